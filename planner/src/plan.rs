@@ -1,0 +1,238 @@
+//! The plan as data: tasks, kinds, attachments and dependencies, as a text or a model proposes them.
+//!
+//! It never says what happened to a task: that is the fold in [`crate::planner`].
+
+use serde::{Deserialize, Serialize};
+
+/// The number of a task in its plan: 1, 2, 3 ... in the order of planning, never reused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct TaskId(pub u64);
+
+impl std::fmt::Display for TaskId {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// What sort of work a task is; executors subscribe by it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum NodeKind {
+    /// A question to a person, and its answer.
+    Clarification,
+    /// An external command or tool.
+    ToolCall,
+    /// Anything that no other kind fits.
+    Processing,
+    /// Writing or running tests.
+    UnitTest,
+    /// Finding or fetching something.
+    Retrieval,
+    /// Looking into something and judging it.
+    Analysis,
+    /// Changing the form of code and not what it does.
+    Refactor,
+    /// Writing code.
+    CodeImplementation,
+}
+
+impl NodeKind {
+    /// The name as written in events and in JSON.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Clarification => "Clarification",
+            Self::ToolCall => "ToolCall",
+            Self::Processing => "Processing",
+            Self::UnitTest => "UnitTest",
+            Self::Retrieval => "Retrieval",
+            Self::Analysis => "Analysis",
+            Self::Refactor => "Refactor",
+            Self::CodeImplementation => "CodeImplementation",
+        }
+    }
+}
+
+/// Something that a task refers to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Attachment {
+    /// What it is, and where.
+    pub kind: AttachmentKind,
+    /// The text that named it (of a Markdown link), if any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub label: Option<String>,
+}
+
+/// The five sorts of attachment, each with its reference.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", content = "ref")]
+pub enum AttachmentKind {
+    /// A URL.
+    Link(String),
+    /// A path, URL or opaque id of an image.
+    ImageRef(String),
+    /// A path or opaque id of a file.
+    FileRef(String),
+    /// A reference into a vector store.
+    EmbeddingRef(String),
+    /// A picture made while testing an interface.
+    ScreenshotRef(String),
+}
+
+/// A task's box as the text has it: `[ ]`, `[~]`, `[x]`, `[-]`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub enum Mark {
+    /// Not begun, or no box at all.
+    #[default]
+    Open,
+    /// Begun by somebody.
+    InProgress,
+    /// Done before the plan began.
+    Done,
+    /// Given up before the plan began.
+    Cancelled,
+}
+
+impl Mark {
+    /// True for [`Mark::Open`], the mark of a task without a box.
+    #[must_use]
+    pub fn is_open(&self) -> bool {
+        matches!(self, Self::Open)
+    }
+}
+
+/// Why one task waits for another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Strength {
+    /// Written out, or given by data, a question or a barrier: it always holds.
+    Hard,
+    /// Only the order of the text; `--relax-order` drops it.
+    Soft,
+}
+
+/// An edge of the plan's graph.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Dependency {
+    /// The task to wait for.
+    pub task: TaskId,
+    /// How firmly.
+    pub strength: Strength,
+}
+
+/// "if TEXT, ..." or, negated, the "otherwise" to it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Condition {
+    /// What is asked, without the "if".
+    pub text: String,
+    /// True for the branch taken when it does not hold.
+    #[serde(default)]
+    pub negated: bool,
+}
+
+/// What happens to the rest when a task has failed for good.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub enum FailurePolicy {
+    /// What depends on it is skipped, the rest goes on.
+    #[default]
+    SkipDependants,
+    /// What depends on it runs all the same.
+    Continue,
+    /// Nothing more is started.
+    Stop,
+    /// A person decides.
+    Ask,
+}
+
+/// Where in the source text something stands: bytes `start..end`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Span {
+    /// The first byte.
+    pub start: usize,
+    /// One past the last byte.
+    pub end: usize,
+}
+
+/// One task as planned.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TaskPlan {
+    /// Its number.
+    pub id: TaskId,
+    /// The id that the text gives it (`T001`, `A`), by which people name it; unique in the plan.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub label: Option<String>,
+    /// The plain text of the step.
+    pub description: String,
+    /// What sort of work it is.
+    pub kind: NodeKind,
+    /// The box before it.
+    #[serde(default, skip_serializing_if = "Mark::is_open")]
+    pub mark: Mark,
+    /// What it waits for; sorted by task, each task once, the graph acyclic.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub depends_on: Vec<Dependency>,
+    /// In the order of the text.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub attachments: Vec<Attachment>,
+    /// The shell command, as written, when the task is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub command: Option<String>,
+    /// When the task runs only if something holds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub condition: Option<Condition>,
+    /// The item or heading it stands under.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub group: Option<String>,
+    /// As written: `P1`, `high`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub priority: Option<String>,
+    /// As written, without the `@`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub assignee: Option<String>,
+    /// Constraints and remarks that belong to the task.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
+    /// How many times it is tried again after a failure of its own, when the text says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retry: Option<u32>,
+    /// Milliseconds after which a run of it is stopped, when the text says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout_ms: Option<u64>,
+    /// Its own failure policy, when the text says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub on_failure: Option<FailurePolicy>,
+    /// The parts of the source it was made from, in order, not overlapping.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub spans: Vec<Span>,
+}
+
+impl TaskPlan {
+    /// A task with nothing but a number, a kind and a text.
+    #[must_use]
+    pub fn new(id: TaskId, kind: NodeKind, description: impl Into<String>) -> Self {
+        Self {
+            id,
+            label: None,
+            description: description.into(),
+            kind,
+            mark: Mark::Open,
+            depends_on: Vec::new(),
+            attachments: Vec::new(),
+            command: None,
+            condition: None,
+            group: None,
+            priority: None,
+            assignee: None,
+            notes: Vec::new(),
+            retry: None,
+            timeout_ms: None,
+            on_failure: None,
+            spans: Vec::new(),
+        }
+    }
+
+    /// What people call it: its label, else its number.
+    #[must_use]
+    pub fn name(&self) -> String {
+        self.label.clone().unwrap_or_else(|| self.id.to_string())
+    }
+}
