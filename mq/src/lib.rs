@@ -1,1 +1,68 @@
-//! The log and the bus.
+//! An event store and message bus on one persistent log.
+//!
+//! Writers append events; readers load them, or follow them as an [`EventStream`]. Every event has a
+//! [`Position`] in the whole log (1, 2, 3 ... in commit order) and a sequence in its aggregate, so no reader
+//! ever skips, repeats or reorders one. An acknowledged append is on disk.
+//!
+//! ```
+//! use crewlog_mq::{Event, EventStore, Metadata, Query};
+//! use serde::{Deserialize, Serialize};
+//!
+//! #[derive(Debug, PartialEq, Serialize, Deserialize)]
+//! enum Order { Placed { item: String }, Paid { cents: u64 } }
+//!
+//! impl Event for Order {
+//!     const EVENT_VERSION: &'static str = "1.0";
+//!     fn event_type(&self) -> &'static str {
+//!         match self { Self::Placed { .. } => "Placed", Self::Paid { .. } => "Paid" }
+//!     }
+//! }
+//!
+//! # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), crewlog_mq::Error> {
+//! let store = EventStore::in_memory().await?;
+//! store.push_event("orders", "order-1", &Order::Placed { item: "tea".into() }, &Metadata::default()).await?;
+//! store.push_event("orders", "order-1", &Order::Paid { cents: 250 }, &Metadata::default()).await?;
+//! let history: Vec<Order> = store.load_events(&Query::aggregate("orders", "order-1"), None).await?;
+//! assert_eq!(history.len(), 2);
+//! # Ok(()) }
+//! ```
+//!
+//! What lies below is a [`Backend`]; SQLite is the one here (feature `sqlite`, on by default). The crate knows
+//! nothing of tasks or plans.
+
+mod backend;
+mod clock;
+mod error;
+mod event;
+#[cfg(feature = "faults")]
+mod faults;
+mod handler;
+mod ids;
+mod record;
+#[cfg(feature = "sqlite")]
+mod sqlite;
+mod store;
+mod stream;
+
+pub use backend::{Backend, LogInfo};
+pub use clock::{Clock, SystemClock, Timestamp};
+pub use error::{Error, Result, Source};
+pub use event::{Envelope, Event, Metadata};
+pub use handler::{Cause, ExecuteError, Executed, Handler, Runner};
+pub use ids::{derived_event_id, new_event_id};
+pub use record::{Append, Appended, Expected, NewEvent, Page, Place, Position, Query, Range, Recorded, Write};
+pub use store::{EventStore, Options};
+pub use stream::{EventStream, Start};
+
+/// The greatest size of one event's `data`, in bytes.
+pub const PAYLOAD_BYTES_MAX: usize = 32 << 20;
+/// The greatest size of one event's `metadata`, in bytes.
+pub const METADATA_BYTES_MAX: usize = 1 << 20;
+/// The greatest length of a stream id, an aggregate id, an event type, a version or a tag, in bytes.
+pub const NAME_BYTES_MAX: usize = 512;
+/// The most tags on one event.
+pub const TAGS_MAX: usize = 32;
+/// The most events in one append.
+pub const APPEND_EVENTS_MAX: usize = 100_000;
+/// The most events that one read returns.
+pub const PAGE_EVENTS_MAX: usize = 10_000;

@@ -1,0 +1,48 @@
+//! What a database must do to carry a log. A new backend is one type that implements this.
+
+use futures::future::BoxFuture;
+use tokio::sync::watch;
+
+use crate::clock::Timestamp;
+use crate::error::Result;
+use crate::record::{Append, Appended, Page, Position, Query, Range};
+
+/// A log's identity.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LogInfo {
+    /// Made once with the log.
+    pub id: uuid::Uuid,
+    /// The version of the log's form.
+    pub format: i64,
+    /// When it was made.
+    pub created_at: Timestamp,
+}
+
+/// Storage for a log: plain records in, plain records out.
+///
+/// Every backend keeps the prefix property: when a reader sees position p, it sees every position below p that
+/// will ever exist.
+pub trait Backend: Send + Sync + 'static {
+    /// Makes all of `append` durable, or nothing of it. The caller has checked it with [`Append::check`].
+    /// Dropping the future does not undo it.
+    fn append(&self, append: Append) -> BoxFuture<'_, Result<Appended>>;
+
+    /// Up to `limit` events of the range that match, in the order of the log.
+    fn read<'a>(&'a self, query: &'a Query, range: Range, limit: usize) -> BoxFuture<'a, Result<Page>>;
+
+    /// The position of the last event.
+    fn head(&self) -> BoxFuture<'_, Result<Position>>;
+
+    /// The last position at or before `at` at which an append ends, so that a view as of it shows no half append.
+    fn whole(&self, at: Position) -> BoxFuture<'_, Result<Position>>;
+
+    /// The log's identity.
+    fn log(&self) -> BoxFuture<'_, Result<LogInfo>>;
+
+    /// Log time now: never before the last event that this process knows of.
+    fn now(&self) -> Timestamp;
+
+    /// Says that the log has grown, in this process or in another. It is a hint: it may be late, and correctness
+    /// never depends on it.
+    fn grown(&self) -> watch::Receiver<Position>;
+}

@@ -1,0 +1,179 @@
+//! What can go wrong with a log, one variant for each thing that a caller would do differently.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use uuid::Uuid;
+
+use crate::record::{Expected, Position};
+
+/// The result of an operation on a log.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// A cause that several callers of one commit may share.
+pub type Source = Arc<dyn std::error::Error + Send + Sync>;
+
+/// A refusal or a fault. It is cheap to clone, since one failed commit answers many callers.
+#[derive(Debug, Clone, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The aggregate is not where the writer believed. Read it again and decide again.
+    #[error("aggregate {stream_id}/{aggregate_id} is at sequence {actual}, not {expected:?}")]
+    SequenceMismatch {
+        /// The stream.
+        stream_id: String,
+        /// The aggregate.
+        aggregate_id: String,
+        /// What the writer believed.
+        expected: Expected,
+        /// The sequence of its last event; 0 when it has none.
+        actual: i64,
+    },
+    /// The id is in the log already, with other content.
+    #[error("event id {event_id} is in the log at position {position} with other content")]
+    IdReused {
+        /// The id.
+        event_id: Uuid,
+        /// Where it stands.
+        position: Position,
+    },
+    /// Some ids of the append are in the log and some are not, so it is neither new nor a repetition.
+    #[error("event id {known} is in the log at position {position}, but {unknown} of the same append is not")]
+    PartlyKnown {
+        /// One that is there.
+        known: Uuid,
+        /// Where it stands.
+        position: Position,
+        /// One that is not.
+        unknown: Uuid,
+    },
+    /// The append makes no sense in any log.
+    #[error("the append is invalid: {reason}")]
+    InvalidAppend {
+        /// Why.
+        reason: String,
+    },
+    /// A limit is passed.
+    #[error("{limit} is {max}, and this is {value}: make it smaller or split it")]
+    LimitPassed {
+        /// The name of the limit.
+        limit: &'static str,
+        /// What was given.
+        value: usize,
+        /// What is allowed.
+        max: usize,
+    },
+    /// An event could not be written as JSON.
+    #[error("an event {event_type} cannot be written: {source}")]
+    Encode {
+        /// Its type.
+        event_type: String,
+        /// Why.
+        source: Source,
+    },
+    /// An event in the log is not of the type that was asked for.
+    #[error("the event at position {position} ({event_type}, version {event_version}) cannot be read: {source}")]
+    Decode {
+        /// Where it stands.
+        position: Position,
+        /// Its type.
+        event_type: String,
+        /// Its version.
+        event_version: String,
+        /// Why.
+        source: Source,
+    },
+    /// The place named is not one that this build can open.
+    #[error("{url} names no log that can be opened: {reason}")]
+    Unsupported {
+        /// What was given.
+        url: String,
+        /// Why, and what to give instead.
+        reason: String,
+    },
+    /// There is no log, and none was to be made.
+    #[error("there is no log at {}", path.display())]
+    NoLog {
+        /// Where one was looked for.
+        path: PathBuf,
+    },
+    /// The file or its folder cannot be opened.
+    #[error("{} cannot be opened as a log: {source}", path.display())]
+    CannotOpen {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: Source,
+    },
+    /// The file is no SQLite database, or is damaged.
+    #[error("{} is not a usable database: {source}", path.display())]
+    NotADatabase {
+        /// The file.
+        path: PathBuf,
+        /// What SQLite says.
+        source: Source,
+    },
+    /// The file is a database of another program.
+    #[error("{} is a database of another program: name another file", path.display())]
+    ForeignDatabase {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The log was written by a newer version.
+    #[error("{} has log format {found}, and this version reads up to {supported}: install a newer one", path.display())]
+    NewerFormat {
+        /// The file.
+        path: PathBuf,
+        /// The log's format.
+        found: i64,
+        /// The newest format known here.
+        supported: i64,
+    },
+    /// Another program holds the database.
+    #[error("{} was locked by another program for {} s: end that program and try again", path.display(), waited.as_secs())]
+    Locked {
+        /// The file.
+        path: PathBuf,
+        /// How long was waited.
+        waited: Duration,
+    },
+    /// The database may not be written.
+    #[error("{} cannot be written: make the file and its folder writable", path.display())]
+    ReadOnly {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The disk is full; nothing of the append was kept.
+    #[error("no space is left for {}: make room and try again", path.display())]
+    DiskFull {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The database or its disk failed.
+    #[error("{doing} failed: {source}")]
+    Storage {
+        /// What was being done.
+        doing: &'static str,
+        /// Why it failed.
+        source: Source,
+    },
+    /// The store was closed, or its writer ended, before the append was acknowledged; whether it is in the log is
+    /// not known. Append again with the same ids.
+    #[error("the store closed before the append was acknowledged: append again with the same event ids")]
+    Closed,
+}
+
+impl Error {
+    pub(crate) fn encode(event_type: &str, source: serde_json::Error) -> Self {
+        Self::Encode { event_type: event_type.to_owned(), source: Arc::new(source) }
+    }
+
+    pub(crate) fn storage(doing: &'static str, source: impl std::error::Error + Send + Sync + 'static) -> Self {
+        Self::Storage { doing, source: Arc::new(source) }
+    }
+
+    pub(crate) fn check_limit(limit: &'static str, value: usize, max: usize) -> Result<()> {
+        if value > max { Err(Self::LimitPassed { limit, value, max }) } else { Ok(()) }
+    }
+}

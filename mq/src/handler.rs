@@ -1,0 +1,254 @@
+//! Deciding: pure handlers, and the short loop that runs one against a log.
+
+use uuid::Uuid;
+
+use crate::clock::Timestamp;
+use crate::error::Error;
+use crate::event::{Event, Metadata};
+use crate::ids::{derived_event_id, new_event_id};
+use crate::record::{Append, Expected, NewEvent, Position, Query, Range, Recorded};
+use crate::store::EventStore;
+
+/// How often a decision is made anew because others wrote to the aggregate meanwhile.
+const ATTEMPTS_MAX: usize = 16;
+/// How many events of an aggregate are read at a time.
+const CATCH_UP_PAGE: usize = 1000;
+
+/// A pure decider: commands into events, events into state.
+///
+/// It does no I/O and reads no clock, id or random source; what it needs of them comes in its commands. Two laws
+/// hold for every handler:
+///
+/// 1. after `Ok(new)`, the state equals `fold(history ++ new)`;
+/// 2. after `Err`, the state is unchanged.
+pub trait Handler: Default {
+    /// What is asked for.
+    type Command;
+    /// What happened.
+    type Event;
+    /// Why something is refused.
+    type Error;
+
+    /// Decides, and applies what it decided. A command that changes nothing gives no events.
+    ///
+    /// # Errors
+    /// The refusal; nothing has changed.
+    fn process(&mut self, command: Self::Command) -> Result<Vec<Self::Event>, Self::Error>;
+
+    /// Takes one event into the state.
+    fn apply(&mut self, event: &Self::Event);
+
+    /// The state after these events; of none, the default.
+    fn fold(events: &[Self::Event]) -> Self {
+        let mut handler = Self::default();
+        for event in events {
+            handler.apply(event);
+        }
+        handler
+    }
+}
+
+/// Why a command is given, from which the metadata and ids of its events follow.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Cause {
+    metadata: Metadata,
+    derived: Option<Derived>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Derived {
+    process: &'static str,
+    caused_at: Timestamp,
+    cause: Uuid,
+}
+
+impl Cause {
+    /// A new request from outside: it begins a correlation of its own.
+    #[must_use]
+    pub fn request() -> Self {
+        let metadata = Metadata { correlation_id: Some(new_event_id()), ..Metadata::default() };
+        Self { metadata, derived: None }
+    }
+
+    /// Follows from an event: its correlation is inherited and the event is the cause.
+    #[must_use]
+    pub fn event(cause: &Recorded) -> Self {
+        let inherited = cause.metadata().ok().and_then(|metadata| metadata.correlation_id);
+        let metadata = Metadata {
+            correlation_id: Some(inherited.unwrap_or(cause.event_id)),
+            causation_id: Some(cause.event_id),
+            extra: None,
+        };
+        Self { metadata, derived: None }
+    }
+
+    /// Is the reaction of a process to an event. The ids of the new events are derived from it, so that a process
+    /// which reacts again after a crash, or in two places, appends nothing twice.
+    #[must_use]
+    pub fn reaction(process: &'static str, cause: &Recorded) -> Self {
+        let derived = Derived { process, caused_at: cause.created_at, cause: cause.event_id };
+        Self { derived: Some(derived), ..Self::event(cause) }
+    }
+
+    /// The metadata of the events that follow.
+    #[must_use]
+    pub fn metadata(&self) -> &Metadata {
+        &self.metadata
+    }
+
+    fn event_id(&self, index: usize) -> Uuid {
+        match &self.derived {
+            Some(derived) => derived_event_id(derived.process, derived.caused_at, derived.cause, index),
+            None => new_event_id(),
+        }
+    }
+}
+
+/// Why a command was not carried out.
+#[derive(Debug, thiserror::Error)]
+pub enum ExecuteError<E> {
+    /// The handler refused it.
+    #[error(transparent)]
+    Refused(E),
+    /// Others wrote to the aggregate each time. Nothing was appended; try again later.
+    #[error("{stream_id}/{aggregate_id} was written by others {attempts} times in a row: try again")]
+    Contended {
+        /// The stream.
+        stream_id: String,
+        /// The aggregate.
+        aggregate_id: String,
+        /// How often it was tried.
+        attempts: usize,
+    },
+    /// The log refused or failed.
+    #[error(transparent)]
+    Store(#[from] Error),
+}
+
+/// What a command led to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Executed<E> {
+    /// The events, in order; none when nothing changed.
+    pub events: Vec<E>,
+    /// Where the last of them stands; where the aggregate was read to when there is none.
+    pub position: Position,
+}
+
+/// A handler on one aggregate of a log, kept warm: it reads only what is new to it.
+pub struct Runner<H> {
+    store: EventStore,
+    query: Query,
+    tags: Vec<String>,
+    handler: H,
+    sequence: i64,
+    read_to: Position,
+}
+
+impl<H: Handler> Runner<H>
+where
+    H::Command: Clone,
+    H::Event: Event,
+{
+    /// A handler on `stream_id/aggregate_id`. Its events will bear `tags`.
+    #[must_use]
+    pub fn new(store: EventStore, stream_id: &str, aggregate_id: &str, tags: Vec<String>) -> Self {
+        let query = Query::aggregate(stream_id, aggregate_id);
+        Self { store, query, tags, handler: H::default(), sequence: 0, read_to: Position(0) }
+    }
+
+    /// The state as last read.
+    #[must_use]
+    pub fn handler(&self) -> &H {
+        &self.handler
+    }
+
+    /// The sequence of the last event in the state; 0 for an aggregate without events.
+    #[must_use]
+    pub fn sequence(&self) -> i64 {
+        self.sequence
+    }
+
+    /// Reads what is new in the aggregate.
+    ///
+    /// # Errors
+    /// An event that cannot be decoded, or a fault of the database.
+    pub async fn catch_up(&mut self) -> Result<(), Error> {
+        loop {
+            let page = self.store.read(&self.query, Range::after(self.read_to), CATCH_UP_PAGE).await?;
+            for recorded in &page.events {
+                self.handler.apply(&recorded.decode()?);
+                self.sequence = recorded.sequence;
+            }
+            self.read_to = page.next;
+            if !page.more {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Decides a command on the newest state and appends what it decided, in one append.
+    ///
+    /// When others wrote meanwhile it reads on and decides again, a bounded number of times. A reaction that is in
+    /// the log already gives no events.
+    ///
+    /// # Errors
+    /// [`ExecuteError::Refused`] by the handler, [`ExecuteError::Contended`], or a fault of the store.
+    pub async fn execute(
+        &mut self,
+        command: H::Command,
+        cause: &Cause,
+    ) -> Result<Executed<H::Event>, ExecuteError<H::Error>> {
+        for _ in 0..ATTEMPTS_MAX {
+            self.catch_up().await?;
+            let events = self.handler.process(command.clone()).map_err(ExecuteError::Refused)?;
+            if events.is_empty() {
+                return Ok(Executed { events, position: self.read_to });
+            }
+            match self.append(&events, cause).await {
+                Ok(appended) if !appended.repeated => {
+                    let n_events = i64::try_from(events.len()).unwrap_or(i64::MAX);
+                    self.sequence += n_events;
+                    self.read_to = appended.last();
+                    return Ok(Executed { events, position: appended.last() });
+                }
+                Ok(_) => {
+                    self.forget();
+                    return Ok(Executed { events: Vec::new(), position: self.read_to });
+                }
+                Err(Error::SequenceMismatch { .. }) => self.forget(),
+                Err(error @ (Error::IdReused { .. } | Error::PartlyKnown { .. })) if cause.derived.is_some() => {
+                    tracing::warn!(%error, "this reaction is in the log with other content; it is left as it is");
+                    self.forget();
+                    return Ok(Executed { events: Vec::new(), position: self.read_to });
+                }
+                Err(error) => {
+                    self.forget();
+                    return Err(error.into());
+                }
+            }
+        }
+        Err(ExecuteError::Contended {
+            stream_id: self.query.stream_id.clone(),
+            aggregate_id: self.query.aggregate_id.clone().unwrap_or_default(),
+            attempts: ATTEMPTS_MAX,
+        })
+    }
+
+    async fn append(&self, events: &[H::Event], cause: &Cause) -> Result<crate::record::Appended, Error> {
+        let events = events.iter().enumerate().map(|(index, event)| {
+            let event = NewEvent::of(event, &cause.metadata)?.with_id(cause.event_id(index));
+            Ok(event.with_tags(self.tags.iter().cloned()))
+        });
+        let events = events.collect::<Result<Vec<_>, Error>>()?;
+        let aggregate_id = self.query.aggregate_id.as_deref().unwrap_or_default();
+        let expected = Expected::Sequence(self.sequence);
+        self.store.append(Append::to(&self.query.stream_id, aggregate_id, expected, events)).await
+    }
+
+    /// Throws away a state whose events may not be in the log.
+    fn forget(&mut self) {
+        self.handler = H::default();
+        self.sequence = 0;
+        self.read_to = Position(0);
+    }
+}

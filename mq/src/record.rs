@@ -1,0 +1,357 @@
+//! The plain records that cross the line between a store and its backend, without types of the user's.
+
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use uuid::Uuid;
+
+use crate::clock::Timestamp;
+use crate::error::{Error, Result};
+use crate::event::{Event, Metadata};
+use crate::ids::new_event_id;
+use crate::{APPEND_EVENTS_MAX, METADATA_BYTES_MAX, NAME_BYTES_MAX, PAYLOAD_BYTES_MAX, TAGS_MAX};
+
+/// A place in the whole log: 1, 2, 3 ... in commit order. 0 is before the first event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Position(pub i64);
+
+impl std::fmt::Display for Position {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// What a writer believes of an aggregate; the append is refused when it is wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Expected {
+    /// Nothing.
+    Any,
+    /// The aggregate has no events.
+    NoStream,
+    /// The aggregate's last event has this sequence; 0 means that it has none.
+    Sequence(i64),
+}
+
+/// An event that is not in the log yet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewEvent {
+    pub(crate) event_id: Uuid,
+    pub(crate) event_type: String,
+    pub(crate) event_version: String,
+    pub(crate) data: String,
+    pub(crate) metadata: String,
+    pub(crate) tags: Vec<String>,
+}
+
+impl NewEvent {
+    /// A typed event with a new id and no tags.
+    ///
+    /// # Errors
+    /// [`Error::Encode`] when the event cannot be written as JSON.
+    pub fn of<T: Event>(event: &T, metadata: &Metadata) -> Result<Self> {
+        Ok(Self {
+            event_id: new_event_id(),
+            event_type: event.event_type().to_owned(),
+            event_version: T::EVENT_VERSION.to_owned(),
+            data: event.encode()?,
+            metadata: metadata.encode()?,
+            tags: Vec::new(),
+        })
+    }
+
+    /// An event from its parts; `data` must be JSON, and is kept byte for byte.
+    ///
+    /// # Errors
+    /// [`Error::Encode`] when `data` is not JSON.
+    pub fn from_json(event_type: &str, event_version: &str, data: String, metadata: &Metadata) -> Result<Self> {
+        if let Err(source) = serde_json::from_str::<&RawValue>(&data) {
+            return Err(Error::encode(event_type, source));
+        }
+        Ok(Self {
+            event_id: new_event_id(),
+            event_type: event_type.to_owned(),
+            event_version: event_version.to_owned(),
+            data,
+            metadata: metadata.encode()?,
+            tags: Vec::new(),
+        })
+    }
+
+    /// The same event with this id. Appending an id again with equal content changes nothing.
+    #[must_use]
+    pub fn with_id(mut self, event_id: Uuid) -> Self {
+        self.event_id = event_id;
+        self
+    }
+
+    /// The same event with these tags; they are a set and are kept sorted.
+    #[must_use]
+    pub fn with_tags<I: IntoIterator<Item = S>, S: Into<String>>(mut self, tags: I) -> Self {
+        self.tags = tags.into_iter().map(Into::into).collect();
+        self.tags.sort_unstable();
+        self.tags.dedup();
+        self
+    }
+
+    /// Its id.
+    #[must_use]
+    pub fn event_id(&self) -> Uuid {
+        self.event_id
+    }
+
+    fn check_limits(&self) -> Result<()> {
+        Error::check_limit("payload_bytes_max", self.data.len(), PAYLOAD_BYTES_MAX)?;
+        Error::check_limit("metadata_bytes_max", self.metadata.len(), METADATA_BYTES_MAX)?;
+        Error::check_limit("tags_max", self.tags.len(), TAGS_MAX)?;
+        for name in [&self.event_type, &self.event_version].into_iter().chain(&self.tags) {
+            check_name("event type, version or tag", name)?;
+        }
+        Ok(())
+    }
+}
+
+fn check_name(what: &'static str, name: &str) -> Result<()> {
+    if name.is_empty() {
+        return Err(Error::InvalidAppend { reason: format!("an {what} is empty") });
+    }
+    Error::check_limit("name_bytes_max", name.len(), NAME_BYTES_MAX)
+}
+
+/// Events for one aggregate.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Write {
+    /// The stream of the aggregate.
+    pub stream_id: String,
+    /// The aggregate in the stream.
+    pub aggregate_id: String,
+    /// What must hold of the aggregate.
+    pub expected: Expected,
+    /// In order; they get consecutive sequences and positions.
+    pub events: Vec<NewEvent>,
+}
+
+/// Writes that are made all together or not at all; at most one for each aggregate.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Append {
+    pub(crate) writes: Vec<Write>,
+}
+
+impl Append {
+    /// An append of one write.
+    #[must_use]
+    pub fn to(stream_id: &str, aggregate_id: &str, expected: Expected, events: Vec<NewEvent>) -> Self {
+        Self::default().and(stream_id, aggregate_id, expected, events)
+    }
+
+    /// The same append with one more write.
+    #[must_use]
+    pub fn and(mut self, stream_id: &str, aggregate_id: &str, expected: Expected, events: Vec<NewEvent>) -> Self {
+        self.writes.push(Write {
+            stream_id: stream_id.to_owned(),
+            aggregate_id: aggregate_id.to_owned(),
+            expected,
+            events,
+        });
+        self
+    }
+
+    /// The writes, in order.
+    #[must_use]
+    pub fn writes(&self) -> &[Write] {
+        &self.writes
+    }
+
+    /// Refuses what no log could take: no events, an aggregate or an id twice, a limit passed.
+    ///
+    /// # Errors
+    /// [`Error::InvalidAppend`] or [`Error::LimitPassed`].
+    pub fn check(&self) -> Result<()> {
+        let n_events: usize = self.writes.iter().map(|write| write.events.len()).sum();
+        if n_events == 0 {
+            return Err(Error::InvalidAppend { reason: "it has no events".into() });
+        }
+        Error::check_limit("append_events_max", n_events, APPEND_EVENTS_MAX)?;
+        let mut aggregates = std::collections::HashSet::new();
+        let mut ids = std::collections::HashSet::with_capacity(n_events);
+        for write in &self.writes {
+            check_name("stream id", &write.stream_id)?;
+            check_name("aggregate id", &write.aggregate_id)?;
+            if !aggregates.insert((&write.stream_id, &write.aggregate_id)) {
+                let reason = format!("aggregate {}/{} is written twice", write.stream_id, write.aggregate_id);
+                return Err(Error::InvalidAppend { reason });
+            }
+            for event in &write.events {
+                event.check_limits()?;
+                if !ids.insert(event.event_id) {
+                    let reason = format!("event id {} occurs twice", event.event_id);
+                    return Err(Error::InvalidAppend { reason });
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Where an event landed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Place {
+    /// In the whole log.
+    pub position: Position,
+    /// In its aggregate.
+    pub sequence: i64,
+}
+
+/// An acknowledged append: it is on disk.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Appended {
+    /// One for each event, in the order of the writes and of their events.
+    pub places: Vec<Place>,
+    /// The log time of the append.
+    pub created_at: Timestamp,
+    /// True when all the ids were in the log already with equal content, and nothing was written now.
+    pub repeated: bool,
+}
+
+impl Appended {
+    /// The position of its last event.
+    #[must_use]
+    pub fn last(&self) -> Position {
+        self.places.last().map_or(Position(0), |place| place.position)
+    }
+}
+
+/// Which events: unset parts do not filter.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Query {
+    /// The stream; empty for all streams.
+    pub stream_id: String,
+    /// The event type.
+    pub event_type: Option<String>,
+    /// The aggregate.
+    pub aggregate_id: Option<String>,
+    /// Tags that an event must bear, all of them.
+    pub tags: Vec<String>,
+}
+
+impl Query {
+    /// Every event of the log.
+    #[must_use]
+    pub fn all() -> Self {
+        Self::default()
+    }
+
+    /// The events of one stream.
+    #[must_use]
+    pub fn stream(stream_id: &str) -> Self {
+        Self { stream_id: stream_id.to_owned(), ..Self::default() }
+    }
+
+    /// The events of one aggregate.
+    #[must_use]
+    pub fn aggregate(stream_id: &str, aggregate_id: &str) -> Self {
+        Self { aggregate_id: Some(aggregate_id.to_owned()), ..Self::stream(stream_id) }
+    }
+
+    /// The events that bear this tag.
+    #[must_use]
+    pub fn tag(tag: impl Into<String>) -> Self {
+        Self { tags: vec![tag.into()], ..Self::default() }
+    }
+
+    /// The same, of one event type only.
+    #[must_use]
+    pub fn of_type(mut self, event_type: &str) -> Self {
+        self.event_type = Some(event_type.to_owned());
+        self
+    }
+}
+
+/// Which part of the log: positions after `after`, up to and including `up_to`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Range {
+    /// Exclusive.
+    pub after: Position,
+    /// Inclusive; the head of the log when unset.
+    pub up_to: Option<Position>,
+}
+
+impl Range {
+    /// All that comes after a position.
+    #[must_use]
+    pub fn after(after: Position) -> Self {
+        Self { after, up_to: None }
+    }
+
+    /// All from the first event to this one.
+    #[must_use]
+    pub fn up_to(position: Position) -> Self {
+        Self { after: Position(0), up_to: Some(position) }
+    }
+}
+
+/// One page of a read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Page {
+    /// In the order of the log.
+    pub events: Vec<Recorded>,
+    /// Up to here the page is complete: the next page begins after it.
+    pub next: Position,
+    /// True when more may follow below the bound that was asked for.
+    pub more: bool,
+}
+
+/// An event as it stands in the log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Recorded {
+    /// Place in the log.
+    pub position: Position,
+    /// Unique in the log.
+    pub event_id: Uuid,
+    /// The stream.
+    pub stream_id: String,
+    /// The aggregate in the stream.
+    pub aggregate_id: String,
+    /// Place in the aggregate: 1, 2, 3 ...
+    pub sequence: i64,
+    /// The name of the variant.
+    pub event_type: String,
+    /// The version under which it was written.
+    pub event_version: String,
+    /// JSON, as the writer's bytes.
+    pub data: String,
+    /// JSON: correlation, causation, extra.
+    pub metadata: String,
+    /// Sorted.
+    pub tags: Vec<String>,
+    /// Log time; it never runs backwards.
+    pub created_at: Timestamp,
+    /// The first position of the append that it came with.
+    pub append_start: Position,
+}
+
+impl Recorded {
+    /// The typed event.
+    ///
+    /// # Errors
+    /// [`Error::Decode`] with its position when it is not one of `T`'s.
+    pub fn decode<T: Event>(&self) -> Result<T> {
+        T::decode(&self.event_type, &self.event_version, &self.data).map_err(|source| self.undecodable(source))
+    }
+
+    /// The metadata.
+    ///
+    /// # Errors
+    /// [`Error::Decode`] with its position when it is not in the form of [`Metadata`].
+    pub fn metadata(&self) -> Result<Metadata> {
+        serde_json::from_str(&self.metadata).map_err(|source| self.undecodable(source))
+    }
+
+    fn undecodable(&self, source: serde_json::Error) -> Error {
+        Error::Decode {
+            position: self.position,
+            event_type: self.event_type.clone(),
+            event_version: self.event_version.clone(),
+            source: std::sync::Arc::new(source),
+        }
+    }
+}

@@ -1,0 +1,156 @@
+//! Where a log lies on SQLite: how it is opened safely, and what its faults mean.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use rusqlite::{Connection, OpenFlags, ffi};
+use sqlx::sqlite::SqliteConnectOptions;
+
+use crate::error::{Error, Result};
+
+/// "crlg", as the first migration sets it.
+const APPLICATION_ID: i64 = 1_668_443_239;
+/// Older ones can corrupt a WAL that two connections write (sqlite.org, "WAL-reset bug").
+const SQLITE_VERSION_MIN: i32 = 3_051_003;
+/// How long another program's lock is waited for.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+
+#[derive(Debug, Clone)]
+pub(super) enum Location {
+    File(PathBuf),
+    /// A name in SQLite's `memdb`, shared by the connections of this process.
+    Memory(String),
+}
+
+impl Location {
+    fn path(&self) -> &Path {
+        match self {
+            Self::File(path) => path,
+            Self::Memory(name) => Path::new(name),
+        }
+    }
+
+    /// The file whose lock orders the writers of several processes. SQLite's own waiting is unfair: it sleeps and
+    /// tries again, so that the p99 of many writers grows fourfold.
+    pub(super) fn open_lock_file(&self) -> Result<Option<std::fs::File>> {
+        let Self::File(path) = self else { return Ok(None) };
+        let mut name = path.as_os_str().to_owned();
+        name.push("-lock");
+        let file = std::fs::File::options().create(true).truncate(false).write(true).open(PathBuf::from(name));
+        match file {
+            Ok(file) => Ok(Some(file)),
+            Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {
+                Err(Error::ReadOnly { path: path.clone() })
+            }
+            Err(error) if error.kind() == std::io::ErrorKind::ReadOnlyFilesystem => {
+                Err(Error::ReadOnly { path: path.clone() })
+            }
+            Err(error) => Err(self.cannot_open(error)),
+        }
+    }
+
+    /// A connection that may write, checked to be a log's and as durable as is promised.
+    pub(super) fn connect(&self) -> Result<Connection> {
+        if rusqlite::version_number() < SQLITE_VERSION_MIN {
+            let reason = format!("SQLite {} is older than 3.51.3", rusqlite::version());
+            return Err(self.cannot_open(std::io::Error::other(reason)));
+        }
+        let fault = |error| self.fault("opening the log", error);
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let connection = match self {
+            Self::File(path) => Connection::open_with_flags(path, flags),
+            Self::Memory(name) => {
+                let uri = format!("file:{name}?vfs=memdb");
+                Connection::open_with_flags(uri, flags | OpenFlags::SQLITE_OPEN_URI)
+            }
+        }
+        .map_err(fault)?;
+        connection.busy_timeout(BUSY_TIMEOUT).map_err(fault)?;
+        self.refuse_foreign(&connection)?;
+        if let Self::File(_) = self {
+            self.make_durable(&connection)?;
+        }
+        Ok(connection)
+    }
+
+    /// How sqlx connects: for migrations, and read-only for readers.
+    pub(super) fn options(&self) -> SqliteConnectOptions {
+        let options = SqliteConnectOptions::new().busy_timeout(BUSY_TIMEOUT);
+        match self {
+            Self::File(path) => options.filename(path),
+            Self::Memory(name) => options.filename(name).vfs("memdb"),
+        }
+    }
+
+    fn refuse_foreign(&self, connection: &Connection) -> Result<()> {
+        let number = |sql: &str| {
+            let number = connection.query_row(sql, [], |row| row.get::<_, i64>(0));
+            number.map_err(|error| self.fault("opening the log", error))
+        };
+        let application_id = number("PRAGMA application_id")?;
+        let n_tables = number("SELECT count(*) FROM sqlite_schema")?;
+        if application_id == APPLICATION_ID || (application_id == 0 && n_tables == 0) {
+            Ok(())
+        } else {
+            Err(Error::ForeignDatabase { path: self.path().to_owned() })
+        }
+    }
+
+    /// Sets WAL and `synchronous=FULL` and reads both back, since SQLite passes over a word it does not know.
+    fn make_durable(&self, connection: &Connection) -> Result<()> {
+        let fault = |error| self.fault("opening the log", error);
+        let journal = || connection.query_row("PRAGMA journal_mode", [], |row| row.get::<_, String>(0));
+        if journal().map_err(fault)? != "wal" {
+            connection.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(())).map_err(fault)?;
+        }
+        connection.execute_batch("PRAGMA synchronous = FULL; PRAGMA fullfsync = ON;").map_err(fault)?;
+        let journal = journal().map_err(fault)?;
+        let synchronous: i64 = connection.query_row("PRAGMA synchronous", [], |row| row.get(0)).map_err(fault)?;
+        if journal == "wal" && synchronous == 2 {
+            return Ok(());
+        }
+        let reason = format!("journal_mode is {journal} and synchronous is {synchronous}, not wal and 2");
+        Err(self.cannot_open(std::io::Error::other(reason)))
+    }
+
+    pub(super) fn cannot_open(&self, source: std::io::Error) -> Error {
+        Error::CannotOpen { path: self.path().to_owned(), source: Arc::new(source) }
+    }
+
+    pub(super) fn newer_format(&self, found: i64, supported: i64) -> Error {
+        Error::NewerFormat { path: self.path().to_owned(), found, supported }
+    }
+
+    /// What a failed statement of the writer means.
+    pub(super) fn fault(&self, doing: &'static str, error: rusqlite::Error) -> Error {
+        let code = error.sqlite_error().map(|error| error.extended_code);
+        self.fault_of(doing, code, error)
+    }
+
+    /// What a failed statement of a reader means.
+    pub(super) fn read_fault(&self, doing: &'static str, error: sqlx::Error) -> Error {
+        let code = match &error {
+            sqlx::Error::Database(error) => error.code().and_then(|code| code.parse().ok()),
+            _ => None,
+        };
+        self.fault_of(doing, code, error)
+    }
+
+    fn fault_of(
+        &self,
+        doing: &'static str,
+        extended_code: Option<i32>,
+        error: impl std::error::Error + Send + Sync + 'static,
+    ) -> Error {
+        let path = self.path().to_owned();
+        match extended_code.map(|code| code & 0xff) {
+            Some(ffi::SQLITE_BUSY | ffi::SQLITE_LOCKED) => Error::Locked { path, waited: BUSY_TIMEOUT },
+            Some(ffi::SQLITE_READONLY | ffi::SQLITE_PERM) => Error::ReadOnly { path },
+            Some(ffi::SQLITE_FULL) => Error::DiskFull { path },
+            Some(ffi::SQLITE_CANTOPEN) => Error::CannotOpen { path, source: Arc::new(error) },
+            Some(ffi::SQLITE_NOTADB | ffi::SQLITE_CORRUPT) => Error::NotADatabase { path, source: Arc::new(error) },
+            _ => Error::storage(doing, error),
+        }
+    }
+}

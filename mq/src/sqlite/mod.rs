@@ -1,0 +1,126 @@
+//! A log in one SQLite file, which several processes may use at once, or in memory.
+//!
+//! One thread of each process writes; a small pool reads. Readers never block writers, nor writers readers (WAL).
+
+mod location;
+mod read;
+mod writer;
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use sqlx::SqlitePool;
+use sqlx::sqlite::SqlitePoolOptions;
+use tokio::sync::{mpsc, oneshot, watch};
+use uuid::Uuid;
+
+use crate::backend::{Backend, LogInfo};
+use crate::clock::{Clock, Timestamp};
+use crate::error::{Error, Result};
+use crate::record::{Append, Appended, Page, Position, Query, Range};
+use crate::store::Options;
+use location::Location;
+use writer::Request;
+
+const READERS_MAX: u32 = 4;
+/// Appends that may wait for the writer; more wait in their callers.
+const QUEUE_APPENDS_MAX: usize = 1024;
+
+/// A log on SQLite.
+pub(crate) struct Sqlite {
+    location: Location,
+    clock: Arc<dyn Clock>,
+    requests: mpsc::Sender<Request>,
+    grown: watch::Receiver<Position>,
+    last_created_at: Arc<AtomicI64>,
+    readers: SqlitePool,
+}
+
+impl Sqlite {
+    pub(crate) async fn open(path: &Path, options: Options) -> Result<Self> {
+        if !options.create && !path.exists() {
+            return Err(Error::NoLog { path: path.to_owned() });
+        }
+        Self::start(Location::File(path.to_owned()), options).await
+    }
+
+    pub(crate) async fn in_memory(options: Options) -> Result<Self> {
+        Self::start(Location::Memory(format!("/crewlog-{}", Uuid::now_v7().simple())), options).await
+    }
+
+    async fn start(location: Location, options: Options) -> Result<Self> {
+        let (requests, queue) = mpsc::channel(QUEUE_APPENDS_MAX);
+        let (grown_sender, grown) = watch::channel(Position(0));
+        let last_created_at = Arc::new(AtomicI64::new(0));
+        writer::start(writer::Start {
+            location: location.clone(),
+            clock: Arc::clone(&options.clock),
+            queue,
+            grown: grown_sender,
+            last_created_at: Arc::clone(&last_created_at),
+        })
+        .await?;
+        let readers = SqlitePoolOptions::new()
+            .max_connections(READERS_MAX)
+            .idle_timeout(None)
+            .max_lifetime(None)
+            .connect_lazy_with(location.options().read_only(true));
+        Ok(Self { location, clock: options.clock, requests, grown, last_created_at, readers })
+    }
+
+    async fn append(&self, append: Append) -> Result<Appended> {
+        let (reply, answer) = oneshot::channel();
+        self.requests.send(Request { append, reply }).await.map_err(|_| Error::Closed)?;
+        answer.await.map_err(|_| Error::Closed)?
+    }
+}
+
+impl Backend for Sqlite {
+    fn append(&self, append: Append) -> BoxFuture<'_, Result<Appended>> {
+        self.append(append).boxed()
+    }
+
+    fn read<'a>(&'a self, query: &'a Query, range: Range, limit: usize) -> BoxFuture<'a, Result<Page>> {
+        let known = *self.grown.borrow();
+        async move {
+            let page = read::page(&self.readers, query, range, limit, known).await;
+            page.map_err(|error| self.location.read_fault("reading the log", error))
+        }
+        .boxed()
+    }
+
+    fn head(&self) -> BoxFuture<'_, Result<Position>> {
+        async move {
+            let head = read::head(&self.readers).await;
+            head.map_err(|error| self.location.read_fault("reading the head of the log", error))
+        }
+        .boxed()
+    }
+
+    fn whole(&self, at: Position) -> BoxFuture<'_, Result<Position>> {
+        async move {
+            let whole = read::whole(&self.readers, at).await;
+            whole.map_err(|error| self.location.read_fault("reading the log", error))
+        }
+        .boxed()
+    }
+
+    fn log(&self) -> BoxFuture<'_, Result<LogInfo>> {
+        async move {
+            let info = read::log(&self.readers).await;
+            info.map_err(|error| self.location.read_fault("reading the log's identity", error))
+        }
+        .boxed()
+    }
+
+    fn now(&self) -> Timestamp {
+        self.clock.wall().max(Timestamp(self.last_created_at.load(Ordering::Acquire)))
+    }
+
+    fn grown(&self) -> watch::Receiver<Position> {
+        self.grown.clone()
+    }
+}

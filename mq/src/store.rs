@@ -1,0 +1,209 @@
+//! The typed face of a log: append, load, follow.
+
+use std::sync::Arc;
+
+use crate::PAGE_EVENTS_MAX;
+use crate::backend::{Backend, LogInfo};
+use crate::clock::{Clock, SystemClock, Timestamp};
+use crate::error::{Error, Result};
+use crate::event::{Envelope, Event, Metadata};
+use crate::record::{Append, Appended, Expected, NewEvent, Page, Position, Query, Range};
+use crate::stream::{EventStream, Start};
+
+/// How many events [`EventStore::load`] asks for at a time.
+const LOAD_PAGE: usize = 1000;
+
+/// How a store is opened.
+#[derive(Clone)]
+pub struct Options {
+    /// Where log time comes from.
+    pub clock: Arc<dyn Clock>,
+    /// Whether a log is made where there is none.
+    pub create: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { clock: Arc::new(SystemClock::default()), create: true }
+    }
+}
+
+/// A log. A clone is the same log, usable from any task.
+#[derive(Clone)]
+pub struct EventStore {
+    backend: Arc<dyn Backend>,
+}
+
+impl EventStore {
+    /// Opens the log at a path or `sqlite:` URL, makes it when there is none, and brings its schema up to date.
+    ///
+    /// # Errors
+    /// A variant for each way in which the place is not usable: not a database, another program's, newer, locked,
+    /// read-only.
+    #[cfg(feature = "sqlite")]
+    pub async fn open(url: &str) -> Result<Self> {
+        Self::open_with(url, Options::default()).await
+    }
+
+    /// [`EventStore::open`] with a clock of the caller's, or without making a log.
+    ///
+    /// # Errors
+    /// As for [`EventStore::open`].
+    #[cfg(feature = "sqlite")]
+    pub async fn open_with(url: &str, options: Options) -> Result<Self> {
+        let path = sqlite_path(url)?;
+        Ok(Self::on(crate::sqlite::Sqlite::open(path, options).await?))
+    }
+
+    /// A log in memory: one database that lives as long as the store and its clones.
+    ///
+    /// # Errors
+    /// [`Error::Storage`] when SQLite fails.
+    #[cfg(feature = "sqlite")]
+    pub async fn in_memory() -> Result<Self> {
+        Self::in_memory_with(Options::default()).await
+    }
+
+    /// [`EventStore::in_memory`] with a clock of the caller's.
+    ///
+    /// # Errors
+    /// As for [`EventStore::in_memory`].
+    #[cfg(feature = "sqlite")]
+    pub async fn in_memory_with(options: Options) -> Result<Self> {
+        Ok(Self::on(crate::sqlite::Sqlite::in_memory(options).await?))
+    }
+
+    /// A log on a backend of the caller's.
+    pub fn on(backend: impl Backend) -> Self {
+        Self { backend: Arc::new(backend) }
+    }
+
+    /// Appends one event, whatever its aggregate holds.
+    ///
+    /// # Errors
+    /// As for [`EventStore::append`].
+    pub async fn push_event<T: Event>(
+        &self,
+        stream_id: &str,
+        aggregate_id: &str,
+        event: &T,
+        metadata: &Metadata,
+    ) -> Result<Appended> {
+        let event = NewEvent::of(event, metadata)?;
+        self.append(Append::to(stream_id, aggregate_id, Expected::Any, vec![event])).await
+    }
+
+    /// Appends all or nothing; on `Ok` it is on disk.
+    ///
+    /// Repeating an append with the same ids and content is safe at any time and returns the first places.
+    /// Dropping the future does not take the append back.
+    ///
+    /// # Errors
+    /// A refusal ([`Error::SequenceMismatch`], [`Error::IdReused`], [`Error::PartlyKnown`],
+    /// [`Error::InvalidAppend`], [`Error::LimitPassed`]) or a fault of the database.
+    pub async fn append(&self, append: Append) -> Result<Appended> {
+        append.check()?;
+        self.backend.append(append).await
+    }
+
+    /// All matching events after a position, in the order of the log; `None` for all.
+    ///
+    /// # Errors
+    /// [`Error::Decode`] at the first that is not a `T`, or a fault of the database.
+    pub async fn load_events<T: Event>(&self, query: &Query, after: Option<Position>) -> Result<Vec<T>> {
+        let range = Range::after(after.unwrap_or_default());
+        Ok(self.load(query, range).await?.into_iter().map(|envelope| envelope.event).collect())
+    }
+
+    /// All matching events of a range with their records.
+    ///
+    /// # Errors
+    /// As for [`EventStore::load_events`].
+    pub async fn load<T: Event>(&self, query: &Query, range: Range) -> Result<Vec<Envelope<T>>> {
+        let mut loaded = Vec::new();
+        let mut rest = range;
+        loop {
+            let page = self.read(query, rest, LOAD_PAGE).await?;
+            for recorded in page.events {
+                loaded.push(Envelope::of(recorded)?);
+            }
+            if !page.more {
+                return Ok(loaded);
+            }
+            rest.after = page.next;
+        }
+    }
+
+    /// One page of records.
+    ///
+    /// # Errors
+    /// [`Error::LimitPassed`] for more than [`PAGE_EVENTS_MAX`], or a fault of the database.
+    pub async fn read(&self, query: &Query, range: Range, limit: usize) -> Result<Page> {
+        Error::check_limit("page_events_max", limit, PAGE_EVENTS_MAX)?;
+        self.backend.read(query, range, limit).await
+    }
+
+    /// Follows the events that match: all of the history, then live.
+    ///
+    /// # Errors
+    /// None today; a backend may refuse a query.
+    pub fn subscribe<T: Event>(&self, query: &Query) -> Result<EventStream<T>> {
+        self.subscribe_from(query, Start::Beginning)
+    }
+
+    /// Follows the events that match from a place of the caller's choice.
+    ///
+    /// # Errors
+    /// As for [`EventStore::subscribe`].
+    pub fn subscribe_from<T: Event>(&self, query: &Query, start: Start) -> Result<EventStream<T>> {
+        Ok(EventStream::follow(Arc::clone(&self.backend), query.clone(), start))
+    }
+
+    /// The position of the last event; 0 in an empty log.
+    ///
+    /// # Errors
+    /// A fault of the database.
+    pub async fn head(&self) -> Result<Position> {
+        self.backend.head().await
+    }
+
+    /// The last position at or before `at` at which an append ends.
+    ///
+    /// # Errors
+    /// A fault of the database.
+    pub async fn whole(&self, at: Position) -> Result<Position> {
+        self.backend.whole(at).await
+    }
+
+    /// The log's identity.
+    ///
+    /// # Errors
+    /// A fault of the database.
+    pub async fn log(&self) -> Result<LogInfo> {
+        self.backend.log().await
+    }
+
+    /// Log time now.
+    #[must_use]
+    pub fn now(&self) -> Timestamp {
+        self.backend.now()
+    }
+}
+
+/// The file that a path or `sqlite:` URL names.
+#[cfg(feature = "sqlite")]
+fn sqlite_path(url: &str) -> Result<&std::path::Path> {
+    let unsupported = |reason: &str| Err(Error::Unsupported { url: url.to_owned(), reason: reason.to_owned() });
+    if let Some(path) = url.strip_prefix("sqlite:") {
+        let path = path.strip_prefix("//").unwrap_or(path);
+        return match path {
+            "" => unsupported("the path is empty, write sqlite:PATH"),
+            path => Ok(std::path::Path::new(path)),
+        };
+    }
+    match url.split_once("://") {
+        Some((scheme, _)) => unsupported(&format!("there is no backend for {scheme}, give a path or sqlite:PATH")),
+        None if url.is_empty() => unsupported("the path is empty"),
+        None => Ok(std::path::Path::new(url)),
+    }
+}
