@@ -58,11 +58,12 @@ impl Clock for SystemClock {
 /// Turns a clock that may step back into one that does not: while the wall clock is behind the last event,
 /// time runs on by the monotonic clock.
 #[derive(Debug, Default)]
-#[cfg_attr(not(feature = "sqlite"), expect(dead_code, reason = "only a backend keeps log time"))]
+#[cfg(feature = "sqlite")]
 pub(crate) struct LogTime {
     behind: Option<Behind>,
 }
 
+#[cfg(feature = "sqlite")]
 #[derive(Debug, Clone, Copy)]
 struct Behind {
     last: Timestamp,
@@ -70,7 +71,7 @@ struct Behind {
 }
 
 /// A reading of log time.
-#[cfg_attr(not(feature = "sqlite"), expect(dead_code, reason = "only a backend keeps log time"))]
+#[cfg(feature = "sqlite")]
 pub(crate) struct Reading {
     pub(crate) now: Timestamp,
     /// Set once for each time that the wall clock is found far behind: by how much.
@@ -78,9 +79,10 @@ pub(crate) struct Reading {
 }
 
 /// Steps of the wall clock up to this long are smoothed over in silence.
+#[cfg(feature = "sqlite")]
 const SILENT_STEP_MAX: Duration = Duration::from_secs(1);
 
-#[cfg_attr(not(feature = "sqlite"), expect(dead_code, reason = "only a backend keeps log time"))]
+#[cfg(feature = "sqlite")]
 impl LogTime {
     /// The time of an event that follows one made at `last`.
     pub(crate) fn read(&mut self, clock: &dyn Clock, last: Timestamp) -> Reading {

@@ -169,7 +169,8 @@ impl Error {
         Self::Encode { event_type: event_type.to_owned(), source: Arc::new(source) }
     }
 
-    pub(crate) fn storage(doing: &'static str, source: impl std::error::Error + Send + Sync + 'static) -> Self {
+    /// A fault of a backend, with what it was doing.
+    pub fn storage(doing: &'static str, source: impl std::error::Error + Send + Sync + 'static) -> Self {
         Self::Storage { doing, source: Arc::new(source) }
     }
 
