@@ -1,1 +1,83 @@
-fn main() {}
+//! The `crewlog` program: commands in, folds of the log out. It decides nothing itself.
+
+mod act;
+mod cli;
+mod drive;
+mod failure;
+mod json;
+mod look;
+mod place;
+mod progress;
+mod start;
+mod terminal;
+mod text;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+use clap::error::ErrorKind;
+
+use crate::cli::{Cli, Command, Plan};
+use crate::failure::{Code, Failure};
+
+/// How long what still runs may take when the program ends.
+const SHUTDOWN: std::time::Duration = std::time::Duration::from_millis(100);
+
+fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            let is_answer = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
+            // Nobody is left to tell that nothing could be told.
+            let _ = error.print();
+            return if is_answer { ExitCode::SUCCESS } else { ExitCode::from(2) };
+        }
+    };
+    if let Command::Supervise = cli.command {
+        return crewlog_executors::supervisor::supervise();
+    }
+    tracing_subscriber::fmt()
+        .with_env_filter(tracing_subscriber::EnvFilter::try_from_env("CREWLOG_LOG").unwrap_or_else(|_| "error".into()))
+        .with_writer(std::io::stderr)
+        .init();
+    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            eprintln!("error: the program cannot start: {error}");
+            return Code::User.into();
+        }
+    };
+    let ended = runtime.block_on(run(cli));
+    // A question that nobody answered must not hold the program.
+    runtime.shutdown_timeout(SHUTDOWN);
+    match ended {
+        Ok(code) => code.into(),
+        Err(failure) => {
+            if failure.code != Code::Done {
+                eprintln!("{failure}");
+            }
+            failure.code.into()
+        }
+    }
+}
+
+async fn run(cli: Cli) -> Result<Code, Failure> {
+    let session = start::Session::new(cli.global)?;
+    match cli.command {
+        Command::Init => start::init(&session).await,
+        Command::Run(run) => start::run(&session, run).await,
+        Command::Resume(resume) => start::resume(&session, resume).await,
+        Command::Plan(Plan::Parse(parse)) => look::parse(&session, &parse),
+        Command::Ls => look::ls(&session).await,
+        Command::Show(show) => look::show(&session, &show).await,
+        Command::Events(events) => look::events(&session, &events).await,
+        Command::Export(export) => look::export(&session, &export).await,
+        Command::Answer(answer) => act::answer(&session, answer).await,
+        Command::Done(done) => act::done(&session, done).await,
+        Command::Fail(fail) => act::fail(&session, fail).await,
+        Command::Cancel(cancel) => act::cancel(&session, cancel).await,
+        Command::Pause(pause) => act::pause(&session, pause).await,
+        Command::Retry(retry) => act::retry(&session, retry).await,
+        Command::Supervise => unreachable!("it was taken before the runtime began"),
+    }
+}

@@ -9,7 +9,7 @@ use crate::record::{Append, Appended, Page, Position, Query, Range};
 
 /// A log's identity.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LogInfo {
+pub struct LogIdentity {
     /// Made once with the log.
     pub id: uuid::Uuid,
     /// The version of the log's form.
@@ -37,7 +37,7 @@ pub trait Backend: Send + Sync + 'static {
     fn whole(&self, at: Position) -> BoxFuture<'_, Result<Position>>;
 
     /// The log's identity.
-    fn log(&self) -> BoxFuture<'_, Result<LogInfo>>;
+    fn log(&self) -> BoxFuture<'_, Result<LogIdentity>>;
 
     /// Log time now: never before the last event that this process knows of.
     fn now(&self) -> Timestamp;

@@ -168,6 +168,12 @@ where
         self.sequence
     }
 
+    /// How far the aggregate has been read.
+    #[must_use]
+    pub fn position(&self) -> Position {
+        self.read_to
+    }
+
     /// Reads what is new in the aggregate.
     ///
     /// # Errors

@@ -44,7 +44,7 @@ mod sqlite;
 mod store;
 mod stream;
 
-pub use backend::{Backend, LogInfo};
+pub use backend::{Backend, LogIdentity};
 pub use clock::{Clock, SystemClock, Timestamp};
 pub use error::{Error, Result, Source};
 pub use event::{Envelope, Event, Metadata};

@@ -2,12 +2,14 @@
 
 use std::sync::Arc;
 
+use futures::Stream;
+
 use crate::PAGE_EVENTS_MAX;
-use crate::backend::{Backend, LogInfo};
+use crate::backend::{Backend, LogIdentity};
 use crate::clock::{Clock, SystemClock, Timestamp};
 use crate::error::{Error, Result};
 use crate::event::{Envelope, Event, Metadata};
-use crate::record::{Append, Appended, Expected, NewEvent, Page, Position, Query, Range};
+use crate::record::{Append, Appended, Expected, NewEvent, Page, Position, Query, Range, Recorded};
 use crate::stream::{EventStream, Start};
 
 /// How many events [`EventStore::load`] asks for at a time.
@@ -159,6 +161,11 @@ impl EventStore {
         Ok(EventStream::follow(Arc::clone(&self.backend), query.clone(), start))
     }
 
+    /// Follows records as they stand in the log, whatever their type.
+    pub fn follow(&self, query: &Query, start: Start) -> impl Stream<Item = Result<Recorded>> + Send + use<> {
+        crate::stream::records(Arc::clone(&self.backend), query.clone(), start)
+    }
+
     /// The position of the last event; 0 in an empty log.
     ///
     /// # Errors
@@ -179,7 +186,7 @@ impl EventStore {
     ///
     /// # Errors
     /// A fault of the database.
-    pub async fn log(&self) -> Result<LogInfo> {
+    pub async fn log(&self) -> Result<LogIdentity> {
         self.backend.log().await
     }
 

@@ -56,7 +56,7 @@ impl<T: Event> Stream for EventStream<T> {
     }
 }
 
-fn records(backend: Arc<dyn Backend>, query: Query, start: Start) -> impl Stream<Item = Result<Recorded>> {
+pub(crate) fn records(backend: Arc<dyn Backend>, query: Query, start: Start) -> impl Stream<Item = Result<Recorded>> {
     async_stream::stream! {
         let mut grown = backend.grown();
         let mut after = match start {

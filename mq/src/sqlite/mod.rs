@@ -17,7 +17,7 @@ use sqlx::sqlite::SqlitePoolOptions;
 use tokio::sync::{mpsc, oneshot, watch};
 use uuid::Uuid;
 
-use crate::backend::{Backend, LogInfo};
+use crate::backend::{Backend, LogIdentity};
 use crate::clock::{Clock, Timestamp};
 use crate::error::{Error, Result};
 use crate::record::{Append, Appended, Page, Position, Query, Range};
@@ -108,7 +108,7 @@ impl Backend for Sqlite {
         .boxed()
     }
 
-    fn log(&self) -> BoxFuture<'_, Result<LogInfo>> {
+    fn log(&self) -> BoxFuture<'_, Result<LogIdentity>> {
         async move {
             let info = read::log(&self.readers).await;
             info.map_err(|error| self.location.read_fault("reading the log's identity", error))

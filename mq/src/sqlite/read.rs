@@ -4,7 +4,7 @@ use sqlx::sqlite::{SqliteArguments, SqliteRow};
 use sqlx::{Arguments, AssertSqlSafe, Row, SqlitePool};
 use uuid::Uuid;
 
-use crate::backend::LogInfo;
+use crate::backend::LogIdentity;
 use crate::clock::Timestamp;
 use crate::record::{Page, Position, Query, Range, Recorded};
 
@@ -141,10 +141,10 @@ pub(super) async fn whole(readers: &SqlitePool, at: Position) -> Result<Position
     }
 }
 
-pub(super) async fn log(readers: &SqlitePool) -> Result<LogInfo> {
+pub(super) async fn log(readers: &SqlitePool) -> Result<LogIdentity> {
     let row = sqlx::query("SELECT id, format, created_at FROM log").fetch_one(readers).await?;
     let id: &str = row.try_get(0)?;
-    Ok(LogInfo {
+    Ok(LogIdentity {
         id: id.parse().map_err(|error: uuid::Error| sqlx::Error::Decode(error.into()))?,
         format: row.try_get(1)?,
         created_at: Timestamp(row.try_get(2)?),

@@ -1,1 +1,113 @@
-//! Text to plan, deterministically.
+//! Text to plan, deterministically: the same text gives the same tasks, on any machine and without a model.
+//!
+//! The text is cut into blocks (`lines`, `markers`), what stands inside a line is found (`inline`, `paths`), the
+//! headings say which parts count (`sections`), items form a tree (`outline`), running text is cut into clauses
+//! (`sentences`), each clause is judged (`roles`, `vocabulary`) and becomes a draft or a remark on one (`steps`,
+//! `meta`, `tables`). Then the drafts are put in order (`draft`) and joined by name (`edges`).
+//!
+//! Which items are tasks:
+//! - An item with items under it is a group, which lends its name and its verb, unless it has a box, an id or a command
+//!   of its own and none of the items under it has a box, an id or a number: then it is a task, and they are its notes.
+//! - Items under a task, and items that only limit, link or describe what stands above them, are notes.
+//! - Groups in a numbered list keep its order: what stands in one waits for the ends of the one before.
+//! - An item is one task, split only at "then", "otherwise" and their like, and never when it has a box or an id.
+//!
+//! Which edges are hard: written dependencies, connectors such as "then", questions, conditions and phases. Soft are
+//! those that only the order of a list gives.
+//!
+//! The parser never runs anything, reads no file, knows no clock, and panics on no input. It never makes a command of
+//! prose: only code between backticks or in a fence can become one.
+
+mod build;
+mod canonical;
+mod draft;
+mod edges;
+mod error;
+mod fields;
+mod inline;
+mod lines;
+mod markers;
+mod meta;
+mod outline;
+mod paths;
+mod references;
+mod roles;
+mod sections;
+mod sentences;
+mod shell;
+mod steps;
+mod tables;
+#[cfg(test)]
+mod tests;
+mod text;
+mod vocabulary;
+
+use serde::Serialize;
+
+pub use canonical::render;
+pub use edges::{EDGES_MAX, validate};
+pub use error::{Diagnostic, ParseError};
+
+use crate::plan::{Span, TaskPlan};
+
+/// A text may have at most so many bytes.
+pub const TEXT_BYTES_MAX: usize = 16 * 1024 * 1024;
+
+/// A plan may have at most so many tasks.
+pub const TASKS_MAX: usize = 100_000;
+
+/// How a text is read.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ParseOptions {
+    /// Drops the soft edges: what only the order of a list gives.
+    pub relax_order: bool,
+}
+
+/// What a text means.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ParsedPlan {
+    /// The first heading of level 1, if any.
+    pub title: Option<String>,
+    /// The tasks in the order of the text, numbered from 1.
+    pub tasks: Vec<TaskPlan>,
+    /// Prose that explains and is no task: overview, goals, requirements.
+    pub context: Vec<String>,
+    /// What is odd in the text.
+    pub warnings: Vec<Diagnostic>,
+    /// Parts of the text in no task: headings, context, comments, what is out of scope. In order, not overlapping.
+    pub ignored: Vec<Span>,
+}
+
+/// Reads a text.
+///
+/// # Errors
+///
+/// When nothing in it is a task, when it is too long, or when its dependencies name no task, a task twice or a circle.
+pub fn parse(text: &str, options: ParseOptions) -> Result<ParsedPlan, ParseError> {
+    if text.len() > TEXT_BYTES_MAX {
+        return Err(ParseError::LimitPassed { limit: "bytes", value: text.len(), max: TEXT_BYTES_MAX });
+    }
+    if text::blank(text) {
+        return Err(ParseError::EmptyPlan);
+    }
+    if let Some(plan) = canonical::read(text, options) {
+        return plan;
+    }
+    let mut built = build::build(text, false);
+    if built.drafts.is_empty() {
+        built = build::build(text, true);
+    }
+    if built.drafts.is_empty() {
+        return Err(ParseError::EmptyPlan);
+    }
+    if built.drafts.len() > TASKS_MAX {
+        return Err(ParseError::LimitPassed { limit: "tasks", value: built.drafts.len(), max: TASKS_MAX });
+    }
+    let lines = text::Lines::new(text);
+    let title = built.title.take();
+    let context = std::mem::take(&mut built.context);
+    let mut ignored = std::mem::take(&mut built.ignored);
+    let tasks = edges::connect(built, &lines, options.relax_order)?;
+    build::merge_spans(&mut ignored);
+    Ok(ParsedPlan { title, tasks, context, warnings: Vec::new(), ignored })
+}

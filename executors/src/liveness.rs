@@ -1,0 +1,77 @@
+//! Proof of death on one host: a worker holds a lock file as long as it, or a child of it, lives.
+//!
+//! The kernel drops the lock with the last process that holds it, so a file that can be locked exclusively says that
+//! the worker and all its supervisors are gone, and that its tasks may be claimed at once.
+
+use std::fs::{File, TryLockError};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crewlog_mq::new_event_id;
+use crewlog_planner::claim::Executor;
+
+/// This worker's own sign of life.
+#[derive(Debug)]
+pub struct SignOfLife {
+    folder: PathBuf,
+    host: String,
+    worker: String,
+    // Held shared, because the worker's supervisors hold it too.
+    _lock: File,
+}
+
+impl SignOfLife {
+    /// Gives this process a name among the workers of a log, and a locked file in `folder`, which is made if missing.
+    ///
+    /// # Errors
+    /// When the folder or the file cannot be written.
+    pub fn begin(folder: &Path) -> io::Result<Self> {
+        std::fs::create_dir_all(folder)?;
+        let worker = new_event_id().simple().to_string();
+        let lock = File::options().create(true).truncate(false).write(true).open(lock_path(folder, &worker))?;
+        lock.lock_shared()?;
+        let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
+        Ok(Self { folder: folder.to_owned(), host, worker, _lock: lock })
+    }
+
+    /// The file that this worker's supervisors hold too.
+    #[must_use]
+    pub fn lock_path(&self) -> PathBuf {
+        lock_path(&self.folder, &self.worker)
+    }
+
+    /// This worker, acting as `name`.
+    #[must_use]
+    pub fn executor(&self, name: &str) -> Executor {
+        Executor { name: name.to_owned(), host: self.host.clone(), worker: self.worker.clone() }
+    }
+
+    /// True when `executor` is proven to be gone, with all that it started. Of another host nothing is known.
+    #[must_use]
+    pub fn is_dead(&self, executor: &Executor) -> bool {
+        if executor.host != self.host || executor.worker == self.worker {
+            return false;
+        }
+        let path = lock_path(&self.folder, &executor.worker);
+        match File::options().write(true).open(&path).map(|file| file.try_lock()) {
+            Ok(Ok(())) => {
+                // Nobody will ask for it again: the name is never used twice.
+                let _ = std::fs::remove_file(&path);
+                true
+            }
+            Ok(Err(TryLockError::WouldBlock | TryLockError::Error(_))) => false,
+            Err(error) => error.kind() == io::ErrorKind::NotFound,
+        }
+    }
+}
+
+impl Drop for SignOfLife {
+    fn drop(&mut self) {
+        // Its absence says the same as an unlocked file.
+        let _ = std::fs::remove_file(self.lock_path());
+    }
+}
+
+fn lock_path(folder: &Path, worker: &str) -> PathBuf {
+    folder.join(format!("{worker}.lock"))
+}

@@ -1,0 +1,92 @@
+//! The planner's host: it follows what executors and people append, and feeds it to the pure planner.
+//!
+//! Any number of processes may host the planner of one plan. The ids of what it appends are derived from the cause, so
+//! a report that is taken in twice, in two places or after a crash, changes nothing.
+
+use std::time::Duration;
+
+use crewlog_mq::{Cause, Envelope, Error, EventStore, ExecuteError, Query, Range, Recorded, Runner};
+use crewlog_planner::claim::{self, TaskEvent};
+use crewlog_planner::event::{self, Command, plan_tag};
+use crewlog_planner::plan::TaskId;
+use crewlog_planner::planner::{Planner, PlannerError};
+use futures::StreamExt;
+
+/// The name under which the planner reacts.
+const PROCESS: &str = "planner";
+/// The waits after a failed append grow from the first to the second.
+const BACKOFF: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(5));
+
+/// The planner of a plan on a log.
+#[must_use]
+pub fn planner_of(store: &EventStore, plan: &str, tags: Vec<String>) -> Runner<Planner> {
+    Runner::new(store.clone(), event::STREAM, plan, tags)
+}
+
+/// The events of a plan's tasks.
+fn task_events(plan: &str) -> Query {
+    Query { stream_id: claim::STREAM.into(), tags: vec![plan_tag(plan)], ..Query::default() }
+}
+
+/// Takes in all that is reported of a plan up to now, and returns the planner as it then stands.
+///
+/// # Errors
+/// A fault of the log.
+pub async fn catch_up(store: &EventStore, plan: &str, tags: Vec<String>) -> Result<Runner<Planner>, Error> {
+    let mut planner = planner_of(store, plan, tags);
+    for reported in store.load::<TaskEvent>(&task_events(plan), Range::default()).await? {
+        take_in(&mut planner, reported).await?;
+    }
+    planner.catch_up().await?;
+    Ok(planner)
+}
+
+/// Hosts the planner of a plan: takes in what is reported, from the beginning on, for ever. Drop it to end it.
+///
+/// # Errors
+/// Only when the log refuses to be followed.
+pub async fn host(store: EventStore, plan: String, tags: Vec<String>) -> Result<(), Error> {
+    let mut planner = planner_of(&store, &plan, tags);
+    let mut reports = store.subscribe::<TaskEvent>(&task_events(&plan))?;
+    while let Some(reported) = reports.next().await {
+        match reported {
+            Ok(reported) => take_in_until_done(&mut planner, reported).await,
+            Err(error) => tracing::warn!(%error, "an event of a task is passed over"),
+        }
+    }
+    Ok(())
+}
+
+/// A report is never dropped because the log could not be written just now.
+async fn take_in_until_done(planner: &mut Runner<Planner>, reported: Envelope<TaskEvent>) {
+    let mut backoff = BACKOFF.0;
+    while let Err(error) = take_in(planner, reported.clone()).await {
+        tracing::warn!(%error, "the planner could not append and tries again");
+        tokio::time::sleep(backoff).await;
+        backoff = (backoff * 2).min(BACKOFF.1);
+    }
+}
+
+async fn take_in(planner: &mut Runner<Planner>, reported: Envelope<TaskEvent>) -> Result<(), Error> {
+    let Envelope { event, recorded, .. } = reported;
+    let Some(task) = task_of(&recorded) else { return Ok(()) };
+    let Some(report) = event.report(task) else { return Ok(()) };
+    let cause = Cause::reaction(PROCESS, &recorded);
+    match planner.execute(Command::HandleExecutorEvent(report), &cause).await {
+        Ok(_) => Ok(()),
+        Err(ExecuteError::Refused(refusal)) => {
+            log_refusal(&recorded, &refusal);
+            Ok(())
+        }
+        Err(ExecuteError::Contended { .. }) => Err(Error::Closed),
+        Err(ExecuteError::Store(error)) => Err(error),
+    }
+}
+
+fn task_of(recorded: &Recorded) -> Option<TaskId> {
+    Some(claim::split_aggregate_id(&recorded.aggregate_id)?.1)
+}
+
+fn log_refusal(recorded: &Recorded, refusal: &PlannerError) {
+    tracing::info!(position = %recorded.position, %refusal, "the planner passes a report over");
+}

@@ -1,0 +1,454 @@
+//! A task's own aggregate: who holds it, and what they report. Of any number of racing executors one wins.
+//!
+//! A holder has a lease and an epoch. Any event of the holder renews the lease; one that has expired, or whose
+//! holder is proven dead, may be claimed again with a higher epoch, and what the old holder still reports is
+//! refused. Nothing here decides what comes next in the plan.
+
+use crewlog_mq::{Event as MqEvent, Handler, Timestamp};
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+
+use crate::event::{ExecutorEvent, FailureClass, QuestionId};
+use crate::plan::TaskId;
+
+/// The stream of all tasks; a task's aggregate is `<plan>/<number>`.
+pub const STREAM: &str = "task";
+
+/// How long a claim holds without a sign of life.
+pub const LEASE: Duration = Duration::from_secs(180);
+
+/// The aggregate of a task.
+#[must_use]
+pub fn aggregate_id(plan: &str, task: TaskId) -> String {
+    format!("{plan}/{task}")
+}
+
+/// The plan and task that an aggregate is of.
+#[must_use]
+pub fn split_aggregate_id(aggregate_id: &str) -> Option<(&str, TaskId)> {
+    let (plan, task) = aggregate_id.rsplit_once('/')?;
+    Some((plan, TaskId(task.parse().ok()?)))
+}
+
+/// Who acts.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Executor {
+    /// What sort: `shell`, `human`.
+    pub name: String,
+    /// The machine.
+    pub host: String,
+    /// The worker process on it; by its lock file its death can be proven.
+    pub worker: String,
+}
+
+impl std::fmt::Display for Executor {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}@{}", self.name, self.host)
+    }
+}
+
+/// What is known of a finished run of a command.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunDetails {
+    /// Unset when a signal ended it.
+    pub exit_code: Option<i32>,
+    /// The signal that ended it, if any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub signal: Option<i32>,
+    /// How long it ran, in milliseconds.
+    pub duration_ms: u64,
+    /// What it wrote, in bytes, kept or not.
+    pub output_bytes: u64,
+    /// Whether the middle of its output was dropped.
+    #[serde(default)]
+    pub output_is_cut: bool,
+}
+
+/// What happened to a task.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum TaskEvent {
+    /// An executor holds it.
+    TaskClaimed {
+        /// The dispatch that is carried out.
+        attempt: u32,
+        /// Who.
+        executor: Executor,
+        /// Until when, in log time.
+        lease_until: Timestamp,
+        /// Rises with every claim.
+        epoch: u64,
+    },
+    /// The holder is about to act: from here on it may have had effects.
+    TaskStarted {
+        /// The holder's.
+        epoch: u64,
+    },
+    /// The holder is alive.
+    LeaseRenewed {
+        /// The holder's.
+        epoch: u64,
+        /// Until when now.
+        lease_until: Timestamp,
+    },
+    /// The holder gave it back unfinished.
+    TaskReleased {
+        /// The holder's.
+        epoch: u64,
+        /// Why.
+        reason: String,
+    },
+    /// The holder stopped because the plan wanted it.
+    TaskStopped {
+        /// The holder's.
+        epoch: u64,
+        /// Why.
+        reason: String,
+    },
+    /// Done.
+    TaskCompleted {
+        /// The dispatch.
+        attempt: u32,
+        /// The holder's.
+        epoch: u64,
+        /// What came of it.
+        result: String,
+        /// Of a command.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        run: Option<RunDetails>,
+    },
+    /// Not done.
+    TaskFailed {
+        /// The dispatch.
+        attempt: u32,
+        /// The holder's.
+        epoch: u64,
+        /// Why.
+        error: String,
+        /// What sort of failure.
+        class: FailureClass,
+        /// Of a command.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        run: Option<RunDetails>,
+    },
+    /// The executor asks.
+    NeedsClarification {
+        /// The dispatch.
+        attempt: u32,
+        /// The holder's.
+        epoch: u64,
+        /// What.
+        question: String,
+    },
+    /// Somebody answered.
+    ClarificationProvided {
+        /// The question.
+        question_id: QuestionId,
+        /// The answer.
+        answer: String,
+    },
+}
+
+impl TaskEvent {
+    /// What the planner is told of it, if it concerns the planner.
+    #[must_use]
+    pub fn report(self, node_id: TaskId) -> Option<ExecutorEvent> {
+        match self {
+            Self::TaskCompleted { attempt, result, .. } => {
+                Some(ExecutorEvent::TaskCompleted { node_id, attempt, result })
+            }
+            Self::TaskFailed { attempt, error, class, .. } => {
+                Some(ExecutorEvent::TaskFailed { node_id, attempt, error, class })
+            }
+            Self::NeedsClarification { attempt, question, .. } => {
+                Some(ExecutorEvent::NeedsClarification { node_id, attempt, question })
+            }
+            Self::ClarificationProvided { question_id, answer } => {
+                Some(ExecutorEvent::ClarificationProvided { node_id, question_id, answer })
+            }
+            Self::TaskClaimed { .. }
+            | Self::TaskStarted { .. }
+            | Self::LeaseRenewed { .. }
+            | Self::TaskReleased { .. }
+            | Self::TaskStopped { .. } => None,
+        }
+    }
+}
+
+impl MqEvent for TaskEvent {
+    const EVENT_VERSION: &'static str = "1.0";
+
+    fn event_type(&self) -> &'static str {
+        match self {
+            Self::TaskClaimed { .. } => "TaskClaimed",
+            Self::TaskStarted { .. } => "TaskStarted",
+            Self::LeaseRenewed { .. } => "LeaseRenewed",
+            Self::TaskReleased { .. } => "TaskReleased",
+            Self::TaskStopped { .. } => "TaskStopped",
+            Self::TaskCompleted { .. } => "TaskCompleted",
+            Self::TaskFailed { .. } => "TaskFailed",
+            Self::NeedsClarification { .. } => "NeedsClarification",
+            Self::ClarificationProvided { .. } => "ClarificationProvided",
+        }
+    }
+}
+
+/// How a run ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Ending {
+    /// With a result.
+    Completed {
+        /// What came of it.
+        result: String,
+        /// Of a command.
+        run: Option<RunDetails>,
+    },
+    /// With an error.
+    Failed {
+        /// Why.
+        error: String,
+        /// What sort of failure.
+        class: FailureClass,
+        /// Of a command.
+        run: Option<RunDetails>,
+    },
+    /// With a question.
+    Asked {
+        /// What.
+        question: String,
+    },
+    /// Because the plan wanted it.
+    Stopped {
+        /// Why.
+        reason: String,
+    },
+    /// Unfinished; another may take it.
+    Released {
+        /// Why.
+        reason: String,
+    },
+}
+
+/// What a task is asked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TaskCommand {
+    /// Hold it, to carry out a dispatch.
+    Claim {
+        /// The dispatch.
+        attempt: u32,
+        /// Who wants it.
+        executor: Executor,
+        /// Log time.
+        now: Timestamp,
+        /// The epoch of a holder that is proven dead.
+        dead_epoch: Option<u64>,
+    },
+    /// The holder is about to act.
+    Start {
+        /// The holder's.
+        epoch: u64,
+    },
+    /// The holder is alive.
+    Renew {
+        /// The holder's.
+        epoch: u64,
+        /// Log time.
+        now: Timestamp,
+    },
+    /// The holder has ended.
+    End {
+        /// The holder's.
+        epoch: u64,
+        /// How.
+        ending: Ending,
+    },
+    /// A person claims it and says how it ended, in one.
+    Report {
+        /// The dispatch.
+        attempt: u32,
+        /// Who.
+        executor: Executor,
+        /// Log time.
+        now: Timestamp,
+        /// How.
+        ending: Ending,
+    },
+    /// Somebody answers a question of the task.
+    Answer {
+        /// The question.
+        question_id: QuestionId,
+        /// The answer.
+        answer: String,
+    },
+}
+
+/// Why a task refuses.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum TaskError {
+    /// Somebody else holds it.
+    #[error("the task is held by {executor}")]
+    Held {
+        /// Who.
+        executor: Executor,
+        /// Until when, in log time.
+        lease_until: Timestamp,
+        /// The holder's.
+        epoch: u64,
+    },
+    /// This dispatch has its end already.
+    #[error("attempt {attempt} of the task has ended")]
+    AttemptEnded {
+        /// The dispatch.
+        attempt: u32,
+    },
+    /// A newer claim has taken its place.
+    #[error("the claim with epoch {epoch} no longer holds the task")]
+    StaleEpoch {
+        /// The epoch given.
+        epoch: u64,
+    },
+}
+
+/// The holder of a task.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Holder {
+    /// Who.
+    pub executor: Executor,
+    /// Until when, in log time.
+    pub lease_until: Timestamp,
+    /// Whether it may have had effects.
+    pub has_started: bool,
+}
+
+/// The state of a task's aggregate.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct TaskClaim {
+    attempt: u32,
+    attempt_is_ended: bool,
+    epoch: u64,
+    holder: Option<Holder>,
+    answers: Vec<(QuestionId, String)>,
+}
+
+impl TaskClaim {
+    /// Who holds the task, if anybody.
+    #[must_use]
+    pub fn holder(&self) -> Option<&Holder> {
+        self.holder.as_ref()
+    }
+
+    /// The epoch of the last claim.
+    #[must_use]
+    pub fn epoch(&self) -> u64 {
+        self.epoch
+    }
+
+    fn decide(&self, command: TaskCommand) -> Result<Vec<TaskEvent>, TaskError> {
+        match command {
+            TaskCommand::Claim { attempt, executor, now, dead_epoch } => {
+                Ok(vec![self.claim(attempt, executor, now, dead_epoch)?])
+            }
+            TaskCommand::Start { epoch } => {
+                self.check_holder(epoch)?;
+                Ok(vec![TaskEvent::TaskStarted { epoch }])
+            }
+            TaskCommand::Renew { epoch, now } => {
+                self.check_holder(epoch)?;
+                Ok(vec![TaskEvent::LeaseRenewed { epoch, lease_until: now.plus(LEASE) }])
+            }
+            TaskCommand::End { epoch, ending } => {
+                self.check_holder(epoch)?;
+                Ok(vec![ended(self.attempt, epoch, ending)])
+            }
+            TaskCommand::Report { attempt, executor, now, ending } => {
+                let claimed = self.claim(attempt, executor, now, None)?;
+                Ok(vec![claimed, ended(attempt, self.epoch + 1, ending)])
+            }
+            TaskCommand::Answer { question_id, answer } => {
+                let is_known = self.answers.iter().any(|known| *known == (question_id, answer.clone()));
+                let provided = TaskEvent::ClarificationProvided { question_id, answer };
+                Ok(if is_known { Vec::new() } else { vec![provided] })
+            }
+        }
+    }
+
+    fn claim(
+        &self,
+        attempt: u32,
+        executor: Executor,
+        now: Timestamp,
+        dead_epoch: Option<u64>,
+    ) -> Result<TaskEvent, TaskError> {
+        if attempt < self.attempt || (attempt == self.attempt && self.attempt_is_ended) {
+            return Err(TaskError::AttemptEnded { attempt });
+        }
+        if let Some(holder) = &self.holder {
+            let is_free = holder.lease_until <= now || dead_epoch == Some(self.epoch);
+            if !is_free {
+                let (executor, lease_until) = (holder.executor.clone(), holder.lease_until);
+                return Err(TaskError::Held { executor, lease_until, epoch: self.epoch });
+            }
+        }
+        Ok(TaskEvent::TaskClaimed { attempt, executor, lease_until: now.plus(LEASE), epoch: self.epoch + 1 })
+    }
+
+    fn check_holder(&self, epoch: u64) -> Result<(), TaskError> {
+        if self.holder.is_some() && epoch == self.epoch { Ok(()) } else { Err(TaskError::StaleEpoch { epoch }) }
+    }
+}
+
+fn ended(attempt: u32, epoch: u64, ending: Ending) -> TaskEvent {
+    match ending {
+        Ending::Completed { result, run } => TaskEvent::TaskCompleted { attempt, epoch, result, run },
+        Ending::Failed { error, class, run } => TaskEvent::TaskFailed { attempt, epoch, error, class, run },
+        Ending::Asked { question } => TaskEvent::NeedsClarification { attempt, epoch, question },
+        Ending::Stopped { reason } => TaskEvent::TaskStopped { epoch, reason },
+        Ending::Released { reason } => TaskEvent::TaskReleased { epoch, reason },
+    }
+}
+
+impl Handler for TaskClaim {
+    type Command = TaskCommand;
+    type Event = TaskEvent;
+    type Error = TaskError;
+
+    fn process(&mut self, command: TaskCommand) -> Result<Vec<TaskEvent>, TaskError> {
+        let events = self.decide(command)?;
+        for event in &events {
+            self.apply(event);
+        }
+        Ok(events)
+    }
+
+    fn apply(&mut self, event: &TaskEvent) {
+        match event {
+            TaskEvent::TaskClaimed { attempt, executor, lease_until, epoch } => {
+                self.attempt_is_ended = false;
+                self.attempt = *attempt;
+                self.epoch = *epoch;
+                let (executor, lease_until) = (executor.clone(), *lease_until);
+                self.holder = Some(Holder { executor, lease_until, has_started: false });
+            }
+            TaskEvent::TaskStarted { .. } => {
+                if let Some(holder) = &mut self.holder {
+                    holder.has_started = true;
+                }
+            }
+            TaskEvent::LeaseRenewed { lease_until, .. } => {
+                if let Some(holder) = &mut self.holder {
+                    holder.lease_until = *lease_until;
+                }
+            }
+            TaskEvent::TaskReleased { .. } => self.holder = None,
+            TaskEvent::TaskStopped { .. }
+            | TaskEvent::TaskCompleted { .. }
+            | TaskEvent::TaskFailed { .. }
+            | TaskEvent::NeedsClarification { .. } => {
+                self.holder = None;
+                self.attempt_is_ended = true;
+            }
+            TaskEvent::ClarificationProvided { question_id, answer } => {
+                self.answers.push((*question_id, answer.clone()));
+            }
+        }
+    }
+}

@@ -1,0 +1,577 @@
+//! Blocks to drafts: walks the text once and hands each part to a task, to the context or to what is ignored.
+
+use super::draft::{Draft, Link, Step};
+use super::inline::{Definitions, Inline};
+use super::lines::{self, Block, BlockKind};
+use super::outline::{self, Place, Role};
+use super::sections::{self, Section, Use};
+use super::text::{Flow, collapse};
+use super::{edges, meta, roles, shell, vocabulary};
+use crate::plan::{Attachment, Condition, Mark, NodeKind, Span};
+
+/// Everything read from a text, before the tasks are numbered.
+#[derive(Debug, Default)]
+pub(super) struct Built {
+    pub(super) title: Option<String>,
+    pub(super) drafts: Vec<Draft>,
+    pub(super) steps: Vec<Step>,
+    pub(super) context: Vec<String>,
+    pub(super) ignored: Vec<Span>,
+    /// `A -> B` lines: chains of names.
+    pub(super) chains: Vec<Vec<super::draft::Reference>>,
+    /// Numbers of items, numbers and ids of groups.
+    pub(super) names: Vec<Name>,
+}
+
+/// A name that stands for the drafts `first..end`.
+#[derive(Debug)]
+pub(super) struct Name {
+    pub(super) text: String,
+    /// The list in which a number counts; ids count everywhere.
+    pub(super) list: Option<usize>,
+    pub(super) first: usize,
+    pub(super) end: usize,
+}
+
+enum Open {
+    List(usize, bool),
+    Group { block: usize, title: String, names: std::ops::Range<usize> },
+    Section { level: usize, title: Option<(String, Span)>, first: usize },
+}
+
+/// What the walk knows at a place in the text.
+pub(super) struct Builder<'a> {
+    pub(super) source: &'a str,
+    pub(super) definitions: Definitions,
+    pub(super) lenient: bool,
+    pub(super) out: Built,
+    open: Vec<Open>,
+    /// The draft that remarks belong to.
+    pub(super) last: Option<usize>,
+    pub(super) pending_notes: Vec<(String, Option<Span>)>,
+    pub(super) pending_attachments: Vec<Attachment>,
+    pub(super) condition: Option<Condition>,
+    /// The last paragraph's last clause ended with a colon, or it stands directly above.
+    colon: bool,
+    group: Option<String>,
+    priority: Option<String>,
+    /// Lists and sections with `[P]` in them.
+    marked_lists: std::collections::HashSet<usize>,
+    marked_sections: std::collections::HashSet<usize>,
+    section: usize,
+}
+
+/// Reads a text; `lenient` takes what is otherwise context for tasks.
+pub(super) fn build(source: &str, lenient: bool) -> Built {
+    let mut blocks = lines::blocks(source);
+    sections::promote(source, &mut blocks);
+    let uses = sections::uses(source, &blocks, lenient);
+    let places = outline::outline(source, &blocks);
+    let outside =
+        blocks.iter().any(|block| !block.quoted && !matches!(block.kind, BlockKind::Heading(_) | BlockKind::Ignored));
+    let mut builder = Builder {
+        source,
+        definitions: definitions(source, &blocks),
+        lenient,
+        out: Built::default(),
+        open: Vec::new(),
+        last: None,
+        pending_notes: Vec::new(),
+        pending_attachments: Vec::new(),
+        condition: None,
+        colon: false,
+        group: None,
+        priority: None,
+        marked_lists: std::collections::HashSet::new(),
+        marked_sections: std::collections::HashSet::new(),
+        section: 0,
+    };
+    builder.find_marks(&blocks, &places);
+    for (n, block) in blocks.iter().enumerate() {
+        builder.block(n, block, &blocks, &places, uses[n], outside && !lenient);
+    }
+    while builder.close() {}
+    builder.settle();
+    builder.out
+}
+
+fn definitions(source: &str, blocks: &[Block]) -> Definitions {
+    let ignored = blocks.iter().filter(|block| block.kind == BlockKind::Ignored);
+    let lines =
+        ignored.flat_map(|block| &block.pieces).filter_map(|piece| lines::definition(&source[piece.start..piece.end]));
+    lines.map(|(name, target)| (name.to_lowercase(), target.to_owned())).collect()
+}
+
+impl Builder<'_> {
+    /// Finds the lists and sections in which `[P]` makes unmarked items a sequence.
+    fn find_marks(&mut self, blocks: &[Block], places: &[Place]) {
+        let mut section = 0;
+        for (n, block) in blocks.iter().enumerate() {
+            if matches!(block.kind, BlockKind::Heading(level) if level < 7 && self.begins_scope(block)) {
+                section = n;
+            }
+            let line = block.pieces.first().map_or("", |piece| &self.source[piece.start..piece.end]);
+            let mut end = line.len().min(64);
+            while !line.is_char_boundary(end) {
+                end -= 1;
+            }
+            if matches!(block.kind, BlockKind::Item { .. })
+                && (line[..end].contains("[P]") || line.trim_end().ends_with("[P]"))
+            {
+                self.marked_lists.insert(places[n].list);
+                if places[n].parent.is_none() {
+                    self.marked_sections.insert(section);
+                }
+            }
+        }
+    }
+
+    fn begins_scope(&self, block: &Block) -> bool {
+        let title = block.pieces.first().map_or("", |piece| &self.source[piece.start..piece.end]);
+        sections::section(title) == Section::Phase
+    }
+
+    fn block(&mut self, n: usize, block: &Block, blocks: &[Block], places: &[Place], uses: Use, outside: bool) {
+        let colon = std::mem::take(&mut self.colon);
+        match &block.kind {
+            BlockKind::Heading(level) => self.heading(n, block, *level, uses),
+            BlockKind::Ignored => {
+                self.out.ignored.push(block.span);
+                self.colon = colon;
+            }
+            BlockKind::Item { mark, .. }
+                if uses == Use::Tasks || (uses == Use::Context { boxes: true } && mark.is_some()) =>
+            {
+                self.item(n, block, places)
+            }
+            BlockKind::Item { .. } | BlockKind::Paragraph | BlockKind::Fence(_) | BlockKind::Table
+                if uses != Use::Tasks =>
+            {
+                self.context(block, uses)
+            }
+            BlockKind::Item { .. } => {}
+            BlockKind::Paragraph => self.paragraph(n, block, blocks, places, outside),
+            BlockKind::Fence(language) => self.fence(block, language, places[n].parent.is_some(), colon),
+            BlockKind::Table => {
+                self.enter(None, usize::MAX, false);
+                self.table(block);
+            }
+        }
+    }
+
+    fn flow(&self, block: &Block) -> (Flow, Inline) {
+        let flow = Flow::new(self.source, &block.pieces);
+        let inline = Inline::scan(&flow.text, &self.definitions);
+        (flow, inline)
+    }
+
+    fn heading(&mut self, n: usize, block: &Block, level: usize, uses: Use) {
+        let (flow, inline) = self.flow(block);
+        let (text, priority) = heading_text(&flow.text, &inline);
+        self.out.ignored.push(block.span);
+        while matches!(self.open.last(), Some(Open::List(..) | Open::Group { .. }))
+            || matches!(self.open.last(), Some(Open::Section { level: above, .. }) if *above >= level)
+        {
+            self.close();
+        }
+        let kind = sections::section(&text);
+        if self.out.title.is_none()
+            && self.out.drafts.is_empty()
+            && level <= 1
+            && kind != Section::Context
+            && kind != Section::Never
+        {
+            self.out.title = Some(text.clone());
+        }
+        self.pending_notes.clear();
+        self.last = None;
+        self.condition = None;
+        let phase = kind == Section::Phase && uses == Use::Tasks;
+        let first = self.out.drafts.len();
+        let title = (phase && !text.is_empty()).then(|| (sections::phase_title(&text), block.span));
+        self.push(Open::Section { level, title, first }, if phase { Link::Phase } else { Link::Free });
+        if phase {
+            self.section = n;
+        }
+        let groups = uses == Use::Tasks && kind != Section::Tasks && level > 1;
+        self.group = if groups { Some(text) } else { None };
+        self.priority = priority;
+    }
+
+    fn push(&mut self, open: Open, link: Link) {
+        let silent = matches!(open, Open::List(_, true));
+        self.open.push(open);
+        if !silent {
+            self.out.steps.push(Step::Open(link));
+        }
+    }
+
+    /// Leaves the innermost list, group or section.
+    fn close(&mut self) -> bool {
+        let Some(open) = self.open.pop() else { return false };
+        match open {
+            Open::List(_, true) => return true,
+            Open::List(_, false) => {}
+            Open::Group { names, .. } => {
+                let end = self.out.drafts.len();
+                for name in self.out.names.get_mut(names).into_iter().flatten() {
+                    name.end = end;
+                }
+            }
+            Open::Section { title: Some((title, span)), first, .. }
+                if first == self.out.drafts.len() && !title.is_empty() =>
+            {
+                // A phase without steps is a step.
+                let mut draft = Draft::new(vocabulary::kind(&title, None), title, span.start);
+                draft.plan.spans.push(span);
+                self.out.ignored.retain(|ignored| *ignored != span);
+                self.out.drafts.push(draft);
+                self.out.steps.push(Step::Task(first, Link::Free));
+            }
+            Open::Section { .. } => {}
+        }
+        self.out.steps.push(Step::Close);
+        true
+    }
+
+    /// Opens what is missing so that the next thing stands in its list, under its parent.
+    fn enter(&mut self, parent: Option<usize>, list: usize, silent: bool) {
+        loop {
+            match self.open.last() {
+                Some(Open::List(open, _)) if *open == list => return,
+                Some(Open::Group { block, .. }) if Some(*block) == parent => break,
+                Some(Open::Section { .. }) | None => break,
+                Some(Open::List(..) | Open::Group { .. }) => {
+                    self.close();
+                }
+            }
+        }
+        if list != usize::MAX {
+            self.push(Open::List(list, silent), Link::Free);
+        }
+    }
+
+    fn context(&mut self, block: &Block, uses: Use) {
+        let (flow, inline) = self.flow(block);
+        self.out.ignored.push(block.span);
+        if uses == Use::Never {
+            return;
+        }
+        self.chain(&flow);
+        let text = meta::plain(&flow.text, &inline, 0, flow.text.len(), &[]);
+        if !text.is_empty() {
+            self.out.context.push(text);
+        }
+    }
+
+    /// Reads `T001 -> T002` lines; true when the text is nothing else.
+    fn chain(&mut self, flow: &Flow) -> bool {
+        if flow.text.len() > 4_000 || !["->", "\u{2192}", "=>"].iter().any(|arrow| flow.text.contains(arrow)) {
+            return false;
+        }
+        let found = edges::chains(&flow.text, |at| flow.source(at));
+        let any = !found.is_empty();
+        self.out.chains.extend(found);
+        any
+    }
+
+    fn item(&mut self, n: usize, block: &Block, places: &[Place]) {
+        let BlockKind::Item { marker, mark } = &block.kind else { return };
+        let place = &places[n];
+        let (flow, inline) = self.flow(block);
+        if flow.text.trim().is_empty()
+            || is_struck(&flow.text, &inline)
+            || (place.role != Role::Group && self.chain(&flow))
+        {
+            return self.out.ignored.push(block.span);
+        }
+        if place.role == Role::Note {
+            return self.note(block, &flow, &inline);
+        }
+        let silent = place.parent.is_none() && self.marked_sections.contains(&self.section) && !marker.is_ordered();
+        self.enter(place.parent, place.list, silent);
+        let ordered = marker.is_ordered() || self.marked_lists.contains(&place.list) || silent;
+        let link = if ordered { Link::Next } else { Link::Free };
+        if place.role == Role::Group {
+            return self.open_group(n, block, &flow, &inline, (place.list, marker.number().map(str::to_owned)), link);
+        }
+        let before = self.out.drafts.len();
+        self.step_item(block, &flow, &inline, link, mark.unwrap_or(Mark::Open), marker.is_ordered());
+        for draft in &mut self.out.drafts[before..] {
+            draft.list = Some(place.list);
+        }
+        if let Some(number) = marker.number() {
+            let name =
+                Name { text: number.to_owned(), list: Some(place.list), first: before, end: self.out.drafts.len() };
+            self.out.names.push(name);
+        }
+        self.lend(before);
+    }
+
+    /// What stands above lends its name and its verb.
+    fn lend(&mut self, first: usize) {
+        let parent = self.open.iter().rev().find_map(|open| match open {
+            Open::Group { title, .. } => Some(title.clone()),
+            Open::List(..) | Open::Section { .. } => None,
+        });
+        let above = parent.is_some();
+        let group = parent.or_else(|| self.group.clone());
+        for draft in &mut self.out.drafts[first..] {
+            let plan = &mut draft.plan;
+            if above && let Some(verb) = &group {
+                lend_verb(plan, verb);
+            }
+            plan.group = group.as_deref().map(group_name).or(plan.group.take());
+            if plan.priority.is_none() {
+                plan.priority.clone_from(&self.priority);
+            }
+        }
+    }
+
+    fn open_group(
+        &mut self,
+        n: usize,
+        block: &Block,
+        flow: &Flow,
+        inline: &Inline,
+        number: (usize, Option<String>),
+        link: Link,
+    ) {
+        let found = meta::extract(&flow.text, inline, 0, flow.text.len(), true);
+        self.out.ignored.push(block.span);
+        let first = self.out.drafts.len();
+        let begin = self.out.names.len();
+        let (list, number) = number;
+        self.out.names.extend(number.map(|text| Name { text, list: Some(list), first, end: first }));
+        self.out.names.extend(found.label.map(|text| Name { text, list: None, first, end: first }));
+        let names = begin..self.out.names.len();
+        let colon = flow.text.trim_end().ends_with([':', '\u{ff1a}']);
+        let title = if colon { format!("{}:", found.description) } else { found.description };
+        let link = match sections::section(&title) {
+            _ if found.beside => Link::Beside,
+            Section::Phase => Link::Phase,
+            Section::Tasks | Section::Never | Section::Context | Section::Plain => link,
+        };
+        self.push(Open::Group { block: n, title, names }, link);
+        self.last = None;
+    }
+
+    /// A remark under an item.
+    fn note(&mut self, block: &Block, flow: &Flow, inline: &Inline) {
+        let Some(last) = self.last else { return self.context(block, Use::Tasks) };
+        let found = meta::extract(&flow.text, inline, 0, flow.text.len(), false);
+        let attachments = inline.attachments(&flow.text, 0, flow.text.len());
+        let draft = &mut self.out.drafts[last];
+        attach(&mut draft.plan.attachments, attachments);
+        draft.plan.spans.push(block.span);
+        let field = super::fields::apply(draft, &flow.text, flow.source(0));
+        if !field {
+            merge_needs(draft, found.needs.filter(|_| found.description.is_empty()));
+            let text = meta::plain(&flow.text, inline, 0, flow.text.len(), &[]);
+            draft.plan.notes.push(text);
+        }
+    }
+
+    fn paragraph(&mut self, n: usize, block: &Block, blocks: &[Block], places: &[Place], outside: bool) {
+        let (flow, inline) = self.flow(block);
+        if flow.text.trim().is_empty() || is_struck(&flow.text, &inline) || self.chain(&flow) {
+            return self.out.ignored.push(block.span);
+        }
+        if places[n].parent.is_some() && self.last.is_some() {
+            return self.note(block, &flow, &inline);
+        }
+        self.enter(None, usize::MAX, false);
+        let next = blocks.get(n + 1);
+        let leads = |kind: &BlockKind| matches!(kind, BlockKind::Item { .. } | BlockKind::Table);
+        let lead_in = flow.text.trim_end().ends_with([':', '\u{ff1a}']) && next.is_some_and(|next| leads(&next.kind));
+        if lead_in || (!self.lenient && roles::explains(&flow.text)) || (outside && block.quoted) {
+            return self.context(block, Use::Tasks);
+        }
+        let before = self.out.drafts.len();
+        let code = next.is_some_and(|next| matches!(next.kind, BlockKind::Fence(_)));
+        self.prose(&flow, &inline, code);
+        self.lend_plainly(before);
+        self.colon = flow.text.trim_end().ends_with([':', '\u{ff1a}']) || next.is_some_and(|next| !next.apart);
+    }
+
+    fn lend_plainly(&mut self, first: usize) {
+        for draft in &mut self.out.drafts[first..] {
+            draft.plan.group = self.group.as_deref().map(group_name).or(draft.plan.group.take());
+            if draft.plan.priority.is_none() {
+                draft.plan.priority.clone_from(&self.priority);
+            }
+        }
+    }
+
+    fn fence(&mut self, block: &Block, language: &str, inside: bool, colon: bool) {
+        let body: Vec<&str> = block.pieces.iter().map(|piece| &self.source[piece.start..piece.end]).collect();
+        let body = body.join("\n").replace('\0', "");
+        let command = shell::is_shell_language(language) || (language.is_empty() && shell::reads_like_shell(&body));
+        let target = self.last.filter(|_| inside || colon);
+        if body.trim().is_empty() {
+            return self.out.ignored.push(block.span);
+        }
+        let script = shell::script(&body);
+        let attachments = if command { paths_in(&body) } else { Vec::new() };
+        match (target, command) {
+            (Some(last), true) => {
+                let plan = &mut self.out.drafts[last].plan;
+                plan.kind = NodeKind::ToolCall;
+                plan.command = Some(plan.command.take().map_or(script.clone(), |first| format!("{first}\n{script}")));
+                attach(&mut plan.attachments, attachments);
+                plan.spans.push(block.span);
+            }
+            (_, true) => {
+                self.enter(None, usize::MAX, false);
+                let line = script
+                    .lines()
+                    .map(str::trim)
+                    .find(|line| !line.is_empty() && !line.starts_with('#'))
+                    .unwrap_or(script.as_str());
+                let mut draft = Draft::new(NodeKind::ToolCall, collapse(line), block.span.start);
+                draft.plan.command = Some(script.clone());
+                draft.plan.attachments = attachments;
+                draft.plan.spans.push(block.span);
+                let before = self.out.drafts.len();
+                self.add(draft, Link::Free);
+                self.lend_plainly(before);
+            }
+            (_, false) => match self.last {
+                Some(last) => {
+                    let plan = &mut self.out.drafts[last].plan;
+                    plan.notes.push(body);
+                    plan.spans.push(block.span);
+                }
+                None => {
+                    self.out.ignored.push(block.span);
+                    self.out.context.push(body);
+                }
+            },
+        }
+    }
+
+    /// Adds a draft at the end of the text read so far.
+    pub(super) fn add(&mut self, mut draft: Draft, link: Link) -> usize {
+        let n = self.out.drafts.len();
+        for (note, span) in self.pending_notes.drain(..) {
+            draft.plan.notes.push(note);
+            draft.plan.spans.extend(span);
+        }
+        attach(&mut draft.plan.attachments, std::mem::take(&mut self.pending_attachments));
+        self.out.drafts.push(draft);
+        self.out.steps.push(Step::Task(n, link));
+        self.last = Some(n);
+        n
+    }
+
+    /// Wraps the steps of an item that became several drafts.
+    pub(super) fn wrap(&mut self, from: usize, link: Link) {
+        self.out.steps.insert(from, Step::Open(link));
+        self.out.steps.push(Step::Close);
+    }
+
+    /// What is left over at the end goes to the last task, or to the context.
+    fn settle(&mut self) {
+        let notes = std::mem::take(&mut self.pending_notes);
+        let attachments = std::mem::take(&mut self.pending_attachments);
+        match self.out.drafts.last_mut() {
+            Some(draft) => attach(&mut draft.plan.attachments, attachments),
+            None => {}
+        }
+        for (note, span) in notes {
+            self.out.context.push(note);
+            self.out.ignored.extend(span);
+        }
+        for draft in &mut self.out.drafts {
+            merge_spans(&mut draft.plan.spans);
+        }
+    }
+}
+
+/// Sorted and without overlap.
+pub(super) fn merge_spans(spans: &mut Vec<Span>) {
+    spans.sort_unstable();
+    let mut merged: Vec<Span> = Vec::with_capacity(spans.len());
+    for span in spans.drain(..) {
+        match merged.last_mut() {
+            Some(last) if span.start < last.end => last.end = last.end.max(span.end),
+            Some(_) | None => merged.push(span),
+        }
+    }
+    *spans = merged;
+}
+
+/// Adds what is not there yet.
+pub(super) fn attach(to: &mut Vec<Attachment>, more: Vec<Attachment>) {
+    for one in more {
+        if !to.iter().any(|old| old.kind == one.kind) {
+            to.push(one);
+        }
+    }
+}
+
+pub(super) fn merge_needs(draft: &mut Draft, needs: Option<Vec<super::draft::Reference>>) {
+    if let Some(needs) = needs {
+        draft.needs.get_or_insert_default().extend(needs);
+    }
+}
+
+/// The files named in a script.
+fn paths_in(body: &str) -> Vec<Attachment> {
+    let mut found = Vec::new();
+    for word in body.lines().filter(|line| !line.trim_start().starts_with('#')).flat_map(str::split_whitespace) {
+        let word = word.trim_matches(['"', '\'', ';', ',', '(', ')']);
+        if let Some(path) = super::paths::file_ref(word).filter(|path| !path.starts_with("./") && found.len() < 100) {
+            attach(&mut found, vec![Attachment { kind: super::inline::path_kind(path), label: None }]);
+        }
+    }
+    found
+}
+
+/// A heading without its signs, and the priority in it.
+fn heading_text(text: &str, inline: &Inline) -> (String, Option<String>) {
+    let found = meta::extract(text, inline, 0, text.len(), false);
+    let plain = meta::plain(text, inline, 0, text.len(), &[]);
+    if found.priority.is_some() { (found.description, found.priority) } else { (plain, None) }
+}
+
+fn is_struck(text: &str, inline: &Inline) -> bool {
+    let mut at = 0;
+    let mut any = false;
+    for atom in inline
+        .atoms
+        .iter()
+        .filter(|atom| matches!(atom.kind, super::inline::AtomKind::Struck | super::inline::AtomKind::Comment))
+    {
+        if text[at..atom.start].contains(|c: char| c.is_alphanumeric()) {
+            return false;
+        }
+        any = true;
+        at = atom.end;
+    }
+    any && !text[at..].contains(|c: char| c.is_alphanumeric())
+}
+
+/// The name of a group: its text without the colon.
+fn group_name(title: &str) -> String {
+    title.trim_end_matches([':', '\u{ff1a}', ' ']).to_owned()
+}
+
+/// Gives a child the verb of its group: "Write tests for:" and "the parser".
+fn lend_verb(plan: &mut crate::plan::TaskPlan, title: &str) {
+    if vocabulary::own_kind(&plan.description).is_some()
+        || plan.command.is_some()
+        || vocabulary::begins_with_verb(&plan.description)
+    {
+        return;
+    }
+    let Some(kind) = vocabulary::own_kind(title) else { return };
+    plan.kind = kind;
+    let name = group_name(title);
+    let last = name.rsplit(' ').next().unwrap_or("").to_lowercase();
+    let hangs = matches!(last.as_str(), "for" | "of" | "to" | "in" | "with" | "from" | "on" | "the" | "and" | "about")
+        || !name.contains(' ');
+    if hangs {
+        plan.description = format!("{name} {}", plan.description);
+    }
+}

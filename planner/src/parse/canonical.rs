@@ -1,0 +1,239 @@
+//! The canonical text form of a plan: a Markdown list that says everything.
+//!
+//! It begins with a comment that marks it, so that it is read field by field and not as prose; a text with that comment
+//! that is not in this form is read as any other text.
+
+use super::{ParseError, ParseOptions, ParsedPlan};
+use crate::plan::{
+    Attachment, AttachmentKind, Condition, Dependency, FailurePolicy, Mark, NodeKind, Span, Strength, TaskId, TaskPlan,
+};
+
+/// The first line of the form.
+const SIGN: &str = "<!-- crewlog plan 1 -->";
+
+/// Renders a plan such that reading it gives the same title, context and tasks.
+///
+/// Spans and warnings are not part of the form.
+#[must_use]
+pub fn render(plan: &ParsedPlan) -> String {
+    let mut out = String::from(SIGN);
+    out.push('\n');
+    if let Some(title) = &plan.title {
+        out.push_str(&format!("\n# {}\n", value(title)));
+    }
+    if !plan.context.is_empty() {
+        out.push('\n');
+    }
+    for line in &plan.context {
+        out.push_str(&format!("> {}\n", value(line)));
+    }
+    out.push('\n');
+    for task in &plan.tasks {
+        item(&mut out, task);
+    }
+    out
+}
+
+fn item(out: &mut String, task: &TaskPlan) {
+    let mark = match task.mark {
+        Mark::Open => ' ',
+        Mark::InProgress => '~',
+        Mark::Done => 'x',
+        Mark::Cancelled => '-',
+    };
+    out.push_str(&format!("- [{mark}] {}. {}\n", task.id, value(&task.description)));
+    let mut field = |name: &str, text: &str| out.push_str(&format!("  - {name}: {}\n", value(text)));
+    field("kind", task.kind.as_str());
+    if let Some(label) = &task.label {
+        field("id", label);
+    }
+    for one in &task.depends_on {
+        let name = match one.strength {
+            Strength::Hard => "depends on",
+            Strength::Soft => "follows",
+        };
+        field(name, &one.task.to_string());
+    }
+    if let Some(command) = &task.command {
+        field("command", command);
+    }
+    if let Some(condition) = &task.condition {
+        field(if condition.negated { "unless" } else { "if" }, &condition.text);
+    }
+    let texts = [("group", &task.group), ("priority", &task.priority), ("assignee", &task.assignee)];
+    for (name, text) in texts {
+        if let Some(text) = text {
+            field(name, text);
+        }
+    }
+    if let Some(retry) = task.retry {
+        field("retry", &retry.to_string());
+    }
+    if let Some(timeout) = task.timeout_ms {
+        field("timeout", &format!("{timeout}ms"));
+    }
+    if let Some(policy) = task.on_failure {
+        field("on failure", policy_name(policy));
+    }
+    for attachment in &task.attachments {
+        let (name, reference) = attachment_parts(&attachment.kind);
+        field(name, reference);
+        if let Some(label) = &attachment.label {
+            field("shown as", label);
+        }
+    }
+    for note in &task.notes {
+        field("note", note);
+    }
+}
+
+fn policy_name(policy: FailurePolicy) -> &'static str {
+    match policy {
+        FailurePolicy::SkipDependants => "skip",
+        FailurePolicy::Continue => "continue",
+        FailurePolicy::Stop => "stop",
+        FailurePolicy::Ask => "ask",
+    }
+}
+
+fn attachment_parts(kind: &AttachmentKind) -> (&'static str, &str) {
+    match kind {
+        AttachmentKind::Link(to) => ("link", to),
+        AttachmentKind::ImageRef(to) => ("image", to),
+        AttachmentKind::FileRef(to) => ("file", to),
+        AttachmentKind::EmbeddingRef(to) => ("embedding", to),
+        AttachmentKind::ScreenshotRef(to) => ("screenshot", to),
+    }
+}
+
+/// Plain where that can be read back, else as a JSON string.
+fn value(text: &str) -> String {
+    let plain = !text.is_empty()
+        && text.trim() == text
+        && !text.starts_with('"')
+        && !text.contains(|c: char| c.is_control() || super::text::is_invisible(c));
+    if plain { text.to_owned() } else { serde_json::Value::from(text).to_string() }
+}
+
+fn read_value(text: &str) -> Option<String> {
+    if text.starts_with('"') { serde_json::from_str(text).ok() } else { Some(text.to_owned()) }
+}
+
+/// Reads the form; `None` when the text is not in it.
+pub(super) fn read(text: &str, options: ParseOptions) -> Option<Result<ParsedPlan, ParseError>> {
+    let head = text.trim_start_matches(super::text::is_blank);
+    if !head.starts_with(SIGN) {
+        return None;
+    }
+    let mut reader = Reader {
+        plan: ParsedPlan {
+            title: None,
+            tasks: Vec::new(),
+            context: Vec::new(),
+            warnings: Vec::new(),
+            ignored: Vec::new(),
+        },
+    };
+    let mut at = text.len() - head.len();
+    for line in text.get(at..)?.split_inclusive('\n') {
+        let body = line.trim_end_matches(['\n', '\r']);
+        reader.line(body, Span { start: at, end: at + body.len() })?;
+        at += line.len();
+    }
+    let mut plan = reader.plan;
+    if options.relax_order {
+        for task in &mut plan.tasks {
+            task.depends_on.retain(|one| one.strength == Strength::Hard);
+        }
+    }
+    Some(super::validate(&plan.tasks).map(|()| plan))
+}
+
+struct Reader {
+    plan: ParsedPlan,
+}
+
+impl Reader {
+    fn line(&mut self, line: &str, span: Span) -> Option<()> {
+        if let Some(rest) = line.strip_prefix("  - ") {
+            let (name, rest) = rest.split_once(": ")?;
+            let task = self.plan.tasks.last_mut()?;
+            if let Some(last) = task.spans.last_mut() {
+                last.end = span.end;
+            }
+            return field(task, name, read_value(rest)?);
+        }
+        if let Some(rest) = line.strip_prefix("- [") {
+            return self.task(rest, span);
+        }
+        if !line.trim().is_empty() {
+            self.plan.ignored.push(span);
+        }
+        if let Some(title) = line.strip_prefix("# ") {
+            self.plan.title = Some(read_value(title)?);
+        } else if let Some(context) = line.strip_prefix("> ") {
+            self.plan.context.push(read_value(context)?);
+        } else if !(line.trim().is_empty() || line == SIGN) {
+            return None;
+        }
+        Some(())
+    }
+
+    fn task(&mut self, rest: &str, span: Span) -> Option<()> {
+        let (mark, rest) = rest.split_once("] ")?;
+        let (id, rest) = rest.split_once(". ")?;
+        let mut task = TaskPlan::new(TaskId(id.parse().ok()?), NodeKind::Processing, read_value(rest)?);
+        task.mark = match mark {
+            " " => Mark::Open,
+            "~" => Mark::InProgress,
+            "x" => Mark::Done,
+            "-" => Mark::Cancelled,
+            _ => return None,
+        };
+        task.spans.push(span);
+        self.plan.tasks.push(task);
+        Some(())
+    }
+}
+
+fn field(task: &mut TaskPlan, name: &str, text: String) -> Option<()> {
+    let edge = |strength| text.parse().ok().map(|id| Dependency { task: TaskId(id), strength });
+    let attachment = |kind| Attachment { kind, label: None };
+    match name {
+        "kind" => task.kind = kind(&text)?,
+        "id" => task.label = Some(text),
+        "depends on" => task.depends_on.push(edge(Strength::Hard)?),
+        "follows" => task.depends_on.push(edge(Strength::Soft)?),
+        "command" => task.command = Some(text),
+        "if" => task.condition = Some(Condition { text, negated: false }),
+        "unless" => task.condition = Some(Condition { text, negated: true }),
+        "group" => task.group = Some(text),
+        "priority" => task.priority = Some(text),
+        "assignee" => task.assignee = Some(text),
+        "retry" => task.retry = Some(text.parse().ok()?),
+        "timeout" => task.timeout_ms = Some(text.strip_suffix("ms")?.parse().ok()?),
+        "on failure" => task.on_failure = Some(policy(&text)?),
+        "link" => task.attachments.push(attachment(AttachmentKind::Link(text))),
+        "image" => task.attachments.push(attachment(AttachmentKind::ImageRef(text))),
+        "file" => task.attachments.push(attachment(AttachmentKind::FileRef(text))),
+        "embedding" => task.attachments.push(attachment(AttachmentKind::EmbeddingRef(text))),
+        "screenshot" => task.attachments.push(attachment(AttachmentKind::ScreenshotRef(text))),
+        "shown as" => task.attachments.last_mut()?.label = Some(text),
+        "note" => task.notes.push(text),
+        _ => return None,
+    }
+    Some(())
+}
+
+fn policy(text: &str) -> Option<FailurePolicy> {
+    [FailurePolicy::SkipDependants, FailurePolicy::Continue, FailurePolicy::Stop, FailurePolicy::Ask]
+        .into_iter()
+        .find(|policy| policy_name(*policy) == text)
+}
+
+fn kind(text: &str) -> Option<NodeKind> {
+    use NodeKind::{Analysis, Clarification, CodeImplementation, Processing, Refactor, Retrieval, ToolCall, UnitTest};
+    [Clarification, ToolCall, Processing, UnitTest, Retrieval, Analysis, Refactor, CodeImplementation]
+        .into_iter()
+        .find(|kind| kind.as_str() == text)
+}

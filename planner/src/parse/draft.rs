@@ -1,0 +1,219 @@
+//! What is known of a task while the text is still being read.
+
+use std::rc::Rc;
+
+use crate::plan::{NodeKind, Strength, TaskId, TaskPlan};
+
+/// A name of another task, as written, and where.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Reference {
+    /// `T001`, `2`, `A`.
+    Name(String, usize),
+    /// `T001-T003`.
+    Range(String, String, usize),
+    /// "the previous step".
+    Previous,
+    /// "all of the above".
+    Above,
+    /// Words that describe a task.
+    Phrase(String, usize),
+}
+
+/// A task that is not numbered yet; ids are set at the end.
+#[derive(Debug)]
+pub(super) struct Draft {
+    pub(super) plan: TaskPlan,
+    /// Where it begins in the source.
+    pub(super) at: usize,
+    /// The list it stands in.
+    pub(super) list: Option<usize>,
+    /// What it waits for by its own words; these replace the order of the text.
+    pub(super) needs: Option<Vec<Reference>>,
+    /// What waits for it by its words.
+    pub(super) before: Vec<Reference>,
+    /// Questions that must be answered first.
+    pub(super) questions: Vec<usize>,
+}
+
+impl Draft {
+    pub(super) fn new(kind: NodeKind, description: String, at: usize) -> Self {
+        let plan = TaskPlan::new(TaskId(0), kind, description);
+        Self { plan, at, list: None, needs: None, before: Vec::new(), questions: Vec::new() }
+    }
+}
+
+/// How something follows what stands before it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Link {
+    /// It does not.
+    Free,
+    /// It is next in a numbered list.
+    Next,
+    /// The next phase.
+    Phase,
+    /// "then": after every open end.
+    Then,
+    /// "once both are done": after the last two open ends.
+    Both,
+    /// "meanwhile": it begins with what stands before it.
+    Parallel,
+    /// `[P]`: beside everything else.
+    Beside,
+    /// "if ...": after the task that is tested.
+    Tested,
+}
+
+impl Link {
+    fn strength(self) -> Strength {
+        match self {
+            Self::Next => Strength::Soft,
+            Self::Free | Self::Phase | Self::Then | Self::Both | Self::Parallel | Self::Beside | Self::Tested => {
+                Strength::Hard
+            }
+        }
+    }
+}
+
+/// The order of the text as a program for [`order`].
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Step {
+    /// A list, an item or a section begins.
+    Open(Link),
+    /// It ends.
+    Close,
+    /// A draft.
+    Task(usize, Link),
+}
+
+type Wait = (Rc<[usize]>, Strength);
+
+struct Frame {
+    link: Link,
+    /// What the first thing in it waits for.
+    entry: Wait,
+    /// What the last thing waited for.
+    last: Wait,
+    /// The ends of the last thing.
+    exits: Rc<[usize]>,
+    /// The ends of the last thing in sequence.
+    chain: Option<Rc<[usize]>>,
+    /// Ends that nothing waits for, without those of the chain.
+    open: Vec<usize>,
+}
+
+/// Runs the steps: for each draft what it waits for by the order of the text.
+///
+/// Gives `None` when there would be more than `max` edges.
+pub(super) fn order(steps: &[Step], drafts: &[Draft], max: usize) -> Option<Vec<Wait>> {
+    let none: Rc<[usize]> = Rc::from([]);
+    let free: Wait = (none, Strength::Hard);
+    let mut waits = vec![free.clone(); drafts.len()];
+    let mut frames = vec![Frame::new(Link::Free, free)];
+    let mut n_edges = 0;
+    for step in steps {
+        match *step {
+            Step::Open(link) => {
+                let entry = waits_for(&frames, link);
+                frames.push(Frame::new(link, entry));
+            }
+            Step::Close => {
+                let Some(frame) = (frames.len() > 1).then(|| frames.pop()).flatten() else { continue };
+                let exits = frame.ends();
+                if let Some(parent) = frames.last_mut().filter(|_| !exits.is_empty()) {
+                    parent.add(frame.link, frame.entry, Rc::from(exits));
+                }
+            }
+            Step::Task(n, link) => {
+                let wait = waits_for(&frames, link);
+                n_edges += wait.0.len();
+                if n_edges > max {
+                    return None;
+                }
+                if let Some(slot) = waits.get_mut(n) {
+                    *slot = wait.clone();
+                }
+                if let Some(frame) = frames.last_mut() {
+                    frame.add(link, wait, Rc::from([n]));
+                }
+            }
+        }
+    }
+    Some(waits)
+}
+
+fn waits_for(frames: &[Frame], link: Link) -> Wait {
+    let Some(frame) = frames.last() else { return (Rc::from([]), Strength::Hard) };
+    match link {
+        Link::Free | Link::Beside => frame.entry.clone(),
+        Link::Next | Link::Phase => {
+            frame.chain.clone().map_or_else(|| frame.entry.clone(), |chain| (chain, link.strength()))
+        }
+        Link::Parallel => frame.last.clone(),
+        Link::Tested => {
+            if frame.exits.is_empty() {
+                frame.entry.clone()
+            } else {
+                (frame.exits.clone(), link.strength())
+            }
+        }
+        Link::Then | Link::Both => {
+            let ends = frames.iter().rev().map(Frame::ends).find(|ends| !ends.is_empty()).unwrap_or_default();
+            let from = if link == Link::Both { ends.len().saturating_sub(2) } else { 0 };
+            (Rc::from(&ends[from..]), link.strength())
+        }
+    }
+}
+
+impl Frame {
+    fn new(link: Link, entry: Wait) -> Self {
+        Self { link, last: entry.clone(), entry, exits: Rc::from([]), chain: None, open: Vec::new() }
+    }
+
+    fn ends(&self) -> Vec<usize> {
+        let mut ends = self.open.clone();
+        ends.extend(self.chain.iter().flat_map(|chain| chain.iter().copied()));
+        ends.sort_unstable();
+        ends
+    }
+
+    fn add(&mut self, link: Link, wait: Wait, exits: Rc<[usize]>) {
+        match link {
+            Link::Free | Link::Beside => self.open.extend(exits.iter()),
+            Link::Next | Link::Phase => self.chain = Some(exits.clone()),
+            Link::Then => {
+                self.open.clear();
+                self.chain = Some(exits.clone());
+            }
+            Link::Both => {
+                self.consume(&wait.0);
+                self.open.extend(exits.iter());
+            }
+            Link::Parallel => match &mut self.chain {
+                Some(chain) => *chain = chain.iter().chain(exits.iter()).copied().collect(),
+                None => self.open.extend(exits.iter()),
+            },
+            Link::Tested => {
+                self.consume(&wait.0);
+                match &mut self.chain {
+                    Some(chain) if !chain.is_empty() => self.open.extend(exits.iter()),
+                    Some(_) => self.chain = Some(exits.clone()),
+                    None => self.open.extend(exits.iter()),
+                }
+            }
+        }
+        self.last = wait;
+        self.exits = exits;
+    }
+
+    /// Takes tasks off the open ends; only the newest can be meant.
+    fn consume(&mut self, tasks: &[usize]) {
+        while self.open.last().is_some_and(|last| tasks.contains(last)) {
+            self.open.pop();
+        }
+        if let Some(chain) = &mut self.chain
+            && chain.iter().all(|task| tasks.contains(task))
+        {
+            *chain = Rc::from([]);
+        }
+    }
+}

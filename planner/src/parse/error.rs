@@ -1,0 +1,90 @@
+//! What can be wrong with a plan, and what is only odd about it.
+
+use serde::Serialize;
+
+/// Something odd in a text that still gives a plan.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Diagnostic {
+    /// What is odd.
+    pub message: String,
+    /// The line, from 1.
+    pub line: usize,
+    /// The column in characters, from 1.
+    pub column: usize,
+    /// What could be written instead.
+    pub help: Option<String>,
+}
+
+/// Why a text or a list of tasks is not a plan.
+///
+/// Lines and columns count from 1, columns in characters; both are 0 when there is no text.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ParseError {
+    /// Nothing in it is a task.
+    #[error(
+        "the plan is empty: nothing in it is a task; write at least one sentence or list item that says what to do"
+    )]
+    EmptyPlan,
+    /// Tasks wait for each other in a circle.
+    #[error("tasks wait for each other in a circle: {} (line {line}, column {column}); remove one of these dependencies", cycle.join(" -> "))]
+    DependencyCycle {
+        /// The names in order of waiting, the first repeated at the end.
+        cycle: Vec<String>,
+        /// The line of the first task.
+        line: usize,
+        /// Its column.
+        column: usize,
+    },
+    /// A dependency names no task.
+    #[error("no task is called {id} (line {line}, column {column}); name an existing task or remove the dependency")]
+    UnknownId {
+        /// The name as written.
+        id: String,
+        /// The line of the reference.
+        line: usize,
+        /// Its column.
+        column: usize,
+    },
+    /// Two tasks have the same name.
+    #[error(
+        "the id {id} is used twice, on line {first_line} and again (line {line}, column {column}); rename one of the two"
+    )]
+    DuplicateId {
+        /// The name.
+        id: String,
+        /// The line of the second use.
+        line: usize,
+        /// Its column.
+        column: usize,
+        /// The line of the first use.
+        first_line: usize,
+    },
+    /// A task waits for itself.
+    #[error("task {id} waits for itself (line {line}, column {column}); remove that dependency")]
+    SelfDependency {
+        /// The name.
+        id: String,
+        /// The line of the task.
+        line: usize,
+        /// Its column.
+        column: usize,
+    },
+    /// The number of a task is not above that of the task before it.
+    #[error("task {id} comes after task {previous}; number the tasks in rising order from 1")]
+    IdOrder {
+        /// The number.
+        id: u64,
+        /// The number before it, 0 for the first task.
+        previous: u64,
+    },
+    /// More of something than a plan may have.
+    #[error("{value} {limit} are more than {max}; split the plan into several")]
+    LimitPassed {
+        /// What there is too much of.
+        limit: &'static str,
+        /// How much there is.
+        value: usize,
+        /// How much there may be.
+        max: usize,
+    },
+}

@@ -1,0 +1,46 @@
+//! Remarks that are fields: `depends on: 2`, `priority: P1`.
+
+use super::draft::Draft;
+use super::text::strip_prefix_ci;
+use super::{meta, references};
+
+/// Applies a line such as `Priority: high`; false when it is none of these.
+pub(super) fn apply(draft: &mut Draft, line: &str, at: usize) -> bool {
+    let plain = line.trim().trim_start_matches(['*', '_', '`']);
+    let Some((name, value)) = plain.split_once(':').filter(|(name, _)| name.len() <= 20) else {
+        return dependency(draft, plain, at);
+    };
+    let value = value.trim_matches(|c: char| c.is_whitespace() || matches!(c, '*' | '_' | '`'));
+    let plan = &mut draft.plan;
+    match name.trim_end_matches(['*', '_', '`', ' ']).to_lowercase().as_str() {
+        "depends on" | "depends" | "dependencies" | "deps" | "blocked by" | "after" | "needs" => {
+            let start = at + (value.as_ptr() as usize).saturating_sub(line.as_ptr() as usize);
+            draft.needs.get_or_insert_default().extend(references::list(value, start));
+        }
+        "before" | "blocks" => draft.before.extend(references::list(value, at)),
+        "priority" => plan.priority = Some(value.to_owned()),
+        "assignee" | "owner" => plan.assignee = Some(value.trim_start_matches('@').to_owned()),
+        "retry" | "retries" => match value.parse() {
+            Ok(times) => plan.retry = Some(times),
+            Err(_) => return false,
+        },
+        "timeout" => match meta::duration_ms(value) {
+            Some(limit) => plan.timeout_ms = Some(limit),
+            None => return false,
+        },
+        _ => return false,
+    }
+    true
+}
+
+fn dependency(draft: &mut Draft, plain: &str, at: usize) -> bool {
+    let Some(rest) = ["depends on ", "blocked by "].iter().find_map(|word| strip_prefix_ci(plain, word)) else {
+        return false;
+    };
+    let Some((found, length)) = references::prefix(rest, at) else { return false };
+    if !rest[length..].trim_matches(|c: char| !c.is_alphanumeric()).is_empty() {
+        return false;
+    }
+    draft.needs.get_or_insert_default().extend(found);
+    true
+}

@@ -1,0 +1,458 @@
+//! What stands inside a line: code, links, addresses, quotes, brackets and paths.
+//!
+//! One pass each, in linear time, without recursion; nothing here knows what a task is.
+
+use std::collections::HashMap;
+
+use super::paths;
+use super::text::is_cjk;
+use crate::plan::{Attachment, AttachmentKind};
+
+/// Targets of `[name]: target` lines, by name in lower case.
+pub(super) type Definitions = HashMap<String, String>;
+
+/// What a stretch of a line is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum AtomKind {
+    /// Between backticks.
+    Code,
+    /// `[shown](target)`.
+    Link(String),
+    /// `![shown](target)`.
+    Image(String),
+    /// An address without brackets.
+    Url(String),
+    /// A path of a file.
+    Path(String),
+    /// `<!-- -->`.
+    Comment,
+    /// `~~ ~~`.
+    Struck,
+    /// `a@b.c` and other words that only look like something else.
+    Word,
+}
+
+/// A stretch `start..end` and, within it, what is shown.
+#[derive(Debug, Clone)]
+pub(super) struct Atom {
+    pub(super) kind: AtomKind,
+    pub(super) start: usize,
+    pub(super) end: usize,
+    pub(super) inner: (usize, usize),
+}
+
+/// Everything found in a text; atoms and guards are in order and do not overlap.
+#[derive(Debug, Default)]
+pub(super) struct Inline {
+    pub(super) atoms: Vec<Atom>,
+    /// Stretches that never split: atoms, quotes, brackets.
+    pub(super) guards: Vec<(usize, usize)>,
+    /// Brackets that are no links, outermost only: opening sign, closing sign.
+    pub(super) brackets: Vec<(usize, usize)>,
+}
+
+impl Inline {
+    pub(super) fn scan(text: &str, definitions: &Definitions) -> Self {
+        let codes = code_spans(text);
+        let matches = bracket_pairs(text, &codes);
+        let mut scanner = Scanner {
+            text,
+            bytes: text.as_bytes(),
+            matches: &matches,
+            definitions,
+            atoms: Vec::new(),
+            dead: [false; 2],
+        };
+        scanner.run(&codes);
+        let atoms = scanner.atoms;
+        let brackets = outer_brackets(&matches, &atoms);
+        let mut guards: Vec<_> = atoms.iter().map(|atom| (atom.start, atom.end)).collect();
+        guards.extend(brackets.iter().map(|(open, close)| (*open, close + 1)));
+        guards.extend(quotes(text, &atoms));
+        Self { atoms, guards: merge(guards), brackets }
+    }
+
+    /// The attachments within a range, in order, each once.
+    pub(super) fn attachments(&self, text: &str, start: usize, end: usize) -> Vec<Attachment> {
+        let from = self.atoms.partition_point(|atom| atom.start < start);
+        let mut found: Vec<Attachment> = Vec::new();
+        for atom in self.atoms[from..].iter().take_while(|atom| atom.end <= end) {
+            let shown = text.get(atom.inner.0..atom.inner.1).unwrap_or("").trim();
+            let label = (!shown.is_empty()).then(|| shown.to_owned());
+            let one = match &atom.kind {
+                AtomKind::Link(target) => attachment(link_kind(target), label),
+                AtomKind::Image(target) => attachment(AttachmentKind::ImageRef(target.clone()), label),
+                AtomKind::Url(target) => attachment(link_kind(target), None),
+                AtomKind::Path(path) => attachment(path_kind(path), None),
+                AtomKind::Code if !shown.contains(' ') => match paths::file_ref(shown) {
+                    Some(path) => attachment(path_kind(path), None),
+                    None => continue,
+                },
+                AtomKind::Code | AtomKind::Comment | AtomKind::Struck | AtomKind::Word => continue,
+            };
+            if found.len() < 1_000 && !found.iter().any(|old| old.kind == one.kind) {
+                found.push(one);
+            }
+        }
+        found
+    }
+
+    /// The atoms that begin within a range.
+    pub(super) fn within(&self, start: usize, end: usize) -> &[Atom] {
+        let from = self.atoms.partition_point(|atom| atom.start < start);
+        let to = self.atoms.partition_point(|atom| atom.start < end);
+        self.atoms.get(from..to).unwrap_or(&[])
+    }
+}
+
+fn attachment(kind: AttachmentKind, label: Option<String>) -> Attachment {
+    Attachment { kind, label }
+}
+
+fn link_kind(target: &str) -> AttachmentKind {
+    let path = target.split(['?', '#']).next().unwrap_or(target);
+    if paths::is_image(path) {
+        AttachmentKind::ImageRef(target.to_owned())
+    } else {
+        AttachmentKind::Link(target.to_owned())
+    }
+}
+
+/// An image when its ending says so, else a file.
+pub(super) fn path_kind(path: &str) -> AttachmentKind {
+    if paths::is_image(path) {
+        AttachmentKind::ImageRef(path.to_owned())
+    } else {
+        AttachmentKind::FileRef(path.to_owned())
+    }
+}
+
+/// Pairs of equal runs of backticks, as start and end of the whole and width of a run.
+fn code_spans(text: &str) -> Vec<(usize, usize, usize)> {
+    let bytes = text.as_bytes();
+    let mut runs = Vec::new();
+    let mut at = 0;
+    while let Some(found) = bytes[at..].iter().position(|b| *b == b'`') {
+        let start = at + found;
+        let width = bytes[start..].iter().take_while(|b| **b == b'`').count();
+        runs.push((start, width));
+        at = start + width;
+    }
+    let mut next = vec![usize::MAX; runs.len()];
+    let mut last: HashMap<usize, usize> = HashMap::new();
+    for (n, (_, width)) in runs.iter().enumerate().rev() {
+        next[n] = last.insert(*width, n).unwrap_or(usize::MAX);
+    }
+    let mut spans = Vec::new();
+    let mut n = 0;
+    while let Some((start, width)) = runs.get(n) {
+        n += 1;
+        if let Some((end, _)) = runs.get(next[n - 1]) {
+            spans.push((*start, end + width, *width));
+            n = next[n - 1] + 1;
+        }
+    }
+    spans
+}
+
+/// For each opening bracket its closing one, outside code.
+fn bracket_pairs(text: &str, codes: &[(usize, usize, usize)]) -> HashMap<usize, usize> {
+    let bytes = text.as_bytes();
+    let mut pairs = HashMap::new();
+    let mut stacks: [Vec<usize>; 2] = [Vec::new(), Vec::new()];
+    let mut codes = codes.iter().peekable();
+    let mut at = 0;
+    while at < bytes.len() {
+        if let Some((_, end, _)) = codes.next_if(|(start, _, _)| *start == at) {
+            at = *end;
+            continue;
+        }
+        match bytes[at] {
+            b'\\' => at += 1,
+            b'(' => stacks[0].push(at),
+            b'[' => stacks[1].push(at),
+            b')' => drop(stacks[0].pop().map(|open| pairs.insert(open, at))),
+            b']' => drop(stacks[1].pop().map(|open| pairs.insert(open, at))),
+            _ => {}
+        }
+        at += 1;
+    }
+    pairs
+}
+
+fn outer_brackets(pairs: &HashMap<usize, usize>, atoms: &[Atom]) -> Vec<(usize, usize)> {
+    let mut all: Vec<_> = pairs.iter().map(|(open, close)| (*open, *close)).collect();
+    all.sort_unstable();
+    let mut outer: Vec<(usize, usize)> = Vec::new();
+    let mut atoms = atoms.iter().peekable();
+    let mut covered = 0;
+    for (open, close) in all {
+        while let Some(atom) = atoms.next_if(|atom| atom.start <= open) {
+            covered = covered.max(atom.end);
+        }
+        if open >= covered {
+            outer.push((open, close));
+            covered = close + 1;
+        }
+    }
+    outer
+}
+
+fn merge(mut ranges: Vec<(usize, usize)>) -> Vec<(usize, usize)> {
+    ranges.sort_unstable();
+    let mut merged: Vec<(usize, usize)> = Vec::with_capacity(ranges.len());
+    for (start, end) in ranges {
+        match merged.last_mut() {
+            Some(last) if start < last.1 => last.1 = last.1.max(end),
+            Some(_) | None => merged.push((start, end)),
+        }
+    }
+    merged
+}
+
+/// Quoted stretches outside atoms.
+fn quotes(text: &str, atoms: &[Atom]) -> Vec<(usize, usize)> {
+    const PAIRS: [(char, char); 7] = [
+        ('"', '"'),
+        ('\'', '\''),
+        ('\u{201c}', '\u{201d}'),
+        ('\u{2018}', '\u{2019}'),
+        ('\u{ab}', '\u{bb}'),
+        ('\u{300c}', '\u{300d}'),
+        ('\u{300e}', '\u{300f}'),
+    ];
+    // Where each sort of quote closes, in order, so that looking ahead stays linear.
+    let mut closers: [Vec<usize>; 7] = Default::default();
+    let mut openers: Vec<(usize, usize)> = Vec::new();
+    let mut skip = atoms.iter().peekable();
+    let mut before = ' ';
+    let mut chars = text.char_indices().peekable();
+    while let Some((at, c)) = chars.next() {
+        while skip.next_if(|atom| atom.end <= at).is_some() {}
+        let inside = skip.peek().is_some_and(|atom| atom.start <= at);
+        let after = chars.peek().map_or(' ', |(_, c)| *c);
+        for (sort, (open, close)) in PAIRS.iter().enumerate().filter(|_| !inside && !c.is_alphanumeric()) {
+            let same = open == close;
+            if c == *open && (!same || (!before.is_alphanumeric() && !after.is_whitespace())) {
+                openers.push((at, sort));
+            }
+            if c == *close && (!(same || *close == '\u{2019}') || (!after.is_alphanumeric() && !before.is_whitespace()))
+            {
+                closers[sort].push(at);
+            }
+        }
+        before = c;
+    }
+    let mut found: Vec<(usize, usize)> = Vec::new();
+    let mut covered = 0;
+    let mut next = [0; 7];
+    for (at, sort) in openers {
+        if at < covered {
+            continue;
+        }
+        while closers[sort].get(next[sort]).is_some_and(|close| *close <= at) {
+            next[sort] += 1;
+        }
+        if let Some(close) = closers[sort].get(next[sort]).filter(|close| **close - at <= 2_000) {
+            covered = close + PAIRS[sort].1.len_utf8();
+            found.push((at, covered));
+        }
+    }
+    found
+}
+
+struct Scanner<'a> {
+    text: &'a str,
+    bytes: &'a [u8],
+    matches: &'a HashMap<usize, usize>,
+    definitions: &'a Definitions,
+    atoms: Vec<Atom>,
+    /// No further end of a comment, no further `~~`: do not look again.
+    dead: [bool; 2],
+}
+
+impl Scanner<'_> {
+    fn run(&mut self, codes: &[(usize, usize, usize)]) {
+        let mut codes = codes.iter().peekable();
+        let mut at = 0;
+        let mut fresh = true;
+        while at < self.bytes.len() {
+            while codes.next_if(|(start, _, _)| *start < at).is_some() {}
+            if let Some((start, end, width)) = codes.next_if(|(start, _, _)| *start == at) {
+                self.push(AtomKind::Code, *start, *end, (start + width, end - width));
+                at = *end;
+                fresh = false;
+                continue;
+            }
+            if let Some(end) = self.sign(at).or_else(|| fresh.then(|| self.word(at)).flatten()) {
+                at = end.max(at + 1);
+                fresh = false;
+                continue;
+            }
+            let c = self.text[at..].chars().next().unwrap_or(' ');
+            let length = c.len_utf8();
+            fresh = !(c.is_alphanumeric()
+                || matches!(c, '/' | '\\' | '.' | '_' | '-' | '~' | '@' | '$' | '*' | '+' | '#' | '%'))
+                || is_cjk(c);
+            at += length;
+        }
+    }
+
+    fn push(&mut self, kind: AtomKind, start: usize, end: usize, inner: (usize, usize)) {
+        self.atoms.push(Atom { kind, start, end, inner });
+    }
+
+    /// Something that begins with a sign of its own; gives its end.
+    fn sign(&mut self, at: usize) -> Option<usize> {
+        let rest = &self.bytes[at..];
+        match rest.first()? {
+            b'\\' if rest.get(1).is_some_and(|b| b"[]()`*_~<".contains(b)) => Some(at + 2),
+            b'!' if rest.get(1) == Some(&b'[') => self.link(at + 1, true),
+            b'[' => self.link(at, false),
+            b'<' if rest.starts_with(b"<!--") => self.closed(at, "<!--", "-->", 0, AtomKind::Comment),
+            b'<' => self.autolink(at),
+            b'~' if rest.starts_with(b"~~") => self.closed(at, "~~", "~~", 1, AtomKind::Struck),
+            _ => None,
+        }
+    }
+
+    fn closed(&mut self, at: usize, open: &str, close: &str, sort: usize, kind: AtomKind) -> Option<usize> {
+        if self.dead[sort] {
+            return None;
+        }
+        let from = at + open.len();
+        let Some(found) = self.text.get(from..)?.find(close) else {
+            self.dead[sort] = true;
+            return None;
+        };
+        let end = from + found + close.len();
+        self.push(kind, at, end, (from, from + found));
+        Some(end)
+    }
+
+    /// `[shown](target)`, `[shown][name]`, `[name]`.
+    fn link(&mut self, open: usize, image: bool) -> Option<usize> {
+        let close = *self.matches.get(&open)?;
+        let start = open - usize::from(image);
+        let shown = (open + 1, close);
+        let (target, end) = match self.bytes.get(close + 1) {
+            Some(b'(') => {
+                let last = *self.matches.get(&(close + 1))?;
+                (destination(self.text.get(close + 2..last)?)?, last + 1)
+            }
+            Some(b'[') => {
+                let last = *self.matches.get(&(close + 1))?;
+                let name = self.text.get(close + 2..last)?;
+                let name = if name.is_empty() { self.text.get(shown.0..shown.1)? } else { name };
+                (self.definition(name)?, last + 1)
+            }
+            Some(_) | None => (self.definition(self.text.get(shown.0..shown.1)?)?, close + 1),
+        };
+        let kind = if image { AtomKind::Image(target) } else { AtomKind::Link(target) };
+        self.push(kind, start, end, shown);
+        Some(end)
+    }
+
+    fn definition(&self, name: &str) -> Option<String> {
+        if name.len() > 200 || self.definitions.is_empty() {
+            return None;
+        }
+        self.definitions.get(&name.to_lowercase()).cloned()
+    }
+
+    fn autolink(&mut self, at: usize) -> Option<usize> {
+        let rest = &self.text[at + 1..];
+        scheme(rest)?;
+        let length = rest.find(|c: char| c == '>' || c.is_whitespace()).filter(|n| rest[*n..].starts_with('>'))?;
+        let inner = (at + 1, at + 1 + length);
+        self.push(AtomKind::Url(rest[..length].to_owned()), at, inner.1 + 1, inner);
+        Some(inner.1 + 1)
+    }
+
+    /// An address, a path or an e-mail address that begins here; gives the end of the word.
+    fn word(&mut self, at: usize) -> Option<usize> {
+        let rest = &self.text[at..];
+        let first = rest.chars().next()?;
+        if !(first.is_alphanumeric() || matches!(first, '/' | '\\' | '.' | '_' | '-' | '~' | '@' | '$' | '*' | '%'))
+            || is_cjk(first)
+        {
+            return None;
+        }
+        if scheme(rest).is_some() || super::text::strip_prefix_ci(rest, "www.").is_some() {
+            let end = at + url_length(rest);
+            self.push(AtomKind::Url(self.text[at..end].to_owned()), at, end, (at, end));
+            return Some(end);
+        }
+        let length = paths::word_length(rest);
+        let word = rest[..length].trim_end_matches(['.', ',', ':', ';', '!', '?']);
+        let bare = word.strip_prefix('@').filter(|w| w.contains(['/', '.'])).unwrap_or(word);
+        let start = at + word.len() - bare.len();
+        let end = at + word.len();
+        if let Some(path) = paths::file_ref(bare) {
+            self.push(AtomKind::Path(path.to_owned()), start, end, (start, end));
+        } else if word.contains(['@', '.', '/', '\\']) && word.len() > 1 {
+            self.push(AtomKind::Word, at, end, (at, end));
+        }
+        Some(end.max(at + 1))
+    }
+}
+
+/// The target in the round brackets of a link, without its title.
+fn destination(inside: &str) -> Option<String> {
+    let inside = inside.trim();
+    if let Some(rest) = inside.strip_prefix('<') {
+        return rest.split('>').next().map(str::to_owned);
+    }
+    let target = inside.split_whitespace().next()?;
+    let rest = inside[target.len()..].trim();
+    (rest.is_empty() || rest.starts_with(['"', '\'', '('])).then(|| target.to_owned())
+}
+
+/// `name://` with something after it.
+fn scheme(text: &str) -> Option<usize> {
+    let bytes = text.as_bytes();
+    if !bytes.first()?.is_ascii_alphabetic() {
+        return None;
+    }
+    let length =
+        bytes.iter().take(12).take_while(|b| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'-' | b'.')).count();
+    let rest = bytes.get(length..)?;
+    (rest.starts_with(b"://") && rest.get(3).is_some_and(|b| !b.is_ascii_whitespace())).then_some(length)
+}
+
+/// The length of an address: brackets balanced, punctuation at the end left off.
+fn url_length(text: &str) -> usize {
+    let stop = |c: char| {
+        c.is_whitespace()
+            || matches!(c, '<' | '>' | '"' | '`' | '|' | '\u{2225}' | '\u{201c}' | '\u{201d}' | '\u{2019}')
+            || is_cjk_sign(c)
+    };
+    let mut length = text.find(stop).unwrap_or(text.len());
+    let signs = |c: u8| text.bytes().take(length).filter(|b| *b == c).count();
+    let mut depth =
+        [(b')', signs(b'('), signs(b')')), (b']', signs(b'['), signs(b']')), (b'}', signs(b'{'), signs(b'}'))];
+    while let Some(last) = text[..length].chars().next_back() {
+        let bracket = depth.iter_mut().find(|(close, _, _)| char::from(*close) == last);
+        let off = match bracket {
+            Some((_, open, close)) if *close > *open => {
+                *close -= 1;
+                true
+            }
+            Some(_) => false,
+            None => matches!(last, '.' | ',' | ';' | ':' | '!' | '?' | '\'' | '*' | '_' | '~'),
+        };
+        if !off {
+            break;
+        }
+        length -= last.len_utf8();
+    }
+    length
+}
+
+fn is_cjk_sign(c: char) -> bool {
+    matches!(
+        c,
+        '\u{3000}'
+            ..='\u{303f}' | '\u{ff01}' | '\u{ff08}' | '\u{ff09}' | '\u{ff0c}' | '\u{ff1a}' | '\u{ff1b}' | '\u{ff1f}'
+    )
+}

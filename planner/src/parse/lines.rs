@@ -1,0 +1,345 @@
+//! Lines to blocks: headings, items, paragraphs, fences and tables, each with its place in the source.
+//!
+//! It knows how Markdown and pasted text mark their structure, and nothing about what the words mean.
+
+use super::markers::{self, Marker};
+use super::text::{blank, is_blank, is_invisible};
+use crate::plan::{Mark, Span};
+
+/// What a run of lines is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum BlockKind {
+    /// A heading; 7 is a bold line or a line with a colon that stands for one.
+    Heading(usize),
+    /// A list item without its marker.
+    Item { marker: Marker, mark: Option<Mark> },
+    /// Running text.
+    Paragraph,
+    /// A fenced block and its language.
+    Fence(String),
+    /// Rows of a table, one piece each, without the line of dashes.
+    Table,
+    /// Comments, rules, front matter, definitions of reference links.
+    Ignored,
+}
+
+/// A run of lines.
+#[derive(Debug, Clone)]
+pub(super) struct Block {
+    pub(super) kind: BlockKind,
+    /// All of it, markers included.
+    pub(super) span: Span,
+    /// Its text, line by line, without markers.
+    pub(super) pieces: Vec<Span>,
+    /// Columns before the marker or the text.
+    pub(super) indent: usize,
+    /// True inside `> `.
+    pub(super) quoted: bool,
+    /// True when an empty line precedes it.
+    pub(super) apart: bool,
+}
+
+/// A line without its end, after the `> ` before it.
+#[derive(Debug, Clone, Copy)]
+struct Line {
+    begin: usize,
+    start: usize,
+    end: usize,
+    indent: usize,
+    quote: usize,
+}
+
+/// Cuts a text into blocks; what follows a reference definition is collected apart.
+pub(super) fn blocks(text: &str) -> Vec<Block> {
+    let mut lexer = Lexer { text, at: 0, blocks: Vec::new(), apart: true, previous: None, no_comment_end: false };
+    lexer.front_matter();
+    while let Some(line) = lexer.next() {
+        lexer.take(line);
+    }
+    lexer.blocks
+}
+
+struct Lexer<'a> {
+    text: &'a str,
+    at: usize,
+    blocks: Vec<Block>,
+    apart: bool,
+    /// The number of the item before, to tell `1.2 Next` from `1.2 GB`.
+    previous: Option<String>,
+    no_comment_end: bool,
+}
+
+impl Lexer<'_> {
+    fn next(&mut self) -> Option<Line> {
+        if self.at >= self.text.len() {
+            return None;
+        }
+        let begin = self.at;
+        let rest = &self.text[begin..];
+        let length = rest.find('\n').unwrap_or(rest.len());
+        self.at = begin + (length + 1).min(rest.len());
+        let body = rest[..length].trim_end_matches(is_blank);
+        Some(self.open(begin, begin + body.len()))
+    }
+
+    /// Measures the indentation and takes off `> `.
+    fn open(&self, begin: usize, end: usize) -> Line {
+        let mut line = Line { begin, start: end, end, indent: 0, quote: 0 };
+        let body = &self.text[begin..end];
+        for (at, c) in body.char_indices() {
+            let follows = body[at + c.len_utf8()..].chars().next();
+            match c {
+                '\t' => line.indent += 4 - line.indent % 4,
+                '>' if follows.is_none_or(|f| is_blank(f) || f == '>' || f.is_alphabetic()) => {
+                    line.quote += 1;
+                    line.indent = 0;
+                }
+                c if is_invisible(c) || c == '\0' => {}
+                c if c.is_whitespace() => line.indent += 1,
+                _ => {
+                    line.start = begin + at;
+                    break;
+                }
+            }
+        }
+        if line.quote > 0 {
+            line.indent = line.indent.saturating_sub(1);
+        }
+        line
+    }
+
+    fn front_matter(&mut self) {
+        let head = self.text.trim_start_matches(is_invisible);
+        let skipped = self.text.len() - head.len();
+        let Some(rest) = head.strip_prefix("---\n").or_else(|| head.strip_prefix("---\r\n")) else { return };
+        let first = rest.lines().next().unwrap_or("");
+        if !first.contains(':') {
+            return;
+        }
+        let mut at = self.text.len() - rest.len();
+        for line in rest.split_inclusive('\n').take(200) {
+            at += line.len();
+            if matches!(line.trim_end(), "---" | "...") {
+                self.at = at;
+                self.push(BlockKind::Ignored, Span { start: skipped, end: at }, Vec::new(), 0, false);
+                return;
+            }
+        }
+    }
+
+    fn take(&mut self, line: Line) {
+        let content = &self.text[line.start..line.end];
+        if content.is_empty() {
+            if line.begin < line.start && line.quote > 0 {
+                self.push(BlockKind::Ignored, Span { start: line.begin, end: line.end }, Vec::new(), 0, true);
+            }
+            self.apart = true;
+            return;
+        }
+        if content.starts_with("<!--") && self.comment(line) {
+            return;
+        }
+        if let Some((fence, length, language)) = fence_open(content) {
+            return self.fence(line, fence, length, language);
+        }
+        if self.underline(line, content) {
+            return;
+        }
+        if is_rule(content) || definition(content).is_some() {
+            return self.whole(BlockKind::Ignored, line);
+        }
+        if let Some((level, skip)) = heading(content) {
+            let inner = content[skip..].trim_end_matches('#').trim();
+            let start = line.start + skip + (content[skip..].len() - content[skip..].trim_start().len());
+            let piece = Span { start, end: start + inner.len() };
+            return self.push(BlockKind::Heading(level), cover(line), vec![piece], line.indent, line.quote > 0);
+        }
+        if content.starts_with('|') || (content.contains('|') && self.table_begins()) {
+            return self.table(line);
+        }
+        self.item_or_text(line);
+    }
+
+    fn whole(&mut self, kind: BlockKind, line: Line) {
+        let piece = Span { start: line.start, end: line.end };
+        self.push(kind, cover(line), vec![piece], line.indent, line.quote > 0);
+    }
+
+    fn push(&mut self, kind: BlockKind, span: Span, pieces: Vec<Span>, indent: usize, quoted: bool) {
+        self.blocks.push(Block { kind, span, pieces, indent, quoted, apart: self.apart });
+        self.apart = false;
+    }
+
+    /// A comment that begins the line, however many lines it has.
+    fn comment(&mut self, line: Line) -> bool {
+        if self.no_comment_end {
+            return false;
+        }
+        let Some(length) = self.text[line.start..].find("-->") else {
+            self.no_comment_end = true;
+            return false;
+        };
+        let end = line.start + length + 3;
+        let apart = self.apart;
+        self.push(BlockKind::Ignored, Span { start: line.begin, end }, Vec::new(), 0, false);
+        self.apart = apart;
+        self.at = end;
+        true
+    }
+
+    fn fence(&mut self, open: Line, fence: char, length: usize, language: String) {
+        let mut pieces = Vec::new();
+        let mut end = open.end;
+        while self.at < self.text.len() {
+            let before = self.at;
+            let Some(line) = self.next() else { break };
+            if line.quote < open.quote {
+                self.at = before;
+                break;
+            }
+            end = line.end;
+            let content = &self.text[line.start..line.end];
+            if content.len() >= length && content.chars().all(|c| c == fence) {
+                break;
+            }
+            pieces.push(self.unindent(line, open));
+        }
+        self.push(BlockKind::Fence(language), Span { start: open.begin, end }, pieces, open.indent, open.quote > 0);
+    }
+
+    /// A line of code without the indentation of its fence.
+    fn unindent(&self, line: Line, open: Line) -> Span {
+        let mut start = line.begin;
+        let (mut column, mut quote) = (0, 0);
+        for c in self.text[line.begin..line.start].chars() {
+            let inside = quote < open.quote;
+            if !inside && column >= open.indent + usize::from(open.quote > 0) {
+                break;
+            }
+            match c {
+                '>' if inside => quote += 1,
+                '\t' => column += 4,
+                _ => column += usize::from(!inside),
+            }
+            start += c.len_utf8();
+        }
+        Span { start, end: line.end }
+    }
+
+    /// `===` or `---` under a single line of text makes that line a heading.
+    fn underline(&mut self, line: Line, content: &str) -> bool {
+        let level = match content.chars().next() {
+            Some('=') if content.len() >= 3 && content.chars().all(|c| c == '=') => 1,
+            Some('-') if content.len() >= 3 && content.chars().all(|c| c == '-') => 2,
+            _ => return false,
+        };
+        let apart = self.apart;
+        match self.blocks.last_mut() {
+            Some(last) if !apart && last.kind == BlockKind::Paragraph && last.pieces.len() == 1 => {
+                last.kind = BlockKind::Heading(level);
+                last.span.end = line.end;
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// True when the next line is the line of dashes under a table's head.
+    fn table_begins(&self) -> bool {
+        let rest = &self.text[self.at..];
+        let line = rest.split('\n').next().unwrap_or("");
+        line.len() < 10_000 && line.contains('|') && is_dashes(line.trim_start_matches(['>', ' ']))
+    }
+
+    fn table(&mut self, line: Line) {
+        let content = &self.text[line.start..line.end];
+        let dashes = is_dashes(content);
+        let piece = Span { start: line.start, end: line.end };
+        let apart = self.apart;
+        match self.blocks.last_mut() {
+            Some(last) if !apart && last.kind == BlockKind::Table => {
+                last.span.end = line.end;
+                if !dashes {
+                    last.pieces.push(piece);
+                }
+            }
+            _ => self.push(BlockKind::Table, cover(line), vec![piece], line.indent, line.quote > 0),
+        }
+    }
+
+    fn item_or_text(&mut self, line: Line) {
+        let content = &self.text[line.start..line.end];
+        if let Some(found) = markers::item(content, self.previous.as_deref(), self.in_list()) {
+            self.previous = found.marker.number().map(str::to_owned);
+            let piece = Span { start: line.start + found.skip, end: line.end };
+            let kind = BlockKind::Item { marker: found.marker, mark: found.mark };
+            return self.push(kind, cover(line), vec![piece], line.indent, line.quote > 0);
+        }
+        let apart = self.apart;
+        let piece = Span { start: line.start, end: line.end };
+        let quoted = line.quote > 0;
+        if let Some(last) = self.blocks.last_mut() {
+            let open = match last.kind {
+                BlockKind::Paragraph => !apart,
+                BlockKind::Item { .. } => !apart && (line.indent > last.indent || !markers::label_line(content)),
+                BlockKind::Table => !apart && content.contains('|'),
+                BlockKind::Heading(_) | BlockKind::Fence(_) | BlockKind::Ignored => false,
+            };
+            if open && last.quoted == quoted {
+                last.pieces.push(piece);
+                last.span.end = line.end;
+                return;
+            }
+        }
+        self.whole(BlockKind::Paragraph, line);
+    }
+
+    fn in_list(&self) -> bool {
+        self.blocks.last().is_some_and(|block| matches!(block.kind, BlockKind::Item { .. }))
+    }
+}
+
+fn cover(line: Line) -> Span {
+    Span { start: line.begin, end: line.end }
+}
+
+/// The character, the length and the language of an opening fence.
+fn fence_open(content: &str) -> Option<(char, usize, String)> {
+    let fence = content.chars().next().filter(|c| matches!(c, '`' | '~'))?;
+    let length = content.chars().take_while(|c| *c == fence).count();
+    let rest = &content[length..];
+    if length < 3 || (fence == '`' && rest.contains('`')) {
+        return None;
+    }
+    let language = rest.trim().split(|c: char| c.is_whitespace() || matches!(c, '{' | ',')).next().unwrap_or("");
+    Some((fence, length, language.to_ascii_lowercase()))
+}
+
+fn is_rule(content: &str) -> bool {
+    let mark = content.chars().next().unwrap_or(' ');
+    matches!(mark, '-' | '*' | '_' | '=' | '\u{2500}' | '\u{2014}')
+        && content.chars().all(|c| c == mark || c == ' ')
+        && content.chars().filter(|c| *c == mark).count() >= 3
+}
+
+fn is_dashes(content: &str) -> bool {
+    content.contains("--") && content.chars().all(|c| matches!(c, '|' | '-' | ':' | ' ' | '\r' | '\t' | '+'))
+}
+
+/// Level of a heading and the length of its mark.
+fn heading(content: &str) -> Option<(usize, usize)> {
+    let level = content.bytes().take_while(|b| *b == b'#').count();
+    let spaced = content[level..].starts_with(is_blank) || level == content.len();
+    ((1..=6).contains(&level) && spaced).then_some((level, level))
+}
+
+/// `[name]: target`, as name and target.
+pub(super) fn definition(content: &str) -> Option<(&str, &str)> {
+    let rest = content.strip_prefix('[')?;
+    let (name, rest) = rest.split_once("]:")?;
+    let target = rest.split_whitespace().next()?;
+    let fits = !name.is_empty() && name.len() < 200 && !name.contains(['[', ']']) && !blank(name);
+    let address = target.contains(['/', '.', '#']) && !name.starts_with('^');
+    (fits && address && rest.split_whitespace().count() <= 6 && rest.starts_with(' '))
+        .then(|| (name, target.trim_matches(['<', '>'])))
+}

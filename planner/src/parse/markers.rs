@@ -1,0 +1,265 @@
+//! The signs before list items: bullets, numbers, letters, boxes.
+
+use super::text::{is_blank, is_cjk, is_invisible, strip_prefix_ci};
+use crate::plan::Mark;
+
+/// What stands before an item.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Marker {
+    /// A sign without order.
+    Bullet,
+    /// `1.`, `2.1`, `Step 3:`; the number as written.
+    Number(String),
+    /// `a)`.
+    Letter(String),
+    /// `iv.`.
+    Roman(String),
+}
+
+impl Marker {
+    pub(super) fn number(&self) -> Option<&str> {
+        match self {
+            Self::Bullet => None,
+            Self::Number(number) | Self::Letter(number) | Self::Roman(number) => Some(number),
+        }
+    }
+
+    pub(super) fn is_ordered(&self) -> bool {
+        !matches!(self, Self::Bullet)
+    }
+
+    /// 0 for bullets, then numbers, letters and Roman numbers: a list has one rank.
+    pub(super) fn rank(&self) -> usize {
+        match self {
+            Self::Bullet => 0,
+            Self::Number(_) => 1,
+            Self::Letter(_) => 2,
+            Self::Roman(_) => 3,
+        }
+    }
+}
+
+/// A marker, the box after it, and the bytes they take.
+pub(super) struct Found {
+    pub(super) marker: Marker,
+    pub(super) mark: Option<Mark>,
+    pub(super) skip: usize,
+}
+
+/// Reads the signs at the start of a line without indentation.
+pub(super) fn item(content: &str, previous: Option<&str>, in_list: bool) -> Option<Found> {
+    let mut skip = 0;
+    let mut marker = None;
+    let mut mark = None;
+    if let Some((length, glyph)) = bullet(content) {
+        skip = length;
+        marker = Some(Marker::Bullet);
+        mark = glyph;
+    } else if let Some((number, length)) = ordered(content, previous, in_list) {
+        skip = length;
+        marker = Some(number);
+    }
+    skip += spaces(&content[skip..]);
+    if let Some((found, length)) = checkbox(&content[skip..]) {
+        mark = Some(found);
+        skip += length + spaces(&content[skip + length..]);
+        marker = marker.or(Some(Marker::Bullet));
+    }
+    let marker = marker?;
+    if marker == Marker::Bullet
+        && let Some((number, length)) = ordered(&content[skip..], previous, in_list).filter(|(m, _)| m.rank() == 1)
+    {
+        let end = skip + length;
+        return Some(Found { marker: number, mark, skip: end + spaces(&content[end..]) });
+    }
+    Some(Found { marker, mark, skip })
+}
+
+fn spaces(text: &str) -> usize {
+    text.len() - text.trim_start_matches(is_blank).len()
+}
+
+/// True when what comes is white space or the end.
+fn ends(rest: &str) -> bool {
+    rest.chars().next().is_none_or(|c| is_blank(c) && !is_invisible(c))
+}
+
+/// The length of a bullet, and the mark that its glyph is.
+fn bullet(content: &str) -> Option<(usize, Option<Mark>)> {
+    let c = content.chars().next()?;
+    let mut length = c.len_utf8();
+    let plain = matches!(
+        c,
+        '-' | '*' | '+' | '\u{2022}' | '\u{2013}' | '\u{2014}' | '\u{2023}' | '\u{2043}' | '\u{b7}' | '\u{25aa}'
+            ..='\u{25ef}'
+    );
+    let glyph = match c {
+        '\u{2610}' => Some(Mark::Open),
+        '\u{2611}' => Some(Mark::Done),
+        _ => None,
+    };
+    if !plain && glyph.is_none() && !is_emoji(c) {
+        return None;
+    }
+    // Modifiers and joined parts belong to the emoji before them.
+    for part in content[length..].chars() {
+        if !(matches!(part, '\u{fe0f}' | '\u{200d}' | '\u{1f3fb}'..='\u{1f3ff}') || (!plain && is_emoji(part))) {
+            break;
+        }
+        length += part.len_utf8();
+    }
+    let rest = &content[length..];
+    (ends(rest) && (c == '-' || !rest.trim_start_matches(is_blank).is_empty())).then_some((length, glyph))
+}
+
+pub(super) fn is_emoji(c: char) -> bool {
+    matches!(c, '\u{1f300}'..='\u{1faff}' | '\u{2600}'..='\u{27bf}' | '\u{2b00}'..='\u{2bff}' | '\u{23e9}'..='\u{23fa}')
+}
+
+/// `[ ]`, `[x]`, `[~]`, `[-]` and their length.
+pub(super) fn checkbox(content: &str) -> Option<(Mark, usize)> {
+    let rest = content.strip_prefix('[')?;
+    let inner = rest.split(']').next().filter(|inner| inner.len() <= 3)?;
+    let mark = match inner.trim_matches(is_blank) {
+        "" if inner.chars().all(is_blank) && rest.len() > inner.len() => Mark::Open,
+        "x" | "X" | "\u{2713}" | "\u{2714}" => Mark::Done,
+        "~" | "/" | ">" => Mark::InProgress,
+        "-" => Mark::Cancelled,
+        _ => return None,
+    };
+    let length = inner.len() + 2;
+    let rest = content.get(length..)?;
+    ends(rest).then_some((mark, length))
+}
+
+/// A number, a letter or a Roman number with its sign, and its length.
+fn ordered(content: &str, previous: Option<&str>, in_list: bool) -> Option<(Marker, usize)> {
+    if let Some(found) = stepped(content) {
+        return Some(found);
+    }
+    let open = usize::from(content.starts_with('('));
+    let body = &content[open..];
+    let length = body.bytes().take_while(|b| b.is_ascii_alphanumeric() || *b == b'.').count();
+    let token = body[..length].trim_end_matches('.');
+    let tail = &body[token.len()..];
+    if token.is_empty() || token.len() > 12 {
+        return None;
+    }
+    let sign = tail.chars().next();
+    let closed = match sign {
+        Some(')') => true,
+        Some('.' | ':') => open == 0,
+        Some('\u{3001}' | '\u{ff0e}' | '\u{ff09}') => true,
+        Some('\u{fe0f}' | '\u{20e3}') => return keycap(token, content),
+        _ => false,
+    };
+    let signed = closed.then(|| sign.map_or(0, char::len_utf8)).unwrap_or(0);
+    let after = &tail[signed..];
+    let wide = sign.is_some_and(|c| matches!(c, '\u{3001}' | '\u{ff0e}' | '\u{ff09}'));
+    if !(ends(after) || wide || (signed > 0 && after.starts_with(is_cjk))) {
+        return None;
+    }
+    let marker = numbered(token, sign, signed > 0, open > 0, previous, in_list)?;
+    Some((marker, open + token.len() + signed))
+}
+
+fn numbered(
+    token: &str,
+    sign: Option<char>,
+    closed: bool,
+    open: bool,
+    previous: Option<&str>,
+    in_list: bool,
+) -> Option<Marker> {
+    if token.bytes().all(|b| b.is_ascii_digit()) {
+        return (closed && sign != Some(':')).then(|| Marker::Number(strip_zeros(token)));
+    }
+    if token.split('.').all(|part| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit())) {
+        let follows = previous.is_some_and(|p| follows(p, token));
+        return (closed || follows || token.ends_with(".1")).then(|| Marker::Number(token.to_owned()));
+    }
+    if !closed || sign == Some(':') || !token.bytes().all(|b| b.is_ascii_alphabetic()) {
+        return None;
+    }
+    let lower = token.to_ascii_lowercase();
+    let one_case = token == lower || token == token.to_ascii_uppercase();
+    let letter_follows = token.len() == 1
+        && previous.is_some_and(|p| p.len() == 1 && p.as_bytes()[0].wrapping_add(1) == lower.as_bytes()[0]);
+    if letter_follows && in_list {
+        return Some(Marker::Letter(lower));
+    }
+    if one_case && roman(&lower).is_some() && (lower == "i" || in_list) {
+        return Some(Marker::Roman(lower));
+    }
+    let begins = matches!(lower.as_str(), "a") && (token == "a" || open || sign == Some(')'));
+    (token.len() == 1 && (begins || (in_list && (open || sign == Some(')'))))).then_some(Marker::Letter(lower))
+}
+
+/// `Step 2:`, `**Task 3.**`: lines that people number with a word.
+fn stepped(content: &str) -> Option<(Marker, usize)> {
+    let bold = content.len() - content.trim_start_matches('*').len();
+    let rest = ["step ", "task "].iter().find_map(|word| strip_prefix_ci(&content[bold..], word))?;
+    let digits = rest.bytes().take_while(|b| b.is_ascii_digit() || *b == b'.').count();
+    let number = rest[..digits].trim_end_matches('.');
+    let tail = &rest[number.len()..];
+    let sign = tail.chars().next().filter(|c| matches!(c, ':' | '.' | ')' | '\u{ff1a}')).map(char::len_utf8);
+    let dash = tail.trim_start().chars().next().filter(|c| matches!(c, '-' | '\u{2013}' | '\u{2014}'));
+    let length = match (sign, dash) {
+        (Some(length), _) => length,
+        (None, Some(dash)) => tail.len() - tail.trim_start().len() + dash.len_utf8(),
+        (None, None) => return None,
+    };
+    let mut after = &tail[length..];
+    if bold > 0 {
+        after = after.trim_start_matches('*');
+    }
+    let fits = !number.is_empty() && number.len() <= 12 && !after.trim().is_empty() && after.starts_with(is_blank);
+    // A bold text that goes on after the sign keeps its own asterisks.
+    (fits).then(|| (Marker::Number(number.to_owned()), content.len() - after.len()))
+}
+
+fn keycap(token: &str, content: &str) -> Option<(Marker, usize)> {
+    let rest = content[token.len()..].trim_start_matches(['\u{fe0f}', '\u{20e3}']);
+    let digits = token.bytes().all(|b| b.is_ascii_digit());
+    (digits && ends(rest)).then(|| (Marker::Number(strip_zeros(token)), content.len() - rest.len()))
+}
+
+fn strip_zeros(digits: &str) -> String {
+    let short = digits.trim_start_matches('0');
+    if short.is_empty() { "0".to_owned() } else { short.to_owned() }
+}
+
+/// True when a dotted number goes on from the number before it.
+fn follows(previous: &str, token: &str) -> bool {
+    let parts: Vec<&str> = token.split('.').collect();
+    let before: Vec<&str> = previous.split('.').collect();
+    let shared = parts.iter().zip(&before).take_while(|(a, b)| a == b).count();
+    shared + 1 >= parts.len() || shared + 1 >= before.len()
+}
+
+/// The value of a Roman number in lower case.
+pub(super) fn roman(text: &str) -> Option<u32> {
+    let mut total = 0_u32;
+    let mut last = 0;
+    for c in text.chars().rev() {
+        let value = match c {
+            'i' => 1,
+            'v' => 5,
+            'x' => 10,
+            'l' => 50,
+            _ => return None,
+        };
+        if value < last {
+            total = u32::saturating_sub(total, value);
+        } else {
+            total += value;
+            last = value;
+        }
+    }
+    (total > 0 && text.len() <= 6).then_some(total)
+}
+
+/// A line such as `**Goal**: ...` that is never the rest of the item above it.
+pub(super) fn label_line(content: &str) -> bool {
+    content.starts_with("**") && content.len() < 2_000 && content.contains(':')
+}

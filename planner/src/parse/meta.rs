@@ -1,0 +1,621 @@
+//! What a step says about itself beside its text: id, markers, priority, who, dependencies, limits.
+
+use super::draft::Reference;
+use super::inline::{AtomKind, Inline};
+use super::references;
+use super::text::{after_word, collapse};
+use crate::plan::FailurePolicy;
+
+/// Everything taken out of a step's text, and what is left.
+#[derive(Debug, Default)]
+pub(super) struct Meta {
+    pub(super) label: Option<String>,
+    /// `[P]`.
+    pub(super) beside: bool,
+    /// "(in parallel)".
+    pub(super) parallel: bool,
+    /// "After the review, ...": the text before the comma was a wait.
+    pub(super) led: bool,
+    pub(super) group: Option<String>,
+    pub(super) priority: Option<String>,
+    pub(super) assignee: Option<String>,
+    pub(super) needs: Option<Vec<Reference>>,
+    pub(super) before: Vec<Reference>,
+    pub(super) retry: Option<u32>,
+    pub(super) timeout_ms: Option<u64>,
+    pub(super) on_failure: Option<FailurePolicy>,
+    pub(super) description: String,
+}
+
+/// Words before the names of tasks to wait for.
+const WAITS: &[&str] = &[
+    "depends on",
+    "dependent on",
+    "depending on",
+    "depend on",
+    "depends",
+    "dependencies",
+    "dependency",
+    "deps",
+    "after",
+    "blocked by",
+    "blocked on",
+    "needs",
+    "requires",
+    "waits for",
+    "wait for",
+    "waiting for",
+    "waiting on",
+    "following",
+    "once",
+    "prerequisites",
+    "prerequisite",
+    "\u{2190}",
+    "<-",
+];
+const BEFORE: &[&str] = &["before", "blocks", "unblocks", "prior to", "must precede", "precedes"];
+/// What may follow names without changing what is meant.
+const DONE: &[&str] = &[
+    "are done",
+    "is done",
+    "are complete",
+    "is complete",
+    "are completed",
+    "is completed",
+    "are finished",
+    "is finished",
+    "completes",
+    "complete",
+    "finishes",
+    "finish",
+    "have finished",
+    "has finished",
+    "are ready",
+    "is ready",
+    "are merged",
+    "is merged",
+    "passes",
+    "pass",
+    "succeeds",
+    "succeed",
+    "lands",
+    "land",
+    "done",
+];
+
+/// Reads a step from `from..to`; positions in references are places in `text`.
+pub(super) fn extract(text: &str, inline: &Inline, from: usize, to: usize, item: bool) -> Meta {
+    let mut reader = Reader { text, inline, meta: Meta::default(), removed: Vec::new() };
+    let start = if item { reader.head(from, to) } else { from };
+    reader.brackets(start, to);
+    reader.phrases(start, to);
+    reader.tags(start, to);
+    let removed = std::mem::take(&mut reader.removed);
+    let mut meta = reader.meta;
+    meta.description = plain(text, inline, start, to, &removed);
+    meta
+}
+
+struct Reader<'a> {
+    text: &'a str,
+    inline: &'a Inline,
+    meta: Meta,
+    removed: Vec<(usize, usize)>,
+}
+
+impl Reader<'_> {
+    /// Id and markers before the text; gives where the text begins.
+    fn head(&mut self, from: usize, to: usize) -> usize {
+        let mut at = from;
+        for _ in 0..6 {
+            let part = &self.text[at..to];
+            let rest = part.trim_start();
+            let start = at + (part.len() - rest.len());
+            if let Some(length) = self.head_tag(rest) {
+                at = start + length;
+                continue;
+            }
+            if self.meta.label.is_none()
+                && let Some((label, length)) = label(rest)
+            {
+                self.meta.label = Some(label);
+                at = start + length;
+                continue;
+            }
+            break;
+        }
+        if self.text[at..to].trim().is_empty() { from } else { at }
+    }
+
+    fn head_tag(&mut self, rest: &str) -> Option<usize> {
+        let inner = rest.strip_prefix('[')?.split(']').next().filter(|inner| inner.len() <= 16)?;
+        let length = inner.len() + 2;
+        let after = rest.get(length..)?;
+        if after.starts_with(['(', '[', ':']) || !self.tag(inner) {
+            return None;
+        }
+        Some(length)
+    }
+
+    /// `[P]`, `[US1]`, `[P1]`.
+    fn tag(&mut self, inner: &str) -> bool {
+        let digits = inner.trim_start_matches(|c: char| c.is_ascii_alphabetic());
+        let head = &inner[..inner.len() - digits.len()];
+        let numbered = !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit());
+        if matches!(inner, "P" | "p") || inner.eq_ignore_ascii_case("parallel") {
+            self.meta.beside = true;
+        } else if numbered && matches!(head, "US" | "us" | "Story" | "STORY") {
+            self.meta.group = Some(inner.to_owned());
+        } else if (numbered && head == "P" && digits.len() == 1) || is_priority(inner) {
+            self.meta.priority = Some(inner.to_owned());
+        } else {
+            return false;
+        }
+        true
+    }
+
+    fn brackets(&mut self, from: usize, to: usize) {
+        let first = self.inline.brackets.partition_point(|(open, _)| *open < from);
+        for (open, close) in &self.inline.brackets[first..] {
+            if *close >= to {
+                break;
+            }
+            let inside = &self.text[open + 1..*close];
+            if inside.len() <= 2_000 && (self.tag(inside.trim()) || self.details(inside, open + 1)) {
+                self.removed.push((*open, close + 1));
+            }
+        }
+    }
+
+    /// `depends on 1, 2; retry 3`: true when every part was understood.
+    fn details(&mut self, inside: &str, at: usize) -> bool {
+        let mut found = Meta::default();
+        let mut waiting = None;
+        let mut from = 0;
+        for (end, c) in
+            inside.char_indices().filter(|(_, c)| matches!(c, ',' | ';')).chain(std::iter::once((inside.len(), ';')))
+        {
+            let part = &inside[from..end];
+            let place = at + from + (part.len() - part.trim_start().len());
+            let part = part.trim();
+            from = end + c.len_utf8();
+            if part.is_empty() {
+                continue;
+            }
+            let goes_on =
+                waiting.filter(|_| references::list(part, 0).iter().all(|r| !matches!(r, Reference::Phrase(..))));
+            match (goes_on, detail(part, place, &mut found)) {
+                (_, Detail::Waits) => waiting = Some(true),
+                (_, Detail::Before) => waiting = Some(false),
+                (_, Detail::Other) => waiting = None,
+                (Some(true), Detail::Nothing) => {
+                    found.needs.get_or_insert_default().extend(references::list(part, place))
+                }
+                (Some(false), Detail::Nothing) => found.before.extend(references::list(part, place)),
+                (None, Detail::Nothing) => return false,
+            }
+        }
+        self.take(found)
+    }
+
+    fn take(&mut self, found: Meta) -> bool {
+        let meta = &mut self.meta;
+        let any = found.needs.is_some()
+            || !found.before.is_empty()
+            || found.retry.is_some()
+            || found.timeout_ms.is_some()
+            || found.on_failure.is_some();
+        let any = any || found.priority.is_some() || found.assignee.is_some() || found.parallel;
+        if let Some(needs) = found.needs {
+            meta.needs.get_or_insert_default().extend(needs);
+        }
+        meta.before.extend(found.before);
+        meta.retry = found.retry.or(meta.retry);
+        meta.timeout_ms = found.timeout_ms.or(meta.timeout_ms);
+        meta.on_failure = found.on_failure.or(meta.on_failure);
+        meta.priority = found.priority.or(meta.priority.take());
+        meta.assignee = found.assignee.or(meta.assignee.take());
+        meta.parallel |= found.parallel;
+        any
+    }
+
+    /// "depends on 2", "after step 3", "before T4" in running text.
+    fn phrases(&mut self, from: usize, to: usize) {
+        let mut guards = self.inline.guards.iter().peekable();
+        let mut previous = ' ';
+        let mut skip = from;
+        for (offset, c) in self.text[from..to].char_indices() {
+            let at = from + offset;
+            let fresh = !previous.is_alphanumeric() && !matches!(previous, '-' | '_' | '/' | '.');
+            previous = c;
+            while guards.next_if(|(_, end)| *end <= at).is_some() {}
+            if at < skip
+                || !fresh
+                || guards.peek().is_some_and(|(start, _)| *start <= at)
+                || !(c.is_ascii_alphabetic() || c == '\u{2190}')
+            {
+                continue;
+            }
+            if !matches!(
+                c,
+                'd' | 'D'
+                    | 'a'
+                    | 'A'
+                    | 'b'
+                    | 'B'
+                    | 'n'
+                    | 'r'
+                    | 'w'
+                    | 'o'
+                    | 'O'
+                    | 'i'
+                    | 'I'
+                    | 'p'
+                    | 'P'
+                    | 'u'
+                    | 'f'
+                    | 'F'
+                    | '\u{2190}'
+            ) {
+                continue;
+            }
+            if let Some(end) = self.phrase(at, from, to) {
+                skip = end;
+            }
+        }
+    }
+
+    fn phrase(&mut self, at: usize, from: usize, to: usize) -> Option<usize> {
+        let rest = &self.text[at..to];
+        let first = self.text[from..at].len() < 64 && self.text[from..at].trim().is_empty();
+        if let Some(after) = after_word(rest, "in parallel with") {
+            self.meta.parallel = true;
+            let tail = references::prefix(after.trim_start(), 0)
+                .map(|(_, length)| after.len() - after.trim_start().len() + length);
+            let end = tail.map_or(at + rest.len() - after.len(), |length| at + rest.len() - after.len() + length);
+            return tail.map(|_| {
+                self.removed.push((at, end));
+                end
+            });
+        }
+        if let Some(after) = after_word(rest, "in parallel").filter(|after| after.trim().is_empty() || first) {
+            self.meta.parallel = true;
+            let end = at + rest.len() - after.len();
+            self.removed.push((at, end));
+            return Some(end);
+        }
+        let (reversed, after) = match WAITS.iter().find_map(|word| after_word(rest, word)) {
+            Some(after) => (false, after),
+            None => (true, BEFORE.iter().find_map(|word| after_word(rest, word))?),
+        };
+        let after = after.trim_start_matches(':');
+        let names = at + (rest.len() - after.trim_start().len());
+        if let Some((found, length)) = references::prefix(after.trim_start(), names) {
+            let mut end = names + length;
+            let mut tail = &self.text[end..to];
+            if let Some(more) = DONE.iter().find_map(|word| after_word(tail.trim_start(), word)) {
+                tail = more;
+            }
+            // "after 2 weeks" and "needs 3 replicas" name no tasks.
+            if !(tail.trim().is_empty() || tail.trim_start().starts_with([',', '.', ';', ')', ':'])) {
+                return None;
+            }
+            if first {
+                tail = tail.trim_start().trim_start_matches([',', ':']);
+            }
+            end = to - tail.len();
+            self.refer(reversed, found);
+            self.removed.push((trimmed_start(self.text, from, at), end));
+            return Some(end);
+        }
+        self.description(at, to, first, reversed, rest, names)
+    }
+
+    /// "After the review, ..." and "... before the release".
+    fn description(
+        &mut self,
+        at: usize,
+        to: usize,
+        first: bool,
+        reversed: bool,
+        rest: &str,
+        names: usize,
+    ) -> Option<usize> {
+        let firm = after_word(rest, "depends on").is_some() || after_word(rest, "blocked by").is_some();
+        let timed = reversed || firm || after_word(rest, "after").is_some() || after_word(rest, "once").is_some();
+        if !timed || names >= to {
+            return None;
+        }
+        let tail = &self.text[names..to];
+        let end = names
+            + tail
+                .char_indices()
+                .take(200)
+                .find(|(_, c)| matches!(c, ',' | '\u{ff0c}' | ';' | '('))
+                .map_or(tail.len().min(tail.char_indices().nth(200).map_or(tail.len(), |(n, _)| n)), |(n, _)| n);
+        let phrase = collapse(&self.text[names..end]);
+        let comma = self.text[end..to].starts_with([',', '\u{ff0c}']);
+        if phrase.is_empty() || (first && !comma) {
+            return None;
+        }
+        self.refer(reversed, vec![Reference::Phrase(phrase, names)]);
+        if first && !reversed {
+            self.meta.led = true;
+            self.removed.push((at, end + 1));
+            return Some(end + 1);
+        }
+        Some(end)
+    }
+
+    fn refer(&mut self, reversed: bool, found: Vec<Reference>) {
+        if reversed {
+            self.meta.before.extend(found);
+        } else {
+            self.meta.needs.get_or_insert_default().extend(found);
+        }
+    }
+
+    /// `@name` and `!high`.
+    fn tags(&mut self, from: usize, to: usize) {
+        let mut previous = ' ';
+        let atoms = self.inline.within(from, to);
+        for (offset, c) in self.text[from..to].char_indices() {
+            let at = from + offset;
+            let fresh = previous.is_whitespace() || previous == '(';
+            previous = c;
+            if !fresh
+                || !matches!(c, '@' | '!')
+                || atoms.iter().any(|atom| atom.start <= at && at < atom.end && atom.kind != AtomKind::Word)
+            {
+                continue;
+            }
+            let rest = &self.text[at + 1..to];
+            let length = rest.bytes().take_while(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_')).count();
+            let name = rest[..length].trim_end_matches(['-', '_']);
+            let ends = rest[name.len()..]
+                .chars()
+                .next()
+                .is_none_or(|c| c.is_whitespace() || matches!(c, ',' | '.' | ')' | ';' | ':' | '!'));
+            if name.is_empty() || !ends {
+                continue;
+            }
+            if c == '@' && self.meta.assignee.is_none() {
+                self.meta.assignee = Some(name.to_owned());
+            } else if c == '!' && is_priority(name) {
+                self.meta.priority = Some(name.to_owned());
+            } else {
+                continue;
+            }
+            self.removed.push((at, at + 1 + name.len()));
+        }
+    }
+}
+
+fn trimmed_start(text: &str, from: usize, at: usize) -> usize {
+    let before = text[from..at].trim_end_matches([' ', ',', ';', '\u{2014}', '\u{2013}', '-']);
+    from + before.len()
+}
+
+fn is_priority(word: &str) -> bool {
+    matches!(
+        word.to_ascii_lowercase().as_str(),
+        "p0" | "p1" | "p2" | "p3" | "p4" | "low" | "medium" | "high" | "critical" | "urgent" | "highest" | "lowest"
+    )
+}
+
+enum Detail {
+    Waits,
+    Before,
+    Other,
+    Nothing,
+}
+
+/// One part of a bracket.
+fn detail(part: &str, at: usize, found: &mut Meta) -> Detail {
+    let value = |words: &[&str]| {
+        words.iter().find_map(|word| after_word(part, word)).map(|rest| rest.trim_start_matches([':', '=', ' ']))
+    };
+    if let Some(rest) = value(WAITS) {
+        let mut names = rest;
+        for word in DONE {
+            names = names.strip_suffix(word).unwrap_or(names);
+        }
+        found.needs.get_or_insert_default().extend(references::list(names, at + part.len() - rest.len()));
+        return Detail::Waits;
+    }
+    if let Some(rest) = value(BEFORE) {
+        found.before.extend(references::list(rest, at + part.len() - rest.len()));
+        return Detail::Before;
+    }
+    if let Some(rest) = value(&["retries", "retry"]) {
+        let digits = rest.split(|c: char| !c.is_ascii_digit()).next().unwrap_or("");
+        let tail = rest[digits.len()..].trim();
+        found.retry = digits.parse().ok().filter(|_| matches!(tail, "" | "times" | "time" | "x" | "attempts"));
+        return found.retry.map_or(Detail::Nothing, |_| Detail::Other);
+    }
+    if let Some(rest) = value(&["timeout", "time limit"]) {
+        found.timeout_ms = duration_ms(rest.trim_start_matches("after ").trim());
+        return found.timeout_ms.map_or(Detail::Nothing, |_| Detail::Other);
+    }
+    if let Some(rest) = value(&["on failure", "on-failure", "on_failure", "if it fails"]) {
+        found.on_failure = policy(rest.trim());
+        return found.on_failure.map_or(Detail::Nothing, |_| Detail::Other);
+    }
+    if let Some(rest) =
+        value(&["priority", "prio"]).filter(|rest| !rest.is_empty() && rest.len() <= 16 && !rest.contains(' '))
+    {
+        found.priority = Some(rest.to_owned());
+        return Detail::Other;
+    }
+    if let Some(name) = value(&["assignee", "owner", "assigned to"])
+        .or_else(|| part.strip_prefix('@'))
+        .filter(|name| !name.is_empty() && name.len() <= 64)
+    {
+        found.assignee = Some(name.trim_start_matches('@').to_owned());
+        return Detail::Other;
+    }
+    if matches!(part.to_ascii_lowercase().as_str(), "in parallel" | "parallel") {
+        found.parallel = true;
+        return Detail::Other;
+    }
+    Detail::Nothing
+}
+
+/// `90s`, `10m`, `1h30m`, `500 ms` in milliseconds.
+pub(super) fn duration_ms(text: &str) -> Option<u64> {
+    let mut rest = text;
+    let mut total = 0_u64;
+    while !rest.is_empty() {
+        let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
+        let value: u64 = rest[..digits].parse().ok()?;
+        let tail = rest[digits..].trim_start();
+        let letters = tail.bytes().take_while(u8::is_ascii_alphabetic).count();
+        let unit = match &tail[..letters] {
+            "ms" | "millis" | "milliseconds" => 1,
+            "" | "s" | "sec" | "secs" | "second" | "seconds" => 1_000,
+            "m" | "min" | "mins" | "minute" | "minutes" => 60_000,
+            "h" | "hr" | "hrs" | "hour" | "hours" => 3_600_000,
+            "d" | "day" | "days" => 86_400_000,
+            _ => return None,
+        };
+        total = total.checked_add(value.checked_mul(unit)?)?;
+        rest = tail[letters..].trim_start();
+    }
+    (total > 0).then_some(total)
+}
+
+fn policy(text: &str) -> Option<FailurePolicy> {
+    match text.to_ascii_lowercase().as_str() {
+        "continue" | "ignore" | "go on" => Some(FailurePolicy::Continue),
+        "skip" | "skip dependants" | "skip dependents" => Some(FailurePolicy::SkipDependants),
+        "stop" | "abort" | "halt" => Some(FailurePolicy::Stop),
+        "ask" => Some(FailurePolicy::Ask),
+        _ => None,
+    }
+}
+
+/// The id at the start of an item, and its length with the sign after it.
+fn label(rest: &str) -> Option<(String, usize)> {
+    let signs = rest.len() - rest.trim_start_matches(['*', '`', '[']).len();
+    let body = &rest[signs.min(4)..];
+    let length = body.bytes().take_while(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.')).count();
+    let token = body[..length].trim_end_matches('.');
+    let tail = &body[token.len()..];
+    let closing = tail.len() - tail.trim_start_matches(['*', '`', ']']).len();
+    let after = &tail[closing..];
+    let colon = after.starts_with(':') && after[1..].starts_with([' ', '*'])
+        || (closing == 0 && signs > 0 && tail.starts_with(":**"));
+    let taken = rest.len() - after.len();
+    let digits = token.bytes().filter(u8::is_ascii_digit).count();
+    let short = !token.is_empty() && token.len() <= 16 && token.starts_with(|c: char| c.is_ascii_alphabetic());
+    if !short || (signs > 0 && closing == 0) || rest.starts_with("[P]") {
+        return None;
+    }
+    if colon && (references::is_id(token, false) || (token.bytes().all(|b| b.is_ascii_uppercase()) && token.len() == 1))
+    {
+        let skip = after[1..].len() - after[1..].trim_start_matches('*').len();
+        return Some((token.to_owned(), taken + 1 + skip));
+    }
+    let dash = after.trim_start().chars().next().filter(|c| matches!(c, '\u{2013}' | '\u{2014}'));
+    let spaced = after.starts_with(' ');
+    let ticket = token.split_once('-').is_some_and(|(head, number)| {
+        (2..=10).contains(&head.len())
+            && head.bytes().all(|b| b.is_ascii_uppercase())
+            && !number.is_empty()
+            && number.bytes().all(|b| b.is_ascii_digit())
+            && !is_standard(head)
+    });
+    let numbered = token.starts_with('T')
+        && digits > 0
+        && digits + 1 == token.trim_end_matches(|c: char| c.is_ascii_lowercase()).len()
+        && token.len() <= 7;
+    let framed = closing > 0 && digits > 0 && references::is_id(token, false);
+    let fits = spaced && (ticket || numbered || framed);
+    let skip = dash.filter(|_| fits).map_or(0, |c| after.len() - after.trim_start().len() + c.len_utf8());
+    fits.then(|| (token.to_owned(), taken + skip))
+}
+
+/// Heads of names that are standards and not tickets.
+fn is_standard(head: &str) -> bool {
+    matches!(
+        head,
+        "UTF"
+            | "SHA"
+            | "ISO"
+            | "RFC"
+            | "CVE"
+            | "HTTP"
+            | "MD"
+            | "ES"
+            | "IEEE"
+            | "ANSI"
+            | "GPT"
+            | "COVID"
+            | "AES"
+            | "RSA"
+            | "TLS"
+    )
+}
+
+/// Text as a person would read it aloud: no Markdown signs, nothing of what was taken out.
+pub(super) fn plain(text: &str, inline: &Inline, from: usize, to: usize, removed: &[(usize, usize)]) -> String {
+    let mut holes: Vec<(usize, usize, Option<(usize, usize)>)> =
+        removed.iter().map(|(start, end)| (*start, *end, None)).collect();
+    for atom in inline.within(from, to) {
+        let shown = match &atom.kind {
+            AtomKind::Comment | AtomKind::Struck => None,
+            AtomKind::Code
+            | AtomKind::Link(_)
+            | AtomKind::Image(_)
+            | AtomKind::Url(_)
+            | AtomKind::Path(_)
+            | AtomKind::Word => Some(atom.inner),
+        };
+        holes.push((atom.start, atom.end, shown));
+    }
+    holes.sort_unstable();
+    let mut out = String::new();
+    let mut at = from;
+    for (start, end, shown) in holes {
+        if start < at || end > to {
+            continue;
+        }
+        push_plain(&mut out, &text[at..start]);
+        if let Some((first, last)) = shown {
+            out.push_str(text.get(first..last).unwrap_or(""));
+        }
+        at = end;
+    }
+    push_plain(&mut out, text.get(at..to).unwrap_or(""));
+    tidy(&out)
+}
+
+/// Adds text without signs of emphasis.
+fn push_plain(out: &mut String, text: &str) {
+    let mut previous = out.chars().next_back().unwrap_or(' ');
+    let mut chars = text.chars().peekable();
+    while let Some(c) = chars.next() {
+        let next = chars.peek().copied().unwrap_or(' ');
+        let bold = (c == '*' && next == '*') || (c == '_' && next == '_' && !previous.is_alphanumeric());
+        let edge = c == '*' && (previous.is_alphanumeric() != next.is_alphanumeric() || previous == '*');
+        let escape = c == '\\' && matches!(next, '*' | '_' | '`' | '[' | ']' | '~' | '<' | '(' | ')');
+        if !(bold || edge || escape) {
+            out.push(c);
+        }
+        previous = c;
+    }
+}
+
+/// Spaces collapsed; signs left over at the ends taken off.
+fn tidy(text: &str) -> String {
+    let short = collapse(text).replace(" ,", ",").replace(" .", ".");
+    let short =
+        short.trim_end_matches([' ', ',', ':', '\u{2014}', '\u{2013}', '\u{3002}', '\u{ff0c}']).trim_end_matches(" -");
+    let short = short.strip_suffix('.').filter(|rest| !rest.ends_with("..") && !rest.ends_with("etc")).unwrap_or(short);
+    short.trim_start_matches([',', ':', ' ', '\u{2014}', '\u{ff0c}']).trim_start_matches("- ").trim().to_owned()
+}
+
+/// True when an item begins with an id.
+pub(super) fn has_label(line: &str) -> bool {
+    label(line).is_some()
+}

@@ -1,0 +1,184 @@
+//! How texts name other tasks: numbers, labels, ranges, "the previous step", and plain descriptions.
+
+use super::draft::Reference;
+use super::text::{after_word, strip_prefix_ci};
+
+/// Words before a name that are no part of it.
+const LEADS: &[&str] = &[
+    "steps",
+    "step",
+    "tasks",
+    "task",
+    "items",
+    "item",
+    "issue",
+    "no.",
+    "number",
+    "both",
+    "all of",
+    "either",
+    "only",
+    "completion of",
+    "the",
+];
+
+/// All references in a text that is nothing but a list of them; words that are no names become phrases.
+pub(super) fn list(text: &str, at: usize) -> Vec<Reference> {
+    let mut found = Vec::new();
+    let mut from = 0;
+    for (end, sign) in separators(text) {
+        push(&mut found, &text[from..end], at + from);
+        from = end + sign;
+    }
+    push(&mut found, &text[from..], at + from);
+    found
+}
+
+fn push(found: &mut Vec<Reference>, part: &str, at: usize) {
+    let at = at + (part.len() - part.trim_start().len());
+    let part = part.trim().trim_end_matches(['.', ':']).trim();
+    if part.is_empty()
+        || matches!(
+            part.to_ascii_lowercase().as_str(),
+            "none" | "nothing" | "-" | "n/a" | "\u{2014}" | "\u{2013}" | "no" | "nil"
+        )
+    {
+        return;
+    }
+    match name(part, at) {
+        Some((reference, length)) if part[length..].trim().is_empty() => found.push(reference),
+        Some(_) | None => found.push(Reference::Phrase(part.to_owned(), at)),
+    }
+}
+
+/// Where commas and their like stand, and how long they are.
+fn separators(text: &str) -> Vec<(usize, usize)> {
+    let mut found = Vec::new();
+    for (at, c) in text.char_indices() {
+        let rest = &text[at..];
+        let word = [" and ", " or ", " plus "].iter().find(|word| strip_prefix_ci(rest, word).is_some());
+        match (c, word) {
+            (',' | '&' | '+' | ';' | '\u{3001}' | '\u{ff0c}', _) => found.push((at, c.len_utf8())),
+            (_, Some(word)) => found.push((at, word.len() - 1)),
+            (_, None) => {}
+        }
+    }
+    found
+}
+
+/// References at the start of running text, and the bytes they take; nothing when the first is no name.
+pub(super) fn prefix(text: &str, at: usize) -> Option<(Vec<Reference>, usize)> {
+    let mut found = Vec::new();
+    let mut end = 0;
+    loop {
+        let gap = text[end..].len() - text[end..].trim_start().len();
+        let Some((reference, length)) = name(&text[end + gap..], at + end + gap) else { break };
+        found.push(reference);
+        end += gap + length;
+        let rest = &text[end..];
+        let Some(sign) =
+            [", and ", ",", " and ", " & ", " + ", " or ", "&", "/"].iter().find(|sign| rest.starts_with(**sign))
+        else {
+            return Some((found, end));
+        };
+        let next = rest[sign.len()..].trim_start();
+        if name(next, 0).is_none() {
+            return Some((found, end));
+        }
+        end += sign.len();
+    }
+    (!found.is_empty()).then_some((found, end))
+}
+
+/// One name at the start, and its length.
+fn name(text: &str, at: usize) -> Option<(Reference, usize)> {
+    let general = [
+        ("all of the above", Reference::Above),
+        ("all the above", Reference::Above),
+        ("all previous steps", Reference::Above),
+        ("all previous tasks", Reference::Above),
+        ("all previous", Reference::Above),
+        ("everything above", Reference::Above),
+        ("all above", Reference::Above),
+        ("all prior tasks", Reference::Above),
+        ("the previous step", Reference::Previous),
+        ("the previous task", Reference::Previous),
+        ("the previous one", Reference::Previous),
+        ("previous step", Reference::Previous),
+        ("previous task", Reference::Previous),
+        ("previous", Reference::Previous),
+        ("the above", Reference::Previous),
+    ];
+    for (words, reference) in general {
+        if let Some(rest) = after_word(text, words) {
+            return Some((reference, text.len() - rest.len()));
+        }
+    }
+    let mut rest = text;
+    let mut led = false;
+    while let Some(after) = LEADS.iter().find_map(|lead| after_word(rest, lead)).filter(|after| after.starts_with(' '))
+    {
+        rest = after.trim_start();
+        led = true;
+    }
+    let rest = rest.strip_prefix('#').unwrap_or(rest);
+    let sign = rest.chars().next().filter(|c| matches!(c, '[' | '`' | '(' | '*'));
+    let rest = rest.trim_start_matches(['[', '`', '(', '*']);
+    let token = id(rest, led)?;
+    let mut end = text.len() - rest.len() + token.len();
+    if sign.is_some() {
+        end += text[end..].len() - text[end..].trim_start_matches([']', '`', ')', '*']).len();
+    }
+    let start = at + (text.len() - rest.len());
+    let tail = &text[end..];
+    for join in ["-", "\u{2013}", "..", " to ", " through ", " - ", " \u{2013} "] {
+        if let Some(last) = tail.strip_prefix(join).and_then(|after| id(after.trim_start_matches('#'), led))
+            && !last.contains('-')
+        {
+            let length = tail.find(last).unwrap_or(0) + last.len();
+            return Some((Reference::Range(token.to_owned(), last.to_owned(), start), end + length));
+        }
+    }
+    Some((Reference::Name(token.to_owned(), start), end))
+}
+
+/// A word that can only be an id: a number, letters with a number, or one or two capitals.
+fn id(text: &str, led: bool) -> Option<&str> {
+    let length = text.bytes().take_while(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.')).count();
+    let mut token = text[..length].trim_end_matches(['.', '-', '_']);
+    // "T001-T003" is a range and "BUG-12" an id.
+    if let Some((first, last)) = token.split_once('-')
+        && is_id(first, led)
+        && first.bytes().any(|b| b.is_ascii_digit())
+        && is_id(last, led)
+    {
+        token = first;
+    }
+    let follows = &text[token.len()..];
+    let ends = follows.chars().next().is_none_or(|c| !c.is_alphanumeric() && !matches!(c, '/' | '%' | '\''));
+    (ends && is_id(token, led)).then_some(token)
+}
+
+pub(super) fn is_id(token: &str, led: bool) -> bool {
+    if token.is_empty() || token.len() > 32 {
+        return false;
+    }
+    let digits = token.bytes().filter(u8::is_ascii_digit).count();
+    let capitals = token.bytes().all(|b| b.is_ascii_uppercase());
+    if digits == 0 {
+        return capitals && (token.len() == 1 || (led && token.len() <= 3));
+    }
+    let dotted = token.bytes().all(|b| b.is_ascii_digit() || b == b'.') && !token.starts_with('.') && token.len() < 8;
+    let head = token.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
+    let lettered = !head.is_empty()
+        && head.len() < token.len()
+        && head.len() <= 12
+        && head.bytes().all(|b| b.is_ascii_alphabetic() || matches!(b, b'-' | b'_'));
+    let suffixed = token.len() > 2
+        && token.ends_with(|c: char| c.is_ascii_lowercase())
+        && token[..token.len() - 1].ends_with(|c: char| c.is_ascii_digit())
+        && token.starts_with(|c: char| c.is_ascii_uppercase());
+    dotted
+        || (lettered && (head.bytes().any(|b| b.is_ascii_uppercase()) || led || head.ends_with(['-', '_'])))
+        || suffixed
+}

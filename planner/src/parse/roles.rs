@@ -1,0 +1,398 @@
+//! What a clause is to the plan: a step, a constraint, a reference, a question, or only context.
+
+use super::text::{after_word, words};
+use super::{markers, meta, shell, vocabulary};
+
+/// What a clause is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Sense {
+    /// Something to do.
+    Step,
+    /// How to do what stands before it.
+    Constraint,
+    /// Where to read more on it.
+    Reference,
+    /// Something that is not decided.
+    Question,
+    /// A statement.
+    Statement,
+}
+
+/// Prohibitions: constraints wherever they stand.
+const NEVER: &[&str] = &[
+    "don't",
+    "do not",
+    "dont",
+    "never",
+    "avoid",
+    "must not",
+    "mustn't",
+    "should not",
+    "shouldn't",
+    "no need to",
+    "cannot",
+    "can't",
+    "without",
+    "refrain from",
+];
+/// Constraints after a step.
+const CONSTRAIN: &[&str] = &[
+    "use",
+    "ensure",
+    "make sure",
+    "be sure",
+    "keep",
+    "must",
+    "should",
+    "always",
+    "only",
+    "remember",
+    "note",
+    "note that",
+    "prefer",
+    "be careful",
+    "follow",
+    "respect",
+    "stick to",
+    "take care",
+    "it must",
+    "it should",
+    "it has to",
+    "they must",
+    "they should",
+    "this must",
+    "this should",
+    "limit",
+    "stay",
+    "leave",
+    "\u{4e0d}\u{8981}",
+    "\u{786e}\u{4fdd}",
+    "\u{8bf7}\u{52ff}",
+];
+const SEE: &[&str] = &[
+    "see also",
+    "see",
+    "refer to",
+    "cf.",
+    "cf",
+    "ref:",
+    "refs:",
+    "reference:",
+    "references:",
+    "more at",
+    "more in",
+    "details in",
+    "details at",
+    "details:",
+    "docs:",
+    "docs at",
+    "link:",
+    "links:",
+    "related:",
+    "source:",
+    "spec:",
+    "design:",
+    "mockup:",
+    "mockups:",
+    "as described in",
+    "for details see",
+    "for more information see",
+    "for reference, see",
+    "for more, see",
+    "read more at",
+];
+/// Words with which a statement begins.
+const STATE: &[&str] = &[
+    "the",
+    "a",
+    "an",
+    "this",
+    "that",
+    "these",
+    "those",
+    "it",
+    "it's",
+    "its",
+    "they",
+    "he",
+    "she",
+    "there",
+    "here",
+    "my",
+    "our",
+    "your",
+    "their",
+    "his",
+    "her",
+    "users",
+    "user",
+    "i",
+    "i'm",
+    "i've",
+    "i'd",
+    "i'll",
+    "we",
+    "we're",
+    "we've",
+    "we'd",
+    "we'll",
+    "you",
+    "everything",
+    "nothing",
+    "someone",
+    "some",
+    "most",
+    "many",
+    "as",
+    "since",
+    "because",
+    "given",
+    "currently",
+    "thanks",
+    "thank",
+    "who",
+    "both",
+    "what",
+    "which",
+    "when",
+    "where",
+    "while",
+    "although",
+    "though",
+    "today",
+    "now",
+    "hi",
+    "hello",
+    "hey",
+    "to",
+    "for",
+    "with",
+    "in",
+    "on",
+    "at",
+    "from",
+    "by",
+    "assuming",
+    "considering",
+    "yes",
+    "no",
+    "ok",
+    "okay",
+    "sorry",
+    "regarding",
+    "additionally",
+    "that's",
+    "there's",
+    "they're",
+    "he's",
+    "she's",
+    "your",
+    "each",
+    "every",
+];
+const ASKS: &[&str] = &[
+    "need", "needs", "want", "would", "require", "'d", "wish", "must", "have", "should", "am", "could", "intend",
+    "plan",
+];
+
+/// What a clause means in running text; `first` when no step stands before it.
+pub(super) fn sense(text: &str, question: bool, first: bool) -> Sense {
+    let plain = text.trim_start_matches(|c: char| matches!(c, '*' | '_' | '"' | '(') || c.is_whitespace());
+    if question {
+        return if vocabulary::is_request(plain) || (vocabulary::begins_with_verb(plain) && !starts_question(plain)) {
+            Sense::Step
+        } else {
+            Sense::Question
+        };
+    }
+    if is_reference(plain) {
+        return Sense::Reference;
+    }
+    if is_prohibition(plain) || (!first && is_constraint(plain)) {
+        return Sense::Constraint;
+    }
+    if vocabulary::begins_with_verb(plain) || vocabulary::is_request(plain) || is_open_point(plain) {
+        return Sense::Step;
+    }
+    if !first && is_demand_on_thing(plain) {
+        return Sense::Constraint;
+    }
+    if is_wish(plain) {
+        return Sense::Step;
+    }
+    if is_statement(plain) { Sense::Statement } else { Sense::Step }
+}
+
+fn is_open_point(text: &str) -> bool {
+    vocabulary::is_open(text)
+}
+
+/// `is ...?`, `which ...?`: a verb that is only the start of a question.
+fn starts_question(text: &str) -> bool {
+    const START: &[&str] = &[
+        "do", "does", "did", "is", "are", "should", "shall", "can", "could", "would", "will", "may", "might", "what",
+        "which", "who", "when", "where", "why", "how", "has", "have", "was", "were",
+    ];
+    words(text).next().is_some_and(|word| START.contains(&word.as_str()))
+}
+
+pub(super) fn is_prohibition(text: &str) -> bool {
+    let rest = after_word(text, "please").map_or(text, str::trim_start);
+    let kept =
+        ["don't forget to", "do not forget to", "never mind"].iter().any(|words| after_word(rest, words).is_some());
+    !kept && NEVER.iter().any(|words| after_word(rest, words).is_some())
+}
+
+/// True for "Use ...", "Ensure ..." and their like; not for "Use the API to fetch ...".
+pub(super) fn is_constraint(text: &str) -> bool {
+    let rest = after_word(text, "please").map_or(text, str::trim_start);
+    let Some(after) = CONSTRAIN.iter().find_map(|start| after_word(rest, start)) else { return false };
+    if rest.starts_with('`') || after.starts_with(['-', '.', '/']) {
+        return false;
+    }
+    !(after_word(rest, "use").is_some() && uses_to_act(after))
+}
+
+/// "... to fetch the forecast": using something is then the step itself.
+fn uses_to_act(after: &str) -> bool {
+    let all: Vec<String> = words(after).take(24).collect();
+    all.windows(2)
+        .any(|pair| pair[0] == "to" && vocabulary::own_kind(&pair[1]).is_some() && vocabulary::is_verb(&pair[1]))
+}
+
+/// "The API must answer in 50 ms": a demand on a thing, not on the reader.
+fn is_demand_on_thing(text: &str) -> bool {
+    let all: Vec<String> = words(text).take(12).collect();
+    let subject = all.first().is_some_and(|word| {
+        matches!(
+            word.as_str(),
+            "the"
+                | "it"
+                | "this"
+                | "that"
+                | "these"
+                | "they"
+                | "all"
+                | "each"
+                | "every"
+                | "there"
+                | "a"
+                | "an"
+                | "both"
+                | "no"
+        )
+    });
+    subject && all.iter().any(|word| matches!(word.as_str(), "must" | "should" | "shall" | "needs" | "need"))
+}
+
+fn is_reference(text: &str) -> bool {
+    let Some(after) = SEE.iter().find_map(|start| after_word(text, start)) else { return false };
+    let plain_see = after_word(text, "see").is_some() && after_word(text, "see also").is_none();
+    !plain_see
+        || !["if", "whether", "what", "how", "that"].iter().any(|word| after_word(after.trim_start(), word).is_some())
+}
+
+/// "I need ...", "we want ...": a step in the words of a wish.
+pub(super) fn is_wish(text: &str) -> bool {
+    let all: Vec<String> = words(text).take(4).collect();
+    let Some(first) = all.first() else { return false };
+    let rest = all.get(1..).unwrap_or(&[]);
+    match first.as_str() {
+        "i" | "we" | "you" => {
+            let asks = rest.iter().take(2).any(|word| ASKS.contains(&word.as_str()));
+            let past = rest.first().is_some_and(|word| {
+                matches!(word.as_str(), "have" | "am" | "had")
+                    && !rest.get(1).is_some_and(|next| {
+                        matches!(next.as_str(), "to" | "looking" | "searching" | "seeking" | "interested" | "trying")
+                    })
+            });
+            asks && !past
+        }
+        "i'd" | "we'd" => true,
+        "i'm" | "we're" => rest
+            .first()
+            .is_some_and(|word| matches!(word.as_str(), "looking" | "searching" | "seeking" | "interested" | "trying")),
+        _ => false,
+    }
+}
+
+fn is_statement(text: &str) -> bool {
+    let all: Vec<String> = words(text).take(8).collect();
+    let Some(first) = all.first() else { return true };
+    if STATE.contains(&first.as_str()) {
+        return true;
+    }
+    let finite = [
+        "is", "are", "was", "were", "has", "have", "had", "will", "can", "may", "might", "does", "do", "isn't",
+        "aren't", "paste", "get", "gets", "shows", "fails", "works", "contains", "needs", "means",
+    ];
+    all.iter().skip(1).take(4).any(|word| finite.contains(&word.as_str())) && !text.starts_with('`')
+}
+
+/// Labels of lines that explain and ask for nothing.
+pub(super) fn explains(text: &str) -> bool {
+    let bold = text.starts_with("**") || text.starts_with("__");
+    let plain = text.trim_start_matches(['*', '_', '\u{26a0}', '\u{fe0f}', ' ']);
+    let Some((label, _)) = plain.split_once(':').filter(|(label, _)| label.len() <= 40) else { return false };
+    let label = label.trim_end_matches(['*', '_', ' ']).to_lowercase();
+    if matches!(label.as_str(), "task" | "todo" | "action" | "do" | "next" | "step")
+        || label.starts_with("step ")
+        || label.starts_with("task ")
+    {
+        return false;
+    }
+    let known = super::sections::section(&label) == super::sections::Section::Context;
+    known
+        || (bold && !vocabulary::is_verb(&label) && !label.contains(' ') && plain.contains("**:"))
+        || (bold && plain.contains(":**"))
+}
+
+/// True for a line under an item that only says something about it.
+pub(super) fn is_remark(line: &str) -> bool {
+    let plain = line.trim();
+    let named = plain.trim_start_matches(['*', '_', '`']);
+    let field = [
+        "depends on",
+        "depends:",
+        "dependencies:",
+        "deps:",
+        "blocked by",
+        "priority:",
+        "assignee:",
+        "owner:",
+        "estimate:",
+        "retry:",
+        "timeout:",
+        "requirements:",
+        "_requirements",
+        "effort:",
+        "status:",
+        "after:",
+        "needs:",
+        "on failure:",
+        "note:",
+        "notes:",
+    ];
+    if field.iter().any(|word| super::text::strip_prefix_ci(named, word).is_some()) || explains(plain) {
+        return true;
+    }
+    if is_reference(plain) || is_prohibition(plain) || is_constraint(plain) {
+        return true;
+    }
+    // A link, a path or an address alone.
+    (plain.starts_with("http") || plain.starts_with('[') || plain.starts_with("![")) && !plain.contains(' ')
+        || (plain.starts_with("![") && plain.ends_with(')'))
+}
+
+/// True when an item begins with an id.
+pub(super) fn is_labelled(line: &str) -> bool {
+    meta::has_label(line) || markers::checkbox(line).is_some()
+}
+
+/// True when a line asks for one command and names it.
+pub(super) fn is_command_line(line: &str) -> bool {
+    let plain = vocabulary::instruction(line);
+    let after = ["run", "execute"].iter().find_map(|word| after_word(plain, word)).unwrap_or(plain).trim_start();
+    let code = after.strip_prefix('`').and_then(|rest| rest.split_once('`'));
+    code.is_some_and(|(code, _)| shell::is_command(code, true))
+}

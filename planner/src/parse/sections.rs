@@ -1,0 +1,360 @@
+//! Which parts of a text hold tasks, judged by their headings.
+
+use super::lines::{Block, BlockKind};
+use super::text::{after_word, words};
+
+/// What a heading announces.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Section {
+    /// Tasks; where there is such a section, only it counts.
+    Tasks,
+    /// What will not be done.
+    Never,
+    /// Goals, requirements, background.
+    Context,
+    /// A phase: everything in it waits for the phase before.
+    Phase,
+    /// Anything else.
+    Plain,
+}
+
+const CONTEXT: &[&str] = &[
+    "overview",
+    "background",
+    "context",
+    "motivation",
+    "summary",
+    "introduction",
+    "goal",
+    "goals",
+    "objective",
+    "objectives",
+    "requirements",
+    "requirement",
+    "functional requirements",
+    "non-functional requirements",
+    "nonfunctional requirements",
+    "technical requirements",
+    "description",
+    "problem",
+    "problem statement",
+    "notes",
+    "note",
+    "references",
+    "reference",
+    "resources",
+    "links",
+    "related",
+    "glossary",
+    "acceptance criteria",
+    "success criteria",
+    "success metrics",
+    "metrics",
+    "constraints",
+    "assumptions",
+    "risks",
+    "dependencies",
+    "execution order",
+    "steps to reproduce",
+    "how to reproduce",
+    "reproduction",
+    "expected behavior",
+    "expected behaviour",
+    "actual behavior",
+    "actual behaviour",
+    "current behavior",
+    "current behaviour",
+    "expected result",
+    "actual result",
+    "environment",
+    "additional context",
+    "additional information",
+    "additional notes",
+    "screenshots",
+    "version",
+    "versions",
+    "prerequisites",
+    "format",
+    "path conventions",
+    "parallel example",
+    "parallel examples",
+    "parallel opportunities",
+    "implementation strategy",
+    "definition of done",
+    "appendix",
+    "architecture",
+    "technical architecture",
+    "tech stack",
+    "user experience",
+    "user personas",
+    "personas",
+    "core features",
+    "users",
+    "changelog",
+    "license",
+    "about",
+    "stakeholders",
+    "terminology",
+    "purpose",
+    "status",
+    "checkpoint",
+    "input",
+    "output",
+    "organization",
+    "organisation",
+    "tests",
+    "independent test",
+    "why this priority",
+    "author",
+    "date",
+    "deadline",
+    "vision",
+    "why",
+    "rationale",
+    "legend",
+    "tl;dr",
+    "validation",
+    "validation checklist",
+    "notation",
+    "phase dependencies",
+    "user story dependencies",
+    "logistics",
+];
+const NEVER: &[&str] = &[
+    "out of scope",
+    "out-of-scope",
+    "non-goals",
+    "non goals",
+    "nongoals",
+    "non-goal",
+    "won't do",
+    "wont do",
+    "won't fix",
+    "will not do",
+    "not in scope",
+    "not doing",
+    "not now",
+    "explicitly excluded",
+    "excluded",
+    "anti-goals",
+    "won't have",
+    "what we won't do",
+    "what we will not do",
+    "not planned",
+    "no-goals",
+    "future work (out of scope)",
+    "things we won't do",
+];
+const TASKS: &[&str] = &[
+    "tasks",
+    "task",
+    "todo",
+    "todos",
+    "to-do",
+    "to-dos",
+    "to do",
+    "task list",
+    "tasklist",
+    "roadmap",
+    "plan",
+    "action items",
+    "actions",
+    "next steps",
+    "work items",
+    "subtasks",
+    "sub-tasks",
+    "steps",
+    "checklist",
+    "implementation plan",
+    "implementation steps",
+    "development roadmap",
+    "development plan",
+    "implementation tasks",
+    "work plan",
+    "action plan",
+    "work breakdown",
+    "project plan",
+];
+const PHASES: &[&str] = &["phase", "step", "milestone", "stage", "sprint", "iteration", "part", "task", "wave"];
+
+/// What a heading announces.
+pub(super) fn section(title: &str) -> Section {
+    let plain = bare(title);
+    if NEVER.iter().any(|words| {
+        plain == *words
+            || after_word(&plain, words)
+                .is_some_and(|rest| rest.trim_start().starts_with(['(', ':', '-', '\u{2013}', '\u{2014}', '/', '&']))
+    }) {
+        return Section::Never;
+    }
+    if phase_rest(&plain).is_some() {
+        return Section::Phase;
+    }
+    if is_tasks(&plain) {
+        return Section::Tasks;
+    }
+    let starts = CONTEXT.iter().any(|words| {
+        plain == *words
+            || after_word(&plain, words).is_some_and(|rest| {
+                rest.trim_start().starts_with(['(', ':', '&', '-', '\u{2013}', '\u{2014}', '/', '`'])
+            })
+    });
+    if starts { Section::Context } else { Section::Plain }
+}
+
+/// A heading without numbers, pictures and signs around it, in lower case.
+fn bare(title: &str) -> String {
+    let short = title
+        .trim_start_matches(|c: char| !c.is_alphabetic())
+        .trim_end_matches(|c: char| !c.is_alphanumeric() && c != ')');
+    let short = if short.is_empty() { title } else { short };
+    short.replace('\u{2019}', "'").replace("**", "").to_lowercase().trim_end_matches(':').trim().to_owned()
+}
+
+fn is_tasks(plain: &str) -> bool {
+    let named = |rest: &str| {
+        rest.trim_start().starts_with([':', '(', '-', '\u{2013}', '\u{2014}', '/'])
+            || after_word(rest.trim_start(), "for").is_some()
+    };
+    if TASKS.iter().any(|words| plain == *words || after_word(plain, words).is_some_and(named)) {
+        return !plain.starts_with("steps to");
+    }
+    let all: Vec<String> = words(plain).collect();
+    let last = all.last().map_or("", String::as_str);
+    all.len() <= 5
+        && (matches!(last, "roadmap" | "plan" | "tasks" | "todo" | "todos") || all.iter().any(|word| word == "roadmap"))
+        && !plain.starts_with("test plan")
+        && !plain.starts_with("completed")
+}
+
+/// True when a section is named for its tasks and for nothing more.
+fn is_exactly_tasks(title: &str) -> bool {
+    TASKS.contains(&bare(title).as_str())
+}
+
+/// What follows "phase 2" in a heading.
+fn phase_rest(plain: &str) -> Option<&str> {
+    let rest = PHASES.iter().find_map(|word| after_word(plain, word))?.trim_start();
+    let rest = rest.strip_prefix('#').unwrap_or(rest);
+    let length = rest.bytes().take_while(|b| b.is_ascii_alphanumeric() || *b == b'.').count();
+    let number = rest[..length].trim_end_matches('.');
+    let spelt = matches!(number, "one" | "two" | "three" | "four" | "five" | "six" | "seven" | "eight" | "n");
+    let counted = number.starts_with(|c: char| c.is_ascii_digit())
+        || spelt
+        || super::markers::roman(number).is_some()
+        || (number.len() == 1 && number.bytes().all(|b| b.is_ascii_alphabetic()));
+    let after = &rest[number.len()..];
+    let ends = after.is_empty() || after.starts_with([':', ' ', '.', ')', '-', '\u{2013}', '\u{2014}']);
+    (counted && ends).then_some(after)
+}
+
+/// The title of a phase without "Phase 2:".
+pub(super) fn phase_title(title: &str) -> String {
+    let plain = bare(title);
+    let rest = phase_rest(&plain)
+        .map_or(plain.as_str(), |rest| rest.trim_start_matches(|c: char| !c.is_alphanumeric() && c != '`'));
+    let chars = rest.chars().count();
+    let shown = title.trim_end_matches(|c: char| matches!(c, ':' | '*') || c.is_whitespace());
+    let skip = shown.chars().count().saturating_sub(chars);
+    shown.chars().skip(skip).collect()
+}
+
+/// How far the blocks of a text count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Use {
+    /// As tasks.
+    Tasks,
+    /// As context; boxes in it still are tasks.
+    Context { boxes: bool },
+    /// Not at all.
+    Never,
+}
+
+/// Makes headings of the bold lines and of the lines with a colon that stand for them.
+pub(super) fn promote(text: &str, blocks: &mut [Block]) {
+    for n in 0..blocks.len() {
+        let followed = blocks
+            .get(n + 1)
+            .is_some_and(|next| matches!(next.kind, BlockKind::Item { .. } | BlockKind::Heading(_) | BlockKind::Table));
+        let Some(block) = blocks
+            .get_mut(n)
+            .filter(|block| block.kind == BlockKind::Paragraph && block.pieces.len() == 1 && block.indent < 2)
+        else {
+            continue;
+        };
+        let Some(piece) = block.pieces.first_mut() else { continue };
+        let line = &text[piece.start..piece.end];
+        if line.len() > 120 {
+            continue;
+        }
+        let inner = line.trim_end_matches(':').trim_start_matches("**").trim_end_matches("**").trim_end_matches(':');
+        let bold = line.starts_with("**") && line.trim_end_matches(':').ends_with("**") && !inner.contains("**");
+        let known = section(inner);
+        let colon = line.ends_with(':') || bold;
+        let phase = known == Section::Phase && !inner.ends_with('.');
+        let named = colon && matches!(known, Section::Tasks | Section::Never | Section::Context);
+        if (phase && (followed || colon)) || named || (bold && followed) {
+            block.kind = BlockKind::Heading(7);
+        }
+    }
+}
+
+/// For each block how it counts; `lenient` lets everything count but what will not be done.
+pub(super) fn uses(text: &str, blocks: &[Block], lenient: bool) -> Vec<Use> {
+    let heads: Vec<(usize, usize, Section, bool)> = blocks
+        .iter()
+        .enumerate()
+        .filter_map(|(n, block)| match block.kind {
+            BlockKind::Heading(level) => block.pieces.first().map(|piece| {
+                let title = &text[piece.start..piece.end];
+                (n, level, section(title), is_exactly_tasks(title))
+            }),
+            _ => None,
+        })
+        .collect();
+    let wanted = wanted(&heads);
+    let only = !lenient && wanted.iter().any(|w| *w);
+    let mut uses = Vec::with_capacity(blocks.len());
+    let mut open: Vec<(usize, Use, bool)> = Vec::new();
+    let mut next = 0;
+    for n in 0..blocks.len() {
+        if let Some((_, level, section, _)) = heads.get(next).filter(|(at, ..)| *at == n) {
+            while open.last().is_some_and(|(above, ..)| above >= level) {
+                open.pop();
+            }
+            let above = open.last().copied();
+            let inside = wanted[next] || above.is_some_and(|(_, _, inside)| inside);
+            let use_ = match (section, above) {
+                (_, Some((_, Use::Never, _))) | (Section::Never, _) => Use::Never,
+                _ if only && !inside => Use::Context { boxes: false },
+                (Section::Context, _) if !lenient => Use::Context { boxes: !only },
+                (_, Some((_, Use::Context { boxes }, _))) if !lenient && !wanted[next] => Use::Context { boxes },
+                _ => Use::Tasks,
+            };
+            open.push((*level, use_, inside));
+            next += 1;
+        }
+        uses.push(
+            open.last().map_or(if only { Use::Context { boxes: false } } else { Use::Tasks }, |(_, use_, _)| *use_),
+        );
+    }
+    uses
+}
+
+/// Which headings open a section of tasks; a section that holds another one named so is only its frame.
+fn wanted(heads: &[(usize, usize, Section, bool)]) -> Vec<bool> {
+    let mut wanted: Vec<bool> = heads.iter().map(|(_, _, section, _)| *section == Section::Tasks).collect();
+    let mut open: Vec<(usize, usize)> = Vec::new();
+    for (n, (_, level, section, exact)) in heads.iter().enumerate() {
+        while open.last().is_some_and(|(_, above)| above >= level) {
+            open.pop();
+        }
+        if *section == Section::Tasks && *exact {
+            for (frame, _) in &open {
+                wanted[*frame] = false;
+            }
+        }
+        open.push((n, *level));
+    }
+    wanted
+}

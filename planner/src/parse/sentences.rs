@@ -1,0 +1,564 @@
+//! Running text to clauses: sentence ends and the connectors between instructions.
+
+use super::draft::Link;
+use super::inline::Inline;
+use super::text::{after_word, is_cjk, words};
+use super::vocabulary;
+
+/// What ended a clause.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Stop {
+    /// A full stop, a semicolon, a connector or the end.
+    Plain,
+    /// A question mark.
+    Question,
+    /// A colon at the end of the text.
+    Colon,
+}
+
+/// A part of a text: `start..end` with its signs, `from..to` without the connector and the full stop.
+#[derive(Debug, Clone)]
+pub(super) struct Clause {
+    pub(super) start: usize,
+    pub(super) end: usize,
+    pub(super) from: usize,
+    pub(super) to: usize,
+    pub(super) link: Link,
+    /// "otherwise ...".
+    pub(super) otherwise: bool,
+    pub(super) stop: Stop,
+    /// Begins a sentence, rather than going on after a connector.
+    pub(super) sentence: bool,
+}
+
+/// Words before a full stop that does not end a sentence.
+const ABBREVIATIONS: &[&str] = &[
+    "e.g", "i.e", "eg", "ie", "vs", "cf", "dr", "mr", "mrs", "ms", "prof", "st", "fig", "approx", "dept", "est", "ca",
+    "resp", "incl", "excl", "viz", "al", "eq", "sec", "ch", "vol", "jr", "sr", "a.k.a", "w.r.t", "p.s", "u.s", "u.k",
+    "e.u", "z.b", "d.h",
+];
+/// The same, unless a capital letter follows.
+const SOFT_ABBREVIATIONS: &[&str] =
+    &["etc", "inc", "ltd", "co", "corp", "a.m", "p.m", "no", "max", "min", "ext", "ver", "rev", "art", "pp", "ed"];
+
+const THEN: &[&str] = &[
+    "and then",
+    "then",
+    "after that",
+    "after this",
+    "afterwards",
+    "afterward",
+    "finally",
+    "lastly",
+    "last but not least",
+    "subsequently",
+    "following that",
+    "once done",
+    "once that is done",
+    "once that's done",
+    "once this is done",
+    "once it is done",
+    "once it's done",
+    "when done",
+    "when that is done",
+    "when this is done",
+    "once finished",
+    "once complete",
+    "once completed",
+    "as a last step",
+    "as a final step",
+    "at the end",
+    "in the end",
+    "after which",
+    "secondly",
+    "thirdly",
+    "second,",
+    "third,",
+    "fourth,",
+    "fifth,",
+    "thereafter",
+    "once all are done",
+    "once all of them are done",
+    "once all of these are done",
+    "once everything is done",
+    "once all that is done",
+    "when all are done",
+    "when everything is done",
+    "after all of that",
+    "after all that",
+    "after all of these",
+    "after all are done",
+    "once they are done",
+    "when they are done",
+    "once they're done",
+    "once these are done",
+    "once all tasks are done",
+    "once all is done",
+    "once all are finished",
+    "once all are complete",
+    "once all done",
+    "once all three are done",
+    "when all is done",
+    "from there",
+    "moving on",
+    "next up",
+    "as soon as that is done",
+    "as soon as they are done",
+    "\u{7136}\u{540e}",
+    "\u{63a5}\u{7740}",
+    "\u{6700}\u{540e}",
+    "\u{968f}\u{540e}",
+    "\u{4e4b}\u{540e}",
+    "\u{63a5}\u{4e0b}\u{6765}",
+    "\u{7136}\u{5f8c}",
+    "\u{6700}\u{5f8c}",
+    "\u{6b21}\u{306b}",
+    "\u{305d}\u{306e}\u{5f8c}",
+    "\u{6700}\u{5f8c}\u{306b}",
+    "\u{305d}\u{308c}\u{304b}\u{3089}",
+];
+const BOTH: &[&str] = &[
+    "once both are done",
+    "once both are finished",
+    "once both are complete",
+    "once both are completed",
+    "once both have finished",
+    "once both are ready",
+    "once both finish",
+    "when both are done",
+    "when both are finished",
+    "when both are complete",
+    "when both are ready",
+    "after both are done",
+    "after both are finished",
+    "after both",
+    "once both of them are done",
+    "once the two are done",
+    "as soon as both are done",
+    "once both done",
+    "once both complete",
+    "once both tasks are done",
+    "once these two are done",
+    "when both have finished",
+    "once both are in place",
+    "after both have finished",
+];
+const PARALLEL: &[&str] = &[
+    "in parallel",
+    "meanwhile",
+    "at the same time",
+    "simultaneously",
+    "concurrently",
+    "in the meantime",
+    "and in parallel",
+    "and meanwhile",
+    "and at the same time",
+    "while that runs",
+    "while that is running",
+    "while this runs",
+    "\u{540c}\u{65f6}",
+    "\u{540c}\u{6642}\u{306b}",
+    "\u{2225}",
+];
+const NONE: &[&str] = &[
+    "first of all",
+    "firstly",
+    "first",
+    "to start with",
+    "to start",
+    "to begin with",
+    "to begin",
+    "initially",
+    "additionally",
+    "in addition",
+    "furthermore",
+    "moreover",
+    "besides",
+    "also",
+    "plus",
+    "\u{9996}\u{5148}",
+    "\u{5148}",
+    "\u{307e}\u{305a}",
+];
+const OTHERWISE: &[&str] = &["otherwise", "else", "if not", "or else", "\u{5426}\u{5219}"];
+
+/// Splits a text; the clauses cover it from end to end.
+pub(super) fn clauses(text: &str, inline: &Inline) -> Vec<Clause> {
+    let mut cuts = Splitter { text, cuts: vec![(0, true)], conditional: false, begin: 0 };
+    cuts.run(inline);
+    let mut found = cuts.cuts;
+    found.push((text.len(), true));
+    let mut clauses = Vec::new();
+    for pair in found.windows(2) {
+        let [(start, sentence), (end, _)] = pair else { continue };
+        if !text[*start..*end].trim().is_empty() {
+            clauses.push(clause(text, *start, *end, *sentence));
+        }
+    }
+    clauses
+}
+
+fn clause(text: &str, start: usize, end: usize, sentence: bool) -> Clause {
+    let part = &text[start..end];
+    let mut from = start + (part.len() - part.trim_start().len());
+    let (mut link, mut otherwise) = (Link::Free, false);
+    for _ in 0..3 {
+        let rest = &text[from..end];
+        let Some((found, negated, length)) = connector(rest) else { break };
+        if rest[length..].trim_matches(|c: char| !c.is_alphanumeric() && c != '`').is_empty() {
+            break;
+        }
+        if found != Link::Free {
+            link = found;
+        }
+        otherwise |= negated;
+        from += length;
+    }
+    let tail = text[from..end].trim_end();
+    let stop = match tail.chars().next_back() {
+        Some('?' | '\u{ff1f}') => Stop::Question,
+        Some(':' | '\u{ff1a}') => Stop::Colon,
+        Some(_) | None if vocabulary::is_question_mark(tail) => Stop::Question,
+        Some(_) | None => Stop::Plain,
+    };
+    let to = from + bare(tail).len();
+    Clause { start, end, from, to, link, otherwise, stop, sentence }
+}
+
+/// A clause without the signs that end it and without a connector that the next one left behind.
+fn bare(tail: &str) -> &str {
+    let signs = |c: char| {
+        matches!(
+            c,
+            '.' | ';'
+                | ':'
+                | ','
+                | '!'
+                | '\u{3002}'
+                | '\u{ff1b}'
+                | '\u{ff1a}'
+                | '\u{ff0c}'
+                | '\u{ff01}'
+                | '\u{3001}'
+                | '\u{2225}'
+        ) || c.is_whitespace()
+    };
+    let mut short = tail;
+    // An ellipsis or an abbreviation keeps its full stop.
+    if !(short.ends_with("...") || short.ends_with("etc.")) {
+        short = short.trim_end_matches(signs);
+    }
+    for word in [" and", ", and", " or"] {
+        short = short.strip_suffix(word).unwrap_or(short).trim_end_matches(signs);
+    }
+    short
+}
+
+/// A connector at the start: what it means, whether it is "otherwise", and its length with the comma.
+fn connector(rest: &str) -> Option<(Link, bool, usize)> {
+    let lists = [
+        (BOTH, Link::Both),
+        (THEN, Link::Then),
+        (PARALLEL, Link::Parallel),
+        (NONE, Link::Free),
+        (OTHERWISE, Link::Free),
+    ];
+    let mut best: Option<(Link, bool, &str, &str)> = None;
+    for (list, link) in lists {
+        for word in list {
+            if let Some(after) = after_word(rest, word)
+                && best.is_none_or(|(_, _, _, found)| after.len() < found.len())
+            {
+                best = Some((link, std::ptr::eq(list, OTHERWISE), word, after));
+            }
+        }
+    }
+    if best.is_none()
+        && let Some(after) = after_word(rest, "next")
+        && next_connects(after)
+    {
+        best = Some((Link::Then, false, "next", after));
+    }
+    let (link, negated, word, after) = best?;
+    let trimmed =
+        after.trim_start_matches(|c: char| c.is_whitespace() || matches!(c, ',' | ':' | '\u{ff0c}' | '\u{3001}'));
+    let comma = after.trim_start().starts_with([',', ':', '\u{ff0c}', '\u{3001}']);
+    // "First class tickets", "Plus sign", "Second half": only a comma or an instruction makes these connectors.
+    let doubtful = matches!(
+        word,
+        "first"
+            | "plus"
+            | "initially"
+            | "also"
+            | "besides"
+            | "else"
+            | "at the end"
+            | "in the end"
+            | "in parallel"
+            | "to start"
+            | "to begin"
+            | "from there"
+    );
+    let fits = !doubtful || comma || vocabulary::begins_with_verb(trimmed) || starts_with_pronoun(trimmed);
+    fits.then(|| (link, negated, rest.len() - trimmed.len()))
+}
+
+fn next_connects(after: &str) -> bool {
+    after.trim_start().starts_with([',', ':'])
+        || vocabulary::begins_with_verb(after) && !matches!(words(after).next().as_deref(), Some("to" | "set"))
+        || starts_with_pronoun(after.trim_start())
+}
+
+fn starts_with_pronoun(text: &str) -> bool {
+    ["i ", "i'd", "i'm", "we ", "you ", "please", "let's", "could you", "can you"]
+        .iter()
+        .any(|word| super::text::strip_prefix_ci(text, word).is_some())
+}
+
+struct Splitter<'a> {
+    text: &'a str,
+    cuts: Vec<(usize, bool)>,
+    /// The sentence began with "if", so that its "then" belongs to it.
+    conditional: bool,
+    begin: usize,
+}
+
+impl Splitter<'_> {
+    fn run(&mut self, inline: &Inline) {
+        self.start(0);
+        let mut guards = inline.guards.iter().peekable();
+        let mut at = 0;
+        let mut previous = ' ';
+        while at < self.text.len() {
+            while guards.next_if(|(_, end)| *end <= at).is_some() {}
+            if let Some((_, end)) = guards.peek().filter(|(start, _)| *start <= at) {
+                at = *end;
+                previous = self.text[..at].chars().next_back().unwrap_or(' ');
+                self.after_guard(at, previous);
+                continue;
+            }
+            let Some(c) = self.text[at..].chars().next() else { break };
+            if !self.sign(at, c) {
+                self.word(at, c, previous);
+            }
+            previous = c;
+            at += c.len_utf8();
+        }
+    }
+
+    fn start(&mut self, at: usize) {
+        self.begin = at;
+        let rest = self.text[at..].trim_start();
+        self.conditional = ["if", "when", "unless", "then if"].iter().any(|word| after_word(rest, word).is_some());
+    }
+
+    fn cut(&mut self, at: usize, sentence: bool) {
+        if self.cuts.last().is_some_and(|(last, _)| *last < at) {
+            self.cuts.push((at, sentence));
+            if sentence {
+                self.start(at);
+            }
+        }
+    }
+
+    /// A full stop inside quotes ends the sentence around them when a capital letter follows.
+    fn after_guard(&mut self, at: usize, last: char) {
+        if !matches!(last, '"' | '\u{201d}' | '\'' | '\u{300d}') {
+            return;
+        }
+        let inside = self.text[..at - last.len_utf8()].chars().next_back();
+        let capital = self.text[at..].trim_start().chars().next().is_some_and(char::is_uppercase);
+        if matches!(inside, Some('.' | '!' | '?' | '\u{3002}'))
+            && self.text[at..].starts_with(char::is_whitespace)
+            && capital
+        {
+            self.cut(at, true);
+        }
+    }
+
+    /// Sentence ends and semicolons.
+    fn sign(&mut self, at: usize, c: char) -> bool {
+        let end = at + c.len_utf8();
+        let rest = &self.text[end..];
+        match c {
+            '\u{3002}' | '\u{ff01}' | '\u{ff1f}' | '\u{ff1b}' => self.cut(end, true),
+            ';' => self.cut(end, false),
+            '\u{2225}' => self.cut(at, false),
+            '\n' if self.line_breaks(at) => self.cut(end, true),
+            '.' | '!' | '?' => {
+                if rest.starts_with(['.', '!', '?']) {
+                    return true;
+                }
+                let closes = |c: &char| matches!(c, '"' | '\'' | ')' | ']' | '*' | '_' | '\u{201d}' | '\u{2019}');
+                let closers: usize = rest.chars().take(4).take_while(closes).map(char::len_utf8).sum();
+                let after = &rest[closers.min(rest.len())..];
+                if (after.is_empty() || after.starts_with(char::is_whitespace) || after.starts_with(is_cjk))
+                    && (c != '.' || self.full_stop(at, after))
+                {
+                    self.cut(end + closers, true);
+                }
+            }
+            _ => return false,
+        }
+        true
+    }
+
+    /// True when the full stop at `at` is not that of an abbreviation.
+    fn full_stop(&self, at: usize, after: &str) -> bool {
+        let tail = tail_of(self.text, self.begin, at, 24);
+        let word = tail
+            .rsplit(|c: char| c.is_whitespace() || matches!(c, '(' | '"' | ','))
+            .next()
+            .unwrap_or("")
+            .to_lowercase();
+        let next = after.trim_start().chars().next();
+        if word.ends_with('.') || self.text[at + 1..].starts_with('.') {
+            return next.is_none_or(char::is_uppercase);
+        }
+        if ABBREVIATIONS.contains(&word.as_str()) {
+            return next.is_none();
+        }
+        if SOFT_ABBREVIATIONS.contains(&word.as_str()) {
+            return next.is_none_or(char::is_uppercase);
+        }
+        let initial = word.chars().count() == 1
+            && word.chars().all(char::is_alphabetic)
+            && tail.ends_with(char::is_uppercase)
+            && !matches!(word.as_str(), "i" | "c" | "r" | "x" | "b" | "a");
+        // A sentence that is only a number was the sign of an item.
+        !initial && !(tail.trim().len() < 4 && tail.trim().bytes().all(|b| b.is_ascii_digit()) && at - self.begin < 5)
+    }
+
+    /// A line end splits when the lines are instructions, one per line, and not wrapped prose.
+    fn line_breaks(&self, at: usize) -> bool {
+        let next = self.text[at + 1..].trim_start();
+        let line = tail_of(self.text, self.cuts.last().map_or(0, |(cut, _)| *cut), at, 200);
+        let line = line.rsplit('\n').next().unwrap_or(line);
+        let width = next.split_whitespace().next().map_or(0, str::len);
+        let capital = next.chars().next().is_some_and(|c| c.is_uppercase() || c == '`');
+        let joined = line.trim_end().ends_with([',', '-', '\u{2013}']) || line.trim_end().ends_with(" and");
+        capital
+            && !joined
+            && line.len() + width < 60
+            && vocabulary::begins_with_verb(next)
+            && !next.starts_with(|c: char| c.is_lowercase())
+    }
+
+    /// Connectors inside a sentence.
+    fn word(&mut self, at: usize, c: char, previous: char) {
+        let rest = &self.text[at..];
+        let cjk = is_cjk(c)
+            && [
+                "\u{7136}\u{540e}",
+                "\u{63a5}\u{7740}",
+                "\u{6700}\u{540e}",
+                "\u{968f}\u{540e}",
+                "\u{540c}\u{65f6}",
+                "\u{63a5}\u{4e0b}\u{6765}",
+                "\u{5426}\u{5219}",
+                "\u{305d}\u{306e}\u{5f8c}",
+                "\u{6b21}\u{306b}",
+            ]
+            .iter()
+            .any(|word| rest.starts_with(word));
+        if cjk {
+            let from = self.cuts.last().map_or(0, |(cut, _)| *cut);
+            let before = tail_of(self.text, from, at, 32)
+                .trim_matches(|c: char| c.is_whitespace() || matches!(c, '\u{ff0c}' | '\u{3001}'));
+            if !before.is_empty() {
+                self.cut(at, false);
+            }
+            return;
+        }
+        if !matches!(c, 'a' | 't' | 'n' | 'f' | 'l' | 'm' | 'o' | 's' | 'i' | 'A' | 'T' | 'e')
+            || previous.is_alphanumeric()
+            || matches!(previous, '-' | '/' | '_' | '.' | '\'')
+        {
+            return;
+        }
+        if self.connects(at, rest) {
+            self.cut(at, false);
+        }
+    }
+
+    fn connects(&self, at: usize, rest: &str) -> bool {
+        let from = self.cuts.last().map_or(0, |(cut, _)| *cut);
+        let before = tail_of(self.text, from, at, 64).trim_end();
+        if before.trim_matches(|c: char| !c.is_alphanumeric()).is_empty() {
+            return false;
+        }
+        let comma = before.ends_with(',')
+            || before.ends_with('\u{2014}')
+            || before.ends_with(" -")
+            || before.ends_with('\u{2192}');
+        let joined = before.ends_with(" and") || before.ends_with(",and");
+        // "Run `a` and then `b`" is one command line.
+        let coded = before.trim_end_matches(" and").trim_end_matches([',', ' ']).ends_with('`');
+        if coded && ["and then `", "then `"].iter().any(|word| rest.starts_with(word)) {
+            return false;
+        }
+        let verb = |after: &str| vocabulary::begins_with_verb(after) || after.trim_start().starts_with('`');
+        if let Some(after) = after_word(rest, "and then")
+            .or_else(|| after_word(rest, "and after that"))
+            .or_else(|| after_word(rest, "and finally"))
+            .or_else(|| after_word(rest, "and afterwards"))
+        {
+            return !self.conditional || verb(after.trim_start_matches([',', ' ']));
+        }
+        if let Some(after) = after_word(rest, "then") {
+            if self.conditional
+                && !joined
+                && !tail_of(self.text, self.begin, at, 400).contains(", then")
+                && !self.has_branch(at)
+            {
+                return false;
+            }
+            let last = before.rsplit(' ').next().unwrap_or("");
+            return comma
+                || (verb(after)
+                    && !joined
+                    && !matches!(last, "since" | "until" | "by" | "back" | "just" | "from" | "if" | "and" | "till"));
+        }
+        if let Some(after) = after_word(rest, "next") {
+            return comma && next_connects(after);
+        }
+        let listed = [
+            "finally",
+            "after that",
+            "afterwards",
+            "lastly",
+            "subsequently",
+            "after which",
+            "meanwhile",
+            "at the same time",
+            "in parallel",
+            "simultaneously",
+        ];
+        if let Some(after) = listed.iter().find_map(|word| after_word(rest, word)) {
+            return comma && verb(after.trim_start_matches([',', ' ']));
+        }
+        let joins = ["and in parallel", "and meanwhile", "and at the same time", "and simultaneously"];
+        if let Some(after) = joins.iter().find_map(|word| after_word(rest, word)) {
+            return verb(after.trim_start_matches([',', ' ']));
+        }
+        if let Some(after) = after_word(rest, "otherwise").or_else(|| after_word(rest, "else")) {
+            return comma && (self.conditional || verb(after.trim_start_matches([',', ' '])));
+        }
+        after_word(rest, "if not,").is_some() && comma
+    }
+
+    /// True when the part before is "if ..., ...": its "then" is past.
+    fn has_branch(&self, at: usize) -> bool {
+        let part = tail_of(self.text, self.begin, at, 400);
+        part.trim_end().trim_end_matches(',').contains(", ")
+    }
+}
+
+/// The last bytes of `text[from..to]`, at most `max` or a little more.
+fn tail_of(text: &str, from: usize, to: usize, max: usize) -> &str {
+    let mut start = from.max(to.saturating_sub(max));
+    while !text.is_char_boundary(start) {
+        start += 1;
+    }
+    text.get(start..to).unwrap_or("")
+}

@@ -1,0 +1,483 @@
+//! Clauses to drafts: what running text and the text of an item ask for.
+
+use super::build::{Builder, attach, merge_needs};
+use super::draft::{Draft, Link, Step};
+use super::inline::{AtomKind, Inline};
+use super::lines::Block;
+use super::meta::{self, Meta};
+use super::roles::{self, Sense};
+use super::sentences::{self, Clause, Stop};
+use super::text::{Flow, after_word};
+use super::{shell, vocabulary};
+use crate::plan::{Condition, Mark, NodeKind};
+
+/// A clause with its condition taken off.
+struct Part {
+    from: usize,
+    to: usize,
+    condition: Option<Condition>,
+}
+
+/// Gives a draft what its text said of it.
+pub(super) fn adopt(draft: &mut Draft, found: &mut Meta) {
+    merge_needs(draft, found.needs.take());
+    draft.before.append(&mut found.before);
+    let plan = &mut draft.plan;
+    plan.label = found.label.take();
+    plan.group = found.group.take();
+    plan.priority = found.priority.take();
+    plan.assignee = found.assignee.take();
+    plan.retry = found.retry;
+    plan.timeout_ms = found.timeout_ms;
+    plan.on_failure = found.on_failure;
+}
+
+impl Builder<'_> {
+    /// Running text: every sentence is a step, a remark or context.
+    pub(super) fn prose(&mut self, flow: &Flow, inline: &Inline, code: bool) {
+        let clauses = sentences::clauses(&flow.text, inline);
+        let mut here: Option<usize> = None;
+        for (n, clause) in clauses.iter().enumerate() {
+            let text = &flow.text[clause.from..clause.to];
+            let mut sense = if clause.link != Link::Free || clause.otherwise || starts_condition(text) {
+                if clause.stop == Stop::Question { Sense::Question } else { Sense::Step }
+            } else {
+                roles::sense(text, clause.stop == Stop::Question, self.last.is_none())
+            };
+            if sense == Sense::Question && vocabulary::is_request(text) {
+                sense = Sense::Step;
+            }
+            // "We need a report. First, ...": the first sentence only says what the others are for.
+            let introduces = here.is_none()
+                && roles::is_wish(text)
+                && clauses.get(n + 1).is_some_and(|next| is_first(&flow.text[next.start..next.end]));
+            let asked = code && n + 1 == clauses.len() && clause.stop == Stop::Colon;
+            let alone = self.lenient && self.last.is_none();
+            match sense {
+                Sense::Statement if asked || alone => {
+                    here = self.clause(flow, inline, clause, Link::Free, false).or(here)
+                }
+                Sense::Step if introduces => self.remark(flow, inline, clause, None),
+                Sense::Step => here = self.clause(flow, inline, clause, clause.link, false).or(here),
+                Sense::Question => self.question(flow, inline, clause, here),
+                Sense::Constraint => self.remark(flow, inline, clause, self.last.map(Some).unwrap_or(Some(usize::MAX))),
+                Sense::Reference => self.reference(flow, inline, clause),
+                Sense::Statement => self.remark(flow, inline, clause, here),
+            }
+        }
+    }
+
+    /// A list item: one step, with what else it says as remarks.
+    pub(super) fn step_item(
+        &mut self,
+        block: &Block,
+        flow: &Flow,
+        inline: &Inline,
+        link: Link,
+        mark: Mark,
+        ordered: bool,
+    ) {
+        let clauses = sentences::clauses(&flow.text, inline);
+        let begin = self.out.steps.len();
+        let first = self.out.drafts.len();
+        let tracked = roles::is_labelled(&flow.text)
+            || self.source[block.span.start..block.span.end].contains("[ ]")
+            || mark != Mark::Open;
+        let mut here = None;
+        for (n, clause) in clauses.iter().enumerate() {
+            let text = &flow.text[clause.from..clause.to];
+            let follows = clause.link != Link::Free && !tracked;
+            if n == 0 {
+                if !ordered && !tracked && self.folds(text) {
+                    self.remark(flow, inline, clause, self.last);
+                    continue;
+                }
+                let own = if clause.link == Link::Free { link } else { clause.link };
+                here = self.clause(flow, inline, clause, own, true);
+                continue;
+            }
+            let branch = clause.otherwise || (starts_condition(text) && !tracked);
+            match roles::sense(text, clause.stop == Stop::Question, here.is_none()) {
+                Sense::Question if here.is_some() => self.question(flow, inline, clause, here),
+                Sense::Reference => self.reference(flow, inline, clause),
+                Sense::Step if here.is_none() => here = self.clause(flow, inline, clause, link, true),
+                Sense::Step | Sense::Statement if follows || branch => {
+                    here = self
+                        .clause(flow, inline, clause, if branch { Link::Tested } else { clause.link }, false)
+                        .or(here);
+                }
+                Sense::Step | Sense::Statement | Sense::Constraint | Sense::Question => {
+                    self.remark(flow, inline, clause, here)
+                }
+            }
+        }
+        for draft in &mut self.out.drafts[first..] {
+            draft.plan.mark = mark;
+        }
+        if let Some(draft) = self.out.drafts.get_mut(first) {
+            draft.plan.spans.push(crate::plan::Span {
+                start: block.span.start,
+                end: block.pieces.first().map_or(block.span.end, |piece| piece.start),
+            });
+            draft.at = block.span.start;
+        } else {
+            self.out.ignored.push(block.span);
+        }
+        self.gather(begin, link);
+    }
+
+    /// Several steps from one item stand together in its place.
+    fn gather(&mut self, begin: usize, link: Link) {
+        let added = self.out.steps.len() - begin;
+        if added < 2 {
+            return;
+        }
+        let outer = match self.out.steps.get_mut(begin) {
+            Some(Step::Task(_, own)) => std::mem::replace(own, Link::Free),
+            Some(Step::Open(_) | Step::Close) | None => link,
+        };
+        self.wrap(begin, outer);
+    }
+
+    /// True for an item that only limits the one before it.
+    fn folds(&self, text: &str) -> bool {
+        roles::is_prohibition(text) || (self.last.is_some() && roles::is_constraint(text))
+    }
+
+    /// One step; `None` when nothing of it can be seen.
+    fn clause(&mut self, flow: &Flow, inline: &Inline, clause: &Clause, link: Link, item: bool) -> Option<usize> {
+        let part = self.condition_of(&flow.text, inline, clause);
+        let mut found = meta::extract(&flow.text, inline, part.from, part.to, item);
+        let command = command_in(&flow.text, inline, part.from, part.to);
+        let shown =
+            if clause.stop == Stop::Question { format!("{}?", found.description) } else { found.description.clone() };
+        if !shown.chars().any(char::is_alphanumeric) && command.is_none() && !shown.contains("???") {
+            self.remark_span(flow, clause);
+            return None;
+        }
+        let polite = clause.stop == Stop::Question && vocabulary::is_request(&shown);
+        let kind = match &command {
+            Some(_) => NodeKind::ToolCall,
+            None if clause.stop == Stop::Question && !polite => NodeKind::Clarification,
+            None => vocabulary::kind(&found.description, None),
+        };
+        let description = if kind == NodeKind::Clarification { shown } else { std::mem::take(&mut found.description) };
+        let mut draft = Draft::new(kind, description, flow.source(clause.from));
+        draft.plan.command = command;
+        draft.plan.attachments = inline.attachments(&flow.text, clause.start, clause.end);
+        draft.plan.spans.extend(flow.span(clause.start, clause.end));
+        let link = self.place(link, &found, part.condition.is_some(), clause.otherwise, item);
+        if part.condition.is_some() {
+            self.condition.clone_from(&part.condition);
+        }
+        draft.plan.condition = part.condition;
+        adopt(&mut draft, &mut found);
+        Some(self.add(draft, link))
+    }
+
+    fn place(&self, link: Link, found: &Meta, conditional: bool, otherwise: bool, item: bool) -> Link {
+        if found.beside {
+            return Link::Beside;
+        }
+        if otherwise && self.condition.is_some() {
+            return Link::Parallel;
+        }
+        if conditional && (link == Link::Free || link == Link::Tested) {
+            return Link::Tested;
+        }
+        if found.parallel {
+            return if item && link == Link::Free { Link::Free } else { Link::Parallel };
+        }
+        if found.led && link == Link::Free { Link::Then } else { link }
+    }
+
+    /// Takes "if ...," off the front and " if ..." off the end.
+    fn condition_of(&self, text: &str, inline: &Inline, clause: &Clause) -> Part {
+        let part = &text[clause.from..clause.to];
+        let plain = |from, to| meta::plain(text, inline, from, to, &[]);
+        if clause.otherwise {
+            let condition =
+                self.condition.as_ref().map(|last| Condition { text: last.text.clone(), negated: !last.negated });
+            return Part { from: clause.from, to: clause.to, condition };
+        }
+        for (word, negated) in
+            [("unless", true), ("if", false), ("\u{5982}\u{679c}", false), ("\u{3082}\u{3057}", false)]
+        {
+            let Some(rest) = after_word(part, word) else { continue };
+            let start = clause.to - rest.len();
+            if let Some((end, next)) = condition_end(text, inline, start, clause.to) {
+                let mut asked = plain(start, end);
+                let positive = asked.strip_suffix(" or not").map(str::to_owned);
+                asked = positive.unwrap_or(asked);
+                return Part { from: next, to: clause.to, condition: Some(Condition { text: asked, negated }) };
+            }
+        }
+        if let Some((at, start, negated)) = trailing_condition(text, inline, clause) {
+            let condition = Some(Condition { text: plain(start, clause.to), negated });
+            return Part { from: clause.from, to: at, condition };
+        }
+        Part { from: clause.from, to: clause.to, condition: None }
+    }
+
+    fn question(&mut self, flow: &Flow, inline: &Inline, clause: &Clause, here: Option<usize>) {
+        let link = if here.is_some() { Link::Free } else { clause.link };
+        let steps = self.out.steps.len();
+        let last = self.last;
+        let Some(n) = self.clause(flow, inline, clause, link, false) else { return };
+        if let Some(asker) = here.or(last) {
+            // It stands outside the order of the steps around it.
+            self.out.steps.truncate(steps);
+            self.out.drafts[asker].questions.push(n);
+            self.last = Some(asker);
+        }
+    }
+
+    /// A remark goes to a draft, waits for the next one (`usize::MAX`), or is context.
+    fn remark(&mut self, flow: &Flow, inline: &Inline, clause: &Clause, to: Option<usize>) {
+        let note = meta::plain(&flow.text, inline, clause.from, clause.to, &[]);
+        let span = flow.span(clause.start, clause.end);
+        match to {
+            Some(n) if n < self.out.drafts.len() => {
+                let draft = &mut self.out.drafts[n];
+                let found = meta::extract(&flow.text, inline, clause.from, clause.to, false);
+                if found.description.is_empty() {
+                    adopt_more(draft, found);
+                } else {
+                    draft.plan.notes.push(note);
+                }
+                attach(&mut draft.plan.attachments, inline.attachments(&flow.text, clause.start, clause.end));
+                draft.plan.spans.extend(span);
+            }
+            Some(_) => self.pending_notes.push((note, span)),
+            None => {
+                self.out.context.push(note);
+                self.out.ignored.extend(span);
+                attach(&mut self.pending_attachments, inline.attachments(&flow.text, clause.start, clause.end));
+            }
+        }
+    }
+
+    fn remark_span(&mut self, flow: &Flow, clause: &Clause) {
+        self.out.ignored.extend(flow.span(clause.start, clause.end));
+    }
+
+    /// "See also ...": its links belong to the task before it.
+    fn reference(&mut self, flow: &Flow, inline: &Inline, clause: &Clause) {
+        let found = inline.attachments(&flow.text, clause.start, clause.end);
+        let Some(last) = self.last else { return self.remark(flow, inline, clause, None) };
+        if found.is_empty() {
+            return self.remark(flow, inline, clause, Some(last));
+        }
+        let plan = &mut self.out.drafts[last].plan;
+        attach(&mut plan.attachments, found);
+        plan.spans.extend(flow.span(clause.start, clause.end));
+    }
+}
+
+/// What a sentence that is nothing but metadata says of the task before it.
+fn adopt_more(draft: &mut Draft, mut found: Meta) {
+    merge_needs(draft, found.needs.take());
+    draft.before.append(&mut found.before);
+    let plan = &mut draft.plan;
+    plan.priority = found.priority.take().or(plan.priority.take());
+    plan.assignee = found.assignee.take().or(plan.assignee.take());
+    plan.retry = found.retry.or(plan.retry);
+    plan.timeout_ms = found.timeout_ms.or(plan.timeout_ms);
+    plan.on_failure = found.on_failure.or(plan.on_failure);
+}
+
+fn is_first(text: &str) -> bool {
+    let plain = text.trim_start();
+    ["first", "firstly", "to start", "to begin", "initially"].iter().any(|word| after_word(plain, word).is_some())
+}
+
+fn starts_condition(text: &str) -> bool {
+    ["if", "unless", "\u{5982}\u{679c}"].iter().any(|word| after_word(text, word).is_some())
+}
+
+/// Where the condition ends and where the instruction begins.
+fn condition_end(text: &str, inline: &Inline, start: usize, to: usize) -> Option<(usize, usize)> {
+    let mut guards = inline.guards[inline.guards.partition_point(|(_, end)| *end <= start)..].iter().peekable();
+    let mut then = None;
+    for (offset, c) in text[start..to].char_indices() {
+        let at = start + offset;
+        while guards.next_if(|(_, end)| *end <= at).is_some() {}
+        if guards.peek().is_some_and(|(from, _)| *from <= at) {
+            continue;
+        }
+        if c == ' ' && then.is_none() && text[at..to].starts_with(" then ") {
+            then = Some((at, at + 6));
+        }
+        if matches!(c, ',' | '\u{ff0c}' | ':') && at > start {
+            let comma = at + c.len_utf8();
+            let rest = text[comma..to].trim_start();
+            let rest = after_word(rest, "then").map_or(rest, |rest| rest.trim_start_matches([',', ' ']));
+            let next = to - rest.len();
+            return (!rest.is_empty()).then_some((at, next));
+        }
+    }
+    then
+}
+
+/// Where " if ..." begins, where its text begins, and whether it is "unless".
+fn trailing_condition(text: &str, inline: &Inline, clause: &Clause) -> Option<(usize, usize, bool)> {
+    let part = &text[clause.from..clause.to];
+    let (at, word, negated) = [(" if ", 4, false), (" unless ", 8, true), (" only if ", 9, false)]
+        .into_iter()
+        .filter_map(|(word, length, negated)| part.rfind(word).map(|at| (at, length, negated)))
+        .max_by_key(|(at, length, _)| at + length)?;
+    let at = if part[..at].ends_with(" only") { at - 5 } else { at };
+    let word = if part[at..].starts_with(" only if ") { 9 } else { word };
+    let before = &part[..at];
+    let asks = [
+        "check",
+        "see",
+        "verify",
+        "ask",
+        "know",
+        "determine",
+        "test",
+        "find",
+        "confirm",
+        "tell",
+        "wonder",
+        "wondering",
+        "decide",
+        "whether",
+        "even",
+        "as",
+        "what",
+        "and",
+        "or",
+        "identify",
+        "detect",
+        "validate",
+        "sure",
+        "question",
+        "like",
+        "love",
+        "great",
+        "helpful",
+        "appreciate",
+        "out",
+    ];
+    let said = super::text::words(before).any(|one| asks.contains(&one.as_str()));
+    let idle = [
+        "needed",
+        "possible",
+        "necessary",
+        "any",
+        "applicable",
+        "you can",
+        "required",
+        "available",
+        "you want",
+        "you like",
+        "desired",
+        "appropriate",
+        "relevant",
+        "so",
+        "not",
+        "in doubt",
+        "present",
+    ];
+    let tail = part[at + word..].trim();
+    let place = clause.from + at;
+    let guard = inline.guards.iter().skip(inline.guards.partition_point(|(_, end)| *end <= place)).next();
+    let inside = guard.is_some_and(|(from, _)| *from <= place);
+    let fits = !inside
+        && !before.trim().is_empty()
+        && !tail.is_empty()
+        && !(said && !negated)
+        && !idle.contains(&tail)
+        && clause.stop != Stop::Question;
+    fits.then_some((place, place + word, negated))
+}
+
+/// The command that a clause asks to run, from the code in it.
+fn command_in(text: &str, inline: &Inline, from: usize, to: usize) -> Option<String> {
+    let codes: Vec<_> = inline.within(from, to).iter().filter(|atom| atom.kind == AtomKind::Code).take(20).collect();
+    let first = codes.first()?;
+    let before = text.get(from..first.start)?.trim_end_matches(['*', ' ', '"']);
+    let plain = vocabulary::instruction(before);
+    let plain = if before.trim_matches(|c: char| !c.is_alphanumeric()).is_empty() { "" } else { plain };
+    let lower = plain.trim().trim_end_matches(':').trim().to_lowercase();
+    let verb = lower.split_whitespace().next().unwrap_or("");
+    let after = text.get(first.end..to)?.trim_start();
+    let judged = after.is_empty()
+        || [
+            ",", "and ", "then ", "&&", "must ", "should ", "passes", "succeeds", "in ", "on ", "from ", "to ",
+            "until ", "again", "with ", "for ", "once", "locally", "before", "after", "(", "inside ", "at ", "twice",
+            ".",
+        ]
+        .iter()
+        .any(|word| after.starts_with(word));
+    let asked = matches!(
+        lower.as_str(),
+        "run"
+            | "execute"
+            | "invoke"
+            | "rerun"
+            | "re-run"
+            | "start"
+            | "launch"
+            | "try"
+            | "call"
+            | "then run"
+            | "use"
+            | "first run"
+            | "run the command"
+            | "execute the command"
+            | "\u{8fd0}\u{884c}"
+            | "\u{6267}\u{884c}"
+    );
+    let asked = asked
+        || lower.ends_with(" run")
+        || lower.ends_with(" running")
+        || lower.ends_with(" execute")
+        || lower.ends_with("\u{8fd0}\u{884c}")
+        || lower.ends_with("\u{6267}\u{884c}");
+    let by = [" with", " via", " using", " by"].iter().any(|word| lower.ends_with(word)) || before.ends_with(':');
+    let running =
+        matches!(verb, "run" | "execute" | "invoke" | "rerun" | "re-run" | "install" | "deploy" | "launch" | "start");
+    let firm = asked || (lower.is_empty() && judged);
+    if !(firm || by || running) {
+        return None;
+    }
+    let writes = matches!(
+        verb,
+        "implement"
+            | "add"
+            | "create"
+            | "write"
+            | "document"
+            | "fix"
+            | "replace"
+            | "refactor"
+            | "rename"
+            | "support"
+            | "extend"
+            | "remove"
+            | "describe"
+    );
+    let mut command = String::new();
+    let mut end = first.start;
+    for atom in codes {
+        let code = text.get(atom.inner.0..atom.inner.1).unwrap_or("").trim();
+        let gap = text.get(end..atom.start).unwrap_or("").trim().trim_matches(',').trim().to_lowercase();
+        let joined = command.is_empty()
+            || matches!(
+                gap.as_str(),
+                "" | "and" | "then" | "and then" | "&&" | "and run" | "then run" | "and then run"
+            );
+        if !joined || !shell::is_command(code, firm && command.is_empty()) || (by && !firm && writes) {
+            break;
+        }
+        if !command.is_empty() {
+            command.push_str(" && ");
+        }
+        command.push_str(code);
+        end = atom.end;
+    }
+    (!command.is_empty()).then_some(command)
+}

@@ -1,0 +1,153 @@
+//! Tables: a row is a task, its columns are its fields.
+
+use super::build::{Builder, Name};
+use super::draft::{Draft, Link, Step};
+use super::inline::Inline;
+use super::lines::Block;
+use super::text::Flow;
+use super::{markers, meta, references, vocabulary};
+use crate::plan::{Mark, Span};
+
+/// What a column holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Column {
+    Id,
+    Task,
+    Needs,
+    Status,
+    Priority,
+    Assignee,
+    Other,
+}
+
+impl Builder<'_> {
+    /// Reads the rows of a table; the first names the columns.
+    pub(super) fn table(&mut self, block: &Block) {
+        let mut rows = block.pieces.iter();
+        let Some(head) = rows.next() else { return };
+        self.out.ignored.push(Span { start: block.span.start, end: head.end });
+        let columns = columns(&cells(&self.source[head.start..head.end]));
+        let names: Vec<String> =
+            cells(&self.source[head.start..head.end]).iter().map(|(_, cell)| cell.trim().to_owned()).collect();
+        let list = usize::MAX - 1 - block.span.start;
+        self.out.steps.push(Step::Open(Link::Free));
+        for row in rows {
+            self.row(*row, &columns, &names, list);
+        }
+        self.out.steps.push(Step::Close);
+        // The line of dashes and the frame belong to no task.
+        self.out.ignored.push(block.span);
+    }
+
+    fn row(&mut self, row: Span, columns: &[Column], names: &[String], list: usize) {
+        let line = &self.source[row.start..row.end];
+        let cells = cells(line);
+        let Some((at, text)) =
+            columns.iter().zip(&cells).find(|(column, _)| **column == Column::Task).map(|(_, cell)| *cell)
+        else {
+            return self.out.ignored.push(row);
+        };
+        let flow = Flow::new(self.source, &[Span { start: row.start + at, end: row.start + at + text.len() }]);
+        let inline = Inline::scan(&flow.text, &self.definitions);
+        let mut found = meta::extract(&flow.text, &inline, 0, flow.text.len(), true);
+        if found.description.is_empty() {
+            return self.out.ignored.push(row);
+        }
+        let mut draft =
+            Draft::new(vocabulary::kind(&found.description, None), std::mem::take(&mut found.description), row.start);
+        draft.list = Some(list);
+        draft.plan.attachments = inline.attachments(&flow.text, 0, flow.text.len());
+        draft.plan.spans.push(row);
+        let mut link = Link::Free;
+        let n = self.out.drafts.len();
+        super::steps::adopt(&mut draft, &mut found);
+        for ((column, (at, cell)), name) in columns.iter().zip(&cells).zip(names) {
+            let cell = cell.trim();
+            if cell.is_empty() && *column != Column::Needs {
+                continue;
+            }
+            match column {
+                Column::Task => {}
+                Column::Id if cell.bytes().all(|b| b.is_ascii_digit() || b == b'.') => {
+                    link = Link::Next;
+                    self.out.names.push(Name { text: cell.to_owned(), list: Some(list), first: n, end: n + 1 });
+                }
+                Column::Id => draft.plan.label = Some(cell.trim_matches(['`', '*', '[', ']']).to_owned()),
+                Column::Needs => draft.needs = Some(references::list(cell, row.start + at)),
+                Column::Status => draft.plan.mark = status(cell),
+                Column::Priority => draft.plan.priority = Some(cell.to_owned()),
+                Column::Assignee => draft.plan.assignee = Some(cell.trim_start_matches('@').to_owned()),
+                Column::Other => draft.plan.notes.push(format!("{name}: {cell}")),
+            }
+        }
+        self.add(draft, link);
+    }
+}
+
+/// The cells of a row and where each begins; `\|` and bars in code do not part them.
+fn cells(line: &str) -> Vec<(usize, &str)> {
+    let trimmed = line.trim_end().strip_suffix('|').unwrap_or(line.trim_end());
+    let mut found = Vec::new();
+    let mut from = usize::from(trimmed.starts_with('|'));
+    let mut code = false;
+    let mut escaped = false;
+    for (at, c) in trimmed.char_indices().skip_while(|(at, _)| *at < usize::from(trimmed.starts_with('|'))) {
+        if c == '`' {
+            code = !code;
+        }
+        if c == '|' && !escaped && !code {
+            found.push((from, &trimmed[from..at]));
+            from = at + 1;
+        }
+        escaped = c == '\\';
+    }
+    found.push((from.min(trimmed.len()), trimmed.get(from..).unwrap_or("")));
+    found
+}
+
+fn columns(head: &[(usize, &str)]) -> Vec<Column> {
+    let mut columns: Vec<Column> =
+        head.iter().map(|(_, name)| column(&name.trim().trim_matches('*').to_lowercase())).collect();
+    if !columns.contains(&Column::Task)
+        && let Some(first) = columns.iter_mut().find(|column| **column == Column::Other)
+    {
+        *first = Column::Task;
+    }
+    let mut seen = false;
+    for column in columns.iter_mut().filter(|column| **column == Column::Task) {
+        if std::mem::replace(&mut seen, true) {
+            *column = Column::Other;
+        }
+    }
+    columns
+}
+
+fn column(name: &str) -> Column {
+    match name {
+        "#" | "id" | "no" | "no." | "nr" | "number" | "key" | "step #" | "task id" | "ref" => Column::Id,
+        "task" | "tasks" | "description" | "title" | "step" | "steps" | "what" | "action" | "item" | "work"
+        | "todo" | "name" | "work item" | "summary" => Column::Task,
+        "depends on" | "depends" | "dependencies" | "dependency" | "deps" | "after" | "blocked by" | "needs"
+        | "prerequisites" | "requires" => Column::Needs,
+        "status" | "state" | "done" | "done?" | "\u{2713}" | "progress" => Column::Status,
+        "priority" | "prio" => Column::Priority,
+        "owner" | "assignee" | "who" | "assigned to" | "assigned" | "responsible" => Column::Assignee,
+        _ => Column::Other,
+    }
+}
+
+fn status(cell: &str) -> Mark {
+    if let Some((mark, _)) = markers::checkbox(cell) {
+        return mark;
+    }
+    match cell
+        .to_lowercase()
+        .trim_matches(|c: char| !c.is_alphanumeric() && !matches!(c, '\u{2705}' | '\u{2713}' | '\u{2714}' | '\u{2611}'))
+    {
+        "done" | "completed" | "complete" | "x" | "yes" | "finished" | "closed" | "\u{2705}" | "\u{2713}"
+        | "\u{2714}" | "\u{2611}" => Mark::Done,
+        "in progress" | "in-progress" | "wip" | "doing" | "started" | "ongoing" | "running" => Mark::InProgress,
+        "cancelled" | "canceled" | "dropped" | "abandoned" | "won't do" => Mark::Cancelled,
+        _ => Mark::Open,
+    }
+}

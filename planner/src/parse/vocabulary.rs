@@ -1,0 +1,707 @@
+//! The words by which a sentence shows what it is: verbs, kinds, connectors.
+
+use super::text::{after_word, words};
+use crate::plan::NodeKind;
+
+const RETRIEVAL: &[&str] = &[
+    "find", "search", "fetch", "download", "read", "get", "retrieve", "obtain", "gather", "collect", "lookup",
+    "locate", "query", "scrape", "crawl", "browse", "pull", "discover",
+];
+const ANALYSIS: &[&str] = &[
+    "analyse",
+    "analyze",
+    "review",
+    "compare",
+    "investigate",
+    "inspect",
+    "evaluate",
+    "assess",
+    "audit",
+    "examine",
+    "study",
+    "diagnose",
+    "profile",
+    "research",
+    "explore",
+    "verify",
+    "check",
+    "validate",
+    "understand",
+    "identify",
+    "determine",
+    "measure",
+    "benchmark",
+    "estimate",
+    "triage",
+    "debug",
+    "analysis",
+    "investigation",
+];
+const REFACTOR: &[&str] = &[
+    "refactor",
+    "rename",
+    "extract",
+    "simplify",
+    "restructure",
+    "reorganise",
+    "reorganize",
+    "deduplicate",
+    "inline",
+    "modularise",
+    "modularize",
+    "decouple",
+    "refactoring",
+];
+const CODE: &[&str] = &[
+    "implement",
+    "add",
+    "create",
+    "code",
+    "fix",
+    "build",
+    "develop",
+    "wire",
+    "integrate",
+    "scaffold",
+    "bootstrap",
+    "patch",
+    "program",
+    "hook",
+    "introduce",
+    "port",
+    "expose",
+    "handle",
+    "support",
+    "implementing",
+    "adding",
+    "fixing",
+    "creating",
+    "setup",
+    "initialise",
+    "initialize",
+    "init",
+];
+const TOOL: &[&str] = &[
+    "run", "execute", "deploy", "install", "email", "e-mail", "send", "publish", "release", "push", "restart",
+    "launch", "ship", "notify", "upload", "submit", "commit", "merge", "invoke", "call", "trigger", "rerun", "start",
+    "stop", "roll", "rollback", "announce", "post", "tag", "schedule",
+];
+const ASK: &[&str] = &["ask", "clarify"];
+const TEST: &[&str] = &["test", "tests", "unit-test", "unittest", "retest", "testing"];
+/// Verbs whose object can be tests.
+const TEST_MAKERS: &[&str] = &[
+    "write",
+    "add",
+    "create",
+    "implement",
+    "run",
+    "execute",
+    "extend",
+    "rerun",
+    "update",
+    "generate",
+    "expand",
+    "author",
+    "build",
+    "complete",
+    "finish",
+    "increase",
+    "improve",
+];
+const CODE_OBJECTS: &[&str] = &[
+    "code",
+    "function",
+    "functions",
+    "script",
+    "scripts",
+    "class",
+    "classes",
+    "module",
+    "parser",
+    "endpoint",
+    "endpoints",
+    "handler",
+    "migration",
+    "migrations",
+    "program",
+    "component",
+    "components",
+    "query",
+    "queries",
+    "helper",
+    "middleware",
+    "wrapper",
+    "implementation",
+    "method",
+    "methods",
+    "crate",
+    "package",
+    "library",
+    "api",
+    "client",
+    "server",
+    "service",
+    "hook",
+    "trait",
+    "struct",
+    "interface",
+    "adapter",
+    "loader",
+    "serializer",
+    "cli",
+    "bot",
+    "plugin",
+    "types",
+    "macro",
+    "dockerfile",
+    "makefile",
+];
+const ARTEFACTS: &[&str] = &[
+    "image",
+    "images",
+    "release",
+    "binary",
+    "binaries",
+    "container",
+    "containers",
+    "artifact",
+    "artifacts",
+    "artefact",
+    "artefacts",
+    "wheel",
+    "bundle",
+];
+/// Further verbs that begin an instruction and whose kind is `Processing`.
+const PLAIN: &[&str] = &[
+    "write",
+    "update",
+    "configure",
+    "document",
+    "design",
+    "compute",
+    "calculate",
+    "convert",
+    "translate",
+    "generate",
+    "make",
+    "remove",
+    "delete",
+    "move",
+    "copy",
+    "draft",
+    "prepare",
+    "plan",
+    "define",
+    "describe",
+    "decide",
+    "choose",
+    "pick",
+    "open",
+    "close",
+    "set",
+    "change",
+    "replace",
+    "migrate",
+    "upgrade",
+    "bump",
+    "enable",
+    "disable",
+    "list",
+    "show",
+    "display",
+    "give",
+    "provide",
+    "tell",
+    "summarise",
+    "summarize",
+    "explain",
+    "classify",
+    "segment",
+    "transcribe",
+    "detect",
+    "extend",
+    "improve",
+    "optimise",
+    "optimize",
+    "clean",
+    "tidy",
+    "format",
+    "lint",
+    "ensure",
+    "keep",
+    "use",
+    "save",
+    "store",
+    "load",
+    "import",
+    "export",
+    "print",
+    "plot",
+    "draw",
+    "render",
+    "sort",
+    "filter",
+    "merge",
+    "join",
+    "split",
+    "combine",
+    "apply",
+    "assign",
+    "book",
+    "buy",
+    "order",
+    "pay",
+    "sell",
+    "play",
+    "take",
+    "put",
+    "turn",
+    "switch",
+    "toggle",
+    "control",
+    "monitor",
+    "track",
+    "record",
+    "log",
+    "register",
+    "subscribe",
+    "cancel",
+    "confirm",
+    "archive",
+    "back",
+    "restore",
+    "rebuild",
+    "reboot",
+    "reset",
+    "repeat",
+    "return",
+    "respond",
+    "reply",
+    "report",
+    "share",
+    "invite",
+    "message",
+    "contact",
+    "attend",
+    "organise",
+    "organize",
+    "arrange",
+    "recommend",
+    "suggest",
+    "predict",
+    "train",
+    "tune",
+    "fine-tune",
+    "normalise",
+    "normalize",
+    "parse",
+    "process",
+    "perform",
+    "conduct",
+    "carry",
+    "complete",
+    "finish",
+    "continue",
+    "begin",
+    "do",
+    "go",
+    "let",
+    "look",
+    "help",
+    "visualize",
+    "visualise",
+    "edit",
+    "modify",
+    "adjust",
+    "crop",
+    "resize",
+    "rotate",
+    "drop",
+    "expose",
+    "lock",
+    "unlock",
+    "grant",
+    "revoke",
+    "encrypt",
+    "decrypt",
+    "sign",
+    "mark",
+    "label",
+    "annotate",
+    "count",
+    "sum",
+    "add",
+    "divide",
+    "multiply",
+    "rank",
+    "group",
+    "cluster",
+    "map",
+    "select",
+    "insert",
+    "append",
+    "write",
+    "mount",
+    "unmount",
+    "attach",
+    "detach",
+    "connect",
+    "disconnect",
+    "sync",
+    "synchronise",
+    "synchronize",
+    "wait",
+    "sleep",
+    "approve",
+    "reject",
+    "cache",
+    "index",
+    "seed",
+    "proofread",
+    "polish",
+    "rewrite",
+    "rephrase",
+    "brainstorm",
+    "outline",
+    "sketch",
+    "paint",
+    "wash",
+    "cut",
+    "mix",
+    "bake",
+    "cook",
+    "heat",
+    "pour",
+    "stir",
+    "serve",
+    "boil",
+    "fill",
+    "hang",
+    "place",
+    "tighten",
+    "drill",
+    "measure",
+    "pack",
+    "unpack",
+    "clear",
+    "spin",
+    "provision",
+    "harden",
+    "secure",
+    "watch",
+    "learn",
+    "teach",
+    "practice",
+    "recover",
+    "localise",
+    "localize",
+    "transfer",
+    "trade",
+    "recite",
+    "delegate",
+    "dump",
+    "drain",
+    "rotate",
+    "squash",
+    "rebase",
+    "cherry-pick",
+    "fork",
+    "clone",
+    "checkout",
+    "tag",
+    "stash",
+    "revert",
+    "undo",
+    "verify",
+    "compile",
+    "link",
+    "flash",
+    "boot",
+    "ping",
+    "finalise",
+    "finalize",
+    "queue",
+    "poll",
+    "emit",
+    "capture",
+    "hire",
+    "interview",
+    "present",
+    "demo",
+    "pitch",
+    "negotiate",
+    "file",
+    "fetch",
+    "onboard",
+    "evaluate",
+    "simulate",
+    "solve",
+    "answer",
+    "infer",
+    "embed",
+    "tokenise",
+    "tokenize",
+    "stop",
+];
+
+/// The kind of a text by its verb, or by that of the group it stands in.
+pub(super) fn kind(text: &str, lent: Option<&str>) -> NodeKind {
+    own_kind(text).or_else(|| lent.and_then(own_kind)).unwrap_or(NodeKind::Processing)
+}
+
+/// The kind that the text's own verb gives.
+pub(super) fn own_kind(text: &str) -> Option<NodeKind> {
+    let plain = instruction(text);
+    if is_question_mark(text) {
+        return Some(NodeKind::Clarification);
+    }
+    let all: Vec<String> = words(plain).take(12).collect();
+    let first = all.first()?.as_str();
+    let second = all.get(1).map_or("", String::as_str);
+    if ASK.contains(&first)
+        || (matches!(first, "confirm" | "check") && second == "with" && !plain.contains('`'))
+        || is_open(text)
+    {
+        return Some(NodeKind::Clarification);
+    }
+    if TEST.contains(&first) || is_tests(first, plain) {
+        return Some(NodeKind::UnitTest);
+    }
+    verb_kind(first, second, &all)
+}
+
+fn verb_kind(first: &str, second: &str, all: &[String]) -> Option<NodeKind> {
+    let is = |list: &[&str]| list.contains(&first);
+    let object = |list: &[&str]| object_of(all).iter().any(|word| list.contains(&word.as_str()));
+    if first == "look" {
+        return Some(match second {
+            "into" | "at" => NodeKind::Analysis,
+            _ => NodeKind::Retrieval,
+        });
+    }
+    if first == "clean" && second == "up" {
+        return Some(NodeKind::Refactor);
+    }
+    if (first == "set" && second == "up") || (first == "write" && object(CODE_OBJECTS)) {
+        return Some(NodeKind::CodeImplementation);
+    }
+    if (first == "build" && object(ARTEFACTS))
+        || (first == "roll" && matches!(second, "back" | "out"))
+        || (is(TOOL) && first != "roll")
+    {
+        return Some(NodeKind::ToolCall);
+    }
+    let sorts = [
+        (RETRIEVAL, NodeKind::Retrieval),
+        (ANALYSIS, NodeKind::Analysis),
+        (REFACTOR, NodeKind::Refactor),
+        (CODE, NodeKind::CodeImplementation),
+    ];
+    let found = sorts.into_iter().find(|(list, _)| is(list)).map(|(_, kind)| kind);
+    found.or_else(|| is(PLAIN).then_some(NodeKind::Processing))
+}
+
+/// The words of the object: up to the first preposition.
+fn object_of(all: &[String]) -> &[String] {
+    let rest = all.get(1..).unwrap_or(&[]);
+    let end = rest.iter().position(|word| is_preposition(word)).unwrap_or(rest.len());
+    &rest[..end]
+}
+
+fn is_preposition(word: &str) -> bool {
+    matches!(
+        word,
+        "for"
+            | "in"
+            | "of"
+            | "to"
+            | "with"
+            | "at"
+            | "on"
+            | "that"
+            | "which"
+            | "using"
+            | "from"
+            | "under"
+            | "into"
+            | "and"
+            | "against"
+            | "covering"
+            | "around"
+            | "by"
+            | "before"
+            | "after"
+            | "via"
+            | "as"
+            | "when"
+            | "until"
+    )
+}
+
+/// True when the object, or a text without a verb, is about tests.
+fn is_tests(first: &str, plain: &str) -> bool {
+    let all: Vec<String> = words(plain).take(12).collect();
+    let head = if TEST_MAKERS.contains(&first) {
+        object_of(&all)
+    } else if is_verb(first) {
+        return false;
+    } else {
+        let end = all.iter().position(|word| is_preposition(word)).unwrap_or(all.len());
+        &all[..end]
+    };
+    head.last().is_some_and(|word| {
+        matches!(word.as_str(), "test" | "tests" | "testing" | "testcase" | "testcases" | "coverage" | "unittests")
+    }) || head.windows(2).any(|pair| {
+        matches!((pair[0].as_str(), pair[1].as_str()), ("test", "suite" | "suites" | "case" | "cases" | "coverage"))
+    })
+}
+
+/// A word that begins an instruction.
+pub(super) fn is_verb(word: &str) -> bool {
+    [RETRIEVAL, ANALYSIS, REFACTOR, CODE, TOOL, ASK, TEST, PLAIN].iter().any(|list| list.contains(&word))
+}
+
+/// True when the text begins with an instruction.
+pub(super) fn begins_with_verb(text: &str) -> bool {
+    words(instruction(text)).next().is_some_and(|word| is_verb(&word))
+}
+
+/// What leads to an instruction and says nothing.
+const POLITE: &[&str] = &[
+    "please",
+    "kindly",
+    "also",
+    "just",
+    "can you",
+    "could you",
+    "would you",
+    "will you",
+    "can we",
+    "could we",
+    "i need you to",
+    "i want you to",
+    "i'd like you to",
+    "i would like you to",
+    "we need to",
+    "i need to",
+    "you need to",
+    "i want to",
+    "we want to",
+    "i would like to",
+    "i'd like to",
+    "we would like to",
+    "we'd like to",
+    "i have to",
+    "we have to",
+    "we must",
+    "you must",
+    "you should",
+    "we should",
+    "i should",
+    "i also need to",
+    "i also want to",
+    "i also would like to",
+    "i would also like to",
+    "i'd also like to",
+    "we also need to",
+    "let's",
+    "let us",
+    "help me to",
+    "help me",
+    "help us",
+    "help",
+    "go ahead and",
+    "try to",
+    "make an effort to",
+    "be so kind as to",
+    "i'm looking to",
+    "i am looking to",
+    "i want",
+    "i need",
+    "we need",
+    "go and",
+    "remember to",
+    "don't forget to",
+    "do not forget to",
+    "be sure to",
+    "want to",
+    "need to",
+    "proceed to",
+    "start by",
+    "begin by",
+    "to do",
+    "now",
+    "so",
+    "and",
+    "could i",
+    "can i",
+    "may i",
+    "ok",
+    "okay",
+    "hi",
+    "hello",
+    "hey",
+    "i will",
+    "i'll",
+    "we'll",
+    "we will",
+    "i'm going to",
+    "i am going to",
+    "possibly",
+    "it is necessary to",
+    "in order to",
+    "optionally",
+];
+
+/// The text after the words that only lead to it.
+pub(super) fn instruction(text: &str) -> &str {
+    let mut rest = text.trim_start_matches(|c: char| !c.is_alphanumeric() && !matches!(c, '`' | '/' | '.'));
+    for _ in 0..6 {
+        let found = POLITE.iter().filter_map(|lead| after_word(rest, lead)).min_by_key(|rest| rest.len());
+        match found {
+            Some(after) if !after.trim().is_empty() => {
+                rest = after.trim_start_matches(|c: char| c.is_whitespace() || c == ',')
+            }
+            Some(_) | None => break,
+        }
+    }
+    rest
+}
+
+pub(super) fn is_question_mark(text: &str) -> bool {
+    text.trim_end_matches(|c: char| c.is_whitespace() || matches!(c, '"' | ')' | '*' | '_' | '\u{201d}'))
+        .ends_with(['?', '\u{ff1f}'])
+}
+
+/// `TBD` and `???`: something is not decided yet.
+pub(super) fn is_open(text: &str) -> bool {
+    text.contains("???") || text.split(|c: char| !c.is_alphanumeric()).any(|word| matches!(word, "TBD" | "TBC"))
+}
+
+/// True for a question that is really a request.
+pub(super) fn is_request(text: &str) -> bool {
+    let starts = [
+        "can you",
+        "could you",
+        "would you",
+        "will you",
+        "can i get",
+        "could i get",
+        "may i have",
+        "can i have",
+        "could i have",
+        "please",
+        "would it be possible to",
+        "is it possible to",
+        "can you please",
+        "could you please",
+        "can we get",
+        "how about you",
+        "would you mind",
+    ];
+    let plain = text.trim_start_matches(|c: char| !c.is_alphanumeric());
+    starts.iter().any(|start| after_word(plain, start).is_some())
+        || [", can you", ", could you", ", please", " could you please", " can you please"]
+            .iter()
+            .any(|part| text.to_lowercase().contains(part))
+}

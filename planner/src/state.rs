@@ -1,0 +1,397 @@
+//! The fold of a plan's events: tasks with what happened to them, open questions, and what may run.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::event::{Answered, Event, Outcome, Parameters, PlannerConfig, Purpose, QuestionId, TaskStatus};
+use crate::plan::{Attachment, NodeKind, TaskId, TaskPlan};
+
+/// A task as planned, and what happened to it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Task {
+    /// As planned.
+    pub plan: TaskPlan,
+    /// Where it stands.
+    pub status: TaskStatus,
+    /// How often it was dispatched.
+    pub attempts: u32,
+    /// How often it failed since it was planned or reopened.
+    pub failures: u32,
+    /// What came of it.
+    pub result: Option<String>,
+    /// Why it failed, or ended otherwise; of the last failure while it is tried again.
+    pub error: Option<String>,
+    /// At an end: whether what depends on it may run.
+    pub unblocks: bool,
+}
+
+/// A question to a person.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Question {
+    /// Its number.
+    pub id: QuestionId,
+    /// The task that asks.
+    pub task: TaskId,
+    /// What is asked.
+    pub question: String,
+    /// What the answer is for.
+    pub purpose: Purpose,
+    /// Set when it is closed.
+    pub answer: Option<String>,
+    /// Set when its task ended without an answer.
+    pub is_withdrawn: bool,
+}
+
+impl Question {
+    /// True while an answer is awaited.
+    #[must_use]
+    pub fn is_open(&self) -> bool {
+        self.answer.is_none() && !self.is_withdrawn
+    }
+}
+
+/// Where a plan stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Phase {
+    /// Nothing is planned.
+    #[default]
+    Empty,
+    /// Tasks are started as they become ready.
+    Active,
+    /// Nothing is started.
+    Paused,
+    /// Over.
+    Ended(Outcome),
+}
+
+/// All that is known of a plan.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct PlannerState {
+    pub(crate) tasks: Vec<Task>,
+    pub(crate) questions: Vec<Question>,
+    pub(crate) phase: Phase,
+    pub(crate) title: Option<String>,
+    pub(crate) source: String,
+    pub(crate) config: PlannerConfig,
+    pub(crate) context: Vec<String>,
+    pub(crate) attachments: Vec<Attachment>,
+    pub(crate) context_summary: String,
+    pub(crate) compacted: Vec<TaskId>,
+    pub(crate) cancelled: bool,
+    /// By the text of a condition: whether it holds; unset while it is being asked.
+    pub(crate) conditions: BTreeMap<String, Option<bool>>,
+    pub(crate) graph: Graph,
+}
+
+/// What follows from tasks and statuses, kept so that a step costs what it changes.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct Graph {
+    /// By task: those that wait for it.
+    dependants: Vec<Vec<usize>>,
+    /// By task: dependencies that have not let it go yet.
+    unmet: Vec<usize>,
+    /// By lane: planned, and everything they wait for has let them go.
+    pub(crate) ready: [BTreeSet<usize>; N_LANES],
+    /// Planned, and something they wait for has ended for good: which.
+    pub(crate) doomed: BTreeMap<usize, TaskId>,
+    pub(crate) n_open: usize,
+    pub(crate) n_running: [usize; N_LANES],
+}
+
+/// Tasks run side by side in lanes: those with a command, those without, and questions.
+pub(crate) const N_LANES: usize = 3;
+/// The lane that has no limit.
+pub(crate) const QUESTIONS: usize = 2;
+
+/// The lane of a task.
+pub(crate) fn lane(task: &TaskPlan) -> usize {
+    match (task.kind, &task.command) {
+        (NodeKind::Clarification, _) => QUESTIONS,
+        (_, Some(_)) => 0,
+        (_, None) => 1,
+    }
+}
+
+impl PlannerState {
+    /// The tasks, in the order of planning.
+    #[must_use]
+    pub fn tasks(&self) -> &[Task] {
+        &self.tasks
+    }
+
+    /// A task by its number.
+    #[must_use]
+    pub fn task(&self, id: TaskId) -> Option<&Task> {
+        self.index(id).map(|index| &self.tasks[index])
+    }
+
+    /// A task by its label or number.
+    #[must_use]
+    pub fn task_named(&self, name: &str) -> Option<&Task> {
+        let labelled = self.tasks.iter().find(|task| task.plan.label.as_deref() == Some(name));
+        labelled.or_else(|| self.task(TaskId(name.parse().ok()?)))
+    }
+
+    /// All questions, in the order they were asked.
+    #[must_use]
+    pub fn questions(&self) -> &[Question] {
+        &self.questions
+    }
+
+    /// The questions that wait for an answer.
+    pub fn open_questions(&self) -> impl Iterator<Item = &Question> {
+        self.questions.iter().filter(|question| question.is_open())
+    }
+
+    /// Where the plan stands.
+    #[must_use]
+    pub fn phase(&self) -> Phase {
+        self.phase
+    }
+
+    /// The text's first heading.
+    #[must_use]
+    pub fn title(&self) -> Option<&str> {
+        self.title.as_deref()
+    }
+
+    /// The text.
+    #[must_use]
+    pub fn source(&self) -> &str {
+        &self.source
+    }
+
+    /// The settings.
+    #[must_use]
+    pub fn config(&self) -> &PlannerConfig {
+        &self.config
+    }
+
+    /// What of the text is no task.
+    #[must_use]
+    pub fn context(&self) -> &[String] {
+        &self.context
+    }
+
+    /// Attachments that no task mentions.
+    #[must_use]
+    pub fn attachments(&self) -> &[Attachment] {
+        &self.attachments
+    }
+
+    /// What stands for results that are no longer told in full.
+    #[must_use]
+    pub fn context_summary(&self) -> &str {
+        &self.context_summary
+    }
+
+    /// What the next planned task would be numbered.
+    #[must_use]
+    pub fn next_id(&self) -> u64 {
+        self.tasks.last().map_or(1, |task| task.plan.id.0 + 1)
+    }
+
+    /// What the executor of a task is told.
+    #[must_use]
+    pub fn parameters(&self, task: &Task) -> Parameters {
+        let waited_for = |asker: TaskId| {
+            asker == task.plan.id || task.plan.depends_on.iter().any(|dependency| dependency.task == asker)
+        };
+        let answers = self.questions.iter().filter(|question| waited_for(question.task));
+        Parameters {
+            description: task.plan.description.clone(),
+            command: task.plan.command.clone(),
+            notes: task.plan.notes.clone(),
+            attachments: task.plan.attachments.clone(),
+            answers: answers
+                .filter(|question| matches!(question.purpose, Purpose::Task | Purpose::Executor))
+                .filter_map(|question| {
+                    let answer = question.answer.clone()?;
+                    Some(Answered { task: question.task, question: question.question.clone(), answer })
+                })
+                .collect(),
+            timeout_ms: task.plan.timeout_ms,
+            folder: self.config.folder.clone(),
+        }
+    }
+
+    pub(crate) fn index(&self, id: TaskId) -> Option<usize> {
+        self.tasks.binary_search_by_key(&id, |task| task.plan.id).ok()
+    }
+
+    pub(crate) fn question(&self, id: QuestionId) -> Option<&Question> {
+        self.questions.get(usize::try_from(id.0.checked_sub(1)?).ok()?)
+    }
+
+    /// Takes one event in. It trusts the log: what the planner did not decide is passed over.
+    pub(crate) fn apply(&mut self, event: &Event) {
+        match event {
+            Event::TasksPlanned { tasks, title, source, config, context, attachments } => {
+                self.tasks = tasks.iter().map(|plan| Task::planned(plan.clone())).collect();
+                self.title.clone_from(title);
+                self.source.clone_from(source);
+                self.config = config.clone();
+                self.context.clone_from(context);
+                self.attachments.clone_from(attachments);
+                self.phase = Phase::Active;
+                self.index_graph();
+            }
+            Event::TaskDispatched { task_id, attempt, .. } => {
+                self.change(*task_id, |task| {
+                    task.attempts = *attempt;
+                    task.status = TaskStatus::Running;
+                });
+            }
+            Event::TaskStatusUpdated { task_id, status, result, error, unblocks } => {
+                self.change(*task_id, |task| {
+                    task.failures += u32::from(matches!(task.status, TaskStatus::Running) && error.is_some());
+                    task.status = *status;
+                    task.result.clone_from(result);
+                    task.error.clone_from(error);
+                    task.unblocks = *unblocks;
+                });
+                if status.is_end() {
+                    self.withdraw_questions_of(*task_id);
+                }
+            }
+            Event::ClarificationRequested { task_id, question_id, question, purpose } => {
+                if let (Purpose::Condition, Some(text)) = (purpose, self.condition_of(*task_id)) {
+                    self.conditions.insert(text, None);
+                }
+                self.questions.push(Question {
+                    id: *question_id,
+                    task: *task_id,
+                    question: question.clone(),
+                    purpose: *purpose,
+                    answer: None,
+                    is_withdrawn: false,
+                });
+                if *purpose != Purpose::Condition {
+                    self.change(*task_id, |task| task.status = TaskStatus::NeedsClarification);
+                }
+            }
+            Event::ClarificationReceived { question_id, answer, .. } => self.close_question(*question_id, answer),
+            Event::ContextCompacted { summary, removed_task_ids } => {
+                self.context_summary.clone_from(summary);
+                self.compacted.clone_from(removed_task_ids);
+            }
+            Event::PlanPaused { .. } => self.phase = Phase::Paused,
+            Event::PlanResumed {} => self.phase = Phase::Active,
+            Event::PlanCancelled { .. } => self.cancelled = true,
+            Event::TasksReopened { task_ids } => self.reopen(task_ids),
+            Event::PlanningCompleted { outcome, .. } => self.phase = Phase::Ended(*outcome),
+        }
+    }
+
+    /// Changes a task and what follows from its status.
+    fn change(&mut self, id: TaskId, change: impl FnOnce(&mut Task)) {
+        let Some(index) = self.index(id) else { return };
+        let task = &mut self.tasks[index];
+        let (before, lane) = (task.status, lane(&task.plan));
+        change(task);
+        let (after, unblocks) = (task.status, task.unblocks);
+        let n_running = &mut self.graph.n_running[lane];
+        *n_running += usize::from(after == TaskStatus::Running);
+        *n_running -= usize::from(before == TaskStatus::Running);
+        if after != TaskStatus::Planned {
+            self.graph.ready[lane].remove(&index);
+            self.graph.doomed.remove(&index);
+        } else if before != TaskStatus::Planned && self.graph.unmet[index] == 0 {
+            self.graph.ready[lane].insert(index);
+        }
+        if after.is_end() && !before.is_end() {
+            self.graph.n_open -= 1;
+            self.release_dependants(index, unblocks);
+        }
+    }
+
+    fn release_dependants(&mut self, index: usize, unblocks: bool) {
+        let ended = self.tasks[index].plan.id;
+        for at in 0..self.graph.dependants[index].len() {
+            let dependant = self.graph.dependants[index][at];
+            let is_planned = self.tasks[dependant].status == TaskStatus::Planned;
+            if unblocks {
+                self.graph.unmet[dependant] -= 1;
+                if self.graph.unmet[dependant] == 0 && is_planned {
+                    self.graph.ready[lane(&self.tasks[dependant].plan)].insert(dependant);
+                }
+            } else if is_planned {
+                self.graph.doomed.entry(dependant).or_insert(ended);
+            }
+        }
+    }
+
+    /// Builds the graph from tasks and statuses.
+    fn index_graph(&mut self) {
+        let n_tasks = self.tasks.len();
+        let mut graph = Graph { dependants: vec![Vec::new(); n_tasks], unmet: vec![0; n_tasks], ..Graph::default() };
+        for (index, task) in self.tasks.iter().enumerate() {
+            graph.n_open += usize::from(!task.status.is_end());
+            graph.n_running[lane(&task.plan)] += usize::from(task.status == TaskStatus::Running);
+            for dependency in &task.plan.depends_on {
+                let Some(before) = self.index(dependency.task) else { continue };
+                graph.dependants[before].push(index);
+                let blocker = &self.tasks[before];
+                if !blocker.unblocks {
+                    graph.unmet[index] += 1;
+                }
+                if task.status == TaskStatus::Planned && blocker.status.is_end() && !blocker.unblocks {
+                    graph.doomed.entry(index).or_insert(blocker.plan.id);
+                }
+            }
+            if task.status == TaskStatus::Planned && graph.unmet[index] == 0 {
+                graph.ready[lane(&task.plan)].insert(index);
+            }
+        }
+        self.graph = graph;
+    }
+
+    fn condition_of(&self, id: TaskId) -> Option<String> {
+        Some(self.task(id)?.plan.condition.as_ref()?.text.clone())
+    }
+
+    fn close_question(&mut self, id: QuestionId, answer: &str) {
+        let index = usize::try_from(id.0).unwrap_or(0).wrapping_sub(1);
+        let Some(question) = self.questions.get_mut(index) else { return };
+        question.answer = Some(answer.to_owned());
+        let (purpose, asker) = (question.purpose, question.task);
+        if let (Purpose::Condition, Some(text)) = (purpose, self.condition_of(asker)) {
+            self.conditions.insert(text, is_yes(answer));
+        }
+    }
+
+    fn withdraw_questions_of(&mut self, id: TaskId) {
+        let condition = self.condition_of(id);
+        for question in self.questions.iter_mut().filter(|question| question.task == id && question.is_open()) {
+            question.is_withdrawn = true;
+            if let (Purpose::Condition, Some(text)) = (question.purpose, &condition) {
+                self.conditions.remove(text);
+            }
+        }
+    }
+
+    fn reopen(&mut self, ids: &[TaskId]) {
+        for id in ids {
+            let Some(index) = self.index(*id) else { continue };
+            let task = &mut self.tasks[index];
+            *task = Task { attempts: task.attempts, ..Task::planned(task.plan.clone()) };
+        }
+        self.phase = Phase::Active;
+        self.cancelled = false;
+        self.index_graph();
+    }
+}
+
+impl Task {
+    fn planned(plan: TaskPlan) -> Self {
+        Self { plan, status: TaskStatus::Planned, attempts: 0, failures: 0, result: None, error: None, unblocks: false }
+    }
+}
+
+/// What a person means by an answer to a yes-or-no question.
+pub(crate) fn is_yes(answer: &str) -> Option<bool> {
+    match answer.trim().to_lowercase().as_str() {
+        "y" | "yes" | "true" | "ja" | "oui" | "si" | "sí" | "是" => Some(true),
+        "n" | "no" | "false" | "nein" | "non" | "否" => Some(false),
+        _ => None,
+    }
+}

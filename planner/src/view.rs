@@ -1,0 +1,142 @@
+//! A plan as people and programs look at it: the fold of the plan's own events and of those of its tasks.
+
+use std::collections::BTreeMap;
+
+use crewlog_mq::{Error, Handler, Position, Recorded, Timestamp};
+
+use crate::claim::{self, TaskEvent};
+use crate::event::{self, Event, Outcome, TaskStatus};
+use crate::plan::TaskId;
+use crate::planner::Planner;
+use crate::state::{Phase, PlannerState};
+
+/// What a person would say of a plan.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PlanStatus {
+    /// Something runs, or can.
+    Running,
+    /// Nothing can go on without an answer or a person's work.
+    Waiting,
+    /// Nothing is started until it is resumed.
+    Paused,
+    /// Over, and all is done.
+    Completed,
+    /// Over, and not all is done.
+    Failed,
+    /// Ended by a person.
+    Cancelled,
+}
+
+impl PlanStatus {
+    /// The name as written in JSON.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Running => "Running",
+            Self::Waiting => "Waiting",
+            Self::Paused => "Paused",
+            Self::Completed => "Completed",
+            Self::Failed => "Failed",
+            Self::Cancelled => "Cancelled",
+        }
+    }
+
+    /// The status of a plan, where tasks with a command are the ones that run by themselves.
+    #[must_use]
+    pub fn of(state: &PlannerState) -> Self {
+        match state.phase() {
+            Phase::Ended(Outcome::Completed) => Self::Completed,
+            Phase::Ended(Outcome::Failed) => Self::Failed,
+            Phase::Ended(Outcome::Cancelled) => Self::Cancelled,
+            Phase::Paused => Self::Paused,
+            Phase::Empty | Phase::Active => {
+                let mut tasks = state.tasks().iter();
+                let runs = tasks.any(|task| task.status == TaskStatus::Running && task.plan.command.is_some());
+                if runs { Self::Running } else { Self::Waiting }
+            }
+        }
+    }
+}
+
+/// When a task ran, and by whom.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct TaskTimes {
+    /// The last to hold it.
+    pub executor: Option<String>,
+    /// When it was first claimed, in log time.
+    pub started_at: Option<Timestamp>,
+    /// When it ended, in log time.
+    pub ended_at: Option<Timestamp>,
+}
+
+/// A plan as of some position.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct PlanView {
+    planner: Planner,
+    times: BTreeMap<TaskId, TaskTimes>,
+    at: Position,
+    created_at: Option<Timestamp>,
+}
+
+impl PlanView {
+    /// Takes in one event of the plan or of its tasks; others are passed over.
+    ///
+    /// # Errors
+    /// [`Error::Decode`] with its position.
+    pub fn apply(&mut self, recorded: &Recorded) -> Result<(), Error> {
+        if recorded.stream_id == event::STREAM {
+            let event: Event = recorded.decode()?;
+            self.created_at.get_or_insert(recorded.created_at);
+            if let Event::TaskStatusUpdated { task_id, status, .. } = &event {
+                let times = self.times.entry(*task_id).or_default();
+                times.ended_at = status.is_end().then_some(recorded.created_at);
+            }
+            self.planner.apply(&event);
+        } else if recorded.stream_id == claim::STREAM
+            && let Some((_, task)) = claim::split_aggregate_id(&recorded.aggregate_id)
+            && let TaskEvent::TaskClaimed { executor, .. } = recorded.decode()?
+        {
+            let times = self.times.entry(task).or_default();
+            times.executor = Some(executor.to_string());
+            times.started_at.get_or_insert(recorded.created_at);
+        }
+        self.at = recorded.position;
+        Ok(())
+    }
+
+    /// The planner; a clone of it can try a command without consequences.
+    #[must_use]
+    pub fn planner(&self) -> &Planner {
+        &self.planner
+    }
+
+    /// The planner's state.
+    #[must_use]
+    pub fn state(&self) -> &PlannerState {
+        self.planner.state()
+    }
+
+    /// When a task ran, and by whom.
+    #[must_use]
+    pub fn times(&self, task: TaskId) -> TaskTimes {
+        self.times.get(&task).cloned().unwrap_or_default()
+    }
+
+    /// The position of the last event taken in.
+    #[must_use]
+    pub fn at(&self) -> Position {
+        self.at
+    }
+
+    /// When the plan was made; unset before its first event.
+    #[must_use]
+    pub fn created_at(&self) -> Option<Timestamp> {
+        self.created_at
+    }
+
+    /// What a person would say of it.
+    #[must_use]
+    pub fn status(&self) -> PlanStatus {
+        PlanStatus::of(self.state())
+    }
+}

@@ -1,0 +1,177 @@
+//! What a person says to a plan from any terminal: `answer`, `done`, `fail`, `cancel`, `pause`, `retry`.
+//!
+//! Each appends its own event and then lets the planner take it in, so it counts also when nothing else runs.
+
+use std::io::Write;
+
+use crewlog_executors::liveness::SignOfLife;
+use crewlog_executors::{human, planning};
+use crewlog_mq::{Cause, EventStore, Handler, Runner};
+use crewlog_planner::claim::Ending;
+use crewlog_planner::event::{Command, ExecutorEvent, FailureClass, QuestionId, TaskStatus};
+use crewlog_planner::plan::TaskId;
+use crewlog_planner::planner::Planner;
+use crewlog_planner::state::{Phase, PlannerState, Task};
+use crewlog_planner::view::PlanStatus;
+
+use crate::cli::{Answer, Cancel, Done, Fail, Output, Pause, Retry};
+use crate::failure::{Code, Failure};
+use crate::look::find_plan;
+use crate::start::Session;
+
+/// A plan that is spoken to.
+struct Target {
+    store: EventStore,
+    plan: String,
+    tags: Vec<String>,
+    planner: Runner<Planner>,
+}
+
+impl Target {
+    async fn find(session: &Session, typed: &str) -> Result<Self, Failure> {
+        let store = session.place.open().await?;
+        let plan = find_plan(&store, typed).await?;
+        let tags = session.tags(&plan);
+        let planner = planning::catch_up(&store, &plan, tags.clone()).await?;
+        Ok(Self { store, plan, tags, planner })
+    }
+
+    fn state(&self) -> &PlannerState {
+        self.planner.handler().state()
+    }
+
+    fn task(&self, session: &Session, name: &str) -> Result<&Task, Failure> {
+        self.state().task_named(name).ok_or_else(|| {
+            Failure::new(Code::Nothing, format!("{} has no task {name:?}", self.plan))
+                .hint(session.command(&format!("show {}", self.plan)))
+        })
+    }
+
+    /// Lets the planner take in what was just reported, and says how the plan stands.
+    async fn settle(mut self, session: &Session, said: &str) -> Result<Code, Failure> {
+        self.planner = planning::catch_up(&self.store, &self.plan, self.tags.clone()).await?;
+        let status = PlanStatus::of(self.state());
+        let mut stdout = std::io::stdout();
+        match session.output {
+            Output::Text => {
+                writeln!(stdout, "{said}")?;
+                if !matches!(self.state().phase(), Phase::Ended(_)) && !session.terminal.is_quiet {
+                    eprintln!(
+                        "to go on, unless it runs already: {}",
+                        session.command(&format!("resume {}", self.plan))
+                    );
+                }
+            }
+            Output::Json | Output::Jsonl => {
+                let said = serde_json::json!({ "plan": self.plan, "status": status.as_str() });
+                writeln!(stdout, "{said}")?;
+            }
+        }
+        Ok(Code::Done)
+    }
+}
+
+/// `answer`.
+pub async fn answer(session: &Session, answer: Answer) -> Result<Code, Failure> {
+    let target = Target::find(session, &answer.plan).await?;
+    let (task, question) = find_question(&target, session, &answer.question)?;
+    let provided =
+        ExecutorEvent::ClarificationProvided { node_id: task, question_id: question, answer: answer.text.clone() };
+    // Tried on a copy first, so that an answer which the planner would pass over is refused here.
+    target.planner.handler().clone().process(Command::HandleExecutorEvent(provided))?;
+    let mut claim = human::claim_of(&target.store, &target.plan, task, target.tags.clone());
+    human::answer(&mut claim, question, answer.text).await?;
+    target.settle(session, &format!("{question} is answered")).await
+}
+
+/// The question named `q1` or `1`, or the one open question of a task.
+fn find_question(target: &Target, session: &Session, typed: &str) -> Result<(TaskId, QuestionId), Failure> {
+    let number = typed.strip_prefix('q').and_then(|number| number.parse().ok());
+    let of_number =
+        number.and_then(|number| target.state().questions().iter().find(|question| question.id == QuestionId(number)));
+    let of_task = || {
+        let task = target.state().task_named(typed)?;
+        target.state().open_questions().find(|question| question.task == task.plan.id)
+    };
+    match of_number.or_else(of_task) {
+        Some(question) => Ok((question.task, question.id)),
+        None => Err(Failure::new(Code::Nothing, format!("{} has no question {typed:?}", target.plan))
+            .hint(session.command(&format!("show {}", target.plan)))),
+    }
+}
+
+/// `done`.
+pub async fn done(session: &Session, done: Done) -> Result<Code, Failure> {
+    let said = format!("task {} is done", done.task);
+    let ending = Ending::Completed { result: done.result, run: None };
+    report(session, &done.plan, &done.task, ending, &said).await
+}
+
+/// `fail`.
+pub async fn fail(session: &Session, fail: Fail) -> Result<Code, Failure> {
+    let said = format!("task {} has failed", fail.task);
+    let ending = Ending::Failed { error: fail.error, class: FailureClass::Task, run: None };
+    report(session, &fail.plan, &fail.task, ending, &said).await
+}
+
+async fn report(session: &Session, plan: &str, name: &str, ending: Ending, said: &str) -> Result<Code, Failure> {
+    let target = Target::find(session, plan).await?;
+    let task = target.task(session, name)?;
+    let (id, attempt, status) = (task.plan.id, task.attempts, task.status);
+    if status != TaskStatus::Running {
+        let failure = Failure::new(Code::Conflict, format!("task {name} is {}, not running", status.as_str()));
+        return Err(failure.hint(match status {
+            TaskStatus::Planned => "it is not its turn yet: what it waits for has to end first",
+            TaskStatus::NeedsClarification => "it waits for an answer: `crewlog answer`",
+            TaskStatus::Completed => "it is done already",
+            TaskStatus::Failed
+            | TaskStatus::TimedOut
+            | TaskStatus::Cancelled
+            | TaskStatus::Skipped
+            | TaskStatus::Running => "`crewlog retry` opens it again",
+        }));
+    }
+    let life = SignOfLife::begin(&session.place.workers())?;
+    let mut claim = human::claim_of(&target.store, &target.plan, id, target.tags.clone());
+    let now = target.store.now();
+    human::report(&mut claim, attempt, &life, now, ending).await?;
+    target.settle(session, said).await
+}
+
+/// `cancel`.
+pub async fn cancel(session: &Session, cancel: Cancel) -> Result<Code, Failure> {
+    let target = Target::find(session, &cancel.plan).await?;
+    let task = match &cancel.task {
+        Some(name) => Some(target.task(session, name)?.plan.id),
+        None => None,
+    };
+    let said = match &cancel.task {
+        Some(name) => format!("task {name} is cancelled"),
+        None => format!("{} is cancelled", target.plan),
+    };
+    decide(session, target, Command::Cancel { task, reason: cancel.reason }, &said).await
+}
+
+/// `pause`.
+pub async fn pause(session: &Session, pause: Pause) -> Result<Code, Failure> {
+    let target = Target::find(session, &pause.plan).await?;
+    let said = format!("{} is paused; what runs goes on to its end", target.plan);
+    decide(session, target, Command::Pause { reason: pause.reason }, &said).await
+}
+
+/// `retry`.
+pub async fn retry(session: &Session, retry: Retry) -> Result<Code, Failure> {
+    let target = Target::find(session, &retry.plan).await?;
+    let task = match &retry.task {
+        Some(name) => Some(target.task(session, name)?.plan.id),
+        None => None,
+    };
+    decide(session, target, Command::Retry { task }, "opened again").await
+}
+
+/// Puts a command to the planner.
+async fn decide(session: &Session, mut target: Target, command: Command, said: &str) -> Result<Code, Failure> {
+    let executed = target.planner.execute(command, &Cause::request()).await?;
+    let said = if executed.events.is_empty() { "nothing to change" } else { said };
+    target.settle(session, said).await
+}

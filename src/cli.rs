@@ -1,0 +1,295 @@
+//! What can be typed: commands, arguments, options.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use crewlog_planner::plan::FailurePolicy;
+
+/// Plan, run and replay work on one durable event log.
+#[derive(Debug, Parser)]
+#[command(name = "crewlog", version, disable_help_subcommand = true, after_help = EXIT_CODES)]
+pub struct Cli {
+    /// Everywhere.
+    #[command(flatten)]
+    pub global: Global,
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+const EXIT_CODES: &str = "\
+Exit codes: 0 done, 1 error, 2 usage, 3 the plan does not parse, 4 nothing matched, 5 waiting for a person, \
+6 paused, 8 time-out, 9 conflict, 100 a task failed or was cancelled, 101 a bug, 130 interrupted";
+
+/// Options of every command.
+#[derive(Debug, Clone, Args)]
+pub struct Global {
+    /// The log: a path, or a sqlite: URL [default: .crewlog/log.db of the repository]
+    #[arg(long, global = true, env = "CREWLOG_STORE", value_name = "PATH|URL")]
+    pub store: Option<String>,
+    /// The form of what is printed on standard output
+    #[arg(short, long, global = true, value_enum, default_value_t = Output::Text)]
+    pub output: Output,
+    /// Whether to colour
+    #[arg(long, global = true, value_enum, default_value_t = Color::Auto)]
+    pub color: Color,
+    /// Print no progress
+    #[arg(short, long, global = true)]
+    pub quiet: bool,
+    /// Ask nothing, even on a terminal
+    #[arg(long, global = true)]
+    pub no_input: bool,
+    /// Run the plan's commands without asking
+    #[arg(short, long, global = true)]
+    pub yes: bool,
+}
+
+/// A form of output.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Output {
+    /// For people
+    Text,
+    /// One JSON document
+    Json,
+    /// One JSON document a line
+    Jsonl,
+}
+
+/// Whether to colour.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Color {
+    /// On a terminal, unless NO_COLOR is set
+    Auto,
+    /// Always
+    Always,
+    /// Never
+    Never,
+}
+
+/// A command.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Make the log of this repository (other commands do so by themselves when they need one)
+    Init,
+    /// Make a plan of a text and carry it out
+    Run(Run),
+    /// Go on with a plan that was interrupted, paused or waiting
+    Resume(Resume),
+    /// Work with plans without running them
+    #[command(subcommand)]
+    Plan(Plan),
+    /// List the plans
+    Ls,
+    /// Show a plan
+    Show(Show),
+    /// Print events
+    Events(Events),
+    /// Answer a question
+    Answer(Answer),
+    /// Say that you have done a task
+    Done(Done),
+    /// Say that a task cannot be done
+    Fail(Fail),
+    /// End a plan or one of its tasks
+    Cancel(Cancel),
+    /// Start no more tasks of a plan until it is resumed
+    Pause(Pause),
+    /// Open failed tasks again
+    Retry(Retry),
+    /// Write the log, or one plan, as JSON lines
+    Export(Export),
+    /// Internal: stand between a worker and a command
+    #[command(name = "supervise", hide = true)]
+    Supervise,
+}
+
+/// How work is carried out.
+#[derive(Debug, Clone, Args)]
+pub struct Carry {
+    /// The most commands that this process runs at once [default: what the plan allows]
+    #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1000))]
+    pub jobs: Option<u16>,
+    /// Stop after this long and exit with 8; the plan can be resumed (30s, 10m, 2h)
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    pub timeout: Option<Duration>,
+    /// Stop a command after this long, unless its task says otherwise
+    #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "1h")]
+    pub task_timeout: Duration,
+}
+
+/// `run`.
+#[derive(Debug, Args)]
+pub struct Run {
+    /// The text of the plan; - for standard input
+    pub file: PathBuf,
+    /// How to carry it out
+    #[command(flatten)]
+    pub carry: Carry,
+    /// What a failure means for the rest of the plan
+    #[arg(long, value_enum, default_value_t = OnFailure::Skip)]
+    pub on_failure: OnFailure,
+    /// Let the mere order of the text bind nothing
+    #[arg(long)]
+    pub relax_order: bool,
+}
+
+/// A failure policy as typed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum OnFailure {
+    /// Skip what depends on the failed task
+    Skip,
+    /// Go on as if it had completed
+    Continue,
+    /// Start nothing more
+    Stop,
+    /// Ask a person
+    Ask,
+}
+
+impl From<OnFailure> for FailurePolicy {
+    fn from(typed: OnFailure) -> Self {
+        match typed {
+            OnFailure::Skip => Self::SkipDependants,
+            OnFailure::Continue => Self::Continue,
+            OnFailure::Stop => Self::Stop,
+            OnFailure::Ask => Self::Ask,
+        }
+    }
+}
+
+/// `resume`.
+#[derive(Debug, Args)]
+pub struct Resume {
+    /// The plan's id, or the beginning of it
+    pub plan: String,
+    /// How to carry it out
+    #[command(flatten)]
+    pub carry: Carry,
+}
+
+/// `plan`.
+#[derive(Debug, Subcommand)]
+pub enum Plan {
+    /// Show what a text means as a plan
+    Parse(Parse),
+}
+
+/// `plan parse`.
+#[derive(Debug, Args)]
+pub struct Parse {
+    /// The text of the plan; - for standard input
+    pub file: PathBuf,
+    /// Let the mere order of the text bind nothing
+    #[arg(long)]
+    pub relax_order: bool,
+}
+
+/// `show`.
+#[derive(Debug, Args)]
+pub struct Show {
+    /// The plan's id, or the beginning of it
+    pub plan: String,
+    /// As it was at this position of the log
+    #[arg(long, value_name = "POSITION", value_parser = clap::value_parser!(i64).range(1..))]
+    pub at: Option<i64>,
+}
+
+/// `events`.
+#[derive(Debug, Args)]
+pub struct Events {
+    /// Of this plan and its tasks only
+    pub plan: Option<String>,
+    /// After this position
+    #[arg(long, value_name = "POSITION", default_value_t = 0, value_parser = clap::value_parser!(i64).range(0..))]
+    pub after: i64,
+    /// Up to and including this position
+    #[arg(long, value_name = "POSITION", value_parser = clap::value_parser!(i64).range(0..))]
+    pub up_to: Option<i64>,
+    /// Of this type only
+    #[arg(long = "type", value_name = "TYPE")]
+    pub event_type: Option<String>,
+}
+
+/// `answer`.
+#[derive(Debug, Args)]
+pub struct Answer {
+    /// The plan's id, or the beginning of it
+    pub plan: String,
+    /// The question (q1), or the task that asks
+    pub question: String,
+    /// The answer
+    pub text: String,
+}
+
+/// `done`.
+#[derive(Debug, Args)]
+pub struct Done {
+    /// The plan's id, or the beginning of it
+    pub plan: String,
+    /// The task, by number or label
+    pub task: String,
+    /// What came of it
+    #[arg(default_value = "done")]
+    pub result: String,
+}
+
+/// `fail`.
+#[derive(Debug, Args)]
+pub struct Fail {
+    /// The plan's id, or the beginning of it
+    pub plan: String,
+    /// The task, by number or label
+    pub task: String,
+    /// Why
+    pub error: String,
+}
+
+/// `cancel`.
+#[derive(Debug, Args)]
+pub struct Cancel {
+    /// The plan's id, or the beginning of it
+    pub plan: String,
+    /// The task, by number or label; the whole plan if left out
+    pub task: Option<String>,
+    /// Why
+    #[arg(long, default_value = "cancelled by a person")]
+    pub reason: String,
+}
+
+/// `pause`.
+#[derive(Debug, Args)]
+pub struct Pause {
+    /// The plan's id, or the beginning of it
+    pub plan: String,
+    /// Why
+    #[arg(long, default_value = "paused by a person")]
+    pub reason: String,
+}
+
+/// `retry`.
+#[derive(Debug, Args)]
+pub struct Retry {
+    /// The plan's id, or the beginning of it
+    pub plan: String,
+    /// The task, by number or label; all that failed if left out
+    pub task: Option<String>,
+}
+
+/// `export`.
+#[derive(Debug, Args)]
+pub struct Export {
+    /// Of this plan and its tasks only; the whole log if left out
+    pub plan: Option<String>,
+    /// Write to this file, which must not exist [default: standard output]
+    #[arg(long, value_name = "FILE")]
+    pub to: Option<PathBuf>,
+}
+
+fn duration(typed: &str) -> Result<Duration, String> {
+    let parsed = typed.parse::<jiff::SignedDuration>().map_err(|error| error.to_string())?;
+    match Duration::try_from(parsed) {
+        Ok(duration) if !duration.is_zero() => Ok(duration),
+        Ok(_) | Err(_) => Err("it must be more than nothing".into()),
+    }
+}

@@ -1,0 +1,140 @@
+//! How the program ends: exit codes, and errors that say what to do next.
+
+use std::fmt::Display;
+use std::process::ExitCode;
+
+use crewlog_mq::{Error, ExecuteError};
+use crewlog_planner::claim::TaskError;
+use crewlog_planner::parse::ParseError;
+use crewlog_planner::planner::PlannerError;
+
+/// An exit code. 7 (a budget is spent) and 10 (a replay differs) are kept for what is to come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Code {
+    /// All is done.
+    Done = 0,
+    /// Something that the user can mend.
+    User = 1,
+    /// The text is not a plan.
+    Parse = 3,
+    /// No plan, task, question or event matched.
+    Nothing = 4,
+    /// A person has to answer, or to do something.
+    Waiting = 5,
+    /// The plan is paused.
+    Paused = 6,
+    /// The time given ran out.
+    TimedOut = 8,
+    /// Somebody else was faster.
+    Conflict = 9,
+    /// A task failed, timed out or was cancelled.
+    TaskFailed = 100,
+    /// Ended by a signal; the plan can be resumed.
+    Interrupted = 130,
+}
+
+impl From<Code> for ExitCode {
+    fn from(code: Code) -> Self {
+        Self::from(code as u8)
+    }
+}
+
+/// Why a command failed.
+#[derive(Debug)]
+pub struct Failure {
+    /// How the process ends.
+    pub code: Code,
+    message: String,
+    hints: Vec<String>,
+}
+
+impl Failure {
+    /// A failure with an exit code; the message says what was wrong and where.
+    pub fn new(code: Code, message: impl Into<String>) -> Self {
+        Self { code, message: message.into(), hints: Vec::new() }
+    }
+
+    /// Something that the user can mend.
+    pub fn user(message: impl Into<String>) -> Self {
+        Self::new(Code::User, message)
+    }
+
+    /// The same, with what to do about it.
+    #[must_use]
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hints.push(hint.into());
+        self
+    }
+}
+
+impl Display for Failure {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "error: {}", crate::text::visible(&self.message))?;
+        for hint in &self.hints {
+            write!(f, "\n  hint: {}", crate::text::visible(hint))?;
+        }
+        Ok(())
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        let code = match &error {
+            Error::SequenceMismatch { .. } | Error::IdReused { .. } | Error::PartlyKnown { .. } => Code::Conflict,
+            _ => Code::User,
+        };
+        let hint = matches!(error, Error::NoLog { .. });
+        let failure = Self::new(code, error.to_string());
+        if hint { failure.hint("`crewlog init` makes one, and so does `crewlog run FILE`") } else { failure }
+    }
+}
+
+impl From<ParseError> for Failure {
+    fn from(error: ParseError) -> Self {
+        Self::new(Code::Parse, error.to_string()).hint("`crewlog plan parse FILE` shows what a text means")
+    }
+}
+
+impl From<ExecuteError<PlannerError>> for Failure {
+    fn from(error: ExecuteError<PlannerError>) -> Self {
+        match error {
+            ExecuteError::Refused(refusal) => refusal.into(),
+            ExecuteError::Contended { .. } => Self::new(Code::Conflict, error.to_string()),
+            ExecuteError::Store(error) => error.into(),
+        }
+    }
+}
+
+impl From<PlannerError> for Failure {
+    fn from(refusal: PlannerError) -> Self {
+        let code = match &refusal {
+            PlannerError::Parse(error) => return error.clone().into(),
+            PlannerError::NotPlanned | PlannerError::UnknownTask { .. } | PlannerError::UnknownQuestion { .. } => {
+                Code::Nothing
+            }
+            PlannerError::AlreadyPlanned | PlannerError::QuestionClosed { .. } => Code::Conflict,
+            PlannerError::PlanEnded
+            | PlannerError::AnswerNotUnderstood { .. }
+            | PlannerError::NotRetryable { .. }
+            | PlannerError::Setting { .. } => Code::User,
+        };
+        Self::new(code, refusal.to_string())
+    }
+}
+
+impl From<ExecuteError<TaskError>> for Failure {
+    fn from(error: ExecuteError<TaskError>) -> Self {
+        match error {
+            ExecuteError::Refused(_) | ExecuteError::Contended { .. } => Self::new(Code::Conflict, error.to_string()),
+            ExecuteError::Store(error) => error.into(),
+        }
+    }
+}
+
+impl From<std::io::Error> for Failure {
+    fn from(error: std::io::Error) -> Self {
+        // Whoever read the output has seen enough.
+        let code = if error.kind() == std::io::ErrorKind::BrokenPipe { Code::Done } else { Code::User };
+        Self::new(code, format!("the output could not be written: {error}"))
+    }
+}

@@ -1,0 +1,294 @@
+//! The stable JSON of the command line, as `docs/json.md` describes it. Keys are always there; what is absent is null
+//! or empty.
+
+use std::io::{self, Write};
+
+use crewlog_mq::{LogIdentity, Position, Recorded};
+use crewlog_planner::event::QuestionId;
+use crewlog_planner::parse::{Diagnostic, ParsedPlan};
+use crewlog_planner::plan::{AttachmentKind, Condition, Mark, TaskId, TaskPlan};
+use crewlog_planner::state::PlannerState;
+use crewlog_planner::view::PlanView;
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+use crate::text::rfc3339;
+
+/// `plan parse`.
+#[derive(Serialize)]
+pub struct ParsedJson<'a> {
+    tasks: Vec<ParsedTaskJson<'a>>,
+    warnings: &'a [Diagnostic],
+}
+
+/// A task of `plan parse`.
+#[derive(Serialize)]
+pub struct ParsedTaskJson<'a> {
+    id: String,
+    description: &'a str,
+    kind: &'static str,
+    status: &'static str,
+    depends_on: Vec<String>,
+    attachments: Vec<AttachmentJson<'a>>,
+    command: Option<&'a str>,
+    condition: Option<String>,
+    group: Option<&'a str>,
+    priority: Option<&'a str>,
+    assignee: Option<&'a str>,
+    notes: &'a [String],
+}
+
+#[derive(Serialize)]
+struct AttachmentJson<'a> {
+    kind: &'static str,
+    r#ref: &'a str,
+}
+
+impl<'a> ParsedJson<'a> {
+    /// Of a parsed text.
+    pub fn of(parsed: &'a ParsedPlan) -> Self {
+        let tasks = parsed.tasks.iter().map(|task| ParsedTaskJson::of(task, &parsed.tasks)).collect();
+        Self { tasks, warnings: &parsed.warnings }
+    }
+
+    /// The tasks.
+    pub fn tasks(&self) -> &[ParsedTaskJson<'a>] {
+        &self.tasks
+    }
+}
+
+impl<'a> ParsedTaskJson<'a> {
+    fn of(task: &'a TaskPlan, tasks: &[TaskPlan]) -> Self {
+        Self {
+            id: task.name(),
+            description: &task.description,
+            kind: task.kind.as_str(),
+            status: match task.mark {
+                Mark::Open => "Planned",
+                Mark::InProgress => "Running",
+                Mark::Done => "Completed",
+                Mark::Cancelled => "Cancelled",
+            },
+            depends_on: names_of(task, |id| tasks.iter().find(|other| other.id == id).map(TaskPlan::name)),
+            attachments: task.attachments.iter().map(|attachment| AttachmentJson::of(&attachment.kind)).collect(),
+            command: task.command.as_deref(),
+            condition: task.condition.as_ref().map(condition_text),
+            group: task.group.as_deref(),
+            priority: task.priority.as_deref(),
+            assignee: task.assignee.as_deref(),
+            notes: &task.notes,
+        }
+    }
+}
+
+impl<'a> AttachmentJson<'a> {
+    fn of(kind: &'a AttachmentKind) -> Self {
+        let (kind, r#ref) = match kind {
+            AttachmentKind::Link(r#ref) => ("Link", r#ref),
+            AttachmentKind::ImageRef(r#ref) => ("ImageRef", r#ref),
+            AttachmentKind::FileRef(r#ref) => ("FileRef", r#ref),
+            AttachmentKind::EmbeddingRef(r#ref) => ("EmbeddingRef", r#ref),
+            AttachmentKind::ScreenshotRef(r#ref) => ("ScreenshotRef", r#ref),
+        };
+        Self { kind, r#ref }
+    }
+}
+
+fn names_of(task: &TaskPlan, name_of: impl Fn(TaskId) -> Option<String>) -> Vec<String> {
+    let names = task.depends_on.iter().map(|dependency| name_of(dependency.task));
+    names.map(|name| name.unwrap_or_default()).collect()
+}
+
+/// A condition in words.
+pub fn condition_text(condition: &Condition) -> String {
+    if condition.negated { format!("not: {}", condition.text) } else { condition.text.clone() }
+}
+
+/// `ls`.
+#[derive(Serialize)]
+pub struct PlansJson {
+    /// The oldest first.
+    pub plans: Vec<ListedJson>,
+}
+
+/// A plan of `ls`.
+#[derive(Serialize)]
+pub struct ListedJson {
+    /// Its id.
+    pub plan: String,
+    /// The text's first heading, or its first task.
+    pub title: String,
+    /// Where it stands.
+    pub status: &'static str,
+    /// When it was made.
+    pub created_at: String,
+}
+
+impl ListedJson {
+    /// Of a plan.
+    pub fn of(plan: &str, view: &PlanView) -> Self {
+        Self {
+            plan: plan.to_owned(),
+            title: title_of(view.state()),
+            status: view.status().as_str(),
+            created_at: view.created_at().map_or_else(String::new, rfc3339),
+        }
+    }
+}
+
+/// What a plan is called in lists.
+pub fn title_of(state: &PlannerState) -> String {
+    let first_task = || state.tasks().first().map(|task| task.plan.description.clone());
+    state.title().map(str::to_owned).or_else(first_task).unwrap_or_default()
+}
+
+/// `show`.
+#[derive(Serialize)]
+pub struct ShownJson<'a> {
+    plan: &'a str,
+    status: &'static str,
+    at: Position,
+    tasks: Vec<ShownTaskJson<'a>>,
+    questions: Vec<QuestionJson<'a>>,
+    context_summary: &'a str,
+}
+
+#[derive(Serialize)]
+struct ShownTaskJson<'a> {
+    id: String,
+    description: &'a str,
+    kind: &'static str,
+    status: &'static str,
+    attempts: u32,
+    result: Option<&'a str>,
+    error: Option<&'a str>,
+    depends_on: Vec<String>,
+    executor: Option<String>,
+    started_at: Option<String>,
+    ended_at: Option<String>,
+}
+
+#[derive(Serialize)]
+struct QuestionJson<'a> {
+    id: String,
+    task: String,
+    question: &'a str,
+    answer: Option<&'a str>,
+}
+
+impl<'a> ShownJson<'a> {
+    /// A plan as of a position.
+    pub fn of(plan: &'a str, at: Position, view: &'a PlanView) -> Self {
+        let state = view.state();
+        let name_of = |id: TaskId| state.task(id).map(|task| task.plan.name());
+        let tasks = state.tasks().iter().map(|task| {
+            let times = view.times(task.plan.id);
+            ShownTaskJson {
+                id: task.plan.name(),
+                description: &task.plan.description,
+                kind: task.plan.kind.as_str(),
+                status: task.status.as_str(),
+                attempts: task.attempts,
+                result: task.result.as_deref(),
+                error: task.error.as_deref(),
+                depends_on: names_of(&task.plan, name_of),
+                executor: times.executor,
+                started_at: times.started_at.map(rfc3339),
+                ended_at: times.ended_at.map(rfc3339),
+            }
+        });
+        let questions = state.questions().iter().map(|question| QuestionJson {
+            id: question_name(question.id),
+            task: name_of(question.task).unwrap_or_default(),
+            question: &question.question,
+            answer: question.answer.as_deref(),
+        });
+        Self {
+            plan,
+            status: view.status().as_str(),
+            at,
+            tasks: tasks.collect(),
+            questions: questions.collect(),
+            context_summary: state.context_summary(),
+        }
+    }
+}
+
+/// What a question is called.
+pub fn question_name(id: QuestionId) -> String {
+    id.to_string()
+}
+
+/// An event as one line of `events`, with `data` and `metadata` as the writer's bytes.
+#[derive(Serialize)]
+pub struct EventJson<'a> {
+    position: Position,
+    event_id: uuid::Uuid,
+    stream_id: &'a str,
+    aggregate_id: &'a str,
+    sequence: i64,
+    event_type: &'a str,
+    event_version: &'a str,
+    data: &'a RawValue,
+    metadata: &'a RawValue,
+    tags: &'a [String],
+    created_at: String,
+    /// In exports only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    append_start: Option<Position>,
+}
+
+impl<'a> EventJson<'a> {
+    /// Of a record.
+    pub fn of(recorded: &'a Recorded) -> Result<Self, serde_json::Error> {
+        Ok(Self {
+            position: recorded.position,
+            event_id: recorded.event_id,
+            stream_id: &recorded.stream_id,
+            aggregate_id: &recorded.aggregate_id,
+            sequence: recorded.sequence,
+            event_type: &recorded.event_type,
+            event_version: &recorded.event_version,
+            data: serde_json::from_str(&recorded.data)?,
+            metadata: serde_json::from_str(&recorded.metadata)?,
+            tags: &recorded.tags,
+            created_at: rfc3339(recorded.created_at),
+            append_start: None,
+        })
+    }
+
+    /// With what an import needs beside.
+    #[must_use]
+    pub fn for_export(self, append_start: Position) -> Self {
+        Self { append_start: Some(append_start), ..self }
+    }
+}
+
+/// The first line of an export.
+#[derive(Serialize)]
+pub struct ExportHeader {
+    export: u32,
+    log: uuid::Uuid,
+    format: i64,
+    created_at: String,
+    head: Position,
+}
+
+impl ExportHeader {
+    /// Of a log, up to `head`.
+    pub fn of(info: &LogIdentity, head: Position) -> Self {
+        Self { export: 1, log: info.id, format: info.format, created_at: rfc3339(info.created_at), head }
+    }
+}
+
+/// One document in several lines.
+pub fn print_pretty(mut to: impl Write, value: &impl Serialize) -> io::Result<()> {
+    serde_json::to_writer_pretty(&mut to, value)?;
+    writeln!(to)
+}
+
+/// One document in one line.
+pub fn print_line(mut to: impl Write, value: &impl Serialize) -> io::Result<()> {
+    serde_json::to_writer(&mut to, value)?;
+    writeln!(to)
+}

@@ -1,0 +1,336 @@
+//! Looking: `plan parse`, `ls`, `show`, `events`, `export`. Nothing here appends or executes anything.
+
+use std::collections::BTreeMap;
+use std::io::{BufWriter, Write};
+use std::path::Path;
+
+use crewlog_mq::{EventStore, Position, Query, Range, Recorded};
+use crewlog_planner::event::{self, TaskStatus, plan_tag};
+use crewlog_planner::parse::{self, Diagnostic, ParseOptions, ParsedPlan};
+use crewlog_planner::plan::NodeKind;
+use crewlog_planner::state::PlannerState;
+use crewlog_planner::view::PlanView;
+
+use crate::cli::{Events, Export, Output, Parse, Show};
+use crate::failure::{Code, Failure};
+use crate::json::{
+    EventJson, ExportHeader, ListedJson, ParsedJson, PlansJson, ShownJson, condition_text, print_line, print_pretty,
+};
+use crate::start::{Session, read_text};
+use crate::text::{one_line, rfc3339, shell_word, visible};
+
+/// How many events are read at a time.
+const PAGE: usize = 1000;
+/// Plans that a hint names.
+const HINTED_MAX: usize = 5;
+
+/// `plan parse`.
+pub fn parse(session: &Session, parse: &Parse) -> Result<Code, Failure> {
+    let text = read_text(&parse.file)?;
+    let parsed = parse::parse(&text, ParseOptions { relax_order: parse.relax_order })?;
+    let mut stdout = BufWriter::new(std::io::stdout().lock());
+    match session.output {
+        Output::Json => print_pretty(&mut stdout, &ParsedJson::of(&parsed))?,
+        Output::Jsonl => {
+            for task in ParsedJson::of(&parsed).tasks() {
+                print_line(&mut stdout, task)?;
+            }
+        }
+        Output::Text => print_parsed(&mut stdout, &parsed)?,
+    }
+    stdout.flush()?;
+    if let Output::Text | Output::Jsonl = session.output {
+        print_warnings(&parsed.warnings, &parse.file);
+    }
+    Ok(Code::Done)
+}
+
+/// What is odd about a text, on standard error.
+pub fn print_warnings(warnings: &[Diagnostic], file: &Path) {
+    for warning in warnings {
+        let Diagnostic { message, line, column, help } = warning;
+        eprintln!("{}:{line}:{column}: warning: {}", file.display(), visible(message));
+        if let Some(help) = help {
+            eprintln!("  help: {}", visible(help));
+        }
+    }
+}
+
+fn print_parsed(mut to: impl Write, parsed: &ParsedPlan) -> std::io::Result<()> {
+    let width = parsed.tasks.iter().map(|task| task.name().chars().count()).max().unwrap_or(1);
+    for task in &parsed.tasks {
+        let kind = task.kind.as_str();
+        writeln!(to, "{:>width$}  {kind:<18}  {}", task.name(), one_line(&task.description, 100))?;
+        let indent = width + 22;
+        let mut detail = |label: &str, text: &str| writeln!(to, "{:indent$}{label}{}", "", one_line(text, 120));
+        if let Some(command) = &task.command {
+            detail("$ ", command)?;
+        }
+        if !task.depends_on.is_empty() {
+            let name_of = |id| parsed.tasks.iter().find(|other| other.id == id).map_or_else(String::new, |t| t.name());
+            let names = task.depends_on.iter().map(|dependency| name_of(dependency.task)).collect::<Vec<_>>();
+            detail("after ", &names.join(", "))?;
+        }
+        if let Some(condition) = &task.condition {
+            detail("if ", &condition_text(condition))?;
+        }
+        for note in &task.notes {
+            detail("note: ", note)?;
+        }
+    }
+    Ok(())
+}
+
+/// `ls`.
+pub async fn ls(session: &Session) -> Result<Code, Failure> {
+    let store = session.place.open().await?;
+    let plans = load_plans(&store).await?;
+    let listed = plans.iter().map(|(plan, view)| ListedJson::of(plan, view)).collect::<Vec<_>>();
+    let mut stdout = std::io::stdout().lock();
+    match session.output {
+        Output::Json => print_pretty(&mut stdout, &PlansJson { plans: listed })?,
+        Output::Jsonl => {
+            for plan in listed {
+                print_line(&mut stdout, &plan)?;
+            }
+        }
+        Output::Text => {
+            let width = listed.iter().map(|plan| plan.plan.len()).max().unwrap_or(0);
+            for plan in listed {
+                let title = one_line(&plan.title, 60);
+                writeln!(stdout, "{:<width$}  {:<9}  {}  {title}", plan.plan, plan.status, plan.created_at)?;
+            }
+        }
+    }
+    Ok(Code::Done)
+}
+
+/// `show`.
+pub async fn show(session: &Session, show: &Show) -> Result<Code, Failure> {
+    let store = session.place.open().await?;
+    let plan = find_plan(&store, &show.plan).await?;
+    let head = store.head().await?;
+    let at = match show.at {
+        Some(at) => store.whole(Position(at).min(head)).await?,
+        None => head,
+    };
+    let view = load_view(&store, &plan, Range::up_to(at)).await?;
+    if view.created_at().is_none() {
+        let message = format!("{plan} did not exist yet at position {at}");
+        return Err(Failure::new(Code::Nothing, message).hint(session.command(&format!("events {plan}"))));
+    }
+    let mut stdout = BufWriter::new(std::io::stdout().lock());
+    let shown = ShownJson::of(&plan, at, &view);
+    match session.output {
+        Output::Json => print_pretty(&mut stdout, &shown)?,
+        Output::Jsonl => print_line(&mut stdout, &shown)?,
+        Output::Text => print_view(&mut stdout, session, &plan, at, &view)?,
+    }
+    stdout.flush()?;
+    Ok(Code::Done)
+}
+
+fn print_view(mut to: impl Write, session: &Session, plan: &str, at: Position, view: &PlanView) -> std::io::Result<()> {
+    let state = view.state();
+    writeln!(to, "{plan}  {}  as of position {at}", view.status().as_str())?;
+    if let Some(title) = state.title() {
+        writeln!(to, "{}", one_line(title, 100))?;
+    }
+    let width = state.tasks().iter().map(|task| task.plan.name().chars().count()).max().unwrap_or(1);
+    for task in state.tasks() {
+        let status = task.status.as_str();
+        let text = one_line(task.plan.command.as_ref().unwrap_or(&task.plan.description), 90);
+        writeln!(to, "{:>width$}  {status:<18}  {text}", task.plan.name())?;
+        let indent = width + 22;
+        let ended = task.result.as_deref().or(task.error.as_deref()).filter(|text| !text.is_empty());
+        if let Some(ended) = ended {
+            writeln!(to, "{:indent$}{}", "", one_line(ended, 100))?;
+        }
+    }
+    for question in state.questions() {
+        let answer = question.answer.as_ref().map_or("(open)".to_owned(), |answer| one_line(answer, 60));
+        writeln!(to, "{}  {}  {answer}", question.id, one_line(&question.question, 90))?;
+    }
+    if !state.context_summary().is_empty() {
+        writeln!(to, "context:\n{}", visible(state.context_summary()))?;
+    }
+    for line in what_is_waited_for(session, plan, state) {
+        writeln!(to, "{line}")?;
+    }
+    Ok(())
+}
+
+/// What only a person can bring further, with the command for each.
+pub fn what_is_waited_for(session: &Session, plan: &str, state: &PlannerState) -> Vec<String> {
+    let questions = state.open_questions().map(|question| {
+        let answer = session.command(&format!("answer {plan} {} \"...\"", question.id));
+        format!("{} asks: {}\n  {answer}", question.id, one_line(&question.question, 200))
+    });
+    let is_for_nobody = |status, kind| status == TaskStatus::Running && kind != NodeKind::Clarification;
+    let tasks = state.tasks().iter().filter(|task| is_for_nobody(task.status, task.plan.kind));
+    let tasks = tasks.filter(|task| task.plan.command.is_none()).map(|task| {
+        let name = shell_word(&task.plan.name());
+        let done = session.command(&format!("done {plan} {name} \"what came of it\""));
+        let fail = session.command(&format!("fail {plan} {name} \"why not\""));
+        let (kind, text) = (task.plan.kind.as_str(), one_line(&task.plan.description, 200));
+        format!(
+            "task {name} waits for you: {text}\n  there is no executor for {kind}: do it and say so, or give the task a command \
+             in backticks in the text\n  {done}\n  {fail}"
+        )
+    });
+    questions.chain(tasks).collect()
+}
+
+/// `events`.
+pub async fn events(session: &Session, events: &Events) -> Result<Code, Failure> {
+    let store = session.place.open().await?;
+    let mut query = match &events.plan {
+        Some(plan) => Query::tag(plan_tag(&find_plan(&store, plan).await?)),
+        None => Query::all(),
+    };
+    query.event_type.clone_from(&events.event_type);
+    let range = Range { after: Position(events.after), up_to: events.up_to.map(Position) };
+    let mut stdout = BufWriter::new(std::io::stdout().lock());
+    let mut n_printed = 0_usize;
+    if let Output::Json = session.output {
+        write!(stdout, "{{\"events\": [")?;
+    }
+    for_each(&store, &query, range, |recorded| {
+        match session.output {
+            Output::Jsonl => print_line(&mut stdout, &EventJson::of(recorded)?)?,
+            Output::Json => {
+                write!(stdout, "{}\n  ", if n_printed == 0 { "" } else { "," })?;
+                serde_json::to_writer(&mut stdout, &EventJson::of(recorded)?)?;
+            }
+            Output::Text => print_event(&mut stdout, recorded)?,
+        }
+        n_printed += 1;
+        Ok(())
+    })
+    .await?;
+    if let Output::Json = session.output {
+        writeln!(stdout, "\n]}}")?;
+    }
+    stdout.flush()?;
+    Ok(Code::Done)
+}
+
+fn print_event(mut to: impl Write, recorded: &Recorded) -> std::io::Result<()> {
+    let Recorded { position, stream_id, aggregate_id, event_type, created_at, data, .. } = recorded;
+    let aggregate = visible(&format!("{stream_id} {aggregate_id}"));
+    let (moment, event_type, data) = (rfc3339(*created_at), visible(event_type), one_line(data, 100));
+    writeln!(to, "{position:>6}  {moment}  {aggregate:<36}  {event_type:<22}  {data}")
+}
+
+/// `export`.
+pub async fn export(session: &Session, export: &Export) -> Result<Code, Failure> {
+    let store = session.place.open().await?;
+    let query = match &export.plan {
+        Some(plan) => Query::tag(plan_tag(&find_plan(&store, plan).await?)),
+        None => Query::all(),
+    };
+    let to: Box<dyn Write> = match &export.to {
+        None => Box::new(std::io::stdout().lock()),
+        Some(path) => Box::new(std::fs::File::create_new(path).map_err(|error| {
+            Failure::user(format!("{} cannot be made: {error}", path.display())).hint("name a file that does not exist")
+        })?),
+    };
+    let mut to = BufWriter::new(to);
+    let head = store.head().await?;
+    print_line(&mut to, &ExportHeader::of(&store.log().await?, head))?;
+    for_each(&store, &query, Range::up_to(head), |recorded| {
+        print_line(&mut to, &EventJson::of(recorded)?.for_export(recorded.append_start))
+    })
+    .await?;
+    to.flush()?;
+    Ok(Code::Done)
+}
+
+/// Reads in pages, so that memory stays bounded.
+async fn for_each(
+    store: &EventStore,
+    query: &Query,
+    mut range: Range,
+    mut take: impl FnMut(&Recorded) -> std::io::Result<()>,
+) -> Result<(), Failure> {
+    loop {
+        let page = store.read(query, range, PAGE).await?;
+        for recorded in &page.events {
+            take(recorded)?;
+        }
+        if !page.more {
+            return Ok(());
+        }
+        range.after = page.next;
+    }
+}
+
+/// A plan as of the end of a range.
+pub async fn load_view(store: &EventStore, plan: &str, range: Range) -> Result<PlanView, Failure> {
+    let mut view = PlanView::default();
+    let mut rest = range;
+    loop {
+        let page = store.read(&Query::tag(plan_tag(plan)), rest, PAGE).await?;
+        for recorded in &page.events {
+            view.apply(recorded)?;
+        }
+        if !page.more {
+            return Ok(view);
+        }
+        rest.after = page.next;
+    }
+}
+
+/// All plans, the oldest first.
+async fn load_plans(store: &EventStore) -> Result<Vec<(String, PlanView)>, Failure> {
+    let mut views: BTreeMap<String, PlanView> = BTreeMap::new();
+    let mut order = Vec::new();
+    let mut failed = None;
+    for_each(store, &Query::stream(event::STREAM), Range::default(), |recorded| {
+        let view = views.entry(recorded.aggregate_id.clone()).or_insert_with(|| {
+            order.push(recorded.aggregate_id.clone());
+            PlanView::default()
+        });
+        if let Err(error) = view.apply(recorded) {
+            failed.get_or_insert(error);
+        }
+        Ok(())
+    })
+    .await?;
+    if let Some(error) = failed {
+        return Err(error.into());
+    }
+    Ok(order.into_iter().filter_map(|plan| views.remove_entry(&plan)).collect())
+}
+
+/// The plan with this id, or the one whose id begins so.
+pub async fn find_plan(store: &EventStore, typed: &str) -> Result<String, Failure> {
+    let exact = store.read(&Query::aggregate(event::STREAM, typed), Range::default(), 1).await?;
+    if !exact.events.is_empty() {
+        return Ok(typed.to_owned());
+    }
+    let mut known = Vec::new();
+    let query = Query::stream(event::STREAM).of_type("TasksPlanned");
+    for_each(store, &query, Range::default(), |recorded| {
+        known.push(recorded.aggregate_id.clone());
+        Ok(())
+    })
+    .await?;
+    let mut matching = known.iter().filter(|plan| !typed.is_empty() && plan.starts_with(typed));
+    match (matching.next(), matching.next()) {
+        (Some(plan), None) => Ok(plan.clone()),
+        (Some(first), Some(second)) => {
+            let message = format!("{typed:?} begins the ids of several plans, such as {first} and {second}");
+            Err(Failure::new(Code::Nothing, message).hint("write more of it"))
+        }
+        (None, _) => {
+            let failure = Failure::new(Code::Nothing, format!("no plan has the id {typed:?}"));
+            let newest = known.iter().rev().take(HINTED_MAX).cloned().collect::<Vec<_>>();
+            Err(if newest.is_empty() {
+                failure.hint("there is no plan in this log yet: `crewlog run FILE` makes one")
+            } else {
+                failure.hint(format!("the newest are {}", newest.join(", ")))
+            })
+        }
+    }
+}

@@ -1,0 +1,156 @@
+//! Where the log of a working directory is, and how one is made there.
+//!
+//! `--store`, then `CREWLOG_STORE`, then `.crewlog/log.db` in the main worktree of the repository, so that all its
+//! worktrees share it, then upward from the working directory.
+
+use std::fs;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use crewlog_mq::{EventStore, Options};
+
+use crate::failure::Failure;
+
+const FOLDER: &str = ".crewlog";
+const FILE: &str = "log.db";
+
+/// The place of a log.
+#[derive(Debug, Clone)]
+pub struct Place {
+    url: String,
+    /// Whether the user named it, so that hints must name it too.
+    pub is_named: bool,
+    repository: Option<Repository>,
+    folder: Option<PathBuf>,
+    /// The project that events bear as a tag.
+    pub project: String,
+}
+
+#[derive(Debug, Clone)]
+struct Repository {
+    main_worktree: PathBuf,
+    common_dir: PathBuf,
+}
+
+impl Place {
+    /// Finds the place for a working directory; nothing is made.
+    pub fn find(named: Option<&str>, folder: &Path) -> Self {
+        let repository = Repository::around(folder);
+        let root = repository.as_ref().map_or(folder, |repository| &repository.main_worktree);
+        let project = slug(&root.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned()));
+        let project = if project.is_empty() { "project".to_owned() } else { project };
+        if let Some(url) = named {
+            return Self { url: url.to_owned(), is_named: true, repository, folder: None, project };
+        }
+        let existing = folder.ancestors().map(|above| above.join(FOLDER)).find(|found| found.join(FILE).is_file());
+        let log_folder = match (&repository, existing) {
+            (Some(repository), _) => repository.main_worktree.join(FOLDER),
+            (None, Some(existing)) => existing,
+            (None, None) => folder.join(FOLDER),
+        };
+        let url = log_folder.join(FILE).to_string_lossy().into_owned();
+        Self { url, is_named: false, repository, folder: Some(log_folder), project }
+    }
+
+    /// The log's path or URL.
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// The log's path, absolute where it is a path, for children that may run elsewhere.
+    pub fn absolute_url(&self) -> String {
+        let path = self.path();
+        std::path::absolute(path).map_or_else(|_| self.url.clone(), |path| path.to_string_lossy().into_owned())
+    }
+
+    fn path(&self) -> &Path {
+        let path = self.url.strip_prefix("sqlite:").unwrap_or(&self.url);
+        Path::new(path.strip_prefix("//").unwrap_or(path))
+    }
+
+    /// Where workers keep their signs of life: beside the log, since who shares it must see them.
+    pub fn workers(&self) -> PathBuf {
+        let mut name = self.path().as_os_str().to_owned();
+        name.push("-workers");
+        PathBuf::from(name)
+    }
+
+    /// Opens the log that is there.
+    pub async fn open(&self) -> Result<EventStore, Failure> {
+        Ok(EventStore::open_with(&self.url, Options { create: false, ..Options::default() }).await?)
+    }
+
+    /// Opens the log, and makes it first when there is none. True when it was made.
+    pub async fn open_or_make(&self) -> Result<(EventStore, bool), Failure> {
+        let is_new = !self.path().exists();
+        if let Some(folder) = &self.folder {
+            self.prepare(folder).map_err(|error| {
+                Failure::user(format!("{} cannot be made: {error}", folder.display()))
+                    .hint("name a place for the log with --store PATH")
+            })?;
+        }
+        Ok((EventStore::open(&self.url).await?, is_new))
+    }
+
+    /// Makes the folder, keeps it out of the repository's sight, and `git clean -fdx` off it: an ignore rule hides it,
+    /// and git does not clean a folder that is a repository of its own.
+    fn prepare(&self, folder: &Path) -> io::Result<()> {
+        fs::create_dir_all(folder)?;
+        let Some(repository) = &self.repository else { return Ok(()) };
+        let nested = folder.join(".git");
+        fs::create_dir_all(nested.join("objects"))?;
+        fs::create_dir_all(nested.join("refs"))?;
+        if !nested.join("HEAD").exists() {
+            fs::write(nested.join("HEAD"), "ref: refs/heads/none\n")?;
+        }
+        let rule = format!("/{FOLDER}/");
+        let exclude = repository.common_dir.join("info").join("exclude");
+        let rules = fs::read_to_string(&exclude).unwrap_or_default();
+        if rules.lines().any(|line| line.trim() == rule) {
+            return Ok(());
+        }
+        fs::create_dir_all(repository.common_dir.join("info"))?;
+        let mut file = fs::File::options().create(true).append(true).open(&exclude)?;
+        let line_end = if rules.is_empty() || rules.ends_with('\n') { "" } else { "\n" };
+        writeln!(file, "{line_end}{rule}")
+    }
+}
+
+impl Repository {
+    /// The repository that a folder is in, read from git's own files.
+    fn around(folder: &Path) -> Option<Self> {
+        let worktree = folder.ancestors().find(|above| above.join(".git").exists())?;
+        let dot_git = worktree.join(".git");
+        if dot_git.is_dir() {
+            return Some(Self { main_worktree: worktree.to_owned(), common_dir: dot_git });
+        }
+        let pointer = fs::read_to_string(&dot_git).ok()?;
+        let git_dir = worktree.join(pointer.strip_prefix("gitdir:")?.trim());
+        match fs::read_to_string(git_dir.join("commondir")) {
+            Ok(common_dir) => {
+                let common_dir = fs::canonicalize(git_dir.join(common_dir.trim())).ok()?;
+                let is_bare = common_dir.file_name().is_none_or(|name| name != ".git");
+                let main_worktree = if is_bare { &common_dir } else { common_dir.parent()? };
+                Some(Self { main_worktree: main_worktree.to_owned(), common_dir })
+            }
+            // A submodule: a repository of its own.
+            Err(_) => Some(Self { main_worktree: worktree.to_owned(), common_dir: git_dir }),
+        }
+    }
+}
+
+/// Lower-case letters, digits and single dashes, at most 24 of them.
+pub fn slug(text: &str) -> String {
+    let mut slug = String::new();
+    for c in text.chars() {
+        if c.is_ascii_alphanumeric() {
+            slug.push(c.to_ascii_lowercase());
+        } else if !slug.is_empty() && !slug.ends_with('-') {
+            slug.push('-');
+        }
+        if slug.len() >= 24 {
+            break;
+        }
+    }
+    slug.trim_end_matches('-').to_owned()
+}

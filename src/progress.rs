@@ -1,0 +1,232 @@
+//! What a person sees while a plan runs: one aligned line for each thing that happens, and on a terminal a line at the
+//! bottom that says what runs now. All of it goes to standard error.
+
+use std::time::{Duration, Instant};
+
+use crewlog_mq::{Recorded, Timestamp};
+use crewlog_planner::claim::{self, TaskEvent};
+use crewlog_planner::event::{self, Event, TaskStatus};
+use crewlog_planner::plan::{NodeKind, TaskId};
+use crewlog_planner::state::Task;
+use crewlog_planner::view::PlanView;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use crate::terminal::Terminal;
+use crate::text::{one_line, visible};
+
+const GREEN: u8 = 32;
+const YELLOW: u8 = 33;
+const RED: u8 = 31;
+const BLUE: u8 = 34;
+const GREY: u8 = 90;
+
+/// Characters of a task's text in a line.
+const TEXT_CHARS_MAX: usize = 96;
+/// Lines of an error that are shown.
+const ERROR_LINES_MAX: usize = 12;
+
+/// The reporter of a run.
+pub struct Progress {
+    terminal: Terminal,
+    bar: ProgressBar,
+    began: Instant,
+    name_width: usize,
+}
+
+impl Progress {
+    /// A reporter for a plan.
+    pub fn new(terminal: Terminal, view: &PlanView) -> Self {
+        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden());
+        if terminal.is_live {
+            bar.set_draw_target(ProgressDrawTarget::stderr());
+            bar.set_style(
+                ProgressStyle::with_template("{spinner} {msg}").unwrap_or_else(|_| ProgressStyle::default_spinner()),
+            );
+            bar.enable_steady_tick(Duration::from_millis(120));
+        }
+        let names = view.state().tasks().iter().map(|task| task.plan.name().chars().count());
+        Self { terminal, bar, began: Instant::now(), name_width: names.max().unwrap_or(1) }
+    }
+
+    /// Says where a plan stands that goes on.
+    pub fn begin(&self, view: &PlanView) {
+        self.draw(view);
+    }
+
+    /// Takes the bottom line away, so that something else can be written.
+    pub fn pause(&self) {
+        self.bar.finish_and_clear();
+    }
+
+    /// A remark.
+    pub fn note(&self, text: &str) {
+        self.print(&visible(text));
+    }
+
+    /// Shows what an event means to a person, if anything. `view` has it taken in.
+    pub fn report(&self, recorded: &Recorded, view: &PlanView) {
+        if recorded.stream_id == claim::STREAM {
+            self.report_task(recorded, view);
+        } else if recorded.stream_id == event::STREAM
+            && let Ok(event) = recorded.decode::<Event>()
+        {
+            self.report_plan(&event, recorded.created_at, view);
+        }
+        self.draw(view);
+    }
+
+    fn report_task(&self, recorded: &Recorded, view: &PlanView) {
+        let Some((_, id)) = claim::split_aggregate_id(&recorded.aggregate_id) else { return };
+        let Some(task) = view.state().task(id) else { return };
+        match recorded.decode() {
+            Ok(TaskEvent::TaskStarted { epoch: 1 }) => self.line("START", BLUE, None, task, &told(task)),
+            Ok(TaskEvent::TaskStarted { .. }) => {
+                let attempt = format!("TRY {}", task.attempts);
+                let label = if task.attempts > 1 { attempt.as_str() } else { "AGAIN" };
+                self.line(label, BLUE, None, task, &told(task));
+            }
+            Ok(TaskEvent::TaskStopped { reason, .. } | TaskEvent::TaskReleased { reason, .. }) => {
+                self.line("STOPPED", YELLOW, None, task, &reason);
+            }
+            Ok(
+                TaskEvent::TaskClaimed { .. }
+                | TaskEvent::LeaseRenewed { .. }
+                | TaskEvent::TaskCompleted { .. }
+                | TaskEvent::TaskFailed { .. }
+                | TaskEvent::NeedsClarification { .. }
+                | TaskEvent::ClarificationProvided { .. },
+            )
+            | Err(_) => {}
+        }
+    }
+
+    fn report_plan(&self, event: &Event, now: Timestamp, view: &PlanView) {
+        let task = |id: &TaskId| view.state().task(*id);
+        match event {
+            Event::TaskDispatched { task_id, attempt, delay_ms, .. } => {
+                let Some(task) = task(task_id) else { return };
+                let is_for_nobody = task.plan.command.is_none() && task.plan.kind != NodeKind::Clarification;
+                if is_for_nobody {
+                    let kind = task.plan.kind.as_str();
+                    let text = format!("{} (nothing here carries out {kind}: it is yours to do)", told(task));
+                    self.line("YOURS", YELLOW, None, task, &text);
+                } else if *delay_ms > 0 {
+                    let wait = Duration::from_millis(*delay_ms).as_secs_f64();
+                    let text = format!("attempt {attempt} in {wait:.1} s: {}", first_line(task.error.as_deref()));
+                    self.line("RETRY", YELLOW, None, task, &text);
+                }
+            }
+            Event::TaskStatusUpdated { task_id, status, .. } => {
+                let Some(task) = task(task_id) else { return };
+                self.report_status(task, *status, now, view);
+            }
+            Event::ClarificationRequested { task_id, question_id, question, .. } => {
+                let Some(task) = task(task_id) else { return };
+                self.line("ASK", YELLOW, None, task, &format!("{question_id}: {question}"));
+            }
+            Event::ClarificationReceived { task_id, question_id, answer } => {
+                let Some(task) = task(task_id) else { return };
+                self.line("ANSWER", GREEN, None, task, &format!("{question_id}: {answer}"));
+            }
+            Event::PlanPaused { reason } => self.note(&format!("paused: {reason}")),
+            Event::PlanResumed {} => self.note("resumed"),
+            Event::PlanCancelled { reason } => self.note(&format!("cancelled: {reason}")),
+            Event::TasksPlanned { .. }
+            | Event::TasksReopened { .. }
+            | Event::ContextCompacted { .. }
+            | Event::PlanningCompleted { .. } => {}
+        }
+    }
+
+    fn report_status(&self, task: &Task, status: TaskStatus, now: Timestamp, view: &PlanView) {
+        let ran = view.times(task.plan.id).started_at.map(|started_at| now.since(started_at));
+        let reason = || first_line(task.error.as_deref());
+        match status {
+            TaskStatus::Completed if task.plan.kind != NodeKind::Clarification => {
+                self.line("DONE", GREEN, ran, task, &told(task));
+            }
+            TaskStatus::Failed => self.line("FAIL", RED, ran, task, &reason()),
+            TaskStatus::TimedOut => self.line("TIMEOUT", RED, ran, task, &reason()),
+            TaskStatus::Cancelled => self.line("CANCEL", YELLOW, None, task, &reason()),
+            TaskStatus::Skipped => self.line("SKIP", GREY, None, task, &reason()),
+            TaskStatus::Completed | TaskStatus::Planned | TaskStatus::Running | TaskStatus::NeedsClarification => {}
+        }
+    }
+
+    /// The end of a run: what failed once more, and a line that sums up.
+    pub fn summary(&self, plan: &str, view: &PlanView) {
+        if self.terminal.is_quiet {
+            return;
+        }
+        let tasks = view.state().tasks();
+        let failed = tasks.iter().filter(|task| matches!(task.status, TaskStatus::Failed | TaskStatus::TimedOut));
+        eprintln!("{}", "-".repeat(60));
+        for task in failed {
+            self.line("FAIL", RED, None, task, &told(task));
+            let error = visible(task.error.as_deref().unwrap_or_default());
+            let lines = error.lines().collect::<Vec<_>>();
+            for line in &lines[lines.len().saturating_sub(ERROR_LINES_MAX)..] {
+                eprintln!("         {line}");
+            }
+        }
+        let count = |status| tasks.iter().filter(|task| task.status == status).count();
+        let parts = [
+            (count(TaskStatus::Completed), "completed"),
+            (count(TaskStatus::Failed), "failed"),
+            (count(TaskStatus::TimedOut), "timed out"),
+            (count(TaskStatus::Cancelled), "cancelled"),
+            (count(TaskStatus::Skipped), "skipped"),
+            (count(TaskStatus::NeedsClarification), "waiting for an answer"),
+            (count(TaskStatus::Running), "begun"),
+            (count(TaskStatus::Planned), "not begun"),
+        ];
+        let parts = parts.iter().filter(|(n, _)| *n > 0).map(|(n, word)| format!("{n} {word}"));
+        let parts = parts.collect::<Vec<_>>().join(", ");
+        let status = view.status().as_str().to_lowercase();
+        let took = seconds(self.began.elapsed());
+        eprintln!(" Summary [{took}] {plan} {status}: {} tasks: {parts}", tasks.len());
+    }
+
+    fn line(&self, label: &str, colour: u8, took: Option<Duration>, task: &Task, text: &str) {
+        let took = took.map_or_else(|| " ".repeat(9), seconds);
+        let label = self.terminal.colour(colour, &format!("{label:>8}"));
+        let (name, width) = (task.plan.name(), self.name_width);
+        self.print(&format!("{label} [{took}] {name:>width$}  {}", one_line(text, TEXT_CHARS_MAX)));
+    }
+
+    fn print(&self, line: &str) {
+        if self.terminal.is_quiet {
+            return;
+        }
+        if self.bar.is_hidden() || self.bar.is_finished() {
+            eprintln!("{line}");
+        } else {
+            self.bar.println(line);
+        }
+    }
+
+    /// The bottom line.
+    fn draw(&self, view: &PlanView) {
+        if !self.terminal.is_live {
+            return;
+        }
+        let tasks = view.state().tasks();
+        let n_ended = tasks.iter().filter(|task| task.status.is_end()).count();
+        let running = tasks.iter().filter(|task| task.status == TaskStatus::Running);
+        let running = running.map(|task| one_line(&told(task), 40)).collect::<Vec<_>>().join(" | ");
+        self.bar.set_message(format!("{n_ended}/{} {}", tasks.len(), one_line(&running, TEXT_CHARS_MAX)));
+    }
+}
+
+/// A task in the words that say most: its command where it has one.
+fn told(task: &Task) -> String {
+    task.plan.command.clone().unwrap_or_else(|| task.plan.description.clone())
+}
+
+fn first_line(text: Option<&str>) -> String {
+    text.and_then(|text| text.lines().next()).unwrap_or_default().to_owned()
+}
+
+fn seconds(duration: Duration) -> String {
+    format!("{:>8.3}s", duration.as_secs_f64())
+}

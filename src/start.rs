@@ -1,0 +1,221 @@
+//! Beginning: `init`, `run`, `resume`.
+
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+
+use crewlog_executors::planning;
+use crewlog_mq::{Cause, EventStore, ExecuteError, new_event_id};
+use crewlog_planner::event::{self, PlannerConfig, plan_tag};
+use crewlog_planner::parse::{self, ParseOptions, ParsedPlan};
+use crewlog_planner::planner::PlannerError;
+use crewlog_planner::state::Phase;
+
+use crate::cli::{Carry, Global, Output, Resume, Run};
+use crate::drive::{self, Drive};
+use crate::failure::{Code, Failure};
+use crate::look;
+use crate::place::{Place, slug};
+use crate::terminal::{self, Terminal};
+use crate::text::{one_line, shell_word, visible};
+
+/// The greatest size of a plan's text, in bytes.
+const TEXT_BYTES_MAX: usize = 16 << 20;
+/// How often another plan id is tried when one is taken.
+const ID_ATTEMPTS_MAX: usize = 8;
+
+/// What a command is given from outside.
+pub struct Session {
+    /// Where the log is.
+    pub place: Place,
+    /// How to talk to the person.
+    pub terminal: Terminal,
+    /// The form of standard output.
+    pub output: Output,
+    yes: bool,
+    folder: PathBuf,
+}
+
+impl Session {
+    /// As the options and the surroundings say.
+    pub fn new(global: Global) -> Result<Self, Failure> {
+        let folder = std::env::current_dir()
+            .map_err(|error| Failure::user(format!("the working directory cannot be found: {error}")))?;
+        let place = Place::find(global.store.as_deref(), &folder);
+        Ok(Self { place, terminal: Terminal::new(&global), output: global.output, yes: global.yes, folder })
+    }
+
+    /// A command line of this program for hints, on the same log.
+    pub fn command(&self, words: &str) -> String {
+        if self.place.is_named {
+            format!("crewlog --store {} {words}", shell_word(self.place.url()))
+        } else {
+            format!("crewlog {words}")
+        }
+    }
+
+    /// The tags of a plan's events.
+    pub fn tags(&self, plan: &str) -> Vec<String> {
+        vec![plan_tag(plan), format!("project:{}", self.place.project)]
+    }
+}
+
+/// `init`.
+pub async fn init(session: &Session) -> Result<Code, Failure> {
+    let (store, is_new) = session.place.open_or_make().await?;
+    let log = store.log().await?;
+    let did = if is_new { "made" } else { "is there already:" };
+    match session.output {
+        Output::Text => writeln!(std::io::stdout(), "{did} {} (log {})", session.place.url(), log.id)?,
+        Output::Json | Output::Jsonl => {
+            let made = serde_json::json!({ "store": session.place.url(), "log": log.id, "is_new": is_new });
+            writeln!(std::io::stdout(), "{made}")?;
+        }
+    }
+    Ok(Code::Done)
+}
+
+/// `run`.
+pub async fn run(session: &Session, run: Run) -> Result<Code, Failure> {
+    let text = read_text(&run.file)?;
+    let parsed = parse::parse(&text, ParseOptions { relax_order: run.relax_order })?;
+    if !session.terminal.is_quiet {
+        look::print_warnings(&parsed.warnings, &run.file);
+    }
+    consent(session, &parsed)?;
+    let (store, _) = session.place.open_or_make().await?;
+    let jobs = run.carry.jobs.map(usize::from);
+    let config = PlannerConfig {
+        parallelism: jobs.unwrap_or_else(|| PlannerConfig::default().parallelism),
+        on_failure: run.on_failure.into(),
+        folder: Some(session.folder.to_string_lossy().into_owned()),
+        ..PlannerConfig::default()
+    };
+    let initialize =
+        event::Command::Initialize { user_input: text, attachments: Vec::new(), config, relax_order: run.relax_order };
+    let plan = make_plan(session, &store, &plan_name(&parsed, &run.file), initialize).await?;
+    if let Output::Text = session.output {
+        let mut stdout = std::io::stdout();
+        writeln!(stdout, "{plan}")?;
+        stdout.flush()?;
+    }
+    carry_on(session, store, plan, &run.carry).await
+}
+
+/// `resume`.
+pub async fn resume(session: &Session, resume: Resume) -> Result<Code, Failure> {
+    let store = session.place.open().await?;
+    let plan = look::find_plan(&store, &resume.plan).await?;
+    let mut planner = planning::catch_up(&store, &plan, session.tags(&plan)).await?;
+    if planner.handler().state().phase() == Phase::Paused {
+        planner.execute(event::Command::Resume, &Cause::request()).await?;
+    }
+    if let Phase::Ended(_) = planner.handler().state().phase() {
+        let again = session.command(&format!("retry {plan}"));
+        return drive::already_ended(session, &store, &plan, &again).await;
+    }
+    // What a crash kept from being dispatched is dispatched now.
+    planner.execute(event::Command::Continue, &Cause::request()).await?;
+    carry_on(session, store, plan, &resume.carry).await
+}
+
+async fn carry_on(session: &Session, store: EventStore, plan: String, carry: &Carry) -> Result<Code, Failure> {
+    Drive::new(session, store, plan, carry).await?.to_the_end().await
+}
+
+/// The text of a plan, from a file or standard input.
+pub fn read_text(file: &Path) -> Result<String, Failure> {
+    let name = file.display();
+    let cannot = |error: std::io::Error| Failure::user(format!("{name} cannot be read: {error}"));
+    let mut bytes = Vec::new();
+    let limit = TEXT_BYTES_MAX as u64 + 1;
+    if file == Path::new("-") {
+        std::io::stdin().lock().take(limit).read_to_end(&mut bytes).map_err(cannot)?;
+    } else {
+        let opened = std::fs::File::open(file).map_err(|error| {
+            cannot(error).hint("give the path of a text that says what to do, or - for standard input")
+        })?;
+        opened.take(limit).read_to_end(&mut bytes).map_err(cannot)?;
+    }
+    if bytes.len() > TEXT_BYTES_MAX {
+        let message = format!("{name} is longer than {TEXT_BYTES_MAX} bytes, the most for a plan");
+        return Err(Failure::new(Code::Parse, message).hint("split it into several plans"));
+    }
+    String::from_utf8(bytes).map_err(|error| {
+        let at = error.utf8_error().valid_up_to();
+        let line = error.as_bytes()[..at].iter().filter(|byte| **byte == b'\n').count() + 1;
+        Failure::new(Code::Parse, format!("{name} is not text: byte {at}, in line {line}, is not UTF-8"))
+            .hint("save it as UTF-8")
+    })
+}
+
+/// Prose must not become shell unasked: shows what would run, and asks once.
+fn consent(session: &Session, parsed: &ParsedPlan) -> Result<(), Failure> {
+    let commands = parsed.tasks.iter().filter(|task| !is_done(task)).filter_map(|task| {
+        let command = task.command.as_deref()?;
+        Some((task.name(), command))
+    });
+    let commands = commands.collect::<Vec<_>>();
+    if commands.is_empty() {
+        return Ok(());
+    }
+    if !(session.terminal.is_quiet && session.yes) {
+        let n_tasks = parsed.tasks.len();
+        eprintln!("{n_tasks} tasks, {} with a command, in {}:", commands.len(), session.folder.display());
+        let width = commands.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
+        for (name, command) in &commands {
+            eprintln!("  {name:>width$}  {}", visible(command).replace('\n', &format!("\n  {:width$}  ", "")));
+        }
+    }
+    if session.yes {
+        return Ok(());
+    }
+    if !session.terminal.is_interactive {
+        return Err(Failure::user(
+            "nothing was run: there is no terminal on which to ask whether to run these commands",
+        )
+        .hint("read them, then say --yes"));
+    }
+    match terminal::ask("Run them? [y/N] ")?.as_deref() {
+        Some("y" | "Y" | "yes" | "Yes") => Ok(()),
+        Some(_) | None => Err(Failure::user("nothing was run")),
+    }
+}
+
+fn is_done(task: &crewlog_planner::plan::TaskPlan) -> bool {
+    use crewlog_planner::plan::Mark;
+    matches!(task.mark, Mark::Done | Mark::Cancelled)
+}
+
+/// The readable part of a plan's id.
+fn plan_name(parsed: &ParsedPlan, file: &Path) -> String {
+    let stem = file.file_stem().map(|stem| stem.to_string_lossy().into_owned());
+    let first_task = parsed.tasks.first().map(|task| one_line(&task.description, 24));
+    let names = [parsed.title.clone(), stem, first_task].into_iter().flatten();
+    names.map(|name| slug(&name)).find(|name| !name.is_empty()).unwrap_or_else(|| "plan".into())
+}
+
+async fn make_plan(
+    session: &Session,
+    store: &EventStore,
+    name: &str,
+    initialize: event::Command,
+) -> Result<String, Failure> {
+    for _ in 0..ID_ATTEMPTS_MAX {
+        let plan = format!("{name}-{}", short_id());
+        let mut planner = planning::planner_of(store, &plan, session.tags(&plan));
+        match planner.execute(initialize.clone(), &Cause::request()).await {
+            Ok(_) => return Ok(plan),
+            Err(ExecuteError::Refused(PlannerError::AlreadyPlanned)) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Err(Failure::new(Code::Conflict, "no free id for the plan was found: try again"))
+}
+
+/// Four letters and digits that are hard to mistake for each other.
+fn short_id() -> String {
+    const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
+    let id = new_event_id();
+    let random = &id.as_bytes()[12..16];
+    random.iter().map(|byte| char::from(ALPHABET[usize::from(byte % 32)])).collect()
+}

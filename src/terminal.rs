@@ -1,0 +1,51 @@
+//! The person at the terminal: whether there is one, what it looks like, and asking.
+
+use std::io::{self, BufRead, IsTerminal, Write};
+
+use crate::cli::{Color, Global};
+
+/// How to talk to the person.
+#[derive(Debug, Clone, Copy)]
+pub struct Terminal {
+    /// Questions may be asked.
+    pub is_interactive: bool,
+    /// Progress may be redrawn.
+    pub is_live: bool,
+    /// Progress is wanted at all.
+    pub is_quiet: bool,
+    /// Colours may be used on standard error.
+    pub has_colour: bool,
+}
+
+impl Terminal {
+    /// As the options and the surroundings want it.
+    pub fn new(global: &Global) -> Self {
+        let stderr_is_terminal = io::stderr().is_terminal();
+        let has_colour = match global.color {
+            Color::Always => true,
+            Color::Never => false,
+            Color::Auto => stderr_is_terminal && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()),
+        };
+        Self {
+            is_interactive: io::stdin().is_terminal() && stderr_is_terminal && !global.no_input,
+            is_live: stderr_is_terminal && !global.quiet && std::env::var_os("CI").is_none(),
+            is_quiet: global.quiet,
+            has_colour,
+        }
+    }
+
+    /// The text in a colour, by its ANSI number, where colours are used.
+    pub fn colour(&self, number: u8, text: &str) -> String {
+        if self.has_colour { format!("\u{1b}[{number}m{text}\u{1b}[0m") } else { text.to_owned() }
+    }
+}
+
+/// Asks on standard error and reads a line; `None` at the end of input.
+pub fn ask(prompt: &str) -> io::Result<Option<String>> {
+    let mut stderr = io::stderr();
+    write!(stderr, "{prompt}")?;
+    stderr.flush()?;
+    let mut line = String::new();
+    let n_read = io::stdin().lock().read_line(&mut line)?;
+    Ok((n_read > 0).then(|| line.trim().to_owned()))
+}

@@ -1,0 +1,73 @@
+//! Text for people: nothing in it can move the cursor or colour the terminal, and lines stay lines.
+
+use crewlog_mq::Timestamp;
+
+/// The text with control characters made visible, except line ends and tabs.
+pub fn visible(text: &str) -> String {
+    let is_safe = |c: char| !c.is_control() || c == '\n' || c == '\t';
+    if text.chars().all(|c| is_safe(c) && !is_bidi(c)) {
+        return text.to_owned();
+    }
+    text.chars()
+        .map(|c| if is_safe(c) && !is_bidi(c) { c.to_string() } else { c.escape_default().to_string() })
+        .collect()
+}
+
+/// Characters that reorder what is shown, so that a command could look like another.
+fn is_bidi(c: char) -> bool {
+    matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+/// The text in one line of at most `chars_max` characters.
+pub fn one_line(text: &str, chars_max: usize) -> String {
+    let text = visible(&text.split_whitespace().collect::<Vec<_>>().join(" "));
+    if text.chars().count() <= chars_max {
+        return text;
+    }
+    text.chars().take(chars_max.saturating_sub(3)).chain("...".chars()).collect()
+}
+
+/// RFC 3339 in UTC, with microseconds.
+pub fn rfc3339(moment: Timestamp) -> String {
+    match jiff::Timestamp::from_microsecond(moment.0) {
+        Ok(moment) => format!("{moment:.6}"),
+        Err(_) => format!("{} us", moment.0),
+    }
+}
+
+/// A word in a shell command line, quoted when it has to be.
+pub fn shell_word(word: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=@%+,".contains(c);
+    if !word.is_empty() && word.chars().all(is_plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn control_and_reordering_characters_are_made_visible() {
+        assert_eq!(visible("a\u{1b}[31mb\u{7}\u{202e}c\nd\te"), "a\\u{1b}[31mb\\u{7}\\u{202e}c\nd\te");
+    }
+
+    #[test]
+    fn a_line_is_cut_at_characters_and_not_at_bytes() {
+        assert_eq!(one_line("ä  ö\nü", 10), "ä ö ü");
+        assert_eq!(one_line("äöüäöü", 5), "äö...");
+    }
+
+    #[test]
+    fn words_are_quoted_for_the_shell_when_they_must() {
+        assert_eq!(shell_word("a-b/c.db"), "a-b/c.db");
+        assert_eq!(shell_word("a b'c"), r"'a b'\''c'");
+    }
+
+    #[test]
+    fn moments_are_rfc_3339_in_utc() {
+        assert_eq!(rfc3339(Timestamp(1_763_712_000_000_001)), "2025-11-21T08:00:00.000001Z");
+    }
+}

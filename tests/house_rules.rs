@@ -1,0 +1,408 @@
+//! The house rules that a compiler does not know, checked on every file of the repository.
+//!
+//! What breaks a rule today and is allowed to is listed in `tests/house_rules.txt`, whose limits may only shrink.
+
+mod source;
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::Path;
+
+use source::{File, code_only, first_test_line, functions, lines_with, names_after};
+
+const FILE_LINES_MAX: usize = 600;
+const FN_LINES_MAX: usize = 80;
+const FOLDERS: [&str; 10] =
+    [".ci", "benches", "docs", "examples", "executors", "mq", "planner", "src", "tests", "assets"];
+const NAMES_REFUSED: [&str; 10] =
+    ["common", "utils", "util", "helper", "helpers", "misc", "info", "manager", "service", "services"];
+const NOTES_REFUSED: [&str; 4] = ["PLAN", "TODO", "SUMMARY", "NOTES"];
+const MIGRATIONS: &str = "mq/migrations/";
+
+#[test]
+fn the_repository_keeps_its_house_rules() {
+    let files = tree(Path::new(env!("CARGO_MANIFEST_DIR")));
+    assert!(files.iter().any(|file| file.path == "mq/src/lib.rs"), "the walk finds the repository");
+    let exceptions = files.iter().find(|file| file.path == "tests/house_rules.txt");
+    let broken = judge(&findings(&files), exceptions.map_or("", |file| &file.text));
+    assert!(broken.is_empty(), "{} house rules are broken:\n{}", broken.len(), broken.join("\n"));
+}
+
+/// One place that breaks a rule.
+struct Finding {
+    rule: &'static str,
+    /// A path, or `path:name` for a function.
+    place: String,
+    line: usize,
+    /// A size for rules on size, else 1: what an exception's limit is compared with, summed by rule and place.
+    measure: usize,
+    says: String,
+}
+
+fn findings(files: &[File]) -> Vec<Finding> {
+    let mut found = frozen_migrations(files);
+    for file in files {
+        found.extend(text_rules(file));
+        if file.path.ends_with("Cargo.toml") {
+            found.extend(crate_arrows(file));
+        }
+        if file.path.ends_with(".rs") {
+            let code = code_only(&file.text);
+            found.extend(sizes(file, &code));
+            found.extend(names(file, &code));
+            found.extend(unfinished_work(file, &code));
+            found.extend(shared_locks(file, &code));
+            found.extend(purity(file, &code));
+        }
+    }
+    found
+}
+
+/// What is broken beyond its exception, and the exceptions that are larger than needed.
+fn judge(findings: &[Finding], exceptions: &str) -> Vec<String> {
+    let mut broken = Vec::new();
+    let mut limits: BTreeMap<(&str, &str), usize> = BTreeMap::new();
+    for line in exceptions.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
+        if let [rule, place, limit] = line.split_whitespace().collect::<Vec<_>>()[..]
+            && let Ok(limit) = limit.parse()
+        {
+            limits.insert((rule, place), limit);
+        } else {
+            broken.push(format!("tests/house_rules.txt: `{line}` is not `rule path[:name] limit`"));
+        }
+    }
+    let mut totals: HashMap<(&str, &str), usize> = HashMap::new();
+    for finding in findings {
+        *totals.entry((finding.rule, &finding.place)).or_default() += finding.measure;
+    }
+    for Finding { rule, place, line, says, .. } in findings {
+        let total = totals[&(*rule, place.as_str())];
+        let limit = limits.get(&(*rule, place.as_str())).copied().unwrap_or(0);
+        if total > limit {
+            let path = place.split(':').next().unwrap_or(place);
+            broken.push(format!("{path}:{line}: [{rule}] {says}"));
+        }
+    }
+    for ((rule, place), limit) in limits {
+        match totals.get(&(rule, place)).copied().unwrap_or(0) {
+            0 => broken.push(format!("tests/house_rules.txt: `{rule} {place}` is no longer needed: delete it")),
+            total if total < limit => {
+                broken.push(format!("tests/house_rules.txt: `{rule} {place}` can be lowered to {total}: do it"));
+            }
+            _needed => {}
+        }
+    }
+    broken
+}
+
+fn tree(root: &Path) -> Vec<File> {
+    let mut files = Vec::new();
+    let entries = std::fs::read_dir(root).expect("the root is a folder").flatten().map(|entry| entry.path());
+    for path in entries.filter(|path| path.is_file()) {
+        files.extend(read(root, &path));
+    }
+    for folder in FOLDERS {
+        walk(root, &root.join(folder), &mut files);
+    }
+    files.sort_by(|a, b| a.path.cmp(&b.path));
+    files
+}
+
+fn walk(root: &Path, folder: &Path, files: &mut Vec<File>) {
+    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+        let (path, name) = (entry.path(), entry.file_name());
+        if path.is_file() {
+            files.extend(read(root, &path));
+        } else if name != "target" && !name.to_string_lossy().starts_with('.') {
+            walk(root, &path, files);
+        }
+    }
+}
+
+/// Nothing for what is not UTF-8: an image, a font.
+fn read(root: &Path, path: &Path) -> Option<File> {
+    let text = std::fs::read_to_string(path).ok()?;
+    Some(File { path: path.strip_prefix(root).ok()?.to_str()?.to_owned(), text })
+}
+
+fn finding(rule: &'static str, file: &File, line: usize, says: impl Into<String>) -> Finding {
+    Finding { rule, place: file.path.clone(), line, measure: 1, says: says.into() }
+}
+
+fn text_rules(file: &File) -> Vec<Finding> {
+    let mut found = Vec::new();
+    let stem = Path::new(&file.path).file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
+    if NOTES_REFUSED.contains(&stem) {
+        found.push(finding("notes", file, 1, "plans and notes are not kept: docs/decisions/ is for designs"));
+    }
+    for (index, line) in file.text.lines().enumerate() {
+        for folder in ["home", "work", "Users", "root"] {
+            let starts_a_path = |at: usize| {
+                !line[..at].ends_with(|before: char| before.is_alphanumeric() || "_-.~/}*)>$".contains(before))
+            };
+            if line.match_indices(&format!("/{folder}/")).any(|(at, _)| starts_a_path(at)) {
+                found.push(finding("machine-path", file, index + 1, "a path of one machine: make it relative"));
+            }
+        }
+    }
+    found
+}
+
+fn sizes(file: &File, code: &str) -> Vec<Finding> {
+    let mut found = Vec::new();
+    let n_lines = file.text.lines().count();
+    if n_lines > FILE_LINES_MAX {
+        let says = format!("{n_lines} lines, over {FILE_LINES_MAX}: split it by job");
+        found.push(Finding { measure: n_lines, ..finding("file-lines", file, 1, says) });
+    }
+    for function in functions(code).into_iter().filter(|function| function.n_lines > FN_LINES_MAX) {
+        let (name, n_lines) = (function.name, function.n_lines);
+        let says = format!("fn {name} has {n_lines} lines, over {FN_LINES_MAX}: split it by level");
+        let found_here = finding("fn-lines", file, function.line, says);
+        found.push(Finding { measure: n_lines, place: format!("{}:{name}", file.path), ..found_here });
+    }
+    if !file.text.starts_with("//!") {
+        found.push(finding("module-docs", file, 1, "begin with `//!`: what the module is, and what it never does"));
+    }
+    found
+}
+
+fn names(file: &File, code: &str) -> Vec<Finding> {
+    let mut found = Vec::new();
+    let mut check = |line: usize, name: &str| {
+        if words(name).iter().any(|word| NAMES_REFUSED.contains(&word.as_str())) {
+            found.push(finding("names", file, line, format!("`{name}` says nothing: name the job")));
+        }
+    };
+    for part in file.path.trim_end_matches(".rs").split('/') {
+        check(1, part);
+    }
+    for keyword in ["mod", "struct", "enum", "trait", "type", "union"] {
+        for (line, name) in names_after(code, keyword) {
+            check(line, name);
+        }
+    }
+    for function in functions(code).into_iter().filter(|function| function.name.starts_with("get_")) {
+        found.push(finding("names", file, function.line, format!("fn {}: drop the `get_`", function.name)));
+    }
+    found
+}
+
+/// `TaskRow` and `task_row` are both `task`, `row`.
+fn words(name: &str) -> Vec<String> {
+    let mut words = vec![String::new()];
+    for char in name.chars() {
+        if !char.is_alphanumeric() || char.is_uppercase() {
+            words.push(String::new());
+        }
+        if char.is_alphanumeric() {
+            words.last_mut().expect("it begins with one word").extend(char.to_lowercase());
+        }
+    }
+    words
+}
+
+fn unfinished_work(file: &File, code: &str) -> Vec<Finding> {
+    let mut found = Vec::new();
+    for pattern in ["todo!", "unimplemented!", "dbg!", "#[ignore", "#[allow(", "#![allow("] {
+        for line in lines_with(code, pattern) {
+            found.push(finding(
+                "unfinished",
+                file,
+                line,
+                format!("`{pattern}`: finish it, or expect it with a reason"),
+            ));
+        }
+    }
+    let first_test_line = first_test_line(&file.path, code);
+    for pattern in ["thread::sleep", "time::sleep"] {
+        for line in lines_with(code, pattern).into_iter().filter(|line| *line >= first_test_line) {
+            found.push(finding("sleep", file, line, format!("`{pattern}` in a test: wait for what it waits for")));
+        }
+    }
+    found
+}
+
+fn shared_locks(file: &File, code: &str) -> Vec<Finding> {
+    let signatures = functions(code).into_iter().map(|function| (function.line, function.signature));
+    let public = code.lines().enumerate().filter(|(_, line)| line.trim_start().starts_with("pub "));
+    let public =
+        public.filter(|(_, line)| !line.contains("fn ")).map(|(index, line)| (index + 1, line.replace(' ', "")));
+    let shares = |text: &str| {
+        text.split("Arc<").skip(1).any(|inner| {
+            let outer = inner.split(['<', '>', ',']).next().unwrap_or_default();
+            matches!(outer.rsplit("::").next(), Some("Mutex" | "RwLock"))
+        })
+    };
+    let found = signatures.chain(public).filter(|(_, text)| shares(text));
+    found
+        .map(|(line, _)| finding("shared-lock", file, line, "a shared lock in a signature: give it one owner"))
+        .collect()
+}
+
+fn crate_arrows(file: &File) -> Vec<Finding> {
+    let allowed: &[&str] = match file.path.as_str() {
+        "mq/Cargo.toml" => &["crewlog-mq"],
+        "planner/Cargo.toml" => &["crewlog-planner", "crewlog-mq"],
+        "executors/Cargo.toml" => &["crewlog-executors", "crewlog-mq", "crewlog-planner"],
+        _root_and_others => return vec![],
+    };
+    let mut found = Vec::new();
+    for (index, line) in file.text.lines().enumerate() {
+        let code = line.split('#').next().unwrap_or_default();
+        for name in code.split(|char: char| !char.is_alphanumeric() && char != '-') {
+            if name.starts_with("crewlog-") && !allowed.contains(&name) {
+                let says = format!("`{name}`: dependencies run mq <- planner <- executors <- crewlog");
+                found.push(finding("crate-arrows", file, index + 1, says));
+            }
+        }
+    }
+    found
+}
+
+/// The planner knows no clock, source of ids, input, output or waiting; the log knows nothing above it.
+fn purity(file: &File, code: &str) -> Vec<Finding> {
+    let patterns: &[&str] = match file.path.split_once("/src/") {
+        Some(("planner", _)) => &[
+            "std::fs",
+            "fs::",
+            "std::net",
+            "net::",
+            "std::process",
+            "std::env",
+            "std::thread",
+            "SystemTime",
+            "Instant",
+            "tokio",
+            "async",
+            ".await",
+            "now_v7",
+            "new_v4",
+            "rand",
+            "crewlog_executors",
+        ],
+        Some(("mq", _)) => &["crewlog_planner", "crewlog_executors"],
+        _elsewhere => return vec![],
+    };
+    let first_test_line = first_test_line(&file.path, code);
+    let mut found = Vec::new();
+    for pattern in patterns {
+        for line in lines_with(code, pattern).into_iter().filter(|line| *line < first_test_line) {
+            found.push(finding("purity", file, line, format!("`{pattern}`: this crate does not know about it")));
+        }
+    }
+    found
+}
+
+/// A migration that has run somewhere must never change: `frozen.txt` holds a hash of each.
+fn frozen_migrations(files: &[File]) -> Vec<Finding> {
+    let list_path = format!("{MIGRATIONS}frozen.txt");
+    let list = files.iter().find(|file| file.path == list_path).map_or("", |file| &file.text);
+    let lines: Vec<(&str, &str)> = list.lines().filter_map(|line| line.split_once("  ")).collect();
+    let mut found = Vec::new();
+    for file in files.iter().filter(|file| file.path.starts_with(MIGRATIONS) && file.path != list_path) {
+        let (name, hash) = (&file.path[MIGRATIONS.len()..], format!("{:016x}", fnv1a_64(file.text.as_bytes())));
+        match lines.iter().find(|(_, listed)| *listed == name) {
+            Some((frozen, _)) if *frozen == hash => {}
+            Some(_) => {
+                let says = "a frozen migration has changed: restore it and write a new one";
+                found.push(finding("frozen", file, 1, says));
+            }
+            None => found.push(finding("frozen", file, 1, format!("add to {list_path}: {hash}  {name}"))),
+        }
+    }
+    for (_, name) in lines {
+        let path = format!("{MIGRATIONS}{name}");
+        if !files.iter().any(|file| file.path == path) {
+            let file = File { path, text: String::new() };
+            found.push(finding("frozen", &file, 1, "a frozen migration is missing: restore it"));
+        }
+    }
+    found
+}
+
+fn fnv1a_64(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
+}
+
+/// The rules of the findings for one file, in the order in which they are found.
+fn rules_broken(path: &str, text: &str) -> Vec<&'static str> {
+    let docs = if path.ends_with(".rs") { "//! Docs.\n" } else { "" };
+    let file = File { path: path.to_owned(), text: format!("{docs}{text}") };
+    findings(&[file]).into_iter().map(|finding| finding.rule).collect()
+}
+
+#[test]
+fn each_rule_finds_what_breaks_it_and_nothing_else() {
+    let long_fn = format!("fn long() {{\n{}}}", "    step();\n".repeat(79));
+    let short_fn = format!("fn short() {{\n{}}}", "    step();\n".repeat(78));
+    for (path, text, expected) in [
+        ("src/a.rs", "x\n".repeat(600).as_str(), Some("file-lines")),
+        ("src/a.rs", "x\n".repeat(599).as_str(), None),
+        ("src/a.rs", &long_fn, Some("fn-lines")),
+        ("src/a.rs", &short_fn, None),
+        ("src/task_utils.rs", "", Some("names")),
+        ("src/helpers/a.rs", "", Some("names")),
+        ("src/a.rs", "pub struct LeaseManager;", Some("names")),
+        ("src/a.rs", "mod misc;", Some("names")),
+        ("src/a.rs", "struct Information; fn inform(service: Other) {}", None),
+        ("src/a.rs", "fn get_name() {}", Some("names")),
+        ("src/a.rs", "fn target() {} // fn get_name()", None),
+        ("src/a.rs", "fn f() { todo!() }", Some("unfinished")),
+        ("src/a.rs", "#[ignore = \"slow\"]", Some("unfinished")),
+        ("src/a.rs", "#![allow(dead_code)]", Some("unfinished")),
+        ("src/a.rs", "fn f() { is(\"todo!() #[allow(\", r#\"\"dbg!\"#, '\"', todo) } /* dbg! /* */ */ // todo!", None),
+        ("src/a.rs", "fn f() { thread::sleep(a) }", None),
+        ("src/a.rs", "#[cfg(test)]\nmod tests {\nfn f() { thread::sleep(a) }\n}", Some("sleep")),
+        ("tests/a.rs", "fn f() { tokio::time::sleep(a).await }", Some("sleep")),
+        ("src/a.rs", "fn f<'a>(a: &'a std::sync::Arc<tokio::sync::Mutex<u8>>) {}", Some("shared-lock")),
+        ("src/a.rs", "pub map: Arc<RwLock<u8>>,", Some("shared-lock")),
+        ("src/a.rs", "struct A { a: Arc<Mutex<u8>> } fn f(a: Mutex<u8>, b: Arc<u8>) {}", None),
+        ("planner/src/a.rs", "use std::time::Instant;", Some("purity")),
+        ("planner/src/a.rs", "async fn f() {}", Some("purity")),
+        ("planner/src/a.rs", "fn f(id: Uuid) { Instantly::process(operand) }", None),
+        ("planner/src/a.rs", "#[cfg(test)]\nmod tests {\nuse std::fs;\n}", None),
+        ("mq/src/a.rs", "use crewlog_planner::Task;", Some("purity")),
+        ("mq/Cargo.toml", "name = \"crewlog-mq\"\ncrewlog-planner.workspace = true", Some("crate-arrows")),
+        ("planner/Cargo.toml", "plan = { package = \"crewlog-executors\" }", Some("crate-arrows")),
+        ("executors/Cargo.toml", "crewlog-mq.workspace = true\ncrewlog-planner.workspace = true", None),
+        ("docs/PLAN.md", "", Some("notes")),
+        ("docs/plan.md", "", None),
+        ("README.md", "see `/home\u{2f}ana/log`", Some("machine-path")),
+        ("README.md", "https://example.org/home/x and src/work/x", None),
+    ] {
+        assert_eq!(rules_broken(path, text).first().copied(), expected, "{path}: {text}");
+    }
+    let undocumented = File { path: "src/a.rs".to_owned(), text: "fn f() {}".to_owned() };
+    assert_eq!(findings(&[undocumented])[0].rule, "module-docs");
+}
+
+#[test]
+fn a_migration_is_listed_and_never_changes() {
+    let check = |list: &str, migration: Option<&str>, expected: &str| {
+        let file = |path: &str, text: &str| File { path: path.to_owned(), text: text.to_owned() };
+        let mut files = vec![file("mq/migrations/frozen.txt", list)];
+        files.extend(migration.map(|text| file("mq/migrations/sqlite/1.sql", text)));
+        let says: Vec<String> = frozen_migrations(&files).into_iter().map(|finding| finding.says).collect();
+        assert!(says.concat().contains(expected) && says.concat().is_empty() == expected.is_empty(), "{says:?}");
+    };
+    check("", Some("a"), "add to mq/migrations/frozen.txt: af63dc4c8601ec8c  sqlite/1.sql");
+    check("af63dc4c8601ec8c  sqlite/1.sql", Some("a"), "");
+    check("af63dc4c8601ec8c  sqlite/1.sql", Some("b"), "has changed");
+    check("af63dc4c8601ec8c  sqlite/1.sql", None, "is missing");
+}
+
+#[test]
+fn an_exception_can_only_shrink() {
+    let check = |measure: usize, exceptions: &str, expected: &str| {
+        let file = File { path: "src/a.rs".to_owned(), text: String::new() };
+        let found = Finding { measure, place: "src/a.rs:f".to_owned(), ..finding("fn-lines", &file, 3, "too long") };
+        let found = if measure == 0 { vec![] } else { vec![found] };
+        assert_eq!(judge(&found, exceptions).join("\n"), expected);
+    };
+    check(90, "", "src/a.rs:3: [fn-lines] too long");
+    check(90, "# why\nfn-lines src/a.rs:f 90", "");
+    check(91, "fn-lines src/a.rs:f 90", "src/a.rs:3: [fn-lines] too long");
+    check(85, "fn-lines src/a.rs:f 90", "tests/house_rules.txt: `fn-lines src/a.rs:f` can be lowered to 85: do it");
+    check(0, "fn-lines src/a.rs:f 90", "tests/house_rules.txt: `fn-lines src/a.rs:f` is no longer needed: delete it");
+    check(0, "fn-lines src/a.rs", "tests/house_rules.txt: `fn-lines src/a.rs` is not `rule path[:name] limit`");
+}

@@ -1,0 +1,149 @@
+//! Just enough of Rust's syntax for the house rules: what is code, where functions begin and end, what is a test.
+
+/// A Rust file, or any other text, under its path from the root of the repository.
+pub(crate) struct File {
+    pub(crate) path: String,
+    pub(crate) text: String,
+}
+
+pub(crate) struct Function {
+    pub(crate) name: String,
+    /// Of the word `fn`, counted from 1.
+    pub(crate) line: usize,
+    /// From the word `fn` to the closing brace; 1 for a declaration.
+    pub(crate) n_lines: usize,
+    /// From the name to the body, without white space.
+    pub(crate) signature: String,
+}
+
+/// The text with comments and the insides of strings and characters blanked. Line breaks stay where they are.
+pub(crate) fn code_only(text: &str) -> String {
+    let chars: Vec<char> = text.chars().collect();
+    let mut code = String::with_capacity(text.len());
+    let mut at = 0;
+    while at < chars.len() {
+        let end = match chars[at..] {
+            ['/', '/', ..] => find(&chars, at, &['\n']).unwrap_or(chars.len()),
+            ['/', '*', ..] => block_comment_end(&chars, at),
+            ['"', ..] => quoted_end(&chars, at + 1, '"'),
+            ['r', '"' | '#', ..] if !in_word(&chars, at) => raw_string_end(&chars, at + 1).unwrap_or(at),
+            ['b' | 'c', 'r', '"' | '#', ..] if !in_word(&chars, at) => raw_string_end(&chars, at + 2).unwrap_or(at),
+            ['\'', '\\', ..] => quoted_end(&chars, at + 1, '\''),
+            ['\'', _, '\'', ..] => at + 3,
+            _ => at,
+        };
+        if end == at {
+            code.push(chars[at]);
+            at += 1;
+        } else {
+            code.extend(chars[at..end].iter().map(|char| if *char == '\n' { '\n' } else { ' ' }));
+            at = end;
+        }
+    }
+    code
+}
+
+fn in_word(chars: &[char], at: usize) -> bool {
+    at > 0 && is_word(chars[at - 1])
+}
+
+fn is_word(char: char) -> bool {
+    char.is_alphanumeric() || char == '_'
+}
+
+fn find(chars: &[char], from: usize, what: &[char]) -> Option<usize> {
+    (from..chars.len()).find(|at| chars[*at..].starts_with(what))
+}
+
+fn block_comment_end(chars: &[char], from: usize) -> usize {
+    let (mut at, mut depth) = (from, 0);
+    while at < chars.len() {
+        match chars[at..] {
+            ['/', '*', ..] => (at, depth) = (at + 2, depth + 1),
+            ['*', '/', ..] if depth == 1 => return at + 2,
+            ['*', '/', ..] => (at, depth) = (at + 2, depth - 1),
+            _ => at += 1,
+        }
+    }
+    at
+}
+
+fn quoted_end(chars: &[char], from: usize, quote: char) -> usize {
+    let mut at = from;
+    while at < chars.len() && chars[at] != quote {
+        at += if chars[at] == '\\' { 2 } else { 1 };
+    }
+    (at + 1).min(chars.len())
+}
+
+/// `from` is behind the `r`; a raw identifier is no string.
+fn raw_string_end(chars: &[char], from: usize) -> Option<usize> {
+    let n_hashes = chars[from..].iter().take_while(|char| **char == '#').count();
+    let open = from + n_hashes;
+    (chars.get(open) == Some(&'"')).then(|| {
+        let close: Vec<char> = std::iter::once('"').chain(std::iter::repeat_n('#', n_hashes)).collect();
+        find(chars, open + 1, &close).map_or(chars.len(), |at| at + close.len())
+    })
+}
+
+/// The lines on which the pattern stands in the code, and not as a part of a longer word.
+pub(crate) fn lines_with(code: &str, pattern: &str) -> Vec<usize> {
+    let stands_alone = |at: usize| {
+        let before = code[..at].chars().next_back().filter(|_| pattern.starts_with(is_word));
+        let after = code[at + pattern.len()..].chars().next().filter(|_| pattern.ends_with(is_word));
+        !before.is_some_and(is_word) && !after.is_some_and(is_word)
+    };
+    code.match_indices(pattern).filter(|(at, _)| stands_alone(*at)).map(|(at, _)| line_of(code, at)).collect()
+}
+
+/// The names that follow a keyword, with their lines.
+pub(crate) fn names_after<'a>(code: &'a str, keyword: &str) -> Vec<(usize, &'a str)> {
+    let keyword = format!("{keyword} ");
+    let mut names = Vec::new();
+    for (at, _) in code.match_indices(&keyword) {
+        let rest = &code[at + keyword.len()..];
+        let name = rest.split(|char| !is_word(char)).next().unwrap_or_default();
+        if !name.is_empty() && !code[..at].ends_with(is_word) {
+            names.push((at, name));
+        }
+    }
+    names.into_iter().map(|(at, name)| (line_of(code, at), name)).collect()
+}
+
+pub(crate) fn functions(code: &str) -> Vec<Function> {
+    let starts = code.match_indices("fn ").filter(|(at, _)| !code[..*at].ends_with(is_word));
+    starts.filter_map(|(at, _)| function(code, at)).collect()
+}
+
+fn function(code: &str, at: usize) -> Option<Function> {
+    let rest = &code[at + "fn ".len()..];
+    let name: String = rest.chars().take_while(|char| is_word(*char)).collect();
+    let mut depth = 0_i32;
+    let body = rest.find(|char| {
+        depth += i32::from(matches!(char, '(' | '[')) - i32::from(matches!(char, ')' | ']'));
+        depth == 0 && matches!(char, '{' | ';')
+    })?;
+    let mut depth = 0_i32;
+    let end = rest[body..].find(|char| {
+        depth += i32::from(char == '{') - i32::from(char == '}');
+        depth == 0
+    })?;
+    let n_lines = line_of(&rest[..=body + end], body + end);
+    let signature = rest[..body].split_whitespace().collect();
+    (!name.is_empty()).then(|| Function { name, line: line_of(code, at), n_lines, signature })
+}
+
+/// The line from which on a file is a test: 1 where all of it is, behind the last line where nothing is.
+pub(crate) fn first_test_line(path: &str, code: &str) -> usize {
+    let folders = ["tests", "benches"];
+    if path.split('/').any(|part| folders.contains(&part) || part == "tests.rs") {
+        return 1;
+    }
+    let lines: Vec<&str> = code.lines().map(str::trim).collect();
+    let opens = |pair: &[&str]| pair[0] == "#[cfg(test)]" && pair[1].starts_with("mod ") && pair[1].ends_with('{');
+    lines.windows(2).position(opens).map_or(lines.len() + 1, |index| index + 1)
+}
+
+fn line_of(text: &str, at: usize) -> usize {
+    text[..at].matches('\n').count() + 1
+}

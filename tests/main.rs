@@ -1,0 +1,3 @@
+//! The tests of crewlog: one binary, each module one subject.
+
+mod house_rules;
