@@ -37,6 +37,8 @@ pub struct Drive<'a> {
     worker: JoinHandle<Result<(), Error>>,
     host: JoinHandle<Result<(), Error>>,
     asking: Option<Asking>,
+    /// The question that was answered here, until the planner has taken the answer in.
+    answered: Option<QuestionId>,
 }
 
 /// A question that stands on the terminal.
@@ -81,6 +83,7 @@ impl<'a> Drive<'a> {
             view,
             stop_worker,
             asking: None,
+            answered: None,
         })
     }
 
@@ -156,7 +159,7 @@ impl<'a> Drive<'a> {
         let Some(question) = question.filter(|_| self.session.terminal.is_interactive) else {
             return Ok((!is_busy).then_some(End::Waiting));
         };
-        if self.asking.as_ref().is_none_or(|asking| asking.question != question.id) {
+        if self.asking.is_none() && self.answered != Some(question.id) {
             self.asking = Some(self.ask(&question)?);
         }
         Ok(None)
@@ -176,6 +179,7 @@ impl<'a> Drive<'a> {
 
     async fn answer(&mut self, answer: Option<String>) -> Result<(), Failure> {
         let Some(asking) = self.asking.take() else { return Ok(()) };
+        self.progress.go_on();
         let Some(question) = self.view.state().questions().iter().find(|known| known.id == asking.question) else {
             return Ok(());
         };
@@ -192,6 +196,7 @@ impl<'a> Drive<'a> {
         }
         let mut claim = human::claim_of(&self.store, &self.plan, node_id, self.session.tags(&self.plan));
         human::answer(&mut claim, question_id, answer).await?;
+        self.answered = Some(question_id);
         Ok(())
     }
 

@@ -20,6 +20,8 @@ const RED: u8 = 31;
 const BLUE: u8 = 34;
 const GREY: u8 = 90;
 
+/// How often the bottom line is redrawn.
+const TICK: Duration = Duration::from_millis(120);
 /// Characters of a task's text in a line.
 const TEXT_CHARS_MAX: usize = 96;
 /// Lines of an error that are shown.
@@ -37,25 +39,32 @@ impl Progress {
     /// A reporter for a plan.
     pub fn new(terminal: Terminal, view: &PlanView) -> Self {
         let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden());
-        if terminal.is_live {
-            bar.set_draw_target(ProgressDrawTarget::stderr());
-            bar.set_style(
-                ProgressStyle::with_template("{spinner} {msg}").unwrap_or_else(|_| ProgressStyle::default_spinner()),
-            );
-            bar.enable_steady_tick(Duration::from_millis(120));
-        }
+        let style = ProgressStyle::with_template("{spinner} {msg}");
+        bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()));
         let names = view.state().tasks().iter().map(|task| task.plan.name().chars().count());
         Self { terminal, bar, began: Instant::now(), name_width: names.max().unwrap_or(1) }
     }
 
-    /// Says where a plan stands that goes on.
+    /// Shows the bottom line, where there is a terminal for it.
+    pub fn go_on(&self) {
+        if self.terminal.is_live {
+            self.bar.set_draw_target(ProgressDrawTarget::stderr());
+            self.bar.reset();
+            self.bar.enable_steady_tick(TICK);
+        }
+    }
+
+    /// Begins to show how a plan goes on.
     pub fn begin(&self, view: &PlanView) {
+        self.go_on();
         self.draw(view);
     }
 
     /// Takes the bottom line away, so that something else can be written.
     pub fn pause(&self) {
+        self.bar.disable_steady_tick();
         self.bar.finish_and_clear();
+        self.bar.set_draw_target(ProgressDrawTarget::hidden());
     }
 
     /// A remark.
@@ -139,7 +148,7 @@ impl Progress {
     }
 
     fn report_status(&self, task: &Task, status: TaskStatus, now: Timestamp, view: &PlanView) {
-        let ran = view.times(task.plan.id).started_at.map(|started_at| now.since(started_at));
+        let ran = view.times(task.plan.id).claimed_at.map(|claimed_at| now.since(claimed_at));
         let reason = || first_line(task.error.as_deref());
         match status {
             TaskStatus::Completed if task.plan.kind != NodeKind::Clarification => {
@@ -198,7 +207,7 @@ impl Progress {
         if self.terminal.is_quiet {
             return;
         }
-        if self.bar.is_hidden() || self.bar.is_finished() {
+        if self.bar.is_hidden() {
             eprintln!("{line}");
         } else {
             self.bar.println(line);

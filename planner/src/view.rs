@@ -65,6 +65,8 @@ pub struct TaskTimes {
     pub executor: Option<String>,
     /// When it was first claimed, in log time.
     pub started_at: Option<Timestamp>,
+    /// When it was last claimed, in log time.
+    pub claimed_at: Option<Timestamp>,
     /// When it ended, in log time.
     pub ended_at: Option<Timestamp>,
 }
@@ -99,6 +101,7 @@ impl PlanView {
             let times = self.times.entry(task).or_default();
             times.executor = Some(executor.to_string());
             times.started_at.get_or_insert(recorded.created_at);
+            times.claimed_at = Some(recorded.created_at);
         }
         self.at = recorded.position;
         Ok(())

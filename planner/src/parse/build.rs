@@ -54,6 +54,8 @@ pub(super) struct Builder<'a> {
     /// The last paragraph's last clause ended with a colon, or it stands directly above.
     colon: bool,
     group: Option<String>,
+    /// "Write tests for:" above a list.
+    lead: Option<String>,
     priority: Option<String>,
     /// Lists and sections with `[P]` in them.
     marked_lists: std::collections::HashSet<usize>,
@@ -81,6 +83,7 @@ pub(super) fn build(source: &str, lenient: bool) -> Built {
         condition: None,
         colon: false,
         group: None,
+        lead: None,
         priority: None,
         marked_lists: std::collections::HashSet::new(),
         marked_sections: std::collections::HashSet::new(),
@@ -133,6 +136,14 @@ impl Builder<'_> {
 
     fn block(&mut self, n: usize, block: &Block, blocks: &[Block], places: &[Place], uses: Use, outside: bool) {
         let colon = std::mem::take(&mut self.colon);
+        if block.quoted && uses == Use::Tasks {
+            // The signs of quotation belong to no task.
+            let mut at = block.span.start;
+            for piece in &block.pieces {
+                self.out.ignored.push(Span { start: at, end: piece.start.max(at) });
+                at = piece.end;
+            }
+        }
         match &block.kind {
             BlockKind::Heading(level) => self.heading(n, block, *level, uses),
             BlockKind::Ignored => {
@@ -183,7 +194,7 @@ impl Builder<'_> {
         {
             self.out.title = Some(text.clone());
         }
-        self.pending_notes.clear();
+        self.lead = None;
         self.last = None;
         self.condition = None;
         let phase = kind == Section::Phase && uses == Use::Tasks;
@@ -314,11 +325,11 @@ impl Builder<'_> {
             Open::Group { title, .. } => Some(title.clone()),
             Open::List(..) | Open::Section { .. } => None,
         });
-        let above = parent.is_some();
+        let verb = parent.clone().or_else(|| self.lead.clone());
         let group = parent.or_else(|| self.group.clone());
         for draft in &mut self.out.drafts[first..] {
             let plan = &mut draft.plan;
-            if above && let Some(verb) = &group {
+            if let Some(verb) = &verb {
                 lend_verb(plan, verb);
             }
             plan.group = group.as_deref().map(group_name).or(plan.group.take());
@@ -384,6 +395,7 @@ impl Builder<'_> {
         let next = blocks.get(n + 1);
         let leads = |kind: &BlockKind| matches!(kind, BlockKind::Item { .. } | BlockKind::Table);
         let lead_in = flow.text.trim_end().ends_with([':', '\u{ff1a}']) && next.is_some_and(|next| leads(&next.kind));
+        self.lead = lead_in.then(|| meta::plain(&flow.text, &inline, 0, flow.text.len(), &[]));
         if lead_in || (!self.lenient && roles::explains(&flow.text)) || (outside && block.quoted) {
             return self.context(block, Use::Tasks);
         }

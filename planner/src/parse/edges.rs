@@ -44,6 +44,12 @@ pub(super) fn chains(text: &str, source: impl Fn(usize) -> usize) -> Vec<Vec<Ref
     found
 }
 
+/// True for a line that begins like `T001 -> T002`.
+pub(super) fn begins_chain(line: &str) -> bool {
+    let rest = references::prefix(line, 0).and_then(|(_, length)| line.get(length..)).map(str::trim_start);
+    rest.is_some_and(|rest| ["->", "=>", "\u{2192}"].iter().any(|arrow| rest.starts_with(arrow)))
+}
+
 struct Names<'a> {
     built: &'a Built,
     labels: HashMap<String, (usize, usize)>,

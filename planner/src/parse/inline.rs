@@ -155,10 +155,10 @@ fn code_spans(text: &str) -> Vec<(usize, usize, usize)> {
     spans
 }
 
-/// For each opening bracket its closing one, outside code.
-fn bracket_pairs(text: &str, codes: &[(usize, usize, usize)]) -> HashMap<usize, usize> {
+/// Pairs of brackets outside code, in order of the opening one.
+fn bracket_pairs(text: &str, codes: &[(usize, usize, usize)]) -> Vec<(usize, usize)> {
     let bytes = text.as_bytes();
-    let mut pairs = HashMap::new();
+    let mut pairs = Vec::new();
     let mut stacks: [Vec<usize>; 2] = [Vec::new(), Vec::new()];
     let mut codes = codes.iter().peekable();
     let mut at = 0;
@@ -171,22 +171,21 @@ fn bracket_pairs(text: &str, codes: &[(usize, usize, usize)]) -> HashMap<usize, 
             b'\\' => at += 1,
             b'(' => stacks[0].push(at),
             b'[' => stacks[1].push(at),
-            b')' => drop(stacks[0].pop().map(|open| pairs.insert(open, at))),
-            b']' => drop(stacks[1].pop().map(|open| pairs.insert(open, at))),
+            b')' => pairs.extend(stacks[0].pop().map(|open| (open, at))),
+            b']' => pairs.extend(stacks[1].pop().map(|open| (open, at))),
             _ => {}
         }
         at += 1;
     }
+    pairs.sort_unstable();
     pairs
 }
 
-fn outer_brackets(pairs: &HashMap<usize, usize>, atoms: &[Atom]) -> Vec<(usize, usize)> {
-    let mut all: Vec<_> = pairs.iter().map(|(open, close)| (*open, *close)).collect();
-    all.sort_unstable();
+fn outer_brackets(pairs: &[(usize, usize)], atoms: &[Atom]) -> Vec<(usize, usize)> {
     let mut outer: Vec<(usize, usize)> = Vec::new();
     let mut atoms = atoms.iter().peekable();
     let mut covered = 0;
-    for (open, close) in all {
+    for (open, close) in pairs.iter().copied() {
         while let Some(atom) = atoms.next_if(|atom| atom.start <= open) {
             covered = covered.max(atom.end);
         }
@@ -264,7 +263,7 @@ fn quotes(text: &str, atoms: &[Atom]) -> Vec<(usize, usize)> {
 struct Scanner<'a> {
     text: &'a str,
     bytes: &'a [u8],
-    matches: &'a HashMap<usize, usize>,
+    matches: &'a [(usize, usize)],
     definitions: &'a Definitions,
     atoms: Vec<Atom>,
     /// No further end of a comment, no further `~~`: do not look again.
@@ -330,18 +329,23 @@ impl Scanner<'_> {
         Some(end)
     }
 
+    fn closing(&self, open: usize) -> Option<usize> {
+        let n = self.matches.binary_search_by_key(&open, |(open, _)| *open).ok()?;
+        self.matches.get(n).map(|(_, close)| *close)
+    }
+
     /// `[shown](target)`, `[shown][name]`, `[name]`.
     fn link(&mut self, open: usize, image: bool) -> Option<usize> {
-        let close = *self.matches.get(&open)?;
+        let close = self.closing(open)?;
         let start = open - usize::from(image);
         let shown = (open + 1, close);
         let (target, end) = match self.bytes.get(close + 1) {
             Some(b'(') => {
-                let last = *self.matches.get(&(close + 1))?;
+                let last = self.closing(close + 1)?;
                 (destination(self.text.get(close + 2..last)?)?, last + 1)
             }
             Some(b'[') => {
-                let last = *self.matches.get(&(close + 1))?;
+                let last = self.closing(close + 1)?;
                 let name = self.text.get(close + 2..last)?;
                 let name = if name.is_empty() { self.text.get(shown.0..shown.1)? } else { name };
                 (self.definition(name)?, last + 1)

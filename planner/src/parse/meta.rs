@@ -3,7 +3,7 @@
 use super::draft::Reference;
 use super::inline::{AtomKind, Inline};
 use super::references;
-use super::text::{after_word, collapse};
+use super::text::{Words, list, after_word, collapse};
 use crate::plan::FailurePolicy;
 
 /// Everything taken out of a step's text, and what is left.
@@ -28,60 +28,22 @@ pub(super) struct Meta {
 }
 
 /// Words before the names of tasks to wait for.
-const WAITS: &[&str] = &[
-    "depends on",
-    "dependent on",
-    "depending on",
-    "depend on",
-    "depends",
-    "dependencies",
-    "dependency",
-    "deps",
-    "after",
-    "blocked by",
-    "blocked on",
-    "needs",
-    "requires",
-    "waits for",
-    "wait for",
-    "waiting for",
-    "waiting on",
-    "following",
-    "once",
-    "prerequisites",
-    "prerequisite",
-    "\u{2190}",
-    "<-",
-];
+static WAITS: Words = Words::new(|| {
+    list(
+        "depends on|dependent on|depending on|depend on|depends|dependencies|dependency|deps|after|blocked by|\
+     blocked on|needs|requires|waits for|wait for|waiting for|waiting on|following|once|prerequisites|\
+     prerequisite|\u{2190}|<-",
+    )
+});
 const BEFORE: &[&str] = &["before", "blocks", "unblocks", "prior to", "must precede", "precedes"];
 /// What may follow names without changing what is meant.
-const DONE: &[&str] = &[
-    "are done",
-    "is done",
-    "are complete",
-    "is complete",
-    "are completed",
-    "is completed",
-    "are finished",
-    "is finished",
-    "completes",
-    "complete",
-    "finishes",
-    "finish",
-    "have finished",
-    "has finished",
-    "are ready",
-    "is ready",
-    "are merged",
-    "is merged",
-    "passes",
-    "pass",
-    "succeeds",
-    "succeed",
-    "lands",
-    "land",
-    "done",
-];
+static DONE: Words = Words::new(|| {
+    list(
+        "are done|is done|are complete|is complete|are completed|is completed|are finished|is finished|completes|\
+     complete|finishes|finish|have finished|has finished|are ready|is ready|are merged|is merged|passes|pass|\
+     succeeds|succeed|lands|land|done",
+    )
+});
 
 /// Reads a step from `from..to`; positions in references are places in `text`.
 pub(super) fn extract(text: &str, inline: &Inline, from: usize, to: usize, item: bool) -> Meta {
@@ -358,14 +320,15 @@ impl Reader<'_> {
     /// `@name` and `!high`.
     fn tags(&mut self, from: usize, to: usize) {
         let mut previous = ' ';
-        let atoms = self.inline.within(from, to);
+        let mut atoms = self.inline.within(from, to).iter().filter(|atom| atom.kind != AtomKind::Word).peekable();
         for (offset, c) in self.text[from..to].char_indices() {
             let at = from + offset;
             let fresh = previous.is_whitespace() || previous == '(';
             previous = c;
+            while atoms.next_if(|atom| atom.end <= at).is_some() {}
             if !fresh
                 || !matches!(c, '@' | '!')
-                || atoms.iter().any(|atom| atom.start <= at && at < atom.end && atom.kind != AtomKind::Word)
+                || atoms.peek().is_some_and(|atom| atom.start <= at)
             {
                 continue;
             }
@@ -415,15 +378,15 @@ fn detail(part: &str, at: usize, found: &mut Meta) -> Detail {
     let value = |words: &[&str]| {
         words.iter().find_map(|word| after_word(part, word)).map(|rest| rest.trim_start_matches([':', '=', ' ']))
     };
-    if let Some(rest) = value(WAITS) {
+    if let Some(rest) = value(&WAITS) {
         let mut names = rest;
-        for word in DONE {
+        for word in DONE.iter() {
             names = names.strip_suffix(word).unwrap_or(names);
         }
         found.needs.get_or_insert_default().extend(references::list(names, at + part.len() - rest.len()));
         return Detail::Waits;
     }
-    if let Some(rest) = value(BEFORE) {
+    if let Some(rest) = value(&BEFORE) {
         found.before.extend(references::list(rest, at + part.len() - rest.len()));
         return Detail::Before;
     }
@@ -454,7 +417,8 @@ fn detail(part: &str, at: usize, found: &mut Meta) -> Detail {
         found.assignee = Some(name.trim_start_matches('@').to_owned());
         return Detail::Other;
     }
-    if matches!(part.to_ascii_lowercase().as_str(), "in parallel" | "parallel") {
+    let lower = part.to_ascii_lowercase();
+    if matches!(lower.as_str(), "in parallel" | "parallel") || lower.starts_with("in parallel with ") {
         found.parallel = true;
         return Detail::Other;
     }

@@ -1,6 +1,6 @@
 //! What a clause is to the plan: a step, a constraint, a reference, a question, or only context.
 
-use super::text::{after_word, words};
+use super::text::{Words, list, after_word, words};
 use super::{markers, meta, shell, vocabulary};
 
 /// What a clause is.
@@ -36,160 +36,30 @@ const NEVER: &[&str] = &[
     "refrain from",
 ];
 /// Constraints after a step.
-const CONSTRAIN: &[&str] = &[
-    "use",
-    "ensure",
-    "make sure",
-    "be sure",
-    "keep",
-    "must",
-    "should",
-    "always",
-    "only",
-    "remember",
-    "note",
-    "note that",
-    "prefer",
-    "be careful",
-    "follow",
-    "respect",
-    "stick to",
-    "take care",
-    "it must",
-    "it should",
-    "it has to",
-    "they must",
-    "they should",
-    "this must",
-    "this should",
-    "limit",
-    "stay",
-    "leave",
-    "\u{4e0d}\u{8981}",
-    "\u{786e}\u{4fdd}",
-    "\u{8bf7}\u{52ff}",
-];
-const SEE: &[&str] = &[
-    "see also",
-    "see",
-    "refer to",
-    "cf.",
-    "cf",
-    "ref:",
-    "refs:",
-    "reference:",
-    "references:",
-    "more at",
-    "more in",
-    "details in",
-    "details at",
-    "details:",
-    "docs:",
-    "docs at",
-    "link:",
-    "links:",
-    "related:",
-    "source:",
-    "spec:",
-    "design:",
-    "mockup:",
-    "mockups:",
-    "as described in",
-    "for details see",
-    "for more information see",
-    "for reference, see",
-    "for more, see",
-    "read more at",
-];
+static CONSTRAIN: Words = Words::new(|| {
+    list(
+        "use|ensure|make sure|be sure|keep|must|should|always|only|remember|note|note that|prefer|be careful|follow|\
+     respect|stick to|take care|it must|it should|it has to|they must|they should|this must|this should|limit|\
+     stay|leave|\u{4e0d}\u{8981}|\u{786e}\u{4fdd}|\u{8bf7}\u{52ff}",
+    )
+});
+static SEE: Words = Words::new(|| {
+    list(
+        "see also|see|refer to|cf.|cf|ref:|refs:|reference:|references:|more at|more in|details in|details at|\
+     details:|docs:|docs at|link:|links:|related:|source:|spec:|design:|mockup:|mockups:|as described in|\
+     for details see|for more information see|for reference, see|for more, see|read more at",
+    )
+});
 /// Words with which a statement begins.
-const STATE: &[&str] = &[
-    "the",
-    "a",
-    "an",
-    "this",
-    "that",
-    "these",
-    "those",
-    "it",
-    "it's",
-    "its",
-    "they",
-    "he",
-    "she",
-    "there",
-    "here",
-    "my",
-    "our",
-    "your",
-    "their",
-    "his",
-    "her",
-    "users",
-    "user",
-    "i",
-    "i'm",
-    "i've",
-    "i'd",
-    "i'll",
-    "we",
-    "we're",
-    "we've",
-    "we'd",
-    "we'll",
-    "you",
-    "everything",
-    "nothing",
-    "someone",
-    "some",
-    "most",
-    "many",
-    "as",
-    "since",
-    "because",
-    "given",
-    "currently",
-    "thanks",
-    "thank",
-    "who",
-    "both",
-    "what",
-    "which",
-    "when",
-    "where",
-    "while",
-    "although",
-    "though",
-    "today",
-    "now",
-    "hi",
-    "hello",
-    "hey",
-    "to",
-    "for",
-    "with",
-    "in",
-    "on",
-    "at",
-    "from",
-    "by",
-    "assuming",
-    "considering",
-    "yes",
-    "no",
-    "ok",
-    "okay",
-    "sorry",
-    "regarding",
-    "additionally",
-    "that's",
-    "there's",
-    "they're",
-    "he's",
-    "she's",
-    "your",
-    "each",
-    "every",
-];
+static STATE: Words = Words::new(|| {
+    list(
+        "the|a|an|this|that|these|those|it|it's|its|they|he|she|there|here|my|our|your|their|his|her|users|user|i|\
+     i'm|i've|i'd|i'll|we|we're|we've|we'd|we'll|you|everything|nothing|someone|some|most|many|as|since|because|\
+     given|currently|thanks|thank|who|both|what|which|when|where|while|although|though|today|now|hi|hello|hey|to|\
+     for|with|in|on|at|from|by|assuming|considering|yes|no|ok|okay|sorry|regarding|additionally|that's|there's|\
+     they're|he's|she's|each|every",
+    )
+});
 const ASKS: &[&str] = &[
     "need", "needs", "want", "would", "require", "'d", "wish", "must", "have", "should", "am", "could", "intend",
     "plan",
@@ -234,6 +104,41 @@ fn starts_question(text: &str) -> bool {
         "which", "who", "when", "where", "why", "how", "has", "have", "was", "were",
     ];
     words(text).next().is_some_and(|word| START.contains(&word.as_str()))
+}
+
+/// "Once the design is complete, ...": a step after a wait.
+pub(super) fn waits(text: &str) -> bool {
+    let starts = ["once", "after", "before", "when", "as soon as", "prior to"].iter().any(|word| after_word(text, word).is_some());
+    let step = text.split_once(", ").map(|(_, rest)| rest);
+    starts && step.is_some_and(|rest| vocabulary::begins_with_verb(rest) || is_wish(rest))
+}
+
+/// "If possible, ...".
+pub(super) fn idle_condition(text: &str) -> bool {
+    ["if possible", "if needed", "if necessary", "if applicable", "if any", "if available", "if you can", "if required"].iter().any(|word| after_word(text, word).is_some_and(|rest| rest.starts_with(',')))
+}
+
+/// True when a sentence only says what the next one asks for: "I need help with X. Please compute ...".
+pub(super) fn introduces(text: &str, next_whole: &str, next: &str) -> bool {
+    let connected = next_whole.trim_start().len() != next.trim_start().len() && !next_whole.trim_start().starts_with(next.split(' ').next().unwrap_or(" "));
+    let first = ["first", "firstly", "to start", "to begin"].iter().any(|word| after_word(next_whole.trim_start(), word).is_some());
+    let lead = super::text::words(text).take(16).collect::<Vec<_>>().join(" ");
+    let vague = ["assistance", "help with", "need help", "your help", "some help", "interested in", "curious about", "help me to", "help us", "assist me", "following"].iter().any(|word| lead.contains(word)) || lead.starts_with("please help me") && lead.len() < 90;
+    let broad = is_wish(text) && !vocabulary::begins_with_verb(text);
+    let asks = vocabulary::is_request(next) || vocabulary::begins_with_verb(next);
+    let polite = vocabulary::is_request(next);
+    ((vague && (asks && !adds(next))) || (broad && polite && !adds(next)) && !connected || (first && (vague || is_wish(text)))) && (first || !connected)
+}
+
+/// "Please provide the title and the author.": more on the step before it, when nothing joins them.
+pub(super) fn adds(text: &str) -> bool {
+    let plain = vocabulary::instruction(text);
+    let polite = plain.len() < text.trim_start().len();
+    let told = ["let me know", "let us know"].iter().any(|word| after_word(plain, word).is_some());
+    let more = ["include", "make sure", "ensure", "specify"].iter().any(|word| after_word(plain, word).is_some());
+    let same = ["provide me with details", "provide details", "provide the details", "provide me with the", "provide the", "provide details such", "provide me with details such", "give me the details", "provide a detailed"].iter().any(|word| after_word(plain, word).is_some());
+    let narrows = ["specifically", "in particular", "it should", "this should"].iter().any(|word| after_word(text, word).is_some());
+    told || more && polite || same && polite || narrows
 }
 
 pub(super) fn is_prohibition(text: &str) -> bool {
@@ -376,7 +281,9 @@ pub(super) fn is_remark(line: &str) -> bool {
     if field.iter().any(|word| super::text::strip_prefix_ci(named, word).is_some()) || explains(plain) {
         return true;
     }
-    if is_reference(plain) || is_prohibition(plain) || is_constraint(plain) {
+    if !vocabulary::is_question_mark(plain)
+        && (is_reference(plain) || is_prohibition(plain) || is_constraint(plain))
+    {
         return true;
     }
     // A link, a path or an address alone.

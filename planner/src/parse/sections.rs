@@ -1,7 +1,7 @@
 //! Which parts of a text hold tasks, judged by their headings.
 
 use super::lines::{Block, BlockKind};
-use super::text::{after_word, words};
+use super::text::{Words, list, after_word, words};
 
 /// What a heading announces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,163 +18,37 @@ pub(super) enum Section {
     Plain,
 }
 
-const CONTEXT: &[&str] = &[
-    "overview",
-    "background",
-    "context",
-    "motivation",
-    "summary",
-    "introduction",
-    "goal",
-    "goals",
-    "objective",
-    "objectives",
-    "requirements",
-    "requirement",
-    "functional requirements",
-    "non-functional requirements",
-    "nonfunctional requirements",
-    "technical requirements",
-    "description",
-    "problem",
-    "problem statement",
-    "notes",
-    "note",
-    "references",
-    "reference",
-    "resources",
-    "links",
-    "related",
-    "glossary",
-    "acceptance criteria",
-    "success criteria",
-    "success metrics",
-    "metrics",
-    "constraints",
-    "assumptions",
-    "risks",
-    "dependencies",
-    "execution order",
-    "steps to reproduce",
-    "how to reproduce",
-    "reproduction",
-    "expected behavior",
-    "expected behaviour",
-    "actual behavior",
-    "actual behaviour",
-    "current behavior",
-    "current behaviour",
-    "expected result",
-    "actual result",
-    "environment",
-    "additional context",
-    "additional information",
-    "additional notes",
-    "screenshots",
-    "version",
-    "versions",
-    "prerequisites",
-    "format",
-    "path conventions",
-    "parallel example",
-    "parallel examples",
-    "parallel opportunities",
-    "implementation strategy",
-    "definition of done",
-    "appendix",
-    "architecture",
-    "technical architecture",
-    "tech stack",
-    "user experience",
-    "user personas",
-    "personas",
-    "core features",
-    "users",
-    "changelog",
-    "license",
-    "about",
-    "stakeholders",
-    "terminology",
-    "purpose",
-    "status",
-    "checkpoint",
-    "input",
-    "output",
-    "organization",
-    "organisation",
-    "tests",
-    "independent test",
-    "why this priority",
-    "author",
-    "date",
-    "deadline",
-    "vision",
-    "why",
-    "rationale",
-    "legend",
-    "tl;dr",
-    "validation",
-    "validation checklist",
-    "notation",
-    "phase dependencies",
-    "user story dependencies",
-    "logistics",
-];
-const NEVER: &[&str] = &[
-    "out of scope",
-    "out-of-scope",
-    "non-goals",
-    "non goals",
-    "nongoals",
-    "non-goal",
-    "won't do",
-    "wont do",
-    "won't fix",
-    "will not do",
-    "not in scope",
-    "not doing",
-    "not now",
-    "explicitly excluded",
-    "excluded",
-    "anti-goals",
-    "won't have",
-    "what we won't do",
-    "what we will not do",
-    "not planned",
-    "no-goals",
-    "future work (out of scope)",
-    "things we won't do",
-];
-const TASKS: &[&str] = &[
-    "tasks",
-    "task",
-    "todo",
-    "todos",
-    "to-do",
-    "to-dos",
-    "to do",
-    "task list",
-    "tasklist",
-    "roadmap",
-    "plan",
-    "action items",
-    "actions",
-    "next steps",
-    "work items",
-    "subtasks",
-    "sub-tasks",
-    "steps",
-    "checklist",
-    "implementation plan",
-    "implementation steps",
-    "development roadmap",
-    "development plan",
-    "implementation tasks",
-    "work plan",
-    "action plan",
-    "work breakdown",
-    "project plan",
-];
+static CONTEXT: Words = Words::new(|| {
+    list(
+        "overview|background|context|motivation|summary|introduction|goal|goals|objective|objectives|requirements|\
+     requirement|functional requirements|non-functional requirements|nonfunctional requirements|\
+     technical requirements|description|problem|problem statement|notes|note|references|reference|resources|\
+     links|related|glossary|acceptance criteria|success criteria|success metrics|metrics|constraints|assumptions|\
+     risks|dependencies|execution order|steps to reproduce|how to reproduce|reproduction|expected behavior|\
+     expected behaviour|actual behavior|actual behaviour|current behavior|current behaviour|expected result|\
+     actual result|environment|additional context|additional information|additional notes|screenshots|version|\
+     versions|prerequisites|format|path conventions|parallel example|parallel examples|parallel opportunities|\
+     implementation strategy|definition of done|appendix|architecture|technical architecture|tech stack|\
+     user experience|user personas|personas|core features|users|changelog|license|about|stakeholders|terminology|\
+     purpose|status|checkpoint|input|output|organization|organisation|tests|independent test|why this priority|\
+     author|date|deadline|vision|why|rationale|legend|tl;dr|validation|validation checklist|notation|\
+     phase dependencies|user story dependencies|logistics",
+    )
+});
+static NEVER: Words = Words::new(|| {
+    list(
+        "out of scope|out-of-scope|non-goals|non goals|nongoals|non-goal|won't do|wont do|won't fix|will not do|\
+     not in scope|not doing|not now|explicitly excluded|excluded|anti-goals|won't have|what we won't do|\
+     what we will not do|not planned|no-goals|future work (out of scope)|things we won't do",
+    )
+});
+static TASKS: Words = Words::new(|| {
+    list(
+        "tasks|task|todo|todos|to-do|to-dos|to do|task list|tasklist|roadmap|plan|action items|actions|next steps|\
+     work items|subtasks|sub-tasks|steps|checklist|implementation plan|implementation steps|development roadmap|\
+     development plan|implementation tasks|work plan|action plan|work breakdown|project plan",
+    )
+});
 const PHASES: &[&str] = &["phase", "step", "milestone", "stage", "sprint", "iteration", "part", "task", "wave"];
 
 /// What a heading announces.

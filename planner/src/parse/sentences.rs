@@ -2,7 +2,7 @@
 
 use super::draft::Link;
 use super::inline::Inline;
-use super::text::{after_word, is_cjk, words};
+use super::text::{Words, list, after_word, is_cjk, words};
 use super::vocabulary;
 
 /// What ended a clause.
@@ -27,9 +27,10 @@ pub(super) struct Clause {
     /// "otherwise ...".
     pub(super) otherwise: bool,
     pub(super) stop: Stop,
-    /// Begins a sentence, rather than going on after a connector.
-    pub(super) sentence: bool,
 }
+
+/// A text is cut into at most so many clauses, which is more than a plan may have tasks; the last keeps the rest.
+const CLAUSES_MAX: usize = 2 * super::TASKS_MAX;
 
 /// Words before a full stop that does not end a sentence.
 const ABBREVIATIONS: &[&str] = &[
@@ -41,108 +42,32 @@ const ABBREVIATIONS: &[&str] = &[
 const SOFT_ABBREVIATIONS: &[&str] =
     &["etc", "inc", "ltd", "co", "corp", "a.m", "p.m", "no", "max", "min", "ext", "ver", "rev", "art", "pp", "ed"];
 
-const THEN: &[&str] = &[
-    "and then",
-    "then",
-    "after that",
-    "after this",
-    "afterwards",
-    "afterward",
-    "finally",
-    "lastly",
-    "last but not least",
-    "subsequently",
-    "following that",
-    "once done",
-    "once that is done",
-    "once that's done",
-    "once this is done",
-    "once it is done",
-    "once it's done",
-    "when done",
-    "when that is done",
-    "when this is done",
-    "once finished",
-    "once complete",
-    "once completed",
-    "as a last step",
-    "as a final step",
-    "at the end",
-    "in the end",
-    "after which",
-    "secondly",
-    "thirdly",
-    "second,",
-    "third,",
-    "fourth,",
-    "fifth,",
-    "thereafter",
-    "once all are done",
-    "once all of them are done",
-    "once all of these are done",
-    "once everything is done",
-    "once all that is done",
-    "when all are done",
-    "when everything is done",
-    "after all of that",
-    "after all that",
-    "after all of these",
-    "after all are done",
-    "once they are done",
-    "when they are done",
-    "once they're done",
-    "once these are done",
-    "once all tasks are done",
-    "once all is done",
-    "once all are finished",
-    "once all are complete",
-    "once all done",
-    "once all three are done",
-    "when all is done",
-    "from there",
-    "moving on",
-    "next up",
-    "as soon as that is done",
-    "as soon as they are done",
-    "\u{7136}\u{540e}",
-    "\u{63a5}\u{7740}",
-    "\u{6700}\u{540e}",
-    "\u{968f}\u{540e}",
-    "\u{4e4b}\u{540e}",
-    "\u{63a5}\u{4e0b}\u{6765}",
-    "\u{7136}\u{5f8c}",
-    "\u{6700}\u{5f8c}",
-    "\u{6b21}\u{306b}",
-    "\u{305d}\u{306e}\u{5f8c}",
-    "\u{6700}\u{5f8c}\u{306b}",
-    "\u{305d}\u{308c}\u{304b}\u{3089}",
-];
-const BOTH: &[&str] = &[
-    "once both are done",
-    "once both are finished",
-    "once both are complete",
-    "once both are completed",
-    "once both have finished",
-    "once both are ready",
-    "once both finish",
-    "when both are done",
-    "when both are finished",
-    "when both are complete",
-    "when both are ready",
-    "after both are done",
-    "after both are finished",
-    "after both",
-    "once both of them are done",
-    "once the two are done",
-    "as soon as both are done",
-    "once both done",
-    "once both complete",
-    "once both tasks are done",
-    "once these two are done",
-    "when both have finished",
-    "once both are in place",
-    "after both have finished",
-];
+static THEN: Words = Words::new(|| {
+    list(
+        "and then|then|after that|after this|afterwards|afterward|finally|lastly|last but not least|subsequently|\
+     following that|once done|once that is done|once that's done|once this is done|once it is done|\
+     once it's done|when done|when that is done|when this is done|once finished|once complete|once completed|\
+     as a last step|as a final step|at the end|in the end|after which|secondly|thirdly|second,|third,|fourth,|\
+     fifth,|thereafter|once all are done|once all of them are done|once all of these are done|\
+     once everything is done|once all that is done|when all are done|when everything is done|after all of that|\
+     after all that|after all of these|after all are done|once they are done|when they are done|\
+     once they're done|once these are done|once all tasks are done|once all is done|once all are finished|\
+     once all are complete|once all done|once all three are done|when all is done|from there|moving on|next up|\
+     as soon as that is done|as soon as they are done|\u{7136}\u{540e}|\u{63a5}\u{7740}|\u{6700}\u{540e}|\
+     \u{968f}\u{540e}|\u{4e4b}\u{540e}|\u{63a5}\u{4e0b}\u{6765}|\u{7136}\u{5f8c}|\u{6700}\u{5f8c}|\
+     \u{6b21}\u{306b}|\u{305d}\u{306e}\u{5f8c}|\u{6700}\u{5f8c}\u{306b}|\u{305d}\u{308c}\u{304b}\u{3089}",
+    )
+});
+static BOTH: Words = Words::new(|| {
+    list(
+        "once both are done|once both are finished|once both are complete|once both are completed|\
+     once both have finished|once both are ready|once both finish|when both are done|when both are finished|\
+     when both are complete|when both are ready|after both are done|after both are finished|after both|\
+     once both of them are done|once the two are done|as soon as both are done|once both done|once both complete|\
+     once both tasks are done|once these two are done|when both have finished|once both are in place|\
+     after both have finished",
+    )
+});
 const PARALLEL: &[&str] = &[
     "in parallel",
     "meanwhile",
@@ -184,21 +109,21 @@ const OTHERWISE: &[&str] = &["otherwise", "else", "if not", "or else", "\u{5426}
 
 /// Splits a text; the clauses cover it from end to end.
 pub(super) fn clauses(text: &str, inline: &Inline) -> Vec<Clause> {
-    let mut cuts = Splitter { text, cuts: vec![(0, true)], conditional: false, begin: 0 };
+    let mut cuts = Splitter { text, cuts: vec![0], conditional: false, begin: 0 };
     cuts.run(inline);
     let mut found = cuts.cuts;
-    found.push((text.len(), true));
+    found.push(text.len());
     let mut clauses = Vec::new();
     for pair in found.windows(2) {
-        let [(start, sentence), (end, _)] = pair else { continue };
+        let [start, end] = pair else { continue };
         if !text[*start..*end].trim().is_empty() {
-            clauses.push(clause(text, *start, *end, *sentence));
+            clauses.push(clause(text, *start, *end));
         }
     }
     clauses
 }
 
-fn clause(text: &str, start: usize, end: usize, sentence: bool) -> Clause {
+fn clause(text: &str, start: usize, end: usize) -> Clause {
     let part = &text[start..end];
     let mut from = start + (part.len() - part.trim_start().len());
     let (mut link, mut otherwise) = (Link::Free, false);
@@ -221,8 +146,8 @@ fn clause(text: &str, start: usize, end: usize, sentence: bool) -> Clause {
         Some(_) | None if vocabulary::is_question_mark(tail) => Stop::Question,
         Some(_) | None => Stop::Plain,
     };
-    let to = from + bare(tail).len();
-    Clause { start, end, from, to, link, otherwise, stop, sentence }
+    let to = from + bare(tail.trim_end_matches(['?', '\u{ff1f}'])).len();
+    Clause { start, end, from, to, link, otherwise, stop }
 }
 
 /// A clause without the signs that end it and without a connector that the next one left behind.
@@ -244,6 +169,13 @@ fn bare(tail: &str) -> &str {
         ) || c.is_whitespace()
     };
     let mut short = tail;
+    // A quote that was never opened.
+    if let Some(quote) = short.chars().next_back().filter(|c| matches!(c, '"' | '\'')) {
+        let rest = &short[..short.len() - 1];
+        if rest.ends_with(['.', '!', '?']) && tail_of(rest, 0, rest.len(), 2_000).matches(quote).count() % 2 == 0 {
+            short = rest.trim_end_matches(['?', '\u{ff1f}']);
+        }
+    }
     // An ellipsis or an abbreviation keeps its full stop.
     if !(short.ends_with("...") || short.ends_with("etc.")) {
         short = short.trim_end_matches(signs);
@@ -257,11 +189,11 @@ fn bare(tail: &str) -> &str {
 /// A connector at the start: what it means, whether it is "otherwise", and its length with the comma.
 fn connector(rest: &str) -> Option<(Link, bool, usize)> {
     let lists = [
-        (BOTH, Link::Both),
-        (THEN, Link::Then),
-        (PARALLEL, Link::Parallel),
-        (NONE, Link::Free),
-        (OTHERWISE, Link::Free),
+        (&BOTH[..], Link::Both),
+        (&THEN[..], Link::Then),
+        (&PARALLEL[..], Link::Parallel),
+        (&NONE[..], Link::Free),
+        (&OTHERWISE[..], Link::Free),
     ];
     let mut best: Option<(Link, bool, &str, &str)> = None;
     for (list, link) in lists {
@@ -269,7 +201,7 @@ fn connector(rest: &str) -> Option<(Link, bool, usize)> {
             if let Some(after) = after_word(rest, word)
                 && best.is_none_or(|(_, _, _, found)| after.len() < found.len())
             {
-                best = Some((link, std::ptr::eq(list, OTHERWISE), word, after));
+                best = Some((link, std::ptr::eq(list, &OTHERWISE[..]), word, after));
             }
         }
     }
@@ -317,7 +249,7 @@ fn starts_with_pronoun(text: &str) -> bool {
 
 struct Splitter<'a> {
     text: &'a str,
-    cuts: Vec<(usize, bool)>,
+    cuts: Vec<usize>,
     /// The sentence began with "if", so that its "then" belongs to it.
     conditional: bool,
     begin: usize,
@@ -353,8 +285,8 @@ impl Splitter<'_> {
     }
 
     fn cut(&mut self, at: usize, sentence: bool) {
-        if self.cuts.last().is_some_and(|(last, _)| *last < at) {
-            self.cuts.push((at, sentence));
+        if self.cuts.len() < CLAUSES_MAX && self.cuts.last().is_some_and(|last| *last < at) {
+            self.cuts.push(at);
             if sentence {
                 self.start(at);
             }
@@ -412,10 +344,12 @@ impl Splitter<'_> {
             .unwrap_or("")
             .to_lowercase();
         let next = after.trim_start().chars().next();
+        // "Los Angeles, CA. Next" ends a sentence.
+        let shouted = tail.ends_with(|c: char| c.is_uppercase()) && word.len() == 2;
         if word.ends_with('.') || self.text[at + 1..].starts_with('.') {
             return next.is_none_or(char::is_uppercase);
         }
-        if ABBREVIATIONS.contains(&word.as_str()) {
+        if ABBREVIATIONS.contains(&word.as_str()) && !shouted {
             return next.is_none();
         }
         if SOFT_ABBREVIATIONS.contains(&word.as_str()) {
@@ -432,7 +366,7 @@ impl Splitter<'_> {
     /// A line end splits when the lines are instructions, one per line, and not wrapped prose.
     fn line_breaks(&self, at: usize) -> bool {
         let next = self.text[at + 1..].trim_start();
-        let line = tail_of(self.text, self.cuts.last().map_or(0, |(cut, _)| *cut), at, 200);
+        let line = tail_of(self.text, self.cuts.last().copied().unwrap_or(0), at, 200);
         let line = line.rsplit('\n').next().unwrap_or(line);
         let width = next.split_whitespace().next().map_or(0, str::len);
         let capital = next.chars().next().is_some_and(|c| c.is_uppercase() || c == '`');
@@ -462,7 +396,7 @@ impl Splitter<'_> {
             .iter()
             .any(|word| rest.starts_with(word));
         if cjk {
-            let from = self.cuts.last().map_or(0, |(cut, _)| *cut);
+            let from = self.cuts.last().copied().unwrap_or(0);
             let before = tail_of(self.text, from, at, 32)
                 .trim_matches(|c: char| c.is_whitespace() || matches!(c, '\u{ff0c}' | '\u{3001}'));
             if !before.is_empty() {
@@ -476,13 +410,14 @@ impl Splitter<'_> {
         {
             return;
         }
-        if self.connects(at, rest) {
+        const WORDS: &[&str] = &["and ", "then", "next", "finally", "after", "lastly", "subseq", "meanwhile", "at the", "in par", "simul", "otherwise", "else", "if not"];
+        if WORDS.iter().any(|word| super::text::strip_prefix_ci(rest, word).is_some()) && self.connects(at, rest) {
             self.cut(at, false);
         }
     }
 
     fn connects(&self, at: usize, rest: &str) -> bool {
-        let from = self.cuts.last().map_or(0, |(cut, _)| *cut);
+        let from = self.cuts.last().copied().unwrap_or(0);
         let before = tail_of(self.text, from, at, 64).trim_end();
         if before.trim_matches(|c: char| !c.is_alphanumeric()).is_empty() {
             return false;

@@ -39,7 +39,9 @@ impl Builder<'_> {
         let mut here: Option<usize> = None;
         for (n, clause) in clauses.iter().enumerate() {
             let text = &flow.text[clause.from..clause.to];
-            let mut sense = if clause.link != Link::Free || clause.otherwise || starts_condition(text) {
+            let asks = clause.stop == Stop::Question;
+            let waits = !asks && roles::waits(text);
+            let mut sense = if waits { Sense::Step } else if clause.link != Link::Free || clause.otherwise || starts_condition(text) {
                 if clause.stop == Stop::Question { Sense::Question } else { Sense::Step }
             } else {
                 roles::sense(text, clause.stop == Stop::Question, self.last.is_none())
@@ -47,6 +49,9 @@ impl Builder<'_> {
             if sense == Sense::Question && vocabulary::is_request(text) {
                 sense = Sense::Step;
             }
+            let next = clauses.get(n + 1).map(|next| (&flow.text[next.start..next.end], &flow.text[next.from..next.to]));
+            let opens = sense == Sense::Step && clause.link == Link::Free && next.is_some_and(|(whole, text)| roles::introduces(&flow.text[clause.from..clause.to], whole, text));
+            let adds = here.is_some() && clause.from == clause.start + leading(&flow.text[clause.start..]) && roles::adds(text);
             // "We need a report. First, ...": the first sentence only says what the others are for.
             let introduces = here.is_none()
                 && roles::is_wish(text)
@@ -57,7 +62,8 @@ impl Builder<'_> {
                 Sense::Statement if asked || alone => {
                     here = self.clause(flow, inline, clause, Link::Free, false).or(here)
                 }
-                Sense::Step if introduces => self.remark(flow, inline, clause, None),
+                Sense::Step if adds => self.remark(flow, inline, clause, here),
+                Sense::Step if introduces || opens => self.remark(flow, inline, clause, None),
                 Sense::Step => here = self.clause(flow, inline, clause, clause.link, false).or(here),
                 Sense::Question => self.question(flow, inline, clause, here),
                 Sense::Constraint => self.remark(flow, inline, clause, self.last.map(Some).unwrap_or(Some(usize::MAX))),
@@ -88,7 +94,7 @@ impl Builder<'_> {
             let text = &flow.text[clause.from..clause.to];
             let follows = clause.link != Link::Free && !tracked;
             if n == 0 {
-                if !ordered && !tracked && self.folds(text) {
+                if !ordered && !tracked && clause.stop != Stop::Question && self.folds(text) {
                     self.remark(flow, inline, clause, self.last);
                     continue;
                 }
@@ -155,7 +161,7 @@ impl Builder<'_> {
             self.remark_span(flow, clause);
             return None;
         }
-        let polite = clause.stop == Stop::Question && vocabulary::is_request(&shown);
+        let polite = clause.stop == Stop::Question && roles::sense(&found.description, true, true) == Sense::Step;
         let kind = match &command {
             Some(_) => NodeKind::ToolCall,
             None if clause.stop == Stop::Question && !polite => NodeKind::Clarification,
@@ -200,6 +206,9 @@ impl Builder<'_> {
                 self.condition.as_ref().map(|last| Condition { text: last.text.clone(), negated: !last.negated });
             return Part { from: clause.from, to: clause.to, condition };
         }
+        if roles::idle_condition(part) {
+            return Part { from: clause.from, to: clause.to, condition: None };
+        }
         for (word, negated) in
             [("unless", true), ("if", false), ("\u{5982}\u{679c}", false), ("\u{3082}\u{3057}", false)]
         {
@@ -234,7 +243,10 @@ impl Builder<'_> {
 
     /// A remark goes to a draft, waits for the next one (`usize::MAX`), or is context.
     fn remark(&mut self, flow: &Flow, inline: &Inline, clause: &Clause, to: Option<usize>) {
-        let note = meta::plain(&flow.text, inline, clause.from, clause.to, &[]);
+        let mut note = meta::plain(&flow.text, inline, clause.from, clause.to, &[]);
+        if clause.stop == Stop::Question {
+            note.push('?');
+        }
         let span = flow.span(clause.start, clause.end);
         match to {
             Some(n) if n < self.out.drafts.len() => {
@@ -284,6 +296,10 @@ fn adopt_more(draft: &mut Draft, mut found: Meta) {
     plan.retry = found.retry.or(plan.retry);
     plan.timeout_ms = found.timeout_ms.or(plan.timeout_ms);
     plan.on_failure = found.on_failure.or(plan.on_failure);
+}
+
+fn leading(text: &str) -> usize {
+    text.len() - text.trim_start().len()
 }
 
 fn is_first(text: &str) -> bool {

@@ -142,3 +142,11 @@ pub(super) fn collapse(text: &str) -> String {
     }
     out
 }
+
+/// A list of words or phrases, made once.
+pub(super) type Words = std::sync::LazyLock<Vec<&'static str>>;
+
+/// Takes a list apart at its bars.
+pub(super) fn list(text: &'static str) -> Vec<&'static str> {
+    text.split('|').collect()
+}

@@ -1,42 +1,22 @@
 //! The words by which a sentence shows what it is: verbs, kinds, connectors.
 
-use super::text::{after_word, words};
+use std::collections::HashSet;
+use std::sync::LazyLock;
+
+use super::text::{Words, list, after_word, words};
 use crate::plan::NodeKind;
 
 const RETRIEVAL: &[&str] = &[
     "find", "search", "fetch", "download", "read", "get", "retrieve", "obtain", "gather", "collect", "lookup",
     "locate", "query", "scrape", "crawl", "browse", "pull", "discover",
 ];
-const ANALYSIS: &[&str] = &[
-    "analyse",
-    "analyze",
-    "review",
-    "compare",
-    "investigate",
-    "inspect",
-    "evaluate",
-    "assess",
-    "audit",
-    "examine",
-    "study",
-    "diagnose",
-    "profile",
-    "research",
-    "explore",
-    "verify",
-    "check",
-    "validate",
-    "understand",
-    "identify",
-    "determine",
-    "measure",
-    "benchmark",
-    "estimate",
-    "triage",
-    "debug",
-    "analysis",
-    "investigation",
-];
+static ANALYSIS: Words = Words::new(|| {
+    list(
+        "analyse|analyze|review|compare|investigate|inspect|evaluate|assess|audit|examine|study|diagnose|profile|\
+     research|explore|verify|check|validate|understand|identify|determine|measure|benchmark|estimate|triage|\
+     debug|analysis|investigation",
+    )
+});
 const REFACTOR: &[&str] = &[
     "refactor",
     "rename",
@@ -52,35 +32,12 @@ const REFACTOR: &[&str] = &[
     "decouple",
     "refactoring",
 ];
-const CODE: &[&str] = &[
-    "implement",
-    "add",
-    "create",
-    "code",
-    "fix",
-    "build",
-    "develop",
-    "wire",
-    "integrate",
-    "scaffold",
-    "bootstrap",
-    "patch",
-    "program",
-    "hook",
-    "introduce",
-    "port",
-    "expose",
-    "handle",
-    "support",
-    "implementing",
-    "adding",
-    "fixing",
-    "creating",
-    "setup",
-    "initialise",
-    "initialize",
-    "init",
-];
+static CODE: Words = Words::new(|| {
+    list(
+        "implement|add|create|code|fix|build|develop|wire|integrate|scaffold|bootstrap|patch|program|hook|introduce|\
+     port|expose|handle|support|implementing|adding|fixing|creating|setup|initialise|initialize|init",
+    )
+});
 const TOOL: &[&str] = &[
     "run", "execute", "deploy", "install", "email", "e-mail", "send", "publish", "release", "push", "restart",
     "launch", "ship", "notify", "upload", "submit", "commit", "merge", "invoke", "call", "trigger", "rerun", "start",
@@ -108,54 +65,14 @@ const TEST_MAKERS: &[&str] = &[
     "increase",
     "improve",
 ];
-const CODE_OBJECTS: &[&str] = &[
-    "code",
-    "function",
-    "functions",
-    "script",
-    "scripts",
-    "class",
-    "classes",
-    "module",
-    "parser",
-    "endpoint",
-    "endpoints",
-    "handler",
-    "migration",
-    "migrations",
-    "program",
-    "component",
-    "components",
-    "query",
-    "queries",
-    "helper",
-    "middleware",
-    "wrapper",
-    "implementation",
-    "method",
-    "methods",
-    "crate",
-    "package",
-    "library",
-    "api",
-    "client",
-    "server",
-    "service",
-    "hook",
-    "trait",
-    "struct",
-    "interface",
-    "adapter",
-    "loader",
-    "serializer",
-    "cli",
-    "bot",
-    "plugin",
-    "types",
-    "macro",
-    "dockerfile",
-    "makefile",
-];
+static CODE_OBJECTS: Words = Words::new(|| {
+    list(
+        "code|function|functions|script|scripts|class|classes|module|parser|endpoint|endpoints|handler|migration|\
+     migrations|program|component|components|query|queries|helper|middleware|wrapper|implementation|method|\
+     methods|crate|package|library|api|client|server|service|hook|trait|struct|interface|adapter|loader|\
+     serializer|cli|bot|plugin|types|macro|dockerfile|makefile",
+    )
+});
 const ARTEFACTS: &[&str] = &[
     "image",
     "images",
@@ -172,277 +89,28 @@ const ARTEFACTS: &[&str] = &[
     "bundle",
 ];
 /// Further verbs that begin an instruction and whose kind is `Processing`.
-const PLAIN: &[&str] = &[
-    "write",
-    "update",
-    "configure",
-    "document",
-    "design",
-    "compute",
-    "calculate",
-    "convert",
-    "translate",
-    "generate",
-    "make",
-    "remove",
-    "delete",
-    "move",
-    "copy",
-    "draft",
-    "prepare",
-    "plan",
-    "define",
-    "describe",
-    "decide",
-    "choose",
-    "pick",
-    "open",
-    "close",
-    "set",
-    "change",
-    "replace",
-    "migrate",
-    "upgrade",
-    "bump",
-    "enable",
-    "disable",
-    "list",
-    "show",
-    "display",
-    "give",
-    "provide",
-    "tell",
-    "summarise",
-    "summarize",
-    "explain",
-    "classify",
-    "segment",
-    "transcribe",
-    "detect",
-    "extend",
-    "improve",
-    "optimise",
-    "optimize",
-    "clean",
-    "tidy",
-    "format",
-    "lint",
-    "ensure",
-    "keep",
-    "use",
-    "save",
-    "store",
-    "load",
-    "import",
-    "export",
-    "print",
-    "plot",
-    "draw",
-    "render",
-    "sort",
-    "filter",
-    "merge",
-    "join",
-    "split",
-    "combine",
-    "apply",
-    "assign",
-    "book",
-    "buy",
-    "order",
-    "pay",
-    "sell",
-    "play",
-    "take",
-    "put",
-    "turn",
-    "switch",
-    "toggle",
-    "control",
-    "monitor",
-    "track",
-    "record",
-    "log",
-    "register",
-    "subscribe",
-    "cancel",
-    "confirm",
-    "archive",
-    "back",
-    "restore",
-    "rebuild",
-    "reboot",
-    "reset",
-    "repeat",
-    "return",
-    "respond",
-    "reply",
-    "report",
-    "share",
-    "invite",
-    "message",
-    "contact",
-    "attend",
-    "organise",
-    "organize",
-    "arrange",
-    "recommend",
-    "suggest",
-    "predict",
-    "train",
-    "tune",
-    "fine-tune",
-    "normalise",
-    "normalize",
-    "parse",
-    "process",
-    "perform",
-    "conduct",
-    "carry",
-    "complete",
-    "finish",
-    "continue",
-    "begin",
-    "do",
-    "go",
-    "let",
-    "look",
-    "help",
-    "visualize",
-    "visualise",
-    "edit",
-    "modify",
-    "adjust",
-    "crop",
-    "resize",
-    "rotate",
-    "drop",
-    "expose",
-    "lock",
-    "unlock",
-    "grant",
-    "revoke",
-    "encrypt",
-    "decrypt",
-    "sign",
-    "mark",
-    "label",
-    "annotate",
-    "count",
-    "sum",
-    "add",
-    "divide",
-    "multiply",
-    "rank",
-    "group",
-    "cluster",
-    "map",
-    "select",
-    "insert",
-    "append",
-    "write",
-    "mount",
-    "unmount",
-    "attach",
-    "detach",
-    "connect",
-    "disconnect",
-    "sync",
-    "synchronise",
-    "synchronize",
-    "wait",
-    "sleep",
-    "approve",
-    "reject",
-    "cache",
-    "index",
-    "seed",
-    "proofread",
-    "polish",
-    "rewrite",
-    "rephrase",
-    "brainstorm",
-    "outline",
-    "sketch",
-    "paint",
-    "wash",
-    "cut",
-    "mix",
-    "bake",
-    "cook",
-    "heat",
-    "pour",
-    "stir",
-    "serve",
-    "boil",
-    "fill",
-    "hang",
-    "place",
-    "tighten",
-    "drill",
-    "measure",
-    "pack",
-    "unpack",
-    "clear",
-    "spin",
-    "provision",
-    "harden",
-    "secure",
-    "watch",
-    "learn",
-    "teach",
-    "practice",
-    "recover",
-    "localise",
-    "localize",
-    "transfer",
-    "trade",
-    "recite",
-    "delegate",
-    "dump",
-    "drain",
-    "rotate",
-    "squash",
-    "rebase",
-    "cherry-pick",
-    "fork",
-    "clone",
-    "checkout",
-    "tag",
-    "stash",
-    "revert",
-    "undo",
-    "verify",
-    "compile",
-    "link",
-    "flash",
-    "boot",
-    "ping",
-    "finalise",
-    "finalize",
-    "queue",
-    "poll",
-    "emit",
-    "capture",
-    "hire",
-    "interview",
-    "present",
-    "demo",
-    "pitch",
-    "negotiate",
-    "file",
-    "fetch",
-    "onboard",
-    "evaluate",
-    "simulate",
-    "solve",
-    "answer",
-    "infer",
-    "embed",
-    "tokenise",
-    "tokenize",
-    "stop",
-];
+static PLAIN: Words = Words::new(|| {
+    list(
+        "write|update|configure|document|design|compute|calculate|convert|translate|generate|make|remove|delete|move|\
+     copy|draft|prepare|plan|define|describe|decide|choose|pick|open|close|set|change|replace|migrate|upgrade|\
+     bump|enable|disable|list|show|display|give|provide|tell|summarise|summarize|explain|classify|segment|\
+     transcribe|detect|extend|improve|optimise|optimize|clean|tidy|format|lint|ensure|keep|use|save|store|load|\
+     import|export|print|plot|draw|render|sort|filter|merge|join|split|combine|apply|assign|book|buy|order|pay|\
+     sell|play|take|put|turn|switch|toggle|control|monitor|track|record|log|register|subscribe|cancel|confirm|\
+     archive|back|restore|rebuild|reboot|reset|repeat|return|respond|reply|report|share|invite|message|contact|\
+     attend|organise|organize|arrange|recommend|suggest|predict|train|tune|fine-tune|normalise|normalize|parse|\
+     process|perform|conduct|carry|complete|finish|continue|begin|do|go|let|look|help|visualize|visualise|edit|\
+     modify|adjust|crop|resize|rotate|drop|expose|lock|unlock|grant|revoke|encrypt|decrypt|sign|mark|label|\
+     annotate|count|sum|add|divide|multiply|rank|group|cluster|map|select|insert|append|mount|unmount|attach|\
+     detach|connect|disconnect|sync|synchronise|synchronize|wait|sleep|approve|reject|cache|index|seed|proofread|\
+     polish|rewrite|rephrase|brainstorm|outline|sketch|paint|wash|cut|mix|bake|cook|heat|pour|stir|serve|boil|\
+     fill|hang|place|tighten|drill|measure|pack|unpack|clear|spin|provision|harden|secure|watch|learn|teach|\
+     practice|recover|localise|localize|transfer|trade|recite|delegate|dump|drain|squash|rebase|cherry-pick|fork|\
+     clone|checkout|tag|stash|revert|undo|verify|compile|link|flash|boot|ping|finalise|finalize|queue|poll|emit|\
+     capture|hire|interview|present|demo|pitch|negotiate|file|fetch|onboard|evaluate|simulate|solve|answer|infer|\
+     embed|tokenise|tokenize|stop",
+    )
+});
 
 /// The kind of a text by its verb, or by that of the group it stands in.
 pub(super) fn kind(text: &str, lent: Option<&str>) -> NodeKind {
@@ -482,23 +150,23 @@ fn verb_kind(first: &str, second: &str, all: &[String]) -> Option<NodeKind> {
     if first == "clean" && second == "up" {
         return Some(NodeKind::Refactor);
     }
-    if (first == "set" && second == "up") || (first == "write" && object(CODE_OBJECTS)) {
+    if (first == "set" && second == "up") || (first == "write" && object(&CODE_OBJECTS)) {
         return Some(NodeKind::CodeImplementation);
     }
     if (first == "build" && object(ARTEFACTS))
         || (first == "roll" && matches!(second, "back" | "out"))
-        || (is(TOOL) && first != "roll")
+        || (is(&TOOL) && first != "roll")
     {
         return Some(NodeKind::ToolCall);
     }
     let sorts = [
-        (RETRIEVAL, NodeKind::Retrieval),
-        (ANALYSIS, NodeKind::Analysis),
-        (REFACTOR, NodeKind::Refactor),
-        (CODE, NodeKind::CodeImplementation),
+        (&RETRIEVAL[..], NodeKind::Retrieval),
+        (&ANALYSIS[..], NodeKind::Analysis),
+        (&REFACTOR[..], NodeKind::Refactor),
+        (&CODE[..], NodeKind::CodeImplementation),
     ];
     let found = sorts.into_iter().find(|(list, _)| is(list)).map(|(_, kind)| kind);
-    found.or_else(|| is(PLAIN).then_some(NodeKind::Processing))
+    found.or_else(|| is(&PLAIN).then_some(NodeKind::Processing))
 }
 
 /// The words of the object: up to the first preposition.
@@ -558,7 +226,8 @@ fn is_tests(first: &str, plain: &str) -> bool {
 
 /// A word that begins an instruction.
 pub(super) fn is_verb(word: &str) -> bool {
-    [RETRIEVAL, ANALYSIS, REFACTOR, CODE, TOOL, ASK, TEST, PLAIN].iter().any(|list| list.contains(&word))
+    static VERBS: LazyLock<HashSet<&'static str>> = LazyLock::new(|| [&RETRIEVAL[..], &ANALYSIS[..], &REFACTOR[..], &CODE[..], &TOOL[..], ASK, TEST, &PLAIN[..]].into_iter().flatten().copied().collect());
+    VERBS.contains(word)
 }
 
 /// True when the text begins with an instruction.
@@ -567,91 +236,19 @@ pub(super) fn begins_with_verb(text: &str) -> bool {
 }
 
 /// What leads to an instruction and says nothing.
-const POLITE: &[&str] = &[
-    "please",
-    "kindly",
-    "also",
-    "just",
-    "can you",
-    "could you",
-    "would you",
-    "will you",
-    "can we",
-    "could we",
-    "i need you to",
-    "i want you to",
-    "i'd like you to",
-    "i would like you to",
-    "we need to",
-    "i need to",
-    "you need to",
-    "i want to",
-    "we want to",
-    "i would like to",
-    "i'd like to",
-    "we would like to",
-    "we'd like to",
-    "i have to",
-    "we have to",
-    "we must",
-    "you must",
-    "you should",
-    "we should",
-    "i should",
-    "i also need to",
-    "i also want to",
-    "i also would like to",
-    "i would also like to",
-    "i'd also like to",
-    "we also need to",
-    "let's",
-    "let us",
-    "help me to",
-    "help me",
-    "help us",
-    "help",
-    "go ahead and",
-    "try to",
-    "make an effort to",
-    "be so kind as to",
-    "i'm looking to",
-    "i am looking to",
-    "i want",
-    "i need",
-    "we need",
-    "go and",
-    "remember to",
-    "don't forget to",
-    "do not forget to",
-    "be sure to",
-    "want to",
-    "need to",
-    "proceed to",
-    "start by",
-    "begin by",
-    "to do",
-    "now",
-    "so",
-    "and",
-    "could i",
-    "can i",
-    "may i",
-    "ok",
-    "okay",
-    "hi",
-    "hello",
-    "hey",
-    "i will",
-    "i'll",
-    "we'll",
-    "we will",
-    "i'm going to",
-    "i am going to",
-    "possibly",
-    "it is necessary to",
-    "in order to",
-    "optionally",
-];
+static POLITE: Words = Words::new(|| {
+    list(
+        "please|kindly|also|just|can you|could you|would you|will you|can we|could we|i need you to|i want you to|\
+     i'd like you to|i would like you to|we need to|i need to|you need to|i want to|we want to|i would like to|\
+     i'd like to|we would like to|we'd like to|i have to|we have to|we must|you must|you should|we should|\
+     i should|i also need to|i also want to|i also would like to|i would also like to|i'd also like to|\
+     we also need to|let's|let us|help me to|help me|help us|help|go ahead and|try to|make an effort to|\
+     be so kind as to|i'm looking to|i am looking to|i want|i need|we need|go and|remember to|don't forget to|\
+     do not forget to|be sure to|want to|need to|proceed to|start by|begin by|to do|now|so|and|could i|can i|\
+     may i|ok|okay|hi|hello|hey|i will|i'll|we'll|we will|i'm going to|i am going to|possibly|it is necessary to|\
+     in order to|optionally",
+    )
+});
 
 /// The text after the words that only lead to it.
 pub(super) fn instruction(text: &str) -> &str {
