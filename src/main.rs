@@ -37,7 +37,9 @@ fn main() -> ExitCode {
         return crewlog_executors::supervisor::supervise();
     }
     tracing_subscriber::fmt()
-        .with_env_filter(tracing_subscriber::EnvFilter::try_from_env("CREWLOG_LOG").unwrap_or_else(|_| "error".into()))
+        .with_env_filter(tracing_subscriber::EnvFilter::try_from_env("CREWLOG_LOG").unwrap_or_else(|_| "warn".into()))
+        .without_time()
+        .with_target(false)
         .with_writer(std::io::stderr)
         .init();
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {

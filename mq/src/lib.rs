@@ -66,3 +66,7 @@ pub const TAGS_MAX: usize = 32;
 pub const APPEND_EVENTS_MAX: usize = 100_000;
 /// The most events that one read returns.
 pub const PAGE_EVENTS_MAX: usize = 10_000;
+
+#[cfg(doctest)]
+#[doc = include_str!("../../README.md")]
+struct Readme;

@@ -42,11 +42,14 @@ pub(super) async fn page(
     }
 }
 
+/// Up to so many positions are looked through one by one rather than found by an index.
+const SHORT_RANGE: i64 = 256;
+
 const COLUMNS: &str = "e.position, e.event_id, a.stream_id, a.aggregate_id, e.sequence, e.event_type, \
      e.event_version, e.data, e.metadata, e.tags, e.created_at, e.append_start";
 
-/// The statement of a page. What narrows the most drives it: one aggregate, else the first tag, else the log.
-/// `CROSS JOIN` and unary plus keep SQLite from another order.
+/// The statement of a page. What narrows the most drives it: the range when it is short, as it is for a reader that keeps
+/// up, else one aggregate or the first tag, else the range. `CROSS JOIN` and unary plus keep SQLite from another order.
 fn select(
     query: &Query,
     after: Position,
@@ -56,7 +59,9 @@ fn select(
     let mut arguments = SqliteArguments::default();
     arguments.add(after.0)?;
     arguments.add(bound.0)?;
-    let (mut sql, order) = if let (false, Some(aggregate_id)) = (query.stream_id.is_empty(), &query.aggregate_id) {
+    let is_long = bound.0 - after.0 > SHORT_RANGE;
+    let of_aggregate = query.aggregate_id.as_ref().filter(|_| is_long && !query.stream_id.is_empty());
+    let (mut sql, order) = if let Some(aggregate_id) = of_aggregate {
         arguments.add(query.stream_id.clone())?;
         arguments.add(aggregate_id.clone())?;
         let from = "FROM aggregates AS a CROSS JOIN events AS e ON e.aggregate = a.aggregate \

@@ -6,7 +6,7 @@ use super::lines::{self, Block, BlockKind};
 use super::outline::{self, Place, Role};
 use super::sections::{self, Section, Use};
 use super::text::{Flow, collapse};
-use super::{edges, meta, roles, shell, vocabulary};
+use super::{edges, meta, plain, roles, shell, vocabulary};
 use crate::plan::{Attachment, Condition, Mark, NodeKind, Span};
 
 /// Everything read from a text, before the tasks are numbered.
@@ -269,7 +269,7 @@ impl Builder<'_> {
             return;
         }
         self.chain(&flow);
-        let text = meta::plain(&flow.text, &inline, 0, flow.text.len(), &[]);
+        let text = plain::plain(&flow.text, &inline, 0, flow.text.len(), &[]);
         if !text.is_empty() {
             self.out.context.push(text);
         }
@@ -370,7 +370,8 @@ impl Builder<'_> {
     /// A remark under an item.
     fn note(&mut self, block: &Block, flow: &Flow, inline: &Inline) {
         let Some(last) = self.last else { return self.context(block, Use::Tasks) };
-        let found = meta::extract(&flow.text, inline, 0, flow.text.len(), false);
+        let mut found = meta::extract(&flow.text, inline, 0, flow.text.len(), false);
+        found.locate(flow);
         let attachments = inline.attachments(&flow.text, 0, flow.text.len());
         let draft = &mut self.out.drafts[last];
         attach(&mut draft.plan.attachments, attachments);
@@ -378,7 +379,7 @@ impl Builder<'_> {
         let field = super::fields::apply(draft, &flow.text, flow.source(0));
         if !field {
             merge_needs(draft, found.needs.filter(|_| found.description.is_empty()));
-            let text = meta::plain(&flow.text, inline, 0, flow.text.len(), &[]);
+            let text = plain::plain(&flow.text, inline, 0, flow.text.len(), &[]);
             draft.plan.notes.push(text);
         }
     }
@@ -395,7 +396,7 @@ impl Builder<'_> {
         let next = blocks.get(n + 1);
         let leads = |kind: &BlockKind| matches!(kind, BlockKind::Item { .. } | BlockKind::Table);
         let lead_in = flow.text.trim_end().ends_with([':', '\u{ff1a}']) && next.is_some_and(|next| leads(&next.kind));
-        self.lead = lead_in.then(|| meta::plain(&flow.text, &inline, 0, flow.text.len(), &[]));
+        self.lead = lead_in.then(|| plain::plain(&flow.text, &inline, 0, flow.text.len(), &[]));
         if lead_in || (!self.lenient && roles::explains(&flow.text)) || (outside && block.quoted) {
             return self.context(block, Use::Tasks);
         }
@@ -486,9 +487,8 @@ impl Builder<'_> {
     fn settle(&mut self) {
         let notes = std::mem::take(&mut self.pending_notes);
         let attachments = std::mem::take(&mut self.pending_attachments);
-        match self.out.drafts.last_mut() {
-            Some(draft) => attach(&mut draft.plan.attachments, attachments),
-            None => {}
+if let Some(draft) = self.out.drafts.last_mut() {
+            attach(&mut draft.plan.attachments, attachments);
         }
         for (note, span) in notes {
             self.out.context.push(note);
@@ -543,7 +543,7 @@ fn paths_in(body: &str) -> Vec<Attachment> {
 /// A heading without its signs, and the priority in it.
 fn heading_text(text: &str, inline: &Inline) -> (String, Option<String>) {
     let found = meta::extract(text, inline, 0, text.len(), false);
-    let plain = meta::plain(text, inline, 0, text.len(), &[]);
+    let plain = plain::plain(text, inline, 0, text.len(), &[]);
     if found.priority.is_some() { (found.description, found.priority) } else { (plain, None) }
 }
 

@@ -2,8 +2,9 @@
 
 use super::draft::Reference;
 use super::inline::{AtomKind, Inline};
+use super::plain::plain;
 use super::references;
-use super::text::{Words, list, after_word, collapse};
+use super::text::{Flow, Words, after_word, collapse, list};
 use crate::plan::FailurePolicy;
 
 /// Everything taken out of a step's text, and what is left.
@@ -25,6 +26,20 @@ pub(super) struct Meta {
     pub(super) timeout_ms: Option<u64>,
     pub(super) on_failure: Option<FailurePolicy>,
     pub(super) description: String,
+}
+
+impl Meta {
+    /// Turns places in the flow into places in the source.
+    pub(super) fn locate(&mut self, flow: &Flow) {
+        for reference in self.needs.iter_mut().flatten().chain(&mut self.before) {
+            match reference {
+                Reference::Name(_, at) | Reference::Range(_, _, at) | Reference::Phrase(_, at) => {
+                    *at = flow.source(*at)
+                }
+                Reference::Previous | Reference::Above => {}
+            }
+        }
+    }
 }
 
 /// Words before the names of tasks to wait for.
@@ -326,10 +341,7 @@ impl Reader<'_> {
             let fresh = previous.is_whitespace() || previous == '(';
             previous = c;
             while atoms.next_if(|atom| atom.end <= at).is_some() {}
-            if !fresh
-                || !matches!(c, '@' | '!')
-                || atoms.peek().is_some_and(|atom| atom.start <= at)
-            {
+            if !fresh || !matches!(c, '@' | '!') || atoms.peek().is_some_and(|atom| atom.start <= at) {
                 continue;
             }
             let rest = &self.text[at + 1..to];
@@ -519,64 +531,6 @@ fn is_standard(head: &str) -> bool {
             | "RSA"
             | "TLS"
     )
-}
-
-/// Text as a person would read it aloud: no Markdown signs, nothing of what was taken out.
-pub(super) fn plain(text: &str, inline: &Inline, from: usize, to: usize, removed: &[(usize, usize)]) -> String {
-    let mut holes: Vec<(usize, usize, Option<(usize, usize)>)> =
-        removed.iter().map(|(start, end)| (*start, *end, None)).collect();
-    for atom in inline.within(from, to) {
-        let shown = match &atom.kind {
-            AtomKind::Comment | AtomKind::Struck => None,
-            AtomKind::Code
-            | AtomKind::Link(_)
-            | AtomKind::Image(_)
-            | AtomKind::Url(_)
-            | AtomKind::Path(_)
-            | AtomKind::Word => Some(atom.inner),
-        };
-        holes.push((atom.start, atom.end, shown));
-    }
-    holes.sort_unstable();
-    let mut out = String::new();
-    let mut at = from;
-    for (start, end, shown) in holes {
-        if start < at || end > to {
-            continue;
-        }
-        push_plain(&mut out, &text[at..start]);
-        if let Some((first, last)) = shown {
-            out.push_str(text.get(first..last).unwrap_or(""));
-        }
-        at = end;
-    }
-    push_plain(&mut out, text.get(at..to).unwrap_or(""));
-    tidy(&out)
-}
-
-/// Adds text without signs of emphasis.
-fn push_plain(out: &mut String, text: &str) {
-    let mut previous = out.chars().next_back().unwrap_or(' ');
-    let mut chars = text.chars().peekable();
-    while let Some(c) = chars.next() {
-        let next = chars.peek().copied().unwrap_or(' ');
-        let bold = (c == '*' && next == '*') || (c == '_' && next == '_' && !previous.is_alphanumeric());
-        let edge = c == '*' && (previous.is_alphanumeric() != next.is_alphanumeric() || previous == '*');
-        let escape = c == '\\' && matches!(next, '*' | '_' | '`' | '[' | ']' | '~' | '<' | '(' | ')');
-        if !(bold || edge || escape) {
-            out.push(c);
-        }
-        previous = c;
-    }
-}
-
-/// Spaces collapsed; signs left over at the ends taken off.
-fn tidy(text: &str) -> String {
-    let short = collapse(text).replace(" ,", ",").replace(" .", ".");
-    let short =
-        short.trim_end_matches([' ', ',', ':', '\u{2014}', '\u{2013}', '\u{3002}', '\u{ff0c}']).trim_end_matches(" -");
-    let short = short.strip_suffix('.').filter(|rest| !rest.ends_with("..") && !rest.ends_with("etc")).unwrap_or(short);
-    short.trim_start_matches([',', ':', ' ', '\u{2014}', '\u{ff0c}']).trim_start_matches("- ").trim().to_owned()
 }
 
 /// True when an item begins with an id.

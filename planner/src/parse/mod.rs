@@ -20,6 +20,8 @@
 
 mod build;
 mod canonical;
+mod commands;
+mod conditions;
 mod draft;
 mod edges;
 mod error;
@@ -30,6 +32,7 @@ mod markers;
 mod meta;
 mod outline;
 mod paths;
+mod plain;
 mod references;
 mod roles;
 mod sections;

@@ -1,6 +1,6 @@
 //! What a clause is to the plan: a step, a constraint, a reference, a question, or only context.
 
-use super::text::{Words, list, after_word, words};
+use super::text::{Words, after_word, list, words};
 use super::{markers, meta, shell, vocabulary};
 
 /// What a clause is.
@@ -108,26 +108,51 @@ fn starts_question(text: &str) -> bool {
 
 /// "Once the design is complete, ...": a step after a wait.
 pub(super) fn waits(text: &str) -> bool {
-    let starts = ["once", "after", "before", "when", "as soon as", "prior to"].iter().any(|word| after_word(text, word).is_some());
+    let starts = ["once", "after", "before", "when", "as soon as", "prior to"]
+        .iter()
+        .any(|word| after_word(text, word).is_some());
     let step = text.split_once(", ").map(|(_, rest)| rest);
     starts && step.is_some_and(|rest| vocabulary::begins_with_verb(rest) || is_wish(rest))
 }
 
 /// "If possible, ...".
 pub(super) fn idle_condition(text: &str) -> bool {
-    ["if possible", "if needed", "if necessary", "if applicable", "if any", "if available", "if you can", "if required"].iter().any(|word| after_word(text, word).is_some_and(|rest| rest.starts_with(',')))
+    ["if possible", "if needed", "if necessary", "if applicable", "if any", "if available", "if you can", "if required"]
+        .iter()
+        .any(|word| after_word(text, word).is_some_and(|rest| rest.starts_with(',')))
 }
 
 /// True when a sentence only says what the next one asks for: "I need help with X. Please compute ...".
 pub(super) fn introduces(text: &str, next_whole: &str, next: &str) -> bool {
-    let connected = next_whole.trim_start().len() != next.trim_start().len() && !next_whole.trim_start().starts_with(next.split(' ').next().unwrap_or(" "));
-    let first = ["first", "firstly", "to start", "to begin"].iter().any(|word| after_word(next_whole.trim_start(), word).is_some());
+    let connected = next_whole.trim_start().len() != next.trim_start().len()
+        && !next_whole.trim_start().starts_with(next.split(' ').next().unwrap_or(" "));
+    let first = ["first", "firstly", "to start", "to begin"]
+        .iter()
+        .any(|word| after_word(next_whole.trim_start(), word).is_some());
     let lead = super::text::words(text).take(16).collect::<Vec<_>>().join(" ");
-    let vague = ["assistance", "help with", "need help", "your help", "some help", "interested in", "curious about", "help me to", "help us", "assist me", "following"].iter().any(|word| lead.contains(word)) || lead.starts_with("please help me") && lead.len() < 90;
+    let vague = [
+        "assistance",
+        "help with",
+        "need help",
+        "your help",
+        "some help",
+        "interested in",
+        "curious about",
+        "help me to",
+        "help us",
+        "assist me",
+        "following",
+    ]
+    .iter()
+    .any(|word| lead.contains(word))
+        || lead.starts_with("please help me") && lead.len() < 90;
     let broad = is_wish(text) && !vocabulary::begins_with_verb(text);
     let asks = vocabulary::is_request(next) || vocabulary::begins_with_verb(next);
     let polite = vocabulary::is_request(next);
-    ((vague && (asks && !adds(next))) || (broad && polite && !adds(next)) && !connected || (first && (vague || is_wish(text)))) && (first || !connected)
+    ((vague && (asks && !adds(next)))
+        || (broad && polite && !adds(next)) && !connected
+        || (first && (vague || is_wish(text))))
+        && (first || !connected)
 }
 
 /// "Please provide the title and the author.": more on the step before it, when nothing joins them.
@@ -136,8 +161,22 @@ pub(super) fn adds(text: &str) -> bool {
     let polite = plain.len() < text.trim_start().len();
     let told = ["let me know", "let us know"].iter().any(|word| after_word(plain, word).is_some());
     let more = ["include", "make sure", "ensure", "specify"].iter().any(|word| after_word(plain, word).is_some());
-    let same = ["provide me with details", "provide details", "provide the details", "provide me with the", "provide the", "provide details such", "provide me with details such", "give me the details", "provide a detailed"].iter().any(|word| after_word(plain, word).is_some());
-    let narrows = ["specifically", "in particular", "it should", "this should"].iter().any(|word| after_word(text, word).is_some());
+    let same = [
+        "provide me with details",
+        "provide details",
+        "provide the details",
+        "provide me with the",
+        "provide the",
+        "provide details such",
+        "provide me with details such",
+        "give me the details",
+        "provide a detailed",
+    ]
+    .iter()
+    .any(|word| after_word(plain, word).is_some());
+    let narrows = ["specifically", "in particular", "it should", "this should"]
+        .iter()
+        .any(|word| after_word(text, word).is_some());
     told || more && polite || same && polite || narrows
 }
 
@@ -281,9 +320,7 @@ pub(super) fn is_remark(line: &str) -> bool {
     if field.iter().any(|word| super::text::strip_prefix_ci(named, word).is_some()) || explains(plain) {
         return true;
     }
-    if !vocabulary::is_question_mark(plain)
-        && (is_reference(plain) || is_prohibition(plain) || is_constraint(plain))
-    {
+    if !vocabulary::is_question_mark(plain) && (is_reference(plain) || is_prohibition(plain) || is_constraint(plain)) {
         return true;
     }
     // A link, a path or an address alone.

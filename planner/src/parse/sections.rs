@@ -1,7 +1,7 @@
 //! Which parts of a text hold tasks, judged by their headings.
 
 use super::lines::{Block, BlockKind};
-use super::text::{Words, list, after_word, words};
+use super::text::{Words, after_word, list, words};
 
 /// What a heading announces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

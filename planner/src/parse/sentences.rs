@@ -2,7 +2,7 @@
 
 use super::draft::Link;
 use super::inline::Inline;
-use super::text::{Words, list, after_word, is_cjk, words};
+use super::text::{Words, after_word, is_cjk, list, words};
 use super::vocabulary;
 
 /// What ended a clause.
@@ -410,7 +410,22 @@ impl Splitter<'_> {
         {
             return;
         }
-        const WORDS: &[&str] = &["and ", "then", "next", "finally", "after", "lastly", "subseq", "meanwhile", "at the", "in par", "simul", "otherwise", "else", "if not"];
+        const WORDS: &[&str] = &[
+            "and ",
+            "then",
+            "next",
+            "finally",
+            "after",
+            "lastly",
+            "subseq",
+            "meanwhile",
+            "at the",
+            "in par",
+            "simul",
+            "otherwise",
+            "else",
+            "if not",
+        ];
         if WORDS.iter().any(|word| super::text::strip_prefix_ci(rest, word).is_some()) && self.connects(at, rest) {
             self.cut(at, false);
         }

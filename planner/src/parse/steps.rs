@@ -8,7 +8,7 @@ use super::meta::{self, Meta};
 use super::roles::{self, Sense};
 use super::sentences::{self, Clause, Stop};
 use super::text::{Flow, after_word};
-use super::{shell, vocabulary};
+use super::{commands, conditions, plain, vocabulary};
 use crate::plan::{Condition, Mark, NodeKind};
 
 /// A clause with its condition taken off.
@@ -41,7 +41,9 @@ impl Builder<'_> {
             let text = &flow.text[clause.from..clause.to];
             let asks = clause.stop == Stop::Question;
             let waits = !asks && roles::waits(text);
-            let mut sense = if waits { Sense::Step } else if clause.link != Link::Free || clause.otherwise || starts_condition(text) {
+            let mut sense = if waits {
+                Sense::Step
+            } else if clause.link != Link::Free || clause.otherwise || starts_condition(text) {
                 if clause.stop == Stop::Question { Sense::Question } else { Sense::Step }
             } else {
                 roles::sense(text, clause.stop == Stop::Question, self.last.is_none())
@@ -49,9 +51,14 @@ impl Builder<'_> {
             if sense == Sense::Question && vocabulary::is_request(text) {
                 sense = Sense::Step;
             }
-            let next = clauses.get(n + 1).map(|next| (&flow.text[next.start..next.end], &flow.text[next.from..next.to]));
-            let opens = sense == Sense::Step && clause.link == Link::Free && next.is_some_and(|(whole, text)| roles::introduces(&flow.text[clause.from..clause.to], whole, text));
-            let adds = here.is_some() && clause.from == clause.start + leading(&flow.text[clause.start..]) && roles::adds(text);
+            let next =
+                clauses.get(n + 1).map(|next| (&flow.text[next.start..next.end], &flow.text[next.from..next.to]));
+            let opens = sense == Sense::Step
+                && clause.link == Link::Free
+                && next.is_some_and(|(whole, text)| roles::introduces(&flow.text[clause.from..clause.to], whole, text));
+            let adds = here.is_some()
+                && clause.from == clause.start + leading(&flow.text[clause.start..])
+                && roles::adds(text);
             // "We need a report. First, ...": the first sentence only says what the others are for.
             let introduces = here.is_none()
                 && roles::is_wish(text)
@@ -154,7 +161,8 @@ impl Builder<'_> {
     fn clause(&mut self, flow: &Flow, inline: &Inline, clause: &Clause, link: Link, item: bool) -> Option<usize> {
         let part = self.condition_of(&flow.text, inline, clause);
         let mut found = meta::extract(&flow.text, inline, part.from, part.to, item);
-        let command = command_in(&flow.text, inline, part.from, part.to);
+        found.locate(flow);
+        let command = commands::command_in(&flow.text, inline, part.from, part.to);
         let shown =
             if clause.stop == Stop::Question { format!("{}?", found.description) } else { found.description.clone() };
         if !shown.chars().any(char::is_alphanumeric) && command.is_none() && !shown.contains("???") {
@@ -200,7 +208,7 @@ impl Builder<'_> {
     /// Takes "if ...," off the front and " if ..." off the end.
     fn condition_of(&self, text: &str, inline: &Inline, clause: &Clause) -> Part {
         let part = &text[clause.from..clause.to];
-        let plain = |from, to| meta::plain(text, inline, from, to, &[]);
+        let shown = |from, to| plain::plain(text, inline, from, to, &[]);
         if clause.otherwise {
             let condition =
                 self.condition.as_ref().map(|last| Condition { text: last.text.clone(), negated: !last.negated });
@@ -214,15 +222,15 @@ impl Builder<'_> {
         {
             let Some(rest) = after_word(part, word) else { continue };
             let start = clause.to - rest.len();
-            if let Some((end, next)) = condition_end(text, inline, start, clause.to) {
-                let mut asked = plain(start, end);
+            if let Some((end, next)) = conditions::condition_end(text, inline, start, clause.to) {
+                let mut asked = shown(start, end);
                 let positive = asked.strip_suffix(" or not").map(str::to_owned);
                 asked = positive.unwrap_or(asked);
                 return Part { from: next, to: clause.to, condition: Some(Condition { text: asked, negated }) };
             }
         }
-        if let Some((at, start, negated)) = trailing_condition(text, inline, clause) {
-            let condition = Some(Condition { text: plain(start, clause.to), negated });
+        if let Some((at, start, negated)) = conditions::trailing_condition(text, inline, clause) {
+            let condition = Some(Condition { text: shown(start, clause.to), negated });
             return Part { from: clause.from, to: at, condition };
         }
         Part { from: clause.from, to: clause.to, condition: None }
@@ -243,7 +251,7 @@ impl Builder<'_> {
 
     /// A remark goes to a draft, waits for the next one (`usize::MAX`), or is context.
     fn remark(&mut self, flow: &Flow, inline: &Inline, clause: &Clause, to: Option<usize>) {
-        let mut note = meta::plain(&flow.text, inline, clause.from, clause.to, &[]);
+        let mut note = plain::plain(&flow.text, inline, clause.from, clause.to, &[]);
         if clause.stop == Stop::Question {
             note.push('?');
         }
@@ -251,7 +259,8 @@ impl Builder<'_> {
         match to {
             Some(n) if n < self.out.drafts.len() => {
                 let draft = &mut self.out.drafts[n];
-                let found = meta::extract(&flow.text, inline, clause.from, clause.to, false);
+                let mut found = meta::extract(&flow.text, inline, clause.from, clause.to, false);
+                found.locate(flow);
                 if found.description.is_empty() {
                     adopt_more(draft, found);
                 } else {
@@ -309,191 +318,4 @@ fn is_first(text: &str) -> bool {
 
 fn starts_condition(text: &str) -> bool {
     ["if", "unless", "\u{5982}\u{679c}"].iter().any(|word| after_word(text, word).is_some())
-}
-
-/// Where the condition ends and where the instruction begins.
-fn condition_end(text: &str, inline: &Inline, start: usize, to: usize) -> Option<(usize, usize)> {
-    let mut guards = inline.guards[inline.guards.partition_point(|(_, end)| *end <= start)..].iter().peekable();
-    let mut then = None;
-    for (offset, c) in text[start..to].char_indices() {
-        let at = start + offset;
-        while guards.next_if(|(_, end)| *end <= at).is_some() {}
-        if guards.peek().is_some_and(|(from, _)| *from <= at) {
-            continue;
-        }
-        if c == ' ' && then.is_none() && text[at..to].starts_with(" then ") {
-            then = Some((at, at + 6));
-        }
-        if matches!(c, ',' | '\u{ff0c}' | ':') && at > start {
-            let comma = at + c.len_utf8();
-            let rest = text[comma..to].trim_start();
-            let rest = after_word(rest, "then").map_or(rest, |rest| rest.trim_start_matches([',', ' ']));
-            let next = to - rest.len();
-            return (!rest.is_empty()).then_some((at, next));
-        }
-    }
-    then
-}
-
-/// Where " if ..." begins, where its text begins, and whether it is "unless".
-fn trailing_condition(text: &str, inline: &Inline, clause: &Clause) -> Option<(usize, usize, bool)> {
-    let part = &text[clause.from..clause.to];
-    let (at, word, negated) = [(" if ", 4, false), (" unless ", 8, true), (" only if ", 9, false)]
-        .into_iter()
-        .filter_map(|(word, length, negated)| part.rfind(word).map(|at| (at, length, negated)))
-        .max_by_key(|(at, length, _)| at + length)?;
-    let at = if part[..at].ends_with(" only") { at - 5 } else { at };
-    let word = if part[at..].starts_with(" only if ") { 9 } else { word };
-    let before = &part[..at];
-    let asks = [
-        "check",
-        "see",
-        "verify",
-        "ask",
-        "know",
-        "determine",
-        "test",
-        "find",
-        "confirm",
-        "tell",
-        "wonder",
-        "wondering",
-        "decide",
-        "whether",
-        "even",
-        "as",
-        "what",
-        "and",
-        "or",
-        "identify",
-        "detect",
-        "validate",
-        "sure",
-        "question",
-        "like",
-        "love",
-        "great",
-        "helpful",
-        "appreciate",
-        "out",
-    ];
-    let said = super::text::words(before).any(|one| asks.contains(&one.as_str()));
-    let idle = [
-        "needed",
-        "possible",
-        "necessary",
-        "any",
-        "applicable",
-        "you can",
-        "required",
-        "available",
-        "you want",
-        "you like",
-        "desired",
-        "appropriate",
-        "relevant",
-        "so",
-        "not",
-        "in doubt",
-        "present",
-    ];
-    let tail = part[at + word..].trim();
-    let place = clause.from + at;
-    let guard = inline.guards.iter().skip(inline.guards.partition_point(|(_, end)| *end <= place)).next();
-    let inside = guard.is_some_and(|(from, _)| *from <= place);
-    let fits = !inside
-        && !before.trim().is_empty()
-        && !tail.is_empty()
-        && !(said && !negated)
-        && !idle.contains(&tail)
-        && clause.stop != Stop::Question;
-    fits.then_some((place, place + word, negated))
-}
-
-/// The command that a clause asks to run, from the code in it.
-fn command_in(text: &str, inline: &Inline, from: usize, to: usize) -> Option<String> {
-    let codes: Vec<_> = inline.within(from, to).iter().filter(|atom| atom.kind == AtomKind::Code).take(20).collect();
-    let first = codes.first()?;
-    let before = text.get(from..first.start)?.trim_end_matches(['*', ' ', '"']);
-    let plain = vocabulary::instruction(before);
-    let plain = if before.trim_matches(|c: char| !c.is_alphanumeric()).is_empty() { "" } else { plain };
-    let lower = plain.trim().trim_end_matches(':').trim().to_lowercase();
-    let verb = lower.split_whitespace().next().unwrap_or("");
-    let after = text.get(first.end..to)?.trim_start();
-    let judged = after.is_empty()
-        || [
-            ",", "and ", "then ", "&&", "must ", "should ", "passes", "succeeds", "in ", "on ", "from ", "to ",
-            "until ", "again", "with ", "for ", "once", "locally", "before", "after", "(", "inside ", "at ", "twice",
-            ".",
-        ]
-        .iter()
-        .any(|word| after.starts_with(word));
-    let asked = matches!(
-        lower.as_str(),
-        "run"
-            | "execute"
-            | "invoke"
-            | "rerun"
-            | "re-run"
-            | "start"
-            | "launch"
-            | "try"
-            | "call"
-            | "then run"
-            | "use"
-            | "first run"
-            | "run the command"
-            | "execute the command"
-            | "\u{8fd0}\u{884c}"
-            | "\u{6267}\u{884c}"
-    );
-    let asked = asked
-        || lower.ends_with(" run")
-        || lower.ends_with(" running")
-        || lower.ends_with(" execute")
-        || lower.ends_with("\u{8fd0}\u{884c}")
-        || lower.ends_with("\u{6267}\u{884c}");
-    let by = [" with", " via", " using", " by"].iter().any(|word| lower.ends_with(word)) || before.ends_with(':');
-    let running =
-        matches!(verb, "run" | "execute" | "invoke" | "rerun" | "re-run" | "install" | "deploy" | "launch" | "start");
-    let firm = asked || (lower.is_empty() && judged);
-    if !(firm || by || running) {
-        return None;
-    }
-    let writes = matches!(
-        verb,
-        "implement"
-            | "add"
-            | "create"
-            | "write"
-            | "document"
-            | "fix"
-            | "replace"
-            | "refactor"
-            | "rename"
-            | "support"
-            | "extend"
-            | "remove"
-            | "describe"
-    );
-    let mut command = String::new();
-    let mut end = first.start;
-    for atom in codes {
-        let code = text.get(atom.inner.0..atom.inner.1).unwrap_or("").trim();
-        let gap = text.get(end..atom.start).unwrap_or("").trim().trim_matches(',').trim().to_lowercase();
-        let joined = command.is_empty()
-            || matches!(
-                gap.as_str(),
-                "" | "and" | "then" | "and then" | "&&" | "and run" | "then run" | "and then run"
-            );
-        if !joined || !shell::is_command(code, firm && command.is_empty()) || (by && !firm && writes) {
-            break;
-        }
-        if !command.is_empty() {
-            command.push_str(" && ");
-        }
-        command.push_str(code);
-        end = atom.end;
-    }
-    (!command.is_empty()).then_some(command)
 }

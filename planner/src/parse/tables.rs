@@ -50,6 +50,7 @@ impl Builder<'_> {
         let flow = Flow::new(self.source, &[Span { start: row.start + at, end: row.start + at + text.len() }]);
         let inline = Inline::scan(&flow.text, &self.definitions);
         let mut found = meta::extract(&flow.text, &inline, 0, flow.text.len(), true);
+        found.locate(&flow);
         if found.description.is_empty() {
             return self.out.ignored.push(row);
         }

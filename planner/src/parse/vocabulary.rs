@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::sync::LazyLock;
 
-use super::text::{Words, list, after_word, words};
+use super::text::{Words, after_word, list, words};
 use crate::plan::NodeKind;
 
 const RETRIEVAL: &[&str] = &[
@@ -226,7 +226,13 @@ fn is_tests(first: &str, plain: &str) -> bool {
 
 /// A word that begins an instruction.
 pub(super) fn is_verb(word: &str) -> bool {
-    static VERBS: LazyLock<HashSet<&'static str>> = LazyLock::new(|| [&RETRIEVAL[..], &ANALYSIS[..], &REFACTOR[..], &CODE[..], &TOOL[..], ASK, TEST, &PLAIN[..]].into_iter().flatten().copied().collect());
+    static VERBS: LazyLock<HashSet<&'static str>> = LazyLock::new(|| {
+        [&RETRIEVAL[..], &ANALYSIS[..], &REFACTOR[..], &CODE[..], &TOOL[..], ASK, TEST, &PLAIN[..]]
+            .into_iter()
+            .flatten()
+            .copied()
+            .collect()
+    });
     VERBS.contains(word)
 }
 

@@ -1,0 +1,104 @@
+//! "if ..., A" and "A unless ...": where a condition stands in a clause.
+
+use super::inline::Inline;
+use super::sentences::{Clause, Stop};
+use super::text::after_word;
+
+/// Where the condition ends and where the instruction begins.
+pub(super) fn condition_end(text: &str, inline: &Inline, start: usize, to: usize) -> Option<(usize, usize)> {
+    let mut guards = inline.guards[inline.guards.partition_point(|(_, end)| *end <= start)..].iter().peekable();
+    let mut then = None;
+    for (offset, c) in text[start..to].char_indices() {
+        let at = start + offset;
+        while guards.next_if(|(_, end)| *end <= at).is_some() {}
+        if guards.peek().is_some_and(|(from, _)| *from <= at) {
+            continue;
+        }
+        if c == ' ' && then.is_none() && text[at..to].starts_with(" then ") {
+            then = Some((at, at + 6));
+        }
+        if matches!(c, ',' | '\u{ff0c}' | ':') && at > start {
+            let comma = at + c.len_utf8();
+            let rest = text[comma..to].trim_start();
+            let rest = after_word(rest, "then").map_or(rest, |rest| rest.trim_start_matches([',', ' ']));
+            let next = to - rest.len();
+            return (!rest.is_empty()).then_some((at, next));
+        }
+    }
+    then
+}
+
+/// Where " if ..." begins, where its text begins, and whether it is "unless".
+pub(super) fn trailing_condition(text: &str, inline: &Inline, clause: &Clause) -> Option<(usize, usize, bool)> {
+    let part = &text[clause.from..clause.to];
+    let (at, word, negated) = [(" if ", 4, false), (" unless ", 8, true), (" only if ", 9, false)]
+        .into_iter()
+        .filter_map(|(word, length, negated)| part.rfind(word).map(|at| (at, length, negated)))
+        .max_by_key(|(at, length, _)| at + length)?;
+    let at = if part[..at].ends_with(" only") { at - 5 } else { at };
+    let word = if part[at..].starts_with(" only if ") { 9 } else { word };
+    let before = &part[..at];
+    let asks = [
+        "check",
+        "see",
+        "verify",
+        "ask",
+        "know",
+        "determine",
+        "test",
+        "find",
+        "confirm",
+        "tell",
+        "wonder",
+        "wondering",
+        "decide",
+        "whether",
+        "even",
+        "as",
+        "what",
+        "and",
+        "or",
+        "identify",
+        "detect",
+        "validate",
+        "sure",
+        "question",
+        "like",
+        "love",
+        "great",
+        "helpful",
+        "appreciate",
+        "out",
+    ];
+    let said = super::text::words(before).any(|one| asks.contains(&one.as_str()));
+    let idle = [
+        "needed",
+        "possible",
+        "necessary",
+        "any",
+        "applicable",
+        "you can",
+        "required",
+        "available",
+        "you want",
+        "you like",
+        "desired",
+        "appropriate",
+        "relevant",
+        "so",
+        "not",
+        "in doubt",
+        "present",
+    ];
+    let tail = part[at + word..].trim();
+    let place = clause.from + at;
+    let guard = inline.guards.iter().skip(inline.guards.partition_point(|(_, end)| *end <= place)).next();
+    let inside = guard.is_some_and(|(from, _)| *from <= place);
+    let fits = !inside
+        && !before.trim().is_empty()
+        && !tail.is_empty()
+        && !(said && !negated)
+        && !idle.contains(&tail)
+        && clause.stop != Stop::Question;
+    fits.then_some((place, place + word, negated))
+}

@@ -1,0 +1,65 @@
+//! Text as a person would read it aloud, without the signs of Markdown.
+
+use super::inline::{AtomKind, Inline};
+use super::text::collapse;
+
+/// A stretch that is left out, and what of it is still shown.
+type Hole = (usize, usize, Option<(usize, usize)>);
+
+/// Text as a person would read it aloud: no Markdown signs, nothing of what was taken out.
+pub(super) fn plain(text: &str, inline: &Inline, from: usize, to: usize, removed: &[(usize, usize)]) -> String {
+    let mut holes: Vec<Hole> =
+        removed.iter().map(|(start, end)| (*start, *end, None)).collect();
+    for atom in inline.within(from, to) {
+        let shown = match &atom.kind {
+            AtomKind::Comment | AtomKind::Struck => None,
+            AtomKind::Code
+            | AtomKind::Link(_)
+            | AtomKind::Image(_)
+            | AtomKind::Url(_)
+            | AtomKind::Path(_)
+            | AtomKind::Word => Some(atom.inner),
+        };
+        holes.push((atom.start, atom.end, shown));
+    }
+    holes.sort_unstable();
+    let mut out = String::new();
+    let mut at = from;
+    for (start, end, shown) in holes {
+        if start < at || end > to {
+            continue;
+        }
+        push_plain(&mut out, &text[at..start]);
+        if let Some((first, last)) = shown {
+            out.push_str(text.get(first..last).unwrap_or(""));
+        }
+        at = end;
+    }
+    push_plain(&mut out, text.get(at..to).unwrap_or(""));
+    tidy(&out)
+}
+
+/// Adds text without signs of emphasis.
+fn push_plain(out: &mut String, text: &str) {
+    let mut previous = out.chars().next_back().unwrap_or(' ');
+    let mut chars = text.chars().peekable();
+    while let Some(c) = chars.next() {
+        let next = chars.peek().copied().unwrap_or(' ');
+        let bold = (c == '*' && next == '*') || (c == '_' && next == '_' && !previous.is_alphanumeric());
+        let edge = c == '*' && (previous.is_alphanumeric() != next.is_alphanumeric() || previous == '*');
+        let escape = c == '\\' && matches!(next, '*' | '_' | '`' | '[' | ']' | '~' | '<' | '(' | ')');
+        if !(bold || edge || escape) {
+            out.push(c);
+        }
+        previous = c;
+    }
+}
+
+/// Spaces collapsed; signs left over at the ends taken off.
+fn tidy(text: &str) -> String {
+    let short = collapse(text).replace(" ,", ",").replace(" .", ".");
+    let short =
+        short.trim_end_matches([' ', ',', ':', '\u{2014}', '\u{2013}', '\u{3002}', '\u{ff0c}']).trim_end_matches(" -");
+    let short = short.strip_suffix('.').filter(|rest| !rest.ends_with("..") && !rest.ends_with("etc")).unwrap_or(short);
+    short.trim_start_matches([',', ':', ' ', '\u{2014}', '\u{ff0c}']).trim_start_matches("- ").trim().to_owned()
+}
