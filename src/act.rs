@@ -17,7 +17,7 @@ use crewlog_planner::view::PlanStatus;
 use crate::cli::{Answer, Cancel, Done, Fail, Output, Pause, Retry};
 use crate::failure::{Code, Failure};
 use crate::look::find_plan;
-use crate::start::Session;
+use crate::session::Session;
 
 /// A plan that is spoken to.
 struct Target {

@@ -21,7 +21,7 @@ use crate::failure::{Code, Failure};
 use crate::json::{EventJson, ShownJson, print_line, print_pretty};
 use crate::look;
 use crate::progress::Progress;
-use crate::start::Session;
+use crate::session::Session;
 use crate::terminal;
 use crate::text::visible;
 
@@ -88,7 +88,7 @@ impl<'a> Drive<'a> {
     }
 
     /// Goes on until the plan ends or nothing here can bring it further.
-    pub async fn to_the_end(mut self) -> Result<Code, Failure> {
+    pub async fn run(mut self) -> Result<Code, Failure> {
         self.progress.begin(&self.view);
         let query = Query::tag(plan_tag(&self.plan));
         let mut events = Box::pin(self.store.follow(&query, Start::After(self.view.at())));

@@ -16,7 +16,7 @@ use crate::failure::{Code, Failure};
 use crate::json::{
     EventJson, ExportHeader, ListedJson, ParsedJson, PlansJson, ShownJson, condition_text, print_line, print_pretty,
 };
-use crate::start::{Session, read_text};
+use crate::session::{Session, read_text};
 use crate::text::{one_line, rfc3339, shell_word, visible};
 
 /// How many events are read at a time.

@@ -8,6 +8,7 @@ mod json;
 mod look;
 mod place;
 mod progress;
+mod session;
 mod start;
 mod terminal;
 mod text;
@@ -64,7 +65,7 @@ fn main() -> ExitCode {
 }
 
 async fn run(cli: Cli) -> Result<Code, Failure> {
-    let session = start::Session::new(cli.global)?;
+    let session = session::Session::new(&cli.global)?;
     match cli.command {
         Command::Init => start::init(&session).await,
         Command::Run(run) => start::run(&session, run).await,

@@ -16,8 +16,8 @@ pub struct SignOfLife {
     folder: PathBuf,
     host: String,
     worker: String,
-    // Held shared, because the worker's supervisors hold it too.
-    _lock: File,
+    /// Held shared, because the worker's supervisors hold it too.
+    lock: File,
 }
 
 impl SignOfLife {
@@ -31,7 +31,7 @@ impl SignOfLife {
         let lock = File::options().create(true).truncate(false).write(true).open(lock_path(folder, &worker))?;
         lock.lock_shared()?;
         let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
-        Ok(Self { folder: folder.to_owned(), host, worker, _lock: lock })
+        Ok(Self { folder: folder.to_owned(), host, worker, lock })
     }
 
     /// The file that this worker's supervisors hold too.
@@ -67,8 +67,10 @@ impl SignOfLife {
 
 impl Drop for SignOfLife {
     fn drop(&mut self) {
-        // Its absence says the same as an unlocked file.
-        let _ = std::fs::remove_file(self.lock_path());
+        // Its absence says the same as an unlocked file, so it stays while a supervisor still ends a command.
+        if self.lock.unlock().is_ok() && self.lock.try_lock().is_ok() {
+            let _ = std::fs::remove_file(self.lock_path());
+        }
     }
 }
 

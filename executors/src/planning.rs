@@ -72,14 +72,17 @@ async fn take_in(planner: &mut Runner<Planner>, reported: Envelope<TaskEvent>) -
     let Some(task) = task_of(&recorded) else { return Ok(()) };
     let Some(report) = event.report(task) else { return Ok(()) };
     let cause = Cause::reaction(PROCESS, &recorded);
-    match planner.execute(Command::HandleExecutorEvent(report), &cause).await {
-        Ok(_) => Ok(()),
-        Err(ExecuteError::Refused(refusal)) => {
-            log_refusal(&recorded, &refusal);
-            Ok(())
+    loop {
+        match planner.execute(Command::HandleExecutorEvent(report.clone()), &cause).await {
+            Ok(_) => return Ok(()),
+            Err(ExecuteError::Refused(refusal)) => {
+                log_refusal(&recorded, &refusal);
+                return Ok(());
+            }
+            // Each time another got ahead, so the plan as a whole goes on.
+            Err(ExecuteError::Contended { .. }) => {}
+            Err(ExecuteError::Store(error)) => return Err(error),
         }
-        Err(ExecuteError::Contended { .. }) => Err(Error::Closed),
-        Err(ExecuteError::Store(error)) => Err(error),
     }
 }
 

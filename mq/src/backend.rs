@@ -1,11 +1,29 @@
-//! What a database must do to carry a log. A new backend is one type that implements this.
+//! What a database must do to carry a log, and how one is opened. A new backend is one type that implements this.
+
+use std::sync::Arc;
 
 use futures::future::BoxFuture;
 use tokio::sync::watch;
 
-use crate::clock::Timestamp;
+use crate::clock::{Clock, SystemClock, Timestamp};
 use crate::error::Result;
-use crate::record::{Append, Appended, Page, Position, Query, Range};
+use crate::position::Position;
+use crate::record::{Append, Appended, Page, Query, Range};
+
+/// How a store is opened.
+#[derive(Clone)]
+pub struct Options {
+    /// Where log time comes from.
+    pub clock: Arc<dyn Clock>,
+    /// Whether a log is made where there is none.
+    pub create: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { clock: Arc::new(SystemClock::default()), create: true }
+    }
+}
 
 /// A log's identity.
 #[derive(Debug, Clone, PartialEq, Eq)]

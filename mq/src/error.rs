@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use uuid::Uuid;
 
-use crate::record::{Expected, Position};
+use crate::position::{Expected, Position};
 
 /// The result of an operation on a log.
 pub type Result<T, E = Error> = std::result::Result<T, E>;

@@ -2,12 +2,11 @@
 
 use serde::de::{DeserializeOwned, Deserializer, EnumAccess, IntoDeserializer, VariantAccess, Visitor};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use serde_json::de::StrRead;
-use uuid::Uuid;
 
 use crate::error::{Error, Result};
-use crate::record::Recorded;
+use crate::ids::new_event_id;
+use crate::record::{Metadata, NewEvent, Recorded};
 
 /// An event of a stream: an enum with plain serde derives.
 ///
@@ -128,20 +127,47 @@ impl<'de> VariantAccess<'de> for Fields<'de> {
     }
 }
 
-/// What is known about an event beside itself. [`crate::Runner`] fills it; callers seldom need to.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Metadata {
-    /// The same for everything that follows from one request.
-    pub correlation_id: Option<Uuid>,
-    /// The `event_id` of the event that caused this one.
-    pub causation_id: Option<Uuid>,
-    /// Anything else, kept unchanged.
-    pub extra: Option<Value>,
+impl NewEvent {
+    /// A typed event with a new id and no tags.
+    ///
+    /// # Errors
+    /// [`Error::Encode`] when the event cannot be written as JSON.
+    pub fn of<T: Event>(event: &T, metadata: &Metadata) -> Result<Self> {
+        Ok(Self {
+            event_id: new_event_id(),
+            event_type: event.event_type().to_owned(),
+            event_version: T::EVENT_VERSION.to_owned(),
+            data: event.encode()?,
+            metadata: metadata.encode()?,
+            tags: Vec::new(),
+        })
+    }
 }
 
-impl Metadata {
-    pub(crate) fn encode(&self) -> Result<String> {
-        serde_json::to_string(self).map_err(|source| Error::encode("metadata", source))
+impl Recorded {
+    /// The typed event.
+    ///
+    /// # Errors
+    /// [`Error::Decode`] with its position when it is not one of `T`'s.
+    pub fn decode<T: Event>(&self) -> Result<T> {
+        T::decode(&self.event_type, &self.event_version, &self.data).map_err(|source| self.undecodable(source))
+    }
+
+    /// The metadata.
+    ///
+    /// # Errors
+    /// [`Error::Decode`] with its position when it is not in the form of [`Metadata`].
+    pub fn metadata(&self) -> Result<Metadata> {
+        serde_json::from_str(&self.metadata).map_err(|source| self.undecodable(source))
+    }
+
+    fn undecodable(&self, source: serde_json::Error) -> Error {
+        Error::Decode {
+            position: self.position,
+            event_type: self.event_type.clone(),
+            event_version: self.event_version.clone(),
+            source: std::sync::Arc::new(source),
+        }
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! `CREWLOG_KILL=before:N` or `after:N` means: before or after the commit of the append that holds position N.
 
-use crate::record::Position;
+use crate::position::Position;
 
 /// A place in the writer where a process may die.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

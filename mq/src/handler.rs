@@ -4,9 +4,11 @@ use uuid::Uuid;
 
 use crate::clock::Timestamp;
 use crate::error::Error;
-use crate::event::{Event, Metadata};
+use crate::event::Event;
 use crate::ids::{derived_event_id, new_event_id};
-use crate::record::{Append, Expected, NewEvent, Position, Query, Range, Recorded};
+use crate::position::{Expected, Position};
+use crate::record::Metadata;
+use crate::record::{Append, NewEvent, Query, Range, Recorded};
 use crate::store::EventStore;
 
 /// How often a decision is made anew because others wrote to the aggregate meanwhile.

@@ -38,20 +38,22 @@ mod event;
 mod faults;
 mod handler;
 mod ids;
+mod position;
 mod record;
 #[cfg(feature = "sqlite")]
 mod sqlite;
 mod store;
 mod stream;
 
-pub use backend::{Backend, LogIdentity};
+pub use backend::{Backend, LogIdentity, Options};
 pub use clock::{Clock, SystemClock, Timestamp};
 pub use error::{Error, Result, Source};
-pub use event::{Envelope, Event, Metadata};
+pub use event::{Envelope, Event};
 pub use handler::{Cause, ExecuteError, Executed, Handler, Runner};
 pub use ids::{derived_event_id, new_event_id};
-pub use record::{Append, Appended, Expected, NewEvent, Page, Place, Position, Query, Range, Recorded, Write};
-pub use store::{EventStore, Options};
+pub use position::{Expected, Place, Position};
+pub use record::{Append, Appended, Metadata, NewEvent, Page, Query, Range, Recorded, Write};
+pub use store::EventStore;
 pub use stream::{EventStream, Start};
 
 /// The greatest size of one event's `data`, in bytes.

@@ -1,35 +1,31 @@
 //! The plain records that cross the line between a store and its backend, without types of the user's.
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use serde_json::value::RawValue;
 use uuid::Uuid;
 
 use crate::clock::Timestamp;
 use crate::error::{Error, Result};
-use crate::event::{Event, Metadata};
 use crate::ids::new_event_id;
+use crate::position::{Expected, Place, Position};
 use crate::{APPEND_EVENTS_MAX, METADATA_BYTES_MAX, NAME_BYTES_MAX, PAYLOAD_BYTES_MAX, TAGS_MAX};
 
-/// A place in the whole log: 1, 2, 3 ... in commit order. 0 is before the first event.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct Position(pub i64);
-
-impl std::fmt::Display for Position {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        self.0.fmt(f)
-    }
+/// What is known about an event beside itself. [`crate::Runner`] fills it; callers seldom need to.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Metadata {
+    /// The same for everything that follows from one request.
+    pub correlation_id: Option<Uuid>,
+    /// The `event_id` of the event that caused this one.
+    pub causation_id: Option<Uuid>,
+    /// Anything else, kept unchanged.
+    pub extra: Option<Value>,
 }
 
-/// What a writer believes of an aggregate; the append is refused when it is wrong.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Expected {
-    /// Nothing.
-    Any,
-    /// The aggregate has no events.
-    NoStream,
-    /// The aggregate's last event has this sequence; 0 means that it has none.
-    Sequence(i64),
+impl Metadata {
+    pub(crate) fn encode(&self) -> Result<String> {
+        serde_json::to_string(self).map_err(|source| Error::encode("metadata", source))
+    }
 }
 
 /// An event that is not in the log yet.
@@ -44,21 +40,6 @@ pub struct NewEvent {
 }
 
 impl NewEvent {
-    /// A typed event with a new id and no tags.
-    ///
-    /// # Errors
-    /// [`Error::Encode`] when the event cannot be written as JSON.
-    pub fn of<T: Event>(event: &T, metadata: &Metadata) -> Result<Self> {
-        Ok(Self {
-            event_id: new_event_id(),
-            event_type: event.event_type().to_owned(),
-            event_version: T::EVENT_VERSION.to_owned(),
-            data: event.encode()?,
-            metadata: metadata.encode()?,
-            tags: Vec::new(),
-        })
-    }
-
     /// An event from its parts; `data` must be JSON, and is kept byte for byte.
     ///
     /// # Errors
@@ -192,15 +173,6 @@ impl Append {
     }
 }
 
-/// Where an event landed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Place {
-    /// In the whole log.
-    pub position: Position,
-    /// In its aggregate.
-    pub sequence: i64,
-}
-
 /// An acknowledged append: it is on disk.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Appended {
@@ -327,31 +299,4 @@ pub struct Recorded {
     pub created_at: Timestamp,
     /// The first position of the append that it came with.
     pub append_start: Position,
-}
-
-impl Recorded {
-    /// The typed event.
-    ///
-    /// # Errors
-    /// [`Error::Decode`] with its position when it is not one of `T`'s.
-    pub fn decode<T: Event>(&self) -> Result<T> {
-        T::decode(&self.event_type, &self.event_version, &self.data).map_err(|source| self.undecodable(source))
-    }
-
-    /// The metadata.
-    ///
-    /// # Errors
-    /// [`Error::Decode`] with its position when it is not in the form of [`Metadata`].
-    pub fn metadata(&self) -> Result<Metadata> {
-        serde_json::from_str(&self.metadata).map_err(|source| self.undecodable(source))
-    }
-
-    fn undecodable(&self, source: serde_json::Error) -> Error {
-        Error::Decode {
-            position: self.position,
-            event_type: self.event_type.clone(),
-            event_version: self.event_version.clone(),
-            source: std::sync::Arc::new(source),
-        }
-    }
 }

@@ -5,30 +5,17 @@ use std::sync::Arc;
 use futures::Stream;
 
 use crate::PAGE_EVENTS_MAX;
-use crate::backend::{Backend, LogIdentity};
-use crate::clock::{Clock, SystemClock, Timestamp};
+use crate::backend::{Backend, LogIdentity, Options};
+use crate::clock::Timestamp;
 use crate::error::{Error, Result};
-use crate::event::{Envelope, Event, Metadata};
-use crate::record::{Append, Appended, Expected, NewEvent, Page, Position, Query, Range, Recorded};
+use crate::event::{Envelope, Event};
+use crate::position::{Expected, Position};
+use crate::record::Metadata;
+use crate::record::{Append, Appended, NewEvent, Page, Query, Range, Recorded};
 use crate::stream::{EventStream, Start};
 
 /// How many events [`EventStore::load`] asks for at a time.
 const LOAD_PAGE: usize = 1000;
-
-/// How a store is opened.
-#[derive(Clone)]
-pub struct Options {
-    /// Where log time comes from.
-    pub clock: Arc<dyn Clock>,
-    /// Whether a log is made where there is none.
-    pub create: bool,
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Self { clock: Arc::new(SystemClock::default()), create: true }
-    }
-}
 
 /// A log. A clone is the same log, usable from any task.
 #[derive(Clone)]
@@ -53,6 +40,9 @@ impl EventStore {
     /// As for [`EventStore::open`].
     #[cfg(feature = "sqlite")]
     pub async fn open_with(url: &str, options: Options) -> Result<Self> {
+        if matches!(url, ":memory:" | "sqlite::memory:") {
+            return Self::in_memory_with(options).await;
+        }
         let path = sqlite_path(url)?;
         Ok(Self::on(crate::sqlite::Sqlite::open(path, options).await?))
     }

@@ -13,7 +13,8 @@ use tokio::sync::watch;
 use crate::backend::Backend;
 use crate::error::{Error, Result};
 use crate::event::{Envelope, Event};
-use crate::record::{Position, Query, Range, Recorded};
+use crate::position::Position;
+use crate::record::{Query, Range, Recorded};
 
 /// How many events a stream reads at a time; also the most that it holds.
 const STREAM_PAGE: usize = 500;

@@ -67,13 +67,14 @@ fn compare(result: &Result<ParsedPlan, ParseError>, expect: &Value) -> Vec<Strin
             vec![format!("{} tasks instead of {}: {texts:?}", plan.tasks.len(), wanted.len())]
         }
         (Ok(plan), None) => {
-            let got = reduce(
-                plan.tasks
-                    .iter()
-                    .map(|task| task.depends_on.iter().map(|one| one.task.0 as usize - 1).collect())
-                    .collect(),
-            );
-            let edges = reduce(wanted.iter().map(|task| numbers(&task["depends_on"])).collect());
+            let own: Vec<BTreeSet<usize>> = plan
+                .tasks
+                .iter()
+                .map(|task| task.depends_on.iter().map(|one| one.task.0 as usize - 1).collect())
+                .collect();
+            let got = reduce(&own);
+            let written: Vec<BTreeSet<usize>> = wanted.iter().map(|task| numbers(&task["depends_on"])).collect();
+            let edges = reduce(&written);
             let mut differences = Vec::new();
             for (n, (task, want)) in plan.tasks.iter().zip(wanted).enumerate() {
                 differences.extend(differ(task, want).into_iter().map(|text| format!("task {n}: {text}")));
@@ -91,8 +92,8 @@ fn numbers(value: &Value) -> BTreeSet<usize> {
 }
 
 /// Drops each edge that a longer way says already.
-fn reduce(edges: Vec<BTreeSet<usize>>) -> Vec<BTreeSet<usize>> {
-    let mut reduced = edges.clone();
+fn reduce(edges: &[BTreeSet<usize>]) -> Vec<BTreeSet<usize>> {
+    let mut reduced = edges.to_vec();
     for own in &mut reduced {
         let direct: Vec<usize> = own.iter().copied().collect();
         for first in &direct {

@@ -57,6 +57,7 @@ impl NodeKind {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Attachment {
     /// What it is, and where.
+    #[serde(flatten)]
     pub kind: AttachmentKind,
     /// The text that named it (of a Markdown link), if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -17,11 +17,12 @@ use sqlx::sqlite::SqlitePoolOptions;
 use tokio::sync::{mpsc, oneshot, watch};
 use uuid::Uuid;
 
+use crate::backend::Options;
 use crate::backend::{Backend, LogIdentity};
 use crate::clock::{Clock, Timestamp};
 use crate::error::{Error, Result};
-use crate::record::{Append, Appended, Page, Position, Query, Range};
-use crate::store::Options;
+use crate::position::Position;
+use crate::record::{Append, Appended, Page, Query, Range};
 use location::Location;
 use writer::Request;
 

@@ -6,7 +6,8 @@ use uuid::Uuid;
 
 use crate::backend::LogIdentity;
 use crate::clock::Timestamp;
-use crate::record::{Page, Position, Query, Range, Recorded};
+use crate::position::Position;
+use crate::record::{Page, Query, Range, Recorded};
 
 type Result<T> = std::result::Result<T, sqlx::Error>;
 

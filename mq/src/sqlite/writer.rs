@@ -19,8 +19,9 @@ use uuid::Uuid;
 use super::location::Location;
 use crate::clock::{Clock, LogTime, Timestamp};
 use crate::error::{Error, Result};
-use crate::event::Metadata;
-use crate::record::{Append, Appended, Expected, NewEvent, Place, Position, Write};
+use crate::position::{Expected, Place, Position};
+use crate::record::Metadata;
+use crate::record::{Append, Appended, NewEvent, Write};
 
 static MIGRATIONS: Migrator = sqlx::migrate!("migrations/sqlite");
 

@@ -153,12 +153,12 @@ impl Builder<'_> {
             BlockKind::Item { mark, .. }
                 if uses == Use::Tasks || (uses == Use::Context { boxes: true } && mark.is_some()) =>
             {
-                self.item(n, block, places)
+                self.item(n, block, places);
             }
             BlockKind::Item { .. } | BlockKind::Paragraph | BlockKind::Fence(_) | BlockKind::Table
                 if uses != Use::Tasks =>
             {
-                self.context(block, uses)
+                self.context(block, uses);
             }
             BlockKind::Item { .. } => {}
             BlockKind::Paragraph => self.paragraph(n, block, blocks, places, outside),
@@ -487,7 +487,7 @@ impl Builder<'_> {
     fn settle(&mut self) {
         let notes = std::mem::take(&mut self.pending_notes);
         let attachments = std::mem::take(&mut self.pending_attachments);
-if let Some(draft) = self.out.drafts.last_mut() {
+        if let Some(draft) = self.out.drafts.last_mut() {
             attach(&mut draft.plan.attachments, attachments);
         }
         for (note, span) in notes {

@@ -1,72 +1,50 @@
-//! Which command a clause asks to run.
+//! Which command a clause asks to run. In doubt it asks for none.
 
-use super::inline::{AtomKind, Inline};
+use super::inline::{Atom, AtomKind, Inline};
+use super::text::{Words, list};
 use super::{shell, vocabulary};
 
-/// The command that a clause asks to run, from the code in it.
+/// What may follow a command that is judged, placed or timed.
+static AFTER: Words = Words::new(|| {
+    list(
+        ",|and |then |&&|must |should |passes|succeeds|in |on |from |to |until |again|with |for |once|locally|before\
+     |after|(|inside |at |twice|.",
+    )
+});
+/// What asks for the code after it to be run.
+static ASKS: Words = Words::new(|| {
+    list(
+        "run|execute|invoke|rerun|re-run|start|launch|then run|first run|run the command\
+     |execute the command|\u{8fd0}\u{884c}|\u{6267}\u{884c}",
+    )
+});
+/// Verbs that make the code after them a thing to write about.
+static WRITES: Words = Words::new(|| {
+    list("implement|add|create|write|document|fix|replace|refactor|rename|support|extend|remove|describe")
+});
+/// Words that forbid.
+const FORBIDS: &[&str] =
+    &["don't", "don\u{2019}t", "do not", "not ", "never", "without", "avoid", "instead of", "rather than"];
+
+/// How far the words before the first code ask to run it.
+struct Asked {
+    /// They say so.
+    firm: bool,
+    /// The code is the means to something else: "with", "via".
+    by: bool,
+    /// The verb is about running, the code comes later.
+    running: bool,
+    writes: bool,
+}
+
+/// The command that a clause asks to run, from the code in it; several in a row are joined.
 pub(super) fn command_in(text: &str, inline: &Inline, from: usize, to: usize) -> Option<String> {
-    let codes: Vec<_> = inline.within(from, to).iter().filter(|atom| atom.kind == AtomKind::Code).take(20).collect();
+    let codes: Vec<&Atom> =
+        inline.within(from, to).iter().filter(|atom| atom.kind == AtomKind::Code).take(20).collect();
     let first = codes.first()?;
-    let before = text.get(from..first.start)?.trim_end_matches(['*', ' ', '"']);
-    let plain = vocabulary::instruction(before);
-    let plain = if before.trim_matches(|c: char| !c.is_alphanumeric()).is_empty() { "" } else { plain };
-    let lower = plain.trim().trim_end_matches(':').trim().to_lowercase();
-    let verb = lower.split_whitespace().next().unwrap_or("");
-    let after = text.get(first.end..to)?.trim_start();
-    let judged = after.is_empty()
-        || [
-            ",", "and ", "then ", "&&", "must ", "should ", "passes", "succeeds", "in ", "on ", "from ", "to ",
-            "until ", "again", "with ", "for ", "once", "locally", "before", "after", "(", "inside ", "at ", "twice",
-            ".",
-        ]
-        .iter()
-        .any(|word| after.starts_with(word));
-    let asked = matches!(
-        lower.as_str(),
-        "run"
-            | "execute"
-            | "invoke"
-            | "rerun"
-            | "re-run"
-            | "start"
-            | "launch"
-            | "try"
-            | "call"
-            | "then run"
-            | "use"
-            | "first run"
-            | "run the command"
-            | "execute the command"
-            | "\u{8fd0}\u{884c}"
-            | "\u{6267}\u{884c}"
-    );
-    let asked = asked
-        || lower.ends_with(" run")
-        || lower.ends_with(" running")
-        || lower.ends_with(" execute")
-        || lower.ends_with("\u{8fd0}\u{884c}")
-        || lower.ends_with("\u{6267}\u{884c}");
-    let by = [" with", " via", " using", " by"].iter().any(|word| lower.ends_with(word)) || before.ends_with(':');
-    let running =
-        matches!(verb, "run" | "execute" | "invoke" | "rerun" | "re-run" | "install" | "deploy" | "launch" | "start");
-    let writes = matches!(
-        verb,
-        "implement"
-            | "add"
-            | "create"
-            | "write"
-            | "document"
-            | "fix"
-            | "replace"
-            | "refactor"
-            | "rename"
-            | "support"
-            | "extend"
-            | "remove"
-            | "describe"
-    );
-    let firm = asked || (lower.is_empty() && judged) || (before.ends_with(':') && !writes);
-    if !(firm || by || running) {
+    let asked = asked(text.get(from..first.start)?, text.get(first.end..to)?.trim_start());
+    let means = asked.by && !asked.writes || asked.running && !asked.by;
+    if !(asked.firm || means) {
         return None;
     }
     let mut command = String::new();
@@ -74,12 +52,9 @@ pub(super) fn command_in(text: &str, inline: &Inline, from: usize, to: usize) ->
     for atom in codes {
         let code = text.get(atom.inner.0..atom.inner.1).unwrap_or("").trim();
         let gap = text.get(end..atom.start).unwrap_or("").trim().trim_matches(',').trim().to_lowercase();
-        let joined = command.is_empty()
-            || matches!(
-                gap.as_str(),
-                "" | "and" | "then" | "and then" | "&&" | "and run" | "then run" | "and then run"
-            );
-        if !joined || !shell::is_command(code, firm && command.is_empty()) || (by && !firm && writes) {
+        let joins = ["", "and", "then", "and then", "&&", "and run", "then run", "and then run"];
+        let joined = command.is_empty() || joins.contains(&gap.as_str());
+        if !joined || !shell::is_command(code, asked.firm && command.is_empty()) {
             break;
         }
         if !command.is_empty() {
@@ -89,4 +64,29 @@ pub(super) fn command_in(text: &str, inline: &Inline, from: usize, to: usize) ->
         end = atom.end;
     }
     (!command.is_empty()).then_some(command)
+}
+
+fn asked(before: &str, after: &str) -> Asked {
+    let before = before.trim_end_matches(['*', ' ', '"']);
+    let empty = !before.contains(|c: char| c.is_alphanumeric());
+    let plain = if empty { "" } else { vocabulary::instruction(before) };
+    let lower = plain.trim().trim_end_matches(':').trim().to_lowercase();
+    if FORBIDS.iter().any(|word| before.to_lowercase().contains(word)) {
+        return Asked { firm: false, by: false, running: false, writes: true };
+    }
+    let verb = lower.split_whitespace().next().unwrap_or("");
+    let writes = WRITES.contains(&verb);
+    let colon = before.ends_with(':');
+    let judged = after.is_empty() || AFTER.iter().any(|word| after.starts_with(word));
+    let ends = [" run", " running", " execute", "\u{8fd0}\u{884c}", "\u{6267}\u{884c}"];
+    let runs = ASKS.contains(&lower.as_str()) || ends.iter().any(|word| lower.ends_with(word));
+    Asked {
+        firm: runs || (lower.is_empty() && judged) || (colon && !writes),
+        by: colon
+            || ["call", "try", "use"].contains(&lower.as_str())
+            || [" with", " via", " using", " by"].iter().any(|word| lower.ends_with(word)),
+        running: ["run", "execute", "invoke", "rerun", "re-run", "install", "deploy", "launch", "start"]
+            .contains(&verb),
+        writes,
+    }
 }

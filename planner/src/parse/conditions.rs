@@ -2,7 +2,22 @@
 
 use super::inline::Inline;
 use super::sentences::{Clause, Stop};
-use super::text::after_word;
+use super::text::{Words, after_word, list};
+
+/// Words before "if" that make it part of a question: "check if".
+static ASKS: Words = Words::new(|| {
+    list(
+        "check|see|verify|ask|know|determine|test|find|confirm|tell|wonder|wondering\
+     |decide|whether|even|as|what|and|or|identify|detect|validate|sure|question|like|love|great|helpful|appreciate|out",
+    )
+});
+/// Conditions that say nothing.
+static IDLE: Words = Words::new(|| {
+    list(
+        "needed|possible|necessary|any|applicable|you can|required|available|you want\
+     |you like|desired|appropriate|relevant|so|not|in doubt|present",
+    )
+});
 
 /// Where the condition ends and where the instruction begins.
 pub(super) fn condition_end(text: &str, inline: &Inline, start: usize, to: usize) -> Option<(usize, usize)> {
@@ -38,67 +53,13 @@ pub(super) fn trailing_condition(text: &str, inline: &Inline, clause: &Clause) -
     let at = if part[..at].ends_with(" only") { at - 5 } else { at };
     let word = if part[at..].starts_with(" only if ") { 9 } else { word };
     let before = &part[..at];
-    let asks = [
-        "check",
-        "see",
-        "verify",
-        "ask",
-        "know",
-        "determine",
-        "test",
-        "find",
-        "confirm",
-        "tell",
-        "wonder",
-        "wondering",
-        "decide",
-        "whether",
-        "even",
-        "as",
-        "what",
-        "and",
-        "or",
-        "identify",
-        "detect",
-        "validate",
-        "sure",
-        "question",
-        "like",
-        "love",
-        "great",
-        "helpful",
-        "appreciate",
-        "out",
-    ];
-    let said = super::text::words(before).any(|one| asks.contains(&one.as_str()));
-    let idle = [
-        "needed",
-        "possible",
-        "necessary",
-        "any",
-        "applicable",
-        "you can",
-        "required",
-        "available",
-        "you want",
-        "you like",
-        "desired",
-        "appropriate",
-        "relevant",
-        "so",
-        "not",
-        "in doubt",
-        "present",
-    ];
+    let said = super::text::words(before).any(|one| ASKS.contains(&one.as_str()));
     let tail = part[at + word..].trim();
     let place = clause.from + at;
-    let guard = inline.guards.iter().skip(inline.guards.partition_point(|(_, end)| *end <= place)).next();
+    let guard = inline.guards.get(inline.guards.partition_point(|(_, end)| *end <= place));
     let inside = guard.is_some_and(|(from, _)| *from <= place);
-    let fits = !inside
-        && !before.trim().is_empty()
-        && !tail.is_empty()
-        && !(said && !negated)
-        && !idle.contains(&tail)
-        && clause.stop != Stop::Question;
+    let empty = before.trim().is_empty() || tail.is_empty();
+    let asks = said && !negated;
+    let fits = !inside && !empty && !asks && !IDLE.contains(&tail) && clause.stop != Stop::Question;
     fits.then_some((place, place + word, negated))
 }

@@ -191,9 +191,8 @@ impl<'a> Names<'a> {
                 for (first, end) in self.find(n, draft, reference, true)? {
                     let moved = all[n].moved_before.map_or(first, |old| old.min(first));
                     all[n].moved_before = Some(moved);
-                    // Only the first of what follows waits: the others wait for it.
-                    for task in first..end {
-                        all[task].added.push(n);
+                    for other in all.iter_mut().take(end).skip(first) {
+                        other.added.push(n);
                     }
                 }
             }

@@ -153,7 +153,7 @@ fn ordered(content: &str, previous: Option<&str>, in_list: bool) -> Option<(Mark
         Some('\u{fe0f}' | '\u{20e3}') => return keycap(token, content),
         _ => false,
     };
-    let signed = closed.then(|| sign.map_or(0, char::len_utf8)).unwrap_or(0);
+    let signed = if closed { sign.map_or(0, char::len_utf8) } else { 0 };
     let after = &tail[signed..];
     let wide = sign.is_some_and(|c| matches!(c, '\u{3001}' | '\u{ff0e}' | '\u{ff09}'));
     if !(ends(after) || wide || (signed > 0 && after.starts_with(is_cjk))) {

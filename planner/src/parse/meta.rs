@@ -34,7 +34,7 @@ impl Meta {
         for reference in self.needs.iter_mut().flatten().chain(&mut self.before) {
             match reference {
                 Reference::Name(_, at) | Reference::Range(_, _, at) | Reference::Phrase(_, at) => {
-                    *at = flow.source(*at)
+                    *at = flow.source(*at);
                 }
                 Reference::Previous | Reference::Above => {}
             }
@@ -166,7 +166,7 @@ impl Reader<'_> {
                 (_, Detail::Before) => waiting = Some(false),
                 (_, Detail::Other) => waiting = None,
                 (Some(true), Detail::Nothing) => {
-                    found.needs.get_or_insert_default().extend(references::list(part, place))
+                    found.needs.get_or_insert_default().extend(references::list(part, place));
                 }
                 (Some(false), Detail::Nothing) => found.before.extend(references::list(part, place)),
                 (None, Detail::Nothing) => return false,
@@ -398,7 +398,7 @@ fn detail(part: &str, at: usize, found: &mut Meta) -> Detail {
         found.needs.get_or_insert_default().extend(references::list(names, at + part.len() - rest.len()));
         return Detail::Waits;
     }
-    if let Some(rest) = value(&BEFORE) {
+    if let Some(rest) = value(BEFORE) {
         found.before.extend(references::list(rest, at + part.len() - rest.len()));
         return Detail::Before;
     }

@@ -8,8 +8,7 @@ type Hole = (usize, usize, Option<(usize, usize)>);
 
 /// Text as a person would read it aloud: no Markdown signs, nothing of what was taken out.
 pub(super) fn plain(text: &str, inline: &Inline, from: usize, to: usize, removed: &[(usize, usize)]) -> String {
-    let mut holes: Vec<Hole> =
-        removed.iter().map(|(start, end)| (*start, *end, None)).collect();
+    let mut holes: Vec<Hole> = removed.iter().map(|(start, end)| (*start, *end, None)).collect();
     for atom in inline.within(from, to) {
         let shown = match &atom.kind {
             AtomKind::Comment | AtomKind::Struck => None,

@@ -141,11 +141,14 @@ pub(super) fn introduces(text: &str, next_whole: &str, next: &str) -> bool {
         "help me to",
         "help us",
         "assist me",
-        "following",
+        "following tasks",
+        "following steps",
     ]
     .iter()
     .any(|word| lead.contains(word))
         || lead.starts_with("please help me") && lead.len() < 90;
+    // A plain instruction never only introduces.
+    let vague = vague && (is_wish(text) || vocabulary::instruction(text).len() < text.trim_start().len());
     let broad = is_wish(text) && !vocabulary::begins_with_verb(text);
     let asks = vocabulary::is_request(next) || vocabulary::begins_with_verb(next);
     let polite = vocabulary::is_request(next);

@@ -191,9 +191,9 @@ fn connector(rest: &str) -> Option<(Link, bool, usize)> {
     let lists = [
         (&BOTH[..], Link::Both),
         (&THEN[..], Link::Then),
-        (&PARALLEL[..], Link::Parallel),
-        (&NONE[..], Link::Free),
-        (&OTHERWISE[..], Link::Free),
+        (PARALLEL, Link::Parallel),
+        (NONE, Link::Free),
+        (OTHERWISE, Link::Free),
     ];
     let mut best: Option<(Link, bool, &str, &str)> = None;
     for (list, link) in lists {
@@ -201,7 +201,7 @@ fn connector(rest: &str) -> Option<(Link, bool, usize)> {
             if let Some(after) = after_word(rest, word)
                 && best.is_none_or(|(_, _, _, found)| after.len() < found.len())
             {
-                best = Some((link, std::ptr::eq(list, &OTHERWISE[..]), word, after));
+                best = Some((link, std::ptr::eq(list, OTHERWISE), word, after));
             }
         }
     }
@@ -360,7 +360,8 @@ impl Splitter<'_> {
             && tail.ends_with(char::is_uppercase)
             && !matches!(word.as_str(), "i" | "c" | "r" | "x" | "b" | "a");
         // A sentence that is only a number was the sign of an item.
-        !initial && !(tail.trim().len() < 4 && tail.trim().bytes().all(|b| b.is_ascii_digit()) && at - self.begin < 5)
+        let numeral = tail.trim().len() < 4 && tail.trim().bytes().all(|b| b.is_ascii_digit()) && at - self.begin < 5;
+        !initial && !numeral
     }
 
     /// A line end splits when the lines are instructions, one per line, and not wrapped prose.

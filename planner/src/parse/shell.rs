@@ -50,12 +50,12 @@ pub(super) fn is_command(code: &str, asked: bool) -> bool {
         let script = std::path::Path::new(local)
             .extension()
             .is_none_or(|e| ["sh", "bash", "py", "rb", "pl", "bin", "run"].iter().any(|s| e == *s));
-        return !local.is_empty() && (asked || (!bare && script)) && script;
+        return script && !local.is_empty() && (asked || !bare);
     }
     let absolute = ["/usr/", "/bin/", "/opt/", "/sbin/"].iter().any(|start| program.starts_with(start));
     if PROGRAMS.contains(&program) {
         return if bare {
-            (asked || ALONE.contains(&program)) && !(WORDS.contains(&program) && !asked)
+            asked || (ALONE.contains(&program) && !WORDS.contains(&program))
         } else {
             !prose_like(program, rest) || asked
         };
@@ -63,11 +63,10 @@ pub(super) fn is_command(code: &str, asked: bool) -> bool {
     if program.contains(['(', ')', '{', '}', ';', ',', '<', '>', '"', '\'', ':', '!']) {
         return false;
     }
-    let piped = [" | ", " && ", " || ", " > ", " >> "].iter().any(|sign| code.contains(sign)) && asked;
-    let flagged = rest.split_whitespace().any(|word| word.starts_with('-') && word.len() > 1);
+    let piped = [" | ", " && ", " || ", " > ", " >> "].iter().any(|sign| code.contains(sign));
     let name =
         program.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || matches!(b, b'-' | b'_' | b'.' | b'/'));
-    (asked && name && !bare) || (name && flagged && !bare && asked) || piped || (absolute && asked)
+    asked && (piped || absolute || (name && !bare))
 }
 
 /// The program and what follows, after `NAME=value` words.
@@ -104,10 +103,8 @@ pub(super) fn is_shell_language(language: &str) -> bool {
 
 /// True when the text of a fence without a language reads like commands.
 pub(super) fn reads_like_shell(body: &str) -> bool {
-    let line = body
-        .lines()
-        .map(str::trim)
-        .find(|line| !line.is_empty() && !(line.starts_with('#') && !line.starts_with("#!")));
+    let line =
+        body.lines().map(str::trim).find(|line| !line.is_empty() && (!line.starts_with('#') || line.starts_with("#!")));
     line.is_some_and(|line| {
         line.starts_with("$ ") || line.starts_with("#!/") || is_command(line, line.starts_with("./"))
     })

@@ -2,7 +2,7 @@
 
 use super::build::{Builder, attach, merge_needs};
 use super::draft::{Draft, Link, Step};
-use super::inline::{AtomKind, Inline};
+use super::inline::Inline;
 use super::lines::Block;
 use super::meta::{self, Meta};
 use super::roles::{self, Sense};
@@ -67,7 +67,7 @@ impl Builder<'_> {
             let alone = self.lenient && self.last.is_none();
             match sense {
                 Sense::Statement if asked || alone => {
-                    here = self.clause(flow, inline, clause, Link::Free, false).or(here)
+                    here = self.clause(flow, inline, clause, Link::Free, false).or(here);
                 }
                 Sense::Step if adds => self.remark(flow, inline, clause, here),
                 Sense::Step if introduces || opens => self.remark(flow, inline, clause, None),
@@ -120,7 +120,7 @@ impl Builder<'_> {
                         .or(here);
                 }
                 Sense::Step | Sense::Statement | Sense::Constraint | Sense::Question => {
-                    self.remark(flow, inline, clause, here)
+                    self.remark(flow, inline, clause, here);
                 }
             }
         }

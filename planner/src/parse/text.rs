@@ -72,7 +72,7 @@ impl Flow {
         self.map.push((self.text.len(), piece.start));
         let mut from = 0;
         for (at, c) in part.char_indices() {
-            let plain = c == ' ' || !(is_blank(c) || c == '\u{200d}') || c == '\u{200d}' || c == '\u{200c}';
+            let plain = matches!(c, ' ' | '\u{200c}' | '\u{200d}') || !is_blank(c);
             if plain {
                 continue;
             }

@@ -155,14 +155,14 @@ fn verb_kind(first: &str, second: &str, all: &[String]) -> Option<NodeKind> {
     }
     if (first == "build" && object(ARTEFACTS))
         || (first == "roll" && matches!(second, "back" | "out"))
-        || (is(&TOOL) && first != "roll")
+        || (is(TOOL) && first != "roll")
     {
         return Some(NodeKind::ToolCall);
     }
     let sorts = [
-        (&RETRIEVAL[..], NodeKind::Retrieval),
+        (RETRIEVAL, NodeKind::Retrieval),
         (&ANALYSIS[..], NodeKind::Analysis),
-        (&REFACTOR[..], NodeKind::Refactor),
+        (REFACTOR, NodeKind::Refactor),
         (&CODE[..], NodeKind::CodeImplementation),
     ];
     let found = sorts.into_iter().find(|(list, _)| is(list)).map(|(_, kind)| kind);
@@ -227,7 +227,7 @@ fn is_tests(first: &str, plain: &str) -> bool {
 /// A word that begins an instruction.
 pub(super) fn is_verb(word: &str) -> bool {
     static VERBS: LazyLock<HashSet<&'static str>> = LazyLock::new(|| {
-        [&RETRIEVAL[..], &ANALYSIS[..], &REFACTOR[..], &CODE[..], &TOOL[..], ASK, TEST, &PLAIN[..]]
+        [RETRIEVAL, &ANALYSIS[..], REFACTOR, &CODE[..], TOOL, ASK, TEST, &PLAIN[..]]
             .into_iter()
             .flatten()
             .copied()
@@ -263,7 +263,7 @@ pub(super) fn instruction(text: &str) -> &str {
         let found = POLITE.iter().filter_map(|lead| after_word(rest, lead)).min_by_key(|rest| rest.len());
         match found {
             Some(after) if !after.trim().is_empty() => {
-                rest = after.trim_start_matches(|c: char| c.is_whitespace() || c == ',')
+                rest = after.trim_start_matches(|c: char| c.is_whitespace() || c == ',');
             }
             Some(_) | None => break,
         }

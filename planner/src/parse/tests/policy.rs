@@ -159,9 +159,14 @@ fn only_code_that_is_to_be_run_is_a_command() {
     check("`cargo test` must pass.", &["1 ToolCall cargo test must pass | $ cargo test"]);
     check("Build it: `make`", &["1 ToolCall Build it: make | $ make"]);
     check("- Run `npm ci` and `npm test`", &["1 ToolCall Run npm ci and npm test | $ npm ci && npm test"]);
-    for text in
-        ["Implement `SessionStore`", "Add `GET /x`", "Fix `src/a`", "Rename `--flag`", "Fix the `cargo test` step"]
-    {
+    for text in [
+        "Implement `SessionStore`",
+        "Add `GET /x`",
+        "Fix `src/a`",
+        "Rename `--flag`",
+        "Fix the `cargo test` step",
+        "Add a but do not run `make x`",
+    ] {
         assert_eq!(plan(text).tasks[0].command, None, "of {text:?}");
     }
     check("Add a. Don't run `rm -rf /`.", &["1 CodeImplementation Add a | note Don't run rm -rf /"]);
@@ -268,5 +273,14 @@ fn an_item_says_how_it_is_run() {
             "1 Retrieval Fetch it | prio high | @ ann | retry 3 | timeout 120000",
             "2 ToolCall Send it | prio P2 | on failure Continue",
         ],
+    );
+}
+
+#[test]
+fn a_wish_that_the_next_sentence_spells_out_is_context() {
+    check("I need help with the parser. Please fix the crash.", &["1 CodeImplementation Please fix the crash"]);
+    check(
+        "Fix the following bug. Add a page.",
+        &["1 CodeImplementation Fix the following bug", "2 CodeImplementation Add a page"],
     );
 }

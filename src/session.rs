@@ -1,0 +1,77 @@
+//! What a command is given from outside: the log's place, the person, the options.
+
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use crewlog_planner::event::plan_tag;
+use crewlog_planner::parse::TEXT_BYTES_MAX;
+
+use crate::cli::{Global, Output};
+use crate::failure::{Code, Failure};
+use crate::place::Place;
+use crate::terminal::Terminal;
+use crate::text::shell_word;
+
+/// What a command is given from outside.
+pub struct Session {
+    /// Where the log is.
+    pub place: Place,
+    /// How to talk to the person.
+    pub terminal: Terminal,
+    /// The form of standard output.
+    pub output: Output,
+    /// The plan's commands run without asking.
+    pub yes: bool,
+    /// The working directory.
+    pub folder: PathBuf,
+}
+
+impl Session {
+    /// As the options and the surroundings say.
+    pub fn new(global: &Global) -> Result<Self, Failure> {
+        let folder = std::env::current_dir()
+            .map_err(|error| Failure::user(format!("the working directory cannot be found: {error}")))?;
+        let place = Place::find(global.store.as_deref(), &folder);
+        Ok(Self { place, terminal: Terminal::new(global), output: global.output, yes: global.yes, folder })
+    }
+
+    /// A command line of this program for hints, on the same log.
+    pub fn command(&self, words: &str) -> String {
+        if self.place.is_named {
+            format!("crewlog --store {} {words}", shell_word(self.place.url()))
+        } else {
+            format!("crewlog {words}")
+        }
+    }
+
+    /// The tags of a plan's events.
+    pub fn tags(&self, plan: &str) -> Vec<String> {
+        vec![plan_tag(plan), format!("project:{}", self.place.project)]
+    }
+}
+
+/// The text of a plan, from a file or standard input.
+pub fn read_text(file: &Path) -> Result<String, Failure> {
+    let name = file.display();
+    let cannot = |error: std::io::Error| Failure::user(format!("{name} cannot be read: {error}"));
+    let mut bytes = Vec::new();
+    let limit = TEXT_BYTES_MAX as u64 + 1;
+    if file == Path::new("-") {
+        std::io::stdin().lock().take(limit).read_to_end(&mut bytes).map_err(cannot)?;
+    } else {
+        let opened = std::fs::File::open(file).map_err(|error| {
+            cannot(error).hint("give the path of a text that says what to do, or - for standard input")
+        })?;
+        opened.take(limit).read_to_end(&mut bytes).map_err(cannot)?;
+    }
+    if bytes.len() > TEXT_BYTES_MAX {
+        let message = format!("{name} is longer than {TEXT_BYTES_MAX} bytes, the most for a plan");
+        return Err(Failure::new(Code::Parse, message).hint("split it into several plans"));
+    }
+    String::from_utf8(bytes).map_err(|error| {
+        let at = error.utf8_error().valid_up_to();
+        let line = error.as_bytes()[..at].iter().filter(|byte| **byte == b'\n').count() + 1;
+        Failure::new(Code::Parse, format!("{name} is not text: byte {at}, in line {line}, is not UTF-8"))
+            .hint("save it as UTF-8")
+    })
+}
