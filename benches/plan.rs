@@ -3,11 +3,11 @@
 use std::fmt::Write;
 use std::hint::black_box;
 
-use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 use crewlog_mq::Handler;
 use crewlog_planner::event::{Command, Event, ExecutorEvent, PlannerConfig};
 use crewlog_planner::parse::{ParseOptions, parse};
 use crewlog_planner::planner::Planner;
+use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 
 /// A numbered list of commands, each with a remark, as people write them.
 fn list(n_tasks: usize) -> String {

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use futures::Stream;
 
 use crate::PAGE_EVENTS_MAX;
-use crate::backend::{Backend, LogIdentity, Options};
+#[cfg(feature = "sqlite")]
+use crate::backend::Options;
+use crate::backend::{Backend, LogIdentity};
 use crate::clock::Timestamp;
 use crate::error::{Error, Result};
 use crate::event::{Envelope, Event};

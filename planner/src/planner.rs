@@ -160,7 +160,9 @@ impl Planner {
             ExecutorEvent::NeedsClarification { node_id, attempt, question } => Ok(self
                 .running(node_id, attempt)?
                 .map_or_else(Vec::new, |_| vec![self.ask(node_id, question, Purpose::Executor, 0)])),
-            ExecutorEvent::ClarificationProvided { question_id, answer, .. } => self.answer(question_id, answer),
+            ExecutorEvent::ClarificationProvided { node_id, question_id, answer } => {
+                self.answer(node_id, question_id, answer)
+            }
         }
     }
 
@@ -180,7 +182,10 @@ impl Planner {
         };
         if task.failures < retries.min(RETRIES_MAX) {
             let again = end(id, TaskStatus::Planned, None, Some(error), false);
-            return vec![again, self.dispatch(task, self.backoff(task))];
+            // Where it may not start now, it is dispatched when the plan is resumed, or what it waits for ends.
+            let may_start = self.state.phase == Phase::Active && self.state.is_unblocked(id);
+            let dispatched = may_start.then(|| self.dispatch(task, self.backoff(task)));
+            return [again].into_iter().chain(dispatched).collect();
         }
         match task.plan.on_failure.unwrap_or(self.state.config.on_failure) {
             FailurePolicy::Ask => {
@@ -208,13 +213,13 @@ impl Planner {
         events
     }
 
-    /// Milliseconds before the next try: doubled each time, and spread by a quarter so that tasks which failed
-    /// together do not come back together. The spread depends on the task alone, so replay gives the same.
+    /// Milliseconds before the next try: doubled each time, less up to a quarter so that tasks which failed together
+    /// do not come back together. The spread depends on the task alone, so replay gives the same.
     fn backoff(&self, task: &Task) -> u64 {
         let config = &self.state.config;
         let doubled = config.backoff_ms.saturating_mul(1_u64 << task.failures.min(20)).min(config.backoff_ms_max);
         let mixed = (task.plan.id.0 ^ (u64::from(task.attempts) << 32)).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 33;
-        doubled - doubled / 4 + mixed % (doubled / 2 + 1)
+        doubled - mixed % (doubled / 4 + 1)
     }
 
     /// A question, the `nth` that the same decision asks.
@@ -223,8 +228,9 @@ impl Planner {
         Event::ClarificationRequested { task_id, question_id, question, purpose }
     }
 
-    fn answer(&self, id: QuestionId, answer: String) -> Result<Vec<Event>, PlannerError> {
-        let question = self.state.question(id).ok_or(PlannerError::UnknownQuestion { question: id })?;
+    fn answer(&self, asker: TaskId, id: QuestionId, answer: String) -> Result<Vec<Event>, PlannerError> {
+        let question = self.state.question(id).filter(|question| question.task == asker);
+        let question = question.ok_or(PlannerError::UnknownQuestion { question: id })?;
         if question.answer.as_ref() == Some(&answer) {
             return Ok(Vec::new());
         }
@@ -289,7 +295,6 @@ impl Planner {
         let is_retryable = |status| {
             matches!(status, TaskStatus::Failed | TaskStatus::TimedOut | TaskStatus::Cancelled | TaskStatus::Skipped)
         };
-        let is_given_up = |task: &Task| task.plan.mark == Mark::Cancelled;
         let mut reopened = vec![false; self.state.tasks.len()];
         match task {
             Some(id) => {
@@ -302,32 +307,28 @@ impl Planner {
             }
             None => {
                 for (index, task) in self.state.tasks.iter().enumerate() {
-                    reopened[index] = is_retryable(task.status) && !is_given_up(task);
+                    reopened[index] = is_retryable(task.status) && !is_left_out(task);
                 }
             }
         }
-        // What was skipped because of a reopened task is opened with it; ids rise along no edge, so to a fixpoint.
-        while self.reopen_dependants(&mut reopened) {}
+        self.reopen_dependants(&mut reopened);
         let ids = self.state.tasks.iter().zip(reopened).filter(|(_, is_reopened)| *is_reopened);
         let task_ids = ids.map(|(task, _)| task.plan.id).collect::<Vec<_>>();
         Ok(if task_ids.is_empty() { Vec::new() } else { vec![Event::TasksReopened { task_ids }] })
     }
 
-    fn reopen_dependants(&self, reopened: &mut [bool]) -> bool {
-        let mut grew = false;
-        for (index, task) in self.state.tasks.iter().enumerate() {
-            let waits_for_reopened = || {
-                task.plan
-                    .depends_on
-                    .iter()
-                    .any(|dependency| self.state.index(dependency.task).is_some_and(|before| reopened[before]))
-            };
-            if !reopened[index] && task.status == TaskStatus::Skipped && !task.unblocks && waits_for_reopened() {
-                reopened[index] = true;
-                grew = true;
+    /// What was skipped because of a reopened task is opened with it.
+    fn reopen_dependants(&self, reopened: &mut [bool]) {
+        let mut to_follow = (0..reopened.len()).filter(|index| reopened[*index]).collect::<Vec<_>>();
+        while let Some(index) = to_follow.pop() {
+            for dependant in self.state.dependants(index) {
+                let task = &self.state.tasks[*dependant];
+                if !reopened[*dependant] && task.status == TaskStatus::Skipped && !task.unblocks {
+                    reopened[*dependant] = true;
+                    to_follow.push(*dependant);
+                }
             }
         }
-        grew
     }
 
     /// What has become possible, or has to happen, in the present state.

@@ -68,6 +68,8 @@ pub enum Phase {
 pub struct PlannerState {
     pub(crate) tasks: Vec<Task>,
     pub(crate) questions: Vec<Question>,
+    /// By task: the places of its questions, in the order they were asked.
+    asked: BTreeMap<TaskId, Vec<usize>>,
     pub(crate) phase: Phase,
     pub(crate) title: Option<String>,
     pub(crate) source: String,
@@ -193,10 +195,10 @@ impl PlannerState {
     /// What the executor of a task is told.
     #[must_use]
     pub fn parameters(&self, task: &Task) -> Parameters {
-        let waited_for = |asker: TaskId| {
-            asker == task.plan.id || task.plan.depends_on.iter().any(|dependency| dependency.task == asker)
-        };
-        let answers = self.questions.iter().filter(|question| waited_for(question.task));
+        let askers = task.plan.depends_on.iter().map(|dependency| dependency.task).chain([task.plan.id]);
+        let mut asked = askers.filter_map(|asker| self.asked.get(&asker)).flatten().copied().collect::<Vec<_>>();
+        asked.sort_unstable();
+        let answers = asked.into_iter().map(|place| &self.questions[place]);
         Parameters {
             description: task.plan.description.clone(),
             command: task.plan.command.clone(),
@@ -216,6 +218,16 @@ impl PlannerState {
 
     pub(crate) fn index(&self, id: TaskId) -> Option<usize> {
         self.tasks.binary_search_by_key(&id, |task| task.plan.id).ok()
+    }
+
+    /// True when everything that a task waits for has let it go.
+    pub(crate) fn is_unblocked(&self, id: TaskId) -> bool {
+        self.index(id).is_some_and(|index| self.graph.unmet[index] == 0)
+    }
+
+    /// The places of the tasks that wait for one.
+    pub(crate) fn dependants(&self, index: usize) -> &[usize] {
+        &self.graph.dependants[index]
     }
 
     pub(crate) fn question(&self, id: QuestionId) -> Option<&Question> {
@@ -257,6 +269,7 @@ impl PlannerState {
                 if let (Purpose::Condition, Some(text)) = (purpose, self.condition_of(*task_id)) {
                     self.conditions.insert(text, None);
                 }
+                self.asked.entry(*task_id).or_default().push(self.questions.len());
                 self.questions.push(Question {
                     id: *question_id,
                     task: *task_id,
@@ -288,34 +301,52 @@ impl PlannerState {
         let task = &mut self.tasks[index];
         let (before, lane) = (task.status, lane(&task.plan));
         change(task);
-        let (after, unblocks) = (task.status, task.unblocks);
+        let after = task.status;
         let n_running = &mut self.graph.n_running[lane];
         *n_running += usize::from(after == TaskStatus::Running);
         *n_running -= usize::from(before == TaskStatus::Running);
         if after != TaskStatus::Planned {
             self.graph.ready[lane].remove(&index);
             self.graph.doomed.remove(&index);
-        } else if before != TaskStatus::Planned && self.graph.unmet[index] == 0 {
-            self.graph.ready[lane].insert(index);
+        } else if before != TaskStatus::Planned {
+            self.await_turn(index);
         }
         if after.is_end() && !before.is_end() {
             self.graph.n_open -= 1;
-            self.release_dependants(index, unblocks);
+            self.release_dependants(index);
         }
     }
 
-    fn release_dependants(&mut self, index: usize, unblocks: bool) {
-        let ended = self.tasks[index].plan.id;
-        for at in 0..self.graph.dependants[index].len() {
-            let dependant = self.graph.dependants[index][at];
-            let is_planned = self.tasks[dependant].status == TaskStatus::Planned;
-            if unblocks {
-                self.graph.unmet[dependant] -= 1;
-                if self.graph.unmet[dependant] == 0 && is_planned {
-                    self.graph.ready[lane(&self.tasks[dependant].plan)].insert(dependant);
+    /// Places a task that is planned again. What it waits for may have been reopened since it was first dispatched.
+    fn await_turn(&mut self, index: usize) {
+        let task = &self.tasks[index].plan;
+        if self.graph.unmet[index] == 0 {
+            self.graph.ready[lane(task)].insert(index);
+        } else if let Some(blocker) = task
+            .depends_on
+            .iter()
+            .find(|dependency| self.task(dependency.task).is_some_and(|blocker| hold(task, blocker) == Hold::ForGood))
+        {
+            self.graph.doomed.insert(index, blocker.task);
+        }
+    }
+
+    fn release_dependants(&mut self, index: usize) {
+        let ended = &self.tasks[index];
+        for dependant in &self.graph.dependants[index] {
+            let task = &self.tasks[*dependant];
+            let is_planned = task.status == TaskStatus::Planned;
+            match hold(&task.plan, ended) {
+                Hold::None => {
+                    self.graph.unmet[*dependant] -= 1;
+                    if self.graph.unmet[*dependant] == 0 && is_planned {
+                        self.graph.ready[lane(&task.plan)].insert(*dependant);
+                    }
                 }
-            } else if is_planned {
-                self.graph.doomed.entry(dependant).or_insert(ended);
+                Hold::ForGood if is_planned => {
+                    self.graph.doomed.entry(*dependant).or_insert(ended.plan.id);
+                }
+                Hold::ForGood | Hold::ForNow => {}
             }
         }
     }
@@ -331,10 +362,9 @@ impl PlannerState {
                 let Some(before) = self.index(dependency.task) else { continue };
                 graph.dependants[before].push(index);
                 let blocker = &self.tasks[before];
-                if !blocker.unblocks {
-                    graph.unmet[index] += 1;
-                }
-                if task.status == TaskStatus::Planned && blocker.status.is_end() && !blocker.unblocks {
+                let hold = hold(&task.plan, blocker);
+                graph.unmet[index] += usize::from(hold != Hold::None);
+                if task.status == TaskStatus::Planned && hold == Hold::ForGood {
                     graph.doomed.entry(index).or_insert(blocker.plan.id);
                 }
             }
@@ -361,7 +391,11 @@ impl PlannerState {
 
     fn withdraw_questions_of(&mut self, id: TaskId) {
         let condition = self.condition_of(id);
-        for question in self.questions.iter_mut().filter(|question| question.task == id && question.is_open()) {
+        for place in self.asked.get(&id).into_iter().flatten() {
+            let question = &mut self.questions[*place];
+            if !question.is_open() {
+                continue;
+            }
             question.is_withdrawn = true;
             if let (Purpose::Condition, Some(text)) = (question.purpose, &condition) {
                 self.conditions.remove(text);
@@ -373,11 +407,34 @@ impl PlannerState {
         for id in ids {
             let Some(index) = self.index(*id) else { continue };
             let task = &mut self.tasks[index];
+            // What was left out by an answer would only be left out again: it is asked anew.
+            if let (true, TaskStatus::Skipped, Some(condition)) = (task.unblocks, task.status, &task.plan.condition) {
+                self.conditions.remove(&condition.text);
+            }
             *task = Task { attempts: task.attempts, ..Task::planned(task.plan.clone()) };
         }
-        self.phase = Phase::Active;
+        if let Phase::Ended(_) = self.phase {
+            self.phase = Phase::Active;
+        }
         self.cancelled = false;
         self.index_graph();
+    }
+}
+
+/// Whether a task holds one that waits for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Hold {
+    None,
+    ForNow,
+    ForGood,
+}
+
+/// What runs only if something holds is let go by any end, since the end may be what it asks about.
+fn hold(dependant: &TaskPlan, blocker: &Task) -> Hold {
+    match blocker.status.is_end() {
+        false => Hold::ForNow,
+        true if blocker.unblocks || dependant.condition.is_some() => Hold::None,
+        true => Hold::ForGood,
     }
 }
 
