@@ -1,5 +1,7 @@
 //! Time as the log sees it: microseconds since 1970 in UTC, from a clock that is passed in.
 
+#[cfg(feature = "sqlite")]
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
@@ -55,26 +57,35 @@ impl Clock for SystemClock {
     }
 }
 
-/// Turns a clock that may step back into one that does not: while the wall clock is behind the last event,
-/// time runs on by the monotonic clock.
-#[derive(Debug, Default)]
+/// The time of one log, for all that ask in a process: it never goes behind an event that is known of. While the wall
+/// clock is behind, it runs on by the monotonic clock.
 #[cfg(feature = "sqlite")]
 pub(crate) struct LogTime {
-    behind: Option<Behind>,
+    clock: Arc<dyn Clock>,
+    state: Mutex<State>,
 }
 
 #[cfg(feature = "sqlite")]
-#[derive(Debug, Clone, Copy)]
+#[derive(Default)]
+struct State {
+    last: Timestamp,
+    behind: Option<Behind>,
+}
+
+/// Since when the wall clock is behind.
+#[cfg(feature = "sqlite")]
+#[derive(Clone, Copy)]
 struct Behind {
     last: Timestamp,
     since: Duration,
+    is_recorded: bool,
 }
 
 /// A reading of log time.
 #[cfg(feature = "sqlite")]
 pub(crate) struct Reading {
     pub(crate) now: Timestamp,
-    /// Set once for each time that the wall clock is found far behind: by how much.
+    /// Set while the wall clock is far behind and that is not recorded: by how much.
     pub(crate) stepped_back: Option<Duration>,
 }
 
@@ -84,17 +95,46 @@ const SILENT_STEP_MAX: Duration = Duration::from_secs(1);
 
 #[cfg(feature = "sqlite")]
 impl LogTime {
+    pub(crate) fn new(clock: Arc<dyn Clock>) -> Self {
+        Self { clock, state: Mutex::default() }
+    }
+
+    pub(crate) fn now(&self) -> Timestamp {
+        self.after(Timestamp(i64::MIN)).now
+    }
+
+    /// Learns of an event that was made at `last`.
+    pub(crate) fn learn(&self, last: Timestamp) {
+        let mut state = self.state();
+        state.last = state.last.max(last);
+    }
+
     /// The time of an event that follows one made at `last`.
-    pub(crate) fn read(&mut self, clock: &dyn Clock, last: Timestamp) -> Reading {
-        let wall = clock.wall();
+    pub(crate) fn after(&self, last: Timestamp) -> Reading {
+        let mut state = self.state();
+        state.last = state.last.max(last);
+        let (last, wall) = (state.last, self.clock.wall());
         if wall >= last {
-            self.behind = None;
+            state.behind = None;
             return Reading { now: wall, stepped_back: None };
         }
-        let first_seen = self.behind.is_none();
-        let behind = *self.behind.get_or_insert_with(|| Behind { last, since: clock.monotonic() });
-        let ran_on = behind.last.plus(clock.monotonic().saturating_sub(behind.since));
+        let monotonic = self.clock.monotonic();
+        let behind = *state.behind.get_or_insert(Behind { last, since: monotonic, is_recorded: false });
+        let ran_on = behind.last.plus(monotonic.saturating_sub(behind.since));
         let step = last.since(wall);
-        Reading { now: ran_on.max(last), stepped_back: (first_seen && step > SILENT_STEP_MAX).then_some(step) }
+        let stepped_back = (!behind.is_recorded && step > SILENT_STEP_MAX).then_some(step);
+        Reading { now: ran_on.max(last), stepped_back }
+    }
+
+    /// Says that the log has the step.
+    pub(crate) fn step_is_recorded(&self) {
+        if let Some(behind) = &mut self.state().behind {
+            behind.is_recorded = true;
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // A clock of the caller's that panicked has changed nothing.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

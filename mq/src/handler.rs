@@ -7,8 +7,7 @@ use crate::error::Error;
 use crate::event::Event;
 use crate::ids::{derived_event_id, new_event_id};
 use crate::position::{Expected, Position};
-use crate::record::Metadata;
-use crate::record::{Append, NewEvent, Query, Range, Recorded};
+use crate::record::{Append, Appended, Metadata, NewEvent, Query, Range, Recorded};
 use crate::store::EventStore;
 
 /// How often a decision is made anew because others wrote to the aggregate meanwhile.
@@ -132,7 +131,8 @@ pub enum ExecuteError<E> {
 pub struct Executed<E> {
     /// The events, in order; none when nothing changed.
     pub events: Vec<E>,
-    /// Where the last of them stands; where the aggregate was read to when there is none.
+    /// Where the last of them stands. When there is none: where the aggregate was read to, or where the log has the
+    /// reaction that was repeated.
     pub position: Position,
 }
 
@@ -141,6 +141,12 @@ pub struct Runner<H> {
     store: EventStore,
     query: Query,
     tags: Vec<String>,
+    state: State<H>,
+}
+
+/// What is known of the aggregate.
+#[derive(Default)]
+struct State<H> {
     handler: H,
     sequence: i64,
     read_to: Position,
@@ -155,25 +161,25 @@ where
     #[must_use]
     pub fn new(store: EventStore, stream_id: &str, aggregate_id: &str, tags: Vec<String>) -> Self {
         let query = Query::aggregate(stream_id, aggregate_id);
-        Self { store, query, tags, handler: H::default(), sequence: 0, read_to: Position(0) }
+        Self { store, query, tags, state: State::default() }
     }
 
-    /// The state as last read.
+    /// The state as last read; after an append that failed it is the default until the aggregate is read again.
     #[must_use]
     pub fn handler(&self) -> &H {
-        &self.handler
+        &self.state.handler
     }
 
     /// The sequence of the last event in the state; 0 for an aggregate without events.
     #[must_use]
     pub fn sequence(&self) -> i64 {
-        self.sequence
+        self.state.sequence
     }
 
     /// How far the aggregate has been read.
     #[must_use]
     pub fn position(&self) -> Position {
-        self.read_to
+        self.state.read_to
     }
 
     /// Reads what is new in the aggregate.
@@ -182,12 +188,13 @@ where
     /// An event that cannot be decoded, or a fault of the database.
     pub async fn catch_up(&mut self) -> Result<(), Error> {
         loop {
-            let page = self.store.read(&self.query, Range::after(self.read_to), CATCH_UP_PAGE).await?;
+            let page = self.store.read(&self.query, Range::after(self.state.read_to), CATCH_UP_PAGE).await?;
             for recorded in &page.events {
-                self.handler.apply(&recorded.decode()?);
-                self.sequence = recorded.sequence;
+                self.state.handler.apply(&recorded.decode()?);
+                self.state.sequence = recorded.sequence;
+                self.state.read_to = recorded.position;
             }
-            self.read_to = page.next;
+            self.state.read_to = page.next;
             if !page.more {
                 return Ok(());
             }
@@ -208,31 +215,35 @@ where
     ) -> Result<Executed<H::Event>, ExecuteError<H::Error>> {
         for _ in 0..ATTEMPTS_MAX {
             self.catch_up().await?;
-            let events = self.handler.process(command.clone()).map_err(ExecuteError::Refused)?;
-            if events.is_empty() {
-                return Ok(Executed { events, position: self.read_to });
-            }
-            match self.append(&events, cause).await {
+            // Decided events are in the state before they are in the log. So the state is put back only when both
+            // agree: a failed append, or a caller that drops this future, leaves one that is read anew.
+            let mut state = std::mem::take(&mut self.state);
+            let decided = state.handler.process(command.clone());
+            let events = match decided {
+                Ok(events) if !events.is_empty() => events,
+                unchanged => {
+                    let position = state.read_to;
+                    self.state = state;
+                    return unchanged.map(|events| Executed { events, position }).map_err(ExecuteError::Refused);
+                }
+            };
+            match self.append(&events, state.sequence, cause).await {
                 Ok(appended) if !appended.repeated => {
-                    let n_events = i64::try_from(events.len()).unwrap_or(i64::MAX);
-                    self.sequence += n_events;
-                    self.read_to = appended.last();
-                    return Ok(Executed { events, position: appended.last() });
+                    let position = appended.last();
+                    state.sequence = appended.places.last().map_or(state.sequence, |place| place.sequence);
+                    state.read_to = position;
+                    self.state = state;
+                    return Ok(Executed { events, position });
                 }
-                Ok(_) => {
-                    self.forget();
-                    return Ok(Executed { events: Vec::new(), position: self.read_to });
-                }
-                Err(Error::SequenceMismatch { .. }) => self.forget(),
-                Err(error @ (Error::IdReused { .. } | Error::PartlyKnown { .. })) if cause.derived.is_some() => {
+                Ok(repeated) => return self.repeated(repeated.last()).await,
+                Err(Error::SequenceMismatch { .. }) => {}
+                Err(error @ (Error::IdReused { position, .. } | Error::PartlyKnown { position, .. }))
+                    if cause.derived.is_some() =>
+                {
                     tracing::warn!(%error, "this reaction is in the log with other content; it is left as it is");
-                    self.forget();
-                    return Ok(Executed { events: Vec::new(), position: self.read_to });
+                    return self.repeated(position).await;
                 }
-                Err(error) => {
-                    self.forget();
-                    return Err(error.into());
-                }
+                Err(error) => return Err(error.into()),
             }
         }
         Err(ExecuteError::Contended {
@@ -242,21 +253,20 @@ where
         })
     }
 
-    async fn append(&self, events: &[H::Event], cause: &Cause) -> Result<crate::record::Appended, Error> {
+    /// The reaction is in the log at `position`: the state is what the log says.
+    async fn repeated(&mut self, position: Position) -> Result<Executed<H::Event>, ExecuteError<H::Error>> {
+        self.catch_up().await?;
+        Ok(Executed { events: Vec::new(), position })
+    }
+
+    async fn append(&self, events: &[H::Event], sequence: i64, cause: &Cause) -> Result<Appended, Error> {
         let events = events.iter().enumerate().map(|(index, event)| {
             let event = NewEvent::of(event, &cause.metadata)?.with_id(cause.event_id(index));
             Ok(event.with_tags(self.tags.iter().cloned()))
         });
         let events = events.collect::<Result<Vec<_>, Error>>()?;
         let aggregate_id = self.query.aggregate_id.as_deref().unwrap_or_default();
-        let expected = Expected::Sequence(self.sequence);
+        let expected = Expected::Sequence(sequence);
         self.store.append(Append::to(&self.query.stream_id, aggregate_id, expected, events)).await
-    }
-
-    /// Throws away a state whose events may not be in the log.
-    fn forget(&mut self) {
-        self.handler = H::default();
-        self.sequence = 0;
-        self.read_to = Position(0);
     }
 }

@@ -68,6 +68,8 @@ pub const TAGS_MAX: usize = 32;
 pub const APPEND_EVENTS_MAX: usize = 100_000;
 /// The most events that one read returns.
 pub const PAGE_EVENTS_MAX: usize = 10_000;
+/// A read returns no more once its events have this many bytes of `data` and `metadata`.
+pub const PAGE_BYTES_MAX: usize = 64 << 20;
 
 #[cfg(doctest)]
 #[doc = include_str!("../../README.md")]

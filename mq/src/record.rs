@@ -84,16 +84,15 @@ impl NewEvent {
         Error::check_limit("payload_bytes_max", self.data.len(), PAYLOAD_BYTES_MAX)?;
         Error::check_limit("metadata_bytes_max", self.metadata.len(), METADATA_BYTES_MAX)?;
         Error::check_limit("tags_max", self.tags.len(), TAGS_MAX)?;
-        for name in [&self.event_type, &self.event_version].into_iter().chain(&self.tags) {
-            check_name("event type, version or tag", name)?;
-        }
-        Ok(())
+        check_name("event type", &self.event_type)?;
+        check_name("event version", &self.event_version)?;
+        self.tags.iter().try_for_each(|tag| check_name("tag", tag))
     }
 }
 
 fn check_name(what: &'static str, name: &str) -> Result<()> {
     if name.is_empty() {
-        return Err(Error::InvalidAppend { reason: format!("an {what} is empty") });
+        return Err(Error::InvalidAppend { reason: format!("the {what} is empty") });
     }
     Error::check_limit("name_bytes_max", name.len(), NAME_BYTES_MAX)
 }
@@ -228,6 +227,10 @@ impl Query {
     #[must_use]
     pub fn tag(tag: impl Into<String>) -> Self {
         Self { tags: vec![tag.into()], ..Self::default() }
+    }
+
+    pub(crate) fn check(&self) -> Result<()> {
+        Error::check_limit("tags_max", self.tags.len(), TAGS_MAX)
     }
 
     /// The same, of one event type only.

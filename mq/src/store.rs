@@ -42,9 +42,6 @@ impl EventStore {
     /// As for [`EventStore::open`].
     #[cfg(feature = "sqlite")]
     pub async fn open_with(url: &str, options: Options) -> Result<Self> {
-        if matches!(url, ":memory:" | "sqlite::memory:") {
-            return Self::in_memory_with(options).await;
-        }
         let path = sqlite_path(url)?;
         Ok(Self::on(crate::sqlite::Sqlite::open(path, options).await?))
     }
@@ -131,16 +128,18 @@ impl EventStore {
     /// One page of records.
     ///
     /// # Errors
-    /// [`Error::LimitPassed`] for more than [`PAGE_EVENTS_MAX`], or a fault of the database.
+    /// [`Error::LimitPassed`] for more than [`PAGE_EVENTS_MAX`] or a query of too many tags, or a fault of the
+    /// database.
     pub async fn read(&self, query: &Query, range: Range, limit: usize) -> Result<Page> {
         Error::check_limit("page_events_max", limit, PAGE_EVENTS_MAX)?;
+        query.check()?;
         self.backend.read(query, range, limit).await
     }
 
     /// Follows the events that match: all of the history, then live.
     ///
     /// # Errors
-    /// None today; a backend may refuse a query.
+    /// [`Error::LimitPassed`] for a query of too many tags.
     pub fn subscribe<T: Event>(&self, query: &Query) -> Result<EventStream<T>> {
         self.subscribe_from(query, Start::Beginning)
     }
@@ -150,6 +149,7 @@ impl EventStore {
     /// # Errors
     /// As for [`EventStore::subscribe`].
     pub fn subscribe_from<T: Event>(&self, query: &Query, start: Start) -> Result<EventStream<T>> {
+        query.check()?;
         Ok(EventStream::follow(Arc::clone(&self.backend), query.clone(), start))
     }
 
@@ -189,6 +189,9 @@ impl EventStore {
     }
 }
 
+#[cfg(feature = "sqlite")]
+const IN_MEMORY: &str = "a log in memory is made by EventStore::in_memory, give a path";
+
 /// The file that a path or `sqlite:` URL names.
 #[cfg(feature = "sqlite")]
 fn sqlite_path(url: &str) -> Result<&std::path::Path> {
@@ -197,12 +200,15 @@ fn sqlite_path(url: &str) -> Result<&std::path::Path> {
         let path = path.strip_prefix("//").unwrap_or(path);
         return match path {
             "" => unsupported("the path is empty, write sqlite:PATH"),
+            ":memory:" => unsupported(IN_MEMORY),
             path => Ok(std::path::Path::new(path)),
         };
     }
     match url.split_once("://") {
         Some((scheme, _)) => unsupported(&format!("there is no backend for {scheme}, give a path or sqlite:PATH")),
         None if url.is_empty() => unsupported("the path is empty"),
+        None if url == ":memory:" => unsupported(IN_MEMORY),
+        None if url.starts_with("file:") => unsupported("SQLite's own URLs are not read, give a path or sqlite:PATH"),
         None => Ok(std::path::Path::new(url)),
     }
 }

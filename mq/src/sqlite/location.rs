@@ -31,6 +31,10 @@ impl Location {
         }
     }
 
+    pub(super) fn exists(&self) -> bool {
+        matches!(self, Self::File(path) if path.exists())
+    }
+
     /// The file whose lock orders the writers of several processes. SQLite's own waiting is unfair: it sleeps and
     /// tries again, so that the p99 of many writers grows fourfold.
     pub(super) fn open_lock_file(&self) -> Result<Option<std::fs::File>> {
@@ -50,7 +54,7 @@ impl Location {
         }
     }
 
-    /// A connection that may write, checked to be a log's and as durable as is promised.
+    /// A connection that may write, to a log or to an empty file; it changes nothing yet.
     pub(super) fn connect(&self) -> Result<Connection> {
         if rusqlite::version_number() < SQLITE_VERSION_MIN {
             let reason = format!("SQLite {} is older than 3.51.3", rusqlite::version());
@@ -68,9 +72,6 @@ impl Location {
         .map_err(fault)?;
         connection.busy_timeout(BUSY_TIMEOUT).map_err(fault)?;
         self.refuse_foreign(&connection)?;
-        if let Self::File(_) = self {
-            self.make_durable(&connection)?;
-        }
         Ok(connection)
     }
 
@@ -83,13 +84,15 @@ impl Location {
         }
     }
 
+    /// Another process may be making the log now: the migration brings the tables and the application id in one
+    /// commit, and the table of migrations, which sqlx makes before, is nobody's mark.
     fn refuse_foreign(&self, connection: &Connection) -> Result<()> {
         let number = |sql: &str| {
             let number = connection.query_row(sql, [], |row| row.get::<_, i64>(0));
             number.map_err(|error| self.fault("opening the log", error))
         };
+        let n_tables = number("SELECT count(*) FROM sqlite_schema WHERE tbl_name != '_sqlx_migrations'")?;
         let application_id = number("PRAGMA application_id")?;
-        let n_tables = number("SELECT count(*) FROM sqlite_schema")?;
         if application_id == APPLICATION_ID || (application_id == 0 && n_tables == 0) {
             Ok(())
         } else {
@@ -98,7 +101,10 @@ impl Location {
     }
 
     /// Sets WAL and `synchronous=FULL` and reads both back, since SQLite passes over a word it does not know.
-    fn make_durable(&self, connection: &Connection) -> Result<()> {
+    pub(super) fn make_durable(&self, connection: &Connection) -> Result<()> {
+        if let Self::Memory(_) = self {
+            return Ok(());
+        }
         let fault = |error| self.fault("opening the log", error);
         let journal = || connection.query_row("PRAGMA journal_mode", [], |row| row.get::<_, String>(0));
         if journal().map_err(fault)? != "wal" {

@@ -8,7 +8,6 @@ mod writer;
 
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
@@ -19,7 +18,7 @@ use uuid::Uuid;
 
 use crate::backend::Options;
 use crate::backend::{Backend, LogIdentity};
-use crate::clock::{Clock, Timestamp};
+use crate::clock::{LogTime, Timestamp};
 use crate::error::{Error, Result};
 use crate::position::Position;
 use crate::record::{Append, Appended, Page, Query, Range};
@@ -33,19 +32,21 @@ const QUEUE_APPENDS_MAX: usize = 1024;
 /// A log on SQLite.
 pub(crate) struct Sqlite {
     location: Location,
-    clock: Arc<dyn Clock>,
     requests: mpsc::Sender<Request>,
     grown: watch::Receiver<Position>,
-    last_created_at: Arc<AtomicI64>,
+    log_time: Arc<LogTime>,
     readers: SqlitePool,
 }
 
 impl Sqlite {
     pub(crate) async fn open(path: &Path, options: Options) -> Result<Self> {
+        // Readers connect when they are needed, and the process may have changed its folder by then.
+        let path = std::path::absolute(path)
+            .map_err(|source| Error::CannotOpen { path: path.to_owned(), source: Arc::new(source) })?;
         if !options.create && !path.exists() {
-            return Err(Error::NoLog { path: path.to_owned() });
+            return Err(Error::NoLog { path });
         }
-        Self::start(Location::File(path.to_owned()), options).await
+        Self::start(Location::File(path), options).await
     }
 
     pub(crate) async fn in_memory(options: Options) -> Result<Self> {
@@ -55,13 +56,12 @@ impl Sqlite {
     async fn start(location: Location, options: Options) -> Result<Self> {
         let (requests, queue) = mpsc::channel(QUEUE_APPENDS_MAX);
         let (grown_sender, grown) = watch::channel(Position(0));
-        let last_created_at = Arc::new(AtomicI64::new(0));
+        let log_time = Arc::new(LogTime::new(options.clock));
         writer::start(writer::Start {
             location: location.clone(),
-            clock: Arc::clone(&options.clock),
             queue,
             grown: grown_sender,
-            last_created_at: Arc::clone(&last_created_at),
+            log_time: Arc::clone(&log_time),
         })
         .await?;
         let readers = SqlitePoolOptions::new()
@@ -69,7 +69,7 @@ impl Sqlite {
             .idle_timeout(None)
             .max_lifetime(None)
             .connect_lazy_with(location.options().read_only(true));
-        Ok(Self { location, clock: options.clock, requests, grown, last_created_at, readers })
+        Ok(Self { location, requests, grown, log_time, readers })
     }
 
     async fn append(&self, append: Append) -> Result<Appended> {
@@ -118,7 +118,7 @@ impl Backend for Sqlite {
     }
 
     fn now(&self) -> Timestamp {
-        self.clock.wall().max(Timestamp(self.last_created_at.load(Ordering::Acquire)))
+        self.log_time.now()
     }
 
     fn grown(&self) -> watch::Receiver<Position> {

@@ -1,9 +1,11 @@
 //! Reading a log: pages of events, its head, its identity.
 
+use futures::TryStreamExt;
 use sqlx::sqlite::{SqliteArguments, SqliteRow};
 use sqlx::{Arguments, AssertSqlSafe, Row, SqlitePool};
 use uuid::Uuid;
 
+use crate::PAGE_BYTES_MAX;
 use crate::backend::LogIdentity;
 use crate::clock::Timestamp;
 use crate::position::Position;
@@ -32,10 +34,18 @@ pub(super) async fn page(
         return Ok(Page { events: Vec::new(), next: range.after, more: limit == 0 && bound > range.after });
     }
     let (sql, arguments) = select(query, range.after, bound, limit).map_err(sqlx::Error::Encode)?;
-    let rows = sqlx::query_with(AssertSqlSafe(sql), arguments).fetch_all(readers).await?;
-    let events = rows.iter().map(recorded).collect::<Result<Vec<_>>>()?;
+    let mut rows = sqlx::query_with(AssertSqlSafe(sql), arguments).fetch(readers);
+    let mut events = Vec::new();
+    let mut n_bytes = 0;
+    while n_bytes < PAGE_BYTES_MAX
+        && let Some(row) = rows.try_next().await?
+    {
+        let event = recorded(&row)?;
+        n_bytes += event.data.len() + event.metadata.len();
+        events.push(event);
+    }
     match events.last() {
-        Some(last) if events.len() == limit => {
+        Some(last) if events.len() == limit || n_bytes >= PAGE_BYTES_MAX => {
             let next = last.position;
             Ok(Page { events, next, more: next < bound })
         }
@@ -134,17 +144,18 @@ pub(super) async fn head(readers: &SqlitePool) -> Result<Position> {
     Ok(Position(head.unwrap_or(0)))
 }
 
-/// The last position at or before `at` at which an append ends: the event after it tells whether it is one.
+/// The last position at or before `at` at which an append ends: the event after it tells whether it is one. The head is
+/// read first, since it is an end also when the log grows meanwhile.
 pub(super) async fn whole(readers: &SqlitePool, at: Position) -> Result<Position> {
-    let following: Option<i64> = sqlx::query_scalar("SELECT append_start FROM events WHERE position = ?")
-        .bind(at.0.saturating_add(1))
-        .fetch_optional(readers)
-        .await?;
-    match following {
-        Some(append_start) if append_start <= at.0 => Ok(Position(append_start - 1)),
-        Some(_) => Ok(at),
-        None => Ok(at.min(head(readers).await?)),
+    let head = head(readers).await?;
+    if at >= head {
+        return Ok(head);
     }
+    let append_start: i64 = sqlx::query_scalar("SELECT append_start FROM events WHERE position = ?")
+        .bind(at.0.max(0) + 1)
+        .fetch_one(readers)
+        .await?;
+    Ok(Position(if append_start <= at.0 { append_start - 1 } else { at.0 }))
 }
 
 pub(super) async fn log(readers: &SqlitePool) -> Result<LogIdentity> {

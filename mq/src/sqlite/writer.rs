@@ -7,7 +7,6 @@
 use std::collections::HashMap;
 use std::fs::File;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
@@ -17,7 +16,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use uuid::Uuid;
 
 use super::location::Location;
-use crate::clock::{Clock, LogTime, Timestamp};
+use crate::clock::{LogTime, Timestamp};
 use crate::error::{Error, Result};
 use crate::position::{Expected, Place, Position};
 use crate::record::Metadata;
@@ -45,10 +44,9 @@ pub(super) struct Request {
 /// What a writer begins with.
 pub(super) struct Start {
     pub(super) location: Location,
-    pub(super) clock: Arc<dyn Clock>,
     pub(super) queue: mpsc::Receiver<Request>,
     pub(super) grown: watch::Sender<Position>,
-    pub(super) last_created_at: Arc<AtomicI64>,
+    pub(super) log_time: Arc<LogTime>,
 }
 
 /// Starts the thread, and returns when the log is open and its schema up to date. It ends when the queue closes.
@@ -81,37 +79,39 @@ struct Writer {
     location: Location,
     lock: Option<File>,
     connection: Connection,
-    clock: Arc<dyn Clock>,
-    log_time: LogTime,
+    log_time: Arc<LogTime>,
     aggregates: HashMap<(String, String), i64>,
     grown: watch::Sender<Position>,
-    last_created_at: Arc<AtomicI64>,
     data_version: i64,
 }
 
 impl Writer {
     fn open(start: &Start, runtime: &tokio::runtime::Runtime) -> Result<Self> {
         let location = start.location.clone();
+        // What may be another program's is judged before a lock file is put beside it.
+        let judged = location.exists().then(|| location.connect()).transpose()?;
         let lock = location.open_lock_file()?;
         let connection = {
             // Two processes that make one log must do it one after the other.
             let _held = hold(lock.as_ref(), &location)?;
-            let connection = location.connect()?;
+            let connection = match judged {
+                Some(connection) => connection,
+                None => location.connect()?,
+            };
+            location.make_durable(&connection)?;
             if !is_migrated(&connection, &location)? {
                 runtime.block_on(migrate(&location))?;
             }
-            identify(&connection, &*start.clock).map_err(|error| location.fault("opening the log", error))?;
+            identify(&connection, start.log_time.now()).map_err(|error| location.fault("opening the log", error))?;
             connection
         };
         let mut writer = Self {
             location,
             lock,
             connection,
-            clock: Arc::clone(&start.clock),
-            log_time: LogTime::default(),
+            log_time: Arc::clone(&start.log_time),
             aggregates: HashMap::new(),
             grown: start.grown.clone(),
-            last_created_at: Arc::clone(&start.last_created_at),
             data_version: 0,
         };
         writer.look()?;
@@ -145,7 +145,7 @@ impl Writer {
     }
 
     fn publish(&self, end: End) {
-        self.last_created_at.fetch_max(end.created_at.0, Ordering::AcqRel);
+        self.log_time.learn(end.created_at);
         self.grown.send_if_modified(|head| {
             let grew = end.head > *head;
             *head = end.head.max(*head);
@@ -181,7 +181,7 @@ impl Writer {
         let held = hold(self.lock.as_ref(), &location)?;
         let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(fault)?;
         let start = end_of(&transaction).map_err(fault)?;
-        let reading = self.log_time.read(&*self.clock, start.created_at);
+        let reading = self.log_time.after(start.created_at);
         let mut batch = Batch {
             transaction: &transaction,
             aggregates: &self.aggregates,
@@ -200,6 +200,9 @@ impl Writer {
         #[cfg(feature = "faults")]
         crate::faults::reach(crate::faults::Point::After, start.head, head);
         drop(held);
+        if reading.stepped_back.is_some() {
+            self.log_time.step_is_recorded();
+        }
         if self.aggregates.len() + interned.len() > KNOWN_AGGREGATES_MAX {
             self.aggregates.clear();
         }
@@ -215,7 +218,8 @@ impl Writer {
     /// After a failed commit nothing that the connection holds is trusted.
     fn reopen(&mut self) {
         self.aggregates.clear();
-        match self.location.connect() {
+        let connected = self.location.connect();
+        match connected.and_then(|connection| self.location.make_durable(&connection).map(|()| connection)) {
             Ok(connection) => {
                 self.connection = connection;
                 self.data_version = 0;
@@ -286,11 +290,11 @@ async fn migrate(location: &Location) -> Result<()> {
 }
 
 /// Gives a new log its identity.
-fn identify(connection: &Connection, clock: &dyn Clock) -> rusqlite::Result<()> {
+fn identify(connection: &Connection, now: Timestamp) -> rusqlite::Result<()> {
     let known: bool = connection.query_row("SELECT EXISTS (SELECT 1 FROM log)", [], |row| row.get(0))?;
     if !known {
         let sql = "INSERT INTO log (one, id, format, created_at) VALUES (1, ?1, ?2, ?3)";
-        connection.execute(sql, params![Uuid::now_v7().to_string(), FORMAT, clock.wall().0])?;
+        connection.execute(sql, params![Uuid::now_v7().to_string(), FORMAT, now.0])?;
     }
     Ok(())
 }

@@ -1,0 +1,258 @@
+//! The store beside bare SQLite: each workload in turn, ours and raw, and a table of the two.
+//!
+//! `cargo bench --bench compare` takes about a minute. `CREWLOG_BENCH_SECONDS` is the length of one run (2), and
+//! `CREWLOG_BENCH_DIR` the folder for the databases (the system's for temporary files).
+
+mod raw;
+mod workload;
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use crewlog_mq::{EventStore, Position, Query, Range, Start};
+use futures::StreamExt;
+use raw::Raw;
+use tempfile::TempDir;
+use tokio::runtime::Runtime;
+use tokio::sync::oneshot;
+use workload::{BATCH, N_REPLAYED, N_WRITERS, Sample};
+
+const N_RUNS: usize = 5;
+
+fn main() {
+    let runtime = Runtime::new().expect("a runtime");
+    let bench = Bench { runtime, length: length(), folder: folder() };
+    println!(
+        "{} events of 256 bytes, full metadata, one tag; WAL, synchronous=FULL; {N_RUNS} runs of {:?} each, in turn; {}",
+        std::env::consts::OS,
+        bench.length,
+        bench.folder.display()
+    );
+    println!(
+        "{:<34} {:>11} {:>11} {:>6}   {:<26} raw p50 / p99",
+        "", "events/s", "raw", "ratio", "p50 / p99 of one append"
+    );
+    bench.compare("append, 1 writer x 1 event", Bench::ours_one, Bench::raw_one);
+    bench.compare("append, 64 writers x 1 event", Bench::ours_many, Bench::raw_many);
+    bench.compare("append, 1 writer x 100 events", Bench::ours_batch, Bench::raw_batch);
+    bench.compare("load of 200,000 events", Bench::ours_load, Bench::raw_replay);
+    bench.compare("stream of 200,000 events", Bench::ours_stream, Bench::raw_replay);
+    bench.delivery();
+}
+
+fn length() -> Duration {
+    let seconds = std::env::var("CREWLOG_BENCH_SECONDS").ok();
+    Duration::from_secs_f64(seconds.map_or(2.0, |seconds| seconds.parse().expect("it is a number of seconds")))
+}
+
+fn folder() -> PathBuf {
+    std::env::var_os("CREWLOG_BENCH_DIR").map_or_else(std::env::temp_dir, PathBuf::from)
+}
+
+struct Bench {
+    runtime: Runtime,
+    length: Duration,
+    folder: PathBuf,
+}
+
+/// What one run gave.
+struct Run {
+    events_per_s: f64,
+    latencies: Vec<Duration>,
+}
+
+impl Run {
+    fn of(n_events: u64, took: Duration, latencies: Vec<Duration>) -> Self {
+        Self { events_per_s: n_events as f64 / took.as_secs_f64(), latencies }
+    }
+}
+
+impl Bench {
+    fn compare(&self, name: &str, ours: fn(&Self, &Path) -> Run, raw: fn(&Self, &Path) -> Run) {
+        let (mut of_ours, mut of_raw) = (Vec::new(), Vec::new());
+        for _ in 0..N_RUNS {
+            for (run, runs) in [(ours, &mut of_ours), (raw, &mut of_raw)] {
+                let place = TempDir::new_in(&self.folder).expect("a folder can be made");
+                runs.push(run(self, &place.path().join("log.db")));
+            }
+        }
+        let (ours, raw) = (median(&of_ours), median(&of_raw));
+        let (ours_latency, raw_latency) = (percentiles(&of_ours), percentiles(&of_raw));
+        println!("{name:<34} {ours:>11.0} {raw:>11.0} {:>6.2}   {ours_latency:<26} {raw_latency}", ours / raw);
+    }
+
+    fn open(&self, path: &Path) -> EventStore {
+        let url = path.to_str().expect("the folder is UTF-8");
+        self.runtime.block_on(EventStore::open(url)).expect("the log opens")
+    }
+
+    fn ours_one(&self, path: &Path) -> Run {
+        self.ours_in_turn(path, 1)
+    }
+
+    fn ours_batch(&self, path: &Path) -> Run {
+        self.ours_in_turn(path, BATCH)
+    }
+
+    fn ours_in_turn(&self, path: &Path, n_events: u64) -> Run {
+        let (store, metadata) = (self.open(path), workload::metadata());
+        self.in_turn(n_events, |n| {
+            let append = workload::append(n, n_events, &metadata);
+            self.runtime.block_on(store.append(append)).expect("the append is taken");
+        })
+    }
+
+    fn raw_one(&self, path: &Path) -> Run {
+        self.raw_in_turn(path, 1)
+    }
+
+    fn raw_batch(&self, path: &Path) -> Run {
+        self.raw_in_turn(path, BATCH)
+    }
+
+    fn raw_in_turn(&self, path: &Path, n_events: u64) -> Run {
+        let (mut raw, metadata) = (Raw::create(path), workload::metadata());
+        self.in_turn(n_events, |n| {
+            let row = |n| (n, serde_json::to_string(&metadata).expect("metadata is JSON"));
+            let rows: Vec<_> = (n..n + n_events).map(row).collect();
+            raw.insert(&rows, |n| n / n_events);
+        })
+    }
+
+    fn in_turn(&self, n_events: u64, mut append: impl FnMut(u64)) -> Run {
+        let (mut latencies, mut n) = (Vec::new(), 0);
+        let started = Instant::now();
+        while started.elapsed() < self.length {
+            let began = Instant::now();
+            append(n);
+            latencies.push(began.elapsed());
+            n += n_events;
+        }
+        Run::of(n, started.elapsed(), latencies)
+    }
+
+    fn ours_many(&self, path: &Path) -> Run {
+        let store = self.open(path);
+        self.at_once(move |n| {
+            let (store, append) = (store.clone(), workload::append(n, 1, &workload::metadata()));
+            async move {
+                store.append(append).await.expect("the append is taken");
+            }
+        })
+    }
+
+    fn raw_many(&self, path: &Path) -> Run {
+        let writer = raw::group_commit(Raw::create(path));
+        self.at_once(move |n| {
+            let metadata = serde_json::to_string(&workload::metadata()).expect("metadata is JSON");
+            let (reply, answer) = oneshot::channel();
+            let writer = writer.clone();
+            async move {
+                writer.send(((n, metadata), reply)).await.expect("the thread runs");
+                answer.await.expect("the thread answers");
+            }
+        })
+    }
+
+    fn at_once<F: Future<Output = ()> + Send>(&self, append: impl Fn(u64) -> F + Clone + Send + Sync + 'static) -> Run {
+        let (length, started) = (self.length, Instant::now());
+        let writers: Vec<_> = (0..N_WRITERS)
+            .map(|writer| {
+                let append = append.clone();
+                self.runtime.spawn(async move {
+                    let (mut latencies, mut n) = (Vec::new(), writer);
+                    while started.elapsed() < length {
+                        let began = Instant::now();
+                        append(n).await;
+                        latencies.push(began.elapsed());
+                        n += N_WRITERS;
+                    }
+                    latencies
+                })
+            })
+            .collect();
+        let latencies = self.runtime.block_on(futures::future::join_all(writers));
+        let latencies: Vec<_> = latencies.into_iter().flat_map(|one| one.expect("a writer ends")).collect();
+        Run::of(latencies.len() as u64, started.elapsed(), latencies)
+    }
+
+    fn ours_load(&self, path: &Path) -> Run {
+        let store = self.open(path);
+        self.runtime.block_on(async {
+            workload::fill(&store, N_REPLAYED).await;
+            let started = Instant::now();
+            let loaded = store.load::<Sample>(&Query::all(), Range::default()).await.expect("the log can be read");
+            Run::of(loaded.len() as u64, started.elapsed(), vec![])
+        })
+    }
+
+    fn ours_stream(&self, path: &Path) -> Run {
+        let store = self.open(path);
+        self.runtime.block_on(async {
+            workload::fill(&store, N_REPLAYED).await;
+            let started = Instant::now();
+            let mut stream = store.subscribe::<Sample>(&Query::all()).expect("the query is small");
+            let mut n_events = 0;
+            while n_events < N_REPLAYED {
+                stream.next().await.expect("a stream has no end").expect("the event is a sample");
+                n_events += 1;
+            }
+            Run::of(n_events, started.elapsed(), vec![])
+        })
+    }
+
+    fn raw_replay(&self, path: &Path) -> Run {
+        let mut raw = Raw::create(path);
+        let metadata = serde_json::to_string(&workload::metadata()).expect("metadata is JSON");
+        for first in (0..N_REPLAYED).step_by(1000) {
+            let rows: Vec<_> = (first..first + 1000).map(|n| (n, metadata.clone())).collect();
+            raw.insert(&rows, |n| n / 1000);
+        }
+        let started = Instant::now();
+        std::hint::black_box(raw.replay());
+        Run::of(N_REPLAYED, started.elapsed(), vec![])
+    }
+
+    /// How long after the acknowledgement of an append its event is with a subscriber of the same process.
+    fn delivery(&self) {
+        let place = TempDir::new_in(&self.folder).expect("a folder can be made");
+        let store = self.open(&place.path().join("log.db"));
+        let mut latencies = Vec::new();
+        self.runtime.block_on(async {
+            let metadata = workload::metadata();
+            let mut stream =
+                store.subscribe_from::<Sample>(&Query::all(), Start::After(Position(0))).expect("it follows");
+            let (seen, mut when) = tokio::sync::mpsc::channel(1);
+            let reader = tokio::spawn(async move {
+                while stream.next().await.is_some() && seen.send(Instant::now()).await.is_ok() {}
+            });
+            let started = Instant::now();
+            for n in (0..).take_while(|_| started.elapsed() < self.length) {
+                store.append(workload::append(n, 1, &metadata)).await.expect("the append is taken");
+                let acknowledged = Instant::now();
+                let seen = when.recv().await.expect("the reader runs");
+                latencies.push(seen.saturating_duration_since(acknowledged));
+            }
+            drop(when);
+            store.append(workload::append(0, 1, &metadata)).await.expect("the append is taken");
+            reader.await.expect("the reader ends");
+        });
+        let run = Run::of(latencies.len() as u64, self.length, latencies);
+        println!("{:<66} {}", "delivery in one process, after the acknowledgement", percentiles(&[run]));
+    }
+}
+
+fn median(runs: &[Run]) -> f64 {
+    let mut rates: Vec<_> = runs.iter().map(|run| run.events_per_s).collect();
+    rates.sort_by(f64::total_cmp);
+    rates[rates.len() / 2]
+}
+
+fn percentiles(runs: &[Run]) -> String {
+    let mut all: Vec<_> = runs.iter().flat_map(|run| &run.latencies).collect();
+    all.sort_unstable();
+    if all.is_empty() {
+        return "-".into();
+    }
+    format!("{:.1?} / {:.1?}", all[all.len() / 2], all[all.len() * 99 / 100])
+}

@@ -1,0 +1,115 @@
+//! Bare SQLite on the schema of the log: the least that any event store on it must do, and no more.
+//!
+//! Positions and sequences are counted in memory and nothing is judged, so this is a bound and not a log.
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use rusqlite::{Connection, params};
+use tokio::sync::{mpsc, oneshot};
+use uuid::Uuid;
+
+use crate::workload::{N_AGGREGATES, Sample, TAG, aggregate_id};
+
+const SCHEMA: &str = include_str!("../mq/migrations/sqlite/0001_log.sql");
+
+pub struct Raw {
+    connection: Connection,
+    position: i64,
+    sequences: HashMap<u64, i64>,
+}
+
+/// A row to be: its number and its metadata as JSON.
+pub type Row = (u64, String);
+
+impl Raw {
+    pub fn create(path: &Path) -> Self {
+        let connection = Connection::open(path).expect("it opens");
+        connection.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(())).expect("it is a file");
+        connection.execute_batch("PRAGMA synchronous = FULL").expect("it is a setting");
+        connection.execute_batch(SCHEMA).expect("it is a schema");
+        for n in 0..N_AGGREGATES {
+            let sql = "INSERT INTO aggregates (aggregate, stream_id, aggregate_id) VALUES (?1, 'bench', ?2)";
+            connection.execute(sql, params![n as i64 + 1, aggregate_id(n)]).expect("it is new");
+        }
+        Self { connection, position: 0, sequences: HashMap::new() }
+    }
+
+    /// One transaction, one prepared `INSERT` a row and one for its tag.
+    pub fn insert(&mut self, rows: &[Row], aggregate_of: impl Fn(u64) -> u64) {
+        let transaction = self.connection.transaction().expect("it begins");
+        {
+            let sql = "INSERT INTO events (position, event_id, aggregate, sequence, event_type, event_version, data, \
+                       metadata, tags, created_at, append_start) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)";
+            let mut events = transaction.prepare_cached(sql).expect("it is SQL");
+            let mut tags = transaction.prepare_cached("INSERT INTO tags VALUES (?1, ?2)").expect("it is SQL");
+            for (n, metadata) in rows {
+                self.position += 1;
+                let aggregate = aggregate_of(*n) % N_AGGREGATES;
+                let sequence = self.sequences.entry(aggregate).or_default();
+                *sequence += 1;
+                let Sample::Measured { n, unit, note } = Sample::nth(*n);
+                let data = serde_json::to_string(&Data { n, unit, note }).expect("a sample is JSON");
+                let event_id = Uuid::now_v7();
+                let row = params![
+                    self.position,
+                    &event_id.as_bytes()[..],
+                    aggregate as i64 + 1,
+                    *sequence,
+                    "Measured",
+                    "1.0",
+                    data,
+                    metadata,
+                    "[\"project:bench\"]",
+                    self.position,
+                    self.position
+                ];
+                events.execute(row).expect("the row is taken");
+                tags.execute(params![TAG, self.position]).expect("the row is taken");
+            }
+        }
+        transaction.commit().expect("it commits");
+    }
+
+    /// Reads every row and decodes its data.
+    pub fn replay(&self) -> u64 {
+        let sql = "SELECT position, event_id, stream_id, aggregate_id, sequence, event_type, event_version, data, \
+                   metadata, tags, created_at, append_start FROM recorded_events ORDER BY position";
+        let mut statement = self.connection.prepare_cached(sql).expect("it is SQL");
+        let mut rows = statement.query([]).expect("it runs");
+        let mut total = 0;
+        while let Some(row) = rows.next().expect("it reads") {
+            let text = |index| row.get_ref(index).expect("it is a column").as_str().expect("it is a text");
+            let data: Data = serde_json::from_str(text(7)).expect("it is a sample");
+            let sizes = [2, 3, 5, 6, 8, 9].map(|index| text(index).to_owned().len() as u64);
+            total += data.n + sizes.iter().sum::<u64>();
+        }
+        total
+    }
+}
+
+#[derive(serde::Serialize, serde::Deserialize)]
+struct Data {
+    n: u64,
+    unit: String,
+    note: String,
+}
+
+/// A thread that commits together what has queued, as the log's writer does.
+pub fn group_commit(mut raw: Raw) -> mpsc::Sender<(Row, oneshot::Sender<()>)> {
+    let (sender, mut queue) = mpsc::channel::<(Row, oneshot::Sender<()>)>(1024);
+    std::thread::spawn(move || {
+        while let Some(first) = queue.blocking_recv() {
+            let mut batch = vec![first];
+            while let Ok(next) = queue.try_recv() {
+                batch.push(next);
+            }
+            let (rows, replies): (Vec<_>, Vec<_>) = batch.into_iter().unzip();
+            raw.insert(&rows, |n| n);
+            for reply in replies {
+                let _ = reply.send(());
+            }
+        }
+    });
+    sender
+}

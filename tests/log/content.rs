@@ -1,0 +1,119 @@
+//! What is stored is what was given, byte for byte.
+
+use crewlog_mq::{Append, Cause, Error, EventStore, Expected, Metadata, NewEvent, Query, Range};
+use serde_json::json;
+use uuid::Uuid;
+
+use super::{Fact, everything, logs, note};
+
+#[tokio::test]
+async fn data_keeps_the_writers_bytes() {
+    let all = [
+        "{}",
+        "null",
+        " { \"b\" : 1 ,\n\t\"a\": [ 1.0, 1e2, -0 ] } ",
+        "{\"same\":1,\"same\":2}",
+        "\"\\u0000\\u00e9\\ud83d\\ude00\\/\"",
+        "\"é😀\u{2028}\"",
+        "\"it's \\\"quoted\\\" -- ; DROP TABLE events\"",
+        "123456789012345678901234567890.10",
+        "[[[[[[[[[[]]]]]]]]]]",
+    ];
+    for (store, _place) in logs().await {
+        for data in all {
+            let event = NewEvent::from_json("T", "1", data.into(), &Metadata::default()).unwrap();
+            store.append(Append::to("raw", "a", Expected::Any, vec![event])).await.unwrap();
+        }
+        let stored: Vec<_> = everything(&store).await.into_iter().map(|event| event.data).collect();
+        assert_eq!(stored, all);
+    }
+}
+
+#[test]
+fn data_that_is_not_json_is_refused_before_the_log() {
+    for data in ["", "{", "{} {}", "nul", "{'a':1}", "\u{0}", "\"\u{0}\"", "[1,]", "\u{feff}{}"] {
+        let refusal = NewEvent::from_json("T", "1", data.into(), &Metadata::default()).unwrap_err();
+        assert!(matches!(&refusal, Error::Encode { event_type, .. } if event_type == "T"), "{data:?}: {refusal}");
+    }
+}
+
+#[tokio::test]
+async fn names_of_any_characters_are_kept_and_told_apart() {
+    let names = ["a", "A", "a ", "á", "a\u{301}", "it's \"q\"", "a/b", "%_*", "a\u{0}", "a\u{0}b", "?1", "\n"];
+    for (store, _place) in logs().await {
+        for name in names {
+            let event = NewEvent::from_json(name, name, "1".into(), &Metadata::default()).unwrap();
+            let append = Append::to(name, name, Expected::NoStream, vec![event.with_tags([name])]);
+            store.append(append).await.unwrap();
+        }
+        for name in names {
+            for query in [
+                Query::stream(name),
+                Query::aggregate(name, name),
+                Query::tag(name),
+                Query::all().of_type(name),
+                Query { aggregate_id: Some(name.into()), ..Query::all() },
+            ] {
+                let found = store.read(&query, Range::default(), 100).await.unwrap().events;
+                let found: Vec<_> = found.iter().map(|e| (&*e.stream_id, &*e.event_version, &*e.tags[0])).collect();
+                assert_eq!(found, [(name, name, name)], "{query:?}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn tags_are_a_sorted_set() {
+    for (store, _place) in logs().await {
+        let event = note(1).with_tags(["b", "a", "b", "c:1", "a"]);
+        store.append(Append::to("facts", "a", Expected::Any, vec![event])).await.unwrap();
+        assert_eq!(everything(&store).await[0].tags, ["a", "b", "c:1"]);
+    }
+}
+
+#[tokio::test]
+async fn metadata_comes_back_as_it_was_given() {
+    for (store, _place) in logs().await {
+        let cause = Cause::request();
+        let given = Metadata {
+            correlation_id: cause.metadata().correlation_id,
+            causation_id: Some(Uuid::from_u128(5)),
+            extra: Some(json!({"command": {"at": 1.5, "name": "x\u{0}é"}, "list": [null, true]})),
+        };
+        store.push_event("facts", "a", &Fact::Closed, &given).await.unwrap();
+        let loaded = store.load::<Fact>(&Query::all(), Range::default()).await.unwrap();
+        assert_eq!((&loaded[0].event, &loaded[0].metadata), (&Fact::Closed, &given));
+        assert_eq!((&*loaded[0].recorded.event_version, &*loaded[0].recorded.data), ("1.0", "null"));
+    }
+}
+
+#[tokio::test]
+async fn an_event_of_another_type_is_a_decode_error_with_its_position() {
+    let store = EventStore::in_memory().await.unwrap();
+    store.append(super::noting("a", 1)).await.unwrap();
+    for (event_type, version, data) in [("Other", "1.0", "{}"), ("Noted", "2.0", "{\"n\":1}"), ("Noted", "1.0", "{}")] {
+        let event = NewEvent::from_json(event_type, version, data.into(), &Metadata::default()).unwrap();
+        let at = store.append(Append::to("facts", "b", Expected::Any, vec![event])).await.unwrap().last();
+        let after = crewlog_mq::Position(at.0 - 1);
+        match store.load_events::<Fact>(&Query::all(), Some(after)).await.unwrap_err() {
+            Error::Decode { position, event_type: named, event_version, .. } => {
+                assert_eq!((position, &*named, &*event_version), (at, event_type, version));
+            }
+            other => panic!("{other}"),
+        }
+    }
+    assert_eq!(store.load_events::<Fact>(&Query::aggregate("facts", "a"), None).await.unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn a_clone_in_memory_is_the_same_log_and_another_store_is_not() {
+    let store = EventStore::in_memory().await.unwrap();
+    let other = EventStore::in_memory().await.unwrap();
+    let clone = store.clone();
+    store.append(super::noting("a", 1)).await.unwrap();
+    drop(store);
+    clone.append(super::noting("a", 2)).await.unwrap();
+    assert_eq!(everything(&clone).await.len(), 2);
+    assert_eq!(everything(&other).await.len(), 0);
+    assert_ne!(clone.log().await.unwrap().id, other.log().await.unwrap().id);
+}

@@ -1,0 +1,175 @@
+//! The file: its settings, its schema, its identity.
+
+use crewlog_mq::{Append, Error, EventStore, Expected, Options};
+use rusqlite::Connection;
+
+use super::{Place, everything, note, noting, text};
+
+fn connect(place: &Place) -> Connection {
+    Connection::open(place.path()).expect("it is a database")
+}
+
+#[tokio::test]
+async fn the_file_is_durable_and_says_whose_it_is() {
+    let place = Place::new();
+    let store = place.open().await;
+    store.append(noting("a", 1)).await.unwrap();
+    let connection = connect(&place);
+    let pragma = |name: &str| {
+        let value = connection.query_row(&format!("PRAGMA {name}"), [], |row| row.get::<_, rusqlite::types::Value>(0));
+        value.unwrap()
+    };
+    assert_eq!(pragma("journal_mode"), "wal".to_owned().into());
+    assert_eq!(pragma("application_id"), i64::from(u32::from_be_bytes(*b"crlg")).into());
+    assert_eq!(pragma("encoding"), "UTF-8".to_owned().into());
+    assert_eq!(pragma("integrity_check"), "ok".to_owned().into());
+    assert!(connection.prepare("PRAGMA foreign_key_check").unwrap().query([]).unwrap().next().unwrap().is_none());
+}
+
+/// A change of the schema is a change of this list and a new migration.
+#[tokio::test]
+async fn the_schema_is_this() {
+    let place = Place::new();
+    place.open().await;
+    let connection = connect(&place);
+    let sql = "SELECT o.type || ' ' || o.name || ': ' || group_concat(c.name || iif(c.\"notnull\", '!', ''), ' ')
+               FROM sqlite_schema AS o, pragma_table_info(o.name) AS c
+               WHERE o.type IN ('table', 'view') AND o.name != '_sqlx_migrations' GROUP BY o.name ORDER BY o.name";
+    let list = |sql: &str| -> Vec<String> {
+        let mut statement = connection.prepare(sql).unwrap();
+        let rows = statement.query_map([], |row| row.get(0)).unwrap();
+        rows.map(Result::unwrap).collect()
+    };
+    assert_eq!(
+        list(sql),
+        [
+            "table aggregates: aggregate stream_id! aggregate_id!",
+            "table events: position event_id! aggregate! sequence! event_type! event_version! data! metadata! tags! \
+             created_at! append_start!",
+            "table log: one id! format! created_at!",
+            "view recorded_events: position event_id stream_id aggregate_id sequence event_type event_version data \
+             metadata tags created_at append_start",
+            "table tags: tag! position!",
+        ]
+    );
+    let sql = "SELECT o.name || iif(i.\"unique\", ' unique ', ' ')
+                      || (SELECT group_concat(name, ' ') FROM pragma_index_info(i.name))
+               FROM sqlite_schema AS o, pragma_index_list(o.name) AS i
+               WHERE o.type = 'table' AND o.name != '_sqlx_migrations' ORDER BY 1";
+    let indexes = [
+        "aggregates unique stream_id aggregate_id",
+        "events unique aggregate sequence",
+        "events unique event_id",
+        "tags unique tag position",
+    ];
+    assert_eq!(list(sql), indexes);
+    assert_eq!(list("SELECT name FROM sqlite_schema WHERE type = 'trigger'"), [""; 0]);
+}
+
+#[tokio::test]
+async fn the_view_shows_an_event_with_the_texts_of_its_aggregate() {
+    let place = Place::new();
+    let store = place.open().await;
+    let event = note(7).with_tags(["b", "a"]);
+    let event_id = event.event_id();
+    store.append(noting("other", 0)).await.unwrap();
+    store.append(Append::to("facts", "a", Expected::Any, vec![event])).await.unwrap();
+    let sql = "SELECT position, event_id, stream_id, aggregate_id, sequence, data, tags, append_start \
+               FROM recorded_events WHERE position = 2";
+    connect(&place)
+        .query_row(sql, [], |row| {
+            assert_eq!((row.get(0)?, row.get(4)?, row.get(7)?), (2i64, 1i64, 2i64));
+            assert_eq!(row.get::<_, Vec<u8>>(1)?, event_id.as_bytes());
+            assert_eq!((row.get::<_, String>(2)?, row.get::<_, String>(3)?), ("facts".into(), "a".into()));
+            assert_eq!(
+                (row.get::<_, String>(5)?, row.get::<_, String>(6)?),
+                ("{\"n\":7}".into(), "[\"a\",\"b\"]".into())
+            );
+            Ok(())
+        })
+        .unwrap();
+}
+
+#[tokio::test]
+async fn a_log_keeps_its_identity_and_its_events_over_closing_and_opening() {
+    let place = Place::new();
+    let store = place.open().await;
+    let identity = store.log().await.unwrap();
+    assert_eq!(identity.format, 1);
+    for n in 0..5 {
+        let store = place.open().await;
+        assert_eq!(store.log().await.unwrap(), identity);
+        assert_eq!(store.append(noting("a", n)).await.unwrap().places[0].sequence, n + 1);
+    }
+    assert_eq!(everything(&store).await.len(), 5);
+    assert_ne!(Place::new().open().await.log().await.unwrap().id, identity.id);
+}
+
+#[tokio::test]
+async fn every_way_to_write_the_place_names_the_same_log() {
+    let place = Place::new();
+    let path = place.url();
+    let identity = place.open().await.log().await.unwrap();
+    for url in [path.clone(), format!("sqlite:{path}"), format!("sqlite://{path}")] {
+        assert_eq!(EventStore::open(&url).await.unwrap().log().await.unwrap(), identity, "{url}");
+    }
+}
+
+#[tokio::test]
+async fn names_of_files_are_taken_as_they_are() {
+    let place = Place::new();
+    for name in ["with space.db", "a?mode=ro", "50%20.db", "sh#arp", "ü.db", "it's.db", "-dash"] {
+        let path = place.folder.path().join(name);
+        let store = EventStore::open(&text(&path)).await.unwrap();
+        store.append(noting("a", 1)).await.unwrap();
+        assert_eq!(everything(&store).await.len(), 1, "{name}");
+        assert!(path.exists(), "{name}");
+    }
+}
+
+#[tokio::test]
+async fn no_log_is_made_where_none_is_wanted() {
+    let place = Place::new();
+    let options = || Options { create: false, ..Options::default() };
+    let refusal = EventStore::open_with(&place.url(), options()).await.err().expect("there is none");
+    assert!(matches!(&refusal, Error::NoLog { path } if *path == place.path()), "{refusal}");
+    assert_eq!(std::fs::read_dir(place.folder.path()).unwrap().count(), 0, "looking makes no file");
+    place.open().await;
+    EventStore::open_with(&place.url(), options()).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn stores_that_open_a_new_file_at_once_make_one_log() {
+    for _ in 0..5 {
+        let place = Place::new();
+        let openers = (0..8).map(|_| {
+            let url = place.url();
+            tokio::spawn(async move { EventStore::open(&url).await.unwrap().log().await.unwrap() })
+        });
+        let openers: Vec<_> = openers.collect();
+        let mut identities = Vec::new();
+        for opener in openers {
+            identities.push(opener.await.unwrap().id);
+        }
+        identities.dedup();
+        assert_eq!(identities.len(), 1);
+    }
+}
+
+/// Between the making of the table of migrations and the first migration a process may die.
+#[tokio::test]
+async fn a_log_whose_making_was_cut_off_is_made_to_the_end() {
+    let place = Place::new();
+    let complete = place.open().await;
+    complete.log().await.unwrap();
+    drop(complete);
+    let sql: String = connect(&place)
+        .query_row("SELECT sql FROM sqlite_schema WHERE name = '_sqlx_migrations'", [], |row| row.get(0))
+        .unwrap();
+    for cut_off in ["", &sql] {
+        let place = Place::new();
+        connect(&place).execute_batch(&format!("PRAGMA journal_mode = WAL; {cut_off}")).unwrap();
+        let store = place.open().await;
+        assert_eq!(store.append(noting("a", 1)).await.unwrap().places[0].sequence, 1, "{cut_off}");
+    }
+}

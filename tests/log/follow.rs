@@ -1,0 +1,140 @@
+//! Following a log: history, then live, by one stream.
+
+use crewlog_mq::{
+    Append, Envelope, Error, EventStore, EventStream, Expected, Metadata, NewEvent, Position, Query, Start,
+};
+use futures::{FutureExt, StreamExt};
+
+use super::{Fact, Place, in_time, logs, note, notes, noting};
+
+async fn next(stream: &mut EventStream<Fact>) -> Result<Envelope<Fact>, Error> {
+    in_time("the next event", stream.next()).await.expect("a stream has no end")
+}
+
+async fn take(mut stream: EventStream<Fact>, n_events: i64) -> Vec<i64> {
+    let mut positions = Vec::new();
+    for _ in 0..n_events {
+        positions.push(next(&mut stream).await.expect("every event can be decoded").recorded.position.0);
+    }
+    positions
+}
+
+async fn write(store: EventStore, writer: i64, n_events: i64) {
+    for n in 0..n_events {
+        store.append(noting(&format!("{writer}"), n)).await.expect("an append of any kind is accepted");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn history_and_live_meet_without_gap_or_duplicate_while_others_write() {
+    for (store, _place) in logs().await {
+        store.append(Append::to("facts", "history", Expected::Any, notes(0..1100))).await.unwrap();
+        let writers: Vec<_> = (0..8).map(|writer| tokio::spawn(write(store.clone(), writer, 50))).collect();
+        let starts = [(Start::Beginning, 0), (Start::After(Position(600)), 600), (Start::After(Position(1300)), 1300)];
+        let readers: Vec<_> = [starts, starts]
+            .into_iter()
+            .flatten()
+            .map(|(start, after)| {
+                let stream = store.subscribe_from(&Query::all(), start).unwrap();
+                tokio::spawn(async move { (after, take(stream, 1500 - after).await) })
+            })
+            .collect();
+        for reader in readers {
+            let (after, positions) = reader.await.unwrap();
+            assert_eq!(positions, (after + 1..=1500).collect::<Vec<_>>());
+        }
+        for writer in writers {
+            writer.await.unwrap();
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_idle_stream_wakes_for_each_new_event() {
+    for (store, _place) in logs().await {
+        let mut stream = store.subscribe::<Fact>(&Query::all()).unwrap();
+        for n in 0..20 {
+            assert!(stream.next().now_or_never().is_none(), "nothing comes before it is written");
+            store.append(noting("a", n)).await.unwrap();
+            assert_eq!(next(&mut stream).await.unwrap().event, Fact::Noted { n });
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_stream_from_now_begins_behind_the_head_and_leaves_nothing_out_after() {
+    for (store, _place) in logs().await {
+        store.append(Append::to("facts", "old", Expected::Any, notes([1, 2, 3]))).await.unwrap();
+        let stream = store.subscribe_from(&Query::all(), Start::Now).unwrap();
+        let reader = tokio::spawn(take(stream, 5));
+        while !reader.is_finished() {
+            store.append(noting("a", 4)).await.unwrap();
+            tokio::task::yield_now().await;
+        }
+        let positions = reader.await.unwrap();
+        assert!(positions[0] > 3, "{positions:?}");
+        assert_eq!(positions, (positions[0]..positions[0] + 5).collect::<Vec<_>>());
+    }
+}
+
+#[tokio::test]
+async fn a_stream_gives_what_its_query_asks_for_and_passes_over_the_rest() {
+    for (store, _place) in logs().await {
+        let mut stream = store.subscribe::<Fact>(&Query::tag("wanted").of_type("Noted")).unwrap();
+        for n in 0..40 {
+            let event = if n % 4 == 0 { note(n).with_tags(["wanted"]) } else { note(n) };
+            store.append(Append::to("facts", "a", Expected::Any, vec![event])).await.unwrap();
+            if n % 4 == 0 {
+                assert_eq!(next(&mut stream).await.unwrap().event, Fact::Noted { n });
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_event_that_cannot_be_decoded_is_an_error_in_its_place_and_the_stream_goes_on() {
+    for (store, _place) in logs().await {
+        store.append(noting("a", 1)).await.unwrap();
+        let other = |event_type, version| {
+            let event = NewEvent::from_json(event_type, version, "{\"n\":2}".into(), &Metadata::default());
+            Append::to("facts", "a", Expected::Any, vec![event.unwrap()])
+        };
+        store.append(other("Unknown", "1.0")).await.unwrap();
+        store.append(other("Noted", "9.0")).await.unwrap();
+        let mut streams = [(); 2].map(|()| store.subscribe::<Fact>(&Query::all()).unwrap());
+        store.append(noting("a", 4)).await.unwrap();
+        for stream in &mut streams {
+            let mut seen = Vec::new();
+            for _ in 0..4 {
+                seen.push(match next(stream).await {
+                    Ok(envelope) => (envelope.recorded.position.0, "event"),
+                    Err(Error::Decode { position, .. }) => (position.0, "undecodable"),
+                    Err(other) => panic!("{other}"),
+                });
+            }
+            assert_eq!(seen, [(1, "event"), (2, "undecodable"), (3, "undecodable"), (4, "event")]);
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_stream_sees_what_another_store_on_the_same_file_commits() {
+    let place = Place::new();
+    let (writer, reader) = (place.open().await, place.open().await);
+    let mut stream = reader.subscribe::<Fact>(&Query::all()).unwrap();
+    for n in 0..10 {
+        writer.append(noting("a", n)).await.unwrap();
+        assert_eq!(next(&mut stream).await.unwrap().event, Fact::Noted { n });
+    }
+}
+
+/// The store of the reader never writes, so nothing but its own look at the file can wake the stream.
+#[tokio::test]
+async fn a_stream_outlives_the_handle_it_was_made_with() {
+    let place = Place::new();
+    let (writer, reader) = (place.open().await, place.open().await);
+    let mut stream = reader.subscribe::<Fact>(&Query::all()).unwrap();
+    drop(reader);
+    writer.append(noting("a", 1)).await.unwrap();
+    assert_eq!(next(&mut stream).await.unwrap().event, Fact::Noted { n: 1 });
+}

@@ -1,0 +1,139 @@
+//! The contract of the event store, on SQLite in a file and in memory, in one process and in several.
+
+mod append;
+mod concurrency;
+mod content;
+mod file;
+mod follow;
+mod ids;
+mod processes;
+mod read;
+mod refused;
+mod runner;
+mod time;
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use crewlog_mq::{
+    Append, Event, EventStore, Expected, Metadata, NewEvent, PAGE_EVENTS_MAX, Position, Query, Range, Recorded,
+};
+use serde::{Deserialize, Serialize};
+use tempfile::TempDir;
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+enum Fact {
+    Noted { n: i64 },
+    Closed,
+}
+
+impl Event for Fact {
+    const EVENT_VERSION: &'static str = "1.0";
+
+    fn event_type(&self) -> &'static str {
+        match self {
+            Self::Noted { .. } => "Noted",
+            Self::Closed => "Closed",
+        }
+    }
+}
+
+/// A new event that says `n`.
+fn note(n: i64) -> NewEvent {
+    NewEvent::of(&Fact::Noted { n }, &Metadata::default()).expect("a fact can be written as JSON")
+}
+
+fn notes(n: impl IntoIterator<Item = i64>) -> Vec<NewEvent> {
+    n.into_iter().map(note).collect()
+}
+
+/// An append of one event to one aggregate of stream `facts`, whatever it holds.
+fn noting(aggregate_id: &str, n: i64) -> Append {
+    Append::to("facts", aggregate_id, Expected::Any, vec![note(n)])
+}
+
+/// A folder of a test's own with a place for a log in it.
+struct Place {
+    folder: TempDir,
+}
+
+impl Place {
+    fn new() -> Self {
+        Self { folder: TempDir::new().expect("a folder can be made") }
+    }
+
+    fn path(&self) -> PathBuf {
+        self.folder.path().join("log.db")
+    }
+
+    fn url(&self) -> String {
+        text(&self.path())
+    }
+
+    async fn open(&self) -> EventStore {
+        EventStore::open(&self.url()).await.expect("the log opens")
+    }
+
+    /// While this is held, no process commits to the log.
+    fn hold_commits(&self) -> std::fs::File {
+        let lock = std::fs::File::options().write(true).open(self.folder.path().join("log.db-lock"));
+        let lock = lock.expect("a log has a lock file");
+        lock.lock().expect("the lock is granted");
+        lock
+    }
+}
+
+fn text(path: &Path) -> String {
+    path.to_str().expect("the path is UTF-8").to_owned()
+}
+
+/// A new log in a file and one in memory; the place must outlive its log.
+async fn logs() -> [(EventStore, Option<Place>); 2] {
+    let place = Place::new();
+    let on_disk = place.open().await;
+    [(on_disk, Some(place)), (EventStore::in_memory().await.expect("a log in memory"), None)]
+}
+
+/// Every event of a log.
+async fn everything(store: &EventStore) -> Vec<Recorded> {
+    let mut all = Vec::new();
+    let mut range = Range::default();
+    loop {
+        let page = store.read(&Query::all(), range, PAGE_EVENTS_MAX).await.expect("the log can be read");
+        all.extend(page.events);
+        if !page.more {
+            return all;
+        }
+        range.after = page.next;
+    }
+}
+
+/// The places of a history, and how many events each append has, are as the log promises them for a history from
+/// its beginning on.
+#[track_caller]
+fn check_history(history: &[Recorded]) {
+    let mut sequences: HashMap<(&str, &str), i64> = HashMap::new();
+    let mut last_start = Position(0);
+    for (index, event) in history.iter().enumerate() {
+        assert_eq!(event.position.0, index as i64 + 1, "positions are 1, 2, 3 ...");
+        let sequence = sequences.entry((&event.stream_id, &event.aggregate_id)).or_default();
+        *sequence += 1;
+        assert_eq!(event.sequence, *sequence, "sequences of {} are 1, 2, 3 ...", event.aggregate_id);
+        assert!(
+            event.append_start == last_start || event.append_start == event.position,
+            "an append is contiguous, at {}",
+            event.position
+        );
+        last_start = event.append_start;
+    }
+    assert!(history.is_sorted_by_key(|event| event.created_at), "log time never runs backwards");
+}
+
+/// What comes in time; a test must not hang.
+async fn in_time<F: Future>(what: &str, future: F) -> F::Output {
+    match tokio::time::timeout(Duration::from_secs(60), future).await {
+        Ok(output) => output,
+        Err(_) => panic!("{what} did not come in time"),
+    }
+}

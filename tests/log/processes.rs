@@ -1,0 +1,214 @@
+//! Several processes on one file, and processes that are killed: nothing acknowledged is lost, nothing is torn.
+//!
+//! The test binary runs itself as the other processes.
+
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader, Lines, Write};
+use std::process::{Child, ChildStdout, Command, Stdio};
+
+use crewlog_mq::{Append, EventStore, Expected, Position, Query, Recorded};
+use futures::StreamExt;
+use uuid::Uuid;
+
+use super::{Fact, Place, check_history, everything, in_time, note};
+
+/// What a child process is told to do, and where.
+const ROLE: &str = "CREWLOG_TEST_CHILD";
+const STORE: &str = "CREWLOG_TEST_CHILD_STORE";
+
+/// The body of a child process; in the run of the tests themselves it does nothing.
+#[test]
+fn child_process_body() {
+    let (Ok(role), Ok(url)) = (std::env::var(ROLE), std::env::var(STORE)) else { return };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        match role.split_once(' ') {
+            Some(("write", writer)) => write(&url, writer.parse().unwrap(), 0..N_APPENDS).await,
+            Some(("write-on", writer)) => write(&url, writer.parse().unwrap(), 0..u64::MAX).await,
+            Some(("move", folder)) => move_and_read(&url, folder).await,
+            other => panic!("{other:?} is no role"),
+        }
+    });
+}
+
+const N_WRITERS: u64 = 4;
+const N_APPENDS: u64 = 60;
+const N_EVENTS: i64 = 3;
+
+/// The `n`-th append of a writer: always the same ids, over one aggregate of its own and one of all.
+fn nth_append(writer: u64, n: u64) -> Append {
+    let event = |index: u64| {
+        let id = Uuid::from_u64_pair(writer + 1, 4 * n + index);
+        note(n as i64).with_id(id)
+    };
+    Append::to("own", &format!("writer-{writer}"), Expected::Any, vec![event(0), event(1)]).and(
+        "shared",
+        "all",
+        Expected::Any,
+        vec![event(2)],
+    )
+}
+
+/// Appends, and tells of each acknowledgement in a line of its own.
+async fn write(url: &str, writer: u64, numbers: std::ops::Range<u64>) {
+    let store = EventStore::open(url).await.expect("the log opens");
+    for n in numbers {
+        let appended = store.append(nth_append(writer, n)).await.expect("an append of any kind is accepted");
+        let mut out = std::io::stdout().lock();
+        // The test harness leaves a line open before.
+        writeln!(out, "\nacknowledged {n} {}", appended.places[0].position).expect("the parent listens");
+        out.flush().expect("the parent listens");
+    }
+}
+
+/// A child process that writes no more when dropped.
+struct Other {
+    child: Child,
+    lines: Lines<BufReader<ChildStdout>>,
+}
+
+impl Other {
+    fn start(place: &Place, role: &str, environment: &[(&str, &str)]) -> Self {
+        let module = module_path!().split_once("::").expect("a test is in a module").1;
+        let mut child = Command::new(std::env::current_exe().expect("the test binary has a path"))
+            .args([&format!("{module}::child_process_body"), "--exact", "--nocapture"])
+            .env(ROLE, role)
+            .env(STORE, place.url())
+            .envs(environment.iter().copied())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("the test binary runs");
+        let lines = BufReader::new(child.stdout.take().expect("it is piped")).lines();
+        Self { child, lines }
+    }
+
+    /// The number and the first position of the next acknowledged append; none when the process has ended.
+    fn next(&mut self) -> Option<(u64, Position)> {
+        for line in self.lines.by_ref() {
+            let line = line.expect("the pipe can be read");
+            let Some(said) = line.strip_prefix("acknowledged ") else { continue };
+            // The last line of a killed process may be cut off: then nobody was told.
+            let (n, position) = said.split_once(' ')?;
+            return Some((n.parse().ok()?, Position(position.parse().ok()?)));
+        }
+        None
+    }
+
+    fn kill(&mut self) {
+        self.child.kill().expect("it can be killed");
+    }
+
+    fn all(&mut self) -> Vec<(u64, Position)> {
+        std::iter::from_fn(|| self.next()).collect()
+    }
+
+    fn succeeds(mut self) -> bool {
+        self.child.wait().expect("it can be waited for").success()
+    }
+}
+
+impl Drop for Other {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Every append is whole, and each acknowledged one stands where its writer was told.
+fn check_appends(history: &[Recorded], acknowledged: &[(u64, u64, Position)]) {
+    check_history(history);
+    let mut appends: BTreeMap<Position, Vec<&Recorded>> = BTreeMap::new();
+    for event in history {
+        appends.entry(event.append_start).or_default().push(event);
+    }
+    assert!(appends.values().all(|events| events.len() as i64 == N_EVENTS), "no append is torn");
+    for (writer, n, position) in acknowledged {
+        let id = Uuid::from_u64_pair(writer + 1, 4 * n);
+        assert!(appends.get(position).is_some_and(|events| events[0].event_id == id), "{writer}'s append {n} is lost");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn several_processes_write_one_history_and_all_see_all_of_it() {
+    let place = Place::new();
+    let n_all = N_WRITERS as i64 * N_APPENDS as i64 * N_EVENTS;
+    let writers: Vec<_> = (0..N_WRITERS)
+        .map(|writer| {
+            let mut other = Other::start(&place, &format!("write {writer}"), &[]);
+            std::thread::spawn(move || {
+                let told = other.all();
+                assert!(other.succeeds());
+                told.into_iter().map(|(n, position)| (writer, n, position)).collect::<Vec<_>>()
+            })
+        })
+        .collect();
+    let store = place.open().await;
+    let mut stream = store.subscribe::<Fact>(&Query::all()).unwrap();
+    for expected in 1..=n_all {
+        let envelope = in_time("an event of another process", stream.next()).await.unwrap().unwrap();
+        assert_eq!(envelope.recorded.position, Position(expected));
+    }
+    let acknowledged: Vec<_> = writers.into_iter().flat_map(|writer| writer.join().unwrap()).collect();
+    assert_eq!(acknowledged.len() as u64, N_WRITERS * N_APPENDS);
+    check_appends(&everything(&store).await, &acknowledged);
+}
+
+#[tokio::test]
+async fn a_process_killed_at_any_moment_loses_nothing_that_was_acknowledged() {
+    let place = Place::new();
+    let store = place.open().await;
+    let mut acknowledged = Vec::new();
+    for round in 0..20u64 {
+        let mut other = Other::start(&place, &format!("write-on {round}"), &[]);
+        // Where in its work the process is hit depends on the scheduler; how far it has come, on the round.
+        for _ in 0..=(round * 37 % 23) {
+            let (n, position) = other.next().expect("it writes until it is killed");
+            acknowledged.push((round, n, position));
+        }
+        other.kill();
+        acknowledged.extend(other.all().into_iter().map(|(n, position)| (round, n, position)));
+        let history = everything(&store).await;
+        check_appends(&history, &acknowledged);
+        let next = store.append(nth_append(1000 + round, 0)).await.unwrap();
+        assert_eq!(next.places[0].position.0, history.len() as i64 + 1, "the log goes on at its head");
+        acknowledged.push((1000 + round, 0, next.places[0].position));
+    }
+}
+
+/// Opens a log by a relative path, goes elsewhere, and must still be on the same log.
+async fn move_and_read(url: &str, folder: &str) {
+    let (home, name) = url.rsplit_once('/').expect("the path is absolute");
+    std::env::set_current_dir(home).expect("it is a folder");
+    let store = EventStore::open(name).await.expect("the log opens");
+    std::env::set_current_dir(folder).expect("it is a folder");
+    store.append(nth_append(0, 0)).await.expect("an append of any kind is accepted");
+    assert_eq!(everything(&store).await.len() as i64, N_EVENTS);
+}
+
+#[tokio::test]
+async fn a_log_opened_by_a_relative_path_stays_the_same_when_the_process_moves() {
+    let (place, elsewhere) = (Place::new(), Place::new());
+    let other = Other::start(&place, &format!("move {}", super::text(elsewhere.folder.path())), &[]);
+    assert!(other.succeeds());
+    assert_eq!(everything(&place.open().await).await.len() as i64, N_EVENTS);
+}
+
+/// The second append holds position 4.
+#[cfg(feature = "faults")]
+#[tokio::test]
+async fn a_process_that_dies_around_a_commit_leaves_all_of_it_or_nothing() {
+    for (order, n_left) in [("before:4", N_EVENTS), ("after:4", 2 * N_EVENTS)] {
+        let place = Place::new();
+        let mut other = Other::start(&place, "write-on 0", &[("CREWLOG_KILL", order)]);
+        assert_eq!(other.all(), [(0, Position(1))], "the second append is acknowledged to nobody");
+        assert!(!other.succeeds());
+        let store = place.open().await;
+        let history = everything(&store).await;
+        assert_eq!(history.len() as i64, n_left, "{order}");
+        check_appends(&history, &[(0, 0, Position(1))]);
+        let retried = store.append(nth_append(0, 1)).await.unwrap();
+        assert_eq!((retried.places[0].position, retried.repeated), (Position(4), order.starts_with("after")));
+        check_appends(&everything(&store).await, &[(0, 0, Position(1)), (0, 1, Position(4))]);
+    }
+}

@@ -1,0 +1,360 @@
+//! The runner: what it appends, how it meets other writers, and what it leaves behind when it fails.
+
+use std::collections::HashSet;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use crewlog_mq::{
+    Append, Cause, Error, EventStore, ExecuteError, Executed, Expected, Handler, Metadata, NewEvent, Position, Query,
+    Range, Recorded, Runner,
+};
+use futures::FutureExt;
+
+use super::{Fact, Place, check_history, everything, in_time, logs, note, noting};
+
+/// Sums what was noted, up to a bound, until it is closed.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+struct Sum {
+    total: i64,
+    n_events: i64,
+    closed: bool,
+}
+
+const TOTAL_MAX: i64 = 1000;
+
+#[derive(Debug, Clone)]
+enum Command {
+    /// Notes each in turn; all or none.
+    Add(Vec<i64>),
+    /// Notes whatever is left up to the bound.
+    Fill,
+    Close,
+}
+
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0} is too much")]
+struct TooMuch(i64);
+
+impl Handler for Sum {
+    type Command = Command;
+    type Event = Fact;
+    type Error = TooMuch;
+
+    fn process(&mut self, command: Command) -> Result<Vec<Fact>, TooMuch> {
+        let events = match command {
+            Command::Add(numbers) => numbers.into_iter().map(|n| Fact::Noted { n }).collect(),
+            Command::Fill => vec![Fact::Noted { n: TOTAL_MAX - self.total }],
+            Command::Close if self.closed => vec![],
+            Command::Close => vec![Fact::Closed],
+        };
+        let mut after = self.clone();
+        for event in &events {
+            after.apply(event);
+        }
+        if after.total > TOTAL_MAX {
+            return Err(TooMuch(after.total));
+        }
+        *self = after;
+        Ok(events)
+    }
+
+    fn apply(&mut self, event: &Fact) {
+        self.n_events += 1;
+        match event {
+            Fact::Noted { n } => self.total += n,
+            Fact::Closed => self.closed = true,
+        }
+    }
+}
+
+type Sums = Runner<Sum>;
+
+fn sums(store: &EventStore) -> Sums {
+    Runner::new(store.clone(), "sums", "a", vec!["project:p".into()])
+}
+
+/// A warm state is the fold of what the log holds.
+async fn check_state(runner: &Sums, store: &EventStore) {
+    let history = store.load_events::<Fact>(&Query::aggregate("sums", "a"), None).await.expect("it can be read");
+    assert_eq!(*runner.handler(), Sum::fold(&history));
+    assert_eq!(runner.sequence(), history.len() as i64);
+}
+
+#[tokio::test]
+async fn what_is_decided_is_appended_in_one_append_with_tags_and_metadata() {
+    for (store, _place) in logs().await {
+        store.append(noting("other", 0)).await.unwrap();
+        let mut runner = sums(&store);
+        let cause = Cause::request();
+        let executed = runner.execute(Command::Add(vec![1, 2, 3]), &cause).await.unwrap();
+        assert_eq!((executed.events.len(), executed.position), (3, Position(4)));
+        let history = everything(&store).await;
+        for event in &history[1..] {
+            assert_eq!((event.append_start, &*event.tags), (Position(2), &["project:p".to_owned()][..]));
+            assert_eq!(event.metadata().unwrap(), *cause.metadata());
+        }
+        assert!(cause.metadata().correlation_id.is_some());
+        check_state(&runner, &store).await;
+    }
+}
+
+#[tokio::test]
+async fn an_event_that_follows_from_another_names_it_and_inherits_its_correlation() {
+    let store = EventStore::in_memory().await.unwrap();
+    let mut runner = sums(&store);
+    let request = Cause::request();
+    runner.execute(Command::Add(vec![1]), &request).await.unwrap();
+    let first = everything(&store).await.remove(0);
+    runner.execute(Command::Add(vec![2]), &Cause::event(&first)).await.unwrap();
+    runner.execute(Command::Add(vec![3]), &Cause::reaction("adder", &first)).await.unwrap();
+    for event in &everything(&store).await[1..] {
+        let metadata = event.metadata().unwrap();
+        assert_eq!(metadata.correlation_id, request.metadata().correlation_id);
+        assert_eq!(metadata.causation_id, Some(first.event_id));
+    }
+}
+
+#[tokio::test]
+async fn the_effect_of_an_event_without_correlation_has_that_event_as_correlation() {
+    let store = EventStore::in_memory().await.unwrap();
+    store.append(noting("a", 1)).await.unwrap();
+    let first = everything(&store).await.remove(0);
+    let metadata = Cause::event(&first).metadata().clone();
+    assert_eq!((metadata.correlation_id, metadata.causation_id), (Some(first.event_id), Some(first.event_id)));
+}
+
+#[tokio::test]
+async fn a_refusal_or_a_command_without_effect_leaves_no_events() {
+    for (store, _place) in logs().await {
+        let mut runner = sums(&store);
+        runner.execute(Command::Add(vec![900]), &Cause::request()).await.unwrap();
+        let refusal = runner.execute(Command::Add(vec![50, 51]), &Cause::request()).await.unwrap_err();
+        assert!(matches!(refusal, ExecuteError::Refused(TooMuch(1001))), "{refusal}");
+        check_state(&runner, &store).await;
+        runner.execute(Command::Close, &Cause::request()).await.unwrap();
+        let nothing = runner.execute(Command::Close, &Cause::request()).await.unwrap();
+        assert_eq!(nothing, Executed { events: vec![], position: Position(2) });
+        assert_eq!(store.head().await.unwrap(), Position(2));
+        check_state(&runner, &store).await;
+    }
+}
+
+#[tokio::test]
+async fn a_command_is_decided_again_on_what_others_wrote() {
+    let place = Place::new();
+    let store = place.open().await;
+    let (mut first, mut second) = (sums(&store), sums(&store));
+    first.execute(Command::Add(vec![100]), &Cause::request()).await.unwrap();
+    second.catch_up().await.unwrap();
+    let commits = place.hold_commits();
+    let (one, other) = (Cause::request(), Cause::request());
+    let release = async {
+        tokio::task::yield_now().await;
+        commits.unlock().unwrap();
+    };
+    let both =
+        async { tokio::join!(first.execute(Command::Fill, &one), second.execute(Command::Fill, &other), release) };
+    let (one, other, ()) = in_time("both", both).await;
+    let mut filled: Vec<_> = [one, other].into_iter().map(|executed| executed.unwrap().events).collect();
+    filled.sort_by_key(|events| format!("{events:?}"));
+    assert_eq!(filled, [[Fact::Noted { n: 0 }], [Fact::Noted { n: 900 }]]);
+    for runner in [&mut first, &mut second] {
+        runner.catch_up().await.unwrap();
+        check_state(runner, &store).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn two_runners_on_one_aggregate_lose_nothing() {
+    for (store, _place) in logs().await {
+        let add = |store: EventStore| async move {
+            let mut runner = sums(&store);
+            let mut n_done = 0;
+            while n_done < 50 {
+                match runner.execute(Command::Add(vec![1]), &Cause::request()).await {
+                    Ok(_) => n_done += 1,
+                    Err(ExecuteError::Contended { attempts, .. }) => assert_eq!(attempts, 16),
+                    Err(other) => panic!("{other}"),
+                }
+            }
+            check_warm(runner).await;
+        };
+        let both = [tokio::spawn(add(store.clone())), tokio::spawn(add(store.clone()))];
+        for runner in both {
+            in_time("the runner", runner).await.unwrap();
+        }
+        let history = everything(&store).await;
+        assert_eq!(history.len(), 100);
+        check_history(&history);
+    }
+}
+
+async fn check_warm(mut runner: Sums) {
+    runner.catch_up().await.expect("it can be read");
+    assert_eq!((runner.handler().total, runner.handler().n_events), (runner.sequence(), runner.sequence()));
+}
+
+/// An aggregate that somebody writes to between each reading and each append of the runner.
+#[tokio::test]
+async fn a_runner_that_always_loses_gives_up_and_appends_nothing() {
+    let store =
+        EventStore::on(Contended { below: EventStore::in_memory().await.unwrap(), n_writes: AtomicUsize::new(0) });
+    let mut runner = sums(&store);
+    match runner.execute(Command::Add(vec![5]), &Cause::request()).await.unwrap_err() {
+        ExecuteError::Contended { stream_id, aggregate_id, attempts } => {
+            assert_eq!((&*stream_id, &*aggregate_id, attempts), ("sums", "a", 16));
+        }
+        other => panic!("{other}"),
+    }
+    assert!(everything(&store).await.iter().all(|event| event.data == "{\"n\":1}"));
+    runner.catch_up().await.unwrap();
+    check_state(&runner, &store).await;
+}
+
+struct Contended {
+    below: EventStore,
+    n_writes: AtomicUsize,
+}
+
+impl crewlog_mq::Backend for Contended {
+    fn append(&self, append: Append) -> futures::future::BoxFuture<'_, crewlog_mq::Result<crewlog_mq::Appended>> {
+        async move {
+            self.n_writes.fetch_add(1, Ordering::Relaxed);
+            self.below.append(Append::to("sums", "a", Expected::Any, vec![note(1)])).await?;
+            self.below.append(append).await
+        }
+        .boxed()
+    }
+
+    fn read<'a>(
+        &'a self,
+        query: &'a Query,
+        range: Range,
+        limit: usize,
+    ) -> futures::future::BoxFuture<'a, crewlog_mq::Result<crewlog_mq::Page>> {
+        self.below.read(query, range, limit).boxed()
+    }
+
+    fn head(&self) -> futures::future::BoxFuture<'_, crewlog_mq::Result<Position>> {
+        self.below.head().boxed()
+    }
+
+    fn whole(&self, at: Position) -> futures::future::BoxFuture<'_, crewlog_mq::Result<Position>> {
+        self.below.whole(at).boxed()
+    }
+
+    fn log(&self) -> futures::future::BoxFuture<'_, crewlog_mq::Result<crewlog_mq::LogIdentity>> {
+        self.below.log().boxed()
+    }
+
+    fn now(&self) -> crewlog_mq::Timestamp {
+        self.below.now()
+    }
+
+    fn grown(&self) -> tokio::sync::watch::Receiver<Position> {
+        tokio::sync::watch::channel(Position(0)).1
+    }
+}
+
+async fn caused(store: &EventStore) -> Recorded {
+    store.append(noting("cause", 1)).await.expect("an append of any kind is accepted");
+    everything(store).await.pop().expect("it has an event")
+}
+
+#[tokio::test]
+async fn a_repeated_reaction_appends_nothing_and_leaves_the_state_right() {
+    for (store, _place) in logs().await {
+        let cause = caused(&store).await;
+        let mut warm = sums(&store);
+        let first = warm.execute(Command::Add(vec![1, 2]), &Cause::reaction("adder", &cause)).await.unwrap();
+        store.append(noting("other", 9)).await.unwrap();
+        let mut cold = sums(&store);
+        for runner in [&mut warm, &mut cold] {
+            let again = runner.execute(Command::Add(vec![1, 2]), &Cause::reaction("adder", &cause)).await.unwrap();
+            assert_eq!(again, Executed { events: vec![], position: first.position });
+            check_state(runner, &store).await;
+        }
+        assert_eq!(store.head().await.unwrap(), Position(4));
+    }
+}
+
+#[tokio::test]
+async fn a_repeated_reaction_that_now_decides_otherwise_leaves_the_first() {
+    for (store, _place) in logs().await {
+        let cause = caused(&store).await;
+        let mut runner = sums(&store);
+        runner.execute(Command::Fill, &Cause::reaction("filler", &cause)).await.unwrap();
+        for other in [Command::Fill, Command::Add(vec![0, 0])] {
+            let again = sums(&store).execute(other, &Cause::reaction("filler", &cause)).await.unwrap();
+            assert_eq!((again.events, again.position), (vec![], Position(2)));
+        }
+        assert_eq!(store.head().await.unwrap(), Position(2));
+    }
+}
+
+#[tokio::test]
+async fn ids_of_reactions_are_derived_from_process_cause_and_index() {
+    let store = EventStore::in_memory().await.unwrap();
+    let causes = [caused(&store).await, caused(&store).await];
+    let mut runner = sums(&store);
+    for cause in &causes {
+        for process in ["one", "two"] {
+            runner.execute(Command::Add(vec![1, 1]), &Cause::reaction(process, cause)).await.unwrap();
+        }
+    }
+    let history = everything(&store).await;
+    let ids: HashSet<_> = history[2..].iter().map(|event| event.event_id).collect();
+    assert_eq!(ids.len(), 8);
+    assert!(history[2..].iter().all(|event| event.event_id.get_version_num() == 8));
+    let derived = crewlog_mq::derived_event_id("one", causes[0].created_at, causes[0].event_id, 1);
+    assert_eq!(history[3].event_id, derived);
+}
+
+#[tokio::test]
+async fn an_event_that_cannot_be_decoded_stops_the_runner_with_its_position_each_time() {
+    let store = EventStore::in_memory().await.unwrap();
+    sums(&store).execute(Command::Add(vec![1, 2]), &Cause::request()).await.unwrap();
+    let unknown = NewEvent::from_json("Unknown", "1.0", "{}".into(), &Metadata::default()).unwrap();
+    store.append(Append::to("sums", "a", Expected::Any, vec![unknown])).await.unwrap();
+    let mut runner = sums(&store);
+    for _ in 0..3 {
+        let error = runner.execute(Command::Add(vec![1]), &Cause::request()).await.unwrap_err();
+        assert!(matches!(error, ExecuteError::Store(Error::Decode { position: Position(3), .. })), "{error}");
+        assert_eq!((runner.handler().total, runner.sequence()), (3, 2), "what was read is applied once");
+    }
+    assert_eq!(store.head().await.unwrap(), Position(3));
+}
+
+/// A caller may give up waiting at any time, for instance by a timeout.
+#[tokio::test]
+async fn a_runner_whose_execution_was_dropped_is_right_afterwards() {
+    let place = Place::new();
+    let store = place.open().await;
+    let mut runner = sums(&store);
+    runner.execute(Command::Add(vec![1]), &Cause::request()).await.unwrap();
+    let n_polls_max = 40;
+    for n_polls in 1..=n_polls_max {
+        let commits = place.hold_commits();
+        {
+            let cause = Cause::request();
+            let mut execution = std::pin::pin!(runner.execute(Command::Add(vec![1]), &cause));
+            for _ in 0..n_polls {
+                assert!(futures::poll!(&mut execution).is_pending(), "no commit happens meanwhile");
+                tokio::task::yield_now().await;
+            }
+        }
+        commits.unlock().unwrap();
+        store.append(noting("fence", 0)).await.unwrap();
+        runner.execute(Command::Add(vec![1]), &Cause::request()).await.unwrap();
+        check_state(&runner, &store).await;
+    }
+}
+
+#[tokio::test]
+async fn a_runner_whose_append_fails_is_right_afterwards() {
+    let store = EventStore::in_memory().await.unwrap();
+    let mut runner = Sums::new(store.clone(), "sums", "a", vec!["x".repeat(1000)]);
+    let error = runner.execute(Command::Add(vec![1]), &Cause::request()).await.unwrap_err();
+    assert!(matches!(error, ExecuteError::Store(Error::LimitPassed { limit: "name_bytes_max", .. })), "{error}");
+    runner.catch_up().await.unwrap();
+    check_state(&runner, &store).await;
+}
