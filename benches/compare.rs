@@ -1,5 +1,7 @@
 //! The store beside bare SQLite: each workload in turn, ours and raw, and a table of the two.
 //!
+//! Raw does less: it judges no ids and no sequences, and its replay decodes the data but neither metadata nor tags.
+//!
 //! `cargo bench --bench compare` takes about a minute. `CREWLOG_BENCH_SECONDS` is the length of one run (2), and
 //! `CREWLOG_BENCH_DIR` the folder for the databases (the system's for temporary files).
 
@@ -22,11 +24,16 @@ const N_RUNS: usize = 5;
 fn main() {
     let runtime = Runtime::new().expect("a runtime");
     let bench = Bench { runtime, length: length(), folder: folder() };
+    let n_cpus = std::thread::available_parallelism().map_or(0, usize::from);
     println!(
-        "{} events of 256 bytes, full metadata, one tag; WAL, synchronous=FULL; {N_RUNS} runs of {:?} each, in turn; {}",
+        "{} {}, {n_cpus} CPUs; databases in {}",
         std::env::consts::OS,
-        bench.length,
+        std::env::consts::ARCH,
         bench.folder.display()
+    );
+    println!(
+        "256 bytes of data, full metadata, one tag; WAL, synchronous=FULL; medians of {N_RUNS} runs of {:?} in turn",
+        bench.length
     );
     println!(
         "{:<34} {:>11} {:>11} {:>6}   {:<26} raw p50 / p99",

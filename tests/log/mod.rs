@@ -132,7 +132,7 @@ fn check_history(history: &[Recorded]) {
 
 /// What comes in time; a test must not hang.
 async fn in_time<F: Future>(what: &str, future: F) -> F::Output {
-    match tokio::time::timeout(Duration::from_secs(60), future).await {
+    match tokio::time::timeout(Duration::from_secs(30), future).await {
         Ok(output) => output,
         Err(_) => panic!("{what} did not come in time"),
     }

@@ -1,7 +1,7 @@
 //! Blocks to drafts: walks the text once and hands each part to a task, to the context or to what is ignored.
 
 use super::draft::{Draft, Link, Step};
-use super::inline::{Definitions, Inline};
+use super::inline::{AtomKind, Definitions, Inline};
 use super::lines::{self, Block, BlockKind};
 use super::outline::{self, Place, Role};
 use super::sections::{self, Section, Use};
@@ -35,8 +35,30 @@ pub(super) struct Name {
 
 enum Open {
     List(usize, bool),
-    Group { block: usize, title: String, names: std::ops::Range<usize> },
-    Section { level: usize, title: Option<(String, Span)>, first: usize },
+    Group {
+        block: usize,
+        title: String,
+        names: std::ops::Range<usize>,
+        /// "In parallel:": its items have no order.
+        parallel: bool,
+        /// It is a step itself, and its items follow it.
+        tested: bool,
+    },
+    Section {
+        level: usize,
+        title: Option<(String, Span)>,
+        first: usize,
+        priority: Option<String>,
+    },
+}
+
+impl Open {
+    fn priority(&self) -> Option<String> {
+        match self {
+            Self::Section { priority, .. } => priority.clone(),
+            Self::List(..) | Self::Group { .. } => None,
+        }
+    }
 }
 
 /// What the walk knows at a place in the text.
@@ -162,7 +184,10 @@ impl Builder<'_> {
             }
             BlockKind::Item { .. } => {}
             BlockKind::Paragraph => self.paragraph(n, block, blocks, places, outside),
-            BlockKind::Fence(language) => self.fence(block, language, places[n].parent.is_some(), colon),
+            BlockKind::Fence(language) => {
+                let inside = places[n].parent.is_some() || self.goes_on(n, blocks, places).is_some();
+                self.fence(block, language, inside, colon);
+            }
             BlockKind::Table => {
                 self.enter(None, usize::MAX, false);
                 self.table(block);
@@ -200,13 +225,14 @@ impl Builder<'_> {
         let phase = kind == Section::Phase && uses == Use::Tasks;
         let first = self.out.drafts.len();
         let title = (phase && !text.is_empty()).then(|| (sections::phase_title(&text), block.span));
-        self.push(Open::Section { level, title, first }, if phase { Link::Phase } else { Link::Free });
+        let priority = priority.or_else(|| self.open.iter().rev().find_map(Open::priority));
+        self.priority.clone_from(&priority);
+        self.push(Open::Section { level, title, first, priority }, if phase { Link::Phase } else { Link::Free });
         if phase {
             self.section = n;
         }
         let groups = uses == Use::Tasks && kind != Section::Tasks && level > 1;
-        self.group = if groups { Some(text) } else { None };
-        self.priority = priority;
+        self.group = groups.then_some(text);
     }
 
     fn push(&mut self, open: Open, link: Link) {
@@ -258,7 +284,8 @@ impl Builder<'_> {
             }
         }
         if list != usize::MAX {
-            self.push(Open::List(list, silent), Link::Free);
+            let tested = matches!(self.open.last(), Some(Open::Group { tested: true, .. }));
+            self.push(Open::List(list, silent), if tested { Link::Tested } else { Link::Free });
         }
     }
 
@@ -301,13 +328,23 @@ impl Builder<'_> {
         }
         let silent = place.parent.is_none() && self.marked_sections.contains(&self.section) && !marker.is_ordered();
         self.enter(place.parent, place.list, silent);
-        let ordered = marker.is_ordered() || self.marked_lists.contains(&place.list) || silent;
+        let parallel = self.open.iter().rev().find_map(|open| match open {
+            Open::Group { parallel, .. } => Some(*parallel),
+            Open::List(..) | Open::Section { .. } => None,
+        });
+        let ordered = (marker.is_ordered() || self.marked_lists.contains(&place.list) || silent)
+            && !(place.parent.is_some() && parallel == Some(true));
         let link = if ordered { Link::Next } else { Link::Free };
         if place.role == Role::Group {
             return self.open_group(n, block, &flow, &inline, (place.list, marker.number().map(str::to_owned)), link);
         }
         let before = self.out.drafts.len();
-        self.step_item(block, &flow, &inline, link, mark.unwrap_or(Mark::Open), marker.is_ordered());
+        if place.role == Role::Tested {
+            let group = Open::Group { block: n, title: String::new(), names: 0..0, parallel: false, tested: true };
+            self.push(group, link);
+        }
+        let own = if place.role == Role::Tested { Link::Free } else { link };
+        self.step_item(block, &flow, &inline, own, mark.unwrap_or(Mark::Open), marker.is_ordered());
         for draft in &mut self.out.drafts[before..] {
             draft.list = Some(place.list);
         }
@@ -322,7 +359,7 @@ impl Builder<'_> {
     /// What stands above lends its name and its verb.
     fn lend(&mut self, first: usize) {
         let parent = self.open.iter().rev().find_map(|open| match open {
-            Open::Group { title, .. } => Some(title.clone()),
+            Open::Group { title, .. } => Some(title.clone()).filter(|title| !title.is_empty()),
             Open::List(..) | Open::Section { .. } => None,
         });
         let verb = parent.clone().or_else(|| self.lead.clone());
@@ -332,7 +369,7 @@ impl Builder<'_> {
             if let Some(verb) = &verb {
                 lend_verb(plan, verb);
             }
-            plan.group = group.as_deref().map(group_name).or(plan.group.take());
+            plan.group = group.as_deref().and_then(group_name).or(plan.group.take());
             if plan.priority.is_none() {
                 plan.priority.clone_from(&self.priority);
             }
@@ -357,13 +394,14 @@ impl Builder<'_> {
         self.out.names.extend(found.label.map(|text| Name { text, list: None, first, end: first }));
         let names = begin..self.out.names.len();
         let colon = flow.text.trim_end().ends_with([':', '\u{ff1a}']);
-        let title = if colon { format!("{}:", found.description) } else { found.description };
+        let named = !found.description.is_empty();
+        let title = if colon && named { format!("{}:", found.description) } else { found.description };
         let link = match sections::section(&title) {
             _ if found.beside => Link::Beside,
             Section::Phase => Link::Phase,
             Section::Tasks | Section::Never | Section::Context | Section::Plain => link,
         };
-        self.push(Open::Group { block: n, title, names }, link);
+        self.push(Open::Group { block: n, title, names, parallel: found.parallel, tested: false }, link);
         self.last = None;
     }
 
@@ -392,7 +430,10 @@ impl Builder<'_> {
         if places[n].parent.is_some() && self.last.is_some() {
             return self.note(block, &flow, &inline);
         }
-        self.enter(None, usize::MAX, false);
+        if !self.lenient && shows_only(&flow.text, &inline) {
+            return self.show(block, &flow, &inline);
+        }
+        self.leave(n, blocks, places);
         let next = blocks.get(n + 1);
         let leads = |kind: &BlockKind| matches!(kind, BlockKind::Item { .. } | BlockKind::Table);
         let lead_in = flow.text.trim_end().ends_with([':', '\u{ff1a}']) && next.is_some_and(|next| leads(&next.kind));
@@ -407,9 +448,48 @@ impl Builder<'_> {
         self.colon = flow.text.trim_end().ends_with([':', '\u{ff1a}']) || next.is_some_and(|next| !next.apart);
     }
 
+    /// Pictures and addresses alone: they belong to the task before them, else to the next.
+    fn show(&mut self, block: &Block, flow: &Flow, inline: &Inline) {
+        let found = inline.attachments(&flow.text, 0, flow.text.len());
+        match self.last {
+            Some(last) => {
+                let plan = &mut self.out.drafts[last].plan;
+                attach(&mut plan.attachments, found);
+                plan.spans.push(block.span);
+            }
+            None => {
+                attach(&mut self.pending_attachments, found);
+                self.out.ignored.push(block.span);
+            }
+        }
+    }
+
+    /// Leaves the lists that the text at block `n` ends; a list whose numbers go on after it stays open.
+    fn leave(&mut self, n: usize, blocks: &[Block], places: &[Place]) {
+        match self.goes_on(n, blocks, places) {
+            Some(list) => {
+                while self.open.last().is_some_and(|open| !matches!(open, Open::List(own, _) if *own == list))
+                    && self.close()
+                {}
+            }
+            None => self.enter(None, usize::MAX, false),
+        }
+    }
+
+    /// The open list that the next item continues, when only text stands between.
+    fn goes_on(&self, n: usize, blocks: &[Block], places: &[Place]) -> Option<usize> {
+        let near = blocks.get(n + 1..(n + 9).min(blocks.len()))?;
+        let text = |block: &&Block| !matches!(block.kind, BlockKind::Item { .. } | BlockKind::Heading(_));
+        let next = n + 1 + near.iter().take_while(text).count();
+        let is_item = blocks.get(next).is_some_and(|block| matches!(block.kind, BlockKind::Item { .. }));
+        let list = places.get(next).filter(|_| is_item)?.list;
+        let recent = self.open.iter().rev().take_while(|open| !matches!(open, Open::Section { .. }));
+        recent.into_iter().any(|open| matches!(open, Open::List(own, _) if *own == list)).then_some(list)
+    }
+
     fn lend_plainly(&mut self, first: usize) {
         for draft in &mut self.out.drafts[first..] {
-            draft.plan.group = self.group.as_deref().map(group_name).or(draft.plan.group.take());
+            draft.plan.group = self.group.as_deref().and_then(group_name).or(draft.plan.group.take());
             if draft.plan.priority.is_none() {
                 draft.plan.priority.clone_from(&self.priority);
             }
@@ -547,14 +627,26 @@ fn heading_text(text: &str, inline: &Inline) -> (String, Option<String>) {
     if found.priority.is_some() { (found.description, found.priority) } else { (plain, None) }
 }
 
+/// True when nothing but pictures and addresses can be seen.
+fn shows_only(text: &str, inline: &Inline) -> bool {
+    let mut at = 0;
+    let mut any = false;
+    for atom in &inline.atoms {
+        if !matches!(atom.kind, AtomKind::Image(_) | AtomKind::Url(_))
+            || text[at..atom.start].contains(char::is_alphanumeric)
+        {
+            return false;
+        }
+        any = true;
+        at = atom.end;
+    }
+    any && !text[at..].contains(char::is_alphanumeric)
+}
+
 fn is_struck(text: &str, inline: &Inline) -> bool {
     let mut at = 0;
     let mut any = false;
-    for atom in inline
-        .atoms
-        .iter()
-        .filter(|atom| matches!(atom.kind, super::inline::AtomKind::Struck | super::inline::AtomKind::Comment))
-    {
+    for atom in inline.atoms.iter().filter(|atom| matches!(atom.kind, AtomKind::Struck | AtomKind::Comment)) {
         if text[at..atom.start].contains(|c: char| c.is_alphanumeric()) {
             return false;
         }
@@ -564,9 +656,10 @@ fn is_struck(text: &str, inline: &Inline) -> bool {
     any && !text[at..].contains(|c: char| c.is_alphanumeric())
 }
 
-/// The name of a group: its text without the colon.
-fn group_name(title: &str) -> String {
-    title.trim_end_matches([':', '\u{ff1a}', ' ']).to_owned()
+/// The name of a group: its text without the colon, if anything is left.
+fn group_name(title: &str) -> Option<String> {
+    let name = title.trim_end_matches([':', '\u{ff1a}', ' ']);
+    (!name.is_empty()).then(|| name.to_owned())
 }
 
 /// Gives a child the verb of its group: "Write tests for:" and "the parser".
@@ -577,9 +670,8 @@ fn lend_verb(plan: &mut crate::plan::TaskPlan, title: &str) {
     {
         return;
     }
-    let Some(kind) = vocabulary::own_kind(title) else { return };
+    let (Some(kind), Some(name)) = (vocabulary::own_kind(title), group_name(title)) else { return };
     plan.kind = kind;
-    let name = group_name(title);
     let last = name.rsplit(' ').next().unwrap_or("").to_lowercase();
     let hangs = matches!(last.as_str(), "for" | "of" | "to" | "in" | "with" | "from" | "on" | "the" | "and" | "about")
         || !name.contains(' ');

@@ -15,6 +15,8 @@ pub(super) enum Reference {
     Previous,
     /// "all of the above".
     Above,
+    /// "both": the two tasks before it.
+    Both,
     /// Words that describe a task.
     Phrase(String, usize),
 }

@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use super::ParseError;
 use super::build::Built;
 use super::draft::{self, Draft, Reference};
-use super::references;
 use super::text::{Lines, words};
+use super::{references, vocabulary};
 use crate::plan::{Dependency, Strength, TaskId, TaskPlan};
 
 /// At most so many dependencies in a plan.
@@ -227,6 +227,7 @@ impl<'a> Names<'a> {
     ) -> Result<Vec<(usize, usize)>, ParseError> {
         match reference {
             Reference::Previous => Ok(n.checked_sub(1).map(|before| (before, n)).into_iter().collect()),
+            Reference::Both => Ok(vec![(n.saturating_sub(2), n.min(self.built.drafts.len()))]),
             Reference::Above => Ok(vec![(0, n.min(self.built.drafts.len()))]),
             Reference::Name(name, at) => match self.named(draft, name) {
                 Some((first, end)) if (first..end).contains(&n) => {
@@ -293,9 +294,15 @@ impl<'a> Names<'a> {
                 *scores.entry(*task).or_default() += 1;
             }
         }
+        // Of tasks that fit as well, the one that does what is named, then the nearest.
+        let does = |task: usize| {
+            let text = self.built.drafts.get(task).map_or("", |draft| draft.plan.description.as_str());
+            words(vocabulary::instruction(text)).next().is_some_and(|verb| wanted.contains(&stem(&verb)))
+        };
         let near = |task: usize| std::cmp::Reverse(task.abs_diff(n));
-        let (task, score) =
-            scores.into_iter().max_by_key(|(task, score)| (*score, near(*task), std::cmp::Reverse(*task)))?;
+        let (task, score) = scores
+            .into_iter()
+            .max_by_key(|(task, score)| (*score, does(*task), near(*task), std::cmp::Reverse(*task)))?;
         (score * 2 >= wanted.len()).then_some(task)
     }
 }
@@ -361,7 +368,19 @@ fn content_words(text: &str) -> Vec<String> {
 }
 
 fn stem(word: &str) -> String {
-    let endings = ["ations", "ation", "ings", "ments", "ing", "ment", "ed", "es", "s", "e"];
+    let word = match word {
+        "built" => "build",
+        "written" | "wrote" => "write",
+        "sent" => "send",
+        "ran" => "run",
+        "chosen" => "choose",
+        "made" => "make",
+        regular => regular,
+    };
+    let endings = [
+        "ations", "ating", "ation", "ated", "ates", "ate", "ions", "ings", "ments", "ion", "ing", "ment", "ed", "es",
+        "is", "s", "e",
+    ];
     let short = endings
         .iter()
         .find_map(|ending| word.strip_suffix(ending).filter(|rest| rest.chars().count() >= 3))

@@ -145,7 +145,11 @@ impl Lexer<'_> {
         if self.underline(line, content) {
             return;
         }
-        if is_rule(content) || definition(content).is_some() {
+        if let Some(summary) = summary(content) {
+            let piece = Span { start: line.start + summary.start, end: line.start + summary.end };
+            return self.push(BlockKind::Heading(7), cover(line), vec![piece], line.indent, line.quote > 0);
+        }
+        if is_rule(content) || definition(content).is_some() || only_tags(content) {
             return self.whole(BlockKind::Ignored, line);
         }
         if let Some((level, skip)) = heading(content) {
@@ -320,6 +324,34 @@ fn is_rule(content: &str) -> bool {
     matches!(mark, '-' | '*' | '_' | '=' | '\u{2500}' | '\u{2014}')
         && content.chars().all(|c| c == mark || c == ' ')
         && content.chars().filter(|c| *c == mark).count() >= 3
+}
+
+/// Where the title stands in `<summary>Title</summary>`.
+fn summary(content: &str) -> Option<Span> {
+    let start = content.find("<summary>").filter(|at| only_tags(&content[..*at]) || *at == 0)? + "<summary>".len();
+    let end = start + content[start..].find("</summary>")?;
+    (!blank(&content[start..end])).then_some(Span { start, end })
+}
+
+/// True for a line with nothing but tags of HTML that frame text.
+fn only_tags(content: &str) -> bool {
+    const FRAMES: &[&str] = &[
+        "details", "summary", "div", "p", "br", "hr", "center", "span", "table", "tbody", "thead", "tr", "ul", "ol",
+        "picture", "section", "sub", "sup",
+    ];
+    let mut rest = content.trim();
+    let mut any = false;
+    while let Some(inner) = rest.strip_prefix('<') {
+        let body = inner.strip_prefix('/').unwrap_or(inner);
+        let length = body.bytes().take_while(u8::is_ascii_alphanumeric).count();
+        let Some(end) = body.find('>').filter(|_| FRAMES.contains(&body[..length].to_ascii_lowercase().as_str()))
+        else {
+            return false;
+        };
+        rest = body[end + 1..].trim_start();
+        any = true;
+    }
+    any && rest.is_empty()
 }
 
 fn is_dashes(content: &str) -> bool {

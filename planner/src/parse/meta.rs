@@ -36,7 +36,7 @@ impl Meta {
                 Reference::Name(_, at) | Reference::Range(_, _, at) | Reference::Phrase(_, at) => {
                     *at = flow.source(*at);
                 }
-                Reference::Previous | Reference::Above => {}
+                Reference::Previous | Reference::Above | Reference::Both => {}
             }
         }
     }
@@ -45,7 +45,7 @@ impl Meta {
 /// Words before the names of tasks to wait for.
 static WAITS: Words = Words::new(|| {
     list(
-        "depends on|dependent on|depending on|depend on|depends|dependencies|dependency|deps|after|blocked by|\
+        "depends on|dependent on|depending on|depend on|depends|dependencies|dependency|deps|as soon as|after|blocked by|\
      blocked on|needs|requires|waits for|wait for|waiting for|waiting on|following|once|prerequisites|\
      prerequisite|\u{2190}|<-",
     )
@@ -299,7 +299,8 @@ impl Reader<'_> {
         names: usize,
     ) -> Option<usize> {
         let firm = after_word(rest, "depends on").is_some() || after_word(rest, "blocked by").is_some();
-        let timed = reversed || firm || after_word(rest, "after").is_some() || after_word(rest, "once").is_some();
+        let timed =
+            reversed || firm || ["after", "once", "as soon as"].iter().any(|word| after_word(rest, word).is_some());
         if !timed || names >= to {
             return None;
         }

@@ -14,6 +14,8 @@ pub(super) enum Role {
     Task,
     /// A heading for the items under it.
     Group,
+    /// A step whose items say what follows if something holds of it.
+    Tested,
     /// A remark on the item above it.
     Note,
 }
@@ -164,12 +166,15 @@ fn succeeds(last: &str, number: &str) -> bool {
 fn roles_of(text: &str, blocks: &[Block], places: &mut [Place]) {
     let mut steps = vec![0_usize; blocks.len()];
     let mut tracked = vec![0_usize; blocks.len()];
+    let mut branches = vec![0_usize; blocks.len()];
     for n in (0..blocks.len()).rev() {
         let BlockKind::Item { marker, mark } = &blocks[n].kind else { continue };
         let line = blocks[n].pieces.first().map_or("", |piece| &text[piece.start..piece.end]);
         let named = mark.is_some() || roles::is_labelled(line);
         let note = places[n].parent.is_some() && !named && !marker.is_ordered() && roles::is_remark(line);
-        let role = if steps[n] > 0 && !((named || roles::is_command_line(line)) && tracked[n] == 0) {
+        let role = if steps[n] > 0 && branches[n] == steps[n] {
+            Role::Tested
+        } else if steps[n] > 0 && !((named || roles::is_command_line(line)) && tracked[n] == 0) {
             Role::Group
         } else if note {
             Role::Note
@@ -179,13 +184,14 @@ fn roles_of(text: &str, blocks: &[Block], places: &mut [Place]) {
         places[n].role = role;
         if let Some(parent) = places[n].parent.filter(|_| role != Role::Note) {
             steps[parent] += 1;
+            branches[parent] += usize::from(roles::is_branch(line));
             tracked[parent] += usize::from(named || marker.is_ordered() || role == Role::Group && tracked[n] > 0);
         }
     }
     // What stands under a step is a remark on it.
     for n in 0..blocks.len() {
         if let Some(parent) = places[n].parent.filter(|_| matches!(blocks[n].kind, BlockKind::Item { .. }))
-            && places[parent].role != Role::Group
+            && !matches!(places[parent].role, Role::Group | Role::Tested)
         {
             places[n].role = Role::Note;
         }

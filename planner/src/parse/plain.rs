@@ -56,7 +56,12 @@ fn push_plain(out: &mut String, text: &str) {
 
 /// Spaces collapsed; signs left over at the ends taken off.
 fn tidy(text: &str) -> String {
-    let short = collapse(text).replace(" ,", ",").replace(" .", ".");
+    let mut short = collapse(text).replace(" ,", ",");
+    // What was taken out before a full stop left a space; the one in " ./a" is a path's.
+    if short.contains(" .") {
+        short = short.replace(" . ", ". ");
+        short = short.strip_suffix(" .").map_or(short.clone(), |rest| format!("{rest}."));
+    }
     let short =
         short.trim_end_matches([' ', ',', ':', '\u{2014}', '\u{2013}', '\u{3002}', '\u{ff0c}']).trim_end_matches(" -");
     let short = short.strip_suffix('.').filter(|rest| !rest.ends_with("..") && !rest.ends_with("etc")).unwrap_or(short);

@@ -100,6 +100,13 @@ fn name(text: &str, at: usize) -> Option<(Reference, usize)> {
         ("all previous", Reference::Above),
         ("everything above", Reference::Above),
         ("all above", Reference::Above),
+        ("all of them", Reference::Above),
+        ("all of these", Reference::Above),
+        ("all other tasks", Reference::Above),
+        ("all tasks above", Reference::Above),
+        ("everything else", Reference::Above),
+        ("both of them", Reference::Both),
+        ("both of the above", Reference::Both),
         ("all prior tasks", Reference::Above),
         ("the previous step", Reference::Previous),
         ("the previous task", Reference::Previous),
@@ -109,6 +116,13 @@ fn name(text: &str, at: usize) -> Option<(Reference, usize)> {
         ("previous", Reference::Previous),
         ("the above", Reference::Previous),
     ];
+    // Alone these are references; before names they only lead to them.
+    let alone = [("both", Reference::Both), ("all", Reference::Above), ("everything", Reference::Above)];
+    for (word, reference) in alone {
+        if after_word(text, word).is_some_and(|rest| rest.is_empty() || rest.starts_with([')', ',', '.', ';'])) {
+            return Some((reference, word.len()));
+        }
+    }
     for (words, reference) in general {
         if let Some(rest) = after_word(text, words) {
             return Some((reference, text.len() - rest.len()));

@@ -57,7 +57,8 @@ static STATE: Words = Words::new(|| {
      i'm|i've|i'd|i'll|we|we're|we've|we'd|we'll|you|everything|nothing|someone|some|most|many|as|since|because|\
      given|currently|thanks|thank|who|both|what|which|when|where|while|although|though|today|now|hi|hello|hey|to|\
      for|with|in|on|at|from|by|assuming|considering|yes|no|ok|okay|sorry|regarding|additionally|that's|there's|\
-     they're|he's|she's|each|every",
+     they're|he's|she's|each|every|sure|great|perfect|awesome|nice|alright|absolutely|certainly|understood|\
+     agreed|hmm|well|cheers|regards|sincerely",
     )
 });
 const ASKS: &[&str] = &[
@@ -319,6 +320,22 @@ pub(super) fn is_remark(line: &str) -> bool {
         "on failure:",
         "note:",
         "notes:",
+        "test strategy:",
+        "details:",
+        "description:",
+        "acceptance criteria:",
+        "acceptance:",
+        "file:",
+        "files:",
+        "tags:",
+        "labels:",
+        "type:",
+        "complexity:",
+        "due:",
+        "deadline:",
+        "milestone:",
+        "assigned to:",
+        "estimated",
     ];
     if field.iter().any(|word| super::text::strip_prefix_ci(named, word).is_some()) || explains(plain) {
         return true;
@@ -329,6 +346,14 @@ pub(super) fn is_remark(line: &str) -> bool {
     // A link, a path or an address alone.
     (plain.starts_with("http") || plain.starts_with('[') || plain.starts_with("![")) && !plain.contains(' ')
         || (plain.starts_with("![") && plain.ends_with(')'))
+}
+
+/// True for an item that says what follows if something holds of the item above it.
+pub(super) fn is_branch(line: &str) -> bool {
+    let comma = line.contains([',', ':', '\u{ff0c}']);
+    ["if", "otherwise", "else", "unless", "\u{5982}\u{679c}", "\u{5426}\u{5219}"]
+        .iter()
+        .any(|word| after_word(line, word).is_some_and(|_| comma))
 }
 
 /// True when an item begins with an id.

@@ -39,8 +39,11 @@ const ABBREVIATIONS: &[&str] = &[
     "e.u", "z.b", "d.h",
 ];
 /// The same, unless a capital letter follows.
-const SOFT_ABBREVIATIONS: &[&str] =
-    &["etc", "inc", "ltd", "co", "corp", "a.m", "p.m", "no", "max", "min", "ext", "ver", "rev", "art", "pp", "ed"];
+const SOFT_ABBREVIATIONS: &[&str] = &[
+    "etc", "inc", "ltd", "co", "corp", "a.m", "p.m", "no", "max", "min", "ext", "ver", "rev", "art", "pp", "ed", "mon",
+    "tue", "wed", "thu", "fri", "sat", "sun", "jan", "feb", "mar", "apr", "jun", "jul", "aug", "sep", "sept", "oct",
+    "nov", "dec",
+];
 
 static THEN: Words = Words::new(|| {
     list(
@@ -140,13 +143,14 @@ fn clause(text: &str, start: usize, end: usize) -> Clause {
         from += length;
     }
     let tail = text[from..end].trim_end();
+    let asked = tail.trim_end_matches(['!', '\u{ff01}']).ends_with(['?', '\u{ff1f}']);
     let stop = match tail.chars().next_back() {
-        Some('?' | '\u{ff1f}') => Stop::Question,
+        Some(_) if asked => Stop::Question,
         Some(':' | '\u{ff1a}') => Stop::Colon,
         Some(_) | None if vocabulary::is_question_mark(tail) => Stop::Question,
         Some(_) | None => Stop::Plain,
     };
-    let to = from + bare(tail.trim_end_matches(['?', '\u{ff1f}'])).len();
+    let to = from + bare(tail.trim_end_matches(['?', '\u{ff1f}', '!', '\u{ff01}'])).len();
     Clause { start, end, from, to, link, otherwise, stop }
 }
 
@@ -211,7 +215,9 @@ fn connector(rest: &str) -> Option<(Link, bool, usize)> {
     {
         best = Some((Link::Then, false, "next", after));
     }
-    let (link, negated, word, after) = best?;
+    let Some((link, negated, word, after)) = best else {
+        return wait(rest).map(|(link, length)| (link, false, length));
+    };
     let trimmed =
         after.trim_start_matches(|c: char| c.is_whitespace() || matches!(c, ',' | ':' | '\u{ff0c}' | '\u{3001}'));
     let comma = after.trim_start().starts_with([',', ':', '\u{ff0c}', '\u{3001}']);
@@ -233,6 +239,56 @@ fn connector(rest: &str) -> Option<(Link, bool, usize)> {
     );
     let fits = !doubtful || comma || vocabulary::begins_with_verb(trimmed) || starts_with_pronoun(trimmed);
     fits.then(|| (link, negated, rest.len() - trimmed.len()))
+}
+
+/// "When everything is green, ...", "while it is running, ...": what it means, and its length with the comma.
+fn wait(rest: &str) -> Option<(Link, usize)> {
+    const DONE: &[&str] = &[
+        "done",
+        "finished",
+        "complete",
+        "completed",
+        "ready",
+        "green",
+        "merged",
+        "passed",
+        "pass",
+        "passes",
+        "works",
+        "work",
+        "succeeded",
+        "succeeds",
+        "succeed",
+        "built",
+        "deployed",
+        "installed",
+        "approved",
+        "live",
+        "place",
+        "over",
+        "up",
+    ];
+    let comma = rest.char_indices().take(80).find(|(_, c)| matches!(c, ',' | '\u{ff0c}')).map(|(at, _)| at)?;
+    let all: Vec<String> = words(&rest[..comma]).take(9).collect();
+    let all: Vec<&str> = all.iter().map(String::as_str).collect();
+    let said = match all.as_slice() {
+        ["as", "soon", "as", said @ ..] | ["once" | "when" | "after" | "while", said @ ..] => said,
+        _ => return None,
+    };
+    let (subject, predicate) = match said {
+        ["all", "of", "them" | "these" | "this" | "that", predicate @ ..] => ("all", predicate),
+        [subject @ ("everything" | "all" | "both" | "they" | "these" | "it" | "that" | "this"), predicate @ ..] => {
+            (*subject, predicate)
+        }
+        _ => return None,
+    };
+    let length = rest.len() - rest[comma..].trim_start_matches([',', '\u{ff0c}', ' ']).len();
+    if all.first() == Some(&"while") {
+        let runs = predicate.iter().any(|word| word.ends_with("ing") || matches!(*word, "run" | "runs"));
+        return runs.then_some((Link::Parallel, length));
+    }
+    let done = predicate.last().is_some_and(|word| DONE.contains(word)) && !predicate.contains(&"not");
+    done.then_some((if subject == "both" { Link::Both } else { Link::Then }, length))
 }
 
 fn next_connects(after: &str) -> bool {
@@ -375,7 +431,7 @@ impl Splitter<'_> {
         capital
             && !joined
             && line.len() + width < 60
-            && vocabulary::begins_with_verb(next)
+            && (vocabulary::begins_with_verb(next) || next.starts_with("TODO:") || next.starts_with("FIXME:"))
             && !next.starts_with(|c: char| c.is_lowercase())
     }
 
@@ -448,7 +504,9 @@ impl Splitter<'_> {
         if coded && ["and then `", "then `"].iter().any(|word| rest.starts_with(word)) {
             return false;
         }
-        let verb = |after: &str| vocabulary::begins_with_verb(after) || after.trim_start().starts_with('`');
+        let ends = |after: &str| after.trim_start().starts_with(['.', '!', '?', ';', ')']);
+        let verb =
+            |after: &str| !ends(after) && (vocabulary::begins_with_verb(after) || after.trim_start().starts_with('`'));
         if let Some(after) = after_word(rest, "and then")
             .or_else(|| after_word(rest, "and after that"))
             .or_else(|| after_word(rest, "and finally"))
@@ -465,7 +523,7 @@ impl Splitter<'_> {
                 return false;
             }
             let last = before.rsplit(' ').next().unwrap_or("");
-            return comma
+            return (comma && !ends(after))
                 || (verb(after)
                     && !joined
                     && !matches!(last, "since" | "until" | "by" | "back" | "just" | "from" | "if" | "and" | "till"));

@@ -37,8 +37,11 @@ impl Builder<'_> {
     pub(super) fn prose(&mut self, flow: &Flow, inline: &Inline, code: bool) {
         let clauses = sentences::clauses(&flow.text, inline);
         let mut here: Option<usize> = None;
+        // What limits a step can stand before it.
+        let last_step = self.last.is_none().then(|| clauses.iter().rposition(|clause| is_plain_step(flow, clause)));
         for (n, clause) in clauses.iter().enumerate() {
             let text = &flow.text[clause.from..clause.to];
+            let first = self.last.is_none() && last_step.flatten().is_none_or(|last| last <= n);
             let asks = clause.stop == Stop::Question;
             let waits = !asks && roles::waits(text);
             let mut sense = if waits {
@@ -46,7 +49,7 @@ impl Builder<'_> {
             } else if clause.link != Link::Free || clause.otherwise || starts_condition(text) {
                 if clause.stop == Stop::Question { Sense::Question } else { Sense::Step }
             } else {
-                roles::sense(text, clause.stop == Stop::Question, self.last.is_none())
+                roles::sense(text, clause.stop == Stop::Question, first)
             };
             if sense == Sense::Question && vocabulary::is_request(text) {
                 sense = Sense::Step;
@@ -162,9 +165,15 @@ impl Builder<'_> {
         let part = self.condition_of(&flow.text, inline, clause);
         let mut found = meta::extract(&flow.text, inline, part.from, part.to, item);
         found.locate(flow);
+        if found.description.is_empty() && flow.text[clause.from..clause.end].contains("???") {
+            found.description = "???".to_owned();
+        }
         let command = commands::command_in(&flow.text, inline, part.from, part.to);
-        let shown =
-            if clause.stop == Stop::Question { format!("{}?", found.description) } else { found.description.clone() };
+        let shown = if clause.stop == Stop::Question {
+            asked(&found.description, &flow.text[clause.to..clause.end])
+        } else {
+            found.description.clone()
+        };
         if !shown.chars().any(char::is_alphanumeric) && command.is_none() && !shown.contains("???") {
             self.remark_span(flow, clause);
             return None;
@@ -253,7 +262,7 @@ impl Builder<'_> {
     fn remark(&mut self, flow: &Flow, inline: &Inline, clause: &Clause, to: Option<usize>) {
         let mut note = plain::plain(&flow.text, inline, clause.from, clause.to, &[]);
         if clause.stop == Stop::Question {
-            note.push('?');
+            note = asked(&note, &flow.text[clause.to..clause.end]);
         }
         let span = flow.span(clause.start, clause.end);
         match to {
@@ -307,8 +316,24 @@ fn adopt_more(draft: &mut Draft, mut found: Meta) {
     plan.on_failure = found.on_failure.or(plan.on_failure);
 }
 
+/// A question with one question mark, of the script in which it is written.
+fn asked(text: &str, end: &str) -> String {
+    let mark = if end.contains('\u{ff1f}') { '\u{ff1f}' } else { '?' };
+    let bare = text.trim_end_matches(['?', '\u{ff1f}', '!', '\u{ff01}', ' ']);
+    let closed = bare.trim_end_matches(['"', ')', '*', '_', '\u{201d}']).ends_with(['?', '\u{ff1f}']);
+    if bare.is_empty() || closed { text.to_owned() } else { format!("{bare}{mark}") }
+}
+
 fn leading(text: &str) -> usize {
     text.len() - text.trim_start().len()
+}
+
+fn is_plain_step(flow: &Flow, clause: &Clause) -> bool {
+    let text = &flow.text[clause.from..clause.to];
+    clause.stop != Stop::Question
+        && vocabulary::begins_with_verb(text)
+        && !roles::is_constraint(text)
+        && !roles::is_prohibition(text)
 }
 
 fn is_first(text: &str) -> bool {

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::sync::LazyLock;
 
-use super::text::{Words, after_word, list, words};
+use super::text::{Words, after_word, is_cjk, list, words};
 use crate::plan::NodeKind;
 
 const RETRIEVAL: &[&str] = &[
@@ -88,6 +88,37 @@ const ARTEFACTS: &[&str] = &[
     "wheel",
     "bundle",
 ];
+/// Verbs of texts in Chinese characters, which no space ends; the first list that has one counts.
+const HAN: &[(&[&str], NodeKind)] = &[
+    (
+        &["测试", "运行测试", "編寫測試", "测验", "编写测试", "编写单元测试", "添加测试", "運行測試", "测試", "テスト"],
+        NodeKind::UnitTest,
+    ),
+    (&["查找", "搜索", "获取", "下载", "读取", "查询", "检索", "検索", "取得"], NodeKind::Retrieval),
+    (&["分析", "审查", "比较", "调查", "检查", "评估", "調査"], NodeKind::Analysis),
+    (&["重构", "重命名", "提取", "简化"], NodeKind::Refactor),
+    (
+        &[
+            "实现",
+            "添加",
+            "创建",
+            "修复",
+            "新增",
+            "增加",
+            "编写代码",
+            "构建",
+            "搭建",
+            "实装",
+            "実装",
+            "追加",
+            "作成",
+            "修正",
+        ],
+        NodeKind::CodeImplementation,
+    ),
+    (&["运行", "执行", "部署", "安装", "发布", "发送", "通知", "回滚", "重启", "実行", "デプロイ"], NodeKind::ToolCall),
+    (&["询问", "确认", "澄清"], NodeKind::Clarification),
+];
 /// Further verbs that begin an instruction and whose kind is `Processing`.
 static PLAIN: Words = Words::new(|| {
     list(
@@ -122,6 +153,9 @@ pub(super) fn own_kind(text: &str) -> Option<NodeKind> {
     let plain = instruction(text);
     if is_question_mark(text) {
         return Some(NodeKind::Clarification);
+    }
+    if plain.starts_with(is_cjk) {
+        return HAN.iter().find(|(verbs, _)| verbs.iter().any(|verb| plain.starts_with(verb))).map(|(_, kind)| *kind);
     }
     let all: Vec<String> = words(plain).take(12).collect();
     let first = all.first()?.as_str();
@@ -252,7 +286,7 @@ static POLITE: Words = Words::new(|| {
      be so kind as to|i'm looking to|i am looking to|i want|i need|we need|go and|remember to|don't forget to|\
      do not forget to|be sure to|want to|need to|proceed to|start by|begin by|to do|now|so|and|could i|can i|\
      may i|ok|okay|hi|hello|hey|i will|i'll|we'll|we will|i'm going to|i am going to|possibly|it is necessary to|\
-     in order to|optionally",
+     in order to|optionally|todo:|fixme:|todo -",
     )
 });
 

@@ -3,6 +3,7 @@
 mod limits;
 mod policy;
 mod shapes;
+mod texts;
 
 use std::fmt::Write;
 

@@ -72,7 +72,7 @@ fn rows_of_a_table_are_tasks() {
 fn chinese_sentences_and_connectors_split() {
     check(
         "添加登录，然后运行测试。最后发布！",
-        &["1 Processing 添加登录", "2 Processing 运行测试 | <- 1", "3 Processing 发布 | <- 2"],
+        &["1 CodeImplementation 添加登录", "2 UnitTest 运行测试 | <- 1", "3 ToolCall 发布 | <- 2"],
     );
 }
 
