@@ -4,7 +4,6 @@
 
 use std::io::Write;
 
-use crewlog_executors::liveness::SignOfLife;
 use crewlog_executors::{human, planning};
 use crewlog_mq::{Cause, EventStore, Handler, Runner};
 use crewlog_planner::claim::Ending;
@@ -18,6 +17,7 @@ use crate::cli::{Answer, Cancel, Done, Fail, Output, Pause, Retry};
 use crate::failure::{Code, Failure};
 use crate::look::find_plan;
 use crate::session::Session;
+use crate::terminal::say;
 
 /// A plan that is spoken to.
 struct Target {
@@ -56,10 +56,8 @@ impl Target {
             Output::Text => {
                 writeln!(stdout, "{said}")?;
                 if !matches!(self.state().phase(), Phase::Ended(_)) && !session.terminal.is_quiet {
-                    eprintln!(
-                        "to go on, unless it runs already: {}",
-                        session.command(&format!("resume {}", self.plan))
-                    );
+                    let resume = session.command(&format!("resume {}", self.plan));
+                    say(&format!("to go on, unless it runs already: {resume}"));
                 }
             }
             Output::Json | Output::Jsonl => {
@@ -131,7 +129,7 @@ async fn report(session: &Session, plan: &str, name: &str, ending: Ending, said:
             | TaskStatus::Running => "`crewlog retry` opens it again",
         }));
     }
-    let life = SignOfLife::begin(&session.place.workers())?;
+    let life = session.place.sign_of_life()?;
     let mut claim = human::claim_of(&target.store, &target.plan, id, target.tags.clone());
     let now = target.store.now();
     human::report(&mut claim, attempt, &life, now, ending).await?;

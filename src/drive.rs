@@ -1,14 +1,14 @@
 //! Carrying out a plan in this process: it hosts the planner and a worker, shows what happens, asks what is asked, and
 //! ends when the plan does, or when only a person can go on.
 
+use std::collections::HashSet;
 use std::time::Duration;
 
-use crewlog_executors::liveness::SignOfLife;
 use crewlog_executors::shell::Shell;
 use crewlog_executors::supervisor::SupervisorProgram;
 use crewlog_executors::worker::Worker;
 use crewlog_executors::{human, planning};
-use crewlog_mq::{Error, EventStore, Handler, Query, Range, Recorded, Start};
+use crewlog_mq::{Error, EventStore, Handler, Position, Query, Range, Recorded, Start};
 use crewlog_planner::event::{Command, ExecutorEvent, Outcome, QuestionId, TaskStatus, plan_tag};
 use crewlog_planner::state::{Phase, Question};
 use crewlog_planner::view::PlanView;
@@ -19,10 +19,10 @@ use tokio::task::JoinHandle;
 use crate::cli::{Carry, Output};
 use crate::failure::{Code, Failure};
 use crate::json::{EventJson, ShownJson, print_line, print_pretty};
-use crate::look;
+use crate::look::{self, PAGE};
 use crate::progress::Progress;
 use crate::session::Session;
-use crate::terminal;
+use crate::terminal::{self, say, unless_closed};
 use crate::text::visible;
 
 /// A plan on its way.
@@ -36,15 +36,23 @@ pub struct Drive<'a> {
     stop_worker: watch::Sender<bool>,
     worker: JoinHandle<Result<(), Error>>,
     host: JoinHandle<Result<(), Error>>,
-    asking: Option<Asking>,
-    /// The question that was answered here, until the planner has taken the answer in.
-    answered: Option<QuestionId>,
+    asking: Asking,
+    /// Why standard output takes no more; the work goes on without it.
+    output_fault: Option<std::io::Error>,
 }
 
-/// A question that stands on the terminal.
+/// The questions on the terminal. At most one line is being read, whatever question it will be the answer to: a second
+/// reader would take the line that was meant for the first.
+#[derive(Default)]
 struct Asking {
-    question: QuestionId,
-    answer: oneshot::Receiver<Option<String>>,
+    /// The one that stands there.
+    question: Option<QuestionId>,
+    line: Option<oneshot::Receiver<Option<String>>>,
+    /// Answered here, which the plan may not show yet.
+    answered: HashSet<QuestionId>,
+    /// Left open by the person.
+    left: HashSet<QuestionId>,
+    input_has_ended: bool,
 }
 
 /// Why the loop ended.
@@ -57,14 +65,19 @@ enum End {
 }
 
 impl<'a> Drive<'a> {
-    /// Starts to host the planner and a worker of a plan.
-    pub async fn new(session: &'a Session, store: EventStore, plan: String, carry: &Carry) -> Result<Self, Failure> {
+    /// Starts to host the planner and a worker of a plan. As JSON lines its events after `since` are printed.
+    pub async fn new(
+        session: &'a Session,
+        store: EventStore,
+        plan: String,
+        since: Position,
+        carry: &Carry,
+    ) -> Result<Self, Failure> {
         let view = look::load_view(&store, &plan, Range::default()).await?;
-        let life = SignOfLife::begin(&session.place.workers()).map_err(|error| {
-            Failure::user(format!("{} cannot be written: {error}", session.place.workers().display()))
-        })?;
+        let life = session.place.sign_of_life()?;
         let shell = Shell {
-            supervisor: SupervisorProgram::this_binary(["supervise"])?,
+            supervisor: SupervisorProgram::this_binary(["supervise"])
+                .map_err(|error| Failure::user(format!("this program cannot be found again: {error}")))?,
             env: vec![("CREWLOG_STORE".into(), session.place.absolute_url())],
             timeout: carry.task_timeout,
         };
@@ -72,7 +85,7 @@ impl<'a> Drive<'a> {
         let worker = Worker::new(store.clone(), shell, life, jobs);
         let (stop_worker, stop) = watch::channel(false);
         let tags = session.tags(&plan);
-        Ok(Self {
+        let mut drive = Self {
             worker: tokio::spawn(worker.run(plan.clone(), stop)),
             host: tokio::spawn(planning::host(store.clone(), plan.clone(), tags)),
             progress: Progress::new(session.terminal, &view),
@@ -82,17 +95,41 @@ impl<'a> Drive<'a> {
             plan,
             view,
             stop_worker,
-            asking: None,
-            answered: None,
-        })
+            asking: Asking::default(),
+            output_fault: None,
+        };
+        let known = Range { after: since, up_to: Some(drive.view.at()) };
+        for recorded in drive.events(known).await? {
+            drive.print_event(&recorded)?;
+        }
+        Ok(drive)
     }
 
     /// Goes on until the plan ends or nothing here can bring it further.
-    pub async fn run(mut self) -> Result<Code, Failure> {
+    pub async fn run(mut self, mut signals: Signals) -> Result<Code, Failure> {
         self.progress.begin(&self.view);
+        let end = self.follow(&mut signals).await;
+        self.progress.pause();
+        if let Ok(End::Interrupted) = end {
+            self.progress.note("interrupted: stopping what runs (once more to end at once)");
+        }
+        self.stop_worker.send_replace(true);
+        if !self.worker.is_finished() {
+            tokio::select! {
+                _ = &mut self.worker => {}
+                () = signals.next() => {}
+            }
+        }
+        self.host.abort();
+        match end {
+            Ok(end) => self.finish(end).await,
+            Err(failure) => Err(failure.hint(self.session.command(&format!("resume {}", self.plan)))),
+        }
+    }
+
+    async fn follow(&mut self, signals: &mut Signals) -> Result<End, Failure> {
         let query = Query::tag(plan_tag(&self.plan));
         let mut events = Box::pin(self.store.follow(&query, Start::After(self.view.at())));
-        let mut signals = Signals::new()?;
         let timeout = self.timeout;
         let deadline = async move {
             match timeout {
@@ -101,11 +138,11 @@ impl<'a> Drive<'a> {
             }
         };
         tokio::pin!(deadline);
-        let end = loop {
+        loop {
             match self.end()? {
-                Some(end @ (End::Waiting | End::Paused)) if self.has_read_all().await? => break end,
+                Some(end @ (End::Waiting | End::Paused)) if self.has_read_all().await? => return Ok(end),
                 Some(End::Waiting | End::Paused) | None => {}
-                Some(end) => break end,
+                Some(end) => return Ok(end),
             }
             tokio::select! {
                 event = events.next() => match event {
@@ -113,13 +150,13 @@ impl<'a> Drive<'a> {
                     Some(Err(error)) => self.progress.note(&format!("the log could not be read: {error}")),
                     None => return Err(Failure::user("the log can no longer be followed")),
                 },
-                answer = answered(&mut self.asking) => self.answer(answer).await?,
-                () = &mut deadline => break End::TimedOut,
-                () = signals.next() => break End::Interrupted,
-                _ = &mut self.worker => return Err(Failure::user("the log could not be read by the worker")),
+                line = typed(&mut self.asking.line) => self.answer(line).await?,
+                () = &mut deadline => return Ok(End::TimedOut),
+                () = signals.next() => return Ok(End::Interrupted),
+                ended = &mut self.worker => return Err(stopped("the worker", ended)),
+                ended = &mut self.host => return Err(stopped("the planner", ended)),
             }
-        };
-        self.finish(end, signals).await
+        }
     }
 
     fn take(&mut self, recorded: &Recorded) -> Result<(), Failure> {
@@ -130,12 +167,27 @@ impl<'a> Drive<'a> {
     }
 
     /// As JSON lines, the events are the output.
-    fn print_event(&self, recorded: &Recorded) -> Result<(), Failure> {
-        if let Output::Jsonl = self.session.output {
-            let line = EventJson::of(recorded).map_err(std::io::Error::from)?;
-            print_line(std::io::stdout().lock(), &line)?;
+    fn print_event(&mut self, recorded: &Recorded) -> Result<(), Failure> {
+        if self.session.output != Output::Jsonl || self.output_fault.is_some() {
+            return Ok(());
         }
+        let line = EventJson::of(recorded).map_err(std::io::Error::from)?;
+        self.output_fault = print_line(std::io::stdout().lock(), &line).err();
         Ok(())
+    }
+
+    /// The plan's events in a range.
+    async fn events(&self, mut range: Range) -> Result<Vec<Recorded>, Failure> {
+        let query = Query::tag(plan_tag(&self.plan));
+        let mut events = Vec::new();
+        loop {
+            let page = self.store.read(&query, range, PAGE).await?;
+            events.extend(page.events);
+            if !page.more {
+                return Ok(events);
+            }
+            range.after = page.next;
+        }
     }
 
     /// False in the middle of an append, or when more has been appended: then nothing is decided yet.
@@ -155,39 +207,56 @@ impl<'a> Drive<'a> {
             Phase::Paused if !is_busy => return Ok(Some(End::Paused)),
             Phase::Paused | Phase::Active | Phase::Empty => {}
         }
-        let question = state.open_questions().next().cloned();
-        let Some(question) = question.filter(|_| self.session.terminal.is_interactive) else {
-            return Ok((!is_busy).then_some(End::Waiting));
+        let is_asked = self.session.terminal.is_interactive && !self.asking.input_has_ended;
+        let is_new = |question: &&Question| {
+            !self.asking.answered.contains(&question.id) && !self.asking.left.contains(&question.id)
         };
-        if self.asking.is_none() && self.answered != Some(question.id) {
-            self.asking = Some(self.ask(&question)?);
+        let is_answered = state.open_questions().any(|question| self.asking.answered.contains(&question.id));
+        let question = state.open_questions().find(is_new).filter(|_| is_asked).cloned();
+        let Some(question) = question else {
+            return Ok((!is_busy && !is_answered).then_some(End::Waiting));
+        };
+        if self.asking.question != Some(question.id) {
+            self.ask(&question)?;
         }
         Ok(None)
     }
 
-    fn ask(&self, question: &Question) -> Result<Asking, Failure> {
-        let (sender, answer) = oneshot::channel();
-        let prompt = format!("{} {}\n> ", question.id, visible(&question.question));
+    fn ask(&mut self, question: &Question) -> Result<(), Failure> {
         self.progress.pause();
-        let reader = move || {
-            // Whether the drive still waits for it is not this thread's concern.
-            let _ = sender.send(terminal::ask(&prompt).ok().flatten());
-        };
-        std::thread::Builder::new().name("crewlog-prompt".into()).spawn(reader)?;
-        Ok(Asking { question: question.id, answer })
+        terminal::prompt(&format!("{} {}\n> ", question.id, visible(&question.question)));
+        self.asking.question = Some(question.id);
+        if self.asking.line.is_none() {
+            let (sender, line) = oneshot::channel();
+            let reader = move || {
+                // Whether the drive still waits for it is not this thread's concern.
+                let _ = sender.send(terminal::read_line().ok().flatten());
+            };
+            let started = std::thread::Builder::new().name("crewlog-prompt".into()).spawn(reader);
+            started.map_err(|error| Failure::user(format!("the question cannot be asked: {error}")))?;
+            self.asking.line = Some(line);
+        }
+        Ok(())
     }
 
-    async fn answer(&mut self, answer: Option<String>) -> Result<(), Failure> {
-        let Some(asking) = self.asking.take() else { return Ok(()) };
+    /// Takes in what was typed: an answer, nothing to leave the question open, or the end of input to be asked no more.
+    async fn answer(&mut self, line: Option<String>) -> Result<(), Failure> {
+        self.asking.line = None;
         self.progress.go_on();
-        let Some(question) = self.view.state().questions().iter().find(|known| known.id == asking.question) else {
+        let Some(answer) = line else {
+            self.asking.input_has_ended = true;
             return Ok(());
         };
-        let Some(answer) = answer.filter(|answer| !answer.is_empty()) else {
-            return Err(Failure::new(Code::Waiting, format!("{} was not answered", question.id))
-                .hint(self.session.command(&format!("answer {} {} \"...\"", self.plan, question.id)))
-                .hint(self.session.command(&format!("resume {}", self.plan))));
+        let mut open = self.view.state().open_questions();
+        let asked = self.asking.question.take();
+        let Some(question) = open.find(|question| Some(question.id) == asked) else {
+            self.progress.note("no question waits for this answer any more");
+            return Ok(());
         };
+        if answer.is_empty() {
+            self.asking.left.insert(question.id);
+            return Ok(());
+        }
         let (node_id, question_id) = (question.task, question.id);
         let report = ExecutorEvent::ClarificationProvided { node_id, question_id, answer: answer.clone() };
         if let Err(refusal) = self.view.planner().clone().process(Command::HandleExecutorEvent(report)) {
@@ -196,29 +265,33 @@ impl<'a> Drive<'a> {
         }
         let mut claim = human::claim_of(&self.store, &self.plan, node_id, self.session.tags(&self.plan));
         human::answer(&mut claim, question_id, answer).await?;
-        self.answered = Some(question_id);
+        self.asking.answered.insert(question_id);
         Ok(())
     }
 
-    async fn finish(mut self, end: End, mut signals: Signals) -> Result<Code, Failure> {
-        self.progress.pause();
-        if let End::Interrupted = end {
-            self.progress.note("interrupted: stopping what runs (once more to end at once)");
-        }
-        self.stop_worker.send_replace(true);
-        tokio::select! {
-            _ = &mut self.worker => {}
-            () = signals.next() => {}
-        }
-        self.host.abort();
+    async fn finish(mut self, end: End) -> Result<Code, Failure> {
         let head = self.store.head().await?;
-        self.view = look::load_view(&self.store, &self.plan, Range::up_to(head)).await?;
+        for recorded in self.events(Range { after: self.view.at(), up_to: Some(head) }).await? {
+            self.take(&recorded)?;
+        }
         if let Output::Json = self.session.output {
-            print_pretty(std::io::stdout().lock(), &ShownJson::of(&self.plan, head, &self.view))?;
+            let shown = ShownJson::of(&self.plan, head, &self.view);
+            self.output_fault = print_pretty(std::io::stdout().lock(), &shown).err();
         }
         self.progress.summary(&self.plan, &self.view);
+        let (code, next) = self.what_next(&end);
+        for line in next {
+            say(&line);
+        }
+        match self.output_fault {
+            Some(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(error.into()),
+            Some(_) | None => Ok(code),
+        }
+    }
+
+    fn what_next(&self, end: &End) -> (Code, Vec<String>) {
         let resume = self.session.command(&format!("resume {}", self.plan));
-        let (code, next) = match end {
+        match end {
             End::Plan(Outcome::Completed) => (Code::Done, Vec::new()),
             End::Plan(Outcome::Failed) => {
                 let retry = self.session.command(&format!("retry {}", self.plan));
@@ -233,11 +306,7 @@ impl<'a> Drive<'a> {
                 next.push(format!("then, to go on: {resume}"));
                 (Code::Waiting, next)
             }
-        };
-        for line in next {
-            eprintln!("{line}");
         }
-        Ok(code)
     }
 }
 
@@ -246,7 +315,7 @@ pub async fn already_ended(session: &Session, store: &EventStore, plan: &str, re
     let head = store.head().await?;
     let view = look::load_view(store, plan, Range::up_to(head)).await?;
     if let Output::Json = session.output {
-        print_pretty(std::io::stdout().lock(), &ShownJson::of(plan, head, &view))?;
+        unless_closed(print_pretty(std::io::stdout().lock(), &ShownJson::of(plan, head, &view)))?;
     }
     let progress = Progress::new(session.terminal, &view);
     progress.pause();
@@ -254,34 +323,46 @@ pub async fn already_ended(session: &Session, store: &EventStore, plan: &str, re
     match view.state().phase() {
         Phase::Ended(Outcome::Completed) => Ok(Code::Done),
         Phase::Ended(Outcome::Failed | Outcome::Cancelled) | Phase::Empty | Phase::Active | Phase::Paused => {
-            eprintln!("the plan has ended; to open what failed again: {retry}");
+            say(&format!("the plan has ended; to open what failed again: {retry}"));
             Ok(Code::TaskFailed)
         }
     }
 }
 
-/// The answer on the terminal, when one is awaited.
-async fn answered(asking: &mut Option<Asking>) -> Option<String> {
-    match asking {
-        Some(asking) => (&mut asking.answer).await.ok().flatten(),
+/// The next line on the terminal, when one is awaited.
+async fn typed(line: &mut Option<oneshot::Receiver<Option<String>>>) -> Option<String> {
+    match line {
+        Some(line) => line.await.ok().flatten(),
         None => std::future::pending().await,
     }
 }
 
-/// The signals that ask the program to end.
-struct Signals {
+/// Why a part of the drive that never ends has ended.
+fn stopped(part: &str, ended: Result<Result<(), Error>, tokio::task::JoinError>) -> Failure {
+    match ended {
+        Ok(Ok(())) => Failure::user(format!("{part} stopped: the log can no longer be followed")),
+        Ok(Err(error)) => error.into(),
+        Err(error) => Failure::user(format!("{part} stopped: {error}")),
+    }
+}
+
+/// The signals that ask the program to end. From the first one made on, none ends it by itself.
+pub struct Signals {
     interrupt: tokio::signal::unix::Signal,
     terminate: tokio::signal::unix::Signal,
     hang_up: tokio::signal::unix::Signal,
 }
 
 impl Signals {
-    fn new() -> Result<Self, Failure> {
+    /// Listens from now on.
+    pub fn new() -> Result<Self, Failure> {
         use tokio::signal::unix::{SignalKind, signal};
+        let listen =
+            |kind| signal(kind).map_err(|error| Failure::user(format!("signals cannot be listened to: {error}")));
         Ok(Self {
-            interrupt: signal(SignalKind::interrupt())?,
-            terminate: signal(SignalKind::terminate())?,
-            hang_up: signal(SignalKind::hangup())?,
+            interrupt: listen(SignalKind::interrupt())?,
+            terminate: listen(SignalKind::terminate())?,
+            hang_up: listen(SignalKind::hangup())?,
         })
     }
 

@@ -17,10 +17,11 @@ use crate::json::{
     EventJson, ExportHeader, ListedJson, ParsedJson, PlansJson, ShownJson, condition_text, print_line, print_pretty,
 };
 use crate::session::{Session, read_text};
+use crate::terminal::say;
 use crate::text::{one_line, rfc3339, shell_word, visible};
 
 /// How many events are read at a time.
-const PAGE: usize = 1000;
+pub const PAGE: usize = 1000;
 /// Plans that a hint names.
 const HINTED_MAX: usize = 5;
 
@@ -49,9 +50,9 @@ pub fn parse(session: &Session, parse: &Parse) -> Result<Code, Failure> {
 pub fn print_warnings(warnings: &[Diagnostic], file: &Path) {
     for warning in warnings {
         let Diagnostic { message, line, column, help } = warning;
-        eprintln!("{}:{line}:{column}: warning: {}", file.display(), visible(message));
+        say(&visible(&format!("{}:{line}:{column}: warning: {message}", file.display())));
         if let Some(help) = help {
-            eprintln!("  help: {}", visible(help));
+            say(&visible(&format!("  help: {help}")));
         }
     }
 }
@@ -116,7 +117,8 @@ pub async fn show(session: &Session, show: &Show) -> Result<Code, Failure> {
     };
     let view = load_view(&store, &plan, Range::up_to(at)).await?;
     if view.created_at().is_none() {
-        let message = format!("{plan} did not exist yet at position {at}");
+        let asked = show.at.map_or(at, Position);
+        let message = format!("{plan} did not exist yet at position {asked}");
         return Err(Failure::new(Code::Nothing, message).hint(session.command(&format!("events {plan}"))));
     }
     let mut stdout = BufWriter::new(std::io::stdout().lock());
@@ -212,7 +214,7 @@ pub async fn events(session: &Session, events: &Events) -> Result<Code, Failure>
         writeln!(stdout, "\n]}}")?;
     }
     stdout.flush()?;
-    Ok(Code::Done)
+    Ok(if n_printed == 0 { Code::Nothing } else { Code::Done })
 }
 
 fn print_event(mut to: impl Write, recorded: &Recorded) -> std::io::Result<()> {

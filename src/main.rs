@@ -42,11 +42,13 @@ fn main() -> ExitCode {
         .without_time()
         .with_target(false)
         .with_writer(std::io::stderr)
+        // It would tell of them on standard error too, and panic when nobody reads that.
+        .log_internal_errors(false)
         .init();
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => {
-            eprintln!("error: the program cannot start: {error}");
+            terminal::say(&format!("error: the program cannot start: {error}"));
             return Code::User.into();
         }
     };
@@ -57,7 +59,7 @@ fn main() -> ExitCode {
         Ok(code) => code.into(),
         Err(failure) => {
             if failure.code != Code::Done {
-                eprintln!("{failure}");
+                terminal::say(&failure.to_string());
             }
             failure.code.into()
         }

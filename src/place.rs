@@ -7,6 +7,7 @@ use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use crewlog_executors::liveness::SignOfLife;
 use crewlog_mq::{EventStore, Options};
 
 use crate::failure::Failure;
@@ -64,15 +65,21 @@ impl Place {
     }
 
     fn path(&self) -> &Path {
-        let path = self.url.strip_prefix("sqlite:").unwrap_or(&self.url);
-        Path::new(path.strip_prefix("//").unwrap_or(path))
+        match self.url.strip_prefix("sqlite:") {
+            Some(path) => Path::new(path.strip_prefix("//").unwrap_or(path)),
+            None => Path::new(&self.url),
+        }
     }
 
-    /// Where workers keep their signs of life: beside the log, since who shares it must see them.
-    pub fn workers(&self) -> PathBuf {
-        let mut name = self.path().as_os_str().to_owned();
+    /// Lets this process be a worker: its sign of life lies beside the log, since who shares it must see it. Two names
+    /// of one log lead to one folder: where a sign is not found, its worker counts as dead.
+    pub fn sign_of_life(&self) -> Result<SignOfLife, Failure> {
+        let path = fs::canonicalize(self.path()).unwrap_or_else(|_| self.path().to_owned());
+        let mut name = path.into_os_string();
         name.push("-workers");
-        PathBuf::from(name)
+        let folder = PathBuf::from(name);
+        SignOfLife::begin(&folder)
+            .map_err(|error| Failure::user(format!("{} cannot be written: {error}", folder.display())))
     }
 
     /// Opens the log that is there.
@@ -119,7 +126,9 @@ impl Place {
 impl Repository {
     /// The repository that a folder is in, read from git's own files.
     fn around(folder: &Path) -> Option<Self> {
-        let worktree = folder.ancestors().find(|above| above.join(".git").exists())?;
+        // The log's own folder only looks like a repository.
+        let is_worktree = |above: &&Path| above.join(".git").exists() && !above.ends_with(FOLDER);
+        let worktree = folder.ancestors().find(is_worktree)?;
         let dot_git = worktree.join(".git");
         if dot_git.is_dir() {
             return Some(Self { main_worktree: worktree.to_owned(), common_dir: dot_git });

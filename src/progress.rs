@@ -11,7 +11,7 @@ use crewlog_planner::state::Task;
 use crewlog_planner::view::PlanView;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use crate::terminal::Terminal;
+use crate::terminal::{Terminal, say};
 use crate::text::{one_line, visible};
 
 const GREEN: u8 = 32;
@@ -169,13 +169,13 @@ impl Progress {
         }
         let tasks = view.state().tasks();
         let failed = tasks.iter().filter(|task| matches!(task.status, TaskStatus::Failed | TaskStatus::TimedOut));
-        eprintln!("{}", "-".repeat(60));
+        say(&"-".repeat(60));
         for task in failed {
             self.line("FAIL", RED, None, task, &told(task));
             let error = visible(task.error.as_deref().unwrap_or_default());
             let lines = error.lines().collect::<Vec<_>>();
             for line in &lines[lines.len().saturating_sub(ERROR_LINES_MAX)..] {
-                eprintln!("         {line}");
+                say(&format!("         {line}"));
             }
         }
         let count = |status| tasks.iter().filter(|task| task.status == status).count();
@@ -193,7 +193,7 @@ impl Progress {
         let parts = parts.collect::<Vec<_>>().join(", ");
         let status = view.status().as_str().to_lowercase();
         let took = seconds(self.began.elapsed());
-        eprintln!(" Summary [{took}] {plan} {status}: {} tasks: {parts}", tasks.len());
+        say(&format!(" Summary [{took}] {plan} {status}: {} tasks: {parts}", tasks.len()));
     }
 
     fn line(&self, label: &str, colour: u8, took: Option<Duration>, task: &Task, text: &str) {
@@ -208,7 +208,7 @@ impl Progress {
             return;
         }
         if self.bar.is_hidden() {
-            eprintln!("{line}");
+            say(line);
         } else {
             self.bar.println(line);
         }

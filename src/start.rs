@@ -10,13 +10,13 @@ use crewlog_planner::parse::{self, ParseOptions, ParsedPlan};
 use crewlog_planner::planner::PlannerError;
 use crewlog_planner::state::Phase;
 
-use crate::cli::{Carry, Output, Resume, Run};
-use crate::drive::{self, Drive};
+use crate::cli::{Output, Resume, Run};
+use crate::drive::{self, Drive, Signals};
 use crate::failure::{Code, Failure};
 use crate::look;
 use crate::place::slug;
 use crate::session::{Session, read_text};
-use crate::terminal;
+use crate::terminal::{self, say, unless_closed};
 use crate::text::{one_line, visible};
 
 /// How often another plan id is tried when one is taken.
@@ -55,19 +55,24 @@ pub async fn run(session: &Session, run: Run) -> Result<Code, Failure> {
     };
     let initialize =
         event::Command::Initialize { user_input: text, attachments: Vec::new(), config, relax_order: run.relax_order };
+    let signals = Signals::new()?;
+    let since = store.head().await?;
     let plan = make_plan(session, &store, &plan_name(&parsed, &run.file), initialize).await?;
     if let Output::Text = session.output {
         let mut stdout = std::io::stdout();
-        writeln!(stdout, "{plan}")?;
-        stdout.flush()?;
+        let told = unless_closed(writeln!(stdout, "{plan}").and_then(|()| stdout.flush()));
+        let resume = session.command(&format!("resume {plan}"));
+        told.map_err(|error| Failure::from(error).hint(format!("nothing was run yet; to run the plan: {resume}")))?;
     }
-    carry_on(session, store, plan, &run.carry).await
+    Drive::new(session, store, plan, since, &run.carry).await?.run(signals).await
 }
 
 /// `resume`.
 pub async fn resume(session: &Session, resume: Resume) -> Result<Code, Failure> {
     let store = session.place.open().await?;
     let plan = look::find_plan(&store, &resume.plan).await?;
+    let signals = Signals::new()?;
+    let since = store.head().await?;
     let mut planner = planning::catch_up(&store, &plan, session.tags(&plan)).await?;
     if planner.handler().state().phase() == Phase::Paused {
         planner.execute(event::Command::Resume, &Cause::request()).await?;
@@ -78,11 +83,7 @@ pub async fn resume(session: &Session, resume: Resume) -> Result<Code, Failure> 
     }
     // What a crash kept from being dispatched is dispatched now.
     planner.execute(event::Command::Continue, &Cause::request()).await?;
-    carry_on(session, store, plan, &resume.carry).await
-}
-
-async fn carry_on(session: &Session, store: EventStore, plan: String, carry: &Carry) -> Result<Code, Failure> {
-    Drive::new(session, store, plan, carry).await?.run().await
+    Drive::new(session, store, plan, since, &resume.carry).await?.run(signals).await
 }
 
 /// Prose must not become shell unasked: shows what would run, and asks once.
@@ -97,10 +98,12 @@ fn consent(session: &Session, parsed: &ParsedPlan) -> Result<(), Failure> {
     }
     if !(session.terminal.is_quiet && session.yes) {
         let n_tasks = parsed.tasks.len();
-        eprintln!("{n_tasks} tasks, {} with a command, in {}:", commands.len(), session.folder.display());
+        let folder = visible(&session.folder.to_string_lossy());
+        say(&format!("{n_tasks} tasks, {} with a command, in {folder}:", commands.len()));
         let width = commands.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
         for (name, command) in &commands {
-            eprintln!("  {name:>width$}  {}", visible(command).replace('\n', &format!("\n  {:width$}  ", "")));
+            let command = visible(command).replace('\n', &format!("\n  {:width$}  ", ""));
+            say(&format!("  {name:>width$}  {command}"));
         }
     }
     if session.yes {

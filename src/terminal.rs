@@ -41,11 +41,35 @@ impl Terminal {
 }
 
 /// Asks on standard error and reads a line; `None` at the end of input.
-pub fn ask(prompt: &str) -> io::Result<Option<String>> {
+pub fn ask(prompt_text: &str) -> io::Result<Option<String>> {
+    prompt(prompt_text);
+    read_line()
+}
+
+/// Puts a question on standard error.
+pub fn prompt(text: &str) {
     let mut stderr = io::stderr();
-    write!(stderr, "{prompt}")?;
-    stderr.flush()?;
+    // Whoever cannot see it will not answer.
+    let _ = write!(stderr, "{text}").and_then(|()| stderr.flush());
+}
+
+/// A line that was typed; `None` at the end of input.
+pub fn read_line() -> io::Result<Option<String>> {
     let mut line = String::new();
     let n_read = io::stdin().lock().read_line(&mut line)?;
     Ok((n_read > 0).then(|| line.trim().to_owned()))
+}
+
+/// Says a line on standard error. That nobody can read it any more, as when a terminal was closed, must not end the
+/// work, which `eprintln!` would do.
+pub fn say(line: &str) {
+    let _ = writeln!(io::stderr(), "{line}");
+}
+
+/// The result of writing to standard output where the work goes on without a reader.
+pub fn unless_closed(written: io::Result<()>) -> io::Result<()> {
+    match written {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        written => written,
+    }
 }

@@ -64,7 +64,7 @@ impl Worker {
         let query = Query::aggregate(event::STREAM, &plan);
         let mut running: HashMap<TaskId, watch::Sender<Option<Stop>>> = HashMap::new();
         let mut jobs = JoinSet::new();
-        let (history, position) = worker.history(&query).await?;
+        let (history, mut position) = worker.history(&query).await?;
         let mut take = |envelope: Envelope<Event>, jobs: &mut JoinSet<TaskId>| match change(&envelope) {
             Some(Change::Dispatched(dispatch)) => {
                 let (sender, receiver) = watch::channel(None);
@@ -85,7 +85,10 @@ impl Worker {
         loop {
             tokio::select! {
                 event = events.next() => match event {
-                    Some(Ok(envelope)) => take(envelope, &mut jobs),
+                    Some(Ok(envelope)) => {
+                        position = envelope.recorded.position;
+                        take(envelope, &mut jobs);
+                    }
                     Some(Err(error)) => tracing::warn!(%error, "an event of the plan is passed over"),
                     None => break,
                 },
@@ -95,6 +98,14 @@ impl Worker {
                     }
                 },
                 _ = stop.wait_for(|stop| *stop) => break,
+            }
+        }
+        // What the plan has ended meanwhile is stopped for that reason, and not given back.
+        for envelope in worker.store.load::<Event>(&query, Range::after(position)).await.unwrap_or_default() {
+            if let Some(Change::Ended { task, reason }) = change(&envelope)
+                && let Some(stop) = running.remove(&task)
+            {
+                stop.send_replace(Some(Stop::Cancelled { reason }));
             }
         }
         for stop in running.values() {

@@ -1,0 +1,193 @@
+//! Every exit code that something returns, and what is said with it.
+
+use super::scene::{Gate, Scene, named_pipe};
+
+#[test]
+fn a_plan_that_completes_is_0_and_prints_its_id_alone() {
+    let scene = Scene::new();
+    scene.write("plan.md", "# Ship it\n1. Build with `echo built`\n2. Pack with `echo packed`\n");
+    let ran = scene.run(&["run", "plan.md", "--yes"]).expect(0);
+    let plan = ran.stdout.trim();
+    assert!(plan.starts_with("ship-it-") && ran.stdout == format!("{plan}\n"), "{}", ran.stdout);
+    ran.says(&["2 tasks, 2 with a command", "  1  echo built\n  2  echo packed\n", "2 completed"]);
+    let lines = ran.stderr.lines().filter(|line| line.contains("START") || line.contains("DONE"));
+    let columns = lines.map(|line| line.find(']')).collect::<Vec<_>>();
+    assert_eq!(columns, [Some(19); 4], "{}", ran.stderr);
+    scene.run(&["resume", plan]).expect(0);
+}
+
+#[test]
+fn quiet_leaves_the_id_and_nothing_else() {
+    let scene = Scene::new();
+    scene.write("plan.md", "Run `echo built`");
+    let ran = scene.run(&["run", "plan.md", "--yes", "-q"]).expect(0);
+    assert_eq!((ran.stdout.lines().count(), ran.stderr.as_str()), (1, ""));
+}
+
+#[test]
+fn what_the_user_can_mend_is_1() {
+    let scene = Scene::new();
+    scene.write("plan.md", "Run `touch ran`");
+    scene.run(&["run", "nowhere.md"]).expect(1).says(&["nowhere.md cannot be read", "hint: "]);
+    scene.run(&["ls"]).expect(1).says(&["there is no log at", "crewlog init"]);
+    let ran = scene.run(&["run", "plan.md"]).expect(1);
+    ran.says(&["  1  touch ran", "nothing was run", "say --yes"]);
+    assert!(!scene.path("ran").exists() && !scene.path(".crewlog").exists(), "nothing is half done");
+}
+
+#[test]
+fn what_is_typed_wrongly_is_2() {
+    let scene = Scene::new();
+    for words in [
+        &[] as &[&str],
+        &["run"],
+        &["nonsense"],
+        &["show", "p", "--at", "0"],
+        &["run", "plan.md", "--jobs", "0"],
+        &["run", "plan.md", "--timeout", "0s"],
+        &["ls", "-o", "xml"],
+    ] {
+        let ran = scene.run(words).expect(2);
+        assert!(ran.stdout.is_empty() && !ran.stderr.is_empty(), "{words:?}: {ran:?}");
+    }
+    assert!(scene.run(&["--help"]).expect(0).stdout.contains("Exit codes: 0 done"));
+    assert!(scene.run(&["--version"]).expect(0).stdout.starts_with("crewlog "));
+}
+
+#[test]
+fn a_text_that_is_no_plan_is_3_and_leaves_no_log() {
+    let scene = Scene::new();
+    scene.write("empty.md", "");
+    scene.write("blank.md", " \n\t\n");
+    scene.write("circle.md", "- A: Run `echo ok` (depends on B)\n- B: Run `echo ok` (depends on A)\n");
+    scene.write("unknown.md", "1. Run `echo ok`\n   - depends on: 77\n");
+    scene.write("binary.md", b"1. Run `echo ok`\n\xff\xfe\x00\x01");
+    for (file, says) in [
+        ("empty.md", "the plan is empty"),
+        ("blank.md", "the plan is empty"),
+        ("circle.md", "A -> B -> A (line 1, column 1)"),
+        ("unknown.md", "no task is called 77 (line 2"),
+        ("binary.md", "byte 17, in line 2, is not UTF-8"),
+    ] {
+        for words in [&["plan", "parse", file] as &[&str], &["run", file, "--yes"]] {
+            let ran = scene.run(words).expect(3);
+            ran.says(&[says]);
+            assert!(ran.stdout.is_empty(), "{words:?}: {ran:?}");
+        }
+    }
+    assert!(!scene.path(".crewlog").exists(), "no plan, no log");
+}
+
+#[test]
+fn what_matches_nothing_is_4() {
+    let scene = Scene::new();
+    let (plan, _) = scene.plan("1. Run `echo ok`\n2. Which one is it?\n");
+    let resume_hint = format!("the newest are {plan}");
+    for words in [&["show", "nope"] as &[&str], &["show", ""], &["resume", "nope"], &["events", "nope"]] {
+        scene.run(words).expect(4).says(&["no plan has the id", &resume_hint]);
+    }
+    scene.run(&["done", &plan, "9"]).expect(4).says(&["has no task \"9\"", &format!("crewlog show {plan}")]);
+    scene.run(&["cancel", &plan, "9"]).expect(4);
+    scene.run(&["answer", &plan, "q7", "x"]).expect(4).says(&["has no question \"q7\""]);
+    scene.run(&["events", "--type", "Nonsense"]).expect(4);
+    scene.run(&["events", "--after", "1000"]).expect(4);
+    assert_eq!(
+        scene.run(&["events", "--after", "1000", "-o", "json"]).expect(4).json()["events"].as_array().map(Vec::len),
+        Some(0)
+    );
+    let (other, _) = scene.plan("Run `echo ok`");
+    scene.run(&["show", &other, "--at", "1"]).expect(4).says(&["did not exist yet at position 1"]);
+    let common = &plan[..3];
+    assert!(other.starts_with(common), "both are named after the file");
+    scene.run(&["show", common]).expect(4).says(&["begins the ids of several plans", "write more of it"]);
+}
+
+#[test]
+fn a_plan_that_needs_a_person_is_5_and_says_which_command_helps() {
+    let scene = Scene::new();
+    let (plan, ran) = scene.plan("1. Which colour is it?\n2. Paint the wall\n3. Run `echo dry`\n");
+    ran.expect(5).says(&[&format!("crewlog answer {plan} q1"), &format!("crewlog resume {plan}")]);
+    scene.run(&["answer", &plan, "q1", "blue"]).expect(0).says(&[&format!("crewlog resume {plan}")]);
+    let ran = scene.run(&["resume", &plan]).expect(5);
+    ran.says(&["task 2 waits for you", &format!("crewlog done {plan} 2"), &format!("crewlog fail {plan} 2")]);
+    scene.run(&["done", &plan, "2", "it is blue now"]).expect(0);
+    scene.run(&["resume", &plan]).expect(0);
+    let shown = scene.show(&plan);
+    let results = shown["tasks"].as_array().expect("tasks").iter().map(|task| task["result"].clone());
+    assert_eq!(results.collect::<Vec<_>>(), ["blue", "it is blue now", "dry"]);
+}
+
+#[test]
+fn a_paused_plan_is_6_and_resume_goes_on() {
+    let scene = Scene::new();
+    let mut gate = Gate::new(&scene, "gate");
+    let wait = format!("{}; read line < go", Gate::pass("gate"));
+    let go = named_pipe(&scene, "go");
+    scene.write("plan.md", format!("1. Run `{wait}`\n2. Run `echo second`\n"));
+    let running = scene.start(&["run", "plan.md", "--yes"]);
+    gate.wait();
+    let plan =
+        scene.run(&["ls", "-o", "json"]).expect(0).json()["plans"][0]["plan"].as_str().expect("an id").to_owned();
+    scene.run(&["pause", &plan]).expect(0);
+    std::fs::write(go, "go\n").expect("the command reads it");
+    running.finish().expect(6).says(&["the plan is paused", &format!("crewlog resume {plan}")]);
+    assert_eq!(scene.show(&plan)["status"], "Paused");
+    scene.run(&["resume", &plan]).expect(0);
+}
+
+#[test]
+fn a_run_that_takes_too_long_is_8_and_leaves_nothing_running() {
+    let scene = Scene::new();
+    let mut gate = Gate::new(&scene, "gate");
+    scene.write("plan.md", format!("Run `{}; exec sleep 1000`", Gate::pass("gate")));
+    let ran = scene.run(&["run", "plan.md", "--yes", "--timeout", "1s"]).expect(8);
+    ran.says(&["the time given ran out", "crewlog resume"]);
+    gate.wait();
+    gate.wait_until_free();
+    assert_eq!(scene.events_of_type("TaskReleased").len(), 1);
+}
+
+#[test]
+fn who_comes_second_is_9() {
+    let scene = Scene::new();
+    let (plan, _) = scene.plan("1. Which colour is it?\n2. Paint the wall\n3. Clean the brush\n");
+    scene.run(&["done", &plan, "3"]).expect(9).says(&["task 3 is Planned", "it is not its turn yet"]);
+    scene.run(&["answer", &plan, "q1", "blue"]).expect(0);
+    let n_events = scene.events().len();
+    scene.run(&["answer", &plan, "q1", "blue"]).expect(0);
+    scene.run(&["answer", &plan, "q1", "red"]).expect(9).says(&["it was answered \"blue\""]);
+    assert_eq!(scene.events().len(), n_events, "neither is appended");
+    scene.run(&["done", &plan, "2"]).expect(0);
+    scene.run(&["done", &plan, "2"]).expect(9).says(&["task 2 is Completed", "it is done already"]);
+    scene.run(&["fail", &plan, "2", "no"]).expect(9);
+}
+
+#[test]
+fn a_failed_task_is_100_and_retry_opens_it_again() {
+    let scene = Scene::new();
+    let text = "1. Run `test -e fixed || { echo it is broken; exit 7; }`\n2. Run `echo second`\n";
+    let (plan, ran) = scene.plan(text);
+    let ran = ran.expect(100);
+    ran.says(&["exit code 7\n         it is broken", "1 failed, 1 skipped", &format!("crewlog retry {plan}")]);
+    assert_eq!(scene.show(&plan)["tasks"][1]["status"], "Skipped");
+    scene.run(&["resume", &plan]).expect(100).says(&["the plan has ended", &format!("crewlog retry {plan}")]);
+    scene.write("fixed", "");
+    scene.run(&["retry", &plan]).expect(0);
+    scene.run(&["resume", &plan]).expect(0);
+    assert_eq!(scene.show(&plan)["status"], "Completed");
+    scene.run(&["retry", &plan, "1"]).expect(1).says(&["task 1 is Completed"]);
+    scene.run(&["pause", &plan]).expect(1).says(&["the plan has ended"]);
+    assert_eq!(scene.run(&["retry", &plan]).expect(0).stdout, "nothing to change\n");
+}
+
+#[test]
+fn a_cancelled_plan_is_100() {
+    let scene = Scene::new();
+    let (plan, _) = scene.plan("1. Which colour is it?\n2. Run `echo never > ran`\n");
+    scene.run(&["cancel", &plan, "--reason", "no longer wanted"]).expect(0);
+    scene.run(&["resume", &plan]).expect(100);
+    assert_eq!(scene.show(&plan)["status"], "Cancelled");
+    assert_eq!(scene.show(&plan)["tasks"][1]["error"], "no longer wanted");
+    assert!(!scene.path("ran").exists());
+    assert_eq!(scene.run(&["cancel", &plan]).expect(0).stdout, "nothing to change\n");
+}

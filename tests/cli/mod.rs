@@ -1,0 +1,9 @@
+//! The program as people and scripts meet it: the real binary, its output, its exit codes, its terminal.
+
+mod codes;
+mod documented;
+mod hostile;
+mod places;
+pub(crate) mod scene;
+mod terminal;
+mod together;

@@ -1,0 +1,150 @@
+//! Where the log is: worktrees, folders, names given, and files that are no log.
+
+use rusqlite::Connection;
+
+use super::scene::{Running, Scene};
+
+#[test]
+fn all_worktrees_of_a_repository_share_one_log_that_git_neither_shows_nor_cleans() {
+    let scene = Scene::with_repository();
+    scene.git(&["worktree", "add", "-q", "../other"]);
+    let other = scene.around().join("other");
+    let (plan, _) = scene.plan("Run `echo ok`");
+    std::fs::remove_file(scene.path("plan.md")).expect("it was written");
+    std::fs::create_dir_all(other.join("sub/folder")).expect("a folder can be made");
+    for folder in [&other, &other.join("sub/folder"), &scene.folder().join(".crewlog")] {
+        let ran = Running::start(&mut scene.crewlog_in(folder, &["ls", "-o", "json"])).finish().expect(0);
+        assert_eq!(ran.json()["plans"][0]["plan"], plan.as_str(), "from {}", folder.display());
+    }
+    std::fs::write(other.join("plan.md"), "Run `echo from the other`").expect("a file can be written");
+    Running::start(&mut scene.crewlog_in(&other, &["run", "plan.md", "--yes"])).finish().expect(0);
+    std::fs::remove_file(other.join("plan.md")).expect("it was written");
+    assert!(!other.join(".crewlog").exists());
+    assert_eq!(scene.git(&["status", "--porcelain", "--ignored"]).trim(), "!! .crewlog/");
+    scene.git(&["clean", "-fdxq"]);
+    assert_eq!(scene.run(&["ls", "-o", "json"]).expect(0).json()["plans"].as_array().map(Vec::len), Some(2));
+    let tags = scene.events().into_iter().map(|event| event["tags"].to_string()).collect::<Vec<_>>().concat();
+    assert!(tags.contains("project:tree") && !tags.contains("project:other"), "{tags}");
+}
+
+#[test]
+fn init_makes_the_log_once_and_says_so() {
+    let scene = Scene::with_repository();
+    assert!(scene.run(&["init"]).expect(0).stdout.starts_with("made "));
+    let again = scene.run(&["init", "-o", "json"]).expect(0).json();
+    assert_eq!(again["is_new"], false);
+    let exclude = scene.read(".git/info/exclude");
+    assert_eq!(exclude.matches("/.crewlog/").count(), 1, "{exclude}");
+    scene.run(&["ls"]).expect(0);
+    assert_eq!(scene.git(&["status", "--porcelain"]), "");
+}
+
+#[test]
+fn without_a_repository_the_log_above_is_found() {
+    let scene = Scene::new();
+    let (plan, _) = scene.plan("Run `echo ok`");
+    let below = scene.path("a/b");
+    std::fs::create_dir_all(&below).expect("a folder can be made");
+    let ran = Running::start(&mut scene.crewlog_in(&below, &["ls", "-o", "json"])).finish().expect(0);
+    assert_eq!(ran.json()["plans"][0]["plan"], plan.as_str());
+}
+
+#[test]
+fn a_log_can_be_named_by_path_url_or_variable() {
+    let scene = Scene::with_repository().with_env("CREWLOG_STORE", "named.db");
+    scene.write("plan.md", "Run `echo ok`");
+    let plan = scene.run(&["run", "plan.md", "--yes"]).expect(0).stdout.trim().to_owned();
+    let absolute = format!("sqlite:{}", scene.path("named.db").display());
+    for store in ["named.db", "./named.db", "sqlite:named.db", &absolute] {
+        let ran = scene.run(&["--store", store, "ls", "-o", "json"]).expect(0);
+        assert_eq!(ran.json()["plans"][0]["plan"], plan.as_str(), "{store}");
+    }
+    scene.run(&["--store", "named.db", "show", "nope"]).expect(4);
+    assert!(!scene.path(".crewlog").exists(), "the option and the variable come first");
+}
+
+#[test]
+fn what_is_no_log_is_refused_and_left_as_it_was() {
+    let scene = Scene::new();
+    scene.write("plan.md", "Run `touch ran`");
+    scene.write("text.db", "this is a text, and no database at all; it is long enough to be taken for one".repeat(40));
+    std::fs::create_dir(scene.path("folder.db")).expect("a folder can be made");
+    let other = Connection::open(scene.path("other.db")).expect("it opens");
+    other.execute_batch("CREATE TABLE precious(a); INSERT INTO precious VALUES (1);").expect("it is another's");
+    drop(other);
+    let contents = |name: &str| std::fs::read(scene.path(name)).expect("it is there");
+    let before = (contents("text.db"), contents("other.db"));
+    for (store, says) in [
+        ("text.db", "text.db is not a usable database"),
+        ("folder.db", "folder.db cannot be opened as a log"),
+        ("other.db", "other.db is a database of another program"),
+        ("nowhere/log.db", "nowhere/log.db"),
+        ("postgres://localhost/log", "there is no backend for postgres"),
+        ("", "the path is empty"),
+        ("sqlite:", "the path is empty"),
+        ("/dev/full", "/dev/full"),
+    ] {
+        for words in [&["run", "plan.md", "--yes"] as &[&str], &["ls"], &["show", "p"], &["init"]] {
+            let ran = scene.run(&[&["--store", store], words].concat()).expect(1);
+            ran.says(&["error: ", says]);
+            assert_eq!(ran.stdout, "", "{store} {words:?}");
+        }
+    }
+    assert_eq!((contents("text.db"), contents("other.db")), before);
+    assert!(!scene.path("ran").exists() && !scene.path("nowhere").exists());
+}
+
+#[test]
+fn a_locked_log_can_be_read_and_is_waited_for() {
+    let scene = Scene::new();
+    let (plan, _) = scene.plan("1. Which colour is it?\n");
+    let mut holder = Connection::open(scene.path(".crewlog/log.db")).expect("it opens");
+    let held = holder.transaction_with_behavior(rusqlite::TransactionBehavior::Exclusive).expect("it locks");
+    let waiting = scene.start(&["answer", &plan, "q1", "blue"]);
+    scene.run(&["show", &plan]).expect(0);
+    scene.run(&["events"]).expect(0);
+    waiting.finish().expect(1).says(&["log.db was locked by another program for 5 s", "try again"]);
+    drop(held);
+    assert_eq!(scene.show(&plan)["questions"][0]["answer"], serde_json::Value::Null, "nothing is half done");
+    scene.run(&["answer", &plan, "q1", "blue"]).expect(0);
+}
+
+#[test]
+fn a_log_that_may_not_be_written_says_so() {
+    use std::os::unix::fs::{PermissionsExt, chown};
+    let scene = Scene::new();
+    scene.write("plan.md", "Run `touch ran`");
+    scene.plan("Run `echo ok`");
+    let log = scene.path(".crewlog");
+    // The superuser may write anywhere, so that another user looks.
+    let (is_superuser, program) = (rustix::process::geteuid().is_root(), scene.around().join("crewlog"));
+    std::fs::copy(env!("CARGO_BIN_EXE_crewlog"), &program).expect("the program can be copied");
+    for path in [scene.around(), scene.folder(), &program] {
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).expect("they are ours");
+    }
+    if is_superuser {
+        chown(scene.folder(), Some(65_534), None).expect("the superuser may");
+    }
+    let read_only = |path: &std::path::Path, mode| {
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).expect("they are ours");
+    };
+    for entry in std::fs::read_dir(&log).expect("it is there").flatten().filter(|entry| entry.path().is_file()) {
+        read_only(&entry.path(), 0o444);
+    }
+    read_only(&log, 0o555);
+    let mut command = scene.crewlog(&["run", "plan.md", "--yes"]);
+    let mut other = std::process::Command::new(&program);
+    other
+        .args(command.get_args())
+        .current_dir(scene.folder())
+        .env_remove("CREWLOG_STORE")
+        .stdin(std::process::Stdio::null());
+    if is_superuser {
+        std::os::unix::process::CommandExt::uid(&mut other, 65_534);
+        command = other;
+    }
+    let ran = Running::start(&mut command).finish();
+    read_only(&log, 0o755);
+    ran.expect(1).says(&["log.db cannot be written: make the file and its folder writable"]);
+    assert!(!scene.path("ran").exists());
+}

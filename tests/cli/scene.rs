@@ -1,0 +1,375 @@
+//! A folder, a home and the real binary in them. Every process that is started here has a deadline, and none outlives
+//! the test that started it.
+
+use std::fs::File;
+use std::io::{Read, Write};
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal};
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// Far more than anything here takes, so that only what hangs meets it.
+pub const DEADLINE: Duration = Duration::from_secs(120);
+
+/// A working directory of its own, with a home beside it.
+pub struct Scene {
+    root: TempDir,
+    folder: PathBuf,
+    env: Vec<(String, String)>,
+}
+
+impl Scene {
+    /// In no repository.
+    pub fn new() -> Self {
+        let root = tempfile::tempdir().expect("a temporary folder can be made");
+        let folder = root.path().join("tree");
+        std::fs::create_dir_all(&folder).expect("a folder can be made");
+        std::fs::create_dir_all(root.path().join("home")).expect("a folder can be made");
+        Self { root, folder, env: Vec::new() }
+    }
+
+    /// In a repository with one commit.
+    pub fn with_repository() -> Self {
+        let scene = Self::new();
+        scene.git(&["init", "-q", "-b", "main"]);
+        scene.git(&["commit", "-q", "--allow-empty", "-m", "begin"]);
+        scene
+    }
+
+    /// The same place with a variable set.
+    pub fn with_env(mut self, name: &str, value: impl Into<String>) -> Self {
+        self.env.push((name.to_owned(), value.into()));
+        self
+    }
+
+    /// The working directory.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// What holds the working directory and the home, and is neither.
+    pub fn around(&self) -> &Path {
+        self.root.path()
+    }
+
+    /// A path in the working directory.
+    pub fn path(&self, name: impl AsRef<Path>) -> PathBuf {
+        self.folder.join(name)
+    }
+
+    /// Writes a file in the working directory.
+    pub fn write(&self, name: impl AsRef<Path>, content: impl AsRef<[u8]>) {
+        std::fs::write(self.path(name), content).expect("a file can be written");
+    }
+
+    /// The text of a file in the working directory; empty when there is none.
+    pub fn read(&self, name: impl AsRef<Path>) -> String {
+        std::fs::read_to_string(self.path(name)).unwrap_or_default()
+    }
+
+    /// The program in the working directory, with these words.
+    pub fn crewlog(&self, words: &[&str]) -> Command {
+        self.crewlog_in(&self.folder, words)
+    }
+
+    /// The program in another folder.
+    pub fn crewlog_in(&self, folder: &Path, words: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_crewlog"));
+        command.args(words).current_dir(folder).env("HOME", self.root.path().join("home"));
+        for name in ["CREWLOG_STORE", "CREWLOG_LOG", "CREWLOG_KILL", "CREWLOG_PLAN", "NO_COLOR", "CI"] {
+            command.env_remove(name);
+        }
+        command.envs(self.env.iter().map(|(name, value)| (name, value))).stdin(Stdio::null());
+        command
+    }
+
+    /// Runs the program to its end.
+    pub fn run(&self, words: &[&str]) -> Ran {
+        Running::start(&mut self.crewlog(words)).finish()
+    }
+
+    /// Starts the program.
+    pub fn start(&self, words: &[&str]) -> Running {
+        Running::start(&mut self.crewlog(words))
+    }
+
+    /// Makes a plan of a text, and lets it run; the plan's id and how the run ended.
+    pub fn plan(&self, text: &str) -> (String, Ran) {
+        self.write("plan.md", text);
+        let ran = self.run(&["run", "plan.md", "--yes"]);
+        (ran.stdout.trim().to_owned(), ran)
+    }
+
+    /// A plan as `show -o json` has it.
+    pub fn show(&self, plan: &str) -> Value {
+        self.run(&["show", plan, "-o", "json"]).expect(0).json()
+    }
+
+    /// The events of the log.
+    pub fn events(&self) -> Vec<Value> {
+        let ran = self.run(&["events", "-o", "jsonl"]);
+        ran.stdout.lines().map(|line| serde_json::from_str(line).expect("each line is JSON")).collect()
+    }
+
+    /// The data of the events of one type, in order.
+    pub fn events_of_type(&self, event_type: &str) -> Vec<Value> {
+        let events = self.events().into_iter().filter(|event| event["event_type"] == event_type);
+        events.map(|event| event["data"].clone()).collect()
+    }
+
+    /// Runs git in the working directory.
+    pub fn git(&self, words: &[&str]) -> String {
+        let mut git = Command::new("git");
+        git.args(["-c", "user.name=test", "-c", "user.email=test@localhost", "-c", "commit.gpgsign=false"]);
+        git.args(words).current_dir(&self.folder).env("HOME", self.root.path().join("home")).stdin(Stdio::null());
+        let ran = Running::start(&mut git).finish();
+        ran.expect(0).stdout
+    }
+}
+
+/// How a process ended, and what it wrote.
+#[derive(Debug)]
+pub struct Ran {
+    /// How.
+    pub status: ExitStatus,
+    /// Its standard output.
+    pub stdout: String,
+    /// Its standard error.
+    pub stderr: String,
+}
+
+impl Ran {
+    /// Itself, if it ended with this exit code and did not panic.
+    #[track_caller]
+    pub fn expect(self, code: i32) -> Self {
+        let Self { status, stdout, stderr } = &self;
+        assert_eq!(status.code(), Some(code), "{status}\n--- stdout\n{stdout}\n--- stderr\n{stderr}");
+        assert!(!stderr.contains("panicked at"), "{stderr}");
+        self
+    }
+
+    /// Itself, if all of these are said on standard error.
+    #[track_caller]
+    pub fn says(&self, parts: &[&str]) -> &Self {
+        for part in parts {
+            assert!(self.stderr.contains(part), "{part:?} is not said:\n{}", self.stderr);
+        }
+        self
+    }
+
+    /// Its standard output as one JSON document.
+    #[track_caller]
+    pub fn json(&self) -> Value {
+        serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}:\n{}", self.stdout))
+    }
+}
+
+/// A process on its way.
+pub struct Running {
+    pid: Pid,
+    ended: Receiver<ExitStatus>,
+    status: Option<ExitStatus>,
+    input: Option<Box<dyn Write + Send>>,
+    /// Its standard output.
+    pub stdout: Output,
+    /// Its standard error, or with a terminal all that it shows.
+    pub stderr: Output,
+}
+
+impl Running {
+    /// With pipes.
+    pub fn start(command: &mut Command) -> Self {
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the program starts");
+        let stdout = Output::of(child.stdout.take().expect("it is piped"));
+        let stderr = Output::of(child.stderr.take().expect("it is piped"));
+        let input = child.stdin.take().map(|stdin| Box::new(stdin) as Box<dyn Write + Send>);
+        Self::of(child, input, stdout, stderr)
+    }
+
+    /// With a standard error that nobody reads any more.
+    pub fn start_unheard(command: &mut Command) -> Self {
+        let mut child = command.stdout(Stdio::piped()).stderr(closed_pipe()).spawn().expect("the program starts");
+        let stdout = Output::of(child.stdout.take().expect("it is piped"));
+        Self::of(child, None, stdout, Output::of(std::io::empty()))
+    }
+
+    /// With a standard output that nobody reads any more.
+    pub fn start_unread(command: &mut Command) -> Self {
+        let mut child = command.stdout(closed_pipe()).stderr(Stdio::piped()).spawn().expect("the program starts");
+        let stderr = Output::of(child.stderr.take().expect("it is piped"));
+        Self::of(child, None, Output::of(std::io::empty()), stderr)
+    }
+
+    /// With a terminal as standard input and error, as under a person's hands with the output redirected.
+    pub fn start_on_terminal(command: &mut Command) -> Self {
+        use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+        let person: OwnedFd = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("there are terminals");
+        grantpt(&person).and_then(|()| unlockpt(&person)).expect("the terminal can be used");
+        let name = ptsname(&person, Vec::new()).expect("the terminal has a name");
+        let name = name.to_str().expect("it is text");
+        let terminal = File::options().read(true).write(true).open(name).expect("the terminal opens");
+        command.stdin(terminal.try_clone().expect("it can be shared")).stderr(terminal);
+        let mut child = command.stdout(Stdio::piped()).spawn().expect("the program starts");
+        // Only the program holds the terminal's other side from here on, so that its end is seen.
+        command.stdin(Stdio::null()).stderr(Stdio::null());
+        let stdout = Output::of(child.stdout.take().expect("it is piped"));
+        let person = File::from(person);
+        let stderr = Output::of(person.try_clone().expect("it can be shared"));
+        Self::of(child, Some(Box::new(person)), stdout, stderr)
+    }
+
+    fn of(mut child: Child, input: Option<Box<dyn Write + Send>>, stdout: Output, stderr: Output) -> Self {
+        let pid = Pid::from_child(&child);
+        let (sender, ended) = channel();
+        std::thread::spawn(move || sender.send(child.wait().expect("a child can be waited for")));
+        Self { pid, ended, status: None, input, stdout, stderr }
+    }
+
+    /// Types a line.
+    pub fn types(&mut self, line: &str) {
+        let input = self.input.as_mut().expect("it has an input");
+        input.write_all(format!("{line}\n").as_bytes()).expect("it reads");
+    }
+
+    /// Ends its input.
+    pub fn close_input(&mut self) {
+        self.input = None;
+    }
+
+    /// Sends a signal.
+    pub fn signal(&self, signal: Signal) {
+        rustix::process::kill_process(self.pid, signal).expect("it runs");
+    }
+
+    /// Waits for its end.
+    #[track_caller]
+    pub fn finish(mut self) -> Ran {
+        let status = match self.ended.recv_timeout(DEADLINE) {
+            Ok(status) => status,
+            Err(_) => panic!("it hangs; so far:\n{}\n{}", self.stdout.text(), self.stderr.text()),
+        };
+        self.status = Some(status);
+        Ran { status, stdout: self.stdout.rest(), stderr: self.stderr.rest() }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if self.status.is_none() && self.ended.try_recv().is_err() {
+            let _ = rustix::process::kill_process(self.pid, Signal::KILL);
+        }
+    }
+}
+
+/// What a process writes, as it comes.
+pub struct Output {
+    chunks: Receiver<Vec<u8>>,
+    seen: Vec<u8>,
+}
+
+impl Output {
+    fn of(mut from: impl Read + Send + 'static) -> Self {
+        let (sender, chunks) = channel();
+        std::thread::spawn(move || {
+            let mut buffer = [0; 4096];
+            // A terminal whose other side is gone gives an error, which is its end.
+            while let Ok(n_read @ 1..) = from.read(&mut buffer) {
+                if sender.send(buffer[..n_read].to_vec()).is_err() {
+                    break;
+                }
+            }
+        });
+        Self { chunks, seen: Vec::new() }
+    }
+
+    /// What has been seen.
+    pub fn text(&self) -> String {
+        String::from_utf8_lossy(&self.seen).into_owned()
+    }
+
+    /// Waits until a text has been written, and forgets all up to its end.
+    #[track_caller]
+    pub fn until(&mut self, text: &str) {
+        let started = Instant::now();
+        loop {
+            if let Some((_, rest)) = self.text().split_once(text) {
+                self.seen = rest.into();
+                return;
+            }
+            match self.chunks.recv_timeout(DEADLINE.saturating_sub(started.elapsed())) {
+                Ok(chunk) => self.seen.extend(chunk),
+                Err(error) => panic!("{text:?} did not come ({error}); what did:\n{}", self.text()),
+            }
+        }
+    }
+
+    /// All that was not taken yet, to the end.
+    #[track_caller]
+    fn rest(&mut self) -> String {
+        loop {
+            match self.chunks.recv_timeout(DEADLINE) {
+                Ok(chunk) => self.seen.extend(chunk),
+                Err(RecvTimeoutError::Disconnected) => return self.text(),
+                Err(RecvTimeoutError::Timeout) => panic!("its output does not end:\n{}", self.text()),
+            }
+        }
+    }
+}
+
+/// A named pipe that a command opens to say that it runs, and whose end says that nothing of it runs any more.
+pub struct Gate {
+    output: Output,
+}
+
+impl Gate {
+    /// In the working directory, by this name. A command passes it with [`Gate::PASS`].
+    pub fn new(scene: &Scene, name: &str) -> Self {
+        let path = named_pipe(scene, name);
+        let (sender, chunks) = channel();
+        std::thread::spawn(move || {
+            let mut pipe = File::open(path).expect("the pipe can be read");
+            let mut buffer = [0; 64];
+            while let Ok(n_read @ 1..) = pipe.read(&mut buffer) {
+                if sender.send(buffer[..n_read].to_vec()).is_err() {
+                    break;
+                }
+            }
+        });
+        Self { output: Output { chunks, seen: Vec::new() } }
+    }
+
+    /// The beginning of a shell command that passes the gate of this name and holds it for its life.
+    pub fn pass(name: &str) -> String {
+        format!("exec 9>{name}; echo passed >&9")
+    }
+
+    /// Waits until a command has passed.
+    #[track_caller]
+    pub fn wait(&mut self) {
+        self.output.until("passed");
+    }
+
+    /// Waits until no process holds it.
+    #[track_caller]
+    pub fn wait_until_free(mut self) {
+        self.output.rest();
+    }
+}
+
+/// Makes a named pipe in the working directory.
+pub fn named_pipe(scene: &Scene, name: &str) -> PathBuf {
+    use rustix::fs::{CWD, FileType, Mode, mknodat};
+    let path = scene.path(name);
+    mknodat(CWD, &path, FileType::Fifo, Mode::from_raw_mode(0o600), 0).expect("a pipe can be made");
+    path
+}
+
+fn closed_pipe() -> Stdio {
+    let (_reader, writer) = std::io::pipe().expect("a pipe can be made");
+    writer.into()
+}

@@ -1,0 +1,148 @@
+//! Several processes at one plan, and a run that is asked to end.
+
+use rustix::process::Signal;
+use serde_json::Value;
+
+use super::scene::{Gate, Ran, Running, Scene, named_pipe};
+
+/// A plan whose first command waits, with the gate that it has passed and the pipe that lets it go on.
+struct Waiting {
+    scene: Scene,
+    plan: String,
+    running: Running,
+    gate: Gate,
+}
+
+impl Waiting {
+    fn at(rest: &str) -> Self {
+        let scene = Scene::new();
+        let mut gate = Gate::new(&scene, "gate");
+        named_pipe(&scene, "go");
+        let wait = format!("echo 1 >> side; {}; read line < go; echo waited", Gate::pass("gate"));
+        scene.write("plan.md", format!("1. Run `{wait}`\n{rest}"));
+        let mut running = scene.start(&["run", "plan.md", "--yes"]);
+        gate.wait();
+        running.stdout.until("\n");
+        let plan =
+            scene.run(&["ls", "-o", "json"]).expect(0).json()["plans"][0]["plan"].as_str().expect("an id").to_owned();
+        Self { scene, plan, running, gate }
+    }
+
+    fn let_go(self) -> (Scene, String, Ran) {
+        std::fs::write(self.scene.path("go"), "go\n").expect("the command reads it");
+        (self.scene, self.plan, self.running.finish())
+    }
+}
+
+fn statuses(shown: &Value) -> Vec<&str> {
+    shown["tasks"].as_array().expect("tasks").iter().filter_map(|task| task["status"].as_str()).collect()
+}
+
+#[test]
+fn an_interrupted_run_gives_its_task_back_and_says_how_to_go_on() {
+    for signal in [Signal::INT, Signal::TERM, Signal::HUP] {
+        let Waiting { scene, plan, running, gate } = Waiting::at("2. Run `echo second`\n");
+        running.signal(signal);
+        let ran = running.finish().expect(130);
+        ran.says(&["interrupted: stopping what runs", &format!("to go on: crewlog resume {plan}"), "STOPPED"]);
+        gate.wait_until_free();
+        assert_eq!(scene.events_of_type("TaskReleased").len(), 1, "{signal:?}");
+        std::fs::remove_file(scene.path("gate")).expect("it is there");
+        let mut gate = Gate::new(&scene, "gate");
+        let resumed = scene.start(&["resume", &plan]);
+        gate.wait();
+        let (scene, plan, ran) = Waiting { scene, plan, running: resumed, gate }.let_go();
+        ran.expect(0);
+        assert_eq!(scene.read("side"), "1\n1\n", "it was begun again, once");
+        assert_eq!(statuses(&scene.show(&plan)), ["Completed", "Completed"]);
+    }
+}
+
+#[test]
+fn a_second_resume_joins_and_each_task_runs_once() {
+    let scene = Scene::new();
+    let steps = (1..=12).map(|n| format!("- Run `echo {n} >> side`\n")).collect::<String>();
+    let (plan, _) = scene.plan(&format!("1. Shall it begin?\n2. In parallel:\n{}", steps.replace("- ", "   - ")));
+    scene.run(&["answer", &plan, "q1", "yes"]).expect(0);
+    let resumed = [0; 3].map(|_| scene.start(&["resume", &plan]));
+    for running in resumed {
+        running.finish().expect(0);
+    }
+    let mut side = scene.read("side").lines().map(|line| line.parse().expect("a number")).collect::<Vec<u32>>();
+    side.sort_unstable();
+    assert_eq!(side, (1..=12).collect::<Vec<_>>());
+    assert_eq!(scene.events_of_type("PlanningCompleted").len(), 1);
+    assert_eq!(scene.events_of_type("TaskCompleted").len(), 12);
+}
+
+#[test]
+fn what_another_process_answers_goes_into_the_run() {
+    let waiting = Waiting::at(
+        "2. [ ] Which colour is it?\n   - depends on: none\n3. Run `echo \"got $CREWLOG_ANSWER\"`\n   - depends on: 1, 2\n",
+    );
+    let questions = waiting.scene.show(&waiting.plan)["questions"].clone();
+    assert_eq!(questions[0]["id"], "q1", "it is asked beside the command: {questions}");
+    waiting.scene.run(&["answer", &waiting.plan, "q1", "blue"]).expect(0);
+    let (scene, plan, ran) = waiting.let_go();
+    ran.expect(0);
+    assert_eq!(scene.show(&plan)["tasks"][2]["result"], "got blue");
+}
+
+#[test]
+fn what_a_worker_holds_is_nobody_elses_to_report() {
+    let waiting = Waiting::at("");
+    for words in [&["done", &waiting.plan, "1"] as &[&str], &["fail", &waiting.plan, "1", "no"]] {
+        waiting.scene.run(words).expect(9).says(&["held by shell@"]);
+    }
+    let (scene, plan, ran) = waiting.let_go();
+    ran.expect(0);
+    assert_eq!(scene.show(&plan)["tasks"][0]["result"], "waited");
+}
+
+#[test]
+fn a_task_that_is_cancelled_is_stopped_and_the_rest_goes_on() {
+    let Waiting { scene, plan, running, gate } = Waiting::at("- Run `echo beside`\n");
+    scene.run(&["cancel", &plan, "1", "--reason", "not needed"]).expect(0);
+    running.finish().expect(100).says(&["CANCEL", "not needed"]);
+    gate.wait_until_free();
+    let shown = scene.show(&plan);
+    assert_eq!(
+        (&shown["tasks"][0]["status"], &shown["tasks"][0]["error"]),
+        (&"Cancelled".into(), &"not needed".into())
+    );
+    assert_eq!(scene.events_of_type("TaskStopped").len(), 1);
+}
+
+#[test]
+fn a_plan_that_is_cancelled_stops_its_run() {
+    let Waiting { scene, plan, running, gate } = Waiting::at("2. Run `echo second`\n");
+    assert_eq!(scene.run(&["cancel", &plan]).expect(0).stdout, format!("{plan} is cancelled\n"));
+    running.finish().expect(100).says(&["cancelled: cancelled by a person"]);
+    gate.wait_until_free();
+    assert_eq!(statuses(&scene.show(&plan)), ["Cancelled", "Cancelled"]);
+}
+
+#[test]
+fn a_command_finds_the_log_and_can_add_to_it() {
+    let scene = Scene::new();
+    let crewlog = env!("CARGO_BIN_EXE_crewlog");
+    let add = format!("mkdir elsewhere; cd elsewhere; {crewlog} show \"$CREWLOG_PLAN\" -o jsonl");
+    scene.write("plan.md", format!("Run `{add}`"));
+    let plan = scene.run(&["--store", "here.db", "run", "plan.md", "--yes"]).expect(0).stdout.trim().to_owned();
+    let shown = scene.run(&["--store", "here.db", "show", &plan, "-o", "json"]).expect(0).json();
+    let seen: Value = serde_json::from_str(shown["tasks"][0]["result"].as_str().expect("text")).expect("JSON");
+    assert_eq!((&seen["plan"], &seen["tasks"][0]["status"]), (&shown["plan"], &"Running".into()));
+}
+
+#[test]
+fn two_names_of_one_log_know_each_others_workers() {
+    let Waiting { scene, plan, running, gate } = Waiting::at("2. Run `echo 2 >> side`\n");
+    std::os::unix::fs::symlink(scene.path(".crewlog/log.db"), scene.path("link.db")).expect("a link can be made");
+    let mut other = scene.start(&["--store", "link.db", "resume", &plan, "--timeout", "2s"]);
+    other.stderr.until("time given ran out");
+    other.finish().expect(8);
+    assert_eq!(scene.events_of_type("TaskClaimed").len(), 1, "who works is not taken for dead");
+    let (scene, _, ran) = Waiting { scene, plan, running, gate }.let_go();
+    ran.expect(0);
+    assert_eq!(scene.read("side"), "1\n2\n");
+}

@@ -1,0 +1,248 @@
+//! What a kill leaves: the real binary is killed at every event of a plan, and resumed.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::Instant;
+
+use rustix::process::Signal;
+use serde_json::Value;
+
+use crate::cli::scene::{Gate, Scene};
+
+/// How long a claim holds without a sign of life, in seconds; a resume on the same host must not wait for it.
+const LEASE_SECONDS: u64 = 180;
+
+#[test]
+fn a_run_killed_from_outside_leaves_no_child_and_is_resumed_at_once() {
+    let scene = Scene::new();
+    let mut gate = Gate::new(&scene, "gate");
+    let first = format!("echo 1 >> side; {}; exec sleep 1000", Gate::pass("gate"));
+    scene.write(
+        "plan.md",
+        format!("1. Run `echo 0 >> side`\n2. Run `if test -e side2; then echo again; else touch side2; {first}; fi`\n"),
+    );
+    let running = scene.start(&["run", "plan.md", "--yes"]);
+    gate.wait();
+    let began = Instant::now();
+    running.signal(Signal::KILL);
+    let ran = running.finish();
+    assert_eq!(std::os::unix::process::ExitStatusExt::signal(&ran.status), Some(9));
+    let plan = ran.stdout.trim();
+    gate.wait_until_free();
+    assert_eq!(scene.show(plan)["status"], "Running", "whoever looks sees what the log says");
+    scene.run(&["resume", plan]).expect(0).says(&["AGAIN"]);
+    assert!(began.elapsed().as_secs() < LEASE_SECONDS, "the lease was not waited for");
+    let claims = scene.events_of_type("TaskClaimed");
+    let epochs = claims.iter().map(|claim| (claim["attempt"].as_u64(), claim["epoch"].as_u64()));
+    assert_eq!(epochs.collect::<Vec<_>>(), [(Some(1), Some(1)), (Some(1), Some(1)), (Some(1), Some(2))]);
+    assert_eq!(scene.read("side"), "0\n1\n", "what was finished is not run again");
+    assert_eq!(scene.show(plan)["tasks"][1]["result"], "again");
+    nothing_is_left(&scene, plan);
+}
+
+#[test]
+fn killing_the_supervisor_too_fails_the_task_and_leaves_the_log_whole() {
+    let scene = Scene::new();
+    let mut gate = Gate::new(&scene, "gate");
+    scene.write("plan.md", format!("Run `{}; kill -9 $PPID; exec sleep 1000`", Gate::pass("gate")));
+    let running = scene.start(&["run", "plan.md", "--yes"]);
+    gate.wait();
+    let ran = running.finish().expect(100);
+    ran.says(&["its supervisor was lost"]);
+    gate.wait_until_free();
+    nothing_is_left(&scene, ran.stdout.trim());
+}
+
+/// No process of the plan runs, and every worker's sign of life is gone or lockable.
+fn nothing_is_left(scene: &Scene, plan: &str) {
+    let mark = format!("CREWLOG_PLAN={plan}");
+    for entry in std::fs::read_dir("/proc").into_iter().flatten().flatten() {
+        let environ = std::fs::read(entry.path().join("environ")).unwrap_or_default();
+        let is_child = environ.split(|byte| *byte == 0).any(|variable| variable == mark.as_bytes());
+        assert!(!is_child, "{} of {plan} is left", entry.path().display());
+    }
+    let workers = scene.path(".crewlog/log.db-workers");
+    for entry in std::fs::read_dir(workers).into_iter().flatten().flatten() {
+        assert!(is_free(&entry.path()), "{} is held", entry.path().display());
+    }
+}
+
+fn is_free(path: &Path) -> bool {
+    std::fs::File::open(path).is_ok_and(|file| file.try_lock().is_ok())
+}
+
+/// The log as it was when a process died.
+struct Wreck {
+    events: Vec<Value>,
+    side: Vec<String>,
+}
+
+impl Wreck {
+    fn of(scene: &Scene) -> Self {
+        let events = if scene.path(".crewlog/log.db").exists() { scene.events() } else { Vec::new() };
+        Self { events, side: side(scene) }
+    }
+
+    /// The runs that had ended, as the side file names them: task and attempt.
+    fn ended(&self) -> Vec<String> {
+        let is_end = |event: &&Value| matches!(event["event_type"].as_str(), Some("TaskCompleted" | "TaskFailed"));
+        let name = |event: &Value| {
+            let task = event["aggregate_id"].as_str().and_then(|id| id.rsplit_once('/')).expect("a task's aggregate").1;
+            format!("{task} {}", event["data"]["attempt"])
+        };
+        self.events.iter().filter(is_end).map(name).collect()
+    }
+}
+
+/// The runs of commands, one `task attempt` for each.
+fn side(scene: &Scene) -> Vec<String> {
+    scene.read("side").lines().map(str::to_owned).collect()
+}
+
+fn count(lines: &[String]) -> BTreeMap<&str, usize> {
+    let mut counts = BTreeMap::new();
+    for line in lines {
+        *counts.entry(line.as_str()).or_default() += 1;
+    }
+    counts
+}
+
+#[cfg(feature = "faults")]
+mod sweep {
+    //! Every process dies by itself right before or right after the commit of a given position.
+
+    use std::os::unix::process::ExitStatusExt;
+    use std::process::Command;
+    use std::sync::atomic::{AtomicI64, Ordering};
+
+    use super::*;
+    use crate::cli::scene::{Ran, Running};
+
+    const TEXT: &str = "\
+# Sweep
+1. Build with `echo \"1 $CREWLOG_ATTEMPT\" >> side; echo built`
+2. In parallel:
+   - Lint with `echo \"2 $CREWLOG_ATTEMPT\" >> side; echo linted`
+   - Test with `echo \"3 $CREWLOG_ATTEMPT\" >> side; echo tested`
+3. Which colour is it?
+4. Paint with `echo \"5 $CREWLOG_ATTEMPT\" >> side; echo \"$CREWLOG_ANSWER\"; exit 3` (retry 1)
+5. Dry with `echo \"6 $CREWLOG_ATTEMPT\" >> side`
+";
+    /// Cases at once: they mostly wait.
+    const N_THREADS: usize = 6;
+
+    #[test]
+    fn a_plan_killed_at_any_event_ends_as_one_that_was_not() {
+        let reference = Scene::new();
+        reference.write("plan.md", TEXT);
+        let plan = reference.run(&["run", "plan.md", "--yes", "-q"]).expect(5).stdout.trim().to_owned();
+        reference.run(&["answer", &plan, "q1", "blue"]).expect(0);
+        reference.run(&["resume", &plan, "-q"]).expect(100);
+        let expected = shape(reference.show(&plan));
+        assert_eq!(expected["tasks"].as_array().map(Vec::len), Some(6), "{expected}");
+        assert_eq!(side(&reference).len(), 5, "four commands, one of them twice");
+        let head = i64::try_from(reference.events().len()).expect("a short log");
+
+        let next = AtomicI64::new(1);
+        let n_deaths = AtomicI64::new(0);
+        std::thread::scope(|threads| {
+            for _ in 0..N_THREADS {
+                threads.spawn(|| {
+                    loop {
+                        let position = next.fetch_add(1, Ordering::Relaxed);
+                        if position > head {
+                            return;
+                        }
+                        for kill in [format!("before:{position}"), format!("after:{position}")] {
+                            n_deaths.fetch_add(i64::from(survives(&kill, &expected)), Ordering::Relaxed);
+                        }
+                    }
+                });
+            }
+        });
+        assert_eq!(n_deaths.into_inner(), 2 * head, "each position of an uninterrupted run was died at");
+    }
+
+    /// Runs a plan with a kill in it, resumes it, and compares. True when something died.
+    fn survives(kill: &str, expected: &Value) -> bool {
+        let scene = Scene::new();
+        scene.write("plan.md", TEXT);
+        let is_dead = until_death(&scene, kill);
+        let wreck = Wreck::of(&scene);
+        let plan = recover(&scene);
+        let events = scene.events();
+        for (index, event) in events.iter().enumerate() {
+            assert_eq!(event["position"], index + 1, "{kill}: the log has a gap");
+        }
+        assert_eq!(events[..wreck.events.len()], wreck.events[..], "{kill}: something acknowledged was lost");
+        let (before, after) = (count(&wreck.side), side(&scene));
+        let after = count(&after);
+        for run in wreck.ended() {
+            assert_eq!(after.get(run.as_str()), before.get(run.as_str()), "{kill}: {run} was run again");
+        }
+        for run in ["1 1", "2 1", "3 1", "5 1", "5 2"] {
+            assert!(after.contains_key(run), "{kill}: {run} was never run");
+        }
+        assert!(!after.contains_key("6 1"), "{kill}: what depends on a failed task was run");
+        assert_eq!(&shape(scene.show(&plan)), expected, "{kill}");
+        nothing_is_left(&scene, &plan);
+        is_dead
+    }
+
+    /// Run, answer and resume, each told to kill itself, until one has. False when none did.
+    fn until_death(scene: &Scene, kill: &str) -> bool {
+        let killed = |words: &[&str]| -> Result<Ran, ()> {
+            let ran = Running::start(Command::env(&mut scene.crewlog(words), "CREWLOG_KILL", kill)).finish();
+            match ran.status.signal() {
+                Some(9) => Err(()),
+                Some(signal) => panic!("{kill}: ended by signal {signal}: {}", ran.stderr),
+                None => Ok(ran),
+            }
+        };
+        let steps = || {
+            let plan = killed(&["run", "plan.md", "--yes", "-q"])?.expect(5).stdout.trim().to_owned();
+            killed(&["answer", &plan, "q1", "blue"])?.expect(0);
+            killed(&["resume", &plan, "-q"])?.expect(100);
+            Ok(())
+        };
+        steps().is_err_and(|()| true)
+    }
+
+    /// Brings what is left to its end, and returns the plan.
+    fn recover(scene: &Scene) -> String {
+        let plans = scene.run(&["ls", "-o", "json"]);
+        let known =
+            plans.status.success().then(|| plans.json()["plans"][0]["plan"].as_str().map(str::to_owned)).flatten();
+        let (plan, mut ran) = match known {
+            Some(plan) => {
+                let ran = scene.run(&["resume", &plan, "-q"]);
+                (plan, ran)
+            }
+            None => {
+                assert!(side(scene).is_empty(), "nothing runs before its plan is in the log");
+                let ran = scene.run(&["run", "plan.md", "--yes", "-q"]);
+                (ran.stdout.trim().to_owned(), ran)
+            }
+        };
+        if ran.status.code() == Some(5) {
+            scene.run(&["answer", &plan, "q1", "blue"]).expect(0);
+            ran = scene.run(&["resume", &plan, "-q"]);
+        }
+        ran.expect(100);
+        plan
+    }
+
+    /// What must be the same whenever it happened, whoever did it and however often it was tried.
+    fn shape(mut shown: Value) -> Value {
+        let object = shown.as_object_mut().expect("a plan");
+        object.remove("plan");
+        object.remove("at");
+        for task in object["tasks"].as_array_mut().expect("tasks") {
+            let task = task.as_object_mut().expect("a task");
+            for key in ["attempts", "started_at", "ended_at"] {
+                task.remove(key);
+            }
+        }
+        shown
+    }
+}
