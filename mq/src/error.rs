@@ -19,7 +19,7 @@ pub type Source = Arc<dyn std::error::Error + Send + Sync>;
 #[non_exhaustive]
 pub enum Error {
     /// The aggregate is not where the writer believed. Read it again and decide again.
-    #[error("aggregate {stream_id}/{aggregate_id} is at sequence {actual}, not {expected:?}")]
+    #[error("aggregate {stream_id}/{aggregate_id} is at sequence {actual}, and {expected} was expected")]
     SequenceMismatch {
         /// The stream.
         stream_id: String,

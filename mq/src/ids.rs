@@ -11,7 +11,8 @@ pub fn new_event_id() -> Uuid {
 }
 
 /// The id of the `index`-th event with which `process` reacts to `cause`: UUIDv8 from the time of the cause and
-/// a hash of the three, so a repeated reaction bears the same ids and is recognised.
+/// a hash of the three, so a repeated reaction bears the same ids and is recognised. A process that reacts to one event
+/// in two aggregates, or twice, must go by two names.
 ///
 /// Bytes 0..6 are the milliseconds of `caused_at`, as in UUIDv7; the rest is SHA-1 (by way of UUIDv5 in the
 /// namespace of the cause).

@@ -24,6 +24,16 @@ pub enum Expected {
     Sequence(i64),
 }
 
+impl std::fmt::Display for Expected {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Any => f.write_str("anything"),
+            Self::NoStream | Self::Sequence(0) => f.write_str("no event"),
+            Self::Sequence(sequence) => write!(f, "sequence {sequence}"),
+        }
+    }
+}
+
 /// Where an event landed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Place {

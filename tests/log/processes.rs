@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Lines, Write};
 use std::process::{Child, ChildStdout, Command, Stdio};
 
-use crewlog_mq::{Append, EventStore, Expected, Position, Query, Recorded};
+use crewlog_mq::{Append, Appended, Error, EventStore, Expected, Metadata, NewEvent, Position, Query, Recorded};
 use futures::StreamExt;
 use uuid::Uuid;
 
@@ -211,4 +211,24 @@ async fn a_process_that_dies_around_a_commit_leaves_all_of_it_or_nothing() {
         assert_eq!((retried.places[0].position, retried.repeated), (Position(4), order.starts_with("after")));
         check_appends(&everything(&store).await, &[(0, 0, Position(1)), (0, 1, Position(4))]);
     }
+}
+
+/// A process that was stopped in the middle of a commit keeps the append lock.
+#[tokio::test]
+async fn a_lock_that_is_kept_is_an_error_in_time_and_is_passed_over_afterwards() {
+    let place = Place::new();
+    let store = place.open().await;
+    let lock = place.hold_commits();
+    let refused = append_one(&store, "kept").await.expect_err("the lock is kept");
+    assert!(matches!(refused, Error::Locked { .. }), "{refused:?}");
+    let reader = place.open().await;
+    assert_eq!(reader.head().await.expect("readers wait for nobody"), Position(0));
+    lock.unlock().expect("it is held");
+    append_one(&reader, "another store").await.expect("who gave up waiting does not hold the lock");
+    append_one(&store, "the same store").await.expect("the lock is free");
+}
+
+async fn append_one(store: &EventStore, aggregate_id: &str) -> Result<Appended, Error> {
+    let event = NewEvent::from_json("Made", "1.0", "{}".into(), &Metadata::default())?;
+    store.append(Append::to("test", aggregate_id, Expected::Any, vec![event])).await
 }

@@ -7,6 +7,7 @@ use std::time::Duration;
 use rusqlite::{Connection, OpenFlags, ffi};
 use sqlx::sqlite::SqliteConnectOptions;
 
+use super::lock::{AppendLock, Held};
 use crate::error::{Error, Result};
 
 /// "crlg", as the first migration sets it.
@@ -35,21 +36,30 @@ impl Location {
         matches!(self, Self::File(path) if path.exists())
     }
 
-    /// The file whose lock orders the writers of several processes. SQLite's own waiting is unfair: it sleeps and
-    /// tries again, so that the p99 of many writers grows fourfold.
-    pub(super) fn open_lock_file(&self) -> Result<Option<std::fs::File>> {
+    /// The lock that orders the writers of several processes; one process alone has a log in memory.
+    pub(super) fn open_lock(&self) -> Result<Option<AppendLock>> {
         let Self::File(path) = self else { return Ok(None) };
         let mut name = path.as_os_str().to_owned();
         name.push("-lock");
         let file = std::fs::File::options().create(true).truncate(false).write(true).open(PathBuf::from(name));
         match file {
-            Ok(file) => Ok(Some(file)),
+            Ok(file) => AppendLock::new(file).map(Some).map_err(|error| self.cannot_open(error)),
             Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {
                 Err(Error::ReadOnly { path: path.clone() })
             }
             Err(error) if error.kind() == std::io::ErrorKind::ReadOnlyFilesystem => {
                 Err(Error::ReadOnly { path: path.clone() })
             }
+            Err(error) => Err(self.cannot_open(error)),
+        }
+    }
+
+    /// Holds the append lock until the answer is dropped.
+    pub(super) fn hold(&self, lock: Option<&AppendLock>) -> Result<Option<Held>> {
+        let Some(lock) = lock else { return Ok(None) };
+        match lock.hold(BUSY_TIMEOUT) {
+            Ok(Some(held)) => Ok(Some(held)),
+            Ok(None) => Err(Error::Locked { path: self.path().to_owned(), waited: BUSY_TIMEOUT }),
             Err(error) => Err(self.cannot_open(error)),
         }
     }

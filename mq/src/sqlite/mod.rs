@@ -3,6 +3,7 @@
 //! One thread of each process writes; a small pool reads. Readers never block writers, nor writers readers (WAL).
 
 mod location;
+mod lock;
 mod read;
 mod writer;
 

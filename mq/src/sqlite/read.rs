@@ -70,7 +70,7 @@ fn select(
     let mut arguments = SqliteArguments::default();
     arguments.add(after.0)?;
     arguments.add(bound.0)?;
-    let is_long = bound.0 - after.0 > SHORT_RANGE;
+    let is_long = bound.0.saturating_sub(after.0) > SHORT_RANGE;
     let of_aggregate = query.aggregate_id.as_ref().filter(|_| is_long && !query.stream_id.is_empty());
     let (mut sql, order) = if let Some(aggregate_id) = of_aggregate {
         arguments.add(query.stream_id.clone())?;

@@ -5,7 +5,6 @@
 //! batch queues. While idle, the thread looks whether another process has committed.
 
 use std::collections::HashMap;
-use std::fs::File;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,6 +15,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use uuid::Uuid;
 
 use super::location::Location;
+use super::lock::AppendLock;
 use crate::clock::{LogTime, Timestamp};
 use crate::error::{Error, Result};
 use crate::position::{Expected, Place, Position};
@@ -77,7 +77,7 @@ fn run(start: Start, ready: oneshot::Sender<Result<()>>) {
 
 struct Writer {
     location: Location,
-    lock: Option<File>,
+    lock: Option<AppendLock>,
     connection: Connection,
     log_time: Arc<LogTime>,
     aggregates: HashMap<(String, String), i64>,
@@ -90,21 +90,24 @@ impl Writer {
         let location = start.location.clone();
         // What may be another program's is judged before a lock file is put beside it.
         let judged = location.exists().then(|| location.connect()).transpose()?;
-        let lock = location.open_lock_file()?;
-        let connection = {
-            // Two processes that make one log must do it one after the other.
-            let _held = hold(lock.as_ref(), &location)?;
-            let connection = match judged {
-                Some(connection) => connection,
-                None => location.connect()?,
-            };
-            location.make_durable(&connection)?;
-            if !is_migrated(&connection, &location)? {
-                runtime.block_on(migrate(&location))?;
+        let lock = location.open_lock()?;
+        let connection = match judged {
+            // What is made already is opened without waiting for anybody who writes.
+            Some(connection) if is_made(&connection, &location)? => connection,
+            judged => {
+                // Two processes that make one log must do it one after the other.
+                let _held = location.hold(lock.as_ref())?;
+                let connection = judged.map_or_else(|| location.connect(), Ok)?;
+                location.make_durable(&connection)?;
+                if !is_migrated(&connection, &location)? {
+                    runtime.block_on(migrate(&location))?;
+                }
+                identify(&connection, start.log_time.now())
+                    .map_err(|error| location.fault("opening the log", error))?;
+                connection
             }
-            identify(&connection, start.log_time.now()).map_err(|error| location.fault("opening the log", error))?;
-            connection
         };
+        location.make_durable(&connection)?;
         let mut writer = Self {
             location,
             lock,
@@ -169,7 +172,10 @@ impl Writer {
                 for reply in replies {
                     let _ = reply.send(Err(error.clone()));
                 }
-                self.reopen();
+                // A lock that was not to be had says nothing against the connection.
+                if !matches!(error, Error::Locked { .. }) {
+                    self.reopen();
+                }
             }
         }
     }
@@ -178,7 +184,7 @@ impl Writer {
     fn try_commit(&mut self, appends: &[Append]) -> Result<Vec<Result<Appended>>> {
         let location = self.location.clone();
         let fault = |error| location.fault("appending", error);
-        let held = hold(self.lock.as_ref(), &location)?;
+        let held = location.hold(self.lock.as_ref())?;
         let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(fault)?;
         let start = end_of(&transaction).map_err(fault)?;
         let reading = self.log_time.after(start.created_at);
@@ -245,21 +251,10 @@ fn drain(first: Request, queue: &mut mpsc::Receiver<Request>) -> Vec<Request> {
     batch
 }
 
-/// Holds the append lock between processes until dropped. The kernel grants it in turn.
-fn hold<'a>(lock: Option<&'a File>, location: &Location) -> Result<Option<Held<'a>>> {
-    let Some(file) = lock else { return Ok(None) };
-    file.lock().map_err(|error| location.cannot_open(error))?;
-    Ok(Some(Held(file)))
-}
-
-struct Held<'a>(&'a File);
-
-impl Drop for Held<'_> {
-    fn drop(&mut self) {
-        if let Err(error) = self.0.unlock() {
-            tracing::warn!(%error, "the append lock could not be released");
-        }
-    }
+/// Whether the log has its newest schema and its identity.
+fn is_made(connection: &Connection, location: &Location) -> Result<bool> {
+    Ok(is_migrated(connection, location)?
+        && is_identified(connection).map_err(|error| location.fault("opening the log", error))?)
 }
 
 fn is_migrated(connection: &Connection, location: &Location) -> Result<bool> {
@@ -291,12 +286,15 @@ async fn migrate(location: &Location) -> Result<()> {
 
 /// Gives a new log its identity.
 fn identify(connection: &Connection, now: Timestamp) -> rusqlite::Result<()> {
-    let known: bool = connection.query_row("SELECT EXISTS (SELECT 1 FROM log)", [], |row| row.get(0))?;
-    if !known {
+    if !is_identified(connection)? {
         let sql = "INSERT INTO log (one, id, format, created_at) VALUES (1, ?1, ?2, ?3)";
         connection.execute(sql, params![Uuid::now_v7().to_string(), FORMAT, now.0])?;
     }
     Ok(())
+}
+
+fn is_identified(connection: &Connection) -> rusqlite::Result<bool> {
+    connection.query_row("SELECT EXISTS (SELECT 1 FROM log)", [], |row| row.get(0))
 }
 
 /// Where the log ends.

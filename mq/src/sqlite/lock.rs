@@ -1,0 +1,67 @@
+//! The lock that orders the writers of several processes: one waits for its turn in the kernel, for a bounded time.
+//!
+//! SQLite's own waiting is unfair: it sleeps and tries again, so that the p99 of many writers grows fourfold. But a wait
+//! in the kernel has no end, and a process that was stopped in the middle of a commit would hold up all others without
+//! a word. So a thread of its own waits, and who gave up waiting is passed over.
+
+use std::fs::File;
+use std::io;
+use std::sync::Arc;
+use std::sync::mpsc::{self, RecvTimeoutError, SyncSender};
+use std::time::Duration;
+
+/// The append lock of a log, as one process has it.
+pub(super) struct AppendLock {
+    file: Arc<File>,
+    waiting: mpsc::Sender<SyncSender<io::Result<()>>>,
+}
+
+impl AppendLock {
+    pub(super) fn new(file: File) -> io::Result<Self> {
+        let file = Arc::new(file);
+        let (waiting, waiters) = mpsc::channel::<SyncSender<io::Result<()>>>();
+        let theirs = Arc::clone(&file);
+        std::thread::Builder::new().name("crewlog-lock".into()).spawn(move || {
+            for waiter in waiters {
+                let locked = theirs.lock();
+                let is_locked = locked.is_ok();
+                // A waiter that gave up has dropped its end, and then nobody here wants the lock.
+                if waiter.send(locked).is_err() && is_locked {
+                    // If this fails, so will the next attempt to lock, and that is told to somebody.
+                    let _ = theirs.unlock();
+                }
+            }
+        })?;
+        Ok(Self { file, waiting })
+    }
+
+    /// Holds the lock until the answer is dropped; `None` when it was not to be had in time.
+    pub(super) fn hold(&self, at_most: Duration) -> io::Result<Option<Held>> {
+        match self.file.try_lock() {
+            Ok(()) => return Ok(Some(Held(Arc::clone(&self.file)))),
+            Err(std::fs::TryLockError::WouldBlock) => {}
+            Err(std::fs::TryLockError::Error(error)) => return Err(error),
+        }
+        // Without a buffer, the sender learns whether the lock was taken over.
+        let (waiter, turn) = mpsc::sync_channel(0);
+        self.waiting
+            .send(waiter)
+            .map_err(|_| io::Error::other("the thread that waits for the append lock has ended"))?;
+        match turn.recv_timeout(at_most) {
+            Ok(locked) => locked.map(|()| Some(Held(Arc::clone(&self.file)))),
+            Err(RecvTimeoutError::Timeout) => Ok(None),
+            Err(RecvTimeoutError::Disconnected) => Err(io::Error::other("the wait for the append lock was cut off")),
+        }
+    }
+}
+
+/// The lock, until dropped.
+pub(super) struct Held(Arc<File>);
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        if let Err(error) = self.0.unlock() {
+            tracing::warn!(%error, "the append lock could not be released");
+        }
+    }
+}
