@@ -2,5 +2,7 @@
 
 mod cli;
 mod crash;
+mod executors;
 mod house_rules;
 mod log;
+mod planner;

@@ -7,7 +7,7 @@ use crewlog_planner::claim::{Ending, RunDetails};
 use crewlog_planner::event::{FailureClass, Parameters};
 use crewlog_planner::plan::TaskId;
 use tokio::io::{AsyncRead, AsyncReadExt};
-use tokio::sync::watch;
+use tokio::sync::{oneshot, watch};
 
 use crate::supervisor::{Exit, Spec, Supervised, SupervisorProgram};
 
@@ -30,6 +30,16 @@ pub enum Stop {
     Interrupted,
     /// The worker lost the task to another.
     Lost,
+}
+
+impl Stop {
+    /// How a run ends that is stopped for this.
+    pub(crate) fn ending(self) -> Ending {
+        match self {
+            Self::Cancelled { reason } => Ending::Stopped { reason },
+            Self::Interrupted | Self::Lost => Ending::Released { reason: "the worker was interrupted".into() },
+        }
+    }
 }
 
 /// How commands are run.
@@ -78,17 +88,18 @@ impl Shell {
             }
         };
         let (stdout, stderr) = supervised.take_output();
-        let collecting = tokio::spawn(collect(stdout, stderr));
+        let (gone, is_gone) = oneshot::channel::<()>();
+        let collecting = tokio::spawn(collect(stdout, stderr, is_gone));
         let timeout = job.parameters.timeout_ms.map_or(self.timeout, Duration::from_millis);
         let (exit, cut_short) = tokio::select! {
+            // A command that has ended is not said to have been stopped.
+            biased;
             exit = supervised.wait() => (exit, None),
             () = tokio::time::sleep(timeout) => (supervised.stop(STOP_GRACE).await, Some(CutShort::TimedOut)),
             stop = wanted(stop) => (supervised.stop(STOP_GRACE).await, Some(CutShort::Stopped(stop))),
         };
-        let output = match tokio::time::timeout(OUTPUT_GRACE, collecting).await {
-            Ok(Ok(output)) => output,
-            Ok(Err(_)) | Err(_) => Output::default(),
-        };
+        drop(gone);
+        let output = collecting.await.unwrap_or_default();
         ending(exit, cut_short, &output, started.elapsed(), timeout)
     }
 
@@ -128,10 +139,7 @@ fn ending(
     timeout: Duration,
 ) -> Ending {
     let exit = match (exit, cut_short) {
-        (_, Some(CutShort::Stopped(Stop::Cancelled { reason }))) => return Ending::Stopped { reason },
-        (_, Some(CutShort::Stopped(Stop::Interrupted | Stop::Lost))) => {
-            return Ending::Released { reason: "the worker was interrupted".into() };
-        }
+        (_, Some(CutShort::Stopped(stop))) => return stop.ending(),
         (exit, Some(CutShort::TimedOut)) => {
             let error = format!("stopped after {} s, its time-out\n{}", timeout.as_secs_f64(), output.text());
             let run = exit.ok().map(|exit| details(&exit, output, ran_for));
@@ -210,7 +218,18 @@ impl Output {
     }
 }
 
-async fn collect(mut stdout: impl AsyncRead + Unpin, mut stderr: impl AsyncRead + Unpin) -> Output {
+/// Reads both to their ends, or for a while after the command `is_gone`.
+async fn collect(
+    mut stdout: impl AsyncRead + Unpin,
+    mut stderr: impl AsyncRead + Unpin,
+    is_gone: oneshot::Receiver<()>,
+) -> Output {
+    let given_up = async {
+        // It is gone when the sender is.
+        let _ = is_gone.await;
+        tokio::time::sleep(OUTPUT_GRACE).await;
+    };
+    tokio::pin!(given_up);
     let mut output = Output::default();
     let (mut out, mut err) = ([0; 8192], [0; 8192]);
     let (mut out_is_open, mut err_is_open) = (true, true);
@@ -224,6 +243,7 @@ async fn collect(mut stdout: impl AsyncRead + Unpin, mut stderr: impl AsyncRead 
                 Ok(0) | Err(_) => err_is_open = false,
                 Ok(n_read) => output.take(&err[..n_read]),
             },
+            () = &mut given_up => break,
         }
     }
     output

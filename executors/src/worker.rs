@@ -12,7 +12,7 @@ use crewlog_planner::claim::{Ending, TaskClaim, TaskCommand, TaskError};
 use crewlog_planner::event::{self, Event, Parameters, PlannerCmd, TaskStatus};
 use crewlog_planner::plan::TaskId;
 use futures::StreamExt;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::{Semaphore, SemaphorePermit, watch};
 use tokio::task::JoinSet;
 
 use crate::human::claim_of;
@@ -139,20 +139,17 @@ impl Worker {
     async fn carry_out(self: Arc<Self>, dispatch: Dispatch, mut stop: watch::Receiver<Option<Stop>>) -> TaskId {
         let task = dispatch.task;
         let Some(command) = dispatch.parameters.command.clone() else { return task };
-        let begun = async {
-            tokio::time::sleep(dispatch.delay).await;
-            let place = self.places.acquire().await.ok()?;
-            let mut claim = claim_of(&self.store, &dispatch.plan, task, dispatch.tags.clone());
-            let epoch = self.claim(&mut claim, &dispatch).await?;
-            Some((place, claim, epoch))
-        };
-        let (_place, mut claim, epoch) = tokio::select! {
-            begun = begun => match begun {
-                Some(begun) => begun,
-                None => return task,
-            },
+        tokio::select! {
+            () = tokio::time::sleep(dispatch.delay) => {}
             _ = wanted(&mut stop) => return task,
-        };
+        }
+        let mut claim = claim_of(&self.store, &dispatch.plan, task, dispatch.tags.clone());
+        let Some((_place, epoch)) = self.claim(&mut claim, &dispatch, &mut stop).await else { return task };
+        let unwanted = stop.borrow().clone();
+        if let Some(stop) = unwanted {
+            append(&mut claim, TaskCommand::End { epoch, ending: stop.ending() }, &dispatch.cause).await;
+            return task;
+        }
         if !append(&mut claim, TaskCommand::Start { epoch }, &dispatch.cause).await {
             return task;
         }
@@ -161,34 +158,50 @@ impl Worker {
         task
     }
 
-    /// Wins the task, sooner or later; `None` when it is no longer to be had.
-    async fn claim(&self, claim: &mut Runner<TaskClaim>, dispatch: &Dispatch) -> Option<u64> {
+    /// Wins the task with a place to run it in, sooner or later; `None` when it is no longer to be had. No place is
+    /// kept while somebody else holds the task, and no claim is left behind half made.
+    async fn claim(
+        &self,
+        claim: &mut Runner<TaskClaim>,
+        dispatch: &Dispatch,
+        stop: &mut watch::Receiver<Option<Stop>>,
+    ) -> Option<(SemaphorePermit<'_>, u64)> {
         let mut dead_epoch = None;
         let mut backoff = BACKOFF.0;
         loop {
+            let place = tokio::select! {
+                place = self.places.acquire() => place.ok()?,
+                _ = wanted(stop) => return None,
+            };
             let command = TaskCommand::Claim {
                 attempt: dispatch.attempt,
                 executor: self.life.executor(SHELL),
                 now: self.store.now(),
                 dead_epoch,
             };
-            match claim.execute(command, &dispatch.cause).await {
-                Ok(_) => return Some(claim.handler().epoch()),
+            let pause = match claim.execute(command, &dispatch.cause).await {
+                Ok(_) => return Some((place, claim.handler().epoch())),
                 Err(ExecuteError::Refused(TaskError::Held { executor, epoch, .. })) => {
                     if self.life.is_dead(&executor) {
                         dead_epoch = Some(epoch);
-                    } else {
-                        tokio::time::sleep(HOLDER_INTERVAL).await;
+                        continue;
                     }
+                    HOLDER_INTERVAL
                 }
                 Err(ExecuteError::Refused(TaskError::AttemptEnded { .. } | TaskError::StaleEpoch { .. })) => {
                     return None;
                 }
                 Err(error @ (ExecuteError::Contended { .. } | ExecuteError::Store(_))) => {
                     tracing::warn!(%error, task = %dispatch.task, "a claim failed and is tried again");
-                    tokio::time::sleep(backoff).await;
+                    let pause = backoff;
                     backoff = (backoff * 2).min(BACKOFF.1);
+                    pause
                 }
+            };
+            drop(place);
+            tokio::select! {
+                () = tokio::time::sleep(pause) => {}
+                _ = wanted(stop) => return None,
             }
         }
     }

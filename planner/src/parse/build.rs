@@ -1,39 +1,19 @@
 //! Blocks to drafts: walks the text once and hands each part to a task, to the context or to what is ignored.
 
-use super::draft::{Draft, Link, Step};
+use std::rc::Rc;
+
+use super::built::{Built, Odd, attach, merge_spans};
+use super::draft::{Draft, Link, Reference, Step};
 use super::inline::{AtomKind, Definitions, Inline};
 use super::lines::{self, Block, BlockKind};
-use super::outline::{self, Place, Role};
+use super::outline::{self, Place};
 use super::sections::{self, Section, Use};
-use super::text::{Flow, collapse};
-use super::{edges, meta, plain, roles, shell, vocabulary};
-use crate::plan::{Attachment, Condition, Mark, NodeKind, Span};
+use super::text::Flow;
+use super::{meta, plain, references, roles, vocabulary};
+use crate::plan::{Attachment, Condition, Span};
 
-/// Everything read from a text, before the tasks are numbered.
-#[derive(Debug, Default)]
-pub(super) struct Built {
-    pub(super) title: Option<String>,
-    pub(super) drafts: Vec<Draft>,
-    pub(super) steps: Vec<Step>,
-    pub(super) context: Vec<String>,
-    pub(super) ignored: Vec<Span>,
-    /// `A -> B` lines: chains of names.
-    pub(super) chains: Vec<Vec<super::draft::Reference>>,
-    /// Numbers of items, numbers and ids of groups.
-    pub(super) names: Vec<Name>,
-}
-
-/// A name that stands for the drafts `first..end`.
-#[derive(Debug)]
-pub(super) struct Name {
-    pub(super) text: String,
-    /// The list in which a number counts; ids count everywhere.
-    pub(super) list: Option<usize>,
-    pub(super) first: usize,
-    pub(super) end: usize,
-}
-
-enum Open {
+/// What the walk stands in.
+pub(super) enum Open {
     List(usize, bool),
     Group {
         block: usize,
@@ -43,6 +23,10 @@ enum Open {
         parallel: bool,
         /// It is a step itself, and its items follow it.
         tested: bool,
+        /// What its items have unless they say otherwise.
+        priority: Option<String>,
+        assignee: Option<String>,
+        needs: Rc<[Reference]>,
     },
     Section {
         level: usize,
@@ -67,28 +51,31 @@ pub(super) struct Builder<'a> {
     pub(super) definitions: Definitions,
     pub(super) lenient: bool,
     pub(super) out: Built,
-    open: Vec<Open>,
+    pub(super) open: Vec<Open>,
     /// The draft that remarks belong to.
     pub(super) last: Option<usize>,
     pub(super) pending_notes: Vec<(String, Option<Span>)>,
     pub(super) pending_attachments: Vec<Attachment>,
     pub(super) condition: Option<Condition>,
     /// The last paragraph's last clause ended with a colon, or it stands directly above.
-    colon: bool,
-    group: Option<String>,
+    pub(super) colon: bool,
+    pub(super) group: Option<String>,
     /// "Write tests for:" above a list.
-    lead: Option<String>,
-    priority: Option<String>,
+    pub(super) lead: Option<String>,
+    pub(super) priority: Option<String>,
     /// Lists and sections with `[P]` in them.
-    marked_lists: std::collections::HashSet<usize>,
-    marked_sections: std::collections::HashSet<usize>,
-    section: usize,
+    pub(super) marked_lists: std::collections::HashSet<usize>,
+    pub(super) marked_sections: std::collections::HashSet<usize>,
+    pub(super) section: usize,
 }
 
 /// Reads a text; `lenient` takes what is otherwise context for tasks.
 pub(super) fn build(source: &str, lenient: bool) -> Built {
     let mut blocks = lines::blocks(source);
     sections::promote(source, &mut blocks);
+    if !sections::holds_steps(source, &blocks) {
+        return Built { ignored: blocks.iter().map(|block| block.span).collect(), ..Built::default() };
+    }
     let uses = sections::uses(source, &blocks, lenient);
     let places = outline::outline(source, &blocks);
     let outside =
@@ -180,6 +167,9 @@ impl Builder<'_> {
             BlockKind::Item { .. } | BlockKind::Paragraph | BlockKind::Fence(_) | BlockKind::Table
                 if uses != Use::Tasks =>
             {
+                if uses == Use::Outside && matches!(block.kind, BlockKind::Item { .. }) {
+                    self.outside(n, blocks);
+                }
                 self.context(block, uses);
             }
             BlockKind::Item { .. } => {}
@@ -195,7 +185,20 @@ impl Builder<'_> {
         }
     }
 
-    fn flow(&self, block: &Block) -> (Flow, Inline) {
+    /// Says at the first item of a list that it is not read.
+    fn outside(&mut self, n: usize, blocks: &[Block]) {
+        let is_item = |block: &Block| matches!(block.kind, BlockKind::Item { .. });
+        if n > 0 && blocks.get(n - 1).is_some_and(is_item) {
+            return;
+        }
+        let count = blocks[n..].iter().take_while(|block| is_item(block)).count();
+        let items = if count == 1 { "item" } else { "items" };
+        let message = format!("a list of {count} {items} stands outside the section of tasks and is not read");
+        let help = "move it under the heading of the tasks if it is part of the plan";
+        self.out.odd.push(Odd { at: blocks[n].span.start, message, help });
+    }
+
+    pub(super) fn flow(&self, block: &Block) -> (Flow, Inline) {
         let flow = Flow::new(self.source, &block.pieces);
         let inline = Inline::scan(&flow.text, &self.definitions);
         (flow, inline)
@@ -235,7 +238,7 @@ impl Builder<'_> {
         self.group = groups.then_some(text);
     }
 
-    fn push(&mut self, open: Open, link: Link) {
+    pub(super) fn push(&mut self, open: Open, link: Link) {
         let silent = matches!(open, Open::List(_, true));
         self.open.push(open);
         if !silent {
@@ -272,7 +275,7 @@ impl Builder<'_> {
     }
 
     /// Opens what is missing so that the next thing stands in its list, under its parent.
-    fn enter(&mut self, parent: Option<usize>, list: usize, silent: bool) {
+    pub(super) fn enter(&mut self, parent: Option<usize>, list: usize, silent: bool) {
         loop {
             match self.open.last() {
                 Some(Open::List(open, _)) if *open == list => return,
@@ -289,7 +292,7 @@ impl Builder<'_> {
         }
     }
 
-    fn context(&mut self, block: &Block, uses: Use) {
+    pub(super) fn context(&mut self, block: &Block, uses: Use) {
         let (flow, inline) = self.flow(block);
         self.out.ignored.push(block.span);
         if uses == Use::Never {
@@ -303,134 +306,25 @@ impl Builder<'_> {
     }
 
     /// Reads `T001 -> T002` lines; true when the text is nothing else.
-    fn chain(&mut self, flow: &Flow) -> bool {
+    pub(super) fn chain(&mut self, flow: &Flow) -> bool {
         if flow.text.len() > 4_000 || !["->", "\u{2192}", "=>"].iter().any(|arrow| flow.text.contains(arrow)) {
             return false;
         }
-        let found = edges::chains(&flow.text, |at| flow.source(at));
+        let found = references::chains(&flow.text, |at| flow.source(at));
         let any = !found.is_empty();
         self.out.chains.extend(found);
         any
     }
 
-    fn item(&mut self, n: usize, block: &Block, places: &[Place]) {
-        let BlockKind::Item { marker, mark } = &block.kind else { return };
-        let place = &places[n];
-        let (flow, inline) = self.flow(block);
-        if flow.text.trim().is_empty()
-            || is_struck(&flow.text, &inline)
-            || (place.role != Role::Group && self.chain(&flow))
-        {
-            return self.out.ignored.push(block.span);
-        }
-        if place.role == Role::Note {
-            return self.note(block, &flow, &inline);
-        }
-        let silent = place.parent.is_none() && self.marked_sections.contains(&self.section) && !marker.is_ordered();
-        self.enter(place.parent, place.list, silent);
-        let parallel = self.open.iter().rev().find_map(|open| match open {
-            Open::Group { parallel, .. } => Some(*parallel),
-            Open::List(..) | Open::Section { .. } => None,
-        });
-        let ordered = (marker.is_ordered() || self.marked_lists.contains(&place.list) || silent)
-            && !(place.parent.is_some() && parallel == Some(true));
-        let link = if ordered { Link::Next } else { Link::Free };
-        if place.role == Role::Group {
-            return self.open_group(n, block, &flow, &inline, (place.list, marker.number().map(str::to_owned)), link);
-        }
-        let before = self.out.drafts.len();
-        if place.role == Role::Tested {
-            let group = Open::Group { block: n, title: String::new(), names: 0..0, parallel: false, tested: true };
-            self.push(group, link);
-        }
-        let own = if place.role == Role::Tested { Link::Free } else { link };
-        self.step_item(block, &flow, &inline, own, mark.unwrap_or(Mark::Open), marker.is_ordered());
-        for draft in &mut self.out.drafts[before..] {
-            draft.list = Some(place.list);
-        }
-        if let Some(number) = marker.number() {
-            let name =
-                Name { text: number.to_owned(), list: Some(place.list), first: before, end: self.out.drafts.len() };
-            self.out.names.push(name);
-        }
-        self.lend(before);
-    }
-
-    /// What stands above lends its name and its verb.
-    fn lend(&mut self, first: usize) {
-        let parent = self.open.iter().rev().find_map(|open| match open {
-            Open::Group { title, .. } => Some(title.clone()).filter(|title| !title.is_empty()),
-            Open::List(..) | Open::Section { .. } => None,
-        });
-        let verb = parent.clone().or_else(|| self.lead.clone());
-        let group = parent.or_else(|| self.group.clone());
-        for draft in &mut self.out.drafts[first..] {
-            let plan = &mut draft.plan;
-            if let Some(verb) = &verb {
-                lend_verb(plan, verb);
-            }
-            plan.group = group.as_deref().and_then(group_name).or(plan.group.take());
-            if plan.priority.is_none() {
-                plan.priority.clone_from(&self.priority);
-            }
-        }
-    }
-
-    fn open_group(
-        &mut self,
-        n: usize,
-        block: &Block,
-        flow: &Flow,
-        inline: &Inline,
-        number: (usize, Option<String>),
-        link: Link,
-    ) {
-        let found = meta::extract(&flow.text, inline, 0, flow.text.len(), true);
-        self.out.ignored.push(block.span);
-        let first = self.out.drafts.len();
-        let begin = self.out.names.len();
-        let (list, number) = number;
-        self.out.names.extend(number.map(|text| Name { text, list: Some(list), first, end: first }));
-        self.out.names.extend(found.label.map(|text| Name { text, list: None, first, end: first }));
-        let names = begin..self.out.names.len();
-        let colon = flow.text.trim_end().ends_with([':', '\u{ff1a}']);
-        let named = !found.description.is_empty();
-        let title = if colon && named { format!("{}:", found.description) } else { found.description };
-        let link = match sections::section(&title) {
-            _ if found.beside => Link::Beside,
-            Section::Phase => Link::Phase,
-            Section::Tasks | Section::Never | Section::Context | Section::Plain => link,
-        };
-        self.push(Open::Group { block: n, title, names, parallel: found.parallel, tested: false }, link);
-        self.last = None;
-    }
-
-    /// A remark under an item.
-    fn note(&mut self, block: &Block, flow: &Flow, inline: &Inline) {
-        let Some(last) = self.last else { return self.context(block, Use::Tasks) };
-        let mut found = meta::extract(&flow.text, inline, 0, flow.text.len(), false);
-        found.locate(flow);
-        let attachments = inline.attachments(&flow.text, 0, flow.text.len());
-        let draft = &mut self.out.drafts[last];
-        attach(&mut draft.plan.attachments, attachments);
-        draft.plan.spans.push(block.span);
-        let field = super::fields::apply(draft, &flow.text, flow.source(0));
-        if !field {
-            merge_needs(draft, found.needs.filter(|_| found.description.is_empty()));
-            let text = plain::plain(&flow.text, inline, 0, flow.text.len(), &[]);
-            draft.plan.notes.push(text);
-        }
-    }
-
     fn paragraph(&mut self, n: usize, block: &Block, blocks: &[Block], places: &[Place], outside: bool) {
         let (flow, inline) = self.flow(block);
-        if flow.text.trim().is_empty() || is_struck(&flow.text, &inline) || self.chain(&flow) {
+        if flow.text.trim().is_empty() || inline.is_struck(&flow.text) || self.chain(&flow) {
             return self.out.ignored.push(block.span);
         }
         if places[n].parent.is_some() && self.last.is_some() {
             return self.note(block, &flow, &inline);
         }
-        if !self.lenient && shows_only(&flow.text, &inline) {
+        if !self.lenient && inline.is_only(&flow.text, |kind| matches!(kind, AtomKind::Image(_) | AtomKind::Url(_))) {
             return self.show(block, &flow, &inline);
         }
         self.leave(n, blocks, places);
@@ -477,7 +371,7 @@ impl Builder<'_> {
     }
 
     /// The open list that the next item continues, when only text stands between.
-    fn goes_on(&self, n: usize, blocks: &[Block], places: &[Place]) -> Option<usize> {
+    pub(super) fn goes_on(&self, n: usize, blocks: &[Block], places: &[Place]) -> Option<usize> {
         let near = blocks.get(n + 1..(n + 9).min(blocks.len()))?;
         let text = |block: &&Block| !matches!(block.kind, BlockKind::Item { .. } | BlockKind::Heading(_));
         let next = n + 1 + near.iter().take_while(text).count();
@@ -485,62 +379,6 @@ impl Builder<'_> {
         let list = places.get(next).filter(|_| is_item)?.list;
         let recent = self.open.iter().rev().take_while(|open| !matches!(open, Open::Section { .. }));
         recent.into_iter().any(|open| matches!(open, Open::List(own, _) if *own == list)).then_some(list)
-    }
-
-    fn lend_plainly(&mut self, first: usize) {
-        for draft in &mut self.out.drafts[first..] {
-            draft.plan.group = self.group.as_deref().and_then(group_name).or(draft.plan.group.take());
-            if draft.plan.priority.is_none() {
-                draft.plan.priority.clone_from(&self.priority);
-            }
-        }
-    }
-
-    fn fence(&mut self, block: &Block, language: &str, inside: bool, colon: bool) {
-        let body: Vec<&str> = block.pieces.iter().map(|piece| &self.source[piece.start..piece.end]).collect();
-        let body = body.join("\n").replace('\0', "");
-        let command = shell::is_shell_language(language) || (language.is_empty() && shell::reads_like_shell(&body));
-        let target = self.last.filter(|_| inside || colon);
-        if body.trim().is_empty() {
-            return self.out.ignored.push(block.span);
-        }
-        let script = shell::script(&body);
-        let attachments = if command { paths_in(&body) } else { Vec::new() };
-        match (target, command) {
-            (Some(last), true) => {
-                let plan = &mut self.out.drafts[last].plan;
-                plan.kind = NodeKind::ToolCall;
-                plan.command = Some(plan.command.take().map_or(script.clone(), |first| format!("{first}\n{script}")));
-                attach(&mut plan.attachments, attachments);
-                plan.spans.push(block.span);
-            }
-            (_, true) => {
-                self.enter(None, usize::MAX, false);
-                let line = script
-                    .lines()
-                    .map(str::trim)
-                    .find(|line| !line.is_empty() && !line.starts_with('#'))
-                    .unwrap_or(script.as_str());
-                let mut draft = Draft::new(NodeKind::ToolCall, collapse(line), block.span.start);
-                draft.plan.command = Some(script.clone());
-                draft.plan.attachments = attachments;
-                draft.plan.spans.push(block.span);
-                let before = self.out.drafts.len();
-                self.add(draft, Link::Free);
-                self.lend_plainly(before);
-            }
-            (_, false) => match self.last {
-                Some(last) => {
-                    let plan = &mut self.out.drafts[last].plan;
-                    plan.notes.push(body);
-                    plan.spans.push(block.span);
-                }
-                None => {
-                    self.out.ignored.push(block.span);
-                    self.out.context.push(body);
-                }
-            },
-        }
     }
 
     /// Adds a draft at the end of the text read so far.
@@ -580,102 +418,9 @@ impl Builder<'_> {
     }
 }
 
-/// Sorted and without overlap.
-pub(super) fn merge_spans(spans: &mut Vec<Span>) {
-    spans.sort_unstable();
-    let mut merged: Vec<Span> = Vec::with_capacity(spans.len());
-    for span in spans.drain(..) {
-        match merged.last_mut() {
-            Some(last) if span.start < last.end => last.end = last.end.max(span.end),
-            Some(_) | None => merged.push(span),
-        }
-    }
-    *spans = merged;
-}
-
-/// Adds what is not there yet.
-pub(super) fn attach(to: &mut Vec<Attachment>, more: Vec<Attachment>) {
-    for one in more {
-        if !to.iter().any(|old| old.kind == one.kind) {
-            to.push(one);
-        }
-    }
-}
-
-pub(super) fn merge_needs(draft: &mut Draft, needs: Option<Vec<super::draft::Reference>>) {
-    if let Some(needs) = needs {
-        draft.needs.get_or_insert_default().extend(needs);
-    }
-}
-
-/// The files named in a script.
-fn paths_in(body: &str) -> Vec<Attachment> {
-    let mut found = Vec::new();
-    for word in body.lines().filter(|line| !line.trim_start().starts_with('#')).flat_map(str::split_whitespace) {
-        let word = word.trim_matches(['"', '\'', ';', ',', '(', ')']);
-        if let Some(path) = super::paths::file_ref(word).filter(|path| !path.starts_with("./") && found.len() < 100) {
-            attach(&mut found, vec![Attachment { kind: super::inline::path_kind(path), label: None }]);
-        }
-    }
-    found
-}
-
 /// A heading without its signs, and the priority in it.
 fn heading_text(text: &str, inline: &Inline) -> (String, Option<String>) {
     let found = meta::extract(text, inline, 0, text.len(), false);
     let plain = plain::plain(text, inline, 0, text.len(), &[]);
     if found.priority.is_some() { (found.description, found.priority) } else { (plain, None) }
-}
-
-/// True when nothing but pictures and addresses can be seen.
-fn shows_only(text: &str, inline: &Inline) -> bool {
-    let mut at = 0;
-    let mut any = false;
-    for atom in &inline.atoms {
-        if !matches!(atom.kind, AtomKind::Image(_) | AtomKind::Url(_))
-            || text[at..atom.start].contains(char::is_alphanumeric)
-        {
-            return false;
-        }
-        any = true;
-        at = atom.end;
-    }
-    any && !text[at..].contains(char::is_alphanumeric)
-}
-
-fn is_struck(text: &str, inline: &Inline) -> bool {
-    let mut at = 0;
-    let mut any = false;
-    for atom in inline.atoms.iter().filter(|atom| matches!(atom.kind, AtomKind::Struck | AtomKind::Comment)) {
-        if text[at..atom.start].contains(|c: char| c.is_alphanumeric()) {
-            return false;
-        }
-        any = true;
-        at = atom.end;
-    }
-    any && !text[at..].contains(|c: char| c.is_alphanumeric())
-}
-
-/// The name of a group: its text without the colon, if anything is left.
-fn group_name(title: &str) -> Option<String> {
-    let name = title.trim_end_matches([':', '\u{ff1a}', ' ']);
-    (!name.is_empty()).then(|| name.to_owned())
-}
-
-/// Gives a child the verb of its group: "Write tests for:" and "the parser".
-fn lend_verb(plan: &mut crate::plan::TaskPlan, title: &str) {
-    if vocabulary::own_kind(&plan.description).is_some()
-        || plan.command.is_some()
-        || vocabulary::begins_with_verb(&plan.description)
-    {
-        return;
-    }
-    let (Some(kind), Some(name)) = (vocabulary::own_kind(title), group_name(title)) else { return };
-    plan.kind = kind;
-    let last = name.rsplit(' ').next().unwrap_or("").to_lowercase();
-    let hangs = matches!(last.as_str(), "for" | "of" | "to" | "in" | "with" | "from" | "on" | "the" | "and" | "about")
-        || !name.contains(' ');
-    if hangs {
-        plan.description = format!("{name} {}", plan.description);
-    }
 }

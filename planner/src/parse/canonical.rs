@@ -3,7 +3,9 @@
 //! It begins with a comment that marks it, so that it is read field by field and not as prose; a text with that comment
 //! that is not in this form is read as any other text.
 
-use super::{ParseError, ParseOptions, ParsedPlan};
+use super::error::ParseError;
+use super::graph::validate;
+use super::parsed::{ParseOptions, ParsedPlan};
 use crate::plan::{
     Attachment, AttachmentKind, Condition, Dependency, FailurePolicy, Mark, NodeKind, Span, Strength, TaskId, TaskPlan,
 };
@@ -146,7 +148,7 @@ pub(super) fn read(text: &str, options: ParseOptions) -> Option<Result<ParsedPla
             task.depends_on.retain(|one| one.strength == Strength::Hard);
         }
     }
-    Some(super::validate(&plan.tasks).map(|()| plan))
+    Some(validate(&plan.tasks).map(|()| plan))
 }
 
 struct Reader {

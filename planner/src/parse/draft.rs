@@ -33,6 +33,10 @@ pub(super) struct Draft {
     pub(super) needs: Option<Vec<Reference>>,
     /// What waits for it by its words.
     pub(super) before: Vec<Reference>,
+    /// What the groups around it wait for.
+    pub(super) inherited: Vec<Rc<[Reference]>>,
+    /// Words in it that look like a setting and cannot be read, and where.
+    pub(super) unread: Vec<(usize, String)>,
     /// Questions that must be answered first.
     pub(super) questions: Vec<usize>,
 }
@@ -40,7 +44,16 @@ pub(super) struct Draft {
 impl Draft {
     pub(super) fn new(kind: NodeKind, description: String, at: usize) -> Self {
         let plan = TaskPlan::new(TaskId(0), kind, description);
-        Self { plan, at, list: None, needs: None, before: Vec::new(), questions: Vec::new() }
+        Self {
+            plan,
+            at,
+            list: None,
+            needs: None,
+            before: Vec::new(),
+            inherited: Vec::new(),
+            unread: Vec::new(),
+            questions: Vec::new(),
+        }
     }
 }
 
@@ -51,6 +64,8 @@ pub(super) enum Link {
     Free,
     /// It is next in a numbered list.
     Next,
+    /// Next in a numbered list, but what it waits for is written.
+    Anew,
     /// The next phase.
     Phase,
     /// "then": after every open end.
@@ -68,7 +83,7 @@ pub(super) enum Link {
 impl Link {
     fn strength(self) -> Strength {
         match self {
-            Self::Next => Strength::Soft,
+            Self::Next | Self::Anew => Strength::Soft,
             Self::Free | Self::Phase | Self::Then | Self::Both | Self::Parallel | Self::Beside | Self::Tested => {
                 Strength::Hard
             }
@@ -146,7 +161,7 @@ pub(super) fn order(steps: &[Step], drafts: &[Draft], max: usize) -> Option<Vec<
 fn waits_for(frames: &[Frame], link: Link) -> Wait {
     let Some(frame) = frames.last() else { return (Rc::from([]), Strength::Hard) };
     match link {
-        Link::Free | Link::Beside => frame.entry.clone(),
+        Link::Free | Link::Beside | Link::Anew => frame.entry.clone(),
         Link::Next | Link::Phase => {
             frame.chain.clone().map_or_else(|| frame.entry.clone(), |chain| (chain, link.strength()))
         }
@@ -181,7 +196,7 @@ impl Frame {
     fn add(&mut self, link: Link, wait: Wait, exits: Rc<[usize]>) {
         match link {
             Link::Free | Link::Beside => self.open.extend(exits.iter()),
-            Link::Next | Link::Phase => self.chain = Some(exits.clone()),
+            Link::Next | Link::Anew | Link::Phase => self.chain = Some(exits.clone()),
             Link::Then => {
                 self.open.clear();
                 self.chain = Some(exits.clone());

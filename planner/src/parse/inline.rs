@@ -97,6 +97,29 @@ impl Inline {
         found
     }
 
+    /// True when nothing but such atoms and comments can be seen, and one of them at least.
+    pub(super) fn is_only(&self, text: &str, sort: impl Fn(&AtomKind) -> bool) -> bool {
+        let mut at = 0;
+        let mut any = false;
+        for atom in &self.atoms {
+            let own = sort(&atom.kind);
+            if !(own || atom.kind == AtomKind::Comment) {
+                continue;
+            }
+            if text[at..atom.start].contains(char::is_alphanumeric) {
+                return false;
+            }
+            any |= own;
+            at = atom.end;
+        }
+        any && !text[at..].contains(char::is_alphanumeric)
+    }
+
+    /// True when all of it is struck through or a comment.
+    pub(super) fn is_struck(&self, text: &str) -> bool {
+        self.is_only(text, |kind| matches!(kind, AtomKind::Struck | AtomKind::Comment))
+    }
+
     /// The atoms that begin within a range.
     pub(super) fn within(&self, start: usize, end: usize) -> &[Atom] {
         let from = self.atoms.partition_point(|atom| atom.start < start);

@@ -262,5 +262,5 @@ pub(super) fn roman(text: &str) -> Option<u32> {
 /// A line such as `**Goal**: ...` that is never the rest of the item above it.
 pub(super) fn label_line(content: &str) -> bool {
     let label = content.starts_with("**") && content.len() < 2_000 && content.contains(':');
-    label || super::edges::begins_chain(content)
+    label || super::references::begins_chain(content)
 }

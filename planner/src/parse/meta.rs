@@ -25,12 +25,17 @@ pub(super) struct Meta {
     pub(super) retry: Option<u32>,
     pub(super) timeout_ms: Option<u64>,
     pub(super) on_failure: Option<FailurePolicy>,
+    /// Words that look like a setting and cannot be read, and where.
+    pub(super) unread: Vec<(usize, String)>,
     pub(super) description: String,
 }
 
 impl Meta {
     /// Turns places in the flow into places in the source.
     pub(super) fn locate(&mut self, flow: &Flow) {
+        for (at, _) in &mut self.unread {
+            *at = flow.source(*at);
+        }
         for reference in self.needs.iter_mut().flatten().chain(&mut self.before) {
             match reference {
                 Reference::Name(_, at) | Reference::Range(_, _, at) | Reference::Phrase(_, at) => {
@@ -169,7 +174,12 @@ impl Reader<'_> {
                     found.needs.get_or_insert_default().extend(references::list(part, place));
                 }
                 (Some(false), Detail::Nothing) => found.before.extend(references::list(part, place)),
-                (None, Detail::Nothing) => return false,
+                (None, Detail::Nothing) => {
+                    if looks_like_setting(part) {
+                        self.meta.unread.push((place, part.to_owned()));
+                    }
+                    return false;
+                }
             }
         }
         self.take(found)
@@ -384,6 +394,13 @@ enum Detail {
     Before,
     Other,
     Nothing,
+}
+
+/// True for "retry many" and "timeout: soon", whether or not they can be read.
+pub(super) fn looks_like_setting(part: &str) -> bool {
+    const SETTINGS: &[&str] = &["retries", "retry", "timeout", "time limit", "on failure", "on-failure", "on_failure"];
+    let rest = SETTINGS.iter().find_map(|word| after_word(part, word));
+    rest.is_some_and(|rest| !rest.trim().is_empty() && rest.len() <= 40 && rest.split_whitespace().count() <= 3)
 }
 
 /// One part of a bracket.

@@ -19,18 +19,24 @@
 //! prose: only code between backticks or in a fence can become one.
 
 mod build;
+mod built;
 mod canonical;
 mod commands;
 mod conditions;
 mod draft;
 mod edges;
 mod error;
+mod fences;
 mod fields;
+mod graph;
 mod inline;
+mod items;
 mod lines;
 mod markers;
 mod meta;
+mod names;
 mod outline;
+mod parsed;
 mod paths;
 mod plain;
 mod references;
@@ -45,41 +51,10 @@ mod tests;
 mod text;
 mod vocabulary;
 
-use serde::Serialize;
-
 pub use canonical::render;
-pub use edges::{EDGES_MAX, validate};
 pub use error::{Diagnostic, ParseError};
-
-use crate::plan::{Span, TaskPlan};
-
-/// A text may have at most so many bytes.
-pub const TEXT_BYTES_MAX: usize = 16 * 1024 * 1024;
-
-/// A plan may have at most so many tasks.
-pub const TASKS_MAX: usize = 100_000;
-
-/// How a text is read.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct ParseOptions {
-    /// Drops the soft edges: what only the order of a list gives.
-    pub relax_order: bool,
-}
-
-/// What a text means.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct ParsedPlan {
-    /// The first heading of level 1, if any.
-    pub title: Option<String>,
-    /// The tasks in the order of the text, numbered from 1.
-    pub tasks: Vec<TaskPlan>,
-    /// Prose that explains and is no task: overview, goals, requirements.
-    pub context: Vec<String>,
-    /// What is odd in the text.
-    pub warnings: Vec<Diagnostic>,
-    /// Parts of the text in no task: headings, context, comments, what is out of scope. In order, not overlapping.
-    pub ignored: Vec<Span>,
-}
+pub use graph::{EDGES_MAX, validate};
+pub use parsed::{ParseOptions, ParsedPlan, TASKS_MAX, TEXT_BYTES_MAX, WARNINGS_MAX};
 
 /// Reads a text.
 ///
@@ -110,7 +85,8 @@ pub fn parse(text: &str, options: ParseOptions) -> Result<ParsedPlan, ParseError
     let title = built.title.take();
     let context = std::mem::take(&mut built.context);
     let mut ignored = std::mem::take(&mut built.ignored);
-    let tasks = edges::connect(built, &lines, options.relax_order)?;
-    build::merge_spans(&mut ignored);
-    Ok(ParsedPlan { title, tasks, context, warnings: Vec::new(), ignored })
+    let tasks = edges::connect(&mut built, &lines, options.relax_order)?;
+    built::merge_spans(&mut ignored);
+    let warnings = built::diagnostics(built.odd, &lines);
+    Ok(ParsedPlan { title, tasks, context, warnings, ignored })
 }

@@ -196,3 +196,41 @@ pub(super) fn is_id(token: &str, led: bool) -> bool {
         || (lettered && (head.bytes().any(|b| b.is_ascii_uppercase()) || led || head.ends_with(['-', '_'])))
         || suffixed
 }
+
+/// Reads the `A -> B` lines of a text; each chain has two names or more.
+pub(super) fn chains(text: &str, source: impl Fn(usize) -> usize) -> Vec<Vec<Reference>> {
+    let mut found = Vec::new();
+    let mut from = 0;
+    for line in text.split_inclusive(['\n', ';']) {
+        let mut chain = Vec::new();
+        let mut at = from;
+        from += line.len();
+        let arrows = line.replace('\u{2192}', "->").replace("=>", "->");
+        let parts: Vec<&str> = arrows.split("->").collect();
+        for part in &parts {
+            let plain = part.trim().trim_end_matches(['.', ';', ',']);
+            let plain = plain.rsplit(": ").next().unwrap_or(plain);
+            match prefix(plain, source(at)) {
+                Some((names, length)) if plain[length..].trim().is_empty() => chain.push(names),
+                Some(_) | None => return Vec::new(),
+            }
+            at += part.len();
+        }
+        if parts.len() < 2 {
+            return Vec::new();
+        }
+        for pair in chain.windows(2) {
+            let [left, right] = pair else { continue };
+            for one in left {
+                found.extend(right.iter().map(|other| vec![one.clone(), other.clone()]));
+            }
+        }
+    }
+    found
+}
+
+/// True for a line that begins like `T001 -> T002`.
+pub(super) fn begins_chain(line: &str) -> bool {
+    let rest = prefix(line, 0).and_then(|(_, length)| line.get(length..)).map(str::trim_start);
+    rest.is_some_and(|rest| ["->", "=>", "\u{2192}"].iter().any(|arrow| rest.starts_with(arrow)))
+}

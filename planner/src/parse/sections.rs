@@ -51,11 +51,30 @@ static TASKS: Words = Words::new(|| {
 });
 const PHASES: &[&str] = &["phase", "step", "milestone", "stage", "sprint", "iteration", "part", "task", "wave"];
 
+/// The phrases of a list by their first byte.
+type Index = std::sync::LazyLock<Vec<Vec<&'static str>>>;
+
+static BY_BYTE: [Index; 2] = [Index::new(|| index(&NEVER)), Index::new(|| index(&CONTEXT))];
+
+fn index(list: &[&'static str]) -> Vec<Vec<&'static str>> {
+    let mut index = vec![Vec::new(); 256];
+    for words in list {
+        index[usize::from(words.as_bytes().first().copied().unwrap_or(0))].push(*words);
+    }
+    index
+}
+
+/// The phrases of a list with which a text can begin.
+fn candidates(list: usize, plain: &str) -> impl Iterator<Item = &'static str> {
+    let first = usize::from(plain.as_bytes().first().copied().unwrap_or(0));
+    BY_BYTE[list].get(first).into_iter().flatten().copied()
+}
+
 /// What a heading announces.
 pub(super) fn section(title: &str) -> Section {
     let plain = bare(title);
-    if NEVER.iter().any(|words| {
-        plain == *words
+    if candidates(0, &plain).any(|words| {
+        plain == words
             || after_word(&plain, words)
                 .is_some_and(|rest| rest.trim_start().starts_with(['(', ':', '-', '\u{2013}', '\u{2014}', '/', '&']))
     }) {
@@ -67,8 +86,8 @@ pub(super) fn section(title: &str) -> Section {
     if is_tasks(&plain) {
         return Section::Tasks;
     }
-    let starts = CONTEXT.iter().any(|words| {
-        plain == *words
+    let starts = candidates(1, &plain).any(|words| {
+        plain == words
             || after_word(&plain, words).is_some_and(|rest| {
                 rest.trim_start().starts_with(['(', ':', '&', '-', '\u{2013}', '\u{2014}', '/', '`'])
             })
@@ -140,6 +159,8 @@ pub(super) enum Use {
     Tasks,
     /// As context; boxes in it still are tasks.
     Context { boxes: bool },
+    /// Not at all, because the tasks have a section of their own elsewhere.
+    Outside,
     /// Not at all.
     Never,
 }
@@ -173,6 +194,17 @@ pub(super) fn promote(text: &str, blocks: &mut [Block]) {
     }
 }
 
+/// False when nothing but headings and what is ignored anyway is there, and no heading is a phase.
+pub(super) fn holds_steps(text: &str, blocks: &[Block]) -> bool {
+    blocks.iter().any(|block| match block.kind {
+        BlockKind::Heading(_) => {
+            block.pieces.iter().any(|piece| section(&text[piece.start..piece.end]) == Section::Phase)
+        }
+        BlockKind::Ignored => false,
+        BlockKind::Item { .. } | BlockKind::Paragraph | BlockKind::Fence(_) | BlockKind::Table => true,
+    })
+}
+
 /// For each block how it counts; `lenient` lets everything count but what will not be done.
 pub(super) fn uses(text: &str, blocks: &[Block], lenient: bool) -> Vec<Use> {
     let heads: Vec<(usize, usize, Section, bool)> = blocks
@@ -200,7 +232,10 @@ pub(super) fn uses(text: &str, blocks: &[Block], lenient: bool) -> Vec<Use> {
             let inside = wanted[next] || above.is_some_and(|(_, _, inside)| inside);
             let use_ = match (section, above) {
                 (_, Some((_, Use::Never, _))) | (Section::Never, _) => Use::Never,
-                _ if only && !inside => Use::Context { boxes: false },
+                (_, Some((_, Use::Context { .. }, _))) | (Section::Context, _) if only && !inside => {
+                    Use::Context { boxes: false }
+                }
+                _ if only && !inside => Use::Outside,
                 (Section::Context, _) if !lenient => Use::Context { boxes: !only },
                 (_, Some((_, Use::Context { boxes }, _))) if !lenient && !wanted[next] => Use::Context { boxes },
                 _ => Use::Tasks,
@@ -208,9 +243,7 @@ pub(super) fn uses(text: &str, blocks: &[Block], lenient: bool) -> Vec<Use> {
             open.push((*level, use_, inside));
             next += 1;
         }
-        uses.push(
-            open.last().map_or(if only { Use::Context { boxes: false } } else { Use::Tasks }, |(_, use_, _)| *use_),
-        );
+        uses.push(open.last().map_or(if only { Use::Outside } else { Use::Tasks }, |(_, use_, _)| *use_));
     }
     uses
 }

@@ -30,7 +30,7 @@ pub(super) struct Clause {
 }
 
 /// A text is cut into at most so many clauses, which is more than a plan may have tasks; the last keeps the rest.
-const CLAUSES_MAX: usize = 2 * super::TASKS_MAX;
+const CLAUSES_MAX: usize = 2 * super::parsed::TASKS_MAX;
 
 /// Words before a full stop that does not end a sentence.
 const ABBREVIATIONS: &[&str] = &[

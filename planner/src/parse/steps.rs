@@ -1,6 +1,7 @@
 //! Clauses to drafts: what running text and the text of an item ask for.
 
-use super::build::{Builder, attach, merge_needs};
+use super::build::Builder;
+use super::built::{attach, merge_needs};
 use super::draft::{Draft, Link, Step};
 use super::inline::Inline;
 use super::lines::Block;
@@ -22,6 +23,7 @@ struct Part {
 pub(super) fn adopt(draft: &mut Draft, found: &mut Meta) {
     merge_needs(draft, found.needs.take());
     draft.before.append(&mut found.before);
+    draft.unread.append(&mut found.unread);
     let plan = &mut draft.plan;
     plan.label = found.label.take();
     plan.group = found.group.take();
@@ -270,6 +272,7 @@ impl Builder<'_> {
                 let draft = &mut self.out.drafts[n];
                 let mut found = meta::extract(&flow.text, inline, clause.from, clause.to, false);
                 found.locate(flow);
+                draft.unread.append(&mut found.unread);
                 if found.description.is_empty() {
                     adopt_more(draft, found);
                 } else {

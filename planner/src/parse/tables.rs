@@ -1,6 +1,7 @@
 //! Tables: a row is a task, its columns are its fields.
 
-use super::build::{Builder, Name};
+use super::build::Builder;
+use super::built::Name;
 use super::draft::{Draft, Link, Step};
 use super::inline::Inline;
 use super::lines::Block;

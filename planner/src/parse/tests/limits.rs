@@ -231,3 +231,10 @@ fn proposed_tasks_are_checked_without_a_text() {
 fn a_nul_byte_is_a_space() {
     check("Add\0login.\0", &["1 CodeImplementation Add login"]);
 }
+
+#[test]
+fn headings_alone_are_no_plan_unless_they_are_phases() {
+    let headings = "# a\n".repeat(100_000);
+    assert_eq!(parse(&headings, ParseOptions::default()), Err(ParseError::EmptyPlan));
+    assert_eq!(plan(&format!("{headings}## Phase 1: Build it")).tasks.len(), 1);
+}

@@ -4,6 +4,7 @@ mod limits;
 mod policy;
 mod shapes;
 mod texts;
+mod warnings;
 
 use std::fmt::Write;
 

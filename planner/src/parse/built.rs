@@ -1,0 +1,86 @@
+//! What has been read of a text when its tasks are not joined yet.
+
+use super::draft::{Draft, Reference, Step};
+use super::error::Diagnostic;
+use super::parsed::WARNINGS_MAX;
+use super::text::Lines;
+use crate::plan::{Attachment, Span};
+
+/// Everything read from a text, before the tasks are numbered.
+#[derive(Debug, Default)]
+pub(super) struct Built {
+    pub(super) title: Option<String>,
+    pub(super) drafts: Vec<Draft>,
+    pub(super) steps: Vec<Step>,
+    pub(super) context: Vec<String>,
+    pub(super) ignored: Vec<Span>,
+    /// `A -> B` lines: chains of names.
+    pub(super) chains: Vec<Vec<Reference>>,
+    /// What the reader of the plan should know.
+    pub(super) odd: Vec<Odd>,
+    /// Numbers of items, numbers and ids of groups.
+    pub(super) names: Vec<Name>,
+}
+
+/// Something that was left out or guessed, and the byte where it stands.
+#[derive(Debug, Clone)]
+pub(super) struct Odd {
+    pub(super) at: usize,
+    pub(super) message: String,
+    pub(super) help: &'static str,
+}
+
+/// The warning of words that look like a setting.
+pub(super) fn unread((at, words): (usize, String)) -> Odd {
+    let help =
+        "write for example (retry 3), (timeout 10m) or (on failure: continue), where skip, stop and ask are the others";
+    Odd { at, message: format!("\"{words}\" cannot be read as a setting and stays part of the text"), help }
+}
+
+/// What is odd, in the order of the text; the first [`WARNINGS_MAX`] of it.
+pub(super) fn diagnostics(mut odd: Vec<Odd>, lines: &Lines<'_>) -> Vec<Diagnostic> {
+    odd.sort_by_key(|one| one.at);
+    let shown = odd.into_iter().take(WARNINGS_MAX).map(|one| {
+        let (line, column) = lines.place(one.at);
+        Diagnostic { message: one.message, line, column, help: Some(one.help.to_owned()) }
+    });
+    shown.collect()
+}
+
+/// A name that stands for the drafts `first..end`.
+#[derive(Debug)]
+pub(super) struct Name {
+    pub(super) text: String,
+    /// The list in which a number counts; ids count everywhere.
+    pub(super) list: Option<usize>,
+    pub(super) first: usize,
+    pub(super) end: usize,
+}
+
+/// Sorted and without overlap.
+pub(super) fn merge_spans(spans: &mut Vec<Span>) {
+    spans.sort_unstable();
+    let mut merged: Vec<Span> = Vec::with_capacity(spans.len());
+    for span in spans.drain(..) {
+        match merged.last_mut() {
+            Some(last) if span.start < last.end => last.end = last.end.max(span.end),
+            Some(_) | None => merged.push(span),
+        }
+    }
+    *spans = merged;
+}
+
+/// Adds what is not there yet.
+pub(super) fn attach(to: &mut Vec<Attachment>, more: Vec<Attachment>) {
+    for one in more {
+        if !to.iter().any(|old| old.kind == one.kind) {
+            to.push(one);
+        }
+    }
+}
+
+pub(super) fn merge_needs(draft: &mut Draft, needs: Option<Vec<Reference>>) {
+    if let Some(needs) = needs {
+        draft.needs.get_or_insert_default().extend(needs);
+    }
+}

@@ -1,0 +1,107 @@
+//! Fenced blocks: a command when they are shell, else a remark on the step before.
+
+use super::build::Builder;
+use super::built::{Odd, attach};
+use super::draft::{Draft, Link};
+use super::lines::Block;
+use super::text::collapse;
+use super::{inline, paths, shell};
+use crate::plan::{Attachment, NodeKind};
+
+impl Builder<'_> {
+    pub(super) fn fence(&mut self, block: &Block, language: &str, inside: bool, colon: bool) {
+        let body: Vec<&str> = block.pieces.iter().map(|piece| &self.source[piece.start..piece.end]).collect();
+        let body = body.join("\n").replace('\0', "");
+        let command = shell::is_shell_language(language) || (language.is_empty() && shell::reads_like_shell(&body));
+        let target = self.last.filter(|_| inside || colon);
+        if body.trim().is_empty() {
+            return self.out.ignored.push(block.span);
+        }
+        let script = shell::script(&body);
+        let attachments = if command { paths_in(&body) } else { Vec::new() };
+        match (target, command) {
+            (Some(last), true) => {
+                let plan = &mut self.out.drafts[last].plan;
+                plan.kind = NodeKind::ToolCall;
+                plan.command = Some(plan.command.take().map_or(script.clone(), |first| format!("{first}\n{script}")));
+                attach(&mut plan.attachments, attachments);
+                plan.spans.push(block.span);
+            }
+            (_, true) => {
+                self.enter(None, usize::MAX, false);
+                let line = script
+                    .lines()
+                    .map(str::trim)
+                    .find(|line| !line.is_empty() && !line.starts_with('#'))
+                    .unwrap_or(script.as_str());
+                let mut draft = Draft::new(NodeKind::ToolCall, collapse(line), block.span.start);
+                draft.plan.command = Some(script.clone());
+                draft.plan.attachments = attachments;
+                draft.plan.spans.push(block.span);
+                let before = self.out.drafts.len();
+                self.add(draft, Link::Free);
+                self.lend_plainly(before);
+            }
+            (_, false) => {
+                self.not_run(block, language);
+                match self.last {
+                    Some(last) => {
+                        let plan = &mut self.out.drafts[last].plan;
+                        plan.notes.push(body);
+                        plan.spans.push(block.span);
+                    }
+                    None => {
+                        self.out.ignored.push(block.span);
+                        self.out.context.push(body);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Says that a block of code is not a command; data and plain text nobody expects to run.
+    fn not_run(&mut self, block: &Block, language: &str) {
+        const DATA: &[&str] = &[
+            "json",
+            "jsonc",
+            "yaml",
+            "yml",
+            "toml",
+            "xml",
+            "html",
+            "css",
+            "csv",
+            "text",
+            "txt",
+            "plain",
+            "plaintext",
+            "markdown",
+            "md",
+            "diff",
+            "patch",
+            "ini",
+            "log",
+            "output",
+            "mermaid",
+            "graphql",
+            "http",
+            "env",
+        ];
+        if !language.is_empty() && !DATA.contains(&language) {
+            let message = format!("the block of {language} is not run; it is kept as a remark");
+            self.out.odd.push(Odd { at: block.span.start, message, help: "mark it as sh if it is a command" });
+        }
+    }
+}
+
+/// The files named in a script.
+fn paths_in(body: &str) -> Vec<Attachment> {
+    let mut found = Vec::new();
+    for word in body.lines().filter(|line| !line.trim_start().starts_with('#')).flat_map(str::split_whitespace) {
+        let word = word.trim_matches(['"', '\'', ';', ',', '(', ')']);
+        if let Some(path) = paths::file_ref(word).filter(|path| !path.starts_with("./") && found.len() < 100) {
+            attach(&mut found, vec![Attachment { kind: inline::path_kind(path), label: None }]);
+        }
+    }
+    found
+}

@@ -1,0 +1,194 @@
+//! List items: steps, groups of steps, and the remarks under them.
+
+use std::rc::Rc;
+
+use super::build::{Builder, Open};
+use super::built::{self, Name, attach, merge_needs};
+use super::draft::Link;
+use super::inline::Inline;
+use super::lines::{Block, BlockKind};
+use super::outline::{Place, Role};
+use super::sections::{self, Section, Use};
+use super::text::Flow;
+use super::{fields, meta, plain, vocabulary};
+use crate::plan::{Mark, TaskPlan};
+
+impl Builder<'_> {
+    pub(super) fn item(&mut self, n: usize, block: &Block, places: &[Place]) {
+        let BlockKind::Item { marker, mark } = &block.kind else { return };
+        let place = &places[n];
+        let (flow, inline) = self.flow(block);
+        if flow.text.trim().is_empty()
+            || inline.is_struck(&flow.text)
+            || (place.role != Role::Group && self.chain(&flow))
+        {
+            return self.out.ignored.push(block.span);
+        }
+        if place.role == Role::Note {
+            return self.note(block, &flow, &inline);
+        }
+        let silent = place.parent.is_none() && self.marked_sections.contains(&self.section) && !marker.is_ordered();
+        self.enter(place.parent, place.list, silent);
+        let parallel = self.open.iter().rev().find_map(|open| match open {
+            Open::Group { parallel, .. } => Some(*parallel),
+            Open::List(..) | Open::Section { .. } => None,
+        });
+        let ordered = (marker.is_ordered() || self.marked_lists.contains(&place.list) || silent)
+            && !(place.parent.is_some() && parallel == Some(true));
+        let link = if ordered { Link::Next } else { Link::Free };
+        if place.role == Role::Group {
+            return self.open_group(n, block, &flow, &inline, (place.list, marker.number().map(str::to_owned)), link);
+        }
+        let before = self.out.drafts.len();
+        if place.role == Role::Tested {
+            self.push(
+                Open::Group {
+                    block: n,
+                    title: String::new(),
+                    names: 0..0,
+                    parallel: false,
+                    tested: true,
+                    priority: None,
+                    assignee: None,
+                    needs: Rc::from([]),
+                },
+                link,
+            );
+        }
+        let own = if place.role == Role::Tested { Link::Free } else { link };
+        self.step_item(block, &flow, &inline, own, mark.unwrap_or(Mark::Open), marker.is_ordered());
+        let inherited = self.open.iter().filter_map(|open| match open {
+            Open::Group { needs, .. } if !needs.is_empty() => Some(needs.clone()),
+            Open::Group { .. } | Open::List(..) | Open::Section { .. } => None,
+        });
+        let inherited: Vec<_> = inherited.collect();
+        for draft in &mut self.out.drafts[before..] {
+            draft.list = Some(place.list);
+            draft.inherited.clone_from(&inherited);
+        }
+        if let Some(number) = marker.number() {
+            let name =
+                Name { text: number.to_owned(), list: Some(place.list), first: before, end: self.out.drafts.len() };
+            self.out.names.push(name);
+        }
+        self.lend(before);
+    }
+
+    /// What stands above lends its name and its verb.
+    pub(super) fn lend(&mut self, first: usize) {
+        let parent = self.open.iter().rev().find_map(|open| match open {
+            Open::Group { title, .. } => Some(title.clone()).filter(|title| !title.is_empty()),
+            Open::List(..) | Open::Section { .. } => None,
+        });
+        let lent = self.open.iter().rev().filter_map(|open| match open {
+            Open::Group { priority, assignee, .. } => Some((priority, assignee)),
+            Open::List(..) | Open::Section { .. } => None,
+        });
+        let priority = lent.clone().map(|(priority, _)| priority).find(|one| one.is_some()).cloned();
+        let assignee = lent.map(|(_, assignee)| assignee).find(|one| one.is_some()).cloned().flatten();
+        let verb = parent.clone().or_else(|| self.lead.clone());
+        let group = parent.or_else(|| self.group.clone());
+        for draft in &mut self.out.drafts[first..] {
+            let plan = &mut draft.plan;
+            if let Some(verb) = &verb {
+                lend_verb(plan, verb);
+            }
+            plan.group = group.as_deref().and_then(group_name).or(plan.group.take());
+            if plan.priority.is_none() {
+                plan.priority.clone_from(priority.as_ref().unwrap_or(&self.priority));
+            }
+            if plan.assignee.is_none() {
+                plan.assignee.clone_from(&assignee);
+            }
+        }
+    }
+
+    pub(super) fn open_group(
+        &mut self,
+        n: usize,
+        block: &Block,
+        flow: &Flow,
+        inline: &Inline,
+        number: (usize, Option<String>),
+        link: Link,
+    ) {
+        let mut found = meta::extract(&flow.text, inline, 0, flow.text.len(), true);
+        found.locate(flow);
+        self.out.odd.extend(std::mem::take(&mut found.unread).into_iter().map(built::unread));
+        self.out.ignored.push(block.span);
+        let first = self.out.drafts.len();
+        let begin = self.out.names.len();
+        let (list, number) = number;
+        self.out.names.extend(number.map(|text| Name { text, list: Some(list), first, end: first }));
+        self.out.names.extend(found.label.map(|text| Name { text, list: None, first, end: first }));
+        let names = begin..self.out.names.len();
+        let colon = flow.text.trim_end().ends_with([':', '\u{ff1a}']);
+        let named = !found.description.is_empty();
+        let title = if colon && named { format!("{}:", found.description) } else { found.description };
+        let link = match sections::section(&title) {
+            _ if found.beside => Link::Beside,
+            Section::Phase => Link::Phase,
+            // Written dependencies replace the order of the list.
+            _ if found.needs.as_ref().is_some_and(|needs| !needs.is_empty()) && link == Link::Next => Link::Anew,
+            Section::Tasks | Section::Never | Section::Context | Section::Plain => link,
+        };
+        let needs = found.needs.unwrap_or_default().into();
+        let (priority, assignee) = (found.priority, found.assignee);
+        let parallel = found.parallel;
+        self.push(Open::Group { block: n, title, names, parallel, tested: false, priority, assignee, needs }, link);
+        self.last = None;
+    }
+
+    /// A remark under an item.
+    pub(super) fn note(&mut self, block: &Block, flow: &Flow, inline: &Inline) {
+        let Some(last) = self.last else { return self.context(block, Use::Tasks) };
+        let mut found = meta::extract(&flow.text, inline, 0, flow.text.len(), false);
+        found.locate(flow);
+        let attachments = inline.attachments(&flow.text, 0, flow.text.len());
+        let draft = &mut self.out.drafts[last];
+        attach(&mut draft.plan.attachments, attachments);
+        draft.plan.spans.push(block.span);
+        let field = fields::apply(draft, &flow.text, flow.source(0));
+        if !field {
+            if meta::looks_like_setting(flow.text.trim()) {
+                self.out.odd.push(built::unread((flow.source(0), flow.text.trim().to_owned())));
+            }
+            merge_needs(draft, found.needs.filter(|_| found.description.is_empty()));
+            let text = plain::plain(&flow.text, inline, 0, flow.text.len(), &[]);
+            draft.plan.notes.push(text);
+        }
+    }
+
+    pub(super) fn lend_plainly(&mut self, first: usize) {
+        for draft in &mut self.out.drafts[first..] {
+            draft.plan.group = self.group.as_deref().and_then(group_name).or(draft.plan.group.take());
+            if draft.plan.priority.is_none() {
+                draft.plan.priority.clone_from(&self.priority);
+            }
+        }
+    }
+}
+
+/// The name of a group: its text without the colon, if anything is left.
+fn group_name(title: &str) -> Option<String> {
+    let name = title.trim_end_matches([':', '\u{ff1a}', ' ']);
+    (!name.is_empty()).then(|| name.to_owned())
+}
+
+/// Gives a child the verb of its group: "Write tests for:" and "the parser".
+fn lend_verb(plan: &mut TaskPlan, title: &str) {
+    if vocabulary::own_kind(&plan.description).is_some()
+        || plan.command.is_some()
+        || vocabulary::begins_with_verb(&plan.description)
+    {
+        return;
+    }
+    let (Some(kind), Some(name)) = (vocabulary::own_kind(title), group_name(title)) else { return };
+    plan.kind = kind;
+    let last = name.rsplit(' ').next().unwrap_or("").to_lowercase();
+    let hangs = matches!(last.as_str(), "for" | "of" | "to" | "in" | "with" | "from" | "on" | "the" | "and" | "about")
+        || !name.contains(' ');
+    if hangs {
+        plan.description = format!("{name} {}", plan.description);
+    }
+}

@@ -1,0 +1,325 @@
+//! Names of tasks to the tasks themselves.
+
+use std::collections::HashMap;
+
+use super::built::Built;
+use super::draft::{Draft, Reference};
+use super::error::ParseError;
+use super::graph::EDGES_MAX;
+use super::text::{Lines, words};
+use super::vocabulary;
+
+pub(super) struct Names<'a> {
+    pub(super) built: &'a Built,
+    pub(super) labels: HashMap<String, (usize, usize)>,
+    pub(super) numbers: HashMap<(usize, &'a str), (usize, usize)>,
+    pub(super) first_numbers: HashMap<&'a str, (usize, usize)>,
+    /// For each word the drafts that have it, at most 64.
+    pub(super) index: HashMap<String, Vec<usize>>,
+    pub(super) lines: &'a Lines<'a>,
+}
+
+/// What the words of a draft and of others say about its place.
+#[derive(Debug, Default, Clone)]
+pub(super) struct Explicit {
+    pub(super) needs: Vec<usize>,
+    /// Edges that others gave it; they replace nothing.
+    pub(super) added: Vec<usize>,
+    pub(super) replaces: bool,
+    /// Words that fit no task, and where they stand.
+    pub(super) unmatched: Vec<(usize, String)>,
+    /// It comes before this draft, whatever the order of the text says.
+    pub(super) moved_before: Option<usize>,
+}
+
+impl<'a> Names<'a> {
+    pub(super) fn new(built: &'a Built, lines: &'a Lines<'a>) -> Result<Self, ParseError> {
+        let mut names = Self {
+            built,
+            labels: HashMap::new(),
+            numbers: HashMap::new(),
+            first_numbers: HashMap::new(),
+            index: HashMap::new(),
+            lines,
+        };
+        for (n, draft) in built.drafts.iter().enumerate() {
+            if let Some(label) = &draft.plan.label
+                && let Some((first, _)) = names.labels.insert(label.to_lowercase(), (n, n + 1))
+            {
+                let (line, column) = lines.place(draft.at);
+                let first_line = built.drafts.get(first).map_or(0, |first| lines.place(first.at).0);
+                return Err(ParseError::DuplicateId { id: label.clone(), line, column, first_line });
+            }
+        }
+        for name in &built.names {
+            let range = (name.first, name.end);
+            match name.list {
+                Some(list) => {
+                    names.numbers.entry((list, name.text.as_str())).or_insert(range);
+                    names.first_numbers.entry(name.text.as_str()).or_insert(range);
+                }
+                None => drop(names.labels.entry(name.text.to_lowercase()).or_insert(range)),
+            }
+        }
+        if built.drafts.iter().any(|draft| {
+            let inherited = draft.inherited.iter().flat_map(|needs| needs.iter());
+            let mut own = draft.needs.iter().flatten().chain(&draft.before).chain(inherited);
+            own.any(|reference| matches!(reference, Reference::Phrase(..)))
+        }) {
+            for (n, draft) in built.drafts.iter().enumerate() {
+                for word in content_words(&draft.plan.description) {
+                    let tasks = names.index.entry(word).or_default();
+                    if tasks.len() < 64 && tasks.last() != Some(&n) {
+                        tasks.push(n);
+                    }
+                }
+            }
+        }
+        Ok(names)
+    }
+
+    pub(super) fn resolve(&self) -> Result<Vec<Explicit>, ParseError> {
+        let mut all = vec![Explicit::default(); self.built.drafts.len()];
+        let mut n_edges = 0;
+        for (n, draft) in self.built.drafts.iter().enumerate() {
+            if let Some(needs) = &draft.needs {
+                let mut known = needs.is_empty();
+                for reference in needs {
+                    let found = self.find(n, draft, reference, false)?;
+                    all[n].unmatched.extend(unmatched(reference, found.is_empty()));
+                    known |= !found.is_empty();
+                    count(&mut n_edges, &found)?;
+                    all[n].needs.extend(found.into_iter().flat_map(|(first, end)| first..end));
+                }
+                all[n].replaces = known;
+            }
+            for reference in draft.inherited.iter().flat_map(|needs| needs.iter()) {
+                let found = self.find(n, draft, reference, false)?;
+                count(&mut n_edges, &found)?;
+                all[n].added.extend(found.into_iter().flat_map(|(first, end)| first..end));
+            }
+            for reference in &draft.before {
+                let found = self.find(n, draft, reference, true)?;
+                all[n].unmatched.extend(unmatched(reference, found.is_empty()));
+                for (first, end) in found {
+                    let moved = all[n].moved_before.map_or(first, |old| old.min(first));
+                    all[n].moved_before = Some(moved);
+                    for other in all.iter_mut().take(end).skip(first) {
+                        other.added.push(n);
+                    }
+                }
+            }
+        }
+        self.resolve_chains(&mut all)?;
+        Ok(all)
+    }
+
+    fn resolve_chains(&self, all: &mut [Explicit]) -> Result<(), ParseError> {
+        for chain in &self.built.chains {
+            let [left, right] = chain.as_slice() else { continue };
+            let anchor = usize::MAX;
+            let none = Draft::new(crate::plan::NodeKind::Processing, String::new(), 0);
+            let lefts = self.find(anchor, &none, left, false)?;
+            for (first, end) in self.find(anchor, &none, right, false)? {
+                for task in first..end.min(all.len()) {
+                    all[task].replaces = true;
+                    all[task].needs.extend(lefts.iter().flat_map(|(from, to)| *from..*to).filter(|one| *one != task));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The drafts that a reference names, as ranges.
+    fn find(
+        &self,
+        n: usize,
+        draft: &Draft,
+        reference: &Reference,
+        forward: bool,
+    ) -> Result<Vec<(usize, usize)>, ParseError> {
+        match reference {
+            Reference::Previous => Ok(n.checked_sub(1).map(|before| (before, n)).into_iter().collect()),
+            Reference::Both => Ok(vec![(n.saturating_sub(2), n.min(self.built.drafts.len()))]),
+            Reference::Above => Ok(vec![(0, n.min(self.built.drafts.len()))]),
+            Reference::Name(name, at) => match self.named(draft, name) {
+                Some((first, end)) if (first..end).contains(&n) => {
+                    let (line, column) = self.lines.place(*at);
+                    if end - first > 1 {
+                        Ok(vec![(first, n)])
+                    } else {
+                        Err(ParseError::SelfDependency { id: name.clone(), line, column })
+                    }
+                }
+                Some(range) => Ok(vec![range]),
+                None => Err(self.unknown(name, *at)),
+            },
+            Reference::Range(first, last, at) => {
+                let from = self.named(draft, first).ok_or_else(|| self.unknown(first, *at))?;
+                let to = self.named(draft, last).ok_or_else(|| self.unknown(last, *at))?;
+                if (from.0..to.1).contains(&n) {
+                    let (line, column) = self.lines.place(*at);
+                    return Err(ParseError::SelfDependency { id: draft.plan.name(), line, column });
+                }
+                Ok(vec![(from.0.min(to.0), to.1.max(from.1))])
+            }
+            Reference::Phrase(text, at) => {
+                if let Some(range) = self.labels.get(&text.to_lowercase()) {
+                    return if range.0 == n {
+                        let (line, column) = self.lines.place(*at);
+                        Err(ParseError::SelfDependency { id: text.clone(), line, column })
+                    } else {
+                        Ok(vec![*range])
+                    };
+                }
+                Ok(self.described(n, text, forward).map(|task| (task, task + 1)).into_iter().collect())
+            }
+        }
+    }
+
+    fn unknown(&self, name: &str, at: usize) -> ParseError {
+        let (line, column) = self.lines.place(at);
+        ParseError::UnknownId { id: name.to_owned(), line, column }
+    }
+
+    /// A label, a number of the same list, a number of any list, the number of a task.
+    fn named(&self, draft: &Draft, name: &str) -> Option<(usize, usize)> {
+        if let Some(range) = self.labels.get(&name.to_lowercase()) {
+            return Some(*range);
+        }
+        let lower = name.to_ascii_lowercase();
+        let own = draft.list.and_then(|list| self.numbers.get(&(list, lower.as_str())));
+        if let Some(range) = own.or_else(|| self.first_numbers.get(lower.as_str())) {
+            return Some(*range).filter(|(first, end)| first < end);
+        }
+        let number: usize = name.parse().ok()?;
+        let any = number.checked_sub(1).filter(|n| *n < self.built.drafts.len())?;
+        Some((any, any + 1))
+    }
+
+    /// The task whose words fit a description best, before `n` unless `forward`.
+    fn described(&self, n: usize, text: &str, forward: bool) -> Option<usize> {
+        let wanted = content_words(text);
+        let mut scores: HashMap<usize, usize> = HashMap::new();
+        for word in &wanted {
+            for task in self.index.get(word).into_iter().flatten().filter(|task| **task != n && (forward || **task < n))
+            {
+                *scores.entry(*task).or_default() += 1;
+            }
+        }
+        // Of tasks that fit as well, the one that does what is named, then the nearest.
+        let does = |task: usize| {
+            let text = self.built.drafts.get(task).map_or("", |draft| draft.plan.description.as_str());
+            words(vocabulary::instruction(text)).next().is_some_and(|verb| wanted.contains(&stem(&verb)))
+        };
+        let near = |task: usize| std::cmp::Reverse(task.abs_diff(n));
+        let (task, score) = scores
+            .into_iter()
+            .max_by_key(|(task, score)| (*score, does(*task), near(*task), std::cmp::Reverse(*task)))?;
+        (score * 2 >= wanted.len()).then_some(task)
+    }
+}
+
+fn count(n_edges: &mut usize, found: &[(usize, usize)]) -> Result<(), ParseError> {
+    *n_edges += found.iter().map(|(first, end)| end.saturating_sub(*first)).sum::<usize>();
+    if *n_edges > EDGES_MAX {
+        return Err(ParseError::LimitPassed { limit: "dependencies", value: *n_edges, max: EDGES_MAX });
+    }
+    Ok(())
+}
+
+/// The words of a description that fits no task.
+fn unmatched(reference: &Reference, none: bool) -> Option<(usize, String)> {
+    match reference {
+        Reference::Phrase(words, at) if none => Some((*at, words.clone())),
+        Reference::Phrase(..)
+        | Reference::Name(..)
+        | Reference::Range(..)
+        | Reference::Previous
+        | Reference::Above
+        | Reference::Both => None,
+    }
+}
+
+/// The words that say what a text is about, without their endings.
+fn content_words(text: &str) -> Vec<String> {
+    const IDLE: &[&str] = &[
+        "the",
+        "a",
+        "an",
+        "is",
+        "are",
+        "be",
+        "been",
+        "was",
+        "it",
+        "to",
+        "of",
+        "in",
+        "on",
+        "and",
+        "or",
+        "for",
+        "with",
+        "has",
+        "have",
+        "all",
+        "that",
+        "this",
+        "done",
+        "complete",
+        "completed",
+        "finished",
+        "ready",
+        "pass",
+        "passes",
+        "passed",
+        "you",
+        "we",
+        "they",
+        "i",
+        "by",
+        "at",
+        "from",
+        "your",
+        "our",
+        "my",
+        "any",
+        "merged",
+        "step",
+        "task",
+        "up",
+        "into",
+        "over",
+        "works",
+        "work",
+    ];
+    let mut found: Vec<String> =
+        words(text).take(64).filter(|word| !IDLE.contains(&word.as_str())).map(|word| stem(&word)).collect();
+    found.sort_unstable();
+    found.dedup();
+    found
+}
+
+fn stem(word: &str) -> String {
+    let word = match word {
+        "built" => "build",
+        "written" | "wrote" => "write",
+        "sent" => "send",
+        "ran" => "run",
+        "chosen" => "choose",
+        "made" => "make",
+        regular => regular,
+    };
+    let endings = [
+        "ations", "ating", "ation", "ated", "ates", "ate", "ions", "ings", "ments", "ion", "ing", "ment", "ed", "es",
+        "is", "s", "e",
+    ];
+    let short = endings
+        .iter()
+        .find_map(|ending| word.strip_suffix(ending).filter(|rest| rest.chars().count() >= 3))
+        .unwrap_or(word);
+    let doubled =
+        short.len() > 3 && short.as_bytes()[short.len() - 1] == short.as_bytes()[short.len() - 2] && short.is_ascii();
+    if doubled { short[..short.len() - 1].to_owned() } else { short.to_owned() }
+}

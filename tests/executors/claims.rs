@@ -1,0 +1,227 @@
+//! Of any number of racing executors one wins; a lease runs out; a dead holder stands in nobody's way.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use crewlog_executors::human::{self, claim_of};
+use crewlog_executors::liveness::SignOfLife;
+use crewlog_mq::{Cause, EventStore, ExecuteError};
+use crewlog_planner::claim::{Ending, LEASE, TaskCommand, TaskError, TaskEvent};
+use crewlog_planner::event::FailureClass;
+use crewlog_planner::plan::TaskId;
+
+use super::rig::{PLAN, Rig, Scripted, blocking, executor, program, soon, tags, task_query};
+
+const TASK: TaskId = TaskId(1);
+
+/// Claims the first attempt of the task for a worker.
+async fn claim(store: &EventStore, worker: &str) -> Result<u64, TaskError> {
+    let mut claim = claim_of(store, PLAN, TASK, tags());
+    let command = TaskCommand::Claim { attempt: 1, executor: executor(worker), now: store.now(), dead_epoch: None };
+    order(&mut claim, command).await.map(|()| claim.handler().epoch())
+}
+
+async fn order(
+    claim: &mut crewlog_mq::Runner<crewlog_planner::claim::TaskClaim>,
+    command: TaskCommand,
+) -> Result<(), TaskError> {
+    match claim.execute(command, &Cause::request()).await {
+        Ok(_) => Ok(()),
+        Err(ExecuteError::Refused(refusal)) => Err(refusal),
+        Err(error) => panic!("{error}"),
+    }
+}
+
+/// Lets 16 workers claim one task, spread over the stores, and gives the number of those that won.
+async fn race(stores: &[EventStore]) -> usize {
+    let racers = (0..16).map(|n| {
+        let store = stores[n % stores.len()].clone();
+        tokio::spawn(async move { claim(&store, &n.to_string()).await })
+    });
+    let racers = racers.collect::<Vec<_>>();
+    let mut n_won = 0;
+    for racer in racers {
+        match soon(racer).await.unwrap() {
+            Ok(epoch) => {
+                assert_eq!(epoch, 1);
+                n_won += 1;
+            }
+            Err(TaskError::Held { epoch, .. }) => assert_eq!(epoch, 1),
+            Err(other) => panic!("{other}"),
+        }
+    }
+    n_won
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn one_of_sixteen_racing_executors_wins() {
+    let in_memory = EventStore::in_memory().await.unwrap();
+    assert_eq!(race(&[in_memory]).await, 1);
+
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("log");
+    let mut stores = Vec::new();
+    for _ in 0..4 {
+        stores.push(EventStore::open(path.to_str().unwrap()).await.unwrap());
+    }
+    assert_eq!(race(&stores).await, 1, "four stores on one file");
+    let events: Vec<TaskEvent> = stores[3].load_events(&task_query(1), None).await.unwrap();
+    assert_eq!(events.len(), 1, "{events:?}");
+}
+
+#[tokio::test]
+async fn a_lease_that_has_run_out_is_claimed_anew_and_the_late_holder_is_refused() {
+    let clock = Scripted::default();
+    let store = EventStore::in_memory_with(clock.options()).await.unwrap();
+    assert_eq!(claim(&store, "first").await, Ok(1));
+    clock.pass(LEASE - Duration::from_micros(1));
+    assert!(matches!(claim(&store, "second").await, Err(TaskError::Held { epoch: 1, .. })));
+
+    clock.pass(Duration::from_micros(1));
+    assert_eq!(claim(&store, "second").await, Ok(2));
+    let mut late = claim_of(&store, PLAN, TASK, tags());
+    let done = |epoch| TaskCommand::End { epoch, ending: Ending::Completed { result: "ok".into(), run: None } };
+    let stale = Err(TaskError::StaleEpoch { epoch: 1 });
+    assert_eq!(order(&mut late, done(1)).await, stale);
+    assert_eq!(order(&mut late, TaskCommand::Start { epoch: 1 }).await, stale);
+    assert_eq!(order(&mut late, TaskCommand::Renew { epoch: 1, now: store.now() }).await, stale);
+    assert_eq!(order(&mut late, done(2)).await, Ok(()));
+    assert_eq!(order(&mut late, done(2)).await, Err(TaskError::StaleEpoch { epoch: 2 }), "it has ended");
+    assert_eq!(claim(&store, "third").await, Err(TaskError::AttemptEnded { attempt: 1 }));
+}
+
+#[tokio::test]
+async fn a_lease_that_is_renewed_holds() {
+    let clock = Scripted::default();
+    let store = EventStore::in_memory_with(clock.options()).await.unwrap();
+    claim(&store, "first").await.unwrap();
+    for _ in 0..3 {
+        clock.pass(LEASE - Duration::from_secs(1));
+        let mut holder = claim_of(&store, PLAN, TASK, tags());
+        order(&mut holder, TaskCommand::Renew { epoch: 1, now: store.now() }).await.unwrap();
+    }
+    clock.pass(LEASE - Duration::from_secs(1));
+    assert!(matches!(claim(&store, "second").await, Err(TaskError::Held { .. })));
+}
+
+/// The task claimed by the worker that `holder` stands for.
+async fn claimed_by(rig: &Rig, holder: &SignOfLife) {
+    let mut claim = claim_of(&rig.store, PLAN, TASK, tags());
+    let command =
+        TaskCommand::Claim { attempt: 1, executor: holder.executor("shell"), now: rig.store.now(), dead_epoch: None };
+    order(&mut claim, command).await.unwrap();
+}
+
+async fn report_done(rig: &Rig, life: &SignOfLife) -> Result<(), ExecuteError<TaskError>> {
+    let mut claim = claim_of(&rig.store, PLAN, TASK, tags());
+    let failed = Ending::Failed { error: "no".into(), class: FailureClass::Task, run: None };
+    human::report(&mut claim, 1, life, rig.store.now(), failed).await
+}
+
+#[tokio::test]
+async fn a_person_cannot_report_for_a_living_worker_and_need_not_wait_for_a_dead_one() {
+    let rig = Rig::new().await;
+    let (holder, person) = (rig.life(), rig.life());
+    claimed_by(&rig, &holder).await;
+    let refused = report_done(&rig, &person).await;
+    assert!(matches!(refused, Err(ExecuteError::Refused(TaskError::Held { .. }))), "{refused:?}");
+
+    drop(holder);
+    report_done(&rig, &person).await.unwrap();
+    let epochs = rig.task_events(1).await.into_iter().filter_map(|event| match event {
+        TaskEvent::TaskClaimed { epoch, .. } => Some(epoch),
+        _other => None,
+    });
+    assert_eq!(epochs.collect::<Vec<_>>(), [1, 2]);
+    let again = report_done(&rig, &person).await;
+    assert!(matches!(again, Err(ExecuteError::Refused(TaskError::AttemptEnded { attempt: 1 }))), "{again:?}");
+}
+
+#[test]
+fn a_worker_is_dead_when_nothing_of_it_is_left_and_not_before() {
+    let folder = tempfile::tempdir().unwrap();
+    let (one, other) = (SignOfLife::begin(folder.path()).unwrap(), SignOfLife::begin(folder.path()).unwrap());
+    let gone = one.executor("shell");
+    assert!(!other.is_dead(&gone), "it lives");
+    assert!(!one.is_dead(&gone), "nobody is dead to itself");
+    assert!(!other.is_dead(&executor("far away")), "of another host nothing is known");
+
+    let supervisor = File::open(one.lock_path()).unwrap();
+    supervisor.lock_shared().unwrap();
+    drop(one);
+    assert!(!other.is_dead(&gone), "a child of it lives");
+    drop(supervisor);
+    assert!(other.is_dead(&gone));
+    assert!(other.is_dead(&gone), "and stays so");
+}
+
+#[test]
+fn a_worker_that_is_killed_is_dead_at_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let (one, other) = (SignOfLife::begin(folder.path()).unwrap(), SignOfLife::begin(folder.path()).unwrap());
+    let (gone, path) = (one.executor("shell"), one.lock_path());
+    // Another process keeps the sign of life, and so outlives the value here.
+    let mut process = Command::new("flock")
+        .args(["--shared", "--no-fork"])
+        .arg(&path)
+        .args(["sh", "-c", "echo held; exec cat"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    BufReader::new(process.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+    assert_eq!(line, "held\n");
+    drop(one);
+    assert!(!other.is_dead(&gone));
+    process.kill().unwrap();
+    process.wait().unwrap();
+    assert!(other.is_dead(&gone));
+}
+
+#[tokio::test]
+async fn the_tasks_of_a_killed_program_are_finished_by_another_at_once() {
+    let rig = Rig::new().await;
+    let pipe = rig.pipe("pipe");
+    let marker = rig.path("second");
+    std::fs::write(
+        rig.path("plan.md"),
+        format!(
+            "- `if test -e {second}; then echo finished; else touch {second}; echo up > {pipe}; sleep 1000; fi`\n",
+            second = marker.display(),
+            pipe = pipe.display()
+        ),
+    )
+    .unwrap();
+    let log = rig.path("log");
+    let mut killed = Command::new(program())
+        .arg("--store")
+        .arg(&log)
+        .args(["--yes", "--quiet", "run"])
+        .arg(rig.path("plan.md"))
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    assert_eq!(blocking(move || std::fs::read_to_string(pipe).unwrap()).await, "up\n");
+    killed.kill().unwrap();
+    let mut plan = String::new();
+    BufReader::new(killed.stdout.take().unwrap()).read_line(&mut plan).unwrap();
+    killed.wait().unwrap();
+    let mut second = tokio::process::Command::new(program());
+    second.arg("--store").arg(&log).args(["resume", plan.trim()]);
+    let second = soon(second.output()).await.unwrap();
+    assert!(second.status.success(), "{}", String::from_utf8_lossy(&second.stderr));
+
+    let query = crewlog_mq::Query::stream(crewlog_planner::claim::STREAM);
+    let events: Vec<TaskEvent> = rig.store.load_events(&query, None).await.unwrap();
+    let told = events.iter().map(|event| match event {
+        TaskEvent::TaskClaimed { epoch, .. } => format!("claimed {epoch}"),
+        TaskEvent::TaskCompleted { epoch, result, .. } => format!("completed {epoch}: {result}"),
+        other => crewlog_mq::Event::event_type(other).to_owned(),
+    });
+    let expected = ["claimed 1", "TaskStarted", "claimed 2", "TaskStarted", "completed 2: finished"];
+    assert_eq!(told.collect::<Vec<_>>(), expected);
+}

@@ -1,0 +1,134 @@
+//! What becomes of a command: its output, its code, its time, its environment.
+
+use crewlog_executors::shell::OUTPUT_BYTES_MAX;
+use crewlog_planner::claim::{RunDetails, TaskEvent};
+use crewlog_planner::event::{Event, FailureClass, PlannerConfig, TaskStatus};
+use crewlog_planner::plan::{TaskId, TaskPlan};
+
+use super::rig::{Rig, soon, step};
+
+/// The plan's settings for runs in which each failure is the last.
+fn once() -> PlannerConfig {
+    PlannerConfig { retries_max: 0, ..PlannerConfig::default() }
+}
+
+/// The last event of a task that is run alone.
+async fn run(task: TaskPlan) -> TaskEvent {
+    let rig = Rig::with_plan(vec![task], once()).await;
+    run_in(&rig).await
+}
+
+async fn run_in(rig: &Rig) -> TaskEvent {
+    let (host, worker) = (rig.host(), rig.worker(1));
+    rig.end().await;
+    worker.stop().await;
+    host.abort();
+    rig.task_events(1).await.pop().unwrap()
+}
+
+async fn completed(command: &str) -> (String, RunDetails) {
+    match run(step(1, command, &[])).await {
+        TaskEvent::TaskCompleted { result, run, .. } => (result, run.unwrap()),
+        other => panic!("{other:?}"),
+    }
+}
+
+async fn failed(task: TaskPlan) -> (String, FailureClass, Option<RunDetails>) {
+    match run(task).await {
+        TaskEvent::TaskFailed { error, class, run, .. } => (error, class, run),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn output_code_and_time_are_kept() {
+    let (result, run) = completed("echo out; echo err >&2; printf '\\377\\n'").await;
+    let mut lines = result.lines().collect::<Vec<_>>();
+    lines.sort_unstable();
+    assert_eq!(lines, ["err", "out", "\u{fffd}"], "what is not UTF-8 is replaced");
+    assert_eq!((run.exit_code, run.signal, run.output_bytes, run.output_is_cut), (Some(0), None, 10, false));
+
+    let (error, class, run) = failed(step(1, "echo why; exit 7", &[])).await;
+    assert_eq!((error.as_str(), class), ("exit code 7\nwhy", FailureClass::Task));
+    assert_eq!(run.unwrap().exit_code, Some(7));
+
+    let (error, _, run) = failed(step(1, "kill -9 $$", &[])).await;
+    assert_eq!(error, "ended by signal 9");
+    assert_eq!(run.unwrap().signal, Some(9));
+}
+
+#[tokio::test]
+async fn much_output_is_kept_from_both_ends() {
+    let (result, run) = completed("echo first; head -c 1000000 /dev/zero | tr '\\0' x; echo; echo last").await;
+    assert!(result.starts_with("first\nx") && result.ends_with("x\nlast"));
+    assert!(result.contains("bytes dropped") && result.len() < OUTPUT_BYTES_MAX + 100);
+    assert!(run.output_is_cut);
+    assert_eq!(run.output_bytes, 1_000_000 + "first\n\nlast\n".len() as u64);
+}
+
+#[tokio::test]
+async fn what_stays_behind_in_another_session_takes_no_output_away() {
+    let command = "echo kept; setsid sh -c 'echo > left; exec cat < pipe' & read line < left";
+    let rig = Rig::with_plan(vec![step(1, command, &[])], once()).await;
+    let pipe = rig.pipe("pipe");
+    rig.pipe("left");
+    // Opened for both, so that neither side waits for the other; the stray ends when it is dropped.
+    let held = std::fs::File::options().read(true).write(true).open(pipe).unwrap();
+    let TaskEvent::TaskCompleted { result, run, .. } = run_in(&rig).await else { panic!("it does not fail") };
+    assert_eq!((result.as_str(), run.unwrap().output_bytes), ("kept", 5));
+    drop(held);
+}
+
+#[tokio::test]
+async fn a_command_that_runs_too_long_is_stopped_and_keeps_what_it_said() {
+    let task = TaskPlan { timeout_ms: Some(300), ..step(1, "echo begun; sleep 1000", &[]) };
+    let (error, class, run) = failed(task).await;
+    assert_eq!((error.as_str(), class), ("stopped after 0.3 s, its time-out\nbegun", FailureClass::TimedOut));
+    assert!(run.unwrap().duration_ms >= 300);
+}
+
+#[tokio::test]
+async fn a_time_out_that_is_final_is_a_status_of_its_own() {
+    let task = TaskPlan { timeout_ms: Some(1), ..step(1, "sleep 1000", &[]) };
+    let rig = Rig::with_plan(vec![task], once()).await;
+    run_in(&rig).await;
+    let timed_out = rig
+        .end()
+        .await
+        .into_iter()
+        .any(|event| matches!(event, Event::TaskStatusUpdated { status, .. } if status == TaskStatus::TimedOut));
+    assert!(timed_out);
+}
+
+#[tokio::test]
+async fn a_command_that_cannot_start_is_tried_again_and_then_fails() {
+    let config = PlannerConfig { retries_max: 1, backoff_ms: 1, ..PlannerConfig::default() };
+    let rig = Rig::with_plan(vec![step(1, "true\0", &[])], config).await;
+    run_in(&rig).await;
+    let failures = rig.task_events(1).await.into_iter().filter_map(|event| match event {
+        TaskEvent::TaskFailed { attempt, class, .. } => Some((attempt, class)),
+        _other => None,
+    });
+    let not_started = FailureClass::NotStarted;
+    assert_eq!(failures.collect::<Vec<_>>(), [(1, not_started), (2, not_started)]);
+}
+
+#[tokio::test]
+async fn a_command_learns_its_plan_task_attempt_and_answers() {
+    use crewlog_executors::human;
+    use crewlog_planner::event::QuestionId;
+    use crewlog_planner::plan::NodeKind;
+
+    let question = TaskPlan::new(TaskId(1), NodeKind::Clarification, "What colour?");
+    let say = "echo $CREWLOG_PLAN $CREWLOG_TASK $CREWLOG_ATTEMPT $CREWLOG_ANSWER_1 $CREWLOG_ANSWER $EXTRA; pwd";
+    let rig = Rig::with_plan(vec![question, step(2, say, &[1])], once()).await;
+    let (host, worker) = (rig.host(), rig.worker_with(1, vec![("EXTRA".into(), "more".into())]));
+    let mut claim = human::claim_of(&rig.store, super::rig::PLAN, TaskId(1), super::rig::tags());
+    human::answer(&mut claim, QuestionId(1), "sky blue".into()).await.unwrap();
+    rig.end().await;
+    soon(worker.stop()).await;
+    host.abort();
+    let TaskEvent::TaskCompleted { result, .. } = rig.task_events(2).await.pop().unwrap() else { panic!("it fails") };
+    let folder = rig.folder.path().canonicalize().unwrap();
+    assert_eq!(result, format!("p 2 1 sky blue sky blue more\n{}", folder.display()));
+}

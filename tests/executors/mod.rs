@@ -1,0 +1,10 @@
+//! Executors on a real log: who wins a task, what the planner takes in, what commands leave behind. The supervisor is
+//! the real program, and nothing here waits by sleeping.
+
+#![expect(clippy::unwrap_used, reason = "a panic is how a test fails, also outside of its own function")]
+
+mod claims;
+mod commands;
+mod rig;
+mod taking_in;
+mod workers;

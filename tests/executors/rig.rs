@@ -1,0 +1,215 @@
+//! A log with a plan on it, and what acts on a plan. It decides nothing and checks nothing.
+
+use std::future::Future;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
+
+use crewlog_executors::liveness::SignOfLife;
+use crewlog_executors::planning;
+use crewlog_executors::shell::Shell;
+use crewlog_executors::supervisor::SupervisorProgram;
+use crewlog_executors::worker::Worker;
+use crewlog_mq::{
+    Append, Cause, Clock, Error, EventStore, Expected, NewEvent, Options, Query, Range, Recorded, Timestamp,
+};
+use crewlog_planner::claim::{Executor, TaskEvent};
+use crewlog_planner::event::{Command, Event, PlannerConfig, plan_tag};
+use crewlog_planner::plan::{Dependency, NodeKind, Strength, TaskId, TaskPlan};
+use futures::StreamExt;
+use tempfile::TempDir;
+use tokio::sync::{oneshot, watch};
+use tokio::task::JoinHandle;
+
+pub const PLAN: &str = "p";
+
+/// Far longer than anything here takes; what passes it hangs.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// What `future` gives; a panic when it hangs.
+pub async fn soon<T>(future: impl Future<Output = T>) -> T {
+    tokio::time::timeout(PATIENCE, future).await.expect("it hangs")
+}
+
+/// What `work` gives, which may block; when it hangs, it holds nothing up but its own thread.
+pub async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+    let (sender, result) = oneshot::channel();
+    std::thread::spawn(move || sender.send(work()));
+    soon(result).await.unwrap()
+}
+
+/// A command, and the tasks that it waits for.
+pub fn step(id: u64, command: &str, waits_for: &[u64]) -> TaskPlan {
+    let depends_on =
+        waits_for.iter().map(|before| Dependency { task: TaskId(*before), strength: Strength::Hard }).collect();
+    TaskPlan {
+        command: Some(command.to_owned()),
+        depends_on,
+        ..TaskPlan::new(TaskId(id), NodeKind::ToolCall, format!("step {id}"))
+    }
+}
+
+pub struct Rig {
+    pub store: EventStore,
+    pub folder: TempDir,
+}
+
+impl Rig {
+    /// A log on disk, with nothing on it.
+    pub async fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let log = folder.path().join("log");
+        Self { store: EventStore::open(log.to_str().unwrap()).await.unwrap(), folder }
+    }
+
+    /// A log on disk with a plan that has begun. Its commands run in the folder.
+    pub async fn with_plan(tasks: Vec<TaskPlan>, config: PlannerConfig) -> Self {
+        let rig = Self::new().await;
+        let config = PlannerConfig { folder: Some(rig.folder.path().to_str().unwrap().to_owned()), ..config };
+        rig.plan(tasks, config).await;
+        rig
+    }
+
+    async fn plan(&self, tasks: Vec<TaskPlan>, config: PlannerConfig) {
+        let (title, source, context, attachments) = (None, String::new(), Vec::new(), Vec::new());
+        let planned = Event::TasksPlanned { tasks, title, source, config, context, attachments };
+        let planned = NewEvent::of(&planned, Cause::request().metadata()).unwrap().with_tags(tags());
+        let stream = crewlog_planner::event::STREAM;
+        self.store.append(Append::to(stream, PLAN, Expected::NoStream, vec![planned])).await.unwrap();
+        let recorded = self.recorded(&Query::aggregate(stream, PLAN)).await.remove(0);
+        let mut planner = planning::planner_of(&self.store, PLAN, tags());
+        planner.execute(Command::Continue, &Cause::event(&recorded)).await.unwrap();
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    pub fn text(&self, name: &str) -> String {
+        std::fs::read_to_string(self.path(name)).unwrap_or_default()
+    }
+
+    /// A pipe with a name, which a command opens and a test reads to its end.
+    pub fn pipe(&self, name: &str) -> PathBuf {
+        let path = self.path(name);
+        assert!(std::process::Command::new("mkfifo").arg(&path).status().unwrap().success());
+        path
+    }
+
+    pub fn life(&self) -> SignOfLife {
+        SignOfLife::begin(&self.path("workers")).unwrap()
+    }
+
+    pub async fn order(&self, command: Command) {
+        let mut planner = planning::planner_of(&self.store, PLAN, tags());
+        planner.execute(command, &Cause::request()).await.unwrap();
+    }
+
+    pub fn host(&self) -> JoinHandle<Result<(), Error>> {
+        tokio::spawn(planning::host(self.store.clone(), PLAN.to_owned(), tags()))
+    }
+
+    pub fn worker(&self, jobs: usize) -> RunningWorker {
+        self.worker_with(jobs, Vec::new())
+    }
+
+    pub fn worker_with(&self, jobs: usize, env: Vec<(String, String)>) -> RunningWorker {
+        let shell = Shell { supervisor: supervisor(), env, timeout: PATIENCE };
+        let worker = Worker::new(self.store.clone(), shell, self.life(), jobs);
+        let (stop, is_stopped) = watch::channel(false);
+        RunningWorker { task: tokio::spawn(worker.run(PLAN.to_owned(), is_stopped)), stop }
+    }
+
+    /// Waits until the plan has ended, and gives its events.
+    pub async fn end(&self) -> Vec<Event> {
+        let query = Query::aggregate(crewlog_planner::event::STREAM, PLAN);
+        self.follow(&query, |event| matches!(event, Event::PlanningCompleted { .. })).await
+    }
+
+    /// Waits for an event of a task, and gives those of the task up to it.
+    pub async fn until(&self, task: u64, is_it: impl Fn(&TaskEvent) -> bool) -> Vec<TaskEvent> {
+        self.follow(&task_query(task), is_it).await
+    }
+
+    async fn follow<E: crewlog_mq::Event>(&self, query: &Query, is_last: impl Fn(&E) -> bool) -> Vec<E> {
+        let mut events = self.store.subscribe::<E>(query).unwrap();
+        let mut seen = Vec::new();
+        soon(async {
+            while !seen.last().is_some_and(&is_last) {
+                seen.push(events.next().await.unwrap().unwrap().event);
+            }
+        })
+        .await;
+        seen
+    }
+
+    pub async fn task_events(&self, task: u64) -> Vec<TaskEvent> {
+        self.store.load_events(&task_query(task), None).await.unwrap()
+    }
+
+    pub async fn recorded(&self, query: &Query) -> Vec<Recorded> {
+        let page = self.store.read(query, Range::default(), 1_000).await.unwrap();
+        assert!(!page.more);
+        page.events
+    }
+}
+
+pub fn task_query(task: u64) -> Query {
+    Query::aggregate(crewlog_planner::claim::STREAM, &crewlog_planner::claim::aggregate_id(PLAN, TaskId(task)))
+}
+
+pub fn tags() -> Vec<String> {
+    vec![plan_tag(PLAN)]
+}
+
+/// The real program, as every worker starts it.
+pub fn supervisor() -> SupervisorProgram {
+    SupervisorProgram { path: program().to_owned(), args: vec!["supervise".into()] }
+}
+
+pub fn program() -> &'static Path {
+    Path::new(env!("CARGO_BIN_EXE_crewlog"))
+}
+
+pub fn executor(worker: &str) -> Executor {
+    Executor { name: "shell".into(), host: "elsewhere".into(), worker: worker.into() }
+}
+
+/// A worker under way.
+pub struct RunningWorker {
+    stop: watch::Sender<bool>,
+    task: JoinHandle<Result<(), Error>>,
+}
+
+impl RunningWorker {
+    /// Asks it to end, and waits until it has.
+    pub async fn stop(self) {
+        self.stop.send_replace(true);
+        soon(self.task).await.unwrap().unwrap();
+    }
+}
+
+/// A clock that moves when told to.
+#[derive(Clone, Default)]
+pub struct Scripted(Arc<AtomicI64>);
+
+impl Scripted {
+    pub fn pass(&self, time: Duration) {
+        self.0.fetch_add(i64::try_from(time.as_micros()).unwrap(), Ordering::SeqCst);
+    }
+
+    pub fn options(&self) -> Options {
+        Options { clock: Arc::new(self.clone()), ..Options::default() }
+    }
+}
+
+impl Clock for Scripted {
+    fn wall(&self) -> Timestamp {
+        Timestamp(self.0.load(Ordering::SeqCst))
+    }
+
+    fn monotonic(&self) -> Duration {
+        Duration::from_micros(self.0.load(Ordering::SeqCst).unsigned_abs())
+    }
+}

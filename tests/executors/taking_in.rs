@@ -1,0 +1,113 @@
+//! The planner's host: what is reported is taken in once, however often and in however many places it is read.
+
+use std::collections::HashSet;
+
+use crewlog_executors::human::{self, claim_of};
+use crewlog_executors::planning;
+use crewlog_mq::{Query, Recorded};
+use crewlog_planner::claim::{self, Ending};
+use crewlog_planner::event::{self, PlannerConfig, QuestionId, TaskStatus};
+use crewlog_planner::plan::{NodeKind, TaskId, TaskPlan};
+
+use super::rig::{PLAN, Rig, step, tags};
+
+/// Says as a person that the first attempt of a task is done.
+async fn done(rig: &Rig, task: u64) {
+    let mut claim = claim_of(&rig.store, PLAN, TaskId(task), tags());
+    let ending = Ending::Completed { result: format!("{task} is done"), run: None };
+    human::report(&mut claim, 1, &rig.life(), rig.store.now(), ending).await.unwrap();
+}
+
+async fn plan_events(rig: &Rig) -> Vec<String> {
+    let recorded = rig.recorded(&Query::aggregate(event::STREAM, PLAN)).await;
+    recorded.into_iter().map(|recorded| recorded.event_type).collect()
+}
+
+#[tokio::test]
+async fn a_report_that_is_read_twice_counts_once() {
+    let rig = Rig::with_plan(vec![step(1, "a", &[]), step(2, "b", &[1])], PlannerConfig::default()).await;
+    done(&rig, 1).await;
+    for _ in 0..3 {
+        let planner = planning::catch_up(&rig.store, PLAN, tags()).await.unwrap();
+        assert_eq!(planner.handler().state().tasks()[1].status, TaskStatus::Running);
+    }
+    let expected = ["TasksPlanned", "TaskDispatched", "TaskStatusUpdated", "TaskDispatched"];
+    assert_eq!(plan_events(&rig).await, expected);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn any_number_of_hosts_append_what_one_would() {
+    let n_tasks = 12;
+    let tasks = (1..=n_tasks).map(|n| step(n, "a", if n == 1 { &[] } else { &[1] })).collect();
+    let config = PlannerConfig { parallelism: 20, ..PlannerConfig::default() };
+    let rig = Rig::with_plan(tasks, config).await;
+    let hosts = (0..4).map(|_| rig.host()).collect::<Vec<_>>();
+    for task in 1..=n_tasks {
+        done(&rig, task).await;
+    }
+    rig.end().await;
+    for _ in 0..2 {
+        planning::catch_up(&rig.store, PLAN, tags()).await.unwrap();
+    }
+    for host in hosts {
+        host.abort();
+    }
+    let events = plan_events(&rig).await;
+    let count = |name: &str| events.iter().filter(|event| *event == name).count();
+    assert_eq!(count("TaskDispatched"), 12);
+    assert_eq!(count("TaskStatusUpdated"), 12);
+    assert_eq!(count("PlanningCompleted"), 1);
+    assert_eq!(events.len(), 26);
+}
+
+#[tokio::test]
+async fn an_answer_is_taken_in_like_any_report_and_a_second_one_is_passed_over() {
+    let question = TaskPlan::new(TaskId(1), NodeKind::Clarification, "What colour?");
+    let rig = Rig::with_plan(vec![question, step(2, "a", &[1])], PlannerConfig::default()).await;
+    for answer in ["blue", "blue", "red"] {
+        let mut claim = claim_of(&rig.store, PLAN, TaskId(1), tags());
+        human::answer(&mut claim, QuestionId(1), answer.to_owned()).await.unwrap();
+    }
+    assert_eq!(rig.task_events(1).await.len(), 2, "the same answer again is no event");
+    let planner = planning::catch_up(&rig.store, PLAN, tags()).await.unwrap();
+    let question = &planner.handler().state().questions()[0];
+    assert_eq!(question.answer.as_deref(), Some("blue"));
+    assert_eq!(planner.handler().state().tasks()[1].status, TaskStatus::Running);
+}
+
+#[tokio::test]
+async fn every_event_names_its_cause_and_the_request_that_it_follows_from() {
+    let tasks = vec![step(1, "echo a", &[]), step(2, "exit 3", &[1]), step(3, "echo c", &[2])];
+    let rig = Rig::with_plan(tasks, PlannerConfig::default()).await;
+    let (host, worker) = (rig.host(), rig.worker(2));
+    rig.end().await;
+    worker.stop().await;
+    host.abort();
+
+    let all = rig.recorded(&Query::tag(event::plan_tag(PLAN))).await;
+    assert_eq!(all.len(), rig.recorded(&Query::all()).await.len(), "every event bears the tag of its plan");
+    let correlations = all.iter().map(|recorded| recorded.metadata().unwrap().correlation_id).collect::<HashSet<_>>();
+    assert_eq!(correlations.len(), 1, "one request, one correlation");
+    assert!(!correlations.contains(&None));
+    for recorded in &all[1..] {
+        let id = recorded.metadata().unwrap().causation_id.expect("all but the first have a cause");
+        let cause = all.iter().find(|cause| cause.event_id == id).expect("the cause is in the log");
+        assert!(cause.position < recorded.position);
+        assert_eq!(expected_cause(recorded), cause.event_type, "{recorded:?}");
+        if recorded.event_type == "TaskStatusUpdated" && recorded.data.contains("Completed") {
+            assert_eq!(cause.aggregate_id, claim::aggregate_id(PLAN, TaskId(1)));
+        }
+    }
+}
+
+/// The type of the event that an event of that run follows from.
+fn expected_cause(recorded: &Recorded) -> &'static str {
+    match (recorded.event_type.as_str(), recorded.data.as_str()) {
+        ("TaskClaimed" | "TaskStarted" | "TaskCompleted" | "TaskFailed", _) => "TaskDispatched",
+        ("TaskDispatched", data) if data.starts_with("{\"task_id\":1,") => "TasksPlanned",
+        ("TaskDispatched", _) => "TaskCompleted",
+        ("TaskStatusUpdated", data) if data.contains("Completed") => "TaskCompleted",
+        ("TaskStatusUpdated" | "PlanningCompleted", _) => "TaskFailed",
+        (other, _) => panic!("{other} does not occur"),
+    }
+}

@@ -1,0 +1,143 @@
+//! Workers on one plan: none runs a task twice, each stops what it should, and another goes on where one left.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read};
+use std::path::PathBuf;
+
+use crewlog_planner::claim::TaskEvent;
+use crewlog_planner::event::{Command, Event, Outcome, PlannerConfig};
+use crewlog_planner::plan::TaskId;
+
+use super::rig::{Rig, blocking, step};
+
+fn side_by_side(parallelism: usize) -> PlannerConfig {
+    PlannerConfig { parallelism, ..PlannerConfig::default() }
+}
+
+fn types(events: &[TaskEvent]) -> Vec<&'static str> {
+    events.iter().map(crewlog_mq::Event::event_type).collect()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_workers_run_every_task_once() {
+    let n_tasks = 20;
+    let tasks = (1..=n_tasks).map(|n| step(n, "echo $CREWLOG_TASK >> ran", if n > 10 { &[1, 2] } else { &[] }));
+    let rig = Rig::with_plan(tasks.collect(), side_by_side(6)).await;
+    let (hosts, workers) = ([rig.host(), rig.host()], [rig.worker(3), rig.worker(3)]);
+    rig.end().await;
+    for worker in workers {
+        worker.stop().await;
+    }
+    for host in hosts {
+        host.abort();
+    }
+    let mut ran = rig.text("ran").lines().map(|line| line.parse::<u64>().unwrap()).collect::<Vec<_>>();
+    ran.sort_unstable();
+    assert_eq!(ran, (1..=n_tasks).collect::<Vec<_>>());
+    for task in 1..=n_tasks {
+        assert_eq!(types(&rig.task_events(task).await), ["TaskClaimed", "TaskStarted", "TaskCompleted"]);
+    }
+}
+
+/// Each of two tasks waits for the other, and each worker has one place.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_worker_does_not_wait_for_one_task_while_another_is_free() {
+    let tasks = vec![step(1, "echo a > pipe", &[]), step(2, "cat pipe", &[])];
+    let rig = Rig::with_plan(tasks, side_by_side(2)).await;
+    rig.pipe("pipe");
+    let (host, workers) = (rig.host(), [rig.worker(1), rig.worker(1)]);
+    rig.end().await;
+    for worker in workers {
+        worker.stop().await;
+    }
+    host.abort();
+}
+
+/// The first line that comes through a pipe, and the rest of it.
+async fn first_line(pipe: PathBuf) -> (String, BufReader<File>) {
+    blocking(move || {
+        let mut reader = BufReader::new(File::open(pipe).unwrap());
+        let mut line = String::new();
+        reader.read_line(&mut line).unwrap();
+        (line, reader)
+    })
+    .await
+}
+
+/// Reads a pipe to its end, which comes when the last process that has it open is gone.
+async fn rest(mut reader: BufReader<File>) -> String {
+    blocking(move || {
+        let mut rest = String::new();
+        reader.read_to_string(&mut rest).unwrap();
+        rest
+    })
+    .await
+}
+
+/// A command that holds `pipe` open, with a child, until both are gone.
+const HOLDS_PIPE: &str = "exec 9> pipe; echo up >&9; sleep 1000 & wait";
+
+#[tokio::test]
+async fn a_task_that_is_cancelled_while_it_runs_is_stopped_and_leaves_no_process() {
+    let rig = Rig::with_plan(vec![step(1, HOLDS_PIPE, &[]), step(2, "true", &[1])], side_by_side(2)).await;
+    let pipe = rig.pipe("pipe");
+    let (host, worker) = (rig.host(), rig.worker(1));
+    let (line, pipe) = first_line(pipe).await;
+    assert_eq!(line, "up\n");
+    rig.order(Command::Cancel { task: Some(TaskId(1)), reason: "not wanted".into() }).await;
+    let events = rig.until(1, |event| matches!(event, TaskEvent::TaskStopped { .. })).await;
+    assert_eq!(types(&events), ["TaskClaimed", "TaskStarted", "TaskStopped"]);
+    assert_eq!(rest(pipe).await, "");
+    let ended = rig.end().await.pop();
+    assert!(matches!(ended, Some(Event::PlanningCompleted { outcome: Outcome::Failed, .. })), "{ended:?}");
+    worker.stop().await;
+    host.abort();
+    assert_eq!(rig.task_events(2).await, [], "what depends on it never began");
+}
+
+#[tokio::test]
+async fn an_interrupted_worker_gives_its_task_back_and_another_finishes_it() {
+    let command = "if test -e begun; then echo finished; else touch begun; echo up > pipe; sleep 1000; fi";
+    let rig = Rig::with_plan(vec![step(1, command, &[])], side_by_side(1)).await;
+    let pipe = rig.pipe("pipe");
+    let (host, first) = (rig.host(), rig.worker(1));
+    assert_eq!(first_line(pipe).await.0, "up\n");
+    first.stop().await;
+    assert_eq!(types(&rig.task_events(1).await), ["TaskClaimed", "TaskStarted", "TaskReleased"]);
+
+    let second = rig.worker(1);
+    let ended = rig.end().await.pop();
+    assert!(matches!(ended, Some(Event::PlanningCompleted { outcome: Outcome::Completed, .. })), "{ended:?}");
+    second.stop().await;
+    host.abort();
+    let Some(TaskEvent::TaskCompleted { epoch: 2, result, .. }) = rig.task_events(1).await.pop() else {
+        panic!("the second claim completes it")
+    };
+    assert_eq!(result, "finished");
+}
+
+#[tokio::test]
+async fn a_task_that_is_cancelled_before_its_turn_never_begins() {
+    let tasks = vec![step(1, "echo up > pipe; cat gate", &[]), step(2, "touch ran", &[])];
+    let rig = Rig::with_plan(tasks, side_by_side(2)).await;
+    let (pipe, gate) = (rig.pipe("pipe"), rig.pipe("gate"));
+    let (host, worker) = (rig.host(), rig.worker(1));
+    assert_eq!(first_line(pipe).await.0, "up\n");
+    rig.order(Command::Cancel { task: Some(TaskId(2)), reason: "not wanted".into() }).await;
+    blocking(move || std::fs::write(gate, "go").unwrap()).await;
+    rig.end().await;
+    worker.stop().await;
+    host.abort();
+    assert!(!rig.path("ran").exists());
+}
+
+#[tokio::test]
+async fn a_task_that_is_retried_is_run_again_with_the_next_attempt() {
+    let rig = Rig::with_plan(vec![step(1, "test $CREWLOG_ATTEMPT = 2", &[])], side_by_side(1)).await;
+    let (host, worker) = (rig.host(), rig.worker(1));
+    rig.end().await;
+    rig.order(Command::Retry { task: None }).await;
+    rig.until(1, |event| matches!(event, TaskEvent::TaskCompleted { attempt: 2, epoch: 2, .. })).await;
+    worker.stop().await;
+    host.abort();
+}

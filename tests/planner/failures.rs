@@ -1,0 +1,303 @@
+//! What a failure means: retries first, then the policy of the task, else of the plan.
+
+use crewlog_mq::Handler;
+use crewlog_planner::event::{Command, Event, ExecutorEvent, FailureClass, PlannerConfig};
+use crewlog_planner::plan::{FailurePolicy, NodeKind, TaskId, TaskPlan};
+use crewlog_planner::planner::Planner;
+use proptest::prelude::*;
+
+use super::transcript::{check, check_with};
+
+/// B waits for A, C for B; D waits for nothing.
+const CHAIN: &str = "- A: `a`\n- B: `b` (depends on A)\n- C: `c` (depends on B)\n- D: `d`\n";
+
+fn with(on_failure: FailurePolicy) -> PlannerConfig {
+    PlannerConfig { on_failure, retries_max: 0, ..PlannerConfig::default() }
+}
+
+#[test]
+fn what_depends_on_a_failed_task_is_skipped_by_name_and_the_rest_goes_on() {
+    check_with(
+        with(FailurePolicy::SkipDependants),
+        CHAIN,
+        "
+        > start
+        planned 1 2 3 4
+        dispatched 1#1
+        dispatched 4#1
+        > 1 fails boom
+        1 Failed: boom
+        2 Skipped: task A did not complete
+        3 Skipped: task B did not complete
+        > 4 done
+        4 Completed:
+        ended Failed, 4 tasks: 1 completed, 1 failed, 2 skipped
+        ",
+    );
+}
+
+#[test]
+fn with_continue_what_depends_on_a_failed_task_runs_all_the_same() {
+    check_with(
+        with(FailurePolicy::Continue),
+        CHAIN,
+        "
+        > start
+        planned 1 2 3 4
+        dispatched 1#1
+        dispatched 4#1
+        > 1 fails boom
+        1 Failed (lets go): boom
+        dispatched 2#1
+        > 4 done
+        4 Completed:
+        > 2 done
+        2 Completed:
+        dispatched 3#1
+        > 3 done
+        3 Completed:
+        ended Failed, 4 tasks: 3 completed, 1 failed
+        ",
+    );
+}
+
+#[test]
+fn with_stop_nothing_more_starts_and_what_runs_goes_on() {
+    check_with(
+        PlannerConfig { parallelism: 2, ..with(FailurePolicy::Stop) },
+        "- `a`\n- `b`\n- `c`\n- What colour?\n",
+        "
+        > start
+        planned 1 2 3 4
+        dispatched 1#1
+        dispatched 2#1
+        dispatched 4#1 as a question
+        q1 of 4, Task
+        > 1 fails boom
+        1 Failed: boom
+        3 Skipped: not started: the plan stopped when task 1 failed
+        4 Skipped: not started: the plan stopped when task 1 failed
+        > q1 blue
+        ! q1 is closed: its task has ended
+        > 2 done
+        2 Completed:
+        ended Failed, 4 tasks: 1 completed, 1 failed, 2 skipped
+        ",
+    );
+}
+
+#[test]
+fn with_ask_a_person_decides() {
+    check_with(
+        with(FailurePolicy::Ask),
+        CHAIN,
+        "
+        > start
+        planned 1 2 3 4
+        dispatched 1#1
+        dispatched 4#1
+        > 1 fails boom
+        1 NeedsClarification: boom
+        q1 of 1, Failure: Task A failed: boom. Retry, skip, continue or stop?
+        > q1 perhaps
+        ! q1 wants one of these answers: retry, skip, continue, stop
+        > q1
+        ! q1 wants one of these answers: retry, skip, continue, stop
+        > q1 retry
+        q1 = retry
+        1 Planned: boom
+        dispatched 1#2
+        > 1 fails boom again
+        1 NeedsClarification: boom again
+        q2 of 1, Failure: Task A failed: boom again. Retry, skip, continue or stop?
+        > q2 Skip
+        q2 = Skip
+        1 Failed: boom again
+        2 Skipped: task A did not complete
+        3 Skipped: task B did not complete
+        > 4 done
+        4 Completed:
+        ended Failed, 4 tasks: 1 completed, 1 failed, 2 skipped
+        ",
+    );
+    check_with(
+        with(FailurePolicy::Ask),
+        CHAIN,
+        "
+        > start
+        planned 1 2 3 4
+        dispatched 1#1
+        dispatched 4#1
+        > 1 fails boom
+        1 NeedsClarification: boom
+        q1 of 1, Failure: Task A failed: boom. Retry, skip, continue or stop?
+        > q1 continue
+        q1 = continue
+        1 Failed (lets go): boom
+        dispatched 2#1
+        ",
+    );
+    check_with(
+        with(FailurePolicy::Ask),
+        CHAIN,
+        "
+        > start
+        planned 1 2 3 4
+        dispatched 1#1
+        dispatched 4#1
+        > 1 fails boom
+        1 NeedsClarification: boom
+        q1 of 1, Failure: Task A failed: boom. Retry, skip, continue or stop?
+        > q1 stop
+        q1 = stop
+        1 Failed: boom
+        2 Skipped: not started: the plan stopped when task A failed
+        3 Skipped: not started: the plan stopped when task A failed
+        ",
+    );
+}
+
+#[test]
+fn a_task_s_own_policy_is_before_the_plan_s() {
+    check_with(
+        with(FailurePolicy::Ask),
+        "- A: `a` (on failure: stop)\n- B: `b` (depends on A)\n- C: `c` (on failure: continue)\n- D: `d` (depends on C)\n",
+        "
+        > start
+        planned 1 2 3 4
+        dispatched 1#1
+        dispatched 3#1
+        > 3 fails boom
+        3 Failed (lets go): boom
+        dispatched 4#1
+        > 1 fails boom
+        1 Failed: boom
+        2 Skipped: not started: the plan stopped when task A failed
+        > 4 done
+        4 Completed:
+        ended Failed, 4 tasks: 1 completed, 2 failed, 1 skipped
+        ",
+    );
+}
+
+#[test]
+fn a_failure_of_the_task_itself_is_tried_again_only_where_the_text_says_so() {
+    check(
+        "- `a`\n- `b` (retry 2)\n",
+        "
+        > start
+        planned 1 2
+        dispatched 1#1
+        dispatched 2#1
+        > 1 fails boom
+        1 Failed: boom
+        > 2 fails one
+        2 Planned: one
+        dispatched 2#2 later
+        > 2 fails two
+        2 Planned: two
+        dispatched 2#3 later
+        > 2 fails three
+        2 Failed: three
+        ended Failed, 2 tasks: 2 failed
+        ",
+    );
+}
+
+#[test]
+fn failures_to_start_time_outs_and_rate_limits_are_tried_again() {
+    check_with(
+        PlannerConfig { retries_max: 1, ..PlannerConfig::default() },
+        "- `a`\n- `b`\n- `c`\n- `d` (retry 0)\n",
+        "
+        > start
+        planned 1 2 3 4
+        dispatched 1#1
+        dispatched 2#1
+        dispatched 3#1
+        dispatched 4#1
+        > 1 not-started no shell
+        1 Planned: no shell
+        dispatched 1#2 later
+        > 1 not-started no shell
+        1 Failed: no shell
+        > 2 timed-out after 5 s
+        2 Planned: after 5 s
+        dispatched 2#2 later
+        > 2 timed-out after 5 s
+        2 TimedOut: after 5 s
+        > 3 rate-limited wait
+        3 Planned: wait
+        dispatched 3#2 later
+        > 3 done
+        3 Completed:
+        > 4 timed-out after 5 s
+        4 TimedOut: after 5 s
+        ended Failed, 4 tasks: 1 completed, 1 failed, 2 timed out
+        ",
+    );
+}
+
+#[test]
+fn waits_grow_and_never_pass_the_longest() {
+    let config = PlannerConfig { retries_max: 12, backoff_ms: 500, backoff_ms_max: 60_000, ..PlannerConfig::default() };
+    let waits = waits(config);
+    assert_eq!(waits.len(), 12);
+    assert!(waits[..7].is_sorted_by(|before, after| before < after), "{waits:?}");
+    assert!(waits.iter().all(|wait| (1..=60_000).contains(wait)), "{waits:?}");
+    assert!(waits[7..].iter().all(|wait| *wait >= 45_000), "{waits:?}");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(64) })]
+
+    #[test]
+    fn any_setting_of_the_waits_is_kept(backoff_ms in any::<u64>(), backoff_ms_max in any::<u64>()) {
+        let config = PlannerConfig { retries_max: 100, backoff_ms, backoff_ms_max, ..PlannerConfig::default() };
+        let waits = waits(config);
+        prop_assert_eq!(waits.len(), 100);
+        prop_assert!(waits.iter().all(|wait| *wait <= backoff_ms_max));
+    }
+}
+
+/// The delays of a task that can never be started.
+fn waits(config: PlannerConfig) -> Vec<u64> {
+    let planned = Event::TasksPlanned {
+        tasks: vec![TaskPlan::new(TaskId(1), NodeKind::ToolCall, "a")],
+        title: None,
+        source: String::new(),
+        config,
+        context: Vec::new(),
+        attachments: Vec::new(),
+    };
+    let mut planner = Planner::fold(&[planned]);
+    planner.process(Command::Continue).unwrap();
+    let mut waits = Vec::new();
+    for attempt in 1.. {
+        let (node_id, error, class) = (TaskId(1), "busy".to_owned(), FailureClass::NotStarted);
+        let failed = ExecutorEvent::TaskFailed { node_id, attempt, error, class };
+        let events = planner.process(Command::HandleExecutorEvent(failed)).unwrap();
+        let wait = events.iter().find_map(|event| match event {
+            Event::TaskDispatched { delay_ms, .. } => Some(*delay_ms),
+            _other => None,
+        });
+        let Some(wait) = wait else { break };
+        waits.push(wait);
+    }
+    waits
+}
+
+#[test]
+fn an_error_is_kept_up_to_a_number_of_characters_whatever_their_bytes() {
+    let check = |error_char_limit, error: &str, kept: &str| {
+        let config = PlannerConfig { error_char_limit, ..with(FailurePolicy::SkipDependants) };
+        let transcript = format!(
+            "> start\nplanned 1\ndispatched 1#1\n> 1 fails {error}\n1 Failed: {kept}\nended Failed, 1 task: 1 failed"
+        );
+        check_with(config, "- `a`\n", &transcript);
+    };
+    check(10, "ééééééééééé", "éé ... ééé");
+    check(10, "éééééééééé", "éééééééééé");
+    check(3, "日本語日本語", "日本語");
+    check(7, "😀2345678", "😀 ... 8");
+}

@@ -1,0 +1,264 @@
+//! What holds for every handler and every event, over random orders.
+
+use std::time::Duration;
+
+use crewlog_mq::{Event as MqEvent, Handler, Timestamp};
+use crewlog_planner::claim::{Ending, Executor, RunDetails, TaskClaim, TaskCommand, TaskEvent};
+use crewlog_planner::event::{
+    Answered, Event, FailureClass, Outcome, Parameters, PlannerCmd, PlannerConfig, Purpose, QuestionId, TaskStatus,
+};
+use crewlog_planner::plan::{Attachment, AttachmentKind, NodeKind, TaskId, TaskPlan};
+use crewlog_planner::planner::Planner;
+use proptest::prelude::*;
+
+use super::random::{Act, Draft, acts, drafts};
+
+/// Gives a handler one order and checks what must hold of any. The events, if it was not refused.
+fn give<H>(handler: &mut H, history: &mut Vec<H::Event>, command: H::Command) -> Option<Vec<H::Event>>
+where
+    H: Handler + Clone + PartialEq + std::fmt::Debug,
+    H::Command: Clone,
+    H::Event: MqEvent + Clone + PartialEq + std::fmt::Debug,
+    H::Error: PartialEq + std::fmt::Debug,
+{
+    let before = handler.clone();
+    let decided = handler.process(command.clone());
+    assert_eq!(before.clone().process(command), decided, "the same order on the same state decides the same");
+    match decided {
+        Ok(events) => {
+            for event in &events {
+                assert_encodes(event);
+            }
+            history.extend(events.iter().cloned());
+            assert_eq!(*handler, H::fold(history), "the live state is the fold of the log");
+            Some(events)
+        }
+        Err(_) => {
+            assert_eq!(*handler, before, "a refusal changes nothing");
+            None
+        }
+    }
+}
+
+fn assert_encodes<E: MqEvent + PartialEq + std::fmt::Debug>(event: &E) {
+    let data = event.encode().unwrap();
+    assert_eq!(E::decode(event.event_type(), E::EVENT_VERSION, &data).unwrap(), *event);
+}
+
+fn live(draft: &Draft, acts: &[Act]) -> Vec<Event> {
+    let (mut planner, mut history) = (Planner::new(), Vec::new());
+    give(&mut planner, &mut history, draft.initialize());
+    for act in acts {
+        let command = act.command(draft, planner.state());
+        give(&mut planner, &mut history, command);
+        give(&mut planner, &mut history, crewlog_planner::event::Command::Continue);
+    }
+    history
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(400) })]
+
+    #[test]
+    fn the_planner_keeps_both_laws(draft in drafts(), acts in prop::collection::vec(acts(), 0..40)) {
+        let history = live(&draft, &acts);
+        prop_assert_eq!(live(&draft, &acts), history, "the same orders give the same events");
+    }
+
+    #[test]
+    fn continue_finds_nothing_that_was_left_undone(draft in drafts(), acts in prop::collection::vec(acts(), 0..40)) {
+        let mut planner = Planner::new();
+        planner.process(draft.initialize()).unwrap();
+        for act in acts {
+            let command = act.command(&draft, planner.state());
+            let _ = planner.process(command);
+            let left = planner.process(crewlog_planner::event::Command::Continue).unwrap();
+            prop_assert_eq!(left, Vec::new(), "a decision schedules all that it makes possible");
+        }
+    }
+
+    #[test]
+    fn a_claim_keeps_both_laws(acts in prop::collection::vec(claim_acts(), 0..40)) {
+        let (mut claim, mut history, mut now) = (TaskClaim::default(), Vec::new(), Timestamp(0));
+        for act in acts {
+            let (command, pause) = act;
+            now = now.plus(Duration::from_secs(pause));
+            let (holder, epoch) = (claim.holder().cloned(), claim.epoch());
+            let command = at(command, &claim, now);
+            let Some(events) = give(&mut claim, &mut history, command) else { continue };
+            for event in &events {
+                check_claim_event(event, holder.as_ref(), epoch, now);
+            }
+        }
+    }
+
+    #[test]
+    fn every_event_of_a_plan_survives_the_log(text in any::<String>(), n in any::<u64>(), lets_go in any::<bool>()) {
+        for event in events_with(&text, n, lets_go) {
+            assert_encodes(&event);
+        }
+    }
+
+    #[test]
+    fn every_event_of_a_task_survives_the_log(text in any::<String>(), epoch in any::<u64>(), code in any::<i32>()) {
+        let executor = Executor { name: text.clone(), host: text.clone(), worker: text.clone() };
+        let run = RunDetails {
+            exit_code: Some(code),
+            signal: None,
+            duration_ms: epoch,
+            output_bytes: epoch,
+            output_is_cut: true,
+        };
+        let (attempt, class) = (u32::MAX, FailureClass::RateLimited);
+        let lease_until = Timestamp(i64::from(code));
+        let events = [
+            TaskEvent::TaskClaimed { attempt, executor, lease_until, epoch },
+            TaskEvent::TaskStarted { epoch },
+            TaskEvent::LeaseRenewed { epoch, lease_until },
+            TaskEvent::TaskReleased { epoch, reason: text.clone() },
+            TaskEvent::TaskStopped { epoch, reason: text.clone() },
+            TaskEvent::TaskCompleted { attempt, epoch, result: text.clone(), run: Some(run) },
+            TaskEvent::TaskFailed { attempt, epoch, error: text.clone(), class, run: None },
+            TaskEvent::NeedsClarification { attempt, epoch, question: text.clone() },
+            TaskEvent::ClarificationProvided { question_id: QuestionId(epoch), answer: text },
+        ];
+        for event in events {
+            assert_encodes(&event);
+        }
+    }
+}
+
+/// What no event of a claim may break, whoever asked for it.
+fn check_claim_event(
+    event: &TaskEvent,
+    holder: Option<&crewlog_planner::claim::Holder>,
+    epoch_before: u64,
+    now: Timestamp,
+) {
+    match event {
+        TaskEvent::TaskClaimed { epoch, lease_until, .. } => {
+            assert_eq!(*epoch, epoch_before + 1, "each claim has the next epoch");
+            assert!(*lease_until > now);
+        }
+        TaskEvent::TaskStarted { epoch } | TaskEvent::LeaseRenewed { epoch, .. } => {
+            assert!(holder.is_some() && *epoch == epoch_before, "only the holder says {event:?}");
+        }
+        TaskEvent::TaskReleased { epoch, .. }
+        | TaskEvent::TaskStopped { epoch, .. }
+        | TaskEvent::TaskCompleted { epoch, .. }
+        | TaskEvent::TaskFailed { epoch, .. }
+        | TaskEvent::NeedsClarification { epoch, .. } => {
+            let is_report = *epoch == epoch_before + 1;
+            assert!(is_report || (holder.is_some() && *epoch == epoch_before), "only a holder ends a task");
+        }
+        TaskEvent::ClarificationProvided { .. } => {}
+    }
+}
+
+/// An order to a task and the seconds before it. Epochs are shifts from the last one until [`at`] makes them definite.
+fn claim_acts() -> impl Strategy<Value = (TaskCommand, u64)> {
+    let executor = (0..3_u8).prop_map(|n| Executor { name: "shell".into(), host: "h".into(), worker: n.to_string() });
+    let shift = || prop_oneof![6 => Just(0_u64), 1 => Just(1)];
+    let now = Timestamp(0);
+    let command = prop_oneof![
+        4 => (1..4_u32, executor.clone(), prop::option::weighted(0.3, shift()))
+            .prop_map(move |(attempt, executor, dead_epoch)| TaskCommand::Claim { attempt, executor, now, dead_epoch }),
+        2 => shift().prop_map(|epoch| TaskCommand::Start { epoch }),
+        2 => shift().prop_map(move |epoch| TaskCommand::Renew { epoch, now }),
+        3 => (shift(), endings()).prop_map(|(epoch, ending)| TaskCommand::End { epoch, ending }),
+        1 => (1..4_u32, executor, endings())
+            .prop_map(move |(attempt, executor, ending)| TaskCommand::Report { attempt, executor, now, ending }),
+        1 => (1..3_u64, "[ab]").prop_map(|(id, answer)| TaskCommand::Answer { question_id: QuestionId(id), answer }),
+    ];
+    (command, prop_oneof![Just(0_u64), Just(60), Just(200)])
+}
+
+fn endings() -> impl Strategy<Value = Ending> {
+    let text = || "t".to_owned();
+    prop_oneof![
+        Just(Ending::Completed { result: text(), run: None }),
+        Just(Ending::Failed { error: text(), class: FailureClass::Task, run: None }),
+        Just(Ending::Asked { question: text() }),
+        Just(Ending::Stopped { reason: text() }),
+        Just(Ending::Released { reason: text() }),
+    ]
+}
+
+fn at(command: TaskCommand, claim: &TaskClaim, now: Timestamp) -> TaskCommand {
+    let of = |shift: u64| claim.epoch().wrapping_sub(shift);
+    match command {
+        TaskCommand::Claim { attempt, executor, dead_epoch, .. } => {
+            TaskCommand::Claim { attempt, executor, now, dead_epoch: dead_epoch.map(of) }
+        }
+        TaskCommand::Start { epoch } => TaskCommand::Start { epoch: of(epoch) },
+        TaskCommand::Renew { epoch, .. } => TaskCommand::Renew { epoch: of(epoch), now },
+        TaskCommand::End { epoch, ending } => TaskCommand::End { epoch: of(epoch), ending },
+        TaskCommand::Report { attempt, executor, ending, .. } => TaskCommand::Report { attempt, executor, now, ending },
+        answer @ TaskCommand::Answer { .. } => answer,
+    }
+}
+
+fn events_with(text: &str, n: u64, unblocks: bool) -> Vec<Event> {
+    let (task_id, question_id, text) = (TaskId(n), QuestionId(n), || text.to_owned());
+    let attachments = [
+        AttachmentKind::Link(text()),
+        AttachmentKind::ImageRef(text()),
+        AttachmentKind::FileRef(text()),
+        AttachmentKind::EmbeddingRef(text()),
+        AttachmentKind::ScreenshotRef(text()),
+    ]
+    .map(|kind| Attachment { kind, label: unblocks.then(text) })
+    .to_vec();
+    let task = TaskPlan { command: Some(text()), ..TaskPlan::new(task_id, NodeKind::Refactor, text()) };
+    let parameters = Parameters {
+        description: text(),
+        command: unblocks.then(text),
+        notes: vec![text()],
+        attachments: attachments.clone(),
+        answers: vec![Answered { task: task_id, question: text(), answer: text() }],
+        timeout_ms: Some(n),
+        folder: Some(text()),
+    };
+    let asks = PlannerCmd::RequestClarification { node_id: task_id, question: text() };
+    let executes = PlannerCmd::ExecuteTask { node_id: task_id, kind: NodeKind::UnitTest, parameters };
+    let config = PlannerConfig { system_prompt: text(), ..PlannerConfig::default() };
+    vec![
+        Event::TasksPlanned {
+            tasks: vec![task],
+            title: Some(text()),
+            source: text(),
+            config,
+            context: vec![text()],
+            attachments,
+        },
+        Event::TaskDispatched { task_id, attempt: 1, delay_ms: n, command: asks },
+        Event::TaskDispatched { task_id, attempt: u32::MAX, delay_ms: 0, command: executes },
+        Event::TaskStatusUpdated {
+            task_id,
+            status: TaskStatus::TimedOut,
+            result: Some(text()),
+            error: Some(text()),
+            unblocks,
+        },
+        Event::ClarificationRequested { task_id, question_id, question: text(), purpose: Purpose::Condition },
+        Event::ClarificationReceived { task_id, question_id, answer: text() },
+        Event::ContextCompacted { summary: text(), removed_task_ids: vec![task_id] },
+        Event::PlanPaused { reason: text() },
+        Event::PlanResumed {},
+        Event::PlanCancelled { reason: text() },
+        Event::TasksReopened { task_ids: vec![task_id] },
+        Event::PlanningCompleted { summary: text(), outcome: Outcome::Cancelled },
+    ]
+}
+
+#[test]
+fn a_kind_or_status_that_is_not_known_is_named_in_the_error() {
+    let check = |event_type: &str, data: &str, name: &str| {
+        let error = Event::decode(event_type, "1.0", data).unwrap_err().to_string();
+        assert!(error.contains(name), "{error}");
+    };
+    let planned = "{\"tasks\":[{\"id\":1,\"description\":\"\",\"kind\":\"Dancing\"}]}";
+    check("TasksPlanned", planned, "Dancing");
+    check("TaskStatusUpdated", "{\"task_id\":1,\"status\":\"Lost\",\"result\":null,\"error\":null}", "Lost");
+    check("TaskForgotten", "{}", "TaskForgotten");
+}

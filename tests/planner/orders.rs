@@ -1,0 +1,342 @@
+//! What people order: cancel, pause, resume, retry, compact.
+
+use crewlog_planner::event::PlannerConfig;
+
+use super::transcript::{check, check_with};
+
+fn one_at_a_time() -> PlannerConfig {
+    PlannerConfig { parallelism: 1, ..PlannerConfig::default() }
+}
+
+#[test]
+fn a_cancelled_task_skips_what_depends_on_it_and_its_late_result_counts_for_nothing() {
+    check(
+        "- A: `a`\n- B: `b` (depends on A)\n- C: `c`\n",
+        "
+        > start
+        planned 1 2 3
+        dispatched 1#1
+        dispatched 3#1
+        > cancel 1
+        1 Cancelled: not wanted
+        2 Skipped: task A did not complete
+        > 1 done late
+        (nothing)
+        > cancel 1
+        (nothing)
+        > cancel 9
+        ! the plan has no task 9
+        > 3 done
+        3 Completed:
+        ended Failed, 3 tasks: 1 completed, 1 cancelled, 1 skipped
+        ",
+    );
+}
+
+#[test]
+fn a_cancelled_plan_ends_at_once_and_stays_so() {
+    check_with(
+        one_at_a_time(),
+        "- A: `a`\n- B: `b`\n- C: What colour?\n- D: `d` (depends on C)\n",
+        "
+        > start
+        planned 1 2 3 4
+        dispatched 1#1
+        dispatched 3#1 as a question
+        q1 of 3, Task
+        > 1 done
+        1 Completed:
+        dispatched 2#1
+        > cancel
+        cancelled: not wanted
+        2 Cancelled: not wanted
+        3 Cancelled: not wanted
+        4 Cancelled: not wanted
+        ended Cancelled, 4 tasks: 1 completed, 3 cancelled
+        > cancel
+        (nothing)
+        > cancel 2
+        (nothing)
+        > 2 done late
+        (nothing)
+        > q1 blue
+        ! q1 is closed: its task has ended
+        > continue
+        (nothing)
+        > pause
+        ! the plan has ended: retry a task to open it again
+        > resume
+        (nothing)
+        ",
+    );
+}
+
+#[test]
+fn a_paused_plan_starts_nothing_and_loses_nothing() {
+    check_with(
+        one_at_a_time(),
+        "- A: `a`\n- B: `b`\n- C: What colour?\n- D: Paint (depends on C)\n",
+        "
+        > start
+        planned 1 2 3 4
+        dispatched 1#1
+        dispatched 3#1 as a question
+        q1 of 3, Task
+        > pause
+        paused: lunch
+        > pause
+        (nothing)
+        > 1 done
+        1 Completed:
+        > q1 blue
+        q1 = blue
+        3 Completed: blue
+        > continue
+        (nothing)
+        > resume
+        resumed
+        dispatched 2#1
+        > resume
+        (nothing)
+        > 2 done
+        2 Completed:
+        dispatched 4#1 with blue
+        > pause
+        paused: lunch
+        > 4 done
+        4 Completed:
+        ended Completed, 4 tasks: 4 completed
+        ",
+    );
+}
+
+#[test]
+fn a_failure_during_a_pause_is_tried_again_after_it() {
+    check(
+        "- `a` (retry 1)\n",
+        "
+        > start
+        planned 1
+        dispatched 1#1
+        > pause
+        paused: lunch
+        > 1 fails boom
+        1 Planned: boom
+        > resume
+        resumed
+        dispatched 1#2
+        > 1 fails boom
+        1 Failed: boom
+        ended Failed, 1 task: 1 failed
+        ",
+    );
+}
+
+#[test]
+fn a_retry_does_not_end_a_pause() {
+    check(
+        "- `a`\n- `b`\n",
+        "
+        > start
+        planned 1 2
+        dispatched 1#1
+        dispatched 2#1
+        > 1 fails boom
+        1 Failed: boom
+        > pause
+        paused: lunch
+        > retry 1
+        reopened 1
+        > resume
+        resumed
+        dispatched 1#2
+        ",
+    );
+}
+
+#[test]
+fn a_retry_opens_the_task_with_what_was_skipped_because_of_it() {
+    check(
+        "- A: `a`\n- B: `b` (depends on A)\n- C: `c` (depends on B)\n- D: `d`\n- E: `e` (depends on D)\n",
+        "
+        > start
+        planned 1 2 3 4 5
+        dispatched 1#1
+        dispatched 4#1
+        > 1 fails boom
+        1 Failed: boom
+        2 Skipped: task A did not complete
+        3 Skipped: task B did not complete
+        > 4 fails boom
+        4 Failed: boom
+        5 Skipped: task D did not complete
+        ended Failed, 5 tasks: 2 failed, 3 skipped
+        > retry 1
+        reopened 1 2 3
+        dispatched 1#2
+        > 1 done
+        1 Completed:
+        dispatched 2#1
+        > 2 done
+        2 Completed:
+        dispatched 3#1
+        > 3 done
+        3 Completed:
+        ended Failed, 5 tasks: 3 completed, 1 failed, 1 skipped
+        > retry
+        reopened 4 5
+        dispatched 4#2
+        > 4 done
+        4 Completed:
+        dispatched 5#1
+        > 5 done
+        5 Completed:
+        ended Completed, 5 tasks: 5 completed
+        > retry
+        (nothing)
+        > retry 1
+        ! task 1 is Completed: only one that failed, timed out, or was cancelled or skipped can be retried
+        > retry 9
+        ! the plan has no task 9
+        ",
+    );
+}
+
+#[test]
+fn a_retry_leaves_alone_what_was_given_up_or_left_out() {
+    check(
+        "1. [-] `old`\n2. If it rains, run `umbrella`\n3. `walk`\n",
+        "
+        > start
+        planned 1 2 3
+        1 Cancelled (lets go): given up before the plan began
+        q1 of 2, Condition: Is it so: it rains? (yes or no)
+        > q1 no
+        q1 = no
+        2 Skipped (lets go): it is not so: it rains
+        dispatched 3#1
+        > 3 fails boom
+        3 Failed: boom
+        ended Failed, 3 tasks: 1 failed, 1 cancelled, 1 skipped
+        > retry
+        reopened 3
+        dispatched 3#2
+        > 3 done
+        3 Completed:
+        ended Completed, 3 tasks: 1 completed, 1 cancelled, 1 skipped
+        > retry
+        (nothing)
+        ",
+    );
+}
+
+#[test]
+fn a_retried_task_has_its_retries_again() {
+    check(
+        "- `a` (retry 1)\n",
+        "
+        > start
+        planned 1
+        dispatched 1#1
+        > 1 fails one
+        1 Planned: one
+        dispatched 1#2 later
+        > 1 fails two
+        1 Failed: two
+        ended Failed, 1 task: 1 failed
+        > retry
+        reopened 1
+        dispatched 1#3
+        > 1 fails three
+        1 Planned: three
+        dispatched 1#4 later
+        > 1 fails four
+        1 Failed: four
+        ended Failed, 1 task: 1 failed
+        ",
+    );
+}
+
+#[test]
+fn a_task_that_asked_meanwhile_is_skipped_when_what_it_waits_for_was_reopened_and_cancelled() {
+    check(
+        "- A: `a` (on failure: continue)\n- B: `b` (depends on A)\n",
+        "
+        > start
+        planned 1 2
+        dispatched 1#1
+        > 1 fails boom
+        1 Failed (lets go): boom
+        dispatched 2#1
+        > 2 asks Which one?
+        q1 of 2, Executor: Which one?
+        > retry 1
+        reopened 1
+        dispatched 1#2
+        > cancel 1
+        1 Cancelled: not wanted
+        > q1 the left one
+        q1 = the left one
+        2 Planned
+        2 Skipped: task A did not complete
+        ended Failed, 2 tasks: 1 cancelled, 1 skipped
+        ",
+    );
+}
+
+#[test]
+fn a_task_waits_again_for_what_was_reopened_meanwhile() {
+    check(
+        "- A: `a` (on failure: continue)\n- B: `b` (depends on A) (retry 1)\n",
+        "
+        > start
+        planned 1 2
+        dispatched 1#1
+        > 1 fails boom
+        1 Failed (lets go): boom
+        dispatched 2#1
+        > retry 1
+        reopened 1
+        dispatched 1#2
+        > 2 fails boom
+        2 Planned: boom
+        > 1 done
+        1 Completed:
+        dispatched 2#2
+        > 2 done
+        2 Completed:
+        ended Completed, 2 tasks: 2 completed
+        ",
+    );
+}
+
+#[test]
+fn compaction_tells_what_has_ended_and_says_nothing_twice() {
+    check(
+        "1. `a`\n2. `b`\n3. `c`\n",
+        "
+        > start
+        planned 1 2 3
+        dispatched 1#1
+        > compact 100
+        (nothing)
+        > 1 done a  long
+        1 Completed: a  long
+        dispatched 2#1
+        > compact 100
+        compacted 1: 1 Completed: a -> a long
+        > compact 100
+        (nothing)
+        > 2 fails boom
+        2 Failed: boom
+        3 Skipped: task 2 did not complete
+        ended Failed, 3 tasks: 1 completed, 1 failed, 1 skipped
+        > compact 12
+        compacted 1 2 3: 3 Skipped: c -> task 2 did not complete
+        > compact 0
+        compacted 1 2 3:
+        > compact 0
+        (nothing)
+        ",
+    );
+}

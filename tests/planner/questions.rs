@@ -1,0 +1,240 @@
+//! Questions: of the text, of executors, of conditions. One pauses what depends on it and nothing else.
+
+use super::transcript::check;
+
+#[test]
+fn a_question_holds_up_only_what_depends_on_it_and_its_answer_is_passed_on() {
+    check(
+        "- A: What colour?\n- B: `paint` (depends on A)\n- C: `sweep`\n- D: `dry` (depends on B)\n",
+        "
+        > start
+        planned 1 2 3 4
+        dispatched 3#1
+        dispatched 1#1 as a question
+        q1 of 1, Task
+        > 3 done
+        3 Completed:
+        > q1 blue
+        q1 = blue
+        1 Completed: blue
+        dispatched 2#1 with blue
+        > 2 done
+        2 Completed:
+        dispatched 4#1
+        > 4 done
+        4 Completed:
+        ended Completed, 4 tasks: 4 completed
+        ",
+    );
+}
+
+#[test]
+fn an_executor_s_question_stops_its_task_until_it_is_answered() {
+    check(
+        "1. `a`\n2. `b`\n",
+        "
+        > start
+        planned 1 2
+        dispatched 1#1
+        > 1 asks Which one?
+        q1 of 1, Executor: Which one?
+        > 1 done
+        (nothing)
+        > q1 the left one
+        q1 = the left one
+        1 Planned
+        dispatched 1#2 with the left one
+        > 1 asks And how?
+        q2 of 1, Executor: And how?
+        > q2 gently
+        q2 = gently
+        1 Planned
+        dispatched 1#3 with the left one with gently
+        > 1 done
+        1 Completed:
+        dispatched 2#1 with the left one with gently
+        ",
+    );
+}
+
+#[test]
+fn two_questions_are_open_at_once_and_each_takes_its_own_answer() {
+    check(
+        "- `a`\n- `b`\n",
+        "
+        > start
+        planned 1 2
+        dispatched 1#1
+        dispatched 2#1
+        > 1 asks Left?
+        q1 of 1, Executor: Left?
+        > 2 asks Right?
+        q2 of 2, Executor: Right?
+        > q2 right
+        q2 = right
+        2 Planned
+        dispatched 2#2 with right
+        > q1 left
+        q1 = left
+        1 Planned
+        dispatched 1#2 with left
+        ",
+    );
+}
+
+#[test]
+fn the_first_answer_counts() {
+    check(
+        "- A: What colour?\n- B: `b`\n",
+        "
+        > start
+        planned 1 2
+        dispatched 2#1
+        dispatched 1#1 as a question
+        q1 of 1, Task
+        > q1 blue
+        q1 = blue
+        1 Completed: blue
+        > q1 blue
+        (nothing)
+        > q1 red
+        ! q1 is closed: it was answered \"blue\"
+        > q2 red
+        ! the plan has no question q2
+        > q0 red
+        ! the plan has no question q0
+        ",
+    );
+}
+
+#[test]
+fn an_answer_for_another_task_is_refused() {
+    check(
+        "- A: What colour?\n- B: `b`\n",
+        "
+        > start
+        planned 1 2
+        dispatched 2#1
+        dispatched 1#1 as a question
+        q1 of 1, Task
+        > q1@2 blue
+        ! the plan has no question q1
+        > q1@9 blue
+        ! the plan has no question q1
+        > q1@1 blue
+        q1 = blue
+        1 Completed: blue
+        ",
+    );
+}
+
+#[test]
+fn a_question_whose_task_has_ended_takes_no_answer() {
+    check(
+        "- A: What colour?\n- B: `b`\n",
+        "
+        > start
+        planned 1 2
+        dispatched 2#1
+        dispatched 1#1 as a question
+        q1 of 1, Task
+        > cancel 1
+        1 Cancelled: not wanted
+        > q1 blue
+        ! q1 is closed: its task has ended
+        ",
+    );
+}
+
+#[test]
+fn both_branches_of_a_condition_ask_once_and_one_is_left_out() {
+    let text = "1. If it rains, run `umbrella`, otherwise run `hat`\n2. `walk`\n";
+    check(
+        text,
+        "
+        > start
+        planned 1 2 3
+        q1 of 1, Condition: Is it so: it rains? (yes or no)
+        > q1 maybe
+        ! q1 wants one of these answers: yes, no
+        > q1 Yes
+        q1 = Yes
+        dispatched 1#1
+        2 Skipped (lets go): it is so: it rains
+        > 1 done
+        1 Completed:
+        dispatched 3#1
+        > 3 done
+        3 Completed:
+        ended Completed, 3 tasks: 2 completed, 1 skipped
+        ",
+    );
+    check(
+        text,
+        "
+        > start
+        planned 1 2 3
+        q1 of 1, Condition: Is it so: it rains? (yes or no)
+        > q1 no
+        q1 = no
+        1 Skipped (lets go): it is not so: it rains
+        dispatched 2#1
+        > 2 done
+        2 Completed:
+        dispatched 3#1
+        > 3 done
+        3 Completed:
+        ended Completed, 3 tasks: 2 completed, 1 skipped
+        > retry
+        (nothing)
+        ",
+    );
+}
+
+#[test]
+fn a_question_that_is_withdrawn_is_asked_again_for_the_other_branch() {
+    check(
+        "1. If it rains, run `umbrella`, otherwise run `hat`\n",
+        "
+        > start
+        planned 1 2
+        q1 of 1, Condition: Is it so: it rains? (yes or no)
+        > cancel 1
+        1 Cancelled: not wanted
+        q2 of 2, Condition: Is it so: it rains? (yes or no)
+        > q1 yes
+        ! q1 is closed: its task has ended
+        > q2 no
+        q2 = no
+        dispatched 2#1
+        ",
+    );
+}
+
+#[test]
+fn a_task_left_out_by_an_answer_asks_anew_when_it_is_retried() {
+    check(
+        "1. If it rains, run `umbrella`\n2. `walk`\n",
+        "
+        > start
+        planned 1 2
+        q1 of 1, Condition: Is it so: it rains? (yes or no)
+        > q1 no
+        q1 = no
+        1 Skipped (lets go): it is not so: it rains
+        dispatched 2#1
+        > 2 done
+        2 Completed:
+        ended Completed, 2 tasks: 1 completed, 1 skipped
+        > retry 1
+        reopened 1
+        q2 of 1, Condition: Is it so: it rains? (yes or no)
+        > q2 yes
+        q2 = yes
+        dispatched 1#1
+        > 1 done
+        1 Completed:
+        ended Completed, 2 tasks: 2 completed
+        ",
+    );
+}

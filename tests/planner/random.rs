@@ -1,0 +1,199 @@
+//! Random plans, and random orders to a plan: right, late, repeated and senseless ones.
+
+use crewlog_planner::event::{Command, ExecutorEvent, FailureClass, PlannerConfig, Purpose, QuestionId, TaskStatus};
+use crewlog_planner::parse::{ParsedPlan, render};
+use crewlog_planner::plan::{Condition, Dependency, FailurePolicy, Mark, NodeKind, Strength, TaskId, TaskPlan};
+use crewlog_planner::state::PlannerState;
+use proptest::prelude::*;
+use proptest::sample::select;
+
+/// The most tasks of a random plan.
+pub const TASKS_MAX: u64 = 8;
+
+/// A plan that has not begun.
+#[derive(Debug, Clone)]
+pub struct Draft {
+    pub tasks: Vec<TaskPlan>,
+    pub config: PlannerConfig,
+}
+
+impl Draft {
+    /// The order that makes it a plan, by way of the text that says everything.
+    pub fn initialize(&self) -> Command {
+        let plan = ParsedPlan {
+            title: Some("Random".into()),
+            tasks: self.tasks.clone(),
+            context: Vec::new(),
+            warnings: Vec::new(),
+            ignored: Vec::new(),
+        };
+        let (user_input, config) = (render(&plan), self.config.clone());
+        Command::Initialize { user_input, attachments: Vec::new(), config, relax_order: false }
+    }
+}
+
+/// Plans of every shape: what waits for what, conditions, boxes, policies and retries.
+pub fn drafts() -> impl Strategy<Value = Draft> {
+    let policies =
+        [FailurePolicy::SkipDependants, FailurePolicy::Continue, FailurePolicy::Stop, FailurePolicy::Ask].to_vec();
+    let task = (
+        0..4_u8,
+        any::<u8>(),
+        any::<u8>(),
+        prop_oneof![3 => Just(None), 1 => (0..2_u8, any::<bool>()).prop_map(Some)],
+        prop_oneof![2 => Just(None), 1 => (0..3_u32).prop_map(Some)],
+        prop_oneof![2 => Just(None), 1 => select(policies.clone()).prop_map(Some)],
+        prop_oneof![12 => Just(Mark::Open), 1 => Just(Mark::InProgress), 1 => Just(Mark::Done), 1 => Just(Mark::Cancelled)],
+    );
+    let tasks = prop::collection::vec(task, 1..=usize::try_from(TASKS_MAX).unwrap());
+    (tasks, any::<bool>(), 1..4_usize, 0..3_u32, select(policies)).prop_map(
+        |(tasks, is_reversed, parallelism, retries_max, on_failure)| {
+            let n_tasks = tasks.len();
+            let tasks =
+                tasks.into_iter().enumerate().map(|(index, (kind, some, other, condition, retry, policy, mark))| {
+                    let before = if is_reversed { index + 1..n_tasks } else { 0..index };
+                    let waits_for = before.filter(|before| some & other & (1 << before) != 0);
+                    let depends_on = waits_for.map(|before| Dependency { task: id(before), strength: Strength::Hard });
+                    TaskPlan {
+                        depends_on: depends_on.collect(),
+                        command: (kind < 2).then(|| "true".to_owned()),
+                        condition: condition.map(|(text, negated)| Condition {
+                            text: ["it rains", "it is late"][usize::from(text)].into(),
+                            negated,
+                        }),
+                        retry,
+                        on_failure: policy,
+                        mark,
+                        ..TaskPlan::new(id(index), kind_of(kind), format!("Step {}", index + 1))
+                    }
+                });
+            let tasks = tasks.collect();
+            let config = PlannerConfig { parallelism, retries_max, on_failure, ..PlannerConfig::default() };
+            Draft { tasks, config }
+        },
+    )
+}
+
+fn id(index: usize) -> TaskId {
+    TaskId(index as u64 + 1)
+}
+
+fn kind_of(n: u8) -> NodeKind {
+    match n {
+        0 | 1 => NodeKind::ToolCall,
+        2 => NodeKind::Processing,
+        _ => NodeKind::Clarification,
+    }
+}
+
+/// An order that is made definite only when the plan's state is known.
+#[derive(Debug, Clone)]
+pub enum Act {
+    /// To the `pick`th running task, or to any task when `is_wild`.
+    Report {
+        pick: u8,
+        is_wild: bool,
+        attempt_shift: i8,
+        how: u8,
+    },
+    /// To the `pick`th open question, or to any question when `is_wild`.
+    Answer {
+        pick: u8,
+        is_wild: bool,
+        word: u8,
+    },
+    Cancel {
+        task: Option<u8>,
+    },
+    Retry {
+        task: Option<u8>,
+    },
+    Pause,
+    Resume,
+    Continue,
+    Compact {
+        max_tokens: usize,
+    },
+    Initialize,
+}
+
+pub fn acts() -> impl Strategy<Value = Act> {
+    let wild = prop::bool::weighted(0.2);
+    let shift = prop_oneof![8 => Just(0_i8), 1 => Just(-1), 1 => Just(1)];
+    let some_task = || prop_oneof![1 => Just(None), 3 => (0..10_u8).prop_map(Some)];
+    prop_oneof![
+        12 => (any::<u8>(), wild, shift, 0..6_u8)
+            .prop_map(|(pick, is_wild, attempt_shift, how)| Act::Report { pick, is_wild, attempt_shift, how }),
+        6 => (any::<u8>(), prop::bool::weighted(0.2), 0..8_u8)
+            .prop_map(|(pick, is_wild, word)| Act::Answer { pick, is_wild, word }),
+        1 => some_task().prop_map(|task| Act::Cancel { task }),
+        2 => some_task().prop_map(|task| Act::Retry { task }),
+        1 => Just(Act::Pause),
+        2 => Just(Act::Resume),
+        1 => Just(Act::Continue),
+        1 => (0..60_usize).prop_map(|max_tokens| Act::Compact { max_tokens }),
+        1 => Just(Act::Initialize),
+    ]
+}
+
+impl Act {
+    pub fn command(&self, draft: &Draft, state: &PlannerState) -> Command {
+        let task = |n: u8| TaskId(u64::from(n));
+        match self {
+            Self::Report { pick, is_wild, attempt_shift, how } => {
+                let running = || {
+                    let running = state.tasks().iter().filter(|task| task.status == TaskStatus::Running);
+                    pick_of(&running.map(|task| task.plan.id).collect::<Vec<_>>(), *pick)
+                };
+                let node_id = if *is_wild { None } else { running() }.unwrap_or_else(|| task(pick % 10));
+                let attempts = state.task(node_id).map_or(1, |task| task.attempts);
+                let attempt = attempts.saturating_add_signed(i32::from(*attempt_shift));
+                Command::HandleExecutorEvent(report(node_id, attempt, *how))
+            }
+            Self::Answer { pick, is_wild, word } => {
+                let open = || {
+                    let open = state.open_questions().map(|question| (question.id, question.task));
+                    pick_of(&open.collect::<Vec<_>>(), *pick)
+                };
+                let wild = (QuestionId(u64::from(pick % 6)), task(pick % 10));
+                let (question_id, node_id) = if *is_wild { None } else { open() }.unwrap_or(wild);
+                let words = ["yes", "no", "retry", "skip", "continue", "stop", "blue", ""];
+                let answer = words[usize::from(*word)].to_owned();
+                Command::HandleExecutorEvent(ExecutorEvent::ClarificationProvided { node_id, question_id, answer })
+            }
+            Self::Cancel { task: picked } => Command::Cancel { task: picked.map(task), reason: "not wanted".into() },
+            Self::Retry { task: picked } => Command::Retry { task: picked.map(task) },
+            Self::Pause => Command::Pause { reason: "lunch".into() },
+            Self::Resume => Command::Resume,
+            Self::Continue => Command::Continue,
+            Self::Compact { max_tokens } => Command::CompactContext { max_tokens: *max_tokens },
+            Self::Initialize => draft.initialize(),
+        }
+    }
+}
+
+fn pick_of<T: Copy>(of: &[T], pick: u8) -> Option<T> {
+    (!of.is_empty()).then(|| of[usize::from(pick) % of.len()])
+}
+
+/// One of the six ways in which an executor reports.
+pub fn report(node_id: TaskId, attempt: u32, how: u8) -> ExecutorEvent {
+    let failed = |class| ExecutorEvent::TaskFailed { node_id, attempt, error: "it broke".into(), class };
+    match how {
+        1 => failed(FailureClass::Task),
+        2 => failed(FailureClass::NotStarted),
+        3 => failed(FailureClass::TimedOut),
+        4 => failed(FailureClass::RateLimited),
+        5 => ExecutorEvent::NeedsClarification { node_id, attempt, question: "Which one?".into() },
+        _ => ExecutorEvent::TaskCompleted { node_id, attempt, result: "ok".into() },
+    }
+}
+
+/// Words that a question understands; the first brings the plan to its end soonest.
+pub fn words(purpose: Purpose) -> &'static [&'static str] {
+    match purpose {
+        Purpose::Task | Purpose::Executor => &["blue"],
+        Purpose::Condition => &["yes", "no"],
+        Purpose::Failure => &["skip", "continue", "stop", "retry"],
+    }
+}

@@ -1,0 +1,262 @@
+//! How a plan begins, goes on and ends when nothing goes wrong.
+
+use crewlog_mq::Handler;
+use crewlog_planner::event::{Command, Event, ExecutorEvent, PlannerConfig, TaskStatus};
+use crewlog_planner::parse::ParseError;
+use crewlog_planner::plan::{Attachment, AttachmentKind, NodeKind, TaskId, TaskPlan};
+use crewlog_planner::planner::{Planner, PlannerError};
+use crewlog_planner::state::PlannerState;
+
+use super::transcript::{check, check_with, tell};
+
+#[test]
+fn one_decision_plans_and_dispatches_what_can_start() {
+    check(
+        "1. `make`\n2. `make test`\n",
+        "
+        > start
+        planned 1 2
+        dispatched 1#1
+        > 1 done built
+        1 Completed: built
+        dispatched 2#1
+        > 2 done
+        2 Completed:
+        ended Completed, 2 tasks: 2 completed
+        ",
+    );
+}
+
+#[test]
+fn what_waits_for_nothing_starts_together_up_to_the_parallelism() {
+    check_with(
+        PlannerConfig { parallelism: 2, ..PlannerConfig::default() },
+        "- `a`\n- `b`\n- `c`\n- `d`\n",
+        "
+        > start
+        planned 1 2 3 4
+        dispatched 1#1
+        dispatched 2#1
+        > 2 done
+        2 Completed:
+        dispatched 3#1
+        > 1 done
+        1 Completed:
+        dispatched 4#1
+        > 4 done
+        4 Completed:
+        > 3 done
+        3 Completed:
+        ended Completed, 4 tasks: 4 completed
+        ",
+    );
+}
+
+#[test]
+fn tasks_for_people_take_no_place_from_commands() {
+    let task = |id: u64, command: Option<&str>| {
+        let command = command.map(str::to_owned);
+        TaskPlan { command, ..TaskPlan::new(TaskId(id), NodeKind::Processing, "step") }
+    };
+    let planned = Event::TasksPlanned {
+        tasks: vec![task(1, Some("a")), task(2, None), task(3, Some("b")), task(4, None)],
+        title: None,
+        source: String::new(),
+        config: PlannerConfig { parallelism: 1, ..PlannerConfig::default() },
+        context: Vec::new(),
+        attachments: Vec::new(),
+    };
+    let events = Planner::fold(&[planned]).process(Command::Continue).unwrap();
+    assert_eq!(events.iter().map(tell).collect::<Vec<_>>(), ["dispatched 1#1", "dispatched 2#1"]);
+}
+
+#[test]
+fn a_task_starts_when_the_last_of_what_it_waits_for_has_ended() {
+    check(
+        "- A: `a`\n- B: `b`\n- C: `c` (depends on A, B)\n",
+        "
+        > start
+        planned 1 2 3
+        dispatched 1#1
+        dispatched 2#1
+        > 2 done
+        2 Completed:
+        > 1 done
+        1 Completed:
+        dispatched 3#1
+        > 3 done
+        3 Completed:
+        ended Completed, 3 tasks: 3 completed
+        ",
+    );
+}
+
+#[test]
+fn boxes_that_are_ticked_are_done_before_the_plan_begins() {
+    check(
+        "1. [x] `a`\n2. [-] `b`\n3. [ ] `c`\n",
+        "
+        > start
+        planned 1 2 3
+        1 Completed: done before the plan began
+        2 Cancelled (lets go): given up before the plan began
+        dispatched 3#1
+        > 3 done
+        3 Completed:
+        ended Completed, 3 tasks: 2 completed, 1 cancelled
+        ",
+    );
+}
+
+#[test]
+fn a_plan_that_is_done_already_ends_at_once() {
+    check(
+        "- [x] `a`\n- [x] `b`\n",
+        "
+        > start
+        planned 1 2
+        1 Completed: done before the plan began
+        2 Completed: done before the plan began
+        ended Completed, 2 tasks: 2 completed
+        > continue
+        (nothing)
+        > retry
+        (nothing)
+        ",
+    );
+}
+
+#[test]
+fn what_has_no_task_is_refused_and_leaves_no_plan() {
+    for text in ["", " \n\n\t", "\u{feff}"] {
+        let mut planner = Planner::new();
+        let initialize = Command::Initialize {
+            user_input: text.into(),
+            attachments: Vec::new(),
+            config: PlannerConfig::default(),
+            relax_order: false,
+        };
+        assert_eq!(planner.process(initialize), Err(PlannerError::Parse(ParseError::EmptyPlan)), "{text:?}");
+        assert_eq!(planner, Planner::default());
+    }
+}
+
+#[test]
+fn a_plan_is_made_once_and_before_anything_else() {
+    check(
+        "- `a`\n",
+        "
+        > continue
+        ! there is no such plan
+        > 1 done
+        ! there is no such plan
+        > start
+        planned 1
+        dispatched 1#1
+        > start
+        ! this plan has been made already: give the new one another id
+        ",
+    );
+}
+
+#[test]
+fn settings_out_of_their_limits_are_refused() {
+    let none = PlannerConfig { parallelism: 0, ..PlannerConfig::default() };
+    let many = PlannerConfig { retries_max: 101, ..PlannerConfig::default() };
+    check_with(none, "- `a`\n", "> start\n! parallelism is 0, and must be from 1 to 1000");
+    check_with(many, "- `a`\n", "> start\n! retries_max is 101, and must be from 0 to 100");
+}
+
+#[test]
+fn reports_that_are_late_repeated_or_of_nothing_known_change_nothing() {
+    check(
+        "1. `a` (retry 1)\n2. `b`\n",
+        "
+        > start
+        planned 1 2
+        dispatched 1#1
+        > 1#2 done early
+        (nothing)
+        > 2 done early
+        (nothing)
+        > 1 fails boom
+        1 Planned: boom
+        dispatched 1#2 later
+        > 1#1 done late
+        (nothing)
+        > 1#1 fails again
+        (nothing)
+        > 1 done
+        1 Completed:
+        dispatched 2#1
+        > 1 done
+        (nothing)
+        > 7 done
+        ! the plan has no task 7
+        > 7 fails
+        ! the plan has no task 7
+        > 7 asks What?
+        ! the plan has no task 7
+        > 2 done
+        2 Completed:
+        ended Completed, 2 tasks: 2 completed
+        > 2 done
+        (nothing)
+        > 2 asks What?
+        (nothing)
+        > continue
+        (nothing)
+        ",
+    );
+}
+
+#[test]
+fn the_plan_tells_all_that_became_of_its_tasks() {
+    let planner = run("# Ship\n1. `a`\n2. `b`\n", &["1 built"]);
+    let state = planner.state();
+    assert_eq!(state.title(), Some("Ship"));
+    assert_eq!(state.source(), "# Ship\n1. `a`\n2. `b`\n");
+    assert_eq!(statuses(state), [TaskStatus::Completed, TaskStatus::Running]);
+    assert_eq!(state.tasks()[0].result.as_deref(), Some("built"));
+    assert_eq!(state.next_id(), 3);
+}
+
+#[test]
+fn attachments_go_to_the_tasks_that_name_them_and_the_rest_to_the_plan() {
+    let link = |url: &str| Attachment { kind: AttachmentKind::Link(url.into()), label: None };
+    let mut planner = Planner::new();
+    let initialize = Command::Initialize {
+        user_input: "- Read https://a.example/x today\n- Sleep well\n".into(),
+        attachments: vec![link("https://a.example/x"), link("https://b.example/y")],
+        config: PlannerConfig::default(),
+        relax_order: false,
+    };
+    planner.process(initialize).unwrap();
+    let of_task = |index: usize| planner.state().tasks()[index].plan.attachments.clone();
+    assert_eq!(of_task(0), [link("https://a.example/x")]);
+    assert_eq!(of_task(1), []);
+    assert_eq!(planner.state().attachments(), [link("https://b.example/y")]);
+}
+
+/// The planner of a text after these tasks are done.
+fn run(text: &str, done: &[&str]) -> Planner {
+    let mut planner = Planner::new();
+    let initialize = Command::Initialize {
+        user_input: text.into(),
+        attachments: Vec::new(),
+        config: PlannerConfig::default(),
+        relax_order: false,
+    };
+    let mut history: Vec<Event> = planner.process(initialize).unwrap();
+    for report in done {
+        let (task, result) = report.split_once(' ').unwrap();
+        let event =
+            ExecutorEvent::TaskCompleted { node_id: TaskId(task.parse().unwrap()), attempt: 1, result: result.into() };
+        history.extend(planner.process(Command::HandleExecutorEvent(event)).unwrap());
+    }
+    Planner::fold(&history)
+}
+
+fn statuses(state: &PlannerState) -> Vec<TaskStatus> {
+    state.tasks().iter().map(|task| task.status).collect()
+}

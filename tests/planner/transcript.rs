@@ -1,0 +1,159 @@
+//! A plan's life as a transcript: each order to the planner, and below it the events that it gave, one to a line.
+//!
+//! The orders of the expected transcript are carried out, so that what is read is what was run. After each, both laws
+//! of a handler are checked. It never looks into the planner's state to judge an event.
+
+use std::fmt::Write;
+
+use crewlog_mq::Handler;
+use crewlog_planner::event::{
+    Command, Event, ExecutorEvent, FailureClass, PlannerCmd, PlannerConfig, Purpose, QuestionId, TaskStatus,
+};
+use crewlog_planner::plan::TaskId;
+use crewlog_planner::planner::Planner;
+
+/// Carries out the orders of `transcript` on a plan of `text`, and compares.
+pub fn check(text: &str, transcript: &str) {
+    check_with(PlannerConfig::default(), text, transcript);
+}
+
+/// [`check`] with other settings.
+pub fn check_with(config: PlannerConfig, text: &str, transcript: &str) {
+    let mut plan = Plan { planner: Planner::new(), history: Vec::new(), text: text.to_owned(), config };
+    let expected = lines(transcript);
+    let mut actual = String::new();
+    for order in expected.lines().filter(|line| line.starts_with('>')) {
+        writeln!(actual, "{order}").unwrap();
+        actual += &plan.carry_out(order.trim_start_matches('>').trim());
+    }
+    assert!(actual == expected, "expected:\n{expected}\nactual:\n{actual}");
+}
+
+fn lines(text: &str) -> String {
+    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+    lines.fold(String::new(), |all, line| all + line + "\n")
+}
+
+struct Plan {
+    planner: Planner,
+    history: Vec<Event>,
+    text: String,
+    config: PlannerConfig,
+}
+
+impl Plan {
+    fn carry_out(&mut self, order: &str) -> String {
+        let before = self.planner.clone();
+        match self.planner.process(self.command(order)) {
+            Ok(events) if events.is_empty() => "(nothing)\n".to_owned(),
+            Ok(events) => {
+                self.history.extend(events.iter().cloned());
+                assert_eq!(self.planner, Planner::fold(&self.history), "the live state is that of the log: {order}");
+                events.iter().fold(String::new(), |told, event| told + &tell(event) + "\n")
+            }
+            Err(refusal) => {
+                assert_eq!(self.planner, before, "a refusal changes nothing: {order}");
+                format!("! {refusal}\n")
+            }
+        }
+    }
+
+    fn command(&self, order: &str) -> Command {
+        let (first, rest) = order.split_once(' ').unwrap_or((order, ""));
+        let task = || (!rest.is_empty()).then(|| TaskId(rest.parse().expect("a task is a number")));
+        match first {
+            "start" => Command::Initialize {
+                user_input: self.text.clone(),
+                attachments: Vec::new(),
+                config: self.config.clone(),
+                relax_order: false,
+            },
+            "continue" => Command::Continue,
+            "pause" => Command::Pause { reason: "lunch".into() },
+            "resume" => Command::Resume,
+            "cancel" => Command::Cancel { task: task(), reason: "not wanted".into() },
+            "retry" => Command::Retry { task: task() },
+            "compact" => Command::CompactContext { max_tokens: rest.parse().expect("a number of tokens") },
+            question if question.starts_with('q') => Command::HandleExecutorEvent(self.answer(question, rest)),
+            task => Command::HandleExecutorEvent(self.report(task, rest)),
+        }
+    }
+
+    /// `q1 yes`; `q1@3 yes` as if it were a question of task 3.
+    fn answer(&self, question: &str, answer: &str) -> ExecutorEvent {
+        let (question, of) = question.split_once('@').unwrap_or((question, ""));
+        let question_id = QuestionId(question[1..].parse().expect("a question is a number"));
+        let known = self.planner.state().questions().iter().find(|known| known.id == question_id);
+        let node_id = match of {
+            "" => known.map_or(TaskId(1), |known| known.task),
+            of => TaskId(of.parse().expect("a task is a number")),
+        };
+        ExecutorEvent::ClarificationProvided { node_id, question_id, answer: answer.to_owned() }
+    }
+
+    /// `1 done RESULT` of the attempt that runs; `1#2 done RESULT` of attempt 2.
+    fn report(&self, task: &str, rest: &str) -> ExecutorEvent {
+        let (task, attempt) = task.split_once('#').unwrap_or((task, ""));
+        let node_id = TaskId(task.parse().expect("an order is a word, a question or a task"));
+        let attempt = match attempt {
+            "" => self.planner.state().task(node_id).map_or(1, |task| task.attempts),
+            attempt => attempt.parse().expect("an attempt is a number"),
+        };
+        let (how, text) = rest.split_once(' ').unwrap_or((rest, ""));
+        let class = match how {
+            "done" => return ExecutorEvent::TaskCompleted { node_id, attempt, result: text.to_owned() },
+            "asks" => return ExecutorEvent::NeedsClarification { node_id, attempt, question: text.to_owned() },
+            "fails" => FailureClass::Task,
+            "not-started" => FailureClass::NotStarted,
+            "timed-out" => FailureClass::TimedOut,
+            "rate-limited" => FailureClass::RateLimited,
+            other => panic!("a task cannot {other}"),
+        };
+        ExecutorEvent::TaskFailed { node_id, attempt, error: text.to_owned(), class }
+    }
+}
+
+/// An event in a line.
+pub fn tell(event: &Event) -> String {
+    let told = match event {
+        Event::TasksPlanned { tasks, .. } => format!("planned {}", numbers(tasks.iter().map(|task| task.id))),
+        Event::TaskDispatched { task_id, attempt, delay_ms, command } => {
+            let later = if *delay_ms > 0 { " later" } else { "" };
+            let with = match command {
+                PlannerCmd::ExecuteTask { parameters, .. } => {
+                    parameters.answers.iter().fold(String::new(), |told, answered| told + " with " + &answered.answer)
+                }
+                PlannerCmd::RequestClarification { .. } => " as a question".to_owned(),
+            };
+            format!("dispatched {task_id}#{attempt}{later}{with}")
+        }
+        Event::TaskStatusUpdated { task_id, status, result, error, unblocks } => {
+            let text = |text: &Option<String>| text.as_ref().map_or(String::new(), |text| format!(": {text}"));
+            let lets_go = if *unblocks && *status != TaskStatus::Completed { " (lets go)" } else { "" };
+            format!("{task_id} {}{lets_go}{}{}", status.as_str(), text(result), text(error))
+        }
+        Event::ClarificationRequested { task_id, question_id, question, purpose } => {
+            match purpose {
+                // The question is what the text has as the task.
+                Purpose::Task => format!("{question_id} of {task_id}, Task"),
+                Purpose::Executor | Purpose::Condition | Purpose::Failure => {
+                    format!("{question_id} of {task_id}, {purpose:?}: {question}")
+                }
+            }
+        }
+        Event::ClarificationReceived { question_id, answer, .. } => format!("{question_id} = {answer}"),
+        Event::ContextCompacted { summary, removed_task_ids } => {
+            format!("compacted {}: {summary}", numbers(removed_task_ids.iter().copied()))
+        }
+        Event::PlanPaused { reason } => format!("paused: {reason}"),
+        Event::PlanResumed {} => "resumed".to_owned(),
+        Event::PlanCancelled { reason } => format!("cancelled: {reason}"),
+        Event::TasksReopened { task_ids } => format!("reopened {}", numbers(task_ids.iter().copied())),
+        Event::PlanningCompleted { summary, outcome } => format!("ended {outcome:?}, {summary}"),
+    };
+    told.replace('\n', " / ").trim_end().to_owned()
+}
+
+fn numbers(tasks: impl Iterator<Item = TaskId>) -> String {
+    tasks.map(|task| task.to_string()).collect::<Vec<_>>().join(" ")
+}
