@@ -80,7 +80,7 @@ pub enum Command {
     #[command(subcommand)]
     Plan(Plan),
     /// List the plans
-    Ls,
+    Ls(Ls),
     /// Show a plan
     Show(Show),
     /// Print events
@@ -183,6 +183,14 @@ pub struct Parse {
     /// Let the mere order of the text bind nothing
     #[arg(long)]
     pub relax_order: bool,
+}
+
+/// `ls`.
+#[derive(Debug, Args)]
+pub struct Ls {
+    /// As they were at this position of the log
+    #[arg(long, value_name = "POSITION", value_parser = clap::value_parser!(i64).range(1..))]
+    pub at: Option<i64>,
 }
 
 /// `show`.

@@ -11,7 +11,7 @@ use crewlog_planner::plan::NodeKind;
 use crewlog_planner::state::PlannerState;
 use crewlog_planner::view::PlanView;
 
-use crate::cli::{Events, Export, Output, Parse, Show};
+use crate::cli::{Events, Export, Ls, Output, Parse, Show};
 use crate::failure::{Code, Failure};
 use crate::json::{
     EventJson, ExportHeader, ListedJson, ParsedJson, PlansJson, ShownJson, condition_text, print_line, print_pretty,
@@ -83,9 +83,13 @@ fn print_parsed(mut to: impl Write, parsed: &ParsedPlan) -> std::io::Result<()> 
 }
 
 /// `ls`.
-pub async fn ls(session: &Session) -> Result<Code, Failure> {
+pub async fn ls(session: &Session, ls: &Ls) -> Result<Code, Failure> {
     let store = session.place.open().await?;
-    let plans = load_plans(&store).await?;
+    let range = match ls.at {
+        Some(at) => Range::up_to(store.whole(Position(at)).await?),
+        None => Range::default(),
+    };
+    let plans = load_plans(&store, range).await?;
     let listed = plans.iter().map(|(plan, view)| ListedJson::of(plan, view)).collect::<Vec<_>>();
     let mut stdout = std::io::stdout().lock();
     match session.output {
@@ -283,12 +287,12 @@ pub async fn load_view(store: &EventStore, plan: &str, range: Range) -> Result<P
     }
 }
 
-/// All plans, the oldest first.
-async fn load_plans(store: &EventStore) -> Result<Vec<(String, PlanView)>, Failure> {
+/// All plans as of the end of a range, the oldest first.
+async fn load_plans(store: &EventStore, range: Range) -> Result<Vec<(String, PlanView)>, Failure> {
     let mut views: BTreeMap<String, PlanView> = BTreeMap::new();
     let mut order = Vec::new();
     let mut failed = None;
-    for_each(store, &Query::stream(event::STREAM), Range::default(), |recorded| {
+    for_each(store, &Query::stream(event::STREAM), range, |recorded| {
         let view = views.entry(recorded.aggregate_id.clone()).or_insert_with(|| {
             order.push(recorded.aggregate_id.clone());
             PlanView::default()

@@ -73,7 +73,7 @@ async fn run(cli: Cli) -> Result<Code, Failure> {
         Command::Run(run) => start::run(&session, run).await,
         Command::Resume(resume) => start::resume(&session, resume).await,
         Command::Plan(Plan::Parse(parse)) => look::parse(&session, &parse),
-        Command::Ls => look::ls(&session).await,
+        Command::Ls(ls) => look::ls(&session, &ls).await,
         Command::Show(show) => look::show(&session, &show).await,
         Command::Events(events) => look::events(&session, &events).await,
         Command::Export(export) => look::export(&session, &export).await,

@@ -121,7 +121,7 @@ pub struct Parameters {
     /// What the task refers to.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub attachments: Vec<Attachment>,
-    /// Answers to its own questions and to those that it waited for, in the order of the questions.
+    /// Answers to its own questions and to those of all that it waited for, near and far, in the order of the questions.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub answers: Vec<Answered>,
     /// Milliseconds after which a run is stopped.

@@ -183,7 +183,9 @@ impl Planner {
         if task.failures < retries.min(RETRIES_MAX) {
             let again = end(id, TaskStatus::Planned, None, Some(error), false);
             // Where it may not start now, it is dispatched when the plan is resumed, or what it waits for ends.
-            let may_start = self.state.phase == Phase::Active && self.state.is_unblocked(id);
+            let may_start = self.state.phase == Phase::Active
+                && self.state.is_unblocked(id)
+                && matches!(self.condition_holds(&task.plan), Holds::Yes);
             let dispatched = may_start.then(|| self.dispatch(task, self.backoff(task)));
             return [again].into_iter().chain(dispatched).collect();
         }
@@ -386,7 +388,10 @@ impl Planner {
                     Holds::Asked => {}
                     Holds::Unknown { text } => {
                         if being_asked.insert(text) {
-                            let question = format!("Is it so: {text}? (yes or no)");
+                            let before = task.plan.depends_on.iter().filter_map(|before| self.state.task(before.task));
+                            let before = before.map(|before| before.plan.name()).collect::<Vec<_>>().join(", ");
+                            let after = if before.is_empty() { before } else { format!(", after {before}") };
+                            let question = format!("Is it so{after}: {text}? (yes or no)");
                             events.push(self.ask(task.plan.id, question, Purpose::Condition, n_asked));
                             n_asked += 1;
                         }

@@ -195,8 +195,7 @@ impl PlannerState {
     /// What the executor of a task is told.
     #[must_use]
     pub fn parameters(&self, task: &Task) -> Parameters {
-        let askers = task.plan.depends_on.iter().map(|dependency| dependency.task).chain([task.plan.id]);
-        let mut asked = askers.filter_map(|asker| self.asked.get(&asker)).flatten().copied().collect::<Vec<_>>();
+        let mut asked = self.asked_before(task);
         asked.sort_unstable();
         let answers = asked.into_iter().map(|place| &self.questions[place]);
         Parameters {
@@ -214,6 +213,22 @@ impl PlannerState {
             timeout_ms: task.plan.timeout_ms,
             folder: self.config.folder.clone(),
         }
+    }
+
+    /// The places of the questions of a task, and of all that it waited for, near and far.
+    fn asked_before(&self, task: &Task) -> Vec<usize> {
+        if self.asked.is_empty() {
+            return Vec::new();
+        }
+        let mut seen = BTreeSet::from([task.plan.id]);
+        let mut to_follow = vec![task];
+        let mut asked = Vec::new();
+        while let Some(task) = to_follow.pop() {
+            asked.extend(self.asked.get(&task.plan.id).into_iter().flatten());
+            let before = task.plan.depends_on.iter().filter(|dependency| seen.insert(dependency.task));
+            to_follow.extend(before.filter_map(|dependency| self.task(dependency.task)));
+        }
+        asked
     }
 
     pub(crate) fn index(&self, id: TaskId) -> Option<usize> {

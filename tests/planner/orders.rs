@@ -210,7 +210,7 @@ fn a_retry_leaves_alone_what_was_given_up_or_left_out() {
         > start
         planned 1 2 3
         1 Cancelled (lets go): given up before the plan began
-        q1 of 2, Condition: Is it so: it rains? (yes or no)
+        q1 of 2, Condition: Is it so, after 1: it rains? (yes or no)
         > q1 no
         q1 = no
         2 Skipped (lets go): it is not so: it rains

@@ -20,7 +20,7 @@ fn a_question_holds_up_only_what_depends_on_it_and_its_answer_is_passed_on() {
         dispatched 2#1 with blue
         > 2 done
         2 Completed:
-        dispatched 4#1
+        dispatched 4#1 with blue
         > 4 done
         4 Completed:
         ended Completed, 4 tasks: 4 completed

@@ -241,6 +241,7 @@ impl Reader<'_> {
                     | 'P'
                     | 'u'
                     | 'f'
+                    | 'W'
                     | 'F'
                     | '\u{2190}'
             ) {
@@ -273,6 +274,7 @@ impl Reader<'_> {
         }
         let (reversed, after) = match WAITS.iter().find_map(|word| after_word(rest, word)) {
             Some(after) => (false, after),
+            None if first && when_done(rest).is_some() => (false, when_done(rest)?),
             None => (true, BEFORE.iter().find_map(|word| after_word(rest, word))?),
         };
         let after = after.trim_start_matches(':');
@@ -309,8 +311,9 @@ impl Reader<'_> {
         names: usize,
     ) -> Option<usize> {
         let firm = after_word(rest, "depends on").is_some() || after_word(rest, "blocked by").is_some();
-        let timed =
-            reversed || firm || ["after", "once", "as soon as"].iter().any(|word| after_word(rest, word).is_some());
+        let timed = reversed
+            || firm
+            || ["after", "once", "as soon as", "when"].iter().any(|word| after_word(rest, word).is_some());
         if !timed || names >= to {
             return None;
         }
@@ -375,6 +378,14 @@ impl Reader<'_> {
             self.removed.push((at, at + 1 + name.len()));
         }
     }
+}
+
+/// What follows "when" in "when the docs are done, ...": a wait and no condition.
+fn when_done(text: &str) -> Option<&str> {
+    let after = after_word(text, "when")?;
+    let comma = after.char_indices().take(100).find(|(_, c)| *c == ',').map(|(at, _)| at)?;
+    let said = &after[..comma];
+    DONE.iter().any(|done| said.ends_with(done) && done.contains(' ')).then_some(after)
 }
 
 fn trimmed_start(text: &str, from: usize, at: usize) -> usize {

@@ -3,11 +3,13 @@
 //! The text is cut into blocks (`lines`, `markers`), what stands inside a line is found (`inline`, `paths`), the
 //! headings say which parts count (`sections`), items form a tree (`outline`), running text is cut into clauses
 //! (`sentences`), each clause is judged (`roles`, `vocabulary`) and becomes a draft or a remark on one (`steps`,
-//! `meta`, `tables`). Then the drafts are put in order (`draft`) and joined by name (`edges`).
+//! `items`, `fences`, `tables`, `meta`). Then the drafts are put in order (`draft`), the names in them are looked up
+//! (`names`), and both are joined (`edges`) to a graph without circles (`graph`). The imports run one way, in this order.
 //!
 //! Which items are tasks:
 //! - An item with items under it is a group, which lends its name and its verb, unless it has a box, an id or a command
 //!   of its own and none of the items under it has a box, an id or a number: then it is a task, and they are its notes.
+//!   When all items under it begin with "if" or "otherwise", it is a task, and they are the tasks that follow it.
 //! - Items under a task, and items that only limit, link or describe what stands above them, are notes.
 //! - Groups in a numbered list keep its order: what stands in one waits for the ends of the one before.
 //! - An item is one task, split only at "then", "otherwise" and their like, and never when it has a box or an id.
