@@ -50,7 +50,8 @@ impl Meta {
 /// Words before the names of tasks to wait for.
 static WAITS: Words = Words::new(|| {
     list(
-        "depends on|dependent on|depending on|depend on|depends|dependencies|dependency|deps|as soon as|after|blocked by|\
+        "depends on|dependent on|depending on|depend on|depends|dependencies|dependency|deps|as soon as|after|\
+     blocked by|\
      blocked on|needs|requires|waits for|wait for|waiting for|waiting on|following|once|prerequisites|\
      prerequisite|\u{2190}|<-",
     )

@@ -4,7 +4,7 @@
 //! headings say which parts count (`sections`), items form a tree (`outline`), running text is cut into clauses
 //! (`sentences`), each clause is judged (`roles`, `vocabulary`) and becomes a draft or a remark on one (`steps`,
 //! `items`, `fences`, `tables`, `meta`). Then the drafts are put in order (`draft`), the names in them are looked up
-//! (`names`), and both are joined (`edges`) to a graph without circles (`graph`). The imports run one way, in this order.
+//! (`names`), and both are joined (`edges`) to a graph without circles (`graph`). Imports run one way, in this order.
 //!
 //! Which items are tasks:
 //! - An item with items under it is a group, which lends its name and its verb, unless it has a box, an id or a command
