@@ -15,7 +15,9 @@ static PROGRAMS: Words = Words::new(|| {
      gzip|echo|printf|export|source|sudo|apt|apt-get|brew|dnf|yum|pacman|apk|systemctl|journalctl|service|kill|\
      ps|df|du|env|bash|sh|zsh|time|tee|xargs|openssl|ffmpeg|convert|jq|yq|test|act|pre-commit|nix|mix|elixir|\
      stack|cabal|ghc|zig|dart|flutter|ng|vue|vite|next|nuxt|turbo|nx|lerna|webpack|tailwindcss|supabase|firebase|\
-     wrangler|playwright|cypress|hugo|mkdocs|sphinx-build|crontab|nginx|pm2",
+     wrangler|playwright|cypress|hugo|mkdocs|sphinx-build|crontab|nginx|pm2|true|false|sleep|exit|date|pwd|whoami|\
+         id|hostname|uname|which|seq|dd|tr|cut|paste|diff|cmp|patch|stat|readlink|realpath|mktemp|timeout|exec|set|\
+         trap|wait|ulimit|nproc|free|lsof|ss|ping|dig|nc",
     )
 });
 
@@ -27,7 +29,8 @@ const ALONE: &[&str] =
 const WORDS: &[&str] = &[
     "go", "make", "find", "sort", "test", "time", "kill", "next", "service", "convert", "head", "tail", "source",
     "export", "touch", "just", "node", "java", "python", "swift", "ruby", "stack", "env", "find", "cat", "black",
-    "act", "fly", "bundle", "docker", "vue", "rake",
+    "act", "fly", "bundle", "docker", "vue", "rake", "true", "false", "sleep", "exit", "date", "cut", "paste", "patch",
+    "id", "which", "set", "trap", "wait", "free", "timeout", "exec",
 ];
 
 /// Methods that make code a route.
@@ -66,7 +69,8 @@ pub(super) fn is_command(code: &str, asked: bool) -> bool {
     let piped = [" | ", " && ", " || ", " > ", " >> "].iter().any(|sign| code.contains(sign));
     let name =
         program.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || matches!(b, b'-' | b'_' | b'.' | b'/'));
-    asked && (piped || absolute || (name && !bare))
+    let script = program.ends_with(".sh") && !program.starts_with('.');
+    asked && (piped || absolute || (name && (!bare || script)))
 }
 
 /// The program and what follows, after `NAME=value` words.
