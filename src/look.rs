@@ -18,7 +18,7 @@ use crate::json::{
 };
 use crate::session::{Session, read_text};
 use crate::terminal::say;
-use crate::text::{one_line, rfc3339, shell_word, visible};
+use crate::text::{in_one_line, one_line, rfc3339, shell_word, visible};
 
 /// How many events are read at a time.
 pub const PAGE: usize = 1000;
@@ -65,7 +65,7 @@ fn print_parsed(mut to: impl Write, parsed: &ParsedPlan) -> std::io::Result<()> 
         let indent = width + 22;
         let mut detail = |label: &str, text: &str| writeln!(to, "{:indent$}{label}{}", "", one_line(text, 120));
         if let Some(command) = &task.command {
-            detail("$ ", command)?;
+            detail("$ ", &in_one_line(command))?;
         }
         if !task.depends_on.is_empty() {
             let name_of = |id| parsed.tasks.iter().find(|other| other.id == id).map_or_else(String::new, |t| t.name());
@@ -145,7 +145,8 @@ fn print_view(mut to: impl Write, session: &Session, plan: &str, at: Position, v
     let width = state.tasks().iter().map(|task| task.plan.name().chars().count()).max().unwrap_or(1);
     for task in state.tasks() {
         let status = task.status.as_str();
-        let text = one_line(task.plan.command.as_ref().unwrap_or(&task.plan.description), 90);
+        let command = task.plan.command.as_deref().map(in_one_line);
+        let text = one_line(command.as_ref().unwrap_or(&task.plan.description), 90);
         writeln!(to, "{:>width$}  {status:<18}  {text}", task.plan.name())?;
         let indent = width + 22;
         let ended = task.result.as_deref().or(task.error.as_deref()).filter(|text| !text.is_empty());

@@ -12,7 +12,7 @@ use crewlog_planner::view::PlanView;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::terminal::{Terminal, say};
-use crate::text::{one_line, visible};
+use crate::text::{in_one_line, one_line, visible};
 
 const GREEN: u8 = 32;
 const YELLOW: u8 = 33;
@@ -229,7 +229,7 @@ impl Progress {
 
 /// A task in the words that say most: its command where it has one.
 fn told(task: &Task) -> String {
-    task.plan.command.clone().unwrap_or_else(|| task.plan.description.clone())
+    task.plan.command.as_ref().map_or_else(|| task.plan.description.clone(), |command| in_one_line(command))
 }
 
 fn first_line(text: Option<&str>) -> String {

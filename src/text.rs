@@ -27,6 +27,11 @@ pub fn one_line(text: &str, chars_max: usize) -> String {
     text.chars().take(chars_max.saturating_sub(3)).chain("...".chars()).collect()
 }
 
+/// A command of several lines as one that means about the same, for showing.
+pub fn in_one_line(command: &str) -> String {
+    command.lines().map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>().join("; ")
+}
+
 /// RFC 3339 in UTC, with microseconds.
 pub fn rfc3339(moment: Timestamp) -> String {
     match jiff::Timestamp::from_microsecond(moment.0) {
