@@ -15,7 +15,7 @@ use crewlog_planner::view::PlanStatus;
 
 use crate::cli::{Answer, Cancel, Done, Fail, Output, Pause, Retry};
 use crate::failure::{Code, Failure};
-use crate::look::find_plan;
+use crate::look::{self, find_plan};
 use crate::session::Session;
 use crate::terminal::say;
 
@@ -31,7 +31,7 @@ impl Target {
     async fn find(session: &Session, typed: &str) -> Result<Self, Failure> {
         let store = session.place.open().await?;
         let plan = find_plan(&store, typed).await?;
-        let tags = session.tags(&plan);
+        let tags = look::tags_of(&store, &plan).await?;
         let planner = planning::catch_up(&store, &plan, tags.clone()).await?;
         Ok(Self { store, plan, tags, planner })
     }
@@ -47,9 +47,14 @@ impl Target {
         })
     }
 
-    /// Lets the planner take in what was just reported, and says how the plan stands.
-    async fn settle(mut self, session: &Session, said: &str) -> Result<Code, Failure> {
+    /// Lets the planner take in what was just reported.
+    async fn settle(mut self) -> Result<Self, Failure> {
         self.planner = planning::catch_up(&self.store, &self.plan, self.tags.clone()).await?;
+        Ok(self)
+    }
+
+    /// Says what was done, and how the plan stands.
+    fn say(self, session: &Session, said: &str) -> Result<Code, Failure> {
         let status = PlanStatus::of(self.state());
         let mut stdout = std::io::stdout();
         match session.output {
@@ -71,6 +76,9 @@ impl Target {
 
 /// `answer`.
 pub async fn answer(session: &Session, answer: Answer) -> Result<Code, Failure> {
+    if answer.text.trim().is_empty() {
+        return Err(Failure::user("the answer is empty").hint("say something, since an answer is final"));
+    }
     let target = Target::find(session, &answer.plan).await?;
     let (task, question) = find_question(&target, session, &answer.question)?;
     let provided =
@@ -78,8 +86,16 @@ pub async fn answer(session: &Session, answer: Answer) -> Result<Code, Failure> 
     // Tried on a copy first, so that an answer which the planner would pass over is refused here.
     target.planner.handler().clone().process(Command::HandleExecutorEvent(provided))?;
     let mut claim = human::claim_of(&target.store, &target.plan, task, target.tags.clone());
-    human::answer(&mut claim, question, answer.text).await?;
-    target.settle(session, &format!("{question} is answered")).await
+    human::answer(&mut claim, question, answer.text.clone()).await?;
+    let target = target.settle().await?;
+    let taken = target.state().questions().iter().find(|known| known.id == question);
+    match taken.and_then(|question| question.answer.as_ref()) {
+        Some(taken) if *taken == answer.text => target.say(session, &format!("{question} is answered")),
+        Some(other) => {
+            Err(Failure::new(Code::Conflict, format!("somebody was faster: {question} was answered {other:?}")))
+        }
+        None => Err(Failure::new(Code::Conflict, format!("somebody was faster: the task of {question} has ended"))),
+    }
 }
 
 /// The question named `q1` or `1`, or the one open question of a task.
@@ -133,7 +149,14 @@ async fn report(session: &Session, plan: &str, name: &str, ending: Ending, said:
     let mut claim = human::claim_of(&target.store, &target.plan, id, target.tags.clone());
     let now = target.store.now();
     human::report(&mut claim, attempt, &life, now, ending).await?;
-    target.settle(session, said).await
+    let target = target.settle().await?;
+    // What a person says of a task may come behind a cancellation.
+    match target.state().task(id) {
+        Some(task) if task.status == TaskStatus::Cancelled => {
+            Err(Failure::new(Code::Conflict, format!("somebody was faster: task {name} is Cancelled")))
+        }
+        Some(_) | None => target.say(session, said),
+    }
 }
 
 /// `cancel`.
@@ -171,5 +194,5 @@ pub async fn retry(session: &Session, retry: Retry) -> Result<Code, Failure> {
 async fn decide(session: &Session, mut target: Target, command: Command, said: &str) -> Result<Code, Failure> {
     let executed = target.planner.execute(command, &Cause::request()).await?;
     let said = if executed.events.is_empty() { "nothing to change" } else { said };
-    target.settle(session, said).await
+    target.say(session, said)
 }

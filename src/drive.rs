@@ -25,12 +25,16 @@ use crate::session::Session;
 use crate::terminal::{self, say, unless_closed};
 use crate::text::visible;
 
+/// How long a worker may take to stop what runs and to say so.
+const STOP_WAIT: Duration = Duration::from_secs(15);
+
 /// A plan on its way.
 pub struct Drive<'a> {
     session: &'a Session,
     store: EventStore,
     plan: String,
     view: PlanView,
+    tags: Vec<String>,
     progress: Progress,
     timeout: Option<Duration>,
     stop_worker: watch::Sender<bool>,
@@ -84,16 +88,17 @@ impl<'a> Drive<'a> {
         let jobs = carry.jobs.map_or(view.state().config().parallelism, usize::from);
         let worker = Worker::new(store.clone(), shell, life, jobs);
         let (stop_worker, stop) = watch::channel(false);
-        let tags = session.tags(&plan);
+        let tags = look::tags_of(&store, &plan).await?;
         let mut drive = Self {
             worker: tokio::spawn(worker.run(plan.clone(), stop)),
-            host: tokio::spawn(planning::host(store.clone(), plan.clone(), tags)),
+            host: tokio::spawn(planning::host(store.clone(), plan.clone(), tags.clone())),
             progress: Progress::new(session.terminal, &view),
             timeout: carry.timeout,
             session,
             store,
             plan,
             view,
+            tags,
             stop_worker,
             asking: Asking::default(),
             output_fault: None,
@@ -118,6 +123,10 @@ impl<'a> Drive<'a> {
             tokio::select! {
                 _ = &mut self.worker => {}
                 () = signals.next() => {}
+                // Without its worker a command ends too; only how it ended is not in the log.
+                () = tokio::time::sleep(STOP_WAIT) => {
+                    self.progress.note("the worker could not append how its tasks ended; it is left behind");
+                }
             }
         }
         self.host.abort();
@@ -263,7 +272,7 @@ impl<'a> Drive<'a> {
             self.progress.note(&refusal.to_string());
             return Ok(());
         }
-        let mut claim = human::claim_of(&self.store, &self.plan, node_id, self.session.tags(&self.plan));
+        let mut claim = human::claim_of(&self.store, &self.plan, node_id, self.tags.clone());
         human::answer(&mut claim, question_id, answer).await?;
         self.asking.answered.insert(question_id);
         Ok(())
@@ -350,7 +359,8 @@ fn stopped(part: &str, ended: Result<Result<(), Error>, tokio::task::JoinError>)
 pub struct Signals {
     interrupt: tokio::signal::unix::Signal,
     terminate: tokio::signal::unix::Signal,
-    hang_up: tokio::signal::unix::Signal,
+    /// Unset when whoever started the program had it ignored, as `nohup` does.
+    hang_up: Option<tokio::signal::unix::Signal>,
 }
 
 impl Signals {
@@ -362,15 +372,29 @@ impl Signals {
         Ok(Self {
             interrupt: listen(SignalKind::interrupt())?,
             terminate: listen(SignalKind::terminate())?,
-            hang_up: listen(SignalKind::hangup())?,
+            hang_up: if hang_up_is_ignored() { None } else { Some(listen(SignalKind::hangup())?) },
         })
     }
 
     async fn next(&mut self) {
+        let hang_up = async {
+            match &mut self.hang_up {
+                Some(signal) => drop(signal.recv().await),
+                None => std::future::pending().await,
+            }
+        };
         tokio::select! {
             _ = self.interrupt.recv() => {}
             _ = self.terminate.recv() => {}
-            _ = self.hang_up.recv() => {}
+            () = hang_up => {}
         }
     }
+}
+
+/// Whether SIGHUP was ignored when the program began; known on Linux only.
+fn hang_up_is_ignored() -> bool {
+    const HANG_UP: u64 = 1;
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).is_some_and(|mask| mask & HANG_UP != 0)
 }

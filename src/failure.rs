@@ -115,6 +115,7 @@ impl From<PlannerError> for Failure {
             PlannerError::AlreadyPlanned | PlannerError::QuestionClosed { .. } => Code::Conflict,
             PlannerError::PlanEnded
             | PlannerError::AnswerNotUnderstood { .. }
+            | PlannerError::AnswerTooLong { .. }
             | PlannerError::NotRetryable { .. }
             | PlannerError::Setting { .. } => Code::User,
         };

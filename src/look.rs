@@ -310,6 +310,12 @@ async fn load_plans(store: &EventStore, range: Range) -> Result<Vec<(String, Pla
     Ok(order.into_iter().filter_map(|plan| views.remove_entry(&plan)).collect())
 }
 
+/// The tags that a plan's events bear, from its first event: they are the plan's, whoever speaks to it from wherever.
+pub async fn tags_of(store: &EventStore, plan: &str) -> Result<Vec<String>, Failure> {
+    let first = store.read(&Query::aggregate(event::STREAM, plan), Range::default(), 1).await?;
+    Ok(first.events.into_iter().next().map(|recorded| recorded.tags).unwrap_or_default())
+}
+
 /// The plan with this id, or the one whose id begins so.
 pub async fn find_plan(store: &EventStore, typed: &str) -> Result<String, Failure> {
     let exact = store.read(&Query::aggregate(event::STREAM, typed), Range::default(), 1).await?;

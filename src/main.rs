@@ -37,8 +37,10 @@ fn main() -> ExitCode {
     if let Command::Supervise = cli.command {
         return crewlog_executors::supervisor::supervise();
     }
+    let quiet = if cli.global.quiet { "error" } else { "warn,sqlx=error" };
     tracing_subscriber::fmt()
-        .with_env_filter(tracing_subscriber::EnvFilter::try_from_env("CREWLOG_LOG").unwrap_or_else(|_| "warn".into()))
+        .with_env_filter(tracing_subscriber::EnvFilter::try_from_env("CREWLOG_LOG").unwrap_or_else(|_| quiet.into()))
+        .with_ansi(terminal::Terminal::new(&cli.global).has_colour)
         .without_time()
         .with_target(false)
         .with_writer(std::io::stderr)

@@ -5,6 +5,7 @@
 
 use std::fs;
 use std::io::{self, Write};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use crewlog_executors::liveness::SignOfLife;
@@ -102,7 +103,8 @@ impl Place {
     /// Makes the folder, keeps it out of the repository's sight, and `git clean -fdx` off it: an ignore rule hides it,
     /// and git does not clean a folder that is a repository of its own.
     fn prepare(&self, folder: &Path) -> io::Result<()> {
-        fs::create_dir_all(folder)?;
+        // Only for the user: what commands print is in the log.
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
         let Some(repository) = &self.repository else { return Ok(()) };
         let nested = folder.join(".git");
         fs::create_dir_all(nested.join("objects"))?;

@@ -12,7 +12,7 @@ use crewlog_planner::view::PlanView;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::terminal::{Terminal, say};
-use crate::text::{in_one_line, one_line, visible};
+use crate::text::{count, in_one_line, one_line, visible};
 
 const GREEN: u8 = 32;
 const YELLOW: u8 = 33;
@@ -178,22 +178,22 @@ impl Progress {
                 say(&format!("         {line}"));
             }
         }
-        let count = |status| tasks.iter().filter(|task| task.status == status).count();
+        let n_in = |status| tasks.iter().filter(|task| task.status == status).count();
         let parts = [
-            (count(TaskStatus::Completed), "completed"),
-            (count(TaskStatus::Failed), "failed"),
-            (count(TaskStatus::TimedOut), "timed out"),
-            (count(TaskStatus::Cancelled), "cancelled"),
-            (count(TaskStatus::Skipped), "skipped"),
-            (count(TaskStatus::NeedsClarification), "waiting for an answer"),
-            (count(TaskStatus::Running), "begun"),
-            (count(TaskStatus::Planned), "not begun"),
+            (n_in(TaskStatus::Completed), "completed"),
+            (n_in(TaskStatus::Failed), "failed"),
+            (n_in(TaskStatus::TimedOut), "timed out"),
+            (n_in(TaskStatus::Cancelled), "cancelled"),
+            (n_in(TaskStatus::Skipped), "skipped"),
+            (n_in(TaskStatus::NeedsClarification), "waiting for an answer"),
+            (n_in(TaskStatus::Running), "begun"),
+            (n_in(TaskStatus::Planned), "not begun"),
         ];
         let parts = parts.iter().filter(|(n, _)| *n > 0).map(|(n, word)| format!("{n} {word}"));
         let parts = parts.collect::<Vec<_>>().join(", ");
         let status = view.status().as_str().to_lowercase();
         let took = seconds(self.began.elapsed());
-        say(&format!(" Summary [{took}] {plan} {status}: {} tasks: {parts}", tasks.len()));
+        say(&format!(" Summary [{took}] {plan} {status}: {}: {parts}", count(tasks.len(), "task")));
     }
 
     fn line(&self, label: &str, colour: u8, took: Option<Duration>, task: &Task, text: &str) {

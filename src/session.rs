@@ -44,8 +44,8 @@ impl Session {
         }
     }
 
-    /// The tags of a plan's events.
-    pub fn tags(&self, plan: &str) -> Vec<String> {
+    /// The tags of the events of a plan that is made here.
+    pub fn tags_of_new(&self, plan: &str) -> Vec<String> {
         vec![plan_tag(plan), format!("project:{}", self.place.project)]
     }
 }

@@ -7,6 +7,7 @@ use crewlog_executors::planning;
 use crewlog_mq::{Cause, EventStore, ExecuteError, new_event_id};
 use crewlog_planner::event::{self, PlannerConfig};
 use crewlog_planner::parse::{self, ParseOptions, ParsedPlan};
+use crewlog_planner::plan::Mark;
 use crewlog_planner::planner::PlannerError;
 use crewlog_planner::state::Phase;
 
@@ -17,7 +18,7 @@ use crate::look;
 use crate::place::slug;
 use crate::session::{Session, read_text};
 use crate::terminal::{self, say, unless_closed};
-use crate::text::{one_line, visible};
+use crate::text::{count, one_line, visible};
 
 /// How often another plan id is tried when one is taken.
 const ID_ATTEMPTS_MAX: usize = 8;
@@ -73,7 +74,7 @@ pub async fn resume(session: &Session, resume: Resume) -> Result<Code, Failure> 
     let plan = look::find_plan(&store, &resume.plan).await?;
     let signals = Signals::new()?;
     let since = store.head().await?;
-    let mut planner = planning::catch_up(&store, &plan, session.tags(&plan)).await?;
+    let mut planner = planning::catch_up(&store, &plan, look::tags_of(&store, &plan).await?).await?;
     if planner.handler().state().phase() == Phase::Paused {
         planner.execute(event::Command::Resume, &Cause::request()).await?;
     }
@@ -88,9 +89,11 @@ pub async fn resume(session: &Session, resume: Resume) -> Result<Code, Failure> 
 
 /// Prose must not become shell unasked: shows what would run, and asks once.
 fn consent(session: &Session, parsed: &ParsedPlan) -> Result<(), Failure> {
-    let commands = parsed.tasks.iter().filter(|task| !is_done(task)).filter_map(|task| {
+    // What was given up may be opened again by a retry, so it is shown too.
+    let commands = parsed.tasks.iter().filter(|task| task.mark != Mark::Done).filter_map(|task| {
         let command = task.command.as_deref()?;
-        Some((task.name(), command))
+        let given_up = if task.mark == Mark::Cancelled { "  (given up)" } else { "" };
+        Some((task.name(), format!("{command}{given_up}")))
     });
     let commands = commands.collect::<Vec<_>>();
     if commands.is_empty() {
@@ -99,7 +102,7 @@ fn consent(session: &Session, parsed: &ParsedPlan) -> Result<(), Failure> {
     if !(session.terminal.is_quiet && session.yes) {
         let n_tasks = parsed.tasks.len();
         let folder = visible(&session.folder.to_string_lossy());
-        say(&format!("{n_tasks} tasks, {} with a command, in {folder}:", commands.len()));
+        say(&format!("{}, {} with a command, in {folder}:", count(n_tasks, "task"), commands.len()));
         let width = commands.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
         for (name, command) in &commands {
             let command = visible(command).replace('\n', &format!("\n  {:width$}  ", ""));
@@ -121,11 +124,6 @@ fn consent(session: &Session, parsed: &ParsedPlan) -> Result<(), Failure> {
     }
 }
 
-fn is_done(task: &crewlog_planner::plan::TaskPlan) -> bool {
-    use crewlog_planner::plan::Mark;
-    matches!(task.mark, Mark::Done | Mark::Cancelled)
-}
-
 /// The readable part of a plan's id.
 fn plan_name(parsed: &ParsedPlan, file: &Path) -> String {
     let stem = file.file_stem().map(|stem| stem.to_string_lossy().into_owned());
@@ -142,7 +140,7 @@ async fn make_plan(
 ) -> Result<String, Failure> {
     for _ in 0..ID_ATTEMPTS_MAX {
         let plan = format!("{name}-{}", short_id());
-        let mut planner = planning::planner_of(store, &plan, session.tags(&plan));
+        let mut planner = planning::planner_of(store, &plan, session.tags_of_new(&plan));
         match planner.execute(initialize.clone(), &Cause::request()).await {
             Ok(_) => return Ok(plan),
             Err(ExecuteError::Refused(PlannerError::AlreadyPlanned)) => {}

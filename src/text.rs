@@ -32,6 +32,11 @@ pub fn in_one_line(command: &str) -> String {
     command.lines().map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>().join("; ")
 }
 
+/// A number of things.
+pub fn count(n: usize, thing: &str) -> String {
+    if n == 1 { format!("1 {thing}") } else { format!("{n} {thing}s") }
+}
+
 /// RFC 3339 in UTC, with microseconds.
 pub fn rfc3339(moment: Timestamp) -> String {
     match jiff::Timestamp::from_microsecond(moment.0) {

@@ -6,9 +6,13 @@
 use std::fs::{File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use crewlog_mq::new_event_id;
 use crewlog_planner::claim::Executor;
+
+/// How old the file of a dead worker has to be before anybody who passes removes it.
+const SWEEP_AGE: Duration = Duration::from_secs(3600);
 
 /// This worker's own sign of life.
 #[derive(Debug)]
@@ -27,6 +31,7 @@ impl SignOfLife {
     /// When the folder or the file cannot be written.
     pub fn begin(folder: &Path) -> io::Result<Self> {
         std::fs::create_dir_all(folder)?;
+        sweep(folder);
         let worker = new_event_id().simple().to_string();
         let lock = File::options().create(true).truncate(false).write(true).open(lock_path(folder, &worker))?;
         lock.lock_shared()?;
@@ -70,6 +75,19 @@ impl Drop for SignOfLife {
         // Its absence says the same as an unlocked file, so it stays while a supervisor still ends a command.
         if self.lock.unlock().is_ok() && self.lock.try_lock().is_ok() {
             let _ = std::fs::remove_file(self.lock_path());
+        }
+    }
+}
+
+/// Removes what long dead workers left. A fresh file may be that of a worker which is about to lock it.
+fn sweep(folder: &Path) {
+    let Ok(entries) = std::fs::read_dir(folder) else { return };
+    for path in entries.flatten().map(|entry| entry.path()) {
+        let age = std::fs::metadata(&path).and_then(|found| found.modified()).map(|modified| modified.elapsed());
+        let is_old = matches!(age, Ok(Ok(age)) if age > SWEEP_AGE);
+        if is_old && File::options().write(true).open(&path).is_ok_and(|file| file.try_lock().is_ok()) {
+            // Another may have swept it in the same moment.
+            let _ = std::fs::remove_file(&path);
         }
     }
 }

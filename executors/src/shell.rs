@@ -15,6 +15,8 @@ use crate::supervisor::{Exit, Spec, Supervised, SupervisorProgram};
 pub const OUTPUT_BYTES_MAX: usize = 64 << 10;
 /// Between asking a command to end and killing it.
 const STOP_GRACE: Duration = Duration::from_secs(2);
+/// How long after a command that was signalled its worker may learn that it is to stop too.
+const SIGNAL_GRACE: Duration = Duration::from_millis(500);
 /// How long output may still come after the command is gone. What left its session may hold the pipes for ever.
 const OUTPUT_GRACE: Duration = Duration::from_secs(1);
 
@@ -62,6 +64,8 @@ pub struct Job<'a> {
     pub task: TaskId,
     /// The dispatch.
     pub attempt: u32,
+    /// The claim; above 1 the command may have run before.
+    pub epoch: u64,
     /// What to do.
     pub parameters: &'a Parameters,
     /// The command.
@@ -98,6 +102,14 @@ impl Shell {
             () = tokio::time::sleep(timeout) => (supervised.stop(STOP_GRACE).await, Some(CutShort::TimedOut)),
             stop = wanted(stop) => (supervised.stop(STOP_GRACE).await, Some(CutShort::Stopped(stop))),
         };
+        let cut_short = match cut_short {
+            // Whoever ends a whole service signals the command and its worker in the same moment.
+            None if was_signalled(&exit) => {
+                let stop = tokio::time::timeout(SIGNAL_GRACE, wanted(stop)).await;
+                stop.ok().map(CutShort::Stopped)
+            }
+            cut_short => cut_short,
+        };
         drop(gone);
         let output = collecting.await.unwrap_or_default();
         ending(exit, cut_short, &output, started.elapsed(), timeout)
@@ -105,15 +117,27 @@ impl Shell {
 
     fn environment(&self, job: &Job<'_>) -> Vec<(String, String)> {
         let mut env = self.env.clone();
+        // The answers of an outer plan are none of this one's.
+        let outer = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
+        env.extend(outer.filter(|name| name.starts_with("CREWLOG_ANSWER")).map(|name| (name, String::new())));
         let mut set = |name: &str, value: String| env.push((name.to_owned(), value.replace('\0', "")));
         set("CREWLOG_PLAN", job.plan.to_owned());
         set("CREWLOG_TASK", job.task.to_string());
         set("CREWLOG_ATTEMPT", job.attempt.to_string());
+        set("CREWLOG_EPOCH", job.epoch.to_string());
         for answered in &job.parameters.answers {
             set(&format!("CREWLOG_ANSWER_{}", answered.task), answered.answer.clone());
             set("CREWLOG_ANSWER", answered.answer.clone());
         }
         env
+    }
+}
+
+/// True when a command did not end by itself.
+fn was_signalled(exit: &std::io::Result<Exit>) -> bool {
+    match exit {
+        Ok(Exit::Signal(_)) | Err(_) => true,
+        Ok(Exit::Code(_) | Exit::NotStarted { .. }) => false,
     }
 }
 

@@ -45,6 +45,9 @@ use tokio::process::{ChildStderr, ChildStdout};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::Instant;
 
+/// What a supervisor may take beyond the grace of a stop.
+const STOP_MARGIN: Duration = Duration::from_secs(5);
+
 /// What to run. Travels as one JSON line, so paths and variables are UTF-8.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Spec {
@@ -165,9 +168,15 @@ impl Supervised {
     pub async fn stop(&mut self, grace: Duration) -> io::Result<Exit> {
         let grace_ms = u64::try_from(grace.as_millis()).unwrap_or(u64::MAX);
         match send(&mut self.orders, &Order::Stop { grace_ms }).await {
-            Err(error) if !is_hang_up(&error) => Err(error),
-            Ok(()) | Err(_) => self.wait().await,
+            Err(error) if !is_hang_up(&error) => return Err(error),
+            Ok(()) | Err(_) => {}
         }
+        if let Ok(exit) = tokio::time::timeout(grace + STOP_MARGIN, self.wait()).await {
+            return exit;
+        }
+        // A supervisor that does not answer, because somebody stopped it, is as good as lost.
+        self.process.start_kill()?;
+        self.wait().await
     }
 
     fn supervisor_lost(&self) -> io::Error {

@@ -26,6 +26,8 @@ pub const SHELL: &str = "shell";
 const RENEW_INTERVAL: Duration = Duration::from_secs(60);
 /// How often a worker looks whether the holder of a task that it wants has died.
 const HOLDER_INTERVAL: Duration = Duration::from_millis(100);
+/// How often that is done before somebody is told.
+const HELD_SILENTLY_MAX: u32 = 50;
 /// The waits after a failed append grow from the first to the second.
 const BACKOFF: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(5));
 
@@ -168,6 +170,7 @@ impl Worker {
     ) -> Option<(SemaphorePermit<'_>, u64)> {
         let mut dead_epoch = None;
         let mut backoff = BACKOFF.0;
+        let mut n_held = 0_u32;
         loop {
             let place = tokio::select! {
                 place = self.places.acquire() => place.ok()?,
@@ -185,6 +188,10 @@ impl Worker {
                     if self.life.is_dead(&executor) {
                         dead_epoch = Some(epoch);
                         continue;
+                    }
+                    n_held += 1;
+                    if n_held == HELD_SILENTLY_MAX {
+                        tracing::warn!(task = %dispatch.task, holder = %executor, "waiting for another worker's task");
                     }
                     HOLDER_INTERVAL
                 }
@@ -220,6 +227,7 @@ impl Worker {
             plan: &dispatch.plan,
             task: dispatch.task,
             attempt: dispatch.attempt,
+            epoch,
             parameters: &dispatch.parameters,
             command,
             lock: self.life.lock_path(),

@@ -65,7 +65,7 @@ pub const NAME_BYTES_MAX: usize = 512;
 /// The most tags on one event.
 pub const TAGS_MAX: usize = 32;
 /// The most events in one append.
-pub const APPEND_EVENTS_MAX: usize = 100_000;
+pub const APPEND_EVENTS_MAX: usize = 400_000;
 /// The most events that one read returns.
 pub const PAGE_EVENTS_MAX: usize = 10_000;
 /// A read returns no more once its events have this many bytes of `data` and `metadata`.

@@ -18,6 +18,9 @@ pub const PARALLELISM_MAX: usize = 1_000;
 /// The most times a task may be tried again.
 pub const RETRIES_MAX: u32 = 100;
 
+/// The greatest length of an answer, in bytes. Commands find answers in their environment, which has a limit too.
+pub const ANSWER_BYTES_MAX: usize = 8 << 10;
+
 /// Why the planner refuses a command; the plan is as it was.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PlannerError {
@@ -52,6 +55,18 @@ pub enum PlannerError {
         question: QuestionId,
         /// Its answer; unset when its task ended first.
         answer: Option<String>,
+    },
+    /// The answer is too long.
+    #[error(
+        "the answer to {question} has {value} bytes, and answer_bytes_max is {max}: put it into a file and name that"
+    )]
+    AnswerTooLong {
+        /// The question.
+        question: QuestionId,
+        /// Its length.
+        value: usize,
+        /// The limit.
+        max: usize,
     },
     /// The question wants one of a few words.
     #[error("{question} wants one of these answers: {allowed}")]
@@ -180,7 +195,7 @@ impl Planner {
                 task.plan.retry.unwrap_or(self.state.config.retries_max)
             }
         };
-        if task.failures < retries.min(RETRIES_MAX) {
+        if task.failures < retries.min(RETRIES_MAX) && !self.has_stopped() {
             let again = end(id, TaskStatus::Planned, None, Some(error), false);
             // Where it may not start now, it is dispatched when the plan is resumed, or what it waits for ends.
             let may_start = self.state.phase == Phase::Active
@@ -197,6 +212,17 @@ impl Planner {
             }
             policy => self.give_up(task, failed_status(class), error, policy),
         }
+    }
+
+    /// True when a failure has stopped the plan.
+    fn has_stopped(&self) -> bool {
+        self.state.tasks.iter().any(|task| self.stops(task))
+    }
+
+    /// True of a task whose failure stopped the plan.
+    fn stops(&self, task: &Task) -> bool {
+        let policy = task.plan.on_failure.unwrap_or(self.state.config.on_failure);
+        policy == FailurePolicy::Stop && matches!(task.status, TaskStatus::Failed | TaskStatus::TimedOut)
     }
 
     /// A failure for good, by any policy but `Ask`.
@@ -235,6 +261,10 @@ impl Planner {
         let question = question.ok_or(PlannerError::UnknownQuestion { question: id })?;
         if question.answer.as_ref() == Some(&answer) {
             return Ok(Vec::new());
+        }
+        if answer.len() > ANSWER_BYTES_MAX {
+            let (value, max) = (answer.len(), ANSWER_BYTES_MAX);
+            return Err(PlannerError::AnswerTooLong { question: id, value, max });
         }
         if !question.is_open() {
             return Err(PlannerError::QuestionClosed { question: id, answer: question.answer.clone() });
@@ -306,6 +336,12 @@ impl Planner {
                     return Err(PlannerError::NotRetryable { task: id, status });
                 }
                 reopened[index] = true;
+                if self.stops(&self.state.tasks[index]) {
+                    let skipped = |task: &Task| task.status == TaskStatus::Skipped && !task.unblocks;
+                    for (index, task) in self.state.tasks.iter().enumerate() {
+                        reopened[index] |= skipped(task);
+                    }
+                }
             }
             None => {
                 for (index, task) in self.state.tasks.iter().enumerate() {

@@ -70,6 +70,8 @@ pub struct PlannerState {
     pub(crate) questions: Vec<Question>,
     /// By task: the places of its questions, in the order they were asked.
     asked: BTreeMap<TaskId, Vec<usize>>,
+    /// By task: the places of the answered questions that it is told of, its own and those of all that it waits for.
+    told: BTreeMap<TaskId, Vec<usize>>,
     pub(crate) phase: Phase,
     pub(crate) title: Option<String>,
     pub(crate) source: String,
@@ -195,16 +197,15 @@ impl PlannerState {
     /// What the executor of a task is told.
     #[must_use]
     pub fn parameters(&self, task: &Task) -> Parameters {
-        let mut asked = self.asked_before(task);
-        asked.sort_unstable();
-        let answers = asked.into_iter().map(|place| &self.questions[place]);
+        let mut told = self.told.get(&task.plan.id).cloned().unwrap_or_default();
+        told.sort_unstable();
+        let answers = told.into_iter().map(|place| &self.questions[place]);
         Parameters {
             description: task.plan.description.clone(),
             command: task.plan.command.clone(),
             notes: task.plan.notes.clone(),
             attachments: task.plan.attachments.clone(),
             answers: answers
-                .filter(|question| matches!(question.purpose, Purpose::Task | Purpose::Executor))
                 .filter_map(|question| {
                     let answer = question.answer.clone()?;
                     Some(Answered { task: question.task, question: question.question.clone(), answer })
@@ -213,22 +214,6 @@ impl PlannerState {
             timeout_ms: task.plan.timeout_ms,
             folder: self.config.folder.clone(),
         }
-    }
-
-    /// The places of the questions of a task, and of all that it waited for, near and far.
-    fn asked_before(&self, task: &Task) -> Vec<usize> {
-        if self.asked.is_empty() {
-            return Vec::new();
-        }
-        let mut seen = BTreeSet::from([task.plan.id]);
-        let mut to_follow = vec![task];
-        let mut asked = Vec::new();
-        while let Some(task) = to_follow.pop() {
-            asked.extend(self.asked.get(&task.plan.id).into_iter().flatten());
-            let before = task.plan.depends_on.iter().filter(|dependency| seen.insert(dependency.task));
-            to_follow.extend(before.filter_map(|dependency| self.task(dependency.task)));
-        }
-        asked
     }
 
     pub(crate) fn index(&self, id: TaskId) -> Option<usize> {
@@ -399,8 +384,25 @@ impl PlannerState {
         let Some(question) = self.questions.get_mut(index) else { return };
         question.answer = Some(answer.to_owned());
         let (purpose, asker) = (question.purpose, question.task);
-        if let (Purpose::Condition, Some(text)) = (purpose, self.condition_of(asker)) {
-            self.conditions.insert(text, is_yes(answer));
+        match purpose {
+            Purpose::Condition => {
+                if let Some(text) = self.condition_of(asker) {
+                    self.conditions.insert(text, is_yes(answer));
+                }
+            }
+            Purpose::Task | Purpose::Executor => self.tell_on(asker, index),
+            Purpose::Failure => {}
+        }
+    }
+
+    /// Tells the task that asked, and all that come after it, of an answer.
+    fn tell_on(&mut self, asker: TaskId, question: usize) {
+        let Some(asker) = self.index(asker) else { return };
+        let mut seen = BTreeSet::from([asker]);
+        let mut to_tell = vec![asker];
+        while let Some(index) = to_tell.pop() {
+            self.told.entry(self.tasks[index].plan.id).or_default().push(question);
+            to_tell.extend(self.graph.dependants[index].iter().filter(|dependant| seen.insert(**dependant)));
         }
     }
 
@@ -422,8 +424,10 @@ impl PlannerState {
         for id in ids {
             let Some(index) = self.index(*id) else { continue };
             let task = &mut self.tasks[index];
-            // What was left out by an answer would only be left out again: it is asked anew.
-            if let (true, TaskStatus::Skipped, Some(condition)) = (task.unblocks, task.status, &task.plan.condition) {
+            // What was left out by an answer would only be left out again: it is asked anew, unless it is being asked.
+            if let (true, TaskStatus::Skipped, Some(condition)) = (task.unblocks, task.status, &task.plan.condition)
+                && let Some(Some(_)) = self.conditions.get(&condition.text)
+            {
                 self.conditions.remove(&condition.text);
             }
             *task = Task { attempts: task.attempts, ..Task::planned(task.plan.clone()) };

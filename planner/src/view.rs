@@ -93,6 +93,11 @@ impl PlanView {
                 let times = self.times.entry(*task_id).or_default();
                 times.ended_at = status.is_end().then_some(recorded.created_at);
             }
+            if let Event::TasksReopened { task_ids } = &event {
+                for task in task_ids {
+                    self.times.entry(*task).or_default().ended_at = None;
+                }
+            }
             self.planner.apply(&event);
         } else if recorded.stream_id == claim::STREAM
             && let Some((_, task)) = claim::split_aggregate_id(&recorded.aggregate_id)

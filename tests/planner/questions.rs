@@ -238,3 +238,59 @@ fn a_task_left_out_by_an_answer_asks_anew_when_it_is_retried() {
         ",
     );
 }
+
+#[test]
+fn a_task_waits_for_its_condition_when_that_is_asked_anew() {
+    check(
+        "1. If it rains, run `umbrella`, otherwise run `hat`\n",
+        "
+        > start
+        planned 1 2
+        q1 of 1, Condition: Is it so: it rains? (yes or no)
+        > q1 yes
+        q1 = yes
+        dispatched 1#1
+        2 Skipped (lets go): it is so: it rains
+        > retry 2
+        reopened 2
+        q2 of 2, Condition: Is it so: it rains? (yes or no)
+        > 1 not-started no shell
+        1 Planned: no shell
+        > q2 no
+        q2 = no
+        1 Skipped (lets go): it is not so: it rains
+        dispatched 2#1
+        > 2 done
+        2 Completed:
+        ended Completed, 2 tasks: 1 completed, 1 skipped
+        ",
+    );
+}
+
+#[test]
+fn a_condition_that_is_being_asked_anew_is_not_asked_twice() {
+    check(
+        "1. If it rains, run `umbrella`\n2. If it rains, run `coat`\n",
+        "
+        > start
+        planned 1 2
+        q1 of 1, Condition: Is it so: it rains? (yes or no)
+        > q1 no
+        q1 = no
+        1 Skipped (lets go): it is not so: it rains
+        2 Skipped (lets go): it is not so: it rains
+        ended Completed, 2 tasks: 2 skipped
+        > retry 1
+        reopened 1
+        q2 of 1, Condition: Is it so: it rains? (yes or no)
+        > retry 2
+        reopened 2
+        > q2 yes
+        q2 = yes
+        dispatched 1#1
+        > 1 done
+        1 Completed:
+        dispatched 2#1
+        ",
+    );
+}

@@ -41,9 +41,9 @@ impl Location {
         let Self::File(path) = self else { return Ok(None) };
         let mut name = path.as_os_str().to_owned();
         name.push("-lock");
-        let file = std::fs::File::options().create(true).truncate(false).write(true).open(PathBuf::from(name));
-        match file {
-            Ok(file) => AppendLock::new(file).map(Some).map_err(|error| self.cannot_open(error)),
+        let open = || std::fs::File::options().create(true).truncate(false).write(true).open(&name);
+        match open().and_then(|file| AppendLock::new(file, open()?)) {
+            Ok(lock) => Ok(Some(lock)),
             Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {
                 Err(Error::ReadOnly { path: path.clone() })
             }

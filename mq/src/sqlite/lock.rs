@@ -13,26 +13,22 @@ use std::time::Duration;
 /// The append lock of a log, as one process has it.
 pub(super) struct AppendLock {
     file: Arc<File>,
-    waiting: mpsc::Sender<SyncSender<io::Result<()>>>,
+    waiting: mpsc::Sender<SyncSender<io::Result<Held>>>,
 }
 
 impl AppendLock {
-    pub(super) fn new(file: File) -> io::Result<Self> {
-        let file = Arc::new(file);
-        let (waiting, waiters) = mpsc::channel::<SyncSender<io::Result<()>>>();
-        let theirs = Arc::clone(&file);
+    /// Two openings of one file: what waits must not share its lock with what does not.
+    pub(super) fn new(file: File, waiting_file: File) -> io::Result<Self> {
+        let (waiting, waiters) = mpsc::channel::<SyncSender<io::Result<Held>>>();
+        let theirs = Arc::new(waiting_file);
         std::thread::Builder::new().name("crewlog-lock".into()).spawn(move || {
             for waiter in waiters {
-                let locked = theirs.lock();
-                let is_locked = locked.is_ok();
-                // A waiter that gave up has dropped its end, and then nobody here wants the lock.
-                if waiter.send(locked).is_err() && is_locked {
-                    // If this fails, so will the next attempt to lock, and that is told to somebody.
-                    let _ = theirs.unlock();
-                }
+                let locked = theirs.lock().map(|()| Held(Arc::clone(&theirs)));
+                // A waiter that gave up has dropped its end; the lock comes back with the error and is dropped.
+                drop(waiter.send(locked));
             }
         })?;
-        Ok(Self { file, waiting })
+        Ok(Self { file: Arc::new(file), waiting })
     }
 
     /// Holds the lock until the answer is dropped; `None` when it was not to be had in time.
@@ -48,7 +44,7 @@ impl AppendLock {
             .send(waiter)
             .map_err(|_| io::Error::other("the thread that waits for the append lock has ended"))?;
         match turn.recv_timeout(at_most) {
-            Ok(locked) => locked.map(|()| Some(Held(Arc::clone(&self.file)))),
+            Ok(locked) => locked.map(Some),
             Err(RecvTimeoutError::Timeout) => Ok(None),
             Err(RecvTimeoutError::Disconnected) => Err(io::Error::other("the wait for the append lock was cut off")),
         }

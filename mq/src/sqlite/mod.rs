@@ -41,8 +41,10 @@ pub(crate) struct Sqlite {
 
 impl Sqlite {
     pub(crate) async fn open(path: &Path, options: Options) -> Result<Self> {
-        // Readers connect when they are needed, and the process may have changed its folder by then.
-        let path = std::path::absolute(path)
+        // One log has one name, so that its lock is one too. And readers connect when they are needed: the process may
+        // have changed its folder by then.
+        let path = std::fs::canonicalize(path)
+            .or_else(|_| std::path::absolute(path))
             .map_err(|source| Error::CannotOpen { path: path.to_owned(), source: Arc::new(source) })?;
         if !options.create && !path.exists() {
             return Err(Error::NoLog { path });

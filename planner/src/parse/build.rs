@@ -195,7 +195,7 @@ impl Builder<'_> {
         let items = if count == 1 { "item" } else { "items" };
         let message = format!("a list of {count} {items} stands outside the section of tasks and is not read");
         let help = "move it under the heading of the tasks if it is part of the plan";
-        self.out.odd.push(Odd { at: blocks[n].span.start, message, help });
+        self.out.odd.push(Odd { at: blocks[n].span.start, message, help: help.into() });
     }
 
     pub(super) fn flow(&self, block: &Block) -> (Flow, Inline) {

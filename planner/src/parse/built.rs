@@ -1,5 +1,7 @@
 //! What has been read of a text when its tasks are not joined yet.
 
+use std::borrow::Cow;
+
 use super::draft::{Draft, Reference, Step};
 use super::error::Diagnostic;
 use super::parsed::WARNINGS_MAX;
@@ -27,14 +29,24 @@ pub(super) struct Built {
 pub(super) struct Odd {
     pub(super) at: usize,
     pub(super) message: String,
-    pub(super) help: &'static str,
+    pub(super) help: Cow<'static, str>,
 }
 
 /// The warning of words that look like a setting.
 pub(super) fn unread((at, words): (usize, String)) -> Odd {
     let help =
         "write for example (retry 3), (timeout 10m) or (on failure: continue), where skip, stop and ask are the others";
-    Odd { at, message: format!("\"{words}\" cannot be read as a setting and stays part of the text"), help }
+    Odd {
+        at,
+        message: format!("\"{words}\" cannot be read as a setting and stays part of the text"),
+        help: help.into(),
+    }
+}
+
+/// The warning of code that looks like a command and is read as a name.
+pub(super) fn not_taken((at, code): (usize, String)) -> Odd {
+    let message = format!("`{code}` is not taken as a command");
+    Odd { at, message, help: format!("write: Run `{code}`").into() }
 }
 
 /// What is odd, in the order of the text; the first [`WARNINGS_MAX`] of it.
@@ -42,7 +54,7 @@ pub(super) fn diagnostics(mut odd: Vec<Odd>, lines: &Lines<'_>) -> Vec<Diagnosti
     odd.sort_by_key(|one| one.at);
     let shown = odd.into_iter().take(WARNINGS_MAX).map(|one| {
         let (line, column) = lines.place(one.at);
-        Diagnostic { message: one.message, line, column, help: Some(one.help.to_owned()) }
+        Diagnostic { message: one.message, line, column, help: Some(one.help.into_owned()) }
     });
     shown.collect()
 }

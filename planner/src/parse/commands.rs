@@ -1,92 +1,203 @@
 //! Which command a clause asks to run. In doubt it asks for none.
 
 use super::inline::{Atom, AtomKind, Inline};
-use super::text::{Words, list};
-use super::{shell, vocabulary};
+use super::shell::{self, Shape};
+use super::text::{Words, after_word, list};
+use super::vocabulary;
 
 /// What may follow a command that is judged, placed or timed.
 static AFTER: Words = Words::new(|| {
     list(
         ",|and |then |&&|must |should |passes|succeeds|in |on |from |to |until |again|with |for |once|locally|before\
-     |after|(|inside |at |twice|.",
+     |after|(|inside |at |twice|.|;|:|)|if |unless |when |while |every |as |over |against |within |through |via |by \
+     |into |per |but |so |since |because |first|now|here|without |instead |rather |\u{2014}|\u{2013}|- ",
     )
 });
 /// What asks for the code after it to be run.
 static ASKS: Words = Words::new(|| {
     list(
-        "run|execute|invoke|rerun|re-run|start|launch|then run|first run|run the command\
-     |execute the command|\u{8fd0}\u{884c}|\u{6267}\u{884c}",
+        "run|execute|invoke|rerun|re-run|then run|first run|run the command|execute the command|run command|run this\
+     |run the script|run script|\u{8fd0}\u{884c}|\u{6267}\u{884c}",
     )
 });
+/// The same, but what follows can also be the name of a thing.
+static STARTS: Words = Words::new(|| list("start|launch|call|do|try|issue|type|enter|use"));
+/// Verbs of running, with the code somewhere after them.
+static RUNS: Words = Words::new(|| list("run|execute|invoke|rerun|re-run|install|deploy|launch|start|call|do|try|use"));
 /// Verbs that make the code after them a thing to write about.
 static WRITES: Words = Words::new(|| {
     list("implement|add|create|write|document|fix|replace|refactor|rename|support|extend|remove|describe")
 });
+/// Verbs that make a thing of their object, but not of what follows "with".
+static CONCERNS: Words = Words::new(|| {
+    list(
+        "update|explain|mention|make|change|edit|delete|review|debug|investigate|improve|optimise|optimize|discuss\
+     |read|look|study|understand|rewrite|port|migrate|handle|teach|list|define|design|decide|find|ask|clarify|consider\
+     |compare|quote|introduce|expose|deprecate|drop|disable|enable|allow|let|extract|simplify|move|adjust|modify|set",
+    )
+});
+/// Verbs whose object is a file, also when it is a script.
+static FILES: Words = Words::new(|| {
+    list("lint|format|copy|open|chmod|parse|show|print|save|upload|download|commit|load|import|export|test|sign")
+});
+/// Words before code that make a thing of it.
+static LEADS: Words =
+    Words::new(|| list("the|a|an|this|these|why|how|whether|of|about|like|as|for|between|and|or|what|which|when|our"));
+/// Words that only lead to an instruction.
+static FIRSTS: Words = Words::new(|| list("first|firstly|please|then|next|finally|lastly|now|also|and|afterwards"));
 /// Words that forbid.
-const FORBIDS: &[&str] =
-    &["don't", "don\u{2019}t", "do not", "not ", "never", "without", "avoid", "instead of", "rather than"];
+const FORBIDS: &[&str] = &["don't", "don\u{2019}t", "do not", "not ", "never", "avoid"];
+/// Words that forbid what follows up to the comma.
+const EXCEPT: &[&str] = &["without", "instead of", "rather than"];
+/// Words with which a wait begins, up to the comma.
+const WAITS: &[&str] = &["after", "before", "once", "when", "while", "until", "if", "unless", "as soon as"];
 
-/// How far the words before the first code ask to run it.
-struct Asked {
-    /// They say so.
-    firm: bool,
-    /// The code is the means to something else: "with", "via".
-    by: bool,
-    /// The verb is about running, the code comes later.
-    running: bool,
-    writes: bool,
+/// What the code of a clause comes to.
+#[derive(Debug, Default)]
+pub(super) struct Found {
+    pub(super) command: Option<String>,
+    /// Code that looks like a command and is none, and where it stands.
+    pub(super) missed: Option<(usize, String)>,
+}
+
+/// What the words before a piece of code make of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Asked {
+    /// Something that must not be run.
+    Never,
+    /// Something to write about.
+    Thing,
+    /// The object of another verb; `script` when it can be a script too.
+    Object { script: bool },
+    /// The object of a verb of running, with words between.
+    Running,
+    /// The means to something else: "with", "via".
+    Means,
+    /// "start", "call": a line to run or the name of a thing.
+    Started,
+    /// What stands for itself.
+    Itself,
+    /// "run": whatever it is.
+    Run,
+}
+
+impl Asked {
+    fn takes(self, shape: Shape) -> bool {
+        match shape {
+            Shape::Name => false,
+            Shape::Command => !matches!(self, Self::Never | Self::Thing),
+            Shape::Script => !matches!(self, Self::Never | Self::Thing | Self::Object { script: false }),
+            Shape::Alone => !matches!(self, Self::Never | Self::Thing | Self::Object { .. }),
+            Shape::Program | Shape::Line => matches!(self, Self::Started | Self::Itself | Self::Run),
+            Shape::Word => self == Self::Run,
+        }
+    }
 }
 
 /// The command that a clause asks to run, from the code in it; several in a row are joined.
-pub(super) fn command_in(text: &str, inline: &Inline, from: usize, to: usize) -> Option<String> {
-    let codes: Vec<&Atom> =
-        inline.within(from, to).iter().filter(|atom| atom.kind == AtomKind::Code).take(20).collect();
-    let first = codes.first()?;
-    let asked = asked(text.get(from..first.start)?, text.get(first.end..to)?.trim_start());
-    let means = asked.by && !asked.writes || asked.running && !asked.by;
-    if !(asked.firm || means) {
-        return None;
-    }
-    let mut command = String::new();
-    let mut end = first.start;
-    for atom in codes {
+pub(super) fn command_in(text: &str, inline: &Inline, from: usize, to: usize) -> Found {
+    let all = inline.within(from, to).iter();
+    let codes: Vec<&Atom> = all.filter(|atom| atom.kind == AtomKind::Code).take(20).collect();
+    let mut found = Found::default();
+    let mut end = from;
+    for (n, atom) in codes.iter().enumerate() {
         let code = text.get(atom.inner.0..atom.inner.1).unwrap_or("").trim();
-        let gap = text.get(end..atom.start).unwrap_or("").trim().trim_matches(',').trim().to_lowercase();
-        let joins = ["", "and", "then", "and then", "&&", "and run", "then run", "and then run"];
-        let joined = command.is_empty() || joins.contains(&gap.as_str());
-        if !joined || !shell::is_command(code, asked.firm && command.is_empty()) {
+        let shape = shell::shape(code);
+        let gap = text.get(end..atom.start).unwrap_or("");
+        let after = text.get(atom.end..to).unwrap_or("").trim_start();
+        end = atom.end;
+        let before = text.get(from..atom.start).unwrap_or("");
+        // What stands before other code belongs to that, unless a new verb comes.
+        let asked = if n == 0 { asked(before, after) } else { again(before, gap, after) };
+        if asked.is_some_and(|asked| asked.takes(shape)) {
+            found.command = Some(joined(text, &codes[n..]));
+            found.missed = None;
             break;
         }
+        if shape == Shape::Command && found.missed.is_none() && asked.is_some_and(|asked| asked != Asked::Never) {
+            found.missed = Some((atom.start, code.to_owned()));
+        }
+    }
+    found
+}
+
+/// The first of some commands, and those that directly follow it.
+fn joined(text: &str, codes: &[&Atom]) -> String {
+    let mut command = String::new();
+    let mut end = 0;
+    for atom in codes {
+        let code = text.get(atom.inner.0..atom.inner.1).unwrap_or("").trim();
         if !command.is_empty() {
+            let gap = text.get(end..atom.start).unwrap_or("").trim().trim_matches(',').trim().to_lowercase();
+            let joins = ["", "and", "then", "and then", "&&", "and run", "then run", "and then run"];
+            if !joins.contains(&gap.as_str()) || !shell::is_command(code, true) {
+                break;
+            }
             command.push_str(" && ");
         }
         command.push_str(code);
         end = atom.end;
     }
-    (!command.is_empty()).then_some(command)
+    command
 }
 
-fn asked(before: &str, after: &str) -> Asked {
-    let before = before.trim_end_matches(['*', ' ', '"']);
+/// What a second verb in the clause makes of the code after it.
+fn again(before: &str, gap: &str, after: &str) -> Option<Asked> {
+    let lower = gap.to_lowercase();
+    let last = lower.rsplit([',', ';']).next().unwrap_or("").rsplit(" and ").next().unwrap_or("");
+    let verb = last.trim().trim_start_matches("and ").trim_start_matches("then ");
+    let parted = last.len() < lower.len() || gap.contains(" then ");
+    let forbidden = FORBIDS.iter().any(|word| before.to_lowercase().contains(word));
+    let runs = parted && !forbidden && ASKS.contains(&verb);
+    runs.then(|| if follows(after) { Asked::Run } else { Asked::Running })
+}
+
+/// True when no noun follows, of which the code would be the name.
+fn follows(after: &str) -> bool {
+    after.is_empty() || AFTER.iter().any(|word| after.starts_with(word))
+}
+
+fn asked(before: &str, after: &str) -> Option<Asked> {
+    let before = before.trim_end_matches(['*', ' ', '"', '(']);
+    let all = before.to_lowercase();
+    let open = |word: &str| all.rfind(word).is_some_and(|at| !all[at..].contains(", "));
+    let waits = WAITS.iter().any(|word| after_word(&all, word).is_some()) && !all.contains(", ");
+    if FORBIDS.iter().any(|word| all.contains(word)) || EXCEPT.iter().any(|word| open(word)) {
+        return Some(Asked::Never);
+    }
+    if waits {
+        return None;
+    }
     let empty = !before.contains(|c: char| c.is_alphanumeric());
     let plain = if empty { "" } else { vocabulary::instruction(before) };
-    let lower = plain.trim().trim_end_matches(':').trim().to_lowercase();
-    if FORBIDS.iter().any(|word| before.to_lowercase().contains(word)) {
-        return Asked { firm: false, by: false, running: false, writes: true };
+    let mut lower = plain.trim().trim_end_matches(':').trim().to_lowercase();
+    if FIRSTS.contains(&lower.trim_end_matches(',')) {
+        lower.clear();
     }
     let verb = lower.split_whitespace().next().unwrap_or("");
+    let last = lower.rsplit(' ').next().unwrap_or("");
     let writes = WRITES.contains(&verb);
-    let colon = before.ends_with(':');
-    let judged = after.is_empty() || AFTER.iter().any(|word| after.starts_with(word));
-    let ends = [" run", " running", " execute", "\u{8fd0}\u{884c}", "\u{6267}\u{884c}"];
-    let runs = ASKS.contains(&lower.as_str()) || ends.iter().any(|word| lower.ends_with(word));
-    Asked {
-        firm: runs || (lower.is_empty() && judged) || (colon && !writes),
-        by: colon
-            || ["call", "try", "use"].contains(&lower.as_str())
-            || [" with", " via", " using", " by"].iter().any(|word| lower.ends_with(word)),
-        running: ["run", "execute", "invoke", "rerun", "re-run", "install", "deploy", "launch", "start"]
-            .contains(&verb),
-        writes,
-    }
+    let judged = follows(after);
+    let runs = ASKS.contains(&lower.as_str())
+        || [" run", " running", " execute", "\u{8fd0}\u{884c}", "\u{6267}\u{884c}"]
+            .iter()
+            .any(|end| lower.ends_with(end));
+    let sure = verb == "make" && lower.split_whitespace().nth(1) == Some("sure");
+    Some(match () {
+        () if runs && judged => Asked::Run,
+        () if runs => Asked::Running,
+        () if writes => Asked::Thing,
+        () if before.ends_with(':') || lower.is_empty() && judged => Asked::Itself,
+        () if matches!(last, "with" | "via" | "using" | "by") => Asked::Means,
+        () if STARTS.contains(&lower.as_str()) => {
+            if judged {
+                Asked::Started
+            } else {
+                Asked::Running
+            }
+        }
+        () if RUNS.contains(&verb) => Asked::Running,
+        () if CONCERNS.contains(&verb) && !sure || LEADS.contains(&last) || !judged => Asked::Thing,
+        () => Asked::Object { script: !FILES.contains(&verb) },
+    })
 }

@@ -66,7 +66,7 @@ fn warn(built: &mut Built, explicit: Vec<Explicit>, given_up: &[(usize, usize)])
         odd.extend(draft.unread.drain(..).map(built::unread));
         for (at, words) in own.unmatched {
             let message = format!("no task fits \"{words}\", so nothing waits for it");
-            odd.push(Odd { at, message, help: "name the task by its id or number, for example (after 2)" });
+            odd.push(Odd { at, message, help: "name the task by its id or number, for example (after 2)".into() });
             let plan = &mut draft.plan;
             if !plan.description.contains(&words) && !plan.notes.iter().any(|note| note.contains(&words)) {
                 plan.notes.push(words);
@@ -77,7 +77,7 @@ fn warn(built: &mut Built, explicit: Vec<Explicit>, given_up: &[(usize, usize)])
         let (Some(draft), Some(other)) = (built.drafts.get(*n), built.drafts.get(*before)) else { continue };
         let (name, other) = (draft.plan.name(), other.plan.name());
         let message = format!("task {name} stands after task {other} in its list, but what is written says otherwise");
-        odd.push(Odd { at: draft.at, message, help: "put the items in the order in which they are to be done" });
+        odd.push(Odd { at: draft.at, message, help: "put the items in the order in which they are to be done".into() });
     }
     built.odd = odd;
 }

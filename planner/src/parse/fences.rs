@@ -89,7 +89,7 @@ impl Builder<'_> {
         ];
         if !language.is_empty() && !DATA.contains(&language) {
             let message = format!("the block of {language} is not run; it is kept as a remark");
-            self.out.odd.push(Odd { at: block.span.start, message, help: "mark it as sh if it is a command" });
+            self.out.odd.push(Odd { at: block.span.start, message, help: "mark it as sh if it is a command".into() });
         }
     }
 }

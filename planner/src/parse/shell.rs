@@ -33,44 +33,132 @@ const WORDS: &[&str] = &[
     "id", "which", "set", "trap", "wait", "free", "timeout", "exec",
 ];
 
+/// Of these any word can be the argument: they have subcommands, or take names of files.
+const TAKERS: &[&str] = &[
+    "go", "make", "service", "source", "export", "touch", "just", "node", "java", "python", "swift", "ruby", "stack",
+    "cat", "fly", "bundle", "docker", "rake", "which", "time", "timeout", "exec", "env",
+];
+/// Words that make a plain sentence of code, after any program.
+const PROSE: &[&str] = &[
+    "is", "are", "was", "must", "should", "will", "command", "commands", "output", "error", "errors", "=", "==", ":=",
+];
+
 /// Methods that make code a route.
 const METHODS: &[&str] = &["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"];
 
-/// True when code between backticks is a command; `asked` when the sentence is about running it.
-pub(super) fn is_command(code: &str, asked: bool) -> bool {
+/// Endings of files that can be run.
+const SCRIPTS: &[&str] = &[".sh", ".bash", ".zsh", ".py", ".rb", ".pl", ".bin", ".run"];
+
+/// How much a piece of code looks like a command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Shape {
+    /// A name, a type, a route, a flag, a file.
+    Name,
+    /// A single word that no program here has for a name.
+    Word,
+    /// Several words that could be a program and its arguments.
+    Line,
+    /// A program alone, which does little without arguments.
+    Program,
+    /// A program that is mostly used without arguments.
+    Alone,
+    /// A path of a program or a script, alone.
+    Script,
+    /// A program with its arguments, or a line of shell.
+    Command,
+}
+
+/// What code between backticks looks like.
+pub(super) fn shape(code: &str) -> Shape {
     let code = code.trim();
-    let Some(first) = code.split_whitespace().next() else { return false };
-    if code.len() > 2_000 || METHODS.contains(&first) || code.starts_with(['<', '{', '[', '"', '-', '@', '#', '|', '='])
-    {
-        return false;
+    if let Some(inner) = code.strip_prefix('(').and_then(|rest| rest.strip_suffix(')')) {
+        return if shape(inner) == Shape::Command { Shape::Command } else { Shape::Name };
+    }
+    let test = code.starts_with("[ ") && (code.ends_with(" ]") || code.contains(" ] "))
+        || code.starts_with("[[ ") && code.contains(" ]]");
+    let odd = code.starts_with(['<', '{', '[', '"', '-', '@', '#', '|', '=']);
+    let Some(first) = code.split_whitespace().next() else { return Shape::Name };
+    if code.len() > 2_000 || METHODS.contains(&first) || (odd && !test) {
+        return Shape::Name;
+    }
+    let looped = matches!(first, "for" | "if" | "while" | "until" | "case")
+        && ["done", "fi", "esac"].iter().any(|end| code.ends_with(end));
+    if test || looped {
+        return Shape::Command;
     }
     let (program, rest) = without_assignments(code);
-    if program.is_empty() {
-        return false;
+    let assigned = program.len() + rest.len() < code.len() && !code.starts_with(program);
+    let (program, parted) = program.strip_suffix(';').map_or((program, false), |program| (program, true));
+    if program.is_empty() || rest.split_whitespace().next().is_some_and(|word| PROSE.contains(&word)) {
+        return Shape::Name;
     }
-    let bare = rest.is_empty();
-    if let Some(local) = program.strip_prefix("./").or_else(|| program.strip_prefix("../")) {
-        let script = std::path::Path::new(local)
-            .extension()
-            .is_none_or(|e| ["sh", "bash", "py", "rb", "pl", "bin", "run"].iter().any(|s| e == *s));
-        return script && !local.is_empty() && (asked || !bare);
-    }
-    let absolute = ["/usr/", "/bin/", "/opt/", "/sbin/"].iter().any(|start| program.starts_with(start));
-    if PROGRAMS.contains(&program) {
-        return if bare {
-            asked || (ALONE.contains(&program) && !WORDS.contains(&program))
-        } else {
-            !prose_like(program, rest) || asked
+    let compound = parted || ["; ", " && ", " || ", " | ", " > ", " >> "].iter().any(|sign| code.contains(sign));
+    let known = PROGRAMS.contains(&program);
+    let path = is_script(program);
+    if rest.is_empty() && !parted {
+        return match () {
+            () if known && assigned => Shape::Command,
+            () if known && ALONE.contains(&program) => Shape::Alone,
+            () if known => Shape::Program,
+            () if path && assigned => Shape::Command,
+            () if path => Shape::Script,
+            () if !is_name(program) || is_file(program) => Shape::Name,
+            () if assigned => Shape::Command,
+            () => Shape::Word,
         };
     }
-    if program.contains(['(', ')', '{', '}', ';', ',', '<', '>', '"', '\'', ':', '!']) {
+    if (known && (compound || takes(program, rest))) || path || (assigned && is_name(program)) {
+        return Shape::Command;
+    }
+    if known || absolute(program) || is_name(program) { Shape::Line } else { Shape::Name }
+}
+
+/// True when code is a command; `asked` when the text says that it is to be run.
+pub(super) fn is_command(code: &str, asked: bool) -> bool {
+    match shape(code) {
+        Shape::Command | Shape::Alone => true,
+        Shape::Script | Shape::Program | Shape::Line => asked,
+        Shape::Word | Shape::Name => false,
+    }
+}
+
+/// `./x`, `scripts/x.sh`, `x.sh`: a path that can be run.
+fn is_script(program: &str) -> bool {
+    let plain =
+        program.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.' | b'/' | b'~' | b'$'));
+    let ends = SCRIPTS.iter().any(|end| program.len() > end.len() && program.ends_with(end));
+    let local = program.strip_prefix("./").or_else(|| program.strip_prefix("../"));
+    let bare = local.is_some_and(|local| !local.is_empty() && std::path::Path::new(local).extension().is_none());
+    plain && (ends || bare || absolute(program) && !is_file(program))
+}
+
+fn absolute(program: &str) -> bool {
+    ["/usr/", "/bin/", "/opt/", "/sbin/"].iter().any(|start| program.starts_with(start))
+}
+
+/// True for what could be the name of a program.
+fn is_name(program: &str) -> bool {
+    program.starts_with(|c: char| c.is_ascii_lowercase() || matches!(c, '.' | '/' | '~'))
+        && program
+            .bytes()
+            .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || matches!(b, b'-' | b'_' | b'.' | b'/' | b'~'))
+}
+
+/// `Cargo.toml`, `src/main.rs`, `docs/`: a file or a folder.
+fn is_file(program: &str) -> bool {
+    program.contains('/') && !absolute(program) || std::path::Path::new(program).extension().is_some()
+}
+
+/// True when what follows a program reads like its arguments: not "go to the page", not "find users".
+fn takes(program: &str, rest: &str) -> bool {
+    if !WORDS.contains(&program) {
+        return true;
+    }
+    if prose_like(program, rest) {
         return false;
     }
-    let piped = [" | ", " && ", " || ", " > ", " >> "].iter().any(|sign| code.contains(sign));
-    let name =
-        program.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || matches!(b, b'-' | b'_' | b'.' | b'/'));
-    let script = program.ends_with(".sh") && !program.starts_with('.');
-    asked && (piped || absolute || (name && (!bare || script)))
+    let signs = |word: &str| word.len() == 1 || word.bytes().any(|b| !b.is_ascii_alphabetic());
+    (TAKERS.contains(&program) && rest.split_whitespace().count() < 4) || rest.split_whitespace().any(signs)
 }
 
 /// The program and what follows, after `NAME=value` words.

@@ -1,7 +1,7 @@
 //! Clauses to drafts: what running text and the text of an item ask for.
 
 use super::build::Builder;
-use super::built::{attach, merge_needs};
+use super::built::{self, attach, merge_needs};
 use super::draft::{Draft, Link, Step};
 use super::inline::Inline;
 use super::lines::Block;
@@ -170,7 +170,13 @@ impl Builder<'_> {
         if found.description.is_empty() && flow.text[clause.from..clause.end].contains("???") {
             found.description = "???".to_owned();
         }
-        let command = commands::command_in(&flow.text, inline, part.from, part.to);
+        let polite = clause.stop == Stop::Question && roles::sense(&found.description, true, true) == Sense::Step;
+        let code = match clause.stop {
+            Stop::Question if !polite => commands::Found::default(),
+            _ => commands::command_in(&flow.text, inline, part.from, part.to),
+        };
+        let command = code.command;
+        self.out.odd.extend(code.missed.map(|(at, code)| built::not_taken((flow.source(at), code))));
         let shown = if clause.stop == Stop::Question {
             asked(&found.description, &flow.text[clause.to..clause.end])
         } else {
@@ -180,7 +186,6 @@ impl Builder<'_> {
             self.remark_span(flow, clause);
             return None;
         }
-        let polite = clause.stop == Stop::Question && roles::sense(&found.description, true, true) == Sense::Step;
         let kind = match &command {
             Some(_) => NodeKind::ToolCall,
             None if clause.stop == Stop::Question && !polite => NodeKind::Clarification,

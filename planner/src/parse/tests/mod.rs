@@ -1,5 +1,6 @@
 //! Texts and the plans they mean; one `check` per boundary.
 
+mod commands;
 mod limits;
 mod policy;
 mod shapes;

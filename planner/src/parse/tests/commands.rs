@@ -1,0 +1,96 @@
+//! Which code is the command of a task, and which is only said to look like one.
+
+use super::plan;
+
+/// The commands of a text, and the code that is said not to be one.
+fn found(text: &str) -> (Vec<String>, Vec<String>) {
+    let plan = plan(text);
+    let commands = plan.tasks.into_iter().filter_map(|task| task.command).collect();
+    let missed = plan.warnings.into_iter().filter(|one| one.message.ends_with("is not taken as a command"));
+    (commands, missed.map(|one| one.help.unwrap_or_default()).collect())
+}
+
+#[test]
+fn code_that_reads_like_a_command_is_one() {
+    let cases = [
+        ("Build everything with `scripts/build.sh 6`", "scripts/build.sh 6"),
+        ("Fetch with `scripts/flaky.sh`", "scripts/flaky.sh"),
+        ("First `echo a`", "echo a"),
+        ("Greet `echo a`", "echo a"),
+        ("Clean `rm -rf build`", "rm -rf build"),
+        ("Count lines `wc -l x`", "wc -l x"),
+        ("Wait `sleep 5`", "sleep 5"),
+        ("Please `make all`", "make all"),
+        ("Run `pwd; env | grep X`", "pwd; env | grep X"),
+        ("Do this with `FOO=1 mytool --flag`", "FOO=1 mytool --flag"),
+        ("Run `for i in 1 2; do echo $i; done`", "for i in 1 2; do echo $i; done"),
+        ("Run `[ -f x ]`", "[ -f x ]"),
+        ("Run `(cd a && make)`", "(cd a && make)"),
+        ("Deploy with `deploy.sh prod`", "deploy.sh prod"),
+        ("Run `mytool`", "mytool"),
+        ("Execute `mytool` again", "mytool"),
+        ("Call `mytool sync`", "mytool sync"),
+        ("Do `make all`", "make all"),
+        ("Launch `./app`", "./app"),
+        ("Build with `make`", "make"),
+        ("Make sure `cargo test` passes", "cargo test"),
+        ("Build `make all` and then `make test`", "make all && make test"),
+        ("Look at `Cargo.toml` and run `cargo update`", "cargo update"),
+        ("Instead of waiting, run `make all`", "make all"),
+    ];
+    for (text, command) in cases {
+        let expected = (vec![command.to_owned()], Vec::new());
+        assert_eq!(found(text), expected, "of {text:?}");
+        assert_eq!(found(&format!("- {text}\n- Add tests")), expected, "of {text:?} in a list");
+    }
+}
+
+#[test]
+fn code_that_is_written_about_is_no_command() {
+    let cases = [
+        "Fix the `timeout` handling",
+        "Add a `sleep` command",
+        "Run `SessionStore` tests",
+        "Run `SessionStore`",
+        "Run `store::load`",
+        "Run the `integration` tests",
+        "Run `integration` tests",
+        "Call `GET /users`",
+        "Call `getUser()`",
+        "Call `parse`",
+        "Start `server`",
+        "Make `parse` return an error",
+        "Check `--flag`",
+        "Check `x > 5`",
+        "Read `src/main.rs`",
+        "Run `src/main.rs`",
+        "Review `scripts/build.sh`",
+        "Rename `scripts/a.sh` to `scripts/b.sh`",
+        "Test `Option<T>`",
+        "Test `find` and `sort`",
+        "Sort by `date`",
+        "Count `test cases`",
+        "Set `max_width = 120`",
+        "Add a. Don't run `rm -rf x`",
+        "Add a. Never run `make all`",
+        "Build it without `make all`",
+        "Build it. Should we run `make all`?",
+    ];
+    for text in cases {
+        assert_eq!(found(text), (Vec::new(), Vec::new()), "of {text:?}");
+    }
+}
+
+#[test]
+fn code_that_looks_like_a_command_and_is_none_is_said() {
+    let cases = [
+        ("Document `make all` in the README", "make all"),
+        ("Make `cargo test` green again", "cargo test"),
+        ("Explain `git rebase -i`", "git rebase -i"),
+        ("Find out why `make all` fails", "make all"),
+        ("Replace `npm ci` with a script", "npm ci"),
+    ];
+    for (text, code) in cases {
+        assert_eq!(found(text), (Vec::new(), vec![format!("write: Run `{code}`")]), "of {text:?}");
+    }
+}
