@@ -101,6 +101,7 @@ fn prose(page: &str) -> impl Iterator<Item = &str> {
 }
 
 /// The code in backticks of a page that names a test: a path in small letters, perhaps behind the name of a crate.
+/// Other functions are written with their parentheses.
 fn test_names(page: &str) -> Vec<String> {
     let is_small = |char: char| char.is_ascii_lowercase() || char.is_ascii_digit() || "_:".contains(char);
     let code = prose(page).flat_map(|line| line.split('`').skip(1).step_by(2));
@@ -183,7 +184,7 @@ fn target(page: &str, link: &str) -> PathBuf {
 
 #[test]
 fn names_and_links_are_found_where_they_stand() {
-    let page = "see `log::ids::a_test`, `crewlog-mq event::tests::b`, `EventStore::open`, `x` and [a](b.md#c), `[d](e)`\n\
+    let page = "see `log::ids::a_test`, `crewlog-mq event::tests::b`, `Store::open`, `a::b()`, [a](b.md#c), `[d](e)`\n\
         ```sh\n`log::not::here` [f](g)\n```\n![h](../i.svg) [j](https://k.example/l) [m](#n)\n";
     assert_eq!(test_names(page), ["log::ids::a_test", "crewlog-mq event::tests::b"]);
     assert_eq!(links(page), ["b.md#c", "../i.svg"]);

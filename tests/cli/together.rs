@@ -1,9 +1,17 @@
 //! Several processes at one plan, and a run that is asked to end.
 
+use std::fs::File;
+use std::io::Write;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
 use rustix::process::Signal;
 use serde_json::Value;
 
 use super::scene::{Gate, Ran, Running, Scene, named_pipe};
+
+/// The most that a run takes to end when the log takes nothing more.
+const BOUND: Duration = Duration::from_secs(40);
 
 /// A plan whose first command waits, with the gate that it has passed and the pipe that lets it go on.
 struct Waiting {
@@ -15,12 +23,16 @@ struct Waiting {
 
 impl Waiting {
     fn at(rest: &str) -> Self {
+        Self::at_with(rest, &[])
+    }
+
+    fn at_with(rest: &str, options: &[&str]) -> Self {
         let scene = Scene::new();
         let mut gate = Gate::new(&scene, "gate");
         named_pipe(&scene, "go");
         let wait = format!("echo 1 >> side; {}; read line < go; echo waited", Gate::pass("gate"));
         scene.write("plan.md", format!("1. Run `{wait}`\n{rest}"));
-        let mut running = scene.start(&["run", "plan.md", "--yes"]);
+        let mut running = scene.start(&[&["run", "plan.md", "--yes"], options].concat());
         gate.wait();
         running.stdout.until("\n");
         let plan =
@@ -56,6 +68,60 @@ fn an_interrupted_run_gives_its_task_back_and_says_how_to_go_on() {
         assert_eq!(scene.read("side"), "1\n1\n", "it was begun again, once");
         assert_eq!(statuses(&scene.show(&plan)), ["Completed", "Completed"]);
     }
+}
+
+/// A command that a shell begins with SIGHUP ignored, as `nohup` would.
+fn deaf_to_hang_ups(command: &Command) -> Command {
+    let mut shell = Command::new("sh");
+    shell.args(["-c", "trap '' HUP; exec \"$0\" \"$@\""]).arg(command.get_program()).args(command.get_args());
+    for (name, value) in command.get_envs() {
+        match value {
+            Some(value) => shell.env(name, value),
+            None => shell.env_remove(name),
+        };
+    }
+    shell.current_dir(command.get_current_dir().expect("it has a folder")).stdin(Stdio::null());
+    shell
+}
+
+#[test]
+fn a_run_that_was_begun_deaf_to_hang_ups_goes_on_and_is_interrupted_all_the_same() {
+    for (then, code) in [(None, 0), (Some(Signal::TERM), 130)] {
+        let scene = Scene::new();
+        let (mut gate, go) = (Gate::new(&scene, "gate"), named_pipe(&scene, "go"));
+        // Opened for both, so that it takes a line whether or not the command still reads.
+        let mut go = File::options().read(true).write(true).open(go).expect("the pipe opens");
+        scene.write("plan.md", format!("Run `{}; read line < go; echo waited`", Gate::pass("gate")));
+        let running = Running::start(&mut deaf_to_hang_ups(&scene.crewlog(&["run", "plan.md", "--yes"])));
+        gate.wait();
+        running.signal(Signal::HUP);
+        assert_eq!(scene.run(&["ls", "-o", "json"]).expect(0).json()["plans"][0]["status"], "Running");
+        match then {
+            Some(signal) => running.signal(signal),
+            None => go.write_all(b"go\n").expect("the pipe takes a line"),
+        }
+        let ran = running.finish().expect(code);
+        gate.wait_until_free();
+        let n_released = scene.events_of_type("TaskReleased").len();
+        assert_eq!(n_released, usize::from(then.is_some()), "{then:?}: {}", ran.stderr);
+    }
+}
+
+#[test]
+fn a_task_that_is_reopened_has_not_ended() {
+    let scene = Scene::new();
+    let (plan, ran) = scene.plan("1. Run `test -e fixed`\n2. Run `echo ok`\n");
+    ran.expect(100);
+    let ended = |shown: &Value| {
+        let tasks = shown["tasks"].as_array().expect("tasks").iter();
+        tasks.map(|task| !task["ended_at"].is_null()).collect::<Vec<_>>()
+    };
+    assert_eq!(ended(&scene.show(&plan)), [true, true]);
+    scene.write("fixed", "");
+    scene.run(&["retry", &plan]).expect(0);
+    assert_eq!(ended(&scene.show(&plan)), [false, false]);
+    scene.run(&["resume", &plan]).expect(0);
+    assert_eq!(ended(&scene.show(&plan)), [true, true]);
 }
 
 #[test]
@@ -145,4 +211,18 @@ fn two_names_of_one_log_know_each_others_workers() {
     let (scene, _, ran) = Waiting { scene, plan, running, gate }.let_go();
     ran.expect(0);
     assert_eq!(scene.read("side"), "1\n2\n");
+}
+
+#[test]
+fn a_run_ends_in_bounded_time_when_another_holds_the_log_s_append_lock() {
+    let Waiting { scene, plan, running, gate } = Waiting::at_with("", &["--timeout", "1s"]);
+    let lock = File::options().write(true).open(scene.path(".crewlog/log.db-lock")).expect("the log has a lock");
+    lock.lock().expect("it can be had");
+    let began = Instant::now();
+    running.finish().expect(8).says(&["it is left behind"]);
+    let took = began.elapsed();
+    assert!(took < BOUND, "{took:?}");
+    gate.wait_until_free();
+    drop(lock);
+    assert_eq!(scene.show(&plan)["tasks"][0]["status"], "Running", "nobody could say how it ended");
 }

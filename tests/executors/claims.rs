@@ -9,10 +9,10 @@ use crewlog_executors::human::{self, claim_of};
 use crewlog_executors::liveness::SignOfLife;
 use crewlog_mq::{Cause, EventStore, ExecuteError};
 use crewlog_planner::claim::{Ending, LEASE, TaskCommand, TaskError, TaskEvent};
-use crewlog_planner::event::FailureClass;
+use crewlog_planner::event::{FailureClass, PlannerConfig};
 use crewlog_planner::plan::TaskId;
 
-use super::rig::{PLAN, Rig, Scripted, blocking, executor, program, soon, tags, task_query};
+use super::rig::{PLAN, Rig, Scripted, blocking, executor, program, soon, step, tags, task_query};
 
 const TASK: TaskId = TaskId(1);
 
@@ -137,6 +137,23 @@ async fn a_person_cannot_report_for_a_living_worker_and_need_not_wait_for_a_dead
     assert_eq!(epochs.collect::<Vec<_>>(), [1, 2]);
     let again = report_done(&rig, &person).await;
     assert!(matches!(again, Err(ExecuteError::Refused(TaskError::AttemptEnded { attempt: 1 }))), "{again:?}");
+}
+
+#[tokio::test]
+async fn a_command_learns_whether_another_had_begun_it() {
+    for (had_begun, learnt) in [(false, "1"), (true, "2")] {
+        let rig = Rig::with_plan(vec![step(TASK.0, "echo $CREWLOG_EPOCH", &[])], PlannerConfig::default()).await;
+        if had_begun {
+            claimed_by(&rig, &rig.life()).await;
+        }
+        let (host, worker) = (rig.host(), rig.worker(1));
+        rig.end().await;
+        worker.stop().await;
+        host.abort();
+        let last = rig.task_events(TASK.0).await.pop();
+        let Some(TaskEvent::TaskCompleted { result, .. }) = last else { panic!("{last:?}") };
+        assert_eq!(result, learnt);
+    }
 }
 
 #[test]

@@ -6,5 +6,6 @@
 mod claims;
 mod commands;
 mod rig;
+mod signals;
 mod taking_in;
 mod workers;

@@ -54,7 +54,7 @@ async fn a_worker_does_not_wait_for_one_task_while_another_is_free() {
 }
 
 /// The first line that comes through a pipe, and the rest of it.
-async fn first_line(pipe: PathBuf) -> (String, BufReader<File>) {
+pub async fn first_line(pipe: PathBuf) -> (String, BufReader<File>) {
     blocking(move || {
         let mut reader = BufReader::new(File::open(pipe).unwrap());
         let mut line = String::new();
@@ -65,7 +65,7 @@ async fn first_line(pipe: PathBuf) -> (String, BufReader<File>) {
 }
 
 /// Reads a pipe to its end, which comes when the last process that has it open is gone.
-async fn rest(mut reader: BufReader<File>) -> String {
+pub async fn rest(mut reader: BufReader<File>) -> String {
     blocking(move || {
         let mut rest = String::new();
         reader.read_to_string(&mut rest).unwrap();

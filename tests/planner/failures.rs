@@ -87,6 +87,99 @@ fn with_stop_nothing_more_starts_and_what_runs_goes_on() {
 }
 
 #[test]
+fn with_stop_what_still_runs_is_not_tried_again() {
+    check_with(
+        PlannerConfig { parallelism: 3, retries_max: 3, on_failure: FailurePolicy::Stop, ..PlannerConfig::default() },
+        "- `a`\n- `b` (retry 2)\n- `c`\n- `d`\n",
+        "
+        > start
+        planned 1 2 3 4
+        dispatched 1#1
+        dispatched 2#1
+        dispatched 3#1
+        > 2 fails one
+        2 Planned: one
+        dispatched 2#2 later
+        > 1 fails boom
+        1 Failed: boom
+        4 Skipped: not started: the plan stopped when task 1 failed
+        > 2 fails two
+        2 Failed: two
+        > 3 timed-out after 5 s
+        3 TimedOut: after 5 s
+        ended Failed, 4 tasks: 2 failed, 1 timed out, 1 skipped
+        ",
+    );
+}
+
+#[test]
+fn a_retry_of_what_stopped_the_plan_reopens_the_rest() {
+    check_with(
+        with(FailurePolicy::SkipDependants),
+        "- A: `a` (on failure: stop)\n- B: `b` (depends on A)\n- C: `c`\n- D: `d` (depends on C, retry 1)\n",
+        "
+        > start
+        planned 1 2 3 4
+        dispatched 1#1
+        dispatched 3#1
+        > 1 fails boom
+        1 Failed: boom
+        2 Skipped: not started: the plan stopped when task A failed
+        4 Skipped: not started: the plan stopped when task A failed
+        > 3 done
+        3 Completed:
+        ended Failed, 4 tasks: 1 completed, 1 failed, 2 skipped
+        > retry 1
+        reopened 1 2 4
+        dispatched 1#2
+        dispatched 4#1
+        > 4 fails once
+        4 Planned: once
+        dispatched 4#2 later
+        > 4 done
+        4 Completed:
+        > 1 done
+        1 Completed:
+        dispatched 2#1
+        > 2 done
+        2 Completed:
+        ended Completed, 4 tasks: 4 completed
+        ",
+    );
+}
+
+#[test]
+fn a_retry_of_what_stopped_the_plan_does_not_let_go_what_another_failure_holds() {
+    check_with(
+        with(FailurePolicy::SkipDependants),
+        "- A: `a` (on failure: stop)\n- B: `b`\n- C: `c` (depends on B)\n- D: `d` (depends on A)\n",
+        "
+        > start
+        planned 1 2 3 4
+        dispatched 1#1
+        dispatched 2#1
+        > 2 fails bang
+        2 Failed: bang
+        3 Skipped: task B did not complete
+        > 1 fails boom
+        1 Failed: boom
+        4 Skipped: not started: the plan stopped when task A failed
+        ended Failed, 4 tasks: 2 failed, 2 skipped
+        > retry 1
+        reopened 1 3 4
+        3 Skipped: task B did not complete
+        dispatched 1#2
+        > 1 done
+        1 Completed:
+        dispatched 4#1
+        > 4 done
+        4 Completed:
+        ended Failed, 4 tasks: 2 completed, 1 failed, 1 skipped
+        ",
+    );
+}
+
+#[test]
 fn with_ask_a_person_decides() {
     check_with(
         with(FailurePolicy::Ask),

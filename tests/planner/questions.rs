@@ -1,6 +1,11 @@
 //! Questions: of the text, of executors, of conditions. One pauses what depends on it and nothing else.
 
-use super::transcript::check;
+use std::fmt::Write;
+
+use crewlog_planner::event::PlannerConfig;
+use crewlog_planner::plan::FailurePolicy;
+
+use super::transcript::{check, check_with};
 
 #[test]
 fn a_question_holds_up_only_what_depends_on_it_and_its_answer_is_passed_on() {
@@ -53,6 +58,68 @@ fn an_executor_s_question_stops_its_task_until_it_is_answered() {
         > 1 done
         1 Completed:
         dispatched 2#1 with the left one with gently
+        ",
+    );
+}
+
+#[test]
+fn all_that_follow_an_answered_question_are_told_of_it_once() {
+    let n_tasks = 200;
+    let mut text = "1. What colour?\n".to_owned();
+    let mut transcript = format!("> start\nplanned {}\n", (1..=n_tasks).map(|n| format!("{n} ")).collect::<String>());
+    transcript += "dispatched 1#1 as a question\nq1 of 1, Task\n> q1 blue\nq1 = blue\n1 Completed: blue\n";
+    for n in 2..=n_tasks {
+        writeln!(text, "{n}. `paint {n}`").unwrap();
+        writeln!(transcript, "dispatched {n}#1 with blue\n> {n} done\n{n} Completed:").unwrap();
+    }
+    writeln!(transcript, "ended Completed, {n_tasks} tasks: {n_tasks} completed").unwrap();
+    check(&text, &transcript);
+}
+
+#[test]
+fn what_a_task_is_told_does_not_grow_with_its_failures() {
+    check_with(
+        PlannerConfig { on_failure: FailurePolicy::Ask, retries_max: 1, ..PlannerConfig::default() },
+        "1. What colour?\n2. `paint`\n3. `dry`\n",
+        "
+        > start
+        planned 1 2 3
+        dispatched 1#1 as a question
+        q1 of 1, Task
+        > q1 blue
+        q1 = blue
+        1 Completed: blue
+        dispatched 2#1 with blue
+        > 2 not-started busy
+        2 Planned: busy
+        dispatched 2#2 later with blue
+        > 2 asks Where?
+        q2 of 2, Executor: Where?
+        > q2 here
+        q2 = here
+        2 Planned
+        dispatched 2#3 with blue with here
+        > 2 fails boom
+        2 NeedsClarification: boom
+        q3 of 2, Failure: Task 2 failed: boom. Retry, skip, continue or stop?
+        > q3 retry
+        q3 = retry
+        2 Planned: boom
+        dispatched 2#4 with blue with here
+        > 2 fails boom
+        2 NeedsClarification: boom
+        q4 of 2, Failure: Task 2 failed: boom. Retry, skip, continue or stop?
+        > q4 stop
+        q4 = stop
+        2 Failed: boom
+        3 Skipped: not started: the plan stopped when task 2 failed
+        ended Failed, 3 tasks: 1 completed, 1 failed, 1 skipped
+        > retry
+        reopened 2 3
+        dispatched 2#5 with blue with here
+        > 2 done
+        2 Completed:
+        dispatched 3#1 with blue with here
         ",
     );
 }

@@ -21,8 +21,10 @@ pub(super) enum Open {
         names: std::ops::Range<usize>,
         /// "In parallel:": its items have no order.
         parallel: bool,
-        /// It is a step itself, and its items follow it.
-        tested: bool,
+        /// It is a step itself, and its items follow it in this way.
+        follow: Option<Link>,
+        /// The draft of that step, to which the remarks among its items belong.
+        own: Option<usize>,
         /// What its items have unless they say otherwise.
         priority: Option<String>,
         assignee: Option<String>,
@@ -287,8 +289,11 @@ impl Builder<'_> {
             }
         }
         if list != usize::MAX {
-            let tested = matches!(self.open.last(), Some(Open::Group { tested: true, .. }));
-            self.push(Open::List(list, silent), if tested { Link::Tested } else { Link::Free });
+            let follow = match self.open.last() {
+                Some(Open::Group { follow, .. }) => *follow,
+                Some(Open::List(..) | Open::Section { .. }) | None => None,
+            };
+            self.push(Open::List(list, silent), follow.unwrap_or(Link::Free));
         }
     }
 

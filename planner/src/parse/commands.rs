@@ -1,6 +1,6 @@
 //! Which command a clause asks to run. In doubt it asks for none.
 
-use super::inline::{Atom, AtomKind, Inline};
+use super::inline::{Atom, AtomKind, Definitions, Inline};
 use super::shell::{self, Shape};
 use super::text::{Words, after_word, list};
 use super::vocabulary;
@@ -152,6 +152,21 @@ fn again(before: &str, gap: &str, after: &str) -> Option<Asked> {
     runs.then(|| if follows(after) { Asked::Run } else { Asked::Running })
 }
 
+/// The text after an id or a name with a colon: "T1 fix", "Web: fix".
+fn unlabelled(text: &str) -> &str {
+    let Some((first, rest)) = text.split_once(' ') else { return text };
+    let id = first.starts_with(|c: char| c.is_ascii_uppercase()) && first.ends_with(|c: char| c.is_ascii_digit());
+    if (first.ends_with(':') || id) && !rest.trim().is_empty() { vocabulary::instruction(rest) } else { text }
+}
+
+/// True when an item names a command of its own.
+pub(super) fn is_command_line(line: &str) -> bool {
+    line.len() <= 4_000 && line.contains('`') && !vocabulary::is_question_mark(line) && {
+        let inline = Inline::scan(line, &Definitions::new());
+        command_in(line, &inline, 0, line.len()).command.is_some()
+    }
+}
+
 /// True when no noun follows, of which the code would be the name.
 fn follows(after: &str) -> bool {
     after.is_empty() || AFTER.iter().any(|word| after.starts_with(word))
@@ -170,6 +185,7 @@ fn asked(before: &str, after: &str) -> Option<Asked> {
     }
     let empty = !before.contains(|c: char| c.is_alphanumeric());
     let plain = if empty { "" } else { vocabulary::instruction(before) };
+    let plain = unlabelled(plain);
     let mut lower = plain.trim().trim_end_matches(':').trim().to_lowercase();
     if FIRSTS.contains(&lower.trim_end_matches(',')) {
         lower.clear();

@@ -19,6 +19,8 @@ pub(super) enum Reference {
     Both,
     /// Words that describe a task.
     Phrase(String, usize),
+    /// One word in a written list of dependencies: a name where tasks have names, else a description.
+    Word(String, usize),
 }
 
 /// A task that is not numbered yet; ids are set at the end.

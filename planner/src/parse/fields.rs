@@ -15,7 +15,12 @@ pub(super) fn apply(draft: &mut Draft, line: &str, at: usize) -> bool {
     match name.trim_end_matches(['*', '_', '`', ' ']).to_lowercase().as_str() {
         "depends on" | "depends" | "dependencies" | "deps" | "blocked by" | "after" | "needs" => {
             let start = at + (value.as_ptr() as usize).saturating_sub(line.as_ptr() as usize);
-            draft.needs.get_or_insert_default().extend(references::list(value, start));
+            let names = if name.to_lowercase().contains("after") {
+                references::list(value, start)
+            } else {
+                references::names(value, start)
+            };
+            draft.needs.get_or_insert_default().extend(names);
         }
         "before" | "blocks" => draft.before.extend(references::list(value, at)),
         "priority" => plan.priority = Some(value.to_owned()),

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use super::build::{Builder, Open};
-use super::built::{self, Name, attach, merge_needs};
+use super::built::{self, Name, Odd, attach, merge_needs};
 use super::draft::Link;
 use super::inline::Inline;
 use super::lines::{Block, BlockKind};
@@ -25,8 +25,9 @@ impl Builder<'_> {
             return self.out.ignored.push(block.span);
         }
         if place.role == Role::Note {
-            return self.note(block, &flow, &inline);
+            return self.note_under(place, block, &flow, &inline);
         }
+        self.given_up(place, block, &flow);
         let silent = place.parent.is_none() && self.marked_sections.contains(&self.section) && !marker.is_ordered();
         self.enter(place.parent, place.list, silent);
         let parallel = self.open.iter().rev().find_map(|open| match open {
@@ -40,14 +41,20 @@ impl Builder<'_> {
             return self.open_group(n, block, &flow, &inline, (place.list, marker.number().map(str::to_owned)), link);
         }
         let before = self.out.drafts.len();
-        if place.role == Role::Tested {
+        let follow = match place.role {
+            Role::Tested => Some(Link::Tested),
+            Role::Lead => Some(Link::Then),
+            Role::Task | Role::Group | Role::Note => None,
+        };
+        if follow.is_some() {
             self.push(
                 Open::Group {
                     block: n,
                     title: String::new(),
                     names: 0..0,
                     parallel: false,
-                    tested: true,
+                    follow,
+                    own: None,
                     priority: None,
                     assignee: None,
                     needs: Rc::from([]),
@@ -55,8 +62,11 @@ impl Builder<'_> {
                 link,
             );
         }
-        let own = if place.role == Role::Tested { Link::Free } else { link };
+        let own = if follow.is_some() { Link::Free } else { link };
         self.step_item(block, &flow, &inline, own, mark.unwrap_or(Mark::Open), marker.is_ordered());
+        if let (Role::Lead, last, Some(Open::Group { own, .. })) = (place.role, self.last, self.open.last_mut()) {
+            *own = last;
+        }
         let inherited = self.open.iter().filter_map(|open| match open {
             Open::Group { needs, .. } if !needs.is_empty() => Some(needs.clone()),
             Open::Group { .. } | Open::List(..) | Open::Section { .. } => None,
@@ -135,8 +145,37 @@ impl Builder<'_> {
         let needs = found.needs.unwrap_or_default().into();
         let (priority, assignee) = (found.priority, found.assignee);
         let parallel = found.parallel;
-        self.push(Open::Group { block: n, title, names, parallel, tested: false, priority, assignee, needs }, link);
+        self.push(
+            Open::Group { block: n, title, names, parallel, follow: None, own: None, priority, assignee, needs },
+            link,
+        );
         self.last = None;
+    }
+
+    /// Says where a level of a list is in no task.
+    fn given_up(&mut self, place: &Place, block: &Block, flow: &Flow) {
+        let at = block.span.start;
+        if place.unnamed {
+            let title: String = flow.text.trim().chars().take(60).collect();
+            let message = format!("\"{title}\" holds only other groups, so no task has its name");
+            self.out.odd.push(Odd { at, message, help: "write it as a heading, or give it a task of its own".into() });
+        }
+        if place.flat {
+            let message = "this item stands too deep and is read as one of the list above it".to_owned();
+            self.out.odd.push(Odd { at, message, help: "indent it less".into() });
+        }
+    }
+
+    /// A remark among the steps that follow an item belongs to the item.
+    fn note_under(&mut self, place: &Place, block: &Block, flow: &Flow, inline: &Inline) {
+        let above = self.open.iter().rev().find_map(|open| match open {
+            Open::Group { block, own, .. } if Some(*block) == place.parent => *own,
+            Open::Group { .. } | Open::List(..) | Open::Section { .. } => None,
+        });
+        let last = self.last;
+        self.last = above.or(last);
+        self.note(block, flow, inline);
+        self.last = last;
     }
 
     /// A remark under an item.

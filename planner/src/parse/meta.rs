@@ -38,7 +38,10 @@ impl Meta {
         }
         for reference in self.needs.iter_mut().flatten().chain(&mut self.before) {
             match reference {
-                Reference::Name(_, at) | Reference::Range(_, _, at) | Reference::Phrase(_, at) => {
+                Reference::Name(_, at)
+                | Reference::Range(_, _, at)
+                | Reference::Phrase(_, at)
+                | Reference::Word(_, at) => {
                     *at = flow.source(*at);
                 }
                 Reference::Previous | Reference::Above | Reference::Both => {}
@@ -154,6 +157,7 @@ impl Reader<'_> {
     fn details(&mut self, inside: &str, at: usize) -> bool {
         let mut found = Meta::default();
         let mut waiting = None;
+        let mut strict = false;
         let mut from = 0;
         for (end, c) in
             inside.char_indices().filter(|(_, c)| matches!(c, ',' | ';')).chain(std::iter::once((inside.len(), ';')))
@@ -165,14 +169,21 @@ impl Reader<'_> {
             if part.is_empty() {
                 continue;
             }
-            let goes_on =
-                waiting.filter(|_| references::list(part, 0).iter().all(|r| !matches!(r, Reference::Phrase(..))));
+            let goes_on = waiting
+                .filter(|_| strict || references::list(part, 0).iter().all(|r| !matches!(r, Reference::Phrase(..))));
             match (goes_on, detail(part, place, &mut found)) {
-                (_, Detail::Waits) => waiting = Some(true),
-                (_, Detail::Before) => waiting = Some(false),
+                (_, Detail::Waits) => {
+                    waiting = Some(true);
+                    strict = is_strict(part);
+                }
+                (_, Detail::Before) => {
+                    waiting = Some(false);
+                    strict = false;
+                }
                 (_, Detail::Other) => waiting = None,
                 (Some(true), Detail::Nothing) => {
-                    found.needs.get_or_insert_default().extend(references::list(part, place));
+                    let names = if strict { references::names(part, place) } else { references::list(part, place) };
+                    found.needs.get_or_insert_default().extend(names);
                 }
                 (Some(false), Detail::Nothing) => found.before.extend(references::list(part, place)),
                 (None, Detail::Nothing) => {
@@ -323,10 +334,10 @@ impl Reader<'_> {
             + tail
                 .char_indices()
                 .take(200)
-                .find(|(_, c)| matches!(c, ',' | '\u{ff0c}' | ';' | '('))
+                .find(|(_, c)| matches!(c, ',' | '\u{ff0c}' | ';' | '(') || (first && *c == ':'))
                 .map_or(tail.len().min(tail.char_indices().nth(200).map_or(tail.len(), |(n, _)| n)), |(n, _)| n);
         let phrase = collapse(&self.text[names..end]);
-        let comma = self.text[end..to].starts_with([',', '\u{ff0c}']);
+        let comma = self.text[end..to].starts_with([',', '\u{ff0c}', ':']);
         if phrase.is_empty() || (first && !comma) {
             return None;
         }
@@ -415,6 +426,18 @@ pub(super) fn looks_like_setting(part: &str) -> bool {
     rest.is_some_and(|rest| !rest.trim().is_empty() && rest.len() <= 40 && rest.split_whitespace().count() <= 3)
 }
 
+/// A name without "is done" after it.
+pub(super) fn undone(text: &str) -> &str {
+    DONE.iter().find_map(|word| text.strip_suffix(word)?.strip_suffix(' ')).unwrap_or(text)
+}
+
+/// True for words that only name tasks; "after" and its like can name anything.
+fn is_strict(part: &str) -> bool {
+    ["depend", "dependencies", "dependency", "deps", "blocked", "needs", "requires", "prerequisite", "waits for"]
+        .iter()
+        .any(|word| super::text::strip_prefix_ci(part, word).is_some())
+}
+
 /// One part of a bracket.
 fn detail(part: &str, at: usize, found: &mut Meta) -> Detail {
     let value = |words: &[&str]| {
@@ -422,10 +445,10 @@ fn detail(part: &str, at: usize, found: &mut Meta) -> Detail {
     };
     if let Some(rest) = value(&WAITS) {
         let mut names = rest;
-        for word in DONE.iter() {
-            names = names.strip_suffix(word).unwrap_or(names);
-        }
-        found.needs.get_or_insert_default().extend(references::list(names, at + part.len() - rest.len()));
+        names = undone(names);
+        let place = at + part.len() - rest.len();
+        let names = if is_strict(part) { references::names(names, place) } else { references::list(names, place) };
+        found.needs.get_or_insert_default().extend(names);
         return Detail::Waits;
     }
     if let Some(rest) = value(BEFORE) {

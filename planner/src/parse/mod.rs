@@ -9,6 +9,8 @@
 //! Which items are tasks:
 //! - An item with items under it is a group, which lends its name and its verb, unless it has a box, an id or a command
 //!   of its own and none of the items under it has a box, an id or a number: then it is a task, and they are its notes.
+//!   An item with a command is never a group: items under it that are steps (a command, a box, an id, a number, "then
+//!   ...") follow it. An item that says what to do, over items that only say something, is a task with notes.
 //!   When all items under it begin with "if" or "otherwise", it is a task, and they are the tasks that follow it.
 //! - Items under a task, and items that only limit, link or describe what stands above them, are notes.
 //! - Groups in a numbered list keep its order: what stands in one waits for the ends of the one before.
@@ -16,6 +18,9 @@
 //!
 //! Which edges are hard: written dependencies, connectors such as "then", questions, conditions and phases. Soft are
 //! those that only the order of a list gives.
+//!
+//! What ends in a question mark is a question, unless it is a polite request. A single word in a written list of
+//! dependencies is a name wherever tasks have names, and a name that no task has is an error.
 //!
 //! The parser never runs anything, reads no file, knows no clock, and panics on no input. It never makes a command of
 //! prose: only code between backticks or in a fence can become one.

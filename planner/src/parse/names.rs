@@ -7,11 +7,17 @@ use super::draft::{Draft, Reference};
 use super::error::ParseError;
 use super::graph::EDGES_MAX;
 use super::text::{Lines, words};
-use super::vocabulary;
+use super::{meta, vocabulary};
 
 pub(super) struct Names<'a> {
     pub(super) built: &'a Built,
     pub(super) labels: HashMap<String, (usize, usize)>,
+    /// Words before a colon at the start of a task: "Migrate: move the data".
+    pub(super) heads: HashMap<String, (usize, usize)>,
+    /// Titles of groups, from their first task to their last.
+    pub(super) groups: HashMap<String, (usize, usize)>,
+    /// Some task has a label or such a word.
+    pub(super) has_names: bool,
     pub(super) numbers: HashMap<(usize, &'a str), (usize, usize)>,
     pub(super) first_numbers: HashMap<&'a str, (usize, usize)>,
     /// For each word the drafts that have it, at most 64.
@@ -37,6 +43,9 @@ impl<'a> Names<'a> {
         let mut names = Self {
             built,
             labels: HashMap::new(),
+            heads: HashMap::new(),
+            groups: HashMap::new(),
+            has_names: false,
             numbers: HashMap::new(),
             first_numbers: HashMap::new(),
             index: HashMap::new(),
@@ -51,6 +60,15 @@ impl<'a> Names<'a> {
                 return Err(ParseError::DuplicateId { id: label.clone(), line, column, first_line });
             }
         }
+        for (n, draft) in built.drafts.iter().enumerate() {
+            if let Some(head) = head(&draft.plan.description) {
+                names.heads.entry(head.to_lowercase()).or_insert((n, n + 1));
+            }
+            if let Some(title) = &draft.plan.group {
+                names.groups.entry(title.to_lowercase()).or_insert((n, n + 1)).1 = n + 1;
+            }
+        }
+        names.has_names = !names.labels.is_empty() || !names.heads.is_empty();
         for name in &built.names {
             let range = (name.first, name.end);
             match name.list {
@@ -64,7 +82,7 @@ impl<'a> Names<'a> {
         if built.drafts.iter().any(|draft| {
             let inherited = draft.inherited.iter().flat_map(|needs| needs.iter());
             let mut own = draft.needs.iter().flatten().chain(&draft.before).chain(inherited);
-            own.any(|reference| matches!(reference, Reference::Phrase(..)))
+            own.any(|reference| matches!(reference, Reference::Phrase(..) | Reference::Word(..)))
         }) {
             for (n, draft) in built.drafts.iter().enumerate() {
                 for word in content_words(&draft.plan.description) {
@@ -163,18 +181,33 @@ impl<'a> Names<'a> {
                 }
                 Ok(vec![(from.0.min(to.0), to.1.max(from.1))])
             }
-            Reference::Phrase(text, at) => {
-                if let Some(range) = self.labels.get(&text.to_lowercase()) {
-                    return if range.0 == n {
-                        let (line, column) = self.lines.place(*at);
-                        Err(ParseError::SelfDependency { id: text.clone(), line, column })
-                    } else {
-                        Ok(vec![*range])
+            Reference::Phrase(text, at) | Reference::Word(text, at) => {
+                let lower = text.to_lowercase();
+                let called = [lower.as_str(), meta::undone(&lower)].into_iter().find_map(|name| self.called(n, name));
+                if let Some((first, end)) = called {
+                    return match (first..end).contains(&n) {
+                        true if end - first > 1 => Ok(vec![(first, n)]),
+                        true => {
+                            let (line, column) = self.lines.place(*at);
+                            Err(ParseError::SelfDependency { id: text.clone(), line, column })
+                        }
+                        false => Ok(vec![(first, end)]),
                     };
+                }
+                if matches!(reference, Reference::Word(..)) && self.has_names {
+                    return Err(self.unknown(text, *at));
                 }
                 Ok(self.described(n, text, forward).map(|task| (task, task + 1)).into_iter().collect())
             }
         }
+    }
+
+    /// A label, a word before a colon, the title of a group; in lower case.
+    fn called(&self, n: usize, name: &str) -> Option<(usize, usize)> {
+        let around = |range: &&(usize, usize)| (range.0..range.1).contains(&n);
+        let group = self.groups.get(name).filter(|range| !around(range));
+        let range = self.labels.get(name).or_else(|| self.heads.get(name)).or(group);
+        range.copied().filter(|(first, end)| first < end)
     }
 
     fn unknown(&self, name: &str, at: usize) -> ParseError {
@@ -231,14 +264,22 @@ fn count(n_edges: &mut usize, found: &[(usize, usize)]) -> Result<(), ParseError
 /// The words of a description that fits no task.
 fn unmatched(reference: &Reference, none: bool) -> Option<(usize, String)> {
     match reference {
-        Reference::Phrase(words, at) if none => Some((*at, words.clone())),
+        Reference::Phrase(words, at) | Reference::Word(words, at) if none => Some((*at, words.clone())),
         Reference::Phrase(..)
+        | Reference::Word(..)
         | Reference::Name(..)
         | Reference::Range(..)
         | Reference::Previous
         | Reference::Above
         | Reference::Both => None,
     }
+}
+
+/// The word before a colon at the start of a text.
+fn head(text: &str) -> Option<&str> {
+    let (word, rest) = text.split_once(':')?;
+    let fits = (1..=32).contains(&word.len()) && word.chars().all(|c| c.is_alphanumeric() || matches!(c, '-' | '_'));
+    (fits && rest.starts_with(' ')).then_some(word)
 }
 
 /// The words that say what a text is about, without their endings.

@@ -2,7 +2,7 @@
 
 use super::lines::{Block, BlockKind};
 use super::markers::Marker;
-use super::roles;
+use super::{commands, roles, vocabulary};
 
 /// Deeper lists are taken as lists of this depth.
 const DEPTH_MAX: usize = 64;
@@ -16,6 +16,8 @@ pub(super) enum Role {
     Group,
     /// A step whose items say what follows if something holds of it.
     Tested,
+    /// A step whose items are the steps after it, and remarks on it.
+    Lead,
     /// A remark on the item above it.
     Note,
 }
@@ -26,6 +28,10 @@ pub(super) struct Place {
     pub(super) parent: Option<usize>,
     pub(super) list: usize,
     pub(super) role: Role,
+    /// A group that only holds other groups: no task has its name.
+    pub(super) unnamed: bool,
+    /// It stands deeper than lists go, and is taken for an item of the deepest.
+    pub(super) flat: bool,
 }
 
 struct Open {
@@ -38,11 +44,11 @@ struct Open {
 
 /// Finds the place of each block.
 pub(super) fn outline(text: &str, blocks: &[Block]) -> Vec<Place> {
-    let mut tree = Tree { open: Vec::new(), closed: None, n_lists: 0 };
+    let mut tree = Tree { open: Vec::new(), closed: None, n_lists: 0, flat: false };
     let mut places: Vec<Place> = Vec::with_capacity(blocks.len());
     for (n, block) in blocks.iter().enumerate() {
         let (parent, list) = tree.place(n, block);
-        places.push(Place { parent, list, role: Role::Task });
+        places.push(Place { parent, list, role: Role::Task, unnamed: false, flat: std::mem::take(&mut tree.flat) });
     }
     roles_of(text, blocks, &mut places);
     places
@@ -53,6 +59,8 @@ struct Tree {
     /// The outermost list that text interrupted, for numbers that go on after it.
     closed: Option<(usize, String)>,
     n_lists: usize,
+    /// The last item had no place of its own.
+    flat: bool,
 }
 
 impl Tree {
@@ -103,6 +111,7 @@ impl Tree {
                 return self.push(n, block.indent, rank, list, number);
             }
             if deeper {
+                self.flat = true;
                 let list = top.list;
                 self.open.pop();
                 return self.push(n, block.indent, rank, list, number);
@@ -162,19 +171,39 @@ fn succeeds(last: &str, number: &str) -> bool {
     matches!((last.parse::<u64>(), number.parse::<u64>()), (Ok(a), Ok(b)) if b > a && b <= a.saturating_add(1))
 }
 
+/// What stands under an item, counted from the leaves up.
+#[derive(Debug, Clone, Default)]
+struct Under {
+    steps: usize,
+    /// Those that only say something, if the item is a step.
+    said: usize,
+    branches: usize,
+    /// Those with a box, an id or a number.
+    tracked: usize,
+    /// Those that are steps whatever the item is: tracked ones, commands, "then ...".
+    active: usize,
+}
+
 /// Settles the roles from the leaves up.
 fn roles_of(text: &str, blocks: &[Block], places: &mut [Place]) {
-    let mut steps = vec![0_usize; blocks.len()];
-    let mut tracked = vec![0_usize; blocks.len()];
-    let mut branches = vec![0_usize; blocks.len()];
+    let mut under = vec![Under::default(); blocks.len()];
+    let mut active = vec![false; blocks.len()];
     for n in (0..blocks.len()).rev() {
         let BlockKind::Item { marker, mark } = &blocks[n].kind else { continue };
         let line = blocks[n].pieces.first().map_or("", |piece| &text[piece.start..piece.end]);
+        let end = blocks[n].pieces.last().map_or(0, |piece| piece.end);
+        let whole = blocks[n].pieces.first().and_then(|piece| text.get(piece.start..end)).unwrap_or("");
         let named = mark.is_some() || roles::is_labelled(line);
         let note = places[n].parent.is_some() && !named && !marker.is_ordered() && roles::is_remark(line);
-        let role = if steps[n] > 0 && branches[n] == steps[n] {
+        let command = commands::is_command_line(whole);
+        let own = &under[n];
+        // Itself a step, under which nothing but remarks stands.
+        let noted = (named && own.tracked == 0) || (own.said == own.steps && acts(line));
+        let role = if own.steps > 0 && own.branches == own.steps {
             Role::Tested
-        } else if steps[n] > 0 && !((named || roles::is_command_line(line)) && tracked[n] == 0) {
+        } else if own.steps > 0 && command && own.active > 0 {
+            Role::Lead
+        } else if own.steps > 0 && !command && !noted {
             Role::Group
         } else if note {
             Role::Note
@@ -182,18 +211,42 @@ fn roles_of(text: &str, blocks: &[Block], places: &mut [Place]) {
             Role::Task
         };
         places[n].role = role;
+        let tracked = named || marker.is_ordered() || role == Role::Group && own.tracked > 0;
+        active[n] = tracked || command || roles::is_next(line) || own.active > 0;
         if let Some(parent) = places[n].parent.filter(|_| role != Role::Note) {
-            steps[parent] += 1;
-            branches[parent] += usize::from(roles::is_branch(line));
-            tracked[parent] += usize::from(named || marker.is_ordered() || role == Role::Group && tracked[n] > 0);
+            let said = !active[n] && own.steps == 0 && roles::is_said(line);
+            let above = &mut under[parent];
+            above.steps += 1;
+            above.said += usize::from(said);
+            above.branches += usize::from(roles::is_branch(line));
+            above.tracked += usize::from(tracked);
+            above.active += usize::from(active[n]);
         }
     }
-    // What stands under a step is a remark on it.
+    settle(blocks, places, &active);
+}
+
+/// What stands under a step is a remark on it, unless it follows it.
+fn settle(blocks: &[Block], places: &mut [Place], active: &[bool]) {
+    let mut tasks = vec![0_usize; blocks.len()];
     for n in 0..blocks.len() {
-        if let Some(parent) = places[n].parent.filter(|_| matches!(blocks[n].kind, BlockKind::Item { .. }))
-            && !matches!(places[parent].role, Role::Group | Role::Tested)
-        {
-            places[n].role = Role::Note;
+        if !matches!(blocks[n].kind, BlockKind::Item { .. }) {
+            continue;
         }
+        let Some(parent) = places[n].parent else { continue };
+        match places[parent].role {
+            Role::Group | Role::Tested => {}
+            Role::Lead if active[n] => {}
+            Role::Lead | Role::Task | Role::Note => places[n].role = Role::Note,
+        }
+        tasks[parent] += usize::from(!matches!(places[n].role, Role::Group | Role::Note));
     }
+    for (place, tasks) in places.iter_mut().zip(tasks) {
+        place.unnamed = place.role == Role::Group && tasks == 0;
+    }
+}
+
+/// True for a line that says what to do, and does not lead to what follows.
+fn acts(line: &str) -> bool {
+    vocabulary::begins_with_verb(line) && !line.trim_end().ends_with([':', '\u{ff1a}'])
 }

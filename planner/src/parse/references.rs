@@ -34,6 +34,15 @@ pub(super) fn list(text: &str, at: usize) -> Vec<Reference> {
     found
 }
 
+/// The same for a text that can only name tasks: single words are names, where tasks have names.
+pub(super) fn names(text: &str, at: usize) -> Vec<Reference> {
+    let named = list(text, at).into_iter().map(|reference| match reference {
+        Reference::Phrase(word, at) if !word.contains(char::is_whitespace) => Reference::Word(word, at),
+        other => other,
+    });
+    named.collect()
+}
+
 fn push(found: &mut Vec<Reference>, part: &str, at: usize) {
     let at = at + (part.len() - part.trim_start().len());
     let part = part.trim().trim_end_matches(['.', ':']).trim();

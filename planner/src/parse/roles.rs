@@ -1,7 +1,7 @@
 //! What a clause is to the plan: a step, a constraint, a reference, a question, or only context.
 
 use super::text::{Words, after_word, list, words};
-use super::{markers, meta, shell, vocabulary};
+use super::{markers, meta, vocabulary};
 
 /// What a clause is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -70,11 +70,7 @@ const ASKS: &[&str] = &[
 pub(super) fn sense(text: &str, question: bool, first: bool) -> Sense {
     let plain = text.trim_start_matches(|c: char| matches!(c, '*' | '_' | '"' | '(') || c.is_whitespace());
     if question {
-        return if vocabulary::is_request(plain) || (vocabulary::begins_with_verb(plain) && !starts_question(plain)) {
-            Sense::Step
-        } else {
-            Sense::Question
-        };
+        return if vocabulary::is_request(plain) { Sense::Step } else { Sense::Question };
     }
     if is_reference(plain) {
         return Sense::Reference;
@@ -96,15 +92,6 @@ pub(super) fn sense(text: &str, question: bool, first: bool) -> Sense {
 
 fn is_open_point(text: &str) -> bool {
     vocabulary::is_open(text)
-}
-
-/// `is ...?`, `which ...?`: a verb that is only the start of a question.
-fn starts_question(text: &str) -> bool {
-    const START: &[&str] = &[
-        "do", "does", "did", "is", "are", "should", "shall", "can", "could", "would", "will", "may", "might", "what",
-        "which", "who", "when", "where", "why", "how", "has", "have", "was", "were",
-    ];
-    words(text).next().is_some_and(|word| START.contains(&word.as_str()))
 }
 
 /// "Once the design is complete, ...": a step after a wait.
@@ -361,10 +348,23 @@ pub(super) fn is_labelled(line: &str) -> bool {
     meta::has_label(line) || markers::checkbox(line).is_some()
 }
 
-/// True when a line asks for one command and names it.
-pub(super) fn is_command_line(line: &str) -> bool {
-    let plain = vocabulary::instruction(line);
-    let after = ["run", "execute"].iter().find_map(|word| after_word(plain, word)).unwrap_or(plain).trim_start();
-    let code = after.strip_prefix('`').and_then(|rest| rest.split_once('`'));
-    code.is_some_and(|(code, _)| shell::is_command(code, true))
+/// True for an item that says something of the item above it: "it takes long", "needs network".
+pub(super) fn is_said(line: &str) -> bool {
+    const SAYS: &[&str] = &[
+        "is", "are", "was", "were", "takes", "take", "needs", "requires", "has", "have", "must", "should", "can",
+        "will", "may", "might", "uses", "depends", "costs", "runs", "works", "fails", "does", "cannot", "it's",
+        "that's",
+    ];
+    !vocabulary::begins_with_verb(line)
+        && !vocabulary::is_question_mark(line)
+        && !is_branch(line)
+        && words(line).take(5).any(|word| SAYS.contains(&word.as_str()))
+}
+
+/// True for "then run the tests": a step after the one above it.
+pub(super) fn is_next(line: &str) -> bool {
+    ["and then", "then", "next", "afterwards", "finally"]
+        .iter()
+        .find_map(|word| after_word(line, word))
+        .is_some_and(|rest| vocabulary::begins_with_verb(rest.trim_start_matches([',', ' '])))
 }

@@ -6,6 +6,7 @@ mod policy;
 mod shapes;
 mod texts;
 mod warnings;
+mod written;
 
 use std::fmt::Write;
 

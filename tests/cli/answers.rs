@@ -1,0 +1,90 @@
+//! What people say from outside: one answer counts, what is no answer is refused, and a plan keeps its tags.
+
+use std::path::Path;
+
+use serde_json::Value;
+
+use super::scene::{Ran, Running, Scene};
+
+/// How often two answers race.
+const N_ROUNDS: usize = 8;
+/// The greatest length of an answer.
+const ANSWER_BYTES_MAX: usize = 8 << 10;
+
+#[test]
+fn of_two_answers_at_once_one_counts_and_the_other_is_told_so() {
+    let scene = Scene::new();
+    for round in 0..N_ROUNDS {
+        let (plan, ran) = scene.plan("1. Which colour is it?\n");
+        ran.expect(5);
+        let answers = ["red", "blue"].map(|answer| (answer, scene.start(&["answer", &plan, "q1", answer])));
+        let (mut taken, mut late) = (Vec::new(), Vec::new());
+        for (answer, running) in answers {
+            let ran = running.finish();
+            if ran.status.code() == Some(0) { taken.push(answer) } else { late.push(ran.expect(9)) }
+        }
+        assert_eq!((taken.len(), late.len()), (1, 1), "round {round}: {taken:?} {late:?}");
+        late[0].says(&["answered", taken[0]]);
+        assert_eq!(scene.show(&plan)["questions"][0]["answer"], taken[0], "round {round}");
+    }
+}
+
+#[test]
+fn an_answer_that_is_empty_or_too_long_is_refused_and_the_question_stays_open() {
+    let scene = Scene::new();
+    let (plan, ran) = scene.plan("1. Which colour is it?\n2. Run `printf %s \"$CREWLOG_ANSWER\" | wc -c`\n");
+    ran.expect(5);
+    let too_long = "é".repeat(ANSWER_BYTES_MAX / 2) + "a";
+    let n_events = scene.events().len();
+    for (answer, says) in [("", "is empty"), (" \t\n", "is empty"), (&too_long, "answer_bytes_max is 8192")] {
+        let ran = scene.run(&["answer", &plan, "q1", answer]).expect(1);
+        ran.says(&["error: ", says]);
+        assert_eq!(ran.stdout, "");
+        let question = &scene.show(&plan)["questions"][0];
+        assert_eq!(question["answer"], Value::Null, "{question}");
+    }
+    assert_eq!(scene.events().len(), n_events, "nothing is on the log");
+    scene.run(&["answer", &plan, "q1", too_long.trim_end_matches('a')]).expect(0);
+    scene.run(&["resume", &plan]).expect(0);
+    assert_eq!(scene.show(&plan)["tasks"][1]["result"], ANSWER_BYTES_MAX.to_string());
+}
+
+#[test]
+fn answers_of_the_surroundings_do_not_reach_a_task() {
+    let scene = Scene::new().with_env("CREWLOG_ANSWER", "outer").with_env("CREWLOG_ANSWER_7", "outer");
+    let say = "Run `echo \"[$CREWLOG_ANSWER] [$CREWLOG_ANSWER_1] [$CREWLOG_ANSWER_7]\"`";
+    let (plan, ran) = scene.plan(&format!("1. Which colour is it?\n2. {say}\n3. {say}\n   - depends on: none\n"));
+    ran.expect(5);
+    scene.run(&["answer", &plan, "q1", "blue"]).expect(0);
+    scene.run(&["resume", &plan]).expect(0);
+    let shown = scene.show(&plan);
+    assert_eq!(shown["tasks"][1]["result"], "[blue] [blue] []");
+    assert_eq!(shown["tasks"][2]["result"], "[] [] []");
+}
+
+#[test]
+fn the_events_of_a_plan_bear_its_tags_wherever_it_is_spoken_to_from() {
+    let scene = Scene::with_repository();
+    let store = scene.around().join("shared.db");
+    let elsewhere = scene.around().join("elsewhere");
+    std::fs::create_dir(&elsewhere).expect("a folder can be made");
+    let run_in = |folder: &Path, words: &[&str]| -> Ran {
+        let store = store.to_str().expect("it is text");
+        Running::start(&mut scene.crewlog_in(folder, &[&["--store", store], words].concat())).finish()
+    };
+    scene.write("plan.md", "1. Which colour is it?\n2. Write the page\n3. Run `test -e fixed`\n4. Run `echo ok`\n");
+    let plan = run_in(scene.folder(), &["run", "plan.md", "--yes"]).expect(5).stdout.trim().to_owned();
+    run_in(&elsewhere, &["answer", &plan, "q1", "blue"]).expect(0);
+    run_in(&elsewhere, &["done", &plan, "2"]).expect(0);
+    run_in(&elsewhere, &["resume", &plan]).expect(100);
+    scene.write("fixed", "");
+    run_in(&elsewhere, &["retry", &plan]).expect(0);
+    run_in(&elsewhere, &["pause", &plan]).expect(0);
+    run_in(&elsewhere, &["resume", &plan]).expect(0);
+    let events = run_in(&elsewhere, &["events", "-o", "jsonl"]).expect(0).stdout;
+    let tags = events.lines().map(|line| serde_json::from_str::<Value>(line).expect("JSON")["tags"].clone());
+    let mut tags = tags.collect::<Vec<_>>();
+    assert!(tags.len() > 20, "{events}");
+    tags.dedup();
+    assert_eq!(tags, [serde_json::json!([format!("plan:{plan}"), "project:tree"])]);
+}

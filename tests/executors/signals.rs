@@ -1,0 +1,48 @@
+//! Signals from elsewhere: to the supervisor that a worker relies on, and to a command together with its worker.
+
+use crewlog_planner::claim::TaskEvent;
+use crewlog_planner::event::{FailureClass, PlannerConfig};
+use crewlog_planner::plan::TaskPlan;
+
+use super::rig::{Rig, step};
+use super::workers::{first_line, rest};
+
+#[tokio::test]
+async fn a_supervisor_that_somebody_stopped_is_ended_with_all_its_children() {
+    let command = "exec 9> pipe; echo up >&9; kill -STOP $PPID; sleep 1000 & wait";
+    let task = TaskPlan { timeout_ms: Some(300), ..step(1, command, &[]) };
+    let rig = Rig::with_plan(vec![task], PlannerConfig { retries_max: 0, ..PlannerConfig::default() }).await;
+    let pipe = rig.pipe("pipe");
+    let (host, worker) = (rig.host(), rig.worker(1));
+    let (line, pipe) = first_line(pipe).await;
+    assert_eq!(line, "up\n");
+    rig.end().await;
+    assert_eq!(rest(pipe).await, "", "no child of it is left");
+    worker.stop().await;
+    host.abort();
+    let last = rig.task_events(1).await.pop();
+    let Some(TaskEvent::TaskFailed { class, error, .. }) = last else { panic!("{last:?}") };
+    assert_eq!((class, error.as_str()), (FailureClass::TimedOut, "stopped after 0.3 s, its time-out"));
+}
+
+#[tokio::test]
+async fn a_task_whose_command_is_signalled_together_with_its_worker_is_given_back() {
+    let command = "if test -e begun; then echo finished; else touch begun; exec 9> pipe; echo up >&9; kill $$; fi";
+    let rig = Rig::with_plan(vec![step(1, command, &[])], PlannerConfig::default()).await;
+    let pipe = rig.pipe("pipe");
+    let (host, first) = (rig.host(), rig.worker(1));
+    let (line, pipe) = first_line(pipe).await;
+    assert_eq!(line, "up\n");
+    assert_eq!(rest(pipe).await, "", "it has ended, and its worker is asked to only now");
+    first.stop().await;
+    let last = rig.task_events(1).await.pop();
+    assert!(matches!(last, Some(TaskEvent::TaskReleased { .. })), "{last:?}");
+
+    let second = rig.worker(1);
+    rig.end().await;
+    second.stop().await;
+    host.abort();
+    let last = rig.task_events(1).await.pop();
+    let Some(TaskEvent::TaskCompleted { epoch: 2, result, .. }) = last else { panic!("{last:?}") };
+    assert_eq!(result, "finished");
+}
