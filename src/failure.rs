@@ -91,7 +91,8 @@ impl From<Error> for Failure {
 
 impl From<ParseError> for Failure {
     fn from(error: ParseError) -> Self {
-        Self::new(Code::Parse, error.to_string()).hint("`crewlog plan parse FILE` shows what a text means")
+        Self::new(Code::Parse, format!("{error} [{}]", error.name()))
+            .hint("`crewlog plan parse FILE` shows what a text means")
     }
 }
 

@@ -88,3 +88,19 @@ pub enum ParseError {
         max: usize,
     },
 }
+
+impl ParseError {
+    /// The name of the variant, by which programs tell errors apart.
+    #[must_use]
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::EmptyPlan => "EmptyPlan",
+            Self::DependencyCycle { .. } => "DependencyCycle",
+            Self::UnknownId { .. } => "UnknownId",
+            Self::DuplicateId { .. } => "DuplicateId",
+            Self::SelfDependency { .. } => "SelfDependency",
+            Self::IdOrder { .. } => "IdOrder",
+            Self::LimitPassed { .. } => "LimitPassed",
+        }
+    }
+}
