@@ -1,10 +1,12 @@
 //! Signals from elsewhere: to the supervisor that a worker relies on, and to a command together with its worker.
 
+use std::path::Path;
+
 use crewlog_planner::claim::TaskEvent;
 use crewlog_planner::event::{FailureClass, PlannerConfig};
 use crewlog_planner::plan::TaskPlan;
 
-use super::rig::{Rig, step};
+use super::rig::{Rig, soon, step};
 use super::workers::{first_line, rest};
 
 #[tokio::test]
@@ -27,13 +29,18 @@ async fn a_supervisor_that_somebody_stopped_is_ended_with_all_its_children() {
 
 #[tokio::test]
 async fn a_task_whose_command_is_signalled_together_with_its_worker_is_given_back() {
-    let command = "if test -e begun; then echo finished; else touch begun; exec 9> pipe; echo up >&9; kill $$; fi";
+    let command = "if test -e begun; then echo finished; else touch begun; echo $PPID > pipe; kill $$; fi";
     let rig = Rig::with_plan(vec![step(1, command, &[])], PlannerConfig::default()).await;
     let pipe = rig.pipe("pipe");
     let (host, first) = (rig.host(), rig.worker(1));
-    let (line, pipe) = first_line(pipe).await;
-    assert_eq!(line, "up\n");
-    assert_eq!(rest(pipe).await, "", "it has ended, and its worker is asked to only now");
+    let supervisor = Path::new("/proc").join(first_line(pipe).await.0.trim());
+    // Gone once its worker has waited for it, and so knows how the command ended before it is itself told to.
+    let gone = async {
+        while supervisor.exists() {
+            tokio::task::yield_now().await;
+        }
+    };
+    soon(gone).await;
     first.stop().await;
     let last = rig.task_events(1).await.pop();
     assert!(matches!(last, Some(TaskEvent::TaskReleased { .. })), "{last:?}");
