@@ -9,7 +9,7 @@ use crewlog_executors::supervisor::SupervisorProgram;
 use crewlog_executors::worker::Worker;
 use crewlog_executors::{human, planning};
 use crewlog_mq::{Error, EventStore, Handler, Position, Query, Range, Recorded, Start};
-use crewlog_planner::event::{Command, ExecutorEvent, Outcome, QuestionId, TaskStatus, plan_tag};
+use crewlog_planner::event::{Command, ExecutorEvent, Outcome, QuestionId, plan_tag};
 use crewlog_planner::state::{Phase, Question};
 use crewlog_planner::view::PlanView;
 use futures::StreamExt;
@@ -19,7 +19,7 @@ use tokio::task::JoinHandle;
 use crate::cli::{Carry, Output};
 use crate::failure::{Code, Failure};
 use crate::json::{EventJson, ShownJson, print_line, print_pretty};
-use crate::look::{self, PAGE};
+use crate::look;
 use crate::progress::Progress;
 use crate::session::Session;
 use crate::terminal::{self, say, unless_closed};
@@ -104,9 +104,8 @@ impl<'a> Drive<'a> {
             output_fault: None,
         };
         let known = Range { after: since, up_to: Some(drive.view.at()) };
-        for recorded in drive.events(known).await? {
-            drive.print_event(&recorded)?;
-        }
+        let (store, query) = (drive.store.clone(), Query::tag(plan_tag(&drive.plan)));
+        look::for_each(&store, &query, known, |recorded| drive.print_event(recorded)).await?;
         Ok(drive)
     }
 
@@ -180,23 +179,9 @@ impl<'a> Drive<'a> {
         if self.session.output != Output::Jsonl || self.output_fault.is_some() {
             return Ok(());
         }
-        let line = EventJson::of(recorded).map_err(std::io::Error::from)?;
+        let line = EventJson::of(recorded)?;
         self.output_fault = print_line(std::io::stdout().lock(), &line).err();
         Ok(())
-    }
-
-    /// The plan's events in a range.
-    async fn events(&self, mut range: Range) -> Result<Vec<Recorded>, Failure> {
-        let query = Query::tag(plan_tag(&self.plan));
-        let mut events = Vec::new();
-        loop {
-            let page = self.store.read(&query, range, PAGE).await?;
-            events.extend(page.events);
-            if !page.more {
-                return Ok(events);
-            }
-            range.after = page.next;
-        }
     }
 
     /// False in the middle of an append, or when more has been appended: then nothing is decided yet.
@@ -209,8 +194,7 @@ impl<'a> Drive<'a> {
     /// Whether the loop ends here; where only an answer is missing and somebody is there, asks.
     fn end(&mut self) -> Result<Option<End>, Failure> {
         let state = self.view.state();
-        let is_busy =
-            state.tasks().iter().any(|task| task.status == TaskStatus::Running && task.plan.command.is_some());
+        let is_busy = state.runs_commands();
         match state.phase() {
             Phase::Ended(outcome) => return Ok(Some(End::Plan(outcome))),
             Phase::Paused if !is_busy => return Ok(Some(End::Paused)),
@@ -280,9 +264,9 @@ impl<'a> Drive<'a> {
 
     async fn finish(mut self, end: End) -> Result<Code, Failure> {
         let head = self.store.head().await?;
-        for recorded in self.events(Range { after: self.view.at(), up_to: Some(head) }).await? {
-            self.take(&recorded)?;
-        }
+        let (store, query) = (self.store.clone(), Query::tag(plan_tag(&self.plan)));
+        let rest = Range { after: self.view.at(), up_to: Some(head) };
+        look::for_each(&store, &query, rest, |recorded| self.take(recorded)).await?;
         if let Output::Json = self.session.output {
             let shown = ShownJson::of(&self.plan, head, &self.view);
             self.output_fault = print_pretty(std::io::stdout().lock(), &shown).err();

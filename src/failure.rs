@@ -133,6 +133,12 @@ impl From<ExecuteError<TaskError>> for Failure {
     }
 }
 
+impl From<serde_json::Error> for Failure {
+    fn from(error: serde_json::Error) -> Self {
+        std::io::Error::from(error).into()
+    }
+}
+
 impl From<std::io::Error> for Failure {
     fn from(error: std::io::Error) -> Self {
         // Whoever read the output has seen enough.

@@ -4,7 +4,6 @@
 use std::io::{self, Write};
 
 use crewlog_mq::{LogIdentity, Position, Recorded};
-use crewlog_planner::event::QuestionId;
 use crewlog_planner::parse::{Diagnostic, ParsedPlan};
 use crewlog_planner::plan::{AttachmentKind, Condition, Mark, TaskId, TaskPlan};
 use crewlog_planner::state::PlannerState;
@@ -198,7 +197,7 @@ impl<'a> ShownJson<'a> {
             }
         });
         let questions = state.questions().iter().map(|question| QuestionJson {
-            id: question_name(question.id),
+            id: question.id.to_string(),
             task: name_of(question.task).unwrap_or_default(),
             question: &question.question,
             answer: question.answer.as_deref(),
@@ -212,11 +211,6 @@ impl<'a> ShownJson<'a> {
             context_summary: state.context_summary(),
         }
     }
-}
-
-/// What a question is called.
-pub fn question_name(id: QuestionId) -> String {
-    id.to_string()
 }
 
 /// An event as one line of `events`, with `data` and `metadata` as the writer's bytes.

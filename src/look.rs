@@ -21,7 +21,7 @@ use crate::terminal::say;
 use crate::text::{in_one_line, one_line, rfc3339, shell_word, visible};
 
 /// How many events are read at a time.
-pub const PAGE: usize = 1000;
+const PAGE: usize = 1000;
 /// Plans that a hint names.
 const HINTED_MAX: usize = 5;
 
@@ -246,7 +246,7 @@ pub async fn export(session: &Session, export: &Export) -> Result<Code, Failure>
     let head = store.head().await?;
     print_line(&mut to, &ExportHeader::of(&store.log().await?, head))?;
     for_each(&store, &query, Range::up_to(head), |recorded| {
-        print_line(&mut to, &EventJson::of(recorded)?.for_export(recorded.append_start))
+        Ok(print_line(&mut to, &EventJson::of(recorded)?.for_export(recorded.append_start))?)
     })
     .await?;
     to.flush()?;
@@ -254,11 +254,11 @@ pub async fn export(session: &Session, export: &Export) -> Result<Code, Failure>
 }
 
 /// Reads in pages, so that memory stays bounded.
-async fn for_each(
+pub async fn for_each(
     store: &EventStore,
     query: &Query,
     mut range: Range,
-    mut take: impl FnMut(&Recorded) -> std::io::Result<()>,
+    mut take: impl FnMut(&Recorded) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
     loop {
         let page = store.read(query, range, PAGE).await?;
@@ -275,38 +275,22 @@ async fn for_each(
 /// A plan as of the end of a range.
 pub async fn load_view(store: &EventStore, plan: &str, range: Range) -> Result<PlanView, Failure> {
     let mut view = PlanView::default();
-    let mut rest = range;
-    loop {
-        let page = store.read(&Query::tag(plan_tag(plan)), rest, PAGE).await?;
-        for recorded in &page.events {
-            view.apply(recorded)?;
-        }
-        if !page.more {
-            return Ok(view);
-        }
-        rest.after = page.next;
-    }
+    for_each(store, &Query::tag(plan_tag(plan)), range, |recorded| Ok(view.apply(recorded)?)).await?;
+    Ok(view)
 }
 
 /// All plans as of the end of a range, the oldest first.
 async fn load_plans(store: &EventStore, range: Range) -> Result<Vec<(String, PlanView)>, Failure> {
     let mut views: BTreeMap<String, PlanView> = BTreeMap::new();
     let mut order = Vec::new();
-    let mut failed = None;
     for_each(store, &Query::stream(event::STREAM), range, |recorded| {
         let view = views.entry(recorded.aggregate_id.clone()).or_insert_with(|| {
             order.push(recorded.aggregate_id.clone());
             PlanView::default()
         });
-        if let Err(error) = view.apply(recorded) {
-            failed.get_or_insert(error);
-        }
-        Ok(())
+        Ok(view.apply(recorded)?)
     })
     .await?;
-    if let Some(error) = failed {
-        return Err(error.into());
-    }
     Ok(order.into_iter().filter_map(|plan| views.remove_entry(&plan)).collect())
 }
 

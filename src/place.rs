@@ -9,7 +9,7 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use crewlog_executors::liveness::SignOfLife;
-use crewlog_mq::{EventStore, Options};
+use crewlog_mq::{EventStore, Options, sqlite_path};
 
 use crate::failure::Failure;
 
@@ -66,10 +66,8 @@ impl Place {
     }
 
     fn path(&self) -> &Path {
-        match self.url.strip_prefix("sqlite:") {
-            Some(path) => Path::new(path.strip_prefix("//").unwrap_or(path)),
-            None => Path::new(&self.url),
-        }
+        // What names no file is refused when it is opened.
+        sqlite_path(&self.url).unwrap_or(Path::new(&self.url))
     }
 
     /// Lets this process be a worker: its sign of life lies beside the log, since who shares it must see it. Two names

@@ -54,6 +54,8 @@ pub use ids::{derived_event_id, new_event_id};
 pub use position::{Expected, Place, Position};
 pub use record::{Append, Appended, Metadata, NewEvent, Page, Query, Range, Recorded, Write};
 pub use store::EventStore;
+#[cfg(feature = "sqlite")]
+pub use store::sqlite_path;
 pub use stream::{EventStream, Start};
 
 /// The greatest size of one event's `data`, in bytes.

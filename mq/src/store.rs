@@ -193,8 +193,11 @@ impl EventStore {
 const IN_MEMORY: &str = "a log in memory is made by EventStore::in_memory, give a path";
 
 /// The file that a path or `sqlite:` URL names.
+///
+/// # Errors
+/// [`Error::Unsupported`] when it names none, with what to give instead.
 #[cfg(feature = "sqlite")]
-fn sqlite_path(url: &str) -> Result<&std::path::Path> {
+pub fn sqlite_path(url: &str) -> Result<&std::path::Path> {
     let unsupported = |reason: &str| Err(Error::Unsupported { url: url.to_owned(), reason: reason.to_owned() });
     if let Some(path) = url.strip_prefix("sqlite:") {
         let path = path.strip_prefix("//").unwrap_or(path);

@@ -103,6 +103,8 @@ pub(crate) struct Graph {
 
 /// Tasks run side by side in lanes: those with a command, those without, and questions.
 pub(crate) const N_LANES: usize = 3;
+/// The lane of tasks that run by themselves.
+const COMMANDS: usize = 0;
 /// The lane that has no limit.
 pub(crate) const QUESTIONS: usize = 2;
 
@@ -110,7 +112,7 @@ pub(crate) const QUESTIONS: usize = 2;
 pub(crate) fn lane(task: &TaskPlan) -> usize {
     match (task.kind, &task.command) {
         (NodeKind::Clarification, _) => QUESTIONS,
-        (_, Some(_)) => 0,
+        (_, Some(_)) => COMMANDS,
         (_, None) => 1,
     }
 }
@@ -144,6 +146,12 @@ impl PlannerState {
     /// The questions that wait for an answer.
     pub fn open_questions(&self) -> impl Iterator<Item = &Question> {
         self.questions.iter().filter(|question| question.is_open())
+    }
+
+    /// True while a task with a command is running: such tasks go on by themselves.
+    #[must_use]
+    pub fn runs_commands(&self) -> bool {
+        self.graph.n_running[COMMANDS] > 0
     }
 
     /// Where the plan stands.

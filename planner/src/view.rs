@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crewlog_mq::{Error, Handler, Position, Recorded, Timestamp};
 
 use crate::claim::{self, TaskEvent};
-use crate::event::{self, Event, Outcome, TaskStatus};
+use crate::event::{self, Event, Outcome};
 use crate::plan::TaskId;
 use crate::planner::Planner;
 use crate::state::{Phase, PlannerState};
@@ -50,9 +50,11 @@ impl PlanStatus {
             Phase::Ended(Outcome::Cancelled) => Self::Cancelled,
             Phase::Paused => Self::Paused,
             Phase::Empty | Phase::Active => {
-                let mut tasks = state.tasks().iter();
-                let runs = tasks.any(|task| task.status == TaskStatus::Running && task.plan.command.is_some());
-                if runs { Self::Running } else { Self::Waiting }
+                if state.runs_commands() {
+                    Self::Running
+                } else {
+                    Self::Waiting
+                }
             }
         }
     }

@@ -17,8 +17,7 @@ use sqlx::sqlite::SqlitePoolOptions;
 use tokio::sync::{mpsc, oneshot, watch};
 use uuid::Uuid;
 
-use crate::backend::Options;
-use crate::backend::{Backend, LogIdentity};
+use crate::backend::{Backend, LogIdentity, Options};
 use crate::clock::{LogTime, Timestamp};
 use crate::error::{Error, Result};
 use crate::position::Position;
