@@ -273,7 +273,7 @@ fn change(envelope: &Envelope<Event>) -> Option<Change> {
                 task: *task_id,
                 attempt: *attempt,
                 delay: Duration::from_millis(*delay_ms),
-                parameters: parameters.clone(),
+                parameters: (**parameters).clone(),
                 cause: Cause::event(&envelope.recorded),
             }))),
             PlannerCmd::RequestClarification { .. } => None,

@@ -1,5 +1,6 @@
 //! Deciding: pure handlers, and the short loop that runs one against a log.
 
+use serde_json::{Value, json};
 use uuid::Uuid;
 
 use crate::clock::Timestamp;
@@ -54,6 +55,8 @@ pub trait Handler: Default {
 pub struct Cause {
     metadata: Metadata,
     derived: Option<Derived>,
+    /// Kept with the first event.
+    command: Option<Value>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -68,7 +71,7 @@ impl Cause {
     #[must_use]
     pub fn request() -> Self {
         let metadata = Metadata { correlation_id: Some(new_event_id()), ..Metadata::default() };
-        Self { metadata, derived: None }
+        Self { metadata, derived: None, command: None }
     }
 
     /// Follows from an event: its correlation is inherited and the event is the cause.
@@ -80,7 +83,7 @@ impl Cause {
             causation_id: Some(cause.event_id),
             extra: None,
         };
-        Self { metadata, derived: None }
+        Self { metadata, derived: None, command: None }
     }
 
     /// Is the reaction of a process to an event. The ids of the new events are derived from it, so that a process
@@ -91,7 +94,24 @@ impl Cause {
         Self { derived: Some(derived), ..Self::event(cause) }
     }
 
-    /// The metadata of the events that follow.
+    /// The same, with the command kept in `extra.command` of the first event's metadata, so that it can be decided
+    /// again. A command that is a pure function of its causing event need not be kept.
+    #[must_use]
+    pub fn keeping(self, command: Value) -> Self {
+        Self { command: Some(command), ..self }
+    }
+
+    /// The metadata of the event at this place among those that follow.
+    fn metadata_of(&self, index: usize) -> Metadata {
+        match &self.command {
+            Some(command) if index == 0 => {
+                Metadata { extra: Some(json!({ "command": command })), ..self.metadata.clone() }
+            }
+            Some(_) | None => self.metadata.clone(),
+        }
+    }
+
+    /// The metadata of the events that follow, but for a command that is kept with the first.
     #[must_use]
     pub fn metadata(&self) -> &Metadata {
         &self.metadata
@@ -261,7 +281,7 @@ where
 
     async fn append(&self, events: &[H::Event], sequence: i64, cause: &Cause) -> Result<Appended, Error> {
         let events = events.iter().enumerate().map(|(index, event)| {
-            let event = NewEvent::of(event, &cause.metadata)?.with_id(cause.event_id(index));
+            let event = NewEvent::of(event, &cause.metadata_of(index))?.with_id(cause.event_id(index));
             Ok(event.with_tags(self.tags.iter().cloned()))
         });
         let events = events.collect::<Result<Vec<_>, Error>>()?;

@@ -107,6 +107,17 @@ pub struct Answered {
     pub answer: String,
 }
 
+/// What came of a task, as an executor of one that depends on it is told.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TaskResult {
+    /// The task.
+    pub task: TaskId,
+    /// The plain text of its step.
+    pub description: String,
+    /// What came of it; shortened where the token budget wants it.
+    pub result: String,
+}
+
 /// What an executor is told of a task.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Parameters {
@@ -124,6 +135,21 @@ pub struct Parameters {
     /// Answers to its own questions and to those of all that it waited for, near and far, in the order of the questions.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub answers: Vec<Answered>,
+    /// What came of the tasks that it depends on; only for tasks without a command.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub results: Vec<TaskResult>,
+    /// What the plan is about and what has been done so far; only for tasks without a command.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub context: String,
+    /// Who is to do it, as written, without the `@`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub assignee: Option<String>,
+    /// The paths and globs that it says it works on.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<String>,
+    /// Whether a run that was cut off may simply be run again.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub rerun_safe: bool,
     /// Milliseconds after which a run is stopped.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,
@@ -142,7 +168,7 @@ pub enum PlannerCmd {
         /// By which executors choose.
         kind: NodeKind,
         /// What to do.
-        parameters: Parameters,
+        parameters: Box<Parameters>,
     },
     /// Ask a person or an agent.
     RequestClarification {
@@ -164,6 +190,8 @@ pub enum FailureClass {
     TimedOut,
     /// Somebody asked for patience: tried again.
     RateLimited,
+    /// It was cut off while it ran, and may have done all, some or nothing of its work: a person is asked.
+    OutcomeUnknown,
 }
 
 /// What executors and people report. `attempt` is that of the dispatch which they answer.

@@ -10,5 +10,6 @@ pub mod event;
 pub mod parse;
 pub mod plan;
 pub mod planner;
+pub mod prompt;
 pub mod state;
 pub mod view;

@@ -201,6 +201,12 @@ pub struct TaskPlan {
     /// Its own failure policy, when the text says so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on_failure: Option<FailurePolicy>,
+    /// The paths and globs that it says it works on, as written, when the text says so.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<String>,
+    /// Whether a run that was cut off may simply be run again.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub rerun_safe: bool,
     /// The parts of the source it was made from, in order, not overlapping.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub spans: Vec<Span>,
@@ -227,6 +233,8 @@ impl TaskPlan {
             retry: None,
             timeout_ms: None,
             on_failure: None,
+            files: Vec::new(),
+            rerun_safe: false,
             spans: Vec::new(),
         }
     }

@@ -190,7 +190,7 @@ impl Planner {
     fn fail(&self, task: &Task, error: String, class: FailureClass) -> Vec<Event> {
         let id = task.plan.id;
         let retries = match class {
-            FailureClass::Task => task.plan.retry.unwrap_or(0),
+            FailureClass::Task | FailureClass::OutcomeUnknown => task.plan.retry.unwrap_or(0),
             FailureClass::NotStarted | FailureClass::TimedOut | FailureClass::RateLimited => {
                 task.plan.retry.unwrap_or(self.state.config.retries_max)
             }
@@ -457,7 +457,7 @@ impl Planner {
             NodeKind::Clarification => {
                 PlannerCmd::RequestClarification { node_id, question: task.plan.description.clone() }
             }
-            kind => PlannerCmd::ExecuteTask { node_id, kind, parameters: self.state.parameters(task) },
+            kind => PlannerCmd::ExecuteTask { node_id, kind, parameters: Box::new(self.state.parameters(task)) },
         };
         Event::TaskDispatched { task_id: node_id, attempt: task.attempts + 1, delay_ms, command }
     }
@@ -532,7 +532,9 @@ fn end(task_id: TaskId, status: TaskStatus, result: Option<String>, error: Optio
 fn failed_status(class: FailureClass) -> TaskStatus {
     match class {
         FailureClass::TimedOut => TaskStatus::TimedOut,
-        FailureClass::Task | FailureClass::NotStarted | FailureClass::RateLimited => TaskStatus::Failed,
+        FailureClass::Task | FailureClass::NotStarted | FailureClass::RateLimited | FailureClass::OutcomeUnknown => {
+            TaskStatus::Failed
+        }
     }
 }
 

@@ -219,6 +219,11 @@ impl PlannerState {
                     Some(Answered { task: question.task, question: question.question.clone(), answer })
                 })
                 .collect(),
+            results: Vec::new(),
+            context: String::new(),
+            assignee: task.plan.assignee.clone(),
+            files: task.plan.files.clone(),
+            rerun_safe: task.plan.rerun_safe,
             timeout_ms: task.plan.timeout_ms,
             folder: self.config.folder.clone(),
         }

@@ -71,6 +71,8 @@ pub struct TaskTimes {
     pub claimed_at: Option<Timestamp>,
     /// When it ended, in log time.
     pub ended_at: Option<Timestamp>,
+    /// Whether an executor holds it.
+    pub is_held: bool,
 }
 
 /// A plan as of some position.
@@ -103,15 +105,31 @@ impl PlanView {
             self.planner.apply(&event);
         } else if recorded.stream_id == claim::STREAM
             && let Some((_, task)) = claim::split_aggregate_id(&recorded.aggregate_id)
-            && let TaskEvent::TaskClaimed { executor, .. } = recorded.decode()?
         {
-            let times = self.times.entry(task).or_default();
-            times.executor = Some(executor.to_string());
-            times.started_at.get_or_insert(recorded.created_at);
-            times.claimed_at = Some(recorded.created_at);
+            self.apply_to_task(task, &recorded.decode()?, recorded.created_at);
         }
         self.at = recorded.position;
         Ok(())
+    }
+
+    fn apply_to_task(&mut self, task: TaskId, event: &TaskEvent, at: Timestamp) {
+        let times = self.times.entry(task).or_default();
+        match event {
+            TaskEvent::TaskClaimed { executor, .. } => {
+                times.executor = Some(executor.to_string());
+                times.started_at.get_or_insert(at);
+                times.claimed_at = Some(at);
+                times.is_held = true;
+            }
+            TaskEvent::TaskReleased { .. }
+            | TaskEvent::TaskStopped { .. }
+            | TaskEvent::TaskCompleted { .. }
+            | TaskEvent::TaskFailed { .. }
+            | TaskEvent::NeedsClarification { .. } => times.is_held = false,
+            TaskEvent::TaskStarted { .. }
+            | TaskEvent::LeaseRenewed { .. }
+            | TaskEvent::ClarificationProvided { .. } => {}
+        }
     }
 
     /// The planner; a clone of it can try a command without consequences.

@@ -5,7 +5,8 @@ use std::time::Duration;
 use crewlog_mq::{Event as MqEvent, Handler, Timestamp};
 use crewlog_planner::claim::{Ending, Executor, RunDetails, TaskClaim, TaskCommand, TaskEvent};
 use crewlog_planner::event::{
-    Answered, Event, FailureClass, Outcome, Parameters, PlannerCmd, PlannerConfig, Purpose, QuestionId, TaskStatus,
+    Answered, Event, FailureClass, Outcome, Parameters, PlannerCmd, PlannerConfig, Purpose, QuestionId, TaskResult,
+    TaskStatus,
 };
 use crewlog_planner::plan::{Attachment, AttachmentKind, NodeKind, TaskId, TaskPlan};
 use crewlog_planner::planner::Planner;
@@ -211,6 +212,11 @@ fn events_with(text: &str, n: u64, unblocks: bool) -> Vec<Event> {
     .to_vec();
     let task = TaskPlan { command: Some(text()), ..TaskPlan::new(task_id, NodeKind::Refactor, text()) };
     let parameters = Parameters {
+        results: vec![TaskResult { task: TaskId(2), description: text(), result: text() }],
+        context: text(),
+        assignee: Some(text()),
+        files: vec![text()],
+        rerun_safe: true,
         description: text(),
         command: unblocks.then(text),
         notes: vec![text()],
@@ -220,7 +226,8 @@ fn events_with(text: &str, n: u64, unblocks: bool) -> Vec<Event> {
         folder: Some(text()),
     };
     let asks = PlannerCmd::RequestClarification { node_id: task_id, question: text() };
-    let executes = PlannerCmd::ExecuteTask { node_id: task_id, kind: NodeKind::UnitTest, parameters };
+    let executes =
+        PlannerCmd::ExecuteTask { node_id: task_id, kind: NodeKind::UnitTest, parameters: Box::new(parameters) };
     let config = PlannerConfig { system_prompt: text(), ..PlannerConfig::default() };
     vec![
         Event::TasksPlanned {
