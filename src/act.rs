@@ -5,13 +5,12 @@
 use std::io::Write;
 
 use crewlog_executors::{human, planning};
-use crewlog_mq::{Cause, EventStore, Handler, Runner};
+use crewlog_mq::{Cause, EventStore, Handler, Range, Runner};
 use crewlog_planner::claim::Ending;
 use crewlog_planner::event::{Command, ExecutorEvent, FailureClass, QuestionId, TaskStatus};
 use crewlog_planner::plan::TaskId;
 use crewlog_planner::planner::Planner;
 use crewlog_planner::state::{Phase, PlannerState, Task};
-use crewlog_planner::view::PlanStatus;
 
 use crate::cli::{Answer, Cancel, Done, Fail, Output, Pause, Retry};
 use crate::failure::{Code, Failure};
@@ -54,8 +53,7 @@ impl Target {
     }
 
     /// Says what was done, and how the plan stands.
-    fn say(self, session: &Session, said: &str) -> Result<Code, Failure> {
-        let status = PlanStatus::of(self.state());
+    async fn say(self, session: &Session, said: &str) -> Result<Code, Failure> {
         let mut stdout = std::io::stdout();
         match session.output {
             Output::Text => {
@@ -66,7 +64,8 @@ impl Target {
                 }
             }
             Output::Json | Output::Jsonl => {
-                let said = serde_json::json!({ "plan": self.plan, "status": status.as_str() });
+                let view = look::load_view(&self.store, &self.plan, Range::default()).await?;
+                let said = serde_json::json!({ "plan": self.plan, "status": view.status().as_str() });
                 writeln!(stdout, "{said}")?;
             }
         }
@@ -90,7 +89,7 @@ pub async fn answer(session: &Session, answer: Answer) -> Result<Code, Failure> 
     let target = target.settle().await?;
     let taken = target.state().questions().iter().find(|known| known.id == question);
     match taken.and_then(|question| question.answer.as_ref()) {
-        Some(taken) if *taken == answer.text => target.say(session, &format!("{question} is answered")),
+        Some(taken) if *taken == answer.text => target.say(session, &format!("{question} is answered")).await,
         Some(other) => {
             Err(Failure::new(Code::Conflict, format!("somebody was faster: {question} was answered {other:?}")))
         }
@@ -155,7 +154,7 @@ async fn report(session: &Session, plan: &str, name: &str, ending: Ending, said:
         Some(task) if task.status == TaskStatus::Cancelled => {
             Err(Failure::new(Code::Conflict, format!("somebody was faster: task {name} is Cancelled")))
         }
-        Some(_) | None => target.say(session, said),
+        Some(_) | None => target.say(session, said).await,
     }
 }
 
@@ -194,5 +193,5 @@ pub async fn retry(session: &Session, retry: Retry) -> Result<Code, Failure> {
 async fn decide(session: &Session, mut target: Target, command: Command, said: &str) -> Result<Code, Failure> {
     let executed = target.planner.execute(command, &Cause::request()).await?;
     let said = if executed.events.is_empty() { "nothing to change" } else { said };
-    target.say(session, said)
+    target.say(session, said).await
 }

@@ -76,6 +76,8 @@ pub enum Command {
     Run(Run),
     /// Go on with a plan that was interrupted, paused or waiting
     Resume(Resume),
+    /// Take the tasks of all plans in the log, together with other workers, until stopped
+    Work(Work),
     /// Work with plans without running them
     #[command(subcommand)]
     Plan(Plan),
@@ -132,6 +134,9 @@ pub struct Run {
     /// Let the mere order of the text bind nothing
     #[arg(long)]
     pub relax_order: bool,
+    /// Only make the plan, and leave it to `crewlog work`
+    #[arg(long, conflicts_with_all = ["timeout", "task_timeout"])]
+    pub detach: bool,
 }
 
 /// A failure policy as typed.
@@ -156,6 +161,26 @@ impl From<OnFailure> for FailurePolicy {
             OnFailure::Ask => Self::Ask,
         }
     }
+}
+
+/// `work`.
+#[derive(Debug, Args)]
+pub struct Work {
+    /// The most tasks that this process carries out at once
+    #[arg(short, long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..=1000))]
+    pub jobs: u16,
+    /// Be only these executors: shell, or names of crewlog.toml [default: all]
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    pub only: Vec<String>,
+    /// End when there is nothing that an executor of this process could do
+    #[arg(long)]
+    pub until_idle: bool,
+    /// Stop after this long and exit with 8 (30s, 10m, 2h)
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    pub timeout: Option<Duration>,
+    /// Stop a task after this long, unless it or its executor says otherwise
+    #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "1h")]
+    pub task_timeout: Duration,
 }
 
 /// `resume`.

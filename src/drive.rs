@@ -4,17 +4,14 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
-use crewlog_executors::shell::Shell;
-use crewlog_executors::supervisor::SupervisorProgram;
-use crewlog_executors::worker::Worker;
-use crewlog_executors::{human, planning};
-use crewlog_mq::{Error, EventStore, Handler, Position, Query, Range, Recorded, Start};
+use crewlog_executors::human;
+use crewlog_executors::worker::{CutOff, Scope};
+use crewlog_mq::{EventStore, Handler, Position, Query, Range, Recorded, Start};
 use crewlog_planner::event::{Command, ExecutorEvent, Outcome, QuestionId, plan_tag};
 use crewlog_planner::state::{Phase, Question};
 use crewlog_planner::view::PlanView;
 use futures::StreamExt;
-use tokio::sync::{oneshot, watch};
-use tokio::task::JoinHandle;
+use tokio::sync::oneshot;
 
 use crate::cli::{Carry, Output};
 use crate::failure::{Code, Failure};
@@ -24,9 +21,7 @@ use crate::progress::Progress;
 use crate::session::Session;
 use crate::terminal::{self, say, unless_closed};
 use crate::text::visible;
-
-/// How long a worker may take to stop what runs and to say so.
-const STOP_WAIT: Duration = Duration::from_secs(15);
+use crate::workforce::{Signals, Terms, Workforce};
 
 /// A plan on its way.
 pub struct Drive<'a> {
@@ -37,9 +32,7 @@ pub struct Drive<'a> {
     tags: Vec<String>,
     progress: Progress,
     timeout: Option<Duration>,
-    stop_worker: watch::Sender<bool>,
-    worker: JoinHandle<Result<(), Error>>,
-    host: JoinHandle<Result<(), Error>>,
+    workforce: Workforce,
     asking: Asking,
     /// Why standard output takes no more; the work goes on without it.
     output_fault: Option<std::io::Error>,
@@ -76,22 +69,14 @@ impl<'a> Drive<'a> {
         plan: String,
         since: Position,
         carry: &Carry,
+        cut_off: CutOff,
     ) -> Result<Self, Failure> {
         let view = look::load_view(&store, &plan, Range::default()).await?;
-        let life = session.place.sign_of_life()?;
-        let shell = Shell {
-            supervisor: SupervisorProgram::this_binary(["supervise"])
-                .map_err(|error| Failure::user(format!("this program cannot be found again: {error}")))?,
-            env: vec![("CREWLOG_STORE".into(), session.place.absolute_url())],
-            timeout: carry.task_timeout,
-        };
         let jobs = carry.jobs.map_or(view.state().config().parallelism, usize::from);
-        let worker = Worker::new(store.clone(), shell, life, jobs);
-        let (stop_worker, stop) = watch::channel(false);
         let tags = look::tags_of(&store, &plan).await?;
+        let terms = Terms { scope: Scope::Plan(plan.clone()), cut_off, jobs, task_timeout: carry.task_timeout };
         let mut drive = Self {
-            worker: tokio::spawn(worker.run(plan.clone(), stop)),
-            host: tokio::spawn(planning::host(store.clone(), plan.clone(), tags.clone())),
+            workforce: Workforce::start(session, &store, terms, tags.clone())?,
             progress: Progress::new(session.terminal, &view),
             timeout: carry.timeout,
             session,
@@ -99,7 +84,6 @@ impl<'a> Drive<'a> {
             plan,
             view,
             tags,
-            stop_worker,
             asking: Asking::default(),
             output_fault: None,
         };
@@ -117,18 +101,7 @@ impl<'a> Drive<'a> {
         if let Ok(End::Interrupted) = end {
             self.progress.note("interrupted: stopping what runs (once more to end at once)");
         }
-        self.stop_worker.send_replace(true);
-        if !self.worker.is_finished() {
-            tokio::select! {
-                _ = &mut self.worker => {}
-                () = signals.next() => {}
-                // Without its worker a command ends too; only how it ended is not in the log.
-                () = tokio::time::sleep(STOP_WAIT) => {
-                    self.progress.note("the worker could not append how its tasks ended; it is left behind");
-                }
-            }
-        }
-        self.host.abort();
+        self.workforce.stop(&mut signals, |text| self.progress.note(text)).await;
         match end {
             Ok(end) => self.finish(end).await,
             Err(failure) => Err(failure.hint(self.session.command(&format!("resume {}", self.plan)))),
@@ -161,8 +134,7 @@ impl<'a> Drive<'a> {
                 line = typed(&mut self.asking.line) => self.answer(line).await?,
                 () = &mut deadline => return Ok(End::TimedOut),
                 () = signals.next() => return Ok(End::Interrupted),
-                ended = &mut self.worker => return Err(stopped("the worker", ended)),
-                ended = &mut self.host => return Err(stopped("the planner", ended)),
+                fault = self.workforce.fault() => return Err(fault),
             }
         }
     }
@@ -295,7 +267,7 @@ impl<'a> Drive<'a> {
             End::TimedOut => (Code::TimedOut, vec![format!("the time given ran out; to go on: {resume}")]),
             End::Interrupted => (Code::Interrupted, vec![format!("interrupted; to go on: {resume}")]),
             End::Waiting => {
-                let mut next = look::what_is_waited_for(self.session, &self.plan, self.view.state());
+                let mut next = look::what_is_waited_for(self.session, &self.plan, &self.view);
                 next.push(format!("then, to go on: {resume}"));
                 (Code::Waiting, next)
             }
@@ -328,57 +300,4 @@ async fn typed(line: &mut Option<oneshot::Receiver<Option<String>>>) -> Option<S
         Some(line) => line.await.ok().flatten(),
         None => std::future::pending().await,
     }
-}
-
-/// Why a part of the drive that never ends has ended.
-fn stopped(part: &str, ended: Result<Result<(), Error>, tokio::task::JoinError>) -> Failure {
-    match ended {
-        Ok(Ok(())) => Failure::user(format!("{part} stopped: the log can no longer be followed")),
-        Ok(Err(error)) => error.into(),
-        Err(error) => Failure::user(format!("{part} stopped: {error}")),
-    }
-}
-
-/// The signals that ask the program to end. From the first one made on, none ends it by itself.
-pub struct Signals {
-    interrupt: tokio::signal::unix::Signal,
-    terminate: tokio::signal::unix::Signal,
-    /// Unset when whoever started the program had it ignored, as `nohup` does.
-    hang_up: Option<tokio::signal::unix::Signal>,
-}
-
-impl Signals {
-    /// Listens from now on.
-    pub fn new() -> Result<Self, Failure> {
-        use tokio::signal::unix::{SignalKind, signal};
-        let listen =
-            |kind| signal(kind).map_err(|error| Failure::user(format!("signals cannot be listened to: {error}")));
-        Ok(Self {
-            interrupt: listen(SignalKind::interrupt())?,
-            terminate: listen(SignalKind::terminate())?,
-            hang_up: if hang_up_is_ignored() { None } else { Some(listen(SignalKind::hangup())?) },
-        })
-    }
-
-    async fn next(&mut self) {
-        let hang_up = async {
-            match &mut self.hang_up {
-                Some(signal) => drop(signal.recv().await),
-                None => std::future::pending().await,
-            }
-        };
-        tokio::select! {
-            _ = self.interrupt.recv() => {}
-            _ = self.terminate.recv() => {}
-            () = hang_up => {}
-        }
-    }
-}
-
-/// Whether SIGHUP was ignored when the program began; known on Linux only.
-fn hang_up_is_ignored() -> bool {
-    const HANG_UP: u64 = 1;
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).is_some_and(|mask| mask & HANG_UP != 0)
 }

@@ -5,10 +5,10 @@ use std::io::{BufWriter, Write};
 use std::path::Path;
 
 use crewlog_mq::{EventStore, Position, Query, Range, Recorded};
+use crewlog_planner::claim;
 use crewlog_planner::event::{self, TaskStatus, plan_tag};
 use crewlog_planner::parse::{self, Diagnostic, ParseOptions, ParsedPlan};
 use crewlog_planner::plan::NodeKind;
-use crewlog_planner::state::PlannerState;
 use crewlog_planner::view::PlanView;
 
 use crate::cli::{Events, Export, Ls, Output, Parse, Show};
@@ -21,7 +21,7 @@ use crate::terminal::say;
 use crate::text::{in_one_line, one_line, rfc3339, shell_word, visible};
 
 /// How many events are read at a time.
-const PAGE: usize = 1000;
+pub const PAGE: usize = 1000;
 /// Plans that a hint names.
 const HINTED_MAX: usize = 5;
 
@@ -161,21 +161,22 @@ fn print_view(mut to: impl Write, session: &Session, plan: &str, at: Position, v
     if !state.context_summary().is_empty() {
         writeln!(to, "context:\n{}", visible(state.context_summary()))?;
     }
-    for line in what_is_waited_for(session, plan, state) {
+    for line in what_is_waited_for(session, plan, view) {
         writeln!(to, "{line}")?;
     }
     Ok(())
 }
 
 /// What only a person can bring further, with the command for each.
-pub fn what_is_waited_for(session: &Session, plan: &str, state: &PlannerState) -> Vec<String> {
+pub fn what_is_waited_for(session: &Session, plan: &str, view: &PlanView) -> Vec<String> {
+    let state = view.state();
     let questions = state.open_questions().map(|question| {
         let answer = session.command(&format!("answer {plan} {} \"...\"", question.id));
         format!("{} asks: {}\n  {answer}", question.id, one_line(&question.question, 200))
     });
     let is_for_nobody = |status, kind| status == TaskStatus::Running && kind != NodeKind::Clarification;
     let tasks = state.tasks().iter().filter(|task| is_for_nobody(task.status, task.plan.kind));
-    let tasks = tasks.filter(|task| task.plan.command.is_none()).map(|task| {
+    let tasks = tasks.filter(|task| task.plan.command.is_none() && !view.times(task.plan.id).is_held).map(|task| {
         let name = shell_word(&task.plan.name());
         let done = session.command(&format!("done {plan} {name} \"what came of it\""));
         let fail = session.command(&format!("fail {plan} {name} \"why not\""));
@@ -280,7 +281,7 @@ pub async fn load_view(store: &EventStore, plan: &str, range: Range) -> Result<P
 }
 
 /// All plans as of the end of a range, the oldest first.
-async fn load_plans(store: &EventStore, range: Range) -> Result<Vec<(String, PlanView)>, Failure> {
+pub async fn load_plans(store: &EventStore, range: Range) -> Result<Vec<(String, PlanView)>, Failure> {
     let mut views: BTreeMap<String, PlanView> = BTreeMap::new();
     let mut order = Vec::new();
     for_each(store, &Query::stream(event::STREAM), range, |recorded| {
@@ -289,6 +290,15 @@ async fn load_plans(store: &EventStore, range: Range) -> Result<Vec<(String, Pla
             PlanView::default()
         });
         Ok(view.apply(recorded)?)
+    })
+    .await?;
+    // Who holds a task is told by the task alone.
+    for_each(store, &Query::stream(claim::STREAM), range, |recorded| {
+        let plan = claim::split_aggregate_id(&recorded.aggregate_id).map(|(plan, _)| plan);
+        match plan.and_then(|plan| views.get_mut(plan)) {
+            Some(view) => Ok(view.apply(recorded)?),
+            None => Ok(()),
+        }
     })
     .await?;
     Ok(order.into_iter().filter_map(|plan| views.remove_entry(&plan)).collect())

@@ -12,6 +12,8 @@ mod session;
 mod start;
 mod terminal;
 mod text;
+mod work;
+mod workforce;
 
 use std::process::ExitCode;
 
@@ -74,6 +76,7 @@ async fn run(cli: Cli) -> Result<Code, Failure> {
         Command::Init => start::init(&session).await,
         Command::Run(run) => start::run(&session, run).await,
         Command::Resume(resume) => start::resume(&session, resume).await,
+        Command::Work(work) => work::work(&session, work).await,
         Command::Plan(Plan::Parse(parse)) => look::parse(&session, &parse),
         Command::Ls(ls) => look::ls(&session, &ls).await,
         Command::Show(show) => look::show(&session, &show).await,

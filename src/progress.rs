@@ -1,5 +1,5 @@
-//! What a person sees while a plan runs: one aligned line for each thing that happens, and on a terminal a line at the
-//! bottom that says what runs now. All of it goes to standard error.
+//! What a person sees while plans run: one aligned line for each thing that happens, and on a terminal, for a single
+//! plan, a line at the bottom that says what runs now. All of it goes to standard error.
 
 use std::time::{Duration, Instant};
 
@@ -33,6 +33,8 @@ pub struct Progress {
     bar: ProgressBar,
     began: Instant,
     name_width: usize,
+    /// The plan that is told of, where there are several.
+    plan: Option<String>,
 }
 
 impl Progress {
@@ -42,7 +44,13 @@ impl Progress {
         let style = ProgressStyle::with_template("{spinner} {msg}");
         bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()));
         let names = view.state().tasks().iter().map(|task| task.plan.name().chars().count());
-        Self { terminal, bar, began: Instant::now(), name_width: names.max().unwrap_or(1) }
+        Self { terminal, bar, began: Instant::now(), name_width: names.max().unwrap_or(1), plan: None }
+    }
+
+    /// A reporter for any number of plans, which names each.
+    pub fn of_all(terminal: Terminal) -> Self {
+        let terminal = Terminal { is_live: false, ..terminal };
+        Self { plan: Some(String::new()), ..Self::new(terminal, &PlanView::default()) }
     }
 
     /// Shows the bottom line, where there is a terminal for it.
@@ -72,8 +80,20 @@ impl Progress {
         self.print(&visible(text));
     }
 
+    fn note_of_plan(&self, text: &str) {
+        match &self.plan {
+            Some(plan) => self.note(&format!("{plan}: {text}")),
+            None => self.note(text),
+        }
+    }
+
     /// Shows what an event means to a person, if anything. `view` has it taken in.
-    pub fn report(&self, recorded: &Recorded, view: &PlanView) {
+    pub fn report(&mut self, recorded: &Recorded, view: &PlanView) {
+        if let Some(plan) = &mut self.plan {
+            let of_task =
+                claim::split_aggregate_id(&recorded.aggregate_id).filter(|_| recorded.stream_id == claim::STREAM);
+            of_task.map_or(recorded.aggregate_id.as_str(), |(of_task, _)| of_task).clone_into(plan);
+        }
         if recorded.stream_id == claim::STREAM {
             self.report_task(recorded, view);
         } else if recorded.stream_id == event::STREAM
@@ -137,9 +157,10 @@ impl Progress {
                 let Some(task) = task(task_id) else { return };
                 self.line("ANSWER", GREEN, None, task, &format!("{question_id}: {answer}"));
             }
-            Event::PlanPaused { reason } => self.note(&format!("paused: {reason}")),
-            Event::PlanResumed {} => self.note("resumed"),
-            Event::PlanCancelled { reason } => self.note(&format!("cancelled: {reason}")),
+            Event::PlanPaused { reason } => self.note_of_plan(&format!("paused: {reason}")),
+            Event::PlanResumed {} => self.note_of_plan("resumed"),
+            Event::PlanCancelled { reason } => self.note_of_plan(&format!("cancelled: {reason}")),
+            Event::PlanningCompleted { summary, .. } if self.plan.is_some() => self.note_of_plan(summary),
             Event::TasksPlanned { .. }
             | Event::TasksReopened { .. }
             | Event::ContextCompacted { .. }
@@ -199,7 +220,10 @@ impl Progress {
     fn line(&self, label: &str, colour: u8, took: Option<Duration>, task: &Task, text: &str) {
         let took = took.map_or_else(|| " ".repeat(9), seconds);
         let label = self.terminal.colour(colour, &format!("{label:>8}"));
-        let (name, width) = (task.plan.name(), self.name_width);
+        let (name, width) = match &self.plan {
+            Some(plan) => (format!("{plan} {}", task.plan.name()), 0),
+            None => (task.plan.name(), self.name_width),
+        };
         self.print(&format!("{label} [{took}] {name:>width$}  {}", one_line(text, TEXT_CHARS_MAX)));
     }
 

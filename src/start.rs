@@ -4,6 +4,7 @@ use std::io::Write;
 use std::path::Path;
 
 use crewlog_executors::planning;
+use crewlog_executors::worker::CutOff;
 use crewlog_mq::{Cause, EventStore, ExecuteError, new_event_id};
 use crewlog_planner::event::{self, PlannerConfig};
 use crewlog_planner::parse::{self, ParseOptions, ParsedPlan};
@@ -12,13 +13,14 @@ use crewlog_planner::planner::PlannerError;
 use crewlog_planner::state::Phase;
 
 use crate::cli::{Output, Resume, Run};
-use crate::drive::{self, Drive, Signals};
+use crate::drive::{self, Drive};
 use crate::failure::{Code, Failure};
 use crate::look;
 use crate::place::slug;
 use crate::session::{Session, read_text};
 use crate::terminal::{self, say, unless_closed};
 use crate::text::{count, one_line, visible};
+use crate::workforce::Signals;
 
 /// How often another plan id is tried when one is taken.
 const ID_ATTEMPTS_MAX: usize = 8;
@@ -65,7 +67,14 @@ pub async fn run(session: &Session, run: Run) -> Result<Code, Failure> {
         let resume = session.command(&format!("resume {plan}"));
         told.map_err(|error| Failure::from(error).hint(format!("nothing was run yet; to run the plan: {resume}")))?;
     }
-    Drive::new(session, store, plan, since, &run.carry).await?.run(signals).await
+    if run.detach {
+        if let Output::Json | Output::Jsonl = session.output {
+            unless_closed(writeln!(std::io::stdout(), "{}", serde_json::json!({ "plan": plan })))?;
+        }
+        return Ok(Code::Done);
+    }
+    // Nobody who typed `run` has said that what another worker lost may be run again.
+    Drive::new(session, store, plan, since, &run.carry, CutOff::Report).await?.run(signals).await
 }
 
 /// `resume`.
@@ -84,7 +93,7 @@ pub async fn resume(session: &Session, resume: Resume) -> Result<Code, Failure> 
     }
     // What a crash kept from being dispatched is dispatched now.
     planner.execute(event::Command::Continue, &Cause::request()).await?;
-    Drive::new(session, store, plan, since, &resume.carry).await?.run(signals).await
+    Drive::new(session, store, plan, since, &resume.carry, CutOff::RunAgain).await?.run(signals).await
 }
 
 /// Prose must not become shell unasked: shows what would run, and asks once.

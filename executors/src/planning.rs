@@ -1,21 +1,28 @@
 //! The planner's host: it follows what executors and people append, and feeds it to the pure planner.
 //!
-//! Any number of processes may host the planner of one plan. The ids of what it appends are derived from the cause, so
+//! Any number of processes may host the planner of one plan, or of all plans. The ids of what it appends are derived from the cause, so
 //! a report that is taken in twice, in two places or after a crash, changes nothing.
 
+use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
-use crewlog_mq::{Cause, Envelope, Error, EventStore, ExecuteError, Query, Range, Recorded, Runner};
+use crewlog_mq::{Cause, Envelope, Error, EventStore, ExecuteError, Position, Query, Range, Recorded, Runner, Start};
 use crewlog_planner::claim::{self, TaskEvent};
-use crewlog_planner::event::{self, Command, plan_tag};
+use crewlog_planner::event::{self, Command, Event, plan_tag};
 use crewlog_planner::plan::TaskId;
 use crewlog_planner::planner::{Planner, PlannerError};
+use crewlog_planner::state::Phase;
 use futures::StreamExt;
 
 /// The name under which the planner reacts.
 const PROCESS: &str = "planner";
 /// The waits after a failed append grow from the first to the second.
 const BACKOFF: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(5));
+
+/// Planners that are kept warm by one host.
+const WARM_MAX: usize = 64;
+/// How many events are read at a time.
+const PAGE: usize = 1000;
 
 /// The planner of a plan on a log.
 #[must_use]
@@ -57,10 +64,87 @@ pub async fn host(store: EventStore, plan: String, tags: Vec<String>) -> Result<
     Ok(())
 }
 
+/// Hosts the planner of every plan in the log, for ever. Drop it to end it.
+///
+/// # Errors
+/// A fault of the log while the open plans are first read.
+pub async fn host_all(store: EventStore) -> Result<(), Error> {
+    let head = store.head().await?;
+    // What was reported of a plan that is over could no longer change it.
+    for (plan, tags) in open_plans(&store, head).await? {
+        match catch_up(&store, &plan, tags).await {
+            Err(error @ Error::Decode { .. }) => tracing::warn!(%error, plan, "a plan cannot be read and stands still"),
+            other => drop(other?),
+        }
+    }
+    let mut warm: HashMap<String, Runner<Planner>> = HashMap::new();
+    let mut reports = store.subscribe_from::<TaskEvent>(&Query::stream(claim::STREAM), Start::After(head))?;
+    while let Some(reported) = reports.next().await {
+        let reported = match reported {
+            Ok(reported) => reported,
+            Err(error) => {
+                tracing::warn!(%error, "an event of a task is passed over");
+                continue;
+            }
+        };
+        let Some((plan, _)) = claim::split_aggregate_id(&reported.recorded.aggregate_id) else { continue };
+        let plan = plan.to_owned();
+        if warm.len() >= WARM_MAX && !warm.contains_key(&plan) {
+            warm.clear();
+        }
+        // The events of a task bear the tags of its plan.
+        let tags = || reported.recorded.tags.clone();
+        let planner = warm.entry(plan.clone()).or_insert_with(|| planner_of(&store, &plan, tags()));
+        take_in_until_done(planner, reported).await;
+        if let Phase::Ended(_) = planner.handler().state().phase() {
+            warm.remove(&plan);
+        }
+    }
+    Ok(())
+}
+
+/// The plans that have not ended, with their tags.
+async fn open_plans(store: &EventStore, head: Position) -> Result<BTreeMap<String, Vec<String>>, Error> {
+    let mut open = BTreeMap::new();
+    let mut range = Range::up_to(head);
+    loop {
+        let page = store.read(&Query::stream(event::STREAM), range, PAGE).await?;
+        for recorded in page.events {
+            match recorded.decode::<Event>() {
+                Ok(Event::TasksPlanned { .. } | Event::TasksReopened { .. }) => {
+                    open.insert(recorded.aggregate_id, recorded.tags);
+                }
+                Ok(Event::PlanningCompleted { .. }) => {
+                    open.remove(&recorded.aggregate_id);
+                }
+                Ok(
+                    Event::TaskDispatched { .. }
+                    | Event::TaskStatusUpdated { .. }
+                    | Event::ClarificationRequested { .. }
+                    | Event::ClarificationReceived { .. }
+                    | Event::ContextCompacted { .. }
+                    | Event::PlanPaused { .. }
+                    | Event::PlanResumed {}
+                    | Event::PlanCancelled { .. },
+                )
+                | Err(_) => {}
+            }
+        }
+        if !page.more {
+            return Ok(open);
+        }
+        range.after = page.next;
+    }
+}
+
 /// A report is never dropped because the log could not be written just now.
 async fn take_in_until_done(planner: &mut Runner<Planner>, reported: Envelope<TaskEvent>) {
     let mut backoff = BACKOFF.0;
     while let Err(error) = take_in(planner, reported.clone()).await {
+        if let Error::Decode { .. } = error {
+            tracing::warn!(%error, "a plan cannot be read and stands still");
+            return;
+        }
         tracing::warn!(%error, "the planner could not append and tries again");
         tokio::time::sleep(backoff).await;
         backoff = (backoff * 2).min(BACKOFF.1);

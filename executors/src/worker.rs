@@ -1,15 +1,17 @@
-//! A worker: it follows the dispatched tasks of a plan, claims those that it can carry out, and appends how they ended.
+//! A worker: it follows the dispatched tasks of a plan, or of all plans, claims those that it can carry out, and appends
+//! how they ended.
 //!
 //! It learns of a task from its subscription alone. A task runs beside the subscription, so a long one delays no other;
-//! a task that the plan ends meanwhile is stopped.
+//! a task that the plan ends meanwhile is stopped. It never decides what comes next, not even whether a task that was
+//! cut off is run again, unless it was told to.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use crewlog_mq::{Cause, Envelope, Error, EventStore, ExecuteError, Position, Query, Range, Runner, Start};
-use crewlog_planner::claim::{Ending, TaskClaim, TaskCommand, TaskError};
-use crewlog_planner::event::{self, Event, Parameters, PlannerCmd, TaskStatus};
+use crewlog_planner::claim::{Ending, Executor, TaskClaim, TaskCommand, TaskError};
+use crewlog_planner::event::{self, Event, FailureClass, Parameters, PlannerCmd, TaskStatus};
 use crewlog_planner::plan::TaskId;
 use futures::StreamExt;
 use tokio::sync::{Semaphore, SemaphorePermit, watch};
@@ -26,10 +28,32 @@ pub const SHELL: &str = "shell";
 const RENEW_INTERVAL: Duration = Duration::from_secs(60);
 /// How often a worker looks whether the holder of a task that it wants has died.
 const HOLDER_INTERVAL: Duration = Duration::from_millis(100);
-/// How often that is done before somebody is told.
-const HELD_SILENTLY_MAX: u32 = 50;
+/// How many such looks there are at the most before the task is asked for again.
+const HOLDER_LOOKS_MAX: u32 = 10;
+/// How often a task is asked for before somebody is told.
+const HELD_SILENTLY_MAX: u32 = 10;
+/// How many events are read at a time.
+const PAGE: usize = 1000;
 /// The waits after a failed append grow from the first to the second.
 const BACKOFF: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(5));
+
+/// Whose tasks a worker takes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Scope {
+    /// Those of one plan.
+    Plan(String),
+    /// Those of every plan in the log.
+    All,
+}
+
+/// What becomes of a task whose holder was lost while it ran, so that it may have done all, some or nothing of its work.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CutOff {
+    /// It is run again: somebody wants that.
+    RunAgain,
+    /// It is reported to the planner as of unknown outcome.
+    Report,
+}
 
 /// What a worker works with.
 pub struct Worker {
@@ -37,7 +61,11 @@ pub struct Worker {
     shell: Shell,
     life: SignOfLife,
     places: Semaphore,
+    cut_off: CutOff,
 }
+
+/// A task among all plans.
+type Key = (String, TaskId);
 
 /// A dispatched task on its way to an executor.
 struct Dispatch {
@@ -51,26 +79,29 @@ struct Dispatch {
 }
 
 impl Worker {
-    /// A worker that runs at most `jobs` commands at once.
+    /// A worker that runs at most `jobs` tasks at once.
     #[must_use]
-    pub fn new(store: EventStore, shell: Shell, life: SignOfLife, jobs: usize) -> Self {
-        Self { store, shell, life, places: Semaphore::new(jobs) }
+    pub fn new(store: EventStore, shell: Shell, life: SignOfLife, jobs: usize, cut_off: CutOff) -> Self {
+        Self { store, shell, life, places: Semaphore::new(jobs), cut_off }
     }
 
-    /// Carries out a plan's tasks until `stop` is set, then stops what runs, gives it back, and returns.
+    /// Carries out tasks until `stop` is set, then stops what runs, gives it back, and returns.
     ///
     /// # Errors
-    /// A fault of the log while the plan is first read.
-    pub async fn run(self, plan: String, mut stop: watch::Receiver<bool>) -> Result<(), Error> {
+    /// A fault of the log while the plans are first read.
+    pub async fn run(self, scope: Scope, mut stop: watch::Receiver<bool>) -> Result<(), Error> {
         let worker = Arc::new(self);
-        let query = Query::aggregate(event::STREAM, &plan);
-        let mut running: HashMap<TaskId, watch::Sender<Option<Stop>>> = HashMap::new();
+        let query = match &scope {
+            Scope::Plan(plan) => Query::aggregate(event::STREAM, plan),
+            Scope::All => Query::stream(event::STREAM),
+        };
+        let mut running: HashMap<Key, watch::Sender<Option<Stop>>> = HashMap::new();
         let mut jobs = JoinSet::new();
         let (history, mut position) = worker.history(&query).await?;
-        let mut take = |envelope: Envelope<Event>, jobs: &mut JoinSet<TaskId>| match change(&envelope) {
+        let mut take = |envelope: Envelope<Event>, jobs: &mut JoinSet<()>| match change(&envelope) {
             Some(Change::Dispatched(dispatch)) => {
                 let (sender, receiver) = watch::channel(None);
-                running.insert(dispatch.task, sender);
+                running.insert((dispatch.plan.clone(), dispatch.task), sender);
                 jobs.spawn(Arc::clone(&worker).carry_out(*dispatch, receiver));
             }
             Some(Change::Ended { task, reason }) => {
@@ -117,47 +148,64 @@ impl Worker {
         Ok(())
     }
 
-    /// What still stands of the plan's history: the last dispatch of each task that has not ended.
+    /// What still stands of the history: the last dispatch of each task that has not ended.
     async fn history(&self, query: &Query) -> Result<(Vec<Envelope<Event>>, Position), Error> {
-        let mut open: HashMap<TaskId, Envelope<Event>> = HashMap::new();
-        let mut position = Position(0);
-        for envelope in self.store.load::<Event>(query, Range::default()).await? {
-            position = envelope.recorded.position;
-            match change(&envelope) {
-                Some(Change::Dispatched(dispatch)) => {
-                    open.insert(dispatch.task, envelope);
+        let mut open: HashMap<Key, Envelope<Event>> = HashMap::new();
+        let mut range = Range::default();
+        loop {
+            let page = self.store.read(query, range, PAGE).await?;
+            for recorded in page.events {
+                let envelope = match Envelope::of(recorded) {
+                    Ok(envelope) => envelope,
+                    Err(error) => {
+                        tracing::warn!(%error, "an event of a plan is passed over");
+                        continue;
+                    }
+                };
+                match change(&envelope) {
+                    Some(Change::Dispatched(dispatch)) => {
+                        open.insert((dispatch.plan, dispatch.task), envelope);
+                    }
+                    Some(Change::Ended { task, .. }) => {
+                        open.remove(&task);
+                    }
+                    None => {}
                 }
-                Some(Change::Ended { task, .. }) => {
-                    open.remove(&task);
-                }
-                None => {}
+            }
+            range.after = page.next;
+            if !page.more {
+                break;
             }
         }
         let mut open = open.into_values().collect::<Vec<_>>();
         open.sort_by_key(|envelope| envelope.recorded.position);
-        Ok((open, position))
+        Ok((open, range.after))
     }
 
-    async fn carry_out(self: Arc<Self>, dispatch: Dispatch, mut stop: watch::Receiver<Option<Stop>>) -> TaskId {
-        let task = dispatch.task;
-        let Some(command) = dispatch.parameters.command.clone() else { return task };
+    async fn carry_out(self: Arc<Self>, dispatch: Dispatch, mut stop: watch::Receiver<Option<Stop>>) {
+        let Some(command) = dispatch.parameters.command.clone() else { return };
         tokio::select! {
             () = tokio::time::sleep(dispatch.delay) => {}
-            _ = wanted(&mut stop) => return task,
+            _ = wanted(&mut stop) => return,
         }
-        let mut claim = claim_of(&self.store, &dispatch.plan, task, dispatch.tags.clone());
-        let Some((_place, epoch)) = self.claim(&mut claim, &dispatch, &mut stop).await else { return task };
+        let mut claim = claim_of(&self.store, &dispatch.plan, dispatch.task, dispatch.tags.clone());
+        let Some((_place, epoch)) = self.claim(&mut claim, &dispatch, &mut stop).await else { return };
         let unwanted = stop.borrow().clone();
-        if let Some(stop) = unwanted {
-            append(&mut claim, TaskCommand::End { epoch, ending: stop.ending() }, &dispatch.cause).await;
-            return task;
-        }
-        if !append(&mut claim, TaskCommand::Start { epoch }, &dispatch.cause).await {
-            return task;
-        }
-        let ending = self.act(&dispatch, &command, &mut claim, epoch, stop).await;
+        let ending = match unwanted {
+            Some(stop) => stop.ending(),
+            None if claim.handler().is_cut_off() && self.cut_off == CutOff::Report => Ending::Failed {
+                error: "its worker was lost while it ran".into(),
+                class: FailureClass::OutcomeUnknown,
+                run: None,
+            },
+            None => {
+                if !append(&mut claim, TaskCommand::Start { epoch }, &dispatch.cause).await {
+                    return;
+                }
+                self.act(&dispatch, &command, &mut claim, epoch, stop).await
+            }
+        };
         append(&mut claim, TaskCommand::End { epoch, ending }, &dispatch.cause).await;
-        task
     }
 
     /// Wins the task with a place to run it in, sooner or later; `None` when it is no longer to be had. No place is
@@ -172,6 +220,7 @@ impl Worker {
         let mut backoff = BACKOFF.0;
         let mut n_held = 0_u32;
         loop {
+            let mut holder = None;
             let place = tokio::select! {
                 place = self.places.acquire() => place.ok()?,
                 _ = wanted(stop) => return None,
@@ -191,9 +240,11 @@ impl Worker {
                     }
                     n_held += 1;
                     if n_held == HELD_SILENTLY_MAX {
-                        tracing::warn!(task = %dispatch.task, holder = %executor, "waiting for another worker's task");
+                        let (plan, task) = (&dispatch.plan, dispatch.task);
+                        tracing::debug!(plan, %task, holder = %executor, "waiting for another worker's task");
                     }
-                    HOLDER_INTERVAL
+                    holder = Some(executor);
+                    Duration::ZERO
                 }
                 Err(ExecuteError::Refused(TaskError::AttemptEnded { .. } | TaskError::StaleEpoch { .. })) => {
                     return None;
@@ -206,9 +257,25 @@ impl Worker {
                 }
             };
             drop(place);
+            let waited = async {
+                tokio::time::sleep(pause).await;
+                if let Some(holder) = holder {
+                    self.wait_for(&holder, n_held).await;
+                }
+            };
             tokio::select! {
-                () = tokio::time::sleep(pause) => {}
+                () = waited => {}
                 _ = wanted(stop) => return None,
+            }
+        }
+    }
+
+    /// Returns when a holder has died, or after a while that grows with the number of times that it was in the way.
+    async fn wait_for(&self, holder: &Executor, n_held: u32) {
+        for _ in 0..n_held.min(HOLDER_LOOKS_MAX) {
+            tokio::time::sleep(HOLDER_INTERVAL).await;
+            if self.life.is_dead(holder) {
+                return;
             }
         }
     }
@@ -261,7 +328,7 @@ impl Worker {
 /// What an event of the plan means to a worker.
 enum Change {
     Dispatched(Box<Dispatch>),
-    Ended { task: TaskId, reason: String },
+    Ended { task: Key, reason: String },
 }
 
 fn change(envelope: &Envelope<Event>) -> Option<Change> {
@@ -279,7 +346,8 @@ fn change(envelope: &Envelope<Event>) -> Option<Change> {
             PlannerCmd::RequestClarification { .. } => None,
         },
         Event::TaskStatusUpdated { task_id, status, error, .. } if *status != TaskStatus::Running => {
-            Some(Change::Ended { task: *task_id, reason: error.clone().unwrap_or_default() })
+            let task = (envelope.recorded.aggregate_id.clone(), *task_id);
+            Some(Change::Ended { task, reason: error.clone().unwrap_or_default() })
         }
         Event::ClarificationRequested { .. }
         | Event::TaskStatusUpdated { .. }

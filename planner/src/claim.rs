@@ -77,6 +77,9 @@ pub enum TaskEvent {
         lease_until: Timestamp,
         /// Rises with every claim.
         epoch: u64,
+        /// True when an earlier holder of this attempt had begun and never said how it ended: it may have had effects.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        cut_off: bool,
     },
     /// The holder is about to act: from here on it may have had effects.
     TaskStarted {
@@ -326,6 +329,7 @@ pub struct TaskClaim {
     attempt_is_ended: bool,
     epoch: u64,
     holder: Option<Holder>,
+    is_cut_off: bool,
     answers: Vec<(QuestionId, String)>,
 }
 
@@ -340,6 +344,12 @@ impl TaskClaim {
     #[must_use]
     pub fn epoch(&self) -> u64 {
         self.epoch
+    }
+
+    /// True while it is not known how far an earlier holder of this attempt came, and nobody has begun it anew.
+    #[must_use]
+    pub fn is_cut_off(&self) -> bool {
+        self.is_cut_off
     }
 
     fn decide(&self, command: TaskCommand) -> Result<Vec<TaskEvent>, TaskError> {
@@ -388,7 +398,14 @@ impl TaskClaim {
                 return Err(TaskError::Held { executor, lease_until, epoch: self.epoch });
             }
         }
-        Ok(TaskEvent::TaskClaimed { attempt, executor, lease_until: now.plus(LEASE), epoch: self.epoch + 1 })
+        let has_begun = self.is_cut_off || self.holder.as_ref().is_some_and(|holder| holder.has_started);
+        Ok(TaskEvent::TaskClaimed {
+            attempt,
+            executor,
+            lease_until: now.plus(LEASE),
+            epoch: self.epoch + 1,
+            cut_off: attempt == self.attempt && has_begun,
+        })
     }
 
     fn check_holder(&self, epoch: u64) -> Result<(), TaskError> {
@@ -421,14 +438,16 @@ impl Handler for TaskClaim {
 
     fn apply(&mut self, event: &TaskEvent) {
         match event {
-            TaskEvent::TaskClaimed { attempt, executor, lease_until, epoch } => {
+            TaskEvent::TaskClaimed { attempt, executor, lease_until, epoch, cut_off } => {
                 self.attempt_is_ended = false;
+                self.is_cut_off = *cut_off;
                 self.attempt = *attempt;
                 self.epoch = *epoch;
                 let (executor, lease_until) = (executor.clone(), *lease_until);
                 self.holder = Some(Holder { executor, lease_until, has_started: false });
             }
             TaskEvent::TaskStarted { .. } => {
+                self.is_cut_off = false;
                 if let Some(holder) = &mut self.holder {
                     holder.has_started = true;
                 }
@@ -444,6 +463,7 @@ impl Handler for TaskClaim {
             | TaskEvent::TaskFailed { .. }
             | TaskEvent::NeedsClarification { .. } => {
                 self.holder = None;
+                self.is_cut_off = false;
                 self.attempt_is_ended = true;
             }
             TaskEvent::ClarificationProvided { question_id, answer } => {

@@ -162,9 +162,12 @@ impl PlanView {
         self.created_at
     }
 
-    /// What a person would say of it.
+    /// What a person would say of it. What an executor holds goes on by itself.
     #[must_use]
     pub fn status(&self) -> PlanStatus {
-        PlanStatus::of(self.state())
+        match PlanStatus::of(self.state()) {
+            PlanStatus::Waiting if self.times.values().any(|times| times.is_held) => PlanStatus::Running,
+            status => status,
+        }
     }
 }

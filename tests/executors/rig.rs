@@ -10,7 +10,7 @@ use crewlog_executors::liveness::SignOfLife;
 use crewlog_executors::planning;
 use crewlog_executors::shell::Shell;
 use crewlog_executors::supervisor::SupervisorProgram;
-use crewlog_executors::worker::Worker;
+use crewlog_executors::worker::{CutOff, Scope, Worker};
 use crewlog_mq::{
     Append, Cause, Clock, Error, EventStore, Expected, NewEvent, Options, Query, Range, Recorded, Timestamp,
 };
@@ -116,9 +116,9 @@ impl Rig {
 
     pub fn worker_with(&self, jobs: usize, env: Vec<(String, String)>) -> RunningWorker {
         let shell = Shell { supervisor: supervisor(), env, timeout: PATIENCE };
-        let worker = Worker::new(self.store.clone(), shell, self.life(), jobs);
+        let worker = Worker::new(self.store.clone(), shell, self.life(), jobs, CutOff::RunAgain);
         let (stop, is_stopped) = watch::channel(false);
-        RunningWorker { task: tokio::spawn(worker.run(PLAN.to_owned(), is_stopped)), stop }
+        RunningWorker { task: tokio::spawn(worker.run(Scope::Plan(PLAN.to_owned()), is_stopped)), stop }
     }
 
     /// Waits until the plan has ended, and gives its events.

@@ -113,7 +113,7 @@ proptest! {
         let (attempt, class) = (u32::MAX, FailureClass::RateLimited);
         let lease_until = Timestamp(i64::from(code));
         let events = [
-            TaskEvent::TaskClaimed { attempt, executor, lease_until, epoch },
+            TaskEvent::TaskClaimed { attempt, executor, lease_until, epoch, cut_off: true },
             TaskEvent::TaskStarted { epoch },
             TaskEvent::LeaseRenewed { epoch, lease_until },
             TaskEvent::TaskReleased { epoch, reason: text.clone() },

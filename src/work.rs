@@ -1,0 +1,190 @@
+//! `work`: a process that takes the tasks of all plans in the log, beside any number of others, and shows what it sees.
+//!
+//! It ends when it is told to, or with `--until-idle` when nothing is left that an executor of it could do.
+
+use std::collections::BTreeMap;
+
+use crewlog_executors::worker::{CutOff, Scope};
+use crewlog_mq::{EventStore, Position, Query, Range, Recorded, Start};
+use crewlog_planner::claim;
+use crewlog_planner::event;
+use crewlog_planner::state::Phase;
+use crewlog_planner::view::{PlanStatus, PlanView};
+use futures::StreamExt;
+
+use crate::cli::{Output, Work};
+use crate::failure::{Code, Failure};
+use crate::json::{EventJson, ListedJson, PlansJson, print_line, print_pretty};
+use crate::look;
+use crate::progress::Progress;
+use crate::session::Session;
+use crate::terminal::{say, unless_closed};
+use crate::text::count;
+use crate::workforce::{Signals, Terms, Workforce};
+
+/// Why the loop ended.
+enum End {
+    Idle,
+    TimedOut,
+    Interrupted,
+}
+
+/// The plans of a log on their way.
+struct Crew<'a> {
+    session: &'a Session,
+    store: EventStore,
+    /// The plans that have not ended.
+    views: BTreeMap<String, PlanView>,
+    /// How those ended that did so since this began.
+    ended: BTreeMap<String, PlanStatus>,
+    /// Up to here the log has been read.
+    at: Position,
+    progress: Progress,
+    /// Why standard output takes no more; the work goes on without it.
+    output_fault: Option<std::io::Error>,
+}
+
+/// `work`.
+pub async fn work(session: &Session, work: Work) -> Result<Code, Failure> {
+    let (store, _) = session.place.open_or_make().await?;
+    let mut signals = Signals::new()?;
+    let head = store.head().await?;
+    let mut views = look::load_plans(&store, Range::up_to(head)).await?.into_iter().collect::<BTreeMap<_, _>>();
+    views.retain(|_, view| !has_ended(view));
+    let progress = Progress::of_all(session.terminal);
+    if !session.terminal.is_quiet {
+        say(&format!("taking tasks of all plans in {}; open now: {}", session.place.url(), count(views.len(), "plan")));
+    }
+    let jobs = usize::from(work.jobs);
+    let terms = Terms { scope: Scope::All, cut_off: CutOff::Report, jobs, task_timeout: work.task_timeout };
+    let mut workforce = Workforce::start(session, &store, terms, Vec::new())?;
+    let mut crew = Crew { session, store, views, ended: BTreeMap::new(), at: head, progress, output_fault: None };
+    let end = crew.follow(&work, &mut workforce, &mut signals).await;
+    if let Ok(End::Interrupted) = end {
+        crew.progress.note("interrupted: stopping what runs (once more to end at once)");
+    }
+    workforce.stop(&mut signals, |text| crew.progress.note(text)).await;
+    crew.finish(end?).await
+}
+
+impl Crew<'_> {
+    async fn follow(&mut self, work: &Work, workforce: &mut Workforce, signals: &mut Signals) -> Result<End, Failure> {
+        let mut events = Box::pin(self.store.follow(&Query::all(), Start::After(self.at)));
+        let timeout = work.timeout;
+        let deadline = async move {
+            match timeout {
+                Some(timeout) => tokio::time::sleep(timeout).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::pin!(deadline);
+        loop {
+            if work.until_idle && !self.views.values().any(is_busy) && self.store.head().await? <= self.at {
+                return Ok(End::Idle);
+            }
+            tokio::select! {
+                event = events.next() => match event {
+                    Some(Ok(recorded)) => self.take(&recorded).await?,
+                    Some(Err(error)) => self.progress.note(&format!("the log could not be read: {error}")),
+                    None => return Err(Failure::user("the log can no longer be followed")),
+                },
+                () = &mut deadline => return Ok(End::TimedOut),
+                () = signals.next() => return Ok(End::Interrupted),
+                fault = workforce.fault() => return Err(fault),
+            }
+        }
+    }
+
+    async fn take(&mut self, recorded: &Recorded) -> Result<(), Failure> {
+        self.at = recorded.position;
+        let Some(plan) = plan_of(recorded) else { return Ok(()) };
+        if self.session.output == Output::Jsonl && self.output_fault.is_none() {
+            self.output_fault = print_line(std::io::stdout().lock(), &EventJson::of(recorded)?).err();
+        }
+        let view = match self.views.get_mut(plan) {
+            Some(view) => view,
+            None => {
+                // One that had ended before this began, and is open again; or a new one.
+                let before = Range::up_to(Position(recorded.position.0 - 1));
+                let view = look::load_view(&self.store, plan, before).await?;
+                self.views.entry(plan.to_owned()).or_insert(view)
+            }
+        };
+        view.apply(recorded)?;
+        self.progress.report(recorded, view);
+        if has_ended(view) {
+            self.ended.insert(plan.to_owned(), view.status());
+            self.views.remove(plan);
+        } else {
+            self.ended.remove(plan);
+        }
+        Ok(())
+    }
+
+    async fn finish(mut self, end: End) -> Result<Code, Failure> {
+        let head = self.store.head().await?;
+        let store = self.store.clone();
+        let mut rest = Range { after: self.at, up_to: Some(head) };
+        loop {
+            let page = store.read(&Query::all(), rest, look::PAGE).await?;
+            for recorded in &page.events {
+                self.take(recorded).await?;
+            }
+            if !page.more {
+                break;
+            }
+            rest.after = page.next;
+        }
+        if let Output::Json = self.session.output {
+            for plan in self.ended.keys() {
+                self.views.insert(plan.clone(), look::load_view(&store, plan, Range::up_to(head)).await?);
+            }
+            let plans = self.views.iter().map(|(plan, view)| ListedJson::of(plan, view)).collect();
+            self.output_fault = print_pretty(std::io::stdout().lock(), &PlansJson { plans }).err();
+        }
+        for (plan, view) in &self.views {
+            for line in look::what_is_waited_for(self.session, plan, view) {
+                self.progress.note(&line);
+            }
+        }
+        if let Some(error) = self.output_fault {
+            unless_closed(Err(error))?;
+        }
+        Ok(match end {
+            End::TimedOut => Code::TimedOut,
+            End::Interrupted => Code::Interrupted,
+            End::Idle => worst(self.views.values().map(PlanView::status).chain(self.ended.into_values())),
+        })
+    }
+}
+
+/// The plan that an event is of, when it is of one.
+fn plan_of(recorded: &Recorded) -> Option<&str> {
+    match recorded.stream_id.as_str() {
+        event::STREAM => Some(&recorded.aggregate_id),
+        claim::STREAM => claim::split_aggregate_id(&recorded.aggregate_id).map(|(plan, _)| plan),
+        _other => None,
+    }
+}
+
+fn has_ended(view: &PlanView) -> bool {
+    matches!(view.state().phase(), Phase::Ended(_))
+}
+
+/// True while something goes on by itself.
+fn is_busy(view: &PlanView) -> bool {
+    view.state().runs_commands()
+}
+
+/// What is said of several plans in one exit code: a failure first, then what waits for a person.
+fn worst(statuses: impl Iterator<Item = PlanStatus>) -> Code {
+    let rank = |status| match status {
+        PlanStatus::Failed | PlanStatus::Cancelled => Code::TaskFailed,
+        PlanStatus::Waiting | PlanStatus::Running => Code::Waiting,
+        PlanStatus::Paused => Code::Paused,
+        PlanStatus::Completed => Code::Done,
+    };
+    let codes = statuses.map(rank).collect::<Vec<_>>();
+    let order = [Code::TaskFailed, Code::Waiting, Code::Paused];
+    order.into_iter().find(|code| codes.contains(code)).unwrap_or(Code::Done)
+}

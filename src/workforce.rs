@@ -1,0 +1,133 @@
+//! What acts in this process: a worker, the host of the planner, and the signals that end both.
+
+use std::time::Duration;
+
+use crewlog_executors::planning;
+use crewlog_executors::shell::Shell;
+use crewlog_executors::supervisor::SupervisorProgram;
+use crewlog_executors::worker::{CutOff, Scope, Worker};
+use crewlog_mq::{Error, EventStore};
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+use crate::failure::Failure;
+use crate::session::Session;
+
+/// How long a worker may take to stop what runs and to say so.
+const STOP_WAIT: Duration = Duration::from_secs(15);
+
+/// What acts in this process.
+pub struct Workforce {
+    worker: JoinHandle<Result<(), Error>>,
+    host: JoinHandle<Result<(), Error>>,
+    stop: watch::Sender<bool>,
+}
+
+/// How a workforce works.
+pub struct Terms {
+    /// Whose tasks it takes, and whose planner it hosts.
+    pub scope: Scope,
+    /// What becomes of tasks whose holder was lost.
+    pub cut_off: CutOff,
+    /// The most tasks at once.
+    pub jobs: usize,
+    /// When a task is stopped that says nothing of it.
+    pub task_timeout: Duration,
+}
+
+impl Workforce {
+    /// Starts to act. The tags are those of the events of a plan, when the scope is one.
+    pub fn start(session: &Session, store: &EventStore, terms: Terms, tags: Vec<String>) -> Result<Self, Failure> {
+        let life = session.place.sign_of_life()?;
+        let shell = Shell {
+            supervisor: SupervisorProgram::this_binary(["supervise"])
+                .map_err(|error| Failure::user(format!("this program cannot be found again: {error}")))?,
+            env: vec![("CREWLOG_STORE".into(), session.place.absolute_url())],
+            timeout: terms.task_timeout,
+        };
+        let worker = Worker::new(store.clone(), shell, life, terms.jobs, terms.cut_off);
+        let host = match terms.scope.clone() {
+            Scope::Plan(plan) => tokio::spawn(planning::host(store.clone(), plan, tags)),
+            Scope::All => tokio::spawn(planning::host_all(store.clone())),
+        };
+        let (stop, is_stopped) = watch::channel(false);
+        Ok(Self { worker: tokio::spawn(worker.run(terms.scope, is_stopped)), host, stop })
+    }
+
+    /// Resolves only when a part that never ends by itself has ended.
+    pub async fn fault(&mut self) -> Failure {
+        tokio::select! {
+            ended = &mut self.worker => ended_early("the worker", ended),
+            ended = &mut self.host => ended_early("the planner", ended),
+        }
+    }
+
+    /// Stops what runs and lets it say so, until that is done, another signal comes, or it takes too long.
+    pub async fn stop(&mut self, signals: &mut Signals, note: impl Fn(&str)) {
+        self.stop.send_replace(true);
+        if !self.worker.is_finished() {
+            tokio::select! {
+                _ = &mut self.worker => {}
+                () = signals.next() => {}
+                // Without its worker a command ends too; only how it ended is not in the log.
+                () = tokio::time::sleep(STOP_WAIT) => {
+                    note("the worker could not append how its tasks ended; it is left behind");
+                }
+            }
+        }
+        self.host.abort();
+    }
+}
+
+fn ended_early(part: &str, ended: Result<Result<(), Error>, tokio::task::JoinError>) -> Failure {
+    match ended {
+        Ok(Ok(())) => Failure::user(format!("{part} stopped: the log can no longer be followed")),
+        Ok(Err(error)) => error.into(),
+        Err(error) => Failure::user(format!("{part} stopped: {error}")),
+    }
+}
+
+/// The signals that ask the program to end. From the first one made on, none ends it by itself.
+pub struct Signals {
+    interrupt: tokio::signal::unix::Signal,
+    terminate: tokio::signal::unix::Signal,
+    /// Unset when whoever started the program had it ignored, as `nohup` does.
+    hang_up: Option<tokio::signal::unix::Signal>,
+}
+
+impl Signals {
+    /// Listens from now on.
+    pub fn new() -> Result<Self, Failure> {
+        use tokio::signal::unix::{SignalKind, signal};
+        let listen =
+            |kind| signal(kind).map_err(|error| Failure::user(format!("signals cannot be listened to: {error}")));
+        Ok(Self {
+            interrupt: listen(SignalKind::interrupt())?,
+            terminate: listen(SignalKind::terminate())?,
+            hang_up: if hang_up_is_ignored() { None } else { Some(listen(SignalKind::hangup())?) },
+        })
+    }
+
+    /// Returns when one has come.
+    pub async fn next(&mut self) {
+        let hang_up = async {
+            match &mut self.hang_up {
+                Some(signal) => drop(signal.recv().await),
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            _ = self.interrupt.recv() => {}
+            _ = self.terminate.recv() => {}
+            () = hang_up => {}
+        }
+    }
+}
+
+/// Whether SIGHUP was ignored when the program began; known on Linux only.
+fn hang_up_is_ignored() -> bool {
+    const HANG_UP: u64 = 1;
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).is_some_and(|mask| mask & HANG_UP != 0)
+}
