@@ -8,3 +8,4 @@ mod places;
 pub(crate) mod scene;
 mod terminal;
 mod together;
+mod work;
