@@ -71,6 +71,54 @@ async fn one_of_sixteen_racing_executors_wins() {
     assert_eq!(events.len(), 1, "{events:?}");
 }
 
+/// The `cut_off` of each claim in the log.
+async fn cut_off(store: &EventStore) -> Vec<bool> {
+    let events: Vec<TaskEvent> = store.load_events(&task_query(1), None).await.unwrap();
+    let claims = events.iter().filter_map(|event| match event {
+        TaskEvent::TaskClaimed { cut_off, .. } => Some(*cut_off),
+        _other => None,
+    });
+    claims.collect()
+}
+
+#[tokio::test]
+async fn a_claim_says_when_a_lost_holder_may_have_had_effects() {
+    let clock = Scripted::default();
+    let store = EventStore::in_memory_with(clock.options()).await.unwrap();
+    let mut task = claim_of(&store, PLAN, TASK, tags());
+    claim(&store, "never began").await.unwrap();
+    clock.pass(LEASE);
+    claim(&store, "began").await.unwrap();
+    order(&mut task, TaskCommand::Start { epoch: 2 }).await.unwrap();
+    clock.pass(LEASE);
+    claim(&store, "found it cut off and was lost too").await.unwrap();
+    clock.pass(LEASE);
+    claim(&store, "gave it back").await.unwrap();
+    let released = Ending::Released { reason: "the worker was interrupted".into() };
+    order(&mut task, TaskCommand::End { epoch: 4, ending: released }).await.unwrap();
+    claim(&store, "ran it again and was lost").await.unwrap();
+    order(&mut task, TaskCommand::Start { epoch: 5 }).await.unwrap();
+    clock.pass(LEASE);
+    claim(&store, "ended it").await.unwrap();
+    let ended = Ending::Completed { result: String::new(), run: None };
+    order(&mut task, TaskCommand::End { epoch: 6, ending: ended }).await.unwrap();
+    let next = TaskCommand::Claim { attempt: 2, executor: executor("next"), now: store.now(), dead_epoch: None };
+    order(&mut task, next).await.unwrap();
+    assert_eq!(cut_off(&store).await, [false, false, true, true, true, true, false]);
+}
+
+#[tokio::test]
+async fn what_a_worker_stopped_and_gave_back_is_not_cut_off() {
+    let store = EventStore::in_memory().await.unwrap();
+    let mut task = claim_of(&store, PLAN, TASK, tags());
+    claim(&store, "first").await.unwrap();
+    order(&mut task, TaskCommand::Start { epoch: 1 }).await.unwrap();
+    let released = Ending::Released { reason: "the worker was interrupted".into() };
+    order(&mut task, TaskCommand::End { epoch: 1, ending: released }).await.unwrap();
+    claim(&store, "second").await.unwrap();
+    assert_eq!(cut_off(&store).await, [false, false]);
+}
+
 #[tokio::test]
 async fn a_lease_that_has_run_out_is_claimed_anew_and_the_late_holder_is_refused() {
     let clock = Scripted::default();
