@@ -1,5 +1,4 @@
-//! The small process between a worker and the shell command of a task, so that no death of the worker leaves a child
-//! behind.
+//! The small process between a worker and the command of a task, so that no death of the worker leaves a child behind.
 //!
 //! The worker starts its own binary again with the argument that leads to [`supervise`] and keeps one end of a socket
 //! pair, the lifeline; the other end is the supervisor's standard input. Orders go down the lifeline and reports come
@@ -10,9 +9,10 @@
 //! supervisor                 Ready                             Ended(exit)
 //! ```
 //!
-//! The command's standard input is `/dev/null` and the lifeline is no pipe of it, so nothing that it prints can pass
-//! for a report. Its output goes straight into the worker's pipes; the supervisor never reads it. When the lifeline
-//! closes, for whatever reason, everything the command has started is killed.
+//! The command's standard input is `/dev/null`, or a pipe of its own with the text that it is given, and the lifeline
+//! is no pipe of it, so nothing that it prints can pass for a report. Its output goes straight into the worker's pipes;
+//! the supervisor never reads it. When the lifeline closes, for whatever reason, everything the command has started is
+//! killed.
 //!
 //! The supervisor holds the task's lock shared until all of that is gone. Who can lock the file exclusively knows that
 //! no child of the task is left.
@@ -26,7 +26,7 @@
 
 use std::ffi::OsString;
 use std::fs::File;
-use std::io;
+use std::io::{self, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream as StdUnixStream;
 use std::os::unix::process::CommandExt;
@@ -51,8 +51,11 @@ const STOP_MARGIN: Duration = Duration::from_secs(5);
 /// What to run. Travels as one JSON line, so paths and variables are UTF-8.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Spec {
-    /// The text given to `sh -c`.
-    pub command: String,
+    /// The program and its arguments, as they are: there is no shell between, unless the program is one. A name without
+    /// a slash is looked for in the `PATH`; a path that is not absolute counts from `cwd`.
+    pub argv: Vec<String>,
+    /// What it reads on its standard input, which is empty if absent. A program need not read it, or not to its end.
+    pub input: Option<String>,
     /// Where it runs; the worker's own directory if absent.
     pub cwd: Option<PathBuf>,
     /// Variables added to the worker's environment.
@@ -60,6 +63,17 @@ pub struct Spec {
     /// A file that is locked shared, and created if missing, from before the command starts until all of its processes
     /// are gone. The worker may hold it shared as well; while anyone holds it exclusively, the start waits.
     pub lock: Option<PathBuf>,
+}
+
+impl Spec {
+    /// The words that have a line run by `sh`, in which `args` are `"$1"`, `"$2"` ...
+    pub fn shell_line(line: &str, args: impl IntoIterator<Item = String>) -> Vec<String> {
+        let words = ["/bin/sh", "-c", line].map(str::to_owned).into_iter();
+        let mut args = args.into_iter().peekable();
+        // The word before them is the line's own name, `$0`.
+        let name = args.peek().map(|_| "sh".to_owned());
+        words.chain(name).chain(args).collect()
+    }
 }
 
 /// How a command ended.
@@ -328,17 +342,27 @@ async fn run(spec: &Spec, orders: &mut Inbox) -> io::Result<Exit> {
 
 /// Starts the command as the leader of a process group of its own.
 fn start(spec: &Spec) -> Result<Pid, String> {
-    let mut command = Command::new("/bin/sh");
-    command.arg("-c").arg(&spec.command).envs(spec.env.iter().map(|(name, value)| (name, value)));
-    command.stdin(Stdio::null()).process_group(0);
+    let (program, args) = spec.argv.split_first().ok_or("there is nothing to start")?;
+    let mut command = Command::new(program);
+    command.args(args).envs(spec.env.iter().map(|(name, value)| (name, value))).process_group(0);
+    let input = spec.input.clone().map_or_else(|| Ok(Stdio::null()), pipe_of);
+    command.stdin(input.map_err(|error| format!("cannot give {program} its input: {error}"))?);
     if let Some(cwd) = &spec.cwd {
         command.current_dir(directory(cwd).map_err(|error| format!("cannot work in {}: {error}", cwd.display()))?);
     }
     // Waiting is done by number, in two steps that `Child` does not offer.
-    command.spawn().map(|child| Pid::from_child(&child)).map_err(|error| format!("cannot start /bin/sh: {error}"))
+    command.spawn().map(|child| Pid::from_child(&child)).map_err(|error| format!("cannot start {program}: {error}"))
 }
 
-/// Tells a missing directory from a missing shell, which `spawn` does not.
+/// A standard input on which a text comes. Nobody waits for the thread that writes it: it ends when all is read or
+/// nobody is left to read, which Rust's runtime makes an error and no signal, and at the latest with the process.
+fn pipe_of(text: String) -> io::Result<Stdio> {
+    let (reader, mut writer) = io::pipe()?;
+    std::thread::Builder::new().spawn(move || writer.write_all(text.as_bytes()))?;
+    Ok(reader.into())
+}
+
+/// Tells a missing directory from a missing program, which `spawn` does not.
 fn directory(path: &Path) -> io::Result<&Path> {
     if std::fs::metadata(path)?.is_dir() { Ok(path) } else { Err(io::ErrorKind::NotADirectory.into()) }
 }

@@ -5,21 +5,22 @@
 //! a task that the plan ends meanwhile is stopped. It never decides what comes next, not even whether a task that was
 //! cut off is run again, unless it was told to.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
 use crewlog_mq::{Cause, Envelope, Error, EventStore, ExecuteError, Position, Query, Range, Runner, Start};
 use crewlog_planner::claim::{Ending, Executor, TaskClaim, TaskCommand, TaskError};
 use crewlog_planner::event::{self, Event, FailureClass, Parameters, PlannerCmd, TaskStatus};
-use crewlog_planner::plan::TaskId;
+use crewlog_planner::plan::{NodeKind, TaskId};
 use futures::StreamExt;
 use tokio::sync::{Semaphore, SemaphorePermit, watch};
 use tokio::task::JoinSet;
 
 use crate::human::claim_of;
 use crate::liveness::SignOfLife;
-use crate::shell::{Job, Shell, Stop, wanted};
+use crate::roster::{Actor, Roster};
+use crate::run::{Job, Stop, wanted};
 
 /// The name of the executor of commands.
 pub const SHELL: &str = "shell";
@@ -58,14 +59,19 @@ pub enum CutOff {
 /// What a worker works with.
 pub struct Worker {
     store: EventStore,
-    shell: Shell,
+    roster: Roster,
     life: SignOfLife,
     places: Semaphore,
+    /// By agent: the tasks that it may carry out at once.
+    agent_places: BTreeMap<String, Semaphore>,
     cut_off: CutOff,
 }
 
 /// A task among all plans.
 type Key = (String, TaskId);
+
+/// A place among those of an actor, if it has a limit of its own, and one among all.
+type Places<'a> = (Option<SemaphorePermit<'a>>, SemaphorePermit<'a>);
 
 /// A dispatched task on its way to an executor.
 struct Dispatch {
@@ -74,6 +80,7 @@ struct Dispatch {
     task: TaskId,
     attempt: u32,
     delay: Duration,
+    kind: NodeKind,
     parameters: Parameters,
     cause: Cause,
 }
@@ -81,8 +88,10 @@ struct Dispatch {
 impl Worker {
     /// A worker that runs at most `jobs` tasks at once.
     #[must_use]
-    pub fn new(store: EventStore, shell: Shell, life: SignOfLife, jobs: usize, cut_off: CutOff) -> Self {
-        Self { store, shell, life, places: Semaphore::new(jobs), cut_off }
+    pub fn new(store: EventStore, roster: Roster, life: SignOfLife, jobs: usize, cut_off: CutOff) -> Self {
+        let agent_places = roster.agents.iter().map(|agent| (agent.name.clone(), Semaphore::new(agent.jobs)));
+        let agent_places = agent_places.collect();
+        Self { store, roster, life, places: Semaphore::new(jobs), agent_places, cut_off }
     }
 
     /// Carries out tasks until `stop` is set, then stops what runs, gives it back, and returns.
@@ -183,13 +192,13 @@ impl Worker {
     }
 
     async fn carry_out(self: Arc<Self>, dispatch: Dispatch, mut stop: watch::Receiver<Option<Stop>>) {
-        let Some(command) = dispatch.parameters.command.clone() else { return };
+        let Some(actor) = self.roster.actor(dispatch.kind, &dispatch.parameters) else { return };
         tokio::select! {
             () = tokio::time::sleep(dispatch.delay) => {}
             _ = wanted(&mut stop) => return,
         }
         let mut claim = claim_of(&self.store, &dispatch.plan, dispatch.task, dispatch.tags.clone());
-        let Some((_place, epoch)) = self.claim(&mut claim, &dispatch, &mut stop).await else { return };
+        let Some((_places, epoch)) = self.claim(actor, &mut claim, &dispatch, &mut stop).await else { return };
         let unwanted = stop.borrow().clone();
         let ending = match unwanted {
             Some(stop) => stop.ending(),
@@ -202,7 +211,7 @@ impl Worker {
                 if !append(&mut claim, TaskCommand::Start { epoch }, &dispatch.cause).await {
                     return;
                 }
-                self.act(&dispatch, &command, &mut claim, epoch, stop).await
+                self.act(actor, &dispatch, &mut claim, epoch, stop).await
             }
         };
         append(&mut claim, TaskCommand::End { epoch, ending }, &dispatch.cause).await;
@@ -212,27 +221,28 @@ impl Worker {
     /// kept while somebody else holds the task, and no claim is left behind half made.
     async fn claim(
         &self,
+        actor: Actor<'_>,
         claim: &mut Runner<TaskClaim>,
         dispatch: &Dispatch,
         stop: &mut watch::Receiver<Option<Stop>>,
-    ) -> Option<(SemaphorePermit<'_>, u64)> {
+    ) -> Option<(Places<'_>, u64)> {
         let mut dead_epoch = None;
         let mut backoff = BACKOFF.0;
         let mut n_held = 0_u32;
         loop {
             let mut holder = None;
-            let place = tokio::select! {
-                place = self.places.acquire() => place.ok()?,
+            let places = tokio::select! {
+                places = self.places_for(actor) => places?,
                 _ = wanted(stop) => return None,
             };
             let command = TaskCommand::Claim {
                 attempt: dispatch.attempt,
-                executor: self.life.executor(SHELL),
+                executor: self.life.executor(actor.name()),
                 now: self.store.now(),
                 dead_epoch,
             };
             let pause = match claim.execute(command, &dispatch.cause).await {
-                Ok(_) => return Some((place, claim.handler().epoch())),
+                Ok(_) => return Some((places, claim.handler().epoch())),
                 Err(ExecuteError::Refused(TaskError::Held { executor, epoch, .. })) => {
                     if self.life.is_dead(&executor) {
                         dead_epoch = Some(epoch);
@@ -256,7 +266,7 @@ impl Worker {
                     pause
                 }
             };
-            drop(place);
+            drop(places);
             let waited = async {
                 tokio::time::sleep(pause).await;
                 if let Some(holder) = holder {
@@ -270,6 +280,16 @@ impl Worker {
         }
     }
 
+    /// A place among those of the actor, and one among all. The scarcer comes first, so that nobody who waits for it
+    /// keeps a place from others.
+    async fn places_for(&self, actor: Actor<'_>) -> Option<Places<'_>> {
+        let of_actor = match self.agent_places.get(actor.name()) {
+            Some(places) => Some(places.acquire().await.ok()?),
+            None => None,
+        };
+        Some((of_actor, self.places.acquire().await.ok()?))
+    }
+
     /// Returns when a holder has died, or after a while that grows with the number of times that it was in the way.
     async fn wait_for(&self, holder: &Executor, n_held: u32) {
         for _ in 0..n_held.min(HOLDER_LOOKS_MAX) {
@@ -280,11 +300,11 @@ impl Worker {
         }
     }
 
-    /// Runs the command, and renews the lease meanwhile.
+    /// Lets the actor act, and renews the lease meanwhile.
     async fn act(
         &self,
+        actor: Actor<'_>,
         dispatch: &Dispatch,
-        command: &str,
         claim: &mut Runner<TaskClaim>,
         epoch: u64,
         mut plan_stop: watch::Receiver<Option<Stop>>,
@@ -296,10 +316,9 @@ impl Worker {
             attempt: dispatch.attempt,
             epoch,
             parameters: &dispatch.parameters,
-            command,
             lock: self.life.lock_path(),
         };
-        let run = self.shell.run(job, &mut run_stop);
+        let run = actor.run(job, &mut run_stop);
         tokio::pin!(run);
         let mut renewals = tokio::time::interval(RENEW_INTERVAL);
         renewals.tick().await;
@@ -334,12 +353,13 @@ enum Change {
 fn change(envelope: &Envelope<Event>) -> Option<Change> {
     match &envelope.event {
         Event::TaskDispatched { task_id, attempt, delay_ms, command } => match command {
-            PlannerCmd::ExecuteTask { parameters, .. } => Some(Change::Dispatched(Box::new(Dispatch {
+            PlannerCmd::ExecuteTask { kind, parameters, .. } => Some(Change::Dispatched(Box::new(Dispatch {
                 plan: envelope.recorded.aggregate_id.clone(),
                 tags: envelope.recorded.tags.clone(),
                 task: *task_id,
                 attempt: *attempt,
                 delay: Duration::from_millis(*delay_ms),
+                kind: *kind,
                 parameters: (**parameters).clone(),
                 cause: Cause::event(&envelope.recorded),
             }))),

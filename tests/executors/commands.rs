@@ -1,6 +1,6 @@
 //! What becomes of a command: its output, its code, its time, its environment.
 
-use crewlog_executors::shell::OUTPUT_BYTES_MAX;
+use crewlog_executors::output::OUTPUT_BYTES_MAX;
 use crewlog_planner::claim::{RunDetails, TaskEvent};
 use crewlog_planner::event::{Event, FailureClass, PlannerConfig, TaskStatus};
 use crewlog_planner::plan::{TaskId, TaskPlan};

@@ -68,6 +68,51 @@ async fn the_command_sees_its_directory_its_variables_and_an_empty_input() {
 }
 
 #[tokio::test]
+async fn words_are_started_as_they_are_without_a_shell() {
+    let words = ["printf", "<%s>", "$HOME", "`id` $(id); x", "two\nlines", ""].map(str::to_owned);
+    let mut supervised = start(&Spec { argv: words.into(), ..sh("") }).await;
+    assert_eq!(read_all(&mut supervised).await.0, b"<$HOME><`id` $(id); x><two\nlines><>");
+    let mut supervised =
+        start(&Spec { argv: Spec::shell_line("echo \"$0|$1|$#\"", ["a `b`".to_owned()]), ..sh("") }).await;
+    assert_eq!(read_all(&mut supervised).await.0, b"sh|a `b`|1\n");
+    for (argv, expected) in
+        [(vec!["no-such-program".to_owned()], "cannot start no-such-program: No such"), (vec![], "nothing to start")]
+    {
+        let exit = start(&Spec { argv, ..sh("") }).await.wait().await.unwrap();
+        assert!(matches!(&exit, Exit::NotStarted { reason } if reason.contains(expected)), "{exit:?}");
+    }
+}
+
+#[tokio::test]
+async fn an_input_arrives_whole_and_need_not_be_read() {
+    let input = "äöü\0\n".repeat(500_000);
+    let with_input = |command| Spec { input: Some(input.clone()), ..sh(command) };
+    let mut supervised = start(&with_input("cat; echo end >&2")).await;
+    let (output, error) = read_all(&mut supervised).await;
+    assert!(output == input.as_bytes(), "{} bytes of {} arrived", output.len(), input.len());
+    assert_eq!((error.as_slice(), supervised.wait().await.unwrap()), (b"end\n".as_slice(), Exit::Code(0)));
+    for (command, expected) in
+        [("exit 3", 3), ("head -c 10 > /dev/null; exit 4", 4), ("exec <&-; sleep 0.1; exit 5", 5)]
+    {
+        assert_eq!(start(&with_input(command)).await.wait().await.unwrap(), Exit::Code(expected), "{command}");
+    }
+    let mut supervised = start(&Spec { input: Some(String::new()), ..sh("cat; echo end") }).await;
+    assert_eq!(read_all(&mut supervised).await.0, b"end\n");
+}
+
+#[test]
+fn a_worker_killed_while_an_input_is_written_leaves_no_child_and_no_supervisor() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("input");
+    let spec = Spec { input: Some("x".repeat(100_000)), lock: Some(path.clone()), ..sh("echo $$ $PPID; sleep 1000") };
+    let (mut worker, pids) = worker(&spec);
+    worker.kill().unwrap();
+    worker.wait().unwrap();
+    File::open(path).unwrap().lock().unwrap();
+    assert_gone(pids.split_once(' ').unwrap().0);
+}
+
+#[tokio::test]
 async fn output_arrives_whole_however_long_or_binary() {
     let mut supervised =
         start(&sh("head -c 3000000 /dev/zero; printf '\\377'; exec >&-; printf end >&2; exit 4")).await;
@@ -177,7 +222,7 @@ async fn a_worker_that_dies_before_the_go_has_run_nothing() {
 }
 
 fn sh(command: &str) -> Spec {
-    Spec { command: command.to_owned(), cwd: None, env: vec![], lock: None }
+    Spec { argv: Spec::shell_line(command, []), input: None, cwd: None, env: vec![], lock: None }
 }
 
 /// The example beside this test binary: a test binary's own `main` cannot become a supervisor.

@@ -1,0 +1,160 @@
+//! The `command` executor: a coding agent, or any program that is configured, carries out a task without a command.
+//!
+//! It is told of the task in words and answers with an exit code and with what it prints. Nothing here looks into its
+//! work, and nothing of a task ever becomes part of a shell's text.
+
+use std::time::Duration;
+
+use crewlog_planner::claim::Ending;
+use crewlog_planner::event::FailureClass;
+use crewlog_planner::plan::NodeKind;
+use crewlog_planner::prompt::{FAILED, QUESTION, prompt};
+use tokio::sync::watch;
+
+use crate::output::Outputs;
+use crate::run::{Finished, Job, Stop, run};
+use crate::shell::Shell;
+use crate::supervisor::Spec;
+
+/// The argument in whose place the prompt is given.
+pub const PLACEHOLDER: &str = "{prompt}";
+/// The longest argument, in bytes: what Linux takes as one word (128 KiB, of which one byte ends it).
+pub const ARGUMENT_BYTES_MAX: usize = (128 << 10) - 1;
+/// What an error says of the end of each output, in characters.
+pub const SAID_CHARS_MAX: usize = 4_000;
+/// The exit code by which a program asks for patience: `EX_TEMPFAIL` of `sysexits.h`.
+pub const TEMPORARY_FAILURE: i32 = 75;
+
+/// A configured program that carries out tasks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Agent {
+    /// Under which it acts, and by which tasks are assigned to it.
+    pub name: String,
+    /// What it takes; everything, if empty.
+    pub kinds: Vec<NodeKind>,
+    /// What is started.
+    pub program: Program,
+    /// How it is told of the task.
+    pub prompt: PromptBy,
+    /// What it finds in its environment, besides what tells of the task.
+    pub env: Vec<(String, String)>,
+    /// When a run is stopped unless its task says otherwise; as for commands, if unset.
+    pub timeout: Option<Duration>,
+    /// How many tasks it carries out at once in one worker.
+    pub jobs: usize,
+    /// What a failed run prints, in letters of either case, when it asks for patience.
+    pub rate_limited: Vec<String>,
+}
+
+/// What is started.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Program {
+    /// A program and its arguments, as they are.
+    Argv(Vec<String>),
+    /// A line for `sh`; a prompt that is an argument is its `"$1"`.
+    Shell(String),
+}
+
+/// How a program is told of its task.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PromptBy {
+    /// On its standard input.
+    Stdin,
+    /// In place of each argument that is [`PLACEHOLDER`], else as the last argument; its standard input is empty.
+    Argument,
+}
+
+impl Agent {
+    /// Carries out a task, or until `stop` says otherwise, under the same supervisor, in the same surroundings and with
+    /// the same longest time as the commands of `shell`. No child of it is left when this returns.
+    pub async fn run(&self, shell: &Shell, job: Job<'_>, stop: &mut watch::Receiver<Option<Stop>>) -> Ending {
+        let prompt = prompt(job.parameters);
+        let (argv, input) = match self.prompt {
+            PromptBy::Stdin => (self.program.argv(None), Some(prompt)),
+            PromptBy::Argument if prompt.len() > ARGUMENT_BYTES_MAX => return self.too_long(prompt.len()),
+            PromptBy::Argument => (self.program.argv(Some(&prompt)), None),
+        };
+        let timeout = job.parameters.timeout_ms.map(Duration::from_millis);
+        let timeout = timeout.or(self.timeout).unwrap_or(shell.timeout);
+        let spec = job.spec(argv, input, shell.env.iter().chain(&self.env).cloned().collect());
+        match run(&shell.supervisor, &spec, Outputs::Apart, timeout, stop).await {
+            Ok(finished) if finished.code == 0 => answered(finished),
+            Ok(finished) => self.failed(finished),
+            Err(Ending::Failed { error, class: class @ FailureClass::NotStarted, run }) => {
+                let error = format!("{error}\nit is the command of [executors.{}] in crewlog.toml", self.name);
+                Ending::Failed { error, class, run }
+            }
+            Err(ending) => ending,
+        }
+    }
+
+    /// Trying again cannot help, so it counts as a failure of the task.
+    fn too_long(&self, n_bytes: usize) -> Ending {
+        let error = format!(
+            "the prompt has {n_bytes} bytes and an argument at most {ARGUMENT_BYTES_MAX}\nsay prompt = \"stdin\" under \
+             [executors.{}] in crewlog.toml",
+            self.name
+        );
+        Ending::Failed { error, class: FailureClass::Task, run: None }
+    }
+
+    fn failed(&self, finished: Finished) -> Ending {
+        let (out, err) = (finished.written.out.text(), finished.written.err.text());
+        let asks_for_patience = |text: &String| {
+            let text = text.to_lowercase();
+            self.rate_limited.iter().any(|sign| text.contains(&sign.to_lowercase()))
+        };
+        let is_rate_limited = finished.code == TEMPORARY_FAILURE || [&out, &err].into_iter().any(asks_for_patience);
+        let class = if is_rate_limited { FailureClass::RateLimited } else { FailureClass::Task };
+        let said = [end_of(&out), end_of(&err)].into_iter().filter(|text| !text.is_empty());
+        let how = format!("exit code {}", finished.code);
+        finished.failed(&how, &said.collect::<Vec<_>>().join("\n"), class)
+    }
+}
+
+impl Program {
+    /// The words that are started, with the prompt where it is an argument.
+    #[must_use]
+    pub fn argv(&self, prompt: Option<&str>) -> Vec<String> {
+        // No argument can hold a NUL.
+        let prompt = prompt.map(|prompt| prompt.replace('\0', ""));
+        match (self, prompt) {
+            (Self::Argv(words), None) => words.clone(),
+            (Self::Argv(words), Some(prompt)) => {
+                let is_named = words.iter().any(|word| word == PLACEHOLDER);
+                let last = (!is_named).then(|| prompt.clone());
+                let placed = words.iter().map(|word| if word == PLACEHOLDER { &prompt } else { word });
+                placed.cloned().chain(last).collect()
+            }
+            (Self::Shell(line), prompt) => Spec::shell_line(line, prompt),
+        }
+    }
+}
+
+/// What an agent that exited with 0 meant: its last line may say that it asks or gave up.
+fn answered(finished: Finished) -> Ending {
+    let text = finished.written.out.text();
+    let text = text.trim();
+    let (before, last) = text.rsplit_once('\n').unwrap_or(("", text));
+    if let Some(question) = last.trim_start().strip_prefix(QUESTION) {
+        let question = question.trim();
+        if question.is_empty() {
+            let how = format!("it ended with {QUESTION} and no question behind it");
+            return finished.failed(&how, end_of(before), FailureClass::Task);
+        }
+        return Ending::Asked { question: question.to_owned() };
+    }
+    if let Some(reason) = last.trim_start().strip_prefix(FAILED) {
+        let reason = reason.trim();
+        let how = if reason.is_empty() { "the agent gave no reason" } else { reason };
+        return finished.failed(how, end_of(before), FailureClass::Task);
+    }
+    Ending::Completed { result: text.to_owned(), run: Some(finished.details) }
+}
+
+/// The last characters of a text, so many that an error may hold them.
+fn end_of(text: &str) -> &str {
+    let text = text.trim_end();
+    let start = text.char_indices().rev().nth(SAID_CHARS_MAX - 1).map_or(0, |(at, _)| at);
+    text[start..].trim_start()
+}

@@ -1,0 +1,143 @@
+//! What a program wrote, bounded: the middle of too much of it is dropped. Nothing here knows what it means.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncReadExt};
+use tokio::sync::oneshot;
+
+/// The most of a command's output that is kept, or of each output of an agent: half of it from the beginning, half from
+/// the end.
+pub const OUTPUT_BYTES_MAX: usize = 64 << 10;
+/// How long output may still come after the program is gone. What left its session may hold the pipes for ever.
+const OUTPUT_GRACE: Duration = Duration::from_secs(1);
+
+/// Whether the two outputs of a program are one text or two.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Outputs {
+    /// One, as it came: standard output and standard error mixed.
+    Mixed,
+    /// Two, each with its own limit.
+    Apart,
+}
+
+/// What a program wrote.
+#[derive(Debug, Default)]
+pub(crate) struct Written {
+    /// Its standard output; when mixed, all.
+    pub(crate) out: Output,
+    /// Its standard error; when mixed, nothing.
+    pub(crate) err: Output,
+}
+
+impl Written {
+    /// All that is kept. Standard error comes last: where an error is shortened, its end stays.
+    pub(crate) fn text(&self) -> String {
+        let texts = [self.out.text(), self.err.text()].into_iter().filter(|text| !text.is_empty());
+        texts.collect::<Vec<_>>().join("\n")
+    }
+
+    pub(crate) fn n_bytes(&self) -> u64 {
+        self.out.n_bytes + self.err.n_bytes
+    }
+
+    pub(crate) fn is_cut(&self) -> bool {
+        self.out.is_cut() || self.err.is_cut()
+    }
+}
+
+/// A text as it came; the middle of too much of it is dropped.
+#[derive(Debug, Default)]
+pub(crate) struct Output {
+    head: Vec<u8>,
+    tail: VecDeque<u8>,
+    n_bytes: u64,
+}
+
+impl Output {
+    fn take(&mut self, bytes: &[u8]) {
+        self.n_bytes += bytes.len() as u64;
+        let room = (OUTPUT_BYTES_MAX / 2).saturating_sub(self.head.len());
+        let (head, rest) = bytes.split_at(room.min(bytes.len()));
+        self.head.extend_from_slice(head);
+        self.tail.extend(rest);
+        let excess = self.tail.len().saturating_sub(OUTPUT_BYTES_MAX / 2);
+        self.tail.drain(..excess);
+    }
+
+    fn is_cut(&self) -> bool {
+        self.n_bytes > (self.head.len() + self.tail.len()) as u64
+    }
+
+    /// As text: what is not UTF-8 is replaced, and white space at the end is dropped.
+    pub(crate) fn text(&self) -> String {
+        let mut bytes = self.head.clone();
+        if self.is_cut() {
+            let n_dropped = self.n_bytes - (self.head.len() + self.tail.len()) as u64;
+            bytes.extend_from_slice(format!("\n... {n_dropped} bytes dropped ...\n").as_bytes());
+        }
+        bytes.extend(&self.tail);
+        String::from_utf8_lossy(&bytes).trim_end().to_owned()
+    }
+}
+
+/// Reads both to their ends, or for a while after the program `is_gone`.
+pub(crate) async fn collect(
+    outputs: Outputs,
+    mut stdout: impl AsyncRead + Unpin,
+    mut stderr: impl AsyncRead + Unpin,
+    is_gone: oneshot::Receiver<()>,
+) -> Written {
+    let given_up = async {
+        // It is gone when the sender is.
+        let _ = is_gone.await;
+        tokio::time::sleep(OUTPUT_GRACE).await;
+    };
+    tokio::pin!(given_up);
+    let mut written = Written::default();
+    let (mut out, mut err) = ([0; 8192], [0; 8192]);
+    let (mut out_is_open, mut err_is_open) = (true, true);
+    while out_is_open || err_is_open {
+        tokio::select! {
+            n_read = stdout.read(&mut out), if out_is_open => match n_read {
+                Ok(0) | Err(_) => out_is_open = false,
+                Ok(n_read) => written.out.take(&out[..n_read]),
+            },
+            n_read = stderr.read(&mut err), if err_is_open => match n_read {
+                Ok(0) | Err(_) => err_is_open = false,
+                Ok(n_read) => match outputs {
+                    Outputs::Mixed => written.out.take(&err[..n_read]),
+                    Outputs::Apart => written.err.take(&err[..n_read]),
+                },
+            },
+            () = &mut given_up => break,
+        }
+    }
+    written
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn too_much_output_loses_its_middle_and_says_so() {
+        let mut output = Output::default();
+        for n in 0..100_000 {
+            output.take(format!("line {n}\n").as_bytes());
+        }
+        let text = output.text();
+        assert!(text.starts_with("line 0\n") && text.ends_with("line 99999"));
+        assert!(text.contains("bytes dropped"));
+        assert!(text.len() < OUTPUT_BYTES_MAX + 64);
+        assert_eq!(output.n_bytes, (0..100_000).map(|n| format!("line {n}\n").len() as u64).sum::<u64>());
+    }
+
+    #[test]
+    fn output_that_is_no_text_becomes_text() {
+        let mut output = Output::default();
+        output.take(b"\xff\x00ok\n\n");
+        assert_eq!(output.text(), "\u{fffd}\0ok");
+        assert!(!output.is_cut());
+    }
+}

@@ -1,0 +1,194 @@
+//! One run of a program under a supervisor: its output, its time-out, its stop, its end. What an exit code means is for
+//! the executor that wanted the run.
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use crewlog_planner::claim::{Ending, RunDetails};
+use crewlog_planner::event::{FailureClass, Parameters};
+use crewlog_planner::plan::TaskId;
+use tokio::sync::{oneshot, watch};
+
+use crate::output::{Outputs, Written, collect};
+use crate::supervisor::{Exit, Spec, Supervised, SupervisorProgram};
+
+/// Between asking a program to end and killing it.
+const STOP_GRACE: Duration = Duration::from_secs(2);
+/// How long after a program that was signalled its worker may learn that it is to stop too.
+const SIGNAL_GRACE: Duration = Duration::from_millis(500);
+
+/// Why a run is to stop.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Stop {
+    /// The plan no longer wants it.
+    Cancelled {
+        /// Why.
+        reason: String,
+    },
+    /// The worker ends; another may take the task.
+    Interrupted,
+    /// The worker lost the task to another.
+    Lost,
+}
+
+impl Stop {
+    /// How a run ends that is stopped for this.
+    pub(crate) fn ending(self) -> Ending {
+        match self {
+            Self::Cancelled { reason } => Ending::Stopped { reason },
+            Self::Interrupted | Self::Lost => Ending::Released { reason: "the worker was interrupted".into() },
+        }
+    }
+}
+
+/// One run of a task.
+#[derive(Debug)]
+pub struct Job<'a> {
+    /// The plan.
+    pub plan: &'a str,
+    /// The task.
+    pub task: TaskId,
+    /// The dispatch.
+    pub attempt: u32,
+    /// The claim; above 1 the task may have been run before.
+    pub epoch: u64,
+    /// What to do.
+    pub parameters: &'a Parameters,
+    /// The worker's sign of life.
+    pub lock: PathBuf,
+}
+
+impl Job<'_> {
+    /// What is started for this, in the plan's folder and with what tells of the task in the environment.
+    pub(crate) fn spec(self, argv: Vec<String>, input: Option<String>, mut env: Vec<(String, String)>) -> Spec {
+        // The answers of an outer plan are none of this one's.
+        let outer = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
+        env.extend(outer.filter(|name| name.starts_with("CREWLOG_ANSWER")).map(|name| (name, String::new())));
+        let mut set = |name: &str, value: String| env.push((name.to_owned(), value.replace('\0', "")));
+        set("CREWLOG_PLAN", self.plan.to_owned());
+        set("CREWLOG_TASK", self.task.to_string());
+        set("CREWLOG_ATTEMPT", self.attempt.to_string());
+        set("CREWLOG_EPOCH", self.epoch.to_string());
+        for answered in &self.parameters.answers {
+            set(&format!("CREWLOG_ANSWER_{}", answered.task), answered.answer.clone());
+            set("CREWLOG_ANSWER", answered.answer.clone());
+        }
+        Spec { argv, input, cwd: self.parameters.folder.as_ref().map(PathBuf::from), env, lock: Some(self.lock) }
+    }
+}
+
+/// A run that came to its own end, with an exit code.
+#[derive(Debug)]
+pub(crate) struct Finished {
+    pub(crate) code: i32,
+    pub(crate) written: Written,
+    pub(crate) details: RunDetails,
+}
+
+impl Finished {
+    /// Its end as a failure: how it ended, and what is to be said of it.
+    pub(crate) fn failed(self, how: &str, said: &str, class: FailureClass) -> Ending {
+        Ending::Failed { error: format!("{how}\n{said}").trim_end().to_owned(), class, run: Some(self.details) }
+    }
+}
+
+/// Runs a program to its end, or until `stop` says otherwise: then, and when it could not start, ran too long or was
+/// ended by a signal, the error is how the task ends. No child of it is left when this returns.
+pub(crate) async fn run(
+    supervisor: &SupervisorProgram,
+    spec: &Spec,
+    outputs: Outputs,
+    timeout: Duration,
+    stop: &mut watch::Receiver<Option<Stop>>,
+) -> Result<Finished, Ending> {
+    let started = Instant::now();
+    let mut supervised = Supervised::spawn(supervisor, spec).await.map_err(|error| not_started(&error.to_string()))?;
+    let (stdout, stderr) = supervised.take_output();
+    let (gone, is_gone) = oneshot::channel::<()>();
+    let collecting = tokio::spawn(collect(outputs, stdout, stderr, is_gone));
+    let (exit, cut_short) = tokio::select! {
+        // A program that has ended is not said to have been stopped.
+        biased;
+        exit = supervised.wait() => (exit, None),
+        () = tokio::time::sleep(timeout) => (supervised.stop(STOP_GRACE).await, Some(CutShort::TimedOut)),
+        stop = wanted(stop) => (supervised.stop(STOP_GRACE).await, Some(CutShort::Stopped(stop))),
+    };
+    let cut_short = match cut_short {
+        // Whoever ends a whole service signals the program and its worker in the same moment.
+        None if was_signalled(&exit) => {
+            let stop = tokio::time::timeout(SIGNAL_GRACE, wanted(stop)).await;
+            stop.ok().map(CutShort::Stopped)
+        }
+        cut_short => cut_short,
+    };
+    drop(gone);
+    let written = collecting.await.unwrap_or_default();
+    let ran_for = started.elapsed();
+    match (exit, cut_short) {
+        (_, Some(CutShort::Stopped(stop))) => Err(stop.ending()),
+        (exit, Some(CutShort::TimedOut)) => {
+            let error = format!("stopped after {} s, its time-out\n{}", timeout.as_secs_f64(), written.text());
+            let run = exit.ok().map(|exit| details(&exit, &written, ran_for));
+            Err(Ending::Failed { error: error.trim_end().to_owned(), class: FailureClass::TimedOut, run })
+        }
+        (Ok(exit), None) => finished(&exit, written, ran_for),
+        (Err(error), None) => {
+            let error = format!("its supervisor was lost, and with it what became of the command: {error}");
+            Err(Ending::Failed { error, class: FailureClass::Task, run: None })
+        }
+    }
+}
+
+/// Resolves when a stop is wanted; never if nobody is left to want one.
+pub(crate) async fn wanted(stop: &mut watch::Receiver<Option<Stop>>) -> Stop {
+    let wanted = stop.wait_for(Option::is_some).await.ok().and_then(|stop| stop.clone());
+    match wanted {
+        Some(stop) => stop,
+        None => std::future::pending().await,
+    }
+}
+
+/// True when a program did not end by itself.
+fn was_signalled(exit: &std::io::Result<Exit>) -> bool {
+    match exit {
+        Ok(Exit::Signal(_)) | Err(_) => true,
+        Ok(Exit::Code(_) | Exit::NotStarted { .. }) => false,
+    }
+}
+
+enum CutShort {
+    TimedOut,
+    Stopped(Stop),
+}
+
+fn finished(exit: &Exit, written: Written, ran_for: Duration) -> Result<Finished, Ending> {
+    let details = details(exit, &written, ran_for);
+    match exit {
+        Exit::Code(code) => Ok(Finished { code: *code, written, details }),
+        Exit::Signal(signal) => {
+            let error = format!("ended by signal {signal}\n{}", written.text());
+            Err(Ending::Failed { error: error.trim_end().to_owned(), class: FailureClass::Task, run: Some(details) })
+        }
+        Exit::NotStarted { reason } => Err(not_started(reason)),
+    }
+}
+
+fn not_started(reason: &str) -> Ending {
+    let error = format!("the command could not be started: {reason}");
+    Ending::Failed { error, class: FailureClass::NotStarted, run: None }
+}
+
+fn details(exit: &Exit, written: &Written, ran_for: Duration) -> RunDetails {
+    let (exit_code, signal) = match exit {
+        Exit::Code(code) => (Some(*code), None),
+        Exit::Signal(signal) => (None, Some(*signal)),
+        Exit::NotStarted { .. } => (None, None),
+    };
+    RunDetails {
+        exit_code,
+        signal,
+        duration_ms: u64::try_from(ran_for.as_millis()).unwrap_or(u64::MAX),
+        output_bytes: written.n_bytes(),
+        output_is_cut: written.is_cut(),
+    }
+}

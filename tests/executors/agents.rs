@@ -1,0 +1,346 @@
+//! Real scripts as agents under the real supervisor: what they are told, how they answer, what is left of them.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crewlog_executors::agent::{ARGUMENT_BYTES_MAX, Agent, Program, PromptBy, SAID_CHARS_MAX};
+use crewlog_executors::output::OUTPUT_BYTES_MAX;
+use crewlog_executors::roster::Roster;
+use crewlog_executors::run::{Job, Stop};
+use crewlog_executors::shell::Shell;
+use crewlog_planner::claim::{Ending, RunDetails};
+use crewlog_planner::event::{Answered, FailureClass, Parameters, TaskResult};
+use crewlog_planner::plan::{Attachment, AttachmentKind, NodeKind, TaskId};
+use crewlog_planner::prompt::prompt;
+use tempfile::TempDir;
+use tokio::sync::watch;
+
+use super::rig::{self, Rig, soon};
+use super::workers::{first_line, rest};
+
+const KIND: NodeKind = NodeKind::CodeImplementation;
+
+/// An agent that is started with these words.
+fn agent(words: &[&str]) -> Agent {
+    Agent {
+        name: "claude".into(),
+        kinds: Vec::new(),
+        program: Program::Argv(words.iter().map(|word| (*word).to_owned()).collect()),
+        prompt: PromptBy::Stdin,
+        env: Vec::new(),
+        timeout: None,
+        jobs: 1,
+        rate_limited: Vec::new(),
+    }
+}
+
+/// One of the scripts of `tests/agents`, with arguments.
+fn script(name: &str, args: &[&str]) -> Agent {
+    let path = format!("{}/tests/agents/{name}.sh", env!("CARGO_MANIFEST_DIR"));
+    agent(&[&[path.as_str()], args].concat())
+}
+
+fn task(description: &str) -> Parameters {
+    Parameters {
+        description: description.into(),
+        command: None,
+        notes: Vec::new(),
+        attachments: Vec::new(),
+        answers: Vec::new(),
+        results: Vec::new(),
+        context: String::new(),
+        assignee: None,
+        files: Vec::new(),
+        rerun_safe: false,
+        timeout_ms: None,
+        folder: None,
+    }
+}
+
+fn answered(question: &str, answer: &str) -> Answered {
+    Answered { task: TaskId(1), question: question.into(), answer: answer.into() }
+}
+
+fn roster(agents: Vec<Agent>) -> Roster {
+    let env = vec![("SHARED".into(), "surroundings".into())];
+    Roster { shell: Shell { supervisor: rig::supervisor(), env, timeout: Duration::from_secs(60) }, agents }
+}
+
+/// How a run ends that whoever is in charge carries out, unless it is stopped.
+async fn run_until(
+    agent: Agent,
+    parameters: &Parameters,
+    folder: &TempDir,
+    stop: &mut watch::Receiver<Option<Stop>>,
+) -> Ending {
+    let cwd = parameters.folder.clone().or_else(|| folder.path().to_str().map(str::to_owned));
+    let parameters = Parameters { folder: cwd, ..parameters.clone() };
+    let lock = folder.path().join("lock");
+    let job = Job { plan: rig::PLAN, task: TaskId(2), attempt: 3, epoch: 4, parameters: &parameters, lock };
+    let roster = roster(vec![agent]);
+    soon(roster.actor(KIND, &parameters).unwrap().run(job, stop)).await
+}
+
+async fn run(agent: Agent, parameters: &Parameters) -> Ending {
+    let (_stop, mut never) = watch::channel(None);
+    run_until(agent, parameters, &tempfile::tempdir().unwrap(), &mut never).await
+}
+
+async fn completed(agent: Agent, parameters: &Parameters) -> (String, RunDetails) {
+    match run(agent, parameters).await {
+        Ending::Completed { result, run } => (result, run.unwrap()),
+        other => panic!("{other:?}"),
+    }
+}
+
+async fn failed(agent: Agent, parameters: &Parameters) -> (String, FailureClass, Option<RunDetails>) {
+    match run(agent, parameters).await {
+        Ending::Failed { error, class, run } => (error, class, run),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn an_agent_is_told_all_that_the_dispatch_says_and_no_more() {
+    let told = Parameters {
+        notes: vec!["keep $HOME and `date` as they are".into()],
+        attachments: vec![Attachment { kind: AttachmentKind::FileRef("src/lib.rs".into()), label: None }],
+        answers: vec![answered("Which \"colour\"?", "sky blue; rm -rf $(x)")],
+        results: vec![TaskResult { task: TaskId(1), description: "measure".into(), result: "4 by 3 m\nhigh".into() }],
+        context: "A house is painted.".into(),
+        files: vec!["src/**".into()],
+        ..task("Paint the wall\nof the house")
+    };
+    let own = Agent { env: vec![("OWN".into(), "a 'b'".into())], ..script("echo", &[]) };
+    let (result, run) = completed(own, &told).await;
+    let environment = "plan=p task=2 attempt=3 answer=sky blue; rm -rf $(x)\nown=a 'b' shared=surroundings";
+    assert_eq!(result, format!("{}{environment}", prompt(&told)), "word for word");
+    for part in
+        ["Paint the wall\nof", "$HOME and `date`", "src/lib.rs", "sky blue", "4 by 3 m\nhigh", "src/**", "A house"]
+    {
+        assert!(result.contains(part), "{part}");
+    }
+    assert_eq!((run.exit_code, run.output_is_cut), (Some(0), false));
+}
+
+#[tokio::test]
+async fn an_agent_that_asks_is_answered_in_its_next_prompt() {
+    let asked = run(script("asks", &[]), &task("Paint it")).await;
+    assert_eq!(asked, Ending::Asked { question: "Which colour is it to be?".into() });
+    let told = Parameters { answers: vec![answered("Which colour is it to be?", "blue")], ..task("Paint it") };
+    assert_eq!(completed(script("asks", &[]), &told).await.0, "painted it blue");
+}
+
+#[tokio::test]
+async fn only_the_last_line_of_an_agent_that_succeeds_is_a_question_or_a_failure() {
+    let asked = |question: &str| Ending::Asked { question: question.into() };
+    for (code, out, expected) in [
+        ("0", "QUESTION: so?", asked("so?")),
+        ("0", "looked\n  QUESTION:so?  \n\n \n", asked("so?")),
+        ("0", "QUESTION: first?\nQUESTION: last?", asked("last?")),
+    ] {
+        assert_eq!(run(script("ends", &[code, out, "err"]), &task("do")).await, expected, "{out:?}");
+    }
+    for (out, result) in [
+        ("QUESTION: so?\ndone", "QUESTION: so?\ndone"),
+        ("\n  done \n\n", "done"),
+        ("I asked QUESTION: so?", "I asked QUESTION: so?"),
+        ("question: so?", "question: so?"),
+        ("FAILED: once\nthen done", "FAILED: once\nthen done"),
+        ("", ""),
+    ] {
+        assert_eq!(completed(script("ends", &["0", out, "err"]), &task("do")).await.0, result, "{out:?}");
+    }
+    for (code, out, error) in [
+        ("0", "tried\nFAILED: no paint\n", "no paint\ntried"),
+        ("0", "FAILED:", "the agent gave no reason"),
+        ("0", "QUESTION:  ", "it ended with QUESTION: and no question behind it"),
+        ("3", "QUESTION: so?", "exit code 3\nQUESTION: so?\nerr"),
+    ] {
+        let (said, class, run) = failed(script("ends", &[code, out, "err"]), &task("do")).await;
+        assert_eq!((said.as_str(), class), (error, FailureClass::Task), "{out:?}");
+        assert_eq!(run.unwrap().exit_code, code.parse().ok());
+    }
+}
+
+#[tokio::test]
+async fn the_last_line_counts_however_much_was_written_before_on_both_outputs() {
+    let asked = run(script("chatty", &["QUESTION: enough?"]), &task("talk")).await;
+    assert_eq!(asked, Ending::Asked { question: "enough?".into() });
+    let (result, run) = completed(script("chatty", &["enough"]), &task("talk")).await;
+    assert!(result.starts_with("begin\no") && result.ends_with("o\nenough") && result.contains("bytes dropped"));
+    assert!(!result.contains("eee"), "errors are no part of the result");
+    assert!(result.len() < OUTPUT_BYTES_MAX + 100 && run.output_is_cut);
+    assert_eq!(run.output_bytes, 6_000_000 + "begin\n\nenough\nend of errors\n".len() as u64);
+}
+
+#[tokio::test]
+async fn a_failed_agent_says_its_exit_code_and_the_end_of_both_outputs() {
+    let (error, class, run) = failed(script("ends", &["3", "I tried", "no network"]), &task("do")).await;
+    assert_eq!((error.as_str(), class), ("exit code 3\nI tried\nno network", FailureClass::Task));
+    assert_eq!(run.unwrap().exit_code, Some(3));
+    let long = "ä".repeat(SAID_CHARS_MAX) + "end";
+    let (error, _, _) = failed(script("ends", &["1", &long, &long]), &task("do")).await;
+    let end = "ä".repeat(SAID_CHARS_MAX - 3) + "end";
+    assert_eq!(error, format!("exit code 1\n{end}\n{end}"));
+}
+
+#[tokio::test]
+async fn an_agent_asks_for_patience_by_exit_code_75_or_by_its_own_words() {
+    let limited = |words: &[&str]| Agent {
+        rate_limited: vec!["Usage Limit reached".into(), "429".into()],
+        ..script("ends", words)
+    };
+    for (words, expected) in [
+        (["75", "later", ""], FailureClass::RateLimited),
+        (["1", "claude: USAGE LIMIT REACHED|17", ""], FailureClass::RateLimited),
+        (["1", "", "HTTP 429: too many"], FailureClass::RateLimited),
+        (["1", "usage", "limit reached"], FailureClass::Task),
+    ] {
+        assert_eq!(failed(limited(&words), &task("do")).await.1, expected, "{words:?}");
+    }
+    let said = completed(limited(&["0", "the 429 is handled", ""]), &task("do")).await;
+    assert_eq!(said.0, "the 429 is handled", "what a run says that does not fail is its result");
+    assert_eq!(failed(script("ends", &["1", "429", ""]), &task("do")).await.1, FailureClass::Task);
+}
+
+#[tokio::test]
+async fn an_agent_that_does_not_listen_is_not_hurt_by_a_long_prompt() {
+    let told = task(&"Paint it. ".repeat(150_000));
+    assert!(prompt(&told).len() > 1 << 20);
+    assert_eq!(completed(script("deaf", &[]), &told).await.0, "not listening\nstill here");
+    let count = agent(&["wc", "-c"]);
+    assert_eq!(completed(count, &told).await.0.trim(), prompt(&told).len().to_string(), "and one that does has it all");
+}
+
+#[tokio::test]
+async fn a_prompt_that_is_an_argument_arrives_as_it_is() {
+    let told = task("say \"it's\" $(touch hacked) `touch hacked` ${HOME} \\ %s\n\n-- {prompt} *; touch hacked\0!");
+    let said = prompt(&told).replace('\0', "");
+    let by_argument = |agent: Agent| Agent { prompt: PromptBy::Argument, ..agent };
+    let line = |line: &str| Agent { program: Program::Shell(line.into()), ..agent(&[]) };
+    for (agent, expected) in [
+        (script("words", &["-p"]), format!("<-p>\n<{said}>\ninput=")),
+        (script("words", &["-p", "{prompt}", "-x"]), format!("<-p>\n<{said}>\n<-x>\ninput=")),
+        (script("words", &["{prompt}", "{prompt}"]), format!("<{said}>\n<{said}>\ninput=")),
+        (script("words", &["say: {prompt}"]), format!("<say: {{prompt}}>\n<{said}>\ninput=")),
+        (line(r#"printf '<%s>\n' "$1" "$#"; echo "input=$(cat)""#), format!("<{said}>\n<1>\ninput=")),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let (_stop, mut never) = watch::channel(None);
+        let ending = run_until(by_argument(agent), &told, &folder, &mut never).await;
+        let Ending::Completed { result, .. } = ending else { panic!("{ending:?}") };
+        assert_eq!(result, expected);
+        assert!(!folder.path().join("hacked").exists());
+    }
+    let on_input = completed(line("echo \"$# $(wc -c)\" | tr -s ' '"), &told).await.0;
+    assert_eq!(on_input, format!("0 {}", prompt(&told).len()), "otherwise a line has it on its standard input");
+}
+
+#[tokio::test]
+async fn a_prompt_too_long_for_an_argument_is_a_failure_that_says_what_to_do() {
+    let by_argument = || Agent { prompt: PromptBy::Argument, ..agent(&["true"]) };
+    let n_beside = prompt(&task("")).len();
+    completed(by_argument(), &task(&"x".repeat(ARGUMENT_BYTES_MAX - n_beside))).await;
+    let (error, class, _) = failed(by_argument(), &task(&"x".repeat(ARGUMENT_BYTES_MAX - n_beside + 1))).await;
+    assert_eq!(class, FailureClass::Task, "it is not tried again");
+    for part in ["131072 bytes", "131071", "prompt = \"stdin\"", "[executors.claude]"] {
+        assert!(error.contains(part), "{part}: {error}");
+    }
+}
+
+#[tokio::test]
+async fn an_agent_works_in_the_folder_of_the_plan() {
+    let (folder, plan) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let (_stop, mut never) = watch::channel(None);
+    let told = Parameters { folder: plan.path().to_str().map(str::to_owned), ..task("make it") };
+    let ending = run_until(script("writes", &[]), &told, &folder, &mut never).await;
+    assert!(matches!(&ending, Ending::Completed { result, .. } if result == "made"), "{ending:?}");
+    assert_eq!(std::fs::read_to_string(plan.path().join("made")).unwrap(), "made by an agent\n");
+}
+
+#[tokio::test]
+async fn an_agent_that_cannot_start_is_named_with_where_it_is_configured() {
+    let (error, class, run) = failed(agent(&["no-such-agent", "-p"]), &task("do")).await;
+    assert_eq!((class, run), (FailureClass::NotStarted, None));
+    for part in ["cannot start no-such-agent", "No such file", "[executors.claude]", "crewlog.toml"] {
+        assert!(error.contains(part), "{part}: {error}");
+    }
+}
+
+#[tokio::test]
+async fn a_task_s_own_time_out_is_before_the_agent_s() {
+    let slow =
+        |timeout| Agent { timeout: Some(timeout), ..agent(&["sh", "-c", "echo begun; echo why >&2; sleep 1000"]) };
+    let (error, class, run) = failed(slow(Duration::from_millis(300)), &task("do")).await;
+    assert_eq!((error.as_str(), class), ("stopped after 0.3 s, its time-out\nbegun\nwhy", FailureClass::TimedOut));
+    assert!(run.unwrap().duration_ms >= 300);
+    let told = Parameters { timeout_ms: Some(200), ..task("do") };
+    assert_eq!(failed(slow(Duration::from_secs(600)), &told).await.1, FailureClass::TimedOut);
+}
+
+#[tokio::test]
+async fn an_agent_that_is_stopped_leaves_no_process() {
+    for (stop, expected) in [
+        (Stop::Cancelled { reason: "not wanted".into() }, Ending::Stopped { reason: "not wanted".into() }),
+        (Stop::Interrupted, Ending::Released { reason: "the worker was interrupted".into() }),
+    ] {
+        let rig = Rig::new().await;
+        let pipe = rig.pipe("pipe");
+        let (wanted, mut stopped) = watch::channel(None);
+        // Far more than a pipe holds, so that whoever writes it is still at it.
+        let told = task(&"wait ".repeat(100_000));
+        let stopping = async {
+            let (line, pipe) = first_line(pipe).await;
+            wanted.send_replace(Some(stop));
+            (line, rest(pipe).await)
+        };
+        let (ending, (line, rest)) =
+            tokio::join!(run_until(script("slow", &[]), &told, &rig.folder, &mut stopped), stopping);
+        assert_eq!((ending, line.as_str(), rest.as_str()), (expected, "up\n", ""));
+    }
+}
+
+#[test]
+fn a_task_goes_to_the_shell_to_its_assignee_or_to_the_first_who_takes_its_kind() {
+    let named = |name: &str, kinds: &[NodeKind]| Agent { name: name.into(), kinds: kinds.to_vec(), ..agent(&["true"]) };
+    let roster = roster(vec![
+        named("coder", &[NodeKind::CodeImplementation, NodeKind::Refactor]),
+        named("Any", &[]),
+        named("late", &[NodeKind::Analysis]),
+    ]);
+    let told = |command: Option<&str>, assignee: Option<&str>| Parameters {
+        command: command.map(str::to_owned),
+        assignee: assignee.map(str::to_owned),
+        ..task("do")
+    };
+    for (kind, parameters, expected) in [
+        (NodeKind::ToolCall, told(Some("true"), None), Some("shell")),
+        (NodeKind::CodeImplementation, told(Some("true"), Some("late")), Some("shell")),
+        (NodeKind::CodeImplementation, told(None, None), Some("coder")),
+        (NodeKind::Refactor, told(None, None), Some("coder")),
+        (NodeKind::Analysis, told(None, None), Some("Any")),
+        (NodeKind::CodeImplementation, told(None, Some("LATE")), Some("late")),
+        (NodeKind::CodeImplementation, told(None, Some("any")), Some("Any")),
+        (NodeKind::CodeImplementation, told(None, Some("ana")), None),
+        (NodeKind::Clarification, told(None, None), None),
+        (NodeKind::Clarification, told(None, Some("coder")), None),
+    ] {
+        let actor = roster.actor(kind, &parameters);
+        assert_eq!(actor.as_ref().map(|actor| actor.name()), expected, "{kind:?} {parameters:?}");
+        let jobs = actor.and_then(|actor| actor.jobs());
+        assert_eq!(jobs, expected.filter(|name| *name != "shell").map(|_| 1));
+    }
+    let own = Roster { agents: vec![named("coder", &[NodeKind::Refactor])], ..roster };
+    assert!(own.actor(NodeKind::Analysis, &task("do")).is_none(), "nobody takes it, so a person does");
+}
+
+/// So that a failure names the script and not a missing file.
+#[test]
+fn every_agent_of_the_tests_can_be_started() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/agents");
+    for entry in std::fs::read_dir(folder).unwrap().flatten() {
+        assert_eq!(entry.metadata().unwrap().permissions().mode() & 0o111, 0o111, "{:?}", entry.path());
+    }
+}
