@@ -28,6 +28,9 @@ pub struct Global {
     /// The log: a path, or a sqlite: URL [default: .crewlog/log.db of the repository]
     #[arg(long, global = true, env = "CREWLOG_STORE", value_name = "PATH|URL")]
     pub store: Option<String>,
+    /// The configuration [default: the nearest crewlog.toml, upward to the root of the worktree]
+    #[arg(long, global = true, env = "CREWLOG_CONFIG", value_name = "PATH")]
+    pub config: Option<PathBuf>,
     /// The form of what is printed on standard output
     #[arg(short, long, global = true, value_enum, default_value_t = Output::Text)]
     pub output: Output,
@@ -87,6 +90,8 @@ pub enum Command {
     Show(Show),
     /// Print events
     Events(Events),
+    /// List the agents that are configured
+    Executors,
     /// Answer a question
     Answer(Answer),
     /// Say that you have done a task
@@ -319,7 +324,8 @@ pub struct Export {
     pub to: Option<PathBuf>,
 }
 
-fn duration(typed: &str) -> Result<Duration, String> {
+/// A duration as people write it: `30s`, `10m`, `2h`.
+pub fn duration(typed: &str) -> Result<Duration, String> {
     let parsed = typed.parse::<jiff::SignedDuration>().map_err(|error| error.to_string())?;
     match Duration::try_from(parsed) {
         Ok(duration) if !duration.is_zero() => Ok(duration),

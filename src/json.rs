@@ -3,6 +3,7 @@
 
 use std::io::{self, Write};
 
+use crewlog_executors::agent::{Agent, PromptBy};
 use crewlog_mq::{LogIdentity, Position, Recorded};
 use crewlog_planner::parse::{Diagnostic, ParsedPlan};
 use crewlog_planner::plan::{AttachmentKind, Condition, Mark, TaskId, TaskPlan};
@@ -139,6 +140,48 @@ impl ListedJson {
 pub fn title_of(state: &PlannerState) -> String {
     let first_task = || state.tasks().first().map(|task| task.plan.description.clone());
     state.title().map(str::to_owned).or_else(first_task).unwrap_or_default()
+}
+
+/// `executors`.
+#[derive(Serialize)]
+pub struct ExecutorsJson<'a> {
+    /// The file that says so, if there is one.
+    pub config: Option<String>,
+    /// In the order of the file.
+    pub executors: Vec<ExecutorJson<'a>>,
+}
+
+/// An agent of `executors`.
+#[derive(Serialize)]
+pub struct ExecutorJson<'a> {
+    name: &'a str,
+    kinds: Vec<&'static str>,
+    command: Vec<String>,
+    prompt: &'static str,
+    /// The names alone: the values may be secret.
+    env: Vec<&'a str>,
+    timeout_ms: Option<u64>,
+    jobs: usize,
+    rate_limited: &'a [String],
+}
+
+impl<'a> ExecutorJson<'a> {
+    /// Of a configured agent.
+    pub fn of(agent: &'a Agent) -> Self {
+        Self {
+            name: &agent.name,
+            kinds: agent.kinds.iter().map(|kind| kind.as_str()).collect(),
+            command: agent.program.argv(None),
+            prompt: match agent.prompt {
+                PromptBy::Stdin => "stdin",
+                PromptBy::Argument => "argument",
+            },
+            env: agent.env.iter().map(|(name, _)| name.as_str()).collect(),
+            timeout_ms: agent.timeout.map(|timeout| u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX)),
+            jobs: agent.jobs,
+            rate_limited: &agent.rate_limited,
+        }
+    }
 }
 
 /// `show`.

@@ -2,7 +2,9 @@
 
 mod act;
 mod cli;
+mod config;
 mod drive;
+mod executors;
 mod failure;
 mod json;
 mod look;
@@ -82,6 +84,7 @@ async fn run(cli: Cli) -> Result<Code, Failure> {
         Command::Show(show) => look::show(&session, &show).await,
         Command::Events(events) => look::events(&session, &events).await,
         Command::Export(export) => look::export(&session, &export).await,
+        Command::Executors => executors::list(&session),
         Command::Answer(answer) => act::answer(&session, answer).await,
         Command::Done(done) => act::done(&session, done).await,
         Command::Fail(fail) => act::fail(&session, fail).await,

@@ -28,9 +28,13 @@ pub struct Place {
     pub project: String,
 }
 
+/// A repository, seen from a folder in it.
 #[derive(Debug, Clone)]
-struct Repository {
-    main_worktree: PathBuf,
+pub struct Repository {
+    /// The root of the worktree that the folder is in.
+    pub worktree: PathBuf,
+    /// The root of the worktree that all others belong to.
+    pub main_worktree: PathBuf,
     common_dir: PathBuf,
 }
 
@@ -125,13 +129,13 @@ impl Place {
 
 impl Repository {
     /// The repository that a folder is in, read from git's own files.
-    fn around(folder: &Path) -> Option<Self> {
+    pub fn around(folder: &Path) -> Option<Self> {
         // The log's own folder only looks like a repository.
         let is_worktree = |above: &&Path| above.join(".git").exists() && !above.ends_with(FOLDER);
-        let worktree = folder.ancestors().find(is_worktree)?;
+        let worktree = folder.ancestors().find(is_worktree)?.to_owned();
         let dot_git = worktree.join(".git");
         if dot_git.is_dir() {
-            return Some(Self { main_worktree: worktree.to_owned(), common_dir: dot_git });
+            return Some(Self { main_worktree: worktree.clone(), worktree, common_dir: dot_git });
         }
         let pointer = fs::read_to_string(&dot_git).ok()?;
         let git_dir = worktree.join(pointer.strip_prefix("gitdir:")?.trim());
@@ -140,10 +144,10 @@ impl Repository {
                 let common_dir = fs::canonicalize(git_dir.join(common_dir.trim())).ok()?;
                 let is_bare = common_dir.file_name().is_none_or(|name| name != ".git");
                 let main_worktree = if is_bare { &common_dir } else { common_dir.parent()? };
-                Some(Self { main_worktree: main_worktree.to_owned(), common_dir })
+                Some(Self { main_worktree: main_worktree.to_owned(), worktree, common_dir })
             }
             // A submodule: a repository of its own.
-            Err(_) => Some(Self { main_worktree: worktree.to_owned(), common_dir: git_dir }),
+            Err(_) => Some(Self { main_worktree: worktree.clone(), worktree, common_dir: git_dir }),
         }
     }
 }

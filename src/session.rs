@@ -7,6 +7,7 @@ use crewlog_planner::event::plan_tag;
 use crewlog_planner::parse::TEXT_BYTES_MAX;
 
 use crate::cli::{Global, Output};
+use crate::config::Config;
 use crate::failure::{Code, Failure};
 use crate::place::Place;
 use crate::terminal::Terminal;
@@ -24,6 +25,8 @@ pub struct Session {
     pub yes: bool,
     /// The working directory.
     pub folder: PathBuf,
+    /// The configuration that the user named.
+    config: Option<PathBuf>,
 }
 
 impl Session {
@@ -32,16 +35,25 @@ impl Session {
         let folder = std::env::current_dir()
             .map_err(|error| Failure::user(format!("the working directory cannot be found: {error}")))?;
         let place = Place::find(global.store.as_deref(), &folder);
-        Ok(Self { place, terminal: Terminal::new(global), output: global.output, yes: global.yes, folder })
+        let (terminal, config) = (Terminal::new(global), global.config.clone());
+        Ok(Self { place, terminal, output: global.output, yes: global.yes, folder, config })
     }
 
-    /// A command line of this program for hints, on the same log.
+    /// What is configured here; read anew each time.
+    pub fn config(&self) -> Result<Config, Failure> {
+        Config::find(self.config.as_deref(), &self.folder)
+    }
+
+    /// A command line of this program for hints, on the same log and with the same configuration.
     pub fn command(&self, words: &str) -> String {
+        let mut line = "crewlog".to_owned();
         if self.place.is_named {
-            format!("crewlog --store {} {words}", shell_word(self.place.url()))
-        } else {
-            format!("crewlog {words}")
+            line.push_str(&format!(" --store {}", shell_word(self.place.url())));
         }
+        if let Some(config) = &self.config {
+            line.push_str(&format!(" --config {}", shell_word(&config.to_string_lossy())));
+        }
+        format!("{line} {words}")
     }
 
     /// The tags of the events of a plan that is made here.

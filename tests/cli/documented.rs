@@ -37,7 +37,7 @@ fn redacted_pair((key, value): (&String, &Value)) -> (String, Value) {
     let value = match (key.as_str(), value) {
         ("duration_ms" | "lease_until", Value::Number(_)) => 0.into(),
         ("host" | "worker", Value::String(_)) => "".into(),
-        ("store", Value::String(path)) => path.rsplit('/').next().into(),
+        ("store" | "config", Value::String(path)) => path.rsplit('/').next().into(),
         ("executor", Value::String(executor)) => executor.split('@').next().into(),
         (_, value) => redacted(value),
     };
@@ -91,7 +91,9 @@ fn every_documented_example_is_what_the_program_prints() {
     let export = scene.run(&["export"]).expect(0).stdout;
     compare("export", &lines(&export)[0]);
     compare("exported", &lines(&export)[6]);
-    assert_eq!(blocks().len(), 9, "each of the page's examples is compared: {:?}", blocks().keys());
+    scene.write("crewlog.toml", blocks()["config"]);
+    compare("executors", &scene.run(&["executors", "-o", "json"]).expect(0).json());
+    assert_eq!(blocks().len(), 11, "each of the page's examples is compared: {:?}", blocks().keys());
 }
 
 #[test]

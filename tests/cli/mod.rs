@@ -3,6 +3,7 @@
 mod answers;
 mod codes;
 mod documented;
+mod executors;
 mod hostile;
 mod places;
 pub(crate) mod scene;

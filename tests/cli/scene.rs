@@ -81,7 +81,8 @@ impl Scene {
     pub fn crewlog_in(&self, folder: &Path, words: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_crewlog"));
         command.args(words).current_dir(folder).env("HOME", self.root.path().join("home"));
-        for name in ["CREWLOG_STORE", "CREWLOG_LOG", "CREWLOG_KILL", "CREWLOG_PLAN", "NO_COLOR", "CI"] {
+        for name in ["CREWLOG_STORE", "CREWLOG_CONFIG", "CREWLOG_LOG", "CREWLOG_KILL", "CREWLOG_PLAN", "NO_COLOR", "CI"]
+        {
             command.env_remove(name);
         }
         command.envs(self.env.iter().map(|(name, value)| (name, value))).stdin(Stdio::null());

@@ -1,0 +1,127 @@
+//! What a text configures, and what is said of one that is wrong.
+
+use std::time::Duration;
+
+use super::*;
+
+const EVERYTHING: &str = r#"
+[executors.zoe]
+kinds = ["CodeImplementation", "Refactor"]
+command = ["claude", "-p"]
+prompt = "stdin"
+env = { ANTHROPIC_LOG = "warn", EMPTY = "" }
+timeout = "30m"
+jobs = 2
+rate_limited = ["usage limit reached", "429"]
+
+[executors.Ana-2]
+command = "codex exec \"$1\" < /dev/null"
+prompt = "argument"
+
+[executors.bo]
+command = ["gemini", "-p", "{prompt}"]
+prompt = "argument"
+"#;
+
+#[test]
+fn what_is_written_is_configured_in_the_order_of_the_file() {
+    let words = |words: &[&str]| Program::Argv(words.iter().map(|word| (*word).to_owned()).collect());
+    let plain = |name: &str, program| Agent {
+        name: name.into(),
+        kinds: Vec::new(),
+        program,
+        prompt: PromptBy::Argument,
+        env: Vec::new(),
+        timeout: None,
+        jobs: 1,
+        rate_limited: Vec::new(),
+    };
+    let first = Agent {
+        kinds: vec![NodeKind::CodeImplementation, NodeKind::Refactor],
+        prompt: PromptBy::Stdin,
+        env: vec![("ANTHROPIC_LOG".into(), "warn".into()), ("EMPTY".into(), String::new())],
+        timeout: Some(Duration::from_secs(1800)),
+        jobs: 2,
+        rate_limited: vec!["usage limit reached".into(), "429".into()],
+        ..plain("zoe", words(&["claude", "-p"]))
+    };
+    let second = plain("Ana-2", Program::Shell("codex exec \"$1\" < /dev/null".into()));
+    let third = plain("bo", words(&["gemini", "-p", "{prompt}"]));
+    assert_eq!(parse(EVERYTHING).unwrap(), [first, second, third]);
+    assert_eq!(parse("# nothing\n").unwrap(), []);
+    let by_default = parse("executors.a.command = 'x'").unwrap().remove(0);
+    assert_eq!(by_default.prompt, PromptBy::Stdin);
+}
+
+/// An executor of these lines under a first line of its own, so that they begin in line 2.
+fn executor(lines: &str) -> String {
+    format!("[executors.a]\n{lines}")
+}
+
+#[test]
+fn what_is_wrong_is_said_with_its_line_its_column_and_what_is_allowed() {
+    let with = |line: &str| executor(&format!("command = ['x']\n{line}"));
+    let mut wrong = Vec::new();
+    for (text, place, parts) in [
+        (executor("comand = ['x']"), (2, 1), ["unknown field `comand`", "`command`, `kinds`, `prompt`"]),
+        (executor("kinds = ['Analysis']"), (1, 1), ["missing field", "`command`"]),
+        ("[executor.a]\ncommand = 'x'".into(), (1, 2), ["unknown field `executor`", "expected `executors`"]),
+        (executor("command = 'x'\ncommand = 'y'"), (3, 1), ["duplicate key", ""]),
+        (executor("command = ['x'"), (2, 15), ["array", "`]`"]),
+        (executor("command = []"), (2, 11), ["the command is empty", "[\"claude\", \"-p\"]"]),
+        (executor("command = [' ', 'x']"), (2, 11), ["the command is empty", "program first"]),
+        (executor("command = ' '"), (2, 11), ["the command is empty", "a line for sh"]),
+        (executor("command = ['x', 7]"), (2, 17), ["invalid type: integer `7`", "expected a string"]),
+        (executor("command = 7"), (2, 11), ["invalid type: integer `7`", "a list of a program and its arguments, or"]),
+        (executor("command = [\"x\\u0000\"]"), (2, 11), ["NUL", ""]),
+        (executor("command = \"x\\u0000\""), (2, 11), ["NUL", ""]),
+        (executor("command = ['x', '{prompt}']"), (2, 11), ["standard input", "prompt = \"argument\""]),
+        (executor("prompt = 'argument'\ncommand = ['{prompt}']"), (3, 11), ["no program", "program first"]),
+        (executor("prompt = 'argument'\ncommand = 'x {prompt}'"), (3, 11), ["not use its prompt", "\"$1\""]),
+        (with("prompt = 'file'"), (3, 10), ["unknown variant `file`", "`stdin` or `argument`"]),
+        (with("kinds = []"), (3, 9), ["of no kind", "leave it out"]),
+        (
+            with("kinds = ['Analysis', 'Cooking']"),
+            (3, 22),
+            ["\"Cooking\"", "ToolCall, Processing, UnitTest, Retrieval"],
+        ),
+        (with("kinds = ['Clarification']"), (3, 10), ["\"Clarification\" is no kind", "CodeImplementation"]),
+        (with("kinds = 'Analysis'"), (3, 9), ["invalid type: string", "a sequence"]),
+        (with("timeout = '30 parsecs'"), (3, 11), ["no duration", "30s, 10m, 2h"]),
+        (with("timeout = '0s'"), (3, 11), ["more than nothing", "30s"]),
+        (with("timeout = '-5m'"), (3, 11), ["more than nothing", "30s"]),
+        (with("timeout = 30"), (3, 11), ["invalid type: integer `30`", "expected a string"]),
+        (with("jobs = 0"), (3, 8), ["jobs is 1 to 1000", ""]),
+        (with("jobs = 1001"), (3, 8), ["jobs is 1 to 1000", ""]),
+        (with("jobs = -1"), (3, 8), ["jobs is 1 to 1000", ""]),
+        (with("env = { 'A=B' = 'c' }"), (3, 9), ["\"A=B\" is no name", "no = and no NUL"]),
+        (with("env = { '' = 'c' }"), (3, 9), ["\"\" is no name", ""]),
+        (with("env = { CREWLOG_TASK = 'c' }"), (3, 9), ["begins with CREWLOG_", "another name"]),
+        (with("env = { A = \"\\u0000\" }"), (3, 13), ["no NUL", ""]),
+        (with("env = { A = 1 }"), (3, 13), ["invalid type: integer `1`", "a string"]),
+        (with("rate_limited = ['429', '']"), (3, 24), ["empty text", ""]),
+        ("[executors.shell]\ncommand = 'x'".into(), (1, 12), ["\"shell\" is the name of another", ""]),
+        ("[executors.Human]\ncommand = 'x'".into(), (1, 12), ["\"Human\" is the name of another", ""]),
+        ("[executors.\"ä b\"]\ncommand = 'x'".into(), (1, 12), ["\"ä b\" is no name", "letters, digits, - and _"]),
+        ("[executors.'']\ncommand = 'x'".into(), (1, 12), ["\"\" is no name", ""]),
+        (format!("[executors.{}]\ncommand = 'x'", "a".repeat(65)), (1, 12), ["is no name", "at most 64"]),
+        ("# ä\n executors.A.command = 'x'\nexecutors.a.command = 'x'".into(), (3, 11), ["\"a\" and \"A\" are one", ""]),
+    ] {
+        let fault = parse(&text).expect_err(&text);
+        let said = format!("{} {}", fault.message, fault.help.unwrap_or_default());
+        let found = place_of(text.as_bytes(), fault.at);
+        if found != place || !parts.iter().all(|part| said.contains(part)) || fault.message.contains('\n') {
+            wrong.push(format!("{found:?} {said:?}, not {place:?} {parts:?}, of\n{text}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
+}
+
+#[test]
+fn columns_are_counted_in_characters() {
+    for (text, at, expected) in
+        [("", 0, (1, 1)), ("äöü=1", 6, (1, 4)), ("a\nä=1", 4, (2, 2)), ("a\n", 2, (2, 1)), ("a", 9, (1, 2))]
+    {
+        assert_eq!(place_of(text.as_bytes(), at), expected, "{text:?}");
+    }
+}

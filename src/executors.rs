@@ -1,0 +1,58 @@
+//! `executors`: which agents are configured, as they are understood. Nothing here starts one.
+
+use std::io::Write;
+
+use crewlog_executors::agent::{Agent, Program};
+
+use crate::cli::Output;
+use crate::failure::{Code, Failure};
+use crate::json::{ExecutorJson, ExecutorsJson, print_line, print_pretty};
+use crate::session::Session;
+use crate::terminal::say;
+use crate::text::{in_one_line, one_line, shell_word, visible};
+
+/// `executors`.
+pub fn list(session: &Session) -> Result<Code, Failure> {
+    let config = session.config()?;
+    let mut stdout = std::io::stdout().lock();
+    match session.output {
+        Output::Json => {
+            let executors = config.agents.iter().map(ExecutorJson::of).collect();
+            let file = config.file.as_ref().map(|file| file.to_string_lossy().into_owned());
+            print_pretty(&mut stdout, &ExecutorsJson { config: file, executors })?;
+        }
+        Output::Jsonl => {
+            for agent in &config.agents {
+                print_line(&mut stdout, &ExecutorJson::of(agent))?;
+            }
+        }
+        Output::Text => {
+            let width = config.agents.iter().map(|agent| agent.name.len()).max().unwrap_or(0);
+            for agent in &config.agents {
+                let command = one_line(&command_line(agent), 100);
+                writeln!(stdout, "{:<width$}  {:<30}  {command}", agent.name, kinds(agent))?;
+            }
+        }
+    }
+    if config.agents.is_empty() && !session.terminal.is_quiet {
+        let file =
+            config.file.map_or_else(|| "there is no crewlog.toml".into(), |file| visible(&file.to_string_lossy()));
+        say(&format!("no agents are configured ({file}): tasks without a command are for people"));
+    }
+    Ok(Code::Done)
+}
+
+fn kinds(agent: &Agent) -> String {
+    if agent.kinds.is_empty() {
+        return "every kind".into();
+    }
+    agent.kinds.iter().map(|kind| kind.as_str()).collect::<Vec<_>>().join(", ")
+}
+
+/// What is started, as a line for a shell.
+fn command_line(agent: &Agent) -> String {
+    match &agent.program {
+        Program::Argv(words) => words.iter().map(|word| shell_word(word)).collect::<Vec<_>>().join(" "),
+        Program::Shell(line) => in_one_line(line),
+    }
+}

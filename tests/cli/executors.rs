@@ -1,0 +1,123 @@
+//! `crewlog executors`: which configuration counts where, and what is said of one that cannot be read.
+
+use std::path::Path;
+
+use super::scene::{Ran, Running, Scene};
+
+/// A configuration with one executor of this name.
+fn config(name: &str) -> String {
+    format!("[executors.{name}]\ncommand = ['true']\n")
+}
+
+/// The names of the executors that count in a folder.
+fn names(scene: &Scene, folder: &Path, words: &[&str]) -> Vec<String> {
+    let ran = run_in(scene, folder, words).expect(0).json();
+    let executors = ran["executors"].as_array().expect("a list").clone();
+    executors.iter().map(|executor| executor["name"].as_str().expect("text").to_owned()).collect()
+}
+
+fn run_in(scene: &Scene, folder: &Path, words: &[&str]) -> Ran {
+    Running::start(&mut scene.crewlog_in(folder, &[&["executors", "-o", "json"], words].concat())).finish()
+}
+
+fn folder(scene: &Scene, name: &str) -> std::path::PathBuf {
+    std::fs::create_dir_all(scene.path(name)).expect("a folder can be made");
+    scene.path(name)
+}
+
+#[test]
+fn executors_are_listed_by_name_kinds_and_command() {
+    let scene = Scene::new();
+    let none = scene.run(&["executors"]).expect(0);
+    assert_eq!(none.stdout, "");
+    none.says(&["no agents are configured", "there is no crewlog.toml"]);
+    assert_eq!(scene.run(&["executors", "-q"]).expect(0).stderr, "");
+    scene.write(
+        "crewlog.toml",
+        "[executors.zoe]\nkinds = ['Analysis', 'Refactor']\ncommand = ['claude', '-p', 'be brief']\n\
+         [executors.anabel]\ncommand = \"\"\"\nset -e\nagent \\u001b[31m\n\"\"\"\n",
+    );
+    let listed = scene.run(&["executors"]).expect(0);
+    let lines = listed.stdout.lines().collect::<Vec<_>>();
+    assert_eq!(
+        lines,
+        [
+            "zoe     Analysis, Refactor              claude -p 'be brief'",
+            "anabel  every kind                      set -e; agent \\u{1b}[31m",
+        ],
+        "in the order of the file, and playing no tricks"
+    );
+    assert_eq!(listed.stderr, "");
+    let shown = scene.run(&["executors", "-o", "json"]).expect(0).json();
+    let by_line = scene.run(&["executors", "-o", "jsonl"]).expect(0).stdout;
+    let by_line = by_line.lines().map(|line| serde_json::from_str(line).expect("each line is JSON"));
+    assert_eq!(shown["executors"], serde_json::Value::Array(by_line.collect()));
+}
+
+#[test]
+fn the_nearest_configuration_counts_up_to_the_root_of_the_worktree_then_the_main_one_s() {
+    let scene = Scene::with_repository();
+    let deep = folder(&scene, "a/b");
+    std::fs::write(scene.around().join("crewlog.toml"), config("outside")).expect("a file can be written");
+    assert_eq!(names(&scene, &deep, &[]), [""; 0], "what lies outside of the repository does not count");
+    scene.write("crewlog.toml", config("root"));
+    assert_eq!(names(&scene, &deep, &[]), ["root"]);
+    scene.write("a/crewlog.toml", config("near"));
+    assert_eq!(names(&scene, &deep, &[]), ["near"]);
+    scene.git(&["worktree", "add", "-q", "../other"]);
+    let other = scene.around().join("other");
+    assert_eq!(names(&scene, &other, &[]), ["root"], "a worktree without one has the main worktree's");
+    std::fs::write(other.join("crewlog.toml"), config("own")).expect("a file can be written");
+    assert_eq!(names(&scene, &other, &[]), ["own"]);
+
+    let bare = Scene::new();
+    std::fs::write(bare.around().join("crewlog.toml"), config("above")).expect("a file can be written");
+    assert_eq!(names(&bare, &folder(&bare, "a/b"), &[]), ["above"], "without a repository it may lie anywhere above");
+}
+
+#[test]
+fn a_configuration_that_is_named_is_the_only_one() {
+    let scene = Scene::new();
+    scene.write("crewlog.toml", config("near"));
+    scene.write("option.toml", config("option"));
+    scene.write("variable.toml", config("variable"));
+    let scene = scene.with_env("CREWLOG_CONFIG", "variable.toml");
+    assert_eq!(names(&scene, scene.folder(), &[]), ["variable"]);
+    assert_eq!(names(&scene, scene.folder(), &["--config", "option.toml"]), ["option"]);
+    let missing = run_in(&scene, scene.folder(), &["--config", "gone.toml"]).expect(1);
+    missing.says(&["gone.toml cannot be read: No such file", "--config or CREWLOG_CONFIG"]);
+}
+
+#[test]
+fn a_configuration_that_cannot_be_read_says_where_and_what_to_do() {
+    let scene = Scene::new();
+    let refused = |content: &[u8], parts: &[&str]| {
+        scene.write("crewlog.toml", content);
+        let ran = scene.run(&["executors"]).expect(1);
+        assert_eq!(ran.stdout, "");
+        ran.says(parts);
+    };
+    refused(b"[executors.a]\ncommand = ['x']\njobs = 0\n", &["crewlog.toml:3:8: jobs is 1 to 1000"]);
+    refused(
+        b"\n[executors.a]\nkinds = ['Cooking']\ncommand = 'x'",
+        &["crewlog.toml:3:10: \"Cooking\"", "hint: the kinds are"],
+    );
+    refused(
+        b"[executors.a]\n# \xc3\xa4\xff",
+        &["crewlog.toml:2:4: this byte is not UTF-8", "hint: save the file as UTF-8"],
+    );
+    refused(&b"#".repeat((1 << 20) + 1), &["longer than 1048576 bytes"]);
+    refused(format!("a = {}", "[".repeat(100_000)).as_bytes(), &["crewlog.toml:1:"]);
+    scene.write("crewlog.toml", "#".repeat(1 << 20));
+    scene.run(&["executors"]).expect(0);
+    scene.run(&["executors", "--config", "."]).expect(1).says(&[". cannot be read", "directory"]);
+}
+
+#[test]
+fn hints_name_the_configuration_that_was_named() {
+    let scene = Scene::new();
+    scene.write("own crew.toml", config("own"));
+    scene.write("plan.md", "Look at it\n");
+    let ran = scene.run(&["--config", "own crew.toml", "run", "plan.md"]).expect(5);
+    ran.says(&["crewlog --config 'own crew.toml' done"]);
+}
