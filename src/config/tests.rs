@@ -125,3 +125,11 @@ fn columns_are_counted_in_characters() {
         assert_eq!(place_of(text.as_bytes(), at), expected, "{text:?}");
     }
 }
+
+#[test]
+fn every_example_of_the_page_is_understood() {
+    let page = include_str!("../../docs/agents.md");
+    let blocks = page.split("```toml\n").skip(1).map(|rest| rest.split("```").next().unwrap_or_default());
+    let names = blocks.flat_map(|block| parse(block).expect(block)).map(|agent| agent.name).collect::<Vec<_>>();
+    assert_eq!(names, ["claude", "claude", "codex", "gemini", "script"]);
+}
