@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use std::time::Duration;
 
 use crewlog_executors::human;
+use crewlog_executors::roster::Roster;
 use crewlog_executors::worker::{CutOff, Scope};
 use crewlog_mq::{EventStore, Handler, Position, Query, Range, Recorded, Start};
 use crewlog_planner::event::{Command, ExecutorEvent, Outcome, QuestionId, plan_tag};
@@ -21,7 +22,7 @@ use crate::progress::Progress;
 use crate::session::Session;
 use crate::terminal::{self, say, unless_closed};
 use crate::text::visible;
-use crate::workforce::{Signals, Terms, Workforce};
+use crate::workforce::{self, Signals, Terms, Workforce};
 
 /// A plan on its way.
 pub struct Drive<'a> {
@@ -32,6 +33,7 @@ pub struct Drive<'a> {
     tags: Vec<String>,
     progress: Progress,
     timeout: Option<Duration>,
+    roster: Roster,
     workforce: Workforce,
     asking: Asking,
     /// Why standard output takes no more; the work goes on without it.
@@ -69,16 +71,18 @@ impl<'a> Drive<'a> {
         plan: String,
         since: Position,
         carry: &Carry,
+        roster: Roster,
         cut_off: CutOff,
     ) -> Result<Self, Failure> {
         let view = look::load_view(&store, &plan, Range::default()).await?;
         let jobs = carry.jobs.map_or(view.state().config().parallelism, usize::from);
         let tags = look::tags_of(&store, &plan).await?;
-        let terms = Terms { scope: Scope::Plan(plan.clone()), cut_off, jobs, task_timeout: carry.task_timeout };
+        let terms = Terms { roster: roster.clone(), scope: Scope::Plan(plan.clone()), cut_off, jobs };
         let mut drive = Self {
             workforce: Workforce::start(session, &store, terms, tags.clone())?,
-            progress: Progress::new(session.terminal, &view),
+            progress: Progress::new(session.terminal, &view).with(roster.clone()),
             timeout: carry.timeout,
+            roster,
             session,
             store,
             plan,
@@ -166,7 +170,7 @@ impl<'a> Drive<'a> {
     /// Whether the loop ends here; where only an answer is missing and somebody is there, asks.
     fn end(&mut self) -> Result<Option<End>, Failure> {
         let state = self.view.state();
-        let is_busy = state.runs_commands();
+        let is_busy = workforce::is_busy(&self.roster, &self.view);
         match state.phase() {
             Phase::Ended(outcome) => return Ok(Some(End::Plan(outcome))),
             Phase::Paused if !is_busy => return Ok(Some(End::Paused)),

@@ -50,7 +50,7 @@ fn kinds(agent: &Agent) -> String {
 }
 
 /// What is started, as a line for a shell.
-fn command_line(agent: &Agent) -> String {
+pub fn command_line(agent: &Agent) -> String {
     match &agent.program {
         Program::Argv(words) => words.iter().map(|word| shell_word(word)).collect::<Vec<_>>().join(" "),
         Program::Shell(line) => in_one_line(line),

@@ -3,6 +3,7 @@
 
 use std::time::{Duration, Instant};
 
+use crewlog_executors::roster::Roster;
 use crewlog_mq::{Recorded, Timestamp};
 use crewlog_planner::claim::{self, TaskEvent};
 use crewlog_planner::event::{self, Event, TaskStatus};
@@ -33,6 +34,8 @@ pub struct Progress {
     bar: ProgressBar,
     began: Instant,
     name_width: usize,
+    /// Who carries tasks out here.
+    roster: Option<Roster>,
     /// The plan that is told of, where there are several.
     plan: Option<String>,
 }
@@ -44,7 +47,13 @@ impl Progress {
         let style = ProgressStyle::with_template("{spinner} {msg}");
         bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()));
         let names = view.state().tasks().iter().map(|task| task.plan.name().chars().count());
-        Self { terminal, bar, began: Instant::now(), name_width: names.max().unwrap_or(1), plan: None }
+        Self { terminal, bar, began: Instant::now(), name_width: names.max().unwrap_or(1), roster: None, plan: None }
+    }
+
+    /// The same, told who carries tasks out here; what nobody does is the person's.
+    #[must_use]
+    pub fn with(self, roster: Roster) -> Self {
+        Self { roster: Some(roster), ..self }
     }
 
     /// A reporter for any number of plans, which names each.
@@ -134,8 +143,8 @@ impl Progress {
         match event {
             Event::TaskDispatched { task_id, attempt, delay_ms, .. } => {
                 let Some(task) = task(task_id) else { return };
-                let is_for_nobody = task.plan.command.is_none() && task.plan.kind != NodeKind::Clarification;
-                if is_for_nobody {
+                let is_taken = self.roster.as_ref().is_some_and(|roster| roster.takes(&task.plan));
+                if !is_taken && task.plan.kind != NodeKind::Clarification {
                     let kind = task.plan.kind.as_str();
                     let text = format!("{} (nothing here carries out {kind}: it is yours to do)", told(task));
                     self.line("YOURS", YELLOW, None, task, &text);

@@ -4,6 +4,7 @@ use std::io::Write;
 use std::path::Path;
 
 use crewlog_executors::planning;
+use crewlog_executors::roster::Roster;
 use crewlog_executors::worker::CutOff;
 use crewlog_mq::{Cause, EventStore, ExecuteError, new_event_id};
 use crewlog_planner::event::{self, PlannerConfig};
@@ -14,13 +15,14 @@ use crewlog_planner::state::Phase;
 
 use crate::cli::{Output, Resume, Run};
 use crate::drive::{self, Drive};
+use crate::executors;
 use crate::failure::{Code, Failure};
 use crate::look;
 use crate::place::slug;
 use crate::session::{Session, read_text};
 use crate::terminal::{self, say, unless_closed};
 use crate::text::{count, one_line, visible};
-use crate::workforce::Signals;
+use crate::workforce::{self, Signals};
 
 /// How often another plan id is tried when one is taken.
 const ID_ATTEMPTS_MAX: usize = 8;
@@ -42,12 +44,13 @@ pub async fn init(session: &Session) -> Result<Code, Failure> {
 
 /// `run`.
 pub async fn run(session: &Session, run: Run) -> Result<Code, Failure> {
+    let roster = workforce::roster(session, run.carry.task_timeout, &[])?;
     let text = read_text(&run.file)?;
     let parsed = parse::parse(&text, ParseOptions { relax_order: run.relax_order })?;
     if !session.terminal.is_quiet {
         look::print_warnings(&parsed.warnings, &run.file);
     }
-    consent(session, &parsed)?;
+    consent(session, &parsed, &roster)?;
     let (store, _) = session.place.open_or_make().await?;
     let jobs = run.carry.jobs.map(usize::from);
     let config = PlannerConfig {
@@ -74,11 +77,12 @@ pub async fn run(session: &Session, run: Run) -> Result<Code, Failure> {
         return Ok(Code::Done);
     }
     // Nobody who typed `run` has said that what another worker lost may be run again.
-    Drive::new(session, store, plan, since, &run.carry, CutOff::Report).await?.run(signals).await
+    Drive::new(session, store, plan, since, &run.carry, roster, CutOff::Report).await?.run(signals).await
 }
 
 /// `resume`.
 pub async fn resume(session: &Session, resume: Resume) -> Result<Code, Failure> {
+    let roster = workforce::roster(session, resume.carry.task_timeout, &[])?;
     let store = session.place.open().await?;
     let plan = look::find_plan(&store, &resume.plan).await?;
     let signals = Signals::new()?;
@@ -93,39 +97,46 @@ pub async fn resume(session: &Session, resume: Resume) -> Result<Code, Failure> 
     }
     // What a crash kept from being dispatched is dispatched now.
     planner.execute(event::Command::Continue, &Cause::request()).await?;
-    Drive::new(session, store, plan, since, &resume.carry, CutOff::RunAgain).await?.run(signals).await
+    Drive::new(session, store, plan, since, &resume.carry, roster, CutOff::RunAgain).await?.run(signals).await
 }
 
-/// Prose must not become shell unasked: shows what would run, and asks once.
-fn consent(session: &Session, parsed: &ParsedPlan) -> Result<(), Failure> {
+/// Prose must not become shell unasked: shows what would run, the commands and the agents, and asks once.
+fn consent(session: &Session, parsed: &ParsedPlan, roster: &Roster) -> Result<(), Failure> {
     // What was given up may be opened again by a retry, so it is shown too.
-    let commands = parsed.tasks.iter().filter(|task| task.mark != Mark::Done).filter_map(|task| {
-        let command = task.command.as_deref()?;
+    let runs = parsed.tasks.iter().filter(|task| task.mark != Mark::Done).filter_map(|task| {
         let given_up = if task.mark == Mark::Cancelled { "  (given up)" } else { "" };
-        Some((task.name(), format!("{command}{given_up}")))
+        let run = match (&task.command, roster.agent_for(task)) {
+            (Some(command), _) => command.clone(),
+            (None, Some(agent)) => format!("{} ({})", one_line(&task.description, 60), executors::command_line(agent)),
+            (None, None) => return None,
+        };
+        Some((task.name(), format!("{run}{given_up}")))
     });
-    let commands = commands.collect::<Vec<_>>();
-    if commands.is_empty() {
+    let runs = runs.collect::<Vec<_>>();
+    if runs.is_empty() {
         return Ok(());
     }
     if !(session.terminal.is_quiet && session.yes) {
-        let n_tasks = parsed.tasks.len();
+        let n_commands = parsed.tasks.iter().filter(|task| task.mark != Mark::Done && task.command.is_some()).count();
+        let for_agents = match runs.len() - n_commands {
+            0 => String::new(),
+            n => format!(", {n} for agents"),
+        };
         let folder = visible(&session.folder.to_string_lossy());
-        say(&format!("{}, {} with a command, in {folder}:", count(n_tasks, "task"), commands.len()));
-        let width = commands.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
-        for (name, command) in &commands {
-            let command = visible(command).replace('\n', &format!("\n  {:width$}  ", ""));
-            say(&format!("  {name:>width$}  {command}"));
+        let n_tasks = count(parsed.tasks.len(), "task");
+        say(&format!("{n_tasks}, {n_commands} with a command{for_agents}, in {folder}:"));
+        let width = runs.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
+        for (name, run) in &runs {
+            let run = visible(run).replace('\n', &format!("\n  {:width$}  ", ""));
+            say(&format!("  {name:>width$}  {run}"));
         }
     }
     if session.yes {
         return Ok(());
     }
     if !session.terminal.is_interactive {
-        return Err(Failure::user(
-            "nothing was run: there is no terminal on which to ask whether to run these commands",
-        )
-        .hint("read them, then say --yes"));
+        return Err(Failure::user("nothing was run: there is no terminal on which to ask whether to run these")
+            .hint("read them, then say --yes"));
     }
     match terminal::ask("Run them? [y/N] ")?.as_deref() {
         Some("y" | "Y" | "yes" | "Yes") => Ok(()),

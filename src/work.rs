@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 
+use crewlog_executors::roster::Roster;
 use crewlog_executors::worker::{CutOff, Scope};
 use crewlog_mq::{EventStore, Position, Query, Range, Recorded, Start};
 use crewlog_planner::claim;
@@ -20,7 +21,7 @@ use crate::progress::Progress;
 use crate::session::Session;
 use crate::terminal::{say, unless_closed};
 use crate::text::count;
-use crate::workforce::{Signals, Terms, Workforce};
+use crate::workforce::{self, Signals, Terms, Workforce};
 
 /// Why the loop ended.
 enum End {
@@ -33,6 +34,7 @@ enum End {
 struct Crew<'a> {
     session: &'a Session,
     store: EventStore,
+    roster: Roster,
     /// The plans that have not ended.
     views: BTreeMap<String, PlanView>,
     /// How those ended that did so since this began.
@@ -46,19 +48,21 @@ struct Crew<'a> {
 
 /// `work`.
 pub async fn work(session: &Session, work: Work) -> Result<Code, Failure> {
+    let roster = workforce::roster(session, work.task_timeout, &work.only)?;
     let (store, _) = session.place.open_or_make().await?;
     let mut signals = Signals::new()?;
     let head = store.head().await?;
     let mut views = look::load_plans(&store, Range::up_to(head)).await?.into_iter().collect::<BTreeMap<_, _>>();
     views.retain(|_, view| !has_ended(view));
-    let progress = Progress::of_all(session.terminal);
+    let progress = Progress::of_all(session.terminal).with(roster.clone());
     if !session.terminal.is_quiet {
         say(&format!("taking tasks of all plans in {}; open now: {}", session.place.url(), count(views.len(), "plan")));
     }
     let jobs = usize::from(work.jobs);
-    let terms = Terms { scope: Scope::All, cut_off: CutOff::Report, jobs, task_timeout: work.task_timeout };
+    let terms = Terms { roster: roster.clone(), scope: Scope::All, cut_off: CutOff::Report, jobs };
     let mut workforce = Workforce::start(session, &store, terms, Vec::new())?;
-    let mut crew = Crew { session, store, views, ended: BTreeMap::new(), at: head, progress, output_fault: None };
+    let mut crew =
+        Crew { session, store, roster, views, ended: BTreeMap::new(), at: head, progress, output_fault: None };
     let end = crew.follow(&work, &mut workforce, &mut signals).await;
     if let Ok(End::Interrupted) = end {
         crew.progress.note("interrupted: stopping what runs (once more to end at once)");
@@ -79,7 +83,10 @@ impl Crew<'_> {
         };
         tokio::pin!(deadline);
         loop {
-            if work.until_idle && !self.views.values().any(is_busy) && self.store.head().await? <= self.at {
+            if work.until_idle
+                && !self.views.values().any(|view| workforce::is_busy(&self.roster, view))
+                && self.store.head().await? <= self.at
+            {
                 return Ok(End::Idle);
             }
             tokio::select! {
@@ -169,11 +176,6 @@ fn plan_of(recorded: &Recorded) -> Option<&str> {
 
 fn has_ended(view: &PlanView) -> bool {
     matches!(view.state().phase(), Phase::Ended(_))
-}
-
-/// True while something goes on by itself.
-fn is_busy(view: &PlanView) -> bool {
-    view.state().runs_commands()
 }
 
 /// What is said of several plans in one exit code: a failure first, then what waits for a person.

@@ -1,12 +1,16 @@
-//! What acts in this process: a worker, the host of the planner, and the signals that end both.
+//! What acts in this process: executors in a worker, the host of the planner, and the signals that end all of it.
 
 use std::time::Duration;
 
 use crewlog_executors::planning;
+use crewlog_executors::roster::Roster;
 use crewlog_executors::shell::Shell;
 use crewlog_executors::supervisor::SupervisorProgram;
-use crewlog_executors::worker::{CutOff, Scope, Worker};
+use crewlog_executors::worker::{CutOff, SHELL, Scope, Worker};
 use crewlog_mq::{Error, EventStore};
+use crewlog_planner::event::TaskStatus;
+use crewlog_planner::state::Task;
+use crewlog_planner::view::PlanView;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
@@ -25,27 +29,49 @@ pub struct Workforce {
 
 /// How a workforce works.
 pub struct Terms {
+    /// Who carries tasks out.
+    pub roster: Roster,
     /// Whose tasks it takes, and whose planner it hosts.
     pub scope: Scope,
     /// What becomes of tasks whose holder was lost.
     pub cut_off: CutOff,
     /// The most tasks at once.
     pub jobs: usize,
-    /// When a task is stopped that says nothing of it.
-    pub task_timeout: Duration,
+}
+
+/// The executors of this process: the shell and the agents that are configured, or those of them that are named.
+pub fn roster(session: &Session, task_timeout: Duration, only: &[String]) -> Result<Roster, Failure> {
+    let config = session.config()?;
+    let is_wanted = |name: &str| only.is_empty() || only.iter().any(|wanted| wanted == name);
+    let is_known = |name: &&String| *name == SHELL || config.agents.iter().any(|agent| agent.name == **name);
+    if let Some(unknown) = only.iter().find(|name| !is_known(name)) {
+        let message = format!("no executor is called {unknown:?}");
+        return Err(
+            Failure::user(message).hint("`crewlog executors` lists those that are configured; `shell` is always one")
+        );
+    }
+    let shell = Shell {
+        supervisor: SupervisorProgram::this_binary(["supervise"])
+            .map_err(|error| Failure::user(format!("this program cannot be found again: {error}")))?,
+        env: vec![("CREWLOG_STORE".into(), session.place.absolute_url())],
+        timeout: task_timeout,
+    };
+    let agents = config.agents.into_iter().filter(|agent| is_wanted(&agent.name)).collect();
+    Ok(Roster { shell, takes_commands: is_wanted(SHELL), agents })
+}
+
+/// True while a plan goes on by itself as far as these executors can bring it.
+pub fn is_busy(roster: &Roster, view: &PlanView) -> bool {
+    let state = view.state();
+    let takes = |task: &Task| task.status == TaskStatus::Running && roster.takes(&task.plan);
+    (roster.takes_commands && state.runs_commands()) || state.tasks().iter().any(takes)
 }
 
 impl Workforce {
     /// Starts to act. The tags are those of the events of a plan, when the scope is one.
     pub fn start(session: &Session, store: &EventStore, terms: Terms, tags: Vec<String>) -> Result<Self, Failure> {
         let life = session.place.sign_of_life()?;
-        let shell = Shell {
-            supervisor: SupervisorProgram::this_binary(["supervise"])
-                .map_err(|error| Failure::user(format!("this program cannot be found again: {error}")))?,
-            env: vec![("CREWLOG_STORE".into(), session.place.absolute_url())],
-            timeout: terms.task_timeout,
-        };
-        let worker = Worker::new(store.clone(), shell, life, terms.jobs, terms.cut_off);
+        let worker = Worker::new(store.clone(), terms.roster, life, terms.jobs, terms.cut_off);
         let host = match terms.scope.clone() {
             Scope::Plan(plan) => tokio::spawn(planning::host(store.clone(), plan, tags)),
             Scope::All => tokio::spawn(planning::host_all(store.clone())),

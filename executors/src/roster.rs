@@ -45,6 +45,15 @@ impl Roster {
         self.choose(task.kind, task.command.is_some(), task.assignee.as_deref()).is_some()
     }
 
+    /// The agent that takes a task once it is dispatched, if one does.
+    #[must_use]
+    pub fn agent_for(&self, task: &TaskPlan) -> Option<&Agent> {
+        match self.choose(task.kind, task.command.is_some(), task.assignee.as_deref())? {
+            Actor::Shell(_) => None,
+            Actor::Agent(agent, _) => Some(agent),
+        }
+    }
+
     fn choose(&self, kind: NodeKind, has_command: bool, assignee: Option<&str>) -> Option<Actor<'_>> {
         if kind == NodeKind::Clarification {
             return None;

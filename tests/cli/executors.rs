@@ -117,7 +117,7 @@ fn a_configuration_that_cannot_be_read_says_where_and_what_to_do() {
 fn hints_name_the_configuration_that_was_named() {
     let scene = Scene::new();
     scene.write("own crew.toml", config("own"));
-    scene.write("plan.md", "Look at it\n");
+    scene.write("plan.md", "Look at it @ana\n");
     let ran = scene.run(&["--config", "own crew.toml", "run", "plan.md"]).expect(5);
     ran.says(&["crewlog --config 'own crew.toml' done"]);
 }

@@ -1,5 +1,6 @@
 //! The program as people and scripts meet it: the real binary, its output, its exit codes, its terminal.
 
+mod agents;
 mod answers;
 mod codes;
 mod documented;

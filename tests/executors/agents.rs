@@ -63,7 +63,8 @@ fn answered(question: &str, answer: &str) -> Answered {
 
 fn roster(agents: Vec<Agent>) -> Roster {
     let env = vec![("SHARED".into(), "surroundings".into())];
-    Roster { shell: Shell { supervisor: rig::supervisor(), env, timeout: Duration::from_secs(60) }, agents }
+    let shell = Shell { supervisor: rig::supervisor(), env, timeout: Duration::from_secs(60) };
+    Roster { shell, takes_commands: true, agents }
 }
 
 /// How a run ends that whoever is in charge carries out, unless it is stopped.

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use crewlog_executors::liveness::SignOfLife;
 use crewlog_executors::planning;
+use crewlog_executors::roster::Roster;
 use crewlog_executors::shell::Shell;
 use crewlog_executors::supervisor::SupervisorProgram;
 use crewlog_executors::worker::{CutOff, Scope, Worker};
@@ -116,7 +117,8 @@ impl Rig {
 
     pub fn worker_with(&self, jobs: usize, env: Vec<(String, String)>) -> RunningWorker {
         let shell = Shell { supervisor: supervisor(), env, timeout: PATIENCE };
-        let worker = Worker::new(self.store.clone(), shell, self.life(), jobs, CutOff::RunAgain);
+        let roster = Roster { shell, takes_commands: true, agents: Vec::new() };
+        let worker = Worker::new(self.store.clone(), roster, self.life(), jobs, CutOff::RunAgain);
         let (stop, is_stopped) = watch::channel(false);
         RunningWorker { task: tokio::spawn(worker.run(Scope::Plan(PLAN.to_owned()), is_stopped)), stop }
     }

@@ -1,0 +1,110 @@
+//! Agents as the program meets them: configured in `crewlog.toml`, shown before they run, asking, failing, lost.
+
+use rustix::process::Signal;
+
+use super::scene::{Gate, Scene, named_pipe};
+
+/// A script that behaves as an agent, made of these lines of shell; it finds what it was told in `$told`.
+fn agent(scene: &Scene, name: &str, lines: &str) {
+    scene.write(format!("{name}.sh"), format!("told=$(cat)\n{lines}\n"));
+    let config = format!("[executors.{name}]\ncommand = [\"sh\", \"{name}.sh\"]\njobs = 4\n");
+    scene.write("crewlog.toml", format!("{}{config}", scene.read("crewlog.toml")));
+}
+
+#[test]
+fn an_agent_carries_out_what_has_no_command_and_a_person_sees_before_what_it_will_be_given() {
+    let scene = Scene::new();
+    agent(&scene, "painter", "echo \"$told\" > told; echo painted > door; echo 'It is red now.'");
+    scene.write("plan.md", "1. Fetch `echo brush`\n2. Paint the door\n");
+    let ran = scene.run(&["run", "plan.md"]).expect(1);
+    ran.says(&["2 tasks, 1 with a command, 1 for agents", "2  Paint the door (sh painter.sh)", "read them, then say --yes"]);
+    assert_eq!((scene.read("door"), scene.run(&["ls"]).status.code()), (String::new(), Some(1)), "nothing has begun");
+    let ran = scene.run(&["run", "plan.md", "--yes"]).expect(0);
+    let shown = scene.show(ran.stdout.trim());
+    assert_eq!(shown["tasks"][1]["result"], "It is red now.");
+    assert!(shown["tasks"][1]["executor"].as_str().is_some_and(|executor| executor.starts_with("painter@")));
+    assert_eq!(scene.read("door"), "painted\n");
+    assert!(scene.read("told").starts_with("# Your task\n\nPaint the door\n"));
+}
+
+#[test]
+fn an_agent_asks_a_person_and_goes_on_with_the_answer() {
+    let scene = Scene::new();
+    let asks = "case $told in *\"-> red\"*) echo \"painted red\" ;; *) echo hm; echo 'QUESTION: Which colour?' ;; esac";
+    agent(&scene, "painter", asks);
+    let (plan, ran) = scene.plan("1. Paint the door\n2. Say `echo end`\n");
+    ran.expect(5).says(&["Which colour?", &format!("crewlog answer {plan} q1")]);
+    scene.run(&["answer", &plan, "q1", "red"]).expect(0);
+    scene.run(&["resume", &plan]).expect(0);
+    let shown = scene.show(&plan);
+    assert_eq!(shown["tasks"][0]["result"], "painted red");
+    assert_eq!((&shown["tasks"][0]["attempts"], &shown["status"]), (&2.into(), &"Completed".into()));
+}
+
+#[test]
+fn an_agent_that_fails_says_why_and_what_depends_on_it_is_skipped() {
+    let scene = Scene::new();
+    agent(&scene, "painter", "echo much; echo 'no brush' >&2; exit 4");
+    let (plan, ran) = scene.plan("1. Paint the door\n2. Say `echo end`\n");
+    ran.expect(100).says(&["FAIL", "exit code 4"]);
+    let shown = scene.show(&plan);
+    let error = shown["tasks"][0]["error"].as_str().expect("an error").to_owned();
+    assert!(error.contains("exit code 4") && error.contains("no brush"), "{error}");
+    assert_eq!(shown["tasks"][1]["status"], "Skipped");
+}
+
+#[test]
+fn a_task_that_is_assigned_is_for_that_agent_and_one_for_somebody_unknown_is_for_people() {
+    let scene = Scene::new();
+    agent(&scene, "first", "echo first");
+    agent(&scene, "second", "echo second");
+    let (plan, ran) = scene.plan("- Look at the door\n- Look at the wall @second\n- Look at the roof @ana\n");
+    ran.expect(5).says(&[&format!("crewlog done {plan} 3"), "task 3 waits for you"]);
+    let shown = scene.show(&plan);
+    let results = [0, 1, 2].map(|task| shown["tasks"][task]["result"].clone());
+    assert_eq!(results, ["first".into(), "second".into(), serde_json::Value::Null]);
+}
+
+#[test]
+fn a_worker_may_be_only_some_of_the_executors() {
+    let scene = Scene::new();
+    agent(&scene, "first", "echo first");
+    agent(&scene, "second", "echo second");
+    scene.write("plan.md", "- Look at the wall @second\n- Say `echo shell`\n- Look at the door @first\n");
+    let plan = scene.run(&["run", "plan.md", "--yes", "--detach"]).expect(0).stdout.trim().to_owned();
+    let results = |expected: [&str; 3]| {
+        let shown = scene.show(&plan);
+        let results = [0, 1, 2].map(|task| shown["tasks"][task]["result"].as_str().unwrap_or("").to_owned());
+        assert_eq!(results, expected);
+    };
+    scene.run(&["work", "--until-idle", "--only", "second"]).expect(5);
+    results(["second", "", ""]);
+    scene.run(&["work", "--until-idle", "--only", "shell"]).expect(5);
+    results(["second", "shell", ""]);
+    scene.run(&["work", "--until-idle", "--only", "nobody"]).expect(1).says(&["no executor is called \"nobody\""]);
+    scene.run(&["work", "--until-idle", "--only", "shell,first"]).expect(0);
+    results(["second", "shell", "first"]);
+}
+
+/// Whoever typed `work` has not said that anything may be done twice.
+#[test]
+fn what_a_killed_worker_had_begun_is_asked_about_and_not_done_again_unasked() {
+    let scene = Scene::new();
+    let mut gate = Gate::new(&scene, "gate");
+    named_pipe(&scene, "go");
+    agent(&scene, "painter", &format!("echo begun >> side; {}; read line < go; echo ended >> side", Gate::pass("gate")));
+    scene.write("plan.md", "1. Paint the door\n2. Say `echo end`\n");
+    let plan = scene.run(&["run", "plan.md", "--yes", "--detach"]).expect(0).stdout.trim().to_owned();
+    let worker = scene.start(&["work"]);
+    gate.wait();
+    worker.signal(Signal::KILL);
+    worker.finish();
+    gate.wait_until_free();
+    let ran = scene.run(&["work", "--until-idle"]).expect(5);
+    ran.says(&["It is not known whether task 1 did its work", &format!("crewlog answer {plan} q1")]);
+    assert_eq!(scene.read("side"), "begun\n");
+    scene.run(&["answer", &plan, "q1", "done"]).expect(0);
+    scene.run(&["work", "--until-idle"]).expect(0);
+    assert_eq!(scene.read("side"), "begun\n");
+    assert_eq!(scene.show(&plan)["status"], "Completed");
+}
