@@ -191,7 +191,8 @@ pub async fn retry(session: &Session, retry: Retry) -> Result<Code, Failure> {
 
 /// Puts a command to the planner.
 async fn decide(session: &Session, mut target: Target, command: Command, said: &str) -> Result<Code, Failure> {
-    let executed = target.planner.execute(command, &Cause::request()).await?;
+    let cause = Cause::request().keeping(command.retained());
+    let executed = target.planner.execute(command, &cause).await?;
     let said = if executed.events.is_empty() { "nothing to change" } else { said };
     target.say(session, said).await
 }

@@ -92,6 +92,10 @@ pub enum Command {
     Events(Events),
     /// List the agents that are configured
     Executors,
+    /// Step through a plan's events: why each came and what it changed; nothing is executed
+    Replay(Replay),
+    /// Show how a plan differs from itself at another position, or from another plan
+    Diff(Diff),
     /// Answer a question
     Answer(Answer),
     /// Say that you have done a task
@@ -249,6 +253,45 @@ pub struct Events {
     pub event_type: Option<String>,
 }
 
+/// `replay`.
+#[derive(Debug, Args)]
+pub struct Replay {
+    /// The plan's id, or the beginning of it
+    pub plan: String,
+    /// Read orders from standard input, one a line, also where it is no terminal (h tells which)
+    #[arg(long)]
+    pub step: bool,
+    /// Begin with the first event at or after this position
+    #[arg(long, value_name = "POSITION", default_value_t = 1, value_parser = clap::value_parser!(i64).range(1..))]
+    pub from: i64,
+    /// End with the last event at or before this position
+    #[arg(long, value_name = "POSITION", value_parser = clap::value_parser!(i64).range(1..))]
+    pub to: Option<i64>,
+    /// Print only the events with which a task fails, times out or is cancelled
+    #[arg(long, conflicts_with = "step")]
+    pub failure: bool,
+}
+
+/// `diff`.
+#[derive(Debug, Args)]
+pub struct Diff {
+    /// The plan before: its id, or the beginning of it, and a position of the log (now if left out)
+    #[arg(value_name = "PLAN@POSITION", value_parser = plan_at)]
+    pub before: PlanAt,
+    /// The plan after
+    #[arg(value_name = "PLAN@POSITION", value_parser = plan_at)]
+    pub after: PlanAt,
+}
+
+/// A plan at a position, as typed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PlanAt {
+    /// Its id, or the beginning of it.
+    pub plan: String,
+    /// The position; now when unset.
+    pub at: Option<i64>,
+}
+
 /// `answer`.
 #[derive(Debug, Args)]
 pub struct Answer {
@@ -322,6 +365,23 @@ pub struct Export {
     /// Write to this file, which must not exist [default: standard output]
     #[arg(long, value_name = "FILE")]
     pub to: Option<PathBuf>,
+}
+
+/// No plan's id holds an @.
+fn plan_at(typed: &str) -> Result<PlanAt, String> {
+    let (plan, at) = match typed.split_once('@') {
+        None => (typed, None),
+        Some((plan, at)) => match at.parse() {
+            Ok(at @ 0..) => (plan, Some(at)),
+            Ok(_) | Err(_) => {
+                return Err(format!("{at:?} is no position: write PLAN@NUMBER, or PLAN alone for how it stands now"));
+            }
+        },
+    };
+    if plan.is_empty() {
+        return Err("it names no plan: write PLAN@NUMBER, or PLAN alone for how it stands now".into());
+    }
+    Ok(PlanAt { plan: plan.to_owned(), at })
 }
 
 /// A duration as people write it: `30s`, `10m`, `2h`.

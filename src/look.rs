@@ -130,13 +130,19 @@ pub async fn show(session: &Session, show: &Show) -> Result<Code, Failure> {
     match session.output {
         Output::Json => print_pretty(&mut stdout, &shown)?,
         Output::Jsonl => print_line(&mut stdout, &shown)?,
-        Output::Text => print_view(&mut stdout, session, &plan, at, &view)?,
+        Output::Text => {
+            print_view(&mut stdout, &plan, at, &view)?;
+            for line in what_is_waited_for(session, &plan, &view) {
+                writeln!(stdout, "{line}")?;
+            }
+        }
     }
     stdout.flush()?;
     Ok(Code::Done)
 }
 
-fn print_view(mut to: impl Write, session: &Session, plan: &str, at: Position, view: &PlanView) -> std::io::Result<()> {
+/// A plan as it stood at a position.
+pub fn print_view(mut to: impl Write, plan: &str, at: Position, view: &PlanView) -> std::io::Result<()> {
     let state = view.state();
     writeln!(to, "{plan}  {}  as of position {at}", view.status().as_str())?;
     if let Some(title) = state.title() {
@@ -160,9 +166,6 @@ fn print_view(mut to: impl Write, session: &Session, plan: &str, at: Position, v
     }
     if !state.context_summary().is_empty() {
         writeln!(to, "context:\n{}", visible(state.context_summary()))?;
-    }
-    for line in what_is_waited_for(session, plan, view) {
-        writeln!(to, "{line}")?;
     }
     Ok(())
 }

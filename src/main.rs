@@ -3,6 +3,7 @@
 mod act;
 mod cli;
 mod config;
+mod diff;
 mod drive;
 mod executors;
 mod failure;
@@ -10,8 +11,10 @@ mod json;
 mod look;
 mod place;
 mod progress;
+mod replay;
 mod session;
 mod start;
+mod step;
 mod terminal;
 mod text;
 mod work;
@@ -83,6 +86,8 @@ async fn run(cli: Cli) -> Result<Code, Failure> {
         Command::Ls(ls) => look::ls(&session, &ls).await,
         Command::Show(show) => look::show(&session, &show).await,
         Command::Events(events) => look::events(&session, &events).await,
+        Command::Replay(replay) => replay::replay(&session, &replay).await,
+        Command::Diff(diff) => diff::diff(&session, &diff).await,
         Command::Export(export) => look::export(&session, &export).await,
         Command::Executors => executors::list(&session),
         Command::Answer(answer) => act::answer(&session, answer).await,

@@ -6,11 +6,11 @@ use std::path::Path;
 use crewlog_executors::planning;
 use crewlog_executors::roster::Roster;
 use crewlog_executors::worker::CutOff;
-use crewlog_mq::{Cause, EventStore, ExecuteError, new_event_id};
+use crewlog_mq::{Cause, EventStore, ExecuteError, Executed, Runner, new_event_id};
 use crewlog_planner::event::{self, PlannerConfig};
 use crewlog_planner::parse::{self, ParseOptions, ParsedPlan};
 use crewlog_planner::plan::Mark;
-use crewlog_planner::planner::PlannerError;
+use crewlog_planner::planner::{Planner, PlannerError};
 use crewlog_planner::state::Phase;
 
 use crate::cli::{Output, Resume, Run};
@@ -89,14 +89,14 @@ pub async fn resume(session: &Session, resume: Resume) -> Result<Code, Failure> 
     let since = store.head().await?;
     let mut planner = planning::catch_up(&store, &plan, look::tags_of(&store, &plan).await?).await?;
     if planner.handler().state().phase() == Phase::Paused {
-        planner.execute(event::Command::Resume, &Cause::request()).await?;
+        order(&mut planner, event::Command::Resume).await?;
     }
     if let Phase::Ended(_) = planner.handler().state().phase() {
         let again = session.command(&format!("retry {plan}"));
         return drive::already_ended(session, &store, &plan, &again).await;
     }
     // What a crash kept from being dispatched is dispatched now.
-    planner.execute(event::Command::Continue, &Cause::request()).await?;
+    order(&mut planner, event::Command::Continue).await?;
     Drive::new(session, store, plan, since, &resume.carry, roster, CutOff::RunAgain).await?.run(signals).await
 }
 
@@ -161,13 +161,22 @@ async fn make_plan(
     for _ in 0..ID_ATTEMPTS_MAX {
         let plan = format!("{name}-{}", short_id());
         let mut planner = planning::planner_of(store, &plan, session.tags_of_new(&plan));
-        match planner.execute(initialize.clone(), &Cause::request()).await {
+        match order(&mut planner, initialize.clone()).await {
             Ok(_) => return Ok(plan),
             Err(ExecuteError::Refused(PlannerError::AlreadyPlanned)) => {}
             Err(error) => return Err(error.into()),
         }
     }
     Err(Failure::new(Code::Conflict, "no free id for the plan was found: try again"))
+}
+
+/// Puts a command to the planner, which is kept with what it leads to.
+async fn order(
+    planner: &mut Runner<Planner>,
+    command: event::Command,
+) -> Result<Executed<event::Event>, ExecuteError<PlannerError>> {
+    let cause = Cause::request().keeping(command.retained());
+    planner.execute(command, &cause).await
 }
 
 /// Four letters and digits that are hard to mistake for each other.

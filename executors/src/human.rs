@@ -32,12 +32,14 @@ pub async fn report(
     let executor = life.executor(NAME);
     let command = TaskCommand::Report { attempt, executor, now, ending };
     let cause = Cause::request();
-    match claim.execute(command.clone(), &cause).await {
+    let reported = cause.clone().keeping(command.retained());
+    match claim.execute(command.clone(), &reported).await {
         Err(ExecuteError::Refused(TaskError::Held { executor, epoch, .. })) if life.is_dead(&executor) => {
             let reason = "its worker died".to_owned();
             let released = TaskCommand::End { epoch, ending: Ending::Released { reason } };
+            let cause = cause.keeping(released.retained());
             claim.execute(released, &cause).await?;
-            claim.execute(command, &cause).await.map(drop)
+            claim.execute(command, &reported).await.map(drop)
         }
         other => other.map(drop),
     }
@@ -52,5 +54,7 @@ pub async fn answer(
     question_id: QuestionId,
     answer: String,
 ) -> Result<(), ExecuteError<TaskError>> {
-    claim.execute(TaskCommand::Answer { question_id, answer }, &Cause::request()).await.map(drop)
+    let command = TaskCommand::Answer { question_id, answer };
+    let cause = Cause::request().keeping(command.retained());
+    claim.execute(command, &cause).await.map(drop)
 }

@@ -241,7 +241,8 @@ impl Worker {
                 now: self.store.now(),
                 dead_epoch,
             };
-            let pause = match claim.execute(command, &dispatch.cause).await {
+            let cause = dispatch.cause.clone().keeping(command.retained());
+            let pause = match claim.execute(command, &cause).await {
                 Ok(_) => return Some((places, claim.handler().epoch())),
                 Err(ExecuteError::Refused(TaskError::Held { executor, epoch, .. })) => {
                     if self.life.is_dead(&executor) {
@@ -330,7 +331,8 @@ impl Worker {
                 }
                 _ = renewals.tick() => {
                     let renewal = TaskCommand::Renew { epoch, now: self.store.now() };
-                    match claim.execute(renewal, &dispatch.cause).await {
+                    let cause = dispatch.cause.clone().keeping(renewal.retained());
+                    match claim.execute(renewal, &cause).await {
                         Ok(_) => {}
                         Err(ExecuteError::Refused(refusal)) => {
                             tracing::warn!(%refusal, task = %dispatch.task, "the task went to another worker");
@@ -384,9 +386,10 @@ fn change(envelope: &Envelope<Event>) -> Option<Change> {
 
 /// Appends what the holder says, however long the log takes; false when the holder has lost the task.
 async fn append(claim: &mut Runner<TaskClaim>, command: TaskCommand, cause: &Cause) -> bool {
+    let cause = cause.clone().keeping(command.retained());
     let mut backoff = BACKOFF.0;
     loop {
-        match claim.execute(command.clone(), cause).await {
+        match claim.execute(command.clone(), &cause).await {
             Ok(_) => return true,
             Err(ExecuteError::Refused(refusal)) => {
                 tracing::warn!(%refusal, "what a worker reports comes too late");

@@ -243,6 +243,11 @@ impl PlannerState {
         &self.graph.dependants[index]
     }
 
+    /// The questions that a task asked, in the order they were asked.
+    pub(crate) fn questions_of(&self, task: TaskId) -> impl Iterator<Item = &Question> {
+        self.asked.get(&task).into_iter().flatten().map(|place| &self.questions[*place])
+    }
+
     pub(crate) fn question(&self, id: QuestionId) -> Option<&Question> {
         self.questions.get(usize::try_from(id.0.checked_sub(1)?).ok()?)
     }

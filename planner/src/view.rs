@@ -84,32 +84,61 @@ pub struct PlanView {
     created_at: Option<Timestamp>,
 }
 
+/// An event as a view takes it in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Taken {
+    /// Of the plan.
+    Plan(Event),
+    /// Of one of its tasks.
+    Task(TaskId, TaskEvent),
+    /// Of something else, which a view passes over.
+    Other,
+}
+
+impl Taken {
+    pub(crate) fn of(recorded: &Recorded) -> Result<Self, Error> {
+        match recorded.stream_id.as_str() {
+            event::STREAM => Ok(Self::Plan(recorded.decode()?)),
+            claim::STREAM => match claim::split_aggregate_id(&recorded.aggregate_id) {
+                Some((_, task)) => Ok(Self::Task(task, recorded.decode()?)),
+                None => Ok(Self::Other),
+            },
+            _another_stream => Ok(Self::Other),
+        }
+    }
+}
+
 impl PlanView {
     /// Takes in one event of the plan or of its tasks; others are passed over.
     ///
     /// # Errors
     /// [`Error::Decode`] with its position.
     pub fn apply(&mut self, recorded: &Recorded) -> Result<(), Error> {
-        if recorded.stream_id == event::STREAM {
-            let event: Event = recorded.decode()?;
-            self.created_at.get_or_insert(recorded.created_at);
-            if let Event::TaskStatusUpdated { task_id, status, .. } = &event {
-                let times = self.times.entry(*task_id).or_default();
-                times.ended_at = status.is_end().then_some(recorded.created_at);
-            }
-            if let Event::TasksReopened { task_ids } = &event {
-                for task in task_ids {
-                    self.times.entry(*task).or_default().ended_at = None;
-                }
-            }
-            self.planner.apply(&event);
-        } else if recorded.stream_id == claim::STREAM
-            && let Some((_, task)) = claim::split_aggregate_id(&recorded.aggregate_id)
-        {
-            self.apply_to_task(task, &recorded.decode()?, recorded.created_at);
+        self.take(&Taken::of(recorded)?, recorded);
+        Ok(())
+    }
+
+    pub(crate) fn take(&mut self, taken: &Taken, recorded: &Recorded) {
+        match taken {
+            Taken::Plan(event) => self.apply_to_plan(event, recorded.created_at),
+            Taken::Task(task, event) => self.apply_to_task(*task, event, recorded.created_at),
+            Taken::Other => {}
         }
         self.at = recorded.position;
-        Ok(())
+    }
+
+    fn apply_to_plan(&mut self, event: &Event, at: Timestamp) {
+        self.created_at.get_or_insert(at);
+        if let Event::TaskStatusUpdated { task_id, status, .. } = event {
+            let times = self.times.entry(*task_id).or_default();
+            times.ended_at = status.is_end().then_some(at);
+        }
+        if let Event::TasksReopened { task_ids } = event {
+            for task in task_ids {
+                self.times.entry(*task).or_default().ended_at = None;
+            }
+        }
+        self.planner.apply(event);
     }
 
     fn apply_to_task(&mut self, task: TaskId, event: &TaskEvent, at: Timestamp) {

@@ -17,7 +17,11 @@ fn an_agent_carries_out_what_has_no_command_and_a_person_sees_before_what_it_wil
     agent(&scene, "painter", "echo \"$told\" > told; echo painted > door; echo 'It is red now.'");
     scene.write("plan.md", "1. Fetch `echo brush`\n2. Paint the door\n");
     let ran = scene.run(&["run", "plan.md"]).expect(1);
-    ran.says(&["2 tasks, 1 with a command, 1 for agents", "2  Paint the door (sh painter.sh)", "read them, then say --yes"]);
+    ran.says(&[
+        "2 tasks, 1 with a command, 1 for agents",
+        "2  Paint the door (sh painter.sh)",
+        "read them, then say --yes",
+    ]);
     assert_eq!((scene.read("door"), scene.run(&["ls"]).status.code()), (String::new(), Some(1)), "nothing has begun");
     let ran = scene.run(&["run", "plan.md", "--yes"]).expect(0);
     let shown = scene.show(ran.stdout.trim());
@@ -92,7 +96,11 @@ fn what_a_killed_worker_had_begun_is_asked_about_and_not_done_again_unasked() {
     let scene = Scene::new();
     let mut gate = Gate::new(&scene, "gate");
     named_pipe(&scene, "go");
-    agent(&scene, "painter", &format!("echo begun >> side; {}; read line < go; echo ended >> side", Gate::pass("gate")));
+    agent(
+        &scene,
+        "painter",
+        &format!("echo begun >> side; {}; read line < go; echo ended >> side", Gate::pass("gate")),
+    );
     scene.write("plan.md", "1. Paint the door\n2. Say `echo end`\n");
     let plan = scene.run(&["run", "plan.md", "--yes", "--detach"]).expect(0).stdout.trim().to_owned();
     let worker = scene.start(&["work"]);

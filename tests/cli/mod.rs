@@ -7,6 +7,7 @@ mod documented;
 mod executors;
 mod hostile;
 mod places;
+mod replay;
 pub(crate) mod scene;
 mod terminal;
 mod together;

@@ -157,7 +157,7 @@ fn check_claim_event(
 }
 
 /// An order to a task and the seconds before it. Epochs are shifts from the last one until [`at`] makes them definite.
-fn claim_acts() -> impl Strategy<Value = (TaskCommand, u64)> {
+pub(super) fn claim_acts() -> impl Strategy<Value = (TaskCommand, u64)> {
     let executor = (0..3_u8).prop_map(|n| Executor { name: "shell".into(), host: "h".into(), worker: n.to_string() });
     let shift = || prop_oneof![6 => Just(0_u64), 1 => Just(1)];
     let now = Timestamp(0);
@@ -185,7 +185,7 @@ fn endings() -> impl Strategy<Value = Ending> {
     ]
 }
 
-fn at(command: TaskCommand, claim: &TaskClaim, now: Timestamp) -> TaskCommand {
+pub(super) fn at(command: TaskCommand, claim: &TaskClaim, now: Timestamp) -> TaskCommand {
     let of = |shift: u64| claim.epoch().wrapping_sub(shift);
     match command {
         TaskCommand::Claim { attempt, executor, dead_epoch, .. } => {

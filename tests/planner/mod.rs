@@ -1,12 +1,15 @@
-//! The pure planner, seen from outside: commands in, events out. Nothing here knows a log or a process.
+//! The pure planner, seen from outside: commands in, events out. Nothing here knows a process, and only
+//! `retained` a log, since what it shows is that the log can be decided again.
 
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails, also outside of its own function")]
 
+mod changes;
 mod failures;
 mod laws;
 mod orders;
 mod progress;
 mod questions;
 mod random;
+mod retained;
 mod rules;
 mod transcript;

@@ -1,0 +1,243 @@
+//! Commands as they are kept with the events that they led to, so that a log can be decided again.
+//!
+//! A kept command lies in `extra.command` of the first event of its append. What stands in those events anyway is not
+//! kept twice, so it takes both to restore a command. Nothing here decides or reads anything.
+
+use crewlog_mq::Timestamp;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::claim::{Ending, Executor, TaskCommand, TaskEvent};
+use crate::event::{Command, Event, ExecutorEvent, FailureClass, QuestionId};
+use crate::plan::{Attachment, TaskId};
+
+/// The longest reason that is kept, in bytes; a longer one stands in the event alone.
+pub const KEPT_REASON_BYTES_MAX: usize = 16 << 10;
+
+/// Why a kept command cannot be restored.
+#[derive(Debug, thiserror::Error)]
+pub enum RestoreError {
+    /// What is kept is no command, or one of another version.
+    #[error("the kept command has a form that is not known: {0}")]
+    Form(#[from] serde_json::Error),
+    /// The events are not those that the command led to.
+    #[error("the events beside the kept command {command} do not say the rest of it")]
+    NotInEvents {
+        /// Its name.
+        command: &'static str,
+    },
+}
+
+/// A command to the planner, without what its events say.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+enum Kept {
+    Initialize { attachments: Vec<Attachment>, relax_order: bool },
+    HandleExecutorEvent(KeptReport),
+    Continue {},
+    CompactContext { max_tokens: usize },
+    Cancel { task: Option<TaskId>, reason: Option<String> },
+    Pause { reason: Option<String> },
+    Resume {},
+    Retry { task: Option<TaskId> },
+}
+
+/// A report, without what the planner's events say of it.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+enum KeptReport {
+    TaskCompleted { node_id: TaskId, attempt: u32 },
+    TaskFailed { node_id: TaskId, attempt: u32, class: FailureClass },
+    NeedsClarification { node_id: TaskId, attempt: u32 },
+    ClarificationProvided { node_id: TaskId, question_id: QuestionId },
+}
+
+/// A command to a task, without what its events say.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+enum KeptOfTask {
+    Claim { attempt: u32, executor: Executor, now: Timestamp, dead_epoch: Option<u64> },
+    Start { epoch: u64 },
+    Renew { epoch: u64, now: Timestamp },
+    End { epoch: u64 },
+    Report { attempt: u32, executor: Executor, now: Timestamp },
+    Answer { question_id: QuestionId },
+}
+
+impl Command {
+    /// What has to be kept of it, for [`crewlog_mq::Cause::keeping`].
+    #[must_use]
+    pub fn retained(&self) -> Value {
+        encode(&match self {
+            Self::Initialize { attachments, relax_order, .. } => {
+                Kept::Initialize { attachments: attachments.clone(), relax_order: *relax_order }
+            }
+            Self::HandleExecutorEvent(report) => Kept::HandleExecutorEvent(KeptReport::of(report)),
+            Self::Continue => Kept::Continue {},
+            Self::CompactContext { max_tokens } => Kept::CompactContext { max_tokens: *max_tokens },
+            Self::Cancel { task, reason } => Kept::Cancel { task: *task, reason: keep_reason(reason) },
+            Self::Pause { reason } => Kept::Pause { reason: keep_reason(reason) },
+            Self::Resume => Kept::Resume {},
+            Self::Retry { task } => Kept::Retry { task: *task },
+        })
+    }
+
+    /// The command of which this was kept, and which led to these events, all of one append.
+    ///
+    /// A long error of a report comes back as the plan has it, shortened; it decides the same.
+    ///
+    /// # Errors
+    /// [`RestoreError`] when either is not what [`Command::retained`] and the planner give.
+    pub fn restore(kept: &Value, events: &[Event]) -> Result<Self, RestoreError> {
+        let first = events.first();
+        let lacking = |command| RestoreError::NotInEvents { command };
+        Ok(match Kept::deserialize(kept)? {
+            Kept::Initialize { attachments, relax_order } => {
+                let Some(Event::TasksPlanned { source, config, .. }) = first else { return Err(lacking("Initialize")) };
+                Self::Initialize { user_input: source.clone(), attachments, config: config.clone(), relax_order }
+            }
+            Kept::HandleExecutorEvent(report) => {
+                Self::HandleExecutorEvent(report.restore(first).ok_or_else(|| lacking("HandleExecutorEvent"))?)
+            }
+            Kept::Continue {} => Self::Continue,
+            Kept::CompactContext { max_tokens } => Self::CompactContext { max_tokens },
+            Kept::Cancel { task, reason } => {
+                Self::Cancel { task, reason: reason.or_else(|| reason_of(first)).ok_or_else(|| lacking("Cancel"))? }
+            }
+            Kept::Pause { reason } => {
+                Self::Pause { reason: reason.or_else(|| reason_of(first)).ok_or_else(|| lacking("Pause"))? }
+            }
+            Kept::Resume {} => Self::Resume,
+            Kept::Retry { task } => Self::Retry { task },
+        })
+    }
+}
+
+impl KeptReport {
+    fn of(report: &ExecutorEvent) -> Self {
+        match report {
+            ExecutorEvent::TaskCompleted { node_id, attempt, .. } => {
+                Self::TaskCompleted { node_id: *node_id, attempt: *attempt }
+            }
+            ExecutorEvent::TaskFailed { node_id, attempt, class, .. } => {
+                Self::TaskFailed { node_id: *node_id, attempt: *attempt, class: *class }
+            }
+            ExecutorEvent::NeedsClarification { node_id, attempt, .. } => {
+                Self::NeedsClarification { node_id: *node_id, attempt: *attempt }
+            }
+            ExecutorEvent::ClarificationProvided { node_id, question_id, .. } => {
+                Self::ClarificationProvided { node_id: *node_id, question_id: *question_id }
+            }
+        }
+    }
+
+    /// With what the first event says of it.
+    fn restore(self, first: Option<&Event>) -> Option<ExecutorEvent> {
+        Some(match (self, first?) {
+            (Self::TaskCompleted { node_id, attempt }, Event::TaskStatusUpdated { result: Some(result), .. }) => {
+                ExecutorEvent::TaskCompleted { node_id, attempt, result: result.clone() }
+            }
+            (Self::TaskFailed { node_id, attempt, class }, Event::TaskStatusUpdated { error: Some(error), .. }) => {
+                ExecutorEvent::TaskFailed { node_id, attempt, error: error.clone(), class }
+            }
+            (Self::NeedsClarification { node_id, attempt }, Event::ClarificationRequested { question, .. }) => {
+                ExecutorEvent::NeedsClarification { node_id, attempt, question: question.clone() }
+            }
+            (Self::ClarificationProvided { node_id, question_id }, Event::ClarificationReceived { answer, .. }) => {
+                ExecutorEvent::ClarificationProvided { node_id, question_id, answer: answer.clone() }
+            }
+            (
+                Self::TaskCompleted { .. }
+                | Self::TaskFailed { .. }
+                | Self::NeedsClarification { .. }
+                | Self::ClarificationProvided { .. },
+                _another_event,
+            ) => return None,
+        })
+    }
+}
+
+impl TaskCommand {
+    /// What has to be kept of it, for [`crewlog_mq::Cause::keeping`].
+    #[must_use]
+    pub fn retained(&self) -> Value {
+        encode(&match self {
+            Self::Claim { attempt, executor, now, dead_epoch } => {
+                KeptOfTask::Claim { attempt: *attempt, executor: executor.clone(), now: *now, dead_epoch: *dead_epoch }
+            }
+            Self::Start { epoch } => KeptOfTask::Start { epoch: *epoch },
+            Self::Renew { epoch, now } => KeptOfTask::Renew { epoch: *epoch, now: *now },
+            Self::End { epoch, .. } => KeptOfTask::End { epoch: *epoch },
+            Self::Report { attempt, executor, now, .. } => {
+                KeptOfTask::Report { attempt: *attempt, executor: executor.clone(), now: *now }
+            }
+            Self::Answer { question_id, .. } => KeptOfTask::Answer { question_id: *question_id },
+        })
+    }
+
+    /// The command of which this was kept, and which led to these events, all of one append.
+    ///
+    /// # Errors
+    /// [`RestoreError`] when either is not what [`TaskCommand::retained`] and the task give.
+    pub fn restore(kept: &Value, events: &[TaskEvent]) -> Result<Self, RestoreError> {
+        let last = events.last();
+        let lacking = |command| RestoreError::NotInEvents { command };
+        Ok(match KeptOfTask::deserialize(kept)? {
+            KeptOfTask::Claim { attempt, executor, now, dead_epoch } => {
+                Self::Claim { attempt, executor, now, dead_epoch }
+            }
+            KeptOfTask::Start { epoch } => Self::Start { epoch },
+            KeptOfTask::Renew { epoch, now } => Self::Renew { epoch, now },
+            KeptOfTask::End { epoch } => {
+                Self::End { epoch, ending: last.and_then(ending_of).ok_or_else(|| lacking("End"))? }
+            }
+            KeptOfTask::Report { attempt, executor, now } => {
+                let ending = last.and_then(ending_of).ok_or_else(|| lacking("Report"))?;
+                Self::Report { attempt, executor, now, ending }
+            }
+            KeptOfTask::Answer { question_id } => {
+                let Some(TaskEvent::ClarificationProvided { answer, .. }) = last else { return Err(lacking("Answer")) };
+                Self::Answer { question_id, answer: answer.clone() }
+            }
+        })
+    }
+}
+
+fn encode(kept: &impl Serialize) -> Value {
+    serde_json::to_value(kept).expect("names, numbers and texts can always be written as JSON")
+}
+
+fn keep_reason(reason: &str) -> Option<String> {
+    (reason.len() <= KEPT_REASON_BYTES_MAX).then(|| reason.to_owned())
+}
+
+/// The reason that an event gives for a cancellation or a pause.
+fn reason_of(event: Option<&Event>) -> Option<String> {
+    match event? {
+        Event::PlanCancelled { reason } | Event::PlanPaused { reason } => Some(reason.clone()),
+        Event::TaskStatusUpdated { error, .. } => error.clone(),
+        Event::TasksPlanned { .. }
+        | Event::TaskDispatched { .. }
+        | Event::ClarificationRequested { .. }
+        | Event::ClarificationReceived { .. }
+        | Event::ContextCompacted { .. }
+        | Event::PlanResumed {}
+        | Event::TasksReopened { .. }
+        | Event::PlanningCompleted { .. } => None,
+    }
+}
+
+/// The ending that an event records.
+fn ending_of(event: &TaskEvent) -> Option<Ending> {
+    match event.clone() {
+        TaskEvent::TaskCompleted { result, run, .. } => Some(Ending::Completed { result, run }),
+        TaskEvent::TaskFailed { error, class, run, .. } => Some(Ending::Failed { error, class, run }),
+        TaskEvent::NeedsClarification { question, .. } => Some(Ending::Asked { question }),
+        TaskEvent::TaskStopped { reason, .. } => Some(Ending::Stopped { reason }),
+        TaskEvent::TaskReleased { reason, .. } => Some(Ending::Released { reason }),
+        TaskEvent::TaskClaimed { .. }
+        | TaskEvent::TaskStarted { .. }
+        | TaskEvent::LeaseRenewed { .. }
+        | TaskEvent::ClarificationProvided { .. } => None,
+    }
+}

@@ -1,0 +1,353 @@
+//! Kept commands: with them every append of a log can be decided again, and gives the same events.
+
+use std::collections::{BTreeMap, HashMap};
+
+use crewlog_executors::human::{self, claim_of};
+use crewlog_executors::liveness::SignOfLife;
+use crewlog_executors::planning::planner_of;
+use crewlog_mq::{
+    Append, Cause, Event as MqEvent, EventStore, ExecuteError, Expected, Handler, METADATA_BYTES_MAX, NewEvent, Query,
+    Range, Recorded, Runner, Timestamp,
+};
+use crewlog_planner::claim::{self, Ending, Executor, RunDetails, TaskClaim, TaskCommand, TaskEvent};
+use crewlog_planner::event::{
+    self, Command, Event, ExecutorEvent, FailureClass, PlannerConfig, QuestionId, TaskStatus, plan_tag,
+};
+use crewlog_planner::plan::{Attachment, AttachmentKind, FailurePolicy, NodeKind, TaskId, TaskPlan};
+use crewlog_planner::planner::Planner;
+use crewlog_planner::retained::{KEPT_REASON_BYTES_MAX, RestoreError};
+use proptest::prelude::*;
+use serde_json::json;
+use uuid::Uuid;
+
+use super::laws::{at, claim_acts};
+use super::random::{acts, drafts};
+
+const PLAN: &str = "p";
+
+/// A plan and its tasks on a log, where every command is kept.
+struct Recording {
+    store: EventStore,
+    plan: &'static str,
+    planner: Runner<Planner>,
+}
+
+impl Recording {
+    fn of(store: &EventStore, plan: &'static str) -> Self {
+        Self { store: store.clone(), plan, planner: planner_of(store, plan, vec![plan_tag(plan)]) }
+    }
+
+    /// Puts a command to the planner, as a request.
+    async fn order(&mut self, command: Command) -> Vec<Event> {
+        let cause = Cause::request().keeping(command.retained());
+        match self.planner.execute(command, &cause).await {
+            Ok(executed) => executed.events,
+            Err(ExecuteError::Refused(_)) => Vec::new(),
+            Err(error) => panic!("{error}"),
+        }
+    }
+
+    /// Puts a command to a task, as a request, and lets the planner react to what comes of it.
+    async fn tell(&mut self, task: u64, command: TaskCommand) -> Vec<TaskEvent> {
+        let mut claim = claim_of(&self.store, self.plan, TaskId(task), vec![plan_tag(self.plan)]);
+        let cause = Cause::request().keeping(command.retained());
+        let executed = match claim.execute(command, &cause).await {
+            Ok(executed) => executed,
+            Err(ExecuteError::Refused(_)) => return Vec::new(),
+            Err(error) => panic!("{error}"),
+        };
+        let Some(report) = executed.events.last().and_then(|event| event.clone().report(TaskId(task))) else {
+            return executed.events;
+        };
+        let last = Range { after: crewlog_mq::Position(executed.position.0 - 1), up_to: Some(executed.position) };
+        let recorded = self.store.read(&Query::all(), last, 1).await.unwrap().events.remove(0);
+        let reaction = Cause::reaction("planner", &recorded);
+        match self.planner.execute(Command::HandleExecutorEvent(report), &reaction).await {
+            Ok(_) | Err(ExecuteError::Refused(_)) => executed.events,
+            Err(error) => panic!("{error}"),
+        }
+    }
+
+    async fn claim(&self, task: u64) -> TaskClaim {
+        let mut claim = claim_of(&self.store, self.plan, TaskId(task), Vec::new());
+        claim.catch_up().await.unwrap();
+        claim.handler().clone()
+    }
+}
+
+/// Decides every append of a log again and compares. How many appends each command led to; `given` are those of which
+/// nothing says why they came.
+async fn decide_again(store: &EventStore) -> BTreeMap<String, usize> {
+    let page = store.read(&Query::all(), Range::default(), 10_000).await.unwrap();
+    assert!(!page.more);
+    let by_id = page.events.iter().map(|recorded| (recorded.event_id, recorded)).collect::<HashMap<_, _>>();
+    let (mut planners, mut claims) = (HashMap::new(), HashMap::new());
+    let mut counted = BTreeMap::new();
+    for append in page.events.chunk_by(|one, other| one.append_start == other.append_start) {
+        let aggregate = append[0].aggregate_id.clone();
+        let name = if append[0].stream_id == event::STREAM {
+            let planner: &mut Planner = planners.entry(aggregate).or_default();
+            again(planner, append, Command::restore, |cause| reaction(&by_id, cause))
+        } else {
+            let claim: &mut TaskClaim = claims.entry(aggregate).or_default();
+            again(claim, append, TaskCommand::restore, |_| None)
+        };
+        *counted.entry(name).or_default() += 1;
+    }
+    counted
+}
+
+/// Decides one append again on the state before it, and compares. The name of its command.
+fn again<H: Handler>(
+    handler: &mut H,
+    append: &[Recorded],
+    restore: impl Fn(&serde_json::Value, &[H::Event]) -> Result<H::Command, RestoreError>,
+    reaction: impl Fn(Uuid) -> Option<H::Command>,
+) -> String
+where
+    H::Event: MqEvent + PartialEq + std::fmt::Debug,
+    H::Error: std::fmt::Debug,
+{
+    let events = append.iter().map(|recorded| recorded.decode().unwrap()).collect::<Vec<H::Event>>();
+    let metadata = append[0].metadata().unwrap();
+    let kept = metadata.extra.as_ref().map(|extra| &extra["command"]);
+    let (name, command) = match (kept, metadata.causation_id.and_then(reaction)) {
+        (Some(kept), None) => {
+            let name = kept.as_object().unwrap().keys().next().unwrap().clone();
+            (name, restore(kept, &events).unwrap_or_else(|error| panic!("{error}: {kept}")))
+        }
+        (None, Some(command)) => ("reaction".to_owned(), command),
+        (None, None) => {
+            events.iter().for_each(|event| handler.apply(event));
+            return "given".to_owned();
+        }
+        (Some(kept), Some(_)) => panic!("a reaction needs no kept command: {kept}"),
+    };
+    let decided = handler.process(command).unwrap_or_else(|refusal| panic!("{name} is refused: {refusal:?}"));
+    assert_eq!(decided, events, "{name} at {}", append[0].position);
+    name
+}
+
+fn reaction(by_id: &HashMap<Uuid, &Recorded>, cause: Uuid) -> Option<Command> {
+    let cause = by_id[&cause];
+    let (_, task) = claim::split_aggregate_id(&cause.aggregate_id)?;
+    Some(Command::HandleExecutorEvent(cause.decode::<TaskEvent>().ok()?.report(task)?))
+}
+
+fn executor(worker: &str) -> Executor {
+    Executor { name: "shell".into(), host: "h".into(), worker: worker.into() }
+}
+
+fn done(result: &str) -> Ending {
+    let (duration_ms, output_bytes) = (7, 3);
+    let run = RunDetails { exit_code: Some(0), signal: None, duration_ms, output_bytes, output_is_cut: false };
+    Ending::Completed { result: result.into(), run: Some(run) }
+}
+
+fn failed(error: &str, class: FailureClass) -> Ending {
+    Ending::Failed { error: error.into(), class, run: None }
+}
+
+/// Every command to a task, and each of its endings.
+async fn tell_all(log: &mut Recording) {
+    let now = |seconds: i64| Timestamp(seconds * 1_000_000);
+    let claim = |attempt, worker, at, dead_epoch| TaskCommand::Claim {
+        attempt,
+        executor: executor(worker),
+        now: now(at),
+        dead_epoch,
+    };
+    let report = |attempt, ending| TaskCommand::Report { attempt, executor: executor("w"), now: now(5_000), ending };
+    let end = |epoch, ending| TaskCommand::End { epoch, ending };
+    log.tell(1, claim(1, "a", 1, None)).await;
+    log.tell(1, TaskCommand::Start { epoch: 1 }).await;
+    log.tell(1, TaskCommand::Renew { epoch: 1, now: now(60) }).await;
+    log.tell(1, end(1, Ending::Released { reason: "interrupted".into() })).await;
+    log.tell(1, claim(1, "a", 70, None)).await;
+    log.tell(1, claim(1, "b", 71, Some(2))).await;
+    log.tell(1, end(3, done("built"))).await;
+    log.tell(2, report(1, failed(&"x".repeat(10_000), FailureClass::Task))).await;
+    log.tell(2, report(2, Ending::Asked { question: "Which?".into() })).await;
+    log.tell(2, TaskCommand::Answer { question_id: QuestionId(1), answer: "that".into() }).await;
+    log.tell(2, claim(3, "a", 9_000, None)).await;
+    log.tell(2, end(3, Ending::Stopped { reason: "not wanted".into() })).await;
+}
+
+/// Every command to the planner.
+async fn order_all(log: &mut Recording) {
+    let reason = |n: usize| "no \u{1}".repeat(n);
+    let handle = |event| Command::HandleExecutorEvent(event);
+    log.order(Command::Pause { reason: reason(1) }).await;
+    log.order(Command::Resume).await;
+    log.order(Command::Pause { reason: reason(METADATA_BYTES_MAX / 2) }).await;
+    log.order(Command::Resume).await;
+    log.order(Command::Cancel { task: Some(TaskId(2)), reason: reason(KEPT_REASON_BYTES_MAX) }).await;
+    log.order(Command::CompactContext { max_tokens: 40 }).await;
+    log.order(Command::Retry { task: Some(TaskId(2)) }).await;
+    let (node_id, attempt) = (TaskId(2), 4);
+    let error = "y".repeat(10_000);
+    log.order(handle(ExecutorEvent::TaskFailed { node_id, attempt, error, class: FailureClass::TimedOut })).await;
+    let question = "Why?".to_owned();
+    log.order(handle(ExecutorEvent::NeedsClarification { node_id, attempt: 5, question })).await;
+    let (question_id, answer) = (QuestionId(2), "so".to_owned());
+    log.order(handle(ExecutorEvent::ClarificationProvided { node_id, question_id, answer })).await;
+    log.order(handle(ExecutorEvent::TaskCompleted { node_id, attempt: 6, result: "ok".into() })).await;
+    log.order(Command::Cancel { task: None, reason: reason(METADATA_BYTES_MAX / 2) }).await;
+    log.order(Command::Retry { task: None }).await;
+    log.order(Command::Cancel { task: None, reason: String::new() }).await;
+}
+
+#[tokio::test]
+async fn every_command_is_decided_again_from_what_is_kept_and_from_its_events() {
+    let store = EventStore::in_memory().await.unwrap();
+    let mut log = Recording::of(&store, PLAN);
+    let named = AttachmentKind::FileRef("page.md".into());
+    let unnamed = AttachmentKind::Link("https://example.org".into());
+    let attachments = [named, unnamed].map(|kind| Attachment { kind, label: Some("l".into()) }).to_vec();
+    let config = PlannerConfig { on_failure: FailurePolicy::Continue, parallelism: 2, ..PlannerConfig::default() };
+    let user_input = "# T\n1. Run `echo a`\n2. Change page.md (retry 5)\n3. Run `echo c`\n4. Paint it\n".to_owned();
+    log.order(Command::Initialize { user_input, attachments, config, relax_order: true }).await;
+    tell_all(&mut log).await;
+    order_all(&mut log).await;
+    // What a crash kept from being dispatched.
+    let tasks = vec![TaskPlan::new(TaskId(1), NodeKind::ToolCall, "step")];
+    let (source, config) = (String::new(), PlannerConfig::default());
+    let planned =
+        Event::TasksPlanned { tasks, title: None, source, config, context: Vec::new(), attachments: Vec::new() };
+    let planned = NewEvent::of(&planned, Cause::request().metadata()).unwrap();
+    store.append(Append::to(event::STREAM, "q", Expected::NoStream, vec![planned])).await.unwrap();
+    Recording::of(&store, "q").order(Command::Continue).await;
+    let counted = decide_again(&store).await;
+    let expected = [
+        ("Answer", 1),
+        ("Cancel", 3),
+        ("Claim", 4),
+        ("CompactContext", 1),
+        ("Continue", 1),
+        ("End", 3),
+        ("HandleExecutorEvent", 4),
+        ("Initialize", 1),
+        ("Pause", 2),
+        ("Renew", 1),
+        ("Report", 2),
+        ("Resume", 2),
+        ("Retry", 2),
+        ("Start", 1),
+        ("given", 1),
+        ("reaction", 4),
+    ];
+    assert_eq!(counted.iter().map(|(name, n)| (name.as_str(), *n)).collect::<Vec<_>>(), expected);
+    assert_eq!(log.planner.handler().state().tasks()[0].status, TaskStatus::Completed);
+}
+
+#[tokio::test]
+async fn what_a_person_takes_over_from_a_dead_worker_is_decided_again() {
+    let store = EventStore::in_memory().await.unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let (worker, person) = (SignOfLife::begin(folder.path()).unwrap(), SignOfLife::begin(folder.path()).unwrap());
+    let (attempt, now, dead_epoch) = (1, Timestamp(1), None);
+    let claimed = TaskCommand::Claim { attempt, executor: worker.executor("shell"), now, dead_epoch };
+    Recording::of(&store, PLAN).tell(1, claimed).await;
+    drop(worker);
+    let mut claim = claim_of(&store, PLAN, TaskId(1), Vec::new());
+    human::report(&mut claim, attempt, &person, Timestamp(2), done("by hand")).await.unwrap();
+    human::answer(&mut claim, QuestionId(1), "so".into()).await.unwrap();
+    let counted = decide_again(&store).await;
+    let counted = counted.iter().map(|(name, n)| (name.as_str(), *n)).collect::<Vec<_>>();
+    assert_eq!(counted, [("Answer", 1), ("Claim", 1), ("End", 1), ("Report", 1)]);
+}
+
+#[test]
+fn what_is_kept_has_its_documented_form_and_no_text_that_stands_in_the_events() {
+    let check = |kept: serde_json::Value, expected: serde_json::Value| assert_eq!(kept, expected);
+    let (attempt, now, ending) = (1, Timestamp(5), || done("long"));
+    let (user_input, config, attachments) = ("1. a".to_owned(), PlannerConfig::default(), Vec::new());
+    let initialize = Command::Initialize { user_input, attachments, config, relax_order: false };
+    check(initialize.retained(), json!({"Initialize": {"attachments": [], "relax_order": false}}));
+    let cancel = |task, reason: String| Command::Cancel { task, reason }.retained();
+    check(cancel(Some(TaskId(3)), "no".into()), json!({"Cancel": {"task": 3, "reason": "no"}}));
+    let most = "x".repeat(KEPT_REASON_BYTES_MAX);
+    check(cancel(None, most.clone()), json!({"Cancel": {"task": null, "reason": most}}));
+    check(cancel(None, most + "x"), json!({"Cancel": {"task": null, "reason": null}}));
+    check(Command::Continue.retained(), json!({"Continue": {}}));
+    check(Command::Retry { task: None }.retained(), json!({"Retry": {"task": null}}));
+    let worker = json!({"name": "shell", "host": "h", "worker": "w"});
+    let report = TaskCommand::Report { attempt, executor: executor("w"), now, ending: ending() };
+    check(report.retained(), json!({"Report": {"attempt": 1, "executor": worker, "now": 5}}));
+    let claim = TaskCommand::Claim { attempt, executor: executor("w"), now, dead_epoch: Some(2) };
+    check(claim.retained(), json!({"Claim": {"attempt": 1, "executor": worker, "now": 5, "dead_epoch": 2}}));
+    check(TaskCommand::End { epoch: 2, ending: ending() }.retained(), json!({"End": {"epoch": 2}}));
+    let answer = TaskCommand::Answer { question_id: QuestionId(1), answer: "a".into() };
+    check(answer.retained(), json!({"Answer": {"question_id": 1}}));
+}
+
+#[test]
+fn what_is_no_kept_command_is_refused_with_the_reason() {
+    let check = |kept: serde_json::Value, says: &str| {
+        let error = Command::restore(&kept, &[Event::PlanResumed {}]).unwrap_err().to_string();
+        assert!(error.contains(says), "{error}");
+        assert!(TaskCommand::restore(&kept, &[TaskEvent::TaskStarted { epoch: 1 }]).is_err());
+    };
+    check(json!(null), "form that is not known");
+    check(json!("Dance"), "unknown variant `Dance`");
+    check(json!({"Cancel": {"task": 1, "reason": "no", "force": true}}), "unknown field `force`");
+    check(json!({"Initialize": {"attachments": [], "relax_order": false}}), "do not say the rest");
+    check(json!({"Pause": {"reason": null}}), "kept command Pause");
+    check(json!({"HandleExecutorEvent": {"TaskCompleted": {"node_id": 1, "attempt": 1}}}), "do not say the rest");
+    let lacking = |kept| TaskCommand::restore(&kept, &[TaskEvent::TaskStarted { epoch: 1 }]).unwrap_err().to_string();
+    assert!(lacking(json!({"End": {"epoch": 1}})).contains("kept command End"));
+    assert!(lacking(json!({"Answer": {"question_id": 1}})).contains("kept command Answer"));
+}
+
+/// A task's part of a report, as a person makes it.
+fn as_told(event: ExecutorEvent, now: Timestamp) -> (u64, TaskCommand) {
+    let executor = executor("w");
+    match event {
+        ExecutorEvent::TaskCompleted { node_id, attempt, result } => {
+            (node_id.0, TaskCommand::Report { attempt, executor, now, ending: done(&result) })
+        }
+        ExecutorEvent::TaskFailed { node_id, attempt, error, class } => {
+            (node_id.0, TaskCommand::Report { attempt, executor, now, ending: failed(&error, class) })
+        }
+        ExecutorEvent::NeedsClarification { node_id, attempt, question } => {
+            (node_id.0, TaskCommand::Report { attempt, executor, now, ending: Ending::Asked { question } })
+        }
+        ExecutorEvent::ClarificationProvided { node_id, question_id, answer } => {
+            (node_id.0, TaskCommand::Answer { question_id, answer })
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(48) })]
+
+    #[test]
+    fn every_append_of_a_random_log_is_decided_again(
+        draft in drafts(),
+        acts in prop::collection::vec((acts(), any::<bool>(), claim_acts(), 1..4_u64), 0..40),
+    ) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let store = EventStore::in_memory().await.unwrap();
+            let mut log = Recording::of(&store, PLAN);
+            log.order(draft.initialize()).await;
+            let mut now = Timestamp(0);
+            for (act, is_direct, (of_claim, pause), task) in acts {
+                now = now.plus(std::time::Duration::from_secs(pause));
+                let of_claim = at(of_claim, &log.claim(task).await, now);
+                log.tell(task, of_claim).await;
+                match act.command(&draft, log.planner.handler().state()) {
+                    Command::HandleExecutorEvent(event) if !is_direct => {
+                        let (task, command) = as_told(event, now);
+                        log.tell(task, command).await;
+                    }
+                    command => {
+                        log.order(command).await;
+                    }
+                }
+            }
+            let counted = decide_again(&store).await;
+            assert_eq!(counted.get("given"), None, "everything says why it came: {counted:?}");
+        });
+    }
+}
