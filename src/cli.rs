@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use crewlog_planner::context::{TOKEN_BUDGET_MAX, TOKEN_BUDGET_MIN};
 use crewlog_planner::plan::FailurePolicy;
 
 /// Plan, run and replay work on one durable event log.
@@ -140,6 +141,9 @@ pub struct Run {
     /// What a failure means for the rest of the plan
     #[arg(long, value_enum, default_value_t = OnFailure::Skip)]
     pub on_failure: OnFailure,
+    /// About how many tokens an agent may be told, its task and what came before it together [default: 8000]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(TOKENS))]
+    pub token_budget: Option<u32>,
     /// Let the mere order of the text bind nothing
     #[arg(long)]
     pub relax_order: bool,
@@ -147,6 +151,9 @@ pub struct Run {
     #[arg(long, conflicts_with_all = ["timeout", "task_timeout"])]
     pub detach: bool,
 }
+
+/// What a plan may be given as its token budget.
+const TOKENS: std::ops::RangeInclusive<i64> = TOKEN_BUDGET_MIN as i64..=TOKEN_BUDGET_MAX as i64;
 
 /// A failure policy as typed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

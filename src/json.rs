@@ -36,6 +36,8 @@ pub struct ParsedTaskJson<'a> {
     priority: Option<&'a str>,
     assignee: Option<&'a str>,
     notes: &'a [String],
+    files: &'a [String],
+    rerun_safe: bool,
 }
 
 #[derive(Serialize)]
@@ -77,6 +79,8 @@ impl<'a> ParsedTaskJson<'a> {
             priority: task.priority.as_deref(),
             assignee: task.assignee.as_deref(),
             notes: &task.notes,
+            files: &task.files,
+            rerun_safe: task.rerun_safe,
         }
     }
 }

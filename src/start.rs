@@ -53,11 +53,13 @@ pub async fn run(session: &Session, run: Run) -> Result<Code, Failure> {
     consent(session, &parsed, &roster)?;
     let (store, _) = session.place.open_or_make().await?;
     let jobs = run.carry.jobs.map(usize::from);
+    let default = PlannerConfig::default();
     let config = PlannerConfig {
-        parallelism: jobs.unwrap_or_else(|| PlannerConfig::default().parallelism),
+        parallelism: jobs.unwrap_or(default.parallelism),
+        token_budget: run.token_budget.map_or(default.token_budget, |n_tokens| n_tokens as usize),
         on_failure: run.on_failure.into(),
         folder: Some(session.folder.to_string_lossy().into_owned()),
-        ..PlannerConfig::default()
+        ..default
     };
     let initialize =
         event::Command::Initialize { user_input: text, attachments: Vec::new(), config, relax_order: run.relax_order };

@@ -92,7 +92,7 @@ pub enum Purpose {
     Executor,
     /// Whether the task's condition holds: yes or no.
     Condition,
-    /// What to do about the task's failure: retry, skip, continue or stop.
+    /// What to do about the task's failure: retry, done, skip, continue or stop.
     Failure,
 }
 
@@ -141,6 +141,9 @@ pub struct Parameters {
     /// What the plan is about and what has been done so far; only for tasks without a command.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub context: String,
+    /// What models are told first; only for tasks without a command.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub system_prompt: String,
     /// Who is to do it, as written, without the `@`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub assignee: Option<String>,
@@ -190,7 +193,8 @@ pub enum FailureClass {
     TimedOut,
     /// Somebody asked for patience: tried again.
     RateLimited,
-    /// It was cut off while it ran, and may have done all, some or nothing of its work: a person is asked.
+    /// It was cut off while it ran, and may have done all, some or nothing of its work: a person is asked, unless the
+    /// text says that it may simply be run again.
     OutcomeUnknown,
 }
 
@@ -244,7 +248,7 @@ pub struct PlannerConfig {
     pub system_prompt: String,
     /// What compaction keeps.
     pub profile: Profile,
-    /// Tokens of context that a task may be told.
+    /// Tokens that an agent may be told, the task and its context together.
     pub token_budget: usize,
     /// Characters of an error that the plan keeps.
     pub error_char_limit: usize,
@@ -404,7 +408,7 @@ pub enum Event {
     ContextCompacted {
         /// What stands for it now.
         summary: String,
-        /// The tasks whose results the summary replaces.
+        /// The tasks whose lines it replaces, beside those that the summary before it stood for.
         removed_task_ids: Vec<TaskId>,
     },
     /// Nothing more is started.

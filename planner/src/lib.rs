@@ -7,6 +7,7 @@
 pub mod change;
 pub mod claim;
 pub mod context;
+mod error;
 pub mod event;
 pub mod parse;
 pub mod plan;
@@ -14,4 +15,5 @@ pub mod planner;
 pub mod prompt;
 pub mod retained;
 pub mod state;
+pub mod telling;
 pub mod view;

@@ -5,11 +5,12 @@
 
 use crewlog_mq::Handler;
 
-use crate::context;
+use crate::context::{self, TOKEN_BUDGET_MAX, TOKEN_BUDGET_MIN};
+pub use crate::error::PlannerError;
 use crate::event::{
     Command, Event, ExecutorEvent, FailureClass, Outcome, PlannerCmd, PlannerConfig, Purpose, QuestionId, TaskStatus,
 };
-use crate::parse::{self, ParseError, ParseOptions};
+use crate::parse::{self, ParseOptions};
 use crate::plan::{Attachment, AttachmentKind, FailurePolicy, Mark, NodeKind, TaskId, TaskPlan};
 use crate::state::{N_LANES, Phase, PlannerState, QUESTIONS, Question, Task, is_yes};
 
@@ -20,83 +21,6 @@ pub const RETRIES_MAX: u32 = 100;
 
 /// The greatest length of an answer, in bytes. Commands find answers in their environment, which has a limit too.
 pub const ANSWER_BYTES_MAX: usize = 8 << 10;
-
-/// Why the planner refuses a command; the plan is as it was.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum PlannerError {
-    /// The text is no plan.
-    #[error(transparent)]
-    Parse(#[from] ParseError),
-    /// The plan exists already.
-    #[error("this plan has been made already: give the new one another id")]
-    AlreadyPlanned,
-    /// There is no such plan.
-    #[error("there is no such plan")]
-    NotPlanned,
-    /// The plan has ended.
-    #[error("the plan has ended: retry a task to open it again")]
-    PlanEnded,
-    /// The plan has no such task.
-    #[error("the plan has no task {task}")]
-    UnknownTask {
-        /// The number given.
-        task: TaskId,
-    },
-    /// The plan has no such question.
-    #[error("the plan has no question {question}")]
-    UnknownQuestion {
-        /// The number given.
-        question: QuestionId,
-    },
-    /// The question has its answer.
-    #[error("{question} is closed: {}", answer.as_deref().map_or("its task has ended".to_owned(), |answer| format!("it was answered {answer:?}")))]
-    QuestionClosed {
-        /// The question.
-        question: QuestionId,
-        /// Its answer; unset when its task ended first.
-        answer: Option<String>,
-    },
-    /// The answer is too long.
-    #[error(
-        "the answer to {question} has {value} bytes, and answer_bytes_max is {max}: put it into a file and name that"
-    )]
-    AnswerTooLong {
-        /// The question.
-        question: QuestionId,
-        /// Its length.
-        value: usize,
-        /// The limit.
-        max: usize,
-    },
-    /// The question wants one of a few words.
-    #[error("{question} wants one of these answers: {allowed}")]
-    AnswerNotUnderstood {
-        /// The question.
-        question: QuestionId,
-        /// The words.
-        allowed: &'static str,
-    },
-    /// The task has not ended, or has completed.
-    #[error("task {task} is {}: only one that failed, timed out, or was cancelled or skipped can be retried", status.as_str())]
-    NotRetryable {
-        /// The task.
-        task: TaskId,
-        /// Where it stands.
-        status: TaskStatus,
-    },
-    /// A setting is out of its limits.
-    #[error("{setting} is {value}, and must be from {min} to {max}")]
-    Setting {
-        /// The name of the setting.
-        setting: &'static str,
-        /// What was given.
-        value: usize,
-        /// The least.
-        min: usize,
-        /// The most.
-        max: usize,
-    },
-}
 
 /// The planner of one plan.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -153,6 +77,7 @@ impl Planner {
             return Err(PlannerError::AlreadyPlanned);
         }
         check_setting("parallelism", config.parallelism, 1, PARALLELISM_MAX)?;
+        check_setting("token_budget", config.token_budget, TOKEN_BUDGET_MIN, TOKEN_BUDGET_MAX)?;
         check_setting("retries_max", config.retries_max as usize, 0, RETRIES_MAX as usize)?;
         let parsed = parse::parse(&source, ParseOptions { relax_order })?;
         let mut tasks = parsed.tasks;
@@ -189,11 +114,14 @@ impl Planner {
 
     fn fail(&self, task: &Task, error: String, class: FailureClass) -> Vec<Event> {
         let id = task.plan.id;
+        let is_unknown = class == FailureClass::OutcomeUnknown && !task.plan.rerun_safe;
         let retries = match class {
-            FailureClass::Task | FailureClass::OutcomeUnknown => task.plan.retry.unwrap_or(0),
-            FailureClass::NotStarted | FailureClass::TimedOut | FailureClass::RateLimited => {
-                task.plan.retry.unwrap_or(self.state.config.retries_max)
-            }
+            _ if is_unknown => 0,
+            FailureClass::Task => task.plan.retry.unwrap_or(0),
+            FailureClass::NotStarted
+            | FailureClass::TimedOut
+            | FailureClass::RateLimited
+            | FailureClass::OutcomeUnknown => task.plan.retry.unwrap_or(self.state.config.retries_max),
         };
         if task.failures < retries.min(RETRIES_MAX) && !self.has_stopped() {
             let again = end(id, TaskStatus::Planned, None, Some(error), false);
@@ -204,14 +132,17 @@ impl Planner {
             let dispatched = may_start.then(|| self.dispatch(task, self.backoff(task)));
             return [again].into_iter().chain(dispatched).collect();
         }
-        match task.plan.on_failure.unwrap_or(self.state.config.on_failure) {
-            FailurePolicy::Ask => {
-                let question = format!("Task {} failed: {error}. Retry, skip, continue or stop?", task.plan.name());
-                let failed = end(id, TaskStatus::NeedsClarification, None, Some(error), false);
-                vec![failed, self.ask(id, question, Purpose::Failure, 0)]
-            }
-            policy => self.give_up(task, failed_status(class), error, policy),
-        }
+        let name = task.plan.name();
+        let said = match task.plan.on_failure.unwrap_or(self.state.config.on_failure) {
+            // Neither a pause nor a plan that has stopped keeps it from being asked: nothing starts by asking, and
+            // nobody else can say whether the work was done.
+            _ if is_unknown => format!("It is not known whether task {name} did its work"),
+            FailurePolicy::Ask => format!("Task {name} failed"),
+            policy => return self.give_up(task, failed_status(class), error, policy),
+        };
+        let question = format!("{said}: {error}. Retry, done, skip, continue or stop?");
+        let failed = end(id, TaskStatus::NeedsClarification, None, Some(error), false);
+        vec![failed, self.ask(id, question, Purpose::Failure, 0)]
     }
 
     /// True when a failure has stopped the plan.
@@ -234,9 +165,13 @@ impl Planner {
             let rest = self.state.tasks.iter().filter(|other| other.plan.id != task.plan.id);
             let waiting =
                 rest.filter(|other| matches!(other.status, TaskStatus::Planned | TaskStatus::NeedsClarification));
-            events.extend(
-                waiting.map(|other| end(other.plan.id, TaskStatus::Skipped, None, Some(reason.clone()), false)),
-            );
+            events.extend(waiting.map(|other| match &other.error {
+                // It did start, and what is known of that stays.
+                Some(error) if self.state.is_asked_what_to_do_about(other.plan.id) => {
+                    end(other.plan.id, TaskStatus::Failed, None, Some(error.clone()), false)
+                }
+                Some(_) | None => end(other.plan.id, TaskStatus::Skipped, None, Some(reason.clone()), false),
+            }));
         }
         events
     }
@@ -288,10 +223,14 @@ impl Planner {
                     "retry" => {
                         return Ok(vec![end(task.plan.id, TaskStatus::Planned, None, task.error.clone(), false)]);
                     }
+                    "done" => {
+                        let result = Some("said to be done by a person".to_owned());
+                        return Ok(vec![end(task.plan.id, TaskStatus::Completed, result, None, true)]);
+                    }
                     "skip" => FailurePolicy::SkipDependants,
                     "continue" => FailurePolicy::Continue,
                     "stop" => FailurePolicy::Stop,
-                    _ => return Err(not_understood("retry, skip, continue, stop")),
+                    _ => return Err(not_understood("retry, done, skip, continue, stop")),
                 };
                 Ok(self.give_up(task, TaskStatus::Failed, error, policy))
             }
@@ -376,7 +315,7 @@ impl Planner {
             return skipped;
         }
         let is_on = matches!(self.state.phase, Phase::Active | Phase::Paused);
-        if is_on && self.state.graph.n_open == 0 {
+        if is_on && self.state.graph.open.is_empty() {
             return vec![self.complete()];
         }
         if self.state.phase == Phase::Active { self.start() } else { Vec::new() }
@@ -500,18 +439,21 @@ impl Handler for Planner {
 
     fn process(&mut self, command: Command) -> Result<Vec<Event>, PlannerError> {
         let mut events = self.decide(command)?;
-        for event in &events {
-            self.state.apply(event);
-        }
+        let mut n_applied = 0;
         loop {
-            let follows = self.schedule();
-            if follows.is_empty() {
-                return Ok(events);
-            }
-            for event in &follows {
+            for event in &events[n_applied..] {
                 self.state.apply(event);
             }
-            events.extend(follows);
+            n_applied = events.len();
+            // What is dispatched next is told the compacted past.
+            match context::due(&self.state) {
+                Some(compacted) => events.push(compacted),
+                None => events.extend(self.schedule()),
+            }
+            if events.len() == n_applied {
+                debug_assert!(context::is_within_budget(&self.state), "the past is compacted before it is too long");
+                return Ok(events);
+            }
         }
     }
 

@@ -2,21 +2,28 @@
 
 use std::fmt::Write;
 
-use crate::event::Parameters;
-use crate::plan::AttachmentKind;
+use crate::event::{Parameters, TaskResult};
+use crate::plan::{Attachment, AttachmentKind};
 
 /// The beginning of the last line of an agent that cannot go on without an answer.
 pub const QUESTION: &str = "QUESTION:";
 /// The beginning of the last line of an agent that could not do the task.
 pub const FAILED: &str = "FAILED:";
 
-/// What an agent is told: the task first, then all that belongs to it, then how to answer.
+/// What an agent is told: what the plan tells all of them, the task, all that belongs to it, then how to answer.
 #[must_use]
 pub fn prompt(parameters: &Parameters) -> String {
-    let mut text = format!("# Your task\n\n{}\n", parameters.description.trim_end());
+    let mut text = String::new();
+    if !parameters.system_prompt.trim().is_empty() {
+        push(&mut text, parameters.system_prompt.trim_end());
+        text.push('\n');
+    }
+    push(&mut text, &format!("# Your task\n\n{}", parameters.description.trim_end()));
     list(&mut text, "Notes", parameters.notes.iter().cloned());
     list(&mut text, "Files to work on", parameters.files.iter().cloned());
-    let attachments = parameters.attachments.iter().map(|attachment| {
+    let is_listed = |attachment: &&Attachment| matches!(&attachment.kind, AttachmentKind::FileRef(path) if parameters.files.contains(path));
+    let others = parameters.attachments.iter().filter(|attachment| !is_listed(attachment));
+    let attachments = others.map(|attachment| {
         let (kind, reference) = match &attachment.kind {
             AttachmentKind::Link(reference) => ("link", reference),
             AttachmentKind::ImageRef(reference) => ("image", reference),
@@ -30,13 +37,9 @@ pub fn prompt(parameters: &Parameters) -> String {
     list(&mut text, "Attachments", attachments);
     let answers = parameters.answers.iter().map(|answered| format!("{}\n  -> {}", answered.question, answered.answer));
     list(&mut text, "Answers that people gave", answers);
-    for result in &parameters.results {
-        section(&mut text, &format!("Result of task {}: {}", result.task, first_line(&result.description)));
-        push(&mut text, result.result.trim_end());
-    }
+    text.extend(parameters.results.iter().map(result_section));
     if !parameters.context.is_empty() {
-        section(&mut text, "The plan so far");
-        push(&mut text, parameters.context.trim_end());
+        text.push_str(&context_section(&parameters.context));
     }
     section(&mut text, "How to answer");
     push(
@@ -49,12 +52,29 @@ pub fn prompt(parameters: &Parameters) -> String {
     text
 }
 
-fn list(text: &mut String, title: &str, items: impl ExactSizeIterator<Item = String>) {
-    if items.len() > 0 {
+/// What is said of the result of another task.
+pub(crate) fn result_section(result: &TaskResult) -> String {
+    let mut text = String::new();
+    section(&mut text, &format!("Result of task {}: {}", result.task, first_line(&result.description)));
+    push(&mut text, result.result.trim_end());
+    text
+}
+
+/// What is said of the plan.
+pub(crate) fn context_section(context: &str) -> String {
+    let mut text = String::new();
+    section(&mut text, "The plan so far");
+    push(&mut text, context.trim_end());
+    text
+}
+
+fn list(text: &mut String, title: &str, items: impl Iterator<Item = String>) {
+    let mut items = items.peekable();
+    if items.peek().is_some() {
         section(text, title);
-        for item in items {
-            push(text, &format!("- {item}"));
-        }
+    }
+    for item in items {
+        push(text, &format!("- {item}"));
     }
 }
 

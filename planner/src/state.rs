@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::event::{Answered, Event, Outcome, Parameters, PlannerConfig, Purpose, QuestionId, TaskStatus};
+use crate::context::Past;
+use crate::event::{Event, Outcome, PlannerConfig, Purpose, QuestionId, TaskStatus};
 use crate::plan::{Attachment, NodeKind, TaskId, TaskPlan};
 
 /// A task as planned, and what happened to it.
@@ -71,15 +72,16 @@ pub struct PlannerState {
     /// By task: the places of its questions, in the order they were asked.
     asked: BTreeMap<TaskId, Vec<usize>>,
     /// By task: the places of the answered questions that it is told of, its own and those of all that it waits for.
-    told: BTreeMap<TaskId, Vec<usize>>,
+    pub(crate) told: BTreeMap<TaskId, Vec<usize>>,
+    /// The places of the questions that wait for an answer.
+    pub(crate) open: BTreeSet<usize>,
     pub(crate) phase: Phase,
     pub(crate) title: Option<String>,
     pub(crate) source: String,
     pub(crate) config: PlannerConfig,
     pub(crate) context: Vec<String>,
     pub(crate) attachments: Vec<Attachment>,
-    pub(crate) context_summary: String,
-    pub(crate) compacted: Vec<TaskId>,
+    pub(crate) past: Past,
     pub(crate) cancelled: bool,
     /// By the text of a condition: whether it holds; unset while it is being asked.
     pub(crate) conditions: BTreeMap<String, Option<bool>>,
@@ -97,7 +99,8 @@ pub(crate) struct Graph {
     pub(crate) ready: [BTreeSet<usize>; N_LANES],
     /// Planned, and something they wait for has ended for good: which.
     pub(crate) doomed: BTreeMap<usize, TaskId>,
-    pub(crate) n_open: usize,
+    /// The tasks that have not ended.
+    pub(crate) open: BTreeSet<usize>,
     pub(crate) n_running: [usize; N_LANES],
 }
 
@@ -145,7 +148,7 @@ impl PlannerState {
 
     /// The questions that wait for an answer.
     pub fn open_questions(&self) -> impl Iterator<Item = &Question> {
-        self.questions.iter().filter(|question| question.is_open())
+        self.open.iter().map(|place| &self.questions[*place])
     }
 
     /// True while a task with a command is running: such tasks go on by themselves.
@@ -193,40 +196,13 @@ impl PlannerState {
     /// What stands for results that are no longer told in full.
     #[must_use]
     pub fn context_summary(&self) -> &str {
-        &self.context_summary
+        self.past.summary()
     }
 
     /// What the next planned task would be numbered.
     #[must_use]
     pub fn next_id(&self) -> u64 {
         self.tasks.last().map_or(1, |task| task.plan.id.0 + 1)
-    }
-
-    /// What the executor of a task is told.
-    #[must_use]
-    pub fn parameters(&self, task: &Task) -> Parameters {
-        let mut told = self.told.get(&task.plan.id).cloned().unwrap_or_default();
-        told.sort_unstable();
-        let answers = told.into_iter().map(|place| &self.questions[place]);
-        Parameters {
-            description: task.plan.description.clone(),
-            command: task.plan.command.clone(),
-            notes: task.plan.notes.clone(),
-            attachments: task.plan.attachments.clone(),
-            answers: answers
-                .filter_map(|question| {
-                    let answer = question.answer.clone()?;
-                    Some(Answered { task: question.task, question: question.question.clone(), answer })
-                })
-                .collect(),
-            results: Vec::new(),
-            context: String::new(),
-            assignee: task.plan.assignee.clone(),
-            files: task.plan.files.clone(),
-            rerun_safe: task.plan.rerun_safe,
-            timeout_ms: task.plan.timeout_ms,
-            folder: self.config.folder.clone(),
-        }
     }
 
     pub(crate) fn index(&self, id: TaskId) -> Option<usize> {
@@ -236,6 +212,12 @@ impl PlannerState {
     /// True when everything that a task waits for has let it go.
     pub(crate) fn is_unblocked(&self, id: TaskId) -> bool {
         self.index(id).is_some_and(|index| self.graph.unmet[index] == 0)
+    }
+
+    /// True while a person is asked what to do about a failure of the task.
+    pub(crate) fn is_asked_what_to_do_about(&self, id: TaskId) -> bool {
+        let mut asked = self.asked.get(&id).into_iter().flatten().map(|place| &self.questions[*place]);
+        asked.any(|question| question.purpose == Purpose::Failure && question.is_open())
     }
 
     /// The places of the tasks that wait for one.
@@ -288,6 +270,7 @@ impl PlannerState {
                     self.conditions.insert(text, None);
                 }
                 self.asked.entry(*task_id).or_default().push(self.questions.len());
+                self.open.insert(self.questions.len());
                 self.questions.push(Question {
                     id: *question_id,
                     task: *task_id,
@@ -302,8 +285,8 @@ impl PlannerState {
             }
             Event::ClarificationReceived { question_id, answer, .. } => self.close_question(*question_id, answer),
             Event::ContextCompacted { summary, removed_task_ids } => {
-                self.context_summary.clone_from(summary);
-                self.compacted.clone_from(removed_task_ids);
+                let removed = removed_task_ids.iter().filter_map(|id| self.index(*id)).collect::<Vec<_>>();
+                self.past.compact(summary, removed.into_iter());
             }
             Event::PlanPaused { .. } => self.phase = Phase::Paused,
             Event::PlanResumed {} => self.phase = Phase::Active,
@@ -329,9 +312,19 @@ impl PlannerState {
         } else if before != TaskStatus::Planned {
             self.await_turn(index);
         }
-        if after.is_end() && !before.is_end() {
-            self.graph.n_open -= 1;
-            self.release_dependants(index);
+        match (before.is_end(), after.is_end()) {
+            (false, true) => {
+                self.graph.open.remove(&index);
+                self.release_dependants(index);
+            }
+            (true, false) => {
+                self.graph.open.insert(index);
+                self.past.reopen(index);
+            }
+            (false, false) | (true, true) => {}
+        }
+        if after.is_end() {
+            self.past.end(index, &self.tasks[index]);
         }
     }
 
@@ -374,7 +367,9 @@ impl PlannerState {
         let n_tasks = self.tasks.len();
         let mut graph = Graph { dependants: vec![Vec::new(); n_tasks], unmet: vec![0; n_tasks], ..Graph::default() };
         for (index, task) in self.tasks.iter().enumerate() {
-            graph.n_open += usize::from(!task.status.is_end());
+            if !task.status.is_end() {
+                graph.open.insert(index);
+            }
             graph.n_running[lane(&task.plan)] += usize::from(task.status == TaskStatus::Running);
             for dependency in &task.plan.depends_on {
                 let Some(before) = self.index(dependency.task) else { continue };
@@ -402,6 +397,11 @@ impl PlannerState {
         let Some(question) = self.questions.get_mut(index) else { return };
         question.answer = Some(answer.to_owned());
         let (purpose, asker) = (question.purpose, question.task);
+        self.open.remove(&index);
+        // A task that is a question tells its answer as what came of it.
+        if let (false, Some(asker)) = (purpose == Purpose::Task, self.index(asker)) {
+            self.past.answer(index, &self.questions[index], &self.tasks[asker]);
+        }
         match purpose {
             Purpose::Condition => {
                 if let Some(text) = self.condition_of(asker) {
@@ -432,6 +432,7 @@ impl PlannerState {
                 continue;
             }
             question.is_withdrawn = true;
+            self.open.remove(place);
             if let (Purpose::Condition, Some(text)) = (question.purpose, &condition) {
                 self.conditions.remove(text);
             }
@@ -449,6 +450,7 @@ impl PlannerState {
                 self.conditions.remove(&condition.text);
             }
             *task = Task { attempts: task.attempts, ..Task::planned(task.plan.clone()) };
+            self.past.reopen(index);
         }
         if let Phase::Ended(_) = self.phase {
             self.phase = Phase::Active;

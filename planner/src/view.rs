@@ -80,6 +80,7 @@ pub struct TaskTimes {
 pub struct PlanView {
     planner: Planner,
     times: BTreeMap<TaskId, TaskTimes>,
+    n_held: usize,
     at: Position,
     created_at: Option<Timestamp>,
 }
@@ -143,6 +144,7 @@ impl PlanView {
 
     fn apply_to_task(&mut self, task: TaskId, event: &TaskEvent, at: Timestamp) {
         let times = self.times.entry(task).or_default();
+        self.n_held -= usize::from(times.is_held);
         match event {
             TaskEvent::TaskClaimed { executor, .. } => {
                 times.executor = Some(executor.to_string());
@@ -159,6 +161,7 @@ impl PlanView {
             | TaskEvent::LeaseRenewed { .. }
             | TaskEvent::ClarificationProvided { .. } => {}
         }
+        self.n_held += usize::from(times.is_held);
     }
 
     /// The planner; a clone of it can try a command without consequences.
@@ -195,7 +198,7 @@ impl PlanView {
     #[must_use]
     pub fn status(&self) -> PlanStatus {
         match PlanStatus::of(self.state()) {
-            PlanStatus::Waiting if self.times.values().any(|times| times.is_held) => PlanStatus::Running,
+            PlanStatus::Waiting if self.n_held > 0 => PlanStatus::Running,
             status => status,
         }
     }

@@ -45,6 +45,7 @@ fn what_is_typed_wrongly_is_2() {
         &["show", "p", "--at", "0"],
         &["run", "plan.md", "--jobs", "0"],
         &["run", "plan.md", "--timeout", "0s"],
+        &["run", "plan.md", "--token-budget", "199"],
         &["ls", "-o", "xml"],
     ] {
         let ran = scene.run(words).expect(2);
@@ -52,6 +53,17 @@ fn what_is_typed_wrongly_is_2() {
     }
     assert!(scene.run(&["--help"]).expect(0).stdout.contains("Exit codes: 0 done"));
     assert!(scene.run(&["--version"]).expect(0).stdout.starts_with("crewlog "));
+}
+
+#[test]
+fn a_plan_keeps_the_token_budget_it_was_given() {
+    let scene = Scene::new();
+    scene.write("plan.md", "Run `echo ok`\n");
+    scene.run(&["run", "plan.md", "--yes", "--token-budget", "300"]).expect(0);
+    scene.run(&["run", "plan.md", "--yes"]).expect(0);
+    let planned = scene.events_of_type("TasksPlanned");
+    let budgets = planned.iter().map(|event| &event["config"]["token_budget"]).collect::<Vec<_>>();
+    assert_eq!(budgets, [300, 8_000]);
 }
 
 #[test]

@@ -62,7 +62,7 @@ fn an_answer_that_is_not_understood_is_asked_for_again() {
     running.stderr.until("q1 Task 1 failed");
     running.stderr.until("> ");
     running.types("perhaps");
-    running.stderr.until("wants one of these answers: retry, skip, continue, stop");
+    running.stderr.until("wants one of these answers: retry, done, skip, continue, stop");
     running.stderr.until("q1 Task 1 failed");
     running.stderr.until("> ");
     running.types("continue");

@@ -42,6 +42,7 @@ fn script(name: &str, args: &[&str]) -> Agent {
 
 fn task(description: &str) -> Parameters {
     Parameters {
+        system_prompt: String::new(),
         description: description.into(),
         command: None,
         notes: Vec::new(),

@@ -1,7 +1,6 @@
 //! What events change: a step tells what a comparison of the views around it tells, and all steps sum up.
 
 use std::collections::BTreeMap;
-use std::time::{Duration, Instant};
 
 use crewlog_mq::{Event as MqEvent, Handler, Position, Recorded, Timestamp};
 use crewlog_planner::change::{self, Change, Content, Field, Subject};
@@ -190,7 +189,7 @@ fn a_label_that_is_another_tasks_number_confuses_nothing() {
 }
 
 #[test]
-fn a_step_through_a_large_plan_costs_what_it_changes() {
+fn the_steps_through_a_large_plan_tell_each_change_once() {
     const N_TASKS: u64 = 10_000;
     let mut log = Log::default();
     log.plan(&[planned((1..=N_TASKS).map(|id| step_of(id, "step")).collect())]);
@@ -199,12 +198,7 @@ fn a_step_through_a_large_plan_costs_what_it_changes() {
         let status = |status| Event::TaskStatusUpdated { task_id, status, result: None, error: None, unblocks: true };
         log.plan(&[status(event::TaskStatus::Running), status(event::TaskStatus::Completed)]);
     }
-    let (mut view, started) = (PlanView::default(), Instant::now());
-    let mut n_changes = 0;
-    for recorded in &log.0 {
-        n_changes += change::step(&mut view, recorded).unwrap().len();
-        let (at, taken) = (recorded.position, started.elapsed());
-        assert!(taken < Duration::from_secs(30), "{taken:?} up to {at}: each step looks at the whole plan");
-    }
+    let mut view = PlanView::default();
+    let n_changes = log.0.iter().map(|recorded| change::step(&mut view, recorded).unwrap().len()).sum::<usize>();
     assert_eq!(n_changes, 1 + 4 * 10_000 + 4 * 10_000, "planned with four facts each; two statuses, of task and plan");
 }

@@ -191,18 +191,18 @@ fn with_ask_a_person_decides() {
         dispatched 4#1
         > 1 fails boom
         1 NeedsClarification: boom
-        q1 of 1, Failure: Task A failed: boom. Retry, skip, continue or stop?
+        q1 of 1, Failure: Task A failed: boom. Retry, done, skip, continue or stop?
         > q1 perhaps
-        ! q1 wants one of these answers: retry, skip, continue, stop
+        ! q1 wants one of these answers: retry, done, skip, continue, stop
         > q1
-        ! q1 wants one of these answers: retry, skip, continue, stop
+        ! q1 wants one of these answers: retry, done, skip, continue, stop
         > q1 retry
         q1 = retry
         1 Planned: boom
         dispatched 1#2
         > 1 fails boom again
         1 NeedsClarification: boom again
-        q2 of 1, Failure: Task A failed: boom again. Retry, skip, continue or stop?
+        q2 of 1, Failure: Task A failed: boom again. Retry, done, skip, continue or stop?
         > q2 Skip
         q2 = Skip
         1 Failed: boom again
@@ -223,7 +223,7 @@ fn with_ask_a_person_decides() {
         dispatched 4#1
         > 1 fails boom
         1 NeedsClarification: boom
-        q1 of 1, Failure: Task A failed: boom. Retry, skip, continue or stop?
+        q1 of 1, Failure: Task A failed: boom. Retry, done, skip, continue or stop?
         > q1 continue
         q1 = continue
         1 Failed (lets go): boom
@@ -240,7 +240,7 @@ fn with_ask_a_person_decides() {
         dispatched 4#1
         > 1 fails boom
         1 NeedsClarification: boom
-        q1 of 1, Failure: Task A failed: boom. Retry, skip, continue or stop?
+        q1 of 1, Failure: Task A failed: boom. Retry, done, skip, continue or stop?
         > q1 stop
         q1 = stop
         1 Failed: boom

@@ -214,6 +214,7 @@ fn events_with(text: &str, n: u64, unblocks: bool) -> Vec<Event> {
     let parameters = Parameters {
         results: vec![TaskResult { task: TaskId(2), description: text(), result: text() }],
         context: text(),
+        system_prompt: text(),
         assignee: Some(text()),
         files: vec![text()],
         rerun_safe: true,

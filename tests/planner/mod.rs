@@ -4,6 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails, also outside of its own function")]
 
 mod changes;
+mod context;
 mod failures;
 mod laws;
 mod orders;
@@ -13,3 +14,4 @@ mod random;
 mod retained;
 mod rules;
 mod transcript;
+mod unknown;

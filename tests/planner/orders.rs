@@ -332,9 +332,9 @@ fn compaction_tells_what_has_ended_and_says_nothing_twice() {
         3 Skipped: task 2 did not complete
         ended Failed, 3 tasks: 1 completed, 1 failed, 1 skipped
         > compact 12
-        compacted 1 2 3: 3 Skipped: c -> task 2 did not complete
+        compacted 2 3: 1 Completed: a -> a long / 2 Failed: b -> boom
         > compact 0
-        compacted 1 2 3:
+        compacted :
         > compact 0
         (nothing)
         ",

@@ -12,7 +12,7 @@ use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 
-use super::random::{Act, Draft, acts, drafts, report, words};
+use super::random::{Act, Draft, N_REPORTS, acts, drafts, report, words};
 
 /// What the events alone say of a plan.
 #[derive(Default)]
@@ -184,7 +184,9 @@ impl Run {
             return self.order(Command::Resume);
         }
         let event = match choice % n_ways {
-            at if at < running.len() => report(running[at].0, running[at].1, u8::try_from(how % 6).unwrap()),
+            at if at < running.len() => {
+                report(running[at].0, running[at].1, u8::try_from(how % usize::from(N_REPORTS)).unwrap())
+            }
             at => {
                 let question = &open[at - running.len()];
                 let words = words(question.purpose);

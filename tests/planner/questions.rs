@@ -101,14 +101,14 @@ fn what_a_task_is_told_does_not_grow_with_its_failures() {
         dispatched 2#3 with blue with here
         > 2 fails boom
         2 NeedsClarification: boom
-        q3 of 2, Failure: Task 2 failed: boom. Retry, skip, continue or stop?
+        q3 of 2, Failure: Task 2 failed: boom. Retry, done, skip, continue or stop?
         > q3 retry
         q3 = retry
         2 Planned: boom
         dispatched 2#4 with blue with here
         > 2 fails boom
         2 NeedsClarification: boom
-        q4 of 2, Failure: Task 2 failed: boom. Retry, skip, continue or stop?
+        q4 of 2, Failure: Task 2 failed: boom. Retry, done, skip, continue or stop?
         > q4 stop
         q4 = stop
         2 Failed: boom

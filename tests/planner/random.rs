@@ -46,8 +46,9 @@ pub fn drafts() -> impl Strategy<Value = Draft> {
         prop_oneof![12 => Just(Mark::Open), 1 => Just(Mark::InProgress), 1 => Just(Mark::Done), 1 => Just(Mark::Cancelled)],
     );
     let tasks = prop::collection::vec(task, 1..=usize::try_from(TASKS_MAX).unwrap());
-    (tasks, any::<bool>(), 1..4_usize, 0..3_u32, select(policies)).prop_map(
-        |(tasks, is_reversed, parallelism, retries_max, on_failure)| {
+    let token_budget = prop_oneof![1 => Just(200_usize), 1 => 200..600_usize, 1 => Just(8_000)];
+    (tasks, any::<bool>(), 1..4_usize, 0..3_u32, select(policies), token_budget).prop_map(
+        |(tasks, is_reversed, parallelism, retries_max, on_failure, token_budget)| {
             let n_tasks = tasks.len();
             let tasks =
                 tasks.into_iter().enumerate().map(|(index, (kind, some, other, condition, retry, policy, mark))| {
@@ -62,13 +63,15 @@ pub fn drafts() -> impl Strategy<Value = Draft> {
                             negated,
                         }),
                         retry,
+                        rerun_safe: other % 3 == 0,
                         on_failure: policy,
                         mark,
                         ..TaskPlan::new(id(index), kind_of(kind), format!("Step {}", index + 1))
                     }
                 });
             let tasks = tasks.collect();
-            let config = PlannerConfig { parallelism, retries_max, on_failure, ..PlannerConfig::default() };
+            let config =
+                PlannerConfig { parallelism, retries_max, on_failure, token_budget, ..PlannerConfig::default() };
             Draft { tasks, config }
         },
     )
@@ -122,9 +125,9 @@ pub fn acts() -> impl Strategy<Value = Act> {
     let shift = prop_oneof![8 => Just(0_i8), 1 => Just(-1), 1 => Just(1)];
     let some_task = || prop_oneof![1 => Just(None), 3 => (0..10_u8).prop_map(Some)];
     prop_oneof![
-        12 => (any::<u8>(), wild, shift, 0..6_u8)
+        12 => (any::<u8>(), wild, shift, 0..N_REPORTS)
             .prop_map(|(pick, is_wild, attempt_shift, how)| Act::Report { pick, is_wild, attempt_shift, how }),
-        6 => (any::<u8>(), prop::bool::weighted(0.2), 0..8_u8)
+        6 => (any::<u8>(), prop::bool::weighted(0.2), 0..9_u8)
             .prop_map(|(pick, is_wild, word)| Act::Answer { pick, is_wild, word }),
         1 => some_task().prop_map(|task| Act::Cancel { task }),
         2 => some_task().prop_map(|task| Act::Retry { task }),
@@ -157,7 +160,7 @@ impl Act {
                 };
                 let wild = (QuestionId(u64::from(pick % 6)), task(pick % 10));
                 let (question_id, node_id) = if *is_wild { None } else { open() }.unwrap_or(wild);
-                let words = ["yes", "no", "retry", "skip", "continue", "stop", "blue", ""];
+                let words = ["yes", "no", "retry", "done", "skip", "continue", "stop", "blue", ""];
                 let answer = words[usize::from(*word)].to_owned();
                 Command::HandleExecutorEvent(ExecutorEvent::ClarificationProvided { node_id, question_id, answer })
             }
@@ -176,7 +179,10 @@ fn pick_of<T: Copy>(of: &[T], pick: u8) -> Option<T> {
     (!of.is_empty()).then(|| of[usize::from(pick) % of.len()])
 }
 
-/// One of the six ways in which an executor reports.
+/// In how many ways an executor reports.
+pub const N_REPORTS: u8 = 8;
+
+/// One of the ways in which an executor reports.
 pub fn report(node_id: TaskId, attempt: u32, how: u8) -> ExecutorEvent {
     let failed = |class| ExecutorEvent::TaskFailed { node_id, attempt, error: "it broke".into(), class };
     match how {
@@ -185,6 +191,8 @@ pub fn report(node_id: TaskId, attempt: u32, how: u8) -> ExecutorEvent {
         3 => failed(FailureClass::TimedOut),
         4 => failed(FailureClass::RateLimited),
         5 => ExecutorEvent::NeedsClarification { node_id, attempt, question: "Which one?".into() },
+        6 => failed(FailureClass::OutcomeUnknown),
+        7 => ExecutorEvent::TaskCompleted { node_id, attempt, result: "much was done ".repeat(50) },
         _ => ExecutorEvent::TaskCompleted { node_id, attempt, result: "ok".into() },
     }
 }
@@ -194,6 +202,6 @@ pub fn words(purpose: Purpose) -> &'static [&'static str] {
     match purpose {
         Purpose::Task | Purpose::Executor => &["blue"],
         Purpose::Condition => &["yes", "no"],
-        Purpose::Failure => &["skip", "continue", "stop", "retry"],
+        Purpose::Failure => &["skip", "continue", "stop", "done", "retry"],
     }
 }

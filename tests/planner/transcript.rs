@@ -107,6 +107,7 @@ impl Plan {
             "not-started" => FailureClass::NotStarted,
             "timed-out" => FailureClass::TimedOut,
             "rate-limited" => FailureClass::RateLimited,
+            "cut-off" => FailureClass::OutcomeUnknown,
             other => panic!("a task cannot {other}"),
         };
         ExecutorEvent::TaskFailed { node_id, attempt, error: text.to_owned(), class }

@@ -34,8 +34,8 @@ pub(super) struct Odd {
 
 /// The warning of words that look like a setting.
 pub(super) fn unread((at, words): (usize, String)) -> Odd {
-    let help =
-        "write for example (retry 3), (timeout 10m) or (on failure: continue), where skip, stop and ask are the others";
+    let help = "write for example (retry 3), (timeout 10m), (rerun: safe) or (on failure: continue), where skip, stop \
+                and ask are the others";
     Odd {
         at,
         message: format!("\"{words}\" cannot be read as a setting and stays part of the text"),

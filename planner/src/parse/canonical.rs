@@ -77,6 +77,12 @@ fn item(out: &mut String, task: &TaskPlan) {
     if let Some(policy) = task.on_failure {
         field("on failure", policy_name(policy));
     }
+    for path in &task.files {
+        field("works on", path);
+    }
+    if task.rerun_safe {
+        field("rerun", "safe");
+    }
     for attachment in &task.attachments {
         let (name, reference) = attachment_parts(&attachment.kind);
         field(name, reference);
@@ -215,6 +221,8 @@ fn field(task: &mut TaskPlan, name: &str, text: String) -> Option<()> {
         "retry" => task.retry = Some(text.parse().ok()?),
         "timeout" => task.timeout_ms = Some(text.strip_suffix("ms")?.parse().ok()?),
         "on failure" => task.on_failure = Some(policy(&text)?),
+        "works on" => task.files.push(text),
+        "rerun" => task.rerun_safe = (text == "safe").then_some(true)?,
         "link" => task.attachments.push(attachment(AttachmentKind::Link(text))),
         "image" => task.attachments.push(attachment(AttachmentKind::ImageRef(text))),
         "file" => task.attachments.push(attachment(AttachmentKind::FileRef(text))),

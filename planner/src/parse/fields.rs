@@ -2,7 +2,7 @@
 
 use super::draft::Draft;
 use super::text::strip_prefix_ci;
-use super::{meta, references};
+use super::{references, settings};
 
 /// Applies a line such as `Priority: high`; false when it is none of these.
 pub(super) fn apply(draft: &mut Draft, line: &str, at: usize) -> bool {
@@ -10,6 +10,7 @@ pub(super) fn apply(draft: &mut Draft, line: &str, at: usize) -> bool {
     let Some((name, value)) = plain.split_once(':').filter(|(name, _)| name.len() <= 20) else {
         return dependency(draft, plain, at);
     };
+    let written = value;
     let value = value.trim_matches(|c: char| c.is_whitespace() || matches!(c, '*' | '_' | '`'));
     let plan = &mut draft.plan;
     match name.trim_end_matches(['*', '_', '`', ' ']).to_lowercase().as_str() {
@@ -29,10 +30,18 @@ pub(super) fn apply(draft: &mut Draft, line: &str, at: usize) -> bool {
             Ok(times) => plan.retry = Some(times),
             Err(_) => return false,
         },
-        "timeout" => match meta::duration_ms(value) {
+        "timeout" => match settings::duration_ms(value) {
             Some(limit) => plan.timeout_ms = Some(limit),
             None => return false,
         },
+        // A glob has stars of its own.
+        "files" => {
+            match settings::files(["**", "__"].iter().find_map(|end| written.strip_prefix(end)).unwrap_or(written)) {
+                Some(files) => plan.files.extend(files),
+                None => return false,
+            }
+        }
+        "rerun" if value.eq_ignore_ascii_case("safe") => plan.rerun_safe = true,
         _ => return false,
     }
     true

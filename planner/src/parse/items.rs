@@ -10,7 +10,7 @@ use super::lines::{Block, BlockKind};
 use super::outline::{Place, Role};
 use super::sections::{self, Section, Use};
 use super::text::Flow;
-use super::{fields, meta, plain, vocabulary};
+use super::{fields, meta, plain, settings, vocabulary};
 use crate::plan::{Mark, TaskPlan};
 
 impl Builder<'_> {
@@ -189,7 +189,7 @@ impl Builder<'_> {
         draft.plan.spans.push(block.span);
         let field = fields::apply(draft, &flow.text, flow.source(0));
         if !field {
-            if meta::looks_like_setting(flow.text.trim()) {
+            if settings::looks_like_setting(flow.text.trim()) {
                 self.out.odd.push(built::unread((flow.source(0), flow.text.trim().to_owned())));
             }
             merge_needs(draft, found.needs.filter(|_| found.description.is_empty()));

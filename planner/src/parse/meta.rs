@@ -4,6 +4,7 @@ use super::draft::Reference;
 use super::inline::{AtomKind, Inline};
 use super::plain::plain;
 use super::references;
+use super::settings::{duration_ms, files, looks_like_setting, policy};
 use super::text::{Flow, Words, after_word, collapse, list};
 use crate::plan::FailurePolicy;
 
@@ -25,6 +26,8 @@ pub(super) struct Meta {
     pub(super) retry: Option<u32>,
     pub(super) timeout_ms: Option<u64>,
     pub(super) on_failure: Option<FailurePolicy>,
+    pub(super) files: Vec<String>,
+    pub(super) rerun_safe: bool,
     /// Words that look like a setting and cannot be read, and where.
     pub(super) unread: Vec<(usize, String)>,
     pub(super) description: String,
@@ -157,6 +160,7 @@ impl Reader<'_> {
     fn details(&mut self, inside: &str, at: usize) -> bool {
         let mut found = Meta::default();
         let mut waiting = None;
+        let mut listing = false;
         let mut strict = false;
         let mut from = 0;
         for (end, c) in
@@ -171,7 +175,10 @@ impl Reader<'_> {
             }
             let goes_on = waiting
                 .filter(|_| strict || references::list(part, 0).iter().all(|r| !matches!(r, Reference::Phrase(..))));
-            match (goes_on, detail(part, place, &mut found)) {
+            let read = detail(part, place, &mut found);
+            let more = files(part).filter(|_| listing && matches!(read, Detail::Nothing));
+            listing = more.is_some() || matches!(read, Detail::Files);
+            match (goes_on, read) {
                 (_, Detail::Waits) => {
                     waiting = Some(true);
                     strict = is_strict(part);
@@ -180,12 +187,13 @@ impl Reader<'_> {
                     waiting = Some(false);
                     strict = false;
                 }
-                (_, Detail::Other) => waiting = None,
+                (_, Detail::Other | Detail::Files) => waiting = None,
                 (Some(true), Detail::Nothing) => {
                     let names = if strict { references::names(part, place) } else { references::list(part, place) };
                     found.needs.get_or_insert_default().extend(names);
                 }
                 (Some(false), Detail::Nothing) => found.before.extend(references::list(part, place)),
+                (None, Detail::Nothing) if listing => found.files.extend(more.into_iter().flatten()),
                 (None, Detail::Nothing) => {
                     if looks_like_setting(part) {
                         self.meta.unread.push((place, part.to_owned()));
@@ -203,7 +211,9 @@ impl Reader<'_> {
             || !found.before.is_empty()
             || found.retry.is_some()
             || found.timeout_ms.is_some()
-            || found.on_failure.is_some();
+            || found.on_failure.is_some()
+            || !found.files.is_empty()
+            || found.rerun_safe;
         let any = any || found.priority.is_some() || found.assignee.is_some() || found.parallel;
         if let Some(needs) = found.needs {
             meta.needs.get_or_insert_default().extend(needs);
@@ -215,6 +225,8 @@ impl Reader<'_> {
         meta.priority = found.priority.or(meta.priority.take());
         meta.assignee = found.assignee.or(meta.assignee.take());
         meta.parallel |= found.parallel;
+        meta.files.extend(found.files);
+        meta.rerun_safe |= found.rerun_safe;
         any
     }
 
@@ -415,15 +427,9 @@ fn is_priority(word: &str) -> bool {
 enum Detail {
     Waits,
     Before,
+    Files,
     Other,
     Nothing,
-}
-
-/// True for "retry many" and "timeout: soon", whether or not they can be read.
-pub(super) fn looks_like_setting(part: &str) -> bool {
-    const SETTINGS: &[&str] = &["retries", "retry", "timeout", "time limit", "on failure", "on-failure", "on_failure"];
-    let rest = SETTINGS.iter().find_map(|word| after_word(part, word));
-    rest.is_some_and(|rest| !rest.trim().is_empty() && rest.len() <= 40 && rest.split_whitespace().count() <= 3)
 }
 
 /// A name without "is done" after it.
@@ -482,45 +488,20 @@ fn detail(part: &str, at: usize, found: &mut Meta) -> Detail {
         found.assignee = Some(name.trim_start_matches('@').to_owned());
         return Detail::Other;
     }
+    if value(&["rerun"]).is_some_and(|rest| rest.eq_ignore_ascii_case("safe")) {
+        found.rerun_safe = true;
+        return Detail::Other;
+    }
+    if let Some(paths) = value(&["files"]).and_then(files) {
+        found.files.extend(paths);
+        return Detail::Files;
+    }
     let lower = part.to_ascii_lowercase();
     if matches!(lower.as_str(), "in parallel" | "parallel") || lower.starts_with("in parallel with ") {
         found.parallel = true;
         return Detail::Other;
     }
     Detail::Nothing
-}
-
-/// `90s`, `10m`, `1h30m`, `500 ms` in milliseconds.
-pub(super) fn duration_ms(text: &str) -> Option<u64> {
-    let mut rest = text;
-    let mut total = 0_u64;
-    while !rest.is_empty() {
-        let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
-        let value: u64 = rest[..digits].parse().ok()?;
-        let tail = rest[digits..].trim_start();
-        let letters = tail.bytes().take_while(u8::is_ascii_alphabetic).count();
-        let unit = match &tail[..letters] {
-            "ms" | "millis" | "milliseconds" => 1,
-            "" | "s" | "sec" | "secs" | "second" | "seconds" => 1_000,
-            "m" | "min" | "mins" | "minute" | "minutes" => 60_000,
-            "h" | "hr" | "hrs" | "hour" | "hours" => 3_600_000,
-            "d" | "day" | "days" => 86_400_000,
-            _ => return None,
-        };
-        total = total.checked_add(value.checked_mul(unit)?)?;
-        rest = tail[letters..].trim_start();
-    }
-    (total > 0).then_some(total)
-}
-
-fn policy(text: &str) -> Option<FailurePolicy> {
-    match text.to_ascii_lowercase().as_str() {
-        "continue" | "ignore" | "go on" => Some(FailurePolicy::Continue),
-        "skip" | "skip dependants" | "skip dependents" => Some(FailurePolicy::SkipDependants),
-        "stop" | "abort" | "halt" => Some(FailurePolicy::Stop),
-        "ask" => Some(FailurePolicy::Ask),
-        _ => None,
-    }
 }
 
 /// The id at the start of an item, and its length with the sign after it.

@@ -3,7 +3,7 @@
 //! The text is cut into blocks (`lines`, `markers`), what stands inside a line is found (`inline`, `paths`), the
 //! headings say which parts count (`sections`), items form a tree (`outline`), running text is cut into clauses
 //! (`sentences`), each clause is judged (`roles`, `vocabulary`) and becomes a draft or a remark on one (`steps`,
-//! `items`, `fences`, `tables`, `meta`). Then the drafts are put in order (`draft`), the names in them are looked up
+//! `items`, `fences`, `tables`, `meta`, `settings`). Then the drafts are put in order (`draft`), the names in them are looked up
 //! (`names`), and both are joined (`edges`) to a graph without circles (`graph`). Imports run one way, in this order.
 //!
 //! Which items are tasks:
@@ -50,6 +50,7 @@ mod references;
 mod roles;
 mod sections;
 mod sentences;
+mod settings;
 mod shell;
 mod steps;
 mod tables;

@@ -297,6 +297,7 @@ pub(super) fn is_remark(line: &str) -> bool {
         "owner:",
         "estimate:",
         "retry:",
+        "rerun: safe",
         "timeout:",
         "requirements:",
         "_requirements",

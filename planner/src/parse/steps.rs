@@ -32,6 +32,8 @@ pub(super) fn adopt(draft: &mut Draft, found: &mut Meta) {
     plan.retry = found.retry;
     plan.timeout_ms = found.timeout_ms;
     plan.on_failure = found.on_failure;
+    plan.files.append(&mut found.files);
+    plan.rerun_safe |= found.rerun_safe;
 }
 
 impl Builder<'_> {
@@ -322,6 +324,8 @@ fn adopt_more(draft: &mut Draft, mut found: Meta) {
     plan.retry = found.retry.or(plan.retry);
     plan.timeout_ms = found.timeout_ms.or(plan.timeout_ms);
     plan.on_failure = found.on_failure.or(plan.on_failure);
+    plan.files.append(&mut found.files);
+    plan.rerun_safe |= found.rerun_safe;
 }
 
 /// A question with one question mark, of the script in which it is written.

@@ -61,6 +61,8 @@ fn show(task: &TaskPlan) -> String {
         task.retry.map(|n| format!("retry {n}")),
         task.timeout_ms.map(|n| format!("timeout {n}")),
         task.on_failure.map(|policy| format!("on failure {policy:?}")),
+        (!task.files.is_empty()).then(|| format!("works on {}", task.files.join(" "))),
+        task.rerun_safe.then(|| "rerun safe".to_owned()),
     ];
     for limit in limits.iter().flatten() {
         let _ = write!(line, " | {limit}");

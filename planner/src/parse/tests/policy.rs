@@ -277,6 +277,52 @@ fn an_item_says_how_it_is_run() {
 }
 
 #[test]
+fn an_item_says_that_it_may_be_run_again() {
+    let same = "1 ToolCall make | $ make | rerun safe";
+    for text in ["- `make` (rerun: safe)", "- `make` (rerun safe)", "- `make`\n  - Rerun: safe"] {
+        check(text, &[same]);
+    }
+    check("- `make` (retry 2, rerun: safe)", &["1 ToolCall make | $ make | retry 2 | rerun safe"]);
+    check("- Fix the flaky test (rerun it often)", &["1 CodeImplementation Fix the flaky test (rerun it often)"]);
+}
+
+#[test]
+fn an_item_says_which_files_it_works_on() {
+    for text in [
+        "- Fix the crash (files: core/**, *.toml)",
+        "- Fix the crash (files core/** *.toml)",
+        "- Fix the crash (files: `core/**`, `*.toml`)",
+        "- Fix the crash\n  - files: core/**, *.toml",
+        "- Fix the crash\n  - Files: `core/**` `*.toml`",
+        "- Fix the crash\n  - **Files:** core/** *.toml",
+    ] {
+        assert_eq!(plan(text).tasks[0].files, ["core/**", "*.toml"], "of {text:?}");
+        assert_eq!(plan(text).tasks[0].description, "Fix the crash", "of {text:?}");
+        assert_eq!(plan(text).tasks[0].notes, Vec::<String>::new(), "of {text:?}");
+    }
+    check(
+        "- Fix it (files: src/a.rs, `Makefile`, depends on 2)\n- Look at it (retry 1, files: docs/**)",
+        &[
+            "1 CodeImplementation Fix it | <- 2 | FileRef src/a.rs | works on src/a.rs Makefile",
+            "2 Analysis Look at it | FileRef docs/** | retry 1 | works on docs/**",
+        ],
+    );
+}
+
+#[test]
+fn what_only_speaks_of_files_stays_as_it_is() {
+    check("- Fix it (files: many)", &["1 CodeImplementation Fix it (files: many)"]);
+    check("- Fix it (files: a.rs and more)", &["1 CodeImplementation Fix it (files: a.rs and more) | FileRef a.rs"]);
+    check(
+        "- Fix it (files: a.rs, then the rest)",
+        &["1 CodeImplementation Fix it (files: a.rs, then the rest) | FileRef a.rs"],
+    );
+    check("- Fix it\n  - Files: see the list", &["1 CodeImplementation Fix it | note Files: see the list"]);
+    check("- Fix it\n  - Files:\n    - a.rs", &["1 Processing a.rs | in Files | FileRef a.rs"]);
+    check("# Files:\n- Fix a.rs", &["1 CodeImplementation Fix a.rs | FileRef a.rs"]);
+}
+
+#[test]
 fn a_wish_that_the_next_sentence_spells_out_is_context() {
     check("I need help with the parser. Please fix the crash.", &["1 CodeImplementation Please fix the crash"]);
     check(

@@ -61,6 +61,7 @@ fn settings_that_cannot_be_read_are_said_and_stay() {
         ("- Fetch it (retry many)", "retry many", 13),
         ("- Fetch it (on failure: explode)", "on failure: explode", 13),
         ("- [ ] Fetch it\n  - timeout: soon", "timeout: soon", 5),
+        ("- Fetch it (rerun: perhaps)", "rerun: perhaps", 13),
     ] {
         let line = text.lines().count();
         let message = format!("{line}:{column} \"{words}\" cannot be read as a setting and stays part of the text");
@@ -68,7 +69,9 @@ fn settings_that_cannot_be_read_are_said_and_stay() {
     }
     check("- Fetch it (retry many)", &["1 Retrieval Fetch it (retry many)"]);
     check_warnings("- Fetch it (retry 3, timeout 2m, on failure: stop)", &[]);
+    check_warnings("- Fetch it (rerun: safe, files: src/**)", &[]);
     check_warnings("- Add the page (with a retry button)", &[]);
+    check_warnings("- Fix the test (rerun it)", &[]);
 }
 
 #[test]

@@ -1,0 +1,82 @@
+//! Why the planner refuses a command. It only names what was wrong; deciding is the planner's.
+
+use crate::event::{QuestionId, TaskStatus};
+use crate::parse::ParseError;
+use crate::plan::TaskId;
+
+/// Why the planner refuses a command; the plan is as it was.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum PlannerError {
+    /// The text is no plan.
+    #[error(transparent)]
+    Parse(#[from] ParseError),
+    /// The plan exists already.
+    #[error("this plan has been made already: give the new one another id")]
+    AlreadyPlanned,
+    /// There is no such plan.
+    #[error("there is no such plan")]
+    NotPlanned,
+    /// The plan has ended.
+    #[error("the plan has ended: retry a task to open it again")]
+    PlanEnded,
+    /// The plan has no such task.
+    #[error("the plan has no task {task}")]
+    UnknownTask {
+        /// The number given.
+        task: TaskId,
+    },
+    /// The plan has no such question.
+    #[error("the plan has no question {question}")]
+    UnknownQuestion {
+        /// The number given.
+        question: QuestionId,
+    },
+    /// The question has its answer.
+    #[error("{question} is closed: {}", answer.as_deref().map_or("its task has ended".to_owned(), |answer| format!("it was answered {answer:?}")))]
+    QuestionClosed {
+        /// The question.
+        question: QuestionId,
+        /// Its answer; unset when its task ended first.
+        answer: Option<String>,
+    },
+    /// The answer is too long.
+    #[error(
+        "the answer to {question} has {value} bytes, and answer_bytes_max is {max}: put it into a file and name that"
+    )]
+    AnswerTooLong {
+        /// The question.
+        question: QuestionId,
+        /// Its length.
+        value: usize,
+        /// The limit.
+        max: usize,
+    },
+    /// The question wants one of a few words.
+    #[error("{question} wants one of these answers: {allowed}")]
+    AnswerNotUnderstood {
+        /// The question.
+        question: QuestionId,
+        /// The words.
+        allowed: &'static str,
+    },
+    /// The task has not ended, or has completed.
+    #[error("task {task} is {}: only one that failed, timed out, or was cancelled or skipped can be retried", status.as_str())]
+    NotRetryable {
+        /// The task.
+        task: TaskId,
+        /// Where it stands.
+        status: TaskStatus,
+    },
+    /// A setting is out of its limits.
+    #[error("{setting} is {value}, and must be from {min} to {max}")]
+    Setting {
+        /// The name of the setting.
+        setting: &'static str,
+        /// What was given.
+        value: usize,
+        /// The least.
+        min: usize,
+        /// The most.
+        max: usize,
+    },
+}

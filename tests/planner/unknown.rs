@@ -1,0 +1,195 @@
+//! Runs that were cut off: nobody knows whether the task did its work.
+
+use crewlog_planner::event::PlannerConfig;
+use crewlog_planner::plan::FailurePolicy;
+
+use super::transcript::{check, check_with};
+
+fn with(on_failure: FailurePolicy) -> PlannerConfig {
+    PlannerConfig { on_failure, ..PlannerConfig::default() }
+}
+
+const PAIR: &str = "- A: `a`\n- B: `b` (depends on A)\n";
+
+#[test]
+fn a_person_is_asked_whether_a_task_that_was_cut_off_did_its_work() {
+    for policy in [FailurePolicy::SkipDependants, FailurePolicy::Continue, FailurePolicy::Stop, FailurePolicy::Ask] {
+        check_with(
+            with(policy),
+            PAIR,
+            "
+            > start
+            planned 1 2
+            dispatched 1#1
+            > 1 cut-off the worker died
+            1 NeedsClarification: the worker died
+            q1 of 1, Failure: It is not known whether task A did its work: the worker died. Retry, done, skip, continue or stop?
+            > q1 perhaps
+            ! q1 wants one of these answers: retry, done, skip, continue, stop
+            > q1 Done
+            q1 = Done
+            1 Completed: said to be done by a person
+            dispatched 2#1
+            > 2 done
+            2 Completed:
+            ended Completed, 2 tasks: 2 completed
+            ",
+        );
+    }
+}
+
+#[test]
+fn a_retry_that_the_text_allows_for_failures_runs_nothing_again_whose_outcome_is_unknown() {
+    check(
+        "- `a` (retry 3, on failure: continue)\n",
+        "
+        > start
+        planned 1
+        dispatched 1#1
+        > 1 cut-off power
+        1 NeedsClarification: power
+        q1 of 1, Failure: It is not known whether task 1 did its work: power. Retry, done, skip, continue or stop?
+        > q1 retry
+        q1 = retry
+        1 Planned: power
+        dispatched 1#2
+        > 1 cut-off power again
+        1 NeedsClarification: power again
+        q2 of 1, Failure: It is not known whether task 1 did its work: power again. Retry, done, skip, continue or stop?
+        > q2 skip
+        q2 = skip
+        1 Failed: power again
+        ended Failed, 1 task: 1 failed
+        ",
+    );
+}
+
+#[test]
+fn a_task_that_may_be_run_again_is_until_its_retries_are_used_up() {
+    check_with(
+        PlannerConfig { retries_max: 1, ..PlannerConfig::default() },
+        "- A: `a` (rerun: safe)\n- B: `b` (depends on A)\n",
+        "
+        > start
+        planned 1 2
+        dispatched 1#1
+        > 1 cut-off the worker died
+        1 Planned: the worker died
+        dispatched 1#2 later
+        > 1 cut-off it died again
+        1 Failed: it died again
+        2 Skipped: task A did not complete
+        ended Failed, 2 tasks: 1 failed, 1 skipped
+        ",
+    );
+    check(
+        "- `a` (rerun: safe, retry 0, on failure: ask)\n",
+        "
+        > start
+        planned 1
+        dispatched 1#1
+        > 1 cut-off power
+        1 NeedsClarification: power
+        q1 of 1, Failure: Task 1 failed: power. Retry, done, skip, continue or stop?
+        ",
+    );
+}
+
+#[test]
+fn a_failure_that_a_person_sees_to_is_done() {
+    check_with(
+        with(FailurePolicy::Ask),
+        PAIR,
+        "
+        > start
+        planned 1 2
+        dispatched 1#1
+        > 1 fails boom
+        1 NeedsClarification: boom
+        q1 of 1, Failure: Task A failed: boom. Retry, done, skip, continue or stop?
+        > q1 done
+        q1 = done
+        1 Completed: said to be done by a person
+        dispatched 2#1
+        ",
+    );
+}
+
+#[test]
+fn a_pause_keeps_nobody_from_asking_or_answering_and_starts_nothing() {
+    check(
+        "- A: `a`\n- B: `b` (rerun: safe)\n",
+        "
+        > start
+        planned 1 2
+        dispatched 1#1
+        dispatched 2#1
+        > pause
+        paused: lunch
+        > 1 cut-off power
+        1 NeedsClarification: power
+        q1 of 1, Failure: It is not known whether task A did its work: power. Retry, done, skip, continue or stop?
+        > 2 cut-off power
+        2 Planned: power
+        > q1 retry
+        q1 = retry
+        1 Planned: power
+        > resume
+        resumed
+        dispatched 1#2
+        dispatched 2#2
+        ",
+    );
+}
+
+#[test]
+fn a_plan_that_stopped_still_asks_and_ends_with_the_answer() {
+    check_with(
+        with(FailurePolicy::Stop),
+        "- A: `a`\n- B: `b`\n- C: `c` (rerun: safe)\n",
+        "
+        > start
+        planned 1 2 3
+        dispatched 1#1
+        dispatched 2#1
+        dispatched 3#1
+        > 1 fails boom
+        1 Failed: boom
+        > 3 cut-off power
+        3 Failed: power
+        > 2 cut-off power
+        2 NeedsClarification: power
+        q1 of 2, Failure: It is not known whether task B did its work: power. Retry, done, skip, continue or stop?
+        > q1 done
+        q1 = done
+        2 Completed: said to be done by a person
+        ended Failed, 3 tasks: 1 completed, 2 failed
+        ",
+    );
+}
+
+#[test]
+fn what_stops_the_plan_does_not_say_of_a_task_that_did_run_that_it_never_started() {
+    check_with(
+        with(FailurePolicy::Stop),
+        "- A: `a`\n- B: `b`\n- C: What colour?\n",
+        "
+        > start
+        planned 1 2 3
+        dispatched 1#1
+        dispatched 2#1
+        dispatched 3#1 as a question
+        q1 of 3, Task
+        > 1 cut-off power
+        1 NeedsClarification: power
+        q2 of 1, Failure: It is not known whether task A did its work: power. Retry, done, skip, continue or stop?
+        > 2 fails boom
+        2 Failed: boom
+        1 Failed: power
+        3 Skipped: not started: the plan stopped when task B failed
+        ended Failed, 3 tasks: 2 failed, 1 skipped
+        > q2 done
+        ! q2 is closed: its task has ended
+        ",
+    );
+}
