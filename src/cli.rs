@@ -111,6 +111,11 @@ pub enum Command {
     Retry(Retry),
     /// Write the log, or one plan, as JSON lines
     Export(Export),
+    /// Take in the export of a whole log
+    Import(Import),
+    /// Look after the database of the log
+    #[command(subcommand)]
+    Db(Db),
     /// Internal: stand between a worker and a command
     #[command(name = "supervise", hide = true)]
     Supervise,
@@ -372,6 +377,20 @@ pub struct Export {
     /// Write to this file, which must not exist [default: standard output]
     #[arg(long, value_name = "FILE")]
     pub to: Option<PathBuf>,
+}
+
+/// `import`.
+#[derive(Debug, Args)]
+pub struct Import {
+    /// The export; - for standard input
+    pub file: PathBuf,
+}
+
+/// `db`.
+#[derive(Debug, Subcommand)]
+pub enum Db {
+    /// Look whether the log is sound; nothing is changed
+    Check,
 }
 
 /// No plan's id holds an @.

@@ -4,7 +4,7 @@
 use std::io::{self, Write};
 
 use crewlog_executors::agent::{Agent, PromptBy};
-use crewlog_mq::{LogIdentity, Position, Recorded};
+use crewlog_mq::{Finding, LogIdentity, Position, Recorded};
 use crewlog_planner::parse::{Diagnostic, ParsedPlan};
 use crewlog_planner::plan::{AttachmentKind, Condition, Mark, TaskId, TaskPlan};
 use crewlog_planner::state::PlannerState;
@@ -305,6 +305,9 @@ impl<'a> EventJson<'a> {
     }
 }
 
+/// The version of the form of exports.
+pub const EXPORT: u32 = 1;
+
 /// The first line of an export.
 #[derive(Serialize)]
 pub struct ExportHeader {
@@ -318,7 +321,47 @@ pub struct ExportHeader {
 impl ExportHeader {
     /// Of a log, up to `head`.
     pub fn of(info: &LogIdentity, head: Position) -> Self {
-        Self { export: 1, log: info.id, format: info.format, created_at: rfc3339(info.created_at), head }
+        Self { export: EXPORT, log: info.id, format: info.format, created_at: rfc3339(info.created_at), head }
+    }
+}
+
+/// `import`.
+#[derive(Serialize)]
+pub struct ImportedJson<'a> {
+    /// Where the log is.
+    pub store: &'a str,
+    /// Its id.
+    pub log: uuid::Uuid,
+    /// Events that are new to it.
+    pub added: usize,
+    /// Events that it had.
+    pub known: usize,
+    /// Its last position.
+    pub head: Position,
+}
+
+/// `db check`.
+#[derive(Serialize)]
+pub struct CheckedJson<'a> {
+    /// The log's id.
+    pub log: uuid::Uuid,
+    /// How many events were looked at.
+    pub events: usize,
+    /// None when the log is sound.
+    pub findings: Vec<FindingJson<'a>>,
+}
+
+/// A finding of `db check`.
+#[derive(Serialize)]
+pub struct FindingJson<'a> {
+    position: Option<Position>,
+    what: &'a str,
+}
+
+impl<'a> FindingJson<'a> {
+    /// Of a finding.
+    pub fn of(finding: &'a Finding) -> Self {
+        Self { position: finding.position, what: &finding.what }
     }
 }
 

@@ -1,4 +1,4 @@
-//! Looking: `plan parse`, `ls`, `show`, `events`, `export`. Nothing here appends or executes anything.
+//! Looking: `plan parse`, `ls`, `show`, `events`. Nothing here appends or executes anything.
 
 use std::collections::BTreeMap;
 use std::io::{BufWriter, Write};
@@ -11,11 +11,9 @@ use crewlog_planner::parse::{self, Diagnostic, ParseOptions, ParsedPlan};
 use crewlog_planner::plan::NodeKind;
 use crewlog_planner::view::PlanView;
 
-use crate::cli::{Events, Export, Ls, Output, Parse, Show};
+use crate::cli::{Events, Ls, Output, Parse, Show};
 use crate::failure::{Code, Failure};
-use crate::json::{
-    EventJson, ExportHeader, ListedJson, ParsedJson, PlansJson, ShownJson, condition_text, print_line, print_pretty,
-};
+use crate::json::{EventJson, ListedJson, ParsedJson, PlansJson, ShownJson, condition_text, print_line, print_pretty};
 use crate::session::{Session, read_text};
 use crate::terminal::say;
 use crate::text::{in_one_line, one_line, rfc3339, shell_word, visible};
@@ -231,30 +229,6 @@ fn print_event(mut to: impl Write, recorded: &Recorded) -> std::io::Result<()> {
     let aggregate = visible(&format!("{stream_id} {aggregate_id}"));
     let (moment, event_type, data) = (rfc3339(*created_at), visible(event_type), one_line(data, 100));
     writeln!(to, "{position:>6}  {moment}  {aggregate:<36}  {event_type:<22}  {data}")
-}
-
-/// `export`.
-pub async fn export(session: &Session, export: &Export) -> Result<Code, Failure> {
-    let store = session.place.open().await?;
-    let query = match &export.plan {
-        Some(plan) => Query::tag(plan_tag(&find_plan(&store, plan).await?)),
-        None => Query::all(),
-    };
-    let to: Box<dyn Write> = match &export.to {
-        None => Box::new(std::io::stdout().lock()),
-        Some(path) => Box::new(std::fs::File::create_new(path).map_err(|error| {
-            Failure::user(format!("{} cannot be made: {error}", path.display())).hint("name a file that does not exist")
-        })?),
-    };
-    let mut to = BufWriter::new(to);
-    let head = store.head().await?;
-    print_line(&mut to, &ExportHeader::of(&store.log().await?, head))?;
-    for_each(&store, &query, Range::up_to(head), |recorded| {
-        Ok(print_line(&mut to, &EventJson::of(recorded)?.for_export(recorded.append_start))?)
-    })
-    .await?;
-    to.flush()?;
-    Ok(Code::Done)
 }
 
 /// Reads in pages, so that memory stays bounded.

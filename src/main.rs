@@ -1,11 +1,13 @@
 //! The `crewlog` program: commands in, folds of the log out. It decides nothing itself.
 
 mod act;
+mod archive;
 mod cli;
 mod config;
 mod diff;
 mod drive;
 mod executors;
+mod exported;
 mod failure;
 mod json;
 mod look;
@@ -25,7 +27,7 @@ use std::process::ExitCode;
 use clap::Parser;
 use clap::error::ErrorKind;
 
-use crate::cli::{Cli, Command, Plan};
+use crate::cli::{Cli, Command, Db, Plan};
 use crate::failure::{Code, Failure};
 
 /// How long what still runs may take when the program ends.
@@ -88,8 +90,10 @@ async fn run(cli: Cli) -> Result<Code, Failure> {
         Command::Events(events) => look::events(&session, &events).await,
         Command::Replay(replay) => replay::replay(&session, &replay).await,
         Command::Diff(diff) => diff::diff(&session, &diff).await,
-        Command::Export(export) => look::export(&session, &export).await,
         Command::Executors => executors::list(&session),
+        Command::Export(export) => archive::export(&session, &export).await,
+        Command::Import(import) => archive::import(&session, &import).await,
+        Command::Db(Db::Check) => archive::check(&session).await,
         Command::Answer(answer) => act::answer(&session, answer).await,
         Command::Done(done) => act::done(&session, done).await,
         Command::Fail(fail) => act::fail(&session, fail).await,

@@ -8,7 +8,7 @@ use tokio::sync::watch;
 use crate::clock::{Clock, SystemClock, Timestamp};
 use crate::error::Result;
 use crate::position::Position;
-use crate::record::{Append, Appended, Page, Query, Range};
+use crate::record::{Append, Appended, Checked, Imported, Page, Query, Range, Recorded};
 
 /// How a store is opened.
 #[derive(Clone)]
@@ -36,6 +36,9 @@ pub struct LogIdentity {
     pub created_at: Timestamp,
 }
 
+/// Events that are to be imported, one after another. An error among them ends the import and is its error.
+pub type Records = Box<dyn Iterator<Item = Result<Recorded>> + Send>;
+
 /// Storage for a log: plain records in, plain records out.
 ///
 /// Every backend keeps the prefix property: when a reader sees position p, it sees every position below p that
@@ -56,6 +59,14 @@ pub trait Backend: Send + Sync + 'static {
 
     /// The log's identity.
     fn log(&self) -> BoxFuture<'_, Result<LogIdentity>>;
+
+    /// Takes in the events of the log `identity` as they stand there, all or nothing, and refuses what no log could have
+    /// written. An empty log becomes that log; the same log is carried further; any other is refused. Dropping the future
+    /// does not end it.
+    fn import(&self, identity: LogIdentity, records: Records) -> BoxFuture<'_, Result<Imported>>;
+
+    /// Looks whether the log keeps what logs promise; changes nothing.
+    fn check(&self) -> BoxFuture<'_, Result<Checked>>;
 
     /// Log time now: never before the last event that this process knows of.
     fn now(&self) -> Timestamp;

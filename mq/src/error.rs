@@ -64,6 +64,54 @@ pub enum Error {
         /// What is allowed.
         max: usize,
     },
+    /// The import is of one log, and this is another.
+    #[error(
+        "the import is of log {import}, and this is log {log} with {head} events: import it into a new log, or into a copy \
+         of its own"
+    )]
+    OtherLog {
+        /// This log.
+        log: Uuid,
+        /// Its head.
+        head: Position,
+        /// The log that the import is of.
+        import: Uuid,
+    },
+    /// The import and the log were one, and have gone different ways.
+    #[error(
+        "the log and the import differ at position {position}, in {differs}: they were written apart, and one cannot carry \
+         the other further; import it into a new log"
+    )]
+    Forked {
+        /// The first that differs.
+        position: Position,
+        /// The field that does.
+        differs: &'static str,
+    },
+    /// The import has not all events of its log.
+    #[error("the import has position {position} where {expected} should be: it is a part of a log, export the whole")]
+    ImportGap {
+        /// What stands there.
+        position: Position,
+        /// What should.
+        expected: Position,
+    },
+    /// The import is not what a log could have written.
+    #[error("the import is no log's{}: {reason}", at(*position))]
+    InvalidImport {
+        /// The event, where it is of one.
+        position: Option<Position>,
+        /// What is wrong.
+        reason: String,
+    },
+    /// The import was written by a newer version.
+    #[error("the import has log format {found}, and this version reads up to {supported}: install a newer one")]
+    NewerImport {
+        /// Its format.
+        found: i64,
+        /// The newest format known here.
+        supported: i64,
+    },
     /// An event could not be written as JSON.
     #[error("an event {event_type} cannot be written: {source}")]
     Encode {
@@ -177,4 +225,8 @@ impl Error {
     pub(crate) fn check_limit(limit: &'static str, value: usize, max: usize) -> Result<()> {
         if value > max { Err(Self::LimitPassed { limit, value, max }) } else { Ok(()) }
     }
+}
+
+fn at(position: Option<Position>) -> String {
+    position.map_or_else(String::new, |position| format!(", at position {position}"))
 }

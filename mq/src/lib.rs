@@ -38,6 +38,8 @@ mod event;
 mod faults;
 mod handler;
 mod ids;
+#[cfg(feature = "sqlite")]
+mod law;
 mod position;
 mod record;
 #[cfg(feature = "sqlite")]
@@ -45,14 +47,16 @@ mod sqlite;
 mod store;
 mod stream;
 
-pub use backend::{Backend, LogIdentity, Options};
+pub use backend::{Backend, LogIdentity, Options, Records};
 pub use clock::{Clock, SystemClock, Timestamp};
 pub use error::{Error, Result, Source};
 pub use event::{Envelope, Event};
 pub use handler::{Cause, ExecuteError, Executed, Handler, Runner};
 pub use ids::{derived_event_id, new_event_id};
 pub use position::{Expected, Place, Position};
-pub use record::{Append, Appended, Metadata, NewEvent, Page, Query, Range, Recorded, Write};
+pub use record::{
+    Append, Appended, Checked, Finding, Imported, Metadata, NewEvent, Page, Query, Range, Recorded, Write,
+};
 pub use store::EventStore;
 #[cfg(feature = "sqlite")]
 pub use store::sqlite_path;
@@ -72,6 +76,8 @@ pub const APPEND_EVENTS_MAX: usize = 400_000;
 pub const PAGE_EVENTS_MAX: usize = 10_000;
 /// A read returns no more once its events have this many bytes of `data` and `metadata`.
 pub const PAGE_BYTES_MAX: usize = 64 << 20;
+/// The most findings that one check tells of.
+pub const FINDINGS_MAX: usize = 100;
 
 #[cfg(doctest)]
 #[doc = include_str!("../../README.md")]

@@ -81,16 +81,22 @@ impl NewEvent {
     }
 
     fn check_limits(&self) -> Result<()> {
-        Error::check_limit("payload_bytes_max", self.data.len(), PAYLOAD_BYTES_MAX)?;
-        Error::check_limit("metadata_bytes_max", self.metadata.len(), METADATA_BYTES_MAX)?;
-        Error::check_limit("tags_max", self.tags.len(), TAGS_MAX)?;
+        check_sizes(&self.data, &self.metadata, &self.tags)?;
         check_name("event type", &self.event_type)?;
-        check_name("event version", &self.event_version)?;
-        self.tags.iter().try_for_each(|tag| check_name("tag", tag))
+        check_name("event version", &self.event_version)
     }
 }
 
-fn check_name(what: &'static str, name: &str) -> Result<()> {
+/// The limits of what an event carries beside its names.
+pub(crate) fn check_sizes(data: &str, metadata: &str, tags: &[String]) -> Result<()> {
+    Error::check_limit("payload_bytes_max", data.len(), PAYLOAD_BYTES_MAX)?;
+    Error::check_limit("metadata_bytes_max", metadata.len(), METADATA_BYTES_MAX)?;
+    Error::check_limit("tags_max", tags.len(), TAGS_MAX)?;
+    tags.iter().try_for_each(|tag| check_name("tag", tag))
+}
+
+/// The limits of a name.
+pub(crate) fn check_name(what: &'static str, name: &str) -> Result<()> {
     if name.is_empty() {
         return Err(Error::InvalidAppend { reason: format!("the {what} is empty") });
     }
@@ -302,4 +308,35 @@ pub struct Recorded {
     pub created_at: Timestamp,
     /// The first position of the append that it came with.
     pub append_start: Position,
+}
+
+/// What an import came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Imported {
+    /// Events that the log did not have.
+    pub n_added: usize,
+    /// Events that it had already, equal in every field.
+    pub n_known: usize,
+    /// The position of the log's last event.
+    pub head: Position,
+}
+
+/// Something in a log that no crewlog could have written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finding {
+    /// The event, where it is of one.
+    pub position: Option<Position>,
+    /// What is wrong.
+    pub what: String,
+}
+
+/// What a check found; sound when there are no findings.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Checked {
+    /// How many events were looked at.
+    pub n_events: usize,
+    /// In the order of positions, those of no event first; at most [`crate::FINDINGS_MAX`].
+    pub findings: Vec<Finding>,
+    /// Whether there are more than these.
+    pub more: bool,
 }

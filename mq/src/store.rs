@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 use crate::event::{Envelope, Event};
 use crate::position::{Expected, Position};
 use crate::record::Metadata;
-use crate::record::{Append, Appended, NewEvent, Page, Query, Range, Recorded};
+use crate::record::{Append, Appended, Checked, Imported, NewEvent, Page, Query, Range, Recorded};
 use crate::stream::{EventStream, Start};
 
 /// How many events [`EventStore::load`] asks for at a time.
@@ -180,6 +180,33 @@ impl EventStore {
     /// A fault of the database.
     pub async fn log(&self) -> Result<LogIdentity> {
         self.backend.log().await
+    }
+
+    /// Takes in the events of another copy of a log: all of them, from the first on, as they stand there with their
+    /// positions, ids, times and bytes. An empty log becomes a copy under the other's identity; a log of the same identity
+    /// keeps what it has, which must be equal, and gets what it has not. So importing twice changes nothing.
+    ///
+    /// It is one transaction under the append lock: all or nothing, and other writers wait for it, as long as they
+    /// wait for any lock. Records are taken one by one, from a thread that may block. Dropping the future does not end it.
+    ///
+    /// # Errors
+    /// [`Error::OtherLog`], [`Error::Forked`], [`Error::ImportGap`], [`Error::InvalidImport`] or [`Error::NewerImport`]
+    /// when it is refused, the first error of `records`, or a fault of the database. The log is then as it was.
+    pub async fn import(
+        &self,
+        identity: LogIdentity,
+        records: impl Iterator<Item = Result<Recorded>> + Send + 'static,
+    ) -> Result<Imported> {
+        self.backend.import(identity, Box::new(records)).await
+    }
+
+    /// Looks whether the log keeps what logs promise: the database's own soundness, places, times, JSON, tags, causes. It
+    /// reads all of the log and changes nothing.
+    ///
+    /// # Errors
+    /// A fault that kept it from looking; what is wrong with the log is a finding.
+    pub async fn check(&self) -> Result<Checked> {
+        self.backend.check().await
     }
 
     /// Log time now.

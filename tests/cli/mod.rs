@@ -2,6 +2,7 @@
 
 mod agents;
 mod answers;
+mod archive;
 mod codes;
 mod documented;
 mod executors;

@@ -1,11 +1,13 @@
 //! The contract of the event store, on SQLite in a file and in memory, in one process and in several.
 
 mod append;
+mod check;
 mod concurrency;
 mod content;
 mod file;
 mod follow;
 mod ids;
+mod import;
 mod processes;
 mod read;
 mod refused;

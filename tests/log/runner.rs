@@ -246,6 +246,18 @@ impl crewlog_mq::Backend for Contended {
         self.below.log().boxed()
     }
 
+    fn import(
+        &self,
+        identity: crewlog_mq::LogIdentity,
+        records: crewlog_mq::Records,
+    ) -> futures::future::BoxFuture<'_, crewlog_mq::Result<crewlog_mq::Imported>> {
+        self.below.import(identity, records).boxed()
+    }
+
+    fn check(&self) -> futures::future::BoxFuture<'_, crewlog_mq::Result<crewlog_mq::Checked>> {
+        self.below.check().boxed()
+    }
+
     fn now(&self) -> crewlog_mq::Timestamp {
         self.below.now()
     }

@@ -2,9 +2,12 @@
 //!
 //! One thread of each process writes; a small pool reads. Readers never block writers, nor writers readers (WAL).
 
+mod check;
+mod import;
 mod location;
 mod lock;
 mod read;
+mod tables;
 mod writer;
 
 use std::path::Path;
@@ -17,11 +20,11 @@ use sqlx::sqlite::SqlitePoolOptions;
 use tokio::sync::{mpsc, oneshot, watch};
 use uuid::Uuid;
 
-use crate::backend::{Backend, LogIdentity, Options};
+use crate::backend::{Backend, LogIdentity, Options, Records};
 use crate::clock::{LogTime, Timestamp};
 use crate::error::{Error, Result};
 use crate::position::Position;
-use crate::record::{Append, Appended, Page, Query, Range};
+use crate::record::{Append, Appended, Checked, Imported, Page, Query, Range};
 use location::Location;
 use writer::Request;
 
@@ -115,6 +118,27 @@ impl Backend for Sqlite {
         async move {
             let info = read::log(&self.readers).await;
             info.map_err(|error| self.location.read_fault("reading the log's identity", error))
+        }
+        .boxed()
+    }
+
+    fn import(&self, identity: LogIdentity, records: Records) -> BoxFuture<'_, Result<Imported>> {
+        let location = self.location.clone();
+        async move {
+            let work = tokio::task::spawn_blocking(move || import::run(&location, &identity, records));
+            let (imported, end) = work.await.map_err(|error| Error::storage("importing", error))??;
+            // The writer learns of it soon; who asks for the time at once must not be told an earlier one.
+            self.log_time.learn(end);
+            Ok(imported)
+        }
+        .boxed()
+    }
+
+    fn check(&self) -> BoxFuture<'_, Result<Checked>> {
+        let location = self.location.clone();
+        async move {
+            let work = tokio::task::spawn_blocking(move || check::run(&location));
+            work.await.map_err(|error| Error::storage("checking the log", error))?
         }
         .boxed()
     }

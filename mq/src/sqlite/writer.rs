@@ -16,6 +16,7 @@ use uuid::Uuid;
 
 use super::location::Location;
 use super::lock::AppendLock;
+use super::tables::{self, End, Row, end_of, tags_as_json};
 use crate::clock::{LogTime, Timestamp};
 use crate::error::{Error, Result};
 use crate::position::{Expected, Place, Position};
@@ -25,7 +26,7 @@ use crate::record::{Append, Appended, NewEvent, Write};
 static MIGRATIONS: Migrator = sqlx::migrate!("migrations/sqlite");
 
 /// The version of the log's form that this code writes.
-const FORMAT: i64 = 1;
+pub(super) const FORMAT: i64 = 1;
 /// The most appends of one commit.
 const BATCH_APPENDS_MAX: usize = 512;
 /// About the most bytes of one commit.
@@ -33,7 +34,7 @@ const BATCH_BYTES_MAX: usize = 4 << 20;
 /// How often an idle writer looks whether another process has committed.
 const LOOK_INTERVAL: Duration = Duration::from_millis(20);
 /// Interned aggregates that are kept in memory.
-const KNOWN_AGGREGATES_MAX: usize = 65_536;
+pub(super) const KNOWN_AGGREGATES_MAX: usize = 65_536;
 
 /// An append on its way to the writer.
 pub(super) struct Request {
@@ -297,22 +298,6 @@ fn is_identified(connection: &Connection) -> rusqlite::Result<bool> {
     connection.query_row("SELECT EXISTS (SELECT 1 FROM log)", [], |row| row.get(0))
 }
 
-/// Where the log ends.
-#[derive(Debug, Clone, Copy)]
-struct End {
-    head: Position,
-    created_at: Timestamp,
-}
-
-fn end_of(connection: &Connection) -> rusqlite::Result<End> {
-    let sql = "SELECT position, created_at FROM events ORDER BY position DESC LIMIT 1";
-    let end = connection
-        .prepare_cached(sql)?
-        .query_row([], |row| Ok(End { head: Position(row.get(0)?), created_at: Timestamp(row.get(1)?) }))
-        .optional()?;
-    Ok(end.unwrap_or(End { head: Position(0), created_at: Timestamp(0) }))
-}
-
 /// One commit in the making.
 struct Batch<'a> {
     transaction: &'a Transaction<'a>,
@@ -342,7 +327,7 @@ impl Batch<'_> {
         for write in &append.writes {
             let aggregate = self.aggregate(&write.stream_id, &write.aggregate_id)?;
             let actual = match aggregate {
-                Some(aggregate) => self.sequence(aggregate)?,
+                Some(aggregate) => tables::sequence(self.transaction, aggregate)?,
                 None => 0,
             };
             if let Some(refusal) = refusal(write, actual) {
@@ -428,22 +413,13 @@ impl Batch<'_> {
         if let Some(aggregate) = self.aggregates.get(&key).or_else(|| self.interned.get(&key)) {
             return Ok(Some(*aggregate));
         }
-        let sql = "SELECT aggregate FROM aggregates WHERE stream_id = ?1 AND aggregate_id = ?2";
-        self.transaction.prepare_cached(sql)?.query_row([stream_id, aggregate_id], |row| row.get(0)).optional()
+        tables::aggregate(self.transaction, stream_id, aggregate_id)
     }
 
     fn intern(&mut self, stream_id: &str, aggregate_id: &str) -> rusqlite::Result<i64> {
-        let sql = "INSERT INTO aggregates (stream_id, aggregate_id) VALUES (?1, ?2)";
-        self.transaction.prepare_cached(sql)?.execute([stream_id, aggregate_id])?;
-        let aggregate = self.transaction.last_insert_rowid();
+        let aggregate = tables::intern(self.transaction, stream_id, aggregate_id)?;
         self.interned.insert((stream_id.to_owned(), aggregate_id.to_owned()), aggregate);
         Ok(aggregate)
-    }
-
-    /// The sequence of an aggregate's last event.
-    fn sequence(&self, aggregate: i64) -> rusqlite::Result<i64> {
-        let sql = "SELECT coalesce(max(sequence), 0) FROM events WHERE aggregate = ?1";
-        self.transaction.prepare_cached(sql)?.query_row([aggregate], |row| row.get(0))
     }
 
     fn insert(
@@ -454,25 +430,20 @@ impl Batch<'_> {
         event: &NewEvent,
     ) -> rusqlite::Result<Place> {
         let position = Position(self.head.0 + 1);
-        let sql = "INSERT INTO events (position, event_id, aggregate, sequence, event_type, event_version, data, \
-             metadata, tags, created_at, append_start) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)";
-        self.transaction.prepare_cached(sql)?.execute(params![
-            position.0,
-            &event.event_id.as_bytes()[..],
+        let row = Row {
+            position,
+            event_id: event.event_id,
             aggregate,
             sequence,
-            event.event_type,
-            event.event_version,
-            event.data,
-            event.metadata,
-            tags_as_json(&event.tags),
-            self.now.0,
-            append_start.0
-        ])?;
-        for tag in &event.tags {
-            let sql = "INSERT INTO tags (tag, position) VALUES (?1, ?2)";
-            self.transaction.prepare_cached(sql)?.execute(params![tag, position.0])?;
-        }
+            event_type: &event.event_type,
+            event_version: &event.event_version,
+            data: &event.data,
+            metadata: &event.metadata,
+            tags: &event.tags,
+            created_at: self.now,
+            append_start,
+        };
+        row.insert(self.transaction)?;
         self.head = position;
         Ok(Place { position, sequence })
     }
@@ -487,7 +458,7 @@ impl Batch<'_> {
             Some(aggregate) => aggregate,
             None => self.intern("log", "clock")?,
         };
-        let sequence = self.sequence(aggregate)? + 1;
+        let sequence = tables::sequence(self.transaction, aggregate)? + 1;
         self.insert(aggregate, sequence, Position(self.head.0 + 1), &event)?;
         Ok(())
     }
@@ -505,8 +476,4 @@ fn refusal(write: &Write, actual: i64) -> Option<Error> {
         expected: write.expected,
         actual,
     })
-}
-
-fn tags_as_json(tags: &[String]) -> String {
-    serde_json::to_string(tags).expect("strings are JSON")
 }

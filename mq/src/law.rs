@@ -1,0 +1,80 @@
+//! What every event of a log keeps, seen from the event before it: an import is held to it before it is taken in, and a
+//! log afterwards. It knows nothing of other events, so neither gaps, sequences nor ids are judged here.
+
+use serde_json::value::RawValue;
+
+use crate::APPEND_EVENTS_MAX;
+use crate::clock::Timestamp;
+use crate::error::{Error, Result};
+use crate::position::Position;
+use crate::record::{Recorded, check_name, check_sizes};
+
+/// What the next event must fit.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Previous {
+    pub(crate) position: Position,
+    created_at: Timestamp,
+    append_start: Position,
+}
+
+impl Previous {
+    pub(crate) fn of(event: &Recorded) -> Self {
+        let Recorded { position, created_at, append_start, .. } = event;
+        Self { position: *position, created_at: *created_at, append_start: *append_start }
+    }
+}
+
+/// What no log could have written of this event, if anything; the first is told. `None` before the first event.
+pub(crate) fn broken(previous: Option<Previous>, event: &Recorded) -> Option<String> {
+    broken_order(previous, event).or_else(|| broken_parts(event))
+}
+
+fn broken_order(previous: Option<Previous>, event: &Recorded) -> Option<String> {
+    let Recorded { position, created_at, append_start, .. } = event;
+    let begins = append_start == position;
+    match previous {
+        None if begins || position.0 != 1 => None,
+        None => Some(format!("append_start is {append_start}, and the first event begins its append")),
+        Some(previous) if *created_at < previous.created_at => {
+            let (created_at, before) = (created_at.0, previous.created_at.0);
+            Some(format!("created_at runs backwards, from {before} to {created_at} microseconds since 1970"))
+        }
+        // Behind a gap nothing is known of the append.
+        Some(previous) if begins || previous.position.0 + 1 != position.0 => None,
+        Some(previous) if *append_start != previous.append_start => {
+            let before = previous.append_start;
+            Some(format!("append_start is {append_start}, and only {before} or {position} can be"))
+        }
+        Some(previous) if *created_at != previous.created_at => {
+            Some("created_at is another than that of the event before it, with which it was appended".into())
+        }
+        Some(_) => {
+            let n_events = usize::try_from(position.0 - append_start.0 + 1).unwrap_or(usize::MAX);
+            Error::check_limit("append_events_max", n_events, APPEND_EVENTS_MAX).err().map(|error| error.to_string())
+        }
+    }
+}
+
+fn broken_parts(event: &Recorded) -> Option<String> {
+    if let Err(error) = check_limits(event) {
+        return Some(match error {
+            Error::InvalidAppend { reason } => reason,
+            passed => passed.to_string(),
+        });
+    }
+    if !event.tags.is_sorted_by(|before, after| before < after) {
+        return Some("the tags are not sorted, or one is there twice".into());
+    }
+    let is_json = |text: &str| serde_json::from_str::<&RawValue>(text).err();
+    let data = is_json(&event.data).map(|error| format!("data is not JSON: {error}"));
+    data.or_else(|| is_json(&event.metadata).map(|error| format!("metadata is not JSON: {error}")))
+}
+
+/// The limits of an append, for an event that is said to have come with one.
+fn check_limits(event: &Recorded) -> Result<()> {
+    check_sizes(&event.data, &event.metadata, &event.tags)?;
+    check_name("stream id", &event.stream_id)?;
+    check_name("aggregate id", &event.aggregate_id)?;
+    check_name("event type", &event.event_type)?;
+    check_name("event version", &event.event_version)
+}

@@ -1,0 +1,178 @@
+//! Keeping: `export`, `import`, `db check`. An import appends what others wrote, and decides nothing; the others only look.
+
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::{BufReader, BufWriter, Read, Write};
+use std::path::Path;
+use std::sync::Arc;
+
+use crewlog_mq::{Checked, Error, Event, EventStore, FINDINGS_MAX, Finding, LogIdentity, Query, Range, Recorded};
+use crewlog_planner::claim::{self, TaskEvent};
+use crewlog_planner::event::{self, plan_tag};
+
+use crate::cli::{Export, Import, Output};
+use crate::exported::{Exported, Progress};
+use crate::failure::{Code, Failure};
+use crate::json::{CheckedJson, EventJson, ExportHeader, FindingJson, ImportedJson, print_line, print_pretty};
+use crate::look::{find_plan, for_each};
+use crate::session::Session;
+use crate::text::{count, visible};
+
+/// `export`.
+pub async fn export(session: &Session, export: &Export) -> Result<Code, Failure> {
+    let store = session.place.open().await?;
+    let query = match &export.plan {
+        Some(plan) => Query::tag(plan_tag(&find_plan(&store, plan).await?)),
+        None => Query::all(),
+    };
+    let to: Box<dyn Write> = match &export.to {
+        None => Box::new(std::io::stdout().lock()),
+        Some(path) => Box::new(File::create_new(path).map_err(|error| {
+            Failure::user(format!("{} cannot be made: {error}", path.display())).hint("name a file that does not exist")
+        })?),
+    };
+    let mut to = BufWriter::new(to);
+    let head = store.head().await?;
+    print_line(&mut to, &ExportHeader::of(&store.log().await?, head))?;
+    for_each(&store, &query, Range::up_to(head), |recorded| {
+        Ok(print_line(&mut to, &EventJson::of(recorded)?.for_export(recorded.append_start))?)
+    })
+    .await?;
+    to.flush()?;
+    Ok(Code::Done)
+}
+
+/// `import`.
+pub async fn import(session: &Session, import: &Import) -> Result<Code, Failure> {
+    let progress = Arc::new(Progress::default());
+    let refused = |error| refusal(&import.file, &progress, error);
+    let (identity, mut events) = Exported::begin(open(&import.file)?, &progress).map_err(refused)?;
+    let first = events.next().transpose().map_err(refused)?;
+    // What is no export, or not of a whole log, mostly shows here, before a log is made for it.
+    rehearse(&identity, first.clone()).await.map_err(refused)?;
+    let (store, is_new) = session.place.open_or_make().await?;
+    let imported = store.import(identity.clone(), first.into_iter().map(Ok).chain(events)).await.map_err(|error| {
+        let failure = refused(error);
+        let made = format!("the log at {} was made for it, and is empty", session.place.url());
+        if is_new { failure.hint(made) } else { failure }
+    })?;
+    let mut stdout = std::io::stdout();
+    let (store, log) = (session.place.url(), identity.id);
+    match session.output {
+        Output::Text => {
+            let (added, known) = (count(imported.n_added, "event"), imported.n_known);
+            writeln!(
+                stdout,
+                "{added} added, {known} known already; {store} (log {log}) ends at position {}",
+                imported.head
+            )?;
+        }
+        Output::Json | Output::Jsonl => {
+            let (added, known, head) = (imported.n_added, imported.n_known, imported.head);
+            print_line(&mut stdout, &ImportedJson { store, log, added, known, head })?;
+        }
+    }
+    Ok(Code::Done)
+}
+
+fn open(file: &Path) -> Result<Box<dyn Read + Send>, Failure> {
+    if file == Path::new("-") {
+        return Ok(Box::new(BufReader::new(std::io::stdin())));
+    }
+    let opened = File::open(file).map_err(|error| {
+        Failure::user(format!("{} cannot be read: {error}", file.display()))
+            .hint("give the path of what `crewlog export --to FILE` wrote, or - for standard input")
+    })?;
+    Ok(Box::new(BufReader::new(opened)))
+}
+
+/// Imports the beginning into a log that nobody keeps.
+async fn rehearse(identity: &LogIdentity, first: Option<Recorded>) -> Result<(), Error> {
+    let store = EventStore::in_memory().await?;
+    store.import(identity.clone(), first.into_iter().map(Ok)).await?;
+    Ok(())
+}
+
+fn refusal(file: &Path, progress: &Progress, error: Error) -> Failure {
+    let hint = match &error {
+        Error::ImportGap { .. } => {
+            "this looks like the export of one plan: `crewlog export` without a plan writes the whole log"
+        }
+        Error::InvalidImport { .. } => {
+            "export the log again with `crewlog export --to FILE`, and import the file as it is"
+        }
+        Error::OtherLog { .. } | Error::Forked { .. } => "with --store PATH it can be imported into a new log",
+        Error::NewerImport { .. } => "or export the log with this version, where it can still be read",
+        _ => return error.into(),
+    };
+    let name = if file == Path::new("-") { "standard input".into() } else { file.display().to_string() };
+    let place = match &error {
+        Error::OtherLog { .. } | Error::NewerImport { .. } => name,
+        _ => format!("{name}, line {}", progress.line()),
+    };
+    Failure::new(Failure::from(error.clone()).code, format!("{place}: {error}; nothing was imported")).hint(hint)
+}
+
+/// `db check`.
+pub async fn check(session: &Session) -> Result<Code, Failure> {
+    let store = session.place.open().await?;
+    let log = store.log().await?.id;
+    let mut checked = store.check().await?;
+    check_events(&store, &mut checked).await;
+    let Checked { n_events, findings, .. } = &checked;
+    let mut stdout = BufWriter::new(std::io::stdout().lock());
+    let found = || CheckedJson { log, events: *n_events, findings: findings.iter().map(FindingJson::of).collect() };
+    match session.output {
+        Output::Json => print_pretty(&mut stdout, &found())?,
+        Output::Jsonl => print_line(&mut stdout, &found())?,
+        Output::Text if findings.is_empty() => writeln!(stdout, "ok: {}, log {log}", count(*n_events, "event"))?,
+        Output::Text => {
+            for Finding { position, what } in findings {
+                let place = position.map_or("the log".to_owned(), |position| format!("position {position}"));
+                writeln!(stdout, "{place}: {}", visible(what))?;
+            }
+        }
+    }
+    stdout.flush()?;
+    Ok(if findings.is_empty() { Code::Done } else { Code::User })
+}
+
+/// Adds the events of plans and tasks that are none, where nothing else is wrong with them.
+async fn check_events(store: &EventStore, checked: &mut Checked) {
+    let known: BTreeSet<_> = checked.findings.iter().filter_map(|finding| finding.position).collect();
+    let mut found = Vec::new();
+    let query = Query::all();
+    let read = for_each(store, &query, Range::default(), |recorded| {
+        let decoded = match &*recorded.stream_id {
+            event::STREAM => decode::<event::Event>(recorded),
+            claim::STREAM => decode::<TaskEvent>(recorded),
+            _others => Ok(()),
+        };
+        if let Err(error) = decoded
+            && found.len() <= FINDINGS_MAX
+            && !known.contains(&recorded.position)
+        {
+            found.push(Finding { position: Some(recorded.position), what: error.to_string() });
+        }
+        Ok(())
+    });
+    // That it cannot be read has been found already, mostly.
+    if let Err(failure) = read.await
+        && checked.findings.is_empty()
+    {
+        found.push(Finding { position: None, what: failure.to_string() });
+    }
+    checked.findings.extend(found);
+    checked.findings.sort_by_key(|finding| finding.position);
+    if checked.more || checked.findings.len() > FINDINGS_MAX {
+        checked.findings.truncate(FINDINGS_MAX);
+        let what = format!("there is more than these {FINDINGS_MAX}: mend them, or import an export, and check again");
+        checked.findings.push(Finding { position: None, what });
+    }
+}
+
+fn decode<T: Event>(recorded: &Recorded) -> Result<(), Error> {
+    recorded.decode::<T>()?;
+    recorded.metadata()?;
+    Ok(())
+}

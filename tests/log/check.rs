@@ -1,0 +1,137 @@
+//! What a check finds: nothing in a sound log, and each thing that no crewlog could have written.
+
+use crewlog_mq::{Append, Checked, EventStore, Expected, FINDINGS_MAX, Finding, Metadata, NewEvent, Position};
+use rusqlite::Connection;
+
+use super::{Place, everything, logs, note, notes, noting};
+
+/// Five events: two of one append with tags, and three of which the last names the first as its cause.
+async fn fill(store: &EventStore) {
+    let tagged = vec![note(1).with_tags(["s", "t"]), note(2).with_tags(["t"])];
+    store.append(Append::to("facts", "a", Expected::Any, tagged)).await.expect("an append of any kind is accepted");
+    for n in 3..5 {
+        store.append(noting("b", n)).await.expect("an append of any kind is accepted");
+    }
+    let cause = everything(store).await[0].event_id;
+    let metadata = Metadata { causation_id: Some(cause), ..Metadata::default() };
+    let event = NewEvent::from_json("Noted", "1.0", "{\"n\":5}".into(), &metadata).expect("it is JSON");
+    store
+        .append(Append::to("facts", "a", Expected::Any, vec![event]))
+        .await
+        .expect("an append of any kind is accepted");
+}
+
+#[tokio::test]
+async fn a_log_that_was_only_written_to_is_sound() {
+    for (store, _place) in logs().await {
+        assert_eq!(store.check().await.unwrap(), Checked { n_events: 0, findings: vec![], more: false });
+        fill(&store).await;
+        assert_eq!(store.check().await.unwrap(), Checked { n_events: 5, findings: vec![], more: false });
+        store.append(noting("b", 6)).await.expect("a check holds nobody up");
+    }
+}
+
+/// What the check says after a statement was run on a good log, from behind.
+async fn check_after(sql: &str) -> Vec<(Option<i64>, String)> {
+    let place = Place::new();
+    fill(&place.open().await).await;
+    let connection = Connection::open(place.path()).expect("it is a database");
+    connection.execute_batch("PRAGMA foreign_keys = OFF; PRAGMA ignore_check_constraints = ON;").expect("it is taken");
+    connection.execute_batch(sql).unwrap_or_else(|error| panic!("{sql}: {error}"));
+    let checked = place.open().await.check().await.expect("what is wrong with a log is no error");
+    assert!(!checked.more);
+    let place_of = |finding: Finding| (finding.position.map(|position| position.0), finding.what);
+    checked.findings.into_iter().map(place_of).collect()
+}
+
+/// A statement, and where and what is found after it.
+type Case = (&'static str, &'static [(Option<i64>, &'static str)]);
+
+#[tokio::test]
+async fn each_thing_that_no_log_could_have_is_found_in_its_place() {
+    let cases: &[Case] = &[
+        (
+            "DELETE FROM events WHERE position = 3",
+            &[
+                (Some(4), "the sequence in its aggregate is 2, and before it comes 0"),
+                (Some(4), "position 3 is missing before it"),
+            ],
+        ),
+        ("UPDATE events SET position = 9 WHERE position = 5", &[(Some(9), "position 5 is missing before it")]),
+        (
+            "UPDATE events SET sequence = 7 WHERE position = 4",
+            &[(Some(4), "the sequence in its aggregate is 7, and before it comes 1")],
+        ),
+        (
+            "UPDATE events SET append_start = 1 WHERE position = 4",
+            &[(Some(4), "append_start is 1, and only 3 or 4 can be")],
+        ),
+        (
+            "UPDATE events SET append_start = 0 WHERE position = 1; UPDATE events SET append_start = 0 WHERE position = 2",
+            &[(Some(1), "append_start is 0, and the first event begins its append")],
+        ),
+        ("UPDATE events SET created_at = 1 WHERE position = 4", &[(Some(4), "created_at runs backwards, from ")]),
+        ("DELETE FROM tags WHERE tag = 's'", &[(Some(1), "the event has tag s, and the index of tags has it not")]),
+        ("INSERT INTO tags VALUES ('u', 2)", &[(Some(2), "the index of tags has u, and the event has it not")]),
+        (
+            "INSERT INTO tags VALUES ('u', 77)",
+            &[
+                (None, "of tags names a row of events that is not there"),
+                (Some(77), "the index of tags has u, and the event has it not"),
+            ],
+        ),
+        ("UPDATE events SET tags = '[\"t\",\"s\"]' WHERE position = 1", &[(Some(1), "the tags are not sorted")]),
+        (
+            "UPDATE events SET tags = '[' WHERE position = 2",
+            &[(Some(2), "the index of tags has t, and the event has it not"), (Some(2), "the event cannot be read: ")],
+        ),
+        ("UPDATE events SET event_id = x'0102' WHERE position = 2", &[(Some(2), "the event cannot be read: ")]),
+        ("UPDATE events SET data = '{' WHERE position = 2", &[(Some(2), "data is not JSON: EOF")]),
+        (
+            "UPDATE events SET data = CAST(x'22ff22' AS TEXT) WHERE position = 2",
+            &[(Some(2), "the event cannot be read: ")],
+        ),
+        ("UPDATE events SET metadata = '' WHERE position = 2", &[(Some(2), "metadata is not JSON: EOF")]),
+        ("UPDATE events SET event_type = '' WHERE position = 2", &[(Some(2), "the event type is empty")]),
+        ("UPDATE events SET event_id = zeroblob(16) WHERE position = 1", &[(Some(5), "is no event of the log")]),
+        (
+            "INSERT INTO aggregates (stream_id, aggregate_id) VALUES ('facts', 'z')",
+            &[(None, "aggregate facts/z has no event")],
+        ),
+        (
+            "UPDATE events SET aggregate = 99 WHERE position = 3; UPDATE events SET sequence = 1 WHERE position = 4",
+            &[
+                (Some(3), "a row of events names a row of aggregates that is not there"),
+                (Some(3), "the event cannot be read: "),
+            ],
+        ),
+        (
+            "PRAGMA writable_schema = ON; UPDATE sqlite_schema SET sql = replace(sql, 'event_type    TEXT    NOT NULL', \
+          'event_type    TEXT    NOT NULL CHECK (position != 3)') WHERE name = 'events'",
+            &[(None, "CHECK constraint failed in events")],
+        ),
+    ];
+    for (sql, expected) in cases {
+        let findings = check_after(sql).await;
+        let is_expected = findings.len() == expected.len()
+            && findings
+                .iter()
+                .zip(*expected)
+                .all(|(found, expected)| found.0 == expected.0 && found.1.contains(expected.1));
+        assert!(is_expected, "{sql}: {findings:#?}");
+    }
+}
+
+#[tokio::test]
+async fn findings_are_bounded_the_first_are_told_and_that_there_are_more() {
+    let place = Place::new();
+    let store = place.open().await;
+    store.append(Append::to("facts", "a", Expected::Any, notes(1..=150))).await.unwrap();
+    let connection = Connection::open(place.path()).unwrap();
+    connection.execute_batch("UPDATE events SET data = '{'; INSERT INTO tags VALUES ('u', 50)").unwrap();
+    let checked = store.check().await.unwrap();
+    assert_eq!((checked.n_events, checked.findings.len(), checked.more), (150, FINDINGS_MAX, true));
+    let positions: Vec<_> = checked.findings.iter().map(|finding| finding.position).collect();
+    let expected = (1..=50).chain(50..FINDINGS_MAX as i64).map(|position| Some(Position(position)));
+    assert_eq!(positions, expected.collect::<Vec<_>>());
+}
