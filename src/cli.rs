@@ -97,6 +97,10 @@ pub enum Command {
     Replay(Replay),
     /// Show how a plan differs from itself at another position, or from another plan
     Diff(Diff),
+    /// Show the figures of each project
+    Stats(Stats),
+    /// List tasks that are held at the same time and touch the same files
+    Conflicts(Conflicts),
     /// Answer a question
     Answer(Answer),
     /// Say that you have done a task
@@ -234,6 +238,27 @@ pub struct Parse {
 /// `ls`.
 #[derive(Debug, Args)]
 pub struct Ls {
+    /// As they were at this position of the log
+    #[arg(long, value_name = "POSITION", value_parser = clap::value_parser!(i64).range(1..))]
+    pub at: Option<i64>,
+}
+
+/// `stats`.
+#[derive(Debug, Args)]
+pub struct Stats {
+    /// As they were at this position of the log
+    #[arg(long, value_name = "POSITION", value_parser = clap::value_parser!(i64).range(1..))]
+    pub at: Option<i64>,
+}
+
+/// `conflicts`.
+#[derive(Debug, Args)]
+pub struct Conflicts {
+    /// The plan's id, or the beginning of it; all plans if left out
+    pub plan: Option<String>,
+    /// Those that are resolved too
+    #[arg(long)]
+    pub all: bool,
     /// As they were at this position of the log
     #[arg(long, value_name = "POSITION", value_parser = clap::value_parser!(i64).range(1..))]
     pub at: Option<i64>,

@@ -5,6 +5,8 @@ use std::io::{self, Write};
 
 use crewlog_executors::agent::{Agent, PromptBy};
 use crewlog_mq::{Finding, LogIdentity, Position, Recorded};
+use crewlog_planner::crew::conflicts::Holder;
+use crewlog_planner::crew::statistics::Figures;
 use crewlog_planner::parse::{Diagnostic, ParsedPlan};
 use crewlog_planner::plan::{AttachmentKind, Condition, Mark, TaskId, TaskPlan};
 use crewlog_planner::state::PlannerState;
@@ -362,6 +364,92 @@ impl<'a> FindingJson<'a> {
     /// Of a finding.
     pub fn of(finding: &'a Finding) -> Self {
         Self { position: finding.position, what: &finding.what }
+    }
+}
+
+/// `stats`.
+#[derive(Serialize)]
+pub struct StatsJson {
+    /// The position shown.
+    pub at: Position,
+    /// By name.
+    pub projects: Vec<ProjectJson>,
+}
+
+/// A project of `stats`.
+#[derive(Serialize)]
+pub struct ProjectJson {
+    /// Its name.
+    pub project: String,
+    /// Its figures, key by key.
+    #[serde(flatten)]
+    pub figures: Figures,
+}
+
+/// `conflicts`.
+#[derive(Serialize)]
+pub struct ConflictsJson {
+    /// The position shown.
+    pub at: Position,
+    /// The oldest first.
+    pub conflicts: Vec<ConflictJson>,
+}
+
+/// A conflict of `conflicts`.
+#[derive(Serialize)]
+pub struct ConflictJson {
+    /// Its project.
+    pub project: String,
+    /// Its number in the project.
+    pub conflict: u64,
+    /// The position from which on it is there.
+    pub position: Position,
+    /// The time from which on it is there.
+    pub since: String,
+    /// What both touch.
+    pub pattern: String,
+    /// The newcomer first.
+    pub holders: Vec<HolderJson>,
+    /// How many there are.
+    pub n_holders: u64,
+    /// How it ended, if it has.
+    pub resolved: Option<ResolvedJson>,
+}
+
+/// A task in a conflict.
+#[derive(Serialize)]
+pub struct HolderJson {
+    plan: String,
+    task: String,
+    executor: String,
+    patterns: Vec<String>,
+}
+
+/// How a conflict ended.
+#[derive(Serialize)]
+pub struct ResolvedJson {
+    /// The position from which on it is gone.
+    pub position: Position,
+    /// The time from which on it is gone.
+    pub since: String,
+    /// The plan of the task whose end resolved it.
+    pub plan: String,
+    /// That task.
+    pub task: String,
+    /// How that ended.
+    pub resolution: &'static str,
+}
+
+impl HolderJson {
+    /// Of a holder.
+    pub fn of(holder: Holder) -> Self {
+        let Holder { plan, task, executor, patterns } = holder;
+        Self { plan, task: task.to_string(), executor: executor.to_string(), patterns }
+    }
+
+    /// In a line.
+    pub fn line(&self) -> String {
+        format!("{} task {}  {}  {}", self.plan, self.task, self.executor, self.patterns.join(", "))
     }
 }
 

@@ -4,6 +4,7 @@ mod act;
 mod archive;
 mod cli;
 mod config;
+mod crew;
 mod diff;
 mod drive;
 mod executors;
@@ -94,6 +95,8 @@ async fn run(cli: Cli) -> Result<Code, Failure> {
         Command::Export(export) => archive::export(&session, &export).await,
         Command::Import(import) => archive::import(&session, &import).await,
         Command::Db(Db::Check) => archive::check(&session).await,
+        Command::Stats(stats) => crew::stats(&session, &stats).await,
+        Command::Conflicts(conflicts) => crew::conflicts(&session, &conflicts).await,
         Command::Answer(answer) => act::answer(&session, answer).await,
         Command::Done(done) => act::done(&session, done).await,
         Command::Fail(fail) => act::fail(&session, fail).await,

@@ -2,6 +2,7 @@
 
 mod cli;
 mod crash;
+mod crew;
 mod documents;
 mod executors;
 mod house_rules;

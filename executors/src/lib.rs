@@ -3,13 +3,15 @@
 //! A [`worker`] follows the dispatched tasks, claims each by an append that only one can win, lets an executor act, and
 //! appends how it ended. Which executor, the [`roster`] says: the [`shell`] for what has a command, a configured
 //! [`agent`] for what has none; what is left is for people. The planner's host ([`planning`]) follows what they append
-//! and feeds it to the pure planner. Nobody calls anybody, and nothing here decides what comes next.
+//! and feeds it to the pure planner; [`reacting`] hosts the processes that watch over all plans. Nobody calls anybody,
+//! and nothing here decides what comes next.
 
 pub mod agent;
 pub mod human;
 pub mod liveness;
 pub mod output;
 pub mod planning;
+pub mod reacting;
 pub mod roster;
 pub mod run;
 pub mod shell;

@@ -7,6 +7,7 @@
 pub mod change;
 pub mod claim;
 pub mod context;
+pub mod crew;
 mod error;
 pub mod event;
 pub mod parse;

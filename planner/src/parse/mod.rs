@@ -44,7 +44,7 @@ mod meta;
 mod names;
 mod outline;
 mod parsed;
-mod paths;
+pub(crate) mod paths;
 mod plain;
 mod references;
 mod roles;

@@ -85,6 +85,11 @@ pub(super) fn is_image(path: &str) -> bool {
     ending(path).is_some_and(|ending| IMAGES.contains(&ending.as_str()))
 }
 
+/// True when the ending is one that files have.
+pub(crate) fn has_file_ending(path: &str) -> bool {
+    ending(path).is_some_and(|ending| ENDINGS.contains(&ending.as_str()) || IMAGES.contains(&ending.as_str()))
+}
+
 /// What follows the last full stop of the last part, in lower case.
 fn ending(path: &str) -> Option<String> {
     let name = path.rsplit(['/', '\\']).next()?;
@@ -93,7 +98,7 @@ fn ending(path: &str) -> Option<String> {
 }
 
 /// The path when a word is one, without the line number after it.
-pub(super) fn file_ref(word: &str) -> Option<&str> {
+pub(crate) fn file_ref(word: &str) -> Option<&str> {
     if word.len() < 2 || word.len() > 1_000 || word.contains("://") || word.contains(char::is_whitespace) {
         return None;
     }
@@ -105,7 +110,7 @@ pub(super) fn file_ref(word: &str) -> Option<&str> {
     {
         return None;
     }
-    let known = ending(path).is_some_and(|e| ENDINGS.contains(&e.as_str()) || IMAGES.contains(&e.as_str()));
+    let known = has_file_ending(path);
     let windows = path.as_bytes().get(1) == Some(&b':')
         && path.as_bytes()[0].is_ascii_alphabetic()
         && matches!(path.as_bytes().get(2), Some(b'\\' | b'/'));

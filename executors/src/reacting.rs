@@ -1,0 +1,268 @@
+//! Hosts the processes that react to the log ([`Reactor`]): it reads, asks what is due, and appends that.
+//!
+//! A host begins where the process was left off: it folds the log from the beginning, and appends nothing up to the cause
+//! of the newest event that the process has appended. The ids of what it appends derive from the cause, so a host that
+//! repeats another's work, after a crash or beside it, appends nothing twice. It decides nothing.
+
+use std::collections::VecDeque;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::pin::pin;
+use std::time::Duration;
+
+use crewlog_mq::{
+    Append, Cause, Error, EventStore, Expected, Metadata, NewEvent, Position, Query, Range, Recorded, Start,
+    derived_event_id,
+};
+use crewlog_planner::crew::{Reactor, Said};
+use futures::StreamExt;
+use tokio::sync::watch;
+
+use crate::liveness::Seat;
+
+/// How many events are read at a time.
+const PAGE: usize = 500;
+/// How often a host that waits looks whether the seat is free.
+const SEAT_POLL: Duration = Duration::from_millis(100);
+/// The waits after a fault of the log grow from the first to the second.
+const BACKOFF: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(5));
+/// How long a host that is to end may take for what is in the log by then.
+const LAST_CATCH_UP_MAX: Duration = Duration::from_secs(5);
+
+/// Hosts a process until `stop` is set. On one machine and for one `folder` one host at a time is active; the others
+/// wait, and one of them goes on when it ends or dies. Before it ends it takes in what is in the log by then.
+///
+/// # Errors
+/// When the file of the seat cannot be written. Faults of the log are waited out.
+pub async fn host<R: Reactor>(store: EventStore, folder: PathBuf, mut stop: watch::Receiver<bool>) -> io::Result<()> {
+    let seat = tokio::select! {
+        seat = wait_for_seat(&folder, R::NAME) => seat?,
+        () = is_set(&mut stop) => return Ok(()),
+    };
+    let mut reacting = Reacting::<R>::new(store);
+    tokio::select! {
+        () = reacting.follow() => {}
+        () = is_set(&mut stop) => {}
+    }
+    if tokio::time::timeout(LAST_CATCH_UP_MAX, reacting.finish()).await.is_err() {
+        tracing::warn!(process = R::NAME, "it ends before it has taken in all; the next host goes on from there");
+    }
+    drop(seat);
+    Ok(())
+}
+
+async fn wait_for_seat(folder: &Path, name: &str) -> io::Result<Seat> {
+    loop {
+        if let Some(seat) = Seat::take(folder, name)? {
+            return Ok(seat);
+        }
+        tokio::time::sleep(SEAT_POLL).await;
+    }
+}
+
+/// Returns when it is set, or nobody is left to set it.
+async fn is_set(stop: &mut watch::Receiver<bool>) {
+    let _ = stop.wait_for(|is_set| *is_set).await;
+}
+
+/// What a process makes of the log up to a position, for looking: `tell` is given each thing that follows with its cause.
+/// Nothing is appended.
+///
+/// # Errors
+/// A fault of the log.
+pub async fn fold<R: Reactor>(
+    store: &EventStore,
+    up_to: Position,
+    mut tell: impl FnMut(&Recorded, Said<R::Event>),
+) -> Result<R, Error> {
+    let mut reading = Reading::<R>::default();
+    while reading.next_page(store, Some(up_to)).await? {
+        for (cause, said) in std::mem::take(&mut reading.due) {
+            said.into_iter().for_each(|said| tell(&cause, said));
+        }
+    }
+    Ok(reading.reactor)
+}
+
+/// A process on a log. Its futures may be dropped at any time; the next call goes on where it was.
+pub struct Reacting<R: Reactor> {
+    store: EventStore,
+    reading: Reading<R>,
+    /// Set once it is known where the process was left off.
+    has_begun: bool,
+}
+
+/// How far a process has read, and what it has to say.
+struct Reading<R: Reactor> {
+    reactor: R,
+    read_to: Position,
+    left_off: LeftOff,
+    due: VecDeque<(Recorded, Vec<Said<R::Event>>)>,
+}
+
+impl<R: Reactor> Default for Reading<R> {
+    fn default() -> Self {
+        Self { reactor: R::default(), read_to: Position(0), left_off: LeftOff::default(), due: VecDeque::new() }
+    }
+}
+
+/// Where the process was left off, as the log knows it.
+#[derive(Default)]
+struct LeftOff {
+    /// The newest event that it has appended, with its cause; nothing when there is none, or the cause was passed.
+    newest: Option<(Position, Metadata)>,
+}
+
+impl<R: Reactor> Reading<R> {
+    /// Takes in one page, whole or not at all. False when there was none.
+    async fn next_page(&mut self, store: &EventStore, up_to: Option<Position>) -> Result<bool, Error> {
+        let page = store.read(&Query::all(), Range { after: self.read_to, up_to }, PAGE).await?;
+        let Some(last) = page.events.last() else { return Ok(false) };
+        // Only of the last it cannot be seen in the page whether its append goes on.
+        let last_is_end = store.whole(last.position).await? == last.position;
+        let mut events = page.events.into_iter().peekable();
+        while let Some(recorded) = events.next() {
+            if let Err(error) = self.reactor.take(&recorded) {
+                tracing::warn!(process = R::NAME, %error, "an event is passed over");
+            }
+            self.read_to = recorded.position;
+            let is_said = self.left_off.is_before(&recorded);
+            let is_end = events.peek().map_or(last_is_end, |next| next.append_start != recorded.append_start);
+            if is_end {
+                let said = self.reactor.due();
+                if !said.is_empty() && !is_said {
+                    self.due.push_back((recorded, said));
+                }
+            }
+        }
+        Ok(true)
+    }
+}
+
+impl<R: Reactor> Reacting<R> {
+    /// A process that has read nothing yet.
+    #[must_use]
+    pub fn new(store: EventStore) -> Self {
+        Self { store, reading: Reading::default(), has_begun: false }
+    }
+
+    /// Takes in the log up to a position, or up to its head, and appends what follows.
+    ///
+    /// # Errors
+    /// A fault of the log; a further call goes on from there.
+    pub async fn catch_up(&mut self, up_to: Option<Position>) -> Result<(), Error> {
+        if !self.has_begun {
+            self.reading.left_off = LeftOff::of::<R>(&self.store).await?;
+            self.has_begun = true;
+        }
+        loop {
+            self.append_due().await?;
+            if !self.reading.next_page(&self.store, up_to).await? {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Takes in the log for ever, and survives its faults.
+    async fn follow(&mut self) {
+        loop {
+            self.catch_up_until_done(None).await;
+            // It only says when to read on: pages tell more of appends than single events do.
+            let mut news = pin!(self.store.follow(&Query::all(), Start::After(self.reading.read_to)));
+            while let Some(Err(_)) = news.next().await {}
+        }
+    }
+
+    /// Takes in what is in the log now.
+    async fn finish(&mut self) {
+        let mut backoff = BACKOFF.0;
+        let head = loop {
+            match self.store.head().await {
+                Ok(head) => break head,
+                Err(error) => wait_out::<R>(&error, &mut backoff).await,
+            }
+        };
+        self.catch_up_until_done(Some(head)).await;
+    }
+
+    async fn catch_up_until_done(&mut self, up_to: Option<Position>) {
+        let mut backoff = BACKOFF.0;
+        while let Err(error) = self.catch_up(up_to).await {
+            wait_out::<R>(&error, &mut backoff).await;
+        }
+    }
+
+    /// Appends what is due, all that follows from one cause in one append.
+    async fn append_due(&mut self) -> Result<(), Error> {
+        while let Some((cause, said)) = self.reading.due.front() {
+            match self.store.append(reaction::<R>(cause, said)?).await {
+                Ok(_) => {}
+                // Every host would be refused alike.
+                Err(
+                    error @ (Error::IdReused { .. }
+                    | Error::PartlyKnown { .. }
+                    | Error::InvalidAppend { .. }
+                    | Error::LimitPassed { .. }),
+                ) => {
+                    tracing::warn!(process = R::NAME, cause = %cause.position, %error, "a reaction is passed over");
+                }
+                Err(error) => return Err(error),
+            }
+            self.reading.due.pop_front();
+        }
+        Ok(())
+    }
+}
+
+impl LeftOff {
+    async fn of<R: Reactor>(store: &EventStore) -> Result<Self, Error> {
+        let mut newest = None;
+        let mut range = Range::default();
+        loop {
+            let page = store.read(&Query::stream(R::STREAM), range, PAGE).await?;
+            for recorded in page.events {
+                // What names no cause is not of this process.
+                let metadata = recorded.metadata().ok().filter(|metadata| metadata.causation_id.is_some());
+                newest = metadata.map(|metadata| (recorded.position, metadata)).or(newest);
+            }
+            if !page.more {
+                return Ok(Self { newest });
+            }
+            range.after = page.next;
+        }
+    }
+
+    /// True when the process has said what follows from an event. To be asked of each, in the order of the log.
+    fn is_before(&mut self, recorded: &Recorded) -> bool {
+        let Some((position, metadata)) = &self.newest else { return false };
+        let is_cause = metadata.causation_id == Some(recorded.event_id);
+        // A cause stands before what follows from it, so one that was not found by then is not in the log.
+        let is_passed = recorded.position > *position;
+        if is_cause || is_passed {
+            self.newest = None;
+        }
+        !is_passed
+    }
+}
+
+async fn wait_out<R: Reactor>(error: &Error, backoff: &mut Duration) {
+    tracing::warn!(process = R::NAME, %error, "the log failed and is tried again");
+    tokio::time::sleep(*backoff).await;
+    *backoff = (*backoff * 2).min(BACKOFF.1);
+}
+
+/// What follows from a cause as one append, with a write for each project.
+fn reaction<R: Reactor>(cause: &Recorded, said: &[Said<R::Event>]) -> Result<Append, Error> {
+    let follows = Cause::reaction(R::NAME, cause);
+    let mut writes: Vec<(&str, Vec<NewEvent>)> = Vec::new();
+    for (index, Said { project, event, tags }) in said.iter().enumerate() {
+        let id = derived_event_id(R::NAME, cause.created_at, cause.event_id, index);
+        let event = NewEvent::of(event, follows.metadata())?.with_id(id).with_tags(tags.iter().cloned());
+        match writes.iter_mut().find(|(known, _)| known == project) {
+            Some((_, events)) => events.push(event),
+            None => writes.push((project, vec![event])),
+        }
+    }
+    let append = |append: Append, (project, events)| append.and(R::STREAM, project, Expected::Any, events);
+    Ok(writes.into_iter().fold(Append::default(), append))
+}

@@ -1,0 +1,422 @@
+//! Tasks that are held at the same time and touch the same files.
+//!
+//! It sees what tasks say that they work on, not what they do: the patterns that a task declares, else the files that it
+//! mentions. It warns and never stands in anybody's way.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crewlog_mq::{Error, Event as MqEvent, Recorded, TAGS_MAX};
+use serde::{Deserialize, Serialize};
+
+use super::globs::Pattern;
+use super::mentions::mentioned_files;
+use super::{Reactor, Said, project_of, project_tag};
+use crate::claim::{self, Executor, TaskEvent};
+use crate::event::{self, Event, Parameters, PlannerCmd, TaskStatus, plan_tag};
+use crate::plan::{AttachmentKind, NodeKind, TaskId};
+
+/// The stream of conflicts.
+pub const STREAM: &str = "conflicts";
+/// The most holders that a conflict names.
+pub const HOLDERS_MAX: usize = 16;
+/// The most patterns of a task; what it names beyond is not looked at.
+pub const PATTERNS_MAX: usize = 64;
+/// The most that all patterns of a task may cost, in steps; beyond it each stands for its whole folder.
+pub const PATTERN_STEPS_MAX: usize = 8_192;
+
+/// What happened to a conflict.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ConflictEvent {
+    /// A task has begun while others hold what it touches.
+    ConflictDetected {
+        /// Its number in the project: 1, 2, 3 ...
+        conflict: u64,
+        /// The first two patterns that overlap, as one when they are the same.
+        pattern: String,
+        /// The newcomer, then the others in the order of their claims; at most [`HOLDERS_MAX`].
+        holders: Vec<Holder>,
+        /// How many there are.
+        n_holders: u64,
+    },
+    /// The newcomer, or the last of the others, no longer holds its task.
+    ConflictResolved {
+        /// Its number in the project.
+        conflict: u64,
+        /// The task whose end resolved it.
+        by: TaskRef,
+        /// How that ended.
+        resolution: Resolution,
+    },
+}
+
+impl MqEvent for ConflictEvent {
+    const EVENT_VERSION: &'static str = "1.0";
+
+    fn event_type(&self) -> &'static str {
+        match self {
+            Self::ConflictDetected { .. } => "ConflictDetected",
+            Self::ConflictResolved { .. } => "ConflictResolved",
+        }
+    }
+}
+
+/// A task of any plan.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct TaskRef {
+    /// The plan.
+    pub plan: String,
+    /// The task in it.
+    pub task: TaskId,
+}
+
+/// A task in a conflict, and who is at it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Holder {
+    /// The plan.
+    pub plan: String,
+    /// The task in it.
+    pub task: TaskId,
+    /// Who.
+    pub executor: Executor,
+    /// Those of its patterns that overlap.
+    pub patterns: Vec<String>,
+}
+
+/// How a task came to be no longer held.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Resolution {
+    /// It was done.
+    Completed,
+    /// It failed.
+    Failed,
+    /// Its executor asks.
+    Asked,
+    /// Its executor stopped because the plan wanted it.
+    Stopped,
+    /// Its executor gave it back.
+    Released,
+    /// The plan took it.
+    Withdrawn,
+    /// Another executor took it.
+    Reclaimed,
+}
+
+impl Resolution {
+    /// The name as written in events and in JSON.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Completed => "Completed",
+            Self::Failed => "Failed",
+            Self::Asked => "Asked",
+            Self::Stopped => "Stopped",
+            Self::Released => "Released",
+            Self::Withdrawn => "Withdrawn",
+            Self::Reclaimed => "Reclaimed",
+        }
+    }
+
+    fn of(event: &TaskEvent) -> Option<Self> {
+        match event {
+            TaskEvent::TaskCompleted { .. } => Some(Self::Completed),
+            TaskEvent::TaskFailed { .. } => Some(Self::Failed),
+            TaskEvent::NeedsClarification { .. } => Some(Self::Asked),
+            TaskEvent::TaskStopped { .. } => Some(Self::Stopped),
+            TaskEvent::TaskReleased { .. } => Some(Self::Released),
+            TaskEvent::TaskClaimed { .. }
+            | TaskEvent::TaskStarted { .. }
+            | TaskEvent::LeaseRenewed { .. }
+            | TaskEvent::ClarificationProvided { .. } => None,
+        }
+    }
+}
+
+/// The conflict detector. It knows the dispatched tasks that have not ended, and the open conflicts.
+#[derive(Debug, Default)]
+pub struct Conflicts {
+    running: BTreeMap<TaskRef, Running>,
+    projects: BTreeMap<String, Project>,
+    /// Claims so far; the last one's number.
+    n_claims: u64,
+    /// Claims up to this one were seen by [`Reactor::due`].
+    n_seen: u64,
+    /// Claims that have ended since then, and had been seen.
+    ended: Vec<Ended>,
+}
+
+/// A task that was dispatched and has not ended.
+#[derive(Debug)]
+struct Running {
+    project: String,
+    writes: bool,
+    patterns: Vec<Pattern>,
+    hold: Option<Hold>,
+}
+
+#[derive(Debug)]
+struct Hold {
+    claim: u64,
+    executor: Executor,
+}
+
+#[derive(Debug)]
+struct Ended {
+    claim: u64,
+    project: String,
+    task: TaskRef,
+    resolution: Resolution,
+}
+
+#[derive(Debug, Default)]
+struct Project {
+    n_conflicts: u64,
+    /// By claim: the tasks that are held.
+    held: BTreeMap<u64, TaskRef>,
+    open: BTreeMap<u64, Open>,
+}
+
+/// A conflict that is not resolved.
+#[derive(Debug)]
+struct Open {
+    newcomer: u64,
+    others: BTreeSet<u64>,
+    tags: Vec<String>,
+}
+
+impl Reactor for Conflicts {
+    type Event = ConflictEvent;
+    const NAME: &'static str = "conflicts";
+    const STREAM: &'static str = STREAM;
+
+    fn take(&mut self, recorded: &Recorded) -> Result<(), Error> {
+        if recorded.stream_id == event::STREAM {
+            self.take_of_plan(recorded)?;
+        } else if recorded.stream_id == claim::STREAM
+            && let Some((plan, task)) = claim::split_aggregate_id(&recorded.aggregate_id)
+        {
+            let task = TaskRef { plan: plan.to_owned(), task };
+            let event = recorded.decode::<TaskEvent>()?;
+            if let Some(resolution) = Resolution::of(&event) {
+                self.end_hold(&task, resolution);
+            } else if let TaskEvent::TaskClaimed { executor, .. } = event {
+                self.end_hold(&task, Resolution::Reclaimed);
+                self.begin_hold(&task, executor);
+            }
+        }
+        Ok(())
+    }
+
+    fn due(&mut self) -> Vec<Said<ConflictEvent>> {
+        let mut said = Vec::new();
+        for ended in std::mem::take(&mut self.ended) {
+            said.extend(self.resolve(&ended));
+        }
+        let first = self.n_seen + 1;
+        self.n_seen = self.n_claims;
+        let begun = |project: &Project| project.held.range(first..).map(|(claim, _)| *claim).collect::<Vec<_>>();
+        let begun = self.projects.iter().map(|(name, project)| (name.clone(), begun(project))).collect::<Vec<_>>();
+        for (project, claims) in begun {
+            said.extend(claims.into_iter().filter_map(|claim| self.detect(&project, claim)));
+        }
+        said.sort_by(|a, b| a.project.cmp(&b.project));
+        said
+    }
+}
+
+impl Conflicts {
+    fn take_of_plan(&mut self, recorded: &Recorded) -> Result<(), Error> {
+        let of = |task: TaskId| TaskRef { plan: recorded.aggregate_id.clone(), task };
+        match recorded.decode::<Event>()? {
+            Event::TaskDispatched { task_id, command, .. } => {
+                self.withdraw(&of(task_id));
+                if let PlannerCmd::ExecuteTask { kind, parameters, .. } = command {
+                    let (writes, patterns) = (writes(kind), patterns_of(&parameters));
+                    let project = project_of(recorded).to_owned();
+                    self.running.insert(of(task_id), Running { project, writes, patterns, hold: None });
+                }
+            }
+            Event::TaskStatusUpdated { task_id, status, .. } => {
+                if status != TaskStatus::Running {
+                    self.withdraw(&of(task_id));
+                }
+            }
+            Event::TasksPlanned { .. }
+            | Event::ClarificationRequested { .. }
+            | Event::ClarificationReceived { .. }
+            | Event::ContextCompacted { .. }
+            | Event::PlanPaused { .. }
+            | Event::PlanResumed {}
+            | Event::PlanCancelled { .. }
+            | Event::TasksReopened { .. }
+            | Event::PlanningCompleted { .. } => {}
+        }
+        Ok(())
+    }
+
+    fn withdraw(&mut self, task: &TaskRef) {
+        self.end_hold(task, Resolution::Withdrawn);
+        self.running.remove(task);
+    }
+
+    fn begin_hold(&mut self, task: &TaskRef, executor: Executor) {
+        // What the plan has taken is nobody's.
+        let Some(running) = self.running.get_mut(task) else { return };
+        self.n_claims += 1;
+        let claim = self.n_claims;
+        running.hold = Some(Hold { claim, executor });
+        self.projects.entry(running.project.clone()).or_default().held.insert(claim, task.clone());
+    }
+
+    fn end_hold(&mut self, task: &TaskRef, resolution: Resolution) {
+        let Some(running) = self.running.get_mut(task) else { return };
+        let Some(Hold { claim, .. }) = running.hold.take() else { return };
+        let project = running.project.clone();
+        if let Some(project) = self.projects.get_mut(&project) {
+            project.held.remove(&claim);
+        }
+        if claim <= self.n_seen {
+            self.ended.push(Ended { claim, project, task: task.clone(), resolution });
+        }
+    }
+
+    /// Resolves what ends with a hold.
+    fn resolve(&mut self, ended: &Ended) -> Vec<Said<ConflictEvent>> {
+        let Some(project) = self.projects.get_mut(&ended.project) else { return Vec::new() };
+        let resolved = project.open.iter_mut().filter_map(|(conflict, open)| {
+            open.others.remove(&ended.claim);
+            (open.newcomer == ended.claim || open.others.is_empty()).then_some(*conflict)
+        });
+        let resolved = resolved.collect::<Vec<_>>();
+        let closed = resolved.into_iter().filter_map(|conflict| Some((conflict, project.open.remove(&conflict)?)));
+        let said = closed.map(|(conflict, open)| {
+            let (by, resolution) = (ended.task.clone(), ended.resolution);
+            let event = ConflictEvent::ConflictResolved { conflict, by, resolution };
+            Said { project: ended.project.clone(), event, tags: open.tags }
+        });
+        said.collect()
+    }
+
+    /// The conflict of a new claim with those before it, if there is one.
+    fn detect(&mut self, name: &str, claim: u64) -> Option<Said<ConflictEvent>> {
+        let project = self.projects.get(name)?;
+        let newcomer = Held::of(&self.running, project.held.get(&claim)?)?;
+        let before = project.held.range(..claim).filter_map(|(claim, task)| {
+            let other = Held::of(&self.running, task)?;
+            let (own, theirs, pattern) = newcomer.overlap(&other)?;
+            Some((*claim, other, own, theirs, pattern))
+        });
+        let before = before.collect::<Vec<_>>();
+        let pattern = before.first()?.4.clone();
+        let own = before.iter().flat_map(|(_, _, own, _, _)| own.iter().copied()).collect::<BTreeSet<_>>();
+        let others = before.iter().map(|(_, other, _, theirs, _)| other.holder(theirs));
+        let holders = [newcomer.holder(&own)].into_iter().chain(others).take(HOLDERS_MAX).collect();
+        let n_holders = before.len() as u64 + 1;
+
+        let plans = before.iter().map(|(_, other, ..)| &other.task.plan);
+        let mut tags = project_tag(name).into_iter().collect::<Vec<_>>();
+        for tag in [&newcomer.task.plan].into_iter().chain(plans).map(|plan| plan_tag(plan)) {
+            if tags.len() < TAGS_MAX && !tags.contains(&tag) {
+                tags.push(tag);
+            }
+        }
+        let others = before.iter().map(|(claim, ..)| *claim).collect();
+        let project = self.projects.get_mut(name)?;
+        project.n_conflicts += 1;
+        let conflict = project.n_conflicts;
+        project.open.insert(conflict, Open { newcomer: claim, others, tags: tags.clone() });
+        let event = ConflictEvent::ConflictDetected { conflict, pattern, holders, n_holders };
+        Some(Said { project: name.to_owned(), event, tags })
+    }
+}
+
+/// A task that is held, with all that is known of it.
+struct Held<'a> {
+    task: &'a TaskRef,
+    running: &'a Running,
+    executor: &'a Executor,
+}
+
+impl<'a> Held<'a> {
+    fn of(running: &'a BTreeMap<TaskRef, Running>, task: &'a TaskRef) -> Option<Self> {
+        let running = running.get(task)?;
+        Some(Self { task, running, executor: &running.hold.as_ref()?.executor })
+    }
+
+    /// The places of the patterns on both sides that overlap, and the first two of them in words.
+    fn overlap(&self, other: &Self) -> Option<(BTreeSet<usize>, BTreeSet<usize>, String)> {
+        if !self.running.writes && !other.running.writes {
+            return None;
+        }
+        let (mut own, mut theirs, mut first) = (BTreeSet::new(), BTreeSet::new(), None);
+        for (i, pattern) in self.running.patterns.iter().enumerate() {
+            for (j, other) in other.running.patterns.iter().enumerate() {
+                let is_news = !(own.contains(&i) && theirs.contains(&j));
+                if is_news && pattern.overlaps(other) {
+                    own.insert(i);
+                    theirs.insert(j);
+                    first.get_or_insert_with(|| both(pattern.shown(), other.shown()));
+                }
+            }
+        }
+        Some((own, theirs, first?))
+    }
+
+    fn holder(&self, places: &BTreeSet<usize>) -> Holder {
+        let patterns = places.iter().map(|place| self.running.patterns[*place].shown().to_owned()).collect();
+        let TaskRef { plan, task } = self.task.clone();
+        Holder { plan, task, executor: self.executor.clone(), patterns }
+    }
+}
+
+fn both(a: &str, b: &str) -> String {
+    match a.cmp(b) {
+        std::cmp::Ordering::Less => format!("{a} <-> {b}"),
+        std::cmp::Ordering::Equal => a.to_owned(),
+        std::cmp::Ordering::Greater => format!("{b} <-> {a}"),
+    }
+}
+
+/// False of the kinds that only look.
+fn writes(kind: NodeKind) -> bool {
+    match kind {
+        NodeKind::Retrieval | NodeKind::Analysis => false,
+        NodeKind::Clarification
+        | NodeKind::ToolCall
+        | NodeKind::Processing
+        | NodeKind::UnitTest
+        | NodeKind::Refactor
+        | NodeKind::CodeImplementation => true,
+    }
+}
+
+/// What a task says that it works on: what it declares, else what it mentions.
+fn patterns_of(parameters: &Parameters) -> Vec<Pattern> {
+    let declared = parameters.files.iter().map(|file| file.trim().to_owned()).filter(|file| !file.is_empty());
+    let mut written = declared.collect::<Vec<_>>();
+    if written.is_empty() {
+        written.extend(parameters.attachments.iter().filter_map(|attachment| match &attachment.kind {
+            AttachmentKind::FileRef(path) | AttachmentKind::ImageRef(path) | AttachmentKind::ScreenshotRef(path) => {
+                (!path.contains("://")).then(|| path.clone())
+            }
+            AttachmentKind::Link(_) | AttachmentKind::EmbeddingRef(_) => None,
+        }));
+        let texts = [&parameters.description].into_iter().chain(&parameters.notes).chain(&parameters.command);
+        written.extend(texts.flat_map(|text| mentioned_files(text)));
+    }
+    let folder = parameters.folder.as_deref();
+    let (mut patterns, mut n_steps): (Vec<Pattern>, usize) = (Vec::new(), 0);
+    for text in written {
+        if patterns.len() == PATTERNS_MAX {
+            break;
+        }
+        let mut pattern = Pattern::new(folder, &text);
+        if n_steps + pattern.n_steps() > PATTERN_STEPS_MAX {
+            pattern = Pattern::widened(folder, &text);
+        }
+        n_steps += pattern.n_steps();
+        if !patterns.iter().any(|known| known.is_same(&pattern)) {
+            patterns.push(pattern);
+        }
+    }
+    patterns
+}

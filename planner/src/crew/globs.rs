@@ -1,0 +1,429 @@
+//! Patterns of paths, and whether some path is matched by both of two. It never looks at a file system.
+//!
+//! A pattern is a path with `*` and `?` (within a name), `[a-z]`, `[!a]`, `{a,b}` and `**` (any number of folders). It
+//! also covers everything below what it matches, unless its last name ends as files do (`*.rs`): else `**/*.rs` would
+//! overlap with every file, in case that is a folder. Names that begin with a full stop are names like any other. Letters
+//! in upper and lower case differ. Backslashes separate, as slashes do.
+//!
+//! A pattern that passes a limit stands for the whole folder that it names before its first wildcard, so it never
+//! overlaps with less than was written.
+
+use crate::context::shorten;
+use crate::parse::paths::has_file_ending;
+
+/// The greatest length of a pattern, in bytes.
+pub const GLOB_BYTES_MAX: usize = 512;
+/// The most patterns that `{a,b}` makes of one.
+pub const GLOB_ALTERNATIVES_MAX: usize = 64;
+/// The most names that are looked at in a path.
+pub const GLOB_COMPONENTS_MAX: usize = 64;
+
+/// The root of relative paths when nobody says where they begin.
+const SOMEWHERE: &str = ".";
+
+/// A pattern, as it is compared.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pattern {
+    shown: String,
+    ways: Vec<Way>,
+}
+
+/// One of the alternatives of a pattern, without `{}`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Way {
+    /// `/`, `~`, a drive, or [`SOMEWHERE`].
+    root: String,
+    /// The last is [`Part::Deep`], for everything below, but for files.
+    parts: Vec<Part>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Part {
+    /// Any number of folders.
+    Deep,
+    Name(Vec<Step>),
+}
+
+/// What one place of a name may be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Step {
+    /// Any number of characters.
+    Many,
+    Char(char),
+    /// One of these, as sorted ranges that do not touch; perhaps of none.
+    OneOf(Vec<(u32, u32)>),
+}
+
+impl Pattern {
+    /// The pattern that is `written`, as seen from `folder`. Dots are resolved by the text alone.
+    #[must_use]
+    pub fn new(folder: Option<&str>, written: &str) -> Self {
+        match expand(&written.replace('\\', "/")) {
+            Some(alternatives) => Self::of(folder, written, &alternatives),
+            None => Self::widened(folder, written),
+        }
+    }
+
+    /// The whole folder that it names before its first wildcard.
+    #[must_use]
+    pub fn widened(folder: Option<&str>, written: &str) -> Self {
+        let text = written.replace('\\', "/");
+        Self::of(folder, written, &[widened(&text).to_owned()])
+    }
+
+    fn of(folder: Option<&str>, written: &str, alternatives: &[String]) -> Self {
+        let folder = folder.map(|folder| folder.replace('\\', "/"));
+        let mut ways = Vec::new();
+        for alternative in alternatives {
+            let way = Way::new(folder.as_deref(), alternative);
+            if !ways.contains(&way) {
+                ways.push(way);
+            }
+        }
+        Self { shown: shorten(&shown(folder.as_deref(), written), GLOB_BYTES_MAX), ways }
+    }
+
+    /// As written, from the folder on.
+    #[must_use]
+    pub fn shown(&self) -> &str {
+        &self.shown
+    }
+
+    /// What comparing it costs at the most, in steps: a comparison of two takes the product.
+    #[must_use]
+    pub fn n_steps(&self) -> usize {
+        let steps = |part: &Part| match part {
+            Part::Deep => 1,
+            Part::Name(steps) => steps.len(),
+        };
+        self.ways.iter().flat_map(|way| &way.parts).map(steps).sum()
+    }
+
+    /// True when both were written to the same effect.
+    #[must_use]
+    pub fn is_same(&self, other: &Self) -> bool {
+        self.ways == other.ways
+    }
+
+    /// True when some path is matched by both, or lies below a match of both.
+    #[must_use]
+    pub fn overlaps(&self, other: &Self) -> bool {
+        self.ways.iter().any(|way| other.ways.iter().any(|theirs| way.overlaps(theirs)))
+    }
+}
+
+impl Way {
+    fn new(folder: Option<&str>, text: &str) -> Self {
+        let (mut root, mut parts) = (SOMEWHERE.to_owned(), Vec::new());
+        let (own_root, rest) = split_root(text);
+        match own_root {
+            Some(own_root) => root = own_root,
+            None => {
+                if let Some(folder) = folder {
+                    let (folder_root, rest) = split_root(folder);
+                    root = folder_root.unwrap_or(root);
+                    // A folder is a name and no pattern, whatever it contains.
+                    let literal = |name: &str| Part::Name(name.chars().map(Step::Char).collect());
+                    go(&mut parts, &root, rest, literal);
+                }
+            }
+        }
+        go(&mut parts, &root, rest, Part::of);
+        let is_file = parts.len() <= GLOB_COMPONENTS_MAX && has_file_ending(text);
+        parts.truncate(GLOB_COMPONENTS_MAX);
+        if !is_file {
+            parts.push(Part::Deep);
+        }
+        Self { root, parts }
+    }
+
+    fn overlaps(&self, other: &Self) -> bool {
+        self.root == other.root
+            && meet(&self.parts, &other.parts, |part| *part == Part::Deep, Part::is_possible, Part::meets)
+    }
+}
+
+impl Part {
+    fn of(name: &str) -> Self {
+        if name == "**" { Self::Deep } else { Self::Name(steps(name)) }
+    }
+
+    /// True when any name is matched.
+    fn is_possible(&self) -> bool {
+        match self {
+            Self::Deep => true,
+            Self::Name(steps) => steps.iter().all(Step::is_possible),
+        }
+    }
+
+    fn meets(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Deep, other) | (other, Self::Deep) => other.is_possible(),
+            (Self::Name(own), Self::Name(theirs)) => {
+                if own.iter().chain(theirs).all(|step| matches!(step, Step::Char(_))) {
+                    return own == theirs;
+                }
+                meet(own, theirs, |step| *step == Step::Many, Step::is_possible, Step::meets)
+            }
+        }
+    }
+}
+
+impl Step {
+    fn is_possible(&self) -> bool {
+        match self {
+            Self::Many | Self::Char(_) => true,
+            Self::OneOf(ranges) => !ranges.is_empty(),
+        }
+    }
+
+    fn meets(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Char(own), Self::Char(theirs)) => own == theirs,
+            (Self::Char(char), Self::OneOf(ranges)) | (Self::OneOf(ranges), Self::Char(char)) => {
+                let char = u32::from(*char);
+                ranges.iter().any(|(first, last)| (*first..=*last).contains(&char))
+            }
+            (Self::OneOf(own), Self::OneOf(theirs)) => !common(own, theirs).is_empty(),
+            (Self::Many, other) | (other, Self::Many) => other.is_possible(),
+        }
+    }
+}
+
+/// True when one sequence is matched by both patterns: the product of the two automata, state by state. It takes
+/// `a.len() * b.len()` steps, whatever they hold.
+fn meet<T>(
+    a: &[T],
+    b: &[T],
+    repeats: impl Fn(&T) -> bool,
+    is_possible: impl Fn(&T) -> bool,
+    meets: impl Fn(&T, &T) -> bool,
+) -> bool {
+    // By place in `b`: whether it is reached together with the present place in `a`.
+    let mut reached = vec![false; b.len() + 1];
+    reached[0] = true;
+    for x in a {
+        let mut next = vec![false; b.len() + 1];
+        for at in 0..=b.len() {
+            if !reached[at] {
+                continue;
+            }
+            next[at] |= repeats(x);
+            match b.get(at) {
+                None => {}
+                Some(y) if repeats(y) => {
+                    reached[at + 1] = true;
+                    next[at] |= is_possible(x);
+                }
+                Some(y) if repeats(x) => reached[at + 1] |= is_possible(y),
+                Some(y) => next[at + 1] |= meets(x, y),
+            }
+        }
+        if !next.contains(&true) {
+            return false;
+        }
+        reached = next;
+    }
+    // What is left of the other must match nothing at all.
+    let n_repeating = b.iter().rev().take_while(|y| repeats(y)).count();
+    reached[b.len() - n_repeating..].contains(&true)
+}
+
+/// Walks the names of a path from where `parts` stand.
+fn go(parts: &mut Vec<Part>, root: &str, path: &str, part: impl Fn(&str) -> Part) {
+    let up = Part::Name(vec![Step::Char('.'), Step::Char('.')]);
+    for name in path.split('/') {
+        match name {
+            "" | "." => {}
+            ".." => match parts.last() {
+                // Above any number of folders is any number of folders.
+                Some(Part::Deep) => {}
+                Some(last) if *last != up => {
+                    parts.pop();
+                }
+                Some(_) | None if root == SOMEWHERE => parts.push(up.clone()),
+                Some(_) | None => {}
+            },
+            name => {
+                let part = part(name);
+                if part != Part::Deep || parts.last() != Some(&Part::Deep) {
+                    parts.push(part);
+                }
+            }
+        }
+    }
+}
+
+/// The root of a path that is not relative, and the rest.
+fn split_root(text: &str) -> (Option<String>, &str) {
+    let bytes = text.as_bytes();
+    if text.starts_with('/') {
+        return (Some("/".into()), text);
+    }
+    for home in ["~", "$HOME"] {
+        if let Some(rest) = text.strip_prefix(home)
+            && (rest.is_empty() || rest.starts_with('/'))
+        {
+            return (Some("~".into()), rest);
+        }
+    }
+    if bytes.len() > 2 && bytes[0].is_ascii_alphabetic() && bytes[1] == b':' && bytes[2] == b'/' {
+        return (Some(text[..2].to_ascii_uppercase()), &text[2..]);
+    }
+    (None, text)
+}
+
+/// As written, but from the folder on when it lies in it.
+fn shown(folder: Option<&str>, written: &str) -> String {
+    let text = written.replace('\\', "/");
+    let folder = folder.map(|folder| folder.trim_end_matches('/')).filter(|folder| !folder.is_empty());
+    let inside = folder.and_then(|folder| text.strip_prefix(folder)).and_then(|rest| rest.strip_prefix('/'));
+    match inside {
+        Some("") => SOMEWHERE.to_owned(),
+        Some(inside) => inside.to_owned(),
+        None => written.to_owned(),
+    }
+}
+
+/// The folder that a pattern names before its first wildcard, as far as it may be long.
+fn widened(text: &str) -> &str {
+    let end = text.floor_char_boundary(GLOB_BYTES_MAX);
+    let end = text[..end].find(['*', '?', '[', '{']).unwrap_or(end);
+    if end == text.len() {
+        return text;
+    }
+    text[..end].rfind('/').map_or("", |slash| &text[..=slash])
+}
+
+/// The patterns without `{}` that one stands for; nothing when a limit is passed.
+fn expand(text: &str) -> Option<Vec<String>> {
+    if text.len() > GLOB_BYTES_MAX {
+        return None;
+    }
+    let (mut done, mut open) = (Vec::new(), vec![text.to_owned()]);
+    while let Some(text) = open.pop() {
+        match first_group(&text) {
+            None => done.push(text),
+            Some((start, end, choices)) => {
+                let whole = |choice: &&str| format!("{}{choice}{}", &text[..start], &text[end..]);
+                open.extend(choices.iter().rev().map(whole));
+            }
+        }
+        if done.len() + open.len() > GLOB_ALTERNATIVES_MAX {
+            return None;
+        }
+    }
+    Some(done)
+}
+
+/// The first `{a,b}`: where it begins and ends, and its choices. Braces without a comma, or without a partner, are
+/// characters.
+fn first_group(text: &str) -> Option<(usize, usize, Vec<&str>)> {
+    for (start, _) in text.match_indices('{') {
+        let (mut depth, mut choice_start, mut choices) = (0_usize, start + 1, Vec::new());
+        for (at, char) in text[start..].char_indices().map(|(at, char)| (start + at, char)) {
+            match char {
+                '{' => depth += 1,
+                ',' if depth == 1 => {
+                    choices.push(&text[choice_start..at]);
+                    choice_start = at + 1;
+                }
+                '}' => {
+                    depth -= 1;
+                    if depth == 0 {
+                        if !choices.is_empty() {
+                            choices.push(&text[choice_start..at]);
+                            return Some((start, at + 1, choices));
+                        }
+                        break;
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+    None
+}
+
+/// Every character that a name can have.
+const ALL: [(u32, u32); 3] = [(0, 0x2e), (0x30, 0xd7ff), (0xe000, 0x10_ffff)];
+
+fn steps(name: &str) -> Vec<Step> {
+    let chars = name.chars().collect::<Vec<_>>();
+    let (mut steps, mut at) = (Vec::new(), 0);
+    while let Some(char) = chars.get(at) {
+        at += 1;
+        match char {
+            '*' => {
+                if steps.last() != Some(&Step::Many) {
+                    steps.push(Step::Many);
+                }
+            }
+            '?' => steps.push(Step::OneOf(ALL.to_vec())),
+            '[' => match class(&chars[at..]) {
+                Some((step, n_chars)) => {
+                    steps.push(step);
+                    at += n_chars;
+                }
+                None => steps.push(Step::Char('[')),
+            },
+            char => steps.push(Step::Char(*char)),
+        }
+    }
+    steps
+}
+
+/// What follows a `[` up to its `]`, and how long that is; nothing when it is never closed.
+fn class(chars: &[char]) -> Option<(Step, usize)> {
+    let is_negated = matches!(chars.first(), Some('!' | '^'));
+    let first = usize::from(is_negated);
+    // A bracket that comes first is a character.
+    let end = first + 1 + chars.get(first + 1..)?.iter().position(|char| *char == ']')?;
+    let (mut ranges, mut at) = (Vec::new(), first);
+    while at < end {
+        let from = u32::from(chars[at]);
+        let is_range = at + 2 < end && chars[at + 1] == '-';
+        let to = if is_range { u32::from(chars[at + 2]) } else { from };
+        ranges.extend((from <= to).then_some((from, to)));
+        at += if is_range { 3 } else { 1 };
+    }
+    let ranges = merged(ranges);
+    let ranges = if is_negated { complement(&ranges) } else { ranges };
+    Some((Step::OneOf(common(&ranges, &ALL)), end + 1))
+}
+
+fn merged(mut ranges: Vec<(u32, u32)>) -> Vec<(u32, u32)> {
+    ranges.sort_unstable();
+    let mut merged: Vec<(u32, u32)> = Vec::new();
+    for (from, to) in ranges {
+        match merged.last_mut() {
+            Some(last) if from <= last.1.saturating_add(1) => last.1 = last.1.max(to),
+            Some(_) | None => merged.push((from, to)),
+        }
+    }
+    merged
+}
+
+fn complement(ranges: &[(u32, u32)]) -> Vec<(u32, u32)> {
+    let (mut rest, mut from) = (Vec::new(), 0);
+    for (first, last) in ranges {
+        if from < *first {
+            rest.push((from, first - 1));
+        }
+        from = last + 1;
+    }
+    rest.push((from, u32::MAX));
+    rest
+}
+
+fn common(a: &[(u32, u32)], b: &[(u32, u32)]) -> Vec<(u32, u32)> {
+    let (mut common, mut i, mut j) = (Vec::new(), 0, 0);
+    while let (Some(x), Some(y)) = (a.get(i), b.get(j)) {
+        let (from, to) = (x.0.max(y.0), x.1.min(y.1));
+        if from <= to {
+            common.push((from, to));
+        }
+        if x.1 < y.1 { i += 1 } else { j += 1 }
+    }
+    common
+}

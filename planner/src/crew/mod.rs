@@ -1,0 +1,60 @@
+//! Processes that react to the log as pure functions of it: they fold what others append and say what follows.
+//!
+//! What a process says depends on the log up to its cause alone, so any host may take over from any other, and a
+//! repeated reaction is recognised by its ids. Nothing here reads a log, appends, or looks at what it has said before.
+
+pub mod conflicts;
+pub mod globs;
+pub mod mentions;
+pub mod statistics;
+
+use crewlog_mq::{Error, Recorded};
+
+/// The aggregate of what is said of work that bears no project.
+pub const NO_PROJECT: &str = "-";
+
+const PROJECT_TAG: &str = "project:";
+
+/// A process that folds the events of others and says what follows from them.
+///
+/// [`Reactor::due`] is asked for after the last event of each append and never between: an append is atomic, so half of
+/// it is no state of the log. What it then says has that last event as its cause.
+pub trait Reactor: Default + Send {
+    /// What it says.
+    type Event: crewlog_mq::Event;
+    /// Its name, from which the ids of its events derive.
+    const NAME: &'static str;
+    /// The stream that it appends to. An aggregate of it is a project.
+    const STREAM: &'static str;
+
+    /// Takes in one event; events that do not concern it, and its own, are passed over.
+    ///
+    /// # Errors
+    /// [`Error::Decode`] for an event that cannot be read; nothing has changed, and it can be passed over.
+    fn take(&mut self, recorded: &Recorded) -> Result<(), Error>;
+
+    /// What follows from all that was taken in since the last call, by project.
+    fn due(&mut self) -> Vec<Said<Self::Event>>;
+}
+
+/// One thing that a process says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Said<E> {
+    /// The project; [`NO_PROJECT`] when none is known.
+    pub project: String,
+    /// What.
+    pub event: E,
+    /// The tags that it bears.
+    pub tags: Vec<String>,
+}
+
+/// The project that an event belongs to, by its tags.
+fn project_of(recorded: &Recorded) -> &str {
+    let mut named = recorded.tags.iter().filter_map(|tag| tag.strip_prefix(PROJECT_TAG));
+    named.find(|project| !project.is_empty()).unwrap_or(NO_PROJECT)
+}
+
+/// The tag of a project, when it is known.
+fn project_tag(project: &str) -> Option<String> {
+    (project != NO_PROJECT).then(|| format!("{PROJECT_TAG}{project}"))
+}

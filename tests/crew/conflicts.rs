@@ -1,0 +1,252 @@
+//! Conflicts, as a transcript of a log and of what is said of it.
+
+use crewlog_mq::TAGS_MAX;
+use crewlog_planner::crew::Reactor;
+use crewlog_planner::crew::conflicts::{ConflictEvent, Conflicts, HOLDERS_MAX, PATTERNS_MAX};
+
+use super::transcript::{Log, check};
+
+fn told(project: &str, event: &ConflictEvent) -> String {
+    match event {
+        ConflictEvent::ConflictDetected { conflict, pattern, holders, n_holders } => {
+            let holders = holders.iter().map(|holder| {
+                let (plan, task, name) = (&holder.plan, holder.task, &holder.executor.name);
+                format!("{plan}/{task} {name} ({})", holder.patterns.join(" "))
+            });
+            let holders = holders.collect::<Vec<_>>().join(", ");
+            format!("{project}: {conflict} of {n_holders} about {pattern}: {holders}")
+        }
+        ConflictEvent::ConflictResolved { conflict, by, resolution } => {
+            format!("{project}: {conflict} resolved by {}/{} {}", by.plan, by.task, resolution.as_str())
+        }
+    }
+}
+
+#[test]
+fn a_task_that_begins_while_another_holds_its_files_is_a_conflict_until_one_ends() {
+    check::<Conflicts>(
+        "
+p planned 2; p/1 dispatched Refactor src/a.rs docs; p/2 dispatched UnitTest src/*.rs tests/**
+p/1 claimed ana
+p/2 claimed ben
+    x: 1 of 2 about src/*.rs <-> src/a.rs: p/2 ben (src/*.rs), p/1 ana (src/a.rs)
+p/1 completed
+    x: 1 resolved by p/1 Completed
+p/1 is Completed
+p/2 failed
+",
+        told,
+    );
+}
+
+#[test]
+fn each_way_in_which_a_task_is_let_go_resolves() {
+    check::<Conflicts>(
+        "
+p/1 dispatched Refactor a.rs; q/1 dispatched Refactor a.rs
+p/1 claimed ana
+q/1 claimed ben
+    x: 1 of 2 about a.rs: q/1 ben (a.rs), p/1 ana (a.rs)
+q/1 failed
+    x: 1 resolved by q/1 Failed
+q/1 is Planned; q/1 dispatched Refactor a.rs
+q/1 claimed ben
+    x: 2 of 2 about a.rs: q/1 ben (a.rs), p/1 ana (a.rs)
+q/1 asks
+    x: 2 resolved by q/1 Asked
+q/1 claimed ben
+    x: 3 of 2 about a.rs: q/1 ben (a.rs), p/1 ana (a.rs)
+q/1 released
+    x: 3 resolved by q/1 Released
+q/1 claimed ben
+    x: 4 of 2 about a.rs: q/1 ben (a.rs), p/1 ana (a.rs)
+p/1 is Cancelled
+    x: 4 resolved by p/1 Withdrawn
+p/1 stopped
+p/1 dispatched Refactor a.rs
+p/1 claimed ana
+    x: 5 of 2 about a.rs: p/1 ana (a.rs), q/1 ben (a.rs)
+q/1 stopped
+    x: 5 resolved by q/1 Stopped
+",
+        told,
+    );
+}
+
+#[test]
+fn a_task_that_is_claimed_anew_is_in_no_conflict_with_itself() {
+    check::<Conflicts>(
+        "
+p/1 dispatched Refactor a.rs; p/2 dispatched Refactor a.rs
+p/1 claimed ana
+p/1 claimed ben
+p/2 claimed eve
+    x: 1 of 2 about a.rs: p/2 eve (a.rs), p/1 ben (a.rs)
+p/2 claimed ana
+    x: 1 resolved by p/2 Reclaimed
+    x: 2 of 2 about a.rs: p/2 ana (a.rs), p/1 ben (a.rs)
+",
+        told,
+    );
+}
+
+#[test]
+fn a_conflict_of_several_ends_with_the_newcomer_or_the_last_of_the_others() {
+    check::<Conflicts>(
+        "
+p/1 dispatched Refactor src/a.rs; p/2 dispatched Refactor src/b.rs; p/3 dispatched Refactor src; p/4 dispatched Refactor src
+p/1 claimed a
+p/2 claimed b
+p/3 claimed c
+    x: 1 of 3 about src <-> src/a.rs: p/3 c (src), p/1 a (src/a.rs), p/2 b (src/b.rs)
+p/4 claimed d
+    x: 2 of 4 about src <-> src/a.rs: p/4 d (src), p/1 a (src/a.rs), p/2 b (src/b.rs), p/3 c (src)
+p/1 completed
+p/4 completed
+    x: 2 resolved by p/4 Completed
+p/2 completed
+    x: 1 resolved by p/2 Completed
+",
+        told,
+    );
+}
+
+#[test]
+fn tasks_that_only_read_are_in_no_conflict_with_each_other() {
+    check::<Conflicts>(
+        "
+p/1 dispatched Retrieval a.rs; p/2 dispatched Analysis a.rs; p/3 dispatched ToolCall a.rs
+p/1 claimed a
+p/2 claimed b
+p/3 claimed c
+    x: 1 of 3 about a.rs: p/3 c (a.rs), p/1 a (a.rs), p/2 b (a.rs)
+",
+        told,
+    );
+}
+
+#[test]
+fn what_begins_and_ends_in_one_append_was_never_there() {
+    check::<Conflicts>(
+        "
+p/1 dispatched Refactor a.rs; p/2 dispatched Refactor a.rs; p/3 dispatched Refactor a.rs
+p/1 claimed a
+p/2 claimed b; p/2 completed
+p/2 claimed b; p/3 claimed c
+    x: 1 of 2 about a.rs: p/2 b (a.rs), p/1 a (a.rs)
+    x: 2 of 3 about a.rs: p/3 c (a.rs), p/1 a (a.rs), p/2 b (a.rs)
+p/3 completed; p/3 claimed d
+    x: 2 resolved by p/3 Completed
+    x: 3 of 3 about a.rs: p/3 d (a.rs), p/1 a (a.rs), p/2 b (a.rs)
+",
+        told,
+    );
+}
+
+#[test]
+fn projects_share_no_files_and_number_their_own_conflicts() {
+    check::<Conflicts>(
+        "
+p/1 dispatched Refactor a.rs; q@y/1 dispatched Refactor a.rs; r@/1 dispatched Refactor a.rs; s@y/1 dispatched Refactor a.rs
+p/1 claimed a; q@y/1 claimed b; r@/1 claimed c
+s@y/1 claimed d
+    y: 1 of 2 about a.rs: s@y/1 d (a.rs), q@y/1 b (a.rs)
+",
+        told,
+    );
+}
+
+#[test]
+fn what_is_declared_counts_before_what_is_mentioned() {
+    check::<Conflicts>(
+        "
+p/1 dispatched Refactor : mend src/a.rs, and look at http://example.org/src/b.rs
+p/2 dispatched Refactor docs: mend src/a.rs
+p/3 dispatched Refactor : mend `src/{a,b}.rs`.
+p/1 claimed a
+p/2 claimed b
+p/3 claimed c
+    x: 1 of 2 about src/a.rs <-> src/{a,b}.rs: p/3 c (src/{a,b}.rs), p/1 a (src/a.rs)
+",
+        told,
+    );
+}
+
+#[test]
+fn what_the_plan_has_taken_is_claimed_in_vain() {
+    check::<Conflicts>(
+        "
+p/1 dispatched Refactor a.rs; p/2 dispatched Refactor a.rs
+p/1 claimed a
+p/2 is Cancelled
+p/2 claimed b
+p/2 stopped
+",
+        told,
+    );
+}
+
+/// What is said of a line, with its tags.
+fn say(log: &mut Log, conflicts: &mut Conflicts, line: &str) -> Vec<crewlog_planner::crew::Said<ConflictEvent>> {
+    for recorded in log.append(line) {
+        conflicts.take(&recorded).unwrap();
+    }
+    conflicts.due()
+}
+
+#[test]
+fn two_worktrees_share_no_files() {
+    let mut conflicts = Conflicts::default();
+    let (mut one, mut other) = (Log::in_folder("/trees/one"), Log::in_folder("/trees/other"));
+    say(&mut one, &mut conflicts, "p/1 dispatched Refactor src/a.rs");
+    say(&mut one, &mut conflicts, "p/1 claimed a");
+    say(&mut other, &mut conflicts, "q/1 dispatched Refactor src/a.rs; q/2 dispatched Refactor ../one/./src/");
+    assert!(say(&mut other, &mut conflicts, "q/1 claimed b").is_empty());
+    let said = say(&mut other, &mut conflicts, "q/2 claimed c");
+    let told = said.iter().map(|said| told(&said.project, &said.event)).collect::<Vec<_>>();
+    let expected = "x: 1 of 2 about ../one/./src/ <-> src/a.rs: q/2 c (../one/./src/), p/1 a (src/a.rs)";
+    assert_eq!(told, [expected]);
+    let tags = ["project:x", "plan:q", "plan:p"].map(str::to_owned);
+    assert_eq!(said[0].tags, tags, "it is found by each of its plans");
+}
+
+#[test]
+fn a_conflict_of_many_is_told_in_bounds() {
+    let (mut log, mut conflicts) = (Log::default(), Conflicts::default());
+    for plan in 0..40 {
+        say(&mut log, &mut conflicts, &format!("p{plan}/1 dispatched Refactor a.rs"));
+        let said = say(&mut log, &mut conflicts, &format!("p{plan}/1 claimed a"));
+        let ConflictEvent::ConflictDetected { holders, n_holders, .. } = (match said.first() {
+            Some(said) => &said.event,
+            None => continue,
+        }) else {
+            panic!("nothing ends");
+        };
+        assert_eq!(*n_holders, plan + 1);
+        assert_eq!(holders.len(), HOLDERS_MAX.min(usize::try_from(plan).unwrap() + 1));
+        assert_eq!(holders[0].plan, format!("p{plan}"));
+        assert!(said[0].tags.len() <= TAGS_MAX);
+    }
+}
+
+#[test]
+fn patterns_beyond_the_most_are_not_looked_at_and_costly_ones_are_their_folders() {
+    let (mut log, mut conflicts) = (Log::default(), Conflicts::default());
+    let many = (0..=PATTERNS_MAX).map(|n| format!("f{n}.rs")).collect::<Vec<_>>().join(" ");
+    let hostile = (0..PATTERNS_MAX).map(|n| format!("h{n}/{}b", "*a".repeat(250))).collect::<Vec<_>>().join(" ");
+    say(&mut log, &mut conflicts, &format!("p/1 dispatched Refactor {many}; p/2 dispatched Refactor {hostile}"));
+    say(
+        &mut log,
+        &mut conflicts,
+        &format!("p/3 dispatched Refactor f{PATTERNS_MAX}.rs; p/4 dispatched Refactor f3.rs"),
+    );
+    say(&mut log, &mut conflicts, "p/5 dispatched Refactor h2/x; p/6 dispatched Refactor h60/x");
+    say(&mut log, &mut conflicts, &format!("p/7 dispatched Refactor {hostile}"));
+    say(&mut log, &mut conflicts, "p/1 claimed a; p/2 claimed a");
+    let mut is_conflict = |task: u64| !say(&mut log, &mut conflicts, &format!("p/{task} claimed b")).is_empty();
+    assert!(!is_conflict(3), "one too many");
+    assert!(is_conflict(4));
+    assert!(!is_conflict(5), "this is decided exactly");
+    assert!(is_conflict(6), "this stands for its folder");
+    assert!(is_conflict(7), "and is decided in time");
+}

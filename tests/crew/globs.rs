@@ -1,0 +1,218 @@
+//! Patterns of paths: an overlap is said exactly when there is a path in both, as a plain matcher finds it.
+
+use std::time::{Duration, Instant};
+
+use crewlog_planner::crew::globs::{GLOB_ALTERNATIVES_MAX, GLOB_BYTES_MAX, GLOB_COMPONENTS_MAX, Pattern};
+use proptest::prelude::*;
+
+/// The plain matcher: by trying, on the text, one character after the other.
+fn covers(pattern: &str, path: &str) -> bool {
+    let names = path.split('/').collect::<Vec<_>>();
+    braceless(pattern).iter().any(|pattern| {
+        let parts = pattern.split('/').filter(|part| !part.is_empty()).collect::<Vec<_>>();
+        (0..=names.len()).any(|n_names| names_match(&parts, &names[..n_names]))
+    })
+}
+
+fn braceless(pattern: &str) -> Vec<String> {
+    let Some((before, rest)) = pattern.split_once('{') else { return vec![pattern.to_owned()] };
+    let Some((choices, after)) = rest.split_once('}') else { return vec![pattern.to_owned()] };
+    choices.split(',').flat_map(|choice| braceless(&format!("{before}{choice}{after}"))).collect()
+}
+
+fn names_match(parts: &[&str], names: &[&str]) -> bool {
+    match (parts, names) {
+        ([], []) => true,
+        (["**", rest @ ..], names) => (0..=names.len()).any(|skipped| names_match(rest, &names[skipped..])),
+        ([part, rest @ ..], [name, names @ ..]) => {
+            name_matches(&part.chars().collect::<Vec<_>>(), &name.chars().collect::<Vec<_>>())
+                && names_match(rest, names)
+        }
+        ([], _) | (_, []) => false,
+    }
+}
+
+fn name_matches(part: &[char], name: &[char]) -> bool {
+    match (part, name) {
+        ([], []) => true,
+        (['*', rest @ ..], name) => (0..=name.len()).any(|taken| name_matches(rest, &name[taken..])),
+        (['?', rest @ ..], [_, name @ ..]) => name_matches(rest, name),
+        (['[', '!', not, ']', rest @ ..], [char, name @ ..]) => char != not && name_matches(rest, name),
+        (['[', from, '-', to, ']', rest @ ..], [char, name @ ..]) => {
+            (from..=to).contains(&char) && name_matches(rest, name)
+        }
+        ([part, rest @ ..], [char, name @ ..]) => part == char && name_matches(rest, name),
+        ([], _) | (_, []) => false,
+    }
+}
+
+fn overlap(a: &str, b: &str) -> bool {
+    let (a, b) = (Pattern::new(None, a), Pattern::new(None, b));
+    let does = a.overlaps(&b);
+    assert_eq!(b.overlaps(&a), does, "it is the same from both sides: {a:?} {b:?}");
+    does
+}
+
+/// Small patterns over `a` and `b`, with all that a pattern can have.
+fn patterns() -> impl Strategy<Value = String> {
+    let step = prop_oneof![
+        3 => Just("a"), 3 => Just("b"), 2 => Just("*"), 1 => Just("?"), 1 => Just("[a-b]"), 1 => Just("[!a]"),
+        1 => Just("[b-b]"), 1 => Just("{a,ab}"), 1 => Just("{b,a/b}"),
+    ];
+    let name =
+        prop_oneof![5 => prop::collection::vec(step, 1..4).prop_map(|steps| steps.concat()), 1 => Just("**".into())];
+    prop::collection::vec(name, 1..4).prop_map(|names| names.join("/"))
+}
+
+/// Every path of up to three names of up to three characters, of which `c` stands for all that no pattern has.
+fn paths() -> Vec<String> {
+    let mut names = vec![String::new()];
+    let mut all_names = Vec::new();
+    for _ in 0..3 {
+        names = names.iter().flat_map(|name| ["a", "b", "c"].map(|char| format!("{name}{char}"))).collect();
+        all_names.extend(names.clone());
+    }
+    let short = all_names.iter().filter(|name| name.len() < 3).collect::<Vec<_>>();
+    let mut paths = all_names.clone();
+    paths.extend(short.iter().flat_map(|a| all_names.iter().map(move |b| format!("{a}/{b}"))));
+    paths.extend(
+        short
+            .iter()
+            .flat_map(|a| short.iter().map(move |b| format!("{b}/{a}")))
+            .flat_map(|front| short.iter().map(move |name| format!("{front}/{name}")).collect::<Vec<_>>()),
+    );
+    paths
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_path_that_both_match_is_an_overlap(a in patterns(), b in patterns()) {
+        let common = paths().into_iter().find(|path| covers(&a, path) && covers(&b, path));
+        if let Some(path) = common {
+            prop_assert!(overlap(&a, &b), "{a} and {b} both match {path}");
+        }
+    }
+
+    #[test]
+    fn an_overlap_of_small_patterns_has_a_path_that_both_match(
+        a in small_patterns(), b in small_patterns(),
+    ) {
+        let common = paths().into_iter().find(|path| covers(&a, path) && covers(&b, path));
+        prop_assert_eq!(overlap(&a, &b), common.is_some(), "{} and {}: {:?}", a, b, common);
+    }
+}
+
+/// Patterns so small that what two of them share has a path among [`paths`].
+fn small_patterns() -> impl Strategy<Value = String> {
+    let step = prop_oneof![
+        3 => Just("a"), 3 => Just("b"), 2 => Just("*"), 1 => Just("?"), 1 => Just("[!a]"), 1 => Just("{a,b}"),
+    ];
+    let name =
+        prop_oneof![4 => prop::collection::vec(step, 1..3).prop_map(|steps| steps.concat()), 1 => Just("**".into())];
+    (prop::collection::vec(name, 1..3)).prop_map(|names| names.join("/"))
+}
+
+#[test]
+fn patterns_overlap_where_a_path_is_in_both() {
+    for (a, b, expected) in [
+        ("src/a.rs", "src/a.rs", true),
+        ("src/a.rs", "src/b.rs", false),
+        ("src", "src/deep/a.rs", true),
+        ("src/", "srca/b", false),
+        ("src/*.rs", "src/a.rs", true),
+        ("src/*.rs", "src/deep/a.rs", false),
+        ("src/**/*.rs", "src/a.rs", true),
+        ("src/**/*.rs", "src/a/b/c.rs", true),
+        ("src/**/*.rs", "src/a/b/c.md", false),
+        ("**/*.md", "docs", true),
+        ("**/*.md", "a.rs/", true),
+        ("**/*.md", "a.rs", false),
+        ("**/*.md", "conf.d", true),
+        ("a.rs/b", "a.rs", false),
+        ("a.rs/b", "a.*", true),
+        ("*.md", "docs/a.md", false),
+        ("a*b", "*ab*", true),
+        ("a*", "b*", false),
+        ("?", "ab", false),
+        ("[a-c]x", "[c-d]x", true),
+        ("[a-c]x", "[!a-c]x", false),
+        ("[]x", "x", false),
+        ("[z-a]", "*", false),
+        ("a/[z-a]", "a", false),
+        ("src/{a,b}.rs", "src/b.rs", true),
+        ("src/{a,b}.rs", "src/c.rs", false),
+        ("{src,lib}/{a,{b,c}}", "lib/c", true),
+        ("a{b", "a{b", true),
+        ("app/[id]/page", "app/[id]/page", true),
+        ("Readme", "README", false),
+        ("src\\a.rs", "src/a.rs", true),
+        ("./src//x/../a.rs", "src/a.rs", true),
+        ("../a", "a", false),
+        ("../a", "x/../../a", true),
+        ("/a", "a", false),
+        ("/../a", "/a", true),
+        ("~/a", "$HOME/a", true),
+        ("c:\\x\\y", "C:/x", true),
+        (".", "anything/at.all", true),
+        ("**/../a", "b/c", true),
+        ("\u{e4}?", "\u{e4}\u{1f980}", true),
+    ] {
+        assert_eq!(overlap(a, b), expected, "{a} and {b}");
+    }
+}
+
+#[test]
+fn a_pattern_is_seen_from_its_folder() {
+    let check = |(folder_a, a): (&str, &str), (folder_b, b): (&str, &str), expected: bool| {
+        let (a, b) = (Pattern::new(Some(folder_a), a), Pattern::new(Some(folder_b), b));
+        assert_eq!(a.overlaps(&b), expected, "{a:?} and {b:?}");
+    };
+    check(("/r/one", "a"), ("/r/two", "a"), false);
+    check(("/r/one", "a"), ("/r", "one/*"), true);
+    check(("/r/one", "../two/a"), ("/r/two", "a"), true);
+    check(("/r/one", "/r/one/a"), ("/r/one/", "a"), true);
+    check(("/r/[x]", "a"), ("/r/x", "a"), false);
+    check(("/r/*", "a"), ("/r/x", "a"), false);
+    check(("C:\\r", "a"), ("c:/r", "a"), true);
+    assert_eq!(Pattern::new(Some("/r/one"), "/r/one/src/*.rs").shown(), "src/*.rs");
+    assert_eq!(Pattern::new(Some("/r/one/"), "/r/one/").shown(), ".");
+    assert_eq!(Pattern::new(Some("/r/one"), "/r/onerous").shown(), "/r/onerous");
+    assert_eq!(Pattern::new(Some("/r/one"), "./src/../a").shown(), "./src/../a");
+}
+
+#[test]
+fn past_a_limit_a_pattern_stands_for_its_folder() {
+    let long = format!("src/{}.rs", "*x".repeat(GLOB_BYTES_MAX));
+    assert!(overlap(&long, "src/other") && !overlap(&long, "docs"));
+    let long = format!("src.rs/{}", "*x".repeat(GLOB_BYTES_MAX));
+    assert!(overlap(&long, "src.rs/other"), "the folder is one, whatever its name");
+    let deep = format!("src/{}", "a/".repeat(GLOB_BYTES_MAX));
+    assert!(overlap(&deep, "src/a/a") && !overlap(&deep, "src/b"));
+    let many = format!("src/{}", "{a,b}".repeat(7));
+    assert!(1 << 7 > GLOB_ALTERNATIVES_MAX);
+    assert!(overlap(&many, "src/c") && !overlap(&many, "docs"));
+    let just = format!("src/{}", "{a,b}".repeat(6));
+    assert!(overlap(&just, "src/ababab") && !overlap(&just, "src/c"));
+    let names = vec!["a"; GLOB_COMPONENTS_MAX + 1].join("/");
+    let others = format!("{}/b", vec!["a"; GLOB_COMPONENTS_MAX].join("/"));
+    assert!(overlap(&names, &others), "what is deeper is not told apart");
+    assert!(overlap(&"*".repeat(GLOB_BYTES_MAX + 1), "anything"));
+    assert!(Pattern::new(None, &"\u{e4}".repeat(5_000)).shown().chars().count() <= GLOB_BYTES_MAX);
+}
+
+#[test]
+fn hostile_patterns_are_decided_in_time() {
+    let began = Instant::now();
+    let stars = |last: &str| format!("{}{last}", "*a".repeat(GLOB_BYTES_MAX / 2 - 1));
+    assert!(!overlap(&stars("b"), &stars("c")));
+    assert!(overlap(&stars("b"), &stars("*b")));
+    let deep = |last: &str| format!("{}{last}", "**/*a/".repeat(31));
+    assert!(!overlap(&deep("[b-b]"), &deep("[c-c]")) || overlap(&deep("x"), &deep("x")));
+    let braces = "{a,{b,".repeat(80);
+    assert!(overlap(&braces, &braces));
+    let nested = format!("{}{}", "{a,".repeat(63), "}".repeat(63));
+    assert!(overlap(&nested, "a"));
+    assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
+}

@@ -1,0 +1,39 @@
+//! Which files a text mentions.
+
+use crewlog_planner::crew::mentions::mentioned_files;
+
+#[test]
+fn files_are_told_from_other_words() {
+    for (text, expected) in [
+        ("Mend src/a.rs, then (docs/b.md).", &["src/a.rs", "docs/b.md"][..]),
+        ("see `lib/x.ts:42:3` and lib/x.ts:12-20 and lib/x.ts#L10", &["lib/x.ts"]),
+        ("main.go, Cargo.toml; conf.yaml: a.yml", &["main.go", "Cargo.toml", "conf.yaml", "a.yml"]),
+        ("all of src/**/*.rs and test_*.py!", &["src/**/*.rs", "test_*.py"]),
+        ("keep .gitignore and .env.", &[".gitignore", ".env"]),
+        ("\"src/{a,b}.rs\", 'app/[id]/page.tsx'", &["src/{a,b}.rs", "app/[id]/page.tsx"]),
+        ("[the guide](docs/guide.md)", &["docs/guide.md"]),
+        ("[src/x.rs] {src/y.rs}", &["src/x.rs", "src/y.rs"]),
+        ("foo/bar and ../up and ~/notes", &["foo/bar", "../up", "~/notes"]),
+        ("src\\win\\a.rs and C:\\x\\y.rs", &["src\\win\\a.rs", "C:\\x\\y.rs"]),
+        ("http://example.org/a.rs, https://x.y/z.md, www.example.org/a", &[]),
+        ("1.2.3 v1.2 e.g. and/or w/o n/a 1/2 3/4 i/o yes/no Node.js", &[]),
+        ("mail ana@example.org, it is a test.", &[]),
+        ("2*3 ... a b c", &[]),
+        ("", &[]),
+    ] {
+        assert_eq!(mentioned_files(text), expected, "{text}");
+    }
+}
+
+#[test]
+fn a_command_names_what_it_works_on_and_not_the_machine() {
+    for (command, expected) in [
+        ("cargo test --test main >/dev/null 2>&1", &[][..]),
+        ("sort data/in.csv|uniq>data/out.csv", &["data/in.csv", "data/out.csv"]),
+        ("make --file=build/x.mk -j4 && ./run.sh", &["build/x.mk", "./run.sh"]),
+        ("/usr/bin/env python tools/gen.py \"$OUT/x.rs\"", &["tools/gen.py"]),
+        ("rm -rf target/*; cat $HOME/notes", &["target/*", "$HOME/notes"]),
+    ] {
+        assert_eq!(mentioned_files(command), expected, "{command}");
+    }
+}

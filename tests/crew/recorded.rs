@@ -1,0 +1,217 @@
+//! A rich log that real handlers have made, and what is needed to make it again, event by event. It checks nothing.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
+
+use crewlog_executors::planning;
+use crewlog_mq::{
+    Append, Cause, Clock, EventStore, Expected, NewEvent, Options, PAGE_EVENTS_MAX, Query, Range, Recorded, Runner,
+    Timestamp,
+};
+use crewlog_planner::claim::{self, Ending, Executor, TaskClaim, TaskCommand};
+use crewlog_planner::event::{Command, FailureClass, PlannerConfig, QuestionId, plan_tag};
+use crewlog_planner::plan::{FailurePolicy, TaskId};
+
+/// A clock that stands until it is moved.
+#[derive(Clone, Default)]
+pub struct Scripted(Arc<AtomicI64>);
+
+impl Scripted {
+    pub fn set(&self, now: Timestamp) {
+        self.0.store(now.0, Ordering::SeqCst);
+    }
+
+    pub fn pass(&self, ms: i64) {
+        self.0.fetch_add(ms * 1_000, Ordering::SeqCst);
+    }
+
+    pub fn options(&self) -> Options {
+        Options { clock: Arc::new(self.clone()), ..Options::default() }
+    }
+}
+
+impl Clock for Scripted {
+    fn wall(&self) -> Timestamp {
+        Timestamp(self.0.load(Ordering::SeqCst))
+    }
+
+    fn monotonic(&self) -> Duration {
+        Duration::from_micros(self.0.load(Ordering::SeqCst).unsigned_abs())
+    }
+}
+
+/// A log on which things happen, one some time after the other.
+struct World {
+    store: EventStore,
+    clock: Scripted,
+    projects: BTreeMap<String, String>,
+}
+
+impl World {
+    async fn new() -> Self {
+        let clock = Scripted::default();
+        clock.set(Timestamp(1_763_712_000_000_000));
+        let store = EventStore::in_memory_with(clock.options()).await.unwrap();
+        Self { store, clock, projects: BTreeMap::new() }
+    }
+
+    fn tags(&self, plan: &str) -> Vec<String> {
+        vec![plan_tag(plan), format!("project:{}", self.projects[plan])]
+    }
+
+    async fn plan(&mut self, plan: &str, project: &str, on_failure: FailurePolicy, text: &str) {
+        self.projects.insert(plan.to_owned(), project.to_owned());
+        let folder = Some(format!("/trees/{project}"));
+        let config = PlannerConfig { folder, on_failure, retries_max: 1, ..PlannerConfig::default() };
+        let (user_input, attachments) = (text.to_owned(), Vec::new());
+        self.order(plan, Command::Initialize { user_input, attachments, config, relax_order: true }).await;
+    }
+
+    async fn order(&self, plan: &str, command: Command) {
+        self.clock.pass(7);
+        let mut planner = planning::planner_of(&self.store, plan, self.tags(plan));
+        planner.execute(command, &Cause::request()).await.unwrap();
+    }
+
+    async fn cancel(&self, plan: &str, task: Option<u64>) {
+        self.order(plan, Command::Cancel { task: task.map(TaskId), reason: "not wanted".into() }).await;
+    }
+
+    async fn retry(&self, plan: &str) {
+        self.order(plan, Command::Retry { task: None }).await;
+    }
+
+    async fn task(&self, plan: &str, task: u64, command: TaskCommand) {
+        self.clock.pass(13);
+        let aggregate = claim::aggregate_id(plan, TaskId(task));
+        let mut claim = Runner::<TaskClaim>::new(self.store.clone(), claim::STREAM, &aggregate, self.tags(plan));
+        claim.execute(command, &Cause::request()).await.unwrap();
+    }
+
+    async fn attempt(&self, plan: &str, task: u64) -> u32 {
+        let mut planner = planning::planner_of(&self.store, plan, self.tags(plan));
+        planner.catch_up().await.unwrap();
+        planner.handler().state().task(TaskId(task)).unwrap().attempts
+    }
+
+    async fn claim(&self, plan: &str, task: u64, name: &str) {
+        let executor = Executor { name: name.into(), host: "laptop".into(), worker: name.into() };
+        let (attempt, now) = (self.attempt(plan, task).await, self.store.now());
+        self.task(plan, task, TaskCommand::Claim { attempt, executor, now, dead_epoch: None }).await;
+    }
+
+    async fn end(&self, plan: &str, task: u64, ending: Ending) {
+        let aggregate = claim::aggregate_id(plan, TaskId(task));
+        let mut claim = Runner::<TaskClaim>::new(self.store.clone(), claim::STREAM, &aggregate, Vec::new());
+        claim.catch_up().await.unwrap();
+        let epoch = claim.handler().epoch();
+        self.task(plan, task, TaskCommand::End { epoch, ending }).await;
+        self.take_in(plan).await;
+    }
+
+    async fn done(&self, plan: &str, task: u64) {
+        self.end(plan, task, Ending::Completed { result: "ok".into(), run: None }).await;
+    }
+
+    async fn fail(&self, plan: &str, task: u64, class: FailureClass) {
+        self.end(plan, task, Ending::Failed { error: "it broke".into(), class, run: None }).await;
+    }
+
+    async fn report(&self, plan: &str, task: u64, name: &str) {
+        let executor = Executor { name: name.into(), host: "laptop".into(), worker: name.into() };
+        let (attempt, now) = (self.attempt(plan, task).await, self.store.now());
+        let ending = Ending::Completed { result: "done by hand".into(), run: None };
+        self.task(plan, task, TaskCommand::Report { attempt, executor, now, ending }).await;
+        self.take_in(plan).await;
+    }
+
+    async fn answer(&self, plan: &str, task: u64, question: u64, answer: &str) {
+        let (question_id, answer) = (QuestionId(question), answer.to_owned());
+        self.task(plan, task, TaskCommand::Answer { question_id, answer }).await;
+        self.take_in(plan).await;
+    }
+
+    async fn take_in(&self, plan: &str) {
+        self.clock.pass(3);
+        planning::catch_up(&self.store, plan, self.tags(plan)).await.unwrap();
+    }
+}
+
+/// Several plans in two projects: overlapping files, failures, a cancel, questions, a lease that runs out, a retry.
+pub async fn rich_log() -> Vec<Recorded> {
+    let mut world = World::new().await;
+    let text = "# One\n\n- [x] Prepare the ground\n- Implement it in `src/a.rs`\n- Refactor src/*.rs\n- Run `touch src/b.rs`\n- Describe it in docs/a.md\n";
+    world.plan("one", "tree", FailurePolicy::SkipDependants, text).await;
+    world.claim("one", 2, "ana").await;
+    world.claim("one", 3, "ben").await;
+    world.claim("one", 4, "shell").await;
+    world
+        .plan("two", "tree", FailurePolicy::Ask, "- Which one is it?\n- Implement src/a.rs anew\n- Test docs/*.md\n")
+        .await;
+    world.claim("two", 2, "eve").await;
+    world.answer("two", 1, 1, "the first").await;
+    world.fail("one", 4, FailureClass::TimedOut).await;
+    world.claim("one", 4, "shell").await;
+    world.end("one", 3, Ending::Asked { question: "All of them?".into() }).await;
+    world.done("one", 2).await;
+    world.plan("three", "other", FailurePolicy::Stop, "- Implement src/a.rs\n- Fix src/a.rs\n- Write src/c.rs\n").await;
+    world.claim("three", 1, "ana").await;
+    world.claim("three", 2, "ben").await;
+    world.answer("one", 3, 1, "yes").await;
+    world.claim("one", 3, "ben").await;
+    world.fail("one", 4, FailureClass::TimedOut).await;
+    world.cancel("one", Some(3)).await;
+    world.end("one", 3, Ending::Stopped { reason: "cancelled".into() }).await;
+    world.report("one", 5, "human").await;
+    world.end("two", 2, Ending::Released { reason: "interrupted".into() }).await;
+    world.claim("two", 2, "eve").await;
+    world.claim("two", 3, "ben").await;
+    world.fail("two", 2, FailureClass::Task).await;
+    world.clock.pass(200_000);
+    // The lease of the first has run out.
+    world.claim("three", 1, "eve").await;
+    world.fail("three", 2, FailureClass::Task).await;
+    world.retry("one").await;
+    world.claim("one", 3, "ana").await;
+    world.claim("one", 4, "shell").await;
+    world.done("one", 4).await;
+    world.done("one", 3).await;
+    world.answer("two", 2, 2, "retry").await;
+    world.claim("two", 2, "ana").await;
+    world.cancel("three", None).await;
+    world.done("two", 3).await;
+    world.done("two", 2).await;
+    everything(&world.store, &Query::all()).await
+}
+
+/// The appends of a log, each with its events.
+pub fn appends(log: &[Recorded]) -> Vec<&[Recorded]> {
+    log.chunk_by(|a, b| a.append_start == b.append_start).collect()
+}
+
+/// Makes appends again: the same ids, contents and times.
+pub async fn append_again(store: &EventStore, clock: &Scripted, appends: &[&[Recorded]]) {
+    for events in appends {
+        clock.set(events[0].created_at);
+        let mut append = Append::default();
+        for of_one in events.chunk_by(|a, b| (&a.stream_id, &a.aggregate_id) == (&b.stream_id, &b.aggregate_id)) {
+            let (stream, aggregate) = (&of_one[0].stream_id, &of_one[0].aggregate_id);
+            append = append.and(stream, aggregate, Expected::Any, of_one.iter().map(again).collect());
+        }
+        store.append(append).await.unwrap();
+    }
+}
+
+fn again(recorded: &Recorded) -> NewEvent {
+    let Recorded { event_type, event_version, data, .. } = recorded;
+    let event = NewEvent::from_json(event_type, event_version, data.clone(), &recorded.metadata().unwrap()).unwrap();
+    event.with_id(recorded.event_id).with_tags(recorded.tags.iter().cloned())
+}
+
+pub async fn everything(store: &EventStore, query: &Query) -> Vec<Recorded> {
+    let page = store.read(query, Range::default(), PAGE_EVENTS_MAX).await.unwrap();
+    assert!(!page.more);
+    page.events
+}
