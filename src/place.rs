@@ -74,13 +74,18 @@ impl Place {
         sqlite_path(&self.url).unwrap_or(Path::new(&self.url))
     }
 
-    /// Lets this process be a worker: its sign of life lies beside the log, since who shares it must see it. Two names
-    /// of one log lead to one folder: where a sign is not found, its worker counts as dead.
-    pub fn sign_of_life(&self) -> Result<SignOfLife, Failure> {
+    /// Where workers say that they live and hosts take their seats: beside the log, since who shares it must see it. Two
+    /// names of one log lead to one folder: where a sign is not found, its worker counts as dead.
+    pub fn workers_folder(&self) -> PathBuf {
         let path = fs::canonicalize(self.path()).unwrap_or_else(|_| self.path().to_owned());
         let mut name = path.into_os_string();
         name.push("-workers");
-        let folder = PathBuf::from(name);
+        PathBuf::from(name)
+    }
+
+    /// Lets this process be a worker.
+    pub fn sign_of_life(&self) -> Result<SignOfLife, Failure> {
+        let folder = self.workers_folder();
         SignOfLife::begin(&folder)
             .map_err(|error| Failure::user(format!("{} cannot be written: {error}", folder.display())))
     }

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use crewlog_executors::roster::Roster;
 use crewlog_mq::{Recorded, Timestamp};
 use crewlog_planner::claim::{self, TaskEvent};
+use crewlog_planner::crew::conflicts::{self, ConflictEvent};
 use crewlog_planner::event::{self, Event, TaskStatus};
 use crewlog_planner::plan::{NodeKind, TaskId};
 use crewlog_planner::state::Task;
@@ -109,6 +110,10 @@ impl Progress {
             && let Ok(event) = recorded.decode::<Event>()
         {
             self.report_plan(&event, recorded.created_at, view);
+        } else if recorded.stream_id == conflicts::STREAM
+            && let Ok(event) = recorded.decode::<ConflictEvent>()
+        {
+            self.report_conflict(&event);
         }
         self.draw(view);
     }
@@ -136,6 +141,23 @@ impl Progress {
             )
             | Err(_) => {}
         }
+    }
+
+    /// Tells of tasks that are held at the same time and touch the same files.
+    pub fn report_conflict(&self, event: &ConflictEvent) {
+        let (label, colour, text) = match event {
+            ConflictEvent::ConflictDetected { conflict, pattern, holders, .. } => {
+                let holders = holders.iter().map(|holder| format!("{} {}", holder.plan, holder.task));
+                let holders = holders.collect::<Vec<_>>().join(", ");
+                ("CONFLICT", YELLOW, format!("{conflict}: {pattern}: {holders}"))
+            }
+            ConflictEvent::ConflictResolved { conflict, by, resolution } => {
+                let resolution = resolution.as_str().to_lowercase();
+                ("RESOLVED", GREY, format!("{conflict}: {} {}: {resolution}", by.plan, by.task))
+            }
+        };
+        let label = self.terminal.colour(colour, label);
+        self.print(&format!("{label} [{}] {}", " ".repeat(9), one_line(&text, TEXT_CHARS_MAX)));
     }
 
     fn report_plan(&self, event: &Event, now: Timestamp, view: &PlanView) {

@@ -8,6 +8,7 @@ use crewlog_executors::roster::Roster;
 use crewlog_executors::worker::{CutOff, Scope};
 use crewlog_mq::{EventStore, Position, Query, Range, Recorded, Start};
 use crewlog_planner::claim;
+use crewlog_planner::crew::conflicts;
 use crewlog_planner::event;
 use crewlog_planner::state::Phase;
 use crewlog_planner::view::{PlanStatus, PlanView};
@@ -104,6 +105,12 @@ impl Crew<'_> {
 
     async fn take(&mut self, recorded: &Recorded) -> Result<(), Failure> {
         self.at = recorded.position;
+        if recorded.stream_id == conflicts::STREAM {
+            if let Ok(conflict) = recorded.decode() {
+                self.progress.report_conflict(&conflict);
+            }
+            return Ok(());
+        }
         let Some(plan) = plan_of(recorded) else { return Ok(()) };
         if self.session.output == Output::Jsonl && self.output_fault.is_none() {
             self.output_fault = print_line(std::io::stdout().lock(), &EventJson::of(recorded)?).err();

@@ -1,13 +1,18 @@
-//! What acts in this process: executors in a worker, the host of the planner, and the signals that end all of it.
+//! What acts in this process: executors in a worker, the host of the planner, the processes that watch over all plans,
+//! and the signals that end all of it.
 
+use std::io;
 use std::time::Duration;
 
 use crewlog_executors::planning;
+use crewlog_executors::reacting;
 use crewlog_executors::roster::Roster;
 use crewlog_executors::shell::Shell;
 use crewlog_executors::supervisor::SupervisorProgram;
 use crewlog_executors::worker::{CutOff, SHELL, Scope, Worker};
 use crewlog_mq::{Error, EventStore};
+use crewlog_planner::crew::conflicts::Conflicts;
+use crewlog_planner::crew::statistics::Statistics;
 use crewlog_planner::event::TaskStatus;
 use crewlog_planner::state::Task;
 use crewlog_planner::view::PlanView;
@@ -24,7 +29,10 @@ const STOP_WAIT: Duration = Duration::from_secs(15);
 pub struct Workforce {
     worker: JoinHandle<Result<(), Error>>,
     host: JoinHandle<Result<(), Error>>,
+    /// The processes that watch over all plans, as far as this one has their seats.
+    reacting: [JoinHandle<io::Result<()>>; 2],
     stop: watch::Sender<bool>,
+    stop_reacting: watch::Sender<bool>,
 }
 
 /// How a workforce works.
@@ -76,8 +84,15 @@ impl Workforce {
             Scope::Plan(plan) => tokio::spawn(planning::host(store.clone(), plan, tags)),
             Scope::All => tokio::spawn(planning::host_all(store.clone())),
         };
+        let (stop_reacting, is_stopped) = watch::channel(false);
+        let folder = session.place.workers_folder();
+        let reacting = [
+            tokio::spawn(reacting::host::<Conflicts>(store.clone(), folder.clone(), is_stopped.clone())),
+            tokio::spawn(reacting::host::<Statistics>(store.clone(), folder, is_stopped)),
+        ];
         let (stop, is_stopped) = watch::channel(false);
-        Ok(Self { worker: tokio::spawn(worker.run(terms.scope, is_stopped)), host, stop })
+        let worker = tokio::spawn(worker.run(terms.scope, is_stopped));
+        Ok(Self { worker, host, reacting, stop, stop_reacting })
     }
 
     /// Resolves only when a part that never ends by itself has ended.
@@ -102,6 +117,19 @@ impl Workforce {
             }
         }
         self.host.abort();
+        // They take in what is in the log by now. Where they cannot, the next host does.
+        self.stop_reacting.send_replace(true);
+        let reacting = futures::future::join_all(&mut self.reacting);
+        tokio::select! {
+            ended = reacting => for ended in ended {
+                match ended {
+                    Ok(Ok(())) => {}
+                    Ok(Err(error)) => note(&format!("conflicts and statistics were not watched: {error}")),
+                    Err(error) => note(&format!("what watches conflicts and statistics failed: {error}")),
+                }
+            },
+            () = signals.next() => {}
+        }
     }
 }
 
