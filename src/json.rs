@@ -449,7 +449,7 @@ impl HolderJson {
 
     /// In a line.
     pub fn line(&self) -> String {
-        format!("{} task {}  {}  {}", self.plan, self.task, self.executor, self.patterns.join(", "))
+        format!("{} task {} by {}: {}", self.plan, self.task, self.executor, self.patterns.join(", "))
     }
 }
 

@@ -40,7 +40,7 @@ fn broken_order(previous: Option<Previous>, event: &Recorded) -> Option<String> 
             Some(format!("created_at runs backwards, from {before} to {created_at} microseconds since 1970"))
         }
         // Behind a gap nothing is known of the append.
-        Some(previous) if begins || previous.position.0 + 1 != position.0 => None,
+        Some(previous) if begins || previous.position.0.saturating_add(1) != position.0 => None,
         Some(previous) if *append_start != previous.append_start => {
             let before = previous.append_start;
             Some(format!("append_start is {append_start}, and only {before} or {position} can be"))
@@ -49,7 +49,7 @@ fn broken_order(previous: Option<Previous>, event: &Recorded) -> Option<String> 
             Some("created_at is another than that of the event before it, with which it was appended".into())
         }
         Some(_) => {
-            let n_events = usize::try_from(position.0 - append_start.0 + 1).unwrap_or(usize::MAX);
+            let n_events = usize::try_from(position.0.saturating_sub(append_start.0)).unwrap_or(0).saturating_add(1);
             Error::check_limit("append_events_max", n_events, APPEND_EVENTS_MAX).err().map(|error| error.to_string())
         }
     }

@@ -4,6 +4,7 @@ mod agents;
 mod answers;
 mod archive;
 mod codes;
+mod crew;
 mod documented;
 mod executors;
 mod hostile;

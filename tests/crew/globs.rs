@@ -191,7 +191,7 @@ fn past_a_limit_a_pattern_stands_for_its_folder() {
     let deep = format!("src/{}", "a/".repeat(GLOB_BYTES_MAX));
     assert!(overlap(&deep, "src/a/a") && !overlap(&deep, "src/b"));
     let many = format!("src/{}", "{a,b}".repeat(7));
-    assert!(1 << 7 > GLOB_ALTERNATIVES_MAX);
+    const { assert!(1 << 7 > GLOB_ALTERNATIVES_MAX && 1 << 6 <= GLOB_ALTERNATIVES_MAX) };
     assert!(overlap(&many, "src/c") && !overlap(&many, "docs"));
     let just = format!("src/{}", "{a,b}".repeat(6));
     assert!(overlap(&just, "src/ababab") && !overlap(&just, "src/c"));
@@ -209,7 +209,7 @@ fn hostile_patterns_are_decided_in_time() {
     assert!(!overlap(&stars("b"), &stars("c")));
     assert!(overlap(&stars("b"), &stars("*b")));
     let deep = |last: &str| format!("{}{last}", "**/*a/".repeat(31));
-    assert!(!overlap(&deep("[b-b]"), &deep("[c-c]")) || overlap(&deep("x"), &deep("x")));
+    assert!(overlap(&deep("x"), &deep("x")) && overlap(&deep("b"), &deep("c")), "one may lie below the other");
     let braces = "{a,{b,".repeat(80);
     assert!(overlap(&braces, &braces));
     let nested = format!("{}{}", "{a,".repeat(63), "}".repeat(63));

@@ -81,7 +81,7 @@ async fn in_peace(log: &[Recorded]) -> Both {
 async fn the_log_of_these_tests_is_rich() {
     let log = rich_log().await;
     let [conflicts, figures] = in_peace(&log).await;
-    assert!(log.len() > 90 && figures.len() > 30, "{} and {}", log.len(), figures.len());
+    assert!(log.len() > 70 && figures.len() > 30, "{} and {}", log.len(), figures.len());
     assert!(appends(&log).iter().any(|append| append.len() > 3));
     let resolutions = ["Completed", "Failed", "Asked", "Released", "Withdrawn", "Reclaimed"];
     for resolution in resolutions {
@@ -94,7 +94,8 @@ async fn the_log_of_these_tests_is_rich() {
     }
     let ids = conflicts.iter().chain(&figures).map(|said| said.id).collect::<BTreeSet<_>>();
     assert_eq!(ids.len(), conflicts.len() + figures.len());
-    let causes = log.iter().map(|recorded| recorded.event_id).collect::<BTreeSet<_>>();
+    // Only the last event of an append is ever a cause: half an append is no state of the log.
+    let causes = appends(&log).iter().map(|append| append[append.len() - 1].event_id).collect::<BTreeSet<_>>();
     for said in conflicts.iter().chain(&figures) {
         assert!(causes.contains(&said.metadata.causation_id.unwrap()) && said.metadata.correlation_id.is_some());
         assert_eq!(said.tags[said.tags.len() - 1], format!("project:{}", said.aggregate));
@@ -163,7 +164,7 @@ async fn two_hosts_at_once_append_everything_once() {
 struct Hard {
     below: EventStore,
     page_events_max: usize,
-    /// Every so many reads and appends fail; 0 for none.
+    /// One in so many reads and appends fails; 0 for none.
     fails_every: usize,
     n_calls: AtomicUsize,
     /// This append is made and never acknowledged.
@@ -188,7 +189,9 @@ impl Hard {
 
     fn may_fail(&self) -> Result<()> {
         let n_calls = self.n_calls.fetch_add(1, Ordering::Relaxed) + 1;
-        if self.fails_every > 0 && n_calls.is_multiple_of(self.fails_every) {
+        // Spread, so that no caller falls into step with it.
+        let spread = n_calls.wrapping_mul(0x9E37_79B9) >> 7;
+        if self.fails_every > 0 && spread.is_multiple_of(self.fails_every) {
             return Err(Error::storage("trying", std::io::Error::other("not now")));
         }
         Ok(())
@@ -298,8 +301,13 @@ async fn a_log_that_fails_again_and_again_loses_nothing() {
     let mut conflicts = Reacting::<Conflicts>::new(hard.clone());
     let mut figures = Reacting::<Statistics>::new(hard);
     let mut n_faults = 0;
-    while conflicts.catch_up(None).await.is_err() || figures.catch_up(None).await.is_err() {
+    while conflicts.catch_up(None).await.is_err() {
         n_faults += 1;
+        assert!(n_faults < 10_000, "it makes no way");
+    }
+    while figures.catch_up(None).await.is_err() {
+        n_faults += 1;
+        assert!(n_faults < 20_000, "it makes no way");
     }
     assert!(n_faults > 50);
     assert_eq!(said(&store).await, expected);
@@ -331,6 +339,21 @@ async fn a_reaction_that_is_in_the_log_with_other_content_is_left_as_it_is() {
     let mut without = expected.clone();
     without[1].remove(3);
     assert_eq!(said(&store).await, without);
+}
+
+#[tokio::test]
+async fn what_an_older_program_has_said_is_not_said_again_in_other_words() {
+    let log = rich_log().await;
+    let [_, mut expected] = in_peace(&log).await;
+    let (store, _clock) = log_of(&appends(&log)).await;
+    let cause = expected[10].metadata.clone();
+    let older = NewEvent::from_json("StatisticsProjected", "0.9", "{}".into(), &cause).unwrap();
+    store.append(Append::to(statistics::STREAM, "tree", crewlog_mq::Expected::Any, vec![older])).await.unwrap();
+    catch_up(&store, None).await.unwrap();
+    let [_, mut figures] = said(&store).await;
+    figures.remove(0);
+    expected.drain(..11);
+    assert_eq!(figures, expected, "only what follows from later events");
 }
 
 #[tokio::test]
@@ -415,9 +438,9 @@ async fn one_host_at_a_time_is_active_and_another_takes_over() {
         assert!(is_seat_taken(&folder));
         let second = Hosting::start(&other, &folder);
         if dies {
-            first.die().await
+            first.die().await;
         } else {
-            first.stop().await
+            first.stop().await;
         }
         append_again(&store, &clock, &appends[half..]).await;
         until(&store, &expected).await;

@@ -176,6 +176,8 @@ pub async fn rich_log() -> Vec<Recorded> {
     world.retry("one").await;
     world.claim("one", 3, "ana").await;
     world.claim("one", 4, "shell").await;
+    world.end("one", 4, Ending::Released { reason: "interrupted".into() }).await;
+    world.claim("one", 4, "shell").await;
     world.done("one", 4).await;
     world.done("one", 3).await;
     world.answer("two", 2, 2, "retry").await;

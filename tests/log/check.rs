@@ -47,71 +47,83 @@ async fn check_after(sql: &str) -> Vec<(Option<i64>, String)> {
 /// A statement, and where and what is found after it.
 type Case = (&'static str, &'static [(Option<i64>, &'static str)]);
 
+const CASES: &[Case] = &[
+    (
+        "DELETE FROM events WHERE position = 3",
+        &[
+            (Some(4), "the sequence in its aggregate is 2, and before it comes 0"),
+            (Some(4), "position 3 is missing before it"),
+        ],
+    ),
+    ("UPDATE events SET position = 9 WHERE position = 5", &[(Some(9), "position 5 is missing before it")]),
+    (
+        "UPDATE events SET position = 9223372036854775807, append_start = -9223372036854775808 WHERE position = 5",
+        &[(Some(i64::MAX), "position 5 is missing before it")],
+    ),
+    (
+        "UPDATE events SET append_start = -9223372036854775808, created_at = 1",
+        &[
+            (Some(1), "append_start is -9223372036854775808, and the first event begins its append"),
+            (Some(2), "append_events_max is 400000"),
+            (Some(3), "append_events_max is 400000"),
+            (Some(4), "append_events_max is 400000"),
+            (Some(5), "append_events_max is 400000"),
+        ],
+    ),
+    (
+        "UPDATE events SET sequence = 7 WHERE position = 4",
+        &[(Some(4), "the sequence in its aggregate is 7, and before it comes 1")],
+    ),
+    (
+        "UPDATE events SET append_start = 1 WHERE position = 4",
+        &[(Some(4), "append_start is 1, and only 3 or 4 can be")],
+    ),
+    (
+        "UPDATE events SET append_start = 0 WHERE position = 1; UPDATE events SET append_start = 0 WHERE position = 2",
+        &[(Some(1), "append_start is 0, and the first event begins its append")],
+    ),
+    ("UPDATE events SET created_at = 1 WHERE position = 4", &[(Some(4), "created_at runs backwards, from ")]),
+    ("DELETE FROM tags WHERE tag = 's'", &[(Some(1), "the event has tag s, and the index of tags has it not")]),
+    ("INSERT INTO tags VALUES ('u', 2)", &[(Some(2), "the index of tags has u, and the event has it not")]),
+    (
+        "INSERT INTO tags VALUES ('u', 77)",
+        &[
+            (None, "of tags names a row of events that is not there"),
+            (Some(77), "the index of tags has u, and the event has it not"),
+        ],
+    ),
+    ("UPDATE events SET tags = '[\"t\",\"s\"]' WHERE position = 1", &[(Some(1), "the tags are not sorted")]),
+    (
+        "UPDATE events SET tags = '[' WHERE position = 2",
+        &[(Some(2), "the index of tags has t, and the event has it not"), (Some(2), "the event cannot be read: ")],
+    ),
+    ("UPDATE events SET event_id = x'0102' WHERE position = 2", &[(Some(2), "the event cannot be read: ")]),
+    ("UPDATE events SET data = '{' WHERE position = 2", &[(Some(2), "data is not JSON: EOF")]),
+    ("UPDATE events SET data = CAST(x'22ff22' AS TEXT) WHERE position = 2", &[(Some(2), "the event cannot be read: ")]),
+    ("UPDATE events SET metadata = '' WHERE position = 2", &[(Some(2), "metadata is not JSON: EOF")]),
+    ("UPDATE events SET event_type = '' WHERE position = 2", &[(Some(2), "the event type is empty")]),
+    ("UPDATE events SET event_id = zeroblob(16) WHERE position = 1", &[(Some(5), "is no event of the log")]),
+    (
+        "INSERT INTO aggregates (stream_id, aggregate_id) VALUES ('facts', 'z')",
+        &[(None, "aggregate facts/z has no event")],
+    ),
+    (
+        "UPDATE events SET aggregate = 99 WHERE position = 3; UPDATE events SET sequence = 1 WHERE position = 4",
+        &[
+            (Some(3), "a row of events names a row of aggregates that is not there"),
+            (Some(3), "the event cannot be read: "),
+        ],
+    ),
+    (
+        "PRAGMA writable_schema = ON; UPDATE sqlite_schema SET sql = replace(sql, 'event_type    TEXT    NOT NULL', \
+          'event_type    TEXT    NOT NULL CHECK (position != 3)') WHERE name = 'events'",
+        &[(None, "CHECK constraint failed in events")],
+    ),
+];
+
 #[tokio::test]
 async fn each_thing_that_no_log_could_have_is_found_in_its_place() {
-    let cases: &[Case] = &[
-        (
-            "DELETE FROM events WHERE position = 3",
-            &[
-                (Some(4), "the sequence in its aggregate is 2, and before it comes 0"),
-                (Some(4), "position 3 is missing before it"),
-            ],
-        ),
-        ("UPDATE events SET position = 9 WHERE position = 5", &[(Some(9), "position 5 is missing before it")]),
-        (
-            "UPDATE events SET sequence = 7 WHERE position = 4",
-            &[(Some(4), "the sequence in its aggregate is 7, and before it comes 1")],
-        ),
-        (
-            "UPDATE events SET append_start = 1 WHERE position = 4",
-            &[(Some(4), "append_start is 1, and only 3 or 4 can be")],
-        ),
-        (
-            "UPDATE events SET append_start = 0 WHERE position = 1; UPDATE events SET append_start = 0 WHERE position = 2",
-            &[(Some(1), "append_start is 0, and the first event begins its append")],
-        ),
-        ("UPDATE events SET created_at = 1 WHERE position = 4", &[(Some(4), "created_at runs backwards, from ")]),
-        ("DELETE FROM tags WHERE tag = 's'", &[(Some(1), "the event has tag s, and the index of tags has it not")]),
-        ("INSERT INTO tags VALUES ('u', 2)", &[(Some(2), "the index of tags has u, and the event has it not")]),
-        (
-            "INSERT INTO tags VALUES ('u', 77)",
-            &[
-                (None, "of tags names a row of events that is not there"),
-                (Some(77), "the index of tags has u, and the event has it not"),
-            ],
-        ),
-        ("UPDATE events SET tags = '[\"t\",\"s\"]' WHERE position = 1", &[(Some(1), "the tags are not sorted")]),
-        (
-            "UPDATE events SET tags = '[' WHERE position = 2",
-            &[(Some(2), "the index of tags has t, and the event has it not"), (Some(2), "the event cannot be read: ")],
-        ),
-        ("UPDATE events SET event_id = x'0102' WHERE position = 2", &[(Some(2), "the event cannot be read: ")]),
-        ("UPDATE events SET data = '{' WHERE position = 2", &[(Some(2), "data is not JSON: EOF")]),
-        (
-            "UPDATE events SET data = CAST(x'22ff22' AS TEXT) WHERE position = 2",
-            &[(Some(2), "the event cannot be read: ")],
-        ),
-        ("UPDATE events SET metadata = '' WHERE position = 2", &[(Some(2), "metadata is not JSON: EOF")]),
-        ("UPDATE events SET event_type = '' WHERE position = 2", &[(Some(2), "the event type is empty")]),
-        ("UPDATE events SET event_id = zeroblob(16) WHERE position = 1", &[(Some(5), "is no event of the log")]),
-        (
-            "INSERT INTO aggregates (stream_id, aggregate_id) VALUES ('facts', 'z')",
-            &[(None, "aggregate facts/z has no event")],
-        ),
-        (
-            "UPDATE events SET aggregate = 99 WHERE position = 3; UPDATE events SET sequence = 1 WHERE position = 4",
-            &[
-                (Some(3), "a row of events names a row of aggregates that is not there"),
-                (Some(3), "the event cannot be read: "),
-            ],
-        ),
-        (
-            "PRAGMA writable_schema = ON; UPDATE sqlite_schema SET sql = replace(sql, 'event_type    TEXT    NOT NULL', \
-          'event_type    TEXT    NOT NULL CHECK (position != 3)') WHERE name = 'events'",
-            &[(None, "CHECK constraint failed in events")],
-        ),
-    ];
-    for (sql, expected) in cases {
+    for (sql, expected) in CASES {
         let findings = check_after(sql).await;
         let is_expected = findings.len() == expected.len()
             && findings

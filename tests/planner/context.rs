@@ -291,6 +291,10 @@ fn a_retried_task_is_told_anew() {
     run.order(Command::CompactContext { max_tokens: 100 });
     assert_eq!(run.state().past(), "1 Completed: Try it -> it went well\n");
     assert_eq!(run.compactions()[1].1, [TaskId(1)]);
+    let mut run = Run::begin(budget(8_000), "- Try it\n- Look at it\n");
+    run.hear(report(TaskId(1), 1, 1));
+    run.order(Command::Retry { task: Some(TaskId(1)) });
+    assert_eq!(run.state().past(), "", "what came of it before holds no more");
 }
 
 #[test]

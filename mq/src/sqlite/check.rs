@@ -99,7 +99,7 @@ impl Check {
                 }
                 previous = self.event(connection, position, row, previous)?;
             }
-            expected = Position(position.0 + 1);
+            expected = Position(position.0.saturating_add(1));
         }
         Ok(())
     }

@@ -121,9 +121,10 @@ impl Import<'_> {
             return Err(Error::Forked { position, differs: "append_start" });
         }
         let (aggregate, sequence) = self.aggregate(record).map_err(fault)?;
-        if record.sequence != sequence + 1 {
+        let next = sequence.saturating_add(1);
+        if record.sequence != next {
             let Recorded { stream_id, aggregate_id, sequence: found, .. } = record;
-            let reason = format!("{stream_id}/{aggregate_id} has sequence {found} where {} should be", sequence + 1);
+            let reason = format!("{stream_id}/{aggregate_id} has sequence {found} where {next} should be");
             return Err(invalid(Some(position), reason));
         }
         if let Some(first) = tables::position_of(self.transaction, record.event_id).map_err(fault)? {
@@ -160,7 +161,7 @@ impl Import<'_> {
         if self.aggregates.len() >= KNOWN_AGGREGATES_MAX {
             self.aggregates.clear();
         }
-        self.aggregates.insert(key, (aggregate, sequence + 1));
+        self.aggregates.insert(key, (aggregate, sequence.saturating_add(1)));
         Ok((aggregate, sequence))
     }
 

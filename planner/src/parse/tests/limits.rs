@@ -31,8 +31,6 @@ const PARTS: &[&str] = &[
     ", then ",
     "(after 1)",
     "(depends on T1)",
-    "(rerun: safe)",
-    "(files: a/**, `b`",
     "[P] ",
     "T1 ",
     "T2: ",

@@ -1,7 +1,7 @@
 //! The rules one by one.
 
 use super::{check, check_error, plan};
-use crate::parse::{ParseOptions, parse};
+use crate::parse::{ParseOptions, ParsedPlan, parse};
 
 #[test]
 fn numbered_items_are_a_sequence_and_bullets_are_not() {
@@ -307,6 +307,16 @@ fn an_item_says_which_files_it_works_on() {
             "2 Analysis Look at it | FileRef docs/** | retry 1 | works on docs/**",
         ],
     );
+}
+
+#[test]
+fn files_and_that_a_task_may_be_run_again_are_written_out_and_read_back() {
+    let planned = plan("- Fix it (files: src/**, a.rs; rerun: safe)\n- Look (files: b.rs)\n");
+    let again = plan(&crate::parse::render(&planned));
+    let settings =
+        |plan: &ParsedPlan| plan.tasks.iter().map(|task| (task.files.clone(), task.rerun_safe)).collect::<Vec<_>>();
+    assert_eq!(settings(&again), settings(&planned));
+    assert_eq!(settings(&again)[1], (vec!["b.rs".to_owned()], false));
 }
 
 #[test]

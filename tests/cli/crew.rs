@@ -1,0 +1,149 @@
+//! `stats` and `conflicts`: what they say of a plan whose tasks meet, as text and as the page has it.
+
+use serde_json::Value;
+
+use super::scene::{Gate, Scene};
+
+const PAGE: &str = include_str!("../../docs/json.md");
+
+/// The keys of an object, and of the first of each list in it, as `a.b`.
+fn keys(value: &Value) -> Vec<String> {
+    match value {
+        Value::Object(map) => map
+            .iter()
+            .flat_map(|(key, value)| {
+                let below = keys(value).into_iter().map(|below| format!("{key}.{below}")).collect::<Vec<_>>();
+                [vec![key.clone()], below].concat()
+            })
+            .collect(),
+        Value::Array(values) => values.first().map(keys).unwrap_or_default(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => Vec::new(),
+    }
+}
+
+/// The JSON form under a heading of the page.
+#[track_caller]
+fn form(heading: &str) -> Value {
+    let (_, section) = PAGE.split_once(&format!("\n## {heading}\n")).expect("the page has the section");
+    let (_, form) = section.split_once("\n```json\n").expect("it shows the form");
+    serde_json::from_str(form.split_once("\n```").expect("it ends").0).expect("the form is JSON")
+}
+
+/// Two commands on one file, which meet for certain: each waits for the other to begin.
+fn two_that_meet(scene: &Scene) -> String {
+    super::scene::named_pipe(scene, "one");
+    let text = "- Run `echo a > one; touch shared.txt`\n- Run `read a < one; touch shared.txt`\n";
+    let (plan, ran) = scene.plan(text);
+    ran.expect(0);
+    plan
+}
+
+#[test]
+fn a_conflict_is_told_with_its_holders_and_how_it_ended() {
+    let scene = Scene::new();
+    let plan = two_that_meet(&scene);
+    assert_eq!(scene.run(&["conflicts"]).expect(0).stdout, "", "none is open");
+    let none = scene.run(&["conflicts", "-o", "json"]).expect(0).json();
+    assert_eq!(none["conflicts"], Value::Array(Vec::new()));
+    let all = scene.run(&["conflicts", &plan, "--all", "-o", "json"]).expect(0).json();
+    let found = &all["conflicts"][0];
+    assert_eq!(keys(&all), keys(&form("`conflicts [PLAN]`")), "{all:#}");
+    assert_eq!(found["conflict"], 1);
+    let patterns = found["holders"].as_array().expect("holders").iter().map(|holder| holder["patterns"].clone());
+    assert!(
+        patterns
+            .clone()
+            .all(|patterns| patterns.as_array().is_some_and(|of_one| of_one.contains(&"shared.txt".into())))
+    );
+    assert_eq!((patterns.count(), &found["n_holders"]), (2, &2.into()));
+    assert_eq!(found["resolved"]["resolution"], "Completed");
+
+    let position = found["position"].as_i64().expect("a position");
+    let at = |position: i64| {
+        let shown = scene.run(&["conflicts", "--at", &position.to_string(), "-o", "json"]).expect(0).json();
+        shown["conflicts"].as_array().expect("a list").len()
+    };
+    assert_eq!((at(position - 1), at(position)), (0, 1), "it is there from its position on");
+    let resolved = found["resolved"]["position"].as_i64().expect("a position");
+    assert_eq!((at(resolved - 1), at(resolved)), (1, 0));
+    let lines = scene.run(&["conflicts", "--all", "-o", "jsonl"]).expect(0).stdout;
+    assert_eq!(serde_json::from_str::<Value>(lines.trim()).expect("a line is JSON"), *found);
+
+    let text = scene.run(&["conflicts", "--all"]).expect(0).stdout;
+    for part in ["shared.txt", "task 1 by shell@", "task 2 by shell@", "Completed", &plan] {
+        assert!(text.contains(part), "{part} is not in:\n{text}");
+    }
+    scene.run(&["conflicts", "nothing-like-it"]).expect(4);
+}
+
+#[test]
+fn the_figures_of_a_project_are_told_as_of_any_position() {
+    let scene = Scene::new();
+    let (_, ran) = scene.plan("- [x] Begin\n- Run `true`\n- Run `true`\n- Run `true`\n- Run `exit 3`\n");
+    ran.expect(100);
+    let now = scene.run(&["stats", "-o", "json"]).expect(0).json();
+    assert_eq!(keys(&now), keys(&form("`stats`")), "{now:#}");
+    let figures = &now["projects"][0];
+    assert_eq!(
+        (&figures["project"], &figures["completed"], &figures["failed"]),
+        (&"tree".into(), &3.into(), &1.into())
+    );
+    assert_eq!((&figures["success_rate"], &figures["active"]), (&75.0.into(), &0.into()));
+    assert_eq!((&figures["mean_iterations"], &figures["most_active_kind"]), (&1.0.into(), &"ToolCall".into()));
+    let n_events = scene.events().len();
+    assert_eq!(now["at"], n_events);
+    let completed = (1..=n_events).map(|at| {
+        let then = scene.run(&["stats", "--at", &at.to_string(), "-o", "json"]).expect(0).json();
+        assert!(then["at"].as_u64().is_some_and(|shown| shown <= at as u64));
+        then["projects"][0]["completed"].as_u64().unwrap_or(0)
+    });
+    let completed = completed.collect::<Vec<_>>();
+    assert!(completed.is_sorted() && completed.contains(&1) && completed.contains(&2), "{completed:?}");
+    let lines = scene.run(&["stats", "-o", "jsonl"]).expect(0).stdout;
+    assert_eq!(serde_json::from_str::<Value>(lines.trim()).expect("a line is JSON"), *figures);
+    let text = scene.run(&["stats"]).expect(0).stdout;
+    assert!(text.starts_with(&format!("tree  as of position {n_events}\n")), "{text}");
+    assert!(text.contains("\n  Completed:       3\n") && text.contains("\n  Success rate:    75 %\n"), "{text}");
+    assert_eq!(scene.events().len(), n_events, "nothing was appended");
+}
+
+#[test]
+fn a_task_that_runs_is_active() {
+    let scene = Scene::new();
+    let mut gate = Gate::new(&scene, "gate");
+    scene.write("plan.md", format!("Run `{}; exec sleep 1000`\n", Gate::pass("gate")));
+    let running = scene.start(&["run", "plan.md", "--yes"]);
+    gate.wait();
+    let now = scene.run(&["stats", "-o", "json"]).expect(0).json();
+    assert_eq!(now["projects"][0]["active"], 1);
+    running.signal(rustix::process::Signal::INT);
+    running.finish().expect(130);
+    let now = scene.run(&["stats", "-o", "json"]).expect(0).json();
+    assert_eq!(now["projects"][0]["active"], 0);
+}
+
+#[test]
+fn the_events_of_both_processes_are_documented_key_by_key() {
+    use crewlog_mq::Event;
+    use crewlog_planner::crew::conflicts::{self, ConflictEvent, Resolution, TaskRef};
+    use crewlog_planner::crew::statistics::{self, Figures, StatisticsEvent};
+    use crewlog_planner::plan::TaskId;
+
+    let check = |stream: &str, event_type: &str, data: &str| {
+        let row = PAGE.lines().find(|line| line.starts_with(&format!("| `{stream}` | `{event_type}` |")));
+        let row = row.unwrap_or_else(|| panic!("{event_type} is not in docs/json.md"));
+        let data: Value = serde_json::from_str(data).expect("it is JSON");
+        for key in data.as_object().expect("an object").keys() {
+            assert!(row.contains(&format!("`{key}`")), "`{key}` is not in: {row}");
+        }
+    };
+    let figures = StatisticsEvent::StatisticsProjected(Figures::default());
+    let (pattern, holders) = (String::new(), Vec::new());
+    let detected = ConflictEvent::ConflictDetected { conflict: 1, pattern, holders, n_holders: 2 };
+    let by = TaskRef { plan: String::new(), task: TaskId(1) };
+    let resolved = ConflictEvent::ConflictResolved { conflict: 1, by, resolution: Resolution::Failed };
+    check(statistics::STREAM, figures.event_type(), &figures.encode().expect("it can be written"));
+    for event in [detected, resolved] {
+        check(conflicts::STREAM, event.event_type(), &event.encode().expect("it can be written"));
+    }
+}
