@@ -57,7 +57,7 @@ fn print_figures(mut to: impl Write, at: Position, project: &ProjectJson) -> std
     let ProjectJson { project, figures } = project;
     let Figures { completed, failed, active, .. } = figures;
     writeln!(to, "{}  as of position {at}", visible(project))?;
-    let mut line = |label: &str, value: &str| writeln!(to, "  {:<17}{value}", format!("{label}:"));
+    let mut line = |label: &str, value: &str| writeln!(to, "  {:<18}{value}", format!("{label}:"));
     line("Completed", &completed.to_string())?;
     line("Failed", &failed.to_string())?;
     line("Active", &active.to_string())?;

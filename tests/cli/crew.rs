@@ -103,7 +103,7 @@ fn the_figures_of_a_project_are_told_as_of_any_position() {
     assert_eq!(serde_json::from_str::<Value>(lines.trim()).expect("a line is JSON"), *figures);
     let text = scene.run(&["stats"]).expect(0).stdout;
     assert!(text.starts_with(&format!("tree  as of position {n_events}\n")), "{text}");
-    assert!(text.contains("\n  Completed:       3\n") && text.contains("\n  Success rate:    75 %\n"), "{text}");
+    assert!(text.contains("\n  Completed:        3\n") && text.contains("\n  Success rate:     75 %\n"), "{text}");
     assert_eq!(scene.events().len(), n_events, "nothing was appended");
 }
 

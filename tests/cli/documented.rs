@@ -35,7 +35,8 @@ fn redacted(value: &Value) -> Value {
 
 fn redacted_pair((key, value): (&String, &Value)) -> (String, Value) {
     let value = match (key.as_str(), value) {
-        ("duration_ms" | "lease_until", Value::Number(_)) => 0.into(),
+        // Where an event lands depends on what the processes that watch append meanwhile.
+        ("duration_ms" | "lease_until" | "at" | "position" | "head" | "append_start", Value::Number(_)) => 0.into(),
         ("host" | "worker", Value::String(_)) => "".into(),
         ("store" | "config", Value::String(path)) => path.rsplit('/').next().into(),
         ("executor", Value::String(executor)) => executor.split('@').next().into(),
@@ -86,11 +87,12 @@ fn every_documented_example_is_what_the_program_prints() {
     compare("show", &ended);
     assert_eq!(scene.show(&plan), ended, "what a run prints at its end is what show prints");
     compare("ls", &scene.run(&["ls", "-o", "json"]).expect(0).json());
+    let completed = |text: &str| lines(text).into_iter().find(|event| event["event_type"] == "TaskCompleted");
     let events = scene.run(&["events", "-o", "jsonl"]).expect(0).stdout;
-    compare("events", &lines(&events)[5]);
+    compare("events", &completed(&events).expect("a task was completed"));
     let export = scene.run(&["export"]).expect(0).stdout;
     compare("export", &lines(&export)[0]);
-    compare("exported", &lines(&export)[6]);
+    compare("exported", &completed(&export).expect("a task was completed"));
     scene.write("crewlog.toml", blocks()["config"]);
     compare("executors", &scene.run(&["executors", "-o", "json"]).expect(0).json());
     assert_eq!(blocks().len(), 11, "each of the page's examples is compared: {:?}", blocks().keys());
@@ -102,9 +104,9 @@ fn the_forms_agree_with_each_other() {
     scene.write("plan.md", blocks()["plan"]);
     let ran = scene.run(&["run", "plan.md", "--yes", "-o", "jsonl"]).expect(5);
     let events = scene.run(&["events", "-o", "jsonl"]).expect(0).stdout;
-    assert_eq!(ran.stdout, events, "a run prints all its events, once");
     let plan = lines(&events)[0]["aggregate_id"].as_str().expect("a plan").to_owned();
-    assert_eq!(scene.run(&["events", &plan, "-o", "jsonl"]).expect(0).stdout, events);
+    let of_plan = scene.run(&["events", &plan, "-o", "jsonl"]).expect(0).stdout;
+    assert_eq!(ran.stdout, of_plan, "a run prints all its events, once");
     let listed = scene.run(&["events", "-o", "json"]).expect(0).json()["events"].clone();
     assert_eq!(listed, Value::Array(lines(&events)));
     let exported = scene.run(&["export"]).expect(0).stdout;

@@ -91,7 +91,8 @@ fn followers_of_one_log_see_the_same_events_and_one_that_comes_late_sees_the_res
     early.iter_mut().for_each(|worker| worker.stderr.until("open now"));
     let plan = leave(&scene, &format!("1. Wait `{}`\n2. Wait `{}`\n3. End `echo end`\n", waits(1), waits(2)));
     gates[0].wait();
-    let seen_by_then = scene.events().len();
+    let of_plans = |event: &&Value| event["stream_id"] == "planner" || event["stream_id"] == "task";
+    let seen_by_then = scene.events().iter().filter(of_plans).count();
     let mut late = scene.start(&["work", "-o", "jsonl", "--jobs", "1"]);
     late.stderr.until("open now");
     let_go(&scene, 1);
@@ -103,7 +104,6 @@ fn followers_of_one_log_see_the_same_events_and_one_that_comes_late_sees_the_res
         follower.signal(Signal::TERM);
     }
     let seen = followers.into_iter().map(|follower| follower.finish().expect(130).stdout).collect::<Vec<_>>();
-    let of_plans = |event: &&Value| event["stream_id"] == "planner" || event["stream_id"] == "task";
     let all = scene.events().iter().filter(of_plans).map(Value::to_string).collect::<Vec<_>>();
     let lines = |text: &str| -> Vec<String> {
         text.lines().map(|line| serde_json::from_str::<Value>(line).expect("a line is JSON").to_string()).collect()
