@@ -4,10 +4,16 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Instant;
 
+use crewlog_executors::reacting;
+use crewlog_mq::{EventStore, Query, Range, Recorded};
+use crewlog_planner::crew::conflicts::{ConflictEvent, Conflicts};
+use crewlog_planner::crew::statistics::Statistics;
+use crewlog_planner::crew::{Reactor, Said};
 use rustix::process::Signal;
 use serde_json::Value;
+use uuid::Uuid;
 
-use crate::cli::scene::{Gate, Scene};
+use crate::cli::scene::{Gate, Scene, named_pipe};
 
 /// How long a claim holds without a sign of life, in seconds; a resume on the same host must not wait for it.
 const LEASE_SECONDS: u64 = 180;
@@ -53,6 +59,44 @@ fn killing_the_supervisor_too_fails_the_task_and_leaves_the_log_whole() {
     nothing_is_left(&scene, ran.stdout.trim());
 }
 
+/// The first of two workers has the seats of what watches. It dies with `kill -9`, and the other goes on.
+#[test]
+fn what_watches_goes_on_in_another_process_when_its_own_is_killed() {
+    let scene = Scene::new();
+    let mut gates = ["one", "two"].map(|name| {
+        named_pipe(&scene, &format!("go-{name}"));
+        Gate::new(&scene, name)
+    });
+    let wait = |name: &str| format!("- Run `{}; read line < go-{name}; echo {name} >> notes.txt`\n", Gate::pass(name));
+    let mut first = scene.start(&["work"]);
+    first.stderr.until("open now");
+    scene.write("plan.md", wait("one") + &wait("two"));
+    scene.run(&["run", "plan.md", "--yes", "--detach"]).expect(0);
+    first.stderr.until("CONFLICT");
+    let mut other = scene.start(&["work"]);
+    other.stderr.until("open now");
+    gates.iter_mut().for_each(Gate::wait);
+    first.signal(Signal::KILL);
+    first.finish();
+    // The commands died with their worker, and the other asks whether they did their work.
+    other.stderr.until("ASK");
+    other.stderr.until("ASK");
+    let plan =
+        scene.run(&["ls", "-o", "json"]).expect(0).json()["plans"][0]["plan"].as_str().expect("an id").to_owned();
+    for question in ["q1", "q2"] {
+        scene.run(&["answer", &plan, question, "done"]).expect(0);
+    }
+    other.stderr.until("2 completed");
+    other.signal(Signal::TERM);
+    other.finish().expect(130);
+    let conflicts = said::<Conflicts>(&scene);
+    assert_eq!(conflicts, what_follows::<Conflicts>(&scene));
+    let last = conflicts.last().map(|(_cause, event)| event);
+    assert!(matches!(last, Some(ConflictEvent::ConflictResolved { .. })), "the other says when it is over: {last:?}");
+    assert_eq!(said::<Statistics>(&scene), what_follows::<Statistics>(&scene));
+    assert_eq!(scene.read("notes.txt"), "", "nothing ran twice, or to its end");
+}
+
 /// No process of the plan runs, and every worker's sign of life is gone or lockable.
 fn nothing_is_left(scene: &Scene, plan: &str) {
     let mark = format!("CREWLOG_PLAN={plan}");
@@ -92,6 +136,31 @@ impl Wreck {
         };
         self.events.iter().filter(is_end).map(name).collect()
     }
+}
+
+/// What a process that watches has said: cause and event, in the order of the log.
+fn said<R: Reactor>(scene: &Scene) -> Vec<(Uuid, R::Event)> {
+    read(scene, async |store| {
+        let envelopes = store.load::<R::Event>(&Query::stream(R::STREAM), Range::default()).await.expect("it is there");
+        envelopes.into_iter().map(|said| (said.metadata.causation_id.expect("a cause"), said.event)).collect()
+    })
+}
+
+/// What follows from the log for a process that watches and begins anew.
+fn what_follows<R: Reactor>(scene: &Scene) -> Vec<(Uuid, R::Event)> {
+    read(scene, async |store| {
+        let (head, mut follows) = (store.head().await.expect("it is there"), Vec::new());
+        let tell = |cause: &Recorded, said: Said<R::Event>| follows.push((cause.event_id, said.event));
+        reacting::fold::<R>(&store, head, tell).await.expect("it can be read");
+        follows
+    })
+}
+
+fn read<T>(scene: &Scene, read: impl AsyncFnOnce(EventStore) -> T) -> T {
+    let path = scene.path(".crewlog/log.db");
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime starts");
+    runtime
+        .block_on(async { read(EventStore::open(path.to_str().expect("it is text")).await.expect("it opens")).await })
 }
 
 /// The runs of commands, one `task attempt` for each.
@@ -185,6 +254,9 @@ mod sweep {
         }
         assert!(!after.contains_key("6 1"), "{kill}: what depends on a failed task was run");
         assert_eq!(&shape(scene.show(&plan)), expected, "{kill}");
+        scene.run(&["work", "--until-idle", "-q"]).expect(0);
+        let (said, follows) = (said::<Statistics>(&scene), what_follows::<Statistics>(&scene));
+        assert_eq!(said, follows, "{kill}: each figure is in the log once, in the order of its causes");
         nothing_is_left(&scene, &plan);
         is_dead
     }
