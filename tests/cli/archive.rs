@@ -76,6 +76,13 @@ fn an_exported_log_behaves_the_same_elsewhere_at_every_position() {
     compare(&["events", "-o", "jsonl"]);
     compare(&["events", &plan]);
     compare(&["show", &plan, "-o", "json"]);
+    for form in ["text", "json", "jsonl"] {
+        compare(&["replay", &plan, "-o", form]);
+        compare(&["replay", &plan, "--failure", "-o", form]);
+        compare(&["diff", &format!("{plan}@1"), &plan, "-o", form]);
+        compare(&["stats", "-o", form]);
+        compare(&["conflicts", "--all", "-o", form]);
+    }
     let n_events = here.events().len();
     assert!(n_events >= 18, "much has happened: {n_events}");
     for at in (1..=n_events).map(|at| at.to_string()) {
