@@ -3,10 +3,12 @@
 //! The past is the summary, and a line for everything that has happened since it was made. It only chooses what is
 //! told: the full results stay in the state and in the log.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write;
 
 use crate::event::{Event, Purpose, TaskStatus};
-use crate::plan::{NodeKind, TaskId};
+use crate::plan::{NodeKind, TaskId, TaskPlan};
 use crate::state::{PlannerState, Question, Task};
 
 /// About so many characters make a token, when nothing better is known.
@@ -63,16 +65,24 @@ fn fits(text: &str, chars_max: usize) -> bool {
 }
 
 /// A text without line breaks, of at most `chars_max` characters.
-pub(crate) fn in_a_line(text: &str, chars_max: usize) -> String {
-    let is_plain = |text: &str| {
-        text.bytes().all(|byte| (b' '..0x7f).contains(&byte)) && !text.contains("  ") && text.trim() == text
-    };
-    if text.len() <= chars_max && is_plain(text) {
-        return text.to_owned();
+pub(crate) fn in_a_line(text: &str, chars_max: usize) -> Cow<'_, str> {
+    if text.len() <= chars_max && is_in_a_line(text) {
+        return Cow::Borrowed(text);
     }
     // What is looked at has a limit too, so that a huge text costs no more than a long one.
     let looked_at = shorten(text, 4 * chars_max);
-    shorten(&looked_at.split_whitespace().collect::<Vec<_>>().join(" "), chars_max)
+    Cow::Owned(shorten(&looked_at.split_whitespace().collect::<Vec<_>>().join(" "), chars_max))
+}
+
+/// True of plain words with one blank between them.
+fn is_in_a_line(text: &str) -> bool {
+    let mut before = b' ';
+    let is_plain = text.bytes().all(|byte| {
+        let is_second_blank = byte == b' ' && before == b' ';
+        before = byte;
+        (b' '..0x7f).contains(&byte) && !is_second_blank
+    });
+    is_plain && (before != b' ' || text.is_empty())
 }
 
 /// The characters of a text.
@@ -341,28 +351,40 @@ fn rank_of(task: &Task) -> Rank {
 
 /// An ended task in a line.
 pub(crate) fn line_of(task: &Task) -> String {
-    let name = task.plan.name();
-    let subject = match rank_of(task) {
-        Rank::Decision => format!("{DECIDED}{}", in_a_line(&name, NAME_CHARS_MAX)),
-        Rank::Failure | Rank::Work | Rank::Rest => {
-            format!("{} {}", in_a_line(&name, NAME_CHARS_MAX), task.status.as_str())
-        }
-    };
     let outcome = task.result.as_deref().or(task.error.as_deref()).unwrap_or_default();
-    said(&subject, &task.plan.description, outcome)
+    let is_decision = rank_of(task) == Rank::Decision;
+    let mut line = String::with_capacity(LINE_CHARS_MAX);
+    line.push_str(if is_decision { DECIDED } else { "" });
+    push_name(&mut line, &task.plan);
+    if !is_decision {
+        line.push(' ');
+        line.push_str(task.status.as_str());
+    }
+    say(line, &task.plan.description, outcome)
 }
 
 fn decision(question: &Question, asker: &Task) -> String {
-    let subject = format!("{DECIDED}{}", in_a_line(&asker.plan.name(), NAME_CHARS_MAX));
-    said(&subject, &question.question, question.answer.as_deref().unwrap_or_default())
+    let mut line = DECIDED.to_owned();
+    push_name(&mut line, &asker.plan);
+    say(line, &question.question, question.answer.as_deref().unwrap_or_default())
 }
 
-fn said(subject: &str, what: &str, outcome: &str) -> String {
-    let mut line = format!("{subject}: {}", in_a_line(what, SUBJECT_CHARS_MAX));
+fn push_name(line: &mut String, task: &TaskPlan) {
+    match &task.label {
+        Some(label) => line.push_str(&in_a_line(label, NAME_CHARS_MAX)),
+        None => write!(line, "{}", task.id).expect("a string takes all"),
+    }
+}
+
+/// The line with what was to be done, or was asked, and what came of it.
+fn say(mut line: String, what: &str, outcome: &str) -> String {
+    line.push_str(": ");
+    line.push_str(&in_a_line(what, SUBJECT_CHARS_MAX));
     let room = LINE_CHARS_MAX.saturating_sub(n_chars(&line) + " -> ".len());
     let outcome = in_a_line(outcome, room);
     if !outcome.is_empty() {
-        line = format!("{line} -> {outcome}");
+        line.push_str(" -> ");
+        line.push_str(&outcome);
     }
-    shorten(&line, LINE_CHARS_MAX)
+    if fits(&line, LINE_CHARS_MAX) { line } else { shorten(&line, LINE_CHARS_MAX) }
 }

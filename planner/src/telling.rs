@@ -82,7 +82,7 @@ impl PlannerState {
             .take(room / RESULT_CHARS_MIN)
             .map(|before| {
                 let first = before.plan.description.lines().next().unwrap_or_default();
-                let description = in_a_line(first, HEADING_CHARS_MAX);
+                let description = in_a_line(first, HEADING_CHARS_MAX).into_owned();
                 (before, TaskResult { task: before.plan.id, description, result: String::new() })
             })
             .collect::<Vec<_>>();
@@ -130,7 +130,8 @@ impl PlannerState {
         let places = open.range(index..).chain(open.range(..index)).copied().filter(|place| *place != index);
         let lines = places.take(OPEN_TOLD_MAX).map(|place| {
             let open = &self.tasks[place];
-            let name = in_a_line(&open.plan.name(), OPEN_CHARS_MAX);
+            let name = open.plan.name();
+            let name = in_a_line(&name, OPEN_CHARS_MAX);
             let description = in_a_line(&open.plan.description, OPEN_CHARS_MAX);
             (place, format!("- {name} {}: {description}", open.status.as_str()))
         });
