@@ -5,7 +5,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use crewlog_executors::agent::{Agent, PLACEHOLDER, Program, PromptBy};
-use crewlog_executors::{human, worker};
+use crewlog_executors::{human, shell};
 use crewlog_planner::plan::NodeKind;
 use serde::Deserialize;
 use serde::de::value::SeqAccessDeserializer;
@@ -206,7 +206,7 @@ fn check_name(name: &Spanned<String>, before: &[Agent]) -> Result<(), Fault> {
             Fault::of(name, message).help(format!("letters, digits, - and _, at most {NAME_CHARS_MAX} of them"))
         );
     }
-    if [worker::SHELL, human::NAME].iter().any(|kept| typed.eq_ignore_ascii_case(kept)) {
+    if [shell::SHELL, human::NAME].iter().any(|kept| typed.eq_ignore_ascii_case(kept)) {
         return Err(Fault::of(name, format!("{typed:?} is the name of another executor")).help("give it its own"));
     }
     match before.iter().find(|agent| agent.name.eq_ignore_ascii_case(typed)) {

@@ -115,13 +115,7 @@ impl<'a> Drive<'a> {
     async fn follow(&mut self, signals: &mut Signals) -> Result<End, Failure> {
         let query = Query::tag(plan_tag(&self.plan));
         let mut events = Box::pin(self.store.follow(&query, Start::After(self.view.at())));
-        let timeout = self.timeout;
-        let deadline = async move {
-            match timeout {
-                Some(timeout) => tokio::time::sleep(timeout).await,
-                None => std::future::pending().await,
-            }
-        };
+        let deadline = workforce::run_out(self.timeout);
         tokio::pin!(deadline);
         loop {
             match self.end()? {

@@ -75,13 +75,7 @@ pub async fn work(session: &Session, work: Work) -> Result<Code, Failure> {
 impl Crew<'_> {
     async fn follow(&mut self, work: &Work, workforce: &mut Workforce, signals: &mut Signals) -> Result<End, Failure> {
         let mut events = Box::pin(self.store.follow(&Query::all(), Start::After(self.at)));
-        let timeout = work.timeout;
-        let deadline = async move {
-            match timeout {
-                Some(timeout) => tokio::time::sleep(timeout).await,
-                None => std::future::pending().await,
-            }
-        };
+        let deadline = workforce::run_out(work.timeout);
         tokio::pin!(deadline);
         loop {
             if work.until_idle

@@ -7,9 +7,9 @@ use std::time::Duration;
 use crewlog_executors::planning;
 use crewlog_executors::reacting;
 use crewlog_executors::roster::Roster;
-use crewlog_executors::shell::Shell;
+use crewlog_executors::shell::{SHELL, Shell};
 use crewlog_executors::supervisor::SupervisorProgram;
-use crewlog_executors::worker::{CutOff, SHELL, Scope, Worker};
+use crewlog_executors::worker::{CutOff, Scope, Worker};
 use crewlog_mq::{Error, EventStore};
 use crewlog_planner::crew::conflicts::Conflicts;
 use crewlog_planner::crew::statistics::Statistics;
@@ -66,6 +66,14 @@ pub fn roster(session: &Session, task_timeout: Duration, only: &[String]) -> Res
     };
     let agents = config.agents.into_iter().filter(|agent| is_wanted(&agent.name)).collect();
     Ok(Roster { shell, takes_commands: is_wanted(SHELL), agents })
+}
+
+/// Returns when the time given has run out; never where none was given.
+pub async fn run_out(timeout: Option<Duration>) {
+    match timeout {
+        Some(timeout) => tokio::time::sleep(timeout).await,
+        None => std::future::pending().await,
+    }
 }
 
 /// True while a plan goes on by itself as far as these executors can bring it.

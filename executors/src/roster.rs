@@ -8,8 +8,7 @@ use tokio::sync::watch;
 
 use crate::agent::Agent;
 use crate::run::{Job, Stop};
-use crate::shell::Shell;
-use crate::worker::SHELL;
+use crate::shell::{SHELL, Shell};
 
 /// The executors of a worker.
 #[derive(Debug, Clone)]

@@ -10,6 +10,9 @@ use crate::output::Outputs;
 use crate::run::{Job, Stop, run};
 use crate::supervisor::{Spec, SupervisorProgram};
 
+/// The name of the executor of commands.
+pub const SHELL: &str = "shell";
+
 /// How commands are run.
 #[derive(Debug, Clone)]
 pub struct Shell {

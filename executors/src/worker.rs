@@ -22,9 +22,6 @@ use crate::liveness::SignOfLife;
 use crate::roster::{Actor, Roster};
 use crate::run::{Job, Stop, wanted};
 
-/// The name of the executor of commands.
-pub const SHELL: &str = "shell";
-
 /// How often a holder says that it is alive.
 const RENEW_INTERVAL: Duration = Duration::from_secs(60);
 /// How often a worker looks whether the holder of a task that it wants has died.

@@ -9,8 +9,8 @@ use std::fmt::{Display, Formatter};
 use crewlog_mq::{Error, Recorded};
 use serde::Serialize;
 
+use crate::brevity::shorten;
 use crate::claim::{self, TaskEvent};
-use crate::context::shorten;
 use crate::event::{self, Event, QuestionId, TaskStatus};
 use crate::plan::{Condition, TaskId};
 use crate::state::{Question, Task};

@@ -4,6 +4,7 @@
 //! becomes further events. Everything here is pure: it knows no clock, no source of ids, no I/O and no await, so
 //! the same commands give the same events on any machine, and a fold of the log gives the state that was lost.
 
+pub mod brevity;
 pub mod change;
 pub mod claim;
 pub mod context;
@@ -11,10 +12,12 @@ pub mod crew;
 mod error;
 pub mod event;
 pub mod parse;
+mod past;
 pub mod plan;
 pub mod planner;
 pub mod prompt;
 pub mod retained;
 pub mod state;
-pub mod telling;
+pub mod task;
+mod telling;
 pub mod view;

@@ -5,6 +5,7 @@
 
 use crewlog_mq::Handler;
 
+use crate::brevity::shorten;
 use crate::context::{self, TOKEN_BUDGET_MAX, TOKEN_BUDGET_MIN};
 pub use crate::error::PlannerError;
 use crate::event::{
@@ -94,7 +95,7 @@ impl Planner {
                 .running(node_id, attempt)?
                 .map_or_else(Vec::new, |_| vec![end(node_id, TaskStatus::Completed, Some(result), None, true)])),
             ExecutorEvent::TaskFailed { node_id, attempt, error, class } => {
-                let error = context::shorten(&error, self.state.config.error_char_limit);
+                let error = shorten(&error, self.state.config.error_char_limit);
                 Ok(self.running(node_id, attempt)?.map_or_else(Vec::new, |task| self.fail(task, error, class)))
             }
             ExecutorEvent::NeedsClarification { node_id, attempt, question } => Ok(self

@@ -3,8 +3,10 @@
 //!
 //! It never shortens the task, its notes or its answers, and looks at no more of a large plan than it can tell.
 
-use crate::context::{CHARS_PER_TOKEN, fair_limit, in_a_line, is_decision, is_mark, n_chars, shorten};
+use crate::brevity::{fair_limit, in_a_line, n_chars, shorten};
+use crate::context::{CHARS_PER_TOKEN, is_mark};
 use crate::event::{Answered, Parameters, TaskResult, TaskStatus};
+use crate::past::is_decision;
 use crate::prompt;
 use crate::state::{PlannerState, Task};
 

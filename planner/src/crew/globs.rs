@@ -8,7 +8,7 @@
 //! A pattern that passes a limit stands for the whole folder that it names before its first wildcard, so it never
 //! overlaps with less than was written.
 
-use crate::context::shorten;
+use crate::brevity::shorten;
 use crate::parse::paths::has_file_ending;
 
 /// The greatest length of a pattern, in bytes.

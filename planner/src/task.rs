@@ -1,0 +1,54 @@
+//! A task and a question of a plan, with what happened to them.
+
+use crate::event::{Purpose, QuestionId, TaskStatus};
+use crate::plan::{TaskId, TaskPlan};
+
+/// A task as planned, and what happened to it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Task {
+    /// As planned.
+    pub plan: TaskPlan,
+    /// Where it stands.
+    pub status: TaskStatus,
+    /// How often it was dispatched.
+    pub attempts: u32,
+    /// How often it failed since it was planned or reopened.
+    pub failures: u32,
+    /// What came of it.
+    pub result: Option<String>,
+    /// Why it failed, or ended otherwise; of the last failure while it is tried again.
+    pub error: Option<String>,
+    /// At an end: whether what depends on it may run.
+    pub unblocks: bool,
+}
+
+/// A question to a person.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Question {
+    /// Its number.
+    pub id: QuestionId,
+    /// The task that asks.
+    pub task: TaskId,
+    /// What is asked.
+    pub question: String,
+    /// What the answer is for.
+    pub purpose: Purpose,
+    /// Set when it is closed.
+    pub answer: Option<String>,
+    /// Set when its task ended without an answer.
+    pub is_withdrawn: bool,
+}
+
+impl Question {
+    /// True while an answer is awaited.
+    #[must_use]
+    pub fn is_open(&self) -> bool {
+        self.answer.is_none() && !self.is_withdrawn
+    }
+}
+
+impl Task {
+    pub(crate) fn planned(plan: TaskPlan) -> Self {
+        Self { plan, status: TaskStatus::Planned, attempts: 0, failures: 0, result: None, error: None, unblocks: false }
+    }
+}
