@@ -115,6 +115,7 @@ impl<'a> Drive<'a> {
     async fn follow(&mut self, signals: &mut Signals) -> Result<End, Failure> {
         let query = Query::tag(plan_tag(&self.plan));
         let mut events = Box::pin(self.store.follow(&query, Start::After(self.view.at())));
+        let mut taken_in = self.workforce.taken_in.clone();
         let deadline = workforce::run_out(self.timeout);
         tokio::pin!(deadline);
         loop {
@@ -130,6 +131,7 @@ impl<'a> Drive<'a> {
                     None => return Err(Failure::user("the log can no longer be followed")),
                 },
                 line = typed(&mut self.asking.line) => self.answer(line).await?,
+                Ok(()) = taken_in.changed() => {}
                 () = &mut deadline => return Ok(End::TimedOut),
                 () = signals.next() => return Ok(End::Interrupted),
                 fault = self.workforce.fault() => return Err(fault),
@@ -154,8 +156,11 @@ impl<'a> Drive<'a> {
         Ok(())
     }
 
-    /// False in the middle of an append, or when more has been appended: then nothing is decided yet.
+    /// False in the middle of an append, or when more has been appended or reported: then nothing is decided yet.
     async fn has_read_all(&self) -> Result<bool, Failure> {
+        if *self.workforce.taken_in.borrow() < self.view.last_report() {
+            return Ok(false);
+        }
         let query = Query::tag(plan_tag(&self.plan));
         let rest = self.store.read(&query, Range::after(self.view.at()), 1).await?;
         Ok(rest.events.is_empty())

@@ -1,14 +1,15 @@
 //! Looking: `plan parse`, `ls`, `show`, `events`. Nothing here appends or executes anything.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufWriter, Write};
 use std::path::Path;
 
-use crewlog_mq::{EventStore, Position, Query, Range, Recorded};
+use crewlog_mq::{Error, EventStore, Position, Query, Range, Recorded};
 use crewlog_planner::claim;
 use crewlog_planner::event::{self, TaskStatus, plan_tag};
 use crewlog_planner::parse::{self, Diagnostic, ParseOptions, ParsedPlan};
 use crewlog_planner::plan::NodeKind;
+use crewlog_planner::state::Task;
 use crewlog_planner::view::PlanView;
 
 use crate::cli::{Events, Ls, Output, Parse, Show};
@@ -177,7 +178,13 @@ pub fn what_is_waited_for(session: &Session, plan: &str, view: &PlanView) -> Vec
     });
     let is_for_nobody = |status, kind| status == TaskStatus::Running && kind != NodeKind::Clarification;
     let tasks = state.tasks().iter().filter(|task| is_for_nobody(task.status, task.plan.kind));
-    let tasks = tasks.filter(|task| task.plan.command.is_none() && !view.times(task.plan.id).is_held).map(|task| {
+    // Of a holder that has given no sign of life for the time of a lease nothing more is expected.
+    let now = crewlog_mq::Timestamp(jiff::Timestamp::now().as_microsecond());
+    let is_held = |task: &Task| {
+        let times = view.times(task.plan.id);
+        times.is_held && times.lease_until.is_none_or(|lease_until| lease_until > now)
+    };
+    let tasks = tasks.filter(|task| task.plan.command.is_none() && !is_held(task)).map(|task| {
         let name = shell_word(&task.plan.name());
         let done = session.command(&format!("done {plan} {name} \"what came of it\""));
         let fail = session.command(&format!("fail {plan} {name} \"why not\""));
@@ -251,34 +258,56 @@ pub async fn for_each(
 }
 
 /// A plan as of the end of a range.
-pub async fn load_view(store: &EventStore, plan: &str, range: Range) -> Result<PlanView, Failure> {
+pub async fn load_view(store: &EventStore, plan: &str, mut range: Range) -> Result<PlanView, Error> {
     let mut view = PlanView::default();
-    for_each(store, &Query::tag(plan_tag(plan)), range, |recorded| Ok(view.apply(recorded)?)).await?;
-    Ok(view)
+    loop {
+        let page = store.read(&Query::tag(plan_tag(plan)), range, PAGE).await?;
+        page.events.iter().try_for_each(|recorded| view.apply(recorded))?;
+        if !page.more {
+            return Ok(view);
+        }
+        range.after = page.next;
+    }
 }
 
-/// All plans as of the end of a range, the oldest first.
+/// All plans as of the end of a range, the oldest first. One that cannot be read is named and left out.
 pub async fn load_plans(store: &EventStore, range: Range) -> Result<Vec<(String, PlanView)>, Failure> {
     let mut views: BTreeMap<String, PlanView> = BTreeMap::new();
     let mut order = Vec::new();
+    let mut unreadable = BTreeSet::new();
     for_each(store, &Query::stream(event::STREAM), range, |recorded| {
-        let view = views.entry(recorded.aggregate_id.clone()).or_insert_with(|| {
-            order.push(recorded.aggregate_id.clone());
+        let plan = &recorded.aggregate_id;
+        if unreadable.contains(plan) {
+            return Ok(());
+        }
+        let view = views.entry(plan.clone()).or_insert_with(|| {
+            order.push(plan.clone());
             PlanView::default()
         });
-        Ok(view.apply(recorded)?)
+        if let Err(error) = view.apply(recorded) {
+            say(&unreadable_plan(plan, &error));
+            views.remove(plan);
+            unreadable.insert(plan.clone());
+        }
+        Ok(())
     })
     .await?;
     // Who holds a task is told by the task alone.
     for_each(store, &Query::stream(claim::STREAM), range, |recorded| {
-        let plan = claim::split_aggregate_id(&recorded.aggregate_id).map(|(plan, _)| plan);
-        match plan.and_then(|plan| views.get_mut(plan)) {
-            Some(view) => Ok(view.apply(recorded)?),
-            None => Ok(()),
+        let Some((plan, _)) = claim::split_aggregate_id(&recorded.aggregate_id) else { return Ok(()) };
+        if let Some(Err(error)) = views.get_mut(plan).map(|view| view.apply(recorded)) {
+            say(&unreadable_plan(plan, &error));
+            views.remove(plan);
         }
+        Ok(())
     })
     .await?;
     Ok(order.into_iter().filter_map(|plan| views.remove_entry(&plan)).collect())
+}
+
+/// What is said of a plan that a newer program has written, or nobody.
+pub fn unreadable_plan(plan: &str, error: &Error) -> String {
+    visible(&format!("{plan} cannot be read and is left out: {error}"))
 }
 
 /// The tags that a plan's events bear, from its first event: they are the plan's, whoever speaks to it from wherever.

@@ -2,11 +2,11 @@
 //!
 //! It ends when it is told to, or with `--until-idle` when nothing is left that an executor of it could do.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crewlog_executors::roster::Roster;
 use crewlog_executors::worker::{CutOff, Scope};
-use crewlog_mq::{EventStore, Position, Query, Range, Recorded, Start};
+use crewlog_mq::{Error, EventStore, Position, Query, Range, Recorded, Start};
 use crewlog_planner::claim;
 use crewlog_planner::crew::conflicts;
 use crewlog_planner::event;
@@ -38,10 +38,14 @@ struct Crew<'a> {
     roster: Roster,
     /// The plans that have not ended.
     views: BTreeMap<String, PlanView>,
+    /// Those that cannot be read.
+    unreadable: BTreeSet<String>,
     /// How those ended that did so since this began.
     ended: BTreeMap<String, PlanStatus>,
     /// Up to here the log has been read.
     at: Position,
+    /// The last event that the planner may have to take in.
+    last_report: Position,
     progress: Progress,
     /// Why standard output takes no more; the work goes on without it.
     output_fault: Option<std::io::Error>,
@@ -62,8 +66,18 @@ pub async fn work(session: &Session, work: Work) -> Result<Code, Failure> {
     let jobs = usize::from(work.jobs);
     let terms = Terms { roster: roster.clone(), scope: Scope::All, cut_off: CutOff::Report, jobs };
     let mut workforce = Workforce::start(session, &store, terms, Vec::new())?;
-    let mut crew =
-        Crew { session, store, roster, views, ended: BTreeMap::new(), at: head, progress, output_fault: None };
+    let mut crew = Crew {
+        session,
+        store,
+        roster,
+        views,
+        unreadable: BTreeSet::new(),
+        ended: BTreeMap::new(),
+        at: head,
+        last_report: head,
+        progress,
+        output_fault: None,
+    };
     let end = crew.follow(&work, &mut workforce, &mut signals).await;
     if let Ok(End::Interrupted) = end {
         crew.progress.note("interrupted: stopping what runs (once more to end at once)");
@@ -75,13 +89,11 @@ pub async fn work(session: &Session, work: Work) -> Result<Code, Failure> {
 impl Crew<'_> {
     async fn follow(&mut self, work: &Work, workforce: &mut Workforce, signals: &mut Signals) -> Result<End, Failure> {
         let mut events = Box::pin(self.store.follow(&Query::all(), Start::After(self.at)));
+        let mut taken_in = workforce.taken_in.clone();
         let deadline = workforce::run_out(work.timeout);
         tokio::pin!(deadline);
         loop {
-            if work.until_idle
-                && !self.views.values().any(|view| workforce::is_busy(&self.roster, view))
-                && self.store.head().await? <= self.at
-            {
+            if work.until_idle && self.is_idle(workforce).await? {
                 return Ok(End::Idle);
             }
             tokio::select! {
@@ -90,11 +102,20 @@ impl Crew<'_> {
                     Some(Err(error)) => self.progress.note(&format!("the log could not be read: {error}")),
                     None => return Err(Failure::user("the log can no longer be followed")),
                 },
+                Ok(()) = taken_in.changed() => {}
                 () = &mut deadline => return Ok(End::TimedOut),
                 () = signals.next() => return Ok(End::Interrupted),
                 fault = workforce.fault() => return Err(fault),
             }
         }
+    }
+
+    /// True when all is read and taken in, and nothing goes on by itself. The order matters: what the planner appends
+    /// when it takes a report in is in the log before it says so.
+    async fn is_idle(&self, workforce: &Workforce) -> Result<bool, Failure> {
+        let is_taken_in = *workforce.taken_in.borrow() >= self.last_report;
+        let is_busy = self.views.values().any(|view| workforce::is_busy(&self.roster, view));
+        Ok(is_taken_in && !is_busy && self.store.head().await? <= self.at)
     }
 
     async fn take(&mut self, recorded: &Recorded) -> Result<(), Failure> {
@@ -106,18 +127,35 @@ impl Crew<'_> {
             return Ok(());
         }
         let Some(plan) = plan_of(recorded) else { return Ok(()) };
+        if recorded.stream_id == claim::STREAM {
+            self.last_report = recorded.position;
+        }
         if self.session.output == Output::Jsonl && self.output_fault.is_none() {
             self.output_fault = print_line(std::io::stdout().lock(), &EventJson::of(recorded)?).err();
         }
-        let view = match self.views.get_mut(plan) {
-            Some(view) => view,
-            None => {
-                // One that had ended before this began, and is open again; or a new one.
-                let before = Range::up_to(Position(recorded.position.0 - 1));
-                let view = look::load_view(&self.store, plan, before).await?;
-                self.views.entry(plan.to_owned()).or_insert(view)
+        if self.unreadable.contains(plan) {
+            return Ok(());
+        }
+        match self.show(plan, recorded).await {
+            // The other plans go on.
+            Err(error @ Error::Decode { .. }) => {
+                self.progress.note(&look::unreadable_plan(plan, &error));
+                self.views.remove(plan);
+                self.unreadable.insert(plan.to_owned());
+                Ok(())
             }
-        };
+            other => Ok(other?),
+        }
+    }
+
+    async fn show(&mut self, plan: &str, recorded: &Recorded) -> Result<(), Error> {
+        if !self.views.contains_key(plan) {
+            // One that had ended before this began, and is open again; or a new one.
+            let before = Range::up_to(Position(recorded.position.0 - 1));
+            let view = look::load_view(&self.store, plan, before).await?;
+            self.views.insert(plan.to_owned(), view);
+        }
+        let Some(view) = self.views.get_mut(plan) else { return Ok(()) };
         view.apply(recorded)?;
         self.progress.report(recorded, view);
         if has_ended(view) {

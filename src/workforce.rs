@@ -10,7 +10,7 @@ use crewlog_executors::roster::Roster;
 use crewlog_executors::shell::{SHELL, Shell};
 use crewlog_executors::supervisor::SupervisorProgram;
 use crewlog_executors::worker::{CutOff, Scope, Worker};
-use crewlog_mq::{Error, EventStore};
+use crewlog_mq::{Error, EventStore, Position};
 use crewlog_planner::crew::conflicts::Conflicts;
 use crewlog_planner::crew::statistics::Statistics;
 use crewlog_planner::event::TaskStatus;
@@ -29,6 +29,8 @@ const STOP_WAIT: Duration = Duration::from_secs(15);
 pub struct Workforce {
     worker: JoinHandle<Result<(), Error>>,
     host: JoinHandle<Result<(), Error>>,
+    /// Up to where the planner has taken in what is reported.
+    pub taken_in: watch::Receiver<Position>,
     /// The processes that watch over all plans, as far as this one has their seats.
     reacting: [JoinHandle<io::Result<()>>; 2],
     stop: watch::Sender<bool>,
@@ -88,9 +90,10 @@ impl Workforce {
     pub fn start(session: &Session, store: &EventStore, terms: Terms, tags: Vec<String>) -> Result<Self, Failure> {
         let life = session.place.sign_of_life()?;
         let worker = Worker::new(store.clone(), terms.roster, life, terms.jobs, terms.cut_off);
+        let (taking_in, taken_in) = watch::channel(Position(0));
         let host = match terms.scope.clone() {
-            Scope::Plan(plan) => tokio::spawn(planning::host(store.clone(), plan, tags)),
-            Scope::All => tokio::spawn(planning::host_all(store.clone())),
+            Scope::Plan(plan) => tokio::spawn(planning::host(store.clone(), plan, tags, taking_in)),
+            Scope::All => tokio::spawn(planning::host_all(store.clone(), taking_in)),
         };
         let (stop_reacting, is_stopped) = watch::channel(false);
         let folder = session.place.workers_folder();
@@ -100,7 +103,7 @@ impl Workforce {
         ];
         let (stop, is_stopped) = watch::channel(false);
         let worker = tokio::spawn(worker.run(terms.scope, is_stopped));
-        Ok(Self { worker, host, reacting, stop, stop_reacting })
+        Ok(Self { worker, host, taken_in, reacting, stop, stop_reacting })
     }
 
     /// Resolves only when a part that never ends by itself has ended.

@@ -29,19 +29,19 @@ pub async fn report(
     now: crewlog_mq::Timestamp,
     ending: Ending,
 ) -> Result<(), ExecuteError<TaskError>> {
-    let executor = life.executor(NAME);
-    let command = TaskCommand::Report { attempt, executor, now, ending };
-    let cause = Cause::request();
-    let reported = cause.clone().keeping(command.retained());
-    match claim.execute(command.clone(), &reported).await {
-        Err(ExecuteError::Refused(TaskError::Held { executor, epoch, .. })) if life.is_dead(&executor) => {
-            let reason = "its worker died".to_owned();
-            let released = TaskCommand::End { epoch, ending: Ending::Released { reason } };
-            let cause = cause.keeping(released.retained());
-            claim.execute(released, &cause).await?;
-            claim.execute(command, &reported).await.map(drop)
+    let mut dead_epoch = None;
+    loop {
+        let (executor, ending) = (life.executor(NAME), ending.clone());
+        let command = TaskCommand::Report { attempt, executor, now, dead_epoch, ending };
+        let cause = Cause::request().keeping(command.retained());
+        match claim.execute(command, &cause).await {
+            Err(ExecuteError::Refused(TaskError::Held { executor, epoch, .. }))
+                if dead_epoch != Some(epoch) && life.is_dead(&executor) =>
+            {
+                dead_epoch = Some(epoch);
+            }
+            other => return other.map(drop),
         }
-        other => other.map(drop),
     }
 }
 

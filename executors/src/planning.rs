@@ -13,6 +13,7 @@ use crewlog_planner::plan::TaskId;
 use crewlog_planner::planner::{Planner, PlannerError};
 use crewlog_planner::state::Phase;
 use futures::StreamExt;
+use tokio::sync::watch;
 
 /// The name under which the planner reacts.
 const PROCESS: &str = "planner";
@@ -48,35 +49,43 @@ pub async fn catch_up(store: &EventStore, plan: &str, tags: Vec<String>) -> Resu
     Ok(planner)
 }
 
-/// Hosts the planner of a plan: takes in what is reported, from the beginning on, for ever. Drop it to end it.
+/// Hosts the planner of a plan: takes in what is reported, from the beginning on, for ever. Drop it to end it. `taken_in`
+/// is told how far.
 ///
 /// # Errors
 /// Only when the log refuses to be followed.
-pub async fn host(store: EventStore, plan: String, tags: Vec<String>) -> Result<(), Error> {
+pub async fn host(
+    store: EventStore,
+    plan: String,
+    tags: Vec<String>,
+    taken_in: watch::Sender<Position>,
+) -> Result<(), Error> {
     let mut planner = planner_of(&store, &plan, tags);
     let mut reports = store.subscribe::<TaskEvent>(&task_events(&plan))?;
     while let Some(reported) = reports.next().await {
         match reported {
-            Ok(reported) => take_in_until_done(&mut planner, reported).await,
+            Ok(reported) => {
+                let position = reported.recorded.position;
+                take_in_until_done(&mut planner, reported).await;
+                taken_in.send_replace(position);
+            }
             Err(error) => tracing::warn!(%error, "an event of a task is passed over"),
         }
     }
     Ok(())
 }
 
-/// Hosts the planner of every plan in the log, for ever. Drop it to end it.
+/// Hosts the planner of every plan in the log, for ever. Drop it to end it. `taken_in` is told how far.
 ///
 /// # Errors
 /// A fault of the log while the open plans are first read.
-pub async fn host_all(store: EventStore) -> Result<(), Error> {
+pub async fn host_all(store: EventStore, taken_in: watch::Sender<Position>) -> Result<(), Error> {
     let head = store.head().await?;
     // What was reported of a plan that is over could no longer change it.
     for (plan, tags) in open_plans(&store, head).await? {
-        match catch_up(&store, &plan, tags).await {
-            Err(error @ Error::Decode { .. }) => tracing::warn!(%error, plan, "a plan cannot be read and stands still"),
-            other => drop(other?),
-        }
+        catch_up_until_done(&store, &plan, tags).await;
     }
+    taken_in.send_replace(head);
     let mut warm: HashMap<String, Runner<Planner>> = HashMap::new();
     let mut reports = store.subscribe_from::<TaskEvent>(&Query::stream(claim::STREAM), Start::After(head))?;
     while let Some(reported) = reports.next().await {
@@ -95,7 +104,9 @@ pub async fn host_all(store: EventStore) -> Result<(), Error> {
         // The events of a task bear the tags of its plan.
         let tags = || reported.recorded.tags.clone();
         let planner = warm.entry(plan.clone()).or_insert_with(|| planner_of(&store, &plan, tags()));
+        let position = reported.recorded.position;
         take_in_until_done(planner, reported).await;
+        taken_in.send_replace(position);
         if let Phase::Ended(_) = planner.handler().state().phase() {
             warm.remove(&plan);
         }
@@ -137,18 +148,40 @@ async fn open_plans(store: &EventStore, head: Position) -> Result<BTreeMap<Strin
     }
 }
 
-/// A report is never dropped because the log could not be written just now.
+/// A report is never dropped because the log could not be written just now. What can never be done is passed over, so that
+/// one plan stands still and not all.
 async fn take_in_until_done(planner: &mut Runner<Planner>, reported: Envelope<TaskEvent>) {
     let mut backoff = BACKOFF.0;
     while let Err(error) = take_in(planner, reported.clone()).await {
-        if let Error::Decode { .. } = error {
-            tracing::warn!(%error, "a plan cannot be read and stands still");
+        if !wait_out(&error, &mut backoff).await {
             return;
         }
-        tracing::warn!(%error, "the planner could not append and tries again");
-        tokio::time::sleep(backoff).await;
-        backoff = (backoff * 2).min(BACKOFF.1);
     }
+}
+
+async fn catch_up_until_done(store: &EventStore, plan: &str, tags: Vec<String>) {
+    let mut backoff = BACKOFF.0;
+    while let Err(error) = catch_up(store, plan, tags.clone()).await {
+        if !wait_out(&error, &mut backoff).await {
+            return;
+        }
+    }
+}
+
+/// Waits before another try; false when another would fail alike.
+async fn wait_out(error: &Error, backoff: &mut Duration) -> bool {
+    let is_for_ever = matches!(
+        error,
+        Error::Decode { .. } | Error::Encode { .. } | Error::LimitPassed { .. } | Error::InvalidAppend { .. }
+    );
+    if is_for_ever {
+        tracing::warn!(%error, "a plan cannot go on and stands still");
+        return false;
+    }
+    tracing::warn!(%error, "the planner could not append and tries again");
+    tokio::time::sleep(*backoff).await;
+    *backoff = (*backoff * 2).min(BACKOFF.1);
+    true
 }
 
 async fn take_in(planner: &mut Runner<Planner>, reported: Envelope<TaskEvent>) -> Result<(), Error> {

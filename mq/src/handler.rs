@@ -255,6 +255,14 @@ where
                     self.state = state;
                     return Ok(Executed { events, position });
                 }
+                // Another host decided the same on the same state, so this is the state after it.
+                Ok(repeated) if follows(&repeated, state.sequence) => {
+                    let position = repeated.last();
+                    state.sequence += i64::try_from(repeated.places.len()).unwrap_or(0);
+                    state.read_to = position;
+                    self.state = state;
+                    return Ok(Executed { events: Vec::new(), position });
+                }
                 Ok(repeated) => return self.repeated(repeated.last()).await,
                 Err(Error::SequenceMismatch { .. }) => {}
                 Err(error @ (Error::IdReused { position, .. } | Error::PartlyKnown { position, .. }))
@@ -289,4 +297,9 @@ where
         let expected = Expected::Sequence(sequence);
         self.store.append(Append::to(&self.query.stream_id, aggregate_id, expected, events)).await
     }
+}
+
+/// True when an append stands right behind this sequence of its aggregate.
+fn follows(appended: &Appended, sequence: i64) -> bool {
+    appended.places.iter().zip(sequence + 1..).all(|(place, expected)| place.sequence == expected)
 }

@@ -272,6 +272,8 @@ pub enum TaskCommand {
         executor: Executor,
         /// Log time.
         now: Timestamp,
+        /// The epoch of a holder that is proven dead.
+        dead_epoch: Option<u64>,
         /// How.
         ending: Ending,
     },
@@ -369,8 +371,8 @@ impl TaskClaim {
                 self.check_holder(epoch)?;
                 Ok(vec![ended(self.attempt, epoch, ending)])
             }
-            TaskCommand::Report { attempt, executor, now, ending } => {
-                let claimed = self.claim(attempt, executor, now, None)?;
+            TaskCommand::Report { attempt, executor, now, dead_epoch, ending } => {
+                let claimed = self.claim(attempt, executor, now, dead_epoch)?;
                 Ok(vec![claimed, ended(attempt, self.epoch + 1, ending)])
             }
             TaskCommand::Answer { question_id, answer } => {

@@ -115,14 +115,15 @@ impl Planner {
 
     fn fail(&self, task: &Task, error: String, class: FailureClass) -> Vec<Event> {
         let id = task.plan.id;
-        let is_unknown = class == FailureClass::OutcomeUnknown && !task.plan.rerun_safe;
+        let is_unknown = class == FailureClass::OutcomeUnknown;
         let retries = match class {
-            _ if is_unknown => 0,
+            // A run that was cut off is no failure of the task's, so what the text says of those does not count.
+            FailureClass::OutcomeUnknown if task.plan.rerun_safe => self.state.config.retries_max,
+            FailureClass::OutcomeUnknown => 0,
             FailureClass::Task => task.plan.retry.unwrap_or(0),
-            FailureClass::NotStarted
-            | FailureClass::TimedOut
-            | FailureClass::RateLimited
-            | FailureClass::OutcomeUnknown => task.plan.retry.unwrap_or(self.state.config.retries_max),
+            FailureClass::NotStarted | FailureClass::TimedOut | FailureClass::RateLimited => {
+                task.plan.retry.unwrap_or(self.state.config.retries_max)
+            }
         };
         if task.failures < retries.min(RETRIES_MAX) && !self.has_stopped() {
             let again = end(id, TaskStatus::Planned, None, Some(error), false);

@@ -56,12 +56,32 @@ enum KeptReport {
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 enum KeptOfTask {
-    Claim { attempt: u32, executor: Executor, now: Timestamp, dead_epoch: Option<u64> },
-    Start { epoch: u64 },
-    Renew { epoch: u64, now: Timestamp },
-    End { epoch: u64 },
-    Report { attempt: u32, executor: Executor, now: Timestamp },
-    Answer { question_id: QuestionId },
+    Claim {
+        attempt: u32,
+        executor: Executor,
+        now: Timestamp,
+        dead_epoch: Option<u64>,
+    },
+    Start {
+        epoch: u64,
+    },
+    Renew {
+        epoch: u64,
+        now: Timestamp,
+    },
+    End {
+        epoch: u64,
+    },
+    Report {
+        attempt: u32,
+        executor: Executor,
+        now: Timestamp,
+        #[serde(default)]
+        dead_epoch: Option<u64>,
+    },
+    Answer {
+        question_id: QuestionId,
+    },
 }
 
 impl Command {
@@ -168,8 +188,9 @@ impl TaskCommand {
             Self::Start { epoch } => KeptOfTask::Start { epoch: *epoch },
             Self::Renew { epoch, now } => KeptOfTask::Renew { epoch: *epoch, now: *now },
             Self::End { epoch, .. } => KeptOfTask::End { epoch: *epoch },
-            Self::Report { attempt, executor, now, .. } => {
-                KeptOfTask::Report { attempt: *attempt, executor: executor.clone(), now: *now }
+            Self::Report { attempt, executor, now, dead_epoch, .. } => {
+                let (attempt, executor, now, dead_epoch) = (*attempt, executor.clone(), *now, *dead_epoch);
+                KeptOfTask::Report { attempt, executor, now, dead_epoch }
             }
             Self::Answer { question_id, .. } => KeptOfTask::Answer { question_id: *question_id },
         })
@@ -191,9 +212,9 @@ impl TaskCommand {
             KeptOfTask::End { epoch } => {
                 Self::End { epoch, ending: last.and_then(ending_of).ok_or_else(|| lacking("End"))? }
             }
-            KeptOfTask::Report { attempt, executor, now } => {
+            KeptOfTask::Report { attempt, executor, now, dead_epoch } => {
                 let ending = last.and_then(ending_of).ok_or_else(|| lacking("Report"))?;
-                Self::Report { attempt, executor, now, ending }
+                Self::Report { attempt, executor, now, dead_epoch, ending }
             }
             KeptOfTask::Answer { question_id } => {
                 let Some(TaskEvent::ClarificationProvided { answer, .. }) = last else { return Err(lacking("Answer")) };

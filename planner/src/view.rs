@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crewlog_mq::{Error, Handler, Position, Recorded, Timestamp};
 
 use crate::claim::{self, TaskEvent};
-use crate::event::{self, Event, Outcome};
+use crate::event::{self, Event, Outcome, TaskStatus};
 use crate::plan::TaskId;
 use crate::planner::Planner;
 use crate::state::{Phase, PlannerState};
@@ -73,6 +73,8 @@ pub struct TaskTimes {
     pub ended_at: Option<Timestamp>,
     /// Whether an executor holds it.
     pub is_held: bool,
+    /// Until when the last claim holds without a sign of life, in log time.
+    pub lease_until: Option<Timestamp>,
 }
 
 /// A plan as of some position.
@@ -82,6 +84,7 @@ pub struct PlanView {
     times: BTreeMap<TaskId, TaskTimes>,
     n_held: usize,
     at: Position,
+    last_report: Position,
     created_at: Option<Timestamp>,
 }
 
@@ -122,7 +125,10 @@ impl PlanView {
     pub(crate) fn take(&mut self, taken: &Taken, recorded: &Recorded) {
         match taken {
             Taken::Plan(event) => self.apply_to_plan(event, recorded.created_at),
-            Taken::Task(task, event) => self.apply_to_task(*task, event, recorded.created_at),
+            Taken::Task(task, event) => {
+                self.last_report = recorded.position;
+                self.apply_to_task(*task, event, recorded.created_at);
+            }
             Taken::Other => {}
         }
         self.at = recorded.position;
@@ -130,23 +136,46 @@ impl PlanView {
 
     fn apply_to_plan(&mut self, event: &Event, at: Timestamp) {
         self.created_at.get_or_insert(at);
-        if let Event::TaskStatusUpdated { task_id, status, .. } = event {
-            let times = self.times.entry(*task_id).or_default();
-            times.ended_at = status.is_end().then_some(at);
-        }
-        if let Event::TasksReopened { task_ids } = event {
-            for task in task_ids {
-                self.times.entry(*task).or_default().ended_at = None;
+        match event {
+            Event::TaskStatusUpdated { task_id, status, .. } => {
+                self.times.entry(*task_id).or_default().ended_at = status.is_end().then_some(at);
+                if *status != TaskStatus::Running {
+                    self.take_from_holder(*task_id);
+                }
             }
+            Event::TaskDispatched { task_id, .. } => self.take_from_holder(*task_id),
+            Event::TasksReopened { task_ids } => {
+                for task in task_ids {
+                    self.times.entry(*task).or_default().ended_at = None;
+                    self.take_from_holder(*task);
+                }
+            }
+            Event::TasksPlanned { .. }
+            | Event::ClarificationRequested { .. }
+            | Event::ClarificationReceived { .. }
+            | Event::ContextCompacted { .. }
+            | Event::PlanPaused { .. }
+            | Event::PlanResumed {}
+            | Event::PlanCancelled { .. }
+            | Event::PlanningCompleted { .. } => {}
         }
         self.planner.apply(event);
+    }
+
+    /// The plan wins: who holds a task that it has taken, or dispatches anew, holds it no more.
+    fn take_from_holder(&mut self, task: TaskId) {
+        if let Some(times) = self.times.get_mut(&task) {
+            self.n_held -= usize::from(times.is_held);
+            times.is_held = false;
+        }
     }
 
     fn apply_to_task(&mut self, task: TaskId, event: &TaskEvent, at: Timestamp) {
         let times = self.times.entry(task).or_default();
         self.n_held -= usize::from(times.is_held);
         match event {
-            TaskEvent::TaskClaimed { executor, .. } => {
+            TaskEvent::TaskClaimed { executor, lease_until, .. } => {
+                times.lease_until = Some(*lease_until);
                 times.executor = Some(executor.to_string());
                 times.started_at.get_or_insert(at);
                 times.claimed_at = Some(at);
@@ -157,9 +186,8 @@ impl PlanView {
             | TaskEvent::TaskCompleted { .. }
             | TaskEvent::TaskFailed { .. }
             | TaskEvent::NeedsClarification { .. } => times.is_held = false,
-            TaskEvent::TaskStarted { .. }
-            | TaskEvent::LeaseRenewed { .. }
-            | TaskEvent::ClarificationProvided { .. } => {}
+            TaskEvent::LeaseRenewed { lease_until, .. } => times.lease_until = Some(*lease_until),
+            TaskEvent::TaskStarted { .. } | TaskEvent::ClarificationProvided { .. } => {}
         }
         self.n_held += usize::from(times.is_held);
     }
@@ -186,6 +214,12 @@ impl PlanView {
     #[must_use]
     pub fn at(&self) -> Position {
         self.at
+    }
+
+    /// The position of the last event of one of its tasks, which the planner may have to take in.
+    #[must_use]
+    pub fn last_report(&self) -> Position {
+        self.last_report
     }
 
     /// When the plan was made; unset before its first event.

@@ -116,3 +116,41 @@ fn what_a_killed_worker_had_begun_is_asked_about_and_not_done_again_unasked() {
     assert_eq!(scene.read("side"), "begun\n");
     assert_eq!(scene.show(&plan)["status"], "Completed");
 }
+
+#[test]
+fn a_task_that_the_plan_takes_from_a_dead_holder_is_held_no_more() {
+    let scene = Scene::new();
+    let mut gate = Gate::new(&scene, "gate");
+    agent(&scene, "painter", &format!("{}; read line < nothing", Gate::pass("gate")));
+    named_pipe(&scene, "nothing");
+    scene.write("plan.md", "- Paint the door\n- Which colour is it?\n");
+    let plan = scene.run(&["run", "plan.md", "--yes", "--detach"]).expect(0).stdout.trim().to_owned();
+    let worker = scene.start(&["work"]);
+    gate.wait();
+    worker.signal(Signal::KILL);
+    worker.finish();
+    assert_eq!(scene.show(&plan)["status"], "Running");
+    scene.run(&["cancel", &plan, "1"]).expect(0);
+    assert_eq!(scene.show(&plan)["status"], "Waiting", "only the question is open");
+}
+
+#[test]
+fn a_person_takes_over_from_a_dead_worker_in_one_append() {
+    let scene = Scene::new();
+    let mut gate = Gate::new(&scene, "gate");
+    agent(&scene, "painter", &format!("{}; read line < nothing", Gate::pass("gate")));
+    named_pipe(&scene, "nothing");
+    scene.write("plan.md", "Paint the door\n");
+    let plan = scene.run(&["run", "plan.md", "--yes", "--detach"]).expect(0).stdout.trim().to_owned();
+    let worker = scene.start(&["work"]);
+    gate.wait();
+    scene.run(&["done", &plan, "1"]).expect(9).says(&["the task is held by painter@"]);
+    worker.signal(Signal::KILL);
+    worker.finish();
+    gate.wait_until_free();
+    scene.run(&["done", &plan, "1", "by hand"]).expect(0);
+    assert_eq!(scene.events_of_type("TaskReleased"), Vec::<serde_json::Value>::new());
+    let claims = scene.events_of_type("TaskClaimed");
+    assert_eq!((claims.len(), &claims[1]["cut_off"]), (2, &true.into()));
+    assert_eq!(scene.show(&plan)["tasks"][0]["result"], "by hand");
+}

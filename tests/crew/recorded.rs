@@ -123,7 +123,7 @@ impl World {
         let executor = Executor { name: name.into(), host: "laptop".into(), worker: name.into() };
         let (attempt, now) = (self.attempt(plan, task).await, self.store.now());
         let ending = Ending::Completed { result: "done by hand".into(), run: None };
-        self.task(plan, task, TaskCommand::Report { attempt, executor, now, ending }).await;
+        self.task(plan, task, TaskCommand::Report { attempt, executor, now, dead_epoch: None, ending }).await;
         self.take_in(plan).await;
     }
 

@@ -108,7 +108,12 @@ impl Rig {
     }
 
     pub fn host(&self) -> JoinHandle<Result<(), Error>> {
-        tokio::spawn(planning::host(self.store.clone(), PLAN.to_owned(), tags()))
+        tokio::spawn(planning::host(
+            self.store.clone(),
+            PLAN.to_owned(),
+            tags(),
+            watch::channel(crewlog_mq::Position(0)).0,
+        ))
     }
 
     pub fn worker(&self, jobs: usize) -> RunningWorker {

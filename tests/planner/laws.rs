@@ -168,7 +168,7 @@ pub(super) fn claim_acts() -> impl Strategy<Value = (TaskCommand, u64)> {
         2 => shift().prop_map(move |epoch| TaskCommand::Renew { epoch, now }),
         3 => (shift(), endings()).prop_map(|(epoch, ending)| TaskCommand::End { epoch, ending }),
         1 => (1..4_u32, executor, endings())
-            .prop_map(move |(attempt, executor, ending)| TaskCommand::Report { attempt, executor, now, ending }),
+            .prop_map(move |(attempt, executor, ending)| TaskCommand::Report { attempt, executor, now, dead_epoch: None, ending }),
         1 => (1..3_u64, "[ab]").prop_map(|(id, answer)| TaskCommand::Answer { question_id: QuestionId(id), answer }),
     ];
     (command, prop_oneof![Just(0_u64), Just(60), Just(200)])
@@ -194,7 +194,9 @@ pub(super) fn at(command: TaskCommand, claim: &TaskClaim, now: Timestamp) -> Tas
         TaskCommand::Start { epoch } => TaskCommand::Start { epoch: of(epoch) },
         TaskCommand::Renew { epoch, .. } => TaskCommand::Renew { epoch: of(epoch), now },
         TaskCommand::End { epoch, ending } => TaskCommand::End { epoch: of(epoch), ending },
-        TaskCommand::Report { attempt, executor, ending, .. } => TaskCommand::Report { attempt, executor, now, ending },
+        TaskCommand::Report { attempt, executor, ending, .. } => {
+            TaskCommand::Report { attempt, executor, now, dead_epoch: None, ending }
+        }
         answer @ TaskCommand::Answer { .. } => answer,
     }
 }

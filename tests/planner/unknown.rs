@@ -65,7 +65,7 @@ fn a_retry_that_the_text_allows_for_failures_runs_nothing_again_whose_outcome_is
 }
 
 #[test]
-fn a_task_that_may_be_run_again_is_until_its_retries_are_used_up() {
+fn a_task_that_may_be_run_again_is_until_it_has_been_cut_off_too_often_and_then_it_is_asked_about() {
     check_with(
         PlannerConfig { retries_max: 1, ..PlannerConfig::default() },
         "- A: `a` (rerun: safe)\n- B: `b` (depends on A)\n",
@@ -77,20 +77,19 @@ fn a_task_that_may_be_run_again_is_until_its_retries_are_used_up() {
         1 Planned: the worker died
         dispatched 1#2 later
         > 1 cut-off it died again
-        1 Failed: it died again
-        2 Skipped: task A did not complete
-        ended Failed, 2 tasks: 1 failed, 1 skipped
+        1 NeedsClarification: it died again
+        q1 of 1, Failure: It is not known whether task A did its work: it died again. Retry, done, skip, continue or stop?
         ",
     );
     check(
-        "- `a` (rerun: safe, retry 0, on failure: ask)\n",
+        "- `a` (rerun: safe, retry 0, on failure: continue)\n",
         "
         > start
         planned 1
         dispatched 1#1
         > 1 cut-off power
-        1 NeedsClarification: power
-        q1 of 1, Failure: Task 1 failed: power. Retry, done, skip, continue or stop?
+        1 Planned: power
+        dispatched 1#2 later
         ",
     );
 }
@@ -156,13 +155,17 @@ fn a_plan_that_stopped_still_asks_and_ends_with_the_answer() {
         > 1 fails boom
         1 Failed: boom
         > 3 cut-off power
-        3 Failed: power
+        3 NeedsClarification: power
+        q1 of 3, Failure: It is not known whether task C did its work: power. Retry, done, skip, continue or stop?
         > 2 cut-off power
         2 NeedsClarification: power
-        q1 of 2, Failure: It is not known whether task B did its work: power. Retry, done, skip, continue or stop?
+        q2 of 2, Failure: It is not known whether task B did its work: power. Retry, done, skip, continue or stop?
         > q1 done
         q1 = done
-        2 Completed: said to be done by a person
+        3 Completed: said to be done by a person
+        > q2 skip
+        q2 = skip
+        2 Failed: power
         ended Failed, 3 tasks: 1 completed, 2 failed
         ",
     );
