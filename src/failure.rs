@@ -84,9 +84,15 @@ impl From<Error> for Failure {
             Error::OtherLog { .. } | Error::Forked { .. } => Code::Conflict,
             _ => Code::User,
         };
-        let hint = matches!(error, Error::NoLog { .. });
+        let hint = match &error {
+            Error::NoLog { .. } => Some("`crewlog init` makes one, and so does `crewlog run FILE`"),
+            Error::NoLogIn { .. } => {
+                Some("a log is copied with `crewlog export` and `crewlog import`, or with all its files")
+            }
+            _ => None,
+        };
         let failure = Self::new(code, error.to_string());
-        if hint { failure.hint("`crewlog init` makes one, and so does `crewlog run FILE`") } else { failure }
+        hint.into_iter().fold(failure, Failure::hint)
     }
 }
 

@@ -102,7 +102,7 @@ pub async fn ls(session: &Session, ls: &Ls) -> Result<Code, Failure> {
             let width = listed.iter().map(|plan| plan.plan.len()).max().unwrap_or(0);
             for plan in listed {
                 let title = one_line(&plan.title, 60);
-                writeln!(stdout, "{:<width$}  {:<9}  {}  {title}", plan.plan, plan.status, plan.created_at)?;
+                writeln!(stdout, "{:<width$}  {:<9}  {}  {title}", visible(&plan.plan), plan.status, plan.created_at)?;
             }
         }
     }
@@ -143,7 +143,7 @@ pub async fn show(session: &Session, show: &Show) -> Result<Code, Failure> {
 /// A plan as it stood at a position.
 pub fn print_view(mut to: impl Write, plan: &str, at: Position, view: &PlanView) -> std::io::Result<()> {
     let state = view.state();
-    writeln!(to, "{plan}  {}  as of position {at}", view.status().as_str())?;
+    writeln!(to, "{}  {}  as of position {at}", visible(plan), view.status().as_str())?;
     if let Some(title) = state.title() {
         writeln!(to, "{}", one_line(title, 100))?;
     }
@@ -161,7 +161,7 @@ pub fn print_view(mut to: impl Write, plan: &str, at: Position, view: &PlanView)
     }
     for question in state.questions() {
         let answer = question.answer.as_ref().map_or("(open)".to_owned(), |answer| one_line(answer, 60));
-        writeln!(to, "{}  {}  {answer}", question.id, one_line(&question.question, 90))?;
+        writeln!(to, "{}  {}  {answer}", question.id, one_line(&question.question, 400))?;
     }
     if !state.context_summary().is_empty() {
         writeln!(to, "context:\n{}", visible(state.context_summary()))?;

@@ -26,6 +26,8 @@ const GREY: u8 = 90;
 const TICK: Duration = Duration::from_millis(120);
 /// Characters of a task's text in a line.
 const TEXT_CHARS_MAX: usize = 96;
+/// Characters of a question in a line.
+const QUESTION_CHARS_MAX: usize = 400;
 /// Lines of an error that are shown.
 const ERROR_LINES_MAX: usize = 12;
 
@@ -182,7 +184,8 @@ impl Progress {
             }
             Event::ClarificationRequested { task_id, question_id, question, .. } => {
                 let Some(task) = task(task_id) else { return };
-                self.line("ASK", YELLOW, None, task, &format!("{question_id}: {question}"));
+                // What may be answered stands at its end.
+                self.line_of("ASK", YELLOW, None, task, &format!("{question_id}: {question}"), QUESTION_CHARS_MAX);
             }
             Event::ClarificationReceived { task_id, question_id, answer } => {
                 let Some(task) = task(task_id) else { return };
@@ -249,13 +252,17 @@ impl Progress {
     }
 
     fn line(&self, label: &str, colour: u8, took: Option<Duration>, task: &Task, text: &str) {
+        self.line_of(label, colour, took, task, text, TEXT_CHARS_MAX);
+    }
+
+    fn line_of(&self, label: &str, colour: u8, took: Option<Duration>, task: &Task, text: &str, chars_max: usize) {
         let took = took.map_or_else(|| " ".repeat(9), seconds);
         let label = self.terminal.colour(colour, &format!("{label:>8}"));
         let (name, width) = match &self.plan {
             Some(plan) => (format!("{plan} {}", task.plan.name()), 0),
             None => (task.plan.name(), self.name_width),
         };
-        self.print(&format!("{label} [{took}] {name:>width$}  {}", one_line(text, TEXT_CHARS_MAX)));
+        self.print(&format!("{label} [{took}] {name:>width$}  {}", one_line(text, chars_max)));
     }
 
     fn print(&self, line: &str) {

@@ -91,6 +91,10 @@ async fn print_all(
         writeln!(stdout, "\n]}}")?;
     }
     stdout.flush()?;
+    if n_printed == 0 && !session.terminal.is_quiet {
+        let what = if is_failures_only { "no failure of the plan" } else { "no event of the plan" };
+        say(&format!("{what} lies there"));
+    }
     Ok(if n_printed == 0 { Code::Nothing } else { Code::Done })
 }
 

@@ -135,6 +135,11 @@ impl Program {
 fn answered(finished: Finished) -> Ending {
     let text = finished.written.out.text();
     let text = text.trim();
+    let is_answer = |line: &str| [QUESTION, FAILED].iter().any(|begin| line.trim_start().starts_with(begin));
+    if let Some(begin) = finished.written.out.lost_last_line().filter(|line| is_answer(line)) {
+        let how = format!("its last line is too long to be kept; it begins: {}", begin.trim_start());
+        return finished.failed(&how, end_of(text), FailureClass::Task);
+    }
     let (before, last) = text.rsplit_once('\n').unwrap_or(("", text));
     if let Some(question) = last.trim_start().strip_prefix(QUESTION) {
         let question = question.trim();

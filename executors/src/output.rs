@@ -9,6 +9,8 @@ use tokio::sync::oneshot;
 /// The most of a command's output that is kept, or of each output of an agent: half of it from the beginning, half from
 /// the end.
 pub const OUTPUT_BYTES_MAX: usize = 64 << 10;
+/// What is kept of the beginning of a line, beside the text.
+const LINE_BYTES_MAX: usize = 64;
 /// How long output may still come after the program is gone. What left its session may hold the pipes for ever.
 const OUTPUT_GRACE: Duration = Duration::from_secs(1);
 
@@ -52,11 +54,25 @@ pub(crate) struct Output {
     head: Vec<u8>,
     tail: VecDeque<u8>,
     n_bytes: u64,
+    /// The beginning of the line that is being written.
+    line: Vec<u8>,
+    /// The beginning of the last line that is not blank.
+    last_line: Vec<u8>,
 }
 
 impl Output {
     fn take(&mut self, bytes: &[u8]) {
         self.n_bytes += bytes.len() as u64;
+        for (nth, part) in bytes.split(|byte| *byte == b'\n').enumerate() {
+            if nth > 0 {
+                self.line.clear();
+            }
+            let room = LINE_BYTES_MAX.saturating_sub(self.line.len()).min(part.len());
+            self.line.extend_from_slice(&part[..room]);
+            if !self.line.trim_ascii().is_empty() {
+                self.last_line.clone_from(&self.line);
+            }
+        }
         let room = (OUTPUT_BYTES_MAX / 2).saturating_sub(self.head.len());
         let (head, rest) = bytes.split_at(room.min(bytes.len()));
         self.head.extend_from_slice(head);
@@ -67,6 +83,13 @@ impl Output {
 
     fn is_cut(&self) -> bool {
         self.n_bytes > (self.head.len() + self.tail.len()) as u64
+    }
+
+    /// The beginning of the last line that is not blank, if that is no longer in the text.
+    pub(crate) fn lost_last_line(&self) -> Option<String> {
+        let mut rest = self.tail.iter().rev().skip_while(|byte| byte.is_ascii_whitespace());
+        let is_lost = self.is_cut() && !rest.any(|byte| *byte == b'\n');
+        is_lost.then(|| String::from_utf8_lossy(&self.last_line).into_owned())
     }
 
     /// As text: what is not UTF-8 is replaced, and white space at the end is dropped.

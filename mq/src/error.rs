@@ -146,6 +146,14 @@ pub enum Error {
         /// Where one was looked for.
         path: PathBuf,
     },
+    /// The file is there, and what it holds is no log.
+    #[error("{} holds no log: {reason}", path.display())]
+    NoLogIn {
+        /// The file.
+        path: PathBuf,
+        /// What is missing.
+        reason: &'static str,
+    },
     /// The file or its folder cannot be opened.
     #[error("{} cannot be opened as a log: {source}", path.display())]
     CannotOpen {

@@ -7,7 +7,7 @@ use crate::APPEND_EVENTS_MAX;
 use crate::clock::Timestamp;
 use crate::error::{Error, Result};
 use crate::position::Position;
-use crate::record::{Recorded, check_name, check_sizes};
+use crate::record::{Metadata, Recorded, check_name, check_sizes};
 
 /// What the next event must fit.
 #[derive(Debug, Clone, Copy)]
@@ -67,7 +67,12 @@ fn broken_parts(event: &Recorded) -> Option<String> {
     }
     let is_json = |text: &str| serde_json::from_str::<&RawValue>(text).err();
     let data = is_json(&event.data).map(|error| format!("data is not JSON: {error}"));
-    data.or_else(|| is_json(&event.metadata).map(|error| format!("metadata is not JSON: {error}")))
+    let metadata = || is_json(&event.metadata).map(|error| format!("metadata is not JSON: {error}"));
+    let form = || {
+        let error = serde_json::from_str::<Metadata>(&event.metadata).err()?;
+        Some(format!("metadata has another form than that of a log: {error}"))
+    };
+    data.or_else(metadata).or_else(form)
 }
 
 /// The limits of an append, for an event that is said to have come with one.

@@ -373,7 +373,7 @@ impl TaskClaim {
             }
             TaskCommand::Report { attempt, executor, now, dead_epoch, ending } => {
                 let claimed = self.claim(attempt, executor, now, dead_epoch)?;
-                Ok(vec![claimed, ended(attempt, self.epoch + 1, ending)])
+                Ok(vec![claimed, ended(attempt, self.epoch.saturating_add(1), ending)])
             }
             TaskCommand::Answer { question_id, answer } => {
                 let is_known = self.answers.iter().any(|known| *known == (question_id, answer.clone()));
@@ -405,7 +405,7 @@ impl TaskClaim {
             attempt,
             executor,
             lease_until: now.plus(LEASE),
-            epoch: self.epoch + 1,
+            epoch: self.epoch.saturating_add(1),
             cut_off: attempt == self.attempt && has_begun,
         })
     }

@@ -400,7 +400,7 @@ impl Planner {
             }
             kind => PlannerCmd::ExecuteTask { node_id, kind, parameters: Box::new(self.state.parameters(task)) },
         };
-        Event::TaskDispatched { task_id: node_id, attempt: task.attempts + 1, delay_ms, command }
+        Event::TaskDispatched { task_id: node_id, attempt: task.attempts.saturating_add(1), delay_ms, command }
     }
 
     fn complete(&self) -> Event {

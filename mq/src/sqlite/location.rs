@@ -138,6 +138,10 @@ impl Location {
         Error::NewerFormat { path: self.path().to_owned(), found, supported }
     }
 
+    pub(super) fn no_log_in(&self, reason: &'static str) -> Error {
+        Error::NoLogIn { path: self.path().to_owned(), reason }
+    }
+
     /// What a failed statement of the writer means.
     pub(super) fn fault(&self, doing: &'static str, error: rusqlite::Error) -> Error {
         let code = error.sqlite_error().map(|error| error.extended_code);

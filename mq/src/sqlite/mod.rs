@@ -64,6 +64,7 @@ impl Sqlite {
         let log_time = Arc::new(LogTime::new(options.clock));
         writer::start(writer::Start {
             location: location.clone(),
+            create: options.create,
             queue,
             grown: grown_sender,
             log_time: Arc::clone(&log_time),

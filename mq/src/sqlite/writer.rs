@@ -45,6 +45,8 @@ pub(super) struct Request {
 /// What a writer begins with.
 pub(super) struct Start {
     pub(super) location: Location,
+    /// Whether a log may be made where there is none.
+    pub(super) create: bool,
     pub(super) queue: mpsc::Receiver<Request>,
     pub(super) grown: watch::Sender<Position>,
     pub(super) log_time: Arc<LogTime>,
@@ -99,6 +101,7 @@ impl Writer {
                 // Two processes that make one log must do it one after the other.
                 let _held = location.hold(lock.as_ref())?;
                 let connection = judged.map_or_else(|| location.connect(), Ok)?;
+                check_that_nothing_is_lost(&connection, &location, start.create)?;
                 location.make_durable(&connection)?;
                 if !is_migrated(&connection, &location)? {
                     runtime.block_on(migrate(&location))?;
@@ -250,6 +253,28 @@ fn drain(first: Request, queue: &mut mpsc::Receiver<Request>) -> Vec<Request> {
         batch.push(request);
     }
     batch
+}
+
+/// Refuses to make a log out of what is left of one, or where none was to be made.
+fn check_that_nothing_is_lost(connection: &Connection, location: &Location, create: bool) -> Result<()> {
+    let fault = |error| location.fault("opening the log", error);
+    let has_table = |name: &str| -> Result<bool> {
+        let sql = "SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE name = ?1)";
+        connection.query_row(sql, [name], |row| row.get(0)).map_err(fault)
+    };
+    if !create && !has_table("_sqlx_migrations")? {
+        return Err(
+            location.no_log_in("it has none of a log's tables; what is newest stands in the -wal file beside it")
+        );
+    }
+    if !has_table("events")? || !has_table("log")? || is_identified(connection).map_err(fault)? {
+        return Ok(());
+    }
+    let sql = "SELECT EXISTS (SELECT 1 FROM events)";
+    if connection.query_row(sql, [], |row| row.get(0)).map_err(fault)? {
+        return Err(location.no_log_in("it has events, and the log's identity is gone"));
+    }
+    Ok(())
 }
 
 /// Whether the log has its newest schema and its identity.
