@@ -2,16 +2,19 @@
 
 use std::collections::BTreeSet;
 use std::fs::File;
-use std::io::{BufReader, BufWriter, Read, Write};
+use std::io::{self, BufReader, BufWriter, Read, Seek, Write};
+use std::os::fd::AsFd;
 use std::path::Path;
 use std::sync::Arc;
 
 use crewlog_mq::{Checked, Error, Event, EventStore, FINDINGS_MAX, Finding, LogIdentity, Query, Range, Recorded};
 use crewlog_planner::claim::{self, TaskEvent};
+use crewlog_planner::crew::conflicts::{self, ConflictEvent};
+use crewlog_planner::crew::statistics::{self, StatisticsEvent};
 use crewlog_planner::event::{self, plan_tag};
 
 use crate::cli::{Export, Import, Output};
-use crate::exported::{Exported, Progress};
+use crate::exported::{Exported, Keeping, Progress, nameless_file};
 use crate::failure::{Code, Failure};
 use crate::json::{CheckedJson, EventJson, ExportHeader, FindingJson, ImportedJson, print_line, print_pretty};
 use crate::look::{find_plan, for_each};
@@ -44,14 +47,13 @@ pub async fn export(session: &Session, export: &Export) -> Result<Code, Failure>
 
 /// `import`.
 pub async fn import(session: &Session, import: &Import) -> Result<Code, Failure> {
+    let from = open(&import.file).await?;
     let progress = Arc::new(Progress::default());
     let refused = |error| refusal(&import.file, &progress, error);
-    let (identity, mut events) = Exported::begin(open(&import.file)?, &progress).map_err(refused)?;
-    let first = events.next().transpose().map_err(refused)?;
     // What is no export, or not of a whole log, mostly shows here, before a log is made for it.
-    rehearse(&identity, first.clone()).await.map_err(refused)?;
+    let (identity, records) = begin(from, &progress).await.map_err(refused)?;
     let (store, is_new) = session.place.open_or_make().await?;
-    let imported = store.import(identity.clone(), first.into_iter().map(Ok).chain(events)).await.map_err(|error| {
+    let imported = store.import(identity.clone(), records).await.map_err(|error| {
         let failure = refused(error);
         let made = format!("the log at {} was made for it, and is empty", session.place.url());
         if is_new { failure.hint(made) } else { failure }
@@ -75,22 +77,59 @@ pub async fn import(session: &Session, import: &Import) -> Result<Code, Failure>
     Ok(Code::Done)
 }
 
-fn open(file: &Path) -> Result<Box<dyn Read + Send>, Failure> {
-    if file == Path::new("-") {
-        return Ok(Box::new(BufReader::new(std::io::stdin())));
-    }
-    let opened = File::open(file).map_err(|error| {
-        Failure::user(format!("{} cannot be read: {error}", file.display()))
+/// What is to be imported, in a file.
+async fn open(path: &Path) -> Result<File, Failure> {
+    let opened = if path == Path::new("-") {
+        io::stdin().as_fd().try_clone_to_owned().map(File::from)
+    } else {
+        File::open(path)
+    };
+    let opened = opened.map_err(|error| {
+        Failure::user(format!("{} cannot be read: {error}", name(path)))
             .hint("give the path of what `crewlog export --to FILE` wrote, or - for standard input")
     })?;
-    Ok(Box::new(BufReader::new(opened)))
+    let is_file = opened.metadata().is_ok_and(|metadata| metadata.is_file());
+    if is_file { Ok(opened) } else { keep(opened, path).await }
 }
 
-/// Imports the beginning into a log that nobody keeps.
-async fn rehearse(identity: &LogIdentity, first: Option<Recorded>) -> Result<(), Error> {
-    let store = EventStore::in_memory().await?;
-    store.import(identity.clone(), first.into_iter().map(Ok)).await?;
-    Ok(())
+/// Reads a pipe or a terminal to its end, into a file: it may come slowly, and all who append wait for an import. It is
+/// read as an export, so that what is none is refused where that shows, and not kept to its end.
+///
+/// The file is in the system's temporary folder: the log's own may not be there yet, and `TMPDIR` names another.
+async fn keep(from: File, path: &Path) -> Result<File, Failure> {
+    let folder = std::env::temp_dir();
+    let not_kept = |error: &io::Error| {
+        let (name, folder) = (name(path), folder.display());
+        Failure::user(format!("{name} cannot be kept in {folder} meanwhile: {error}; nothing was imported"))
+            .hint("name a folder with more room in TMPDIR, or write the export to a file and import that")
+    };
+    let mut kept = nameless_file(&folder).map_err(|error| not_kept(&error))?;
+    let (keeping, fault) = Keeping::of(from, kept.try_clone().map_err(|error| not_kept(&error))?);
+    let progress = Arc::new(Progress::default());
+    let read = begin(keeping, &progress).await.and_then(|(_, mut records)| records.try_for_each(|read| read.map(drop)));
+    match (fault.get(), read) {
+        (Some(error), _) => return Err(not_kept(error)),
+        (None, Err(error)) => return Err(refusal(path, &progress, error)),
+        (None, Ok(())) => {}
+    }
+    kept.rewind().map_err(|error| not_kept(&error))?;
+    Ok(kept)
+}
+
+/// Begins to read, and imports the beginning into a log that nobody keeps.
+async fn begin(
+    from: impl Read + Send + 'static,
+    progress: &Arc<Progress>,
+) -> Result<(LogIdentity, impl Iterator<Item = Result<Recorded, Error>> + Send + 'static), Error> {
+    let (identity, mut events) = Exported::begin(Box::new(BufReader::new(from)), progress)?;
+    let first = events.next().transpose()?;
+    let rehearsal = EventStore::in_memory().await?;
+    rehearsal.import(identity.clone(), first.clone().into_iter().map(Ok)).await?;
+    Ok((identity, first.into_iter().map(Ok).chain(events)))
+}
+
+fn name(path: &Path) -> String {
+    if path == Path::new("-") { "standard input".into() } else { path.display().to_string() }
 }
 
 fn refusal(file: &Path, progress: &Progress, error: Error) -> Failure {
@@ -105,7 +144,7 @@ fn refusal(file: &Path, progress: &Progress, error: Error) -> Failure {
         Error::NewerImport { .. } => "or export the log with this version, where it can still be read",
         _ => return error.into(),
     };
-    let name = if file == Path::new("-") { "standard input".into() } else { file.display().to_string() };
+    let name = name(file);
     let place = match &error {
         Error::OtherLog { .. } | Error::NewerImport { .. } => name,
         _ => format!("{name}, line {}", progress.line()),
@@ -137,7 +176,7 @@ pub async fn check(session: &Session) -> Result<Code, Failure> {
     Ok(if findings.is_empty() { Code::Done } else { Code::User })
 }
 
-/// Adds the events of plans and tasks that are none, where nothing else is wrong with them.
+/// Adds the events of this program's own streams that are none, where nothing else is wrong with them.
 async fn check_events(store: &EventStore, checked: &mut Checked) {
     let known: BTreeSet<_> = checked.findings.iter().filter_map(|finding| finding.position).collect();
     let mut found = Vec::new();
@@ -146,6 +185,8 @@ async fn check_events(store: &EventStore, checked: &mut Checked) {
         let decoded = match &*recorded.stream_id {
             event::STREAM => decode::<event::Event>(recorded),
             claim::STREAM => decode::<TaskEvent>(recorded),
+            conflicts::STREAM => decode::<ConflictEvent>(recorded),
+            statistics::STREAM => decode::<StatisticsEvent>(recorded),
             _others => Ok(()),
         };
         if let Err(error) = decoded

@@ -1,9 +1,12 @@
 //! Reading an export: JSON values one after another, since data may hold line ends; one at a time in memory, and none
 //! beyond the size that an event can have. Whether they make a log is judged where they are taken in.
 
-use std::io::{self, Read};
-use std::sync::Arc;
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, OnceLock};
 
 use crewlog_mq::{
     Error, LogIdentity, METADATA_BYTES_MAX, NAME_BYTES_MAX, PAYLOAD_BYTES_MAX, Position, Recorded, TAGS_MAX, Timestamp,
@@ -205,4 +208,39 @@ impl Read for Bounded {
         }
         Ok(n_read)
     }
+}
+
+/// Keeps what is read in a file, byte for byte.
+pub struct Keeping {
+    from: File,
+    kept: File,
+    fault: Arc<OnceLock<io::Error>>,
+}
+
+impl Keeping {
+    /// The reader, and why it could not be kept, if it could not.
+    pub fn of(from: File, kept: File) -> (Self, Arc<OnceLock<io::Error>>) {
+        let fault = Arc::default();
+        (Self { from, kept, fault: Arc::clone(&fault) }, fault)
+    }
+}
+
+impl Read for Keeping {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let n_read = self.from.read(into)?;
+        self.kept.write_all(&into[..n_read]).map_err(|error| {
+            let kind = error.kind();
+            self.fault.get_or_init(|| error);
+            kind
+        })?;
+        Ok(n_read)
+    }
+}
+
+/// An empty file that nobody else can open, and that is gone with whoever has it, however they end.
+pub fn nameless_file(folder: &Path) -> io::Result<File> {
+    let path = folder.join(format!("crewlog-{}", Uuid::now_v7()));
+    let file = File::options().read(true).write(true).create_new(true).mode(0o600).open(&path)?;
+    fs::remove_file(&path)?;
+    Ok(file)
 }

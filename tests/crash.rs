@@ -47,16 +47,29 @@ fn a_run_killed_from_outside_leaves_no_child_and_is_resumed_at_once() {
 }
 
 #[test]
-fn killing_the_supervisor_too_fails_the_task_and_leaves_the_log_whole() {
+fn a_supervisor_that_is_killed_leaves_a_question_and_the_log_whole() {
     let scene = Scene::new();
     let mut gate = Gate::new(&scene, "gate");
-    scene.write("plan.md", format!("Run `{}; kill -9 $PPID; exec sleep 1000`", Gate::pass("gate")));
+    let lost = format!("{}; kill -9 $PPID; exec sleep 1000", Gate::pass("gate"));
+    let [asked, again] = ["side", "again"]
+        .map(|mark| format!("Run `if test -e {mark}; then echo did it; else touch {mark}; {lost}; fi`"));
+    scene.write("plan.md", &asked);
     let running = scene.start(&["run", "plan.md", "--yes"]);
     gate.wait();
-    let ran = running.finish().expect(100);
-    ran.says(&["its supervisor was lost"]);
+    let ran = running.finish().expect(5);
     gate.wait_until_free();
-    nothing_is_left(&scene, ran.stdout.trim());
+    let plan = ran.stdout.trim();
+    ran.says(&["It is not known whether task", "its supervisor was lost"]);
+    nothing_is_left(&scene, plan);
+    scene.run(&["answer", plan, "q1", "retry"]).expect(0);
+    scene.run(&["resume", plan]).expect(0);
+    assert_eq!(scene.show(plan)["tasks"][0]["result"], "did it", "an answer leads on");
+    let mut gate = Gate::new(&scene, "gate2");
+    scene.write("plan.md", again.replace(">gate", ">gate2") + " (rerun: safe)");
+    let running = scene.start(&["run", "plan.md", "--yes"]);
+    gate.wait();
+    running.finish().expect(0);
+    gate.wait_until_free();
 }
 
 /// The first of two workers has the seats of what watches. It dies with `kill -9`, and the other goes on.

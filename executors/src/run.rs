@@ -134,7 +134,8 @@ pub(crate) async fn run(
         (Ok(exit), None) => finished(&exit, written, ran_for),
         (Err(error), None) => {
             let error = format!("its supervisor was lost, and with it what became of the command: {error}");
-            Err(Ending::Failed { error, class: FailureClass::Task, run: None })
+            // It may have done all, some or nothing of its work.
+            Err(Ending::Failed { error, class: FailureClass::OutcomeUnknown, run: None })
         }
     }
 }

@@ -16,6 +16,7 @@ use crewlog_planner::plan::{NodeKind, TaskId};
 use futures::StreamExt;
 use tokio::sync::{Semaphore, SemaphorePermit, watch};
 use tokio::task::JoinSet;
+use tokio::time::{Instant, Interval, MissedTickBehavior};
 
 use crate::human::claim_of;
 use crate::liveness::SignOfLife;
@@ -334,29 +335,48 @@ impl Worker {
         };
         let run = actor.run(job, &mut run_stop);
         tokio::pin!(run);
-        let mut renewals = tokio::time::interval(RENEW_INTERVAL);
-        renewals.tick().await;
-        loop {
-            tokio::select! {
-                ending = &mut run => return ending,
-                wanted = wanted(&mut plan_stop), if stop.borrow().is_none() => {
-                    stop.send_replace(Some(wanted));
-                }
-                _ = renewals.tick() => {
-                    let renewal = TaskCommand::Renew { epoch, now: self.store.now() };
-                    let cause = dispatch.cause.clone().keeping(renewal.retained());
-                    match claim.execute(renewal, &cause).await {
-                        Ok(_) => {}
-                        Err(ExecuteError::Refused(refusal)) => {
-                            tracing::warn!(%refusal, task = %dispatch.task, "the task went to another worker");
-                            stop.send_replace(Some(Stop::Lost));
-                        }
-                        Err(error) => tracing::warn!(%error, task = %dispatch.task, "a lease was not renewed"),
+        let acting = async {
+            loop {
+                tokio::select! {
+                    ending = &mut run => return ending,
+                    wanted = wanted(&mut plan_stop), if stop.borrow().is_none() => {
+                        stop.send_replace(Some(wanted));
                     }
                 }
             }
+        };
+        // Beside the run, so that a slow log delays neither its time-out nor its stop. A renewal that is dropped on its
+        // way leaves a runner that reads anew, and one that is appended all the same comes before the end.
+        let renewing = async {
+            let mut renewals = renewals(Instant::now());
+            loop {
+                renewals.tick().await;
+                let renewal = TaskCommand::Renew { epoch, now: self.store.now() };
+                let cause = dispatch.cause.clone().keeping(renewal.retained());
+                match claim.execute(renewal, &cause).await {
+                    Ok(_) => {}
+                    Err(ExecuteError::Refused(refusal)) => {
+                        tracing::warn!(%refusal, task = %dispatch.task, "the task went to another worker");
+                        stop.send_replace(Some(Stop::Lost));
+                        return std::future::pending().await;
+                    }
+                    Err(error) => tracing::warn!(%error, task = %dispatch.task, "a lease was not renewed"),
+                }
+            }
+        };
+        tokio::select! {
+            ending = acting => ending,
+            ending = renewing => ending,
         }
     }
+}
+
+/// When a lease is to be renewed that was given at `start`. After a log that stood still the next renewal is an interval away: those that were
+/// missed would say nothing new.
+fn renewals(start: Instant) -> Interval {
+    let mut renewals = tokio::time::interval_at(start + RENEW_INTERVAL, RENEW_INTERVAL);
+    renewals.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    renewals
 }
 
 /// What an event of the plan means to a worker.
@@ -414,5 +434,19 @@ async fn append(claim: &mut Runner<TaskClaim>, command: TaskCommand, cause: &Cau
                 backoff = (backoff * 2).min(BACKOFF.1);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::FutureExt;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn after_a_log_that_stood_still_a_lease_is_renewed_once_and_not_for_each_interval() {
+        let mut renewals = renewals(Instant::now() - RENEW_INTERVAL * 3);
+        assert!(renewals.tick().now_or_never().is_some(), "one is due");
+        assert!(renewals.tick().now_or_never().is_none(), "those that were missed are not made up for");
     }
 }

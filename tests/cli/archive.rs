@@ -1,13 +1,15 @@
 //! Logs that leave the house: an export is imported elsewhere whole or not at all, and a log can be checked.
 
-use std::path::Path;
-use std::process::Stdio;
+use std::fs::File;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
 use crewlog_mq::{Append, EventStore, Expected, Metadata, NewEvent};
 use rustix::process::Signal;
 use serde_json::Value;
 
-use super::scene::{Ran, Running, Scene};
+use super::scene::{Ran, Running, Scene, named_pipe};
 
 /// A plan that asked, failed and was tried again, up to where it waits for a person; its export and its id.
 fn lived(scene: &Scene) -> (String, String) {
@@ -318,13 +320,30 @@ fn a_value_without_end_is_refused_before_it_fills_the_memory() {
     ran.expect(1).says(&["a value is longer than 3", " bytes, the most of an event"]);
 }
 
+/// Appends more than a pipe and all buffers hold: who has typed three of these lines knows that the second was read.
+fn append_long_lines(scene: &Scene) {
+    let data = (0..4).map(|n| format!("\"{n}{}\"", "x".repeat(1 << 20))).collect::<Vec<_>>();
+    append(scene, "raw", "Noted", &data);
+}
+
+/// A scene with a folder for temporary files, beside its working directory.
+fn scene_with_temporary_folder() -> (Scene, PathBuf) {
+    let scene = Scene::new();
+    let folder = scene.around().join("temporary");
+    std::fs::create_dir(&folder).expect("a folder can be made");
+    let path = folder.to_str().expect("it is text").to_owned();
+    (scene.with_env("TMPDIR", path), folder)
+}
+
+fn is_empty(folder: &Path) -> bool {
+    std::fs::read_dir(folder).expect("it is a folder").next().is_none()
+}
+
 #[test]
 fn an_import_that_is_killed_in_its_middle_leaves_nothing() {
-    let (here, there) = (Scene::new(), Scene::new());
+    let (here, (there, temporary)) = (Scene::new(), scene_with_temporary_folder());
     here.run(&["init"]).expect(0);
-    // More than a pipe and all buffers hold: what was written behind the first event is read within the import.
-    let data = (0..4).map(|n| format!("\"{n}{}\"", "x".repeat(1 << 20))).collect::<Vec<_>>();
-    append(&here, "raw", "Noted", &data);
+    append_long_lines(&here);
     let export = here.run(&["export"]).expect(0).stdout;
     there.run(&["init"]).expect(0);
     let before = there.run(&["export"]).expect(0).stdout;
@@ -334,10 +353,63 @@ fn an_import_that_is_killed_in_its_middle_leaves_nothing() {
     }
     importing.signal(Signal::KILL);
     assert!(!importing.finish().status.success());
+    assert!(is_empty(&temporary), "what it kept went with it");
     assert_eq!(there.run(&["export"]).expect(0).stdout, before);
     there.run(&["db", "check"]).expect(0);
     import(&there, &export).expect(0);
     assert_eq!(there.run(&["export"]).expect(0).stdout, export);
+}
+
+#[test]
+fn a_pipe_that_is_held_open_keeps_nobody_from_appending() {
+    let (here, (there, temporary)) = (Scene::new(), scene_with_temporary_folder());
+    here.run(&["init"]).expect(0);
+    append_long_lines(&here);
+    let export = here.run(&["export"]).expect(0).stdout;
+    import(&there, &export).expect(0);
+    named_pipe(&there, "pipe");
+    for file in ["-", "pipe"] {
+        let mut importing = Running::start(there.crewlog(&["import", file]).stdin(Stdio::piped()));
+        let mut pipe = (file == "pipe").then(|| File::create(there.path("pipe")).expect("the pipe opens"));
+        let mut lines = export.lines();
+        for line in lines.by_ref().take(4) {
+            match &mut pipe {
+                Some(pipe) => writeln!(pipe, "{line}").expect("it reads"),
+                None => importing.types(line),
+            }
+        }
+        let (_, ran) = there.plan("Run `true`");
+        ran.expect(0);
+        for line in lines {
+            match &mut pipe {
+                Some(pipe) => writeln!(pipe, "{line}").expect("it reads"),
+                None => importing.types(line),
+            }
+        }
+        drop(pipe);
+        importing.close_input();
+        assert!(importing.finish().expect(0).stdout.starts_with("0 events added, 4 known"));
+        assert!(is_empty(&temporary));
+    }
+}
+
+#[test]
+fn a_pipe_that_cannot_be_kept_is_refused_with_what_to_do() {
+    let (here, there) = (Scene::new(), Scene::new());
+    here.run(&["init"]).expect(0);
+    append_long_lines(&here);
+    there.write("export.jsonl", here.run(&["export"]).expect(0).stdout);
+    let program = env!("CARGO_BIN_EXE_crewlog");
+    // A file may have no more than some blocks, as on a disk that is full.
+    let full = format!("trap '' XFSZ; ulimit -f 64; cat export.jsonl | {program} import -");
+    let nowhere = format!("cat export.jsonl | TMPDIR=/nowhere {program} import -");
+    for (line, said) in [(full, "File too large"), (nowhere, "/nowhere")] {
+        let mut shell = Command::new("sh");
+        shell.args(["-c", &line]).current_dir(there.folder()).env_remove("CREWLOG_STORE").stdin(Stdio::null());
+        let ran = Running::start(&mut shell).finish().expect(1);
+        ran.says(&["error: standard input cannot be kept in ", said, "; nothing was imported\n  hint: ", "TMPDIR"]);
+    }
+    assert!(!there.path(".crewlog").exists());
 }
 
 #[cfg(feature = "faults")]
@@ -388,6 +460,20 @@ fn a_sound_log_is_ok_and_what_is_wrong_is_told_with_its_position() {
     let found = scene.run(&["db", "check"]).expect(1).stdout;
     assert_eq!(found.lines().count(), 101);
     assert!(found.lines().last().is_some_and(|line| line.contains("there is more than these 100")), "{found}");
+}
+
+#[test]
+fn what_cannot_be_read_of_conflicts_and_figures_is_told_too() {
+    let scene = Scene::new();
+    scene.run(&["init"]).expect(0);
+    for (stream, event_type) in [("conflicts", "ConflictDetected"), ("statistics", "StatisticsProjected")] {
+        append(&scene, stream, event_type, &["{\"nothing\":1}".into()]);
+    }
+    let found = scene.run(&["db", "check"]).expect(1).stdout;
+    let lines: Vec<_> = found.lines().collect();
+    assert!(lines[0].starts_with("position 1: ") && lines[0].contains("ConflictDetected, version 1.0"), "{found}");
+    assert!(lines[1].starts_with("position 2: ") && lines[1].contains("StatisticsProjected, version"), "{found}");
+    assert_eq!(lines.len(), 2, "{found}");
 }
 
 /// The example in the section of a command in docs/json.md.
