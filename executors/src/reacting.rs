@@ -28,9 +28,14 @@ const SEAT_POLL: Duration = Duration::from_millis(100);
 const BACKOFF: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(5));
 /// How long a host that is to end may take for what is in the log by then.
 const LAST_CATCH_UP_MAX: Duration = Duration::from_secs(5);
+/// How many events a host that is to end may still have to fold before it has anything to append: about half of what
+/// fits into that time. What it folds beyond would be thrown away.
+const LAST_FOLD_EVENTS_MAX: i64 = 250_000;
 
 /// Hosts a process until `stop` is set. On one machine and for one `folder` one host at a time is active; the others
-/// wait, and one of them goes on when it ends or dies. Before it ends it takes in what is in the log by then.
+/// wait, and one of them takes over when it ends or dies. Before it ends it takes in what is in the log by then, as far
+/// as a few seconds suffice. It ends at once when too much is left to fold of what its predecessors have spoken of: then
+/// only a host that lives longer brings the process up to date.
 ///
 /// # Errors
 /// When the file of the seat cannot be written. Faults of the log are waited out.
@@ -44,8 +49,11 @@ pub async fn host<R: Reactor>(store: EventStore, folder: PathBuf, mut stop: watc
         () = reacting.follow() => {}
         () = is_set(&mut stop) => {}
     }
-    if tokio::time::timeout(LAST_CATCH_UP_MAX, reacting.finish()).await.is_err() {
-        tracing::warn!(process = R::NAME, "it ends before it has taken in all; the next host goes on from there");
+    if tokio::time::timeout(LAST_CATCH_UP_MAX, reacting.finish()).await != Ok(true) {
+        tracing::warn!(
+            process = R::NAME,
+            "it ends before it has taken in all; the next host begins anew, and says the rest when it lives long enough"
+        );
     }
     drop(seat);
     Ok(())
@@ -152,7 +160,7 @@ impl<R: Reactor> Reacting<R> {
     /// A fault of the log; a further call goes on from there.
     pub async fn catch_up(&mut self, up_to: Option<Position>) -> Result<(), Error> {
         if !self.has_begun {
-            self.reading.left_off = LeftOff::of::<R>(&self.store).await?;
+            self.reading.left_off = LeftOff::of::<R>(&self.store, None).await?;
             self.has_begun = true;
         }
         loop {
@@ -173,16 +181,32 @@ impl<R: Reactor> Reacting<R> {
         }
     }
 
-    /// Takes in what is in the log now.
-    async fn finish(&mut self) {
+    /// Takes in what is in the log now. False when so much is left to fold first that it does not begin to.
+    async fn finish(mut self) -> bool {
         let mut backoff = BACKOFF.0;
         let head = loop {
-            match self.store.head().await {
-                Ok(head) => break head,
+            match self.head_in_reach().await {
+                Ok(Some(head)) => break head,
+                Ok(None) => return false,
                 Err(error) => wait_out::<R>(&error, &mut backoff).await,
             }
         };
         self.catch_up_until_done(Some(head)).await;
+        true
+    }
+
+    /// The head of the log; nothing when the process was left off too far ahead.
+    async fn head_in_reach(&mut self) -> Result<Option<Position>, Error> {
+        let reach = Position(self.reading.read_to.0 + LAST_FOLD_EVENTS_MAX);
+        if !self.has_begun {
+            let left_off = LeftOff::of::<R>(&self.store, Some(reach)).await?;
+            if left_off.is_beyond(reach) {
+                return Ok(None);
+            }
+            self.reading.left_off = left_off;
+            self.has_begun = true;
+        }
+        if self.reading.left_off.is_beyond(reach) { Ok(None) } else { self.store.head().await.map(Some) }
     }
 
     async fn catch_up_until_done(&mut self, up_to: Option<Position>) {
@@ -215,21 +239,26 @@ impl<R: Reactor> Reacting<R> {
 }
 
 impl LeftOff {
-    async fn of<R: Reactor>(store: &EventStore) -> Result<Self, Error> {
-        let mut newest = None;
+    /// It reads the whole stream of the process, or only until it is known to be beyond a position.
+    async fn of<R: Reactor>(store: &EventStore, enough: Option<Position>) -> Result<Self, Error> {
+        let mut left_off = Self::default();
         let mut range = Range::default();
         loop {
             let page = store.read(&Query::stream(R::STREAM), range, PAGE).await?;
             for recorded in page.events {
                 // What names no cause is not of this process.
                 let metadata = recorded.metadata().ok().filter(|metadata| metadata.causation_id.is_some());
-                newest = metadata.map(|metadata| (recorded.position, metadata)).or(newest);
+                left_off.newest = metadata.map(|metadata| (recorded.position, metadata)).or(left_off.newest);
             }
-            if !page.more {
-                return Ok(Self { newest });
+            if !page.more || enough.is_some_and(|enough| left_off.is_beyond(enough)) {
+                return Ok(left_off);
             }
             range.after = page.next;
         }
+    }
+
+    fn is_beyond(&self, reach: Position) -> bool {
+        self.newest.as_ref().is_some_and(|(position, _)| *position > reach)
     }
 
     /// True when the process has said what follows from an event. To be asked of each, in the order of the log.

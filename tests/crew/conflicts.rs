@@ -2,7 +2,7 @@
 
 use crewlog_mq::TAGS_MAX;
 use crewlog_planner::crew::Reactor;
-use crewlog_planner::crew::conflicts::{ConflictEvent, Conflicts, HOLDERS_MAX, PATTERNS_MAX};
+use crewlog_planner::crew::conflicts::{ConflictEvent, Conflicts, HOLDERS_MAX, NAMES_MAX, PATTERNS_MAX};
 
 use super::transcript::{Log, check};
 
@@ -249,4 +249,52 @@ fn patterns_beyond_the_most_are_not_looked_at_and_costly_ones_are_their_folders(
     assert!(!is_conflict(5), "this is decided exactly");
     assert!(is_conflict(6), "this stands for its folder");
     assert!(is_conflict(7), "and is decided in time");
+}
+
+#[test]
+fn a_task_that_names_a_million_files_is_looked_at_no_further_than_its_patterns() {
+    let (mut log, mut conflicts) = (Log::default(), Conflicts::default());
+    let many = (0..1_000_000).map(|n| format!("f{n}.rs")).collect::<Vec<_>>().join(" ");
+    let one = (0..100_000).map(|n| format!("{}same{n}/../g.rs", "{a,a}".repeat(6))).collect::<Vec<_>>().join(" ");
+    say(&mut log, &mut conflicts, &format!("p/1 dispatched Refactor : {many}"));
+    say(&mut log, &mut conflicts, &format!("p/2 dispatched Refactor : {one} h.rs"));
+    say(&mut log, &mut conflicts, &format!("p/3 dispatched Refactor {one} h.rs"));
+    let last = PATTERNS_MAX - 1;
+    say(
+        &mut log,
+        &mut conflicts,
+        &format!("q/1 dispatched Refactor f{last}.rs; q/2 dispatched Refactor f{PATTERNS_MAX}.rs"),
+    );
+    say(&mut log, &mut conflicts, "q/3 dispatched Refactor g.rs; q/4 dispatched Refactor h.rs");
+    say(&mut log, &mut conflicts, "p/1 claimed a; p/2 claimed a; p/3 claimed a");
+    let mut is_conflict = |task: u64| !say(&mut log, &mut conflicts, &format!("q/{task} claimed b")).is_empty();
+    assert_eq!([1, 2, 3, 4].map(&mut is_conflict), [true, false, true, false]);
+}
+
+#[test]
+fn names_that_come_to_the_same_are_one_pattern() {
+    let (mut log, mut conflicts) = (Log::default(), Conflicts::default());
+    let one = (2..NAMES_MAX).map(|n| format!("x{n}/../g.rs")).collect::<Vec<_>>().join(" ");
+    say(&mut log, &mut conflicts, &format!("p/1 dispatched Refactor : {one} h.rs i.rs j.rs"));
+    say(
+        &mut log,
+        &mut conflicts,
+        "q/1 dispatched Refactor h.rs; q/2 dispatched Refactor i.rs; q/3 dispatched Refactor j.rs",
+    );
+    say(&mut log, &mut conflicts, "p/1 claimed a");
+    let mut is_conflict = |task: u64| !say(&mut log, &mut conflicts, &format!("q/{task} claimed b")).is_empty();
+    assert_eq!([1, 2, 3].map(&mut is_conflict), [true, true, false]);
+}
+
+/// With work for each project at each append this would never end.
+#[test]
+fn an_append_costs_what_it_changes_however_many_projects_there_are() {
+    let (mut log, mut conflicts) = (Log::default(), Conflicts::default());
+    for project in 0..20_000 {
+        let line = format!("p@y{project}/1 dispatched Refactor a.rs; p@y{project}/1 claimed a");
+        log.append(&line).iter().for_each(|recorded| conflicts.take(recorded).unwrap());
+    }
+    assert!((0..1_000_000).all(|_| conflicts.due().is_empty()));
+    say(&mut log, &mut conflicts, "q@y7/1 dispatched Refactor a.rs");
+    assert_eq!(say(&mut log, &mut conflicts, "q@y7/1 claimed b").len(), 1);
 }

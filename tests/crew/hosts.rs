@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 use std::future::Future;
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
@@ -170,12 +171,19 @@ struct Hard {
     /// This append is made and never acknowledged.
     unheard: Option<usize>,
     n_appends: AtomicUsize,
-    is_unheard: std::sync::Arc<Notify>,
+    is_unheard: Arc<Notify>,
+    /// The first so many reads of the whole log never return.
+    n_reads_stuck: usize,
+    n_reads: Arc<AtomicUsize>,
+    is_stuck: Arc<Notify>,
+    /// So much farther ahead stands what is read of a single stream.
+    ahead: i64,
 }
 
 impl Hard {
     fn on(below: &EventStore) -> Self {
         let (n_calls, n_appends, is_unheard) = Default::default();
+        let (n_reads_stuck, n_reads, is_stuck, ahead) = Default::default();
         Self {
             below: below.clone(),
             page_events_max: 500,
@@ -184,6 +192,10 @@ impl Hard {
             unheard: None,
             n_appends,
             is_unheard,
+            n_reads_stuck,
+            n_reads,
+            is_stuck,
+            ahead,
         }
     }
 
@@ -215,7 +227,16 @@ impl Backend for Hard {
     fn read<'a>(&'a self, query: &'a Query, range: Range, limit: usize) -> BoxFuture<'a, Result<Page>> {
         async move {
             self.may_fail()?;
-            self.below.read(query, range, limit.min(self.page_events_max)).await
+            let is_whole = *query == Query::all();
+            if is_whole && self.n_reads.fetch_add(1, Ordering::Relaxed) < self.n_reads_stuck {
+                self.is_stuck.notify_one();
+                std::future::pending::<()>().await;
+            }
+            let mut page = self.below.read(query, range, limit.min(self.page_events_max)).await?;
+            if !is_whole {
+                page.events.iter_mut().for_each(|recorded| recorded.position.0 += self.ahead);
+            }
+            Ok(page)
         }
         .boxed()
     }
@@ -469,4 +490,31 @@ async fn a_host_that_waits_for_its_seat_ends_when_told_to() {
     let (place, (store, _clock)) = (tempfile::tempdir().unwrap(), log_of(&[]).await);
     let _seats = [Conflicts::NAME, Statistics::NAME].map(|name| Seat::take(place.path(), name).unwrap().unwrap());
     Hosting::start(&store, place.path()).stop().await;
+}
+
+/// Stops a host of a log that its predecessors have taken in to a half, while its first read of the whole log is under
+/// way. Returns how often it read the whole log, and what is said.
+async fn stopped_while_it_folds(log: &[Recorded], ahead: i64) -> (usize, Both) {
+    let (place, (store, clock)) = (tempfile::tempdir().unwrap(), log_of(&appends(log)[..20]).await);
+    catch_up(&store, None).await.unwrap();
+    append_again(&store, &clock, &appends(log)[20..]).await;
+    let slow = Hard { n_reads_stuck: 1, ahead, ..Hard::on(&store) };
+    let (n_reads, is_stuck) = (slow.n_reads.clone(), slow.is_stuck.clone());
+    let (stop, is_stopped) = watch::channel(false);
+    let figures = tokio::spawn(host::<Statistics>(EventStore::on(slow), place.path().to_owned(), is_stopped));
+    in_time(is_stuck.notified()).await;
+    stop.send_replace(true);
+    in_time(figures).await.unwrap().unwrap();
+    (n_reads.load(Ordering::Relaxed), said(&store).await)
+}
+
+#[tokio::test]
+async fn a_host_that_is_to_end_folds_on_only_where_that_can_lead_to_an_append() {
+    let log = rich_log().await;
+    let (before, expected) = (in_peace(&appends(&log)[..20].concat()).await, in_peace(&log).await);
+    assert!(before[1].len() < expected[1].len());
+    let (n_reads, near) = stopped_while_it_folds(&log, 0).await;
+    assert_eq!((n_reads > 1, &near[1]), (true, &expected[1]), "what is left to fold is little");
+    let (n_reads, far) = stopped_while_it_folds(&log, 1_000_000).await;
+    assert_eq!((n_reads, &far[1]), (1, &before[1]), "it ends at once");
 }

@@ -21,7 +21,7 @@ fn files_are_told_from_other_words() {
         ("2*3 ... a b c", &[]),
         ("", &[]),
     ] {
-        assert_eq!(mentioned_files(text), expected, "{text}");
+        assert_eq!(mentioned_files(text).collect::<Vec<_>>(), expected, "{text}");
     }
 }
 
@@ -34,6 +34,25 @@ fn a_command_names_what_it_works_on_and_not_the_machine() {
         ("/usr/bin/env python tools/gen.py \"$OUT/x.rs\"", &["tools/gen.py"]),
         ("rm -rf target/*; cat $HOME/notes", &["target/*", "$HOME/notes"]),
     ] {
-        assert_eq!(mentioned_files(command), expected, "{command}");
+        assert_eq!(mentioned_files(command).collect::<Vec<_>>(), expected, "{command}");
     }
+}
+
+/// Each of these is so long that work in the square of its length would never end.
+#[test]
+fn a_hostile_text_costs_no_more_than_its_length() {
+    let word = |of: &str, n_bytes: usize| of.repeat(n_bytes / of.len());
+    let none = |text: String| assert_eq!(mentioned_files(&text).next(), None, "{}", &text[..20]);
+    for mark in ["]", "}", "[", "{", ".", ":1", "]}", "[{", "].", "/", "#L"] {
+        none(word(mark, 1 << 20));
+        none(word(&format!("{} ", word(mark, 4_000)), 1 << 20));
+    }
+    none(format!("src/{}.rs", word("a", 1 << 20)));
+    for marked in [format!("{}src/a.rs", word("[{", 4_000)), format!("src/a.rs{}", word("}.]", 4_000))] {
+        assert!(mentioned_files(&marked).eq(["src/a.rs"]));
+    }
+
+    let names = (0..100_000).map(|n| format!("f{n}.rs")).collect::<Vec<_>>();
+    let text = format!("{} {}", names.join(" "), names.join("; "));
+    assert!(mentioned_files(&text).eq(names.iter().map(String::as_str)), "each once, in its order");
 }

@@ -21,6 +21,8 @@ pub const STREAM: &str = "conflicts";
 pub const HOLDERS_MAX: usize = 16;
 /// The most patterns of a task; what it names beyond is not looked at.
 pub const PATTERNS_MAX: usize = 64;
+/// The most names of a task that are looked at for its patterns: many may come to the same.
+pub const NAMES_MAX: usize = 4 * PATTERNS_MAX;
 /// The most that all patterns of a task may cost, in steps; beyond it each stands for its whole folder.
 pub const PATTERN_STEPS_MAX: usize = 8_192;
 
@@ -140,6 +142,8 @@ pub struct Conflicts {
     n_claims: u64,
     /// Claims up to this one were seen by [`Reactor::due`].
     n_seen: u64,
+    /// Claims that have begun since then, with their projects, in that order.
+    begun: Vec<(u64, String)>,
     /// Claims that have ended since then, and had been seen.
     ended: Vec<Ended>,
 }
@@ -211,13 +215,11 @@ impl Reactor for Conflicts {
         for ended in std::mem::take(&mut self.ended) {
             said.extend(self.resolve(&ended));
         }
-        let first = self.n_seen + 1;
         self.n_seen = self.n_claims;
-        let begun = |project: &Project| project.held.range(first..).map(|(claim, _)| *claim).collect::<Vec<_>>();
-        let begun = self.projects.iter().map(|(name, project)| (name.clone(), begun(project))).collect::<Vec<_>>();
-        for (project, claims) in begun {
-            said.extend(claims.into_iter().filter_map(|claim| self.detect(&project, claim)));
+        for (claim, project) in std::mem::take(&mut self.begun) {
+            said.extend(self.detect(&project, claim));
         }
+        // What is said of a project stays in its order.
         said.sort_by(|a, b| a.project.cmp(&b.project));
         said
     }
@@ -265,6 +267,7 @@ impl Conflicts {
         let claim = self.n_claims;
         running.hold = Some(Hold { claim, executor });
         self.projects.entry(running.project.clone()).or_default().held.insert(claim, task.clone());
+        self.begun.push((claim, running.project.clone()));
     }
 
     fn end_hold(&mut self, task: &TaskRef, resolution: Resolution) {
@@ -296,7 +299,7 @@ impl Conflicts {
         said.collect()
     }
 
-    /// The conflict of a new claim with those before it, if there is one.
+    /// The conflict of a new claim with those before it, if there is one and the claim has not ended.
     fn detect(&mut self, name: &str, claim: u64) -> Option<Said<ConflictEvent>> {
         let project = self.projects.get(name)?;
         let newcomer = Held::of(&self.running, project.held.get(&claim)?)?;
@@ -391,27 +394,25 @@ fn writes(kind: NodeKind) -> bool {
 
 /// What a task says that it works on: what it declares, else what it mentions.
 fn patterns_of(parameters: &Parameters) -> Vec<Pattern> {
-    let declared = parameters.files.iter().map(|file| file.trim().to_owned()).filter(|file| !file.is_empty());
-    let mut written = declared.collect::<Vec<_>>();
-    if written.is_empty() {
-        written.extend(parameters.attachments.iter().filter_map(|attachment| match &attachment.kind {
-            AttachmentKind::FileRef(path) | AttachmentKind::ImageRef(path) | AttachmentKind::ScreenshotRef(path) => {
-                (!path.contains("://")).then(|| path.clone())
-            }
-            AttachmentKind::Link(_) | AttachmentKind::EmbeddingRef(_) => None,
-        }));
-        let texts = [&parameters.description].into_iter().chain(&parameters.notes).chain(&parameters.command);
-        written.extend(texts.flat_map(|text| mentioned_files(text)));
-    }
+    let mut declared = parameters.files.iter().map(|file| file.trim()).filter(|file| !file.is_empty()).peekable();
+    let attached = parameters.attachments.iter().filter_map(|attachment| match &attachment.kind {
+        AttachmentKind::FileRef(path) | AttachmentKind::ImageRef(path) | AttachmentKind::ScreenshotRef(path) => {
+            (!path.contains("://")).then_some(path.as_str())
+        }
+        AttachmentKind::Link(_) | AttachmentKind::EmbeddingRef(_) => None,
+    });
+    let texts = [&parameters.description].into_iter().chain(&parameters.notes).chain(&parameters.command);
+    let mentioned = attached.chain(texts.flat_map(|text| mentioned_files(text)));
+    let mentioned = declared.peek().is_none().then_some(mentioned).into_iter().flatten();
     let folder = parameters.folder.as_deref();
     let (mut patterns, mut n_steps): (Vec<Pattern>, usize) = (Vec::new(), 0);
-    for text in written {
+    for text in declared.chain(mentioned).take(NAMES_MAX) {
         if patterns.len() == PATTERNS_MAX {
             break;
         }
-        let mut pattern = Pattern::new(folder, &text);
+        let mut pattern = Pattern::new(folder, text);
         if n_steps + pattern.n_steps() > PATTERN_STEPS_MAX {
-            pattern = Pattern::widened(folder, &text);
+            pattern = Pattern::widened(folder, text);
         }
         n_steps += pattern.n_steps();
         if !patterns.iter().any(|known| known.is_same(&pattern)) {

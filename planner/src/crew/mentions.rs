@@ -4,10 +4,12 @@
 //! more. URLs, versions, e-mail addresses, options of commands and pairs such as "and/or" are none, and neither are
 //! devices and installed programs, which every command may name.
 
+use std::collections::BTreeSet;
+
 use crate::parse::paths::file_ref;
 
 const CHARS_MIN: usize = 3;
-/// The longest word that is looked at, in bytes.
+/// The longest word that is looked at, in bytes, with the marks around it.
 const WORD_BYTES_MAX: usize = 4_096;
 /// Whatever begins so belongs to the machine.
 const MACHINE: [&str; 6] = ["/dev/", "/proc/", "/sys/", "/bin/", "/sbin/", "/usr/"];
@@ -17,22 +19,17 @@ const PAIRS: [&str; 26] = [
     "output", "read", "write", "client", "server", "tcp", "ip", "in", "out", "either",
 ];
 
-/// The paths and patterns that a text mentions, in that order, each once.
-#[must_use]
-pub fn mentioned_files(text: &str) -> Vec<String> {
-    let mut found: Vec<String> = Vec::new();
-    for word in words(text).into_iter().map(without_marks).map(without_place) {
-        if is_file(word) && !found.iter().any(|known| known == word) {
-            found.push(word.to_owned());
-        }
-    }
-    found
+/// The paths and patterns that a text mentions, in that order, each once. The text is read as far as they are asked for.
+pub fn mentioned_files(text: &str) -> impl Iterator<Item = &str> {
+    let mut known = BTreeSet::new();
+    let words = words(text).filter(|word| word.len() <= WORD_BYTES_MAX);
+    words.map(without_marks).map(without_place).filter(move |word| is_file(word) && known.insert(*word))
 }
 
 /// The text cut at white space, at the marks of the shell and of quotations, and at commas outside of braces.
-fn words(text: &str) -> Vec<&str> {
-    let (mut words, mut start, mut depth) = (Vec::new(), 0, 0_usize);
-    for (at, char) in text.char_indices() {
+fn words(text: &str) -> impl Iterator<Item = &str> {
+    let mut depth = 0_usize;
+    text.split(move |char: char| {
         let cuts = match char {
             '{' => {
                 depth += 1;
@@ -47,30 +44,33 @@ fn words(text: &str) -> Vec<&str> {
             char => char.is_whitespace(),
         };
         if cuts {
-            words.push(&text[start..at]);
-            start = at + char.len_utf8();
             depth = 0;
         }
-    }
-    words.push(&text[start..]);
-    words
+        cuts
+    })
 }
 
 /// Without the marks around it; brackets that a pattern needs stay, and so does the full stop of a hidden file.
 fn without_marks(word: &str) -> &str {
     let mut word = word.trim_start_matches([',', ';', ':', '!', '?']);
+    let count = |char: char| word.matches(char).count();
+    let mut pairs = [('[', ']'), ('{', '}')].map(|(open, close)| (open, close, count(open), count(close)));
     loop {
         let before = word.len();
         word = word.trim_end_matches([',', ';', ':', '!', '?', '.']);
-        for (open, close) in [('[', ']'), ('{', '}')] {
-            let n_open = word.matches(open).count();
-            let n_close = word.matches(close).count();
-            if n_close > n_open {
-                word = word.strip_suffix(close).unwrap_or(word);
-            } else if n_open > n_close {
-                word = word.strip_prefix(open).unwrap_or(word);
-            } else if n_open == 1 && word.starts_with(open) && word.ends_with(close) {
-                word = &word[1..word.len() - 1];
+        for (open, close, n_open, n_close) in &mut pairs {
+            if *n_close > *n_open {
+                if let Some(rest) = word.strip_suffix(*close) {
+                    (word, *n_close) = (rest, *n_close - 1);
+                }
+            } else if *n_open > *n_close {
+                if let Some(rest) = word.strip_prefix(*open) {
+                    (word, *n_open) = (rest, *n_open - 1);
+                }
+            } else if *n_open == 1
+                && let Some(rest) = word.strip_prefix(*open).and_then(|rest| rest.strip_suffix(*close))
+            {
+                (word, *n_open, *n_close) = (rest, 0, 0);
             }
         }
         if word.len() == before {
@@ -94,8 +94,7 @@ fn without_place(word: &str) -> &str {
 }
 
 fn is_file(word: &str) -> bool {
-    let is_odd = word.len() > WORD_BYTES_MAX
-        || word.chars().count() < CHARS_MIN
+    let is_odd = word.chars().count() < CHARS_MIN
         || word.contains("://")
         || word.starts_with(['-', '+', '%', '#'])
         || (word.contains('$') && !word.starts_with("$HOME/"))
