@@ -128,7 +128,7 @@ impl Workforce {
             }
         }
         self.host.abort();
-        // They take in what is in the log by now. Where they cannot, the next host does.
+        // They take in what is in the log by now. Where they cannot, the next host that lives long enough does.
         self.stop_reacting.send_replace(true);
         let reacting = futures::future::join_all(&mut self.reacting);
         tokio::select! {

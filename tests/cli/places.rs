@@ -148,3 +148,30 @@ fn a_log_that_may_not_be_written_says_so() {
     ran.expect(1).says(&["log.db cannot be written: make the file and its folder writable"]);
     assert!(!scene.path("ran").exists());
 }
+
+#[test]
+fn nothing_is_made_out_of_what_is_left_of_a_log() {
+    let scene = Scene::new();
+    scene.write("plan.md", "Run `true`");
+    scene.run(&["--store", "a.db", "run", "plan.md", "--yes"]).expect(0);
+    // Only the database, without what stands in the -wal file yet; and nothing at all.
+    std::fs::copy(scene.path("a.db"), scene.path("part.db")).expect("it can be copied");
+    let header = std::fs::read(scene.path("a.db")).expect("it is there");
+    assert!(header.len() <= 4096, "the log is small enough to stand in the -wal file");
+    scene.write("empty.db", "");
+    for store in ["part.db", "empty.db"] {
+        let before = std::fs::read(scene.path(store)).expect("it is there");
+        for words in [&["ls"] as &[&str], &["db", "check"], &["stats"], &["export"]] {
+            let ran = scene.run(&[&["--store", store], words].concat()).expect(1);
+            ran.says(&["holds no log: it has none of a log's tables", "hint: a log is copied with `crewlog export`"]);
+        }
+        assert!(std::fs::read(scene.path(store)).expect("it is there") == before, "{store}");
+    }
+    let log = Connection::open(scene.path("a.db")).expect("it opens");
+    log.execute_batch("DELETE FROM log").expect("it can be written");
+    drop(log);
+    for words in [&["ls"] as &[&str], &["db", "check"], &["run", "plan.md", "--yes"]] {
+        let ran = scene.run(&[&["--store", "a.db"], words].concat()).expect(1);
+        ran.says(&["it has events, and the log's identity is gone"]);
+    }
+}

@@ -177,6 +177,19 @@ async fn the_last_line_counts_however_much_was_written_before_on_both_outputs() 
 }
 
 #[tokio::test]
+async fn a_last_line_too_long_to_be_kept_is_no_success_when_it_is_an_answer() {
+    let long = |begin: &str| format!("printf '{begin}'; head -c 200000 /dev/zero | tr '\\0' b; echo");
+    let of = |line: String| agent(&["sh", "-c", &line]);
+    for begin in ["FAILED: ", "much\\nQUESTION: "] {
+        let (error, class, _) = failed(of(long(begin)), &task("do")).await;
+        assert!(error.starts_with("its last line is too long to be kept; it begins: "), "{error}");
+        assert_eq!(class, FailureClass::Task);
+    }
+    let (result, _) = completed(of(long("{\"result\":")), &task("do")).await;
+    assert!(result.starts_with("{\"result\":") && result.contains("bytes dropped"));
+}
+
+#[tokio::test]
 async fn a_failed_agent_says_its_exit_code_and_the_end_of_both_outputs() {
     let (error, class, run) = failed(script("ends", &["3", "I tried", "no network"]), &task("do")).await;
     assert_eq!((error.as_str(), class), ("exit code 3\nI tried\nno network", FailureClass::Task));

@@ -290,3 +290,26 @@ async fn the_tasks_of_a_killed_program_are_finished_by_another_at_once() {
     let expected = ["claimed 1", "TaskStarted", "claimed 2", "TaskStarted", "completed 2: finished"];
     assert_eq!(told.collect::<Vec<_>>(), expected);
 }
+
+/// The holder is stopped, or has slept, or the clock has leapt: what it has started goes on.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_worker_that_lives_on_this_host_keeps_its_task_though_its_lease_ran_out() {
+    let tasks = vec![step(1, "echo ran >> side", &[]), step(2, "true", &[])];
+    let rig = Rig::with_plan(tasks, PlannerConfig::default()).await;
+    let holder = rig.life();
+    let mut task = claim_of(&rig.store, PLAN, TASK, tags());
+    // Long ago, by this log's clock.
+    let now = crewlog_mq::Timestamp(rig.store.now().0 - 3_600_000_000);
+    let command = TaskCommand::Claim { attempt: 1, executor: holder.executor("shell"), now, dead_epoch: None };
+    order(&mut task, command).await.unwrap();
+    order(&mut task, TaskCommand::Start { epoch: 1 }).await.unwrap();
+    let (host, worker) = (rig.host(), rig.worker(1));
+    // It has had its turn when the other task is done, which came later.
+    rig.until(2, |event| matches!(event, TaskEvent::TaskCompleted { .. })).await;
+    assert_eq!(cut_off(&rig.store).await, [false], "nobody has claimed it but its holder");
+    drop(holder);
+    rig.until(1, |event| matches!(event, TaskEvent::TaskCompleted { .. })).await;
+    assert_eq!((cut_off(&rig.store).await, rig.text("side").as_str()), (vec![false, true], "ran\n"));
+    worker.stop().await;
+    host.abort();
+}

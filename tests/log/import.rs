@@ -148,6 +148,11 @@ const HOSTILE: &[Edit] = &[
         |_, events| events[3].metadata = "{".into(),
         "at position 4: metadata is not JSON: EOF",
     ),
+    (
+        "metadata of another form",
+        |_, events| events[3].metadata = "{\"causation_id\":\"zzz\"}".into(),
+        "at position 4: metadata has another form than that of a log",
+    ),
     ("no stream", |_, events| events[3].stream_id.clear(), "at position 4: the stream id is empty"),
     ("no aggregate", |_, events| events[3].aggregate_id.clear(), "the aggregate id is empty"),
     ("no type", |_, events| events[3].event_type.clear(), "the event type is empty"),
