@@ -34,7 +34,7 @@ pub(super) struct Odd {
 
 /// The warning of words that look like a setting.
 pub(super) fn unread((at, words): (usize, String)) -> Odd {
-    let help = "write for example (retry 3), (timeout 10m), (rerun: safe) or (on failure: continue), where skip, stop \
+    let help = "write for example (retry 3), (timeout 10m), (rerun: safe), (files: src/a.rs) or (on failure: continue), where skip, stop \
                 and ask are the others";
     Odd {
         at,

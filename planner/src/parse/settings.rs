@@ -8,8 +8,9 @@ use crate::plan::FailurePolicy;
 pub(super) fn looks_like_setting(part: &str) -> bool {
     const SETTINGS: &[&str] = &["retries", "retry", "timeout", "time limit", "on failure", "on-failure", "on_failure"];
     let rest = SETTINGS.iter().find_map(|word| after_word(part, word));
-    // "rerun the tests" is a step and no setting.
-    let rest = rest.or_else(|| after_word(part, "rerun").filter(|rest| rest.starts_with([':', '='])));
+    // "rerun the tests" is a step and no setting, and so is "files to change".
+    let mut with_sign = ["rerun", "files"].iter().filter_map(|word| after_word(part, word));
+    let rest = rest.or_else(|| with_sign.find(|rest| rest.starts_with([':', '='])));
     rest.is_some_and(|rest| !rest.trim().is_empty() && rest.len() <= 40 && rest.split_whitespace().count() <= 3)
 }
 
