@@ -17,6 +17,7 @@ use crate::failure::{Code, Failure};
 use crate::look::{self, find_plan};
 use crate::session::Session;
 use crate::terminal::say;
+use crate::text::visible;
 
 /// A plan that is spoken to.
 struct Target {
@@ -42,7 +43,7 @@ impl Target {
     fn task(&self, session: &Session, name: &str) -> Result<&Task, Failure> {
         self.state().task_named(name).ok_or_else(|| {
             Failure::new(Code::Nothing, format!("{} has no task {name:?}", self.plan))
-                .hint(session.command(&format!("show {}", self.plan)))
+                .hint(session.command_on("show", &self.plan))
         })
     }
 
@@ -57,9 +58,9 @@ impl Target {
         let mut stdout = std::io::stdout();
         match session.output {
             Output::Text => {
-                writeln!(stdout, "{said}")?;
+                writeln!(stdout, "{}", visible(said))?;
                 if !matches!(self.state().phase(), Phase::Ended(_)) && !session.terminal.is_quiet {
-                    let resume = session.command(&format!("resume {}", self.plan));
+                    let resume = session.command_on("resume", &self.plan);
                     say(&format!("to go on, unless it runs already: {resume}"));
                 }
             }
@@ -109,7 +110,7 @@ fn find_question(target: &Target, session: &Session, typed: &str) -> Result<(Tas
     match of_number.or_else(of_task) {
         Some(question) => Ok((question.task, question.id)),
         None => Err(Failure::new(Code::Nothing, format!("{} has no question {typed:?}", target.plan))
-            .hint(session.command(&format!("show {}", target.plan)))),
+            .hint(session.command_on("show", &target.plan))),
     }
 }
 

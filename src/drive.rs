@@ -108,7 +108,7 @@ impl<'a> Drive<'a> {
         self.workforce.stop(&mut signals, |text| self.progress.note(text)).await;
         match end {
             Ok(end) => self.finish(end).await,
-            Err(failure) => Err(failure.hint(self.session.command(&format!("resume {}", self.plan)))),
+            Err(failure) => Err(failure.hint(self.session.command_on("resume", &self.plan))),
         }
     }
 
@@ -258,11 +258,11 @@ impl<'a> Drive<'a> {
     }
 
     fn what_next(&self, end: &End) -> (Code, Vec<String>) {
-        let resume = self.session.command(&format!("resume {}", self.plan));
+        let resume = self.session.command_on("resume", &self.plan);
         match end {
             End::Plan(Outcome::Completed) => (Code::Done, Vec::new()),
             End::Plan(Outcome::Failed) => {
-                let retry = self.session.command(&format!("retry {}", self.plan));
+                let retry = self.session.command_on("retry", &self.plan);
                 (Code::TaskFailed, vec![format!("to try again: {retry}, then {resume}")])
             }
             End::Plan(Outcome::Cancelled) => (Code::TaskFailed, Vec::new()),

@@ -122,7 +122,7 @@ pub async fn show(session: &Session, show: &Show) -> Result<Code, Failure> {
     if view.created_at().is_none() {
         let asked = show.at.map_or(at, Position);
         let message = format!("{plan} did not exist yet at position {asked}");
-        return Err(Failure::new(Code::Nothing, message).hint(session.command(&format!("events {plan}"))));
+        return Err(Failure::new(Code::Nothing, message).hint(session.command_on("events", &plan)));
     }
     let mut stdout = BufWriter::new(std::io::stdout().lock());
     let shown = ShownJson::of(&plan, at, &view);
@@ -173,7 +173,7 @@ pub fn print_view(mut to: impl Write, plan: &str, at: Position, view: &PlanView)
 pub fn what_is_waited_for(session: &Session, plan: &str, view: &PlanView) -> Vec<String> {
     let state = view.state();
     let questions = state.open_questions().map(|question| {
-        let answer = session.command(&format!("answer {plan} {} \"...\"", question.id));
+        let answer = format!("{} {} \"...\"", session.command_on("answer", plan), question.id);
         format!("{} asks: {}\n  {answer}", question.id, one_line(&question.question, 200))
     });
     let is_for_nobody = |status, kind| status == TaskStatus::Running && kind != NodeKind::Clarification;
@@ -186,8 +186,8 @@ pub fn what_is_waited_for(session: &Session, plan: &str, view: &PlanView) -> Vec
     };
     let tasks = tasks.filter(|task| task.plan.command.is_none() && !is_held(task)).map(|task| {
         let name = shell_word(&task.plan.name());
-        let done = session.command(&format!("done {plan} {name} \"what came of it\""));
-        let fail = session.command(&format!("fail {plan} {name} \"why not\""));
+        let done = format!("{} {name} \"what came of it\"", session.command_on("done", plan));
+        let fail = format!("{} {name} \"why not\"", session.command_on("fail", plan));
         let (kind, text) = (task.plan.kind.as_str(), one_line(&task.plan.description, 200));
         format!(
             "task {name} waits for you: {text}\n  there is no executor for {kind}: do it and say so, or give the task a command \

@@ -248,6 +248,7 @@ impl Progress {
         let parts = parts.collect::<Vec<_>>().join(", ");
         let status = view.status().as_str().to_lowercase();
         let took = seconds(self.began.elapsed());
+        let plan = visible(plan);
         say(&format!(" Summary [{took}] {plan} {status}: {}: {parts}", count(tasks.len(), "task")));
     }
 
@@ -259,8 +260,8 @@ impl Progress {
         let took = took.map_or_else(|| " ".repeat(9), seconds);
         let label = self.terminal.colour(colour, &format!("{label:>8}"));
         let (name, width) = match &self.plan {
-            Some(plan) => (format!("{plan} {}", task.plan.name()), 0),
-            None => (task.plan.name(), self.name_width),
+            Some(plan) => (visible(&format!("{plan} {}", task.plan.name())), 0),
+            None => (visible(&task.plan.name()), self.name_width),
         };
         self.print(&format!("{label} [{took}] {name:>width$}  {}", one_line(text, chars_max)));
     }

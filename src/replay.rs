@@ -120,7 +120,7 @@ async fn step_through(session: &Session, store: EventStore, plan: String, bounds
     let Some(last) = index.len().checked_sub(1).filter(|last| first <= *last) else {
         let Bounds { from, to } = bounds;
         let failure = Failure::new(Code::Nothing, format!("{plan} has no event from position {from} to {to}"));
-        return Err(failure.hint(session.command(&format!("events {plan}"))));
+        return Err(failure.hint(session.command_on("events", &plan)));
     };
     let view = PlanView::default();
     let mut replayed = Replayed { session, store, plan, index, first, last, n_taken: 0, view };

@@ -11,7 +11,7 @@ use crate::config::Config;
 use crate::failure::{Code, Failure};
 use crate::place::Place;
 use crate::terminal::Terminal;
-use crate::text::shell_word;
+use crate::text::{shell_word, visible};
 
 /// What a command is given from outside.
 pub struct Session {
@@ -54,6 +54,11 @@ impl Session {
             line.push_str(&format!(" --config {}", shell_word(&config.to_string_lossy())));
         }
         format!("{line} {words}")
+    }
+
+    /// Such a line on a plan. The id of an imported one may hold anything.
+    pub fn command_on(&self, word: &str, plan: &str) -> String {
+        self.command(&format!("{word} {}", visible(&shell_word(plan))))
     }
 
     /// The tags of the events of a plan that is made here.

@@ -69,7 +69,7 @@ pub async fn run(session: &Session, run: Run) -> Result<Code, Failure> {
     if let Output::Text = session.output {
         let mut stdout = std::io::stdout();
         let told = unless_closed(writeln!(stdout, "{plan}").and_then(|()| stdout.flush()));
-        let resume = session.command(&format!("resume {plan}"));
+        let resume = session.command_on("resume", &plan);
         told.map_err(|error| Failure::from(error).hint(format!("nothing was run yet; to run the plan: {resume}")))?;
     }
     if run.detach {
@@ -94,7 +94,7 @@ pub async fn resume(session: &Session, resume: Resume) -> Result<Code, Failure> 
         order(&mut planner, event::Command::Resume).await?;
     }
     if let Phase::Ended(_) = planner.handler().state().phase() {
-        let again = session.command(&format!("retry {plan}"));
+        let again = session.command_on("retry", &plan);
         return drive::already_ended(session, &store, &plan, &again).await;
     }
     // What a crash kept from being dispatched is dispatched now.

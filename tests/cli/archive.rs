@@ -504,3 +504,17 @@ fn what_import_and_check_print_has_the_documented_keys() {
     assert_eq!(imported["log"], checked["log"]);
     assert_eq!(imported["added"], imported["head"]);
 }
+
+#[test]
+fn the_id_of_an_imported_plan_plays_no_tricks_and_hints_quote_it() {
+    let (here, there) = (Scene::new(), Scene::new());
+    let (plan, _) = here.plan("1. Which colour is it?\n");
+    let export = here.run(&["export"]).expect(0).stdout.replace(&plan, "x\\u001b[31m;id #");
+    import(&there, &export).expect(0);
+    let shown = [&["ls"] as &[&str], &["show", "x"], &["pause", "x"], &["resume", "x"], &["work", "--until-idle"]]
+        .map(|words| there.run(words));
+    for ran in &shown {
+        assert!(!ran.stdout.contains('\u{1b}') && !ran.stderr.contains('\u{1b}'), "{ran:?}");
+    }
+    assert!(shown[1].stdout.contains("crewlog answer 'x\\u{1b}[31m;id #' q1"), "{}", shown[1].stdout);
+}
