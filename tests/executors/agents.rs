@@ -278,7 +278,7 @@ async fn an_agent_works_in_the_folder_of_the_plan() {
 async fn an_agent_that_cannot_start_is_named_with_where_it_is_configured() {
     let (error, class, run) = failed(agent(&["no-such-agent", "-p"]), &task("do")).await;
     assert_eq!((class, run), (FailureClass::NotStarted, None));
-    for part in ["cannot start no-such-agent", "No such file", "[executors.claude]", "crewlog.toml"] {
+    for part in ["cannot start no-such-agent: ", "[executors.claude]", "crewlog.toml"] {
         assert!(error.contains(part), "{part}: {error}");
     }
 }
