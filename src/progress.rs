@@ -101,10 +101,8 @@ impl Progress {
 
     /// Shows what an event means to a person, if anything. `view` has it taken in.
     pub fn report(&mut self, recorded: &Recorded, view: &PlanView) {
-        if let Some(plan) = &mut self.plan {
-            let of_task =
-                claim::split_aggregate_id(&recorded.aggregate_id).filter(|_| recorded.stream_id == claim::STREAM);
-            of_task.map_or(recorded.aggregate_id.as_str(), |(of_task, _)| of_task).clone_into(plan);
+        if let (Some(told), Some(plan)) = (&mut self.plan, plan_of(recorded)) {
+            plan.clone_into(told);
         }
         if recorded.stream_id == claim::STREAM {
             self.report_task(recorded, view);
@@ -287,6 +285,15 @@ impl Progress {
         let running = tasks.iter().filter(|task| task.status == TaskStatus::Running);
         let running = running.map(|task| one_line(&told(task), 40)).collect::<Vec<_>>().join(" | ");
         self.bar.set_message(format!("{n_ended}/{} {}", tasks.len(), one_line(&running, TEXT_CHARS_MAX)));
+    }
+}
+
+/// The plan that an event is of, when it is of one.
+pub fn plan_of(recorded: &Recorded) -> Option<&str> {
+    match recorded.stream_id.as_str() {
+        event::STREAM => Some(&recorded.aggregate_id),
+        claim::STREAM => claim::split_aggregate_id(&recorded.aggregate_id).map(|(plan, _)| plan),
+        _other => None,
     }
 }
 

@@ -9,7 +9,6 @@ use crewlog_executors::worker::{CutOff, Scope};
 use crewlog_mq::{Error, EventStore, Position, Query, Range, Recorded, Start};
 use crewlog_planner::claim;
 use crewlog_planner::crew::conflicts;
-use crewlog_planner::event;
 use crewlog_planner::state::Phase;
 use crewlog_planner::view::{PlanStatus, PlanView};
 use futures::StreamExt;
@@ -18,7 +17,7 @@ use crate::cli::{Output, Work};
 use crate::failure::{Code, Failure};
 use crate::json::{EventJson, ListedJson, PlansJson, print_line, print_pretty};
 use crate::look;
-use crate::progress::Progress;
+use crate::progress::{Progress, plan_of};
 use crate::session::Session;
 use crate::terminal::{say, unless_closed};
 use crate::text::count;
@@ -201,15 +200,6 @@ impl Crew<'_> {
             End::Interrupted => Code::Interrupted,
             End::Idle => worst(self.views.values().map(PlanView::status).chain(self.ended.into_values())),
         })
-    }
-}
-
-/// The plan that an event is of, when it is of one.
-fn plan_of(recorded: &Recorded) -> Option<&str> {
-    match recorded.stream_id.as_str() {
-        event::STREAM => Some(&recorded.aggregate_id),
-        claim::STREAM => claim::split_aggregate_id(&recorded.aggregate_id).map(|(plan, _)| plan),
-        _other => None,
     }
 }
 

@@ -7,6 +7,7 @@
 //! and nothing here decides what comes next.
 
 pub mod agent;
+mod backoff;
 pub mod human;
 pub mod liveness;
 pub mod output;

@@ -4,7 +4,6 @@
 //! a report that is taken in twice, in two places or after a crash, changes nothing.
 
 use std::collections::{BTreeMap, HashMap};
-use std::time::Duration;
 
 use crewlog_mq::{Cause, Envelope, Error, EventStore, ExecuteError, Position, Query, Range, Recorded, Runner, Start};
 use crewlog_planner::claim::{self, TaskEvent};
@@ -15,10 +14,10 @@ use crewlog_planner::state::Phase;
 use futures::StreamExt;
 use tokio::sync::watch;
 
+use crate::backoff::Backoff;
+
 /// The name under which the planner reacts.
 const PROCESS: &str = "planner";
-/// The waits after a failed append grow from the first to the second.
-const BACKOFF: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(5));
 
 /// Planners that are kept warm by one host.
 const WARM_MAX: usize = 64;
@@ -151,7 +150,7 @@ async fn open_plans(store: &EventStore, head: Position) -> Result<BTreeMap<Strin
 /// A report is never dropped because the log could not be written just now. What can never be done is passed over, so that
 /// one plan stands still and not all.
 async fn take_in_until_done(planner: &mut Runner<Planner>, reported: Envelope<TaskEvent>) {
-    let mut backoff = BACKOFF.0;
+    let mut backoff = Backoff::new();
     while let Err(error) = take_in(planner, reported.clone()).await {
         if !wait_out(&error, &mut backoff).await {
             return;
@@ -160,7 +159,7 @@ async fn take_in_until_done(planner: &mut Runner<Planner>, reported: Envelope<Ta
 }
 
 async fn catch_up_until_done(store: &EventStore, plan: &str, tags: Vec<String>) {
-    let mut backoff = BACKOFF.0;
+    let mut backoff = Backoff::new();
     while let Err(error) = catch_up(store, plan, tags.clone()).await {
         if !wait_out(&error, &mut backoff).await {
             return;
@@ -169,7 +168,7 @@ async fn catch_up_until_done(store: &EventStore, plan: &str, tags: Vec<String>) 
 }
 
 /// Waits before another try; false when another would fail alike.
-async fn wait_out(error: &Error, backoff: &mut Duration) -> bool {
+async fn wait_out(error: &Error, backoff: &mut Backoff) -> bool {
     let is_for_ever = matches!(
         error,
         Error::Decode { .. } | Error::Encode { .. } | Error::LimitPassed { .. } | Error::InvalidAppend { .. }
@@ -179,8 +178,7 @@ async fn wait_out(error: &Error, backoff: &mut Duration) -> bool {
         return false;
     }
     tracing::warn!(%error, "the planner could not append and tries again");
-    tokio::time::sleep(*backoff).await;
-    *backoff = (*backoff * 2).min(BACKOFF.1);
+    backoff.wait().await;
     true
 }
 

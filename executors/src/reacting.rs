@@ -18,14 +18,13 @@ use crewlog_planner::crew::{Reactor, Said};
 use futures::StreamExt;
 use tokio::sync::watch;
 
+use crate::backoff::Backoff;
 use crate::liveness::Seat;
 
 /// How many events are read at a time.
 const PAGE: usize = 500;
 /// How often a host that waits looks whether the seat is free.
 const SEAT_POLL: Duration = Duration::from_millis(100);
-/// The waits after a fault of the log grow from the first to the second.
-const BACKOFF: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(5));
 /// How long a host that is to end may take for what is in the log by then.
 const LAST_CATCH_UP_MAX: Duration = Duration::from_secs(5);
 /// How many events a host that is to end may still have to fold before it has anything to append: about half of what
@@ -183,7 +182,7 @@ impl<R: Reactor> Reacting<R> {
 
     /// Takes in what is in the log now. False when so much is left to fold first that it does not begin to.
     async fn finish(mut self) -> bool {
-        let mut backoff = BACKOFF.0;
+        let mut backoff = Backoff::new();
         let head = loop {
             match self.head_in_reach().await {
                 Ok(Some(head)) => break head,
@@ -210,7 +209,7 @@ impl<R: Reactor> Reacting<R> {
     }
 
     async fn catch_up_until_done(&mut self, up_to: Option<Position>) {
-        let mut backoff = BACKOFF.0;
+        let mut backoff = Backoff::new();
         while let Err(error) = self.catch_up(up_to).await {
             wait_out::<R>(&error, &mut backoff).await;
         }
@@ -274,10 +273,9 @@ impl LeftOff {
     }
 }
 
-async fn wait_out<R: Reactor>(error: &Error, backoff: &mut Duration) {
+async fn wait_out<R: Reactor>(error: &Error, backoff: &mut Backoff) {
     tracing::warn!(process = R::NAME, %error, "the log failed and is tried again");
-    tokio::time::sleep(*backoff).await;
-    *backoff = (*backoff * 2).min(BACKOFF.1);
+    backoff.wait().await;
 }
 
 /// What follows from a cause as one append, with a write for each project.

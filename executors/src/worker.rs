@@ -18,6 +18,7 @@ use tokio::sync::{Semaphore, SemaphorePermit, watch};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, Interval, MissedTickBehavior};
 
+use crate::backoff::Backoff;
 use crate::human::claim_of;
 use crate::liveness::SignOfLife;
 use crate::roster::{Actor, Roster};
@@ -33,8 +34,6 @@ const HOLDER_LOOKS_MAX: u32 = 10;
 const HELD_SILENTLY_MAX: u32 = 10;
 /// How many events are read at a time.
 const PAGE: usize = 1000;
-/// The waits after a failed append grow from the first to the second.
-const BACKOFF: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(5));
 
 /// Whose tasks a worker takes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -225,7 +224,7 @@ impl Worker {
         stop: &mut watch::Receiver<Option<Stop>>,
     ) -> Option<(Places<'_>, u64)> {
         let mut dead_epoch = None;
-        let mut backoff = BACKOFF.0;
+        let mut backoff = Backoff::new();
         let mut n_held = 0_u32;
         loop {
             let mut holder = None;
@@ -269,9 +268,7 @@ impl Worker {
                 }
                 Err(error @ (ExecuteError::Contended { .. } | ExecuteError::Store(_))) => {
                     tracing::warn!(%error, task = %dispatch.task, "a claim failed and is tried again");
-                    let pause = backoff;
-                    backoff = (backoff * 2).min(BACKOFF.1);
-                    pause
+                    backoff.pause()
                 }
             };
             drop(places);
@@ -420,7 +417,7 @@ fn change(envelope: &Envelope<Event>) -> Option<Change> {
 /// Appends what the holder says, however long the log takes; false when the holder has lost the task.
 async fn append(claim: &mut Runner<TaskClaim>, command: TaskCommand, cause: &Cause) -> bool {
     let cause = cause.clone().keeping(command.retained());
-    let mut backoff = BACKOFF.0;
+    let mut backoff = Backoff::new();
     loop {
         match claim.execute(command.clone(), &cause).await {
             Ok(_) => return true,
@@ -430,8 +427,7 @@ async fn append(claim: &mut Runner<TaskClaim>, command: TaskCommand, cause: &Cau
             }
             Err(error @ (ExecuteError::Contended { .. } | ExecuteError::Store(_))) => {
                 tracing::warn!(%error, "a report could not be appended and is tried again");
-                tokio::time::sleep(backoff).await;
-                backoff = (backoff * 2).min(BACKOFF.1);
+                backoff.wait().await;
             }
         }
     }
