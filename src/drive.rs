@@ -91,7 +91,7 @@ impl<'a> Drive<'a> {
             asking: Asking::default(),
             output_fault: None,
         };
-        let known = Range { after: since, up_to: Some(drive.view.at()) };
+        let known = Range::between(since, drive.view.at());
         let (store, query) = (drive.store.clone(), Query::tag(plan_tag(&drive.plan)));
         look::for_each(&store, &query, known, |recorded| drive.print_event(recorded)).await?;
         Ok(drive)
@@ -240,7 +240,7 @@ impl<'a> Drive<'a> {
     async fn finish(mut self, end: End) -> Result<Code, Failure> {
         let head = self.store.head().await?;
         let (store, query) = (self.store.clone(), Query::tag(plan_tag(&self.plan)));
-        let rest = Range { after: self.view.at(), up_to: Some(head) };
+        let rest = Range::between(self.view.at(), head);
         look::for_each(&store, &query, rest, |recorded| self.take(recorded)).await?;
         if let Output::Json = self.session.output {
             let shown = ShownJson::of(&self.plan, head, &self.view);

@@ -205,7 +205,7 @@ pub async fn events(session: &Session, events: &Events) -> Result<Code, Failure>
         None => Query::all(),
     };
     query.event_type.clone_from(&events.event_type);
-    let range = Range { after: Position(events.after), up_to: events.up_to.map(Position) };
+    let range = Range { after: Position(events.after), up_to: events.up_to.map(Position), ..Range::default() };
     let mut stdout = BufWriter::new(std::io::stdout().lock());
     let mut n_printed = 0_usize;
     if let Output::Json = session.output {

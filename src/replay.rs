@@ -215,7 +215,7 @@ impl Replayed<'_> {
         }
         let before = self.n_taken.checked_sub(1).map_or(Position(0), |last| self.index.position(last));
         let target = self.index.position(place);
-        let range = Range { after: before, up_to: Some(target) };
+        let range = Range::between(before, target);
         let (view, mut step) = (&mut self.view, None);
         for_each(&self.store, &Query::tag(plan_tag(&self.plan)), range, |recorded: &Recorded| {
             if recorded.position == target {

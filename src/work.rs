@@ -169,7 +169,7 @@ impl Crew<'_> {
     async fn finish(mut self, end: End) -> Result<Code, Failure> {
         let head = self.store.head().await?;
         let store = self.store.clone();
-        let mut rest = Range { after: self.at, up_to: Some(head) };
+        let mut rest = Range::between(self.at, head);
         loop {
             let page = store.read(&Query::all(), rest, look::PAGE).await?;
             for recorded in &page.events {

@@ -123,7 +123,7 @@ struct LeftOff {
 impl<R: Reactor> Reading<R> {
     /// Takes in one page, whole or not at all. False when there was none.
     async fn next_page(&mut self, store: &EventStore, up_to: Option<Position>) -> Result<bool, Error> {
-        let page = store.read(&Query::all(), Range { after: self.read_to, up_to }, PAGE).await?;
+        let page = store.read(&Query::all(), Range { after: self.read_to, up_to, ..Range::default() }, PAGE).await?;
         let Some(last) = page.events.last() else { return Ok(false) };
         // Only of the last it cannot be seen in the page whether its append goes on.
         let last_is_end = store.whole(last.position).await? == last.position;

@@ -3,12 +3,14 @@
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
-use tokio::sync::watch;
 
+use crate::cell::Cell;
 use crate::clock::{Clock, SystemClock, Timestamp};
 use crate::error::Result;
 use crate::position::Position;
-use crate::record::{Append, Appended, Checked, Imported, Page, Query, Range, Recorded};
+use crate::query::{Query, Range};
+use crate::record::{Append, Appended, Checked, Imported, Page, Recorded, Stats};
+use crate::tail::Tail;
 
 /// How a store is opened.
 #[derive(Clone)]
@@ -48,7 +50,7 @@ pub trait Backend: Send + Sync + 'static {
     /// Dropping the future does not undo it.
     fn append(&self, append: Append) -> BoxFuture<'_, Result<Appended>>;
 
-    /// Up to `limit` events of the range that match, in the order of the log.
+    /// Up to `limit` events of the range that match, in the order of the log or backwards. The page is of one moment.
     fn read<'a>(&'a self, query: &'a Query, range: Range, limit: usize) -> BoxFuture<'a, Result<Page>>;
 
     /// The position of the last event.
@@ -68,10 +70,17 @@ pub trait Backend: Send + Sync + 'static {
     /// Looks whether the log keeps what logs promise; changes nothing.
     fn check(&self) -> BoxFuture<'_, Result<Checked>>;
 
+    /// Up to `limit` cells of a space in the order of their keys, byte by byte, from the first that is `from` or after it.
+    fn cells<'a>(&'a self, space: &'a str, from: &'a str, limit: usize) -> BoxFuture<'a, Result<Vec<Cell>>>;
+
+    /// What the log holds.
+    fn stats(&self) -> BoxFuture<'_, Result<Stats>>;
+
     /// Log time now: never before the last event that this process knows of.
     fn now(&self) -> Timestamp;
 
-    /// Says that the log has grown, in this process or in another. It is a hint: it may be late, and correctness
-    /// never depends on it.
-    fn grown(&self) -> watch::Receiver<Position>;
+    /// The end of the log as this process knows it. The backend tells it of every commit that it makes or learns of, looks
+    /// for commits of others by itself, at the latest after [`crate::POLL_INTERVAL`], goes on looking whatever happens,
+    /// and reports what kept it from looking.
+    fn tail(&self) -> &Arc<Tail>;
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use uuid::Uuid;
 
+use crate::cell::CellExpected;
 use crate::position::{Expected, Position};
 
 /// The result of an operation on a log.
@@ -47,6 +48,29 @@ pub enum Error {
         position: Position,
         /// One that is not.
         unknown: Uuid,
+    },
+    /// An event that must not be there is. Read it, and decide again.
+    #[error("an event that matches the condition stands at position {position}, after {after}")]
+    MatchFound {
+        /// The first one.
+        position: Position,
+        /// Where the condition begins.
+        after: Position,
+    },
+    /// The cell is not what the writer believed. Who held it holds it no longer, or another was faster.
+    #[error(
+        "cell {space}/{key} {}, and {expected} was expected",
+        actual.map_or_else(|| "is not there".to_owned(), |actual| format!("has version {actual}"))
+    )]
+    CellMismatch {
+        /// What sort of cell it is.
+        space: String,
+        /// Which one of its sort.
+        key: String,
+        /// What the writer believed.
+        expected: CellExpected,
+        /// The version that it has; unset when it is not there.
+        actual: Option<i64>,
     },
     /// The append makes no sense in any log.
     #[error("the append is invalid: {reason}")]

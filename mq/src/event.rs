@@ -6,6 +6,7 @@ use serde_json::de::StrRead;
 
 use crate::error::{Error, Result};
 use crate::ids::new_event_id;
+use crate::query::Causes;
 use crate::record::{Metadata, NewEvent, Recorded};
 
 /// An event of a stream: an enum with plain serde derives.
@@ -140,6 +141,7 @@ impl NewEvent {
             data: event.encode()?,
             metadata: metadata.encode()?,
             tags: Vec::new(),
+            causes: Causes::of(metadata),
         })
     }
 }
@@ -159,6 +161,11 @@ impl Recorded {
     /// [`Error::Decode`] with its position when it is not in the form of [`Metadata`].
     pub fn metadata(&self) -> Result<Metadata> {
         serde_json::from_str(&self.metadata).map_err(|source| self.undecodable(source))
+    }
+
+    /// The ids of its metadata by which it is found; none when that is of another form.
+    pub(crate) fn causes(&self) -> Causes {
+        self.metadata().map(|metadata| Causes::of(&metadata)).unwrap_or_default()
     }
 
     fn undecodable(&self, source: serde_json::Error) -> Error {

@@ -8,7 +8,8 @@ use crate::error::Error;
 use crate::event::Event;
 use crate::ids::{derived_event_id, new_event_id};
 use crate::position::{Expected, Position};
-use crate::record::{Append, Appended, Metadata, NewEvent, Query, Range, Recorded};
+use crate::query::{Query, Range};
+use crate::record::{Append, Appended, Metadata, NewEvent, Recorded};
 use crate::store::EventStore;
 
 /// How often a decision is made anew because others wrote to the aggregate meanwhile.

@@ -31,6 +31,7 @@
 //! nothing of tasks or plans.
 
 mod backend;
+mod cell;
 mod clock;
 mod error;
 mod event;
@@ -38,29 +39,35 @@ mod event;
 mod faults;
 mod handler;
 mod ids;
+mod judge;
 #[cfg(feature = "sqlite")]
 mod law;
 mod position;
+mod query;
 mod record;
 #[cfg(feature = "sqlite")]
 mod sqlite;
 mod store;
 mod stream;
+mod tail;
 
 pub use backend::{Backend, LogIdentity, Options, Records};
+pub use cell::{Cell, CellChange, CellExpected};
 pub use clock::{Clock, SystemClock, Timestamp};
 pub use error::{Error, Result, Source};
 pub use event::{Envelope, Event};
 pub use handler::{Cause, ExecuteError, Executed, Handler, Runner};
 pub use ids::{derived_event_id, new_event_id};
 pub use position::{Expected, Place, Position};
+pub use query::{NoneMatching, Query, Range};
 pub use record::{
-    Append, Appended, Checked, Finding, Imported, Metadata, NewEvent, Page, Query, Range, Recorded, Write,
+    Append, Appended, Checked, Finding, Imported, KindStats, Metadata, NewEvent, Page, Recorded, Stats, Write,
 };
 pub use store::EventStore;
 #[cfg(feature = "sqlite")]
 pub use store::sqlite_path;
 pub use stream::{EventStream, Start};
+pub use tail::{News, Tail};
 
 /// The greatest size of one event's `data`, in bytes.
 pub const PAYLOAD_BYTES_MAX: usize = 32 << 20;
@@ -72,6 +79,16 @@ pub const NAME_BYTES_MAX: usize = 512;
 pub const TAGS_MAX: usize = 32;
 /// The most events in one append.
 pub const APPEND_EVENTS_MAX: usize = 400_000;
+/// The most changes of cells in one append.
+pub const APPEND_CELLS_MAX: usize = 1024;
+/// The greatest size of a cell's value, in bytes.
+pub const CELL_BYTES_MAX: usize = 32 << 20;
+/// The longest time for which a cell can be held without a change.
+pub const LEASE_MAX: std::time::Duration = std::time::Duration::from_secs(30 * 24 * 3600);
+/// With every hint lost, an event is seen this much later at the most.
+pub const POLL_INTERVAL: std::time::Duration = std::time::Duration::from_millis(250);
+/// The most alternatives of a query.
+pub const QUERY_ALTERNATIVES_MAX: usize = 64;
 /// The most events that one read returns.
 pub const PAGE_EVENTS_MAX: usize = 10_000;
 /// A read returns no more once its events have this many bytes of `data` and `metadata`.

@@ -5,11 +5,13 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use uuid::Uuid;
 
+use crate::cell::CellChange;
 use crate::clock::Timestamp;
 use crate::error::{Error, Result};
 use crate::ids::new_event_id;
 use crate::position::{Expected, Place, Position};
-use crate::{APPEND_EVENTS_MAX, METADATA_BYTES_MAX, NAME_BYTES_MAX, PAYLOAD_BYTES_MAX, TAGS_MAX};
+use crate::query::{Causes, NoneMatching, Query};
+use crate::{APPEND_CELLS_MAX, APPEND_EVENTS_MAX, METADATA_BYTES_MAX, NAME_BYTES_MAX, PAYLOAD_BYTES_MAX, TAGS_MAX};
 
 /// What is known about an event beside itself. [`crate::Runner`] fills it; callers seldom need to.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -37,6 +39,8 @@ pub struct NewEvent {
     pub(crate) data: String,
     pub(crate) metadata: String,
     pub(crate) tags: Vec<String>,
+    /// As in its metadata.
+    pub(crate) causes: Causes,
 }
 
 impl NewEvent {
@@ -55,6 +59,7 @@ impl NewEvent {
             data,
             metadata: metadata.encode()?,
             tags: Vec::new(),
+            causes: Causes::of(metadata),
         })
     }
 
@@ -100,6 +105,9 @@ pub(crate) fn check_name(what: &'static str, name: &str) -> Result<()> {
     if name.is_empty() {
         return Err(Error::InvalidAppend { reason: format!("the {what} is empty") });
     }
+    if name.contains('\0') {
+        return Err(Error::InvalidAppend { reason: format!("the {what} {name:?} has a zero byte") });
+    }
     Error::check_limit("name_bytes_max", name.len(), NAME_BYTES_MAX)
 }
 
@@ -116,10 +124,13 @@ pub struct Write {
     pub events: Vec<NewEvent>,
 }
 
-/// Writes that are made all together or not at all; at most one for each aggregate.
+/// Writes that are made all together or not at all; at most one for each aggregate. With them go at most one condition and
+/// the changes of cells.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Append {
     pub(crate) writes: Vec<Write>,
+    pub(crate) none_matching: Option<NoneMatching>,
+    pub(crate) cells: Vec<CellChange>,
 }
 
 impl Append {
@@ -141,19 +152,33 @@ impl Append {
         self
     }
 
+    /// The same append, refused when an event that matches stands after a position.
+    #[must_use]
+    pub fn none_matching(mut self, query: Query, after: Position) -> Self {
+        self.none_matching = Some(NoneMatching { query, after });
+        self
+    }
+
+    /// The same append, changing a cell too. An append may be of changes of cells alone.
+    #[must_use]
+    pub fn cell(mut self, change: CellChange) -> Self {
+        self.cells.push(change);
+        self
+    }
+
     /// The writes, in order.
     #[must_use]
     pub fn writes(&self) -> &[Write] {
         &self.writes
     }
 
-    /// Refuses what no log could take: no events, an aggregate or an id twice, a limit passed.
+    /// Refuses what no log could take: nothing to write, an aggregate, an id or a cell twice, a limit passed.
     ///
     /// # Errors
     /// [`Error::InvalidAppend`] or [`Error::LimitPassed`].
     pub fn check(&self) -> Result<()> {
         let n_events: usize = self.writes.iter().map(|write| write.events.len()).sum();
-        if n_events == 0 {
+        if n_events == 0 && self.cells.is_empty() {
             return Err(Error::InvalidAppend { reason: "it has no events".into() });
         }
         Error::check_limit("append_events_max", n_events, APPEND_EVENTS_MAX)?;
@@ -174,6 +199,22 @@ impl Append {
                 }
             }
         }
+        if let Some(condition) = &self.none_matching {
+            condition.query.check()?;
+        }
+        self.check_cells()
+    }
+
+    fn check_cells(&self) -> Result<()> {
+        Error::check_limit("append_cells_max", self.cells.len(), APPEND_CELLS_MAX)?;
+        let mut names = std::collections::HashSet::new();
+        for change in &self.cells {
+            change.check()?;
+            if !names.insert((&change.space, &change.key)) {
+                let reason = format!("cell {}/{} is changed twice", change.space, change.key);
+                return Err(Error::InvalidAppend { reason });
+            }
+        }
         Ok(())
     }
 }
@@ -183,6 +224,8 @@ impl Append {
 pub struct Appended {
     /// One for each event, in the order of the writes and of their events.
     pub places: Vec<Place>,
+    /// The new versions of the cells, in the order of the changes; none when it is a repetition, which changes no cell.
+    pub cells: Vec<i64>,
     /// The log time of the append.
     pub created_at: Timestamp,
     /// True when all the ids were in the log already with equal content, and nothing was written now.
@@ -197,85 +240,12 @@ impl Appended {
     }
 }
 
-/// Which events: unset parts do not filter.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Query {
-    /// The stream; empty for all streams.
-    pub stream_id: String,
-    /// The event type.
-    pub event_type: Option<String>,
-    /// The aggregate.
-    pub aggregate_id: Option<String>,
-    /// Tags that an event must bear, all of them.
-    pub tags: Vec<String>,
-}
-
-impl Query {
-    /// Every event of the log.
-    #[must_use]
-    pub fn all() -> Self {
-        Self::default()
-    }
-
-    /// The events of one stream.
-    #[must_use]
-    pub fn stream(stream_id: &str) -> Self {
-        Self { stream_id: stream_id.to_owned(), ..Self::default() }
-    }
-
-    /// The events of one aggregate.
-    #[must_use]
-    pub fn aggregate(stream_id: &str, aggregate_id: &str) -> Self {
-        Self { aggregate_id: Some(aggregate_id.to_owned()), ..Self::stream(stream_id) }
-    }
-
-    /// The events that bear this tag.
-    #[must_use]
-    pub fn tag(tag: impl Into<String>) -> Self {
-        Self { tags: vec![tag.into()], ..Self::default() }
-    }
-
-    pub(crate) fn check(&self) -> Result<()> {
-        Error::check_limit("tags_max", self.tags.len(), TAGS_MAX)
-    }
-
-    /// The same, of one event type only.
-    #[must_use]
-    pub fn of_type(mut self, event_type: &str) -> Self {
-        self.event_type = Some(event_type.to_owned());
-        self
-    }
-}
-
-/// Which part of the log: positions after `after`, up to and including `up_to`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Range {
-    /// Exclusive.
-    pub after: Position,
-    /// Inclusive; the head of the log when unset.
-    pub up_to: Option<Position>,
-}
-
-impl Range {
-    /// All that comes after a position.
-    #[must_use]
-    pub fn after(after: Position) -> Self {
-        Self { after, up_to: None }
-    }
-
-    /// All from the first event to this one.
-    #[must_use]
-    pub fn up_to(position: Position) -> Self {
-        Self { after: Position(0), up_to: Some(position) }
-    }
-}
-
-/// One page of a read.
+/// One page of a read; [`crate::Range::rest`] tells what is left to read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Page {
-    /// In the order of the log.
+    /// In the order of the log, or backwards when that was asked for.
     pub events: Vec<Recorded>,
-    /// Up to here the page is complete: the next page begins after it.
+    /// Up to here the page is complete: the next page begins after it. Backwards, the next page ends with it.
     pub next: Position,
     /// True when more may follow below the bound that was asked for.
     pub more: bool,
@@ -319,6 +289,34 @@ pub struct Imported {
     pub n_known: usize,
     /// The position of the log's last event.
     pub head: Position,
+}
+
+/// What a log holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stats {
+    /// The position of the last event.
+    pub head: Position,
+    /// How many aggregates there are.
+    pub n_aggregates: i64,
+    /// How many cells there are.
+    pub n_cells: i64,
+    /// What the database takes on its disk, in bytes, with its write-ahead log where that is the log's alone.
+    pub n_bytes: i64,
+    /// When the first event and the last were made.
+    pub span: Option<(Timestamp, Timestamp)>,
+    /// How many events there are of each stream and type, sorted.
+    pub kinds: Vec<KindStats>,
+}
+
+/// How many events there are of one type in one stream.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KindStats {
+    /// The stream.
+    pub stream_id: String,
+    /// The event type.
+    pub event_type: String,
+    /// How many.
+    pub n_events: i64,
 }
 
 /// Something in a log that no crewlog could have written.

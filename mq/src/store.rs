@@ -8,12 +8,14 @@ use crate::PAGE_EVENTS_MAX;
 #[cfg(feature = "sqlite")]
 use crate::backend::Options;
 use crate::backend::{Backend, LogIdentity};
+use crate::cell::Cell;
 use crate::clock::Timestamp;
 use crate::error::{Error, Result};
 use crate::event::{Envelope, Event};
 use crate::position::{Expected, Position};
+use crate::query::{Query, Range};
 use crate::record::Metadata;
-use crate::record::{Append, Appended, Checked, Imported, NewEvent, Page, Query, Range, Recorded};
+use crate::record::{Append, Appended, Checked, Imported, NewEvent, Page, Recorded, Stats};
 use crate::stream::{EventStream, Start};
 
 /// How many events [`EventStore::load`] asks for at a time.
@@ -69,6 +71,12 @@ impl EventStore {
         Self { backend: Arc::new(backend) }
     }
 
+    /// What lies below: for a backend that wraps another, and for what only one backend can do.
+    #[must_use]
+    pub fn backend(&self) -> &Arc<dyn Backend> {
+        &self.backend
+    }
+
     /// Appends one event, whatever its aggregate holds.
     ///
     /// # Errors
@@ -91,7 +99,8 @@ impl EventStore {
     ///
     /// # Errors
     /// A refusal ([`Error::SequenceMismatch`], [`Error::IdReused`], [`Error::PartlyKnown`],
-    /// [`Error::InvalidAppend`], [`Error::LimitPassed`]) or a fault of the database.
+    /// [`Error::MatchFound`], [`Error::CellMismatch`], [`Error::InvalidAppend`],
+    /// [`Error::LimitPassed`]) or a fault of the database.
     pub async fn append(&self, append: Append) -> Result<Appended> {
         append.check()?;
         self.backend.append(append).await
@@ -112,17 +121,15 @@ impl EventStore {
     /// As for [`EventStore::load_events`].
     pub async fn load<T: Event>(&self, query: &Query, range: Range) -> Result<Vec<Envelope<T>>> {
         let mut loaded = Vec::new();
-        let mut rest = range;
-        loop {
-            let page = self.read(query, rest, LOAD_PAGE).await?;
+        let mut rest = Some(range);
+        while let Some(range) = rest {
+            let page = self.read(query, range, LOAD_PAGE).await?;
+            rest = range.rest(&page);
             for recorded in page.events {
                 loaded.push(Envelope::of(recorded)?);
             }
-            if !page.more {
-                return Ok(loaded);
-            }
-            rest.after = page.next;
         }
+        Ok(loaded)
     }
 
     /// One page of records.
@@ -207,6 +214,31 @@ impl EventStore {
     /// A fault that kept it from looking; what is wrong with the log is a finding.
     pub async fn check(&self) -> Result<Checked> {
         self.backend.check().await
+    }
+
+    /// Up to `limit` cells of a space in the order of their keys, from the first that is `from` or after it.
+    ///
+    /// # Errors
+    /// A fault of the database.
+    pub async fn cells(&self, space: &str, from: &str, limit: usize) -> Result<Vec<Cell>> {
+        self.backend.cells(space, from, limit).await
+    }
+
+    /// One cell, if it is there.
+    ///
+    /// # Errors
+    /// A fault of the database.
+    pub async fn cell(&self, space: &str, key: &str) -> Result<Option<Cell>> {
+        let first = self.backend.cells(space, key, 1).await?.pop();
+        Ok(first.filter(|cell| cell.key == key))
+    }
+
+    /// What the log holds. It counts, so it costs more on a large log.
+    ///
+    /// # Errors
+    /// A fault of the database.
+    pub async fn stats(&self) -> Result<Stats> {
+        self.backend.stats().await
     }
 
     /// Log time now.

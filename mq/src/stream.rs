@@ -8,18 +8,16 @@ use std::time::Duration;
 
 use futures::Stream;
 use futures::stream::BoxStream;
-use tokio::sync::watch;
 
 use crate::backend::Backend;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::event::{Envelope, Event};
 use crate::position::Position;
-use crate::record::{Query, Range, Recorded};
+use crate::query::{Query, Range};
+use crate::record::{Page, Recorded};
 
 /// How many events a stream reads at a time; also the most that it holds.
 const STREAM_PAGE: usize = 500;
-/// With every hint lost, an event is seen this much later at the most.
-const POLL_INTERVAL: Duration = Duration::from_millis(250);
 /// The waits after failed reads grow from the first to the second.
 const BACKOFF: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(5));
 
@@ -59,7 +57,8 @@ impl<T: Event> Stream for EventStream<T> {
 
 pub(crate) fn records(backend: Arc<dyn Backend>, query: Query, start: Start) -> impl Stream<Item = Result<Recorded>> {
     async_stream::stream! {
-        let mut grown = backend.grown();
+        // Begun before the first read, so that nothing comes unseen between it and the first wait.
+        let mut follower = backend.tail().follow();
         let mut after = match start {
             Start::Beginning => Some(Position(0)),
             Start::After(position) => Some(position),
@@ -67,7 +66,18 @@ pub(crate) fn records(backend: Arc<dyn Backend>, query: Query, start: Start) -> 
         };
         let mut backoff = BACKOFF.0;
         loop {
-            grown.borrow_and_update();
+            // Live events come from memory, for all followers of the process the same ones.
+            if let Some(read_to) = after
+                && let Some(events) = follower.after(read_to, STREAM_PAGE)
+            {
+                for event in events {
+                    after = Some(event.position);
+                    if query.matches(&event) {
+                        yield Ok(Recorded::clone(&event));
+                    }
+                }
+                continue;
+            }
             match next_page(&*backend, &query, after).await {
                 Ok(page) => {
                     backoff = BACKOFF.0;
@@ -75,8 +85,9 @@ pub(crate) fn records(backend: Arc<dyn Backend>, query: Query, start: Start) -> 
                         yield Ok(recorded);
                     }
                     after = Some(page.next);
-                    if !page.more {
-                        wait(&mut grown).await;
+                    if !page.more && let Err(error) = follower.wait(page.next).await {
+                        tracing::warn!(%error, "looking for new events failed and is tried again");
+                        yield Err(error);
                     }
                 }
                 Err(error) => {
@@ -90,25 +101,12 @@ pub(crate) fn records(backend: Arc<dyn Backend>, query: Query, start: Start) -> 
     }
 }
 
-async fn next_page(
-    backend: &dyn Backend,
-    query: &Query,
-    after: Option<Position>,
-) -> Result<crate::record::Page, Error> {
+async fn next_page(backend: &dyn Backend, query: &Query, after: Option<Position>) -> Result<Page> {
     match after {
         Some(after) => backend.read(query, Range::after(after), STREAM_PAGE).await,
         None => {
             let next = backend.head().await?;
-            Ok(crate::record::Page { events: Vec::new(), next, more: false })
+            Ok(Page { events: Vec::new(), next, more: false })
         }
-    }
-}
-
-/// Returns when the log may have grown.
-async fn wait(grown: &mut watch::Receiver<Position>) {
-    match tokio::time::timeout(POLL_INTERVAL, grown.changed()).await {
-        Ok(Ok(())) | Err(_) => {}
-        // Nobody is left to give hints: the slow poll alone goes on.
-        Ok(Err(_)) => tokio::time::sleep(POLL_INTERVAL).await,
     }
 }

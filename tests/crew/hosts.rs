@@ -273,8 +273,21 @@ impl Backend for Hard {
         self.below.now()
     }
 
-    fn grown(&self) -> watch::Receiver<Position> {
-        watch::channel(Position(0)).1
+    fn cells<'a>(
+        &'a self,
+        space: &'a str,
+        from: &'a str,
+        limit: usize,
+    ) -> BoxFuture<'a, Result<Vec<crewlog_mq::Cell>>> {
+        self.below.cells(space, from, limit).boxed()
+    }
+
+    fn stats(&self) -> BoxFuture<'_, Result<crewlog_mq::Stats>> {
+        self.below.stats().boxed()
+    }
+
+    fn tail(&self) -> &std::sync::Arc<crewlog_mq::Tail> {
+        self.below.backend().tail()
     }
 }
 

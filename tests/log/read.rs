@@ -36,13 +36,17 @@ fn some_query() -> impl Strategy<Value = Query> {
             event_type: event_type.map(Into::into),
             aggregate_id: aggregate_id.map(Into::into),
             tags: tags.into_iter().map(Into::into).collect(),
+            ..Query::default()
         })
 }
 
 fn some_range() -> impl Strategy<Value = Range> {
     let position = || prop_oneof![0..20i64, N_BEFORE - 10..N_BEFORE + 35];
-    (position(), prop::option::of(position()))
-        .prop_map(|(after, up_to)| Range { after: Position(after), up_to: up_to.map(Position) })
+    (position(), prop::option::of(position())).prop_map(|(after, up_to)| Range {
+        after: Position(after),
+        up_to: up_to.map(Position),
+        ..Range::default()
+    })
 }
 
 /// The meaning of a query, without a database.
@@ -113,7 +117,7 @@ async fn every_page_size_gives_the_same_events() {
             store.append(Append::to("facts", ["a", "b"][n as usize % 2], Expected::Any, vec![event])).await.unwrap();
         }
         for query in [Query::all(), Query::aggregate("facts", "a"), Query::tag("third"), Query::stream("facts")] {
-            for range in [Range::default(), Range { after: Position(5), up_to: Some(Position(20)) }] {
+            for range in [Range::default(), Range::between(Position(5), Position(20))] {
                 let whole = in_pages(&store, &query, range, 10_000).await;
                 for limit in 1..=24 {
                     assert_eq!(in_pages(&store, &query, range, limit).await, whole, "{query:?} by {limit}");
@@ -144,7 +148,7 @@ async fn a_page_says_how_far_it_is_complete() {
             (a.clone(), 0, None, 2, 2, 4, true),
             (a, 0, Some(3), 9, 1, 3, false),
         ] {
-            let range = Range { after: Position(after), up_to: up_to.map(Position) };
+            let range = Range { after: Position(after), up_to: up_to.map(Position), ..Range::default() };
             let page = store.read(&query, range, limit).await.unwrap();
             assert_eq!(
                 (page.events.len(), page.next, page.more),

@@ -262,8 +262,21 @@ impl crewlog_mq::Backend for Contended {
         self.below.now()
     }
 
-    fn grown(&self) -> tokio::sync::watch::Receiver<Position> {
-        tokio::sync::watch::channel(Position(0)).1
+    fn cells<'a>(
+        &'a self,
+        space: &'a str,
+        from: &'a str,
+        limit: usize,
+    ) -> futures::future::BoxFuture<'a, crewlog_mq::Result<Vec<crewlog_mq::Cell>>> {
+        self.below.cells(space, from, limit).boxed()
+    }
+
+    fn stats(&self) -> futures::future::BoxFuture<'_, crewlog_mq::Result<crewlog_mq::Stats>> {
+        self.below.stats().boxed()
+    }
+
+    fn tail(&self) -> &std::sync::Arc<crewlog_mq::Tail> {
+        self.below.backend().tail()
     }
 }
 

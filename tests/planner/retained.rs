@@ -59,7 +59,7 @@ impl Recording {
         let Some(report) = executed.events.last().and_then(|event| event.clone().report(TaskId(task))) else {
             return executed.events;
         };
-        let last = Range { after: crewlog_mq::Position(executed.position.0 - 1), up_to: Some(executed.position) };
+        let last = Range::between(crewlog_mq::Position(executed.position.0 - 1), executed.position);
         let recorded = self.store.read(&Query::all(), last, 1).await.unwrap().events.remove(0);
         let reaction = Cause::reaction("planner", &recorded);
         match self.planner.execute(Command::HandleExecutorEvent(report), &reaction).await {

@@ -8,13 +8,16 @@ use uuid::Uuid;
 
 use super::location::Location;
 use super::tables::{self, End, RECORDED, Row, end_of, recorded};
-use super::writer::{FORMAT, KNOWN_AGGREGATES_MAX};
+use super::writer::FORMAT;
 use crate::backend::{LogIdentity, Records};
 use crate::clock::Timestamp;
 use crate::error::{Error, Result};
 use crate::law::{self, Previous};
 use crate::position::Position;
 use crate::record::{Imported, Recorded};
+
+/// Aggregates whose last sequence is kept in memory.
+const KNOWN_AGGREGATES_MAX: usize = 65_536;
 
 const DOING: &str = "importing";
 
@@ -135,11 +138,13 @@ impl Import<'_> {
             position,
             event_id: record.event_id,
             aggregate,
+            kind: tables::interned_kind(self.transaction, &record.stream_id, &record.event_type).map_err(fault)?,
             sequence: record.sequence,
             event_type: &record.event_type,
             event_version: &record.event_version,
             data: &record.data,
             metadata: &record.metadata,
+            causes: record.causes(),
             tags: &record.tags,
             created_at: record.created_at,
             append_start: record.append_start,
@@ -156,7 +161,7 @@ impl Import<'_> {
         }
         let (aggregate, sequence) = match tables::aggregate(self.transaction, &key.0, &key.1)? {
             Some(aggregate) => (aggregate, tables::sequence(self.transaction, aggregate)?),
-            None => (tables::intern(self.transaction, &key.0, &key.1)?, 0),
+            None => (tables::intern_aggregate(self.transaction, &key.0, &key.1)?, 0),
         };
         if self.aggregates.len() >= KNOWN_AGGREGATES_MAX {
             self.aggregates.clear();

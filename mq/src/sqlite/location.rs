@@ -8,6 +8,7 @@ use rusqlite::{Connection, OpenFlags, ffi};
 use sqlx::sqlite::SqliteConnectOptions;
 
 use super::lock::{AppendLock, Held};
+use super::readers::STATEMENTS_MAX;
 use crate::error::{Error, Result};
 
 /// "crlg", as the first migration sets it.
@@ -64,6 +65,14 @@ impl Location {
         }
     }
 
+    /// A connection that reads and cannot write.
+    pub(super) fn connect_to_read(&self) -> Result<Connection> {
+        let connection = self.connect()?;
+        connection.set_prepared_statement_cache_capacity(STATEMENTS_MAX);
+        connection.execute_batch("PRAGMA query_only = ON").map_err(|error| self.fault("opening the log", error))?;
+        Ok(connection)
+    }
+
     /// A connection that may write, to a log or to an empty file; it changes nothing yet.
     pub(super) fn connect(&self) -> Result<Connection> {
         if rusqlite::version_number() < SQLITE_VERSION_MIN {
@@ -85,7 +94,7 @@ impl Location {
         Ok(connection)
     }
 
-    /// How sqlx connects: for migrations, and read-only for readers.
+    /// How sqlx connects, for migrations.
     pub(super) fn options(&self) -> SqliteConnectOptions {
         let options = SqliteConnectOptions::new().busy_timeout(BUSY_TIMEOUT);
         match self {
@@ -142,14 +151,14 @@ impl Location {
         Error::NoLogIn { path: self.path().to_owned(), reason }
     }
 
-    /// What a failed statement of the writer means.
+    /// What a failed statement means.
     pub(super) fn fault(&self, doing: &'static str, error: rusqlite::Error) -> Error {
         let code = error.sqlite_error().map(|error| error.extended_code);
         self.fault_of(doing, code, error)
     }
 
-    /// What a failed statement of a reader means.
-    pub(super) fn read_fault(&self, doing: &'static str, error: sqlx::Error) -> Error {
+    /// What a failed statement of a migration means.
+    pub(super) fn migration_fault(&self, doing: &'static str, error: sqlx::Error) -> Error {
         let code = match &error {
             sqlx::Error::Database(error) => error.code().and_then(|code| code.parse().ok()),
             _ => None,

@@ -4,9 +4,12 @@
 
 mod check;
 mod import;
+mod ledger;
 mod location;
 mod lock;
 mod read;
+mod readers;
+mod sources;
 mod tables;
 mod writer;
 
@@ -15,20 +18,21 @@ use std::sync::Arc;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use sqlx::SqlitePool;
-use sqlx::sqlite::SqlitePoolOptions;
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{mpsc, oneshot};
 use uuid::Uuid;
 
 use crate::backend::{Backend, LogIdentity, Options, Records};
+use crate::cell::Cell;
 use crate::clock::{LogTime, Timestamp};
 use crate::error::{Error, Result};
 use crate::position::Position;
-use crate::record::{Append, Appended, Checked, Imported, Page, Query, Range};
+use crate::query::{Query, Range};
+use crate::record::{Append, Appended, Checked, Imported, Page, Stats};
+use crate::tail::Tail;
 use location::Location;
+use readers::Readers;
 use writer::Request;
 
-const READERS_MAX: u32 = 4;
 /// Appends that may wait for the writer; more wait in their callers.
 const QUEUE_APPENDS_MAX: usize = 1024;
 
@@ -36,9 +40,9 @@ const QUEUE_APPENDS_MAX: usize = 1024;
 pub(crate) struct Sqlite {
     location: Location,
     requests: mpsc::Sender<Request>,
-    grown: watch::Receiver<Position>,
+    tail: Arc<Tail>,
     log_time: Arc<LogTime>,
-    readers: SqlitePool,
+    readers: Readers,
 }
 
 impl Sqlite {
@@ -60,22 +64,18 @@ impl Sqlite {
 
     async fn start(location: Location, options: Options) -> Result<Self> {
         let (requests, queue) = mpsc::channel(QUEUE_APPENDS_MAX);
-        let (grown_sender, grown) = watch::channel(Position(0));
+        let tail = Arc::new(Tail::default());
         let log_time = Arc::new(LogTime::new(options.clock));
         writer::start(writer::Start {
             location: location.clone(),
             create: options.create,
             queue,
-            grown: grown_sender,
+            tail: Arc::clone(&tail),
             log_time: Arc::clone(&log_time),
         })
         .await?;
-        let readers = SqlitePoolOptions::new()
-            .max_connections(READERS_MAX)
-            .idle_timeout(None)
-            .max_lifetime(None)
-            .connect_lazy_with(location.options().read_only(true));
-        Ok(Self { location, requests, grown, log_time, readers })
+        let readers = Readers::new(location.clone());
+        Ok(Self { location, requests, tail, log_time, readers })
     }
 
     async fn append(&self, append: Append) -> Result<Appended> {
@@ -91,36 +91,20 @@ impl Backend for Sqlite {
     }
 
     fn read<'a>(&'a self, query: &'a Query, range: Range, limit: usize) -> BoxFuture<'a, Result<Page>> {
-        let known = *self.grown.borrow();
-        async move {
-            let page = read::page(&self.readers, query, range, limit, known).await;
-            page.map_err(|error| self.location.read_fault("reading the log", error))
-        }
-        .boxed()
+        let query = query.clone();
+        self.readers.read("reading the log", move |log| read::page(log, &query, range, limit)).boxed()
     }
 
     fn head(&self) -> BoxFuture<'_, Result<Position>> {
-        async move {
-            let head = read::head(&self.readers).await;
-            head.map_err(|error| self.location.read_fault("reading the head of the log", error))
-        }
-        .boxed()
+        self.readers.read("reading the head of the log", read::head).boxed()
     }
 
     fn whole(&self, at: Position) -> BoxFuture<'_, Result<Position>> {
-        async move {
-            let whole = read::whole(&self.readers, at).await;
-            whole.map_err(|error| self.location.read_fault("reading the log", error))
-        }
-        .boxed()
+        self.readers.read("reading the log", move |log| read::whole(log, at)).boxed()
     }
 
     fn log(&self) -> BoxFuture<'_, Result<LogIdentity>> {
-        async move {
-            let info = read::log(&self.readers).await;
-            info.map_err(|error| self.location.read_fault("reading the log's identity", error))
-        }
-        .boxed()
+        self.readers.read("reading the log's identity", read::log).boxed()
     }
 
     fn import(&self, identity: LogIdentity, records: Records) -> BoxFuture<'_, Result<Imported>> {
@@ -148,7 +132,16 @@ impl Backend for Sqlite {
         self.log_time.now()
     }
 
-    fn grown(&self) -> watch::Receiver<Position> {
-        self.grown.clone()
+    fn cells<'a>(&'a self, space: &'a str, from: &'a str, limit: usize) -> BoxFuture<'a, Result<Vec<Cell>>> {
+        let (space, from) = (space.to_owned(), from.to_owned());
+        self.readers.read("reading cells", move |log| read::cells(log, &space, &from, limit)).boxed()
+    }
+
+    fn stats(&self) -> BoxFuture<'_, Result<Stats>> {
+        self.readers.read("counting the events", read::stats).boxed()
+    }
+
+    fn tail(&self) -> &Arc<Tail> {
+        &self.tail
     }
 }

@@ -1,169 +1,161 @@
-//! Reading a log: pages of events, its head, its identity.
+//! Reading a log: pages of events, its head, its identity, its cells. Each read sees one moment.
 
-use futures::TryStreamExt;
-use sqlx::sqlite::{SqliteArguments, SqliteRow};
-use sqlx::{Arguments, AssertSqlSafe, Row, SqlitePool};
+use rusqlite::{Connection, OptionalExtension, params};
 use uuid::Uuid;
 
+use super::sources;
+use super::tables::end_of;
 use crate::PAGE_BYTES_MAX;
 use crate::backend::LogIdentity;
+use crate::cell::Cell;
 use crate::clock::Timestamp;
 use crate::position::Position;
-use crate::record::{Page, Query, Range, Recorded};
+use crate::query::{Query, Range};
+use crate::record::{KindStats, Page, Stats};
 
-type Result<T> = std::result::Result<T, sqlx::Error>;
-
-/// The matching events of a range. `known` is a position that is surely in the log, so that a read bounded by it
-/// need not ask for the head.
-pub(super) async fn page(
-    readers: &SqlitePool,
-    query: &Query,
-    range: Range,
-    limit: usize,
-    known: Position,
-) -> Result<Page> {
-    // The bound is read before the events: by the prefix property all below it is then visible.
-    let bound = match range.up_to {
-        Some(up_to) if up_to <= known => up_to,
-        up_to => {
-            let head = head(readers).await?;
-            up_to.map_or(head, |up_to| up_to.min(head))
-        }
-    };
-    if bound <= range.after || limit == 0 {
-        return Ok(Page { events: Vec::new(), next: range.after, more: limit == 0 && bound > range.after });
+/// The matching events of a range.
+pub(super) fn page(connection: &Connection, query: &Query, range: Range, limit: usize) -> rusqlite::Result<Page> {
+    let snapshot = connection.unchecked_transaction()?;
+    let bounds = bounds(&snapshot, range)?;
+    let (low, high) = bounds;
+    let nothing_left = if range.backwards { low } else { high.max(range.after) };
+    if high <= low || limit == 0 {
+        let next = if limit > 0 { nothing_left } else { range_start(range, bounds) };
+        return Ok(Page { events: Vec::new(), next, more: limit == 0 && high > low });
     }
-    let (sql, arguments) = select(query, range.after, bound, limit).map_err(sqlx::Error::Encode)?;
-    let mut rows = sqlx::query_with(AssertSqlSafe(sql), arguments).fetch(readers);
     let mut events = Vec::new();
     let mut n_bytes = 0;
-    while n_bytes < PAGE_BYTES_MAX
-        && let Some(row) = rows.try_next().await?
-    {
-        let event = recorded(&row)?;
+    sources::each(&snapshot, query, bounds, range.backwards, |event| {
         n_bytes += event.data.len() + event.metadata.len();
         events.push(event);
-    }
-    match events.last() {
-        Some(last) if events.len() == limit || n_bytes >= PAGE_BYTES_MAX => {
-            let next = last.position;
-            Ok(Page { events, next, more: next < bound })
-        }
-        _ => Ok(Page { events, next: bound, more: false }),
-    }
+        events.len() < limit && n_bytes < PAGE_BYTES_MAX
+    })?;
+    let is_full = events.len() == limit || n_bytes >= PAGE_BYTES_MAX;
+    let next = match events.last() {
+        Some(last) if is_full && range.backwards => Position(last.position.0 - 1),
+        Some(last) if is_full => last.position,
+        Some(_) | None => nothing_left,
+    };
+    let more = if range.backwards { next > low } else { next < high };
+    Ok(Page { events, next, more })
 }
 
-/// Up to so many positions are looked through one by one rather than found by an index.
-const SHORT_RANGE: i64 = 256;
+/// Where a page of nothing says that reading goes on.
+fn range_start(range: Range, (_, high): (Position, Position)) -> Position {
+    if range.backwards { high } else { range.after }
+}
 
-const COLUMNS: &str = "e.position, e.event_id, a.stream_id, a.aggregate_id, e.sequence, e.event_type, \
-     e.event_version, e.data, e.metadata, e.tags, e.created_at, e.append_start";
-
-/// The statement of a page. What narrows the most drives it: the range when it is short, as it is for a reader that keeps
-/// up, else one aggregate or the first tag, else the range. `CROSS JOIN` and unary plus keep SQLite from another order.
-fn select(
+/// The first event after a position that matches.
+pub(super) fn first_match(
+    connection: &Connection,
     query: &Query,
     after: Position,
-    bound: Position,
-    limit: usize,
-) -> std::result::Result<(String, SqliteArguments), sqlx::error::BoxDynError> {
-    let mut arguments = SqliteArguments::default();
-    arguments.add(after.0)?;
-    arguments.add(bound.0)?;
-    let is_long = bound.0.saturating_sub(after.0) > SHORT_RANGE;
-    let of_aggregate = query.aggregate_id.as_ref().filter(|_| is_long && !query.stream_id.is_empty());
-    let (mut sql, order) = if let Some(aggregate_id) = of_aggregate {
-        arguments.add(query.stream_id.clone())?;
-        arguments.add(aggregate_id.clone())?;
-        let from = "FROM aggregates AS a CROSS JOIN events AS e ON e.aggregate = a.aggregate \
-             WHERE +e.position > ?1 AND +e.position <= ?2 AND a.stream_id = ?3 AND a.aggregate_id = ?4";
-        (format!("SELECT {COLUMNS} {from}"), "e.sequence")
-    } else {
-        let (from, order) = match query.tags.first() {
-            Some(tag) => {
-                arguments.add(tag.clone())?;
-                let from = "tags AS t CROSS JOIN events AS e ON e.position = t.position \
-                     CROSS JOIN aggregates AS a ON a.aggregate = e.aggregate \
-                     WHERE t.position > ?1 AND t.position <= ?2 AND t.tag = ?3";
-                (from, "t.position")
-            }
-            None => {
-                let from = "events AS e CROSS JOIN aggregates AS a ON a.aggregate = e.aggregate \
-                     WHERE e.position > ?1 AND e.position <= ?2";
-                (from, "e.position")
-            }
-        };
-        let mut sql = format!("SELECT {COLUMNS} FROM {from}");
-        if !query.stream_id.is_empty() {
-            arguments.add(query.stream_id.clone())?;
-            sql.push_str(&format!(" AND a.stream_id = ?{}", arguments.len()));
-        }
-        if let Some(aggregate_id) = &query.aggregate_id {
-            arguments.add(aggregate_id.clone())?;
-            sql.push_str(&format!(" AND a.aggregate_id = ?{}", arguments.len()));
-        }
-        (sql, order)
-    };
-    if let Some(event_type) = &query.event_type {
-        arguments.add(event_type.clone())?;
-        sql.push_str(&format!(" AND e.event_type = ?{}", arguments.len()));
+) -> rusqlite::Result<Option<Position>> {
+    let mut first = None;
+    let bounds = (after, end_of(connection)?.head);
+    if bounds.0 < bounds.1 {
+        sources::each(connection, query, bounds, false, |event| {
+            first = Some(event.position);
+            false
+        })?;
     }
-    for tag in &query.tags {
-        arguments.add(tag.clone())?;
-        let n = arguments.len();
-        sql.push_str(&format!(" AND EXISTS (SELECT 1 FROM tags WHERE tag = ?{n} AND position = e.position)"));
-    }
-    arguments.add(i64::try_from(limit).unwrap_or(i64::MAX))?;
-    sql.push_str(&format!(" ORDER BY {order} LIMIT ?{}", arguments.len()));
-    Ok((sql, arguments))
+    Ok(first)
 }
 
-fn recorded(row: &SqliteRow) -> Result<Recorded> {
-    let malformed =
-        |index: usize, source: sqlx::error::BoxDynError| sqlx::Error::ColumnDecode { index: index.to_string(), source };
-    let event_id: &[u8] = row.try_get(1)?;
-    let tags: &str = row.try_get(9)?;
-    Ok(Recorded {
-        position: Position(row.try_get(0)?),
-        event_id: Uuid::from_slice(event_id).map_err(|error| malformed(1, error.into()))?,
-        stream_id: row.try_get(2)?,
-        aggregate_id: row.try_get(3)?,
-        sequence: row.try_get(4)?,
-        event_type: row.try_get(5)?,
-        event_version: row.try_get(6)?,
-        data: row.try_get(7)?,
-        metadata: row.try_get(8)?,
-        tags: serde_json::from_str(tags).map_err(|error| malformed(9, error.into()))?,
-        created_at: Timestamp(row.try_get(10)?),
-        append_start: Position(row.try_get(11)?),
-    })
+/// The positions of a range: after the first, up to and including the second.
+fn bounds(connection: &Connection, range: Range) -> rusqlite::Result<(Position, Position)> {
+    let head = head(connection)?;
+    let mut low = range.after.max(Position(0));
+    let mut high = range.up_to.map_or(head, |up_to| up_to.min(head));
+    if let Some(since) = range.since {
+        low = low.max(last_before(connection, since, low, head)?);
+    }
+    if let Some(until) = range.until {
+        high = high.min(last_before(connection, Timestamp(until.0.saturating_add(1)), Position(0), high)?);
+    }
+    Ok((low, high))
 }
 
-pub(super) async fn head(readers: &SqlitePool) -> Result<Position> {
-    let head: Option<i64> = sqlx::query_scalar("SELECT max(position) FROM events").fetch_one(readers).await?;
-    Ok(Position(head.unwrap_or(0)))
+/// The last position in `(low, high]` whose event was made before a moment, or `low`. Time never runs backwards in a log.
+fn last_before(
+    connection: &Connection,
+    moment: Timestamp,
+    low: Position,
+    high: Position,
+) -> rusqlite::Result<Position> {
+    let mut select = connection.prepare_cached("SELECT created_at FROM events WHERE position = ?1")?;
+    let last = sources::last_where(low.0, high.0, |position| {
+        select.query_row([position], |row| Ok(row.get::<_, i64>(0)? < moment.0))
+    })?;
+    Ok(Position(last))
+}
+
+pub(super) fn head(connection: &Connection) -> rusqlite::Result<Position> {
+    Ok(end_of(connection)?.head)
 }
 
 /// The last position at or before `at` at which an append ends: the event after it tells whether it is one. The head is
 /// read first, since it is an end also when the log grows meanwhile.
-pub(super) async fn whole(readers: &SqlitePool, at: Position) -> Result<Position> {
-    let head = head(readers).await?;
+pub(super) fn whole(connection: &Connection, at: Position) -> rusqlite::Result<Position> {
+    let head = head(connection)?;
     if at >= head {
         return Ok(head);
     }
-    let append_start: i64 = sqlx::query_scalar("SELECT append_start FROM events WHERE position = ?")
-        .bind(at.0.max(0) + 1)
-        .fetch_one(readers)
-        .await?;
+    let append_start: i64 = connection
+        .prepare_cached("SELECT append_start FROM events WHERE position = ?1")?
+        .query_row([at.0.max(0) + 1], |row| row.get(0))?;
     Ok(Position(if append_start <= at.0 { append_start - 1 } else { at.0 }))
 }
 
-pub(super) async fn log(readers: &SqlitePool) -> Result<LogIdentity> {
-    let row = sqlx::query("SELECT id, format, created_at FROM log").fetch_one(readers).await?;
-    let id: &str = row.try_get(0)?;
-    Ok(LogIdentity {
-        id: id.parse().map_err(|error: uuid::Error| sqlx::Error::Decode(error.into()))?,
-        format: row.try_get(1)?,
-        created_at: Timestamp(row.try_get(2)?),
+pub(super) fn log(connection: &Connection) -> rusqlite::Result<LogIdentity> {
+    connection.query_row("SELECT id, format, created_at FROM log", [], |row| {
+        let id: String = row.get(0)?;
+        let malformed = |error: uuid::Error| {
+            rusqlite::Error::FromSqlConversionFailure(0, rusqlite::types::Type::Text, Box::new(error))
+        };
+        Ok(LogIdentity {
+            id: Uuid::parse_str(&id).map_err(malformed)?,
+            format: row.get(1)?,
+            created_at: Timestamp(row.get(2)?),
+        })
+    })
+}
+
+pub(super) fn cells(connection: &Connection, space: &str, from: &str, limit: usize) -> rusqlite::Result<Vec<Cell>> {
+    let sql = "SELECT key, version, value, held_until FROM cells WHERE space = ?1 AND key >= ?2 ORDER BY key LIMIT ?3";
+    let mut select = connection.prepare_cached(sql)?;
+    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    let cells = select.query_map(params![space, from, limit], |row| {
+        Ok(Cell {
+            space: space.to_owned(),
+            key: row.get(0)?,
+            version: row.get(1)?,
+            value: row.get(2)?,
+            held_until: row.get::<_, Option<i64>>(3)?.map(Timestamp),
+        })
+    })?;
+    cells.collect()
+}
+
+pub(super) fn stats(connection: &Connection) -> rusqlite::Result<Stats> {
+    let snapshot = connection.unchecked_transaction()?;
+    let count = |sql: &str| snapshot.query_row(sql, [], |row| row.get::<_, i64>(0));
+    let time_at = |order: &str| -> rusqlite::Result<Option<Timestamp>> {
+        let sql = format!("SELECT created_at FROM events ORDER BY position {order} LIMIT 1");
+        snapshot.query_row(&sql, [], |row| row.get(0).map(Timestamp)).optional()
+    };
+    let sql = "SELECT k.stream_id, k.event_type, count(*) FROM kinds AS k CROSS JOIN events AS e ON e.kind = k.kind \
+         GROUP BY k.stream_id, k.event_type ORDER BY k.stream_id, k.event_type";
+    let kinds = snapshot
+        .prepare(sql)?
+        .query_map([], |row| Ok(KindStats { stream_id: row.get(0)?, event_type: row.get(1)?, n_events: row.get(2)? }))?
+        .collect::<rusqlite::Result<_>>()?;
+    Ok(Stats {
+        head: head(&snapshot)?,
+        n_aggregates: count("SELECT count(*) FROM aggregates")?,
+        n_cells: count("SELECT count(*) FROM cells")?,
+        n_bytes: count("SELECT page_count * page_size FROM pragma_page_count, pragma_page_size")?,
+        span: time_at("ASC")?.zip(time_at("DESC")?),
+        kinds,
     })
 }

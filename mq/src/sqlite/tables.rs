@@ -6,6 +6,7 @@ use uuid::Uuid;
 
 use crate::clock::Timestamp;
 use crate::position::Position;
+use crate::query::Causes;
 use crate::record::Recorded;
 
 /// Where the log ends.
@@ -31,9 +32,21 @@ pub(super) fn aggregate(connection: &Connection, stream_id: &str, aggregate_id: 
 }
 
 /// Gives an aggregate its number.
-pub(super) fn intern(connection: &Connection, stream_id: &str, aggregate_id: &str) -> rusqlite::Result<i64> {
+pub(super) fn intern_aggregate(connection: &Connection, stream_id: &str, aggregate_id: &str) -> rusqlite::Result<i64> {
     let sql = "INSERT INTO aggregates (stream_id, aggregate_id) VALUES (?1, ?2)";
     connection.prepare_cached(sql)?.execute([stream_id, aggregate_id])?;
+    Ok(connection.last_insert_rowid())
+}
+
+/// The number of a stream and an event type, which get one when they have none.
+pub(super) fn interned_kind(connection: &Connection, stream_id: &str, event_type: &str) -> rusqlite::Result<i64> {
+    let sql = "SELECT kind FROM kinds WHERE stream_id = ?1 AND event_type = ?2";
+    let found = connection.prepare_cached(sql)?.query_row([stream_id, event_type], |row| row.get(0)).optional()?;
+    if let Some(kind) = found {
+        return Ok(kind);
+    }
+    let sql = "INSERT INTO kinds (stream_id, event_type) VALUES (?1, ?2)";
+    connection.prepare_cached(sql)?.execute([stream_id, event_type])?;
     Ok(connection.last_insert_rowid())
 }
 
@@ -54,11 +67,13 @@ pub(super) struct Row<'a> {
     pub(super) position: Position,
     pub(super) event_id: Uuid,
     pub(super) aggregate: i64,
+    pub(super) kind: i64,
     pub(super) sequence: i64,
     pub(super) event_type: &'a str,
     pub(super) event_version: &'a str,
     pub(super) data: &'a str,
     pub(super) metadata: &'a str,
+    pub(super) causes: Causes,
     pub(super) tags: &'a [String],
     pub(super) created_at: Timestamp,
     pub(super) append_start: Position,
@@ -68,7 +83,10 @@ impl Row<'_> {
     /// Writes the event and its tags.
     pub(super) fn insert(&self, connection: &Connection) -> rusqlite::Result<()> {
         let sql = "INSERT INTO events (position, event_id, aggregate, sequence, event_type, event_version, data, \
-             metadata, tags, created_at, append_start) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)";
+             metadata, tags, created_at, append_start, kind, correlation_id, causation_id) \
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)";
+        let Causes { correlation_id, causation_id } = &self.causes;
+        let bytes = |id: &'_ Option<Uuid>| id.map(uuid::Uuid::into_bytes);
         connection.prepare_cached(sql)?.execute(params![
             self.position.0,
             &self.event_id.as_bytes()[..],
@@ -80,7 +98,10 @@ impl Row<'_> {
             self.metadata,
             tags_as_json(self.tags),
             self.created_at.0,
-            self.append_start.0
+            self.append_start.0,
+            self.kind,
+            bytes(correlation_id),
+            bytes(causation_id)
         ])?;
         for tag in self.tags {
             let sql = "INSERT INTO tags (tag, position) VALUES (?1, ?2)";

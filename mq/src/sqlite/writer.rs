@@ -4,24 +4,25 @@
 //! that a refusal never fails a neighbour. There is no timer: the previous commit is the time in which the next
 //! batch queues. While idle, the thread looks whether another process has committed.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
+use rusqlite::{Connection, TransactionBehavior, params};
 use sqlx::migrate::{MigrateError, Migrator};
 use sqlx::{ConnectOptions, Connection as _};
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{mpsc, oneshot};
 use uuid::Uuid;
 
+use super::ledger::{Interned, Writing};
 use super::location::Location;
 use super::lock::AppendLock;
-use super::tables::{self, End, Row, end_of, tags_as_json};
+use super::readers::STATEMENTS_MAX;
+use super::tables::{End, end_of};
 use crate::clock::{LogTime, Timestamp};
 use crate::error::{Error, Result};
-use crate::position::{Expected, Place, Position};
-use crate::record::Metadata;
-use crate::record::{Append, Appended, NewEvent, Write};
+use crate::judge::Judge;
+use crate::record::{Append, Appended};
+use crate::tail::Tail;
 
 static MIGRATIONS: Migrator = sqlx::migrate!("migrations/sqlite");
 
@@ -33,8 +34,6 @@ const BATCH_APPENDS_MAX: usize = 512;
 const BATCH_BYTES_MAX: usize = 4 << 20;
 /// How often an idle writer looks whether another process has committed.
 const LOOK_INTERVAL: Duration = Duration::from_millis(20);
-/// Interned aggregates that are kept in memory.
-pub(super) const KNOWN_AGGREGATES_MAX: usize = 65_536;
 
 /// An append on its way to the writer.
 pub(super) struct Request {
@@ -48,7 +47,7 @@ pub(super) struct Start {
     /// Whether a log may be made where there is none.
     pub(super) create: bool,
     pub(super) queue: mpsc::Receiver<Request>,
-    pub(super) grown: watch::Sender<Position>,
+    pub(super) tail: Arc<Tail>,
     pub(super) log_time: Arc<LogTime>,
 }
 
@@ -83,8 +82,8 @@ struct Writer {
     lock: Option<AppendLock>,
     connection: Connection,
     log_time: Arc<LogTime>,
-    aggregates: HashMap<(String, String), i64>,
-    grown: watch::Sender<Position>,
+    interned: Interned,
+    tail: Arc<Tail>,
     data_version: i64,
 }
 
@@ -112,13 +111,14 @@ impl Writer {
             }
         };
         location.make_durable(&connection)?;
+        connection.set_prepared_statement_cache_capacity(STATEMENTS_MAX);
         let mut writer = Self {
             location,
             lock,
             connection,
             log_time: Arc::clone(&start.log_time),
-            aggregates: HashMap::new(),
-            grown: start.grown.clone(),
+            interned: Interned::default(),
+            tail: Arc::clone(&start.tail),
             data_version: 0,
         };
         writer.look()?;
@@ -133,6 +133,7 @@ impl Writer {
                 Err(_) => {
                     if let Err(error) = self.look() {
                         tracing::warn!(%error, "looking for the commits of other processes failed");
+                        self.tail.failed(error);
                     }
                 }
             }
@@ -153,11 +154,7 @@ impl Writer {
 
     fn publish(&self, end: End) {
         self.log_time.learn(end.created_at);
-        self.grown.send_if_modified(|head| {
-            let grew = end.head > *head;
-            *head = end.head.max(*head);
-            grew
-        });
+        self.tail.grew(end.head);
     }
 
     /// Commits a batch and answers each of its callers.
@@ -192,18 +189,12 @@ impl Writer {
         let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(fault)?;
         let start = end_of(&transaction).map_err(fault)?;
         let reading = self.log_time.after(start.created_at);
-        let mut batch = Batch {
-            transaction: &transaction,
-            aggregates: &self.aggregates,
-            interned: HashMap::new(),
-            head: start.head,
-            now: reading.now,
-        };
+        let mut judge = Judge::new(Writing::new(&transaction, &self.interned), start.head, reading.now);
         if let Some(step) = reading.stepped_back {
-            batch.record_step(step).map_err(fault)?;
+            judge.record_step(step).map_err(fault)?;
         }
-        let outcomes = appends.iter().map(|append| batch.judge(append).map_err(fault)).collect::<Result<Vec<_>>>()?;
-        let Batch { interned, head, now, .. } = batch;
+        let outcomes = appends.iter().map(|append| judge.judge(append).map_err(fault)).collect::<Result<Vec<_>>>()?;
+        let (head, interned) = (judge.head(), judge.ledger.into_interned());
         #[cfg(feature = "faults")]
         crate::faults::reach(crate::faults::Point::Before, start.head, head);
         transaction.commit().map_err(fault)?;
@@ -213,12 +204,9 @@ impl Writer {
         if reading.stepped_back.is_some() {
             self.log_time.step_is_recorded();
         }
-        if self.aggregates.len() + interned.len() > KNOWN_AGGREGATES_MAX {
-            self.aggregates.clear();
-        }
-        self.aggregates.extend(interned);
+        self.interned.learn(interned);
         if head > start.head {
-            self.publish(End { head, created_at: now });
+            self.publish(End { head, created_at: reading.now });
         } else {
             self.publish(start);
         }
@@ -227,7 +215,7 @@ impl Writer {
 
     /// After a failed commit nothing that the connection holds is trusted.
     fn reopen(&mut self) {
-        self.aggregates.clear();
+        self.interned = Interned::default();
         let connected = self.location.connect();
         match connected.and_then(|connection| self.location.make_durable(&connection).map(|()| connection)) {
             Ok(connection) => {
@@ -301,7 +289,7 @@ fn is_migrated(connection: &Connection, location: &Location) -> Result<bool> {
 }
 
 async fn migrate(location: &Location) -> Result<()> {
-    let fault = |error| location.read_fault("migrating the log", error);
+    let fault = |error| location.migration_fault("migrating the log", error);
     let mut connection = location.options().connect().await.map_err(fault)?;
     MIGRATIONS.run(&mut connection).await.map_err(|error| match error {
         MigrateError::Execute(error) | MigrateError::ExecuteMigration(error, _) => fault(error),
@@ -321,184 +309,4 @@ fn identify(connection: &Connection, now: Timestamp) -> rusqlite::Result<()> {
 
 fn is_identified(connection: &Connection) -> rusqlite::Result<bool> {
     connection.query_row("SELECT EXISTS (SELECT 1 FROM log)", [], |row| row.get(0))
-}
-
-/// One commit in the making.
-struct Batch<'a> {
-    transaction: &'a Transaction<'a>,
-    aggregates: &'a HashMap<(String, String), i64>,
-    /// Interned by this batch; known to the writer only once they are committed.
-    interned: HashMap<(String, String), i64>,
-    head: Position,
-    now: Timestamp,
-}
-
-/// An event with the id of an event to be appended.
-struct Known {
-    place: Place,
-    created_at: Timestamp,
-    is_equal: bool,
-}
-
-impl Batch<'_> {
-    /// Writes an append, or refuses it and leaves no trace. The outer error is a fault of the database.
-    fn judge(&mut self, append: &Append) -> rusqlite::Result<Result<Appended>> {
-        match self.repetition(append)? {
-            Ok(None) => {}
-            Ok(Some(repeated)) => return Ok(Ok(repeated)),
-            Err(refusal) => return Ok(Err(refusal)),
-        }
-        let mut targets = Vec::with_capacity(append.writes.len());
-        for write in &append.writes {
-            let aggregate = self.aggregate(&write.stream_id, &write.aggregate_id)?;
-            let actual = match aggregate {
-                Some(aggregate) => tables::sequence(self.transaction, aggregate)?,
-                None => 0,
-            };
-            if let Some(refusal) = refusal(write, actual) {
-                return Ok(Err(refusal));
-            }
-            targets.push((write, aggregate, actual));
-        }
-        let append_start = Position(self.head.0 + 1);
-        let mut places = Vec::new();
-        for (write, aggregate, actual) in targets {
-            if write.events.is_empty() {
-                continue;
-            }
-            let aggregate = match aggregate {
-                Some(aggregate) => aggregate,
-                None => self.intern(&write.stream_id, &write.aggregate_id)?,
-            };
-            for (event, sequence) in write.events.iter().zip(actual + 1..) {
-                places.push(self.insert(aggregate, sequence, append_start, event)?);
-            }
-        }
-        Ok(Ok(Appended { places, created_at: self.now, repeated: false }))
-    }
-
-    /// Judges the ids, before all else: `None` when none is known.
-    fn repetition(&self, append: &Append) -> rusqlite::Result<Result<Option<Appended>>> {
-        let mut known = Vec::new();
-        let mut unknown = None;
-        for write in &append.writes {
-            for event in &write.events {
-                match self.find(write, event)? {
-                    Some(found) if !found.is_equal => {
-                        let (event_id, position) = (event.event_id, found.place.position);
-                        return Ok(Err(Error::IdReused { event_id, position }));
-                    }
-                    Some(found) => known.push((event.event_id, found)),
-                    None => unknown = Some(event.event_id),
-                }
-            }
-        }
-        Ok(match (known.first(), unknown) {
-            (None, _) => Ok(None),
-            (Some((known, found)), Some(unknown)) => {
-                Err(Error::PartlyKnown { known: *known, position: found.place.position, unknown })
-            }
-            (Some((_, first)), None) => Ok(Some(Appended {
-                created_at: first.created_at,
-                places: known.iter().map(|(_, found)| found.place).collect(),
-                repeated: true,
-            })),
-        })
-    }
-
-    fn find(&self, write: &Write, event: &NewEvent) -> rusqlite::Result<Option<Known>> {
-        let sql = "SELECT e.position, e.sequence, e.created_at, a.stream_id = ?2 AND a.aggregate_id = ?3 \
-             AND e.event_type = ?4 AND e.event_version = ?5 AND e.data = ?6 AND e.tags = ?7 \
-             FROM events AS e CROSS JOIN aggregates AS a ON a.aggregate = e.aggregate WHERE e.event_id = ?1";
-        self.transaction
-            .prepare_cached(sql)?
-            .query_row(
-                params![
-                    &event.event_id.as_bytes()[..],
-                    write.stream_id,
-                    write.aggregate_id,
-                    event.event_type,
-                    event.event_version,
-                    event.data,
-                    tags_as_json(&event.tags)
-                ],
-                |row| {
-                    Ok(Known {
-                        place: Place { position: Position(row.get(0)?), sequence: row.get(1)? },
-                        created_at: Timestamp(row.get(2)?),
-                        is_equal: row.get(3)?,
-                    })
-                },
-            )
-            .optional()
-    }
-
-    fn aggregate(&self, stream_id: &str, aggregate_id: &str) -> rusqlite::Result<Option<i64>> {
-        let key = (stream_id.to_owned(), aggregate_id.to_owned());
-        if let Some(aggregate) = self.aggregates.get(&key).or_else(|| self.interned.get(&key)) {
-            return Ok(Some(*aggregate));
-        }
-        tables::aggregate(self.transaction, stream_id, aggregate_id)
-    }
-
-    fn intern(&mut self, stream_id: &str, aggregate_id: &str) -> rusqlite::Result<i64> {
-        let aggregate = tables::intern(self.transaction, stream_id, aggregate_id)?;
-        self.interned.insert((stream_id.to_owned(), aggregate_id.to_owned()), aggregate);
-        Ok(aggregate)
-    }
-
-    fn insert(
-        &mut self,
-        aggregate: i64,
-        sequence: i64,
-        append_start: Position,
-        event: &NewEvent,
-    ) -> rusqlite::Result<Place> {
-        let position = Position(self.head.0 + 1);
-        let row = Row {
-            position,
-            event_id: event.event_id,
-            aggregate,
-            sequence,
-            event_type: &event.event_type,
-            event_version: &event.event_version,
-            data: &event.data,
-            metadata: &event.metadata,
-            tags: &event.tags,
-            created_at: self.now,
-            append_start,
-        };
-        row.insert(self.transaction)?;
-        self.head = position;
-        Ok(Place { position, sequence })
-    }
-
-    /// Notes in the log that the wall clock was found behind it.
-    fn record_step(&mut self, step: Duration) -> rusqlite::Result<()> {
-        let micros = step.as_micros();
-        tracing::warn!(behind_us = micros, "the wall clock stepped back; log time runs on");
-        let (data, metadata) = (format!("{{\"behind_us\":{micros}}}"), Metadata::default());
-        let event = NewEvent::from_json("ClockStepped", "1.0", data, &metadata).expect("both are JSON");
-        let aggregate = match self.aggregate("log", "clock")? {
-            Some(aggregate) => aggregate,
-            None => self.intern("log", "clock")?,
-        };
-        let sequence = tables::sequence(self.transaction, aggregate)? + 1;
-        self.insert(aggregate, sequence, Position(self.head.0 + 1), &event)?;
-        Ok(())
-    }
-}
-
-fn refusal(write: &Write, actual: i64) -> Option<Error> {
-    let holds = match write.expected {
-        Expected::Any => true,
-        Expected::NoStream => actual == 0,
-        Expected::Sequence(sequence) => actual == sequence,
-    };
-    (!holds).then(|| Error::SequenceMismatch {
-        stream_id: write.stream_id.clone(),
-        aggregate_id: write.aggregate_id.clone(),
-        expected: write.expected,
-        actual,
-    })
 }

@@ -1,0 +1,199 @@
+//! What a log takes in: every append is judged by these rules, on every database, within the transaction that would write it.
+//! It knows no database; what it must know of the log it asks a [`Ledger`] for.
+
+use std::time::Duration;
+
+use crate::cell::{CellChange, Held};
+use crate::clock::Timestamp;
+use crate::error::{Error, Result};
+use crate::position::{Expected, Place, Position};
+use crate::query::Query;
+use crate::record::{Append, Appended, Metadata, NewEvent, Write};
+
+/// The log as a transaction sees it, with what the transaction has written already.
+pub(crate) trait Ledger {
+    /// A fault of the database.
+    type Fault;
+
+    /// The event with the id of `event`, if there is one.
+    fn known(&mut self, write: &Write, event: &NewEvent) -> Result<Option<Known>, Self::Fault>;
+
+    /// The sequence of an aggregate's last event; 0 when it has none.
+    fn sequence(&mut self, stream_id: &str, aggregate_id: &str) -> Result<i64, Self::Fault>;
+
+    /// The first event after a position that matches.
+    fn first_match(&mut self, query: &Query, after: Position) -> Result<Option<Position>, Self::Fault>;
+
+    /// What a change of this cell is judged by.
+    fn cell(&mut self, space: &str, key: &str) -> Result<Option<Held>, Self::Fault>;
+
+    /// Writes an event.
+    fn insert(&mut self, entry: &Entry<'_>) -> Result<(), Self::Fault>;
+
+    /// Writes a cell, or deletes it.
+    fn change_cell(&mut self, change: &CellChange, held: Held) -> Result<(), Self::Fault>;
+}
+
+/// An event with the id of an event to be appended.
+pub(crate) struct Known {
+    pub(crate) place: Place,
+    pub(crate) created_at: Timestamp,
+    /// Whether aggregate, type, version, tags and data are the same.
+    pub(crate) is_equal: bool,
+}
+
+/// An event with its place.
+pub(crate) struct Entry<'a> {
+    pub(crate) stream_id: &'a str,
+    pub(crate) aggregate_id: &'a str,
+    pub(crate) event: &'a NewEvent,
+    pub(crate) place: Place,
+    pub(crate) append_start: Position,
+    pub(crate) created_at: Timestamp,
+}
+
+/// One transaction in the making: appends are judged one after another, each against what those before it wrote.
+pub(crate) struct Judge<L> {
+    pub(crate) ledger: L,
+    head: Position,
+    now: Timestamp,
+    last_version: i64,
+}
+
+impl<L: Ledger> Judge<L> {
+    /// A judge at the end of the log, at a moment of log time.
+    pub(crate) fn new(ledger: L, head: Position, now: Timestamp) -> Self {
+        Self { ledger, head, now, last_version: 0 }
+    }
+
+    /// The position of the last event that was written or found.
+    pub(crate) fn head(&self) -> Position {
+        self.head
+    }
+
+    /// Writes an append, or refuses it and leaves no trace. The outer error is a fault of the database.
+    pub(crate) fn judge(&mut self, append: &Append) -> Result<Result<Appended>, L::Fault> {
+        match self.repetition(append)? {
+            Ok(None) => {}
+            Ok(Some(repeated)) => return Ok(Ok(repeated)),
+            Err(refusal) => return Ok(Err(refusal)),
+        }
+        let mut sequences = Vec::with_capacity(append.writes.len());
+        for write in &append.writes {
+            let actual = self.ledger.sequence(&write.stream_id, &write.aggregate_id)?;
+            if let Some(refusal) = refusal(write, actual) {
+                return Ok(Err(refusal));
+            }
+            sequences.push(actual);
+        }
+        if let Some(condition) = &append.none_matching
+            && let Some(position) = self.ledger.first_match(&condition.query, condition.after)?
+        {
+            return Ok(Err(Error::MatchFound { position, after: condition.after }));
+        }
+        let mut cells = Vec::with_capacity(append.cells.len());
+        for change in &append.cells {
+            let found = self.ledger.cell(&change.space, &change.key)?;
+            if let Err(refusal) = change.judge(found, self.now) {
+                return Ok(Err(refusal));
+            }
+            cells.push(found);
+        }
+        let places = self.write(append, &sequences)?;
+        let cells = self.change_cells(append, &cells)?;
+        Ok(Ok(Appended { places, cells, created_at: self.now, repeated: false }))
+    }
+
+    /// Notes in the log that the wall clock was found behind it.
+    pub(crate) fn record_step(&mut self, step: Duration) -> Result<(), L::Fault> {
+        let micros = step.as_micros();
+        tracing::warn!(behind_us = micros, "the wall clock stepped back; log time runs on");
+        let (data, metadata) = (format!("{{\"behind_us\":{micros}}}"), Metadata::default());
+        let event = NewEvent::from_json("ClockStepped", "1.0", data, &metadata).expect("both are JSON");
+        let append = Append::to("log", "clock", Expected::Any, vec![event]);
+        let sequence = self.ledger.sequence("log", "clock")?;
+        self.write(&append, &[sequence])?;
+        Ok(())
+    }
+
+    /// Judges the ids, before all else: `None` when none is known.
+    fn repetition(&mut self, append: &Append) -> Result<Result<Option<Appended>>, L::Fault> {
+        let mut known = Vec::new();
+        let mut unknown = None;
+        for write in &append.writes {
+            for event in &write.events {
+                match self.ledger.known(write, event)? {
+                    Some(found) if !found.is_equal => {
+                        let (event_id, position) = (event.event_id, found.place.position);
+                        return Ok(Err(Error::IdReused { event_id, position }));
+                    }
+                    Some(found) => known.push((event.event_id, found)),
+                    None => unknown = Some(event.event_id),
+                }
+            }
+        }
+        Ok(match (known.first(), unknown) {
+            (None, _) => Ok(None),
+            (Some((known, found)), Some(unknown)) => {
+                Err(Error::PartlyKnown { known: *known, position: found.place.position, unknown })
+            }
+            (Some((_, first)), None) => Ok(Some(Appended {
+                created_at: first.created_at,
+                places: known.iter().map(|(_, found)| found.place).collect(),
+                cells: Vec::new(),
+                repeated: true,
+            })),
+        })
+    }
+
+    /// Writes the events behind the last sequences of their aggregates.
+    fn write(&mut self, append: &Append, sequences: &[i64]) -> Result<Vec<Place>, L::Fault> {
+        let append_start = Position(self.head.0 + 1);
+        let mut places = Vec::new();
+        for (write, last) in append.writes.iter().zip(sequences) {
+            for (event, sequence) in write.events.iter().zip(last + 1..) {
+                let place = Place { position: Position(self.head.0 + 1), sequence };
+                self.ledger.insert(&Entry {
+                    stream_id: &write.stream_id,
+                    aggregate_id: &write.aggregate_id,
+                    event,
+                    place,
+                    append_start,
+                    created_at: self.now,
+                })?;
+                self.head = place.position;
+                places.push(place);
+            }
+        }
+        Ok(places)
+    }
+
+    /// Gives each cell a version above all that it ever had: log time never runs backwards, so that holds also for a cell
+    /// that was deleted and is made again.
+    fn change_cells(&mut self, append: &Append, found: &[Option<Held>]) -> Result<Vec<i64>, L::Fault> {
+        let mut versions = Vec::with_capacity(found.len());
+        for (change, found) in append.cells.iter().zip(found) {
+            let before = found.map_or(0, |found| found.version).max(self.last_version);
+            let version = self.now.0.max(before.saturating_add(1));
+            self.last_version = version;
+            let until = change.hold.map(|duration| self.now.plus(duration));
+            self.ledger.change_cell(change, Held { version, until })?;
+            versions.push(version);
+        }
+        Ok(versions)
+    }
+}
+
+fn refusal(write: &Write, actual: i64) -> Option<Error> {
+    let holds = match write.expected {
+        Expected::Any => true,
+        Expected::NoStream => actual == 0,
+        Expected::Sequence(sequence) => actual == sequence,
+    };
+    (!holds).then(|| Error::SequenceMismatch {
+        stream_id: write.stream_id.clone(),
+        aggregate_id: write.aggregate_id.clone(),
+        expected: write.expected,
+        actual,
+    })
+}

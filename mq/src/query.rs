@@ -1,0 +1,267 @@
+//! Which events: one type that filters a read, is the condition of an append and selects what a group works on; and
+//! which part of the log is read.
+
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use crate::clock::Timestamp;
+use crate::error::{Error, Result};
+use crate::position::Position;
+use crate::record::{Metadata, NewEvent, Page, Recorded, Write};
+use crate::{QUERY_ALTERNATIVES_MAX, TAGS_MAX};
+
+/// Which events: unset parts do not filter, set ones must all hold, or else one of the alternatives in `or`.
+///
+/// It means the same in memory ([`Query::matches`]) and on every database.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Query {
+    /// The stream; empty for all streams.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub stream_id: String,
+    /// The event type.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub event_type: Option<String>,
+    /// The aggregate.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub aggregate_id: Option<String>,
+    /// Tags that an event must bear, all of them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub tags: Vec<String>,
+    /// The event's own id.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub event_id: Option<Uuid>,
+    /// The correlation in its metadata: all that followed from one request.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub correlation_id: Option<Uuid>,
+    /// The cause in its metadata: what followed directly from one event.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub causation_id: Option<Uuid>,
+    /// Alternatives, each whole: an event that matches one of them matches too.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub or: Vec<Query>,
+}
+
+impl Query {
+    /// Every event of the log.
+    #[must_use]
+    pub fn all() -> Self {
+        Self::default()
+    }
+
+    /// The events of one stream.
+    #[must_use]
+    pub fn stream(stream_id: &str) -> Self {
+        Self { stream_id: stream_id.to_owned(), ..Self::default() }
+    }
+
+    /// The events of one aggregate.
+    #[must_use]
+    pub fn aggregate(stream_id: &str, aggregate_id: &str) -> Self {
+        Self { aggregate_id: Some(aggregate_id.to_owned()), ..Self::stream(stream_id) }
+    }
+
+    /// The events that bear this tag.
+    #[must_use]
+    pub fn tag(tag: impl Into<String>) -> Self {
+        Self { tags: vec![tag.into()], ..Self::default() }
+    }
+
+    /// The one event with this id.
+    #[must_use]
+    pub fn event(event_id: Uuid) -> Self {
+        Self { event_id: Some(event_id), ..Self::default() }
+    }
+
+    /// All that followed from one request.
+    #[must_use]
+    pub fn correlation(correlation_id: Uuid) -> Self {
+        Self { correlation_id: Some(correlation_id), ..Self::default() }
+    }
+
+    /// The events that this one caused directly.
+    #[must_use]
+    pub fn caused_by(event_id: Uuid) -> Self {
+        Self { causation_id: Some(event_id), ..Self::default() }
+    }
+
+    /// The same, of one event type only.
+    #[must_use]
+    pub fn of_type(mut self, event_type: &str) -> Self {
+        self.or = self.or.into_iter().map(|other| other.of_type(event_type)).collect();
+        self.event_type = Some(event_type.to_owned());
+        self
+    }
+
+    /// The same, of any of these event types; of none it matches as it did.
+    #[must_use]
+    pub fn of_types<'a>(self, event_types: impl IntoIterator<Item = &'a str>) -> Self {
+        let of_each = event_types.into_iter().map(|event_type| self.clone().of_type(event_type));
+        of_each.reduce(Self::or).unwrap_or(self)
+    }
+
+    /// The same, and only events that bear this tag too.
+    #[must_use]
+    pub fn and_tag(mut self, tag: impl Into<String>) -> Self {
+        let tag = tag.into();
+        self.or = self.or.into_iter().map(|other| other.and_tag(tag.clone())).collect();
+        self.tags.push(tag);
+        self
+    }
+
+    /// What matches this or the other.
+    #[must_use]
+    pub fn or(mut self, mut other: Self) -> Self {
+        let alternatives = std::mem::take(&mut other.or);
+        self.or.push(other);
+        self.or.extend(alternatives);
+        self
+    }
+
+    /// Whether an event of the log matches.
+    #[must_use]
+    pub fn matches(&self, event: &Recorded) -> bool {
+        self.matches_parts(&Parts {
+            stream_id: &event.stream_id,
+            aggregate_id: &event.aggregate_id,
+            event_type: &event.event_type,
+            tags: &event.tags,
+            event_id: event.event_id,
+            causes: &|| event.causes(),
+        })
+    }
+
+    /// Whether an event that is about to be appended would match.
+    pub(crate) fn matches_new(&self, write: &Write, event: &NewEvent) -> bool {
+        self.matches_parts(&Parts {
+            stream_id: &write.stream_id,
+            aggregate_id: &write.aggregate_id,
+            event_type: &event.event_type,
+            tags: &event.tags,
+            event_id: event.event_id,
+            causes: &|| event.causes,
+        })
+    }
+
+    /// This and its alternatives, each without alternatives of its own in view.
+    pub(crate) fn alternatives(&self) -> Vec<&Self> {
+        let mut flat = vec![self];
+        for other in &self.or {
+            flat.extend(other.alternatives());
+        }
+        flat
+    }
+
+    pub(crate) fn check(&self) -> Result<()> {
+        let alternatives = self.alternatives();
+        Error::check_limit("query_alternatives_max", alternatives.len(), QUERY_ALTERNATIVES_MAX)?;
+        alternatives.into_iter().try_for_each(|query| Error::check_limit("tags_max", query.tags.len(), TAGS_MAX))
+    }
+
+    fn matches_parts(&self, event: &Parts<'_>) -> bool {
+        self.matches_alone(event) || self.or.iter().any(|other| other.matches_parts(event))
+    }
+
+    fn matches_alone(&self, event: &Parts<'_>) -> bool {
+        let has = |wanted: &Option<String>, found: &str| wanted.as_ref().is_none_or(|wanted| wanted == found);
+        (self.stream_id.is_empty() || self.stream_id == event.stream_id)
+            && has(&self.event_type, event.event_type)
+            && has(&self.aggregate_id, event.aggregate_id)
+            && self.event_id.is_none_or(|wanted| wanted == event.event_id)
+            && self.tags.iter().all(|tag| event.tags.contains(tag))
+            && self.matches_causes(event.causes)
+    }
+
+    fn matches_causes(&self, causes: &dyn Fn() -> Causes) -> bool {
+        if self.correlation_id.is_none() && self.causation_id.is_none() {
+            return true;
+        }
+        let found = causes();
+        let has = |wanted: Option<Uuid>, found: Option<Uuid>| wanted.is_none() || wanted == found;
+        has(self.correlation_id, found.correlation_id) && has(self.causation_id, found.causation_id)
+    }
+}
+
+/// What a query looks at.
+struct Parts<'a> {
+    stream_id: &'a str,
+    aggregate_id: &'a str,
+    event_type: &'a str,
+    tags: &'a [String],
+    event_id: Uuid,
+    /// Asked only when it matters: an event of the log has them in its metadata.
+    causes: &'a dyn Fn() -> Causes,
+}
+
+/// The ids of an event's metadata, by which it is found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Causes {
+    pub(crate) correlation_id: Option<Uuid>,
+    pub(crate) causation_id: Option<Uuid>,
+}
+
+impl Causes {
+    pub(crate) fn of(metadata: &Metadata) -> Self {
+        Self { correlation_id: metadata.correlation_id, causation_id: metadata.causation_id }
+    }
+}
+
+/// The condition of an append: it is refused when an event that matches stands after a position.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NoneMatching {
+    /// What must not be there.
+    pub query: Query,
+    /// Up to where the writer has read.
+    pub after: Position,
+}
+
+/// Which part of the log, and in which direction. All bounds hold together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Range {
+    /// Exclusive.
+    pub after: Position,
+    /// Inclusive; the head of the log when unset.
+    pub up_to: Option<Position>,
+    /// Inclusive: no event that was made before.
+    pub since: Option<Timestamp>,
+    /// Inclusive: no event that was made after.
+    pub until: Option<Timestamp>,
+    /// From the last to the first.
+    pub backwards: bool,
+}
+
+impl Range {
+    /// All that comes after a position.
+    #[must_use]
+    pub fn after(after: Position) -> Self {
+        Self { after, ..Self::default() }
+    }
+
+    /// All from the first event to this one.
+    #[must_use]
+    pub fn up_to(position: Position) -> Self {
+        Self::between(Position(0), position)
+    }
+
+    /// All that comes after one position, up to and including another.
+    #[must_use]
+    pub fn between(after: Position, up_to: Position) -> Self {
+        Self { after, up_to: Some(up_to), ..Self::default() }
+    }
+
+    /// The same part, from the last event to the first.
+    #[must_use]
+    pub fn backwards(self) -> Self {
+        Self { backwards: true, ..self }
+    }
+
+    /// What is left of this range behind a page of it, or nothing.
+    #[must_use]
+    pub fn rest(self, page: &Page) -> Option<Self> {
+        match (page.more, self.backwards) {
+            (false, _) => None,
+            (true, false) => Some(Self { after: page.next, ..self }),
+            (true, true) => Some(Self { up_to: Some(page.next), ..self }),
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! The connections of a process that read a log: a few, opened when they are needed, each used by one read at a time on a
+//! thread that may block.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rusqlite::Connection;
+use tokio::sync::Semaphore;
+
+use super::location::Location;
+use crate::error::{Error, Result};
+
+const READERS_MAX: usize = 4;
+/// Statements that a connection keeps prepared.
+pub(super) const STATEMENTS_MAX: usize = 64;
+
+#[derive(Clone)]
+pub(super) struct Readers(Arc<Inner>);
+
+struct Inner {
+    location: Location,
+    permits: Semaphore,
+    idle: Mutex<Vec<Connection>>,
+}
+
+impl Readers {
+    pub(super) fn new(location: Location) -> Self {
+        Self(Arc::new(Inner { location, permits: Semaphore::new(READERS_MAX), idle: Mutex::default() }))
+    }
+
+    /// Reads on a connection of its own; after a fault that connection is not used again.
+    pub(super) async fn read<T: Send + 'static>(
+        &self,
+        doing: &'static str,
+        read: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
+    ) -> Result<T> {
+        let _permit = self.0.permits.acquire().await.map_err(|_| Error::Closed)?;
+        let inner = Arc::clone(&self.0);
+        let work = tokio::task::spawn_blocking(move || {
+            let connection = inner.connection()?;
+            match read(&connection) {
+                Ok(found) => {
+                    inner.idle.lock().unwrap_or_else(PoisonError::into_inner).push(connection);
+                    Ok(found)
+                }
+                Err(error) => Err(inner.location.fault(doing, error)),
+            }
+        });
+        work.await.map_err(|error| Error::storage(doing, error))?
+    }
+}
+
+impl Inner {
+    fn connection(&self) -> Result<Connection> {
+        let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        match idle {
+            Some(connection) => Ok(connection),
+            None => self.location.connect_to_read(),
+        }
+    }
+}

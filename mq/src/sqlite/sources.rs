@@ -1,0 +1,248 @@
+//! How the events that match a query are found: each alternative of it is driven by the index that narrows it the most, and
+//! the alternatives are merged in the order of positions. Nothing is sorted, and nothing is scanned that an index can find.
+
+use rusqlite::fallible_streaming_iterator::FallibleStreamingIterator;
+use rusqlite::types::Value;
+use rusqlite::{CachedStatement, Connection, OptionalExtension, Row, Rows};
+
+use super::tables::recorded;
+use crate::position::Position;
+use crate::query::Query;
+use crate::record::Recorded;
+
+/// Up to so many positions are looked through one by one rather than found by an index.
+const SHORT_RANGE: i64 = 256;
+/// With more kinds or aggregates than these to be merged, the range is looked through instead.
+const MERGED_MAX: usize = 64;
+
+/// Hands over the matching events of `(low, high]` in the order of positions, or backwards, until `take` says no.
+pub(super) fn each(
+    connection: &Connection,
+    query: &Query,
+    (low, high): (Position, Position),
+    backwards: bool,
+    mut take: impl FnMut(Recorded) -> bool,
+) -> rusqlite::Result<()> {
+    let bounds = Bounds { low, high };
+    let sources = sources(connection, query, bounds)?;
+    let mut statements = Vec::with_capacity(sources.len());
+    for source in &sources {
+        statements.push(connection.prepare_cached(&source.sql(backwards))?);
+    }
+    let mut cursors = Vec::with_capacity(sources.len());
+    for (statement, source) in statements.iter_mut().zip(sources) {
+        cursors.extend(Cursor::open(statement, source, bounds)?);
+    }
+    while let Some(next) = next_of(&cursors, backwards) {
+        let position = cursors[next].position;
+        let event = recorded(cursors[next].row()?)?;
+        if query.matches(&event) && !take(event) {
+            return Ok(());
+        }
+        // One event may be found in several ways, and comes once.
+        for index in (0..cursors.len()).rev() {
+            if cursors[index].position == position && !cursors[index].advance()? {
+                cursors.swap_remove(index);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The greatest `n` in `(low, high]` for which `holds`, or `low`; when it holds for one it holds for all below.
+pub(super) fn last_where(
+    mut low: i64,
+    mut high: i64,
+    mut holds: impl FnMut(i64) -> rusqlite::Result<bool>,
+) -> rusqlite::Result<i64> {
+    while low < high {
+        let middle = low + (high - low + 1) / 2;
+        if holds(middle)? {
+            low = middle;
+        } else {
+            high = middle - 1;
+        }
+    }
+    Ok(low)
+}
+
+#[derive(Clone, Copy)]
+struct Bounds {
+    low: Position,
+    high: Position,
+}
+
+/// Where events come from, in the order of positions.
+enum Source {
+    /// The range itself.
+    Range,
+    /// The events of an aggregate; the second is a sequence behind which they stand.
+    Aggregate(i64, i64, i64),
+    /// The events of one type in one stream.
+    Kind(i64),
+    Tag(String),
+    Event(Vec<u8>),
+    Correlation(Vec<u8>),
+    Causation(Vec<u8>),
+}
+
+const COLUMNS: &str = "e.position, e.event_id, a.stream_id, a.aggregate_id, e.sequence, e.event_type, \
+     e.event_version, e.data, e.metadata, e.tags, e.created_at, e.append_start";
+
+impl Source {
+    /// Its statement. The bounds are `?1` and `?2`; what it looks for is `?3`. `CROSS JOIN` and unary plus keep SQLite from
+    /// another order than that of the index.
+    fn sql(&self, backwards: bool) -> String {
+        let within = "e.position > ?1 AND e.position <= ?2";
+        let (from, order) = match self {
+            Self::Range => (format!("events AS e WHERE {within}"), "e.position"),
+            Self::Aggregate(..) => {
+                let from = "events AS e WHERE e.aggregate = ?3 AND e.sequence > ?1 AND e.sequence <= ?2";
+                (from.to_owned(), "e.sequence")
+            }
+            Self::Kind(_) => (format!("events AS e WHERE e.kind = ?3 AND {within}"), "e.position"),
+            Self::Tag(_) => {
+                let from = "tags AS t CROSS JOIN events AS e ON e.position = t.position \
+                     WHERE t.tag = ?3 AND t.position > ?1 AND t.position <= ?2";
+                (from.to_owned(), "t.position")
+            }
+            Self::Event(_) => (format!("events AS e WHERE e.event_id = ?3 AND +{within}"), "+e.position"),
+            Self::Correlation(_) => (format!("events AS e WHERE e.correlation_id = ?3 AND {within}"), "e.position"),
+            Self::Causation(_) => (format!("events AS e WHERE e.causation_id = ?3 AND {within}"), "e.position"),
+        };
+        let from = from.replacen(" WHERE ", " CROSS JOIN aggregates AS a ON a.aggregate = e.aggregate WHERE ", 1);
+        let direction = if backwards { "DESC" } else { "ASC" };
+        format!("SELECT {COLUMNS} FROM {from} ORDER BY {order} {direction}")
+    }
+
+    fn parameters(self, Bounds { low, high }: Bounds) -> Vec<Value> {
+        let (low, high) = (Value::Integer(low.0), Value::Integer(high.0));
+        match self {
+            Self::Range => vec![low, high],
+            Self::Aggregate(aggregate, first, last) => {
+                vec![Value::Integer(first), Value::Integer(last), Value::Integer(aggregate)]
+            }
+            Self::Kind(kind) => vec![low, high, Value::Integer(kind)],
+            Self::Tag(tag) => vec![low, high, Value::Text(tag)],
+            Self::Event(id) | Self::Correlation(id) | Self::Causation(id) => vec![low, high, Value::Blob(id)],
+        }
+    }
+}
+
+/// What drives a query; the range alone when anything else would look at all of it anyway.
+fn sources(connection: &Connection, query: &Query, bounds: Bounds) -> rusqlite::Result<Vec<Source>> {
+    let mut sources = Vec::new();
+    // A reader that keeps up has a few events to look at, whatever it looks for.
+    let is_short = bounds.high.0 - bounds.low.0 <= SHORT_RANGE;
+    for alternative in query.alternatives() {
+        let found = if is_short { None } else { of_alternative(connection, alternative, bounds)? };
+        match found {
+            Some(found) => sources.extend(found),
+            None => return Ok(vec![Source::Range]),
+        }
+        if sources.len() > MERGED_MAX {
+            return Ok(vec![Source::Range]);
+        }
+    }
+    Ok(sources)
+}
+
+/// What drives one alternative; `None` when only the range can.
+fn of_alternative(connection: &Connection, query: &Query, bounds: Bounds) -> rusqlite::Result<Option<Vec<Source>>> {
+    let blob = |id: uuid::Uuid| id.as_bytes().to_vec();
+    if let Some(event_id) = query.event_id {
+        return Ok(Some(vec![Source::Event(blob(event_id))]));
+    }
+    if let Some(causation_id) = query.causation_id {
+        return Ok(Some(vec![Source::Causation(blob(causation_id))]));
+    }
+    if let Some(aggregate_id) = &query.aggregate_id {
+        return of_aggregates(connection, &query.stream_id, aggregate_id, bounds).map(Some);
+    }
+    if let Some(correlation_id) = query.correlation_id {
+        return Ok(Some(vec![Source::Correlation(blob(correlation_id))]));
+    }
+    if let Some(tag) = query.tags.first() {
+        return Ok(Some(vec![Source::Tag(tag.clone())]));
+    }
+    if query.stream_id.is_empty() && query.event_type.is_none() {
+        return Ok(None);
+    }
+    // Few in any log, so all of them are looked at.
+    let sql = "SELECT kind FROM kinds WHERE (?1 = '' OR stream_id = ?1) AND (?2 IS NULL OR event_type = ?2)";
+    let mut select = connection.prepare_cached(sql)?;
+    let kinds = select.query_map((&query.stream_id, &query.event_type), |row| row.get(0).map(Source::Kind))?;
+    kinds.collect::<rusqlite::Result<Vec<_>>>().map(Some)
+}
+
+/// The aggregates of this name, in one stream or in any.
+fn of_aggregates(
+    connection: &Connection,
+    stream_id: &str,
+    aggregate_id: &str,
+    bounds: Bounds,
+) -> rusqlite::Result<Vec<Source>> {
+    let streams = if stream_id.is_empty() {
+        let mut select = connection.prepare_cached("SELECT DISTINCT stream_id FROM kinds")?;
+        select.query_map([], |row| row.get(0))?.collect::<rusqlite::Result<Vec<String>>>()?
+    } else {
+        vec![stream_id.to_owned()]
+    };
+    let mut sources = Vec::new();
+    for stream_id in &streams {
+        if let Some(aggregate) = super::tables::aggregate(connection, stream_id, aggregate_id)? {
+            sources.push(part_of_aggregate(connection, aggregate, bounds)?);
+        }
+    }
+    Ok(sources)
+}
+
+/// The events of an aggregate within the bounds: positions grow with sequences, so both ends are found by halving.
+fn part_of_aggregate(connection: &Connection, aggregate: i64, bounds: Bounds) -> rusqlite::Result<Source> {
+    let last = super::tables::sequence(connection, aggregate)?;
+    let sql = "SELECT position FROM events WHERE aggregate = ?1 AND sequence = ?2";
+    let mut select = connection.prepare_cached(sql)?;
+    let mut last_up_to = |bound: Position, from: i64| {
+        last_where(from, last, |sequence| {
+            let position: Option<i64> = select.query_row([aggregate, sequence], |row| row.get(0)).optional()?;
+            Ok(position.is_some_and(|position| position <= bound.0))
+        })
+    };
+    let first = last_up_to(bounds.low, 0)?;
+    let last = last_up_to(bounds.high, first)?;
+    Ok(Source::Aggregate(aggregate, first, last))
+}
+
+/// A source on its way; it stands on an event.
+struct Cursor<'s> {
+    rows: Rows<'s>,
+    position: i64,
+}
+
+impl<'s> Cursor<'s> {
+    /// `None` when the source has no events.
+    fn open(statement: &'s mut CachedStatement<'_>, source: Source, bounds: Bounds) -> rusqlite::Result<Option<Self>> {
+        let rows = statement.query(rusqlite::params_from_iter(source.parameters(bounds)))?;
+        let mut cursor = Self { rows, position: 0 };
+        Ok(cursor.advance()?.then_some(cursor))
+    }
+
+    fn advance(&mut self) -> rusqlite::Result<bool> {
+        match self.rows.next()? {
+            Some(row) => {
+                self.position = row.get(0)?;
+                Ok(true)
+            }
+            None => Ok(false),
+        }
+    }
+
+    fn row(&self) -> rusqlite::Result<&Row<'s>> {
+        self.rows.get().ok_or(rusqlite::Error::QueryReturnedNoRows)
+    }
+}
+
+fn next_of(cursors: &[Cursor<'_>], backwards: bool) -> Option<usize> {
+    let sign = if backwards { -1 } else { 1 };
+    (0..cursors.len()).min_by_key(|index| sign * cursors[*index].position)
+}
