@@ -55,11 +55,11 @@ pub async fn import(session: &Session, import: &Import) -> Result<Code, Failure>
     let (store, is_new) = session.place.open_or_make().await?;
     let imported = store.import(identity.clone(), records).await.map_err(|error| {
         let failure = refused(error);
-        let made = format!("the log at {} was made for it, and is empty", session.place.url());
+        let made = format!("the log at {} was made for it, and is empty", session.place.shown());
         if is_new { failure.hint(made) } else { failure }
     })?;
     let mut stdout = std::io::stdout();
-    let (store, log) = (session.place.url(), identity.id);
+    let (store, log) = (&*session.place.shown(), identity.id);
     match session.output {
         Output::Text => {
             let (added, known) = (count(imported.n_added, "event"), imported.n_known);

@@ -26,7 +26,7 @@ Exit codes: 0 done, 1 error, 2 usage, 3 the plan does not parse, 4 nothing match
 /// Options of every command.
 #[derive(Debug, Clone, Args)]
 pub struct Global {
-    /// The log: a path, or a sqlite: URL [default: .crewlog/log.db of the repository]
+    /// The log: a path, or a sqlite: or postgres: URL [default: .crewlog/log.db of the repository]
     #[arg(long, global = true, env = "CREWLOG_STORE", value_name = "PATH|URL")]
     pub store: Option<String>,
     /// The configuration [default: the nearest crewlog.toml, upward to the root of the worktree]
@@ -416,6 +416,19 @@ pub struct Import {
 pub enum Db {
     /// Look whether the log is sound; nothing is changed
     Check,
+    /// Bring the schema of the log up to date; opening a log does the same, this does it alone
+    Migrate,
+    /// Copy the log into a new file, while others go on writing
+    Backup(Backup),
+    /// Count what the log holds
+    Stats,
+}
+
+/// `db backup`.
+#[derive(Debug, Args)]
+pub struct Backup {
+    /// The file to be made; it is a log, and --store opens it
+    pub file: PathBuf,
 }
 
 /// No plan's id holds an @.

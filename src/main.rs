@@ -5,6 +5,7 @@ mod archive;
 mod cli;
 mod config;
 mod crew;
+mod database;
 mod diff;
 mod drive;
 mod executors;
@@ -95,6 +96,9 @@ async fn run(cli: Cli) -> Result<Code, Failure> {
         Command::Export(export) => archive::export(&session, &export).await,
         Command::Import(import) => archive::import(&session, &import).await,
         Command::Db(Db::Check) => archive::check(&session).await,
+        Command::Db(Db::Migrate) => database::migrate(&session).await,
+        Command::Db(Db::Backup(backup)) => database::backup(&session, &backup).await,
+        Command::Db(Db::Stats) => database::stats(&session).await,
         Command::Stats(stats) => crew::stats(&session, &stats).await,
         Command::Conflicts(conflicts) => crew::conflicts(&session, &conflicts).await,
         Command::Answer(answer) => act::answer(&session, answer).await,

@@ -1,6 +1,6 @@
 //! Where the log of a working directory is, and how one is made there.
 //!
-//! `--store`, then `CREWLOG_STORE`, then `.crewlog/log.db` in the main worktree of the repository, so that all its
+//! `--store`, then `CREWLOG_STORE` (each a path or a URL, also of a server), then `.crewlog/log.db` in the main worktree of the repository, so that all its
 //! worktrees share it, then upward from the working directory.
 
 use std::fs;
@@ -9,12 +9,15 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use crewlog_executors::liveness::SignOfLife;
-use crewlog_mq::{EventStore, Options, sqlite_path};
+use crewlog_mq::{Error, EventStore, Options, sqlite_path};
+use uuid::Uuid;
 
 use crate::failure::Failure;
 
 const FOLDER: &str = ".crewlog";
 const FILE: &str = "log.db";
+/// How the URL of a log on a server begins.
+const SERVERS: [&str; 2] = ["postgres://", "postgresql://"];
 
 /// The place of a log.
 #[derive(Debug, Clone)]
@@ -58,29 +61,63 @@ impl Place {
         Self { url, is_named: false, repository, folder: Some(log_folder), project }
     }
 
-    /// The log's path or URL.
-    pub fn url(&self) -> &str {
-        &self.url
+    /// The log's path or URL as it may be shown: without its password.
+    pub fn shown(&self) -> String {
+        match self.server() {
+            Some((user, rest)) => {
+                let password = user.split_once(':').map_or("", |_| ":***");
+                let name = user.split_once(':').map_or(user, |(name, _)| name);
+                let at = if user.is_empty() { "" } else { "@" };
+                format!("postgres://{name}{password}{at}{rest}")
+            }
+            None => self.url.clone(),
+        }
     }
 
-    /// The log's path, absolute where it is a path, for children that may run elsewhere.
+    /// The log's path or URL, absolute where it is a path, for children that may run elsewhere.
     pub fn absolute_url(&self) -> String {
-        let path = self.path();
-        std::path::absolute(path).map_or_else(|_| self.url.clone(), |path| path.to_string_lossy().into_owned())
+        match self.path().map(std::path::absolute) {
+            Some(Ok(path)) => path.to_string_lossy().into_owned(),
+            Some(Err(_)) | None => self.url.clone(),
+        }
     }
 
-    fn path(&self) -> &Path {
-        // What names no file is refused when it is opened.
-        sqlite_path(&self.url).unwrap_or(Path::new(&self.url))
+    /// The file, unless the log is on a server.
+    fn path(&self) -> Option<&Path> {
+        match self.server() {
+            Some(_) => None,
+            // What names no file is refused when it is opened.
+            None => Some(sqlite_path(&self.url).unwrap_or(Path::new(&self.url))),
+        }
     }
 
-    /// Where workers say that they live and hosts take their seats: beside the log, since who shares it must see it. Two
-    /// names of one log lead to one folder: where a sign is not found, its worker counts as dead.
+    /// The user with a password, if any, and the rest of a server's URL.
+    fn server(&self) -> Option<(&str, &str)> {
+        let rest = SERVERS.iter().find_map(|scheme| self.url.strip_prefix(scheme))?;
+        let (authority, _) = rest.split_once('/').unwrap_or((rest, ""));
+        let user = authority.rsplit_once('@').map_or("", |(user, _)| user);
+        Some((user, rest.strip_prefix(user).map_or(rest, |rest| rest.strip_prefix('@').unwrap_or(rest))))
+    }
+
+    /// Where workers say that they live and hosts take their seats. It is beside the log's file, since who shares it must
+    /// see it, and two names of one file lead to one folder. Of a log on a server it is the user's own: what others have
+    /// of it, here or elsewhere, is another folder, and nothing is concluded about their workers.
     pub fn workers_folder(&self) -> PathBuf {
-        let path = fs::canonicalize(self.path()).unwrap_or_else(|_| self.path().to_owned());
-        let mut name = path.into_os_string();
-        name.push("-workers");
-        PathBuf::from(name)
+        match (self.path(), self.server()) {
+            (None, Some((_, rest))) => {
+                let state = std::env::var_os("XDG_STATE_HOME").filter(|folder| !folder.is_empty()).map(PathBuf::from);
+                let home = || std::env::home_dir().map(|home| home.join(".local").join("state"));
+                let state = state.or_else(home).unwrap_or_else(std::env::temp_dir);
+                state.join("crewlog").join(format!("{}-workers", Uuid::new_v5(&Uuid::NAMESPACE_URL, rest.as_bytes())))
+            }
+            (path, _) => {
+                let path = path.unwrap_or(Path::new(&self.url));
+                let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+                let mut name = path.into_os_string();
+                name.push("-workers");
+                PathBuf::from(name)
+            }
+        }
     }
 
     /// Lets this process be a worker.
@@ -92,12 +129,23 @@ impl Place {
 
     /// Opens the log that is there.
     pub async fn open(&self) -> Result<EventStore, Failure> {
-        Ok(EventStore::open_with(&self.url, Options { create: false, ..Options::default() }).await?)
+        Ok(self.open_if_there().await?)
+    }
+
+    async fn open_if_there(&self) -> Result<EventStore, Error> {
+        EventStore::open_with(&self.url, Options { create: false, ..Options::default() }).await
     }
 
     /// Opens the log, and makes it first when there is none. True when it was made.
     pub async fn open_or_make(&self) -> Result<(EventStore, bool), Failure> {
-        let is_new = !self.path().exists();
+        let is_new = match self.path() {
+            Some(path) => !path.exists(),
+            None => match self.open_if_there().await {
+                Ok(store) => return Ok((store, false)),
+                Err(Error::NoLog { .. }) => true,
+                Err(error) => return Err(error.into()),
+            },
+        };
         if let Some(folder) = &self.folder {
             self.prepare(folder).map_err(|error| {
                 Failure::user(format!("{} cannot be made: {error}", folder.display()))

@@ -48,7 +48,7 @@ impl Session {
     pub fn command(&self, words: &str) -> String {
         let mut line = "crewlog".to_owned();
         if self.place.is_named {
-            line.push_str(&format!(" --store {}", shell_word(self.place.url())));
+            line.push_str(&format!(" --store {}", shell_word(&self.place.shown())));
         }
         if let Some(config) = &self.config {
             line.push_str(&format!(" --config {}", shell_word(&config.to_string_lossy())));

@@ -33,9 +33,9 @@ pub async fn init(session: &Session) -> Result<Code, Failure> {
     let log = store.log().await?;
     let did = if is_new { "made" } else { "is there already:" };
     match session.output {
-        Output::Text => writeln!(std::io::stdout(), "{did} {} (log {})", session.place.url(), log.id)?,
+        Output::Text => writeln!(std::io::stdout(), "{did} {} (log {})", session.place.shown(), log.id)?,
         Output::Json | Output::Jsonl => {
-            let made = serde_json::json!({ "store": session.place.url(), "log": log.id, "is_new": is_new });
+            let made = serde_json::json!({ "store": session.place.shown(), "log": log.id, "is_new": is_new });
             writeln!(std::io::stdout(), "{made}")?;
         }
     }

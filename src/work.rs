@@ -60,7 +60,11 @@ pub async fn work(session: &Session, work: Work) -> Result<Code, Failure> {
     views.retain(|_, view| !has_ended(view));
     let progress = Progress::of_all(session.terminal).with(roster.clone());
     if !session.terminal.is_quiet {
-        say(&format!("taking tasks of all plans in {}; open now: {}", session.place.url(), count(views.len(), "plan")));
+        say(&format!(
+            "taking tasks of all plans in {}; open now: {}",
+            session.place.shown(),
+            count(views.len(), "plan")
+        ));
     }
     let jobs = usize::from(work.jobs);
     let terms = Terms { roster: roster.clone(), scope: Scope::All, cut_off: CutOff::Report, jobs };

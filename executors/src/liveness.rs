@@ -1,7 +1,8 @@
 //! Proof of death on one host: a worker holds a lock file as long as it, or a child of it, lives.
 //!
 //! The kernel drops the lock with the last process that holds it, so a file that can be locked exclusively says that
-//! the worker and all its supervisors are gone, and that its tasks may be claimed at once.
+//! the worker and all its supervisors are gone, and that its tasks may be claimed at once. It says so only to those who use
+//! the same folder: the folder has an id, and a worker's name begins with it.
 
 use std::fs::{File, TryLockError};
 use std::io;
@@ -18,6 +19,7 @@ const SWEEP_AGE: Duration = Duration::from_secs(3600);
 #[derive(Debug)]
 pub struct SignOfLife {
     folder: PathBuf,
+    folder_id: String,
     host: String,
     worker: String,
     /// Held shared, because the worker's supervisors hold it too.
@@ -32,11 +34,12 @@ impl SignOfLife {
     pub fn begin(folder: &Path) -> io::Result<Self> {
         std::fs::create_dir_all(folder)?;
         sweep(folder);
-        let worker = new_event_id().simple().to_string();
+        let folder_id = id_of(folder)?;
+        let worker = format!("{folder_id}.{}", new_event_id().simple());
         let lock = File::options().create(true).truncate(false).write(true).open(lock_path(folder, &worker))?;
         lock.lock_shared()?;
         let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
-        Ok(Self { folder: folder.to_owned(), host, worker, lock })
+        Ok(Self { folder: folder.to_owned(), folder_id, host, worker, lock })
     }
 
     /// The file that this worker's supervisors hold too.
@@ -60,13 +63,14 @@ impl SignOfLife {
             let file = File::options().write(true).open(&path);
             matches!(file.map(|file| file.try_lock()), Ok(Err(TryLockError::WouldBlock)))
         };
-        executor.host == self.host && executor.worker != self.worker && is_held()
+        self.knows(executor) && is_held()
     }
 
-    /// True when `executor` is proven to be gone, with all that it started. Of another host nothing is known.
+    /// True when `executor` is proven to be gone, with all that it started. Of another host nothing is known, nor of a
+    /// worker whose sign of life is in another folder.
     #[must_use]
     pub fn is_dead(&self, executor: &Executor) -> bool {
-        if executor.host != self.host || executor.worker == self.worker {
+        if !self.knows(executor) {
             return false;
         }
         let path = lock_path(&self.folder, &executor.worker);
@@ -79,6 +83,14 @@ impl SignOfLife {
             Ok(Err(TryLockError::WouldBlock | TryLockError::Error(_))) => false,
             Err(error) => error.kind() == io::ErrorKind::NotFound,
         }
+    }
+}
+
+impl SignOfLife {
+    /// Whether the sign of life of another worker would be in this folder.
+    fn knows(&self, executor: &Executor) -> bool {
+        let folder_id = executor.worker.split_once('.').map(|(folder_id, _)| folder_id);
+        executor.host == self.host && executor.worker != self.worker && folder_id == Some(&*self.folder_id)
     }
 }
 
@@ -126,6 +138,25 @@ fn sweep(folder: &Path) {
             // Another may have swept it in the same moment.
             let _ = std::fs::remove_file(&path);
         }
+    }
+}
+
+/// The id of a folder, which gets one when it has none. Whoever is first gives it.
+fn id_of(folder: &Path) -> io::Result<String> {
+    let path = folder.join("id");
+    if let Ok(id) = std::fs::read_to_string(&path) {
+        return Ok(id);
+    }
+    // Written apart and then linked, so that nobody reads a half.
+    let id = new_event_id().simple().to_string();
+    let new = folder.join(format!("{id}.id"));
+    // Its end is random, its beginning is the time.
+    std::fs::write(&new, &id[20..])?;
+    let linked = std::fs::hard_link(&new, &path);
+    std::fs::remove_file(&new)?;
+    match linked {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
+        Ok(()) | Err(_) => std::fs::read_to_string(&path),
     }
 }
 

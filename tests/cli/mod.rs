@@ -5,6 +5,7 @@ mod answers;
 mod archive;
 mod codes;
 mod crew;
+mod database;
 mod documented;
 mod executors;
 mod hostile;

@@ -1,0 +1,184 @@
+//! Looking after the database: `db migrate`, `db backup`, `db stats`. Nothing is decided here, and no event is appended.
+
+use std::io::Write;
+use std::path::Path;
+
+use crewlog_mq::{Error, EventStore, KindStats, Options, Query, Range, Recorded, Stats};
+use serde::Serialize;
+use tokio::sync::mpsc;
+
+use crate::cli::{Backup, Output};
+use crate::failure::{Code, Failure};
+use crate::json::{print_line, print_pretty};
+use crate::session::Session;
+use crate::text::{count, rfc3339, visible};
+
+/// How many events are read at a time.
+const PAGE: usize = 1000;
+/// Pages that are read ahead of the copy.
+const PAGES_AHEAD: usize = 2;
+
+/// `db migrate`.
+pub async fn migrate(session: &Session) -> Result<Code, Failure> {
+    // Opening brings the schema up to date, or says why that cannot be.
+    let log = session.place.open().await?.log().await?;
+    let store = session.place.shown();
+    let mut stdout = std::io::stdout();
+    match session.output {
+        Output::Text => writeln!(stdout, "{store} is up to date (log {}, format {})", log.id, log.format)?,
+        Output::Json | Output::Jsonl => {
+            print_line(&mut stdout, &MigratedJson { store: &store, log: log.id, format: log.format })?;
+        }
+    }
+    Ok(Code::Done)
+}
+
+#[derive(Serialize)]
+struct MigratedJson<'a> {
+    store: &'a str,
+    log: uuid::Uuid,
+    format: i64,
+}
+
+/// `db backup`.
+pub async fn backup(session: &Session, backup: &Backup) -> Result<Code, Failure> {
+    let from = session.place.open().await?;
+    let file = &backup.file;
+    let Some(path) = file.to_str() else {
+        return Err(Failure::user(format!("{} is no path in UTF-8", file.display())));
+    };
+    // Made here and now, so that of two who make it one is refused.
+    std::fs::File::create_new(file).map_err(|error| {
+        Failure::user(format!("{} cannot be made: {error}", file.display())).hint("name a file that does not exist")
+    })?;
+    match copy(&from, path).await {
+        Ok(stats) => {
+            let mut stdout = std::io::stdout();
+            let events = stats.head.0;
+            match session.output {
+                Output::Text => writeln!(stdout, "{} copied to {}", count(events as usize, "event"), file.display())?,
+                Output::Json | Output::Jsonl => {
+                    print_line(&mut stdout, &BackedUpJson { file: path, head: events, bytes: stats.n_bytes })?;
+                }
+            }
+            Ok(Code::Done)
+        }
+        Err(error) => {
+            for suffix in ["", "-wal", "-shm", "-lock", "-bell"] {
+                // What is left of it is of no use; that it cannot be removed changes nothing of the error.
+                let _ = std::fs::remove_file(format!("{path}{suffix}"));
+            }
+            let failure = Failure::from(error);
+            Err(failure.hint(format!("there is no backup: {} was removed again", file.display())))
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct BackedUpJson<'a> {
+    file: &'a str,
+    head: i64,
+    bytes: i64,
+}
+
+/// A log in a new file with every event that the other has now.
+async fn copy(from: &EventStore, path: &str) -> Result<Stats, Error> {
+    let to = EventStore::open_with(&absolute(path), Options::default()).await?;
+    let (identity, head) = (from.log().await?, from.head().await?);
+    let (pages, mut given) = mpsc::channel(PAGES_AHEAD);
+    let reading = {
+        let from = from.clone();
+        tokio::spawn(async move {
+            let mut rest = Some(Range::up_to(head));
+            while let Some(range) = rest {
+                let page = from.read(&Query::all(), range, PAGE).await;
+                rest = page.as_ref().ok().and_then(|page| range.rest(page));
+                if pages.send(page.map(|page| page.events)).await.is_err() {
+                    return;
+                }
+            }
+        })
+    };
+    let records =
+        std::iter::from_fn(move || given.blocking_recv()).flat_map(|page: Result<Vec<Recorded>, Error>| match page {
+            Ok(events) => events.into_iter().map(Ok).collect(),
+            Err(error) => vec![Err(error)],
+        });
+    let imported = to.import(identity, records).await;
+    reading.abort();
+    imported?;
+    to.stats().await
+}
+
+/// A path that is read as no URL.
+fn absolute(path: &str) -> String {
+    std::path::absolute(Path::new(path)).map_or_else(|_| path.to_owned(), |path| path.to_string_lossy().into_owned())
+}
+
+/// `db stats`.
+pub async fn stats(session: &Session) -> Result<Code, Failure> {
+    let store = session.place.open().await?;
+    let (log, stats) = (store.log().await?, store.stats().await?);
+    let mut stdout = std::io::BufWriter::new(std::io::stdout().lock());
+    let json = || StatsJson::of(&log.id, &stats);
+    match session.output {
+        Output::Json => print_pretty(&mut stdout, &json())?,
+        Output::Jsonl => print_line(&mut stdout, &json())?,
+        Output::Text => print(&mut stdout, &log.id, &stats)?,
+    }
+    stdout.flush()?;
+    Ok(Code::Done)
+}
+
+fn print(to: &mut impl Write, log: &uuid::Uuid, stats: &Stats) -> std::io::Result<()> {
+    writeln!(to, "log {log}")?;
+    let events = count(stats.head.0 as usize, "event");
+    let aggregates = count(stats.n_aggregates as usize, "aggregate");
+    writeln!(to, "{events} of {aggregates}, {} bytes, {}", stats.n_bytes, count(stats.n_cells as usize, "cell"))?;
+    if let Some((first, last)) = stats.span {
+        writeln!(to, "from {} to {}", rfc3339(first), rfc3339(last))?;
+    }
+    for KindStats { stream_id, event_type, n_events } in &stats.kinds {
+        writeln!(to, "{n_events:>10}  {} {}", visible(stream_id), visible(event_type))?;
+    }
+    Ok(())
+}
+
+#[derive(Serialize)]
+struct StatsJson<'a> {
+    log: &'a uuid::Uuid,
+    head: i64,
+    aggregates: i64,
+    cells: i64,
+    bytes: i64,
+    first_at: Option<String>,
+    last_at: Option<String>,
+    kinds: Vec<KindJson<'a>>,
+}
+
+#[derive(Serialize)]
+struct KindJson<'a> {
+    stream_id: &'a str,
+    event_type: &'a str,
+    events: i64,
+}
+
+impl<'a> StatsJson<'a> {
+    fn of(log: &'a uuid::Uuid, stats: &'a Stats) -> Self {
+        let kinds = stats.kinds.iter().map(|kind| KindJson {
+            stream_id: &kind.stream_id,
+            event_type: &kind.event_type,
+            events: kind.n_events,
+        });
+        Self {
+            log,
+            head: stats.head.0,
+            aggregates: stats.n_aggregates,
+            cells: stats.n_cells,
+            bytes: stats.n_bytes,
+            first_at: stats.span.map(|(first, _)| rfc3339(first)),
+            last_at: stats.span.map(|(_, last)| rfc3339(last)),
+            kinds: kinds.collect(),
+        }
+    }
+}
