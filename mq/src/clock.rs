@@ -1,6 +1,5 @@
 //! Time as the log sees it: microseconds since 1970 in UTC, from a clock that is passed in.
 
-#[cfg(feature = "sqlite")]
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -59,13 +58,11 @@ impl Clock for SystemClock {
 
 /// The time of one log, for all that ask in a process: it never goes behind an event that is known of. While the wall
 /// clock is behind, it runs on by the monotonic clock.
-#[cfg(feature = "sqlite")]
 pub(crate) struct LogTime {
     clock: Arc<dyn Clock>,
     state: Mutex<State>,
 }
 
-#[cfg(feature = "sqlite")]
 #[derive(Default)]
 struct State {
     last: Timestamp,
@@ -73,7 +70,6 @@ struct State {
 }
 
 /// Since when the wall clock is behind.
-#[cfg(feature = "sqlite")]
 #[derive(Clone, Copy)]
 struct Behind {
     last: Timestamp,
@@ -82,7 +78,6 @@ struct Behind {
 }
 
 /// A reading of log time.
-#[cfg(feature = "sqlite")]
 pub(crate) struct Reading {
     pub(crate) now: Timestamp,
     /// Set while the wall clock is far behind and that is not recorded: by how much.
@@ -90,10 +85,8 @@ pub(crate) struct Reading {
 }
 
 /// Steps of the wall clock up to this long are smoothed over in silence.
-#[cfg(feature = "sqlite")]
 const SILENT_STEP_MAX: Duration = Duration::from_secs(1);
 
-#[cfg(feature = "sqlite")]
 impl LogTime {
     pub(crate) fn new(clock: Arc<dyn Clock>) -> Self {
         Self { clock, state: Mutex::default() }

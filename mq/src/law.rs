@@ -9,6 +9,9 @@ use crate::error::{Error, Result};
 use crate::position::Position;
 use crate::record::{Metadata, Recorded, check_name, check_sizes};
 
+/// The version of a log's form that this code writes.
+pub(crate) const FORMAT: i64 = 1;
+
 /// What the next event must fit.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Previous {

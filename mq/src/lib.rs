@@ -32,6 +32,7 @@
 
 mod backend;
 mod cell;
+mod check;
 mod clock;
 mod error;
 mod event;
@@ -39,8 +40,8 @@ mod event;
 mod faults;
 mod handler;
 mod ids;
+mod import;
 mod judge;
-#[cfg(feature = "sqlite")]
 mod law;
 mod position;
 mod query;

@@ -102,6 +102,10 @@ const CASES: &[Case] = &[
     ("UPDATE events SET data = CAST(x'22ff22' AS TEXT) WHERE position = 2", &[(Some(2), "the event cannot be read: ")]),
     ("UPDATE events SET metadata = '' WHERE position = 2", &[(Some(2), "metadata is not JSON: EOF")]),
     ("UPDATE events SET event_type = '' WHERE position = 2", &[(Some(2), "the event type is empty")]),
+    (
+        "UPDATE events SET event_type = 'T' || char(0) WHERE position = 2",
+        &[(Some(2), "the event type \"T\\0\" has a zero byte")],
+    ),
     ("UPDATE events SET event_id = zeroblob(16) WHERE position = 1", &[(Some(5), "is no event of the log")]),
     (
         "INSERT INTO aggregates (stream_id, aggregate_id) VALUES ('facts', 'z')",

@@ -1,10 +1,10 @@
 //! What is stored is what was given, byte for byte.
 
-use crewlog_mq::{Append, Cause, Error, EventStore, Expected, Metadata, NewEvent, Query, Range};
+use crewlog_mq::{Append, Cause, CellChange, Error, EventStore, Expected, Metadata, NewEvent, Position, Query, Range};
 use serde_json::json;
 use uuid::Uuid;
 
-use super::{Fact, everything, logs, note};
+use super::{Fact, everything, logs, note, noting};
 
 #[tokio::test]
 async fn data_keeps_the_writers_bytes() {
@@ -39,7 +39,7 @@ fn data_that_is_not_json_is_refused_before_the_log() {
 
 #[tokio::test]
 async fn names_of_any_characters_are_kept_and_told_apart() {
-    let names = ["a", "A", "a ", "á", "a\u{301}", "it's \"q\"", "a/b", "%_*", "a\u{0}", "a\u{0}b", "?1", "\n"];
+    let names = ["a", "A", "a ", "á", "a\u{301}", "it's \"q\"", "a/b", "%_*", "a\u{1}", "a\u{1}b", "?1", "\n"];
     for (store, _place) in logs().await {
         for name in names {
             let event = NewEvent::from_json(name, name, "1".into(), &Metadata::default()).unwrap();
@@ -59,6 +59,28 @@ async fn names_of_any_characters_are_kept_and_told_apart() {
                 assert_eq!(found, [(name, name, name)], "{query:?}");
             }
         }
+    }
+}
+
+/// Not every database can keep one.
+#[tokio::test]
+async fn a_name_with_a_zero_byte_is_refused() {
+    for (store, _place) in logs().await {
+        let event = |event_type, version| NewEvent::from_json(event_type, version, "1".into(), &Metadata::default());
+        let to = |stream_id, aggregate_id, event| Append::to(stream_id, aggregate_id, Expected::Any, vec![event]);
+        for (append, says) in [
+            (to("a\0", "a", note(1)), "the stream id \"a\\0\" has a zero byte"),
+            (to("a", "\0", note(1)), "the aggregate id \"\\0\" has a zero byte"),
+            (to("a", "a", event("T\0", "1").unwrap()), "the event type \"T\\0\" has"),
+            (to("a", "a", event("T", "\01").unwrap()), "the event version \"\\01\" has"),
+            (to("a", "a", note(1).with_tags(["a", "\0"])), "the tag \"\\0\" has"),
+            (noting("a", 1).cell(CellChange::set("\0", "k", "v".into())), "the cell's space \"\\0\" has"),
+            (noting("a", 1).cell(CellChange::set("s", "\0", "v".into())), "the cell's key \"\\0\" has"),
+        ] {
+            let refusal = store.append(append).await.unwrap_err();
+            assert!(matches!(&refusal, Error::InvalidAppend { reason } if reason.contains(says)), "{says}: {refusal}");
+        }
+        assert_eq!(store.head().await.unwrap(), Position(0));
     }
 }
 

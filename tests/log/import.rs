@@ -158,6 +158,8 @@ const HOSTILE: &[Edit] = &[
     ("no type", |_, events| events[3].event_type.clear(), "the event type is empty"),
     ("no version", |_, events| events[3].event_version.clear(), "the event version is empty"),
     ("an empty tag", |_, events| events[3].tags = vec![String::new()], "the tag is empty"),
+    ("a zero byte", |_, events| events[3].stream_id.push('\0'), "the stream id \"facts\\0\" has a zero byte"),
+    ("a zero byte in a tag", |_, events| events[3].tags = vec!["\0".into()], "the tag \"\\0\" has a zero byte"),
     ("a long name", |_, events| events[3].aggregate_id = "x".repeat(NAME_BYTES_MAX + 1), "name_bytes_max is 512"),
     ("a long tag", |_, events| events[3].tags = vec!["x".repeat(NAME_BYTES_MAX + 1)], "name_bytes_max is 512"),
     (

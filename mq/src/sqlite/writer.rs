@@ -21,13 +21,12 @@ use super::tables::{End, end_of};
 use crate::clock::{LogTime, Timestamp};
 use crate::error::{Error, Result};
 use crate::judge::Judge;
+use crate::law::FORMAT;
 use crate::record::{Append, Appended};
 use crate::tail::Tail;
 
 static MIGRATIONS: Migrator = sqlx::migrate!("migrations/sqlite");
 
-/// The version of the log's form that this code writes.
-pub(super) const FORMAT: i64 = 1;
 /// The most appends of one commit.
 const BATCH_APPENDS_MAX: usize = 512;
 /// About the most bytes of one commit.
