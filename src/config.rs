@@ -51,10 +51,16 @@ impl Config {
     /// Reads the file that is named; else the nearest [`FILE`] from the folder upward to the root of its worktree, or of
     /// all where there is no repository; else that of the main worktree. Without any, nothing is configured.
     pub fn find(explicit: Option<&Path>, folder: &Path) -> Result<Self, Failure> {
-        match explicit.map(Path::to_owned).or_else(|| nearest(folder)) {
-            Some(file) => Self::read(file),
-            None => Ok(Self::default()),
+        if let Some(file) = explicit {
+            return Self::read(file.to_owned());
         }
+        let Some(file) = nearest(folder) else { return Ok(Self::default()) };
+        // To wait for somebody who writes into a pipe is nobody's wish here.
+        if file.metadata().is_ok_and(|found| !found.is_file()) {
+            let message = format!("the configuration {} is a folder or the like, and no file", file.display());
+            return Err(Failure::user(message).hint("move it away, or name a file with --config or CREWLOG_CONFIG"));
+        }
+        Self::read(file)
     }
 
     fn read(file: PathBuf) -> Result<Self, Failure> {
@@ -91,7 +97,8 @@ fn nearest(folder: &Path) -> Option<PathBuf> {
         |above: &&Path| repository.as_ref().is_none_or(|repository| above.starts_with(&repository.worktree));
     let main = repository.as_ref().map(|repository| repository.main_worktree.as_path());
     let folders = folder.ancestors().take_while(is_in_worktree).chain(main);
-    folders.map(|folder| folder.join(FILE)).find(|file| file.is_file())
+    // Whatever bears the name is meant for it, also when it cannot be read.
+    folders.map(|folder| folder.join(FILE)).find(|file| file.symlink_metadata().is_ok())
 }
 
 /// The line and the column, in characters, of a byte: both from 1.

@@ -239,7 +239,7 @@ impl Read for Keeping {
 
 /// An empty file that nobody else can open, and that is gone with whoever has it, however they end.
 pub fn nameless_file(folder: &Path) -> io::Result<File> {
-    let path = folder.join(format!("crewlog-{}", Uuid::now_v7()));
+    let path = folder.join(format!("crewlog-{}", crewlog_mq::new_event_id()));
     let file = File::options().read(true).write(true).create_new(true).mode(0o600).open(&path)?;
     fs::remove_file(&path)?;
     Ok(file)

@@ -30,6 +30,11 @@ impl Check {
         self.findings.push(Finding { position, what });
     }
 
+    /// Whether anything was found.
+    pub(crate) fn has_findings(&self) -> bool {
+        !self.findings.is_empty()
+    }
+
     /// Looks at the next event, seen from the last before it that could be read, and gives it back for what else there is to
     /// look at. `None` when it cannot be read, or when enough was found.
     pub(crate) fn event<E: Display>(

@@ -47,13 +47,18 @@ impl Default for SystemClock {
 
 impl Clock for SystemClock {
     fn wall(&self) -> Timestamp {
-        let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        Timestamp(i64::try_from(since_epoch.as_micros()).unwrap_or(i64::MAX))
+        at(SystemTime::now())
     }
 
     fn monotonic(&self) -> Duration {
         self.started.elapsed()
     }
+}
+
+/// What a clock that was never set says, a time before 1970, is taken for 1970: no log has earlier events.
+fn at(wall: SystemTime) -> Timestamp {
+    let since_epoch = wall.duration_since(UNIX_EPOCH).unwrap_or_default();
+    Timestamp(i64::try_from(since_epoch.as_micros()).unwrap_or(i64::MAX))
 }
 
 /// The time of one log, for all that ask in a process: it never goes behind an event that is known of. While the wall
@@ -129,5 +134,16 @@ impl LogTime {
     fn state(&self) -> MutexGuard<'_, State> {
         // A clock of the caller's that panicked has changed nothing.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_before_1970_is_1970() {
+        assert_eq!(at(UNIX_EPOCH - Duration::from_secs(1)), Timestamp(0));
+        assert_eq!(at(UNIX_EPOCH + Duration::from_secs(1)), Timestamp(1_000_000));
     }
 }

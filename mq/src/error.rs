@@ -224,6 +224,16 @@ pub enum Error {
         /// The file.
         path: PathBuf,
     },
+    /// The log was deleted, moved or replaced under a store that has it open. What the store was told is acknowledged is in
+    /// the file that was.
+    #[error(
+        "{} was deleted or replaced while it was in use: put the file back, or end what uses it and open it again",
+        path.display()
+    )]
+    Replaced {
+        /// The file.
+        path: PathBuf,
+    },
     /// The disk is full; nothing of the append was kept.
     #[error("no space is left for {}: make room and try again", path.display())]
     DiskFull {

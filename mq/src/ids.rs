@@ -1,13 +1,20 @@
 //! Event ids: time-ordered for what happens once, derived for a reaction that may be repeated.
 
-use uuid::{Builder, Uuid};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use uuid::{Builder, NoContext, Uuid};
 
 use crate::clock::Timestamp;
 
 /// A new event id: UUIDv7, so that the index on ids grows at its end.
 #[must_use]
 pub fn new_event_id() -> Uuid {
-    Uuid::now_v7()
+    id_made_at(SystemTime::now())
+}
+
+/// A time before 1970 cannot stand in an id: it is taken for 1970, and what is random tells the ids apart.
+fn id_made_at(wall: SystemTime) -> Uuid {
+    if wall < UNIX_EPOCH { Uuid::new_v7(uuid::Timestamp::from_unix(NoContext, 0, 0)) } else { Uuid::now_v7() }
 }
 
 /// The id of the `index`-th event with which `process` reacts to `cause`: UUIDv8 from the time of the cause and
@@ -23,4 +30,20 @@ pub fn derived_event_id(process: &str, caused_at: Timestamp, cause: Uuid, index:
     let millis = u64::try_from(caused_at.0 / 1000).unwrap_or(0);
     bytes[..6].copy_from_slice(&millis.to_be_bytes()[2..]);
     Builder::from_custom_bytes(bytes).into_uuid()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    #[test]
+    fn a_clock_before_1970_makes_ids_all_the_same() {
+        let wall = UNIX_EPOCH - Duration::from_secs(86_400);
+        let ids = [id_made_at(wall), id_made_at(wall)];
+        assert_ne!(ids[0], ids[1]);
+        assert!(ids.iter().all(|id| id.get_version_num() == 7 && id.as_bytes()[..6] == [0; 6]), "{ids:?}");
+        let now = [id_made_at(SystemTime::now()), new_event_id()];
+        assert!(now[0] < now[1] && now[0].as_bytes()[..6] > [0; 6][..], "{now:?}");
+    }
 }

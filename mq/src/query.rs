@@ -204,6 +204,12 @@ impl Causes {
     pub(crate) fn of(metadata: &Metadata) -> Self {
         Self { correlation_id: metadata.correlation_id, causation_id: metadata.causation_id }
     }
+
+    /// As they stand beside an event.
+    #[cfg(feature = "sqlite")]
+    pub(crate) fn as_bytes(&self) -> [Option<Vec<u8>>; 2] {
+        [self.correlation_id, self.causation_id].map(|id| id.map(|id| id.as_bytes().to_vec()))
+    }
 }
 
 /// The condition of an append: it is refused when an event that matches stands after a position.

@@ -41,7 +41,10 @@ fn a_backup_overwrites_nothing_and_leaves_no_half() {
     let scene = Scene::new();
     scene.plan("Run `true`").1.expect(0);
     scene.write("there.db", "precious");
-    scene.run(&["db", "backup", "there.db"]).expect(1).says(&["there.db cannot be made", "name a file that does not exist"]);
+    scene
+        .run(&["db", "backup", "there.db"])
+        .expect(1)
+        .says(&["there.db cannot be made", "name a file that does not exist"]);
     assert_eq!(scene.read("there.db"), "precious");
     scene.run(&["db", "backup", "no/such/folder.db"]).expect(1).says(&["folder.db cannot be made"]);
     scene.run(&["--store", "absent.db", "db", "backup", "new.db"]).expect(1).says(&["there is no log at"]);
@@ -57,9 +60,8 @@ fn stats_count_what_the_log_holds() {
     let events = scene.events();
     assert_eq!(stats["head"], events.len());
     for kind in stats["kinds"].as_array().expect("a list") {
-        let is_it = |event: &&Value| {
-            (&event["stream_id"], &event["event_type"]) == (&kind["stream_id"], &kind["event_type"])
-        };
+        let is_it =
+            |event: &&Value| (&event["stream_id"], &event["event_type"]) == (&kind["stream_id"], &kind["event_type"]);
         assert_eq!(kind["events"], events.iter().filter(is_it).count(), "{kind}");
     }
     let text = scene.run(&["db", "stats"]).expect(0).stdout;

@@ -101,10 +101,50 @@ const CASES: &[Case] = &[
     ("UPDATE events SET data = '{' WHERE position = 2", &[(Some(2), "data is not JSON: EOF")]),
     ("UPDATE events SET data = CAST(x'22ff22' AS TEXT) WHERE position = 2", &[(Some(2), "the event cannot be read: ")]),
     ("UPDATE events SET metadata = '' WHERE position = 2", &[(Some(2), "metadata is not JSON: EOF")]),
-    ("UPDATE events SET event_type = '' WHERE position = 2", &[(Some(2), "the event type is empty")]),
+    (
+        "UPDATE events SET event_type = '' WHERE position = 2",
+        &[(Some(2), "the kind is facts/Noted, and not facts/"), (Some(2), "the event type is empty")],
+    ),
+    (
+        "UPDATE events SET kind = NULL WHERE position = 3",
+        &[(None, "CHECK constraint failed in events"), (Some(3), "the kind is none, and not facts/Noted")],
+    ),
+    (
+        "UPDATE events SET kind = 9 WHERE position = 3",
+        &[
+            (Some(3), "a row of events names a row of kinds that is not there"),
+            (Some(3), "the kind is none, and not facts/Noted"),
+        ],
+    ),
+    (
+        "UPDATE events SET correlation_id = zeroblob(16) WHERE position = 2",
+        &[(Some(2), "correlation and causation have other ids than the metadata")],
+    ),
+    (
+        "UPDATE events SET causation_id = NULL WHERE position = 5",
+        &[(Some(5), "correlation and causation have other ids than the metadata")],
+    ),
+    ("INSERT INTO kinds VALUES (7, 'facts', 'Gone')", &[(None, "kind facts/Gone has no event")]),
+    ("INSERT INTO cells VALUES ('leases', 'a', 0, '', NULL)", &[(None, "cell leases/a has version 0")]),
+    ("INSERT INTO cells VALUES ('', 'a', 1, '', NULL)", &[(None, "cell /a has no whole name")]),
+    (
+        "CREATE TRIGGER later AFTER INSERT ON events BEGIN SELECT 1; END; CREATE TABLE mine (a); CREATE VIEW v AS SELECT 1",
+        &[(None, "there is a trigger later, and no log has one")],
+    ),
+    ("DROP INDEX events_by_kind", &[(None, "the index events_by_kind is missing")]),
+    (
+        "DROP VIEW recorded_events; CREATE VIEW recorded_events AS SELECT 1 AS position",
+        &[(None, "the view recorded_events is another than a log has")],
+    ),
+    ("DROP TABLE cells", &[(None, "the table cells is missing")]),
+    (
+        "UPDATE _sqlx_migrations SET checksum = x'00' WHERE version = 1",
+        &[(None, "migration 1 has run with another text than this program's")],
+    ),
+    ("DELETE FROM _sqlx_migrations WHERE version = 1", &[(None, "migration 1 is not among those that have run")]),
     (
         "UPDATE events SET event_type = 'T' || char(0) WHERE position = 2",
-        &[(Some(2), "the event type \"T\\0\" has a zero byte")],
+        &[(Some(2), "the kind is facts/Noted, and not facts/T"), (Some(2), "the event type \"T\\0\" has a zero byte")],
     ),
     ("UPDATE events SET event_id = zeroblob(16) WHERE position = 1", &[(Some(5), "is no event of the log")]),
     (
@@ -121,7 +161,7 @@ const CASES: &[Case] = &[
     (
         "PRAGMA writable_schema = ON; UPDATE sqlite_schema SET sql = replace(sql, 'event_type    TEXT    NOT NULL', \
           'event_type    TEXT    NOT NULL CHECK (position != 3)') WHERE name = 'events'",
-        &[(None, "CHECK constraint failed in events")],
+        &[(None, "the table events is another than a log has"), (None, "CHECK constraint failed in events")],
     ),
 ];
 

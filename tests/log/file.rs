@@ -44,8 +44,10 @@ async fn the_schema_is_this() {
         list(sql),
         [
             "table aggregates: aggregate stream_id! aggregate_id!",
+            "table cells: space! key! version! value! held_until",
             "table events: position event_id! aggregate! sequence! event_type! event_version! data! metadata! tags! \
-             created_at! append_start!",
+             created_at! append_start! kind correlation_id causation_id",
+            "table kinds: kind stream_id! event_type!",
             "table log: one id! format! created_at!",
             "view recorded_events: position event_id stream_id aggregate_id sequence event_type event_version data \
              metadata tags created_at append_start",
@@ -58,8 +60,13 @@ async fn the_schema_is_this() {
                WHERE o.type = 'table' AND o.name != '_sqlx_migrations' ORDER BY 1";
     let indexes = [
         "aggregates unique stream_id aggregate_id",
+        "cells unique space key",
+        "events causation_id",
+        "events correlation_id",
+        "events kind",
         "events unique aggregate sequence",
         "events unique event_id",
+        "kinds unique stream_id event_type",
         "tags unique tag position",
     ];
     assert_eq!(list(sql), indexes);

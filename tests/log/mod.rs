@@ -2,12 +2,14 @@
 
 mod append;
 mod check;
+mod child;
 mod concurrency;
 mod content;
 mod file;
 mod follow;
 mod ids;
 mod import;
+mod migrate;
 mod processes;
 mod read;
 mod refused;

@@ -15,13 +15,18 @@ GROUP BY a.stream_id, e.event_type ORDER BY min(e.position);
 
 ALTER TABLE events ADD COLUMN kind INTEGER REFERENCES kinds (kind);
 ALTER TABLE events ADD COLUMN correlation_id BLOB; -- 16 bytes, as in the metadata
-ALTER TABLE events ADD COLUMN causation_id BLOB;   -- 16 bytes, as in the metadata
 
+-- `correlation_of` and `causation_of` are the reader of metadata itself, so that a query finds what a scan would.
 UPDATE events SET
     kind = (SELECT k.kind FROM aggregates AS a JOIN kinds AS k ON k.stream_id = a.stream_id
             WHERE a.aggregate = events.aggregate AND k.event_type = events.event_type),
-    correlation_id = unhex(metadata ->> '$.correlation_id', '-'),
-    causation_id = unhex(metadata ->> '$.causation_id', '-');
+    correlation_id = correlation_of(metadata);
+
+-- 16 bytes, as in the metadata. The name of the check is what a program of before reads that still has the log open: it
+-- writes no kinds, and must end.
+ALTER TABLE events ADD COLUMN causation_id BLOB
+    CONSTRAINT "the log was brought to a newer form, end this older program" CHECK (kind IS NOT NULL);
+UPDATE events SET causation_id = causation_of(metadata) WHERE causation_of(metadata) IS NOT NULL;
 
 CREATE INDEX events_by_kind ON events (kind);
 CREATE INDEX events_by_correlation ON events (correlation_id) WHERE correlation_id IS NOT NULL;

@@ -1,9 +1,12 @@
 //! Looking whether a log keeps what logs promise, in one snapshot on a connection of its own. It changes nothing, and what
 //! it finds wrong is an answer, not an error.
 
-use rusqlite::{Connection, params};
+use std::collections::{BTreeMap, BTreeSet};
+
+use rusqlite::{Connection, ErrorCode, Row, params};
 
 use super::location::Location;
+use super::migrations;
 use super::tables::{self, RECORDED, recorded};
 use crate::FINDINGS_MAX;
 use crate::check::{Check, cause_of};
@@ -22,7 +25,7 @@ const STRUCTURE: [&str; 2] = [
 ];
 
 /// Findings between the rows of several tables. Each comes in the order of positions.
-const TABLES: [&str; 3] = [
+const TABLES: [&str; 7] = [
     "SELECT NULL, 'aggregate ' || stream_id || '/' || aggregate_id || ' has no event' FROM aggregates AS a \
      WHERE NOT EXISTS (SELECT 1 FROM events AS e WHERE e.aggregate = a.aggregate) ORDER BY aggregate",
     "SELECT position, 'the sequence in its aggregate is ' || sequence || ', and before it comes ' || before FROM ( \
@@ -33,13 +36,31 @@ const TABLES: [&str; 3] = [
     "SELECT t.position, 'the index of tags has ' || t.tag || ', and the event has it not' FROM tags AS t \
      WHERE NOT EXISTS (SELECT 1 FROM events AS e, json_each(iif(json_valid(e.tags), e.tags, '[]')) AS j \
                        WHERE e.position = t.position AND j.value = t.tag) ORDER BY t.position",
+    "SELECT NULL, 'kind ' || stream_id || '/' || event_type || ' has no event' FROM kinds AS k \
+     WHERE NOT EXISTS (SELECT 1 FROM events AS e WHERE e.kind = k.kind) ORDER BY kind",
+    "SELECT position, 'the kind is ' || coalesce(k.stream_id || '/' || k.event_type, 'none') || ', and not ' \
+            || a.stream_id || '/' || e.event_type FROM events AS e JOIN aggregates AS a USING (aggregate) \
+     LEFT JOIN kinds AS k USING (kind) \
+     WHERE k.stream_id IS NOT a.stream_id OR k.event_type IS NOT e.event_type ORDER BY position",
+    "SELECT NULL, 'cell ' || space || '/' || key || ' has version ' || version FROM cells \
+     WHERE version < 1 ORDER BY space, key",
+    "SELECT NULL, 'cell ' || space || '/' || key || ' has no whole name' FROM cells \
+     WHERE space = '' OR key = '' ORDER BY space, key",
 ];
+
+/// What a log is made of, apart from what SQLite and sqlx keep for themselves.
+const SCHEMA: &str = "SELECT type || ' ' || name, sql, tbl_name FROM sqlite_schema \
+     WHERE tbl_name != '_sqlx_migrations' AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'";
 
 /// Looks at all of the log.
 pub(super) fn run(location: &Location) -> Result<Checked> {
     let mut connection = location.connect()?;
     let mut check = Check::default();
     if let Err(error) = look(&mut check, &mut connection) {
+        if check.has_findings() && error.sqlite_error_code() == Some(ErrorCode::Unknown) {
+            // A table or a column is not there, and that is found already.
+            return Ok(check.end());
+        }
         match location.fault(DOING, error) {
             // The database is beyond reading further, which is what was to be found out.
             damaged @ Error::NotADatabase { .. } => check.find(None, damaged.to_string()),
@@ -52,10 +73,33 @@ pub(super) fn run(location: &Location) -> Result<Checked> {
 fn look(check: &mut Check, connection: &mut Connection) -> rusqlite::Result<()> {
     connection.execute_batch("PRAGMA query_only = ON")?;
     let snapshot = connection.transaction()?;
+    schema(check, &snapshot)?;
     for sql in STRUCTURE.into_iter().chain(TABLES) {
         rows(check, &snapshot, sql)?;
     }
     events(check, &snapshot)
+}
+
+/// Holds what the log is made of against a new log: nothing is missing, and nothing of others, such as a trigger, hangs on it.
+fn schema(check: &mut Check, connection: &Connection) -> rusqlite::Result<()> {
+    let (expected, mut found) = (schema_of(&migrations::pattern()?)?, schema_of(connection)?);
+    let own: BTreeSet<String> = expected.values().map(|(_, table)| table.clone()).collect();
+    for (name, (sql, _)) in expected {
+        match found.remove(&name).map(|(other, _)| other) {
+            None => check.find(None, format!("the {name} is missing")),
+            Some(other) if other != sql => check.find(None, format!("the {name} is another than a log has")),
+            Some(_) => {}
+        }
+    }
+    // Tables of their own beside the log are the right of those who write them together with events.
+    found.retain(|_, (_, table)| own.contains(table));
+    for name in found.into_keys().take(FINDINGS_MAX + 1) {
+        check.find(None, format!("there is a {name}, and no log has one"));
+    }
+    for what in migrations::broken(connection)? {
+        check.find(None, what);
+    }
+    Ok(())
 }
 
 fn rows(check: &mut Check, connection: &Connection, sql: &str) -> rusqlite::Result<()> {
@@ -67,15 +111,33 @@ fn rows(check: &mut Check, connection: &Connection, sql: &str) -> rusqlite::Resu
     Ok(())
 }
 
+/// What there is, by sort and name: its text, and the table that it belongs to.
+fn schema_of(connection: &Connection) -> rusqlite::Result<BTreeMap<String, (Option<String>, String)>> {
+    let rows = |row: &Row<'_>| Ok((row.get(0)?, (row.get(1)?, row.get(2)?)));
+    connection.prepare(SCHEMA)?.query_map([], rows)?.collect()
+}
+
+/// What stands in the columns by which an event is found, behind those of the event.
+fn causes_beside(row: &Row<'_>) -> rusqlite::Result<[Option<Vec<u8>>; 2]> {
+    Ok([row.get("correlation_id")?, row.get("causation_id")?])
+}
+
 /// Looks at the events one by one.
 fn events(check: &mut Check, connection: &Connection) -> rusqlite::Result<()> {
     // Not by the view, which has no event whose aggregate is missing.
-    let sql = format!("SELECT {RECORDED} FROM events LEFT JOIN aggregates USING (aggregate) ORDER BY position");
+    let sql = format!(
+        "SELECT {RECORDED}, correlation_id, causation_id FROM events LEFT JOIN aggregates USING (aggregate) \
+         ORDER BY position"
+    );
     let mut select = connection.prepare(&sql)?;
     let mut rows = select.query([])?;
     while let Some(row) = rows.next()? {
         let position = Position(row.get(0)?);
         if let Some(event) = check.event(position, || recorded(row)) {
+            if causes_beside(row)? != event.causes().as_bytes() {
+                let what = "the indexes of correlation and causation have other ids than the metadata";
+                check.find(Some(position), what.into());
+            }
             indexes(check, connection, &event)?;
         }
     }

@@ -24,6 +24,7 @@ pub(super) fn run(location: &Location, identity: &LogIdentity, records: Records)
     let fault = |error| location.fault(DOING, error);
     let lock = location.open_lock()?;
     let held = location.hold(lock.as_ref())?;
+    location.check_same()?;
     let mut connection = location.connect()?;
     location.make_durable(&connection)?;
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(fault)?;
@@ -48,10 +49,10 @@ pub(super) fn run(location: &Location, identity: &LogIdentity, records: Records)
     let imported = import.end(read::whole(&transaction, import.position()).map_err(fault)?)?;
     let end = end_of(&transaction).map_err(fault)?;
     #[cfg(feature = "faults")]
-    crate::faults::reach(crate::faults::Point::Before, start.head, end.head);
+    crate::faults::reach(crate::faults::Point::Before(start.head, end.head));
     transaction.commit().map_err(fault)?;
     #[cfg(feature = "faults")]
-    crate::faults::reach(crate::faults::Point::After, start.head, end.head);
+    crate::faults::reach(crate::faults::Point::After(start.head, end.head));
     drop(held);
     Ok((imported, end.created_at))
 }

@@ -1,11 +1,10 @@
 //! Where a log lies on SQLite: how it is opened safely, and what its faults mean.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use rusqlite::{Connection, OpenFlags, ffi};
-use sqlx::sqlite::SqliteConnectOptions;
 
 use super::lock::{AppendLock, Held};
 use super::readers::STATEMENTS_MAX;
@@ -15,33 +14,79 @@ use crate::error::{Error, Result};
 const APPLICATION_ID: i64 = 1_668_443_239;
 /// Older ones can corrupt a WAL that two connections write (sqlite.org, "WAL-reset bug").
 const SQLITE_VERSION_MIN: i32 = 3_051_003;
+/// What must be free for a disk not to count as full: a page of the database and its frame.
+const PROBE_BYTES: usize = 8192;
 /// How long another program's lock is waited for.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
 #[derive(Debug, Clone)]
 pub(super) enum Location {
-    File(PathBuf),
+    /// And which file it was when it was opened: whoever has it open goes on in that one, whatever bears its name later.
+    File(PathBuf, Arc<OnceLock<FileId>>),
     /// A name in SQLite's `memdb`, shared by the connections of this process.
     Memory(String),
 }
 
+/// A file, whatever its name: its device and its number there.
+type FileId = (u64, u64);
+
 impl Location {
+    /// A log in a file. What cannot be one is refused before SQLite touches it.
+    pub(super) fn file(path: PathBuf) -> Result<Self> {
+        let location = Self::File(path, Arc::default());
+        let found = std::fs::metadata(location.path());
+        if found.as_ref().is_ok_and(|found| !found.is_file()) {
+            return Err(location.cannot_open(std::io::Error::other("it is a folder or the like, and no file")));
+        }
+        // SQLite would delete the -wal file.
+        let is_empty = found.map_or(true, |found| found.len() == 0);
+        if is_empty && std::fs::metadata(location.beside("-wal")).is_ok_and(|wal| wal.len() > 0) {
+            let reason =
+                "it is empty or gone, and the -wal file beside it is not: put the log back, or move the -wal file away";
+            return Err(location.no_log_in(reason));
+        }
+        Ok(location)
+    }
+
+    /// Remembers which file it is; after this [`Location::check_same`] can tell.
+    pub(super) fn remember(&self) {
+        if let Self::File(path, id) = self
+            && let Some(found) = id_of(path)
+        {
+            id.get_or_init(|| found);
+        }
+    }
+
+    /// A log that was deleted or replaced is written to no more: nobody would ever read it.
+    pub(super) fn check_same(&self) -> Result<()> {
+        let Self::File(path, id) = self else { return Ok(()) };
+        match id.get() {
+            Some(id) if id_of(path) != Some(*id) => Err(Error::Replaced { path: path.clone() }),
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    fn beside(&self, suffix: &str) -> PathBuf {
+        let mut name = self.path().as_os_str().to_owned();
+        name.push(suffix);
+        name.into()
+    }
+
     fn path(&self) -> &Path {
         match self {
-            Self::File(path) => path,
+            Self::File(path, _) => path,
             Self::Memory(name) => Path::new(name),
         }
     }
 
     pub(super) fn exists(&self) -> bool {
-        matches!(self, Self::File(path) if path.exists())
+        matches!(self, Self::File(path, _) if path.exists())
     }
 
     /// The lock that orders the writers of several processes; one process alone has a log in memory.
     pub(super) fn open_lock(&self) -> Result<Option<AppendLock>> {
-        let Self::File(path) = self else { return Ok(None) };
-        let mut name = path.as_os_str().to_owned();
-        name.push("-lock");
+        let Self::File(path, _) = self else { return Ok(None) };
+        let name = self.beside("-lock");
         let open = || std::fs::File::options().create(true).truncate(false).write(true).open(&name);
         match open().and_then(|file| AppendLock::new(file, open()?)) {
             Ok(lock) => Ok(Some(lock)),
@@ -51,6 +96,7 @@ impl Location {
             Err(error) if error.kind() == std::io::ErrorKind::ReadOnlyFilesystem => {
                 Err(Error::ReadOnly { path: path.clone() })
             }
+            Err(error) if is_of_a_full_disk(&error) => Err(Error::DiskFull { path: path.clone() }),
             Err(error) => Err(self.cannot_open(error)),
         }
     }
@@ -68,6 +114,7 @@ impl Location {
     /// A connection that reads and cannot write.
     pub(super) fn connect_to_read(&self) -> Result<Connection> {
         let connection = self.connect()?;
+        self.check_same()?;
         connection.set_prepared_statement_cache_capacity(STATEMENTS_MAX);
         connection.execute_batch("PRAGMA query_only = ON").map_err(|error| self.fault("opening the log", error))?;
         Ok(connection)
@@ -82,7 +129,7 @@ impl Location {
         let fault = |error| self.fault("opening the log", error);
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let connection = match self {
-            Self::File(path) => Connection::open_with_flags(path, flags),
+            Self::File(path, _) => Connection::open_with_flags(path, flags),
             Self::Memory(name) => {
                 let uri = format!("file:{name}?vfs=memdb");
                 Connection::open_with_flags(uri, flags | OpenFlags::SQLITE_OPEN_URI)
@@ -92,15 +139,6 @@ impl Location {
         connection.busy_timeout(BUSY_TIMEOUT).map_err(fault)?;
         self.refuse_foreign(&connection)?;
         Ok(connection)
-    }
-
-    /// How sqlx connects, for migrations.
-    pub(super) fn options(&self) -> SqliteConnectOptions {
-        let options = SqliteConnectOptions::new().busy_timeout(BUSY_TIMEOUT);
-        match self {
-            Self::File(path) => options.filename(path),
-            Self::Memory(name) => options.filename(name).vfs("memdb"),
-        }
     }
 
     /// Another process may be making the log now: the migration brings the tables and the application id in one
@@ -153,33 +191,56 @@ impl Location {
 
     /// What a failed statement means.
     pub(super) fn fault(&self, doing: &'static str, error: rusqlite::Error) -> Error {
-        let code = error.sqlite_error().map(|error| error.extended_code);
-        self.fault_of(doing, code, error)
-    }
-
-    /// What a failed statement of a migration means.
-    pub(super) fn migration_fault(&self, doing: &'static str, error: sqlx::Error) -> Error {
-        let code = match &error {
-            sqlx::Error::Database(error) => error.code().and_then(|code| code.parse().ok()),
-            _ => None,
-        };
-        self.fault_of(doing, code, error)
-    }
-
-    fn fault_of(
-        &self,
-        doing: &'static str,
-        extended_code: Option<i32>,
-        error: impl std::error::Error + Send + Sync + 'static,
-    ) -> Error {
         let path = self.path().to_owned();
-        match extended_code.map(|code| code & 0xff) {
-            Some(ffi::SQLITE_BUSY | ffi::SQLITE_LOCKED) => Error::Locked { path, waited: BUSY_TIMEOUT },
-            Some(ffi::SQLITE_READONLY | ffi::SQLITE_PERM) => Error::ReadOnly { path },
-            Some(ffi::SQLITE_FULL) => Error::DiskFull { path },
-            Some(ffi::SQLITE_CANTOPEN) => Error::CannotOpen { path, source: Arc::new(error) },
-            Some(ffi::SQLITE_NOTADB | ffi::SQLITE_CORRUPT) => Error::NotADatabase { path, source: Arc::new(error) },
+        let code = error.sqlite_error().map_or(0, |error| error.extended_code);
+        match code & 0xff {
+            ffi::SQLITE_BUSY | ffi::SQLITE_LOCKED => Error::Locked { path, waited: BUSY_TIMEOUT },
+            ffi::SQLITE_READONLY | ffi::SQLITE_PERM => Error::ReadOnly { path },
+            ffi::SQLITE_FULL => Error::DiskFull { path },
+            ffi::SQLITE_IOERR if self.is_out_of_room(code) => Error::DiskFull { path },
+            ffi::SQLITE_CANTOPEN if self.is_out_of_room(ffi::SQLITE_IOERR_WRITE) => Error::DiskFull { path },
+            ffi::SQLITE_CANTOPEN => Error::CannotOpen { path, source: Arc::new(error) },
+            ffi::SQLITE_NOTADB | ffi::SQLITE_CORRUPT => Error::NotADatabase { path, source: Arc::new(error) },
             _ => Error::storage(doing, error),
         }
     }
+
+    /// SQLite tells a full disk from a failing one, but not a quota, the longest file of a process, or a full disk on which
+    /// it makes its index of the -wal file. So the lock file, whose content is nobody's, is made as long for a moment.
+    fn is_out_of_room(&self, code: i32) -> bool {
+        use ffi::{SQLITE_IOERR_FSYNC, SQLITE_IOERR_SHMMAP, SQLITE_IOERR_SHMOPEN, SQLITE_IOERR_SHMSIZE};
+        let is_of_room = [ffi::SQLITE_IOERR_WRITE, SQLITE_IOERR_FSYNC, ffi::SQLITE_IOERR_TRUNCATE].contains(&code)
+            || [SQLITE_IOERR_SHMMAP, SQLITE_IOERR_SHMOPEN, SQLITE_IOERR_SHMSIZE].contains(&code);
+        is_of_room && matches!(self, Self::File(..)) && self.probe().is_err_and(|error| is_of_a_full_disk(&error))
+    }
+
+    fn probe(&self) -> std::io::Result<()> {
+        use std::io::{Seek, SeekFrom, Write};
+        let lengths = [self.path().to_owned(), self.beside("-wal"), self.beside("-shm")].map(|path| {
+            let found = std::fs::metadata(path);
+            found.map_or(0, |found| found.len())
+        });
+        let longest = lengths.into_iter().max().unwrap_or(0);
+        let mut file = std::fs::File::options().create(true).truncate(false).write(true).open(self.beside("-lock"))?;
+        let written = file.seek(SeekFrom::Start(longest)).and_then(|_| file.write_all(&[0; PROBE_BYTES]));
+        let emptied = file.set_len(0);
+        written.and(emptied)
+    }
+}
+
+fn is_of_a_full_disk(error: &std::io::Error) -> bool {
+    use std::io::ErrorKind;
+    matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge)
+}
+
+#[cfg(unix)]
+fn id_of(path: &Path) -> Option<FileId> {
+    use std::os::unix::fs::MetadataExt;
+    std::fs::metadata(path).ok().map(|found| (found.dev(), found.ino()))
+}
+
+/// Elsewhere an open file cannot be deleted.
+#[cfg(not(unix))]
+fn id_of(_path: &Path) -> Option<FileId> {
+    None
 }

@@ -7,6 +7,7 @@ mod import;
 mod ledger;
 mod location;
 mod lock;
+mod migrations;
 mod read;
 mod readers;
 mod sources;
@@ -19,12 +20,12 @@ use std::sync::Arc;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use tokio::sync::{mpsc, oneshot};
-use uuid::Uuid;
 
 use crate::backend::{Backend, LogIdentity, Options, Records};
 use crate::cell::Cell;
 use crate::clock::{LogTime, Timestamp};
 use crate::error::{Error, Result};
+use crate::ids::new_event_id;
 use crate::position::Position;
 use crate::query::{Query, Range};
 use crate::record::{Append, Appended, Checked, Imported, Page, Stats};
@@ -52,14 +53,15 @@ impl Sqlite {
         let path = std::fs::canonicalize(path)
             .or_else(|_| std::path::absolute(path))
             .map_err(|source| Error::CannotOpen { path: path.to_owned(), source: Arc::new(source) })?;
-        if !options.create && !path.exists() {
+        let location = Location::file(path.clone())?;
+        if !options.create && !location.exists() {
             return Err(Error::NoLog { path });
         }
-        Self::start(Location::File(path), options).await
+        Self::start(location, options).await
     }
 
     pub(crate) async fn in_memory(options: Options) -> Result<Self> {
-        Self::start(Location::Memory(format!("/crewlog-{}", Uuid::now_v7().simple())), options).await
+        Self::start(Location::Memory(format!("/crewlog-{}", new_event_id().simple())), options).await
     }
 
     async fn start(location: Location, options: Options) -> Result<Self> {

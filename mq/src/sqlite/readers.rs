@@ -36,6 +36,7 @@ impl Readers {
         let _permit = self.0.permits.acquire().await.map_err(|_| Error::Closed)?;
         let inner = Arc::clone(&self.0);
         let work = tokio::task::spawn_blocking(move || {
+            inner.location.check_same()?;
             let connection = inner.connection()?;
             match read(&connection) {
                 Ok(found) => {

@@ -7,25 +7,20 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use rusqlite::{Connection, TransactionBehavior, params};
-use sqlx::migrate::{MigrateError, Migrator};
-use sqlx::{ConnectOptions, Connection as _};
+use rusqlite::{Connection, TransactionBehavior};
 use tokio::sync::{mpsc, oneshot};
-use uuid::Uuid;
 
 use super::ledger::{Interned, Writing};
 use super::location::Location;
 use super::lock::AppendLock;
+use super::migrations;
 use super::readers::STATEMENTS_MAX;
 use super::tables::{End, end_of};
-use crate::clock::{LogTime, Timestamp};
+use crate::clock::LogTime;
 use crate::error::{Error, Result};
 use crate::judge::Judge;
-use crate::law::FORMAT;
 use crate::record::{Append, Appended};
 use crate::tail::Tail;
-
-static MIGRATIONS: Migrator = sqlx::migrate!("migrations/sqlite");
 
 /// The most appends of one commit.
 const BATCH_APPENDS_MAX: usize = 512;
@@ -63,7 +58,7 @@ fn run(start: Start, ready: oneshot::Sender<Result<()>>) {
         .enable_time()
         .build()
         .map_err(|error| Error::storage("starting the writer", error))
-        .and_then(|runtime| Ok((Writer::open(&start, &runtime)?, runtime)));
+        .and_then(|runtime| Ok((Writer::open(&start)?, runtime)));
     match opened {
         Ok((writer, runtime)) => {
             // The opener may have gone; its clones of the queue then close too.
@@ -87,29 +82,26 @@ struct Writer {
 }
 
 impl Writer {
-    fn open(start: &Start, runtime: &tokio::runtime::Runtime) -> Result<Self> {
+    fn open(start: &Start) -> Result<Self> {
         let location = start.location.clone();
         // What may be another program's is judged before a lock file is put beside it.
         let judged = location.exists().then(|| location.connect()).transpose()?;
         let lock = location.open_lock()?;
         let connection = match judged {
             // What is made already is opened without waiting for anybody who writes.
-            Some(connection) if is_made(&connection, &location)? => connection,
+            Some(connection) if migrations::is_made(&connection, &location)? => connection,
             judged => {
                 // Two processes that make one log must do it one after the other.
                 let _held = location.hold(lock.as_ref())?;
-                let connection = judged.map_or_else(|| location.connect(), Ok)?;
-                check_that_nothing_is_lost(&connection, &location, start.create)?;
+                let mut connection = judged.map_or_else(|| location.connect(), Ok)?;
+                migrations::check_that_nothing_is_lost(&connection, &location, start.create)?;
                 location.make_durable(&connection)?;
-                if !is_migrated(&connection, &location)? {
-                    runtime.block_on(migrate(&location))?;
-                }
-                identify(&connection, start.log_time.now())
-                    .map_err(|error| location.fault("opening the log", error))?;
+                migrations::make(&mut connection, &location, start.log_time.now())?;
                 connection
             }
         };
         location.make_durable(&connection)?;
+        location.remember();
         connection.set_prepared_statement_cache_capacity(STATEMENTS_MAX);
         let mut writer = Self {
             location,
@@ -142,6 +134,7 @@ impl Writer {
     /// Learns of commits that others made: SQLite counts them in `data_version`.
     fn look(&mut self) -> Result<()> {
         let fault = |error| self.location.fault("looking for new events", error);
+        self.location.check_same()?;
         let version = self.connection.query_row("PRAGMA data_version", [], |row| row.get(0)).map_err(fault)?;
         if version != self.data_version {
             let end = end_of(&self.connection).map_err(fault)?;
@@ -172,8 +165,8 @@ impl Writer {
                 for reply in replies {
                     let _ = reply.send(Err(error.clone()));
                 }
-                // A lock that was not to be had says nothing against the connection.
-                if !matches!(error, Error::Locked { .. }) {
+                // A lock that was not to be had says nothing against the connection, nor what the name stands for now.
+                if !matches!(error, Error::Locked { .. } | Error::Replaced { .. }) {
                     self.reopen();
                 }
             }
@@ -185,6 +178,7 @@ impl Writer {
         let location = self.location.clone();
         let fault = |error| location.fault("appending", error);
         let held = location.hold(self.lock.as_ref())?;
+        location.check_same()?;
         let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(fault)?;
         let start = end_of(&transaction).map_err(fault)?;
         let reading = self.log_time.after(start.created_at);
@@ -195,10 +189,10 @@ impl Writer {
         let outcomes = appends.iter().map(|append| judge.judge(append).map_err(fault)).collect::<Result<Vec<_>>>()?;
         let (head, interned) = (judge.head(), judge.ledger.into_interned());
         #[cfg(feature = "faults")]
-        crate::faults::reach(crate::faults::Point::Before, start.head, head);
+        crate::faults::reach(crate::faults::Point::Before(start.head, head));
         transaction.commit().map_err(fault)?;
         #[cfg(feature = "faults")]
-        crate::faults::reach(crate::faults::Point::After, start.head, head);
+        crate::faults::reach(crate::faults::Point::After(start.head, head));
         drop(held);
         if reading.stepped_back.is_some() {
             self.log_time.step_is_recorded();
@@ -215,7 +209,7 @@ impl Writer {
     /// After a failed commit nothing that the connection holds is trusted.
     fn reopen(&mut self) {
         self.interned = Interned::default();
-        let connected = self.location.connect();
+        let connected = self.location.check_same().and_then(|()| self.location.connect());
         match connected.and_then(|connection| self.location.make_durable(&connection).map(|()| connection)) {
             Ok(connection) => {
                 self.connection = connection;
@@ -240,72 +234,4 @@ fn drain(first: Request, queue: &mut mpsc::Receiver<Request>) -> Vec<Request> {
         batch.push(request);
     }
     batch
-}
-
-/// Refuses to make a log out of what is left of one, or where none was to be made.
-fn check_that_nothing_is_lost(connection: &Connection, location: &Location, create: bool) -> Result<()> {
-    let fault = |error| location.fault("opening the log", error);
-    let has_table = |name: &str| -> Result<bool> {
-        let sql = "SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE name = ?1)";
-        connection.query_row(sql, [name], |row| row.get(0)).map_err(fault)
-    };
-    if !create && !has_table("_sqlx_migrations")? {
-        return Err(
-            location.no_log_in("it has none of a log's tables; what is newest stands in the -wal file beside it")
-        );
-    }
-    if !has_table("events")? || !has_table("log")? || is_identified(connection).map_err(fault)? {
-        return Ok(());
-    }
-    let sql = "SELECT EXISTS (SELECT 1 FROM events)";
-    if connection.query_row(sql, [], |row| row.get(0)).map_err(fault)? {
-        return Err(location.no_log_in("it has events, and the log's identity is gone"));
-    }
-    Ok(())
-}
-
-/// Whether the log has its newest schema and its identity.
-fn is_made(connection: &Connection, location: &Location) -> Result<bool> {
-    Ok(is_migrated(connection, location)?
-        && is_identified(connection).map_err(|error| location.fault("opening the log", error))?)
-}
-
-fn is_migrated(connection: &Connection, location: &Location) -> Result<bool> {
-    let fault = |error| location.fault("reading the schema's version", error);
-    let exists: bool = connection
-        .query_row("SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE name = '_sqlx_migrations')", [], |row| row.get(0))
-        .map_err(fault)?;
-    if !exists {
-        return Ok(false);
-    }
-    let sql = "SELECT coalesce(max(version), 0) FROM _sqlx_migrations WHERE success";
-    let found: i64 = connection.query_row(sql, [], |row| row.get(0)).map_err(fault)?;
-    let supported = MIGRATIONS.iter().map(|migration| migration.version).max().unwrap_or(0);
-    if found > supported {
-        return Err(location.newer_format(found, supported));
-    }
-    Ok(found == supported)
-}
-
-async fn migrate(location: &Location) -> Result<()> {
-    let fault = |error| location.migration_fault("migrating the log", error);
-    let mut connection = location.options().connect().await.map_err(fault)?;
-    MIGRATIONS.run(&mut connection).await.map_err(|error| match error {
-        MigrateError::Execute(error) | MigrateError::ExecuteMigration(error, _) => fault(error),
-        other => Error::storage("migrating the log", other),
-    })?;
-    connection.close().await.map_err(fault)
-}
-
-/// Gives a new log its identity.
-fn identify(connection: &Connection, now: Timestamp) -> rusqlite::Result<()> {
-    if !is_identified(connection)? {
-        let sql = "INSERT INTO log (one, id, format, created_at) VALUES (1, ?1, ?2, ?3)";
-        connection.execute(sql, params![Uuid::now_v7().to_string(), FORMAT, now.0])?;
-    }
-    Ok(())
-}
-
-fn is_identified(connection: &Connection) -> rusqlite::Result<bool> {
-    connection.query_row("SELECT EXISTS (SELECT 1 FROM log)", [], |row| row.get(0))
 }
