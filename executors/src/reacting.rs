@@ -1,8 +1,9 @@
 //! Hosts the processes that react to the log ([`Reactor`]): it reads, asks what is due, and appends that.
 //!
-//! A host begins where the process was left off: it folds the log from the beginning, and appends nothing up to the cause
-//! of the newest event that the process has appended. The ids of what it appends derive from the cause, so a host that
-//! repeats another's work, after a crash or beside it, appends nothing twice. It decides nothing.
+//! A host begins where the process was left off: it folds the log from the newest snapshot on, else from the beginning, and
+//! appends nothing up to the cause of the newest event that the process has appended. The ids of what it appends derive
+//! from the cause, so a host that repeats another's work, after a crash or beside it, appends nothing twice. It decides
+//! nothing.
 
 use std::collections::VecDeque;
 use std::io;
@@ -11,7 +12,7 @@ use std::pin::pin;
 use std::time::Duration;
 
 use crewlog_mq::{
-    Append, Cause, Error, EventStore, Expected, Metadata, NewEvent, Position, Query, Range, Recorded, Start,
+    Append, Cause, Error, EventStore, Expected, Last, NewEvent, Position, Query, Range, Recorded, Snapshots, Start,
     derived_event_id,
 };
 use crewlog_planner::crew::{Reactor, Said};
@@ -23,6 +24,8 @@ use crate::liveness::Seat;
 
 /// How many events are read at a time.
 const PAGE: usize = 500;
+/// How many are read at a time to find where a process was left off: the newest of its stream is almost always it.
+const LEFT_OFF_PAGE: usize = 16;
 /// How often a host that waits looks whether the seat is free.
 const SEAT_POLL: Duration = Duration::from_millis(100);
 /// How long a host that is to end may take for what is in the log by then.
@@ -83,7 +86,7 @@ pub async fn fold<R: Reactor>(
     mut tell: impl FnMut(&Recorded, Said<R::Event>),
 ) -> Result<R, Error> {
     let mut reading = Reading::<R>::default();
-    while reading.next_page(store, Some(up_to)).await? {
+    while reading.next_page(store, Some(up_to)).await? > 0 {
         for (cause, said) in std::mem::take(&mut reading.due) {
             said.into_iter().for_each(|said| tell(&cause, said));
         }
@@ -95,6 +98,7 @@ pub async fn fold<R: Reactor>(
 pub struct Reacting<R: Reactor> {
     store: EventStore,
     reading: Reading<R>,
+    snapshots: Snapshots<R>,
     /// Set once it is known where the process was left off.
     has_begun: bool,
 }
@@ -103,46 +107,47 @@ pub struct Reacting<R: Reactor> {
 struct Reading<R: Reactor> {
     reactor: R,
     read_to: Position,
-    left_off: LeftOff,
+    /// The process has said all that follows from what stands up to here.
+    said_up_to: Position,
+    /// The last event that was read, when its append ends with it: only then is the state one of the log's.
+    end: Option<Last>,
+    /// An event was passed over that a newer program may be able to read: the state lacks it, and must not outlive this one.
+    lacks_some: bool,
     due: VecDeque<(Recorded, Vec<Said<R::Event>>)>,
 }
 
 impl<R: Reactor> Default for Reading<R> {
     fn default() -> Self {
-        Self { reactor: R::default(), read_to: Position(0), left_off: LeftOff::default(), due: VecDeque::new() }
+        let (reactor, read_to, said_up_to, due) = (R::default(), Position(0), Position(0), VecDeque::new());
+        Self { reactor, read_to, said_up_to, end: None, lacks_some: false, due }
     }
 }
 
-/// Where the process was left off, as the log knows it.
-#[derive(Default)]
-struct LeftOff {
-    /// The newest event that it has appended, with its cause; nothing when there is none, or the cause was passed.
-    newest: Option<(Position, Metadata)>,
-}
-
 impl<R: Reactor> Reading<R> {
-    /// Takes in one page, whole or not at all. False when there was none.
-    async fn next_page(&mut self, store: &EventStore, up_to: Option<Position>) -> Result<bool, Error> {
+    /// Takes in one page, whole or not at all, and says of how many events.
+    async fn next_page(&mut self, store: &EventStore, up_to: Option<Position>) -> Result<usize, Error> {
         let page = store.read(&Query::all(), Range { after: self.read_to, up_to, ..Range::default() }, PAGE).await?;
-        let Some(last) = page.events.last() else { return Ok(false) };
+        let Some(last) = page.events.last() else { return Ok(0) };
+        let n_events = page.events.len();
         // Only of the last it cannot be seen in the page whether its append goes on.
         let last_is_end = store.whole(last.position).await? == last.position;
         let mut events = page.events.into_iter().peekable();
         while let Some(recorded) = events.next() {
             if let Err(error) = self.reactor.take(&recorded) {
                 tracing::warn!(process = R::NAME, %error, "an event is passed over");
+                self.lacks_some = true;
             }
             self.read_to = recorded.position;
-            let is_said = self.left_off.is_before(&recorded);
             let is_end = events.peek().map_or(last_is_end, |next| next.append_start != recorded.append_start);
+            self.end = is_end.then(|| Last::from(&recorded));
             if is_end {
                 let said = self.reactor.due();
-                if !said.is_empty() && !is_said {
+                if !said.is_empty() && recorded.position > self.said_up_to {
                     self.due.push_back((recorded, said));
                 }
             }
         }
-        Ok(true)
+        Ok(n_events)
     }
 }
 
@@ -150,7 +155,8 @@ impl<R: Reactor> Reacting<R> {
     /// A process that has read nothing yet.
     #[must_use]
     pub fn new(store: EventStore) -> Self {
-        Self { store, reading: Reading::default(), has_begun: false }
+        let snapshots = Snapshots::of(&store, &Query::all());
+        Self { store, reading: Reading::default(), snapshots, has_begun: false }
     }
 
     /// Takes in the log up to a position, or up to its head, and appends what follows.
@@ -158,16 +164,34 @@ impl<R: Reactor> Reacting<R> {
     /// # Errors
     /// A fault of the log; a further call goes on from there.
     pub async fn catch_up(&mut self, up_to: Option<Position>) -> Result<(), Error> {
-        if !self.has_begun {
-            self.reading.left_off = LeftOff::of::<R>(&self.store, None).await?;
-            self.has_begun = true;
-        }
+        self.begin(up_to).await?;
         loop {
             self.append_due().await?;
-            if !self.reading.next_page(&self.store, up_to).await? {
-                return Ok(());
+            // All that follows from what the state holds is in the log now, so another host may go on with it.
+            if let Some(last) = self.reading.end.filter(|_| !self.reading.lacks_some) {
+                self.snapshots.keep(&self.reading.reactor, last).await;
+            }
+            match self.reading.next_page(&self.store, up_to).await? {
+                0 => return Ok(()),
+                n_events => self.snapshots.fold(n_events),
             }
         }
+    }
+
+    /// Finds out where the process was left off, once; a snapshot that is ahead of `up_to` is of no use.
+    async fn begin(&mut self, up_to: Option<Position>) -> Result<(), Error> {
+        if self.has_begun {
+            return Ok(());
+        }
+        let said_up_to = said_up_to::<R>(&self.store).await?;
+        let newest =
+            self.snapshots.newest().await?.filter(|(_, last)| up_to.is_none_or(|up_to| last.position <= up_to));
+        if let Some((reactor, last)) = newest {
+            self.reading = Reading { reactor, read_to: last.position, end: Some(last), ..Reading::default() };
+        }
+        self.reading.said_up_to = said_up_to;
+        self.has_begun = true;
+        Ok(())
     }
 
     /// Takes in the log for ever, and survives its faults.
@@ -196,16 +220,9 @@ impl<R: Reactor> Reacting<R> {
 
     /// The head of the log; nothing when the process was left off too far ahead.
     async fn head_in_reach(&mut self) -> Result<Option<Position>, Error> {
+        self.begin(None).await?;
         let reach = Position(self.reading.read_to.0 + LAST_FOLD_EVENTS_MAX);
-        if !self.has_begun {
-            let left_off = LeftOff::of::<R>(&self.store, Some(reach)).await?;
-            if left_off.is_beyond(reach) {
-                return Ok(None);
-            }
-            self.reading.left_off = left_off;
-            self.has_begun = true;
-        }
-        if self.reading.left_off.is_beyond(reach) { Ok(None) } else { self.store.head().await.map(Some) }
+        if self.reading.said_up_to > reach { Ok(None) } else { self.store.head().await.map(Some) }
     }
 
     async fn catch_up_until_done(&mut self, up_to: Option<Position>) {
@@ -237,40 +254,22 @@ impl<R: Reactor> Reacting<R> {
     }
 }
 
-impl LeftOff {
-    /// It reads the whole stream of the process, or only until it is known to be beyond a position.
-    async fn of<R: Reactor>(store: &EventStore, enough: Option<Position>) -> Result<Self, Error> {
-        let mut left_off = Self::default();
-        let mut range = Range::default();
-        loop {
-            let page = store.read(&Query::stream(R::STREAM), range, PAGE).await?;
-            for recorded in page.events {
-                // What names no cause is not of this process.
-                let metadata = recorded.metadata().ok().filter(|metadata| metadata.causation_id.is_some());
-                left_off.newest = metadata.map(|metadata| (recorded.position, metadata)).or(left_off.newest);
-            }
-            if !page.more || enough.is_some_and(|enough| left_off.is_beyond(enough)) {
-                return Ok(left_off);
-            }
-            range.after = page.next;
+/// Up to where a process has said what follows, as the log knows it: the cause of the newest event that it has appended.
+async fn said_up_to<R: Reactor>(store: &EventStore) -> Result<Position, Error> {
+    let own = Query::stream(R::STREAM);
+    let mut rest = Some(Range::default().backwards());
+    while let Some(range) = rest {
+        let page = store.read(&own, range, LEFT_OFF_PAGE).await?;
+        for recorded in &page.events {
+            // What names no cause is not of this process.
+            let Some(cause) = recorded.metadata().ok().and_then(|metadata| metadata.causation_id) else { continue };
+            let found = store.read(&Query::event(cause), Range::default(), 1).await?;
+            // A cause stands before what follows from it, so all up to there was seen even if it is not in the log.
+            return Ok(found.events.first().map_or(recorded.position, |cause| cause.position.min(recorded.position)));
         }
+        rest = range.rest(&page);
     }
-
-    fn is_beyond(&self, reach: Position) -> bool {
-        self.newest.as_ref().is_some_and(|(position, _)| *position > reach)
-    }
-
-    /// True when the process has said what follows from an event. To be asked of each, in the order of the log.
-    fn is_before(&mut self, recorded: &Recorded) -> bool {
-        let Some((position, metadata)) = &self.newest else { return false };
-        let is_cause = metadata.causation_id == Some(recorded.event_id);
-        // A cause stands before what follows from it, so one that was not found by then is not in the log.
-        let is_passed = recorded.position > *position;
-        if is_cause || is_passed {
-            self.newest = None;
-        }
-        !is_passed
-    }
+    Ok(Position(0))
 }
 
 async fn wait_out<R: Reactor>(error: &Error, backoff: &mut Backoff) {

@@ -145,7 +145,10 @@ pub enum Error {
         source: Source,
     },
     /// An event in the log is not of the type that was asked for.
-    #[error("the event at position {position} ({event_type}, version {event_version}) cannot be read: {source}")]
+    #[error(
+        "the event at position {position} ({event_type}, version {event_version}) cannot be read: {source}; a newer program \
+         may read it, or an upcaster for its version"
+    )]
     Decode {
         /// Where it stands.
         position: Position,

@@ -1,24 +1,59 @@
 //! Typed events: an enum for each stream, one variant for each thing that can happen.
 
-use serde::de::{DeserializeOwned, Deserializer, EnumAccess, IntoDeserializer, VariantAccess, Visitor};
-use serde::{Deserialize, Serialize};
-use serde_json::de::StrRead;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 use crate::error::{Error, Result};
 use crate::ids::new_event_id;
 use crate::query::Causes;
 use crate::record::{Metadata, NewEvent, Recorded};
+use crate::upcast::{Upcaster, upcast};
+use crate::variant::{self, Variant};
 
 /// An event of a stream: an enum with plain serde derives.
 ///
 /// In the log the variant's name is the event type and its fields alone are `data`, so
 /// `Paid { cents: 250 }` is stored as type `Paid` with data `{"cents":250}`.
+///
+/// ```
+/// use crewlog_mq::{Event, Upcaster};
+/// use serde::{Deserialize, Serialize};
+///
+/// #[derive(Debug, PartialEq, Serialize, Deserialize)]
+/// enum Order { Placed { item: String }, Paid { cents: u64 } }
+///
+/// impl Event for Order {
+///     const EVENT_VERSION: &'static str = "2.0";
+///
+///     // Only for a stream that has events of older versions.
+///     fn upcasters() -> &'static [Upcaster] {
+///         const STEPS: &[Upcaster] = &[
+///             Upcaster::step("1.0", "2.0").of("Ordered").renamed("Placed"),
+///             Upcaster::step("1.0", "2.0"),
+///         ];
+///         STEPS
+///     }
+/// }
+///
+/// assert_eq!(Order::Paid { cents: 250 }.event_type(), "Paid");
+/// let placed = Order::decode("Ordered", "1.0", r#"{"item":"tea"}"#)?;
+/// assert_eq!(placed, Order::Placed { item: "tea".into() });
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 pub trait Event: Serialize + DeserializeOwned + Send + Sync + 'static {
     /// Stored with each event, and given back to [`Event::decode`].
     const EVENT_VERSION: &'static str;
 
     /// The name of the variant, as serde writes it.
-    fn event_type(&self) -> &'static str;
+    fn event_type(&self) -> &'static str {
+        // What is no variant is refused when it is encoded, under the name that its author knows.
+        variant::name_of(self).unwrap_or_else(std::any::type_name::<Self>)
+    }
+
+    /// How events of older versions are read: one step after another until they are of [`Event::EVENT_VERSION`].
+    fn upcasters() -> &'static [Upcaster] {
+        &[]
+    }
 
     /// The variant's fields as JSON.
     ///
@@ -27,7 +62,7 @@ pub trait Event: Serialize + DeserializeOwned + Send + Sync + 'static {
     fn encode(&self) -> Result<String> {
         let event_type = self.event_type();
         let json = serde_json::to_string(self).map_err(|source| Error::encode(event_type, source))?;
-        match fields_of(&json, event_type) {
+        match variant::fields_of(&json, event_type) {
             Some(fields) => Ok(fields.to_owned()),
             None => {
                 let message = "serde does not write it as a variant of this name";
@@ -36,95 +71,16 @@ pub trait Event: Serialize + DeserializeOwned + Send + Sync + 'static {
         }
     }
 
-    /// An event from what the log has of it. An event that changes its form overrides this to read older versions.
+    /// An event from what the log has of it, brought up to [`Event::EVENT_VERSION`] by the upcasters.
     ///
     /// # Errors
     /// The reason why it is none of these events: an unknown type or version, or data of another form.
     fn decode(event_type: &str, event_version: &str, data: &str) -> Result<Self, serde_json::Error> {
-        if event_version != Self::EVENT_VERSION {
-            let message = format!("version {event_version} is not known, only {}", Self::EVENT_VERSION);
-            return Err(serde::de::Error::custom(message));
+        if event_version == Self::EVENT_VERSION {
+            return Self::deserialize(Variant { name: event_type, data });
         }
-        Self::deserialize(Variant { name: event_type, data })
-    }
-}
-
-/// `fields` of `{"name":fields}`, or `null` of `"name"`.
-fn fields_of<'a>(json: &'a str, name: &str) -> Option<&'a str> {
-    match json.strip_prefix('"') {
-        Some(unit) => unit.strip_suffix('"').filter(|unit| *unit == name).map(|_| "null"),
-        None => json.strip_prefix("{\"")?.strip_prefix(name)?.strip_prefix("\":")?.strip_suffix('}'),
-    }
-}
-
-/// An externally tagged enum whose tag and content come from two places.
-struct Variant<'de> {
-    name: &'de str,
-    data: &'de str,
-}
-
-impl<'de> Deserializer<'de> for Variant<'de> {
-    type Error = serde_json::Error;
-
-    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Self::Error> {
-        visitor.visit_enum(self)
-    }
-
-    serde::forward_to_deserialize_any! {
-        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf option unit unit_struct
-        newtype_struct seq tuple tuple_struct map struct enum identifier ignored_any
-    }
-}
-
-impl<'de> EnumAccess<'de> for Variant<'de> {
-    type Error = serde_json::Error;
-    type Variant = Fields<'de>;
-
-    fn variant_seed<S: serde::de::DeserializeSeed<'de>>(
-        self,
-        seed: S,
-    ) -> Result<(S::Value, Self::Variant), Self::Error> {
-        let name = IntoDeserializer::<serde_json::Error>::into_deserializer(self.name);
-        Ok((seed.deserialize(name)?, Fields(self.data)))
-    }
-}
-
-struct Fields<'de>(&'de str);
-
-impl<'de> Fields<'de> {
-    /// Reads the whole of the data, so that trailing bytes are an error.
-    fn read<T>(
-        self,
-        read: impl FnOnce(&mut serde_json::Deserializer<StrRead<'de>>) -> Result<T, serde_json::Error>,
-    ) -> Result<T, serde_json::Error> {
-        let mut json = serde_json::Deserializer::from_str(self.0);
-        let value = read(&mut json)?;
-        json.end()?;
-        Ok(value)
-    }
-}
-
-impl<'de> VariantAccess<'de> for Fields<'de> {
-    type Error = serde_json::Error;
-
-    fn unit_variant(self) -> Result<(), Self::Error> {
-        self.read(|json| <()>::deserialize(json))
-    }
-
-    fn newtype_variant_seed<S: serde::de::DeserializeSeed<'de>>(self, seed: S) -> Result<S::Value, Self::Error> {
-        self.read(|json| seed.deserialize(json))
-    }
-
-    fn tuple_variant<V: Visitor<'de>>(self, _len: usize, visitor: V) -> Result<V::Value, Self::Error> {
-        self.read(|json| json.deserialize_seq(visitor))
-    }
-
-    fn struct_variant<V: Visitor<'de>>(
-        self,
-        _fields: &'static [&'static str],
-        visitor: V,
-    ) -> Result<V::Value, Self::Error> {
-        self.read(|json| json.deserialize_map(visitor))
+        let (event_type, data) = upcast(Self::upcasters(), Self::EVENT_VERSION, event_type, event_version, data)?;
+        Self::deserialize(Variant { name: event_type, data: &data })
     }
 }
 
@@ -203,7 +159,7 @@ impl<T: Event> Envelope<T> {
 mod tests {
     use super::*;
 
-    #[derive(Debug, PartialEq, Serialize, Deserialize)]
+    #[derive(Debug, PartialEq, Serialize, serde::Deserialize)]
     enum Sample {
         Fields { text: String, n: Option<u8> },
         Newtype(Vec<u8>),
@@ -213,19 +169,12 @@ mod tests {
 
     impl Event for Sample {
         const EVENT_VERSION: &'static str = "1.0";
-        fn event_type(&self) -> &'static str {
-            match self {
-                Self::Fields { .. } => "Fields",
-                Self::Newtype(_) => "Newtype",
-                Self::Tuple(..) => "Tuple",
-                Self::Unit => "Unit",
-            }
-        }
     }
 
     #[test]
     fn every_shape_of_variant_survives_encoding_and_decoding() {
         let check = |event: Sample, data: &str| {
+            assert_eq!(event.event_type(), format!("{event:?}").split([' ', '(']).next().unwrap());
             assert_eq!(event.encode().unwrap(), data);
             assert_eq!(Sample::decode(event.event_type(), "1.0", data).unwrap(), event);
         };
@@ -248,5 +197,20 @@ mod tests {
         check("Unit", "2.0", "null", "version 2.0 is not known");
         check("Tuple", "1.0", "[7]", "invalid length 1");
         check("Unit", "1.0", "null null", "trailing characters");
+    }
+
+    #[derive(Serialize, serde::Deserialize)]
+    struct NoEnum {
+        n: u8,
+    }
+
+    impl Event for NoEnum {
+        const EVENT_VERSION: &'static str = "1.0";
+    }
+
+    #[test]
+    fn what_is_no_enum_is_refused_under_its_own_name() {
+        let error = NoEnum { n: 1 }.encode().unwrap_err().to_string();
+        assert!(error.contains("NoEnum cannot be written: serde does not write it as a variant"), "{error}");
     }
 }

@@ -38,6 +38,7 @@ mod error;
 mod event;
 #[cfg(feature = "faults")]
 mod faults;
+mod given;
 mod handler;
 mod ids;
 mod import;
@@ -46,29 +47,37 @@ mod law;
 mod position;
 mod query;
 mod record;
+mod runner;
+mod snapshot;
 #[cfg(feature = "sqlite")]
 mod sqlite;
 mod store;
 mod stream;
 mod tail;
+mod upcast;
+mod variant;
 
 pub use backend::{Backend, LogIdentity, Options, Records};
 pub use cell::{Cell, CellChange, CellExpected};
 pub use clock::{Clock, SystemClock, Timestamp};
 pub use error::{Error, Result, Source};
 pub use event::{Envelope, Event};
-pub use handler::{Cause, ExecuteError, Executed, Handler, Runner};
+pub use given::{Given, When, given};
+pub use handler::{Cause, Handler};
 pub use ids::{derived_event_id, new_event_id};
 pub use position::{Expected, Place, Position};
 pub use query::{NoneMatching, Query, Range};
 pub use record::{
     Append, Appended, Checked, Finding, Imported, KindStats, Metadata, NewEvent, Page, Recorded, Stats, Write,
 };
+pub use runner::{ExecuteError, Executed, Runner};
+pub use snapshot::{Last, Snapshot, Snapshots};
 pub use store::EventStore;
 #[cfg(feature = "sqlite")]
 pub use store::sqlite_path;
 pub use stream::{EventStream, Start};
 pub use tail::{News, Tail};
+pub use upcast::Upcaster;
 
 /// The greatest size of one event's `data`, in bytes.
 pub const PAYLOAD_BYTES_MAX: usize = 32 << 20;

@@ -109,7 +109,8 @@ impl EventStore {
     /// All matching events after a position, in the order of the log; `None` for all.
     ///
     /// # Errors
-    /// [`Error::Decode`] at the first that is not a `T`, or a fault of the database.
+    /// [`Error::Decode`] with the position of the first that is not a `T`, or a fault of the database. Where the others are
+    /// wanted all the same, [`EventStore::load_items`] gives them.
     pub async fn load_events<T: Event>(&self, query: &Query, after: Option<Position>) -> Result<Vec<T>> {
         let range = Range::after(after.unwrap_or_default());
         Ok(self.load(query, range).await?.into_iter().map(|envelope| envelope.event).collect())
@@ -121,15 +122,37 @@ impl EventStore {
     /// As for [`EventStore::load_events`].
     pub async fn load<T: Event>(&self, query: &Query, range: Range) -> Result<Vec<Envelope<T>>> {
         let mut loaded = Vec::new();
+        self.load_each(query, range, |item| item.map(|envelope| loaded.push(envelope))).await?;
+        Ok(loaded)
+    }
+
+    /// All matching events of a range, each by itself: one that cannot be decoded is an [`Error::Decode`] in its place.
+    ///
+    /// # Errors
+    /// A fault of the database.
+    pub async fn load_items<T: Event>(&self, query: &Query, range: Range) -> Result<Vec<Result<Envelope<T>>>> {
+        let mut loaded = Vec::new();
+        self.load_each(query, range, |item| {
+            loaded.push(item);
+            Ok(())
+        })
+        .await?;
+        Ok(loaded)
+    }
+
+    async fn load_each<T: Event>(
+        &self,
+        query: &Query,
+        range: Range,
+        mut take: impl FnMut(Result<Envelope<T>>) -> Result<()>,
+    ) -> Result<()> {
         let mut rest = Some(range);
         while let Some(range) = rest {
             let page = self.read(query, range, LOAD_PAGE).await?;
             rest = range.rest(&page);
-            for recorded in page.events {
-                loaded.push(Envelope::of(recorded)?);
-            }
+            page.events.into_iter().map(Envelope::of).try_for_each(&mut take)?;
         }
-        Ok(loaded)
+        Ok(())
     }
 
     /// One page of records.

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crewlog_mq::{Error, Event as MqEvent, Recorded, TAGS_MAX};
+use crewlog_mq::{Error, Event as MqEvent, Recorded, Snapshot, TAGS_MAX};
 use serde::{Deserialize, Serialize};
 
 use super::globs::Pattern;
@@ -134,8 +134,9 @@ impl Resolution {
 }
 
 /// The conflict detector. It knows the dispatched tasks that have not ended, and the open conflicts.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Conflicts {
+    #[serde(with = "super::pairs")]
     running: BTreeMap<TaskRef, Running>,
     projects: BTreeMap<String, Project>,
     /// Claims so far; the last one's number.
@@ -149,7 +150,7 @@ pub struct Conflicts {
 }
 
 /// A task that was dispatched and has not ended.
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
 struct Running {
     project: String,
     writes: bool,
@@ -157,13 +158,13 @@ struct Running {
     hold: Option<Hold>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
 struct Hold {
     claim: u64,
     executor: Executor,
 }
 
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
 struct Ended {
     claim: u64,
     project: String,
@@ -171,7 +172,7 @@ struct Ended {
     resolution: Resolution,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
 struct Project {
     n_conflicts: u64,
     /// By claim: the tasks that are held.
@@ -180,11 +181,16 @@ struct Project {
 }
 
 /// A conflict that is not resolved.
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
 struct Open {
     newcomer: u64,
     others: BTreeSet<u64>,
     tags: Vec<String>,
+}
+
+impl Snapshot for Conflicts {
+    const FOLD: &'static str = "conflicts";
+    const VERSION: u32 = 1;
 }
 
 impl Reactor for Conflicts {

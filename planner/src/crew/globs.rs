@@ -8,6 +8,8 @@
 //! A pattern that passes a limit stands for the whole folder that it names before its first wildcard, so it never
 //! overlaps with less than was written.
 
+use serde::{Deserialize, Serialize};
+
 use crate::brevity::shorten;
 use crate::parse::paths::has_file_ending;
 
@@ -22,14 +24,14 @@ pub const GLOB_COMPONENTS_MAX: usize = 64;
 const SOMEWHERE: &str = ".";
 
 /// A pattern, as it is compared.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pattern {
     shown: String,
     ways: Vec<Way>,
 }
 
 /// One of the alternatives of a pattern, without `{}`.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Way {
     /// `/`, `~`, a drive, or [`SOMEWHERE`].
     root: String,
@@ -37,7 +39,8 @@ struct Way {
     parts: Vec<Part>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
 enum Part {
     /// Any number of folders.
     Deep,
@@ -45,7 +48,8 @@ enum Part {
 }
 
 /// What one place of a name may be.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
 enum Step {
     /// Any number of characters.
     Many,

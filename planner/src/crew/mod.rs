@@ -8,7 +8,7 @@ pub mod globs;
 pub mod mentions;
 pub mod statistics;
 
-use crewlog_mq::{Error, Recorded};
+use crewlog_mq::{Error, Recorded, Snapshot};
 
 /// The aggregate of what is said of work that bears no project.
 pub const NO_PROJECT: &str = "-";
@@ -19,7 +19,10 @@ const PROJECT_TAG: &str = "project:";
 ///
 /// [`Reactor::due`] is asked for after the last event of each append and never between: an append is atomic, so half of
 /// it is no state of the log. What it then says has that last event as its cause.
-pub trait Reactor: Default + Send {
+///
+/// Its state is kept in snapshots, so it is what the next host goes on with: it holds all on which its answers depend, and
+/// no more.
+pub trait Reactor: Default + Send + Snapshot {
     /// What it says.
     type Event: crewlog_mq::Event;
     /// Its name, from which the ids of its events derive.
@@ -57,4 +60,27 @@ fn project_of(recorded: &Recorded) -> &str {
 /// The tag of a project, when it is known.
 fn project_tag(project: &str) -> Option<String> {
     (project != NO_PROJECT).then(|| format!("{PROJECT_TAG}{project}"))
+}
+
+/// Maps with keys that are no text, as lists of pairs.
+mod pairs {
+    use std::collections::BTreeMap;
+
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    pub(super) fn serialize<K: Serialize, V: Serialize, S: Serializer>(
+        map: &BTreeMap<K, V>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(map)
+    }
+
+    pub(super) fn deserialize<'de, K, V, D>(deserializer: D) -> Result<BTreeMap<K, V>, D::Error>
+    where
+        K: Deserialize<'de> + Ord,
+        V: Deserialize<'de>,
+        D: Deserializer<'de>,
+    {
+        Ok(Vec::<(K, V)>::deserialize(deserializer)?.into_iter().collect())
+    }
 }

@@ -3,9 +3,10 @@
 //! A task counts when it was dispatched and is no question. What a later retry can open again is kept, a number or two
 //! for each such task; of what was completed only the sums are.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
-use crewlog_mq::{Error, Event as MqEvent, Recorded, Timestamp};
+use crewlog_mq::{Error, Event as MqEvent, Recorded, Snapshot, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use super::{Reactor, Said, project_of, project_tag};
@@ -64,7 +65,7 @@ impl Default for Figures {
 }
 
 /// The statistics projector.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Statistics {
     projects: BTreeMap<String, Project>,
     plans: BTreeMap<String, Plan>,
@@ -72,14 +73,14 @@ pub struct Statistics {
     touched: BTreeSet<String>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
 struct Project {
     sums: Sums,
     said: Figures,
 }
 
 /// What figures are made of.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
 struct Sums {
     completed: u64,
     failed: u64,
@@ -92,10 +93,10 @@ struct Sums {
     /// Completed plans, and their tasks.
     plans: u64,
     steps: u64,
-    by_kind: BTreeMap<&'static str, u64>,
+    by_kind: BTreeMap<NodeKind, u64>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
 struct Plan {
     project: String,
     n_tasks: u64,
@@ -104,7 +105,7 @@ struct Plan {
     tasks: BTreeMap<TaskId, Task>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
 struct Task {
     kind: NodeKind,
     attempts: u32,
@@ -112,6 +113,11 @@ struct Task {
     is_running: bool,
     is_held: bool,
     has_failed: bool,
+}
+
+impl Snapshot for Statistics {
+    const FOLD: &'static str = "statistics";
+    const VERSION: u32 = 1;
 }
 
 impl Reactor for Statistics {
@@ -280,7 +286,7 @@ impl Task {
         }
         sums.completed += 1;
         sums.iterations += u64::from(self.attempts);
-        *sums.by_kind.entry(self.kind.as_str()).or_default() += 1;
+        *sums.by_kind.entry(self.kind).or_default() += 1;
         if let Some(claimed) = self.first_claim {
             sums.n_timed += 1;
             sums.duration_us += now.since(claimed).as_micros();
@@ -291,7 +297,7 @@ impl Task {
         if self.kind != NodeKind::Clarification {
             self.has_failed = true;
             sums.failed += 1;
-            *sums.by_kind.entry(self.kind.as_str()).or_default() += 1;
+            *sums.by_kind.entry(self.kind).or_default() += 1;
         }
     }
 
@@ -299,7 +305,7 @@ impl Task {
     fn reopen(&mut self, sums: &mut Sums) {
         if std::mem::take(&mut self.has_failed) {
             sums.failed -= 1;
-            if let Some(n) = sums.by_kind.get_mut(self.kind.as_str()) {
+            if let Some(n) = sums.by_kind.get_mut(&self.kind) {
                 *n -= 1;
             }
         }
@@ -309,8 +315,7 @@ impl Task {
 impl Sums {
     fn figures(&self) -> Figures {
         let by_kind = self.by_kind.iter().filter(|(_, n)| **n > 0);
-        // The names come in order, and the last of equals is taken: so the first name is.
-        let most = by_kind.rev().max_by_key(|(_, n)| **n);
+        let most = by_kind.max_by_key(|(kind, n)| (**n, Reverse(kind.as_str())));
         Figures {
             completed: self.completed,
             failed: self.failed,
@@ -319,7 +324,7 @@ impl Sums {
             mean_duration_ms: mean_ms(self.duration_us, self.n_timed),
             mean_steps: ratio(self.steps, self.plans),
             mean_iterations: ratio(self.iterations, self.completed),
-            most_active_kind: most.map_or(UNKNOWN, |(kind, _)| kind).to_owned(),
+            most_active_kind: most.map_or(UNKNOWN, |(kind, _)| kind.as_str()).to_owned(),
         }
     }
 }

@@ -1,0 +1,240 @@
+//! Tests of handlers as data: given events, when a command, then events. It is pure and knows no log, until a scenario is
+//! run on one.
+
+use std::fmt::{Debug, Write as _};
+use std::ops::Range;
+use std::panic::Location;
+
+use crate::event::Event;
+use crate::handler::{Cause, Handler};
+use crate::ids::new_event_id;
+use crate::position::Expected;
+use crate::record::{Append, Metadata, NewEvent};
+use crate::runner::{ExecuteError, Runner};
+use crate::store::EventStore;
+
+/// The stream in which scenarios are run, each in an aggregate of its own.
+const STREAM: &str = "given";
+
+/// Begins a scenario of a handler with what has happened so far.
+///
+/// Each `when` also holds the handler to both of its laws: after `Ok` its state equals the fold of the whole history, after
+/// `Err` it is unchanged. What is not as it should be panics with the difference, for use in tests.
+///
+/// ```
+/// use crewlog_mq::{Event, Handler, given};
+/// # use serde::{Deserialize, Serialize};
+///
+/// #[derive(Debug, PartialEq, Serialize, Deserialize)]
+/// enum Light { SwitchedOn, SwitchedOff }
+/// # impl Event for Light { const EVENT_VERSION: &'static str = "1.0"; }
+///
+/// #[derive(Debug, Default, PartialEq)]
+/// struct Lamp { is_on: bool }
+///
+/// impl Handler for Lamp {
+///     type Command = bool;
+///     type Event = Light;
+///     type Error = String;
+///     fn process(&mut self, on: bool) -> Result<Vec<Light>, String> {
+///         if on == self.is_on { return Ok(vec![]) }
+///         let event = if on { Light::SwitchedOn } else { Light::SwitchedOff };
+///         self.apply(&event);
+///         Ok(vec![event])
+///     }
+///     fn apply(&mut self, event: &Light) { self.is_on = *event == Light::SwitchedOn }
+/// }
+///
+/// let scenario = given::<Lamp>([])
+///     .when(true).then([Light::SwitchedOn])
+///     .when(true).then_nothing()
+///     .when(false).then([Light::SwitchedOff]);
+/// # #[tokio::main(flavor = "current_thread")] async fn main_(scenario: crewlog_mq::Given<Lamp>) -> Result<(), crewlog_mq::Error> {
+/// // The same scenario on a log, as it is run in earnest.
+/// scenario.on(&crewlog_mq::EventStore::in_memory().await?).await;
+/// # Ok(()) }
+/// # main_(scenario)?;
+/// # Ok::<(), crewlog_mq::Error>(())
+/// ```
+#[must_use]
+pub fn given<H: Handler>(history: impl IntoIterator<Item = H::Event>) -> Given<H> {
+    let history = history.into_iter().collect::<Vec<_>>();
+    Given { n_given: history.len(), handler: H::fold(&history), history, steps: Vec::new() }
+}
+
+/// A scenario so far: what has happened, and the handler as it stands.
+pub struct Given<H: Handler> {
+    handler: H,
+    history: Vec<H::Event>,
+    n_given: usize,
+    steps: Vec<Step<H::Command>>,
+}
+
+/// A command, and what became of it.
+struct Step<C> {
+    command: C,
+    /// Which events of the history it led to, or the refusal as text.
+    outcome: Result<Range<usize>, String>,
+}
+
+/// A scenario whose last command is decided: say what is expected of it.
+#[must_use = "a scenario ends with what is expected"]
+pub struct When<H: Handler> {
+    given: Given<H>,
+    command: H::Command,
+    outcome: Result<Range<usize>, H::Error>,
+}
+
+impl<H> Given<H>
+where
+    H: Handler + PartialEq + Debug,
+    H::Command: Clone,
+    H::Event: PartialEq + Debug,
+    H::Error: Debug,
+{
+    /// Gives the handler a command, and holds it to both laws.
+    ///
+    /// # Panics
+    /// When the handler breaks one, with the difference.
+    #[track_caller]
+    pub fn when(mut self, command: H::Command) -> When<H> {
+        let n_before = self.history.len();
+        let outcome = self.handler.process(command.clone()).map(|events| {
+            self.history.extend(events);
+            n_before..self.history.len()
+        });
+        let expected = H::fold(&self.history);
+        match &outcome {
+            Ok(_) => check("the state after Ok is the fold of the history (law 1)", &self.handler, &expected),
+            Err(_) => check("the state after Err is what it was before (law 2)", &self.handler, &expected),
+        }
+        When { given: self, command, outcome }
+    }
+
+    /// The handler as it stands.
+    #[must_use]
+    pub fn handler(&self) -> &H {
+        &self.handler
+    }
+
+    /// Runs the same scenario on a log: what was given is appended to a new aggregate, a runner executes the commands, and
+    /// the events, the refusals and the state must be the same there, also for one who reads it all again.
+    ///
+    /// # Panics
+    /// When they are not, with the difference, or when the log fails.
+    #[track_caller]
+    pub fn on(&self, store: &EventStore) -> impl Future<Output = ()>
+    where
+        H::Event: Event,
+    {
+        let caller = Location::caller();
+        self.run_on(store.clone(), caller)
+    }
+
+    async fn run_on(&self, store: EventStore, caller: &Location<'_>)
+    where
+        H::Event: Event,
+    {
+        let aggregate_id = new_event_id().to_string();
+        let failed = |error: &dyn std::fmt::Display| format!("{caller}: the log failed: {error}");
+        let given = self.history[..self.n_given].iter().map(|event| NewEvent::of(event, &Metadata::default()));
+        let given = given.collect::<Result<Vec<_>, _>>().unwrap_or_else(|error| panic!("{}", failed(&error)));
+        if !given.is_empty() {
+            let append = Append::to(STREAM, &aggregate_id, Expected::NoStream, given);
+            store.append(append).await.unwrap_or_else(|error| panic!("{}", failed(&error)));
+        }
+        let runner = || Runner::<H>::new(store.clone(), STREAM, &aggregate_id, Vec::new());
+        let mut warm = runner();
+        for (n, Step { command, outcome }) in (1..).zip(&self.steps) {
+            let what = format!("{caller}: what command {n} leads to on the log");
+            match (warm.execute(command.clone(), &Cause::request()).await, outcome) {
+                (Ok(executed), Ok(decided)) => check(&what, &*executed.events, &self.history[decided.clone()]),
+                (Ok(executed), Err(refusal)) => panic!("{what}: {:#?}, and not {refusal}", executed.events),
+                (Err(ExecuteError::Refused(found)), Err(refusal)) => check(&what, &format!("{found:?}"), refusal),
+                (Err(ExecuteError::Refused(found)), Ok(_)) => panic!("{what}: it is refused: {found:?}"),
+                (Err(ExecuteError::Contended { .. }), _) => panic!("{what}: others write to {aggregate_id}"),
+                (Err(ExecuteError::Store(error)), _) => panic!("{}", failed(&error)),
+            }
+        }
+        let mut cold = runner();
+        for runner in [&mut warm, &mut cold] {
+            runner.catch_up().await.unwrap_or_else(|error| panic!("{}", failed(&error)));
+            check(&format!("{caller}: the state on the log"), runner.handler(), &self.handler);
+        }
+    }
+}
+
+impl<H> When<H>
+where
+    H: Handler,
+    H::Event: PartialEq + Debug,
+    H::Error: Debug,
+{
+    /// It led to these events.
+    ///
+    /// # Panics
+    /// When it led to others, or was refused.
+    #[track_caller]
+    pub fn then(self, events: impl IntoIterator<Item = H::Event>) -> Given<H> {
+        let expected = events.into_iter().collect::<Vec<_>>();
+        match &self.outcome {
+            Ok(decided) => check("the events", &self.given.history[decided.clone()], &*expected),
+            Err(refusal) => panic!("it is refused: {refusal:?}\nand should lead to {expected:#?}"),
+        }
+        self.done()
+    }
+
+    /// It changed nothing.
+    ///
+    /// # Panics
+    /// When it led to events, or was refused.
+    #[track_caller]
+    pub fn then_nothing(self) -> Given<H> {
+        self.then([])
+    }
+
+    /// It was refused, with an error of which this is true.
+    ///
+    /// # Panics
+    /// When it led to events, or is refused otherwise.
+    #[track_caller]
+    pub fn then_refused(self, is_expected: impl FnOnce(&H::Error) -> bool) -> Given<H> {
+        match &self.outcome {
+            Ok(decided) => panic!("it should be refused, and led to {:#?}", &self.given.history[decided.clone()]),
+            Err(refusal) => assert!(is_expected(refusal), "it is refused otherwise than expected: {refusal:?}"),
+        }
+        self.done()
+    }
+
+    fn done(self) -> Given<H> {
+        let Self { mut given, command, outcome } = self;
+        given.steps.push(Step { command, outcome: outcome.map_err(|refusal| format!("{refusal:?}")) });
+        given
+    }
+}
+
+/// Panics with the difference when two things are not the same.
+#[track_caller]
+fn check<T: PartialEq + Debug + ?Sized>(what: &str, found: &T, expected: &T) {
+    assert!(found == expected, "{what}: - is missing, + is there instead\n{}", difference(found, expected));
+}
+
+/// Both as lines: what is common at the beginning and the end stands once.
+fn difference<T: Debug + ?Sized>(found: &T, expected: &T) -> String {
+    let (found, expected) = (format!("{found:#?}"), format!("{expected:#?}"));
+    let (found, expected) = (found.lines().collect::<Vec<_>>(), expected.lines().collect::<Vec<_>>());
+    let n_first = found.iter().zip(&expected).take_while(|(a, b)| a == b).count();
+    let behind = found[n_first..].iter().rev().zip(expected[n_first..].iter().rev());
+    let n_last = behind.take_while(|(a, b)| a == b).count();
+    let mut text = String::new();
+    let mut put = |mark: char, lines: &[&str]| {
+        for line in lines {
+            let _ = writeln!(text, "{mark} {line}");
+        }
+    };
+    put(' ', &found[..n_first]);
+    put('-', &expected[n_first..expected.len() - n_last]);
+    put('+', &found[n_first..found.len() - n_last]);
+    put(' ', &found[found.len() - n_last..]);
+    text
+}

@@ -1,0 +1,384 @@
+//! The short loop that runs a handler against a log: read what is new, decide, append, and decide anew when others were
+//! faster. It decides nothing itself.
+
+use uuid::Uuid;
+
+use crate::cell::CellChange;
+use crate::error::Error;
+use crate::event::Event;
+use crate::handler::{Cause, Handler};
+use crate::position::{Expected, Position};
+use crate::query::{Query, Range};
+use crate::record::{Append, Appended, NewEvent};
+use crate::snapshot::{Last, Snapshot, Snapshots};
+use crate::store::EventStore;
+
+/// How often a decision is made anew because others wrote what it depends on meanwhile.
+const ATTEMPTS_MAX: usize = 16;
+/// How many events are read at a time.
+const CATCH_UP_PAGE: usize = 1000;
+
+/// Why a command was not carried out.
+#[derive(Debug, thiserror::Error)]
+pub enum ExecuteError<E> {
+    /// The handler refused it.
+    #[error(transparent)]
+    Refused(E),
+    /// Others wrote what the decision depends on each time. Nothing was appended; try again later.
+    #[error("{stream_id}/{aggregate_id} was written by others {attempts} times in a row: try again")]
+    Contended {
+        /// The stream.
+        stream_id: String,
+        /// The aggregate.
+        aggregate_id: String,
+        /// How often it was tried.
+        attempts: usize,
+    },
+    /// The log refused or failed.
+    #[error(transparent)]
+    Store(#[from] Error),
+}
+
+/// What a command led to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Executed<E> {
+    /// The events, in order; none when nothing changed.
+    pub events: Vec<E>,
+    /// Where the last of them stands. When there is none: where the log was read to, or where it has the reaction that was
+    /// repeated.
+    pub position: Position,
+}
+
+/// A handler on a log, kept warm: it reads only what is new to it.
+///
+/// [`Runner::new`] is a handler of one aggregate, [`Runner::over`] one of all events that match a query.
+pub struct Runner<H: Handler> {
+    store: EventStore,
+    /// What is folded.
+    query: Query,
+    /// Where it appends.
+    stream_id: String,
+    aggregate_id: String,
+    scope: Scope<H::Event>,
+    snapshots: Option<Snapshots<H>>,
+    state: State<H>,
+}
+
+/// What a decision depends on, and which tags its events bear.
+enum Scope<E> {
+    /// One aggregate: its sequence guards the append.
+    Aggregate(Vec<String>),
+    /// What matches the query: that nothing more does guards the append.
+    Query(fn(&E) -> Vec<String>),
+}
+
+/// What is known of the log.
+#[derive(Default)]
+struct State<H> {
+    handler: H,
+    last: Option<Last>,
+    read_to: Position,
+}
+
+impl<H> State<H> {
+    fn sequence(&self) -> i64 {
+        self.last.map_or(0, |last| last.sequence)
+    }
+}
+
+impl<H: Handler> Runner<H>
+where
+    H::Command: Clone,
+    H::Event: Event,
+{
+    /// A handler on `stream_id/aggregate_id`. Its events will bear `tags`.
+    #[must_use]
+    pub fn new(store: EventStore, stream_id: &str, aggregate_id: &str, tags: Vec<String>) -> Self {
+        let query = Query::aggregate(stream_id, aggregate_id);
+        Self::with_scope(store, query, (stream_id, aggregate_id), Scope::Aggregate(tags))
+    }
+
+    /// A handler on all events that match a query, whatever their aggregates: a decision that spans them, such as a seat in
+    /// a course for a student of few courses. What it decides goes to the aggregate `to`, a stream and an id in it, under
+    /// the tags that `tags_of` gives each event.
+    ///
+    /// Its appends are refused when an event that matches has come meanwhile, and it then decides anew. So of two deciders
+    /// of overlapping facts never both win, and two that share none are never in each other's way, even in one aggregate.
+    /// For that, every event that it decides must match the query itself; one that does not is refused.
+    ///
+    /// ```
+    /// # use crewlog_mq::{Cause, Event, EventStore, Handler, Query, Runner};
+    /// # use serde::{Deserialize, Serialize};
+    /// #[derive(Serialize, Deserialize)]
+    /// enum Enrolment { Enrolled { course: String, student: String } }
+    ///
+    /// impl Event for Enrolment {
+    ///     const EVENT_VERSION: &'static str = "1.0";
+    /// }
+    ///
+    /// fn tags_of(Enrolment::Enrolled { course, student }: &Enrolment) -> Vec<String> {
+    ///     vec![format!("course:{course}"), format!("student:{student}")]
+    /// }
+    ///
+    /// /// A course of two seats.
+    /// #[derive(Default)]
+    /// struct Seats { taken: Vec<String> }
+    ///
+    /// impl Handler for Seats {
+    ///     type Command = Enrolment;
+    ///     type Event = Enrolment;
+    ///     type Error = String;
+    ///     fn process(&mut self, wanted: Enrolment) -> Result<Vec<Enrolment>, String> {
+    ///         let Enrolment::Enrolled { student, .. } = &wanted;
+    ///         if self.taken.contains(student) { return Ok(vec![]) }
+    ///         if self.taken.len() == 2 { return Err("the course is full".into()) }
+    ///         self.apply(&wanted);
+    ///         Ok(vec![wanted])
+    ///     }
+    ///     fn apply(&mut self, Enrolment::Enrolled { student, .. }: &Enrolment) { self.taken.push(student.clone()) }
+    /// }
+    /// # impl Clone for Enrolment {
+    /// #     fn clone(&self) -> Self {
+    /// #         let Self::Enrolled { course, student } = self;
+    /// #         Self::Enrolled { course: course.clone(), student: student.clone() }
+    /// #     }
+    /// # }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let store = EventStore::in_memory().await?;
+    /// let course = || Query::tag("course:chess");
+    /// let mut seats = Runner::<Seats>::over(store.clone(), course(), ("enrolments", "all"), tags_of);
+    /// for student in ["ada", "bob"] {
+    ///     let wanted = Enrolment::Enrolled { course: "chess".into(), student: student.into() };
+    ///     seats.execute(wanted, &Cause::request()).await?;
+    /// }
+    /// let late = Enrolment::Enrolled { course: "chess".into(), student: "eve".into() };
+    /// let refusal = seats.execute(late, &Cause::request()).await.err();
+    /// assert_eq!(refusal.ok_or("it is refused")?.to_string(), "the course is full");
+    /// # Ok(()) }
+    /// ```
+    #[must_use]
+    pub fn over(store: EventStore, query: Query, to: (&str, &str), tags_of: fn(&H::Event) -> Vec<String>) -> Self {
+        Self::with_scope(store, query, to, Scope::Query(tags_of))
+    }
+
+    fn with_scope(
+        store: EventStore,
+        query: Query,
+        (stream_id, aggregate_id): (&str, &str),
+        scope: Scope<H::Event>,
+    ) -> Self {
+        let (stream_id, aggregate_id) = (stream_id.to_owned(), aggregate_id.to_owned());
+        Self { store, query, stream_id, aggregate_id, scope, snapshots: None, state: State::default() }
+    }
+
+    /// The same, which starts from the newest snapshot and the tail behind it, and keeps another from time to time: with
+    /// what it appends, or after a command that appended nothing.
+    #[must_use]
+    pub fn with_snapshots(mut self) -> Self
+    where
+        H: Snapshot,
+    {
+        self.snapshots = Some(Snapshots::of(&self.store, &self.query));
+        self
+    }
+
+    /// The state as last read; after an append that failed it is the default until the log is read again.
+    #[must_use]
+    pub fn handler(&self) -> &H {
+        &self.state.handler
+    }
+
+    /// The sequence of the last event in the state, in its aggregate; 0 when there is none.
+    #[must_use]
+    pub fn sequence(&self) -> i64 {
+        self.state.sequence()
+    }
+
+    /// How far the log has been read.
+    #[must_use]
+    pub fn position(&self) -> Position {
+        self.state.read_to
+    }
+
+    /// Reads what is new. It writes nothing.
+    ///
+    /// # Errors
+    /// [`Error::Decode`] with the position, type and version of an event that cannot be decoded; what stands before it is in
+    /// the state, and each further call fails alike. Or a fault of the database.
+    pub async fn catch_up(&mut self) -> Result<(), Error> {
+        if self.state.read_to == Position(0) {
+            self.begin().await?;
+        }
+        loop {
+            let page = self.store.read(&self.query, Range::after(self.state.read_to), CATCH_UP_PAGE).await?;
+            for recorded in &page.events {
+                self.state.handler.apply(&recorded.decode()?);
+                self.state.last = Some(Last::from(recorded));
+                self.state.read_to = recorded.position;
+                self.count(1);
+            }
+            self.state.read_to = page.next;
+            if !page.more {
+                return Ok(());
+            }
+        }
+    }
+
+    async fn begin(&mut self) -> Result<(), Error> {
+        if let Some(snapshots) = &mut self.snapshots
+            && let Some((handler, last)) = snapshots.newest().await?
+        {
+            self.state = State { handler, last: Some(last), read_to: last.position };
+        }
+        Ok(())
+    }
+
+    /// Decides a command on the newest state and appends what it decided, in one append.
+    ///
+    /// When others wrote meanwhile it reads on and decides again, a bounded number of times. A reaction that is in
+    /// the log already gives no events.
+    ///
+    /// # Errors
+    /// [`ExecuteError::Refused`] by the handler, [`ExecuteError::Contended`], or a fault of the store.
+    pub async fn execute(
+        &mut self,
+        command: H::Command,
+        cause: &Cause,
+    ) -> Result<Executed<H::Event>, ExecuteError<H::Error>> {
+        for _ in 0..ATTEMPTS_MAX {
+            self.catch_up().await?;
+            // Of the state before the command: where its events will stand only the log knows.
+            let snapshot = self.snapshot_due();
+            // Decided events are in the state before they are in the log. So the state is put back only when both
+            // agree: a failed append, or a caller that drops this future, leaves one that is read anew.
+            let mut state = std::mem::take(&mut self.state);
+            let decided = state.handler.process(command.clone());
+            let events = match decided {
+                Ok(events) if !events.is_empty() => events,
+                unchanged => {
+                    let position = state.read_to;
+                    self.state = state;
+                    self.keep(snapshot).await;
+                    return unchanged.map(|events| Executed { events, position }).map_err(ExecuteError::Refused);
+                }
+            };
+            match self.append(&events, &state, cause, snapshot).await {
+                Ok((appended, _)) if appended.repeated && !self.follows(&appended, &state) => {
+                    return self.repeated(appended.last()).await;
+                }
+                // A repetition that stands right behind: another host decided the same on the same state.
+                Ok((appended, last)) => {
+                    state.last = Some(last);
+                    state.read_to = last.position;
+                    self.state = state;
+                    self.count(events.len());
+                    let events = if appended.repeated { Vec::new() } else { events };
+                    return Ok(Executed { events, position: last.position });
+                }
+                Err(Error::SequenceMismatch { .. } | Error::MatchFound { .. }) => {}
+                Err(error @ (Error::IdReused { position, .. } | Error::PartlyKnown { position, .. }))
+                    if cause.is_reaction() =>
+                {
+                    tracing::warn!(%error, "this reaction is in the log with other content; it is left as it is");
+                    return self.repeated(position).await;
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        let (stream_id, aggregate_id) = (self.stream_id.clone(), self.aggregate_id.clone());
+        Err(ExecuteError::Contended { stream_id, aggregate_id, attempts: ATTEMPTS_MAX })
+    }
+
+    /// The reaction is in the log at `position`: the state is what the log says.
+    async fn repeated(&mut self, position: Position) -> Result<Executed<H::Event>, ExecuteError<H::Error>> {
+        self.catch_up().await?;
+        Ok(Executed { events: Vec::new(), position })
+    }
+
+    /// Appends the events; gives the last one too.
+    async fn append(
+        &mut self,
+        events: &[H::Event],
+        state: &State<H>,
+        cause: &Cause,
+        snapshot: Option<CellChange>,
+    ) -> Result<(Appended, Last), Error> {
+        let events = events.iter().enumerate().map(|(index, event)| {
+            let tags = match &self.scope {
+                Scope::Aggregate(tags) => tags.clone(),
+                Scope::Query(tags_of) => tags_of(event),
+            };
+            let event = NewEvent::of(event, &cause.metadata_of(index))?.with_id(cause.event_id(index));
+            Ok(event.with_tags(tags))
+        });
+        let events = events.collect::<Result<Vec<_>, Error>>()?;
+        let event_id = events.last().map_or(Uuid::nil(), NewEvent::event_id);
+        let mut append = match &self.scope {
+            Scope::Aggregate(_) => {
+                Append::to(&self.stream_id, &self.aggregate_id, Expected::Sequence(state.sequence()), events)
+            }
+            Scope::Query(_) => {
+                let append = Append::to(&self.stream_id, &self.aggregate_id, Expected::Any, events);
+                self.check_scope(&append)?;
+                append.none_matching(self.query.clone(), state.read_to)
+            }
+        };
+        let has_snapshot = snapshot.is_some();
+        if let Some(snapshot) = snapshot {
+            append = append.cell(snapshot);
+        }
+        let appended = self.store.append(append).await?;
+        if let Some(snapshots) = self.snapshots.as_mut().filter(|_| has_snapshot && !appended.repeated) {
+            snapshots.kept();
+        }
+        let sequence = appended.places.last().map_or(0, |place| place.sequence);
+        let last = Last { position: appended.last(), sequence, event_id };
+        Ok((appended, last))
+    }
+
+    /// Refuses an event that others who decide on the same would not see.
+    fn check_scope(&self, append: &Append) -> Result<(), Error> {
+        let writes = append.writes().iter();
+        let unseen = writes.flat_map(|write| {
+            write.events.iter().find(|event| !self.query.matches_new(write, event)).map(|event| &event.event_type)
+        });
+        match unseen.into_iter().next() {
+            None => Ok(()),
+            Some(event_type) => Err(Error::InvalidAppend {
+                reason: format!(
+                    "{event_type} does not match the query that it was decided on, so two who decide at once could both \
+                     win: give it the tags that the query asks for"
+                ),
+            }),
+        }
+    }
+
+    /// True when an append stands right behind the state.
+    fn follows(&self, appended: &Appended, state: &State<H>) -> bool {
+        match self.scope {
+            Scope::Aggregate(_) => {
+                let sequences = state.sequence() + 1..;
+                appended.places.iter().zip(sequences).all(|(place, expected)| place.sequence == expected)
+            }
+            // Of a repetition it is not known what matched in between.
+            Scope::Query(_) => !appended.repeated,
+        }
+    }
+
+    fn count(&mut self, n_events: usize) {
+        if let Some(snapshots) = &mut self.snapshots {
+            snapshots.fold(n_events);
+        }
+    }
+
+    fn snapshot_due(&mut self) -> Option<CellChange> {
+        self.snapshots.as_mut()?.due(&self.state.handler, self.state.last?)
+    }
+
+    async fn keep(&mut self, snapshot: Option<CellChange>) {
+        if let (Some(snapshots), Some(snapshot)) = (&mut self.snapshots, snapshot) {
+            snapshots.put(snapshot).await;
+        }
+    }
+}

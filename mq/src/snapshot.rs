@@ -1,0 +1,201 @@
+//! Snapshots: the state of a fold, kept in a cell beside the log, so that the next reader folds the tail alone. They are
+//! disposable: without them, or with wrong ones, every answer is the same. Nothing here ever makes a command fail.
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use uuid::Uuid;
+
+use crate::cell::CellChange;
+use crate::error::Result;
+use crate::position::Position;
+use crate::query::{Query, Range};
+use crate::record::{Append, Recorded};
+use crate::store::EventStore;
+
+/// For each so many bytes of a snapshot at least one event comes before the next: so however large a state grows, its
+/// snapshots cost no more than the events do.
+const BYTES_PER_EVENT: u64 = 256;
+
+/// A fold whose state can be kept.
+///
+/// The state that is read back must equal the one that was written, with all that its later answers depend on. JSON has
+/// maps with keys of text or numbers only: others must be written as lists.
+pub trait Snapshot: Serialize + DeserializeOwned {
+    /// The name of the fold, of its own in the log.
+    const FOLD: &'static str;
+    /// To be raised with each change of the state's form, and of what events do to it: older snapshots are then no longer
+    /// looked at.
+    const VERSION: u32;
+    /// After so many events at the least another snapshot is written.
+    const EVERY: u64 = 1000;
+}
+
+/// The last event in a state.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Last {
+    /// Its place in the log.
+    pub position: Position,
+    /// Its place in its aggregate.
+    pub sequence: i64,
+    /// Its id.
+    pub event_id: Uuid,
+}
+
+impl From<&Recorded> for Last {
+    fn from(recorded: &Recorded) -> Self {
+        Self { position: recorded.position, sequence: recorded.sequence, event_id: recorded.event_id }
+    }
+}
+
+/// The snapshots of one fold over one query: reads the newest, and says when another is due.
+///
+/// [`crate::Runner`] does this for handlers; it is here for whoever folds a log by itself.
+pub struct Snapshots<S> {
+    store: EventStore,
+    query: Query,
+    form: Form<S>,
+    space: String,
+    key: String,
+    /// Known once the newest was asked for.
+    log: Option<Uuid>,
+    n_events: u64,
+    n_bytes: u64,
+}
+
+/// What is known of a state's type; so that only who opts in must be able to keep it.
+struct Form<S> {
+    every: u64,
+    write: fn(&S) -> serde_json::Result<Box<RawValue>>,
+    read: fn(&str) -> serde_json::Result<S>,
+}
+
+/// A snapshot in its cell.
+#[derive(Serialize, Deserialize)]
+struct Kept<'a> {
+    log: Uuid,
+    #[serde(flatten)]
+    last: Last,
+    #[serde(borrow)]
+    state: &'a RawValue,
+}
+
+impl<S> Snapshots<S> {
+    /// Those of a fold over the events that match. A cell each: `snapshot:FOLD:VERSION`, by stream and aggregate.
+    #[must_use]
+    pub fn of(store: &EventStore, query: &Query) -> Self
+    where
+        S: Snapshot,
+    {
+        let form = Form {
+            every: S::EVERY.max(1),
+            write: |state| serde_json::value::to_raw_value(state),
+            read: |text| serde_json::from_str(text),
+        };
+        let space = format!("snapshot:{}:{}", S::FOLD, S::VERSION);
+        let (store, query, key) = (store.clone(), query.clone(), key_of(query));
+        Self { store, query, form, space, key, log: None, n_events: 0, n_bytes: 0 }
+    }
+
+    /// The newest snapshot and the last event in it; the fold goes on behind that. One that is ahead of the log, of another
+    /// log or cannot be read is none.
+    ///
+    /// # Errors
+    /// A fault of the database.
+    pub async fn newest(&mut self) -> Result<Option<(S, Last)>> {
+        (self.n_events, self.n_bytes) = (0, 0);
+        let log = self.store.log().await?.id;
+        self.log = Some(log);
+        let Some(cell) = self.store.cell(&self.space, &self.key).await? else { return Ok(None) };
+        let passed_over = |reason: &str| {
+            tracing::warn!(space = self.space, key = self.key, reason, "a snapshot is passed over");
+            Ok(None)
+        };
+        let kept: Kept<'_> = match serde_json::from_str(&cell.value) {
+            Ok(kept) => kept,
+            Err(error) => return passed_over(&error.to_string()),
+        };
+        if kept.log != log {
+            return passed_over("it is of another log");
+        }
+        let Last { position, .. } = kept.last;
+        let range = Range::between(Position(position.0.saturating_sub(1)), position);
+        let page = self.store.read(&self.query, range, 1).await?;
+        if page.events.first().map(Last::from) != Some(kept.last) {
+            return passed_over("its last event is not in the log");
+        }
+        match (self.form.read)(kept.state.get()) {
+            Ok(state) => {
+                self.n_bytes = n_bytes(&cell.value);
+                Ok(Some((state, kept.last)))
+            }
+            Err(error) => passed_over(&error.to_string()),
+        }
+    }
+
+    /// Counts events that were folded.
+    pub fn fold(&mut self, n_events: usize) {
+        self.n_events += n_events as u64;
+    }
+
+    /// The change of a cell that keeps this state, when it is time for one. A state that cannot be kept, because it is too
+    /// large or no JSON, is not.
+    pub fn due(&mut self, state: &S, last: Last) -> Option<CellChange> {
+        let log = self.log?;
+        if self.n_events < self.form.every.max(self.n_bytes / BYTES_PER_EVENT) {
+            return None;
+        }
+        let written = (self.form.write)(state).and_then(|state| {
+            let kept = Kept { log, last, state: &state };
+            serde_json::to_string(&kept)
+        });
+        let change = written.map_err(|error| error.to_string()).and_then(|value| {
+            self.n_bytes = n_bytes(&value);
+            let change = CellChange::set(&self.space, &self.key, value);
+            change.check().map(|()| change).map_err(|error| error.to_string())
+        });
+        match change {
+            Ok(change) => Some(change),
+            Err(reason) => {
+                tracing::warn!(space = self.space, key = self.key, reason, "a snapshot is not kept");
+                self.n_events = 0;
+                None
+            }
+        }
+    }
+
+    /// Learns that the last due change is in the log.
+    pub fn kept(&mut self) {
+        self.n_events = 0;
+    }
+
+    /// Keeps this state when it is time, in an append of its own. When that fails it is left for a later time.
+    pub async fn keep(&mut self, state: &S, last: Last) {
+        if let Some(change) = self.due(state, last) {
+            self.put(change).await;
+        }
+    }
+
+    pub(crate) async fn put(&mut self, change: CellChange) {
+        match self.store.append(Append::default().cell(change)).await {
+            Ok(_) => self.kept(),
+            Err(error) => tracing::warn!(%error, "a snapshot could not be kept"),
+        }
+    }
+}
+
+fn n_bytes(value: &str) -> u64 {
+    value.len() as u64
+}
+
+/// Stream and aggregate, or whatever else the query looks for; as JSON, so that no two are the same.
+fn key_of(query: &Query) -> String {
+    let Query { stream_id, aggregate_id, .. } = query;
+    let key = match aggregate_id {
+        Some(aggregate_id) if *query == Query::aggregate(stream_id, aggregate_id) => {
+            serde_json::to_string(&[stream_id, aggregate_id])
+        }
+        Some(_) | None => serde_json::to_string(query),
+    };
+    key.expect("text is JSON")
+}
