@@ -1,27 +1,36 @@
 //! The store beside bare SQLite: each workload in turn, ours and raw, and a table of the two.
 //!
-//! Raw does less: it judges no ids and no sequences, and its replay decodes the data but neither metadata nor tags.
+//! Both have the same tables and indexes. Raw does less: it judges no ids and no sequences, and keeps nothing for others.
 //!
-//! `cargo bench --bench compare` takes about a minute. `CREWLOG_BENCH_SECONDS` is the length of one run (2), and
-//! `CREWLOG_BENCH_DIR` the folder for the databases (the system's for temporary files).
+//! `cargo bench --bench compare` takes some minutes. `CREWLOG_BENCH_SECONDS` is the length of one run (2),
+//! `CREWLOG_BENCH_DIR` the folder for the databases (the system's for temporary files), and `CREWLOG_BENCH_ONLY` a part of
+//! the names of the workloads that are to run (all).
 
+mod by_sqlx;
+mod folding;
+mod followers;
 mod raw;
 mod workload;
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use crewlog_mq::{EventStore, Position, Query, Range, Start};
+use by_sqlx::BySqlx;
+use crewlog_mq::{EventStore, Query, Range, Runner};
+use folding::{Folded, N_FOLDED};
 use futures::StreamExt;
 use raw::Raw;
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
-use tokio::sync::oneshot;
+use tokio::sync::{mpsc, oneshot};
 use workload::{BATCH, N_REPLAYED, N_WRITERS, Sample};
 
 const N_RUNS: usize = 5;
 
 fn main() {
+    if followers::play() {
+        return;
+    }
     let runtime = Runtime::new().expect("a runtime");
     let bench = Bench { runtime, length: length(), folder: folder() };
     let n_cpus = std::thread::available_parallelism().map_or(0, usize::from);
@@ -39,17 +48,27 @@ fn main() {
         "{:<34} {:>11} {:>11} {:>6}   {:<26} raw p50 / p99",
         "", "events/s", "raw", "ratio", "p50 / p99 of one append"
     );
+    bench.compare("append by sqlx, 1 writer x 1", Bench::sqlx_one, Bench::raw_one);
+    bench.compare("append by sqlx, 64 writers x 1", Bench::sqlx_many, Bench::raw_many);
+    bench.compare("append by sqlx, 1 writer x 100", Bench::sqlx_batch, Bench::raw_batch);
     bench.compare("append, 1 writer x 1 event", Bench::ours_one, Bench::raw_one);
     bench.compare("append, 64 writers x 1 event", Bench::ours_many, Bench::raw_many);
     bench.compare("append, 1 writer x 100 events", Bench::ours_batch, Bench::raw_batch);
+    bench.compare("the same on one aggregate", Bench::ours_batch_of_one, Bench::raw_batch_of_one);
     bench.compare("load of 200,000 events", Bench::ours_load, Bench::raw_replay);
     bench.compare("stream of 200,000 events", Bench::ours_stream, Bench::raw_replay);
+    bench.compare("fold of 1,000,000 events", Bench::ours_fold, Bench::raw_fold);
     bench.delivery();
+    bench.idle();
 }
 
 fn length() -> Duration {
     let seconds = std::env::var("CREWLOG_BENCH_SECONDS").ok();
     Duration::from_secs_f64(seconds.map_or(2.0, |seconds| seconds.parse().expect("it is a number of seconds")))
+}
+
+fn is_wanted(name: &str) -> bool {
+    std::env::var("CREWLOG_BENCH_ONLY").map_or(true, |only| name.contains(&only))
 }
 
 fn folder() -> PathBuf {
@@ -76,6 +95,9 @@ impl Run {
 
 impl Bench {
     fn compare(&self, name: &str, ours: fn(&Self, &Path) -> Run, raw: fn(&Self, &Path) -> Run) {
+        if !is_wanted(name) {
+            return;
+        }
         let (mut of_ours, mut of_raw) = (Vec::new(), Vec::new());
         for _ in 0..N_RUNS {
             for (run, runs) in [(ours, &mut of_ours), (raw, &mut of_raw)] {
@@ -109,6 +131,14 @@ impl Bench {
         })
     }
 
+    fn ours_batch_of_one(&self, path: &Path) -> Run {
+        let (store, metadata) = (self.open(path), workload::metadata());
+        self.in_turn(BATCH, |n| {
+            let append = workload::append_to(0, n, BATCH, &metadata);
+            self.runtime.block_on(store.append(append)).expect("the append is taken");
+        })
+    }
+
     fn raw_one(&self, path: &Path) -> Run {
         self.raw_in_turn(path, 1)
     }
@@ -117,13 +147,34 @@ impl Bench {
         self.raw_in_turn(path, BATCH)
     }
 
+    fn raw_batch_of_one(&self, path: &Path) -> Run {
+        let mut raw = Raw::create(path);
+        self.in_turn(BATCH, |n| raw.insert(&rows(n..n + BATCH), |_| 0))
+    }
+
     fn raw_in_turn(&self, path: &Path, n_events: u64) -> Run {
-        let (mut raw, metadata) = (Raw::create(path), workload::metadata());
+        let mut raw = Raw::create(path);
+        self.in_turn(n_events, |n| raw.insert(&rows(n..n + n_events), |n| n / n_events))
+    }
+
+    fn sqlx_one(&self, path: &Path) -> Run {
+        self.sqlx_in_turn(path, 1)
+    }
+
+    fn sqlx_batch(&self, path: &Path) -> Run {
+        self.sqlx_in_turn(path, BATCH)
+    }
+
+    fn sqlx_in_turn(&self, path: &Path, n_events: u64) -> Run {
+        let mut by_sqlx = self.runtime.block_on(BySqlx::create(path));
         self.in_turn(n_events, |n| {
-            let row = |n| (n, serde_json::to_string(&metadata).expect("metadata is JSON"));
-            let rows: Vec<_> = (n..n + n_events).map(row).collect();
-            raw.insert(&rows, |n| n / n_events);
+            self.runtime.block_on(by_sqlx.insert(&rows(n..n + n_events), |n| n / n_events));
         })
+    }
+
+    fn sqlx_many(&self, path: &Path) -> Run {
+        let writer = self.runtime.block_on(async { by_sqlx::group_commit(BySqlx::create(path).await) });
+        self.by_group_commit(&writer)
     }
 
     fn in_turn(&self, n_events: u64, mut append: impl FnMut(u64)) -> Run {
@@ -149,14 +200,18 @@ impl Bench {
     }
 
     fn raw_many(&self, path: &Path) -> Run {
-        let writer = raw::group_commit(Raw::create(path));
+        self.by_group_commit(&raw::group_commit(Raw::create(path)))
+    }
+
+    fn by_group_commit(&self, writer: &mpsc::Sender<(raw::Row, oneshot::Sender<()>)>) -> Run {
+        let writer = writer.clone();
         self.at_once(move |n| {
             let metadata = serde_json::to_string(&workload::metadata()).expect("metadata is JSON");
             let (reply, answer) = oneshot::channel();
             let writer = writer.clone();
             async move {
-                writer.send(((n, metadata), reply)).await.expect("the thread runs");
-                answer.await.expect("the thread answers");
+                writer.send(((n, metadata), reply)).await.expect("it runs");
+                answer.await.expect("it answers");
             }
         })
     }
@@ -220,33 +275,62 @@ impl Bench {
         Run::of(N_REPLAYED, started.elapsed(), vec![])
     }
 
-    /// How long after the acknowledgement of an append its event is with a subscriber of the same process.
-    fn delivery(&self) {
-        let place = TempDir::new_in(&self.folder).expect("a folder can be made");
-        let store = self.open(&place.path().join("log.db"));
-        let mut latencies = Vec::new();
+    fn ours_fold(&self, path: &Path) -> Run {
+        let store = self.open(path);
         self.runtime.block_on(async {
-            let metadata = workload::metadata();
-            let mut stream =
-                store.subscribe_from::<Sample>(&Query::all(), Start::After(Position(0))).expect("it follows");
-            let (seen, mut when) = tokio::sync::mpsc::channel(1);
-            let reader = tokio::spawn(async move {
-                while stream.next().await.is_some() && seen.send(Instant::now()).await.is_ok() {}
-            });
+            folding::fill_one(&store, N_FOLDED).await;
             let started = Instant::now();
-            for n in (0..).take_while(|_| started.elapsed() < self.length) {
-                store.append(workload::append(n, 1, &metadata)).await.expect("the append is taken");
-                let acknowledged = Instant::now();
-                let seen = when.recv().await.expect("the reader runs");
-                latencies.push(seen.saturating_duration_since(acknowledged));
-            }
-            drop(when);
-            store.append(workload::append(0, 1, &metadata)).await.expect("the append is taken");
-            reader.await.expect("the reader ends");
-        });
-        let run = Run::of(latencies.len() as u64, self.length, latencies);
-        println!("{:<66} {}", "delivery in one process, after the acknowledgement", percentiles(&[run]));
+            let mut runner = Runner::<Folded>::new(store.clone(), "bench", &workload::aggregate_id(0), Vec::new());
+            runner.catch_up().await.expect("the log can be read");
+            assert_eq!(runner.handler().n_events, N_FOLDED);
+            Run::of(N_FOLDED, started.elapsed(), vec![])
+        })
     }
+
+    fn raw_fold(&self, path: &Path) -> Run {
+        let mut raw = Raw::create(path);
+        for first in (0..N_FOLDED).step_by(1000) {
+            raw.insert(&rows(first..first + 1000), |_| 0);
+        }
+        let started = Instant::now();
+        assert_eq!(std::hint::black_box(raw.fold(0)).n_events, N_FOLDED);
+        Run::of(N_FOLDED, started.elapsed(), vec![])
+    }
+
+    /// How long after the acknowledgement of an append its event is with a follower.
+    fn delivery(&self) {
+        if !is_wanted("delivery") {
+            return;
+        }
+        let run = |latencies: Vec<Duration>| percentiles(&[Run::of(latencies.len() as u64, self.length, latencies)]);
+        let place = TempDir::new_in(&self.folder).expect("a folder can be made");
+        let path = place.path().join("log.db");
+        let store = self.open(&path);
+        let latencies = followers::delivery_in_process(&self.runtime, &store, self.length);
+        println!("{:<66} {}", "delivery in one process, after the acknowledgement", run(latencies));
+        let latencies = followers::delivery_between_processes(&self.runtime, &store, &path, self.length);
+        println!("{:<66} {}", "delivery to another process, after the acknowledgement", run(latencies));
+    }
+
+    /// What idle followers cost.
+    fn idle(&self) {
+        if !is_wanted("idle") {
+            return;
+        }
+        let place = TempDir::new_in(&self.folder).expect("a folder can be made");
+        let path = place.path().join("log.db");
+        self.runtime.block_on(workload::fill(&self.open(&path), N_REPLAYED));
+        let [one, hundred] = [1, 100].map(|n_followers| followers::idle_share(&path, n_followers));
+        let shares = format!("{:.4} % / {:.4} %, {:.2} x", one * 100.0, hundred * 100.0, hundred / one);
+        println!("{:<66} {shares}", "part of a processor that 1 idle follower takes / 100 of them");
+    }
+}
+
+/// The rows of these numbers for bare SQLite.
+fn rows(numbers: std::ops::Range<u64>) -> Vec<raw::Row> {
+    let metadata = workload::metadata();
+    let row = |n| (n, serde_json::to_string(&metadata).expect("metadata is JSON"));
+    numbers.map(row).collect()
 }
 
 fn median(runs: &[Run]) -> f64 {

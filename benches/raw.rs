@@ -1,4 +1,4 @@
-//! Bare SQLite on the schema of the log: the least that any event store on it must do, and no more.
+//! Bare SQLite on the tables and indexes of the log, all of them: the least that any event store on it must do, and no more.
 //!
 //! Positions and sequences are counted in memory and nothing is judged, so this is a bound and not a log.
 
@@ -9,12 +9,15 @@ use rusqlite::{Connection, params};
 use tokio::sync::{mpsc, oneshot};
 use uuid::Uuid;
 
-use crate::workload::{N_AGGREGATES, Sample, TAG, aggregate_id};
+use crewlog_mq::Metadata;
 
-const SCHEMA: &str = include_str!("../mq/migrations/sqlite/0001_log.sql");
+use crate::workload::{self, N_AGGREGATES, Sample, TAG, aggregate_id};
+
+const SCHEMA: [&str; 2] =
+    [include_str!("../mq/migrations/sqlite/0001_log.sql"), include_str!("../mq/migrations/sqlite/0002_query.sql")];
 
 pub struct Raw {
-    connection: Connection,
+    pub connection: Connection,
     position: i64,
     sequences: HashMap<u64, i64>,
 }
@@ -27,7 +30,11 @@ impl Raw {
         let connection = Connection::open(path).expect("it opens");
         connection.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(())).expect("it is a file");
         connection.execute_batch("PRAGMA synchronous = FULL").expect("it is a setting");
-        connection.execute_batch(SCHEMA).expect("it is a schema");
+        for part in SCHEMA {
+            connection.execute_batch(part).expect("it is a schema");
+        }
+        let sql = "INSERT INTO kinds (kind, stream_id, event_type) VALUES (1, 'bench', 'Measured')";
+        connection.execute(sql, []).expect("it is new");
         for n in 0..N_AGGREGATES {
             let sql = "INSERT INTO aggregates (aggregate, stream_id, aggregate_id) VALUES (?1, 'bench', ?2)";
             connection.execute(sql, params![n as i64 + 1, aggregate_id(n)]).expect("it is new");
@@ -40,7 +47,11 @@ impl Raw {
         let transaction = self.connection.transaction().expect("it begins");
         {
             let sql = "INSERT INTO events (position, event_id, aggregate, sequence, event_type, event_version, data, \
-                       metadata, tags, created_at, append_start) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)";
+                       metadata, tags, created_at, append_start, kind, correlation_id, causation_id) \
+                       VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)";
+            let Metadata { correlation_id, causation_id, .. } = workload::metadata();
+            let bytes = |id: Option<Uuid>| id.map(Uuid::into_bytes);
+            let (correlation_id, causation_id) = (bytes(correlation_id), bytes(causation_id));
             let mut events = transaction.prepare_cached(sql).expect("it is SQL");
             let mut tags = transaction.prepare_cached("INSERT INTO tags VALUES (?1, ?2)").expect("it is SQL");
             for (n, metadata) in rows {
@@ -62,7 +73,10 @@ impl Raw {
                     metadata,
                     "[\"project:bench\"]",
                     self.position,
-                    self.position
+                    self.position,
+                    1,
+                    correlation_id,
+                    causation_id
                 ];
                 events.execute(row).expect("the row is taken");
                 tags.execute(params![TAG, self.position]).expect("the row is taken");
@@ -71,7 +85,7 @@ impl Raw {
         transaction.commit().expect("it commits");
     }
 
-    /// Reads every row and decodes its data.
+    /// Reads every row with all of its columns, and decodes the data and the metadata.
     pub fn replay(&self) -> u64 {
         let sql = "SELECT position, event_id, stream_id, aggregate_id, sequence, event_type, event_version, data, \
                    metadata, tags, created_at, append_start FROM recorded_events ORDER BY position";
@@ -81,6 +95,8 @@ impl Raw {
         while let Some(row) = rows.next().expect("it reads") {
             let text = |index| row.get_ref(index).expect("it is a column").as_str().expect("it is a text");
             let data: Data = serde_json::from_str(text(7)).expect("it is a sample");
+            let metadata: Metadata = serde_json::from_str(text(8)).expect("it is metadata");
+            std::hint::black_box(metadata);
             let sizes = [2, 3, 5, 6, 8, 9].map(|index| text(index).to_owned().len() as u64);
             total += data.n + sizes.iter().sum::<u64>();
         }
@@ -88,11 +104,12 @@ impl Raw {
     }
 }
 
+/// The fields of a sample alone, as they stand in the log.
 #[derive(serde::Serialize, serde::Deserialize)]
-struct Data {
-    n: u64,
-    unit: String,
-    note: String,
+pub struct Data {
+    pub n: u64,
+    pub unit: String,
+    pub note: String,
 }
 
 /// A thread that commits together what has queued, as the log's writer does.

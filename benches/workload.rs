@@ -49,9 +49,14 @@ pub fn aggregate_id(n: u64) -> String {
 
 /// `n_events` events for the aggregate of `n`.
 pub fn append(n: u64, n_events: u64, metadata: &Metadata) -> Append {
+    append_to(n / n_events, n, n_events, metadata)
+}
+
+/// `n_events` events for one aggregate, from the `n`-th on.
+pub fn append_to(aggregate: u64, n: u64, n_events: u64, metadata: &Metadata) -> Append {
     let event = |n| NewEvent::of(&Sample::nth(n), metadata).expect("a sample is JSON").with_tags([TAG]);
     let events = (n..n + n_events).map(event).collect();
-    Append::to("bench", &aggregate_id(n / n_events), Expected::Any, events)
+    Append::to("bench", &aggregate_id(aggregate), Expected::Any, events)
 }
 
 /// A log of this many events.

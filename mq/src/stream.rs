@@ -65,7 +65,16 @@ pub(crate) fn records(backend: Arc<dyn Backend>, query: Query, start: Start) -> 
             Start::Now => None,
         };
         let mut backoff = BACKOFF.0;
+        // Set once the log was read to its end: all that comes after is told.
+        let mut is_live = false;
         loop {
+            if is_live
+                && let Some(read_to) = after
+                && let Err(error) = follower.wait(read_to).await
+            {
+                tracing::warn!(%error, "looking for new events failed and is tried again");
+                yield Err(error);
+            }
             // Live events come from memory, for all followers of the process the same ones.
             if let Some(read_to) = after
                 && let Some(events) = follower.after(read_to, STREAM_PAGE)
@@ -85,12 +94,10 @@ pub(crate) fn records(backend: Arc<dyn Backend>, query: Query, start: Start) -> 
                         yield Ok(recorded);
                     }
                     after = Some(page.next);
-                    if !page.more && let Err(error) = follower.wait(page.next).await {
-                        tracing::warn!(%error, "looking for new events failed and is tried again");
-                        yield Err(error);
-                    }
+                    is_live = !page.more;
                 }
                 Err(error) => {
+                    is_live = false;
                     tracing::warn!(%error, "a read for a stream failed and is tried again");
                     yield Err(error);
                     tokio::time::sleep(backoff).await;

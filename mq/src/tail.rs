@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 
 use crate::error::Error;
 use crate::position::Position;
@@ -33,6 +33,8 @@ pub struct Tail {
     news: watch::Sender<News>,
     recent: Mutex<Recent>,
     n_followers: AtomicUsize,
+    /// Wakes the one that looks for the commits of others.
+    look: Notify,
 }
 
 /// The last events, without gap.
@@ -44,7 +46,12 @@ struct Recent {
 
 impl Default for Tail {
     fn default() -> Self {
-        Self { news: watch::Sender::new(News::default()), recent: Mutex::default(), n_followers: AtomicUsize::new(0) }
+        Self {
+            news: watch::Sender::new(News::default()),
+            recent: Mutex::default(),
+            n_followers: AtomicUsize::new(0),
+            look: Notify::new(),
+        }
     }
 }
 
@@ -88,9 +95,21 @@ impl Tail {
         self.n_followers.load(Ordering::Relaxed) > 0
     }
 
+    /// Asks the backend to look for the commits of others now. Several questions may have one answer.
+    pub fn ask(&self) {
+        self.look.notify_one();
+    }
+
+    /// Waits until the backend is to look: somebody has asked, or begins to follow where nobody did.
+    pub async fn asked(&self) {
+        self.look.notified().await;
+    }
+
     /// Begins to follow. What is told is a hint: it may come late, and says nothing of what was missed before.
     pub(crate) fn follow(self: &Arc<Self>) -> Follower {
-        self.n_followers.fetch_add(1, Ordering::Relaxed);
+        if self.n_followers.fetch_add(1, Ordering::Relaxed) == 0 {
+            self.ask();
+        }
         let news = self.news.subscribe();
         let n_faults = news.borrow().n_faults;
         Follower { tail: Arc::clone(self), news, n_faults }

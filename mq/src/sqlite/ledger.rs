@@ -2,10 +2,11 @@
 
 use std::collections::HashMap;
 
-use rusqlite::{OptionalExtension, Transaction, params};
+use rusqlite::{CachedStatement, OptionalExtension, Transaction, params};
+use uuid::Uuid;
 
 use super::read;
-use super::tables::{self, Row, tags_as_json};
+use super::tables::{self, Inserts, Row, tags_as_json};
 use crate::cell::{CellChange, Held};
 use crate::clock::Timestamp;
 use crate::judge::{Entry, Known, Ledger};
@@ -13,75 +14,105 @@ use crate::position::{Place, Position};
 use crate::query::Query;
 use crate::record::{NewEvent, Write};
 
-/// Interned numbers that are kept in memory, of each sort.
-const INTERNED_MAX: usize = 65_536;
+/// Aggregates and kinds that are kept in memory.
+const NAMES_MAX: usize = 65_536;
 
-/// The numbers of names that were committed.
+/// What the one writer of a process remembers of the log from one transaction to the next. It is forgotten when a
+/// transaction is not known to be committed.
 #[derive(Debug, Default)]
-pub(super) struct Interned {
-    /// Of `(stream, aggregate)`.
-    aggregates: HashMap<(String, String), i64>,
-    /// Of `(stream, event type)`.
-    kinds: HashMap<(String, String), i64>,
+pub(super) struct Memory {
+    streams: HashMap<String, Stream>,
+    n_names: usize,
+    /// The end of the log as this writer left it.
+    head: Position,
+    /// Counts how often others were found to have written meanwhile: sequences that were seen before may be old.
+    generation: u64,
+    /// The greatest id of the log, while nobody else has written.
+    greatest: Option<Uuid>,
 }
 
-impl Interned {
-    /// Takes in what a transaction that is committed now has interned.
-    pub(super) fn learn(&mut self, new: Self) {
-        if self.aggregates.len() + new.aggregates.len() > INTERNED_MAX {
-            self.aggregates.clear();
+#[derive(Debug, Default)]
+struct Stream {
+    aggregates: HashMap<String, Aggregate>,
+    kinds: HashMap<String, i64>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Aggregate {
+    number: i64,
+    sequence: i64,
+    generation: u64,
+}
+
+impl Memory {
+    fn aggregate(&self, stream_id: &str, aggregate_id: &str) -> Option<Aggregate> {
+        self.streams.get(stream_id)?.aggregates.get(aggregate_id).copied()
+    }
+
+    fn learn_aggregate(&mut self, stream_id: &str, aggregate_id: &str, number: i64, sequence: i64) {
+        let aggregate = Aggregate { number, sequence, generation: self.generation };
+        if let Some(known) = self.streams.get_mut(stream_id).and_then(|stream| stream.aggregates.get_mut(aggregate_id))
+        {
+            *known = aggregate;
+        } else {
+            self.stream(stream_id).aggregates.insert(aggregate_id.to_owned(), aggregate);
         }
-        if self.kinds.len() + new.kinds.len() > INTERNED_MAX {
-            self.kinds.clear();
+    }
+
+    /// Where another name of a stream is put.
+    fn stream(&mut self, stream_id: &str) -> &mut Stream {
+        if self.n_names >= NAMES_MAX {
+            self.streams.clear();
+            self.n_names = 0;
         }
-        self.aggregates.extend(new.aggregates);
-        self.kinds.extend(new.kinds);
+        self.n_names += 1;
+        self.streams.entry(stream_id.to_owned()).or_default()
     }
 }
 
 /// A transaction that writes.
 pub(super) struct Writing<'a> {
     transaction: &'a Transaction<'a>,
-    known: &'a Interned,
-    /// Known to others only once they are committed.
-    new: Interned,
+    memory: &'a mut Memory,
+    inserts: Inserts<'a>,
+    position_of: CachedStatement<'a>,
 }
 
 impl<'a> Writing<'a> {
-    pub(super) fn new(transaction: &'a Transaction<'a>, known: &'a Interned) -> Self {
-        Self { transaction, known, new: Interned::default() }
-    }
-
-    pub(super) fn into_interned(self) -> Interned {
-        self.new
-    }
-
-    fn aggregate(&self, stream_id: &str, aggregate_id: &str) -> rusqlite::Result<Option<i64>> {
-        let key = (stream_id.to_owned(), aggregate_id.to_owned());
-        match self.known.aggregates.get(&key).or_else(|| self.new.aggregates.get(&key)) {
-            Some(aggregate) => Ok(Some(*aggregate)),
-            None => tables::aggregate(self.transaction, stream_id, aggregate_id),
+    /// A transaction that begins at the end of the log.
+    pub(super) fn new(
+        transaction: &'a Transaction<'a>,
+        memory: &'a mut Memory,
+        head: Position,
+    ) -> rusqlite::Result<Self> {
+        if memory.head != head || memory.greatest.is_none() {
+            memory.generation += 1;
+            memory.head = head;
+            memory.greatest = tables::greatest_id(transaction)?;
         }
+        let inserts = Inserts::prepare(transaction)?;
+        let position_of = transaction.prepare_cached(tables::POSITION_OF)?;
+        Ok(Self { transaction, memory, inserts, position_of })
     }
 
     /// The number of an aggregate, which gets one when it has none.
     fn interned_aggregate(&mut self, stream_id: &str, aggregate_id: &str) -> rusqlite::Result<i64> {
-        if let Some(aggregate) = self.aggregate(stream_id, aggregate_id)? {
-            return Ok(aggregate);
+        if let Some(aggregate) = self.memory.aggregate(stream_id, aggregate_id) {
+            return Ok(aggregate.number);
         }
-        let aggregate = tables::intern_aggregate(self.transaction, stream_id, aggregate_id)?;
-        self.new.aggregates.insert((stream_id.to_owned(), aggregate_id.to_owned()), aggregate);
-        Ok(aggregate)
+        match tables::aggregate(self.transaction, stream_id, aggregate_id)? {
+            Some(number) => Ok(number),
+            None => tables::intern_aggregate(self.transaction, stream_id, aggregate_id),
+        }
     }
 
     /// The number of a kind, which gets one when it has none.
     fn interned_kind(&mut self, stream_id: &str, event_type: &str) -> rusqlite::Result<i64> {
-        let key = (stream_id.to_owned(), event_type.to_owned());
-        if let Some(kind) = self.known.kinds.get(&key).or_else(|| self.new.kinds.get(&key)) {
+        if let Some(kind) = self.memory.streams.get(stream_id).and_then(|stream| stream.kinds.get(event_type)) {
             return Ok(*kind);
         }
         let kind = tables::interned_kind(self.transaction, stream_id, event_type)?;
-        self.new.kinds.insert(key, kind);
+        self.memory.stream(stream_id).kinds.insert(event_type.to_owned(), kind);
         Ok(kind)
     }
 }
@@ -90,10 +121,17 @@ impl Ledger for Writing<'_> {
     type Fault = rusqlite::Error;
 
     fn known(&mut self, write: &Write, event: &NewEvent) -> rusqlite::Result<Option<Known>> {
+        // Most new ids are made of the time, and so above all that are there.
+        if self.memory.greatest.is_none_or(|greatest| event.event_id > greatest) {
+            return Ok(None);
+        }
+        let event_id = &event.event_id.as_bytes()[..];
+        if self.position_of.query_row([event_id], |_| Ok(())).optional()?.is_none() {
+            return Ok(None);
+        }
         let sql = "SELECT e.position, e.sequence, e.created_at, a.stream_id = ?2 AND a.aggregate_id = ?3 \
              AND e.event_type = ?4 AND e.event_version = ?5 AND e.data = ?6 AND e.tags = ?7 \
              FROM events AS e CROSS JOIN aggregates AS a ON a.aggregate = e.aggregate WHERE e.event_id = ?1";
-        let event_id = &event.event_id.as_bytes()[..];
         let of = [&write.stream_id, &write.aggregate_id, &event.event_type, &event.event_version, &event.data];
         let [stream_id, aggregate_id, event_type, event_version, data] = of;
         let tags = tags_as_json(&event.tags);
@@ -110,10 +148,15 @@ impl Ledger for Writing<'_> {
     }
 
     fn sequence(&mut self, stream_id: &str, aggregate_id: &str) -> rusqlite::Result<i64> {
-        match self.aggregate(stream_id, aggregate_id)? {
-            Some(aggregate) => tables::sequence(self.transaction, aggregate),
-            None => Ok(0),
-        }
+        let number = match self.memory.aggregate(stream_id, aggregate_id) {
+            Some(known) if known.generation == self.memory.generation => return Ok(known.sequence),
+            Some(known) => Some(known.number),
+            None => tables::aggregate(self.transaction, stream_id, aggregate_id)?,
+        };
+        let Some(number) = number else { return Ok(0) };
+        let sequence = tables::sequence(self.transaction, number)?;
+        self.memory.learn_aggregate(stream_id, aggregate_id, number, sequence);
+        Ok(sequence)
     }
 
     fn first_match(&mut self, query: &Query, after: Position) -> rusqlite::Result<Option<Position>> {
@@ -132,10 +175,11 @@ impl Ledger for Writing<'_> {
 
     fn insert(&mut self, entry: &Entry<'_>) -> rusqlite::Result<()> {
         let event = entry.event;
+        let aggregate = self.interned_aggregate(entry.stream_id, entry.aggregate_id)?;
         let row = Row {
             position: entry.place.position,
             event_id: event.event_id,
-            aggregate: self.interned_aggregate(entry.stream_id, entry.aggregate_id)?,
+            aggregate,
             kind: self.interned_kind(entry.stream_id, &event.event_type)?,
             sequence: entry.place.sequence,
             event_type: &event.event_type,
@@ -147,7 +191,11 @@ impl Ledger for Writing<'_> {
             created_at: entry.created_at,
             append_start: entry.append_start,
         };
-        row.insert(self.transaction)
+        self.inserts.insert(&row)?;
+        self.memory.learn_aggregate(entry.stream_id, entry.aggregate_id, aggregate, entry.place.sequence);
+        self.memory.greatest = self.memory.greatest.max(Some(event.event_id));
+        self.memory.head = entry.place.position;
+        Ok(())
     }
 
     fn change_cell(&mut self, change: &CellChange, held: Held) -> rusqlite::Result<()> {

@@ -40,7 +40,7 @@ impl Location {
         }
         // SQLite would delete the -wal file.
         let is_empty = found.map_or(true, |found| found.len() == 0);
-        if is_empty && std::fs::metadata(location.beside("-wal")).is_ok_and(|wal| wal.len() > 0) {
+        if is_empty && std::fs::metadata(location.with_ending("-wal")).is_ok_and(|wal| wal.len() > 0) {
             let reason =
                 "it is empty or gone, and the -wal file beside it is not: put the log back, or move the -wal file away";
             return Err(location.no_log_in(reason));
@@ -66,12 +66,6 @@ impl Location {
         }
     }
 
-    fn beside(&self, suffix: &str) -> PathBuf {
-        let mut name = self.path().as_os_str().to_owned();
-        name.push(suffix);
-        name.into()
-    }
-
     fn path(&self) -> &Path {
         match self {
             Self::File(path, _) => path,
@@ -83,10 +77,20 @@ impl Location {
         matches!(self, Self::File(path, _) if path.exists())
     }
 
+    /// The path of a file beside the log, with this ending; a log in memory has none.
+    pub(super) fn beside(&self, ending: &str) -> Option<PathBuf> {
+        matches!(self, Self::File(..)).then(|| self.with_ending(ending))
+    }
+
+    fn with_ending(&self, ending: &str) -> PathBuf {
+        let mut name = self.path().as_os_str().to_owned();
+        name.push(ending);
+        name.into()
+    }
+
     /// The lock that orders the writers of several processes; one process alone has a log in memory.
     pub(super) fn open_lock(&self) -> Result<Option<AppendLock>> {
-        let Self::File(path, _) = self else { return Ok(None) };
-        let name = self.beside("-lock");
+        let (Self::File(path, _), Some(name)) = (self, self.beside("-lock")) else { return Ok(None) };
         let open = || std::fs::File::options().create(true).truncate(false).write(true).open(&name);
         match open().and_then(|file| AppendLock::new(file, open()?)) {
             Ok(lock) => Ok(Some(lock)),
@@ -216,12 +220,13 @@ impl Location {
 
     fn probe(&self) -> std::io::Result<()> {
         use std::io::{Seek, SeekFrom, Write};
-        let lengths = [self.path().to_owned(), self.beside("-wal"), self.beside("-shm")].map(|path| {
+        let lengths = [self.path().to_owned(), self.with_ending("-wal"), self.with_ending("-shm")].map(|path| {
             let found = std::fs::metadata(path);
             found.map_or(0, |found| found.len())
         });
         let longest = lengths.into_iter().max().unwrap_or(0);
-        let mut file = std::fs::File::options().create(true).truncate(false).write(true).open(self.beside("-lock"))?;
+        let mut file =
+            std::fs::File::options().create(true).truncate(false).write(true).open(self.with_ending("-lock"))?;
         let written = file.seek(SeekFrom::Start(longest)).and_then(|_| file.write_all(&[0; PROBE_BYTES]));
         let emptied = file.set_len(0);
         written.and(emptied)

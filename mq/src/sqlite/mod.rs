@@ -2,6 +2,7 @@
 //!
 //! One thread of each process writes; a small pool reads. Readers never block writers, nor writers readers (WAL).
 
+mod bell;
 mod check;
 mod import;
 mod ledger;
@@ -30,6 +31,7 @@ use crate::position::Position;
 use crate::query::{Query, Range};
 use crate::record::{Append, Appended, Checked, Imported, Page, Stats};
 use crate::tail::Tail;
+use bell::{Bell, LOOK_ANYWAY};
 use location::Location;
 use readers::Readers;
 use writer::Request;
@@ -94,7 +96,8 @@ impl Backend for Sqlite {
 
     fn read<'a>(&'a self, query: &'a Query, range: Range, limit: usize) -> BoxFuture<'a, Result<Page>> {
         let query = query.clone();
-        self.readers.read("reading the log", move |log| read::page(log, &query, range, limit)).boxed()
+        let page = move |log: &_, names: &mut _| read::page(log, names, &query, range, limit);
+        self.readers.read_events("reading the log", page).boxed()
     }
 
     fn head(&self) -> BoxFuture<'_, Result<Position>> {
@@ -112,10 +115,17 @@ impl Backend for Sqlite {
     fn import(&self, identity: LogIdentity, records: Records) -> BoxFuture<'_, Result<Imported>> {
         let location = self.location.clone();
         async move {
-            let work = tokio::task::spawn_blocking(move || import::run(&location, &identity, records));
+            let work = tokio::task::spawn_blocking(move || {
+                let imported = import::run(&location, &identity, records)?;
+                if let Some(mut bell) = Bell::beside(&location) {
+                    bell.ring(LOOK_ANYWAY);
+                }
+                Ok::<_, Error>(imported)
+            });
             let (imported, end) = work.await.map_err(|error| Error::storage("importing", error))??;
             // The writer learns of it soon; who asks for the time at once must not be told an earlier one.
             self.log_time.learn(end);
+            self.tail.ask();
             Ok(imported)
         }
         .boxed()

@@ -4,7 +4,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 use uuid::Uuid;
 
 use super::sources;
-use super::tables::end_of;
+use super::tables::{Names, end_of};
 use crate::PAGE_BYTES_MAX;
 use crate::backend::LogIdentity;
 use crate::cell::Cell;
@@ -14,7 +14,13 @@ use crate::query::{Query, Range};
 use crate::record::{KindStats, Page, Stats};
 
 /// The matching events of a range.
-pub(super) fn page(connection: &Connection, query: &Query, range: Range, limit: usize) -> rusqlite::Result<Page> {
+pub(super) fn page(
+    connection: &Connection,
+    names: &mut Names,
+    query: &Query,
+    range: Range,
+    limit: usize,
+) -> rusqlite::Result<Page> {
     let snapshot = connection.unchecked_transaction()?;
     let bounds = bounds(&snapshot, range)?;
     let (low, high) = bounds;
@@ -25,7 +31,7 @@ pub(super) fn page(connection: &Connection, query: &Query, range: Range, limit: 
     }
     let mut events = Vec::new();
     let mut n_bytes = 0;
-    sources::each(&snapshot, query, bounds, range.backwards, |event| {
+    sources::each(&snapshot, names, query, bounds, range.backwards, |event| {
         n_bytes += event.data.len() + event.metadata.len();
         events.push(event);
         events.len() < limit && n_bytes < PAGE_BYTES_MAX
@@ -54,7 +60,7 @@ pub(super) fn first_match(
     let mut first = None;
     let bounds = (after, end_of(connection)?.head);
     if bounds.0 < bounds.1 {
-        sources::each(connection, query, bounds, false, |event| {
+        sources::each(connection, &mut Names::default(), query, bounds, false, |event| {
             first = Some(event.position);
             false
         })?;

@@ -7,6 +7,7 @@ use rusqlite::Connection;
 use tokio::sync::Semaphore;
 
 use super::location::Location;
+use super::tables::Names;
 use crate::error::{Error, Result};
 
 const READERS_MAX: usize = 4;
@@ -19,7 +20,7 @@ pub(super) struct Readers(Arc<Inner>);
 struct Inner {
     location: Location,
     permits: Semaphore,
-    idle: Mutex<Vec<Connection>>,
+    idle: Mutex<Vec<(Connection, Names)>>,
 }
 
 impl Readers {
@@ -33,14 +34,23 @@ impl Readers {
         doing: &'static str,
         read: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
     ) -> Result<T> {
+        self.read_events(doing, |connection, _| read(connection)).await
+    }
+
+    /// [`Readers::read`] for events, with the names that the connection has met.
+    pub(super) async fn read_events<T: Send + 'static>(
+        &self,
+        doing: &'static str,
+        read: impl FnOnce(&Connection, &mut Names) -> rusqlite::Result<T> + Send + 'static,
+    ) -> Result<T> {
         let _permit = self.0.permits.acquire().await.map_err(|_| Error::Closed)?;
         let inner = Arc::clone(&self.0);
         let work = tokio::task::spawn_blocking(move || {
             inner.location.check_same()?;
-            let connection = inner.connection()?;
-            match read(&connection) {
+            let (connection, mut names) = inner.connection()?;
+            match read(&connection, &mut names) {
                 Ok(found) => {
-                    inner.idle.lock().unwrap_or_else(PoisonError::into_inner).push(connection);
+                    inner.idle.lock().unwrap_or_else(PoisonError::into_inner).push((connection, names));
                     Ok(found)
                 }
                 Err(error) => Err(inner.location.fault(doing, error)),
@@ -51,11 +61,11 @@ impl Readers {
 }
 
 impl Inner {
-    fn connection(&self) -> Result<Connection> {
+    fn connection(&self) -> Result<(Connection, Names)> {
         let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
         match idle {
-            Some(connection) => Ok(connection),
-            None => self.location.connect_to_read(),
+            Some(idle) => Ok(idle),
+            None => Ok((self.location.connect_to_read()?, Names::default())),
         }
     }
 }

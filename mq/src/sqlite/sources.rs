@@ -5,7 +5,7 @@ use rusqlite::fallible_streaming_iterator::FallibleStreamingIterator;
 use rusqlite::types::Value;
 use rusqlite::{CachedStatement, Connection, OptionalExtension, Row, Rows};
 
-use super::tables::recorded;
+use super::tables::{NUMBERED, Names};
 use crate::position::Position;
 use crate::query::Query;
 use crate::record::Recorded;
@@ -18,6 +18,7 @@ const MERGED_MAX: usize = 64;
 /// Hands over the matching events of `(low, high]` in the order of positions, or backwards, until `take` says no.
 pub(super) fn each(
     connection: &Connection,
+    names: &mut Names,
     query: &Query,
     (low, high): (Position, Position),
     backwards: bool,
@@ -25,6 +26,7 @@ pub(super) fn each(
 ) -> rusqlite::Result<()> {
     let bounds = Bounds { low, high };
     let sources = sources(connection, query, bounds)?;
+    let is_exact = matches!(&sources[..], [source] if source.is_exactly(query));
     let mut statements = Vec::with_capacity(sources.len());
     for source in &sources {
         statements.push(connection.prepare_cached(&source.sql(backwards))?);
@@ -35,8 +37,8 @@ pub(super) fn each(
     }
     while let Some(next) = next_of(&cursors, backwards) {
         let position = cursors[next].position;
-        let event = recorded(cursors[next].row()?)?;
-        if query.matches(&event) && !take(event) {
+        let event = names.recorded(connection, cursors[next].row()?)?;
+        if (is_exact || query.matches(&event)) && !take(event) {
             return Ok(());
         }
         // One event may be found in several ways, and comes once.
@@ -86,9 +88,6 @@ enum Source {
     Causation(Vec<u8>),
 }
 
-const COLUMNS: &str = "e.position, e.event_id, a.stream_id, a.aggregate_id, e.sequence, e.event_type, \
-     e.event_version, e.data, e.metadata, e.tags, e.created_at, e.append_start";
-
 impl Source {
     /// Its statement. The bounds are `?1` and `?2`; what it looks for is `?3`. `CROSS JOIN` and unary plus keep SQLite from
     /// another order than that of the index.
@@ -110,9 +109,23 @@ impl Source {
             Self::Correlation(_) => (format!("events AS e WHERE e.correlation_id = ?3 AND {within}"), "e.position"),
             Self::Causation(_) => (format!("events AS e WHERE e.causation_id = ?3 AND {within}"), "e.position"),
         };
-        let from = from.replacen(" WHERE ", " CROSS JOIN aggregates AS a ON a.aggregate = e.aggregate WHERE ", 1);
         let direction = if backwards { "DESC" } else { "ASC" };
-        format!("SELECT {COLUMNS} FROM {from} ORDER BY {order} {direction}")
+        format!("SELECT {NUMBERED} FROM {from} ORDER BY {order} {direction}")
+    }
+
+    /// Whether it gives what the query asks for and nothing else, so that no event of it need be looked at.
+    fn is_exactly(&self, query: &Query) -> bool {
+        let Query { stream_id, event_type, aggregate_id, tags, event_id, correlation_id, causation_id, or } = query;
+        let of_ids = event_id.is_some() || correlation_id.is_some() || causation_id.is_some();
+        if of_ids || !tags.is_empty() || !or.is_empty() {
+            return false;
+        }
+        match self {
+            Self::Range => stream_id.is_empty() && event_type.is_none() && aggregate_id.is_none(),
+            Self::Aggregate(..) => event_type.is_none(),
+            Self::Kind(_) => true,
+            Self::Tag(_) | Self::Event(_) | Self::Correlation(_) | Self::Causation(_) => false,
+        }
     }
 
     fn parameters(self, Bounds { low, high }: Bounds) -> Vec<Value> {

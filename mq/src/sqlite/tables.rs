@@ -1,7 +1,11 @@
 //! The rows of the log's tables as they are written and read within a transaction. Nothing here judges what they say.
 
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+
 use rusqlite::types::Type;
-use rusqlite::{Connection, OptionalExtension, Row as Found, params};
+use rusqlite::{CachedStatement, Connection, OptionalExtension, Row as Found, params};
 use uuid::Uuid;
 
 use crate::clock::Timestamp;
@@ -56,10 +60,24 @@ pub(super) fn sequence(connection: &Connection, aggregate: i64) -> rusqlite::Res
     connection.prepare_cached(sql)?.query_row([aggregate], |row| row.get(0))
 }
 
+/// The statement for where the event with an id stands.
+pub(super) const POSITION_OF: &str = "SELECT position FROM events WHERE event_id = ?1";
+
+/// The greatest id of the log; none when it is empty, and the greatest that can be where a row has what is no id.
+pub(super) fn greatest_id(connection: &Connection) -> rusqlite::Result<Option<Uuid>> {
+    let sql = "SELECT max(event_id) FROM events";
+    connection.prepare_cached(sql)?.query_row([], |row| {
+        let found = row.get_ref(0)?.as_blob_or_null()?;
+        Ok(found.map(|id| Uuid::from_slice(id).unwrap_or(Uuid::max())))
+    })
+}
+
 /// Where the event with this id stands.
 pub(super) fn position_of(connection: &Connection, event_id: Uuid) -> rusqlite::Result<Option<Position>> {
-    let sql = "SELECT position FROM events WHERE event_id = ?1";
-    connection.prepare_cached(sql)?.query_row([&event_id.as_bytes()[..]], |row| row.get(0).map(Position)).optional()
+    connection
+        .prepare_cached(POSITION_OF)?
+        .query_row([&event_id.as_bytes()[..]], |row| row.get(0).map(Position))
+        .optional()
 }
 
 /// An event as it goes into the log.
@@ -82,30 +100,48 @@ pub(super) struct Row<'a> {
 impl Row<'_> {
     /// Writes the event and its tags.
     pub(super) fn insert(&self, connection: &Connection) -> rusqlite::Result<()> {
+        Inserts::prepare(connection)?.insert(self)
+    }
+}
+
+/// The statements that write events, prepared once for all of a transaction.
+pub(super) struct Inserts<'c> {
+    event: CachedStatement<'c>,
+    tag: CachedStatement<'c>,
+}
+
+impl<'c> Inserts<'c> {
+    pub(super) fn prepare(connection: &'c Connection) -> rusqlite::Result<Self> {
         let sql = "INSERT INTO events (position, event_id, aggregate, sequence, event_type, event_version, data, \
              metadata, tags, created_at, append_start, kind, correlation_id, causation_id) \
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)";
-        let Causes { correlation_id, causation_id } = &self.causes;
+        let event = connection.prepare_cached(sql)?;
+        let tag = connection.prepare_cached("INSERT INTO tags (tag, position) VALUES (?1, ?2)")?;
+        Ok(Self { event, tag })
+    }
+
+    /// Writes the event and its tags.
+    pub(super) fn insert(&mut self, row: &Row<'_>) -> rusqlite::Result<()> {
+        let Causes { correlation_id, causation_id } = &row.causes;
         let bytes = |id: &'_ Option<Uuid>| id.map(uuid::Uuid::into_bytes);
-        connection.prepare_cached(sql)?.execute(params![
-            self.position.0,
-            &self.event_id.as_bytes()[..],
-            self.aggregate,
-            self.sequence,
-            self.event_type,
-            self.event_version,
-            self.data,
-            self.metadata,
-            tags_as_json(self.tags),
-            self.created_at.0,
-            self.append_start.0,
-            self.kind,
+        self.event.execute(params![
+            row.position.0,
+            &row.event_id.as_bytes()[..],
+            row.aggregate,
+            row.sequence,
+            row.event_type,
+            row.event_version,
+            row.data,
+            row.metadata,
+            tags_as_json(row.tags),
+            row.created_at.0,
+            row.append_start.0,
+            row.kind,
             bytes(correlation_id),
             bytes(causation_id)
         ])?;
-        for tag in self.tags {
-            let sql = "INSERT INTO tags (tag, position) VALUES (?1, ?2)";
-            connection.prepare_cached(sql)?.execute(params![tag, self.position.0])?;
+        for tag in row.tags {
+            self.tag.execute(params![tag, row.position.0])?;
         }
         Ok(())
     }
@@ -117,14 +153,9 @@ pub(super) const RECORDED: &str = "position, event_id, stream_id, aggregate_id, 
 
 /// An event of the log.
 pub(super) fn recorded(row: &Found<'_>) -> rusqlite::Result<Recorded> {
-    let malformed = |index: usize, of: Type, error: Box<dyn std::error::Error + Send + Sync>| {
-        rusqlite::Error::FromSqlConversionFailure(index, of, error)
-    };
-    let event_id = Uuid::from_slice(&row.get::<_, Vec<u8>>(1)?);
-    let tags = serde_json::from_str(&row.get::<_, String>(9)?);
     Ok(Recorded {
         position: Position(row.get(0)?),
-        event_id: event_id.map_err(|error| malformed(1, Type::Blob, error.into()))?,
+        event_id: event_id(row, 1)?,
         stream_id: row.get(2)?,
         aggregate_id: row.get(3)?,
         sequence: row.get(4)?,
@@ -132,12 +163,77 @@ pub(super) fn recorded(row: &Found<'_>) -> rusqlite::Result<Recorded> {
         event_version: row.get(6)?,
         data: row.get(7)?,
         metadata: row.get(8)?,
-        tags: tags.map_err(|error| malformed(9, Type::Text, error.into()))?,
+        tags: tags(row, 9)?,
         created_at: Timestamp(row.get(10)?),
         append_start: Position(row.get(11)?),
     })
 }
 
-pub(super) fn tags_as_json(tags: &[String]) -> String {
-    serde_json::to_string(tags).expect("strings are JSON")
+/// The columns that [`Names::recorded`] reads, of the table of events alone.
+pub(super) const NUMBERED: &str = "e.position, e.event_id, e.aggregate, e.sequence, e.event_type, e.event_version, \
+     e.data, e.metadata, e.tags, e.created_at, e.append_start";
+
+/// Aggregates whose names a reader keeps in memory.
+const NAMES_MAX: usize = 16_384;
+
+/// The names of aggregates that were read. An aggregate never changes its name, so they are as good as a join, and cheaper.
+#[derive(Debug, Default)]
+pub(super) struct Names(HashMap<i64, (String, String)>);
+
+impl Names {
+    /// An event of the log.
+    pub(super) fn recorded(&mut self, connection: &Connection, row: &Found<'_>) -> rusqlite::Result<Recorded> {
+        let (stream_id, aggregate_id) = self.of(connection, row.get(2)?)?.clone();
+        Ok(Recorded {
+            position: Position(row.get(0)?),
+            event_id: event_id(row, 1)?,
+            stream_id,
+            aggregate_id,
+            sequence: row.get(3)?,
+            event_type: row.get(4)?,
+            event_version: row.get(5)?,
+            data: row.get(6)?,
+            metadata: row.get(7)?,
+            tags: tags(row, 8)?,
+            created_at: Timestamp(row.get(9)?),
+            append_start: Position(row.get(10)?),
+        })
+    }
+
+    fn of(&mut self, connection: &Connection, aggregate: i64) -> rusqlite::Result<&(String, String)> {
+        if self.0.len() >= NAMES_MAX && !self.0.contains_key(&aggregate) {
+            self.0.clear();
+        }
+        match self.0.entry(aggregate) {
+            Entry::Occupied(known) => Ok(known.into_mut()),
+            Entry::Vacant(unknown) => {
+                let sql = "SELECT stream_id, aggregate_id FROM aggregates WHERE aggregate = ?1";
+                let mut select = connection.prepare_cached(sql)?;
+                let names = select.query_row([aggregate], |row| Ok((row.get(0)?, row.get(1)?)))?;
+                Ok(unknown.insert(names))
+            }
+        }
+    }
+}
+
+fn malformed(index: usize, of: Type, error: impl std::error::Error + Send + Sync + 'static) -> rusqlite::Error {
+    rusqlite::Error::FromSqlConversionFailure(index, of, Box::new(error))
+}
+
+fn event_id(row: &Found<'_>, index: usize) -> rusqlite::Result<Uuid> {
+    Uuid::from_slice(row.get_ref(index)?.as_blob()?).map_err(|error| malformed(index, Type::Blob, error))
+}
+
+fn tags(row: &Found<'_>, index: usize) -> rusqlite::Result<Vec<String>> {
+    match row.get_ref(index)?.as_str()? {
+        NO_TAGS => Ok(Vec::new()),
+        tags => serde_json::from_str(tags).map_err(|error| malformed(index, Type::Text, error)),
+    }
+}
+
+/// How an event without tags has them in its row.
+const NO_TAGS: &str = "[]";
+
+pub(super) fn tags_as_json(tags: &[String]) -> Cow<'static, str> {
+    if tags.is_empty() { NO_TAGS.into() } else { serde_json::to_string(tags).expect("strings are JSON").into() }
 }

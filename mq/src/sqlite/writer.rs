@@ -4,30 +4,37 @@
 //! that a refusal never fails a neighbour. There is no timer: the previous commit is the time in which the next
 //! batch queues. While idle, the thread looks whether another process has committed.
 
+use std::mem::Discriminant;
+use std::pin::pin;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::Instant;
 
+use futures::future::Either;
 use rusqlite::{Connection, TransactionBehavior};
 use tokio::sync::{mpsc, oneshot};
 
-use super::ledger::{Interned, Writing};
+use super::bell::Bell;
+use super::ledger::{Memory, Writing};
 use super::location::Location;
 use super::lock::AppendLock;
 use super::migrations;
+use super::read;
 use super::readers::STATEMENTS_MAX;
-use super::tables::{End, end_of};
+use super::tables::{End, Names, end_of};
+use crate::POLL_INTERVAL;
 use crate::clock::LogTime;
 use crate::error::{Error, Result};
 use crate::judge::Judge;
-use crate::record::{Append, Appended};
+use crate::query::{Query, Range};
+use crate::record::{Append, Appended, Recorded, Write};
 use crate::tail::Tail;
 
 /// The most appends of one commit.
 const BATCH_APPENDS_MAX: usize = 512;
 /// About the most bytes of one commit.
 const BATCH_BYTES_MAX: usize = 4 << 20;
-/// How often an idle writer looks whether another process has committed.
-const LOOK_INTERVAL: Duration = Duration::from_millis(20);
+/// The most events of others that are read for those who follow; with more, each reads its own pages.
+const OTHERS_MAX: i64 = 512;
 
 /// An append on its way to the writer.
 pub(super) struct Request {
@@ -76,9 +83,12 @@ struct Writer {
     lock: Option<AppendLock>,
     connection: Connection,
     log_time: Arc<LogTime>,
-    interned: Interned,
+    memory: Memory,
+    bell: Option<Bell>,
     tail: Arc<Tail>,
     data_version: i64,
+    /// What keeps it from looking, once that was told.
+    failing: Option<Discriminant<Error>>,
 }
 
 impl Writer {
@@ -104,28 +114,56 @@ impl Writer {
         location.remember();
         connection.set_prepared_statement_cache_capacity(STATEMENTS_MAX);
         let mut writer = Self {
+            bell: Bell::beside(&location),
             location,
             lock,
             connection,
             log_time: Arc::clone(&start.log_time),
-            interned: Interned::default(),
+            memory: Memory::default(),
             tail: Arc::clone(&start.tail),
             data_version: 0,
+            failing: None,
         };
         writer.look()?;
         Ok(writer)
     }
 
     fn serve(mut self, mut queue: mpsc::Receiver<Request>, runtime: &tokio::runtime::Runtime) {
+        let mut due = Instant::now() + POLL_INTERVAL;
         loop {
-            match runtime.block_on(async { tokio::time::timeout(LOOK_INTERVAL, queue.recv()).await }) {
-                Ok(Some(first)) => self.commit(drain(first, &mut queue)),
-                Ok(None) => return,
-                Err(_) => {
-                    if let Err(error) = self.look() {
-                        tracing::warn!(%error, "looking for the commits of other processes failed");
-                        self.tail.failed(error);
-                    }
+            let is_asked = match runtime.block_on(next(&mut queue, &self.tail, due)) {
+                Next::Append(first) => {
+                    self.commit(drain(first, &mut queue));
+                    false
+                }
+                // Where looking fails, it is not tried more often because of hints.
+                Next::Look => self.failing.is_none(),
+                Next::End => return,
+            };
+            let now = Instant::now();
+            if is_asked || now >= due {
+                due = now + POLL_INTERVAL;
+                self.attend();
+            }
+        }
+    }
+
+    /// Keeps what tells of others' commits in order, and looks for some.
+    fn attend(&mut self) {
+        if let Some(bell) = &mut self.bell {
+            bell.attend(&self.tail);
+        }
+        match self.look() {
+            Ok(()) => self.failing = None,
+            Err(error) => {
+                let state = std::mem::discriminant(&error);
+                let is_broken = !matches!(error, Error::Locked { .. });
+                if self.failing.replace(state) != Some(state) {
+                    tracing::warn!(%error, "looking for the commits of other processes failed");
+                    self.tail.failed(error);
+                }
+                if is_broken {
+                    self.reopen();
                 }
             }
         }
@@ -137,23 +175,32 @@ impl Writer {
         self.location.check_same()?;
         let version = self.connection.query_row("PRAGMA data_version", [], |row| row.get(0)).map_err(fault)?;
         if version != self.data_version {
-            let end = end_of(&self.connection).map_err(fault)?;
+            self.publish_others(end_of(&self.connection).map_err(fault)?)?;
             self.data_version = version;
-            self.publish(end);
         }
         Ok(())
     }
 
-    fn publish(&self, end: End) {
+    /// Makes known what others have committed: it is read once for all who follow.
+    fn publish_others(&self, end: End) -> Result<()> {
         self.log_time.learn(end.created_at);
+        let known = self.tail.head();
+        let n_new = end.head.0 - known.0;
+        if self.tail.is_followed() && (1..=OTHERS_MAX).contains(&n_new) {
+            let range = Range::between(known, end.head);
+            let limit = usize::try_from(n_new).unwrap_or(0);
+            let page = read::page(&self.connection, &mut Names::default(), &Query::all(), range, limit);
+            self.tail.publish(page.map_err(|error| self.location.fault("reading new events", error))?.events);
+        }
         self.tail.grew(end.head);
+        Ok(())
     }
 
     /// Commits a batch and answers each of its callers.
     fn commit(&mut self, batch: Vec<Request>) {
         let (appends, replies): (Vec<Append>, Vec<_>) =
             batch.into_iter().map(|request| (request.append, request.reply)).unzip();
-        match self.try_commit(&appends) {
+        match self.try_commit(appends) {
             Ok(outcomes) => {
                 for (reply, outcome) in replies.into_iter().zip(outcomes) {
                     // A caller that went away does not undo its append.
@@ -161,7 +208,8 @@ impl Writer {
                 }
             }
             Err(error) => {
-                tracing::warn!(%error, appends = appends.len(), "a commit failed");
+                tracing::warn!(%error, appends = replies.len(), "a commit failed");
+                self.memory = Memory::default();
                 for reply in replies {
                     let _ = reply.send(Err(error.clone()));
                 }
@@ -174,7 +222,7 @@ impl Writer {
     }
 
     /// `Err` when nothing of the batch is known to be in the log.
-    fn try_commit(&mut self, appends: &[Append]) -> Result<Vec<Result<Appended>>> {
+    fn try_commit(&mut self, appends: Vec<Append>) -> Result<Vec<Result<Appended>>> {
         let location = self.location.clone();
         let fault = |error| location.fault("appending", error);
         let held = location.hold(self.lock.as_ref())?;
@@ -182,33 +230,42 @@ impl Writer {
         let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(fault)?;
         let start = end_of(&transaction).map_err(fault)?;
         let reading = self.log_time.after(start.created_at);
-        let mut judge = Judge::new(Writing::new(&transaction, &self.interned), start.head, reading.now);
+        let writing = Writing::new(&transaction, &mut self.memory, start.head).map_err(fault)?;
+        let mut judge = Judge::new(writing, start.head, reading.now);
         if let Some(step) = reading.stepped_back {
             judge.record_step(step).map_err(fault)?;
         }
         let outcomes = appends.iter().map(|append| judge.judge(append).map_err(fault)).collect::<Result<Vec<_>>>()?;
-        let (head, interned) = (judge.head(), judge.ledger.into_interned());
+        let head = judge.head();
+        drop(judge);
         #[cfg(feature = "faults")]
         crate::faults::reach(crate::faults::Point::Before(start.head, head));
         transaction.commit().map_err(fault)?;
         #[cfg(feature = "faults")]
         crate::faults::reach(crate::faults::Point::After(start.head, head));
+        if let Some(bell) = self.bell.as_mut().filter(|_| head > start.head) {
+            bell.ring(head);
+        }
         drop(held);
-        if reading.stepped_back.is_some() {
+        let is_stepped = reading.stepped_back.is_some();
+        if is_stepped {
             self.log_time.step_is_recorded();
         }
-        self.interned.learn(interned);
-        if head > start.head {
-            self.publish(End { head, created_at: reading.now });
-        } else {
-            self.publish(start);
+        let created_at = if head > start.head { reading.now } else { start.created_at };
+        if self.tail.is_followed() && self.tail.head() == start.head && !is_stepped {
+            self.log_time.learn(created_at);
+            self.tail.publish(recorded(appends, &outcomes));
+        } else if let Err(error) = self.publish_others(End { head, created_at }) {
+            // All is committed, and who follows reads it.
+            tracing::warn!(%error, "new events could not be read for those who follow");
+            self.tail.grew(head);
         }
         Ok(outcomes)
     }
 
     /// After a failed commit nothing that the connection holds is trusted.
     fn reopen(&mut self) {
-        self.interned = Interned::default();
+        self.memory = Memory::default();
         let connected = self.location.check_same().and_then(|()| self.location.connect());
         match connected.and_then(|connection| self.location.make_durable(&connection).map(|()| connection)) {
             Ok(connection) => {
@@ -218,6 +275,53 @@ impl Writer {
             Err(error) => tracing::warn!(%error, "reopening the log failed; the next append tries again"),
         }
     }
+}
+
+/// What the thread does next.
+enum Next {
+    Append(Request),
+    /// Somebody asked for it, or it is time.
+    Look,
+    /// Nobody can append any more, or follow.
+    End,
+}
+
+async fn next(queue: &mut mpsc::Receiver<Request>, tail: &Tail, due: Instant) -> Next {
+    let look = pin!(tokio::time::timeout_at(due.into(), tail.asked()));
+    match futures::future::select(pin!(queue.recv()), look).await {
+        Either::Left((Some(first), _)) => Next::Append(first),
+        Either::Left((None, _)) => Next::End,
+        Either::Right(_) => Next::Look,
+    }
+}
+
+/// The events of a batch as they now stand in the log.
+fn recorded(appends: Vec<Append>, outcomes: &[Result<Appended>]) -> Vec<Recorded> {
+    let mut events = Vec::new();
+    for (append, outcome) in appends.into_iter().zip(outcomes) {
+        let Ok(Appended { places, created_at, repeated: false, .. }) = outcome else { continue };
+        let Some(first) = places.first() else { continue };
+        let mut places = places.iter();
+        for Write { stream_id, aggregate_id, events: written, .. } in append.writes {
+            for (event, place) in written.into_iter().zip(&mut places) {
+                events.push(Recorded {
+                    position: place.position,
+                    event_id: event.event_id,
+                    stream_id: stream_id.clone(),
+                    aggregate_id: aggregate_id.clone(),
+                    sequence: place.sequence,
+                    event_type: event.event_type,
+                    event_version: event.event_version,
+                    data: event.data,
+                    metadata: event.metadata,
+                    tags: event.tags,
+                    created_at: *created_at,
+                    append_start: first.position,
+                });
+            }
+        }
+    }
+    events
 }
 
 /// All that has queued behind `first`, up to the size of a batch.

@@ -1,0 +1,162 @@
+//! What it costs to follow, and how soon one is told: followers in this process, in another, and idle ones. The other
+//! processes are the bench itself, told by its environment what to do.
+
+use std::io::{BufRead, BufReader, Lines, Write};
+use std::path::Path;
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use crewlog_mq::{EventStore, Query, Start};
+use futures::StreamExt;
+use futures::future::join_all;
+use tokio::runtime::Runtime;
+
+use crate::workload::{self, Sample};
+
+/// What another process is to do, and on which log.
+const ROLE: &str = "CREWLOG_BENCH_ROLE";
+const LOG: &str = "CREWLOG_BENCH_LOG";
+/// Between appends, so that all are idle when the next one comes.
+const SPACING: Duration = Duration::from_millis(3);
+/// For how long idle followers are looked at.
+const IDLE: Duration = Duration::from_secs(10);
+
+/// Plays the part that the environment names, if it names one.
+pub fn play() -> bool {
+    let (Ok(role), Ok(log)) = (std::env::var(ROLE), std::env::var(LOG)) else { return false };
+    let runtime = Runtime::new().expect("a runtime");
+    runtime.block_on(async {
+        let store = EventStore::open(&log).await.expect("the log opens");
+        match role.strip_prefix("idle ") {
+            Some(n_followers) => idle(&store, n_followers.parse().expect("it is a number")).await,
+            None => tell(&store).await,
+        }
+    });
+    true
+}
+
+/// Says of each event when it came.
+async fn tell(store: &EventStore) {
+    let mut stream = store.subscribe::<Sample>(&Query::all()).expect("the query is small");
+    say("ready");
+    while let Some(event) = stream.next().await {
+        let now = now();
+        event.expect("it is a sample");
+        say(&now.to_string());
+    }
+}
+
+/// Says how many nanoseconds of a processor so many idle followers take.
+async fn idle(store: &EventStore, n_followers: usize) {
+    let followers: Vec<_> = (0..n_followers)
+        .map(|_| {
+            let mut stream = store.subscribe_from::<Sample>(&Query::all(), Start::Now).expect("the query is small");
+            tokio::spawn(async move { stream.next().await.is_some() })
+        })
+        .collect();
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let before = cpu_ns();
+    tokio::time::sleep(IDLE).await;
+    say(&(cpu_ns() - before).to_string());
+    store.append(workload::append(0, 1, &workload::metadata())).await.expect("the append is taken");
+    assert!(join_all(followers).await.into_iter().all(|ended| ended.expect("it follows")), "all were awake to it");
+}
+
+/// What the threads of this process have taken of a processor.
+fn cpu_ns() -> u64 {
+    let threads = std::fs::read_dir("/proc/self/task").expect("there is /proc");
+    let of = |thread: std::fs::DirEntry| std::fs::read_to_string(thread.path().join("schedstat")).ok();
+    let first = |stat: String| stat.split(' ').next().and_then(|ns| ns.parse::<u64>().ok());
+    threads.flatten().filter_map(of).filter_map(first).sum()
+}
+
+fn now() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).expect("it is after 1970");
+    u64::try_from(since.as_nanos()).expect("it is before 2554")
+}
+
+fn say(line: &str) {
+    let mut out = std::io::stdout().lock();
+    writeln!(out, "{line}").and_then(|()| out.flush()).expect("the parent listens");
+}
+
+struct Other {
+    child: Child,
+    lines: Lines<BufReader<ChildStdout>>,
+}
+
+impl Other {
+    fn start(role: &str, log: &Path) -> Self {
+        let mut child = Command::new(std::env::current_exe().expect("it has a path"))
+            .env(ROLE, role)
+            .env(LOG, log)
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("it runs");
+        let lines = BufReader::new(child.stdout.take().expect("it is piped")).lines();
+        Self { child, lines }
+    }
+
+    fn says(&mut self) -> String {
+        self.lines.next().expect("it speaks").expect("it can be read")
+    }
+}
+
+impl Drop for Other {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// How long after the acknowledgement of an append its event is with a follower of the same process.
+pub fn delivery_in_process(runtime: &Runtime, store: &EventStore, length: Duration) -> Vec<Duration> {
+    runtime.block_on(async {
+        let metadata = workload::metadata();
+        let mut stream = store.subscribe::<Sample>(&Query::all()).expect("the query is small");
+        let (seen, mut when) = tokio::sync::mpsc::channel(1);
+        let reader =
+            tokio::spawn(
+                async move { while stream.next().await.is_some() && seen.send(Instant::now()).await.is_ok() {} },
+            );
+        let (mut latencies, started) = (Vec::new(), Instant::now());
+        for n in (0..).take_while(|_| started.elapsed() < length) {
+            tokio::time::sleep(SPACING).await;
+            store.append(workload::append(n, 1, &metadata)).await.expect("the append is taken");
+            let acknowledged = Instant::now();
+            let seen = when.recv().await.expect("the reader runs");
+            latencies.push(seen.saturating_duration_since(acknowledged));
+        }
+        reader.abort();
+        latencies
+    })
+}
+
+/// The same with a follower in another process.
+pub fn delivery_between_processes(
+    runtime: &Runtime,
+    store: &EventStore,
+    log: &Path,
+    length: Duration,
+) -> Vec<Duration> {
+    let mut other = Other::start("tell", log);
+    assert_eq!(other.says(), "ready");
+    let metadata = workload::metadata();
+    let (mut latencies, started) = (Vec::new(), Instant::now());
+    for n in (0..).take_while(|_| started.elapsed() < length) {
+        std::thread::sleep(SPACING);
+        runtime.block_on(store.append(workload::append(n, 1, &metadata))).expect("the append is taken");
+        let acknowledged = now();
+        let seen: u64 = other.says().parse().expect("it is a time");
+        latencies.push(Duration::from_nanos(seen.saturating_sub(acknowledged)));
+    }
+    // Until the other watches and this process rings, it is found by looking.
+    latencies.split_off(latencies.len().min(20))
+}
+
+/// What part of one processor this many idle followers of a process take.
+pub fn idle_share(log: &Path, n_followers: usize) -> f64 {
+    let mut other = Other::start(&format!("idle {n_followers}"), log);
+    let ns: u64 = other.says().parse().expect("it is a number");
+    ns as f64 / IDLE.as_nanos() as f64
+}

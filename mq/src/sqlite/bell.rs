@@ -1,0 +1,136 @@
+//! The doorbell of a log: a small file beside it, written after each commit, so that other processes need not wait for
+//! their next look. It is a hint and never the truth: who misses it finds the commit a little later by looking.
+//!
+//! Watching the `-wal` file instead would wake too early: it is written before the commit can be seen.
+
+use std::fs::{File, Metadata};
+use std::io::{Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use notify::event::ModifyKind;
+use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher};
+
+use super::location::Location;
+use crate::position::Position;
+use crate::tail::Tail;
+
+/// Rung in place of a head: whatever is known, look.
+pub(super) const LOOK_ANYWAY: Position = Position(i64::MAX);
+
+/// The doorbell as one process has it. It is made by the first process that watches it: where there is none, nobody does.
+pub(super) struct Bell {
+    path: PathBuf,
+    open: Option<Open>,
+    /// Whether trouble with it was told.
+    is_told: bool,
+}
+
+struct Open {
+    file: File,
+    identity: Identity,
+    /// Held while somebody in this process follows the log.
+    watcher: Option<RecommendedWatcher>,
+}
+
+impl Bell {
+    /// The doorbell of a log in a file, opened if it is there.
+    pub(super) fn beside(location: &Location) -> Option<Self> {
+        let mut bell = Self { path: location.beside("-bell")?, open: None, is_told: false };
+        bell.keep(false);
+        Some(bell)
+    }
+
+    /// Tells all that watch how far the log reaches. It is to be done before the next commit can be made, so that the
+    /// last word is that of the last commit.
+    pub(super) fn ring(&mut self, head: Position) {
+        let Some(Open { file, .. }) = &mut self.open else { return };
+        let rung = file.seek(SeekFrom::Start(0)).and_then(|_| file.write_all(&head.0.to_le_bytes()));
+        if let Err(error) = rung {
+            self.tell(&error);
+            self.open = None;
+        }
+    }
+
+    /// Keeps the bell in order: takes another file in place of one that is gone, and watches it while the log is followed.
+    pub(super) fn attend(&mut self, tail: &Arc<Tail>) {
+        let is_followed = tail.is_followed();
+        self.keep(is_followed);
+        let Some(open) = &mut self.open else { return };
+        if !is_followed {
+            open.watcher = None;
+        } else if open.watcher.is_none() {
+            match watch(&self.path, Arc::clone(tail)) {
+                Ok(watcher) => open.watcher = Some(watcher),
+                Err(error) => self.tell(&error),
+            }
+        }
+    }
+
+    /// Opens the file that bears the name now; makes one if wanted.
+    fn keep(&mut self, make: bool) {
+        let found = std::fs::metadata(&self.path).ok().map(|metadata| identity(&metadata));
+        if found.is_some() && self.open.as_ref().map(|open| open.identity) == found {
+            return;
+        }
+        self.open = None;
+        if found.is_none() && !make {
+            return;
+        }
+        match open(&self.path) {
+            Ok(open) => self.open = Some(open),
+            Err(error) => self.tell(&error),
+        }
+    }
+
+    /// Says once that others are not told at once, or do not tell.
+    fn tell(&mut self, error: &dyn std::error::Error) {
+        if !std::mem::replace(&mut self.is_told, true) {
+            let path = self.path.display();
+            tracing::warn!(%error, %path, "the doorbell cannot be used; commits of others are found by looking");
+        }
+    }
+}
+
+fn open(path: &Path) -> std::io::Result<Open> {
+    let file = File::options().read(true).write(true).create(true).truncate(false).open(path)?;
+    let identity = identity(&file.metadata()?);
+    Ok(Open { file, identity, watcher: None })
+}
+
+/// Asks for a look whenever the bell tells of more than this process knows, and when something else befalls the file.
+fn watch(path: &Path, tail: Arc<Tail>) -> notify::Result<RecommendedWatcher> {
+    let mut file = File::open(path).map_err(notify::Error::io)?;
+    let mut told = move || {
+        let mut head = [0; 8];
+        file.seek(SeekFrom::Start(0)).and_then(|_| file.read_exact(&mut head)).map(|()| i64::from_le_bytes(head))
+    };
+    let handle = move |event: notify::Result<Event>| match event.map(|event| event.kind) {
+        Ok(EventKind::Access(_)) => {}
+        // The commits of this process ring too, and are known.
+        Ok(EventKind::Modify(ModifyKind::Data(_))) if told().is_ok_and(|head| head <= tail.head().0) => {}
+        Ok(_) | Err(_) => tail.ask(),
+    };
+    let mut watcher = notify::recommended_watcher(handle)?;
+    watcher.watch(path, RecursiveMode::NonRecursive)?;
+    Ok(watcher)
+}
+
+/// By what a file is told from another of the same name.
+#[cfg(unix)]
+type Identity = (u64, u64);
+
+#[cfg(unix)]
+fn identity(metadata: &Metadata) -> Identity {
+    use std::os::unix::fs::MetadataExt;
+    (metadata.dev(), metadata.ino())
+}
+
+/// By what a file is told from another of the same name.
+#[cfg(not(unix))]
+type Identity = Option<std::time::SystemTime>;
+
+#[cfg(not(unix))]
+fn identity(metadata: &Metadata) -> Identity {
+    metadata.created().ok()
+}
