@@ -107,7 +107,10 @@ async fn copy(from: &EventStore, path: &str) -> Result<Stats, Error> {
     let imported = to.import(identity, records).await;
     reading.abort();
     imported?;
-    to.stats().await
+    let stats = to.stats().await?;
+    // Now it is one file, which can be taken elsewhere.
+    to.close().await;
+    Ok(stats)
 }
 
 /// A path that is read as no URL.

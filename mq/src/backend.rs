@@ -76,6 +76,12 @@ pub trait Backend: Send + Sync + 'static {
     /// What the log holds.
     fn stats(&self) -> BoxFuture<'_, Result<Stats>>;
 
+    /// Ends this process's work on the log: what was begun is done, what comes later is refused with
+    /// [`crate::Error::Closed`], and nothing is held open. A backend that holds nothing open needs none.
+    fn close(&self) -> BoxFuture<'_, ()> {
+        Box::pin(std::future::ready(()))
+    }
+
     /// Log time now: never before the last event that this process knows of.
     fn now(&self) -> Timestamp;
 

@@ -264,6 +264,12 @@ impl EventStore {
         self.backend.stats().await
     }
 
+    /// Closes the log for this store and all its clones: what was begun is done, what comes later is refused. A log in a
+    /// file that nobody else has open is then one file. Dropping all clones does the same, a little later.
+    pub async fn close(&self) {
+        self.backend.close().await;
+    }
+
     /// Log time now.
     #[must_use]
     pub fn now(&self) -> Timestamp {

@@ -180,3 +180,27 @@ async fn a_log_whose_making_was_cut_off_is_made_to_the_end() {
         assert_eq!(store.append(noting("a", 1)).await.unwrap().places[0].sequence, 1, "{cut_off}");
     }
 }
+
+#[tokio::test]
+async fn a_closed_log_is_one_file_and_refuses_what_comes_later() {
+    let place = Place::new();
+    let store = place.open().await;
+    let clone = store.clone();
+    let appends = (0..100).map(|n| clone.append(noting("a", n)));
+    let (appended, ()) = futures::future::join(futures::future::join_all(appends), async {
+        store.append(noting("b", 1)).await.unwrap();
+        store.close().await;
+    })
+    .await;
+    let n_kept = appended.iter().filter(|outcome| outcome.is_ok()).count();
+    for refused in appended.into_iter().filter_map(Result::err) {
+        assert!(matches!(refused, crewlog_mq::Error::Closed), "{refused}");
+    }
+    store.close().await;
+    assert!(matches!(store.append(noting("a", 1)).await, Err(crewlog_mq::Error::Closed)));
+    assert!(matches!(store.head().await, Err(crewlog_mq::Error::Closed)));
+    assert!(!place.path().with_extension("db-wal").exists(), "the -wal file is in the log");
+    let alone = Place::new();
+    std::fs::copy(place.path(), alone.path()).unwrap();
+    assert_eq!(everything(&alone.open().await).await.len(), n_kept + 1);
+}

@@ -43,6 +43,7 @@ const QUEUE_APPENDS_MAX: usize = 1024;
 pub(crate) struct Sqlite {
     location: Location,
     requests: mpsc::Sender<Request>,
+    closing: mpsc::Sender<oneshot::Sender<()>>,
     tail: Arc<Tail>,
     log_time: Arc<LogTime>,
     readers: Readers,
@@ -68,18 +69,20 @@ impl Sqlite {
 
     async fn start(location: Location, options: Options) -> Result<Self> {
         let (requests, queue) = mpsc::channel(QUEUE_APPENDS_MAX);
+        let (closing, close) = mpsc::channel(1);
         let tail = Arc::new(Tail::default());
         let log_time = Arc::new(LogTime::new(options.clock));
         writer::start(writer::Start {
             location: location.clone(),
             create: options.create,
             queue,
+            close,
             tail: Arc::clone(&tail),
             log_time: Arc::clone(&log_time),
         })
         .await?;
         let readers = Readers::new(location.clone());
-        Ok(Self { location, requests, tail, log_time, readers })
+        Ok(Self { location, requests, closing, tail, log_time, readers })
     }
 
     async fn append(&self, append: Append) -> Result<Appended> {
@@ -136,6 +139,18 @@ impl Backend for Sqlite {
         async move {
             let work = tokio::task::spawn_blocking(move || check::run(&location));
             work.await.map_err(|error| Error::storage("checking the log", error))?
+        }
+        .boxed()
+    }
+
+    fn close(&self) -> BoxFuture<'_, ()> {
+        async move {
+            let (done, is_closed) = oneshot::channel();
+            // Where nobody takes it, the writer has ended before.
+            if self.closing.send(done).await.is_ok() {
+                let _ = is_closed.await;
+            }
+            self.readers.close().await;
         }
         .boxed()
     }

@@ -60,6 +60,17 @@ impl Readers {
     }
 }
 
+impl Readers {
+    /// Lets the reads that run come to their end, begins no other, and closes the connections.
+    pub(super) async fn close(&self) {
+        let all = u32::try_from(READERS_MAX).unwrap_or(u32::MAX);
+        let is_first = self.0.permits.acquire_many(all).await;
+        self.0.permits.close();
+        drop(is_first);
+        self.0.idle.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+}
+
 impl Inner {
     fn connection(&self) -> Result<(Connection, Names)> {
         let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();

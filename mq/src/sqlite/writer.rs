@@ -5,11 +5,9 @@
 //! batch queues. While idle, the thread looks whether another process has committed.
 
 use std::mem::Discriminant;
-use std::pin::pin;
 use std::sync::Arc;
 use std::time::Instant;
 
-use futures::future::Either;
 use rusqlite::{Connection, TransactionBehavior};
 use tokio::sync::{mpsc, oneshot};
 
@@ -48,6 +46,8 @@ pub(super) struct Start {
     /// Whether a log may be made where there is none.
     pub(super) create: bool,
     pub(super) queue: mpsc::Receiver<Request>,
+    /// Who sends here is told when the log is closed.
+    pub(super) close: mpsc::Receiver<oneshot::Sender<()>>,
     pub(super) tail: Arc<Tail>,
     pub(super) log_time: Arc<LogTime>,
 }
@@ -70,7 +70,7 @@ fn run(start: Start, ready: oneshot::Sender<Result<()>>) {
         Ok((writer, runtime)) => {
             // The opener may have gone; its clones of the queue then close too.
             let _ = ready.send(Ok(()));
-            writer.serve(start.queue, &runtime);
+            writer.serve(start.queue, start.close, &runtime);
         }
         Err(error) => {
             let _ = ready.send(Err(error));
@@ -128,13 +128,28 @@ impl Writer {
         Ok(writer)
     }
 
-    fn serve(mut self, mut queue: mpsc::Receiver<Request>, runtime: &tokio::runtime::Runtime) {
+    fn serve(
+        mut self,
+        mut queue: mpsc::Receiver<Request>,
+        mut close: mpsc::Receiver<oneshot::Sender<()>>,
+        runtime: &tokio::runtime::Runtime,
+    ) {
         let mut due = Instant::now() + POLL_INTERVAL;
         loop {
-            let is_asked = match runtime.block_on(next(&mut queue, &self.tail, due)) {
+            let is_asked = match runtime.block_on(next(&mut queue, &mut close, &self.tail, due)) {
                 Next::Append(first) => {
-                    self.commit(drain(first, &mut queue));
+                    self.commit(drain(*first, &mut queue));
                     false
+                }
+                Next::Close(done) => {
+                    queue.close();
+                    while let Some(first) = runtime.block_on(queue.recv()) {
+                        self.commit(drain(first, &mut queue));
+                    }
+                    drop(self);
+                    // Who asked may have gone.
+                    let _ = done.send(());
+                    return;
                 }
                 // Where looking fails, it is not tried more often because of hints.
                 Next::Look => self.failing.is_none(),
@@ -279,19 +294,25 @@ impl Writer {
 
 /// What the thread does next.
 enum Next {
-    Append(Request),
+    Append(Box<Request>),
+    /// The log is to be closed, and who asked for it is to be told.
+    Close(oneshot::Sender<()>),
     /// Somebody asked for it, or it is time.
     Look,
     /// Nobody can append any more, or follow.
     End,
 }
 
-async fn next(queue: &mut mpsc::Receiver<Request>, tail: &Tail, due: Instant) -> Next {
-    let look = pin!(tokio::time::timeout_at(due.into(), tail.asked()));
-    match futures::future::select(pin!(queue.recv()), look).await {
-        Either::Left((Some(first), _)) => Next::Append(first),
-        Either::Left((None, _)) => Next::End,
-        Either::Right(_) => Next::Look,
+async fn next(
+    queue: &mut mpsc::Receiver<Request>,
+    close: &mut mpsc::Receiver<oneshot::Sender<()>>,
+    tail: &Tail,
+    due: Instant,
+) -> Next {
+    tokio::select! {
+        first = queue.recv() => first.map_or(Next::End, |first| Next::Append(Box::new(first))),
+        Some(done) = close.recv() => Next::Close(done),
+        _ = tokio::time::timeout_at(due.into(), tail.asked()) => Next::Look,
     }
 }
 
