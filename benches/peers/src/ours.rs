@@ -11,6 +11,7 @@ use crate::postgres::Server;
 use crate::subject::{Batch, Result, Store};
 use crate::workload::{Sample, TAG, aggregate_id, metadata};
 
+const DATABASE: &str = "crewlog";
 /// How many events of a replay are in memory at once.
 const LOADED_AT_ONCE: i64 = 10_000;
 
@@ -26,7 +27,8 @@ impl Ours {
     }
 
     pub async fn on_postgres(server: &Server) -> Result<Self> {
-        Self::open(&server.url(&server.new_database().await?)).await
+        server.new_database(DATABASE).await?;
+        Self::open(&server.url(DATABASE)).await
     }
 
     async fn open(url: &str) -> Result<Self> {

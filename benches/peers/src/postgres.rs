@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, Ordering};
 
 use futures::StreamExt;
 use futures::future::BoxFuture;
@@ -24,6 +24,8 @@ use crate::workload::{N_AGGREGATES, N_WRITERS, TAG, metadata};
 const USER: &str = "bench";
 /// Whom root becomes, for whom PostgreSQL refuses to work.
 const NOBODY: u32 = 65534;
+const GROUP_DATABASE: &str = "group_commit";
+const EACH_DATABASE: &str = "each";
 
 const SCHEMA: &str = "CREATE SEQUENCE positions CACHE 1;
     CREATE TABLE events (
@@ -63,7 +65,6 @@ const INSERT_ONE: &str = "WITH written AS (
 /// A server with its own data, ended with its owner.
 pub struct Server {
     running: Running,
-    n_databases: AtomicU64,
     pub version: String,
 }
 
@@ -103,20 +104,19 @@ impl Server {
         server.args(["-c", "shared_buffers=256MB", "-c"]).arg(format!("port={}", address.port()));
         let parent = data.parent().ok_or("the folder has no parent")?;
         let running = Running::start(server, address, parent)?;
-        let version = String::from_utf8(command("postgres").arg("--version").output()?.stdout)?;
-        let version = version.trim().replace("postgres (PostgreSQL)", "PostgreSQL");
-        Ok(Self { running, n_databases: AtomicU64::new(0), version })
+        let version = String::from_utf8(Command::new(bin.join("postgres")).arg("--version").output()?.stdout)?;
+        Ok(Self { running, version: version.trim().replace("postgres (PostgreSQL)", "PostgreSQL") })
     }
 
     pub fn url(&self, database: &str) -> String {
         format!("postgres://{USER}@{}/{database}", self.running.address)
     }
 
-    pub async fn new_database(&self) -> Result<String> {
-        let name = format!("run_{}", self.n_databases.fetch_add(1, Ordering::Relaxed));
+    /// A database of this name that holds nothing, whatever it held before.
+    pub async fn new_database(&self, name: &str) -> Result<()> {
         let client = connect(self.running.address, "postgres").await?;
-        client.batch_execute(&format!("CREATE DATABASE {name}")).await?;
-        Ok(name)
+        client.batch_execute(&format!("DROP DATABASE IF EXISTS {name} WITH (FORCE)")).await?;
+        Ok(client.batch_execute(&format!("CREATE DATABASE {name}")).await?)
     }
 
     /// What it says of its durability.
@@ -130,11 +130,12 @@ impl Server {
         Ok(settings.join(", "))
     }
 
-    async fn empty(&self) -> Result<(Client, String)> {
-        let database = self.new_database().await?;
-        let client = connect(self.running.address, &database).await?;
+    /// The tables without rows.
+    async fn empty(&self, database: &str) -> Result<Client> {
+        self.new_database(database).await?;
+        let client = connect(self.running.address, database).await?;
         client.batch_execute(SCHEMA).await?;
-        Ok((client, database))
+        Ok(client)
     }
 }
 
@@ -190,7 +191,7 @@ pub struct GroupCommit {
 
 impl GroupCommit {
     pub async fn start(server: &Server) -> Result<Self> {
-        let (client, database) = server.empty().await?;
+        let client = server.empty(GROUP_DATABASE).await?;
         let statement = client.prepare(INSERT_MANY).await?;
         let (queue, mut requests) = mpsc::channel::<Request>(1024);
         tokio::spawn(async move {
@@ -207,7 +208,7 @@ impl GroupCommit {
                 }
             }
         });
-        Ok(Self { queue, reader: connect(server.running.address, &database).await? })
+        Ok(Self { queue, reader: connect(server.running.address, GROUP_DATABASE).await? })
     }
 }
 
@@ -273,10 +274,10 @@ pub struct Each {
 
 impl Each {
     pub async fn connect(server: &Server) -> Result<Self> {
-        let (_client, database) = server.empty().await?;
+        server.empty(EACH_DATABASE).await?;
         let mut connections = Vec::new();
         for _ in 0..N_WRITERS {
-            let client = connect(server.running.address, &database).await?;
+            let client = connect(server.running.address, EACH_DATABASE).await?;
             let statement = client.prepare(INSERT_ONE).await?;
             connections.push(Mutex::new((client, statement)));
         }

@@ -212,5 +212,5 @@ impl Subject {
 /// Why it is not measured.
 fn disintegrate(place: &Place) -> String {
     let found = place.postgres().map_or_else(|failure| failure.to_string(), |server| server.version.clone());
-    format!("not measured: 4.0.1 writes a literal that PostgreSQL knows from version 16 on; here is {found}")
+    format!("4.0.1 has SQL that PostgreSQL reads from version 16 on, and no run is written for it; here is {found}")
 }

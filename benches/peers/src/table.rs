@@ -25,7 +25,7 @@ impl Table {
 
     /// Only the first reason is kept.
     pub fn fail(&mut self, subject: Subject, workload: Workload, reason: String) {
-        self.reasons.entry(key(subject, workload)).or_insert(reason);
+        self.reasons.entry(key(subject, workload)).or_insert(reason.replace('\n', " "));
     }
 
     pub fn has_failed(&self, subject: Subject, workload: Workload) -> bool {
@@ -37,24 +37,52 @@ impl Table {
     }
 
     pub fn print(&self) {
+        let reasons = self.distinct_reasons();
         println!("| workload | ours | | peer | | ratio ours / peer | p50 / p99 ours | p50 / p99 peer |");
         println!("|---|---|--:|---|--:|--:|---|---|");
         for workload in Workload::ALL {
             for peer in Subject::ALL.into_iter().filter(|subject| subject.can(workload)) {
                 if let Some(ours) = peer.beside() {
-                    self.print_row(workload, ours, peer);
+                    self.print_row(workload, ours, peer, &reasons);
                 }
             }
         }
+        if !reasons.is_empty() {
+            println!();
+        }
+        for (index, (subject, reason)) in reasons.iter().enumerate() {
+            println!("({}) {} was not measured: {reason}", index + 1, subject.name());
+        }
     }
 
-    fn print_row(&self, workload: Workload, ours: Subject, peer: Subject) {
+    /// Each once, in the order of the rows.
+    fn distinct_reasons(&self) -> Vec<(Subject, &str)> {
+        let mut distinct = Vec::new();
+        for workload in Workload::ALL {
+            for subject in Subject::ALL {
+                if let Some(reason) = self.reasons.get(&key(subject, workload))
+                    && !distinct.contains(&(subject, reason.as_str()))
+                {
+                    distinct.push((subject, reason.as_str()));
+                }
+            }
+        }
+        distinct
+    }
+
+    fn print_row(&self, workload: Workload, ours: Subject, peer: Subject, reasons: &[(Subject, &str)]) {
         let figures = [ours, peer].map(|subject| self.figure(subject, workload));
         let ratio = match &figures {
             [Some(ours), Some(peer)] if *peer > 0.0 => format!("{:.2}", ours / peer),
             [Some(_), Some(_)] | [None, _] | [_, None] => "-".to_owned(),
         };
-        let [figure_of_ours, figure_of_peer] = figures.map(|figure| figure.map_or("-".into(), |f| shown(workload, f)));
+        let [figure_of_ours, figure_of_peer] = [ours, peer].map(|subject| {
+            if let Some(reason) = self.reasons.get(&key(subject, workload)) {
+                let index = reasons.iter().position(|known| *known == (subject, reason)).unwrap_or_default();
+                return format!("not measured ({})", index + 1);
+            }
+            self.figure(subject, workload).map_or("-".into(), |figure| shown(workload, figure))
+        });
         let latencies = [ours, peer].map(|subject| self.latencies(subject, workload));
         println!(
             "| {} | {} | {figure_of_ours} | {} | {figure_of_peer} | {ratio} | {} | {} |",
@@ -68,6 +96,9 @@ impl Table {
 
     /// The median of its runs: a rate, or for deliveries microseconds.
     fn figure(&self, subject: Subject, workload: Workload) -> Option<f64> {
+        if self.has_failed(subject, workload) {
+            return None;
+        }
         let of_run = |run: &Run| match workload {
             Workload::Delivery => run.p50.map(|p50| p50.as_secs_f64() * 1e6),
             Workload::OneWriter
@@ -82,9 +113,6 @@ impl Table {
     }
 
     fn latencies(&self, subject: Subject, workload: Workload) -> String {
-        if let Some(reason) = self.reasons.get(&key(subject, workload)) {
-            return format!("{}: {}", subject.name(), reason.replace('|', "/").replace('\n', " "));
-        }
         let runs = self.runs.get(&key(subject, workload)).map_or(&[][..], Vec::as_slice);
         let of = |pick: fn(&Run) -> Option<Duration>| {
             let all = runs.iter().filter_map(pick).map(|latency| latency.as_secs_f64()).collect();
