@@ -26,19 +26,19 @@ use super::recorded::{Scripted, append_again, appends, everything, rich_log};
 
 /// What must be the same of two events: all but where it stands, and when it was written.
 #[derive(Debug, Clone, PartialEq)]
-struct Said {
+pub(super) struct Said {
     id: Uuid,
     aggregate: String,
     event_type: String,
-    data: String,
+    pub(super) data: String,
     tags: Vec<String>,
     metadata: Metadata,
 }
 
 /// What is in the streams of both processes, each in order.
-type Both = [Vec<Said>; 2];
+pub(super) type Both = [Vec<Said>; 2];
 
-async fn said(store: &EventStore) -> Both {
+pub(super) async fn said(store: &EventStore) -> Both {
     let mut both = Both::default();
     for (of_one, stream) in both.iter_mut().zip([conflicts::STREAM, statistics::STREAM]) {
         of_one.extend(everything(store, &Query::stream(stream)).await.into_iter().map(|recorded| Said {
@@ -58,7 +58,7 @@ async fn in_time<T>(future: impl Future<Output = T>) -> T {
 }
 
 /// A new log with these appends.
-async fn log_of(appends: &[&[Recorded]]) -> (EventStore, Scripted) {
+pub(super) async fn log_of(appends: &[&[Recorded]]) -> (EventStore, Scripted) {
     let clock = Scripted::default();
     let store = EventStore::in_memory_with(clock.options()).await.unwrap();
     append_again(&store, &clock, appends).await;
@@ -66,13 +66,13 @@ async fn log_of(appends: &[&[Recorded]]) -> (EventStore, Scripted) {
 }
 
 /// A host of both processes, until they have taken in the log up to a position.
-async fn catch_up(store: &EventStore, up_to: Option<Position>) -> Result<()> {
+pub(super) async fn catch_up(store: &EventStore, up_to: Option<Position>) -> Result<()> {
     Reacting::<Conflicts>::new(store.clone()).catch_up(up_to).await?;
     Reacting::<Statistics>::new(store.clone()).catch_up(up_to).await
 }
 
 /// What one host in peace appends to a log.
-async fn in_peace(log: &[Recorded]) -> Both {
+pub(super) async fn in_peace(log: &[Recorded]) -> Both {
     let (store, _clock) = log_of(&appends(log)).await;
     catch_up(&store, None).await.unwrap();
     said(&store).await

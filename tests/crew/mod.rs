@@ -7,5 +7,6 @@ mod globs;
 mod hosts;
 mod mentions;
 mod recorded;
+mod snapshots;
 mod statistics;
 mod transcript;

@@ -12,19 +12,19 @@ use futures::future::BoxFuture;
 
 /// How many events were read, and how many appends were made.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Counts {
+pub(crate) struct Counts {
     n_events: Arc<AtomicUsize>,
     n_appends: Arc<AtomicUsize>,
 }
 
 impl Counts {
     /// Events that were read since it was last asked.
-    pub(super) fn take_events(&self) -> usize {
+    pub(crate) fn take_events(&self) -> usize {
         self.n_events.swap(0, Ordering::Relaxed)
     }
 
     /// Appends that were made since it was last asked.
-    pub(super) fn take_appends(&self) -> usize {
+    pub(crate) fn take_appends(&self) -> usize {
         self.n_appends.swap(0, Ordering::Relaxed)
     }
 }
@@ -37,12 +37,12 @@ struct Counting {
 }
 
 /// The same log, counted.
-pub(super) fn counted(below: &EventStore) -> (EventStore, Counts) {
+pub(crate) fn counted(below: &EventStore) -> (EventStore, Counts) {
     intruded(below, None)
 }
 
 /// The same log, counted, where somebody else appends this right before the first append.
-pub(super) fn intruded(below: &EventStore, intruder: Option<Append>) -> (EventStore, Counts) {
+pub(crate) fn intruded(below: &EventStore, intruder: Option<Append>) -> (EventStore, Counts) {
     let counts = Counts::default();
     let (below, intruder) = (below.clone(), intruder.into());
     (EventStore::on(Counting { below, counts: counts.clone(), intruder }), counts)

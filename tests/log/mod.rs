@@ -5,7 +5,7 @@ mod check;
 mod child;
 mod concurrency;
 mod content;
-mod counting;
+pub(crate) mod counting;
 mod deciders;
 mod file;
 mod follow;

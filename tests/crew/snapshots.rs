@@ -1,0 +1,162 @@
+//! Snapshots of the processes: a host that goes on from one appends what one does that folds the log from its beginning,
+//! and reads the tail alone.
+
+use crewlog_executors::reacting::{Reacting, fold};
+use crewlog_mq::{
+    Append, CellChange, Error, EventStore, Expected, Metadata, NewEvent, Position, Recorded, Result, Snapshot,
+};
+use crewlog_planner::crew::conflicts::Conflicts;
+use crewlog_planner::crew::globs::Pattern;
+use crewlog_planner::crew::statistics::Statistics;
+use crewlog_planner::crew::{Reactor, Said};
+use serde::{Deserialize, Serialize};
+
+use super::hosts::{catch_up, in_peace, log_of, said};
+use super::recorded::{append_again, appends, rich_log};
+use crate::log::counting::counted;
+
+/// The same process, of which a snapshot is kept as often as can be.
+#[derive(Debug, Default, Serialize, Deserialize)]
+struct Often<R>(R);
+
+impl<R: Reactor> Snapshot for Often<R> {
+    const FOLD: &'static str = R::FOLD;
+    const VERSION: u32 = R::VERSION;
+    const EVERY: u64 = 1;
+}
+
+impl<R: Reactor> Reactor for Often<R> {
+    type Event = R::Event;
+    const NAME: &'static str = R::NAME;
+    const STREAM: &'static str = R::STREAM;
+
+    fn take(&mut self, recorded: &Recorded) -> Result<(), Error> {
+        self.0.take(recorded)
+    }
+
+    fn due(&mut self) -> Vec<Said<R::Event>> {
+        self.0.due()
+    }
+}
+
+async fn catch_up_often(store: &EventStore, up_to: Option<Position>) {
+    Reacting::<Often<Conflicts>>::new(store.clone()).catch_up(up_to).await.unwrap();
+    Reacting::<Often<Statistics>>::new(store.clone()).catch_up(up_to).await.unwrap();
+}
+
+/// Where the snapshot of a process stands.
+async fn snapshot_at<R: Snapshot>(store: &EventStore) -> Option<i64> {
+    let cell = store.cell(&format!("snapshot:{}:{}", R::FOLD, R::VERSION), "{}").await.unwrap()?;
+    serde_json::from_str::<serde_json::Value>(&cell.value).unwrap()["position"].as_i64()
+}
+
+#[tokio::test]
+async fn a_host_that_goes_on_from_a_snapshot_appends_what_one_does_that_folds_all() {
+    let log = rich_log().await;
+    let expected = in_peace(&log).await;
+    let mut n_snapshots = 0;
+    for position in 0..=log.len() as i64 {
+        // What is said of the first part stands behind the whole log, so behind events of which nothing is said yet.
+        let (store, _clock) = log_of(&appends(&log)).await;
+        catch_up_often(&store, Some(Position(position))).await;
+        n_snapshots += usize::from(snapshot_at::<Conflicts>(&store).await.is_some());
+        catch_up_often(&store, None).await;
+        assert_eq!(said(&store).await, expected, "ended at {position}");
+    }
+    // None is kept where it would be of half an append.
+    assert!((log.len() / 3..log.len()).contains(&n_snapshots), "{n_snapshots} of {}", log.len());
+}
+
+#[tokio::test]
+async fn hosts_that_end_after_each_append_say_the_same_whatever_becomes_of_their_snapshots() {
+    let log = rich_log().await;
+    let expected = in_peace(&log).await;
+    for n_kept in [1, 2, 3, usize::MAX] {
+        let (store, clock) = log_of(&[]).await;
+        for (n, append) in appends(&log).into_iter().enumerate() {
+            append_again(&store, &clock, &[append]).await;
+            catch_up_often(&store, None).await;
+            if (n + 1) % n_kept == 0 {
+                for fold in [Conflicts::FOLD, Statistics::FOLD] {
+                    let delete = CellChange::delete(&format!("snapshot:{fold}:1"), "{}");
+                    store.append(Append::default().cell(delete)).await.unwrap();
+                }
+            }
+        }
+        assert_eq!(said(&store).await, expected, "one of {n_kept} is deleted");
+    }
+}
+
+#[tokio::test]
+async fn a_host_that_starts_again_reads_its_tail_alone() {
+    let (log, (store, clock)) = (rich_log().await, log_of(&[]).await);
+    append_again(&store, &clock, &appends(&log)[..20]).await;
+    catch_up(&store, None).await.unwrap();
+    let filler = (0..3000).map(|n| NewEvent::from_json("Rained", "1.0", n.to_string(), &Metadata::default()).unwrap());
+    store.append(Append::to("weather", "here", Expected::Any, filler.collect())).await.unwrap();
+    catch_up(&store, None).await.unwrap();
+    append_again(&store, &clock, &appends(&log)[20..]).await;
+
+    let (counting, counts) = counted(&store);
+    let before = store.head().await.unwrap().0 - snapshot_at::<Conflicts>(&store).await.unwrap();
+    Reacting::<Conflicts>::new(counting.clone()).catch_up(None).await.unwrap();
+    let tail = store.head().await.unwrap().0 - snapshot_at::<Conflicts>(&store).await.unwrap();
+    let n_read = counts.take_events() as i64;
+    assert!(before < 1000 && tail >= before, "the snapshot is near the head: {before}, {tail}");
+    // Beside the tail: the last event of the snapshot, a few of its own, and their cause.
+    assert!(n_read <= tail + 1 + 16 + 1, "{n_read} events for a tail of {tail}");
+    catch_up(&store, None).await.unwrap();
+    let (plain, _clock) = log_of(&appends(&log)).await;
+    catch_up(&plain, None).await.unwrap();
+    let data = |both: Vec<_>| both.into_iter().map(|said: super::hosts::Said| said.data).collect::<Vec<_>>();
+    let ([conflicts, figures], [plain_conflicts, plain_figures]) = (said(&store).await, said(&plain).await);
+    assert_eq!(data(conflicts), data(plain_conflicts));
+    assert_eq!(data(figures), data(plain_figures));
+}
+
+#[tokio::test]
+async fn the_states_are_the_same_after_a_round_trip_and_small() {
+    let log = rich_log().await;
+    let (store, _clock) = log_of(&appends(&log)).await;
+    for append in appends(&log) {
+        let at = append[append.len() - 1].position;
+        check_round_trip(&fold::<Conflicts>(&store, at, |_, _| {}).await.unwrap());
+        check_round_trip(&fold::<Statistics>(&store, at, |_, _| {}).await.unwrap());
+    }
+}
+
+fn check_round_trip<S: Snapshot + PartialEq + std::fmt::Debug>(state: &S) {
+    let json = serde_json::to_string(state).unwrap();
+    let back = serde_json::from_str::<S>(&json).unwrap();
+    assert_eq!(back, *state);
+    assert_eq!(serde_json::to_string(&back).unwrap(), json, "and always written alike");
+    assert!(json.len() < 8_000, "{} bytes", json.len());
+}
+
+#[test]
+fn patterns_are_the_same_after_a_round_trip() {
+    let written = ["a.rs", "src/**/*.rs", "[a-z]?x{1,2}", "**", "[!a]*", "", "C:/x", "~/é/..", "{a,b}/**/[]/"];
+    for written in written {
+        for pattern in [Pattern::new(Some("/work"), written), Pattern::new(None, written)] {
+            let json = serde_json::to_string(&pattern).unwrap();
+            assert_eq!(serde_json::from_str::<Pattern>(&json).unwrap(), pattern, "{json}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_state_that_lacks_an_event_which_could_not_be_read_is_not_kept() {
+    let log = rich_log().await;
+    let (store, clock) = log_of(&appends(&log)[..20]).await;
+    catch_up_often(&store, None).await;
+    let before = snapshot_at::<Conflicts>(&store).await;
+    let odd = NewEvent::from_json("Odd", "9.9", "[1]".into(), &Metadata::default()).unwrap();
+    store.append(Append::to("task", "one/2", Expected::Any, vec![odd])).await.unwrap();
+    append_again(&store, &clock, &appends(&log)[20..]).await;
+    for _ in 0..2 {
+        catch_up_often(&store, None).await;
+        // A newer program may read it, and must find it still to be read.
+        assert_eq!(snapshot_at::<Conflicts>(&store).await, before);
+    }
+    assert_eq!(said(&store).await, in_peace(&log).await);
+}
