@@ -19,13 +19,6 @@ enum Stock {
 
 impl Event for Stock {
     const EVENT_VERSION: &'static str = "1.0";
-    fn event_type(&self) -> &'static str {
-        match self {
-            Self::Booked { .. } => "Booked",
-            Self::RanLow { .. } => "RanLow",
-            Self::Ordered { .. } => "Ordered",
-        }
-    }
 }
 
 /// What is asked for.
@@ -84,7 +77,7 @@ async fn buy(store: &EventStore) -> Result<(), Box<dyn Error>> {
             println!("Dear dealer, please send 10 {} for {paper}.", recorded.aggregate_id);
             // A reaction has its ids from its cause: of two buyers at once, one gets into the log. Killed before, it writes again.
             let cause = Cause::reaction("buyer", &recorded);
-            part.execute(Command::Order { paper }, &cause).await.map_err(|error| error.to_string())?;
+            part.execute(Command::Order { paper }, &cause).await?;
         }
     }
     Ok(())

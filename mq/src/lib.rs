@@ -2,7 +2,9 @@
 //!
 //! Writers append events; readers load them, or follow them as an [`EventStream`]. Every event has a
 //! [`Position`] in the whole log (1, 2, 3 ... in commit order) and a sequence in its aggregate, so no reader
-//! ever skips, repeats or reorders one. An acknowledged append is on disk.
+//! ever skips, repeats or reorders one. An acknowledged append is on disk. The crate knows nothing of tasks or plans.
+//!
+//! An event type is an enum with serde's derives: a variant is an event type, and its fields are the data.
 //!
 //! ```
 //! use crewlog_mq::{Event, EventStore, Metadata, Query};
@@ -13,13 +15,10 @@
 //!
 //! impl Event for Order {
 //!     const EVENT_VERSION: &'static str = "1.0";
-//!     fn event_type(&self) -> &'static str {
-//!         match self { Self::Placed { .. } => "Placed", Self::Paid { .. } => "Paid" }
-//!     }
 //! }
 //!
 //! # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), crewlog_mq::Error> {
-//! let store = EventStore::in_memory().await?;
+//! let store = EventStore::in_memory().await?; // EventStore::open("orders.db") keeps it in a file
 //! store.push_event("orders", "order-1", &Order::Placed { item: "tea".into() }, &Metadata::default()).await?;
 //! store.push_event("orders", "order-1", &Order::Paid { cents: 250 }, &Metadata::default()).await?;
 //! let history: Vec<Order> = store.load_events(&Query::aggregate("orders", "order-1"), None).await?;
@@ -27,8 +26,164 @@
 //! # Ok(()) }
 //! ```
 //!
-//! What lies below is a [`Backend`]; SQLite is the one here (feature `sqlite`, on by default). The crate knows
-//! nothing of tasks or plans.
+//! # Append
+//!
+//! An [`Append`] is made whole or not at all: writes to one aggregate or to several, each with what its writer believes of
+//! it ([`Expected`]), at most one condition on the rest of the log, and changes of [cells](Cell). A refusal is an [`Error`]
+//! that says what the log holds instead. An append with the same ids and content may be repeated at any time: it changes
+//! nothing and returns the first places, so a lost answer is no trouble.
+//!
+//! ```
+//! # use crewlog_mq::{Append, Error, EventStore, Expected, Metadata, NewEvent, Query};
+//! # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Error> {
+//! # let store = EventStore::in_memory().await?;
+//! let event = |name: &str| NewEvent::from_json(name, "1.0", r#"{"cents":250}"#.into(), &Metadata::default());
+//! let paid = Append::to("orders", "order-1", Expected::NoStream, vec![event("Paid")?])
+//!     .and("accounts", "ada", Expected::Any, vec![event("Charged")?.with_tags(["customer:ada"])]);
+//! let first = store.append(paid.clone()).await?;
+//! let again = store.append(paid).await?;
+//! assert_eq!((again.repeated, again.places), (true, first.places.clone()));
+//!
+//! // Only while nothing else has happened to this customer since.
+//! let closed = Append::to("accounts", "ada", Expected::Sequence(1), vec![event("Closed")?])
+//!     .none_matching(Query::tag("customer:ada"), first.places[0].position);
+//! assert!(matches!(store.append(closed).await, Err(Error::MatchFound { .. })));
+//! # Ok(()) }
+//! ```
+//!
+//! # Read
+//!
+//! A [`Query`] says which events: of a stream, an aggregate, a type, with tags, by id, correlation or cause, or any of several
+//! such. A [`Range`] says which part of the log, by position and time, forwards or backwards. Typed events come from
+//! [`EventStore::load_events`] and [`EventStore::load`], records as they stand from [`EventStore::read`]. An event that
+//! cannot be decoded fails those; [`EventStore::load_items`] gives it as an item among the others.
+//!
+//! ```
+//! # use crewlog_mq::{Append, Error, EventStore, Expected, Metadata, NewEvent, Query, Range};
+//! # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Error> {
+//! # let store = EventStore::in_memory().await?;
+//! # for name in ["Placed", "Paid", "Sent"] {
+//! #     let event = NewEvent::from_json(name, "1.0", "{}".into(), &Metadata::default())?.with_tags(["customer:ada"]);
+//! #     store.append(Append::to("orders", "order-1", Expected::Any, vec![event])).await?;
+//! # }
+//! let query = Query::tag("customer:ada").of_types(["Placed", "Sent"]);
+//! let newest = store.read(&query, Range::default().backwards(), 1).await?;
+//! assert_eq!(newest.events[0].event_type, "Sent");
+//! let (mut rest, mut n_events) = (Some(Range::default()), 0);
+//! while let Some(range) = rest {
+//!     let page = store.read(&query, range, 1).await?;
+//!     n_events += page.events.len();
+//!     rest = range.rest(&page);
+//! }
+//! assert_eq!(n_events, 2);
+//! # Ok(()) }
+//! ```
+//!
+//! # Follow
+//!
+//! [`EventStore::subscribe`] gives all of the history and then what comes, by one stream without end. Faults are items, and
+//! the stream goes on. A follower that keeps its position somewhere goes on from there with [`Start::After`].
+//!
+//! ```
+//! # use crewlog_mq::{Append, Error, EventStore, Expected, Metadata, NewEvent, Query, Start};
+//! # use futures::StreamExt;
+//! # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Error> {
+//! # let store = EventStore::in_memory().await?;
+//! # let append = |name: &str| {
+//! #     let event = NewEvent::from_json(name, "1.0", "{}".into(), &Metadata::default());
+//! #     event.map(|event| Append::to("orders", "order-1", Expected::Any, vec![event]))
+//! # };
+//! store.append(append("Placed")?).await?;
+//! let mut records = std::pin::pin!(store.follow(&Query::stream("orders"), Start::Beginning));
+//! store.append(append("Paid")?).await?;
+//! for expected in ["Placed", "Paid"] {
+//!     let recorded = records.next().await.ok_or(Error::Closed)??;
+//!     assert_eq!(recorded.event_type, expected);
+//! }
+//! # Ok(()) }
+//! ```
+//!
+//! # Handlers
+//!
+//! A [`Handler`] decides: it is pure, takes commands and gives events, and its state is the fold of its events. A [`Runner`]
+//! runs one on a log: it reads what is new, asks the handler, appends what that decided, and asks anew when others were
+//! faster. [`Runner::new`] is for a decision within one aggregate, [`Runner::over`] for one over all events that match a
+//! query. [`given`] tests a handler as data, in memory and on a log, and holds it to its laws.
+//!
+//! ```
+//! use crewlog_mq::{Cause, Event, EventStore, Handler, Runner, Snapshot, given};
+//! use serde::{Deserialize, Serialize};
+//!
+//! #[derive(Debug, PartialEq, Serialize, Deserialize)]
+//! enum Stock { Booked { n: i64 } }
+//!
+//! impl Event for Stock {
+//!     const EVENT_VERSION: &'static str = "1.0";
+//! }
+//!
+//! #[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
+//! struct Shelf { n_left: i64 }
+//!
+//! impl Handler for Shelf {
+//!     type Command = i64;
+//!     type Event = Stock;
+//!     type Error = String;
+//!
+//!     fn process(&mut self, n: i64) -> Result<Vec<Stock>, String> {
+//!         if self.n_left + n < 0 {
+//!             return Err(format!("only {} are left", self.n_left));
+//!         }
+//!         let booked = Stock::Booked { n };
+//!         self.apply(&booked);
+//!         Ok(vec![booked])
+//!     }
+//!
+//!     fn apply(&mut self, Stock::Booked { n }: &Stock) {
+//!         self.n_left += n;
+//!     }
+//! }
+//!
+//! // Only for a handler of long histories.
+//! impl Snapshot for Shelf {
+//!     const FOLD: &'static str = "shelf";
+//!     const VERSION: u32 = 1;
+//! }
+//!
+//! # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! given::<Shelf>([Stock::Booked { n: 3 }])
+//!     .when(-2).then([Stock::Booked { n: -2 }])
+//!     .when(-2).then_refused(|refusal| refusal == "only 1 are left");
+//!
+//! let store = EventStore::in_memory().await?;
+//! let mut shelf = Runner::<Shelf>::new(store, "stock", "bolts", vec![]).with_snapshots();
+//! shelf.execute(3, &Cause::request()).await?;
+//! assert_eq!(shelf.handler().n_left, 3);
+//! # Ok(()) }
+//! ```
+//!
+//! # Snapshots
+//!
+//! A fold that opts in by [`Snapshot`] is kept in a [`Cell`] from time to time, so that the next reader folds what stands
+//! behind it alone. Snapshots are disposable: one that is missing, of another version or log, ahead of the log or
+//! unreadable is none, and deleting them at any time changes no answer. Who folds a log without a handler uses
+//! [`Snapshots`].
+//!
+//! # Older events
+//!
+//! What is in the log stays as it is. When an event type changes its form, it raises [`Event::EVENT_VERSION`] and says by
+//! [`Upcaster`]s how older events are read. An event of an unknown type or version is an [`Error::Decode`] with its position:
+//! an item of a stream, and of [`EventStore::load_items`]; a runner stops at it, since it would decide on half of the
+//! history.
+//!
+//! # Backends
+//!
+//! What lies below is a [`Backend`] of plain records; SQLite is one (feature `sqlite`, on by default). A test wraps one in a
+//! backend of its own by [`EventStore::on`].
+//!
+//! # What is promised
+//!
+//! Each promise stands with the test that shows it in
+//! [guarantees.md](https://github.com/crewlog/crewlog/blob/main/docs/guarantees.md), and so does what is not promised.
 
 mod backend;
 mod cell;
@@ -76,7 +231,7 @@ pub use store::EventStore;
 #[cfg(feature = "sqlite")]
 pub use store::sqlite_path;
 pub use stream::{EventStream, Start};
-pub use tail::{News, Tail};
+pub use tail::Tail;
 pub use upcast::Upcaster;
 
 /// The greatest size of one event's `data`, in bytes.

@@ -22,7 +22,7 @@ const CATCH_UP_PAGE: usize = 1000;
 #[derive(Debug, thiserror::Error)]
 pub enum ExecuteError<E> {
     /// The handler refused it.
-    #[error(transparent)]
+    #[error("{0}")]
     Refused(E),
     /// Others wrote what the decision depends on each time. Nothing was appended; try again later.
     #[error("{stream_id}/{aggregate_id} was written by others {attempts} times in a row: try again")]
@@ -109,7 +109,7 @@ where
     /// ```
     /// # use crewlog_mq::{Cause, Event, EventStore, Handler, Query, Runner};
     /// # use serde::{Deserialize, Serialize};
-    /// #[derive(Serialize, Deserialize)]
+    /// #[derive(Clone, Serialize, Deserialize)]
     /// enum Enrolment { Enrolled { course: String, student: String } }
     ///
     /// impl Event for Enrolment {
@@ -137,13 +137,6 @@ where
     ///     }
     ///     fn apply(&mut self, Enrolment::Enrolled { student, .. }: &Enrolment) { self.taken.push(student.clone()) }
     /// }
-    /// # impl Clone for Enrolment {
-    /// #     fn clone(&self) -> Self {
-    /// #         let Self::Enrolled { course, student } = self;
-    /// #         Self::Enrolled { course: course.clone(), student: student.clone() }
-    /// #     }
-    /// # }
-    ///
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let store = EventStore::in_memory().await?;
     /// let course = || Query::tag("course:chess");

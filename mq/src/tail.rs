@@ -18,13 +18,13 @@ const BYTES_MAX: usize = 8 << 20;
 
 /// What a follower is told: read again.
 #[derive(Debug, Clone, Default)]
-pub struct News {
+pub(crate) struct News {
     /// The last position that is known of.
-    pub head: Position,
+    pub(crate) head: Position,
     /// How often looking for new events has failed so far.
-    pub n_faults: u64,
+    pub(crate) n_faults: u64,
     /// Why it failed the last time.
-    pub fault: Option<Error>,
+    pub(crate) fault: Option<Error>,
 }
 
 /// The tail of a log. A backend makes one, and tells it of every commit that it makes or learns of.
