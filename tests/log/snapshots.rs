@@ -138,6 +138,20 @@ async fn snapshots_are_as_far_apart_as_they_are_meant_to_be() {
     assert!((5..=20).contains(&n_written), "{n_written} of 170 events or so");
 }
 
+#[tokio::test]
+async fn snapshots_of_a_large_state_are_farther_apart() {
+    let store = EventStore::in_memory().await.unwrap();
+    store.append(Append::to("tallies", "a", Expected::Any, notes(0..4000))).await.unwrap();
+    let mut runner = tallies(&store);
+    let mut versions = std::collections::BTreeSet::new();
+    for n in 0..100 {
+        execute(&mut runner, &[5000 + n]).await;
+        versions.insert(store.cell(SPACE, KEY).await.unwrap().unwrap().version);
+    }
+    let n_bytes = store.cell(SPACE, KEY).await.unwrap().unwrap().value.len();
+    assert!(n_bytes > 30_000 && versions.len() == 1, "{n_bytes} bytes, {} times", versions.len());
+}
+
 /// Reads with a cell that is another's than the one which a runner has left there.
 async fn read_with(store: &EventStore, change: impl FnOnce(&mut Value)) -> usize {
     let cell = store.cell(SPACE, KEY).await.unwrap().unwrap();
