@@ -79,7 +79,13 @@ impl Other {
         self.child.kill().expect("it can be killed");
     }
 
-    /// Waits for its end, which must be a good one.
+    /// Waits for its end, which must be a bad one.
+    #[track_caller]
+    pub(super) fn fails(mut self) {
+        assert!(!self.child.wait().expect("it can be waited for").success());
+    }
+
+    /// Waits for its end, which must be a good one; with what it has still said.
     #[track_caller]
     pub(super) fn succeeds(mut self) -> Vec<String> {
         let said = self.all();

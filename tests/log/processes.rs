@@ -3,23 +3,18 @@
 //! The test binary runs itself as the other processes.
 
 use std::collections::BTreeMap;
-use std::io::{BufRead, BufReader, Lines, Write};
-use std::process::{Child, ChildStdout, Command, Stdio};
 
 use crewlog_mq::{Append, Appended, Error, EventStore, Expected, Metadata, NewEvent, Position, Query, Recorded};
 use futures::StreamExt;
 use uuid::Uuid;
 
+use super::child::{self, Other, body, say};
 use super::{Fact, Place, check_history, everything, in_time, note};
-
-/// What a child process is told to do, and where.
-const ROLE: &str = "CREWLOG_TEST_CHILD";
-const STORE: &str = "CREWLOG_TEST_CHILD_STORE";
 
 /// The body of a child process; in the run of the tests themselves it does nothing.
 #[test]
 fn child_process_body() {
-    let (Ok(role), Ok(url)) = (std::env::var(ROLE), std::env::var(STORE)) else { return };
+    let Some((role, url)) = child::role() else { return };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         match role.split_once(' ') {
@@ -54,65 +49,24 @@ async fn write(url: &str, writer: u64, numbers: std::ops::Range<u64>) {
     let store = EventStore::open(url).await.expect("the log opens");
     for n in numbers {
         let appended = store.append(nth_append(writer, n)).await.expect("an append of any kind is accepted");
-        let mut out = std::io::stdout().lock();
-        // The test harness leaves a line open before.
-        writeln!(out, "\nacknowledged {n} {}", appended.places[0].position).expect("the parent listens");
-        out.flush().expect("the parent listens");
+        say(&format!("{n} {}", appended.places[0].position));
     }
 }
 
-/// A child process that writes no more when dropped.
-struct Other {
-    child: Child,
-    lines: Lines<BufReader<ChildStdout>>,
+fn start(place: &Place, role: &str, environment: &[(&str, &str)]) -> Other {
+    Other::start(body!(child_process_body), role, &place.url(), environment)
 }
 
-impl Other {
-    fn start(place: &Place, role: &str, environment: &[(&str, &str)]) -> Self {
-        let module = module_path!().split_once("::").expect("a test is in a module").1;
-        let mut child = Command::new(std::env::current_exe().expect("the test binary has a path"))
-            .args([&format!("{module}::child_process_body"), "--exact", "--nocapture"])
-            .env(ROLE, role)
-            .env(STORE, place.url())
-            .envs(environment.iter().copied())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .expect("the test binary runs");
-        let lines = BufReader::new(child.stdout.take().expect("it is piped")).lines();
-        Self { child, lines }
-    }
-
-    /// The number and the first position of the next acknowledged append; none when the process has ended.
-    fn next(&mut self) -> Option<(u64, Position)> {
-        for line in self.lines.by_ref() {
-            let line = line.expect("the pipe can be read");
-            let Some(said) = line.strip_prefix("acknowledged ") else { continue };
-            // The last line of a killed process may be cut off: then nobody was told.
-            let (n, position) = said.split_once(' ')?;
-            return Some((n.parse().ok()?, Position(position.parse().ok()?)));
-        }
-        None
-    }
-
-    fn kill(&mut self) {
-        self.child.kill().expect("it can be killed");
-    }
-
-    fn all(&mut self) -> Vec<(u64, Position)> {
-        std::iter::from_fn(|| self.next()).collect()
-    }
-
-    fn succeeds(mut self) -> bool {
-        self.child.wait().expect("it can be waited for").success()
-    }
+/// The number and the first position of the next acknowledged append; none when the process has ended.
+fn next(other: &mut Other) -> Option<(u64, Position)> {
+    // The last line of a killed process may be cut off: then nobody was told.
+    let said = other.next()?;
+    let (n, position) = said.split_once(' ')?;
+    Some((n.parse().ok()?, Position(position.parse().ok()?)))
 }
 
-impl Drop for Other {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
+fn all(other: &mut Other) -> Vec<(u64, Position)> {
+    std::iter::from_fn(|| next(other)).collect()
 }
 
 /// Every append is whole, and each acknowledged one stands where its writer was told.
@@ -135,10 +89,10 @@ async fn several_processes_write_one_history_and_all_see_all_of_it() {
     let n_all = N_WRITERS as i64 * N_APPENDS as i64 * N_EVENTS;
     let writers: Vec<_> = (0..N_WRITERS)
         .map(|writer| {
-            let mut other = Other::start(&place, &format!("write {writer}"), &[]);
+            let mut other = start(&place, &format!("write {writer}"), &[]);
             std::thread::spawn(move || {
-                let told = other.all();
-                assert!(other.succeeds());
+                let told = all(&mut other);
+                other.succeeds();
                 told.into_iter().map(|(n, position)| (writer, n, position)).collect::<Vec<_>>()
             })
         })
@@ -160,14 +114,14 @@ async fn a_process_killed_at_any_moment_loses_nothing_that_was_acknowledged() {
     let store = place.open().await;
     let mut acknowledged = Vec::new();
     for round in 0..20u64 {
-        let mut other = Other::start(&place, &format!("write-on {round}"), &[]);
+        let mut other = start(&place, &format!("write-on {round}"), &[]);
         // Where in its work the process is hit depends on the scheduler; how far it has come, on the round.
         for _ in 0..=(round * 37 % 23) {
-            let (n, position) = other.next().expect("it writes until it is killed");
+            let (n, position) = next(&mut other).expect("it writes until it is killed");
             acknowledged.push((round, n, position));
         }
         other.kill();
-        acknowledged.extend(other.all().into_iter().map(|(n, position)| (round, n, position)));
+        acknowledged.extend(all(&mut other).into_iter().map(|(n, position)| (round, n, position)));
         let history = everything(&store).await;
         check_appends(&history, &acknowledged);
         let next = store.append(nth_append(1000 + round, 0)).await.unwrap();
@@ -189,8 +143,8 @@ async fn move_and_read(url: &str, folder: &str) {
 #[tokio::test]
 async fn a_log_opened_by_a_relative_path_stays_the_same_when_the_process_moves() {
     let (place, elsewhere) = (Place::new(), Place::new());
-    let other = Other::start(&place, &format!("move {}", super::text(elsewhere.folder.path())), &[]);
-    assert!(other.succeeds());
+    let other = start(&place, &format!("move {}", super::text(elsewhere.folder.path())), &[]);
+    other.succeeds();
     assert_eq!(everything(&place.open().await).await.len() as i64, N_EVENTS);
 }
 
@@ -200,9 +154,9 @@ async fn a_log_opened_by_a_relative_path_stays_the_same_when_the_process_moves()
 async fn a_process_that_dies_around_a_commit_leaves_all_of_it_or_nothing() {
     for (order, n_left) in [("before:4", N_EVENTS), ("after:4", 2 * N_EVENTS)] {
         let place = Place::new();
-        let mut other = Other::start(&place, "write-on 0", &[("CREWLOG_KILL", order)]);
-        assert_eq!(other.all(), [(0, Position(1))], "the second append is acknowledged to nobody");
-        assert!(!other.succeeds());
+        let mut other = start(&place, "write-on 0", &[("CREWLOG_KILL", order)]);
+        assert_eq!(all(&mut other), [(0, Position(1))], "the second append is acknowledged to nobody");
+        other.fails();
         let store = place.open().await;
         let history = everything(&store).await;
         assert_eq!(history.len() as i64, n_left, "{order}");
