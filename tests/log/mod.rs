@@ -1,6 +1,7 @@
 //! The contract of the event store, on SQLite in a file and in memory, in one process and in several.
 
 mod append;
+mod broken;
 mod check;
 mod child;
 mod concurrency;

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, ffi};
 
 use super::lock::{AppendLock, Held};
@@ -46,6 +47,32 @@ impl Location {
             return Err(location.no_log_in(reason));
         }
         Ok(location)
+    }
+
+    /// SQLite knows a -wal file by its name alone, and would take the commits of another log's for its own. So what the
+    /// database itself says it is, once it has events, must be what the whole says.
+    pub(super) fn check_wal(&self, connection: &Connection) -> Result<()> {
+        let Self::File(path, _) = self else { return Ok(()) };
+        let id =
+            |connection: &Connection| connection.query_row("SELECT id FROM log", [], |row| row.get::<_, String>(0));
+        // What is not made yet has none.
+        let Ok(whole) = id(connection) else { return Ok(()) };
+        // Without a lock, and while others write: what cannot be read so says nothing.
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let alone = Connection::open_with_flags(immutable(path), flags).and_then(|alone| {
+            let has_events =
+                alone.query_row("SELECT EXISTS (SELECT 1 FROM events)", [], |row| row.get::<_, bool>(0))?;
+            if has_events { id(&alone).map(Some) } else { Ok(None) }
+        });
+        match alone {
+            Ok(Some(alone)) if alone != whole => {
+                // Else the last who closes writes the -wal file into the database.
+                let kept = connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true);
+                kept.map_err(|error| self.fault("opening the log", error))?;
+                Err(self.no_log_in("the -wal file beside it is of another log: move it away, or put its own back"))
+            }
+            Ok(_) | Err(_) => Ok(()),
+        }
     }
 
     /// Remembers which file it is; after this [`Location::check_same`] can tell.
@@ -196,12 +223,20 @@ impl Location {
     /// What a failed statement means.
     pub(super) fn fault(&self, doing: &'static str, error: rusqlite::Error) -> Error {
         let path = self.path().to_owned();
+        let is_no_row_of_a_log =
+            matches!(error, rusqlite::Error::FromSqlConversionFailure(..) | rusqlite::Error::InvalidColumnType(..));
+        if is_no_row_of_a_log {
+            return Error::NotADatabase { path, source: Arc::new(error) };
+        }
         let code = error.sqlite_error().map_or(0, |error| error.extended_code);
         match code & 0xff {
             ffi::SQLITE_BUSY | ffi::SQLITE_LOCKED => Error::Locked { path, waited: BUSY_TIMEOUT },
             ffi::SQLITE_READONLY | ffi::SQLITE_PERM => Error::ReadOnly { path },
             ffi::SQLITE_FULL => Error::DiskFull { path },
             ffi::SQLITE_IOERR if self.is_out_of_room(code) => Error::DiskFull { path },
+            ffi::SQLITE_IOERR if code == ffi::SQLITE_IOERR_SHORT_READ => {
+                Error::NotADatabase { path, source: Arc::new(error) }
+            }
             ffi::SQLITE_CANTOPEN if self.is_out_of_room(ffi::SQLITE_IOERR_WRITE) => Error::DiskFull { path },
             ffi::SQLITE_CANTOPEN => Error::CannotOpen { path, source: Arc::new(error) },
             ffi::SQLITE_NOTADB | ffi::SQLITE_CORRUPT => Error::NotADatabase { path, source: Arc::new(error) },
@@ -231,6 +266,14 @@ impl Location {
         let emptied = file.set_len(0);
         written.and(emptied)
     }
+}
+
+/// A path as SQLite's URI of a file that nobody changes, by which the -wal file is passed over.
+fn immutable(path: &Path) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._-".contains(&byte);
+    let bytes = path.as_os_str().as_encoded_bytes().iter();
+    let escaped = bytes.map(|byte| if plain(*byte) { char::from(*byte).to_string() } else { format!("%{byte:02x}") });
+    format!("file:{}?immutable=1", escaped.collect::<String>())
 }
 
 fn is_of_a_full_disk(error: &std::io::Error) -> bool {

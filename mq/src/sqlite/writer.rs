@@ -96,6 +96,7 @@ impl Writer {
         let location = start.location.clone();
         // What may be another program's is judged before a lock file is put beside it.
         let judged = location.exists().then(|| location.connect()).transpose()?;
+        judged.iter().try_for_each(|connection| location.check_wal(connection))?;
         let lock = location.open_lock()?;
         let connection = match judged {
             // What is made already is opened without waiting for anybody who writes.
