@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::scene::{Ran, Running, Scene};
+use super::scene::{Ran, Running, Scene, named_pipe};
 
 /// A configuration with one executor of this name.
 fn config(name: &str) -> String {
@@ -111,6 +111,22 @@ fn a_configuration_that_cannot_be_read_says_where_and_what_to_do() {
     scene.write("crewlog.toml", "#".repeat(1 << 20));
     scene.run(&["executors"]).expect(0);
     scene.run(&["executors", "--config", "."]).expect(1).says(&[". cannot be read", "directory"]);
+}
+
+#[test]
+fn whatever_bears_the_name_of_the_configuration_and_is_no_file_is_said() {
+    let scene = Scene::new();
+    let refused = |says: &str| {
+        scene.run(&["executors"]).expect(1).says(&["crewlog.toml", says, "hint: "]);
+    };
+    std::fs::create_dir(scene.path("crewlog.toml")).expect("it can be made");
+    refused("is a folder or the like, and no file");
+    std::fs::remove_dir(scene.path("crewlog.toml")).expect("it is empty");
+    named_pipe(&scene, "crewlog.toml");
+    refused("is a folder or the like, and no file");
+    std::fs::remove_file(scene.path("crewlog.toml")).expect("it is there");
+    std::os::unix::fs::symlink("nowhere", scene.path("crewlog.toml")).expect("it can be made");
+    refused("cannot be read");
 }
 
 #[test]
