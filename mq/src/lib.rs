@@ -199,6 +199,7 @@ mod ids;
 mod import;
 mod judge;
 mod law;
+mod pages;
 mod position;
 mod query;
 mod record;
@@ -226,7 +227,11 @@ pub use record::{
     Append, Appended, Checked, Finding, Imported, KindStats, Metadata, NewEvent, Page, Recorded, Stats, Write,
 };
 pub use runner::{ExecuteError, Executed, Runner};
+#[cfg(feature = "sqlite")]
+pub use rusqlite;
 pub use snapshot::{Last, Snapshot, Snapshots};
+#[cfg(feature = "sqlite")]
+pub use sqlite::{JoinedError, Sqlite};
 pub use store::EventStore;
 #[cfg(feature = "sqlite")]
 pub use store::sqlite_path;
@@ -252,6 +257,9 @@ pub const CELL_BYTES_MAX: usize = 32 << 20;
 pub const LEASE_MAX: std::time::Duration = std::time::Duration::from_secs(30 * 24 * 3600);
 /// With every hint lost, an event is seen this much later at the most.
 pub const POLL_INTERVAL: std::time::Duration = std::time::Duration::from_millis(250);
+/// How long a caller's own statements in the transaction of an append may take.
+#[cfg(feature = "sqlite")]
+pub const JOINED_TIME_MAX: std::time::Duration = std::time::Duration::from_secs(2);
 /// The most alternatives of a query.
 pub const QUERY_ALTERNATIVES_MAX: usize = 64;
 /// The most events that one read returns.

@@ -183,7 +183,7 @@ impl Append {
         }
         Error::check_limit("append_events_max", n_events, APPEND_EVENTS_MAX)?;
         let mut aggregates = std::collections::HashSet::new();
-        let mut ids = std::collections::HashSet::with_capacity(n_events);
+        let mut ids = std::collections::HashSet::new();
         for write in &self.writes {
             check_name("stream id", &write.stream_id)?;
             check_name("aggregate id", &write.aggregate_id)?;
@@ -193,7 +193,8 @@ impl Append {
             }
             for event in &write.events {
                 event.check_limits()?;
-                if !ids.insert(event.event_id) {
+                // A lone one is told from no other.
+                if n_events > 1 && !ids.insert(event.event_id) {
                     let reason = format!("event id {} occurs twice", event.event_id);
                     return Err(Error::InvalidAppend { reason });
                 }

@@ -203,8 +203,8 @@ where
         if self.state.read_to == Position(0) {
             self.begin().await?;
         }
-        loop {
-            let page = self.store.read(&self.query, Range::after(self.state.read_to), CATCH_UP_PAGE).await?;
+        let mut pages = self.store.pages(&self.query, Range::after(self.state.read_to), CATCH_UP_PAGE)?;
+        while let Some(page) = pages.next().await? {
             for recorded in &page.events {
                 self.state.handler.apply(&recorded.decode()?);
                 self.state.last = Some(Last::from(recorded));
@@ -212,10 +212,8 @@ where
                 self.count(1);
             }
             self.state.read_to = page.next;
-            if !page.more {
-                return Ok(());
-            }
         }
+        Ok(())
     }
 
     async fn begin(&mut self) -> Result<(), Error> {

@@ -12,6 +12,7 @@ use crate::cell::Cell;
 use crate::clock::Timestamp;
 use crate::error::{Error, Result};
 use crate::event::{Envelope, Event};
+use crate::pages::Pages;
 use crate::position::{Expected, Position};
 use crate::query::{Query, Range};
 use crate::record::Metadata;
@@ -146,13 +147,17 @@ impl EventStore {
         range: Range,
         mut take: impl FnMut(Result<Envelope<T>>) -> Result<()>,
     ) -> Result<()> {
-        let mut rest = Some(range);
-        while let Some(range) = rest {
-            let page = self.read(query, range, LOAD_PAGE).await?;
-            rest = range.rest(&page);
+        let mut pages = self.pages(query, range, LOAD_PAGE)?;
+        while let Some(page) = pages.next().await? {
             page.events.into_iter().map(Envelope::of).try_for_each(&mut take)?;
         }
         Ok(())
+    }
+
+    /// All of a range, page by page, each read while the one before it is worked on.
+    pub(crate) fn pages(&self, query: &Query, range: Range, limit: usize) -> Result<Pages> {
+        query.check()?;
+        Ok(Pages::new(Arc::clone(&self.backend), query.clone(), range, limit))
     }
 
     /// One page of records.

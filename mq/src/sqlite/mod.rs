@@ -1,10 +1,13 @@
 //! A log in one SQLite file, which several processes may use at once, or in memory.
 //!
-//! One thread of each process writes; a small pool reads. Readers never block writers, nor writers readers (WAL).
+//! One thread of each process writes; a small pool reads. Readers never block writers, nor writers readers (WAL). Only an
+//! append that is joined with a caller's own statements goes by a connection of its own.
 
 mod bell;
 mod check;
+mod checkpoint;
 mod import;
+mod joined;
 mod ledger;
 mod location;
 mod lock;
@@ -32,6 +35,8 @@ use crate::query::{Query, Range};
 use crate::record::{Append, Appended, Checked, Imported, Page, Stats};
 use crate::tail::Tail;
 use bell::{Bell, LOOK_ANYWAY};
+use joined::Joined;
+pub use joined::JoinedError;
 use location::Location;
 use readers::Readers;
 use writer::Request;
@@ -39,18 +44,24 @@ use writer::Request;
 /// Appends that may wait for the writer; more wait in their callers.
 const QUEUE_APPENDS_MAX: usize = 1024;
 
-/// A log on SQLite.
-pub(crate) struct Sqlite {
+/// A log on SQLite, for what only SQLite can do; [`crate::EventStore::on`] makes a store of it. A clone is the same log.
+#[derive(Clone)]
+pub struct Sqlite {
     location: Location,
     requests: mpsc::Sender<Request>,
     closing: mpsc::Sender<oneshot::Sender<()>>,
     tail: Arc<Tail>,
     log_time: Arc<LogTime>,
     readers: Readers,
+    joined: Joined,
 }
 
 impl Sqlite {
-    pub(crate) async fn open(path: &Path, options: Options) -> Result<Self> {
+    /// Opens the log in a file.
+    ///
+    /// # Errors
+    /// As for [`crate::EventStore::open`].
+    pub async fn open(path: &Path, options: Options) -> Result<Self> {
         // One log has one name, so that its lock is one too. And readers connect when they are needed: the process may
         // have changed its folder by then.
         let path = std::fs::canonicalize(path)
@@ -63,7 +74,11 @@ impl Sqlite {
         Self::start(location, options).await
     }
 
-    pub(crate) async fn in_memory(options: Options) -> Result<Self> {
+    /// A log in memory, which lives as long as this and its clones.
+    ///
+    /// # Errors
+    /// [`Error::Storage`] when SQLite fails.
+    pub async fn in_memory(options: Options) -> Result<Self> {
         Self::start(Location::Memory(format!("/crewlog-{}", new_event_id().simple())), options).await
     }
 
@@ -82,7 +97,48 @@ impl Sqlite {
         })
         .await?;
         let readers = Readers::new(location.clone());
-        Ok(Self { location, requests, closing, tail, log_time, readers })
+        let joined = Joined::new(location.clone(), Arc::clone(&log_time));
+        Ok(Self { location, requests, closing, tail, log_time, readers, joined })
+    }
+
+    /// Makes an append together with a caller's own statements: both are in the database, or neither is.
+    ///
+    /// `work` runs on a thread that may block, in the transaction of the append and before it is judged. It may read all,
+    /// and write tables of its own; the tables of the log are refused to it, and so are temporary tables, settings and
+    /// ends of the transaction. Meanwhile nobody else appends, so it has [`crate::JOINED_TIME_MAX`]: then its statements
+    /// are cut off. Such an append has a commit for itself; where speed matters, append by the store.
+    ///
+    /// When `work` fails, takes too long or panics, or the append is refused, nothing is kept. When the append is a
+    /// repetition, what `work` wrote now is taken back: it was kept the first time. Dropping the future does not take it
+    /// back.
+    ///
+    /// # Errors
+    /// [`JoinedError::Work`] with what `work` says, else a refusal or fault as for [`crate::EventStore::append`].
+    ///
+    /// # Panics
+    /// When `work` does.
+    pub async fn append_with<T, E>(
+        &self,
+        append: Append,
+        work: impl FnOnce(&rusqlite::Transaction<'_>) -> Result<T, E> + Send + 'static,
+    ) -> Result<(Appended, T), JoinedError<E>>
+    where
+        T: Send + 'static,
+        E: Send + 'static,
+    {
+        append.check()?;
+        let joined = self.joined.clone();
+        let done = tokio::task::spawn_blocking(move || joined.append(&append, work)).await;
+        let done = match done {
+            Ok(done) => done?,
+            Err(error) => match error.try_into_panic() {
+                Ok(panic) => std::panic::resume_unwind(panic),
+                // The runtime is ending.
+                Err(_) => return Err(Error::Closed.into()),
+            },
+        };
+        self.tail.ask();
+        Ok(done)
     }
 
     async fn append(&self, append: Append) -> Result<Appended> {

@@ -12,6 +12,7 @@ use rusqlite::{Connection, TransactionBehavior};
 use tokio::sync::{mpsc, oneshot};
 
 use super::bell::Bell;
+use super::checkpoint::Checkpoints;
 use super::ledger::{Memory, Writing};
 use super::location::Location;
 use super::lock::AppendLock;
@@ -85,6 +86,7 @@ struct Writer {
     log_time: Arc<LogTime>,
     memory: Memory,
     bell: Option<Bell>,
+    checkpoints: Checkpoints,
     tail: Arc<Tail>,
     data_version: i64,
     /// What keeps it from looking, once that was told.
@@ -113,9 +115,11 @@ impl Writer {
         };
         location.make_durable(&connection)?;
         location.remember();
+        Checkpoints::count(&connection);
         connection.set_prepared_statement_cache_capacity(STATEMENTS_MAX);
         let mut writer = Self {
             bell: Bell::beside(&location),
+            checkpoints: Checkpoints::new(location.clone()),
             location,
             lock,
             connection,
@@ -222,6 +226,7 @@ impl Writer {
                     // A caller that went away does not undo its append.
                     let _ = reply.send(outcome);
                 }
+                self.checkpoints.attend(&self.connection);
             }
             Err(error) => {
                 tracing::warn!(%error, appends = replies.len(), "a commit failed");
@@ -285,6 +290,8 @@ impl Writer {
         let connected = self.location.check_same().and_then(|()| self.location.connect());
         match connected.and_then(|connection| self.location.make_durable(&connection).map(|()| connection)) {
             Ok(connection) => {
+                Checkpoints::count(&connection);
+                connection.set_prepared_statement_cache_capacity(STATEMENTS_MAX);
                 self.connection = connection;
                 self.data_version = 0;
             }

@@ -1,0 +1,68 @@
+//! Reading a range page by page: while one page is worked on, the next is read. Never more than two pages are held.
+
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+
+use futures::future::BoxFuture;
+
+use crate::backend::Backend;
+use crate::error::Result;
+use crate::query::{Query, Range};
+use crate::record::Page;
+
+/// The pages of a range, one after another.
+pub(crate) struct Pages {
+    backend: Arc<dyn Backend>,
+    query: Arc<Query>,
+    limit: usize,
+    next: Next,
+}
+
+enum Next {
+    Unread(Range),
+    Reading(Range, BoxFuture<'static, Result<Page>>),
+    Read(Range, Result<Page>),
+    End,
+}
+
+impl Pages {
+    pub(crate) fn new(backend: Arc<dyn Backend>, query: Query, range: Range, limit: usize) -> Self {
+        Self { backend, query: Arc::new(query), limit, next: Next::Unread(range) }
+    }
+
+    /// The next page; none behind the last. After an error the same page is read again.
+    pub(crate) async fn next(&mut self) -> Result<Option<Page>> {
+        let (range, read) = match std::mem::replace(&mut self.next, Next::End) {
+            Next::Unread(range) => (range, self.read(range).await),
+            Next::Reading(range, reading) => (range, reading.await),
+            Next::Read(range, read) => (range, read),
+            Next::End => return Ok(None),
+        };
+        match read {
+            Ok(page) => {
+                if let Some(rest) = range.rest(&page) {
+                    self.begin(rest);
+                }
+                Ok(Some(page))
+            }
+            Err(error) => {
+                self.next = Next::Unread(range);
+                Err(error)
+            }
+        }
+    }
+
+    /// Begins to read a page. It is awaited later, so nobody need be woken now.
+    fn begin(&mut self, range: Range) {
+        let mut reading = self.read(range);
+        self.next = match reading.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(read) => Next::Read(range, read),
+            Poll::Pending => Next::Reading(range, reading),
+        };
+    }
+
+    fn read(&self, range: Range) -> BoxFuture<'static, Result<Page>> {
+        let (backend, query, limit) = (Arc::clone(&self.backend), Arc::clone(&self.query), self.limit);
+        Box::pin(async move { backend.read(&query, range, limit).await })
+    }
+}

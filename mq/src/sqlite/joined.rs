@@ -1,0 +1,170 @@
+//! Appends in one transaction with a caller's own statements, each in a commit of its own, on a connection beside that of
+//! the writer. What the caller does can touch no table of the log.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
+use rusqlite::{Connection, Transaction, TransactionBehavior};
+
+use super::bell::Bell;
+use super::ledger::{Memory, Writing};
+use super::location::Location;
+use super::lock::AppendLock;
+use super::tables::end_of;
+use crate::JOINED_TIME_MAX;
+use crate::clock::LogTime;
+use crate::error::{Error, Result};
+use crate::judge::Judge;
+use crate::position::Position;
+use crate::record::{Append, Appended};
+
+const DOING: &str = "appending with other statements";
+/// After so many steps of SQLite it is looked whether the time is over.
+const STEPS: i32 = 10_000;
+/// The tables of the log, and the view of them.
+const OWN: [&str; 8] = ["log", "aggregates", "events", "tags", "kinds", "cells", "recorded_events", "_sqlx_migrations"];
+
+/// Why an append with other statements was not made. Nothing is kept of it.
+#[derive(Debug, thiserror::Error)]
+pub enum JoinedError<E> {
+    /// The caller's own work failed.
+    #[error(transparent)]
+    Work(E),
+    /// The log refused or failed.
+    #[error(transparent)]
+    Store(#[from] Error),
+}
+
+/// The connection for such appends, opened when it is needed and kept.
+#[derive(Clone)]
+pub(super) struct Joined {
+    location: Location,
+    log_time: Arc<LogTime>,
+    idle: Arc<Mutex<Option<Place>>>,
+}
+
+struct Place {
+    connection: Connection,
+    lock: Option<AppendLock>,
+}
+
+impl Joined {
+    pub(super) fn new(location: Location, log_time: Arc<LogTime>) -> Self {
+        Self { location, log_time, idle: Arc::default() }
+    }
+
+    /// Blocks until all is committed, or nothing is.
+    pub(super) fn append<T, E>(
+        &self,
+        append: &Append,
+        work: impl FnOnce(&Transaction<'_>) -> Result<T, E>,
+    ) -> Result<(Appended, T), JoinedError<E>> {
+        let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let mut place = idle.map_or_else(|| self.connect(), Ok)?;
+        let done = self.transact(&mut place, append, work)?;
+        // A connection on which something failed is not used again.
+        *self.idle.lock().unwrap_or_else(PoisonError::into_inner) = Some(place);
+        Ok(done)
+    }
+
+    fn connect(&self) -> Result<Place> {
+        let connection = self.location.connect()?;
+        self.location.make_durable(&connection)?;
+        Ok(Place { connection, lock: self.location.open_lock()? })
+    }
+
+    fn transact<T, E>(
+        &self,
+        place: &mut Place,
+        append: &Append,
+        work: impl FnOnce(&Transaction<'_>) -> Result<T, E>,
+    ) -> Result<(Appended, T), JoinedError<E>> {
+        let fault = |error| self.location.fault(DOING, error);
+        let held = self.location.hold(place.lock.as_ref())?;
+        let behavior = TransactionBehavior::Immediate;
+        let transaction = place.connection.transaction_with_behavior(behavior).map_err(fault)?;
+        let start = end_of(&transaction).map_err(fault)?;
+        let reading = self.log_time.after(start.created_at);
+        let worked = within_bounds(&transaction, work).map_err(fault)??;
+        let mut memory = Memory::default();
+        let writing = Writing::new(&transaction, &mut memory, start.head).map_err(fault)?;
+        let mut judge = Judge::new(writing, start.head, reading.now);
+        if let Some(step) = reading.stepped_back {
+            judge.record_step(step).map_err(fault)?;
+        }
+        let appended = judge.judge(append).map_err(fault)??;
+        let head = judge.head();
+        drop(judge);
+        if appended.repeated {
+            transaction.rollback().map_err(fault)?;
+            return Ok((appended, worked));
+        }
+        #[cfg(feature = "faults")]
+        crate::faults::reach(crate::faults::Point::Before(start.head, head));
+        transaction.commit().map_err(fault)?;
+        #[cfg(feature = "faults")]
+        crate::faults::reach(crate::faults::Point::After(start.head, head));
+        self.ring(head);
+        drop(held);
+        if reading.stepped_back.is_some() {
+            self.log_time.step_is_recorded();
+        }
+        self.log_time.learn(reading.now);
+        Ok((appended, worked))
+    }
+
+    fn ring(&self, head: Position) {
+        if let Some(mut bell) = Bell::beside(&self.location) {
+            bell.ring(head);
+        }
+    }
+}
+
+/// Runs the caller's work within what it may do, and as long as it may take.
+fn within_bounds<T, E>(
+    transaction: &Transaction<'_>,
+    work: impl FnOnce(&Transaction<'_>) -> Result<T, E>,
+) -> rusqlite::Result<Result<T, JoinedError<E>>> {
+    let end = Instant::now() + JOINED_TIME_MAX;
+    transaction.progress_handler(STEPS, Some(move || Instant::now() >= end))?;
+    transaction.authorizer(Some(|context: AuthContext<'_>| {
+        if is_permitted(context.action) { Authorization::Allow } else { Authorization::Deny }
+    }))?;
+    let worked = work(transaction);
+    transaction.authorizer(None::<fn(AuthContext<'_>) -> Authorization>)?;
+    transaction.progress_handler(0, None::<fn() -> bool>)?;
+    if Instant::now() >= end {
+        return Ok(Err(Error::storage(DOING, Late(JOINED_TIME_MAX)).into()));
+    }
+    Ok(worked.map_err(JoinedError::Work))
+}
+
+#[derive(Debug, thiserror::Error)]
+#[error("it took longer than {} s: do less in it", .0.as_secs())]
+struct Late(Duration);
+
+fn is_permitted(action: AuthAction<'_>) -> bool {
+    let is_own = |name: &str| OWN.iter().any(|own| own.eq_ignore_ascii_case(name));
+    match action {
+        AuthAction::Read { .. } | AuthAction::Select | AuthAction::Function { .. } | AuthAction::Recursive => true,
+        AuthAction::Savepoint { .. } | AuthAction::Reindex { .. } => true,
+        AuthAction::Insert { table_name }
+        | AuthAction::Update { table_name, .. }
+        | AuthAction::Delete { table_name }
+        | AuthAction::CreateTable { table_name }
+        | AuthAction::CreateIndex { table_name, .. }
+        | AuthAction::CreateTrigger { table_name, .. }
+        | AuthAction::CreateVtable { table_name, .. }
+        | AuthAction::DropTable { table_name }
+        | AuthAction::DropIndex { table_name, .. }
+        | AuthAction::DropTrigger { table_name, .. }
+        | AuthAction::DropVtable { table_name, .. }
+        | AuthAction::AlterTable { table_name, .. }
+        | AuthAction::Analyze { table_name } => !is_own(table_name),
+        AuthAction::CreateView { view_name } | AuthAction::DropView { view_name } => !is_own(view_name),
+        AuthAction::Pragma { pragma_value, .. } => pragma_value.is_none(),
+        // What is temporary could stand before the log's own tables.
+        _ => false,
+    }
+}
