@@ -10,6 +10,9 @@ use crate::position::{Expected, Place, Position};
 use crate::query::Query;
 use crate::record::{Append, Appended, Metadata, NewEvent, Write};
 
+/// The space and the key of the cell whose version is the greatest of those that were deleted. No caller's can be so named.
+const DELETED: (&str, &str) = ("", "");
+
 /// The log as a transaction sees it, with what the transaction has written already.
 pub(crate) trait Ledger {
     /// A fault of the database.
@@ -168,16 +171,26 @@ impl<L: Ledger> Judge<L> {
         Ok(places)
     }
 
-    /// Gives each cell a version above all that it ever had: log time never runs backwards, so that holds also for a cell
-    /// that was deleted and is made again.
+    /// Gives each cell a version above all that it ever had, also when it was deleted and is made again: the greatest
+    /// version of those that were deleted is kept, for one moment of log time may see many changes.
     fn change_cells(&mut self, append: &Append, found: &[Option<Held>]) -> Result<Vec<i64>, L::Fault> {
         let mut versions = Vec::with_capacity(found.len());
         for (change, found) in append.cells.iter().zip(found) {
-            let before = found.map_or(0, |found| found.version).max(self.last_version);
+            let mut before = found.map_or(0, |found| found.version).max(self.last_version);
+            if found.is_none() || change.value.is_none() {
+                let deleted = self.ledger.cell(DELETED.0, DELETED.1)?;
+                before = before.max(deleted.map_or(0, |deleted| deleted.version));
+            }
             let version = self.now.0.max(before.saturating_add(1));
             self.last_version = version;
             let until = change.hold.map(|duration| self.now.plus(duration));
             self.ledger.change_cell(change, Held { version, until })?;
+            if change.value.is_none() && found.is_some() {
+                self.ledger.change_cell(
+                    &CellChange::set(DELETED.0, DELETED.1, String::new()),
+                    Held { version, until: None },
+                )?;
+            }
             versions.push(version);
         }
         Ok(versions)

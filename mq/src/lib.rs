@@ -177,8 +177,8 @@
 //!
 //! # Backends
 //!
-//! What lies below is a [`Backend`] of plain records; SQLite is one (feature `sqlite`, on by default). A test wraps one in a
-//! backend of its own by [`EventStore::on`].
+//! What lies below is a [`Backend`] of plain records: SQLite (feature `sqlite`, on by default), or [`Memory`], which says in
+//! plain Rust what every backend does. A test wraps one in a backend of its own by [`EventStore::on`].
 //!
 //! # What is promised
 //!
@@ -189,6 +189,8 @@ mod backend;
 mod cell;
 mod check;
 mod clock;
+#[cfg(feature = "conformance")]
+pub mod conformance;
 mod error;
 mod event;
 #[cfg(feature = "faults")]
@@ -199,6 +201,7 @@ mod ids;
 mod import;
 mod judge;
 mod law;
+mod memory;
 mod pages;
 mod position;
 mod query;
@@ -221,6 +224,7 @@ pub use event::{Envelope, Event};
 pub use given::{Given, When, given};
 pub use handler::{Cause, Handler};
 pub use ids::{derived_event_id, new_event_id};
+pub use memory::Memory;
 pub use position::{Expected, Place, Position};
 pub use query::{NoneMatching, Query, Range};
 pub use record::{

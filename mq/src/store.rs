@@ -249,6 +249,10 @@ impl EventStore {
     /// # Errors
     /// A fault of the database.
     pub async fn cells(&self, space: &str, from: &str, limit: usize) -> Result<Vec<Cell>> {
+        // A space has a name; what has none is the backend's own.
+        if space.is_empty() {
+            return Ok(Vec::new());
+        }
         self.backend.cells(space, from, limit).await
     }
 
@@ -257,7 +261,7 @@ impl EventStore {
     /// # Errors
     /// A fault of the database.
     pub async fn cell(&self, space: &str, key: &str) -> Result<Option<Cell>> {
-        let first = self.backend.cells(space, key, 1).await?.pop();
+        let first = self.cells(space, key, 1).await?.pop();
         Ok(first.filter(|cell| cell.key == key))
     }
 

@@ -162,7 +162,7 @@ impl Follower {
     pub(crate) fn after(&self, position: Position, limit: usize) -> Option<Vec<Arc<Recorded>>> {
         let recent = self.tail.recent();
         let first = recent.events.front()?.position;
-        let index = usize::try_from(position.0 + 1 - first.0).ok()?;
+        let index = usize::try_from(position.0.saturating_add(1).saturating_sub(first.0)).ok()?;
         (index < recent.events.len()).then(|| recent.events.range(index..).take(limit).cloned().collect())
     }
 

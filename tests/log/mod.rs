@@ -1,10 +1,12 @@
-//! The contract of the event store, on SQLite in a file and in memory, in one process and in several.
+//! The contract of the event store, on every backend that there is, in one process and in several.
 
 mod append;
+mod backends;
 mod broken;
 mod check;
 mod child;
 mod concurrency;
+mod conformance;
 mod content;
 pub(crate) mod counting;
 mod deciders;
@@ -34,6 +36,8 @@ use crewlog_mq::{
 };
 use serde::{Deserialize, Serialize};
 use tempfile::TempDir;
+
+use backends::logs;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 enum Fact {
@@ -99,13 +103,6 @@ impl Place {
 
 fn text(path: &Path) -> String {
     path.to_str().expect("the path is UTF-8").to_owned()
-}
-
-/// A new log in a file and one in memory; the place must outlive its log.
-async fn logs() -> [(EventStore, Option<Place>); 2] {
-    let place = Place::new();
-    let on_disk = place.open().await;
-    [(on_disk, Some(place)), (EventStore::in_memory().await.expect("a log in memory"), None)]
 }
 
 /// Every event of a log.

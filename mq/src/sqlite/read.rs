@@ -22,33 +22,26 @@ pub(super) fn page(
     limit: usize,
 ) -> rusqlite::Result<Page> {
     let snapshot = connection.unchecked_transaction()?;
-    let bounds = bounds(&snapshot, range)?;
-    let (low, high) = bounds;
-    let nothing_left = if range.backwards { low } else { high.max(range.after) };
-    if high <= low || limit == 0 {
-        let next = if limit > 0 { nothing_left } else { range_start(range, bounds) };
-        return Ok(Page { events: Vec::new(), next, more: limit == 0 && high > low });
-    }
+    let (low, high) = bounds(&snapshot, range)?;
     let mut events = Vec::new();
     let mut n_bytes = 0;
-    sources::each(&snapshot, names, query, bounds, range.backwards, |event| {
-        n_bytes += event.data.len() + event.metadata.len();
-        events.push(event);
-        events.len() < limit && n_bytes < PAGE_BYTES_MAX
-    })?;
+    if low < high && limit > 0 {
+        sources::each(&snapshot, names, query, (low, high), range.backwards, |event| {
+            n_bytes += event.data.len() + event.metadata.len();
+            events.push(event);
+            events.len() < limit && n_bytes < PAGE_BYTES_MAX
+        })?;
+    }
     let is_full = events.len() == limit || n_bytes >= PAGE_BYTES_MAX;
-    let next = match events.last() {
-        Some(last) if is_full && range.backwards => Position(last.position.0 - 1),
-        Some(last) if is_full => last.position,
-        Some(_) | None => nothing_left,
+    let last = events.last().filter(|_| is_full).map(|event| event.position);
+    let next = match (range.backwards, is_full) {
+        (false, true) => last.unwrap_or(low),
+        (false, false) => high,
+        (true, true) => last.map_or(high, |last| Position(last.0 - 1)),
+        (true, false) => low,
     };
-    let more = if range.backwards { next > low } else { next < high };
+    let more = if range.backwards { low < next } else { next < high };
     Ok(Page { events, next, more })
-}
-
-/// Where a page of nothing says that reading goes on.
-fn range_start(range: Range, (_, high): (Position, Position)) -> Position {
-    if range.backwards { high } else { range.after }
 }
 
 /// The first event after a position that matches.
@@ -58,7 +51,7 @@ pub(super) fn first_match(
     after: Position,
 ) -> rusqlite::Result<Option<Position>> {
     let mut first = None;
-    let bounds = (after, end_of(connection)?.head);
+    let bounds = (after.max(Position(0)), end_of(connection)?.head);
     if bounds.0 < bounds.1 {
         sources::each(connection, &mut Names::default(), query, bounds, false, |event| {
             first = Some(event.position);
@@ -68,30 +61,30 @@ pub(super) fn first_match(
     Ok(first)
 }
 
-/// The positions of a range: after the first, up to and including the second.
+/// The positions of a range: after the first, up to and including the second, which is never before the first.
 fn bounds(connection: &Connection, range: Range) -> rusqlite::Result<(Position, Position)> {
     let head = head(connection)?;
     let mut low = range.after.max(Position(0));
     let mut high = range.up_to.map_or(head, |up_to| up_to.min(head));
     if let Some(since) = range.since {
-        low = low.max(last_before(connection, since, low, head)?);
+        low = low.max(last_made(connection, low, head, |made| made < since)?);
     }
     if let Some(until) = range.until {
-        high = high.min(last_before(connection, Timestamp(until.0.saturating_add(1)), Position(0), high)?);
+        high = high.min(last_made(connection, Position(0), high, |made| made <= until)?);
     }
-    Ok((low, high))
+    Ok((low, high.max(low)))
 }
 
-/// The last position in `(low, high]` whose event was made before a moment, or `low`. Time never runs backwards in a log.
-fn last_before(
+/// The last position in `(low, high]` of whose time this holds, or `low`. Time never runs backwards in a log.
+fn last_made(
     connection: &Connection,
-    moment: Timestamp,
     low: Position,
     high: Position,
+    holds: impl Fn(Timestamp) -> bool,
 ) -> rusqlite::Result<Position> {
     let mut select = connection.prepare_cached("SELECT created_at FROM events WHERE position = ?1")?;
     let last = sources::last_where(low.0, high.0, |position| {
-        select.query_row([position], |row| Ok(row.get::<_, i64>(0)? < moment.0))
+        select.query_row([position], |row| row.get(0)).map(|made| holds(Timestamp(made)))
     })?;
     Ok(Position(last))
 }
@@ -103,13 +96,13 @@ pub(super) fn head(connection: &Connection) -> rusqlite::Result<Position> {
 /// The last position at or before `at` at which an append ends: the event after it tells whether it is one. The head is
 /// read first, since it is an end also when the log grows meanwhile.
 pub(super) fn whole(connection: &Connection, at: Position) -> rusqlite::Result<Position> {
-    let head = head(connection)?;
+    let (at, head) = (at.max(Position(0)), head(connection)?);
     if at >= head {
         return Ok(head);
     }
     let append_start: i64 = connection
         .prepare_cached("SELECT append_start FROM events WHERE position = ?1")?
-        .query_row([at.0.max(0) + 1], |row| row.get(0))?;
+        .query_row([at.0 + 1], |row| row.get(0))?;
     Ok(Position(if append_start <= at.0 { append_start - 1 } else { at.0 }))
 }
 
@@ -159,7 +152,7 @@ pub(super) fn stats(connection: &Connection) -> rusqlite::Result<Stats> {
     Ok(Stats {
         head: head(&snapshot)?,
         n_aggregates: count("SELECT count(*) FROM aggregates")?,
-        n_cells: count("SELECT count(*) FROM cells")?,
+        n_cells: count("SELECT count(*) FROM cells WHERE space != ''")?,
         n_bytes: count("SELECT page_count * page_size FROM pragma_page_count, pragma_page_size")?,
         span: time_at("ASC")?.zip(time_at("DESC")?),
         kinds,

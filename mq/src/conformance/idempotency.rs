@@ -1,0 +1,95 @@
+//! Repeating an append is safe: when its reply was lost at whatever point, whatever it expected then, and in another store.
+
+use futures::FutureExt;
+use uuid::Uuid;
+
+use super::generate::Dice;
+use super::rig::{Rig, check_history, everything, new_name, note, noting};
+use crate::{Append, CellChange, CellExpected, Error, EventStore, Expected, NewEvent, Options, Position, Query};
+
+const N_ROUNDS: u64 = 12;
+
+pub(super) async fn check(rig: &Rig, seed: u64) {
+    let name = new_name();
+    let store = rig.open(&name, Options::default()).await;
+    let append = Append::to("facts", "a", Expected::NoStream, vec![known(1, 1), known(2, 2)])
+        .and("facts", "b", Expected::NoStream, vec![known(3, 3)])
+        .none_matching(Query::tag("known"), Position(0))
+        .cell(CellChange::set("s", "k", "v".into()).expecting(CellExpected::Free));
+    let first = store.append(append.clone()).await.expect("it is accepted");
+    store.append(noting("a", 9)).await.expect("it is accepted");
+    let cell = store.cell("s", "k").await.expect("it can be read");
+    let again = rig.open(&name, Options::default()).await;
+    for store in [&store, &again] {
+        for expected in [Expected::Any, Expected::NoStream, Expected::Sequence(0), Expected::Sequence(77)] {
+            let mut append = append.clone();
+            append.writes.iter_mut().for_each(|write| write.expected = expected);
+            let repeated = store.append(append).await.expect("a repetition is accepted, whatever it expects");
+            assert_eq!((&repeated.places, repeated.created_at), (&first.places, first.created_at), "{expected}");
+            assert!(repeated.repeated && repeated.cells.is_empty());
+        }
+        refusals(store).await;
+    }
+    drop(store);
+    let reopened = rig.open(&name, Options::default()).await;
+    let repeated = reopened.append(append).await.expect("a repetition is accepted after the store was opened again");
+    assert_eq!(repeated.places, first.places);
+    assert_eq!(reopened.cell("s", "k").await.expect("it can be read"), cell, "a repetition changes no cell");
+    lost_replies(&reopened, &mut Dice::new(seed)).await;
+    check_history(&everything(&reopened).await);
+}
+
+fn known(id: u128, n: u64) -> NewEvent {
+    note(n).with_id(Uuid::from_u128(id)).with_tags(["known"])
+}
+
+/// What is not the same append once more is refused, with what is known.
+async fn refusals(store: &EventStore) {
+    let head = store.head().await.expect("the head can be read");
+    let to = |aggregate_id, events| Append::to("facts", aggregate_id, Expected::Any, events);
+    let other_type = NewEvent { event_type: "Other".into(), ..known(1, 1) };
+    for append in [
+        to("a", vec![known(1, 5)]),
+        to("c", vec![known(1, 1)]),
+        to("a", vec![known(1, 1).with_tags(["other"])]),
+        to("a", vec![other_type]),
+        to("a", vec![NewEvent { event_version: "9".into(), ..known(1, 1) }]),
+        to("a", vec![known(77, 1), known(1, 5)]),
+    ] {
+        let refusal = store.append(append).await.expect_err("an id is that of one event");
+        assert!(matches!(refusal, Error::IdReused { event_id, .. } if event_id == Uuid::from_u128(1)), "{refusal:?}");
+    }
+    for append in [
+        to("a", vec![known(1, 1), known(77, 7)]),
+        to("c", vec![note(7)]).and("facts", "a", Expected::Any, vec![known(2, 2)]),
+    ] {
+        let refusal = store.append(append).await.expect_err("it is neither new nor a repetition");
+        assert!(matches!(refusal, Error::PartlyKnown { .. }), "{refusal:?}");
+    }
+    assert_eq!(store.head().await.expect("the head can be read"), head, "a refusal leaves nothing");
+}
+
+/// A caller goes away after any number of steps of its append, and comes again.
+async fn lost_replies(store: &EventStore, dice: &mut Dice) {
+    for round in 0..N_ROUNDS {
+        let events = vec![known(100 + 2 * u128::from(round), 1), known(101 + 2 * u128::from(round), 2)];
+        let append = Append::to("lost", "a", Expected::Any, events);
+        let mut lost = Box::pin(store.append(append.clone()));
+        let mut first = None;
+        for _ in 0..dice.below(5) {
+            if first.is_none() {
+                first = (&mut lost).now_or_never();
+                tokio::task::yield_now().await;
+            }
+        }
+        drop(lost);
+        let again = store.append(append.clone()).await.expect("a repetition is accepted");
+        let once_more = store.append(append).await.expect("a repetition is accepted");
+        assert_eq!(again.places, once_more.places);
+        if let Some(first) = first {
+            assert_eq!(first.expect("it is accepted").places, again.places);
+        }
+    }
+    let lost = store.read(&Query::stream("lost"), crate::Range::default(), 999).await.expect("it can be read").events;
+    assert_eq!(lost.len() as u64, 2 * N_ROUNDS, "each of them landed once");
+}

@@ -1,0 +1,131 @@
+//! The prefix property under load: writers and readers at once, and a checker of what each reader saw. What is visible is
+//! always 1..h for some h, h never falls, aggregates have no gap, and who was answered sees what it wrote.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use futures::StreamExt;
+use futures::future::{join, join_all};
+
+use super::generate::Dice;
+use super::rig::{Rig, check_history, everything, new_name, note, notes};
+use crate::{Append, EventStore, Expected, Options, PAGE_EVENTS_MAX, Position, Query, Range, Recorded, Start};
+
+const N_WRITERS: u64 = 6;
+const N_APPENDS: u64 = 15;
+const N_READERS: u64 = 4;
+
+pub(super) async fn check(rig: &Rig, seed: u64) {
+    let name = new_name();
+    // As two processes would.
+    let stores = [rig.open(&name, Options::default()).await, rig.open(&name, Options::default()).await];
+    let n_writing = AtomicU64::new(N_WRITERS);
+    let writers = (0..N_WRITERS).map(|n| {
+        let (store, n_writing) = (stores[n as usize % 2].clone(), &n_writing);
+        async move {
+            let written = write(&store, n, Dice::new(seed.wrapping_add(n))).await;
+            n_writing.fetch_sub(1, Ordering::SeqCst);
+            written
+        }
+    });
+    let readers = (0..N_READERS).map(|n| {
+        let (store, n_writing) = (stores[(n as usize + 1) % 2].clone(), &n_writing);
+        async move {
+            match n % 4 {
+                0 => page_by_page(&store, &Query::all(), n_writing).await,
+                1 => page_by_page(&store, &Query::aggregate("facts", "shared"), n_writing).await,
+                2 => page_by_page(&store, &Query::tag("even"), n_writing).await,
+                _ => whole_logs(&store, n_writing).await,
+            }
+        }
+    });
+    let followers = stores.iter().map(|store| follow(store));
+    let (written, (read, followed)) = join(join_all(writers), join(join_all(readers), join_all(followers))).await;
+    let history = everything(&stores[0]).await;
+    check_history(&history);
+    for events in &read {
+        let of_query = |query: &Query| history.iter().filter(|event| query.matches(event)).cloned().collect::<Vec<_>>();
+        let queries = [Query::all(), Query::aggregate("facts", "shared"), Query::tag("even")];
+        assert!(
+            queries.iter().any(|query| of_query(query) == *events),
+            "a reader missed, repeated or reordered something"
+        );
+    }
+    for events in followed {
+        assert_eq!(events, history, "a follower missed, repeated or reordered something");
+    }
+    let mut acknowledged: Vec<_> = written.into_iter().flatten().collect();
+    acknowledged.sort_unstable();
+    let positions: Vec<_> = history.iter().map(|event| event.position).collect();
+    assert_eq!(acknowledged, positions, "what was acknowledged is the log");
+}
+
+/// How many events a writer writes: one, or three over two aggregates.
+fn n_events(n: u64) -> u64 {
+    if n % 3 == 0 { 3 } else { 1 }
+}
+
+/// Writes to an aggregate of its own and to one of all, in one stream, and looks at once for what it wrote.
+async fn write(store: &EventStore, writer: u64, mut dice: Dice) -> Vec<Position> {
+    let mut places = Vec::new();
+    for n in 0..N_APPENDS {
+        let tagged = if dice.one_in(2) { note(n).with_tags(["even"]) } else { note(n) };
+        let append = Append::to("facts", "shared", Expected::Any, vec![tagged]);
+        let more = if n_events(n) == 3 { notes(2) } else { vec![] };
+        let append = append.and("facts", &format!("own-{writer}"), Expected::Any, more);
+        let appended = store.append(append).await.expect("an append of any kind is accepted");
+        let head = store.head().await.expect("the head can be read");
+        assert!(head >= appended.last(), "the head is {head} after {} was acknowledged", appended.last());
+        let first = appended.places[0].position;
+        let range = Range::after(Position(first.0 - 1));
+        let found = store.read(&Query::aggregate("facts", "shared"), range, 1).await.expect("the log can be read");
+        assert_eq!(found.events[0].position, first, "who was answered sees what it wrote");
+        places.extend(appended.places.iter().map(|place| place.position));
+    }
+    places
+}
+
+/// Reads on from where the last page ended, until all is written and read.
+async fn page_by_page(store: &EventStore, query: &Query, n_writing: &AtomicU64) -> Vec<Recorded> {
+    let (mut events, mut after) = (Vec::new(), Position(0));
+    loop {
+        let is_last = n_writing.load(Ordering::SeqCst) == 0;
+        let page = store.read(query, Range::after(after), 7).await.expect("the log can be read");
+        assert!(page.next >= after, "reads go on, and not back");
+        after = page.next;
+        events.extend(page.events);
+        if is_last && !page.more {
+            return events;
+        }
+        give_way().await;
+    }
+}
+
+/// Reads the whole log again and again: it has no gap, and never loses what it had.
+async fn whole_logs(store: &EventStore, n_writing: &AtomicU64) -> Vec<Recorded> {
+    let mut before: Vec<Recorded> = Vec::new();
+    loop {
+        let is_last = n_writing.load(Ordering::SeqCst) == 0;
+        let events = store.read(&Query::all(), Range::default(), PAGE_EVENTS_MAX).await.expect("it can be read").events;
+        check_history(&events);
+        assert!(events.starts_with(&before), "what was visible stays, and new events come behind it");
+        let last = events.last().map_or(Position(0), |event| event.position);
+        assert_eq!(store.whole(last).await.expect("it can be read"), last, "an append is visible all at once");
+        before = events;
+        if is_last {
+            return before;
+        }
+        give_way().await;
+    }
+}
+
+/// The first events that a live stream brings.
+async fn follow(store: &EventStore) -> Vec<Recorded> {
+    let n_all = N_WRITERS * (0..N_APPENDS).map(n_events).sum::<u64>();
+    let stream = store.follow(&Query::all(), Start::Beginning).take(usize::try_from(n_all).expect("they are few"));
+    stream.map(|event| event.expect("no read fails")).collect().await
+}
+
+/// Lets the other futures of this task go on.
+async fn give_way() {
+    tokio::task::yield_now().await;
+}

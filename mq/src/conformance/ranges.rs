@@ -1,0 +1,92 @@
+//! Bounds by position and by time, both directions and pages of every size, at every edge of a small log and of an empty one.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::generate::{Dice, meant};
+use super::rig::{Rig, everything, in_pages, note, notes, noting};
+use crate::{Append, EventStore, Expected, Memory, Options, Position, Query, Range, Recorded, Timestamp};
+
+pub(super) async fn check(rig: &Rig, seed: u64) {
+    let mut dice = Dice::new(seed);
+    let (store, hands) = rig.timed_log().await;
+    // Both must say the same of nothing, too.
+    check_edges(&store, &mut dice).await;
+    for n_events in [1, 2, 1, 1] {
+        store.append(Append::to("facts", "a", Expected::Any, notes(n_events))).await.expect("it is accepted");
+        store.append(noting("b", 9)).await.expect("it is accepted");
+        hands.pass(Duration::from_micros(10));
+    }
+    check_edges(&store, &mut dice).await;
+    check_times(&store).await;
+    // Long enough to be read by indexes, with little in it that matches.
+    let sparse = (0..500).map(|n| if n % 166 == 0 { note(n).with_tags(["rare"]) } else { note(n) });
+    store.append(Append::to("facts", "c", Expected::Any, sparse.collect())).await.expect("it is accepted");
+    hands.pass(Duration::from_micros(10));
+    store.append(noting("a", 1)).await.expect("it is accepted");
+    let history = everything(&store).await;
+    for query in [Query::tag("rare"), Query::aggregate("facts", "a"), Query::tag("none"), Query::stream("none")] {
+        for range in [Range::default(), Range::default().backwards(), Range::between(Position(3), Position(400))] {
+            for limit in [1, 2, 3, 10] {
+                let found = in_pages(&store, &query, range, limit).await;
+                assert_eq!(found, meant(&query, range, &history), "{query:?} {range:?} by {limit}");
+            }
+        }
+    }
+}
+
+/// The pages of a backend are those of the model, to the last field.
+async fn check_edges(store: &EventStore, dice: &mut Dice) {
+    let history = everything(store).await;
+    let model = copy(store, &history).await;
+    let end = history.len() as i64;
+    let times: Vec<_> =
+        history.iter().flat_map(|event| [-1, 0, 1].map(|more| Timestamp(event.created_at.0 + more))).collect();
+    let edges: Vec<_> = [i64::MIN, -1, 0, 1, 2, end - 1, end, end + 1, i64::MAX].map(Position).into();
+    for after in &edges {
+        for up_to in edges.iter().map(Some).chain([None]) {
+            let plain = Range { after: *after, up_to: up_to.copied(), ..Range::default() };
+            let mut timed = plain;
+            timed.since = dice.one_of(&times).copied();
+            timed.until = if dice.one_in(2) { dice.one_of(&times).copied() } else { None };
+            for range in [plain, plain.backwards(), timed, timed.backwards()] {
+                let limit = dice.below(end as u64 + 2) as usize;
+                let query = if dice.one_in(2) { Query::all() } else { Query::aggregate("facts", "a") };
+                let found = store.read(&query, range, limit).await.expect("the log can be read");
+                let expected = model.read(&query, range, limit).await.expect("the model can be read");
+                assert_eq!(found, expected, "{query:?} {range:?} by {limit}");
+            }
+        }
+    }
+    for at in edges {
+        let (found, expected) = (store.whole(at).await, model.whole(at).await);
+        assert_eq!(found.expect("it can be read"), expected.expect("it can be read"), "whole at {at}");
+    }
+}
+
+async fn check_times(store: &EventStore) {
+    let history = everything(store).await;
+    let mut times: Vec<_> = history.iter().flat_map(|event| [-1, 0, 1].map(|more| event.created_at.0 + more)).collect();
+    times.extend([i64::MIN, 0, i64::MAX]);
+    times.sort_unstable();
+    times.dedup();
+    for since in times.iter().map(|time| Some(Timestamp(*time))).chain([None]) {
+        for until in times.iter().map(|time| Some(Timestamp(*time))).chain([None]) {
+            let range = Range { since, until, ..Range::default() };
+            for range in [range, range.backwards()] {
+                let found = in_pages(store, &Query::all(), range, 3).await;
+                assert_eq!(found, meant(&Query::all(), range, &history), "{range:?}");
+            }
+        }
+    }
+}
+
+/// The same log on the model.
+async fn copy(store: &EventStore, history: &[Recorded]) -> EventStore {
+    let model = EventStore::on(Memory::new(Options::default()));
+    let identity = store.log().await.expect("a log has an identity");
+    let records: Arc<[Recorded]> = history.into();
+    let records = (0..records.len()).map(move |index| Ok(records[index].clone()));
+    model.import(identity, records).await.expect("a log can be imported");
+    model
+}

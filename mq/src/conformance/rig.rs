@@ -1,0 +1,158 @@
+//! How the suite comes by logs, and what it keeps time with.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::time::Duration;
+
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use uuid::Uuid;
+
+use crate::{
+    Append, Clock, Error, EventStore, Expected, Metadata, NewEvent, Options, PAGE_EVENTS_MAX, Position, Query, Range,
+    Recorded, Result, Timestamp,
+};
+
+/// Opens the log of a name.
+type Open = dyn Fn(String, Options) -> BoxFuture<'static, Result<EventStore>> + Send + Sync;
+
+/// How the suite comes by logs on one backend. A clone makes the same logs.
+#[derive(Clone)]
+pub struct Rig {
+    name: String,
+    open: Arc<Open>,
+}
+
+impl Rig {
+    /// A rig of a backend, by its name in messages and by what opens a log. Of a new name (letters, digits and dashes) that
+    /// makes an empty log with the options given. Of a name that was opened before it opens the same log once more, as
+    /// another process would; where there can be no other process, it clones the store.
+    pub fn new<F>(name: impl Into<String>, open: impl Fn(String, Options) -> F + Send + Sync + 'static) -> Self
+    where
+        F: Future<Output = Result<EventStore>> + Send + 'static,
+    {
+        Self { name: name.into(), open: Arc::new(move |log, options| open(log, options).boxed()) }
+    }
+
+    /// The backend's name in messages.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Opens the log of this name.
+    ///
+    /// # Panics
+    /// When that fails.
+    pub async fn open(&self, log: &str, options: Options) -> EventStore {
+        let opened = (self.open)(log.to_owned(), options).await;
+        opened.unwrap_or_else(|error| panic!("{}: log {log} cannot be opened: {error}", self.name))
+    }
+
+    /// A new log under the clock of this machine.
+    pub(super) async fn new_log(&self) -> EventStore {
+        self.open(&new_name(), Options::default()).await
+    }
+
+    /// A new log under hands that a block sets.
+    pub(super) async fn timed_log(&self) -> (EventStore, Arc<Hands>) {
+        let hands = Arc::new(Hands::default());
+        hands.set(Timestamp(1_700_000_000_000_000));
+        let clock: Arc<dyn Clock> = Arc::<Hands>::clone(&hands);
+        (self.open(&new_name(), Options { clock, ..Options::default() }).await, hands)
+    }
+}
+
+/// A name that no log had before.
+pub(super) fn new_name() -> String {
+    static N_LOGS: AtomicU64 = AtomicU64::new(0);
+    format!("log-{}-{}", N_LOGS.fetch_add(1, Ordering::Relaxed), Uuid::now_v7().simple())
+}
+
+/// A clock that stands until it is set. Its monotonic time goes with it.
+#[derive(Debug, Default)]
+pub struct Hands(AtomicI64);
+
+impl Hands {
+    /// Sets the clock.
+    pub fn set(&self, now: Timestamp) {
+        self.0.store(now.0, Ordering::SeqCst);
+    }
+
+    /// Sets the clock on.
+    pub fn pass(&self, duration: Duration) {
+        self.set(self.wall().plus(duration));
+    }
+}
+
+impl Clock for Hands {
+    fn wall(&self) -> Timestamp {
+        Timestamp(self.0.load(Ordering::SeqCst))
+    }
+
+    fn monotonic(&self) -> Duration {
+        self.wall().since(Timestamp(0))
+    }
+}
+
+/// An event that says `n`.
+pub(super) fn note(n: u64) -> NewEvent {
+    NewEvent::from_json("Noted", "1.0", format!("{{\"n\":{n}}}"), &Metadata::default()).expect("it is JSON")
+}
+
+pub(super) fn notes(n_events: u64) -> Vec<NewEvent> {
+    (0..n_events).map(note).collect()
+}
+
+/// An append of one event to an aggregate of stream `facts`.
+pub(super) fn noting(aggregate_id: &str, n: u64) -> Append {
+    Append::to("facts", aggregate_id, Expected::Any, vec![note(n)])
+}
+
+/// Every event of a log.
+pub(super) async fn everything(store: &EventStore) -> Vec<Recorded> {
+    in_pages(store, &Query::all(), Range::default(), PAGE_EVENTS_MAX).await
+}
+
+/// Reads page after page; every page keeps what a page promises.
+pub(super) async fn in_pages(store: &EventStore, query: &Query, range: Range, limit: usize) -> Vec<Recorded> {
+    let mut all = Vec::new();
+    let mut rest = Some(range);
+    while let Some(range) = rest {
+        let page = store.read(query, range, limit).await.expect("the log can be read");
+        let context =
+            || format!("{query:?} {range:?} by {limit}, of which comes next {} more {}", page.next, page.more);
+        assert!(page.events.len() <= limit, "a page has its limit: {}", context());
+        let low = range.after.max(Position(0));
+        let (from, to) = if range.backwards { (page.next, Position(i64::MAX)) } else { (low, page.next) };
+        let within = |event: &Recorded| from < event.position && event.position <= to;
+        assert!(page.events.iter().all(within), "a page is complete up to its next: {}", context());
+        rest = range.rest(&page);
+        if let Some(rest) = rest {
+            assert!(rest != range, "a page before the last makes progress: {}", context());
+        }
+        all.extend(page.events);
+    }
+    all
+}
+
+/// What two outcomes are compared by: an error is what it says.
+pub(super) fn said<T>(outcome: Result<T, Error>) -> Result<T, String> {
+    outcome.map_err(|error| format!("{error:?}"))
+}
+
+/// The places of a history from its beginning on are as a log promises them.
+pub(super) fn check_history(history: &[Recorded]) {
+    let mut sequences = std::collections::HashMap::new();
+    let mut last_start = Position(0);
+    for (event, position) in history.iter().zip(1..) {
+        assert_eq!(event.position.0, position, "positions are 1, 2, 3 ...");
+        let sequence = sequences.entry((&event.stream_id, &event.aggregate_id)).or_insert(0);
+        *sequence += 1;
+        assert_eq!(event.sequence, *sequence, "sequences of {} are 1, 2, 3 ...", event.aggregate_id);
+        let goes_on = event.append_start == last_start && event.position.0 > 1;
+        assert!(goes_on || event.append_start == event.position, "an append is contiguous, at {position}");
+        last_start = event.append_start;
+    }
+    assert!(history.is_sorted_by_key(|event| event.created_at), "log time never runs backwards");
+}

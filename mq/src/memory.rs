@@ -1,0 +1,354 @@
+//! A log in plain memory, which says what every backend does: a list of events under a lock. Nothing here is fast or clever;
+//! where another backend differs from it, one of the two is wrong. It lives as long as its store and keeps nothing on a disk.
+
+use std::collections::{BTreeMap, HashMap};
+use std::convert::Infallible;
+use std::ops::Bound;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use uuid::Uuid;
+
+use crate::PAGE_BYTES_MAX;
+use crate::backend::{Backend, LogIdentity, Options, Records};
+use crate::cell::{Cell, CellChange, Held};
+use crate::check::{Check, cause_of};
+use crate::clock::{LogTime, Timestamp};
+use crate::error::{Error, Result};
+use crate::import::{Import, Taken};
+use crate::judge::{Entry, Judge, Known, Ledger};
+use crate::law::FORMAT;
+use crate::position::{Place, Position};
+use crate::query::{Query, Range};
+use crate::record::{Append, Appended, Checked, Imported, KindStats, NewEvent, Page, Recorded, Stats, Write};
+use crate::tail::Tail;
+
+/// A log in memory, for [`crate::EventStore::on`]: the executable specification of [`Backend`].
+pub struct Memory(Arc<Inner>);
+
+struct Inner {
+    /// Who holds it may write. An import holds it for long, and what waits for it must not block a thread.
+    writing: tokio::sync::Mutex<()>,
+    log: Mutex<Log>,
+    log_time: LogTime,
+    tail: Arc<Tail>,
+}
+
+/// All that there is.
+#[derive(Clone)]
+struct Log {
+    identity: LogIdentity,
+    /// The event at position 1 comes first.
+    events: Vec<Recorded>,
+    positions: HashMap<Uuid, Position>,
+    /// The last sequence of each `(stream, aggregate)`.
+    sequences: HashMap<(String, String), i64>,
+    /// By `(space, key)`.
+    cells: BTreeMap<(String, String), Cell>,
+}
+
+impl Memory {
+    /// An empty log.
+    #[must_use]
+    pub fn new(options: Options) -> Self {
+        let log_time = LogTime::new(options.clock);
+        let identity = LogIdentity { id: Uuid::now_v7(), format: FORMAT, created_at: log_time.now() };
+        let log = Log {
+            identity,
+            events: Vec::new(),
+            positions: HashMap::new(),
+            sequences: HashMap::new(),
+            cells: BTreeMap::new(),
+        };
+        let (writing, log) = (tokio::sync::Mutex::new(()), Mutex::new(log));
+        Self(Arc::new(Inner { writing, log, log_time, tail: Arc::default() }))
+    }
+}
+
+impl Backend for Memory {
+    fn append(&self, append: Append) -> BoxFuture<'_, Result<Appended>> {
+        async move {
+            let _writing = self.0.writing.lock().await;
+            self.0.append(&append)
+        }
+        .boxed()
+    }
+
+    fn read<'a>(&'a self, query: &'a Query, range: Range, limit: usize) -> BoxFuture<'a, Result<Page>> {
+        async move { Ok(self.0.log().page(query, range, limit)) }.boxed()
+    }
+
+    fn head(&self) -> BoxFuture<'_, Result<Position>> {
+        async { Ok(self.0.log().head()) }.boxed()
+    }
+
+    fn whole(&self, at: Position) -> BoxFuture<'_, Result<Position>> {
+        async move { Ok(self.0.log().whole(at)) }.boxed()
+    }
+
+    fn log(&self) -> BoxFuture<'_, Result<LogIdentity>> {
+        async { Ok(self.0.log().identity.clone()) }.boxed()
+    }
+
+    fn import(&self, identity: LogIdentity, records: Records) -> BoxFuture<'_, Result<Imported>> {
+        let inner = Arc::clone(&self.0);
+        async move {
+            let work = tokio::task::spawn_blocking(move || inner.import(&identity, records));
+            work.await.map_err(|error| Error::storage("importing", error))?
+        }
+        .boxed()
+    }
+
+    fn check(&self) -> BoxFuture<'_, Result<Checked>> {
+        async { Ok(self.0.log().check()) }.boxed()
+    }
+
+    fn cells<'a>(&'a self, space: &'a str, from: &'a str, limit: usize) -> BoxFuture<'a, Result<Vec<Cell>>> {
+        async move { Ok(self.0.log().cells(space, from, limit)) }.boxed()
+    }
+
+    fn stats(&self) -> BoxFuture<'_, Result<Stats>> {
+        async { Ok(self.0.log().stats()) }.boxed()
+    }
+
+    fn now(&self) -> Timestamp {
+        self.0.log_time.now()
+    }
+
+    fn tail(&self) -> &Arc<Tail> {
+        &self.0.tail
+    }
+}
+
+impl Inner {
+    fn log(&self) -> MutexGuard<'_, Log> {
+        // Whoever panicked was reading: what writes has been judged before, and cannot fail.
+        self.log.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn append(&self, append: &Append) -> Result<Appended> {
+        let mut log = self.log();
+        let (before, last) = (log.events.len(), log.last_created_at());
+        let reading = self.log_time.after(last);
+        let mut judge = Judge::new(&mut *log, Position(before as i64), reading.now);
+        if let Some(step) = reading.stepped_back {
+            let Ok(()) = judge.record_step(step);
+            self.log_time.step_is_recorded();
+        }
+        let Ok(outcome) = judge.judge(append);
+        if log.events.len() > before {
+            self.log_time.learn(reading.now);
+            // While the log is locked, so that the tail hears of all commits in their order.
+            self.tail.publish(log.events[before..].to_vec());
+        }
+        outcome
+    }
+
+    /// On a copy, which takes the place of the log when all is judged.
+    fn import(&self, identity: &LogIdentity, records: Records) -> Result<Imported> {
+        let _writing = self.writing.blocking_lock();
+        let mut log = self.log().clone();
+        let mut import = Import::begin(&log.identity, log.head(), identity)?;
+        if import.adopts {
+            log.identity = identity.clone();
+        }
+        for record in records {
+            let record = record?;
+            match import.take(&record)? {
+                Taken::Known => Import::compare(log.at(record.position).expect("the log has it"), &record)?,
+                Taken::New => {
+                    let sequence = log.sequence_of(&record.stream_id, &record.aggregate_id);
+                    import.add(&record, sequence, log.positions.get(&record.event_id).copied())?;
+                    log.push(record);
+                }
+            }
+        }
+        let imported = import.end(log.whole(import.position()))?;
+        self.log_time.learn(log.last_created_at());
+        let head = log.head();
+        *self.log() = log;
+        self.tail.grew(head);
+        Ok(imported)
+    }
+}
+
+impl Log {
+    fn head(&self) -> Position {
+        Position(self.events.len() as i64)
+    }
+
+    fn at(&self, position: Position) -> Option<&Recorded> {
+        self.events.get(usize::try_from(position.0.checked_sub(1)?).ok()?)
+    }
+
+    fn last_created_at(&self) -> Timestamp {
+        self.events.last().map_or(Timestamp(0), |event| event.created_at)
+    }
+
+    fn sequence_of(&self, stream_id: &str, aggregate_id: &str) -> i64 {
+        self.sequences.get(&(stream_id.to_owned(), aggregate_id.to_owned())).copied().unwrap_or(0)
+    }
+
+    fn push(&mut self, event: Recorded) {
+        self.positions.insert(event.event_id, event.position);
+        self.sequences.insert((event.stream_id.clone(), event.aggregate_id.clone()), event.sequence);
+        self.events.push(event);
+    }
+
+    fn page(&self, query: &Query, range: Range, limit: usize) -> Page {
+        let (low, high) = self.bounds(range);
+        let within = |event: &&Recorded| low < event.position && event.position <= high && query.matches(event);
+        let matching: Vec<_> = match range.backwards {
+            false => self.events.iter().filter(within).collect(),
+            true => self.events.iter().rev().filter(within).collect(),
+        };
+        let (mut events, mut n_bytes) = (Vec::new(), 0);
+        for event in matching {
+            if events.len() == limit || n_bytes >= PAGE_BYTES_MAX {
+                break;
+            }
+            n_bytes += event.data.len() + event.metadata.len();
+            events.push(event.clone());
+        }
+        let is_full = events.len() == limit || n_bytes >= PAGE_BYTES_MAX;
+        let last = events.last().filter(|_| is_full).map(|event| event.position);
+        let next = match (range.backwards, is_full) {
+            (false, true) => last.unwrap_or(low),
+            (false, false) => high,
+            (true, true) => last.map_or(high, |last| Position(last.0 - 1)),
+            (true, false) => low,
+        };
+        let more = if range.backwards { low < next } else { next < high };
+        Page { events, next, more }
+    }
+
+    /// The positions of a range: after the first, up to and including the second, which is never before the first.
+    fn bounds(&self, range: Range) -> (Position, Position) {
+        let last_where = |holds: &dyn Fn(&Recorded) -> bool| {
+            self.events.iter().rev().find(|event| holds(event)).map_or(Position(0), |event| event.position)
+        };
+        let mut low = range.after.max(Position(0));
+        let mut high = range.up_to.map_or(self.head(), |up_to| up_to.min(self.head()));
+        if let Some(since) = range.since {
+            low = low.max(last_where(&|event| event.created_at < since));
+        }
+        if let Some(until) = range.until {
+            high = high.min(last_where(&|event| event.created_at <= until));
+        }
+        (low, high.max(low))
+    }
+
+    fn whole(&self, at: Position) -> Position {
+        let at = at.clamp(Position(0), self.head());
+        match self.at(Position(at.0 + 1)) {
+            Some(next) if next.append_start <= at => Position(next.append_start.0 - 1),
+            Some(_) | None => at,
+        }
+    }
+
+    fn check(&self) -> Checked {
+        let mut check = Check::default();
+        for event in &self.events {
+            if let Some(event) = check.event(event.position, || Ok::<_, Infallible>(event.clone()))
+                && let Some(cause) = cause_of(&event)
+                && !self.positions.contains_key(&cause)
+            {
+                check.find_lost_cause(&event, cause);
+            }
+        }
+        check.end()
+    }
+
+    fn cells(&self, space: &str, from: &str, limit: usize) -> Vec<Cell> {
+        let first = Bound::Included((space.to_owned(), from.to_owned()));
+        let cells = self.cells.range((first, Bound::Unbounded)).map(|(_, cell)| cell);
+        cells.take_while(|cell| cell.space == space).take(limit).cloned().collect()
+    }
+
+    fn stats(&self) -> Stats {
+        let mut kinds = BTreeMap::new();
+        for event in &self.events {
+            *kinds.entry((event.stream_id.clone(), event.event_type.clone())).or_insert(0) += 1;
+        }
+        let kinds = kinds.into_iter();
+        Stats {
+            head: self.head(),
+            n_aggregates: self.sequences.len() as i64,
+            n_cells: self.cells.keys().filter(|(space, _)| !space.is_empty()).count() as i64,
+            n_bytes: 0,
+            span: self
+                .events
+                .first()
+                .map(|event| event.created_at)
+                .zip(self.events.last().map(|event| event.created_at)),
+            kinds: kinds
+                .map(|((stream_id, event_type), n_events)| KindStats { stream_id, event_type, n_events })
+                .collect(),
+        }
+    }
+}
+
+impl Ledger for &mut Log {
+    type Fault = Infallible;
+
+    fn known(&mut self, write: &Write, event: &NewEvent) -> Result<Option<Known>, Infallible> {
+        let found = self.positions.get(&event.event_id).and_then(|position| self.at(*position));
+        Ok(found.map(|found| Known {
+            place: Place { position: found.position, sequence: found.sequence },
+            created_at: found.created_at,
+            is_equal: found.stream_id == write.stream_id
+                && found.aggregate_id == write.aggregate_id
+                && found.event_type == event.event_type
+                && found.event_version == event.event_version
+                && found.data == event.data
+                && found.tags == event.tags,
+        }))
+    }
+
+    fn sequence(&mut self, stream_id: &str, aggregate_id: &str) -> Result<i64, Infallible> {
+        Ok(self.sequence_of(stream_id, aggregate_id))
+    }
+
+    fn first_match(&mut self, query: &Query, after: Position) -> Result<Option<Position>, Infallible> {
+        let mut behind = self.events.iter().filter(|event| event.position > after);
+        Ok(behind.find(|event| query.matches(event)).map(|event| event.position))
+    }
+
+    fn cell(&mut self, space: &str, key: &str) -> Result<Option<Held>, Infallible> {
+        let found = self.cells.get(&(space.to_owned(), key.to_owned()));
+        Ok(found.map(|cell| Held { version: cell.version, until: cell.held_until }))
+    }
+
+    fn insert(&mut self, entry: &Entry<'_>) -> Result<(), Infallible> {
+        let NewEvent { event_id, event_type, event_version, data, metadata, tags, causes: _ } = entry.event.clone();
+        self.push(Recorded {
+            position: entry.place.position,
+            event_id,
+            stream_id: entry.stream_id.to_owned(),
+            aggregate_id: entry.aggregate_id.to_owned(),
+            sequence: entry.place.sequence,
+            event_type,
+            event_version,
+            data,
+            metadata,
+            tags,
+            created_at: entry.created_at,
+            append_start: entry.append_start,
+        });
+        Ok(())
+    }
+
+    fn change_cell(&mut self, change: &CellChange, held: Held) -> Result<(), Infallible> {
+        let CellChange { space, key, value, expected: _, hold: _ } = change.clone();
+        let place = (space.clone(), key.clone());
+        match value {
+            Some(value) => {
+                let Held { version, until: held_until } = held;
+                self.cells.insert(place, Cell { space, key, version, value, held_until });
+            }
+            None => drop(self.cells.remove(&place)),
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,165 @@
+//! The backends that every test of the log runs on, and how each comes by logs.
+
+use std::cell::Cell;
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+use crewlog_mq::conformance::Rig;
+use crewlog_mq::{
+    Append, Appended, Backend, Cell as LogCell, Checked, EventStore, Imported, LogIdentity, Memory, Options, Page,
+    Position, Query, Range, Records, Result, Stats, Tail, Timestamp,
+};
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use tempfile::TempDir;
+use uuid::Uuid;
+
+/// Every backend that this machine has.
+pub fn rigs() -> Vec<Rig> {
+    let mut rigs = vec![sqlite(), sqlite_shared(), sqlite_in_memory(), memory()];
+    rigs.extend(servers());
+    rigs
+}
+
+/// A new log on each of them. What comes with it must be kept as long as the log, and says on which backend a test failed.
+pub async fn logs() -> Vec<(EventStore, On)> {
+    let mut logs = Vec::new();
+    for rig in rigs() {
+        let store = rig.open(&Uuid::now_v7().simple().to_string(), Options::default()).await;
+        logs.push((store, On(rig)));
+    }
+    logs
+}
+
+/// The backend that a test is on.
+pub struct On(Rig);
+
+thread_local! {
+    /// What is dropped first when a test fails is what it is on.
+    static IS_SAID: Cell<bool> = const { Cell::new(false) };
+}
+
+impl Drop for On {
+    fn drop(&mut self) {
+        if std::thread::panicking() && !IS_SAID.replace(true) {
+            eprintln!("the backend is {}", self.0.name());
+        }
+    }
+}
+
+fn folder() -> Arc<TempDir> {
+    Arc::new(TempDir::new().expect("a folder can be made"))
+}
+
+/// A file that one process has open.
+fn sqlite() -> Rig {
+    let folder = folder();
+    Rig::new("SQLite in a file", move |log, options| open_file(Arc::clone(&folder), log, options))
+}
+
+async fn open_file(folder: Arc<TempDir>, log: String, options: Options) -> Result<EventStore> {
+    EventStore::open_with(&super::text(&folder.path().join(log)), options).await
+}
+
+/// A file that two have open: what is asked goes to the one and to the other in turn.
+fn sqlite_shared() -> Rig {
+    let folder = folder();
+    Rig::new("SQLite in a file that two stores share", move |log, options| {
+        let folder = Arc::clone(&folder);
+        async move {
+            let one = open_file(Arc::clone(&folder), log.clone(), options.clone()).await?;
+            let other = open_file(folder, log, options).await?;
+            Ok(EventStore::on(InTurn { stores: [one, other], n_asked: AtomicUsize::new(0) }))
+        }
+    })
+}
+
+fn sqlite_in_memory() -> Rig {
+    kept("SQLite in memory", |options| EventStore::in_memory_with(options).boxed())
+}
+
+fn memory() -> Rig {
+    kept("memory", |options| async { Ok(EventStore::on(Memory::new(options))) }.boxed())
+}
+
+/// What cannot be opened twice is kept, and cloned.
+fn kept(name: &str, make: fn(Options) -> BoxFuture<'static, Result<EventStore>>) -> Rig {
+    let known: Arc<Mutex<HashMap<String, EventStore>>> = Arc::default();
+    Rig::new(name, move |log, options| {
+        let known = Arc::clone(&known);
+        async move {
+            let found = known.lock().expect("nobody panics with it").get(&log).cloned();
+            let store = match found {
+                Some(store) => store,
+                None => make(options).await?,
+            };
+            known.lock().expect("nobody panics with it").insert(log, store.clone());
+            Ok(store)
+        }
+    })
+}
+
+/// Servers that the surroundings name, directly and behind a pooler.
+fn servers() -> Vec<Rig> {
+    Vec::new()
+}
+
+/// Two stores of one log, as two processes have them, each asked in turn.
+struct InTurn {
+    stores: [EventStore; 2],
+    n_asked: AtomicUsize,
+}
+
+impl InTurn {
+    fn next(&self) -> &Arc<dyn Backend> {
+        self.stores[self.n_asked.fetch_add(1, Ordering::Relaxed) % 2].backend()
+    }
+}
+
+impl Backend for InTurn {
+    fn append(&self, append: Append) -> BoxFuture<'_, Result<Appended>> {
+        self.next().append(append)
+    }
+
+    fn read<'a>(&'a self, query: &'a Query, range: Range, limit: usize) -> BoxFuture<'a, Result<Page>> {
+        self.next().read(query, range, limit)
+    }
+
+    fn head(&self) -> BoxFuture<'_, Result<Position>> {
+        self.next().head()
+    }
+
+    fn whole(&self, at: Position) -> BoxFuture<'_, Result<Position>> {
+        self.next().whole(at)
+    }
+
+    fn log(&self) -> BoxFuture<'_, Result<LogIdentity>> {
+        self.next().log()
+    }
+
+    fn import(&self, identity: LogIdentity, records: Records) -> BoxFuture<'_, Result<Imported>> {
+        self.next().import(identity, records)
+    }
+
+    fn check(&self) -> BoxFuture<'_, Result<Checked>> {
+        self.next().check()
+    }
+
+    fn cells<'a>(&'a self, space: &'a str, from: &'a str, limit: usize) -> BoxFuture<'a, Result<Vec<LogCell>>> {
+        self.next().cells(space, from, limit)
+    }
+
+    fn stats(&self) -> BoxFuture<'_, Result<Stats>> {
+        self.next().stats()
+    }
+
+    fn now(&self) -> Timestamp {
+        // What one of them has learned, one process knows.
+        self.stores[0].now().max(self.stores[1].now())
+    }
+
+    fn tail(&self) -> &Arc<Tail> {
+        self.stores[0].backend().tail()
+    }
+}
