@@ -19,11 +19,14 @@ pub struct Options {
     pub clock: Arc<dyn Clock>,
     /// Whether a log is made where there is none.
     pub create: bool,
+    /// On PostgreSQL: the URL by which a log is made and its schema brought up to date, where that cannot be done by the
+    /// URL of the log, such as a connection beside a pooler, or a role that may do more.
+    pub migrate_url: Option<String>,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { clock: Arc::new(SystemClock::default()), create: true }
+        Self { clock: Arc::new(SystemClock::default()), create: true, migrate_url: None }
     }
 }
 

@@ -95,6 +95,10 @@ impl CellChange {
             let reason = format!("a cell can be held for {} s at the most", LEASE_MAX.as_secs());
             return Err(Error::InvalidAppend { reason });
         }
+        if self.value.as_ref().is_some_and(|value| value.contains('\0')) {
+            let reason = format!("the value of the cell {}/{} has a zero byte", self.space, self.key);
+            return Err(Error::InvalidAppend { reason });
+        }
         let n_bytes = self.value.as_ref().map_or(0, String::len);
         Error::check_limit("cell_bytes_max", n_bytes, CELL_BYTES_MAX)
     }

@@ -31,6 +31,11 @@ pub trait Clock: Send + Sync + 'static {
     fn wall(&self) -> Timestamp;
     /// Time since some fixed moment; it never runs backwards.
     fn monotonic(&self) -> Duration;
+    /// Whether it is the clock of the machine and nothing more. Where a log has a better one, such as that of a database
+    /// server for all its clients, that is taken in place of it.
+    fn is_of_machine(&self) -> bool {
+        false
+    }
 }
 
 /// The clock of this machine.
@@ -52,6 +57,10 @@ impl Clock for SystemClock {
 
     fn monotonic(&self) -> Duration {
         self.started.elapsed()
+    }
+
+    fn is_of_machine(&self) -> bool {
+        true
     }
 }
 

@@ -243,6 +243,84 @@ pub enum Error {
         /// The file.
         path: PathBuf,
     },
+    /// The server of the database does not answer.
+    #[error("{place} cannot be reached: {source}: is the server running, and is the address right?")]
+    Unreachable {
+        /// The server and the database, without the password.
+        place: String,
+        /// Why.
+        source: Source,
+    },
+    /// The server does not let this user in.
+    #[error("{place} refuses the user: {source}: give the right user and password")]
+    AccessRefused {
+        /// The server and the database, without the password.
+        place: String,
+        /// What the server says.
+        source: Source,
+    },
+    /// The server has no database of this name.
+    #[error("{place} is not there: make the database with createdb, or name another")]
+    NoDatabase {
+        /// The server and the database, without the password.
+        place: String,
+    },
+    /// The database has no log, and none was to be made.
+    #[error("there is no log in {place}")]
+    NoLogThere {
+        /// The server, the database and the schema.
+        place: String,
+    },
+    /// The schema has tables of another program, or is damaged.
+    #[error(
+        "{place} is in use by another program: it has a {found} that is no log's; name another schema with ?schema=NAME"
+    )]
+    ForeignSchema {
+        /// The server, the database and the schema.
+        place: String,
+        /// What was found.
+        found: String,
+    },
+    /// The log was written by a newer version.
+    #[error("{place} has schema version {found}, and this version knows up to {supported}: install a newer one")]
+    NewerSchema {
+        /// The server, the database and the schema.
+        place: String,
+        /// The log's version.
+        found: i64,
+        /// The newest version known here.
+        supported: i64,
+    },
+    /// The user may not write to the log, or to the database at all.
+    #[error(
+        "{place} may not be written: {source}: give the user the right to write, or name a server that is no standby"
+    )]
+    NotPermitted {
+        /// The server, the database and the schema.
+        place: String,
+        /// What the server says.
+        source: Source,
+    },
+    /// Another writer holds the append lock.
+    #[error("{place} was locked by another writer for {} s: try again", waited.as_secs())]
+    HeldUp {
+        /// The server, the database and the schema.
+        place: String,
+        /// How long was waited.
+        waited: Duration,
+    },
+    /// The server has no space left; nothing of the append was kept.
+    #[error("no space is left for {place}: make room on the server and try again")]
+    ServerFull {
+        /// The server, the database and the schema.
+        place: String,
+    },
+    /// The answer to a commit was lost: whether the append is in the log is not known. Append again with the same ids.
+    #[error("the answer to the commit was lost ({source}): append again with the same event ids")]
+    NotAcknowledged {
+        /// How it was lost.
+        source: Source,
+    },
     /// The database or its disk failed.
     #[error("{doing} failed: {source}")]
     Storage {

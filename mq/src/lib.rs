@@ -177,14 +177,15 @@
 //!
 //! # Backends
 //!
-//! What lies below is a [`Backend`] of plain records: SQLite (feature `sqlite`, on by default), or [`Memory`], which says in
-//! plain Rust what every backend does. A test wraps one in a backend of its own by [`EventStore::on`].
+//! What lies below is a [`Backend`] of plain records: SQLite (feature `sqlite`, on by default), PostgreSQL (feature
+//! `postgres`), or [`Memory`], which says in plain Rust what every backend does. A test wraps one in a backend of its own by [`EventStore::on`].
 //!
 //! # What is promised
 //!
 //! Each promise stands with the test that shows it in
 //! [guarantees.md](https://github.com/crewlog/crewlog/blob/main/docs/guarantees.md), and so does what is not promised.
 
+mod address;
 mod backend;
 mod cell;
 mod check;
@@ -204,7 +205,11 @@ mod law;
 mod memory;
 mod pages;
 mod position;
+#[cfg(feature = "postgres")]
+mod postgres;
 mod query;
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+mod queue;
 mod record;
 mod runner;
 mod snapshot;
@@ -216,6 +221,8 @@ mod tail;
 mod upcast;
 mod variant;
 
+#[cfg(feature = "sqlite")]
+pub use address::sqlite_path;
 pub use backend::{Backend, LogIdentity, Options, Records};
 pub use cell::{Cell, CellChange, CellExpected};
 pub use clock::{Clock, SystemClock, Timestamp};
@@ -226,6 +233,8 @@ pub use handler::{Cause, Handler};
 pub use ids::{derived_event_id, new_event_id};
 pub use memory::Memory;
 pub use position::{Expected, Place, Position};
+#[cfg(feature = "postgres")]
+pub use postgres::Postgres;
 pub use query::{NoneMatching, Query, Range};
 pub use record::{
     Append, Appended, Checked, Finding, Imported, KindStats, Metadata, NewEvent, Page, Recorded, Stats, Write,
@@ -237,8 +246,6 @@ pub use snapshot::{Last, Snapshot, Snapshots};
 #[cfg(feature = "sqlite")]
 pub use sqlite::{JoinedError, Sqlite};
 pub use store::EventStore;
-#[cfg(feature = "sqlite")]
-pub use store::sqlite_path;
 pub use stream::{EventStream, Start};
 pub use tail::Tail;
 pub use upcast::Upcaster;

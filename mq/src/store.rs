@@ -5,7 +5,7 @@ use std::sync::Arc;
 use futures::Stream;
 
 use crate::PAGE_EVENTS_MAX;
-#[cfg(feature = "sqlite")]
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
 use crate::backend::Options;
 use crate::backend::{Backend, LogIdentity};
 use crate::cell::Cell;
@@ -29,12 +29,13 @@ pub struct EventStore {
 }
 
 impl EventStore {
-    /// Opens the log at a path or `sqlite:` URL, makes it when there is none, and brings its schema up to date.
+    /// Opens the log at a path, a `sqlite:` URL or a `postgres:` URL, makes it when there is none, and brings its schema
+    /// up to date.
     ///
     /// # Errors
     /// A variant for each way in which the place is not usable: not a database, another program's, newer, locked,
-    /// read-only.
-    #[cfg(feature = "sqlite")]
+    /// read-only, not to be reached.
+    #[cfg(any(feature = "sqlite", feature = "postgres"))]
     pub async fn open(url: &str) -> Result<Self> {
         Self::open_with(url, Options::default()).await
     }
@@ -43,10 +44,16 @@ impl EventStore {
     ///
     /// # Errors
     /// As for [`EventStore::open`].
-    #[cfg(feature = "sqlite")]
+    #[cfg(any(feature = "sqlite", feature = "postgres"))]
     pub async fn open_with(url: &str, options: Options) -> Result<Self> {
-        let path = sqlite_path(url)?;
-        Ok(Self::on(crate::sqlite::Sqlite::open(path, options).await?))
+        #[cfg(feature = "postgres")]
+        if crate::address::is_postgres(url) {
+            return Ok(Self::on(crate::postgres::Postgres::open(url, options).await?));
+        }
+        #[cfg(feature = "sqlite")]
+        return Ok(Self::on(crate::sqlite::Sqlite::open(crate::address::sqlite_path(url)?, options).await?));
+        #[cfg(not(feature = "sqlite"))]
+        Err(crate::address::unsupported(url, "this build has no backend but PostgreSQL, give postgres://HOST/DATABASE"))
     }
 
     /// A log in memory: one database that lives as long as the store and its clones.
@@ -283,32 +290,5 @@ impl EventStore {
     #[must_use]
     pub fn now(&self) -> Timestamp {
         self.backend.now()
-    }
-}
-
-#[cfg(feature = "sqlite")]
-const IN_MEMORY: &str = "a log in memory is made by EventStore::in_memory, give a path";
-
-/// The file that a path or `sqlite:` URL names.
-///
-/// # Errors
-/// [`Error::Unsupported`] when it names none, with what to give instead.
-#[cfg(feature = "sqlite")]
-pub fn sqlite_path(url: &str) -> Result<&std::path::Path> {
-    let unsupported = |reason: &str| Err(Error::Unsupported { url: url.to_owned(), reason: reason.to_owned() });
-    if let Some(path) = url.strip_prefix("sqlite:") {
-        let path = path.strip_prefix("//").unwrap_or(path);
-        return match path {
-            "" => unsupported("the path is empty, write sqlite:PATH"),
-            ":memory:" => unsupported(IN_MEMORY),
-            path => Ok(std::path::Path::new(path)),
-        };
-    }
-    match url.split_once("://") {
-        Some((scheme, _)) => unsupported(&format!("there is no backend for {scheme}, give a path or sqlite:PATH")),
-        None if url.is_empty() => unsupported("the path is empty"),
-        None if url == ":memory:" => unsupported(IN_MEMORY),
-        None if url.starts_with("file:") => unsupported("SQLite's own URLs are not read, give a path or sqlite:PATH"),
-        None => Ok(std::path::Path::new(url)),
     }
 }

@@ -32,6 +32,7 @@ use crate::error::{Error, Result};
 use crate::ids::new_event_id;
 use crate::position::Position;
 use crate::query::{Query, Range};
+use crate::queue::{QUEUE_APPENDS_MAX, Request};
 use crate::record::{Append, Appended, Checked, Imported, Page, Stats};
 use crate::tail::Tail;
 use bell::{Bell, LOOK_ANYWAY};
@@ -39,10 +40,6 @@ use joined::Joined;
 pub use joined::JoinedError;
 use location::Location;
 use readers::Readers;
-use writer::Request;
-
-/// Appends that may wait for the writer; more wait in their callers.
-const QUEUE_APPENDS_MAX: usize = 1024;
 
 /// A log on SQLite, for what only SQLite can do; [`crate::EventStore::on`] makes a store of it. A clone is the same log.
 #[derive(Clone)]

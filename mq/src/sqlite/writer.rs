@@ -25,21 +25,12 @@ use crate::clock::LogTime;
 use crate::error::{Error, Result};
 use crate::judge::Judge;
 use crate::query::{Query, Range};
-use crate::record::{Append, Appended, Recorded, Write};
+use crate::queue::{Request, drain, recorded};
+use crate::record::{Append, Appended};
 use crate::tail::Tail;
 
-/// The most appends of one commit.
-const BATCH_APPENDS_MAX: usize = 512;
-/// About the most bytes of one commit.
-const BATCH_BYTES_MAX: usize = 4 << 20;
 /// The most events of others that are read for those who follow; with more, each reads its own pages.
 const OTHERS_MAX: i64 = 512;
-
-/// An append on its way to the writer.
-pub(super) struct Request {
-    pub(super) append: Append,
-    pub(super) reply: oneshot::Sender<Result<Appended>>,
-}
 
 /// What a writer begins with.
 pub(super) struct Start {
@@ -322,49 +313,4 @@ async fn next(
         Some(done) = close.recv() => Next::Close(done),
         _ = tokio::time::timeout_at(due.into(), tail.asked()) => Next::Look,
     }
-}
-
-/// The events of a batch as they now stand in the log.
-fn recorded(appends: Vec<Append>, outcomes: &[Result<Appended>]) -> Vec<Recorded> {
-    let mut events = Vec::new();
-    for (append, outcome) in appends.into_iter().zip(outcomes) {
-        let Ok(Appended { places, created_at, repeated: false, .. }) = outcome else { continue };
-        let Some(first) = places.first() else { continue };
-        let mut places = places.iter();
-        for Write { stream_id, aggregate_id, events: written, .. } in append.writes {
-            for (event, place) in written.into_iter().zip(&mut places) {
-                events.push(Recorded {
-                    position: place.position,
-                    event_id: event.event_id,
-                    stream_id: stream_id.clone(),
-                    aggregate_id: aggregate_id.clone(),
-                    sequence: place.sequence,
-                    event_type: event.event_type,
-                    event_version: event.event_version,
-                    data: event.data,
-                    metadata: event.metadata,
-                    tags: event.tags,
-                    created_at: *created_at,
-                    append_start: first.position,
-                });
-            }
-        }
-    }
-    events
-}
-
-/// All that has queued behind `first`, up to the size of a batch.
-fn drain(first: Request, queue: &mut mpsc::Receiver<Request>) -> Vec<Request> {
-    let size = |request: &Request| -> usize {
-        let events = request.append.writes.iter().flat_map(|write| &write.events);
-        events.map(|event| event.data.len() + event.metadata.len()).sum()
-    };
-    let mut n_bytes = size(&first);
-    let mut batch = vec![first];
-    while batch.len() < BATCH_APPENDS_MAX && n_bytes < BATCH_BYTES_MAX {
-        let Ok(request) = queue.try_recv() else { break };
-        n_bytes += size(&request);
-        batch.push(request);
-    }
-    batch
 }

@@ -1,0 +1,419 @@
+//! One transaction that appends, for the judge of appends: what must be known of the log is asked for at once, before
+//! anything is judged, and what was accepted is written at once, behind it.
+
+use std::collections::{HashMap, HashSet};
+use std::convert::Infallible;
+
+use sqlx::Row;
+use sqlx::postgres::{PgConnection, PgRow};
+use uuid::Uuid;
+
+use super::log::{End, Log};
+use super::rows::{self, recorded_columns};
+use super::server::{answered, code_of};
+use super::sources;
+use crate::cell::{CellChange, Held};
+use crate::clock::{Reading, Timestamp};
+use crate::error::Result;
+use crate::judge::{Entry, Judge, Known, Ledger};
+use crate::position::{Place, Position};
+use crate::query::{NoneMatching, Query};
+use crate::record::{Append, Appended, NewEvent, Recorded, Write};
+
+/// Aggregates and kinds that are kept in memory, of each sort.
+const INTERNED_MAX: usize = 65_536;
+
+type Pair = (String, String);
+
+/// What is known of a log beyond one transaction.
+#[derive(Debug, Default)]
+pub(super) struct Interned {
+    /// Of `(stream, aggregate)`: its number, and the sequence of its last event as of `head`.
+    aggregates: HashMap<Pair, Aggregate>,
+    /// Of `(stream, event type)`.
+    kinds: HashMap<Pair, i64>,
+    /// Up to where the sequences are known.
+    head: Position,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Aggregate {
+    number: i64,
+    sequence: i64,
+}
+
+impl Interned {
+    /// Takes in what a transaction that is committed now has found and made.
+    pub(super) fn learn(&mut self, new: Written) {
+        if self.aggregates.len() + new.aggregates.len() > INTERNED_MAX {
+            self.aggregates.clear();
+        }
+        if self.kinds.len() + new.kinds.len() > INTERNED_MAX {
+            self.kinds.clear();
+        }
+        self.aggregates.extend(new.aggregates);
+        self.kinds.extend(new.kinds);
+        self.head = new.head;
+    }
+}
+
+/// What a transaction has found and made.
+pub(super) struct Written {
+    aggregates: HashMap<Pair, Aggregate>,
+    kinds: HashMap<Pair, i64>,
+    pub(super) head: Position,
+    /// The new events.
+    pub(super) events: Vec<Recorded>,
+    pub(super) created_at: Timestamp,
+    pub(super) step_is_recorded: bool,
+}
+
+/// Judges appends within a transaction that has begun, and writes what is accepted.
+///
+/// With `trusting`, ids are taken for new, and what was refused is judged again when they have been asked for. `Ok(None)`
+/// when the database knows one: the transaction is then of no further use.
+pub(super) async fn write(
+    log: &Log,
+    connection: &mut PgConnection,
+    (appends, end): (&[Append], End),
+    known: &mut Interned,
+    trusting: bool,
+) -> sqlx::Result<Option<(Vec<Result<Appended>>, Written)>> {
+    if known.head != end.head {
+        // Others have written: what was known of sequences is no longer true.
+        known.aggregates.clear();
+        known.head = end.head;
+    }
+    let reading = log.log_time.after(end.created_at);
+    let is_stepped = reading.stepped_back.is_some();
+    let facts =
+        Facts::ask(log, connection, Asked::of(appends, known, trusting, is_stepped), (appends, end.head)).await?;
+    let (mut outcomes, mut judge) = judge(Writing::new(facts, known), appends, end, &reading);
+    if trusting && outcomes.iter().any(Result::is_err) {
+        let facts =
+            Facts::ask(log, connection, Asked::of(appends, known, false, is_stepped), (appends, end.head)).await?;
+        (outcomes, judge) = self::judge(Writing::new(facts, known), appends, end, &reading);
+    }
+    let head = judge.head();
+    let writing = judge.ledger;
+    match writing.rows.insert(log, connection).await {
+        Ok(()) => {}
+        Err(error) if trusting && code_of(&error).as_deref() == Some("23505") => return Ok(None),
+        Err(error) => return Err(error),
+    }
+    let Facts { mut aggregates, mut kinds, .. } = writing.facts;
+    aggregates.extend(writing.aggregates);
+    kinds.extend(writing.kinds);
+    let written = Written {
+        aggregates,
+        kinds,
+        head,
+        events: writing.rows.into_events(),
+        created_at: reading.now,
+        step_is_recorded: is_stepped,
+    };
+    Ok(Some((outcomes, written)))
+}
+
+fn judge<'a>(
+    writing: Writing<'a>,
+    appends: &[Append],
+    end: End,
+    reading: &Reading,
+) -> (Vec<Result<Appended>>, Judge<Writing<'a>>) {
+    let mut judge = Judge::new(writing, end.head, reading.now);
+    if let Some(step) = reading.stepped_back {
+        let Ok(()) = judge.record_step(step);
+    }
+    let judged = appends.iter().map(|append| {
+        let Ok(outcome) = judge.judge(append);
+        outcome
+    });
+    let outcomes = judged.collect();
+    (outcomes, judge)
+}
+
+/// What a transaction must know of the log.
+#[derive(Default)]
+struct Facts<'a> {
+    last_aggregate: i64,
+    last_kind: i64,
+    aggregates: HashMap<Pair, Aggregate>,
+    kinds: HashMap<Pair, i64>,
+    events: HashMap<Uuid, Recorded>,
+    cells: HashMap<Pair, Held>,
+    matches: Vec<(&'a NoneMatching, Option<Position>)>,
+}
+
+impl<'a> Facts<'a> {
+    /// Asks for what is not known.
+    async fn ask(
+        log: &Log,
+        connection: &mut PgConnection,
+        asked: Asked<'a>,
+        (appends, head): (&'a [Append], Position),
+    ) -> sqlx::Result<Self> {
+        let mut facts = Self::default();
+        if !asked.is_nothing() {
+            let row = answered(asked.statement(log).fetch_one(&mut *connection)).await?;
+            facts.take_in(&asked, &row)?;
+            let ids: Vec<Uuid> = row.try_get("known_ids")?;
+            if !ids.is_empty() {
+                facts.events = known_events(log, connection, ids).await?;
+            }
+        }
+        for condition in appends.iter().filter_map(|append| append.none_matching.as_ref()) {
+            let bounds = (condition.after, head);
+            let first = sources::first_match(log, connection, &condition.query, bounds).await?;
+            facts.matches.push((condition, first));
+        }
+        Ok(facts)
+    }
+
+    fn take_in(&mut self, asked: &Asked<'a>, row: &PgRow) -> sqlx::Result<()> {
+        self.last_aggregate = row.try_get("last_aggregate")?;
+        self.last_kind = row.try_get("last_kind")?;
+        let owned = |(a, b): (&str, &str)| (a.to_owned(), b.to_owned());
+        let (numbers, sequences): (Vec<i64>, Vec<i64>) = (row.try_get("aggregates")?, row.try_get("sequences")?);
+        for ((pair, number), sequence) in asked.aggregates().zip(numbers).zip(sequences) {
+            // Without a number it has no events, and gets one with its first.
+            self.aggregates.insert(owned(pair), Aggregate { number, sequence });
+        }
+        let kinds: Vec<i64> = row.try_get("kinds")?;
+        let kinds = asked.kinds().map(owned).zip(kinds).filter(|(_, kind)| *kind != 0);
+        self.kinds.extend(kinds);
+        let (versions, untils): (Vec<i64>, Vec<Option<i64>>) = (row.try_get("versions")?, row.try_get("untils")?);
+        for ((pair, version), until) in asked.cells().zip(versions).zip(untils) {
+            if version != 0 {
+                self.cells.insert(owned(pair), Held { version, until: until.map(Timestamp) });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What is to be asked for, by columns.
+#[derive(Default)]
+struct Asked<'a> {
+    ids: Vec<Uuid>,
+    aggregates: [Vec<&'a str>; 2],
+    kinds: [Vec<&'a str>; 2],
+    cells: [Vec<&'a str>; 2],
+}
+
+impl<'a> Asked<'a> {
+    fn of(appends: &'a [Append], known: &Interned, trusting: bool, is_stepped: bool) -> Self {
+        let mut asked = Self::default();
+        if is_stepped {
+            asked.aggregates = [vec!["log"], vec!["clock"]];
+            asked.kinds = [vec!["log"], vec!["ClockStepped"]];
+        }
+        let (mut aggregates, mut kinds, mut cells) = (HashSet::new(), HashSet::new(), HashSet::new());
+        for append in appends {
+            for write in &append.writes {
+                let pair = (write.stream_id.as_str(), write.aggregate_id.as_str());
+                if aggregates.insert(pair) && !known.aggregates.contains_key(&(pair.0.to_owned(), pair.1.to_owned())) {
+                    asked.aggregates[0].push(pair.0);
+                    asked.aggregates[1].push(pair.1);
+                }
+                for event in &write.events {
+                    if !trusting {
+                        asked.ids.push(event.event_id);
+                    }
+                    let pair = (write.stream_id.as_str(), event.event_type.as_str());
+                    if kinds.insert(pair) && !known.kinds.contains_key(&(pair.0.to_owned(), pair.1.to_owned())) {
+                        asked.kinds[0].push(pair.0);
+                        asked.kinds[1].push(pair.1);
+                    }
+                }
+            }
+            for change in &append.cells {
+                if cells.insert((change.space.as_str(), change.key.as_str())) {
+                    asked.cells[0].push(&change.space);
+                    asked.cells[1].push(&change.key);
+                }
+            }
+        }
+        asked
+    }
+
+    fn is_nothing(&self) -> bool {
+        self.ids.is_empty() && self.aggregates[0].is_empty() && self.kinds[0].is_empty() && self.cells[0].is_empty()
+    }
+
+    fn aggregates(&self) -> impl Iterator<Item = (&'a str, &'a str)> {
+        pairs(&self.aggregates)
+    }
+
+    fn kinds(&self) -> impl Iterator<Item = (&'a str, &'a str)> {
+        pairs(&self.kinds)
+    }
+
+    fn cells(&self) -> impl Iterator<Item = (&'a str, &'a str)> {
+        pairs(&self.cells)
+    }
+
+    fn statement(&self, log: &Log) -> sqlx::query::Query<'static, sqlx::Postgres, sqlx::postgres::PgArguments> {
+        log.statement(FACTS)
+            .bind(self.ids.clone())
+            .bind(owned(&self.aggregates[0]))
+            .bind(owned(&self.aggregates[1]))
+            .bind(owned(&self.kinds[0]))
+            .bind(owned(&self.kinds[1]))
+            .bind(owned(&self.cells[0]))
+            .bind(owned(&self.cells[1]))
+    }
+}
+
+fn owned(texts: &[&str]) -> Vec<String> {
+    texts.iter().map(|text| (*text).to_owned()).collect()
+}
+
+fn pairs<'a>([a, b]: &[Vec<&'a str>; 2]) -> impl Iterator<Item = (&'a str, &'a str)> {
+    a.iter().copied().zip(b.iter().copied())
+}
+
+/// One row; each list in the order of what was asked.
+const FACTS: &str = "SELECT \
+     coalesce((SELECT aggregate FROM aggregates ORDER BY aggregate DESC LIMIT 1), 0) AS last_aggregate, \
+     coalesce((SELECT kind FROM kinds ORDER BY kind DESC LIMIT 1), 0) AS last_kind, \
+     ARRAY(SELECT e.event_id FROM unnest($1::uuid[]) AS i (id) JOIN events AS e ON e.event_id = i.id) AS known_ids, \
+     a.numbers AS aggregates, a.sequences, k.numbers AS kinds, c.versions, c.untils \
+     FROM (SELECT coalesce(array_agg(number), '{}') AS numbers, coalesce(array_agg(sequence), '{}') AS sequences FROM ( \
+         SELECT coalesce(a.aggregate, 0) AS number, \
+                coalesce((SELECT e.sequence FROM events AS e WHERE e.aggregate = a.aggregate \
+                          ORDER BY e.sequence DESC LIMIT 1), 0) AS sequence \
+         FROM unnest($2::text[], $3::text[]) WITH ORDINALITY AS i (stream_id, aggregate_id, n) \
+         LEFT JOIN aggregates AS a ON a.stream_id = i.stream_id AND a.aggregate_id = i.aggregate_id ORDER BY i.n) AS x) AS a, \
+     (SELECT coalesce(array_agg(number), '{}') AS numbers FROM ( \
+         SELECT coalesce(k.kind, 0) AS number \
+         FROM unnest($4::text[], $5::text[]) WITH ORDINALITY AS i (stream_id, event_type, n) \
+         LEFT JOIN kinds AS k ON k.stream_id = i.stream_id AND k.event_type = i.event_type ORDER BY i.n) AS x) AS k, \
+     (SELECT coalesce(array_agg(version), '{}') AS versions, coalesce(array_agg(held_until), '{}') AS untils FROM ( \
+         SELECT coalesce(c.version, 0) AS version, c.held_until \
+         FROM unnest($6::text[], $7::text[]) WITH ORDINALITY AS i (space, key, n) \
+         LEFT JOIN cells AS c ON c.space = i.space AND c.key = i.key ORDER BY i.n) AS x) AS c";
+
+const KNOWN_EVENTS: &str = concat!(
+    "SELECT ",
+    recorded_columns!(),
+    " FROM unnest($1::uuid[]) AS i (id) JOIN events AS e ON e.event_id = i.id \
+      JOIN aggregates AS a ON a.aggregate = e.aggregate"
+);
+
+/// The events with these ids. Seldom asked.
+async fn known_events(
+    log: &Log,
+    connection: &mut PgConnection,
+    ids: Vec<Uuid>,
+) -> sqlx::Result<HashMap<Uuid, Recorded>> {
+    let found = answered(log.statement(KNOWN_EVENTS).bind(ids).fetch_all(connection)).await?;
+    found.iter().map(rows::recorded).map(|event| event.map(|event| (event.event_id, event))).collect()
+}
+
+/// The log as the transaction sees it: the facts, and what was accepted since.
+struct Writing<'a> {
+    facts: Facts<'a>,
+    known: &'a Interned,
+    /// As accepted appends have left them.
+    aggregates: HashMap<Pair, Aggregate>,
+    kinds: HashMap<Pair, i64>,
+    cells: HashMap<Pair, Option<Held>>,
+    /// Of accepted events, where they stand among the rows.
+    ids: HashMap<Uuid, usize>,
+    rows: rows::Rows,
+}
+
+impl<'a> Writing<'a> {
+    fn new(facts: Facts<'a>, known: &'a Interned) -> Self {
+        Self {
+            facts,
+            known,
+            aggregates: HashMap::new(),
+            kinds: HashMap::new(),
+            cells: HashMap::new(),
+            ids: HashMap::new(),
+            rows: rows::Rows::default(),
+        }
+    }
+
+    fn aggregate(&self, pair: &Pair) -> Aggregate {
+        let found = self.aggregates.get(pair).or_else(|| self.facts.aggregates.get(pair));
+        found.or_else(|| self.known.aggregates.get(pair)).copied().unwrap_or_default()
+    }
+
+    /// The number of a kind, which gets one when it has none.
+    fn kind(&mut self, stream_id: &str, event_type: &str) -> i64 {
+        let pair = (stream_id.to_owned(), event_type.to_owned());
+        let found = self.kinds.get(&pair).or_else(|| self.facts.kinds.get(&pair));
+        if let Some(kind) = found.or_else(|| self.known.kinds.get(&pair)) {
+            return *kind;
+        }
+        self.facts.last_kind += 1;
+        self.rows.kind(self.facts.last_kind, stream_id, event_type);
+        self.kinds.insert(pair, self.facts.last_kind);
+        self.facts.last_kind
+    }
+}
+
+impl Ledger for Writing<'_> {
+    type Fault = Infallible;
+
+    fn known(&mut self, write: &Write, event: &NewEvent) -> Result<Option<Known>, Infallible> {
+        let accepted = self.ids.get(&event.event_id).map(|index| self.rows.event(*index));
+        let found = accepted.or_else(|| self.facts.events.get(&event.event_id));
+        Ok(found.map(|found| Known {
+            place: Place { position: found.position, sequence: found.sequence },
+            created_at: found.created_at,
+            is_equal: found.stream_id == write.stream_id
+                && found.aggregate_id == write.aggregate_id
+                && found.event_type == event.event_type
+                && found.event_version == event.event_version
+                && found.data == event.data
+                && found.tags == event.tags,
+        }))
+    }
+
+    fn sequence(&mut self, stream_id: &str, aggregate_id: &str) -> Result<i64, Self::Fault> {
+        Ok(self.aggregate(&(stream_id.to_owned(), aggregate_id.to_owned())).sequence)
+    }
+
+    fn first_match(&mut self, query: &Query, after: Position) -> Result<Option<Position>, Self::Fault> {
+        let before = self.facts.matches.iter().find(|(condition, _)| std::ptr::eq(&condition.query, query));
+        if let Some((_, Some(first))) = before {
+            return Ok(Some(*first));
+        }
+        let accepted = self.rows.events().find(|event| event.position > after && query.matches(event));
+        Ok(accepted.map(|event| event.position))
+    }
+
+    fn cell(&mut self, space: &str, key: &str) -> Result<Option<Held>, Self::Fault> {
+        let pair = (space.to_owned(), key.to_owned());
+        Ok(match self.cells.get(&pair) {
+            Some(changed) => *changed,
+            None => self.facts.cells.get(&pair).copied(),
+        })
+    }
+
+    fn insert(&mut self, entry: &Entry<'_>) -> Result<(), Self::Fault> {
+        let pair = (entry.stream_id.to_owned(), entry.aggregate_id.to_owned());
+        let Aggregate { mut number, .. } = self.aggregate(&pair);
+        if number == 0 {
+            self.facts.last_aggregate += 1;
+            number = self.facts.last_aggregate;
+            self.rows.aggregate(number, entry.stream_id, entry.aggregate_id);
+        }
+        self.aggregates.insert(pair, Aggregate { number, sequence: entry.place.sequence });
+        let kind = self.kind(entry.stream_id, &entry.event.event_type);
+        self.ids.insert(entry.event.event_id, self.rows.n_events());
+        self.rows.entry(entry, number, kind);
+        Ok(())
+    }
+
+    fn change_cell(&mut self, change: &CellChange, held: Held) -> Result<(), Self::Fault> {
+        let pair = (change.space.clone(), change.key.clone());
+        self.cells.insert(pair, change.value.is_some().then_some(held));
+        self.rows.cell(change, held);
+        Ok(())
+    }
+}

@@ -1,0 +1,94 @@
+//! Looking for what other processes commit: told by the server, and at the latest after a while without being told.
+//!
+//! Nothing ends it but the end of the log: what fails is told to all who follow, and tried again.
+
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use sqlx::postgres::{PgListener, PgPoolOptions};
+use tokio::sync::Notify;
+
+use super::log::Log;
+use super::read::{Head, PageOf};
+use super::server::Server;
+use crate::POLL_INTERVAL;
+use crate::error::Result;
+use crate::query::{Query, Range};
+
+/// The most events that are read for all who follow.
+const EVENTS_MAX: i64 = 1000;
+/// The waits after failures grow from the first to the second.
+const BACKOFF: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(5));
+
+/// Looks for commits until the log is closed.
+pub(super) async fn look(log: Weak<Log>, told: Arc<Notify>) {
+    let mut backoff = BACKOFF.0;
+    loop {
+        let outcome = match log.upgrade() {
+            Some(log) => look_once(&log).await,
+            None => return,
+        };
+        match outcome {
+            Ok(()) => {
+                backoff = BACKOFF.0;
+                // A hint that came meanwhile is kept.
+                let _ = tokio::time::timeout(POLL_INTERVAL, told.notified()).await;
+            }
+            Err(error) => {
+                tracing::warn!(%error, "looking for new events failed and is tried again");
+                match log.upgrade() {
+                    Some(log) => log.tail.failed(error),
+                    None => return,
+                }
+                tokio::time::sleep(backoff).await;
+                backoff = (backoff * 2).min(BACKOFF.1);
+            }
+        }
+    }
+}
+
+/// Reads what is new, once for all who follow.
+async fn look_once(log: &Log) -> Result<()> {
+    let end = log.read("looking for new events", &Head).await?;
+    let known = log.tail.head();
+    // Who is far behind reads pages anyway.
+    if log.tail.is_followed() && known < end.head && end.head.0 - known.0 <= EVENTS_MAX {
+        let (query, range) = (Query::all(), Range::between(known, end.head));
+        let limit = usize::try_from(end.head.0 - known.0).unwrap_or(0);
+        let page = log.read("reading new events", &PageOf { query: &query, range, limit }).await?;
+        log.tail.publish(page.events);
+    }
+    log.tail.grew(end.head);
+    Ok(())
+}
+
+/// Listens to what the server tells of commits. What is lost meanwhile is found by looking.
+pub(super) async fn listen(server: Server, channel: String, told: Arc<Notify>) {
+    let mut backoff = BACKOFF.0;
+    loop {
+        let pool =
+            PgPoolOptions::new().max_connections(1).acquire_timeout(BACKOFF.1).connect_lazy_with(server.options());
+        match listen_once(&pool, &channel, &told, &mut backoff).await {
+            Ok(()) => tracing::warn!("the connection that listens for new events was lost"),
+            Err(error) => tracing::warn!(%error, "listening for new events failed and is tried again"),
+        }
+        pool.close().await;
+        tokio::time::sleep(backoff).await;
+        backoff = (backoff * 2).min(BACKOFF.1);
+    }
+}
+
+async fn listen_once(pool: &sqlx::PgPool, channel: &str, told: &Notify, backoff: &mut Duration) -> sqlx::Result<()> {
+    let mut listener = PgListener::connect_with(pool).await?;
+    listener.eager_reconnect(false);
+    listener.ignore_pool_close_event(true);
+    listener.listen(channel).await?;
+    *backoff = BACKOFF.0;
+    loop {
+        // What was committed before this listened is found too.
+        told.notify_one();
+        if listener.try_recv().await?.is_none() {
+            return Ok(());
+        }
+    }
+}

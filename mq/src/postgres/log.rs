@@ -1,0 +1,179 @@
+//! An open log: its transactions and its connections. Every transaction is explicit and sets what it needs for itself
+//! alone, so that it does not matter on which connection of a pooler it finds itself.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use sqlx::postgres::{PgArguments, PgConnection, PgRow};
+use sqlx::query::Query as Statement;
+use sqlx::{AssertSqlSafe, Postgres, Row};
+use tokio::sync::Semaphore;
+
+use super::LOCK_WAIT_MAX;
+use super::read::Reading;
+use super::server::{Server, answered, is_loss};
+use super::time::ServerClock;
+use crate::clock::{LogTime, Timestamp};
+use crate::error::{Error, Result};
+use crate::position::Position;
+use crate::tail::Tail;
+
+/// Connections of a process that read at the same time.
+const READERS_MAX: usize = 4;
+/// A transaction that holds the append lock and does nothing for so long is ended by the server.
+const IDLE_MAX: &str = "30s";
+
+/// Where the log ends, and what time it is on the server.
+pub(super) const END: &str = "SELECT coalesce(e.position, 0) AS position, coalesce(e.created_at, 0) AS created_at, \
+     (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now \
+     FROM (VALUES (1)) AS one (n) \
+     LEFT JOIN (SELECT position, created_at FROM events ORDER BY position DESC LIMIT 1) AS e ON true";
+
+/// Where the log ends.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct End {
+    pub(super) head: Position,
+    pub(super) created_at: Timestamp,
+    /// What the server's clock says.
+    pub(super) now: Timestamp,
+}
+
+impl End {
+    pub(super) fn of(row: &PgRow) -> sqlx::Result<Self> {
+        Ok(Self {
+            head: Position(row.try_get("position")?),
+            created_at: Timestamp(row.try_get("created_at")?),
+            now: Timestamp(row.try_get("now")?),
+        })
+    }
+}
+
+/// What all parts of an open log share.
+pub(super) struct Log {
+    pub(super) server: Server,
+    /// On which commits are told.
+    pub(super) channel: String,
+    pub(super) tail: Arc<Tail>,
+    pub(super) log_time: LogTime,
+    pub(super) clock: Option<Arc<ServerClock>>,
+    /// The settings of every transaction.
+    settings: String,
+    readers: Semaphore,
+    idle: Mutex<Vec<PgConnection>>,
+}
+
+impl Log {
+    pub(super) fn new(
+        server: Server,
+        schema: &str,
+        tail: Arc<Tail>,
+        (log_time, clock): (LogTime, Option<Arc<ServerClock>>),
+    ) -> Self {
+        // The plan is to be that of a large log also while it is small: by index, and in the order of the index.
+        let off = ["enable_seqscan", "enable_bitmapscan", "enable_hashjoin", "enable_mergejoin", "enable_sort", "jit"]
+            .map(|name| format!("set_config('{name}', 'off', true)"))
+            .join(", ");
+        let settings = format!(
+            "SELECT set_config('search_path', '\"{schema}\"', true), \
+             set_config('plan_cache_mode', 'force_generic_plan', true), {off}"
+        );
+        Self {
+            channel: format!("crewlog_{}", channel_name(schema)),
+            server,
+            tail,
+            log_time,
+            clock,
+            settings,
+            readers: Semaphore::new(READERS_MAX),
+            idle: Mutex::default(),
+        }
+    }
+
+    /// A statement that is prepared once for a connection, or not at all where the connection may change.
+    pub(super) fn statement(&self, sql: &'static str) -> Statement<'static, Postgres, PgArguments> {
+        sqlx::query(sql).persistent(!self.server.is_pooled)
+    }
+
+    /// Begins to write: takes the append lock, and reads what is true from then on.
+    pub(super) async fn begin(&self, connection: &mut PgConnection) -> sqlx::Result<End> {
+        let (settings, lock) = (&self.settings, self.lock());
+        self.begin_by(connection, format!("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; {settings}; {lock}")).await
+    }
+
+    /// The same in a transaction that has begun.
+    pub(super) async fn lock_in(&self, connection: &mut PgConnection) -> sqlx::Result<End> {
+        self.begin_by(connection, format!("{}; {}", self.settings, self.lock())).await
+    }
+
+    /// Begins to read: one snapshot, and where the log ends in it.
+    pub(super) async fn begin_to_read(&self, connection: &mut PgConnection) -> sqlx::Result<End> {
+        let settings = &self.settings;
+        self.begin_by(connection, format!("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {settings}; {END}")).await
+    }
+
+    /// Where the log ends, in one round trip.
+    pub(super) async fn end(&self, connection: &mut PgConnection) -> sqlx::Result<End> {
+        let settings = &self.settings;
+        self.begin_by(connection, format!("BEGIN READ ONLY; {settings}; {END}; COMMIT")).await
+    }
+
+    async fn begin_by(&self, connection: &mut PgConnection, sql: String) -> sqlx::Result<End> {
+        let rows = answered(sqlx::raw_sql(AssertSqlSafe(sql)).fetch_all(connection)).await?;
+        let end = End::of(rows.last().ok_or(sqlx::Error::RowNotFound)?)?;
+        if let Some(clock) = &self.clock {
+            clock.set(end.now);
+        }
+        self.log_time.learn(end.created_at);
+        Ok(end)
+    }
+
+    /// The head is read by a statement behind the one that waits: only that sees what was committed meanwhile.
+    fn lock(&self) -> String {
+        format!(
+            "SELECT set_config('lock_timeout', '{}ms', true), \
+             set_config('idle_in_transaction_session_timeout', '{IDLE_MAX}', true), \
+             set_config('synchronous_commit', CASE current_setting('synchronous_commit') WHEN 'off' THEN 'on' \
+                        ELSE current_setting('synchronous_commit') END, true); \
+             SELECT one FROM append_lock FOR UPDATE; {END}",
+            LOCK_WAIT_MAX.as_millis()
+        )
+    }
+
+    /// Reads on a connection of its own. One that was idle may have been lost meanwhile: then another is taken.
+    pub(super) async fn read<R: Reading>(&self, doing: &'static str, reading: &R) -> Result<R::Found> {
+        let _permit = self.readers.acquire().await.map_err(|_| Error::Closed)?;
+        while let Some(connection) = self.idle() {
+            match self.read_on(connection, reading).await {
+                Err(error) if is_loss(&error) => {}
+                outcome => return outcome.map_err(|error| self.server.fault(doing, error)),
+            }
+        }
+        let connection = self.server.connect().await?;
+        self.read_on(connection, reading).await.map_err(|error| self.server.fault(doing, error))
+    }
+
+    /// After a fault the connection is not used again.
+    async fn read_on<R: Reading>(&self, mut connection: PgConnection, reading: &R) -> sqlx::Result<R::Found> {
+        let (found, is_reusable) = reading.read(self, &mut connection).await?;
+        if is_reusable {
+            self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(connection);
+        }
+        Ok(found)
+    }
+
+    fn idle(&self) -> Option<PgConnection> {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop()
+    }
+}
+
+pub(super) async fn end_transaction(connection: &mut PgConnection, sql: &'static str) -> sqlx::Result<()> {
+    answered(sqlx::raw_sql(sql).execute(connection)).await.map(|_| ())
+}
+
+/// Names of channels have 63 bytes at the most, and so have those of schemas.
+fn channel_name(schema: &str) -> String {
+    // FNV-1a: short, and the same everywhere.
+    let hash = schema
+        .bytes()
+        .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3));
+    format!("{hash:016x}")
+}

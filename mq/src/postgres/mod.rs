@@ -1,0 +1,153 @@
+//! A log on a PostgreSQL server, which any number of machines may use at once, also behind a transaction pooler.
+//!
+//! One task of each process writes, another looks for what others have committed; a few connections read. Positions are
+//! assigned under the append lock, a row that is locked and never changed, so no reader ever finds a gap.
+
+mod batch;
+mod listen;
+mod log;
+mod read;
+mod rows;
+mod schema;
+mod server;
+mod sources;
+mod time;
+mod writer;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use tokio::sync::{Notify, mpsc, oneshot};
+use tokio::task::AbortHandle;
+
+use crate::backend::{Backend, LogIdentity, Options, Records};
+use crate::cell::Cell;
+use crate::clock::{Clock, LogTime, Timestamp};
+use crate::error::{Error, Result};
+use crate::position::Position;
+use crate::query::{Query, Range};
+use crate::queue::{QUEUE_APPENDS_MAX, Request};
+use crate::record::{Append, Appended, Checked, Imported, Page, Stats};
+use crate::tail::Tail;
+use log::Log;
+use read::{Cells, Counts, Head, Identity, PageOf, Whole};
+use server::Server;
+
+/// How long an append waits for the append lock.
+pub(crate) const LOCK_WAIT_MAX: Duration = Duration::from_secs(5);
+
+/// A log on PostgreSQL. A clone is the same log.
+#[derive(Clone)]
+pub struct Postgres {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    log: Arc<Log>,
+    requests: mpsc::Sender<Request>,
+    tasks: Vec<AbortHandle>,
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        // The writer ends by itself, when it has done what is queued.
+        self.tasks.iter().for_each(AbortHandle::abort);
+    }
+}
+
+impl Postgres {
+    /// Opens the log that a URL names, makes it when there is none, and brings its schema up to date.
+    ///
+    /// `postgres://USER:PASSWORD@HOST:PORT/DATABASE`, with parameters of libpq's such as `sslmode=require`, and two of
+    /// its own: `schema=NAME`, else the first schema of the search path; and `pooler=transaction` where a pooler may give
+    /// each transaction another connection: then nothing is prepared, nothing is listened to, and commits of other
+    /// processes are found by looking every [`crate::POLL_INTERVAL`].
+    ///
+    /// # Errors
+    /// A variant for each way in which the place is not usable: not to be reached, no such database, no such user, not to
+    /// be written, another program's, newer.
+    pub async fn open(url: &str, options: Options) -> Result<Self> {
+        let server = Server::parse(url)?;
+        let migrate = options.migrate_url.as_deref().map_or_else(|| Ok(server.clone()), Server::parse)?;
+        let own_clock = (!options.clock.is_of_machine()).then_some(&*options.clock);
+        let found = schema::open(&server, &migrate, options.create, own_clock).await?;
+        let (time, clock) = match own_clock {
+            Some(_) => (LogTime::new(options.clock), None),
+            None => {
+                let clock = Arc::new(time::ServerClock::default());
+                (LogTime::new(Arc::clone(&clock) as Arc<dyn Clock>), Some(clock))
+            }
+        };
+        let log = Arc::new(Log::new(server.in_schema(&found), &found, Arc::default(), (time, clock)));
+        let end = log.read("opening the log", &Head).await?;
+        log.tail.grew(end.head);
+        let (requests, queue) = mpsc::channel(QUEUE_APPENDS_MAX);
+        tokio::spawn(writer::serve(Arc::clone(&log), queue));
+        let told = Arc::new(Notify::new());
+        let mut tasks = vec![tokio::spawn(listen::look(Arc::downgrade(&log), Arc::clone(&told))).abort_handle()];
+        if !log.server.is_pooled {
+            let listening = listen::listen(log.server.clone(), log.channel.clone(), told);
+            tasks.push(tokio::spawn(listening).abort_handle());
+        }
+        Ok(Self { inner: Arc::new(Inner { log, requests, tasks }) })
+    }
+
+    async fn append(&self, append: Append) -> Result<Appended> {
+        let (reply, answer) = oneshot::channel();
+        self.inner.requests.send(Request { append, reply }).await.map_err(|_| Error::Closed)?;
+        answer.await.map_err(|_| Error::Closed)?
+    }
+
+    fn log(&self) -> &Log {
+        &self.inner.log
+    }
+}
+
+impl Backend for Postgres {
+    fn append(&self, append: Append) -> BoxFuture<'_, Result<Appended>> {
+        self.append(append).boxed()
+    }
+
+    fn read<'a>(&'a self, query: &'a Query, range: Range, limit: usize) -> BoxFuture<'a, Result<Page>> {
+        async move { self.log().read("reading the log", &PageOf { query, range, limit }).await }.boxed()
+    }
+
+    fn head(&self) -> BoxFuture<'_, Result<Position>> {
+        async { Ok(self.log().read("reading the head of the log", &Head).await?.head) }.boxed()
+    }
+
+    fn whole(&self, at: Position) -> BoxFuture<'_, Result<Position>> {
+        async move { self.log().read("reading the log", &Whole(at)).await }.boxed()
+    }
+
+    fn log(&self) -> BoxFuture<'_, Result<LogIdentity>> {
+        async { self.log().read("reading the log's identity", &Identity).await }.boxed()
+    }
+
+    fn import(&self, identity: LogIdentity, records: Records) -> BoxFuture<'_, Result<Imported>> {
+        let _ = (identity, records);
+        unimplemented!()
+    }
+
+    fn check(&self) -> BoxFuture<'_, Result<Checked>> {
+        unimplemented!()
+    }
+
+    fn cells<'a>(&'a self, space: &'a str, from: &'a str, limit: usize) -> BoxFuture<'a, Result<Vec<Cell>>> {
+        async move { self.log().read("reading cells", &Cells { space, from, limit }).await }.boxed()
+    }
+
+    fn stats(&self) -> BoxFuture<'_, Result<Stats>> {
+        async { self.log().read("counting the events", &Counts).await }.boxed()
+    }
+
+    fn now(&self) -> Timestamp {
+        self.log().log_time.now()
+    }
+
+    fn tail(&self) -> &Arc<Tail> {
+        &self.inner.log.tail
+    }
+}

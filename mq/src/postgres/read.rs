@@ -1,0 +1,235 @@
+//! Reading a log: pages of events, its head, its identity, its cells. Each read sees one moment.
+
+use std::future::Future;
+
+use futures::TryStreamExt;
+use sqlx::Row;
+use sqlx::postgres::PgConnection;
+
+use super::log::{End, Log, end_transaction};
+use super::rows::recorded;
+use super::server::answered;
+use super::sources::{self, Wanted};
+use crate::PAGE_BYTES_MAX;
+use crate::backend::LogIdentity;
+use crate::cell::Cell;
+use crate::clock::Timestamp;
+use crate::position::Position;
+use crate::query::{Query, Range};
+use crate::record::{KindStats, Page, Stats};
+
+/// One read on a connection that has no transaction; it leaves none behind.
+pub(super) trait Reading: Sync {
+    /// What is read.
+    type Found: Send;
+
+    /// Reads, in a snapshot of its own. False when answers are still to come, so that the connection is of no further use.
+    fn read(
+        &self,
+        log: &Log,
+        connection: &mut PgConnection,
+    ) -> impl Future<Output = sqlx::Result<(Self::Found, bool)>> + Send;
+}
+
+/// The matching events of a range.
+pub(super) struct PageOf<'a> {
+    pub(super) query: &'a Query,
+    pub(super) range: Range,
+    pub(super) limit: usize,
+}
+
+impl Reading for PageOf<'_> {
+    type Found = Page;
+
+    async fn read(&self, log: &Log, connection: &mut PgConnection) -> sqlx::Result<(Page, bool)> {
+        let end = log.begin_to_read(connection).await?;
+        let (page, is_whole) = self.page(log, connection, end).await?;
+        if is_whole {
+            end_transaction(connection, "COMMIT").await?;
+        }
+        Ok((page, is_whole))
+    }
+}
+
+impl PageOf<'_> {
+    async fn page(&self, log: &Log, connection: &mut PgConnection, end: End) -> sqlx::Result<(Page, bool)> {
+        let Self { range, limit, .. } = *self;
+        let (low, high) = bounds(log, connection, range, end.head).await?;
+        let nothing_left = if range.backwards { low } else { high.max(range.after) };
+        if high <= low || limit == 0 {
+            let start = if range.backwards { high } else { range.after };
+            let next = if limit > 0 { nothing_left } else { start };
+            return Ok((Page { events: Vec::new(), next, more: limit == 0 && high > low }, true));
+        }
+        let wanted = Wanted { low, high, backwards: range.backwards, limit };
+        let mut events = Vec::new();
+        let (mut n_bytes, mut is_whole) = (0, true);
+        if let Some(mut select) = sources::select(log, connection, self.query, wanted).await? {
+            let mut found = select.build().persistent(!log.server.is_pooled).fetch(connection);
+            while let Some(row) = answered(found.try_next()).await? {
+                let event = recorded(&row)?;
+                n_bytes += event.data.len() + event.metadata.len();
+                events.push(event);
+                if n_bytes >= PAGE_BYTES_MAX {
+                    is_whole = false;
+                    break;
+                }
+            }
+        }
+        let is_full = events.len() == limit || n_bytes >= PAGE_BYTES_MAX;
+        let next = match events.last() {
+            Some(last) if is_full && range.backwards => Position(last.position.0 - 1),
+            Some(last) if is_full => last.position,
+            Some(_) | None => nothing_left,
+        };
+        let more = if range.backwards { next > low } else { next < high };
+        Ok((Page { events, next, more }, is_whole))
+    }
+}
+
+/// The positions of a range: after the first, up to and including the second.
+async fn bounds(
+    log: &Log,
+    connection: &mut PgConnection,
+    range: Range,
+    head: Position,
+) -> sqlx::Result<(Position, Position)> {
+    let mut low = range.after.max(Position(0));
+    let mut high = range.up_to.map_or(head, |up_to| up_to.min(head));
+    if let Some(since) = range.since {
+        low = low.max(last_before(log, connection, since, (low, head)).await?);
+    }
+    if let Some(until) = range.until {
+        let behind = Timestamp(until.0.saturating_add(1));
+        high = high.min(last_before(log, connection, behind, (Position(0), high)).await?);
+    }
+    Ok((low, high))
+}
+
+async fn last_before(
+    log: &Log,
+    connection: &mut PgConnection,
+    moment: Timestamp,
+    (low, high): (Position, Position),
+) -> sqlx::Result<Position> {
+    let statement = log.statement("SELECT last_before($1, $2, $3)").bind(moment.0).bind(low.0).bind(high.0);
+    answered(statement.fetch_one(connection)).await?.try_get(0).map(Position)
+}
+
+/// The position of the last event.
+pub(super) struct Head;
+
+impl Reading for Head {
+    type Found = End;
+
+    async fn read(&self, log: &Log, connection: &mut PgConnection) -> sqlx::Result<(End, bool)> {
+        Ok((log.end(connection).await?, true))
+    }
+}
+
+/// The last position at or before this at which an append ends: the event after it tells whether it is one.
+pub(super) struct Whole(pub(super) Position);
+
+impl Reading for Whole {
+    type Found = Position;
+
+    async fn read(&self, log: &Log, connection: &mut PgConnection) -> sqlx::Result<(Position, bool)> {
+        let end = log.begin_to_read(connection).await?;
+        let at = self.0;
+        let mut whole = end.head;
+        if at < end.head {
+            let statement = log.statement("SELECT append_start FROM events WHERE position = $1").bind(at.0.max(0) + 1);
+            let append_start: i64 = answered(statement.fetch_one(&mut *connection)).await?.try_get(0)?;
+            whole = Position(if append_start <= at.0 { append_start - 1 } else { at.0 });
+        }
+        end_transaction(connection, "COMMIT").await?;
+        Ok((whole, true))
+    }
+}
+
+/// The log's identity.
+pub(super) struct Identity;
+
+impl Reading for Identity {
+    type Found = LogIdentity;
+
+    async fn read(&self, log: &Log, connection: &mut PgConnection) -> sqlx::Result<(LogIdentity, bool)> {
+        log.begin_to_read(connection).await?;
+        let row = answered(log.statement("SELECT id, format, created_at FROM log").fetch_one(&mut *connection)).await?;
+        end_transaction(connection, "COMMIT").await?;
+        let created_at = Timestamp(row.try_get(2)?);
+        Ok((LogIdentity { id: row.try_get(0)?, format: row.try_get(1)?, created_at }, true))
+    }
+}
+
+/// Cells of a space in the order of their keys.
+pub(super) struct Cells<'a> {
+    pub(super) space: &'a str,
+    pub(super) from: &'a str,
+    pub(super) limit: usize,
+}
+
+impl Reading for Cells<'_> {
+    type Found = Vec<Cell>;
+
+    async fn read(&self, log: &Log, connection: &mut PgConnection) -> sqlx::Result<(Vec<Cell>, bool)> {
+        if self.space.contains('\0') {
+            return Ok((Vec::new(), true));
+        }
+        // No key has a zero byte, and none is sent: behind one, all keys come that are longer than what stands before it.
+        let (from, is_behind) = self.from.split_once('\0').map_or((self.from, false), |(from, _)| (from, true));
+        let sql = if is_behind {
+            "SELECT key, version, value, held_until FROM cells WHERE space = $1 AND key > $2 ORDER BY key LIMIT $3"
+        } else {
+            "SELECT key, version, value, held_until FROM cells WHERE space = $1 AND key >= $2 ORDER BY key LIMIT $3"
+        };
+        log.begin_to_read(connection).await?;
+        let limit = i64::try_from(self.limit).unwrap_or(i64::MAX);
+        let statement = log.statement(sql).bind(self.space).bind(from).bind(limit);
+        let rows = answered(statement.fetch_all(&mut *connection)).await?;
+        end_transaction(connection, "COMMIT").await?;
+        let cells = rows.iter().map(|row| {
+            Ok(Cell {
+                space: self.space.to_owned(),
+                key: row.try_get(0)?,
+                version: row.try_get(1)?,
+                value: row.try_get(2)?,
+                held_until: row.try_get::<Option<i64>, _>(3)?.map(Timestamp),
+            })
+        });
+        Ok((cells.collect::<sqlx::Result<_>>()?, true))
+    }
+}
+
+/// What the log holds.
+pub(super) struct Counts;
+
+impl Reading for Counts {
+    type Found = Stats;
+
+    async fn read(&self, log: &Log, connection: &mut PgConnection) -> sqlx::Result<(Stats, bool)> {
+        let end = log.begin_to_read(connection).await?;
+        let sql = "SELECT (SELECT count(*) FROM aggregates), (SELECT count(*) FROM cells), \
+             (SELECT sum(pg_total_relation_size(c.oid))::bigint FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace \
+              WHERE n.nspname = current_schema() AND c.relkind = 'r'), \
+             (SELECT created_at FROM events WHERE position = 1)";
+        let counts = answered(log.statement(sql).fetch_one(&mut *connection)).await?;
+        let sql = "SELECT k.stream_id, k.event_type, \
+             (SELECT count(*) FROM events AS e WHERE e.kind = k.kind) FROM kinds AS k ORDER BY 1, 2";
+        let kinds = answered(log.statement(sql).fetch_all(&mut *connection)).await?;
+        end_transaction(connection, "COMMIT").await?;
+        let kinds = kinds.iter().map(|row| {
+            Ok(KindStats { stream_id: row.try_get(0)?, event_type: row.try_get(1)?, n_events: row.try_get(2)? })
+        });
+        let first: Option<i64> = counts.try_get(3)?;
+        let stats = Stats {
+            head: end.head,
+            n_aggregates: counts.try_get(0)?,
+            n_cells: counts.try_get(1)?,
+            n_bytes: counts.try_get(2)?,
+            span: first.map(|first| (Timestamp(first), end.created_at)),
+            kinds: kinds.collect::<sqlx::Result<_>>()?,
+        };
+        Ok((stats, true))
+    }
+}

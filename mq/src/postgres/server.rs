@@ -1,0 +1,154 @@
+//! A PostgreSQL server as a URL names it: how it is connected to, and what its errors mean. The password is in no text.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use sqlx::postgres::{PgConnectOptions, PgConnection};
+use sqlx::{ConnectOptions, Connection};
+
+use crate::address::unsupported;
+use crate::error::{Error, Result};
+
+/// How long is waited for a connection.
+const CONNECT_WAIT_MAX: Duration = Duration::from_secs(10);
+/// How long is waited for one answer of the server. Beyond it the connection counts as lost.
+const ANSWER_WAIT_MAX: Duration = Duration::from_secs(120);
+/// Parameters of a URL that are handed on as they are.
+const PARAMETERS: [&str; 14] = [
+    "sslmode",
+    "sslrootcert",
+    "sslcert",
+    "sslkey",
+    "host",
+    "hostaddr",
+    "port",
+    "dbname",
+    "user",
+    "password",
+    "application_name",
+    "options",
+    "ssl-mode",
+    "ssl-root-cert",
+];
+
+/// Where a log is.
+#[derive(Clone)]
+pub(super) struct Server {
+    options: PgConnectOptions,
+    /// The schema that the URL names.
+    pub(super) schema: Option<String>,
+    /// Whether each transaction may find itself on another connection of the server's.
+    pub(super) is_pooled: bool,
+    /// For people.
+    place: Arc<str>,
+}
+
+impl Server {
+    /// Reads a URL: `postgres://USER:PASSWORD@HOST:PORT/DATABASE?schema=NAME&pooler=transaction`, and parameters of
+    /// libpq's such as `sslmode`.
+    pub(super) fn parse(url: &str) -> Result<Self> {
+        let (base, parameters) = url.split_once('?').unwrap_or((url, ""));
+        let (mut schema, mut is_pooled, mut handed_on) = (None, false, Vec::new());
+        for parameter in parameters.split('&').filter(|parameter| !parameter.is_empty()) {
+            let (key, value) = parameter.split_once('=').unwrap_or((parameter, ""));
+            match (key, value) {
+                ("schema", name) => schema = Some(schema_name(url, name)?),
+                ("pooler", "transaction") => is_pooled = true,
+                ("pooler", "none" | "session") => is_pooled = false,
+                ("pooler", _) => return Err(unsupported(url, "pooler is one of transaction, session, none")),
+                (key, _) if PARAMETERS.contains(&key) || key.starts_with("options[") => handed_on.push(parameter),
+                (key, _) => return Err(unsupported(url, &format!("there is no parameter {key:?}"))),
+            }
+        }
+        let options: PgConnectOptions = format!("{base}?{}", handed_on.join("&"))
+            .parse()
+            // What is wrong is told without the text, which has the password.
+            .map_err(|_| {
+                unsupported(url, "write postgres://USER:PASSWORD@HOST:PORT/DATABASE, and % for what is special")
+            })?;
+        // Parameters of the session that poolers do not know are left out.
+        let options = options.extra_float_digits(None).disable_statement_logging();
+        let options = if is_pooled { options.statement_cache_capacity(0) } else { options };
+        let host = options.get_socket().map_or_else(
+            || format!("{}:{}", options.get_host(), options.get_port()),
+            |socket| format!("{} port {}", socket.display(), options.get_port()),
+        );
+        let database = options.get_database().unwrap_or(options.get_username()).to_owned();
+        let of_schema = schema.as_ref().map_or_else(String::new, |schema| format!(", schema {schema}"));
+        let place = format!("database {database} on {host}{of_schema}").into();
+        Ok(Self { options, schema, is_pooled, place })
+    }
+
+    /// The same place, with the schema that was found to be meant.
+    pub(super) fn in_schema(mut self, schema: &str) -> Self {
+        if self.schema.is_none() {
+            self.place = format!("{}, schema {schema}", self.place).into();
+            self.schema = Some(schema.to_owned());
+        }
+        self
+    }
+
+    pub(super) fn options(&self) -> PgConnectOptions {
+        self.options.clone()
+    }
+
+    pub(super) fn place(&self) -> String {
+        self.place.to_string()
+    }
+
+    pub(super) async fn connect(&self) -> Result<PgConnection> {
+        let connected = tokio::time::timeout(CONNECT_WAIT_MAX, PgConnection::connect_with(&self.options)).await;
+        connected.unwrap_or_else(|_| Err(no_answer(CONNECT_WAIT_MAX))).map_err(|error| match error {
+            error @ (sqlx::Error::Io(_) | sqlx::Error::Tls(_) | sqlx::Error::Protocol(_)) => {
+                Error::Unreachable { place: self.place(), source: Arc::new(error) }
+            }
+            error => self.fault("connecting to the server", error),
+        })
+    }
+
+    /// What an error of the server means to a caller.
+    pub(super) fn fault(&self, doing: &'static str, error: sqlx::Error) -> Error {
+        let place = || self.place();
+        match code_of(&error).as_deref() {
+            Some("28P01" | "28000") => Error::AccessRefused { place: place(), source: Arc::new(error) },
+            Some("3D000") => Error::NoDatabase { place: place() },
+            Some("42501" | "25006") => Error::NotPermitted { place: place(), source: Arc::new(error) },
+            Some("55P03") => Error::HeldUp { place: place(), waited: super::LOCK_WAIT_MAX },
+            Some("53100") => Error::ServerFull { place: place() },
+            Some("57P03") => Error::Unreachable { place: place(), source: Arc::new(error) },
+            Some(_) | None => Error::storage(doing, error),
+        }
+    }
+}
+
+/// A schema's name as it can stand in a statement.
+fn schema_name(url: &str, name: &str) -> Result<String> {
+    let refused = || unsupported(url, "a schema's name has 1 to 63 letters, digits and underscores");
+    let is_name = |name: &str| name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+    if name.is_empty() || name.len() > 63 || !is_name(name) { Err(refused()) } else { Ok(name.to_owned()) }
+}
+
+/// The server's code of an error, if it is the server's.
+pub(super) fn code_of(error: &sqlx::Error) -> Option<String> {
+    error.as_database_error().and_then(|error| error.code().map(|code| code.into_owned()))
+}
+
+/// Whether an error says that the connection is of no further use, rather than that the server refused something.
+pub(super) fn is_loss(error: &sqlx::Error) -> bool {
+    match code_of(error) {
+        // Connection exceptions, and the server's shutting down or ending a session.
+        Some(code) => code.starts_with("08") || code.starts_with("57P") || code == "25P03",
+        None => true,
+    }
+}
+
+/// The answer, if it comes in time.
+pub(super) async fn answered<T>(answer: impl Future<Output = sqlx::Result<T>>) -> sqlx::Result<T> {
+    tokio::time::timeout(ANSWER_WAIT_MAX, answer).await.unwrap_or_else(|_| Err(no_answer(ANSWER_WAIT_MAX)))
+}
+
+fn no_answer(waited: Duration) -> sqlx::Error {
+    let text = format!("no answer within {} s", waited.as_secs());
+    sqlx::Error::Io(std::io::Error::new(std::io::ErrorKind::TimedOut, text))
+}

@@ -1,0 +1,302 @@
+//! How the events that match a query are found: each alternative of it is driven by the index that narrows it the most, and
+//! the alternatives are merged in the order of positions. Nothing is scanned that an index can find.
+
+use sqlx::postgres::PgConnection;
+use sqlx::{Postgres, QueryBuilder, Row};
+use uuid::Uuid;
+
+use super::log::Log;
+use super::rows::recorded_columns;
+use super::server::answered;
+use crate::position::Position;
+use crate::query::Query;
+
+/// Up to so many positions are looked through one by one rather than found by an index.
+const SHORT_RANGE: i64 = 256;
+/// With more kinds or aggregates than these to be merged, the range is looked through instead.
+const MERGED_MAX: usize = 64;
+
+/// Which part of the log, as positions: after the first, up to and including the second.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Wanted {
+    pub(super) low: Position,
+    pub(super) high: Position,
+    pub(super) backwards: bool,
+    pub(super) limit: usize,
+}
+
+impl Wanted {
+    fn direction(&self) -> &'static str {
+        if self.backwards { " DESC" } else { "" }
+    }
+
+    fn limit(&self) -> i64 {
+        i64::try_from(self.limit).unwrap_or(i64::MAX)
+    }
+}
+
+/// The statement that reads whole events; `None` when nothing can match.
+pub(super) async fn select(
+    log: &Log,
+    connection: &mut PgConnection,
+    query: &Query,
+    wanted: Wanted,
+) -> sqlx::Result<Option<QueryBuilder<Postgres>>> {
+    Ok(branches(log, connection, query, wanted).await?.map(|branches| {
+        let mut sql = QueryBuilder::new("");
+        match &branches[..] {
+            [branch] => branch.push(&mut sql, concat!("SELECT ", recorded_columns!()), wanted, true),
+            branches => {
+                sql.push(concat!("SELECT ", recorded_columns!(), " FROM ("));
+                push_positions(&mut sql, branches, wanted);
+                sql.push(") AS p JOIN events AS e ON e.position = p.position");
+                sql.push(" JOIN aggregates AS a ON a.aggregate = e.aggregate ORDER BY p.position");
+                sql.push(wanted.direction());
+            }
+        }
+        sql
+    }))
+}
+
+/// The first event of `(after, head]` that matches.
+pub(super) async fn first_match(
+    log: &Log,
+    connection: &mut PgConnection,
+    query: &Query,
+    (after, head): (Position, Position),
+) -> sqlx::Result<Option<Position>> {
+    if head <= after {
+        return Ok(None);
+    }
+    let wanted = Wanted { low: after, high: head, backwards: false, limit: 1 };
+    let Some(branches) = branches(log, connection, query, wanted).await? else { return Ok(None) };
+    let mut sql = QueryBuilder::new("");
+    push_positions(&mut sql, &branches, wanted);
+    let found = answered(sql.build().persistent(!log.server.is_pooled).fetch_optional(connection)).await?;
+    found.map(|row| row.try_get(0).map(Position)).transpose()
+}
+
+fn push_positions(sql: &mut QueryBuilder<Postgres>, branches: &[Branch<'_>], wanted: Wanted) {
+    let direction = wanted.direction();
+    if let [branch] = branches {
+        return branch.push(sql, "SELECT e.position", wanted, false);
+    }
+    sql.push("SELECT DISTINCT ON (u.position) u.position FROM (");
+    for (index, branch) in branches.iter().enumerate() {
+        sql.push(if index == 0 { "(" } else { ") UNION ALL (" });
+        branch.push(sql, "SELECT e.position", wanted, false);
+    }
+    sql.push(format!(")) AS u ORDER BY u.position{direction} LIMIT ")).push_bind(wanted.limit());
+}
+
+/// Where events come from, in the order of positions.
+enum Source {
+    /// The range itself.
+    Range,
+    /// The events of an aggregate behind one sequence, up to another.
+    Aggregate(i64, i64, i64),
+    /// The events of one type in one stream.
+    Kind(i64),
+    Tag(String),
+    Event(Uuid),
+    Correlation(Uuid),
+    Causation(Uuid),
+}
+
+/// A source, and what must hold of its events beside: one of the queries.
+struct Branch<'a> {
+    source: Source,
+    queries: Vec<&'a Query>,
+}
+
+impl Branch<'_> {
+    fn push(&self, sql: &mut QueryBuilder<Postgres>, columns: &str, wanted: Wanted, with_names: bool) {
+        sql.push(columns);
+        sql.push(match &self.source {
+            Source::Tag(_) => " FROM tags AS d JOIN events AS e ON e.position = d.position",
+            Source::Range
+            | Source::Aggregate(..)
+            | Source::Kind(_)
+            | Source::Event(_)
+            | Source::Correlation(_)
+            | Source::Causation(_) => " FROM events AS e",
+        });
+        let names_filter = !matches!(self.source, Source::Aggregate(..) | Source::Kind(_))
+            && self.queries.iter().any(|query| !query.stream_id.is_empty() || query.aggregate_id.is_some());
+        if with_names || names_filter {
+            sql.push(" JOIN aggregates AS a ON a.aggregate = e.aggregate");
+        }
+        sql.push(" WHERE ");
+        let order = self.push_source(sql, wanted);
+        if !self.queries.iter().all(|query| self.is_all(query)) {
+            for (index, query) in self.queries.iter().enumerate() {
+                sql.push(if index == 0 { " AND ((true" } else { ") OR (true" });
+                self.push_filter(sql, query);
+            }
+            sql.push("))");
+        }
+        sql.push(format!(" ORDER BY {order}{} LIMIT ", wanted.direction())).push_bind(wanted.limit());
+    }
+
+    /// The source's own condition, and what its index is ordered by.
+    fn push_source(&self, sql: &mut QueryBuilder<Postgres>, wanted: Wanted) -> &'static str {
+        let between = |sql: &mut QueryBuilder<Postgres>, column: &str, low: i64, high: i64| {
+            sql.push(format!("{column} > ")).push_bind(low);
+            sql.push(format!(" AND {column} <= ")).push_bind(high);
+        };
+        let mut order = "e.position";
+        match &self.source {
+            Source::Range => {}
+            Source::Aggregate(aggregate, first, last) => {
+                sql.push("e.aggregate = ").push_bind(*aggregate).push(" AND ");
+                between(sql, "e.sequence", *first, *last);
+                return "e.sequence";
+            }
+            Source::Kind(kind) => {
+                sql.push("e.kind = ").push_bind(*kind).push(" AND ");
+            }
+            Source::Tag(tag) => {
+                sql.push("d.tag = ").push_bind(tag.clone()).push(" AND ");
+                order = "d.position";
+            }
+            Source::Event(id) => {
+                sql.push("e.event_id = ").push_bind(*id).push(" AND ");
+            }
+            Source::Correlation(id) => {
+                sql.push("e.correlation_id = ").push_bind(*id).push(" AND ");
+            }
+            Source::Causation(id) => {
+                sql.push("e.causation_id = ").push_bind(*id).push(" AND ");
+            }
+        }
+        between(sql, order, wanted.low.0, wanted.high.0);
+        order
+    }
+
+    /// Whether the source alone finds what the query wants.
+    fn is_all(&self, query: &Query) -> bool {
+        let mut sql = QueryBuilder::new("");
+        self.push_filter(&mut sql, query);
+        sql.sql().as_str().is_empty()
+    }
+
+    /// What must hold beside the source.
+    fn push_filter(&self, sql: &mut QueryBuilder<Postgres>, query: &Query) {
+        let is_kind = matches!(self.source, Source::Kind(_));
+        let is_aggregate = matches!(self.source, Source::Aggregate(..));
+        if !query.stream_id.is_empty() && !is_kind && !is_aggregate {
+            sql.push(" AND a.stream_id = ").push_bind(query.stream_id.clone());
+        }
+        if let Some(aggregate_id) = query.aggregate_id.clone().filter(|_| !is_aggregate) {
+            sql.push(" AND a.aggregate_id = ").push_bind(aggregate_id);
+        }
+        if let Some(event_type) = query.event_type.clone().filter(|_| !is_kind) {
+            sql.push(" AND e.event_type = ").push_bind(event_type);
+        }
+        if let Some(id) = query.event_id.filter(|_| !matches!(self.source, Source::Event(_))) {
+            sql.push(" AND e.event_id = ").push_bind(id);
+        }
+        if let Some(id) = query.correlation_id.filter(|_| !matches!(self.source, Source::Correlation(_))) {
+            sql.push(" AND e.correlation_id = ").push_bind(id);
+        }
+        if let Some(id) = query.causation_id.filter(|_| !matches!(self.source, Source::Causation(_))) {
+            sql.push(" AND e.causation_id = ").push_bind(id);
+        }
+        for tag in &query.tags {
+            if !matches!(&self.source, Source::Tag(driving) if driving == tag) {
+                sql.push(" AND EXISTS (SELECT 1 FROM tags AS t WHERE t.tag = ").push_bind(tag.clone());
+                sql.push(" AND t.position = e.position)");
+            }
+        }
+    }
+}
+
+/// What drives a query; the range alone when anything else would look at all of it anyway. `None` when nothing can match.
+async fn branches<'a>(
+    log: &Log,
+    connection: &mut PgConnection,
+    query: &'a Query,
+    wanted: Wanted,
+) -> sqlx::Result<Option<Vec<Branch<'a>>>> {
+    // No event has a zero byte in a name, and none can be asked for.
+    let queries: Vec<_> = query.alternatives().into_iter().filter(|query| !has_zero_byte(query)).collect();
+    if queries.is_empty() {
+        return Ok(None);
+    }
+    // A reader that keeps up has a few events to look at, whatever it looks for.
+    let mut is_range = wanted.high.0 - wanted.low.0 <= SHORT_RANGE;
+    let mut branches = Vec::new();
+    for query in &queries {
+        if is_range || branches.len() > MERGED_MAX {
+            is_range = true;
+            break;
+        }
+        match of_alternative(log, connection, query, wanted).await? {
+            Some(sources) => {
+                branches.extend(sources.into_iter().map(|source| Branch { source, queries: vec![*query] }));
+            }
+            None => is_range = true,
+        }
+    }
+    if is_range || branches.len() > MERGED_MAX {
+        return Ok(Some(vec![Branch { source: Source::Range, queries }]));
+    }
+    Ok((!branches.is_empty()).then_some(branches))
+}
+
+fn has_zero_byte(query: &Query) -> bool {
+    let named = [Some(&query.stream_id), query.event_type.as_ref(), query.aggregate_id.as_ref()];
+    named.into_iter().flatten().chain(&query.tags).any(|name| name.contains('\0'))
+}
+
+/// What drives one alternative; `None` when only the range can.
+async fn of_alternative(
+    log: &Log,
+    connection: &mut PgConnection,
+    query: &Query,
+    wanted: Wanted,
+) -> sqlx::Result<Option<Vec<Source>>> {
+    if let Some(event_id) = query.event_id {
+        return Ok(Some(vec![Source::Event(event_id)]));
+    }
+    if let Some(causation_id) = query.causation_id {
+        return Ok(Some(vec![Source::Causation(causation_id)]));
+    }
+    if let Some(aggregate_id) = &query.aggregate_id {
+        return of_aggregates(log, connection, (&query.stream_id, aggregate_id), wanted).await.map(Some);
+    }
+    if let Some(correlation_id) = query.correlation_id {
+        return Ok(Some(vec![Source::Correlation(correlation_id)]));
+    }
+    if let Some(tag) = query.tags.first() {
+        return Ok(Some(vec![Source::Tag(tag.clone())]));
+    }
+    if query.stream_id.is_empty() && query.event_type.is_none() {
+        return Ok(None);
+    }
+    // Few in any log, so all of them are looked at.
+    let sql = "SELECT kind FROM kinds WHERE ($1 = '' OR stream_id = $1) AND ($2::text IS NULL OR event_type = $2)";
+    let statement = log.statement(sql).bind(query.stream_id.clone()).bind(query.event_type.clone());
+    let kinds = answered(statement.fetch_all(connection)).await?;
+    kinds.iter().map(|row| row.try_get(0).map(Source::Kind)).collect::<sqlx::Result<Vec<_>>>().map(Some)
+}
+
+/// The parts of the aggregates of this name, in one stream or in any, that lie within the bounds.
+async fn of_aggregates(
+    log: &Log,
+    connection: &mut PgConnection,
+    (stream_id, aggregate_id): (&str, &str),
+    wanted: Wanted,
+) -> sqlx::Result<Vec<Source>> {
+    let sql = if stream_id.is_empty() {
+        "SELECT a.aggregate, last_sequence(a.aggregate, $3), last_sequence(a.aggregate, $4) \
+         FROM (SELECT DISTINCT stream_id FROM kinds WHERE $1 = '') AS s \
+         JOIN aggregates AS a ON a.stream_id = s.stream_id AND a.aggregate_id = $2"
+    } else {
+        "SELECT a.aggregate, last_sequence(a.aggregate, $3), last_sequence(a.aggregate, $4) \
+         FROM aggregates AS a WHERE a.stream_id = $1 AND a.aggregate_id = $2"
+    };
+    let statement = log.statement(sql).bind(stream_id.to_owned()).bind(aggregate_id.to_owned());
+    let found = answered(statement.bind(wanted.low.0).bind(wanted.high.0).fetch_all(connection)).await?;
+    found.iter().map(|row| Ok(Source::Aggregate(row.try_get(0)?, row.try_get(1)?, row.try_get(2)?))).collect()
+}

@@ -1,0 +1,30 @@
+//! The clock of the server, as it was heard last: the one clock of a log that many machines write.
+
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use crate::clock::{Clock, SystemClock, Timestamp};
+
+/// What the server said, and how long ago.
+#[derive(Default)]
+pub(super) struct ServerClock {
+    machine: SystemClock,
+    heard: Mutex<Option<(Timestamp, Duration)>>,
+}
+
+impl ServerClock {
+    pub(super) fn set(&self, now: Timestamp) {
+        *self.heard.lock().unwrap_or_else(PoisonError::into_inner) = Some((now, self.machine.monotonic()));
+    }
+}
+
+impl Clock for ServerClock {
+    fn wall(&self) -> Timestamp {
+        let heard = *self.heard.lock().unwrap_or_else(PoisonError::into_inner);
+        heard.map_or_else(|| self.machine.wall(), |(now, at)| now.plus(self.machine.monotonic().saturating_sub(at)))
+    }
+
+    fn monotonic(&self) -> Duration {
+        self.machine.monotonic()
+    }
+}

@@ -1,0 +1,142 @@
+//! The one task of a process that writes to a log: it drains what has queued into one commit.
+//!
+//! A commit is never repeated blindly: where its answer is lost, the callers are told that it is not known.
+
+use std::sync::Arc;
+
+use sqlx::AssertSqlSafe;
+use sqlx::postgres::PgConnection;
+use tokio::sync::mpsc;
+
+use super::batch::{self, Interned, Written};
+use super::log::{Log, end_transaction};
+use super::server::{answered, is_loss};
+use crate::error::{Error, Result};
+use crate::queue::{Request, drain};
+use crate::record::{Append, Appended};
+
+/// What kept a transaction from its end.
+pub(super) enum Fault {
+    /// Nothing of it is in the log.
+    Before(sqlx::Error),
+    /// The same, and what it means is said.
+    Told(Error),
+    /// Whether it is in the log is not known.
+    Unknown(sqlx::Error),
+}
+
+impl Fault {
+    pub(super) fn into_error(self, log: &Log, doing: &'static str) -> Error {
+        match self {
+            Self::Before(error) => log.server.fault(doing, error),
+            Self::Told(error) => error,
+            Self::Unknown(error) => Error::NotAcknowledged { source: Arc::new(error) },
+        }
+    }
+}
+
+impl From<sqlx::Error> for Fault {
+    fn from(error: sqlx::Error) -> Self {
+        Self::Before(error)
+    }
+}
+
+/// Writes until the queue closes.
+pub(super) async fn serve(log: Arc<Log>, mut queue: mpsc::Receiver<Request>) {
+    let mut writer = Writer { log, connection: None, interned: Interned::default() };
+    while let Some(first) = queue.recv().await {
+        writer.commit(drain(first, &mut queue)).await;
+    }
+}
+
+struct Writer {
+    log: Arc<Log>,
+    connection: Option<PgConnection>,
+    interned: Interned,
+}
+
+impl Writer {
+    /// Commits a batch and answers each of its callers.
+    async fn commit(&mut self, batch: Vec<Request>) {
+        let (appends, replies): (Vec<Append>, Vec<_>) =
+            batch.into_iter().map(|request| (request.append, request.reply)).unzip();
+        match self.try_commit(&appends).await {
+            Ok(outcomes) => {
+                for (reply, outcome) in replies.into_iter().zip(outcomes) {
+                    // A caller that went away does not undo its append.
+                    let _ = reply.send(outcome);
+                }
+            }
+            Err(error) => {
+                tracing::warn!(%error, appends = appends.len(), "a commit failed");
+                for reply in replies {
+                    let _ = reply.send(Err(error.clone()));
+                }
+            }
+        }
+    }
+
+    async fn try_commit(&mut self, appends: &[Append]) -> Result<Vec<Result<Appended>>> {
+        // A connection that was idle may have been lost meanwhile. That shows before anything is done by it.
+        let was_idle = self.connection.is_some();
+        match self.on_connection(appends).await {
+            Err(Fault::Before(error)) if was_idle && is_loss(&error) => {
+                self.on_connection(appends).await.map_err(|fault| fault.into_error(&self.log, "appending"))
+            }
+            outcome => outcome.map_err(|fault| fault.into_error(&self.log, "appending")),
+        }
+    }
+
+    /// After a fault nothing that the connection holds is trusted.
+    async fn on_connection(&mut self, appends: &[Append]) -> Result<Vec<Result<Appended>>, Fault> {
+        let mut connection = match self.connection.take() {
+            Some(connection) => connection,
+            None => self.log.server.connect().await.map_err(Fault::Told)?,
+        };
+        let outcomes = transact(&self.log, &mut connection, appends, &mut self.interned).await?;
+        self.connection = Some(connection);
+        Ok(outcomes)
+    }
+}
+
+/// Appends in a transaction of their own, and tells of it.
+async fn transact(
+    log: &Log,
+    connection: &mut PgConnection,
+    appends: &[Append],
+    interned: &mut Interned,
+) -> Result<Vec<Result<Appended>>, Fault> {
+    let end = log.begin(connection).await?;
+    let mut done = batch::write(log, connection, (appends, end), interned, true).await?;
+    if done.is_none() {
+        end_transaction(connection, "ROLLBACK").await?;
+        let end = log.begin(connection).await?;
+        done = batch::write(log, connection, (appends, end), interned, false).await?;
+    }
+    let (outcomes, written) = done.ok_or(sqlx::Error::WorkerCrashed)?;
+    commit(log, connection, &written).await?;
+    publish(log, interned, written);
+    Ok(outcomes)
+}
+
+/// Commits, and tells all who listen.
+pub(super) async fn commit(log: &Log, connection: &mut PgConnection, written: &Written) -> Result<(), Fault> {
+    let notify = match written.events.last() {
+        Some(last) => format!("SELECT pg_notify('{}', '{}'); COMMIT", log.channel, last.position),
+        None => "COMMIT".to_owned(),
+    };
+    let committed = answered(sqlx::raw_sql(AssertSqlSafe(notify)).execute(connection)).await;
+    committed.map(|_| ()).map_err(|error| if is_loss(&error) { Fault::Unknown(error) } else { Fault::Before(error) })
+}
+
+/// Makes a commit known to this process.
+pub(super) fn publish(log: &Log, interned: &mut Interned, mut written: Written) {
+    if written.step_is_recorded {
+        log.log_time.step_is_recorded();
+    }
+    if !written.events.is_empty() {
+        log.log_time.learn(written.created_at);
+    }
+    log.tail.publish(std::mem::take(&mut written.events));
+    interned.learn(written);
+}

@@ -1,0 +1,66 @@
+//! Appends on their way to the one writer of a process: what has queued goes into one commit.
+//!
+//! There is no timer: the previous commit is the time in which the next batch queues.
+
+use tokio::sync::{mpsc, oneshot};
+
+use crate::error::Result;
+use crate::record::{Append, Appended, Recorded, Write};
+
+/// Appends that may wait for the writer; more wait in their callers.
+pub(crate) const QUEUE_APPENDS_MAX: usize = 1024;
+/// The most appends of one commit.
+const BATCH_APPENDS_MAX: usize = 512;
+/// About the most bytes of one commit.
+const BATCH_BYTES_MAX: usize = 4 << 20;
+
+/// An append on its way to the writer.
+pub(crate) struct Request {
+    pub(crate) append: Append,
+    pub(crate) reply: oneshot::Sender<Result<Appended>>,
+}
+
+/// All that has queued behind `first`, up to the size of a batch.
+pub(crate) fn drain(first: Request, queue: &mut mpsc::Receiver<Request>) -> Vec<Request> {
+    let size = |request: &Request| -> usize {
+        let events = request.append.writes.iter().flat_map(|write| &write.events);
+        events.map(|event| event.data.len() + event.metadata.len()).sum()
+    };
+    let mut n_bytes = size(&first);
+    let mut batch = vec![first];
+    while batch.len() < BATCH_APPENDS_MAX && n_bytes < BATCH_BYTES_MAX {
+        let Ok(request) = queue.try_recv() else { break };
+        n_bytes += size(&request);
+        batch.push(request);
+    }
+    batch
+}
+
+/// The events of a batch as they now stand in the log.
+pub(crate) fn recorded(appends: Vec<Append>, outcomes: &[Result<Appended>]) -> Vec<Recorded> {
+    let mut events = Vec::new();
+    for (append, outcome) in appends.into_iter().zip(outcomes) {
+        let Ok(Appended { places, created_at, repeated: false, .. }) = outcome else { continue };
+        let Some(first) = places.first() else { continue };
+        let mut places = places.iter();
+        for Write { stream_id, aggregate_id, events: written, .. } in append.writes {
+            for (event, place) in written.into_iter().zip(&mut places) {
+                events.push(Recorded {
+                    position: place.position,
+                    event_id: event.event_id,
+                    stream_id: stream_id.clone(),
+                    aggregate_id: aggregate_id.clone(),
+                    sequence: place.sequence,
+                    event_type: event.event_type,
+                    event_version: event.event_version,
+                    data: event.data,
+                    metadata: event.metadata,
+                    tags: event.tags,
+                    created_at: *created_at,
+                    append_start: first.position,
+                });
+            }
+        }
+    }
+    events
+}
