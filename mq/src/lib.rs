@@ -197,6 +197,7 @@ mod event;
 #[cfg(feature = "faults")]
 mod faults;
 mod given;
+mod group;
 mod handler;
 mod ids;
 mod import;
@@ -229,6 +230,11 @@ pub use clock::{Clock, SystemClock, Timestamp};
 pub use error::{Error, Result, Source};
 pub use event::{Envelope, Event};
 pub use given::{Given, When, given};
+pub use group::{
+    AggregateName, Delivery, Ended, GROUP_NAME_BYTES_MAX, GROUP_VERSIONS_MAX, GROUPS_STREAM, Group, GroupCommand,
+    GroupError, GroupEvent, GroupHandler, GroupReport, GroupState, GroupVersion, Groups, HandlerError, Lag, PARKED_MAX,
+    PARTITIONS_MAX, Parked, ParkedReport, PartitionReport, VersionReport, VersionStatus, partition_of,
+};
 pub use handler::{Cause, Handler};
 pub use ids::{derived_event_id, new_event_id};
 pub use memory::Memory;
@@ -246,7 +252,7 @@ pub use snapshot::{Last, Snapshot, Snapshots};
 #[cfg(feature = "sqlite")]
 pub use sqlite::{JoinedError, Sqlite};
 pub use store::EventStore;
-pub use stream::{EventStream, Start};
+pub use stream::{EventStream, Followed, Start};
 pub use tail::Tail;
 pub use upcast::Upcaster;
 

@@ -17,7 +17,13 @@ use crate::position::{Expected, Position};
 use crate::query::{Query, Range};
 use crate::record::Metadata;
 use crate::record::{Append, Appended, Checked, Imported, NewEvent, Page, Recorded, Stats};
-use crate::stream::{EventStream, Start};
+use crate::stream::{EventStream, Followed, Start};
+
+impl std::fmt::Debug for EventStore {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("EventStore")
+    }
+}
 
 /// How many events [`EventStore::load`] asks for at a time.
 const LOAD_PAGE: usize = 1000;
@@ -198,6 +204,26 @@ impl EventStore {
     /// Follows records as they stand in the log, whatever their type.
     pub fn follow(&self, query: &Query, start: Start) -> impl Stream<Item = Result<Recorded>> + Send + use<> {
         crate::stream::records(Arc::clone(&self.backend), query.clone(), start)
+    }
+
+    /// [`EventStore::follow`], and it is told when history has been read, and again after the stream has fallen behind.
+    pub fn follow_marked(&self, query: &Query, start: Start) -> impl Stream<Item = Result<Followed>> + Send + use<> {
+        crate::stream::marked(Arc::clone(&self.backend), query.clone(), start)
+    }
+
+    /// All matching events of a range as they stand in the log, then the end. It holds a page at a time. After an error it
+    /// ends.
+    pub fn records(&self, query: &Query, range: Range) -> impl Stream<Item = Result<Recorded>> + Send + use<> {
+        crate::stream::records_of(Arc::clone(&self.backend), query.clone(), range)
+    }
+
+    /// Waits until this process knows of the event at a position, so that what it reads from here on has it. For what a group
+    /// has made of it, wait with [`crate::Group::wait_until`].
+    ///
+    /// # Errors
+    /// A fault of the database, or one that keeps it from looking for new events.
+    pub async fn wait_until(&self, position: Position) -> Result<()> {
+        crate::stream::wait_until(&*self.backend, position).await
     }
 
     /// The position of the last event; 0 in an empty log.

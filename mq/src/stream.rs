@@ -6,10 +6,11 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use futures::Stream;
 use futures::stream::BoxStream;
+use futures::{Stream, StreamExt};
 
 use crate::backend::Backend;
+use crate::clock::Timestamp;
 use crate::error::Result;
 use crate::event::{Envelope, Event};
 use crate::position::Position;
@@ -28,8 +29,44 @@ pub enum Start {
     Beginning,
     /// After this position.
     After(Position),
+    /// With the first event that was made at this time or later.
+    At(Timestamp),
     /// After the head of the log at the time of the first read.
     Now,
+}
+
+impl Start {
+    /// The position after which it begins, as of now: of a time that is to come, the head.
+    pub(crate) async fn position(self, backend: &dyn Backend) -> Result<Position> {
+        match self {
+            Self::Beginning => Ok(Position(0)),
+            Self::After(position) => Ok(position),
+            Self::At(since) => {
+                let range = Range { since: Some(since), ..Range::default() };
+                let page = backend.read(&Query::all(), range, 1).await?;
+                Ok(page.events.first().map_or(page.next, |first| Position(first.position.0 - 1)))
+            }
+            Self::Now => backend.head().await,
+        }
+    }
+
+    /// No event that was made before.
+    fn since(self) -> Option<Timestamp> {
+        match self {
+            Self::At(since) => Some(since),
+            Self::Beginning | Self::After(_) | Self::Now => None,
+        }
+    }
+}
+
+/// What a stream says that tells also when it has caught up.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Followed {
+    /// The next event that matches.
+    Event(Recorded),
+    /// All that was in the log up to here has been told; what follows is live. It is said again whenever the stream has
+    /// fallen behind, so that it had to read pages, and has caught up anew.
+    CaughtUp(Position),
 }
 
 /// The events that match a query, from a place in the log on, without end.
@@ -55,18 +92,25 @@ impl<T: Event> Stream for EventStream<T> {
     }
 }
 
+/// The events of a stream, without marks.
 pub(crate) fn records(backend: Arc<dyn Backend>, query: Query, start: Start) -> impl Stream<Item = Result<Recorded>> {
+    marked(backend, query, start).filter_map(async |item| match item {
+        Ok(Followed::Event(recorded)) => Some(Ok(recorded)),
+        Ok(Followed::CaughtUp(_)) => None,
+        Err(error) => Some(Err(error)),
+    })
+}
+
+/// The events of a stream, and when it has caught up.
+pub(crate) fn marked(backend: Arc<dyn Backend>, query: Query, start: Start) -> impl Stream<Item = Result<Followed>> {
     async_stream::stream! {
         // Begun before the first read, so that nothing comes unseen between it and the first wait.
         let mut follower = backend.tail().follow();
-        let mut after = match start {
-            Start::Beginning => Some(Position(0)),
-            Start::After(position) => Some(position),
-            Start::Now => None,
-        };
+        let mut after = None;
         let mut backoff = BACKOFF.0;
         // Set once the log was read to its end: all that comes after is told.
         let mut is_live = false;
+        let mut is_caught_up = false;
         loop {
             if is_live
                 && let Some(read_to) = after
@@ -81,20 +125,26 @@ pub(crate) fn records(backend: Arc<dyn Backend>, query: Query, start: Start) -> 
             {
                 for event in events {
                     after = Some(event.position);
-                    if query.matches(&event) {
-                        yield Ok(Recorded::clone(&event));
+                    if query.matches(&event) && start.since().is_none_or(|since| event.created_at >= since) {
+                        yield Ok(Followed::Event(Recorded::clone(&event)));
                     }
                 }
                 continue;
             }
-            match next_page(&*backend, &query, after).await {
+            match next_page(&*backend, &query, start, after).await {
                 Ok(page) => {
                     backoff = BACKOFF.0;
+                    // A page that was cut short is of one who is behind.
+                    is_caught_up &= !page.more;
                     for recorded in page.events {
-                        yield Ok(recorded);
+                        yield Ok(Followed::Event(recorded));
                     }
                     after = Some(page.next);
                     is_live = !page.more;
+                    if is_live && !is_caught_up {
+                        is_caught_up = true;
+                        yield Ok(Followed::CaughtUp(page.next));
+                    }
                 }
                 Err(error) => {
                     is_live = false;
@@ -108,12 +158,42 @@ pub(crate) fn records(backend: Arc<dyn Backend>, query: Query, start: Start) -> 
     }
 }
 
-async fn next_page(backend: &dyn Backend, query: &Query, after: Option<Position>) -> Result<Page> {
+async fn next_page(backend: &dyn Backend, query: &Query, start: Start, after: Option<Position>) -> Result<Page> {
     match after {
-        Some(after) => backend.read(query, Range::after(after), STREAM_PAGE).await,
+        Some(after) => {
+            let range = Range { after, since: start.since(), ..Range::default() };
+            backend.read(query, range, STREAM_PAGE).await
+        }
         None => {
-            let next = backend.head().await?;
-            Ok(Page { events: Vec::new(), next, more: false })
+            let next = start.position(backend).await?;
+            Ok(Page { events: Vec::new(), next, more: true })
         }
     }
+}
+
+/// All matching events of a range, page by page, as they stand in the log.
+pub(crate) fn records_of(
+    backend: Arc<dyn Backend>,
+    query: Query,
+    range: Range,
+) -> impl Stream<Item = Result<Recorded>> {
+    async_stream::try_stream! {
+        let mut rest = Some(range);
+        while let Some(range) = rest {
+            let page = backend.read(&query, range, STREAM_PAGE).await?;
+            rest = range.rest(&page);
+            for recorded in page.events {
+                yield recorded;
+            }
+        }
+    }
+}
+
+/// Waits until this process knows of the event at a position.
+pub(crate) async fn wait_until(backend: &dyn Backend, position: Position) -> Result<()> {
+    let mut follower = backend.tail().follow();
+    if backend.head().await? < position {
+        follower.wait(Position(position.0 - 1)).await?;
+    }
+    Ok(())
 }

@@ -14,6 +14,7 @@ mod deciders;
 mod file;
 mod follow;
 mod full;
+mod groups;
 mod ids;
 mod import;
 mod kills;

@@ -1,0 +1,86 @@
+//! What a group's own events say, kept warm: commands are decided on it, and workers watch it. It touches no cells but those
+//! that are changed together with a decision.
+
+use std::sync::Arc;
+
+use futures::StreamExt;
+use tokio::sync::watch;
+
+use super::event::{GROUPS_STREAM, GroupEvent};
+use super::state::{GROUP_NAME_BYTES_MAX, GroupCommand, GroupError, GroupState};
+use crate::error::{Error, Result};
+use crate::handler::Handler;
+use crate::position::Position;
+use crate::query::Query;
+use crate::record::Recorded;
+use crate::runner::{ExecuteError, Runner};
+use crate::store::EventStore;
+use crate::stream::Start;
+
+/// A group's state, and up to where it is known.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Known {
+    pub(super) group: GroupState,
+    /// The sequence of the last event.
+    pub(super) sequence: i64,
+    pub(super) position: Position,
+}
+
+impl Known {
+    /// The state of a group now.
+    pub(super) async fn read(store: &EventStore, name: &str) -> Result<Self> {
+        let mut runner = runner(store, name);
+        runner.catch_up().await?;
+        Ok(Self { group: runner.handler().clone(), sequence: runner.sequence(), position: runner.position() })
+    }
+
+    fn apply(&mut self, recorded: &Recorded) -> Result<()> {
+        self.group.apply(&recorded.decode::<GroupEvent>()?);
+        self.sequence = recorded.sequence;
+        self.position = recorded.position;
+        Ok(())
+    }
+}
+
+/// A group's handler on its aggregate.
+pub(super) fn runner(store: &EventStore, name: &str) -> Runner<GroupState> {
+    Runner::new(store.clone(), GROUPS_STREAM, name, Vec::new())
+}
+
+/// Decides a command and appends what was decided.
+pub(super) async fn execute(
+    store: &EventStore,
+    name: &str,
+    command: GroupCommand,
+) -> Result<Vec<GroupEvent>, ExecuteError<GroupError>> {
+    check_name(name).map_err(ExecuteError::Refused)?;
+    Ok(runner(store, name).execute(command, &crate::handler::Cause::request()).await?.events)
+}
+
+/// Keeps `known` up to date, until an event cannot be understood: then a newer program has written it, and nothing may be
+/// done for the group by this one.
+pub(super) async fn follow(store: &EventStore, name: &str, known: &watch::Sender<Arc<Known>>) -> Error {
+    let after = known.borrow().position;
+    let mut events = std::pin::pin!(store.follow(&Query::aggregate(GROUPS_STREAM, name), Start::After(after)));
+    // It has no end, and tries again by itself what failed.
+    while let Some(item) = events.next().await {
+        let Ok(recorded) = item else { continue };
+        let mut next = Known::clone(&known.borrow());
+        if let Err(error) = next.apply(&recorded) {
+            return error;
+        }
+        known.send_replace(Arc::new(next));
+    }
+    Error::Closed
+}
+
+/// A name is for people to type, and for the names of cells.
+pub(super) fn check_name(name: &str) -> Result<(), GroupError> {
+    let is_allowed = |c: char| c.is_ascii_alphanumeric() || "-_.:".contains(c);
+    if name.is_empty() || name.len() > GROUP_NAME_BYTES_MAX || !name.chars().all(is_allowed) {
+        let reason =
+            format!("a group's name is of 1 to {GROUP_NAME_BYTES_MAX} letters, digits and -_.: and {name:?} is not");
+        return Err(GroupError::Invalid { reason });
+    }
+    Ok(())
+}

@@ -1,0 +1,160 @@
+//! What a handler is given beside an event: appends that commit with the acknowledgement, or the acknowledgement itself.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+
+use futures::future::BoxFuture;
+
+use super::partition::Progress;
+use crate::cell::{CellChange, CellExpected};
+use crate::event::Event;
+use crate::handler::Cause;
+use crate::ids::derived_event_id;
+use crate::position::Expected;
+use crate::record::{Appended, NewEvent, Recorded, Write};
+
+/// Why an event could not be handled: any error.
+pub type HandlerError = Box<dyn std::error::Error + Send + Sync>;
+
+/// What handles the events of a group: `|event, delivery| Box::pin(async move { ... Ok(()) })`.
+pub trait GroupHandler: Sync {
+    /// Handles one event. After an error it is given again, some time later, and is parked in the end.
+    fn handle<'a>(&'a self, event: &'a Recorded, delivery: &'a mut Delivery)
+    -> BoxFuture<'a, Result<(), HandlerError>>;
+}
+
+impl<F> GroupHandler for F
+where
+    F: for<'a> Fn(&'a Recorded, &'a mut Delivery) -> BoxFuture<'a, Result<(), HandlerError>> + Sync,
+{
+    fn handle<'a>(
+        &'a self,
+        event: &'a Recorded,
+        delivery: &'a mut Delivery,
+    ) -> BoxFuture<'a, Result<(), HandlerError>> {
+        self(event, delivery)
+    }
+}
+
+/// The lease of a partition, as its worker and the handler of one event see it.
+#[derive(Debug, Default)]
+pub(super) struct Epoch {
+    version: AtomicI64,
+    /// Whether a handler has asked for an acknowledgement: until it ends, the version stays as it is.
+    is_given: AtomicBool,
+}
+
+impl Epoch {
+    pub(super) fn new(version: i64) -> Self {
+        Self { version: AtomicI64::new(version), is_given: AtomicBool::new(false) }
+    }
+
+    pub(super) fn version(&self) -> i64 {
+        self.version.load(Ordering::Acquire)
+    }
+
+    pub(super) fn set(&self, version: i64) {
+        self.version.store(version, Ordering::Release);
+    }
+
+    pub(super) fn is_given(&self) -> bool {
+        self.is_given.load(Ordering::Acquire)
+    }
+
+    pub(super) fn begin(&self) {
+        self.is_given.store(false, Ordering::Release);
+    }
+}
+
+/// One attempt at one event.
+#[derive(Debug)]
+pub struct Delivery {
+    pub(super) group: String,
+    pub(super) cause: Cause,
+    pub(super) event: Arc<Recorded>,
+    pub(super) partition: u16,
+    pub(super) n_attempts: u32,
+    pub(super) has_effects: bool,
+    pub(super) writes: Vec<Write>,
+    pub(super) n_derived: usize,
+    pub(super) is_last_attempt: bool,
+    pub(super) acknowledged: Option<Appended>,
+    pub(super) after: Progress,
+    pub(super) epoch: Arc<Epoch>,
+    pub(super) space: String,
+    pub(super) lease: std::time::Duration,
+}
+
+impl Delivery {
+    /// How often this event has been tried, with this time: 1, 2, 3 ...
+    #[must_use]
+    pub fn attempt(&self) -> u32 {
+        self.n_attempts
+    }
+
+    /// The partition of the event's aggregate.
+    #[must_use]
+    pub fn partition(&self) -> u16 {
+        self.partition
+    }
+
+    /// Whether effects are wanted. While a new version of a group rebuilds they are not: what it appends here is dropped,
+    /// and it should do nothing else that others can see.
+    #[must_use]
+    pub fn has_effects(&self) -> bool {
+        self.has_effects
+    }
+
+    /// Appends an event together with the acknowledgement: both are in the log, or neither. Its id is derived from the
+    /// group's name and the event that is handled, so that it is in the log once, also when the event is handled again.
+    ///
+    /// # Errors
+    /// [`crate::Error::Encode`] when the event cannot be written as JSON.
+    pub fn append<T: Event>(
+        &mut self,
+        stream_id: &str,
+        aggregate_id: &str,
+        expected: Expected,
+        event: &T,
+    ) -> crate::Result<()> {
+        let process = format!("group/{}", self.group);
+        let id = derived_event_id(&process, self.event.created_at, self.event.event_id, self.n_derived);
+        let event = NewEvent::of(event, self.cause.metadata())?.with_id(id);
+        self.n_derived += 1;
+        self.write(stream_id, aggregate_id, expected, vec![event]);
+        Ok(())
+    }
+
+    /// The same for events that are made already. Their ids are the caller's: with new ones, an event that is handled again
+    /// after its checkpoint was lost or reset has its effects again.
+    pub fn write(&mut self, stream_id: &str, aggregate_id: &str, expected: Expected, events: Vec<NewEvent>) {
+        let is_it = |write: &&mut Write| write.stream_id == stream_id && write.aggregate_id == aggregate_id;
+        match self.writes.iter_mut().find(is_it) {
+            Some(write) => write.events.extend(events),
+            None => {
+                let (stream_id, aggregate_id) = (stream_id.to_owned(), aggregate_id.to_owned());
+                self.writes.push(Write { stream_id, aggregate_id, expected, events });
+            }
+        }
+    }
+
+    /// Should this attempt fail, the event is parked at once: trying again would not help.
+    pub fn park_on_failure(&mut self) {
+        self.is_last_attempt = true;
+    }
+
+    /// The acknowledgement of this event and all before it, for an append of the handler's own: it commits with that, or
+    /// neither does. It is refused when the worker holds the partition no longer. What came of the append must be told with
+    /// [`Delivery::acknowledged`]. The lease is not renewed from here until the handler ends.
+    #[must_use]
+    pub fn acknowledgement(&mut self) -> CellChange {
+        self.epoch.is_given.store(true, Ordering::Release);
+        let expected = CellExpected::Held(self.epoch.version());
+        self.after.change(&self.space, self.partition, expected, Some(self.lease))
+    }
+
+    /// Says that the acknowledgement is in the log, as the last change of a cell in this append.
+    pub fn acknowledged(&mut self, appended: &Appended) {
+        self.acknowledged = Some(appended.clone());
+    }
+}

@@ -1,0 +1,136 @@
+//! What happens to a group that must not be lost: events on stream `groups`, one aggregate for each group. Leases and
+//! checkpoints are not among them: they are cells.
+
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use crate::event::Event;
+use crate::position::Position;
+use crate::query::Query;
+use crate::record::Recorded;
+
+/// The stream of all groups.
+pub const GROUPS_STREAM: &str = "groups";
+
+/// An aggregate, by both its names.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct AggregateName {
+    /// Its stream.
+    pub stream_id: String,
+    /// Its id in the stream.
+    pub aggregate_id: String,
+}
+
+impl AggregateName {
+    /// The aggregate of an event.
+    #[must_use]
+    pub fn of(event: &Recorded) -> Self {
+        Self { stream_id: event.stream_id.clone(), aggregate_id: event.aggregate_id.clone() }
+    }
+}
+
+impl std::fmt::Display for AggregateName {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}/{}", self.stream_id, self.aggregate_id)
+    }
+}
+
+/// What happened to a group. The aggregate id is the group's name.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum GroupEvent {
+    /// There is such a version of it. The first is active at once; a later one rebuilds without effects.
+    Declared {
+        /// The version: 1, 2, 3 ...
+        version: u32,
+        /// Which events it is of.
+        query: Query,
+        /// Among how many partitions their aggregates are divided.
+        n_partitions: u16,
+        /// It begins after this position.
+        start: Position,
+    },
+    /// No version of it is given events until it is resumed.
+    Paused,
+    /// It goes on.
+    Resumed,
+    /// Every partition goes on after this position, whatever it had handled.
+    Reset {
+        /// The version.
+        version: u32,
+        /// All up to here counts as handled, and nothing behind it.
+        to: Position,
+    },
+    /// An event could not be handled. It and all later ones of its aggregate wait until a person decides.
+    Parked {
+        /// The version.
+        version: u32,
+        /// Whose event.
+        #[serde(flatten)]
+        aggregate: AggregateName,
+        /// The event.
+        position: Position,
+        /// Its id.
+        event_id: Uuid,
+        /// How often it was tried.
+        n_attempts: u32,
+        /// Why it failed the last time.
+        error: String,
+    },
+    /// A person wants what is parked of an aggregate to be handled again.
+    ReplayAsked {
+        /// The version.
+        version: u32,
+        /// Which aggregate.
+        #[serde(flatten)]
+        aggregate: AggregateName,
+    },
+    /// All that was parked of an aggregate has been handled; it flows again.
+    Replayed {
+        /// The version.
+        version: u32,
+        /// Which aggregate.
+        #[serde(flatten)]
+        aggregate: AggregateName,
+        /// Up to here.
+        up_to: Position,
+    },
+    /// A person gave up an event that was parked; those behind it are handled.
+    Skipped {
+        /// The version.
+        version: u32,
+        /// Whose event.
+        #[serde(flatten)]
+        aggregate: AggregateName,
+        /// The event.
+        position: Position,
+    },
+    /// A version has caught up and takes over, with effects from here on; what the one before has parked is now its own.
+    Promoted {
+        /// The version.
+        version: u32,
+    },
+    /// A version is given no more events, ever.
+    Retired {
+        /// The version.
+        version: u32,
+    },
+}
+
+impl Event for GroupEvent {
+    const EVENT_VERSION: &'static str = "1.0";
+
+    fn event_type(&self) -> &'static str {
+        match self {
+            Self::Declared { .. } => "Declared",
+            Self::Paused => "Paused",
+            Self::Resumed => "Resumed",
+            Self::Reset { .. } => "Reset",
+            Self::Parked { .. } => "Parked",
+            Self::ReplayAsked { .. } => "ReplayAsked",
+            Self::Replayed { .. } => "Replayed",
+            Self::Skipped { .. } => "Skipped",
+            Self::Promoted { .. } => "Promoted",
+            Self::Retired { .. } => "Retired",
+        }
+    }
+}

@@ -1,0 +1,25 @@
+//! Durable subscriptions: named groups whose workers share the events of a query by partitions.
+//!
+//! Two kinds of knowledge are kept apart. What must not be lost (a version was declared, reset, promoted, retired; an event
+//! was parked, replayed, skipped) are events on stream `groups`, folded by a pure handler. Leases and checkpoints are cells,
+//! one for each partition: whoever deletes one causes work to be repeated and nothing else.
+
+mod control;
+mod deliver;
+mod delivery;
+mod event;
+mod pages;
+mod partition;
+mod report;
+mod state;
+mod worker;
+
+pub use delivery::{Delivery, GroupHandler, HandlerError};
+pub use event::{AggregateName, GROUPS_STREAM, GroupEvent};
+pub use partition::partition_of;
+pub use report::{GroupReport, Groups, Lag, ParkedReport, PartitionReport, VersionReport, VersionStatus};
+pub use state::{
+    GROUP_NAME_BYTES_MAX, GROUP_VERSIONS_MAX, GroupCommand, GroupError, GroupState, GroupVersion, PARKED_MAX,
+    PARTITIONS_MAX, Parked,
+};
+pub use worker::{Ended, Group};

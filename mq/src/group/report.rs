@@ -1,0 +1,325 @@
+//! Groups as people look at them: versions, partitions, lag, what is parked; and the commands that people give. Looking
+//! changes nothing.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use super::control::{self, Known};
+use super::event::{AggregateName, GROUPS_STREAM, GroupEvent};
+use super::pages::is_given;
+use super::partition::{Progress, key, partition_of, space};
+use super::state::{GroupCommand, GroupError, GroupVersion, PARTITIONS_MAX};
+use crate::cell::Cell;
+use crate::clock::Timestamp;
+use crate::error::Result;
+use crate::position::Position;
+use crate::query::{Query, Range};
+use crate::record::Recorded;
+use crate::runner::ExecuteError;
+use crate::store::EventStore;
+
+/// How many events are counted of a lag, and of what is parked of one aggregate, before it is said that there are more.
+const COUNTED_MAX: usize = 10_000;
+/// How many events are read at a time.
+const PAGE: usize = 1000;
+
+/// The groups of a log.
+#[derive(Debug, Clone)]
+pub struct Groups {
+    store: EventStore,
+}
+
+/// A group.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GroupReport {
+    /// Its name.
+    pub name: String,
+    /// Whether it is given no events.
+    pub is_paused: bool,
+    /// Its versions, the oldest first.
+    pub versions: Vec<VersionReport>,
+}
+
+/// What a version of a group is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum VersionStatus {
+    /// It has effects.
+    Active,
+    /// It has none yet, and takes over when it has caught up.
+    Rebuilding,
+    /// It is over.
+    Retired,
+}
+
+/// A version of a group.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct VersionReport {
+    /// The version.
+    pub version: u32,
+    /// What it is.
+    pub status: VersionStatus,
+    /// Which events it is of.
+    pub query: Query,
+    /// All events up to here are handled, but for what is parked.
+    pub floor: Position,
+    /// What is not handled yet, but for what is parked.
+    pub lag: Lag,
+    /// Its partitions; none of a version that is retired.
+    pub partitions: Vec<PartitionReport>,
+    /// What waits for a person, sorted by aggregate.
+    pub parked: Vec<ParkedReport>,
+}
+
+/// A partition.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PartitionReport {
+    /// Its number, from 0.
+    pub partition: u16,
+    /// The worker that holds it.
+    pub owner: Option<String>,
+    /// Until when, unless it is renewed.
+    pub held_until: Option<Timestamp>,
+    /// Its fencing epoch: who acts with another is refused. 0 when nobody ever held it.
+    pub epoch: i64,
+    /// All of it up to here is handled, but for what is behind or parked.
+    pub checkpoint: Position,
+    /// How many aggregates are being tried again or replayed.
+    pub n_behind: usize,
+    /// Why it stands still.
+    pub stopped: Option<String>,
+    /// What is not handled yet.
+    pub lag: Lag,
+}
+
+/// How far behind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Lag {
+    /// How many events.
+    pub n_events: usize,
+    /// Whether there are more than were counted.
+    pub more: bool,
+    /// How long ago the first of them was made.
+    pub time: Duration,
+}
+
+/// An aggregate that waits for a person.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ParkedReport {
+    /// The aggregate.
+    pub aggregate: AggregateName,
+    /// The first event that waits stands here or behind.
+    pub from: Position,
+    /// How many events wait.
+    pub n_events: usize,
+    /// Whether there are more than were counted.
+    pub more: bool,
+    /// How often the event that failed was tried.
+    pub n_attempts: u32,
+    /// Why it failed the last time.
+    pub error: String,
+    /// Whether they are being handled again.
+    pub is_replayed: bool,
+}
+
+impl EventStore {
+    /// The groups of this log, to look at and to command.
+    #[must_use]
+    pub fn groups(&self) -> Groups {
+        Groups { store: self.clone() }
+    }
+}
+
+impl Groups {
+    /// The names of all groups, sorted.
+    ///
+    /// # Errors
+    /// A fault of the database.
+    pub async fn names(&self) -> Result<Vec<String>> {
+        let mut names = BTreeSet::new();
+        let mut rest = Some(Range::default());
+        while let Some(range) = rest {
+            let page = self.store.read(&Query::stream(GROUPS_STREAM).of_type("Declared"), range, PAGE).await?;
+            rest = range.rest(&page);
+            names.extend(page.events.into_iter().map(|event| event.aggregate_id));
+        }
+        Ok(names.into_iter().collect())
+    }
+
+    /// All groups, sorted by name.
+    ///
+    /// # Errors
+    /// As for [`Groups::show`].
+    pub async fn list(&self) -> Result<Vec<GroupReport>, ExecuteError<GroupError>> {
+        let mut reports = Vec::new();
+        for name in self.names().await? {
+            reports.push(self.show(&name).await?);
+        }
+        Ok(reports)
+    }
+
+    /// One group.
+    ///
+    /// # Errors
+    /// [`GroupError::UnknownGroup`], an event of the group's that cannot be read, or a fault of the database.
+    pub async fn show(&self, name: &str) -> Result<GroupReport, ExecuteError<GroupError>> {
+        let known = self.known(name).await?;
+        let mut versions = Vec::new();
+        for (number, version) in known.group.versions() {
+            let status = match (version.is_retired, known.group.active() == Some(*number)) {
+                (true, _) => VersionStatus::Retired,
+                (false, true) => VersionStatus::Active,
+                (false, false) => VersionStatus::Rebuilding,
+            };
+            versions.push(self.version(name, *number, version, status).await?);
+        }
+        Ok(GroupReport { name: name.to_owned(), is_paused: known.group.is_paused(), versions })
+    }
+
+    /// The version that has effects, or the newest when none has.
+    ///
+    /// # Errors
+    /// As for [`Groups::show`].
+    pub async fn active(&self, name: &str) -> Result<u32, ExecuteError<GroupError>> {
+        let group = self.known(name).await?.group;
+        Ok(group.active().or_else(|| group.versions().keys().next_back().copied()).unwrap_or(0))
+    }
+
+    /// Gives a command to a group that is there, and tells what happened; nothing when it changes nothing.
+    ///
+    /// # Errors
+    /// [`GroupError::UnknownGroup`] or another refusal, or a fault of the database.
+    pub async fn execute(
+        &self,
+        name: &str,
+        command: GroupCommand,
+    ) -> Result<Vec<GroupEvent>, ExecuteError<GroupError>> {
+        self.known(name).await?;
+        if let GroupCommand::Reset { to, .. } = &command {
+            let head = self.store.head().await?;
+            if *to > head {
+                let reason = format!("the log ends at {head}, and {to} is behind that");
+                return Err(ExecuteError::Refused(GroupError::Invalid { reason }));
+            }
+        }
+        control::execute(&self.store, name, command).await
+    }
+
+    async fn known(&self, name: &str) -> Result<Known, ExecuteError<GroupError>> {
+        let unknown = || ExecuteError::Refused(GroupError::UnknownGroup { name: name.to_owned() });
+        control::check_name(name).map_err(|_| unknown())?;
+        let known = Known::read(&self.store, name).await?;
+        if known.group.versions().is_empty() { Err(unknown()) } else { Ok(known) }
+    }
+
+    async fn version(
+        &self,
+        name: &str,
+        number: u32,
+        version: &GroupVersion,
+        status: VersionStatus,
+    ) -> Result<VersionReport> {
+        let (query, floor) = (version.query.clone(), version.start);
+        let mut report = VersionReport {
+            version: number,
+            status,
+            query,
+            floor,
+            lag: Lag::default(),
+            partitions: vec![],
+            parked: vec![],
+        };
+        if status == VersionStatus::Retired {
+            return Ok(report);
+        }
+        let cells = self.store.cells(&space(name, number), "", usize::from(PARTITIONS_MAX)).await?;
+        let cells: BTreeMap<_, _> = cells.into_iter().map(|cell| (cell.key.clone(), cell)).collect();
+        let now = self.store.now();
+        let mut progresses = Vec::new();
+        for partition in 0..version.n_partitions {
+            let cell = cells.get(&key(partition));
+            let progress = cell.and_then(|cell| Progress::of(cell, version));
+            let progress = progress.unwrap_or_else(|| Progress::start(version));
+            report.partitions.push(partition_report(partition, cell, &progress, now));
+            progresses.push(progress);
+        }
+        report.floor = progresses.iter().map(Progress::floor).min().unwrap_or(version.start);
+        self.count(&mut report, version, &progresses, now).await?;
+        for (aggregate, parked) in &version.parked {
+            let number = partition_of(&aggregate.stream_id, &aggregate.aggregate_id, version.n_partitions);
+            let range = Range::between(Position(parked.from.0 - 1), progresses[usize::from(number)].checkpoint);
+            let query = Query::aggregate(&aggregate.stream_id, &aggregate.aggregate_id);
+            let (mut n_events, mut rest) = (0, Some(range));
+            while let (Some(range), true) = (rest, n_events < COUNTED_MAX) {
+                let page = self.store.read(&query, range, PAGE).await?;
+                n_events += page.events.iter().filter(|event| version.query.matches(event)).count();
+                rest = range.rest(&page);
+            }
+            report.parked.push(ParkedReport {
+                aggregate: aggregate.clone(),
+                from: parked.from,
+                n_events,
+                more: rest.is_some(),
+                n_attempts: parked.n_attempts,
+                error: parked.error.clone(),
+                is_replayed: parked.is_replayed,
+            });
+        }
+        Ok(report)
+    }
+
+    /// Counts what is not handled yet.
+    async fn count(
+        &self,
+        report: &mut VersionReport,
+        version: &GroupVersion,
+        progresses: &[Progress],
+        now: Timestamp,
+    ) -> Result<()> {
+        let (mut rest, mut n_read) = (Some(Range::after(report.floor)), 0);
+        while let (Some(range), true) = (rest, n_read < COUNTED_MAX) {
+            let page = self.store.read(&version.query, range, PAGE).await?;
+            rest = range.rest(&page);
+            n_read += page.events.len();
+            for event in page.events.iter().filter(|event| is_given(event)) {
+                let number = partition_of(&event.stream_id, &event.aggregate_id, version.n_partitions);
+                let number = usize::from(number);
+                if is_waiting(event, version, &progresses[number]) {
+                    let age = now.since(event.created_at);
+                    for lag in [&mut report.lag, &mut report.partitions[number].lag] {
+                        lag.n_events += 1;
+                        lag.time = lag.time.max(age);
+                    }
+                }
+            }
+        }
+        if rest.is_some() {
+            report.lag.more = true;
+            report.partitions.iter_mut().for_each(|partition| partition.lag.more = true);
+        }
+        Ok(())
+    }
+}
+
+/// Whether an event is not handled and nobody but the group's workers is waited for.
+fn is_waiting(event: &Recorded, version: &GroupVersion, progress: &Progress) -> bool {
+    let aggregate = AggregateName::of(event);
+    if version.parked.get(&aggregate).is_some_and(|parked| event.position >= parked.from) {
+        return false;
+    }
+    let behind = progress.behind(&aggregate).map(|index| progress.behind[index].from);
+    event.position > progress.checkpoint || behind.is_some_and(|from| event.position >= from)
+}
+
+fn partition_report(partition: u16, cell: Option<&Cell>, progress: &Progress, now: Timestamp) -> PartitionReport {
+    let held_until = cell.and_then(|cell| cell.held_until).filter(|until| now < *until);
+    PartitionReport {
+        partition,
+        owner: held_until.map(|_| progress.owner.clone()),
+        held_until,
+        epoch: cell.map_or(0, |cell| cell.version),
+        checkpoint: progress.checkpoint,
+        n_behind: progress.behind.len(),
+        stopped: progress.stopped.clone(),
+        lag: Lag::default(),
+    }
+}

@@ -1,0 +1,194 @@
+//! Events that cannot be handled: tried again, parked, replayed, skipped; and all others flow meanwhile.
+
+use crewlog_mq::{GroupCommand, Metadata, NewEvent};
+
+use super::*;
+
+fn n_of(event: &Recorded) -> i64 {
+    match event.decode() {
+        Ok(Fact::Noted { n }) => n,
+        Ok(Fact::Closed) | Err(_) => -1,
+    }
+}
+
+/// What one worker saw, by `n`.
+fn seen_n(seen: &Seen, aggregate_id: &str) -> Vec<i64> {
+    let all = seen.0.lock().unwrap();
+    all.iter().filter(|(_, event)| event.aggregate_id == aggregate_id).map(|(_, event)| n_of(event)).collect()
+}
+
+#[tokio::test]
+async fn an_event_that_fails_is_tried_again_and_holds_up_nothing_but_its_own_aggregate() {
+    for (store, _place) in logs().await {
+        for n in 0..3 {
+            append(&store, "bad", n).await;
+            append(&store, "good", n).await;
+        }
+        let seen = Seen::default();
+        let failing_twice = seen.handler("", |event, delivery| {
+            let fails = event.aggregate_id == "bad" && n_of(event) == 1 && delivery.attempt() < 3;
+            if fails { Err("not yet".into()) } else { effect(event, delivery) }
+        });
+        // With one partition it is plain that the others are not held up.
+        let group = group(&store).partitions(1).concurrency(1);
+        run_to_the_end(&group, &store, failing_twice).await;
+        assert_eq!(seen_n(&seen, "bad"), [0, 1, 1, 1, 2]);
+        assert_eq!(seen_n(&seen, "good"), [0, 1, 2]);
+        assert_eq!(effects(&store).await["bad"], [0, 1, 2]);
+    }
+}
+
+#[tokio::test]
+async fn an_event_that_keeps_failing_is_parked_with_all_behind_it_and_replayed_in_order() {
+    for (store, _place) in logs().await {
+        let group = group(&store).partitions(1).park_after(3);
+        for n in 0..4 {
+            append(&store, "bad", n).await;
+            append(&store, "good", n).await;
+        }
+        let seen = Seen::default();
+        let failing = |event: &Recorded, delivery: &mut Delivery| {
+            let fails = event.aggregate_id == "bad" && n_of(event) == 1;
+            if fails { Err("never".into()) } else { effect(event, delivery) }
+        };
+        run_to_the_end(&group, &store, seen.handler("", failing)).await;
+        // Also what comes later, and with every cell gone.
+        delete_cells(&store).await;
+        append(&store, "bad", 4).await;
+        run_to_the_end(&group, &store, seen.handler("", failing)).await;
+        assert_eq!(seen_n(&seen, "bad").iter().filter(|n| **n == 1).count(), 3, "it is not tried any more");
+        assert_eq!(effects(&store).await, BTreeMap::from([("bad".into(), vec![0]), ("good".into(), vec![0, 1, 2, 3])]));
+        let report = store.groups().show("facts").await.unwrap();
+        let parked = &report.versions[0].parked[0];
+        assert_eq!((parked.aggregate.clone(), parked.from), (aggregate("bad"), Position(3)));
+        assert_eq!((parked.n_events, parked.n_attempts, &*parked.error), (4, 3, "never"));
+        assert_eq!(report.versions[0].lag.n_events, 0, "what waits for a person is no lag");
+
+        let replay = GroupCommand::Replay { version: 1, aggregate: Some(aggregate("bad")) };
+        store.groups().execute("facts", replay.clone()).await.unwrap();
+        assert!(store.groups().execute("facts", replay).await.unwrap().is_empty(), "it is asked for already");
+        let last = append(&store, "bad", 5).await;
+        let seen = Seen::default();
+        let stop = async {
+            until(&store, "the end of the replay", |report| report.versions[0].parked.is_empty()).await;
+            group.wait_until(last).await.unwrap();
+        };
+        in_time("the replay", group.run_until(seen.handler("", effect), stop)).await.unwrap();
+        assert_eq!(seen_n(&seen, "bad"), [1, 2, 3, 4, 5]);
+        assert_eq!(effects(&store).await["bad"], [0, 1, 2, 3, 4, 5]);
+    }
+}
+
+#[tokio::test]
+async fn a_replay_that_fails_again_parks_again_and_a_skip_goes_on_behind_it() {
+    for (store, _place) in logs().await {
+        let group = group(&store).park_after(1);
+        for n in 0..4 {
+            append(&store, "bad", n).await;
+        }
+        let failing = |event: &Recorded, delivery: &mut Delivery| {
+            if n_of(event) == 2 { Err("never".into()) } else { effect(event, delivery) }
+        };
+        let fails_at = async |position: i64, command: Option<GroupCommand>| {
+            if let Some(command) = command {
+                store.groups().execute("facts", command).await.unwrap();
+            }
+            let stop = async {
+                let is_so = |report: &GroupReport| {
+                    let parked = report.versions.first().and_then(|version| version.parked.first());
+                    parked.is_some_and(|parked| parked.from.0 >= position && !parked.is_replayed)
+                };
+                until(&store, "it is parked", is_so).await;
+            };
+            in_time("parking", group.run_until(Seen::default().handler("", failing), stop)).await.unwrap();
+        };
+        fails_at(3, None).await;
+        let before = store.head().await.unwrap();
+        fails_at(3, Some(GroupCommand::Replay { version: 1, aggregate: None })).await;
+        let said = store.load::<crewlog_mq::GroupEvent>(&Query::stream("groups"), Range::after(before)).await.unwrap();
+        let types: Vec<_> = said.iter().map(|said| &*said.recorded.event_type).collect();
+        assert_eq!(types, ["ReplayAsked", "Parked"]);
+        let skip = GroupCommand::Skip { version: 1, aggregate: aggregate("bad") };
+        store.groups().execute("facts", skip.clone()).await.unwrap();
+        let stop = async {
+            until(&store, "it flows", |report| report.versions[0].parked.is_empty()).await;
+        };
+        in_time("the rest", group.run_until(Seen::default().handler("", failing), stop)).await.unwrap();
+        assert_eq!(effects(&store).await["bad"], [0, 1, 3]);
+        let refused = store.groups().execute("facts", skip).await.unwrap_err().to_string();
+        assert_eq!(refused, "nothing of facts/bad is parked in version 1 of the group");
+    }
+}
+
+#[tokio::test]
+async fn what_cannot_be_decoded_is_parked_at_once_or_passed_over_by_a_handler_that_wants_to() {
+    for (store, _place) in logs().await {
+        let strange = NewEvent::from_json("Strange", "9.0", "{}".into(), &Metadata::default()).unwrap();
+        store.append(Append::to("facts", "a", Expected::Any, vec![note(0), strange, note(2)])).await.unwrap();
+        let seen = Seen::default();
+        run_to_the_end(&group(&store), &store, seen.handler("", effect)).await;
+        assert_eq!(seen_n(&seen, "a"), [0, -1]);
+        let report = store.groups().show("facts").await.unwrap();
+        assert!(report.versions[0].parked[0].error.contains("cannot be read"), "{report:?}");
+        let seen = Seen::default();
+        let lenient = store.group("lenient").query(Query::stream("facts"));
+        let passing = seen.handler("", |event, delivery| match event.decode::<Fact>() {
+            Ok(_) => effect(event, delivery),
+            Err(_) => Ok(()),
+        });
+        run_to_the_end(&lenient, &store, passing).await;
+        assert_eq!(seen_n(&seen, "a"), [0, -1, 2]);
+    }
+}
+
+#[tokio::test]
+async fn a_handler_that_panics_or_appends_what_is_refused_has_failed_and_the_worker_goes_on() {
+    for (store, _place) in logs().await {
+        append(&store, "panics", 1).await;
+        append(&store, "refused", 1).await;
+        append(&store, "good", 1).await;
+        let handler = Seen::default().handler("", |event, delivery| {
+            assert!(event.aggregate_id != "panics", "a bug");
+            if event.aggregate_id == "refused" {
+                delivery.append("effects", "x", Expected::Sequence(7), &Effect::Made { n: 1 })?;
+                return Ok(());
+            }
+            effect(event, delivery)
+        });
+        run_to_the_end(&group(&store).park_after(2), &store, handler).await;
+        assert_eq!(effects(&store).await.keys().collect::<Vec<_>>(), ["good"]);
+        let report = store.groups().show("facts").await.unwrap();
+        let errors: Vec<_> = report.versions[0].parked.iter().map(|parked| &*parked.error).collect();
+        assert_eq!(
+            errors,
+            ["the handler panicked: a bug", "aggregate effects/x is at sequence 0, and sequence 7 was expected"]
+        );
+    }
+}
+
+#[tokio::test]
+async fn when_no_more_may_be_parked_the_partition_stands_still_and_says_so() {
+    for (store, _place) in logs().await {
+        let group = group(&store).partitions(1).park_after(1).parked_max(1);
+        for aggregate_id in ["bad-1", "bad-2", "good"] {
+            append(&store, aggregate_id, 1).await;
+        }
+        let failing = |event: &Recorded, delivery: &mut Delivery| {
+            if event.aggregate_id.starts_with("bad") { Err("never".into()) } else { effect(event, delivery) }
+        };
+        let script = async {
+            let is_so = |report: &GroupReport| report.versions[0].partitions[0].stopped.is_some();
+            let report = until(&store, "it stands still", is_so).await;
+            let version = &report.versions[0];
+            let said = version.partitions[0].stopped.as_deref();
+            assert_eq!(said, Some("1 aggregates are parked, and no more may be: replay or skip them"));
+            assert_eq!((version.parked.len(), version.partitions[0].n_behind, version.lag.n_events), (1, 1, 2));
+            assert!(effects(&store).await.is_empty(), "what comes after is not lost: it waits");
+            let parked = version.parked[0].aggregate.clone();
+            store.groups().execute("facts", GroupCommand::Skip { version: 1, aggregate: parked }).await.unwrap();
+            until(&store, "it goes on", |report| report.versions[0].lag.n_events == 0).await;
+        };
+        in_time("it", group.run_until(Seen::default().handler("", failing), script)).await.unwrap();
+        assert_eq!(effects(&store).await["good"], [1]);
+    }
+}
