@@ -51,7 +51,7 @@ fn main() -> Result<()> {
     let pace = if quick {
         Pace { n_runs: 1, length: Duration::from_millis(500), quick }
     } else {
-        Pace { n_runs: 3, length: Duration::from_millis(800), quick }
+        Pace { n_runs: 3, length: Duration::from_millis(600), quick }
     };
     let runtime = Runtime::new()?;
     let folder = std::env::var_os("CREWLOG_BENCH_DIR").map_or_else(std::env::temp_dir, Into::into);

@@ -73,6 +73,7 @@ impl Table {
     fn print_row(&self, workload: Workload, ours: Subject, peer: Subject, reasons: &[(Subject, &str)]) {
         let figures = [ours, peer].map(|subject| self.figure(subject, workload));
         let ratio = match &figures {
+            [Some(ours), Some(peer)] if *peer > 10.0 * ours => format!("{:.3}", ours / peer),
             [Some(ours), Some(peer)] if *peer > 0.0 => format!("{:.2}", ours / peer),
             [Some(_), Some(_)] | [None, _] | [_, None] => "-".to_owned(),
         };
