@@ -103,7 +103,7 @@ impl Bench {
                 }
                 match self.run(subject, workload) {
                     Ok(run) => self.table.add(subject, workload, run),
-                    Err(failure) => self.table.fail(subject, workload, failure.to_string()),
+                    Err(failure) => self.table.fail(subject, workload, &failure.to_string()),
                 }
                 eprint!(".");
             }
@@ -132,7 +132,7 @@ impl Bench {
             };
             match self.filled(subject, n_events) {
                 Ok((folder, store)) => filled.push((subject, n_events, folder, store)),
-                Err(failure) => self.table.fail(subject, Workload::Replay, failure.to_string()),
+                Err(failure) => self.table.fail(subject, Workload::Replay, &failure.to_string()),
             }
             self.table.replayed(subject, n_events);
             eprint!(".");
@@ -141,7 +141,7 @@ impl Bench {
             for (subject, n_events, _folder, store) in &filled {
                 match self.runtime.block_on(measure::replay(&**store, *n_events)) {
                     Ok(run) => self.table.add(*subject, Workload::Replay, run),
-                    Err(failure) => self.table.fail(*subject, Workload::Replay, failure.to_string()),
+                    Err(failure) => self.table.fail(*subject, Workload::Replay, &failure.to_string()),
                 }
                 eprint!(".");
             }

@@ -24,7 +24,7 @@ impl Table {
     }
 
     /// Only the first reason is kept.
-    pub fn fail(&mut self, subject: Subject, workload: Workload, reason: String) {
+    pub fn fail(&mut self, subject: Subject, workload: Workload, reason: &str) {
         self.reasons.entry(key(subject, workload)).or_insert(reason.replace('\n', " "));
     }
 
