@@ -1,5 +1,7 @@
 //! Snapshots: what they save, and that no answer depends on them.
 
+#![expect(clippy::unwrap_used, reason = "a panic is how a test fails, also outside of its own function")]
+
 use std::collections::BTreeMap;
 
 use crewlog_mq::{

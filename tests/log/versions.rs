@@ -1,5 +1,7 @@
 //! Events of several versions in one log, and what cannot be read among them.
 
+#![expect(clippy::unwrap_used, reason = "a panic is how a test fails, also outside of its own function")]
+
 use crewlog_mq::{
     Append, Cause, Envelope, Error, Event, EventStore, ExecuteError, Expected, Handler, Metadata, NewEvent, Position,
     Query, Range, Runner, Upcaster,
