@@ -20,6 +20,7 @@ mod import;
 mod kills;
 mod migrate;
 mod postgres;
+mod joined;
 mod processes;
 mod read;
 mod refused;
@@ -29,6 +30,7 @@ mod scenarios;
 mod snapshots;
 mod time;
 mod versions;
+mod wakes;
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
