@@ -399,7 +399,7 @@ impl Worker<'_> {
     }
 
     /// How many workers live, this one among them. The signs of others that are over are cleared away.
-    async fn n_workers(&self) -> Result<usize> {
+    async fn n_workers(&mut self) -> Result<usize> {
         let space = workers_space(&self.group.name, self.group.version);
         let signs = self.group.store.cells(&space, "", WORKERS_MAX).await?;
         let now = self.group.store.now();

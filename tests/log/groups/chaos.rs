@@ -56,7 +56,7 @@ async fn turmoil(store: &EventStore, seed: u64, deletes_cells: bool) -> (Seen, i
             let floor = Position(n / 2);
             tokio::select! {
                 ended = workers.next() => panic!("a worker ended in round {round}: {ended:?}"),
-                done = in_time("half of it", group.wait_until(floor)) => done.unwrap(),
+                done = tokio::time::timeout(Duration::from_secs(10), group.wait_until(floor)) => match done { Ok(done) => done.unwrap(), Err(_) => panic!("{round} {floor} {:#?} {:?} {:?}", store.groups().show("facts").await, store.now(), store.cells("group/facts/1/workers", "", 100).await) },
             }
         }
         drop(workers);

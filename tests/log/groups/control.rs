@@ -8,24 +8,27 @@ use super::*;
 #[tokio::test]
 async fn a_paused_group_is_given_nothing_until_it_is_resumed() {
     for (store, _place) in logs().await {
-        let seen = Seen::default();
-        let group = group(&store);
+        let (seen, group) = (Seen::default(), group(&store));
+        let other = store.group("other").query(Query::stream("facts"));
         group.declare().await.unwrap();
         let command = async |command| store.groups().execute("facts", command).await.unwrap().len();
+        assert_eq!((command(GroupCommand::Pause).await, command(GroupCommand::Pause).await), (1, 0));
         let script = async {
-            let first = append(&store, "a", 0).await;
-            group.wait_until(first).await.unwrap();
-            assert_eq!((command(GroupCommand::Pause).await, command(GroupCommand::Pause).await), (1, 0));
-            // The worker hears of it before it can hear of the next event.
-            append(&store, "a", 1).await;
-            let report = until(&store, "a lag", |report| report.versions[0].lag.n_events == 1).await;
-            assert!(report.is_paused);
-            assert_eq!(seen.sequences()["a"], [1]);
+            let is_held = |report: &GroupReport| report.versions[0].partitions.iter().all(|held| held.owner.is_some());
+            until(&store, "all partitions are held", is_held).await;
+            for n in 0..100 {
+                append(&store, "a", n).await;
+            }
+            // What is not paused has been given all of it.
+            run_to_the_end(&other, &store, Seen::default().noting()).await;
+            assert!(seen.sequences().is_empty());
+            let report = store.groups().show("facts").await.unwrap();
+            assert_eq!((report.is_paused, report.versions[0].lag.n_events), (true, 100));
             assert_eq!(command(GroupCommand::Resume).await, 1);
-            group.wait_until(Position(4)).await.unwrap();
+            group.wait_until(store.head().await.unwrap()).await.unwrap();
         };
         in_time("it", group.run_until(seen.noting(), script)).await.unwrap();
-        assert_eq!(seen.sequences()["a"], [1, 2]);
+        assert_eq!(seen.sequences()["a"], (1..=100).collect::<Vec<_>>());
     }
 }
 

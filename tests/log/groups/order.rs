@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crewlog_mq::{Append, Expected, Metadata, NewEvent, Position, Query, Start};
+use crewlog_mq::{Append, Envelope, Expected, Metadata, NewEvent, Position, Query, Start};
 use tokio::sync::oneshot;
 
 use super::*;
@@ -112,10 +112,9 @@ async fn an_effect_commits_with_the_acknowledgement_and_names_its_cause() {
         run_to_the_end(&group, &store, Seen::default().handler("", effect)).await;
         let all = store.load::<Effect>(&Query::stream("effects"), Default::default()).await.unwrap();
         assert_eq!(all.len(), 20);
-        let first = &all[0];
-        let cause =
-            store.read(&Query::event(first.metadata.causation_id.unwrap()), Default::default(), 1).await.unwrap();
-        assert_eq!(cause.events[0].decode::<Fact>().unwrap(), Fact::Noted { n: 0 });
+        let Envelope { event: Effect::Made { n }, metadata, .. } = &all[0];
+        let cause = Query::event(metadata.causation_id.expect("it has a cause"));
+        assert_eq!(store.load_events::<Fact>(&cause, None).await.unwrap(), [Fact::Noted { n: *n }]);
         // With all checkpoints gone everything is handled again, and nothing is appended twice.
         assert!(delete_cells(&store).await > 0);
         let seen = Seen::default();
