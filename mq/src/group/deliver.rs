@@ -7,17 +7,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::FutureExt;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::{Mutex, Semaphore, watch};
 use tokio::time::Instant;
 
 use super::control::Known;
-use super::delivery::{Delivery, Epoch, GroupHandler, HandlerError};
+use super::delivery::{Delivery, GroupHandler, HandlerError, Lease};
 use super::event::{AggregateName, GROUPS_STREAM};
 use super::pages::{Batch, Pages, is_given};
 use super::partition::{BEHIND_MAX, Behind, Progress, partition_of};
 use super::state::{GroupCommand, GroupError, GroupVersion, PARKED_MAX};
 use crate::cell::{CellChange, CellExpected};
-use crate::clock::Timestamp;
 use crate::error::Error;
 use crate::handler::{Cause, Handler};
 use crate::position::{Expected, Position};
@@ -91,14 +90,12 @@ enum Attempt {
 pub(super) struct Partition<'a> {
     shared: &'a Shared<'a>,
     number: u16,
-    epoch: Arc<Epoch>,
-    held_until: Timestamp,
+    lease: Lease,
     progress: Progress,
     /// How many events are handled and not acknowledged; set also when only the checkpoint has moved.
     n_unacknowledged: usize,
     is_changed: bool,
     acknowledged_at: Instant,
-    renew_at: Instant,
     due: HashMap<AggregateName, Instant>,
     batch: Option<Arc<Batch>>,
     follower: Follower,
@@ -119,17 +116,14 @@ impl<'a> Partition<'a> {
         claimed: &Appended,
         release: watch::Receiver<bool>,
     ) -> Self {
-        let version = claimed.cells.last().copied().unwrap_or_default();
         Self {
             shared,
             number,
-            epoch: Arc::new(Epoch::new(version)),
-            held_until: claimed.created_at.plus(shared.settings.lease),
+            lease: Lease::of(claimed, shared.settings.lease),
             progress,
             n_unacknowledged: 0,
             is_changed: false,
             acknowledged_at: Instant::now(),
-            renew_at: Instant::now() + shared.settings.lease / 3,
             due: HashMap::new(),
             batch: None,
             follower: shared.store.backend().tail().follow(),
@@ -346,13 +340,13 @@ impl<'a> Partition<'a> {
         let _permit = loop {
             tokio::select! {
                 permit = permits.acquire() => break permit,
-                () = tokio::time::sleep_until(self.renew_at) => self.acknowledge().await?,
+                () = tokio::time::sleep_until(self.lease.renew_at) => self.acknowledge().await?,
             }
         };
-        if store.now() >= self.held_until {
+        if store.now() >= self.lease.until {
             return Err(Left::Lost);
         }
-        self.epoch.begin();
+        let lease = Arc::new(Mutex::new(Lease { is_given: false, ..self.lease }));
         let mut delivery = Delivery {
             group: settings.name.clone(),
             cause: Cause::event(event),
@@ -365,24 +359,32 @@ impl<'a> Partition<'a> {
             is_last_attempt: false,
             acknowledged: None,
             after,
-            epoch: Arc::clone(&self.epoch),
+            lease: Arc::clone(&lease),
             space: settings.space.clone(),
-            lease: settings.lease,
+            hold: settings.lease,
         };
         let handled = {
-            // It may panic before it gives a future.
-            let handling = async { handler.handle(event, &mut delivery).await };
-            let mut handling = std::pin::pin!(AssertUnwindSafe(handling).catch_unwind());
-            loop {
+            // Both are polled all the time: a handler that holds what the renewal needs must be able to go on.
+            let mut renewing = std::pin::pin!(self.renew(&lease));
+            let handled = {
+                // It may panic before it gives a future.
+                let handling = async { handler.handle(event, &mut delivery).await };
+                let mut handling = std::pin::pin!(AssertUnwindSafe(handling).catch_unwind());
                 tokio::select! {
                     biased;
-                    handled = &mut handling => break handled,
-                    () = tokio::time::sleep_until(self.renew_at), if !self.epoch.is_given() => {
-                        self.acknowledge().await?;
-                    }
+                    handled = &mut handling => handled,
+                    left = &mut renewing => return Err(left),
                 }
+            };
+            // A renewal that has begun is waited for: it changes the version.
+            tokio::select! {
+                biased;
+                left = &mut renewing => return Err(left),
+                _done = lease.lock() => {}
             }
+            handled
         };
+        self.lease = *lease.lock().await;
         let error: HandlerError = match handled {
             Ok(Ok(())) => return Ok(Attempt::Handled(Box::new(delivery))),
             Ok(Err(error)) if delivery.acknowledged.is_some() => {
@@ -394,6 +396,30 @@ impl<'a> Partition<'a> {
         };
         let is_undecodable = matches!(error.downcast_ref(), Some(Error::Decode { .. }));
         Ok(Attempt::Failed { error: error.to_string(), is_last: delivery.is_last_attempt || is_undecodable })
+    }
+
+    /// Renews the lease while a handler works, unless that has the acknowledgement in its own hands.
+    async fn renew(&self, lease: &Mutex<Lease>) -> Left {
+        loop {
+            let renew_at = lease.lock().await.renew_at;
+            tokio::time::sleep_until(renew_at).await;
+            let mut held = lease.lock().await;
+            if held.is_given {
+                drop(held);
+                return std::future::pending().await;
+            }
+            let Settings { space, lease, .. } = &self.shared.settings;
+            let expected = CellExpected::Held(held.version);
+            let change = self.progress.change(space, self.number, expected, Some(*lease));
+            match self.shared.store.append(Append::default().cell(change)).await {
+                Ok(appended) => *held = Lease::of(&appended, *lease),
+                Err(Error::CellMismatch { .. }) => return Left::Lost,
+                Err(error) => match self.fault(&error).await {
+                    Ok(()) => {}
+                    Err(left) => return left,
+                },
+            }
+        }
     }
 
     /// Commits the effects of an event that was handled, and acknowledges it.
@@ -537,7 +563,7 @@ impl<'a> Partition<'a> {
         let now = Instant::now();
         let is_due =
             self.is_changed && (self.n_unacknowledged >= ACK_EVENTS_MAX || now >= self.acknowledged_at + ACK_INTERVAL);
-        if is_due || now >= self.renew_at { self.acknowledge().await } else { Ok(()) }
+        if is_due || now >= self.lease.renew_at { self.acknowledge().await } else { Ok(()) }
     }
 
     async fn acknowledge(&mut self) -> Result<(), Left> {
@@ -564,16 +590,12 @@ impl<'a> Partition<'a> {
 
     fn change(&self, progress: &Progress) -> CellChange {
         let Settings { space, lease, .. } = &self.shared.settings;
-        progress.change(space, self.number, CellExpected::Held(self.epoch.version()), Some(*lease))
+        progress.change(space, self.number, CellExpected::Held(self.lease.version), Some(*lease))
     }
 
     /// The lease runs anew, and nothing is left to acknowledge.
     fn renewed(&mut self, appended: &Appended) {
-        if let Some(version) = appended.cells.last() {
-            self.epoch.set(*version);
-        }
-        self.held_until = appended.created_at.plus(self.shared.settings.lease);
-        self.renew_at = Instant::now() + self.shared.settings.lease / 3;
+        self.lease = Lease::of(appended, self.shared.settings.lease);
         (self.n_unacknowledged, self.is_changed, self.acknowledged_at) = (0, false, Instant::now());
     }
 
@@ -581,12 +603,12 @@ impl<'a> Partition<'a> {
     async fn fault(&self, error: &Error) -> Result<(), Left> {
         tracing::warn!(group = self.shared.settings.name, %error, "an append for a group failed and is tried again");
         tokio::time::sleep(FAULT_WAIT).await;
-        if self.shared.store.now() >= self.held_until { Err(Left::Lost) } else { Ok(()) }
+        if self.shared.store.now() >= self.lease.until { Err(Left::Lost) } else { Ok(()) }
     }
 
     /// Waits until something may be done.
     async fn wait(&mut self, due: Option<Instant>, goes_on: bool) -> Result<(), Left> {
-        let mut until = self.renew_at;
+        let mut until = self.lease.renew_at;
         if self.is_changed {
             until = until.min(self.acknowledged_at + ACK_INTERVAL);
         }
@@ -602,6 +624,18 @@ impl<'a> Partition<'a> {
             () = tokio::time::sleep_until(until) => {}
         }
         Ok(())
+    }
+}
+
+impl Lease {
+    /// The lease that begins with an append whose last change is that of the partition's cell.
+    fn of(appended: &Appended, lease: Duration) -> Self {
+        Self {
+            version: appended.cells.last().copied().unwrap_or_default(),
+            until: appended.created_at.plus(lease),
+            renew_at: Instant::now() + lease / 3,
+            is_given: false,
+        }
     }
 }
 

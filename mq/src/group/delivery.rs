@@ -1,12 +1,15 @@
 //! What a handler is given beside an event: appends that commit with the acknowledgement, or the acknowledgement itself.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::time::Duration;
 
 use futures::future::BoxFuture;
+use tokio::sync::Mutex;
+use tokio::time::Instant;
 
 use super::partition::Progress;
 use crate::cell::{CellChange, CellExpected};
+use crate::clock::Timestamp;
 use crate::event::Event;
 use crate::handler::Cause;
 use crate::ids::derived_event_id;
@@ -37,33 +40,15 @@ where
 }
 
 /// The lease of a partition, as its worker and the handler of one event see it.
-#[derive(Debug, Default)]
-pub(super) struct Epoch {
-    version: AtomicI64,
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Lease {
+    /// The version of the partition's cell: the fencing epoch.
+    pub(super) version: i64,
+    /// Over from here on.
+    pub(super) until: Timestamp,
+    pub(super) renew_at: Instant,
     /// Whether a handler has asked for an acknowledgement: until it ends, the version stays as it is.
-    is_given: AtomicBool,
-}
-
-impl Epoch {
-    pub(super) fn new(version: i64) -> Self {
-        Self { version: AtomicI64::new(version), is_given: AtomicBool::new(false) }
-    }
-
-    pub(super) fn version(&self) -> i64 {
-        self.version.load(Ordering::Acquire)
-    }
-
-    pub(super) fn set(&self, version: i64) {
-        self.version.store(version, Ordering::Release);
-    }
-
-    pub(super) fn is_given(&self) -> bool {
-        self.is_given.load(Ordering::Acquire)
-    }
-
-    pub(super) fn begin(&self) {
-        self.is_given.store(false, Ordering::Release);
-    }
+    pub(super) is_given: bool,
 }
 
 /// One attempt at one event.
@@ -80,9 +65,9 @@ pub struct Delivery {
     pub(super) is_last_attempt: bool,
     pub(super) acknowledged: Option<Appended>,
     pub(super) after: Progress,
-    pub(super) epoch: Arc<Epoch>,
+    pub(super) lease: Arc<Mutex<Lease>>,
     pub(super) space: String,
-    pub(super) lease: std::time::Duration,
+    pub(super) hold: Duration,
 }
 
 impl Delivery {
@@ -146,11 +131,10 @@ impl Delivery {
     /// The acknowledgement of this event and all before it, for an append of the handler's own: it commits with that, or
     /// neither does. It is refused when the worker holds the partition no longer. What came of the append must be told with
     /// [`Delivery::acknowledged`]. The lease is not renewed from here until the handler ends.
-    #[must_use]
-    pub fn acknowledgement(&mut self) -> CellChange {
-        self.epoch.is_given.store(true, Ordering::Release);
-        let expected = CellExpected::Held(self.epoch.version());
-        self.after.change(&self.space, self.partition, expected, Some(self.lease))
+    pub async fn acknowledgement(&mut self) -> CellChange {
+        let mut lease = self.lease.lock().await;
+        lease.is_given = true;
+        self.after.change(&self.space, self.partition, CellExpected::Held(lease.version), Some(self.hold))
     }
 
     /// Says that the acknowledgement is in the log, as the last change of a cell in this append.

@@ -8,7 +8,7 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
 use futures::{FutureExt, StreamExt};
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::time::{Instant, MissedTickBehavior};
 use uuid::Uuid;
 
@@ -178,26 +178,28 @@ impl Group {
             known,
             up_to,
         };
-        let mut worker = Worker {
-            shared: &shared,
-            group: self,
-            partitions: FuturesUnordered::new(),
-            held: BTreeMap::new(),
-            left: BTreeMap::new(),
-            registered_at: None,
-            limit: None,
-        };
+        let (begin, begun) = mpsc::unbounded_channel();
+        let (end, left) = mpsc::unbounded_channel();
+        let (held, remembered) = (BTreeMap::new(), BTreeMap::new());
+        let mut worker =
+            Worker { shared: &shared, group: self, begin, left, held, remembered, registered_at: None, limit: None };
+        // All three are polled all the time: one that waits for what another holds must not keep that one from going on.
+        let mut partitions = std::pin::pin!(run_all(begun, end));
         let ended = {
             let followed = control::follow(&self.store, &self.name, &tell);
             let worked = worker.work(stop, &tell_up_to);
             tokio::select! {
                 error = followed => Err(error.into()),
                 ended = worked => ended,
+                () = &mut partitions => Err(Error::Closed.into()),
             }
         };
         // Nobody is to wait for what will not be heard any more: the partitions are only given back.
         drop(tell);
-        worker.leave().await;
+        tokio::select! {
+            () = worker.leave() => {}
+            () = &mut partitions => {}
+        }
         ended
     }
 
@@ -270,14 +272,34 @@ pub(super) async fn floor(store: &EventStore, name: &str, number: u32, version: 
 
 type Run<'a> = BoxFuture<'a, (u16, Left, Progress)>;
 
+/// Runs partitions as they come, and tells which has been left and how far it was. At most as many come as there are.
+async fn run_all(mut begun: mpsc::UnboundedReceiver<Run<'_>>, end: mpsc::UnboundedSender<(u16, Progress)>) {
+    let mut running = FuturesUnordered::new();
+    loop {
+        tokio::select! {
+            begun = begun.recv() => match begun {
+                Some(run) => running.push(run),
+                None => return,
+            },
+            Some((number, left, progress)) = running.next() => {
+                tracing::debug!(number, ?left, "a partition was left");
+                if end.send((number, progress)).is_err() {
+                    return;
+                }
+            }
+        }
+    }
+}
+
 struct Worker<'a> {
     shared: &'a Shared<'a>,
     group: &'a Group,
-    partitions: FuturesUnordered<Run<'a>>,
+    begin: mpsc::UnboundedSender<Run<'a>>,
+    left: mpsc::UnboundedReceiver<(u16, Progress)>,
     /// How each partition that is held is told to be given back.
     held: BTreeMap<u16, watch::Sender<bool>>,
     /// How far this worker had brought partitions that it has left: when a cell is deleted, less is repeated.
-    left: BTreeMap<u16, Progress>,
+    remembered: BTreeMap<u16, Progress>,
     registered_at: Option<Instant>,
     /// Up to where it may rebuild.
     limit: Option<Position>,
@@ -306,9 +328,9 @@ impl Worker<'_> {
                 biased;
                 () = &mut stop => return Ok(Ended::Stopped),
                 _ = known.changed() => {}
-                Some((number, _left, progress)) = self.partitions.next() => {
+                Some((number, progress)) = self.left.recv() => {
                     self.held.remove(&number);
-                    self.left.insert(number, progress);
+                    self.remembered.insert(number, progress);
                 }
                 _ = look.tick() => {
                     if let Err(error) = self.balance().await {
@@ -361,7 +383,7 @@ impl Worker<'_> {
         if !is_mine && cell.and_then(|cell| cell.held_until).is_some_and(|until| now < until) {
             return Ok(());
         }
-        let remembered = self.left.get(&number).filter(|progress| progress.n_resets >= version.n_resets);
+        let remembered = self.remembered.get(&number).filter(|progress| progress.n_resets >= version.n_resets);
         let progress = found.or_else(|| remembered.cloned()).unwrap_or_else(|| Progress::start(version));
         let progress = Progress { owner: owner.clone(), ..progress };
         let expected = cell.map_or(CellExpected::Free, |cell| CellExpected::Version(cell.version));
@@ -378,8 +400,11 @@ impl Worker<'_> {
 
     fn hold(&mut self, number: u16, progress: Progress, claimed: &Appended) {
         let (release, released) = watch::channel(false);
-        self.held.insert(number, release);
-        self.partitions.push(Partition::new(self.shared, number, progress, claimed, released).run().boxed());
+        let run = Partition::new(self.shared, number, progress, claimed, released).run().boxed();
+        // It fails only when this worker is about to end.
+        if self.begin.send(run).is_ok() {
+            self.held.insert(number, release);
+        }
     }
 
     /// Says that this worker lives.
@@ -450,7 +475,11 @@ impl Worker<'_> {
         for release in self.held.values() {
             release.send_replace(true);
         }
-        while self.partitions.next().await.is_some() {}
+        while !self.held.is_empty()
+            && let Some((number, _progress)) = self.left.recv().await
+        {
+            self.held.remove(&number);
+        }
         let gone = CellChange { value: None, ..self.sign() };
         if let Err(error) = self.group.store.append(Append::default().cell(gone)).await {
             tracing::warn!(group = self.group.name, %error, "a worker could not say that it leaves; its sign ends by itself");

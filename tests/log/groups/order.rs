@@ -140,7 +140,7 @@ impl GroupHandler for Acknowledging {
         Box::pin(async move {
             let made = NewEvent::from_json("Made", "1.0", "{\"n\":1}".into(), &Metadata::default())?;
             let append = Append::to("effects", &event.aggregate_id, Expected::Any, vec![made]);
-            let appended = self.store.append(append.cell(delivery.acknowledgement())).await?;
+            let appended = self.store.append(append.cell(delivery.acknowledgement().await)).await?;
             delivery.acknowledged(&appended);
             // It is too late for this to be repeated.
             Err("after the acknowledgement".into())
