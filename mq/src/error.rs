@@ -315,6 +315,12 @@ pub enum Error {
         /// The server, the database and the schema.
         place: String,
     },
+    /// The work that was to be committed with an append took too long, and was taken back.
+    #[error("the work beside the append took longer than {} s and was taken back: do less in it", limit.as_secs())]
+    TookTooLong {
+        /// How long it may take.
+        limit: Duration,
+    },
     /// The answer to a commit was lost: whether the append is in the log is not known. Append again with the same ids.
     #[error("the answer to the commit was lost ({source}): append again with the same event ids")]
     NotAcknowledged {

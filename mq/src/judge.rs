@@ -11,7 +11,7 @@ use crate::query::Query;
 use crate::record::{Append, Appended, Metadata, NewEvent, Write};
 
 /// The space and the key of the cell whose version is the greatest of those that were deleted. No caller's can be so named.
-const DELETED: (&str, &str) = ("", "");
+pub(crate) const DELETED: (&str, &str) = ("", "");
 
 /// The log as a transaction sees it, with what the transaction has written already.
 pub(crate) trait Ledger {

@@ -289,3 +289,7 @@ pub const FINDINGS_MAX: usize = 100;
 #[cfg(doctest)]
 #[doc = include_str!("../../README.md")]
 struct Readme;
+
+#[cfg(all(doctest, feature = "conformance", feature = "sqlite"))]
+#[doc = include_str!("../../docs/backends.md")]
+struct Backends;

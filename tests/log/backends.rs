@@ -15,6 +15,8 @@ use futures::future::BoxFuture;
 use tempfile::TempDir;
 use uuid::Uuid;
 
+use super::cluster::Database;
+
 /// Every backend that this machine has.
 pub fn rigs() -> Vec<Rig> {
     let mut rigs = vec![sqlite(), sqlite_shared(), sqlite_in_memory(), memory()];
@@ -100,9 +102,29 @@ fn kept(name: &str, make: fn(Options) -> BoxFuture<'static, Result<EventStore>>)
     })
 }
 
-/// Servers that the surroundings name, directly and behind a pooler.
-fn servers() -> Vec<Rig> {
-    Vec::new()
+/// PostgreSQL: directly, behind a pooler, and both at once on one log, as two processes have it.
+fn servers() -> [Rig; 3] {
+    let rig = |name: &str, of: fn(&Database) -> Vec<String>| {
+        let prefix = Uuid::now_v7().simple().to_string();
+        Rig::new(name, move |log, options| {
+            let urls = of(&Database::named(&format!("{}_{log}", &prefix[20..])));
+            async move {
+                let mut stores = Vec::new();
+                for url in urls {
+                    stores.push(EventStore::open_with(&url, options.clone()).await?);
+                }
+                match <[EventStore; 2]>::try_from(stores) {
+                    Ok(stores) => Ok(EventStore::on(InTurn { stores, n_asked: AtomicUsize::new(0) })),
+                    Err(mut stores) => Ok(stores.remove(0)),
+                }
+            }
+        })
+    };
+    [
+        rig("PostgreSQL", |database| vec![database.url()]),
+        rig("PostgreSQL behind a pooler", |database| vec![database.pooled_url()]),
+        rig("PostgreSQL that two stores share", |database| vec![database.url(), database.pooled_url()]),
+    ]
 }
 
 /// Two stores of one log, as two processes have them, each asked in turn.

@@ -4,9 +4,15 @@
 //! `CREWLOG_TEST_POSTGRES=postgres://USER@HOST:PORT/DATABASE`, and pgbouncer before it, in transaction mode, by
 //! `CREWLOG_TEST_POOLER`.
 
+use std::net::TcpListener;
+use std::os::unix::fs::chown;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
 use crewlog_mq::{EventStore, Options, Postgres};
 use sqlx::postgres::PgConnection;
 use sqlx::{AssertSqlSafe, Connection};
+use tempfile::TempDir;
 use uuid::Uuid;
 
 /// A place on the server that no other test uses.
@@ -16,7 +22,13 @@ pub struct Database {
 
 impl Database {
     pub fn new() -> Self {
-        Self { schema: format!("t{}", Uuid::now_v7().simple()) }
+        Self::named(&Uuid::now_v7().simple().to_string())
+    }
+
+    /// The place of a log that has a name.
+    pub fn named(name: &str) -> Self {
+        let name: String = name.chars().filter(char::is_ascii_alphanumeric).collect();
+        Self { schema: format!("t{name}") }
     }
 
     /// Its URL, at which there is no log yet.
@@ -68,4 +80,92 @@ fn variable(name: &str, what: &str) -> String {
     std::env::var(name).unwrap_or_else(|_| {
         panic!("{name} names no server: run ./test, which starts one, or set it to the URL of {what}")
     })
+}
+
+/// A server of a test's own, which it may stop.
+pub struct Cluster {
+    folder: TempDir,
+    port: u16,
+}
+
+impl Cluster {
+    pub fn start() -> Self {
+        let folder = TempDir::new().expect("a folder can be made");
+        let free = TcpListener::bind("127.0.0.1:0").expect("a port is free");
+        let port = free.local_addr().expect("it has an address").port();
+        drop(free);
+        if let Some(nobody) = nobody() {
+            chown(folder.path(), Some(nobody), None).expect("root may give a folder away");
+        }
+        let cluster = Self { folder, port };
+        let data = cluster.data();
+        cluster.run("initdb", &["-D", &data, "-U", "crewlog", "-A", "trust", "-E", "UTF8", "--locale=C"]);
+        cluster.go("start");
+        cluster
+    }
+
+    pub fn url(&self) -> String {
+        format!("postgres://crewlog@127.0.0.1:{}/postgres", self.port)
+    }
+
+    /// `start`, `stop` or `restart`, at once.
+    pub fn go(&self, order: &str) {
+        let folder = super::text(self.folder.path());
+        let options =
+            format!("-p {} -c listen_addresses=127.0.0.1 -c unix_socket_directories={folder} -c fsync=off", self.port);
+        let (data, log) = (self.data(), format!("{folder}/log"));
+        let mut arguments = vec![order, "-D", &data, "-w"];
+        if order != "start" {
+            arguments.extend(["-m", "immediate"]);
+        }
+        if order != "stop" {
+            arguments.extend(["-l", &log, "-o", &options]);
+        }
+        self.run("pg_ctl", &arguments);
+    }
+
+    fn data(&self) -> String {
+        super::text(&self.folder.path().join("data"))
+    }
+
+    fn run(&self, program: &str, arguments: &[&str]) {
+        let program = programs().join(program);
+        let mut command = match nobody() {
+            // It refuses to run as root.
+            Some(nobody) => {
+                let mut command = Command::new("setpriv");
+                command.arg(format!("--reuid={nobody}")).arg(format!("--regid={nobody}")).arg("--clear-groups");
+                command.arg(&program);
+                command
+            }
+            None => Command::new(&program),
+        };
+        let done = command.args(arguments).current_dir(&self.folder).stdin(Stdio::null()).stdout(Stdio::null());
+        let done = done.stderr(Stdio::null()).status().expect("PostgreSQL's programs can be started");
+        assert!(done.success(), "{} {arguments:?}: {done}", program.display());
+    }
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        let data = self.data();
+        if Path::new(&data).join("postmaster.pid").exists() {
+            self.run("pg_ctl", &["stop", "-D", &data, "-m", "immediate"]);
+        }
+    }
+}
+
+/// Who runs a server when the tests run as root.
+fn nobody() -> Option<u32> {
+    rustix::process::geteuid().is_root().then_some(65534)
+}
+
+fn programs() -> PathBuf {
+    if let Ok(folder) = std::env::var("CREWLOG_TEST_POSTGRES_BIN") {
+        return PathBuf::from(folder);
+    }
+    let found = Command::new("pg_config").arg("--bindir").output().expect(
+        "CREWLOG_TEST_POSTGRES_BIN names no folder, and there is no pg_config: run ./test, or say where initdb is",
+    );
+    PathBuf::from(String::from_utf8(found.stdout).expect("a path is UTF-8").trim())
 }

@@ -1,10 +1,13 @@
-//! What is PostgreSQL's own: its lock, its pooler, its faults, its plans.
+//! What is PostgreSQL's own: its lock, its pooler, its plans, SQL of the caller's beside an append, and how it is opened.
 
-use crewlog_mq::{Append, Error, EventStore, Expected, Position, Query, Range, Start};
-use futures::StreamExt;
-use futures::future::join_all;
+use std::sync::Arc;
 
-use super::cluster::Database;
+use crewlog_mq::{Append, Error, EventStore, Expected, Options, Position, Postgres, Query, Range, Start};
+use futures::future::{FutureExt, join_all};
+use futures::{Stream, StreamExt};
+use sqlx::postgres::PgConnection;
+
+use super::cluster::{Database, execute, server};
 use super::{check_history, everything, in_time, note, notes, noting};
 
 #[tokio::test]
@@ -41,19 +44,298 @@ async fn ten_that_open_an_empty_database_at_once_share_one_log() {
     assert_eq!(database.open().await.head().await.unwrap(), Position(10));
 }
 
+/// The next event of a stream.
+async fn next(live: &mut (impl Stream<Item = crewlog_mq::Result<crewlog_mq::Recorded>> + Unpin)) -> Position {
+    in_time("the event", live.next()).await.expect("a stream has no end").unwrap().position
+}
+
 #[tokio::test]
 async fn a_stream_sees_what_another_store_commits_directly_and_through_the_pooler() {
     let database = Database::new();
     let (writer, listening, polling) = (database.open().await, database.open().await, database.open_pooled().await);
-    for (n, reader) in [&listening, &polling].into_iter().enumerate() {
-        let mut live = std::pin::pin!(reader.follow(&Query::all(), Start::Now));
-        let first = reader.clone();
-        let next = async { live.next().await.expect("a stream has no end").unwrap() };
-        let write = async {
-            first.head().await.unwrap();
-            writer.append(noting("a", n as i64)).await.unwrap().last()
-        };
-        let (event, position) = in_time("the event", async { tokio::join!(next, write) }).await;
-        assert_eq!(event.position, position);
+    for reader in [&listening, &polling] {
+        let mut live = Box::pin(reader.follow(&Query::all(), Start::After(writer.head().await.unwrap())));
+        for n in 0..3 {
+            let position = writer.append(noting("a", n)).await.unwrap().last();
+            assert_eq!(next(&mut live).await, position);
+        }
     }
+}
+
+/// As a writer that was stopped in its middle: it has the lock and has written an event that is not committed.
+async fn hold(connection: &mut PgConnection, position: i64) {
+    execute(connection, "BEGIN; SELECT one FROM append_lock FOR UPDATE").await;
+    let sql = format!(
+        "INSERT INTO events (position, event_id, aggregate, kind, sequence, created_at, append_start, event_type, \
+         event_version, tags, metadata, data) SELECT {position}, gen_random_uuid(), aggregate, kind, sequence + 1, \
+         created_at, {position}, event_type, event_version, tags, metadata, data FROM events ORDER BY position DESC LIMIT 1"
+    );
+    execute(connection, &sql).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_writer_held_between_its_insert_and_its_commit_stalls_no_reader_and_nothing_is_skipped() {
+    let database = Database::new();
+    let (store, reader) = (database.open().await, database.open_pooled().await);
+    store.append(noting("a", 1)).await.unwrap();
+    let mut connection = database.connect().await;
+    hold(&mut connection, 2).await;
+    let mut live = Box::pin(reader.follow(&Query::all(), Start::Beginning));
+    assert_eq!(next(&mut live).await, Position(1));
+    let others = (0..8).map(|n| {
+        let store = store.clone();
+        tokio::spawn(async move { store.append(noting("b", n)).await.unwrap().last().0 })
+    });
+    let others: Vec<_> = others.collect();
+    for _ in 0..20 {
+        assert_eq!(reader.head().await.unwrap(), Position(1), "what is not committed is not seen");
+        assert_eq!(everything(&reader).await.len(), 1);
+    }
+    execute(&mut connection, "COMMIT").await;
+    let positions = in_time("the others", join_all(others)).await;
+    let mut positions: Vec<i64> = positions.into_iter().map(Result::unwrap).collect();
+    positions.sort_unstable();
+    assert_eq!(positions, (3..=10).collect::<Vec<_>>());
+    for position in 2..=10 {
+        assert_eq!(next(&mut live).await, Position(position), "nothing is skipped");
+    }
+    check_history(&everything(&reader).await);
+}
+
+#[tokio::test]
+async fn who_waits_too_long_for_the_append_lock_is_told_so_and_may_try_again() {
+    let database = Database::new();
+    let store = database.open().await;
+    store.append(noting("a", 1)).await.unwrap();
+    let mut connection = database.connect().await;
+    hold(&mut connection, 2).await;
+    let append = noting("a", 2);
+    let error = in_time("the answer", store.append(append.clone())).await.unwrap_err();
+    assert!(matches!(error, Error::HeldUp { .. }), "{error:?}");
+    execute(&mut connection, "ROLLBACK").await;
+    assert_eq!(store.append(append).await.unwrap().last(), Position(2));
+}
+
+#[tokio::test]
+async fn an_unrelated_transaction_that_is_idle_for_long_stalls_nobody() {
+    let database = Database::new();
+    let (store, reader) = (database.open().await, database.open().await);
+    let mut idle = database.connect().await;
+    execute(&mut idle, "CREATE TABLE of_another (n BIGINT); BEGIN ISOLATION LEVEL REPEATABLE READ").await;
+    execute(&mut idle, "INSERT INTO of_another VALUES (1); SELECT count(*) FROM events").await;
+    let mut live = Box::pin(reader.follow(&Query::all(), Start::Beginning));
+    for n in 1..=50 {
+        store.append(noting("a", n)).await.unwrap();
+        assert_eq!(next(&mut live).await, Position(n));
+    }
+    execute(&mut idle, "COMMIT").await;
+}
+
+#[tokio::test]
+async fn a_hot_query_is_answered_by_an_index_without_a_sort_or_a_scan() {
+    let database = Database::new();
+    let store = database.postgres().await;
+    let typed = EventStore::on(store.clone());
+    for n in 0..10 {
+        let events = notes(0..100).into_iter().map(|event| event.with_tags([format!("tag:{n}"), "all".to_owned()]));
+        typed.append(Append::to("facts", &format!("{n}"), Expected::Any, events.collect())).await.unwrap();
+    }
+    let id = everything(&typed).await[7].event_id;
+    let queries = [
+        (Query::all(), "events_pkey"),
+        (Query::stream("facts"), "events_by_kind"),
+        (Query::stream("facts").of_type("Noted"), "events_by_kind"),
+        (Query::aggregate("facts", "3"), "events_aggregate_sequence_key"),
+        (Query::tag("tag:3"), "tags_pkey"),
+        (Query::tag("tag:3").and_tag("all"), "tags_pkey"),
+        (Query::event(id), "events_event_id_key"),
+        (Query::correlation(id), "events_by_correlation"),
+        (Query::caused_by(id), "events_by_causation"),
+        (Query::tag("tag:3").or(Query::correlation(id)), "tags_pkey"),
+    ];
+    for (query, index) in queries {
+        for range in [Range::default(), Range::default().backwards()] {
+            let plan = store.explain(&query, range, 100).await.unwrap().join("\n");
+            assert!(plan.contains(index), "{query:?}\n{plan}");
+            assert!(
+                !plan.contains("Seq Scan") && !plan.contains("Bitmap") && !plan.contains("Hash"),
+                "{query:?}\n{plan}"
+            );
+            // One event that is found by its id needs no order.
+            let is_one = query.event_id.is_some();
+            assert!(is_one || !plan.contains("Sort"), "{query:?}\n{plan}");
+        }
+    }
+}
+
+async fn count(database: &Database) -> i64 {
+    let mut connection = database.connect().await;
+    sqlx::query_scalar("SELECT count(*) FROM orders").fetch_one(&mut connection).await.unwrap()
+}
+
+#[derive(Debug)]
+enum Failed {
+    Log(Error),
+    Work,
+}
+
+impl From<Error> for Failed {
+    fn from(error: Error) -> Self {
+        Self::Log(error)
+    }
+}
+
+/// An append beside which a row is written to a table of the caller's.
+async fn with_order(store: &Postgres, append: Append, fails: bool) -> Result<(Position, &'static str), Failed> {
+    let done = store.append_with(append, |connection| {
+        async move {
+            sqlx::query("INSERT INTO orders VALUES (1)").execute(connection).await.map_err(|_| Failed::Work)?;
+            if fails { Err(Failed::Work) } else { Ok("done") }
+        }
+        .boxed()
+    });
+    done.await.map(|(appended, done)| (appended.last(), done))
+}
+
+#[tokio::test]
+async fn sql_of_the_callers_is_committed_with_the_append_or_not_at_all() {
+    let database = Database::new();
+    let url = format!("{}&options[search_path]={}", database.url(), database.schema);
+    let store = Postgres::open(&url, Options::default()).await.unwrap();
+    execute(&mut database.connect().await, "CREATE TABLE orders (n BIGINT)").await;
+    let append = Append::to("facts", "a", Expected::NoStream, vec![note(1)]);
+    let done = with_order(&store, append.clone(), false).await.unwrap();
+    assert_eq!((done, count(&database).await), ((Position(1), "done"), 1));
+    let failed = with_order(&store, noting("a", 2), true).await.unwrap_err();
+    assert!(matches!(failed, Failed::Work));
+    let refused = with_order(&store, Append::to("facts", "a", Expected::NoStream, vec![note(3)]), false).await;
+    assert!(matches!(refused, Err(Failed::Log(Error::SequenceMismatch { actual: 1, .. }))), "{refused:?}");
+    let repeated = with_order(&store, append, false).await.unwrap();
+    assert_eq!(repeated.0, Position(1), "a repetition gives the first place");
+    assert_eq!(count(&database).await, 1, "what failed, was refused or repeated has left nothing");
+    let store = EventStore::on(store);
+    assert_eq!(store.append(noting("a", 4)).await.unwrap().last(), Position(2));
+}
+
+#[tokio::test]
+async fn work_beside_an_append_keeps_nobody_from_appending_and_has_an_end() {
+    let database = Database::new();
+    let store = database.postgres().await;
+    let other = EventStore::on(store.clone());
+    let error = store.append_with(noting("a", 1), |_| {
+        async move {
+            // The lock is taken after the work.
+            assert_eq!(other.append(noting("b", 1)).await.unwrap().last(), Position(1));
+            tokio::time::pause();
+            std::future::pending::<Result<(), Error>>().await
+        }
+        .boxed()
+    });
+    let error = error.await.unwrap_err();
+    assert!(matches!(error, Error::TookTooLong { .. }), "{error:?}");
+    tokio::time::resume();
+    assert_eq!(EventStore::on(store).head().await.unwrap(), Position(1));
+}
+
+async fn refusal(url: &str) -> Error {
+    match EventStore::open(url).await {
+        Ok(_) => panic!("{url} is refused"),
+        Err(error) => error,
+    }
+}
+
+#[tokio::test]
+async fn each_way_in_which_a_server_cannot_be_used_is_told_apart_and_without_the_password() {
+    let (host, _) = server().rsplit_once('/').map(|(host, name)| (host.to_owned(), name.to_owned())).unwrap();
+    let user = host.split_once("://").unwrap().1.split_once('@').unwrap().0.to_owned();
+    let with = |name: &str| host.replacen(&user, &format!("{name}:hushhush"), 1);
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let database = Database::new();
+    let cases: [(String, fn(&Error) -> bool); 7] = [
+        (format!("{}/nowhere", with(&user)), |error| matches!(error, Error::NoDatabase { .. })),
+        (format!("{}/postgres", with("nobody")), |error| matches!(error, Error::AccessRefused { .. })),
+        (format!("postgres://u:hushhush@127.0.0.1:{port}/x"), |error| matches!(error, Error::Unreachable { .. })),
+        (format!("{}/postgres?schema=a-b", with(&user)), |error| matches!(error, Error::Unsupported { .. })),
+        (format!("{}/postgres?sslmod=require", with(&user)), |error| matches!(error, Error::Unsupported { .. })),
+        (format!("{}/postgres?pooler=maybe&password=hushhush", with(&user)), |error| {
+            matches!(error, Error::Unsupported { .. })
+        }),
+        ("postgres://u:hushhush@[/x".to_owned(), |error| matches!(error, Error::Unsupported { .. })),
+    ];
+    for (url, is_right) in cases {
+        let error = refusal(&url).await;
+        assert!(is_right(&error), "{url}: {error:?}");
+        assert!(!format!("{error} {error:?}").contains("hushhush"), "{error:?}");
+    }
+    let options = Options { create: false, ..Options::default() };
+    let error = EventStore::open_with(&database.url(), options).await.err();
+    assert!(matches!(error, Some(Error::NoLogThere { .. })), "{error:?}");
+}
+
+#[tokio::test]
+async fn a_schema_of_another_program_and_of_a_newer_version_are_refused_and_left_as_they_are() {
+    let foreign = Database::new();
+    execute(
+        &mut foreign.connect().await,
+        &format!("CREATE SCHEMA {0}; CREATE TABLE {0}.events (n BIGINT)", foreign.schema),
+    )
+    .await;
+    let error = refusal(&foreign.url()).await;
+    assert!(matches!(error, Error::ForeignSchema { .. }), "{error:?}");
+    let newer = Database::new();
+    newer.open().await;
+    execute(&mut newer.connect().await, "INSERT INTO schema_versions (version) VALUES (99)").await;
+    let error = refusal(&newer.url()).await;
+    assert!(matches!(error, Error::NewerSchema { found: 99, .. }), "{error:?}");
+}
+
+#[tokio::test]
+async fn a_user_who_may_only_read_is_told_so_at_once() {
+    let database = Database::new();
+    database.open().await;
+    let (schema, mut connection) = (&database.schema, database.connect().await);
+    let role = format!("reader_{schema}");
+    let sql = format!(
+        "CREATE ROLE {role} LOGIN; GRANT USAGE ON SCHEMA {schema} TO {role}; \
+         GRANT SELECT ON ALL TABLES IN SCHEMA {schema} TO {role}"
+    );
+    execute(&mut connection, &sql).await;
+    let error = refusal(&format!("{}&user={role}", database.url())).await;
+    assert!(matches!(error, Error::NotPermitted { .. }), "{error:?}");
+    execute(&mut connection, &format!("DROP OWNED BY {role}; DROP ROLE {role}")).await;
+}
+
+#[tokio::test]
+async fn a_log_is_made_by_another_url_where_the_pooler_may_not() {
+    let database = Database::new();
+    let options = Options { migrate_url: Some(database.url()), ..Options::default() };
+    let store = EventStore::open_with(&database.pooled_url(), options).await.unwrap();
+    assert_eq!(store.append(noting("a", 1)).await.unwrap().last(), Position(1));
+    let closed = Options { migrate_url: Some("postgres://u@127.0.0.1:1/x".into()), ..Options::default() };
+    let error = EventStore::open_with(&Database::new().pooled_url(), closed).await.err();
+    assert!(matches!(error, Some(Error::Unreachable { .. })), "{error:?}");
+}
+
+#[tokio::test]
+async fn a_log_has_the_servers_clock_and_a_test_its_own() {
+    let database = Database::new();
+    let store = database.open().await;
+    let mut connection = database.connect().await;
+    let sql = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint";
+    let before: i64 = sqlx::query_scalar(sql).fetch_one(&mut connection).await.unwrap();
+    let made = store.append(noting("a", 1)).await.unwrap().created_at.0;
+    let after: i64 = sqlx::query_scalar(sql).fetch_one(&mut connection).await.unwrap();
+    assert!(before <= made && made <= after);
+    struct Still;
+    impl crewlog_mq::Clock for Still {
+        fn wall(&self) -> crewlog_mq::Timestamp {
+            crewlog_mq::Timestamp(7_000_000_000_000_000)
+        }
+        fn monotonic(&self) -> std::time::Duration {
+            std::time::Duration::ZERO
+        }
+    }
+    let options = Options { clock: Arc::new(Still), ..Options::default() };
+    let timed = EventStore::open_with(&database.url(), options).await.unwrap();
+    assert_eq!(timed.append(noting("a", 2)).await.unwrap().created_at.0, 7_000_000_000_000_000);
 }

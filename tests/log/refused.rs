@@ -130,7 +130,7 @@ async fn a_place_that_names_no_file_is_refused_with_what_to_give_instead() {
         ("", "the path is empty"),
         ("sqlite:", "write sqlite:PATH"),
         ("sqlite://", "write sqlite:PATH"),
-        ("postgres://localhost/log", "no backend for postgres"),
+        ("mysql://localhost/log", "no backend for mysql"),
         ("https://example.org/log.db", "give a path or sqlite:PATH"),
         (":memory:", "in_memory"),
         ("sqlite::memory:", "in_memory"),

@@ -7,7 +7,7 @@ use crate::{
     Append, CellChange, CellExpected, Error, EventStore, Expected, PAGE_EVENTS_MAX, Position, Query, Range, Recorded,
 };
 
-const N_QUERIES: u64 = 60;
+const N_QUERIES: u64 = 40;
 /// More than can be worth merging: of each, one event has the same aggregate id, and one the same type.
 const N_STREAMS: u64 = 150;
 
@@ -59,7 +59,7 @@ async fn check_query(store: &EventStore, history: &[Recorded], query: &Query, ra
     check_same(&matched, &expected, query, range, "Query::matches");
     for limit in [PAGE_EVENTS_MAX, dice.pick(&[1, 2, 3, 10, 50])] {
         // Pages of one are many, where much matches.
-        let limit = if expected.len() > 100 { limit.max(20) } else { limit };
+        let limit = if expected.len() > 100 { limit.max(60) } else { limit };
         check_same(&in_pages(store, query, range, limit).await, &expected, query, range, "a read");
     }
     let after = if dice.one_in(2) { range.after } else { Position(dice.below(history.len() as u64) as i64) };

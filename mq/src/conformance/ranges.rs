@@ -3,9 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::StreamExt;
+use futures::future::{Either, select};
+
 use super::generate::{Dice, meant};
 use super::rig::{Rig, everything, in_pages, note, notes, noting};
-use crate::{Append, EventStore, Expected, Memory, Options, Position, Query, Range, Recorded, Timestamp};
+use crate::{Append, EventStore, Expected, Memory, Options, Position, Query, Range, Recorded, Start, Timestamp};
 
 pub(super) async fn check(rig: &Rig, seed: u64) {
     let mut dice = Dice::new(seed);
@@ -19,6 +22,7 @@ pub(super) async fn check(rig: &Rig, seed: u64) {
     }
     check_edges(&store, &mut dice).await;
     check_times(&store).await;
+    far_starts(&store).await;
     // Long enough to be read by indexes, with little in it that matches.
     let sparse = (0..500).map(|n| if n % 166 == 0 { note(n).with_tags(["rare"]) } else { note(n) });
     store.append(Append::to("facts", "c", Expected::Any, sparse.collect())).await.expect("it is accepted");
@@ -76,6 +80,26 @@ async fn check_times(store: &EventStore) {
             for range in [range, range.backwards()] {
                 let found = in_pages(store, &Query::all(), range, 3).await;
                 assert_eq!(found, meant(&Query::all(), range, &history), "{range:?}");
+            }
+        }
+    }
+}
+
+/// Who follows from before the first event gets it; who follows from behind all that can ever be waits, and harms nobody.
+async fn far_starts(store: &EventStore) {
+    let all = Query::all();
+    let mut first = std::pin::pin!(store.follow(&all, Start::After(Position(i64::MIN))));
+    assert_eq!(first.next().await.expect("a log never ends").expect("it can be read").position, Position(1));
+    let head = store.head().await.expect("the head can be read");
+    let mut live = std::pin::pin!(store.follow(&all, Start::After(head)));
+    let mut last = std::pin::pin!(store.follow(&all, Start::After(Position(i64::MAX))));
+    for n in 1..=3 {
+        store.append(noting("live", 1)).await.expect("it is accepted");
+        match select(last.next(), live.next()).await {
+            Either::Left((event, _)) => panic!("nothing comes behind the last position: {event:?}"),
+            Either::Right((event, _)) => {
+                let event = event.expect("a log never ends").expect("it can be read");
+                assert_eq!(event.position.0, head.0 + n);
             }
         }
     }

@@ -15,7 +15,7 @@ use super::sources;
 use crate::cell::{CellChange, Held};
 use crate::clock::{Reading, Timestamp};
 use crate::error::Result;
-use crate::judge::{Entry, Judge, Known, Ledger};
+use crate::judge::{DELETED, Entry, Judge, Known, Ledger};
 use crate::position::{Place, Position};
 use crate::query::{NoneMatching, Query};
 use crate::record::{Append, Appended, NewEvent, Recorded, Write};
@@ -66,6 +66,13 @@ pub(super) struct Written {
     pub(super) events: Vec<Recorded>,
     pub(super) created_at: Timestamp,
     pub(super) step_is_recorded: bool,
+}
+
+impl Written {
+    /// The new head, where there is one.
+    pub(super) fn news(&self) -> Option<Position> {
+        self.events.last().map(|event| event.position)
+    }
 }
 
 /// Judges appends within a transaction that has begun, and writes what is accepted.
@@ -135,7 +142,7 @@ fn judge<'a>(
 
 /// What a transaction must know of the log.
 #[derive(Default)]
-struct Facts<'a> {
+pub(super) struct Facts<'a> {
     last_aggregate: i64,
     last_kind: i64,
     aggregates: HashMap<Pair, Aggregate>,
@@ -147,10 +154,10 @@ struct Facts<'a> {
 
 impl<'a> Facts<'a> {
     /// Asks for what is not known.
-    async fn ask(
+    pub(super) async fn ask(
         log: &Log,
         connection: &mut PgConnection,
-        asked: Asked<'a>,
+        asked: Asked<'_>,
         (appends, head): (&'a [Append], Position),
     ) -> sqlx::Result<Self> {
         let mut facts = Self::default();
@@ -170,22 +177,21 @@ impl<'a> Facts<'a> {
         Ok(facts)
     }
 
-    fn take_in(&mut self, asked: &Asked<'a>, row: &PgRow) -> sqlx::Result<()> {
+    fn take_in(&mut self, asked: &Asked<'_>, row: &PgRow) -> sqlx::Result<()> {
         self.last_aggregate = row.try_get("last_aggregate")?;
         self.last_kind = row.try_get("last_kind")?;
-        let owned = |(a, b): (&str, &str)| (a.to_owned(), b.to_owned());
         let (numbers, sequences): (Vec<i64>, Vec<i64>) = (row.try_get("aggregates")?, row.try_get("sequences")?);
-        for ((pair, number), sequence) in asked.aggregates().zip(numbers).zip(sequences) {
+        for ((pair, number), sequence) in asked.aggregates.owned().zip(numbers).zip(sequences) {
             // Without a number it has no events, and gets one with its first.
-            self.aggregates.insert(owned(pair), Aggregate { number, sequence });
+            self.aggregates.insert(pair, Aggregate { number, sequence });
         }
         let kinds: Vec<i64> = row.try_get("kinds")?;
-        let kinds = asked.kinds().map(owned).zip(kinds).filter(|(_, kind)| *kind != 0);
+        let kinds = asked.kinds.owned().zip(kinds).filter(|(_, kind)| *kind != 0);
         self.kinds.extend(kinds);
         let (versions, untils): (Vec<i64>, Vec<Option<i64>>) = (row.try_get("versions")?, row.try_get("untils")?);
-        for ((pair, version), until) in asked.cells().zip(versions).zip(untils) {
+        for ((pair, version), until) in asked.cells.owned().zip(versions).zip(untils) {
             if version != 0 {
-                self.cells.insert(owned(pair), Held { version, until: until.map(Timestamp) });
+                self.cells.insert(pair, Held { version, until: until.map(Timestamp) });
             }
         }
         Ok(())
@@ -194,83 +200,82 @@ impl<'a> Facts<'a> {
 
 /// What is to be asked for, by columns.
 #[derive(Default)]
-struct Asked<'a> {
+pub(super) struct Asked<'a> {
     ids: Vec<Uuid>,
-    aggregates: [Vec<&'a str>; 2],
-    kinds: [Vec<&'a str>; 2],
-    cells: [Vec<&'a str>; 2],
+    aggregates: Names<'a>,
+    kinds: Names<'a>,
+    cells: Names<'a>,
 }
 
 impl<'a> Asked<'a> {
     fn of(appends: &'a [Append], known: &Interned, trusting: bool, is_stepped: bool) -> Self {
         let mut asked = Self::default();
         if is_stepped {
-            asked.aggregates = [vec!["log"], vec!["clock"]];
-            asked.kinds = [vec!["log"], vec!["ClockStepped"]];
+            asked.aggregates.add(("log", "clock"), &known.aggregates);
+            asked.kinds.add(("log", "ClockStepped"), &known.kinds);
         }
-        let (mut aggregates, mut kinds, mut cells) = (HashSet::new(), HashSet::new(), HashSet::new());
         for append in appends {
             for write in &append.writes {
-                let pair = (write.stream_id.as_str(), write.aggregate_id.as_str());
-                if aggregates.insert(pair) && !known.aggregates.contains_key(&(pair.0.to_owned(), pair.1.to_owned())) {
-                    asked.aggregates[0].push(pair.0);
-                    asked.aggregates[1].push(pair.1);
-                }
+                asked.aggregates.add((&write.stream_id, &write.aggregate_id), &known.aggregates);
                 for event in &write.events {
-                    if !trusting {
-                        asked.ids.push(event.event_id);
-                    }
-                    let pair = (write.stream_id.as_str(), event.event_type.as_str());
-                    if kinds.insert(pair) && !known.kinds.contains_key(&(pair.0.to_owned(), pair.1.to_owned())) {
-                        asked.kinds[0].push(pair.0);
-                        asked.kinds[1].push(pair.1);
-                    }
+                    asked.kinds.add((&write.stream_id, &event.event_type), &known.kinds);
+                    asked.ids.extend((!trusting).then_some(event.event_id));
                 }
             }
+            if !append.cells.is_empty() {
+                asked.cells.add(DELETED, &HashMap::<Pair, Held>::new());
+            }
             for change in &append.cells {
-                if cells.insert((change.space.as_str(), change.key.as_str())) {
-                    asked.cells[0].push(&change.space);
-                    asked.cells[1].push(&change.key);
-                }
+                asked.cells.add((&change.space, &change.key), &HashMap::<Pair, Held>::new());
             }
         }
         asked
     }
 
+    /// What must be known to take in these events as they stand.
+    pub(super) fn of_records(records: impl Iterator<Item = &'a Recorded>) -> Self {
+        let mut asked = Self::default();
+        let nothing = Interned::default();
+        for record in records {
+            asked.ids.push(record.event_id);
+            asked.aggregates.add((&record.stream_id, &record.aggregate_id), &nothing.aggregates);
+            asked.kinds.add((&record.stream_id, &record.event_type), &nothing.kinds);
+        }
+        asked
+    }
+
     fn is_nothing(&self) -> bool {
-        self.ids.is_empty() && self.aggregates[0].is_empty() && self.kinds[0].is_empty() && self.cells[0].is_empty()
-    }
-
-    fn aggregates(&self) -> impl Iterator<Item = (&'a str, &'a str)> {
-        pairs(&self.aggregates)
-    }
-
-    fn kinds(&self) -> impl Iterator<Item = (&'a str, &'a str)> {
-        pairs(&self.kinds)
-    }
-
-    fn cells(&self) -> impl Iterator<Item = (&'a str, &'a str)> {
-        pairs(&self.cells)
+        let names = [&self.aggregates, &self.kinds, &self.cells];
+        self.ids.is_empty() && names.iter().all(|names| names.pairs.is_empty())
     }
 
     fn statement(&self, log: &Log) -> sqlx::query::Query<'static, sqlx::Postgres, sqlx::postgres::PgArguments> {
-        log.statement(FACTS)
-            .bind(self.ids.clone())
-            .bind(owned(&self.aggregates[0]))
-            .bind(owned(&self.aggregates[1]))
-            .bind(owned(&self.kinds[0]))
-            .bind(owned(&self.kinds[1]))
-            .bind(owned(&self.cells[0]))
-            .bind(owned(&self.cells[1]))
+        let mut statement = log.statement(FACTS).bind(self.ids.clone());
+        for names in [&self.aggregates, &self.kinds, &self.cells] {
+            let (firsts, seconds): (Vec<String>, Vec<String>) = names.owned().unzip();
+            statement = statement.bind(firsts).bind(seconds);
+        }
+        statement
     }
 }
 
-fn owned(texts: &[&str]) -> Vec<String> {
-    texts.iter().map(|text| (*text).to_owned()).collect()
+/// Names of two parts, each once.
+#[derive(Default)]
+struct Names<'a> {
+    seen: HashSet<(&'a str, &'a str)>,
+    pairs: Vec<(&'a str, &'a str)>,
 }
 
-fn pairs<'a>([a, b]: &[Vec<&'a str>; 2]) -> impl Iterator<Item = (&'a str, &'a str)> {
-    a.iter().copied().zip(b.iter().copied())
+impl<'a> Names<'a> {
+    fn add<T>(&mut self, pair: (&'a str, &'a str), known: &HashMap<Pair, T>) {
+        if self.seen.insert(pair) && !known.contains_key(&(pair.0.to_owned(), pair.1.to_owned())) {
+            self.pairs.push(pair);
+        }
+    }
+
+    fn owned(&self) -> impl Iterator<Item = Pair> {
+        self.pairs.iter().map(|(a, b)| ((*a).to_owned(), (*b).to_owned()))
+    }
 }
 
 /// One row; each list in the order of what was asked.
@@ -312,7 +317,7 @@ async fn known_events(
 }
 
 /// The log as the transaction sees it: the facts, and what was accepted since.
-struct Writing<'a> {
+pub(super) struct Writing<'a> {
     facts: Facts<'a>,
     known: &'a Interned,
     /// As accepted appends have left them.
@@ -321,11 +326,11 @@ struct Writing<'a> {
     cells: HashMap<Pair, Option<Held>>,
     /// Of accepted events, where they stand among the rows.
     ids: HashMap<Uuid, usize>,
-    rows: rows::Rows,
+    pub(super) rows: rows::Rows,
 }
 
 impl<'a> Writing<'a> {
-    fn new(facts: Facts<'a>, known: &'a Interned) -> Self {
+    pub(super) fn new(facts: Facts<'a>, known: &'a Interned) -> Self {
         Self {
             facts,
             known,
@@ -340,6 +345,33 @@ impl<'a> Writing<'a> {
     fn aggregate(&self, pair: &Pair) -> Aggregate {
         let found = self.aggregates.get(pair).or_else(|| self.facts.aggregates.get(pair));
         found.or_else(|| self.known.aggregates.get(pair)).copied().unwrap_or_default()
+    }
+
+    /// The number of an aggregate that gets its next event, and a number when it has none.
+    fn number(&mut self, (stream_id, aggregate_id): (&str, &str), sequence: i64) -> i64 {
+        let pair = (stream_id.to_owned(), aggregate_id.to_owned());
+        let Aggregate { mut number, .. } = self.aggregate(&pair);
+        if number == 0 {
+            self.facts.last_aggregate += 1;
+            number = self.facts.last_aggregate;
+            self.rows.aggregate(number, stream_id, aggregate_id);
+        }
+        self.aggregates.insert(pair, Aggregate { number, sequence });
+        number
+    }
+
+    /// Takes in an event as it stands.
+    pub(super) fn record(&mut self, record: Recorded) {
+        let number = self.number((&record.stream_id, &record.aggregate_id), record.sequence);
+        let kind = self.kind(&record.stream_id, &record.event_type);
+        self.ids.insert(record.event_id, self.rows.n_events());
+        self.rows.event_row(record, number, kind);
+    }
+
+    /// Where an event with this id stands.
+    pub(super) fn position_of(&self, event_id: Uuid) -> Option<Position> {
+        let accepted = self.ids.get(&event_id).map(|index| self.rows.event(*index));
+        accepted.or_else(|| self.facts.events.get(&event_id)).map(|event| event.position)
     }
 
     /// The number of a kind, which gets one when it has none.
@@ -396,14 +428,7 @@ impl Ledger for Writing<'_> {
     }
 
     fn insert(&mut self, entry: &Entry<'_>) -> Result<(), Self::Fault> {
-        let pair = (entry.stream_id.to_owned(), entry.aggregate_id.to_owned());
-        let Aggregate { mut number, .. } = self.aggregate(&pair);
-        if number == 0 {
-            self.facts.last_aggregate += 1;
-            number = self.facts.last_aggregate;
-            self.rows.aggregate(number, entry.stream_id, entry.aggregate_id);
-        }
-        self.aggregates.insert(pair, Aggregate { number, sequence: entry.place.sequence });
+        let number = self.number((entry.stream_id, entry.aggregate_id), entry.place.sequence);
         let kind = self.kind(entry.stream_id, &entry.event.event_type);
         self.ids.insert(entry.event.event_id, self.rows.n_events());
         self.rows.entry(entry, number, kind);

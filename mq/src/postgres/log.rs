@@ -19,6 +19,8 @@ use crate::tail::Tail;
 
 /// Connections of a process that read at the same time.
 const READERS_MAX: usize = 4;
+/// Connections for work of the caller's that are kept while idle.
+const WORKERS_IDLE_MAX: usize = 4;
 /// A transaction that holds the append lock and does nothing for so long is ended by the server.
 const IDLE_MAX: &str = "30s";
 
@@ -59,6 +61,8 @@ pub(super) struct Log {
     settings: String,
     readers: Semaphore,
     idle: Mutex<Vec<PgConnection>>,
+    /// Connections on which work of the caller's is done, and nothing else: it may leave settings behind.
+    workers: Mutex<Vec<PgConnection>>,
 }
 
 impl Log {
@@ -85,6 +89,7 @@ impl Log {
             settings,
             readers: Semaphore::new(READERS_MAX),
             idle: Mutex::default(),
+            workers: Mutex::default(),
         }
     }
 
@@ -99,9 +104,9 @@ impl Log {
         self.begin_by(connection, format!("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; {settings}; {lock}")).await
     }
 
-    /// The same in a transaction that has begun.
+    /// The same in a transaction that has begun, and fails where none has.
     pub(super) async fn lock_in(&self, connection: &mut PgConnection) -> sqlx::Result<End> {
-        self.begin_by(connection, format!("{}; {}", self.settings, self.lock())).await
+        self.begin_by(connection, format!("SAVEPOINT append; {}; {}", self.settings, self.lock())).await
     }
 
     /// Begins to read: one snapshot, and where the log ends in it.
@@ -114,6 +119,11 @@ impl Log {
     pub(super) async fn end(&self, connection: &mut PgConnection) -> sqlx::Result<End> {
         let settings = &self.settings;
         self.begin_by(connection, format!("BEGIN READ ONLY; {settings}; {END}; COMMIT")).await
+    }
+
+    /// Where the log ends by now, within a transaction that holds the append lock.
+    pub(super) async fn locked_end(&self, connection: &mut PgConnection) -> sqlx::Result<End> {
+        self.begin_by(connection, END.to_owned()).await
     }
 
     async fn begin_by(&self, connection: &mut PgConnection, sql: String) -> sqlx::Result<End> {
@@ -158,6 +168,17 @@ impl Log {
             self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(connection);
         }
         Ok(found)
+    }
+
+    pub(super) fn idle_worker(&self) -> Option<PgConnection> {
+        self.workers.lock().unwrap_or_else(PoisonError::into_inner).pop()
+    }
+
+    pub(super) fn keep_worker(&self, connection: PgConnection) {
+        let mut workers = self.workers.lock().unwrap_or_else(PoisonError::into_inner);
+        if workers.len() < WORKERS_IDLE_MAX {
+            workers.push(connection);
+        }
     }
 
     fn idle(&self) -> Option<PgConnection> {

@@ -4,6 +4,8 @@
 //! assigned under the append lock, a row that is locked and never changed, so no reader ever finds a gap.
 
 mod batch;
+mod check;
+mod import;
 mod listen;
 mod log;
 mod read;
@@ -12,6 +14,7 @@ mod schema;
 mod server;
 mod sources;
 mod time;
+mod work;
 mod writer;
 
 use std::sync::Arc;
@@ -94,6 +97,15 @@ impl Postgres {
         Ok(Self { inner: Arc::new(Inner { log, requests, tasks }) })
     }
 
+    /// How the server would find the matching events of a range: its plan, line by line.
+    ///
+    /// # Errors
+    /// A fault of the database.
+    pub async fn explain(&self, query: &Query, range: Range, limit: usize) -> Result<Vec<String>> {
+        query.check()?;
+        self.log().read("asking for a plan", &read::PlanOf(PageOf { query, range, limit })).await
+    }
+
     async fn append(&self, append: Append) -> Result<Appended> {
         let (reply, answer) = oneshot::channel();
         self.inner.requests.send(Request { append, reply }).await.map_err(|_| Error::Closed)?;
@@ -127,12 +139,16 @@ impl Backend for Postgres {
     }
 
     fn import(&self, identity: LogIdentity, records: Records) -> BoxFuture<'_, Result<Imported>> {
-        let _ = (identity, records);
-        unimplemented!()
+        let log = Arc::clone(&self.inner.log);
+        async move {
+            let work = tokio::spawn(import::run(log, identity, records));
+            work.await.map_err(|error| Error::storage("importing", error))?
+        }
+        .boxed()
     }
 
     fn check(&self) -> BoxFuture<'_, Result<Checked>> {
-        unimplemented!()
+        async { self.log().read("checking the log", &check::Look).await }.boxed()
     }
 
     fn cells<'a>(&'a self, space: &'a str, from: &'a str, limit: usize) -> BoxFuture<'a, Result<Vec<Cell>>> {

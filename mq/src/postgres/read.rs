@@ -55,16 +55,15 @@ impl PageOf<'_> {
     async fn page(&self, log: &Log, connection: &mut PgConnection, end: End) -> sqlx::Result<(Page, bool)> {
         let Self { range, limit, .. } = *self;
         let (low, high) = bounds(log, connection, range, end.head).await?;
-        let nothing_left = if range.backwards { low } else { high.max(range.after) };
-        if high <= low || limit == 0 {
-            let start = if range.backwards { high } else { range.after };
-            let next = if limit > 0 { nothing_left } else { start };
-            return Ok((Page { events: Vec::new(), next, more: limit == 0 && high > low }, true));
-        }
         let wanted = Wanted { low, high, backwards: range.backwards, limit };
         let mut events = Vec::new();
         let (mut n_bytes, mut is_whole) = (0, true);
-        if let Some(mut select) = sources::select(log, connection, self.query, wanted).await? {
+        let select = if low < high && limit > 0 {
+            sources::select(log, connection, self.query, "", wanted).await?
+        } else {
+            None
+        };
+        if let Some(mut select) = select {
             let mut found = select.build().persistent(!log.server.is_pooled).fetch(connection);
             while let Some(row) = answered(found.try_next()).await? {
                 let event = recorded(&row)?;
@@ -77,17 +76,41 @@ impl PageOf<'_> {
             }
         }
         let is_full = events.len() == limit || n_bytes >= PAGE_BYTES_MAX;
-        let next = match events.last() {
-            Some(last) if is_full && range.backwards => Position(last.position.0 - 1),
-            Some(last) if is_full => last.position,
-            Some(_) | None => nothing_left,
+        let last = events.last().filter(|_| is_full).map(|event| event.position);
+        let next = match (range.backwards, is_full) {
+            (false, true) => last.unwrap_or(low),
+            (false, false) => high,
+            (true, true) => last.map_or(high, |last| Position(last.0 - 1)),
+            (true, false) => low,
         };
-        let more = if range.backwards { next > low } else { next < high };
+        let more = if range.backwards { low < next } else { next < high };
         Ok((Page { events, next, more }, is_whole))
     }
 }
 
-/// The positions of a range: after the first, up to and including the second.
+/// How the server would read a page.
+pub(super) struct PlanOf<'a>(pub(super) PageOf<'a>);
+
+impl Reading for PlanOf<'_> {
+    type Found = Vec<String>;
+
+    async fn read(&self, log: &Log, connection: &mut PgConnection) -> sqlx::Result<(Vec<String>, bool)> {
+        let PageOf { query, range, limit } = self.0;
+        let end = log.begin_to_read(connection).await?;
+        let (low, high) = bounds(log, connection, range, end.head).await?;
+        let wanted = Wanted { low, high, backwards: range.backwards, limit };
+        let mut plan = Vec::new();
+        if let Some(mut select) = sources::select(log, connection, query, "EXPLAIN (COSTS OFF) ", wanted).await? {
+            for row in answered(select.build().persistent(false).fetch_all(&mut *connection)).await? {
+                plan.push(row.try_get(0)?);
+            }
+        }
+        end_transaction(connection, "COMMIT").await?;
+        Ok((plan, true))
+    }
+}
+
+/// The positions of a range: after the first, up to and including the second, which is never before the first.
 async fn bounds(
     log: &Log,
     connection: &mut PgConnection,
@@ -100,10 +123,12 @@ async fn bounds(
         low = low.max(last_before(log, connection, since, (low, head)).await?);
     }
     if let Some(until) = range.until {
-        let behind = Timestamp(until.0.saturating_add(1));
-        high = high.min(last_before(log, connection, behind, (Position(0), high)).await?);
+        let after = until.0.checked_add(1).map(Timestamp);
+        if let Some(after) = after {
+            high = high.min(last_before(log, connection, after, (Position(0), high)).await?);
+        }
     }
-    Ok((low, high))
+    Ok((low, high.max(low)))
 }
 
 async fn last_before(
@@ -155,11 +180,16 @@ impl Reading for Identity {
 
     async fn read(&self, log: &Log, connection: &mut PgConnection) -> sqlx::Result<(LogIdentity, bool)> {
         log.begin_to_read(connection).await?;
-        let row = answered(log.statement("SELECT id, format, created_at FROM log").fetch_one(&mut *connection)).await?;
+        let identity = identity(log, connection).await?;
         end_transaction(connection, "COMMIT").await?;
-        let created_at = Timestamp(row.try_get(2)?);
-        Ok((LogIdentity { id: row.try_get(0)?, format: row.try_get(1)?, created_at }, true))
+        Ok((identity, true))
     }
+}
+
+/// The log's identity, within a transaction.
+pub(super) async fn identity(log: &Log, connection: &mut PgConnection) -> sqlx::Result<LogIdentity> {
+    let row = answered(log.statement("SELECT id, format, created_at FROM log").fetch_one(connection)).await?;
+    Ok(LogIdentity { id: row.try_get(0)?, format: row.try_get(1)?, created_at: Timestamp(row.try_get(2)?) })
 }
 
 /// Cells of a space in the order of their keys.
@@ -209,7 +239,7 @@ impl Reading for Counts {
 
     async fn read(&self, log: &Log, connection: &mut PgConnection) -> sqlx::Result<(Stats, bool)> {
         let end = log.begin_to_read(connection).await?;
-        let sql = "SELECT (SELECT count(*) FROM aggregates), (SELECT count(*) FROM cells), \
+        let sql = "SELECT (SELECT count(*) FROM aggregates), (SELECT count(*) FROM cells WHERE space != ''), \
              (SELECT sum(pg_total_relation_size(c.oid))::bigint FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace \
               WHERE n.nspname = current_schema() AND c.relkind = 'r'), \
              (SELECT created_at FROM events WHERE position = 1)";

@@ -35,15 +35,16 @@ impl Wanted {
     }
 }
 
-/// The statement that reads whole events; `None` when nothing can match.
+/// The statement that reads whole events, behind a verb such as `EXPLAIN`; `None` when nothing can match.
 pub(super) async fn select(
     log: &Log,
     connection: &mut PgConnection,
     query: &Query,
+    verb: &str,
     wanted: Wanted,
 ) -> sqlx::Result<Option<QueryBuilder<Postgres>>> {
     Ok(branches(log, connection, query, wanted).await?.map(|branches| {
-        let mut sql = QueryBuilder::new("");
+        let mut sql = QueryBuilder::new(verb);
         match &branches[..] {
             [branch] => branch.push(&mut sql, concat!("SELECT ", recorded_columns!()), wanted, true),
             branches => {
@@ -65,6 +66,7 @@ pub(super) async fn first_match(
     query: &Query,
     (after, head): (Position, Position),
 ) -> sqlx::Result<Option<Position>> {
+    let after = after.max(Position(0));
     if head <= after {
         return Ok(None);
     }

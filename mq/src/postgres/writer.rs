@@ -12,6 +12,7 @@ use super::batch::{self, Interned, Written};
 use super::log::{Log, end_transaction};
 use super::server::{answered, is_loss};
 use crate::error::{Error, Result};
+use crate::position::Position;
 use crate::queue::{Request, drain};
 use crate::record::{Append, Appended};
 
@@ -114,15 +115,15 @@ async fn transact(
         done = batch::write(log, connection, (appends, end), interned, false).await?;
     }
     let (outcomes, written) = done.ok_or(sqlx::Error::WorkerCrashed)?;
-    commit(log, connection, &written).await?;
+    commit(log, connection, written.news()).await?;
     publish(log, interned, written);
     Ok(outcomes)
 }
 
-/// Commits, and tells all who listen.
-pub(super) async fn commit(log: &Log, connection: &mut PgConnection, written: &Written) -> Result<(), Fault> {
-    let notify = match written.events.last() {
-        Some(last) => format!("SELECT pg_notify('{}', '{}'); COMMIT", log.channel, last.position),
+/// Commits, and tells all who listen of a new head.
+pub(super) async fn commit(log: &Log, connection: &mut PgConnection, news: Option<Position>) -> Result<(), Fault> {
+    let notify = match news {
+        Some(head) => format!("SELECT pg_notify('{}', '{head}'); COMMIT", log.channel),
         None => "COMMIT".to_owned(),
     };
     let committed = answered(sqlx::raw_sql(AssertSqlSafe(notify)).execute(connection)).await;

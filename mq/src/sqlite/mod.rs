@@ -12,6 +12,8 @@ mod ledger;
 mod location;
 mod lock;
 mod migrations;
+#[cfg(test)]
+mod plans;
 mod read;
 mod readers;
 mod sources;

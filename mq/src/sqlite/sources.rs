@@ -69,13 +69,13 @@ pub(super) fn last_where(
 }
 
 #[derive(Clone, Copy)]
-struct Bounds {
-    low: Position,
-    high: Position,
+pub(super) struct Bounds {
+    pub(super) low: Position,
+    pub(super) high: Position,
 }
 
 /// Where events come from, in the order of positions.
-enum Source {
+pub(super) enum Source {
     /// The range itself.
     Range,
     /// The events of an aggregate; the second is a sequence behind which they stand.
@@ -91,7 +91,7 @@ enum Source {
 impl Source {
     /// Its statement. The bounds are `?1` and `?2`; what it looks for is `?3`. `CROSS JOIN` and unary plus keep SQLite from
     /// another order than that of the index.
-    fn sql(&self, backwards: bool) -> String {
+    pub(super) fn sql(&self, backwards: bool) -> String {
         let within = "e.position > ?1 AND e.position <= ?2";
         let (from, order) = match self {
             Self::Range => (format!("events AS e WHERE {within}"), "e.position"),
@@ -143,7 +143,7 @@ impl Source {
 }
 
 /// What drives a query; the range alone when anything else would look at all of it anyway.
-fn sources(connection: &Connection, query: &Query, bounds: Bounds) -> rusqlite::Result<Vec<Source>> {
+pub(super) fn sources(connection: &Connection, query: &Query, bounds: Bounds) -> rusqlite::Result<Vec<Source>> {
     let mut sources = Vec::new();
     // A reader that keeps up has a few events to look at, whatever it looks for.
     let is_short = bounds.high.0 - bounds.low.0 <= SHORT_RANGE;

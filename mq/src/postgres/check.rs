@@ -1,0 +1,127 @@
+//! Looking whether a log keeps what logs promise, in one snapshot. It changes nothing, and what it finds wrong is an answer,
+//! not an error.
+
+use sqlx::Row;
+use sqlx::postgres::PgConnection;
+use uuid::Uuid;
+
+use super::log::{Log, end_transaction};
+use super::read::Reading;
+use super::rows::{recorded, recorded_columns};
+use super::server::answered;
+use crate::check::{Check, cause_of};
+use crate::position::Position;
+use crate::record::{Checked, Recorded};
+use crate::{FINDINGS_MAX, PAGE_EVENTS_MAX};
+
+/// Findings between the rows of several tables, the first of each. Each comes in the order of positions.
+const TABLES: [&str; 3] = [
+    "SELECT NULL::bigint, 'aggregate ' || stream_id || '/' || aggregate_id || ' has no event' FROM aggregates AS a \
+     WHERE NOT EXISTS (SELECT 1 FROM events AS e WHERE e.aggregate = a.aggregate) ORDER BY aggregate LIMIT $1",
+    "SELECT position, 'the sequence in its aggregate is ' || sequence || ', and before it comes ' || before FROM ( \
+         SELECT position, sequence, coalesce(lag(sequence) OVER aggregates, 0) AS before, \
+                coalesce(lag(position) OVER aggregates, 0) AS place \
+         FROM events WINDOW aggregates AS (PARTITION BY aggregate ORDER BY sequence)) AS places \
+     WHERE sequence != before + 1 OR position <= place ORDER BY position LIMIT $1",
+    "SELECT e.position, 'the index of kinds has it as ' || coalesce(k.stream_id || ' ' || k.event_type, 'nothing') \
+     FROM events AS e JOIN aggregates AS a ON a.aggregate = e.aggregate LEFT JOIN kinds AS k ON k.kind = e.kind \
+     WHERE (k.stream_id, k.event_type) IS DISTINCT FROM (a.stream_id, e.event_type) ORDER BY e.position LIMIT $1",
+];
+
+/// A look at all of the log.
+pub(super) struct Look;
+
+impl Reading for Look {
+    type Found = Checked;
+
+    async fn read(&self, log: &Log, connection: &mut PgConnection) -> sqlx::Result<(Checked, bool)> {
+        let mut check = Check::default();
+        log.begin_to_read(connection).await?;
+        for sql in TABLES {
+            let limit = i64::try_from(FINDINGS_MAX + 1).unwrap_or(i64::MAX);
+            for row in answered(log.statement(sql).bind(limit).fetch_all(&mut *connection)).await? {
+                check.find(row.try_get::<Option<i64>, _>(0)?.map(Position), row.try_get(1)?);
+            }
+        }
+        superfluous_tags(log, connection, &mut check).await?;
+        events(log, connection, &mut check).await?;
+        end_transaction(connection, "COMMIT").await?;
+        Ok((check.end(), true))
+    }
+}
+
+/// Looks for rows of the index of tags whose event has not the tag.
+async fn superfluous_tags(log: &Log, connection: &mut PgConnection, check: &mut Check) -> sqlx::Result<()> {
+    let sql = "SELECT t.tag, t.position, e.tags FROM tags AS t LEFT JOIN events AS e ON e.position = t.position \
+         WHERE (t.tag, t.position) > ($1, $2) ORDER BY t.tag, t.position LIMIT $3";
+    let (mut after, mut n_found) = ((String::new(), 0_i64), 0);
+    loop {
+        let statement = log.statement(sql).bind(after.0).bind(after.1).bind(page_limit());
+        let rows = answered(statement.fetch_all(&mut *connection)).await?;
+        let Some(last) = rows.last() else { return Ok(()) };
+        after = (last.try_get(0)?, last.try_get(1)?);
+        for row in &rows {
+            let (tag, position): (String, i64) = (row.try_get(0)?, row.try_get(1)?);
+            let tags: Option<&str> = row.try_get(2)?;
+            let tags: Vec<String> = tags.and_then(|tags| serde_json::from_str(tags).ok()).unwrap_or_default();
+            if !tags.contains(&tag) {
+                check.find(Some(Position(position)), format!("the index of tags has {tag}, and the event has it not"));
+                n_found += 1;
+            }
+        }
+        if n_found > FINDINGS_MAX {
+            return Ok(());
+        }
+    }
+}
+
+/// Looks at the events one by one.
+async fn events(log: &Log, connection: &mut PgConnection, check: &mut Check) -> sqlx::Result<()> {
+    // Also events whose aggregate is missing.
+    let sql = concat!(
+        "SELECT ",
+        recorded_columns!(),
+        " FROM events AS e LEFT JOIN aggregates AS a ON a.aggregate = e.aggregate \
+          WHERE e.position > $1 ORDER BY e.position LIMIT $2"
+    );
+    let mut after = i64::MIN;
+    loop {
+        let statement = log.statement(sql).bind(after).bind(page_limit());
+        let rows = answered(statement.fetch_all(&mut *connection)).await?;
+        let Some(last) = rows.last() else { return Ok(()) };
+        after = last.try_get(0)?;
+        let mut found = Vec::new();
+        for row in &rows {
+            found.extend(check.event(Position(row.try_get(0)?), || recorded(row)));
+        }
+        indexes(log, connection, check, &found).await?;
+    }
+}
+
+/// Looks whether events are found by their tags, and those that they name as causes by their ids.
+async fn indexes(log: &Log, connection: &mut PgConnection, check: &mut Check, events: &[Recorded]) -> sqlx::Result<()> {
+    let tags = events.iter().flat_map(|event| event.tags.iter().map(|tag| (tag.clone(), event.position.0)));
+    let (tags, positions): (Vec<String>, Vec<i64>) = tags.unzip();
+    let sql = "SELECT i.tag, i.position FROM unnest($1::text[], $2::bigint[]) AS i (tag, position) \
+         WHERE NOT EXISTS (SELECT 1 FROM tags AS t WHERE t.tag = i.tag AND t.position = i.position) ORDER BY 2";
+    for row in answered(log.statement(sql).bind(tags).bind(positions).fetch_all(&mut *connection)).await? {
+        let (tag, position): (String, i64) = (row.try_get(0)?, row.try_get(1)?);
+        let what = format!("the event has tag {tag}, and the index of tags has it not");
+        check.find(Some(Position(position)), what);
+    }
+    let causes: Vec<(Uuid, &Recorded)> =
+        events.iter().filter_map(|event| cause_of(event).map(|cause| (cause, event))).collect();
+    let ids: Vec<Uuid> = causes.iter().map(|(cause, _)| *cause).collect();
+    let sql = "SELECT DISTINCT i.id FROM unnest($1::uuid[]) AS i (id) \
+         WHERE NOT EXISTS (SELECT 1 FROM events AS e WHERE e.event_id = i.id)";
+    let lost = answered(log.statement(sql).bind(ids).fetch_all(&mut *connection)).await?;
+    let lost = lost.iter().map(|row| row.try_get(0)).collect::<sqlx::Result<std::collections::HashSet<Uuid>>>()?;
+    for (cause, event) in causes.iter().filter(|(cause, _)| lost.contains(cause)) {
+        check.find_lost_cause(event, *cause);
+    }
+    Ok(())
+}
+
+fn page_limit() -> i64 {
+    i64::try_from(PAGE_EVENTS_MAX / 10).unwrap_or(i64::MAX)
+}

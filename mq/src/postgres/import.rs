@@ -1,0 +1,165 @@
+//! Taking in the events of another copy of a log: one transaction under the append lock, on a connection of its own. It
+//! never changes an event that the log has.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use sqlx::Row;
+use sqlx::postgres::PgConnection;
+use tokio::sync::mpsc;
+
+use super::batch::{Asked, Facts, Interned, Writing};
+use super::log::Log;
+use super::read::identity;
+use super::rows::{recorded, recorded_columns};
+use super::server::answered;
+use super::writer::{Fault, commit};
+use crate::backend::{LogIdentity, Records};
+use crate::error::{Error, Result};
+use crate::import::{Import, Taken};
+use crate::judge::Ledger;
+use crate::position::Position;
+use crate::record::{Imported, Recorded};
+
+/// Records that are looked up and written together.
+const PART_RECORDS_MAX: usize = 1000;
+/// About the most bytes of them.
+const PART_BYTES_MAX: usize = 8 << 20;
+
+const DOING: &str = "importing";
+
+/// Takes in all of the records, or none.
+pub(super) async fn run(log: Arc<Log>, identity: LogIdentity, records: Records) -> Result<Imported> {
+    let (sender, parts) = mpsc::channel(1);
+    // Records may block, and they are told of the end of the import when nobody takes the next part.
+    let reading = tokio::task::spawn_blocking(move || read(records, &sender));
+    let imported = transact(&log, &identity, parts).await.map_err(|fault| fault.into_error(&log, DOING));
+    reading.await.map_err(|error| Error::storage(DOING, error))?;
+    imported
+}
+
+fn read(records: Records, sender: &mpsc::Sender<Result<Vec<Recorded>>>) {
+    let (mut part, mut n_bytes) = (Vec::new(), 0);
+    for record in records {
+        match record {
+            Ok(record) => {
+                n_bytes += record.data.len() + record.metadata.len();
+                part.push(record);
+            }
+            Err(error) => {
+                // What came before it is judged first: it may have been wrong too.
+                if sender.blocking_send(Ok(part)).is_ok() {
+                    let _ = sender.blocking_send(Err(error));
+                }
+                return;
+            }
+        }
+        if part.len() >= PART_RECORDS_MAX || n_bytes >= PART_BYTES_MAX {
+            n_bytes = 0;
+            if sender.blocking_send(Ok(std::mem::take(&mut part))).is_err() {
+                return;
+            }
+        }
+    }
+    // Whoever does not wait for it has ended with an error.
+    let _ = sender.blocking_send(Ok(part));
+}
+
+async fn transact(
+    log: &Log,
+    import: &LogIdentity,
+    mut parts: mpsc::Receiver<Result<Vec<Recorded>>>,
+) -> Result<Imported, Fault> {
+    let mut connection = log.server.connect().await.map_err(Fault::Told)?;
+    let connection = &mut connection;
+    let start = log.begin(connection).await?;
+    // The next part may be long in coming.
+    let patience = "SELECT set_config('idle_in_transaction_session_timeout', '10min', true)";
+    answered(log.statement(patience).execute(&mut *connection)).await?;
+    let identity = identity(log, connection).await?;
+    let mut judge = Import::begin(&identity, start.head, import).map_err(Fault::Told)?;
+    if judge.adopts {
+        let sql = "UPDATE log SET id = $1, created_at = $2";
+        let adopt = log.statement(sql).bind(import.id).bind(import.created_at.0);
+        answered(adopt.execute(&mut *connection)).await?;
+    }
+    while let Some(part) = parts.recv().await {
+        take(log, connection, &mut judge, part.map_err(Fault::Told)?).await?;
+    }
+    let whole = whole(log, connection, judge.position()).await?;
+    let imported = judge.end(whole).map_err(Fault::Told)?;
+    let end = log.locked_end(connection).await?;
+    commit(log, connection, (end.head > start.head).then_some(end.head)).await?;
+    log.tail.grew(end.head);
+    Ok(imported)
+}
+
+/// One part: what is known is compared, what is new is added.
+async fn take(log: &Log, connection: &mut PgConnection, judge: &mut Import, part: Vec<Recorded>) -> Result<(), Fault> {
+    // What is of no log's form is not asked about. What comes before it is judged first.
+    let mut taken = Vec::with_capacity(part.len());
+    let mut broken = None;
+    for record in part {
+        match judge.take(&record) {
+            Ok(take) => taken.push((take, record)),
+            Err(error) => {
+                broken = Some(error);
+                break;
+            }
+        }
+    }
+    let (facts, mut known) = look_up(log, connection, &taken).await?;
+    let nothing = Interned::default();
+    let mut writing = Writing::new(facts, &nothing);
+    for (take, record) in taken {
+        match take {
+            Taken::Known => {
+                let known = known.remove(&record.position).ok_or(sqlx::Error::RowNotFound)?;
+                Import::compare(&known, &record).map_err(Fault::Told)?;
+            }
+            Taken::New => {
+                let Ok(sequence) = writing.sequence(&record.stream_id, &record.aggregate_id);
+                let same_id = writing.position_of(record.event_id);
+                judge.add(&record, sequence, same_id).map_err(Fault::Told)?;
+                writing.record(record);
+            }
+        }
+    }
+    if let Some(error) = broken {
+        return Err(Fault::Told(error));
+    }
+    writing.rows.insert(log, connection).await?;
+    Ok(())
+}
+
+/// What must be known to take in these records, and what the log has in their places.
+async fn look_up(
+    log: &Log,
+    connection: &mut PgConnection,
+    taken: &[(Taken, Recorded)],
+) -> sqlx::Result<(Facts<'static>, HashMap<Position, Recorded>)> {
+    let new = taken.iter().filter(|(take, _)| *take == Taken::New).map(|(_, record)| record);
+    let facts = Facts::ask(log, connection, Asked::of_records(new), (&[], Position(0))).await?;
+    let known = taken.iter().filter(|(take, _)| *take == Taken::Known);
+    let positions: Vec<i64> = known.map(|(_, record)| record.position.0).collect();
+    if positions.is_empty() {
+        return Ok((facts, HashMap::new()));
+    }
+    let sql = concat!(
+        "SELECT ",
+        recorded_columns!(),
+        " FROM unnest($1::bigint[]) AS i (position) JOIN events AS e ON e.position = i.position \
+          JOIN aggregates AS a ON a.aggregate = e.aggregate"
+    );
+    let rows = answered(log.statement(sql).bind(positions).fetch_all(connection)).await?;
+    let known = rows.iter().map(recorded).map(|event| event.map(|event| (event.position, event)));
+    Ok((facts, known.collect::<sqlx::Result<_>>()?))
+}
+
+/// The last position at or before `at` at which an append ends.
+async fn whole(log: &Log, connection: &mut PgConnection, at: Position) -> sqlx::Result<Position> {
+    let statement = log.statement("SELECT append_start FROM events WHERE position = $1").bind(at.0 + 1);
+    let Some(row) = answered(statement.fetch_optional(connection)).await? else { return Ok(at) };
+    let append_start: i64 = row.try_get(0)?;
+    Ok(Position(if append_start <= at.0 { append_start - 1 } else { at.0 }))
+}

@@ -1,0 +1,83 @@
+//! An append together with SQL of the caller's, in one transaction: both are committed, or nothing.
+
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+use sqlx::postgres::PgConnection;
+
+use super::Postgres;
+use super::batch::{self, Interned};
+use super::log::{Log, end_transaction};
+use super::writer::{Fault, commit, publish};
+use crate::error::{Error, Result};
+use crate::record::{Append, Appended};
+
+/// How long the caller's work may take.
+const WORK_MAX: Duration = Duration::from_secs(30);
+
+const DOING: &str = "appending";
+
+impl Postgres {
+    /// Appends together with work of the caller's on the same database: begins a transaction, lets `work` do what it wants
+    /// on its connection, then takes the append lock, judges the append and commits both. When either fails or is refused,
+    /// nothing of them is there. An append that is a repetition has been committed with its work before: the work of now
+    /// is then taken back.
+    ///
+    /// The lock is taken last, so that slow work keeps nobody from appending. `work` must not end the transaction; it may
+    /// take 30 s. It is of the crate `sqlx` 0.9.
+    ///
+    /// # Errors
+    /// As for [`crate::EventStore::append`]; what `work` failed with; [`Error::TookTooLong`].
+    pub async fn append_with<T, E, W>(&self, append: Append, work: W) -> Result<(Appended, T), E>
+    where
+        T: Send,
+        E: From<Error> + Send,
+        W: for<'c> FnOnce(&'c mut PgConnection) -> BoxFuture<'c, Result<T, E>> + Send,
+    {
+        append.check()?;
+        let log = self.log();
+        let fault = |fault: Fault| E::from(fault.into_error(log, DOING));
+        let mut connection = begin(log).await?;
+        let done = match tokio::time::timeout(WORK_MAX, work(&mut connection)).await {
+            Ok(Ok(done)) => done,
+            Ok(Err(failed)) => {
+                // What cannot be rolled back is dropped with its connection.
+                if end_transaction(&mut connection, "ROLLBACK").await.is_ok() {
+                    log.keep_worker(connection);
+                }
+                return Err(failed);
+            }
+            Err(_) => return Err(Error::TookTooLong { limit: WORK_MAX }.into()),
+        };
+        let outcome = finish(log, &mut connection, append).await.map_err(fault)?;
+        log.keep_worker(connection);
+        Ok((outcome?, done))
+    }
+}
+
+async fn begin(log: &Log) -> Result<PgConnection> {
+    const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE";
+    while let Some(mut connection) = log.idle_worker() {
+        if end_transaction(&mut connection, BEGIN).await.is_ok() {
+            return Ok(connection);
+        }
+    }
+    let mut connection = log.server.connect().await?;
+    end_transaction(&mut connection, BEGIN).await.map_err(|error| log.server.fault(DOING, error))?;
+    Ok(connection)
+}
+
+async fn finish(log: &Log, connection: &mut PgConnection, append: Append) -> Result<Result<Appended>, Fault> {
+    let end = log.lock_in(connection).await?;
+    let mut interned = Interned::default();
+    let written = batch::write(log, connection, (&[append], end), &mut interned, false).await?;
+    let (mut outcomes, written) = written.ok_or(sqlx::Error::RowNotFound)?;
+    let outcome = outcomes.pop().unwrap_or(Err(Error::Closed));
+    if outcome.as_ref().is_ok_and(|appended| !appended.repeated) {
+        commit(log, connection, written.news()).await?;
+        publish(log, &mut interned, written);
+    } else {
+        end_transaction(connection, "ROLLBACK").await?;
+    }
+    Ok(outcome)
+}
