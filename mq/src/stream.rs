@@ -61,6 +61,7 @@ impl Start {
 
 /// What a stream says that tells also when it has caught up.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(clippy::large_enum_variant, reason = "nearly every item is an event")]
 pub enum Followed {
     /// The next event that matches.
     Event(Recorded),

@@ -38,7 +38,7 @@ pub(super) async fn check(rig: &Rig, seed: u64) {
             }
         }
     });
-    let followers = stores.iter().map(|store| follow(store));
+    let followers = stores.iter().map(follow);
     let (written, (read, followed)) = join(join_all(writers), join(join_all(readers), join_all(followers))).await;
     let history = everything(&stores[0]).await;
     check_history(&history);
@@ -61,7 +61,7 @@ pub(super) async fn check(rig: &Rig, seed: u64) {
 
 /// How many events a writer writes: one, or three over two aggregates.
 fn n_events(n: u64) -> u64 {
-    if n % 3 == 0 { 3 } else { 1 }
+    if n.is_multiple_of(3) { 3 } else { 1 }
 }
 
 /// Writes to an aggregate of its own and to one of all, in one stream, and looks at once for what it wrote.

@@ -44,7 +44,8 @@ async fn export(store: &EventStore) -> (LogIdentity, Vec<Recorded>) {
 }
 
 async fn import(into: &EventStore, identity: &LogIdentity, events: &[Recorded]) -> Result<Imported, Error> {
-    into.import(identity.clone(), events.to_vec().into_iter().map(Ok)).await
+    let events: Vec<_> = events.iter().cloned().map(Ok).collect();
+    into.import(identity.clone(), events.into_iter()).await
 }
 
 async fn check_copy(copy: &EventStore, identity: &LogIdentity, events: &[Recorded]) {
@@ -66,11 +67,14 @@ async fn check_copy(copy: &EventStore, identity: &LogIdentity, events: &[Recorde
     assert_eq!((checked.n_events, checked.findings), (n_events, vec![]));
 }
 
+/// A change that makes of a history what no log could have written.
+type Edit = fn(&mut Vec<Recorded>);
+
 /// What no log could have written leaves an empty log as it was.
 async fn refusals(rig: &Rig, identity: &LogIdentity, events: &[Recorded]) {
     let copy = rig.new_log().await;
     let before = export(&copy).await;
-    let edits: [(&str, fn(&mut Vec<Recorded>)); 7] = [
+    let edits: [(&str, Edit); 7] = [
         ("a gap", |events| drop(events.remove(5))),
         ("a sequence that is skipped", |events| events[9].sequence += 1),
         ("an id twice", |events| events[9].event_id = events[3].event_id),
