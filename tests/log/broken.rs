@@ -18,17 +18,20 @@ fn beside(path: &Path, suffix: &str) -> PathBuf {
 async fn small_log() -> (Vec<u8>, Vec<u8>, Vec<Recorded>) {
     let place = Place::new();
     let sql = "PRAGMA page_size = 512; PRAGMA journal_mode = WAL; VACUUM";
-    Connection::open(place.path()).unwrap().execute_batch(sql).unwrap();
+    Connection::open(place.path()).expect("it is the test's own").execute_batch(sql).expect("it is the test's own");
     let store = place.open().await;
     for n in 0..10 {
         let append = Append::to("facts", "a", Expected::Any, notes(0..=n % 4));
-        store.append(append.and("facts", "b", Expected::Any, notes(0..1))).await.unwrap();
+        store.append(append.and("facts", "b", Expected::Any, notes(0..1))).await.expect("it is the test's own");
         if n == 5 {
             let sql = "PRAGMA wal_checkpoint(TRUNCATE)";
-            Connection::open(place.path()).unwrap().query_row(sql, [], |_| Ok(())).unwrap();
+            Connection::open(place.path())
+                .expect("it is the test's own")
+                .query_row(sql, [], |_| Ok(()))
+                .expect("it is the test's own");
         }
     }
-    let files = ["", "-wal"].map(|suffix| std::fs::read(beside(&place.path(), suffix)).unwrap());
+    let files = ["", "-wal"].map(|suffix| std::fs::read(beside(&place.path(), suffix)).expect("it is the test's own"));
     let [database, wal] = files;
     (database, wal, everything(&store).await)
 }
@@ -36,9 +39,9 @@ async fn small_log() -> (Vec<u8>, Vec<u8>, Vec<Recorded>) {
 /// Opens what is left of a log, and says how many events it has, or with which error it was refused.
 async fn look(database: &[u8], wal: &[u8], whole: &[Recorded]) -> Result<usize, Error> {
     let place = Place::new();
-    std::fs::write(place.path(), database).unwrap();
+    std::fs::write(place.path(), database).expect("it is the test's own");
     if !wal.is_empty() {
-        std::fs::write(beside(&place.path(), "-wal"), wal).unwrap();
+        std::fs::write(beside(&place.path(), "-wal"), wal).expect("it is the test's own");
     }
     let store = EventStore::open_with(&place.url(), Options { create: false, ..Options::default() }).await?;
     let mut found = Vec::new();
@@ -145,10 +148,10 @@ async fn the_wal_file_of_another_log_is_refused() {
 
 /// Brings all of a log into its one file, when the last store is gone.
 async fn close(place: &Place) {
-    let connection = Connection::open(place.path()).unwrap();
+    let connection = Connection::open(place.path()).expect("it is the test's own");
     in_time("the end of the store", async {
         loop {
-            connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).unwrap();
+            connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).expect("it is the test's own");
             if connection.query_row("PRAGMA journal_mode = DELETE", [], |row| row.get::<_, String>(0)).is_ok() {
                 break;
             }
@@ -156,7 +159,7 @@ async fn close(place: &Place) {
         }
     })
     .await;
-    connection.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(())).unwrap();
+    connection.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(())).expect("it is the test's own");
     drop(connection);
 }
 

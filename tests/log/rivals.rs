@@ -62,7 +62,7 @@ fn storm(connection: &Connection) {
 
 fn append_some(url: &str, numbers: &str) {
     let (writer, n_appends) = numbers.split_once(' ').expect("a writer and how many appends");
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("it is the test's own");
     runtime.block_on(async {
         let store = EventStore::open(url).await.expect("the log opens");
         for n in 0..n_appends.parse().expect("it is a number") {
