@@ -107,7 +107,7 @@ async fn the_wal_file_of_an_empty_or_missing_log_is_not_thrown_away() {
             std::fs::write(place.path(), "").unwrap();
         }
         std::fs::write(&wal_path, &wal).unwrap();
-        let error = EventStore::open(&place.url()).await.err().expect("it is refused");
+        let error = EventStore::open(&place.url()).await.expect_err("it is refused");
         assert!(matches!(error, Error::NoLogIn { .. }) && error.to_string().contains("put the log back"), "{error:?}");
         assert_eq!(std::fs::read(&wal_path).unwrap(), wal);
         std::fs::write(place.path(), &database).unwrap();
@@ -126,7 +126,7 @@ async fn what_is_no_file_is_refused_at_once() {
     std::os::unix::fs::symlink(place.folder.path().join("missing/log.db"), &nowhere).unwrap();
     for path in [&fifo, &circle, &nowhere, place.folder.path(), Path::new("/dev/null")] {
         let opened = in_time("the refusal", EventStore::open(&text(path))).await;
-        let error = opened.err().expect("it is refused");
+        let error = opened.expect_err("it is refused");
         assert!(matches!(error, Error::CannotOpen { .. }) && error.to_string().contains(&text(path)), "{error:?}");
     }
 }
@@ -140,7 +140,7 @@ async fn the_wal_file_of_another_log_is_refused() {
     let store = other.open().await;
     store.append(noting("a", 1)).await.unwrap();
     assert!(std::fs::copy(beside(&other.path(), "-wal"), beside(&one.path(), "-wal")).unwrap() > 0);
-    let error = EventStore::open(&one.url()).await.err().expect("it is refused");
+    let error = EventStore::open(&one.url()).await.expect_err("it is refused");
     assert!(error.to_string().contains("the -wal file beside it is of another log"), "{error:?}");
     std::fs::remove_file(beside(&one.path(), "-wal")).unwrap();
     assert_eq!(everything(&one.open().await).await.len(), 1);

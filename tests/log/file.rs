@@ -138,7 +138,7 @@ async fn names_of_files_are_taken_as_they_are() {
 async fn no_log_is_made_where_none_is_wanted() {
     let place = Place::new();
     let options = || Options { create: false, ..Options::default() };
-    let refusal = EventStore::open_with(&place.url(), options()).await.err().expect("there is none");
+    let refusal = EventStore::open_with(&place.url(), options()).await.expect_err("there is none");
     assert!(matches!(&refusal, Error::NoLog { path } if *path == place.path()), "{refusal}");
     assert_eq!(std::fs::read_dir(place.folder.path()).unwrap().count(), 0, "looking makes no file");
     place.open().await;
