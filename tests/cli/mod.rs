@@ -12,6 +12,7 @@ mod hostile;
 mod places;
 mod replay;
 pub(crate) mod scene;
+mod server;
 mod terminal;
 mod together;
 mod work;

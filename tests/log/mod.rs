@@ -5,7 +5,7 @@ mod backends;
 mod broken;
 mod check;
 mod child;
-mod cluster;
+pub(crate) mod cluster;
 mod concurrency;
 mod conformance;
 mod content;

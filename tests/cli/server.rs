@@ -1,0 +1,127 @@
+//! The program on a log on a PostgreSQL server: every command works there as it does on a file.
+
+use std::path::Path;
+
+use serde_json::Value;
+
+use super::scene::Scene;
+use crate::log::cluster::Database;
+
+/// A scene whose log is on the server.
+fn on_server(database: &Database) -> Scene {
+    let scene = Scene::new().with_env("CREWLOG_STORE", database.url());
+    let state = scene.path("state").to_string_lossy().into_owned();
+    scene.with_env("XDG_STATE_HOME", state)
+}
+
+const TEXT: &str = "1. Run `echo one > one`\n2. Run `cat one` (retry 1)\n3. Which colour is it?\n4. Run `echo $CREWLOG_ANSWER`\n";
+
+/// A plan that asks, is answered and goes on.
+fn carried_out(scene: &Scene) -> String {
+    scene.write("plan.md", TEXT);
+    let ran = scene.run(&["run", "plan.md", "--yes"]).expect(5);
+    let plan = ran.stdout.lines().next().expect("it tells the plan").to_owned();
+    scene.run(&["answer", &plan, "q1", "blue"]).expect(0);
+    scene.run(&["resume", &plan]).expect(0);
+    plan
+}
+
+/// Stream, type and data of the events of a log, without what differs each time.
+fn history(exported: &str) -> Vec<(String, String)> {
+    let events = exported.lines().skip(1).map(|line| serde_json::from_str::<Value>(line).expect("a line is JSON"));
+    let text = |event: &Value, key: &str| event[key].as_str().expect("text").to_owned();
+    let of_plan = events.filter(|event| event["stream_id"] == "planner");
+    of_plan.map(|event| (text(&event, "stream_id"), text(&event, "event_type"))).collect()
+}
+
+#[test]
+fn a_plan_on_a_server_is_carried_out_as_one_in_a_file() {
+    let database = Database::new();
+    let (scene, file) = (on_server(&database), Scene::new());
+    let plan = carried_out(&scene);
+    carried_out(&file);
+    let (exported, of_file) = (scene.run(&["export"]).expect(0).stdout, file.run(&["export"]).expect(0).stdout);
+    assert_eq!(history(&exported), history(&of_file));
+    assert_eq!(scene.show(&plan)["tasks"][3]["result"], "blue");
+    for words in [
+        &["ls"] as &[&str],
+        &["show", &plan, "--at", "5"],
+        &["events", &plan],
+        &["replay", &plan],
+        &["diff", &format!("{plan}@3"), &plan],
+        &["stats"],
+        &["conflicts", "--all"],
+        &["executors"],
+        &["db", "check"],
+        &["db", "migrate"],
+        &["db", "stats"],
+        &["groups", "ls"],
+    ] {
+        scene.run(words).expect(0);
+    }
+    assert!(!scene.path(".crewlog").exists(), "nothing of the log is in the folder");
+}
+
+#[test]
+fn an_export_has_the_same_bytes_from_a_server_and_from_a_file() {
+    let (from, to) = (Database::new(), Database::new());
+    let scene = on_server(&from);
+    carried_out(&scene);
+    let exported = scene.run(&["export"]).expect(0).stdout;
+    scene.write("log.jsonl", &exported);
+    scene.run(&["--store", "copy.db", "import", "log.jsonl"]).expect(0);
+    assert_eq!(scene.run(&["--store", "copy.db", "export"]).expect(0).stdout, exported, "in a file");
+    scene.run(&["--store", &to.url(), "import", "log.jsonl"]).expect(0);
+    scene.run(&["--store", &to.url(), "import", "log.jsonl"]).expect(0);
+    assert_eq!(scene.run(&["--store", &to.url(), "export"]).expect(0).stdout, exported, "on another server");
+    scene.run(&["db", "backup", "backup.db"]).expect(0);
+    assert_eq!(scene.run(&["--store", "backup.db", "export"]).expect(0).stdout, exported, "in a backup");
+    // What was written apart is refused.
+    scene.run(&["--store", &to.url(), "run", "plan.md", "--yes", "--detach"]).expect(0);
+    scene.run(&["run", "plan.md", "--yes", "--detach"]).expect(0);
+    let forked = scene.run(&["export"]).expect(0).stdout;
+    scene.write("forked.jsonl", forked);
+    scene.run(&["--store", &to.url(), "import", "forked.jsonl"]).expect(9).says(&["differ at position"]);
+}
+
+#[test]
+fn workers_share_the_tasks_of_a_log_on_a_server() {
+    let database = Database::new();
+    let scene = on_server(&database);
+    let steps = (0..12).map(|n| format!("- Run `echo {n} >> ran`\n")).collect::<String>();
+    scene.write("plan.md", steps);
+    scene.run(&["run", "plan.md", "--yes", "--detach"]).expect(0);
+    let workers: Vec<_> = (0..3).map(|_| scene.start(&["work", "--until-idle"])).collect();
+    for worker in workers {
+        worker.finish().expect(0);
+    }
+    let mut ran: Vec<u32> = scene.read("ran").lines().map(|line| line.parse().expect("a number")).collect();
+    ran.sort_unstable();
+    assert_eq!(ran, (0..12).collect::<Vec<_>>(), "each once");
+}
+
+#[test]
+fn a_log_behind_a_pooler_works_once_its_schema_is_there() {
+    let database = Database::new();
+    let scene = on_server(&database);
+    scene.run(&["init"]).expect(0);
+    let pooled = database.pooled_url();
+    scene.write("plan.md", TEXT);
+    let ran = scene.run(&["--store", &pooled, "run", "plan.md", "--yes"]).expect(5);
+    let plan = ran.stdout.lines().next().expect("it tells the plan").to_owned();
+    scene.run(&["--store", &pooled, "answer", &plan, "q1", "blue"]).expect(0);
+    scene.run(&["--store", &pooled, "resume", &plan]).expect(0);
+    assert_eq!(scene.show(&plan)["tasks"][3]["result"], "blue", "the same log, seen directly");
+}
+
+#[test]
+fn a_log_that_is_not_there_is_told_and_made_by_what_makes_one() {
+    let database = Database::new();
+    let scene = on_server(&database);
+    scene.run(&["ls"]).expect(1).says(&["there is no log", "hint: `crewlog init` makes one"]);
+    let made = scene.run(&["-o", "json", "init"]).expect(0).json();
+    assert_eq!(made["is_new"], true);
+    assert_eq!(scene.run(&["-o", "json", "init"]).expect(0).json()["is_new"], false);
+    scene.run(&["ls"]).expect(0);
+    assert!(!Path::new(&database.url()).exists());
+}
