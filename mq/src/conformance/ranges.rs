@@ -7,7 +7,7 @@ use futures::StreamExt;
 use futures::future::{Either, select};
 
 use super::generate::{Dice, meant};
-use super::rig::{Rig, everything, in_pages, note, notes, noting};
+use super::rig::{Hands, Rig, check_history, everything, in_pages, new_name, note, notes, noting};
 use crate::{Append, EventStore, Expected, Memory, Options, Position, Query, Range, Recorded, Start, Timestamp};
 
 pub(super) async fn check(rig: &Rig, seed: u64) {
@@ -23,6 +23,7 @@ pub(super) async fn check(rig: &Rig, seed: u64) {
     check_edges(&store, &mut dice).await;
     check_times(&store).await;
     far_starts(&store).await;
+    two_clocks(rig).await;
     // Long enough to be read by indexes, with little in it that matches.
     let sparse = (0..500).map(|n| if n % 166 == 0 { note(n).with_tags(["rare"]) } else { note(n) });
     store.append(Append::to("facts", "c", Expected::Any, sparse.collect())).await.expect("it is accepted");
@@ -82,6 +83,21 @@ async fn check_times(store: &EventStore) {
                 assert_eq!(found, meant(&Query::all(), range, &history), "{range:?}");
             }
         }
+    }
+}
+
+/// Another process whose clock is behind goes on from the time of the log.
+async fn two_clocks(rig: &Rig) {
+    let name = new_name();
+    let now = Timestamp(1_700_000_000_000_000);
+    for (hours, n_events) in [(2, 1), (0, 2), (1, 3)] {
+        let hands = Arc::new(Hands::default());
+        hands.set(now.plus(Duration::from_secs(hours * 3600)));
+        let store = rig.open(&name, Options { clock: hands, ..Options::default() }).await;
+        store.append(Append::to("facts", "a", Expected::Any, notes(n_events))).await.expect("it is accepted");
+        check_history(&everything(&store).await);
+        let last = everything(&store).await.last().map(|event| event.created_at);
+        assert!(last >= Some(now.plus(Duration::from_secs(7200))), "log time goes on from {last:?}");
     }
 }
 

@@ -65,6 +65,27 @@ async fn check_copy(copy: &EventStore, identity: &LogIdentity, events: &[Recorde
     check_history(&found);
     let checked = copy.check().await.expect("it can be checked");
     assert_eq!((checked.n_events, checked.findings), (n_events, vec![]));
+    forks(copy, identity, events).await;
+}
+
+/// A log whose copy differs in one field of one event has gone another way, and the field is named.
+async fn forks(copy: &EventStore, identity: &LogIdentity, events: &[Recorded]) {
+    let edits: [(&str, fn(&mut Recorded)); 6] = [
+        ("event_id", |event| event.event_id = uuid::Uuid::nil()),
+        ("event_type", |event| event.event_type.push('x')),
+        ("event_version", |event| event.event_version.push('x')),
+        ("data", |event| event.data = "7".into()),
+        ("metadata", |event| event.metadata = "{}".into()),
+        ("tags", |event| event.tags.push("zz".into())),
+    ];
+    for (field, edit) in edits {
+        let mut edited = events.to_vec();
+        edit(&mut edited[4]);
+        let refusal = import(copy, identity, &edited).await.expect_err(field);
+        let is_told = matches!(refusal, Error::Forked { position: Position(5), differs } if differs == field);
+        assert!(is_told, "{field}: {refusal:?}");
+    }
+    assert_eq!(everything(copy).await, events, "a refusal leaves nothing");
 }
 
 /// A change that makes of a history what no log could have written.
@@ -86,7 +107,9 @@ async fn refusals(rig: &Rig, identity: &LogIdentity, events: &[Recorded]) {
     for (what, edit) in edits {
         let mut edited = events.to_vec();
         edit(&mut edited);
-        import(&copy, identity, &edited).await.expect_err(what);
+        let refusal = import(&copy, identity, &edited).await.expect_err(what);
+        let is_typed = matches!(refusal, Error::InvalidImport { .. } | Error::ImportGap { .. });
+        assert!(is_typed, "{what} is refused, and is no fault: {refusal:?}");
         assert_eq!(export(&copy).await, before, "{what}: nothing is left of it");
     }
     copy.append(noting("a", 1)).await.expect("it is as good as new");

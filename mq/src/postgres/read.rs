@@ -160,10 +160,10 @@ impl Reading for Whole {
 
     async fn read(&self, log: &Log, connection: &mut PgConnection) -> sqlx::Result<(Position, bool)> {
         let end = log.begin_to_read(connection).await?;
-        let at = self.0;
+        let at = self.0.max(Position(0));
         let mut whole = end.head;
         if at < end.head {
-            let statement = log.statement("SELECT append_start FROM events WHERE position = $1").bind(at.0.max(0) + 1);
+            let statement = log.statement("SELECT append_start FROM events WHERE position = $1").bind(at.0 + 1);
             let append_start: i64 = answered(statement.fetch_one(&mut *connection)).await?.try_get(0)?;
             whole = Position(if append_start <= at.0 { append_start - 1 } else { at.0 });
         }
