@@ -26,6 +26,8 @@ use tokio::sync::{mpsc, oneshot};
 use workload::{BATCH, N_REPLAYED, N_WRITERS, Sample};
 
 const N_RUNS: usize = 5;
+/// Of what takes long to be made ready.
+const N_LONG_RUNS: usize = 2;
 
 fn main() {
     if followers::play() {
@@ -48,16 +50,16 @@ fn main() {
         "{:<34} {:>11} {:>11} {:>6}   {:<26} raw p50 / p99",
         "", "events/s", "raw", "ratio", "p50 / p99 of one append"
     );
-    bench.compare("append by sqlx, 1 writer x 1", Bench::sqlx_one, Bench::raw_one);
-    bench.compare("append by sqlx, 64 writers x 1", Bench::sqlx_many, Bench::raw_many);
-    bench.compare("append by sqlx, 1 writer x 100", Bench::sqlx_batch, Bench::raw_batch);
-    bench.compare("append, 1 writer x 1 event", Bench::ours_one, Bench::raw_one);
-    bench.compare("append, 64 writers x 1 event", Bench::ours_many, Bench::raw_many);
-    bench.compare("append, 1 writer x 100 events", Bench::ours_batch, Bench::raw_batch);
-    bench.compare("the same on one aggregate", Bench::ours_batch_of_one, Bench::raw_batch_of_one);
-    bench.compare("load of 200,000 events", Bench::ours_load, Bench::raw_replay);
-    bench.compare("stream of 200,000 events", Bench::ours_stream, Bench::raw_replay);
-    bench.compare("fold of 1,000,000 events", Bench::ours_fold, Bench::raw_fold);
+    bench.compare("append by sqlx, 1 writer x 1", N_RUNS, Bench::sqlx_one, Bench::raw_one);
+    bench.compare("append by sqlx, 64 writers x 1", N_RUNS, Bench::sqlx_many, Bench::raw_many);
+    bench.compare("append by sqlx, 1 writer x 100", N_RUNS, Bench::sqlx_batch, Bench::raw_batch);
+    bench.compare("append, 1 writer x 1 event", N_RUNS, Bench::ours_one, Bench::raw_one);
+    bench.compare("append, 64 writers x 1 event", N_RUNS, Bench::ours_many, Bench::raw_many);
+    bench.compare("append, 1 writer x 100 events", N_RUNS, Bench::ours_batch, Bench::raw_batch);
+    bench.compare("the same on one aggregate", N_RUNS, Bench::ours_batch_of_one, Bench::raw_batch_of_one);
+    bench.compare("load of 200,000 events", N_RUNS, Bench::ours_load, Bench::raw_replay);
+    bench.compare("stream of 200,000 events", N_RUNS, Bench::ours_stream, Bench::raw_replay);
+    bench.compare("fold of 1,000,000 events", N_LONG_RUNS, Bench::ours_fold, Bench::raw_fold);
     bench.delivery();
     bench.idle();
 }
@@ -94,12 +96,12 @@ impl Run {
 }
 
 impl Bench {
-    fn compare(&self, name: &str, ours: fn(&Self, &Path) -> Run, raw: fn(&Self, &Path) -> Run) {
+    fn compare(&self, name: &str, n_runs: usize, ours: fn(&Self, &Path) -> Run, raw: fn(&Self, &Path) -> Run) {
         if !is_wanted(name) {
             return;
         }
         let (mut of_ours, mut of_raw) = (Vec::new(), Vec::new());
-        for _ in 0..N_RUNS {
+        for _ in 0..n_runs {
             for (run, runs) in [(ours, &mut of_ours), (raw, &mut of_raw)] {
                 let place = TempDir::new_in(&self.folder).expect("a folder can be made");
                 runs.push(run(self, &place.path().join("log.db")));
