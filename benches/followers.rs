@@ -54,12 +54,19 @@ async fn idle(store: &EventStore, n_followers: usize) {
             tokio::spawn(async move { stream.next().await.is_some() })
         })
         .collect();
-    tokio::time::sleep(Duration::from_secs(1)).await;
+    pass(Duration::from_secs(1)).await;
     let before = cpu_ns();
-    tokio::time::sleep(IDLE).await;
+    pass(IDLE).await;
     say(&(cpu_ns() - before).to_string());
     store.append(workload::append(0, 1, &workload::metadata())).await.expect("the append is taken");
     assert!(join_all(followers).await.into_iter().all(|ended| ended.expect("it follows")), "all were awake to it");
+}
+
+/// Lets so much time go by, in which nothing is to happen.
+async fn pass(time: Duration) {
+    let mut ticks = tokio::time::interval(time);
+    ticks.tick().await;
+    ticks.tick().await;
 }
 
 /// What the threads of this process have taken of a processor.
@@ -121,7 +128,7 @@ pub fn delivery_in_process(runtime: &Runtime, store: &EventStore, length: Durati
             );
         let (mut latencies, started) = (Vec::new(), Instant::now());
         for n in (0..).take_while(|_| started.elapsed() < length) {
-            tokio::time::sleep(SPACING).await;
+            pass(SPACING).await;
             store.append(workload::append(n, 1, &metadata)).await.expect("the append is taken");
             let acknowledged = Instant::now();
             let seen = when.recv().await.expect("the reader runs");
@@ -144,7 +151,7 @@ pub fn delivery_between_processes(
     let metadata = workload::metadata();
     let (mut latencies, started) = (Vec::new(), Instant::now());
     for n in (0..).take_while(|_| started.elapsed() < length) {
-        std::thread::sleep(SPACING);
+        runtime.block_on(pass(SPACING));
         runtime.block_on(store.append(workload::append(n, 1, &metadata))).expect("the append is taken");
         let acknowledged = now();
         let seen: u64 = other.says().parse().expect("it is a time");
