@@ -4,8 +4,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use crewlog_mq::{AggregateName, Query, Timestamp};
 use crewlog_planner::context::{TOKEN_BUDGET_MAX, TOKEN_BUDGET_MIN};
 use crewlog_planner::plan::FailurePolicy;
+use uuid::Uuid;
 
 /// Plan, run and replay work on one durable event log.
 #[derive(Debug, Parser)]
@@ -117,6 +119,9 @@ pub enum Command {
     Export(Export),
     /// Take in the export of a whole log
     Import(Import),
+    /// Look after groups: durable subscriptions of programs on this log
+    #[command(subcommand)]
+    Groups(Groups),
     /// Look after the database of the log
     #[command(subcommand)]
     Db(Db),
@@ -274,7 +279,7 @@ pub struct Show {
     pub at: Option<i64>,
 }
 
-/// `events`.
+/// `events`. What is given must hold together.
 #[derive(Debug, Args)]
 pub struct Events {
     /// Of this plan and its tasks only
@@ -285,9 +290,121 @@ pub struct Events {
     /// Up to and including this position
     #[arg(long, value_name = "POSITION", value_parser = clap::value_parser!(i64).range(0..))]
     pub up_to: Option<i64>,
-    /// Of this type only
+    /// Made at this time or later (2026-11-21T10:00:00Z)
+    #[arg(long, value_name = "TIME", value_parser = moment)]
+    pub since: Option<Timestamp>,
+    /// Made at this time or before
+    #[arg(long, value_name = "TIME", value_parser = moment)]
+    pub until: Option<Timestamp>,
+    /// The last first
+    #[arg(long, conflicts_with = "follow")]
+    pub reverse: bool,
+    /// Do not end, but wait for more
+    #[arg(long, conflicts_with_all = ["up_to", "until"])]
+    pub follow: bool,
+    /// Which events
+    #[command(flatten)]
+    pub filter: EventFilter,
+    /// The event with this id, what caused it and all that followed from it
+    #[arg(long, value_name = "ID", conflicts_with_all = ["plan", "follow", "after", "up_to", "since", "until", "filter", "stream", "aggregate", "event_type", "tag", "correlation", "caused_by", "id"])]
+    pub causes: Option<Uuid>,
+}
+
+/// Which events.
+#[derive(Debug, Args)]
+pub struct EventFilter {
+    /// Of this stream
+    #[arg(long, value_name = "STREAM")]
+    pub stream: Option<String>,
+    /// Of this aggregate
+    #[arg(long, value_name = "ID")]
+    pub aggregate: Option<String>,
+    /// Of this type; of any of them when given several times
     #[arg(long = "type", value_name = "TYPE")]
-    pub event_type: Option<String>,
+    pub event_type: Vec<String>,
+    /// With this tag; with all of them when given several times
+    #[arg(long, value_name = "TAG")]
+    pub tag: Vec<String>,
+    /// Of this correlation
+    #[arg(long, value_name = "ID")]
+    pub correlation: Option<Uuid>,
+    /// Caused directly by this event
+    #[arg(long, value_name = "ID")]
+    pub caused_by: Option<Uuid>,
+    /// With this id
+    #[arg(long, value_name = "ID")]
+    pub id: Option<Uuid>,
+    /// A query as JSON, in place of the options above: {"stream_id": ..., "or": [...]}
+    #[arg(long, value_name = "JSON", value_parser = query, conflicts_with_all = ["stream", "aggregate", "event_type", "tag", "correlation", "caused_by", "id"])]
+    pub filter: Option<Query>,
+}
+
+/// `groups`.
+#[derive(Debug, Subcommand)]
+pub enum Groups {
+    /// List the groups
+    Ls,
+    /// Show a group: its versions, who holds which partition, how far behind each is
+    Show(GroupName),
+    /// Give a group no events until it is resumed
+    Pause(GroupName),
+    /// Let a paused group go on
+    Resume(GroupName),
+    /// Let a group go on behind another position, whatever it has handled
+    Reset(ResetGroup),
+    /// List what a group has parked, or have it handled again, or give it up
+    Parked(ParkedOf),
+    /// End a version of a group
+    Retire(RetireGroup),
+}
+
+/// A group.
+#[derive(Debug, Args)]
+pub struct GroupName {
+    /// Its name
+    pub name: String,
+}
+
+/// `groups reset`.
+#[derive(Debug, Args)]
+pub struct ResetGroup {
+    /// Its name
+    pub name: String,
+    /// All up to here counts as handled, and nothing behind it
+    #[arg(long, value_name = "POSITION", value_parser = clap::value_parser!(i64).range(0..))]
+    pub to: i64,
+    /// The version [default: the active one]
+    #[arg(long, value_name = "N")]
+    pub group_version: Option<u32>,
+}
+
+/// `groups parked`.
+#[derive(Debug, Args)]
+pub struct ParkedOf {
+    /// Its name
+    pub name: String,
+    /// Have it handled again
+    #[arg(long, conflicts_with = "skip")]
+    pub replay: bool,
+    /// Give up the first event that is parked; those behind it are handled
+    #[arg(long, requires = "aggregate")]
+    pub skip: bool,
+    /// Of this aggregate only
+    #[arg(long, value_name = "STREAM/ID", value_parser = aggregate)]
+    pub aggregate: Option<AggregateName>,
+    /// The version [default: the active one]
+    #[arg(long, value_name = "N")]
+    pub group_version: Option<u32>,
+}
+
+/// `groups retire`.
+#[derive(Debug, Args)]
+pub struct RetireGroup {
+    /// Its name
+    pub name: String,
+    /// The version
+    #[arg(long, value_name = "N")]
+    pub group_version: u32,
 }
 
 /// `replay`.
@@ -446,6 +563,27 @@ fn plan_at(typed: &str) -> Result<PlanAt, String> {
         return Err("it names no plan: write PLAN@NUMBER, or PLAN alone for how it stands now".into());
     }
     Ok(PlanAt { plan: plan.to_owned(), at })
+}
+
+/// A moment as RFC 3339 has it.
+fn moment(typed: &str) -> Result<Timestamp, String> {
+    let parsed = typed.parse::<jiff::Timestamp>().map_err(|error| error.to_string())?;
+    Ok(Timestamp(parsed.as_microsecond()))
+}
+
+/// A query as JSON has it.
+fn query(typed: &str) -> Result<Query, String> {
+    serde_json::from_str(typed).map_err(|error| format!("it is no query: {error}"))
+}
+
+/// The name of a stream holds no slash by custom; that of an aggregate may.
+fn aggregate(typed: &str) -> Result<AggregateName, String> {
+    match typed.split_once('/') {
+        Some((stream_id, aggregate_id)) if !stream_id.is_empty() && !aggregate_id.is_empty() => {
+            Ok(AggregateName { stream_id: stream_id.to_owned(), aggregate_id: aggregate_id.to_owned() })
+        }
+        Some(_) | None => Err("it names no aggregate: write STREAM/ID".into()),
+    }
 }
 
 /// A duration as people write it: `30s`, `10m`, `2h`.

@@ -1,4 +1,4 @@
-//! Looking: `plan parse`, `ls`, `show`, `events`. Nothing here appends or executes anything.
+//! Looking: `plan parse`, `ls`, `show`. Nothing here appends or executes anything.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufWriter, Write};
@@ -11,16 +11,15 @@ use crewlog_planner::parse::{self, Diagnostic, ParseOptions, ParsedPlan};
 use crewlog_planner::plan::NodeKind;
 use crewlog_planner::state::Task;
 use crewlog_planner::view::PlanView;
+use futures::TryStreamExt;
 
-use crate::cli::{Events, Ls, Output, Parse, Show};
+use crate::cli::{Ls, Output, Parse, Show};
 use crate::failure::{Code, Failure};
-use crate::json::{EventJson, ListedJson, ParsedJson, PlansJson, ShownJson, condition_text, print_line, print_pretty};
+use crate::json::{ListedJson, ParsedJson, PlansJson, ShownJson, condition_text, print_line, print_pretty};
 use crate::session::{Session, read_text};
 use crate::terminal::say;
-use crate::text::{in_one_line, one_line, rfc3339, shell_word, visible};
+use crate::text::{in_one_line, one_line, shell_word, visible};
 
-/// How many events are read at a time.
-pub const PAGE: usize = 1000;
 /// Plans that a hint names.
 const HINTED_MAX: usize = 5;
 
@@ -197,77 +196,28 @@ pub fn what_is_waited_for(session: &Session, plan: &str, view: &PlanView) -> Vec
     questions.chain(tasks).collect()
 }
 
-/// `events`.
-pub async fn events(session: &Session, events: &Events) -> Result<Code, Failure> {
-    let store = session.place.open().await?;
-    let mut query = match &events.plan {
-        Some(plan) => Query::tag(plan_tag(&find_plan(&store, plan).await?)),
-        None => Query::all(),
-    };
-    query.event_type.clone_from(&events.event_type);
-    let range = Range { after: Position(events.after), up_to: events.up_to.map(Position), ..Range::default() };
-    let mut stdout = BufWriter::new(std::io::stdout().lock());
-    let mut n_printed = 0_usize;
-    if let Output::Json = session.output {
-        write!(stdout, "{{\"events\": [")?;
-    }
-    for_each(&store, &query, range, |recorded| {
-        match session.output {
-            Output::Jsonl => print_line(&mut stdout, &EventJson::of(recorded)?)?,
-            Output::Json => {
-                write!(stdout, "{}\n  ", if n_printed == 0 { "" } else { "," })?;
-                serde_json::to_writer(&mut stdout, &EventJson::of(recorded)?)?;
-            }
-            Output::Text => print_event(&mut stdout, recorded)?,
-        }
-        n_printed += 1;
-        Ok(())
-    })
-    .await?;
-    if let Output::Json = session.output {
-        writeln!(stdout, "\n]}}")?;
-    }
-    stdout.flush()?;
-    Ok(if n_printed == 0 { Code::Nothing } else { Code::Done })
-}
-
-fn print_event(mut to: impl Write, recorded: &Recorded) -> std::io::Result<()> {
-    let Recorded { position, stream_id, aggregate_id, event_type, created_at, data, .. } = recorded;
-    let aggregate = visible(&format!("{stream_id} {aggregate_id}"));
-    let (moment, event_type, data) = (rfc3339(*created_at), visible(event_type), one_line(data, 100));
-    writeln!(to, "{position:>6}  {moment}  {aggregate:<36}  {event_type:<22}  {data}")
-}
-
 /// Reads in pages, so that memory stays bounded.
 pub async fn for_each(
     store: &EventStore,
     query: &Query,
-    mut range: Range,
+    range: Range,
     mut take: impl FnMut(&Recorded) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
-    loop {
-        let page = store.read(query, range, PAGE).await?;
-        for recorded in &page.events {
-            take(recorded)?;
-        }
-        if !page.more {
-            return Ok(());
-        }
-        range.after = page.next;
+    let mut records = std::pin::pin!(store.records(query, range));
+    while let Some(recorded) = records.try_next().await? {
+        take(&recorded)?;
     }
+    Ok(())
 }
 
 /// A plan as of the end of a range.
-pub async fn load_view(store: &EventStore, plan: &str, mut range: Range) -> Result<PlanView, Error> {
+pub async fn load_view(store: &EventStore, plan: &str, range: Range) -> Result<PlanView, Error> {
     let mut view = PlanView::default();
-    loop {
-        let page = store.read(&Query::tag(plan_tag(plan)), range, PAGE).await?;
-        page.events.iter().try_for_each(|recorded| view.apply(recorded))?;
-        if !page.more {
-            return Ok(view);
-        }
-        range.after = page.next;
+    let mut records = std::pin::pin!(store.records(&Query::tag(plan_tag(plan)), range));
+    while let Some(recorded) = records.try_next().await? {
+        view.apply(&recorded)?;
     }
+    Ok(view)
 }
 
 /// All plans as of the end of a range, the oldest first. One that cannot be read is named and left out.

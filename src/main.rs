@@ -8,9 +8,11 @@ mod crew;
 mod database;
 mod diff;
 mod drive;
+mod events;
 mod executors;
 mod exported;
 mod failure;
+mod groups;
 mod json;
 mod look;
 mod place;
@@ -89,12 +91,13 @@ async fn run(cli: Cli) -> Result<Code, Failure> {
         Command::Plan(Plan::Parse(parse)) => look::parse(&session, &parse),
         Command::Ls(ls) => look::ls(&session, &ls).await,
         Command::Show(show) => look::show(&session, &show).await,
-        Command::Events(events) => look::events(&session, &events).await,
+        Command::Events(events) => events::events(&session, events).await,
         Command::Replay(replay) => replay::replay(&session, &replay).await,
         Command::Diff(diff) => diff::diff(&session, &diff).await,
         Command::Executors => executors::list(&session),
         Command::Export(export) => archive::export(&session, &export).await,
         Command::Import(import) => archive::import(&session, &import).await,
+        Command::Groups(groups) => groups::groups(&session, groups).await,
         Command::Db(Db::Check) => archive::check(&session).await,
         Command::Db(Db::Migrate) => database::migrate(&session).await,
         Command::Db(Db::Backup(backup)) => database::backup(&session, &backup).await,

@@ -11,7 +11,7 @@ use crewlog_planner::claim;
 use crewlog_planner::crew::conflicts;
 use crewlog_planner::state::Phase;
 use crewlog_planner::view::{PlanStatus, PlanView};
-use futures::StreamExt;
+use futures::{StreamExt, TryStreamExt};
 
 use crate::cli::{Output, Work};
 use crate::failure::{Code, Failure};
@@ -173,16 +173,9 @@ impl Crew<'_> {
     async fn finish(mut self, end: End) -> Result<Code, Failure> {
         let head = self.store.head().await?;
         let store = self.store.clone();
-        let mut rest = Range::between(self.at, head);
-        loop {
-            let page = store.read(&Query::all(), rest, look::PAGE).await?;
-            for recorded in &page.events {
-                self.take(recorded).await?;
-            }
-            if !page.more {
-                break;
-            }
-            rest.after = page.next;
+        let mut rest = std::pin::pin!(store.records(&Query::all(), Range::between(self.at, head)));
+        while let Some(recorded) = rest.try_next().await? {
+            self.take(&recorded).await?;
         }
         if let Output::Json = self.session.output {
             for plan in self.ended.keys() {

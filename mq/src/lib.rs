@@ -219,6 +219,7 @@ mod sqlite;
 mod store;
 mod stream;
 mod tail;
+mod trace;
 mod upcast;
 mod variant;
 
@@ -233,7 +234,7 @@ pub use given::{Given, When, given};
 pub use group::{
     AggregateName, Delivery, Ended, GROUP_NAME_BYTES_MAX, GROUP_VERSIONS_MAX, GROUPS_STREAM, Group, GroupCommand,
     GroupError, GroupEvent, GroupHandler, GroupReport, GroupState, GroupVersion, Groups, HandlerError, Lag, PARKED_MAX,
-    PARTITIONS_MAX, Parked, ParkedReport, PartitionReport, VersionReport, VersionStatus, partition_of,
+    PARTITIONS_MAX, Parked, ParkedReport, PartitionReport, VersionReport, VersionStatus, group_handler, partition_of,
 };
 pub use handler::{Cause, Handler};
 pub use ids::{derived_event_id, new_event_id};
@@ -254,6 +255,7 @@ pub use sqlite::{JoinedError, Sqlite};
 pub use store::EventStore;
 pub use stream::{EventStream, Followed, Start};
 pub use tail::Tail;
+pub use trace::{TRACE_EVENTS_MAX, Trace};
 pub use upcast::Upcaster;
 
 /// The greatest size of one event's `data`, in bytes.

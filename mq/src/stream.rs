@@ -179,6 +179,7 @@ pub(crate) fn records_of(
     range: Range,
 ) -> impl Stream<Item = Result<Recorded>> {
     async_stream::try_stream! {
+        query.check()?;
         let mut rest = Some(range);
         while let Some(range) = rest {
             let page = backend.read(&query, range, STREAM_PAGE).await?;

@@ -8,6 +8,7 @@ mod crew;
 mod database;
 mod documented;
 mod executors;
+mod groups;
 mod hostile;
 mod places;
 mod replay;

@@ -1,7 +1,10 @@
 //! Following a log: history, then live, by one stream.
 
+use std::time::Duration;
+
 use crewlog_mq::{
-    Append, Envelope, Error, EventStore, EventStream, Expected, Metadata, NewEvent, Position, Query, Start,
+    Append, Envelope, Error, EventStore, EventStream, Expected, Followed, Metadata, NewEvent, Position, Query, Range,
+    Start, Timestamp,
 };
 use futures::{FutureExt, StreamExt};
 
@@ -137,4 +140,86 @@ async fn a_stream_outlives_the_handle_it_was_made_with() {
     drop(reader);
     writer.append(noting("a", 1)).await.unwrap();
     assert_eq!(next(&mut stream).await.unwrap().event, Fact::Noted { n: 1 });
+}
+
+#[tokio::test]
+async fn a_stream_from_a_time_begins_with_the_first_event_that_was_made_then_or_later() {
+    for (store, _place) in logs().await {
+        let mut made = Vec::new();
+        for n in 0..5 {
+            made.push(store.append(noting("a", n)).await.unwrap().created_at);
+        }
+        let first = async |since: Timestamp| {
+            let mut stream = store.subscribe_from::<Fact>(&Query::all(), Start::At(since)).unwrap();
+            next(&mut stream).await.unwrap().recorded
+        };
+        assert_eq!(first(Timestamp(0)).await.position, Position(1));
+        let expected = made.iter().position(|at| *at == made[3]).unwrap() as i64 + 1;
+        assert_eq!(first(made[3]).await.position, Position(expected));
+        // Of a time that is to come, what is made before does not count.
+        let soon = store.now().plus(Duration::from_millis(50));
+        let writing = async {
+            let mut ticks = tokio::time::interval(Duration::from_millis(5));
+            loop {
+                ticks.tick().await;
+                store.append(noting("a", 9)).await.unwrap();
+            }
+        };
+        let seen = tokio::select! {
+            seen = first(soon) => seen,
+            () = writing => unreachable!("it has no end"),
+        };
+        assert!(seen.created_at >= soon && seen.position > Position(5));
+    }
+}
+
+#[tokio::test]
+async fn who_wants_to_is_told_when_a_stream_has_caught_up_and_again_after_it_fell_behind() {
+    for (store, _place) in logs().await {
+        store.append(Append::to("facts", "a", Expected::Any, notes(0..3))).await.unwrap();
+        let mut stream = Box::pin(store.follow_marked(&Query::stream("facts"), Start::After(Position(1))));
+        let mut told = async || match in_time("the next item", stream.next()).await.unwrap().unwrap() {
+            Followed::Event(event) => event.position.0,
+            Followed::CaughtUp(position) => -position.0,
+        };
+        assert_eq!([told().await, told().await, told().await], [2, 3, -3]);
+        store.append(noting("a", 3)).await.unwrap();
+        assert_eq!(told().await, 4, "a live event is no news of that kind");
+        // More at once than memory holds for those who are slow.
+        store.append(Append::to("facts", "a", Expected::Any, notes(0..3000))).await.unwrap();
+        for n in 5..=3004 {
+            assert_eq!(told().await, n);
+        }
+        assert_eq!(told().await, -3004);
+    }
+}
+
+#[tokio::test]
+async fn who_waits_for_a_position_reads_it_also_when_another_store_writes_it() {
+    let place = Place::new();
+    let (writer, reader) = (place.open().await, place.open().await);
+    let waiting = reader.wait_until(Position(2));
+    let writing = async {
+        for n in 0..2 {
+            writer.append(noting("a", n)).await.unwrap();
+        }
+    };
+    let (waited, ()) = in_time("the position", async { tokio::join!(waiting, writing) }).await;
+    waited.unwrap();
+    assert_eq!(reader.head().await.unwrap(), Position(2));
+    in_time("what is there", reader.wait_until(Position(1))).await.unwrap();
+}
+
+#[tokio::test]
+async fn the_records_of_a_range_come_from_either_end_and_then_no_more() {
+    for (store, _place) in logs().await {
+        store.append(Append::to("facts", "a", Expected::Any, notes(0..1200))).await.unwrap();
+        let range = Range::between(Position(100), Position(1150));
+        let positions = async |range| {
+            let records = store.records(&Query::stream("facts"), range).map(|record| record.unwrap().position.0);
+            records.collect::<Vec<_>>().await
+        };
+        assert_eq!(positions(range).await, (101..=1150).collect::<Vec<_>>());
+        assert_eq!(positions(range.backwards()).await, (101..=1150).rev().collect::<Vec<_>>());
+    }
 }

@@ -70,7 +70,7 @@ async fn check_copy(copy: &EventStore, identity: &LogIdentity, events: &[Recorde
 
 /// A log whose copy differs in one field of one event has gone another way, and the field is named.
 async fn forks(copy: &EventStore, identity: &LogIdentity, events: &[Recorded]) {
-    let edits: [(&str, Edit); 6] = [
+    let edits: [(&str, EventEdit); 6] = [
         ("event_id", |event| event.event_id = uuid::Uuid::nil()),
         ("event_type", |event| event.event_type.push('x')),
         ("event_version", |event| event.event_version.push('x')),
@@ -89,7 +89,10 @@ async fn forks(copy: &EventStore, identity: &LogIdentity, events: &[Recorded]) {
 }
 
 /// A change that makes of a history what no log could have written.
-type Edit = fn(&mut Recorded);
+type Edit = fn(&mut Vec<Recorded>);
+
+/// The same, of one event.
+type EventEdit = fn(&mut Recorded);
 
 /// What no log could have written leaves an empty log as it was.
 async fn refusals(rig: &Rig, identity: &LogIdentity, events: &[Recorded]) {

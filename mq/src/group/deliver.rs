@@ -1,140 +1,29 @@
-//! One partition in the hands of one worker: hands over its events one by one, tries again, parks, acknowledges, and keeps
-//! the lease. It ends when the lease is lost or given back; it never acts on one that is over.
+//! The work on one partition: hands over its events one by one, tries again, parks, acknowledges. It
+//! ends when the lease is lost or given back; it never acts on one that is over.
 
-use std::collections::HashMap;
-use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::FutureExt;
-use tokio::sync::{Mutex, Semaphore, watch};
 use tokio::time::Instant;
 
-use super::control::Known;
-use super::delivery::{Delivery, GroupHandler, HandlerError, Lease};
-use super::event::{AggregateName, GROUPS_STREAM};
-use super::pages::{Batch, Pages, is_given};
+use super::delivery::Delivery;
+use super::event::AggregateName;
+use super::held::{ACK_EVENTS_MAX, Attempt, Committed, FAULT_WAIT, Left, Partition};
+use super::pages::is_given;
 use super::partition::{BEHIND_MAX, Behind, Progress, partition_of};
-use super::state::{GroupCommand, GroupError, GroupVersion, PARKED_MAX};
-use crate::cell::{CellChange, CellExpected};
-use crate::error::Error;
-use crate::handler::{Cause, Handler};
-use crate::position::{Expected, Position};
+use super::state::{GroupCommand, GroupVersion, PARKED_MAX};
+use crate::position::Position;
 use crate::query::{Query, Range};
-use crate::record::{Append, Appended, NewEvent, Recorded, Write};
-use crate::store::EventStore;
-use crate::tail::Follower;
+use crate::record::Recorded;
 
-/// Acknowledged at the latest after so many events,
-const ACK_EVENTS_MAX: usize = 100;
-/// and after so long.
+/// Acknowledged at the latest after so long.
 const ACK_INTERVAL: Duration = Duration::from_millis(100);
-/// The wait after a fault of the database.
-const FAULT_WAIT: Duration = Duration::from_millis(100);
 /// How many events of an aggregate that is behind are read at a time.
 const BEHIND_PAGE: usize = 32;
 /// The longest error that is kept.
 const ERROR_BYTES_MAX: usize = 1000;
 
-/// How a worker goes about its work.
-#[derive(Debug, Clone)]
-pub(super) struct Settings {
-    pub(super) name: String,
-    pub(super) version: u32,
-    pub(super) space: String,
-    pub(super) owner: String,
-    pub(super) lease: Duration,
-    pub(super) backoff: (Duration, Duration),
-    pub(super) park_after: u32,
-    pub(super) parked_max: usize,
-}
-
-/// What all partitions of a worker share.
-pub(super) struct Shared<'a> {
-    pub(super) store: &'a EventStore,
-    pub(super) settings: Settings,
-    pub(super) handler: &'a dyn GroupHandler,
-    pub(super) pages: Pages,
-    pub(super) permits: Semaphore,
-    pub(super) known: watch::Receiver<Arc<Known>>,
-    /// How far a version may go that rebuilds; all the way when unset.
-    pub(super) up_to: watch::Receiver<Option<Position>>,
-}
-
-impl Shared<'_> {
-    /// Nothing was said of the group that this worker has not heard and that would take its right to act.
-    pub(super) fn guarded(&self, append: Append, known: &Known) -> Append {
-        let said = Query::aggregate(GROUPS_STREAM, &self.settings.name).of_types(["Reset", "Promoted", "Retired"]);
-        append.none_matching(said, known.position)
-    }
-}
-
-/// Why a partition is left.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Left {
-    /// It was given back.
-    Released,
-    /// Another holds it, or may.
-    Lost,
-    /// The version is over.
-    Retired,
-}
-
-/// How an attempt ended.
-enum Attempt {
-    Handled(Box<Delivery>),
-    Failed { error: String, is_last: bool },
-}
-
-/// A partition that is held.
-pub(super) struct Partition<'a> {
-    shared: &'a Shared<'a>,
-    number: u16,
-    lease: Lease,
-    progress: Progress,
-    /// How many events are handled and not acknowledged; set also when only the checkpoint has moved.
-    n_unacknowledged: usize,
-    is_changed: bool,
-    acknowledged_at: Instant,
-    due: HashMap<AggregateName, Instant>,
-    batch: Option<Arc<Batch>>,
-    follower: Follower,
-    known: watch::Receiver<Arc<Known>>,
-    /// What of it has been acted upon.
-    heard: Arc<Known>,
-    up_to: watch::Receiver<Option<Position>>,
-    release: watch::Receiver<bool>,
-    /// Whether those behind are next, or those ahead.
-    behind_is_next: bool,
-}
-
-impl<'a> Partition<'a> {
-    pub(super) fn new(
-        shared: &'a Shared<'a>,
-        number: u16,
-        progress: Progress,
-        claimed: &Appended,
-        release: watch::Receiver<bool>,
-    ) -> Self {
-        Self {
-            shared,
-            number,
-            lease: Lease::of(claimed, shared.settings.lease),
-            progress,
-            n_unacknowledged: 0,
-            is_changed: false,
-            acknowledged_at: Instant::now(),
-            due: HashMap::new(),
-            batch: None,
-            follower: shared.store.backend().tail().follow(),
-            known: shared.known.clone(),
-            heard: shared.known.borrow().clone(),
-            up_to: shared.up_to.clone(),
-            release,
-            behind_is_next: false,
-        }
-    }
-
+impl Partition<'_> {
     /// Works until the partition is left; then how far it came.
     pub(super) async fn run(mut self) -> (u16, Left, Progress) {
         self.known.mark_changed();
@@ -334,94 +223,6 @@ impl<'a> Partition<'a> {
         }
     }
 
-    /// Has the handler handle an event, and keeps the lease meanwhile.
-    async fn attempt(&mut self, event: &Arc<Recorded>, n_attempts: u32, after: Progress) -> Result<Attempt, Left> {
-        let Shared { handler, permits, store, settings, .. } = self.shared;
-        let _permit = loop {
-            tokio::select! {
-                permit = permits.acquire() => break permit,
-                () = tokio::time::sleep_until(self.lease.renew_at) => self.acknowledge().await?,
-            }
-        };
-        if store.now() >= self.lease.until {
-            return Err(Left::Lost);
-        }
-        let lease = Arc::new(Mutex::new(Lease { is_given: false, ..self.lease }));
-        let mut delivery = Delivery {
-            group: settings.name.clone(),
-            cause: Cause::event(event),
-            event: Arc::clone(event),
-            partition: self.number,
-            n_attempts,
-            has_effects: self.heard.group.active() == Some(settings.version),
-            writes: Vec::new(),
-            n_derived: 0,
-            is_last_attempt: false,
-            acknowledged: None,
-            after,
-            lease: Arc::clone(&lease),
-            space: settings.space.clone(),
-            hold: settings.lease,
-        };
-        let handled = {
-            // Both are polled all the time: a handler that holds what the renewal needs must be able to go on.
-            let mut renewing = std::pin::pin!(self.renew(&lease));
-            let handled = {
-                // It may panic before it gives a future.
-                let handling = async { handler.handle(event, &mut delivery).await };
-                let mut handling = std::pin::pin!(AssertUnwindSafe(handling).catch_unwind());
-                tokio::select! {
-                    biased;
-                    handled = &mut handling => handled,
-                    left = &mut renewing => return Err(left),
-                }
-            };
-            // A renewal that has begun is waited for: it changes the version.
-            tokio::select! {
-                biased;
-                left = &mut renewing => return Err(left),
-                _done = lease.lock() => {}
-            }
-            handled
-        };
-        self.lease = *lease.lock().await;
-        let error: HandlerError = match handled {
-            Ok(Ok(())) => return Ok(Attempt::Handled(Box::new(delivery))),
-            Ok(Err(error)) if delivery.acknowledged.is_some() => {
-                tracing::warn!(%error, position = %event.position, "a handler failed after it had acknowledged");
-                return Ok(Attempt::Handled(Box::new(delivery)));
-            }
-            Ok(Err(error)) => error,
-            Err(panic) => format!("the handler panicked: {}", what_it_said(&*panic)).into(),
-        };
-        let is_undecodable = matches!(error.downcast_ref(), Some(Error::Decode { .. }));
-        Ok(Attempt::Failed { error: error.to_string(), is_last: delivery.is_last_attempt || is_undecodable })
-    }
-
-    /// Renews the lease while a handler works, unless that has the acknowledgement in its own hands.
-    async fn renew(&self, lease: &Mutex<Lease>) -> Left {
-        loop {
-            let renew_at = lease.lock().await.renew_at;
-            tokio::time::sleep_until(renew_at).await;
-            let mut held = lease.lock().await;
-            if held.is_given {
-                drop(held);
-                return std::future::pending().await;
-            }
-            let Settings { space, lease, .. } = &self.shared.settings;
-            let expected = CellExpected::Held(held.version);
-            let change = self.progress.change(space, self.number, expected, Some(*lease));
-            match self.shared.store.append(Append::default().cell(change)).await {
-                Ok(appended) => *held = Lease::of(&appended, *lease),
-                Err(Error::CellMismatch { .. }) => return Left::Lost,
-                Err(error) => match self.fault(&error).await {
-                    Ok(()) => {}
-                    Err(left) => return left,
-                },
-            }
-        }
-    }
-
     /// Commits the effects of an event that was handled, and acknowledges it.
     async fn settle(&mut self, event: &Arc<Recorded>, n_attempts: u32, delivery: Delivery) -> Result<(), Left> {
         let Delivery { writes, after, acknowledged, has_effects, .. } = delivery;
@@ -481,129 +282,12 @@ impl<'a> Partition<'a> {
         Ok(())
     }
 
-    /// Records a decision in the log together with how far the partition then is. `Some` when the group refuses.
-    async fn record(&mut self, command: GroupCommand, after: Progress) -> Result<Option<GroupError>, Left> {
-        loop {
-            let known = self.known.borrow().clone();
-            let is_reset = |version: &GroupVersion| version.n_resets > self.progress.n_resets;
-            if known.group.version(self.shared.settings.version).is_ok_and(is_reset) {
-                // All of this is done again.
-                self.known.mark_changed();
-                return Ok(None);
-            }
-            let decided = match known.group.clone().process(command.clone()) {
-                Ok(decided) => decided,
-                Err(GroupError::Retired { .. } | GroupError::UnknownVersion { .. }) => return Err(Left::Retired),
-                Err(refusal) => return Ok(Some(refusal)),
-            };
-            if decided.is_empty() {
-                (self.progress, self.is_changed) = (after, true);
-                return Ok(None);
-            }
-            let events = decided.iter().map(|event| NewEvent::of(event, Cause::request().metadata()));
-            let events = events.collect::<Result<Vec<_>, _>>().expect("they are of strings and numbers");
-            let n_events = i64::try_from(events.len()).unwrap_or(0);
-            let after = Progress { read_group_to: known.sequence + n_events, ..after.clone() };
-            let expected = Expected::Sequence(known.sequence);
-            let append = Append::to(GROUPS_STREAM, &self.shared.settings.name, expected, events);
-            match self.shared.store.append(append.cell(self.change(&after))).await {
-                Ok(appended) => {
-                    self.progress = after;
-                    self.renewed(&appended);
-                    return Ok(None);
-                }
-                Err(Error::CellMismatch { .. }) => return Err(Left::Lost),
-                Err(Error::SequenceMismatch { actual, .. }) => {
-                    let heard = self.known.wait_for(|known| known.sequence >= actual);
-                    heard.await.map_err(|_| Left::Released)?;
-                    // What was said is to be listened to as well.
-                    self.known.mark_changed();
-                }
-                Err(error) => self.fault(&error).await?,
-            }
-        }
-    }
-
-    /// Appends effects and the acknowledgement in one.
-    async fn commit(&mut self, writes: Vec<Write>, after: &Progress) -> Result<Committed, Left> {
-        let effects = Append { writes, ..Append::default() };
-        loop {
-            let append = self.shared.guarded(effects.clone().cell(self.change(after)), &self.heard);
-            match self.shared.store.append(append).await {
-                Ok(appended) if !appended.repeated => {
-                    self.renewed(&appended);
-                    return Ok(Committed::Done);
-                }
-                Ok(_repeated) => {}
-                Err(Error::CellMismatch { .. }) => return Err(Left::Lost),
-                Err(Error::MatchFound { position, .. }) => {
-                    let heard = self.known.wait_for(|known| known.position >= position);
-                    heard.await.map_err(|_| Left::Released)?;
-                    self.known.mark_changed();
-                    return Ok(Committed::AgainLater);
-                }
-                Err(error @ (Error::IdReused { .. } | Error::PartlyKnown { .. })) => {
-                    tracing::warn!(%error, "this effect is in the log with other content; it is left as it is");
-                }
-                Err(error) if is_refusal(&error) => return Ok(Committed::Refused(error)),
-                Err(error) => {
-                    self.fault(&error).await?;
-                    continue;
-                }
-            }
-            // The effects are there; the acknowledgement goes with the next ones.
-            self.is_changed = true;
-            self.n_unacknowledged = ACK_EVENTS_MAX;
-            return Ok(Committed::Done);
-        }
-    }
-
     /// Acknowledges and renews the lease, as it becomes time.
     async fn keep(&mut self) -> Result<(), Left> {
         let now = Instant::now();
         let is_due =
             self.is_changed && (self.n_unacknowledged >= ACK_EVENTS_MAX || now >= self.acknowledged_at + ACK_INTERVAL);
         if is_due || now >= self.lease.renew_at { self.acknowledge().await } else { Ok(()) }
-    }
-
-    async fn acknowledge(&mut self) -> Result<(), Left> {
-        loop {
-            match self.shared.store.append(Append::default().cell(self.change(&self.progress))).await {
-                Ok(appended) => {
-                    self.renewed(&appended);
-                    return Ok(());
-                }
-                Err(Error::CellMismatch { .. }) => return Err(Left::Lost),
-                Err(error) => self.fault(&error).await?,
-            }
-        }
-    }
-
-    async fn give_back(&mut self) -> Left {
-        let free = CellChange { hold: None, ..self.change(&self.progress) };
-        match self.shared.store.append(Append::default().cell(free)).await {
-            Ok(_) => Left::Released,
-            // It is over by itself in time.
-            Err(_) => Left::Lost,
-        }
-    }
-
-    fn change(&self, progress: &Progress) -> CellChange {
-        let Settings { space, lease, .. } = &self.shared.settings;
-        progress.change(space, self.number, CellExpected::Held(self.lease.version), Some(*lease))
-    }
-
-    /// The lease runs anew, and nothing is left to acknowledge.
-    fn renewed(&mut self, appended: &Appended) {
-        self.lease = Lease::of(appended, self.shared.settings.lease);
-        (self.n_unacknowledged, self.is_changed, self.acknowledged_at) = (0, false, Instant::now());
-    }
-
-    /// Waits after a fault of the database, unless the lease is over.
-    async fn fault(&self, error: &Error) -> Result<(), Left> {
-        tracing::warn!(group = self.shared.settings.name, %error, "an append for a group failed and is tried again");
-        tokio::time::sleep(FAULT_WAIT).await;
-        if self.shared.store.now() >= self.lease.until { Err(Left::Lost) } else { Ok(()) }
     }
 
     /// Waits until something may be done.
@@ -627,40 +311,12 @@ impl<'a> Partition<'a> {
     }
 }
 
-impl Lease {
-    /// The lease that begins with an append whose last change is that of the partition's cell.
-    fn of(appended: &Appended, lease: Duration) -> Self {
-        Self {
-            version: appended.cells.last().copied().unwrap_or_default(),
-            until: appended.created_at.plus(lease),
-            renew_at: Instant::now() + lease / 3,
-            is_given: false,
-        }
-    }
-}
-
 /// What there is ahead.
 enum Next {
     Event(Arc<Recorded>),
     /// It was none of this partition, and there may be more.
     Moved,
     Nothing,
-}
-
-/// What came of an append of effects.
-enum Committed {
-    Done,
-    /// Something was said of the group that comes first.
-    AgainLater,
-    Refused(Error),
-}
-
-/// The log has judged and will judge so again: the handler must decide anew.
-fn is_refusal(error: &Error) -> bool {
-    matches!(
-        error,
-        Error::SequenceMismatch { .. } | Error::InvalidAppend { .. } | Error::LimitPassed { .. } | Error::Encode { .. }
-    )
 }
 
 fn doubled((first, max): (Duration, Duration), n_attempts: u32) -> Duration {
@@ -674,9 +330,4 @@ fn shortened(mut error: String) -> String {
         error.truncate(end);
     }
     error
-}
-
-fn what_it_said(panic: &(dyn std::any::Any + Send)) -> &str {
-    let text = panic.downcast_ref::<&str>().copied();
-    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("it did not say why")
 }

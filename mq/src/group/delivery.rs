@@ -19,7 +19,7 @@ use crate::record::{Appended, NewEvent, Recorded, Write};
 /// Why an event could not be handled: any error.
 pub type HandlerError = Box<dyn std::error::Error + Send + Sync>;
 
-/// What handles the events of a group: `|event, delivery| Box::pin(async move { ... Ok(()) })`.
+/// What handles the events of a group: a type of the caller's, or a closure by way of [`group_handler`].
 pub trait GroupHandler: Sync {
     /// Handles one event. After an error it is given again, some time later, and is parked in the end.
     fn handle<'a>(&'a self, event: &'a Recorded, delivery: &'a mut Delivery)
@@ -37,6 +37,14 @@ where
     ) -> BoxFuture<'a, Result<(), HandlerError>> {
         self(event, delivery)
     }
+}
+
+/// A handler of a closure: `group_handler(|event, delivery| Box::pin(async move { ... Ok(()) }))`.
+pub fn group_handler<F>(handle: F) -> impl GroupHandler + use<F>
+where
+    F: for<'a> Fn(&'a Recorded, &'a mut Delivery) -> BoxFuture<'a, Result<(), HandlerError>> + Sync,
+{
+    handle
 }
 
 /// The lease of a partition, as its worker and the handler of one event see it.

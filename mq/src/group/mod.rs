@@ -4,17 +4,19 @@
 //! was parked, replayed, skipped) are events on stream `groups`, folded by a pure handler. Leases and checkpoints are cells,
 //! one for each partition: whoever deletes one causes work to be repeated and nothing else.
 
+mod attempt;
 mod control;
 mod deliver;
 mod delivery;
 mod event;
+mod held;
 mod pages;
 mod partition;
 mod report;
 mod state;
 mod worker;
 
-pub use delivery::{Delivery, GroupHandler, HandlerError};
+pub use delivery::{Delivery, GroupHandler, HandlerError, group_handler};
 pub use event::{AggregateName, GROUPS_STREAM, GroupEvent};
 pub use partition::partition_of;
 pub use report::{GroupReport, Groups, Lag, ParkedReport, PartitionReport, VersionReport, VersionStatus};

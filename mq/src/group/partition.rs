@@ -121,11 +121,11 @@ mod tests {
             let found = [1, 16, 1024].map(|n_partitions| partition_of(stream_id, aggregate_id, n_partitions));
             assert_eq!(found, expected, "{stream_id}/{aggregate_id}");
         };
-        check("orders", "order-1", [0, 0, 0]);
-        check("orders", "order-2", [0, 0, 0]);
-        check("order", "sorder-1", [0, 0, 0]);
-        check("", "", [0, 0, 0]);
-        check("aufträge", "nº 7", [0, 0, 0]);
+        check("orders", "order-1", [0, 6, 38]);
+        check("orders", "order-2", [0, 14, 1006]);
+        check("order", "sorder-1", [0, 7, 279]);
+        check("", "", [0, 11, 507]);
+        check("aufträge", "nº 7", [0, 8, 8]);
     }
 
     #[test]

@@ -13,8 +13,8 @@ use tokio::time::{Instant, MissedTickBehavior};
 use uuid::Uuid;
 
 use super::control::{self, Known};
-use super::deliver::{Left, Partition, Settings, Shared};
 use super::delivery::GroupHandler;
+use super::held::{Left, Partition, Settings, Shared};
 use super::pages::Pages;
 use super::partition::{Progress, key, partition_of, space, workers_space};
 use super::state::{GroupCommand, GroupError, GroupVersion, PARKED_MAX, PARTITIONS_MAX};

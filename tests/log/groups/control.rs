@@ -68,7 +68,7 @@ async fn every_cell_deleted_in_the_middle_costs_repeated_work_and_nothing_else()
             if event.position >= Position(100)
                 && let Some(halfway) = halfway.lock().unwrap().take()
             {
-                drop(halfway.send(()));
+                halfway.send(()).unwrap();
             }
             effect(event, delivery)
         });

@@ -1,0 +1,115 @@
+//! One attempt at one event: the handler runs, and the lease is renewed beside it.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+
+use futures::FutureExt;
+use tokio::sync::Mutex;
+
+use super::delivery::{Delivery, HandlerError, Lease};
+use super::held::{Attempt, Left, Partition, Settings, Shared};
+use super::partition::Progress;
+use crate::cell::CellExpected;
+use crate::error::Error;
+use crate::handler::Cause;
+use crate::record::{Append, Recorded};
+
+impl Partition<'_> {
+    /// Has the handler handle an event, and keeps the lease meanwhile.
+    pub(super) async fn attempt(
+        &mut self,
+        event: &Arc<Recorded>,
+        n_attempts: u32,
+        after: Progress,
+    ) -> Result<Attempt, Left> {
+        let Shared { handler, permits, store, settings, .. } = self.shared;
+        let _permit = loop {
+            tokio::select! {
+                permit = permits.acquire() => break permit,
+                () = tokio::time::sleep_until(self.lease.renew_at) => self.acknowledge().await?,
+            }
+        };
+        if store.now() >= self.lease.until {
+            return Err(Left::Lost);
+        }
+        let lease = Arc::new(Mutex::new(Lease { is_given: false, ..self.lease }));
+        let mut delivery = Delivery {
+            group: settings.name.clone(),
+            cause: Cause::event(event),
+            event: Arc::clone(event),
+            partition: self.number,
+            n_attempts,
+            has_effects: self.heard.group.active() == Some(settings.version),
+            writes: Vec::new(),
+            n_derived: 0,
+            is_last_attempt: false,
+            acknowledged: None,
+            after,
+            lease: Arc::clone(&lease),
+            space: settings.space.clone(),
+            hold: settings.lease,
+        };
+        let handled = {
+            // Both are polled all the time: a handler that holds what the renewal needs must be able to go on.
+            let mut renewing = std::pin::pin!(self.renew(&lease));
+            let handled = {
+                // It may panic before it gives a future.
+                let handling = async { handler.handle(event, &mut delivery).await };
+                let mut handling = std::pin::pin!(AssertUnwindSafe(handling).catch_unwind());
+                tokio::select! {
+                    biased;
+                    handled = &mut handling => handled,
+                    left = &mut renewing => return Err(left),
+                }
+            };
+            // A renewal that has begun is waited for: it changes the version.
+            tokio::select! {
+                biased;
+                left = &mut renewing => return Err(left),
+                _done = lease.lock() => {}
+            }
+            handled
+        };
+        self.lease = *lease.lock().await;
+        let error: HandlerError = match handled {
+            Ok(Ok(())) => return Ok(Attempt::Handled(Box::new(delivery))),
+            Ok(Err(error)) if delivery.acknowledged.is_some() => {
+                tracing::warn!(%error, position = %event.position, "a handler failed after it had acknowledged");
+                return Ok(Attempt::Handled(Box::new(delivery)));
+            }
+            Ok(Err(error)) => error,
+            Err(panic) => format!("the handler panicked: {}", what_it_said(&*panic)).into(),
+        };
+        let is_undecodable = matches!(error.downcast_ref(), Some(Error::Decode { .. }));
+        Ok(Attempt::Failed { error: error.to_string(), is_last: delivery.is_last_attempt || is_undecodable })
+    }
+
+    /// Renews the lease while a handler works, unless that has the acknowledgement in its own hands.
+    async fn renew(&self, lease: &Mutex<Lease>) -> Left {
+        loop {
+            let renew_at = lease.lock().await.renew_at;
+            tokio::time::sleep_until(renew_at).await;
+            let mut held = lease.lock().await;
+            if held.is_given {
+                drop(held);
+                return std::future::pending().await;
+            }
+            let Settings { space, lease, .. } = &self.shared.settings;
+            let expected = CellExpected::Held(held.version);
+            let change = self.progress.change(space, self.number, expected, Some(*lease));
+            match self.shared.store.append(Append::default().cell(change)).await {
+                Ok(appended) => *held = Lease::of(&appended, *lease),
+                Err(Error::CellMismatch { .. }) => return Left::Lost,
+                Err(error) => match self.fault(&error).await {
+                    Ok(()) => {}
+                    Err(left) => return left,
+                },
+            }
+        }
+    }
+}
+
+fn what_it_said(panic: &(dyn std::any::Any + Send)) -> &str {
+    let text = panic.downcast_ref::<&str>().copied();
+    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("it did not say why")
+}
