@@ -92,7 +92,7 @@ pub enum Command {
     /// Show a plan
     Show(Show),
     /// Print events
-    Events(Events),
+    Events(Box<Events>),
     /// List the agents that are configured
     Executors,
     /// Step through a plan's events: why each came and what it changed; nothing is executed

@@ -91,7 +91,7 @@ async fn run(cli: Cli) -> Result<Code, Failure> {
         Command::Plan(Plan::Parse(parse)) => look::parse(&session, &parse),
         Command::Ls(ls) => look::ls(&session, &ls).await,
         Command::Show(show) => look::show(&session, &show).await,
-        Command::Events(events) => events::events(&session, events).await,
+        Command::Events(events) => events::events(&session, *events).await,
         Command::Replay(replay) => replay::replay(&session, &replay).await,
         Command::Diff(diff) => diff::diff(&session, &diff).await,
         Command::Executors => executors::list(&session),

@@ -295,3 +295,7 @@ struct Readme;
 #[cfg(all(doctest, feature = "conformance", feature = "sqlite"))]
 #[doc = include_str!("../../docs/backends.md")]
 struct Backends;
+
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/groups.md")]
+struct GroupsPage;

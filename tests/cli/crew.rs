@@ -7,7 +7,7 @@ use super::scene::{Gate, Scene};
 const PAGE: &str = include_str!("../../docs/json.md");
 
 /// The keys of an object, and of the first of each list in it, as `a.b`.
-fn keys(value: &Value) -> Vec<String> {
+pub fn keys(value: &Value) -> Vec<String> {
     match value {
         Value::Object(map) => map
             .iter()
@@ -23,7 +23,7 @@ fn keys(value: &Value) -> Vec<String> {
 
 /// The JSON form under a heading of the page.
 #[track_caller]
-fn form(heading: &str) -> Value {
+pub fn form(heading: &str) -> Value {
     let (_, section) = PAGE.split_once(&format!("\n## {heading}\n")).expect("the page has the section");
     let (_, form) = section.split_once("\n```json\n").expect("it shows the form");
     serde_json::from_str(form.split_once("\n```").expect("it ends").0).expect("the form is JSON")

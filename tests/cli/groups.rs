@@ -5,6 +5,7 @@ use std::time::Duration;
 use crewlog_mq::{Append, EventStore, Expected, Group, Metadata, NewEvent, Query, group_handler};
 use serde_json::Value;
 
+use super::crew::{form, keys};
 use super::scene::Scene;
 
 /// Orders of which number 2 of `bad` cannot be handled, handled as far as they can be.
@@ -63,6 +64,7 @@ fn a_group_is_listed_shown_paused_reset_and_its_parked_events_are_replayed() {
     let ls = scene.run(&["groups", "ls"]).expect(0).stdout;
     assert_eq!(ls, "billing  v1  Active      caught up  1 parked\n");
     let shown = scene.run(&["groups", "show", "billing", "-o", "json"]).expect(0).json();
+    assert_eq!(keys(&shown), keys(&form("`groups ls`, `groups show NAME`, `groups parked NAME`")), "{shown:#}");
     let version = &shown["versions"][0];
     assert_eq!((&shown["group"], &version["status"]), (&"billing".into(), &"Active".into()));
     assert_eq!((version["partitions"].as_array().map(Vec::len), &version["lag"]["n_events"]), (Some(2), &0.into()));

@@ -14,7 +14,8 @@ fn on_server(database: &Database) -> Scene {
     scene.with_env("XDG_STATE_HOME", state)
 }
 
-const TEXT: &str = "1. Run `echo one > one`\n2. Run `cat one` (retry 1)\n3. Which colour is it?\n4. Run `echo $CREWLOG_ANSWER`\n";
+const TEXT: &str =
+    "1. Run `echo one > one`\n2. Run `cat one` (retry 1)\n3. Which colour is it?\n4. Run `echo $CREWLOG_ANSWER`\n";
 
 /// A plan that asks, is answered and goes on.
 fn carried_out(scene: &Scene) -> String {

@@ -198,15 +198,17 @@ async fn who_wants_to_is_told_when_a_stream_has_caught_up_and_again_after_it_fel
 async fn who_waits_for_a_position_reads_it_also_when_another_store_writes_it() {
     let place = Place::new();
     let (writer, reader) = (place.open().await, place.open().await);
-    let waiting = reader.wait_until(Position(2));
+    let waiting = async {
+        reader.wait_until(Position(2)).await.unwrap();
+        reader.head().await.unwrap()
+    };
     let writing = async {
         for n in 0..2 {
             writer.append(noting("a", n)).await.unwrap();
         }
     };
-    let (waited, ()) = in_time("the position", async { tokio::join!(waiting, writing) }).await;
-    waited.unwrap();
-    assert_eq!(reader.head().await.unwrap(), Position(2));
+    let (head, ()) = in_time("the position", async { tokio::join!(waiting, writing) }).await;
+    assert_eq!(head, Position(2));
     in_time("what is there", reader.wait_until(Position(1))).await.unwrap();
 }
 

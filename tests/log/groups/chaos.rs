@@ -35,7 +35,7 @@ async fn turmoil(store: &EventStore, seed: u64, deletes_cells: bool) -> (Seen, i
     let dice = Mutex::new(Dice(seed));
     let failing = || {
         seen.handler("", |event, delivery| {
-            if dice.lock().unwrap().roll(10) == 0 {
+            if dice.lock().expect("it goes well").roll(10) == 0 {
                 return Err("bad luck".into());
             }
             effect(event, delivery)
@@ -43,9 +43,9 @@ async fn turmoil(store: &EventStore, seed: u64, deletes_cells: bool) -> (Seen, i
     };
     let group = group(store).partitions(5).lease(Duration::from_millis(200)).park_after(2);
     let mut n = 0;
-    group.declare().await.unwrap();
+    group.declare().await.expect("it goes well");
     for round in 0..N_ROUNDS {
-        let roll = |sides| dice.lock().unwrap().roll(sides);
+        let roll = |sides| dice.lock().expect("it goes well").roll(sides);
         let mut workers: FuturesUnordered<_> = (0..=roll(3)).map(|_| group.run(failing())).collect();
         tokio::select! {
             ended = workers.next() => panic!("a worker ended in round {round}: {ended:?}"),
@@ -56,23 +56,27 @@ async fn turmoil(store: &EventStore, seed: u64, deletes_cells: bool) -> (Seen, i
             let floor = Position(n / 2);
             tokio::select! {
                 ended = workers.next() => panic!("a worker ended in round {round}: {ended:?}"),
-                done = in_time("half of it", group.wait_until(floor)) => done.unwrap(),
+                done = in_time("half of it", group.wait_until(floor)) => done.expect("it goes well"),
             }
         }
         drop(workers);
         if deletes_cells && round % 5 == 0 {
             delete_cells(store).await;
         }
-        store.groups().execute("facts", GroupCommand::Replay { version: 1, aggregate: None }).await.unwrap();
+        store
+            .groups()
+            .execute("facts", GroupCommand::Replay { version: 1, aggregate: None })
+            .await
+            .expect("it goes well");
     }
     // In the end nothing fails any more.
     let stop = async {
         let replay = GroupCommand::Replay { version: 1, aggregate: None };
-        store.groups().execute("facts", replay).await.unwrap();
-        group.wait_until(store.head().await.unwrap()).await.unwrap();
+        store.groups().execute("facts", replay).await.expect("it goes well");
+        group.wait_until(store.head().await.expect("it goes well")).await.expect("it goes well");
         until(store, "nothing is parked", |report| report.versions[0].parked.is_empty()).await;
     };
-    in_time("the end", group.run_until(seen.handler("", effect), stop)).await.unwrap();
+    in_time("the end", group.run_until(seen.handler("", effect), stop)).await.expect("it goes well");
     (seen, n)
 }
 

@@ -42,13 +42,13 @@ struct Seen(Arc<Mutex<Vec<(String, Recorded)>>>);
 
 impl Seen {
     fn add(&self, worker: &str, event: &Recorded) {
-        self.0.lock().unwrap().push((worker.to_owned(), event.clone()));
+        self.0.lock().expect("it goes well").push((worker.to_owned(), event.clone()));
     }
 
     /// The sequences seen of each aggregate.
     fn sequences(&self) -> BTreeMap<String, Vec<i64>> {
         let mut sequences = BTreeMap::<_, Vec<i64>>::new();
-        for (_, event) in self.0.lock().unwrap().iter() {
+        for (_, event) in self.0.lock().expect("it goes well").iter() {
             sequences.entry(event.aggregate_id.clone()).or_default().push(event.sequence);
         }
         sequences

@@ -13,7 +13,7 @@ fn n_of(event: &Recorded) -> i64 {
 
 /// What one worker saw, by `n`.
 fn seen_n(seen: &Seen, aggregate_id: &str) -> Vec<i64> {
-    let all = seen.0.lock().unwrap();
+    let all = seen.0.lock().expect("it goes well");
     all.iter().filter(|(_, event)| event.aggregate_id == aggregate_id).map(|(_, event)| n_of(event)).collect()
 }
 
