@@ -14,6 +14,7 @@ use super::server::Server;
 use crate::POLL_INTERVAL;
 use crate::error::Result;
 use crate::query::{Query, Range};
+use crate::tail::Tail;
 
 /// The most events that are read for all who follow.
 const EVENTS_MAX: i64 = 1000;
@@ -63,14 +64,17 @@ async fn look_once(log: &Log) -> Result<()> {
 }
 
 /// Listens to what the server tells of commits. What is lost meanwhile is found by looking.
-pub(super) async fn listen(server: Server, channel: String, told: Arc<Notify>) {
+pub(super) async fn listen(server: Server, channel: String, told: Arc<Notify>, tail: Arc<Tail>) {
     let mut backoff = BACKOFF.0;
     loop {
         let pool =
             PgPoolOptions::new().max_connections(1).acquire_timeout(BACKOFF.1).connect_lazy_with(server.options());
         match listen_once(&pool, &channel, &told, &mut backoff).await {
             Ok(()) => tracing::warn!("the connection that listens for new events was lost"),
-            Err(error) => tracing::warn!(%error, "listening for new events failed and is tried again"),
+            Err(error) => {
+                tracing::warn!(%error, "listening for new events failed and is tried again");
+                tail.failed(server.fault("listening for new events", error));
+            }
         }
         pool.close().await;
         tokio::time::sleep(backoff).await;

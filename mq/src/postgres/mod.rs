@@ -91,7 +91,7 @@ impl Postgres {
         let told = Arc::new(Notify::new());
         let mut tasks = vec![tokio::spawn(listen::look(Arc::downgrade(&log), Arc::clone(&told))).abort_handle()];
         if !log.server.is_pooled {
-            let listening = listen::listen(log.server.clone(), log.channel.clone(), told);
+            let listening = listen::listen(log.server.clone(), log.channel.clone(), told, Arc::clone(&log.tail));
             tasks.push(tokio::spawn(listening).abort_handle());
         }
         Ok(Self { inner: Arc::new(Inner { log, requests, tasks }) })

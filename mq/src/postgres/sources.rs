@@ -137,11 +137,14 @@ impl Branch<'_> {
             }
             sql.push("))");
         }
-        sql.push(format!(" ORDER BY {order}{} LIMIT ", wanted.direction())).push_bind(wanted.limit());
+        if let Some(order) = order {
+            sql.push(format!(" ORDER BY {order}{}", wanted.direction()));
+        }
+        sql.push(" LIMIT ").push_bind(wanted.limit());
     }
 
     /// The source's own condition, and what its index is ordered by.
-    fn push_source(&self, sql: &mut QueryBuilder<Postgres>, wanted: Wanted) -> &'static str {
+    fn push_source(&self, sql: &mut QueryBuilder<Postgres>, wanted: Wanted) -> Option<&'static str> {
         let between = |sql: &mut QueryBuilder<Postgres>, column: &str, low: i64, high: i64| {
             sql.push(format!("{column} > ")).push_bind(low);
             sql.push(format!(" AND {column} <= ")).push_bind(high);
@@ -152,7 +155,7 @@ impl Branch<'_> {
             Source::Aggregate(aggregate, first, last) => {
                 sql.push("e.aggregate = ").push_bind(*aggregate).push(" AND ");
                 between(sql, "e.sequence", *first, *last);
-                return "e.sequence";
+                return Some("e.sequence");
             }
             Source::Kind(kind) => {
                 sql.push("e.kind = ").push_bind(*kind).push(" AND ");
@@ -162,7 +165,10 @@ impl Branch<'_> {
                 order = "d.position";
             }
             Source::Event(id) => {
+                // One at the most, which is in order; the sum keeps the range from being looked through for it.
                 sql.push("e.event_id = ").push_bind(*id).push(" AND ");
+                between(sql, "e.position + 0", wanted.low.0, wanted.high.0);
+                return None;
             }
             Source::Correlation(id) => {
                 sql.push("e.correlation_id = ").push_bind(*id).push(" AND ");
@@ -172,7 +178,7 @@ impl Branch<'_> {
             }
         }
         between(sql, order, wanted.low.0, wanted.high.0);
-        order
+        Some(order)
     }
 
     /// Whether the source alone finds what the query wants.

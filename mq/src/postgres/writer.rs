@@ -107,15 +107,19 @@ async fn transact(
     appends: &[Append],
     interned: &mut Interned,
 ) -> Result<Vec<Result<Appended>>, Fault> {
-    let end = log.begin(connection).await?;
+    let mut end = log.begin(connection).await?;
     let mut done = batch::write(log, connection, (appends, end), interned, true).await?;
     if done.is_none() {
         end_transaction(connection, "ROLLBACK").await?;
-        let end = log.begin(connection).await?;
+        end = log.begin(connection).await?;
         done = batch::write(log, connection, (appends, end), interned, false).await?;
     }
     let (outcomes, written) = done.ok_or(sqlx::Error::WorkerCrashed)?;
+    #[cfg(feature = "faults")]
+    crate::faults::reach(crate::faults::Point::Before, end.head, written.head);
     commit(log, connection, written.news()).await?;
+    #[cfg(feature = "faults")]
+    crate::faults::reach(crate::faults::Point::After, end.head, written.head);
     publish(log, interned, written);
     Ok(outcomes)
 }
