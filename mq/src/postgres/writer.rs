@@ -116,10 +116,10 @@ async fn transact(
     }
     let (outcomes, written) = done.ok_or(sqlx::Error::WorkerCrashed)?;
     #[cfg(feature = "faults")]
-    crate::faults::reach(crate::faults::Point::Before, end.head, written.head);
+    crate::faults::reach(crate::faults::Point::Before(end.head, written.head));
     commit(log, connection, written.news()).await?;
     #[cfg(feature = "faults")]
-    crate::faults::reach(crate::faults::Point::After, end.head, written.head);
+    crate::faults::reach(crate::faults::Point::After(end.head, written.head));
     publish(log, interned, written);
     Ok(outcomes)
 }
