@@ -85,7 +85,9 @@ impl From<Error> for Failure {
             _ => Code::User,
         };
         let hint = match &error {
-            Error::NoLog { .. } => Some("`crewlog init` makes one, and so does `crewlog run FILE`"),
+            Error::NoLog { .. } | Error::NoLogThere { .. } => {
+                Some("`crewlog init` makes one, and so does `crewlog run FILE`")
+            }
             Error::NoLogIn { .. } => {
                 Some("a log is copied with `crewlog export` and `crewlog import`, or with all its files")
             }

@@ -142,7 +142,7 @@ impl Place {
             Some(path) => !path.exists(),
             None => match self.open_if_there().await {
                 Ok(store) => return Ok((store, false)),
-                Err(Error::NoLog { .. }) => true,
+                Err(Error::NoLogThere { .. }) => true,
                 Err(error) => return Err(error.into()),
             },
         };

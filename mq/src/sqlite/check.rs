@@ -45,7 +45,7 @@ const TABLES: [&str; 7] = [
     "SELECT NULL, 'cell ' || space || '/' || key || ' has version ' || version FROM cells \
      WHERE version < 1 ORDER BY space, key",
     "SELECT NULL, 'cell ' || space || '/' || key || ' has no whole name' FROM cells \
-     WHERE space = '' OR key = '' ORDER BY space, key",
+     WHERE (space = '') != (key = '') ORDER BY space, key",
 ];
 
 /// What a log is made of, apart from what SQLite and sqlx keep for themselves.
