@@ -185,6 +185,7 @@
 //! Each promise stands with the test that shows it in
 //! [guarantees.md](https://github.com/crewlog/crewlog/blob/main/docs/guarantees.md), and so does what is not promised.
 
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
 mod address;
 mod backend;
 mod cell;
