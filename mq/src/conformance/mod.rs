@@ -1,5 +1,5 @@
 //! What every backend must do, as a suite that any backend can be put to: [`check`] runs all of it and panics at the first
-//! thing that differs, with the block, the seed and the backend. It asserts no speed and never waits by the clock.
+//! thing that differs, with the block, the seed and the backend. It asserts no speed.
 //!
 //! ```
 //! use crewlog_mq::conformance::{Rig, check};

@@ -2,6 +2,7 @@
 //! always 1..h for some h, h never falls, aggregates have no gap, and who was answered sees what it wrote.
 
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use futures::StreamExt;
 use futures::future::{join, join_all};
@@ -13,6 +14,8 @@ use crate::{Append, EventStore, Expected, Options, PAGE_EVENTS_MAX, Position, Qu
 const N_WRITERS: u64 = 6;
 const N_APPENDS: u64 = 15;
 const N_READERS: u64 = 4;
+/// Who has not got all by then never will.
+const FOLLOWING_MAX: Duration = Duration::from_secs(60);
 
 pub(super) async fn check(rig: &Rig, seed: u64) {
     let name = new_name();
@@ -122,7 +125,8 @@ async fn whole_logs(store: &EventStore, n_writing: &AtomicU64) -> Vec<Recorded> 
 async fn follow(store: &EventStore) -> Vec<Recorded> {
     let n_all = N_WRITERS * (0..N_APPENDS).map(n_events).sum::<u64>();
     let stream = store.follow(&Query::all(), Start::Beginning).take(usize::try_from(n_all).expect("they are few"));
-    stream.map(|event| event.expect("no read fails")).collect().await
+    let events = stream.map(|event| event.expect("no read fails")).collect();
+    tokio::time::timeout(FOLLOWING_MAX, events).await.expect("a follower gets all that was written")
 }
 
 /// Lets the other futures of this task go on.
