@@ -46,7 +46,7 @@ async fn ten_that_open_an_empty_database_at_once_share_one_log() {
 
 /// The next event of a stream.
 async fn next(live: &mut (impl Stream<Item = crewlog_mq::Result<crewlog_mq::Recorded>> + Unpin)) -> Position {
-    in_time("the event", live.next()).await.expect("a stream has no end").unwrap().position
+    in_time("the event", live.next()).await.expect("a stream has no end").expect("it is an event").position
 }
 
 #[tokio::test]
@@ -169,7 +169,7 @@ async fn a_hot_query_is_answered_by_an_index_without_a_sort_or_a_scan() {
 
 async fn count(database: &Database) -> i64 {
     let mut connection = database.connect().await;
-    sqlx::query_scalar("SELECT count(*) FROM orders").fetch_one(&mut connection).await.unwrap()
+    sqlx::query_scalar("SELECT count(*) FROM orders").fetch_one(&mut connection).await.expect("they can be counted")
 }
 
 #[derive(Debug)]
@@ -243,6 +243,9 @@ async fn refusal(url: &str) -> Error {
     }
 }
 
+/// Whether an error is the one that is expected.
+type IsIt = fn(&Error) -> bool;
+
 #[tokio::test]
 async fn each_way_in_which_a_server_cannot_be_used_is_told_apart_and_without_the_password() {
     let (host, _) = server().rsplit_once('/').map(|(host, name)| (host.to_owned(), name.to_owned())).unwrap();
@@ -250,7 +253,7 @@ async fn each_way_in_which_a_server_cannot_be_used_is_told_apart_and_without_the
     let with = |name: &str| host.replacen(&user, &format!("{name}:hushhush"), 1);
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let database = Database::new();
-    let cases: [(String, fn(&Error) -> bool); 7] = [
+    let cases: [(String, IsIt); 7] = [
         (format!("{}/nowhere", with(&user)), |error| matches!(error, Error::NoDatabase { .. })),
         (format!("{}/postgres", with("nobody")), |error| matches!(error, Error::AccessRefused { .. })),
         (format!("postgres://u:hushhush@127.0.0.1:{port}/x"), |error| matches!(error, Error::Unreachable { .. })),

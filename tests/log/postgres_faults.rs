@@ -60,7 +60,7 @@ async fn under_load(writing: [EventStore; 2], reading: EventStore, disturb: impl
         seen
     });
     disturb().await;
-    end.send(true).unwrap();
+    end.send(true).expect("somebody listens");
     let acknowledged = in_time("the writers", join_all(writers)).await.into_iter().flat_map(Result::unwrap);
     let acknowledged: BTreeMap<_, _> = acknowledged.collect();
     assert!(!acknowledged.is_empty());
@@ -76,7 +76,11 @@ async fn under_load(writing: [EventStore; 2], reading: EventStore, disturb: impl
     for (position, id) in acknowledged {
         assert_eq!(history[position as usize - 1].event_id, id, "what was acknowledged is there");
     }
-    assert_eq!(in_time("the follower", follower).await.unwrap(), history, "a stream gives all of it, once, in order");
+    assert_eq!(
+        in_time("the follower", follower).await.expect("it ends"),
+        history,
+        "a stream gives all of it, once, in order"
+    );
 }
 
 /// Until the log has grown by this much.
@@ -171,7 +175,7 @@ struct Lossy {
 
 impl Lossy {
     async fn start() -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port is free");
         let address = listener.local_addr().unwrap();
         let loses_next = Arc::new(AtomicBool::new(false));
         let loses = Arc::clone(&loses_next);
