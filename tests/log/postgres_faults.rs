@@ -176,13 +176,20 @@ struct Lossy {
 impl Lossy {
     async fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port is free");
-        let address = listener.local_addr().unwrap();
+        let address = listener.local_addr().expect("the address is whole");
         let loses_next = Arc::new(AtomicBool::new(false));
         let loses = Arc::clone(&loses_next);
-        let host = server().split_once('@').unwrap().1.split_once('/').unwrap().0.to_owned();
+        let host = server()
+            .split_once('@')
+            .expect("the address is whole")
+            .1
+            .split_once('/')
+            .expect("the address is whole")
+            .0
+            .to_owned();
         tokio::spawn(async move {
             while let Ok((client, _)) = listener.accept().await {
-                let server = TcpStream::connect(&host).await.unwrap();
+                let server = TcpStream::connect(&host).await.expect("the address is whole");
                 tokio::spawn(carry(client, server, Arc::clone(&loses)));
             }
         });
@@ -191,7 +198,8 @@ impl Lossy {
 
     fn url(&self, database: &Database) -> String {
         let of_server = server();
-        let host = of_server.split_once('@').unwrap().1.split_once('/').unwrap().0;
+        let host =
+            of_server.split_once('@').expect("the address is whole").1.split_once('/').expect("the address is whole").0;
         database.url().replacen(host, &self.address.to_string(), 1)
     }
 }
