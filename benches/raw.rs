@@ -5,6 +5,7 @@
 use std::collections::HashMap;
 use std::path::Path;
 
+use rusqlite::functions::{Context, FunctionFlags};
 use rusqlite::{Connection, params};
 use tokio::sync::{mpsc, oneshot};
 use uuid::Uuid;
@@ -30,6 +31,11 @@ impl Raw {
         let connection = Connection::open(path).expect("it opens");
         connection.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(())).expect("it is a file");
         connection.execute_batch("PRAGMA synchronous = FULL").expect("it is a setting");
+        // The migration reads the ids of older events by them, and here are none.
+        for name in ["correlation_of", "causation_of"] {
+            let none = |_: &Context<'_>| Ok(None::<Vec<u8>>);
+            connection.create_scalar_function(name, 1, FunctionFlags::SQLITE_UTF8, none).expect("it is new");
+        }
         for part in SCHEMA {
             connection.execute_batch(part).expect("it is a schema");
         }

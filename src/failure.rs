@@ -81,6 +81,7 @@ impl From<Error> for Failure {
     fn from(error: Error) -> Self {
         let code = match &error {
             Error::SequenceMismatch { .. } | Error::IdReused { .. } | Error::PartlyKnown { .. } => Code::Conflict,
+            Error::MatchFound { .. } | Error::CellMismatch { .. } => Code::Conflict,
             Error::OtherLog { .. } | Error::Forked { .. } => Code::Conflict,
             _ => Code::User,
         };

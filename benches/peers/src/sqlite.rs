@@ -7,6 +7,7 @@ use std::sync::Mutex;
 
 use futures::future::BoxFuture;
 use futures::stream::BoxStream;
+use rusqlite::functions::{Context, FunctionFlags};
 use rusqlite::{Connection, params};
 use tokio::sync::{mpsc, oneshot};
 use uuid::Uuid;
@@ -36,6 +37,11 @@ impl Raw {
         let connection = Connection::open(folder.join("log.db"))?;
         connection.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(()))?;
         connection.execute_batch("PRAGMA synchronous = FULL")?;
+        // The migration reads the ids of older events by them, and here are none.
+        for name in ["correlation_of", "causation_of"] {
+            let none = |_: &Context<'_>| Ok(None::<Vec<u8>>);
+            connection.create_scalar_function(name, 1, FunctionFlags::SQLITE_UTF8, none)?;
+        }
         for schema in SCHEMAS {
             connection.execute_batch(schema)?;
         }
