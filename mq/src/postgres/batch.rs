@@ -23,13 +23,18 @@ use crate::record::{Append, Appended, NewEvent, Recorded, Write};
 /// Aggregates and kinds that are kept in memory, of each sort.
 const INTERNED_MAX: usize = 65_536;
 
+/// The most events of others whose sequences are looked at one by one.
+const OTHERS_MAX: i64 = 2_000;
+
 type Pair = (String, String);
 
 /// What is known of a log beyond one transaction.
 #[derive(Debug, Default)]
 pub(super) struct Interned {
-    /// Of `(stream, aggregate)`: its number, and the sequence of its last event as of `head`.
-    aggregates: HashMap<Pair, Aggregate>,
+    /// Of `(stream, aggregate)`.
+    aggregates: HashMap<Pair, i64>,
+    /// Of each such aggregate, by its number: the sequence of its last event as of `head`.
+    sequences: HashMap<i64, i64>,
     /// Of `(stream, event type)`.
     kinds: HashMap<Pair, i64>,
     /// Up to where the sequences are known.
@@ -46,14 +51,47 @@ impl Interned {
     /// Takes in what a transaction that is committed now has found and made.
     pub(super) fn learn(&mut self, new: Written) {
         if self.aggregates.len() + new.aggregates.len() > INTERNED_MAX {
-            self.aggregates.clear();
+            self.forget_aggregates();
         }
         if self.kinds.len() + new.kinds.len() > INTERNED_MAX {
             self.kinds.clear();
         }
-        self.aggregates.extend(new.aggregates);
+        for (pair, Aggregate { number, sequence }) in new.aggregates {
+            // Without a number it has no events yet.
+            if number != 0 {
+                self.aggregates.insert(pair, number);
+                self.sequences.insert(number, sequence);
+            }
+        }
         self.kinds.extend(new.kinds);
         self.head = new.head;
+    }
+
+    fn aggregate(&self, pair: &Pair) -> Option<Aggregate> {
+        let number = *self.aggregates.get(pair)?;
+        Some(Aggregate { number, sequence: *self.sequences.get(&number)? })
+    }
+
+    fn forget_aggregates(&mut self) {
+        self.aggregates.clear();
+        self.sequences.clear();
+    }
+
+    /// Learns what others have written up to `head`, or forgets what it makes doubtful.
+    async fn catch_up(&mut self, log: &Log, connection: &mut PgConnection, head: Position) -> sqlx::Result<()> {
+        let n_new = head.0 - self.head.0;
+        if (1..=OTHERS_MAX).contains(&n_new) && !self.aggregates.is_empty() {
+            let sql = "SELECT aggregate, max(sequence) FROM events WHERE position > $1 GROUP BY aggregate";
+            let rows = answered(log.statement(sql).bind(self.head.0).fetch_all(connection)).await?;
+            for row in rows {
+                let (number, sequence): (i64, i64) = (row.try_get(0)?, row.try_get(1)?);
+                self.sequences.entry(number).and_modify(|known| *known = sequence);
+            }
+        } else if n_new != 0 {
+            self.forget_aggregates();
+        }
+        self.head = head;
+        Ok(())
     }
 }
 
@@ -86,11 +124,7 @@ pub(super) async fn write(
     known: &mut Interned,
     trusting: bool,
 ) -> sqlx::Result<Option<(Vec<Result<Appended>>, Written)>> {
-    if known.head != end.head {
-        // Others have written: what was known of sequences is no longer true.
-        known.aggregates.clear();
-        known.head = end.head;
-    }
+    known.catch_up(log, connection, end.head).await?;
     let reading = log.log_time.after(end.created_at);
     let is_stepped = reading.stepped_back.is_some();
     let facts =
@@ -344,7 +378,7 @@ impl<'a> Writing<'a> {
 
     fn aggregate(&self, pair: &Pair) -> Aggregate {
         let found = self.aggregates.get(pair).or_else(|| self.facts.aggregates.get(pair));
-        found.or_else(|| self.known.aggregates.get(pair)).copied().unwrap_or_default()
+        found.copied().or_else(|| self.known.aggregate(pair)).unwrap_or_default()
     }
 
     /// The number of an aggregate that gets its next event, and a number when it has none.

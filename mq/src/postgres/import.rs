@@ -70,7 +70,7 @@ async fn transact(
     import: &LogIdentity,
     mut parts: mpsc::Receiver<Result<Vec<Recorded>>>,
 ) -> Result<Imported, Fault> {
-    let mut connection = log.server.connect().await.map_err(Fault::Told)?;
+    let mut connection = log.connect().await.map_err(Fault::Told)?;
     let connection = &mut connection;
     let start = log.begin(connection).await?;
     // The next part may be long in coming.

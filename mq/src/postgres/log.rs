@@ -49,6 +49,9 @@ impl End {
     }
 }
 
+/// The append lock. The head is read by a statement behind the one that waits: only that sees what was committed meanwhile.
+const LOCK: &str = "SELECT one FROM append_lock FOR UPDATE";
+
 /// What all parts of an open log share.
 pub(super) struct Log {
     pub(super) server: Server,
@@ -57,8 +60,8 @@ pub(super) struct Log {
     pub(super) tail: Arc<Tail>,
     pub(super) log_time: LogTime,
     pub(super) clock: Option<Arc<ServerClock>>,
-    /// The settings of every transaction.
-    settings: String,
+    /// The settings of a transaction that reads, and with what one that writes needs besides.
+    settings: [String; 2],
     readers: Semaphore,
     idle: Mutex<Vec<PgConnection>>,
     /// Connections on which work of the caller's is done, and nothing else: it may leave settings behind.
@@ -76,9 +79,16 @@ impl Log {
         let off = ["enable_seqscan", "enable_bitmapscan", "enable_hashjoin", "enable_mergejoin", "enable_sort", "jit"]
             .map(|name| format!("set_config('{name}', 'off', true)"))
             .join(", ");
-        let settings = format!(
+        let reading = format!(
             "SELECT set_config('search_path', '\"{schema}\"', true), \
-             set_config('plan_cache_mode', 'force_generic_plan', true), {off}"
+             set_config('plan_cache_mode', 'force_generic_plan', true), {off}; "
+        );
+        let writing = format!(
+            "{reading}SELECT set_config('lock_timeout', '{}ms', true), \
+             set_config('idle_in_transaction_session_timeout', '{IDLE_MAX}', true), \
+             set_config('synchronous_commit', CASE current_setting('synchronous_commit') WHEN 'off' THEN 'on' \
+                        ELSE current_setting('synchronous_commit') END, true); ",
+            LOCK_WAIT_MAX.as_millis()
         );
         Self {
             channel: format!("crewlog_{}", channel_name(schema)),
@@ -86,7 +96,7 @@ impl Log {
             tail,
             log_time,
             clock,
-            settings,
+            settings: [reading, writing],
             readers: Semaphore::new(READERS_MAX),
             idle: Mutex::default(),
             workers: Mutex::default(),
@@ -98,27 +108,44 @@ impl Log {
         sqlx::query(sql).persistent(!self.server.is_pooled)
     }
 
-    /// Begins to write: takes the append lock, and reads what is true from then on.
-    pub(super) async fn begin(&self, connection: &mut PgConnection) -> sqlx::Result<End> {
-        let (settings, lock) = (&self.settings, self.lock());
-        self.begin_by(connection, format!("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; {settings}; {lock}")).await
+    /// A connection for the log's own transactions, which alone use it. Behind a pooler it is not ours to keep settings, so
+    /// there each transaction makes them for itself.
+    pub(super) async fn connect(&self) -> Result<PgConnection> {
+        let mut connection = self.server.connect().await?;
+        if !self.server.is_pooled {
+            let settings = self.settings[1].replace(", true)", ", false)");
+            let made = answered(sqlx::raw_sql(AssertSqlSafe(settings)).execute(&mut connection)).await;
+            made.map_err(|error| self.server.fault("connecting to the server", error))?;
+        }
+        Ok(connection)
     }
 
-    /// The same in a transaction that has begun, and fails where none has.
+    fn settings_to_read(&self) -> &str {
+        if self.server.is_pooled { &self.settings[0] } else { "" }
+    }
+
+    /// Begins to write: takes the append lock, and reads what is true from then on.
+    pub(super) async fn begin(&self, connection: &mut PgConnection) -> sqlx::Result<End> {
+        let settings = if self.server.is_pooled { &*self.settings[1] } else { "" };
+        let sql = format!("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; {settings}{LOCK}; {END}");
+        self.begin_by(connection, sql).await
+    }
+
+    /// The same in a transaction of a caller's that has begun, and fails where none has.
     pub(super) async fn lock_in(&self, connection: &mut PgConnection) -> sqlx::Result<End> {
-        self.begin_by(connection, format!("SAVEPOINT append; {}; {}", self.settings, self.lock())).await
+        self.begin_by(connection, format!("SAVEPOINT append; {}{LOCK}; {END}", self.settings[1])).await
     }
 
     /// Begins to read: one snapshot, and where the log ends in it.
     pub(super) async fn begin_to_read(&self, connection: &mut PgConnection) -> sqlx::Result<End> {
-        let settings = &self.settings;
-        self.begin_by(connection, format!("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {settings}; {END}")).await
+        let settings = self.settings_to_read();
+        self.begin_by(connection, format!("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {settings}{END}")).await
     }
 
     /// Where the log ends, in one round trip.
     pub(super) async fn end(&self, connection: &mut PgConnection) -> sqlx::Result<End> {
-        let settings = &self.settings;
-        self.begin_by(connection, format!("BEGIN READ ONLY; {settings}; {END}; COMMIT")).await
+        let settings = self.settings_to_read();
+        self.begin_by(connection, format!("BEGIN READ ONLY; {settings}{END}; COMMIT")).await
     }
 
     /// Where the log ends by now, within a transaction that holds the append lock.
@@ -136,18 +163,6 @@ impl Log {
         Ok(end)
     }
 
-    /// The head is read by a statement behind the one that waits: only that sees what was committed meanwhile.
-    fn lock(&self) -> String {
-        format!(
-            "SELECT set_config('lock_timeout', '{}ms', true), \
-             set_config('idle_in_transaction_session_timeout', '{IDLE_MAX}', true), \
-             set_config('synchronous_commit', CASE current_setting('synchronous_commit') WHEN 'off' THEN 'on' \
-                        ELSE current_setting('synchronous_commit') END, true); \
-             SELECT one FROM append_lock FOR UPDATE; {END}",
-            LOCK_WAIT_MAX.as_millis()
-        )
-    }
-
     /// Reads on a connection of its own. One that was idle may have been lost meanwhile: then another is taken.
     pub(super) async fn read<R: Reading>(&self, doing: &'static str, reading: &R) -> Result<R::Found> {
         let _permit = self.readers.acquire().await.map_err(|_| Error::Closed)?;
@@ -157,7 +172,7 @@ impl Log {
                 outcome => return outcome.map_err(|error| self.server.fault(doing, error)),
             }
         }
-        let connection = self.server.connect().await?;
+        let connection = self.connect().await?;
         self.read_on(connection, reading).await.map_err(|error| self.server.fault(doing, error))
     }
 

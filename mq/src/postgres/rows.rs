@@ -144,7 +144,6 @@ impl Rows {
         for part in parts(&self.events, |row| row.event.data.len() + row.event.metadata.len()) {
             insert_events(log, connection, part).await?;
         }
-        insert_tags(log, connection, &self.events).await?;
         self.insert_cells(log, connection).await
     }
 
@@ -203,11 +202,15 @@ async fn named(
     answered(log.statement(sql).bind(numbers).bind(firsts).bind(seconds).execute(connection)).await.map(|_| ())
 }
 
+/// The events and their tags, in one statement.
 async fn insert_events(log: &Log, connection: &mut PgConnection, rows: &[EventRow]) -> sqlx::Result<()> {
-    let sql = "INSERT INTO events (position, event_id, aggregate, kind, sequence, created_at, append_start, \
+    let sql = "WITH written AS (INSERT INTO events (position, event_id, aggregate, kind, sequence, created_at, append_start, \
          correlation_id, causation_id, event_type, event_version, tags, metadata, data) \
          SELECT * FROM unnest($1::bigint[], $2::uuid[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[], \
-         $7::bigint[], $8::uuid[], $9::uuid[], $10::text[], $11::text[], $12::text[], $13::text[], $14::text[])";
+         $7::bigint[], $8::uuid[], $9::uuid[], $10::text[], $11::text[], $12::text[], $13::text[], $14::text[])) \
+         INSERT INTO tags (tag, position) SELECT * FROM unnest($15::text[], $16::bigint[])";
+    let all = rows.iter().flat_map(|row| row.event.tags.iter().map(|tag| (tag.as_str(), row.event.position.0)));
+    let (tags, positions): (Vec<&str>, Vec<i64>) = all.unzip();
     let numbers = |of: fn(&EventRow) -> i64| rows.iter().map(of).collect::<Vec<i64>>();
     let ids = |of: fn(&EventRow) -> Option<Uuid>| rows.iter().map(of).collect::<Vec<Option<Uuid>>>();
     let statement = log
@@ -225,22 +228,14 @@ async fn insert_events(log: &Log, connection: &mut PgConnection, rows: &[EventRo
         .bind(texts(rows, |row| &row.event.event_version))
         .bind(rows.iter().map(|row| tags_as_json(&row.event.tags)).collect::<Vec<_>>())
         .bind(texts(rows, |row| &row.event.metadata))
-        .bind(texts(rows, |row| &row.event.data));
+        .bind(texts(rows, |row| &row.event.data))
+        .bind(tags)
+        .bind(positions);
     answered(statement.execute(connection)).await.map(|_| ())
 }
 
 fn texts(rows: &[EventRow], of: fn(&EventRow) -> &str) -> Vec<&str> {
     rows.iter().map(of).collect()
-}
-
-async fn insert_tags(log: &Log, connection: &mut PgConnection, rows: &[EventRow]) -> sqlx::Result<()> {
-    let all = rows.iter().flat_map(|row| row.event.tags.iter().map(|tag| (tag.as_str(), row.event.position.0)));
-    let (tags, positions): (Vec<&str>, Vec<i64>) = all.unzip();
-    if tags.is_empty() {
-        return Ok(());
-    }
-    let sql = "INSERT INTO tags (tag, position) SELECT * FROM unnest($1::text[], $2::bigint[])";
-    answered(log.statement(sql).bind(tags).bind(positions).execute(connection)).await.map(|_| ())
 }
 
 pub(super) fn tags_as_json(tags: &[String]) -> String {

@@ -9,7 +9,7 @@ use sqlx::postgres::PgConnection;
 use tokio::sync::mpsc;
 
 use super::batch::{self, Interned, Written};
-use super::log::{Log, end_transaction};
+use super::log::{End, Log, end_transaction};
 use super::server::{answered, is_loss};
 use crate::error::{Error, Result};
 use crate::position::Position;
@@ -46,7 +46,9 @@ impl From<sqlx::Error> for Fault {
 pub(super) async fn serve(log: Arc<Log>, mut queue: mpsc::Receiver<Request>) {
     let mut writer = Writer { log, connection: None, interned: Interned::default() };
     while let Some(first) = queue.recv().await {
-        writer.commit(drain(first, &mut queue)).await;
+        let begun = writer.begin().await;
+        // What has queued while the lock was waited for goes along.
+        writer.commit(begun, drain(first, &mut queue)).await;
     }
 }
 
@@ -57,11 +59,25 @@ struct Writer {
 }
 
 impl Writer {
+    /// Holds the append lock. A connection that was idle may have been lost meanwhile: then another is taken. After a fault
+    /// nothing that a connection holds is trusted.
+    async fn begin(&mut self) -> Result<(PgConnection, End), Fault> {
+        if let Some(mut connection) = self.connection.take() {
+            match self.log.begin(&mut connection).await {
+                Err(error) if is_loss(&error) => {}
+                begun => return Ok((connection, begun?)),
+            }
+        }
+        let mut connection = self.log.connect().await.map_err(Fault::Told)?;
+        let end = self.log.begin(&mut connection).await?;
+        Ok((connection, end))
+    }
+
     /// Commits a batch and answers each of its callers.
-    async fn commit(&mut self, batch: Vec<Request>) {
+    async fn commit(&mut self, begun: Result<(PgConnection, End), Fault>, batch: Vec<Request>) {
         let (appends, replies): (Vec<Append>, Vec<_>) =
             batch.into_iter().map(|request| (request.append, request.reply)).unzip();
-        match self.try_commit(&appends).await {
+        match self.try_commit(begun, &appends).await.map_err(|fault| fault.into_error(&self.log, "appending")) {
             Ok(outcomes) => {
                 for (reply, outcome) in replies.into_iter().zip(outcomes) {
                     // A caller that went away does not undo its append.
@@ -77,37 +93,26 @@ impl Writer {
         }
     }
 
-    async fn try_commit(&mut self, appends: &[Append]) -> Result<Vec<Result<Appended>>> {
-        // A connection that was idle may have been lost meanwhile. That shows before anything is done by it.
-        let was_idle = self.connection.is_some();
-        match self.on_connection(appends).await {
-            Err(Fault::Before(error)) if was_idle && is_loss(&error) => {
-                self.on_connection(appends).await.map_err(|fault| fault.into_error(&self.log, "appending"))
-            }
-            outcome => outcome.map_err(|fault| fault.into_error(&self.log, "appending")),
-        }
-    }
-
-    /// After a fault nothing that the connection holds is trusted.
-    async fn on_connection(&mut self, appends: &[Append]) -> Result<Vec<Result<Appended>>, Fault> {
-        let mut connection = match self.connection.take() {
-            Some(connection) => connection,
-            None => self.log.server.connect().await.map_err(Fault::Told)?,
-        };
-        let outcomes = transact(&self.log, &mut connection, appends, &mut self.interned).await?;
+    async fn try_commit(
+        &mut self,
+        begun: Result<(PgConnection, End), Fault>,
+        appends: &[Append],
+    ) -> Result<Vec<Result<Appended>>, Fault> {
+        let (mut connection, end) = begun?;
+        let outcomes = transact(&self.log, &mut connection, end, appends, &mut self.interned).await?;
         self.connection = Some(connection);
         Ok(outcomes)
     }
 }
 
-/// Appends in a transaction of their own, and tells of it.
+/// Appends in a transaction that has begun, and tells of it.
 async fn transact(
     log: &Log,
     connection: &mut PgConnection,
+    mut end: End,
     appends: &[Append],
     interned: &mut Interned,
 ) -> Result<Vec<Result<Appended>>, Fault> {
-    let mut end = log.begin(connection).await?;
     let mut done = batch::write(log, connection, (appends, end), interned, true).await?;
     if done.is_none() {
         end_transaction(connection, "ROLLBACK").await?;
