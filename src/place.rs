@@ -9,15 +9,13 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use crewlog_executors::liveness::SignOfLife;
-use crewlog_mq::{Error, EventStore, Options, sqlite_path};
+use crewlog_mq::{Error, EventStore, Options, is_postgres_url, shown_url, sqlite_path};
 use uuid::Uuid;
 
 use crate::failure::Failure;
 
 const FOLDER: &str = ".crewlog";
 const FILE: &str = "log.db";
-/// How the URL of a log on a server begins.
-const SERVERS: [&str; 2] = ["postgres://", "postgresql://"];
 
 /// The place of a log.
 #[derive(Debug, Clone)]
@@ -63,15 +61,7 @@ impl Place {
 
     /// The log's path or URL as it may be shown: without its password.
     pub fn shown(&self) -> String {
-        match self.server() {
-            Some((user, rest)) => {
-                let password = user.split_once(':').map_or("", |_| ":***");
-                let name = user.split_once(':').map_or(user, |(name, _)| name);
-                let at = if user.is_empty() { "" } else { "@" };
-                format!("postgres://{name}{password}{at}{rest}")
-            }
-            None => self.url.clone(),
-        }
+        if self.is_on_server() { shown_url(&self.url) } else { self.url.clone() }
     }
 
     /// The log's path or URL, absolute where it is a path, for children that may run elsewhere.
@@ -82,42 +72,31 @@ impl Place {
         }
     }
 
-    /// The file, unless the log is on a server.
-    fn path(&self) -> Option<&Path> {
-        match self.server() {
-            Some(_) => None,
-            // What names no file is refused when it is opened.
-            None => Some(sqlite_path(&self.url).unwrap_or(Path::new(&self.url))),
-        }
+    fn is_on_server(&self) -> bool {
+        is_postgres_url(&self.url)
     }
 
-    /// The user with a password, if any, and the rest of a server's URL.
-    fn server(&self) -> Option<(&str, &str)> {
-        let rest = SERVERS.iter().find_map(|scheme| self.url.strip_prefix(scheme))?;
-        let (authority, _) = rest.split_once('/').unwrap_or((rest, ""));
-        let user = authority.rsplit_once('@').map_or("", |(user, _)| user);
-        Some((user, rest.strip_prefix(user).map_or(rest, |rest| rest.strip_prefix('@').unwrap_or(rest))))
+    /// The file, unless the log is on a server.
+    fn path(&self) -> Option<&Path> {
+        // What names no file is refused when it is opened.
+        (!self.is_on_server()).then(|| sqlite_path(&self.url).unwrap_or(Path::new(&self.url)))
     }
 
     /// Where workers say that they live and hosts take their seats. It is beside the log's file, since who shares it must
     /// see it, and two names of one file lead to one folder. Of a log on a server it is the user's own: what others have
     /// of it, here or elsewhere, is another folder, and nothing is concluded about their workers.
     pub fn workers_folder(&self) -> PathBuf {
-        match (self.path(), self.server()) {
-            (None, Some((_, rest))) => {
-                let state = std::env::var_os("XDG_STATE_HOME").filter(|folder| !folder.is_empty()).map(PathBuf::from);
-                let home = || std::env::home_dir().map(|home| home.join(".local").join("state"));
-                let state = state.or_else(home).unwrap_or_else(std::env::temp_dir);
-                state.join("crewlog").join(format!("{}-workers", Uuid::new_v5(&Uuid::NAMESPACE_URL, rest.as_bytes())))
-            }
-            (path, _) => {
-                let path = path.unwrap_or(Path::new(&self.url));
-                let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-                let mut name = path.into_os_string();
-                name.push("-workers");
-                PathBuf::from(name)
-            }
-        }
+        let Some(path) = self.path() else {
+            let state = std::env::var_os("XDG_STATE_HOME").filter(|folder| !folder.is_empty()).map(PathBuf::from);
+            let home = || std::env::home_dir().map(|home| home.join(".local").join("state"));
+            let state = state.or_else(home).unwrap_or_else(std::env::temp_dir);
+            let name = Uuid::new_v5(&Uuid::NAMESPACE_URL, self.shown().as_bytes());
+            return state.join("crewlog").join(format!("{name}-workers"));
+        };
+        let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+        let mut name = path.into_os_string();
+        name.push("-workers");
+        PathBuf::from(name)
     }
 
     /// Lets this process be a worker.
@@ -133,7 +112,7 @@ impl Place {
     }
 
     async fn open_if_there(&self) -> Result<EventStore, Error> {
-        EventStore::open_with(&self.url, Options { create: false, ..Options::default() }).await
+        EventStore::open_with(&self.url, options(false)).await
     }
 
     /// Opens the log, and makes it first when there is none. True when it was made.
@@ -152,7 +131,7 @@ impl Place {
                     .hint("name a place for the log with --store PATH")
             })?;
         }
-        Ok((EventStore::open(&self.url).await?, is_new))
+        Ok((EventStore::open_with(&self.url, options(true)).await?, is_new))
     }
 
     /// Makes the folder, keeps it out of the repository's sight, and `git clean -fdx` off it: an ignore rule hides it,
@@ -178,6 +157,12 @@ impl Place {
         let line_end = if rules.is_empty() || rules.ends_with('\n') { "" } else { "\n" };
         writeln!(file, "{line_end}{rule}")
     }
+}
+
+/// How a log is opened. `CREWLOG_MIGRATE_URL` leads past a pooler, for bringing the schema of a log on a server up to date.
+fn options(create: bool) -> Options {
+    let migrate_url = std::env::var("CREWLOG_MIGRATE_URL").ok().filter(|url| !url.is_empty());
+    Options { create, migrate_url, ..Options::default() }
 }
 
 impl Repository {

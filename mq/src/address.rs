@@ -1,5 +1,6 @@
 //! Which backend a text names. It opens nothing.
 
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
 use crate::error::Error;
 #[cfg(feature = "sqlite")]
 use crate::error::Result;
@@ -8,27 +9,36 @@ use crate::error::Result;
 const IN_MEMORY: &str = "a log in memory is made by EventStore::in_memory, give a path";
 
 /// Whether a text is the URL of a PostgreSQL server.
-#[cfg(feature = "postgres")]
-pub(crate) fn is_postgres(url: &str) -> bool {
+#[must_use]
+pub fn is_postgres_url(url: &str) -> bool {
     let scheme = url.split_once(':').map(|(scheme, _)| scheme.to_ascii_lowercase());
     scheme.is_some_and(|scheme| scheme == "postgres" || scheme == "postgresql")
 }
 
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
 pub(crate) fn unsupported(url: &str, reason: &str) -> Error {
-    Error::Unsupported { url: redacted(url), reason: reason.to_owned() }
+    Error::Unsupported { url: shown_url(url), reason: reason.to_owned() }
 }
 
-/// The URL without its password and without its parameters, which may have one too.
-fn redacted(url: &str) -> String {
+/// Parameters of a server's URL that hold no secret.
+const SHOWN: [&str; 4] = ["schema", "pooler", "sslmode", "application_name"];
+
+/// A path or URL as it may be shown: without a password, and without parameters that might hold one.
+#[must_use]
+pub fn shown_url(url: &str) -> String {
     let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
-    let rest = rest.split_once('?').map_or(rest, |(rest, _)| rest);
-    match rest.rsplit_once('@') {
-        Some((user, host)) => {
-            let user = user.split_once(':').map_or(user, |(user, _)| user);
-            format!("{scheme}://{user}@{host}")
-        }
-        None => format!("{scheme}://{rest}"),
-    }
+    let (rest, parameters) = rest.split_once('?').unwrap_or((rest, ""));
+    let is_shown = |parameter: &&str| parameter.split_once('=').is_some_and(|(key, _)| SHOWN.contains(&key));
+    let parameters: Vec<&str> = parameters.split('&').filter(is_shown).collect();
+    let place = match rest.rsplit_once('@') {
+        Some((user, host)) => match user.split_once(':') {
+            Some((user, _)) => format!("{user}:***@{host}"),
+            None => format!("{user}@{host}"),
+        },
+        None => rest.to_owned(),
+    };
+    let mark = if parameters.is_empty() { "" } else { "?" };
+    format!("{scheme}://{place}{mark}{}", parameters.join("&"))
 }
 
 /// The file that a path or `sqlite:` URL names.

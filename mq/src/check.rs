@@ -31,6 +31,7 @@ impl Check {
     }
 
     /// Whether anything was found.
+    #[cfg(feature = "sqlite")]
     pub(crate) fn has_findings(&self) -> bool {
         !self.findings.is_empty()
     }

@@ -70,6 +70,7 @@ impl<L: Ledger> Judge<L> {
     }
 
     /// The position of the last event that was written or found.
+    #[cfg(any(feature = "sqlite", feature = "postgres"))]
     pub(crate) fn head(&self) -> Position {
         self.head
     }

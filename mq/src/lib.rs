@@ -185,7 +185,6 @@
 //! Each promise stands with the test that shows it in
 //! [guarantees.md](https://github.com/crewlog/crewlog/blob/main/docs/guarantees.md), and so does what is not promised.
 
-#[cfg(any(feature = "sqlite", feature = "postgres"))]
 mod address;
 mod backend;
 mod cell;
@@ -226,6 +225,7 @@ mod variant;
 
 #[cfg(feature = "sqlite")]
 pub use address::sqlite_path;
+pub use address::{is_postgres_url, shown_url};
 pub use backend::{Backend, LogIdentity, Options, Records};
 pub use cell::{Cell, CellChange, CellExpected};
 pub use clock::{Clock, SystemClock, Timestamp};

@@ -5,7 +5,9 @@
 use tokio::sync::{mpsc, oneshot};
 
 use crate::error::Result;
-use crate::record::{Append, Appended, Recorded, Write};
+use crate::record::{Append, Appended};
+#[cfg(feature = "sqlite")]
+use crate::record::{Recorded, Write};
 
 /// Appends that may wait for the writer; more wait in their callers.
 pub(crate) const QUEUE_APPENDS_MAX: usize = 1024;
@@ -37,6 +39,7 @@ pub(crate) fn drain(first: Request, queue: &mut mpsc::Receiver<Request>) -> Vec<
 }
 
 /// The events of a batch as they now stand in the log.
+#[cfg(feature = "sqlite")]
 pub(crate) fn recorded(appends: Vec<Append>, outcomes: &[Result<Appended>]) -> Vec<Recorded> {
     let mut events = Vec::new();
     for (append, outcome) in appends.into_iter().zip(outcomes) {

@@ -53,7 +53,7 @@ impl EventStore {
     #[cfg(any(feature = "sqlite", feature = "postgres"))]
     pub async fn open_with(url: &str, options: Options) -> Result<Self> {
         #[cfg(feature = "postgres")]
-        if crate::address::is_postgres(url) {
+        if crate::address::is_postgres_url(url) {
             return Ok(Self::on(crate::postgres::Postgres::open(url, options).await?));
         }
         #[cfg(feature = "sqlite")]

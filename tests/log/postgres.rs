@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crewlog_mq::{Append, Error, EventStore, Expected, Options, Position, Postgres, Query, Range, Start};
 use futures::future::{FutureExt, join_all};
 use futures::{Stream, StreamExt};
+use sqlx::AssertSqlSafe;
 use sqlx::postgres::PgConnection;
 
 use super::cluster::{Database, execute, server};
@@ -214,6 +215,31 @@ async fn sql_of_the_callers_is_committed_with_the_append_or_not_at_all() {
     assert_eq!(count(&database).await, 1, "what failed, was refused or repeated has left nothing");
     let store = EventStore::on(store);
     assert_eq!(store.append(noting("a", 4)).await.unwrap().last(), Position(2));
+}
+
+#[tokio::test]
+async fn temporary_tables_of_a_caller_stand_behind_those_of_the_log() {
+    let database = Database::new();
+    let store = database.postgres().await;
+    let sql = "CREATE TEMP TABLE events (LIKE events); CREATE TEMP TABLE tags (tag TEXT, position BIGINT)";
+    let sql = sql.replace("LIKE events", &format!("LIKE {}.events", database.schema));
+    for n in 1..=2 {
+        let sql = sql.clone();
+        let append = Append::to("facts", "a", Expected::Any, vec![note(n).with_tags(["x"])]);
+        let done = store.append_with(append, |connection| {
+            async move {
+                // The second finds what the first has left on the connection.
+                let made = sqlx::raw_sql(AssertSqlSafe(sql)).execute(connection).await;
+                assert_eq!(made.is_ok(), n == 1);
+                if n == 1 { Ok::<_, Error>(()) } else { Err(Error::Closed) }
+            }
+            .boxed()
+        });
+        assert_eq!(done.await.is_ok(), n == 1);
+    }
+    let store = EventStore::on(store);
+    assert_eq!(store.append(noting("a", 3)).await.unwrap().last(), Position(2));
+    assert_eq!(store.read(&Query::tag("x"), Range::default(), 10).await.unwrap().events.len(), 1);
 }
 
 #[tokio::test]

@@ -80,7 +80,7 @@ impl Log {
             .map(|name| format!("set_config('{name}', 'off', true)"))
             .join(", ");
         let reading = format!(
-            "SELECT set_config('search_path', '\"{schema}\"', true), \
+            "SELECT set_config('search_path', '\"{schema}\", pg_temp', true), \
              set_config('plan_cache_mode', 'force_generic_plan', true), {off}; "
         );
         let writing = format!(

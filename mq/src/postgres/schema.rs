@@ -116,7 +116,7 @@ async fn bring_up_to_date(
             sql += &format!("CREATE SCHEMA \"{schema}\"; ");
         }
     }
-    sql += &format!("SELECT set_config('search_path', '\"{schema}\"', true); ");
+    sql += &format!("SELECT set_config('search_path', '\"{schema}\", pg_temp', true); ");
     if from == 0 {
         sql += "CREATE TABLE schema_versions (version BIGINT PRIMARY KEY, applied_at TIMESTAMPTZ NOT NULL DEFAULT now()); ";
     }
