@@ -1,6 +1,6 @@
 //! The file: its settings, its schema, its identity.
 
-use crewlog_mq::{Append, Error, EventStore, Expected, Options};
+use crewlog_mq::{Append, Error, EventStore, Expected, JoinedError, Options, Sqlite};
 use rusqlite::Connection;
 
 use super::{Place, everything, note, noting, text};
@@ -203,4 +203,40 @@ async fn a_closed_log_is_one_file_and_refuses_what_comes_later() {
     let alone = Place::new();
     std::fs::copy(place.path(), alone.path()).unwrap();
     assert_eq!(everything(&alone.open().await).await.len(), n_kept + 1);
+}
+
+/// So much that the thread that brings the -wal file into the database has begun.
+#[tokio::test]
+async fn closing_closes_every_connection_and_the_whole_log_is_in_one_file() {
+    let place = Place::new();
+    let sqlite = Sqlite::open(&place.path(), Options::default()).await.unwrap();
+    let store = EventStore::on(sqlite.clone());
+    let work = |connection: &rusqlite::Transaction<'_>| connection.execute_batch("CREATE TABLE IF NOT EXISTS mine (n)");
+    sqlite.append_with(noting("a", 0), work).await.unwrap();
+    let long = "x".repeat(100_000);
+    for n in 1..=60 {
+        let data = format!("{{\"Noted\":{{\"n\":{n}}},\"more\":\"{long}\"}}");
+        let event = crewlog_mq::NewEvent::from_json("Noted", "1.0", data, &crewlog_mq::Metadata::default()).unwrap();
+        store.append(Append::to("facts", "a", Expected::Any, vec![event])).await.unwrap();
+    }
+    store.head().await.unwrap();
+    store.close().await;
+    for ending in ["-wal", "-shm"] {
+        assert!(!place.folder.path().join(format!("log.db{ending}")).exists(), "there is no {ending} file");
+    }
+    let late = sqlite.append_with(noting("a", 2), work).await.expect_err("it is closed");
+    assert!(matches!(late, JoinedError::Store(Error::Closed)), "{late}");
+    assert_eq!(everything(&place.open().await).await.len(), 61);
+}
+
+#[tokio::test]
+async fn checking_a_log_that_was_deleted_makes_no_file() {
+    let place = Place::new();
+    let store = place.open().await;
+    for ending in ["", "-wal", "-shm"] {
+        let _ = std::fs::remove_file(place.folder.path().join(format!("log.db{ending}")));
+    }
+    let refused = store.check().await.expect_err("it is gone");
+    assert!(matches!(refused, Error::Replaced { .. }), "{refused}");
+    assert!(!place.path().exists());
 }

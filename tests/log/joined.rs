@@ -157,3 +157,45 @@ async fn work_that_takes_too_long_is_cut_off() {
         assert_eq!((n_taken(&sqlite).await, store.head().await.unwrap()), (0, Position(0)));
     }
 }
+
+#[tokio::test]
+async fn a_callers_statements_go_into_no_log_that_was_deleted_or_replaced() {
+    for is_replaced in [false, true] {
+        for was_used in [false, true] {
+            let place = Place::new();
+            let sqlite = Sqlite::open(&place.path(), Options::default()).await.unwrap();
+            if was_used {
+                sqlite.append_with(noting("a", 1), take_one).await.unwrap();
+            }
+            for ending in ["", "-wal", "-shm", "-lock"] {
+                let path = place.folder.path().join(format!("log.db{ending}"));
+                std::fs::rename(&path, place.folder.path().join(format!("old.db{ending}"))).unwrap();
+            }
+            let other = if is_replaced { Some(place.open().await) } else { None };
+            let refused = sqlite.append_with(noting("a", 2), take_one).await.expect_err("it is another log");
+            assert!(matches!(refused, JoinedError::Store(Error::Replaced { .. })), "{refused:?}");
+            match other {
+                Some(other) => assert_eq!(other.head().await.unwrap(), Position(0)),
+                None => assert!(!place.path().exists(), "no file is made"),
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn work_that_loses_its_transaction_leaves_nothing_also_when_it_says_that_all_is_well() {
+    for (sqlite, store, _place) in logs().await {
+        sqlite.append_with(noting("a", 1), take_one).await.unwrap();
+        let losing = |connection: &Transaction<'_>| {
+            connection.execute("INSERT OR ROLLBACK INTO stock VALUES ('tea', 7)", []).expect_err("there is tea");
+            // In a transaction of its own, if it were let.
+            Ok::<_, rusqlite::Error>(connection.execute("UPDATE stock SET n = 9", []).is_ok())
+        };
+        let two = Append::to("facts", "a", Expected::Any, vec![note(2), note(3)]);
+        let failed = sqlite.append_with(two, losing).await.expect_err("its transaction is gone");
+        assert!(failed.to_string().contains("ended the transaction"), "{failed}");
+        assert_eq!((n_taken(&sqlite).await, store.head().await.unwrap()), (1, Position(1)));
+        let (appended, taken) = sqlite.append_with(noting("a", 2), take_one).await.unwrap();
+        assert_eq!((appended.last(), taken), (Position(2), 2));
+    }
+}

@@ -1,6 +1,7 @@
 //! Reading: queries against a naive filter, bounds, pages, and views that show no half append.
 
 use crewlog_mq::{Append, EventStore, Expected, Metadata, NewEvent, Page, Position, Query, Range, Recorded};
+use futures::StreamExt;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 
@@ -194,4 +195,29 @@ async fn a_view_as_of_a_position_ends_with_the_last_whole_append() {
         }
         assert_eq!(store.whole(Position(i64::MAX)).await.unwrap(), Position(7));
     }
+}
+
+/// Each read that nobody waits for any more goes on; so long it must count as one.
+#[cfg(target_os = "linux")]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn reads_that_are_cancelled_leave_few_connections() {
+    let place = super::Place::new();
+    let store = place.open().await;
+    for n in 0..50 {
+        store.append(noting("a", n)).await.unwrap();
+    }
+    let path = std::fs::canonicalize(place.path()).unwrap();
+    let n_open = || {
+        let links =
+            std::fs::read_dir("/proc/self/fd").unwrap().filter_map(|entry| entry.unwrap().path().read_link().ok());
+        links.filter(|link| *link == path).count()
+    };
+    for _ in 0..200 {
+        let mut read = Box::pin(store.records(&Query::all(), Range::default()).collect::<Vec<_>>());
+        // It begins, and is dropped.
+        let _ = futures::poll!(&mut read);
+    }
+    // What waits has its turn before what comes now.
+    futures::future::join_all((0..8).map(|_| store.head())).await;
+    assert!(n_open() <= 6, "{} connections", n_open());
 }

@@ -54,7 +54,10 @@ const SCHEMA: &str = "SELECT type || ' ' || name, sql, tbl_name FROM sqlite_sche
 
 /// Looks at all of the log.
 pub(super) fn run(location: &Location) -> Result<Checked> {
+    // To connect would make a file where there is none.
+    location.check_same()?;
     let mut connection = location.connect()?;
+    location.check_same()?;
     let mut check = Check::default();
     if let Err(error) = look(&mut check, &mut connection) {
         if check.has_findings() && error.sqlite_error_code() == Some(ErrorCode::Unknown) {

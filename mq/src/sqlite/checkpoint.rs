@@ -3,6 +3,7 @@
 
 use std::cell::Cell;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread::JoinHandle;
 
 use rusqlite::Connection;
 use rusqlite::hooks::Wal;
@@ -12,7 +13,8 @@ use crate::error::Result;
 
 /// After so many more pages in the write-ahead log it is time.
 const PAGES: i32 = 1000;
-/// With so many pages in it, the writer waits until they are in the database: 64 MiB of pages of 4 KiB.
+/// With so many pages in it, the writer brings over what it can by itself: 64 MiB of pages of 4 KiB. What a reader still needs
+/// stays, so the write-ahead log grows for as long as one reads.
 const PAGES_MAX: i32 = 16_384;
 
 thread_local! {
@@ -24,7 +26,7 @@ thread_local! {
 pub(super) struct Checkpoints {
     location: Location,
     /// To the thread, once there was need of it.
-    orders: Option<SyncSender<()>>,
+    orders: Option<(SyncSender<()>, JoinHandle<()>)>,
     /// The pages when it was last time.
     n_pages: i32,
 }
@@ -46,14 +48,12 @@ impl Checkpoints {
     /// To be called after each commit, when nobody waits for it any more.
     pub(super) fn attend(&mut self, connection: &Connection) {
         let n_pages = N_PAGES.get();
-        if n_pages >= PAGES_MAX {
-            checkpoint(connection);
-            self.n_pages = 0;
-        } else if n_pages < self.n_pages || n_pages - self.n_pages >= PAGES {
-            // With fewer than before, it has begun anew.
-            let is_due = n_pages >= PAGES;
+        // With fewer than before, it has begun anew. A try that brought over nothing is repeated no sooner than others.
+        if n_pages < self.n_pages || n_pages - self.n_pages >= PAGES {
             self.n_pages = n_pages;
-            if is_due {
+            if n_pages >= PAGES_MAX {
+                checkpoint(connection);
+            } else if n_pages >= PAGES {
                 self.order();
             }
         }
@@ -65,13 +65,24 @@ impl Checkpoints {
             let location = self.location.clone();
             let thread = std::thread::Builder::new().name("crewlog-checkpoint".into());
             match thread.spawn(move || serve(&location, &ordered)) {
-                Ok(_) => self.orders = Some(orders),
+                Ok(thread) => self.orders = Some((orders, thread)),
                 Err(error) => tracing::warn!(%error, "the thread that makes checkpoints could not be started"),
             }
         }
-        if let Some(orders) = &self.orders {
+        if let Some((orders, _)) = &self.orders {
             // One that waits already is enough.
             let _ = orders.try_send(());
+        }
+    }
+}
+
+impl Drop for Checkpoints {
+    /// Waits for the thread, so that its connection is closed too.
+    fn drop(&mut self) {
+        if let Some((orders, thread)) = self.orders.take() {
+            drop(orders);
+            // A thread that panicked has closed it as well.
+            let _ = thread.join();
         }
     }
 }

@@ -54,6 +54,11 @@ impl Joined {
         Self { location, log_time, idle: Arc::default() }
     }
 
+    /// Closes the connection. Nobody may be appending.
+    pub(super) fn close(&self) {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner).take();
+    }
+
     /// Blocks until all is committed, or nothing is.
     pub(super) fn append<T, E>(
         &self,
@@ -69,7 +74,10 @@ impl Joined {
     }
 
     fn connect(&self) -> Result<Place> {
+        // To connect would make a file where there is none.
+        self.location.check_same()?;
         let connection = self.location.connect()?;
+        self.location.check_same()?;
         self.location.make_durable(&connection)?;
         Ok(Place { connection, lock: self.location.open_lock()? })
     }
@@ -82,11 +90,15 @@ impl Joined {
     ) -> Result<(Appended, T), JoinedError<E>> {
         let fault = |error| self.location.fault(DOING, error);
         let held = self.location.hold(place.lock.as_ref())?;
+        self.location.check_same()?;
         let behavior = TransactionBehavior::Immediate;
         let transaction = place.connection.transaction_with_behavior(behavior).map_err(fault)?;
         let start = end_of(&transaction).map_err(fault)?;
         let reading = self.log_time.after(start.created_at);
         let worked = within_bounds(&transaction, work).map_err(fault)??;
+        if transaction.is_autocommit() {
+            return Err(Error::storage(DOING, Ended).into());
+        }
         let mut memory = Memory::default();
         let writing = Writing::new(&transaction, &mut memory, start.head).map_err(fault)?;
         let mut judge = Judge::new(writing, start.head, reading.now);
@@ -131,7 +143,10 @@ fn within_bounds<T, E>(
     transaction.authorizer(Some(|context: AuthContext<'_>| {
         if is_permitted(context.action) { Authorization::Allow } else { Authorization::Deny }
     }))?;
+    // A conflict may end the transaction; what is done behind it would then be committed by itself.
+    transaction.commit_hook(Some(|| true))?;
     let worked = work(transaction);
+    transaction.commit_hook(None::<fn() -> bool>)?;
     transaction.authorizer(None::<fn(AuthContext<'_>) -> Authorization>)?;
     transaction.progress_handler(0, None::<fn() -> bool>)?;
     if Instant::now() >= end {
@@ -143,6 +158,10 @@ fn within_bounds<T, E>(
 #[derive(Debug, thiserror::Error)]
 #[error("it took longer than {} s: do less in it", .0.as_secs())]
 struct Late(Duration);
+
+#[derive(Debug, thiserror::Error)]
+#[error("a statement of the work ended the transaction, so nothing is kept: resolve conflicts without OR ROLLBACK")]
+struct Ended;
 
 fn is_permitted(action: AuthAction<'_>) -> bool {
     let is_own = |name: &str| OWN.iter().any(|own| own.eq_ignore_ascii_case(name));

@@ -25,7 +25,7 @@ use std::sync::Arc;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 
 use crate::backend::{Backend, LogIdentity, Options, Records};
 use crate::cell::Cell;
@@ -53,7 +53,12 @@ pub struct Sqlite {
     log_time: Arc<LogTime>,
     readers: Readers,
     joined: Joined,
+    /// What works on connections of its own, beside the writer and the readers.
+    beside: Arc<Semaphore>,
 }
+
+/// Imports, checks and joined appends that are at work at the same time; more wait.
+const BESIDE_MAX: usize = 8;
 
 impl Sqlite {
     /// Opens the log in a file.
@@ -97,7 +102,8 @@ impl Sqlite {
         .await?;
         let readers = Readers::new(location.clone());
         let joined = Joined::new(location.clone(), Arc::clone(&log_time));
-        Ok(Self { location, requests, closing, tail, log_time, readers, joined })
+        let beside = Arc::new(Semaphore::new(BESIDE_MAX));
+        Ok(Self { location, requests, closing, tail, log_time, readers, joined, beside })
     }
 
     /// Makes an append together with a caller's own statements: both are in the database, or neither is.
@@ -126,8 +132,12 @@ impl Sqlite {
         E: Send + 'static,
     {
         append.check()?;
-        let joined = self.joined.clone();
-        let done = tokio::task::spawn_blocking(move || joined.append(&append, work)).await;
+        let (joined, permit) = (self.joined.clone(), self.permit().await?);
+        let appending = move || {
+            let _permit = permit;
+            joined.append(&append, work)
+        };
+        let done = tokio::task::spawn_blocking(appending).await;
         let done = match done {
             Ok(done) => done?,
             Err(error) => match error.try_into_panic() {
@@ -138,6 +148,12 @@ impl Sqlite {
         };
         self.tail.ask();
         Ok(done)
+    }
+
+    /// Leave to work on a connection of one's own, for as long as this is held. Who waits for the work may go; the work
+    /// keeps it.
+    async fn permit(&self) -> Result<OwnedSemaphorePermit> {
+        Arc::clone(&self.beside).acquire_owned().await.map_err(|_| Error::Closed)
     }
 
     async fn append(&self, append: Append) -> Result<Appended> {
@@ -173,7 +189,9 @@ impl Backend for Sqlite {
     fn import(&self, identity: LogIdentity, records: Records) -> BoxFuture<'_, Result<Imported>> {
         let location = self.location.clone();
         async move {
+            let permit = self.permit().await?;
             let work = tokio::task::spawn_blocking(move || {
+                let _permit = permit;
                 let imported = import::run(&location, &identity, records)?;
                 if let Some(mut bell) = Bell::beside(&location) {
                     bell.ring(LOOK_ANYWAY);
@@ -192,7 +210,11 @@ impl Backend for Sqlite {
     fn check(&self) -> BoxFuture<'_, Result<Checked>> {
         let location = self.location.clone();
         async move {
-            let work = tokio::task::spawn_blocking(move || check::run(&location));
+            let permit = self.permit().await?;
+            let work = tokio::task::spawn_blocking(move || {
+                let _permit = permit;
+                check::run(&location)
+            });
             work.await.map_err(|error| Error::storage("checking the log", error))?
         }
         .boxed()
@@ -200,6 +222,11 @@ impl Backend for Sqlite {
 
     fn close(&self) -> BoxFuture<'_, ()> {
         async move {
+            let all = u32::try_from(BESIDE_MAX).unwrap_or(u32::MAX);
+            let is_first = self.beside.acquire_many(all).await;
+            self.beside.close();
+            drop(is_first);
+            self.joined.close();
             let (done, is_closed) = oneshot::channel();
             // Where nobody takes it, the writer has ended before.
             if self.closing.send(done).await.is_ok() {

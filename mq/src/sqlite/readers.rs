@@ -19,13 +19,13 @@ pub(super) struct Readers(Arc<Inner>);
 
 struct Inner {
     location: Location,
-    permits: Semaphore,
+    permits: Arc<Semaphore>,
     idle: Mutex<Vec<(Connection, Names)>>,
 }
 
 impl Readers {
     pub(super) fn new(location: Location) -> Self {
-        Self(Arc::new(Inner { location, permits: Semaphore::new(READERS_MAX), idle: Mutex::default() }))
+        Self(Arc::new(Inner { location, permits: Arc::new(Semaphore::new(READERS_MAX)), idle: Mutex::default() }))
     }
 
     /// Reads on a connection of its own; after a fault that connection is not used again.
@@ -43,9 +43,11 @@ impl Readers {
         doing: &'static str,
         read: impl FnOnce(&Connection, &mut Names) -> rusqlite::Result<T> + Send + 'static,
     ) -> Result<T> {
-        let _permit = self.0.permits.acquire().await.map_err(|_| Error::Closed)?;
+        let permit = Arc::clone(&self.0.permits).acquire_owned().await.map_err(|_| Error::Closed)?;
         let inner = Arc::clone(&self.0);
         let work = tokio::task::spawn_blocking(move || {
+            // The read goes on when nobody waits for it any more, and so long it counts.
+            let _permit = permit;
             inner.location.check_same()?;
             let (connection, mut names) = inner.connection()?;
             match read(&connection, &mut names) {

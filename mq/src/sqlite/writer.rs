@@ -82,6 +82,8 @@ struct Writer {
     checkpoints: Checkpoints,
     tail: Arc<Tail>,
     data_version: i64,
+    /// Set when the connection is to be used no more, until there is another.
+    is_distrusted: bool,
     /// What keeps it from looking, once that was told.
     failing: Option<Discriminant<Error>>,
 }
@@ -120,6 +122,7 @@ impl Writer {
             memory: Memory::default(),
             tail: Arc::clone(&start.tail),
             data_version: 0,
+            is_distrusted: false,
             failing: None,
         };
         writer.look()?;
@@ -191,6 +194,7 @@ impl Writer {
 
     /// Learns of commits that others made: SQLite counts them in `data_version`.
     fn look(&mut self) -> Result<()> {
+        self.renew()?;
         let fault = |error| self.location.fault("looking for new events", error);
         self.location.check_same()?;
         let version = self.connection.query_row("PRAGMA data_version", [], |row| row.get(0)).map_err(fault)?;
@@ -248,6 +252,7 @@ impl Writer {
         let fault = |error| location.fault("appending", error);
         let held = location.hold(self.lock.as_ref())?;
         location.check_same()?;
+        self.renew()?;
         let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(fault)?;
         let start = end_of(&transaction).map_err(fault)?;
         let reading = self.log_time.after(start.created_at);
@@ -287,16 +292,26 @@ impl Writer {
     /// After a failed commit nothing that the connection holds is trusted.
     fn reopen(&mut self) {
         self.memory = Memory::default();
-        let connected = self.location.check_same().and_then(|()| self.location.connect());
-        match connected.and_then(|connection| self.location.make_durable(&connection).map(|()| connection)) {
-            Ok(connection) => {
-                Checkpoints::count(&connection);
-                connection.set_prepared_statement_cache_capacity(STATEMENTS_MAX);
-                self.connection = connection;
-                self.data_version = 0;
-            }
-            Err(error) => tracing::warn!(%error, "reopening the log failed; the next append tries again"),
+        self.is_distrusted = true;
+        if let Err(error) = self.renew() {
+            tracing::warn!(%error, "reopening the log failed; the next append tries again");
         }
+    }
+
+    /// Sees to it that the connection is one that can be trusted.
+    fn renew(&mut self) -> Result<()> {
+        if !self.is_distrusted {
+            return Ok(());
+        }
+        self.location.check_same()?;
+        let connection = self.location.connect()?;
+        self.location.make_durable(&connection)?;
+        Checkpoints::count(&connection);
+        connection.set_prepared_statement_cache_capacity(STATEMENTS_MAX);
+        self.connection = connection;
+        self.data_version = 0;
+        self.is_distrusted = false;
+        Ok(())
     }
 }
 
