@@ -80,10 +80,8 @@ pub trait Backend: Send + Sync + 'static {
     fn stats(&self) -> BoxFuture<'_, Result<Stats>>;
 
     /// Ends this process's work on the log: what was begun is done, what comes later is refused with
-    /// [`crate::Error::Closed`], and nothing is held open. A backend that holds nothing open needs none.
-    fn close(&self) -> BoxFuture<'_, ()> {
-        Box::pin(std::future::ready(()))
-    }
+    /// [`crate::Error::Closed`], and nothing is held open.
+    fn close(&self) -> BoxFuture<'_, ()>;
 
     /// Log time now: never before the last event that this process knows of.
     fn now(&self) -> Timestamp;

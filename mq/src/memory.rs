@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::convert::Infallible;
 use std::ops::Bound;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures::FutureExt;
@@ -28,6 +29,7 @@ use crate::tail::Tail;
 pub struct Memory(Arc<Inner>);
 
 struct Inner {
+    is_closed: AtomicBool,
     /// Who holds it may write. An import holds it for long, and what waits for it must not block a thread.
     writing: tokio::sync::Mutex<()>,
     log: Mutex<Log>,
@@ -62,7 +64,13 @@ impl Memory {
             cells: BTreeMap::new(),
         };
         let (writing, log) = (tokio::sync::Mutex::new(()), Mutex::new(log));
-        Self(Arc::new(Inner { writing, log, log_time, tail: Arc::default() }))
+        Self(Arc::new(Inner { is_closed: AtomicBool::new(false), writing, log, log_time, tail: Arc::default() }))
+    }
+}
+
+impl Memory {
+    fn open(&self) -> Result<&Inner> {
+        self.0.check_open().map(|()| &*self.0)
     }
 }
 
@@ -70,25 +78,26 @@ impl Backend for Memory {
     fn append(&self, append: Append) -> BoxFuture<'_, Result<Appended>> {
         async move {
             let _writing = self.0.writing.lock().await;
+            self.open()?;
             self.0.append(&append)
         }
         .boxed()
     }
 
     fn read<'a>(&'a self, query: &'a Query, range: Range, limit: usize) -> BoxFuture<'a, Result<Page>> {
-        async move { Ok(self.0.log().page(query, range, limit)) }.boxed()
+        async move { Ok(self.open()?.log().page(query, range, limit)) }.boxed()
     }
 
     fn head(&self) -> BoxFuture<'_, Result<Position>> {
-        async { Ok(self.0.log().head()) }.boxed()
+        async { Ok(self.open()?.log().head()) }.boxed()
     }
 
     fn whole(&self, at: Position) -> BoxFuture<'_, Result<Position>> {
-        async move { Ok(self.0.log().whole(at)) }.boxed()
+        async move { Ok(self.open()?.log().whole(at)) }.boxed()
     }
 
     fn log(&self) -> BoxFuture<'_, Result<LogIdentity>> {
-        async { Ok(self.0.log().identity.clone()) }.boxed()
+        async { Ok(self.open()?.log().identity.clone()) }.boxed()
     }
 
     fn import(&self, identity: LogIdentity, records: Records) -> BoxFuture<'_, Result<Imported>> {
@@ -101,15 +110,24 @@ impl Backend for Memory {
     }
 
     fn check(&self) -> BoxFuture<'_, Result<Checked>> {
-        async { Ok(self.0.log().check()) }.boxed()
+        async { Ok(self.open()?.log().check()) }.boxed()
     }
 
     fn cells<'a>(&'a self, space: &'a str, from: &'a str, limit: usize) -> BoxFuture<'a, Result<Vec<Cell>>> {
-        async move { Ok(self.0.log().cells(space, from, limit)) }.boxed()
+        async move { Ok(self.open()?.log().cells(space, from, limit)) }.boxed()
     }
 
     fn stats(&self) -> BoxFuture<'_, Result<Stats>> {
-        async { Ok(self.0.log().stats()) }.boxed()
+        async { Ok(self.open()?.log().stats()) }.boxed()
+    }
+
+    fn close(&self) -> BoxFuture<'_, ()> {
+        async {
+            // Behind an import that has begun.
+            let _writing = self.0.writing.lock().await;
+            self.0.is_closed.store(true, Ordering::SeqCst);
+        }
+        .boxed()
     }
 
     fn now(&self) -> Timestamp {
@@ -122,6 +140,10 @@ impl Backend for Memory {
 }
 
 impl Inner {
+    fn check_open(&self) -> Result<()> {
+        if self.is_closed.load(Ordering::SeqCst) { Err(Error::Closed) } else { Ok(()) }
+    }
+
     fn log(&self) -> MutexGuard<'_, Log> {
         // Whoever panicked was reading: what writes has been judged before, and cannot fail.
         self.log.lock().unwrap_or_else(PoisonError::into_inner)
@@ -148,6 +170,7 @@ impl Inner {
     /// On a copy, which takes the place of the log when all is judged.
     fn import(&self, identity: &LogIdentity, records: Records) -> Result<Imported> {
         let _writing = self.writing.blocking_lock();
+        self.check_open()?;
         let mut log = self.log().clone();
         let mut import = Import::begin(&log.identity, log.head(), identity)?;
         if import.adopts {
@@ -297,12 +320,7 @@ impl Ledger for &mut Log {
         Ok(found.map(|found| Known {
             place: Place { position: found.position, sequence: found.sequence },
             created_at: found.created_at,
-            is_equal: found.stream_id == write.stream_id
-                && found.aggregate_id == write.aggregate_id
-                && found.event_type == event.event_type
-                && found.event_version == event.event_version
-                && found.data == event.data
-                && found.tags == event.tags,
+            is_equal: found.is_same(write, event),
         }))
     }
 

@@ -281,6 +281,19 @@ pub struct Recorded {
     pub append_start: Position,
 }
 
+impl Recorded {
+    /// Whether an event that is to be written, and has the same id, is this one: then the append is a repetition. The metadata
+    /// may be others, since each try makes its own.
+    pub(crate) fn is_same(&self, write: &Write, event: &NewEvent) -> bool {
+        self.stream_id == write.stream_id
+            && self.aggregate_id == write.aggregate_id
+            && self.event_type == event.event_type
+            && self.event_version == event.event_version
+            && self.data == event.data
+            && self.tags == event.tags
+    }
+}
+
 /// What an import came to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Imported {

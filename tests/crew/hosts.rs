@@ -269,6 +269,10 @@ impl Backend for Hard {
         self.below.check().boxed()
     }
 
+    fn close(&self) -> BoxFuture<'_, ()> {
+        self.below.close().boxed()
+    }
+
     fn now(&self) -> Timestamp {
         self.below.now()
     }

@@ -176,6 +176,15 @@ impl Backend for InTurn {
         self.next().stats()
     }
 
+    fn close(&self) -> BoxFuture<'_, ()> {
+        async move {
+            for store in &self.stores {
+                store.close().await;
+            }
+        }
+        .boxed()
+    }
+
     fn now(&self) -> Timestamp {
         // What one of them has learned, one process knows.
         self.stores[0].now().max(self.stores[1].now())

@@ -40,6 +40,11 @@ async fn cells_fence_off_who_is_late() {
 }
 
 #[tokio::test]
+async fn what_was_begun_before_closing_is_done_and_what_comes_later_is_refused() {
+    check("closing").await;
+}
+
+#[tokio::test]
 async fn bounds_and_pages_are_those_of_the_model_at_every_edge() {
     check("ranges").await;
 }

@@ -98,6 +98,10 @@ impl Backend for Counting {
         self.below.stats().boxed()
     }
 
+    fn close(&self) -> BoxFuture<'_, ()> {
+        self.below.close().boxed()
+    }
+
     fn now(&self) -> Timestamp {
         self.below.now()
     }

@@ -258,6 +258,10 @@ impl crewlog_mq::Backend for Contended {
         self.below.check().boxed()
     }
 
+    fn close(&self) -> futures::future::BoxFuture<'_, ()> {
+        self.below.close().boxed()
+    }
+
     fn now(&self) -> crewlog_mq::Timestamp {
         self.below.now()
     }

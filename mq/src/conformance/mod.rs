@@ -20,6 +20,7 @@
 
 mod atomicity;
 mod cells;
+mod closing;
 mod content;
 mod generate;
 mod idempotency;
@@ -47,6 +48,7 @@ pub const BLOCKS: &[(&str, Block)] = &[
     ("atomicity", |rig, _| atomicity::check(rig).boxed()),
     ("idempotency", |rig, seed| idempotency::check(rig, seed).boxed()),
     ("cells", |rig, _| cells::check(rig).boxed()),
+    ("closing", |rig, _| closing::check(rig).boxed()),
     ("ranges", |rig, seed| ranges::check(rig, seed).boxed()),
     ("queries", |rig, seed| queries::check(rig, seed).boxed()),
     ("model", |rig, seed| model::check(rig, seed).boxed()),

@@ -431,12 +431,7 @@ impl Ledger for Writing<'_> {
         Ok(found.map(|found| Known {
             place: Place { position: found.position, sequence: found.sequence },
             created_at: found.created_at,
-            is_equal: found.stream_id == write.stream_id
-                && found.aggregate_id == write.aggregate_id
-                && found.event_type == event.event_type
-                && found.event_version == event.event_version
-                && found.data == event.data
-                && found.tags == event.tags,
+            is_equal: found.is_same(write, event),
         }))
     }
 
@@ -446,8 +441,9 @@ impl Ledger for Writing<'_> {
 
     fn first_match(&mut self, query: &Query, after: Position) -> Result<Option<Position>, Self::Fault> {
         let before = self.facts.matches.iter().find(|(condition, _)| std::ptr::eq(&condition.query, query));
-        if let Some((_, Some(first))) = before {
-            return Ok(Some(*first));
+        let (_, first) = before.expect("every condition of the batch was asked for");
+        if first.is_some() {
+            return Ok(*first);
         }
         let accepted = self.rows.events().find(|event| event.position > after && query.matches(event));
         Ok(accepted.map(|event| event.position))

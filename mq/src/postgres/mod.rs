@@ -17,13 +17,13 @@ mod time;
 mod work;
 mod writer;
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use tokio::sync::{Notify, mpsc, oneshot};
-use tokio::task::AbortHandle;
+use tokio::sync::{Mutex, Notify, mpsc, oneshot};
+use tokio::task::{AbortHandle, JoinHandle};
 
 use crate::backend::{Backend, LogIdentity, Options, Records};
 use crate::cell::Cell;
@@ -48,15 +48,32 @@ pub struct Postgres {
 }
 
 struct Inner {
-    log: Arc<Log>,
-    requests: mpsc::Sender<Request>,
-    tasks: Vec<AbortHandle>,
+    state: RwLock<State>,
+    tail: Arc<Tail>,
+    /// What runs until the log is closed.
+    tasks: Mutex<Vec<JoinHandle<()>>>,
 }
 
-impl Drop for Inner {
+/// Whether the log can be used.
+enum State {
+    Open(Arc<Open>),
+    /// And the log time of then.
+    Closed(Timestamp),
+}
+
+/// What an open log is used by. Whoever does something holds it, so when the last has dropped it, all that was begun is
+/// queued or done.
+struct Open {
+    // It goes first: the writer ends when the queue closes, and by then no connection is kept here.
+    log: Arc<Log>,
+    requests: mpsc::Sender<Request>,
+    lookers: Vec<AbortHandle>,
+}
+
+impl Drop for Open {
     fn drop(&mut self) {
         // The writer ends by itself, when it has done what is queued.
-        self.tasks.iter().for_each(AbortHandle::abort);
+        self.lookers.iter().for_each(AbortHandle::abort);
     }
 }
 
@@ -87,14 +104,17 @@ impl Postgres {
         let end = log.read("opening the log", &Head).await?;
         log.tail.grew(end.head);
         let (requests, queue) = mpsc::channel(QUEUE_APPENDS_MAX);
-        tokio::spawn(writer::serve(Arc::clone(&log), queue));
+        let writer = tokio::spawn(writer::serve(Arc::clone(&log), queue));
         let told = Arc::new(Notify::new());
-        let mut tasks = vec![tokio::spawn(listen::look(Arc::downgrade(&log), Arc::clone(&told))).abort_handle()];
+        let mut tasks = vec![tokio::spawn(listen::look(Arc::downgrade(&log), Arc::clone(&told)))];
         if !log.server.is_pooled {
             let listening = listen::listen(log.server.clone(), log.channel.clone(), told, Arc::clone(&log.tail));
-            tasks.push(tokio::spawn(listening).abort_handle());
+            tasks.push(tokio::spawn(listening));
         }
-        Ok(Self { inner: Arc::new(Inner { log, requests, tasks }) })
+        let (tail, lookers) = (Arc::clone(&log.tail), tasks.iter().map(JoinHandle::abort_handle).collect());
+        tasks.push(writer);
+        let state = RwLock::new(State::Open(Arc::new(Open { log, requests, lookers })));
+        Ok(Self { inner: Arc::new(Inner { state, tail, tasks: Mutex::new(tasks) }) })
     }
 
     /// How the server would find the matching events of a range: its plan, line by line.
@@ -103,17 +123,21 @@ impl Postgres {
     /// A fault of the database.
     pub async fn explain(&self, query: &Query, range: Range, limit: usize) -> Result<Vec<String>> {
         query.check()?;
-        self.log().read("asking for a plan", &read::PlanOf(PageOf { query, range, limit })).await
+        self.open_log()?.log.read("asking for a plan", &read::PlanOf(PageOf { query, range, limit })).await
     }
 
     async fn append(&self, append: Append) -> Result<Appended> {
         let (reply, answer) = oneshot::channel();
-        self.inner.requests.send(Request { append, reply }).await.map_err(|_| Error::Closed)?;
+        let open = self.open_log()?;
+        open.requests.send(Request { append, reply }).await.map_err(|_| Error::Closed)?;
         answer.await.map_err(|_| Error::Closed)?
     }
 
-    fn log(&self) -> &Log {
-        &self.inner.log
+    fn open_log(&self) -> Result<Arc<Open>> {
+        match &*self.inner.state.read().unwrap_or_else(PoisonError::into_inner) {
+            State::Open(open) => Ok(Arc::clone(open)),
+            State::Closed(_) => Err(Error::Closed),
+        }
     }
 }
 
@@ -123,47 +147,68 @@ impl Backend for Postgres {
     }
 
     fn read<'a>(&'a self, query: &'a Query, range: Range, limit: usize) -> BoxFuture<'a, Result<Page>> {
-        async move { self.log().read("reading the log", &PageOf { query, range, limit }).await }.boxed()
+        async move { self.open_log()?.log.read("reading the log", &PageOf { query, range, limit }).await }.boxed()
     }
 
     fn head(&self) -> BoxFuture<'_, Result<Position>> {
-        async { Ok(self.log().read("reading the head of the log", &Head).await?.head) }.boxed()
+        async { Ok(self.open_log()?.log.read("reading the head of the log", &Head).await?.head) }.boxed()
     }
 
     fn whole(&self, at: Position) -> BoxFuture<'_, Result<Position>> {
-        async move { self.log().read("reading the log", &Whole(at)).await }.boxed()
+        async move { self.open_log()?.log.read("reading the log", &Whole(at)).await }.boxed()
     }
 
     fn log(&self) -> BoxFuture<'_, Result<LogIdentity>> {
-        async { self.log().read("reading the log's identity", &Identity).await }.boxed()
+        async { self.open_log()?.log.read("reading the log's identity", &Identity).await }.boxed()
     }
 
     fn import(&self, identity: LogIdentity, records: Records) -> BoxFuture<'_, Result<Imported>> {
-        let log = Arc::clone(&self.inner.log);
         async move {
-            let work = tokio::spawn(import::run(log, identity, records));
+            let open = self.open_log()?;
+            let work = tokio::spawn(async move { import::run(Arc::clone(&open.log), identity, records).await });
             work.await.map_err(|error| Error::storage("importing", error))?
         }
         .boxed()
     }
 
     fn check(&self) -> BoxFuture<'_, Result<Checked>> {
-        async { self.log().read("checking the log", &check::Look).await }.boxed()
+        async { self.open_log()?.log.read("checking the log", &check::Look).await }.boxed()
     }
 
     fn cells<'a>(&'a self, space: &'a str, from: &'a str, limit: usize) -> BoxFuture<'a, Result<Vec<Cell>>> {
-        async move { self.log().read("reading cells", &Cells { space, from, limit }).await }.boxed()
+        async move { self.open_log()?.log.read("reading cells", &Cells { space, from, limit }).await }.boxed()
     }
 
     fn stats(&self) -> BoxFuture<'_, Result<Stats>> {
-        async { self.log().read("counting the events", &Counts).await }.boxed()
+        async { self.open_log()?.log.read("counting the events", &Counts).await }.boxed()
+    }
+
+    fn close(&self) -> BoxFuture<'_, ()> {
+        async {
+            // Nobody who comes from here on gets it.
+            if let Ok(open) = self.open_log() {
+                let closed = State::Closed(open.log.log_time.now());
+                drop(std::mem::replace(&mut *self.inner.state.write().unwrap_or_else(PoisonError::into_inner), closed));
+            }
+            // Who comes second waits as well, and who goes before the end loses no task.
+            let mut tasks = self.inner.tasks.lock().await;
+            while let Some(task) = tasks.last_mut() {
+                // One that was cut off has ended too.
+                let _ = task.await;
+                tasks.pop();
+            }
+        }
+        .boxed()
     }
 
     fn now(&self) -> Timestamp {
-        self.log().log_time.now()
+        match &*self.inner.state.read().unwrap_or_else(PoisonError::into_inner) {
+            State::Open(open) => open.log.log_time.now(),
+            State::Closed(then) => *then,
+        }
     }
 
     fn tail(&self) -> &Arc<Tail> {
-        &self.inner.log.tail
+        &self.inner.tail
     }
 }

@@ -35,7 +35,8 @@ impl Postgres {
         W: for<'c> FnOnce(&'c mut PgConnection) -> BoxFuture<'c, Result<T, E>> + Send,
     {
         append.check()?;
-        let log = self.log();
+        let open = self.open_log()?;
+        let log = &*open.log;
         let fault = |fault: Fault| E::from(fault.into_error(log, DOING));
         let mut connection = begin(log).await?;
         let done = match tokio::time::timeout(WORK_MAX, work(&mut connection)).await {
