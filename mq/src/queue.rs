@@ -26,7 +26,9 @@ pub(crate) struct Request {
 pub(crate) fn drain(first: Request, queue: &mut mpsc::Receiver<Request>) -> Vec<Request> {
     let size = |request: &Request| -> usize {
         let events = request.append.writes.iter().flat_map(|write| &write.events);
-        events.map(|event| event.data.len() + event.metadata.len()).sum()
+        let events = events.map(|event| event.data.len() + event.metadata.len());
+        let cells = request.append.cells.iter().map(|change| change.value.as_ref().map_or(0, String::len));
+        events.chain(cells).sum()
     };
     let mut n_bytes = size(&first);
     let mut batch = vec![first];

@@ -173,7 +173,7 @@ impl EventStore {
         Ok(Pages::new(Arc::clone(&self.backend), query.clone(), range, limit))
     }
 
-    /// One page of records.
+    /// One page of records. A page of none is never the last, where there is something to read.
     ///
     /// # Errors
     /// [`Error::LimitPassed`] for more than [`PAGE_EVENTS_MAX`] or a query of too many tags, or a fault of the
@@ -201,7 +201,7 @@ impl EventStore {
         Ok(EventStream::follow(Arc::clone(&self.backend), query.clone(), start))
     }
 
-    /// Follows records as they stand in the log, whatever their type.
+    /// Follows records as they stand in the log, whatever their type. Of a query that passes a limit it says so, and ends.
     pub fn follow(&self, query: &Query, start: Start) -> impl Stream<Item = Result<Recorded>> + Send + use<> {
         crate::stream::records(Arc::clone(&self.backend), query.clone(), start)
     }

@@ -105,6 +105,10 @@ pub(crate) fn records(backend: Arc<dyn Backend>, query: Query, start: Start) -> 
 /// The events of a stream, and when it has caught up.
 pub(crate) fn marked(backend: Arc<dyn Backend>, query: Query, start: Start) -> impl Stream<Item = Result<Followed>> {
     async_stream::stream! {
+        if let Err(error) = query.check() {
+            yield Err(error);
+            return;
+        }
         // Begun before the first read, so that nothing comes unseen between it and the first wait.
         let mut follower = backend.tail().follow();
         let mut after = None;

@@ -225,3 +225,14 @@ async fn the_records_of_a_range_come_from_either_end_and_then_no_more() {
         assert_eq!(positions(range.backwards()).await, (101..=1150).rev().collect::<Vec<_>>());
     }
 }
+
+#[tokio::test]
+async fn following_by_a_query_that_passes_a_limit_is_told_at_once_and_ends() {
+    for (store, _place) in logs().await {
+        let query = (0..=crewlog_mq::TAGS_MAX).fold(Query::all(), |query, n| query.and_tag(n.to_string()));
+        let mut stream = std::pin::pin!(store.follow(&query, Start::Beginning));
+        let told = in_time("a refusal", stream.next()).await.expect("it is told");
+        assert!(matches!(told, Err(Error::LimitPassed { .. })), "{told:?}");
+        assert!(in_time("the end", stream.next()).await.is_none());
+    }
+}

@@ -1,5 +1,7 @@
 //! The rows of a log's tables as they are written and read. Nothing here judges what they say.
 
+use std::collections::HashMap;
+
 use sqlx::Row;
 use sqlx::postgres::{PgConnection, PgRow};
 use uuid::Uuid;
@@ -56,7 +58,10 @@ pub(super) struct Rows {
     kinds: Vec<(i64, String, String)>,
     events: Vec<EventRow>,
     /// In order; a later change of one cell stands in place of an earlier.
+    /// Each once, as the last change left it.
     cells: Vec<CellRow>,
+    /// Where a cell stands among them, by space and key.
+    cell_indexes: HashMap<(String, String), usize>,
 }
 
 struct EventRow {
@@ -109,8 +114,13 @@ impl Rows {
 
     pub(super) fn cell(&mut self, change: &CellChange, held: Held) {
         let (space, key, value) = (change.space.clone(), change.key.clone(), change.value.clone());
-        self.cells.retain(|cell| cell.space != space || cell.key != key);
-        self.cells.push(CellRow { space, key, value, held });
+        let n_cells = self.cells.len();
+        let index = *self.cell_indexes.entry((space.clone(), key.clone())).or_insert(n_cells);
+        let row = CellRow { space, key, value, held };
+        match self.cells.get_mut(index) {
+            Some(earlier) => *earlier = row,
+            None => self.cells.push(row),
+        }
     }
 
     pub(super) fn n_events(&self) -> usize {
