@@ -23,8 +23,15 @@ impl Partition<'_> {
         after: Progress,
     ) -> Result<Attempt, Left> {
         let Shared { handler, permits, store, settings, .. } = self.shared;
+        // Who is told to stop, to pause or to take over while waiting begins nothing more, not even when it is its turn.
         let _permit = loop {
             tokio::select! {
+                biased;
+                _ = self.release.changed() => return Ok(Attempt::Undecided),
+                _ = self.known.changed() => {
+                    self.known.mark_changed();
+                    return Ok(Attempt::Undecided);
+                }
                 permit = permits.acquire() => break permit,
                 () = tokio::time::sleep_until(self.lease.renew_at) => self.acknowledge().await?,
             }
@@ -45,6 +52,8 @@ impl Partition<'_> {
             is_last_attempt: false,
             acknowledged: None,
             after,
+            guard: (self.shared.said(), self.heard.position),
+            is_guarded: false,
             lease: Arc::clone(&lease),
             space: settings.space.clone(),
             hold: settings.lease,
@@ -77,7 +86,13 @@ impl Partition<'_> {
                 tracing::warn!(%error, position = %event.position, "a handler failed after it had acknowledged");
                 return Ok(Attempt::Handled(Box::new(delivery)));
             }
-            Ok(Err(error)) => error,
+            Ok(Err(error)) => {
+                if let (true, Some(Error::MatchFound { position, .. })) = (delivery.is_guarded, error.downcast_ref()) {
+                    self.hear(*position).await?;
+                    return Ok(Attempt::Undecided);
+                }
+                error
+            }
             Err(panic) => format!("the handler panicked: {}", what_it_said(&*panic)).into(),
         };
         let is_undecodable = matches!(error.downcast_ref(), Some(Error::Decode { .. }));
@@ -100,7 +115,7 @@ impl Partition<'_> {
             match self.shared.store.append(Append::default().cell(change)).await {
                 Ok(appended) => *held = Lease::of(&appended, *lease),
                 Err(Error::CellMismatch { .. }) => return Left::Lost,
-                Err(error) => match self.fault(&error).await {
+                Err(error) => match self.fault(&error, held.until).await {
                     Ok(()) => {}
                     Err(left) => return left,
                 },

@@ -39,8 +39,10 @@ impl Partition<'_> {
         if *self.release.borrow() {
             return Err(self.give_back().await);
         }
-        self.listen()?;
         self.keep().await?;
+        // From here on nothing is waited for until it is known how far to read: a version that rebuilds never reads on with
+        // leave that came with the take-over, and handles what it then reads as if there had been none.
+        self.listen()?;
         let heard = Arc::clone(&self.heard);
         // Who held the partition before may have parked what is not heard of yet.
         if heard.group.is_paused() || heard.sequence < self.progress.read_group_to {
@@ -178,6 +180,7 @@ impl Partition<'_> {
                 self.progress = after;
                 self.failed(&event, 1, error, is_last).await
             }
+            Attempt::Undecided => Ok(()),
         }
     }
 
@@ -207,6 +210,7 @@ impl Partition<'_> {
                 match self.attempt(&event, n_attempts, after).await? {
                     Attempt::Handled(delivery) => self.settle(&event, n_attempts, *delivery).await,
                     Attempt::Failed { error, is_last } => self.failed(&event, n_attempts, error, is_last).await,
+                    Attempt::Undecided => Ok(()),
                 }
             }
             None if more => {
@@ -228,7 +232,11 @@ impl Partition<'_> {
         let Delivery { writes, after, acknowledged, has_effects, .. } = delivery;
         if let Some(appended) = acknowledged {
             self.progress = after;
-            self.renewed(&appended);
+            if appended.repeated {
+                self.repeated();
+            } else {
+                self.renewed(&appended);
+            }
         } else if has_effects && !writes.is_empty() {
             match self.commit(writes, &after).await? {
                 Committed::Done => self.progress = after,

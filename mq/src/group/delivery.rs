@@ -8,13 +8,14 @@ use tokio::sync::Mutex;
 use tokio::time::Instant;
 
 use super::partition::Progress;
-use crate::cell::{CellChange, CellExpected};
+use crate::cell::CellExpected;
 use crate::clock::Timestamp;
 use crate::event::Event;
 use crate::handler::Cause;
 use crate::ids::derived_event_id;
-use crate::position::Expected;
-use crate::record::{Appended, NewEvent, Recorded, Write};
+use crate::position::{Expected, Position};
+use crate::query::Query;
+use crate::record::{Append, Appended, NewEvent, Recorded, Write};
 
 /// Why an event could not be handled: any error.
 pub type HandlerError = Box<dyn std::error::Error + Send + Sync>;
@@ -72,6 +73,9 @@ pub struct Delivery {
     pub(super) n_derived: usize,
     pub(super) is_last_attempt: bool,
     pub(super) acknowledged: Option<Appended>,
+    /// What must not have been said of the group, and since when.
+    pub(super) guard: (Query, Position),
+    pub(super) is_guarded: bool,
     pub(super) after: Progress,
     pub(super) lease: Arc<Mutex<Lease>>,
     pub(super) space: String,
@@ -120,6 +124,9 @@ impl Delivery {
 
     /// The same for events that are made already. Their ids are the caller's: with new ones, an event that is handled again
     /// after its checkpoint was lost or reset has its effects again.
+    ///
+    /// What is appended to an aggregate by several calls is one write: the first `expected` is judged, and is to be of
+    /// where the aggregate stood before all of them. The later ones are not looked at.
     pub fn write(&mut self, stream_id: &str, aggregate_id: &str, expected: Expected, events: Vec<NewEvent>) {
         let is_it = |write: &&mut Write| write.stream_id == stream_id && write.aggregate_id == aggregate_id;
         match self.writes.iter_mut().find(is_it) {
@@ -136,16 +143,27 @@ impl Delivery {
         self.is_last_attempt = true;
     }
 
-    /// The acknowledgement of this event and all before it, for an append of the handler's own: it commits with that, or
-    /// neither does. It is refused when the worker holds the partition no longer. What came of the append must be told with
-    /// [`Delivery::acknowledged`]. The lease is not renewed from here until the handler ends.
-    pub async fn acknowledgement(&mut self) -> CellChange {
+    /// The acknowledgement of this event and all before it goes with an append of the handler's own: both commit, or
+    /// neither does. It is refused when the worker holds the partition no longer, and when the group was reset or another
+    /// version took over meanwhile; the handler then returns that error as it is. An append that has a condition of its own
+    /// ([`Append::none_matching`]) is judged by that alone, and is refused only when the worker holds the partition no longer.
+    ///
+    /// What came of the append must be told with [`Delivery::acknowledged`]; the change of the partition's cell stays its
+    /// last one. The lease is not renewed from here until the handler ends.
+    pub async fn acknowledge(&mut self, append: Append) -> Append {
         let mut lease = self.lease.lock().await;
         lease.is_given = true;
-        self.after.change(&self.space, self.partition, CellExpected::Held(lease.version), Some(self.hold))
+        let expected = CellExpected::Held(lease.version);
+        let mut append = append.cell(self.after.change(&self.space, self.partition, expected, Some(self.hold)));
+        if append.none_matching.is_none() {
+            let (query, after) = self.guard.clone();
+            append = append.none_matching(query, after);
+            self.is_guarded = true;
+        }
+        append
     }
 
-    /// Says that the acknowledgement is in the log, as the last change of a cell in this append.
+    /// Says that what [`Delivery::acknowledge`] gave is in the log, with what came of the append.
     pub fn acknowledged(&mut self, appended: &Appended) {
         self.acknowledged = Some(appended.clone());
     }

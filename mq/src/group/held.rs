@@ -15,6 +15,7 @@ use super::pages::{Batch, Pages};
 use super::partition::Progress;
 use super::state::{GroupCommand, GroupError, GroupVersion};
 use crate::cell::{CellChange, CellExpected};
+use crate::clock::Timestamp;
 use crate::error::Error;
 use crate::handler::{Cause, Handler};
 use crate::position::{Expected, Position};
@@ -55,8 +56,11 @@ pub(super) struct Shared<'a> {
 impl Shared<'_> {
     /// Nothing was said of the group that this worker has not heard and that would take its right to act.
     pub(super) fn guarded(&self, append: Append, known: &Known) -> Append {
-        let said = Query::aggregate(GROUPS_STREAM, &self.settings.name).of_types(["Reset", "Promoted", "Retired"]);
-        append.none_matching(said, known.position)
+        append.none_matching(self.said(), known.position)
+    }
+
+    pub(super) fn said(&self) -> Query {
+        Query::aggregate(GROUPS_STREAM, &self.settings.name).of_types(["Reset", "Promoted", "Retired"])
     }
 }
 
@@ -74,7 +78,12 @@ pub(super) enum Left {
 /// How an attempt ended.
 pub(super) enum Attempt {
     Handled(Box<Delivery>),
-    Failed { error: String, is_last: bool },
+    Failed {
+        error: String,
+        is_last: bool,
+    },
+    /// Something is to be heard first: it did not begin, or its acknowledgement came too late. It does not count.
+    Undecided,
 }
 
 /// A partition that is held.
@@ -172,7 +181,7 @@ impl<'a> Partition<'a> {
                     // What was said is to be listened to as well.
                     self.known.mark_changed();
                 }
-                Err(error) => self.fault(&error).await?,
+                Err(error) => self.fault(&error, self.lease.until).await?,
             }
         }
     }
@@ -190,9 +199,7 @@ impl<'a> Partition<'a> {
                 Ok(_repeated) => {}
                 Err(Error::CellMismatch { .. }) => return Err(Left::Lost),
                 Err(Error::MatchFound { position, .. }) => {
-                    let heard = self.known.wait_for(|known| known.position >= position);
-                    heard.await.map_err(|_| Left::Released)?;
-                    self.known.mark_changed();
+                    self.hear(position).await?;
                     return Ok(Committed::AgainLater);
                 }
                 Err(error @ (Error::IdReused { .. } | Error::PartlyKnown { .. })) => {
@@ -200,13 +207,11 @@ impl<'a> Partition<'a> {
                 }
                 Err(error) if is_refusal(&error) => return Ok(Committed::Refused(error)),
                 Err(error) => {
-                    self.fault(&error).await?;
+                    self.fault(&error, self.lease.until).await?;
                     continue;
                 }
             }
-            // The effects are there; the acknowledgement goes with the next ones.
-            self.is_changed = true;
-            self.n_unacknowledged = ACK_EVENTS_MAX;
+            self.repeated();
             return Ok(Committed::Done);
         }
     }
@@ -219,9 +224,17 @@ impl<'a> Partition<'a> {
                     return Ok(());
                 }
                 Err(Error::CellMismatch { .. }) => return Err(Left::Lost),
-                Err(error) => self.fault(&error).await?,
+                Err(error) => self.fault(&error, self.lease.until).await?,
             }
         }
+    }
+
+    /// Waits until what stands there is known of the group; it is listened to next.
+    pub(super) async fn hear(&mut self, position: Position) -> Result<(), Left> {
+        let heard = self.known.wait_for(|known| known.position >= position);
+        heard.await.map_err(|_| Left::Released)?;
+        self.known.mark_changed();
+        Ok(())
     }
 
     pub(super) async fn give_back(&mut self) -> Left {
@@ -244,11 +257,16 @@ impl<'a> Partition<'a> {
         (self.n_unacknowledged, self.is_changed, self.acknowledged_at) = (0, false, Instant::now());
     }
 
+    /// The effects are in the log already, and a repetition changes no cell: the acknowledgement goes by itself, and soon.
+    pub(super) fn repeated(&mut self) {
+        (self.n_unacknowledged, self.is_changed) = (ACK_EVENTS_MAX, true);
+    }
+
     /// Waits after a fault of the database, unless the lease is over.
-    pub(super) async fn fault(&self, error: &Error) -> Result<(), Left> {
+    pub(super) async fn fault(&self, error: &Error, until: Timestamp) -> Result<(), Left> {
         tracing::warn!(group = self.shared.settings.name, %error, "an append for a group failed and is tried again");
         tokio::time::sleep(FAULT_WAIT).await;
-        if self.shared.store.now() >= self.lease.until { Err(Left::Lost) } else { Ok(()) }
+        if self.shared.store.now() >= until { Err(Left::Lost) } else { Ok(()) }
     }
 }
 

@@ -268,8 +268,10 @@ impl GroupState {
                 Ok(vec![GroupEvent::Skipped { version, aggregate, position }])
             }
             GroupCommand::EndReplay { version, aggregate, up_to } => {
-                let is_parked = self.version(version)?.parked.contains_key(&aggregate);
-                Ok(if is_parked { vec![GroupEvent::Replayed { version, aggregate, up_to }] } else { vec![] })
+                // What was parked anew meanwhile, or inherited, has not been handled.
+                let is_replayed =
+                    self.version(version)?.parked.get(&aggregate).is_some_and(|parked| parked.is_replayed);
+                Ok(if is_replayed { vec![GroupEvent::Replayed { version, aggregate, up_to }] } else { vec![] })
             }
             GroupCommand::Promote { version } => {
                 self.version(version)?;

@@ -34,6 +34,8 @@ const WORKERS_MAX: usize = 1024;
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 /// How often a version that rebuilds asks how far the active one is.
 const REBUILD_INTERVAL: Duration = Duration::from_millis(100);
+/// For how long it then tries to come as far as that, before it asks for more.
+const TARGET_TIME: Duration = Duration::from_secs(2);
 /// The waits of who waits for a group grow from the first to the second.
 const WAIT: (Duration, Duration) = (Duration::from_millis(5), Duration::from_millis(100));
 
@@ -182,7 +184,7 @@ impl Group {
         let (end, left) = mpsc::unbounded_channel();
         let (held, remembered) = (BTreeMap::new(), BTreeMap::new());
         let mut worker =
-            Worker { shared: &shared, group: self, begin, left, held, remembered, registered_at: None, limit: None };
+            Worker { shared: &shared, group: self, begin, left, held, remembered, registered_at: None, target: None };
         // All three are polled all the time: one that waits for what another holds must not keep that one from going on.
         let mut partitions = std::pin::pin!(run_all(begun, end));
         let ended = {
@@ -197,6 +199,8 @@ impl Group {
         // Nobody is to wait for what will not be heard any more: the partitions are only given back.
         drop(tell);
         tokio::select! {
+            // First, so that a partition knows that it is given back before it learns that nothing more is told.
+            biased;
             () = worker.leave() => {}
             () = &mut partitions => {}
         }
@@ -270,6 +274,15 @@ pub(super) async fn floor(store: &EventStore, name: &str, number: u32, version: 
     Ok(floors.min().unwrap_or(version.start))
 }
 
+/// Where a version that rebuilds takes over: a place to which the active one had come. It stays for a moment, so that it can
+/// be reached while that one goes on, and then follows it; it never falls.
+fn target(before: Option<(Position, Instant)>, next: Position, now: Instant) -> (Position, Instant) {
+    match before {
+        Some((before, since)) if next <= before || now < since + TARGET_TIME => (before, since),
+        Some(_) | None => (next, now),
+    }
+}
+
 type Run<'a> = BoxFuture<'a, (u16, Left, Progress)>;
 
 /// Runs partitions as they come, and tells which has been left and how far it was. At most as many come as there are.
@@ -301,8 +314,8 @@ struct Worker<'a> {
     /// How far this worker had brought partitions that it has left: when a cell is deleted, less is repeated.
     remembered: BTreeMap<u16, Progress>,
     registered_at: Option<Instant>,
-    /// Up to where it may rebuild.
-    limit: Option<Position>,
+    /// Where it takes over, and since when that is so.
+    target: Option<(Position, Instant)>,
 }
 
 impl Worker<'_> {
@@ -441,7 +454,8 @@ impl Worker<'_> {
     }
 
     /// Brings a version on that has no effects yet. It never goes beyond what the active one has handled, so that no event
-    /// stays without effects; once it is as far as that one was a moment ago, it takes over.
+    /// stays without effects; once it is as far as that one was a moment ago, it takes over. The active one may fall behind
+    /// where it was, by a replay or a reset: what it then repeats it has handled, and is no leave to take over earlier.
     async fn rebuild(&mut self, up_to: &watch::Sender<Option<Position>>) -> Result<(), ExecuteError<GroupError>> {
         let Group { store, name, version, .. } = self.group;
         let known = Known::read(store, name).await?;
@@ -458,14 +472,11 @@ impl Worker<'_> {
         };
         let own = known.group.version(*version).map_err(ExecuteError::Refused)?;
         let next = floor(store, name, active, state).await?;
-        let is_there = match self.limit {
-            Some(limit) => next >= own.start && floor(store, name, *version, own).await? >= limit,
-            None => false,
-        };
-        if is_there {
+        let target = target(self.target, next, Instant::now());
+        let is_asked = self.target.replace(target) == Some(target);
+        if is_asked && next >= own.start && floor(store, name, *version, own).await? >= target.0 {
             control::execute(store, name, GroupCommand::Promote { version: *version }).await?;
         }
-        self.limit = Some(next);
         up_to.send_if_modified(|up_to| up_to.replace(next) != Some(next));
         Ok(())
     }

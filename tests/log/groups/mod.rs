@@ -1,5 +1,6 @@
 //! Durable subscriptions: what their workers are given, in which order, and what is left when they end.
 
+mod between;
 mod chaos;
 mod control;
 mod order;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crewlog_mq::{Append, Envelope, Expected, Metadata, NewEvent, Position, Query, Start};
+use crewlog_mq::{Append, Envelope, Expected, GroupCommand, Metadata, NewEvent, Position, Query, Start};
 use tokio::sync::oneshot;
 
 use super::*;
@@ -128,6 +128,8 @@ async fn an_effect_commits_with_the_acknowledgement_and_names_its_cause() {
 struct Acknowledging {
     store: EventStore,
     seen: Seen,
+    /// Whether the same effects are made of the same event.
+    is_stable: bool,
 }
 
 impl GroupHandler for Acknowledging {
@@ -139,9 +141,11 @@ impl GroupHandler for Acknowledging {
         self.seen.add("", event);
         Box::pin(async move {
             let made = NewEvent::from_json("Made", "1.0", "{\"n\":1}".into(), &Metadata::default())?;
+            let id = crewlog_mq::derived_event_id("own", event.created_at, event.event_id, 0);
+            let made = if self.is_stable { made.with_id(id) } else { made };
             let append = Append::to("effects", &event.aggregate_id, Expected::Any, vec![made]);
-            let appended = self.store.append(append.cell(delivery.acknowledgement().await)).await?;
-            delivery.acknowledged(&appended);
+            let append = delivery.acknowledge(append).await;
+            delivery.acknowledged(&self.store.append(append).await?);
             // It is too late for this to be repeated.
             Err("after the acknowledgement".into())
         })
@@ -155,9 +159,27 @@ async fn a_handler_may_acknowledge_in_an_append_of_its_own() {
             append(&store, &format!("a{}", n % 3), n).await;
         }
         let seen = Seen::default();
-        run_to_the_end(&group(&store), &store, Acknowledging { store: store.clone(), seen: seen.clone() }).await;
+        let own = Acknowledging { store: store.clone(), seen: seen.clone(), is_stable: false };
+        run_to_the_end(&group(&store), &store, own).await;
         assert_eq!(seen.sequences()["a1"], one_to(4));
         assert_eq!(effects(&store).await["a1"].len(), 4);
+    }
+}
+
+#[tokio::test]
+async fn an_append_of_a_handlers_own_that_is_in_the_log_already_acknowledges_all_the_same() {
+    for (store, _place) in logs().await {
+        for n in 0..6 {
+            append(&store, &format!("a{}", n % 2), n).await;
+        }
+        let (group, seen) = (group(&store), Seen::default());
+        let own = || Acknowledging { store: store.clone(), seen: seen.clone(), is_stable: true };
+        run_to(&group, Position(6), own()).await;
+        let reset = GroupCommand::Reset { version: 1, to: Position(0) };
+        store.groups().execute("facts", reset).await.unwrap();
+        run_to(&group, Position(6), own()).await;
+        assert_eq!(seen.sequences()["a0"], [1, 2, 3, 1, 2, 3]);
+        assert_eq!(effects(&store).await["a0"].len(), 3);
     }
 }
 

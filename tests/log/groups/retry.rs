@@ -121,6 +121,18 @@ async fn a_replay_that_fails_again_parks_again_and_a_skip_goes_on_behind_it() {
 }
 
 #[tokio::test]
+async fn what_is_parked_and_not_replayed_is_not_said_to_be_handled() {
+    for (store, _place) in logs().await {
+        append(&store, "bad", 1).await;
+        let failing = Seen::default().handler("", |_, _| Err("never".into()));
+        run_to_the_end(&group(&store).park_after(1), &store, failing).await;
+        let ended = GroupCommand::EndReplay { version: 1, aggregate: aggregate("bad"), up_to: Position(1) };
+        assert!(store.groups().execute("facts", ended).await.unwrap().is_empty());
+        assert_eq!(store.groups().show("facts").await.unwrap().versions[0].parked.len(), 1);
+    }
+}
+
+#[tokio::test]
 async fn what_cannot_be_decoded_is_parked_at_once_or_passed_over_by_a_handler_that_wants_to() {
     for (store, _place) in logs().await {
         let strange = NewEvent::from_json("Strange", "9.0", "{}".into(), &Metadata::default()).unwrap();
