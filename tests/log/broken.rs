@@ -234,3 +234,16 @@ async fn who_may_not_write_is_told_so() {
     assert_eq!(std::fs::read(place.path()).unwrap(), before);
     assert_eq!(everything(&place.open().await).await.len(), 1);
 }
+
+#[tokio::test]
+async fn a_log_whose_wal_file_is_deleted_while_it_is_open_takes_no_more() {
+    let place = Place::new();
+    let (store, other) = (place.open().await, place.open().await);
+    store.append(noting("a", 1)).await.unwrap();
+    other.append(noting("b", 1)).await.unwrap();
+    std::fs::remove_file(format!("{}-wal", place.url())).unwrap();
+    for store in [&store, &other] {
+        let refusal = store.append(noting("a", 2)).await.unwrap_err();
+        assert!(matches!(&refusal, Error::Replaced { path } if path.ends_with("log.db-wal")), "{refusal}");
+    }
+}

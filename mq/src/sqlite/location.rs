@@ -22,14 +22,22 @@ const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
 #[derive(Debug, Clone)]
 pub(super) enum Location {
-    /// And which file it was when it was opened: whoever has it open goes on in that one, whatever bears its name later.
-    File(PathBuf, Arc<OnceLock<FileId>>),
+    /// And which files they were when it was opened: whoever has them open goes on in those, whatever bears their names later.
+    File(PathBuf, Arc<Files>),
     /// A name in SQLite's `memdb`, shared by the connections of this process.
     Memory(String),
 }
 
 /// A file, whatever its name: its device and its number there.
 type FileId = (u64, u64);
+
+/// The files that a log has while it is open.
+#[derive(Debug, Default)]
+pub(super) struct Files {
+    log: OnceLock<FileId>,
+    /// It is there as long as anybody has the log open.
+    wal: OnceLock<FileId>,
+}
 
 impl Location {
     /// A log in a file. What cannot be one is refused before SQLite touches it.
@@ -77,19 +85,28 @@ impl Location {
 
     /// Remembers which file it is; after this [`Location::check_same`] can tell.
     pub(super) fn remember(&self) {
-        if let Self::File(path, id) = self
+        if let Self::File(path, files) = self
             && let Some(found) = id_of(path)
         {
-            id.get_or_init(|| found);
+            files.log.get_or_init(|| found);
         }
     }
 
-    /// A log that was deleted or replaced is written to no more: nobody would ever read it.
+    /// A log that was deleted or replaced is written to no more, nor one whose -wal file was: nobody would ever read it.
     pub(super) fn check_same(&self) -> Result<()> {
-        let Self::File(path, id) = self else { return Ok(()) };
-        match id.get() {
-            Some(id) if id_of(path) != Some(*id) => Err(Error::Replaced { path: path.clone() }),
-            Some(_) | None => Ok(()),
+        let Self::File(path, files) = self else { return Ok(()) };
+        let Some(log) = files.log.get() else { return Ok(()) };
+        if id_of(path) != Some(*log) {
+            return Err(Error::Replaced { path: path.clone() });
+        }
+        let wal = self.with_ending("-wal");
+        match (files.wal.get(), id_of(&wal)) {
+            (Some(known), found) if found != Some(*known) => Err(Error::Replaced { path: wal }),
+            (None, Some(found)) => {
+                files.wal.get_or_init(|| found);
+                Ok(())
+            }
+            (Some(_) | None, _) => Ok(()),
         }
     }
 

@@ -62,6 +62,10 @@ impl Backend for Between {
         self.log.stats()
     }
 
+    fn close(&self) -> BoxFuture<'_, ()> {
+        self.log.close().boxed()
+    }
+
     fn now(&self) -> Timestamp {
         self.log.now()
     }
