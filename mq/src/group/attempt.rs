@@ -4,7 +4,7 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use futures::FutureExt;
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, watch};
 
 use super::delivery::{Delivery, HandlerError, Lease};
 use super::held::{Attempt, Left, Partition, Settings, Shared};
@@ -28,10 +28,7 @@ impl Partition<'_> {
             tokio::select! {
                 biased;
                 _ = self.release.changed() => return Ok(Attempt::Undecided),
-                _ = self.known.changed() => {
-                    self.known.mark_changed();
-                    return Ok(Attempt::Undecided);
-                }
+                () = said(&mut self.known) => return Ok(Attempt::Undecided),
                 permit = permits.acquire() => break permit,
                 () = tokio::time::sleep_until(self.lease.renew_at) => self.acknowledge().await?,
             }
@@ -122,6 +119,13 @@ impl Partition<'_> {
             }
         }
     }
+}
+
+/// Something was said of the group; it is still to be listened to.
+async fn said<T>(known: &mut watch::Receiver<T>) {
+    // At the end of the worker too, which is heard elsewhere.
+    let _ended = known.changed().await;
+    known.mark_changed();
 }
 
 fn what_it_said(panic: &(dyn std::any::Any + Send)) -> &str {
