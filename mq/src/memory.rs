@@ -234,16 +234,7 @@ impl Log {
             n_bytes += event.data.len() + event.metadata.len();
             events.push(event.clone());
         }
-        let is_full = events.len() == limit || n_bytes >= PAGE_BYTES_MAX;
-        let last = events.last().filter(|_| is_full).map(|event| event.position);
-        let next = match (range.backwards, is_full) {
-            (false, true) => last.unwrap_or(low),
-            (false, false) => high,
-            (true, true) => last.map_or(high, |last| Position(last.0 - 1)),
-            (true, false) => low,
-        };
-        let more = if range.backwards { low < next } else { next < high };
-        Page { events, next, more }
+        Page::of(events, limit, (low, high), range.backwards)
     }
 
     /// The positions of a range: after the first, up to and including the second, which is never before the first.

@@ -11,7 +11,10 @@ use crate::error::{Error, Result};
 use crate::ids::new_event_id;
 use crate::position::{Expected, Place, Position};
 use crate::query::{Causes, NoneMatching, Query};
-use crate::{APPEND_CELLS_MAX, APPEND_EVENTS_MAX, METADATA_BYTES_MAX, NAME_BYTES_MAX, PAYLOAD_BYTES_MAX, TAGS_MAX};
+use crate::{
+    APPEND_CELLS_MAX, APPEND_EVENTS_MAX, METADATA_BYTES_MAX, NAME_BYTES_MAX, PAGE_BYTES_MAX, PAYLOAD_BYTES_MAX,
+    TAGS_MAX,
+};
 
 /// What is known about an event beside itself. [`crate::Runner`] fills it; callers seldom need to.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -250,6 +253,23 @@ pub struct Page {
     pub next: Position,
     /// True when more may follow below the bound that was asked for.
     pub more: bool,
+}
+
+impl Page {
+    /// A page of what was found in `(low, high]`, which is all unless `limit` or the bytes of a page cut it short.
+    pub(crate) fn of(events: Vec<Recorded>, limit: usize, (low, high): (Position, Position), backwards: bool) -> Self {
+        let n_bytes: usize = events.iter().map(|event| event.data.len() + event.metadata.len()).sum();
+        let is_full = events.len() == limit || n_bytes >= PAGE_BYTES_MAX;
+        let last = events.last().filter(|_| is_full).map(|event| event.position);
+        let next = match (backwards, is_full) {
+            (false, true) => last.unwrap_or(low),
+            (false, false) => high,
+            (true, true) => last.map_or(high, |last| Position(last.0 - 1)),
+            (true, false) => low,
+        };
+        let more = if backwards { low < next } else { next < high };
+        Self { events, next, more }
+    }
 }
 
 /// An event as it stands in the log.

@@ -8,7 +8,6 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, ffi};
 
 use super::lock::{AppendLock, Held};
-use super::readers::STATEMENTS_MAX;
 use crate::error::{Error, Result};
 
 /// "crlg", as the first migration sets it.
@@ -17,6 +16,8 @@ const APPLICATION_ID: i64 = 1_668_443_239;
 const SQLITE_VERSION_MIN: i32 = 3_051_003;
 /// What must be free for a disk not to count as full: a page of the database and its frame.
 const PROBE_BYTES: usize = 8192;
+/// Statements that a connection keeps prepared.
+pub(super) const STATEMENTS_MAX: usize = 64;
 /// How long another program's lock is waited for.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 

@@ -32,16 +32,7 @@ pub(super) fn page(
             events.len() < limit && n_bytes < PAGE_BYTES_MAX
         })?;
     }
-    let is_full = events.len() == limit || n_bytes >= PAGE_BYTES_MAX;
-    let last = events.last().filter(|_| is_full).map(|event| event.position);
-    let next = match (range.backwards, is_full) {
-        (false, true) => last.unwrap_or(low),
-        (false, false) => high,
-        (true, true) => last.map_or(high, |last| Position(last.0 - 1)),
-        (true, false) => low,
-    };
-    let more = if range.backwards { low < next } else { next < high };
-    Ok(Page { events, next, more })
+    Ok(Page::of(events, limit, (low, high), range.backwards))
 }
 
 /// The first event after a position that matches.

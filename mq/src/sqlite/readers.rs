@@ -11,8 +11,6 @@ use super::tables::Names;
 use crate::error::{Error, Result};
 
 const READERS_MAX: usize = 4;
-/// Statements that a connection keeps prepared.
-pub(super) const STATEMENTS_MAX: usize = 64;
 
 #[derive(Clone)]
 pub(super) struct Readers(Arc<Inner>);
