@@ -6,7 +6,7 @@
 
 use std::mem::Discriminant;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use rusqlite::{Connection, TransactionBehavior};
 use tokio::sync::{mpsc, oneshot};
@@ -29,8 +29,6 @@ use crate::queue::{Request, drain, recorded};
 use crate::record::{Append, Appended};
 use crate::tail::Tail;
 
-/// How long the writer stays awake after a commit.
-const AWAKE: Duration = Duration::from_micros(100);
 /// The most events of others that are read for those who follow; with more, each reads its own pages.
 const OTHERS_MAX: i64 = 512;
 
@@ -136,15 +134,8 @@ impl Writer {
         runtime: &tokio::runtime::Runtime,
     ) {
         let mut due = Instant::now() + POLL_INTERVAL;
-        let mut has_committed = false;
         loop {
-            let following = if has_committed { stay_awake(&mut queue) } else { None };
-            let next = match following {
-                Some(first) => Next::Append(Box::new(first)),
-                None => runtime.block_on(next(&mut queue, &mut close, &self.tail, due)),
-            };
-            has_committed = matches!(next, Next::Append(_));
-            let is_asked = match next {
+            let is_asked = match runtime.block_on(next(&mut queue, &mut close, &self.tail, due)) {
                 Next::Append(first) => {
                     self.commit(drain(*first, &mut queue));
                     false
@@ -313,19 +304,6 @@ impl Writer {
         self.is_distrusted = false;
         Ok(())
     }
-}
-
-/// Looks for the next append for a moment before the thread sleeps: who appends one after another sends it soon, and to be
-/// woken costs half as much as a commit. Others who want the processor get it.
-fn stay_awake(queue: &mut mpsc::Receiver<Request>) -> Option<Request> {
-    let until = Instant::now() + AWAKE;
-    while Instant::now() < until {
-        if let Ok(first) = queue.try_recv() {
-            return Some(first);
-        }
-        std::thread::yield_now();
-    }
-    None
 }
 
 /// What the thread does next.
