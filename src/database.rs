@@ -3,7 +3,8 @@
 use std::io::Write;
 use std::path::Path;
 
-use crewlog_mq::{Error, EventStore, KindStats, Options, Query, Range, Recorded, Stats};
+use crewlog_mq::{Error, EventStore, KindStats, Options, Query, Range, Stats};
+use futures::StreamExt;
 use serde::Serialize;
 use tokio::sync::mpsc;
 
@@ -13,10 +14,8 @@ use crate::json::{print_line, print_pretty};
 use crate::session::Session;
 use crate::text::{count, rfc3339, visible};
 
-/// How many events are read at a time.
-const PAGE: usize = 1000;
-/// Pages that are read ahead of the copy.
-const PAGES_AHEAD: usize = 2;
+/// Events that are read ahead of the copy.
+const EVENTS_AHEAD: usize = 2000;
 
 /// `db migrate`.
 pub async fn migrate(session: &Session) -> Result<Code, Failure> {
@@ -85,25 +84,19 @@ struct BackedUpJson<'a> {
 async fn copy(from: &EventStore, path: &str) -> Result<Stats, Error> {
     let to = EventStore::open_with(&absolute(path), Options::default()).await?;
     let (identity, head) = (from.log().await?, from.head().await?);
-    let (pages, mut given) = mpsc::channel(PAGES_AHEAD);
+    let (reader, mut given) = mpsc::channel(EVENTS_AHEAD);
     let reading = {
-        let from = from.clone();
+        let events = from.records(&Query::all(), Range::up_to(head));
         tokio::spawn(async move {
-            let mut rest = Some(Range::up_to(head));
-            while let Some(range) = rest {
-                let page = from.read(&Query::all(), range, PAGE).await;
-                rest = page.as_ref().ok().and_then(|page| range.rest(page));
-                if pages.send(page.map(|page| page.events)).await.is_err() {
+            let mut events = std::pin::pin!(events);
+            while let Some(event) = events.next().await {
+                if reader.send(event).await.is_err() {
                     return;
                 }
             }
         })
     };
-    let records =
-        std::iter::from_fn(move || given.blocking_recv()).flat_map(|page: Result<Vec<Recorded>, Error>| match page {
-            Ok(events) => events.into_iter().map(Ok).collect(),
-            Err(error) => vec![Err(error)],
-        });
+    let records = std::iter::from_fn(move || given.blocking_recv());
     let imported = to.import(identity, records).await;
     reading.abort();
     imported?;

@@ -32,6 +32,11 @@ pub fn derived_event_id(process: &str, caused_at: Timestamp, cause: Uuid, index:
     Builder::from_custom_bytes(bytes).into_uuid()
 }
 
+/// FNV-1a, 64 bits: short, and the same on every machine and in every version.
+pub(crate) fn fnv1a(bytes: impl Iterator<Item = u8>) -> u64 {
+    bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

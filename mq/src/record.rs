@@ -1,5 +1,8 @@
 //! The plain records that cross the line between a store and its backend, without types of the user's.
 
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+use std::borrow::Cow;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -312,6 +315,22 @@ impl Recorded {
             && self.data == event.data
             && self.tags == event.tags
     }
+}
+
+/// How an event without tags has them in its row.
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+const NO_TAGS: &str = "[]";
+
+/// Tags as a row of a database has them.
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+pub(crate) fn tags_as_json(tags: &[String]) -> Cow<'static, str> {
+    if tags.is_empty() { NO_TAGS.into() } else { serde_json::to_string(tags).expect("strings are JSON").into() }
+}
+
+/// Tags from a row of a database.
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+pub(crate) fn tags_of_json(json: &str) -> serde_json::Result<Vec<String>> {
+    if json == NO_TAGS { Ok(Vec::new()) } else { serde_json::from_str(json) }
 }
 
 /// What an import came to.

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::event::AggregateName;
 use super::state::GroupVersion;
 use crate::cell::{Cell, CellChange, CellExpected};
+use crate::ids::fnv1a;
 use crate::position::Position;
 
 /// The most aggregates of a partition that are behind its checkpoint while they are tried again.
@@ -19,8 +20,7 @@ pub(super) const BEHIND_MAX: usize = 64;
 #[must_use]
 pub fn partition_of(stream_id: &str, aggregate_id: &str, n_partitions: u16) -> u16 {
     let bytes = stream_id.bytes().chain([0]).chain(aggregate_id.bytes());
-    let mut hash = bytes
-        .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3));
+    let mut hash = fnv1a(bytes);
     for factor in [0xff51_afd7_ed55_8ccd_u64, 0xc4ce_b9fe_1a85_ec53] {
         hash = (hash ^ (hash >> 33)).wrapping_mul(factor);
     }

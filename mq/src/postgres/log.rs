@@ -14,6 +14,7 @@ use super::server::{Server, answered, is_loss};
 use super::time::ServerClock;
 use crate::clock::{LogTime, Timestamp};
 use crate::error::{Error, Result};
+use crate::ids::fnv1a;
 use crate::position::Position;
 use crate::tail::Tail;
 
@@ -207,9 +208,5 @@ pub(super) async fn end_transaction(connection: &mut PgConnection, sql: &'static
 
 /// Names of channels have 63 bytes at the most, and so have those of schemas.
 fn channel_name(schema: &str) -> String {
-    // FNV-1a: short, and the same everywhere.
-    let hash = schema
-        .bytes()
-        .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3));
-    format!("{hash:016x}")
+    format!("{:016x}", fnv1a(schema.bytes()))
 }

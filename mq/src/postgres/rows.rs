@@ -13,7 +13,7 @@ use crate::clock::Timestamp;
 use crate::judge::Entry;
 use crate::position::Position;
 use crate::query::Causes;
-use crate::record::Recorded;
+use crate::record::{Recorded, tags_as_json, tags_of_json};
 
 /// About the most bytes of one statement.
 const STATEMENT_BYTES_MAX: usize = 8 << 20;
@@ -29,12 +29,8 @@ pub(super) use recorded_columns;
 
 /// An event of the log.
 pub(super) fn recorded(row: &PgRow) -> sqlx::Result<Recorded> {
-    let tags: &str = row.try_get(9)?;
-    let tags = match tags {
-        "[]" => Vec::new(),
-        tags => serde_json::from_str(tags)
-            .map_err(|error| sqlx::Error::ColumnDecode { index: "tags".to_owned(), source: error.into() })?,
-    };
+    let tags = tags_of_json(row.try_get(9)?)
+        .map_err(|error| sqlx::Error::ColumnDecode { index: "tags".to_owned(), source: error.into() })?;
     Ok(Recorded {
         position: Position(row.try_get(0)?),
         event_id: row.try_get(1)?,
@@ -246,8 +242,4 @@ async fn insert_events(log: &Log, connection: &mut PgConnection, rows: &[EventRo
 
 fn texts(rows: &[EventRow], of: fn(&EventRow) -> &str) -> Vec<&str> {
     rows.iter().map(of).collect()
-}
-
-pub(super) fn tags_as_json(tags: &[String]) -> String {
-    serde_json::to_string(tags).expect("strings are JSON")
 }

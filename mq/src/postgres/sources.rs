@@ -9,12 +9,7 @@ use super::log::Log;
 use super::rows::recorded_columns;
 use super::server::answered;
 use crate::position::Position;
-use crate::query::Query;
-
-/// Up to so many positions are looked through one by one rather than found by an index.
-const SHORT_RANGE: i64 = 256;
-/// With more kinds or aggregates than these to be merged, the range is looked through instead.
-const MERGED_MAX: usize = 64;
+use crate::query::{MERGED_MAX, Query, SHORT_RANGE};
 
 /// Which part of the log, as positions: after the first, up to and including the second.
 #[derive(Debug, Clone, Copy)]

@@ -7,13 +7,8 @@ use rusqlite::{CachedStatement, Connection, OptionalExtension, Row, Rows};
 
 use super::tables::{NUMBERED, Names};
 use crate::position::Position;
-use crate::query::Query;
+use crate::query::{MERGED_MAX, Query, SHORT_RANGE};
 use crate::record::Recorded;
-
-/// Up to so many positions are looked through one by one rather than found by an index.
-const SHORT_RANGE: i64 = 256;
-/// With more kinds or aggregates than these to be merged, the range is looked through instead.
-const MERGED_MAX: usize = 64;
 
 /// Hands over the matching events of `(low, high]` in the order of positions, or backwards, until `take` says no.
 pub(super) fn each(

@@ -1,6 +1,5 @@
 //! The rows of the log's tables as they are written and read within a transaction. Nothing here judges what they say.
 
-use std::borrow::Cow;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
@@ -11,7 +10,7 @@ use uuid::Uuid;
 use crate::clock::Timestamp;
 use crate::position::Position;
 use crate::query::Causes;
-use crate::record::Recorded;
+use crate::record::{Recorded, tags_as_json, tags_of_json};
 
 /// Where the log ends.
 #[derive(Debug, Clone, Copy)]
@@ -225,15 +224,5 @@ fn event_id(row: &Found<'_>, index: usize) -> rusqlite::Result<Uuid> {
 }
 
 fn tags(row: &Found<'_>, index: usize) -> rusqlite::Result<Vec<String>> {
-    match row.get_ref(index)?.as_str()? {
-        NO_TAGS => Ok(Vec::new()),
-        tags => serde_json::from_str(tags).map_err(|error| malformed(index, Type::Text, error)),
-    }
-}
-
-/// How an event without tags has them in its row.
-const NO_TAGS: &str = "[]";
-
-pub(super) fn tags_as_json(tags: &[String]) -> Cow<'static, str> {
-    if tags.is_empty() { NO_TAGS.into() } else { serde_json::to_string(tags).expect("strings are JSON").into() }
+    tags_of_json(row.get_ref(index)?.as_str()?).map_err(|error| malformed(index, Type::Text, error))
 }
