@@ -1,0 +1,48 @@
+//! What the planner is asked.
+
+use crate::event::{ExecutorEvent, PlannerConfig};
+use crate::plan::{Attachment, TaskId};
+
+/// What the planner is asked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Command {
+    /// Plan a text.
+    Initialize {
+        /// The text.
+        user_input: String,
+        /// What comes with it.
+        attachments: Vec<Attachment>,
+        /// The settings.
+        config: PlannerConfig,
+        /// Whether the mere order of the text binds.
+        relax_order: bool,
+    },
+    /// Take in what an executor or a person reported.
+    HandleExecutorEvent(ExecutorEvent),
+    /// Go on from the present state.
+    Continue,
+    /// Compact the context to at most so many tokens.
+    CompactContext {
+        /// The most tokens of the summary.
+        max_tokens: usize,
+    },
+    /// End a task, or the whole plan.
+    Cancel {
+        /// The task; the plan when unset.
+        task: Option<TaskId>,
+        /// Why.
+        reason: String,
+    },
+    /// Start nothing more until resumed.
+    Pause {
+        /// Why.
+        reason: String,
+    },
+    /// Go on after a pause.
+    Resume,
+    /// Open an ended task again, with what was skipped because of it.
+    Retry {
+        /// The task; all that failed, timed out or were cancelled when unset.
+        task: Option<TaskId>,
+    },
+}

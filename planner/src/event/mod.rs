@@ -1,0 +1,223 @@
+//! The planner's words: what it is asked, what it decides, and what executors are told and report.
+
+mod command;
+mod config;
+mod told;
+
+use crewlog_mq::Event as MqEvent;
+use serde::{Deserialize, Serialize};
+
+use crate::plan::{Attachment, TaskId, TaskPlan};
+pub use command::Command;
+pub use config::{PlannerConfig, Profile};
+pub use told::{Answered, ExecutorEvent, FailureClass, Parameters, PlannerCmd, TaskResult};
+
+/// The stream of all plans; a plan's aggregate is its id.
+pub const STREAM: &str = "planner";
+
+/// The tag that every event of a plan bears, those of its tasks included.
+#[must_use]
+pub fn plan_tag(plan: &str) -> String {
+    format!("plan:{plan}")
+}
+
+/// Where a task stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum TaskStatus {
+    /// Known, and not dispatched.
+    Planned,
+    /// Dispatched; who holds it, if anybody, is told by its own aggregate.
+    Running,
+    /// Waits for an answer.
+    NeedsClarification,
+    /// Ended with a result.
+    Completed,
+    /// Ended with an error.
+    Failed,
+    /// Ended because it ran too long.
+    TimedOut,
+    /// Ended by a person.
+    Cancelled,
+    /// Ended without having been dispatched.
+    Skipped,
+}
+
+impl TaskStatus {
+    /// The name as written in events and in JSON.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Planned => "Planned",
+            Self::Running => "Running",
+            Self::NeedsClarification => "NeedsClarification",
+            Self::Completed => "Completed",
+            Self::Failed => "Failed",
+            Self::TimedOut => "TimedOut",
+            Self::Cancelled => "Cancelled",
+            Self::Skipped => "Skipped",
+        }
+    }
+
+    /// True when only a retry can change it.
+    #[must_use]
+    pub const fn is_end(self) -> bool {
+        match self {
+            Self::Planned | Self::Running | Self::NeedsClarification => false,
+            Self::Completed | Self::Failed | Self::TimedOut | Self::Cancelled | Self::Skipped => true,
+        }
+    }
+}
+
+/// How a plan ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Outcome {
+    /// Every task completed, or was left out as the text wanted.
+    Completed,
+    /// A task failed, timed out, or was cancelled or skipped for such a one.
+    Failed,
+    /// A person cancelled the plan.
+    Cancelled,
+}
+
+/// The number of a question in its plan: 1, 2, 3 ...
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct QuestionId(pub u64);
+
+impl std::fmt::Display for QuestionId {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "q{}", self.0)
+    }
+}
+
+/// What an answer is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Purpose {
+    /// The task is the question; the answer is its result.
+    Task,
+    /// An executor needs it to go on with the task.
+    Executor,
+    /// Whether the task's condition holds: yes or no.
+    Condition,
+    /// What to do about the task's failure: retry, done, skip, continue or stop.
+    Failure,
+}
+
+/// What happened to a plan.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Event {
+    /// The whole plan.
+    TasksPlanned {
+        /// In the order of planning.
+        tasks: Vec<TaskPlan>,
+        /// The first heading of the text, if any.
+        title: Option<String>,
+        /// The text.
+        source: String,
+        /// The settings.
+        config: PlannerConfig,
+        /// What of the text is no task: goals, overview.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        context: Vec<String>,
+        /// Attachments that no task mentions.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        attachments: Vec<Attachment>,
+    },
+    /// A task may start.
+    TaskDispatched {
+        /// The task.
+        task_id: TaskId,
+        /// 1 for the first dispatch of the task, and so on.
+        attempt: u32,
+        /// How long to wait first, in milliseconds.
+        #[serde(default)]
+        delay_ms: u64,
+        /// What to do.
+        command: PlannerCmd,
+    },
+    /// A task has another status.
+    TaskStatusUpdated {
+        /// The task.
+        task_id: TaskId,
+        /// The new status.
+        status: TaskStatus,
+        /// What came of it.
+        result: Option<String>,
+        /// Why it failed, or ended otherwise.
+        error: Option<String>,
+        /// At an end: whether what depends on it may run.
+        #[serde(default)]
+        unblocks: bool,
+    },
+    /// A task waits for an answer.
+    ClarificationRequested {
+        /// The task.
+        task_id: TaskId,
+        /// The question's number.
+        question_id: QuestionId,
+        /// What is asked.
+        question: String,
+        /// What the answer is for.
+        purpose: Purpose,
+    },
+    /// A question is closed.
+    ClarificationReceived {
+        /// The task.
+        task_id: TaskId,
+        /// The question's number.
+        question_id: QuestionId,
+        /// The answer.
+        answer: String,
+    },
+    /// The context is shorter. Nothing was deleted.
+    ContextCompacted {
+        /// What stands for it now.
+        summary: String,
+        /// The tasks whose lines it replaces, beside those that the summary before it stood for.
+        removed_task_ids: Vec<TaskId>,
+    },
+    /// Nothing more is started.
+    PlanPaused {
+        /// Why.
+        reason: String,
+    },
+    /// Tasks are started again.
+    PlanResumed {},
+    /// A person ended the plan.
+    PlanCancelled {
+        /// Why.
+        reason: String,
+    },
+    /// Ended tasks are open again.
+    TasksReopened {
+        /// Which.
+        task_ids: Vec<TaskId>,
+    },
+    /// The plan has ended.
+    PlanningCompleted {
+        /// In a sentence.
+        summary: String,
+        /// How.
+        outcome: Outcome,
+    },
+}
+
+impl MqEvent for Event {
+    const EVENT_VERSION: &'static str = "1.0";
+
+    fn event_type(&self) -> &'static str {
+        match self {
+            Self::TasksPlanned { .. } => "TasksPlanned",
+            Self::TaskDispatched { .. } => "TaskDispatched",
+            Self::TaskStatusUpdated { .. } => "TaskStatusUpdated",
+            Self::ClarificationRequested { .. } => "ClarificationRequested",
+            Self::ClarificationReceived { .. } => "ClarificationReceived",
+            Self::ContextCompacted { .. } => "ContextCompacted",
+            Self::PlanPaused { .. } => "PlanPaused",
+            Self::PlanResumed {} => "PlanResumed",
+            Self::PlanCancelled { .. } => "PlanCancelled",
+            Self::TasksReopened { .. } => "TasksReopened",
+            Self::PlanningCompleted { .. } => "PlanningCompleted",
+        }
+    }
+}

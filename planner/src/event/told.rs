@@ -1,0 +1,151 @@
+//! What executors are told of a task, and what they report.
+
+use serde::{Deserialize, Serialize};
+
+use crate::event::QuestionId;
+use crate::plan::{Attachment, NodeKind, TaskId};
+
+/// A question that was answered, as an executor is told of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Answered {
+    /// The task that asked.
+    pub task: TaskId,
+    /// The question.
+    pub question: String,
+    /// The answer.
+    pub answer: String,
+}
+
+/// What came of a task, as an executor of one that depends on it is told.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TaskResult {
+    /// The task.
+    pub task: TaskId,
+    /// The plain text of its step.
+    pub description: String,
+    /// What came of it; shortened where the token budget wants it.
+    pub result: String,
+}
+
+/// What an executor is told of a task.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Parameters {
+    /// The plain text of the step.
+    pub description: String,
+    /// The shell command, when it is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub command: Option<String>,
+    /// Constraints and remarks.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
+    /// What the task refers to.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub attachments: Vec<Attachment>,
+    /// Answers to its own questions and to those of all that it waited for, near and far, in the order of the questions.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub answers: Vec<Answered>,
+    /// What came of the tasks that it depends on; only for tasks without a command.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub results: Vec<TaskResult>,
+    /// What the plan is about and what has been done so far; only for tasks without a command.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub context: String,
+    /// What models are told first; only for tasks without a command.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub system_prompt: String,
+    /// Who is to do it, as written, without the `@`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub assignee: Option<String>,
+    /// The paths and globs that it says it works on.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<String>,
+    /// Whether a run that was cut off may simply be run again.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub rerun_safe: bool,
+    /// Milliseconds after which a run is stopped.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout_ms: Option<u64>,
+    /// Where commands run; where the worker is, when unset.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub folder: Option<String>,
+}
+
+/// What the planner asks of executors. It occurs only inside [`Event::TaskDispatched`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum PlannerCmd {
+    /// Carry out a task.
+    ExecuteTask {
+        /// The task.
+        node_id: TaskId,
+        /// By which executors choose.
+        kind: NodeKind,
+        /// What to do.
+        parameters: Box<Parameters>,
+    },
+    /// Ask a person or an agent.
+    RequestClarification {
+        /// The task that is the question.
+        node_id: TaskId,
+        /// What to ask.
+        question: String,
+    },
+}
+
+/// What sort of failure, which decides whether it is tried again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum FailureClass {
+    /// The task itself failed: tried again only where the text says so.
+    Task,
+    /// It could not be started: tried again.
+    NotStarted,
+    /// It ran too long: tried again.
+    TimedOut,
+    /// Somebody asked for patience: tried again.
+    RateLimited,
+    /// It was cut off while it ran, and may have done all, some or nothing of its work: a person is asked, unless the
+    /// text says that it may simply be run again.
+    OutcomeUnknown,
+}
+
+/// What executors and people report. `attempt` is that of the dispatch which they answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ExecutorEvent {
+    /// The task is done.
+    TaskCompleted {
+        /// The task.
+        node_id: TaskId,
+        /// The dispatch.
+        attempt: u32,
+        /// What came of it.
+        result: String,
+    },
+    /// The task could not be done.
+    TaskFailed {
+        /// The task.
+        node_id: TaskId,
+        /// The dispatch.
+        attempt: u32,
+        /// Why.
+        error: String,
+        /// What sort of failure.
+        class: FailureClass,
+    },
+    /// The executor cannot go on without an answer.
+    NeedsClarification {
+        /// The task.
+        node_id: TaskId,
+        /// The dispatch.
+        attempt: u32,
+        /// What it asks.
+        question: String,
+    },
+    /// A question was answered.
+    ClarificationProvided {
+        /// The task whose question it is.
+        node_id: TaskId,
+        /// The question.
+        question_id: QuestionId,
+        /// The answer.
+        answer: String,
+    },
+}

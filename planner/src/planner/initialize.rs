@@ -1,0 +1,72 @@
+//! The first decision of a plan: a text becomes tasks.
+
+use crate::context::{TOKEN_BUDGET_MAX, TOKEN_BUDGET_MIN};
+use crate::error::PlannerError;
+use crate::event::{Event, PlannerConfig, TaskStatus};
+use crate::parse::{self, ParseOptions};
+use crate::plan::{Attachment, AttachmentKind, Mark, TaskPlan};
+use crate::planner::{PARALLELISM_MAX, Planner, RETRIES_MAX, end};
+use crate::state::Phase;
+
+impl Planner {
+    pub(super) fn initialize(
+        &self,
+        source: String,
+        attachments: Vec<Attachment>,
+        config: PlannerConfig,
+        relax_order: bool,
+    ) -> Result<Vec<Event>, PlannerError> {
+        if self.state.phase != Phase::Empty {
+            return Err(PlannerError::AlreadyPlanned);
+        }
+        check_setting("parallelism", config.parallelism, 1, PARALLELISM_MAX)?;
+        check_setting("token_budget", config.token_budget, TOKEN_BUDGET_MIN, TOKEN_BUDGET_MAX)?;
+        check_setting("retries_max", config.retries_max as usize, 0, RETRIES_MAX as usize)?;
+        let parsed = parse::parse(&source, ParseOptions { relax_order })?;
+        let mut tasks = parsed.tasks;
+        let attachments = attach(&mut tasks, attachments);
+        let marked = tasks.iter().filter_map(end_by_mark).collect::<Vec<_>>();
+        let planned =
+            Event::TasksPlanned { tasks, title: parsed.title, source, config, context: parsed.context, attachments };
+        Ok([vec![planned], marked].concat())
+    }
+}
+
+fn check_setting(setting: &'static str, value: usize, min: usize, max: usize) -> Result<(), PlannerError> {
+    if (min..=max).contains(&value) { Ok(()) } else { Err(PlannerError::Setting { setting, value, min, max }) }
+}
+
+/// What the box before a task says of its end, before anything has run.
+fn end_by_mark(task: &TaskPlan) -> Option<Event> {
+    match task.mark {
+        Mark::Open | Mark::InProgress => None,
+        Mark::Done => Some(end(task.id, TaskStatus::Completed, Some("done before the plan began".into()), None, true)),
+        Mark::Cancelled => {
+            let reason = "given up before the plan began".into();
+            Some(end(task.id, TaskStatus::Cancelled, None, Some(reason), true))
+        }
+    }
+}
+
+/// Gives each attachment to the tasks whose text names it; what none names stays with the plan.
+fn attach(tasks: &mut [TaskPlan], attachments: Vec<Attachment>) -> Vec<Attachment> {
+    let mut of_the_plan = Vec::new();
+    for attachment in attachments {
+        let (AttachmentKind::Link(reference)
+        | AttachmentKind::ImageRef(reference)
+        | AttachmentKind::FileRef(reference)
+        | AttachmentKind::EmbeddingRef(reference)
+        | AttachmentKind::ScreenshotRef(reference)) = &attachment.kind;
+        let mut is_named = false;
+        for task in tasks.iter_mut().filter(|task| task.description.contains(reference.as_str())) {
+            is_named = true;
+            if !task.attachments.iter().any(|known| known.kind == attachment.kind) {
+                task.attachments.push(attachment.clone());
+            }
+        }
+        if !is_named {
+            of_the_plan.push(attachment);
+        }
+    }
+    of_the_plan
+}

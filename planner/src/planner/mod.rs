@@ -1,0 +1,105 @@
+//! The planner: a pure handler that decides what happens next in a plan.
+//!
+//! A command is decided on the present state, its events are applied, and then what has become possible is
+//! scheduled, until nothing more is. It never acts: executors learn of a task from its `TaskDispatched` alone.
+
+mod initialize;
+mod orders;
+mod reports;
+mod schedule;
+
+use crewlog_mq::Handler;
+
+use crate::context;
+pub use crate::error::PlannerError;
+use crate::event::{Command, Event, TaskStatus};
+use crate::plan::TaskId;
+use crate::state::{Phase, PlannerState};
+
+/// The most tasks that a plan may run at once.
+pub const PARALLELISM_MAX: usize = 1_000;
+/// The most times a task may be tried again.
+pub const RETRIES_MAX: u32 = 100;
+
+/// The greatest length of an answer, in bytes. Commands find answers in their environment, which has a limit too.
+pub const ANSWER_BYTES_MAX: usize = 8 << 10;
+
+/// The planner of one plan.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Planner {
+    state: PlannerState,
+}
+
+impl Planner {
+    /// A planner without a plan.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// All that is known of the plan.
+    #[must_use]
+    pub fn state(&self) -> &PlannerState {
+        &self.state
+    }
+
+    fn decide(&self, command: Command) -> Result<Vec<Event>, PlannerError> {
+        if let Command::Initialize { user_input, attachments, config, relax_order } = command {
+            return self.initialize(user_input, attachments, config, relax_order);
+        }
+        if self.state.phase == Phase::Empty {
+            return Err(PlannerError::NotPlanned);
+        }
+        match command {
+            Command::Initialize { .. } => Err(PlannerError::AlreadyPlanned),
+            Command::HandleExecutorEvent(event) => self.handle(event),
+            Command::Continue => Ok(Vec::new()),
+            Command::CompactContext { max_tokens } => {
+                Ok(context::compact(&self.state, max_tokens).into_iter().collect())
+            }
+            Command::Cancel { task: Some(task), reason } => self.cancel_task(task, &reason),
+            Command::Cancel { task: None, reason } => Ok(self.cancel_plan(&reason)),
+            Command::Pause { reason } => self.pause(reason),
+            Command::Resume => Ok(match self.state.phase {
+                Phase::Paused => vec![Event::PlanResumed {}],
+                Phase::Empty | Phase::Active | Phase::Ended(_) => Vec::new(),
+            }),
+            Command::Retry { task } => self.retry(task),
+        }
+    }
+}
+
+impl Handler for Planner {
+    type Command = Command;
+    type Event = Event;
+    type Error = PlannerError;
+
+    fn process(&mut self, command: Command) -> Result<Vec<Event>, PlannerError> {
+        let mut events = self.decide(command)?;
+        let mut n_applied = 0;
+        loop {
+            for event in &events[n_applied..] {
+                self.state.apply(event);
+            }
+            n_applied = events.len();
+            // What is dispatched next is told the compacted past.
+            match context::due(&self.state) {
+                Some(compacted) => events.push(compacted),
+                None => events.extend(self.schedule()),
+            }
+            if events.len() == n_applied {
+                debug_assert!(context::is_within_budget(&self.state), "the past is compacted before it is too long");
+                return Ok(events);
+            }
+        }
+    }
+
+    fn apply(&mut self, event: &Event) {
+        self.state.apply(event);
+    }
+}
+
+/// A change of status; an end, mostly.
+fn end(task_id: TaskId, status: TaskStatus, result: Option<String>, error: Option<String>, unblocks: bool) -> Event {
+    Event::TaskStatusUpdated { task_id, status, result, error, unblocks }
+}

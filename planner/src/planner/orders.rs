@@ -1,0 +1,81 @@
+//! What follows from the orders of people: cancel, pause, retry.
+
+use crate::error::PlannerError;
+use crate::event::{Event, TaskStatus};
+use crate::plan::TaskId;
+use crate::planner::schedule::is_left_out;
+use crate::planner::{Planner, end};
+use crate::state::{Phase, Task};
+
+impl Planner {
+    pub(super) fn cancel_task(&self, id: TaskId, reason: &str) -> Result<Vec<Event>, PlannerError> {
+        let task = self.state.task(id).ok_or(PlannerError::UnknownTask { task: id })?;
+        if task.status.is_end() {
+            return Ok(Vec::new());
+        }
+        Ok(vec![end(id, TaskStatus::Cancelled, None, Some(reason.to_owned()), false)])
+    }
+
+    pub(super) fn cancel_plan(&self, reason: &str) -> Vec<Event> {
+        if let Phase::Ended(_) = self.state.phase {
+            return Vec::new();
+        }
+        let open = self.state.tasks.iter().filter(|task| !task.status.is_end());
+        let cancelled = open.map(|task| end(task.plan.id, TaskStatus::Cancelled, None, Some(reason.to_owned()), false));
+        [Event::PlanCancelled { reason: reason.to_owned() }].into_iter().chain(cancelled).collect()
+    }
+
+    pub(super) fn pause(&self, reason: String) -> Result<Vec<Event>, PlannerError> {
+        match self.state.phase {
+            Phase::Active => Ok(vec![Event::PlanPaused { reason }]),
+            Phase::Paused | Phase::Empty => Ok(Vec::new()),
+            Phase::Ended(_) => Err(PlannerError::PlanEnded),
+        }
+    }
+
+    pub(super) fn retry(&self, task: Option<TaskId>) -> Result<Vec<Event>, PlannerError> {
+        let is_retryable = |status| {
+            matches!(status, TaskStatus::Failed | TaskStatus::TimedOut | TaskStatus::Cancelled | TaskStatus::Skipped)
+        };
+        let mut reopened = vec![false; self.state.tasks.len()];
+        match task {
+            Some(id) => {
+                let index = self.state.index(id).ok_or(PlannerError::UnknownTask { task: id })?;
+                let status = self.state.tasks[index].status;
+                if !is_retryable(status) {
+                    return Err(PlannerError::NotRetryable { task: id, status });
+                }
+                reopened[index] = true;
+                if self.stops(&self.state.tasks[index]) {
+                    let skipped = |task: &Task| task.status == TaskStatus::Skipped && !task.unblocks;
+                    for (index, task) in self.state.tasks.iter().enumerate() {
+                        reopened[index] |= skipped(task);
+                    }
+                }
+            }
+            None => {
+                for (index, task) in self.state.tasks.iter().enumerate() {
+                    reopened[index] = is_retryable(task.status) && !is_left_out(task);
+                }
+            }
+        }
+        self.reopen_dependants(&mut reopened);
+        let ids = self.state.tasks.iter().zip(reopened).filter(|(_, is_reopened)| *is_reopened);
+        let task_ids = ids.map(|(task, _)| task.plan.id).collect::<Vec<_>>();
+        Ok(if task_ids.is_empty() { Vec::new() } else { vec![Event::TasksReopened { task_ids }] })
+    }
+
+    /// What was skipped because of a reopened task is opened with it.
+    pub(super) fn reopen_dependants(&self, reopened: &mut [bool]) {
+        let mut to_follow = (0..reopened.len()).filter(|index| reopened[*index]).collect::<Vec<_>>();
+        while let Some(index) = to_follow.pop() {
+            for dependant in self.state.dependants(index) {
+                let task = &self.state.tasks[*dependant];
+                if !reopened[*dependant] && task.status == TaskStatus::Skipped && !task.unblocks {
+                    reopened[*dependant] = true;
+                    to_follow.push(*dependant);
+                }
+            }
+        }
+    }
+}

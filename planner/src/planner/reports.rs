@@ -1,0 +1,175 @@
+//! What follows from what executors and people report.
+
+use crate::brevity::shorten;
+use crate::error::PlannerError;
+use crate::event::{Event, ExecutorEvent, FailureClass, Purpose, QuestionId, TaskStatus};
+use crate::plan::{FailurePolicy, TaskId};
+use crate::planner::schedule::Holds;
+use crate::planner::{ANSWER_BYTES_MAX, Planner, RETRIES_MAX, end};
+use crate::state::{Phase, Question, Task, is_yes};
+
+impl Planner {
+    pub(super) fn handle(&self, event: ExecutorEvent) -> Result<Vec<Event>, PlannerError> {
+        match event {
+            ExecutorEvent::TaskCompleted { node_id, attempt, result } => Ok(self
+                .running(node_id, attempt)?
+                .map_or_else(Vec::new, |_| vec![end(node_id, TaskStatus::Completed, Some(result), None, true)])),
+            ExecutorEvent::TaskFailed { node_id, attempt, error, class } => {
+                let error = shorten(&error, self.state.config.error_char_limit);
+                Ok(self.running(node_id, attempt)?.map_or_else(Vec::new, |task| self.fail(task, error, class)))
+            }
+            ExecutorEvent::NeedsClarification { node_id, attempt, question } => Ok(self
+                .running(node_id, attempt)?
+                .map_or_else(Vec::new, |_| vec![self.ask(node_id, question, Purpose::Executor, 0)])),
+            ExecutorEvent::ClarificationProvided { node_id, question_id, answer } => {
+                self.answer(node_id, question_id, answer)
+            }
+        }
+    }
+
+    /// The task, if this attempt of it is the one that runs. What is reported late or twice changes nothing.
+    pub(super) fn running(&self, id: TaskId, attempt: u32) -> Result<Option<&Task>, PlannerError> {
+        let task = self.state.task(id).ok_or(PlannerError::UnknownTask { task: id })?;
+        Ok((task.status == TaskStatus::Running && task.attempts == attempt).then_some(task))
+    }
+
+    pub(super) fn fail(&self, task: &Task, error: String, class: FailureClass) -> Vec<Event> {
+        let id = task.plan.id;
+        let is_unknown = class == FailureClass::OutcomeUnknown;
+        let retries = match class {
+            // A run that was cut off is no failure of the task's, so what the text says of those does not count.
+            FailureClass::OutcomeUnknown if task.plan.rerun_safe => self.state.config.retries_max,
+            FailureClass::OutcomeUnknown => 0,
+            FailureClass::Task => task.plan.retry.unwrap_or(0),
+            FailureClass::NotStarted | FailureClass::TimedOut | FailureClass::RateLimited => {
+                task.plan.retry.unwrap_or(self.state.config.retries_max)
+            }
+        };
+        if task.failures < retries.min(RETRIES_MAX) && !self.has_stopped() {
+            let again = end(id, TaskStatus::Planned, None, Some(error), false);
+            // Where it may not start now, it is dispatched when the plan is resumed, or what it waits for ends.
+            let may_start = self.state.phase == Phase::Active
+                && self.state.is_unblocked(id)
+                && matches!(self.condition_holds(&task.plan), Holds::Yes);
+            let dispatched = may_start.then(|| self.dispatch(task, self.backoff(task)));
+            return [again].into_iter().chain(dispatched).collect();
+        }
+        let name = task.plan.name();
+        let said = match task.plan.on_failure.unwrap_or(self.state.config.on_failure) {
+            // Neither a pause nor a plan that has stopped keeps it from being asked: nothing starts by asking, and
+            // nobody else can say whether the work was done.
+            _ if is_unknown => format!("It is not known whether task {name} did its work"),
+            FailurePolicy::Ask => format!("Task {name} failed"),
+            policy => return self.give_up(task, failed_status(class), error, policy),
+        };
+        let question = format!("{said}: {error}. Retry, done, skip, continue or stop?");
+        let failed = end(id, TaskStatus::NeedsClarification, None, Some(error), false);
+        vec![failed, self.ask(id, question, Purpose::Failure, 0)]
+    }
+
+    /// True when a failure has stopped the plan.
+    pub(super) fn has_stopped(&self) -> bool {
+        self.state.tasks.iter().any(|task| self.stops(task))
+    }
+
+    /// True of a task whose failure stopped the plan.
+    pub(super) fn stops(&self, task: &Task) -> bool {
+        let policy = task.plan.on_failure.unwrap_or(self.state.config.on_failure);
+        policy == FailurePolicy::Stop && matches!(task.status, TaskStatus::Failed | TaskStatus::TimedOut)
+    }
+
+    /// A failure for good, by any policy but `Ask`.
+    pub(super) fn give_up(&self, task: &Task, status: TaskStatus, error: String, policy: FailurePolicy) -> Vec<Event> {
+        let unblocks = policy == FailurePolicy::Continue;
+        let mut events = vec![end(task.plan.id, status, None, Some(error), unblocks)];
+        if policy == FailurePolicy::Stop {
+            let reason = format!("not started: the plan stopped when task {} failed", task.plan.name());
+            let rest = self.state.tasks.iter().filter(|other| other.plan.id != task.plan.id);
+            let waiting =
+                rest.filter(|other| matches!(other.status, TaskStatus::Planned | TaskStatus::NeedsClarification));
+            events.extend(waiting.map(|other| match &other.error {
+                // It did start, and what is known of that stays.
+                Some(error) if self.state.is_asked_what_to_do_about(other.plan.id) => {
+                    end(other.plan.id, TaskStatus::Failed, None, Some(error.clone()), false)
+                }
+                Some(_) | None => end(other.plan.id, TaskStatus::Skipped, None, Some(reason.clone()), false),
+            }));
+        }
+        events
+    }
+
+    /// Milliseconds before the next try: doubled each time, less up to a quarter so that tasks which failed together
+    /// do not come back together. The spread depends on the task alone, so replay gives the same.
+    pub(super) fn backoff(&self, task: &Task) -> u64 {
+        let config = &self.state.config;
+        let doubled = config.backoff_ms.saturating_mul(1_u64 << task.failures.min(20)).min(config.backoff_ms_max);
+        let mixed = (task.plan.id.0 ^ (u64::from(task.attempts) << 32)).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 33;
+        doubled - mixed % (doubled / 4 + 1)
+    }
+
+    /// A question, the `nth` that the same decision asks.
+    pub(super) fn ask(&self, task_id: TaskId, question: String, purpose: Purpose, nth: u64) -> Event {
+        let question_id = QuestionId(self.state.questions.len() as u64 + 1 + nth);
+        Event::ClarificationRequested { task_id, question_id, question, purpose }
+    }
+
+    pub(super) fn answer(&self, asker: TaskId, id: QuestionId, answer: String) -> Result<Vec<Event>, PlannerError> {
+        let question = self.state.question(id).filter(|question| question.task == asker);
+        let question = question.ok_or(PlannerError::UnknownQuestion { question: id })?;
+        if question.answer.as_ref() == Some(&answer) {
+            return Ok(Vec::new());
+        }
+        if answer.len() > ANSWER_BYTES_MAX {
+            let (value, max) = (answer.len(), ANSWER_BYTES_MAX);
+            return Err(PlannerError::AnswerTooLong { question: id, value, max });
+        }
+        if !question.is_open() {
+            return Err(PlannerError::QuestionClosed { question: id, answer: question.answer.clone() });
+        }
+        let task = self.state.task(question.task).ok_or(PlannerError::UnknownTask { task: question.task })?;
+        let follows = self.follow_answer(question, task, &answer)?;
+        let received = Event::ClarificationReceived { task_id: question.task, question_id: id, answer };
+        Ok([vec![received], follows].concat())
+    }
+
+    pub(super) fn follow_answer(
+        &self,
+        question: &Question,
+        task: &Task,
+        answer: &str,
+    ) -> Result<Vec<Event>, PlannerError> {
+        let not_understood = |allowed| PlannerError::AnswerNotUnderstood { question: question.id, allowed };
+        match question.purpose {
+            Purpose::Task => Ok(vec![end(task.plan.id, TaskStatus::Completed, Some(answer.to_owned()), None, true)]),
+            // Back among the planned: it is dispatched again, with the answer, when a place is free.
+            Purpose::Executor => Ok(vec![end(task.plan.id, TaskStatus::Planned, None, None, false)]),
+            Purpose::Condition => is_yes(answer).map(|_| Vec::new()).ok_or_else(|| not_understood("yes, no")),
+            Purpose::Failure => {
+                let error = task.error.clone().unwrap_or_default();
+                let policy = match answer.trim().to_lowercase().as_str() {
+                    "retry" => {
+                        return Ok(vec![end(task.plan.id, TaskStatus::Planned, None, task.error.clone(), false)]);
+                    }
+                    "done" => {
+                        let result = Some("said to be done by a person".to_owned());
+                        return Ok(vec![end(task.plan.id, TaskStatus::Completed, result, None, true)]);
+                    }
+                    "skip" => FailurePolicy::SkipDependants,
+                    "continue" => FailurePolicy::Continue,
+                    "stop" => FailurePolicy::Stop,
+                    _ => return Err(not_understood("retry, done, skip, continue, stop")),
+                };
+                Ok(self.give_up(task, TaskStatus::Failed, error, policy))
+            }
+        }
+    }
+}
+
+fn failed_status(class: FailureClass) -> TaskStatus {
+    match class {
+        FailureClass::TimedOut => TaskStatus::TimedOut,
+        FailureClass::Task | FailureClass::NotStarted | FailureClass::RateLimited | FailureClass::OutcomeUnknown => {
+            TaskStatus::Failed
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! What has become possible, or has to happen, in the present state of a plan.
+
+use crate::event::{Event, Outcome, PlannerCmd, Purpose, TaskStatus};
+use crate::plan::{NodeKind, TaskPlan};
+use crate::planner::{Planner, end};
+use crate::state::{N_LANES, Phase, QUESTIONS, Task};
+
+impl Planner {
+    /// What has become possible, or has to happen, in the present state.
+    pub(super) fn schedule(&self) -> Vec<Event> {
+        let skipped = self.skip();
+        if !skipped.is_empty() {
+            return skipped;
+        }
+        let is_on = matches!(self.state.phase, Phase::Active | Phase::Paused);
+        if is_on && self.state.graph.open.is_empty() {
+            return vec![self.complete()];
+        }
+        if self.state.phase == Phase::Active { self.start() } else { Vec::new() }
+    }
+
+    /// Ends the tasks that can no longer run.
+    pub(super) fn skip(&self) -> Vec<Event> {
+        let doomed = self.state.graph.doomed.iter().map(|(index, because)| {
+            let blocker = self.state.task(*because).map_or_else(|| because.to_string(), |task| task.plan.name());
+            let reason = format!("task {blocker} did not complete");
+            end(self.state.tasks[*index].plan.id, TaskStatus::Skipped, None, Some(reason), false)
+        });
+        doomed.collect()
+    }
+
+    /// Dispatches what is ready, as far as there is room, and asks what must be known first.
+    pub(super) fn start(&self) -> Vec<Event> {
+        let mut events = Vec::new();
+        let mut n_asked = 0;
+        let mut being_asked = std::collections::BTreeSet::new();
+        for lane in 0..N_LANES {
+            let room = match lane {
+                QUESTIONS => usize::MAX,
+                _ => self.state.config.parallelism.saturating_sub(self.state.graph.n_running[lane]),
+            };
+            let mut n_dispatched = 0;
+            for index in &self.state.graph.ready[lane] {
+                if n_dispatched == room {
+                    break;
+                }
+                let task = &self.state.tasks[*index];
+                match self.condition_holds(&task.plan) {
+                    Holds::Yes => {
+                        events.push(self.dispatch(task, 0));
+                        if let NodeKind::Clarification = task.plan.kind {
+                            let question = task.plan.description.clone();
+                            events.push(self.ask(task.plan.id, question, Purpose::Task, n_asked));
+                            n_asked += 1;
+                        }
+                        n_dispatched += 1;
+                    }
+                    Holds::No { reason } => {
+                        events.push(end(task.plan.id, TaskStatus::Skipped, None, Some(reason), true));
+                    }
+                    Holds::Asked => {}
+                    Holds::Unknown { text } => {
+                        if being_asked.insert(text) {
+                            let before = task.plan.depends_on.iter().filter_map(|before| self.state.task(before.task));
+                            let before = before.map(|before| before.plan.name()).collect::<Vec<_>>().join(", ");
+                            let after = if before.is_empty() { before } else { format!(", after {before}") };
+                            let question = format!("Is it so{after}: {text}? (yes or no)");
+                            events.push(self.ask(task.plan.id, question, Purpose::Condition, n_asked));
+                            n_asked += 1;
+                        }
+                    }
+                }
+            }
+        }
+        events
+    }
+
+    pub(super) fn condition_holds<'a>(&self, task: &'a TaskPlan) -> Holds<'a> {
+        let Some(condition) = &task.condition else { return Holds::Yes };
+        match self.state.conditions.get(&condition.text) {
+            Some(Some(holds)) if *holds != condition.negated => Holds::Yes,
+            Some(Some(_)) => {
+                let not = if condition.negated { "" } else { "not " };
+                Holds::No { reason: format!("it is {not}so: {}", condition.text) }
+            }
+            Some(None) => Holds::Asked,
+            None => Holds::Unknown { text: &condition.text },
+        }
+    }
+
+    pub(super) fn dispatch(&self, task: &Task, delay_ms: u64) -> Event {
+        let node_id = task.plan.id;
+        let command = match task.plan.kind {
+            NodeKind::Clarification => {
+                PlannerCmd::RequestClarification { node_id, question: task.plan.description.clone() }
+            }
+            kind => PlannerCmd::ExecuteTask { node_id, kind, parameters: Box::new(self.state.parameters(task)) },
+        };
+        Event::TaskDispatched { task_id: node_id, attempt: task.attempts.saturating_add(1), delay_ms, command }
+    }
+
+    pub(super) fn complete(&self) -> Event {
+        let count = |status| self.state.tasks.iter().filter(|task| task.status == status).count();
+        let is_bad = |task: &Task| task.status != TaskStatus::Completed && !is_left_out(task);
+        let outcome = match () {
+            () if self.state.cancelled => Outcome::Cancelled,
+            () if self.state.tasks.iter().any(is_bad) => Outcome::Failed,
+            () => Outcome::Completed,
+        };
+        let ends = [
+            (TaskStatus::Completed, "completed"),
+            (TaskStatus::Failed, "failed"),
+            (TaskStatus::TimedOut, "timed out"),
+            (TaskStatus::Cancelled, "cancelled"),
+            (TaskStatus::Skipped, "skipped"),
+        ];
+        let ends = ends.into_iter().map(|(status, word)| (count(status), word)).filter(|(n, _)| *n > 0);
+        let parts = ends.map(|(n, word)| format!("{n} {word}")).collect::<Vec<_>>();
+        let n_tasks = self.state.tasks.len();
+        let noun = if n_tasks == 1 { "task" } else { "tasks" };
+        Event::PlanningCompleted { summary: format!("{n_tasks} {noun}: {}", parts.join(", ")), outcome }
+    }
+}
+
+/// Whether a task may run as far as its condition goes.
+pub(super) enum Holds<'a> {
+    Yes,
+    No { reason: String },
+    Asked,
+    Unknown { text: &'a str },
+}
+
+/// True of a task that did not complete because the text, or an answer, wanted it so.
+pub(super) fn is_left_out(task: &Task) -> bool {
+    task.unblocks && matches!(task.status, TaskStatus::Skipped | TaskStatus::Cancelled)
+}

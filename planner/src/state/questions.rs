@@ -1,0 +1,69 @@
+//! The questions of a plan: who is told of their answers, and what an end withdraws.
+
+use std::collections::BTreeSet;
+
+use crate::event::{Purpose, QuestionId};
+use crate::plan::TaskId;
+use crate::state::PlannerState;
+
+impl PlannerState {
+    pub(super) fn condition_of(&self, id: TaskId) -> Option<String> {
+        Some(self.task(id)?.plan.condition.as_ref()?.text.clone())
+    }
+
+    pub(super) fn close_question(&mut self, id: QuestionId, answer: &str) {
+        let index = usize::try_from(id.0).unwrap_or(0).wrapping_sub(1);
+        let Some(question) = self.questions.get_mut(index) else { return };
+        question.answer = Some(answer.to_owned());
+        let (purpose, asker) = (question.purpose, question.task);
+        self.open.remove(&index);
+        // A task that is a question tells its answer as what came of it.
+        if let (false, Some(asker)) = (purpose == Purpose::Task, self.index(asker)) {
+            self.past.answer(index, &self.questions[index], &self.tasks[asker]);
+        }
+        match purpose {
+            Purpose::Condition => {
+                if let Some(text) = self.condition_of(asker) {
+                    self.conditions.insert(text, is_yes(answer));
+                }
+            }
+            Purpose::Task | Purpose::Executor => self.tell_on(asker, index),
+            Purpose::Failure => {}
+        }
+    }
+
+    /// Tells the task that asked, and all that come after it, of an answer.
+    pub(super) fn tell_on(&mut self, asker: TaskId, question: usize) {
+        let Some(asker) = self.index(asker) else { return };
+        let mut seen = BTreeSet::from([asker]);
+        let mut to_tell = vec![asker];
+        while let Some(index) = to_tell.pop() {
+            self.told.entry(self.tasks[index].plan.id).or_default().push(question);
+            to_tell.extend(self.graph.dependants[index].iter().filter(|dependant| seen.insert(**dependant)));
+        }
+    }
+
+    pub(super) fn withdraw_questions_of(&mut self, id: TaskId) {
+        let condition = self.condition_of(id);
+        for place in self.asked.get(&id).into_iter().flatten() {
+            let question = &mut self.questions[*place];
+            if !question.is_open() {
+                continue;
+            }
+            question.is_withdrawn = true;
+            self.open.remove(place);
+            if let (Purpose::Condition, Some(text)) = (question.purpose, &condition) {
+                self.conditions.remove(text);
+            }
+        }
+    }
+}
+
+/// What a person means by an answer to a yes-or-no question.
+pub(crate) fn is_yes(answer: &str) -> Option<bool> {
+    match answer.trim().to_lowercase().as_str() {
+        "y" | "yes" | "true" | "ja" | "oui" | "si" | "sí" | "是" => Some(true),
+        "n" | "no" | "false" | "nein" | "non" | "否" => Some(false),
+        _ => None,
+    }
+}

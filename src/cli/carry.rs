@@ -1,0 +1,103 @@
+//! What can be typed to have work carried out.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+use crewlog_planner::context::{TOKEN_BUDGET_MAX, TOKEN_BUDGET_MIN};
+use crewlog_planner::plan::FailurePolicy;
+
+use super::typed::duration;
+
+/// How work is carried out.
+#[derive(Debug, Clone, Args)]
+pub struct Carry {
+    /// The most commands that this process runs at once [default: what the plan allows]
+    #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1000))]
+    pub jobs: Option<u16>,
+    /// Stop after this long and exit with 8; the plan can be resumed (30s, 10m, 2h)
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    pub timeout: Option<Duration>,
+    /// Stop a command after this long, unless its task says otherwise
+    #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "1h")]
+    pub task_timeout: Duration,
+}
+
+/// `run`.
+#[derive(Debug, Args)]
+pub struct Run {
+    /// The text of the plan; - for standard input
+    pub file: PathBuf,
+    /// How to carry it out
+    #[command(flatten)]
+    pub carry: Carry,
+    /// What a failure means for the rest of the plan
+    #[arg(long, value_enum, default_value_t = OnFailure::Skip)]
+    pub on_failure: OnFailure,
+    /// About how many tokens an agent may be told, its task and what came before it together [default: 8000]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(TOKENS))]
+    pub token_budget: Option<u32>,
+    /// Let the mere order of the text bind nothing
+    #[arg(long)]
+    pub relax_order: bool,
+    /// Only make the plan, and leave it to `crewlog work`
+    #[arg(long, conflicts_with_all = ["timeout", "task_timeout"])]
+    pub detach: bool,
+}
+
+/// What a plan may be given as its token budget.
+const TOKENS: std::ops::RangeInclusive<i64> = TOKEN_BUDGET_MIN as i64..=TOKEN_BUDGET_MAX as i64;
+
+/// A failure policy as typed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum OnFailure {
+    /// Skip what depends on the failed task
+    Skip,
+    /// Go on as if it had completed
+    Continue,
+    /// Start nothing more
+    Stop,
+    /// Ask a person
+    Ask,
+}
+
+impl From<OnFailure> for FailurePolicy {
+    fn from(typed: OnFailure) -> Self {
+        match typed {
+            OnFailure::Skip => Self::SkipDependants,
+            OnFailure::Continue => Self::Continue,
+            OnFailure::Stop => Self::Stop,
+            OnFailure::Ask => Self::Ask,
+        }
+    }
+}
+
+/// `work`.
+#[derive(Debug, Args)]
+pub struct Work {
+    /// The most tasks that this process carries out at once
+    #[arg(short, long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..=1000))]
+    pub jobs: u16,
+    /// Be only these executors: shell, or names of crewlog.toml [default: all]
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    pub only: Vec<String>,
+    /// End when there is nothing that an executor of this process could do
+    #[arg(long)]
+    pub until_idle: bool,
+    /// Stop after this long and exit with 8 (30s, 10m, 2h)
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    pub timeout: Option<Duration>,
+    /// Stop a task after this long, unless it or its executor says otherwise
+    #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "1h")]
+    pub task_timeout: Duration,
+}
+
+/// `resume`.
+#[derive(Debug, Args)]
+pub struct Resume {
+    /// The plan's id, or the beginning of it
+    pub plan: String,
+    /// How to carry it out
+    #[command(flatten)]
+    pub carry: Carry,
+}

@@ -1,0 +1,164 @@
+//! What can be typed to look at plans and at the log.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+use crewlog_mq::{Query, Timestamp};
+use uuid::Uuid;
+
+use super::typed::{moment, plan_at, query};
+
+/// `plan`.
+#[derive(Debug, Subcommand)]
+pub enum Plan {
+    /// Show what a text means as a plan
+    Parse(Parse),
+}
+
+/// `plan parse`.
+#[derive(Debug, Args)]
+pub struct Parse {
+    /// The text of the plan; - for standard input
+    pub file: PathBuf,
+    /// Let the mere order of the text bind nothing
+    #[arg(long)]
+    pub relax_order: bool,
+}
+
+/// `ls`.
+#[derive(Debug, Args)]
+pub struct Ls {
+    /// As they were at this position of the log
+    #[arg(long, value_name = "POSITION", value_parser = clap::value_parser!(i64).range(1..))]
+    pub at: Option<i64>,
+}
+
+/// `stats`.
+#[derive(Debug, Args)]
+pub struct Stats {
+    /// As they were at this position of the log
+    #[arg(long, value_name = "POSITION", value_parser = clap::value_parser!(i64).range(1..))]
+    pub at: Option<i64>,
+}
+
+/// `conflicts`.
+#[derive(Debug, Args)]
+pub struct Conflicts {
+    /// The plan's id, or the beginning of it; all plans if left out
+    pub plan: Option<String>,
+    /// Those that are resolved too
+    #[arg(long)]
+    pub all: bool,
+    /// As they were at this position of the log
+    #[arg(long, value_name = "POSITION", value_parser = clap::value_parser!(i64).range(1..))]
+    pub at: Option<i64>,
+}
+
+/// `show`.
+#[derive(Debug, Args)]
+pub struct Show {
+    /// The plan's id, or the beginning of it
+    pub plan: String,
+    /// As it was at this position of the log
+    #[arg(long, value_name = "POSITION", value_parser = clap::value_parser!(i64).range(1..))]
+    pub at: Option<i64>,
+}
+
+/// `events`. What is given must hold together.
+#[derive(Debug, Args)]
+pub struct Events {
+    /// Of this plan and its tasks only
+    pub plan: Option<String>,
+    /// After this position
+    #[arg(long, value_name = "POSITION", default_value_t = 0, value_parser = clap::value_parser!(i64).range(0..))]
+    pub after: i64,
+    /// Up to and including this position
+    #[arg(long, value_name = "POSITION", value_parser = clap::value_parser!(i64).range(0..))]
+    pub up_to: Option<i64>,
+    /// Made at this time or later (2026-11-21T10:00:00Z)
+    #[arg(long, value_name = "TIME", value_parser = moment)]
+    pub since: Option<Timestamp>,
+    /// Made at this time or before
+    #[arg(long, value_name = "TIME", value_parser = moment)]
+    pub until: Option<Timestamp>,
+    /// The last first
+    #[arg(long, conflicts_with = "follow")]
+    pub reverse: bool,
+    /// Do not end, but wait for more
+    #[arg(long, conflicts_with_all = ["up_to", "until"])]
+    pub follow: bool,
+    /// Which events
+    #[command(flatten)]
+    pub filter: EventFilter,
+    /// The event with this id, what caused it and all that followed from it
+    #[arg(long, value_name = "ID", conflicts_with_all = ["plan", "follow", "after", "up_to", "since", "until", "filter", "stream", "aggregate", "event_type", "tag", "correlation", "caused_by", "id"])]
+    pub causes: Option<Uuid>,
+}
+
+/// Which events.
+#[derive(Debug, Args)]
+pub struct EventFilter {
+    /// Of this stream
+    #[arg(long, value_name = "STREAM")]
+    pub stream: Option<String>,
+    /// Of this aggregate
+    #[arg(long, value_name = "ID")]
+    pub aggregate: Option<String>,
+    /// Of this type; of any of them when given several times
+    #[arg(long = "type", value_name = "TYPE")]
+    pub event_type: Vec<String>,
+    /// With this tag; with all of them when given several times
+    #[arg(long, value_name = "TAG")]
+    pub tag: Vec<String>,
+    /// Of this correlation
+    #[arg(long, value_name = "ID")]
+    pub correlation: Option<Uuid>,
+    /// Caused directly by this event
+    #[arg(long, value_name = "ID")]
+    pub caused_by: Option<Uuid>,
+    /// With this id
+    #[arg(long, value_name = "ID")]
+    pub id: Option<Uuid>,
+    /// A query as JSON, in place of the options above: {"stream_id": ..., "or": [...]}
+    #[arg(long, value_name = "JSON", value_parser = query, conflicts_with_all = ["stream", "aggregate", "event_type", "tag", "correlation", "caused_by", "id"])]
+    pub filter: Option<Query>,
+}
+
+/// `replay`.
+#[derive(Debug, Args)]
+pub struct Replay {
+    /// The plan's id, or the beginning of it
+    pub plan: String,
+    /// Read orders from standard input, one a line, also where it is no terminal (h tells which)
+    #[arg(long)]
+    pub step: bool,
+    /// Begin with the first event at or after this position
+    #[arg(long, value_name = "POSITION", default_value_t = 1, value_parser = clap::value_parser!(i64).range(1..))]
+    pub from: i64,
+    /// End with the last event at or before this position
+    #[arg(long, value_name = "POSITION", value_parser = clap::value_parser!(i64).range(1..))]
+    pub to: Option<i64>,
+    /// Print only the events with which a task fails, times out or is cancelled
+    #[arg(long, conflicts_with = "step")]
+    pub failure: bool,
+}
+
+/// `diff`.
+#[derive(Debug, Args)]
+pub struct Diff {
+    /// The plan before: its id, or the beginning of it, and a position of the log (now if left out)
+    #[arg(value_name = "PLAN@POSITION", value_parser = plan_at)]
+    pub before: PlanAt,
+    /// The plan after
+    #[arg(value_name = "PLAN@POSITION", value_parser = plan_at)]
+    pub after: PlanAt,
+}
+
+/// A plan at a position, as typed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PlanAt {
+    /// Its id, or the beginning of it.
+    pub plan: String,
+    /// The position; now when unset.
+    pub at: Option<i64>,
+}

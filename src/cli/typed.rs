@@ -1,0 +1,54 @@
+//! How values are read that people type: durations, moments, positions, queries.
+
+use std::time::Duration;
+
+use crewlog_mq::{AggregateName, Query, Timestamp};
+
+use super::look::PlanAt;
+
+/// No plan's id holds an @.
+pub(super) fn plan_at(typed: &str) -> Result<PlanAt, String> {
+    let (plan, at) = match typed.split_once('@') {
+        None => (typed, None),
+        Some((plan, at)) => match at.parse() {
+            Ok(at @ 0..) => (plan, Some(at)),
+            Ok(_) | Err(_) => {
+                return Err(format!("{at:?} is no position: write PLAN@NUMBER, or PLAN alone for how it stands now"));
+            }
+        },
+    };
+    if plan.is_empty() {
+        return Err("it names no plan: write PLAN@NUMBER, or PLAN alone for how it stands now".into());
+    }
+    Ok(PlanAt { plan: plan.to_owned(), at })
+}
+
+/// A moment as RFC 3339 has it.
+pub(super) fn moment(typed: &str) -> Result<Timestamp, String> {
+    let parsed = typed.parse::<jiff::Timestamp>().map_err(|error| error.to_string())?;
+    Ok(Timestamp(parsed.as_microsecond()))
+}
+
+/// A query as JSON has it.
+pub(super) fn query(typed: &str) -> Result<Query, String> {
+    serde_json::from_str(typed).map_err(|error| format!("it is no query: {error}"))
+}
+
+/// The name of a stream holds no slash by custom; that of an aggregate may.
+pub(super) fn aggregate(typed: &str) -> Result<AggregateName, String> {
+    match typed.split_once('/') {
+        Some((stream_id, aggregate_id)) if !stream_id.is_empty() && !aggregate_id.is_empty() => {
+            Ok(AggregateName { stream_id: stream_id.to_owned(), aggregate_id: aggregate_id.to_owned() })
+        }
+        Some(_) | None => Err("it names no aggregate: write STREAM/ID".into()),
+    }
+}
+
+/// A duration as people write it: `30s`, `10m`, `2h`.
+pub fn duration(typed: &str) -> Result<Duration, String> {
+    let parsed = typed.parse::<jiff::SignedDuration>().map_err(|error| error.to_string())?;
+    match Duration::try_from(parsed) {
+        Ok(duration) if !duration.is_zero() => Ok(duration),
+        Ok(_) | Err(_) => Err("it must be more than nothing".into()),
+    }
+}
