@@ -193,7 +193,17 @@ impl Progress {
             Event::PlanResumed {} => self.note_of_plan("resumed"),
             Event::PlanCancelled { reason } => self.note_of_plan(&format!("cancelled: {reason}")),
             Event::PlanningCompleted { summary, .. } if self.plan.is_some() => self.note_of_plan(summary),
-            Event::TasksPlanned { .. }
+            Event::PlanForked { .. }
+            | Event::TasksAmended { .. }
+            | Event::SettingsChanged { .. }
+            | Event::TaskPaused { .. }
+            | Event::TaskResumed { .. }
+            | Event::DeadlineSet { .. }
+            | Event::UsageRecorded { .. }
+            | Event::ClarificationWithdrawn { .. }
+            | Event::CheckpointNamed { .. }
+            | Event::CompactionRequested { .. }
+            | Event::TasksPlanned { .. }
             | Event::TasksReopened { .. }
             | Event::ContextCompacted { .. }
             | Event::PlanningCompleted { .. } => {}

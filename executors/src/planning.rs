@@ -133,6 +133,16 @@ async fn open_plans(store: &EventStore, head: Position) -> Result<BTreeMap<Strin
                     | Event::ClarificationRequested { .. }
                     | Event::ClarificationReceived { .. }
                     | Event::ContextCompacted { .. }
+                    | Event::PlanForked { .. }
+                    | Event::TasksAmended { .. }
+                    | Event::SettingsChanged { .. }
+                    | Event::TaskPaused { .. }
+                    | Event::TaskResumed { .. }
+                    | Event::DeadlineSet { .. }
+                    | Event::UsageRecorded { .. }
+                    | Event::ClarificationWithdrawn { .. }
+                    | Event::CheckpointNamed { .. }
+                    | Event::CompactionRequested { .. }
                     | Event::PlanPaused { .. }
                     | Event::PlanResumed {}
                     | Event::PlanCancelled { .. },

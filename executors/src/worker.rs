@@ -406,6 +406,16 @@ fn change(envelope: &Envelope<Event>) -> Option<Change> {
         | Event::TasksPlanned { .. }
         | Event::ClarificationReceived { .. }
         | Event::ContextCompacted { .. }
+        | Event::PlanForked { .. }
+        | Event::TasksAmended { .. }
+        | Event::SettingsChanged { .. }
+        | Event::TaskPaused { .. }
+        | Event::TaskResumed { .. }
+        | Event::DeadlineSet { .. }
+        | Event::UsageRecorded { .. }
+        | Event::ClarificationWithdrawn { .. }
+        | Event::CheckpointNamed { .. }
+        | Event::CompactionRequested { .. }
         | Event::PlanPaused { .. }
         | Event::PlanResumed {}
         | Event::PlanCancelled { .. }

@@ -314,6 +314,16 @@ impl Touched {
             | Event::ClarificationReceived { task_id, question_id, .. } => (vec![*task_id], vec![*question_id]),
             Event::TasksReopened { task_ids } => (task_ids.clone(), Vec::new()),
             Event::ContextCompacted { .. }
+            | Event::PlanForked { .. }
+            | Event::TasksAmended { .. }
+            | Event::SettingsChanged { .. }
+            | Event::TaskPaused { .. }
+            | Event::TaskResumed { .. }
+            | Event::DeadlineSet { .. }
+            | Event::UsageRecorded { .. }
+            | Event::ClarificationWithdrawn { .. }
+            | Event::CheckpointNamed { .. }
+            | Event::CompactionRequested { .. }
             | Event::PlanPaused { .. }
             | Event::PlanResumed {}
             | Event::PlanCancelled { .. }

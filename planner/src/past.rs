@@ -42,6 +42,8 @@ pub(crate) const RANKS: [Rank; 4] = [Rank::Decision, Rank::Failure, Rank::Work, 
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Past {
     pub(crate) summary: String,
+    /// Whether a model has been asked for a summary since the last one.
+    pub(crate) is_compaction_requested: bool,
     /// Characters of the summary and of the lines that it does not stand for yet, a line's end with each.
     pub(crate) n_chars: usize,
     n_facts: u64,
@@ -98,6 +100,7 @@ impl Past {
             }
         }
         self.fresh.retain(|_, (fact, _)| matches!(fact, Fact::End(_)));
+        self.is_compaction_requested = false;
         summary.clone_into(&mut self.summary);
         let lines = self.fresh.values().map(|(_, line)| line.as_str()).chain([summary]);
         self.n_chars = lines.filter(|line| !line.is_empty()).map(|line| n_chars(line) + 1).sum();

@@ -144,6 +144,15 @@ pub enum FailurePolicy {
     Ask,
 }
 
+/// An answer that counts when nobody has given one in time.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DefaultAnswer {
+    /// The answer.
+    pub answer: String,
+    /// Milliseconds after the question was asked.
+    pub after_ms: u64,
+}
+
 /// Where in the source text something stands: bytes `start..end`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Span {
@@ -151,6 +160,63 @@ pub struct Span {
     pub start: usize,
     /// One past the last byte.
     pub end: usize,
+}
+
+/// What another plan is to do for a task.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SubPlan {
+    /// The text that it is made of.
+    pub text: String,
+    /// The agent whose plan it is; anybody's when unset.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
+}
+
+/// The task that a plan carries out for another plan.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ParentTask {
+    /// The other plan.
+    pub plan: String,
+    /// Its task.
+    pub task: TaskId,
+    /// The dispatch that is answered.
+    pub attempt: u32,
+}
+
+/// Where a plan came from that was not made of a text alone.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Origin {
+    /// Who planned it, when no parser did: the request to a model, an agent type, the format of an import.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub planned_by: Option<String>,
+    /// The task that it carries out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<ParentTask>,
+}
+
+impl Origin {
+    /// True of a plan that a text alone was made into.
+    #[must_use]
+    pub fn is_text(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// A plan that was not made of a text by the parser. It is checked like one that was.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Proposal {
+    /// The tasks, numbered 1, 2, 3 ...
+    pub tasks: Vec<TaskPlan>,
+    /// What it is called.
+    pub title: Option<String>,
+    /// What it was made from, for people.
+    pub source: String,
+    /// What of that is no task.
+    #[serde(default)]
+    pub context: Vec<String>,
+    /// Where it came from.
+    #[serde(default)]
+    pub origin: Origin,
 }
 
 /// One task as planned.
@@ -207,6 +273,27 @@ pub struct TaskPlan {
     /// Whether a run that was cut off may simply be run again.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub rerun_safe: bool,
+    /// Milliseconds after its first dispatch by which it must have ended, tries included.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deadline_ms: Option<u64>,
+    /// How long it is expected to take, in milliseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub estimate_ms: Option<u64>,
+    /// The shell command that undoes what it did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub compensate: Option<String>,
+    /// The task that it undoes, when it is there for that alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub compensates: Option<TaskId>,
+    /// Of a question: what counts when nobody answers in time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub default_answer: Option<DefaultAnswer>,
+    /// The tool of its agent's registry that it uses, when an agent planned it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool: Option<String>,
+    /// When another plan carries it out: what that one is to do.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sub_plan: Option<SubPlan>,
     /// The parts of the source it was made from, in order, not overlapping.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub spans: Vec<Span>,
@@ -235,6 +322,13 @@ impl TaskPlan {
             on_failure: None,
             files: Vec::new(),
             rerun_safe: false,
+            deadline_ms: None,
+            estimate_ms: None,
+            compensate: None,
+            compensates: None,
+            default_answer: None,
+            tool: None,
+            sub_plan: None,
             spans: Vec::new(),
         }
     }

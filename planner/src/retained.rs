@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::claim::{Ending, Executor, TaskCommand, TaskEvent};
 use crate::event::{Command, Event, ExecutorEvent, FailureClass, QuestionId};
-use crate::plan::{Attachment, TaskId};
+use crate::plan::{Attachment, Proposal, TaskId};
 
 /// The longest reason that is kept, in bytes; a longer one stands in the event alone.
 pub const KEPT_REASON_BYTES_MAX: usize = 16 << 10;
@@ -33,6 +33,7 @@ pub enum RestoreError {
 #[serde(deny_unknown_fields)]
 enum Kept {
     Initialize { attachments: Vec<Attachment>, relax_order: bool },
+    Propose { attachments: Vec<Attachment> },
     HandleExecutorEvent(KeptReport),
     Continue {},
     CompactContext { max_tokens: usize },
@@ -92,6 +93,7 @@ impl Command {
             Self::Initialize { attachments, relax_order, .. } => {
                 Kept::Initialize { attachments: attachments.clone(), relax_order: *relax_order }
             }
+            Self::Propose { attachments, .. } => Kept::Propose { attachments: attachments.clone() },
             Self::HandleExecutorEvent(report) => Kept::HandleExecutorEvent(KeptReport::of(report)),
             Self::Continue => Kept::Continue {},
             Self::CompactContext { max_tokens } => Kept::CompactContext { max_tokens: *max_tokens },
@@ -114,7 +116,10 @@ impl Command {
         Ok(match Kept::deserialize(kept)? {
             Kept::Initialize { attachments, relax_order } => {
                 let Some(Event::TasksPlanned { source, config, .. }) = first else { return Err(lacking("Initialize")) };
-                Self::Initialize { user_input: source.clone(), attachments, config: config.clone(), relax_order }
+                Self::Initialize { user_input: source.clone(), attachments, config: *config.clone(), relax_order }
+            }
+            Kept::Propose { attachments } => {
+                Self::propose_again(first, attachments).ok_or_else(|| lacking("Propose"))?
             }
             Kept::HandleExecutorEvent(report) => {
                 Self::HandleExecutorEvent(report.restore(first).ok_or_else(|| lacking("HandleExecutorEvent"))?)
@@ -130,6 +135,14 @@ impl Command {
             Kept::Resume {} => Self::Resume,
             Kept::Retry { task } => Self::Retry { task },
         })
+    }
+
+    /// Tasks that an attachment was given to have it already, and are given it no second time.
+    fn propose_again(first: Option<&Event>, attachments: Vec<Attachment>) -> Option<Self> {
+        let Event::TasksPlanned { tasks, title, source, config, context, origin, .. } = first? else { return None };
+        let (tasks, title, source) = (tasks.clone(), title.clone(), source.clone());
+        let proposal = Proposal { tasks, title, source, context: context.clone(), origin: origin.clone() };
+        Some(Self::Propose { proposal: Box::new(proposal), attachments, config: *config.clone() })
     }
 }
 
@@ -237,7 +250,17 @@ fn reason_of(event: Option<&Event>) -> Option<String> {
     match event? {
         Event::PlanCancelled { reason } | Event::PlanPaused { reason } => Some(reason.clone()),
         Event::TaskStatusUpdated { error, .. } => error.clone(),
-        Event::TasksPlanned { .. }
+        Event::PlanForked { .. }
+        | Event::TasksAmended { .. }
+        | Event::SettingsChanged { .. }
+        | Event::TaskPaused { .. }
+        | Event::TaskResumed { .. }
+        | Event::DeadlineSet { .. }
+        | Event::UsageRecorded { .. }
+        | Event::ClarificationWithdrawn { .. }
+        | Event::CheckpointNamed { .. }
+        | Event::CompactionRequested { .. }
+        | Event::TasksPlanned { .. }
         | Event::TaskDispatched { .. }
         | Event::ClarificationRequested { .. }
         | Event::ClarificationReceived { .. }

@@ -1,7 +1,7 @@
 //! A task and a question of a plan, with what happened to them.
 
 use crate::event::{Purpose, QuestionId, TaskStatus};
-use crate::plan::{TaskId, TaskPlan};
+use crate::plan::{DefaultAnswer, TaskId, TaskPlan};
 
 /// A task as planned, and what happened to it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,6 +18,8 @@ pub struct Task {
     pub result: Option<String>,
     /// Why it failed, or ended otherwise; of the last failure while it is tried again.
     pub error: Option<String>,
+    /// Whether it is not started until it is resumed.
+    pub is_paused: bool,
     /// At an end: whether what depends on it may run.
     pub unblocks: bool,
 }
@@ -33,6 +35,8 @@ pub struct Question {
     pub question: String,
     /// What the answer is for.
     pub purpose: Purpose,
+    /// What counts when nobody answers in time.
+    pub default: Option<DefaultAnswer>,
     /// Set when it is closed.
     pub answer: Option<String>,
     /// Set when its task ended without an answer.
@@ -49,6 +53,15 @@ impl Question {
 
 impl Task {
     pub(crate) fn planned(plan: TaskPlan) -> Self {
-        Self { plan, status: TaskStatus::Planned, attempts: 0, failures: 0, result: None, error: None, unblocks: false }
+        Self {
+            plan,
+            status: TaskStatus::Planned,
+            attempts: 0,
+            failures: 0,
+            result: None,
+            error: None,
+            is_paused: false,
+            unblocks: false,
+        }
     }
 }

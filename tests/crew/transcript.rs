@@ -134,7 +134,15 @@ fn of_plan(verb: &str, rest: &str) -> Event {
             let task = |n| TaskPlan::new(TaskId(n), NodeKind::Processing, "a task");
             let tasks = (1..=rest.parse().unwrap()).map(task).collect();
             let (source, config) = (String::new(), PlannerConfig::default());
-            Event::TasksPlanned { tasks, title: None, source, config, context: Vec::new(), attachments: Vec::new() }
+            Event::TasksPlanned {
+                tasks,
+                title: None,
+                source,
+                config: Box::new(config),
+                context: Vec::new(),
+                attachments: Vec::new(),
+                origin: crewlog_planner::plan::Origin::default(),
+            }
         }
         "reopened" => {
             let task_ids = rest.split(' ').map(|task| TaskId(task.parse().unwrap())).collect();

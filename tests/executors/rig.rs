@@ -74,7 +74,15 @@ impl Rig {
 
     async fn plan(&self, tasks: Vec<TaskPlan>, config: PlannerConfig) {
         let (title, source, context, attachments) = (None, String::new(), Vec::new(), Vec::new());
-        let planned = Event::TasksPlanned { tasks, title, source, config, context, attachments };
+        let planned = Event::TasksPlanned {
+            tasks,
+            title,
+            source,
+            config: Box::new(config),
+            context,
+            attachments,
+            origin: crewlog_planner::plan::Origin::default(),
+        };
         let planned = NewEvent::of(&planned, Cause::request().metadata()).unwrap().with_tags(tags());
         let stream = crewlog_planner::event::STREAM;
         self.store.append(Append::to(stream, PLAN, Expected::NoStream, vec![planned])).await.unwrap();

@@ -112,7 +112,15 @@ fn step_of(id: u64, description: &str) -> TaskPlan {
 
 fn planned(tasks: Vec<TaskPlan>) -> Event {
     let (source, config) = (String::new(), PlannerConfig::default());
-    Event::TasksPlanned { tasks, title: None, source, config, context: Vec::new(), attachments: Vec::new() }
+    Event::TasksPlanned {
+        tasks,
+        title: None,
+        source,
+        config: Box::new(config),
+        context: Vec::new(),
+        attachments: Vec::new(),
+        origin: crewlog_planner::plan::Origin::default(),
+    }
 }
 
 #[test]

@@ -359,9 +359,10 @@ fn waits(config: PlannerConfig) -> Vec<u64> {
         tasks: vec![TaskPlan::new(TaskId(1), NodeKind::ToolCall, "a")],
         title: None,
         source: String::new(),
-        config,
+        config: Box::new(config),
         context: Vec::new(),
         attachments: Vec::new(),
+        origin: crewlog_planner::plan::Origin::default(),
     };
     let mut planner = Planner::fold(&[planned]);
     planner.process(Command::Continue).unwrap();

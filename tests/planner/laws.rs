@@ -2,13 +2,15 @@
 
 use std::time::Duration;
 
-use crewlog_mq::{Event as MqEvent, Handler, Timestamp};
+use crewlog_mq::{Event as MqEvent, Handler, Position, Timestamp};
 use crewlog_planner::claim::{Ending, Executor, RunDetails, TaskClaim, TaskCommand, TaskEvent};
 use crewlog_planner::event::{
-    Answered, Event, FailureClass, Outcome, Parameters, PlannerCmd, PlannerConfig, Purpose, QuestionId, TaskResult,
-    TaskStatus,
+    Answered, Budget, Deadline, Event, FailureClass, Order, Outcome, Parameters, PlannerCmd, PlannerConfig, Purpose,
+    QuestionId, Summaries, TaskResult, TaskStatus, Usage,
 };
-use crewlog_planner::plan::{Attachment, AttachmentKind, NodeKind, TaskId, TaskPlan};
+use crewlog_planner::plan::{
+    Attachment, AttachmentKind, DefaultAnswer, NodeKind, Origin, ParentTask, SubPlan, TaskId, TaskPlan,
+};
 use crewlog_planner::planner::Planner;
 use proptest::prelude::*;
 
@@ -232,14 +234,28 @@ fn events_with(text: &str, n: u64, unblocks: bool) -> Vec<Event> {
     let executes =
         PlannerCmd::ExecuteTask { node_id: task_id, kind: NodeKind::UnitTest, parameters: Box::new(parameters) };
     let config = PlannerConfig { system_prompt: text(), ..PlannerConfig::default() };
-    vec![
+    let amended = TaskPlan {
+        deadline_ms: Some(n),
+        estimate_ms: Some(n),
+        compensate: Some(text()),
+        compensates: Some(task_id),
+        default_answer: Some(DefaultAnswer { answer: text(), after_ms: n }),
+        tool: Some(text()),
+        sub_plan: Some(SubPlan { text: text(), agent: Some(text()) }),
+        ..task.clone()
+    };
+    let settings = settings_with(n, &config);
+    let origin =
+        Origin { planned_by: Some(text()), parent: Some(ParentTask { plan: text(), task: task_id, attempt: 1 }) };
+    let mut events = vec![
         Event::TasksPlanned {
             tasks: vec![task],
             title: Some(text()),
             source: text(),
-            config,
+            config: Box::new(config),
             context: vec![text()],
             attachments,
+            origin,
         },
         Event::TaskDispatched { task_id, attempt: 1, delay_ms: n, command: asks },
         Event::TaskDispatched { task_id, attempt: u32::MAX, delay_ms: 0, command: executes },
@@ -250,14 +266,54 @@ fn events_with(text: &str, n: u64, unblocks: bool) -> Vec<Event> {
             error: Some(text()),
             unblocks,
         },
-        Event::ClarificationRequested { task_id, question_id, question: text(), purpose: Purpose::Condition },
+        Event::ClarificationRequested {
+            task_id,
+            question_id,
+            question: text(),
+            purpose: Purpose::Condition,
+            default: Some(DefaultAnswer { answer: text(), after_ms: n }),
+        },
         Event::ClarificationReceived { task_id, question_id, answer: text() },
         Event::ContextCompacted { summary: text(), removed_task_ids: vec![task_id] },
+        Event::TasksReopened { task_ids: vec![task_id] },
+        Event::PlanningCompleted { summary: text(), outcome: Outcome::Cancelled },
+    ];
+    events.extend(amending_events(n, text, amended, settings));
+    events
+}
+
+fn settings_with(n: u64, config: &PlannerConfig) -> PlannerConfig {
+    let budget = Budget { tokens: Some(n), cost_micros: Some(n), duration_ms: Some(n) };
+    PlannerConfig {
+        budget,
+        deadline_ms: Some(n),
+        compensate: true,
+        parallelism_by_kind: [(NodeKind::Analysis, 1)].into(),
+        parallelism_by_executor: [("coder".to_owned(), 1)].into(),
+        order: Order::CriticalPath,
+        summaries: Summaries::Model,
+        standing: true,
+        ..config.clone()
+    }
+}
+
+fn amending_events(n: u64, text: impl Fn() -> String, amended: TaskPlan, settings: PlannerConfig) -> Vec<Event> {
+    let (task_id, question_id) = (amended.id, QuestionId(n));
+    let usage = Usage { input_tokens: n, output_tokens: n, cost_micros: n, duration_ms: n };
+    vec![
+        Event::PlanForked { parent: text(), at: Position(7), reason: text() },
+        Event::TasksAmended { tasks: vec![amended], reason: text() },
+        Event::SettingsChanged { config: Box::new(settings), reason: text() },
         Event::PlanPaused { reason: text() },
         Event::PlanResumed {},
         Event::PlanCancelled { reason: text() },
-        Event::TasksReopened { task_ids: vec![task_id] },
-        Event::PlanningCompleted { summary: text(), outcome: Outcome::Cancelled },
+        Event::TaskPaused { task_id, reason: text() },
+        Event::TaskResumed { task_id },
+        Event::DeadlineSet { of: Deadline::Question(question_id), at: Timestamp(1) },
+        Event::UsageRecorded { task_id, attempt: 1, usage },
+        Event::ClarificationWithdrawn { task_id, question_id, reason: text() },
+        Event::CheckpointNamed { name: text() },
+        Event::CompactionRequested { task_ids: vec![task_id], max_tokens: 1 },
     ]
 }
 

@@ -84,7 +84,18 @@ impl Observed {
                 assert!(self.tasks.values().all(|task| task.status.is_end()), "it ends when every task has");
                 (self.is_ended, self.is_paused) = (true, false);
             }
-            Event::ContextCompacted { .. } | Event::PlanCancelled { .. } => {}
+            Event::PlanForked { .. }
+            | Event::TasksAmended { .. }
+            | Event::SettingsChanged { .. }
+            | Event::TaskPaused { .. }
+            | Event::TaskResumed { .. }
+            | Event::DeadlineSet { .. }
+            | Event::UsageRecorded { .. }
+            | Event::ClarificationWithdrawn { .. }
+            | Event::CheckpointNamed { .. }
+            | Event::CompactionRequested { .. }
+            | Event::ContextCompacted { .. }
+            | Event::PlanCancelled { .. } => {}
         }
     }
 

@@ -13,7 +13,7 @@ use crewlog_planner::claim::{self, Ending, Executor, RunDetails, TaskClaim, Task
 use crewlog_planner::event::{
     self, Command, Event, ExecutorEvent, FailureClass, PlannerConfig, QuestionId, TaskStatus, plan_tag,
 };
-use crewlog_planner::plan::{Attachment, AttachmentKind, FailurePolicy, NodeKind, TaskId, TaskPlan};
+use crewlog_planner::plan::{Attachment, AttachmentKind, FailurePolicy, NodeKind, Origin, Proposal, TaskId, TaskPlan};
 use crewlog_planner::planner::Planner;
 use crewlog_planner::retained::{KEPT_REASON_BYTES_MAX, RestoreError};
 use proptest::prelude::*;
@@ -218,11 +218,32 @@ async fn every_command_is_decided_again_from_what_is_kept_and_from_its_events() 
     // What a crash kept from being dispatched.
     let tasks = vec![TaskPlan::new(TaskId(1), NodeKind::ToolCall, "step")];
     let (source, config) = (String::new(), PlannerConfig::default());
-    let planned =
-        Event::TasksPlanned { tasks, title: None, source, config, context: Vec::new(), attachments: Vec::new() };
+    let planned = Event::TasksPlanned {
+        tasks,
+        title: None,
+        source,
+        config: Box::new(config),
+        context: Vec::new(),
+        attachments: Vec::new(),
+        origin: crewlog_planner::plan::Origin::default(),
+    };
     let planned = NewEvent::of(&planned, Cause::request().metadata()).unwrap();
     store.append(Append::to(event::STREAM, "q", Expected::NoStream, vec![planned])).await.unwrap();
     Recording::of(&store, "q").order(Command::Continue).await;
+    let file = |label: &str| Attachment { kind: AttachmentKind::FileRef("page.md".into()), label: Some(label.into()) };
+    let proposal = Proposal {
+        tasks: vec![TaskPlan {
+            attachments: vec![file("own")],
+            ..TaskPlan::new(TaskId(1), NodeKind::Refactor, "Sort page.md")
+        }],
+        title: Some("Sorted".into()),
+        source: "sort it".into(),
+        context: vec!["why".into()],
+        origin: Origin { planned_by: Some("a model".into()), parent: None },
+    };
+    let (proposal, attachments) = (Box::new(proposal), vec![file("given")]);
+    let propose = Command::Propose { proposal, attachments, config: PlannerConfig::default() };
+    Recording::of(&store, "r").order(propose).await;
     let counted = decide_again(&store).await;
     let expected = [
         ("Answer", 1),
@@ -234,6 +255,7 @@ async fn every_command_is_decided_again_from_what_is_kept_and_from_its_events() 
         ("HandleExecutorEvent", 4),
         ("Initialize", 1),
         ("Pause", 2),
+        ("Propose", 1),
         ("Renew", 1),
         ("Report", 2),
         ("Resume", 2),

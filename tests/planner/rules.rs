@@ -1,9 +1,11 @@
 //! How a plan begins, goes on and ends when nothing goes wrong.
 
-use crewlog_mq::Handler;
+use crewlog_mq::{Event as _, Handler};
 use crewlog_planner::event::{Command, Event, ExecutorEvent, PlannerConfig, TaskStatus};
 use crewlog_planner::parse::ParseError;
-use crewlog_planner::plan::{Attachment, AttachmentKind, NodeKind, TaskId, TaskPlan};
+use crewlog_planner::plan::{
+    Attachment, AttachmentKind, Dependency, NodeKind, Origin, Proposal, Strength, TaskId, TaskPlan,
+};
 use crewlog_planner::planner::{Planner, PlannerError};
 use crewlog_planner::state::PlannerState;
 
@@ -62,9 +64,10 @@ fn tasks_for_people_take_no_place_from_commands() {
         tasks: vec![task(1, Some("a")), task(2, None), task(3, Some("b")), task(4, None)],
         title: None,
         source: String::new(),
-        config: PlannerConfig { parallelism: 1, ..PlannerConfig::default() },
+        config: Box::new(PlannerConfig { parallelism: 1, ..PlannerConfig::default() }),
         context: Vec::new(),
         attachments: Vec::new(),
+        origin: crewlog_planner::plan::Origin::default(),
     };
     let events = Planner::fold(&[planned]).process(Command::Continue).unwrap();
     assert_eq!(events.iter().map(tell).collect::<Vec<_>>(), ["dispatched 1#1", "dispatched 2#1"]);
@@ -139,6 +142,32 @@ fn what_has_no_task_is_refused_and_leaves_no_plan() {
         assert_eq!(planner.process(initialize), Err(PlannerError::Parse(ParseError::EmptyPlan)), "{text:?}");
         assert_eq!(planner, Planner::default());
     }
+}
+
+#[test]
+fn a_proposal_is_checked_as_a_text_is() {
+    let propose = |waits_for: &[u64]| {
+        let task = TaskPlan::new(TaskId(1), NodeKind::Analysis, "look");
+        let depends_on =
+            waits_for.iter().map(|id| Dependency { task: TaskId(*id), strength: Strength::Hard }).collect();
+        let (title, source, context) = (Some("Look".to_owned()), "look at it".to_owned(), vec!["why".to_owned()]);
+        let origin = Origin { planned_by: Some("a model".into()), parent: None };
+        let proposal = Proposal { tasks: vec![TaskPlan { depends_on, ..task }], title, source, context, origin };
+        let config = PlannerConfig::default();
+        Command::Propose { proposal: Box::new(proposal), attachments: Vec::new(), config }
+    };
+    let mut planner = Planner::new();
+    let unknown = ParseError::UnknownId { id: "2".into(), line: 0, column: 0 };
+    assert_eq!(planner.process(propose(&[2])), Err(PlannerError::Parse(unknown)));
+    let itself = ParseError::SelfDependency { id: "1".into(), line: 0, column: 0 };
+    assert_eq!(planner.process(propose(&[1])), Err(PlannerError::Parse(itself)));
+    assert_eq!(planner, Planner::default());
+    let planned = planner.process(propose(&[])).unwrap();
+    assert_eq!(planned.iter().map(Event::event_type).collect::<Vec<_>>(), ["TasksPlanned", "TaskDispatched"]);
+    let state = planner.state();
+    assert_eq!((state.title(), state.source()), (Some("Look"), "look at it"));
+    assert_eq!(state.origin().planned_by.as_deref(), Some("a model"));
+    assert_eq!(planner.process(propose(&[])), Err(PlannerError::AlreadyPlanned));
 }
 
 #[test]

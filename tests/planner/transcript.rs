@@ -133,7 +133,7 @@ pub fn tell(event: &Event) -> String {
             let lets_go = if *unblocks && *status != TaskStatus::Completed { " (lets go)" } else { "" };
             format!("{task_id} {}{lets_go}{}{}", status.as_str(), text(result), text(error))
         }
-        Event::ClarificationRequested { task_id, question_id, question, purpose } => {
+        Event::ClarificationRequested { task_id, question_id, question, purpose, .. } => {
             match purpose {
                 // The question is what the text has as the task.
                 Purpose::Task => format!("{question_id} of {task_id}, Task"),
@@ -150,6 +150,22 @@ pub fn tell(event: &Event) -> String {
         Event::PlanResumed {} => "resumed".to_owned(),
         Event::PlanCancelled { reason } => format!("cancelled: {reason}"),
         Event::TasksReopened { task_ids } => format!("reopened {}", numbers(task_ids.iter().copied())),
+        Event::PlanForked { parent, at, reason } => format!("forked from {parent} at {at}: {reason}"),
+        Event::TasksAmended { tasks, reason } => {
+            format!("amended {}: {reason}", numbers(tasks.iter().map(|task| task.id)))
+        }
+        Event::SettingsChanged { reason, .. } => format!("settings changed: {reason}"),
+        Event::TaskPaused { task_id, reason } => format!("{task_id} paused: {reason}"),
+        Event::TaskResumed { task_id } => format!("{task_id} resumed"),
+        Event::DeadlineSet { of, at } => format!("deadline of {of:?}: {}", at.0),
+        Event::UsageRecorded { task_id, attempt, usage } => {
+            format!("{task_id}#{attempt} used {} and {} tokens", usage.input_tokens, usage.output_tokens)
+        }
+        Event::ClarificationWithdrawn { question_id, reason, .. } => format!("{question_id} withdrawn: {reason}"),
+        Event::CheckpointNamed { name } => format!("checkpoint {name}"),
+        Event::CompactionRequested { task_ids, max_tokens } => {
+            format!("a summary of {} in {max_tokens} tokens is wanted", numbers(task_ids.iter().copied()))
+        }
         Event::PlanningCompleted { summary, outcome } => format!("ended {outcome:?}, {summary}"),
     };
     told.replace('\n', " / ").trim_end().to_owned()

@@ -221,6 +221,16 @@ impl Plan {
             | Event::ClarificationRequested { .. }
             | Event::ClarificationReceived { .. }
             | Event::ContextCompacted { .. }
+            | Event::PlanForked { .. }
+            | Event::TasksAmended { .. }
+            | Event::SettingsChanged { .. }
+            | Event::TaskPaused { .. }
+            | Event::TaskResumed { .. }
+            | Event::DeadlineSet { .. }
+            | Event::UsageRecorded { .. }
+            | Event::ClarificationWithdrawn { .. }
+            | Event::CheckpointNamed { .. }
+            | Event::CompactionRequested { .. }
             | Event::PlanPaused { .. }
             | Event::PlanResumed {}
             | Event::PlanCancelled { .. } => {}

@@ -1,7 +1,7 @@
 //! What the planner is asked.
 
 use crate::event::{ExecutorEvent, PlannerConfig};
-use crate::plan::{Attachment, TaskId};
+use crate::plan::{Attachment, Proposal, TaskId};
 
 /// What the planner is asked.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -16,6 +16,15 @@ pub enum Command {
         config: PlannerConfig,
         /// Whether the mere order of the text binds.
         relax_order: bool,
+    },
+    /// Take up a plan that no parser made: that of a model, of an agent, of another program.
+    Propose {
+        /// The plan.
+        proposal: Box<Proposal>,
+        /// What comes with it.
+        attachments: Vec<Attachment>,
+        /// The settings.
+        config: PlannerConfig,
     },
     /// Take in what an executor or a person reported.
     HandleExecutorEvent(ExecutorEvent),

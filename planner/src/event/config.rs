@@ -1,8 +1,10 @@
 //! The settings of a plan.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
-use crate::plan::FailurePolicy;
+use crate::plan::{FailurePolicy, NodeKind};
 
 /// The settings of a plan. They are part of its first event, so no replay depends on the defaults of the code.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -27,6 +29,113 @@ pub struct PlannerConfig {
     pub backoff_ms_max: u64,
     /// Where the plan's commands run.
     pub folder: Option<String>,
+    /// The most that the plan may use up; before more would be, it pauses.
+    #[serde(default, skip_serializing_if = "Budget::is_unlimited")]
+    pub budget: Budget,
+    /// Milliseconds after its first start by which the plan must have ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deadline_ms: Option<u64>,
+    /// Whether a plan that failed or was cancelled undoes what it did, as far as its tasks say how.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub compensate: bool,
+    /// By kind: tasks that may run at once, within `parallelism`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub parallelism_by_kind: BTreeMap<NodeKind, usize>,
+    /// By assignee: tasks that may run at once, within `parallelism`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub parallelism_by_executor: BTreeMap<String, usize>,
+    /// Which of the tasks that could start does.
+    #[serde(default, skip_serializing_if = "Order::is_by_place")]
+    pub order: Order,
+    /// Who writes the summary of what has happened.
+    #[serde(default, skip_serializing_if = "Summaries::is_by_rule")]
+    pub summaries: Summaries,
+    /// Whether the plan stays open when all its tasks have ended.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub standing: bool,
+}
+
+/// What has been used up, or may be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Usage {
+    /// Tokens that models were told.
+    pub input_tokens: u64,
+    /// Tokens that models wrote.
+    pub output_tokens: u64,
+    /// Millionths of the unit in which prices are given.
+    pub cost_micros: u64,
+    /// Milliseconds for which tasks ran, each counted alone.
+    pub duration_ms: u64,
+}
+
+impl Usage {
+    /// Adds what else was used up.
+    pub fn add(&mut self, more: &Self) {
+        self.input_tokens = self.input_tokens.saturating_add(more.input_tokens);
+        self.output_tokens = self.output_tokens.saturating_add(more.output_tokens);
+        self.cost_micros = self.cost_micros.saturating_add(more.cost_micros);
+        self.duration_ms = self.duration_ms.saturating_add(more.duration_ms);
+    }
+}
+
+/// The most that a plan may use up; what is unset has no limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Budget {
+    /// Tokens, told and written together.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tokens: Option<u64>,
+    /// Millionths of the unit in which prices are given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost_micros: Option<u64>,
+    /// Milliseconds for which tasks run, each counted alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub duration_ms: Option<u64>,
+}
+
+impl Budget {
+    /// True when nothing is limited.
+    #[must_use]
+    pub fn is_unlimited(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// Which of the tasks that could start does, after the priorities that the text gives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Order {
+    /// The first in the plan.
+    #[default]
+    Place,
+    /// The one with the longest way to the end of the plan behind it.
+    CriticalPath,
+}
+
+impl Order {
+    /// True of the order of the plan.
+    #[must_use]
+    pub fn is_by_place(&self) -> bool {
+        *self == Self::Place
+    }
+}
+
+/// Who writes the summary of what has happened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Summaries {
+    /// The planner, by rule.
+    #[default]
+    Rule,
+    /// A model, when it does so in time; else the planner.
+    Model,
+}
+
+impl Summaries {
+    /// True when no model is asked.
+    #[must_use]
+    pub fn is_by_rule(&self) -> bool {
+        *self == Self::Rule
+    }
 }
 
 /// What compaction keeps.
@@ -53,6 +162,14 @@ impl Default for PlannerConfig {
             backoff_ms: 500,
             backoff_ms_max: 60_000,
             folder: None,
+            budget: Budget::default(),
+            deadline_ms: None,
+            compensate: false,
+            parallelism_by_kind: BTreeMap::new(),
+            parallelism_by_executor: BTreeMap::new(),
+            order: Order::Place,
+            summaries: Summaries::Rule,
+            standing: false,
         }
     }
 }

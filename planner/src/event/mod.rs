@@ -4,12 +4,12 @@ mod command;
 mod config;
 mod told;
 
-use crewlog_mq::Event as MqEvent;
+use crewlog_mq::{Event as MqEvent, Position, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use crate::plan::{Attachment, TaskId, TaskPlan};
+use crate::plan::{Attachment, DefaultAnswer, Origin, TaskId, TaskPlan};
 pub use command::Command;
-pub use config::{PlannerConfig, Profile};
+pub use config::{Budget, Order, PlannerConfig, Profile, Summaries, Usage};
 pub use told::{Answered, ExecutorEvent, FailureClass, Parameters, PlannerCmd, TaskResult};
 
 /// The stream of all plans; a plan's aggregate is its id.
@@ -103,6 +103,17 @@ pub enum Purpose {
     Failure,
 }
 
+/// What has to happen by a moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Deadline {
+    /// The plan ends.
+    Plan,
+    /// A task ends.
+    Task(TaskId),
+    /// A question is answered.
+    Question(QuestionId),
+}
+
 /// What happened to a plan.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Event {
@@ -115,13 +126,88 @@ pub enum Event {
         /// The text.
         source: String,
         /// The settings.
-        config: PlannerConfig,
+        config: Box<PlannerConfig>,
         /// What of the text is no task: goals, overview.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         context: Vec<String>,
         /// Attachments that no task mentions.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         attachments: Vec<Attachment>,
+        /// Where it came from, when not from a text alone.
+        #[serde(default, skip_serializing_if = "Origin::is_text")]
+        origin: Origin,
+    },
+    /// The plan goes on from a point of another plan's history, which is its own up to there.
+    PlanForked {
+        /// The other plan.
+        parent: String,
+        /// The last position of the history that they share.
+        at: Position,
+        /// Why.
+        reason: String,
+    },
+    /// Tasks are defined anew, or are new.
+    TasksAmended {
+        /// Their whole definitions; a number that is not known yet is a new task.
+        tasks: Vec<TaskPlan>,
+        /// Why.
+        reason: String,
+    },
+    /// The plan has other settings.
+    SettingsChanged {
+        /// All of them.
+        config: Box<PlannerConfig>,
+        /// Why.
+        reason: String,
+    },
+    /// A task is not started until it is resumed.
+    TaskPaused {
+        /// The task.
+        task_id: TaskId,
+        /// Why.
+        reason: String,
+    },
+    /// A task may be started again.
+    TaskResumed {
+        /// The task.
+        task_id: TaskId,
+    },
+    /// Something must have happened by a moment.
+    DeadlineSet {
+        /// What.
+        of: Deadline,
+        /// The moment, in log time.
+        at: Timestamp,
+    },
+    /// An executor has used something up.
+    UsageRecorded {
+        /// The task.
+        task_id: TaskId,
+        /// The dispatch.
+        attempt: u32,
+        /// How much.
+        usage: Usage,
+    },
+    /// A question is no longer asked.
+    ClarificationWithdrawn {
+        /// The task.
+        task_id: TaskId,
+        /// The question's number.
+        question_id: QuestionId,
+        /// Why.
+        reason: String,
+    },
+    /// This point of the plan's history has a name.
+    CheckpointNamed {
+        /// The name.
+        name: String,
+    },
+    /// The context is long, and a summary is wanted from a model.
+    CompactionRequested {
+        /// The tasks whose lines the summary is to replace.
+        task_ids: Vec<TaskId>,
+        /// The most tokens of the summary.
+        max_tokens: usize,
     },
     /// A task may start.
     TaskDispatched {
@@ -159,6 +245,9 @@ pub enum Event {
         question: String,
         /// What the answer is for.
         purpose: Purpose,
+        /// What counts when nobody answers in time.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        default: Option<DefaultAnswer>,
     },
     /// A question is closed.
     ClarificationReceived {
@@ -208,6 +297,16 @@ impl MqEvent for Event {
     fn event_type(&self) -> &'static str {
         match self {
             Self::TasksPlanned { .. } => "TasksPlanned",
+            Self::PlanForked { .. } => "PlanForked",
+            Self::TasksAmended { .. } => "TasksAmended",
+            Self::SettingsChanged { .. } => "SettingsChanged",
+            Self::TaskPaused { .. } => "TaskPaused",
+            Self::TaskResumed { .. } => "TaskResumed",
+            Self::DeadlineSet { .. } => "DeadlineSet",
+            Self::UsageRecorded { .. } => "UsageRecorded",
+            Self::ClarificationWithdrawn { .. } => "ClarificationWithdrawn",
+            Self::CheckpointNamed { .. } => "CheckpointNamed",
+            Self::CompactionRequested { .. } => "CompactionRequested",
             Self::TaskDispatched { .. } => "TaskDispatched",
             Self::TaskStatusUpdated { .. } => "TaskStatusUpdated",
             Self::ClarificationRequested { .. } => "ClarificationRequested",

@@ -1,10 +1,10 @@
-//! The first decision of a plan: a text becomes tasks.
+//! The first decision of a plan: a text becomes tasks, or a proposal does.
 
 use crate::context::{TOKEN_BUDGET_MAX, TOKEN_BUDGET_MIN};
 use crate::error::PlannerError;
 use crate::event::{Event, PlannerConfig, TaskStatus};
-use crate::parse::{self, ParseOptions};
-use crate::plan::{Attachment, AttachmentKind, Mark, TaskPlan};
+use crate::parse::{self, ParseOptions, ParsedPlan};
+use crate::plan::{Attachment, AttachmentKind, Mark, Origin, Proposal, TaskPlan};
 use crate::planner::{PARALLELISM_MAX, Planner, RETRIES_MAX, end};
 use crate::state::Phase;
 
@@ -16,20 +16,41 @@ impl Planner {
         config: PlannerConfig,
         relax_order: bool,
     ) -> Result<Vec<Event>, PlannerError> {
+        self.check_beginning(&config)?;
+        let ParsedPlan { tasks, title, context, .. } = parse::parse(&source, ParseOptions { relax_order })?;
+        let origin = Origin::default();
+        Ok(planned(Proposal { tasks, title, source, context, origin }, attachments, config))
+    }
+
+    /// A plan that no parser made is checked as one that a parser made is.
+    pub(super) fn propose(
+        &self,
+        proposal: Proposal,
+        attachments: Vec<Attachment>,
+        config: PlannerConfig,
+    ) -> Result<Vec<Event>, PlannerError> {
+        self.check_beginning(&config)?;
+        parse::validate(&proposal.tasks)?;
+        Ok(planned(proposal, attachments, config))
+    }
+
+    fn check_beginning(&self, config: &PlannerConfig) -> Result<(), PlannerError> {
         if self.state.phase != Phase::Empty {
             return Err(PlannerError::AlreadyPlanned);
         }
         check_setting("parallelism", config.parallelism, 1, PARALLELISM_MAX)?;
         check_setting("token_budget", config.token_budget, TOKEN_BUDGET_MIN, TOKEN_BUDGET_MAX)?;
-        check_setting("retries_max", config.retries_max as usize, 0, RETRIES_MAX as usize)?;
-        let parsed = parse::parse(&source, ParseOptions { relax_order })?;
-        let mut tasks = parsed.tasks;
-        let attachments = attach(&mut tasks, attachments);
-        let marked = tasks.iter().filter_map(end_by_mark).collect::<Vec<_>>();
-        let planned =
-            Event::TasksPlanned { tasks, title: parsed.title, source, config, context: parsed.context, attachments };
-        Ok([vec![planned], marked].concat())
+        check_setting("retries_max", config.retries_max as usize, 0, RETRIES_MAX as usize)
     }
+}
+
+fn planned(proposal: Proposal, attachments: Vec<Attachment>, config: PlannerConfig) -> Vec<Event> {
+    let Proposal { mut tasks, title, source, context, origin } = proposal;
+    let attachments = attach(&mut tasks, attachments);
+    let marked = tasks.iter().filter_map(end_by_mark).collect::<Vec<_>>();
+    let config = Box::new(config);
+    let planned = Event::TasksPlanned { tasks, title, source, config, context, attachments, origin };
+    [vec![planned], marked].concat()
 }
 
 fn check_setting(setting: &'static str, value: usize, min: usize, max: usize) -> Result<(), PlannerError> {

@@ -47,11 +47,14 @@ impl Planner {
         if let Command::Initialize { user_input, attachments, config, relax_order } = command {
             return self.initialize(user_input, attachments, config, relax_order);
         }
+        if let Command::Propose { proposal, attachments, config } = command {
+            return self.propose(*proposal, attachments, config);
+        }
         if self.state.phase == Phase::Empty {
             return Err(PlannerError::NotPlanned);
         }
         match command {
-            Command::Initialize { .. } => Err(PlannerError::AlreadyPlanned),
+            Command::Initialize { .. } | Command::Propose { .. } => Err(PlannerError::AlreadyPlanned),
             Command::HandleExecutorEvent(event) => self.handle(event),
             Command::Continue => Ok(Vec::new()),
             Command::CompactContext { max_tokens } => {

@@ -110,7 +110,7 @@ impl Planner {
     /// A question, the `nth` that the same decision asks.
     pub(super) fn ask(&self, task_id: TaskId, question: String, purpose: Purpose, nth: u64) -> Event {
         let question_id = QuestionId(self.state.questions.len() as u64 + 1 + nth);
-        Event::ClarificationRequested { task_id, question_id, question, purpose }
+        Event::ClarificationRequested { task_id, question_id, question, purpose, default: None }
     }
 
     pub(super) fn answer(&self, asker: TaskId, id: QuestionId, answer: String) -> Result<Vec<Event>, PlannerError> {

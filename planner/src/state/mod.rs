@@ -5,9 +5,11 @@ mod questions;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::event::{Event, Outcome, PlannerConfig, Purpose, QuestionId, TaskStatus};
+use crewlog_mq::{Position, Timestamp};
+
+use crate::event::{Deadline, Event, Outcome, PlannerConfig, Purpose, QuestionId, TaskStatus, Usage};
 use crate::past::Past;
-use crate::plan::{Attachment, TaskId};
+use crate::plan::{Attachment, Origin, TaskId, TaskPlan};
 pub use crate::task::{Question, Task};
 use graph::{COMMANDS, Graph};
 pub(crate) use graph::{N_LANES, QUESTIONS};
@@ -46,6 +48,12 @@ pub struct PlannerState {
     pub(crate) attachments: Vec<Attachment>,
     pub(crate) past: Past,
     pub(crate) cancelled: bool,
+    pub(crate) origin: Origin,
+    /// Of a fork: the other plan, and the last position of the history that they share.
+    pub(crate) parent: Option<(String, Position)>,
+    pub(crate) deadlines: BTreeMap<Deadline, Timestamp>,
+    pub(crate) spent: Usage,
+    pub(crate) checkpoints: Vec<String>,
     /// By the text of a condition: whether it holds; unset while it is being asked.
     pub(crate) conditions: BTreeMap<String, Option<bool>>,
     pub(crate) graph: Graph,
@@ -112,6 +120,30 @@ impl PlannerState {
         &self.config
     }
 
+    /// Where the plan came from, when not from a text alone.
+    #[must_use]
+    pub fn origin(&self) -> &Origin {
+        &self.origin
+    }
+
+    /// Of a fork: the other plan, and the last position of the history that they share.
+    #[must_use]
+    pub fn parent(&self) -> Option<(&str, Position)> {
+        self.parent.as_ref().map(|(plan, at)| (plan.as_str(), *at))
+    }
+
+    /// By when what has to happen, in log time.
+    #[must_use]
+    pub fn deadlines(&self) -> &BTreeMap<Deadline, Timestamp> {
+        &self.deadlines
+    }
+
+    /// What has been used up.
+    #[must_use]
+    pub fn spent(&self) -> Usage {
+        self.spent
+    }
+
     /// What of the text is no task.
     #[must_use]
     pub fn context(&self) -> &[String] {
@@ -168,13 +200,14 @@ impl PlannerState {
     /// Takes one event in. It trusts the log: what the planner did not decide is passed over.
     pub(crate) fn apply(&mut self, event: &Event) {
         match event {
-            Event::TasksPlanned { tasks, title, source, config, context, attachments } => {
+            Event::TasksPlanned { tasks, title, source, config, context, attachments, origin } => {
                 self.tasks = tasks.iter().map(|plan| Task::planned(plan.clone())).collect();
                 self.title.clone_from(title);
                 self.source.clone_from(source);
-                self.config = config.clone();
+                self.config.clone_from(config);
                 self.context.clone_from(context);
                 self.attachments.clone_from(attachments);
+                self.origin.clone_from(origin);
                 self.phase = Phase::Active;
                 self.index_graph();
             }
@@ -196,7 +229,7 @@ impl PlannerState {
                     self.withdraw_questions_of(*task_id);
                 }
             }
-            Event::ClarificationRequested { task_id, question_id, question, purpose } => {
+            Event::ClarificationRequested { task_id, question_id, question, purpose, default } => {
                 if let (Purpose::Condition, Some(text)) = (purpose, self.condition_of(*task_id)) {
                     self.conditions.insert(text, None);
                 }
@@ -207,6 +240,7 @@ impl PlannerState {
                     task: *task_id,
                     question: question.clone(),
                     purpose: *purpose,
+                    default: default.clone(),
                     answer: None,
                     is_withdrawn: false,
                 });
@@ -219,12 +253,37 @@ impl PlannerState {
                 let removed = removed_task_ids.iter().filter_map(|id| self.index(*id)).collect::<Vec<_>>();
                 self.past.compact(summary, removed.into_iter());
             }
+            Event::PlanForked { parent, at, .. } => {
+                self.parent = Some((parent.clone(), *at));
+            }
+            Event::TasksAmended { tasks, .. } => self.amend(tasks),
+            Event::SettingsChanged { config, .. } => self.config.clone_from(config),
+            Event::TaskPaused { task_id, .. } => self.change(*task_id, |task| task.is_paused = true),
+            Event::TaskResumed { task_id } => self.change(*task_id, |task| task.is_paused = false),
+            Event::DeadlineSet { of, at } => {
+                self.deadlines.insert(*of, *at);
+            }
+            Event::UsageRecorded { usage, .. } => self.spent.add(usage),
+            Event::ClarificationWithdrawn { question_id, .. } => self.withdraw(*question_id),
+            Event::CheckpointNamed { name } => self.checkpoints.push(name.clone()),
+            Event::CompactionRequested { .. } => self.past.is_compaction_requested = true,
             Event::PlanPaused { .. } => self.phase = Phase::Paused,
             Event::PlanResumed {} => self.phase = Phase::Active,
             Event::PlanCancelled { .. } => self.cancelled = true,
             Event::TasksReopened { task_ids } => self.reopen(task_ids),
             Event::PlanningCompleted { outcome, .. } => self.phase = Phase::Ended(*outcome),
         }
+    }
+
+    /// Tasks that are known are defined anew and keep what happened to them; others are new.
+    fn amend(&mut self, tasks: &[TaskPlan]) {
+        for plan in tasks {
+            match self.tasks.binary_search_by_key(&plan.id, |task| task.plan.id) {
+                Ok(index) => self.tasks[index].plan = plan.clone(),
+                Err(index) => self.tasks.insert(index, Task::planned(plan.clone())),
+            }
+        }
+        self.index_graph();
     }
 
     fn reopen(&mut self, ids: &[TaskId]) {

@@ -43,6 +43,14 @@ impl PlannerState {
         }
     }
 
+    pub(super) fn withdraw(&mut self, id: QuestionId) {
+        let Some(place) = usize::try_from(id.0).ok().and_then(|n| n.checked_sub(1)) else { return };
+        if let Some(question) = self.questions.get_mut(place) {
+            question.is_withdrawn = true;
+            self.open.remove(&place);
+        }
+    }
+
     pub(super) fn withdraw_questions_of(&mut self, id: TaskId) {
         let condition = self.condition_of(id);
         for place in self.asked.get(&id).into_iter().flatten() {
