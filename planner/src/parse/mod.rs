@@ -35,6 +35,7 @@ mod edges;
 mod error;
 mod fences;
 mod fields;
+mod formats;
 mod graph;
 mod inline;
 mod items;
@@ -77,6 +78,9 @@ pub fn parse(text: &str, options: ParseOptions) -> Result<ParsedPlan, ParseError
         return Err(ParseError::EmptyPlan);
     }
     if let Some(plan) = canonical::read(text, options) {
+        return plan;
+    }
+    if let Some(plan) = formats::read(text, options) {
         return plan;
     }
     let mut built = build::build(text, false);

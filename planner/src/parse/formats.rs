@@ -1,0 +1,390 @@
+//! Plans that other programs write as JSON: Task Master's `tasks.json`, tasks and todos of Claude Code, plans of Codex,
+//! beads line by line. A text is one of them when it is JSON and every entry has a title, and an id, a status or a step.
+//!
+//! What one of these programs calls a field, the others do not call something else, so one reader knows them all. It
+//! follows the rules for lists: an entry with entries under it is a group, and only what is written binds.
+
+use std::collections::{BTreeMap, HashMap};
+
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use super::error::{Diagnostic, ParseError};
+use super::graph::{EDGES_MAX, check_cycle};
+use super::inline::{Definitions, Inline};
+use super::parsed::{ParseOptions, ParsedPlan, TASKS_MAX};
+use super::text::{Lines, collapse};
+use super::{built, commands, vocabulary};
+use crate::plan::{Dependency, Mark, Span, Strength, TaskId, TaskPlan};
+
+/// Entries under entries are read to this depth.
+const DEPTH_MAX: usize = 8;
+
+/// The fields of one object, each with its text.
+type Fields<'t> = BTreeMap<String, &'t RawValue>;
+
+/// An entry, before it is known which tasks it waits for.
+#[derive(Default)]
+struct Entry {
+    span: Option<Span>,
+    id: Option<String>,
+    title: String,
+    notes: Vec<String>,
+    mark: Mark,
+    priority: Option<String>,
+    assignee: Option<String>,
+    needs: Vec<String>,
+    /// Those that wait for it.
+    blocks: Vec<String>,
+    parent: Option<usize>,
+    /// The id of what it stands under, where that is written.
+    parent_id: Option<String>,
+    /// Whether it comes after the entry before it.
+    follows: bool,
+}
+
+/// The plan that a text in one of these forms means; nothing when it is in none of them.
+pub(super) fn read(text: &str, options: ParseOptions) -> Option<Result<ParsedPlan, ParseError>> {
+    let body = text.trim_start_matches('\u{feff}').trim();
+    if !body.starts_with(['{', '[']) {
+        return None;
+    }
+    let mut reader = Reader { source: text, entries: Vec::new(), title: None };
+    reader.whole(body).filter(|()| !reader.entries.is_empty())?;
+    Some(reader.plan(options))
+}
+
+struct Reader<'t> {
+    source: &'t str,
+    entries: Vec<Entry>,
+    title: Option<String>,
+}
+
+impl<'t> Reader<'t> {
+    /// The text as one value, else as one value a line.
+    fn whole(&mut self, body: &'t str) -> Option<()> {
+        if let Ok(value) = serde_json::from_str::<&RawValue>(body) {
+            return self.value(value);
+        }
+        for line in body.lines().map(str::trim).filter(|line| !line.is_empty()) {
+            self.entry(serde_json::from_str(line).ok()?, None, 0)?;
+        }
+        Some(())
+    }
+
+    fn value(&mut self, value: &'t RawValue) -> Option<()> {
+        if let Ok(entries) = serde_json::from_str::<Vec<&RawValue>>(value.get()) {
+            return entries.into_iter().try_for_each(|entry| self.entry(entry, None, 0));
+        }
+        let fields = serde_json::from_str::<Fields<'t>>(value.get()).ok()?;
+        let list = ["tasks", "plan", "todos", "issues"].iter().find_map(|name| fields.get(*name));
+        if let Some(list) = list {
+            self.title = ["title", "name", "explanation", "projectName"].iter().find_map(|name| text(&fields, name));
+            let entries = serde_json::from_str::<Vec<&RawValue>>(list.get()).ok()?;
+            return entries.into_iter().try_for_each(|entry| self.entry(entry, None, 0));
+        }
+        // Task Master keeps lists of tasks by tag, and works on `master`.
+        let is_tag =
+            |tag: &RawValue| serde_json::from_str::<Fields<'_>>(tag.get()).is_ok_and(|tag| tag.contains_key("tasks"));
+        match fields.get("master").filter(|tag| is_tag(tag)).or_else(|| fields.values().find(|tag| is_tag(tag))) {
+            Some(tag) => self.value(tag),
+            None => self.entry(value, None, 0),
+        }
+    }
+
+    fn entry(&mut self, value: &'t RawValue, parent: Option<usize>, depth: usize) -> Option<()> {
+        let fields = serde_json::from_str::<Fields<'t>>(value.get()).ok()?;
+        let titles = ["title", "subject", "content", "step", "name", "description"];
+        let (named, title) = titles.iter().find_map(|name| Some((*name, text(&fields, name)?)))?;
+        let id = ["id", "taskId", "key"].iter().find_map(|name| text(&fields, name));
+        let status = text(&fields, "status");
+        if id.is_none() && status.is_none() && named != "step" {
+            return None;
+        }
+        if matches!(status.as_deref(), Some("tombstone")) {
+            return Some(());
+        }
+        let start = value.get().as_ptr() as usize - self.source.as_ptr() as usize;
+        // The ids of entries under another count in it.
+        let above = parent.and_then(|parent| self.entries[parent].id.clone());
+        let id = match (id, &above) {
+            (Some(id), Some(above)) if !id.starts_with(&format!("{above}.")) => Some(format!("{above}.{id}")),
+            (id, _) => id,
+        };
+        let mut entry = Entry {
+            span: Some(Span { start, end: start + value.get().len() }),
+            id,
+            title: collapse(&title),
+            mark: status.as_deref().map_or(Mark::Open, mark),
+            priority: priority(&fields),
+            assignee: ["assignee", "owner"].iter().find_map(|name| text(&fields, name)),
+            parent,
+            parent_id: ["parent", "parentId", "epic"].iter().find_map(|name| text(&fields, name)),
+            follows: named == "step" && !self.entries.is_empty(),
+            ..Entry::default()
+        };
+        entry.notes = notes(&fields, named);
+        for name in ["dependencies", "dependsOn", "depends_on", "blockedBy", "blocked_by"] {
+            needs(fields.get(name), &mut entry);
+        }
+        let blocks = fields.get("blocks").and_then(|list| serde_json::from_str::<Vec<Value>>(list.get()).ok());
+        entry.blocks = blocks.into_iter().flatten().filter_map(|one| word(&one)).collect();
+        let place = self.entries.len();
+        self.entries.push(entry);
+        let under = ["subtasks", "children"].iter().find_map(|name| fields.get(*name));
+        if let (Some(under), true) = (under, depth < DEPTH_MAX) {
+            let under = serde_json::from_str::<Vec<&RawValue>>(under.get()).ok()?;
+            under.into_iter().try_for_each(|one| self.entry(one, Some(place), depth + 1))?;
+        }
+        Some(())
+    }
+
+    fn plan(mut self, options: ParseOptions) -> Result<ParsedPlan, ParseError> {
+        let lines = Lines::new(self.source);
+        let place = |entry: &Entry| lines.place(entry.span.map_or(0, |span| span.start));
+        let mut by_id: HashMap<String, usize> = HashMap::new();
+        for (n, entry) in self.entries.iter().enumerate() {
+            let Some(id) = &entry.id else { continue };
+            if let Some(first) = by_id.insert(id.to_lowercase(), n) {
+                let (line, column) = place(entry);
+                let first_line = place(&self.entries[first]).0;
+                return Err(ParseError::DuplicateId { id: id.clone(), line, column, first_line });
+            }
+        }
+        for n in 0..self.entries.len() {
+            if let Some(above) = &self.entries[n].parent_id {
+                self.entries[n].parent = by_id.get(&above.to_lowercase()).copied().filter(|above| *above != n);
+            }
+        }
+        let groups = Groups::of(&self.entries);
+        if groups.tasks.is_empty() {
+            return Err(ParseError::EmptyPlan);
+        }
+        if groups.tasks.len() > TASKS_MAX {
+            return Err(ParseError::LimitPassed { limit: "tasks", value: groups.tasks.len(), max: TASKS_MAX });
+        }
+        let waits = self.waits(&by_id, &groups, &place)?;
+        let mut warnings = Vec::new();
+        let tasks = groups.tasks.iter().enumerate().map(|(n, entry)| {
+            let above = self.entries[*entry].parent.map(|above| &self.entries[above]);
+            let mut task = task(&self.entries[*entry], TaskId(n as u64 + 1), above);
+            let binds = |one: &&Dependency| !options.relax_order || one.strength == Strength::Hard;
+            task.depends_on = waits[n].iter().filter(binds).copied().collect();
+            task
+        });
+        let tasks = tasks.collect::<Vec<_>>();
+        for entry in self.entries.iter().filter(|entry| entry.parent_id.is_some() && entry.parent.is_none()) {
+            let (line, column) = place(entry);
+            let message = format!("{} stands under {}, which is not here", entry.title, or_none(&entry.parent_id));
+            let help = Some("add that entry, or take the reference away".into());
+            warnings.push(Diagnostic { message, line, column, help });
+        }
+        check_cycle(&tasks, |n| place(&self.entries[groups.tasks[n]]))?;
+        let ignored = around(self.source, &tasks);
+        Ok(ParsedPlan { title: self.title, tasks, context: Vec::new(), warnings, ignored })
+    }
+
+    /// By task: what it waits for, sorted, each once.
+    fn waits(
+        &self,
+        by_id: &HashMap<String, usize>,
+        groups: &Groups,
+        place: &impl Fn(&Entry) -> (usize, usize),
+    ) -> Result<Vec<Vec<Dependency>>, ParseError> {
+        let mut edges: Vec<(usize, usize)> = Vec::new();
+        for (n, entry) in self.entries.iter().enumerate() {
+            for id in &entry.needs {
+                edges.push((n, self.find(id, entry, by_id).ok_or_else(|| unknown(id, entry, place))?));
+            }
+            for id in &entry.blocks {
+                edges.push((self.find(id, entry, by_id).ok_or_else(|| unknown(id, entry, place))?, n));
+            }
+        }
+        if let Some((n, _)) = edges.iter().find(|(n, before)| n == before) {
+            let (line, column) = place(&self.entries[*n]);
+            return Err(ParseError::SelfDependency { id: or_none(&self.entries[*n].id), line, column });
+        }
+        // Within a group, who waits for nobody begins, and whom nobody waits for ends.
+        let mut inner: Vec<(bool, bool)> = vec![(true, true); self.entries.len()];
+        for (n, before) in &edges {
+            let above = self.entries[*n].parent;
+            if above.is_some() && above == self.entries[*before].parent {
+                inner[*n].0 = false;
+                inner[*before].1 = false;
+            }
+        }
+        let mut waits: Vec<BTreeMap<TaskId, Strength>> = vec![BTreeMap::new(); groups.tasks.len()];
+        let n_edges =
+            edges.iter().map(|(n, before)| groups.leaves[*n].len().saturating_mul(groups.leaves[*before].len()));
+        let n_edges = n_edges.fold(0, usize::saturating_add);
+        if n_edges > EDGES_MAX {
+            return Err(ParseError::LimitPassed { limit: "dependencies", value: n_edges, max: EDGES_MAX });
+        }
+        for (n, before) in edges {
+            let begins = |task: &&usize| n == groups.tasks[**task] || inner[groups.tasks[**task]].0;
+            let ends = |task: &&usize| before == groups.tasks[**task] || inner[groups.tasks[**task]].1;
+            for task in groups.leaves[n].iter().filter(begins) {
+                let ended = groups.leaves[before].iter().filter(ends);
+                waits[*task].extend(ended.map(|ended| (TaskId(*ended as u64 + 1), Strength::Hard)));
+            }
+        }
+        for (n, entry) in groups.tasks.iter().enumerate().skip(1) {
+            if self.entries[*entry].follows {
+                waits[n].entry(TaskId(n as u64)).or_insert(Strength::Soft);
+            }
+        }
+        let sorted = |waits: BTreeMap<TaskId, Strength>| {
+            waits.into_iter().map(|(task, strength)| Dependency { task, strength }).collect()
+        };
+        Ok(waits.into_iter().map(sorted).collect())
+    }
+
+    /// An id as an entry says it: among those beside it first.
+    fn find(&self, id: &str, entry: &Entry, by_id: &HashMap<String, usize>) -> Option<usize> {
+        let above = entry.parent.and_then(|parent| self.entries[parent].id.as_ref());
+        let beside = above.and_then(|above| by_id.get(&format!("{above}.{id}").to_lowercase()));
+        beside.or_else(|| by_id.get(&id.to_lowercase())).copied()
+    }
+}
+
+/// Which entries are tasks, and which tasks an entry stands for.
+struct Groups {
+    /// The entries that are tasks, in order.
+    tasks: Vec<usize>,
+    /// By entry: the tasks that it is, or that stand under it.
+    leaves: Vec<Vec<usize>>,
+}
+
+impl Groups {
+    fn of(entries: &[Entry]) -> Self {
+        let mut is_group = vec![false; entries.len()];
+        for entry in entries {
+            if let Some(parent) = entry.parent {
+                is_group[parent] = true;
+            }
+        }
+        let tasks = (0..entries.len()).filter(|n| !is_group[*n]).collect::<Vec<_>>();
+        let mut leaves = vec![Vec::new(); entries.len()];
+        for (task, entry) in tasks.iter().enumerate() {
+            let mut above = Some(*entry);
+            for _ in 0..=DEPTH_MAX {
+                let Some(n) = above else { break };
+                leaves[n].push(task);
+                above = entries[n].parent;
+            }
+        }
+        Self { tasks, leaves }
+    }
+}
+
+fn task(entry: &Entry, id: TaskId, above: Option<&Entry>) -> TaskPlan {
+    let inline = Inline::scan(&entry.title, &Definitions::default());
+    let mut task = TaskPlan::new(
+        id,
+        vocabulary::kind(&entry.title, above.map(|above| above.title.as_str())),
+        entry.title.replace('`', ""),
+    );
+    task.command = commands::command_in(&entry.title, &inline, 0, entry.title.len()).command;
+    task.attachments = inline.attachments(&entry.title, 0, entry.title.len());
+    for note in &entry.notes {
+        let inline = Inline::scan(note, &Definitions::default());
+        built::attach(&mut task.attachments, inline.attachments(note, 0, note.len()));
+    }
+    task.notes.clone_from(&entry.notes);
+    task.label.clone_from(&entry.id);
+    task.priority.clone_from(&entry.priority);
+    task.assignee.clone_from(&entry.assignee);
+    task.group = above.map(|above| above.title.clone());
+    task.mark = match (entry.mark, above.map(|above| above.mark)) {
+        (Mark::Open, Some(above @ (Mark::Done | Mark::Cancelled))) => above,
+        (own, _) => own,
+    };
+    task.spans.extend(entry.span);
+    task
+}
+
+fn unknown(id: &str, entry: &Entry, place: &impl Fn(&Entry) -> (usize, usize)) -> ParseError {
+    let (line, column) = place(entry);
+    ParseError::UnknownId { id: id.to_owned(), line, column }
+}
+
+fn or_none(text: &Option<String>) -> String {
+    text.clone().unwrap_or_default()
+}
+
+/// What such a list says of how far an entry is.
+fn mark(status: &str) -> Mark {
+    match status.to_lowercase().as_str() {
+        "done" | "completed" | "complete" | "closed" => Mark::Done,
+        "in_progress" | "in-progress" | "doing" | "review" | "hooked" => Mark::InProgress,
+        "cancelled" | "canceled" | "deferred" | "deleted" => Mark::Cancelled,
+        _open => Mark::Open,
+    }
+}
+
+/// A number is that of a class: 0 is the most urgent.
+fn priority(fields: &Fields<'_>) -> Option<String> {
+    let priority = text(fields, "priority")?;
+    Some(if priority.parse::<u8>().is_ok() { format!("P{priority}") } else { priority })
+}
+
+fn notes(fields: &Fields<'_>, named: &str) -> Vec<String> {
+    let plain = ["description", "details", "design", "notes"];
+    let plain = plain.iter().filter(|name| **name != named).filter_map(|name| text(fields, name));
+    let tests = ["testStrategy", "acceptance_criteria", "acceptanceCriteria"];
+    let tests = tests.iter().filter_map(|name| text(fields, name)).map(|note| format!("Test: {note}"));
+    plain.chain(tests).filter(|note| !note.trim().is_empty()).collect()
+}
+
+/// What an entry waits for, and what it stands under: ids, or objects that name one and say how.
+fn needs(list: Option<&&RawValue>, entry: &mut Entry) {
+    let list = list.and_then(|list| serde_json::from_str::<Vec<Value>>(list.get()).ok());
+    for one in list.into_iter().flatten() {
+        let Value::Object(said) = &one else {
+            entry.needs.extend(word(&one));
+            continue;
+        };
+        let Some(id) = ["depends_on_id", "id"].iter().find_map(|name| word(said.get(*name)?)) else { continue };
+        let how = ["type", "dependency_type"].iter().find_map(|name| said.get(*name)?.as_str()).unwrap_or("blocks");
+        match how {
+            "parent-child" | "parent" => entry.parent_id = Some(id),
+            "blocks" | "waits-for" | "conditional-blocks" => entry.needs.push(id),
+            _only_related => {}
+        }
+    }
+}
+
+fn text(fields: &Fields<'_>, name: &str) -> Option<String> {
+    let value = serde_json::from_str::<Value>(fields.get(name)?.get()).ok()?;
+    match value {
+        Value::Array(lines) => {
+            let lines = lines.iter().filter_map(word).collect::<Vec<_>>();
+            (!lines.is_empty()).then(|| lines.join("\n"))
+        }
+        value => word(&value),
+    }
+}
+
+/// A text or a number.
+fn word(value: &Value) -> Option<String> {
+    match value {
+        Value::String(text) if !text.trim().is_empty() => Some(text.trim().to_owned()),
+        Value::Number(number) => Some(number.to_string()),
+        Value::Null | Value::Bool(_) | Value::String(_) | Value::Array(_) | Value::Object(_) => None,
+    }
+}
+
+/// What of a text is in no task.
+fn around(source: &str, tasks: &[TaskPlan]) -> Vec<Span> {
+    let mut spans = tasks.iter().flat_map(|task| task.spans.iter().copied()).collect::<Vec<_>>();
+    spans.sort_unstable();
+    let mut left = Vec::new();
+    let mut at = 0;
+    for span in spans.into_iter().chain([Span { start: source.len(), end: source.len() }]) {
+        if span.start > at {
+            left.push(Span { start: at, end: span.start });
+        }
+        at = at.max(span.end);
+    }
+    left
+}

@@ -1,0 +1,114 @@
+//! Plans that other programs write as JSON.
+
+use super::{check, check_error, plan};
+
+#[test]
+fn a_file_of_task_master_has_groups_with_ids_of_their_own_and_tags() {
+    let tasks = r#"[
+        {"id": 1, "title": "Set up the repository", "description": "With CI.", "status": "done", "dependencies": [],
+         "priority": "high", "details": "As https://example.org/ci. says", "testStrategy": "It is green"},
+        {"id": 2, "title": "Implement accounts", "status": "pending", "dependencies": [1], "subtasks": [
+            {"id": 1, "title": "Add the table in db/users.sql", "status": "in-progress", "dependencies": []},
+            {"id": 2, "title": "Add the endpoint", "status": "pending", "dependencies": [1]},
+            {"id": 3, "title": "Write tests", "status": "deferred", "dependencies": ["2.2"]}]},
+        {"id": 3, "title": "Run `make release`", "status": "pending", "dependencies": [2]}]"#;
+    let expected = [
+        "1 CodeImplementation Set up the repository | id 1 | prio high | mark Done | Link https://example.org/ci \
+         | note With CI. | note As https://example.org/ci. says | note Test: It is green",
+        "2 CodeImplementation Add the table in db/users.sql | <- 1 | id 2.1 | in Implement accounts | mark InProgress \
+         | FileRef db/users.sql",
+        "3 CodeImplementation Add the endpoint | <- 2 | id 2.2 | in Implement accounts",
+        "4 UnitTest Write tests | <- 3 | id 2.3 | in Implement accounts | mark Cancelled",
+        "5 ToolCall Run make release | <- 4 | id 3 | $ make release",
+    ];
+    check(&format!(r#"{{"tasks": {tasks}, "metadata": {{}}}}"#), &expected);
+    let other = r#"{"tasks": [{"id": 9, "title": "Elsewhere", "status": "pending"}]}"#;
+    check(&format!(r#"{{"feature": {other}, "master": {{"tasks": {tasks}}}}}"#), &expected);
+}
+
+#[test]
+fn tasks_of_claude_code_say_whom_they_block_and_by_whom_they_are_blocked() {
+    check(
+        r#"[{"id": "1", "subject": "Fix the parser", "description": "In parse.rs", "status": "completed",
+             "blocks": ["2"], "blockedBy": []},
+            {"id": "2", "subject": "Review it", "activeForm": "Reviewing", "status": "in_progress", "blockedBy": ["1"],
+             "owner": "ana"},
+            {"id": "3", "subject": "Deploy it", "status": "pending", "blockedBy": ["1", "2"]}]"#,
+        &[
+            "1 CodeImplementation Fix the parser | id 1 | mark Done | FileRef parse.rs | note In parse.rs",
+            "2 Analysis Review it | <- 1 | id 2 | @ ana | mark InProgress",
+            "3 ToolCall Deploy it | <- 1 2 | id 3",
+        ],
+    );
+    check(
+        r#"{"todos": [{"content": "Look into the crash", "status": "pending", "priority": "high", "id": "a"},
+                      {"content": "Rename it", "status": "pending", "id": "b"}]}"#,
+        &["1 Analysis Look into the crash | id a | prio high", "2 Refactor Rename it | id b"],
+    );
+}
+
+#[test]
+fn the_steps_of_a_codex_plan_are_a_sequence() {
+    let steps = r#"[{"step": "Look into it", "status": "completed"}, {"step": "Fix it", "status": "in_progress"},
+                    {"step": "Test it", "status": "pending"}]"#;
+    let expected = [
+        "1 Analysis Look into it | mark Done",
+        "2 CodeImplementation Fix it | <- 1s | mark InProgress",
+        "3 UnitTest Test it | <- 2s",
+    ];
+    check(steps, &expected);
+    let whole = format!(r#"{{"explanation": "Because", "plan": {steps}}}"#);
+    check(&whole, &expected);
+    assert_eq!(plan(&whole).title.as_deref(), Some("Because"));
+}
+
+#[test]
+fn beads_stand_one_a_line_with_an_epic_as_their_group() {
+    check(
+        concat!(
+            r#"{"id":"bd-1","title":"Accounts","status":"open","priority":1,"issue_type":"epic"}"#,
+            "\n",
+            r#"{"id":"bd-2","title":"Add the table","status":"closed","priority":0,"dependencies":[{"issue_id":"bd-2","depends_on_id":"bd-1","type":"parent-child"}]}"#,
+            "\n",
+            r#"{"id":"bd-3","title":"Add the endpoint","status":"open","priority":2,"assignee":"bo","dependencies":[{"depends_on_id":"bd-2","type":"blocks"},{"depends_on_id":"bd-1","type":"parent-child"},{"depends_on_id":"bd-9","type":"related"}]}"#,
+            "\n",
+            r#"{"id":"bd-4","title":"Deploy it","status":"open","dependencies":[{"depends_on_id":"bd-1","type":"blocks"}]}"#,
+            "\n",
+            r#"{"id":"bd-5","title":"Gone","status":"tombstone"}"#,
+            "\n",
+        ),
+        &[
+            "1 CodeImplementation Add the table | id bd-2 | in Accounts | prio P0 | mark Done",
+            "2 CodeImplementation Add the endpoint | <- 1 | id bd-3 | in Accounts | prio P2 | @ bo",
+            "3 ToolCall Deploy it | <- 2 | id bd-4",
+        ],
+    );
+}
+
+#[test]
+fn what_is_wrong_in_such_a_list_is_said_with_its_place() {
+    let entry = |id: &str, needs: &str| format!(r#"{{"id": "{id}", "title": "Do {id}", "blockedBy": [{needs}]}}"#);
+    let list = |entries: &[String]| format!("[{}]", entries.join(",\n "));
+    check_error(
+        &list(&[entry("a", ""), entry("b", r#""c""#)]),
+        "no task is called c (line 2, column 2); name an existing task or remove the dependency",
+    );
+    check_error(
+        &list(&[entry("a", ""), entry("A", "")]),
+        "the id A is used twice, on line 1 and again (line 2, column 2); rename one of the two",
+    );
+    check_error(
+        &list(&[entry("a", r#""b""#), entry("b", r#""a""#)]),
+        "tasks wait for each other in a circle: a -> b -> a (line 1, column 2); remove one of these dependencies",
+    );
+    check_error(&list(&[entry("a", r#""a""#)]), "task a waits for itself (line 1, column 2); remove that dependency");
+}
+
+#[test]
+fn json_that_is_no_list_of_tasks_is_read_as_any_text() {
+    for text in
+        [r#"{"port": 80}"#, r#"[1, 2]"#, r#"["Fix it"]"#, r#"[{"title": "Only a title"}]"#, "{ not json", "[x] Fix it"]
+    {
+        assert_eq!(plan(text).tasks.len(), 1, "{text}");
+    }
+}
