@@ -19,6 +19,7 @@ mod place;
 mod progress;
 mod replay;
 mod session;
+mod simulate;
 mod start;
 mod step;
 mod terminal;
@@ -89,6 +90,7 @@ async fn run(cli: Cli) -> Result<Code, Failure> {
         Command::Resume(resume) => start::resume(&session, resume).await,
         Command::Work(work) => work::work(&session, work).await,
         Command::Plan(Plan::Parse(parse)) => look::parse(&session, &parse),
+        Command::Plan(Plan::Simulate(graphs)) => simulate::simulate(&session, &graphs),
         Command::Ls(ls) => look::ls(&session, &ls).await,
         Command::Show(show) => look::show(&session, &show).await,
         Command::Events(events) => events::events(&session, *events).await,

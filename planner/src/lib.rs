@@ -17,6 +17,7 @@ pub mod plan;
 pub mod planner;
 pub mod prompt;
 pub mod retained;
+pub mod simulation;
 pub mod state;
 pub mod task;
 mod telling;

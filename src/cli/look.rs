@@ -13,6 +13,8 @@ use super::typed::{moment, plan_at, query};
 pub enum Plan {
     /// Show what a text means as a plan
     Parse(Parse),
+    /// Simulate graphs of tasks with known durations, and compare with what is known of them
+    Simulate(Simulate),
 }
 
 /// `plan parse`.
@@ -23,6 +25,16 @@ pub struct Parse {
     /// Let the mere order of the text bind nothing
     #[arg(long)]
     pub relax_order: bool,
+}
+
+/// `plan simulate`.
+#[derive(Debug, Args)]
+pub struct Simulate {
+    /// JSON lines: {"depends_on": [[], [1]], "seconds": [3, 4], "critical_path_seconds": 7}; tasks count from 1
+    pub file: PathBuf,
+    /// With how many executors
+    #[arg(long, value_name = "N", value_delimiter = ',', default_value = "1,2,3,4,8", value_parser = clap::value_parser!(u16).range(1..=1000))]
+    pub executors: Vec<u16>,
 }
 
 /// `ls`.

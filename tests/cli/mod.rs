@@ -14,6 +14,7 @@ mod places;
 mod replay;
 pub(crate) mod scene;
 mod server;
+mod simulate;
 mod terminal;
 mod together;
 mod work;
