@@ -53,7 +53,7 @@ impl PlannerState {
             }
             Purpose::Executor | Purpose::Condition | Purpose::Failure => self.line(Fact::Answer(*place)),
         });
-        let told = tasks.iter().map(|task| line_of(task)).chain(answers).collect::<BTreeSet<_>>();
+        let told = tasks.iter().map(|task| line_of(task, self.config.profile)).chain(answers).collect::<BTreeSet<_>>();
         let fresh = self.past.fresh.values().map(|(_, line)| line.as_str());
         self.past.summary.lines().chain(fresh).filter(|line| !told.contains(*line)).collect()
     }
@@ -102,7 +102,7 @@ impl PlannerState {
 
     fn line(&self, fact: Fact) -> String {
         match fact {
-            Fact::End(index) => line_of(&self.tasks[index]),
+            Fact::End(index) => line_of(&self.tasks[index], self.config.profile),
             Fact::Answer(place) => {
                 let question = &self.questions[place];
                 self.task(question.task).map_or_else(String::new, |asker| decision(question, asker))

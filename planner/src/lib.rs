@@ -7,6 +7,7 @@
 pub mod brevity;
 pub mod change;
 pub mod claim;
+pub mod condense;
 pub mod context;
 pub mod crew;
 mod error;

@@ -1,11 +1,13 @@
 //! What has happened in a plan, as the lines that would be told of it. It only remembers: how much of it is told is for
 //! [`crate::context`].
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use crate::brevity::{fits, in_a_line, n_chars, shorten};
-use crate::event::TaskStatus;
+use crate::condense::{Sort, condense};
+use crate::event::{Profile, TaskStatus};
 use crate::plan::{NodeKind, TaskPlan};
 use crate::task::{Question, Task};
 
@@ -13,6 +15,8 @@ use crate::task::{Question, Task};
 const LINE_CHARS_MAX: usize = 240;
 /// What such a line may take for what was to be done, or was asked; the rest is for what came of it.
 const SUBJECT_CHARS_MAX: usize = 110;
+/// What it takes for what came of a task is chosen from so many characters of it.
+const OUTCOME_CHARS_MAX: usize = 160;
 /// What it may take for the name of the task.
 const NAME_CHARS_MAX: usize = 40;
 /// With this begins the line of a decision.
@@ -61,8 +65,8 @@ impl Past {
     }
 
     /// A task has ended.
-    pub(crate) fn end(&mut self, index: usize, task: &Task) {
-        self.add(Fact::End(index), rank_of(task), line_of(task));
+    pub(crate) fn end(&mut self, index: usize, task: &Task, profile: Profile) {
+        self.add(Fact::End(index), rank_of(task), line_of(task, profile));
     }
 
     /// A task that had ended is open again: what came of it holds no more.
@@ -136,8 +140,12 @@ pub(crate) fn is_decision(line: &str) -> bool {
 }
 
 /// An ended task in a line.
-pub(crate) fn line_of(task: &Task) -> String {
-    let outcome = task.result.as_deref().or(task.error.as_deref()).unwrap_or_default();
+pub(crate) fn line_of(task: &Task, profile: Profile) -> String {
+    let outcome = match (&task.result, &task.error) {
+        (Some(result), _) => condense(result, OUTCOME_CHARS_MAX, Sort::Result(profile)),
+        (None, Some(error)) => condense(error, OUTCOME_CHARS_MAX, Sort::Error),
+        (None, None) => Cow::Borrowed(""),
+    };
     let is_decision = rank_of(task) == Rank::Decision;
     let mut line = String::with_capacity(LINE_CHARS_MAX);
     line.push_str(if is_decision { DECIDED } else { "" });
@@ -146,7 +154,7 @@ pub(crate) fn line_of(task: &Task) -> String {
         line.push(' ');
         line.push_str(task.status.as_str());
     }
-    say(line, &task.plan.description, outcome)
+    say(line, &task.plan.description, &outcome)
 }
 
 pub(crate) fn decision(question: &Question, asker: &Task) -> String {

@@ -3,9 +3,10 @@
 //!
 //! It never shortens the task, its notes or its answers, and looks at no more of a large plan than it can tell.
 
-use crate::brevity::{fair_limit, in_a_line, n_chars, shorten};
+use crate::brevity::{fair_limit, fits, in_a_line, n_chars, shorten};
+use crate::condense::{Sort, condense};
 use crate::context::{CHARS_PER_TOKEN, is_mark};
-use crate::event::{Answered, Parameters, TaskResult, TaskStatus};
+use crate::event::{Answered, Parameters, Profile, TaskResult, TaskStatus};
 use crate::past::is_decision;
 use crate::prompt;
 use crate::state::{PlannerState, Task};
@@ -94,7 +95,7 @@ impl PlannerState {
         let lengths = shown.iter().map(|(before, _)| n_chars_up_to(result_of(before), room));
         let limit = fair_limit(lengths, room);
         for (before, result) in &mut shown {
-            result.result = shorten(result_of(before), limit.min(room));
+            result.result = told_of(before, limit.min(room), self.config.profile);
         }
         shown
     }
@@ -178,6 +179,22 @@ fn done(past: &[&str]) -> Part {
 
 fn result_of(task: &Task) -> &str {
     task.result.as_deref().unwrap_or_default().trim_end()
+}
+
+/// The result of a task in at most `room` characters. Where it is longer, it says where all of it is.
+fn told_of(task: &Task, room: usize, profile: Profile) -> String {
+    let result = result_of(task);
+    if fits(result, room) {
+        return result.to_owned();
+    }
+    let reference =
+        format!("\n(from {} characters; the log has the whole result of task {})", n_chars(result), task.plan.id);
+    match room.checked_sub(n_chars(&reference)) {
+        Some(room) if room >= RESULT_CHARS_MIN / 2 => {
+            condense(result, room, Sort::Result(profile)).into_owned() + &reference
+        }
+        Some(_) | None => shorten(result, room),
+    }
 }
 
 /// The characters of a text, or more than `chars_max` when it has more.

@@ -4,6 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails, also outside of its own function")]
 
 mod changes;
+mod condensing;
 mod context;
 mod failures;
 mod laws;

@@ -1,6 +1,6 @@
 //! What follows from what executors and people report.
 
-use crate::brevity::shorten;
+use crate::condense::{Sort, condense};
 use crate::error::PlannerError;
 use crate::event::{Event, ExecutorEvent, FailureClass, Purpose, QuestionId, TaskStatus};
 use crate::plan::{FailurePolicy, TaskId};
@@ -15,7 +15,7 @@ impl Planner {
                 .running(node_id, attempt)?
                 .map_or_else(Vec::new, |_| vec![end(node_id, TaskStatus::Completed, Some(result), None, true)])),
             ExecutorEvent::TaskFailed { node_id, attempt, error, class } => {
-                let error = shorten(&error, self.state.config.error_char_limit);
+                let error = condense(&error, self.state.config.error_char_limit, Sort::Error).into_owned();
                 Ok(self.running(node_id, attempt)?.map_or_else(Vec::new, |task| self.fail(task, error, class)))
             }
             ExecutorEvent::NeedsClarification { node_id, attempt, question } => Ok(self

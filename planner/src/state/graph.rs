@@ -68,7 +68,7 @@ impl PlannerState {
             (false, false) | (true, true) => {}
         }
         if after.is_end() {
-            self.past.end(index, &self.tasks[index]);
+            self.past.end(index, &self.tasks[index], self.config.profile);
         }
     }
 
