@@ -39,6 +39,7 @@ mod formats;
 mod graph;
 mod inline;
 mod items;
+mod letters;
 mod lines;
 mod markers;
 mod meta;

@@ -55,7 +55,7 @@ static STATE: Words = Words::new(|| {
     list(
         "the|a|an|this|that|these|those|it|it's|its|they|he|she|there|here|my|our|your|their|his|her|users|user|i|\
      i'm|i've|i'd|i'll|we|we're|we've|we'd|we'll|you|everything|nothing|someone|some|most|many|as|since|because|\
-     given|currently|thanks|thank|who|both|what|which|when|where|while|although|though|today|now|hi|hello|hey|to|\
+     given|currently|thanks|thank|who|both|what|which|when|where|while|although|though|today|now|hi|hello|hey|here's|to|\
      for|with|in|on|at|from|by|assuming|considering|yes|no|ok|okay|sorry|regarding|additionally|that's|there's|\
      they're|he's|she's|each|every|sure|great|perfect|awesome|nice|alright|absolutely|certainly|understood|\
      agreed|hmm|well|cheers|regards|sincerely",
@@ -78,6 +78,13 @@ pub(super) fn sense(text: &str, question: bool, first: bool) -> Sense {
     if is_prohibition(plain) || (!first && is_constraint(plain)) {
         return Sense::Constraint;
     }
+    // "In order to save time, cache the answers": what stands before the comma only says why or where.
+    if let Some(rest) = vocabulary::after_lead(plain) {
+        let own = sense(rest, false, first);
+        if own != Sense::Statement && (own != Sense::Step || speaks(rest) || vocabulary::begins_with_verb(rest)) {
+            return own;
+        }
+    }
     if vocabulary::begins_with_verb(plain) || vocabulary::is_request(plain) || is_open_point(plain) {
         return Sense::Step;
     }
@@ -87,7 +94,7 @@ pub(super) fn sense(text: &str, question: bool, first: bool) -> Sense {
     if is_wish(plain) {
         return Sense::Step;
     }
-    if is_statement(plain) { Sense::Statement } else { Sense::Step }
+    if is_statement(plain) && late_wish(plain).is_none() { Sense::Statement } else { Sense::Step }
 }
 
 fn is_open_point(text: &str) -> bool {
@@ -108,67 +115,6 @@ pub(super) fn idle_condition(text: &str) -> bool {
     ["if possible", "if needed", "if necessary", "if applicable", "if any", "if available", "if you can", "if required"]
         .iter()
         .any(|word| after_word(text, word).is_some_and(|rest| rest.starts_with(',')))
-}
-
-/// True when a sentence only says what the next one asks for: "I need help with X. Please compute ...".
-pub(super) fn introduces(text: &str, next_whole: &str, next: &str) -> bool {
-    let connected = next_whole.trim_start().len() != next.trim_start().len()
-        && !next_whole.trim_start().starts_with(next.split(' ').next().unwrap_or(" "));
-    let first = ["first", "firstly", "to start", "to begin"]
-        .iter()
-        .any(|word| after_word(next_whole.trim_start(), word).is_some());
-    let lead = super::text::words(text).take(16).collect::<Vec<_>>().join(" ");
-    let vague = [
-        "assistance",
-        "help with",
-        "need help",
-        "your help",
-        "some help",
-        "interested in",
-        "curious about",
-        "help me to",
-        "help us",
-        "assist me",
-        "following tasks",
-        "following steps",
-    ]
-    .iter()
-    .any(|word| lead.contains(word))
-        || lead.starts_with("please help me") && lead.len() < 90;
-    // A plain instruction never only introduces.
-    let vague = vague && (is_wish(text) || vocabulary::instruction(text).len() < text.trim_start().len());
-    let broad = is_wish(text) && !vocabulary::begins_with_verb(text);
-    let asks = vocabulary::is_request(next) || vocabulary::begins_with_verb(next);
-    let polite = vocabulary::is_request(next);
-    ((vague && (asks && !adds(next)))
-        || (broad && polite && !adds(next)) && !connected
-        || (first && (vague || is_wish(text))))
-        && (first || !connected)
-}
-
-/// "Please provide the title and the author.": more on the step before it, when nothing joins them.
-pub(super) fn adds(text: &str) -> bool {
-    let plain = vocabulary::instruction(text);
-    let polite = plain.len() < text.trim_start().len();
-    let told = ["let me know", "let us know"].iter().any(|word| after_word(plain, word).is_some());
-    let more = ["include", "make sure", "ensure", "specify"].iter().any(|word| after_word(plain, word).is_some());
-    let same = [
-        "provide me with details",
-        "provide details",
-        "provide the details",
-        "provide me with the",
-        "provide the",
-        "provide details such",
-        "provide me with details such",
-        "give me the details",
-        "provide a detailed",
-    ]
-    .iter()
-    .any(|word| after_word(plain, word).is_some());
-    let narrows = ["specifically", "in particular", "it should", "this should"]
-        .iter()
-        .any(|word| after_word(text, word).is_some());
-    told || more && polite || same && polite || narrows
 }
 
 pub(super) fn is_prohibition(text: &str) -> bool {
@@ -227,9 +173,26 @@ fn is_reference(text: &str) -> bool {
         || !["if", "whether", "what", "how", "that"].iter().any(|word| after_word(after.trim_start(), word).is_some())
 }
 
+/// True for a sentence in which somebody asks for something: "please ...", "could you ...", "I need ...".
+pub(super) fn speaks(text: &str) -> bool {
+    is_wish(text) || vocabulary::is_request(text) || late_wish(text).is_some()
+}
+
+/// "I'm planning a trip and I need a map": where the wish begins that follows a statement.
+pub(super) fn late_wish(text: &str) -> Option<usize> {
+    let joined = |at: &usize| ["and", "so"].iter().any(|join| text[..*at].trim_end_matches(',').ends_with(join));
+    let found = [" I ", " we ", " i "].iter().filter_map(|who| text.find(who)).filter(joined).min()?;
+    let wish = found + 1;
+    is_wish(&text[wish..]).then_some(wish)
+}
+
 /// "I need ...", "we want ...": a step in the words of a wish.
 pub(super) fn is_wish(text: &str) -> bool {
-    let all: Vec<String> = words(text).take(4).collect();
+    if !text.trim_start().starts_with(['i', 'I', 'w', 'W', 'y', 'Y']) {
+        return false;
+    }
+    let all: Vec<String> =
+        words(text).filter(|word| !matches!(word.as_str(), "also" | "now" | "just" | "really")).take(4).collect();
     let Some(first) = all.first() else { return false };
     let rest = all.get(1..).unwrap_or(&[]);
     match first.as_str() {
@@ -244,9 +207,9 @@ pub(super) fn is_wish(text: &str) -> bool {
             asks && !past
         }
         "i'd" | "we'd" => true,
-        "i'm" | "we're" => rest
-            .first()
-            .is_some_and(|word| matches!(word.as_str(), "looking" | "searching" | "seeking" | "interested" | "trying")),
+        "i'm" | "we're" => rest.first().is_some_and(|word| {
+            matches!(word.as_str(), "looking" | "searching" | "seeking" | "interested" | "trying" | "curious")
+        }),
         _ => false,
     }
 }

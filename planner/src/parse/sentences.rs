@@ -2,7 +2,7 @@
 
 use super::draft::Link;
 use super::inline::Inline;
-use super::text::{Words, after_word, is_cjk, list, words};
+use super::text::{Flow, Words, after_word, is_cjk, list, words};
 use super::vocabulary;
 
 /// What ended a clause.
@@ -17,7 +17,7 @@ pub(super) enum Stop {
 }
 
 /// A part of a text: `start..end` with its signs, `from..to` without the connector and the full stop.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Copy)]
 pub(super) struct Clause {
     pub(super) start: usize,
     pub(super) end: usize,
@@ -27,6 +27,13 @@ pub(super) struct Clause {
     /// "otherwise ...".
     pub(super) otherwise: bool,
     pub(super) stop: Stop,
+}
+
+impl Clause {
+    /// What it says, without connector and full stop.
+    pub(super) fn text<'f>(&self, flow: &'f Flow) -> &'f str {
+        flow.text.get(self.from..self.to).unwrap_or("")
+    }
 }
 
 /// A text is cut into at most so many clauses, which is more than a plan may have tasks; the last keeps the rest.
@@ -47,7 +54,7 @@ const SOFT_ABBREVIATIONS: &[&str] = &[
 
 static THEN: Words = Words::new(|| {
     list(
-        "and then|then|after that|after this|afterwards|afterward|finally|lastly|last but not least|subsequently|\
+        "and then|and finally|and after that|and afterwards|and lastly|then|after that|after this|afterwards|afterward|finally|lastly|last but not least|subsequently|\
      following that|once done|once that is done|once that's done|once this is done|once it is done|\
      once it's done|when done|when that is done|when this is done|once finished|once complete|once completed|\
      as a last step|as a final step|at the end|in the end|after which|secondly|thirdly|second,|third,|fourth,|\
@@ -120,10 +127,24 @@ pub(super) fn clauses(text: &str, inline: &Inline) -> Vec<Clause> {
     for pair in found.windows(2) {
         let [start, end] = pair else { continue };
         if !text[*start..*end].trim().is_empty() {
-            clauses.push(clause(text, *start, *end));
+            let next = clause(text, *start, *end);
+            clauses.push(next);
+            if next.stop == Stop::Question {
+                ask_for_all(text, &mut clauses);
+            }
         }
     }
     clauses
+}
+
+/// "Could you resize it, and then send it?" asks for both things, and is no question.
+fn ask_for_all(text: &str, clauses: &mut [Clause]) {
+    let Some((last, before)) = clauses.split_last_mut() else { return };
+    let ends = |clause: &&Clause| text[clause.start..clause.end].trim_end().ends_with(['.', '!', '?', ';', '\u{3002}']);
+    let first = before.iter().rev().take(16).take_while(|clause| !ends(clause)).last();
+    if first.is_some_and(|first| vocabulary::is_request(&text[first.from..first.to])) {
+        last.stop = Stop::Plain;
+    }
 }
 
 fn clause(text: &str, start: usize, end: usize) -> Clause {

@@ -4,6 +4,7 @@ use super::build::Builder;
 use super::built::{self, attach, merge_needs};
 use super::draft::{Draft, Link, Step};
 use super::inline::Inline;
+use super::letters;
 use super::lines::Block;
 use super::meta::{self, Meta};
 use super::roles::{self, Sense};
@@ -39,46 +40,48 @@ pub(super) fn adopt(draft: &mut Draft, found: &mut Meta) {
 impl Builder<'_> {
     /// Running text: every sentence is a step, a remark or context.
     pub(super) fn prose(&mut self, flow: &Flow, inline: &Inline, code: bool) {
-        let clauses = sentences::clauses(&flow.text, inline);
+        let mut clauses = sentences::clauses(&flow.text, inline);
+        let letter = clauses.iter().any(|clause| roles::speaks(clause.text(flow)));
+        if letter {
+            clauses = part_requests(flow, inline, clauses);
+        }
         let mut here: Option<usize> = None;
+        // The wish that the last step was, until another step comes.
+        let mut wish: Option<(usize, usize)> = None;
         // What limits a step can stand before it.
         let last_step = self.last.is_none().then(|| clauses.iter().rposition(|clause| is_plain_step(flow, clause)));
         for (n, clause) in clauses.iter().enumerate() {
-            let text = &flow.text[clause.from..clause.to];
+            let text = clause.text(flow);
             let first = self.last.is_none() && last_step.flatten().is_none_or(|last| last <= n);
-            let asks = clause.stop == Stop::Question;
-            let waits = !asks && roles::waits(text);
-            let mut sense = if waits {
-                Sense::Step
-            } else if clause.link != Link::Free || clause.otherwise || starts_condition(text) {
-                if clause.stop == Stop::Question { Sense::Question } else { Sense::Step }
-            } else {
-                roles::sense(text, clause.stop == Stop::Question, first)
-            };
-            if sense == Sense::Question && vocabulary::is_request(text) {
-                sense = Sense::Step;
-            }
-            let next =
-                clauses.get(n + 1).map(|next| (&flow.text[next.start..next.end], &flow.text[next.from..next.to]));
-            let opens = sense == Sense::Step
-                && clause.link == Link::Free
-                && next.is_some_and(|(whole, text)| roles::introduces(&flow.text[clause.from..clause.to], whole, text));
-            let adds = here.is_some()
-                && clause.from == clause.start + leading(&flow.text[clause.start..])
-                && roles::adds(text);
-            // "We need a report. First, ...": the first sentence only says what the others are for.
-            let introduces = here.is_none()
-                && roles::is_wish(text)
-                && clauses.get(n + 1).is_some_and(|next| is_first(&flow.text[next.start..next.end]));
+            let sense = sense_of(clause, text, first);
+            let next = clauses.get(n + 1);
+            let opening =
+                if sense == Sense::Step { opening(flow, clause, next, here.is_none()) } else { Opening::None };
+            let plain = sense == Sense::Step && !connected(flow, clause);
+            let step = here.filter(|_| plain).and_then(|n| self.out.drafts.get(n));
+            let adds = step
+                .is_some_and(|step| letters::adds(text) || (letter && letters::forms(&step.plan.description, text)));
+            let spells = letter && plain;
+            let wished = wish.filter(|(_, at)| {
+                spells && clauses.get(*at).is_some_and(|wish| letters::spells_out(wish.text(flow), text))
+            });
             let asked = code && n + 1 == clauses.len() && clause.stop == Stop::Colon;
             let alone = self.lenient && self.last.is_none();
+            if opening != Opening::None {
+                wish = None;
+            }
             match sense {
                 Sense::Statement if asked || alone => {
                     here = self.clause(flow, inline, clause, Link::Free, false).or(here);
                 }
                 Sense::Step if adds => self.remark(flow, inline, clause, here),
-                Sense::Step if introduces || opens => self.remark(flow, inline, clause, None),
-                Sense::Step => here = self.clause(flow, inline, clause, clause.link, false).or(here),
+                Sense::Step if let Some((draft, _)) = wished => self.remark(flow, inline, clause, Some(draft)),
+                Sense::Step if opening == Opening::Note => self.remark(flow, inline, clause, Some(usize::MAX)),
+                Sense::Step if opening == Opening::Context => self.remark(flow, inline, clause, None),
+                Sense::Step => {
+                    here = self.clause(flow, inline, clause, clause.link, false).or(here);
+                    wish = here.filter(|_| letter).map(|draft| (draft, n));
+                }
                 Sense::Question => self.question(flow, inline, clause, here),
                 Sense::Constraint => self.remark(flow, inline, clause, self.last.map(Some).unwrap_or(Some(usize::MAX))),
                 Sense::Reference => self.reference(flow, inline, clause),
@@ -336,8 +339,74 @@ fn asked(text: &str, end: &str) -> String {
     if bare.is_empty() || closed { text.to_owned() } else { format!("{bare}{mark}") }
 }
 
-fn leading(text: &str) -> usize {
-    text.len() - text.trim_start().len()
+/// What a sentence before a step is to it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Opening {
+    /// A step itself.
+    None,
+    /// What the step is for, in words that the step needs.
+    Note,
+    /// Nothing that the step does not say.
+    Context,
+}
+
+fn opening(flow: &Flow, clause: &Clause, next: Option<&Clause>, none_yet: bool) -> Opening {
+    let Some(next) = next else { return Opening::None };
+    let (text, whole) = (clause.text(flow), &flow.text[next.start..next.end]);
+    if none_yet && roles::is_wish(text) && is_first(whole) {
+        // "We need a report. First, ...": the first sentence only says what the others are for.
+        return Opening::Context;
+    }
+    let spelt = clause.link == Link::Free && roles::speaks(text);
+    let (joined, request) = (letters::joined(whole, next.text(flow)), next.text(flow));
+    let told = !roles::is_wish(text) && (vocabulary::is_request(request) || vocabulary::begins_with_verb(request));
+    if spelt && !joined && (letters::spells_out(text, request) || (told && roles::late_wish(text).is_some())) {
+        return Opening::Note;
+    }
+    if clause.link == Link::Free && letters::introduces(text, whole, next.text(flow)) {
+        return Opening::Context;
+    }
+    Opening::None
+}
+
+/// What a clause of running text is.
+fn sense_of(clause: &Clause, text: &str, first: bool) -> Sense {
+    let asks = clause.stop == Stop::Question;
+    if asks {
+        return if vocabulary::is_request(text) { Sense::Step } else { Sense::Question };
+    }
+    if clause.link != Link::Free || clause.otherwise || roles::waits(text) || starts_condition(text) {
+        return Sense::Step;
+    }
+    roles::sense(text, false, first)
+}
+
+/// True when signs or a connector stand between a clause and what is before it.
+fn connected(flow: &Flow, clause: &Clause) -> bool {
+    let whole = &flow.text[clause.start..];
+    clause.from != clause.start + (whole.len() - whole.trim_start().len())
+}
+
+/// Parts the clauses of a letter that ask for two things.
+fn part_requests(flow: &Flow, inline: &Inline, clauses: Vec<Clause>) -> Vec<Clause> {
+    let mut parted = Vec::with_capacity(clauses.len());
+    for clause in clauses {
+        let asks = clause.stop == Stop::Question;
+        let text = clause.text(flow);
+        let fits = if asks { vocabulary::is_request(text) } else { !starts_condition(text) };
+        let fits = fits && !clause.otherwise && sense_of(&clause, text, false) == Sense::Step;
+        match letters::second_request(&flow.text, inline, clause.from, clause.to, asks).filter(|_| fits) {
+            Some(at) => {
+                let to = clause.from + flow.text[clause.from..at].trim_end_matches([' ', ',', '\n']).len();
+                let skip = flow.text[at..clause.to].find(' ').map_or(0, |space| space + 1);
+                let rest = Clause { start: at, from: at + skip, link: Link::Free, stop: Stop::Plain, ..clause };
+                parted.push(Clause { end: at, to, stop: Stop::Plain, ..clause });
+                parted.push(rest);
+            }
+            None => parted.push(clause),
+        }
+    }
+    parted
 }
 
 fn is_plain_step(flow: &Flow, clause: &Clause) -> bool {

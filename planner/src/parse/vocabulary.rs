@@ -139,7 +139,19 @@ static PLAIN: Words = Words::new(|| {
      practice|recover|localise|localize|transfer|trade|recite|delegate|dump|drain|squash|rebase|cherry-pick|fork|\
      clone|checkout|tag|stash|revert|undo|verify|compile|link|flash|boot|ping|finalise|finalize|queue|poll|emit|\
      capture|hire|interview|present|demo|pitch|negotiate|file|fetch|onboard|evaluate|simulate|solve|answer|infer|\
-     embed|tokenise|tokenize|stop",
+     embed|tokenise|tokenize|stop|scan|sniff|reserve|enter|enrol|enroll|buffer|block|unblock|bind|allocate|assemble|attempt|\
+     authenticate|authorise|authorize|automate|batch|blend|broadcast|bring|calibrate|categorise|categorize|\
+     chart|compose|compress|decompress|consult|correct|coordinate|deliver|demonstrate|\
+     dockerise|dockerize|double-check|duplicate|eliminate|enhance|enrich|establish|exclude|expand|facilitate|\
+     finetune|flag|flush|follow|forward|gauge|guide|highlight|ingest|inform|interpolate|invert|isolate|\
+     |knead|link|listen|maintain|manage|meet|mention|minimise|minimize|mirror|mock|mute|narrow|navigate|\
+     |overlay|partition|pause|permit|pin|prefix|pretrain|prevent|prioritise|prioritize|prune|purge|\
+     quantise|quantize|quantify|raise|react|reconcile|redact|redesign|redirect|reduce|refine|refresh|reinstall|\
+     relabel|reload|reopen|reorder|reproduce|request|resolve|resume|retire|retry|reuse|rework|route|\
+     sanitise|sanitize|scale|screen|scrub|separate|ship|shorten|shuffle|smooth|snapshot|sprinkle|standardise|\
+     standardize|stream|stub|subtract|supply|surface|swap|tabulate|tackle|throttle|trace|track|\
+     transform|transpose|trim|truncate|unify|uninstall|unzip|vacuum|vote|walk|warm|warn|whitelist|\
+     wrap|zip",
     )
 });
 
@@ -151,6 +163,7 @@ pub(super) fn kind(text: &str, lent: Option<&str>) -> NodeKind {
 /// The kind that the text's own verb gives.
 pub(super) fn own_kind(text: &str) -> Option<NodeKind> {
     let plain = instruction(text);
+    let plain = after_lead(plain).map(instruction).filter(|rest| begins_with_verb(rest)).unwrap_or(plain);
     if is_question_mark(text) {
         return Some(NodeKind::Clarification);
     }
@@ -272,7 +285,16 @@ pub(super) fn is_verb(word: &str) -> bool {
 
 /// True when the text begins with an instruction.
 pub(super) fn begins_with_verb(text: &str) -> bool {
-    words(instruction(text)).next().is_some_and(|word| is_verb(&word))
+    let mut all = words(instruction(text));
+    all.next().is_some_and(|word| is_verb(&word)) && !all.next().is_some_and(|word| is_finite(&word))
+}
+
+/// A word after which the word before it was the subject: "Release is on Friday".
+fn is_finite(word: &str) -> bool {
+    matches!(
+        word,
+        "is" | "are" | "was" | "were" | "has" | "have" | "will" | "isn't" | "aren't" | "must" | "should" | "needs"
+    )
 }
 
 /// What leads to an instruction and says nothing.
@@ -286,7 +308,9 @@ static POLITE: Words = Words::new(|| {
      be so kind as to|i'm looking to|i am looking to|i want|i need|we need|go and|remember to|don't forget to|\
      do not forget to|be sure to|want to|need to|proceed to|start by|begin by|to do|now|so|and|could i|can i|\
      may i|ok|okay|hi|hello|hey|i will|i'll|we'll|we will|i'm going to|i am going to|possibly|it is necessary to|\
-     in order to|optionally|todo:|fixme:|todo -",
+     in order to|optionally|it would be great if you could|it would be great if you can|it would be nice if you could|\
+     it would be helpful if you could|it would be helpful if you can|i would appreciate it if you could|\
+     i'd appreciate it if you could|i would be grateful if you could|you could|todo:|fixme:|todo -",
     )
 });
 
@@ -303,6 +327,35 @@ pub(super) fn instruction(text: &str) -> &str {
         }
     }
     rest
+}
+
+/// What follows "In order to save time," and its like: words before a comma that say why, where or for what.
+pub(super) fn after_lead(text: &str) -> Option<&str> {
+    const LEADS: &[&str] = &[
+        "to",
+        "in",
+        "for",
+        "as",
+        "with",
+        "on",
+        "at",
+        "from",
+        "using",
+        "based",
+        "given",
+        "since",
+        "because",
+        "by",
+        "considering",
+    ];
+    let first = text.split(' ').next().filter(|word| word.len() <= 11)?;
+    let led = LEADS.iter().any(|lead| lead.eq_ignore_ascii_case(first));
+    let mut end = text.len().min(160);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    let comma = text[..end].find(", ").filter(|_| led)?;
+    Some(&text[comma + 2..])
 }
 
 pub(super) fn is_question_mark(text: &str) -> bool {
@@ -335,6 +388,15 @@ pub(super) fn is_request(text: &str) -> bool {
         "can we get",
         "how about you",
         "would you mind",
+        "it would be great if you could",
+        "it would be great if you can",
+        "it would be nice if you could",
+        "it would be helpful if you could",
+        "it would be helpful if you can",
+        "it would be helpful if you",
+        "i would appreciate it if you could",
+        "i would be grateful if you could",
+        "i'd appreciate it if you could",
     ];
     let plain = text.trim_start_matches(|c: char| !c.is_alphanumeric());
     starts.iter().any(|start| after_word(plain, start).is_some())

@@ -1,0 +1,274 @@
+//! How a letter asks: wishes, the sentence that spells a wish out, what is added to a request, two requests in one.
+//!
+//! Only running text in which somebody speaks to somebody ("please", "could you", "I need") is judged here; a list of
+//! tasks never is.
+
+use super::inline::Inline;
+use super::roles::{is_wish, late_wish};
+use super::text::{after_word, words};
+use super::vocabulary;
+use crate::plan::NodeKind;
+
+/// Words that say that help is wanted and not yet with what.
+const VAGUE: &[&str] = &[
+    "assistance",
+    "help with",
+    "need help",
+    "your help",
+    "some help",
+    "interested in",
+    "curious about",
+    "help me to",
+    "help us",
+    "assist me",
+    "following tasks",
+    "following steps",
+];
+/// Things that are only the form in which the answer to a request comes.
+const FORMS: &[&str] = &[
+    "result",
+    "results",
+    "report",
+    "summary",
+    "feedback",
+    "output",
+    "difference",
+    "differences",
+    "details",
+    "insights",
+    "recommendations",
+    "answer",
+    "findings",
+    "conclusion",
+    "conclusions",
+];
+/// Words that carry no matter of their own.
+const IDLE: &[&str] = &[
+    "information",
+    "please",
+    "would",
+    "could",
+    "should",
+    "about",
+    "their",
+    "there",
+    "these",
+    "those",
+    "which",
+    "where",
+    "while",
+    "help",
+    "need",
+    "needs",
+    "want",
+    "like",
+    "with",
+    "from",
+    "that",
+    "this",
+    "have",
+    "also",
+    "some",
+    "such",
+    "into",
+    "your",
+    "mine",
+    "them",
+    "they",
+    "make",
+    "more",
+    "know",
+    "provide",
+    "named",
+    "called",
+    "using",
+    "related",
+    "field",
+    "retrieve",
+    "find",
+    "assistance",
+    "between",
+    "including",
+    "specific",
+    "different",
+    "current",
+    "available",
+];
+
+/// True when a sentence only says what a later one asks for: "I need help with X. Please compute ...".
+pub(super) fn introduces(text: &str, next_whole: &str, next: &str) -> bool {
+    let connected = joined(next_whole, next);
+    let first = ["first", "firstly", "to start", "to begin"]
+        .iter()
+        .any(|word| after_word(next_whole.trim_start(), word).is_some());
+    let lead = words(text).take(16).collect::<Vec<_>>().join(" ");
+    let vague = VAGUE.iter().any(|word| lead.contains(word)) || lead.starts_with("please help me") && lead.len() < 90;
+    let wish = is_wish(text);
+    // A plain instruction never only introduces.
+    let vague = vague && (wish || vocabulary::instruction(text).len() < text.trim_start().len());
+    let asks = vocabulary::is_request(next) || vocabulary::begins_with_verb(next);
+    let spelt = vague && asks && !adds(next);
+    (spelt || (first && (vague || wish))) && (first || !connected)
+}
+
+/// True when a connector joins a clause to what stands before it.
+pub(super) fn joined(whole: &str, text: &str) -> bool {
+    let (whole, text) = (whole.trim_start(), text.trim_start());
+    !whole.starts_with(text.split(' ').next().unwrap_or(" "))
+}
+
+/// True when a request says how a wish before it is to be met: "I want to compare A and B. Please compute the mean of A."
+pub(super) fn spells_out(wish: &str, request: &str) -> bool {
+    let wish = core(wish);
+    if !(is_wish(wish) || dreams(wish)) || adds(request) || tail_is_order(request) {
+        return false;
+    }
+    // Whoever wants to write or run something says a step, whatever is asked for after it.
+    let kind = vocabulary::own_kind(wish);
+    let wants = words(wish).take(3).any(|word| word == "want" || word == "plan");
+    let step = matches!(
+        kind,
+        Some(NodeKind::CodeImplementation | NodeKind::Refactor | NodeKind::UnitTest | NodeKind::ToolCall)
+    );
+    let polite = vocabulary::is_request(request);
+    if polite && words(wish).take(4).any(|word| matches!(word.as_str(), "looking" | "searching")) && seeks(request) {
+        return true;
+    }
+    if polite {
+        let seeks = wants && words(wish).nth(2).as_deref() == Some("to") && !step;
+        return (seeks && !shares_nothing_to_do(request)) || (!step && (points_back(request) || shares(wish, request)));
+    }
+    asks_to_know(wish) && vocabulary::begins_with_verb(request) && shares(wish, request)
+}
+
+/// What a sentence says after "After the game, ..." and its like.
+pub(super) fn core(text: &str) -> &str {
+    let waits = ["after", "once", "when", "before"].iter().any(|word| after_word(text, word).is_some());
+    let late = text.split_once(", ").filter(|_| waits).map(|(_, rest)| rest);
+    let late = late.or_else(|| vocabulary::after_lead(text)).filter(|rest| is_wish(rest));
+    late.or_else(|| late_wish(text).and_then(|at| text.get(at..))).unwrap_or(text)
+}
+
+/// "I'm thinking about publishing a book": what is wished for and not asked for.
+fn dreams(text: &str) -> bool {
+    let mut all = words(text);
+    matches!(all.next().as_deref(), Some("i'm" | "i" | "we're" | "we"))
+        && all.take(2).any(|word| matches!(word.as_str(), "thinking" | "planning" | "considering" | "hoping"))
+}
+
+/// "Provide insights into the outfit." after a step about the outfit: the form of its answer.
+pub(super) fn forms(step: &str, text: &str) -> bool {
+    let given = ["provide", "give me", "include", "present", "return", "generate the", "give"];
+    given.iter().any(|word| after_word(text, word).is_some()) && shares(step, text)
+}
+
+/// "... first", "... before that": a step of its own.
+fn tail_is_order(text: &str) -> bool {
+    let last = words(text).last().unwrap_or_default();
+    matches!(last.as_str(), "first" | "beforehand" | "afterwards" | "too") || after_word(text, "please also").is_some()
+}
+
+/// "Can you find ...", "could you recommend ...".
+fn seeks(request: &str) -> bool {
+    let verb = words(vocabulary::instruction(request)).next().unwrap_or_default();
+    matches!(verb.as_str(), "find" | "recommend" | "suggest" | "search" | "show")
+}
+
+fn shares_nothing_to_do(request: &str) -> bool {
+    after_word(request, "please use").is_some()
+}
+
+/// "I need information on ...", "I want to know ...".
+fn asks_to_know(wish: &str) -> bool {
+    words(wish).take(9).any(|word| matches!(word.as_str(), "information" | "know" | "details" | "learn" | "understand"))
+}
+
+/// "Could you recommend one?": the thing was named before.
+fn points_back(text: &str) -> bool {
+    words(vocabulary::instruction(text)).take(4).skip(1).any(|word| matches!(word.as_str(), "one" | "it" | "them"))
+}
+
+/// True when two sentences speak of the same thing.
+fn shares(one: &str, other: &str) -> bool {
+    let own: Vec<String> = matter(one).collect();
+    matter(other).any(|word| own.contains(&word))
+}
+
+/// The beginnings of the words that carry the matter of a sentence.
+fn matter(text: &str) -> impl Iterator<Item = String> + '_ {
+    words(text).take(60).filter(|word| word.chars().count() > 3 && !IDLE.contains(&word.as_str())).map(|word| {
+        let short = word.strip_suffix("'s").unwrap_or(&word);
+        short.chars().take(5).collect()
+    })
+}
+
+/// "Please provide the title and the author.": more on the step before it, when nothing joins them.
+pub(super) fn adds(text: &str) -> bool {
+    let told_late = after_word(text, "once").and_then(|rest| rest.split_once(", ")).map_or(text, |(_, rest)| rest);
+    let told = ["let me know", "let us know"]
+        .iter()
+        .any(|word| after_word(vocabulary::instruction(told_late), word).is_some());
+    let plain = vocabulary::instruction(text);
+    let polite = plain.len() < text.trim_start().len();
+    let more = ["include", "make sure", "ensure", "specify"].iter().any(|word| after_word(plain, word).is_some());
+    let same = [
+        "provide me with details",
+        "provide details",
+        "provide the details",
+        "provide me with the",
+        "provide the",
+        "provide details such",
+        "provide me with details such",
+        "give me the details",
+        "provide a detailed",
+    ]
+    .iter()
+    .any(|word| after_word(plain, word).is_some());
+    let narrows = ["specifically", "in particular", "it should", "this should"]
+        .iter()
+        .any(|word| after_word(text, word).is_some());
+    told || more && polite || same && polite || narrows
+}
+
+/// Where a second request begins in a clause of a letter: "find the flight and book the hotel in Rome".
+///
+/// What is asked in the form of a question can speak of its first thing in its second: "... and sort them by date".
+pub(super) fn second_request(text: &str, inline: &Inline, from: usize, to: usize, asks: bool) -> Option<usize> {
+    let part = text.get(from..to)?;
+    let mut at = 0;
+    while let Some(found) = part[at..].find(" and ") {
+        let and = at + found;
+        at = and + 5;
+        let place = from + and;
+        let guard = inline.guards.get(inline.guards.partition_point(|(_, end)| *end <= place));
+        if guard.is_some_and(|(start, _)| *start <= place) {
+            continue;
+        }
+        let rest = &part[at..];
+        let also = after_word(rest, "also").map(str::trim_start);
+        if is_request_of_its_own(&part[..and], also.unwrap_or(rest), also.is_some() || part.ends_with(" as well"), asks)
+        {
+            return Some(place + 1);
+        }
+    }
+    None
+}
+
+fn is_request_of_its_own(before: &str, rest: &str, also: bool, asks: bool) -> bool {
+    let all: Vec<String> = words(rest).take(16).collect();
+    let [verb, object, ..] = all.as_slice() else { return false };
+    let shown = matches!(verb.as_str(), "provide" | "give" | "let" | "tell" | "include");
+    if !vocabulary::is_verb(verb) || shown || words(vocabulary::instruction(before)).nth(2).is_none() {
+        return false;
+    }
+    if also || (asks && matches!(object.as_str(), "it" | "them")) {
+        return all.len() > 2;
+    }
+    let own =
+        matches!(object.as_str(), "the" | "a" | "an" | "my" | "our" | "all" | "any" | "some" | "me" | "information");
+    let object_end = all.iter().skip(2).position(|word| matches!(word.as_str(), "of" | "for" | "in" | "with" | "on"));
+    let head = all.get(..object_end.map_or(all.len().min(6), |n| n + 2)).unwrap_or(&all);
+    let form = head.iter().any(|word| FORMS.contains(&word.as_str()));
+    let back = all.iter().any(|word| matches!(word.as_str(), "it" | "its" | "them" | "their" | "one"));
+    own && !form && !back && all.len() > 5
+}
