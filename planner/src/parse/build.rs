@@ -9,7 +9,7 @@ use super::lines::{self, Block, BlockKind};
 use super::outline::{self, Place};
 use super::sections::{self, Section, Use};
 use super::text::Flow;
-use super::{meta, plain, references, roles, vocabulary};
+use super::{meta, plain, references, roles, sentences, vocabulary};
 use crate::plan::{Attachment, Condition, Span};
 
 /// What the walk stands in.
@@ -64,6 +64,8 @@ pub(super) struct Builder<'a> {
     pub(super) group: Option<String>,
     /// "Write tests for:" above a list.
     pub(super) lead: Option<String>,
+    /// "Then:" above a list.
+    pub(super) lead_link: Option<Link>,
     pub(super) priority: Option<String>,
     /// Lists and sections with `[P]` in them.
     pub(super) marked_lists: std::collections::HashSet<usize>,
@@ -95,6 +97,7 @@ pub(super) fn build(source: &str, lenient: bool) -> Built {
         colon: false,
         group: None,
         lead: None,
+        lead_link: None,
         priority: None,
         marked_lists: std::collections::HashSet::new(),
         marked_sections: std::collections::HashSet::new(),
@@ -225,6 +228,7 @@ impl Builder<'_> {
             self.out.title = Some(text.clone());
         }
         self.lead = None;
+        self.lead_link = None;
         self.last = None;
         self.condition = None;
         let phase = kind == Section::Phase && uses == Use::Tasks;
@@ -293,7 +297,8 @@ impl Builder<'_> {
                 Some(Open::Group { follow, .. }) => *follow,
                 Some(Open::List(..) | Open::Section { .. }) | None => None,
             };
-            self.push(Open::List(list, silent), follow.unwrap_or(Link::Free));
+            let lead = self.lead_link.take();
+            self.push(Open::List(list, silent), follow.or(lead).unwrap_or(Link::Free));
         }
     }
 
@@ -337,6 +342,7 @@ impl Builder<'_> {
         let leads = |kind: &BlockKind| matches!(kind, BlockKind::Item { .. } | BlockKind::Table);
         let lead_in = flow.text.trim_end().ends_with([':', '\u{ff1a}']) && next.is_some_and(|next| leads(&next.kind));
         self.lead = lead_in.then(|| plain::plain(&flow.text, &inline, 0, flow.text.len(), &[]));
+        self.lead_link = lead_in.then(|| sentences::connection(&flow.text)).flatten();
         if lead_in || (!self.lenient && roles::explains(&flow.text)) || (outside && block.quoted) {
             return self.context(block, Use::Tasks);
         }

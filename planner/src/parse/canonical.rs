@@ -7,7 +7,8 @@ use super::error::ParseError;
 use super::graph::validate;
 use super::parsed::{ParseOptions, ParsedPlan};
 use crate::plan::{
-    Attachment, AttachmentKind, Condition, Dependency, FailurePolicy, Mark, NodeKind, Span, Strength, TaskId, TaskPlan,
+    Attachment, AttachmentKind, Condition, DefaultAnswer, Dependency, FailurePolicy, Mark, NodeKind, Span, Strength,
+    TaskId, TaskPlan,
 };
 
 /// The first line of the form.
@@ -74,8 +75,24 @@ fn item(out: &mut String, task: &TaskPlan) {
     if let Some(timeout) = task.timeout_ms {
         field("timeout", &format!("{timeout}ms"));
     }
+    if let Some(deadline) = task.deadline_ms {
+        field("deadline", &format!("{deadline}ms"));
+    }
+    if let Some(estimate) = task.estimate_ms {
+        field("estimate", &format!("{estimate}ms"));
+    }
     if let Some(policy) = task.on_failure {
         field("on failure", policy_name(policy));
+    }
+    if let Some(command) = &task.compensate {
+        field("compensate", command);
+    }
+    if let Some(undone) = task.compensates {
+        field("compensates", &undone.to_string());
+    }
+    if let Some(DefaultAnswer { answer, after_ms }) = &task.default_answer {
+        field("default after", &format!("{after_ms}ms"));
+        field("default", answer);
     }
     for path in &task.files {
         field("works on", path);
@@ -220,6 +237,15 @@ fn field(task: &mut TaskPlan, name: &str, text: String) -> Option<()> {
         "assignee" => task.assignee = Some(text),
         "retry" => task.retry = Some(text.parse().ok()?),
         "timeout" => task.timeout_ms = Some(text.strip_suffix("ms")?.parse().ok()?),
+        "deadline" => task.deadline_ms = Some(text.strip_suffix("ms")?.parse().ok()?),
+        "estimate" => task.estimate_ms = Some(text.strip_suffix("ms")?.parse().ok()?),
+        "compensate" => task.compensate = Some(text),
+        "compensates" => task.compensates = Some(TaskId(text.parse().ok()?)),
+        "default after" => {
+            let after_ms = text.strip_suffix("ms")?.parse().ok()?;
+            task.default_answer = Some(DefaultAnswer { answer: String::new(), after_ms });
+        }
+        "default" => task.default_answer.as_mut()?.answer = text,
         "on failure" => task.on_failure = Some(policy(&text)?),
         "works on" => task.files.push(text),
         "rerun" => task.rerun_safe = (text == "safe").then_some(true)?,

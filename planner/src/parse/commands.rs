@@ -95,8 +95,11 @@ impl Asked {
 }
 
 /// The command that a clause asks to run, from the code in it; several in a row are joined.
-pub(super) fn command_in(text: &str, inline: &Inline, from: usize, to: usize) -> Found {
-    let all = inline.within(from, to).iter();
+///
+/// Code in the `hidden` brackets belongs to a setting.
+pub(super) fn command_in(text: &str, inline: &Inline, from: usize, to: usize, hidden: Option<(usize, usize)>) -> Found {
+    let shown = |atom: &&Atom| hidden.is_none_or(|(start, end)| atom.start < start || atom.start >= end);
+    let all = inline.within(from, to).iter().filter(shown);
     let codes: Vec<&Atom> = all.filter(|atom| atom.kind == AtomKind::Code).take(20).collect();
     let mut found = Found::default();
     let mut end = from;
@@ -163,7 +166,7 @@ fn unlabelled(text: &str) -> &str {
 pub(super) fn is_command_line(line: &str) -> bool {
     line.len() <= 4_000 && line.contains('`') && !vocabulary::is_question_mark(line) && {
         let inline = Inline::scan(line, &Definitions::new());
-        command_in(line, &inline, 0, line.len()).command.is_some()
+        command_in(line, &inline, 0, line.len(), None).command.is_some()
     }
 }
 

@@ -26,14 +26,6 @@ pub(super) fn apply(draft: &mut Draft, line: &str, at: usize) -> bool {
         "before" | "blocks" => draft.before.extend(references::list(value, at)),
         "priority" => plan.priority = Some(value.to_owned()),
         "assignee" | "owner" => plan.assignee = Some(value.trim_start_matches('@').to_owned()),
-        "retry" | "retries" => match value.parse() {
-            Ok(times) => plan.retry = Some(times),
-            Err(_) => return false,
-        },
-        "timeout" => match settings::duration_ms(value) {
-            Some(limit) => plan.timeout_ms = Some(limit),
-            None => return false,
-        },
         // A glob has stars of its own.
         "files" => {
             match settings::files(["**", "__"].iter().find_map(|end| written.strip_prefix(end)).unwrap_or(written)) {
@@ -41,8 +33,14 @@ pub(super) fn apply(draft: &mut Draft, line: &str, at: usize) -> bool {
                 None => return false,
             }
         }
-        "rerun" if value.eq_ignore_ascii_case("safe") => plan.rerun_safe = true,
-        _ => return false,
+        name => {
+            let mut set = settings::Settings::default();
+            // A command keeps its backticks.
+            let value = if written.contains('`') { written.trim() } else { value };
+            let read = set.read(&format!("{name}: {value}"));
+            set.give(plan);
+            return read;
+        }
     }
     true
 }

@@ -65,7 +65,7 @@ pub(super) fn item(content: &str, previous: Option<&str>, in_list: bool) -> Opti
         skip += length + spaces(&content[skip + length..]);
         marker = marker.or(Some(Marker::Bullet));
     }
-    let marker = marker?;
+    let marker = marker.or_else(|| (skip == 0 && begins_with_id(content)).then_some(Marker::Bullet))?;
     if marker == Marker::Bullet
         && let Some((number, length)) = ordered(&content[skip..], previous, in_list).filter(|(m, _)| m.rank() == 1)
     {
@@ -77,6 +77,23 @@ pub(super) fn item(content: &str, previous: Option<&str>, in_list: bool) -> Opti
 
 fn spaces(text: &str) -> usize {
     text.len() - text.trim_start_matches(is_blank).len()
+}
+
+/// True for "T1: fix it" and "BUG-7: fix it": a line that is an item without a sign before it.
+fn begins_with_id(content: &str) -> bool {
+    if !content.starts_with(|c: char| c.is_ascii_uppercase()) {
+        return false;
+    }
+    let head = content.bytes().take(11).take_while(u8::is_ascii_uppercase).count();
+    let rest = &content[head..];
+    let dashed = rest.strip_prefix('-');
+    let digits = dashed.unwrap_or(rest);
+    let n_digits = digits.bytes().take(7).take_while(u8::is_ascii_digit).count();
+    let named = match dashed {
+        Some(_) => (2..=10).contains(&head) && !matches!(&content[..head], "UTF" | "SHA" | "ISO" | "RFC" | "CVE"),
+        None => matches!(&content[..head], "T" | "P" | "US" | "A" | "B" | "F" | "TASK" | "STEP" | "BUG"),
+    };
+    named && (1..=6).contains(&n_digits) && digits[n_digits..].starts_with(": ")
 }
 
 /// True when what comes is white space or the end.

@@ -4,9 +4,8 @@ use super::draft::Reference;
 use super::inline::{AtomKind, Inline};
 use super::plain::plain;
 use super::references;
-use super::settings::{duration_ms, files, looks_like_setting, policy};
+use super::settings::{Settings, files, looks_like_setting};
 use super::text::{Flow, Words, after_word, collapse, list};
-use crate::plan::FailurePolicy;
 
 /// Everything taken out of a step's text, and what is left.
 #[derive(Debug, Default)]
@@ -23,11 +22,9 @@ pub(super) struct Meta {
     pub(super) assignee: Option<String>,
     pub(super) needs: Option<Vec<Reference>>,
     pub(super) before: Vec<Reference>,
-    pub(super) retry: Option<u32>,
-    pub(super) timeout_ms: Option<u64>,
-    pub(super) on_failure: Option<FailurePolicy>,
-    pub(super) files: Vec<String>,
-    pub(super) rerun_safe: bool,
+    pub(super) set: Settings,
+    /// Brackets whose code belongs to a setting and is no command.
+    pub(super) hidden: Option<(usize, usize)>,
     /// Words that look like a setting and cannot be read, and where.
     pub(super) unread: Vec<(usize, String)>,
     pub(super) description: String,
@@ -104,6 +101,11 @@ impl Reader<'_> {
                 at = start + length;
                 continue;
             }
+            if let Some(length) = priority_head(rest) {
+                self.meta.priority = rest.get(..2).map(str::to_owned);
+                at = start + length;
+                continue;
+            }
             if self.meta.label.is_none()
                 && let Some((label, length)) = label(rest)
             {
@@ -152,6 +154,9 @@ impl Reader<'_> {
             let inside = &self.text[open + 1..*close];
             if inside.len() <= 2_000 && (self.tag(inside.trim()) || self.details(inside, open + 1)) {
                 self.removed.push((*open, close + 1));
+                if inside.contains('`') {
+                    self.meta.hidden = Some((*open, close + 1));
+                }
             }
         }
     }
@@ -163,9 +168,12 @@ impl Reader<'_> {
         let mut listing = false;
         let mut strict = false;
         let mut from = 0;
-        for (end, c) in
-            inside.char_indices().filter(|(_, c)| matches!(c, ',' | ';')).chain(std::iter::once((inside.len(), ';')))
-        {
+        let mut code = false;
+        let parts = |(_, c): &(usize, char)| {
+            code ^= matches!(*c, '`' | '"');
+            matches!(c, ',' | ';') && !code
+        };
+        for (end, c) in inside.char_indices().filter(parts).chain(std::iter::once((inside.len(), ';'))) {
             let part = &inside[from..end];
             let place = at + from + (part.len() - part.trim_start().len());
             let part = part.trim();
@@ -193,7 +201,7 @@ impl Reader<'_> {
                     found.needs.get_or_insert_default().extend(names);
                 }
                 (Some(false), Detail::Nothing) => found.before.extend(references::list(part, place)),
-                (None, Detail::Nothing) if listing => found.files.extend(more.into_iter().flatten()),
+                (None, Detail::Nothing) if listing => found.set.files.extend(more.into_iter().flatten()),
                 (None, Detail::Nothing) => {
                     if looks_like_setting(part) {
                         self.meta.unread.push((place, part.to_owned()));
@@ -207,26 +215,16 @@ impl Reader<'_> {
 
     fn take(&mut self, found: Meta) -> bool {
         let meta = &mut self.meta;
-        let any = found.needs.is_some()
-            || !found.before.is_empty()
-            || found.retry.is_some()
-            || found.timeout_ms.is_some()
-            || found.on_failure.is_some()
-            || !found.files.is_empty()
-            || found.rerun_safe;
+        let any = found.needs.is_some() || !found.before.is_empty() || found.set.any();
         let any = any || found.priority.is_some() || found.assignee.is_some() || found.parallel;
         if let Some(needs) = found.needs {
             meta.needs.get_or_insert_default().extend(needs);
         }
         meta.before.extend(found.before);
-        meta.retry = found.retry.or(meta.retry);
-        meta.timeout_ms = found.timeout_ms.or(meta.timeout_ms);
-        meta.on_failure = found.on_failure.or(meta.on_failure);
+        meta.set.take(found.set);
         meta.priority = found.priority.or(meta.priority.take());
         meta.assignee = found.assignee.or(meta.assignee.take());
         meta.parallel |= found.parallel;
-        meta.files.extend(found.files);
-        meta.rerun_safe |= found.rerun_safe;
         any
     }
 
@@ -379,10 +377,14 @@ impl Reader<'_> {
             let fresh = previous.is_whitespace() || previous == '(';
             previous = c;
             while atoms.next_if(|atom| atom.end <= at).is_some() {}
-            if !fresh || !matches!(c, '@' | '!') || atoms.peek().is_some_and(|atom| atom.start <= at) {
+            if !fresh || !matches!(c, '@' | '!' | '~') || atoms.peek().is_some_and(|atom| atom.start <= at) {
                 continue;
             }
             let rest = &self.text[at + 1..to];
+            if let Some(length) = self.short_tag(c, rest) {
+                self.removed.push((at, at + 1 + length));
+                continue;
+            }
             let length = rest.bytes().take_while(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_')).count();
             let name = rest[..length].trim_end_matches(['-', '_']);
             let ends = rest[name.len()..]
@@ -400,6 +402,25 @@ impl Reader<'_> {
                 continue;
             }
             self.removed.push((at, at + 1 + name.len()));
+        }
+    }
+}
+
+impl Reader<'_> {
+    /// `!!`, `!!!` and, at the end, `~2h`: the bytes after the first sign.
+    fn short_tag(&mut self, sign: char, rest: &str) -> Option<usize> {
+        let word = &rest[..rest.find(char::is_whitespace).unwrap_or(rest.len())];
+        match (sign, word) {
+            ('!', "!" | "!!") => {
+                self.meta.priority = Some(if word.len() == 1 { "high" } else { "critical" }.to_owned());
+                Some(word.len())
+            }
+            ('~', _) if word.starts_with(|c: char| c.is_ascii_digit()) => {
+                let after = rest[word.len()..].trim_start();
+                let last = after.is_empty() || after.starts_with(['@', '!', '(', '#', '[']);
+                (last && self.meta.set.read(&format!("~{}", word.trim_end_matches(['.', ','])))).then_some(word.len())
+            }
+            _ => None,
         }
     }
 }
@@ -461,19 +482,14 @@ fn detail(part: &str, at: usize, found: &mut Meta) -> Detail {
         found.before.extend(references::list(rest, at + part.len() - rest.len()));
         return Detail::Before;
     }
-    if let Some(rest) = value(&["retries", "retry"]) {
-        let digits = rest.split(|c: char| !c.is_ascii_digit()).next().unwrap_or("");
-        let tail = rest[digits.len()..].trim();
-        found.retry = digits.parse().ok().filter(|_| matches!(tail, "" | "times" | "time" | "x" | "attempts"));
-        return found.retry.map_or(Detail::Nothing, |_| Detail::Other);
+    if found.set.read(part) {
+        return Detail::Other;
     }
-    if let Some(rest) = value(&["timeout", "time limit"]) {
-        found.timeout_ms = duration_ms(rest.trim_start_matches("after ").trim());
-        return found.timeout_ms.map_or(Detail::Nothing, |_| Detail::Other);
-    }
-    if let Some(rest) = value(&["on failure", "on-failure", "on_failure", "if it fails"]) {
-        found.on_failure = policy(rest.trim());
-        return found.on_failure.map_or(Detail::Nothing, |_| Detail::Other);
+    let named =
+        super::text::strip_prefix_ci(part, "priority").is_none().then(|| part.strip_suffix(" priority")).flatten();
+    if let Some(word) = named.or(Some(part)).filter(|word| is_priority(word)) {
+        found.priority = Some(word.to_owned());
+        return Detail::Other;
     }
     if let Some(rest) =
         value(&["priority", "prio"]).filter(|rest| !rest.is_empty() && rest.len() <= 16 && !rest.contains(' '))
@@ -488,12 +504,8 @@ fn detail(part: &str, at: usize, found: &mut Meta) -> Detail {
         found.assignee = Some(name.trim_start_matches('@').to_owned());
         return Detail::Other;
     }
-    if value(&["rerun"]).is_some_and(|rest| rest.eq_ignore_ascii_case("safe")) {
-        found.rerun_safe = true;
-        return Detail::Other;
-    }
     if let Some(paths) = value(&["files"]).and_then(files) {
-        found.files.extend(paths);
+        found.set.files.extend(paths);
         return Detail::Files;
     }
     let lower = part.to_ascii_lowercase();
@@ -502,6 +514,12 @@ fn detail(part: &str, at: usize, found: &mut Meta) -> Detail {
         return Detail::Other;
     }
     Detail::Nothing
+}
+
+/// The length of `P1:` before a text.
+fn priority_head(rest: &str) -> Option<usize> {
+    let number = rest.strip_prefix(['P', 'p'])?.strip_prefix(['0', '1', '2', '3', '4'])?;
+    number.starts_with(": ").then_some(3)
 }
 
 /// The id at the start of an item, and its length with the sign after it.

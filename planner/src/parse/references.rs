@@ -124,6 +124,8 @@ fn name(text: &str, at: usize) -> Option<(Reference, usize)> {
         ("previous task", Reference::Previous),
         ("previous", Reference::Previous),
         ("the above", Reference::Previous),
+        ("that", Reference::Previous),
+        ("this", Reference::Previous),
     ];
     // Alone these are references; before names they only lead to them.
     let alone = [("both", Reference::Both), ("all", Reference::Above), ("everything", Reference::Above)];
@@ -141,8 +143,11 @@ fn name(text: &str, at: usize) -> Option<(Reference, usize)> {
     let mut led = false;
     while let Some(after) = LEADS.iter().find_map(|lead| after_word(rest, lead)).filter(|after| after.starts_with(' '))
     {
+        // "the API" is a thing and "task API" a name.
+        led |= !["the", "both", "all of", "either", "only", "completion of"]
+            .iter()
+            .any(|lead| strip_prefix_ci(rest, lead).is_some_and(|tail| tail.len() == after.len()));
         rest = after.trim_start();
-        led = true;
     }
     let rest = rest.strip_prefix('#').unwrap_or(rest);
     let sign = rest.chars().next().filter(|c| matches!(c, '[' | '`' | '(' | '*'));

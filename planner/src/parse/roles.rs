@@ -287,6 +287,11 @@ pub(super) fn is_remark(line: &str) -> bool {
         "milestone:",
         "assigned to:",
         "estimated",
+        "undo:",
+        "compensate:",
+        "compensation:",
+        "rollback:",
+        "default:",
     ];
     if field.iter().any(|word| super::text::strip_prefix_ci(named, word).is_some()) || explains(plain) {
         return true;

@@ -164,15 +164,23 @@ fn clause(text: &str, start: usize, end: usize) -> Clause {
         from += length;
     }
     let tail = text[from..end].trim_end();
-    let asked = tail.trim_end_matches(['!', '\u{ff01}']).ends_with(['?', '\u{ff1f}']);
+    let shown =
+        tail.rfind('(').filter(|at| strip_default(&tail[*at..]).is_some()).map_or(tail, |at| tail[..at].trim_end());
+    let asked = shown.trim_end_matches(['!', '\u{ff01}']).ends_with(['?', '\u{ff1f}']);
     let stop = match tail.chars().next_back() {
         Some(_) if asked => Stop::Question,
         Some(':' | '\u{ff1a}') => Stop::Colon,
         Some(_) | None if vocabulary::is_question_mark(tail) => Stop::Question,
         Some(_) | None => Stop::Plain,
     };
-    let to = from + bare(tail.trim_end_matches(['?', '\u{ff1f}', '!', '\u{ff01}'])).len();
+    let urgent = tail.ends_with(" !!") || tail.ends_with(" !!!");
+    let to = from + if urgent { tail } else { bare(tail.trim_end_matches(['?', '\u{ff1f}', '!', '\u{ff01}'])) }.len();
     Clause { start, end, from, to, link, otherwise, stop }
+}
+
+/// What follows "(default" after a question.
+fn strip_default(after: &str) -> Option<&str> {
+    super::text::strip_prefix_ci(after.trim_start(), "(default")
 }
 
 /// A clause without the signs that end it and without a connector that the next one left behind.
@@ -260,6 +268,21 @@ fn connector(rest: &str) -> Option<(Link, bool, usize)> {
     );
     let fits = !doubtful || comma || vocabulary::begins_with_verb(trimmed) || starts_with_pronoun(trimmed);
     fits.then(|| (link, negated, rest.len() - trimmed.len()))
+}
+
+/// What "Then:" and its like above a list say of its place.
+pub(super) fn connection(text: &str) -> Option<Link> {
+    let plain = text.trim().trim_end_matches([':', '\u{ff1a}', '.']);
+    let lists = [(&BOTH[..], Link::Both), (&THEN[..], Link::Then), (PARALLEL, Link::Parallel)];
+    let is = |word: &&str| plain.eq_ignore_ascii_case(word) || after_word(plain, word).is_some_and(follows_list);
+    let found = lists.into_iter().find(|(list, _)| list.iter().any(|word| is(word)));
+    found.map(|(_, link)| link).or_else(|| plain.eq_ignore_ascii_case("next").then_some(Link::Then))
+}
+
+/// "Then do the following", "Then, in any order".
+fn follows_list(rest: &str) -> bool {
+    rest.trim_start().starts_with(',')
+        || words(rest).any(|word| matches!(word.as_str(), "following" | "these" | "this"))
 }
 
 /// "When everything is green, ...", "while it is running, ...": what it means, and its length with the comma.
@@ -401,6 +424,10 @@ impl Splitter<'_> {
                 let closes = |c: &char| matches!(c, '"' | '\'' | ')' | ']' | '*' | '_' | '\u{201d}' | '\u{2019}');
                 let closers: usize = rest.chars().take(4).take_while(closes).map(char::len_utf8).sum();
                 let after = &rest[closers.min(rest.len())..];
+                // "Go on? (default: yes after 10m)" is one clause.
+                if c == '?' && strip_default(after).is_some() {
+                    return true;
+                }
                 if (after.is_empty() || after.starts_with(char::is_whitespace) || after.starts_with(is_cjk))
                     && (c != '.' || self.full_stop(at, after))
                 {

@@ -30,11 +30,7 @@ pub(super) fn adopt(draft: &mut Draft, found: &mut Meta) {
     plan.group = found.group.take();
     plan.priority = found.priority.take();
     plan.assignee = found.assignee.take();
-    plan.retry = found.retry;
-    plan.timeout_ms = found.timeout_ms;
-    plan.on_failure = found.on_failure;
-    plan.files.append(&mut found.files);
-    plan.rerun_safe |= found.rerun_safe;
+    std::mem::take(&mut found.set).give(plan);
 }
 
 impl Builder<'_> {
@@ -46,6 +42,7 @@ impl Builder<'_> {
             clauses = part_requests(flow, inline, clauses);
         }
         let mut here: Option<usize> = None;
+        let mut unsettled = Vec::new();
         // The wish that the last step was, until another step comes.
         let mut wish: Option<(usize, usize)> = None;
         // What limits a step can stand before it.
@@ -80,9 +77,20 @@ impl Builder<'_> {
                 Sense::Step if opening == Opening::Context => self.remark(flow, inline, clause, None),
                 Sense::Step => {
                     here = self.clause(flow, inline, clause, clause.link, false).or(here);
+                    if let Some(draft) = here.and_then(|here| self.out.drafts.get_mut(here)) {
+                        draft.questions.append(&mut unsettled);
+                    }
                     wish = here.filter(|_| letter).map(|draft| (draft, n));
                 }
-                Sense::Question => self.question(flow, inline, clause, here),
+                Sense::Question => {
+                    let asker = here.or(self.last);
+                    self.question(flow, inline, clause, here);
+                    // What is asked before anything is said has to be known for what is said then.
+                    unsettled.extend(self.last.filter(|_| asker.is_none()));
+                    if asker.is_none() {
+                        self.last = None;
+                    }
+                }
                 Sense::Constraint => self.remark(flow, inline, clause, self.last.map(Some).unwrap_or(Some(usize::MAX))),
                 Sense::Reference => self.reference(flow, inline, clause),
                 Sense::Statement => self.remark(flow, inline, clause, here),
@@ -112,7 +120,7 @@ impl Builder<'_> {
             let follows = clause.link != Link::Free && !tracked;
             if n == 0 {
                 if !ordered && !tracked && clause.stop != Stop::Question && self.folds(text) {
-                    self.remark(flow, inline, clause, self.last);
+                    self.remark(flow, inline, clause, self.last.or(Some(usize::MAX)));
                     continue;
                 }
                 let own = if clause.link == Link::Free { link } else { clause.link };
@@ -178,7 +186,7 @@ impl Builder<'_> {
         let polite = clause.stop == Stop::Question && roles::sense(&found.description, true, true) == Sense::Step;
         let code = match clause.stop {
             Stop::Question if !polite => commands::Found::default(),
-            _ => commands::command_in(&flow.text, inline, part.from, part.to),
+            _ => commands::command_in(&flow.text, inline, part.from, part.to, found.hidden),
         };
         let command = code.command;
         self.out.odd.extend(code.missed.map(|(at, code)| built::not_taken((flow.source(at), code))));
@@ -324,11 +332,7 @@ fn adopt_more(draft: &mut Draft, mut found: Meta) {
     let plan = &mut draft.plan;
     plan.priority = found.priority.take().or(plan.priority.take());
     plan.assignee = found.assignee.take().or(plan.assignee.take());
-    plan.retry = found.retry.or(plan.retry);
-    plan.timeout_ms = found.timeout_ms.or(plan.timeout_ms);
-    plan.on_failure = found.on_failure.or(plan.on_failure);
-    plan.files.append(&mut found.files);
-    plan.rerun_safe |= found.rerun_safe;
+    found.set.give(plan);
 }
 
 /// A question with one question mark, of the script in which it is written.
@@ -336,6 +340,7 @@ fn asked(text: &str, end: &str) -> String {
     let mark = if end.contains('\u{ff1f}') { '\u{ff1f}' } else { '?' };
     let bare = text.trim_end_matches(['?', '\u{ff1f}', '!', '\u{ff01}', ' ']);
     let closed = bare.trim_end_matches(['"', ')', '*', '_', '\u{201d}']).ends_with(['?', '\u{ff1f}']);
+    let closed = closed || (bare.ends_with(')') && bare.contains("? ("));
     if bare.is_empty() || closed { text.to_owned() } else { format!("{bare}{mark}") }
 }
 

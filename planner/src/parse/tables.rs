@@ -115,6 +115,15 @@ fn columns(head: &[(usize, &str)]) -> Vec<Column> {
     {
         *first = Column::Task;
     }
+    // "Step | Task": the first of two names is that by which the row is called.
+    let named = |name: &str| matches!(name.trim().trim_matches('*').to_lowercase().as_str(), "step" | "item" | "name");
+    if columns.iter().filter(|column| **column == Column::Task).count() > 1
+        && !columns.contains(&Column::Id)
+        && head.first().is_some_and(|(_, name)| named(name))
+        && let Some(first) = columns.first_mut()
+    {
+        *first = Column::Id;
+    }
     let mut seen = false;
     for column in columns.iter_mut().filter(|column| **column == Column::Task) {
         if std::mem::replace(&mut seen, true) {

@@ -4,6 +4,7 @@ mod commands;
 mod formats;
 mod limits;
 mod policy;
+mod settings;
 mod shapes;
 mod texts;
 mod warnings;
@@ -64,6 +65,10 @@ fn show(task: &TaskPlan) -> String {
         task.on_failure.map(|policy| format!("on failure {policy:?}")),
         (!task.files.is_empty()).then(|| format!("works on {}", task.files.join(" "))),
         task.rerun_safe.then(|| "rerun safe".to_owned()),
+        task.deadline_ms.map(|n| format!("deadline {n}")),
+        task.estimate_ms.map(|n| format!("estimate {n}")),
+        task.compensate.as_ref().map(|command| format!("undo {command}")),
+        task.default_answer.as_ref().map(|one| format!("default {} after {}", one.answer, one.after_ms)),
     ];
     for limit in limits.iter().flatten() {
         let _ = write!(line, " | {limit}");
