@@ -59,6 +59,11 @@ impl<'a> ParsedJson<'a> {
     pub fn tasks(&self) -> &[ParsedTaskJson<'a>] {
         &self.tasks
     }
+
+    /// The tasks alone.
+    pub fn into_tasks(self) -> Vec<ParsedTaskJson<'a>> {
+        self.tasks
+    }
 }
 
 impl<'a> ParsedTaskJson<'a> {
@@ -89,14 +94,19 @@ impl<'a> ParsedTaskJson<'a> {
 
 impl<'a> AttachmentJson<'a> {
     fn of(kind: &'a AttachmentKind) -> Self {
-        let (kind, r#ref) = match kind {
-            AttachmentKind::Link(r#ref) => ("Link", r#ref),
-            AttachmentKind::ImageRef(r#ref) => ("ImageRef", r#ref),
-            AttachmentKind::FileRef(r#ref) => ("FileRef", r#ref),
-            AttachmentKind::EmbeddingRef(r#ref) => ("EmbeddingRef", r#ref),
-            AttachmentKind::ScreenshotRef(r#ref) => ("ScreenshotRef", r#ref),
-        };
+        let (kind, r#ref) = attachment_parts(kind);
         Self { kind, r#ref }
+    }
+}
+
+/// The sort of an attachment, and what it refers to.
+pub fn attachment_parts(kind: &AttachmentKind) -> (&'static str, &str) {
+    match kind {
+        AttachmentKind::Link(r#ref) => ("Link", r#ref),
+        AttachmentKind::ImageRef(r#ref) => ("ImageRef", r#ref),
+        AttachmentKind::FileRef(r#ref) => ("FileRef", r#ref),
+        AttachmentKind::EmbeddingRef(r#ref) => ("EmbeddingRef", r#ref),
+        AttachmentKind::ScreenshotRef(r#ref) => ("ScreenshotRef", r#ref),
     }
 }
 

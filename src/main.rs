@@ -4,6 +4,7 @@ mod act;
 mod archive;
 mod cli;
 mod config;
+mod corpus;
 mod crew;
 mod database;
 mod diff;
@@ -14,6 +15,7 @@ mod exported;
 mod failure;
 mod groups;
 mod json;
+mod lint;
 mod look;
 mod place;
 mod progress;
@@ -91,6 +93,8 @@ async fn run(cli: Cli) -> Result<Code, Failure> {
         Command::Work(work) => work::work(&session, work).await,
         Command::Plan(Plan::Parse(parse)) => look::parse(&session, &parse),
         Command::Plan(Plan::Simulate(graphs)) => simulate::simulate(&session, &graphs),
+        Command::Plan(Plan::Lint(lint)) => lint::lint(&session, &lint),
+        Command::Plan(Plan::Corpus(corpus)) => corpus::corpus(&session, &corpus),
         Command::Ls(ls) => look::ls(&session, &ls).await,
         Command::Show(show) => look::show(&session, &show).await,
         Command::Events(events) => events::events(&session, *events).await,

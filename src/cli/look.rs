@@ -15,6 +15,10 @@ pub enum Plan {
     Parse(Parse),
     /// Simulate graphs of tasks with known durations, and compare with what is known of them
     Simulate(Simulate),
+    /// Say what was understood of a text, place by place, and what is odd about it
+    Lint(Lint),
+    /// Measure how well texts of known meaning are read
+    Corpus(Corpus),
 }
 
 /// `plan parse`.
@@ -35,6 +39,20 @@ pub struct Simulate {
     /// With how many executors
     #[arg(long, value_name = "N", value_delimiter = ',', default_value = "1,2,3,4,8", value_parser = clap::value_parser!(u16).range(1..=1000))]
     pub executors: Vec<u16>,
+}
+
+/// `plan lint`.
+#[derive(Debug, Args)]
+pub struct Lint {
+    /// The text of the plan; - for standard input
+    pub file: PathBuf,
+}
+
+/// `plan corpus`.
+#[derive(Debug, Args)]
+pub struct Corpus {
+    /// A JSON array of worked cases, or JSON Lines with an "input" in each line
+    pub file: PathBuf,
 }
 
 /// `ls`.

@@ -12,7 +12,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 pub use act::{Answer, Cancel, Done, Fail, Pause, Retry};
 pub use carry::{Carry, Resume, Run, Work};
-pub use look::{Conflicts, Diff, EventFilter, Events, Ls, Parse, Plan, PlanAt, Replay, Show, Simulate, Stats};
+pub use look::{Conflicts, Corpus, Diff, EventFilter, Events, Lint, Ls, Parse, Plan, PlanAt, Replay, Show, Simulate, Stats};
 pub use typed::duration;
 pub use upkeep::{Backup, Db, Export, Groups, Import, ParkedOf};
 

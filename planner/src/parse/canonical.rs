@@ -144,6 +144,11 @@ fn read_value(text: &str) -> Option<String> {
     if text.starts_with('"') { serde_json::from_str(text).ok() } else { Some(text.to_owned()) }
 }
 
+/// True when a text begins as the form does.
+pub(super) fn is_form(text: &str) -> bool {
+    text.trim_start_matches(super::text::is_blank).starts_with(SIGN)
+}
+
 /// Reads the form; `None` when the text is not in it.
 pub(super) fn read(text: &str, options: ParseOptions) -> Option<Result<ParsedPlan, ParseError>> {
     let head = text.trim_start_matches(super::text::is_blank);

@@ -103,4 +103,26 @@ impl ParseError {
             Self::LimitPassed { .. } => "LimitPassed",
         }
     }
+
+    /// Line and column of what is wrong, both from 1; nothing for what is wrong with the whole or has no text.
+    #[must_use]
+    pub const fn place(&self) -> Option<(usize, usize)> {
+        match self {
+            Self::DependencyCycle { line, column, .. }
+            | Self::UnknownId { line, column, .. }
+            | Self::DuplicateId { line, column, .. }
+            | Self::SelfDependency { line, column, .. }
+                if *line > 0 =>
+            {
+                Some((*line, *column))
+            }
+            Self::EmptyPlan
+            | Self::DependencyCycle { .. }
+            | Self::UnknownId { .. }
+            | Self::DuplicateId { .. }
+            | Self::SelfDependency { .. }
+            | Self::IdOrder { .. }
+            | Self::LimitPassed { .. } => None,
+        }
+    }
 }

@@ -41,6 +41,7 @@ mod inline;
 mod items;
 mod letters;
 mod lines;
+mod lint;
 mod markers;
 mod meta;
 mod names;
@@ -64,6 +65,7 @@ mod vocabulary;
 pub use canonical::render;
 pub use error::{Diagnostic, ParseError};
 pub use graph::{EDGES_MAX, validate};
+pub use lint::lint;
 pub use parsed::{ParseOptions, ParsedPlan, TASKS_MAX, TEXT_BYTES_MAX, WARNINGS_MAX};
 
 /// Reads a text.

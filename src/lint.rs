@@ -1,0 +1,246 @@
+//! `plan lint`: what was understood of a text, place by place, and what is odd about it. It appends and runs nothing.
+
+use std::io::{BufWriter, Write};
+
+use crewlog_planner::parse::{self, Diagnostic, ParseError, ParseOptions, ParsedPlan};
+use crewlog_planner::plan::{Span, Strength, TaskPlan};
+use serde::Serialize;
+
+use crate::cli::{Lint, Output};
+use crate::failure::{Code, Failure};
+use crate::json::{ParsedJson, ParsedTaskJson, condition_text, print_line, print_pretty};
+use crate::session::{Session, read_text};
+use crate::terminal::say;
+use crate::text::{in_one_line, one_line, visible};
+
+/// So much of a line is shown around the place that is meant.
+const EXCERPT_CHARS: usize = 100;
+
+/// `plan lint`.
+#[derive(Serialize)]
+struct LintJson<'a> {
+    tasks: Vec<LintedTaskJson<'a>>,
+    warnings: Vec<WarningJson<'a>>,
+    error: Option<ErrorJson>,
+}
+
+/// A task, and where it stands.
+#[derive(Serialize)]
+struct LintedTaskJson<'a> {
+    line: usize,
+    column: usize,
+    spans: &'a [Span],
+    retry: Option<u32>,
+    timeout_ms: Option<u64>,
+    deadline_ms: Option<u64>,
+    estimate_ms: Option<u64>,
+    compensate: Option<&'a str>,
+    default_answer: Option<&'a str>,
+    default_after_ms: Option<u64>,
+    #[serde(flatten)]
+    task: ParsedTaskJson<'a>,
+}
+
+/// What is odd, and the line in which it stands.
+#[derive(Serialize)]
+struct WarningJson<'a> {
+    line: usize,
+    column: usize,
+    message: &'a str,
+    help: Option<&'a str>,
+    excerpt: &'a str,
+}
+
+/// Why a text is no plan.
+#[derive(Serialize)]
+struct ErrorJson {
+    name: &'static str,
+    message: String,
+    line: Option<usize>,
+    column: Option<usize>,
+}
+
+/// `plan lint`.
+pub fn lint(session: &Session, lint: &Lint) -> Result<Code, Failure> {
+    let text = read_text(&lint.file)?;
+    let parsed = match parse::parse(&text, ParseOptions::default()) {
+        Ok(parsed) => parsed,
+        Err(error) => return refuse(session, &text, error),
+    };
+    let warnings = parse::lint(&text, &parsed);
+    let places = Places::new(&text);
+    let mut stdout = BufWriter::new(std::io::stdout().lock());
+    match session.output {
+        Output::Json | Output::Jsonl => {
+            let shown = LintJson::of(&parsed, &warnings, &places);
+            match session.output {
+                Output::Jsonl => print_line(&mut stdout, &shown)?,
+                Output::Json | Output::Text => print_pretty(&mut stdout, &shown)?,
+            }
+        }
+        Output::Text => {
+            for task in &parsed.tasks {
+                print_task(&mut stdout, task, &parsed.tasks, &places)?;
+            }
+            for warning in &warnings {
+                print_warning(&mut stdout, warning, &places)?;
+            }
+        }
+    }
+    stdout.flush()?;
+    Ok(Code::Done)
+}
+
+/// Says why a text is no plan, with the line in which it stands.
+fn refuse(session: &Session, text: &str, error: ParseError) -> Result<Code, Failure> {
+    let place = error.place();
+    if let Output::Json | Output::Jsonl = session.output {
+        let shown = ErrorJson {
+            name: error.name(),
+            message: error.to_string(),
+            line: place.map(|(line, _)| line),
+            column: place.map(|(_, column)| column),
+        };
+        let shown = LintJson { tasks: Vec::new(), warnings: Vec::new(), error: Some(shown) };
+        let stdout = std::io::stdout().lock();
+        match session.output {
+            Output::Jsonl => print_line(stdout, &shown)?,
+            Output::Json | Output::Text => print_pretty(stdout, &shown)?,
+        }
+    }
+    if let Some((line, column)) = place {
+        let (shown, caret) = Places::new(text).excerpt(line, column);
+        say(&visible(&format!("{line:>5} | {shown}\n      | {:>caret$}", "^")));
+    }
+    Err(error.into())
+}
+
+/// The lines of a text.
+struct Places<'a> {
+    text: &'a str,
+    lines: Vec<&'a str>,
+    starts: Vec<usize>,
+}
+
+impl<'a> Places<'a> {
+    fn new(text: &'a str) -> Self {
+        let mut starts = vec![0];
+        starts.extend(text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n').map(|(at, _)| at + 1));
+        Self { text, lines: text.split('\n').map(|line| line.trim_end_matches('\r')).collect(), starts }
+    }
+
+    /// Line and column of a byte, both from 1.
+    fn of(&self, at: usize) -> (usize, usize) {
+        let line = self.starts.partition_point(|start| *start <= at).max(1);
+        let start = self.starts.get(line - 1).copied().unwrap_or(0);
+        (line, self.text.get(start..at).unwrap_or("").chars().count() + 1)
+    }
+
+    fn line(&self, line: usize) -> &'a str {
+        self.lines.get(line.saturating_sub(1)).copied().unwrap_or("")
+    }
+
+    /// The part of a line around a column, and the column in it.
+    fn excerpt(&self, line: usize, column: usize) -> (String, usize) {
+        let skip = column.saturating_sub(EXCERPT_CHARS / 2).min(column.saturating_sub(1));
+        let skip = if self.line(line).chars().count() <= EXCERPT_CHARS { 0 } else { skip };
+        let part: String = self.line(line).chars().skip(skip).take(EXCERPT_CHARS).collect();
+        (part.replace('\t', " "), column.saturating_sub(skip).max(1))
+    }
+}
+
+impl<'a> LintJson<'a> {
+    fn of(parsed: &'a ParsedPlan, warnings: &'a [Diagnostic], places: &Places<'a>) -> Self {
+        let shown = ParsedJson::of(parsed).into_tasks();
+        let tasks = parsed.tasks.iter().zip(shown).map(|(task, shown)| {
+            let (line, column) = place_of(task, places);
+            LintedTaskJson {
+                line,
+                column,
+                spans: &task.spans,
+                retry: task.retry,
+                timeout_ms: task.timeout_ms,
+                deadline_ms: task.deadline_ms,
+                estimate_ms: task.estimate_ms,
+                compensate: task.compensate.as_deref(),
+                default_answer: task.default_answer.as_ref().map(|one| one.answer.as_str()),
+                default_after_ms: task.default_answer.as_ref().map(|one| one.after_ms),
+                task: shown,
+            }
+        });
+        let warnings = warnings.iter().map(|one| WarningJson {
+            line: one.line,
+            column: one.column,
+            message: &one.message,
+            help: one.help.as_deref(),
+            excerpt: places.line(one.line),
+        });
+        Self { tasks: tasks.collect(), warnings: warnings.collect(), error: None }
+    }
+}
+
+fn place_of(task: &TaskPlan, places: &Places<'_>) -> (usize, usize) {
+    let Some(span) = task.spans.first() else { return (1, 1) };
+    let part = places.text.get(span.start..span.end).unwrap_or("");
+    places.of(span.start + (part.len() - part.trim_start().len()))
+}
+
+fn print_task(mut to: impl Write, task: &TaskPlan, tasks: &[TaskPlan], places: &Places<'_>) -> std::io::Result<()> {
+    let (line, column) = place_of(task, places);
+    writeln!(
+        to,
+        "{line}:{column}  {}  {}  {}",
+        visible(&task.name()),
+        task.kind.as_str(),
+        one_line(&task.description, 100)
+    )?;
+    let mut detail = |label: &str, text: &str| writeln!(to, "        {label}: {}", one_line(text, 120));
+    let named = |strength| {
+        let own = task.depends_on.iter().filter(|one| one.strength == strength);
+        let names = own.filter_map(|one| tasks.iter().find(|other| other.id == one.task).map(TaskPlan::name));
+        names.collect::<Vec<_>>().join(", ")
+    };
+    let seconds = |ms: Option<u64>| ms.map(|ms| format!("{} s", ms as f64 / 1_000.0));
+    let default =
+        task.default_answer.as_ref().map(|one| format!("{} after {} s", one.answer, one.after_ms as f64 / 1_000.0));
+    let said = [
+        ("waits for", Some(named(Strength::Hard)).filter(|names| !names.is_empty())),
+        ("follows", Some(named(Strength::Soft)).filter(|names| !names.is_empty())),
+        ("command", task.command.as_deref().map(in_one_line)),
+        ("if", task.condition.as_ref().map(condition_text)),
+        ("group", task.group.clone()),
+        ("priority", task.priority.clone()),
+        ("assignee", task.assignee.clone()),
+        ("retries", task.retry.map(|times| times.to_string())),
+        ("timeout", seconds(task.timeout_ms)),
+        ("deadline", seconds(task.deadline_ms)),
+        ("estimate", seconds(task.estimate_ms)),
+        ("undone by", task.compensate.clone()),
+        ("default answer", default),
+        ("works on", Some(task.files.join(", ")).filter(|files| !files.is_empty())),
+    ];
+    for (label, text) in said {
+        if let Some(text) = text {
+            detail(label, &text)?;
+        }
+    }
+    for attachment in &task.attachments {
+        let (kind, reference) = crate::json::attachment_parts(&attachment.kind);
+        detail(kind, reference)?;
+    }
+    for note in &task.notes {
+        detail("note", note)?;
+    }
+    Ok(())
+}
+
+fn print_warning(mut to: impl Write, warning: &Diagnostic, places: &Places<'_>) -> std::io::Result<()> {
+    let Diagnostic { message, line, column, help } = warning;
+    let (shown, caret) = places.excerpt(*line, *column);
+    writeln!(to, "{line}:{column}: warning: {}", visible(message))?;
+    writeln!(to, "{line:>5} | {}\n      | {:>caret$}", visible(&shown), "^")?;
+    if let Some(help) = help {
+        writeln!(to, "      fix: {}", visible(help))?;
+    }
+    Ok(())
+}
