@@ -284,7 +284,7 @@ fn task(entry: &Entry, id: TaskId, above: Option<&Entry>) -> TaskPlan {
         vocabulary::kind(&entry.title, above.map(|above| above.title.as_str())),
         entry.title.replace('`', ""),
     );
-    task.command = commands::command_in(&entry.title, &inline, 0, entry.title.len()).command;
+    task.command = commands::command_in(&entry.title, &inline, 0, entry.title.len(), None).command;
     task.attachments = inline.attachments(&entry.title, 0, entry.title.len());
     for note in &entry.notes {
         let inline = Inline::scan(note, &Definitions::default());
