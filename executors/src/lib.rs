@@ -9,6 +9,7 @@
 pub mod agent;
 mod backoff;
 pub mod human;
+pub mod keys;
 pub mod liveness;
 pub mod output;
 pub mod planning;

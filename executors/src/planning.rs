@@ -181,7 +181,11 @@ async fn catch_up_until_done(store: &EventStore, plan: &str, tags: Vec<String>) 
 async fn wait_out(error: &Error, backoff: &mut Backoff) -> bool {
     let is_for_ever = matches!(
         error,
-        Error::Decode { .. } | Error::Encode { .. } | Error::LimitPassed { .. } | Error::InvalidAppend { .. }
+        Error::Decode { .. }
+            | Error::Encode { .. }
+            | Error::LimitPassed { .. }
+            | Error::InvalidAppend { .. }
+            | Error::Veil(_)
     );
     if is_for_ever {
         tracing::warn!(%error, "a plan cannot go on and stands still");

@@ -4,6 +4,9 @@
 //! appends nothing up to the cause of the newest event that the process has appended. The ids of what it appends derive
 //! from the cause, so a host that repeats another's work, after a crash or beside it, appends nothing twice. It decides
 //! nothing.
+//!
+//! It reads events as they stand in the log: what follows from sealed texts would differ with who has their key, and would
+//! tell of them in snapshots and in what is appended.
 
 use std::collections::VecDeque;
 use std::io;
@@ -85,8 +88,8 @@ pub async fn fold<R: Reactor>(
     up_to: Position,
     mut tell: impl FnMut(&Recorded, Said<R::Event>),
 ) -> Result<R, Error> {
-    let mut reading = Reading::<R>::default();
-    while reading.next_page(store, Some(up_to)).await? > 0 {
+    let (store, mut reading) = (store.clone().as_stored(), Reading::<R>::default());
+    while reading.next_page(&store, Some(up_to)).await? > 0 {
         for (cause, said) in std::mem::take(&mut reading.due) {
             said.into_iter().for_each(|said| tell(&cause, said));
         }
@@ -155,6 +158,7 @@ impl<R: Reactor> Reacting<R> {
     /// A process that has read nothing yet.
     #[must_use]
     pub fn new(store: EventStore) -> Self {
+        let store = store.as_stored();
         let snapshots = Snapshots::of(&store, &Query::all());
         Self { store, reading: Reading::default(), snapshots, has_begun: false }
     }

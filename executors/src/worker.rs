@@ -13,6 +13,7 @@ use crewlog_mq::{Cause, Envelope, Error, EventStore, ExecuteError, Position, Que
 use crewlog_planner::claim::{Ending, Executor, TaskClaim, TaskCommand, TaskError};
 use crewlog_planner::event::{self, Event, FailureClass, Parameters, PlannerCmd, TaskStatus};
 use crewlog_planner::plan::{NodeKind, TaskId};
+use crewlog_planner::sealed::is_task_withheld;
 use futures::StreamExt;
 use tokio::sync::{Semaphore, SemaphorePermit, watch};
 use tokio::task::JoinSet;
@@ -190,6 +191,10 @@ impl Worker {
 
     async fn carry_out(self: Arc<Self>, dispatch: Dispatch, mut stop: watch::Receiver<Option<Stop>>) {
         let Some(actor) = self.roster.actor(dispatch.kind, &dispatch.parameters) else { return };
+        if is_task_withheld(&dispatch.parameters) {
+            tracing::warn!(plan = dispatch.plan, task = %dispatch.task, "what is to be done is sealed; it is left to others");
+            return;
+        }
         tokio::select! {
             () = tokio::time::sleep(dispatch.delay) => {}
             _ = wanted(&mut stop) => return,

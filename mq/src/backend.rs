@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use futures::FutureExt;
 use futures::future::BoxFuture;
 
 use crate::cell::Cell;
@@ -90,4 +91,18 @@ pub trait Backend: Send + Sync + 'static {
     /// for commits of others by itself, at the latest after [`crate::POLL_INTERVAL`], goes on looking whatever happens,
     /// and reports what kept it from looking.
     fn tail(&self) -> &Arc<Tail>;
+
+    /// An event of the tail as readers are given it: as it stands in the log, unless a [`crate::Veil`] lies over it.
+    ///
+    /// # Errors
+    /// As for [`crate::Veil::open`].
+    fn opened(&self, event: Arc<Recorded>) -> Result<Arc<Recorded>> {
+        Ok(event)
+    }
+
+    /// Whether the state of a fold over these events may be kept beside the log: not where a [`crate::Veil`] forbids it.
+    fn keeps_snapshots<'a>(&'a self, query: &'a Query) -> BoxFuture<'a, Result<bool>> {
+        let _ = query;
+        futures::future::ready(Ok(true)).boxed()
+    }
 }

@@ -335,6 +335,10 @@ pub enum Error {
         /// Why it failed.
         source: Source,
     },
+    /// What lies over the log ([`crate::Veil`]) can neither seal nor open without something that it lacks, such as a key.
+    /// Nothing was written.
+    #[error("{0}")]
+    Veil(Source),
     /// The store was closed, or its writer ended, before the append was acknowledged; whether it is in the log is
     /// not known. Append again with the same ids.
     #[error("the store closed before the append was acknowledged: append again with the same event ids")]

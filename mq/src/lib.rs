@@ -222,6 +222,7 @@ mod tail;
 mod trace;
 mod upcast;
 mod variant;
+mod veil;
 
 #[cfg(feature = "sqlite")]
 pub use address::sqlite_path;
@@ -258,6 +259,7 @@ pub use stream::{EventStream, Followed, Start};
 pub use tail::Tail;
 pub use trace::{TRACE_EVENTS_MAX, Trace};
 pub use upcast::Upcaster;
+pub use veil::Veil;
 
 /// The greatest size of one event's `data`, in bytes.
 pub const PAYLOAD_BYTES_MAX: usize = 32 << 20;

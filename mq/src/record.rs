@@ -91,6 +91,44 @@ impl NewEvent {
         self.event_id
     }
 
+    /// The name of its variant.
+    #[must_use]
+    pub fn event_type(&self) -> &str {
+        &self.event_type
+    }
+
+    /// Its fields, as JSON.
+    #[must_use]
+    pub fn data(&self) -> &str {
+        &self.data
+    }
+
+    /// Its metadata, as JSON.
+    #[must_use]
+    pub fn metadata(&self) -> &str {
+        &self.metadata
+    }
+
+    /// Its tags, sorted.
+    #[must_use]
+    pub fn tags(&self) -> &[String] {
+        &self.tags
+    }
+
+    /// The same event with other JSON. The ids in its metadata must stay as they are, since it is found by them.
+    ///
+    /// # Errors
+    /// [`Error::Encode`] when one of the two is not JSON.
+    pub fn with_json(mut self, data: String, metadata: String) -> Result<Self> {
+        for json in [&data, &metadata] {
+            if let Err(source) = serde_json::from_str::<&RawValue>(json) {
+                return Err(Error::encode(&self.event_type, source));
+            }
+        }
+        (self.data, self.metadata) = (data, metadata);
+        Ok(self)
+    }
+
     fn check_limits(&self) -> Result<()> {
         check_sizes(&self.data, &self.metadata, &self.tags)?;
         check_name("event type", &self.event_type)?;
@@ -176,6 +214,18 @@ impl Append {
     #[must_use]
     pub fn writes(&self) -> &[Write] {
         &self.writes
+    }
+
+    /// The same append with each event as `change` gives it back, which is told the stream and the aggregate.
+    ///
+    /// # Errors
+    /// The first of `change`.
+    pub fn map_events(mut self, mut change: impl FnMut(&str, &str, NewEvent) -> Result<NewEvent>) -> Result<Self> {
+        for Write { stream_id, aggregate_id, events, .. } in &mut self.writes {
+            let changed = std::mem::take(events).into_iter().map(|event| change(stream_id, aggregate_id, event));
+            *events = changed.collect::<Result<_>>()?;
+        }
+        Ok(self)
     }
 
     /// Refuses what no log could take: nothing to write, an aggregate, an id or a cell twice, a limit passed.

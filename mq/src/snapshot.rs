@@ -98,12 +98,17 @@ impl<S> Snapshots<S> {
     }
 
     /// The newest snapshot and the last event in it; the fold goes on behind that. One that is ahead of the log, of another
-    /// log or cannot be read is none.
+    /// log or cannot be read is none. Of events under a [`crate::Veil`] there may be none at all.
     ///
     /// # Errors
     /// A fault of the database.
     pub async fn newest(&mut self) -> Result<Option<(S, Last)>> {
         (self.n_events, self.n_bytes) = (0, 0);
+        if !self.store.backend().keeps_snapshots(&self.query).await? {
+            // Without it none is ever due.
+            self.log = None;
+            return Ok(None);
+        }
         let log = self.store.log().await?.id;
         self.log = Some(log);
         let Some(cell) = self.store.cell(&self.space, &self.key).await? else { return Ok(None) };

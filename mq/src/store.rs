@@ -18,6 +18,7 @@ use crate::query::{Query, Range};
 use crate::record::Metadata;
 use crate::record::{Append, Appended, Checked, Imported, NewEvent, Page, Recorded, Stats};
 use crate::stream::{EventStream, Followed, Start};
+use crate::veil::{Veil, Veiled};
 
 impl std::fmt::Debug for EventStore {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -32,6 +33,8 @@ const LOAD_PAGE: usize = 1000;
 #[derive(Clone)]
 pub struct EventStore {
     backend: Arc<dyn Backend>,
+    /// What lies below the veil, when there is one.
+    below: Option<Arc<dyn Backend>>,
 }
 
 impl EventStore {
@@ -82,7 +85,20 @@ impl EventStore {
 
     /// A log on a backend of the caller's.
     pub fn on(backend: impl Backend) -> Self {
-        Self { backend: Arc::new(backend) }
+        Self { backend: Arc::new(backend), below: None }
+    }
+
+    /// The same log under a veil: what is appended is sealed, and what is read is opened.
+    #[must_use]
+    pub fn veiled(self, veil: Arc<dyn Veil>) -> Self {
+        let below = self.as_stored().backend;
+        Self { backend: Arc::new(Veiled::new(Arc::clone(&below), veil)), below: Some(below) }
+    }
+
+    /// The same log without its veil: events as they stand in the database.
+    #[must_use]
+    pub fn as_stored(self) -> Self {
+        Self { backend: self.below.unwrap_or(self.backend), below: None }
     }
 
     /// What lies below: for a backend that wraps another, and for what only one backend can do.

@@ -129,10 +129,21 @@ pub(crate) fn marked(backend: Arc<dyn Backend>, query: Query, start: Start) -> i
                 && let Some(events) = follower.after(read_to, STREAM_PAGE)
             {
                 for event in events {
-                    after = Some(event.position);
+                    let position = event.position;
                     if query.matches(&event) && start.since().is_none_or(|since| event.created_at >= since) {
-                        yield Ok(Followed::Event(Recorded::clone(&event)));
+                        match backend.opened(event) {
+                            Ok(event) => yield Ok(Followed::Event(Arc::unwrap_or_clone(event))),
+                            // It is not passed over: what keeps it closed may be mended.
+                            Err(error) => {
+                                tracing::warn!(%error, "an event of a stream could not be opened and is tried again");
+                                yield Err(error);
+                                tokio::time::sleep(backoff).await;
+                                backoff = (backoff * 2).min(BACKOFF.1);
+                                break;
+                            }
+                        }
                     }
+                    after = Some(position);
                 }
                 continue;
             }

@@ -18,6 +18,7 @@ pub mod plan;
 pub mod planner;
 pub mod prompt;
 pub mod retained;
+pub mod sealed;
 pub mod simulation;
 pub mod state;
 pub mod task;

@@ -1,0 +1,202 @@
+//! The folder of session keys: a file for each, wrapped under the operator's key. It is never in the log, so that a key can be
+//! destroyed for good. What is written is whole or not at all.
+
+use std::fs::{self, DirBuilder, File};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use super::KeyError;
+
+/// The version of a key file's form.
+const FORM: u32 = 1;
+/// How the name of a key file ends.
+const ENDING: &str = ".json";
+/// The most bytes of a file with a key.
+const FILE_BYTES_MAX: u64 = 64 << 10;
+/// How many letters and digits name a key.
+const NAME_BYTES: usize = 32;
+
+/// A session's key as it is kept.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct KeyFile {
+    form: u32,
+    /// The plan that it was made for.
+    pub(super) session: String,
+    /// The log of that plan.
+    pub(super) log: Uuid,
+    /// Unset when it is destroyed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) wrapped: Option<Wrapped>,
+}
+
+/// A wrapped key.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Wrapped {
+    /// The fingerprint of the operator's key.
+    pub(super) operator: String,
+    pub(super) key: String,
+}
+
+impl KeyFile {
+    pub(super) fn new(session: String, log: Uuid, wrapped: Option<Wrapped>) -> Self {
+        Self { form: FORM, session, log, wrapped }
+    }
+}
+
+/// By which a file is known to be another than it was.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Mark {
+    inode: u64,
+    changed: (i64, i64),
+    n_bytes: u64,
+}
+
+/// The folder.
+pub(super) struct Files {
+    folder: PathBuf,
+}
+
+impl Files {
+    pub(super) fn new(folder: PathBuf) -> Self {
+        Self { folder }
+    }
+
+    pub(super) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// The file of a key; none for what is no name of one, since it may come from an import.
+    fn path(&self, name: &str) -> Option<PathBuf> {
+        let is_name = name.len() == NAME_BYTES && name.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+        is_name.then(|| self.folder.join(format!("{name}{ENDING}")))
+    }
+
+    /// The mark of a key's file, if it is there.
+    pub(super) fn mark(&self, name: &str) -> Result<Option<Mark>, KeyError> {
+        let Some(path) = self.path(name) else { return Ok(None) };
+        match fs::metadata(&path) {
+            Ok(found) => {
+                let changed = (found.mtime(), found.mtime_nsec());
+                Ok(Some(Mark { inode: found.ino(), changed, n_bytes: found.len() }))
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(fault("looked at", &path)(error)),
+        }
+    }
+
+    /// A key's file, if it is there.
+    pub(super) fn read(&self, name: &str) -> Result<Option<KeyFile>, KeyError> {
+        let Some(path) = self.path(name) else { return Ok(None) };
+        let bytes = match read(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            read => read.map_err(fault("read", &path))?,
+        };
+        match serde_json::from_slice::<KeyFile>(&bytes) {
+            Ok(file) if file.form == FORM => Ok(Some(file)),
+            Ok(_) | Err(_) => Err(KeyError::Damaged { path }),
+        }
+    }
+
+    /// That a key is not what was wrapped for its session.
+    pub(super) fn damaged(&self, name: &str) -> KeyError {
+        KeyError::Damaged { path: self.folder.join(format!("{name}{ENDING}")) }
+    }
+
+    /// Keeps a new key, unless there is one of this name.
+    pub(super) fn add(&self, name: &str, file: &KeyFile) -> Result<(), KeyError> {
+        let Some(path) = self.path(name) else { return Ok(()) };
+        let made = DirBuilder::new().recursive(true).mode(0o700).create(&self.folder);
+        made.map_err(fault("made", &self.folder))?;
+        let new = self.written(file)?;
+        let linked = match fs::hard_link(&new, &path) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+            linked => linked.map_err(fault("written", &path)),
+        };
+        fs::remove_file(&new).map_err(fault("removed", &new))?;
+        linked?;
+        self.sync()
+    }
+
+    /// Puts another file in the place of a key's, under the lock.
+    pub(super) fn replace(&self, _lock: &Lock, name: &str, file: &KeyFile) -> Result<(), KeyError> {
+        let Some(path) = self.path(name) else { return Ok(()) };
+        let new = self.written(file)?;
+        fs::rename(&new, &path).map_err(fault("written", &path))?;
+        self.sync()
+    }
+
+    /// Leaves the word that a key is destroyed in its place, and overwrites what was there, as far as the disk does that.
+    pub(super) fn destroy(&self, lock: &Lock, name: &str, file: &KeyFile) -> Result<(), KeyError> {
+        let Some(path) = self.path(name) else { return Ok(()) };
+        let mut old = File::options().write(true).open(&path).map_err(fault("opened", &path))?;
+        self.replace(lock, name, &KeyFile { wrapped: None, ..file.clone() })?;
+        let n_bytes = old.metadata().map_err(fault("looked at", &path))?.len();
+        let overwritten = io::copy(&mut io::repeat(b' ').take(n_bytes), &mut old).and_then(|_| old.sync_all());
+        overwritten.map_err(fault("overwritten", &path))
+    }
+
+    /// Lets nobody else replace a key as long as it is held.
+    pub(super) fn lock(&self) -> Result<Lock, KeyError> {
+        let path = self.folder.join("lock");
+        let opened = File::options().write(true).create(true).truncate(false).mode(0o600).open(&path);
+        let file = opened.map_err(fault("opened", &path))?;
+        file.lock().map_err(fault("locked", &path))?;
+        Ok(Lock { _file: file })
+    }
+
+    /// The names of all keys, sorted.
+    pub(super) fn names(&self) -> Result<Vec<String>, KeyError> {
+        let entries = match fs::read_dir(&self.folder) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            entries => entries.map_err(fault("listed", &self.folder))?,
+        };
+        let mut names = Vec::new();
+        for entry in entries {
+            let name = entry.map_err(fault("listed", &self.folder))?.file_name();
+            let name = name.to_str().and_then(|name| name.strip_suffix(ENDING));
+            names.extend(name.filter(|name| self.path(name).is_some()).map(str::to_owned));
+        }
+        names.sort_unstable();
+        Ok(names)
+    }
+
+    /// A file beside the others, on disk, under a name that is no key's.
+    fn written(&self, file: &KeyFile) -> Result<PathBuf, KeyError> {
+        let path = self.folder.join(format!("new-{}", crewlog_mq::new_event_id()));
+        let text = serde_json::to_string(file).expect("names are JSON") + "\n";
+        make(&path, &text).map_err(fault("written", &path))?;
+        Ok(path)
+    }
+
+    fn sync(&self) -> Result<(), KeyError> {
+        File::open(&self.folder).and_then(|folder| folder.sync_all()).map_err(fault("written", &self.folder))
+    }
+}
+
+/// Held while keys are replaced.
+pub(super) struct Lock {
+    _file: File,
+}
+
+/// What a file with a key holds.
+pub(super) fn read(path: &Path) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    File::open(path)?.take(FILE_BYTES_MAX).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// A new file for the user's own eyes, on disk.
+pub(super) fn make(path: &Path, text: &str) -> io::Result<()> {
+    let mut file = File::options().write(true).create_new(true).mode(0o600).open(path)?;
+    file.write_all(text.as_bytes())?;
+    file.sync_all()
+}
+
+pub(super) fn fault(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> KeyError {
+    let path = path.to_owned();
+    move |source| KeyError::File { doing, path, source }
+}

@@ -1,0 +1,388 @@
+//! The keys by which the texts of plans are sealed, and the veil that seals and opens them. Which texts those are is the
+//! planner's to say; nothing here decides what is free text.
+//!
+//! Each session, which is a plan with its forks, has a key of its own. It lies in a file beside the log, wrapped under the
+//! operator's key, and never in the log: destroying that file shreds the texts of the session, and nothing else.
+
+mod cipher;
+mod files;
+mod veil;
+
+use std::collections::HashMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use uuid::Uuid;
+
+use self::cipher::{OperatorKey, Secret, SessionKey};
+use self::files::{Files, KeyFile, Mark, Wrapped, fault};
+
+/// Keys, and the sessions of plans, that are kept in memory.
+const KNOWN_MAX: usize = 1024;
+
+/// What is wrong with keys.
+#[derive(Debug, thiserror::Error)]
+pub enum KeyError {
+    /// A text must be sealed, and the operator's key was not given.
+    #[error(
+        "the texts of {plan} are sealed, and no operator key is given: name its file with --key-file or CREWLOG_KEY_FILE"
+    )]
+    NoOperatorKey {
+        /// The plan.
+        plan: String,
+    },
+    /// The session's key is wrapped under another operator's key.
+    #[error(
+        "the key of {session} is wrapped under the operator key {wrapped_by}, and {} holds {given}: name the file with the \
+         right one, or none to see all but the texts",
+        file.display()
+    )]
+    WrongOperatorKey {
+        /// The plan that the session's key was made for.
+        session: String,
+        /// The file that was given.
+        file: PathBuf,
+        /// The fingerprint of the key in it.
+        given: String,
+        /// The fingerprint of the key that is needed.
+        wrapped_by: String,
+    },
+    /// The session's key is in another folder, or was removed.
+    #[error(
+        "the texts of {plan} are sealed with key {key}, which is not in {}: copy it there, or name its folder with --keys or \
+         CREWLOG_KEYS",
+        folder.display()
+    )]
+    NoSessionKey {
+        /// The plan.
+        plan: String,
+        /// The name of the key.
+        key: String,
+        /// Where it was looked for.
+        folder: PathBuf,
+    },
+    /// The session's key was destroyed.
+    #[error("the key of {plan} was destroyed, and with it the plan's texts: nothing of it can be carried out any more")]
+    Destroyed {
+        /// The plan.
+        plan: String,
+    },
+    /// The file is not an operator's key.
+    #[error("{} holds no operator key: `crewlog keys new FILE` makes one", path.display())]
+    NotAnOperatorKey {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The file is not a session's key, or was changed.
+    #[error("the session key {} is damaged: put it back from a copy, or destroy it", path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A file cannot be used.
+    #[error("{} cannot be {doing}: {source}", path.display())]
+    File {
+        /// What was being done.
+        doing: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// The system gives no random bytes.
+    #[error("no key can be made: the system gives no random bytes: {0}")]
+    NoRandomness(#[from] getrandom::Error),
+}
+
+/// Makes an operator's key in a new file, and gives its fingerprint.
+///
+/// # Errors
+/// [`KeyError::File`] when the file is there or cannot be made.
+pub fn make_operator_key(path: &Path) -> Result<String, KeyError> {
+    let (text, key) = OperatorKey::written(&Secret::random()?);
+    files::make(path, &text).map_err(fault("made", path))?;
+    Ok(key.fingerprint)
+}
+
+/// An operator's key, and the file that it came from.
+struct Operator {
+    file: PathBuf,
+    key: OperatorKey,
+}
+
+impl Operator {
+    fn read(path: &Path) -> Result<Self, KeyError> {
+        let bytes = files::read(path).map_err(fault("read", path))?;
+        let key = std::str::from_utf8(&bytes).ok().and_then(OperatorKey::read);
+        let key = key.ok_or_else(|| KeyError::NotAnOperatorKey { path: path.to_owned() })?;
+        Ok(Self { file: path.to_owned(), key })
+    }
+}
+
+/// The keys of one log, as far as they are at hand. As a [`crewlog_mq::Veil`] it seals the texts of each new plan when it has
+/// an operator's key, goes on sealing those of plans that are sealed, and opens what it can.
+pub struct Keys {
+    files: Files,
+    operator: Option<Operator>,
+    known: Mutex<Known>,
+    has_told: AtomicBool,
+}
+
+/// What was found out so far.
+#[derive(Default)]
+struct Known {
+    /// By name. Of a key that was destroyed nothing is kept but that.
+    keys: HashMap<String, (Mark, Option<Arc<SessionKey>>)>,
+    /// By plan: the name of its key, if it is sealed.
+    plans: HashMap<String, Option<String>>,
+}
+
+/// What can be done with a session's texts.
+#[derive(Clone)]
+enum Access {
+    Open(Arc<SessionKey>),
+    Destroyed,
+    NoOperatorKey,
+    NoSessionKey,
+}
+
+/// A session's key, as one looks at it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeyReport {
+    /// Its name, which events bear as a tag behind `sealed:`.
+    pub name: String,
+    /// The plan that it was made for.
+    pub session: String,
+    /// The log of that plan.
+    pub log: Uuid,
+    /// What can be done with it.
+    pub state: KeyState,
+}
+
+/// What can be done with a session's key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum KeyState {
+    /// It opens with the operator's key that was given.
+    Ready,
+    /// It is wrapped under the operator's key with this fingerprint, which was not given.
+    Wrapped(String),
+    /// It is destroyed.
+    Destroyed,
+    /// It is no key any more.
+    Damaged,
+}
+
+/// What came of wrapping keys anew.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Rotated {
+    /// The fingerprint of the new operator's key.
+    pub fingerprint: String,
+    /// Keys that are under it now.
+    pub n_wrapped: usize,
+    /// Keys that were under it already, or are destroyed.
+    pub n_left: usize,
+    /// Sessions whose keys are under neither of the two, or damaged.
+    pub not_wrapped: Vec<String>,
+}
+
+impl Keys {
+    /// The keys in a folder, which need not be there, with the operator's key of a file, if one is given.
+    ///
+    /// # Errors
+    /// [`KeyError::NotAnOperatorKey`], or [`KeyError::File`] when it cannot be read.
+    pub fn open(folder: PathBuf, key_file: Option<&Path>) -> Result<Self, KeyError> {
+        let operator = key_file.map(Operator::read).transpose()?;
+        Ok(Self { files: Files::new(folder), operator, known: Mutex::default(), has_told: AtomicBool::new(false) })
+    }
+
+    /// All keys in the folder, by name.
+    ///
+    /// # Errors
+    /// [`KeyError::File`] when they cannot be read.
+    pub fn list(&self) -> Result<Vec<KeyReport>, KeyError> {
+        let mut reports = Vec::new();
+        for name in self.files.names()? {
+            let report = match self.files.read(&name) {
+                Ok(Some(KeyFile { session, log, wrapped, .. })) => {
+                    let state = match wrapped {
+                        None => KeyState::Destroyed,
+                        Some(Wrapped { operator, .. }) if self.is_given(&operator) => match self.access(&name) {
+                            Ok(Access::Destroyed) => KeyState::Destroyed,
+                            Ok(Access::Open(_) | Access::NoOperatorKey | Access::NoSessionKey) => KeyState::Ready,
+                            Err(_) => KeyState::Damaged,
+                        },
+                        Some(Wrapped { operator, .. }) => KeyState::Wrapped(operator),
+                    };
+                    KeyReport { name, session, log, state }
+                }
+                Ok(None) => continue,
+                Err(KeyError::Damaged { .. }) => {
+                    KeyReport { name, session: String::new(), log: Uuid::nil(), state: KeyState::Damaged }
+                }
+                Err(error) => return Err(error),
+            };
+            reports.push(report);
+        }
+        Ok(reports)
+    }
+
+    /// Destroys a key for good; false when it was destroyed already. Who has it in memory finds out with the next text. It
+    /// takes no operator's key.
+    ///
+    /// # Errors
+    /// [`KeyError::NoSessionKey`], or [`KeyError::File`] when it cannot be overwritten.
+    pub fn destroy(&self, name: &str, plan: &str) -> Result<bool, KeyError> {
+        let missing = || KeyError::NoSessionKey {
+            plan: plan.to_owned(),
+            key: name.to_owned(),
+            folder: self.files.folder().to_owned(),
+        };
+        if self.files.mark(name)?.is_none() {
+            return Err(missing());
+        }
+        let lock = self.files.lock()?;
+        let file = match self.files.read(name) {
+            Err(KeyError::Damaged { .. }) => {
+                let nobodys = Wrapped { operator: String::new(), key: String::new() };
+                KeyFile::new(plan.to_owned(), Uuid::nil(), Some(nobodys))
+            }
+            read => read?.ok_or_else(missing)?,
+        };
+        if file.wrapped.is_none() {
+            return Ok(false);
+        }
+        self.files.destroy(&lock, name, &file)?;
+        Ok(true)
+    }
+
+    /// Wraps all keys that are under the operator's key under that of another file. Repeating it goes on where it was left.
+    ///
+    /// # Errors
+    /// [`KeyError::NotAnOperatorKey`], or [`KeyError::File`].
+    pub fn rotate(&self, to: &Path) -> Result<Rotated, KeyError> {
+        let to = Operator::read(to)?.key;
+        let names = self.files.names()?;
+        let mut rotated = Rotated { fingerprint: to.fingerprint.clone(), ..Rotated::default() };
+        if names.is_empty() {
+            return Ok(rotated);
+        }
+        let lock = self.files.lock()?;
+        for name in names {
+            let file = match self.files.read(&name) {
+                Err(KeyError::Damaged { .. }) => {
+                    rotated.not_wrapped.push(name);
+                    continue;
+                }
+                read => read?,
+            };
+            let Some(KeyFile { session, log, wrapped, .. }) = file else { continue };
+            let Some(wrapped) = wrapped.filter(|wrapped| wrapped.operator != to.fingerprint) else {
+                rotated.n_left += 1;
+                continue;
+            };
+            let bound_to = [name.as_bytes(), session.as_bytes(), log.as_bytes()];
+            let operator = self.operator.as_ref().filter(|_| self.is_given(&wrapped.operator));
+            let Some(key) = operator.and_then(|operator| operator.key.unwrap(&wrapped.key, &bound_to)) else {
+                rotated.not_wrapped.push(session);
+                continue;
+            };
+            let wrapped = Wrapped { operator: to.fingerprint.clone(), key: to.wrap(&key, &bound_to)? };
+            self.files.replace(&lock, &name, &KeyFile::new(session, log, Some(wrapped)))?;
+            rotated.n_wrapped += 1;
+        }
+        Ok(rotated)
+    }
+
+    /// That the texts of a plan which is sealed with this key can be opened.
+    ///
+    /// # Errors
+    /// Why they cannot.
+    pub fn check(&self, name: &str, plan: &str) -> Result<(), KeyError> {
+        match self.access(name)? {
+            Access::Open(_) => Ok(()),
+            closed => Err(self.why_closed(&closed, name, plan)),
+        }
+    }
+
+    fn why_closed(&self, access: &Access, name: &str, plan: &str) -> KeyError {
+        let plan = plan.to_owned();
+        match access {
+            Access::NoOperatorKey => KeyError::NoOperatorKey { plan },
+            Access::NoSessionKey => {
+                KeyError::NoSessionKey { plan, key: name.to_owned(), folder: self.files.folder().to_owned() }
+            }
+            Access::Open(_) | Access::Destroyed => KeyError::Destroyed { plan },
+        }
+    }
+
+    fn is_given(&self, fingerprint: &str) -> bool {
+        self.operator.as_ref().is_some_and(|operator| operator.key.fingerprint == fingerprint)
+    }
+
+    /// What can be done with a key now. The file is looked at each time, so that a key that was destroyed is of no more use to
+    /// anybody.
+    fn access(&self, name: &str) -> Result<Access, KeyError> {
+        let Some(mark) = self.files.mark(name)? else {
+            self.known(|known| known.keys.remove(name));
+            return Ok(Access::NoSessionKey);
+        };
+        let before = self.known(|known| known.keys.get(name).cloned());
+        match &before {
+            Some((known, Some(key))) if *known == mark => return Ok(Access::Open(Arc::clone(key))),
+            Some((known, None)) if *known == mark => return Ok(Access::Destroyed),
+            Some(_) | None => {}
+        }
+        let Some(KeyFile { session, log, wrapped, .. }) = self.files.read(name)? else {
+            return Ok(Access::NoSessionKey);
+        };
+        let (key, access) = match (wrapped, before, &self.operator) {
+            (None, _, _) => (None, Access::Destroyed),
+            // Wrapped anew: the key is the same.
+            (Some(_), Some((_, Some(key))), _) => (Some(Arc::clone(&key)), Access::Open(key)),
+            (Some(_), _, None) => return Ok(Access::NoOperatorKey),
+            (Some(wrapped), _, Some(Operator { file, key: operator })) => {
+                if wrapped.operator != operator.fingerprint {
+                    let (file, given) = (file.clone(), operator.fingerprint.clone());
+                    return Err(KeyError::WrongOperatorKey { session, file, given, wrapped_by: wrapped.operator });
+                }
+                let bound_to = [name.as_bytes(), session.as_bytes(), log.as_bytes()];
+                let key = operator.unwrap(&wrapped.key, &bound_to).map(Arc::new);
+                let key = key.ok_or_else(|| self.files.damaged(name))?;
+                (Some(Arc::clone(&key)), Access::Open(key))
+            }
+        };
+        self.known(|known| {
+            if known.keys.len() >= KNOWN_MAX {
+                known.keys.clear();
+            }
+            known.keys.insert(name.to_owned(), (mark, key));
+        });
+        Ok(access)
+    }
+
+    /// The name of the key of a new session; the key is made when it is not there.
+    fn make(&self, operator: &OperatorKey, session: &str, log: Uuid) -> Result<String, KeyError> {
+        let name = cipher::name_of(&[log.as_bytes(), session.as_bytes()]);
+        if self.files.mark(&name)?.is_none() {
+            let bound_to = [name.as_bytes(), session.as_bytes(), log.as_bytes()];
+            let key = operator.wrap(&SessionKey::random()?, &bound_to)?;
+            let wrapped = Wrapped { operator: operator.fingerprint.clone(), key };
+            self.files.add(&name, &KeyFile::new(session.to_owned(), log, Some(wrapped)))?;
+        }
+        Ok(name)
+    }
+
+    /// Says once that texts are read as what they are not.
+    fn tell(&self, access: &Access, name: &str, plan: &str) {
+        if !self.has_told.swap(true, Ordering::Relaxed) {
+            let why = self.why_closed(access, name, plan);
+            tracing::warn!("{why}; such texts are shown as {}", crewlog_planner::sealed::SEALED);
+        }
+    }
+
+    fn known<T>(&self, look: impl FnOnce(&mut Known) -> T) -> T {
+        look(&mut self.known.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
