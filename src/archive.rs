@@ -12,6 +12,7 @@ use crewlog_planner::claim::{self, TaskEvent};
 use crewlog_planner::crew::conflicts::{self, ConflictEvent};
 use crewlog_planner::crew::statistics::{self, StatisticsEvent};
 use crewlog_planner::event::{self, plan_tag};
+use crewlog_planner::sealed::{self, KeyEvent};
 
 use crate::cli::{Export, Import, Output};
 use crate::exported::{Exported, Keeping, Progress, nameless_file};
@@ -23,7 +24,7 @@ use crate::text::{count, visible};
 
 /// `export`.
 pub async fn export(session: &Session, export: &Export) -> Result<Code, Failure> {
-    let store = session.place.open().await?;
+    let store = session.place.open().await?.as_stored();
     let query = match &export.plan {
         Some(plan) => Query::tag(plan_tag(&find_plan(&store, plan).await?)),
         None => Query::all(),
@@ -154,7 +155,7 @@ fn refusal(file: &Path, progress: &Progress, error: Error) -> Failure {
 
 /// `db check`.
 pub async fn check(session: &Session) -> Result<Code, Failure> {
-    let store = session.place.open().await?;
+    let store = session.place.open().await?.as_stored();
     let log = store.log().await?.id;
     let mut checked = store.check().await?;
     check_events(&store, &mut checked).await;
@@ -187,6 +188,7 @@ async fn check_events(store: &EventStore, checked: &mut Checked) {
             claim::STREAM => decode::<TaskEvent>(recorded),
             conflicts::STREAM => decode::<ConflictEvent>(recorded),
             statistics::STREAM => decode::<StatisticsEvent>(recorded),
+            sealed::STREAM => decode::<KeyEvent>(recorded),
             _others => Ok(()),
         };
         if let Err(error) = decoded

@@ -41,7 +41,7 @@ struct MigratedJson<'a> {
 
 /// `db backup`.
 pub async fn backup(session: &Session, backup: &Backup) -> Result<Code, Failure> {
-    let from = session.place.open().await?;
+    let from = session.place.open().await?.as_stored();
     let file = &backup.file;
     let Some(path) = file.to_str() else {
         return Err(Failure::user(format!("{} is no path in UTF-8", file.display())));

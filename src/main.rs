@@ -15,6 +15,7 @@ mod exported;
 mod failure;
 mod groups;
 mod json;
+mod keys;
 mod lint;
 mod look;
 mod place;
@@ -108,6 +109,7 @@ async fn run(cli: Cli) -> Result<Code, Failure> {
         Command::Db(Db::Migrate) => database::migrate(&session).await,
         Command::Db(Db::Backup(backup)) => database::backup(&session, &backup).await,
         Command::Db(Db::Stats) => database::stats(&session).await,
+        Command::Keys(keys) => keys::keys(&session, keys).await,
         Command::Stats(stats) => crew::stats(&session, &stats).await,
         Command::Conflicts(conflicts) => crew::conflicts(&session, &conflicts).await,
         Command::Answer(answer) => act::answer(&session, answer).await,

@@ -7,7 +7,9 @@ use std::fs;
 use std::io::{self, Write};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use crewlog_executors::keys::Keys;
 use crewlog_executors::liveness::SignOfLife;
 use crewlog_mq::{Error, EventStore, Options, is_postgres_url, shown_url, sqlite_path};
 use uuid::Uuid;
@@ -27,6 +29,17 @@ pub struct Place {
     folder: Option<PathBuf>,
     /// The project that events bear as a tag.
     pub project: String,
+    /// Where the keys of sealed plans are.
+    pub keys: KeyPlace,
+}
+
+/// Where keys are, as the user named it.
+#[derive(Debug, Clone, Default)]
+pub struct KeyPlace {
+    /// The file with the operator's key, if one was given.
+    pub operator: Option<PathBuf>,
+    /// The folder with the keys of plans, unless it is beside the log.
+    pub folder: Option<PathBuf>,
 }
 
 /// A repository, seen from a folder in it.
@@ -41,13 +54,13 @@ pub struct Repository {
 
 impl Place {
     /// Finds the place for a working directory; nothing is made.
-    pub fn find(named: Option<&str>, folder: &Path) -> Self {
+    pub fn find(named: Option<&str>, folder: &Path, keys: KeyPlace) -> Self {
         let repository = Repository::around(folder);
         let root = repository.as_ref().map_or(folder, |repository| &repository.main_worktree);
         let project = slug(&root.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned()));
         let project = if project.is_empty() { "project".to_owned() } else { project };
         if let Some(url) = named {
-            return Self { url: url.to_owned(), is_named: true, repository, folder: None, project };
+            return Self { url: url.to_owned(), is_named: true, repository, folder: None, project, keys };
         }
         let existing = folder.ancestors().map(|above| above.join(FOLDER)).find(|found| found.join(FILE).is_file());
         let log_folder = match (&repository, existing) {
@@ -56,7 +69,7 @@ impl Place {
             (None, None) => folder.join(FOLDER),
         };
         let url = log_folder.join(FILE).to_string_lossy().into_owned();
-        Self { url, is_named: false, repository, folder: Some(log_folder), project }
+        Self { url, is_named: false, repository, folder: Some(log_folder), project, keys }
     }
 
     /// The log's path or URL as it may be shown: without its password.
@@ -82,21 +95,37 @@ impl Place {
         (!self.is_on_server()).then(|| sqlite_path(&self.url).unwrap_or(Path::new(&self.url)))
     }
 
-    /// Where workers say that they live and hosts take their seats. It is beside the log's file, since who shares it must
-    /// see it, and two names of one file lead to one folder. Of a log on a server it is the user's own: what others have
-    /// of it, here or elsewhere, is another folder, and nothing is concluded about their workers.
+    /// Where workers say that they live and hosts take their seats. Of a log on a server it is the user's own: what others
+    /// have of it, here or elsewhere, is another folder, and nothing is concluded about their workers.
     pub fn workers_folder(&self) -> PathBuf {
+        self.beside("workers")
+    }
+
+    /// A folder beside the log's file, since who shares it must see it, and two names of one file lead to one folder. Of a
+    /// log on a server it is among the user's own.
+    fn beside(&self, what: &str) -> PathBuf {
         let Some(path) = self.path() else {
             let state = std::env::var_os("XDG_STATE_HOME").filter(|folder| !folder.is_empty()).map(PathBuf::from);
             let home = || std::env::home_dir().map(|home| home.join(".local").join("state"));
             let state = state.or_else(home).unwrap_or_else(std::env::temp_dir);
             let name = Uuid::new_v5(&Uuid::NAMESPACE_URL, self.shown().as_bytes());
-            return state.join("crewlog").join(format!("{name}-workers"));
+            return state.join("crewlog").join(format!("{name}-{what}"));
         };
         let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
         let mut name = path.into_os_string();
-        name.push("-workers");
+        name.push(format!("-{what}"));
         PathBuf::from(name)
+    }
+
+    /// The keys of this log's sealed plans. The log must be there.
+    pub fn keys(&self) -> Result<Keys, Failure> {
+        let folder = self.keys.folder.clone().unwrap_or_else(|| self.beside("keys"));
+        Ok(Keys::open(folder, self.keys.operator.as_deref())?)
+    }
+
+    /// The log under the veil of its keys.
+    fn veiled(&self, store: EventStore) -> Result<EventStore, Failure> {
+        Ok(store.veiled(Arc::new(self.keys()?)))
     }
 
     /// Lets this process be a worker.
@@ -108,7 +137,7 @@ impl Place {
 
     /// Opens the log that is there.
     pub async fn open(&self) -> Result<EventStore, Failure> {
-        Ok(self.open_if_there().await?)
+        self.veiled(self.open_if_there().await?)
     }
 
     async fn open_if_there(&self) -> Result<EventStore, Error> {
@@ -120,7 +149,7 @@ impl Place {
         let is_new = match self.path() {
             Some(path) => !path.exists(),
             None => match self.open_if_there().await {
-                Ok(store) => return Ok((store, false)),
+                Ok(store) => return Ok((self.veiled(store)?, false)),
                 Err(Error::NoLogThere { .. }) => true,
                 Err(error) => return Err(error.into()),
             },
@@ -131,7 +160,7 @@ impl Place {
                     .hint("name a place for the log with --store PATH")
             })?;
         }
-        Ok((EventStore::open_with(&self.url, options(true)).await?, is_new))
+        Ok((self.veiled(EventStore::open_with(&self.url, options(true)).await?)?, is_new))
     }
 
     /// Makes the folder, keeps it out of the repository's sight, and `git clean -fdx` off it: an ignore rule hides it,

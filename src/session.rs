@@ -9,7 +9,7 @@ use crewlog_planner::parse::TEXT_BYTES_MAX;
 use crate::cli::{Global, Output};
 use crate::config::Config;
 use crate::failure::{Code, Failure};
-use crate::place::Place;
+use crate::place::{KeyPlace, Place};
 use crate::terminal::Terminal;
 use crate::text::{shell_word, visible};
 
@@ -34,7 +34,8 @@ impl Session {
     pub fn new(global: &Global) -> Result<Self, Failure> {
         let folder = std::env::current_dir()
             .map_err(|error| Failure::user(format!("the working directory cannot be found: {error}")))?;
-        let place = Place::find(global.store.as_deref(), &folder);
+        let keys = KeyPlace { operator: global.key_file.clone(), folder: global.keys.clone() };
+        let place = Place::find(global.store.as_deref(), &folder, keys);
         let (terminal, config) = (Terminal::new(global), global.config.clone());
         Ok(Self { place, terminal, output: global.output, yes: global.yes, folder, config })
     }
@@ -52,6 +53,12 @@ impl Session {
         }
         if let Some(config) = &self.config {
             line.push_str(&format!(" --config {}", shell_word(&config.to_string_lossy())));
+        }
+        let KeyPlace { operator, folder } = &self.place.keys;
+        for (option, path) in [("--key-file", operator), ("--keys", folder)] {
+            if let Some(path) = path {
+                line.push_str(&format!(" {option} {}", shell_word(&path.to_string_lossy())));
+            }
         }
         format!("{line} {words}")
     }

@@ -11,6 +11,7 @@ use crewlog_planner::event::{self, PlannerConfig};
 use crewlog_planner::parse::{self, ParseOptions, ParsedPlan};
 use crewlog_planner::plan::Mark;
 use crewlog_planner::planner::{Planner, PlannerError};
+use crewlog_planner::sealed;
 use crewlog_planner::state::Phase;
 
 use crate::cli::{Output, Resume, Run};
@@ -87,9 +88,13 @@ pub async fn resume(session: &Session, resume: Resume) -> Result<Code, Failure> 
     let roster = workforce::roster(session, resume.carry.task_timeout, &[])?;
     let store = session.place.open().await?;
     let plan = look::find_plan(&store, &resume.plan).await?;
+    let tags = look::tags_of(&store, &plan).await?;
+    if let Some(key) = sealed::key_of(&tags) {
+        session.place.keys()?.check(key, &plan)?;
+    }
     let signals = Signals::new()?;
     let since = store.head().await?;
-    let mut planner = planning::catch_up(&store, &plan, look::tags_of(&store, &plan).await?).await?;
+    let mut planner = planning::catch_up(&store, &plan, tags).await?;
     if planner.handler().state().phase() == Phase::Paused {
         order(&mut planner, event::Command::Resume).await?;
     }

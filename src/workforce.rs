@@ -14,6 +14,7 @@ use crewlog_mq::{Error, EventStore, Position};
 use crewlog_planner::crew::conflicts::Conflicts;
 use crewlog_planner::crew::statistics::Statistics;
 use crewlog_planner::event::TaskStatus;
+use crewlog_planner::sealed::is_plan_withheld;
 use crewlog_planner::state::Task;
 use crewlog_planner::view::PlanView;
 use tokio::sync::watch;
@@ -81,6 +82,9 @@ pub async fn run_out(timeout: Option<Duration>) {
 /// True while a plan goes on by itself as far as these executors can bring it.
 pub fn is_busy(roster: &Roster, view: &PlanView) -> bool {
     let state = view.state();
+    if is_plan_withheld(state) {
+        return false;
+    }
     let takes = |task: &Task| task.status == TaskStatus::Running && roster.takes(&task.plan);
     (roster.takes_commands && state.runs_commands()) || state.tasks().iter().any(takes)
 }

@@ -61,6 +61,8 @@ use Sight::{Clear, Sealed};
 
 /// The end of a string's path in an event's data or metadata, without places in lists. The longest that fits counts.
 const RULES: &[(&str, Sight)] = &[
+    ("metadata/correlation_id", Clear),
+    ("metadata/causation_id", Clear),
     // Plans and tasks.
     ("tasks/label", Clear),
     ("label", Sealed),
@@ -73,10 +75,16 @@ const RULES: &[(&str, Sight)] = &[
     ("files", Clear),
     ("folder", Clear),
     ("profile", Clear),
+    ("order", Clear),
+    ("summaries", Clear),
     ("ref", Clear),
+    ("tool", Clear),
+    ("agent", Clear),
+    ("planned_by", Clear),
     ("description", Sealed),
     ("command", Sealed),
-    ("condition/text", Sealed),
+    ("compensate", Sealed),
+    ("text", Sealed),
     ("group", Sealed),
     ("notes", Sealed),
     ("title", Sealed),
@@ -88,6 +96,8 @@ const RULES: &[(&str, Sight)] = &[
     ("outcome", Clear),
     ("purpose", Clear),
     ("class", Clear),
+    ("of", Clear),
+    ("name", Clear),
     ("result", Sealed),
     ("error", Sealed),
     ("reason", Sealed),
@@ -95,11 +105,11 @@ const RULES: &[(&str, Sight)] = &[
     ("answer", Sealed),
     ("summary", Sealed),
     // Who acts.
-    ("executor/name", Clear),
     ("executor/host", Clear),
     ("executor/worker", Clear),
-    // Of a fork: the plan that it is of.
+    // Of a fork and of a plan within another: the other plan.
     ("parent", Clear),
+    ("parent/plan", Clear),
 ];
 
 /// What is said of the string at a path, if anything is.

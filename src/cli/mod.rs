@@ -2,6 +2,7 @@
 
 mod act;
 mod carry;
+mod keys;
 mod look;
 mod typed;
 mod upkeep;
@@ -13,6 +14,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 pub use act::{Answer, Cancel, Done, Fail, Pause, Retry};
 pub use carry::{Carry, Resume, Run, Work};
 pub use look::{Conflicts, Corpus, Diff, EventFilter, Events, Lint, Ls, Parse, Plan, PlanAt, Replay, Show, Simulate, Stats};
+pub use keys::{DestroyKey, KeyFile, Keys, RotateKeys};
 pub use typed::duration;
 pub use upkeep::{Backup, Db, Export, Groups, Import, ParkedOf};
 
@@ -41,6 +43,12 @@ pub struct Global {
     /// The configuration [default: the nearest crewlog.toml, upward to the root of the worktree]
     #[arg(long, global = true, env = "CREWLOG_CONFIG", value_name = "PATH")]
     pub config: Option<PathBuf>,
+    /// The file with the operator's key, by which texts are sealed and opened
+    #[arg(long, global = true, env = "CREWLOG_KEY_FILE", value_name = "FILE")]
+    pub key_file: Option<PathBuf>,
+    /// The folder with the keys of sealed plans [default: LOG-keys beside the log]
+    #[arg(long, global = true, env = "CREWLOG_KEYS", value_name = "FOLDER")]
+    pub keys: Option<PathBuf>,
     /// The form of what is printed on standard output
     #[arg(short, long, global = true, value_enum, default_value_t = Output::Text)]
     pub output: Output,
@@ -132,6 +140,9 @@ pub enum Command {
     /// Look after the database of the log
     #[command(subcommand)]
     Db(Db),
+    /// Look after the keys by which the texts of plans are sealed
+    #[command(subcommand)]
+    Keys(Keys),
     /// Internal: stand between a worker and a command
     #[command(name = "supervise", hide = true)]
     Supervise,

@@ -1,0 +1,237 @@
+//! `keys`: the operator's keys, and the keys of plans. Only destroying one appends: that it was destroyed.
+
+use std::collections::BTreeSet;
+use std::io::Write;
+use std::path::Path;
+
+use crewlog_executors::keys::{self, KeyReport, KeyState, Rotated};
+use crewlog_mq::{Append, Cause, EventStore, Expected, NewEvent, Query, Range, TAGS_MAX};
+use crewlog_planner::event::{self, plan_tag};
+use crewlog_planner::sealed::{self, KeyEvent, TAG};
+use serde::Serialize;
+
+use crate::cli::{DestroyKey, KeyFile, Keys, Output, RotateKeys};
+use crate::failure::{Code, Failure};
+use crate::json::{print_line, print_pretty};
+use crate::look::{self, find_plan, for_each};
+use crate::session::Session;
+use crate::terminal::{self, say};
+use crate::text::{count, shell_word, visible};
+
+/// The most forks that are named as destroyed with a plan.
+const PLANS_NAMED_MAX: usize = 100;
+
+/// `keys`.
+pub async fn keys(session: &Session, keys: Keys) -> Result<Code, Failure> {
+    match keys {
+        Keys::New(new) => make(session, &new),
+        Keys::Ls => list(session).await,
+        Keys::Destroy(destroy) => self::destroy(session, &destroy).await,
+        Keys::Rotate(rotate) => self::rotate(session, &rotate).await,
+    }
+}
+
+#[derive(Serialize)]
+struct MadeJson<'a> {
+    key_file: &'a str,
+    operator: &'a str,
+}
+
+fn make(session: &Session, new: &KeyFile) -> Result<Code, Failure> {
+    let fingerprint = keys::make_operator_key(&new.file)
+        .map_err(|error| Failure::from(error).hint("name a file that does not exist, in a folder that does"))?;
+    let file = new.file.to_string_lossy();
+    let mut stdout = std::io::stdout();
+    match session.output {
+        Output::Text => {
+            writeln!(stdout, "made {} (operator key {fingerprint})", visible(&file))?;
+            if !session.terminal.is_quiet {
+                say("keep a copy elsewhere: without it nobody can read what is sealed; with it, new plans are sealed:");
+                say(&visible(&format!("  export CREWLOG_KEY_FILE={}", absolute(&new.file))));
+            }
+        }
+        Output::Json | Output::Jsonl => {
+            print_line(&mut stdout, &MadeJson { key_file: &file, operator: &fingerprint })?;
+        }
+    }
+    Ok(Code::Done)
+}
+
+/// A path as a word for a shell anywhere.
+fn absolute(path: &Path) -> String {
+    let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    shell_word(&path.to_string_lossy())
+}
+
+#[derive(Serialize)]
+struct KeysJson<'a> {
+    keys: Vec<KeyJson<'a>>,
+}
+
+#[derive(Serialize)]
+struct KeyJson<'a> {
+    key: &'a str,
+    plan: &'a str,
+    log: uuid::Uuid,
+    state: &'a str,
+    /// The fingerprint of another operator's key that it takes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    operator: Option<&'a str>,
+}
+
+impl<'a> KeyJson<'a> {
+    fn of(report: &'a KeyReport) -> Self {
+        let KeyReport { name, session, log, state } = report;
+        let (state, operator) = match state {
+            KeyState::Ready => ("ready", None),
+            KeyState::Wrapped(operator) => ("wrapped", Some(operator.as_str())),
+            KeyState::Destroyed => ("destroyed", None),
+            KeyState::Damaged => ("damaged", None),
+        };
+        Self { key: name, plan: session, log: *log, state, operator }
+    }
+}
+
+async fn list(session: &Session) -> Result<Code, Failure> {
+    // Where they are is known by the log.
+    session.place.open().await?;
+    let reports = session.place.keys()?.list()?;
+    let keys = reports.iter().map(KeyJson::of);
+    let mut stdout = std::io::BufWriter::new(std::io::stdout().lock());
+    match session.output {
+        Output::Json => print_pretty(&mut stdout, &KeysJson { keys: keys.collect() })?,
+        Output::Jsonl => {
+            for key in keys {
+                print_line(&mut stdout, &key)?;
+            }
+        }
+        Output::Text => {
+            let width = reports.iter().map(|report| report.session.len()).max().unwrap_or(0);
+            for KeyJson { key, plan, state, operator, .. } in keys {
+                let by = operator.map_or_else(String::new, |operator| format!(" under operator key {operator}"));
+                writeln!(stdout, "{:<width$}  {key}  {state}{}", visible(plan), visible(&by))?;
+            }
+        }
+    }
+    stdout.flush()?;
+    Ok(Code::Done)
+}
+
+#[derive(Serialize)]
+struct DestroyedJson<'a> {
+    plan: &'a str,
+    key: &'a str,
+    plans: &'a [String],
+    was_destroyed: bool,
+}
+
+async fn destroy(session: &Session, destroy: &DestroyKey) -> Result<Code, Failure> {
+    let store = session.place.open().await?.as_stored();
+    let plan = find_plan(&store, &destroy.plan).await?;
+    let tags = look::tags_of(&store, &plan).await?;
+    let Some(key) = sealed::key_of(&tags) else {
+        let message = format!("{plan} is not sealed, so there is no key of it");
+        return Err(Failure::new(Code::Nothing, message).hint("plans are sealed that are made with a key file"));
+    };
+    let plans = plans_of(&store, key).await?;
+    consent(session, &plans)?;
+    let is_new = session.place.keys()?.destroy(key, &plan)?;
+    record(&store, key, &plans, tags.clone()).await?;
+    let mut stdout = std::io::stdout();
+    match session.output {
+        Output::Text => {
+            let did = if is_new { "destroyed" } else { "had been destroyed before:" };
+            writeln!(stdout, "{did} the key of {}", visible(&plans.join(", ")))?;
+        }
+        Output::Json | Output::Jsonl => {
+            print_line(&mut stdout, &DestroyedJson { plan: &plan, key, plans: &plans, was_destroyed: !is_new })?;
+        }
+    }
+    Ok(Code::Done)
+}
+
+/// The plans that are sealed with a key, the first one first.
+async fn plans_of(store: &EventStore, key: &str) -> Result<Vec<String>, Failure> {
+    let mut plans = Vec::new();
+    let query = Query::stream(event::STREAM).and_tag(format!("{TAG}{key}")).of_types(["TasksPlanned", "PlanForked"]);
+    for_each(store, &query, Range::default(), |recorded| {
+        if plans.len() < PLANS_NAMED_MAX && !plans.contains(&recorded.aggregate_id) {
+            plans.push(recorded.aggregate_id.clone());
+        }
+        Ok(())
+    })
+    .await?;
+    Ok(plans)
+}
+
+fn consent(session: &Session, plans: &[String]) -> Result<(), Failure> {
+    if session.yes {
+        return Ok(());
+    }
+    if !session.terminal.is_quiet {
+        say(&visible(&format!("the texts of {} could never be read again, by nobody", plans.join(", "))));
+    }
+    if !session.terminal.is_interactive {
+        let failure = Failure::user("nothing was destroyed: there is no terminal on which to ask whether to");
+        return Err(failure.hint("if you are sure, say --yes"));
+    }
+    match terminal::ask("Destroy the key? [y/N] ")?.as_deref() {
+        Some("y" | "Y" | "yes" | "Yes") => Ok(()),
+        Some(_) | None => Err(Failure::user("nothing was destroyed")),
+    }
+}
+
+/// Says in the log that a key was destroyed, unless that stands there already.
+async fn record(store: &EventStore, key: &str, plans: &[String], tags: Vec<String>) -> Result<(), Failure> {
+    let Some(session) = plans.first() else { return Ok(()) };
+    let known = store.load::<KeyEvent>(&Query::aggregate(sealed::STREAM, session), Range::default()).await?;
+    let is_known = known.iter().any(|envelope| match &envelope.event {
+        KeyEvent::KeyDestroyed { key: destroyed, .. } => destroyed == key,
+    });
+    if is_known {
+        return Ok(());
+    }
+    let mut tags = tags.into_iter().collect::<BTreeSet<_>>();
+    for plan in plans {
+        if tags.len() < TAGS_MAX {
+            tags.insert(plan_tag(plan));
+        }
+    }
+    let destroyed = KeyEvent::KeyDestroyed { key: key.to_owned(), plans: plans.to_vec() };
+    let destroyed = NewEvent::of(&destroyed, Cause::request().metadata())?.with_tags(tags);
+    store.append(Append::to(sealed::STREAM, session, Expected::Any, vec![destroyed])).await?;
+    Ok(())
+}
+
+#[derive(Serialize)]
+struct RotatedJson<'a> {
+    operator: &'a str,
+    wrapped: usize,
+    left: usize,
+    not_wrapped: &'a [String],
+}
+
+async fn rotate(session: &Session, rotate: &RotateKeys) -> Result<Code, Failure> {
+    session.place.open().await?;
+    if session.place.keys.operator.is_none() {
+        return Err(Failure::user("the operator key that is to be replaced is not given")
+            .hint("name its file with --key-file or CREWLOG_KEY_FILE"));
+    }
+    let Rotated { fingerprint, n_wrapped, n_left, not_wrapped } = session.place.keys()?.rotate(&rotate.to)?;
+    let mut stdout = std::io::stdout();
+    match session.output {
+        Output::Text => {
+            let wrapped = count(n_wrapped, "key");
+            writeln!(stdout, "{wrapped} wrapped under operator key {fingerprint}, {n_left} left as they were")?;
+        }
+        Output::Json | Output::Jsonl => {
+            let (operator, not_wrapped) = (&*fingerprint, &*not_wrapped);
+            print_line(&mut stdout, &RotatedJson { operator, wrapped: n_wrapped, left: n_left, not_wrapped })?;
+        }
+    }
+    if not_wrapped.is_empty() {
+        return Ok(Code::Done);
+    }
+    let message = format!("the keys of these are under another operator key, or damaged: {}", not_wrapped.join(", "));
+    Err(Failure::user(message).hint("`crewlog keys ls` tells which; repeat this with the right --key-file"))
+}
