@@ -185,9 +185,14 @@ impl Progress {
                 // What may be answered stands at its end.
                 self.line_of("ASK", YELLOW, None, task, &format!("{question_id}: {question}"), QUESTION_CHARS_MAX);
             }
-            Event::ClarificationReceived { task_id, question_id, answer } => {
+            Event::ClarificationReceived { task_id, question_id, answer, is_default } => {
                 let Some(task) = task(task_id) else { return };
-                self.line("ANSWER", GREEN, None, task, &format!("{question_id}: {answer}"));
+                let label = if *is_default { "DEFAULT" } else { "ANSWER" };
+                self.line(label, GREEN, None, task, &format!("{question_id}: {answer}"));
+            }
+            Event::ClarificationWithdrawn { task_id, question_id, reason } => {
+                let Some(task) = task(task_id) else { return };
+                self.line("NOT ASKED", GREY, None, task, &format!("{question_id}: {reason}"));
             }
             Event::PlanPaused { reason } => self.note_of_plan(&format!("paused: {reason}")),
             Event::PlanResumed {} => self.note_of_plan("resumed"),
@@ -200,7 +205,6 @@ impl Progress {
             | Event::TaskResumed { .. }
             | Event::DeadlineSet { .. }
             | Event::UsageRecorded { .. }
-            | Event::ClarificationWithdrawn { .. }
             | Event::CheckpointNamed { .. }
             | Event::CompactionRequested { .. }
             | Event::TasksPlanned { .. }

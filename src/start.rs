@@ -2,6 +2,7 @@
 
 use std::io::Write;
 use std::path::Path;
+use std::time::Duration;
 
 use crewlog_executors::planning;
 use crewlog_executors::roster::Roster;
@@ -59,6 +60,7 @@ pub async fn run(session: &Session, run: Run) -> Result<Code, Failure> {
         parallelism: jobs.unwrap_or(default.parallelism),
         token_budget: run.token_budget.map_or(default.token_budget, |n_tokens| n_tokens as usize),
         on_failure: run.on_failure.into(),
+        deadline_ms: run.limits.deadline.map(millis),
         folder: Some(session.folder.to_string_lossy().into_owned()),
         ..default
     };
@@ -95,6 +97,8 @@ pub async fn resume(session: &Session, resume: Resume) -> Result<Code, Failure> 
     let signals = Signals::new()?;
     let since = store.head().await?;
     let mut planner = planning::catch_up(&store, &plan, tags).await?;
+    // What was due while nobody looked.
+    planning::keep_time(&mut planner, &store).await?;
     if planner.handler().state().phase() == Phase::Paused {
         order(&mut planner, event::Command::Resume).await?;
     }
@@ -184,6 +188,11 @@ async fn order(
 ) -> Result<Executed<event::Event>, ExecuteError<PlannerError>> {
     let cause = Cause::request().keeping(command.retained());
     planner.execute(command, &cause).await
+}
+
+/// A length of time as settings have it.
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// Four letters and digits that are hard to mistake for each other.

@@ -86,7 +86,8 @@ pub fn is_busy(roster: &Roster, view: &PlanView) -> bool {
         return false;
     }
     let takes = |task: &Task| task.status == TaskStatus::Running && roster.takes(&task.plan);
-    (roster.takes_commands && state.runs_commands()) || state.tasks().iter().any(takes)
+    // A question that is answered by default in time needs nobody either.
+    (roster.takes_commands && state.runs_commands()) || state.awaits_default() || state.tasks().iter().any(takes)
 }
 
 impl Workforce {

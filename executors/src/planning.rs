@@ -4,8 +4,11 @@
 //! a report that is taken in twice, in two places or after a crash, changes nothing.
 
 use std::collections::{BTreeMap, HashMap};
+use std::time::Duration;
 
-use crewlog_mq::{Cause, Envelope, Error, EventStore, ExecuteError, Position, Query, Range, Recorded, Runner, Start};
+use crewlog_mq::{
+    Cause, Envelope, Error, EventStore, ExecuteError, Followed, Position, Query, Range, Recorded, Runner, Start, Timestamp,
+};
 use crewlog_planner::claim::{self, TaskEvent};
 use crewlog_planner::event::{self, Command, Event, plan_tag};
 use crewlog_planner::plan::TaskId;
@@ -21,6 +24,10 @@ const PROCESS: &str = "planner";
 
 /// Planners that are kept warm by one host.
 const WARM_MAX: usize = 64;
+/// How often a host that waits for a moment looks at the log's time.
+const LOOK_INTERVAL: Duration = Duration::from_secs(1);
+/// How often in a row a planner is told the time.
+const TICKS_MAX: usize = 100;
 /// How many events are read at a time.
 const PAGE: usize = 1000;
 
@@ -59,19 +66,41 @@ pub async fn host(
     tags: Vec<String>,
     taken_in: watch::Sender<Position>,
 ) -> Result<(), Error> {
+    let query = Query::tag(plan_tag(&plan));
     let mut planner = planner_of(&store, &plan, tags);
-    let mut reports = store.subscribe::<TaskEvent>(&task_events(&plan))?;
-    while let Some(reported) = reports.next().await {
-        match reported {
-            Ok(reported) => {
-                let position = reported.recorded.position;
-                take_in_until_done(&mut planner, reported).await;
-                taken_in.send_replace(position);
-            }
-            Err(error) => tracing::warn!(%error, "an event of a task is passed over"),
+    let mut events = std::pin::pin!(store.follow_marked(&query, Start::Beginning));
+    // What is long past is not acted on bit by bit: time counts from where the log has been read.
+    let (mut is_live, mut keeps_time) = (false, true);
+    loop {
+        tokio::select! {
+            event = events.next() => match event {
+                Some(Ok(Followed::Event(recorded))) => {
+                    let position = recorded.position;
+                    let is_report = recorded.stream_id == claim::STREAM;
+                    if is_report {
+                        take_in_until_done(&mut planner, recorded).await;
+                    }
+                    if is_live && position > planner.position() {
+                        look(&mut planner).await;
+                    }
+                    if is_report {
+                        taken_in.send_replace(position);
+                    }
+                }
+                Some(Ok(Followed::CaughtUp(_))) => {
+                    is_live = true;
+                    look(&mut planner).await;
+                }
+                Some(Err(error @ Error::LimitPassed { .. })) => return Err(error),
+                Some(Err(error)) => tracing::warn!(%error, "an event of a plan is passed over"),
+                None => return Ok(()),
+            },
+            () = wait_until(&store, due_at(&planner)), if is_live && keeps_time => {}
+        }
+        if is_live {
+            keeps_time = tick(&store, &mut planner).await;
         }
     }
-    Ok(())
 }
 
 /// Hosts the planner of every plan in the log, for ever. Drop it to end it. `taken_in` is told how far.
@@ -80,37 +109,171 @@ pub async fn host(
 /// A fault of the log while the open plans are first read.
 pub async fn host_all(store: EventStore, taken_in: watch::Sender<Position>) -> Result<(), Error> {
     let head = store.head().await?;
+    let mut hosted = Hosted { store, warm: HashMap::new(), due: BTreeMap::new() };
     // What was reported of a plan that is over could no longer change it.
-    for (plan, tags) in open_plans(&store, head).await? {
-        catch_up_until_done(&store, &plan, tags).await;
+    for (plan, tags) in open_plans(&hosted.store, head).await? {
+        if let Some(mut planner) = catch_up_until_done(&hosted.store, &plan, tags.clone()).await {
+            let keeps_time = tick(&hosted.store, &mut planner).await;
+            hosted.note_due(&plan, tags, due_at(&planner).filter(|_| keeps_time));
+        }
     }
     taken_in.send_replace(head);
-    let mut warm: HashMap<String, Runner<Planner>> = HashMap::new();
-    let mut reports = store.subscribe_from::<TaskEvent>(&Query::stream(claim::STREAM), Start::After(head))?;
-    while let Some(reported) = reports.next().await {
-        let reported = match reported {
-            Ok(reported) => reported,
-            Err(error) => {
-                tracing::warn!(%error, "an event of a task is passed over");
-                continue;
-            }
-        };
-        let Some((plan, _)) = claim::split_aggregate_id(&reported.recorded.aggregate_id) else { continue };
-        let plan = plan.to_owned();
-        if warm.len() >= WARM_MAX && !warm.contains_key(&plan) {
-            warm.clear();
-        }
-        // The events of a task bear the tags of its plan.
-        let tags = || reported.recorded.tags.clone();
-        let planner = warm.entry(plan.clone()).or_insert_with(|| planner_of(&store, &plan, tags()));
-        let position = reported.recorded.position;
-        take_in_until_done(planner, reported).await;
-        taken_in.send_replace(position);
-        if let Phase::Ended(_) = planner.handler().state().phase() {
-            warm.remove(&plan);
+    let store = hosted.store.clone();
+    let mut events = std::pin::pin!(store.follow(&Query::all(), Start::After(head)));
+    loop {
+        let next = hosted.next_due();
+        tokio::select! {
+            event = events.next() => match event {
+                Some(Ok(recorded)) => {
+                    let position = recorded.position;
+                    let is_report = recorded.stream_id == claim::STREAM;
+                    hosted.take(recorded).await;
+                    if is_report {
+                        taken_in.send_replace(position);
+                    }
+                }
+                Some(Err(error)) => tracing::warn!(%error, "an event of a task is passed over"),
+                None => return Ok(()),
+            },
+            () = wait_until(&store, next) => hosted.tick_due().await,
         }
     }
-    Ok(())
+}
+
+/// The planners of all plans, as far as they are warm, and when each is next due.
+struct Hosted {
+    store: EventStore,
+    warm: HashMap<String, Runner<Planner>>,
+    /// By plan: the moment, and the tags of its events.
+    due: BTreeMap<String, (Timestamp, Vec<String>)>,
+}
+
+impl Hosted {
+    fn next_due(&self) -> Option<Timestamp> {
+        self.due.values().map(|(at, _)| *at).min()
+    }
+
+    fn note_due(&mut self, plan: &str, tags: Vec<String>, at: Option<Timestamp>) {
+        match at {
+            Some(at) => drop(self.due.insert(plan.to_owned(), (at, tags))),
+            None => drop(self.due.remove(plan)),
+        }
+    }
+
+    fn planner(&mut self, plan: &str, tags: &[String]) -> Runner<Planner> {
+        self.warm.remove(plan).unwrap_or_else(|| planner_of(&self.store, plan, tags.to_vec()))
+    }
+
+    /// Keeps a planner warm, unless its plan is over.
+    fn keep(&mut self, plan: &str, tags: Vec<String>, planner: Runner<Planner>, keeps_time: bool) {
+        self.note_due(plan, tags, due_at(&planner).filter(|_| keeps_time));
+        if let Phase::Ended(_) = planner.handler().state().phase() {
+            return;
+        }
+        if self.warm.len() >= WARM_MAX {
+            self.warm.clear();
+        }
+        self.warm.insert(plan.to_owned(), planner);
+    }
+
+    async fn take(&mut self, recorded: Recorded) {
+        let plan = match recorded.stream_id.as_str() {
+            claim::STREAM => claim::split_aggregate_id(&recorded.aggregate_id).map(|(plan, _)| plan),
+            event::STREAM => Some(recorded.aggregate_id.as_str()),
+            _another_stream => None,
+        };
+        let Some(plan) = plan.map(str::to_owned) else { return };
+        // The events of a task bear the tags of its plan.
+        let tags = recorded.tags.clone();
+        let mut planner = self.planner(&plan, &tags);
+        if recorded.stream_id == claim::STREAM {
+            take_in_until_done(&mut planner, recorded).await;
+        } else if recorded.position > planner.position() {
+            look(&mut planner).await;
+        }
+        let keeps_time = tick(&self.store, &mut planner).await;
+        self.keep(&plan, tags, planner, keeps_time);
+    }
+
+    async fn tick_due(&mut self) {
+        let now = self.store.now();
+        let due = self.due.iter().filter(|(_, (at, _))| *at <= now).map(|(plan, (_, tags))| (plan.clone(), tags.clone()));
+        for (plan, tags) in due.collect::<Vec<_>>() {
+            let mut planner = self.planner(&plan, &tags);
+            look(&mut planner).await;
+            let keeps_time = tick(&self.store, &mut planner).await;
+            self.keep(&plan, tags, planner, keeps_time);
+        }
+    }
+}
+
+/// When a planner wants to be told the time.
+fn due_at(planner: &Runner<Planner>) -> Option<Timestamp> {
+    let state = planner.handler().state();
+    if state.wants_tick() { Some(Timestamp(i64::MIN)) } else { state.next_due() }
+}
+
+/// Returns when log time has come to a moment; never when there is none. Log time may leap, so that it is looked at now
+/// and again.
+async fn wait_until(store: &EventStore, moment: Option<Timestamp>) {
+    let Some(moment) = moment else { return std::future::pending().await };
+    loop {
+        let left = moment.since(store.now());
+        if left.is_zero() {
+            return;
+        }
+        tokio::time::sleep(left.min(LOOK_INTERVAL)).await;
+    }
+}
+
+/// Takes in what others have appended. What cannot be read now is read with the next command.
+async fn look(planner: &mut Runner<Planner>) {
+    if let Err(error) = planner.catch_up().await {
+        tracing::warn!(%error, "a plan could not be read just now");
+    }
+}
+
+/// Tells a planner the time, if it wants to know it. False when that helps nothing until something else happens: then the
+/// plan stands still, and its host must not ask it again and again.
+async fn tick(store: &EventStore, planner: &mut Runner<Planner>) -> bool {
+    let mut backoff = Backoff::new();
+    let mut tries_left = TICKS_MAX;
+    while due_at(planner).is_some_and(|at| at <= store.now()) {
+        if tries_left == 0 {
+            return false;
+        }
+        tries_left -= 1;
+        if let Err(error) = order_tick(store, planner).await
+            && !wait_out(&error, &mut backoff).await
+        {
+            return false;
+        }
+    }
+    true
+}
+
+async fn order_tick(store: &EventStore, planner: &mut Runner<Planner>) -> Result<(), Error> {
+    let command = Command::Tick { now: store.now() };
+    let cause = Cause::request().keeping(command.retained());
+    match planner.execute(command, &cause).await {
+        Ok(_) => Ok(()),
+        Err(ExecuteError::Refused(refusal)) => {
+            tracing::info!(%refusal, "the planner passes a moment over");
+            Ok(())
+        }
+        // Another got ahead, so the plan as a whole goes on.
+        Err(ExecuteError::Contended { .. }) => Ok(()),
+        Err(ExecuteError::Store(error)) => Err(error),
+    }
+}
+
+/// Tells the planner of a plan the time, if it wants to know it. It is for those who act on a plan that nobody may host.
+///
+/// # Errors
+/// A fault of the log.
+pub async fn keep_time(planner: &mut Runner<Planner>, store: &EventStore) -> Result<(), Error> {
+    planner.catch_up().await?;
+    if due_at(planner).is_some_and(|at| at <= store.now()) { order_tick(store, planner).await } else { Ok(()) }
 }
 
 /// The plans that have not ended, with their tags.
@@ -159,7 +322,14 @@ async fn open_plans(store: &EventStore, head: Position) -> Result<BTreeMap<Strin
 
 /// A report is never dropped because the log could not be written just now. What can never be done is passed over, so that
 /// one plan stands still and not all.
-async fn take_in_until_done(planner: &mut Runner<Planner>, reported: Envelope<TaskEvent>) {
+async fn take_in_until_done(planner: &mut Runner<Planner>, recorded: Recorded) {
+    let reported = match Envelope::of(recorded) {
+        Ok(reported) => reported,
+        Err(error) => {
+            tracing::warn!(%error, "an event of a task is passed over");
+            return;
+        }
+    };
     let mut backoff = Backoff::new();
     while let Err(error) = take_in(planner, reported.clone()).await {
         if !wait_out(&error, &mut backoff).await {
@@ -168,11 +338,13 @@ async fn take_in_until_done(planner: &mut Runner<Planner>, reported: Envelope<Ta
     }
 }
 
-async fn catch_up_until_done(store: &EventStore, plan: &str, tags: Vec<String>) {
+async fn catch_up_until_done(store: &EventStore, plan: &str, tags: Vec<String>) -> Option<Runner<Planner>> {
     let mut backoff = Backoff::new();
-    while let Err(error) = catch_up(store, plan, tags.clone()).await {
-        if !wait_out(&error, &mut backoff).await {
-            return;
+    loop {
+        match catch_up(store, plan, tags.clone()).await {
+            Ok(planner) => return Some(planner),
+            Err(error) if !wait_out(&error, &mut backoff).await => return None,
+            Err(_) => {}
         }
     }
 }

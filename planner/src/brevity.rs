@@ -18,6 +18,14 @@ pub fn shorten(text: &str, chars_max: usize) -> String {
     format!("{head}{mark}{tail}")
 }
 
+/// A span of time in its largest whole unit: `90 s`, `10 min`, `2 h`.
+#[must_use]
+pub fn span(ms: u64) -> String {
+    let units = [(86_400_000, "d"), (3_600_000, "h"), (60_000, "min"), (1_000, "s")];
+    let whole = units.into_iter().find(|(unit, _)| ms >= *unit && ms.is_multiple_of(*unit));
+    whole.map_or_else(|| format!("{ms} ms"), |(unit, name)| format!("{} {name}", ms / unit))
+}
+
 /// The first characters of a text; a long text costs no more than they do.
 pub(crate) fn start_of(text: &str, chars_max: usize) -> &str {
     text.char_indices().nth(chars_max).map_or(text, |(at, _)| &text[..at])

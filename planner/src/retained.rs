@@ -36,6 +36,7 @@ enum Kept {
     Propose { attachments: Vec<Attachment> },
     HandleExecutorEvent(KeptReport),
     Continue {},
+    Tick { now: Timestamp },
     CompactContext { max_tokens: usize },
     Cancel { task: Option<TaskId>, reason: Option<String> },
     Pause { reason: Option<String> },
@@ -96,6 +97,7 @@ impl Command {
             Self::Propose { attachments, .. } => Kept::Propose { attachments: attachments.clone() },
             Self::HandleExecutorEvent(report) => Kept::HandleExecutorEvent(KeptReport::of(report)),
             Self::Continue => Kept::Continue {},
+            Self::Tick { now } => Kept::Tick { now: *now },
             Self::CompactContext { max_tokens } => Kept::CompactContext { max_tokens: *max_tokens },
             Self::Cancel { task, reason } => Kept::Cancel { task: *task, reason: keep_reason(reason) },
             Self::Pause { reason } => Kept::Pause { reason: keep_reason(reason) },
@@ -125,6 +127,7 @@ impl Command {
                 Self::HandleExecutorEvent(report.restore(first).ok_or_else(|| lacking("HandleExecutorEvent"))?)
             }
             Kept::Continue {} => Self::Continue,
+            Kept::Tick { now } => Self::Tick { now },
             Kept::CompactContext { max_tokens } => Self::CompactContext { max_tokens },
             Kept::Cancel { task, reason } => {
                 Self::Cancel { task, reason: reason.or_else(|| reason_of(first)).ok_or_else(|| lacking("Cancel"))? }

@@ -39,6 +39,8 @@ pub struct Question {
     pub default: Option<DefaultAnswer>,
     /// Set when it is closed.
     pub answer: Option<String>,
+    /// Whether nobody gave the answer in time, and it counts by default.
+    pub is_by_default: bool,
     /// Set when its task ended without an answer.
     pub is_withdrawn: bool,
 }

@@ -37,12 +37,23 @@ pub struct Run {
     /// About how many tokens an agent may be told, its task and what came before it together [default: 8000]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(TOKENS))]
     pub token_budget: Option<u32>,
+    /// What the plan may use up
+    #[command(flatten)]
+    pub limits: Limits,
     /// Let the mere order of the text bind nothing
     #[arg(long)]
     pub relax_order: bool,
     /// Only make the plan, and leave it to `crewlog work`
     #[arg(long, conflicts_with_all = ["timeout", "task_timeout"])]
     pub detach: bool,
+}
+
+/// What a plan may use up.
+#[derive(Debug, Clone, Args)]
+pub struct Limits {
+    /// End the plan as failed when it has not ended so long after its start (30s, 10m, 2h)
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    pub deadline: Option<Duration>,
 }
 
 /// What a plan may be given as its token budget.

@@ -273,7 +273,7 @@ fn events_with(text: &str, n: u64, unblocks: bool) -> Vec<Event> {
             purpose: Purpose::Condition,
             default: Some(DefaultAnswer { answer: text(), after_ms: n }),
         },
-        Event::ClarificationReceived { task_id, question_id, answer: text() },
+        Event::ClarificationReceived { task_id, question_id, answer: text(), is_default: unblocks },
         Event::ContextCompacted { summary: text(), removed_task_ids: vec![task_id] },
         Event::TasksReopened { task_ids: vec![task_id] },
         Event::PlanningCompleted { summary: text(), outcome: Outcome::Cancelled },

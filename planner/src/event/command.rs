@@ -1,5 +1,7 @@
 //! What the planner is asked.
 
+use crewlog_mq::Timestamp;
+
 use crate::event::{ExecutorEvent, PlannerConfig};
 use crate::plan::{Attachment, Proposal, TaskId};
 
@@ -30,6 +32,11 @@ pub enum Command {
     HandleExecutorEvent(ExecutorEvent),
     /// Go on from the present state.
     Continue,
+    /// Set the deadlines that are not set yet, and act on those that have passed.
+    Tick {
+        /// Log time.
+        now: Timestamp,
+    },
     /// Compact the context to at most so many tokens.
     CompactContext {
         /// The most tokens of the summary.
@@ -54,4 +61,12 @@ pub enum Command {
         /// The task; all that failed, timed out or were cancelled when unset.
         task: Option<TaskId>,
     },
+}
+
+impl Command {
+    /// The moment that it tells of, if it tells of one.
+    #[must_use]
+    pub fn moment(&self) -> Option<Timestamp> {
+        if let Self::Tick { now } = self { Some(*now) } else { None }
+    }
 }

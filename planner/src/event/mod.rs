@@ -257,6 +257,9 @@ pub enum Event {
         question_id: QuestionId,
         /// The answer.
         answer: String,
+        /// True when nobody gave it in time, and it counts by default.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        is_default: bool,
     },
     /// The context is shorter. Nothing was deleted.
     ContextCompacted {

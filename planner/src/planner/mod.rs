@@ -7,6 +7,7 @@ mod initialize;
 mod orders;
 mod reports;
 mod schedule;
+mod timing;
 
 use crewlog_mq::Handler;
 
@@ -56,7 +57,8 @@ impl Planner {
         match command {
             Command::Initialize { .. } | Command::Propose { .. } => Err(PlannerError::AlreadyPlanned),
             Command::HandleExecutorEvent(event) => self.handle(event),
-            Command::Continue => Ok(Vec::new()),
+            // What a moment brings is taken in bit by bit, each on the state after the one before.
+            Command::Continue | Command::Tick { .. } => Ok(Vec::new()),
             Command::CompactContext { max_tokens } => {
                 Ok(context::compact(&self.state, max_tokens).into_iter().collect())
             }
@@ -78,6 +80,7 @@ impl Handler for Planner {
     type Error = PlannerError;
 
     fn process(&mut self, command: Command) -> Result<Vec<Event>, PlannerError> {
+        let now = command.moment();
         let mut events = self.decide(command)?;
         let mut n_applied = 0;
         loop {
@@ -89,6 +92,9 @@ impl Handler for Planner {
             match context::due(&self.state) {
                 Some(compacted) => events.push(compacted),
                 None => events.extend(self.schedule()),
+            }
+            if let (true, Some(now)) = (events.len() == n_applied, now) {
+                events.extend(self.pass(now));
             }
             if events.len() == n_applied {
                 debug_assert!(context::is_within_budget(&self.state), "the past is compacted before it is too long");

@@ -3,7 +3,7 @@
 use crate::condense::{Sort, condense};
 use crate::error::PlannerError;
 use crate::event::{Event, ExecutorEvent, FailureClass, Purpose, QuestionId, TaskStatus};
-use crate::plan::{FailurePolicy, TaskId};
+use crate::plan::{DefaultAnswer, FailurePolicy, TaskId};
 use crate::planner::schedule::Holds;
 use crate::planner::{ANSWER_BYTES_MAX, Planner, RETRIES_MAX, end};
 use crate::state::{Phase, Question, Task, is_yes};
@@ -20,7 +20,7 @@ impl Planner {
             }
             ExecutorEvent::NeedsClarification { node_id, attempt, question } => Ok(self
                 .running(node_id, attempt)?
-                .map_or_else(Vec::new, |_| vec![self.ask(node_id, question, Purpose::Executor, 0)])),
+                .map_or_else(Vec::new, |_| vec![self.ask(node_id, question, Purpose::Executor, None, 0)])),
             ExecutorEvent::ClarificationProvided { node_id, question_id, answer } => {
                 self.answer(node_id, question_id, answer)
             }
@@ -54,17 +54,20 @@ impl Planner {
             let dispatched = may_start.then(|| self.dispatch(task, self.backoff(task)));
             return [again].into_iter().chain(dispatched).collect();
         }
-        let name = task.plan.name();
-        let said = match task.plan.on_failure.unwrap_or(self.state.config.on_failure) {
+        if is_unknown {
             // Neither a pause nor a plan that has stopped keeps it from being asked: nothing starts by asking, and
             // nobody else can say whether the work was done.
-            _ if is_unknown => format!("It is not known whether task {name} did its work"),
-            FailurePolicy::Ask => format!("Task {name} failed"),
-            policy => return self.give_up(task, failed_status(class), error, policy),
-        };
+            let said = format!("It is not known whether task {} did its work", task.plan.name());
+            return self.ask_what_to_do(task, &said, error);
+        }
+        self.end_by_policy(task, failed_status(class), error)
+    }
+
+    pub(super) fn ask_what_to_do(&self, task: &Task, said: &str, error: String) -> Vec<Event> {
+        let id = task.plan.id;
         let question = format!("{said}: {error}. Retry, done, skip, continue or stop?");
         let failed = end(id, TaskStatus::NeedsClarification, None, Some(error), false);
-        vec![failed, self.ask(id, question, Purpose::Failure, 0)]
+        vec![failed, self.ask(id, question, Purpose::Failure, None, 0)]
     }
 
     /// True when a failure has stopped the plan.
@@ -108,9 +111,18 @@ impl Planner {
     }
 
     /// A question, the `nth` that the same decision asks.
-    pub(super) fn ask(&self, task_id: TaskId, question: String, purpose: Purpose, nth: u64) -> Event {
+    pub(super) fn ask(
+        &self,
+        task_id: TaskId,
+        question: String,
+        purpose: Purpose,
+        default: Option<DefaultAnswer>,
+        nth: u64,
+    ) -> Event {
         let question_id = QuestionId(self.state.questions.len() as u64 + 1 + nth);
-        Event::ClarificationRequested { task_id, question_id, question, purpose, default: None }
+        // What is too long for an answer is none by default either.
+        let default = default.filter(|default| default.answer.len() <= ANSWER_BYTES_MAX);
+        Event::ClarificationRequested { task_id, question_id, question, purpose, default }
     }
 
     pub(super) fn answer(&self, asker: TaskId, id: QuestionId, answer: String) -> Result<Vec<Event>, PlannerError> {
@@ -128,7 +140,7 @@ impl Planner {
         }
         let task = self.state.task(question.task).ok_or(PlannerError::UnknownTask { task: question.task })?;
         let follows = self.follow_answer(question, task, &answer)?;
-        let received = Event::ClarificationReceived { task_id: question.task, question_id: id, answer };
+        let received = Event::ClarificationReceived { task_id: question.task, question_id: id, answer, is_default: false };
         Ok([vec![received], follows].concat())
     }
 

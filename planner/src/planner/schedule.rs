@@ -49,8 +49,8 @@ impl Planner {
                     Holds::Yes => {
                         events.push(self.dispatch(task, 0));
                         if let NodeKind::Clarification = task.plan.kind {
-                            let question = task.plan.description.clone();
-                            events.push(self.ask(task.plan.id, question, Purpose::Task, n_asked));
+                            let (question, default) = (task.plan.description.clone(), task.plan.default_answer.clone());
+                            events.push(self.ask(task.plan.id, question, Purpose::Task, default, n_asked));
                             n_asked += 1;
                         }
                         n_dispatched += 1;
@@ -65,7 +65,7 @@ impl Planner {
                             let before = before.map(|before| before.plan.name()).collect::<Vec<_>>().join(", ");
                             let after = if before.is_empty() { before } else { format!(", after {before}") };
                             let question = format!("Is it so{after}: {text}? (yes or no)");
-                            events.push(self.ask(task.plan.id, question, Purpose::Condition, n_asked));
+                            events.push(self.ask(task.plan.id, question, Purpose::Condition, None, n_asked));
                             n_asked += 1;
                         }
                     }

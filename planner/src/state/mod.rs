@@ -1,5 +1,6 @@
 //! The fold of a plan's events: tasks with what happened to them, open questions, and what may run.
 
+mod deadlines;
 mod graph;
 mod questions;
 
@@ -52,6 +53,8 @@ pub struct PlannerState {
     /// Of a fork: the other plan, and the last position of the history that they share.
     pub(crate) parent: Option<(String, Position)>,
     pub(crate) deadlines: BTreeMap<Deadline, Timestamp>,
+    /// What has a deadline that is not set yet.
+    pub(crate) undated: BTreeSet<Deadline>,
     pub(crate) spent: Usage,
     pub(crate) checkpoints: Vec<String>,
     /// By the text of a condition: whether it holds; unset while it is being asked.
@@ -199,6 +202,7 @@ impl PlannerState {
 
     /// Takes one event in. It trusts the log: what the planner did not decide is passed over.
     pub(crate) fn apply(&mut self, event: &Event) {
+        self.keep_time(event);
         match event {
             Event::TasksPlanned { tasks, title, source, config, context, attachments, origin } => {
                 self.tasks = tasks.iter().map(|plan| Task::planned(plan.clone())).collect();
@@ -242,13 +246,16 @@ impl PlannerState {
                     purpose: *purpose,
                     default: default.clone(),
                     answer: None,
+                    is_by_default: false,
                     is_withdrawn: false,
                 });
                 if *purpose != Purpose::Condition {
                     self.change(*task_id, |task| task.status = TaskStatus::NeedsClarification);
                 }
             }
-            Event::ClarificationReceived { question_id, answer, .. } => self.close_question(*question_id, answer),
+            Event::ClarificationReceived { question_id, answer, is_default, .. } => {
+                self.close_question(*question_id, answer, *is_default);
+            }
             Event::ContextCompacted { summary, removed_task_ids } => {
                 let removed = removed_task_ids.iter().filter_map(|id| self.index(*id)).collect::<Vec<_>>();
                 self.past.compact(summary, removed.into_iter());
@@ -260,9 +267,7 @@ impl PlannerState {
             Event::SettingsChanged { config, .. } => self.config.clone_from(config),
             Event::TaskPaused { task_id, .. } => self.change(*task_id, |task| task.is_paused = true),
             Event::TaskResumed { task_id } => self.change(*task_id, |task| task.is_paused = false),
-            Event::DeadlineSet { of, at } => {
-                self.deadlines.insert(*of, *at);
-            }
+            Event::DeadlineSet { .. } => {}
             Event::UsageRecorded { usage, .. } => self.spent.add(usage),
             Event::ClarificationWithdrawn { question_id, .. } => self.withdraw(*question_id),
             Event::CheckpointNamed { name } => self.checkpoints.push(name.clone()),

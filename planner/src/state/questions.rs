@@ -11,10 +11,11 @@ impl PlannerState {
         Some(self.task(id)?.plan.condition.as_ref()?.text.clone())
     }
 
-    pub(super) fn close_question(&mut self, id: QuestionId, answer: &str) {
+    pub(super) fn close_question(&mut self, id: QuestionId, answer: &str, is_by_default: bool) {
         let index = usize::try_from(id.0).unwrap_or(0).wrapping_sub(1);
         let Some(question) = self.questions.get_mut(index) else { return };
         question.answer = Some(answer.to_owned());
+        question.is_by_default = is_by_default;
         let (purpose, asker) = (question.purpose, question.task);
         self.open.remove(&index);
         // A task that is a question tells its answer as what came of it.

@@ -1,0 +1,102 @@
+//! What follows from the time that passes. The time is told; nothing here knows a clock.
+
+use std::time::Duration;
+
+use crewlog_mq::Timestamp;
+
+use crate::brevity::span;
+use crate::error::PlannerError;
+use crate::event::{Deadline, Event, QuestionId, TaskStatus};
+use crate::plan::{FailurePolicy, TaskId};
+use crate::planner::{Planner, end};
+use crate::state::Task;
+
+impl Planner {
+    /// What a moment brings: deadlines that are not set yet, then the first thing that is due. Nothing when all is set and
+    /// nothing is due, so the same moment told twice changes nothing.
+    pub(super) fn pass(&self, now: Timestamp) -> Vec<Event> {
+        let time = |of: &Deadline| Some((*of, self.state.time_for(*of)?));
+        let set = self.state.undated.iter().filter_map(time);
+        let set = set.map(|(of, time)| Event::DeadlineSet { of, at: now.plus(Duration::from_millis(time)) });
+        let set = set.collect::<Vec<_>>();
+        if !set.is_empty() {
+            return set;
+        }
+        let mut due = self.state.deadlines.iter().filter(|(_, at)| **at <= now).collect::<Vec<_>>();
+        due.sort_by_key(|(of, at)| (**at, **of));
+        let ended = due.into_iter().map(|(of, _)| match of {
+            Deadline::Plan => self.end_late_plan(),
+            Deadline::Task(id) => self.end_late_task(*id),
+            Deadline::Question(id) => self.answer_by_default(*id),
+        });
+        ended.into_iter().find(|events| !events.is_empty()).unwrap_or_default()
+    }
+
+    /// Ends every open task; a plan that stays open without tasks ends itself.
+    fn end_late_plan(&self) -> Vec<Event> {
+        let time = self.state.config.deadline_ms.unwrap_or_default();
+        let late = format!("the plan passed its deadline, {} after its start", span(time));
+        let open = self.state.graph.open.iter().map(|index| {
+            let task = &self.state.tasks[*index];
+            let (status, error) = match task.status {
+                TaskStatus::Planned if task.attempts == 0 => (TaskStatus::Skipped, format!("not started: {late}")),
+                // It did run, and what is known of that stays.
+                _ if self.state.is_asked_what_to_do_about(task.plan.id) => {
+                    (TaskStatus::Failed, task.error.clone().unwrap_or_else(|| late.clone()))
+                }
+                TaskStatus::Planned
+                | TaskStatus::Running
+                | TaskStatus::NeedsClarification
+                | TaskStatus::Completed
+                | TaskStatus::Failed
+                | TaskStatus::TimedOut
+                | TaskStatus::Cancelled
+                | TaskStatus::Skipped => (TaskStatus::TimedOut, late.clone()),
+            };
+            end(task.plan.id, status, None, Some(error), false)
+        });
+        let open = open.collect::<Vec<_>>();
+        if open.is_empty() { vec![self.complete()] } else { open }
+    }
+
+    fn end_late_task(&self, id: TaskId) -> Vec<Event> {
+        let Some(task) = self.state.task(id).filter(|task| !task.status.is_end()) else { return Vec::new() };
+        let time = task.plan.deadline_ms.unwrap_or_default();
+        let withdrawn = self.state.questions_of(id).filter(|question| question.is_open());
+        let reason = "its task passed its deadline".to_owned();
+        let withdrawn = withdrawn.map(|question| Event::ClarificationWithdrawn {
+            task_id: id,
+            question_id: question.id,
+            reason: reason.clone(),
+        });
+        let error = format!("passed its deadline, {} after its start", span(time));
+        withdrawn.chain(self.end_by_policy(task, TaskStatus::TimedOut, error)).collect()
+    }
+
+    fn answer_by_default(&self, id: QuestionId) -> Vec<Event> {
+        let Some(question) = self.state.question(id).filter(|question| question.is_open()) else { return Vec::new() };
+        let (Some(default), Some(task)) = (&question.default, self.state.task(question.task)) else { return Vec::new() };
+        let follows: Result<_, PlannerError> = self.follow_answer(question, task, &default.answer);
+        let received = Event::ClarificationReceived {
+            task_id: question.task,
+            question_id: id,
+            answer: default.answer.clone(),
+            is_default: true,
+        };
+        // A default that its question does not understand never becomes one.
+        follows.map_or_else(|_| Vec::new(), |follows| [vec![received], follows].concat())
+    }
+
+    /// A failure for good: what the policy says of it happens, and a person is asked where it says that.
+    pub(super) fn end_by_policy(&self, task: &Task, status: TaskStatus, error: String) -> Vec<Event> {
+        match task.plan.on_failure.unwrap_or(self.state.config.on_failure) {
+            FailurePolicy::Ask => {
+                let said = format!("Task {} failed", task.plan.name());
+                self.ask_what_to_do(task, &said, error)
+            }
+            policy @ (FailurePolicy::SkipDependants | FailurePolicy::Continue | FailurePolicy::Stop) => {
+                self.give_up(task, status, error, policy)
+            }
+        }
+    }
+}
