@@ -11,6 +11,7 @@ mod backoff;
 pub mod human;
 pub mod keys;
 pub mod liveness;
+pub mod model;
 pub mod output;
 pub mod planning;
 pub mod reacting;

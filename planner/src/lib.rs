@@ -4,6 +4,7 @@
 //! becomes further events. Everything here is pure: it knows no clock, no source of ids, no I/O and no await, so
 //! the same commands give the same events on any machine, and a fold of the log gives the state that was lost.
 
+pub mod analysis;
 pub mod brevity;
 pub mod change;
 pub mod claim;
@@ -12,6 +13,7 @@ pub mod context;
 pub mod crew;
 mod error;
 pub mod event;
+pub mod model;
 pub mod parse;
 mod past;
 pub mod plan;

@@ -68,6 +68,14 @@ pub use graph::{EDGES_MAX, validate};
 pub use lint::lint;
 pub use parsed::{ParseOptions, ParsedPlan, TASKS_MAX, TEXT_BYTES_MAX, WARNINGS_MAX};
 
+use crate::plan::Attachment;
+
+/// What a text refers to: links, images, paths; in its order, each once.
+#[must_use]
+pub fn attachments(text: &str) -> Vec<Attachment> {
+    inline::Inline::scan(text, &inline::Definitions::new()).attachments(text, 0, text.len())
+}
+
 /// Reads a text.
 ///
 /// # Errors

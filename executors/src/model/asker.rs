@@ -1,0 +1,224 @@
+//! Asking with a memory: what is asked and answered is recorded, and what has an answer in the log is not asked again.
+//!
+//! So a plan that is made again after a crash, and a replay, need no network. It decides nothing about plans.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crewlog_mq::{Cause, EventStore, ExecuteError, Executed, Position, Query, Range, Recorded, Runner};
+use crewlog_planner::model::{
+    self, Answer, AnswerError, CallCommand, CallError, CallEvent, Fault, ModelCalls, Request, request_tag,
+};
+use tokio::time::Instant;
+
+use super::error::ModelError;
+use super::{Model, Patience};
+
+/// The hash of all that is asked, by which its answer is found.
+///
+/// # Panics
+/// Never: names, texts and numbers can always be written as JSON.
+#[must_use]
+pub fn hash(request: &Request) -> String {
+    let bytes = serde_json::to_vec(request).expect("names, texts and numbers can always be written as JSON");
+    blake3::hash(&bytes).to_hex().to_string()
+}
+
+/// An answer, and where it is from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Answered {
+    /// The request's hash.
+    pub request: String,
+    /// The answer.
+    pub answer: Answer,
+    /// It was in the log: nobody was asked.
+    pub from_log: bool,
+}
+
+/// Why there is no answer.
+#[derive(Debug, thiserror::Error)]
+pub enum AskError {
+    /// The model gave none.
+    #[error(transparent)]
+    Model(#[from] ModelError),
+    /// No more may be asked.
+    #[error(transparent)]
+    Refused(CallError),
+    /// The log refused or failed.
+    #[error(transparent)]
+    Log(#[from] crewlog_mq::Error),
+}
+
+/// What an answer says, and what it took.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Read<T> {
+    /// What it says.
+    pub value: T,
+    /// The request that it answers: the first, or the one that was mended.
+    pub answered: Answered,
+}
+
+/// Why nothing was understood.
+#[derive(Debug, thiserror::Error)]
+pub enum NoAnswer {
+    /// There is no answer.
+    #[error(transparent)]
+    Ask(#[from] AskError),
+    /// There is one, and another when it was asked again, and both were refused.
+    #[error("the model's answer was refused twice: {0}")]
+    NotUnderstood(AnswerError),
+}
+
+/// Asks a model on behalf of a plan.
+pub struct Asker {
+    model: Arc<dyn Model>,
+    patience: Patience,
+    store: EventStore,
+    plan: String,
+    tags: Vec<String>,
+}
+
+impl Asker {
+    /// On behalf of a plan, whose tags the events bear. It need not be there yet.
+    #[must_use]
+    pub fn new(
+        model: Arc<dyn Model>,
+        patience: Patience,
+        store: EventStore,
+        plan: impl Into<String>,
+        tags: Vec<String>,
+    ) -> Self {
+        Self { model, patience, store, plan: plan.into(), tags }
+    }
+
+    /// Asks, and reads the answer. One that is refused is asked for once more, with the reason.
+    ///
+    /// # Errors
+    /// [`NoAnswer`]; all that happened is in the log.
+    pub async fn read<T>(
+        &self,
+        request: Request,
+        read: impl Fn(&str) -> Result<T, AnswerError>,
+    ) -> Result<Read<T>, NoAnswer> {
+        let answered = self.ask(&request).await?;
+        let refusal = match read(&answered.answer.text) {
+            Ok(value) => return Ok(Read { value, answered }),
+            Err(refusal) => refusal,
+        };
+        self.refuse(&answered, &request, &refusal).await?;
+        let request = model::repair(&request, &answered.answer.text, &refusal.to_string());
+        let answered = self.ask(&request).await?;
+        match read(&answered.answer.text) {
+            Ok(value) => Ok(Read { value, answered }),
+            Err(refusal) => {
+                self.refuse(&answered, &request, &refusal).await?;
+                Err(NoAnswer::NotUnderstood(refusal))
+            }
+        }
+    }
+
+    /// Asks, with patience; or gives the answer that is in the log.
+    ///
+    /// # Errors
+    /// [`AskError`]; each failure of the model is in the log.
+    pub async fn ask(&self, request: &Request) -> Result<Answered, AskError> {
+        let request_hash = hash(request);
+        if let Some(answer) = self.known(&request_hash).await? {
+            return Ok(Answered { request: request_hash, answer, from_log: true });
+        }
+        let mut calls = self.calls(&request_hash);
+        let ask = CallCommand::Ask { hash: request_hash.clone(), request: Box::new(request.clone()) };
+        let asked = execute(&mut calls, ask, Cause::request()).await?;
+        let follows = match self.last_of(&asked).await? {
+            Some(asked) => Cause::event(&asked),
+            None => Cause::request(),
+        };
+        let mut n_retries = 0;
+        loop {
+            let began = Instant::now();
+            let error = match self.model.ask(request).await {
+                Ok(reply) => {
+                    let (text, usage, cost_micros) = (reply.text, reply.usage, reply.cost_micros);
+                    let answer = Answer { text, usage, cost_micros, duration_ms: millis(began.elapsed()) };
+                    let command = CallCommand::Answer { hash: request_hash.clone(), answer: answer.clone() };
+                    execute(&mut calls, command, follows).await?;
+                    // Another process may have been faster, and its answer is the one that counts.
+                    let answer = calls.handler().answer(&request_hash).cloned().unwrap_or(answer);
+                    return Ok(Answered { request: request_hash, answer, from_log: false });
+                }
+                Err(error) => error,
+            };
+            let (hash, class) = (request_hash.clone(), error.fault());
+            let failed = CallCommand::Fail { hash, class, error: error.to_string() };
+            execute(&mut calls, failed, follows.clone()).await?;
+            let Some(pause) = self.patience.pause(&error, n_retries) else { return Err(error.into()) };
+            tokio::time::sleep(pause).await;
+            n_retries += 1;
+        }
+    }
+
+    /// The answer to a request in the log, whichever plan asked.
+    async fn known(&self, request_hash: &str) -> Result<Option<Answer>, crewlog_mq::Error> {
+        let query = Query {
+            stream_id: model::STREAM.into(),
+            event_type: Some("ModelAnswered".into()),
+            tags: vec![request_tag(request_hash)],
+            ..Query::default()
+        };
+        let first = self.store.read(&query, Range::default(), 1).await?.events;
+        let Some(recorded) = first.first() else { return Ok(None) };
+        Ok(match recorded.decode::<CallEvent>()? {
+            CallEvent::ModelAnswered { text, usage, cost_micros, duration_ms, .. } => {
+                Some(Answer { text, usage, cost_micros, duration_ms })
+            }
+            CallEvent::ModelAsked { .. } | CallEvent::ModelFailed { .. } => None,
+        })
+    }
+
+    /// Records that an answer was refused, unless it was when it came.
+    async fn refuse(&self, answered: &Answered, request: &Request, refusal: &AnswerError) -> Result<(), AskError> {
+        debug_assert_eq!(answered.request, hash(request), "an answer is refused by the request that it is to");
+        if answered.from_log {
+            return Ok(());
+        }
+        let hash = answered.request.clone();
+        let command = CallCommand::Fail { hash: hash.clone(), class: Fault::NotUnderstood, error: refusal.to_string() };
+        execute(&mut self.calls(&hash), command, Cause::request()).await.map(|_| ())
+    }
+
+    fn calls(&self, request_hash: &str) -> Runner<ModelCalls> {
+        let tags = self.tags.iter().cloned().chain([request_tag(request_hash)]).collect();
+        Runner::new(self.store.clone(), model::STREAM, &self.plan, tags)
+    }
+
+    /// The last event that a command led to, if it led to any.
+    async fn last_of(&self, executed: &Executed<CallEvent>) -> Result<Option<Recorded>, crewlog_mq::Error> {
+        if executed.events.is_empty() {
+            return Ok(None);
+        }
+        let after = Range::after(Position(executed.position.0 - 1));
+        let query = Query::aggregate(model::STREAM, &self.plan);
+        Ok(self.store.read(&query, after, 1).await?.events.into_iter().next())
+    }
+}
+
+async fn execute(
+    calls: &mut Runner<ModelCalls>,
+    command: CallCommand,
+    cause: Cause,
+) -> Result<Executed<CallEvent>, AskError> {
+    let cause = cause.keeping(command.retained());
+    loop {
+        match calls.execute(command.clone(), &cause).await {
+            Ok(executed) => return Ok(executed),
+            Err(ExecuteError::Refused(refusal)) => return Err(AskError::Refused(refusal)),
+            // Each time another got ahead, so all as a whole goes on.
+            Err(ExecuteError::Contended { .. }) => {}
+            Err(ExecuteError::Store(error)) => return Err(error.into()),
+        }
+    }
+}
+
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,125 @@
+//! Why a model gives no answer, and whether asking again may help. Nothing here waits.
+
+use std::time::Duration;
+
+use crewlog_planner::model::Fault;
+
+/// Why a model gives no answer. No message holds a key.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ModelError {
+    /// It asked for patience.
+    #[error("the model asks for patience{}: {message}", waits(.retry_after))]
+    RateLimited {
+        /// For how long, if it says so.
+        retry_after: Option<Duration>,
+        /// In the provider's words.
+        message: String,
+    },
+    /// It has too much to do.
+    #[error("the model has too much to do{}: {message}", waits(.retry_after))]
+    Overloaded {
+        /// How long to wait, if it says so.
+        retry_after: Option<Duration>,
+        /// In the provider's words.
+        message: String,
+    },
+    /// It failed by itself.
+    #[error("the model's provider failed (HTTP {status}): {message}")]
+    Server {
+        /// The HTTP status.
+        status: u16,
+        /// In the provider's words.
+        message: String,
+    },
+    /// It took too long.
+    #[error("the model did not answer within {} s", .after.as_secs_f64())]
+    TimedOut {
+        /// The time that it had.
+        after: Duration,
+    },
+    /// The connection ended before the answer did.
+    #[error("the model's answer was cut off: {message}")]
+    CutOff {
+        /// How.
+        message: String,
+    },
+    /// The answer is longer than it may be.
+    #[error("the model's answer has more than {what}")]
+    TooLong {
+        /// Than what.
+        what: String,
+    },
+    /// What came was no answer of its protocol.
+    #[error("what came from the model's provider is no answer: {message}")]
+    Malformed {
+        /// What was wrong with it.
+        message: String,
+    },
+    /// The key, the request or the content was refused.
+    #[error("the model's provider refused: {message}")]
+    Refused {
+        /// In the provider's words.
+        message: String,
+    },
+    /// Nobody is there.
+    #[error("the model's provider cannot be reached: {message}")]
+    Unreachable {
+        /// Why.
+        message: String,
+    },
+    /// Something is missing that asking needs.
+    #[error("the model is not configured: {message}")]
+    NotConfigured {
+        /// What.
+        message: String,
+    },
+}
+
+fn waits(retry_after: &Option<Duration>) -> String {
+    retry_after.map_or_else(String::new, |wait| format!(" for {} s", wait.as_secs_f64()))
+}
+
+/// Whether to ask again, and when.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wait {
+    /// It would be refused again.
+    Never,
+    /// After a while.
+    Backoff,
+    /// Not sooner than this.
+    AtLeast(Duration),
+}
+
+impl ModelError {
+    /// What sort of failure it is, as it is recorded.
+    #[must_use]
+    pub fn fault(&self) -> Fault {
+        match self {
+            Self::RateLimited { .. } => Fault::RateLimited,
+            Self::Overloaded { .. } => Fault::Overloaded,
+            Self::Server { .. } => Fault::Server,
+            Self::TimedOut { .. } => Fault::TimedOut,
+            Self::CutOff { .. } | Self::TooLong { .. } => Fault::CutOff,
+            Self::Malformed { .. } => Fault::Malformed,
+            Self::Refused { .. } => Fault::Refused,
+            Self::Unreachable { .. } => Fault::Unreachable,
+            Self::NotConfigured { .. } => Fault::NotConfigured,
+        }
+    }
+
+    /// Whether asking again may help.
+    #[must_use]
+    pub fn wait(&self) -> Wait {
+        match self {
+            Self::RateLimited { retry_after, .. } | Self::Overloaded { retry_after, .. } => {
+                retry_after.map_or(Wait::Backoff, Wait::AtLeast)
+            }
+            Self::Server { .. }
+            | Self::TimedOut { .. }
+            | Self::CutOff { .. }
+            | Self::Malformed { .. }
+            | Self::Unreachable { .. } => Wait::Backoff,
+            Self::TooLong { .. } | Self::Refused { .. } | Self::NotConfigured { .. } => Wait::Never,
+        }
+    }
+}

@@ -1,0 +1,43 @@
+//! Asking a model: one narrow trait, the client behind it, and what is recorded of it.
+//!
+//! A [`Model`] takes a request and gives a text or a typed error. [`Client`] is the one that speaks to providers. An
+//! [`Asker`] asks with patience, records all that was asked and answered, and answers from the log what is there already.
+//! Nothing here knows what an answer means: that is judged in the planner's crate.
+
+mod asker;
+mod client;
+mod error;
+mod patience;
+
+use crewlog_planner::model::{Request, Usage};
+use futures::future::BoxFuture;
+
+pub use asker::{Answered, AskError, Asker, NoAnswer, Read, hash};
+pub use client::{Client, Key, Prices, Settings, is_provider};
+pub use error::{ModelError, Wait};
+pub use patience::Patience;
+
+/// The most bytes of an answer.
+pub const ANSWER_BYTES_MAX: usize = 4 << 20;
+
+/// Something that answers requests.
+pub trait Model: Send + Sync {
+    /// Asks once.
+    ///
+    /// # Errors
+    /// Why there is no answer.
+    fn ask<'a>(&'a self, request: &'a Request) -> BoxFuture<'a, Result<Reply, ModelError>>;
+}
+
+/// What a model answered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reply {
+    /// Its text.
+    pub text: String,
+    /// Tokens, as the provider counted them.
+    pub usage: Usage,
+    /// In millionths of the currency of the configured prices; unset without prices or usage.
+    pub cost_micros: Option<u64>,
+    /// Which model answered, as the provider says.
+    pub model: String,
+}

@@ -1,0 +1,39 @@
+//! How often a model is asked again, and how long to wait before. It asks nothing itself.
+
+use std::time::Duration;
+
+use super::error::{ModelError, Wait};
+
+/// How often a model is asked again, and how long to wait before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Patience {
+    /// How often it is asked again.
+    pub retries_max: u32,
+    /// The wait before the first of these; it doubles from one to the next.
+    pub first: Duration,
+    /// The longest wait. A provider that asks for more is not waited for.
+    pub longest: Duration,
+}
+
+impl Default for Patience {
+    fn default() -> Self {
+        Self { retries_max: 2, first: Duration::from_millis(500), longest: Duration::from_secs(60) }
+    }
+}
+
+impl Patience {
+    /// How long to wait before asking again after so many retries; nothing when it is not worth it.
+    #[must_use]
+    pub fn pause(&self, error: &ModelError, n_retries: u32) -> Option<Duration> {
+        if n_retries >= self.retries_max {
+            return None;
+        }
+        let backoff = self.first.saturating_mul(1 << n_retries.min(20)).min(self.longest);
+        match error.wait() {
+            Wait::Never => None,
+            Wait::Backoff => Some(backoff),
+            Wait::AtLeast(wait) if wait > self.longest => None,
+            Wait::AtLeast(wait) => Some(wait.max(backoff)),
+        }
+    }
+}
