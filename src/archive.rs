@@ -13,6 +13,7 @@ use crewlog_planner::crew::conflicts::{self, ConflictEvent};
 use crewlog_planner::crew::statistics::{self, StatisticsEvent};
 use crewlog_planner::event::{self, plan_tag};
 use crewlog_planner::sealed::{self, KeyEvent};
+use crewlog_planner::model::{self, CallEvent};
 
 use crate::cli::{Export, Import, Output};
 use crate::exported::{Exported, Keeping, Progress, nameless_file};
@@ -186,6 +187,7 @@ async fn check_events(store: &EventStore, checked: &mut Checked) {
         let decoded = match &*recorded.stream_id {
             event::STREAM => decode::<event::Event>(recorded),
             claim::STREAM => decode::<TaskEvent>(recorded),
+            model::STREAM => decode::<CallEvent>(recorded),
             conflicts::STREAM => decode::<ConflictEvent>(recorded),
             statistics::STREAM => decode::<StatisticsEvent>(recorded),
             sealed::STREAM => decode::<KeyEvent>(recorded),

@@ -1,4 +1,7 @@
-//! The configuration: which agents carry out tasks, as `crewlog.toml` says. It is read, and never written.
+//! The configuration: which agents carry out tasks, and which model plans, as `crewlog.toml` says. It is read, and never
+//! written.
+
+mod model;
 
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -15,6 +18,7 @@ use toml::Spanned;
 use crate::cli;
 use crate::failure::Failure;
 use crate::place::Repository;
+pub use model::ModelConfig;
 
 /// The name of the file where none is named.
 pub const FILE: &str = "crewlog.toml";
@@ -39,12 +43,14 @@ const KINDS: [NodeKind; 7] = [
 ];
 
 /// What is configured for a working directory.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Config {
     /// The file that says so.
     pub file: Option<PathBuf>,
     /// In the order of the file.
     pub agents: Vec<Agent>,
+    /// The model, if there is one.
+    pub model: Option<ModelConfig>,
 }
 
 impl Config {
@@ -85,8 +91,8 @@ impl Config {
             let fault = Fault::at(error.valid_up_to(), "this byte is not UTF-8").help("save the file as UTF-8");
             failure(&bytes, fault)
         })?;
-        let agents = parse(text).map_err(|fault| failure(&bytes, fault))?;
-        Ok(Self { file: Some(file), agents })
+        let (agents, model) = parse(text).map_err(|fault| failure(&bytes, fault))?;
+        Ok(Self { file: Some(file), agents, model })
     }
 }
 
@@ -136,6 +142,7 @@ impl Fault {
 struct FileToml {
     #[serde(default)]
     executors: BTreeMap<Spanned<String>, AgentToml>,
+    model: Option<model::ModelToml>,
 }
 
 #[derive(Deserialize)]
@@ -188,8 +195,8 @@ enum PromptToml {
     Argument,
 }
 
-/// The agents of a text, in its order.
-fn parse(text: &str) -> Result<Vec<Agent>, Fault> {
+/// The agents of a text, in its order, and its model.
+fn parse(text: &str) -> Result<(Vec<Agent>, Option<ModelConfig>), Fault> {
     let file: FileToml = toml::from_str(text).map_err(|error| {
         let message = error.message().trim_end().replace('\n', "; ");
         Fault::at(error.span().map_or(0, |span| span.start), message)
@@ -201,7 +208,7 @@ fn parse(text: &str) -> Result<Vec<Agent>, Fault> {
         check_name(&name, &agents)?;
         agents.push(agent(name.into_inner(), executor)?);
     }
-    Ok(agents)
+    Ok((agents, file.model.map(model::model).transpose()?))
 }
 
 fn check_name(name: &Spanned<String>, before: &[Agent]) -> Result<(), Fault> {

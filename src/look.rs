@@ -1,4 +1,4 @@
-//! Looking: `plan parse`, `ls`, `show`. Nothing here appends or executes anything.
+//! Looking: `plan parse`, `ls`, `show`. Nothing here executes anything, or appends but for what a model is asked.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufWriter, Write};
@@ -13,6 +13,7 @@ use crewlog_planner::state::Task;
 use crewlog_planner::view::PlanView;
 use futures::TryStreamExt;
 
+use crate::by_model;
 use crate::cli::{Ls, Output, Parse, Show};
 use crate::failure::{Code, Failure};
 use crate::json::{ListedJson, ParsedJson, PlansJson, ShownJson, condition_text, print_line, print_pretty};
@@ -24,9 +25,13 @@ use crate::text::{in_one_line, one_line, shell_word, visible};
 const HINTED_MAX: usize = 5;
 
 /// `plan parse`.
-pub fn parse(session: &Session, parse: &Parse) -> Result<Code, Failure> {
+pub async fn parse(session: &Session, parse: &Parse) -> Result<Code, Failure> {
     let text = read_text(&parse.file)?;
-    let parsed = parse::parse(&text, ParseOptions { relax_order: parse.relax_order })?;
+    let parsed = parse::parse(&text, ParseOptions { relax_order: parse.relax_order });
+    let parsed = match by_model::wanted(session, Some(parse.model))? {
+        None => parsed?,
+        Some(model) => by_model::plan_text(session, &model, &text, parsed).await?,
+    };
     let mut stdout = BufWriter::new(std::io::stdout().lock());
     match session.output {
         Output::Json => print_pretty(&mut stdout, &ParsedJson::of(&parsed))?,

@@ -1,7 +1,9 @@
 //! The `crewlog` program: commands in, folds of the log out. It decides nothing itself.
 
 mod act;
+mod analyse;
 mod archive;
+mod by_model;
 mod cli;
 mod config;
 mod corpus;
@@ -18,6 +20,7 @@ mod json;
 mod keys;
 mod lint;
 mod look;
+mod mock_llm;
 mod place;
 mod progress;
 mod replay;
@@ -55,8 +58,11 @@ fn main() -> ExitCode {
         return crewlog_executors::supervisor::supervise();
     }
     let quiet = if cli.global.quiet { "error" } else { "warn,sqlx=error" };
+    let filter = tracing_subscriber::EnvFilter::try_from_env("CREWLOG_LOG").unwrap_or_else(|_| quiet.into());
+    // What a provider of models says may hold a key; what there is to say of it is said without.
+    let filter = filter.add_directive("genai=off".parse().expect("it names a crate and a level"));
     tracing_subscriber::fmt()
-        .with_env_filter(tracing_subscriber::EnvFilter::try_from_env("CREWLOG_LOG").unwrap_or_else(|_| quiet.into()))
+        .with_env_filter(filter)
         .with_ansi(terminal::Terminal::new(&cli.global).has_colour)
         .without_time()
         .with_target(false)
@@ -92,7 +98,8 @@ async fn run(cli: Cli) -> Result<Code, Failure> {
         Command::Run(run) => start::run(&session, run).await,
         Command::Resume(resume) => start::resume(&session, resume).await,
         Command::Work(work) => work::work(&session, work).await,
-        Command::Plan(Plan::Parse(parse)) => look::parse(&session, &parse),
+        Command::Plan(Plan::Parse(parse)) => look::parse(&session, &parse).await,
+        Command::Plan(Plan::Analyse(args)) => analyse::analyse(&session, args).await,
         Command::Plan(Plan::Simulate(graphs)) => simulate::simulate(&session, &graphs),
         Command::Plan(Plan::Lint(lint)) => lint::lint(&session, &lint),
         Command::Plan(Plan::Corpus(corpus)) => corpus::corpus(&session, &corpus),
@@ -118,6 +125,7 @@ async fn run(cli: Cli) -> Result<Code, Failure> {
         Command::Cancel(cancel) => act::cancel(&session, cancel).await,
         Command::Pause(pause) => act::pause(&session, pause).await,
         Command::Retry(retry) => act::retry(&session, retry).await,
+        Command::MockLlm(mock) => mock_llm::serve(&session, mock).await,
         Command::Supervise => unreachable!("it was taken before the runtime began"),
     }
 }

@@ -70,7 +70,12 @@ impl Session {
 
     /// The tags of the events of a plan that is made here.
     pub fn tags_of_new(&self, plan: &str) -> Vec<String> {
-        vec![plan_tag(plan), format!("project:{}", self.place.project)]
+        [vec![plan_tag(plan)], self.tags_of_project()].concat()
+    }
+
+    /// The tags of events that are made here, and are of no plan.
+    pub fn tags_of_project(&self) -> Vec<String> {
+        vec![format!("project:{}", self.place.project)]
     }
 }
 

@@ -10,11 +10,12 @@ use crewlog_executors::worker::CutOff;
 use crewlog_mq::{Cause, EventStore, ExecuteError, Executed, Runner, new_event_id};
 use crewlog_planner::event::{self, PlannerConfig};
 use crewlog_planner::parse::{self, ParseOptions, ParsedPlan};
-use crewlog_planner::plan::Mark;
+use crewlog_planner::plan::{Mark, Proposal};
 use crewlog_planner::planner::{Planner, PlannerError};
 use crewlog_planner::sealed;
 use crewlog_planner::state::Phase;
 
+use crate::by_model::{self, Advisor, Planned};
 use crate::cli::{Output, Resume, Run};
 use crate::drive::{self, Drive};
 use crate::executors;
@@ -48,12 +49,30 @@ pub async fn init(session: &Session) -> Result<Code, Failure> {
 pub async fn run(session: &Session, run: Run) -> Result<Code, Failure> {
     let roster = workforce::roster(session, run.carry.task_timeout, &[])?;
     let text = read_text(&run.file)?;
-    let parsed = parse::parse(&text, ParseOptions { relax_order: run.relax_order })?;
+    let parsed = parse::parse(&text, ParseOptions { relax_order: run.relax_order });
+    let model = by_model::wanted(session, run.by_model.typed())?;
+    let id = format!("{}-{}", plan_name(parsed.as_ref().ok(), &run.file), short_id());
+    let (planned, asked_in) = match &model {
+        None => (Planned::by_parser(parsed?), None),
+        Some(model) => {
+            let (store, _) = session.place.open_or_make().await?;
+            let since = store.head().await?;
+            let advisor = Advisor::new(session, model, &store, &id, session.tags_of_new(&id));
+            (advisor.plan(&text, parsed).await?, Some((store, since)))
+        }
+    };
     if !session.terminal.is_quiet {
-        look::print_warnings(&parsed.warnings, &run.file);
+        look::print_warnings(&planned.parsed.warnings, &run.file);
     }
-    consent(session, &parsed, &roster)?;
-    let (store, _) = session.place.open_or_make().await?;
+    consent(session, &planned.parsed, &roster)?;
+    let (store, since) = match asked_in {
+        Some(asked_in) => asked_in,
+        None => {
+            let (store, _) = session.place.open_or_make().await?;
+            let since = store.head().await?;
+            (store, since)
+        }
+    };
     let jobs = run.carry.jobs.map(usize::from);
     let default = PlannerConfig::default();
     let config = PlannerConfig {
@@ -64,11 +83,9 @@ pub async fn run(session: &Session, run: Run) -> Result<Code, Failure> {
         folder: Some(session.folder.to_string_lossy().into_owned()),
         ..default
     };
-    let initialize =
-        event::Command::Initialize { user_input: text, attachments: Vec::new(), config, relax_order: run.relax_order };
+    let begin = begin(text, planned, config, run.relax_order);
     let signals = Signals::new()?;
-    let since = store.head().await?;
-    let plan = make_plan(session, &store, &plan_name(&parsed, &run.file), initialize).await?;
+    let plan = make_plan(session, &store, id, begin).await?;
     if let Output::Text = session.output {
         let mut stdout = std::io::stdout();
         let told = unless_closed(writeln!(stdout, "{plan}").and_then(|()| stdout.flush()));
@@ -83,6 +100,17 @@ pub async fn run(session: &Session, run: Run) -> Result<Code, Failure> {
     }
     // Nobody who typed `run` has said that what another worker lost may be run again.
     Drive::new(session, store, plan, since, &run.carry, roster, CutOff::Report).await?.run(signals).await
+}
+
+/// The command that begins a plan: the text for the parser, or what somebody else made of it.
+fn begin(text: String, planned: Planned, config: PlannerConfig, relax_order: bool) -> event::Command {
+    let Planned { parsed, origin } = planned;
+    if origin.is_text() {
+        return event::Command::Initialize { user_input: text, attachments: Vec::new(), config, relax_order };
+    }
+    let ParsedPlan { title, tasks, context, .. } = parsed;
+    let proposal = Box::new(Proposal { tasks, title, source: text, context, origin });
+    event::Command::Propose { proposal, attachments: Vec::new(), config }
 }
 
 /// `resume`.
@@ -156,27 +184,28 @@ fn consent(session: &Session, parsed: &ParsedPlan, roster: &Roster) -> Result<()
 }
 
 /// The readable part of a plan's id.
-fn plan_name(parsed: &ParsedPlan, file: &Path) -> String {
+fn plan_name(parsed: Option<&ParsedPlan>, file: &Path) -> String {
     let stem = file.file_stem().map(|stem| stem.to_string_lossy().into_owned());
-    let first_task = parsed.tasks.first().map(|task| one_line(&task.description, 24));
-    let names = [parsed.title.clone(), stem, first_task].into_iter().flatten();
+    let first_task = parsed.and_then(|parsed| parsed.tasks.first()).map(|task| one_line(&task.description, 24));
+    let names = [parsed.and_then(|parsed| parsed.title.clone()), stem, first_task].into_iter().flatten();
     names.map(|name| slug(&name)).find(|name| !name.is_empty()).unwrap_or_else(|| "plan".into())
 }
 
 async fn make_plan(
     session: &Session,
     store: &EventStore,
-    name: &str,
-    initialize: event::Command,
+    mut plan: String,
+    begin: event::Command,
 ) -> Result<String, Failure> {
     for _ in 0..ID_ATTEMPTS_MAX {
-        let plan = format!("{name}-{}", short_id());
         let mut planner = planning::planner_of(store, &plan, session.tags_of_new(&plan));
-        match order(&mut planner, initialize.clone()).await {
+        match order(&mut planner, begin.clone()).await {
             Ok(_) => return Ok(plan),
             Err(ExecuteError::Refused(PlannerError::AlreadyPlanned)) => {}
             Err(error) => return Err(error.into()),
         }
+        let name = plan.rsplit_once('-').map_or(plan.as_str(), |(name, _)| name);
+        plan = format!("{name}-{}", short_id());
     }
     Err(Failure::new(Code::Conflict, "no free id for the plan was found: try again"))
 }

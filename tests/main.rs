@@ -7,4 +7,5 @@ mod documents;
 mod executors;
 mod house_rules;
 mod log;
+mod model;
 mod planner;

@@ -7,6 +7,7 @@ use clap::{Args, ValueEnum};
 use crewlog_planner::context::{TOKEN_BUDGET_MAX, TOKEN_BUDGET_MIN};
 use crewlog_planner::plan::FailurePolicy;
 
+use super::model::ByModel;
 use super::typed::duration;
 
 /// How work is carried out.
@@ -43,6 +44,9 @@ pub struct Run {
     /// Let the mere order of the text bind nothing
     #[arg(long)]
     pub relax_order: bool,
+    /// Who plans
+    #[command(flatten)]
+    pub by_model: ByModel,
     /// Only make the plan, and leave it to `crewlog work`
     #[arg(long, conflicts_with_all = ["timeout", "task_timeout"])]
     pub detach: bool,

@@ -6,6 +6,7 @@ use clap::{Args, Subcommand};
 use crewlog_mq::{Query, Timestamp};
 use uuid::Uuid;
 
+use super::model::Analyse;
 use super::typed::{moment, plan_at, query};
 
 /// `plan`.
@@ -13,6 +14,8 @@ use super::typed::{moment, plan_at, query};
 pub enum Plan {
     /// Show what a text means as a plan
     Parse(Parse),
+    /// Show what of a plan can be done at once, its longest chain, and what many tasks wait for
+    Analyse(Analyse),
     /// Simulate graphs of tasks with known durations, and compare with what is known of them
     Simulate(Simulate),
     /// Say what was understood of a text, place by place, and what is odd about it
@@ -29,6 +32,9 @@ pub struct Parse {
     /// Let the mere order of the text bind nothing
     #[arg(long)]
     pub relax_order: bool,
+    /// Let the configured model plan; `run` then gets the same plan from the log
+    #[arg(long)]
+    pub model: bool,
 }
 
 /// `plan simulate`.

@@ -4,6 +4,7 @@ mod act;
 mod carry;
 mod keys;
 mod look;
+mod model;
 mod typed;
 mod upkeep;
 
@@ -15,6 +16,7 @@ pub use act::{Answer, Cancel, Done, Fail, Pause, Retry};
 pub use carry::{Carry, Resume, Run, Work};
 pub use look::{Conflicts, Corpus, Diff, EventFilter, Events, Lint, Ls, Parse, Plan, PlanAt, Replay, Show, Simulate, Stats};
 pub use keys::{DestroyKey, KeyFile, Keys, RotateKeys};
+pub use model::{Analyse, MockLlm};
 pub use typed::duration;
 pub use upkeep::{Backup, Db, Export, Groups, Import, ParkedOf};
 
@@ -143,6 +145,9 @@ pub enum Command {
     /// Look after the keys by which the texts of plans are sealed
     #[command(subcommand)]
     Keys(Keys),
+    /// Serve the protocols of models from a script, for tests and demonstrations
+    #[command(name = "mock-llm")]
+    MockLlm(MockLlm),
     /// Internal: stand between a worker and a command
     #[command(name = "supervise", hide = true)]
     Supervise,

@@ -4,6 +4,11 @@ use std::time::Duration;
 
 use super::*;
 
+/// The agents alone.
+fn parse(text: &str) -> Result<Vec<Agent>, Fault> {
+    super::parse(text).map(|(agents, _)| agents)
+}
+
 const EVERYTHING: &str = r#"
 [executors.zoe]
 kinds = ["CodeImplementation", "Refactor"]
@@ -132,4 +137,84 @@ fn every_example_of_the_page_is_understood() {
     let blocks = page.split("```toml\n").skip(1).map(|rest| rest.split("```").next().unwrap_or_default());
     let names = blocks.flat_map(|block| parse(block).expect(block)).map(|agent| agent.name).collect::<Vec<_>>();
     assert_eq!(names, ["claude", "claude", "codex", "gemini", "script"]);
+}
+
+/// The model of these lines under a first line of its own, so that they begin in line 2.
+fn model(lines: &str) -> Result<ModelConfig, Fault> {
+    let (_, model) = super::parse(&format!("[model]\n{lines}"))?;
+    Ok(model.expect("there is a section"))
+}
+
+#[test]
+fn a_model_is_configured_with_all_that_it_has_and_with_little() {
+    use crewlog_executors::model::{Key, Patience, Prices};
+
+    let everything = r#"
+name = "claude-x"
+provider = "anthropic"
+endpoint = "http://127.0.0.1:8080/v1"
+api_key_env = "MY_KEY"
+max_tokens = 4000
+temperature = 0
+timeout = "90s"
+stream = false
+retries = 0
+backoff = "2s"
+price_per_million_input = 3
+price_per_million_output = 15.5
+plan = false
+summaries = false
+"#;
+    let all = model(&everything.replace("temperature = 0", "temperature = 0.0")).unwrap();
+    assert_eq!(
+        (all.terms.model.as_str(), all.terms.max_tokens, all.terms.temperature),
+        ("claude-x", Some(4000), Some(0.0))
+    );
+    assert_eq!((all.settings.provider.as_str(), all.settings.stream), ("anthropic", false));
+    assert_eq!(all.settings.endpoint.as_deref(), Some("http://127.0.0.1:8080/v1"));
+    assert_eq!(all.settings.key, Key::Variable("MY_KEY".into()));
+    assert_eq!(all.settings.timeout, Duration::from_secs(90));
+    assert_eq!(all.settings.prices, Some(Prices { input: 3_000_000, output: 15_500_000 }));
+    assert_eq!((all.patience.retries_max, all.patience.first), (0, Duration::from_secs(2)));
+    assert!(!all.plan && !all.summaries);
+    assert_eq!(model(everything).unwrap(), all, "a whole number is a number too");
+    let little = model("name = 'gpt-x'").unwrap();
+    assert_eq!((little.settings.provider.as_str(), &little.settings.endpoint), ("openai", &None));
+    assert_eq!(little.settings.key, Key::Variable("OPENAI_API_KEY".into()));
+    assert_eq!((little.patience, little.settings.prices), (Patience::default(), None));
+    assert!(little.plan && little.summaries && little.settings.stream);
+    let local = model("name = 'x'\nendpoint = 'http://127.0.0.1:1/v1'").unwrap();
+    assert_eq!(local.settings.key, Key::None, "what is elsewhere gets no key unasked");
+}
+
+#[test]
+fn a_model_that_cannot_be_is_refused_where_it_stands_and_no_key_is_repeated() {
+    for (lines, says) in [
+        ("provider = 'openai'", "missing field `name`"),
+        ("name = ' '", "1 to 200 characters"),
+        ("name = 'x'\nprovider = 'acme'", "no provider is called \"acme\""),
+        ("name = 'x'\nendpoint = 'example.org'", "\"example.org\" is no endpoint"),
+        ("name = 'x'\nendpoint = 'https://ana:secret@example.org/v1'", "an endpoint holds no password"),
+        ("name = 'x'\napi_key_env = 'sk-secret'", "the name of a variable"),
+        ("name = 'x'\nmax_tokens = 0", "max_tokens is a number from 1"),
+        ("name = 'x'\ntemperature = 3.0", "the temperature is 0 to 2"),
+        ("name = 'x'\ntimeout = '2h'", "it is at most 3600 s"),
+        ("name = 'x'\nretries = 11", "retries is 0 to 10"),
+        ("name = 'x'\nbackoff = 'soon'", "no duration"),
+        ("name = 'x'\nprice_per_million_input = 1.0", "one price without the other"),
+        ("name = 'x'\nprice_per_million_input = -1.0\nprice_per_million_output = 1.0", "a price is 0 to 1000000"),
+        ("name = 'x'\nkey = 'sk-secret'", "unknown field `key`"),
+    ] {
+        let fault = model(lines).expect_err(lines);
+        assert!(fault.message.contains(says), "{}", fault.message);
+        assert!(!format!("{} {:?}", fault.message, fault.help).contains("secret"), "{fault:?}");
+    }
+}
+
+#[test]
+fn every_example_of_the_page_of_models_is_understood() {
+    let page = include_str!("../../docs/models.md");
+    let blocks = page.split("```toml\n").skip(1).map(|rest| rest.split("```").next().unwrap_or_default());
+    let names = blocks.map(|block| super::parse(block).expect(block).1.expect("a model").terms.model);
+    assert_eq!(names.collect::<Vec<_>>(), ["claude-sonnet-4-5"]);
 }

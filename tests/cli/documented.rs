@@ -77,6 +77,8 @@ fn every_documented_example_is_what_the_program_prints() {
     let scene = Scene::new();
     scene.write("plan.md", blocks()["plan"]);
     compare("parse", &scene.run(&["plan", "parse", "plan.md", "-o", "json"]).expect(0).json());
+    scene.write("chain.md", blocks()["chain"]);
+    compare("analyse", &scene.run(&["plan", "analyse", "chain.md", "-o", "json"]).expect(0).json());
     compare("init", &scene.run(&["init", "-o", "json"]).expect(0).json());
     let plan = scene.run(&["run", "plan.md", "--yes"]).expect(5).stdout.trim().to_owned();
     compare("said", &scene.run(&["done", &plan, "2", "it is fine", "-o", "json"]).expect(0).json());

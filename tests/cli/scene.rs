@@ -309,6 +309,22 @@ impl Output {
         }
     }
 
+    /// Waits for a whole line, and gives it.
+    #[track_caller]
+    pub fn line(&mut self) -> String {
+        let started = Instant::now();
+        loop {
+            if let Some((line, rest)) = self.text().split_once('\n') {
+                self.seen = rest.into();
+                return line.to_owned();
+            }
+            match self.chunks.recv_timeout(DEADLINE.saturating_sub(started.elapsed())) {
+                Ok(chunk) => self.seen.extend(chunk),
+                Err(error) => panic!("no line came ({error}); what did:\n{}", self.text()),
+            }
+        }
+    }
+
     /// All that was not taken yet, to the end.
     #[track_caller]
     fn rest(&mut self) -> String {

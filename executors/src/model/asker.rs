@@ -24,6 +24,12 @@ pub fn hash(request: &Request) -> String {
     blake3::hash(&bytes).to_hex().to_string()
 }
 
+/// The aggregate of what is asked of a text that is no plan yet.
+#[must_use]
+pub fn text_aggregate(text: &str) -> String {
+    format!("text-{}", &blake3::hash(text.as_bytes()).to_hex()[..12])
+}
+
 /// An answer, and where it is from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Answered {

@@ -290,12 +290,12 @@ impl Client {
             source = cause.source();
         }
         let message = self.shown(&message);
-        if error.is_body() || error.is_decode() {
-            ModelError::CutOff { message }
+        if error.is_connect() {
+            ModelError::Unreachable { message }
         } else if error.is_builder() {
             ModelError::NotConfigured { message }
         } else {
-            ModelError::Unreachable { message }
+            ModelError::CutOff { message }
         }
     }
 

@@ -12,7 +12,7 @@ mod patience;
 use crewlog_planner::model::{Request, Usage};
 use futures::future::BoxFuture;
 
-pub use asker::{Answered, AskError, Asker, NoAnswer, Read, hash};
+pub use asker::{Answered, AskError, Asker, NoAnswer, Read, hash, text_aggregate};
 pub use client::{Client, Key, Prices, Settings, is_provider};
 pub use error::{ModelError, Wait};
 pub use patience::Patience;

@@ -1,0 +1,162 @@
+//! Plans by a model: who is asked, what is said of it to the person, and the parser in its place when it fails. Nothing
+//! here judges an answer, and no fault of a model ends a command.
+
+use std::sync::Arc;
+
+use crewlog_executors::model::{AskError, Asker, Client, Model, ModelError, NoAnswer, Read, text_aggregate};
+use crewlog_mq::EventStore;
+use crewlog_planner::model::{AnswerError, Proposed, Request, Source, TooLong, plan_request, read_plan, request_tag};
+use crewlog_planner::parse::{ParseError, ParsedPlan};
+use crewlog_planner::plan::{NodeKind, Origin};
+
+use crate::config::ModelConfig;
+use crate::failure::Failure;
+use crate::session::Session;
+use crate::terminal::say;
+use crate::text::{count, visible};
+
+/// A plan, and where it came from.
+pub struct Planned {
+    /// As if it had been parsed.
+    pub parsed: ParsedPlan,
+    /// Who planned it.
+    pub origin: Origin,
+}
+
+impl Planned {
+    /// By the parser.
+    pub fn by_parser(parsed: ParsedPlan) -> Self {
+        Self { parsed, origin: Origin::default() }
+    }
+}
+
+/// The model that is to plan: as typed, else as configured.
+pub fn wanted(session: &Session, typed: Option<bool>) -> Result<Option<ModelConfig>, Failure> {
+    if typed == Some(false) {
+        return Ok(None);
+    }
+    let config = session.config()?;
+    match (config.model, typed) {
+        (Some(model), Some(_)) => Ok(Some(model)),
+        (Some(model), None) => Ok(Some(model).filter(|model| model.plan)),
+        (None, None) => Ok(None),
+        (None, Some(_)) => {
+            let file = config.file.map_or_else(|| "there is no crewlog.toml".into(), |file| file.display().to_string());
+            Err(Failure::user(format!("no model is configured ({file})"))
+                .hint("name one in crewlog.toml: [model] with name, provider and api_key_env"))
+        }
+    }
+}
+
+/// A model as it is asked on behalf of a plan.
+pub struct Advisor<'a> {
+    session: &'a Session,
+    model: &'a ModelConfig,
+    asker: Result<Asker, ModelError>,
+}
+
+impl<'a> Advisor<'a> {
+    /// On behalf of a plan that is there or will be, or of a text, whose tags the events bear.
+    pub fn new(
+        session: &'a Session,
+        model: &'a ModelConfig,
+        store: &EventStore,
+        aggregate: &str,
+        tags: Vec<String>,
+    ) -> Self {
+        let asker = Client::new(model.settings.clone()).map(|client| {
+            let client: Arc<dyn Model> = Arc::new(client);
+            Asker::new(client, model.patience, store.clone(), aggregate, tags)
+        });
+        Self { session, model, asker }
+    }
+
+    /// Asks for something and says to the person what it took, or that there is none and what is done instead. Only a
+    /// fault of the log is an error.
+    pub async fn ask<T>(
+        &self,
+        what: &str,
+        otherwise: &str,
+        request: Result<Request, TooLong>,
+        read: impl Fn(&str) -> Result<T, AnswerError>,
+    ) -> Result<Option<Read<T>>, Failure> {
+        let name = visible(&self.model.terms.model);
+        let failed = |error: &dyn std::fmt::Display| {
+            say(&format!("warning: {name} gave no {what}: {}; {otherwise}", visible(&error.to_string())));
+            Ok(None)
+        };
+        let asker = match &self.asker {
+            Ok(asker) => asker,
+            Err(error) => return failed(error),
+        };
+        let request = match request {
+            Ok(request) => request,
+            Err(error) => return failed(&error),
+        };
+        match asker.read(request, read).await {
+            Ok(found) => {
+                if !self.session.terminal.is_quiet {
+                    say(&format!("{name} gave {what}{}", took(&found)));
+                }
+                Ok(Some(found))
+            }
+            Err(NoAnswer::Ask(AskError::Log(error))) => Err(error.into()),
+            Err(error @ (NoAnswer::Ask(AskError::Model(_) | AskError::Refused(_)) | NoAnswer::NotUnderstood(_))) => {
+                failed(&error)
+            }
+        }
+    }
+
+    /// A plan of a text; that of the parser when the model gives none.
+    ///
+    /// # Errors
+    /// When neither gives one: what the parser says. Or a fault of the log.
+    pub async fn plan(&self, text: &str, parsed: Result<ParsedPlan, ParseError>) -> Result<Planned, Failure> {
+        let commands = parsed.iter().flat_map(|parsed| &parsed.tasks).filter_map(|task| task.command.clone());
+        let commands = commands.collect::<Vec<_>>();
+        let source = Source { text, commands: &commands };
+        let request = plan_request(&self.model.terms, text);
+        let answer =
+            self.ask("plan", "the text is parsed instead", request, |answer| read_plan(answer, source)).await?;
+        let Some(Read { value: Proposed { title, tasks }, answered }) = answer else {
+            return Ok(Planned::by_parser(parsed?));
+        };
+        let n_questions = tasks.iter().filter(|task| task.kind == NodeKind::Clarification).count();
+        if !self.session.terminal.is_quiet {
+            say(&format!("{}, {} of them for a person", count(tasks.len(), "task"), n_questions));
+        }
+        let (parsed_title, context) = parsed.map_or_else(|_| (None, Vec::new()), |plan| (plan.title, plan.context));
+        let title = parsed_title.or(title);
+        let parsed = ParsedPlan { title, tasks, context, warnings: Vec::new(), ignored: Vec::new() };
+        Ok(Planned { parsed, origin: Origin { planned_by: Some(request_tag(&answered.request)), parent: None } })
+    }
+}
+
+/// A plan of a text that is no plan of the log yet.
+pub async fn plan_text(
+    session: &Session,
+    model: &ModelConfig,
+    text: &str,
+    parsed: Result<ParsedPlan, ParseError>,
+) -> Result<ParsedPlan, Failure> {
+    let (store, _) = session.place.open_or_make().await?;
+    let advisor = Advisor::new(session, model, &store, &text_aggregate(text), session.tags_of_project());
+    Ok(advisor.plan(text, parsed).await?.parsed)
+}
+
+/// What an answer took, in words.
+fn took<T>(found: &Read<T>) -> String {
+    if found.answered.from_log {
+        return " (answered from the log)".into();
+    }
+    let answer = &found.answered.answer;
+    let mut parts = Vec::new();
+    if let (Some(input), Some(output)) = (answer.usage.input_tokens, answer.usage.output_tokens) {
+        parts.push(format!("{input} + {output} tokens"));
+    }
+    if let Some(cost) = answer.cost_micros {
+        parts.push(format!("cost {}.{:06}", cost / 1_000_000, cost % 1_000_000));
+    }
+    parts.push(format!("{} ms", answer.duration_ms));
+    format!(" ({})", parts.join(", "))
+}

@@ -1,0 +1,167 @@
+//! Asking with a memory: what is in the log afterwards, and when nobody is asked any more.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crewlog_executors::model::{Asker, ModelError, NoAnswer, Patience, Reply, hash};
+use crewlog_mq::{EventStore, Query, Range};
+use crewlog_planner::model::{self, AnswerError, CallEvent, Fault, request_tag};
+use tokio::time::Instant;
+
+use super::rig::{Scripted, question, reply};
+
+type Replies = Vec<Result<Reply, ModelError>>;
+
+fn asker(store: &EventStore, plan: &str, replies: Replies) -> (Asker, Arc<Scripted>) {
+    let scripted = Arc::new(Scripted::new(replies));
+    let patience = Patience { retries_max: 2, first: Duration::from_secs(1), longest: Duration::from_secs(60) };
+    let tags = vec![format!("plan:{plan}")];
+    (Asker::new(scripted.clone(), patience, store.clone(), plan, tags), scripted)
+}
+
+async fn recorded(store: &EventStore) -> Vec<CallEvent> {
+    let loaded = store.load::<CallEvent>(&Query::stream(model::STREAM), Range::default()).await;
+    loaded.expect("they can be read").into_iter().map(|envelope| envelope.event).collect()
+}
+
+fn failed(events: &[CallEvent]) -> Vec<(Fault, String)> {
+    let failed = events.iter().filter_map(|event| match event {
+        CallEvent::ModelFailed { class, error, .. } => Some((*class, error.clone())),
+        CallEvent::ModelAsked { .. } | CallEvent::ModelAnswered { .. } => None,
+    });
+    failed.collect()
+}
+
+#[tokio::test]
+async fn what_is_asked_and_answered_is_recorded_with_all_that_it_took() {
+    let store = EventStore::in_memory().await.unwrap();
+    let (asker, _) = asker(&store, "door-1", vec![Ok(reply("It is red."))]);
+    let request = question("Which colour?");
+    asker.ask(&request).await.unwrap();
+    let loaded = store.load::<CallEvent>(&Query::stream(model::STREAM), Range::default()).await.unwrap();
+    let [asked, answered] = &loaded[..] else { panic!("{loaded:?}") };
+    let CallEvent::ModelAsked { request: asked_hash, model, parameters, system, prompt, .. } = &asked.event else {
+        panic!("{asked:?}")
+    };
+    assert_eq!((asked_hash, model.as_str(), system.as_str()), (&hash(&request), "mock-1", "Be brief."));
+    assert_eq!((parameters.max_tokens, parameters.temperature), (Some(500), Some(0.5)));
+    assert_eq!(*prompt, request.messages);
+    let CallEvent::ModelAnswered { request: of, text, usage, cost_micros, .. } = &answered.event else {
+        panic!("{answered:?}")
+    };
+    assert_eq!((of, text.as_str(), *cost_micros), (asked_hash, "It is red.", Some(66)));
+    assert_eq!((usage.input_tokens, usage.output_tokens), (Some(7), Some(3)));
+    assert_eq!(answered.metadata.causation_id, Some(asked.recorded.event_id));
+    assert_eq!(answered.recorded.aggregate_id, "door-1");
+    for tag in ["plan:door-1".to_owned(), request_tag(asked_hash)] {
+        assert!(answered.recorded.tags.contains(&tag), "{:?}", answered.recorded.tags);
+    }
+}
+
+#[tokio::test]
+async fn an_answer_in_the_log_is_not_asked_for_again_whichever_plan_asks() {
+    let store = EventStore::in_memory().await.unwrap();
+    let (first, _) = asker(&store, "a", vec![Ok(reply("yes"))]);
+    let known = first.ask(&question("Really?")).await.unwrap();
+    let n_events = recorded(&store).await.len();
+    for plan in ["a", "b"] {
+        let (again, _) = asker(&store, plan, vec![]);
+        let answered = again.ask(&question("Really?")).await.unwrap();
+        assert_eq!((&answered.answer, answered.from_log), (&known.answer, true));
+    }
+    assert_eq!(recorded(&store).await.len(), n_events, "nothing was added");
+    let (other, scripted) = asker(&store, "a", vec![Ok(reply("no"))]);
+    assert_eq!(other.ask(&question("Really, really?")).await.unwrap().answer.text, "no");
+    assert_eq!(scripted.n_left(), 0, "another question is asked");
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_failure_is_recorded_and_the_wait_that_was_asked_for_is_kept() {
+    let store = EventStore::in_memory().await.unwrap();
+    let limited = ModelError::RateLimited { retry_after: Some(Duration::from_secs(30)), message: "slowly".into() };
+    let overloaded = ModelError::Overloaded { retry_after: None, message: "busy".into() };
+    let (patient, _) = asker(&store, "a", vec![Err(limited), Err(overloaded), Ok(reply("at last"))]);
+    let began = Instant::now();
+    assert_eq!(patient.ask(&question("Now?")).await.unwrap().answer.text, "at last");
+    assert!(began.elapsed() >= Duration::from_secs(32), "30 s as asked, 2 s by itself: {:?}", began.elapsed());
+    let events = recorded(&store).await;
+    assert_eq!(
+        failed(&events).iter().map(|(class, _)| *class).collect::<Vec<_>>(),
+        [Fault::RateLimited, Fault::Overloaded]
+    );
+    assert_eq!(events.len(), 4, "asked once, failed twice, answered");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_model_that_goes_on_failing_is_given_up_and_asked_anew_the_next_time() {
+    let store = EventStore::in_memory().await.unwrap();
+    let server = || Err(ModelError::Server { status: 500, message: "broken".into() });
+    let (patient, scripted) = asker(&store, "a", vec![server(), server(), server()]);
+    assert!(patient.ask(&question("Now?")).await.is_err());
+    assert_eq!((scripted.n_left(), failed(&recorded(&store).await).len()), (0, 3));
+    let refused = ModelError::Refused { message: "no".into() };
+    let (second, scripted) = asker(&store, "a", vec![Err(refused), Ok(reply("unasked"))]);
+    assert!(second.ask(&question("Now?")).await.is_err());
+    assert_eq!(scripted.n_left(), 1, "what was refused would be refused again");
+    let (third, _) = asker(&store, "a", vec![Ok(reply("yes"))]);
+    assert_eq!(third.ask(&question("Now?")).await.unwrap().answer.text, "yes");
+}
+
+#[tokio::test]
+async fn what_was_asked_before_a_crash_is_asked_again_and_stands_in_the_log_once() {
+    let store = EventStore::in_memory().await.unwrap();
+    let (lost, _) = asker(&store, "a", vec![]);
+    // The script has nothing to say: whoever asks dies of it.
+    let crashed = tokio::spawn(async move { lost.ask(&question("Now?")).await.map(|_| ()) }).await;
+    assert!(crashed.is_err(), "it died while it waited for the answer");
+    let (again, _) = asker(&store, "a", vec![Ok(reply("yes"))]);
+    assert_eq!(again.ask(&question("Now?")).await.unwrap().answer.text, "yes");
+    let events = recorded(&store).await;
+    assert!(matches!(&events[..], [CallEvent::ModelAsked { .. }, CallEvent::ModelAnswered { .. }]), "{events:?}");
+}
+
+#[tokio::test]
+async fn of_two_who_ask_the_same_at_once_both_go_on_with_one_answer() {
+    let store = EventStore::in_memory().await.unwrap();
+    let (first, _) = asker(&store, "a", vec![Ok(reply("red"))]);
+    let (second, _) = asker(&store, "a", vec![Ok(reply("blue"))]);
+    let request = question("Which colour?");
+    let (one, other) = futures::join!(first.ask(&request), second.ask(&request));
+    assert_eq!(one.unwrap().answer.text, other.unwrap().answer.text);
+}
+
+fn number(text: &str) -> Result<u32, AnswerError> {
+    text.parse().map_err(|_| AnswerError::Form { reason: format!("{text:?} is no number") })
+}
+
+#[tokio::test]
+async fn an_answer_that_is_refused_gets_one_more_turn_which_quotes_why() {
+    let store = EventStore::in_memory().await.unwrap();
+    let (once, _) = asker(&store, "a", vec![Ok(reply("many")), Ok(reply("12"))]);
+    let read = once.read(question("How many?"), number).await.unwrap();
+    assert_eq!(read.value, 12);
+    let events = recorded(&store).await;
+    assert_eq!(failed(&events), [(Fault::NotUnderstood, "\"many\" is no number".to_owned())]);
+    let prompts = events.iter().filter_map(|event| match event {
+        CallEvent::ModelAsked { prompt, .. } => Some(prompt.iter().map(|one| one.text.clone()).collect::<Vec<_>>()),
+        CallEvent::ModelAnswered { .. } | CallEvent::ModelFailed { .. } => None,
+    });
+    let prompts = prompts.collect::<Vec<_>>();
+    assert_eq!(prompts.len(), 2);
+    assert_eq!(prompts[1][..2], ["How many?", "many"]);
+    assert!(prompts[1][2].contains("That answer was refused: \"many\" is no number."), "{prompts:?}");
+    // All of it is in the log now.
+    let (replayed, _) = asker(&store, "b", vec![]);
+    let again = replayed.read(question("How many?"), number).await.unwrap();
+    assert_eq!((again.value, again.answered.from_log), (12, true));
+    assert_eq!(recorded(&store).await.len(), events.len());
+}
+
+#[tokio::test]
+async fn an_answer_that_is_refused_twice_is_none() {
+    let store = EventStore::in_memory().await.unwrap();
+    let (twice, _) = asker(&store, "a", vec![Ok(reply("many")), Ok(reply("lots"))]);
+    let refused = twice.read(question("How many?"), number).await.expect_err("it is no number");
+    assert!(matches!(&refused, NoAnswer::NotUnderstood(_)), "{refused:?}");
+    assert_eq!(refused.to_string(), "the model's answer was refused twice: \"lots\" is no number");
+}

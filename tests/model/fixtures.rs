@@ -1,0 +1,71 @@
+//! The mock model's own manners: its file, what it records, and what it says when nothing is scripted.
+
+use serde_json::json;
+
+use super::rig::{Mock, question};
+use crate::cli::scene::Scene;
+use crewlog_executors::model::Model;
+
+#[test]
+fn a_file_of_fixtures_that_is_wrong_is_refused_with_line_and_reason() {
+    let scene = Scene::new();
+    for (text, says) in [
+        ("", "fixtures.json:1:0: EOF while parsing a value"),
+        ("{\"replies\": [\n{\"text\": \"a\",}\n]}", "fixtures.json:2:14: trailing comma"),
+        ("{\"replies\": [\n{\"text\": \"a\"},\n{\"reply\": \"b\"}\n]}", "fixtures.json:3:8: unknown field `reply`"),
+        ("{\"replies\": [\n\n{\"times\": 2}\n]}", "fixtures.json:3:1: a reply has \"text\", \"json\" or \"fault\""),
+        (
+            "{\"replies\": [{\"text\": \"a\", \"json\": {}}]}",
+            "fixtures.json:1:14: a reply has \"text\" or \"json\", not both",
+        ),
+        ("{\"replies\": [{\"text\": \"a\", \"fault\": \"overloaded\"}]}", "with this fault no text comes"),
+        ("{\"replies\": [{\"fault\": \"rain\"}]}", "unknown variant `rain`"),
+        ("{\"replies\": [{\"text\": \"a\", \"retry_after\": 1}]}", "belongs to the faults rate_limited and overloaded"),
+        ("{\"replies\": [{\"fault\": \"overloaded\", \"retry_after\": -1}]}", "0 to 86400 seconds"),
+        ("{\"replies\": [{\"text\": \"a\", \"times\": 0}]}", "times is a number from 1, or \"always\""),
+        ("{\"replies\": [{\"text\": \"a\", \"delay_ms\": 3600001}]}", "\"delay_ms\" is at most 3600000"),
+        ("{\"replies\": [{\"text\": \"a\", \"message\": \"b\"}]}", "\"message\" belongs to a fault of HTTP"),
+    ] {
+        scene.write("fixtures.json", text);
+        scene.run(&["mock-llm", "--fixtures", "fixtures.json"]).expect(1).says(&[says, "the form is"]);
+    }
+    scene.run(&["mock-llm", "--fixtures", "nothing.json"]).expect(1).says(&["nothing.json cannot be read"]);
+    scene.write("fixtures.json", "{\"replies\": []}");
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("a port is free");
+    let address = taken.local_addr().expect("it listens").to_string();
+    let words = ["mock-llm", "--fixtures", "fixtures.json", "--listen", &address];
+    scene.run(&words).expect(1).says(&["cannot be listened on", "port 0"]);
+}
+
+#[tokio::test]
+async fn replies_come_in_order_by_a_part_of_the_prompt_or_by_model_and_as_often_as_they_say() {
+    let mock = Mock::new(&json!([
+        { "when": { "prompt": "colour" }, "text": "red" },
+        { "when": { "model": "another" }, "text": "never" },
+        { "when": { "model": "mock-1", "prompt": "many" }, "text": "twelve", "times": 2 },
+        { "text": "first" },
+        { "when": { "prompt": "still there" }, "text": "yes", "times": "always" },
+    ]));
+    let client = mock.client("openai", false);
+    let mut said = Vec::new();
+    for text in ["Hello", "how many?", "still there?", "how many?", "colour?", "still there?", "Hello", "how many?"] {
+        said.push(client.ask(&question(text)).await.map_or_else(|error| error.to_string(), |reply| reply.text));
+    }
+    let none = "the model's provider refused: HTTP 400: the fixtures have no reply left for this request to \"mock-1\"";
+    assert_eq!(said, ["first", "twelve", "yes", "twelve", "red", "yes", none, none]);
+    let recorded = mock.requests();
+    assert_eq!((recorded.len(), &recorded[0]["n"], &recorded[0]["protocol"]), (8, &json!(1), &json!("openai")));
+    assert_eq!((&recorded[0]["is_scripted"], &recorded[7]["is_scripted"]), (&json!(true), &json!(false)));
+    assert_eq!(recorded[1]["body"]["messages"][1]["content"], "how many?");
+}
+
+#[test]
+fn its_address_is_printed_as_json_too_and_it_ends_when_it_is_told_to() {
+    let scene = Scene::new();
+    scene.write("fixtures.json", "{\"replies\": []}");
+    let mut server = scene.start(&["mock-llm", "--fixtures", "fixtures.json", "-o", "json"]);
+    let line: serde_json::Value = serde_json::from_str(&server.stdout.line()).expect("it is JSON");
+    assert!(line["address"].as_str().is_some_and(|address| address.starts_with("http://127.0.0.1:")), "{line}");
+    server.signal(rustix::process::Signal::INT);
+    server.finish().expect(0);
+}

@@ -1,0 +1,234 @@
+//! What a model's answers mean, and which are refused.
+
+use crewlog_planner::model::{
+    Purpose, Request, Source, dependencies_request, kinds_request, plan_request, questions_request, read_dependencies,
+    read_kinds, read_plan, read_questions, repair, with_questions,
+};
+use crewlog_planner::parse::{self, ParseOptions};
+use crewlog_planner::plan::{AttachmentKind, NodeKind, TaskId, TaskPlan};
+use serde_json::{Value, json};
+
+use super::rig::terms;
+
+const NO_COMMANDS: Source<'static> = Source { text: "", commands: &[] };
+
+fn task(id: &str, description: &str, kind: &str, depends_on: &[&str]) -> Value {
+    json!({ "id": id, "description": description, "kind": kind, "depends_on": depends_on })
+}
+
+fn plan(tasks: &[Value]) -> String {
+    json!({ "title": null, "tasks": tasks, "questions": [] }).to_string()
+}
+
+fn waits_for(tasks: &[TaskPlan]) -> Vec<Vec<u64>> {
+    tasks.iter().map(|task| task.depends_on.iter().map(|one| one.task.0).collect()).collect()
+}
+
+fn parsed(text: &str) -> Vec<TaskPlan> {
+    parse::parse(text, ParseOptions::default()).expect("it is a plan").tasks
+}
+
+#[test]
+fn a_plan_of_four_tasks_is_accepted_by_the_validator_of_the_parser() {
+    let answer = plan(&[
+        task("1", "Read the spec and extract its constraints", "Analysis", &[]),
+        task("2", "Implement the login of the backend", "CodeImplementation", &["1"]),
+        task("3", "Build the form of the frontend and wire it up", "CodeImplementation", &["1"]),
+        task("4", "Write and run the tests", "UnitTest", &["2", "3"]),
+    ]);
+    let proposed = read_plan(&answer, NO_COMMANDS).unwrap();
+    assert_eq!(parse::validate(&proposed.tasks), Ok(()));
+    assert_eq!(waits_for(&proposed.tasks), [vec![], vec![1], vec![1], vec![2, 3]]);
+    let kinds = proposed.tasks.iter().map(|task| task.kind).collect::<Vec<_>>();
+    let code = NodeKind::CodeImplementation;
+    assert_eq!(kinds, [NodeKind::Analysis, code, code, NodeKind::UnitTest]);
+    assert!(proposed.tasks.iter().all(|task| task.label.is_none()), "a number is no name of its own");
+}
+
+#[test]
+fn a_proposed_task_becomes_one_of_the_plan_with_all_that_it_says() {
+    let command = "cargo test -- --quiet";
+    let answer = json!({
+        "title": "  The door  ",
+        "tasks": [{
+            "id": "T7", "description": " Run the tests ", "kind": "UnitTest", "depends_on": [], "command": command,
+            "condition": "the door is open", "notes": ["quietly"], "files": ["src/**"], "assignee": "@ana",
+            "priority": "P1", "retry": 2, "timeout_s": 90
+        }],
+        "questions": []
+    });
+    let commands = [command.to_owned()];
+    let proposed = read_plan(&answer.to_string(), Source { text: "", commands: &commands }).unwrap();
+    assert_eq!(proposed.title.as_deref(), Some("The door"));
+    let task = &proposed.tasks[0];
+    assert_eq!((task.label.as_deref(), task.description.as_str()), (Some("T7"), "Run the tests"));
+    assert_eq!((task.command.as_deref(), task.retry, task.timeout_ms), (Some(command), Some(2), Some(90_000)));
+    assert_eq!(task.condition.as_ref().map(|condition| condition.text.as_str()), Some("the door is open"));
+    assert_eq!((task.notes.join(""), task.files.join("")), ("quietly".into(), "src/**".into()));
+    assert_eq!((task.assignee.as_deref(), task.priority.as_deref()), (Some("ana"), Some("P1")));
+}
+
+#[test]
+fn attachments_are_taken_from_the_descriptions() {
+    let description = "Look at [the guide](https://example.org/guide), src/main.rs and docs/door.png";
+    let proposed = read_plan(&plan(&[task("1", description, "Analysis", &[])]), NO_COMMANDS).unwrap();
+    let kinds = proposed.tasks[0].attachments.iter().map(|one| one.kind.clone()).collect::<Vec<_>>();
+    let link = AttachmentKind::Link("https://example.org/guide".into());
+    let (file, image) =
+        (AttachmentKind::FileRef("src/main.rs".into()), AttachmentKind::ImageRef("docs/door.png".into()));
+    assert_eq!(kinds, [link, file, image]);
+}
+
+#[test]
+fn a_wrong_answer_is_refused_and_says_what_to_mend() {
+    let one = || task("1", "Paint the door", "Processing", &[]);
+    let check = |answer: String, says: &str| {
+        let refusal = read_plan(&answer, NO_COMMANDS).expect_err(&answer).to_string();
+        assert!(refusal.contains(says), "{answer}\n{refusal}");
+        assert!(!refusal.contains("line 0"), "{refusal}");
+    };
+    let with = |key: &str, value: Value| {
+        let mut task = one();
+        task[key] = value;
+        plan(&[task])
+    };
+    check(String::new(), "the answer is empty");
+    check("I would begin with the door.".into(), "it is not JSON");
+    check("{\"tasks\": [{\"id\": \"1\",".into(), "the JSON is cut off");
+    check("{\"tasks\": 3}".into(), "not of the form asked for: invalid type: integer `3`, expected a sequence");
+    check("{\"steps\": []}".into(), "unknown field `steps`");
+    check(with("kind", json!("Painting")), "unknown variant `Painting`");
+    check(with("colour", json!("red")), "unknown field `colour`");
+    check(plan(&[]), "[EmptyPlan]");
+    check(
+        with("depends_on", json!(["9"])),
+        "no task is called 9; name an existing task or remove the dependency [UnknownId]",
+    );
+    check(with("depends_on", json!(["1"])), "task 1 waits for itself; remove that dependency [SelfDependency]");
+    check(plan(&[one(), one()]), "the id 1 is used twice");
+    let round = [task("a", "Fetch", "Retrieval", &["b"]), task("b", "Paint", "Processing", &["a"])];
+    check(plan(&round), "tasks wait for each other in a circle: a -> b -> a; remove one of these dependencies");
+    check(with("description", json!("  ")), "the description of task 1 has 0 characters");
+    check(with("description", json!("x".repeat(4_001))), "has 4001 characters; it needs 1 to 4000");
+    check(with("command", json!("rm -rf .")), "the command \"rm -rf .\" of task 1 does not stand in the text as code");
+    let asks =
+        |n: usize| json!({ "tasks": [one()], "questions": vec![json!({ "question": "Why?", "blocks": ["1"] }); n] });
+    check(asks(6).to_string(), "6 questions are more than 5");
+    assert_eq!(read_plan(&asks(5).to_string(), NO_COMMANDS).unwrap().tasks.len(), 6);
+}
+
+#[test]
+fn a_fence_around_an_answer_does_not_count() {
+    let bare = plan(&[task("1", "Paint the door", "Processing", &[])]);
+    for answer in [format!("\n```json\n{bare}\n```\n"), format!("```\n{bare}```"), format!("  {bare}\n")] {
+        assert_eq!(read_plan(&answer, NO_COMMANDS), read_plan(&bare, NO_COMMANDS), "{answer}");
+    }
+    assert!(read_plan(&format!("Here it is: {bare}"), NO_COMMANDS).is_err());
+}
+
+#[test]
+fn a_question_becomes_a_task_and_what_it_blocks_waits_for_the_answer() {
+    let answer = json!({
+        "title": null,
+        "tasks": [task("1", "Paint the door", "Processing", &[]), task("2", "Sweep", "Processing", &[])],
+        "questions": [{ "question": "Which colour?", "blocks": ["1"] }]
+    });
+    let tasks = read_plan(&answer.to_string(), NO_COMMANDS).unwrap().tasks;
+    assert_eq!(waits_for(&tasks), [vec![3], vec![], vec![]]);
+    assert_eq!((tasks[2].kind, tasks[2].description.as_str()), (NodeKind::Clarification, "Which colour?"));
+}
+
+#[test]
+fn questions_are_at_most_five_and_name_tasks_that_are_there() {
+    let tasks = parsed("1. Paint the door\n2. Sweep\n");
+    let asked = |n: usize, blocks: &str| {
+        let questions = vec![json!({ "question": "Which colour?", "blocks": [blocks] }); n];
+        json!({ "questions": questions }).to_string()
+    };
+    assert_eq!(read_questions("{\"questions\": []}", &tasks), Ok(vec![]));
+    let found = read_questions(&asked(2, "2"), &tasks).unwrap();
+    assert_eq!(found[1].blocks, [TaskId(2)]);
+    let joined = with_questions(tasks.clone(), found).unwrap();
+    assert_eq!(waits_for(&joined), [vec![], vec![1, 3, 4], vec![], vec![]]);
+    let refusal = read_questions(&asked(6, "2"), &tasks).expect_err("too many").to_string();
+    assert_eq!(refusal, "6 questions are more than 5; ask only the most important");
+    let refusal = read_questions(&asked(1, "7"), &tasks).expect_err("unknown").to_string();
+    assert_eq!(refusal, "no task is called \"7\"; name one of those that were given");
+}
+
+#[test]
+fn kinds_are_given_for_every_task_once() {
+    let tasks = parsed("- Wire up the tests of the door\n- Sweep\n");
+    let kinds = |kinds: &[(&str, &str)]| {
+        let kinds = kinds.iter().map(|(id, kind)| json!({ "id": id, "kind": kind })).collect::<Vec<_>>();
+        read_kinds(&json!({ "kinds": kinds }).to_string(), &tasks).map_err(|refusal| refusal.to_string())
+    };
+    let found = kinds(&[("2", "Processing"), ("1", "UnitTest")]).unwrap();
+    assert_eq!(found, [(TaskId(1), NodeKind::UnitTest), (TaskId(2), NodeKind::Processing)]);
+    for (answer, says) in [
+        (&[("1", "UnitTest")][..], "nothing is said of task 2"),
+        (&[("1", "UnitTest"), ("1", "UnitTest"), ("2", "Processing")], "task 1 is named twice"),
+        (&[("1", "UnitTest"), ("2", "Processing"), ("3", "Processing")], "no task is called \"3\""),
+        (&[("1", "Testing")], "unknown variant `Testing`"),
+    ] {
+        let refusal = kinds(answer).expect_err(says);
+        assert!(refusal.contains(says), "{refusal}");
+    }
+}
+
+#[test]
+fn dependencies_replace_mere_order_keep_what_is_written_and_are_checked_as_any() {
+    let tasks = parsed("1. Fetch the brush\n2. Fetch the paint\n3. Paint the door (depends on 1)\n4. Sweep\n");
+    assert_eq!(waits_for(&tasks), [vec![], vec![1], vec![1], vec![3]]);
+    let found = |edges: &[(&str, &str)]| {
+        let edges = edges.iter().map(|(task, after)| json!({ "task": task, "after": after, "reason": "it needs it" }));
+        read_dependencies(&json!({ "edges": edges.collect::<Vec<_>>() }).to_string(), &tasks)
+            .map_err(|refusal| refusal.to_string())
+    };
+    assert_eq!(waits_for(&found(&[("3", "2"), ("3", "2")]).unwrap()), [vec![], vec![], vec![1, 2], vec![]]);
+    for (edges, says) in [
+        (&[("1", "9")][..], "no task is called \"9\""),
+        (&[("1", "1")], "task 1 waits for itself"),
+        (&[("1", "4"), ("4", "3")], "in a circle: 1 -> 4 -> 3 -> 1"),
+    ] {
+        let refusal = found(edges).expect_err(says);
+        assert!(refusal.contains(says), "{refusal}");
+    }
+}
+
+fn requests() -> Vec<Request> {
+    let (terms, tasks) = (terms(), parsed("1. Fetch the brush\n2. Paint the door\n"));
+    let requests = [
+        plan_request(&terms, "Paint the door"),
+        kinds_request(&terms, &tasks),
+        dependencies_request(&terms, &tasks),
+        questions_request(&terms, "Paint the door", &tasks),
+    ];
+    requests.into_iter().map(|request| request.expect("it is short")).collect()
+}
+
+#[test]
+fn each_question_has_its_schema_and_tells_what_it_is_about_apart_from_the_rules() {
+    let purposes = [Purpose::Plan, Purpose::Kinds, Purpose::Dependencies, Purpose::Questions];
+    for (request, purpose) in requests().into_iter().zip(purposes) {
+        assert_eq!(request.purpose, purpose);
+        let schema = request.schema.expect("a schema");
+        let schema: Value = serde_json::from_str(&schema).expect("it is JSON");
+        assert_eq!(schema["type"], "object");
+        assert!(request.messages[0].text.starts_with("<te") || request.messages[0].text.starts_with("<ta"));
+        assert!(!request.system.contains("Paint the door"));
+    }
+    let long = "x".repeat(400_000);
+    assert!(plan_request(&terms(), &long).is_err(), "more than is asked at once");
+}
+
+#[test]
+fn the_repair_turn_quotes_the_answer_and_the_error() {
+    let first = requests().remove(0);
+    let again = repair(&first, "no", "it is not JSON: expected ident");
+    let texts = again.messages.iter().map(|message| message.text.as_str()).collect::<Vec<_>>();
+    assert_eq!(texts[..2], [first.messages[0].text.as_str(), "no"]);
+    assert!(texts[2].starts_with("That answer was refused: it is not JSON: expected ident.\n"));
+    let long = "ä".repeat(100_000);
+    assert!(repair(&first, &long, "too long").messages[1].text.len() <= 32_000);
+}

@@ -1,0 +1,79 @@
+//! What was asked and answered as a fold: both laws, and commands that can be decided again.
+
+use crewlog_mq::Handler;
+use crewlog_planner::model::{Answer, CallCommand, CallError, CallEvent, Fault, ModelCalls, Usage};
+use proptest::prelude::*;
+
+use super::rig::question;
+
+fn ask(hash: &str) -> CallCommand {
+    CallCommand::Ask { hash: hash.into(), request: Box::new(question(hash)) }
+}
+
+fn answer(hash: &str, text: &str) -> CallCommand {
+    let usage = Usage { input_tokens: Some(7), output_tokens: None };
+    let answer = Answer { text: text.into(), usage, cost_micros: Some(66), duration_ms: 5 };
+    CallCommand::Answer { hash: hash.into(), answer }
+}
+
+fn fail(hash: &str, class: Fault) -> CallCommand {
+    CallCommand::Fail { hash: hash.into(), class, error: "it was busy".into() }
+}
+
+fn commands() -> impl Strategy<Value = CallCommand> {
+    let hash = || prop::sample::select(vec!["a", "b", "c"]);
+    prop_oneof![
+        hash().prop_map(ask),
+        (hash(), "[xy]").prop_map(|(hash, text)| answer(hash, &text)),
+        (hash(), prop::sample::select(vec![Fault::Overloaded, Fault::NotUnderstood]))
+            .prop_map(|(hash, class)| fail(hash, class)),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn what_was_asked_keeps_both_laws_and_each_command_can_be_decided_again(
+        commands in prop::collection::vec(commands(), 0..30)
+    ) {
+        let (mut calls, mut history) = (ModelCalls::default(), Vec::<CallEvent>::new());
+        for command in commands {
+            let before = calls.clone();
+            match calls.process(command.clone()) {
+                Ok(events) => {
+                    history.extend(events.iter().cloned());
+                    prop_assert_eq!(&calls, &ModelCalls::fold(&history));
+                    if !events.is_empty() {
+                        let restored = CallCommand::restore(&command.retained(), &events).expect("it was kept");
+                        prop_assert_eq!(restored, command);
+                    }
+                }
+                Err(_) => prop_assert_eq!(&calls, &before),
+            }
+        }
+    }
+}
+
+#[test]
+fn the_first_answer_counts_and_a_late_failure_changes_nothing() {
+    let mut calls = ModelCalls::default();
+    assert_eq!(calls.process(answer("a", "x")), Err(CallError::NotAsked { hash: "a".into() }));
+    let n_events = |calls: &mut ModelCalls, command| calls.process(command).map(|events| events.len());
+    assert_eq!(n_events(&mut calls, ask("a")), Ok(1));
+    assert_eq!(n_events(&mut calls, ask("a")), Ok(0), "what was asked before a crash is asked still");
+    assert_eq!(n_events(&mut calls, fail("a", Fault::Overloaded)), Ok(1));
+    assert_eq!(n_events(&mut calls, answer("a", "x")), Ok(1));
+    assert_eq!(n_events(&mut calls, answer("a", "y")), Ok(0));
+    assert_eq!(n_events(&mut calls, fail("a", Fault::TimedOut)), Ok(0));
+    assert_eq!(calls.answer("a").map(|answer| answer.text.as_str()), Some("x"));
+    assert_eq!((calls.spent().n_answers, calls.spent().cost_micros), (1, 66));
+}
+
+#[test]
+fn a_command_is_not_restored_from_the_events_of_another() {
+    let mut calls = ModelCalls::default();
+    let asked = calls.process(ask("a")).unwrap();
+    for kept in [answer("a", "x").retained(), fail("a", Fault::Server).retained(), serde_json::json!({ "Guess": {} })] {
+        assert!(CallCommand::restore(&kept, &asked).is_err(), "{kept}");
+    }
+    assert!(CallCommand::restore(&ask("a").retained(), &[]).is_err());
+}

@@ -1,0 +1,288 @@
+//! Plans by a model as people meet them: `run --model`, what is in the log then, and what happens when it fails.
+
+use serde_json::{Value, json};
+
+use super::rig::{Mock, WAYS};
+use crate::cli::scene::{Ran, Scene};
+
+const TEXT: &str =
+    "# The door\n\n1. Fetch the brush with `echo brush`\n2. Sweep with `echo swept`\n3. Paint with `echo red`\n";
+
+fn task(id: &str, description: &str, command: Option<&str>, depends_on: &[&str]) -> Value {
+    json!({
+        "id": id, "description": description, "kind": "ToolCall", "depends_on": depends_on, "command": command,
+        "condition": null, "notes": [], "files": [], "assignee": null, "priority": null, "retry": null, "timeout_s": null
+    })
+}
+
+/// The model sees that sweeping needs no brush.
+fn door() -> Value {
+    let tasks = [
+        task("1", "Fetch the brush", Some("echo brush"), &[]),
+        task("2", "Sweep the floor", Some("echo swept"), &[]),
+        task("3", "Paint the door", Some("echo red"), &["1", "2"]),
+    ];
+    json!({ "title": "The door", "tasks": tasks, "questions": [] })
+}
+
+fn run(mock: &Mock, words: &[&str]) -> Ran {
+    mock.scene.write("plan.md", TEXT);
+    mock.scene.run(&[&["run", "plan.md"], words].concat())
+}
+
+/// Of each task what it says and what it waits for.
+fn tasks(scene: &Scene, plan: &str) -> Vec<(String, Vec<String>)> {
+    let shown = scene.show(plan);
+    let of = |task: &Value| {
+        let waits = task["depends_on"].as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned);
+        (task["description"].as_str().unwrap_or_default().to_owned(), waits.collect())
+    };
+    shown["tasks"].as_array().into_iter().flatten().map(of).collect()
+}
+
+fn door_tasks() -> Vec<(String, Vec<String>)> {
+    let waits = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+    [("Fetch the brush", waits(&[])), ("Sweep the floor", waits(&[])), ("Paint the door", waits(&["1", "2"]))]
+        .map(|(description, waits)| (description.to_owned(), waits))
+        .into()
+}
+
+#[test]
+fn a_configured_model_plans_in_both_protocols_and_the_plan_says_by_which_request() {
+    for (provider, stream) in WAYS {
+        let mock = Mock::new(&json!([{ "json": door(), "usage": { "input": 900, "output": 100 } }]));
+        let prices = "price_per_million_input = 3\nprice_per_million_output = 15";
+        mock.configure(provider, &format!("stream = {stream}\n{prices}"));
+        let ran = run(&mock, &["--yes"]).expect(0);
+        ran.says(&["mock-1 gave plan (900 + 100 tokens, cost 0.004200", "3 tasks, 0 of them for a person"]);
+        let plan = ran.stdout.trim();
+        assert!(plan.starts_with("the-door-"), "{plan}");
+        assert_eq!(tasks(&mock.scene, plan), door_tasks());
+        let events = mock.scene.events();
+        let of_model = events.iter().filter(|event| event["stream_id"] == "model").collect::<Vec<_>>();
+        let types = of_model.iter().map(|event| event["event_type"].clone()).collect::<Vec<_>>();
+        assert_eq!(types, ["ModelAsked", "ModelAnswered"]);
+        assert!(of_model.iter().all(|event| event["aggregate_id"] == plan));
+        let request = of_model[1]["data"]["request"].as_str().expect("a hash");
+        assert_eq!(of_model[1]["data"]["cost_micros"], 4200);
+        let planned = &mock.scene.events_of_type("TasksPlanned")[0];
+        assert_eq!(planned["origin"]["planned_by"], format!("request:{request}"));
+        assert_eq!(planned["source"], TEXT, "what people wrote is kept");
+    }
+}
+
+#[test]
+fn an_answer_that_is_no_plan_gets_one_repair_turn_that_quotes_the_error() {
+    let mut round = door();
+    round["tasks"][0]["depends_on"] = json!(["3"]);
+    let mock = Mock::new(&json!([
+        { "json": round },
+        { "when": { "prompt": "in a circle: 1 -> 3 -> 1; remove one of these dependencies [DependencyCycle]" }, "json": door() }
+    ]));
+    mock.configure("openai", "");
+    let ran = run(&mock, &["--yes"]).expect(0);
+    assert_eq!(tasks(&mock.scene, ran.stdout.trim()), door_tasks());
+    let failed = mock.scene.events_of_type("ModelFailed");
+    assert_eq!((failed.len(), &failed[0]["class"]), (1, &json!("NotUnderstood")));
+}
+
+#[test]
+fn whatever_is_wrong_with_a_model_the_text_is_parsed_instead_and_the_person_is_told() {
+    let wrong = json!({ "plan": "paint it" });
+    for (replies, more, says) in [
+        (json!([{ "json": wrong }, { "json": wrong }]), "", "refused twice: the JSON is not of the form asked for"),
+        (json!([{ "text": "Sure! I will paint it." }, { "text": "" }]), "", "refused twice: the answer is empty"),
+        (json!([{ "fault": "unauthorized" }]), "", "refused: HTTP 401: this key is not known"),
+        (json!([{ "fault": "rate_limited", "retry_after": 3600 }]), "", "asks for patience for 3600 s"),
+        (json!([{ "fault": "overloaded", "times": 2 }]), "retries = 1", "too much to do"),
+        (json!([{ "fault": "server_error", "times": 2 }]), "retries = 1", "provider failed (HTTP 500)"),
+        (json!([{ "fault": "cut", "json": door() }]), "retries = 0", "cut off"),
+        (json!([{ "fault": "malformed_json" }]), "retries = 0\nstream = false", "is no answer"),
+        (json!([{ "fault": "time_out" }]), "retries = 0\ntimeout = \"50ms\"", "did not answer within 0.05 s"),
+        (json!([]), "retries = 0\napi_key_env = \"NO_KEY_AT_ALL\"", "NO_KEY_AT_ALL, which has the key, is not set"),
+    ] {
+        let mock = Mock::new(&replies);
+        mock.configure("anthropic", more);
+        let ran = run(&mock, &["--yes", "--quiet"]).expect(0);
+        ran.says(&["warning: mock-1 gave no plan: ", says, "; the text is parsed instead"]);
+        let found = tasks(&mock.scene, ran.stdout.trim());
+        assert_eq!(found[2].1, ["2"], "in the order of the text: {found:?}");
+        assert_eq!(mock.scene.events_of_type("TasksPlanned")[0]["origin"], Value::Null);
+        let class = mock.scene.events_of_type("ModelFailed").last().map(|failed| failed["class"].clone());
+        assert_eq!(class.is_none(), says.starts_with("NO_KEY"), "{class:?}");
+    }
+}
+
+#[test]
+fn a_provider_that_asks_for_patience_is_asked_again() {
+    let mock = Mock::new(&json!([
+        { "fault": "rate_limited", "retry_after": 0.01 },
+        { "fault": "overloaded" },
+        { "json": door(), "delay_ms": 1 }
+    ]));
+    mock.configure("openai", "");
+    let ran = run(&mock, &["--yes"]).expect(0);
+    assert_eq!(tasks(&mock.scene, ran.stdout.trim()), door_tasks());
+    let classes =
+        mock.scene.events_of_type("ModelFailed").iter().map(|failed| failed["class"].clone()).collect::<Vec<_>>();
+    assert_eq!(classes, ["RateLimited", "Overloaded"]);
+}
+
+#[test]
+fn what_was_answered_before_a_crash_or_a_look_is_planned_without_a_network() {
+    let mock = Mock::new(&json!([{ "json": door() }]));
+    mock.configure("openai", "");
+    // It ends between the answer and the plan: nobody has said that the commands may run.
+    run(&mock, &[]).expect(1).says(&["3 tasks, 3 with a command", "read them, then say --yes"]);
+    let scene = mock.stop();
+    assert_eq!(scene.run(&["ls"]).expect(0).stdout, "", "nothing is planned");
+    let ran = scene.run(&["run", "plan.md", "--yes"]).expect(0);
+    ran.says(&["mock-1 gave plan (answered from the log)"]);
+    assert_eq!(tasks(&scene, ran.stdout.trim()), door_tasks());
+    let parsed = scene.run(&["plan", "parse", "plan.md", "--model", "-o", "json"]).expect(0).json();
+    assert_eq!(parsed["tasks"][2]["depends_on"], json!(["1", "2"]));
+    scene.write("plan.md", "Another text: sweep the hall.\n");
+    let ran = scene.run(&["plan", "parse", "plan.md", "--model"]).expect(0);
+    ran.says(&["cannot be reached", "the text is parsed instead"]);
+    assert_eq!(scene.events_of_type("ModelAsked").len(), 2);
+}
+
+#[test]
+fn what_plan_parse_shows_by_a_model_is_what_run_does() {
+    let mock = Mock::new(&json!([{ "json": door() }]));
+    mock.configure("openai", "plan = false");
+    mock.scene.write("plan.md", TEXT);
+    let parsed = mock.scene.run(&["plan", "parse", "plan.md"]).expect(0);
+    assert!(parsed.stdout.contains("Paint with echo red"), "no model is asked unless it is said: {}", parsed.stdout);
+    let parsed = mock.scene.run(&["plan", "parse", "plan.md", "--model"]).expect(0);
+    assert!(parsed.stdout.contains("Sweep the floor"), "{}", parsed.stdout);
+    let ran = run(&mock, &["--yes", "--model"]).expect(0);
+    assert_eq!(tasks(&mock.scene, ran.stdout.trim()), door_tasks());
+    let ran = run(&mock, &["--yes"]).expect(0);
+    assert_eq!(tasks(&mock.scene, ran.stdout.trim())[2].1, ["2"], "as configured: the parser");
+    assert_eq!(mock.requests().len(), 1);
+}
+
+#[test]
+fn a_model_is_not_asked_when_the_command_says_so_and_cannot_be_when_there_is_none() {
+    let mock = Mock::new(&json!([]));
+    mock.configure("openai", "");
+    run(&mock, &["--yes", "--no-model"]).expect(0);
+    assert_eq!(mock.requests().len(), 0);
+    run(&mock, &["--yes", "--no-model", "--model"]).expect(2);
+    mock.scene.write("crewlog.toml", "");
+    run(&mock, &["--yes", "--model"]).expect(1).says(&["no model is configured", "[model] with name"]);
+}
+
+#[test]
+fn the_questions_of_a_model_are_asked_of_the_person_before_what_they_block() {
+    let mut asks = door();
+    asks["questions"] = json!([{ "question": "Which colour?", "blocks": ["3"] }]);
+    let mock = Mock::new(&json!([{ "json": asks }]));
+    mock.configure("anthropic", "");
+    let ran = run(&mock, &["--yes"]).expect(5);
+    let plan = ran.stdout.trim().to_owned();
+    ran.says(&["Which colour?", &format!("crewlog answer {plan} q1")]);
+    let status = |task: usize| mock.scene.show(&plan)["tasks"][task]["status"].clone();
+    assert_eq!([status(0), status(1), status(2)], ["Completed", "Completed", "Planned"]);
+    mock.scene.run(&["answer", &plan, "q1", "red"]).expect(0);
+    mock.scene.run(&["resume", &plan]).expect(0);
+    assert_eq!(status(2), "Completed");
+}
+
+#[test]
+fn a_model_makes_no_command_that_the_text_has_not_as_code() {
+    let mut evil = door();
+    evil["tasks"][1]["command"] = json!("touch evil");
+    let mock = Mock::new(&json!([{ "json": evil, "times": 2 }]));
+    mock.configure("openai", "");
+    run(&mock, &["--yes"]).expect(0).says(&["the command \"touch evil\" of task 2 does not stand in the text as code"]);
+    assert!(!mock.scene.path("evil").exists());
+}
+
+/// The provider says the key in every way that it has; nothing here repeats it.
+#[test]
+fn the_key_is_sent_and_stands_neither_in_the_log_nor_in_what_is_printed() {
+    const SECRET: &str = "sk-4711-very-secret";
+    let mut telling = door();
+    telling["tasks"][0]["description"] = json!(format!("Fetch {SECRET}"));
+    for (provider, stream) in WAYS {
+        let scene = Scene::new().with_env("THE_KEY", SECRET).with_env("CREWLOG_LOG", "debug");
+        let mock = Mock::within(
+            scene,
+            &json!([
+                { "fault": "overloaded", "message": format!("too busy for {SECRET}") },
+                { "json": telling },
+                { "fault": "unauthorized", "message": format!("incorrect key: {SECRET}") }
+            ]),
+        );
+        mock.configure(provider, &format!("stream = {stream}\napi_key_env = \"THE_KEY\""));
+        let planned = run(&mock, &["--yes"]).expect(0);
+        mock.scene.write("other.md", "Sweep the hall.\n");
+        let refused = mock.scene.run(&["plan", "parse", "other.md", "--model"]).expect(0);
+        refused.says(&["incorrect key: [key]"]);
+        assert!(mock.requests().iter().all(|request| request["has_key"] == true));
+        let exported = mock.scene.run(&["export"]).expect(0).stdout;
+        assert!(exported.contains("Fetch [key]") && exported.contains("too busy for [key]"));
+        for said in [planned.stdout, planned.stderr, refused.stdout, refused.stderr, exported] {
+            assert!(!said.contains(SECRET), "{provider} {stream}: {said}");
+        }
+    }
+}
+
+#[test]
+fn an_analysis_names_groups_the_longest_chain_bottlenecks_and_what_would_be_saved() {
+    let scene = Scene::new();
+    scene.write("plan.md", "1. Fetch the key\n2. Open the door\n3. Sweep (depends on 2)\n4. Paint (depends on 2)\n");
+    let analysed = scene.run(&["plan", "analyse", "plan.md", "-o", "json"]).expect(0).json();
+    let expected = json!({
+        "tasks": 4, "steps": 3, "at_once": 2, "groups": [["1"], ["2"], ["3", "4"]], "critical_path": ["1", "2", "3"],
+        "bottlenecks": [{ "task": "2", "waiting": 2 }], "saving_relaxed": 1, "proposed": null
+    });
+    assert_eq!(analysed, expected);
+    let text = scene.run(&["plan", "analyse", "plan.md"]).expect(0).stdout;
+    for says in
+        ["4 tasks in 3 steps, at most 2 at once", "step 3: 3, 4", "longest chain: 1 -> 2 -> 3", "2, for which 2 wait"]
+    {
+        assert!(text.contains(says), "{text}");
+    }
+    assert!(text.contains("--relax-order saves 1 step"), "{text}");
+    let plan = scene.run(&["run", "plan.md", "--detach"]).expect(0).stdout.trim().to_owned();
+    assert_eq!(scene.run(&["plan", "analyse", &plan, "-o", "json"]).expect(0).json(), expected);
+    scene.run(&["plan", "analyse", "nothing"]).expect(4);
+    scene.write("empty.md", "");
+    scene.run(&["plan", "analyse", "empty.md"]).expect(3);
+}
+
+#[test]
+fn a_model_finds_dependencies_kinds_and_questions_which_are_checked_and_shown() {
+    let edge = |task: &str, after: &str| json!({ "task": task, "after": after, "reason": "it needs it" });
+    let kinds = ["1", "2", "3"].map(|id| json!({ "id": id, "kind": if id == "3" { "UnitTest" } else { "ToolCall" } }));
+    let mock = Mock::new(&json!([
+        { "when": { "prompt": "wait for which" }, "json": { "edges": [edge("3", "1"), edge("1", "3")] } },
+        { "when": { "prompt": "in a circle: 1 -> 3 -> 1" }, "json": { "edges": [edge("3", "1"), edge("3", "2")] } },
+        { "when": { "prompt": "of what kind each task" }, "json": { "kinds": kinds } },
+        { "when": { "prompt": "what a person has to say" }, "json": { "questions": [{ "question": "Which?", "blocks": ["3"] }] } }
+    ]));
+    mock.configure("openai", "plan = false");
+    mock.scene.write("plan.md", TEXT);
+    let analysed = mock.scene.run(&["plan", "analyse", "plan.md", "--model", "-o", "json"]).expect(0).json();
+    assert_eq!(analysed["steps"], 3);
+    let proposed = &analysed["proposed"];
+    assert_eq!(
+        proposed["dependencies"]["edges"],
+        json!([{ "task": "3", "after": "1" }, { "task": "3", "after": "2" }])
+    );
+    assert_eq!((&proposed["dependencies"]["saving"], &proposed["dependencies"]["steps"]), (&json!(1), &json!(2)));
+    assert_eq!(proposed["kinds"], json!([{ "task": "3", "kind": "UnitTest", "was": "ToolCall" }]));
+    assert_eq!(proposed["questions"], json!([{ "question": "Which?", "blocks": ["3"] }]));
+    let text = mock.scene.run(&["plan", "analyse", "plan.md", "--model"]).expect(0);
+    text.says(&["answered from the log"]);
+    for says in ["steps saved: 1", "3 after 2", "the model calls 3 UnitTest, not ToolCall", "ask, before 3: Which?"] {
+        assert!(text.stdout.contains(says), "{}", text.stdout);
+    }
+    mock.scene.write("plan.md", "Sweep the hall.\n");
+    let ran = mock.scene.run(&["plan", "analyse", "plan.md", "--model", "-o", "json"]).expect(0);
+    ran.says(&["gave no dependencies", "gave no kinds", "gave no questions", "it is left out"]);
+    assert_eq!(ran.json()["proposed"], json!({ "dependencies": null, "kinds": null, "questions": null }));
+}
