@@ -12,8 +12,8 @@ use crewlog_planner::claim::{self, TaskEvent};
 use crewlog_planner::crew::conflicts::{self, ConflictEvent};
 use crewlog_planner::crew::statistics::{self, StatisticsEvent};
 use crewlog_planner::event::{self, plan_tag};
-use crewlog_planner::sealed::{self, KeyEvent};
 use crewlog_planner::model::{self, CallEvent};
+use crewlog_planner::sealed::{self, KeyEvent};
 
 use crate::cli::{Export, Import, Output};
 use crate::exported::{Exported, Keeping, Progress, nameless_file};

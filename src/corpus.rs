@@ -208,7 +208,7 @@ fn judge(text: &Text, row: &mut Row) -> Vec<String> {
     match lost {
         None => row.accounted += 1,
         Some(part) => {
-            wrong.push(format!("{:?} is in no task and not ignored", part.chars().take(60).collect::<String>()))
+            wrong.push(format!("{:?} is in no task and not ignored", part.chars().take(60).collect::<String>()));
         }
     }
     let n_tasks = result.as_ref().map_or(0, |plan| plan.tasks.len());

@@ -149,12 +149,12 @@ fn read(path: &Path) -> Result<Vec<Graph>, Failure> {
         let given = serde_json::from_str::<Given>(line).map_err(|error| {
             at(format!("{error}; each line is an object with depends_on, seconds and critical_path_seconds"))
         })?;
-        graph(given).map_err(at)
+        graph(&given).map_err(at)
     });
     graphs.collect()
 }
 
-fn graph(given: Given) -> Result<Graph, String> {
+fn graph(given: &Given) -> Result<Graph, String> {
     let n_tasks = given.depends_on.len();
     if given.seconds.len() != n_tasks {
         return Err(format!("{n_tasks} tasks have {} durations; give one for each", given.seconds.len()));

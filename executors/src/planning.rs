@@ -7,7 +7,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
 use crewlog_mq::{
-    Cause, Envelope, Error, EventStore, ExecuteError, Followed, Position, Query, Range, Recorded, Runner, Start, Timestamp,
+    Cause, Envelope, Error, EventStore, ExecuteError, Followed, Position, Query, Range, Recorded, Runner, Start,
+    Timestamp,
 };
 use crewlog_planner::claim::{self, TaskEvent};
 use crewlog_planner::event::{self, Command, Event, plan_tag};
@@ -197,7 +198,8 @@ impl Hosted {
 
     async fn tick_due(&mut self) {
         let now = self.store.now();
-        let due = self.due.iter().filter(|(_, (at, _))| *at <= now).map(|(plan, (_, tags))| (plan.clone(), tags.clone()));
+        let due =
+            self.due.iter().filter(|(_, (at, _))| *at <= now).map(|(plan, (_, tags))| (plan.clone(), tags.clone()));
         for (plan, tags) in due.collect::<Vec<_>>() {
             let mut planner = self.planner(&plan, &tags);
             look(&mut planner).await;

@@ -14,7 +14,10 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 pub use act::{Answer, Cancel, Done, Fail, Pause, Retry};
 pub use carry::{Carry, Resume, Run, Work};
-pub use look::{Conflicts, Corpus, Diff, EventFilter, Events, KeyFile, Keys, Lint, Ls, Parse, Plan, PlanAt, Replay, RotateKeys, Show, Simulate, Stats, Stats}; pub use keys::{DestroyKey};
+pub use keys::{DestroyKey, KeyFile, Keys, RotateKeys};
+pub use look::{
+    Conflicts, Corpus, Diff, EventFilter, Events, Lint, Ls, Parse, Plan, PlanAt, Replay, Show, Simulate, Stats,
+};
 pub use model::{Analyse, MockLlm};
 pub use typed::duration;
 pub use upkeep::{Backup, Db, Export, Groups, Import, ParkedOf};

@@ -275,7 +275,7 @@ pub(super) fn connection(text: &str) -> Option<Link> {
     let plain = text.trim().trim_end_matches([':', '\u{ff1a}', '.']);
     let lists = [(&BOTH[..], Link::Both), (&THEN[..], Link::Then), (PARALLEL, Link::Parallel)];
     let is = |word: &&str| plain.eq_ignore_ascii_case(word) || after_word(plain, word).is_some_and(follows_list);
-    let found = lists.into_iter().find(|(list, _)| list.iter().any(|word| is(word)));
+    let found = lists.into_iter().find(|(list, _)| list.iter().any(&is));
     found.map(|(_, link)| link).or_else(|| plain.eq_ignore_ascii_case("next").then_some(Link::Then))
 }
 

@@ -140,7 +140,8 @@ impl Planner {
         }
         let task = self.state.task(question.task).ok_or(PlannerError::UnknownTask { task: question.task })?;
         let follows = self.follow_answer(question, task, &answer)?;
-        let received = Event::ClarificationReceived { task_id: question.task, question_id: id, answer, is_default: false };
+        let received =
+            Event::ClarificationReceived { task_id: question.task, question_id: id, answer, is_default: false };
         Ok([vec![received], follows].concat())
     }
 

@@ -75,7 +75,9 @@ impl Planner {
 
     fn answer_by_default(&self, id: QuestionId) -> Vec<Event> {
         let Some(question) = self.state.question(id).filter(|question| question.is_open()) else { return Vec::new() };
-        let (Some(default), Some(task)) = (&question.default, self.state.task(question.task)) else { return Vec::new() };
+        let (Some(default), Some(task)) = (&question.default, self.state.task(question.task)) else {
+            return Vec::new();
+        };
         let follows: Result<_, PlannerError> = self.follow_answer(question, task, &default.answer);
         let received = Event::ClarificationReceived {
             task_id: question.task,
