@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use crewlog_executors::model::{AskError, Asker, Client, Model, ModelError, NoAnswer, Read, text_aggregate};
 use crewlog_mq::EventStore;
+use crewlog_planner::event::Summaries;
 use crewlog_planner::model::{AnswerError, Proposed, Request, Source, TooLong, plan_request, read_plan, request_tag};
 use crewlog_planner::parse::{ParseError, ParsedPlan};
 use crewlog_planner::plan::{NodeKind, Origin};
@@ -46,6 +47,12 @@ pub fn wanted(session: &Session, typed: Option<bool>) -> Result<Option<ModelConf
                 .hint("name one in crewlog.toml: [model] with name, provider and api_key_env"))
         }
     }
+}
+
+/// Who writes the summaries of a new plan: the model, where one is configured for that.
+pub fn summaries(session: &Session) -> Result<Summaries, Failure> {
+    let is_by_model = session.config()?.model.is_some_and(|model| model.summaries);
+    Ok(if is_by_model { Summaries::Model } else { Summaries::Rule })
 }
 
 /// A model as it is asked on behalf of a plan.

@@ -80,6 +80,7 @@ pub async fn run(session: &Session, run: Run) -> Result<Code, Failure> {
         token_budget: run.token_budget.map_or(default.token_budget, |n_tokens| n_tokens as usize),
         on_failure: run.on_failure.into(),
         deadline_ms: run.limits.deadline.map(millis),
+        summaries: by_model::summaries(session)?,
         folder: Some(session.folder.to_string_lossy().into_owned()),
         ..default
     };

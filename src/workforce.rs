@@ -2,12 +2,15 @@
 //! and the signals that end all of it.
 
 use std::io;
+use std::sync::Arc;
 use std::time::Duration;
 
+use crewlog_executors::model::{Client, Model};
 use crewlog_executors::planning;
 use crewlog_executors::reacting;
 use crewlog_executors::roster::Roster;
 use crewlog_executors::shell::{SHELL, Shell};
+use crewlog_executors::summaries::{self, Summarizer};
 use crewlog_executors::supervisor::SupervisorProgram;
 use crewlog_executors::worker::{CutOff, Scope, Worker};
 use crewlog_mq::{Error, EventStore, Position};
@@ -22,6 +25,7 @@ use tokio::task::JoinHandle;
 
 use crate::failure::Failure;
 use crate::session::Session;
+use crate::terminal::say;
 
 /// How long a worker may take to stop what runs and to say so.
 const STOP_WAIT: Duration = Duration::from_secs(15);
@@ -34,6 +38,8 @@ pub struct Workforce {
     pub taken_in: watch::Receiver<Position>,
     /// The processes that watch over all plans, as far as this one has their seats.
     reacting: [JoinHandle<io::Result<()>>; 2],
+    /// Who has summaries written, when a model is configured for that.
+    summaries: Option<JoinHandle<Result<(), Error>>>,
     stop: watch::Sender<bool>,
     stop_reacting: watch::Sender<bool>,
 }
@@ -100,6 +106,10 @@ impl Workforce {
             Scope::Plan(plan) => tokio::spawn(planning::host(store.clone(), plan, tags, taking_in)),
             Scope::All => tokio::spawn(planning::host_all(store.clone(), taking_in)),
         };
+        let summaries = summarizer(session)?.map(|summarizer| {
+            let (store, scope) = (store.clone(), terms.scope.clone());
+            tokio::spawn(async move { summaries::host(store, scope, summarizer).await })
+        });
         let (stop_reacting, is_stopped) = watch::channel(false);
         let folder = session.place.workers_folder();
         let reacting = [
@@ -108,7 +118,7 @@ impl Workforce {
         ];
         let (stop, is_stopped) = watch::channel(false);
         let worker = tokio::spawn(worker.run(terms.scope, is_stopped));
-        Ok(Self { worker, host, taken_in, reacting, stop, stop_reacting })
+        Ok(Self { worker, host, taken_in, reacting, summaries, stop, stop_reacting })
     }
 
     /// Resolves only when a part that never ends by itself has ended.
@@ -133,6 +143,9 @@ impl Workforce {
             }
         }
         self.host.abort();
+        if let Some(summaries) = &self.summaries {
+            summaries.abort();
+        }
         // They take in what is in the log by now. Where they cannot, the next host that lives long enough does.
         self.stop_reacting.send_replace(true);
         let reacting = futures::future::join_all(&mut self.reacting);
@@ -145,6 +158,21 @@ impl Workforce {
                 }
             },
             () = signals.next() => {}
+        }
+    }
+}
+
+/// The model that writes summaries, if one is configured for that and can be asked.
+fn summarizer(session: &Session) -> Result<Option<Summarizer>, Failure> {
+    let Some(config) = session.config()?.model.filter(|model| model.summaries) else { return Ok(None) };
+    match Client::new(config.settings) {
+        Ok(client) => {
+            let model: Arc<dyn Model> = Arc::new(client);
+            Ok(Some(Summarizer { model, patience: config.patience, terms: config.terms }))
+        }
+        Err(error) => {
+            say(&format!("warning: no model writes summaries: {error}; they are made by rule"));
+            Ok(None)
         }
     }
 }

@@ -18,5 +18,6 @@ pub mod reacting;
 pub mod roster;
 pub mod run;
 pub mod shell;
+pub mod summaries;
 pub mod supervisor;
 pub mod worker;

@@ -6,7 +6,8 @@
 use std::collections::BTreeSet;
 
 use crate::brevity::{fair_limit, n_chars, shorten};
-use crate::event::{Event, Purpose};
+use crate::condense::{Sort, condense};
+use crate::event::{Event, Purpose, Summaries};
 use crate::past::{Fact, RANKS, Rank, decision, line_of};
 use crate::plan::TaskId;
 use crate::state::PlannerState;
@@ -45,6 +46,36 @@ impl PlannerState {
         self.past.n_chars.div_ceil(CHARS_PER_TOKEN)
     }
 
+    /// Whether a model's summary is wanted and has not come.
+    #[must_use]
+    pub fn wants_summary(&self) -> bool {
+        self.past.is_compaction_requested
+    }
+
+    /// The most characters of a summary that somebody else writes.
+    #[must_use]
+    pub fn summary_chars_max(&self) -> usize {
+        chars_of(self.config.token_budget, SUMMARY_PERCENT)
+    }
+
+    /// What a summary is to be made of, in about `chars_max` characters: the one before it, what was decided, and what
+    /// came of the tasks named, fuller than their lines say.
+    #[must_use]
+    pub fn to_summarise(&self, task_ids: &[TaskId], chars_max: usize) -> String {
+        let (decisions, _) = self.decisions(chars_max / 4);
+        let decisions = decisions.into_iter().map(|(_, line)| line + "\n").collect::<String>();
+        let mut text = format!("{}\n{decisions}", shorten(&self.past.summary, chars_max / 4));
+        let ended = task_ids.iter().filter_map(|id| self.task(*id)).collect::<Vec<_>>();
+        let share = (chars_max / 2) / ended.len().max(1);
+        for task in ended {
+            let outcome = task.result.as_deref().or(task.error.as_deref()).unwrap_or_default();
+            let what = format!("## {} {}: {}", task.plan.name(), task.status.as_str(), task.plan.description);
+            let outcome = condense(outcome, share, Sort::Result(self.config.profile));
+            text += &format!("\n{}\n{outcome}\n", shorten(&what, share));
+        }
+        text
+    }
+
     /// The lines of the past without those of what is told itself: results of tasks, and answers by their places.
     pub(crate) fn past_without(&self, tasks: &[&Task], answers: &[usize]) -> Vec<&str> {
         let answers = answers.iter().map(|place| match self.questions[*place].purpose {
@@ -81,9 +112,10 @@ impl PlannerState {
         first.into_iter().chain(told.into_iter().map(|(_, line)| line)).collect::<Vec<_>>().join("\n")
     }
 
-    fn choose(&self, room: usize) -> Vec<(Fact, String)> {
-        let newest = |rank: Rank| self.past.ranked[rank as usize].values().rev();
-        let decisions = newest(Rank::Decision).take(room / (DECISION_CHARS_MIN + 1));
+    /// The decisions, the last first, each short enough for all to have room, and the room that they leave.
+    fn decisions(&self, room: usize) -> (Vec<(Fact, String)>, usize) {
+        let newest = self.past.ranked[Rank::Decision as usize].values().rev();
+        let decisions = newest.take(room / (DECISION_CHARS_MIN + 1));
         let mut told = decisions.map(|fact| (*fact, self.line(*fact))).collect::<Vec<_>>();
         let limit = fair_limit(told.iter().map(|(_, line)| n_chars(line) + 1), room);
         let mut left = room;
@@ -91,6 +123,12 @@ impl PlannerState {
             *line = shorten(line, limit.saturating_sub(1));
             left -= n_chars(line) + 1;
         }
+        (told, left)
+    }
+
+    fn choose(&self, room: usize) -> Vec<(Fact, String)> {
+        let (mut told, mut left) = self.decisions(room);
+        let newest = |rank: Rank| self.past.ranked[rank as usize].values().rev();
         let others = RANKS[1..].iter().flat_map(|rank| newest(*rank));
         for (fact, line) in others.map(|fact| (*fact, self.line(*fact))) {
             let Some(less) = left.checked_sub(n_chars(&line) + 1) else { break };
@@ -112,13 +150,39 @@ impl PlannerState {
 }
 
 /// The compaction that the token budget wants now, if any. After it none is wanted.
+///
+/// Where a model writes the summaries it is asked past the soft limit, and what has happened by the hard one without its
+/// answer is compacted by rule.
 pub(crate) fn due(state: &PlannerState) -> Option<Event> {
     let budget = state.config.token_budget;
-    let is_due = state.past.n_chars > chars_of(budget, SOFT_PERCENT);
-    is_due.then(|| {
-        let (summary, removed_task_ids) = compaction(state, chars_of(budget, SUMMARY_PERCENT));
-        Event::ContextCompacted { summary, removed_task_ids }
-    })
+    let is_past = |percent| state.past.n_chars > chars_of(budget, percent);
+    match state.config.summaries {
+        Summaries::Rule if !is_past(SOFT_PERCENT) => None,
+        Summaries::Model if !is_past(HARD_PERCENT) => {
+            let is_wanted = is_past(SOFT_PERCENT) && !state.past.is_compaction_requested;
+            let max_tokens = budget * SUMMARY_PERCENT / 100;
+            is_wanted.then(|| Event::CompactionRequested { task_ids: ended_since(state), max_tokens })
+        }
+        Summaries::Rule | Summaries::Model => {
+            let (summary, removed_task_ids) = compaction(state, chars_of(budget, SUMMARY_PERCENT));
+            Some(Event::ContextCompacted { summary, removed_task_ids })
+        }
+    }
+}
+
+/// The compaction by a summary that somebody else wrote, while one is wanted. It stands for the tasks named, and for every
+/// answer until now: decisions that it leaves out are told before it, and it is shortened to the room that is left.
+pub(crate) fn compact_by(state: &PlannerState, summary: &str, task_ids: &[TaskId]) -> Option<Event> {
+    if !state.past.is_compaction_requested {
+        return None;
+    }
+    let room = chars_of(state.config.token_budget, SUMMARY_PERCENT);
+    let (decisions, _) = state.decisions(room);
+    let lines = decisions.into_iter().map(|(_, line)| line).filter(|line| !summary.contains(line.as_str()));
+    let mut text = lines.fold(String::new(), |text, line| text + &line + "\n");
+    text.push_str(&shorten(summary.trim(), room.saturating_sub(n_chars(&text))));
+    let removed = ended_since(state).into_iter().filter(|task| task_ids.contains(task)).collect();
+    Some(Event::ContextCompacted { summary: text.trim_end().to_owned(), removed_task_ids: removed })
 }
 
 /// The compaction of a plan to at most `max_tokens`, and never to more than the budget lets stand, if it says
@@ -132,13 +196,18 @@ pub(crate) fn compact(state: &PlannerState, max_tokens: usize) -> Option<Event> 
 
 /// The summary of all that has happened, and the tasks that the one before it did not stand for.
 fn compaction(state: &PlannerState, room: usize) -> (String, Vec<TaskId>) {
-    let removed = state.past.fresh.values().filter_map(|(fact, _)| match fact {
+    (state.tell(room), ended_since(state))
+}
+
+/// The tasks that have ended since the summary was made, sorted.
+fn ended_since(state: &PlannerState) -> Vec<TaskId> {
+    let ended = state.past.fresh.values().filter_map(|(fact, _)| match fact {
         Fact::End(index) => Some(state.tasks[*index].plan.id),
         Fact::Answer(_) => None,
     });
-    let mut removed = removed.collect::<Vec<_>>();
-    removed.sort_unstable();
-    (state.tell(room), removed)
+    let mut ended = ended.collect::<Vec<_>>();
+    ended.sort_unstable();
+    ended
 }
 
 /// True when the past is as short as it must be after a decision.

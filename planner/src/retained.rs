@@ -38,6 +38,7 @@ enum Kept {
     Continue {},
     Tick { now: Timestamp },
     CompactContext { max_tokens: usize },
+    Summarise {},
     Cancel { task: Option<TaskId>, reason: Option<String> },
     Pause { reason: Option<String> },
     Resume {},
@@ -99,6 +100,7 @@ impl Command {
             Self::Continue => Kept::Continue {},
             Self::Tick { now } => Kept::Tick { now: *now },
             Self::CompactContext { max_tokens } => Kept::CompactContext { max_tokens: *max_tokens },
+            Self::Summarise { .. } => Kept::Summarise {},
             Self::Cancel { task, reason } => Kept::Cancel { task: *task, reason: keep_reason(reason) },
             Self::Pause { reason } => Kept::Pause { reason: keep_reason(reason) },
             Self::Resume => Kept::Resume {},
@@ -129,6 +131,13 @@ impl Command {
             Kept::Continue {} => Self::Continue,
             Kept::Tick { now } => Self::Tick { now },
             Kept::CompactContext { max_tokens } => Self::CompactContext { max_tokens },
+            // What it became decides the same again.
+            Kept::Summarise {} => match first {
+                Some(Event::ContextCompacted { summary, removed_task_ids }) => {
+                    Self::Summarise { summary: summary.clone(), task_ids: removed_task_ids.clone() }
+                }
+                Some(_) | None => return Err(lacking("Summarise")),
+            },
             Kept::Cancel { task, reason } => {
                 Self::Cancel { task, reason: reason.or_else(|| reason_of(first)).ok_or_else(|| lacking("Cancel"))? }
             }

@@ -9,3 +9,4 @@ mod kept;
 mod planning;
 mod protocols;
 mod rig;
+mod summaries;

@@ -42,6 +42,13 @@ pub enum Command {
         /// The most tokens of the summary.
         max_tokens: usize,
     },
+    /// Take up a summary that was wanted by `CompactionRequested`; one that is no longer wanted changes nothing.
+    Summarise {
+        /// What is to stand for what has happened.
+        summary: String,
+        /// The tasks for which it was made.
+        task_ids: Vec<TaskId>,
+    },
     /// End a task, or the whole plan.
     Cancel {
         /// The task; the plan when unset.

@@ -11,6 +11,7 @@ mod kinds;
 mod proposing;
 mod questions;
 mod request;
+mod summaries;
 
 pub use answer::AnswerError;
 pub use calls::{
@@ -22,3 +23,4 @@ pub use kinds::{kinds_request, read_kinds};
 pub use proposing::{Proposed, ProposedTask, Source, plan_request, read_plan};
 pub use questions::{AskedQuestion, QUESTIONS_MAX, questions_request, read_questions, with_questions};
 pub use request::{ANSWER_QUOTED_BYTES_MAX, Message, PROMPT_BYTES_MAX, Purpose, Request, Role, Terms, TooLong, repair};
+pub use summaries::{read_summary, summary_request};

@@ -62,6 +62,9 @@ impl Planner {
             Command::CompactContext { max_tokens } => {
                 Ok(context::compact(&self.state, max_tokens).into_iter().collect())
             }
+            Command::Summarise { summary, task_ids } => {
+                Ok(context::compact_by(&self.state, &summary, &task_ids).into_iter().collect())
+            }
             Command::Cancel { task: Some(task), reason } => self.cancel_task(task, &reason),
             Command::Cancel { task: None, reason } => Ok(self.cancel_plan(&reason)),
             Command::Pause { reason } => self.pause(reason),

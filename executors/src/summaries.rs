@@ -1,0 +1,106 @@
+//! Who has summaries written: it follows the requests for them, asks a model, and hands the planner what it wrote.
+//!
+//! Where the model gives nothing that will do, the planner is told to compact by rule. It decides nothing about plans:
+//! whether a summary is still wanted when it comes, the planner says.
+
+use std::sync::Arc;
+
+use crewlog_mq::{Cause, Envelope, Error, EventStore, ExecuteError, Query, Runner, Start};
+use crewlog_planner::event::{self, Command, Event};
+use crewlog_planner::model::{Terms, read_summary, summary_request};
+use crewlog_planner::planner::Planner;
+use futures::StreamExt;
+
+use crate::model::{AskError, Asker, Model, NoAnswer, Patience};
+use crate::planning::planner_of;
+use crate::worker::Scope;
+
+/// The name under which summaries are handed in.
+const PROCESS: &str = "summaries";
+/// What a model is told of a plan's past at most, in characters.
+const TOLD_CHARS_MAX: usize = 100_000;
+
+/// A model, and how it is asked.
+#[derive(Clone)]
+pub struct Summarizer {
+    /// Who writes.
+    pub model: Arc<dyn Model>,
+    /// How often it is asked again.
+    pub patience: Patience,
+    /// Which model, and how.
+    pub terms: Terms,
+}
+
+/// Has summaries written for a plan, or for all plans, for ever. Drop it to end it.
+///
+/// # Errors
+/// When the log can no longer be followed.
+pub async fn host(store: EventStore, scope: Scope, summarizer: Summarizer) -> Result<(), Error> {
+    let requested = |query: Query| query.of_type("CompactionRequested");
+    let mut requests = match &scope {
+        Scope::Plan(plan) => store.subscribe::<Event>(&requested(Query::aggregate(event::STREAM, plan)))?,
+        // What was wanted before that is compacted by rule when it gets too long.
+        Scope::All => {
+            let head = store.head().await?;
+            store.subscribe_from::<Event>(&requested(Query::stream(event::STREAM)), Start::After(head))?
+        }
+    };
+    while let Some(request) = requests.next().await {
+        match request {
+            Ok(request) => {
+                if let Err(error) = answer(&store, &summarizer, &request).await {
+                    tracing::warn!(%error, "a summary could not be handed in");
+                }
+            }
+            Err(error) => tracing::warn!(%error, "a request for a summary is passed over"),
+        }
+    }
+    Ok(())
+}
+
+async fn answer(store: &EventStore, by: &Summarizer, request: &Envelope<Event>) -> Result<(), Error> {
+    let Event::CompactionRequested { task_ids, max_tokens } = &request.event else { return Ok(()) };
+    let (plan, tags) = (&request.recorded.aggregate_id, &request.recorded.tags);
+    let mut planner = planner_of(store, plan, tags.clone());
+    planner.catch_up().await?;
+    let state = planner.handler().state();
+    if !state.wants_summary() {
+        return Ok(());
+    }
+    let chars_max = state.summary_chars_max();
+    let past = state.to_summarise(task_ids, TOLD_CHARS_MAX);
+    let by_rule = Command::CompactContext { max_tokens: *max_tokens };
+    let command = match summary_request(&by.terms, state.config().profile, &past, chars_max) {
+        Err(too_long) => {
+            tracing::warn!(%too_long, plan, "the past is summarised by rule");
+            by_rule
+        }
+        Ok(asked) => {
+            let asker = Asker::new(Arc::clone(&by.model), by.patience, store.clone(), plan, tags.clone());
+            match asker.read(asked, |text| read_summary(text, chars_max)).await {
+                Ok(read) => Command::Summarise { summary: read.value, task_ids: task_ids.clone() },
+                Err(NoAnswer::Ask(AskError::Log(error))) => return Err(error),
+                Err(error) => {
+                    tracing::warn!(%error, plan, "the past is summarised by rule");
+                    by_rule
+                }
+            }
+        }
+    };
+    hand_in(&mut planner, command, request).await
+}
+
+async fn hand_in(planner: &mut Runner<Planner>, command: Command, request: &Envelope<Event>) -> Result<(), Error> {
+    let cause = Cause::reaction(PROCESS, &request.recorded).keeping(command.retained());
+    loop {
+        match planner.execute(command.clone(), &cause).await {
+            Ok(_) => return Ok(()),
+            Err(ExecuteError::Refused(refusal)) => {
+                tracing::info!(%refusal, "the planner passes a summary over");
+                return Ok(());
+            }
+            Err(ExecuteError::Contended { .. }) => {}
+            Err(ExecuteError::Store(error)) => return Err(error),
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! Summaries that a model writes: when one is wanted, what becomes of it, and what stands in its place.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crewlog_executors::model::{ModelError, Patience, Reply};
+use crewlog_executors::planning::planner_of;
+use crewlog_executors::summaries::{self, Summarizer};
+use crewlog_executors::worker::Scope;
+use crewlog_mq::{Cause, EventStore, Handler, Query, Runner};
+use crewlog_planner::event::{self, Command, Event, ExecutorEvent, PlannerConfig, QuestionId, Summaries};
+use crewlog_planner::plan::TaskId;
+use crewlog_planner::planner::Planner;
+use futures::StreamExt;
+
+use super::rig::{Scripted, reply, terms};
+
+const PLAN: &str = "house-1";
+
+/// A plan of tasks for agents, with a question first, whose past is long after a few of them.
+fn begin() -> Command {
+    let steps = (1..=9).map(|n| format!("- S{n}: Build part {n}\n")).collect::<String>();
+    let config =
+        PlannerConfig { token_budget: 400, parallelism: 20, summaries: Summaries::Model, ..PlannerConfig::default() };
+    let user_input = format!("- Q: Which colour?\n{steps}");
+    Command::Initialize { user_input, attachments: Vec::new(), config, relax_order: true }
+}
+
+fn answered() -> Command {
+    let (node_id, question_id, answer) = (TaskId(1), QuestionId(1), "Red, as ever".to_owned());
+    Command::HandleExecutorEvent(ExecutorEvent::ClarificationProvided { node_id, question_id, answer })
+}
+
+fn done(task: u64) -> Command {
+    let result = format!("part {task} stands in parts/{task}.rs, {}", "well made ".repeat(20));
+    Command::HandleExecutorEvent(ExecutorEvent::TaskCompleted { node_id: TaskId(task), attempt: 1, result })
+}
+
+fn wanted(events: &[Event]) -> Option<(&[TaskId], usize)> {
+    events.iter().find_map(|event| match event {
+        Event::CompactionRequested { task_ids, max_tokens } => Some((&task_ids[..], *max_tokens)),
+        _another => None,
+    })
+}
+
+fn compacted(events: &[Event]) -> Option<(&str, &[TaskId])> {
+    events.iter().find_map(|event| match event {
+        Event::ContextCompacted { summary, removed_task_ids } => Some((&summary[..], &removed_task_ids[..])),
+        _another => None,
+    })
+}
+
+/// A planner whose past has just become long enough for a summary, and the tasks that it is wanted for.
+fn waiting() -> (Planner, Vec<TaskId>) {
+    let mut planner = Planner::new();
+    planner.process(begin()).unwrap();
+    planner.process(answered()).unwrap();
+    for task in 2..=10 {
+        let events = planner.process(done(task)).unwrap();
+        if let Some((task_ids, max_tokens)) = wanted(&events) {
+            assert_eq!(max_tokens, 140);
+            return (planner, task_ids.to_vec());
+        }
+        assert_eq!(compacted(&events), None, "not before a model was asked");
+    }
+    panic!("no summary was wanted");
+}
+
+#[test]
+fn a_summary_is_wanted_once_and_stands_for_what_it_was_made_of_beside_every_decision() {
+    let (mut planner, task_ids) = waiting();
+    let last = task_ids.last().unwrap().0;
+    let more = planner.process(done(last + 1)).unwrap();
+    assert_eq!((wanted(&more), compacted(&more)), (None, None), "it is wanted already");
+    let summarise = Command::Summarise { summary: "Some parts stand.".into(), task_ids: task_ids.clone() };
+    let events = planner.process(summarise.clone()).unwrap();
+    let (summary, removed) = compacted(&events).unwrap();
+    assert_eq!(summary, "Decided in Q: Which colour? -> Red, as ever\nSome parts stand.");
+    assert_eq!(removed, task_ids);
+    let past = planner.state().past();
+    assert!(past.contains(&format!("part {} stands", last + 1)), "{past}");
+    assert!(!past.contains(&format!("part {last} stands")), "{past}");
+    assert_eq!(planner.process(summarise), Ok(Vec::new()), "what comes again is not wanted any more");
+}
+
+#[test]
+fn what_nobody_summarises_in_time_is_compacted_by_rule_before_it_is_too_long() {
+    let (mut planner, task_ids) = waiting();
+    let mut compactions = 0;
+    for task in task_ids.last().unwrap().0 + 1..=10 {
+        compactions += usize::from(compacted(&planner.process(done(task)).unwrap()).is_some());
+        assert!(planner.state().past_tokens() <= 360);
+    }
+    assert_eq!(compactions, 1);
+}
+
+#[test]
+fn a_summary_that_is_too_long_is_shortened_to_its_room() {
+    let (mut planner, task_ids) = waiting();
+    let summary = "long ".repeat(1_000);
+    let events = planner.process(Command::Summarise { summary, task_ids }).unwrap();
+    let (summary, _) = compacted(&events).unwrap();
+    assert!(summary.chars().count() <= 560 && summary.starts_with("Decided in Q"), "{summary}");
+}
+
+/// A plan on a log that wants a summary of what a model with these replies writes; what the planner then compacts.
+async fn hosted(replies: Vec<Result<Reply, ModelError>>) -> String {
+    let store = EventStore::in_memory().await.unwrap();
+    let mut planner: Runner<Planner> = planner_of(&store, PLAN, vec![event::plan_tag(PLAN)]);
+    let mut compactions =
+        store.subscribe::<Event>(&Query::aggregate(event::STREAM, PLAN).of_type("ContextCompacted")).unwrap();
+    for command in [begin(), answered()].into_iter().chain((2..=10).map(done)) {
+        let executed = planner.execute(command, &Cause::request()).await.unwrap();
+        if executed.events.iter().any(|event| matches!(event, Event::CompactionRequested { .. })) {
+            break;
+        }
+    }
+    let patience = Patience { retries_max: 0, first: Duration::ZERO, longest: Duration::ZERO };
+    let summarizer = Summarizer { model: Arc::new(Scripted::new(replies)), patience, terms: terms() };
+    let host = tokio::spawn(summaries::host(store.clone(), Scope::Plan(PLAN.into()), summarizer));
+    let compacted = tokio::time::timeout(Duration::from_secs(60), compactions.next()).await.expect("in time");
+    host.abort();
+    let Event::ContextCompacted { summary, .. } = compacted.unwrap().unwrap().event else { panic!("another event") };
+    summary
+}
+
+#[tokio::test]
+async fn a_model_that_is_there_writes_the_summary() {
+    assert_eq!(
+        hosted(vec![Ok(reply("Parts 1 to 3 stand in parts/."))]).await,
+        "Decided in Q: Which colour? -> Red, as ever\nParts 1 to 3 stand in parts/."
+    );
+}
+
+#[tokio::test]
+async fn an_answer_that_will_not_do_is_asked_for_again_and_then_the_rule_does_it() {
+    let second = hosted(vec![Ok(reply("")), Ok(reply("Some parts stand."))]).await;
+    assert_eq!(second, "Decided in Q: Which colour? -> Red, as ever\nSome parts stand.");
+    let by_rule = hosted(vec![Ok(reply("")), Ok(reply(&"long ".repeat(1_000)))]).await;
+    assert!(by_rule.contains("Decided in Q") && by_rule.contains("S6 Completed: Build part 6"), "{by_rule}");
+}
+
+#[tokio::test]
+async fn a_model_that_fails_leaves_the_summary_to_the_rule() {
+    let by_rule = hosted(vec![Err(ModelError::NotConfigured { message: "no key".into() })]).await;
+    assert!(by_rule.contains("S6 Completed: Build part 6"), "{by_rule}");
+}
