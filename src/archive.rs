@@ -11,7 +11,7 @@ use crewlog_mq::{Checked, Error, Event, EventStore, FINDINGS_MAX, Finding, LogId
 use crewlog_planner::claim::{self, TaskEvent};
 use crewlog_planner::crew::conflicts::{self, ConflictEvent};
 use crewlog_planner::crew::statistics::{self, StatisticsEvent};
-use crewlog_planner::event::{self, plan_tag};
+use crewlog_planner::event;
 use crewlog_planner::model::{self, CallEvent};
 use crewlog_planner::sealed::{self, KeyEvent};
 
@@ -19,16 +19,16 @@ use crate::cli::{Export, Import, Output};
 use crate::exported::{Exported, Keeping, Progress, nameless_file};
 use crate::failure::{Code, Failure};
 use crate::json::{CheckedJson, EventJson, ExportHeader, FindingJson, ImportedJson, print_line, print_pretty};
-use crate::look::{find_plan, for_each};
+use crate::look::{find_plan, for_each, for_each_of};
 use crate::session::Session;
 use crate::text::{count, visible};
 
 /// `export`.
 pub async fn export(session: &Session, export: &Export) -> Result<Code, Failure> {
     let store = session.place.open().await?.as_stored();
-    let query = match &export.plan {
-        Some(plan) => Query::tag(plan_tag(&find_plan(&store, plan).await?)),
-        None => Query::all(),
+    let plan = match &export.plan {
+        Some(plan) => Some(find_plan(&store, plan).await?),
+        None => None,
     };
     let to: Box<dyn Write> = match &export.to {
         None => Box::new(std::io::stdout().lock()),
@@ -39,10 +39,13 @@ pub async fn export(session: &Session, export: &Export) -> Result<Code, Failure>
     let mut to = BufWriter::new(to);
     let head = store.head().await?;
     print_line(&mut to, &ExportHeader::of(&store.log().await?, head))?;
-    for_each(&store, &query, Range::up_to(head), |recorded| {
-        Ok(print_line(&mut to, &EventJson::of(recorded)?.for_export(recorded.append_start))?)
-    })
-    .await?;
+    let mut print =
+        |recorded: &Recorded| Ok(print_line(&mut to, &EventJson::of(recorded)?.for_export(recorded.append_start))?);
+    match &plan {
+        // With the history that a fork goes on from, so that it can be read alone.
+        Some(plan) => for_each_of(&store, plan, &Query::all(), Range::up_to(head), &mut print).await?,
+        None => for_each(&store, &Query::all(), Range::up_to(head), &mut print).await?,
+    }
     to.flush()?;
     Ok(Code::Done)
 }

@@ -2,14 +2,15 @@
 
 use std::io::{BufWriter, Write};
 
+use crewlog_executors::history::History;
 use crewlog_mq::{EventStore, Position, Query, Range, Recorded, Start};
 use crewlog_planner::event::plan_tag;
-use futures::StreamExt;
+use futures::{StreamExt, TryStreamExt};
 
 use crate::cli::{EventFilter, Events, Output};
 use crate::failure::{Code, Failure};
 use crate::json::{EventJson, print_line};
-use crate::look::{find_plan, for_each};
+use crate::look::{find_plan, for_each, for_each_of};
 use crate::session::Session;
 use crate::terminal::say;
 use crate::text::{one_line, rfc3339, visible};
@@ -17,12 +18,13 @@ use crate::text::{one_line, rfc3339, visible};
 /// `events`.
 pub async fn events(session: &Session, events: Events) -> Result<Code, Failure> {
     let store = session.place.open().await?;
-    let mut query = query(&events.filter);
-    if let Some(plan) = &events.plan {
-        query = query.and_tag(plan_tag(&find_plan(&store, plan).await?));
-    }
+    let query = query(&events.filter);
+    let plan = match &events.plan {
+        Some(plan) => Some(find_plan(&store, plan).await?),
+        None => None,
+    };
     if events.follow {
-        return follow(session, &store, &query, &events).await;
+        return follow(session, &store, plan.as_deref(), query, &events).await;
     }
     let mut printer = Printer::begin(session.output)?;
     if let Some(event_id) = events.causes {
@@ -44,12 +46,21 @@ pub async fn events(session: &Session, events: Events) -> Result<Code, Failure> 
         until: events.until,
         backwards: events.reverse,
     };
-    for_each(&store, &query, range, |recorded| printer.print(recorded)).await?;
+    match &plan {
+        Some(plan) => for_each_of(&store, plan, &query, range, |recorded| printer.print(recorded)).await?,
+        None => for_each(&store, &query, range, |recorded| printer.print(recorded)).await?,
+    }
     printer.end()
 }
 
 /// Prints what is there and then what comes, until the program is ended.
-async fn follow(session: &Session, store: &EventStore, query: &Query, events: &Events) -> Result<Code, Failure> {
+async fn follow(
+    session: &Session,
+    store: &EventStore,
+    plan: Option<&str>,
+    query: Query,
+    events: &Events,
+) -> Result<Code, Failure> {
     if let Output::Json = session.output {
         return Err(Failure::user("one JSON document has an end, and --follow has none").hint("take -o jsonl"));
     }
@@ -57,7 +68,19 @@ async fn follow(session: &Session, store: &EventStore, query: &Query, events: &E
     let after = Position(events.after);
     let start = events.since.filter(|_| after == Position(0)).map_or(Start::After(after), Start::At);
     let mut printer = Printer::begin(session.output)?;
-    let mut records = std::pin::pin!(store.follow(query, start));
+    let mut query = query;
+    if let Some(plan) = plan {
+        // What a fork goes on from is as it is; only its own events still come.
+        let shared = Range { after, since: events.since, ..Range::default() };
+        let history = History::of(store, plan).await?;
+        let mut records = std::pin::pin!(history.shared(store, &query, shared));
+        while let Some(recorded) = records.try_next().await? {
+            printer.print(&recorded)?;
+        }
+        printer.stdout.flush()?;
+        query = query.and_tag(plan_tag(plan));
+    }
+    let mut records = std::pin::pin!(store.follow(&query, start));
     while let Some(item) = records.next().await {
         match item {
             Ok(recorded) if events.since.is_none_or(|since| recorded.created_at >= since) => {

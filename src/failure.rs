@@ -130,8 +130,13 @@ impl From<PlannerError> for Failure {
             PlannerError::NotPlanned | PlannerError::UnknownTask { .. } | PlannerError::UnknownQuestion { .. } => {
                 Code::Nothing
             }
-            PlannerError::AlreadyPlanned | PlannerError::QuestionClosed { .. } => Code::Conflict,
+            PlannerError::AlreadyPlanned
+            | PlannerError::QuestionClosed { .. }
+            | PlannerError::CheckpointTaken { .. } => Code::Conflict,
             PlannerError::PlanEnded
+            | PlannerError::TooManyForks { .. }
+            | PlannerError::CheckpointName { .. }
+            | PlannerError::TooManyCheckpoints { .. }
             | PlannerError::AnswerNotUnderstood { .. }
             | PlannerError::AnswerTooLong { .. }
             | PlannerError::NotRetryable { .. }

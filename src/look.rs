@@ -4,9 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufWriter, Write};
 use std::path::Path;
 
+use crewlog_executors::history::History;
 use crewlog_mq::{Error, EventStore, Position, Query, Range, Recorded};
 use crewlog_planner::claim;
-use crewlog_planner::event::{self, TaskStatus, plan_tag};
+use crewlog_planner::event::{self, TaskStatus};
 use crewlog_planner::parse::{self, Diagnostic, ParseOptions, ParsedPlan};
 use crewlog_planner::plan::NodeKind;
 use crewlog_planner::state::Task;
@@ -215,10 +216,27 @@ pub async fn for_each(
     Ok(())
 }
 
+/// Reads the whole history of a plan in the same way, that of a fork from its first plan on.
+pub async fn for_each_of(
+    store: &EventStore,
+    plan: &str,
+    query: &Query,
+    range: Range,
+    mut take: impl FnMut(&Recorded) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    let history = History::of(store, plan).await?;
+    let mut records = std::pin::pin!(history.records(store, query, range));
+    while let Some(recorded) = records.try_next().await? {
+        take(&recorded)?;
+    }
+    Ok(())
+}
+
 /// A plan as of the end of a range.
 pub async fn load_view(store: &EventStore, plan: &str, range: Range) -> Result<PlanView, Error> {
+    let history = History::of(store, plan).await?;
     let mut view = PlanView::default();
-    let mut records = std::pin::pin!(store.records(&Query::tag(plan_tag(plan)), range));
+    let mut records = std::pin::pin!(history.records(store, &Query::all(), range));
     while let Some(recorded) = records.try_next().await? {
         view.apply(&recorded)?;
     }
@@ -230,9 +248,14 @@ pub async fn load_plans(store: &EventStore, range: Range) -> Result<Vec<(String,
     let mut views: BTreeMap<String, PlanView> = BTreeMap::new();
     let mut order = Vec::new();
     let mut unreadable = BTreeSet::new();
+    let mut forks = BTreeSet::new();
     for_each(store, &Query::stream(event::STREAM), range, |recorded| {
         let plan = &recorded.aggregate_id;
-        if unreadable.contains(plan) {
+        // The plan that it goes on from has gone on too, so a fork is read by itself.
+        if recorded.event_type == "PlanForked" && !views.contains_key(plan) && forks.insert(plan.clone()) {
+            order.push(plan.clone());
+        }
+        if unreadable.contains(plan) || forks.contains(plan) {
             return Ok(());
         }
         let view = views.entry(plan.clone()).or_insert_with(|| {
@@ -257,6 +280,13 @@ pub async fn load_plans(store: &EventStore, range: Range) -> Result<Vec<(String,
         Ok(())
     })
     .await?;
+    for fork in forks {
+        match load_view(store, &fork, range).await {
+            Ok(view) => drop(views.insert(fork, view)),
+            Err(error @ Error::Decode { .. }) => say(&unreadable_plan(&fork, &error)),
+            Err(error) => return Err(error.into()),
+        }
+    }
     Ok(order.into_iter().filter_map(|plan| views.remove_entry(&plan)).collect())
 }
 
@@ -278,7 +308,7 @@ pub async fn find_plan(store: &EventStore, typed: &str) -> Result<String, Failur
         return Ok(typed.to_owned());
     }
     let mut known = Vec::new();
-    let query = Query::stream(event::STREAM).of_type("TasksPlanned");
+    let query = Query::stream(event::STREAM).of_types(["TasksPlanned", "PlanForked"]);
     for_each(store, &query, Range::default(), |recorded| {
         known.push(recorded.aggregate_id.clone());
         Ok(())

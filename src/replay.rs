@@ -5,13 +5,12 @@ use std::io::{self, BufRead, BufWriter, Read, Write};
 
 use crewlog_mq::{EventStore, Position, Query, Range, Recorded};
 use crewlog_planner::change;
-use crewlog_planner::event::plan_tag;
 use crewlog_planner::view::PlanView;
 
 use crate::cli::{Output, Replay};
 use crate::failure::{Code, Failure};
 use crate::json::{ShownJson, print_line};
-use crate::look::{self, for_each};
+use crate::look::{self, for_each_of};
 use crate::session::Session;
 use crate::step::{Index, Step};
 use crate::terminal::{prompt, say};
@@ -67,7 +66,7 @@ async fn print_all(
     if let Output::Json = session.output {
         write!(stdout, "{{\"plan\": {}, \"steps\": [", serde_json::Value::from(plan))?;
     }
-    for_each(store, &Query::tag(plan_tag(plan)), Range::up_to(bounds.to), |recorded| {
+    for_each_of(store, plan, &Query::all(), Range::up_to(bounds.to), |recorded| {
         index.push(recorded)?;
         let changes = change::step(&mut view, recorded)?;
         let is_asked_for = !is_failures_only || index.is_failure(index.len() - 1);
@@ -114,8 +113,7 @@ struct Replayed<'a> {
 
 async fn step_through(session: &Session, store: EventStore, plan: String, bounds: Bounds) -> Result<Code, Failure> {
     let mut index = Index::default();
-    let query = Query::tag(plan_tag(&plan));
-    for_each(&store, &query, Range::up_to(bounds.to), |recorded| Ok(index.push(recorded)?)).await?;
+    for_each_of(&store, &plan, &Query::all(), Range::up_to(bounds.to), |recorded| Ok(index.push(recorded)?)).await?;
     let first = index.n_up_to(Position(bounds.from.0 - 1));
     let Some(last) = index.len().checked_sub(1).filter(|last| first <= *last) else {
         let Bounds { from, to } = bounds;
@@ -217,7 +215,7 @@ impl Replayed<'_> {
         let target = self.index.position(place);
         let range = Range::between(before, target);
         let (view, mut step) = (&mut self.view, None);
-        for_each(&self.store, &Query::tag(plan_tag(&self.plan)), range, |recorded: &Recorded| {
+        for_each_of(&self.store, &self.plan, &Query::all(), range, |recorded: &Recorded| {
             if recorded.position == target {
                 let changes = change::step(view, recorded)?;
                 step = Some(Step { recorded: recorded.clone(), changes });

@@ -199,7 +199,7 @@ async fn make_plan(
     begin: event::Command,
 ) -> Result<String, Failure> {
     for _ in 0..ID_ATTEMPTS_MAX {
-        let mut planner = planning::planner_of(store, &plan, session.tags_of_new(&plan));
+        let mut planner = planning::planner_of(store, &plan, session.tags_of_new(&plan)).await?;
         match order(&mut planner, begin.clone()).await {
             Ok(_) => return Ok(plan),
             Err(ExecuteError::Refused(PlannerError::AlreadyPlanned)) => {}

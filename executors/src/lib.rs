@@ -3,11 +3,12 @@
 //! A [`worker`] follows the dispatched tasks, claims each by an append that only one can win, lets an executor act, and
 //! appends how it ended. Which executor, the [`roster`] says: the [`shell`] for what has a command, a configured
 //! [`agent`] for what has none; what is left is for people. The planner's host ([`planning`]) follows what they append
-//! and feeds it to the pure planner; [`reacting`] hosts the processes that watch over all plans. Nobody calls anybody,
+//! and feeds it to the pure planner; [`history`] reads all that a plan has gone through; [`reacting`] hosts the processes that watch over all plans. Nobody calls anybody,
 //! and nothing here decides what comes next.
 
 pub mod agent;
 mod backoff;
+pub mod history;
 pub mod human;
 pub mod keys;
 pub mod liveness;

@@ -19,6 +19,7 @@ use futures::StreamExt;
 use tokio::sync::watch;
 
 use crate::backoff::Backoff;
+use crate::history::{ForkPoint, History};
 
 /// The name under which the planner reacts.
 const PROCESS: &str = "planner";
@@ -32,10 +33,20 @@ const TICKS_MAX: usize = 100;
 /// How many events are read at a time.
 const PAGE: usize = 1000;
 
-/// The planner of a plan on a log.
+/// The planner of a plan on a log. That of a fork goes on from the history that it shares.
+///
+/// # Errors
+/// A fault of the log while the plan's line is looked for.
+pub async fn planner_of(store: &EventStore, plan: &str, tags: Vec<String>) -> Result<Runner<Planner>, Error> {
+    let history = History::of(store, plan).await?;
+    Ok(Runner::new(store.clone(), event::STREAM, plan, tags).behind(history.prefix()))
+}
+
+/// The planner of a fork that is not in the log yet: its first command is [`Command::Fork`] with the parent and position
+/// of the point.
 #[must_use]
-pub fn planner_of(store: &EventStore, plan: &str, tags: Vec<String>) -> Runner<Planner> {
-    Runner::new(store.clone(), event::STREAM, plan, tags)
+pub fn planner_of_fork(store: &EventStore, point: &ForkPoint, plan: &str, tags: Vec<String>) -> Runner<Planner> {
+    Runner::new(store.clone(), event::STREAM, plan, tags).behind(point.prefix.clone())
 }
 
 /// The events of a plan's tasks.
@@ -48,7 +59,7 @@ fn task_events(plan: &str) -> Query {
 /// # Errors
 /// A fault of the log.
 pub async fn catch_up(store: &EventStore, plan: &str, tags: Vec<String>) -> Result<Runner<Planner>, Error> {
-    let mut planner = planner_of(store, plan, tags);
+    let mut planner = planner_of(store, plan, tags).await?;
     for reported in store.load::<TaskEvent>(&task_events(plan), Range::default()).await? {
         take_in(&mut planner, reported).await?;
     }
@@ -68,7 +79,7 @@ pub async fn host(
     taken_in: watch::Sender<Position>,
 ) -> Result<(), Error> {
     let query = Query::tag(plan_tag(&plan));
-    let mut planner = planner_of(&store, &plan, tags);
+    let mut planner = planner_of(&store, &plan, tags).await?;
     let mut events = std::pin::pin!(store.follow_marked(&query, Start::Beginning));
     // What is long past is not acted on bit by bit: time counts from where the log has been read.
     let (mut is_live, mut keeps_time) = (false, true);
@@ -161,8 +172,12 @@ impl Hosted {
         }
     }
 
-    fn planner(&mut self, plan: &str, tags: &[String]) -> Runner<Planner> {
-        self.warm.remove(plan).unwrap_or_else(|| planner_of(&self.store, plan, tags.to_vec()))
+    /// None when the plan can never be read.
+    async fn planner(&mut self, plan: &str, tags: &[String]) -> Option<Runner<Planner>> {
+        match self.warm.remove(plan) {
+            Some(planner) => Some(planner),
+            None => planner_until_found(&self.store, plan, tags.to_vec()).await,
+        }
     }
 
     /// Keeps a planner warm, unless its plan is over.
@@ -186,7 +201,7 @@ impl Hosted {
         let Some(plan) = plan.map(str::to_owned) else { return };
         // The events of a task bear the tags of its plan.
         let tags = recorded.tags.clone();
-        let mut planner = self.planner(&plan, &tags);
+        let Some(mut planner) = self.planner(&plan, &tags).await else { return };
         if recorded.stream_id == claim::STREAM {
             take_in_until_done(&mut planner, recorded).await;
         } else if recorded.position > planner.position() {
@@ -201,7 +216,10 @@ impl Hosted {
         let due =
             self.due.iter().filter(|(_, (at, _))| *at <= now).map(|(plan, (_, tags))| (plan.clone(), tags.clone()));
         for (plan, tags) in due.collect::<Vec<_>>() {
-            let mut planner = self.planner(&plan, &tags);
+            let Some(mut planner) = self.planner(&plan, &tags).await else {
+                self.due.remove(&plan);
+                continue;
+            };
             look(&mut planner).await;
             let keeps_time = tick(&self.store, &mut planner).await;
             self.keep(&plan, tags, planner, keeps_time);
@@ -286,7 +304,7 @@ async fn open_plans(store: &EventStore, head: Position) -> Result<BTreeMap<Strin
         let page = store.read(&Query::stream(event::STREAM), range, PAGE).await?;
         for recorded in page.events {
             match recorded.decode::<Event>() {
-                Ok(Event::TasksPlanned { .. } | Event::TasksReopened { .. }) => {
+                Ok(Event::TasksPlanned { .. } | Event::PlanForked { .. } | Event::TasksReopened { .. }) => {
                     open.insert(recorded.aggregate_id, recorded.tags);
                 }
                 Ok(Event::PlanningCompleted { .. }) => {
@@ -298,7 +316,6 @@ async fn open_plans(store: &EventStore, head: Position) -> Result<BTreeMap<Strin
                     | Event::ClarificationRequested { .. }
                     | Event::ClarificationReceived { .. }
                     | Event::ContextCompacted { .. }
-                    | Event::PlanForked { .. }
                     | Event::TasksAmended { .. }
                     | Event::SettingsChanged { .. }
                     | Event::TaskPaused { .. }
@@ -336,6 +353,21 @@ async fn take_in_until_done(planner: &mut Runner<Planner>, recorded: Recorded) {
     while let Err(error) = take_in(planner, reported.clone()).await {
         if !wait_out(&error, &mut backoff).await {
             return;
+        }
+    }
+}
+
+/// None when the plan can never be read.
+async fn planner_until_found(store: &EventStore, plan: &str, tags: Vec<String>) -> Option<Runner<Planner>> {
+    let mut backoff = Backoff::new();
+    loop {
+        match planner_of(store, plan, tags.clone()).await {
+            Ok(planner) => return Some(planner),
+            Err(error) => {
+                if !wait_out(&error, &mut backoff).await {
+                    return None;
+                }
+            }
         }
     }
 }

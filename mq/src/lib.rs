@@ -248,7 +248,7 @@ pub use query::{NoneMatching, Query, Range};
 pub use record::{
     Append, Appended, Checked, Finding, Imported, KindStats, Metadata, NewEvent, Page, Recorded, Stats, Write,
 };
-pub use runner::{ExecuteError, Executed, Runner};
+pub use runner::{ExecuteError, Executed, Prefix, Runner};
 #[cfg(feature = "sqlite")]
 pub use rusqlite;
 pub use snapshot::{Last, Snapshot, Snapshots};

@@ -60,8 +60,19 @@ pub struct Runner<H: Handler> {
     stream_id: String,
     aggregate_id: String,
     scope: Scope<H::Event>,
+    /// What is folded before that.
+    prefix: Vec<Prefix>,
     snapshots: Option<Snapshots<H>>,
     state: State<H>,
+}
+
+/// Events that a handler folds before those that it is on: the beginning of another history, which it goes on from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Prefix {
+    /// Which events.
+    pub query: Query,
+    /// The last position of them that counts.
+    pub up_to: Position,
 }
 
 /// What a decision depends on, and which tags its events bear.
@@ -78,6 +89,8 @@ struct State<H> {
     handler: H,
     last: Option<Last>,
     read_to: Position,
+    /// Set once the prefix, or a snapshot that has it in it, is in the state.
+    has_begun: bool,
 }
 
 impl<H> State<H> {
@@ -162,7 +175,16 @@ where
         scope: Scope<H::Event>,
     ) -> Self {
         let (stream_id, aggregate_id) = (stream_id.to_owned(), aggregate_id.to_owned());
-        Self { store, query, stream_id, aggregate_id, scope, snapshots: None, state: State::default() }
+        Self {
+            store,
+            query,
+            stream_id,
+            aggregate_id,
+            scope,
+            prefix: Vec::new(),
+            snapshots: None,
+            state: State::default(),
+        }
     }
 
     /// The same, which starts from the newest snapshot and the tail behind it, and keeps another from time to time: with
@@ -173,6 +195,15 @@ where
         H: Snapshot,
     {
         self.snapshots = Some(Snapshots::of(&self.store, &self.query));
+        self
+    }
+
+    /// The same, which folds the beginnings of other histories first, in this order. They bear on what is decided and guard
+    /// no append: up to those positions they are for ever as they are. The same must be given each time for one aggregate,
+    /// or query, and none of it may match what the handler is on.
+    #[must_use]
+    pub fn behind(mut self, prefix: Vec<Prefix>) -> Self {
+        self.prefix = prefix;
         self
     }
 
@@ -200,7 +231,7 @@ where
     /// [`Error::Decode`] with the position, type and version of an event that cannot be decoded; what stands before it is in
     /// the state, and each further call fails alike. Or a fault of the database.
     pub async fn catch_up(&mut self) -> Result<(), Error> {
-        if self.state.read_to == Position(0) {
+        if !self.state.has_begun {
             self.begin().await?;
         }
         let mut pages = self.store.pages(&self.query, Range::after(self.state.read_to), CATCH_UP_PAGE)?;
@@ -220,8 +251,22 @@ where
         if let Some(snapshots) = &mut self.snapshots
             && let Some((handler, last)) = snapshots.newest().await?
         {
-            self.state = State { handler, last: Some(last), read_to: last.position };
+            self.state = State { handler, last: Some(last), read_to: last.position, has_begun: true };
+            return Ok(());
         }
+        // Into a handler of its own: what cannot be read is in no state, and is read anew by the next call.
+        let (mut handler, mut n_events) = (H::default(), 0);
+        for Prefix { query, up_to } in &self.prefix {
+            let mut pages = self.store.pages(query, Range::up_to(*up_to), CATCH_UP_PAGE)?;
+            while let Some(page) = pages.next().await? {
+                for recorded in &page.events {
+                    handler.apply(&recorded.decode()?);
+                    n_events += 1;
+                }
+            }
+        }
+        self.count(n_events);
+        self.state = State { handler, has_begun: true, ..State::default() };
         Ok(())
     }
 

@@ -313,8 +313,12 @@ impl Touched {
             Event::ClarificationRequested { task_id, question_id, .. }
             | Event::ClarificationReceived { task_id, question_id, .. } => (vec![*task_id], vec![*question_id]),
             Event::TasksReopened { task_ids } => (task_ids.clone(), Vec::new()),
+            Event::PlanForked { .. } => {
+                let open = view.state().tasks().iter().filter(|task| !task.status.is_end());
+                let asked = view.state().open_questions().map(|question| question.id);
+                (open.map(|task| task.plan.id).collect(), asked.collect())
+            }
             Event::ContextCompacted { .. }
-            | Event::PlanForked { .. }
             | Event::TasksAmended { .. }
             | Event::SettingsChanged { .. }
             | Event::TaskPaused { .. }

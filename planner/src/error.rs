@@ -67,6 +67,33 @@ pub enum PlannerError {
         /// Where it stands.
         status: TaskStatus,
     },
+    /// The history goes through too many plans already.
+    #[error("this is a fork of a fork and so on, and fork_depth_max is {max}: fork a plan that is nearer to the first")]
+    TooManyForks {
+        /// The limit.
+        max: usize,
+    },
+    /// A name that no point of a history can have.
+    #[error(
+        "{name:?} cannot be the name of a checkpoint: take at most 64 letters, digits, dashes, dots and underscores that \
+         are not a number"
+    )]
+    CheckpointName {
+        /// What was given.
+        name: String,
+    },
+    /// Another point of the history has the name.
+    #[error("the plan has a checkpoint {name:?} already: give this one another name")]
+    CheckpointTaken {
+        /// The name.
+        name: String,
+    },
+    /// Too many points of the history have names.
+    #[error("the plan has as many checkpoints as it can have: checkpoints_max is {max}")]
+    TooManyCheckpoints {
+        /// The limit.
+        max: usize,
+    },
     /// A setting is out of its limits.
     #[error("{setting} is {value}, and must be from {min} to {max}")]
     Setting {

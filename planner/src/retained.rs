@@ -34,6 +34,8 @@ pub enum RestoreError {
 enum Kept {
     Initialize { attachments: Vec<Attachment>, relax_order: bool },
     Propose { attachments: Vec<Attachment> },
+    Fork {},
+    NameCheckpoint {},
     HandleExecutorEvent(KeptReport),
     Continue {},
     Tick { now: Timestamp },
@@ -96,6 +98,8 @@ impl Command {
                 Kept::Initialize { attachments: attachments.clone(), relax_order: *relax_order }
             }
             Self::Propose { attachments, .. } => Kept::Propose { attachments: attachments.clone() },
+            Self::Fork { .. } => Kept::Fork {},
+            Self::NameCheckpoint { .. } => Kept::NameCheckpoint {},
             Self::HandleExecutorEvent(report) => Kept::HandleExecutorEvent(KeptReport::of(report)),
             Self::Continue => Kept::Continue {},
             Self::Tick { now } => Kept::Tick { now: *now },
@@ -125,6 +129,11 @@ impl Command {
             Kept::Propose { attachments } => {
                 Self::propose_again(first, attachments).ok_or_else(|| lacking("Propose"))?
             }
+            Kept::Fork {} => Self::fork_again(events).ok_or_else(|| lacking("Fork"))?,
+            Kept::NameCheckpoint {} => {
+                let Some(Event::CheckpointNamed { name }) = first else { return Err(lacking("NameCheckpoint")) };
+                Self::NameCheckpoint { name: name.clone() }
+            }
             Kept::HandleExecutorEvent(report) => {
                 Self::HandleExecutorEvent(report.restore(first).ok_or_else(|| lacking("HandleExecutorEvent"))?)
             }
@@ -147,6 +156,16 @@ impl Command {
             Kept::Resume {} => Self::Resume,
             Kept::Retry { task } => Self::Retry { task },
         })
+    }
+
+    /// Settings that were given and changed nothing are none.
+    fn fork_again(events: &[Event]) -> Option<Self> {
+        let Event::PlanForked { parent, at, reason } = events.first()? else { return None };
+        let config = match events.get(1) {
+            Some(Event::SettingsChanged { config, .. }) => Some(config.clone()),
+            Some(_) | None => None,
+        };
+        Some(Self::Fork { parent: parent.clone(), at: *at, reason: reason.clone(), config })
     }
 
     /// Tasks that an attachment was given to have it already, and are given it no second time.

@@ -150,11 +150,11 @@ impl PlanView {
                     self.take_from_holder(*task);
                 }
             }
+            Event::PlanForked { .. } => self.fork(at),
             Event::TasksPlanned { .. }
             | Event::ClarificationRequested { .. }
             | Event::ClarificationReceived { .. }
             | Event::ContextCompacted { .. }
-            | Event::PlanForked { .. }
             | Event::TasksAmended { .. }
             | Event::SettingsChanged { .. }
             | Event::TaskPaused { .. }
@@ -170,6 +170,18 @@ impl PlanView {
             | Event::PlanningCompleted { .. } => {}
         }
         self.planner.apply(event);
+    }
+
+    /// A plan of its own from here on: nobody has held what is still to be done, and no report of it has come yet.
+    fn fork(&mut self, at: Timestamp) {
+        self.created_at = Some(at);
+        self.last_report = Position(0);
+        self.n_held = 0;
+        let state = self.planner.state();
+        self.times.retain(|task, times| {
+            times.is_held = false;
+            state.task(*task).is_some_and(|task| task.status.is_end())
+        });
     }
 
     /// The plan wins: who holds a task that it has taken, or dispatches anew, holds it no more.

@@ -71,7 +71,7 @@ impl World {
 
     async fn order(&self, plan: &str, command: Command) {
         self.clock.pass(7);
-        let mut planner = planning::planner_of(&self.store, plan, self.tags(plan));
+        let mut planner = planning::planner_of(&self.store, plan, self.tags(plan)).await.unwrap();
         planner.execute(command, &Cause::request()).await.unwrap();
     }
 
@@ -91,7 +91,7 @@ impl World {
     }
 
     async fn attempt(&self, plan: &str, task: u64) -> u32 {
-        let mut planner = planning::planner_of(&self.store, plan, self.tags(plan));
+        let mut planner = planning::planner_of(&self.store, plan, self.tags(plan)).await.unwrap();
         planner.catch_up().await.unwrap();
         planner.handler().state().task(TaskId(task)).unwrap().attempts
     }

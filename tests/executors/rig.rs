@@ -87,7 +87,7 @@ impl Rig {
         let stream = crewlog_planner::event::STREAM;
         self.store.append(Append::to(stream, PLAN, Expected::NoStream, vec![planned])).await.unwrap();
         let recorded = self.recorded(&Query::aggregate(stream, PLAN)).await.remove(0);
-        let mut planner = planning::planner_of(&self.store, PLAN, tags());
+        let mut planner = planning::planner_of(&self.store, PLAN, tags()).await.unwrap();
         planner.execute(Command::Continue, &Cause::event(&recorded)).await.unwrap();
     }
 
@@ -111,7 +111,7 @@ impl Rig {
     }
 
     pub async fn order(&self, command: Command) {
-        let mut planner = planning::planner_of(&self.store, PLAN, tags());
+        let mut planner = planning::planner_of(&self.store, PLAN, tags()).await.unwrap();
         planner.execute(command, &Cause::request()).await.unwrap();
     }
 

@@ -7,6 +7,7 @@ mod changes;
 mod condensing;
 mod context;
 mod failures;
+mod forks;
 mod laws;
 mod orders;
 mod progress;

@@ -33,8 +33,9 @@ struct Recording {
 }
 
 impl Recording {
-    fn of(store: &EventStore, plan: &'static str) -> Self {
-        Self { store: store.clone(), plan, planner: planner_of(store, plan, vec![plan_tag(plan)]) }
+    async fn of(store: &EventStore, plan: &'static str) -> Self {
+        let planner = planner_of(store, plan, vec![plan_tag(plan)]).await.unwrap();
+        Self { store: store.clone(), plan, planner }
     }
 
     /// Puts a command to the planner, as a request.
@@ -206,7 +207,7 @@ async fn order_all(log: &mut Recording) {
 #[tokio::test]
 async fn every_command_is_decided_again_from_what_is_kept_and_from_its_events() {
     let store = EventStore::in_memory().await.unwrap();
-    let mut log = Recording::of(&store, PLAN);
+    let mut log = Recording::of(&store, PLAN).await;
     let named = AttachmentKind::FileRef("page.md".into());
     let unnamed = AttachmentKind::Link("https://example.org".into());
     let attachments = [named, unnamed].map(|kind| Attachment { kind, label: Some("l".into()) }).to_vec();
@@ -229,7 +230,7 @@ async fn every_command_is_decided_again_from_what_is_kept_and_from_its_events() 
     };
     let planned = NewEvent::of(&planned, Cause::request().metadata()).unwrap();
     store.append(Append::to(event::STREAM, "q", Expected::NoStream, vec![planned])).await.unwrap();
-    Recording::of(&store, "q").order(Command::Continue).await;
+    Recording::of(&store, "q").await.order(Command::Continue).await;
     let file = |label: &str| Attachment { kind: AttachmentKind::FileRef("page.md".into()), label: Some(label.into()) };
     let proposal = Proposal {
         tasks: vec![TaskPlan {
@@ -243,7 +244,7 @@ async fn every_command_is_decided_again_from_what_is_kept_and_from_its_events() 
     };
     let (proposal, attachments) = (Box::new(proposal), vec![file("given")]);
     let propose = Command::Propose { proposal, attachments, config: PlannerConfig::default() };
-    Recording::of(&store, "r").order(propose).await;
+    Recording::of(&store, "r").await.order(propose).await;
     let counted = decide_again(&store).await;
     let expected = [
         ("Answer", 1),
@@ -275,7 +276,7 @@ async fn what_a_person_takes_over_from_a_dead_worker_is_decided_again() {
     let (worker, person) = (SignOfLife::begin(folder.path()).unwrap(), SignOfLife::begin(folder.path()).unwrap());
     let (attempt, now, dead_epoch) = (1, Timestamp(1), None);
     let claimed = TaskCommand::Claim { attempt, executor: worker.executor("shell"), now, dead_epoch };
-    Recording::of(&store, PLAN).tell(1, claimed).await;
+    Recording::of(&store, PLAN).await.tell(1, claimed).await;
     drop(worker);
     let mut claim = claim_of(&store, PLAN, TaskId(1), Vec::new());
     human::report(&mut claim, attempt, &person, Timestamp(2), done("by hand")).await.unwrap();
@@ -358,7 +359,7 @@ proptest! {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
             let store = EventStore::in_memory().await.unwrap();
-            let mut log = Recording::of(&store, PLAN);
+            let mut log = Recording::of(&store, PLAN).await;
             log.order(draft.initialize()).await;
             let mut now = Timestamp(0);
             for (act, is_direct, (of_claim, pause), task) in acts {

@@ -131,6 +131,10 @@ impl Reactor for Statistics {
             if let Event::TasksPlanned { tasks, .. } = &event {
                 self.plan(recorded, tasks.len() as u64);
             }
+            // What was done before it was a plan of its own is counted with the other.
+            if let Event::PlanForked { parent, .. } = &event {
+                self.plan(recorded, self.plans.get(parent).map_or(0, |parent| parent.n_tasks));
+            }
             if let Some((plan, sums)) = self.at(&recorded.aggregate_id) {
                 plan.take(&event, recorded.created_at, sums);
             }

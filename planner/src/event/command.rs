@@ -1,6 +1,6 @@
 //! What the planner is asked.
 
-use crewlog_mq::Timestamp;
+use crewlog_mq::{Position, Timestamp};
 
 use crate::event::{ExecutorEvent, PlannerConfig};
 use crate::plan::{Attachment, Proposal, TaskId};
@@ -27,6 +27,22 @@ pub enum Command {
         attachments: Vec<Attachment>,
         /// The settings.
         config: PlannerConfig,
+    },
+    /// Go on, as a plan of its own, from a point of another plan's history, which has been folded before.
+    Fork {
+        /// The other plan.
+        parent: String,
+        /// The last position of the history that they share.
+        at: Position,
+        /// Why.
+        reason: String,
+        /// All of its settings; those of the other plan when unset.
+        config: Option<Box<PlannerConfig>>,
+    },
+    /// Give this point of the plan's history a name.
+    NameCheckpoint {
+        /// The name.
+        name: String,
     },
     /// Take in what an executor or a person reported.
     HandleExecutorEvent(ExecutorEvent),

@@ -38,10 +38,15 @@ impl Planner {
         if self.state.phase != Phase::Empty {
             return Err(PlannerError::AlreadyPlanned);
         }
-        check_setting("parallelism", config.parallelism, 1, PARALLELISM_MAX)?;
-        check_setting("token_budget", config.token_budget, TOKEN_BUDGET_MIN, TOKEN_BUDGET_MAX)?;
-        check_setting("retries_max", config.retries_max as usize, 0, RETRIES_MAX as usize)
+        check_config(config)
     }
+}
+
+/// Whether settings are within their limits.
+pub(super) fn check_config(config: &PlannerConfig) -> Result<(), PlannerError> {
+    check_setting("parallelism", config.parallelism, 1, PARALLELISM_MAX)?;
+    check_setting("token_budget", config.token_budget, TOKEN_BUDGET_MIN, TOKEN_BUDGET_MAX)?;
+    check_setting("retries_max", config.retries_max as usize, 0, RETRIES_MAX as usize)
 }
 
 fn planned(proposal: Proposal, attachments: Vec<Attachment>, config: PlannerConfig) -> Vec<Event> {

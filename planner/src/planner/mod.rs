@@ -3,6 +3,7 @@
 //! A command is decided on the present state, its events are applied, and then what has become possible is
 //! scheduled, until nothing more is. It never acts: executors learn of a task from its `TaskDispatched` alone.
 
+mod forking;
 mod initialize;
 mod orders;
 mod reports;
@@ -16,6 +17,7 @@ pub use crate::error::PlannerError;
 use crate::event::{Command, Event, TaskStatus};
 use crate::plan::TaskId;
 use crate::state::{Phase, PlannerState};
+pub use forking::{CHECKPOINT_CHARS_MAX, CHECKPOINTS_MAX, FORK_DEPTH_MAX, is_checkpoint_name};
 
 /// The most tasks that a plan may run at once.
 pub const PARALLELISM_MAX: usize = 1_000;
@@ -51,11 +53,17 @@ impl Planner {
         if let Command::Propose { proposal, attachments, config } = command {
             return self.propose(*proposal, attachments, config);
         }
+        if let Command::Fork { parent, at, reason, config } = command {
+            return self.fork(parent, at, reason, config);
+        }
         if self.state.phase == Phase::Empty {
             return Err(PlannerError::NotPlanned);
         }
         match command {
-            Command::Initialize { .. } | Command::Propose { .. } => Err(PlannerError::AlreadyPlanned),
+            Command::Initialize { .. } | Command::Propose { .. } | Command::Fork { .. } => {
+                Err(PlannerError::AlreadyPlanned)
+            }
+            Command::NameCheckpoint { name } => self.name_checkpoint(name),
             Command::HandleExecutorEvent(event) => self.handle(event),
             // What a moment brings is taken in bit by bit, each on the state after the one before.
             Command::Continue | Command::Tick { .. } => Ok(Vec::new()),

@@ -64,8 +64,12 @@ impl PlannerState {
                 task_ids.iter().for_each(|id| self.forget_times_of(*id));
                 self.time(Deadline::Plan, self.config.deadline_ms);
             }
-            // A fork has all its time from its own beginning on.
-            Event::PlanForked { .. } => self.undated.extend(std::mem::take(&mut self.deadlines).into_keys()),
+            // A fork has all its time from its own beginning on; what it begins anew is timed when it does.
+            Event::PlanForked { .. } => {
+                self.undated.clear();
+                self.deadlines.clear();
+                self.time(Deadline::Plan, self.config.deadline_ms);
+            }
             Event::PlanningCompleted { .. } => {
                 self.undated.clear();
                 self.deadlines.clear();

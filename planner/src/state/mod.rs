@@ -1,6 +1,7 @@
 //! The fold of a plan's events: tasks with what happened to them, open questions, and what may run.
 
 mod deadlines;
+mod forks;
 mod graph;
 mod questions;
 
@@ -52,6 +53,10 @@ pub struct PlannerState {
     pub(crate) origin: Origin,
     /// Of a fork: the other plan, and the last position of the history that they share.
     pub(crate) parent: Option<(String, Position)>,
+    /// Of a fork: why.
+    pub(crate) fork_reason: String,
+    /// How many plans its history goes through before its own.
+    pub(crate) n_ancestors: usize,
     pub(crate) deadlines: BTreeMap<Deadline, Timestamp>,
     /// What has a deadline that is not set yet.
     pub(crate) undated: BTreeSet<Deadline>,
@@ -133,6 +138,18 @@ impl PlannerState {
     #[must_use]
     pub fn parent(&self) -> Option<(&str, Position)> {
         self.parent.as_ref().map(|(plan, at)| (plan.as_str(), *at))
+    }
+
+    /// Of a fork: why it was made.
+    #[must_use]
+    pub fn fork_reason(&self) -> Option<&str> {
+        self.parent.as_ref().map(|_| self.fork_reason.as_str())
+    }
+
+    /// The names that points of its history have, in the order in which they were given.
+    #[must_use]
+    pub fn checkpoints(&self) -> &[String] {
+        &self.checkpoints
     }
 
     /// By when what has to happen, in log time.
@@ -260,9 +277,7 @@ impl PlannerState {
                 let removed = removed_task_ids.iter().filter_map(|id| self.index(*id)).collect::<Vec<_>>();
                 self.past.compact(summary, removed.into_iter());
             }
-            Event::PlanForked { parent, at, .. } => {
-                self.parent = Some((parent.clone(), *at));
-            }
+            Event::PlanForked { parent, at, reason } => self.fork(parent, *at, reason),
             Event::TasksAmended { tasks, .. } => self.amend(tasks),
             Event::SettingsChanged { config, .. } => self.config.clone_from(config),
             Event::TaskPaused { task_id, .. } => self.change(*task_id, |task| task.is_paused = true),

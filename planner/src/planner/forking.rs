@@ -1,0 +1,64 @@
+//! Time travel: a plan that goes on from a point of another's history, and names for such points. It reads no history:
+//! whoever asks has folded the other plan's up to that point.
+
+use crewlog_mq::Position;
+
+use crate::error::PlannerError;
+use crate::event::{Event, PlannerConfig};
+use crate::planner::Planner;
+use crate::planner::initialize::check_config;
+use crate::state::Phase;
+
+/// The most plans that the history of a plan goes through: a fork of a fork of a fork, and so on.
+pub const FORK_DEPTH_MAX: usize = 64;
+/// The most names that points of one plan's history may have.
+pub const CHECKPOINTS_MAX: usize = 1_000;
+/// The most characters of such a name.
+pub const CHECKPOINT_CHARS_MAX: usize = 64;
+
+impl Planner {
+    pub(super) fn fork(
+        &self,
+        parent: String,
+        at: Position,
+        reason: String,
+        config: Option<Box<PlannerConfig>>,
+    ) -> Result<Vec<Event>, PlannerError> {
+        if self.state.phase == Phase::Empty {
+            return Err(PlannerError::NotPlanned);
+        }
+        // What it says of itself already is no history of another.
+        if self.state.parent() == Some((&parent, at)) {
+            return Err(PlannerError::AlreadyPlanned);
+        }
+        if self.state.n_ancestors >= FORK_DEPTH_MAX {
+            return Err(PlannerError::TooManyForks { max: FORK_DEPTH_MAX });
+        }
+        let changed = config.filter(|config| **config != self.state.config);
+        changed.as_deref().map(check_config).transpose()?;
+        let settings = changed.map(|config| Event::SettingsChanged { config, reason: reason.clone() });
+        Ok([Event::PlanForked { parent, at, reason }].into_iter().chain(settings).collect())
+    }
+
+    pub(super) fn name_checkpoint(&self, name: String) -> Result<Vec<Event>, PlannerError> {
+        if !is_checkpoint_name(&name) {
+            return Err(PlannerError::CheckpointName { name });
+        }
+        if self.state.checkpoints.contains(&name) {
+            return Err(PlannerError::CheckpointTaken { name });
+        }
+        if self.state.checkpoints.len() >= CHECKPOINTS_MAX {
+            return Err(PlannerError::TooManyCheckpoints { max: CHECKPOINTS_MAX });
+        }
+        Ok(vec![Event::CheckpointNamed { name }])
+    }
+}
+
+/// True of letters, digits, dashes, dots and underscores, at most [`CHECKPOINT_CHARS_MAX`] of them, that are no number.
+#[must_use]
+pub fn is_checkpoint_name(name: &str) -> bool {
+    let is_short = (1..=CHECKPOINT_CHARS_MAX).contains(&name.chars().count());
+    let is_plain = name.chars().all(|c| c.is_alphanumeric() || matches!(c, '-' | '.' | '_'));
+    let is_number = name.trim_start_matches('-').chars().all(|c| c.is_ascii_digit());
+    is_short && is_plain && !is_number
+}

@@ -1,0 +1,380 @@
+//! Forks: what of another plan's history a plan goes on with, and what it leaves behind.
+
+use crewlog_executors::history::History;
+use crewlog_executors::human::claim_of;
+use crewlog_executors::planning::{catch_up, planner_of, planner_of_fork};
+use crewlog_mq::{Cause, EventStore, ExecuteError, Handler, Position, Query, Range, Timestamp};
+use crewlog_planner::claim::{Ending, Executor, TaskCommand};
+use crewlog_planner::event::{
+    Command, Event, ExecutorEvent, FailureClass, PlannerConfig, Purpose, QuestionId, TaskStatus, plan_tag,
+};
+use crewlog_planner::plan::{FailurePolicy, TaskId};
+use crewlog_planner::planner::{FORK_DEPTH_MAX, Planner, PlannerError};
+use crewlog_planner::state::{Phase, PlannerState, Task};
+use crewlog_planner::view::{PlanStatus, PlanView};
+use futures::TryStreamExt;
+use proptest::prelude::*;
+
+use super::random::{acts, drafts};
+
+fn initialize(text: &str) -> Command {
+    let config = PlannerConfig { on_failure: FailurePolicy::SkipDependants, ..PlannerConfig::default() };
+    Command::Initialize { user_input: text.into(), attachments: Vec::new(), config, relax_order: false }
+}
+
+fn fork(parent: &str, at: i64) -> Command {
+    Command::Fork { parent: parent.into(), at: Position(at), reason: "another way".into(), config: None }
+}
+
+fn completed(task: u64, attempt: u32, result: &str) -> Command {
+    let report = ExecutorEvent::TaskCompleted { node_id: TaskId(task), attempt, result: result.into() };
+    Command::HandleExecutorEvent(report)
+}
+
+fn statuses(state: &PlannerState) -> Vec<TaskStatus> {
+    state.tasks().iter().map(|task| task.status).collect()
+}
+
+/// A planner to which these commands were given.
+fn planner(commands: Vec<Command>) -> Planner {
+    let mut planner = Planner::new();
+    for command in commands {
+        planner.process(command).unwrap();
+    }
+    planner
+}
+
+/// The fork of a plan as it stands.
+fn forked(planner: &Planner) -> (Planner, Vec<Event>) {
+    let mut fork_of_it = planner.clone();
+    let events = fork_of_it.process(fork("parent", 7)).unwrap();
+    (fork_of_it, events)
+}
+
+#[test]
+fn what_had_ended_stays_ended_and_what_had_not_is_begun_anew() {
+    let text = "1. Run `a`\n2. Run `b`\n3. Run `c`\n";
+    let parent = planner(vec![initialize(text), completed(1, 1, "built")]);
+    let (fork, events) = forked(&parent);
+    assert_eq!(statuses(fork.state()), [TaskStatus::Completed, TaskStatus::Running, TaskStatus::Planned]);
+    assert_eq!(fork.state().tasks()[0].result.as_deref(), Some("built"));
+    assert_eq!(fork.state().tasks()[1].attempts, 1, "a dispatch of its own");
+    assert_eq!(fork.state().parent(), Some(("parent", Position(7))));
+    assert_eq!(fork.state().fork_reason(), Some("another way"));
+    assert!(matches!(
+        &events[..],
+        [Event::PlanForked { .. }, Event::TaskDispatched { task_id: TaskId(2), attempt: 1, .. }]
+    ));
+}
+
+#[test]
+fn questions_that_were_open_are_asked_anew_and_answers_stay() {
+    let text = "1. Ask: which colour?\n2. If it rains, run `b`\n3. Run `c`\n";
+    let config = PlannerConfig::default();
+    let initialize =
+        Command::Initialize { user_input: text.into(), attachments: Vec::new(), config, relax_order: true };
+    let parent = planner(vec![initialize]);
+    let asked = |planner: &Planner| planner.state().open_questions().cloned().collect::<Vec<_>>();
+    assert_eq!(asked(&parent).len(), 2, "{:?}", parent.state());
+    let (fork, _) = forked(&parent);
+    let again = asked(&fork);
+    assert_eq!(again.iter().map(|question| question.id).collect::<Vec<_>>(), [QuestionId(3), QuestionId(4)]);
+    let words = |planner: &Planner| asked(planner).into_iter().map(|question| question.question).collect::<Vec<_>>();
+    assert_eq!(words(&fork), words(&parent));
+    // The answers to those of the parent are for the parent.
+    let late = ExecutorEvent::ClarificationProvided {
+        node_id: again[0].task,
+        question_id: QuestionId(1),
+        answer: "red".into(),
+    };
+    let refused = fork.clone().process(Command::HandleExecutorEvent(late)).unwrap_err();
+    assert_eq!(refused, PlannerError::QuestionClosed { question: QuestionId(1), answer: None });
+    // An answer that was given before the fork is known to it.
+    let asker = asked(&parent).into_iter().find(|question| question.purpose == Purpose::Task).unwrap();
+    let (node_id, question_id, answer) = (asker.task, asker.id, "blue".to_owned());
+    let mut parent = parent;
+    let answered = ExecutorEvent::ClarificationProvided { node_id, question_id, answer };
+    parent.process(Command::HandleExecutorEvent(answered)).unwrap();
+    let (fork, _) = forked(&parent);
+    assert_eq!(fork.state().task(node_id).unwrap().result.as_deref(), Some("blue"));
+}
+
+#[test]
+fn a_fork_of_a_paused_an_ended_or_a_cancelled_plan_is_active() {
+    let text = "1. Run `a`\n2. Run `b`\n";
+    let paused = planner(vec![initialize(text), Command::Pause { reason: "wait".into() }]);
+    let (fork, _) = forked(&paused);
+    assert_eq!(fork.state().phase(), Phase::Active);
+    assert_eq!(statuses(fork.state()), [TaskStatus::Running, TaskStatus::Planned]);
+    let cancelled = Command::Cancel { task: Some(TaskId(2)), reason: "no".into() };
+    let ended = planner(vec![initialize(text), cancelled, completed(1, 1, "")]);
+    assert!(matches!(ended.state().phase(), Phase::Ended(_)));
+    let (mut fork, events) = forked(&ended);
+    // Nothing is left to be done, so it ends as the other did, by a decision of its own.
+    assert!(matches!(&events[..], [Event::PlanForked { .. }, Event::PlanningCompleted { .. }]), "{events:?}");
+    fork.process(Command::Retry { task: Some(TaskId(2)) }).unwrap();
+    assert_eq!(statuses(fork.state()), [TaskStatus::Completed, TaskStatus::Running]);
+}
+
+#[test]
+fn a_fork_has_the_settings_that_it_is_given_and_those_are_checked() {
+    let parent = planner(vec![initialize("1. Run `a`\n")]);
+    let with = |config: PlannerConfig| Command::Fork {
+        parent: "parent".into(),
+        at: Position(2),
+        reason: "slower".into(),
+        config: Some(Box::new(config)),
+    };
+    let config = PlannerConfig { parallelism: 1, ..parent.state().config().clone() };
+    let mut fork = parent.clone();
+    let events = fork.process(with(config.clone())).unwrap();
+    assert!(matches!(&events[1], Event::SettingsChanged { .. }));
+    assert_eq!(fork.state().config(), &config);
+    let refused = parent.clone().process(with(PlannerConfig { parallelism: 0, ..config })).unwrap_err();
+    assert!(matches!(refused, PlannerError::Setting { setting: "parallelism", .. }));
+    let unchanged = parent.clone().process(with(parent.state().config().clone())).unwrap();
+    assert!(!unchanged.iter().any(|event| matches!(event, Event::SettingsChanged { .. })));
+}
+
+#[test]
+fn forks_of_forks_end_at_a_limit_and_nothing_is_forked_twice_or_from_nothing() {
+    let mut plan = planner(vec![initialize("1. Run `a`\n")]);
+    assert_eq!(Planner::new().process(fork("parent", 1)), Err(PlannerError::NotPlanned));
+    for depth in 0..FORK_DEPTH_MAX {
+        plan.process(fork(&format!("p{depth}"), 1)).unwrap();
+        assert_eq!(plan.process(fork(&format!("p{depth}"), 1)), Err(PlannerError::AlreadyPlanned));
+    }
+    assert_eq!(plan.process(fork("last", 1)), Err(PlannerError::TooManyForks { max: FORK_DEPTH_MAX }));
+}
+
+#[test]
+fn a_checkpoint_has_a_name_of_its_own_that_is_no_number() {
+    let mut plan = planner(vec![initialize("1. Run `a`\n")]);
+    let name = |name: &str| Command::NameCheckpoint { name: name.into() };
+    let named = plan.process(name("before-lunch")).unwrap();
+    assert_eq!(named, [Event::CheckpointNamed { name: "before-lunch".into() }]);
+    let taken = PlannerError::CheckpointTaken { name: "before-lunch".into() };
+    assert_eq!(plan.process(name("before-lunch")), Err(taken));
+    for bad in ["", "12", "-3", "a b", "a@b", "a\nb", &"x".repeat(65)] {
+        assert_eq!(plan.process(name(bad)), Err(PlannerError::CheckpointName { name: bad.into() }));
+    }
+    plan.process(name("v1.2_rc-3")).unwrap();
+    let (fork, _) = forked(&plan);
+    assert_eq!(fork.state().checkpoints(), ["before-lunch", "v1.2_rc-3"], "they are of the history, which is shared");
+}
+
+/// Reports and answers until the plan has ended.
+fn run_to_its_end(planner: &mut Planner) {
+    planner.process(Command::Resume).unwrap();
+    for _ in 0..1_000 {
+        if let Phase::Ended(_) = planner.state().phase() {
+            return;
+        }
+        let question = planner.state().open_questions().next().cloned();
+        let report = if let Some(question) = question {
+            let answer = match question.purpose {
+                Purpose::Failure => "skip",
+                Purpose::Condition => "yes",
+                Purpose::Task | Purpose::Executor => "so",
+            };
+            let (node_id, question_id) = (question.task, question.id);
+            ExecutorEvent::ClarificationProvided { node_id, question_id, answer: answer.into() }
+        } else {
+            let running = planner.state().tasks().iter().find(|task| task.status == TaskStatus::Running);
+            let running = running.unwrap_or_else(|| panic!("it stands still: {:?}", planner.state()));
+            let (node_id, attempt) = (running.plan.id, running.attempts);
+            ExecutorEvent::TaskCompleted { node_id, attempt, result: "ok".into() }
+        };
+        planner.process(Command::HandleExecutorEvent(report)).unwrap();
+    }
+    panic!("it does not end");
+}
+
+/// The tasks of a fork right behind its first event.
+fn pending(parent: &PlannerState) -> Vec<Task> {
+    let fresh = |task: &Task| Task {
+        status: TaskStatus::Planned,
+        attempts: 0,
+        failures: 0,
+        result: None,
+        error: None,
+        unblocks: false,
+        ..task.clone()
+    };
+    let tasks = parent.tasks().iter();
+    tasks.map(|task| if task.status.is_end() { task.clone() } else { fresh(task) }).collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(200) })]
+
+    #[test]
+    fn a_fork_at_any_point_is_the_plan_as_it_was_with_what_had_not_ended_pending(
+        draft in drafts(),
+        acts in prop::collection::vec(acts(), 0..25),
+    ) {
+        let mut parent = Planner::new();
+        let mut history = parent.process(draft.initialize()).unwrap();
+        for act in acts {
+            let command = act.command(&draft, parent.state());
+            history.extend(parent.process(command).unwrap_or_default());
+            let mut fork_of_it = parent.clone();
+            let new = fork_of_it.process(fork("parent", 1)).unwrap();
+            let whole = [history.clone(), new.clone()].concat();
+            prop_assert_eq!(&fork_of_it, &Planner::fold(&whole), "the live state is the fold of both histories");
+            let mut begun = parent.clone();
+            begun.apply(&new[0]);
+            prop_assert_eq!(begun.state().tasks(), pending(parent.state()));
+            prop_assert_eq!(begun.state().phase(), Phase::Active);
+            prop_assert_eq!(begun.state().open_questions().count(), 0);
+            let before = parent.clone();
+            run_to_its_end(&mut fork_of_it);
+            prop_assert_eq!(&parent, &before);
+            prop_assert_eq!(parent.process(Command::Continue).unwrap(), Vec::new(), "the parent is undisturbed");
+        }
+        if parent.state().open_questions().count() > 0 || !matches!(parent.state().phase(), Phase::Ended(_)) {
+            run_to_its_end(&mut parent);
+        }
+    }
+}
+
+fn tags(plan: &str) -> Vec<String> {
+    vec![plan_tag(plan)]
+}
+
+/// A plan on a log, whose first tasks are claimed and reported as it is told.
+async fn order(store: &EventStore, plan: &str, command: Command) -> Result<usize, ExecuteError<PlannerError>> {
+    let mut planner = planner_of(store, plan, tags(plan)).await.unwrap();
+    let cause = Cause::request().keeping(command.retained());
+    planner.execute(command, &cause).await.map(|executed| executed.events.len())
+}
+
+async fn tell(store: &EventStore, plan: &str, task: u64, command: TaskCommand) {
+    let mut claim = claim_of(store, plan, TaskId(task), tags(plan));
+    let cause = Cause::request().keeping(command.retained());
+    claim.execute(command, &cause).await.unwrap();
+    catch_up(store, plan, tags(plan)).await.unwrap();
+}
+
+async fn claim(store: &EventStore, plan: &str, task: u64) {
+    let executor = Executor { name: "shell".into(), host: "h".into(), worker: "w".into() };
+    tell(store, plan, task, TaskCommand::Claim { attempt: 1, executor, now: Timestamp(1), dead_epoch: None }).await;
+}
+
+async fn done(store: &EventStore, plan: &str, task: u64, result: &str) {
+    claim(store, plan, task).await;
+    let ending = Ending::Completed { result: result.into(), run: None };
+    tell(store, plan, task, TaskCommand::End { epoch: 1, ending }).await;
+}
+
+async fn failed(store: &EventStore, plan: &str, task: u64) {
+    claim(store, plan, task).await;
+    let ending = Ending::Failed { error: "no".into(), class: FailureClass::Task, run: None };
+    tell(store, plan, task, TaskCommand::End { epoch: 1, ending }).await;
+}
+
+/// Forks a plan on its log; how many events that took.
+async fn fork_on_log(store: &EventStore, parent: &str, at: Position, plan: &str) -> usize {
+    let history = History::of(store, parent).await.unwrap();
+    let point = history.fork_point(store, at).await.unwrap().unwrap();
+    let mut planner = planner_of_fork(store, &point, plan, tags(plan));
+    let command = fork(&point.parent, point.at.0);
+    let cause = Cause::request().keeping(command.retained());
+    planner.execute(command, &cause).await.unwrap().events.len()
+}
+
+async fn view(store: &EventStore, plan: &str, up_to: Option<Position>) -> PlanView {
+    let history = History::of(store, plan).await.unwrap();
+    let range = Range { up_to, ..Range::default() };
+    let mut view = PlanView::default();
+    let mut records = std::pin::pin!(history.records(store, &Query::all(), range));
+    while let Some(recorded) = records.try_next().await.unwrap() {
+        view.apply(&recorded).unwrap();
+    }
+    view
+}
+
+#[tokio::test]
+async fn a_fork_on_a_log_has_claims_and_results_of_its_own() {
+    let store = EventStore::in_memory().await.unwrap();
+    order(&store, "p", initialize("1. Run `a`\n2. Run `b`\n3. Run `c`\n")).await.unwrap();
+    done(&store, "p", 1, "built").await;
+    claim(&store, "p", 2).await;
+    let at = store.head().await.unwrap();
+    fork_on_log(&store, "p", at, "f").await;
+    failed(&store, "f", 2).await;
+    let ending = Ending::Completed { result: "tested".into(), run: None };
+    tell(&store, "p", 2, TaskCommand::End { epoch: 1, ending }).await;
+    let (parent, fork) = (view(&store, "p", None).await, view(&store, "f", None).await);
+    use TaskStatus::{Completed, Failed, Running, Skipped};
+    assert_eq!(statuses(parent.state()), [Completed, Completed, Running]);
+    assert_eq!(statuses(fork.state()), [Completed, Failed, Skipped]);
+    assert_eq!((parent.status(), fork.status()), (PlanStatus::Running, PlanStatus::Failed));
+    assert_eq!(fork.state(), planner_caught_up(&store, "f").await.state(), "a view and the planner agree");
+    // As of the point they are the same; what lies between it and the fork is none of its history.
+    assert_eq!(view(&store, "f", Some(at)).await, view(&store, "p", Some(at)).await);
+}
+
+async fn planner_caught_up(store: &EventStore, plan: &str) -> Planner {
+    let mut planner = planner_of(store, plan, tags(plan)).await.unwrap();
+    planner.catch_up().await.unwrap();
+    planner.handler().clone()
+}
+
+#[tokio::test]
+async fn a_fork_costs_the_same_number_of_events_whatever_its_history() {
+    let store = EventStore::in_memory().await.unwrap();
+    let text = (1..=40).map(|n| format!("{n}. Run `step {n}`\n")).collect::<String>();
+    order(&store, "p", initialize(&text)).await.unwrap();
+    let mut n_events = Vec::new();
+    for n in 1..=30 {
+        if n % 10 == 1 {
+            n_events.push(fork_on_log(&store, "p", store.head().await.unwrap(), &format!("f{n}")).await);
+        }
+        done(&store, "p", n, "ok").await;
+    }
+    assert_eq!(n_events, [2, 2, 2], "that it is one, and what it begins with");
+}
+
+#[tokio::test]
+async fn forks_of_forks_share_the_histories_of_all_that_they_come_from() {
+    let store = EventStore::in_memory().await.unwrap();
+    order(&store, "a", initialize("1. Run `a`\n2. Run `b`\n3. Run `c`\n4. Run `d`\n")).await.unwrap();
+    done(&store, "a", 1, "by a").await;
+    let in_a = store.head().await.unwrap();
+    fork_on_log(&store, "a", in_a, "b").await;
+    done(&store, "a", 2, "by a").await;
+    done(&store, "b", 2, "by b").await;
+    fork_on_log(&store, "b", store.head().await.unwrap(), "c").await;
+    done(&store, "b", 3, "by b").await;
+    done(&store, "c", 3, "by c").await;
+    let results = |view: &PlanView| {
+        view.state().tasks().iter().map(|task| task.result.clone().unwrap_or_default()).collect::<Vec<_>>()
+    };
+    assert_eq!(results(&view(&store, "c", None).await), ["by a", "by b", "by c", ""]);
+    // A position of the history that a fork shares is the other plan's.
+    let history = History::of(&store, "c").await.unwrap();
+    let point = history.fork_point(&store, in_a).await.unwrap().unwrap();
+    assert_eq!((point.parent.as_str(), point.at), ("a", in_a));
+    assert_eq!(history.fork_point(&store, Position(0)).await.unwrap(), None);
+    let of_b = History::of(&store, "b").await.unwrap();
+    assert_eq!(history.shared_with(&of_b), Some(("b", history.parent().map(|(_, at)| at))));
+}
+
+#[tokio::test]
+async fn a_point_inside_an_append_is_the_end_of_the_one_before() {
+    let store = EventStore::in_memory().await.unwrap();
+    order(&store, "p", initialize("1. Run `a`\n2. Run `b`\n")).await.unwrap();
+    let made = store.head().await.unwrap();
+    done(&store, "p", 1, "built").await;
+    let head = store.head().await.unwrap();
+    let history = History::of(&store, "p").await.unwrap();
+    let at = |at| {
+        let (history, store) = (&history, &store);
+        async move { history.fork_point(store, at).await.unwrap().map(|point| point.at) }
+    };
+    assert_eq!(at(made).await, Some(made));
+    assert_eq!(at(Position(head.0 + 50)).await, Some(head), "beyond the head is the head");
+    assert_eq!(at(Position(head.0 - 1)).await, Some(Position(head.0 - 2)), "the dispatch came with the end before it");
+    assert_eq!(at(Position(made.0 - 1)).await, None, "there was no plan yet");
+}
