@@ -11,6 +11,7 @@ use crate::cli::{Diff, Output, PlanAt};
 use crate::failure::{Code, Failure};
 use crate::json::{print_line, print_pretty};
 use crate::look;
+use crate::points::position_of;
 use crate::session::Session;
 use crate::step::ChangeJson;
 use crate::text::visible;
@@ -33,10 +34,10 @@ struct Side {
 }
 
 impl Side {
-    async fn load(store: &EventStore, head: Position, typed: &PlanAt) -> Result<Self, Failure> {
+    async fn load(session: &Session, store: &EventStore, head: Position, typed: &PlanAt) -> Result<Self, Failure> {
         let plan = look::find_plan(store, &typed.plan).await?;
-        let at = match typed.at {
-            Some(at) => store.whole(Position(at).min(head)).await?,
+        let at = match &typed.at {
+            Some(at) => store.whole(position_of(session, store, &plan, at).await?.min(head)).await?,
             None => head,
         };
         let view = look::load_view(store, &plan, Range::up_to(at)).await?;
@@ -48,7 +49,8 @@ impl Side {
 pub async fn diff(session: &Session, diff: &Diff) -> Result<Code, Failure> {
     let store = session.place.open().await?;
     let head = store.head().await?;
-    let (before, after) = (Side::load(&store, head, &diff.before).await?, Side::load(&store, head, &diff.after).await?);
+    let before = Side::load(session, &store, head, &diff.before).await?;
+    let after = Side::load(session, &store, head, &diff.after).await?;
     let changes = change::changes(&before.view, &after.view);
     let mut stdout = BufWriter::new(std::io::stdout().lock());
     let json = || DiffJson { from: &before, to: &after, changes: changes.iter().map(ChangeJson::of).collect() };

@@ -138,6 +138,37 @@ pub struct ListedJson {
     pub status: &'static str,
     /// When it was made.
     pub created_at: String,
+    /// Of a fork: what it goes on from.
+    pub parent: Option<ParentJson>,
+}
+
+/// What a fork goes on from.
+#[derive(Serialize)]
+pub struct ParentJson {
+    /// The other plan.
+    pub plan: String,
+    /// The last position that they share.
+    pub at: Position,
+    /// Why it was made.
+    pub reason: String,
+}
+
+/// A fork of a plan.
+#[derive(Serialize)]
+pub struct ForkJson {
+    /// Its id.
+    pub plan: String,
+    /// The last position that they share.
+    pub at: Position,
+    /// Why it was made.
+    pub reason: String,
+}
+
+impl ParentJson {
+    fn of(state: &PlannerState) -> Option<Self> {
+        let ((plan, at), reason) = (state.parent()?, state.fork_reason()?);
+        Some(Self { plan: plan.to_owned(), at, reason: reason.to_owned() })
+    }
 }
 
 impl ListedJson {
@@ -148,6 +179,7 @@ impl ListedJson {
             title: title_of(view.state()),
             status: view.status().as_str(),
             created_at: view.created_at().map_or_else(String::new, rfc3339),
+            parent: ParentJson::of(view.state()),
         }
     }
 }
@@ -206,6 +238,10 @@ pub struct ShownJson<'a> {
     plan: &'a str,
     status: &'static str,
     at: Position,
+    parent: Option<ParentJson>,
+    /// In `show` only, and only where there are some.
+    #[serde(skip_serializing_if = "<[ForkJson]>::is_empty")]
+    forks: &'a [ForkJson],
     tasks: Vec<ShownTaskJson<'a>>,
     questions: Vec<QuestionJson<'a>>,
     context_summary: &'a str,
@@ -265,10 +301,18 @@ impl<'a> ShownJson<'a> {
             plan,
             status: view.status().as_str(),
             at,
+            parent: ParentJson::of(state),
+            forks: &[],
             tasks: tasks.collect(),
             questions: questions.collect(),
             context_summary: state.context_summary(),
         }
+    }
+
+    /// The same, with the plans that were forked from it.
+    #[must_use]
+    pub fn with_forks(self, forks: &'a [ForkJson]) -> Self {
+        Self { forks, ..self }
     }
 }
 

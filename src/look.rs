@@ -17,7 +17,8 @@ use futures::TryStreamExt;
 use crate::by_model;
 use crate::cli::{Ls, Output, Parse, Show};
 use crate::failure::{Code, Failure};
-use crate::json::{ListedJson, ParsedJson, PlansJson, ShownJson, condition_text, print_line, print_pretty};
+use crate::json::{ForkJson, ListedJson, ParsedJson, PlansJson, ShownJson, condition_text, print_line, print_pretty};
+use crate::points::{forks_of, position_of};
 use crate::session::{Session, read_text};
 use crate::terminal::say;
 use crate::text::{in_one_line, one_line, shell_word, visible};
@@ -106,7 +107,10 @@ pub async fn ls(session: &Session, ls: &Ls) -> Result<Code, Failure> {
         Output::Text => {
             let width = listed.iter().map(|plan| plan.plan.len()).max().unwrap_or(0);
             for plan in listed {
-                let title = one_line(&plan.title, 60);
+                let mut title = one_line(&plan.title, 60);
+                if let Some(parent) = &plan.parent {
+                    title.push_str(&visible(&format!("  (a fork of {} at {})", parent.plan, parent.at)));
+                }
                 writeln!(stdout, "{:<width$}  {:<9}  {}  {title}", visible(&plan.plan), plan.status, plan.created_at)?;
             }
         }
@@ -119,23 +123,27 @@ pub async fn show(session: &Session, show: &Show) -> Result<Code, Failure> {
     let store = session.place.open().await?;
     let plan = find_plan(&store, &show.plan).await?;
     let head = store.head().await?;
-    let at = match show.at {
-        Some(at) => store.whole(Position(at).min(head)).await?,
+    let asked = match &show.at {
+        Some(at) => position_of(session, &store, &plan, at).await?,
         None => head,
     };
+    let at = store.whole(asked.min(head)).await?;
     let view = load_view(&store, &plan, Range::up_to(at)).await?;
     if view.created_at().is_none() {
-        let asked = show.at.map_or(at, Position);
         let message = format!("{plan} did not exist yet at position {asked}");
         return Err(Failure::new(Code::Nothing, message).hint(session.command_on("events", &plan)));
     }
     let mut stdout = BufWriter::new(std::io::stdout().lock());
-    let shown = ShownJson::of(&plan, at, &view);
+    let forks = forks_of(&store, &plan, at).await?;
+    let shown = ShownJson::of(&plan, at, &view).with_forks(&forks);
     match session.output {
         Output::Json => print_pretty(&mut stdout, &shown)?,
         Output::Jsonl => print_line(&mut stdout, &shown)?,
         Output::Text => {
             print_view(&mut stdout, &plan, at, &view)?;
+            for ForkJson { plan, at, reason } in &forks {
+                writeln!(stdout, "forked at position {at} as {}: {}", visible(plan), one_line(reason, 100))?;
+            }
             for line in what_is_waited_for(session, &plan, &view) {
                 writeln!(stdout, "{line}")?;
             }
@@ -151,6 +159,9 @@ pub fn print_view(mut to: impl Write, plan: &str, at: Position, view: &PlanView)
     writeln!(to, "{}  {}  as of position {at}", visible(plan), view.status().as_str())?;
     if let Some(title) = state.title() {
         writeln!(to, "{}", one_line(title, 100))?;
+    }
+    if let (Some((parent, at)), Some(reason)) = (state.parent(), state.fork_reason()) {
+        writeln!(to, "a fork of {} at position {at}: {}", visible(parent), one_line(reason, 100))?;
     }
     let width = state.tasks().iter().map(|task| task.plan.name().chars().count()).max().unwrap_or(1);
     for task in state.tasks() {

@@ -22,6 +22,7 @@ mod lint;
 mod look;
 mod mock_llm;
 mod place;
+mod points;
 mod progress;
 mod replay;
 mod session;
@@ -30,6 +31,7 @@ mod start;
 mod step;
 mod terminal;
 mod text;
+mod travel;
 mod work;
 mod workforce;
 
@@ -108,6 +110,9 @@ async fn run(cli: Cli) -> Result<Code, Failure> {
         Command::Events(events) => events::events(&session, *events).await,
         Command::Replay(replay) => replay::replay(&session, &replay).await,
         Command::Diff(diff) => diff::diff(&session, &diff).await,
+        Command::Fork(fork) => travel::fork(&session, *fork).await,
+        Command::Checkpoint(checkpoint) => travel::checkpoint(&session, checkpoint).await,
+        Command::Checkpoints(checkpoints) => travel::checkpoints(&session, &checkpoints).await,
         Command::Executors => executors::list(&session),
         Command::Export(export) => archive::export(&session, &export).await,
         Command::Import(import) => archive::import(&session, &import).await,

@@ -11,6 +11,7 @@ use crate::cli::{Output, Replay};
 use crate::failure::{Code, Failure};
 use crate::json::{ShownJson, print_line};
 use crate::look::{self, for_each_of};
+use crate::points::position_of;
 use crate::session::Session;
 use crate::step::{Index, Step};
 use crate::terminal::{prompt, say};
@@ -35,8 +36,15 @@ pub async fn replay(session: &Session, replay: &Replay) -> Result<Code, Failure>
     let store = session.place.open().await?;
     let plan = look::find_plan(&store, &replay.plan).await?;
     let head = store.head().await?;
-    let to = replay.to.map_or(head, |to| Position(to).min(head));
-    let bounds = Bounds { from: Position(replay.from), to };
+    let from = match &replay.from {
+        Some(from) => position_of(session, &store, &plan, from).await?,
+        None => Position(1),
+    };
+    let to = match &replay.to {
+        Some(to) => position_of(session, &store, &plan, to).await?.min(head),
+        None => head,
+    };
+    let bounds = Bounds { from, to };
     let is_on_terminal = session.terminal.is_interactive && session.output == Output::Text && !replay.failure;
     if replay.step || is_on_terminal {
         step_through(session, store, plan, bounds).await

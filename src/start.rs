@@ -28,7 +28,7 @@ use crate::text::{count, one_line, visible};
 use crate::workforce::{self, Signals};
 
 /// How often another plan id is tried when one is taken.
-const ID_ATTEMPTS_MAX: usize = 8;
+pub const ID_ATTEMPTS_MAX: usize = 8;
 
 /// `init`.
 pub async fn init(session: &Session) -> Result<Code, Failure> {
@@ -212,7 +212,7 @@ async fn make_plan(
 }
 
 /// Puts a command to the planner, which is kept with what it leads to.
-async fn order(
+pub async fn order(
     planner: &mut Runner<Planner>,
     command: event::Command,
 ) -> Result<Executed<event::Event>, ExecuteError<PlannerError>> {
@@ -226,7 +226,7 @@ fn millis(duration: Duration) -> u64 {
 }
 
 /// Four letters and digits that are hard to mistake for each other.
-fn short_id() -> String {
+pub fn short_id() -> String {
     const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
     let id = new_event_id();
     let random = &id.as_bytes()[12..16];

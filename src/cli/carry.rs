@@ -61,7 +61,7 @@ pub struct Limits {
 }
 
 /// What a plan may be given as its token budget.
-const TOKENS: std::ops::RangeInclusive<i64> = TOKEN_BUDGET_MIN as i64..=TOKEN_BUDGET_MAX as i64;
+pub(super) const TOKENS: std::ops::RangeInclusive<i64> = TOKEN_BUDGET_MIN as i64..=TOKEN_BUDGET_MAX as i64;
 
 /// A failure policy as typed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -7,6 +7,7 @@ use crewlog_mq::{Query, Timestamp};
 use uuid::Uuid;
 
 use super::model::Analyse;
+use super::travel::{At, at};
 use super::typed::{moment, plan_at, query};
 
 /// `plan`.
@@ -95,9 +96,9 @@ pub struct Conflicts {
 pub struct Show {
     /// The plan's id, or the beginning of it
     pub plan: String,
-    /// As it was at this position of the log
-    #[arg(long, value_name = "POSITION", value_parser = clap::value_parser!(i64).range(1..))]
-    pub at: Option<i64>,
+    /// As it was at this position of the log, or at a checkpoint
+    #[arg(long, value_name = "POSITION|CHECKPOINT", value_parser = at)]
+    pub at: Option<At>,
 }
 
 /// `events`. What is given must hold together.
@@ -168,12 +169,12 @@ pub struct Replay {
     /// Read orders from standard input, one a line, also where it is no terminal (h tells which)
     #[arg(long)]
     pub step: bool,
-    /// Begin with the first event at or after this position
-    #[arg(long, value_name = "POSITION", default_value_t = 1, value_parser = clap::value_parser!(i64).range(1..))]
-    pub from: i64,
-    /// End with the last event at or before this position
-    #[arg(long, value_name = "POSITION", value_parser = clap::value_parser!(i64).range(1..))]
-    pub to: Option<i64>,
+    /// Begin with the first event at or after this position, or with a checkpoint
+    #[arg(long, value_name = "POSITION|CHECKPOINT", value_parser = at)]
+    pub from: Option<At>,
+    /// End with the last event at or before this position, or with a checkpoint
+    #[arg(long, value_name = "POSITION|CHECKPOINT", value_parser = at)]
+    pub to: Option<At>,
     /// Print only the events with which a task fails, times out or is cancelled
     #[arg(long, conflicts_with = "step")]
     pub failure: bool,
@@ -182,7 +183,7 @@ pub struct Replay {
 /// `diff`.
 #[derive(Debug, Args)]
 pub struct Diff {
-    /// The plan before: its id, or the beginning of it, and a position of the log (now if left out)
+    /// The plan before: its id, or the beginning of it, and a position of the log or a checkpoint (now if left out)
     #[arg(value_name = "PLAN@POSITION", value_parser = plan_at)]
     pub before: PlanAt,
     /// The plan after
@@ -195,6 +196,6 @@ pub struct Diff {
 pub struct PlanAt {
     /// Its id, or the beginning of it.
     pub plan: String,
-    /// The position; now when unset.
-    pub at: Option<i64>,
+    /// The point of its history; now when unset.
+    pub at: Option<At>,
 }

@@ -5,6 +5,7 @@ mod carry;
 mod keys;
 mod look;
 mod model;
+mod travel;
 mod typed;
 mod upkeep;
 
@@ -19,6 +20,7 @@ pub use look::{
     Conflicts, Corpus, Diff, EventFilter, Events, Lint, Ls, Parse, Plan, PlanAt, Replay, Show, Simulate, Stats,
 };
 pub use model::{Analyse, MockLlm};
+pub use travel::{At, Checkpoint, Checkpoints, Fork};
 pub use typed::duration;
 pub use upkeep::{Backup, Db, Export, Groups, Import, ParkedOf};
 
@@ -118,6 +120,12 @@ pub enum Command {
     Replay(Replay),
     /// Show how a plan differs from itself at another position, or from another plan
     Diff(Diff),
+    /// Make a plan that goes on from a point of another plan's history
+    Fork(Box<Fork>),
+    /// Give this point of a plan's history a name
+    Checkpoint(Checkpoint),
+    /// List the points of a plan's history that have names
+    Checkpoints(Checkpoints),
     /// Show the figures of each project
     Stats(Stats),
     /// List tasks that are held at the same time and touch the same files

@@ -5,15 +5,20 @@ use std::time::Duration;
 use crewlog_mq::{AggregateName, Query, Timestamp};
 
 use super::look::PlanAt;
+use super::travel::{At, at};
 
 /// No plan's id holds an @.
 pub(super) fn plan_at(typed: &str) -> Result<PlanAt, String> {
     let (plan, at) = match typed.split_once('@') {
         None => (typed, None),
-        Some((plan, at)) => match at.parse() {
-            Ok(at @ 0..) => (plan, Some(at)),
-            Ok(_) | Err(_) => {
-                return Err(format!("{at:?} is no position: write PLAN@NUMBER, or PLAN alone for how it stands now"));
+        Some((plan, "0")) => (plan, Some(At::Position(0))),
+        Some((plan, typed)) => match at(typed) {
+            Ok(at) => (plan, Some(at)),
+            Err(_) => {
+                return Err(format!(
+                    "{typed:?} is no position and no name of a checkpoint: write PLAN@NUMBER or PLAN@NAME, or PLAN alone \
+                     for how it stands now"
+                ));
             }
         },
     };

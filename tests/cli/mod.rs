@@ -8,6 +8,7 @@ mod crew;
 mod database;
 mod documented;
 mod executors;
+mod forks;
 mod groups;
 mod hostile;
 mod places;

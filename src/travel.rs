@@ -1,0 +1,247 @@
+//! Time travel: `fork`, `checkpoint`, `checkpoints`. A fork appends events of its own and changes none.
+
+use std::io::Write;
+
+use crewlog_executors::history::{ForkPoint, History};
+use crewlog_executors::planning;
+use crewlog_executors::worker::CutOff;
+use crewlog_mq::{EventStore, ExecuteError, Position, Query, Range, Runner};
+use crewlog_planner::event::{self, Command, Event, PlannerConfig, TaskStatus};
+use crewlog_planner::plan::TaskId;
+use crewlog_planner::planner::{Planner, PlannerError};
+use futures::TryStreamExt;
+use serde::Serialize;
+
+use crate::cli::{Checkpoint, Checkpoints, Fork, Output};
+use crate::drive::Drive;
+use crate::failure::{Code, Failure};
+use crate::json::{print_line, print_pretty};
+use crate::look::{self, find_plan};
+use crate::place::slug;
+use crate::points::{CheckpointJson, checkpoints_of, position_of};
+use crate::session::Session;
+use crate::start::{ID_ATTEMPTS_MAX, order, short_id};
+use crate::terminal::{say, unless_closed};
+use crate::text::{count, visible};
+use crate::workforce::{self, Signals};
+
+/// What stands between the name of a plan and the rest of the id of its forks.
+const FORK: &str = "-fork";
+
+/// `fork` as JSON.
+#[derive(Serialize)]
+struct ForkedJson<'a> {
+    plan: &'a str,
+    parent: &'a str,
+    at: Position,
+    reason: &'a str,
+}
+
+/// `fork`.
+pub async fn fork(session: &Session, fork: Fork) -> Result<Code, Failure> {
+    let roster = workforce::roster(session, fork.carry.task_timeout, &[])?;
+    let store = session.place.open().await?;
+    let signals = Signals::new()?;
+    let since = store.head().await?;
+    let point = point_of(session, &store, &fork).await?;
+    let (plan, planner) = make_fork(session, &store, &point, &fork).await?;
+    let ForkPoint { parent, at, .. } = &point;
+    if let Output::Text = session.output {
+        unless_closed(writeln!(std::io::stdout(), "{}", visible(&plan)))?;
+    } else if !fork.run {
+        let forked = ForkedJson { plan: &plan, parent, at: *at, reason: &fork.reason };
+        unless_closed(print_line(std::io::stdout(), &forked))?;
+    }
+    if !session.terminal.is_quiet {
+        let tasks = planner.handler().state().tasks();
+        let n_ended = tasks.iter().filter(|task| task.status.is_end()).count();
+        let rest = count(tasks.len() - n_ended, "task");
+        say(&visible(&format!("forked from {parent} at position {at}: {n_ended} ended, {rest} to go")));
+    }
+    if !fork.run {
+        if let (Output::Text, false) = (session.output, session.terminal.is_quiet) {
+            say(&format!("to go on: {}", session.command_on("resume", &plan)));
+        }
+        return Ok(Code::Done);
+    }
+    Drive::new(session, store, plan, since, &fork.carry, roster, CutOff::Report).await?.run(signals).await
+}
+
+async fn make_fork(
+    session: &Session,
+    store: &EventStore,
+    point: &ForkPoint,
+    typed: &Fork,
+) -> Result<(String, Runner<Planner>), Failure> {
+    for _ in 0..ID_ATTEMPTS_MAX {
+        let plan = format!("{}-{}", fork_name(&point.parent), short_id());
+        let mut planner = planning::planner_of_fork(store, point, &plan, session.tags_of_new(&plan));
+        planner.catch_up().await?;
+        if planner.sequence() > 0 {
+            continue;
+        }
+        let config = config_of(planner.handler().state().config(), typed);
+        let (parent, at, reason) = (point.parent.clone(), point.at, typed.reason.clone());
+        let command = Command::Fork { parent, at, reason, config: Some(Box::new(config)) };
+        match order(&mut planner, command).await {
+            Ok(_) => return Ok((plan, planner)),
+            Err(ExecuteError::Refused(PlannerError::AlreadyPlanned)) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Err(Failure::new(Code::Conflict, "no free id for the fork was found: try again"))
+}
+
+/// The readable part of a fork's id: that of the first plan of its line.
+fn fork_name(parent: &str) -> String {
+    let stem = parent.rsplit_once('-').map_or(parent, |(stem, _)| stem);
+    let stem = slug(stem.strip_suffix(FORK).unwrap_or(stem));
+    if stem.is_empty() { "plan-fork".to_owned() } else { format!("{stem}{FORK}") }
+}
+
+fn config_of(before: &PlannerConfig, typed: &Fork) -> PlannerConfig {
+    PlannerConfig {
+        parallelism: typed.parallelism.map_or(before.parallelism, usize::from),
+        on_failure: typed.on_failure.map_or(before.on_failure, Into::into),
+        token_budget: typed.token_budget.map_or(before.token_budget, |n_tokens| n_tokens as usize),
+        ..before.clone()
+    }
+}
+
+/// The point that was typed.
+async fn point_of(session: &Session, store: &EventStore, fork: &Fork) -> Result<ForkPoint, Failure> {
+    let plan = find_plan(store, &fork.plan).await?;
+    let history = History::of(store, &plan).await?;
+    let at = match (&fork.at, &fork.before, &fork.before_failure) {
+        (Some(at), _, _) => position_of(session, store, &plan, at).await?,
+        (None, Some(task), _) => {
+            let id = task_of(session, store, &plan, task).await?;
+            let dispatched = first(
+                store,
+                &history,
+                "TaskDispatched",
+                |event| matches!(event, Event::TaskDispatched { task_id, .. } if *task_id == id),
+            );
+            let Some((_, position)) = dispatched.await? else {
+                let failure = Failure::new(Code::Nothing, format!("task {task} of {plan} has not begun yet"));
+                return Err(failure.hint(format!("to fork it as it stands now: {}", session.command_on("fork", &plan))));
+            };
+            end_of_append(store, position).await?
+        }
+        (None, None, Some(task)) => {
+            let id = match task {
+                Some(task) => Some(task_of(session, store, &plan, task).await?),
+                None => None,
+            };
+            let failed = first(store, &history, "TaskStatusUpdated", |event| is_failure(event, id)).await?;
+            let Some((append_start, _)) = failed else {
+                let message = match task {
+                    Some(task) => format!("task {task} of {plan} has not failed"),
+                    None => format!("no task of {plan} has failed"),
+                };
+                return Err(Failure::new(Code::Nothing, message).hint(session.command_on("show", &plan)));
+            };
+            Position(append_start.0 - 1)
+        }
+        (None, None, None) => store.head().await?,
+    };
+    history.fork_point(store, at).await?.ok_or_else(|| {
+        let message = format!("{plan} did not exist yet at position {at}");
+        Failure::new(Code::Nothing, message).hint(session.command_on("events", &plan))
+    })
+}
+
+/// A failure that no retry of the text's made good, or that a person is asked about.
+fn is_failure(event: &Event, of: Option<TaskId>) -> bool {
+    let Event::TaskStatusUpdated { task_id, status, error, .. } = event else { return false };
+    let has_failed = match status {
+        TaskStatus::Failed | TaskStatus::TimedOut => true,
+        TaskStatus::NeedsClarification => error.is_some(),
+        TaskStatus::Planned
+        | TaskStatus::Running
+        | TaskStatus::Completed
+        | TaskStatus::Cancelled
+        | TaskStatus::Skipped => false,
+    };
+    has_failed && of.is_none_or(|of| of == *task_id)
+}
+
+async fn task_of(session: &Session, store: &EventStore, plan: &str, name: &str) -> Result<TaskId, Failure> {
+    let view = look::load_view(store, plan, Range::default()).await?;
+    view.state().task_named(name).map(|task| task.plan.id).ok_or_else(|| {
+        Failure::new(Code::Nothing, format!("{plan} has no task {name:?}")).hint(session.command_on("show", plan))
+    })
+}
+
+/// The first event of a history that is as wanted: where its append begins, and where it stands.
+async fn first(
+    store: &EventStore,
+    history: &History,
+    event_type: &str,
+    is_wanted: impl Fn(&Event) -> bool,
+) -> Result<Option<(Position, Position)>, Failure> {
+    let query = Query::stream(event::STREAM).of_type(event_type);
+    let mut records = std::pin::pin!(history.records(store, &query, Range::default()));
+    while let Some(recorded) = records.try_next().await? {
+        if is_wanted(&recorded.decode()?) {
+            return Ok(Some((recorded.append_start, recorded.position)));
+        }
+    }
+    Ok(None)
+}
+
+/// The last position of the append that an event came with.
+async fn end_of_append(store: &EventStore, position: Position) -> Result<Position, Failure> {
+    let rest = Range::after(Position(position.0 - 1));
+    let mut records = std::pin::pin!(store.records(&Query::all(), rest));
+    let (mut end, mut append_start) = (position, None);
+    while let Some(recorded) = records.try_next().await? {
+        if *append_start.get_or_insert(recorded.append_start) != recorded.append_start {
+            break;
+        }
+        end = recorded.position;
+    }
+    Ok(end)
+}
+
+/// `checkpoint`.
+pub async fn checkpoint(session: &Session, checkpoint: Checkpoint) -> Result<Code, Failure> {
+    let store = session.place.open().await?;
+    let plan = find_plan(&store, &checkpoint.plan).await?;
+    let mut planner = planning::catch_up(&store, &plan, look::tags_of(&store, &plan).await?).await?;
+    let name = checkpoint.name;
+    let at = order(&mut planner, Command::NameCheckpoint { name: name.clone() }).await?.position;
+    let mut stdout = std::io::stdout();
+    match session.output {
+        Output::Text => writeln!(stdout, "{}", visible(&format!("{name} is position {at} of {plan}")))?,
+        Output::Json | Output::Jsonl => {
+            print_line(&mut stdout, &serde_json::json!({ "plan": plan, "name": name, "at": at }))?;
+        }
+    }
+    Ok(Code::Done)
+}
+
+/// `checkpoints` as JSON.
+#[derive(Serialize)]
+struct CheckpointsJson {
+    plan: String,
+    checkpoints: Vec<CheckpointJson>,
+}
+
+/// `checkpoints`.
+pub async fn checkpoints(session: &Session, checkpoints: &Checkpoints) -> Result<Code, Failure> {
+    let store = session.place.open().await?;
+    let plan = find_plan(&store, &checkpoints.plan).await?;
+    let checkpoints = checkpoints_of(&store, &plan).await?;
+    let mut stdout = std::io::stdout().lock();
+    match session.output {
+        Output::Json => print_pretty(&mut stdout, &CheckpointsJson { plan, checkpoints })?,
+        Output::Jsonl => checkpoints.iter().try_for_each(|checkpoint| print_line(&mut stdout, checkpoint))?,
+        Output::Text => {
+            for CheckpointJson { name, at, created_at, .. } in checkpoints {
+                writeln!(stdout, "{at:>6}  {created_at}  {}", visible(&name))?;
+            }
+        }
+    }
+    Ok(Code::Done)
+}

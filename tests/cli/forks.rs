@@ -1,0 +1,158 @@
+//! Forks and checkpoints, as a person makes and sees them.
+
+use serde_json::Value;
+
+use super::scene::{Gate, Scene};
+
+/// The statuses of a plan's tasks.
+fn statuses(scene: &Scene, plan: &str) -> Vec<String> {
+    let shown = scene.show(plan);
+    let tasks = shown["tasks"].as_array().expect("tasks");
+    tasks.iter().map(|task| task["status"].as_str().expect("text").to_owned()).collect()
+}
+
+/// Forks a plan; the id of the fork.
+#[track_caller]
+fn fork(scene: &Scene, words: &[&str]) -> String {
+    scene.run(&[&["fork"], words].concat()).expect(0).stdout.trim().to_owned()
+}
+
+fn lines(text: &str) -> Vec<Value> {
+    text.lines().map(|line| serde_json::from_str(line).expect("each line is JSON")).collect()
+}
+
+const FAILING: &str = "# Ship\n1. Run `echo built >> side`\n2. Run `test -e fixed`\n3. Run `echo shipped >> side`\n";
+
+#[test]
+fn a_fork_before_a_failure_runs_what_failed_again_and_its_parent_stays_as_it_is() {
+    let scene = Scene::new();
+    let (plan, ran) = scene.plan(FAILING);
+    ran.expect(100);
+    let before = scene.run(&["events", &plan, "-o", "jsonl"]).expect(0).stdout;
+    scene.write("fixed", "");
+    let ran = scene.run(&["fork", &plan, "--before-failure", "--reason", "it is there now", "--run"]).expect(0);
+    let fork = ran.stdout.trim().to_owned();
+    assert!(fork.starts_with("ship-fork-"), "{fork}");
+    assert_eq!(statuses(&scene, &fork), ["Completed", "Completed", "Completed"]);
+    assert_eq!(statuses(&scene, &plan), ["Completed", "Failed", "Skipped"]);
+    assert_eq!(scene.read("side"), "built\nshipped\n", "what had completed is not run again");
+    assert_eq!(scene.run(&["events", &plan, "-o", "jsonl"]).expect(0).stdout, before);
+    // Both name each other.
+    let (shown, parent) = (scene.show(&fork), scene.show(&plan));
+    assert_eq!(shown["parent"]["plan"], plan.as_str());
+    assert_eq!(shown["parent"]["reason"], "it is there now");
+    assert_eq!(parent["parent"], Value::Null);
+    assert_eq!(parent["forks"][0]["plan"], fork.as_str());
+    let text = scene.run(&["show", &fork]).expect(0).stdout;
+    assert!(text.contains(&format!("a fork of {plan} at position")), "{text}");
+    let text = scene.run(&["show", &plan]).expect(0).stdout;
+    assert!(text.contains(&format!("as {fork}: it is there now")), "{text}");
+    let listed = scene.run(&["ls"]).expect(0).stdout;
+    assert_eq!(listed.lines().filter(|line| line.contains(&format!("(a fork of {plan} at "))).count(), 1, "{listed}");
+    scene.run(&["db", "check"]).expect(0);
+}
+
+#[test]
+fn a_fork_before_a_task_has_what_made_it_ready_and_not_the_task() {
+    let scene = Scene::new();
+    let (plan, ran) = scene.plan(FAILING);
+    ran.expect(100);
+    let first = fork(&scene, &[&plan, "--before", "1"]);
+    assert_eq!(statuses(&scene, &first), ["Running", "Planned", "Planned"]);
+    let second = fork(&scene, &[&plan, "--before", "2"]);
+    assert_eq!(statuses(&scene, &second), ["Completed", "Running", "Planned"]);
+    scene.run(&["fork", &plan, "--before", "3"]).expect(4).says(&["has not begun yet"]);
+    scene.run(&["fork", &plan, "--before", "9"]).expect(4).says(&["has no task"]);
+    scene.run(&["fork", &plan, "--before-failure", "1"]).expect(4).says(&["task 1 of", "has not failed"]);
+    scene.run(&["fork", &plan, "--before", "1", "--at", "3"]).expect(2);
+    scene.run(&["fork", "nothing"]).expect(4);
+}
+
+#[test]
+fn a_checkpoint_can_be_named_wherever_a_position_can() {
+    let scene = Scene::new();
+    let (plan, ran) = scene.plan("# Ask\n1. Which colour is it?\n2. Run `echo \"$CREWLOG_ANSWER\"`\n");
+    ran.expect(5);
+    let named = scene.run(&["checkpoint", &plan, "unasked", "-o", "json"]).expect(0).json();
+    let at = named["at"].to_string();
+    scene.run(&["answer", &plan, "q1", "blue"]).expect(0);
+    scene.run(&["resume", &plan]).expect(0);
+    scene.run(&["checkpoint", &plan, "unasked"]).expect(9).says(&["has a checkpoint \"unasked\" already"]);
+    scene.run(&["checkpoint", &plan, "17"]).expect(1).says(&["cannot be the name of a checkpoint"]);
+    let listed = scene.run(&["checkpoints", &plan, "-o", "json"]).expect(0).json();
+    assert_eq!(listed["checkpoints"][0]["name"], "unasked");
+    assert_eq!(listed["checkpoints"][0]["at"], named["at"]);
+    let same = |by_name: &[&str], by_position: &[&str]| {
+        let (one, other) = (scene.run(by_name).expect(0), scene.run(by_position).expect(0));
+        assert_eq!(one.stdout, other.stdout);
+        assert!(!one.stdout.is_empty());
+    };
+    same(&["show", &plan, "--at", "unasked"], &["show", &plan, "--at", &at]);
+    same(&["replay", &plan, "--to", "unasked"], &["replay", &plan, "--to", &at]);
+    same(&["replay", &plan, "--from", "unasked"], &["replay", &plan, "--from", &at]);
+    same(&["diff", &format!("{plan}@unasked"), &plan], &["diff", &format!("{plan}@{at}"), &plan]);
+    scene.run(&["show", &plan, "--at", "never"]).expect(4).says(&["has no checkpoint \"never\""]);
+    let fork = fork(&scene, &[&plan, "--at", "unasked"]);
+    let open = scene.show(&fork)["questions"][1].clone();
+    assert_eq!((open["id"].as_str(), open["answer"].as_str()), (Some("q2"), None), "it is asked anew");
+    scene.run(&["answer", &fork, "q2", "red"]).expect(0);
+    scene.run(&["resume", &fork]).expect(0);
+    let results = |plan: &str| scene.show(plan)["tasks"][1]["result"].clone();
+    assert_eq!((results(&plan), results(&fork)), ("blue".into(), "red".into()));
+    assert_eq!(scene.run(&["checkpoints", &fork]).expect(0).stdout.lines().count(), 1, "it is of the shared history");
+}
+
+#[test]
+fn a_fork_can_be_looked_at_from_its_first_event_on_and_exported_whole() {
+    let scene = Scene::new();
+    let (plan, ran) = scene.plan(FAILING);
+    ran.expect(100);
+    scene.write("fixed", "");
+    let fork = fork(&scene, &[&plan, "--before-failure"]);
+    scene.run(&["resume", &fork]).expect(0);
+    let events = lines(&scene.run(&["events", &fork, "-o", "jsonl"]).expect(0).stdout);
+    let of = |event: &Value| event["aggregate_id"].as_str().expect("text").to_owned();
+    let types = events.iter().map(|event| event["event_type"].as_str().expect("text")).collect::<Vec<_>>();
+    assert_eq!(types[0], "TasksPlanned");
+    let forked = types.iter().position(|event_type| *event_type == "PlanForked").expect("it says what it is");
+    assert!(events[..forked].iter().all(|event| of(event).starts_with(&plan)));
+    assert!(events[forked..].iter().all(|event| of(event).starts_with(&fork)));
+    let at = scene.show(&fork)["parent"]["at"].as_i64().expect("a number");
+    assert!(events[..forked].iter().all(|event| event["position"].as_i64() <= Some(at)));
+    let position = |event: &Value| event["position"].as_i64();
+    let steps = scene.run(&["replay", &fork, "-o", "jsonl"]).expect(0).stdout;
+    assert_eq!(lines(&steps).iter().map(position).collect::<Vec<_>>(), events.iter().map(position).collect::<Vec<_>>());
+    let exported = lines(&scene.run(&["export", &fork]).expect(0).stdout);
+    assert_eq!(exported[1..].iter().map(position).collect::<Vec<_>>(), events.iter().map(position).collect::<Vec<_>>());
+    let reversed = lines(&scene.run(&["events", &fork, "--reverse", "-o", "jsonl"]).expect(0).stdout);
+    assert!(reversed.iter().rev().eq(&events));
+    let none = scene.run(&["diff", &format!("{fork}@{at}"), &format!("{plan}@{at}")]).expect(0).stdout;
+    assert!(none.contains("no difference"), "{none}");
+}
+
+#[test]
+fn a_fork_of_a_running_plan_leaves_it_alone() {
+    let scene = Scene::new();
+    let mut gate = Gate::new(&scene, "gate");
+    scene.write(
+        "plan.md",
+        format!("1. Run `{}; cat hold; echo x >> side`\n2. Run `echo y >> side`\n", Gate::pass("gate")),
+    );
+    let hold = super::scene::named_pipe(&scene, "hold");
+    let mut running = scene.start(&["run", "plan.md", "--yes"]);
+    running.stdout.until("\n");
+    gate.wait();
+    let plan = scene.run(&["ls", "-o", "json"]).expect(0).json()["plans"][0]["plan"].as_str().expect("text").to_owned();
+    let fork = fork(&scene, &[&plan]);
+    assert_eq!(statuses(&scene, &fork), ["Running", "Planned"]);
+    let shown = scene.show(&fork);
+    assert_eq!(shown["tasks"][0]["executor"], Value::Null, "nobody holds the fork's");
+    assert_eq!(scene.events_of_type("TaskClaimed").len(), 1, "the other's worker takes none of its tasks");
+    std::fs::write(hold, "").expect("it is read");
+    running.finish().expect(0);
+    assert_eq!(statuses(&scene, &plan), ["Completed", "Completed"]);
+    assert_eq!(statuses(&scene, &fork), ["Running", "Planned"]);
+    assert_eq!(scene.read("side"), "x\ny\n");
+    scene.run(&["cancel", &fork]).expect(0);
+    assert_eq!(statuses(&scene, &plan), ["Completed", "Completed"]);
+}
