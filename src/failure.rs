@@ -9,7 +9,7 @@ use crewlog_planner::claim::TaskError;
 use crewlog_planner::parse::ParseError;
 use crewlog_planner::planner::PlannerError;
 
-/// An exit code. 7 (a budget is spent) and 10 (a replay differs) are kept for what is to come.
+/// An exit code. 7 (a budget is spent) is kept for what is to come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Code {
     /// All is done.
@@ -28,6 +28,8 @@ pub enum Code {
     TimedOut = 8,
     /// Somebody else was faster.
     Conflict = 9,
+    /// Decided again, the log would be another.
+    Differs = 10,
     /// A task failed, timed out or was cancelled.
     TaskFailed = 100,
     /// Ended by a signal; the plan can be resumed.

@@ -32,6 +32,7 @@ mod step;
 mod terminal;
 mod text;
 mod travel;
+mod verify;
 mod work;
 mod workforce;
 

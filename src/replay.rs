@@ -16,6 +16,7 @@ use crate::session::Session;
 use crate::step::{Index, Step};
 use crate::terminal::{prompt, say};
 use crate::text::{count, one_line};
+use crate::verify::verify;
 
 /// The longest order that is read at once, in bytes.
 const ORDER_BYTES_MAX: u64 = 4 << 10;
@@ -33,8 +34,12 @@ q, quit                      the end, as the end of input is";
 
 /// `replay`.
 pub async fn replay(session: &Session, replay: &Replay) -> Result<Code, Failure> {
+    let typed = match &replay.plan {
+        Some(typed) if !replay.verify => typed,
+        Some(_) | None => return verify(session, replay.plan.as_deref()).await,
+    };
     let store = session.place.open().await?;
-    let plan = look::find_plan(&store, &replay.plan).await?;
+    let plan = look::find_plan(&store, typed).await?;
     let head = store.head().await?;
     let from = match &replay.from {
         Some(from) => position_of(session, &store, &plan, from).await?,

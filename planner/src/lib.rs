@@ -25,4 +25,5 @@ pub mod simulation;
 pub mod state;
 pub mod task;
 mod telling;
+pub mod verify;
 pub mod view;

@@ -164,8 +164,12 @@ pub struct EventFilter {
 /// `replay`.
 #[derive(Debug, Args)]
 pub struct Replay {
-    /// The plan's id, or the beginning of it
-    pub plan: String,
+    /// The plan's id, or the beginning of it; with --verify all plans if left out
+    #[arg(required_unless_present = "verify")]
+    pub plan: Option<String>,
+    /// Decide every command again with this version, and name the first decision that is not what the log has
+    #[arg(long, conflicts_with_all = ["step", "from", "to", "failure"])]
+    pub verify: bool,
     /// Read orders from standard input, one a line, also where it is no terminal (h tells which)
     #[arg(long)]
     pub step: bool,

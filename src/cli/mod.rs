@@ -38,7 +38,7 @@ pub struct Cli {
 
 const EXIT_CODES: &str = "\
 Exit codes: 0 done, 1 error, 2 usage, 3 the plan does not parse, 4 nothing matched, 5 waiting for a person, \
-6 paused, 8 time-out, 9 conflict, 100 a task failed or was cancelled, 101 a bug, 130 interrupted";
+6 paused, 8 time-out, 9 conflict, 10 decided again the log would be another, 100 a task failed or was cancelled, 101 a bug, 130 interrupted";
 
 /// Options of every command.
 #[derive(Debug, Clone, Args)]

@@ -18,4 +18,5 @@ mod server;
 mod simulate;
 mod terminal;
 mod together;
+mod verify;
 mod work;

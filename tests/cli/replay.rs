@@ -285,7 +285,7 @@ fn a_plan_is_compared_with_itself_and_with_another() {
         assert!(between.contains(part), "{part:?} is not in:\n{between}");
     }
     assert!(!between.contains("Paint it"), "what is the same is not told:\n{between}");
-    for typed in ["p@x", "p@", "p@-1", "@3", "", "p@1@2"] {
+    for typed in ["p@x y", "p@", "p@-1", "@3", "", "p@1@2"] {
         let ran = scene.run(&["diff", typed, &plan]).expect(2);
         ran.says(&["PLAN@NUMBER"]);
     }

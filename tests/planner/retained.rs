@@ -6,8 +6,8 @@ use crewlog_executors::human::{self, claim_of};
 use crewlog_executors::liveness::SignOfLife;
 use crewlog_executors::planning::planner_of;
 use crewlog_mq::{
-    Append, Cause, Event as MqEvent, EventStore, ExecuteError, Expected, Handler, METADATA_BYTES_MAX, NewEvent, Query,
-    Range, Recorded, Runner, Timestamp,
+    Append, Cause, EventStore, ExecuteError, Expected, METADATA_BYTES_MAX, NewEvent, Query, Range, Recorded, Runner,
+    Timestamp,
 };
 use crewlog_planner::claim::{self, Ending, Executor, RunDetails, TaskClaim, TaskCommand, TaskEvent};
 use crewlog_planner::event::{
@@ -15,10 +15,10 @@ use crewlog_planner::event::{
 };
 use crewlog_planner::plan::{Attachment, AttachmentKind, FailurePolicy, NodeKind, Origin, Proposal, TaskId, TaskPlan};
 use crewlog_planner::planner::Planner;
-use crewlog_planner::retained::{KEPT_REASON_BYTES_MAX, RestoreError};
+use crewlog_planner::retained::KEPT_REASON_BYTES_MAX;
+use crewlog_planner::verify::Verifier;
 use proptest::prelude::*;
 use serde_json::json;
-use uuid::Uuid;
 
 use super::laws::{at, claim_acts};
 use super::random::{acts, drafts};
@@ -81,58 +81,19 @@ impl Recording {
 async fn decide_again(store: &EventStore) -> BTreeMap<String, usize> {
     let page = store.read(&Query::all(), Range::default(), 10_000).await.unwrap();
     assert!(!page.more);
-    let by_id = page.events.iter().map(|recorded| (recorded.event_id, recorded)).collect::<HashMap<_, _>>();
-    let (mut planners, mut claims) = (HashMap::new(), HashMap::new());
+    let plan_of = |recorded: &Recorded| match claim::split_aggregate_id(&recorded.aggregate_id) {
+        Some((plan, _)) => plan.to_owned(),
+        None => recorded.aggregate_id.clone(),
+    };
+    let mut verifiers: HashMap<String, Verifier> = HashMap::new();
     let mut counted = BTreeMap::new();
     for append in page.events.chunk_by(|one, other| one.append_start == other.append_start) {
-        let aggregate = append[0].aggregate_id.clone();
-        let name = if append[0].stream_id == event::STREAM {
-            let planner: &mut Planner = planners.entry(aggregate).or_default();
-            again(planner, append, Command::restore, |cause| reaction(&by_id, cause))
-        } else {
-            let claim: &mut TaskClaim = claims.entry(aggregate).or_default();
-            again(claim, append, TaskCommand::restore, |_| None)
-        };
-        *counted.entry(name).or_default() += 1;
+        let verifier = verifiers.entry(plan_of(&append[0])).or_default();
+        for decided in verifier.verify(append).unwrap_or_else(|error| panic!("{error}")) {
+            *counted.entry(decided.name().to_owned()).or_default() += 1;
+        }
     }
     counted
-}
-
-/// Decides one append again on the state before it, and compares. The name of its command.
-fn again<H: Handler>(
-    handler: &mut H,
-    append: &[Recorded],
-    restore: impl Fn(&serde_json::Value, &[H::Event]) -> Result<H::Command, RestoreError>,
-    reaction: impl Fn(Uuid) -> Option<H::Command>,
-) -> String
-where
-    H::Event: MqEvent + PartialEq + std::fmt::Debug,
-    H::Error: std::fmt::Debug,
-{
-    let events = append.iter().map(|recorded| recorded.decode().unwrap()).collect::<Vec<H::Event>>();
-    let metadata = append[0].metadata().unwrap();
-    let kept = metadata.extra.as_ref().map(|extra| &extra["command"]);
-    let (name, command) = match (kept, metadata.causation_id.and_then(reaction)) {
-        (Some(kept), None) => {
-            let name = kept.as_object().unwrap().keys().next().unwrap().clone();
-            (name, restore(kept, &events).unwrap_or_else(|error| panic!("{error}: {kept}")))
-        }
-        (None, Some(command)) => ("reaction".to_owned(), command),
-        (None, None) => {
-            events.iter().for_each(|event| handler.apply(event));
-            return "given".to_owned();
-        }
-        (Some(kept), Some(_)) => panic!("a reaction needs no kept command: {kept}"),
-    };
-    let decided = handler.process(command).unwrap_or_else(|refusal| panic!("{name} is refused: {refusal:?}"));
-    assert_eq!(decided, events, "{name} at {}", append[0].position);
-    name
-}
-
-fn reaction(by_id: &HashMap<Uuid, &Recorded>, cause: Uuid) -> Option<Command> {
-    let cause = by_id[&cause];
-    let (_, task) = claim::split_aggregate_id(&cause.aggregate_id)?;
-    Some(Command::HandleExecutorEvent(cause.decode::<TaskEvent>().ok()?.report(task)?))
 }
 
 fn executor(worker: &str) -> Executor {

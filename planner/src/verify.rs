@@ -1,0 +1,212 @@
+//! Deciding a history again: every kept command, and every reaction, is put to today's code on the state before it, and what
+//! that decides is held against what the log has. It is fed events; it reads no log and appends nothing.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fmt::{Debug, Display, Formatter};
+
+use crewlog_mq::{Error, Event as MqEvent, Handler, Position, Recorded};
+use serde_json::Value;
+
+use crate::claim::{self, TaskClaim, TaskCommand, TaskEvent};
+use crate::event::{self, Command};
+use crate::planner::Planner;
+use crate::retained::RestoreError;
+
+/// What led to the events of one aggregate in one append.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Decided {
+    /// A kept command, by its name; it decides the same today.
+    Command(String),
+    /// A report of a task, derived from the event; the planner decides the same of it today.
+    Reaction,
+    /// Nothing in the log says why they came, so they are taken as they are.
+    Given,
+}
+
+impl Decided {
+    /// The command's name, or what it is instead.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Command(name) => name,
+            Self::Reaction => "reaction",
+            Self::Given => "given",
+        }
+    }
+}
+
+/// Where today's code and a log part.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Difference {
+    /// The first event that differs; the last of its append where the code decides more.
+    pub position: Position,
+    /// Its stream.
+    pub stream_id: String,
+    /// Its aggregate.
+    pub aggregate_id: String,
+    /// What was asked, as it is kept, or what it is instead.
+    pub command: String,
+    /// How it differs.
+    pub how: How,
+}
+
+/// How today's code differs from a log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum How {
+    /// The kept command cannot be restored: why.
+    Unreadable(String),
+    /// The command is refused: why.
+    Refused(String),
+    /// Another event is decided; each with its type, and unset where there is none.
+    Other {
+        /// What the log has.
+        log: Option<String>,
+        /// What the code decides.
+        decided: Option<String>,
+    },
+}
+
+impl Display for Difference {
+    fn fmt(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
+        let Self { position, stream_id, aggregate_id, command, how } = self;
+        write!(f, "at position {position}, {stream_id} {aggregate_id}, of {command}: ")?;
+        match how {
+            How::Unreadable(why) => f.write_str(why),
+            How::Refused(why) => write!(f, "it led to events, and this version refuses it: {why}"),
+            How::Other { log, decided } => {
+                let said = |event: &Option<String>| event.clone().unwrap_or_else(|| "nothing more".into());
+                write!(f, "the log has {}, and this version decides {}", said(log), said(decided))
+            }
+        }
+    }
+}
+
+/// Why a history cannot be vouched for.
+#[derive(Debug, thiserror::Error)]
+pub enum VerifyError {
+    /// An event cannot be read.
+    #[error(transparent)]
+    Log(#[from] Error),
+    /// The code decides otherwise today.
+    #[error("{0}")]
+    Differs(Box<Difference>),
+}
+
+/// The history of one plan and its tasks on its way through today's code. That of a fork begins with the events that it
+/// shares.
+#[derive(Debug, Default)]
+pub struct Verifier {
+    planner: Planner,
+    /// By aggregate.
+    claims: BTreeMap<String, TaskClaim>,
+    /// By the id of the event: reports that the planner has not reacted to.
+    reports: HashMap<u128, Command>,
+}
+
+impl Verifier {
+    /// Takes in the plan's events of one append, in order, as they are: they are vouched for elsewhere.
+    ///
+    /// # Errors
+    /// [`Error::Decode`] with the position of an event that cannot be read.
+    pub fn trust(&mut self, append: &[Recorded]) -> Result<(), Error> {
+        for recorded in append {
+            match recorded.stream_id.as_str() {
+                event::STREAM => self.planner.apply(&recorded.decode()?),
+                claim::STREAM => {
+                    self.claims.entry(recorded.aggregate_id.clone()).or_default().apply(&recorded.decode()?);
+                    self.remember(recorded)?;
+                }
+                _another_stream => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Decides the plan's events of one append, in order, again. What led to them, one for each aggregate.
+    ///
+    /// # Errors
+    /// [`VerifyError`]; nothing that is asked after that has a meaning.
+    pub fn verify(&mut self, append: &[Recorded]) -> Result<Vec<Decided>, VerifyError> {
+        let is_of_one = |one: &Recorded, other: &Recorded| {
+            (&one.stream_id, &one.aggregate_id) == (&other.stream_id, &other.aggregate_id)
+        };
+        let mut decided = Vec::new();
+        for written in append.chunk_by(is_of_one) {
+            match written[0].stream_id.as_str() {
+                event::STREAM => {
+                    let cause = written[0].metadata()?.causation_id;
+                    let reaction = cause.and_then(|cause| self.reports.remove(&cause.as_u128()));
+                    decided.push(again(&mut self.planner, written, Command::restore, reaction)?);
+                }
+                claim::STREAM => {
+                    let claim = self.claims.entry(written[0].aggregate_id.clone()).or_default();
+                    decided.push(again(claim, written, TaskCommand::restore, None)?);
+                    written.iter().try_for_each(|recorded| self.remember(recorded))?;
+                }
+                _another_stream => {}
+            }
+        }
+        Ok(decided)
+    }
+
+    /// A report is what the planner reacts to.
+    fn remember(&mut self, recorded: &Recorded) -> Result<(), Error> {
+        if let Some((_, task)) = claim::split_aggregate_id(&recorded.aggregate_id)
+            && let Some(report) = recorded.decode::<TaskEvent>()?.report(task)
+        {
+            self.reports.insert(recorded.event_id.as_u128(), Command::HandleExecutorEvent(report));
+        }
+        Ok(())
+    }
+}
+
+/// Decides what one append wrote to one aggregate again, and compares.
+fn again<H: Handler>(
+    handler: &mut H,
+    written: &[Recorded],
+    restore: impl Fn(&Value, &[H::Event]) -> Result<H::Command, RestoreError>,
+    reaction: Option<H::Command>,
+) -> Result<Decided, VerifyError>
+where
+    H::Event: MqEvent + PartialEq,
+    H::Error: Display,
+{
+    let events = written.iter().map(Recorded::decode).collect::<Result<Vec<H::Event>, _>>()?;
+    let extra = written[0].metadata()?.extra.unwrap_or_default();
+    let kept = extra.get("command").filter(|kept| !kept.is_null());
+    let asked = kept.map_or_else(|| "what a task reported".to_owned(), Value::to_string);
+    let differs = |place: usize, how| {
+        let recorded = written.get(place).unwrap_or(&written[written.len() - 1]);
+        let (stream_id, aggregate_id) = (recorded.stream_id.clone(), recorded.aggregate_id.clone());
+        let command = asked.clone();
+        let difference = Difference { position: recorded.position, stream_id, aggregate_id, command, how };
+        VerifyError::Differs(Box::new(difference))
+    };
+    let (decided, command) = match (kept, reaction) {
+        (Some(kept), _) => {
+            let command = restore(kept, &events).map_err(|error| differs(0, How::Unreadable(error.to_string())))?;
+            let name = kept.as_object().and_then(|kept| kept.keys().next()).cloned().unwrap_or_default();
+            (Decided::Command(name), command)
+        }
+        (None, Some(command)) => (Decided::Reaction, command),
+        (None, None) => {
+            events.iter().for_each(|event| handler.apply(event));
+            return Ok(Decided::Given);
+        }
+    };
+    let new = handler.process(command).map_err(|refusal| differs(0, How::Refused(refusal.to_string())))?;
+    let n_events = events.len().max(new.len());
+    match (0..n_events).find(|place| events.get(*place) != new.get(*place)) {
+        None => Ok(decided),
+        Some(place) => {
+            let said = |event: Option<&H::Event>| event.map(said).transpose();
+            let (log, decided) = (said(events.get(place))?, said(new.get(place))?);
+            Err(differs(place, How::Other { log, decided }))
+        }
+    }
+}
+
+/// An event with its type, as the log would have it.
+fn said<E: MqEvent>(event: &E) -> Result<String, Error> {
+    Ok(format!("{} {}", event.event_type(), event.encode()?))
+}

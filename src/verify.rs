@@ -1,0 +1,161 @@
+//! `replay --verify`: today's code decides a plan, or all plans of the log, again. Nothing is appended or executed.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+
+use crewlog_executors::history::History;
+use crewlog_mq::{EventStore, Position, Query, Range, Recorded};
+use crewlog_planner::event;
+use crewlog_planner::verify::{Decided, Difference, How, Verifier, VerifyError};
+use futures::TryStreamExt;
+use serde::Serialize;
+
+use crate::cli::Output;
+use crate::failure::{Code, Failure};
+use crate::json::{print_line, print_pretty};
+use crate::look;
+use crate::session::Session;
+use crate::text::{count, one_line};
+
+/// The most characters of a difference in the text for a person; JSON has all of it.
+const DIFFERENCE_CHARS_MAX: usize = 2_000;
+
+/// What was decided again.
+#[derive(Debug, Default, Serialize)]
+struct VerifiedJson {
+    plans: usize,
+    events: usize,
+    commands: usize,
+    reactions: usize,
+    given: usize,
+    difference: Option<DifferenceJson>,
+}
+
+#[derive(Debug, Serialize)]
+struct DifferenceJson {
+    position: Position,
+    stream_id: String,
+    aggregate_id: String,
+    command: String,
+    what: String,
+    log: Option<String>,
+    decided: Option<String>,
+}
+
+impl DifferenceJson {
+    fn of(difference: Difference) -> Self {
+        let what = difference.to_string();
+        let Difference { position, stream_id, aggregate_id, command, how } = difference;
+        let (log, decided) = match how {
+            How::Other { log, decided } => (log, decided),
+            How::Unreadable(_) | How::Refused(_) => (None, None),
+        };
+        Self { position, stream_id, aggregate_id, command, what, log, decided }
+    }
+}
+
+/// `replay --verify`.
+pub async fn verify(session: &Session, plan: Option<&str>) -> Result<Code, Failure> {
+    let store = session.place.open().await?;
+    let head = store.head().await?;
+    let mut verified = VerifiedJson::default();
+    let plan = match plan {
+        Some(typed) => Some(look::find_plan(&store, typed).await?),
+        None => None,
+    };
+    match plan {
+        Some(plan) => verified.plan(&store, &plan, head, Shared::Verified).await?,
+        None => {
+            for plan in plans(&store, head).await? {
+                // What a fork shares is verified with the plan that it is of.
+                verified.plan(&store, &plan, head, Shared::Trusted).await?;
+            }
+        }
+    }
+    let mut stdout = std::io::stdout().lock();
+    match session.output {
+        Output::Json => print_pretty(&mut stdout, &verified)?,
+        Output::Jsonl => print_line(&mut stdout, &verified)?,
+        Output::Text => {
+            let VerifiedJson { plans, events, commands, reactions, given, difference } = &verified;
+            let (plans, events, commands) =
+                (count(*plans, "plan"), count(*events, "event"), count(*commands, "command"));
+            let reactions = count(*reactions, "reaction");
+            match difference {
+                Some(difference) => writeln!(stdout, "{}", one_line(&difference.what, DIFFERENCE_CHARS_MAX))?,
+                None => writeln!(stdout, "the same is decided today: {plans}, {events}, {commands}, {reactions}")?,
+            }
+            if *given > 0 {
+                writeln!(stdout, "{} of which nothing says why: taken as they are", count(*given, "append"))?;
+            }
+        }
+    }
+    Ok(if verified.difference.is_some() { Code::Differs } else { Code::Done })
+}
+
+/// What becomes of the events that a fork shares with the plan that it goes on from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Shared {
+    Verified,
+    Trusted,
+}
+
+impl VerifiedJson {
+    /// A plan up to its first difference; of all of them the first in the log stays.
+    async fn plan(&mut self, store: &EventStore, plan: &str, head: Position, shared: Shared) -> Result<(), Failure> {
+        self.plans += 1;
+        let history = History::of(store, plan).await?;
+        let trusted = history.parent().filter(|_| shared == Shared::Trusted).map_or(Position(0), |(_, at)| at);
+        let mut verifier = Verifier::default();
+        let mut records = std::pin::pin!(history.records(store, &Query::all(), Range::up_to(head)));
+        let (mut append, mut next): (Vec<Recorded>, _) = (Vec::new(), records.try_next().await?);
+        while let Some(recorded) = next {
+            next = records.try_next().await?;
+            let append_start = recorded.append_start;
+            append.push(recorded);
+            if next.as_ref().is_some_and(|next| next.append_start == append_start) {
+                continue;
+            }
+            let events = std::mem::take(&mut append);
+            if events[0].position <= trusted {
+                verifier.trust(&events)?;
+                continue;
+            }
+            self.events += events.len();
+            match verifier.verify(&events) {
+                Ok(decided) => decided.iter().for_each(|decided| self.count(decided)),
+                Err(VerifyError::Log(error)) => return Err(error.into()),
+                Err(VerifyError::Differs(difference)) => {
+                    let known = self.difference.as_ref().map(|known| known.position);
+                    if known.is_none_or(|known| difference.position < known) {
+                        self.difference = Some(DifferenceJson::of(*difference));
+                    }
+                    return Ok(());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn count(&mut self, decided: &Decided) {
+        match decided {
+            Decided::Command(_) => self.commands += 1,
+            Decided::Reaction => self.reactions += 1,
+            Decided::Given => self.given += 1,
+        }
+    }
+}
+
+/// All plans, the oldest first.
+async fn plans(store: &EventStore, head: Position) -> Result<Vec<String>, Failure> {
+    let mut plans = BTreeMap::new();
+    let query = Query::stream(event::STREAM).of_types(["TasksPlanned", "PlanForked"]);
+    look::for_each(store, &query, Range::up_to(head), |recorded| {
+        plans.entry(recorded.aggregate_id.clone()).or_insert(recorded.position);
+        Ok(())
+    })
+    .await?;
+    let mut plans = plans.into_iter().collect::<Vec<_>>();
+    plans.sort_by_key(|(_, position)| *position);
+    Ok(plans.into_iter().map(|(plan, _)| plan).collect())
+}

@@ -1,0 +1,82 @@
+//! Deciding a log again: the same is decided, or the first difference is named.
+
+use serde_json::Value;
+
+use super::scene::{Ran, Scene};
+
+/// A plan that failed, was forked where it did, and went on otherwise; both ids.
+fn two_plans(scene: &Scene) -> (String, String) {
+    let (plan, ran) = scene.plan("# Ship\n1. Run `echo built`\n2. Run `test -e fixed`\n3. Which colour is it?\n");
+    ran.expect(100);
+    scene.write("fixed", "");
+    scene.run(&["checkpoint", &plan, "failed"]).expect(0);
+    let forked = scene.run(&["fork", &plan, "--before-failure", "--parallelism", "1", "--run"]).expect(5);
+    let fork = forked.stdout.trim().to_owned();
+    let question = scene.show(&fork)["questions"][0]["id"].as_str().expect("text").to_owned();
+    scene.run(&["answer", &fork, &question, "blue"]).expect(0);
+    scene.run(&["resume", &fork]).expect(0);
+    (plan, fork)
+}
+
+fn verified(ran: Ran) -> Value {
+    ran.json()
+}
+
+#[test]
+fn what_this_version_wrote_it_decides_again_plan_by_plan_and_all_together() {
+    let scene = Scene::new();
+    let (plan, fork) = two_plans(&scene);
+    let n_events = scene.events().len();
+    let all = verified(scene.run(&["replay", "--verify", "-o", "json"]).expect(0));
+    assert_eq!((&all["plans"], &all["given"], &all["difference"]), (&2.into(), &0.into(), &Value::Null));
+    let of = |plan: &str| verified(scene.run(&["replay", plan, "--verify", "-o", "json"]).expect(0));
+    let n = |of: &Value, key: &str| of[key].as_u64().expect("a number");
+    let (parent, whole) = (of(&plan), of(&fork));
+    assert!(n(&whole, "events") > n(&all, "events") - n(&parent, "events"), "a fork's has what it shares");
+    assert!(n(&parent, "reactions") >= 2 && n(&parent, "commands") >= 3, "{parent}");
+    let said = scene.run(&["replay", &plan, "--verify"]).expect(0).stdout.clone();
+    assert!(said.starts_with("the same is decided today: 1 plan, "), "{said}");
+    assert_eq!(scene.events().len(), n_events, "nothing was appended");
+    scene.run(&["replay"]).expect(2);
+    scene.run(&["replay", &plan, "--verify", "--failure"]).expect(2);
+    scene.run(&["replay", "nothing", "--verify"]).expect(4);
+}
+
+/// The same log, but for one text in its export, verified.
+fn falsified(scene: &Scene, store: &str, from: &str, to: &str) -> Ran {
+    let export = scene.run(&["export"]).expect(0).stdout.clone();
+    assert!(export.contains(from), "{from} is not in the log");
+    scene.write("export.jsonl", export.replacen(from, to, 1));
+    scene.run(&["import", "export.jsonl", "--store", store]).expect(0);
+    scene.run(&["replay", "--verify", "--store", store, "-o", "json"])
+}
+
+#[test]
+fn the_first_decision_that_would_be_another_is_named_and_exits_with_10() {
+    let scene = Scene::new();
+    two_plans(&scene);
+    // The planner did not take in what was reported.
+    let ran = falsified(
+        &scene,
+        "a.db",
+        r#""status":"Completed","result":"built""#,
+        r#""status":"Completed","result":"other""#,
+    );
+    let difference = &verified(ran.expect(10))["difference"];
+    assert!(difference["log"].as_str().expect("text").contains("other"), "{difference}");
+    assert!(difference["decided"].as_str().expect("text").contains("built"), "{difference}");
+    assert_eq!(difference["command"], "what a task reported");
+    let position = difference["position"].as_i64().expect("a number");
+    let found = scene.events().into_iter().find(|event| event["position"] == position).expect("it is in the log");
+    assert_eq!(found["event_type"], "TaskStatusUpdated");
+    // A command that could not have led to anything.
+    let ran = falsified(&scene, "b.db", r#"{"Start":{"epoch":1}}"#, r#"{"Start":{"epoch":9}}"#);
+    let difference = &verified(ran.expect(10))["difference"];
+    assert!(difference["what"].as_str().expect("text").contains("this version refuses it"), "{difference}");
+    // A command that nobody knows.
+    let ran = falsified(&scene, "c.db", r#"{"Start":{"epoch":1}}"#, r#"{"Begin":{"epoch":1}}"#);
+    let difference = &verified(ran.expect(10))["difference"];
+    assert!(difference["what"].as_str().expect("text").contains("has a form that is not known"), "{difference}");
+    let said = scene.run(&["replay", "--verify", "--store", "c.db"]).expect(10).stdout.clone();
+    assert!(said.starts_with(&format!("at position {}, task ship-", difference["position"])), "{said}");
+}
