@@ -186,6 +186,7 @@ async fn check_events(store: &EventStore, checked: &mut Checked) {
     let known: BTreeSet<_> = checked.findings.iter().filter_map(|finding| finding.position).collect();
     let mut found = Vec::new();
     let query = Query::all();
+    let (mut begun, mut orphans) = (BTreeSet::new(), Vec::new());
     let read = for_each(store, &query, Range::default(), |recorded| {
         let decoded = match &*recorded.stream_id {
             event::STREAM => decode::<event::Event>(recorded),
@@ -196,6 +197,17 @@ async fn check_events(store: &EventStore, checked: &mut Checked) {
             sealed::STREAM => decode::<KeyEvent>(recorded),
             _others => Ok(()),
         };
+        if recorded.stream_id == event::STREAM {
+            if recorded.event_type == "PlanForked"
+                && let Ok(event::Event::PlanForked { parent, .. }) = recorded.decode()
+                && !begun.contains(&parent)
+                && orphans.len() <= FINDINGS_MAX
+            {
+                let what = format!("this is a fork of {parent}, and there is no such plan before it");
+                orphans.push(Finding { position: Some(recorded.position), what });
+            }
+            begun.insert(recorded.aggregate_id.clone());
+        }
         if let Err(error) = decoded
             && found.len() <= FINDINGS_MAX
             && !known.contains(&recorded.position)
@@ -211,6 +223,7 @@ async fn check_events(store: &EventStore, checked: &mut Checked) {
         found.push(Finding { position: None, what: failure.to_string() });
     }
     checked.findings.extend(found);
+    checked.findings.extend(orphans);
     checked.findings.sort_by_key(|finding| finding.position);
     if checked.more || checked.findings.len() > FINDINGS_MAX {
         checked.findings.truncate(FINDINGS_MAX);

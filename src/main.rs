@@ -5,6 +5,7 @@ mod analyse;
 mod archive;
 mod by_model;
 mod cli;
+mod compare;
 mod config;
 mod corpus;
 mod crew;
@@ -112,6 +113,7 @@ async fn run(cli: Cli) -> Result<Code, Failure> {
         Command::Replay(replay) => replay::replay(&session, &replay).await,
         Command::Diff(diff) => diff::diff(&session, &diff).await,
         Command::Fork(fork) => travel::fork(&session, *fork).await,
+        Command::Compare(compare) => compare::compare(&session, &compare).await,
         Command::Checkpoint(checkpoint) => travel::checkpoint(&session, checkpoint).await,
         Command::Checkpoints(checkpoints) => travel::checkpoints(&session, &checkpoints).await,
         Command::Executors => executors::list(&session),

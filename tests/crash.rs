@@ -331,3 +331,28 @@ mod sweep {
         shown
     }
 }
+
+#[cfg(feature = "faults")]
+#[test]
+fn a_kill_while_a_plan_is_forked_leaves_a_whole_fork_or_none_and_the_plan_as_it_was() {
+    let scene = Scene::new();
+    let (plan, ran) = scene.plan("1. Run `echo built`\n2. Run `test -e fixed`\n3. Run `echo shipped`\n");
+    ran.expect(100);
+    scene.write("fixed", "");
+    let before = scene.show(&plan);
+    for (point, n_forks) in [("before", 0), ("after", 1)] {
+        let head = scene.events().len();
+        let order = format!("{point}:{}", head + 1);
+        let mut dying = scene.crewlog(&["fork", &plan, "--before-failure"]);
+        let ran = crate::cli::scene::Running::start(dying.env("CREWLOG_KILL", order)).finish();
+        assert_eq!(std::os::unix::process::ExitStatusExt::signal(&ran.status), Some(9), "{ran:?}");
+        let shown = scene.show(&plan);
+        assert_eq!(shown["forks"].as_array().map_or(0, Vec::len), n_forks);
+        assert_eq!(shown["tasks"], before["tasks"]);
+        scene.run(&["db", "check"]).expect(0);
+    }
+    let fork = scene.show(&plan)["forks"][0]["plan"].as_str().expect("text").to_owned();
+    scene.run(&["resume", &fork]).expect(0);
+    scene.run(&["replay", "--verify"]).expect(0);
+    assert_eq!(scene.show(&plan)["tasks"], before["tasks"]);
+}

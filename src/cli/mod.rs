@@ -20,7 +20,7 @@ pub use look::{
     Conflicts, Corpus, Diff, EventFilter, Events, Lint, Ls, Parse, Plan, PlanAt, Replay, Show, Simulate, Stats,
 };
 pub use model::{Analyse, MockLlm};
-pub use travel::{At, Checkpoint, Checkpoints, Fork};
+pub use travel::{At, Checkpoint, Checkpoints, Compare, Fork};
 pub use typed::duration;
 pub use upkeep::{Backup, Db, Export, Groups, Import, ParkedOf};
 
@@ -122,6 +122,8 @@ pub enum Command {
     Diff(Diff),
     /// Make a plan that goes on from a point of another plan's history
     Fork(Box<Fork>),
+    /// Show where two plans of one history part, and what came of each
+    Compare(Compare),
     /// Give this point of a plan's history a name
     Checkpoint(Checkpoint),
     /// List the points of a plan's history that have names

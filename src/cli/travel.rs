@@ -72,3 +72,14 @@ pub struct Checkpoints {
     /// The plan's id, or the beginning of it
     pub plan: String,
 }
+
+/// `compare`.
+#[derive(Debug, Args)]
+pub struct Compare {
+    /// A plan: its id, or the beginning of it
+    #[arg(value_name = "PLAN")]
+    pub one: String,
+    /// A fork of it, the plan that it was forked from, or another fork
+    #[arg(value_name = "PLAN")]
+    pub other: String,
+}

@@ -156,3 +156,72 @@ fn a_fork_of_a_running_plan_leaves_it_alone() {
     scene.run(&["cancel", &fork]).expect(0);
     assert_eq!(statuses(&scene, &plan), ["Completed", "Completed"]);
 }
+
+#[test]
+fn two_ways_from_one_point_are_compared_and_plans_without_one_say_so() {
+    let scene = Scene::new();
+    let (plan, ran) = scene.plan("# Ship\n1. Run `echo built`\n2. Run `cat way`\n3. Run `echo shipped`\n");
+    ran.expect(100);
+    scene.write("way", "by train");
+    let train = fork(&scene, &[&plan, "--before-failure"]);
+    scene.run(&["resume", &train]).expect(0);
+    scene.write("way", "by boat");
+    let boat = fork(&scene, &[&plan, "--before-failure"]);
+    scene.run(&["resume", &boat]).expect(0);
+    let compare = |one: &str, other: &str| scene.run(&["compare", one, other, "-o", "json"]).expect(0).json();
+    let siblings = compare(&train, &boat);
+    assert_eq!(siblings["parted"]["plan"], plan.as_str());
+    assert_eq!(siblings["parted"]["event_type"], "TaskFailed", "the last event of the plan that both know");
+    let differs = |compared: &Value| {
+        let tasks = compared["tasks"].as_array().expect("tasks").iter();
+        tasks
+            .filter(|task| task["differs"] == true)
+            .map(|task| task["id"].as_str().expect("text").to_owned())
+            .collect::<Vec<_>>()
+    };
+    assert!(differs(&siblings).contains(&"2".to_owned()) && !differs(&siblings).contains(&"1".to_owned()));
+    let task = &siblings["tasks"][1];
+    assert_eq!((&task["one"]["result"], &task["other"]["result"]), (&"by train".into(), &"by boat".into()));
+    assert_eq!((&siblings["one"]["status"], &siblings["other"]["status"]), (&"Completed".into(), &"Completed".into()));
+    assert!(siblings["one"]["duration_ms"].is_u64() && task["one"]["duration_ms"].is_u64());
+    // A plan and its fork; and what is asked the other way round is answered so.
+    let with_parent = compare(&plan, &boat);
+    assert_eq!(with_parent["parted"], siblings["parted"]);
+    assert_eq!(with_parent["tasks"][1]["one"]["status"], "Failed");
+    assert_eq!(compare(&boat, &plan)["other"], with_parent["one"]);
+    // Cousins part where their lines do.
+    let of_train = fork(&scene, &[&train]);
+    assert_eq!(compare(&of_train, &boat)["parted"], siblings["parted"]);
+    assert_eq!(compare(&of_train, &train)["parted"]["plan"], train.as_str());
+    let text = scene.run(&["compare", &train, &boat]).expect(0).stdout;
+    for part in ["they part behind position", "by train", "by boat", "1 of 3 tasks are the same in both"] {
+        assert!(text.contains(part), "{part:?} is not in:\n{text}");
+    }
+    let (stranger, _) = scene.plan("1. Run `true`\n");
+    scene.run(&["compare", &plan, &stranger]).expect(4).says(&["share no history", "crewlog diff"]);
+    scene.run(&["compare", &plan, &plan]).expect(1).says(&["this is one plan"]);
+}
+
+#[test]
+fn a_fork_whose_parent_is_not_there_is_found_and_its_export_alone_is_no_log() {
+    let scene = Scene::new();
+    let (plan, _) = scene.plan("1. Run `true`\n2. Which colour is it?\n");
+    let fork = fork(&scene, &[&plan]);
+    let export = scene.run(&["export"]).expect(0).stdout;
+    let (parent, stranger) = (format!("\"parent\":\"{plan}\""), format!("\"parent\":\"{plan}-gone\""));
+    assert!(export.contains(&parent));
+    scene.write("export.jsonl", export.replace(&parent, &stranger));
+    scene.run(&["import", "export.jsonl", "--store", "other.db"]).expect(0);
+    let checked = scene.run(&["db", "check", "--store", "other.db"]).expect(1).stdout;
+    assert!(
+        checked.contains(&format!("this is a fork of {plan}-gone, and there is no such plan before it")),
+        "{checked}"
+    );
+    scene.run(&["show", &fork, "--store", "other.db"]).expect(0);
+    scene.run(&["resume", &fork, "--store", "other.db"]).expect(4).says(&["there is no such plan"]);
+    // What is exported of one plan can be read, and is refused as a log.
+    let (other, _) = scene.plan("1. Run `echo between`\n");
+    let late = scene.run(&["fork", &other]).expect(0).stdout.trim().to_owned();
+    scene.write("fork.jsonl", scene.run(&["export", &late]).expect(0).stdout);
+    scene.run(&["import", "fork.jsonl", "--store", "third.db"]).expect(1).says(&["the export of one plan"]);
+}

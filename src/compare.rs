@@ -1,0 +1,241 @@
+//! `compare`: two plans that share a history, where they part and what came of each after that. It appends and executes
+//! nothing.
+
+use std::collections::BTreeMap;
+use std::io::{BufWriter, Write};
+
+use crewlog_executors::history::History;
+use crewlog_mq::{EventStore, Position, Query, Range, Timestamp};
+use crewlog_planner::event::{self, Event, Usage, plan_tag};
+use crewlog_planner::plan::TaskId;
+use crewlog_planner::state::{Phase, Task};
+use crewlog_planner::view::PlanView;
+use futures::TryStreamExt;
+use serde::Serialize;
+
+use crate::cli::{Compare, Output};
+use crate::failure::{Code, Failure};
+use crate::json::{print_line, print_pretty};
+use crate::look::find_plan;
+use crate::session::Session;
+use crate::text::{one_line, visible};
+
+/// The most characters of a result or an error in the text for a person.
+const TEXT_CHARS_MAX: usize = 80;
+
+/// `compare` as JSON.
+#[derive(Serialize)]
+struct ComparedJson<'a> {
+    parted: PartedJson,
+    one: SideJson<'a>,
+    other: SideJson<'a>,
+    tasks: Vec<TaskJson<'a>>,
+}
+
+/// The last event that both share.
+#[derive(Serialize)]
+struct PartedJson {
+    plan: String,
+    at: Position,
+    event_type: String,
+}
+
+/// What came of one of them.
+#[derive(Serialize)]
+struct SideJson<'a> {
+    plan: &'a str,
+    status: &'static str,
+    /// From its first event behind the point to its end; unset before that.
+    duration_ms: Option<u64>,
+    /// What was used up behind the point.
+    usage: Usage,
+}
+
+/// A task in both; unset in the one that does not have it.
+#[derive(Serialize)]
+struct TaskJson<'a> {
+    id: String,
+    description: &'a str,
+    differs: bool,
+    one: Option<TaskSideJson<'a>>,
+    other: Option<TaskSideJson<'a>>,
+}
+
+#[derive(PartialEq, Serialize)]
+struct TaskSideJson<'a> {
+    status: &'static str,
+    attempts: u32,
+    result: Option<&'a str>,
+    error: Option<&'a str>,
+    /// From its first claim to its end.
+    duration_ms: Option<u64>,
+    /// What was used up behind the point.
+    usage: Usage,
+}
+
+/// A plan, and what happened to it behind the point at which it parts from another.
+struct Side {
+    plan: String,
+    view: PlanView,
+    began_at: Option<Timestamp>,
+    last_at: Option<Timestamp>,
+    usage: Usage,
+    usage_by_task: BTreeMap<TaskId, Usage>,
+}
+
+impl Side {
+    async fn load(store: &EventStore, history: &History, plan: String, at: Position) -> Result<Self, Failure> {
+        let mut side = Self {
+            plan,
+            view: PlanView::default(),
+            began_at: None,
+            last_at: None,
+            usage: Usage::default(),
+            usage_by_task: BTreeMap::new(),
+        };
+        let mut records = std::pin::pin!(history.records(store, &Query::all(), Range::default()));
+        while let Some(recorded) = records.try_next().await? {
+            side.view.apply(&recorded)?;
+            if recorded.position <= at || recorded.stream_id != event::STREAM {
+                continue;
+            }
+            side.began_at.get_or_insert(recorded.created_at);
+            side.last_at = Some(recorded.created_at);
+            if let Event::UsageRecorded { task_id, usage, .. } = recorded.decode()? {
+                side.usage.add(&usage);
+                side.usage_by_task.entry(task_id).or_default().add(&usage);
+            }
+        }
+        Ok(side)
+    }
+
+    fn json(&self) -> SideJson<'_> {
+        let has_ended = matches!(self.view.state().phase(), Phase::Ended(_));
+        let took = self.last_at.zip(self.began_at).filter(|_| has_ended);
+        SideJson {
+            plan: &self.plan,
+            status: self.view.status().as_str(),
+            duration_ms: took.map(|(last, began)| ms(last, began)),
+            usage: self.usage,
+        }
+    }
+
+    fn task(&self, id: TaskId) -> Option<&Task> {
+        self.view.state().task(id)
+    }
+
+    fn task_json(&self, id: TaskId) -> Option<TaskSideJson<'_>> {
+        let task = self.task(id)?;
+        let times = self.view.times(id);
+        Some(TaskSideJson {
+            status: task.status.as_str(),
+            attempts: task.attempts,
+            result: task.result.as_deref(),
+            error: task.error.as_deref(),
+            duration_ms: times.ended_at.zip(times.started_at).map(|(ended, started)| ms(ended, started)),
+            usage: self.usage_by_task.get(&id).copied().unwrap_or_default(),
+        })
+    }
+}
+
+fn ms(later: Timestamp, earlier: Timestamp) -> u64 {
+    u64::try_from(later.since(earlier).as_millis()).unwrap_or(u64::MAX)
+}
+
+/// `compare`.
+pub async fn compare(session: &Session, compare: &Compare) -> Result<Code, Failure> {
+    let store = session.place.open().await?;
+    let (one, other) = (find_plan(&store, &compare.one).await?, find_plan(&store, &compare.other).await?);
+    let (of_one, of_other) = (History::of(&store, &one).await?, History::of(&store, &other).await?);
+    let (shared, at) = match of_one.shared_with(&of_other) {
+        Some((shared, Some(at))) => (shared.to_owned(), at),
+        Some((_, None)) => return Err(Failure::user("this is one plan: name two that share a history")),
+        None => {
+            let diff = session.command(&format!("diff {} {}", visible(&one), visible(&other)));
+            let message =
+                format!("{one} and {other} share no history: neither was forked from the other, or from one plan");
+            return Err(Failure::new(Code::Nothing, message).hint(format!("any two plans are held together by {diff}")));
+        }
+    };
+    let last = Range::up_to(at).backwards();
+    let last = store.read(&Query::tag(plan_tag(&shared)), last, 1).await?.events.into_iter().next();
+    let (at, event_type) = last.map_or((at, String::new()), |last| (last.position, last.event_type));
+    let parted = PartedJson { plan: shared, at, event_type };
+    let one = Side::load(&store, &of_one, one, at).await?;
+    let other = Side::load(&store, &of_other, other, at).await?;
+    let compared = compared(parted, &one, &other);
+    let mut stdout = BufWriter::new(std::io::stdout().lock());
+    match session.output {
+        Output::Json => print_pretty(&mut stdout, &compared)?,
+        Output::Jsonl => print_line(&mut stdout, &compared)?,
+        Output::Text => print(&mut stdout, &compared)?,
+    }
+    stdout.flush()?;
+    Ok(Code::Done)
+}
+
+fn compared<'a>(parted: PartedJson, one: &'a Side, other: &'a Side) -> ComparedJson<'a> {
+    let mut tasks: BTreeMap<TaskId, &Task> = BTreeMap::new();
+    for side in [other, one] {
+        tasks.extend(side.view.state().tasks().iter().map(|task| (task.plan.id, task)));
+    }
+    let tasks = tasks.into_iter().map(|(id, task)| {
+        let (in_one, in_other) = (one.task_json(id), other.task_json(id));
+        let is_the_same = one.task(id).map(|task| &task.plan) == other.task(id).map(|task| &task.plan);
+        TaskJson {
+            id: task.plan.name(),
+            description: &task.plan.description,
+            differs: !is_the_same || in_one != in_other,
+            one: in_one,
+            other: in_other,
+        }
+    });
+    let tasks = tasks.collect();
+    ComparedJson { parted, one: one.json(), other: other.json(), tasks }
+}
+
+fn print(mut to: impl Write, compared: &ComparedJson<'_>) -> std::io::Result<()> {
+    let ComparedJson { parted, one, other, tasks } = compared;
+    let PartedJson { plan, at, event_type } = parted;
+    writeln!(to, "they part behind position {at} of {}, {}", visible(plan), visible(event_type))?;
+    for side in [one, other] {
+        let took = side.duration_ms.map_or_else(String::new, |took| format!("  in {took} ms"));
+        writeln!(to, "{}  {}{took}{}", visible(side.plan), side.status, used(&side.usage))?;
+    }
+    let mut n_same = 0;
+    for task in tasks {
+        if !task.differs {
+            n_same += 1;
+            continue;
+        }
+        writeln!(to, "{}  {}", visible(&task.id), one_line(task.description, TEXT_CHARS_MAX))?;
+        for (plan, side) in [(one.plan, &task.one), (other.plan, &task.other)] {
+            let said = side.as_ref().map_or_else(|| "is not in it".to_owned(), said);
+            writeln!(to, "    {}: {said}", visible(plan))?;
+        }
+    }
+    if n_same > 0 {
+        writeln!(to, "{n_same} of {} tasks are the same in both", tasks.len())?;
+    }
+    Ok(())
+}
+
+fn said(task: &TaskSideJson<'_>) -> String {
+    let mut said = format!("{}, attempts: {}", task.status, task.attempts);
+    if let Some(took) = task.duration_ms {
+        said.push_str(&format!(", in {took} ms"));
+    }
+    said.push_str(&used(&task.usage));
+    if let Some(text) = task.result.or(task.error).filter(|text| !text.is_empty()) {
+        said.push_str(&format!(": {}", one_line(text, TEXT_CHARS_MAX)));
+    }
+    said
+}
+
+fn used(usage: &Usage) -> String {
+    let Usage { input_tokens, output_tokens, cost_micros, .. } = usage;
+    if *usage == Usage::default() {
+        return String::new();
+    }
+    format!(", {input_tokens} tokens told, {output_tokens} written, {cost_micros} millionths of cost")
+}
