@@ -20,15 +20,19 @@ use crate::terminal::say;
 use crate::text::visible;
 
 /// A plan that is spoken to.
-struct Target {
-    store: EventStore,
-    plan: String,
+pub struct Target {
+    /// The log.
+    pub store: EventStore,
+    /// The plan.
+    pub plan: String,
     tags: Vec<String>,
-    planner: Runner<Planner>,
+    /// Its planner, up to date.
+    pub planner: Runner<Planner>,
 }
 
 impl Target {
-    async fn find(session: &Session, typed: &str) -> Result<Self, Failure> {
+    /// The plan with this id, or whose id begins so.
+    pub async fn find(session: &Session, typed: &str) -> Result<Self, Failure> {
         let store = session.place.open().await?;
         let plan = find_plan(&store, typed).await?;
         let tags = look::tags_of(&store, &plan).await?;
@@ -40,7 +44,8 @@ impl Target {
         self.planner.handler().state()
     }
 
-    fn task(&self, session: &Session, name: &str) -> Result<&Task, Failure> {
+    /// A task by its label or number.
+    pub fn task(&self, session: &Session, name: &str) -> Result<&Task, Failure> {
         self.state().task_named(name).ok_or_else(|| {
             Failure::new(Code::Nothing, format!("{} has no task {name:?}", self.plan))
                 .hint(session.command_on("show", &self.plan))
@@ -81,6 +86,10 @@ pub async fn answer(session: &Session, answer: Answer) -> Result<Code, Failure> 
     }
     let target = Target::find(session, &answer.plan).await?;
     let (task, question) = find_question(&target, session, &answer.question)?;
+    if let Some(further) = answer.ask {
+        let command = Command::AnswerAndAsk { question, answer: answer.text, further };
+        return decide(session, target, command, &format!("{question} is answered, and another is asked")).await;
+    }
     let provided =
         ExecutorEvent::ClarificationProvided { node_id: task, question_id: question, answer: answer.text.clone() };
     // Tried on a copy first, so that an answer which the planner would pass over is refused here.
@@ -99,7 +108,7 @@ pub async fn answer(session: &Session, answer: Answer) -> Result<Code, Failure> 
 }
 
 /// The question named `q1` or `1`, or the one open question of a task.
-fn find_question(target: &Target, session: &Session, typed: &str) -> Result<(TaskId, QuestionId), Failure> {
+pub fn find_question(target: &Target, session: &Session, typed: &str) -> Result<(TaskId, QuestionId), Failure> {
     let number = typed.strip_prefix('q').and_then(|number| number.parse().ok());
     let of_number =
         number.and_then(|number| target.state().questions().iter().find(|question| question.id == QuestionId(number)));
@@ -170,7 +179,11 @@ pub async fn cancel(session: &Session, cancel: Cancel) -> Result<Code, Failure> 
         Some(name) => format!("task {name} is cancelled"),
         None => format!("{} is cancelled", target.plan),
     };
-    decide(session, target, Command::Cancel { task, reason: cancel.reason }, &said).await
+    let command = match cancel.compensate {
+        true => Command::CancelAndUndo { reason: cancel.reason },
+        false => Command::Cancel { task, reason: cancel.reason },
+    };
+    decide(session, target, command, &said).await
 }
 
 /// `pause`.
@@ -187,11 +200,20 @@ pub async fn retry(session: &Session, retry: Retry) -> Result<Code, Failure> {
         Some(name) => Some(target.task(session, name)?.plan.id),
         None => None,
     };
+    if let (Some(task), true) = (task, retry.now) {
+        let mut claim = human::claim_of(&target.store, &target.plan, task, target.tags.clone());
+        claim.catch_up().await?;
+        if let Some(holder) = claim.handler().holder() {
+            let (name, executor) = (retry.task.unwrap_or_default(), &holder.executor);
+            return Err(Failure::new(Code::Conflict, format!("task {name} is being tried now, by {executor}")));
+        }
+        return decide(session, target, Command::RetryNow { task }, "it is tried now").await;
+    }
     decide(session, target, Command::Retry { task }, "opened again").await
 }
 
 /// Puts a command to the planner.
-async fn decide(session: &Session, mut target: Target, command: Command, said: &str) -> Result<Code, Failure> {
+pub async fn decide(session: &Session, mut target: Target, command: Command, said: &str) -> Result<Code, Failure> {
     let cause = Cause::request().keeping(command.retained());
     let executed = target.planner.execute(command, &cause).await?;
     let said = if executed.events.is_empty() { "nothing to change" } else { said };

@@ -266,7 +266,10 @@ impl<'a> Drive<'a> {
                 (Code::TaskFailed, vec![format!("to try again: {retry}, then {resume}")])
             }
             End::Plan(Outcome::Cancelled) => (Code::TaskFailed, Vec::new()),
-            End::Paused => (Code::Paused, vec![format!("the plan is paused; to go on: {resume}")]),
+            End::Paused => match self.view.state().shortage() {
+                Some(shortage) => (Code::Budget, look::how_to_go_on(self.session, &self.plan, &shortage)),
+                None => (Code::Paused, vec![format!("the plan is paused; to go on: {resume}")]),
+            },
             End::TimedOut => (Code::TimedOut, vec![format!("the time given ran out; to go on: {resume}")]),
             End::Interrupted => (Code::Interrupted, vec![format!("interrupted; to go on: {resume}")]),
             End::Waiting => {

@@ -9,7 +9,7 @@ use crewlog_planner::claim::TaskError;
 use crewlog_planner::parse::ParseError;
 use crewlog_planner::planner::PlannerError;
 
-/// An exit code. 7 (a budget is spent) is kept for what is to come.
+/// An exit code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Code {
     /// All is done.
@@ -24,6 +24,8 @@ pub enum Code {
     Waiting = 5,
     /// The plan is paused.
     Paused = 6,
+    /// The plan is paused because its budget does not suffice.
+    Budget = 7,
     /// The time given ran out.
     TimedOut = 8,
     /// Somebody else was faster.
@@ -134,11 +136,18 @@ impl From<PlannerError> for Failure {
             }
             PlannerError::AlreadyPlanned
             | PlannerError::QuestionClosed { .. }
-            | PlannerError::CheckpointTaken { .. } => Code::Conflict,
+            | PlannerError::CheckpointTaken { .. }
+            | PlannerError::BeingUndone => Code::Conflict,
             PlannerError::PlanEnded
             | PlannerError::TooManyForks { .. }
             | PlannerError::CheckpointName { .. }
             | PlannerError::TooManyCheckpoints { .. }
+            | PlannerError::PlanPaused
+            | PlannerError::NotDelayed { .. }
+            | PlannerError::NotWithdrawable { .. }
+            | PlannerError::NotAskable { .. }
+            | PlannerError::QuestionTooLong { .. }
+            | PlannerError::TooManyQuestions { .. }
             | PlannerError::AnswerNotUnderstood { .. }
             | PlannerError::AnswerTooLong { .. }
             | PlannerError::NotRetryable { .. }

@@ -10,7 +10,7 @@ use crewlog_planner::claim;
 use crewlog_planner::event::{self, TaskStatus};
 use crewlog_planner::parse::{self, Diagnostic, ParseOptions, ParsedPlan};
 use crewlog_planner::plan::NodeKind;
-use crewlog_planner::state::Task;
+use crewlog_planner::state::{Shortage, Task};
 use crewlog_planner::view::PlanView;
 use futures::TryStreamExt;
 
@@ -211,6 +211,17 @@ pub fn what_is_waited_for(session: &Session, plan: &str, view: &PlanView) -> Vec
         )
     });
     questions.chain(tasks).collect()
+}
+
+/// What brings a plan further whose budget does not suffice.
+pub fn how_to_go_on(session: &Session, plan: &str, shortage: &Shortage) -> Vec<String> {
+    let (measure, set) = (shortage.measure, session.command_on("set", plan));
+    let least = measure.words(shortage.spent.saturating_add(shortage.needed));
+    vec![
+        format!("the plan is paused: its budget is {}, and {least} would be needed", measure.words(shortage.limit)),
+        format!("to raise it: {set} {} ...", measure.option()),
+        format!("then, to go on: {}", session.command_on("resume", plan)),
+    ]
 }
 
 /// Reads in pages, so that memory stays bounded.

@@ -3,6 +3,7 @@
 mod act;
 mod analyse;
 mod archive;
+mod asking;
 mod by_model;
 mod cli;
 mod compare;
@@ -128,6 +129,8 @@ async fn run(cli: Cli) -> Result<Code, Failure> {
         Command::Stats(stats) => crew::stats(&session, &stats).await,
         Command::Conflicts(conflicts) => crew::conflicts(&session, &conflicts).await,
         Command::Answer(answer) => act::answer(&session, answer).await,
+        Command::Ask(ask) => asking::ask(&session, ask).await,
+        Command::Withdraw(withdraw) => asking::withdraw(&session, withdraw).await,
         Command::Done(done) => act::done(&session, done).await,
         Command::Fail(fail) => act::fail(&session, fail).await,
         Command::Cancel(cancel) => act::cancel(&session, cancel).await,

@@ -134,6 +134,7 @@ impl Progress {
             Ok(
                 TaskEvent::TaskClaimed { .. }
                 | TaskEvent::LeaseRenewed { .. }
+                | TaskEvent::UsageReported { .. }
                 | TaskEvent::TaskCompleted { .. }
                 | TaskEvent::TaskFailed { .. }
                 | TaskEvent::NeedsClarification { .. }

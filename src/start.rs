@@ -8,7 +8,7 @@ use crewlog_executors::planning;
 use crewlog_executors::roster::Roster;
 use crewlog_executors::worker::CutOff;
 use crewlog_mq::{Cause, EventStore, ExecuteError, Executed, Runner, new_event_id};
-use crewlog_planner::event::{self, PlannerConfig};
+use crewlog_planner::event::{self, Budget, PlannerConfig};
 use crewlog_planner::parse::{self, ParseOptions, ParsedPlan};
 use crewlog_planner::plan::{Mark, Proposal};
 use crewlog_planner::planner::{Planner, PlannerError};
@@ -81,6 +81,12 @@ pub async fn run(session: &Session, run: Run) -> Result<Code, Failure> {
         on_failure: run.on_failure.into(),
         deadline_ms: run.limits.deadline.map(millis),
         summaries: by_model::summaries(session)?,
+        budget: Budget {
+            tokens: run.limits.budget_tokens,
+            cost_micros: run.limits.budget_cost,
+            duration_ms: run.limits.budget_time.map(millis),
+        },
+        compensate: run.limits.compensate,
         folder: Some(session.folder.to_string_lossy().into_owned()),
         ..default
     };

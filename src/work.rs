@@ -195,7 +195,13 @@ impl Crew<'_> {
         Ok(match end {
             End::TimedOut => Code::TimedOut,
             End::Interrupted => Code::Interrupted,
-            End::Idle => worst(self.views.values().map(PlanView::status).chain(self.ended.into_values())),
+            End::Idle => {
+                let open = self.views.values().map(|view| match view.state().shortage() {
+                    Some(_) if view.status() == PlanStatus::Paused => Code::Budget,
+                    Some(_) | None => code_of(view.status()),
+                });
+                worst(open.chain(self.ended.into_values().map(code_of)))
+            }
         })
     }
 }
@@ -205,14 +211,17 @@ fn has_ended(view: &PlanView) -> bool {
 }
 
 /// What is said of several plans in one exit code: a failure first, then what waits for a person.
-fn worst(statuses: impl Iterator<Item = PlanStatus>) -> Code {
-    let rank = |status| match status {
+fn worst(codes: impl Iterator<Item = Code>) -> Code {
+    let codes = codes.collect::<Vec<_>>();
+    let order = [Code::TaskFailed, Code::Waiting, Code::Budget, Code::Paused];
+    order.into_iter().find(|code| codes.contains(code)).unwrap_or(Code::Done)
+}
+
+fn code_of(status: PlanStatus) -> Code {
+    match status {
         PlanStatus::Failed | PlanStatus::Cancelled => Code::TaskFailed,
         PlanStatus::Waiting | PlanStatus::Running => Code::Waiting,
         PlanStatus::Paused => Code::Paused,
         PlanStatus::Completed => Code::Done,
-    };
-    let codes = statuses.map(rank).collect::<Vec<_>>();
-    let order = [Code::TaskFailed, Code::Waiting, Code::Paused];
-    order.into_iter().find(|code| codes.contains(code)).unwrap_or(Code::Done)
+    }
 }

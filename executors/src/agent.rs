@@ -6,15 +6,16 @@
 use std::time::Duration;
 
 use crewlog_planner::claim::Ending;
-use crewlog_planner::event::FailureClass;
+use crewlog_planner::event::{FailureClass, Usage};
 use crewlog_planner::plan::NodeKind;
-use crewlog_planner::prompt::{FAILED, QUESTION, prompt};
+use crewlog_planner::prompt::{FAILED, QUESTION, prompt, split_default};
 use tokio::sync::watch;
 
 use crate::output::Outputs;
 use crate::run::{Finished, Job, Stop, run};
 use crate::shell::Shell;
 use crate::supervisor::Spec;
+use crate::usage::split;
 
 /// The argument in whose place the prompt is given.
 pub const PLACEHOLDER: &str = "{prompt}";
@@ -66,25 +67,30 @@ pub enum PromptBy {
 
 impl Agent {
     /// Carries out a task, or until `stop` says otherwise, under the same supervisor, in the same surroundings and with
-    /// the same longest time as the commands of `shell`. No child of it is left when this returns.
-    pub async fn run(&self, shell: &Shell, job: Job<'_>, stop: &mut watch::Receiver<Option<Stop>>) -> Ending {
+    /// the same longest time as the commands of `shell`. How it ended, and what it says that it used up. No child of it is left when this returns.
+    pub async fn run(&self, shell: &Shell, job: Job<'_>, stop: &mut watch::Receiver<Option<Stop>>) -> (Ending, Usage) {
         let prompt = prompt(job.parameters);
         let (argv, input) = match self.prompt {
             PromptBy::Stdin => (self.program.argv(None), Some(prompt)),
-            PromptBy::Argument if prompt.len() > ARGUMENT_BYTES_MAX => return self.too_long(prompt.len()),
+            PromptBy::Argument if prompt.len() > ARGUMENT_BYTES_MAX => {
+                return (self.too_long(prompt.len()), Usage::default());
+            }
             PromptBy::Argument => (self.program.argv(Some(&prompt)), None),
         };
         let timeout = job.parameters.timeout_ms.map(Duration::from_millis);
         let timeout = timeout.or(self.timeout).unwrap_or(shell.timeout);
         let spec = job.spec(argv, input, shell.env.iter().chain(&self.env).cloned().collect());
         match run(&shell.supervisor, &spec, Outputs::Apart, timeout, stop).await {
-            Ok(finished) if finished.code == 0 => answered(finished),
-            Ok(finished) => self.failed(finished),
+            Ok(finished) => {
+                let (text, usage) = split(&finished.written.out.text());
+                let ending = if finished.code == 0 { answered(finished, &text) } else { self.failed(finished, &text) };
+                (ending, usage)
+            }
             Err(Ending::Failed { error, class: class @ FailureClass::NotStarted, run }) => {
                 let error = format!("{error}\nit is the command of [executors.{}] in crewlog.toml", self.name);
-                Ending::Failed { error, class, run }
+                (Ending::Failed { error, class, run }, Usage::default())
             }
-            Err(ending) => ending,
+            Err(ending) => (ending, Usage::default()),
         }
     }
 
@@ -98,8 +104,8 @@ impl Agent {
         Ending::Failed { error, class: FailureClass::Task, run: None }
     }
 
-    fn failed(&self, finished: Finished) -> Ending {
-        let (out, err) = (finished.written.out.text(), finished.written.err.text());
+    fn failed(&self, finished: Finished, said: &str) -> Ending {
+        let (out, err) = (said.to_owned(), finished.written.err.text());
         let asks_for_patience = |text: &String| {
             let text = text.to_lowercase();
             self.rate_limited.iter().any(|sign| text.contains(&sign.to_lowercase()))
@@ -132,8 +138,7 @@ impl Program {
 }
 
 /// What an agent that exited with 0 meant: its last line may say that it asks or gave up.
-fn answered(finished: Finished) -> Ending {
-    let text = finished.written.out.text();
+fn answered(finished: Finished, text: &str) -> Ending {
     let text = text.trim();
     let is_answer = |line: &str| [QUESTION, FAILED].iter().any(|begin| line.trim_start().starts_with(begin));
     if let Some(begin) = finished.written.out.lost_last_line().filter(|line| is_answer(line)) {
@@ -147,7 +152,8 @@ fn answered(finished: Finished) -> Ending {
             let how = format!("it ended with {QUESTION} and no question behind it");
             return finished.failed(&how, end_of(before), FailureClass::Task);
         }
-        return Ending::Asked { question: question.to_owned() };
+        let (question, default) = split_default(question);
+        return Ending::Asked { question, default };
     }
     if let Some(reason) = last.trim_start().strip_prefix(FAILED) {
         let reason = reason.trim();

@@ -21,4 +21,5 @@ pub mod run;
 pub mod shell;
 pub mod summaries;
 pub mod supervisor;
+pub mod usage;
 pub mod worker;

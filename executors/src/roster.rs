@@ -3,6 +3,7 @@
 
 use crewlog_planner::claim::Ending;
 use crewlog_planner::event::Parameters;
+use crewlog_planner::event::Usage;
 use crewlog_planner::plan::{NodeKind, TaskPlan};
 use tokio::sync::watch;
 
@@ -88,7 +89,7 @@ impl Actor<'_> {
     }
 
     /// Carries out a task, or until `stop` says otherwise. No child of it is left when this returns.
-    pub async fn run(&self, job: Job<'_>, stop: &mut watch::Receiver<Option<Stop>>) -> Ending {
+    pub async fn run(&self, job: Job<'_>, stop: &mut watch::Receiver<Option<Stop>>) -> (Ending, Usage) {
         match self {
             Self::Shell(shell) => shell.run(job, stop).await,
             Self::Agent(agent, shell) => agent.run(shell, job, stop).await,

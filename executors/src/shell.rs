@@ -3,12 +3,13 @@
 use std::time::Duration;
 
 use crewlog_planner::claim::Ending;
-use crewlog_planner::event::FailureClass;
+use crewlog_planner::event::{FailureClass, Usage};
 use tokio::sync::watch;
 
 use crate::output::Outputs;
 use crate::run::{Job, Stop, run};
 use crate::supervisor::{Spec, SupervisorProgram};
+use crate::usage::split;
 
 /// The name of the executor of commands.
 pub const SHELL: &str = "shell";
@@ -25,23 +26,24 @@ pub struct Shell {
 }
 
 impl Shell {
-    /// Runs a task's command to its end, or until `stop` says otherwise. No child of it is left when this returns.
-    pub async fn run(&self, job: Job<'_>, stop: &mut watch::Receiver<Option<Stop>>) -> Ending {
+    /// Runs a task's command to its end, or until `stop` says otherwise; how it ended, and what it says that it used up. No child of it is left when this returns.
+    pub async fn run(&self, job: Job<'_>, stop: &mut watch::Receiver<Option<Stop>>) -> (Ending, Usage) {
         let Some(command) = &job.parameters.command else {
             let error = "the task has no command".to_owned();
-            return Ending::Failed { error, class: FailureClass::Task, run: None };
+            return (Ending::Failed { error, class: FailureClass::Task, run: None }, Usage::default());
         };
         let timeout = job.parameters.timeout_ms.map_or(self.timeout, Duration::from_millis);
         let argv = Spec::shell_line(command, []);
         let spec = job.spec(argv, None, self.env.clone());
         let finished = match run(&self.supervisor, &spec, Outputs::Mixed, timeout, stop).await {
             Ok(finished) => finished,
-            Err(ending) => return ending,
+            Err(ending) => return (ending, Usage::default()),
         };
-        let text = finished.written.text();
-        match finished.code {
+        let (text, usage) = split(&finished.written.text());
+        let ending = match finished.code {
             0 => Ending::Completed { result: text, run: Some(finished.details) },
             code => finished.failed(&format!("exit code {code}"), &text, FailureClass::Task),
-        }
+        };
+        (ending, usage)
     }
 }

@@ -61,7 +61,7 @@ pub async fn host(store: EventStore, scope: Scope, summarizer: Summarizer) -> Re
 async fn answer(store: &EventStore, by: &Summarizer, request: &Envelope<Event>) -> Result<(), Error> {
     let Event::CompactionRequested { task_ids, max_tokens } = &request.event else { return Ok(()) };
     let (plan, tags) = (&request.recorded.aggregate_id, &request.recorded.tags);
-    let mut planner = planner_of(store, plan, tags.clone());
+    let mut planner = planner_of(store, plan, tags.clone()).await?;
     planner.catch_up().await?;
     let state = planner.handler().state();
     if !state.wants_summary() {

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use crewlog_mq::{Cause, Envelope, Error, EventStore, ExecuteError, Position, Query, Range, Runner, Start};
 use crewlog_planner::claim::{Ending, Executor, TaskClaim, TaskCommand, TaskError};
-use crewlog_planner::event::{self, Event, FailureClass, Parameters, PlannerCmd, TaskStatus};
+use crewlog_planner::event::{self, Event, FailureClass, Parameters, PlannerCmd, TaskStatus, Usage};
 use crewlog_planner::plan::{NodeKind, TaskId};
 use crewlog_planner::sealed::is_task_withheld;
 use futures::StreamExt;
@@ -108,7 +108,10 @@ impl Worker {
         let mut take = |envelope: Envelope<Event>, jobs: &mut JoinSet<()>| match change(&envelope) {
             Some(Change::Dispatched(dispatch)) => {
                 let (sender, receiver) = watch::channel(None);
-                running.insert((dispatch.plan.clone(), dispatch.task), sender);
+                // A dispatch that still waits out its delay is not wanted beside a newer one.
+                if let Some(older) = running.insert((dispatch.plan.clone(), dispatch.task), sender) {
+                    older.send_replace(Some(Stop::Cancelled { reason: "dispatched anew".into() }));
+                }
                 jobs.spawn(Arc::clone(&worker).carry_out(*dispatch, receiver));
             }
             Some(Change::Ended { task, reason }) => {
@@ -202,21 +205,26 @@ impl Worker {
         let mut claim = claim_of(&self.store, &dispatch.plan, dispatch.task, dispatch.tags.clone());
         let Some((_places, epoch)) = self.claim(actor, &mut claim, &dispatch, &mut stop).await else { return };
         let unwanted = stop.borrow().clone();
-        let ending = match unwanted {
-            Some(stop) => stop.ending(),
-            None if claim.handler().is_cut_off() && self.cut_off == CutOff::Report => Ending::Failed {
-                error: "its worker was lost while it ran".into(),
-                class: FailureClass::OutcomeUnknown,
-                run: None,
-            },
+        let (ending, usage) = match unwanted {
+            Some(stop) => (stop.ending(), Usage::default()),
+            None if claim.handler().is_cut_off() && self.cut_off == CutOff::Report => {
+                let (error, class) = ("its worker was lost while it ran".into(), FailureClass::OutcomeUnknown);
+                (Ending::Failed { error, class, run: None }, Usage::default())
+            }
             None => {
                 if !append(&mut claim, TaskCommand::Start { epoch }, &dispatch.cause).await {
                     return;
                 }
-                self.act(actor, &dispatch, &mut claim, epoch, stop).await
+                let began = Instant::now();
+                let (ending, mut usage) = self.act(actor, &dispatch, &mut claim, epoch, stop).await;
+                // How long it ran is told where it counts, or where something else is told anyway.
+                if dispatch.parameters.is_timed || !usage.is_nothing() {
+                    usage.duration_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
+                }
+                (ending, usage)
             }
         };
-        append(&mut claim, TaskCommand::End { epoch, ending }, &dispatch.cause).await;
+        append(&mut claim, TaskCommand::End { epoch, usage, ending }, &dispatch.cause).await;
     }
 
     /// Wins the task with a place to run it in, sooner or later; `None` when it is no longer to be had. No place is
@@ -325,7 +333,7 @@ impl Worker {
         claim: &mut Runner<TaskClaim>,
         epoch: u64,
         mut plan_stop: watch::Receiver<Option<Stop>>,
-    ) -> Ending {
+    ) -> (Ending, Usage) {
         let (stop, mut run_stop) = watch::channel(None);
         let job = Job {
             plan: &dispatch.plan,

@@ -13,7 +13,7 @@ use crate::brevity::shorten;
 use crate::claim::{self, TaskEvent};
 use crate::event::{self, Event, QuestionId, TaskStatus};
 use crate::plan::{Condition, TaskId};
-use crate::state::{Question, Task};
+use crate::state::{Question, Task, words_for};
 use crate::view::{PlanView, Taken};
 
 /// The most characters of a text in the words for a change.
@@ -71,15 +71,17 @@ pub enum Field {
     Error,
     /// Of a question.
     Answer,
-    /// Of a question: that its task ended first.
+    /// Of a question: that it is no longer asked, or its task ended first.
     Withdrawn,
+    /// Of the plan: what it has used up, when it is known of anything.
+    Spent,
     /// Of the plan: what stands for results that are no longer told in full.
     ContextSummary,
 }
 
 impl Field {
     /// In the order in which they are told.
-    const ALL: [Self; 16] = [
+    const ALL: [Self; 17] = [
         Self::Description,
         Self::Kind,
         Self::Command,
@@ -95,6 +97,7 @@ impl Field {
         Self::Error,
         Self::Answer,
         Self::Withdrawn,
+        Self::Spent,
         Self::ContextSummary,
     ];
 
@@ -117,6 +120,7 @@ impl Field {
             Self::Error => "error",
             Self::Answer => "answer",
             Self::Withdrawn => "withdrawn",
+            Self::Spent => "spent",
             Self::ContextSummary => "context_summary",
         }
     }
@@ -211,6 +215,7 @@ fn tells_of_whole(change: &Change) -> bool {
         | Field::Error
         | Field::Answer
         | Field::Withdrawn
+        | Field::Spent
         | Field::ContextSummary => change.to.is_some(),
     }
 }
@@ -293,6 +298,7 @@ impl Touched {
                 | TaskEvent::NeedsClarification { .. } => Self { tasks: vec![*task], ..Self::default() },
                 TaskEvent::TaskStarted { .. }
                 | TaskEvent::LeaseRenewed { .. }
+                | TaskEvent::UsageReported { .. }
                 | TaskEvent::ClarificationProvided { .. } => Self::default(),
             },
             Taken::Other => Self::default(),
@@ -311,21 +317,21 @@ impl Touched {
                 (vec![*task_id], view.state().questions_of(*task_id).map(|question| question.id).collect())
             }
             Event::ClarificationRequested { task_id, question_id, .. }
-            | Event::ClarificationReceived { task_id, question_id, .. } => (vec![*task_id], vec![*question_id]),
+            | Event::ClarificationReceived { task_id, question_id, .. }
+            | Event::ClarificationWithdrawn { task_id, question_id, .. } => (vec![*task_id], vec![*question_id]),
             Event::TasksReopened { task_ids } => (task_ids.clone(), Vec::new()),
             Event::PlanForked { .. } => {
                 let open = view.state().tasks().iter().filter(|task| !task.status.is_end());
                 let asked = view.state().open_questions().map(|question| question.id);
                 (open.map(|task| task.plan.id).collect(), asked.collect())
             }
+            Event::TasksAmended { tasks, .. } => (tasks.iter().map(|task| task.id).collect(), Vec::new()),
             Event::ContextCompacted { .. }
-            | Event::TasksAmended { .. }
             | Event::SettingsChanged { .. }
             | Event::TaskPaused { .. }
             | Event::TaskResumed { .. }
             | Event::DeadlineSet { .. }
             | Event::UsageRecorded { .. }
-            | Event::ClarificationWithdrawn { .. }
             | Event::CheckpointNamed { .. }
             | Event::CompactionRequested { .. }
             | Event::PlanPaused { .. }
@@ -377,6 +383,10 @@ fn plan_facts(view: &PlanView) -> Facts {
     set([
         (Field::Title, view.state().title().map(text)),
         (Field::Status, view.created_at().map(|_| text(view.status().as_str()))),
+        (
+            Field::Spent,
+            Some(view.state().spent()).filter(|spent| !spent.is_nothing()).map(|spent| text(words_for(&spent))),
+        ),
     ])
 }
 

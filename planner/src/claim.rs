@@ -8,8 +8,8 @@ use crewlog_mq::{Event as MqEvent, Handler, Timestamp};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-use crate::event::{ExecutorEvent, FailureClass, QuestionId};
-use crate::plan::TaskId;
+use crate::event::{ExecutorEvent, FailureClass, QuestionId, Usage};
+use crate::plan::{DefaultAnswer, TaskId};
 
 /// The stream of all tasks; a task's aggregate is `<plan>/<number>`.
 pub const STREAM: &str = "task";
@@ -133,6 +133,15 @@ pub enum TaskEvent {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         run: Option<RunDetails>,
     },
+    /// What the holder used up; it stands right before how it ended.
+    UsageReported {
+        /// The dispatch.
+        attempt: u32,
+        /// The holder's.
+        epoch: u64,
+        /// How much.
+        usage: Usage,
+    },
     /// The executor asks.
     NeedsClarification {
         /// The dispatch.
@@ -141,6 +150,9 @@ pub enum TaskEvent {
         epoch: u64,
         /// What.
         question: String,
+        /// What counts when nobody answers in time.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        default: Option<DefaultAnswer>,
     },
     /// Somebody answered.
     ClarificationProvided {
@@ -162,8 +174,11 @@ impl TaskEvent {
             Self::TaskFailed { attempt, error, class, .. } => {
                 Some(ExecutorEvent::TaskFailed { node_id, attempt, error, class })
             }
-            Self::NeedsClarification { attempt, question, .. } => {
-                Some(ExecutorEvent::NeedsClarification { node_id, attempt, question })
+            Self::UsageReported { attempt, usage, .. } => {
+                Some(ExecutorEvent::UsageReported { node_id, attempt, usage })
+            }
+            Self::NeedsClarification { attempt, question, default, .. } => {
+                Some(ExecutorEvent::NeedsClarification { node_id, attempt, question, default })
             }
             Self::ClarificationProvided { question_id, answer } => {
                 Some(ExecutorEvent::ClarificationProvided { node_id, question_id, answer })
@@ -189,6 +204,7 @@ impl MqEvent for TaskEvent {
             Self::TaskStopped { .. } => "TaskStopped",
             Self::TaskCompleted { .. } => "TaskCompleted",
             Self::TaskFailed { .. } => "TaskFailed",
+            Self::UsageReported { .. } => "UsageReported",
             Self::NeedsClarification { .. } => "NeedsClarification",
             Self::ClarificationProvided { .. } => "ClarificationProvided",
         }
@@ -218,6 +234,8 @@ pub enum Ending {
     Asked {
         /// What.
         question: String,
+        /// What counts when nobody answers in time.
+        default: Option<DefaultAnswer>,
     },
     /// Because the plan wanted it.
     Stopped {
@@ -261,6 +279,8 @@ pub enum TaskCommand {
     End {
         /// The holder's.
         epoch: u64,
+        /// What it used up, as far as it is known.
+        usage: Usage,
         /// How.
         ending: Ending,
     },
@@ -367,9 +387,11 @@ impl TaskClaim {
                 self.check_holder(epoch)?;
                 Ok(vec![TaskEvent::LeaseRenewed { epoch, lease_until: now.plus(LEASE) }])
             }
-            TaskCommand::End { epoch, ending } => {
+            TaskCommand::End { epoch, usage, ending } => {
                 self.check_holder(epoch)?;
-                Ok(vec![ended(self.attempt, epoch, ending)])
+                let attempt = self.attempt;
+                let used = (!usage.is_nothing()).then_some(TaskEvent::UsageReported { attempt, epoch, usage });
+                Ok(used.into_iter().chain([ended(attempt, epoch, ending)]).collect())
             }
             TaskCommand::Report { attempt, executor, now, dead_epoch, ending } => {
                 let claimed = self.claim(attempt, executor, now, dead_epoch)?;
@@ -419,7 +441,7 @@ fn ended(attempt: u32, epoch: u64, ending: Ending) -> TaskEvent {
     match ending {
         Ending::Completed { result, run } => TaskEvent::TaskCompleted { attempt, epoch, result, run },
         Ending::Failed { error, class, run } => TaskEvent::TaskFailed { attempt, epoch, error, class, run },
-        Ending::Asked { question } => TaskEvent::NeedsClarification { attempt, epoch, question },
+        Ending::Asked { question, default } => TaskEvent::NeedsClarification { attempt, epoch, question, default },
         Ending::Stopped { reason } => TaskEvent::TaskStopped { epoch, reason },
         Ending::Released { reason } => TaskEvent::TaskReleased { epoch, reason },
     }
@@ -460,6 +482,7 @@ impl Handler for TaskClaim {
                 }
             }
             TaskEvent::TaskReleased { .. } => self.holder = None,
+            TaskEvent::UsageReported { .. } => {}
             TaskEvent::TaskStopped { .. }
             | TaskEvent::TaskCompleted { .. }
             | TaskEvent::TaskFailed { .. }

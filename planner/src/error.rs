@@ -19,6 +19,12 @@ pub enum PlannerError {
     /// The plan has ended.
     #[error("the plan has ended: retry a task to open it again")]
     PlanEnded,
+    /// The plan is paused.
+    #[error("the plan is paused: resume it first")]
+    PlanPaused,
+    /// What the plan did is being undone.
+    #[error("what the plan did is being undone: wait until that has ended, or cancel the plan, and then retry")]
+    BeingUndone,
     /// The plan has no such task.
     #[error("the plan has no task {task}")]
     UnknownTask {
@@ -91,6 +97,46 @@ pub enum PlannerError {
     /// Too many points of the history have names.
     #[error("the plan has as many checkpoints as it can have: checkpoints_max is {max}")]
     TooManyCheckpoints {
+        /// The limit.
+        max: usize,
+    },
+    /// The task does not wait out a delay.
+    #[error("task {task} is {} and waits for no moment: only a task that waits before its next try can be tried now", status.as_str())]
+    NotDelayed {
+        /// The task.
+        task: TaskId,
+        /// Where it stands.
+        status: TaskStatus,
+    },
+    /// The plan cannot go on without an answer to the question.
+    #[error("{question} cannot be withdrawn, since the plan cannot go on without its answer: answer one of {allowed}")]
+    NotWithdrawable {
+        /// The question.
+        question: QuestionId,
+        /// The words.
+        allowed: &'static str,
+    },
+    /// Nothing can be asked of the task.
+    #[error("nothing can be asked of task {task}, which is {}: only of one that has not been started, or waits for an answer to go on", status.as_str())]
+    NotAskable {
+        /// The task.
+        task: TaskId,
+        /// Where it stands.
+        status: TaskStatus,
+    },
+    /// The question is too long.
+    #[error(
+        "the question, or its default, has {value} bytes, and question_bytes_max is {max}: put it into a file and name that"
+    )]
+    QuestionTooLong {
+        /// Its length.
+        value: usize,
+        /// The limit.
+        max: usize,
+    },
+    /// Too many questions are open.
+    #[error("{max} questions are open, and questions_open_max is {max}: answer some of them first")]
+    TooManyQuestions {
         /// The limit.
         max: usize,
     },

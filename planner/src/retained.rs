@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::claim::{Ending, Executor, TaskCommand, TaskEvent};
-use crate::event::{Command, Event, ExecutorEvent, FailureClass, QuestionId};
+use crate::event::{Command, Event, ExecutorEvent, FailureClass, QuestionId, Usage};
 use crate::plan::{Attachment, Proposal, TaskId};
 
 /// The longest reason that is kept, in bytes; a longer one stands in the event alone.
@@ -45,6 +45,11 @@ enum Kept {
     Pause { reason: Option<String> },
     Resume {},
     Retry { task: Option<TaskId> },
+    RetryNow { task: TaskId },
+    CancelAndUndo { reason: Option<String> },
+    Withdraw { question: QuestionId, reason: Option<String> },
+    Ask { task: TaskId },
+    AnswerAndAsk { question: QuestionId },
 }
 
 /// A report, without what the planner's events say of it.
@@ -53,6 +58,7 @@ enum Kept {
 enum KeptReport {
     TaskCompleted { node_id: TaskId, attempt: u32 },
     TaskFailed { node_id: TaskId, attempt: u32, class: FailureClass },
+    UsageReported { node_id: TaskId, attempt: u32 },
     NeedsClarification { node_id: TaskId, attempt: u32 },
     ClarificationProvided { node_id: TaskId, question_id: QuestionId },
 }
@@ -109,6 +115,11 @@ impl Command {
             Self::Pause { reason } => Kept::Pause { reason: keep_reason(reason) },
             Self::Resume => Kept::Resume {},
             Self::Retry { task } => Kept::Retry { task: *task },
+            Self::RetryNow { task } => Kept::RetryNow { task: *task },
+            Self::CancelAndUndo { reason } => Kept::CancelAndUndo { reason: keep_reason(reason) },
+            Self::Withdraw { question, reason } => Kept::Withdraw { question: *question, reason: keep_reason(reason) },
+            Self::Ask { task, .. } => Kept::Ask { task: *task },
+            Self::AnswerAndAsk { question, .. } => Kept::AnswerAndAsk { question: *question },
         })
     }
 
@@ -155,6 +166,32 @@ impl Command {
             }
             Kept::Resume {} => Self::Resume,
             Kept::Retry { task } => Self::Retry { task },
+            Kept::RetryNow { task } => Self::RetryNow { task },
+            Kept::CancelAndUndo { reason } => {
+                let reason = reason.or_else(|| reason_of(first)).ok_or_else(|| lacking("CancelAndUndo"))?;
+                Self::CancelAndUndo { reason }
+            }
+            Kept::Withdraw { question, reason } => {
+                let reason = reason.or_else(|| reason_of(first)).ok_or_else(|| lacking("Withdraw"))?;
+                Self::Withdraw { question, reason }
+            }
+            Kept::Ask { task } => {
+                let Some(Event::ClarificationRequested { question, default, .. }) = first else {
+                    return Err(lacking("Ask"));
+                };
+                Self::Ask { task, question: question.clone(), default: default.clone() }
+            }
+            Kept::AnswerAndAsk { question } => {
+                let [
+                    Event::ClarificationRequested { question: further, .. },
+                    Event::ClarificationReceived { answer, .. },
+                    ..,
+                ] = events
+                else {
+                    return Err(lacking("AnswerAndAsk"));
+                };
+                Self::AnswerAndAsk { question, answer: answer.clone(), further: further.clone() }
+            }
         })
     }
 
@@ -186,6 +223,9 @@ impl KeptReport {
             ExecutorEvent::TaskFailed { node_id, attempt, class, .. } => {
                 Self::TaskFailed { node_id: *node_id, attempt: *attempt, class: *class }
             }
+            ExecutorEvent::UsageReported { node_id, attempt, .. } => {
+                Self::UsageReported { node_id: *node_id, attempt: *attempt }
+            }
             ExecutorEvent::NeedsClarification { node_id, attempt, .. } => {
                 Self::NeedsClarification { node_id: *node_id, attempt: *attempt }
             }
@@ -204,8 +244,15 @@ impl KeptReport {
             (Self::TaskFailed { node_id, attempt, class }, Event::TaskStatusUpdated { error: Some(error), .. }) => {
                 ExecutorEvent::TaskFailed { node_id, attempt, error: error.clone(), class }
             }
-            (Self::NeedsClarification { node_id, attempt }, Event::ClarificationRequested { question, .. }) => {
-                ExecutorEvent::NeedsClarification { node_id, attempt, question: question.clone() }
+            (Self::UsageReported { node_id, attempt }, Event::UsageRecorded { usage, .. }) => {
+                ExecutorEvent::UsageReported { node_id, attempt, usage: *usage }
+            }
+            (
+                Self::NeedsClarification { node_id, attempt },
+                Event::ClarificationRequested { question, default, .. },
+            ) => {
+                let (question, default) = (question.clone(), default.clone());
+                ExecutorEvent::NeedsClarification { node_id, attempt, question, default }
             }
             (Self::ClarificationProvided { node_id, question_id }, Event::ClarificationReceived { answer, .. }) => {
                 ExecutorEvent::ClarificationProvided { node_id, question_id, answer: answer.clone() }
@@ -213,6 +260,7 @@ impl KeptReport {
             (
                 Self::TaskCompleted { .. }
                 | Self::TaskFailed { .. }
+                | Self::UsageReported { .. }
                 | Self::NeedsClarification { .. }
                 | Self::ClarificationProvided { .. },
                 _another_event,
@@ -254,7 +302,11 @@ impl TaskCommand {
             KeptOfTask::Start { epoch } => Self::Start { epoch },
             KeptOfTask::Renew { epoch, now } => Self::Renew { epoch, now },
             KeptOfTask::End { epoch } => {
-                Self::End { epoch, ending: last.and_then(ending_of).ok_or_else(|| lacking("End"))? }
+                let usage = match events.first() {
+                    Some(TaskEvent::UsageReported { usage, .. }) => *usage,
+                    Some(_) | None => Usage::default(),
+                };
+                Self::End { epoch, usage, ending: last.and_then(ending_of).ok_or_else(|| lacking("End"))? }
             }
             KeptOfTask::Report { attempt, executor, now, dead_epoch } => {
                 let ending = last.and_then(ending_of).ok_or_else(|| lacking("Report"))?;
@@ -279,16 +331,17 @@ fn keep_reason(reason: &str) -> Option<String> {
 /// The reason that an event gives for a cancellation or a pause.
 fn reason_of(event: Option<&Event>) -> Option<String> {
     match event? {
-        Event::PlanCancelled { reason } | Event::PlanPaused { reason } => Some(reason.clone()),
+        Event::PlanCancelled { reason }
+        | Event::PlanPaused { reason }
+        | Event::SettingsChanged { reason, .. }
+        | Event::ClarificationWithdrawn { reason, .. } => Some(reason.clone()),
         Event::TaskStatusUpdated { error, .. } => error.clone(),
         Event::PlanForked { .. }
         | Event::TasksAmended { .. }
-        | Event::SettingsChanged { .. }
         | Event::TaskPaused { .. }
         | Event::TaskResumed { .. }
         | Event::DeadlineSet { .. }
         | Event::UsageRecorded { .. }
-        | Event::ClarificationWithdrawn { .. }
         | Event::CheckpointNamed { .. }
         | Event::CompactionRequested { .. }
         | Event::TasksPlanned { .. }
@@ -307,12 +360,13 @@ fn ending_of(event: &TaskEvent) -> Option<Ending> {
     match event.clone() {
         TaskEvent::TaskCompleted { result, run, .. } => Some(Ending::Completed { result, run }),
         TaskEvent::TaskFailed { error, class, run, .. } => Some(Ending::Failed { error, class, run }),
-        TaskEvent::NeedsClarification { question, .. } => Some(Ending::Asked { question }),
+        TaskEvent::NeedsClarification { question, default, .. } => Some(Ending::Asked { question, default }),
         TaskEvent::TaskStopped { reason, .. } => Some(Ending::Stopped { reason }),
         TaskEvent::TaskReleased { reason, .. } => Some(Ending::Released { reason }),
         TaskEvent::TaskClaimed { .. }
         | TaskEvent::TaskStarted { .. }
         | TaskEvent::LeaseRenewed { .. }
+        | TaskEvent::UsageReported { .. }
         | TaskEvent::ClarificationProvided { .. } => None,
     }
 }

@@ -22,6 +22,12 @@ pub struct Task {
     pub is_paused: bool,
     /// At an end: whether what depends on it may run.
     pub unblocks: bool,
+    /// Whether there is a task that undoes what it did.
+    pub is_compensated: bool,
+    /// The number that a question of its last dispatch would have; only later ones are about that.
+    pub first_question: Option<QuestionId>,
+    /// What the last dispatch waits first, in milliseconds.
+    pub delay_ms: u64,
 }
 
 /// A question to a person.
@@ -64,6 +70,9 @@ impl Task {
             error: None,
             is_paused: false,
             unblocks: false,
+            is_compensated: false,
+            first_question: None,
+            delay_ms: 0,
         }
     }
 }

@@ -47,6 +47,7 @@ impl PlannerState {
             files: task.plan.files.clone(),
             rerun_safe: task.plan.rerun_safe,
             timeout_ms: task.plan.timeout_ms,
+            is_timed: self.config.budget.duration_ms.is_some(),
             folder: self.config.folder.clone(),
         };
         if task.plan.command.is_none() {

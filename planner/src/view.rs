@@ -209,7 +209,9 @@ impl PlanView {
             | TaskEvent::TaskFailed { .. }
             | TaskEvent::NeedsClarification { .. } => times.is_held = false,
             TaskEvent::LeaseRenewed { lease_until, .. } => times.lease_until = Some(*lease_until),
-            TaskEvent::TaskStarted { .. } | TaskEvent::ClarificationProvided { .. } => {}
+            TaskEvent::TaskStarted { .. }
+            | TaskEvent::UsageReported { .. }
+            | TaskEvent::ClarificationProvided { .. } => {}
         }
         self.n_held += usize::from(times.is_held);
     }

@@ -1,6 +1,10 @@
 //! What can be typed to act on a plan.
 
+use std::time::Duration;
+
 use clap::Args;
+
+use super::typed::duration;
 
 /// `answer`.
 #[derive(Debug, Args)]
@@ -11,6 +15,38 @@ pub struct Answer {
     pub question: String,
     /// The answer
     pub text: String,
+    /// Ask this of the same task too, which then waits for both answers
+    #[arg(long, value_name = "QUESTION")]
+    pub ask: Option<String>,
+}
+
+/// `ask`.
+#[derive(Debug, Args)]
+pub struct Ask {
+    /// The plan's id, or the beginning of it
+    pub plan: String,
+    /// The task, by number or label: one that has not been started, or that waits for an answer
+    pub task: String,
+    /// The question
+    pub question: String,
+    /// The answer that counts when nobody gives one in time
+    #[arg(long, value_name = "ANSWER", requires = "after")]
+    pub default: Option<String>,
+    /// How long that takes (30s, 10m, 2h)
+    #[arg(long, value_name = "DURATION", value_parser = duration, requires = "default")]
+    pub after: Option<Duration>,
+}
+
+/// `withdraw`.
+#[derive(Debug, Args)]
+pub struct Withdraw {
+    /// The plan's id, or the beginning of it
+    pub plan: String,
+    /// The question (q1), or the task that asks
+    pub question: String,
+    /// Why
+    #[arg(long, default_value = "withdrawn by a person")]
+    pub reason: String,
 }
 
 /// `done`.
@@ -46,6 +82,9 @@ pub struct Cancel {
     /// Why
     #[arg(long, default_value = "cancelled by a person")]
     pub reason: String,
+    /// Undo what the plan did, as far as its tasks say how
+    #[arg(long, conflicts_with = "task")]
+    pub compensate: bool,
 }
 
 /// `pause`.
@@ -65,4 +104,7 @@ pub struct Retry {
     pub plan: String,
     /// The task, by number or label; all that failed if left out
     pub task: Option<String>,
+    /// Try a task at once that waits before its next try
+    #[arg(long, requires = "task")]
+    pub now: bool,
 }

@@ -8,7 +8,7 @@ use crewlog_planner::context::{TOKEN_BUDGET_MAX, TOKEN_BUDGET_MIN};
 use crewlog_planner::plan::FailurePolicy;
 
 use super::model::ByModel;
-use super::typed::duration;
+use super::typed::{duration, micros};
 
 /// How work is carried out.
 #[derive(Debug, Clone, Args)]
@@ -58,6 +58,18 @@ pub struct Limits {
     /// End the plan as failed when it has not ended so long after its start (30s, 10m, 2h)
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     pub deadline: Option<Duration>,
+    /// Pause before the plan has used up more tokens than this
+    #[arg(long, value_name = "N")]
+    pub budget_tokens: Option<u64>,
+    /// Pause before the plan has cost more than this, in the unit in which agents tell it (2.50)
+    #[arg(long, value_name = "COST", value_parser = micros)]
+    pub budget_cost: Option<u64>,
+    /// Pause before the tasks of the plan have run longer than this, each counted alone (30s, 10m, 2h)
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    pub budget_time: Option<Duration>,
+    /// When the plan fails or is cancelled, undo what it did, as far as its tasks say how
+    #[arg(long)]
+    pub compensate: bool,
 }
 
 /// What a plan may be given as its token budget.

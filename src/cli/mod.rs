@@ -13,7 +13,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-pub use act::{Answer, Cancel, Done, Fail, Pause, Retry};
+pub use act::{Answer, Ask, Cancel, Done, Fail, Pause, Retry, Withdraw};
 pub use carry::{Carry, Resume, Run, Work};
 pub use keys::{DestroyKey, KeyFile, Keys, RotateKeys};
 pub use look::{
@@ -38,7 +38,8 @@ pub struct Cli {
 
 const EXIT_CODES: &str = "\
 Exit codes: 0 done, 1 error, 2 usage, 3 the plan does not parse, 4 nothing matched, 5 waiting for a person, \
-6 paused, 8 time-out, 9 conflict, 10 decided again the log would be another, 100 a task failed or was cancelled, 101 a bug, 130 interrupted";
+6 paused, 7 paused because of its budget, 8 time-out, 9 conflict, 10 decided again the log would be another, \
+100 a task failed or was cancelled, 101 a bug, 130 interrupted";
 
 /// Options of every command.
 #[derive(Debug, Clone, Args)]
@@ -134,6 +135,10 @@ pub enum Command {
     Conflicts(Conflicts),
     /// Answer a question
     Answer(Answer),
+    /// Ask something of a task, which then waits for the answer
+    Ask(Ask),
+    /// Ask a question no longer
+    Withdraw(Withdraw),
     /// Say that you have done a task
     Done(Done),
     /// Say that a task cannot be done

@@ -49,6 +49,19 @@ pub(super) fn aggregate(typed: &str) -> Result<AggregateName, String> {
     }
 }
 
+/// A cost as people write it, in millionths: `2`, `2.50`.
+pub(super) fn micros(typed: &str) -> Result<u64, String> {
+    let wrong = || "it is no cost: write it like 2 or 2.50".to_owned();
+    let (whole, part) = typed.split_once('.').unwrap_or((typed, ""));
+    let is_number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+    if whole.is_empty() || part.len() > 6 || !is_number(whole) || !is_number(part) {
+        return Err(wrong());
+    }
+    let part = format!("{part:0<6}").parse::<u64>().map_err(|_| wrong())?;
+    let whole = whole.parse::<u64>().ok().and_then(|whole| whole.checked_mul(1_000_000));
+    whole.and_then(|whole| whole.checked_add(part)).ok_or_else(wrong)
+}
+
 /// A duration as people write it: `30s`, `10m`, `2h`.
 pub fn duration(typed: &str) -> Result<Duration, String> {
     let parsed = typed.parse::<jiff::SignedDuration>().map_err(|error| error.to_string())?;

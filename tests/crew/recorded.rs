@@ -11,7 +11,7 @@ use crewlog_mq::{
     Timestamp,
 };
 use crewlog_planner::claim::{self, Ending, Executor, TaskClaim, TaskCommand};
-use crewlog_planner::event::{Command, FailureClass, PlannerConfig, QuestionId, plan_tag};
+use crewlog_planner::event::{Command, FailureClass, PlannerConfig, QuestionId, Usage, plan_tag};
 use crewlog_planner::plan::{FailurePolicy, TaskId};
 
 /// A clock that stands until it is moved.
@@ -107,7 +107,7 @@ impl World {
         let mut claim = Runner::<TaskClaim>::new(self.store.clone(), claim::STREAM, &aggregate, Vec::new());
         claim.catch_up().await.unwrap();
         let epoch = claim.handler().epoch();
-        self.task(plan, task, TaskCommand::End { epoch, ending }).await;
+        self.task(plan, task, TaskCommand::End { epoch, usage: Usage::default(), ending }).await;
         self.take_in(plan).await;
     }
 
@@ -154,7 +154,7 @@ pub async fn rich_log() -> Vec<Recorded> {
     world.answer("two", 1, 1, "the first").await;
     world.fail("one", 4, FailureClass::TimedOut).await;
     world.claim("one", 4, "shell").await;
-    world.end("one", 3, Ending::Asked { question: "All of them?".into() }).await;
+    world.end("one", 3, Ending::Asked { question: "All of them?".into(), default: None }).await;
     world.done("one", 2).await;
     world.plan("three", "other", FailurePolicy::Stop, "- Implement src/a.rs\n- Fix src/a.rs\n- Write src/c.rs\n").await;
     world.claim("three", 1, "ana").await;

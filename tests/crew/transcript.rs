@@ -177,6 +177,7 @@ fn execute(node_id: TaskId, rest: &str, folder: Option<String>) -> PlannerCmd {
         files: files.split_whitespace().map(str::to_owned).collect(),
         rerun_safe: false,
         timeout_ms: None,
+        is_timed: false,
         folder,
     };
     PlannerCmd::ExecuteTask { node_id, kind, parameters: Box::new(parameters) }
@@ -192,7 +193,7 @@ fn of_executor(attempt: u32, verb: &str, rest: &str) -> TaskEvent {
         "started" => TaskEvent::TaskStarted { epoch },
         "completed" => TaskEvent::TaskCompleted { attempt, epoch, result: String::new(), run },
         "failed" => TaskEvent::TaskFailed { attempt, epoch, error: String::new(), class: FailureClass::Task, run },
-        "asks" => TaskEvent::NeedsClarification { attempt, epoch, question: String::new() },
+        "asks" => TaskEvent::NeedsClarification { attempt, epoch, question: String::new(), default: None },
         "stopped" => TaskEvent::TaskStopped { epoch, reason },
         "released" => TaskEvent::TaskReleased { epoch, reason },
         other => panic!("an executor cannot {other}"),

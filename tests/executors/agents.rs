@@ -54,6 +54,7 @@ fn task(description: &str) -> Parameters {
         files: Vec::new(),
         rerun_safe: false,
         timeout_ms: None,
+        is_timed: false,
         folder: None,
     }
 }
@@ -80,7 +81,7 @@ async fn run_until(
     let lock = folder.path().join("lock");
     let job = Job { plan: rig::PLAN, task: TaskId(2), attempt: 3, epoch: 4, parameters: &parameters, lock };
     let roster = roster(vec![agent]);
-    soon(roster.actor(KIND, &parameters).unwrap().run(job, stop)).await
+    soon(roster.actor(KIND, &parameters).unwrap().run(job, stop)).await.0
 }
 
 async fn run(agent: Agent, parameters: &Parameters) -> Ending {
@@ -128,14 +129,14 @@ async fn an_agent_is_told_all_that_the_dispatch_says_and_no_more() {
 #[tokio::test]
 async fn an_agent_that_asks_is_answered_in_its_next_prompt() {
     let asked = run(script("asks", &[]), &task("Paint it")).await;
-    assert_eq!(asked, Ending::Asked { question: "Which colour is it to be?".into() });
+    assert_eq!(asked, Ending::Asked { question: "Which colour is it to be?".into(), default: None });
     let told = Parameters { answers: vec![answered("Which colour is it to be?", "blue")], ..task("Paint it") };
     assert_eq!(completed(script("asks", &[]), &told).await.0, "painted it blue");
 }
 
 #[tokio::test]
 async fn only_the_last_line_of_an_agent_that_succeeds_is_a_question_or_a_failure() {
-    let asked = |question: &str| Ending::Asked { question: question.into() };
+    let asked = |question: &str| Ending::Asked { question: question.into(), default: None };
     for (code, out, expected) in [
         ("0", "QUESTION: so?", asked("so?")),
         ("0", "looked\n  QUESTION:so?  \n\n \n", asked("so?")),
@@ -168,7 +169,7 @@ async fn only_the_last_line_of_an_agent_that_succeeds_is_a_question_or_a_failure
 #[tokio::test]
 async fn the_last_line_counts_however_much_was_written_before_on_both_outputs() {
     let asked = run(script("chatty", &["QUESTION: enough?"]), &task("talk")).await;
-    assert_eq!(asked, Ending::Asked { question: "enough?".into() });
+    assert_eq!(asked, Ending::Asked { question: "enough?".into(), default: None });
     let (result, run) = completed(script("chatty", &["enough"]), &task("talk")).await;
     assert!(result.starts_with("begin\no") && result.ends_with("o\nenough") && result.contains("bytes dropped"));
     assert!(!result.contains("eee"), "errors are no part of the result");

@@ -9,7 +9,7 @@ use crewlog_executors::human::{self, claim_of};
 use crewlog_executors::liveness::SignOfLife;
 use crewlog_mq::{Cause, EventStore, ExecuteError};
 use crewlog_planner::claim::{Ending, LEASE, TaskCommand, TaskError, TaskEvent};
-use crewlog_planner::event::{FailureClass, PlannerConfig};
+use crewlog_planner::event::{FailureClass, PlannerConfig, Usage};
 use crewlog_planner::plan::TaskId;
 
 use super::rig::{PLAN, Rig, Scripted, blocking, executor, program, soon, step, tags, task_query};
@@ -95,13 +95,13 @@ async fn a_claim_says_when_a_lost_holder_may_have_had_effects() {
     clock.pass(LEASE);
     claim(&store, "gave it back").await.unwrap();
     let released = Ending::Released { reason: "the worker was interrupted".into() };
-    order(&mut task, TaskCommand::End { epoch: 4, ending: released }).await.unwrap();
+    order(&mut task, TaskCommand::End { epoch: 4, usage: Usage::default(), ending: released }).await.unwrap();
     claim(&store, "ran it again and was lost").await.unwrap();
     order(&mut task, TaskCommand::Start { epoch: 5 }).await.unwrap();
     clock.pass(LEASE);
     claim(&store, "ended it").await.unwrap();
     let ended = Ending::Completed { result: String::new(), run: None };
-    order(&mut task, TaskCommand::End { epoch: 6, ending: ended }).await.unwrap();
+    order(&mut task, TaskCommand::End { epoch: 6, usage: Usage::default(), ending: ended }).await.unwrap();
     let next = TaskCommand::Claim { attempt: 2, executor: executor("next"), now: store.now(), dead_epoch: None };
     order(&mut task, next).await.unwrap();
     assert_eq!(cut_off(&store).await, [false, false, true, true, true, true, false]);
@@ -114,7 +114,7 @@ async fn what_a_worker_stopped_and_gave_back_is_not_cut_off() {
     claim(&store, "first").await.unwrap();
     order(&mut task, TaskCommand::Start { epoch: 1 }).await.unwrap();
     let released = Ending::Released { reason: "the worker was interrupted".into() };
-    order(&mut task, TaskCommand::End { epoch: 1, ending: released }).await.unwrap();
+    order(&mut task, TaskCommand::End { epoch: 1, usage: Usage::default(), ending: released }).await.unwrap();
     claim(&store, "second").await.unwrap();
     assert_eq!(cut_off(&store).await, [false, false]);
 }
@@ -130,7 +130,11 @@ async fn a_lease_that_has_run_out_is_claimed_anew_and_the_late_holder_is_refused
     clock.pass(Duration::from_micros(1));
     assert_eq!(claim(&store, "second").await, Ok(2));
     let mut late = claim_of(&store, PLAN, TASK, tags());
-    let done = |epoch| TaskCommand::End { epoch, ending: Ending::Completed { result: "ok".into(), run: None } };
+    let done = |epoch| TaskCommand::End {
+        epoch,
+        usage: Usage::default(),
+        ending: Ending::Completed { result: "ok".into(), run: None },
+    };
     let stale = Err(TaskError::StaleEpoch { epoch: 1 });
     assert_eq!(order(&mut late, done(1)).await, stale);
     assert_eq!(order(&mut late, TaskCommand::Start { epoch: 1 }).await, stale);

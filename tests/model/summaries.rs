@@ -106,7 +106,7 @@ fn a_summary_that_is_too_long_is_shortened_to_its_room() {
 /// A plan on a log that wants a summary of what a model with these replies writes; what the planner then compacts.
 async fn hosted(replies: Vec<Result<Reply, ModelError>>) -> String {
     let store = EventStore::in_memory().await.unwrap();
-    let mut planner: Runner<Planner> = planner_of(&store, PLAN, vec![event::plan_tag(PLAN)]);
+    let mut planner: Runner<Planner> = planner_of(&store, PLAN, vec![event::plan_tag(PLAN)]).await.unwrap();
     let mut compactions =
         store.subscribe::<Event>(&Query::aggregate(event::STREAM, PLAN).of_type("ContextCompacted")).unwrap();
     for command in [begin(), answered()].into_iter().chain((2..=10).map(done)) {

@@ -264,13 +264,13 @@ async fn claim(store: &EventStore, plan: &str, task: u64) {
 async fn done(store: &EventStore, plan: &str, task: u64, result: &str) {
     claim(store, plan, task).await;
     let ending = Ending::Completed { result: result.into(), run: None };
-    tell(store, plan, task, TaskCommand::End { epoch: 1, ending }).await;
+    tell(store, plan, task, TaskCommand::End { epoch: 1, ending, usage: None }).await;
 }
 
 async fn failed(store: &EventStore, plan: &str, task: u64) {
     claim(store, plan, task).await;
     let ending = Ending::Failed { error: "no".into(), class: FailureClass::Task, run: None };
-    tell(store, plan, task, TaskCommand::End { epoch: 1, ending }).await;
+    tell(store, plan, task, TaskCommand::End { epoch: 1, ending, usage: None }).await;
 }
 
 /// Forks a plan on its log; how many events that took.
@@ -304,7 +304,7 @@ async fn a_fork_on_a_log_has_claims_and_results_of_its_own() {
     fork_on_log(&store, "p", at, "f").await;
     failed(&store, "f", 2).await;
     let ending = Ending::Completed { result: "tested".into(), run: None };
-    tell(&store, "p", 2, TaskCommand::End { epoch: 1, ending }).await;
+    tell(&store, "p", 2, TaskCommand::End { epoch: 1, ending, usage: None }).await;
     let (parent, fork) = (view(&store, "p", None).await, view(&store, "f", None).await);
     use TaskStatus::{Completed, Failed, Running, Skipped};
     assert_eq!(statuses(parent.state()), [Completed, Completed, Running]);

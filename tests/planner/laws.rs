@@ -114,6 +114,8 @@ proptest! {
         };
         let (attempt, class) = (u32::MAX, FailureClass::RateLimited);
         let lease_until = Timestamp(i64::from(code));
+        let usage = used(epoch);
+        let default = Some(DefaultAnswer { answer: text.clone(), after_ms: epoch });
         let events = [
             TaskEvent::TaskClaimed { attempt, executor, lease_until, epoch, cut_off: true },
             TaskEvent::TaskStarted { epoch },
@@ -122,7 +124,8 @@ proptest! {
             TaskEvent::TaskStopped { epoch, reason: text.clone() },
             TaskEvent::TaskCompleted { attempt, epoch, result: text.clone(), run: Some(run) },
             TaskEvent::TaskFailed { attempt, epoch, error: text.clone(), class, run: None },
-            TaskEvent::NeedsClarification { attempt, epoch, question: text.clone() },
+            TaskEvent::UsageReported { attempt, epoch, usage },
+            TaskEvent::NeedsClarification { attempt, epoch, question: text.clone(), default },
             TaskEvent::ClarificationProvided { question_id: QuestionId(epoch), answer: text },
         ];
         for event in events {
@@ -150,6 +153,7 @@ fn check_claim_event(
         | TaskEvent::TaskStopped { epoch, .. }
         | TaskEvent::TaskCompleted { epoch, .. }
         | TaskEvent::TaskFailed { epoch, .. }
+        | TaskEvent::UsageReported { epoch, .. }
         | TaskEvent::NeedsClarification { epoch, .. } => {
             let is_report = *epoch == epoch_before + 1;
             assert!(is_report || (holder.is_some() && *epoch == epoch_before), "only a holder ends a task");
@@ -168,7 +172,7 @@ pub(super) fn claim_acts() -> impl Strategy<Value = (TaskCommand, u64)> {
             .prop_map(move |(attempt, executor, dead_epoch)| TaskCommand::Claim { attempt, executor, now, dead_epoch }),
         2 => shift().prop_map(|epoch| TaskCommand::Start { epoch }),
         2 => shift().prop_map(move |epoch| TaskCommand::Renew { epoch, now }),
-        3 => (shift(), endings()).prop_map(|(epoch, ending)| TaskCommand::End { epoch, ending }),
+        3 => (shift(), endings()).prop_map(|(epoch, ending)| TaskCommand::End { epoch, usage: used(epoch), ending }),
         1 => (1..4_u32, executor, endings())
             .prop_map(move |(attempt, executor, ending)| TaskCommand::Report { attempt, executor, now, dead_epoch: None, ending }),
         1 => (1..3_u64, "[ab]").prop_map(|(id, answer)| TaskCommand::Answer { question_id: QuestionId(id), answer }),
@@ -176,12 +180,16 @@ pub(super) fn claim_acts() -> impl Strategy<Value = (TaskCommand, u64)> {
     (command, prop_oneof![Just(0_u64), Just(60), Just(200)])
 }
 
+fn used(n: u64) -> Usage {
+    Usage { input_tokens: n, output_tokens: n, cost_micros: n, duration_ms: n }
+}
+
 fn endings() -> impl Strategy<Value = Ending> {
     let text = || "t".to_owned();
     prop_oneof![
         Just(Ending::Completed { result: text(), run: None }),
         Just(Ending::Failed { error: text(), class: FailureClass::Task, run: None }),
-        Just(Ending::Asked { question: text() }),
+        Just(Ending::Asked { question: text(), default: None }),
         Just(Ending::Stopped { reason: text() }),
         Just(Ending::Released { reason: text() }),
     ]
@@ -195,7 +203,7 @@ pub(super) fn at(command: TaskCommand, claim: &TaskClaim, now: Timestamp) -> Tas
         }
         TaskCommand::Start { epoch } => TaskCommand::Start { epoch: of(epoch) },
         TaskCommand::Renew { epoch, .. } => TaskCommand::Renew { epoch: of(epoch), now },
-        TaskCommand::End { epoch, ending } => TaskCommand::End { epoch: of(epoch), ending },
+        TaskCommand::End { epoch, usage, ending } => TaskCommand::End { epoch: of(epoch), usage, ending },
         TaskCommand::Report { attempt, executor, ending, .. } => {
             TaskCommand::Report { attempt, executor, now, dead_epoch: None, ending }
         }
@@ -228,6 +236,7 @@ fn events_with(text: &str, n: u64, unblocks: bool) -> Vec<Event> {
         attachments: attachments.clone(),
         answers: vec![Answered { task: task_id, question: text(), answer: text() }],
         timeout_ms: Some(n),
+        is_timed: unblocks,
         folder: Some(text()),
     };
     let asks = PlannerCmd::RequestClarification { node_id: task_id, question: text() };

@@ -3,7 +3,10 @@
 
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails, also outside of its own function")]
 
+mod budgets;
 mod changes;
+mod clarifying;
+mod compensation;
 mod condensing;
 mod context;
 mod failures;
@@ -15,5 +18,6 @@ mod questions;
 mod random;
 mod retained;
 mod rules;
+mod timing;
 mod transcript;
 mod unknown;

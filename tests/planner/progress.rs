@@ -42,6 +42,10 @@ impl Observed {
                     |plan: &TaskPlan| Standing { plan: plan.clone(), status: TaskStatus::Planned, lets_go: false };
                 self.tasks = tasks.iter().map(|plan| (plan.id, standing(plan))).collect();
             }
+            // Tried now: it is the same place that it takes.
+            Event::TaskDispatched { task_id, .. } if self.tasks[task_id].status == TaskStatus::Running => {
+                assert!(!self.is_ended && !self.is_paused);
+            }
             Event::TaskDispatched { task_id, .. } => {
                 assert!(!self.is_ended, "nothing is dispatched after the end");
                 assert!(!self.is_paused, "nothing is dispatched while the plan is paused");
@@ -84,8 +88,14 @@ impl Observed {
                 assert!(self.tasks.values().all(|task| task.status.is_end()), "it ends when every task has");
                 (self.is_ended, self.is_paused) = (true, false);
             }
+            Event::TasksAmended { tasks, .. } => {
+                self.is_ended = false;
+                for plan in tasks {
+                    let (status, lets_go) = (TaskStatus::Planned, false);
+                    self.tasks.insert(plan.id, Standing { plan: plan.clone(), status, lets_go });
+                }
+            }
             Event::PlanForked { .. }
-            | Event::TasksAmended { .. }
             | Event::SettingsChanged { .. }
             | Event::TaskPaused { .. }
             | Event::TaskResumed { .. }
@@ -214,7 +224,7 @@ impl Run {
     /// Everybody does what brings the plan to its end; each step must end a task or answer a question.
     fn finish(&mut self) {
         let n_tasks = self.planner.state().tasks().len();
-        for _ in 0..4 * n_tasks + 4 {
+        for _ in 0..8 * n_tasks + 16 {
             if self.observed.is_ended {
                 return;
             }
@@ -281,9 +291,10 @@ fn only_these_changes_of_status_happen() {
     let table = table.into_iter().map(|(before, after)| format!("{before} -> {}", after.join(", ")));
     let expected = [
         "Cancelled -> Planned",
+        "Completed -> Planned",
         "Failed -> Planned",
-        "NeedsClarification -> Cancelled, Completed, Failed, Planned, Skipped",
-        "Planned -> Cancelled, Completed, Running, Skipped",
+        "NeedsClarification -> Cancelled, Completed, Failed, Planned, Skipped, TimedOut",
+        "Planned -> Cancelled, Completed, NeedsClarification, Running, Skipped",
         "Running -> Cancelled, Completed, Failed, NeedsClarification, Planned, TimedOut",
         "Skipped -> Planned",
         "TimedOut -> Planned",

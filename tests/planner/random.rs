@@ -1,8 +1,13 @@
 //! Random plans, and random orders to a plan: right, late, repeated and senseless ones.
 
-use crewlog_planner::event::{Command, ExecutorEvent, FailureClass, PlannerConfig, Purpose, QuestionId, TaskStatus};
+use crewlog_mq::Timestamp;
+use crewlog_planner::event::{
+    Command, ExecutorEvent, FailureClass, PlannerConfig, Purpose, QuestionId, TaskStatus, Usage,
+};
 use crewlog_planner::parse::{ParsedPlan, render};
-use crewlog_planner::plan::{Condition, Dependency, FailurePolicy, Mark, NodeKind, Strength, TaskId, TaskPlan};
+use crewlog_planner::plan::{
+    Condition, DefaultAnswer, Dependency, FailurePolicy, Mark, NodeKind, Origin, Proposal, Strength, TaskId, TaskPlan,
+};
 use crewlog_planner::state::PlannerState;
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -20,6 +25,12 @@ pub struct Draft {
 impl Draft {
     /// The order that makes it a plan, by way of the text that says everything.
     pub fn initialize(&self) -> Command {
+        if self.tasks.iter().any(has_limits) {
+            let (tasks, title, source) = (self.tasks.clone(), Some("Random".into()), String::new());
+            let proposal = Proposal { tasks, title, source, context: Vec::new(), origin: Origin::default() };
+            let (proposal, config) = (Box::new(proposal), self.config.clone());
+            return Command::Propose { proposal, attachments: Vec::new(), config };
+        }
         let plan = ParsedPlan {
             title: Some("Random".into()),
             tasks: self.tasks.clone(),
@@ -44,14 +55,15 @@ pub fn drafts() -> impl Strategy<Value = Draft> {
         prop_oneof![2 => Just(None), 1 => (0..3_u32).prop_map(Some)],
         prop_oneof![2 => Just(None), 1 => select(policies.clone()).prop_map(Some)],
         prop_oneof![12 => Just(Mark::Open), 1 => Just(Mark::InProgress), 1 => Just(Mark::Done), 1 => Just(Mark::Cancelled)],
+        limits(),
     );
     let tasks = prop::collection::vec(task, 1..=usize::try_from(TASKS_MAX).unwrap());
     let token_budget = prop_oneof![1 => Just(200_usize), 1 => 200..600_usize, 1 => Just(8_000)];
-    (tasks, any::<bool>(), 1..4_usize, 0..3_u32, select(policies), token_budget).prop_map(
-        |(tasks, is_reversed, parallelism, retries_max, on_failure, token_budget)| {
+    (tasks, any::<bool>(), 1..4_usize, 0..3_u32, select(policies), token_budget, plan_limits()).prop_map(
+        |(tasks, is_reversed, parallelism, retries_max, on_failure, token_budget, limits)| {
             let n_tasks = tasks.len();
-            let tasks =
-                tasks.into_iter().enumerate().map(|(index, (kind, some, other, condition, retry, policy, mark))| {
+            let tasks = tasks.into_iter().enumerate().map(
+                |(index, (kind, some, other, condition, retry, policy, mark, limits))| {
                     let before = if is_reversed { index + 1..n_tasks } else { 0..index };
                     let waits_for = before.filter(|before| some & other & (1 << before) != 0);
                     let depends_on = waits_for.map(|before| Dependency { task: id(before), strength: Strength::Hard });
@@ -66,15 +78,51 @@ pub fn drafts() -> impl Strategy<Value = Draft> {
                         rerun_safe: other % 3 == 0,
                         on_failure: policy,
                         mark,
+                        deadline_ms: limits.deadline_ms,
+                        default_answer: limits.default_answer,
+                        compensate: limits.compensate,
                         ..TaskPlan::new(id(index), kind_of(kind), format!("Step {}", index + 1))
                     }
-                });
+                },
+            );
             let tasks = tasks.collect();
-            let config =
-                PlannerConfig { parallelism, retries_max, on_failure, token_budget, ..PlannerConfig::default() };
+            let config = PlannerConfig { parallelism, retries_max, on_failure, token_budget, ..limits };
             Draft { tasks, config }
         },
     )
+}
+
+/// What the text cannot say of every task.
+#[derive(Debug, Clone, Default)]
+struct Limits {
+    deadline_ms: Option<u64>,
+    default_answer: Option<DefaultAnswer>,
+    compensate: Option<String>,
+}
+
+fn limits() -> impl Strategy<Value = Limits> {
+    let default = || DefaultAnswer { answer: "blue".into(), after_ms: 300 };
+    let some = (prop::option::of(0..1_000_u64), any::<bool>(), any::<bool>()).prop_map(
+        move |(deadline_ms, has_default, undoes)| {
+            let compensate = undoes.then(|| "undo".to_owned());
+            Limits { deadline_ms, default_answer: has_default.then(default), compensate }
+        },
+    );
+    prop_oneof![4 => Just(Limits::default()), 1 => some]
+}
+
+fn has_limits(task: &TaskPlan) -> bool {
+    task.deadline_ms.is_some() || task.default_answer.is_some() || task.compensate.is_some()
+}
+
+/// Settings that limit the plan as a whole.
+fn plan_limits() -> impl Strategy<Value = PlannerConfig> {
+    let deadline_ms = prop_oneof![5 => Just(None), 1 => (0..2_000_u64).prop_map(Some)];
+    (deadline_ms, any::<bool>()).prop_map(|(deadline_ms, compensate)| PlannerConfig {
+        deadline_ms,
+        compensate,
+        ..PlannerConfig::default()
+    })
 }
 
 fn id(index: usize) -> TaskId {
@@ -114,6 +162,28 @@ pub enum Act {
     Pause,
     Resume,
     Continue,
+    Tick {
+        at: u16,
+    },
+    Use {
+        pick: u8,
+        tokens: u16,
+    },
+    Withdraw {
+        pick: u8,
+    },
+    Ask {
+        task: u8,
+        has_default: bool,
+    },
+    AnswerAndAsk {
+        pick: u8,
+        word: u8,
+    },
+    RetryNow {
+        task: u8,
+    },
+    Undo,
     Compact {
         max_tokens: usize,
     },
@@ -134,6 +204,8 @@ pub fn acts() -> impl Strategy<Value = Act> {
         1 => Just(Act::Pause),
         2 => Just(Act::Resume),
         1 => Just(Act::Continue),
+        3 => (0..2_000_u16).prop_map(|at| Act::Tick { at }),
+        3 => of_time_and_questions(),
         1 => (0..60_usize).prop_map(|max_tokens| Act::Compact { max_tokens }),
         1 => Just(Act::Initialize),
     ]
@@ -169,8 +241,67 @@ impl Act {
             Self::Pause => Command::Pause { reason: "lunch".into() },
             Self::Resume => Command::Resume,
             Self::Continue => Command::Continue,
+            Self::Use { .. }
+            | Self::Withdraw { .. }
+            | Self::Ask { .. }
+            | Self::AnswerAndAsk { .. }
+            | Self::RetryNow { .. }
+            | Self::Undo => self.of_time_and_questions(state),
+            Self::Tick { at } => Command::Tick { now: Timestamp(i64::from(*at) * 1_000) },
             Self::Compact { max_tokens } => Command::CompactContext { max_tokens: *max_tokens },
             Self::Initialize => draft.initialize(),
+        }
+    }
+}
+
+/// Orders on what is used up, asked, tried now and undone.
+fn of_time_and_questions() -> impl Strategy<Value = Act> {
+    prop_oneof![
+        3 => (any::<u8>(), 0..3_000_u16).prop_map(|(pick, tokens)| Act::Use { pick, tokens }),
+        2 => any::<u8>().prop_map(|pick| Act::Withdraw { pick }),
+        2 => (0..10_u8, any::<bool>()).prop_map(|(task, has_default)| Act::Ask { task, has_default }),
+        2 => (any::<u8>(), 0..9_u8).prop_map(|(pick, word)| Act::AnswerAndAsk { pick, word }),
+        2 => (0..10_u8).prop_map(|task| Act::RetryNow { task }),
+        1 => Just(Act::Undo),
+    ]
+}
+
+impl Act {
+    fn of_time_and_questions(&self, state: &PlannerState) -> Command {
+        let open = |pick: u8| {
+            let open = state.open_questions().map(|question| question.id).collect::<Vec<_>>();
+            pick_of(&open, pick).unwrap_or(QuestionId(u64::from(pick % 6)))
+        };
+        let task = |n: &u8| TaskId(u64::from(*n));
+        match self {
+            Self::Use { pick, tokens } => {
+                let begun = state.tasks().iter().filter(|task| task.attempts > 0);
+                let begun = begun.map(|task| (task.plan.id, task.attempts)).collect::<Vec<_>>();
+                let (node_id, attempt) = pick_of(&begun, *pick).unwrap_or((TaskId(1), 1));
+                let usage = Usage { input_tokens: u64::from(*tokens), duration_ms: 7, ..Usage::default() };
+                Command::HandleExecutorEvent(ExecutorEvent::UsageReported { node_id, attempt, usage })
+            }
+            Self::Withdraw { pick } => Command::Withdraw { question: open(*pick), reason: "nobody knows".into() },
+            Self::Ask { task: picked, has_default } => {
+                let default = has_default.then(|| DefaultAnswer { answer: "blue".into(), after_ms: 200 });
+                Command::Ask { task: task(picked), question: "How many?".into(), default }
+            }
+            Self::AnswerAndAsk { pick, word } => {
+                let answer = if word % 2 == 0 { "yes" } else { "blue" }.to_owned();
+                Command::AnswerAndAsk { question: open(*pick), answer, further: "And where?".into() }
+            }
+            Self::RetryNow { task: picked } => Command::RetryNow { task: task(picked) },
+            Self::Undo
+            | Self::Tick { .. }
+            | Self::Report { .. }
+            | Self::Answer { .. }
+            | Self::Cancel { .. }
+            | Self::Retry { .. }
+            | Self::Pause
+            | Self::Resume
+            | Self::Continue
+            | Self::Compact { .. }
+            | Self::Initialize => Command::CancelAndUndo { reason: "not wanted".into() },
         }
     }
 }
@@ -190,7 +321,7 @@ pub fn report(node_id: TaskId, attempt: u32, how: u8) -> ExecutorEvent {
         2 => failed(FailureClass::NotStarted),
         3 => failed(FailureClass::TimedOut),
         4 => failed(FailureClass::RateLimited),
-        5 => ExecutorEvent::NeedsClarification { node_id, attempt, question: "Which one?".into() },
+        5 => ExecutorEvent::NeedsClarification { node_id, attempt, question: "Which one?".into(), default: None },
         6 => failed(FailureClass::OutcomeUnknown),
         7 => ExecutorEvent::TaskCompleted { node_id, attempt, result: "much was done ".repeat(50) },
         _ => ExecutorEvent::TaskCompleted { node_id, attempt, result: "ok".into() },

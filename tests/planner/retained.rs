@@ -11,7 +11,7 @@ use crewlog_mq::{
 };
 use crewlog_planner::claim::{self, Ending, Executor, RunDetails, TaskClaim, TaskCommand, TaskEvent};
 use crewlog_planner::event::{
-    self, Command, Event, ExecutorEvent, FailureClass, PlannerConfig, QuestionId, TaskStatus, plan_tag,
+    self, Command, Event, ExecutorEvent, FailureClass, PlannerConfig, QuestionId, TaskStatus, Usage, plan_tag,
 };
 use crewlog_planner::plan::{Attachment, AttachmentKind, FailurePolicy, NodeKind, Origin, Proposal, TaskId, TaskPlan};
 use crewlog_planner::planner::Planner;
@@ -126,7 +126,7 @@ async fn tell_all(log: &mut Recording) {
         dead_epoch: None,
         ending,
     };
-    let end = |epoch, ending| TaskCommand::End { epoch, ending };
+    let end = |epoch, ending| TaskCommand::End { epoch, usage: Usage::default(), ending };
     log.tell(1, claim(1, "a", 1, None)).await;
     log.tell(1, TaskCommand::Start { epoch: 1 }).await;
     log.tell(1, TaskCommand::Renew { epoch: 1, now: now(60) }).await;
@@ -135,7 +135,7 @@ async fn tell_all(log: &mut Recording) {
     log.tell(1, claim(1, "b", 71, Some(2))).await;
     log.tell(1, end(3, done("built"))).await;
     log.tell(2, report(1, failed(&"x".repeat(10_000), FailureClass::Task))).await;
-    log.tell(2, report(2, Ending::Asked { question: "Which?".into() })).await;
+    log.tell(2, report(2, Ending::Asked { question: "Which?".into(), default: None })).await;
     log.tell(2, TaskCommand::Answer { question_id: QuestionId(1), answer: "that".into() }).await;
     log.tell(2, claim(3, "a", 9_000, None)).await;
     log.tell(2, end(3, Ending::Stopped { reason: "not wanted".into() })).await;
@@ -156,7 +156,7 @@ async fn order_all(log: &mut Recording) {
     let error = "y".repeat(10_000);
     log.order(handle(ExecutorEvent::TaskFailed { node_id, attempt, error, class: FailureClass::TimedOut })).await;
     let question = "Why?".to_owned();
-    log.order(handle(ExecutorEvent::NeedsClarification { node_id, attempt: 5, question })).await;
+    log.order(handle(ExecutorEvent::NeedsClarification { node_id, attempt: 5, question, default: None })).await;
     let (question_id, answer) = (QuestionId(2), "so".to_owned());
     log.order(handle(ExecutorEvent::ClarificationProvided { node_id, question_id, answer })).await;
     log.order(handle(ExecutorEvent::TaskCompleted { node_id, attempt: 6, result: "ok".into() })).await;
@@ -266,7 +266,10 @@ fn what_is_kept_has_its_documented_form_and_no_text_that_stands_in_the_events() 
     check(report.retained(), json!({"Report": {"attempt": 1, "executor": worker, "now": 5, "dead_epoch": null}}));
     let claim = TaskCommand::Claim { attempt, executor: executor("w"), now, dead_epoch: Some(2) };
     check(claim.retained(), json!({"Claim": {"attempt": 1, "executor": worker, "now": 5, "dead_epoch": 2}}));
-    check(TaskCommand::End { epoch: 2, ending: ending() }.retained(), json!({"End": {"epoch": 2}}));
+    check(
+        TaskCommand::End { epoch: 2, usage: Usage::default(), ending: ending() }.retained(),
+        json!({"End": {"epoch": 2}}),
+    );
     let answer = TaskCommand::Answer { question_id: QuestionId(1), answer: "a".into() };
     check(answer.retained(), json!({"Answer": {"question_id": 1}}));
 }
@@ -299,10 +302,17 @@ fn as_told(event: ExecutorEvent, now: Timestamp) -> (u64, TaskCommand) {
         ExecutorEvent::TaskFailed { node_id, attempt, error, class } => {
             (node_id.0, TaskCommand::Report { attempt, executor, now, dead_epoch: None, ending: failed(&error, class) })
         }
-        ExecutorEvent::NeedsClarification { node_id, attempt, question } => (
+        ExecutorEvent::NeedsClarification { node_id, attempt, question, default } => (
             node_id.0,
-            TaskCommand::Report { attempt, executor, now, dead_epoch: None, ending: Ending::Asked { question } },
+            TaskCommand::Report {
+                attempt,
+                executor,
+                now,
+                dead_epoch: None,
+                ending: Ending::Asked { question, default },
+            },
         ),
+        ExecutorEvent::UsageReported { .. } => panic!("only a holder says what it used up"),
         ExecutorEvent::ClarificationProvided { node_id, question_id, answer } => {
             (node_id.0, TaskCommand::Answer { question_id, answer })
         }
@@ -328,7 +338,9 @@ proptest! {
                 let of_claim = at(of_claim, &log.claim(task).await, now);
                 log.tell(task, of_claim).await;
                 match act.command(&draft, log.planner.handler().state()) {
-                    Command::HandleExecutorEvent(event) if !is_direct => {
+                    Command::HandleExecutorEvent(event)
+                        if !is_direct && !matches!(event, ExecutorEvent::UsageReported { .. }) =>
+                    {
                         let (task, command) = as_told(event, now);
                         log.tell(task, command).await;
                     }

@@ -5,11 +5,13 @@
 
 use std::fmt::Write;
 
-use crewlog_mq::Handler;
+use crewlog_mq::{Handler, Timestamp};
 use crewlog_planner::event::{
-    Command, Event, ExecutorEvent, FailureClass, PlannerCmd, PlannerConfig, Purpose, QuestionId, TaskStatus,
+    Budget, Command, Event, ExecutorEvent, FailureClass, PlannerCmd, PlannerConfig, Purpose, QuestionId, TaskStatus,
+    Usage,
 };
-use crewlog_planner::plan::TaskId;
+use crewlog_planner::parse::{ParseOptions, parse};
+use crewlog_planner::plan::{DefaultAnswer, Origin, Proposal, TaskId, TaskPlan};
 use crewlog_planner::planner::Planner;
 
 /// Carries out the orders of `transcript` on a plan of `text`, and compares.
@@ -19,7 +21,28 @@ pub fn check(text: &str, transcript: &str) {
 
 /// [`check`] with other settings.
 pub fn check_with(config: PlannerConfig, text: &str, transcript: &str) {
-    let mut plan = Plan { planner: Planner::new(), history: Vec::new(), text: text.to_owned(), config };
+    let start =
+        Command::Initialize { user_input: text.to_owned(), attachments: Vec::new(), config, relax_order: false };
+    carry_out(start, transcript);
+}
+
+/// [`check_with`] of tasks that are not as the text has them alone.
+pub fn check_changed(config: PlannerConfig, text: &str, change: impl Fn(&mut [TaskPlan]), transcript: &str) {
+    let mut tasks = parse(text, ParseOptions { relax_order: false }).unwrap().tasks;
+    change(&mut tasks);
+    let (title, context, origin) = (None, Vec::new(), Origin::default());
+    let proposal = Box::new(Proposal { tasks, title, source: text.to_owned(), context, origin });
+    let start = Command::Propose { proposal, attachments: Vec::new(), config };
+    carry_out(start, transcript);
+}
+
+/// A change of tasks after which none waits for another.
+pub fn unordered(tasks: &mut [TaskPlan]) {
+    tasks.iter_mut().for_each(|task| task.depends_on.clear());
+}
+
+fn carry_out(start: Command, transcript: &str) {
+    let mut plan = Plan { planner: Planner::new(), history: Vec::new(), start };
     let expected = lines(transcript);
     let mut actual = String::new();
     for order in expected.lines().filter(|line| line.starts_with('>')) {
@@ -37,12 +60,19 @@ fn lines(text: &str) -> String {
 struct Plan {
     planner: Planner,
     history: Vec<Event>,
-    text: String,
-    config: PlannerConfig,
+    start: Command,
 }
 
 impl Plan {
     fn carry_out(&mut self, order: &str) -> String {
+        if let Some(tokens) = order.strip_prefix("set tokens ") {
+            let budget = Budget { tokens: Some(tokens.parse().unwrap()), ..Budget::default() };
+            let config = Box::new(PlannerConfig { budget, ..self.planner.state().config().clone() });
+            let event = Event::SettingsChanged { config, reason: "more".into() };
+            self.planner.apply(&event);
+            self.history.push(event);
+            return "settings changed\n".to_owned();
+        }
         let before = self.planner.clone();
         match self.planner.process(self.command(order)) {
             Ok(events) if events.is_empty() => "(nothing)\n".to_owned(),
@@ -62,12 +92,27 @@ impl Plan {
         let (first, rest) = order.split_once(' ').unwrap_or((order, ""));
         let task = || (!rest.is_empty()).then(|| TaskId(rest.parse().expect("a task is a number")));
         match first {
-            "start" => Command::Initialize {
-                user_input: self.text.clone(),
-                attachments: Vec::new(),
-                config: self.config.clone(),
-                relax_order: false,
-            },
+            "start" => self.start.clone(),
+            "tick" => Command::Tick { now: Timestamp(rest.parse::<i64>().expect("a number of milliseconds") * 1_000) },
+            "undo" => Command::CancelAndUndo { reason: "not wanted".into() },
+            "now" => Command::RetryNow { task: task().expect("a task is tried now") },
+            "withdraw" => Command::Withdraw { question: question_of(rest), reason: "nobody knows".into() },
+            "ask" => {
+                let (task, question) = rest.split_once(' ').expect("a task, and a question");
+                let (question, default) = question.split_once(" | ").unwrap_or((question, ""));
+                let default = default.split_once(' ').map(|(answer, after)| DefaultAnswer {
+                    answer: answer.to_owned(),
+                    after_ms: after.parse().expect("milliseconds"),
+                });
+                let task = TaskId(task.parse().expect("a task is a number"));
+                Command::Ask { task, question: question.to_owned(), default }
+            }
+            "also" => {
+                let (question, rest) = rest.split_once(' ').expect("a question, and its answer");
+                let (answer, further) = rest.split_once(" | ").expect("an answer, and another question");
+                let (answer, further) = (answer.to_owned(), further.to_owned());
+                Command::AnswerAndAsk { question: question_of(question), answer, further }
+            }
             "continue" => Command::Continue,
             "pause" => Command::Pause { reason: "lunch".into() },
             "resume" => Command::Resume,
@@ -102,7 +147,18 @@ impl Plan {
         let (how, text) = rest.split_once(' ').unwrap_or((rest, ""));
         let class = match how {
             "done" => return ExecutorEvent::TaskCompleted { node_id, attempt, result: text.to_owned() },
-            "asks" => return ExecutorEvent::NeedsClarification { node_id, attempt, question: text.to_owned() },
+            "used" => {
+                let usage = Usage { input_tokens: text.parse().expect("tokens"), ..Usage::default() };
+                return ExecutorEvent::UsageReported { node_id, attempt, usage };
+            }
+            "asks" => {
+                return ExecutorEvent::NeedsClarification {
+                    node_id,
+                    attempt,
+                    question: text.to_owned(),
+                    default: None,
+                };
+            }
             "fails" => FailureClass::Task,
             "not-started" => FailureClass::NotStarted,
             "timed-out" => FailureClass::TimedOut,
@@ -112,6 +168,10 @@ impl Plan {
         };
         ExecutorEvent::TaskFailed { node_id, attempt, error: text.to_owned(), class }
     }
+}
+
+fn question_of(typed: &str) -> QuestionId {
+    QuestionId(typed[1..].parse().expect("a question is a number"))
 }
 
 /// An event in a line.
@@ -142,7 +202,9 @@ pub fn tell(event: &Event) -> String {
                 }
             }
         }
-        Event::ClarificationReceived { question_id, answer, .. } => format!("{question_id} = {answer}"),
+        Event::ClarificationReceived { question_id, answer, is_default, .. } => {
+            format!("{question_id} = {answer}{}", if *is_default { " (by default)" } else { "" })
+        }
         Event::ContextCompacted { summary, removed_task_ids } => {
             format!("compacted {}: {summary}", numbers(removed_task_ids.iter().copied()))
         }
@@ -157,7 +219,7 @@ pub fn tell(event: &Event) -> String {
         Event::SettingsChanged { reason, .. } => format!("settings changed: {reason}"),
         Event::TaskPaused { task_id, reason } => format!("{task_id} paused: {reason}"),
         Event::TaskResumed { task_id } => format!("{task_id} resumed"),
-        Event::DeadlineSet { of, at } => format!("deadline of {of:?}: {}", at.0),
+        Event::DeadlineSet { of, at } => format!("{of:?} until {}", at.0 / 1_000),
         Event::UsageRecorded { task_id, attempt, usage } => {
             format!("{task_id}#{attempt} used {} and {} tokens", usage.input_tokens, usage.output_tokens)
         }

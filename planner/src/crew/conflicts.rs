@@ -128,6 +128,7 @@ impl Resolution {
             TaskEvent::TaskClaimed { .. }
             | TaskEvent::TaskStarted { .. }
             | TaskEvent::LeaseRenewed { .. }
+            | TaskEvent::UsageReported { .. }
             | TaskEvent::ClarificationProvided { .. } => None,
         }
     }

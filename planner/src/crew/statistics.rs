@@ -284,6 +284,7 @@ impl Task {
             | TaskEvent::NeedsClarification { .. } => self.let_go(sums),
             TaskEvent::TaskStarted { .. }
             | TaskEvent::LeaseRenewed { .. }
+            | TaskEvent::UsageReported { .. }
             | TaskEvent::ClarificationProvided { .. } => {}
         }
     }

@@ -2,8 +2,8 @@
 
 use crewlog_mq::{Position, Timestamp};
 
-use crate::event::{ExecutorEvent, PlannerConfig};
-use crate::plan::{Attachment, Proposal, TaskId};
+use crate::event::{ExecutorEvent, PlannerConfig, QuestionId};
+use crate::plan::{Attachment, DefaultAnswer, Proposal, TaskId};
 
 /// What the planner is asked.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -79,6 +79,41 @@ pub enum Command {
     },
     /// Go on after a pause.
     Resume,
+    /// End the whole plan, and undo what it did as far as its tasks say how.
+    CancelAndUndo {
+        /// Why.
+        reason: String,
+    },
+    /// Ask a question no longer.
+    Withdraw {
+        /// The question.
+        question: QuestionId,
+        /// Why.
+        reason: String,
+    },
+    /// Ask something of a task that has not been started, or that waits for an answer already.
+    Ask {
+        /// The task.
+        task: TaskId,
+        /// What.
+        question: String,
+        /// What counts when nobody answers in time.
+        default: Option<DefaultAnswer>,
+    },
+    /// Answer a question, and ask another one of the same task.
+    AnswerAndAsk {
+        /// The question.
+        question: QuestionId,
+        /// The answer.
+        answer: String,
+        /// The other question.
+        further: String,
+    },
+    /// Dispatch a task at once that waits out a delay before its next try.
+    RetryNow {
+        /// The task.
+        task: TaskId,
+    },
     /// Open an ended task again, with what was skipped because of it.
     Retry {
         /// The task; all that failed, timed out or were cancelled when unset.

@@ -69,6 +69,12 @@ pub struct Usage {
 }
 
 impl Usage {
+    /// True when nothing was used up.
+    #[must_use]
+    pub fn is_nothing(&self) -> bool {
+        *self == Self::default()
+    }
+
     /// Adds what else was used up.
     pub fn add(&mut self, more: &Self) {
         self.input_tokens = self.input_tokens.saturating_add(more.input_tokens);

@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::event::QuestionId;
-use crate::plan::{Attachment, NodeKind, TaskId};
+use crate::event::{QuestionId, Usage};
+use crate::plan::{Attachment, DefaultAnswer, NodeKind, TaskId};
 
 /// A question that was answered, as an executor is told of it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -65,6 +65,9 @@ pub struct Parameters {
     /// Milliseconds after which a run is stopped.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,
+    /// Whether the plan counts how long it runs.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_timed: bool,
     /// Where commands run; where the worker is, when unset.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub folder: Option<String>,
@@ -130,6 +133,15 @@ pub enum ExecutorEvent {
         /// What sort of failure.
         class: FailureClass,
     },
+    /// The executor has used something up.
+    UsageReported {
+        /// The task.
+        node_id: TaskId,
+        /// The dispatch.
+        attempt: u32,
+        /// How much.
+        usage: Usage,
+    },
     /// The executor cannot go on without an answer.
     NeedsClarification {
         /// The task.
@@ -138,6 +150,8 @@ pub enum ExecutorEvent {
         attempt: u32,
         /// What it asks.
         question: String,
+        /// What counts when nobody answers in time.
+        default: Option<DefaultAnswer>,
     },
     /// A question was answered.
     ClarificationProvided {

@@ -3,6 +3,8 @@
 //! A command is decided on the present state, its events are applied, and then what has become possible is
 //! scheduled, until nothing more is. It never acts: executors learn of a task from its `TaskDispatched` alone.
 
+mod clarifying;
+mod compensation;
 mod forking;
 mod initialize;
 mod orders;
@@ -26,6 +28,11 @@ pub const RETRIES_MAX: u32 = 100;
 
 /// The greatest length of an answer, in bytes. Commands find answers in their environment, which has a limit too.
 pub const ANSWER_BYTES_MAX: usize = 8 << 10;
+
+/// The greatest length of a question that people or programs ask, in bytes; that of an answer, since a default is one.
+pub const QUESTION_BYTES_MAX: usize = ANSWER_BYTES_MAX;
+/// The most questions that may be open in a plan for one more to be asked by people or programs.
+pub const QUESTIONS_OPEN_MAX: usize = 1_000;
 
 /// The planner of one plan.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -81,6 +88,11 @@ impl Planner {
                 Phase::Empty | Phase::Active | Phase::Ended(_) => Vec::new(),
             }),
             Command::Retry { task } => self.retry(task),
+            Command::RetryNow { task } => self.retry_now(task),
+            Command::CancelAndUndo { reason } => Ok(self.cancel_and_undo(&reason)),
+            Command::Withdraw { question, reason } => self.withdraw(question, &reason),
+            Command::Ask { task, question, default } => self.ask_of(task, question, default),
+            Command::AnswerAndAsk { question, answer, further } => self.answer_and_ask(question, answer, further),
         }
     }
 }

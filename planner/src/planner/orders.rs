@@ -55,9 +55,21 @@ impl Planner {
             }
             None => {
                 for (index, task) in self.state.tasks.iter().enumerate() {
-                    reopened[index] = is_retryable(task.status) && !is_left_out(task);
+                    let is_forward = task.plan.compensates.is_none();
+                    reopened[index] = is_retryable(task.status) && !is_left_out(task) && is_forward;
                 }
             }
+        }
+        // What was undone must be done again before what failed is tried again.
+        let goes_on =
+            self.state.tasks.iter().zip(&reopened).any(|(task, is_open)| *is_open && task.plan.compensates.is_none());
+        let is_being_undone =
+            || self.state.tasks.iter().any(|task| task.plan.compensates.is_some() && !task.status.is_end());
+        if goes_on && is_being_undone() {
+            return Err(PlannerError::BeingUndone);
+        }
+        for (index, task) in self.state.tasks.iter().enumerate() {
+            reopened[index] |= goes_on && task.is_compensated && task.status == TaskStatus::Completed;
         }
         self.reopen_dependants(&mut reopened);
         let ids = self.state.tasks.iter().zip(reopened).filter(|(_, is_reopened)| *is_reopened);
@@ -77,5 +89,17 @@ impl Planner {
                 }
             }
         }
+    }
+
+    /// A task that waits out its delay is dispatched anew, without one.
+    pub(super) fn retry_now(&self, id: TaskId) -> Result<Vec<Event>, PlannerError> {
+        let task = self.state.task(id).ok_or(PlannerError::UnknownTask { task: id })?;
+        if self.state.phase == Phase::Paused {
+            return Err(PlannerError::PlanPaused);
+        }
+        if task.status != TaskStatus::Running || task.delay_ms == 0 {
+            return Err(PlannerError::NotDelayed { task: id, status: task.status });
+        }
+        Ok(vec![self.dispatch(task, 0)])
     }
 }

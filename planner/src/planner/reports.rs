@@ -2,7 +2,7 @@
 
 use crate::condense::{Sort, condense};
 use crate::error::PlannerError;
-use crate::event::{Event, ExecutorEvent, FailureClass, Purpose, QuestionId, TaskStatus};
+use crate::event::{Event, ExecutorEvent, FailureClass, Purpose, QuestionId, TaskStatus, Usage};
 use crate::plan::{DefaultAnswer, FailurePolicy, TaskId};
 use crate::planner::schedule::Holds;
 use crate::planner::{ANSWER_BYTES_MAX, Planner, RETRIES_MAX, end};
@@ -18,9 +18,10 @@ impl Planner {
                 let error = condense(&error, self.state.config.error_char_limit, Sort::Error).into_owned();
                 Ok(self.running(node_id, attempt)?.map_or_else(Vec::new, |task| self.fail(task, error, class)))
             }
-            ExecutorEvent::NeedsClarification { node_id, attempt, question } => Ok(self
+            ExecutorEvent::NeedsClarification { node_id, attempt, question, default } => Ok(self
                 .running(node_id, attempt)?
-                .map_or_else(Vec::new, |_| vec![self.ask(node_id, question, Purpose::Executor, None, 0)])),
+                .map_or_else(Vec::new, |_| vec![self.ask(node_id, question, Purpose::Executor, default, 0)])),
+            ExecutorEvent::UsageReported { node_id, attempt, usage } => self.record_usage(node_id, attempt, usage),
             ExecutorEvent::ClarificationProvided { node_id, question_id, answer } => {
                 self.answer(node_id, question_id, answer)
             }
@@ -31,6 +32,20 @@ impl Planner {
     pub(super) fn running(&self, id: TaskId, attempt: u32) -> Result<Option<&Task>, PlannerError> {
         let task = self.state.task(id).ok_or(PlannerError::UnknownTask { task: id })?;
         Ok((task.status == TaskStatus::Running && task.attempts == attempt).then_some(task))
+    }
+
+    /// What was used up counts also when the task has ended meanwhile, or the plan.
+    fn record_usage(&self, id: TaskId, attempt: u32, usage: Usage) -> Result<Vec<Event>, PlannerError> {
+        let task = self.state.task(id).ok_or(PlannerError::UnknownTask { task: id })?;
+        let is_known = (1..=task.attempts).contains(&attempt) && !usage.is_nothing();
+        Ok(if is_known { vec![Event::UsageRecorded { task_id: id, attempt, usage }] } else { Vec::new() })
+    }
+
+    /// Whether a task that has just failed may use as much again.
+    fn has_budget_for(&self, task: &Task) -> bool {
+        // It is still among those that run, so that what is kept back for it is what it needs.
+        let mut purse = self.state.purse_without(task);
+        self.state.reserve(&mut purse, task)
     }
 
     pub(super) fn fail(&self, task: &Task, error: String, class: FailureClass) -> Vec<Event> {
@@ -50,7 +65,8 @@ impl Planner {
             // Where it may not start now, it is dispatched when the plan is resumed, or what it waits for ends.
             let may_start = self.state.phase == Phase::Active
                 && self.state.is_unblocked(id)
-                && matches!(self.condition_holds(&task.plan), Holds::Yes);
+                && matches!(self.condition_holds(&task.plan), Holds::Yes)
+                && self.has_budget_for(task);
             let dispatched = may_start.then(|| self.dispatch(task, self.backoff(task)));
             return [again].into_iter().chain(dispatched).collect();
         }
@@ -153,7 +169,12 @@ impl Planner {
     ) -> Result<Vec<Event>, PlannerError> {
         let not_understood = |allowed| PlannerError::AnswerNotUnderstood { question: question.id, allowed };
         match question.purpose {
-            Purpose::Task => Ok(vec![end(task.plan.id, TaskStatus::Completed, Some(answer.to_owned()), None, true)]),
+            // It waits for other answers too.
+            Purpose::Task | Purpose::Executor if self.is_asked_more(task.plan.id, question.id) => Ok(Vec::new()),
+            Purpose::Task => {
+                let result = self.answers_of(task, Some(answer));
+                Ok(vec![end(task.plan.id, TaskStatus::Completed, result, None, true)])
+            }
             // Back among the planned: it is dispatched again, with the answer, when a place is free.
             Purpose::Executor => Ok(vec![end(task.plan.id, TaskStatus::Planned, None, None, false)]),
             Purpose::Condition => is_yes(answer).map(|_| Vec::new()).ok_or_else(|| not_understood("yes, no")),

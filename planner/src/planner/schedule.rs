@@ -13,10 +13,26 @@ impl Planner {
             return skipped;
         }
         let is_on = matches!(self.state.phase, Phase::Active | Phase::Paused);
-        if is_on && self.state.graph.open.is_empty() {
-            return vec![self.complete()];
+        let is_undone_late =
+            self.state.phase == Phase::Ended(Outcome::Failed) || self.state.phase == Phase::Ended(Outcome::Cancelled);
+        if (is_on || is_undone_late) && self.state.graph.open.is_empty() {
+            let undoing = self.compensate();
+            return match is_on && undoing.is_empty() {
+                true => vec![self.complete()],
+                false => undoing,
+            };
         }
-        if self.state.phase == Phase::Active { self.start() } else { Vec::new() }
+        if self.state.phase != Phase::Active {
+            return Vec::new();
+        }
+        let started = self.start();
+        if started.is_empty() { self.pause_for_want_of_budget() } else { started }
+    }
+
+    /// When nothing runs any more, and nothing is started because of the budget, a person has to know.
+    fn pause_for_want_of_budget(&self) -> Vec<Event> {
+        let shortage = self.state.shortage();
+        shortage.map(|shortage| Event::PlanPaused { reason: shortage.to_string() }).into_iter().collect()
     }
 
     /// Ends the tasks that can no longer run.
@@ -33,6 +49,7 @@ impl Planner {
     pub(super) fn start(&self) -> Vec<Event> {
         let mut events = Vec::new();
         let mut n_asked = 0;
+        let mut purse = self.state.purse();
         let mut being_asked = std::collections::BTreeSet::new();
         for lane in 0..N_LANES {
             let room = match lane {
@@ -46,6 +63,7 @@ impl Planner {
                 }
                 let task = &self.state.tasks[*index];
                 match self.condition_holds(&task.plan) {
+                    Holds::Yes if !self.state.reserve(&mut purse, task) => break,
                     Holds::Yes => {
                         events.push(self.dispatch(task, 0));
                         if let NodeKind::Clarification = task.plan.kind {
@@ -99,14 +117,21 @@ impl Planner {
         Event::TaskDispatched { task_id: node_id, attempt: task.attempts.saturating_add(1), delay_ms, command }
     }
 
-    pub(super) fn complete(&self) -> Event {
-        let count = |status| self.state.tasks.iter().filter(|task| task.status == status).count();
-        let is_bad = |task: &Task| task.status != TaskStatus::Completed && !is_left_out(task);
-        let outcome = match () {
+    /// How the plan would end now. What undoes something changes nothing of it.
+    pub(super) fn outcome(&self) -> Outcome {
+        let is_bad =
+            |task: &Task| task.status != TaskStatus::Completed && !is_left_out(task) && task.plan.compensates.is_none();
+        match () {
             () if self.state.cancelled => Outcome::Cancelled,
             () if self.state.tasks.iter().any(is_bad) => Outcome::Failed,
             () => Outcome::Completed,
-        };
+        }
+    }
+
+    pub(super) fn complete(&self) -> Event {
+        let outcome = self.outcome();
+        let tasks = || self.state.tasks.iter().filter(|task| task.plan.compensates.is_none());
+        let count = |status| tasks().filter(|task| task.status == status).count();
         let ends = [
             (TaskStatus::Completed, "completed"),
             (TaskStatus::Failed, "failed"),
@@ -116,9 +141,12 @@ impl Planner {
         ];
         let ends = ends.into_iter().map(|(status, word)| (count(status), word)).filter(|(n, _)| *n > 0);
         let parts = ends.map(|(n, word)| format!("{n} {word}")).collect::<Vec<_>>();
-        let n_tasks = self.state.tasks.len();
+        let (n_undone, n_not_undone) = self.n_undone();
+        let undone = [(n_undone, "undone"), (n_not_undone, "could not be undone")].into_iter().filter(|(n, _)| *n > 0);
+        let undone = undone.fold(String::new(), |told, (n, word)| format!("{told}; {n} {word}"));
+        let n_tasks = tasks().count();
         let noun = if n_tasks == 1 { "task" } else { "tasks" };
-        Event::PlanningCompleted { summary: format!("{n_tasks} {noun}: {}", parts.join(", ")), outcome }
+        Event::PlanningCompleted { summary: format!("{n_tasks} {noun}: {}{undone}", parts.join(", ")), outcome }
     }
 }
 

@@ -26,7 +26,7 @@ pub(crate) struct Graph {
 /// Tasks run side by side in lanes: those with a command, those without, and questions.
 pub(crate) const N_LANES: usize = 3;
 /// The lane of tasks that run by themselves.
-pub(super) const COMMANDS: usize = 0;
+pub(crate) const COMMANDS: usize = 0;
 /// The lane that has no limit.
 pub(crate) const QUESTIONS: usize = 2;
 

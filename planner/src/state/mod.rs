@@ -1,5 +1,6 @@
 //! The fold of a plan's events: tasks with what happened to them, open questions, and what may run.
 
+pub(crate) mod budget;
 mod deadlines;
 mod forks;
 mod graph;
@@ -9,11 +10,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crewlog_mq::{Position, Timestamp};
 
-use crate::event::{Deadline, Event, Outcome, PlannerConfig, Purpose, QuestionId, TaskStatus, Usage};
+use crate::event::{Deadline, Event, Outcome, PlannerConfig, Purpose, QuestionId, TaskStatus};
 use crate::past::Past;
 use crate::plan::{Attachment, Origin, TaskId, TaskPlan};
 pub use crate::task::{Question, Task};
-use graph::{COMMANDS, Graph};
+use budget::Spending;
+pub use budget::{Measure, Shortage, words_for};
+use graph::{COMMANDS, Graph, lane};
 pub(crate) use graph::{N_LANES, QUESTIONS};
 pub(crate) use questions::is_yes;
 
@@ -60,7 +63,7 @@ pub struct PlannerState {
     pub(crate) deadlines: BTreeMap<Deadline, Timestamp>,
     /// What has a deadline that is not set yet.
     pub(crate) undated: BTreeSet<Deadline>,
-    pub(crate) spent: Usage,
+    pub(crate) spending: Spending,
     pub(crate) checkpoints: Vec<String>,
     /// By the text of a condition: whether it holds; unset while it is being asked.
     pub(crate) conditions: BTreeMap<String, Option<bool>>,
@@ -158,12 +161,6 @@ impl PlannerState {
         &self.deadlines
     }
 
-    /// What has been used up.
-    #[must_use]
-    pub fn spent(&self) -> Usage {
-        self.spent
-    }
-
     /// What of the text is no task.
     #[must_use]
     pub fn context(&self) -> &[String] {
@@ -213,6 +210,11 @@ impl PlannerState {
         self.asked.get(&task).into_iter().flatten().map(|place| &self.questions[*place])
     }
 
+    /// The question that the last dispatch of a task asked, when the task is one: those before it are of no account.
+    pub(crate) fn first_question_of_dispatch(&self, task: TaskId) -> QuestionId {
+        self.task(task).and_then(|task| task.first_question).unwrap_or(QuestionId(0))
+    }
+
     pub(crate) fn question(&self, id: QuestionId) -> Option<&Question> {
         self.questions.get(usize::try_from(id.0.checked_sub(1)?).ok()?)
     }
@@ -232,8 +234,11 @@ impl PlannerState {
                 self.phase = Phase::Active;
                 self.index_graph();
             }
-            Event::TaskDispatched { task_id, attempt, .. } => {
+            Event::TaskDispatched { task_id, attempt, delay_ms, .. } => {
+                let next_question = QuestionId(self.questions.len() as u64 + 1);
                 self.change(*task_id, |task| {
+                    task.delay_ms = *delay_ms;
+                    task.first_question = Some(next_question);
                     task.attempts = *attempt;
                     task.status = TaskStatus::Running;
                 });
@@ -283,7 +288,11 @@ impl PlannerState {
             Event::TaskPaused { task_id, .. } => self.change(*task_id, |task| task.is_paused = true),
             Event::TaskResumed { task_id } => self.change(*task_id, |task| task.is_paused = false),
             Event::DeadlineSet { .. } => {}
-            Event::UsageRecorded { usage, .. } => self.spent.add(usage),
+            Event::UsageRecorded { task_id, usage, .. } => {
+                if let Some(task) = self.index(*task_id) {
+                    self.spending.take(lane(&self.tasks[task].plan), usage);
+                }
+            }
             Event::ClarificationWithdrawn { question_id, .. } => self.withdraw(*question_id),
             Event::CheckpointNamed { name } => self.checkpoints.push(name.clone()),
             Event::CompactionRequested { .. } => self.past.is_compaction_requested = true,
@@ -298,6 +307,13 @@ impl PlannerState {
     /// Tasks that are known are defined anew and keep what happened to them; others are new.
     fn amend(&mut self, tasks: &[TaskPlan]) {
         for plan in tasks {
+            if let Some(undone) = plan.compensates.and_then(|of| self.index(of)) {
+                self.tasks[undone].is_compensated = true;
+                // What has ended is open again for that.
+                if let Phase::Ended(_) = self.phase {
+                    self.phase = Phase::Active;
+                }
+            }
             match self.tasks.binary_search_by_key(&plan.id, |task| task.plan.id) {
                 Ok(index) => self.tasks[index].plan = plan.clone(),
                 Err(index) => self.tasks.insert(index, Task::planned(plan.clone())),

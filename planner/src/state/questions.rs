@@ -46,24 +46,28 @@ impl PlannerState {
 
     pub(super) fn withdraw(&mut self, id: QuestionId) {
         let Some(place) = usize::try_from(id.0).ok().and_then(|n| n.checked_sub(1)) else { return };
-        if let Some(question) = self.questions.get_mut(place) {
-            question.is_withdrawn = true;
-            self.open.remove(&place);
+        if let Some(asker) = self.questions.get(place).map(|question| question.task) {
+            let condition = self.condition_of(asker);
+            self.withdraw_at(place, condition.as_ref());
+        }
+    }
+
+    fn withdraw_at(&mut self, place: usize, condition: Option<&String>) {
+        let question = &mut self.questions[place];
+        if !question.is_open() {
+            return;
+        }
+        question.is_withdrawn = true;
+        self.open.remove(&place);
+        if let (Purpose::Condition, Some(text)) = (question.purpose, condition) {
+            self.conditions.remove(text);
         }
     }
 
     pub(super) fn withdraw_questions_of(&mut self, id: TaskId) {
         let condition = self.condition_of(id);
-        for place in self.asked.get(&id).into_iter().flatten() {
-            let question = &mut self.questions[*place];
-            if !question.is_open() {
-                continue;
-            }
-            question.is_withdrawn = true;
-            self.open.remove(place);
-            if let (Purpose::Condition, Some(text)) = (question.purpose, &condition) {
-                self.conditions.remove(text);
-            }
+        for place in self.asked.get(&id).cloned().unwrap_or_default() {
+            self.withdraw_at(place, condition.as_ref());
         }
     }
 }

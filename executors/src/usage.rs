@@ -1,0 +1,106 @@
+//! What a program says that it used up, at the end of what it prints. Nothing here knows what the rest of it means.
+
+use crewlog_planner::event::Usage;
+use serde_json::Value;
+
+/// The beginning of the last line of a program that says what it used up, before `{"input_tokens": ..., "output_tokens":
+/// ..., "cost": ...}`.
+pub const USAGE: &str = "USAGE:";
+
+/// Tokens that coding agents count apart and that were told to the model like the others.
+const CACHED: [&str; 2] = ["cache_creation_input_tokens", "cache_read_input_tokens"];
+
+/// What a program printed without what it says of its usage, and that. Three forms are understood at the end: a line that
+/// begins with [`USAGE`]; the document of Claude Code's JSON output; the last event of Codex's JSON output. Of the latter
+/// two what remains is the agent's last message.
+#[must_use]
+pub fn split(text: &str) -> (String, Usage) {
+    let unchanged = || (text.to_owned(), Usage::default());
+    let trimmed = text.trim_end();
+    let (before, last) = trimmed.rsplit_once('\n').unwrap_or(("", trimmed));
+    if let Some(said) = last.trim_start().strip_prefix(USAGE) {
+        return match serde_json::from_str::<Value>(said) {
+            Ok(said) => (before.trim_end().to_owned(), usage_of(&said, said.get("cost"))),
+            Err(_) => unchanged(),
+        };
+    }
+    if !last.starts_with('{') {
+        return unchanged();
+    }
+    let Ok(said) = serde_json::from_str::<Value>(last) else { return unchanged() };
+    match (said["type"].as_str(), said["result"].as_str(), &said["usage"]) {
+        (Some("result"), Some(result), usage @ Value::Object(_)) => {
+            (result.to_owned(), usage_of(usage, said.get("total_cost_usd")))
+        }
+        (Some("turn.completed"), _, usage @ Value::Object(_)) => {
+            (last_message(before).unwrap_or_else(|| before.to_owned()), usage_of(usage, None))
+        }
+        (_, _, _) => unchanged(),
+    }
+}
+
+fn usage_of(said: &Value, cost: Option<&Value>) -> Usage {
+    let count = |key: &str| said[key].as_u64().unwrap_or_default();
+    let cached = CACHED.iter().map(|key| count(key)).fold(0, u64::saturating_add);
+    Usage {
+        input_tokens: count("input_tokens").saturating_add(cached),
+        output_tokens: count("output_tokens"),
+        cost_micros: cost.and_then(Value::as_f64).map_or(0, micros),
+        duration_ms: 0,
+    }
+}
+
+/// A price in millionths; what is no price is none.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "it is no less than 0, and too much is the most"
+)]
+fn micros(cost: f64) -> u64 {
+    if cost.is_finite() && cost > 0.0 { (cost * 1e6).round() as u64 } else { 0 }
+}
+
+/// The last thing that the agent said, among events of which each is a line.
+fn last_message(events: &str) -> Option<String> {
+    let events = events.lines().rev().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let messages = events.filter(|event| event["item"]["type"] == "agent_message");
+    messages.filter_map(|event| event["item"]["text"].as_str().map(str::to_owned)).next()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(text: &str, remains: &str, input_tokens: u64, output_tokens: u64, cost_micros: u64) {
+        let (rest, usage) = split(text);
+        assert_eq!(rest, remains);
+        assert_eq!(usage, Usage { input_tokens, output_tokens, cost_micros, duration_ms: 0 });
+    }
+
+    #[test]
+    fn a_last_line_says_what_was_used_up_and_is_no_part_of_the_result() {
+        let said = "USAGE: {\"input_tokens\": 1200, \"output_tokens\": 34, \"cost\": 0.0125}";
+        check(&format!("painted\nQUESTION: which?\n{said}\n"), "painted\nQUESTION: which?", 1_200, 34, 12_500);
+        check("USAGE: {\"output_tokens\": 3}", "", 0, 3, 0);
+        check("USAGE: {\"cost\": -1}", "", 0, 0, 0);
+    }
+
+    #[test]
+    fn the_json_of_coding_agents_gives_their_usage_and_their_last_message() {
+        let claude = "{\"type\":\"result\",\"subtype\":\"success\",\"total_cost_usd\":0.5,\"result\":\"painted\\nblue\",\
+                      \"usage\":{\"input_tokens\":4,\"cache_creation_input_tokens\":100,\"cache_read_input_tokens\":20,\
+                      \"output_tokens\":7}}";
+        check(claude, "painted\nblue", 124, 7, 500_000);
+        let codex = "{\"type\":\"thread.started\"}\n\
+                     {\"type\":\"item.completed\",\"item\":{\"id\":\"a\",\"type\":\"agent_message\",\"text\":\"done\"}}\n\
+                     {\"type\":\"turn.completed\",\"usage\":{\"input_tokens\":90,\"cached_input_tokens\":80,\"output_tokens\":5}}";
+        check(codex, "done", 90, 5, 0);
+    }
+
+    #[test]
+    fn what_says_nothing_of_its_usage_is_left_as_it_is() {
+        for text in ["", "painted\n", "USAGE: a lot", "{\"type\":\"result\"}", "{\"a\": 1}", "{", "USAGE: {}\nmore"] {
+            check(text, text, 0, 0, 0);
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! What follows when people change what is asked: a question is withdrawn, another is asked, an answer opens the next.
+
+use crate::error::PlannerError;
+use crate::event::{Event, Purpose, QuestionId, TaskStatus};
+use crate::plan::{DefaultAnswer, NodeKind, TaskId};
+use crate::planner::{ANSWER_BYTES_MAX, Planner, QUESTION_BYTES_MAX, QUESTIONS_OPEN_MAX, end};
+use crate::state::{Question, Task};
+
+impl Planner {
+    /// A task that is the question is skipped and lets what depends on it go; a task whose executor asked is dispatched
+    /// again, without an answer.
+    pub(super) fn withdraw(&self, id: QuestionId, reason: &str) -> Result<Vec<Event>, PlannerError> {
+        let question = self.state.question(id).ok_or(PlannerError::UnknownQuestion { question: id })?;
+        if question.is_withdrawn {
+            return Ok(Vec::new());
+        }
+        if question.answer.is_some() {
+            return Err(PlannerError::QuestionClosed { question: id, answer: question.answer.clone() });
+        }
+        let task = self.state.task(question.task).ok_or(PlannerError::UnknownTask { task: question.task })?;
+        let follows = match question.purpose {
+            Purpose::Task | Purpose::Executor if self.is_asked_more(task.plan.id, id) => Vec::new(),
+            Purpose::Task => match self.answers_of(task, None) {
+                Some(result) => vec![end(task.plan.id, TaskStatus::Completed, Some(result), None, true)],
+                None => vec![end(task.plan.id, TaskStatus::Skipped, None, Some(reason.to_owned()), true)],
+            },
+            Purpose::Executor => vec![end(task.plan.id, TaskStatus::Planned, None, None, false)],
+            Purpose::Condition => return Err(PlannerError::NotWithdrawable { question: id, allowed: "yes, no" }),
+            Purpose::Failure => {
+                return Err(PlannerError::NotWithdrawable {
+                    question: id,
+                    allowed: "retry, done, skip, continue, stop",
+                });
+            }
+        };
+        let withdrawn =
+            Event::ClarificationWithdrawn { task_id: task.plan.id, question_id: id, reason: reason.to_owned() };
+        Ok([vec![withdrawn], follows].concat())
+    }
+
+    /// Asks something of a task that has not been started, or that waits for an answer already. The task waits for it.
+    pub(super) fn ask_of(
+        &self,
+        id: TaskId,
+        question: String,
+        default: Option<DefaultAnswer>,
+    ) -> Result<Vec<Event>, PlannerError> {
+        let task = self.state.task(id).ok_or(PlannerError::UnknownTask { task: id })?;
+        let value = question.len().max(default.as_ref().map_or(0, |default| default.answer.len()));
+        if value > QUESTION_BYTES_MAX {
+            return Err(PlannerError::QuestionTooLong { value, max: QUESTION_BYTES_MAX });
+        }
+        if self.state.open.len() >= QUESTIONS_OPEN_MAX {
+            return Err(PlannerError::TooManyQuestions { max: QUESTIONS_OPEN_MAX });
+        }
+        let may_be_asked = match task.status {
+            TaskStatus::Planned => true,
+            TaskStatus::NeedsClarification => !self.state.is_asked_what_to_do_about(id),
+            TaskStatus::Running
+            | TaskStatus::Completed
+            | TaskStatus::Failed
+            | TaskStatus::TimedOut
+            | TaskStatus::Cancelled
+            | TaskStatus::Skipped => false,
+        };
+        if !may_be_asked {
+            return Err(PlannerError::NotAskable { task: id, status: task.status });
+        }
+        let is_question = task.plan.kind == NodeKind::Clarification && task.status == TaskStatus::NeedsClarification;
+        let is_its_own =
+            is_question && self.state.questions_of(id).any(|open| open.is_open() && open.purpose == Purpose::Task);
+        let purpose = if is_its_own { Purpose::Task } else { Purpose::Executor };
+        Ok(vec![self.ask(id, question, purpose, default, 0)])
+    }
+
+    /// An answer that opens another question of the same task: it waits for that too.
+    pub(super) fn answer_and_ask(
+        &self,
+        id: QuestionId,
+        answer: String,
+        further: String,
+    ) -> Result<Vec<Event>, PlannerError> {
+        let question = self.state.question(id).ok_or(PlannerError::UnknownQuestion { question: id })?;
+        if !question.is_open() {
+            return Err(PlannerError::QuestionClosed { question: id, answer: question.answer.clone() });
+        }
+        if answer.len() > ANSWER_BYTES_MAX {
+            let (value, max) = (answer.len(), ANSWER_BYTES_MAX);
+            return Err(PlannerError::AnswerTooLong { question: id, value, max });
+        }
+        let task = self.state.task(question.task).ok_or(PlannerError::UnknownTask { task: question.task })?;
+        let asked = self.ask_of(task.plan.id, further, None)?;
+        // Nothing but the task's own status follows from what is answered here, and that waits for the other question.
+        if question.purpose == Purpose::Condition {
+            self.follow_answer(question, task, &answer)?;
+        }
+        let received =
+            Event::ClarificationReceived { task_id: question.task, question_id: id, answer, is_default: false };
+        Ok([asked, vec![received]].concat())
+    }
+
+    /// True while a task waits for another answer beside this question's.
+    pub(super) fn is_asked_more(&self, task: TaskId, than: QuestionId) -> bool {
+        let waits_for = |question: &Question| match question.purpose {
+            Purpose::Task | Purpose::Executor => question.is_open() && question.id != than,
+            Purpose::Condition | Purpose::Failure => false,
+        };
+        self.state.questions_of(task).any(waits_for)
+    }
+
+    /// All that a question was answered which is a task, with the last answer; nothing when there is none.
+    pub(super) fn answers_of(&self, task: &Task, last: Option<&str>) -> Option<String> {
+        let first = self.state.first_question_of_dispatch(task.plan.id);
+        let known =
+            self.state.questions_of(task.plan.id).filter(|known| known.purpose == Purpose::Task && known.id >= first);
+        let answers = known.filter_map(|known| known.answer.as_deref()).chain(last).collect::<Vec<_>>();
+        (!answers.is_empty()).then(|| answers.join("\n"))
+    }
+}

@@ -1,0 +1,78 @@
+//! Undoing what a plan did that failed or was cancelled, as far as its tasks say how. What is undone is done by tasks of
+//! their own; nothing here runs them.
+
+use crate::event::{Event, Outcome, TaskStatus};
+use crate::past::Fact;
+use crate::plan::{Dependency, FailurePolicy, NodeKind, Strength, TaskId, TaskPlan};
+use crate::planner::Planner;
+use crate::state::{Phase, Task};
+
+impl Planner {
+    /// When every task has ended and the plan is to be undone: the tasks that undo it, the last that was done first. What
+    /// has been given such a task already is given none again until it is done anew.
+    pub(super) fn compensate(&self) -> Vec<Event> {
+        let outcome = self.outcome();
+        if !self.state.config.compensate || outcome == Outcome::Completed {
+            return Vec::new();
+        }
+        let mut done = self.state.tasks.iter().enumerate().filter(|(_, task)| may_be_undone(task)).collect::<Vec<_>>();
+        if done.is_empty() {
+            return Vec::new();
+        }
+        let when = |index: usize| self.state.past.known.get(&Fact::End(index)).map(|(_, nth)| *nth);
+        done.sort_by_key(|(index, task)| std::cmp::Reverse((when(*index), task.plan.id)));
+        let first = self.state.next_id();
+        let tasks = (first..).zip(done).map(|(id, (_, task))| {
+            let before = (id > first).then(|| Dependency { task: TaskId(id - 1), strength: Strength::Hard });
+            TaskPlan {
+                command: task.plan.compensate.clone(),
+                compensates: Some(task.plan.id),
+                depends_on: before.into_iter().collect(),
+                // The next is undone all the same.
+                on_failure: Some(FailurePolicy::Continue),
+                ..TaskPlan::new(
+                    TaskId(id),
+                    NodeKind::ToolCall,
+                    format!("Undo {}: {}", task.plan.name(), task.plan.description),
+                )
+            }
+        });
+        let word = if outcome == Outcome::Cancelled { "was cancelled" } else { "failed" };
+        let amended = Event::TasksAmended { tasks: tasks.collect(), reason: format!("the plan {word}, and is undone") };
+        // What a person paused is to be undone at once when it is cancelled.
+        let resumed = (self.state.phase == Phase::Paused).then_some(Event::PlanResumed {});
+        resumed.into_iter().chain([amended]).collect()
+    }
+
+    /// Ends the plan as a cancellation does, and has it undone whatever its settings say. A plan that has ended otherwise
+    /// than well may still be undone.
+    pub(super) fn cancel_and_undo(&self, reason: &str) -> Vec<Event> {
+        let mut config = Box::new(self.state.config.clone());
+        let set = (!config.compensate).then(|| {
+            config.compensate = true;
+            Event::SettingsChanged { config, reason: reason.to_owned() }
+        });
+        let has_something = || self.state.tasks.iter().any(may_be_undone);
+        match self.state.phase {
+            Phase::Ended(Outcome::Completed) => Vec::new(),
+            Phase::Ended(Outcome::Failed | Outcome::Cancelled) if !has_something() => Vec::new(),
+            Phase::Ended(Outcome::Failed | Outcome::Cancelled) => set.into_iter().collect(),
+            Phase::Empty | Phase::Active | Phase::Paused => set.into_iter().chain(self.cancel_plan(reason)).collect(),
+        }
+    }
+
+    /// How many tasks of those that were done have been undone, and of how many that was tried in vain.
+    pub(super) fn n_undone(&self) -> (usize, usize) {
+        let undone = self.state.tasks.iter().filter(|task| task.is_compensated).map(|task| {
+            let undoing = |other: &&Task| other.plan.compensates == Some(task.plan.id);
+            self.state.tasks.iter().rev().find(undoing).is_some_and(|last| last.status == TaskStatus::Completed)
+        });
+        let (undone, left): (Vec<_>, Vec<_>) = undone.partition(|is_undone| *is_undone);
+        (undone.len(), left.len())
+    }
+}
+
+/// True of what the plan itself did, says how it is undone, and has not been undone since.
+fn may_be_undone(task: &Task) -> bool {
+    task.status == TaskStatus::Completed && task.attempts > 0 && task.plan.compensate.is_some() && !task.is_compensated
+}

@@ -1,0 +1,223 @@
+//! What a plan has used up, what more is expected, and whether that fits its budget. It starts and stops nothing.
+
+use crate::brevity::n_chars;
+use crate::context::CHARS_PER_TOKEN;
+use crate::event::{Budget, TaskStatus, Usage};
+use crate::plan::Condition;
+use crate::prompt;
+use crate::state::graph::{COMMANDS, N_LANES, QUESTIONS, lane};
+use crate::state::{PlannerState, Task};
+
+/// What of a plan's budget can run out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Measure {
+    /// Tokens, told and written together.
+    Tokens,
+    /// Millionths of the unit in which prices are given.
+    Cost,
+    /// Milliseconds for which tasks run.
+    Duration,
+}
+
+impl Measure {
+    const ALL: [Self; 3] = [Self::Tokens, Self::Cost, Self::Duration];
+
+    /// How much of it a usage is.
+    #[must_use]
+    pub fn of(self, usage: &Usage) -> u64 {
+        match self {
+            Self::Tokens => usage.input_tokens.saturating_add(usage.output_tokens),
+            Self::Cost => usage.cost_micros,
+            Self::Duration => usage.duration_ms,
+        }
+    }
+
+    /// The limit that a budget sets to it, if it does.
+    #[must_use]
+    pub fn limit(self, budget: &Budget) -> Option<u64> {
+        match self {
+            Self::Tokens => budget.tokens,
+            Self::Cost => budget.cost_micros,
+            Self::Duration => budget.duration_ms,
+        }
+    }
+
+    /// An amount in words.
+    #[must_use]
+    pub fn words(self, amount: u64) -> String {
+        match self {
+            Self::Tokens => format!("{amount} tokens"),
+            Self::Cost => format!("a cost of {}.{:06}", amount / 1_000_000, amount % 1_000_000),
+            Self::Duration => format!("{}.{:03} s", amount / 1_000, amount % 1_000),
+        }
+    }
+
+    /// The option that sets the limit.
+    #[must_use]
+    pub const fn option(self) -> &'static str {
+        match self {
+            Self::Tokens => "--budget-tokens",
+            Self::Cost => "--budget-cost",
+            Self::Duration => "--budget-time",
+        }
+    }
+}
+
+/// A usage in words: of each measure that it has any of.
+#[must_use]
+pub fn words_for(usage: &Usage) -> String {
+    let some = Measure::ALL.iter().filter(|measure| measure.of(usage) > 0);
+    some.map(|measure| measure.words(measure.of(usage))).collect::<Vec<_>>().join(", ")
+}
+
+/// Why a task is not started: what it is expected to use does not fit the budget.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Shortage {
+    /// Of what.
+    pub measure: Measure,
+    /// The budget.
+    pub limit: u64,
+    /// Used up so far.
+    pub spent: u64,
+    /// What the next task is expected to use.
+    pub needed: u64,
+}
+
+impl std::fmt::Display for Shortage {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { measure, limit, spent, needed } = *self;
+        let words = |amount| measure.words(amount);
+        write!(f, "the budget of {} does not suffice: {} spent, ", words(limit), words(spent))?;
+        match needed {
+            0 => write!(f, "nothing left")?,
+            _ => write!(f, "{} more would be needed", words(needed))?,
+        }
+        write!(f, "; raise it with `crewlog set PLAN {} ...`, then `crewlog resume PLAN`", measure.option())
+    }
+}
+
+/// What has been used up, as far as later tasks can be judged by it.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct Spending {
+    pub(crate) total: Usage,
+    /// By lane: the most that a task used of each measure; unset before the first that said so.
+    greatest: [Option<Usage>; N_LANES],
+}
+
+impl Spending {
+    pub(super) fn take(&mut self, lane: usize, usage: &Usage) {
+        self.total.add(usage);
+        let greatest = self.greatest[lane].get_or_insert_default();
+        greatest.input_tokens = greatest.input_tokens.max(usage.input_tokens);
+        greatest.output_tokens = greatest.output_tokens.max(usage.output_tokens);
+        greatest.cost_micros = greatest.cost_micros.max(usage.cost_micros);
+        greatest.duration_ms = greatest.duration_ms.max(usage.duration_ms);
+    }
+}
+
+/// What may still be used up while tasks are chosen to be started.
+pub(crate) struct Purse {
+    /// What the tasks that run are expected to use.
+    reserved: Usage,
+    /// Why the first task that was refused was.
+    pub(crate) shortage: Option<Shortage>,
+}
+
+impl PlannerState {
+    /// What has been used up.
+    #[must_use]
+    pub fn spent(&self) -> Usage {
+        self.spending.total
+    }
+
+    /// Why nothing more is started, when that is the budget: nothing runs, and the next task does not fit.
+    #[must_use]
+    pub fn shortage(&self) -> Option<Shortage> {
+        if self.config.budget.is_unlimited() || self.runs_tasks() {
+            return None;
+        }
+        let mut purse = self.purse();
+        let may_start = |task: &&Task| {
+            let is_so = |condition: &Condition| matches!(self.conditions.get(&condition.text), Some(Some(holds)) if *holds != condition.negated);
+            !task.is_paused && task.plan.condition.as_ref().is_none_or(is_so)
+        };
+        let ready = self.graph.ready[..QUESTIONS].iter().flatten().map(|index| &self.tasks[*index]);
+        let fits = ready.filter(may_start).map(|task| self.reserve(&mut purse, task)).collect::<Vec<_>>();
+        if fits.contains(&true) { None } else { purse.shortage }
+    }
+
+    /// True while a task runs that is no question.
+    pub(crate) fn runs_tasks(&self) -> bool {
+        self.graph.n_running[..QUESTIONS].iter().any(|n| *n > 0)
+    }
+
+    /// What is kept back for the tasks that run.
+    pub(crate) fn purse(&self) -> Purse {
+        self.purse_for(|_| true)
+    }
+
+    /// What is kept back for the tasks that run, but for one.
+    pub(crate) fn purse_without(&self, one: &Task) -> Purse {
+        self.purse_for(|task| task.plan.id != one.plan.id)
+    }
+
+    fn purse_for(&self, counts: impl Fn(&Task) -> bool) -> Purse {
+        let mut reserved = Usage::default();
+        if !self.config.budget.is_unlimited() && self.runs_tasks() {
+            let open = self.graph.open.iter().map(|index| &self.tasks[*index]);
+            for task in open.filter(|task| task.status == TaskStatus::Running && counts(task)) {
+                reserved.add(&self.expected(task));
+            }
+        }
+        Purse { reserved, shortage: None }
+    }
+
+    /// Keeps back what a task is expected to use, if that fits. What undoes something is no matter of the budget.
+    pub(crate) fn reserve(&self, purse: &mut Purse, task: &Task) -> bool {
+        if self.config.budget.is_unlimited() || task.plan.compensates.is_some() || lane(&task.plan) == QUESTIONS {
+            return true;
+        }
+        let expected = self.expected(task);
+        let is_short = |measure: &Measure| {
+            let limit = measure.limit(&self.config.budget)?;
+            let spent = measure.of(&self.spending.total);
+            let needed = measure.of(&expected);
+            let taken = spent.saturating_add(measure.of(&purse.reserved));
+            let is_short = match needed {
+                // Of what it never uses there is always enough.
+                0 => self.may_use(*measure, task) && taken >= limit,
+                _ => taken.saturating_add(needed) > limit,
+            };
+            is_short.then_some(Shortage { measure: *measure, limit, spent, needed })
+        };
+        let shortage = Measure::ALL.iter().find_map(is_short);
+        if shortage.is_some() {
+            purse.shortage = purse.shortage.or(shortage);
+            return false;
+        }
+        purse.reserved.add(&expected);
+        true
+    }
+
+    /// What a task is expected to use: the most that one of its lane did; of the first, what it will be told.
+    fn expected(&self, task: &Task) -> Usage {
+        let lane = lane(&task.plan);
+        let mut expected = self.spending.greatest[lane].unwrap_or_default();
+        if self.spending.greatest[lane].is_none() && lane != COMMANDS && self.config.budget.tokens.is_some() {
+            let told = n_chars(&prompt::prompt(&self.parameters(task)));
+            expected.input_tokens = told.div_ceil(CHARS_PER_TOKEN) as u64;
+        }
+        expected.duration_ms = task.plan.estimate_ms.unwrap_or(expected.duration_ms);
+        expected
+    }
+
+    /// Whether a task of which nothing is expected may use something all the same.
+    fn may_use(&self, measure: Measure, task: &Task) -> bool {
+        let lane = lane(&task.plan);
+        let is_unknown = self.spending.greatest[lane].is_none();
+        match measure {
+            Measure::Tokens | Measure::Cost => is_unknown && lane != COMMANDS,
+            Measure::Duration => is_unknown,
+        }
+    }
+}

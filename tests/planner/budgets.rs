@@ -1,0 +1,171 @@
+//! Budgets: a plan pauses before it has used up more than it may.
+
+use crewlog_planner::event::{Budget, PlannerConfig, Usage};
+use crewlog_planner::plan::{FailurePolicy, TaskPlan};
+use crewlog_planner::state::Measure;
+
+use super::transcript::{check_changed, check_with, unordered};
+
+fn of_tokens(tokens: u64) -> PlannerConfig {
+    let budget = Budget { tokens: Some(tokens), ..Budget::default() };
+    PlannerConfig { budget, parallelism: 1, on_failure: FailurePolicy::Continue, ..PlannerConfig::default() }
+}
+
+#[test]
+fn a_plan_pauses_before_it_passes_its_budget_and_says_what_would_be_needed() {
+    check_with(
+        of_tokens(1_000),
+        "- Paint\n- Dry\n- Sweep\n",
+        "
+        > start
+        planned 1 2 3
+        dispatched 1#1
+        > 1 used 400
+        1#1 used 400 and 0 tokens
+        > 1 done
+        1 Completed:
+        dispatched 2#1
+        > 2 used 300
+        2#1 used 300 and 0 tokens
+        > 2 done
+        2 Completed:
+        paused: the budget of 1000 tokens does not suffice: 700 tokens spent, 400 tokens more would be needed; raise it \
+         with `crewlog set PLAN --budget-tokens ...`, then `crewlog resume PLAN`
+        > continue
+        (nothing)
+        > resume
+        resumed
+        paused: the budget of 1000 tokens does not suffice: 700 tokens spent, 400 tokens more would be needed; raise it \
+         with `crewlog set PLAN --budget-tokens ...`, then `crewlog resume PLAN`
+        > set tokens 1100
+        settings changed
+        > resume
+        resumed
+        dispatched 3#1
+        > 3 done
+        3 Completed:
+        ended Completed, 3 tasks: 3 completed
+        ",
+    );
+}
+
+#[test]
+fn what_runs_is_counted_as_it_is_expected_and_the_plan_pauses_when_nothing_runs_any_more() {
+    let config = PlannerConfig { parallelism: 3, ..of_tokens(1_000) };
+    check_with(
+        config,
+        "- A: Look\n- B: Paint (depends on A)\n- C: Dry (depends on A)\n- D: Sweep (depends on A)\n",
+        "
+        > start
+        planned 1 2 3 4
+        dispatched 1#1
+        > 1 used 300
+        1#1 used 300 and 0 tokens
+        > 1 done
+        1 Completed:
+        dispatched 2#1
+        dispatched 3#1
+        > 2 used 300
+        2#1 used 300 and 0 tokens
+        > 2 done
+        2 Completed:
+        > 3 done
+        3 Completed:
+        dispatched 4#1
+        ",
+    );
+}
+
+#[test]
+fn the_first_task_is_expected_to_use_what_it_is_told_and_commands_use_no_tokens() {
+    check_changed(
+        of_tokens(50),
+        "- Paint the whole house\n- `sweep`\n",
+        unordered,
+        "
+        > start
+        planned 1 2
+        dispatched 2#1
+        > 2 done
+        2 Completed:
+        paused: the budget of 50 tokens does not suffice: 0 tokens spent, 123 tokens more would be needed; raise it with \
+         `crewlog set PLAN --budget-tokens ...`, then `crewlog resume PLAN`
+        ",
+    );
+}
+
+#[test]
+fn a_task_that_failed_is_tried_again_only_within_the_budget() {
+    check_with(
+        of_tokens(1_000),
+        "- Paint (retry 3)\n",
+        "
+        > start
+        planned 1
+        dispatched 1#1
+        > 1 used 500
+        1#1 used 500 and 0 tokens
+        > 1 fails no colour
+        1 Planned: no colour
+        dispatched 1#2 later
+        > 1 used 200
+        1#2 used 200 and 0 tokens
+        > 1 fails no colour
+        1 Planned: no colour
+        paused: the budget of 1000 tokens does not suffice: 700 tokens spent, 500 tokens more would be needed; raise it \
+         with `crewlog set PLAN --budget-tokens ...`, then `crewlog resume PLAN`
+        ",
+    );
+}
+
+#[test]
+fn what_was_used_up_counts_also_when_it_is_told_late_and_is_known_of_every_attempt_that_there_was() {
+    check_with(
+        PlannerConfig::default(),
+        "- Paint\n",
+        "
+        > start
+        planned 1
+        dispatched 1#1
+        > cancel
+        cancelled: not wanted
+        1 Cancelled: not wanted
+        ended Cancelled, 1 task: 1 cancelled
+        > 1 used 500
+        1#1 used 500 and 0 tokens
+        > 1 used 0
+        (nothing)
+        > 1#2 used 500
+        (nothing)
+        > 1#0 used 500
+        (nothing)
+        > 9 used 500
+        ! the plan has no task 9
+        ",
+    );
+}
+
+#[test]
+fn a_budget_of_time_counts_on_the_estimate_of_a_task() {
+    let budget = Budget { duration_ms: Some(60_000), ..Budget::default() };
+    let config = PlannerConfig { budget, ..PlannerConfig::default() };
+    let long = |tasks: &mut [TaskPlan]| tasks[0].estimate_ms = Some(60_001);
+    check_changed(
+        config,
+        "1. `make`\n",
+        long,
+        "
+        > start
+        planned 1
+        paused: the budget of 60.000 s does not suffice: 0.000 s spent, 60.001 s more would be needed; raise it with \
+         `crewlog set PLAN --budget-time ...`, then `crewlog resume PLAN`
+        ",
+    );
+}
+
+#[test]
+fn amounts_are_told_in_words() {
+    let usage = Usage { input_tokens: 1, output_tokens: 2, cost_micros: 2_500_000, duration_ms: 1_500 };
+    let words = [Measure::Tokens, Measure::Cost, Measure::Duration].map(|measure| measure.words(measure.of(&usage)));
+    assert_eq!(words, ["3 tokens", "a cost of 2.500000", "1.500 s"]);
+}

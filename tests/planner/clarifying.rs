@@ -1,0 +1,219 @@
+//! Questions that are withdrawn, that people ask, and that answers open.
+
+use crewlog_planner::event::PlannerConfig;
+use crewlog_planner::plan::FailurePolicy;
+use crewlog_planner::prompt::split_default;
+
+use super::transcript::{check, check_changed, unordered};
+
+#[test]
+fn a_withdrawn_question_is_skipped_and_lets_what_depends_on_it_go() {
+    check(
+        "- What colour?\n- `paint` (depends on 1)\n",
+        "
+        > start
+        planned 1 2
+        dispatched 1#1 as a question
+        q1 of 1, Task
+        > withdraw q1
+        q1 withdrawn: nobody knows
+        1 Skipped (lets go): nobody knows
+        dispatched 2#1
+        > withdraw q1
+        (nothing)
+        > q1 blue
+        ! q1 is closed: its task has ended
+        > withdraw q7
+        ! the plan has no question q7
+        > 2 done
+        2 Completed:
+        ended Completed, 2 tasks: 1 completed, 1 skipped
+        ",
+    );
+}
+
+#[test]
+fn an_executor_whose_question_is_withdrawn_is_asked_again_without_an_answer() {
+    check(
+        "1. `a`\n",
+        "
+        > start
+        planned 1
+        dispatched 1#1
+        > 1 asks Which one?
+        q1 of 1, Executor: Which one?
+        > withdraw q1
+        q1 withdrawn: nobody knows
+        1 Planned
+        dispatched 1#2
+        ",
+    );
+}
+
+#[test]
+fn a_question_without_whose_answer_nothing_can_go_on_is_not_withdrawn() {
+    check_changed(
+        PlannerConfig { on_failure: FailurePolicy::Ask, ..PlannerConfig::default() },
+        "1. If it rains, run `a`\n2. `b`\n",
+        unordered,
+        "
+        > start
+        planned 1 2
+        dispatched 2#1
+        q1 of 1, Condition: Is it so: it rains? (yes or no)
+        > withdraw q1
+        ! q1 cannot be withdrawn, since the plan cannot go on without its answer: answer one of yes, no
+        > 2 fails no
+        2 NeedsClarification: no
+        q2 of 2, Failure: Task 2 failed: no. Retry, done, skip, continue or stop?
+        > withdraw q2
+        ! q2 cannot be withdrawn, since the plan cannot go on without its answer: answer one of retry, done, skip, \
+         continue, stop
+        > q1 no
+        q1 = no
+        1 Skipped (lets go): it is not so: it rains
+        > withdraw q1
+        ! q1 is closed: it was answered \"no\"
+        ",
+    );
+}
+
+#[test]
+fn what_is_asked_of_a_task_holds_it_up_and_nothing_else() {
+    check(
+        "1. `a`\n2. `b`\n3. `c`\n",
+        "
+        > start
+        planned 1 2 3
+        dispatched 1#1
+        > ask 2 How many?
+        q1 of 2, Executor: How many?
+        > ask 2 And where? | here 600
+        q2 of 2, Executor: And where?
+        > ask 1 Now?
+        ! nothing can be asked of task 1, which is Running: only of one that has not been started, or waits for an answer to go on
+        > tick 0
+        Question(QuestionId(2)) until 600
+        > 1 done
+        1 Completed:
+        > q1 three
+        q1 = three
+        > tick 600
+        q2 = here (by default)
+        2 Planned
+        dispatched 2#1 with three with here
+        > 2 done
+        2 Completed:
+        dispatched 3#1 with three with here
+        ",
+    );
+}
+
+#[test]
+fn an_answer_may_open_another_question_and_the_task_waits_for_both() {
+    check(
+        "- What colour?\n- `paint` (depends on 1)\n",
+        "
+        > start
+        planned 1 2
+        dispatched 1#1 as a question
+        q1 of 1, Task
+        > also q1 blue | Light or dark?
+        q2 of 1, Task
+        q1 = blue
+        > q2 dark
+        q2 = dark
+        1 Completed: blue / dark
+        dispatched 2#1 with blue with dark
+        > also q2 light | Sure?
+        ! q2 is closed: it was answered \"dark\"
+        ",
+    );
+    check(
+        "- What colour?\n- `paint` (depends on 1)\n",
+        "
+        > start
+        planned 1 2
+        dispatched 1#1 as a question
+        q1 of 1, Task
+        > also q1 blue | Light or dark?
+        q2 of 1, Task
+        q1 = blue
+        > withdraw q2
+        q2 withdrawn: nobody knows
+        1 Completed: blue
+        dispatched 2#1 with blue
+        ",
+    );
+}
+
+#[test]
+fn a_question_of_an_executor_goes_on_when_all_that_was_asked_beside_it_is_answered() {
+    check(
+        "1. `a`\n",
+        "
+        > start
+        planned 1
+        dispatched 1#1
+        > 1 asks Which one?
+        q1 of 1, Executor: Which one?
+        > also q1 the left | Sure?
+        q2 of 1, Executor: Sure?
+        q1 = the left
+        > q2 yes
+        q2 = yes
+        1 Planned
+        dispatched 1#2 with the left with yes
+        ",
+    );
+}
+
+#[test]
+fn a_task_that_waits_before_its_next_try_is_tried_now() {
+    check(
+        "1. `a` (retry 3)\n",
+        "
+        > start
+        planned 1
+        dispatched 1#1
+        > now 1
+        ! task 1 is Running and waits for no moment: only a task that waits before its next try can be tried now
+        > 1 fails no
+        1 Planned: no
+        dispatched 1#2 later
+        > now 1
+        dispatched 1#3
+        > now 1
+        ! task 1 is Running and waits for no moment: only a task that waits before its next try can be tried now
+        > 1#2 done
+        (nothing)
+        > 1#3 fails no
+        1 Planned: no
+        dispatched 1#4 later
+        > pause
+        paused: lunch
+        > now 1
+        ! the plan is paused: resume it first
+        ",
+    );
+}
+
+#[test]
+fn an_agent_says_behind_its_question_what_counts_when_nobody_answers() {
+    let said = |question: &str| {
+        let (question, default) = split_default(question);
+        (question, default.map(|default| (default.answer, default.after_ms)))
+    };
+    let check = |typed: &str, question: &str, default: Option<(&str, u64)>| {
+        let default = default.map(|(answer, after)| (answer.to_owned(), after));
+        assert_eq!(said(typed), (question.to_owned(), default), "{typed}");
+    };
+    check("Which colour? (default: blue after 10m)", "Which colour?", Some(("blue", 600_000)));
+    check("Which? (of 3) (default: the day after 2 h)", "Which? (of 3)", Some(("the day", 7_200_000)));
+    let odd = ["Which?", "Which? (default: blue)", "Which? (default: blue after a while)", "(default: blue after 1s)"];
+    for typed in
+        odd.into_iter().chain(["Which? (default: after 1s)", "Which? (default: blue after 99999999999999999999d)"])
+    {
+        check(typed, typed, None);
+    }
+}

@@ -1,0 +1,200 @@
+//! Undoing what was done, the last first.
+
+use crewlog_planner::event::PlannerConfig;
+use crewlog_planner::plan::TaskPlan;
+
+use super::transcript::check_changed;
+
+fn undoing() -> PlannerConfig {
+    PlannerConfig { compensate: true, ..PlannerConfig::default() }
+}
+
+fn undo(tasks: &mut [TaskPlan]) {
+    for task in tasks.iter_mut().take(2) {
+        task.compensate = Some(format!("undo {}", task.id));
+    }
+}
+
+const TEXT: &str = "1. `a`\n2. `b`\n3. `c`\n";
+
+#[test]
+fn a_plan_that_fails_undoes_what_was_done_the_last_first_and_has_failed() {
+    check_changed(
+        undoing(),
+        TEXT,
+        undo,
+        "
+        > start
+        planned 1 2 3
+        dispatched 1#1
+        > 1 done
+        1 Completed:
+        dispatched 2#1
+        > 2 done
+        2 Completed:
+        dispatched 3#1
+        > 3 fails no
+        3 Failed: no
+        amended 4 5: the plan failed, and is undone
+        dispatched 4#1
+        > retry
+        ! what the plan did is being undone: wait until that has ended, or cancel the plan, and then retry
+        > 4 fails stuck
+        4 Failed (lets go): stuck
+        dispatched 5#1
+        > 5 done
+        5 Completed:
+        ended Failed, 3 tasks: 2 completed, 1 failed; 1 undone; 1 could not be undone
+        > continue
+        (nothing)
+        ",
+    );
+}
+
+#[test]
+fn after_a_retry_what_was_undone_is_done_again_and_undone_again_if_need_be() {
+    check_changed(
+        undoing(),
+        TEXT,
+        undo,
+        "
+        > start
+        planned 1 2 3
+        dispatched 1#1
+        > 1 done
+        1 Completed:
+        dispatched 2#1
+        > 2 fails no
+        2 Failed: no
+        3 Skipped: task 2 did not complete
+        amended 4: the plan failed, and is undone
+        dispatched 4#1
+        > 4 done
+        4 Completed:
+        ended Failed, 3 tasks: 1 completed, 1 failed, 1 skipped; 1 undone
+        > retry
+        reopened 1 2 3
+        dispatched 1#2
+        > 1 done
+        1 Completed:
+        dispatched 2#2
+        > 2 done
+        2 Completed:
+        dispatched 3#1
+        > 3 fails no
+        3 Failed: no
+        amended 5 6: the plan failed, and is undone
+        dispatched 5#1
+        > 5 done
+        5 Completed:
+        dispatched 6#1
+        > 6 done
+        6 Completed:
+        ended Failed, 3 tasks: 2 completed, 1 failed; 2 undone
+        > retry 3
+        reopened 1 2 3
+        dispatched 1#3
+        > 1 done
+        1 Completed:
+        dispatched 2#3
+        > 2 done
+        2 Completed:
+        dispatched 3#2
+        > 3 done
+        3 Completed:
+        ended Completed, 3 tasks: 3 completed
+        ",
+    );
+}
+
+#[test]
+fn a_plan_is_undone_that_is_cancelled_so_and_a_second_cancellation_ends_the_undoing() {
+    check_changed(
+        PlannerConfig::default(),
+        TEXT,
+        undo,
+        "
+        > start
+        planned 1 2 3
+        dispatched 1#1
+        > 1 done
+        1 Completed:
+        dispatched 2#1
+        > 2 done
+        2 Completed:
+        dispatched 3#1
+        > pause
+        paused: lunch
+        > undo
+        settings changed: not wanted
+        cancelled: not wanted
+        3 Cancelled: not wanted
+        resumed
+        amended 4 5: the plan was cancelled, and is undone
+        dispatched 4#1
+        > cancel
+        cancelled: not wanted
+        4 Cancelled: not wanted
+        5 Cancelled: not wanted
+        ended Cancelled, 3 tasks: 2 completed, 1 cancelled; 2 could not be undone
+        > undo
+        (nothing)
+        ",
+    );
+}
+
+#[test]
+fn a_plan_that_failed_can_be_undone_afterwards_and_one_that_completed_cannot() {
+    check_changed(
+        PlannerConfig::default(),
+        "1. `a`\n2. `b`\n",
+        undo,
+        "
+        > start
+        planned 1 2
+        dispatched 1#1
+        > 1 done
+        1 Completed:
+        dispatched 2#1
+        > 2 fails no
+        2 Failed: no
+        ended Failed, 2 tasks: 1 completed, 1 failed
+        > undo
+        settings changed: not wanted
+        amended 3: the plan failed, and is undone
+        dispatched 3#1
+        > 3 done
+        3 Completed:
+        ended Failed, 2 tasks: 1 completed, 1 failed; 1 undone
+        > retry
+        reopened 1 2
+        dispatched 1#2
+        > 1 done
+        1 Completed:
+        dispatched 2#2
+        > 2 done
+        2 Completed:
+        ended Completed, 2 tasks: 2 completed
+        > undo
+        (nothing)
+        ",
+    );
+}
+
+#[test]
+fn what_was_done_before_the_plan_began_and_what_does_not_say_how_is_not_undone() {
+    check_changed(
+        undoing(),
+        "- [x] `a`\n- [ ] `b`\n",
+        |tasks| tasks[0].compensate = Some("undo".into()),
+        "
+        > start
+        planned 1 2
+        1 Completed: done before the plan began
+        dispatched 2#1
+        > 2 fails no
+        2 Failed: no
+        ended Failed, 2 tasks: 1 completed, 1 failed
+        ",
+    );
+}

@@ -1,0 +1,225 @@
+//! Deadlines: of plans, tasks and questions. Time passes where a `tick` says so, in milliseconds.
+
+use crewlog_mq::{Handler, Timestamp};
+use crewlog_planner::event::{Command, PlannerConfig};
+use crewlog_planner::plan::{DefaultAnswer, FailurePolicy, TaskPlan};
+use crewlog_planner::planner::Planner;
+
+use super::transcript::{check_changed, check_with};
+
+fn within(deadline_ms: u64) -> PlannerConfig {
+    PlannerConfig { deadline_ms: Some(deadline_ms), ..PlannerConfig::default() }
+}
+
+fn default(answer: &str, after_ms: u64) -> Option<DefaultAnswer> {
+    Some(DefaultAnswer { answer: answer.into(), after_ms })
+}
+
+#[test]
+fn a_plan_past_its_deadline_ends_every_open_task_and_has_failed() {
+    check_with(
+        within(60_000),
+        "1. `a`\n2. `b`\n3. `c`\n",
+        "
+        > start
+        planned 1 2 3
+        dispatched 1#1
+        > tick 1000
+        Plan until 61000
+        > tick 2000
+        (nothing)
+        > 1 done
+        1 Completed:
+        dispatched 2#1
+        > tick 60999
+        (nothing)
+        > tick 61000
+        2 TimedOut: the plan passed its deadline, 1 min after its start
+        3 Skipped: not started: the plan passed its deadline, 1 min after its start
+        ended Failed, 3 tasks: 1 completed, 1 timed out, 1 skipped
+        > 2 done
+        (nothing)
+        > tick 90000
+        (nothing)
+        > retry
+        reopened 2 3
+        dispatched 2#2
+        > tick 100000
+        Plan until 160000
+        ",
+    );
+}
+
+#[test]
+fn a_task_past_its_deadline_has_timed_out_for_good_and_its_tries_count() {
+    let late = |tasks: &mut [TaskPlan]| (tasks[0].deadline_ms, tasks[0].retry) = (Some(5_000), Some(9));
+    check_changed(
+        PlannerConfig::default(),
+        "1. `a`\n2. `b`\n3. `c`\n",
+        late,
+        "
+        > start
+        planned 1 2 3
+        dispatched 1#1
+        > tick 0
+        Task(TaskId(1)) until 5000
+        > 1 fails once
+        1 Planned: once
+        dispatched 1#2 later
+        > tick 4999
+        (nothing)
+        > tick 5000
+        1 TimedOut: passed its deadline, 5 s after its start
+        2 Skipped: task 1 did not complete
+        3 Skipped: task 2 did not complete
+        ended Failed, 3 tasks: 1 timed out, 2 skipped
+        > tick 5000
+        (nothing)
+        ",
+    );
+}
+
+#[test]
+fn what_a_late_task_means_for_the_rest_is_for_its_failure_policy() {
+    let late = |tasks: &mut [TaskPlan]| tasks[0].deadline_ms = Some(5_000);
+    let policy = |on_failure| PlannerConfig { on_failure, ..PlannerConfig::default() };
+    check_changed(
+        policy(FailurePolicy::Continue),
+        "1. `a`\n2. `b`\n",
+        late,
+        "
+        > start
+        planned 1 2
+        dispatched 1#1
+        > tick 0
+        Task(TaskId(1)) until 5000
+        > tick 5000
+        1 TimedOut (lets go): passed its deadline, 5 s after its start
+        dispatched 2#1
+        ",
+    );
+    check_changed(
+        policy(FailurePolicy::Ask),
+        "1. `a`\n2. `b`\n",
+        late,
+        "
+        > start
+        planned 1 2
+        dispatched 1#1
+        > 1 asks Which one?
+        q1 of 1, Executor: Which one?
+        > tick 0
+        Task(TaskId(1)) until 5000
+        > tick 5000
+        q1 withdrawn: its task passed its deadline
+        1 NeedsClarification: passed its deadline, 5 s after its start
+        q2 of 1, Failure: Task 1 failed: passed its deadline, 5 s after its start. Retry, done, skip, continue or stop?
+        > tick 9000
+        (nothing)
+        > q2 retry
+        q2 = retry
+        1 Planned: passed its deadline, 5 s after its start
+        dispatched 1#2
+        > tick 10000
+        Task(TaskId(1)) until 15000
+        ",
+    );
+}
+
+#[test]
+fn a_question_that_nobody_answers_in_time_is_answered_by_its_default() {
+    let asks = |tasks: &mut [TaskPlan]| {
+        tasks[0].default_answer = default("blue", 600);
+        tasks[1].default_answer = default("oak", 600);
+    };
+    check_changed(
+        PlannerConfig::default(),
+        "- What colour?\n- What wood?\n- C: `paint` (depends on 1)\n",
+        asks,
+        "
+        > start
+        planned 1 2 3
+        dispatched 1#1 as a question
+        q1 of 1, Task
+        dispatched 2#1 as a question
+        q2 of 2, Task
+        > tick 100
+        Question(QuestionId(1)) until 700
+        Question(QuestionId(2)) until 700
+        > q2 elm
+        q2 = elm
+        2 Completed: elm
+        > tick 699
+        (nothing)
+        > tick 700
+        q1 = blue (by default)
+        1 Completed: blue
+        dispatched 3#1 with blue
+        > q1 red
+        ! q1 is closed: it was answered \"blue\"
+        > 3 done
+        3 Completed:
+        ended Completed, 3 tasks: 3 completed
+        ",
+    );
+}
+
+#[test]
+fn of_two_that_are_due_at_once_the_first_may_spare_the_second() {
+    let late = |tasks: &mut [TaskPlan]| {
+        (tasks[0].deadline_ms, tasks[0].on_failure) = (Some(5), Some(FailurePolicy::Stop));
+        tasks[1].default_answer = default("blue", 5);
+    };
+    check_changed(
+        PlannerConfig::default(),
+        "- `a`\n- What colour?\n",
+        late,
+        "
+        > start
+        planned 1 2
+        dispatched 1#1
+        dispatched 2#1 as a question
+        q1 of 2, Task
+        > tick 0
+        Task(TaskId(1)) until 5
+        Question(QuestionId(1)) until 5
+        > tick 5
+        1 TimedOut: passed its deadline, 5 ms after its start
+        2 Skipped: not started: the plan stopped when task 1 failed
+        ended Failed, 2 tasks: 1 timed out, 1 skipped
+        ",
+    );
+}
+
+#[test]
+fn a_paused_plan_has_no_more_time_than_another() {
+    check_with(
+        within(1_000),
+        "1. `a`\n",
+        "
+        > start
+        planned 1
+        dispatched 1#1
+        > tick 0
+        Plan until 1000
+        > pause
+        paused: lunch
+        > tick 1000
+        1 TimedOut: the plan passed its deadline, 1 s after its start
+        ended Failed, 1 task: 1 timed out
+        ",
+    );
+}
+
+#[test]
+fn a_host_is_told_when_something_is_due_and_when_it_is_not_known_yet() {
+    let (user_input, config) = ("1. `a`\n".to_owned(), within(1_000));
+    let mut planner = Planner::new();
+    assert_eq!((planner.state().next_due(), planner.state().wants_tick()), (None, false));
+    planner.process(Command::Initialize { user_input, attachments: Vec::new(), config, relax_order: false }).unwrap();
+    assert_eq!((planner.state().next_due(), planner.state().wants_tick()), (None, true));
+    planner.process(Command::Tick { now: Timestamp(5) }).unwrap();
+    assert_eq!((planner.state().next_due(), planner.state().wants_tick()), (Some(Timestamp(1_000_005)), false));
+    planner.process(Command::Cancel { task: None, reason: "no".into() }).unwrap();
+    assert_eq!((planner.state().next_due(), planner.state().wants_tick()), (None, false));
+}
