@@ -98,7 +98,7 @@ fn every_documented_example_is_what_the_program_prints() {
     compare("detached", &scene.run(&["run", "plan.md", "--yes", "--detach", "-o", "json"]).expect(0).json());
     scene.write("crewlog.toml", blocks()["config"]);
     compare("executors", &scene.run(&["executors", "-o", "json"]).expect(0).json());
-    assert_eq!(blocks().len(), 12, "each of the page's examples is compared: {:?}", blocks().keys());
+    assert_eq!(blocks().len(), 14, "each of the page's examples is compared: {:?}", blocks().keys());
 }
 
 #[test]

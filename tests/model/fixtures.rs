@@ -11,7 +11,7 @@ fn a_file_of_fixtures_that_is_wrong_is_refused_with_line_and_reason() {
     let scene = Scene::new();
     for (text, says) in [
         ("", "fixtures.json:1:0: EOF while parsing a value"),
-        ("{\"replies\": [\n{\"text\": \"a\",}\n]}", "fixtures.json:2:14: trailing comma"),
+        ("{\"replies\": [\n{\"text\": \"a\",}\n]}", "fixtures.json:2:14: key must be a string"),
         ("{\"replies\": [\n{\"text\": \"a\"},\n{\"reply\": \"b\"}\n]}", "fixtures.json:3:8: unknown field `reply`"),
         ("{\"replies\": [\n\n{\"times\": 2}\n]}", "fixtures.json:3:1: a reply has \"text\", \"json\" or \"fault\""),
         (
