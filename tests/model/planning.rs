@@ -175,6 +175,31 @@ fn a_model_is_not_asked_when_the_command_says_so_and_cannot_be_when_there_is_non
 }
 
 #[test]
+fn a_text_that_the_parser_refuses_can_be_planned_by_a_model_and_fails_as_ever_when_neither_can() {
+    let text = "1. Fetch the brush (depends on 2)\n2. Paint the door (depends on 1)\n";
+    let tasks = [task("1", "Fetch the brush", None, &[]), task("2", "Paint the door", None, &["1"])];
+    let mock = Mock::new(&json!([{ "json": { "title": "Door", "tasks": tasks, "questions": [] } }]));
+    mock.configure("openai", "retries = 0");
+    mock.scene.write("round.md", text);
+    let parsed = mock.scene.run(&["plan", "parse", "round.md", "--model", "-o", "json"]).expect(0).json();
+    assert_eq!(parsed["tasks"][1]["depends_on"], json!(["1"]));
+    mock.scene.write("round.md", format!("{text}3. Sweep\n"));
+    let ran = mock.scene.run(&["run", "round.md", "--yes"]).expect(3);
+    ran.says(&["mock-1 gave no plan", "[DependencyCycle]"]);
+    assert_eq!(mock.scene.events_of_type("TasksPlanned").len(), 0);
+}
+
+#[test]
+fn a_text_longer_than_a_model_is_asked_at_once_is_parsed() {
+    let mock = Mock::new(&json!([]));
+    mock.configure("openai", "");
+    mock.scene.write("long.md", format!("<!-- {} -->\n1. Sweep\n", "x".repeat(400_000)));
+    let ran = mock.scene.run(&["plan", "parse", "long.md", "--model"]).expect(0);
+    ran.says(&["are more than 400000, the most that a model is asked at once", "the text is parsed instead"]);
+    assert!(ran.stdout.contains("Sweep") && mock.requests().is_empty(), "{}", ran.stdout);
+}
+
+#[test]
 fn the_questions_of_a_model_are_asked_of_the_person_before_what_they_block() {
     let mut asks = door();
     asks["questions"] = json!([{ "question": "Which colour?", "blocks": ["3"] }]);
