@@ -51,7 +51,8 @@ pub async fn run(session: &Session, run: Run) -> Result<Code, Failure> {
     let text = read_text(&run.file)?;
     let parsed = parse::parse(&text, ParseOptions { relax_order: run.relax_order });
     let model = by_model::wanted(session, run.by_model.typed())?;
-    let id = format!("{}-{}", plan_name(parsed.as_ref().ok(), &run.file), short_id());
+    let is_sealed = session.place.keys.operator.is_some();
+    let id = format!("{}-{}", plan_name(parsed.as_ref().ok(), &run.file, is_sealed), short_id());
     let (planned, asked_in) = match &model {
         None => (Planned::by_parser(parsed?), None),
         Some(model) => {
@@ -190,9 +191,10 @@ fn consent(session: &Session, parsed: &ParsedPlan, roster: &Roster) -> Result<()
     }
 }
 
-/// The readable part of a plan's id.
-fn plan_name(parsed: Option<&ParsedPlan>, file: &Path) -> String {
+/// The readable part of a plan's id. Since ids stay clear, that of a sealed plan tells nothing of its text.
+fn plan_name(parsed: Option<&ParsedPlan>, file: &Path, is_sealed: bool) -> String {
     let stem = file.file_stem().map(|stem| stem.to_string_lossy().into_owned());
+    let parsed = parsed.filter(|_| !is_sealed);
     let first_task = parsed.and_then(|parsed| parsed.tasks.first()).map(|task| one_line(&task.description, 24));
     let names = [parsed.and_then(|parsed| parsed.title.clone()), stem, first_task].into_iter().flatten();
     names.map(|name| slug(&name)).find(|name| !name.is_empty()).unwrap_or_else(|| "plan".into())

@@ -9,3 +9,4 @@ mod house_rules;
 mod log;
 mod model;
 mod planner;
+mod sealed;

@@ -104,6 +104,12 @@ const RULES: &[(&str, Sight)] = &[
     ("question", Sealed),
     ("answer", Sealed),
     ("summary", Sealed),
+    // What models are asked.
+    ("request", Clear),
+    ("model", Clear),
+    ("role", Clear),
+    ("system", Sealed),
+    ("schema", Sealed),
     // Who acts.
     ("executor/host", Clear),
     ("executor/worker", Clear),

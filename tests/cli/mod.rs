@@ -14,6 +14,7 @@ mod hostile;
 mod places;
 mod replay;
 pub(crate) mod scene;
+mod sealed;
 mod server;
 mod simulate;
 mod terminal;

@@ -16,6 +16,19 @@ use tempfile::TempDir;
 /// Far more than anything here takes, so that only what hangs meets it.
 pub const DEADLINE: Duration = Duration::from_secs(120);
 
+/// What would tell the program of more than its scene.
+const OWN_VARIABLES: [&str; 9] = [
+    "CREWLOG_STORE",
+    "CREWLOG_CONFIG",
+    "CREWLOG_KEY_FILE",
+    "CREWLOG_KEYS",
+    "CREWLOG_LOG",
+    "CREWLOG_KILL",
+    "CREWLOG_PLAN",
+    "NO_COLOR",
+    "CI",
+];
+
 /// A working directory of its own, with a home beside it.
 pub struct Scene {
     root: TempDir,
@@ -81,8 +94,7 @@ impl Scene {
     pub fn crewlog_in(&self, folder: &Path, words: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_crewlog"));
         command.args(words).current_dir(folder).env("HOME", self.root.path().join("home"));
-        for name in ["CREWLOG_STORE", "CREWLOG_CONFIG", "CREWLOG_LOG", "CREWLOG_KILL", "CREWLOG_PLAN", "NO_COLOR", "CI"]
-        {
+        for name in OWN_VARIABLES {
             command.env_remove(name);
         }
         command.envs(self.env.iter().map(|(name, value)| (name, value))).stdin(Stdio::null());

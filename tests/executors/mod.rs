@@ -6,7 +6,7 @@
 mod agents;
 mod claims;
 mod commands;
-mod rig;
+pub(crate) mod rig;
 mod signals;
 mod taking_in;
 mod workers;

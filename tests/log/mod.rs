@@ -1,7 +1,7 @@
 //! The contract of the event store, on every backend that there is, in one process and in several.
 
 mod append;
-mod backends;
+pub(crate) mod backends;
 mod broken;
 mod check;
 mod child;

@@ -9,6 +9,7 @@ use crewlog_mq::{Cause, EventStore, ExecuteError, Executed, Position, Query, Ran
 use crewlog_planner::model::{
     self, Answer, AnswerError, CallCommand, CallError, CallEvent, Fault, ModelCalls, Request, request_tag,
 };
+use crewlog_planner::sealed::is_withheld;
 use tokio::time::Instant;
 
 use super::error::ModelError;
@@ -174,6 +175,8 @@ impl Asker {
         let first = self.store.read(&query, Range::default(), 1).await?.events;
         let Some(recorded) = first.first() else { return Ok(None) };
         Ok(match recorded.decode::<CallEvent>()? {
+            // What this process cannot read is no answer to it.
+            CallEvent::ModelAnswered { text, .. } if is_withheld(&text) => None,
             CallEvent::ModelAnswered { text, usage, cost_micros, duration_ms, .. } => {
                 Some(Answer { text, usage, cost_micros, duration_ms })
             }

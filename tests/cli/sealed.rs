@@ -1,0 +1,222 @@
+//! Sealed plans under people's hands: with the operator's key, without it, and when the plan's own key is destroyed.
+
+use super::scene::Scene;
+
+/// Stands in texts of the plan, and in nothing else.
+const MARK: &str = "xyzzy";
+
+/// Texts of every sort, and a question in the middle.
+const TEXT: &str = "\
+# Find xyzzy
+
+1. Say xyzzy: `echo xyzzy`
+2. Which xyzzy is it?
+3. After 1 and 2, fail about xyzzy: `echo xyzzy >&2; exit 3`
+";
+
+/// A scene with the operator's keys `a.key` and `b.key`.
+fn scene() -> Scene {
+    let scene = Scene::new();
+    for name in ["a.key", "b.key"] {
+        let made = scene.run(&["keys", "new", name]).expect(0);
+        assert!(made.stdout.starts_with(&format!("made {name} (operator key ")), "{}", made.stdout);
+    }
+    scene
+}
+
+fn with<'a>(key: &'a str, words: &[&'a str]) -> Vec<&'a str> {
+    [&["--key-file", key], words].concat()
+}
+
+/// Runs the plan to its question, answers it, and carries the plan on in another process to its end.
+fn sealed_plan(scene: &Scene) -> String {
+    scene.write("plan.md", TEXT);
+    let plan = scene.run(&with("a.key", &["run", "plan.md", "--yes"])).expect(5).stdout.trim().to_owned();
+    scene.run(&with("a.key", &["answer", &plan, "q1", "the xyzzy of old"])).expect(0);
+    scene.run(&with("a.key", &["resume", &plan])).expect(100);
+    plan
+}
+
+/// Every file below a folder that holds the mark.
+fn marked_files(folder: &std::path::Path) -> Vec<std::path::PathBuf> {
+    let entries = std::fs::read_dir(folder).expect("a folder can be listed");
+    let paths = entries.map(|entry| entry.expect("it can be read").path());
+    let marked = |path: std::path::PathBuf| match path.is_dir() {
+        true => marked_files(&path),
+        false => {
+            let bytes = std::fs::read(&path).expect("a file can be read");
+            let holds = bytes.windows(MARK.len()).any(|bytes| bytes == MARK.as_bytes());
+            if holds { vec![path] } else { Vec::new() }
+        }
+    };
+    paths.flat_map(marked).collect()
+}
+
+#[test]
+fn a_sealed_plan_runs_and_goes_on_and_neither_log_nor_export_nor_backup_holds_its_texts() {
+    let scene = scene();
+    let plan = sealed_plan(&scene);
+    assert!(plan.starts_with("plan-"), "its id tells nothing of its text: {plan}");
+    let shown = scene.run(&with("a.key", &["show", &plan])).expect(0).stdout;
+    let replayed = scene.run(&with("a.key", &["replay", &plan])).expect(0).stdout;
+    for text in ["Find xyzzy", "Which xyzzy is it?", "the xyzzy of old", "echo xyzzy >&2; exit 3", "exit code 3"] {
+        assert!(shown.contains(text) && replayed.contains(text), "{text:?} is not shown:\n{shown}\n{replayed}");
+    }
+
+    assert_eq!(marked_files(&scene.path(".crewlog")), Vec::<std::path::PathBuf>::new());
+    scene.run(&with("a.key", &["export", "--to", "export.jsonl"])).expect(0);
+    scene.run(&with("a.key", &["db", "backup", "backup.db"])).expect(0);
+    std::fs::remove_file(scene.path("plan.md")).expect("it is there");
+    assert_eq!(marked_files(scene.folder()), Vec::<std::path::PathBuf>::new());
+    for key in [None, Some("a.key")] {
+        let words = key.map_or(vec!["db", "check"], |key| with(key, &["db", "check"]));
+        scene.run(&words).expect(0);
+    }
+    // An imported copy opens with the same keys, which must be brought to it.
+    scene.run(&["--store", "copy.db", "import", "export.jsonl"]).expect(0);
+    let show = ["--store", "copy.db", "--key-file", "a.key", "show", plan.as_str()];
+    let closed = scene.run(&show).expect(0);
+    assert!(!closed.stdout.contains(MARK));
+    closed.says(&["CREWLOG_KEYS"]);
+    let opened = scene.run(&[&["--keys", ".crewlog/log.db-keys"], &show[..]].concat()).expect(0);
+    assert!(opened.stdout.contains(MARK), "{}", opened.stdout);
+}
+
+#[test]
+fn without_the_key_all_but_the_texts_is_shown_and_that_is_said_once() {
+    let scene = scene();
+    let plan = sealed_plan(&scene);
+    let open = scene.run(&with("a.key", &["show", &plan, "-o", "json"])).expect(0).json();
+    let closed = scene.run(&["show", &plan, "-o", "json"]).expect(0);
+    assert_eq!(closed.stderr.matches("no operator key is given").count(), 1, "{}", closed.stderr);
+    let closed = closed.json();
+    assert_eq!((&closed["status"], &closed["tasks"][0]["result"]), (&open["status"], &"[sealed]".into()));
+    assert_eq!(scene.run(&["ls", "-o", "json"]).expect(0).json()["plans"][0]["title"], "[sealed]");
+    let column = |plan: &serde_json::Value, name: &str| {
+        let tasks = plan["tasks"].as_array().expect("tasks").clone();
+        tasks.into_iter().map(|task| task[name].clone()).collect::<Vec<_>>()
+    };
+    for name in ["id", "kind", "status", "attempts", "depends_on", "executor", "ended_at"] {
+        assert_eq!(column(&closed, name), column(&open, name), "{name}");
+    }
+    for words in [&["events"][..], &["events", "-o", "json"], &["replay", &plan], &["ls"], &["diff", &plan, &plan]] {
+        let ran = scene.run(words);
+        assert!(!ran.stdout.contains(MARK), "{words:?}: {}", ran.stdout);
+        assert!(ran.stderr.matches("no operator key is given").count() <= 1, "{words:?}: {}", ran.stderr);
+    }
+    let figures = |words: &[&str]| scene.run(words).expect(0).stdout;
+    assert_eq!(figures(&["stats"]), figures(&with("a.key", &["stats"])));
+
+    for words in [&["resume", &plan][..], &["retry", &plan], &["pause", &plan, "--reason", "why"]] {
+        let refused = scene.run(words);
+        assert!(matches!(refused.status.code(), Some(1)), "{words:?}: {refused:?}");
+        if words[0] == "resume" {
+            refused.says(&["--key-file"]);
+        }
+    }
+    let quiet = scene.run(&["show", &plan, "-q"]).expect(0);
+    assert_eq!(quiet.stderr, "");
+}
+
+#[test]
+fn a_worker_without_the_key_leaves_sealed_tasks_to_others() {
+    let scene = scene();
+    scene.write("plan.md", "Run `echo ran >> side`\n");
+    let plan = scene.run(&with("a.key", &["run", "plan.md", "--yes", "--detach"])).expect(0).stdout;
+    let (open, _) = scene.plan("Run `echo open >> side`\n");
+    assert!(!open.is_empty());
+    scene.run(&["work", "--until-idle"]).expect(5).says(&["it is left to others"]);
+    assert_eq!(scene.read("side"), "open\n", "nothing was done that nobody could read");
+    scene.run(&with("a.key", &["work", "--until-idle"])).expect(0);
+    assert_eq!(scene.read("side"), "open\nran\n", "{plan}");
+}
+
+#[test]
+fn another_operators_key_is_refused_by_name_and_nothing_is_shown_wrongly() {
+    let scene = scene();
+    let plan = sealed_plan(&scene);
+    let refused = scene.run(&with("b.key", &["show", &plan])).expect(1);
+    refused.says(&["error: the key of", "b.key holds", "name the file with the right one"]);
+    assert_eq!(refused.stdout, "");
+    scene.run(&with("nowhere.key", &["ls"])).expect(1).says(&["nowhere.key"]);
+    scene.run(&with("plan.md", &["ls"])).expect(1).says(&["plan.md holds no operator key", "crewlog keys new"]);
+}
+
+#[test]
+fn keys_are_listed_and_wrapped_under_another_operators_key() {
+    let scene = scene();
+    let plan = sealed_plan(&scene);
+    let listed = |key: &str| scene.run(&with(key, &["keys", "ls", "-o", "json"])).expect(0).json()["keys"].clone();
+    let before = listed("a.key");
+    assert_eq!((&before[0]["plan"], &before[0]["state"]), (&plan.as_str().into(), &"ready".into()));
+    assert_eq!(listed("b.key")[0]["state"], "wrapped");
+    let wrapped_by = listed("b.key")[0]["operator"].clone();
+
+    scene.run(&["keys", "rotate", "--to", "b.key"]).expect(1).says(&["--key-file"]);
+    let rotated = scene.run(&with("a.key", &["keys", "rotate", "--to", "b.key", "-o", "json"])).expect(0).json();
+    assert_eq!((&rotated["wrapped"], &rotated["left"]), (&1.into(), &0.into()));
+    assert_ne!(rotated["operator"], wrapped_by);
+    assert!(scene.run(&with("b.key", &["show", &plan])).expect(0).stdout.contains(MARK));
+    scene.run(&with("a.key", &["show", &plan])).expect(1);
+    let again = scene.run(&with("b.key", &["keys", "rotate", "--to", "a.key"])).expect(0);
+    assert!(again.stdout.starts_with("1 key wrapped under operator key"), "{}", again.stdout);
+    scene.run(&with("b.key", &["keys", "rotate", "--to", "b.key"])).expect(1).says(&["keys of these", &plan]);
+}
+
+#[test]
+fn a_destroyed_key_shreds_its_plan_and_nothing_else_and_the_log_says_so() {
+    let scene = scene();
+    let (plan, other) = (sealed_plan(&scene), sealed_plan(&scene));
+    let open = scene.run(&with("a.key", &["show", &plan, "-o", "json"])).expect(0).json();
+    let of_other = scene.run(&with("a.key", &["show", &other])).expect(0).stdout;
+    scene.run(&["keys", "destroy", &plan]).expect(1).says(&["nothing was destroyed", "--yes"]);
+    scene.run(&["keys", "destroy", "no-such-plan", "--yes"]).expect(4);
+
+    let destroyed = scene.run(&["keys", "destroy", &plan, "--yes", "-o", "json"]).expect(0).json();
+    assert_eq!((&destroyed["plan"], &destroyed["was_destroyed"]), (&plan.as_str().into(), &false.into()));
+    let again = scene.run(&["keys", "destroy", &plan, "--yes", "-o", "json"]).expect(0).json();
+    assert_eq!(again["was_destroyed"], true);
+
+    let shown = scene.run(&with("a.key", &["show", &plan, "-o", "json"])).expect(0).json();
+    assert_eq!((&shown["status"], &shown["tasks"][0]["result"]), (&open["status"], &"[shredded]".into()));
+    assert!(!shown.to_string().contains(MARK));
+    let rest = scene.run(&with("a.key", &["show", &other])).expect(0).stdout;
+    assert_eq!(rest.split_once('\n').map(|(_, rest)| rest), of_other.split_once('\n').map(|(_, rest)| rest));
+    let said = scene.run(&["events", "--stream", "keys", "-o", "jsonl"]).expect(0).stdout;
+    let said = said.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect::<Vec<serde_json::Value>>();
+    assert_eq!(said.len(), 1, "it is said once");
+    assert_eq!((&said[0]["event_type"], &said[0]["aggregate_id"]), (&"KeyDestroyed".into(), &plan.as_str().into()));
+    assert_eq!(said[0]["data"]["plans"], serde_json::json!([plan]));
+    scene.run(&["db", "check"]).expect(0);
+
+    let keys = scene.run(&with("a.key", &["keys", "ls"])).expect(0).stdout;
+    assert!(keys.contains("destroyed") && keys.contains("ready"), "{keys}");
+    scene.run(&with("a.key", &["resume", &plan])).expect(1).says(&["was destroyed"]);
+    let (open, _) = scene.plan("1. What is it?\n");
+    scene.run(&["keys", "destroy", &open, "--yes"]).expect(4).says(&["is not sealed"]);
+}
+
+#[test]
+fn a_shredded_plan_that_had_not_ended_can_still_be_ended() {
+    let scene = scene();
+    scene.write("plan.md", TEXT);
+    let plan = scene.run(&with("a.key", &["run", "plan.md", "--yes"])).expect(5).stdout.trim().to_owned();
+    scene.run(&["keys", "destroy", &plan, "--yes"]).expect(0);
+    scene.run(&["cancel", &plan, "--reason", "about xyzzy"]).expect(0);
+    assert_eq!(scene.show(&plan)["status"], "Cancelled");
+    assert_eq!(marked_files(&scene.path(".crewlog")), Vec::<std::path::PathBuf>::new());
+}
+
+#[test]
+fn plans_that_were_made_without_keys_are_read_and_go_on_as_before() {
+    let scene = scene();
+    let (plan, _) = scene.plan(TEXT);
+    let before = scene.show(&plan);
+    assert_eq!(scene.run(&with("a.key", &["show", &plan, "-o", "json"])).expect(0).json(), before);
+    scene.run(&with("a.key", &["answer", &plan, "q1", "an answer"])).expect(0);
+    scene.run(&with("a.key", &["resume", &plan])).expect(100);
+    let ended = scene.run(&["show", &plan]).expect(0);
+    assert!(ended.stdout.contains("an answer"), "{}", ended.stdout);
+    assert_eq!(ended.stderr, "");
+    assert_eq!(scene.run(&["keys", "ls"]).expect(0).stdout, "", "no key was made");
+}

@@ -1,0 +1,108 @@
+//! Which strings of events are sealed: each is named as the one or the other, and what is sealed is needed by no fold.
+
+use std::collections::BTreeSet;
+
+use crewlog_mq::{Event as MqEvent, Timestamp};
+use crewlog_planner::claim::{Ending, Executor, TaskCommand, TaskEvent};
+use crewlog_planner::event::{Command, Event, ExecutorEvent, FailureClass, PlannerConfig};
+use crewlog_planner::model::CallEvent;
+use crewlog_planner::plan::{Attachment, AttachmentKind, TaskId};
+use crewlog_planner::sealed::{SEALED, Sight, must_seal, replaced, rule};
+
+use super::tracer::{TEXT, trace};
+
+/// Texts that whoever has the log may read. Whoever adds one must know why: it is an id, a name or a path.
+const CLEAR: [&str; 15] = [
+    "agent",
+    "assignee",
+    "files",
+    "folder",
+    "host",
+    "label",
+    "model",
+    "name",
+    "parent",
+    "plan",
+    "planned_by",
+    "priority",
+    "ref",
+    "request",
+    "tool",
+];
+
+fn last_name(path: &str) -> &str {
+    let mut names = path.rsplit('/').filter(|name| !name.bytes().all(|byte| byte.is_ascii_digit()));
+    names.next().expect("a path has a name")
+}
+
+fn check<T: MqEvent + PartialEq + std::fmt::Debug>() -> BTreeSet<String> {
+    let (found, events) = trace::<T>();
+    for path in found.texts.iter().chain(&found.names) {
+        assert!(rule(path).is_some(), "{path}: say in planner/src/sealed.rs whether it is clear or sealed");
+    }
+    for path in &found.names {
+        assert_eq!(rule(path), Some(Sight::Clear), "{path} names a variant, and an event without it cannot be read");
+    }
+    for path in &found.maps {
+        let is_known = path.ends_with("parallelism_by_kind") || path.ends_with("parallelism_by_executor");
+        assert!(is_known, "{path} has keys, which are never sealed: none may be free text");
+    }
+    // Without its texts an event is still the same event.
+    for event in events {
+        let data = event.encode().unwrap();
+        let sealed = replaced(&data, "data", |path, text| must_seal(path, text).then(|| SEALED.into()));
+        let sealed = sealed.unwrap_or_else(|| data.clone());
+        let read = T::decode(event.event_type(), T::EVENT_VERSION, &sealed);
+        let read = read.unwrap_or_else(|error| panic!("{sealed}: {error}"));
+        let back = replaced(&sealed, "", |_, text| (text == SEALED).then(|| TEXT.into()));
+        assert_eq!(back.unwrap_or(sealed), data, "nothing but texts was taken");
+        assert_eq!(read.event_type(), event.event_type());
+    }
+    found.texts
+}
+
+#[test]
+fn every_string_of_an_event_is_named_as_clear_or_sealed() {
+    let mut texts = check::<Event>();
+    texts.extend(check::<TaskEvent>());
+    texts.extend(check::<CallEvent>());
+    let is_clear = |path: &&String| rule(path) == Some(Sight::Clear);
+    let mut clear = texts.iter().filter(is_clear).map(|path| last_name(path)).collect::<BTreeSet<_>>();
+    assert!(clear.remove("worker"), "the tracer sees the executor of a claim");
+    assert_eq!(clear.into_iter().collect::<Vec<_>>(), CLEAR);
+    for text in ["description", "command", "result", "error", "answer", "question", "reason", "notes", "system_prompt"]
+    {
+        assert!(texts.iter().any(|path| last_name(path) == text && !is_clear(&path)), "{text} is sealed");
+    }
+}
+
+#[test]
+fn every_string_of_a_kept_command_is_named_as_clear_or_sealed() {
+    let executor = Executor { name: "shell".into(), host: "h".into(), worker: "w".into() };
+    let attachment = |kind| Attachment { kind, label: Some(TEXT.into()) };
+    let attachments = vec![attachment(AttachmentKind::FileRef("a.rs".into()))];
+    let (user_input, config) = (TEXT.to_owned(), PlannerConfig::default());
+    let failed =
+        ExecutorEvent::TaskFailed { node_id: TaskId(1), attempt: 1, error: TEXT.into(), class: FailureClass::TimedOut };
+    let ending = Ending::Completed { result: TEXT.into(), run: None };
+    let (attempt, now, dead_epoch) = (1, Timestamp(1), None);
+    let kept = [
+        Command::Initialize { user_input, attachments, config, relax_order: false }.retained(),
+        Command::HandleExecutorEvent(failed).retained(),
+        Command::Cancel { task: None, reason: TEXT.into() }.retained(),
+        Command::Pause { reason: TEXT.into() }.retained(),
+        TaskCommand::Report { attempt, executor, now, dead_epoch, ending }.retained(),
+    ];
+    let mut sealed = BTreeSet::new();
+    for command in kept {
+        replaced(&command.to_string(), "metadata/extra/command", |path, text| {
+            let sight = rule(path).unwrap_or_else(|| panic!("{path}: say in planner/src/sealed.rs what it is"));
+            assert_eq!(sight == Sight::Sealed, text == TEXT, "{path}: {text}");
+            if sight == Sight::Sealed {
+                sealed.insert(last_name(path).to_owned());
+            }
+            None
+        });
+    }
+    assert_eq!(sealed.into_iter().collect::<Vec<_>>(), ["label", "reason"]);
+}

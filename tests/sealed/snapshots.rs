@@ -1,0 +1,147 @@
+//! Snapshots lie open beside the log, so none is taken of what is sealed; and what watches over all plans says the same
+//! whoever has the keys.
+
+use crewlog_executors::reacting::Reacting;
+use crewlog_mq::{Append, Cause, Event as MqEvent, EventStore, Expected, Handler, NewEvent, Query, Runner, Snapshot};
+use crewlog_planner::claim::{Executor, TaskEvent};
+use crewlog_planner::crew::Reactor;
+use crewlog_planner::crew::conflicts::{ConflictEvent, Conflicts};
+use crewlog_planner::crew::statistics::Statistics;
+use crewlog_planner::event::{Event, Parameters, PlannerCmd, plan_tag};
+use crewlog_planner::plan::{NodeKind, TaskId};
+use serde::{Deserialize, Serialize};
+
+use super::{Ring, everything, holds_mark, marked, marked_files, new_event, of_plan, planned};
+
+/// All that was noted.
+#[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
+struct Notes(Vec<String>);
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+enum Note {
+    Noted { text: String },
+}
+
+impl MqEvent for Note {
+    const EVENT_VERSION: &'static str = "1.0";
+}
+
+impl Handler for Notes {
+    type Command = String;
+    type Event = Note;
+    type Error = String;
+
+    fn process(&mut self, text: String) -> Result<Vec<Note>, String> {
+        let noted = Note::Noted { text };
+        self.apply(&noted);
+        Ok(vec![noted])
+    }
+
+    fn apply(&mut self, Note::Noted { text }: &Note) {
+        self.0.push(text.clone());
+    }
+}
+
+impl Snapshot for Notes {
+    const FOLD: &'static str = "notes";
+    const VERSION: u32 = 1;
+    const EVERY: u64 = 2;
+}
+
+const SPACE: &str = "snapshot:notes:1";
+
+async fn note_five(store: &EventStore) {
+    for n in 0..5 {
+        // A cold reader each second time.
+        let mut notes = Runner::<Notes>::new(store.clone(), "planner", "p", vec![plan_tag("p")]).with_snapshots();
+        notes.execute(marked(&n.to_string()), &Cause::request()).await.unwrap();
+        notes.execute(marked("warm"), &Cause::request()).await.unwrap();
+        assert_eq!(notes.handler().0.len(), 2 * (n + 1));
+    }
+}
+
+#[tokio::test]
+async fn of_a_sealed_fold_there_is_no_snapshot_and_of_an_open_one_there_is() {
+    let (store, ring) = (EventStore::in_memory().await.unwrap(), Ring::new());
+    note_five(&ring.veil(&store, Some("a"))).await;
+    assert!(everything(&store).await.iter().all(|recorded| !holds_mark(recorded)));
+    assert_eq!(store.cells(SPACE, "", 10).await.unwrap(), []);
+
+    let store = EventStore::in_memory().await.unwrap();
+    note_five(&ring.veil(&store, None)).await;
+    assert_eq!(store.cells(SPACE, "", 10).await.unwrap().len(), 1, "what nobody seals is kept as ever");
+
+    // And it goes on so when keys come later: the plan stays open.
+    let mut notes = Runner::<Notes>::new(ring.veil(&store, Some("a")), "planner", "p", Vec::new()).with_snapshots();
+    notes.catch_up().await.unwrap();
+    assert_eq!(notes.handler().0.len(), 10);
+}
+
+/// Two sealed plans whose tasks, both held, say that they change one file.
+async fn conflict(store: &EventStore) {
+    for plan in ["p", "q"] {
+        let parameters = Parameters {
+            description: marked("change src/secret.rs"),
+            command: None,
+            notes: vec![marked("note")],
+            attachments: Vec::new(),
+            answers: Vec::new(),
+            results: Vec::new(),
+            context: marked("context"),
+            system_prompt: String::new(),
+            assignee: None,
+            files: vec!["src/a.rs".into()],
+            rerun_safe: false,
+            timeout_ms: None,
+            folder: None,
+        };
+        let command =
+            PlannerCmd::ExecuteTask { node_id: TaskId(1), kind: NodeKind::Refactor, parameters: Box::new(parameters) };
+        let dispatched = Event::TaskDispatched { task_id: TaskId(1), attempt: 1, delay_ms: 0, command };
+        let executor = Executor { name: plan.into(), host: "h".into(), worker: "w".into() };
+        let lease_until = store.now();
+        let claimed = TaskEvent::TaskClaimed { attempt: 1, executor, lease_until, epoch: 1, cut_off: false };
+        let events = [planned(), dispatched].map(|event| new_event(&event, plan)).into();
+        let append = Append::to("planner", plan, Expected::NoStream, events);
+        store.append(append).await.unwrap();
+        let claimed = vec![new_event(&claimed, plan)];
+        store.append(Append::to("task", &format!("{plan}/1"), Expected::NoStream, claimed)).await.unwrap();
+    }
+    // Enough for a snapshot.
+    let renewed = || new_event(&TaskEvent::LeaseRenewed { epoch: 1, lease_until: store.now() }, "p");
+    let renewed = (0..1_200).map(|_| renewed()).collect::<Vec<NewEvent>>();
+    store.append(Append::to("task", "p/1", Expected::Any, renewed)).await.unwrap();
+}
+
+async fn watch<R: Reactor>(store: &EventStore) {
+    Reacting::<R>::new(store.clone()).catch_up(None).await.unwrap();
+}
+
+#[tokio::test]
+async fn conflicts_and_statistics_are_the_same_with_and_without_the_key_and_hold_no_text() {
+    let ring = Ring::new();
+    let path = ring.operator("log.db");
+    let store = EventStore::open(path.to_str().unwrap()).await.unwrap();
+    conflict(&ring.veil(&store, Some("a"))).await;
+    let head = store.head().await.unwrap();
+
+    for veiled in [ring.veil(&store, None), ring.veil(&store, Some("a"))] {
+        watch::<Conflicts>(&veiled).await;
+        watch::<Statistics>(&veiled).await;
+        // Who goes on repeats nothing, and says nothing else.
+        let said = everything(&store).await.split_off(head.0 as usize);
+        let types = said.iter().map(|recorded| &*recorded.event_type).collect::<Vec<_>>();
+        assert_eq!(types, ["ConflictDetected", "StatisticsProjected", "StatisticsProjected"]);
+        let ConflictEvent::ConflictDetected { pattern, n_holders, .. } = said[0].decode().unwrap() else { panic!() };
+        assert_eq!((&*pattern, n_holders), ("src/a.rs", 2));
+    }
+    for space in ["snapshot:conflicts:1", "snapshot:statistics:1"] {
+        assert_eq!(store.cells(space, "", 10).await.unwrap().len(), 1, "{space} was taken");
+    }
+    assert_eq!(of_plan(&store, "p").await.len(), 2);
+    assert_eq!(marked_files(path.parent().unwrap()), Vec::<std::path::PathBuf>::new());
+    store.close().await;
+    assert_eq!(marked_files(path.parent().unwrap()), Vec::<std::path::PathBuf>::new());
+    let again = EventStore::open(path.to_str().unwrap()).await.unwrap();
+    assert_eq!(again.load_events::<ConflictEvent>(&Query::stream("conflicts"), None).await.unwrap().len(), 1);
+}
