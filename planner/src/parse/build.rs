@@ -8,7 +8,7 @@ use super::inline::{AtomKind, Definitions, Inline};
 use super::lines::{self, Block, BlockKind};
 use super::outline::{self, Place};
 use super::sections::{self, Section, Use};
-use super::text::Flow;
+use super::text::{Flow, holds};
 use super::{meta, plain, references, roles, sentences, vocabulary};
 use crate::plan::{Attachment, Condition, Span};
 
@@ -119,7 +119,7 @@ fn definitions(source: &str, blocks: &[Block]) -> Definitions {
     lines.map(|(name, target)| (name.to_lowercase(), target.to_owned())).collect()
 }
 
-impl Builder<'_> {
+impl<'a> Builder<'a> {
     /// Finds the lists and sections in which `[P]` makes unmarked items a sequence.
     fn find_marks(&mut self, blocks: &[Block], places: &[Place]) {
         let mut section = 0;
@@ -133,7 +133,7 @@ impl Builder<'_> {
                 end -= 1;
             }
             if matches!(block.kind, BlockKind::Item { .. })
-                && (line[..end].contains("[P]") || line.trim_end().ends_with("[P]"))
+                && (holds(&line[..end], "[P]") || line.trim_end().ends_with("[P]"))
             {
                 self.marked_lists.insert(places[n].list);
                 if places[n].parent.is_none() {
@@ -203,7 +203,7 @@ impl Builder<'_> {
         self.out.odd.push(Odd { at: blocks[n].span.start, message, help: help.into() });
     }
 
-    pub(super) fn flow(&self, block: &Block) -> (Flow, Inline) {
+    pub(super) fn flow(&self, block: &Block) -> (Flow<'a>, Inline) {
         let flow = Flow::new(self.source, &block.pieces);
         let inline = Inline::scan(&flow.text, &self.definitions);
         (flow, inline)
@@ -317,7 +317,7 @@ impl Builder<'_> {
 
     /// Reads `T001 -> T002` lines; true when the text is nothing else.
     pub(super) fn chain(&mut self, flow: &Flow) -> bool {
-        if flow.text.len() > 4_000 || !["->", "\u{2192}", "=>"].iter().any(|arrow| flow.text.contains(arrow)) {
+        if flow.text.len() > 4_000 || !flow.text.contains(['>', '\u{2192}']) {
             return false;
         }
         let found = references::chains(&flow.text, |at| flow.source(at));
@@ -334,7 +334,7 @@ impl Builder<'_> {
         if places[n].parent.is_some() && self.last.is_some() {
             return self.note(block, &flow, &inline);
         }
-        if !self.lenient && inline.is_only(&flow.text, |kind| matches!(kind, AtomKind::Image(_) | AtomKind::Url(_))) {
+        if !self.lenient && inline.is_only(&flow.text, |kind| matches!(kind, AtomKind::Image(_) | AtomKind::Url)) {
             return self.show(block, &flow, &inline);
         }
         self.leave(n, blocks, places);

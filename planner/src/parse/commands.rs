@@ -1,8 +1,9 @@
 //! Which command a clause asks to run. In doubt it asks for none.
 
 use super::inline::{Atom, AtomKind, Definitions, Inline};
+use super::phrases::{Words, begins, list, lower};
 use super::shell::{self, Shape};
-use super::text::{Words, after_word, list};
+use super::text::holds;
 use super::vocabulary;
 
 /// What may follow a command that is judged, placed or timed.
@@ -131,9 +132,9 @@ fn joined(text: &str, codes: &[&Atom]) -> String {
     for atom in codes {
         let code = text.get(atom.inner.0..atom.inner.1).unwrap_or("").trim();
         if !command.is_empty() {
-            let gap = text.get(end..atom.start).unwrap_or("").trim().trim_matches(',').trim().to_lowercase();
+            let gap = lower(text.get(end..atom.start).unwrap_or("").trim().trim_matches(',').trim());
             let joins = ["", "and", "then", "and then", "&&", "and run", "then run", "and then run"];
-            if !joins.contains(&gap.as_str()) || !shell::is_command(code, true) {
+            if !joins.contains(&&*gap) || !shell::is_command(code, true) {
                 break;
             }
             command.push_str(" && ");
@@ -146,12 +147,11 @@ fn joined(text: &str, codes: &[&Atom]) -> String {
 
 /// What a second verb in the clause makes of the code after it.
 fn again(before: &str, gap: &str, after: &str) -> Option<Asked> {
-    let lower = gap.to_lowercase();
-    let last = lower.rsplit([',', ';']).next().unwrap_or("").rsplit(" and ").next().unwrap_or("");
+    let (before, low) = (lower(before), lower(gap));
+    let last = low.rsplit([',', ';']).next().unwrap_or("").rsplit(" and ").next().unwrap_or("");
     let verb = last.trim().trim_start_matches("and ").trim_start_matches("then ");
-    let parted = last.len() < lower.len() || gap.contains(" then ");
-    let forbidden = FORBIDS.iter().any(|word| before.to_lowercase().contains(word));
-    let runs = parted && !forbidden && ASKS.contains(&verb);
+    let parted = last.len() < low.len() || holds(gap, " then ");
+    let runs = parted && ASKS.contains(verb) && !FORBIDS.iter().any(|word| holds(&before, word));
     runs.then(|| if follows(after) { Asked::Run } else { Asked::Running })
 }
 
@@ -172,15 +172,15 @@ pub(super) fn is_command_line(line: &str) -> bool {
 
 /// True when no noun follows, of which the code would be the name.
 fn follows(after: &str) -> bool {
-    after.is_empty() || AFTER.iter().any(|word| after.starts_with(word))
+    after.is_empty() || AFTER.begin(after)
 }
 
 fn asked(before: &str, after: &str) -> Option<Asked> {
     let before = before.trim_end_matches(['*', ' ', '"', '(']);
-    let all = before.to_lowercase();
-    let open = |word: &str| all.rfind(word).is_some_and(|at| !all[at..].contains(", "));
-    let waits = WAITS.iter().any(|word| after_word(&all, word).is_some()) && !all.contains(", ");
-    if FORBIDS.iter().any(|word| all.contains(word)) || EXCEPT.iter().any(|word| open(word)) {
+    let all = lower(before);
+    let open = |word: &str| holds(&all, word) && all.rfind(word).is_some_and(|at| !holds(&all[at..], ", "));
+    let waits = begins(&all, WAITS) && !holds(&all, ", ");
+    if FORBIDS.iter().any(|word| holds(&all, word)) || EXCEPT.iter().any(|word| open(word)) {
         return Some(Asked::Never);
     }
     if waits {
@@ -189,34 +189,32 @@ fn asked(before: &str, after: &str) -> Option<Asked> {
     let empty = !before.contains(|c: char| c.is_alphanumeric());
     let plain = if empty { "" } else { vocabulary::instruction(before) };
     let plain = unlabelled(plain);
-    let mut lower = plain.trim().trim_end_matches(':').trim().to_lowercase();
-    if FIRSTS.contains(&lower.trim_end_matches(',')) {
-        lower.clear();
-    }
-    let verb = lower.split_whitespace().next().unwrap_or("");
-    let last = lower.rsplit(' ').next().unwrap_or("");
-    let writes = WRITES.contains(&verb);
+    let said = lower(plain.trim().trim_end_matches(':').trim());
+    let said = if FIRSTS.contains(said.trim_end_matches(',')) { "" } else { &*said };
+    let verb = said.split_whitespace().next().unwrap_or("");
+    let last = said.rsplit(' ').next().unwrap_or("");
+    let writes = WRITES.contains(verb);
     let judged = follows(after);
-    let runs = ASKS.contains(&lower.as_str())
+    let runs = ASKS.contains(said)
         || [" run", " running", " execute", "\u{8fd0}\u{884c}", "\u{6267}\u{884c}"]
             .iter()
-            .any(|end| lower.ends_with(end));
-    let sure = verb == "make" && lower.split_whitespace().nth(1) == Some("sure");
+            .any(|end| said.ends_with(end));
+    let sure = verb == "make" && said.split_whitespace().nth(1) == Some("sure");
     Some(match () {
         () if runs && judged => Asked::Run,
         () if runs => Asked::Running,
         () if writes => Asked::Thing,
-        () if before.ends_with(':') || lower.is_empty() && judged => Asked::Itself,
+        () if before.ends_with(':') || said.is_empty() && judged => Asked::Itself,
         () if matches!(last, "with" | "via" | "using" | "by") => Asked::Means,
-        () if STARTS.contains(&lower.as_str()) => {
+        () if STARTS.contains(said) => {
             if judged {
                 Asked::Started
             } else {
                 Asked::Running
             }
         }
-        () if RUNS.contains(&verb) => Asked::Running,
-        () if CONCERNS.contains(&verb) && !sure || LEADS.contains(&last) || !judged => Asked::Thing,
-        () => Asked::Object { script: !FILES.contains(&verb) },
+        () if RUNS.contains(verb) => Asked::Running,
+        () if CONCERNS.contains(verb) && !sure || LEADS.contains(last) || !judged => Asked::Thing,
+        () => Asked::Object { script: !FILES.contains(verb) },
     })
 }

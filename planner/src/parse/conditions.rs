@@ -1,8 +1,9 @@
 //! "if ..., A" and "A unless ...": where a condition stands in a clause.
 
 use super::inline::Inline;
+use super::phrases::{Words, after_word, list, words};
 use super::sentences::{Clause, Stop};
-use super::text::{Words, after_word, list};
+use super::text::rfind;
 
 /// Words before "if" that make it part of a question: "check if".
 static ASKS: Words = Words::new(|| {
@@ -46,14 +47,17 @@ pub(super) fn condition_end(text: &str, inline: &Inline, start: usize, to: usize
 /// Where " if ..." begins, where its text begins, and whether it is "unless".
 pub(super) fn trailing_condition(text: &str, inline: &Inline, clause: &Clause) -> Option<(usize, usize, bool)> {
     let part = &text[clause.from..clause.to];
+    if !part.as_bytes().windows(3).any(|three| matches!(three, b" if" | b" un")) {
+        return None;
+    }
     let (at, word, negated) = [(" if ", 4, false), (" unless ", 8, true), (" only if ", 9, false)]
         .into_iter()
-        .filter_map(|(word, length, negated)| part.rfind(word).map(|at| (at, length, negated)))
+        .filter_map(|(word, length, negated)| rfind(part, word).map(|at| (at, length, negated)))
         .max_by_key(|(at, length, _)| at + length)?;
     let at = if part[..at].ends_with(" only") { at - 5 } else { at };
     let word = if part[at..].starts_with(" only if ") { 9 } else { word };
     let before = &part[..at];
-    let said = super::text::words(before).any(|one| ASKS.contains(&one.as_str()));
+    let said = words(before).any(|one| ASKS.contains(one.as_str()));
     let tail = part[at + word..].trim();
     let place = clause.from + at;
     let guard = inline.guards.get(inline.guards.partition_point(|(_, end)| *end <= place));

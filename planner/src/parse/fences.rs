@@ -34,7 +34,7 @@ impl Builder<'_> {
                     .map(str::trim)
                     .find(|line| !line.is_empty() && !line.starts_with('#'))
                     .unwrap_or(script.as_str());
-                let mut draft = Draft::new(NodeKind::ToolCall, collapse(line), block.span.start);
+                let mut draft = Draft::new(NodeKind::ToolCall, collapse(line).into_owned(), block.span.start);
                 draft.plan.command = Some(script.clone());
                 draft.plan.attachments = attachments;
                 draft.plan.spans.push(block.span);

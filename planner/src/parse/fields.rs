@@ -1,7 +1,7 @@
 //! Remarks that are fields: `depends on: 2`, `priority: P1`.
 
 use super::draft::Draft;
-use super::text::strip_prefix_ci;
+use super::phrases::strip_prefix_ci;
 use super::{references, settings};
 
 /// Applies a line such as `Priority: high`; false when it is none of these.

@@ -114,7 +114,7 @@ impl<'t> Reader<'t> {
         let mut entry = Entry {
             span: Some(Span { start, end: start + value.get().len() }),
             id,
-            title: collapse(&title),
+            title: collapse(&title).into_owned(),
             mark: status.as_deref().map_or(Mark::Open, mark),
             priority: priority(&fields),
             assignee: ["assignee", "owner"].iter().find_map(|name| text(&fields, name)),

@@ -93,6 +93,10 @@ pub(super) fn loosen(edges: &mut [Vec<Dependency>]) -> Vec<(usize, usize)> {
 /// The strongly connected components of two tasks or more, without recursion.
 fn components(edges: &[Vec<Dependency>]) -> Vec<Vec<usize>> {
     let n_tasks = edges.len();
+    // Where everything waits for earlier tasks only, there is no circle.
+    if edges.iter().enumerate().all(|(n, own)| own.iter().all(|one| one.task.0 as usize <= n)) {
+        return Vec::new();
+    }
     let mut order = vec![usize::MAX; n_tasks];
     let mut low = vec![0; n_tasks];
     let mut held = vec![false; n_tasks];
@@ -144,14 +148,20 @@ fn components(edges: &[Vec<Dependency>]) -> Vec<Vec<usize>> {
     found
 }
 
-/// Finds a circle and names it.
+/// Finds a circle among tasks whose ids rise, and names it.
 pub(super) fn check_cycle(tasks: &[TaskPlan], place: impl Fn(usize) -> (usize, usize)) -> Result<(), ParseError> {
-    let position: HashMap<TaskId, usize> = tasks.iter().enumerate().map(|(n, task)| (task.id, n)).collect();
+    let position = |id: TaskId| {
+        let near = usize::try_from(id.0).ok()?.checked_sub(1)?;
+        let numbered = tasks.get(near).is_some_and(|task| task.id == id);
+        if numbered { Some(near) } else { tasks.binary_search_by_key(&id, |task| task.id).ok() }
+    };
+    // Where everything waits for earlier tasks only, there is no circle.
+    if tasks.iter().all(|task| task.depends_on.iter().all(|one| one.task < task.id)) {
+        return Ok(());
+    }
     let edges: Vec<Vec<Dependency>> = tasks
         .iter()
-        .map(|task| {
-            task.depends_on.iter().filter_map(|one| position.get(&one.task).map(|n| edge(*n, one.strength))).collect()
-        })
+        .map(|task| task.depends_on.iter().filter_map(|one| Some(edge(position(one.task)?, one.strength))).collect())
         .collect();
     let Some(members) = components(&edges).into_iter().min_by_key(|members| members.iter().min().copied()) else {
         return Ok(());

@@ -21,9 +21,9 @@ pub(super) enum AtomKind {
     /// `![shown](target)`.
     Image(String),
     /// An address without brackets.
-    Url(String),
-    /// A path of a file.
-    Path(String),
+    Url,
+    /// A path of a file, which has so many bytes without the line number after it.
+    Path(usize),
     /// `<!-- -->`.
     Comment,
     /// `~~ ~~`.
@@ -41,6 +41,61 @@ pub(super) struct Atom {
     pub(super) inner: (usize, usize),
 }
 
+/// Parts backticks.
+const TICK: u8 = 1;
+/// A bracket.
+const BRACKET: u8 = 2;
+/// Begins something that has a sign of its own.
+const SIGN: u8 = 4;
+/// A quote, or the first byte of one.
+const QUOTE: u8 = 8;
+/// Makes a path or an address of a word.
+const MARK: u8 = 16;
+/// Goes on a word that can be a path.
+const WORD: u8 = 32;
+/// Begins such a word; of bytes that are not ASCII the character decides.
+const FIRST: u8 = 64;
+/// Goes before no word.
+const STUCK: u8 = 128;
+
+/// What a byte can be part of.
+fn class(byte: u8) -> u8 {
+    static CLASSES: [u8; 256] = classes();
+    CLASSES[usize::from(byte)]
+}
+
+const fn classes() -> [u8; 256] {
+    const SETS: [(&[u8], u8); 8] = [
+        (b"`", TICK),
+        (b"()[]", BRACKET),
+        (b"\\![<~", SIGN),
+        (b"\"'\xc2\xe2\xe3", QUOTE),
+        (b"./\\@", MARK),
+        (b"\\/._-~@$*+#%:?=&!", WORD),
+        (b"\\/._-~@$*%", FIRST),
+        (b"\\/._-~@$*%+#", STUCK),
+    ];
+    let mut classes = [0; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        if (byte as u8).is_ascii_alphanumeric() {
+            classes[byte] = WORD | FIRST | STUCK;
+        }
+        byte += 1;
+    }
+    let mut set = 0;
+    while set < SETS.len() {
+        let (bytes, class) = SETS[set];
+        let mut n = 0;
+        while n < bytes.len() {
+            classes[bytes[n] as usize] |= class;
+            n += 1;
+        }
+        set += 1;
+    }
+    classes
+}
+
 /// Everything found in a text; atoms and guards are in order and do not overlap.
 #[derive(Debug, Default)]
 pub(super) struct Inline {
@@ -53,8 +108,10 @@ pub(super) struct Inline {
 
 impl Inline {
     pub(super) fn scan(text: &str, definitions: &Definitions) -> Self {
-        let codes = code_spans(text);
-        let matches = bracket_pairs(text, &codes);
+        // Most lines have few of these signs, and what needs one is not looked for without it.
+        let seen = text.bytes().fold(0, |seen, byte| seen | class(byte));
+        let codes = if seen & TICK > 0 { code_spans(text) } else { Vec::new() };
+        let matches = if seen & BRACKET > 0 { bracket_pairs(text, &codes) } else { Vec::new() };
         let mut scanner = Scanner {
             text,
             bytes: text.as_bytes(),
@@ -63,12 +120,17 @@ impl Inline {
             atoms: Vec::new(),
             dead: [false; 2],
         };
-        scanner.run(&codes);
+        if seen & (TICK | MARK | SIGN) > 0 {
+            scanner.run(&codes);
+        }
         let atoms = scanner.atoms;
         let brackets = outer_brackets(&matches, &atoms);
-        let mut guards: Vec<_> = atoms.iter().map(|atom| (atom.start, atom.end)).collect();
+        let mut guards = Vec::with_capacity(atoms.len() + brackets.len());
+        guards.extend(atoms.iter().map(|atom| (atom.start, atom.end)));
         guards.extend(brackets.iter().map(|(open, close)| (*open, close + 1)));
-        guards.extend(quotes(text, &atoms));
+        if seen & QUOTE > 0 {
+            guards.extend(quotes(text, &atoms));
+        }
         Self { atoms, guards: merge(guards), brackets }
     }
 
@@ -78,12 +140,12 @@ impl Inline {
         let mut found: Vec<Attachment> = Vec::new();
         for atom in self.atoms[from..].iter().take_while(|atom| atom.end <= end) {
             let shown = text.get(atom.inner.0..atom.inner.1).unwrap_or("").trim();
-            let label = (!shown.is_empty()).then(|| shown.to_owned());
+            let label = || (!shown.is_empty()).then(|| shown.to_owned());
             let one = match &atom.kind {
-                AtomKind::Link(target) => attachment(link_kind(target), label),
-                AtomKind::Image(target) => attachment(AttachmentKind::ImageRef(target.clone()), label),
-                AtomKind::Url(target) => attachment(link_kind(target), None),
-                AtomKind::Path(path) => attachment(path_kind(path), None),
+                AtomKind::Link(target) => attachment(link_kind(target), label()),
+                AtomKind::Image(target) => attachment(AttachmentKind::ImageRef(target.clone()), label()),
+                AtomKind::Url => attachment(link_kind(shown), None),
+                AtomKind::Path(length) => attachment(path_kind(shown.get(..*length).unwrap_or(shown)), None),
                 AtomKind::Code if !shown.contains(' ') => match paths::file_ref(shown) {
                     Some(path) => attachment(path_kind(path), None),
                     None => continue,
@@ -162,9 +224,14 @@ fn code_spans(text: &str) -> Vec<(usize, usize, usize)> {
         at = start + width;
     }
     let mut next = vec![usize::MAX; runs.len()];
-    let mut last: HashMap<usize, usize> = HashMap::new();
+    // Hardly a run is wider than three.
+    let mut narrow = [usize::MAX; 8];
+    let mut wide: HashMap<usize, usize> = HashMap::new();
     for (n, (_, width)) in runs.iter().enumerate().rev() {
-        next[n] = last.insert(*width, n).unwrap_or(usize::MAX);
+        next[n] = match narrow.get_mut(*width) {
+            Some(last) => std::mem::replace(last, n),
+            None => wide.insert(*width, n).unwrap_or(usize::MAX),
+        };
     }
     let mut spans = Vec::new();
     let mut n = 0;
@@ -186,11 +253,13 @@ fn bracket_pairs(text: &str, codes: &[(usize, usize, usize)]) -> Vec<(usize, usi
     let mut codes = codes.iter().peekable();
     let mut at = 0;
     while at < bytes.len() {
-        if let Some((_, end, _)) = codes.next_if(|(start, _, _)| *start == at) {
-            at = *end;
-            continue;
-        }
         match bytes[at] {
+            b'`' => {
+                if let Some((_, end, _)) = codes.next_if(|(start, _, _)| *start == at) {
+                    at = *end;
+                    continue;
+                }
+            }
             b'\\' => at += 1,
             b'(' => stacks[0].push(at),
             b'[' => stacks[1].push(at),
@@ -247,13 +316,16 @@ fn quotes(text: &str, atoms: &[Atom]) -> Vec<(usize, usize)> {
     let mut closers: [Vec<usize>; 7] = Default::default();
     let mut openers: Vec<(usize, usize)> = Vec::new();
     let mut skip = atoms.iter().peekable();
-    let mut before = ' ';
-    let mut chars = text.char_indices().peekable();
-    while let Some((at, c)) = chars.next() {
+    for (at, _) in text.bytes().enumerate().filter(|(_, byte)| class(*byte) & QUOTE > 0) {
         while skip.next_if(|atom| atom.end <= at).is_some() {}
-        let inside = skip.peek().is_some_and(|atom| atom.start <= at);
-        let after = chars.peek().map_or(' ', |(_, c)| *c);
-        for (sort, (open, close)) in PAIRS.iter().enumerate().filter(|_| !inside && !c.is_alphanumeric()) {
+        if skip.peek().is_some_and(|atom| atom.start <= at) {
+            continue;
+        }
+        let mut chars = text[at..].chars();
+        let Some(c) = chars.next() else { continue };
+        let after = chars.next().unwrap_or(' ');
+        let before = text[..at].chars().next_back().unwrap_or(' ');
+        for (sort, (open, close)) in PAIRS.iter().enumerate() {
             let same = open == close;
             if c == *open && (!same || (!before.is_alphanumeric() && !after.is_whitespace())) {
                 openers.push((at, sort));
@@ -263,7 +335,6 @@ fn quotes(text: &str, atoms: &[Atom]) -> Vec<(usize, usize)> {
                 closers[sort].push(at);
             }
         }
-        before = c;
     }
     let mut found: Vec<(usize, usize)> = Vec::new();
     let mut covered = 0;
@@ -299,24 +370,30 @@ impl Scanner<'_> {
         let mut at = 0;
         let mut fresh = true;
         while at < self.bytes.len() {
-            while codes.next_if(|(start, _, _)| *start < at).is_some() {}
-            if let Some((start, end, width)) = codes.next_if(|(start, _, _)| *start == at) {
-                self.push(AtomKind::Code, *start, *end, (start + width, end - width));
-                at = *end;
-                fresh = false;
-                continue;
+            let class = class(self.bytes[at]);
+            if class & TICK > 0 {
+                while codes.next_if(|(start, _, _)| *start < at).is_some() {}
+                if let Some((start, end, width)) = codes.next_if(|(start, _, _)| *start == at) {
+                    self.push(AtomKind::Code, *start, *end, (start + width, end - width));
+                    at = *end;
+                    fresh = false;
+                    continue;
+                }
             }
-            if let Some(end) = self.sign(at).or_else(|| fresh.then(|| self.word(at)).flatten()) {
+            let sign = if class & SIGN > 0 { self.sign(at) } else { None };
+            if let Some(end) = sign.or_else(|| fresh.then(|| self.word(at)).flatten()) {
                 at = end.max(at + 1);
                 fresh = false;
                 continue;
             }
-            let c = self.text[at..].chars().next().unwrap_or(' ');
-            let length = c.len_utf8();
-            fresh = !(c.is_alphanumeric()
-                || matches!(c, '/' | '\\' | '.' | '_' | '-' | '~' | '@' | '$' | '*' | '+' | '#' | '%'))
-                || is_cjk(c);
-            at += length;
+            if self.bytes[at].is_ascii() {
+                fresh = class & STUCK == 0;
+                at += 1;
+            } else {
+                let c = self.text[at..].chars().next().unwrap_or(' ');
+                fresh = !c.is_alphanumeric() || is_cjk(c);
+                at += c.len_utf8();
+            }
         }
     }
 
@@ -392,7 +469,7 @@ impl Scanner<'_> {
         scheme(rest)?;
         let length = rest.find(|c: char| c == '>' || c.is_whitespace()).filter(|n| rest[*n..].starts_with('>'))?;
         let inner = (at + 1, at + 1 + length);
-        self.push(AtomKind::Url(rest[..length].to_owned()), at, inner.1 + 1, inner);
+        self.push(AtomKind::Url, at, inner.1 + 1, inner);
         Some(inner.1 + 1)
     }
 
@@ -400,28 +477,52 @@ impl Scanner<'_> {
     fn word(&mut self, at: usize) -> Option<usize> {
         let rest = &self.text[at..];
         let first = rest.chars().next()?;
-        if !(first.is_alphanumeric() || matches!(first, '/' | '\\' | '.' | '_' | '-' | '~' | '@' | '$' | '*' | '%'))
-            || is_cjk(first)
-        {
+        let begins = if first.is_ascii() {
+            class(self.bytes[at]) & FIRST > 0
+        } else {
+            first.is_alphanumeric() && !is_cjk(first)
+        };
+        if !begins {
             return None;
         }
-        if scheme(rest).is_some() || super::text::strip_prefix_ci(rest, "www.").is_some() {
+        let (length, seen) = run(rest);
+        if seen & MARK == 0 {
+            let word = rest[..length].trim_end_matches(['.', ',', ':', ';', '!', '?']);
+            return Some(at + word.len().max(1));
+        }
+        if scheme(rest).is_some() || super::phrases::strip_prefix_ci(rest, "www.").is_some() {
             let end = at + url_length(rest);
-            self.push(AtomKind::Url(self.text[at..end].to_owned()), at, end, (at, end));
+            self.push(AtomKind::Url, at, end, (at, end));
             return Some(end);
         }
-        let length = paths::word_length(rest);
         let word = rest[..length].trim_end_matches(['.', ',', ':', ';', '!', '?']);
         let bare = word.strip_prefix('@').filter(|w| w.contains(['/', '.'])).unwrap_or(word);
         let start = at + word.len() - bare.len();
         let end = at + word.len();
         if let Some(path) = paths::file_ref(bare) {
-            self.push(AtomKind::Path(path.to_owned()), start, end, (start, end));
+            self.push(AtomKind::Path(path.len()), start, end, (start, end));
         } else if word.contains(['@', '.', '/', '\\']) && word.len() > 1 {
             self.push(AtomKind::Word, at, end, (at, end));
         }
         Some(end.max(at + 1))
     }
+}
+
+/// The length of the word that could be a path, and what its bytes are.
+fn run(text: &str) -> (usize, u8) {
+    let mut seen = 0;
+    for (at, byte) in text.bytes().enumerate() {
+        let class = class(byte);
+        if class & WORD > 0 {
+            seen |= class;
+        } else if byte.is_ascii() && !matches!(byte, b'{' | b'[' | b']') {
+            return (at, seen);
+        } else {
+            let length = paths::word_length(text);
+            return (length, text.bytes().take(length).fold(0, |seen, byte| seen | self::class(byte)));
+        }
+    }
+    (text.len(), seen)
 }
 
 /// The target in the round brackets of a link, without its title.

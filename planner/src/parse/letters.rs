@@ -4,8 +4,8 @@
 //! tasks never is.
 
 use super::inline::Inline;
+use super::phrases::{after_word, begins, words};
 use super::roles::{is_wish, late_wish};
-use super::text::{after_word, words};
 use super::vocabulary;
 use crate::plan::NodeKind;
 
@@ -98,9 +98,7 @@ const IDLE: &[&str] = &[
 /// True when a sentence only says what a later one asks for: "I need help with X. Please compute ...".
 pub(super) fn introduces(text: &str, next_whole: &str, next: &str) -> bool {
     let connected = joined(next_whole, next);
-    let first = ["first", "firstly", "to start", "to begin"]
-        .iter()
-        .any(|word| after_word(next_whole.trim_start(), word).is_some());
+    let first = begins(next_whole.trim_start(), &["first", "firstly", "to start", "to begin"]);
     let lead = words(text).take(16).collect::<Vec<_>>().join(" ");
     let vague = VAGUE.iter().any(|word| lead.contains(word)) || lead.starts_with("please help me") && lead.len() < 90;
     let wish = is_wish(text);
@@ -143,7 +141,7 @@ pub(super) fn spells_out(wish: &str, request: &str) -> bool {
 
 /// What a sentence says after "After the game, ..." and its like.
 pub(super) fn core(text: &str) -> &str {
-    let waits = ["after", "once", "when", "before"].iter().any(|word| after_word(text, word).is_some());
+    let waits = begins(text, &["after", "once", "when", "before"]);
     let late = text.split_once(", ").filter(|_| waits).map(|(_, rest)| rest);
     let late = late.or_else(|| vocabulary::after_lead(text)).filter(|rest| is_wish(rest));
     late.or_else(|| late_wish(text).and_then(|at| text.get(at..))).unwrap_or(text)
@@ -159,7 +157,7 @@ fn dreams(text: &str) -> bool {
 /// "Provide insights into the outfit." after a step about the outfit: the form of its answer.
 pub(super) fn forms(step: &str, text: &str) -> bool {
     let given = ["provide", "give me", "include", "present", "return", "generate the", "give"];
-    given.iter().any(|word| after_word(text, word).is_some()) && shares(step, text)
+    begins(text, &given) && shares(step, text)
 }
 
 /// "... first", "... before that": a step of its own.
@@ -205,28 +203,25 @@ fn matter(text: &str) -> impl Iterator<Item = String> + '_ {
 /// "Please provide the title and the author.": more on the step before it, when nothing joins them.
 pub(super) fn adds(text: &str) -> bool {
     let told_late = after_word(text, "once").and_then(|rest| rest.split_once(", ")).map_or(text, |(_, rest)| rest);
-    let told = ["let me know", "let us know"]
-        .iter()
-        .any(|word| after_word(vocabulary::instruction(told_late), word).is_some());
+    let told = begins(vocabulary::instruction(told_late), &["let me know", "let us know"]);
     let plain = vocabulary::instruction(text);
     let polite = plain.len() < text.trim_start().len();
-    let more = ["include", "make sure", "ensure", "specify"].iter().any(|word| after_word(plain, word).is_some());
-    let same = [
-        "provide me with details",
-        "provide details",
-        "provide the details",
-        "provide me with the",
-        "provide the",
-        "provide details such",
-        "provide me with details such",
-        "give me the details",
-        "provide a detailed",
-    ]
-    .iter()
-    .any(|word| after_word(plain, word).is_some());
-    let narrows = ["specifically", "in particular", "it should", "this should"]
-        .iter()
-        .any(|word| after_word(text, word).is_some());
+    let more = begins(plain, &["include", "make sure", "ensure", "specify"]);
+    let same = begins(
+        plain,
+        &[
+            "provide me with details",
+            "provide details",
+            "provide the details",
+            "provide me with the",
+            "provide the",
+            "provide details such",
+            "provide me with details such",
+            "give me the details",
+            "provide a detailed",
+        ],
+    );
+    let narrows = begins(text, &["specifically", "in particular", "it should", "this should"]);
     told || more && polite || same && polite || narrows
 }
 
@@ -255,7 +250,7 @@ pub(super) fn second_request(text: &str, inline: &Inline, from: usize, to: usize
 }
 
 fn is_request_of_its_own(before: &str, rest: &str, also: bool, asks: bool) -> bool {
-    let all: Vec<String> = words(rest).take(16).collect();
+    let all: Vec<_> = words(rest).take(16).collect();
     let [verb, object, ..] = all.as_slice() else { return false };
     let shown = matches!(verb.as_str(), "provide" | "give" | "let" | "tell" | "include");
     if !vocabulary::is_verb(verb) || shown || words(vocabulary::instruction(before)).nth(2).is_none() {

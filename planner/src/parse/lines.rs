@@ -3,7 +3,7 @@
 //! It knows how Markdown and pasted text mark their structure, and nothing about what the words mean.
 
 use super::markers::{self, Marker};
-use super::text::{blank, is_blank, is_invisible};
+use super::text::{blank, find, is_blank, is_invisible};
 use crate::plan::{Mark, Span};
 
 /// What a run of lines is.
@@ -328,8 +328,8 @@ fn is_rule(content: &str) -> bool {
 
 /// Where the title stands in `<summary>Title</summary>`.
 fn summary(content: &str) -> Option<Span> {
-    let start = content.find("<summary>").filter(|at| only_tags(&content[..*at]) || *at == 0)? + "<summary>".len();
-    let end = start + content[start..].find("</summary>")?;
+    let start = find(content, "<summary>").filter(|at| only_tags(&content[..*at]) || *at == 0)? + "<summary>".len();
+    let end = start + find(&content[start..], "</summary>")?;
     (!blank(&content[start..end])).then_some(Span { start, end })
 }
 

@@ -6,8 +6,9 @@ use std::collections::HashSet;
 use super::error::Diagnostic;
 use super::lines::{self, Block, BlockKind};
 use super::parsed::{ParsedPlan, WARNINGS_MAX};
+use super::phrases::{after_word, words};
 use super::sections::{self, Use};
-use super::text::{Lines, after_word, words};
+use super::text::Lines;
 use super::{canonical, references};
 use crate::plan::{NodeKind, Span, TaskPlan};
 

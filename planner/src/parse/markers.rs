@@ -1,6 +1,7 @@
 //! The signs before list items: bullets, numbers, letters, boxes.
 
-use super::text::{is_blank, is_cjk, is_invisible, strip_prefix_ci};
+use super::phrases::strip_prefix_ci;
+use super::text::{is_blank, is_cjk, is_invisible};
 use crate::plan::Mark;
 
 /// What stands before an item.

@@ -2,10 +2,11 @@
 
 use super::draft::Reference;
 use super::inline::{AtomKind, Inline};
+use super::phrases::{Words, after_any, after_word, begins, list, strip_prefix_ci};
 use super::plain::plain;
 use super::references;
 use super::settings::{Settings, files, looks_like_setting};
-use super::text::{Flow, Words, after_word, collapse, list};
+use super::text::{Flow, collapse, word_end};
 
 /// Everything taken out of a step's text, and what is left.
 #[derive(Debug, Default)]
@@ -59,7 +60,7 @@ static WAITS: Words = Words::new(|| {
      prerequisite|\u{2190}|<-",
     )
 });
-const BEFORE: &[&str] = &["before", "blocks", "unblocks", "prior to", "must precede", "precedes"];
+static BEFORE: Words = Words::new(|| list("before|blocks|unblocks|prior to|must precede|precedes"));
 /// What may follow names without changing what is meant.
 static DONE: Words = Words::new(|| {
     list(
@@ -230,48 +231,31 @@ impl Reader<'_> {
 
     /// "depends on 2", "after step 3", "before T4" in running text.
     fn phrases(&mut self, from: usize, to: usize) {
-        let mut guards = self.inline.guards.iter().peekable();
-        let mut previous = ' ';
-        let mut skip = from;
-        for (offset, c) in self.text[from..to].char_indices() {
-            let at = from + offset;
-            let fresh = !previous.is_alphanumeric() && !matches!(previous, '-' | '_' | '/' | '.');
-            previous = c;
+        let first = self.inline.guards.partition_point(|(_, end)| *end <= from);
+        let mut guards = self.inline.guards[first..].iter().peekable();
+        let text = self.text;
+        let fresh = |at: usize| {
+            let before = text[from..at].chars().next_back();
+            before.is_none_or(|c| !c.is_alphanumeric() && !matches!(c, '-' | '_' | '/' | '.'))
+        };
+        let mut at = from;
+        while let Some(byte) = text.as_bytes()[..to].get(at) {
             while guards.next_if(|(_, end)| *end <= at).is_some() {}
-            if at < skip
-                || !fresh
-                || guards.peek().is_some_and(|(start, _)| *start <= at)
-                || !(c.is_ascii_alphabetic() || c == '\u{2190}')
-            {
+            if let Some((_, end)) = guards.peek().filter(|(start, _)| *start <= at) {
+                at = *end;
                 continue;
             }
-            if !matches!(
-                c,
-                'd' | 'D'
-                    | 'a'
-                    | 'A'
-                    | 'b'
-                    | 'B'
-                    | 'n'
-                    | 'r'
-                    | 'w'
-                    | 'o'
-                    | 'O'
-                    | 'i'
-                    | 'I'
-                    | 'p'
-                    | 'P'
-                    | 'u'
-                    | 'f'
-                    | 'W'
-                    | 'F'
-                    | '\u{2190}'
-            ) {
-                continue;
-            }
-            if let Some(end) = self.phrase(at, from, to) {
-                skip = end;
-            }
+            let arrow = || text.as_bytes()[at..].starts_with("\u{2190}".as_bytes());
+            let begins = match byte {
+                b'a' | b'b' | b'd' | b'f' | b'i' | b'n' | b'o' | b'p' | b'r' | b'u' | b'w' => true,
+                b'A' | b'B' | b'D' | b'F' | b'I' | b'O' | b'P' | b'W' => true,
+                _ => !byte.is_ascii() && arrow(),
+            };
+            let end = if begins && fresh(at) { self.phrase(at, from, to) } else { None };
+            let guard = guards.peek().map_or(to, |(start, _)| to.min(*start));
+            at = end
+                .filter(|end| *end > at)
+                .unwrap_or_else(|| if byte.is_ascii_alphanumeric() { word_end(text, at, guard) } else { at + 1 });
         }
     }
 
@@ -294,17 +278,17 @@ impl Reader<'_> {
             self.removed.push((at, end));
             return Some(end);
         }
-        let (reversed, after) = match WAITS.iter().find_map(|word| after_word(rest, word)) {
+        let (reversed, after) = match WAITS.after(rest) {
             Some(after) => (false, after),
             None if first && when_done(rest).is_some() => (false, when_done(rest)?),
-            None => (true, BEFORE.iter().find_map(|word| after_word(rest, word))?),
+            None => (true, BEFORE.after(rest)?),
         };
         let after = after.trim_start_matches(':');
         let names = at + (rest.len() - after.trim_start().len());
         if let Some((found, length)) = references::prefix(after.trim_start(), names) {
             let mut end = names + length;
             let mut tail = &self.text[end..to];
-            if let Some(more) = DONE.iter().find_map(|word| after_word(tail.trim_start(), word)) {
+            if let Some(more) = DONE.after(tail.trim_start()) {
                 tail = more;
             }
             // "after 2 weeks" and "needs 3 replicas" name no tasks.
@@ -332,10 +316,8 @@ impl Reader<'_> {
         rest: &str,
         names: usize,
     ) -> Option<usize> {
-        let firm = after_word(rest, "depends on").is_some() || after_word(rest, "blocked by").is_some();
-        let timed = reversed
-            || firm
-            || ["after", "once", "as soon as", "when"].iter().any(|word| after_word(rest, word).is_some());
+        let firm = begins(rest, &["depends on", "blocked by"]);
+        let timed = reversed || firm || begins(rest, &["after", "once", "as soon as", "when"]);
         if !timed || names >= to {
             return None;
         }
@@ -346,7 +328,7 @@ impl Reader<'_> {
                 .take(200)
                 .find(|(_, c)| matches!(c, ',' | '\u{ff0c}' | ';' | '(') || (first && *c == ':'))
                 .map_or(tail.len().min(tail.char_indices().nth(200).map_or(tail.len(), |(n, _)| n)), |(n, _)| n);
-        let phrase = collapse(&self.text[names..end]);
+        let phrase = collapse(&self.text[names..end]).into_owned();
         let comma = self.text[end..to].starts_with([',', '\u{ff0c}', ':']);
         if phrase.is_empty() || (first && !comma) {
             return None;
@@ -370,17 +352,25 @@ impl Reader<'_> {
 
     /// `@name` and `!high`.
     fn tags(&mut self, from: usize, to: usize) {
-        let mut previous = ' ';
+        let text = self.text;
+        let fresh = |at: usize| text[from..at].chars().next_back().is_none_or(|c| c.is_whitespace() || c == '(');
         let mut atoms = self.inline.within(from, to).iter().filter(|atom| atom.kind != AtomKind::Word).peekable();
-        for (offset, c) in self.text[from..to].char_indices() {
-            let at = from + offset;
-            let fresh = previous.is_whitespace() || previous == '(';
-            previous = c;
+        for (offset, c) in text[from..to].match_indices(['@', '!', '~']) {
+            let (at, c) = (
+                from + offset,
+                if c == "@" {
+                    '@'
+                } else if c == "!" {
+                    '!'
+                } else {
+                    '~'
+                },
+            );
             while atoms.next_if(|atom| atom.end <= at).is_some() {}
-            if !fresh || !matches!(c, '@' | '!' | '~') || atoms.peek().is_some_and(|atom| atom.start <= at) {
+            if !fresh(at) || atoms.peek().is_some_and(|atom| atom.start <= at) {
                 continue;
             }
-            let rest = &self.text[at + 1..to];
+            let rest = &text[at + 1..to];
             if let Some(length) = self.short_tag(c, rest) {
                 self.removed.push((at, at + 1 + length));
                 continue;
@@ -455,22 +445,24 @@ enum Detail {
 
 /// A name without "is done" after it.
 pub(super) fn undone(text: &str) -> &str {
-    DONE.iter().find_map(|word| text.strip_suffix(word)?.strip_suffix(' ')).unwrap_or(text)
+    DONE.iter()
+        .filter_map(|word| text.strip_suffix(word)?.strip_suffix(' '))
+        .min_by_key(|name| name.len())
+        .unwrap_or(text)
 }
 
 /// True for words that only name tasks; "after" and its like can name anything.
 fn is_strict(part: &str) -> bool {
     ["depend", "dependencies", "dependency", "deps", "blocked", "needs", "requires", "prerequisite", "waits for"]
         .iter()
-        .any(|word| super::text::strip_prefix_ci(part, word).is_some())
+        .any(|word| strip_prefix_ci(part, word).is_some())
 }
 
 /// One part of a bracket.
-fn detail(part: &str, at: usize, found: &mut Meta) -> Detail {
-    let value = |words: &[&str]| {
-        words.iter().find_map(|word| after_word(part, word)).map(|rest| rest.trim_start_matches([':', '=', ' ']))
-    };
-    if let Some(rest) = value(&WAITS) {
+fn detail<'t>(part: &'t str, at: usize, found: &mut Meta) -> Detail {
+    let unsigned = |rest: &'t str| rest.trim_start_matches([':', '=', ' ']);
+    let value = |words: &[&str]| after_any(part, words).map(unsigned);
+    if let Some(rest) = WAITS.after(part).map(unsigned) {
         let mut names = rest;
         names = undone(names);
         let place = at + part.len() - rest.len();
@@ -478,15 +470,14 @@ fn detail(part: &str, at: usize, found: &mut Meta) -> Detail {
         found.needs.get_or_insert_default().extend(names);
         return Detail::Waits;
     }
-    if let Some(rest) = value(BEFORE) {
+    if let Some(rest) = BEFORE.after(part).map(unsigned) {
         found.before.extend(references::list(rest, at + part.len() - rest.len()));
         return Detail::Before;
     }
     if found.set.read(part) {
         return Detail::Other;
     }
-    let named =
-        super::text::strip_prefix_ci(part, "priority").is_none().then(|| part.strip_suffix(" priority")).flatten();
+    let named = strip_prefix_ci(part, "priority").is_none().then(|| part.strip_suffix(" priority")).flatten();
     if let Some(word) = named.or(Some(part)).filter(|word| is_priority(word)) {
         found.priority = Some(word.to_owned());
         return Detail::Other;

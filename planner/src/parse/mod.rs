@@ -2,7 +2,7 @@
 //!
 //! The text is cut into blocks (`lines`, `markers`), what stands inside a line is found (`inline`, `paths`), the
 //! headings say which parts count (`sections`), items form a tree (`outline`), running text is cut into clauses
-//! (`sentences`), each clause is judged (`roles`, `vocabulary`) and becomes a draft or a remark on one (`steps`,
+//! (`sentences`), each clause is judged by its words (`phrases`, `roles`, `vocabulary`) and becomes a draft or a remark on one (`steps`,
 //! `items`, `fences`, `tables`, `meta`, `settings`). Then the drafts are put in order (`draft`), the names in them are looked up
 //! (`names`), and both are joined (`edges`) to a graph without circles (`graph`). Imports run one way, in this order.
 //!
@@ -48,6 +48,7 @@ mod names;
 mod outline;
 mod parsed;
 pub(crate) mod paths;
+mod phrases;
 mod plain;
 mod references;
 mod roles;

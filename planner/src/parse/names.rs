@@ -6,7 +6,8 @@ use super::built::Built;
 use super::draft::{Draft, Reference};
 use super::error::ParseError;
 use super::graph::EDGES_MAX;
-use super::text::{Lines, words};
+use super::phrases::{Words, list, words};
+use super::text::Lines;
 use super::{meta, vocabulary};
 
 pub(super) struct Names<'a> {
@@ -22,6 +23,8 @@ pub(super) struct Names<'a> {
     pub(super) first_numbers: HashMap<&'a str, (usize, usize)>,
     /// For each word the drafts that have it, at most 64.
     pub(super) index: HashMap<String, Vec<usize>>,
+    /// The verbs of the drafts, when there is an index.
+    verbs: Vec<Option<String>>,
     pub(super) lines: &'a Lines<'a>,
 }
 
@@ -49,6 +52,7 @@ impl<'a> Names<'a> {
             numbers: HashMap::new(),
             first_numbers: HashMap::new(),
             index: HashMap::new(),
+            verbs: Vec::new(),
             lines,
         };
         for (n, draft) in built.drafts.iter().enumerate() {
@@ -59,6 +63,13 @@ impl<'a> Names<'a> {
                 let first_line = built.drafts.get(first).map_or(0, |first| lines.place(first.at).0);
                 return Err(ParseError::DuplicateId { id: label.clone(), line, column, first_line });
             }
+        }
+        let references = |draft: &'a Draft| {
+            let inherited = draft.inherited.iter().flat_map(|needs| needs.iter());
+            draft.needs.iter().flatten().chain(&draft.before).chain(inherited)
+        };
+        if built.chains.is_empty() && !built.drafts.iter().any(|draft| references(draft).next().is_some()) {
+            return Ok(names);
         }
         for (n, draft) in built.drafts.iter().enumerate() {
             if let Some(head) = head(&draft.plan.description) {
@@ -79,16 +90,17 @@ impl<'a> Names<'a> {
                 None => drop(names.labels.entry(name.text.to_lowercase()).or_insert(range)),
             }
         }
-        if built.drafts.iter().any(|draft| {
-            let inherited = draft.inherited.iter().flat_map(|needs| needs.iter());
-            let mut own = draft.needs.iter().flatten().chain(&draft.before).chain(inherited);
-            own.any(|reference| matches!(reference, Reference::Phrase(..) | Reference::Word(..)))
-        }) {
+        let described = |reference| matches!(reference, &Reference::Phrase(..) | &Reference::Word(..));
+        if built.drafts.iter().any(|draft| references(draft).any(described)) {
             for (n, draft) in built.drafts.iter().enumerate() {
-                for word in content_words(&draft.plan.description) {
-                    let tasks = names.index.entry(word).or_default();
-                    if tasks.len() < 64 && tasks.last() != Some(&n) {
-                        tasks.push(n);
+                let text = &draft.plan.description;
+                let verb = words(vocabulary::instruction(text)).next();
+                names.verbs.push(verb.map(|verb| stem(&verb).to_owned()));
+                for word in content_words(text) {
+                    match names.index.get_mut(&word) {
+                        Some(tasks) if tasks.len() < 64 => tasks.push(n),
+                        Some(_) => {}
+                        None => drop(names.index.insert(word, vec![n])),
                     }
                 }
             }
@@ -241,10 +253,8 @@ impl<'a> Names<'a> {
             }
         }
         // Of tasks that fit as well, the one that does what is named, then the nearest.
-        let does = |task: usize| {
-            let text = self.built.drafts.get(task).map_or("", |draft| draft.plan.description.as_str());
-            words(vocabulary::instruction(text)).next().is_some_and(|verb| wanted.contains(&stem(&verb)))
-        };
+        let does =
+            |task: usize| self.verbs.get(task).and_then(Option::as_ref).is_some_and(|verb| wanted.contains(verb));
         let near = |task: usize| std::cmp::Reverse(task.abs_diff(n));
         let (task, score) = scores
             .into_iter()
@@ -284,65 +294,21 @@ fn head(text: &str) -> Option<&str> {
 
 /// The words that say what a text is about, without their endings.
 fn content_words(text: &str) -> Vec<String> {
-    const IDLE: &[&str] = &[
-        "the",
-        "a",
-        "an",
-        "is",
-        "are",
-        "be",
-        "been",
-        "was",
-        "it",
-        "to",
-        "of",
-        "in",
-        "on",
-        "and",
-        "or",
-        "for",
-        "with",
-        "has",
-        "have",
-        "all",
-        "that",
-        "this",
-        "done",
-        "complete",
-        "completed",
-        "finished",
-        "ready",
-        "pass",
-        "passes",
-        "passed",
-        "you",
-        "we",
-        "they",
-        "i",
-        "by",
-        "at",
-        "from",
-        "your",
-        "our",
-        "my",
-        "any",
-        "merged",
-        "step",
-        "task",
-        "up",
-        "into",
-        "over",
-        "works",
-        "work",
-    ];
+    static IDLE: Words = Words::new(|| {
+        list(
+            "the|a|an|is|are|be|been|was|it|to|of|in|on|and|or|for|with|has|have|all|that|this|done|complete|\
+         completed|finished|ready|pass|passes|passed|you|we|they|i|by|at|from|your|our|my|any|merged|step|\
+         task|up|into|over|works|work",
+        )
+    });
     let mut found: Vec<String> =
-        words(text).take(64).filter(|word| !IDLE.contains(&word.as_str())).map(|word| stem(&word)).collect();
+        words(text).take(64).filter(|word| !IDLE.contains(word)).map(|word| stem(&word).to_owned()).collect();
     found.sort_unstable();
     found.dedup();
     found
 }
 
-fn stem(word: &str) -> String {
+fn stem(word: &str) -> &str {
     let word = match word {
         "built" => "build",
         "written" | "wrote" => "write",
@@ -362,5 +328,5 @@ fn stem(word: &str) -> String {
         .unwrap_or(word);
     let doubled =
         short.len() > 3 && short.as_bytes()[short.len() - 1] == short.as_bytes()[short.len() - 2] && short.is_ascii();
-    if doubled { short[..short.len() - 1].to_owned() } else { short.to_owned() }
+    if doubled { &short[..short.len() - 1] } else { short }
 }

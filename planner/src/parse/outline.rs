@@ -191,14 +191,14 @@ fn roles_of(text: &str, blocks: &[Block], places: &mut [Place]) {
     for n in (0..blocks.len()).rev() {
         let BlockKind::Item { marker, mark } = &blocks[n].kind else { continue };
         let line = blocks[n].pieces.first().map_or("", |piece| &text[piece.start..piece.end]);
-        let end = blocks[n].pieces.last().map_or(0, |piece| piece.end);
-        let whole = blocks[n].pieces.first().and_then(|piece| text.get(piece.start..end)).unwrap_or("");
         let named = mark.is_some() || roles::is_labelled(line);
         let note = places[n].parent.is_some() && !named && !marker.is_ordered() && roles::is_remark(line);
-        let command = commands::is_command_line(whole);
         let own = &under[n];
+        // Of an item that stands alone nobody asks.
+        let command =
+            (own.steps > 0 || places[n].parent.is_some()) && commands::is_command_line(whole(text, &blocks[n]));
         // Itself a step, under which nothing but remarks stands.
-        let noted = (named && own.tracked == 0) || (own.said == own.steps && acts(line));
+        let noted = own.steps > 0 && ((named && own.tracked == 0) || (own.said == own.steps && acts(line)));
         let role = if own.steps > 0 && own.branches == own.steps {
             Role::Tested
         } else if own.steps > 0 && command && own.active > 0 {
@@ -224,6 +224,12 @@ fn roles_of(text: &str, blocks: &[Block], places: &mut [Place]) {
         }
     }
     settle(blocks, places, &active);
+}
+
+/// The text of a block from its first line to its last.
+fn whole<'t>(text: &'t str, block: &Block) -> &'t str {
+    let ends = block.pieces.first().zip(block.pieces.last());
+    ends.and_then(|(first, last)| text.get(first.start..last.end)).unwrap_or("")
 }
 
 /// What stands under a step is a remark on it, unless it follows it.

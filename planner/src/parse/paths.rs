@@ -1,9 +1,10 @@
 //! Which words are paths of files.
 
-use super::text::{Words, list};
+use super::phrases::{Words, list};
+use super::text::holds;
 
 /// Endings of pictures.
-const IMAGES: &[&str] = &["png", "jpg", "jpeg", "gif", "svg", "webp", "bmp", "ico", "tif", "tiff", "avif", "heic"];
+static IMAGES: Words = Words::new(|| list("png|jpg|jpeg|gif|svg|webp|bmp|ico|tif|tiff|avif|heic"));
 
 /// Endings that make a bare word a file.
 static ENDINGS: Words = Words::new(|| {
@@ -38,28 +39,9 @@ static FOLDERS: Words = Words::new(|| {
 });
 
 /// First parts of paths from the root; every other word with a slash in front is a route.
-const ROOTS: &[&str] = &[
-    "etc",
-    "var",
-    "usr",
-    "home",
-    "tmp",
-    "opt",
-    "bin",
-    "sbin",
-    "dev",
-    "mnt",
-    "root",
-    "proc",
-    "sys",
-    "srv",
-    "Users",
-    "Library",
-    "Applications",
-    "media",
-    "boot",
-    "lib",
-];
+static ROOTS: Words = Words::new(|| {
+    list("etc|var|usr|home|tmp|opt|bin|sbin|dev|mnt|root|proc|sys|srv|Users|Library|Applications|media|boot|lib")
+});
 
 /// The length of the word that could be a path; it never reaches past white space, quotes or brackets.
 pub(super) fn word_length(text: &str) -> usize {
@@ -82,69 +64,98 @@ pub(super) fn word_length(text: &str) -> usize {
 
 /// True when the ending is that of a picture.
 pub(super) fn is_image(path: &str) -> bool {
-    ending(path).is_some_and(|ending| IMAGES.contains(&ending.as_str()))
+    ending(path).is_some_and(|ending| IMAGES.contains_ci(ending))
 }
 
 /// True when the ending is one that files have.
 pub(crate) fn has_file_ending(path: &str) -> bool {
-    ending(path).is_some_and(|ending| ENDINGS.contains(&ending.as_str()) || IMAGES.contains(&ending.as_str()))
+    ending(path).is_some_and(|ending| ENDINGS.contains_ci(ending) || IMAGES.contains_ci(ending))
 }
 
-/// What follows the last full stop of the last part, in lower case.
-fn ending(path: &str) -> Option<String> {
-    let name = path.rsplit(['/', '\\']).next()?;
-    let (_, ending) = name.rsplit_once('.')?;
-    (!ending.is_empty() && ending.len() <= 10).then(|| ending.to_ascii_lowercase())
+/// What follows the last full stop of the last part.
+fn ending(path: &str) -> Option<&str> {
+    let last = path.bytes().rposition(|b| matches!(b, b'.' | b'/' | b'\\'))?;
+    let ending = path.get(last + 1..).filter(|_| path.as_bytes()[last] == b'.')?;
+    (!ending.is_empty() && ending.len() <= 10).then_some(ending)
 }
 
 /// The path when a word is one, without the line number after it.
 pub(crate) fn file_ref(word: &str) -> Option<&str> {
-    if word.len() < 2 || word.len() > 1_000 || word.contains("://") || word.contains(char::is_whitespace) {
+    if word.len() < 2 || word.len() > 1_000 || word.contains(char::is_whitespace) || holds(word, "://") {
         return None;
     }
     let path = without_line(word);
-    let bare = path.trim_end_matches(['/', '\\']);
-    if path.contains('@') && !path.contains('/')
-        || path.starts_with('-')
-        || path.contains(['=', '&', '|', '<', '>', '`', '"'])
-    {
+    let signs = Signs::of(path);
+    if signs.foreign || path.starts_with('-') || (signs.at && !path.contains('/')) {
         return None;
     }
-    let known = has_file_ending(path);
-    let windows = path.as_bytes().get(1) == Some(&b':')
-        && path.as_bytes()[0].is_ascii_alphabetic()
-        && matches!(path.as_bytes().get(2), Some(b'\\' | b'/'));
-    let parts = path.split(['/', '\\']).filter(|part| !part.is_empty()).count();
-    let first = path.split(['/', '\\']).find(|part| !part.is_empty()).unwrap_or("");
+    let windows = matches!(path.as_bytes(), [letter, b':', b'\\' | b'/', ..] if letter.is_ascii_alphabetic());
     if windows || path.starts_with("\\\\") {
-        return (parts > 1).then_some(path);
+        return (signs.n_parts > 1).then_some(path);
     }
-    if !path.contains(['/', '\\']) {
+    let known = has_file_ending(path);
+    if !signs.parted {
         return (known && bare_file(path)).then_some(path);
     }
+    let first = path.split(['/', '\\']).find(|part| !part.is_empty()).unwrap_or("");
+    let several = signs.n_parts > 1;
     if path.starts_with('/') {
-        return ((ROOTS.contains(&first) && parts > 1) || (known && parts > 1 && !path.contains(['{', ':'])))
-            .then_some(path);
+        let fits = ROOTS.contains(first) || (known && !path.contains(['{', ':']));
+        return (several && fits).then_some(path);
+    }
+    if known {
+        return Some(path);
     }
     let dotted = ["./", "../", "~/", ".\\", "..\\", "$HOME/"].iter().any(|start| path.starts_with(start));
-    let folder = FOLDERS.contains(&first) && (parts > 1 || bare.len() < path.len());
-    let glob = path.contains("*") && parts > 1;
-    let directory = bare.len() < path.len() && bare.contains(|c: char| c.is_alphabetic()) && !bare.contains(' ');
-    let host = first.contains('.') && !first.starts_with('.') && parts > 1 && !known;
-    ((dotted && parts > 1) || known || ((folder || glob || directory) && !host)).then_some(path)
+    let bare = path.trim_end_matches(['/', '\\']);
+    let folder = FOLDERS.contains(first) && (several || bare.len() < path.len());
+    let glob = signs.star && several;
+    let directory = bare.len() < path.len() && bare.contains(char::is_alphabetic);
+    let host = first.contains('.') && !first.starts_with('.') && several;
+    ((dotted && several) || ((folder || glob || directory) && !host)).then_some(path)
+}
+
+/// What of a word is found in one look at its bytes.
+#[derive(Default)]
+struct Signs {
+    /// It has a sign that no path has.
+    foreign: bool,
+    at: bool,
+    star: bool,
+    /// It has a slash.
+    parted: bool,
+    /// Parts between slashes that are not empty.
+    n_parts: usize,
+}
+
+impl Signs {
+    fn of(path: &str) -> Self {
+        let mut signs = Self::default();
+        let mut fresh = true;
+        for byte in path.bytes() {
+            let slash = matches!(byte, b'/' | b'\\');
+            signs.n_parts += usize::from(fresh && !slash);
+            fresh = slash;
+            signs.parted |= slash;
+            signs.at |= byte == b'@';
+            signs.star |= byte == b'*';
+            signs.foreign |= matches!(byte, b'=' | b'&' | b'|' | b'<' | b'>' | b'`' | b'"');
+        }
+        signs
+    }
 }
 
 /// A name with a known ending and something before it that can name a file.
 fn bare_file(path: &str) -> bool {
     let Some((stem, ending)) = path.rsplit_once('.') else { return false };
-    let lower = path.to_ascii_lowercase();
-    let hidden = stem.is_empty() && matches!(lower.as_str(), ".env" | ".gitignore" | ".dockerignore");
+    let hidden =
+        stem.is_empty() && matches!(ending.to_ascii_lowercase().as_str(), "env" | "gitignore" | "dockerignore");
     let short = ending.len() == 1 && stem.len() == 1;
     let named = stem.chars().any(|c| c.is_alphabetic() || c == '*') || stem.len() > 3;
     let joined = ending.chars().next().is_some_and(char::is_uppercase)
         && stem.chars().next_back().is_some_and(char::is_lowercase)
         && ending.len() < 3;
-    hidden || (!stem.is_empty() && named && !short && !joined && !LIBRARIES.contains(&lower.as_str()))
+    hidden || (!stem.is_empty() && named && !short && !joined && !LIBRARIES.contains_ci(path))
 }
 
 /// Takes off `:12` and `:12-20`.

@@ -1,7 +1,7 @@
 //! Text as a person would read it aloud, without the signs of Markdown.
 
 use super::inline::{AtomKind, Inline};
-use super::text::collapse;
+use super::text::{collapse, holds};
 
 /// A stretch that is left out, and what of it is still shown.
 type Hole = (usize, usize, Option<(usize, usize)>);
@@ -15,14 +15,14 @@ pub(super) fn plain(text: &str, inline: &Inline, from: usize, to: usize, removed
             AtomKind::Code
             | AtomKind::Link(_)
             | AtomKind::Image(_)
-            | AtomKind::Url(_)
+            | AtomKind::Url
             | AtomKind::Path(_)
             | AtomKind::Word => Some(atom.inner),
         };
         holes.push((atom.start, atom.end, shown));
     }
     holes.sort_unstable();
-    let mut out = String::new();
+    let mut out = String::with_capacity(to.saturating_sub(from));
     let mut at = from;
     for (start, end, shown) in holes {
         if start < at || end > to {
@@ -40,30 +40,38 @@ pub(super) fn plain(text: &str, inline: &Inline, from: usize, to: usize, removed
 
 /// Adds text without signs of emphasis.
 fn push_plain(out: &mut String, text: &str) {
-    let mut previous = out.chars().next_back().unwrap_or(' ');
-    let mut chars = text.chars().peekable();
-    while let Some(c) = chars.next() {
-        let next = chars.peek().copied().unwrap_or(' ');
-        let bold = (c == '*' && next == '*') || (c == '_' && next == '_' && !previous.is_alphanumeric());
-        let edge = c == '*' && (previous.is_alphanumeric() != next.is_alphanumeric() || previous == '*');
-        let escape = c == '\\' && matches!(next, '*' | '_' | '`' | '[' | ']' | '~' | '<' | '(' | ')');
-        if !(bold || edge || escape) {
-            out.push(c);
+    let before = out.chars().next_back().unwrap_or(' ');
+    let mut from = 0;
+    for (at, sign) in text.bytes().enumerate().filter(|(_, byte)| matches!(byte, b'*' | b'_' | b'\\')) {
+        let previous = text[..at].chars().next_back().unwrap_or(before);
+        let next = text[at + 1..].chars().next().unwrap_or(' ');
+        let dropped = match sign {
+            b'*' => next == '*' || previous == '*' || previous.is_alphanumeric() != next.is_alphanumeric(),
+            b'_' => next == '_' && !previous.is_alphanumeric(),
+            _ => matches!(next, '*' | '_' | '`' | '[' | ']' | '~' | '<' | '(' | ')'),
+        };
+        if dropped {
+            out.push_str(&text[from..at]);
+            from = at + 1;
         }
-        previous = c;
     }
+    out.push_str(&text[from..]);
 }
 
 /// Spaces collapsed; signs left over at the ends taken off.
 fn tidy(text: &str) -> String {
-    let mut short = collapse(text).replace(" ,", ",");
+    let mut text = collapse(text);
+    let spaced = text.as_bytes().windows(2).any(|pair| matches!(pair, [b' ', b',' | b'.']));
+    if spaced && holds(&text, " ,") {
+        text = text.replace(" ,", ",").into();
+    }
     // What was taken out before a full stop left a space; the one in " ./a" is a path's.
-    if short.contains(" .") {
-        short = short.replace(" . ", ". ");
-        short = short.strip_suffix(" .").map_or(short.clone(), |rest| format!("{rest}."));
+    if spaced && holds(&text, " .") {
+        let joined = text.replace(" . ", ". ");
+        text = joined.strip_suffix(" .").map(|rest| format!("{rest}.")).unwrap_or(joined).into();
     }
     let short =
-        short.trim_end_matches([' ', ',', ':', '\u{2014}', '\u{2013}', '\u{3002}', '\u{ff0c}']).trim_end_matches(" -");
+        text.trim_end_matches([' ', ',', ':', '\u{2014}', '\u{2013}', '\u{3002}', '\u{ff0c}']).trim_end_matches(" -");
     let short = short.strip_suffix('.').filter(|rest| !rest.ends_with("..") && !rest.ends_with("etc")).unwrap_or(short);
     short.trim_start_matches([',', ':', ' ', '\u{2014}', '\u{ff0c}']).trim_start_matches("- ").trim().to_owned()
 }

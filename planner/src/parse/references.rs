@@ -1,26 +1,25 @@
 //! How texts name other tasks: numbers, labels, ranges, "the previous step", and plain descriptions.
 
 use super::draft::Reference;
-use super::text::{after_word, strip_prefix_ci};
+use super::phrases::{self, Words, after_word, strip_prefix_ci};
 
 /// Words before a name that are no part of it.
-const LEADS: &[&str] = &[
-    "steps",
-    "step",
-    "tasks",
-    "task",
-    "items",
-    "item",
-    "issue",
-    "no.",
-    "number",
-    "both",
-    "all of",
-    "either",
-    "only",
-    "completion of",
-    "the",
-];
+static LEADS: Words = Words::new(|| {
+    phrases::list("steps|step|tasks|task|items|item|issue|no.|number|both|all of|either|only|completion of|the")
+});
+
+static ABOVE: Words = Words::new(|| {
+    phrases::list(
+        "all of the above|all the above|all previous steps|all previous tasks|all previous|everything above|all above|\
+     all of them|all of these|all other tasks|all tasks above|everything else|all prior tasks",
+    )
+});
+static BOTH: Words = Words::new(|| phrases::list("both of them|both of the above"));
+static PREVIOUS: Words = Words::new(|| {
+    phrases::list(
+        "the previous step|the previous task|the previous one|previous step|previous task|previous|the above|that|this",
+    )
+});
 
 /// All references in a text that is nothing but a list of them; words that are no names become phrases.
 pub(super) fn list(text: &str, at: usize) -> Vec<Reference> {
@@ -65,11 +64,13 @@ fn separators(text: &str) -> Vec<(usize, usize)> {
     let mut found = Vec::new();
     for (at, c) in text.char_indices() {
         let rest = &text[at..];
-        let word = [" and ", " or ", " plus "].iter().find(|word| strip_prefix_ci(rest, word).is_some());
-        match (c, word) {
-            (',' | '&' | '+' | ';' | '\u{3001}' | '\u{ff0c}', _) => found.push((at, c.len_utf8())),
-            (_, Some(word)) => found.push((at, word.len() - 1)),
-            (_, None) => {}
+        match c {
+            ',' | '&' | '+' | ';' | '\u{3001}' | '\u{ff0c}' => found.push((at, c.len_utf8())),
+            ' ' => {
+                let word = [" and ", " or ", " plus "].iter().find(|word| strip_prefix_ci(rest, word).is_some());
+                found.extend(word.map(|word| (at, word.len() - 1)));
+            }
+            _ => {}
         }
     }
     found
@@ -101,32 +102,6 @@ pub(super) fn prefix(text: &str, at: usize) -> Option<(Vec<Reference>, usize)> {
 
 /// One name at the start, and its length.
 fn name(text: &str, at: usize) -> Option<(Reference, usize)> {
-    let general = [
-        ("all of the above", Reference::Above),
-        ("all the above", Reference::Above),
-        ("all previous steps", Reference::Above),
-        ("all previous tasks", Reference::Above),
-        ("all previous", Reference::Above),
-        ("everything above", Reference::Above),
-        ("all above", Reference::Above),
-        ("all of them", Reference::Above),
-        ("all of these", Reference::Above),
-        ("all other tasks", Reference::Above),
-        ("all tasks above", Reference::Above),
-        ("everything else", Reference::Above),
-        ("both of them", Reference::Both),
-        ("both of the above", Reference::Both),
-        ("all prior tasks", Reference::Above),
-        ("the previous step", Reference::Previous),
-        ("the previous task", Reference::Previous),
-        ("the previous one", Reference::Previous),
-        ("previous step", Reference::Previous),
-        ("previous task", Reference::Previous),
-        ("previous", Reference::Previous),
-        ("the above", Reference::Previous),
-        ("that", Reference::Previous),
-        ("this", Reference::Previous),
-    ];
     // Alone these are references; before names they only lead to them.
     let alone = [("both", Reference::Both), ("all", Reference::Above), ("everything", Reference::Above)];
     for (word, reference) in alone {
@@ -134,15 +109,15 @@ fn name(text: &str, at: usize) -> Option<(Reference, usize)> {
             return Some((reference, word.len()));
         }
     }
+    let general = [(&ABOVE, Reference::Above), (&BOTH, Reference::Both), (&PREVIOUS, Reference::Previous)];
     for (words, reference) in general {
-        if let Some(rest) = after_word(text, words) {
+        if let Some(rest) = words.after(text) {
             return Some((reference, text.len() - rest.len()));
         }
     }
     let mut rest = text;
     let mut led = false;
-    while let Some(after) = LEADS.iter().find_map(|lead| after_word(rest, lead)).filter(|after| after.starts_with(' '))
-    {
+    while let Some(after) = LEADS.after(rest).filter(|after| after.starts_with(' ')) {
         // "the API" is a thing and "task API" a name.
         led |= !["the", "both", "all of", "either", "only", "completion of"]
             .iter()

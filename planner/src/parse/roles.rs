@@ -1,6 +1,7 @@
 //! What a clause is to the plan: a step, a constraint, a reference, a question, or only context.
 
-use super::text::{Words, after_word, list, words};
+use super::phrases::{Words, after_any, after_word, begins, list, strip_prefix_ci, words};
+use super::text::holds;
 use super::{markers, meta, vocabulary};
 
 /// What a clause is.
@@ -19,22 +20,12 @@ pub(super) enum Sense {
 }
 
 /// Prohibitions: constraints wherever they stand.
-const NEVER: &[&str] = &[
-    "don't",
-    "do not",
-    "dont",
-    "never",
-    "avoid",
-    "must not",
-    "mustn't",
-    "should not",
-    "shouldn't",
-    "no need to",
-    "cannot",
-    "can't",
-    "without",
-    "refrain from",
-];
+static NEVER: Words = Words::new(|| {
+    list(
+        "don't|do not|dont|never|avoid|must not|mustn't|should not|shouldn't|no need to|cannot|can't|without|\
+     refrain from",
+    )
+});
 /// Constraints after a step.
 static CONSTRAIN: Words = Words::new(|| {
     list(
@@ -103,9 +94,7 @@ fn is_open_point(text: &str) -> bool {
 
 /// "Once the design is complete, ...": a step after a wait.
 pub(super) fn waits(text: &str) -> bool {
-    let starts = ["once", "after", "before", "when", "as soon as", "prior to"]
-        .iter()
-        .any(|word| after_word(text, word).is_some());
+    let starts = begins(text, &["once", "after", "before", "when", "as soon as", "prior to"]);
     let step = text.split_once(", ").map(|(_, rest)| rest);
     starts && step.is_some_and(|rest| vocabulary::begins_with_verb(rest) || is_wish(rest))
 }
@@ -119,15 +108,14 @@ pub(super) fn idle_condition(text: &str) -> bool {
 
 pub(super) fn is_prohibition(text: &str) -> bool {
     let rest = after_word(text, "please").map_or(text, str::trim_start);
-    let kept =
-        ["don't forget to", "do not forget to", "never mind"].iter().any(|words| after_word(rest, words).is_some());
-    !kept && NEVER.iter().any(|words| after_word(rest, words).is_some())
+    let kept = begins(rest, &["don't forget to", "do not forget to", "never mind"]);
+    !kept && NEVER.after(rest).is_some()
 }
 
 /// True for "Use ...", "Ensure ..." and their like; not for "Use the API to fetch ...".
 pub(super) fn is_constraint(text: &str) -> bool {
     let rest = after_word(text, "please").map_or(text, str::trim_start);
-    let Some(after) = CONSTRAIN.iter().find_map(|start| after_word(rest, start)) else { return false };
+    let Some(after) = CONSTRAIN.after(rest) else { return false };
     if rest.starts_with('`') || after.starts_with(['-', '.', '/']) {
         return false;
     }
@@ -136,14 +124,15 @@ pub(super) fn is_constraint(text: &str) -> bool {
 
 /// "... to fetch the forecast": using something is then the step itself.
 fn uses_to_act(after: &str) -> bool {
-    let all: Vec<String> = words(after).take(24).collect();
-    all.windows(2)
-        .any(|pair| pair[0] == "to" && vocabulary::own_kind(&pair[1]).is_some() && vocabulary::is_verb(&pair[1]))
+    let all: Vec<_> = words(after).take(24).collect();
+    all.windows(2).any(|pair| {
+        pair[0].as_str() == "to" && vocabulary::own_kind(&pair[1]).is_some() && vocabulary::is_verb(&pair[1])
+    })
 }
 
 /// "The API must answer in 50 ms": a demand on a thing, not on the reader.
 fn is_demand_on_thing(text: &str) -> bool {
-    let all: Vec<String> = words(text).take(12).collect();
+    let all: Vec<_> = words(text).take(12).collect();
     let subject = all.first().is_some_and(|word| {
         matches!(
             word.as_str(),
@@ -167,10 +156,9 @@ fn is_demand_on_thing(text: &str) -> bool {
 }
 
 fn is_reference(text: &str) -> bool {
-    let Some(after) = SEE.iter().find_map(|start| after_word(text, start)) else { return false };
+    let Some(after) = SEE.after(text) else { return false };
     let plain_see = after_word(text, "see").is_some() && after_word(text, "see also").is_none();
-    !plain_see
-        || !["if", "whether", "what", "how", "that"].iter().any(|word| after_word(after.trim_start(), word).is_some())
+    !plain_see || !begins(after.trim_start(), &["if", "whether", "what", "how", "that"])
 }
 
 /// True for a sentence in which somebody asks for something: "please ...", "could you ...", "I need ...".
@@ -191,7 +179,7 @@ pub(super) fn is_wish(text: &str) -> bool {
     if !text.trim_start().starts_with(['i', 'I', 'w', 'W', 'y', 'Y']) {
         return false;
     }
-    let all: Vec<String> =
+    let all: Vec<_> =
         words(text).filter(|word| !matches!(word.as_str(), "also" | "now" | "just" | "really")).take(4).collect();
     let Some(first) = all.first() else { return false };
     let rest = all.get(1..).unwrap_or(&[]);
@@ -215,9 +203,9 @@ pub(super) fn is_wish(text: &str) -> bool {
 }
 
 fn is_statement(text: &str) -> bool {
-    let all: Vec<String> = words(text).take(8).collect();
+    let all: Vec<_> = words(text).take(8).collect();
     let Some(first) = all.first() else { return true };
-    if STATE.contains(&first.as_str()) {
+    if STATE.contains(first.as_str()) {
         return true;
     }
     let finite = [
@@ -241,8 +229,8 @@ pub(super) fn explains(text: &str) -> bool {
     }
     let known = super::sections::section(&label) == super::sections::Section::Context;
     known
-        || (bold && !vocabulary::is_verb(&label) && !label.contains(' ') && plain.contains("**:"))
-        || (bold && plain.contains(":**"))
+        || (bold && !vocabulary::is_verb(&label) && !label.contains(' ') && holds(plain, "**:"))
+        || (bold && holds(plain, ":**"))
 }
 
 /// True for a line under an item that only says something about it.
@@ -293,7 +281,7 @@ pub(super) fn is_remark(line: &str) -> bool {
         "rollback:",
         "default:",
     ];
-    if field.iter().any(|word| super::text::strip_prefix_ci(named, word).is_some()) || explains(plain) {
+    if field.iter().any(|word| strip_prefix_ci(named, word).is_some()) || explains(plain) {
         return true;
     }
     if !vocabulary::is_question_mark(plain) && (is_reference(plain) || is_prohibition(plain) || is_constraint(plain)) {
@@ -332,8 +320,6 @@ pub(super) fn is_said(line: &str) -> bool {
 
 /// True for "then run the tests": a step after the one above it.
 pub(super) fn is_next(line: &str) -> bool {
-    ["and then", "then", "next", "afterwards", "finally"]
-        .iter()
-        .find_map(|word| after_word(line, word))
+    after_any(line, &["and then", "then", "next", "afterwards", "finally"])
         .is_some_and(|rest| vocabulary::begins_with_verb(rest.trim_start_matches([',', ' '])))
 }

@@ -1,7 +1,7 @@
 //! Which parts of a text hold tasks, judged by their headings.
 
 use super::lines::{Block, BlockKind};
-use super::text::{Words, after_word, list, words};
+use super::phrases::{Word, Words, after_any, after_word, list, words};
 
 /// What a heading announces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,33 +51,12 @@ static TASKS: Words = Words::new(|| {
 });
 const PHASES: &[&str] = &["phase", "step", "milestone", "stage", "sprint", "iteration", "part", "task", "wave"];
 
-/// The phrases of a list by their first byte.
-type Index = std::sync::LazyLock<Vec<Vec<&'static str>>>;
-
-static BY_BYTE: [Index; 2] = [Index::new(|| index(&NEVER)), Index::new(|| index(&CONTEXT))];
-
-fn index(list: &[&'static str]) -> Vec<Vec<&'static str>> {
-    let mut index = vec![Vec::new(); 256];
-    for words in list {
-        index[usize::from(words.as_bytes().first().copied().unwrap_or(0))].push(*words);
-    }
-    index
-}
-
-/// The phrases of a list with which a text can begin.
-fn candidates(list: usize, plain: &str) -> impl Iterator<Item = &'static str> {
-    let first = usize::from(plain.as_bytes().first().copied().unwrap_or(0));
-    BY_BYTE[list].get(first).into_iter().flatten().copied()
-}
-
 /// What a heading announces.
 pub(super) fn section(title: &str) -> Section {
     let plain = bare(title);
-    if candidates(0, &plain).any(|words| {
-        plain == words
-            || after_word(&plain, words)
-                .is_some_and(|rest| rest.trim_start().starts_with(['(', ':', '-', '\u{2013}', '\u{2014}', '/', '&']))
-    }) {
+    let parts = |rest: &str, signs: &[char]| rest.is_empty() || rest.trim_start().starts_with(signs);
+    let never = ['(', ':', '-', '\u{2013}', '\u{2014}', '/', '&'];
+    if NEVER.found(&plain).any(|(_, rest)| parts(rest, &never)) {
         return Section::Never;
     }
     if phase_rest(&plain).is_some() {
@@ -86,13 +65,8 @@ pub(super) fn section(title: &str) -> Section {
     if is_tasks(&plain) {
         return Section::Tasks;
     }
-    let starts = candidates(1, &plain).any(|words| {
-        plain == words
-            || after_word(&plain, words).is_some_and(|rest| {
-                rest.trim_start().starts_with(['(', ':', '&', '-', '\u{2013}', '\u{2014}', '/', '`'])
-            })
-    });
-    if starts { Section::Context } else { Section::Plain }
+    let context = ['(', ':', '&', '-', '\u{2013}', '\u{2014}', '/', '`'];
+    if CONTEXT.found(&plain).any(|(_, rest)| parts(rest, &context)) { Section::Context } else { Section::Plain }
 }
 
 /// A heading without numbers, pictures and signs around it, in lower case.
@@ -109,13 +83,14 @@ fn is_tasks(plain: &str) -> bool {
         rest.trim_start().starts_with([':', '(', '-', '\u{2013}', '\u{2014}', '/'])
             || after_word(rest.trim_start(), "for").is_some()
     };
-    if TASKS.iter().any(|words| plain == *words || after_word(plain, words).is_some_and(named)) {
+    if TASKS.found(plain).any(|(_, rest)| rest.is_empty() || named(rest)) {
         return !plain.starts_with("steps to");
     }
-    let all: Vec<String> = words(plain).collect();
-    let last = all.last().map_or("", String::as_str);
+    let all: Vec<_> = words(plain).collect();
+    let last = all.last().map_or("", Word::as_str);
     all.len() <= 5
-        && (matches!(last, "roadmap" | "plan" | "tasks" | "todo" | "todos") || all.iter().any(|word| word == "roadmap"))
+        && (matches!(last, "roadmap" | "plan" | "tasks" | "todo" | "todos")
+            || all.iter().any(|word| word.as_str() == "roadmap"))
         && !plain.starts_with("test plan")
         && !plain.starts_with("completed")
 }
@@ -127,7 +102,7 @@ fn is_exactly_tasks(title: &str) -> bool {
 
 /// What follows "phase 2" in a heading.
 fn phase_rest(plain: &str) -> Option<&str> {
-    let rest = PHASES.iter().find_map(|word| after_word(plain, word))?.trim_start();
+    let rest = after_any(plain, PHASES)?.trim_start();
     let rest = rest.strip_prefix('#').unwrap_or(rest);
     let length = rest.bytes().take_while(|b| b.is_ascii_alphanumeric() || *b == b'.').count();
     let number = rest[..length].trim_end_matches('.');

@@ -2,7 +2,8 @@
 
 use super::draft::Link;
 use super::inline::Inline;
-use super::text::{Flow, Words, after_word, is_cjk, list, words};
+use super::phrases::{Word, Words, after_any, after_word, begins, list, lower, strip_prefix_ci, words};
+use super::text::{Flow, is_cjk, word_end};
 use super::vocabulary;
 
 /// What ended a clause.
@@ -40,17 +41,19 @@ impl Clause {
 const CLAUSES_MAX: usize = 2 * super::parsed::TASKS_MAX;
 
 /// Words before a full stop that does not end a sentence.
-const ABBREVIATIONS: &[&str] = &[
-    "e.g", "i.e", "eg", "ie", "vs", "cf", "dr", "mr", "mrs", "ms", "prof", "st", "fig", "approx", "dept", "est", "ca",
-    "resp", "incl", "excl", "viz", "al", "eq", "sec", "ch", "vol", "jr", "sr", "a.k.a", "w.r.t", "p.s", "u.s", "u.k",
-    "e.u", "z.b", "d.h",
-];
+static ABBREVIATIONS: Words = Words::new(|| {
+    list(
+        "e.g|i.e|eg|ie|vs|cf|dr|mr|mrs|ms|prof|st|fig|approx|dept|est|ca|resp|incl|excl|viz|al|eq|sec|ch|vol|jr|\
+     sr|a.k.a|w.r.t|p.s|u.s|u.k|e.u|z.b|d.h",
+    )
+});
 /// The same, unless a capital letter follows.
-const SOFT_ABBREVIATIONS: &[&str] = &[
-    "etc", "inc", "ltd", "co", "corp", "a.m", "p.m", "no", "max", "min", "ext", "ver", "rev", "art", "pp", "ed", "mon",
-    "tue", "wed", "thu", "fri", "sat", "sun", "jan", "feb", "mar", "apr", "jun", "jul", "aug", "sep", "sept", "oct",
-    "nov", "dec",
-];
+static SOFT_ABBREVIATIONS: Words = Words::new(|| {
+    list(
+        "etc|inc|ltd|co|corp|a.m|p.m|no|max|min|ext|ver|rev|art|pp|ed|mon|tue|wed|thu|fri|sat|sun|jan|feb|mar|\
+     apr|jun|jul|aug|sep|sept|oct|nov|dec",
+    )
+});
 
 static THEN: Words = Words::new(|| {
     list(
@@ -78,44 +81,20 @@ static BOTH: Words = Words::new(|| {
      after both have finished",
     )
 });
-const PARALLEL: &[&str] = &[
-    "in parallel",
-    "meanwhile",
-    "at the same time",
-    "simultaneously",
-    "concurrently",
-    "in the meantime",
-    "and in parallel",
-    "and meanwhile",
-    "and at the same time",
-    "while that runs",
-    "while that is running",
-    "while this runs",
-    "\u{540c}\u{65f6}",
-    "\u{540c}\u{6642}\u{306b}",
-    "\u{2225}",
-];
-const NONE: &[&str] = &[
-    "first of all",
-    "firstly",
-    "first",
-    "to start with",
-    "to start",
-    "to begin with",
-    "to begin",
-    "initially",
-    "additionally",
-    "in addition",
-    "furthermore",
-    "moreover",
-    "besides",
-    "also",
-    "plus",
-    "\u{9996}\u{5148}",
-    "\u{5148}",
-    "\u{307e}\u{305a}",
-];
-const OTHERWISE: &[&str] = &["otherwise", "else", "if not", "or else", "\u{5426}\u{5219}"];
+static PARALLEL: Words = Words::new(|| {
+    list(
+        "in parallel|meanwhile|at the same time|simultaneously|concurrently|in the meantime|and in parallel|\
+     and meanwhile|and at the same time|while that runs|while that is running|while this runs|\
+     \u{540c}\u{65f6}|\u{540c}\u{6642}\u{306b}|\u{2225}",
+    )
+});
+static NONE: Words = Words::new(|| {
+    list(
+        "first of all|firstly|first|to start with|to start|to begin with|to begin|initially|additionally|\
+     in addition|furthermore|moreover|besides|also|plus|\u{9996}\u{5148}|\u{5148}|\u{307e}\u{305a}",
+    )
+});
+static OTHERWISE: Words = Words::new(|| list("otherwise|else|if not|or else|\u{5426}\u{5219}"));
 
 /// Splits a text; the clauses cover it from end to end.
 pub(super) fn clauses(text: &str, inline: &Inline) -> Vec<Clause> {
@@ -180,7 +159,7 @@ fn clause(text: &str, start: usize, end: usize) -> Clause {
 
 /// What follows "(default" after a question.
 fn strip_default(after: &str) -> Option<&str> {
-    super::text::strip_prefix_ci(after.trim_start(), "(default")
+    strip_prefix_ci(after.trim_start(), "(default")
 }
 
 /// A clause without the signs that end it and without a connector that the next one left behind.
@@ -222,22 +201,16 @@ fn bare(tail: &str) -> &str {
 /// A connector at the start: what it means, whether it is "otherwise", and its length with the comma.
 fn connector(rest: &str) -> Option<(Link, bool, usize)> {
     let lists = [
-        (&BOTH[..], Link::Both),
-        (&THEN[..], Link::Then),
-        (PARALLEL, Link::Parallel),
-        (NONE, Link::Free),
-        (OTHERWISE, Link::Free),
+        (&BOTH, Link::Both, false),
+        (&THEN, Link::Then, false),
+        (&PARALLEL, Link::Parallel, false),
+        (&NONE, Link::Free, false),
+        (&OTHERWISE, Link::Free, true),
     ];
-    let mut best: Option<(Link, bool, &str, &str)> = None;
-    for (list, link) in lists {
-        for word in list {
-            if let Some(after) = after_word(rest, word)
-                && best.is_none_or(|(_, _, _, found)| after.len() < found.len())
-            {
-                best = Some((link, std::ptr::eq(list, OTHERWISE), word, after));
-            }
-        }
-    }
+    let found = lists
+        .into_iter()
+        .filter_map(|(list, link, negated)| list.longest(rest).map(|(word, after)| (link, negated, word, after)));
+    let mut best = found.min_by_key(|(_, _, _, after)| after.len());
     if best.is_none()
         && let Some(after) = after_word(rest, "next")
         && next_connects(after)
@@ -273,9 +246,9 @@ fn connector(rest: &str) -> Option<(Link, bool, usize)> {
 /// What "Then:" and its like above a list say of its place.
 pub(super) fn connection(text: &str) -> Option<Link> {
     let plain = text.trim().trim_end_matches([':', '\u{ff1a}', '.']);
-    let lists = [(&BOTH[..], Link::Both), (&THEN[..], Link::Then), (PARALLEL, Link::Parallel)];
-    let is = |word: &&str| plain.eq_ignore_ascii_case(word) || after_word(plain, word).is_some_and(follows_list);
-    let found = lists.into_iter().find(|(list, _)| list.iter().any(&is));
+    let lists = [(&BOTH, Link::Both), (&THEN, Link::Then), (&PARALLEL, Link::Parallel)];
+    let is = |(_, rest): (&str, &str)| rest.is_empty() || follows_list(rest);
+    let found = lists.into_iter().find(|(list, _)| list.found(plain).any(is));
     found.map(|(_, link)| link).or_else(|| plain.eq_ignore_ascii_case("next").then_some(Link::Then))
 }
 
@@ -312,9 +285,12 @@ fn wait(rest: &str) -> Option<(Link, usize)> {
         "over",
         "up",
     ];
+    if !matches!(words(rest).next()?.as_str(), "as" | "once" | "when" | "after" | "while") {
+        return None;
+    }
     let comma = rest.char_indices().take(80).find(|(_, c)| matches!(c, ',' | '\u{ff0c}')).map(|(at, _)| at)?;
-    let all: Vec<String> = words(&rest[..comma]).take(9).collect();
-    let all: Vec<&str> = all.iter().map(String::as_str).collect();
+    let all: Vec<_> = words(&rest[..comma]).take(9).collect();
+    let all: Vec<&str> = all.iter().map(Word::as_str).collect();
     let said = match all.as_slice() {
         ["as", "soon", "as", said @ ..] | ["once" | "when" | "after" | "while", said @ ..] => said,
         _ => return None,
@@ -344,7 +320,7 @@ fn next_connects(after: &str) -> bool {
 fn starts_with_pronoun(text: &str) -> bool {
     ["i ", "i'd", "i'm", "we ", "you ", "please", "let's", "could you", "can you"]
         .iter()
-        .any(|word| super::text::strip_prefix_ci(text, word).is_some())
+        .any(|word| strip_prefix_ci(text, word).is_some())
 }
 
 struct Splitter<'a> {
@@ -360,20 +336,23 @@ impl Splitter<'_> {
         self.start(0);
         let mut guards = inline.guards.iter().peekable();
         let mut at = 0;
-        let mut previous = ' ';
-        while at < self.text.len() {
+        while let Some(byte) = self.text.as_bytes().get(at) {
             while guards.next_if(|(_, end)| *end <= at).is_some() {}
             if let Some((_, end)) = guards.peek().filter(|(start, _)| *start <= at) {
                 at = *end;
-                previous = self.text[..at].chars().next_back().unwrap_or(' ');
-                self.after_guard(at, previous);
+                self.after_guard(at, self.before(at));
                 continue;
             }
-            let Some(c) = self.text[at..].chars().next() else { break };
-            if !self.sign(at, c) {
-                self.word(at, c, previous);
+            if byte.is_ascii_alphanumeric() {
+                self.word(at, *byte);
+                let guard = guards.peek().map_or(self.text.len(), |(start, _)| *start);
+                at = word_end(self.text, at, guard);
+                continue;
             }
-            previous = c;
+            let c = if byte.is_ascii() { char::from(*byte) } else { self.text[at..].chars().next().unwrap_or(' ') };
+            if !self.sign(at, c) && is_cjk(c) {
+                self.cjk_word(at);
+            }
             at += c.len_utf8();
         }
     }
@@ -381,7 +360,7 @@ impl Splitter<'_> {
     fn start(&mut self, at: usize) {
         self.begin = at;
         let rest = self.text[at..].trim_start();
-        self.conditional = ["if", "when", "unless", "then if"].iter().any(|word| after_word(rest, word).is_some());
+        self.conditional = begins(rest, &["if", "when", "unless", "then if"]);
     }
 
     fn cut(&mut self, at: usize, sentence: bool) {
@@ -442,27 +421,24 @@ impl Splitter<'_> {
     /// True when the full stop at `at` is not that of an abbreviation.
     fn full_stop(&self, at: usize, after: &str) -> bool {
         let tail = tail_of(self.text, self.begin, at, 24);
-        let word = tail
-            .rsplit(|c: char| c.is_whitespace() || matches!(c, '(' | '"' | ','))
-            .next()
-            .unwrap_or("")
-            .to_lowercase();
+        let word = tail.rsplit(|c: char| c.is_whitespace() || matches!(c, '(' | '"' | ',')).next().unwrap_or("");
+        let word = lower(word);
         let next = after.trim_start().chars().next();
         // "Los Angeles, CA. Next" ends a sentence.
         let shouted = tail.ends_with(|c: char| c.is_uppercase()) && word.len() == 2;
         if word.ends_with('.') || self.text[at + 1..].starts_with('.') {
             return next.is_none_or(char::is_uppercase);
         }
-        if ABBREVIATIONS.contains(&word.as_str()) && !shouted {
+        if ABBREVIATIONS.contains(&word) && !shouted {
             return next.is_none();
         }
-        if SOFT_ABBREVIATIONS.contains(&word.as_str()) {
+        if SOFT_ABBREVIATIONS.contains(&word) {
             return next.is_none_or(char::is_uppercase);
         }
         let initial = word.chars().count() == 1
             && word.chars().all(char::is_alphabetic)
             && tail.ends_with(char::is_uppercase)
-            && !matches!(word.as_str(), "i" | "c" | "r" | "x" | "b" | "a");
+            && !matches!(&*word, "i" | "c" | "r" | "x" | "b" | "a");
         // A sentence that is only a number was the sign of an item.
         let numeral = tail.trim().len() < 4 && tail.trim().bytes().all(|b| b.is_ascii_digit()) && at - self.begin < 5;
         !initial && !numeral
@@ -483,38 +459,45 @@ impl Splitter<'_> {
             && !next.starts_with(|c: char| c.is_lowercase())
     }
 
+    /// The character before a place.
+    fn before(&self, at: usize) -> char {
+        self.text[..at].chars().next_back().unwrap_or(' ')
+    }
+
+    /// Connectors of scripts without spaces.
+    fn cjk_word(&mut self, at: usize) {
+        const WORDS: [&str; 9] = [
+            "\u{7136}\u{540e}",
+            "\u{63a5}\u{7740}",
+            "\u{6700}\u{540e}",
+            "\u{968f}\u{540e}",
+            "\u{540c}\u{65f6}",
+            "\u{63a5}\u{4e0b}\u{6765}",
+            "\u{5426}\u{5219}",
+            "\u{305d}\u{306e}\u{5f8c}",
+            "\u{6b21}\u{306b}",
+        ];
+        if !WORDS.iter().any(|word| self.text[at..].starts_with(word)) {
+            return;
+        }
+        let from = self.cuts.last().copied().unwrap_or(0);
+        let before = tail_of(self.text, from, at, 32)
+            .trim_matches(|c: char| c.is_whitespace() || matches!(c, '\u{ff0c}' | '\u{3001}'));
+        if !before.is_empty() {
+            self.cut(at, false);
+        }
+    }
+
     /// Connectors inside a sentence.
-    fn word(&mut self, at: usize, c: char, previous: char) {
+    fn word(&mut self, at: usize, first: u8) {
+        if !matches!(first, b'a' | b'e' | b'f' | b'i' | b'l' | b'm' | b'n' | b'o' | b's' | b't' | b'A' | b'T') {
+            return;
+        }
+        let previous = self.before(at);
+        if previous.is_alphanumeric() || matches!(previous, '-' | '/' | '_' | '.' | '\'') {
+            return;
+        }
         let rest = &self.text[at..];
-        let cjk = is_cjk(c)
-            && [
-                "\u{7136}\u{540e}",
-                "\u{63a5}\u{7740}",
-                "\u{6700}\u{540e}",
-                "\u{968f}\u{540e}",
-                "\u{540c}\u{65f6}",
-                "\u{63a5}\u{4e0b}\u{6765}",
-                "\u{5426}\u{5219}",
-                "\u{305d}\u{306e}\u{5f8c}",
-                "\u{6b21}\u{306b}",
-            ]
-            .iter()
-            .any(|word| rest.starts_with(word));
-        if cjk {
-            let from = self.cuts.last().copied().unwrap_or(0);
-            let before = tail_of(self.text, from, at, 32)
-                .trim_matches(|c: char| c.is_whitespace() || matches!(c, '\u{ff0c}' | '\u{3001}'));
-            if !before.is_empty() {
-                self.cut(at, false);
-            }
-            return;
-        }
-        if !matches!(c, 'a' | 't' | 'n' | 'f' | 'l' | 'm' | 'o' | 's' | 'i' | 'A' | 'T' | 'e')
-            || previous.is_alphanumeric()
-            || matches!(previous, '-' | '/' | '_' | '.' | '\'')
-        {
-            return;
-        }
         const WORDS: &[&str] = &[
             "and ",
             "then",
@@ -531,7 +514,7 @@ impl Splitter<'_> {
             "else",
             "if not",
         ];
-        if WORDS.iter().any(|word| super::text::strip_prefix_ci(rest, word).is_some()) && self.connects(at, rest) {
+        if WORDS.iter().any(|word| strip_prefix_ci(rest, word).is_some()) && self.connects(at, rest) {
             self.cut(at, false);
         }
     }
@@ -591,11 +574,11 @@ impl Splitter<'_> {
             "in parallel",
             "simultaneously",
         ];
-        if let Some(after) = listed.iter().find_map(|word| after_word(rest, word)) {
+        if let Some(after) = after_any(rest, &listed) {
             return comma && verb(after.trim_start_matches([',', ' ']));
         }
         let joins = ["and in parallel", "and meanwhile", "and at the same time", "and simultaneously"];
-        if let Some(after) = joins.iter().find_map(|word| after_word(rest, word)) {
+        if let Some(after) = after_any(rest, &joins) {
             return verb(after.trim_start_matches([',', ' ']));
         }
         if let Some(after) = after_word(rest, "otherwise").or_else(|| after_word(rest, "else")) {

@@ -2,7 +2,7 @@
 //! they stand.
 
 use super::paths;
-use super::text::{after_word, strip_prefix_ci};
+use super::phrases::{after_any, after_word, strip_prefix_ci};
 use crate::plan::{DefaultAnswer, FailurePolicy, TaskPlan};
 
 /// What a text sets for a task.
@@ -61,12 +61,7 @@ impl Settings {
 
     /// Reads `retry 3`, `deadline: 2h`, `undo: make down` and their like; false when it is none of them.
     pub(super) fn read(&mut self, part: &str) -> bool {
-        let value = |words: &[&str]| {
-            words
-                .iter()
-                .find_map(|word| after_word(part, word))
-                .map(|rest| rest.trim_start_matches([':', '=', ' ']).trim())
-        };
+        let value = |words: &[&str]| after_any(part, words).map(|rest| rest.trim_start_matches([':', '=', ' ']).trim());
         if let Some(rest) = value(&["retries", "retry"]) {
             return set(&mut self.retry, times(rest));
         }
@@ -127,7 +122,7 @@ fn default_answer(text: &str) -> Option<DefaultAnswer> {
 /// True for "retry many" and "timeout: soon", whether or not they can be read.
 pub(super) fn looks_like_setting(part: &str) -> bool {
     const SETTINGS: &[&str] = &["retries", "retry", "timeout", "time limit", "on failure", "on-failure", "on_failure"];
-    let rest = SETTINGS.iter().find_map(|word| after_word(part, word));
+    let rest = after_any(part, SETTINGS);
     // "rerun the tests" is a step and no setting, and so is "files to change".
     let mut with_sign = ["rerun", "files", "deadline", "estimate", "undo", "compensate", "default"]
         .iter()

@@ -1,6 +1,7 @@
 //! Which code is a shell command, and which is only a name. In doubt it is a name.
 
-use super::text::{Words, list};
+use super::phrases::{Words, list};
+use super::text::holds;
 
 /// Programs that begin a command.
 static PROGRAMS: Words = Words::new(|| {
@@ -22,29 +23,29 @@ static PROGRAMS: Words = Words::new(|| {
 });
 
 /// Programs that are a command by themselves, without arguments.
-const ALONE: &[&str] =
-    &["make", "pytest", "ninja", "tox", "jest", "vitest", "mypy", "rustfmt", "tsc", "just", "eslint", "ls"];
+static ALONE: Words = Words::new(|| list("make|pytest|ninja|tox|jest|vitest|mypy|rustfmt|tsc|just|eslint|ls"));
 
 /// Programs whose names are also plain words, so that what follows must look like arguments.
-const WORDS: &[&str] = &[
-    "go", "make", "find", "sort", "test", "time", "kill", "next", "service", "convert", "head", "tail", "source",
-    "export", "touch", "just", "node", "java", "python", "swift", "ruby", "stack", "env", "find", "cat", "black",
-    "act", "fly", "bundle", "docker", "vue", "rake", "true", "false", "sleep", "exit", "date", "cut", "paste", "patch",
-    "id", "which", "set", "trap", "wait", "free", "timeout", "exec",
-];
+static WORDS: Words = Words::new(|| {
+    list(
+        "go|make|find|sort|test|time|kill|next|service|convert|head|tail|source|export|touch|just|node|java|\
+     python|swift|ruby|stack|env|find|cat|black|act|fly|bundle|docker|vue|rake|true|false|sleep|exit|date|\
+     cut|paste|patch|id|which|set|trap|wait|free|timeout|exec",
+    )
+});
 
 /// Of these any word can be the argument: they have subcommands, or take names of files.
-const TAKERS: &[&str] = &[
-    "go", "make", "service", "source", "export", "touch", "just", "node", "java", "python", "swift", "ruby", "stack",
-    "cat", "fly", "bundle", "docker", "rake", "which", "time", "timeout", "exec", "env",
-];
+static TAKERS: Words = Words::new(|| {
+    list(
+        "go|make|service|source|export|touch|just|node|java|python|swift|ruby|stack|cat|fly|bundle|docker|rake|\
+     which|time|timeout|exec|env",
+    )
+});
 /// Words that make a plain sentence of code, after any program.
-const PROSE: &[&str] = &[
-    "is", "are", "was", "must", "should", "will", "command", "commands", "output", "error", "errors", "=", "==", ":=",
-];
+static PROSE: Words = Words::new(|| list("is|are|was|must|should|will|command|commands|output|error|errors|=|==|:="));
 
 /// Methods that make code a route.
-const METHODS: &[&str] = &["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"];
+static METHODS: Words = Words::new(|| list("GET|POST|PUT|PATCH|DELETE|HEAD|OPTIONS"));
 
 /// Endings of files that can be run.
 const SCRIPTS: &[&str] = &[".sh", ".bash", ".zsh", ".py", ".rb", ".pl", ".bin", ".run"];
@@ -74,11 +75,11 @@ pub(super) fn shape(code: &str) -> Shape {
     if let Some(inner) = code.strip_prefix('(').and_then(|rest| rest.strip_suffix(')')) {
         return if shape(inner) == Shape::Command { Shape::Command } else { Shape::Name };
     }
-    let test = code.starts_with("[ ") && (code.ends_with(" ]") || code.contains(" ] "))
-        || code.starts_with("[[ ") && code.contains(" ]]");
+    let test = code.starts_with("[ ") && (code.ends_with(" ]") || holds(code, " ] "))
+        || code.starts_with("[[ ") && holds(code, " ]]");
     let odd = code.starts_with(['<', '{', '[', '"', '-', '@', '#', '|', '=']);
     let Some(first) = code.split_whitespace().next() else { return Shape::Name };
-    if code.len() > 2_000 || METHODS.contains(&first) || (odd && !test) {
+    if code.len() > 2_000 || METHODS.contains(first) || (odd && !test) {
         return Shape::Name;
     }
     let looped = matches!(first, "for" | "if" | "while" | "until" | "case")
@@ -89,16 +90,16 @@ pub(super) fn shape(code: &str) -> Shape {
     let (program, rest) = without_assignments(code);
     let assigned = program.len() + rest.len() < code.len() && !code.starts_with(program);
     let (program, parted) = program.strip_suffix(';').map_or((program, false), |program| (program, true));
-    if program.is_empty() || rest.split_whitespace().next().is_some_and(|word| PROSE.contains(&word)) {
+    if program.is_empty() || rest.split_whitespace().next().is_some_and(|word| PROSE.contains(word)) {
         return Shape::Name;
     }
-    let compound = parted || ["; ", " && ", " || ", " | ", " > ", " >> "].iter().any(|sign| code.contains(sign));
+    let compound = || parted || ["; ", " && ", " || ", " | ", " > ", " >> "].iter().any(|sign| holds(code, sign));
     let known = PROGRAMS.contains(&program);
     let path = is_script(program);
     if rest.is_empty() && !parted {
         return match () {
             () if known && assigned => Shape::Command,
-            () if known && ALONE.contains(&program) => Shape::Alone,
+            () if known && ALONE.contains(program) => Shape::Alone,
             () if known => Shape::Program,
             () if path && assigned => Shape::Command,
             () if path => Shape::Script,
@@ -107,7 +108,7 @@ pub(super) fn shape(code: &str) -> Shape {
             () => Shape::Word,
         };
     }
-    if (known && (compound || takes(program, rest))) || path || (assigned && is_name(program)) {
+    if (known && (takes(program, rest) || compound())) || path || (assigned && is_name(program)) {
         return Shape::Command;
     }
     if known || absolute(program) || is_name(program) { Shape::Line } else { Shape::Name }
@@ -151,14 +152,14 @@ fn is_file(program: &str) -> bool {
 
 /// True when what follows a program reads like its arguments: not "go to the page", not "find users".
 fn takes(program: &str, rest: &str) -> bool {
-    if !WORDS.contains(&program) {
+    if !WORDS.contains(program) {
         return true;
     }
     if prose_like(program, rest) {
         return false;
     }
     let signs = |word: &str| word.len() == 1 || word.bytes().any(|b| !b.is_ascii_alphabetic());
-    (TAKERS.contains(&program) && rest.split_whitespace().count() < 4) || rest.split_whitespace().any(signs)
+    (TAKERS.contains(program) && rest.split_whitespace().count() < 4) || rest.split_whitespace().any(signs)
 }
 
 /// The program and what follows, after `NAME=value` words.
@@ -181,7 +182,7 @@ fn without_assignments(code: &str) -> (&str, &str) {
 /// `go to the page`, `make sure`: a plain sentence between backticks.
 fn prose_like(program: &str, rest: &str) -> bool {
     let first = rest.split_whitespace().next().unwrap_or("");
-    WORDS.contains(&program)
+    WORDS.contains(program)
         && matches!(
             first,
             "to" | "the" | "a" | "an" | "sure" | "it" | "that" | "this" | "for" | "by" | "of" | "in" | "is"

@@ -7,9 +7,10 @@ use super::inline::Inline;
 use super::letters;
 use super::lines::Block;
 use super::meta::{self, Meta};
+use super::phrases::{after_word, begins};
 use super::roles::{self, Sense};
 use super::sentences::{self, Clause, Stop};
-use super::text::{Flow, after_word};
+use super::text::{Flow, holds};
 use super::{commands, conditions, plain, vocabulary};
 use crate::plan::{Condition, Mark, NodeKind};
 
@@ -112,7 +113,7 @@ impl Builder<'_> {
         let begin = self.out.steps.len();
         let first = self.out.drafts.len();
         let tracked = roles::is_labelled(&flow.text)
-            || self.source[block.span.start..block.span.end].contains("[ ]")
+            || holds(&self.source[block.span.start..block.span.end], "[ ]")
             || mark != Mark::Open;
         let mut here = None;
         for (n, clause) in clauses.iter().enumerate() {
@@ -180,7 +181,7 @@ impl Builder<'_> {
         let part = self.condition_of(&flow.text, inline, clause);
         let mut found = meta::extract(&flow.text, inline, part.from, part.to, item);
         found.locate(flow);
-        if found.description.is_empty() && flow.text[clause.from..clause.end].contains("???") {
+        if found.description.is_empty() && holds(&flow.text[clause.from..clause.end], "???") {
             found.description = "???".to_owned();
         }
         let polite = clause.stop == Stop::Question && roles::sense(&found.description, true, true) == Sense::Step;
@@ -195,7 +196,7 @@ impl Builder<'_> {
         } else {
             found.description.clone()
         };
-        if !shown.chars().any(char::is_alphanumeric) && command.is_none() && !shown.contains("???") {
+        if !shown.chars().any(char::is_alphanumeric) && command.is_none() && !holds(&shown, "???") {
             self.remark_span(flow, clause);
             return None;
         }
@@ -424,9 +425,9 @@ fn is_plain_step(flow: &Flow, clause: &Clause) -> bool {
 
 fn is_first(text: &str) -> bool {
     let plain = text.trim_start();
-    ["first", "firstly", "to start", "to begin", "initially"].iter().any(|word| after_word(plain, word).is_some())
+    begins(plain, &["first", "firstly", "to start", "to begin", "initially"])
 }
 
 fn starts_condition(text: &str) -> bool {
-    ["if", "unless", "\u{5982}\u{679c}"].iter().any(|word| after_word(text, word).is_some())
+    begins(text, &["if", "unless", "\u{5982}\u{679c}"])
 }

@@ -1,24 +1,28 @@
 //! Places in a text: lines and columns, and runs of text that remember where each character stood.
 
+use std::borrow::Cow;
+use std::cell::OnceCell;
+
 use crate::plan::Span;
 
 /// Finds the line and the column of a byte.
 pub(super) struct Lines<'a> {
     text: &'a str,
-    starts: Vec<usize>,
+    /// Found when the first place is asked for: most texts have nothing that anybody must find.
+    starts: OnceCell<Vec<usize>>,
 }
 
 impl<'a> Lines<'a> {
     pub(super) fn new(text: &'a str) -> Self {
-        let ends = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n');
-        let starts = std::iter::once(0).chain(ends.map(|(at, _)| at + 1)).collect();
-        Self { text, starts }
+        Self { text, starts: OnceCell::new() }
     }
 
     /// Line and column of a byte, both from 1.
     pub(super) fn place(&self, at: usize) -> (usize, usize) {
-        let line = self.starts.partition_point(|start| *start <= at).max(1);
-        let start = self.starts.get(line - 1).copied().unwrap_or(0);
+        let ends = self.text.match_indices('\n');
+        let starts = self.starts.get_or_init(|| std::iter::once(0).chain(ends.map(|(at, _)| at + 1)).collect());
+        let line = starts.partition_point(|start| *start <= at).max(1);
+        let start = starts.get(line - 1).copied().unwrap_or(0);
         let before = self.text.get(start..at).unwrap_or("");
         (line, before.chars().filter(|c| !is_invisible(*c)).count() + 1)
     }
@@ -47,43 +51,42 @@ pub(super) fn is_cjk(c: char) -> bool {
 /// A run of text put together from pieces of the source, one per line.
 ///
 /// Invisible characters are left out, every other space is a plain one, and line ends are `\n`.
-#[derive(Debug, Default)]
-pub(super) struct Flow {
-    pub(super) text: String,
+#[derive(Debug)]
+pub(super) struct Flow<'s> {
+    pub(super) text: Cow<'s, str>,
     /// Where a stretch begins here, and where in the source.
     map: Vec<(usize, usize)>,
 }
 
-impl Flow {
-    pub(super) fn new(source: &str, pieces: &[Span]) -> Self {
-        let mut flow = Self::default();
+impl<'s> Flow<'s> {
+    pub(super) fn new(source: &'s str, pieces: &[Span]) -> Self {
+        let part = |piece: &Span| source.get(piece.start..piece.end).unwrap_or("");
+        if let [piece] = pieces
+            && odd(part(piece)).is_none()
+        {
+            return Self { text: Cow::Borrowed(part(piece)), map: vec![(0, piece.start)] };
+        }
+        let mut text = String::new();
+        let mut map = Vec::with_capacity(pieces.len());
         for (n, piece) in pieces.iter().enumerate() {
             if n > 0 {
-                flow.map.push((flow.text.len(), piece.start));
-                flow.text.push('\n');
+                map.push((text.len(), piece.start));
+                text.push('\n');
             }
-            flow.push(source, *piece);
+            let part = part(piece);
+            map.push((text.len(), piece.start));
+            let mut from = 0;
+            while let Some((at, c)) = odd(&part[from..]) {
+                text.push_str(&part[from..from + at]);
+                if !is_invisible(c) {
+                    text.push(' ');
+                }
+                from += at + c.len_utf8();
+                map.push((text.len(), piece.start + from));
+            }
+            text.push_str(&part[from..]);
         }
-        flow
-    }
-
-    fn push(&mut self, source: &str, piece: Span) {
-        let part = source.get(piece.start..piece.end).unwrap_or("");
-        self.map.push((self.text.len(), piece.start));
-        let mut from = 0;
-        for (at, c) in part.char_indices() {
-            let plain = matches!(c, ' ' | '\u{200c}' | '\u{200d}') || !is_blank(c);
-            if plain {
-                continue;
-            }
-            self.text.push_str(&part[from..at]);
-            if !is_invisible(c) {
-                self.text.push(' ');
-            }
-            from = at + c.len_utf8();
-            self.map.push((self.text.len(), piece.start + from));
-        }
-        self.text.push_str(&part[from..]);
+        Self { text: Cow::Owned(text), map }
     }
 
     /// The byte of the source from which the byte `at` came.
@@ -101,38 +104,54 @@ impl Flow {
     }
 }
 
-/// The words of a text in lower case, without punctuation at their ends.
-pub(super) fn words(text: &str) -> impl Iterator<Item = String> + '_ {
-    text.split(|c: char| {
-        c.is_whitespace() || matches!(c, ',' | ';' | '(' | ')' | ':' | '"' | '/' | '\u{3001}' | '\u{ff0c}')
-    })
-    .map(|word| word.trim_matches(|c: char| !c.is_alphanumeric() && c != '?').to_lowercase().replace('\u{2019}', "'"))
-    .filter(|word| !word.is_empty())
-}
-
-/// The text after `prefix`, compared without case, when a word ends there.
-pub(super) fn after_word<'t>(text: &'t str, prefix: &str) -> Option<&'t str> {
-    let rest = strip_prefix_ci(text, prefix)?;
-    let inside = prefix.ends_with(|c: char| c.is_ascii_alphanumeric())
-        && rest.starts_with(|c: char| c.is_alphanumeric() && !is_cjk(c));
-    (!inside).then_some(rest)
-}
-
-/// The text after `prefix`, compared without ASCII case; a curly apostrophe counts as a straight one.
-pub(super) fn strip_prefix_ci<'t>(text: &'t str, prefix: &str) -> Option<&'t str> {
-    let mut chars = text.char_indices();
-    for wanted in prefix.chars() {
-        let (_, c) = chars.next()?;
-        let c = if c == '\u{2019}' { '\'' } else { c };
-        if !c.eq_ignore_ascii_case(&wanted) {
-            return None;
+/// The first white space that is no plain space, or the first invisible character.
+fn odd(text: &str) -> Option<(usize, char)> {
+    let mut from = 0;
+    while let Some(at) = text.as_bytes()[from..].iter().position(|b| !(b' '..0x80).contains(b)) {
+        let c = text[from + at..].chars().next()?;
+        if is_blank(c) && !matches!(c, '\u{200c}' | '\u{200d}') {
+            return Some((from + at, c));
         }
+        from += at + c.len_utf8();
     }
-    Some(chars.as_str())
+    None
+}
+
+/// Where a phrase of two bytes or more stands in a text; such a search needs no preparation.
+pub(super) fn find(text: &str, phrase: &str) -> Option<usize> {
+    starts(text, phrase).find(|at| text.as_bytes()[*at..].starts_with(phrase.as_bytes()))
+}
+
+/// Where it stands last.
+pub(super) fn rfind(text: &str, phrase: &str) -> Option<usize> {
+    starts(text, phrase).rfind(|at| text.as_bytes()[*at..].starts_with(phrase.as_bytes()))
+}
+
+/// The places of the first two bytes of a phrase.
+fn starts(text: &str, phrase: &str) -> impl DoubleEndedIterator<Item = usize> {
+    let pair = phrase.as_bytes().first_chunk::<2>().copied().unwrap_or_default();
+    let pairs = text.as_bytes().windows(2).enumerate();
+    pairs.filter(move |(_, bytes)| bytes[0] == pair[0] && bytes[1] == pair[1]).map(|(at, _)| at)
+}
+
+/// True when a phrase of two bytes or more stands in a text.
+pub(super) fn holds(text: &str, phrase: &str) -> bool {
+    find(text, phrase).is_some()
+}
+
+/// Where the letters and digits end that begin at `at`, at most `to`.
+pub(super) fn word_end(text: &str, at: usize, to: usize) -> usize {
+    let rest = text.as_bytes().get(at..to).unwrap_or(&[]);
+    at + rest.iter().take_while(|b| b.is_ascii_alphanumeric()).count().max(1)
 }
 
 /// White space collapsed and trimmed.
-pub(super) fn collapse(text: &str) -> String {
+pub(super) fn collapse(text: &str) -> Cow<'_, str> {
+    let odd = |pair: &[u8]| matches!(pair, [b' ', b' ']) || pair.iter().any(|b| !(b' '..0x80).contains(b));
+    let text = text.trim();
+    if !text.as_bytes().windows(2).any(odd) {
+        return Cow::Borrowed(text);
+    }
     let mut out = String::with_capacity(text.len());
     for word in text.split_whitespace() {
         if !out.is_empty() {
@@ -140,13 +159,5 @@ pub(super) fn collapse(text: &str) -> String {
         }
         out.push_str(word);
     }
-    out
-}
-
-/// A list of words or phrases, made once.
-pub(super) type Words = std::sync::LazyLock<Vec<&'static str>>;
-
-/// Takes a list apart at its bars.
-pub(super) fn list(text: &'static str) -> Vec<&'static str> {
-    text.split('|').collect()
+    Cow::Owned(out)
 }

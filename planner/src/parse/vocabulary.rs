@@ -1,15 +1,15 @@
 //! The words by which a sentence shows what it is: verbs, kinds, connectors.
 
-use std::collections::HashSet;
-use std::sync::LazyLock;
-
-use super::text::{Words, after_word, is_cjk, list, words};
+use super::phrases::{Phrases, Word, Words, begins, list, strip_prefix_ci, words};
+use super::text::{holds, is_cjk};
 use crate::plan::NodeKind;
 
-const RETRIEVAL: &[&str] = &[
-    "find", "search", "fetch", "download", "read", "get", "retrieve", "obtain", "gather", "collect", "lookup",
-    "locate", "query", "scrape", "crawl", "browse", "pull", "discover",
-];
+static RETRIEVAL: Words = Words::new(|| {
+    list(
+        "find|search|fetch|download|read|get|retrieve|obtain|gather|collect|lookup|locate|query|scrape|crawl|\
+     browse|pull|discover",
+    )
+});
 static ANALYSIS: Words = Words::new(|| {
     list(
         "analyse|analyze|review|compare|investigate|inspect|evaluate|assess|audit|examine|study|diagnose|profile|\
@@ -17,54 +17,33 @@ static ANALYSIS: Words = Words::new(|| {
      debug|analysis|investigation",
     )
 });
-const REFACTOR: &[&str] = &[
-    "refactor",
-    "rename",
-    "extract",
-    "simplify",
-    "restructure",
-    "reorganise",
-    "reorganize",
-    "deduplicate",
-    "inline",
-    "modularise",
-    "modularize",
-    "decouple",
-    "refactoring",
-];
+static REFACTOR: Words = Words::new(|| {
+    list(
+        "refactor|rename|extract|simplify|restructure|reorganise|reorganize|deduplicate|inline|modularise|\
+     modularize|decouple|refactoring",
+    )
+});
 static CODE: Words = Words::new(|| {
     list(
         "implement|add|create|code|fix|build|develop|wire|integrate|scaffold|bootstrap|patch|program|hook|introduce|\
      port|expose|handle|support|implementing|adding|fixing|creating|setup|initialise|initialize|init",
     )
 });
-const TOOL: &[&str] = &[
-    "run", "execute", "deploy", "install", "email", "e-mail", "send", "publish", "release", "push", "restart",
-    "launch", "ship", "notify", "upload", "submit", "commit", "merge", "invoke", "call", "trigger", "rerun", "start",
-    "stop", "roll", "rollback", "announce", "post", "tag", "schedule",
-];
-const ASK: &[&str] = &["ask", "clarify"];
-const TEST: &[&str] = &["test", "tests", "unit-test", "unittest", "retest", "testing"];
+static TOOL: Words = Words::new(|| {
+    list(
+        "run|execute|deploy|install|email|e-mail|send|publish|release|push|restart|launch|ship|notify|upload|\
+     submit|commit|merge|invoke|call|trigger|rerun|start|stop|roll|rollback|announce|post|tag|schedule",
+    )
+});
+static ASK: Words = Words::new(|| list("ask|clarify"));
+static TEST: Words = Words::new(|| list("test|tests|unit-test|unittest|retest|testing"));
 /// Verbs whose object can be tests.
-const TEST_MAKERS: &[&str] = &[
-    "write",
-    "add",
-    "create",
-    "implement",
-    "run",
-    "execute",
-    "extend",
-    "rerun",
-    "update",
-    "generate",
-    "expand",
-    "author",
-    "build",
-    "complete",
-    "finish",
-    "increase",
-    "improve",
-];
+static TEST_MAKERS: Words = Words::new(|| {
+    list(
+        "write|add|create|implement|run|execute|extend|rerun|update|generate|expand|author|build|complete|finish|\
+     increase|improve",
+    )
+});
 static CODE_OBJECTS: Words = Words::new(|| {
     list(
         "code|function|functions|script|scripts|class|classes|module|parser|endpoint|endpoints|handler|migration|\
@@ -73,21 +52,12 @@ static CODE_OBJECTS: Words = Words::new(|| {
      serializer|cli|bot|plugin|types|macro|dockerfile|makefile",
     )
 });
-const ARTEFACTS: &[&str] = &[
-    "image",
-    "images",
-    "release",
-    "binary",
-    "binaries",
-    "container",
-    "containers",
-    "artifact",
-    "artifacts",
-    "artefact",
-    "artefacts",
-    "wheel",
-    "bundle",
-];
+static ARTEFACTS: Words = Words::new(|| {
+    list(
+        "image|images|release|binary|binaries|container|containers|artifact|artifacts|artefact|artefacts|wheel|\
+     bundle",
+    )
+});
 /// Verbs of texts in Chinese characters, which no space ends; the first list that has one counts.
 const HAN: &[(&[&str], NodeKind)] = &[
     (
@@ -170,24 +140,24 @@ pub(super) fn own_kind(text: &str) -> Option<NodeKind> {
     if plain.starts_with(is_cjk) {
         return HAN.iter().find(|(verbs, _)| verbs.iter().any(|verb| plain.starts_with(verb))).map(|(_, kind)| *kind);
     }
-    let all: Vec<String> = words(plain).take(12).collect();
+    let all = leading(plain);
     let first = all.first()?.as_str();
-    let second = all.get(1).map_or("", String::as_str);
-    if ASK.contains(&first)
+    let second = all.get(1).map_or("", Word::as_str);
+    if ASK.contains(first)
         || (matches!(first, "confirm" | "check") && second == "with" && !plain.contains('`'))
         || is_open(text)
     {
         return Some(NodeKind::Clarification);
     }
-    if TEST.contains(&first) || is_tests(first, plain) {
+    if TEST.contains(first) || is_tests(first, &all) {
         return Some(NodeKind::UnitTest);
     }
     verb_kind(first, second, &all)
 }
 
-fn verb_kind(first: &str, second: &str, all: &[String]) -> Option<NodeKind> {
-    let is = |list: &[&str]| list.contains(&first);
-    let object = |list: &[&str]| object_of(all).iter().any(|word| list.contains(&word.as_str()));
+fn verb_kind(first: &str, second: &str, all: &[Word]) -> Option<NodeKind> {
+    let is = |list: &Words| list.contains(first);
+    let object = |list: &Words| object_of(all).iter().any(|word| list.contains(word));
     if first == "look" {
         return Some(match second {
             "into" | "at" => NodeKind::Analysis,
@@ -200,24 +170,37 @@ fn verb_kind(first: &str, second: &str, all: &[String]) -> Option<NodeKind> {
     if (first == "set" && second == "up") || (first == "write" && object(&CODE_OBJECTS)) {
         return Some(NodeKind::CodeImplementation);
     }
-    if (first == "build" && object(ARTEFACTS))
+    if (first == "build" && object(&ARTEFACTS))
         || (first == "roll" && matches!(second, "back" | "out"))
-        || (is(TOOL) && first != "roll")
+        || (is(&TOOL) && first != "roll")
     {
         return Some(NodeKind::ToolCall);
     }
     let sorts = [
-        (RETRIEVAL, NodeKind::Retrieval),
-        (&ANALYSIS[..], NodeKind::Analysis),
-        (REFACTOR, NodeKind::Refactor),
-        (&CODE[..], NodeKind::CodeImplementation),
+        (&RETRIEVAL, NodeKind::Retrieval),
+        (&ANALYSIS, NodeKind::Analysis),
+        (&REFACTOR, NodeKind::Refactor),
+        (&CODE, NodeKind::CodeImplementation),
     ];
     let found = sorts.into_iter().find(|(list, _)| is(list)).map(|(_, kind)| kind);
     found.or_else(|| is(&PLAIN).then_some(NodeKind::Processing))
 }
 
+/// The first words, up to a preposition after the first of them.
+fn leading(text: &str) -> Vec<Word<'_>> {
+    let mut all = Vec::with_capacity(12);
+    for word in words(text).take(12) {
+        let ends = !all.is_empty() && is_preposition(&word);
+        all.push(word);
+        if ends {
+            break;
+        }
+    }
+    all
+}
+
 /// The words of the object: up to the first preposition.
-fn object_of(all: &[String]) -> &[String] {
+fn object_of<'a, 't>(all: &'a [Word<'t>]) -> &'a [Word<'t>] {
     let rest = all.get(1..).unwrap_or(&[]);
     let end = rest.iter().position(|word| is_preposition(word)).unwrap_or(rest.len());
     &rest[..end]
@@ -254,10 +237,9 @@ fn is_preposition(word: &str) -> bool {
 }
 
 /// True when the object, or a text without a verb, is about tests.
-fn is_tests(first: &str, plain: &str) -> bool {
-    let all: Vec<String> = words(plain).take(12).collect();
-    let head = if TEST_MAKERS.contains(&first) {
-        object_of(&all)
+fn is_tests(first: &str, all: &[Word]) -> bool {
+    let head = if TEST_MAKERS.contains(first) {
+        object_of(all)
     } else if is_verb(first) {
         return false;
     } else {
@@ -273,13 +255,8 @@ fn is_tests(first: &str, plain: &str) -> bool {
 
 /// A word that begins an instruction.
 pub(super) fn is_verb(word: &str) -> bool {
-    static VERBS: LazyLock<HashSet<&'static str>> = LazyLock::new(|| {
-        [RETRIEVAL, &ANALYSIS[..], REFACTOR, &CODE[..], TOOL, ASK, TEST, &PLAIN[..]]
-            .into_iter()
-            .flatten()
-            .copied()
-            .collect()
-    });
+    static VERBS: Words =
+        Words::new(|| Phrases::union(&[&RETRIEVAL, &ANALYSIS, &REFACTOR, &CODE, &TOOL, &ASK, &TEST, &PLAIN]));
     VERBS.contains(word)
 }
 
@@ -318,9 +295,8 @@ static POLITE: Words = Words::new(|| {
 pub(super) fn instruction(text: &str) -> &str {
     let mut rest = text.trim_start_matches(|c: char| !c.is_alphanumeric() && !matches!(c, '`' | '/' | '.'));
     for _ in 0..6 {
-        let found = POLITE.iter().filter_map(|lead| after_word(rest, lead)).min_by_key(|rest| rest.len());
-        match found {
-            Some(after) if !after.trim().is_empty() => {
+        match POLITE.longest(rest) {
+            Some((_, after)) if !after.trim().is_empty() => {
                 rest = after.trim_start_matches(|c: char| c.is_whitespace() || c == ',');
             }
             Some(_) | None => break,
@@ -372,7 +348,8 @@ pub(super) fn is_question_mark(text: &str) -> bool {
 
 /// `TBD` and `???`: something is not decided yet.
 pub(super) fn is_open(text: &str) -> bool {
-    text.contains("???") || text.split(|c: char| !c.is_alphanumeric()).any(|word| matches!(word, "TBD" | "TBC"))
+    let words = || text.split(|c: char| !c.is_alphanumeric());
+    holds(text, "???") || (holds(text, "TB") && words().any(|word| matches!(word, "TBD" | "TBC")))
 }
 
 /// True for a question that is really a request.
@@ -406,8 +383,7 @@ pub(super) fn is_request(text: &str) -> bool {
         "i'd appreciate it if you could",
     ];
     let plain = text.trim_start_matches(|c: char| !c.is_alphanumeric());
-    starts.iter().any(|start| after_word(plain, start).is_some())
-        || [", can you", ", could you", ", please", " could you please", " can you please"]
-            .iter()
-            .any(|part| text.to_lowercase().contains(part))
+    let asides = [", can you", ", could you", ", please", " could you please", " can you please"];
+    let aside = |at: usize| asides.iter().any(|aside| strip_prefix_ci(&text[at..], aside).is_some());
+    begins(plain, &starts) || text.match_indices([',', ' ']).any(|(at, _)| aside(at))
 }
