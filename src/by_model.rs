@@ -135,7 +135,7 @@ impl<'a> Advisor<'a> {
         let (parsed_title, context) = parsed.map_or_else(|_| (None, Vec::new()), |plan| (plan.title, plan.context));
         let title = parsed_title.or(title);
         let parsed = ParsedPlan { title, tasks, context, warnings: Vec::new(), ignored: Vec::new() };
-        Ok(Planned { parsed, origin: Origin { planned_by: Some(request_tag(&answered.request)), parent: None } })
+        Ok(Planned { parsed, origin: Origin { planned_by: Some(request_tag(&answered.request)), ..Origin::default() } })
     }
 }
 

@@ -138,6 +138,10 @@ impl From<PlannerError> for Failure {
             | PlannerError::QuestionClosed { .. }
             | PlannerError::CheckpointTaken { .. }
             | PlannerError::BeingUndone => Code::Conflict,
+            PlannerError::AgentPlan(_)
+            | PlannerError::NotOfAgent { .. }
+            | PlannerError::OriginNotOfAgent
+            | PlannerError::TooDeep { .. } => Code::Parse,
             PlannerError::PlanEnded
             | PlannerError::TooManyForks { .. }
             | PlannerError::CheckpointName { .. }

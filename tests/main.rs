@@ -9,4 +9,5 @@ mod house_rules;
 mod log;
 mod model;
 mod planner;
+mod planning;
 mod sealed;

@@ -1,5 +1,6 @@
 //! Why the planner refuses a command. It only names what was wrong; deciding is the planner's.
 
+use crate::agents::PlanError;
 use crate::event::{QuestionId, TaskStatus};
 use crate::parse::ParseError;
 use crate::plan::TaskId;
@@ -10,6 +11,28 @@ pub enum PlannerError {
     /// The text is no plan.
     #[error(transparent)]
     Parse(#[from] ParseError),
+    /// The plan of an agent breaks a rule.
+    #[error(transparent)]
+    AgentPlan(#[from] PlanError),
+    /// A plan has what only an agent's may have, and is not proposed as one.
+    #[error(
+        "task {task} uses a tool or asks an agent, and no agent's registry was given: propose it as an agent's plan"
+    )]
+    NotOfAgent {
+        /// The task.
+        task: TaskId,
+    },
+    /// A plan says of itself that it was judged by a registry.
+    #[error("a plan is an agent's by being proposed as one, not by its origin")]
+    OriginNotOfAgent,
+    /// Too many plans stand above the plan.
+    #[error("{depth} plans stand above this one, and sub_plan_depth_max is {max}: plan the work in fewer levels")]
+    TooDeep {
+        /// How many do.
+        depth: u32,
+        /// How many may.
+        max: u32,
+    },
     /// The plan exists already.
     #[error("this plan has been made already: give the new one another id")]
     AlreadyPlanned,

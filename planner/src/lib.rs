@@ -4,6 +4,7 @@
 //! becomes further events. Everything here is pure: it knows no clock, no source of ids, no I/O and no await, so
 //! the same commands give the same events on any machine, and a fold of the log gives the state that was lost.
 
+pub mod agents;
 pub mod analysis;
 pub mod brevity;
 pub mod change;
@@ -19,6 +20,7 @@ mod past;
 pub mod plan;
 pub mod planner;
 pub mod prompt;
+pub mod protocol;
 pub mod retained;
 pub mod sealed;
 pub mod simulation;

@@ -4,6 +4,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::protocol::{AgentType, Asking};
+
 /// The number of a task in its plan: 1, 2, 3 ... in the order of planning, never reused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
@@ -162,6 +164,12 @@ pub struct Span {
     pub end: usize,
 }
 
+/// The plan that carries a dispatch of a task out, when another plan does.
+#[must_use]
+pub fn sub_plan_id(parent: &ParentTask) -> String {
+    format!("{}.{}-{}", parent.plan, parent.task, parent.attempt)
+}
+
 /// What another plan is to do for a task.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SubPlan {
@@ -192,6 +200,30 @@ pub struct Origin {
     /// The task that it carries out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<ParentTask>,
+    /// How many plans stand above it.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub depth: u32,
+    /// The agent whose plan it is, and by what it was judged.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<AgentOrigin>,
+}
+
+/// Of an agent's plan: whose it is, and by what it was judged.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AgentOrigin {
+    /// The type of agent.
+    pub agent: AgentType,
+    /// The version of its form.
+    pub version: u32,
+    /// The tools that it could plan with.
+    pub tools: Vec<String>,
+}
+
+/// The most plans that may stand above a plan.
+pub const SUB_PLAN_DEPTH_MAX: u32 = 8;
+
+fn is_zero(depth: &u32) -> bool {
+    *depth == 0
 }
 
 impl Origin {
@@ -294,6 +326,9 @@ pub struct TaskPlan {
     /// When another plan carries it out: what that one is to do.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sub_plan: Option<SubPlan>,
+    /// When another agent answers it: who asks, and what.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request: Option<Asking>,
     /// The parts of the source it was made from, in order, not overlapping.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub spans: Vec<Span>,
@@ -329,6 +364,7 @@ impl TaskPlan {
             default_answer: None,
             tool: None,
             sub_plan: None,
+            request: None,
             spans: Vec::new(),
         }
     }

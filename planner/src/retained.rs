@@ -7,9 +7,12 @@ use crewlog_mq::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::agents::AgentProposal;
+use crate::agents::registry::ToolRegistry;
 use crate::claim::{Ending, Executor, TaskCommand, TaskEvent};
 use crate::event::{Command, Event, ExecutorEvent, FailureClass, QuestionId, Usage};
-use crate::plan::{Attachment, Proposal, TaskId};
+use crate::plan::{Attachment, Origin, Proposal, TaskId};
+use crate::protocol::AgentType;
 
 /// The longest reason that is kept, in bytes; a longer one stands in the event alone.
 pub const KEPT_REASON_BYTES_MAX: usize = 16 << 10;
@@ -36,6 +39,7 @@ enum Kept {
     Propose { attachments: Vec<Attachment> },
     Fork {},
     NameCheckpoint {},
+    ProposeAgentPlan { agent: AgentType, registry: ToolRegistry, attachments: Vec<Attachment> },
     HandleExecutorEvent(KeptReport),
     Continue {},
     Tick { now: Timestamp },
@@ -106,6 +110,11 @@ impl Command {
             Self::Propose { attachments, .. } => Kept::Propose { attachments: attachments.clone() },
             Self::Fork { .. } => Kept::Fork {},
             Self::NameCheckpoint { .. } => Kept::NameCheckpoint {},
+            Self::ProposeAgentPlan { proposal, attachments, .. } => Kept::ProposeAgentPlan {
+                agent: proposal.agent,
+                registry: proposal.registry.clone(),
+                attachments: attachments.clone(),
+            },
             Self::HandleExecutorEvent(report) => Kept::HandleExecutorEvent(KeptReport::of(report)),
             Self::Continue => Kept::Continue {},
             Self::Tick { now } => Kept::Tick { now: *now },
@@ -144,6 +153,14 @@ impl Command {
             Kept::NameCheckpoint {} => {
                 let Some(Event::CheckpointNamed { name }) = first else { return Err(lacking("NameCheckpoint")) };
                 Self::NameCheckpoint { name: name.clone() }
+            }
+            Kept::ProposeAgentPlan { agent, registry, attachments } => {
+                let Some(Event::TasksPlanned { source, config, origin, .. }) = first else {
+                    return Err(lacking("ProposeAgentPlan"));
+                };
+                let origin = Origin { agent: None, ..origin.clone() };
+                let proposal = Box::new(AgentProposal { agent, plan: source.clone(), registry, origin });
+                Self::ProposeAgentPlan { proposal, attachments, config: *config.clone() }
             }
             Kept::HandleExecutorEvent(report) => {
                 Self::HandleExecutorEvent(report.restore(first).ok_or_else(|| lacking("HandleExecutorEvent"))?)

@@ -49,6 +49,8 @@ impl PlannerState {
             timeout_ms: task.plan.timeout_ms,
             is_timed: self.config.budget.duration_ms.is_some(),
             folder: self.config.folder.clone(),
+            sub_plan: task.plan.sub_plan.clone(),
+            request: task.plan.request.clone(),
         };
         if task.plan.command.is_none() {
             parameters.system_prompt.clone_from(&self.config.system_prompt);

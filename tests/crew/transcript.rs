@@ -179,6 +179,8 @@ fn execute(node_id: TaskId, rest: &str, folder: Option<String>) -> PlannerCmd {
         timeout_ms: None,
         is_timed: false,
         folder,
+        sub_plan: None,
+        request: None,
     };
     PlannerCmd::ExecuteTask { node_id, kind, parameters: Box::new(parameters) }
 }

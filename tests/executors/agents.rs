@@ -56,6 +56,8 @@ fn task(description: &str) -> Parameters {
         timeout_ms: None,
         is_timed: false,
         folder: None,
+        sub_plan: None,
+        request: None,
     }
 }
 

@@ -6,7 +6,7 @@ use crewlog_executors::planning::{catch_up, planner_of, planner_of_fork};
 use crewlog_mq::{Cause, EventStore, ExecuteError, Handler, Position, Query, Range, Timestamp};
 use crewlog_planner::claim::{Ending, Executor, TaskCommand};
 use crewlog_planner::event::{
-    Command, Event, ExecutorEvent, FailureClass, PlannerConfig, Purpose, QuestionId, TaskStatus, plan_tag,
+    Command, Event, ExecutorEvent, FailureClass, PlannerConfig, Purpose, QuestionId, TaskStatus, Usage, plan_tag,
 };
 use crewlog_planner::plan::{FailurePolicy, TaskId};
 use crewlog_planner::planner::{FORK_DEPTH_MAX, Planner, PlannerError};
@@ -264,13 +264,13 @@ async fn claim(store: &EventStore, plan: &str, task: u64) {
 async fn done(store: &EventStore, plan: &str, task: u64, result: &str) {
     claim(store, plan, task).await;
     let ending = Ending::Completed { result: result.into(), run: None };
-    tell(store, plan, task, TaskCommand::End { epoch: 1, ending, usage: None }).await;
+    tell(store, plan, task, TaskCommand::End { epoch: 1, ending, usage: Usage::default() }).await;
 }
 
 async fn failed(store: &EventStore, plan: &str, task: u64) {
     claim(store, plan, task).await;
     let ending = Ending::Failed { error: "no".into(), class: FailureClass::Task, run: None };
-    tell(store, plan, task, TaskCommand::End { epoch: 1, ending, usage: None }).await;
+    tell(store, plan, task, TaskCommand::End { epoch: 1, ending, usage: Usage::default() }).await;
 }
 
 /// Forks a plan on its log; how many events that took.
@@ -304,7 +304,7 @@ async fn a_fork_on_a_log_has_claims_and_results_of_its_own() {
     fork_on_log(&store, "p", at, "f").await;
     failed(&store, "f", 2).await;
     let ending = Ending::Completed { result: "tested".into(), run: None };
-    tell(&store, "p", 2, TaskCommand::End { epoch: 1, ending, usage: None }).await;
+    tell(&store, "p", 2, TaskCommand::End { epoch: 1, ending, usage: Usage::default() }).await;
     let (parent, fork) = (view(&store, "p", None).await, view(&store, "f", None).await);
     use TaskStatus::{Completed, Failed, Running, Skipped};
     assert_eq!(statuses(parent.state()), [Completed, Completed, Running]);

@@ -9,9 +9,10 @@ use crewlog_planner::event::{
     QuestionId, Summaries, TaskResult, TaskStatus, Usage,
 };
 use crewlog_planner::plan::{
-    Attachment, AttachmentKind, DefaultAnswer, NodeKind, Origin, ParentTask, SubPlan, TaskId, TaskPlan,
+    AgentOrigin, Attachment, AttachmentKind, DefaultAnswer, NodeKind, Origin, ParentTask, SubPlan, TaskId, TaskPlan,
 };
 use crewlog_planner::planner::Planner;
+use crewlog_planner::protocol::{AgentRequest, AgentType, Asking, CrossAgentStep};
 use proptest::prelude::*;
 
 use super::random::{Act, Draft, acts, drafts};
@@ -211,6 +212,14 @@ pub(super) fn at(command: TaskCommand, claim: &TaskClaim, now: Timestamp) -> Tas
     }
 }
 
+fn asking(entity: String) -> Asking {
+    let request = AgentRequest::Locate { entity };
+    Asking {
+        from: AgentType::Tactical,
+        step: CrossAgentStep { target_agent: AgentType::Perception, request, timeout_ms: 1 },
+    }
+}
+
 fn events_with(text: &str, n: u64, unblocks: bool) -> Vec<Event> {
     let (task_id, question_id, text) = (TaskId(n), QuestionId(n), || text.to_owned());
     let attachments = [
@@ -238,6 +247,8 @@ fn events_with(text: &str, n: u64, unblocks: bool) -> Vec<Event> {
         timeout_ms: Some(n),
         is_timed: unblocks,
         folder: Some(text()),
+        sub_plan: Some(SubPlan { text: text(), agent: None }),
+        request: Some(asking(text())),
     };
     let asks = PlannerCmd::RequestClarification { node_id: task_id, question: text() };
     let executes =
@@ -251,11 +262,16 @@ fn events_with(text: &str, n: u64, unblocks: bool) -> Vec<Event> {
         default_answer: Some(DefaultAnswer { answer: text(), after_ms: n }),
         tool: Some(text()),
         sub_plan: Some(SubPlan { text: text(), agent: Some(text()) }),
+        request: Some(asking(text())),
         ..task.clone()
     };
     let settings = settings_with(n, &config);
-    let origin =
-        Origin { planned_by: Some(text()), parent: Some(ParentTask { plan: text(), task: task_id, attempt: 1 }) };
+    let origin = Origin {
+        planned_by: Some(text()),
+        parent: Some(ParentTask { plan: text(), task: task_id, attempt: 1 }),
+        depth: 1,
+        agent: Some(AgentOrigin { agent: AgentType::Tactical, version: 1, tools: vec![text()] }),
+    };
     let mut events = vec![
         Event::TasksPlanned {
             tasks: vec![task],

@@ -201,7 +201,7 @@ async fn every_command_is_decided_again_from_what_is_kept_and_from_its_events() 
         title: Some("Sorted".into()),
         source: "sort it".into(),
         context: vec!["why".into()],
-        origin: Origin { planned_by: Some("a model".into()), parent: None },
+        origin: Origin { planned_by: Some("a model".into()), ..Origin::default() },
     };
     let (proposal, attachments) = (Box::new(proposal), vec![file("given")]);
     let propose = Command::Propose { proposal, attachments, config: PlannerConfig::default() };

@@ -151,7 +151,7 @@ fn a_proposal_is_checked_as_a_text_is() {
         let depends_on =
             waits_for.iter().map(|id| Dependency { task: TaskId(*id), strength: Strength::Hard }).collect();
         let (title, source, context) = (Some("Look".to_owned()), "look at it".to_owned(), vec!["why".to_owned()]);
-        let origin = Origin { planned_by: Some("a model".into()), parent: None };
+        let origin = Origin { planned_by: Some("a model".into()), ..Origin::default() };
         let proposal = Proposal { tasks: vec![TaskPlan { depends_on, ..task }], title, source, context, origin };
         let config = PlannerConfig::default();
         Command::Propose { proposal: Box::new(proposal), attachments: Vec::new(), config }

@@ -105,7 +105,7 @@ fn reported() -> Vec<TaskEvent> {
             run: None,
         },
         TaskEvent::TaskCompleted { attempt: 2, epoch: 2, result: marked("task result"), run: None },
-        TaskEvent::NeedsClarification { attempt: 3, epoch: 3, question: marked("question") },
+        TaskEvent::NeedsClarification { attempt: 3, epoch: 3, question: marked("question"), default: None },
         TaskEvent::TaskReleased { epoch: 4, reason: marked("released") },
     ]
 }

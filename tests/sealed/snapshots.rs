@@ -93,7 +93,10 @@ async fn conflict(store: &EventStore) {
             files: vec!["src/a.rs".into()],
             rerun_safe: false,
             timeout_ms: None,
+            is_timed: false,
             folder: None,
+            sub_plan: None,
+            request: None,
         };
         let command =
             PlannerCmd::ExecuteTask { node_id: TaskId(1), kind: NodeKind::Refactor, parameters: Box::new(parameters) };

@@ -2,6 +2,7 @@
 
 use crewlog_mq::{Position, Timestamp};
 
+use crate::agents::AgentProposal;
 use crate::event::{ExecutorEvent, PlannerConfig, QuestionId};
 use crate::plan::{Attachment, DefaultAnswer, Proposal, TaskId};
 
@@ -43,6 +44,15 @@ pub enum Command {
     NameCheckpoint {
         /// The name.
         name: String,
+    },
+    /// Take up the plan of an agent, if it keeps the rules of its form and names no tool but the agent's.
+    ProposeAgentPlan {
+        /// The plan, and the tools by which it is judged.
+        proposal: Box<AgentProposal>,
+        /// What comes with it.
+        attachments: Vec<Attachment>,
+        /// The settings.
+        config: PlannerConfig,
     },
     /// Take in what an executor or a person reported.
     HandleExecutorEvent(ExecutorEvent),

@@ -21,6 +21,20 @@ pub fn plan_tag(plan: &str) -> String {
     format!("plan:{plan}")
 }
 
+/// The tag that every event of a plan bears, and of its tasks, for each plan that stands above it.
+#[must_use]
+pub fn under_tag(plan: &str) -> String {
+    format!("under:{plan}")
+}
+
+/// The tags of a plan that carries a task of another out: its own, and what the other's say of what it belongs to.
+#[must_use]
+pub fn sub_plan_tags(plan: &str, parent: &str, tags: &[String]) -> Vec<String> {
+    let of_parent = plan_tag(parent);
+    let kept = tags.iter().filter(|tag| **tag != of_parent).cloned();
+    [plan_tag(plan), under_tag(parent)].into_iter().chain(kept).collect()
+}
+
 /// Where a task stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum TaskStatus {

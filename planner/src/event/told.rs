@@ -3,7 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::event::{QuestionId, Usage};
-use crate::plan::{Attachment, DefaultAnswer, NodeKind, TaskId};
+use crate::plan::{Attachment, DefaultAnswer, NodeKind, SubPlan, TaskId};
+use crate::protocol::Asking;
 
 /// A question that was answered, as an executor is told of it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -71,6 +72,12 @@ pub struct Parameters {
     /// Where commands run; where the worker is, when unset.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub folder: Option<String>,
+    /// When another plan carries it out: what that one is to do.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sub_plan: Option<SubPlan>,
+    /// When another agent answers it: who asks, and what.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request: Option<Asking>,
 }
 
 /// What the planner asks of executors. It occurs only inside [`Event::TaskDispatched`].

@@ -1,10 +1,11 @@
 //! The first decision of a plan: a text becomes tasks, or a proposal does.
 
+use crate::agents::AgentProposal;
 use crate::context::{TOKEN_BUDGET_MAX, TOKEN_BUDGET_MIN};
 use crate::error::PlannerError;
 use crate::event::{Event, PlannerConfig, TaskStatus};
 use crate::parse::{self, ParseOptions, ParsedPlan};
-use crate::plan::{Attachment, AttachmentKind, Mark, Origin, Proposal, TaskPlan};
+use crate::plan::{Attachment, AttachmentKind, Mark, Origin, Proposal, SUB_PLAN_DEPTH_MAX, TaskPlan};
 use crate::planner::{PARALLELISM_MAX, Planner, RETRIES_MAX, end};
 use crate::state::Phase;
 
@@ -30,8 +31,25 @@ impl Planner {
         config: PlannerConfig,
     ) -> Result<Vec<Event>, PlannerError> {
         self.check_beginning(&config)?;
-        parse::validate(&proposal.tasks)?;
-        Ok(planned(proposal, attachments, config))
+        if proposal.origin.agent.is_some() {
+            return Err(PlannerError::OriginNotOfAgent);
+        }
+        if let Some(task) = proposal.tasks.iter().find(|task| task.tool.is_some() || task.request.is_some()) {
+            return Err(PlannerError::NotOfAgent { task: task.id });
+        }
+        take_up(proposal, attachments, config)
+    }
+
+    /// An agent's plan is judged here, by the registry that comes with it: whoever proposes one, nothing that its agent
+    /// could not carry out becomes a task.
+    pub(super) fn propose_agent_plan(
+        &self,
+        proposal: &AgentProposal,
+        attachments: Vec<Attachment>,
+        config: PlannerConfig,
+    ) -> Result<Vec<Event>, PlannerError> {
+        self.check_beginning(&config)?;
+        take_up(proposal.lower()?, attachments, config)
     }
 
     fn check_beginning(&self, config: &PlannerConfig) -> Result<(), PlannerError> {
@@ -47,6 +65,19 @@ pub(super) fn check_config(config: &PlannerConfig) -> Result<(), PlannerError> {
     check_setting("parallelism", config.parallelism, 1, PARALLELISM_MAX)?;
     check_setting("token_budget", config.token_budget, TOKEN_BUDGET_MIN, TOKEN_BUDGET_MAX)?;
     check_setting("retries_max", config.retries_max as usize, 0, RETRIES_MAX as usize)
+}
+
+fn take_up(
+    proposal: Proposal,
+    attachments: Vec<Attachment>,
+    config: PlannerConfig,
+) -> Result<Vec<Event>, PlannerError> {
+    let depth = proposal.origin.depth;
+    if depth > SUB_PLAN_DEPTH_MAX {
+        return Err(PlannerError::TooDeep { depth, max: SUB_PLAN_DEPTH_MAX });
+    }
+    parse::validate(&proposal.tasks)?;
+    Ok(planned(proposal, attachments, config))
 }
 
 fn planned(proposal: Proposal, attachments: Vec<Attachment>, config: PlannerConfig) -> Vec<Event> {

@@ -63,13 +63,17 @@ impl Planner {
         if let Command::Fork { parent, at, reason, config } = command {
             return self.fork(parent, at, reason, config);
         }
+        if let Command::ProposeAgentPlan { proposal, attachments, config } = command {
+            return self.propose_agent_plan(&proposal, attachments, config);
+        }
         if self.state.phase == Phase::Empty {
             return Err(PlannerError::NotPlanned);
         }
         match command {
-            Command::Initialize { .. } | Command::Propose { .. } | Command::Fork { .. } => {
-                Err(PlannerError::AlreadyPlanned)
-            }
+            Command::Initialize { .. }
+            | Command::Propose { .. }
+            | Command::ProposeAgentPlan { .. }
+            | Command::Fork { .. } => Err(PlannerError::AlreadyPlanned),
             Command::NameCheckpoint { name } => self.name_checkpoint(name),
             Command::HandleExecutorEvent(event) => self.handle(event),
             // What a moment brings is taken in bit by bit, each on the state after the one before.

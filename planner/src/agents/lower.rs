@@ -1,0 +1,216 @@
+//! How the steps of an agent's plan become tasks. It knows steps, tools and requests, and no form of plan.
+
+use std::collections::HashMap;
+
+use crate::agents::registry::{TOOL_COMMAND_BYTES_MAX, ToolRegistry};
+use crate::agents::{ID_CHARS_MAX, PlanError, STEPS_MAX};
+use crate::plan::{Dependency, NodeKind, Strength, SubPlan, TaskId, TaskPlan};
+use crate::protocol::{Ability, AgentType, Asking, CrossAgentStep, check_request};
+
+/// What a plan means.
+pub(super) struct Lowered {
+    pub(super) tasks: Vec<TaskPlan>,
+    pub(super) title: Option<String>,
+    pub(super) context: Vec<String>,
+}
+
+/// A step on its way to become a task.
+pub(super) struct Step<'a> {
+    pub(super) id: &'a str,
+    pub(super) text: &'a str,
+    pub(super) does: Does<'a>,
+    pub(super) after: Vec<&'a str>,
+    pub(super) notes: Vec<String>,
+    pub(super) files: Vec<String>,
+    pub(super) timeout_ms: Option<u64>,
+    /// Where it stands in the plan, and where what it waits for does.
+    pub(super) at: String,
+    pub(super) after_at: String,
+}
+
+impl<'a> Step<'a> {
+    pub(super) fn new(id: &'a str, text: &'a str, does: Does<'a>, at: String) -> Self {
+        let after_at = format!("{at}/after");
+        let (after, notes, files) = (Vec::new(), Vec::new(), Vec::new());
+        Self { id, text, does, after, notes, files, timeout_ms: None, at, after_at }
+    }
+}
+
+/// Who does a step, and how.
+pub(super) enum Does<'a> {
+    /// The agent, with a tool of its own.
+    Tool { name: &'a str, args: &'a [String], command: Option<&'a str> },
+    /// Another agent answers.
+    Ask(&'a CrossAgentStep),
+    /// Another agent makes a plan of its own for it.
+    Delegate { to: AgentType, text: String },
+}
+
+/// Exactly one way to do a step.
+pub(super) fn one_of<'a>(
+    ways: impl IntoIterator<Item = Option<Does<'a>>>,
+    at: &str,
+    allowed: &'static str,
+) -> Result<Does<'a>, PlanError> {
+    let mut ways = ways.into_iter().flatten();
+    match (ways.next(), ways.next()) {
+        (Some(does), None) => Ok(does),
+        (None | Some(_), _) => Err(PlanError::OneOf { at: at.to_owned(), allowed }),
+    }
+}
+
+/// Holds a list to its limit.
+pub(super) fn check_length(n: usize, at: &str) -> Result<(), PlanError> {
+    if n <= STEPS_MAX { Ok(()) } else { Err(PlanError::TooMany { at: at.to_owned(), value: n, max: STEPS_MAX }) }
+}
+
+/// Refuses a text that says nothing.
+pub(super) fn check_text(text: &str, at: impl Into<String>) -> Result<(), PlanError> {
+    if text.trim().is_empty() { Err(PlanError::Empty { at: at.into() }) } else { Ok(()) }
+}
+
+/// The places of ids in their list, each id once.
+pub(super) fn places<'a>(ids: impl Iterator<Item = (&'a str, String)>) -> Result<HashMap<String, usize>, PlanError> {
+    let mut places = HashMap::new();
+    for (place, (id, at)) in ids.enumerate() {
+        let is_plain = |char: char| char.is_ascii_alphanumeric() || char == '-' || char == '_';
+        if id.is_empty() || id.len() > ID_CHARS_MAX || !id.chars().all(is_plain) {
+            return Err(PlanError::BadId { id: id.to_owned(), at, max: ID_CHARS_MAX });
+        }
+        // People name tasks without regard to capitals.
+        if places.insert(id.to_lowercase(), place).is_some() {
+            return Err(PlanError::DuplicateId { id: id.to_owned(), at });
+        }
+    }
+    Ok(places)
+}
+
+/// The place of an id.
+pub(super) fn place(places: &HashMap<String, usize>, id: &str, at: &str) -> Result<usize, PlanError> {
+    let unknown = || PlanError::UnknownId { id: id.to_owned(), at: at.to_owned() };
+    places.get(&id.to_lowercase()).copied().ok_or_else(unknown)
+}
+
+/// The tasks that steps mean, in their order.
+pub(super) fn tasks(
+    agent: AgentType,
+    registry: &ToolRegistry,
+    steps: Vec<Step<'_>>,
+) -> Result<Vec<TaskPlan>, PlanError> {
+    let places = places(steps.iter().map(|step| (step.id, format!("{}/id", step.at))))?;
+    let mut before = Vec::with_capacity(steps.len());
+    for step in &steps {
+        let after = step.after.iter().map(|id| place(&places, id, &step.after_at));
+        let mut after = after.collect::<Result<Vec<_>, _>>()?;
+        after.sort_unstable();
+        after.dedup();
+        before.push(after);
+    }
+    if let Some(circle) = circle(&before) {
+        let cycle = circle.iter().map(|place| steps[*place].id.to_owned()).collect();
+        return Err(PlanError::Cycle { cycle, at: steps[circle[0]].after_at.clone() });
+    }
+    let tasks = steps.into_iter().zip(before).enumerate();
+    tasks.map(|(place, (step, before))| task(agent, registry, place, step, &before)).collect()
+}
+
+fn task(
+    agent: AgentType,
+    registry: &ToolRegistry,
+    place: usize,
+    step: Step<'_>,
+    before: &[usize],
+) -> Result<TaskPlan, PlanError> {
+    let Step { id, text, does, notes, files, timeout_ms, at, .. } = step;
+    check_text(text, at.clone())?;
+    let mut task = TaskPlan::new(number(place), NodeKind::Processing, text.trim());
+    task.label = Some(id.to_owned());
+    task.depends_on =
+        before.iter().map(|place| Dependency { task: number(*place), strength: Strength::Hard }).collect();
+    (task.notes, task.files, task.timeout_ms) = (notes, files, timeout_ms);
+    match does {
+        Does::Tool { name, args, command } => {
+            let tool = registry.usable(agent, name, &format!("{at}/tool"))?;
+            let wants = |wants| PlanError::Use { at: at.clone(), tool: tool.name.clone(), wants };
+            task.kind = tool.kind;
+            task.tool = Some(tool.name.clone());
+            task.assignee.clone_from(&tool.agent);
+            task.command = match (&tool.command, command) {
+                (Some(_), Some(_)) => return Err(wants("has a command of its own, and takes none from a step")),
+                (Some(line), None) => Some(with_args(line, args).ok_or_else(|| wants("takes no NUL"))?),
+                (None, Some(line)) if tool.takes_command => Some(checked_line(line).ok_or_else(|| {
+                    wants("wants a command that is not empty, holds no NUL and is not longer than command_bytes_max")
+                })?),
+                (None, Some(_)) => return Err(wants("takes no command")),
+                (None, None) if tool.takes_command => return Err(wants("wants a command")),
+                (None, None) => None,
+            };
+            if tool.command.is_none() && !args.is_empty() {
+                return Err(wants("takes no arguments"));
+            }
+        }
+        Does::Ask(step) => {
+            let at = format!("{at}/request");
+            check_request(agent, step, registry.abilities()).map_err(|error| PlanError::Request { at, error })?;
+            task.kind = match step.request.ability() {
+                Ability::Analyse => NodeKind::Analysis,
+                Ability::Extract | Ability::Locate => NodeKind::Retrieval,
+            };
+            task.request = Some(Asking { from: agent, step: step.clone() });
+            // Its time is for one answer; what comes later no longer counts.
+            task.retry = Some(0);
+        }
+        Does::Delegate { to, text } => {
+            if !agent.may_delegate_to(to) {
+                return Err(PlanError::MayNotDelegate { agent, to, at });
+            }
+            task.sub_plan = Some(SubPlan { text, agent: Some(to.as_str().to_owned()) });
+        }
+    }
+    Ok(task)
+}
+
+fn number(place: usize) -> TaskId {
+    TaskId(place as u64 + 1)
+}
+
+/// A line with further words, each one word for the shell whatever it holds.
+fn with_args(line: &str, args: &[String]) -> Option<String> {
+    let quoted = args.iter().map(|arg| (!arg.contains('\0')).then(|| format!(" '{}'", arg.replace('\'', r"'\''"))));
+    let quoted = quoted.collect::<Option<String>>()?;
+    Some(format!("{line}{quoted}"))
+}
+
+fn checked_line(line: &str) -> Option<String> {
+    let is_line = !line.trim().is_empty() && !line.contains('\0') && line.len() <= TOOL_COMMAND_BYTES_MAX;
+    is_line.then(|| line.to_owned())
+}
+
+/// The places of some that wait for each other in a circle, the first again at the end.
+fn circle(before: &[Vec<usize>]) -> Option<Vec<usize>> {
+    let mut n_before = before.iter().map(Vec::len).collect::<Vec<_>>();
+    let mut behind = vec![Vec::new(); before.len()];
+    for (place, before) in before.iter().enumerate() {
+        before.iter().for_each(|one| behind[*one].push(place));
+    }
+    let mut free = (0..before.len()).filter(|place| n_before[*place] == 0).collect::<Vec<_>>();
+    while let Some(done) = free.pop() {
+        for place in &behind[done] {
+            n_before[*place] -= 1;
+            if n_before[*place] == 0 {
+                free.push(*place);
+            }
+        }
+    }
+    // Each that is left waits for another that is left, so following them comes back to one of them.
+    let mut way = vec![n_before.iter().position(|n| *n > 0)?];
+    loop {
+        let last = way[way.len() - 1];
+        let next = before[last].iter().copied().find(|place| n_before[*place] > 0)?;
+        if let Some(start) = way.iter().position(|place| *place == next) {
+            way.push(next);
+            return Some(way.split_off(start));
+        }
+        way.push(next);
+    }
+}

@@ -1,0 +1,158 @@
+//! The plan of a strategic agent: what is wanted, within what, and by which milestones. It says nothing of how.
+
+use std::collections::HashMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::agents::lower::{self, Does, Lowered, Step, check_length, check_text, one_of};
+use crate::agents::registry::ToolRegistry;
+use crate::agents::{Form, PlanError};
+use crate::protocol::{AgentType, CrossAgentStep};
+
+/// Goals, constraints and milestones.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StrategicPlan {
+    /// Of the form.
+    #[serde(default = "StrategicPlan::first_version")]
+    pub version: u32,
+    /// What is wanted, the most important first.
+    #[serde(default)]
+    pub narrative_goals: Vec<NarrativeGoal>,
+    /// What binds all work, or that for some goals.
+    #[serde(default)]
+    pub thematic_elements: Vec<Theme>,
+    /// The milestones, in order; each becomes a task.
+    pub dramatic_beats: Vec<DramaticBeat>,
+}
+
+/// A goal.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NarrativeGoal {
+    /// By which the rest of the plan names it.
+    pub id: String,
+    /// What is wanted.
+    pub goal: String,
+    /// How one sees that it is reached.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reached_when: Option<String>,
+}
+
+/// A constraint.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Theme {
+    /// What binds.
+    pub constraint: String,
+    /// The goals whose milestones it binds; all, if empty.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub goals: Vec<String>,
+}
+
+/// A milestone.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DramaticBeat {
+    /// By which the rest of the plan names it.
+    pub id: String,
+    /// What is so when it is reached.
+    pub milestone: String,
+    /// The goals that it serves.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub goals: Vec<String>,
+    /// The milestones that come before it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub after: Vec<String>,
+    /// Who makes a plan of its own for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<AgentType>,
+    /// The tool by which the agent itself gets there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool: Option<String>,
+    /// What another agent is asked for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request: Option<CrossAgentStep>,
+}
+
+impl StrategicPlan {
+    const fn first_version() -> u32 {
+        1
+    }
+
+    /// The goals of a milestone, or of a constraint, each of which must be there.
+    fn goals<'a>(
+        &'a self,
+        known: &HashMap<String, usize>,
+        ids: &[String],
+        at: &str,
+    ) -> Result<Vec<&'a NarrativeGoal>, PlanError> {
+        let goals = ids.iter().enumerate();
+        goals
+            .map(|(n, id)| lower::place(known, id, &format!("{at}/goals/{n}")).map(|n| &self.narrative_goals[n]))
+            .collect()
+    }
+
+    /// What is told of a milestone beside its own words.
+    fn notes(&self, beat: &DramaticBeat, goals: &[&NarrativeGoal]) -> Vec<String> {
+        let goals = goals.iter().map(|goal| goal.said());
+        let binds = |theme: &&Theme| theme.goals.is_empty() || theme.goals.iter().any(|goal| beat.goals.contains(goal));
+        let themes = self.thematic_elements.iter().filter(binds);
+        goals.chain(themes.map(|theme| format!("constraint: {}", theme.constraint.trim()))).collect()
+    }
+}
+
+/// A milestone as a text for the agent that plans it: the rest is told apart from what is to be done.
+fn words(milestone: &str, notes: &[String]) -> String {
+    if notes.is_empty() {
+        return milestone.trim().to_owned();
+    }
+    let notes = notes.iter().map(|note| format!("- {}", note.replace('\n', " "))).collect::<Vec<_>>();
+    format!("## Context\n\n{}\n\n## Tasks\n\n{}\n", notes.join("\n"), milestone.trim())
+}
+
+impl NarrativeGoal {
+    fn said(&self) -> String {
+        let reached = self.reached_when.as_deref().map(|when| format!(" (reached when {})", when.trim()));
+        format!("goal: {}{}", self.goal.trim(), reached.unwrap_or_default())
+    }
+}
+
+impl Form for StrategicPlan {
+    const AGENT: AgentType = AgentType::Strategic;
+    const VERSION: u32 = 1;
+
+    fn lower(&self, registry: &ToolRegistry) -> Result<Lowered, PlanError> {
+        let Self { version: _, narrative_goals, thematic_elements, dramatic_beats } = self;
+        check_length(narrative_goals.len(), "/narrative_goals")?;
+        check_length(thematic_elements.len(), "/thematic_elements")?;
+        check_length(dramatic_beats.len(), "/dramatic_beats")?;
+        let ids = narrative_goals.iter().enumerate();
+        let known = lower::places(ids.map(|(n, goal)| (goal.id.as_str(), format!("/narrative_goals/{n}/id"))))?;
+        for (n, goal) in narrative_goals.iter().enumerate() {
+            check_text(&goal.goal, format!("/narrative_goals/{n}/goal"))?;
+        }
+        for (n, theme) in thematic_elements.iter().enumerate() {
+            let at = format!("/thematic_elements/{n}");
+            check_text(&theme.constraint, format!("{at}/constraint"))?;
+            self.goals(&known, &theme.goals, &at)?;
+        }
+        let mut steps = Vec::new();
+        for (n, beat) in dramatic_beats.iter().enumerate() {
+            let at = format!("/dramatic_beats/{n}");
+            let notes = self.notes(beat, &self.goals(&known, &beat.goals, &at)?);
+            let text = words(&beat.milestone, &notes);
+            let ways = [
+                beat.agent.map(|to| Does::Delegate { to, text }),
+                beat.tool.as_deref().map(|name| Does::Tool { name, args: &[], command: None }),
+                beat.request.as_ref().map(Does::Ask),
+            ];
+            let does = one_of(ways, &at, "agent, tool and request")?;
+            let step = Step::new(&beat.id, &beat.milestone, does, at);
+            steps.push(Step { after: beat.after.iter().map(String::as_str).collect(), notes, ..step });
+        }
+        let tasks = lower::tasks(Self::AGENT, registry, steps)?;
+        let title = narrative_goals.first().map(|goal| goal.goal.trim().to_owned());
+        Ok(Lowered { tasks, title, context: narrative_goals.iter().map(NarrativeGoal::said).collect() })
+    }
+}

@@ -1,0 +1,188 @@
+//! Plans of agents made of words by rule: the parser says what the steps are, the agent's own registry with what they are
+//! done. The same words and tools give the same plan.
+
+use std::collections::BTreeMap;
+
+use crate::agents::registry::{Tool, ToolRegistry};
+use crate::agents::{
+    AgentPlan, Assignment, DependencyGraph, DramaticBeat, ExtractionPattern, ID_CHARS_MAX, NarrativeGoal,
+    OrchestrationPlan, PerceptionPlan, PlanError, ResolutionStrategy, ResourceMap, StateUpdate, StrategicPlan,
+    TacticalPlan, TacticalStep, Theme,
+};
+use crate::parse::{self, ParseOptions, ParsedPlan};
+use crate::plan::{Mark, NodeKind, TaskId, TaskPlan};
+use crate::protocol::AgentType;
+
+/// The plan that an agent of this type makes of words, with its own tools alone; it is validated.
+///
+/// # Errors
+/// [`PlanError`] when the words are no plan, or when the agent has no tool for a step of it.
+pub fn plan_words(agent: AgentType, words: &str, registry: &ToolRegistry) -> Result<AgentPlan, PlanError> {
+    let parsed = parse::parse(words, ParseOptions::default()).map_err(|error| PlanError::Words { error })?;
+    let wording = Wording::of(agent, parsed, registry);
+    let plan = match agent {
+        AgentType::Strategic => AgentPlan::Strategic(wording.strategic(words)?),
+        AgentType::Tactical => AgentPlan::Tactical(wording.tactical()?),
+        AgentType::Perception => AgentPlan::Perception(wording.perception()?),
+        AgentType::Orchestrator => AgentPlan::Orchestration(wording.orchestration()?),
+    };
+    plan.validate(registry)?;
+    Ok(plan)
+}
+
+/// What the parser made of the words, on its way to a form.
+struct Wording<'a> {
+    agent: AgentType,
+    registry: &'a ToolRegistry,
+    parsed: ParsedPlan,
+    /// By task: the id of its step. Those that are done or given up have none.
+    ids: BTreeMap<TaskId, String>,
+}
+
+impl<'a> Wording<'a> {
+    fn of(agent: AgentType, parsed: ParsedPlan, registry: &'a ToolRegistry) -> Self {
+        let is_open = |task: &&TaskPlan| matches!(task.mark, Mark::Open | Mark::InProgress);
+        let ids = parsed.tasks.iter().filter(is_open).map(|task| (task.id, id_of(task))).collect();
+        Self { agent, registry, parsed, ids }
+    }
+
+    /// The steps: their ids, their tasks, and what they wait for.
+    fn steps(&self) -> impl Iterator<Item = (String, &TaskPlan, Vec<String>)> {
+        self.parsed.tasks.iter().filter_map(|task| {
+            let after = task.depends_on.iter().filter_map(|before| self.ids.get(&before.task).cloned());
+            Some((self.ids.get(&task.id)?.clone(), task, after.collect()))
+        })
+    }
+
+    fn strategic(&self, words: &str) -> Result<StrategicPlan, PlanError> {
+        let first_line = words.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
+        let goal = self.parsed.title.clone().unwrap_or_else(|| first_line.trim_start_matches(['#', ' ']).to_owned());
+        let goal = NarrativeGoal { id: "goal".into(), goal, reached_when: None };
+        let themes = self.parsed.context.iter().filter(|text| !text.trim().is_empty());
+        let beats = self.steps().map(|(id, task, after)| {
+            let asks = task.kind == NodeKind::Clarification;
+            let tool = if asks { Some(self.tool_for(task, &id)?) } else { None };
+            let (agent, goals) = ((!asks).then_some(AgentType::Tactical), vec!["goal".to_owned()]);
+            Ok(DramaticBeat { id, milestone: said(task), goals, after, agent, tool, request: None })
+        });
+        Ok(StrategicPlan {
+            version: 1,
+            narrative_goals: vec![goal],
+            thematic_elements: themes.map(|text| Theme { constraint: text.clone(), goals: Vec::new() }).collect(),
+            dramatic_beats: beats.collect::<Result<_, _>>()?,
+        })
+    }
+
+    fn tactical(&self) -> Result<TacticalPlan, PlanError> {
+        let mut plan = TacticalPlan {
+            version: 1,
+            execution_steps: Vec::new(),
+            dependencies: DependencyGraph::default(),
+            resource_requirements: ResourceMap::default(),
+        };
+        for (id, task, after) in self.steps() {
+            let tool = Some(self.tool_for(task, &id)?);
+            if !after.is_empty() {
+                plan.dependencies.0.insert(id.clone(), after);
+            }
+            if !task.files.is_empty() {
+                plan.resource_requirements.files.insert(id.clone(), task.files.clone());
+            }
+            let (step, command, timeout_ms) = (said(task), task.command.clone(), task.timeout_ms);
+            let (args, request, agent) = (Vec::new(), None, None);
+            plan.execution_steps.push(TacticalStep { id, step, tool, args, command, request, agent, timeout_ms });
+        }
+        Ok(plan)
+    }
+
+    fn perception(&self) -> Result<PerceptionPlan, PlanError> {
+        let patterns = self.steps().map(|(id, task, _)| {
+            let (look_for, within) = (said(task), task.files.clone());
+            Ok(ExtractionPattern { tool: self.tool_for(task, &id)?, id, look_for, within, args: Vec::new() })
+        });
+        let extraction_patterns = patterns.collect::<Result<Vec<_>, PlanError>>()?;
+        let keeper = self.first_tool(|tool| tool.kind == NodeKind::Processing).map(|tool| tool.name.clone());
+        let id = free_id("found", &self.ids);
+        let from = extraction_patterns.iter().map(|pattern| pattern.id.clone()).collect::<Vec<_>>();
+        let keep = keeper.filter(|_| !from.is_empty()).map(|tool| StateUpdate {
+            id,
+            keep: "Write down what was found, with paths and lines".into(),
+            from,
+            tool,
+        });
+        let entity_resolution_strategy = ResolutionStrategy::default();
+        let state_update_sequence = keep.into_iter().collect();
+        Ok(PerceptionPlan { version: 1, extraction_patterns, entity_resolution_strategy, state_update_sequence })
+    }
+
+    fn orchestration(&self) -> Result<OrchestrationPlan, PlanError> {
+        let assignments = self.steps().map(|(id, task, after)| {
+            let agent = match task.kind {
+                NodeKind::Clarification => None,
+                NodeKind::Retrieval => Some(AgentType::Perception),
+                NodeKind::ToolCall
+                | NodeKind::Processing
+                | NodeKind::UnitTest
+                | NodeKind::Analysis
+                | NodeKind::Refactor
+                | NodeKind::CodeImplementation => Some(AgentType::Tactical),
+            };
+            let tool = if agent.is_none() { Some(self.tool_for(task, &id)?) } else { None };
+            let (work, timeout_ms) = (said(task), task.timeout_ms);
+            Ok(Assignment { id, work, agent, tool, request: None, after, timeout_ms })
+        });
+        Ok(OrchestrationPlan { version: 1, assignments: assignments.collect::<Result<_, PlanError>>()? })
+    }
+
+    /// The agent's first tool for such a task; for what is no question, else one for work of no special kind.
+    fn tool_for(&self, task: &TaskPlan, step: &str) -> Result<String, PlanError> {
+        let is_for = |kind: NodeKind| {
+            move |tool: &Tool| {
+                let runs = tool.takes_command || tool.command.is_some();
+                if task.command.is_some() { tool.takes_command } else { !runs && tool.kind == kind }
+            }
+        };
+        let found = self.first_tool(is_for(task.kind)).or_else(|| match task.kind {
+            NodeKind::Clarification => None,
+            NodeKind::ToolCall
+            | NodeKind::Processing
+            | NodeKind::UnitTest
+            | NodeKind::Retrieval
+            | NodeKind::Analysis
+            | NodeKind::Refactor
+            | NodeKind::CodeImplementation => self
+                .first_tool(is_for(NodeKind::Processing))
+                .filter(|_| self.agent != AgentType::Perception)
+                .or_else(|| self.first_tool(is_for(NodeKind::Retrieval))),
+        });
+        let none = || PlanError::NoTool { agent: self.agent, kind: task.kind.as_str(), step: step.to_owned() };
+        found.map(|tool| tool.name.clone()).ok_or_else(none)
+    }
+
+    fn first_tool(&self, is_wanted: impl Fn(&Tool) -> bool) -> Option<&Tool> {
+        self.registry.tools_of(self.agent).find(|tool| is_wanted(tool))
+    }
+}
+
+/// The label of a task where it can be an id, else its number.
+fn id_of(task: &TaskPlan) -> String {
+    let is_plain = |char: char| char.is_ascii_alphanumeric() || char == '-' || char == '_';
+    let is_id = |label: &&String| !label.is_empty() && label.len() <= ID_CHARS_MAX && label.chars().all(is_plain);
+    task.label.as_ref().filter(is_id).cloned().unwrap_or_else(|| format!("step-{}", task.id))
+}
+
+fn free_id(wanted: &str, taken: &BTreeMap<TaskId, String>) -> String {
+    let is_free = |id: &String| !taken.values().any(|taken| taken.eq_ignore_ascii_case(id));
+    let numbered = (2_u32..).map(|n| format!("{wanted}-{n}"));
+    std::iter::once(wanted.to_owned()).chain(numbered).find(is_free).unwrap_or_default()
+}
+
+/// The words of a task, with what limits it.
+fn said(task: &TaskPlan) -> String {
+    let condition = task.condition.as_ref().map(|condition| {
+        let unless = if condition.negated { "only if it is not so" } else { "only if it is so" };
+        format!("{unless}: {}", condition.text)
+    });
+    let lines = std::iter::once(task.description.clone()).chain(condition).chain(task.notes.iter().cloned());
+    lines.collect::<Vec<_>>().join("\n")
+}

@@ -1,0 +1,178 @@
+//! Which tools a plan may name: those of its agent, and no others, anywhere in it.
+
+use std::collections::BTreeSet;
+
+use crewlog_mq::Handler;
+use crewlog_planner::agents::AgentPlan;
+use crewlog_planner::agents::PlanError;
+use crewlog_planner::agents::registry::{Parts, RegistryError, TOOLS_MAX, Tool, ToolRegistry};
+use crewlog_planner::plan::NodeKind;
+use crewlog_planner::planner::{Planner, PlannerError};
+use crewlog_planner::protocol::AgentType;
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use super::plans::{first_version, first_versions, proposed};
+
+/// All pairs of a type of agent and a tool that it has not.
+fn foreign() -> Vec<(AgentType, String)> {
+    let registry = ToolRegistry::coding();
+    let own = |agent| registry.tools_of(agent).map(|tool| tool.name.clone()).collect::<BTreeSet<_>>();
+    let all = AgentType::ALL.into_iter().flat_map(own).collect::<BTreeSet<_>>();
+    AgentType::ALL
+        .into_iter()
+        .flat_map(|agent| all.difference(&own(agent)).map(move |tool| (agent, tool.clone())).collect::<Vec<_>>())
+        .collect()
+}
+
+/// The places of a plan at which a tool is named, and those at which free text stands.
+fn places(agent: AgentType) -> (&'static str, &'static [&'static str]) {
+    match agent {
+        AgentType::Strategic => (
+            "/dramatic_beats/3/tool",
+            &[
+                "/dramatic_beats/0/milestone",
+                "/narrative_goals/1/goal",
+                "/narrative_goals/0/reached_when",
+                "/thematic_elements/0/constraint",
+                "/dramatic_beats/2/request/request/locate/entity",
+            ],
+        ),
+        AgentType::Tactical => (
+            "/execution_steps/0/tool",
+            &[
+                "/execution_steps/0/step",
+                "/execution_steps/1/command",
+                "/execution_steps/2/request/request/analyse/text",
+                "/resource_requirements/files/edit/0",
+            ],
+        ),
+        AgentType::Perception => (
+            "/extraction_patterns/0/tool",
+            &["/extraction_patterns/0/look_for", "/extraction_patterns/0/within/0", "/state_update_sequence/0/keep"],
+        ),
+        AgentType::Orchestrator => ("/assignments/2/tool", &["/assignments/0/work"]),
+    }
+}
+
+fn refusal(agent: AgentType, plan: &Value) -> PlanError {
+    let mut planner = Planner::new();
+    let refusal = planner.process(proposed(agent, plan)).unwrap_err();
+    assert_eq!(planner, Planner::new(), "nothing is half done");
+    match refusal {
+        PlannerError::AgentPlan(refusal) => refusal,
+        another => panic!("{another}"),
+    }
+}
+
+#[test]
+fn every_foreign_tool_is_refused_with_its_owner_and_place_in_every_plan() {
+    let pairs = foreign();
+    assert!(pairs.len() > 30, "{}", pairs.len());
+    let registry = ToolRegistry::coding();
+    for (agent, tool) in pairs {
+        let (of_tool, of_text) = places(agent);
+        let owners = registry.owners(&tool);
+        assert!(!owners.is_empty() && !owners.contains(&agent));
+        let text = |tool: &str| json!(format!("Do it, with `{}`.", tool.to_uppercase()));
+        let named = of_text.iter().map(|at| (*at, text(&tool))).chain([(of_tool, json!(tool))]);
+        for (at, value) in named {
+            let mut plan = first_version(agent);
+            *plan.pointer_mut(at).unwrap() = value;
+            let (tool, owners, at) = (tool.clone(), owners.clone(), at.to_owned());
+            assert_eq!(refusal(agent, &plan), PlanError::ForeignTool { tool, owners, agent, at });
+        }
+    }
+}
+
+#[test]
+fn a_refusal_of_a_foreign_tool_reads_well() {
+    let mut plan = first_version(AgentType::Strategic);
+    *plan.pointer_mut("/dramatic_beats/3/tool").unwrap() = json!("edit_code");
+    let said = refusal(AgentType::Strategic, &plan).to_string();
+    assert_eq!(
+        said,
+        "/dramatic_beats/3/tool: the tool edit_code is of tactical agents, and a strategic plan may not name it"
+    );
+}
+
+#[test]
+fn a_tool_that_nobody_has_is_refused_with_those_that_are_there() {
+    for agent in AgentType::ALL {
+        let (at, _) = places(agent);
+        let mut plan = first_version(agent);
+        *plan.pointer_mut(at).unwrap() = json!("make_coffee");
+        let known = ToolRegistry::coding().tools_of(agent).map(|tool| tool.name.clone()).collect();
+        let tool = "make_coffee".to_owned();
+        assert_eq!(refusal(agent, &plan), PlanError::UnknownTool { tool, agent, at: at.into(), known });
+    }
+}
+
+#[test]
+fn what_only_holds_the_name_of_a_tool_is_another_word() {
+    for text in ["see scripts/edit_code.sh", "the function edit_code_twice", "re_edit_code"] {
+        let mut plan = first_version(AgentType::Strategic);
+        *plan.pointer_mut("/dramatic_beats/0/milestone").unwrap() = json!(text);
+        assert!(Planner::new().process(proposed(AgentType::Strategic, &plan)).is_ok(), "{text}");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(300) })]
+
+    #[test]
+    fn no_plan_that_is_taken_up_names_a_foreign_tool(
+        n_agent in 0_usize..4, n_place in 0_usize..8, words in prop::collection::vec(0_usize..24, 0..6),
+        joint in "[ ,.;:()`\"/-]{1,2}",
+    ) {
+        let registry = ToolRegistry::coding();
+        let all = AgentType::ALL.into_iter().flat_map(|agent| registry.tools_of(agent).map(|tool| tool.name.clone()));
+        let all = all.collect::<BTreeSet<_>>().into_iter().collect::<Vec<_>>();
+        let (agent, mut plan) = first_versions()[n_agent].clone();
+        let (of_tool, of_text) = places(agent);
+        let at = of_text.get(n_place).copied().unwrap_or(of_tool);
+        let text = words.iter().map(|n| all.get(*n).map_or("word", String::as_str)).collect::<Vec<_>>().join(&joint);
+        *plan.pointer_mut(at).unwrap() = json!(text);
+        if let Ok(events) = Planner::new().process(proposed(agent, &plan)) {
+            let foreign = all.iter().filter(|name| !registry.owners(name).contains(&agent));
+            let written = serde_json::to_string(&events).unwrap();
+            let written = written.replace(|char: char| !(char.is_alphanumeric() || "_./-".contains(char)), " ");
+            for tool in foreign {
+                prop_assert!(!written.split(' ').any(|word| word.trim_matches(['.', '-', '/']) == tool), "{tool} in {plan}");
+            }
+        }
+    }
+
+    #[test]
+    fn whatever_is_written_is_read_or_refused_and_never_panics(text in "\\PC{0,80}", agent in 0_usize..4) {
+        let agent = AgentType::ALL[agent];
+        if let Ok(plan) = AgentPlan::read(agent, &text) {
+            let _ = plan.validate(&ToolRegistry::coding());
+        }
+    }
+}
+
+fn tool(name: &str) -> Tool {
+    let (name, description, kind) = (name.to_owned(), String::new(), NodeKind::Analysis);
+    Tool { name, description, kind, command: None, takes_command: false, agent: None }
+}
+
+#[test]
+fn a_registry_out_of_order_cannot_be_made() {
+    let of = |tools: Vec<Tool>| ToolRegistry::new(Parts { tools, ..Parts::default() }).unwrap_err();
+    for name in ["", "edit", "Edit_code", "edit__code", "_edit", "edit code", "é_b"] {
+        assert!(matches!(of(vec![tool(name)]), RegistryError::Name { .. }), "{name:?}");
+    }
+    assert!(matches!(of(vec![tool("a_b"), tool("a_b")]), RegistryError::Duplicate { .. }));
+    assert!(matches!(of(vec![Tool { command: Some(" ".into()), ..tool("a_b") }]), RegistryError::Command { .. }));
+    let both = Tool { command: Some("x".into()), takes_command: true, ..tool("a_b") };
+    assert!(matches!(of(vec![both]), RegistryError::Command { .. }));
+    let many = (0..=TOOLS_MAX).map(|n| tool(&format!("a_{n}"))).collect();
+    assert!(matches!(of(many), RegistryError::TooMuch { .. }));
+    let by_agent = [(AgentType::Tactical, BTreeSet::from(["a_b".to_owned()]))].into();
+    let unknown = ToolRegistry::new(Parts { by_agent, ..Parts::default() }).unwrap_err();
+    assert_eq!(unknown, RegistryError::Unknown { agent: AgentType::Tactical, name: "a_b".into() });
+    let written = serde_json::to_string(&ToolRegistry::coding()).unwrap();
+    assert_eq!(serde_json::from_str::<ToolRegistry>(&written).unwrap(), ToolRegistry::coding());
+    assert!(serde_json::from_str::<ToolRegistry>(&written.replace("edit_code", "edit")).is_err());
+}
