@@ -74,7 +74,7 @@ pub fn roster(session: &Session, task_timeout: Duration, only: &[String]) -> Res
         timeout: task_timeout,
     };
     let agents = config.agents.into_iter().filter(|agent| is_wanted(&agent.name)).collect();
-    Ok(Roster { shell, takes_commands: is_wanted(SHELL), agents })
+    Ok(Roster { shell, takes_commands: is_wanted(SHELL), agents, registry: None })
 }
 
 /// Returns when the time given has run out; never where none was given.

@@ -7,6 +7,7 @@
 //! and nothing here decides what comes next.
 
 pub mod agent;
+pub mod agents;
 mod backoff;
 pub mod history;
 pub mod human;
@@ -17,8 +18,10 @@ pub mod output;
 pub mod planning;
 pub mod reacting;
 pub mod roster;
+pub mod routing;
 pub mod run;
 pub mod shell;
+pub mod subplans;
 pub mod summaries;
 pub mod supervisor;
 pub mod usage;

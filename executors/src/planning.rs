@@ -11,7 +11,7 @@ use crewlog_mq::{
     Timestamp,
 };
 use crewlog_planner::claim::{self, TaskEvent};
-use crewlog_planner::event::{self, Command, Event, plan_tag};
+use crewlog_planner::event::{self, Command, Event, plan_tag, under_tag};
 use crewlog_planner::plan::TaskId;
 use crewlog_planner::planner::{Planner, PlannerError};
 use crewlog_planner::state::Phase;
@@ -20,6 +20,7 @@ use tokio::sync::watch;
 
 use crate::backoff::Backoff;
 use crate::history::{ForkPoint, History};
+use crate::subplans::end_orphan;
 
 /// The name under which the planner reacts.
 const PROCESS: &str = "planner";
@@ -67,12 +68,23 @@ pub async fn catch_up(store: &EventStore, plan: &str, tags: Vec<String>) -> Resu
     Ok(planner)
 }
 
-/// Hosts the planner of a plan: takes in what is reported, from the beginning on, for ever. Drop it to end it. `taken_in`
-/// is told how far.
+/// Hosts the planner of a plan, and those of the plans below it: takes in what is reported, from the beginning on, for
+/// ever. Drop it to end it. `taken_in` is told how far, of the plan itself.
 ///
 /// # Errors
 /// Only when the log refuses to be followed.
 pub async fn host(
+    store: EventStore,
+    plan: String,
+    tags: Vec<String>,
+    taken_in: watch::Sender<Position>,
+) -> Result<(), Error> {
+    let below = Query::tag(under_tag(&plan));
+    let below = host_matching(store.clone(), below, watch::channel(Position(0)).0);
+    tokio::try_join!(host_one(store, plan, tags, taken_in), below).map(drop)
+}
+
+async fn host_one(
     store: EventStore,
     plan: String,
     tags: Vec<String>,
@@ -120,10 +132,16 @@ pub async fn host(
 /// # Errors
 /// A fault of the log while the open plans are first read.
 pub async fn host_all(store: EventStore, taken_in: watch::Sender<Position>) -> Result<(), Error> {
+    host_matching(store, Query::all(), taken_in).await
+}
+
+/// Hosts the planner of every plan whose events match.
+async fn host_matching(store: EventStore, query: Query, taken_in: watch::Sender<Position>) -> Result<(), Error> {
     let head = store.head().await?;
     let mut hosted = Hosted { store, warm: HashMap::new(), due: BTreeMap::new() };
     // What was reported of a plan that is over could no longer change it.
-    for (plan, tags) in open_plans(&hosted.store, head).await? {
+    let plans = Query { stream_id: event::STREAM.into(), ..query.clone() };
+    for (plan, tags) in open_plans(&hosted.store, &plans, head).await? {
         if let Some(mut planner) = catch_up_until_done(&hosted.store, &plan, tags.clone()).await {
             let keeps_time = tick(&hosted.store, &mut planner).await;
             hosted.note_due(&plan, tags, due_at(&planner).filter(|_| keeps_time));
@@ -131,7 +149,7 @@ pub async fn host_all(store: EventStore, taken_in: watch::Sender<Position>) -> R
     }
     taken_in.send_replace(head);
     let store = hosted.store.clone();
-    let mut events = std::pin::pin!(store.follow(&Query::all(), Start::After(head)));
+    let mut events = std::pin::pin!(store.follow(&query, Start::After(head)));
     loop {
         let next = hosted.next_due();
         tokio::select! {
@@ -297,11 +315,11 @@ pub async fn keep_time(planner: &mut Runner<Planner>, store: &EventStore) -> Res
 }
 
 /// The plans that have not ended, with their tags.
-async fn open_plans(store: &EventStore, head: Position) -> Result<BTreeMap<String, Vec<String>>, Error> {
+async fn open_plans(store: &EventStore, plans: &Query, head: Position) -> Result<BTreeMap<String, Vec<String>>, Error> {
     let mut open = BTreeMap::new();
     let mut range = Range::up_to(head);
     loop {
-        let page = store.read(&Query::stream(event::STREAM), range, PAGE).await?;
+        let page = store.read(plans, range, PAGE).await?;
         for recorded in page.events {
             match recorded.decode::<Event>() {
                 Ok(Event::TasksPlanned { .. } | Event::PlanForked { .. } | Event::TasksReopened { .. }) => {
@@ -375,7 +393,11 @@ async fn planner_until_found(store: &EventStore, plan: &str, tags: Vec<String>) 
 async fn catch_up_until_done(store: &EventStore, plan: &str, tags: Vec<String>) -> Option<Runner<Planner>> {
     let mut backoff = Backoff::new();
     loop {
-        match catch_up(store, plan, tags.clone()).await {
+        let caught_up = async {
+            let mut planner = catch_up(store, plan, tags.clone()).await?;
+            end_orphan(store, &mut planner).await.map(|()| planner)
+        };
+        match caught_up.await {
             Ok(planner) => return Some(planner),
             Err(error) if !wait_out(&error, &mut backoff).await => return None,
             Err(_) => {}
@@ -384,22 +406,26 @@ async fn catch_up_until_done(store: &EventStore, plan: &str, tags: Vec<String>) 
 }
 
 /// Waits before another try; false when another would fail alike.
-async fn wait_out(error: &Error, backoff: &mut Backoff) -> bool {
-    let is_for_ever = matches!(
-        error,
-        Error::Decode { .. }
-            | Error::Encode { .. }
-            | Error::LimitPassed { .. }
-            | Error::InvalidAppend { .. }
-            | Error::Veil(_)
-    );
-    if is_for_ever {
+pub(crate) async fn wait_out(error: &Error, backoff: &mut Backoff) -> bool {
+    if is_for_ever(error) {
         tracing::warn!(%error, "a plan cannot go on and stands still");
         return false;
     }
     tracing::warn!(%error, "the planner could not append and tries again");
     backoff.wait().await;
     true
+}
+
+/// True of an error that another try would give again.
+pub(crate) fn is_for_ever(error: &Error) -> bool {
+    matches!(
+        error,
+        Error::Decode { .. }
+            | Error::Encode { .. }
+            | Error::LimitPassed { .. }
+            | Error::InvalidAppend { .. }
+            | Error::Veil(_)
+    )
 }
 
 async fn take_in(planner: &mut Runner<Planner>, reported: Envelope<TaskEvent>) -> Result<(), Error> {

@@ -1,15 +1,15 @@
 //! Who carries out which task: the shell what has a command, a configured agent what has none. What is for nobody here
 //! is left to people and to other machines.
 
-use crewlog_planner::claim::Ending;
+use crewlog_planner::agents::registry::ToolRegistry;
 use crewlog_planner::event::Parameters;
-use crewlog_planner::event::Usage;
-use crewlog_planner::plan::{NodeKind, TaskPlan};
-use tokio::sync::watch;
+use crewlog_planner::plan::{NodeKind, SubPlan, TaskPlan};
+use crewlog_planner::protocol::Asking;
 
 use crate::agent::Agent;
-use crate::run::{Job, Stop};
+use crate::routing::ROUTER;
 use crate::shell::{SHELL, Shell};
+use crate::subplans::SUB_PLANS;
 
 /// The executors of a worker.
 #[derive(Debug, Clone)]
@@ -20,6 +20,9 @@ pub struct Roster {
     pub takes_commands: bool,
     /// For the others; of several that could take a task, the first does.
     pub agents: Vec<Agent>,
+    /// The tools by which agents plan; without them, nobody here takes what a plan of its own carries out, or what
+    /// another type of agent is asked.
+    pub registry: Option<ToolRegistry>,
 }
 
 /// An executor that takes a task.
@@ -29,34 +32,48 @@ pub enum Actor<'a> {
     Shell(&'a Shell),
     /// It has none.
     Agent(&'a Agent, &'a Shell),
+    /// A plan of its own carries it out.
+    SubPlans(&'a ToolRegistry, &'a SubPlan),
+    /// Another type of agent is asked.
+    Router(&'a ToolRegistry, &'a Asking),
 }
 
 impl Roster {
-    /// Who takes a dispatched task: the shell if it has a command; the agent that it is assigned to, whatever its kinds,
-    /// and nobody else; or the first whose kinds include `kind`. A question is for people.
+    /// Who takes a dispatched task: a plan of its own, or the router, if it is for one of these; the shell if it has a
+    /// command; the agent that it is assigned to, whatever its kinds, and nobody else; or the first whose kinds include
+    /// `kind`. A question is for people.
     #[must_use]
-    pub fn actor(&self, kind: NodeKind, parameters: &Parameters) -> Option<Actor<'_>> {
-        self.choose(kind, parameters.command.is_some(), parameters.assignee.as_deref())
+    pub fn actor<'a>(&'a self, kind: NodeKind, parameters: &'a Parameters) -> Option<Actor<'a>> {
+        let Parameters { command, assignee, sub_plan, request, .. } = parameters;
+        let way = Way { has_command: command.is_some(), assignee, sub_plan, request };
+        self.choose(kind, way)
     }
 
     /// True when one of these executors takes a task once it is dispatched.
     #[must_use]
     pub fn takes(&self, task: &TaskPlan) -> bool {
-        self.choose(task.kind, task.command.is_some(), task.assignee.as_deref()).is_some()
+        self.choose(task.kind, Way::of(task)).is_some()
     }
 
     /// The agent that takes a task once it is dispatched, if one does.
     #[must_use]
-    pub fn agent_for(&self, task: &TaskPlan) -> Option<&Agent> {
-        match self.choose(task.kind, task.command.is_some(), task.assignee.as_deref())? {
-            Actor::Shell(_) => None,
+    pub fn agent_for<'a>(&'a self, task: &'a TaskPlan) -> Option<&'a Agent> {
+        match self.choose(task.kind, Way::of(task))? {
             Actor::Agent(agent, _) => Some(agent),
+            Actor::Shell(_) | Actor::SubPlans(..) | Actor::Router(..) => None,
         }
     }
 
-    fn choose(&self, kind: NodeKind, has_command: bool, assignee: Option<&str>) -> Option<Actor<'_>> {
+    fn choose<'a>(&'a self, kind: NodeKind, way: Way<'a>) -> Option<Actor<'a>> {
+        let Way { has_command, assignee, sub_plan, request } = way;
         if kind == NodeKind::Clarification {
             return None;
+        }
+        if let Some(sub_plan) = sub_plan {
+            return self.registry.as_ref().map(|registry| Actor::SubPlans(registry, sub_plan));
+        }
+        if let Some(asking) = request {
+            return self.registry.as_ref().map(|registry| Actor::Router(registry, asking));
         }
         if has_command {
             return self.takes_commands.then_some(Actor::Shell(&self.shell));
@@ -69,6 +86,22 @@ impl Roster {
     }
 }
 
+/// What of a task says who takes it, beside its kind.
+#[derive(Clone, Copy)]
+struct Way<'a> {
+    has_command: bool,
+    assignee: &'a Option<String>,
+    sub_plan: &'a Option<SubPlan>,
+    request: &'a Option<Asking>,
+}
+
+impl<'a> Way<'a> {
+    fn of(task: &'a TaskPlan) -> Self {
+        let TaskPlan { command, assignee, sub_plan, request, .. } = task;
+        Self { has_command: command.is_some(), assignee, sub_plan, request }
+    }
+}
+
 impl Actor<'_> {
     /// The name under which it claims.
     #[must_use]
@@ -76,6 +109,8 @@ impl Actor<'_> {
         match self {
             Self::Shell(_) => SHELL,
             Self::Agent(agent, _) => &agent.name,
+            Self::SubPlans(..) => SUB_PLANS,
+            Self::Router(..) => ROUTER,
         }
     }
 
@@ -83,16 +118,17 @@ impl Actor<'_> {
     #[must_use]
     pub fn jobs(&self) -> Option<usize> {
         match self {
-            Self::Shell(_) => None,
+            Self::Shell(_) | Self::SubPlans(..) | Self::Router(..) => None,
             Self::Agent(agent, _) => Some(agent.jobs),
         }
     }
 
-    /// Carries out a task, or until `stop` says otherwise. No child of it is left when this returns.
-    pub async fn run(&self, job: Job<'_>, stop: &mut watch::Receiver<Option<Stop>>) -> (Ending, Usage) {
+    /// True of one that does nothing itself, but waits for a plan or an answer: it may be taken up by anybody at any time.
+    #[must_use]
+    pub const fn only_waits(&self) -> bool {
         match self {
-            Self::Shell(shell) => shell.run(job, stop).await,
-            Self::Agent(agent, shell) => agent.run(shell, job, stop).await,
+            Self::Shell(_) | Self::Agent(..) => false,
+            Self::SubPlans(..) | Self::Router(..) => true,
         }
     }
 }

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crewlog_mq::{Cause, Envelope, Error, EventStore, ExecuteError, Position, Query, Range, Runner, Start};
+use crewlog_planner::agents::registry::ToolRegistry;
 use crewlog_planner::claim::{Ending, Executor, TaskClaim, TaskCommand, TaskError};
 use crewlog_planner::event::{self, Event, FailureClass, Parameters, PlannerCmd, TaskStatus, Usage};
 use crewlog_planner::plan::{NodeKind, TaskId};
@@ -24,6 +25,7 @@ use crate::human::claim_of;
 use crate::liveness::SignOfLife;
 use crate::roster::{Actor, Roster};
 use crate::run::{Job, Stop, wanted};
+use crate::subplans::{Outer, family};
 
 /// How often a holder says that it is alive.
 const RENEW_INTERVAL: Duration = Duration::from_secs(60);
@@ -39,7 +41,7 @@ const PAGE: usize = 1000;
 /// Whose tasks a worker takes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Scope {
-    /// Those of one plan.
+    /// Those of one plan, and of the plans below it.
     Plan(String),
     /// Those of every plan in the log.
     All,
@@ -69,7 +71,9 @@ pub struct Worker {
 type Key = (String, TaskId);
 
 /// A place among those of an actor, if it has a limit of its own, and one among all.
-type Places<'a> = (Option<SemaphorePermit<'a>>, SemaphorePermit<'a>);
+///
+/// A task that only waits, for a plan of its own or for an answer, takes neither: what it waits for may need them.
+type Places<'a> = (Option<SemaphorePermit<'a>>, Option<SemaphorePermit<'a>>);
 
 /// A dispatched task on its way to an executor.
 struct Dispatch {
@@ -99,7 +103,7 @@ impl Worker {
     pub async fn run(self, scope: Scope, mut stop: watch::Receiver<bool>) -> Result<(), Error> {
         let worker = Arc::new(self);
         let query = match &scope {
-            Scope::Plan(plan) => Query::aggregate(event::STREAM, plan),
+            Scope::Plan(plan) => family(event::STREAM, plan),
             Scope::All => Query::stream(event::STREAM),
         };
         let mut running: HashMap<Key, watch::Sender<Option<Stop>>> = HashMap::new();
@@ -207,7 +211,7 @@ impl Worker {
         let unwanted = stop.borrow().clone();
         let (ending, usage) = match unwanted {
             Some(stop) => (stop.ending(), Usage::default()),
-            None if claim.handler().is_cut_off() && self.cut_off == CutOff::Report => {
+            None if claim.handler().is_cut_off() && self.cut_off == CutOff::Report && !actor.only_waits() => {
                 let (error, class) = ("its worker was lost while it ran".into(), FailureClass::OutcomeUnknown);
                 (Ending::Failed { error, class, run: None }, Usage::default())
             }
@@ -308,11 +312,14 @@ impl Worker {
     /// A place among those of the actor, and one among all. The scarcer comes first, so that nobody who waits for it
     /// keeps a place from others.
     async fn places_for(&self, actor: Actor<'_>) -> Option<Places<'_>> {
+        if actor.only_waits() {
+            return Some((None, None));
+        }
         let of_actor = match self.agent_places.get(actor.name()) {
             Some(places) => Some(places.acquire().await.ok()?),
             None => None,
         };
-        Some((of_actor, self.places.acquire().await.ok()?))
+        Some((of_actor, Some(self.places.acquire().await.ok()?)))
     }
 
     /// Returns when a holder has died, or after a while that grows with the number of times that it was in the way.
@@ -323,6 +330,10 @@ impl Worker {
                 return;
             }
         }
+    }
+
+    fn outer<'a>(&'a self, registry: &'a ToolRegistry, dispatch: &'a Dispatch, job: &'a Job<'a>) -> Outer<'a> {
+        Outer { store: &self.store, registry, job, tags: &dispatch.tags, cause: &dispatch.cause }
     }
 
     /// Lets the actor act, and renews the lease meanwhile.
@@ -343,7 +354,18 @@ impl Worker {
             parameters: &dispatch.parameters,
             lock: self.life.lock_path(),
         };
-        let run = actor.run(job, &mut run_stop);
+        let run = async {
+            match actor {
+                Actor::SubPlans(registry, sub_plan) => {
+                    (self.outer(registry, dispatch, &job).run(sub_plan, &mut run_stop).await, Usage::default())
+                }
+                Actor::Router(registry, asking) => {
+                    (self.outer(registry, dispatch, &job).ask(asking, &mut run_stop).await, Usage::default())
+                }
+                Actor::Shell(shell) => shell.run(job, &mut run_stop).await,
+                Actor::Agent(agent, shell) => agent.run(shell, job, &mut run_stop).await,
+            }
+        };
         tokio::pin!(run);
         let acting = async {
             loop {

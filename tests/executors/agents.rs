@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crewlog_executors::agent::{ARGUMENT_BYTES_MAX, Agent, Program, PromptBy, SAID_CHARS_MAX};
 use crewlog_executors::output::OUTPUT_BYTES_MAX;
-use crewlog_executors::roster::Roster;
+use crewlog_executors::roster::{Actor, Roster};
 use crewlog_executors::run::{Job, Stop};
 use crewlog_executors::shell::Shell;
 use crewlog_planner::claim::{Ending, RunDetails};
@@ -68,7 +68,7 @@ fn answered(question: &str, answer: &str) -> Answered {
 fn roster(agents: Vec<Agent>) -> Roster {
     let env = vec![("SHARED".into(), "surroundings".into())];
     let shell = Shell { supervisor: rig::supervisor(), env, timeout: Duration::from_secs(60) };
-    Roster { shell, takes_commands: true, agents }
+    Roster { shell, takes_commands: true, agents, registry: None }
 }
 
 /// How a run ends that whoever is in charge carries out, unless it is stopped.
@@ -83,7 +83,8 @@ async fn run_until(
     let lock = folder.path().join("lock");
     let job = Job { plan: rig::PLAN, task: TaskId(2), attempt: 3, epoch: 4, parameters: &parameters, lock };
     let roster = roster(vec![agent]);
-    soon(roster.actor(KIND, &parameters).unwrap().run(job, stop)).await.0
+    let Some(Actor::Agent(agent, shell)) = roster.actor(KIND, &parameters) else { panic!("it is an agent's") };
+    soon(agent.run(shell, job, stop)).await.0
 }
 
 async fn run(agent: Agent, parameters: &Parameters) -> Ending {

@@ -130,7 +130,7 @@ impl Rig {
 
     pub fn worker_with(&self, jobs: usize, env: Vec<(String, String)>) -> RunningWorker {
         let shell = Shell { supervisor: supervisor(), env, timeout: PATIENCE };
-        let roster = Roster { shell, takes_commands: true, agents: Vec::new() };
+        let roster = Roster { shell, takes_commands: true, agents: Vec::new(), registry: None };
         let worker = Worker::new(self.store.clone(), roster, self.life(), jobs, CutOff::RunAgain);
         let (stop, is_stopped) = watch::channel(false);
         RunningWorker { task: tokio::spawn(worker.run(Scope::Plan(PLAN.to_owned()), is_stopped)), stop }

@@ -1,0 +1,289 @@
+//! Tasks that a plan of its own carries out: the plan is made, followed to its end, and its results become the task's.
+//!
+//! The id of such a plan follows from the task and the dispatch, so it is made once however often the task is taken up,
+//! and a worker that takes it up again goes on where another left off. The plan's own tasks are carried out by any worker
+//! in whose scope they are; nothing here carries one out, and nothing here decides what the plan does next.
+
+use std::time::Duration;
+
+use crewlog_mq::{Cause, Error, EventStore, ExecuteError, Handler, Query, Runner, Start, Timestamp};
+use crewlog_planner::agents::registry::ToolRegistry;
+use crewlog_planner::brevity::shorten;
+use crewlog_planner::claim::Ending;
+use crewlog_planner::event::{
+    self, Command, Event, FailureClass, Outcome, TaskStatus, plan_tag, sub_plan_tags, under_tag,
+};
+use crewlog_planner::plan::{Origin, ParentTask, SubPlan, sub_plan_id};
+use crewlog_planner::planner::{Planner, PlannerError};
+use crewlog_planner::state::{Phase, PlannerState};
+use futures::StreamExt;
+use tokio::sync::watch;
+
+use crate::agents;
+use crate::backoff::Backoff;
+use crate::planning::{is_for_ever, planner_of, wait_out};
+use crate::run::{Job, Stop, wanted};
+
+/// The name under which such tasks are claimed.
+pub const SUB_PLANS: &str = "subplans";
+/// The most characters of what a plan reports to the task that it carries out.
+pub const RESULT_CHARS_MAX: usize = 60_000;
+/// Of how many failed tasks a plan reports the errors.
+const ERRORS_MAX: usize = 5;
+
+/// The events of a plan, and of all that stand below it, in a stream that is about plans.
+#[must_use]
+pub fn family(stream: &str, plan: &str) -> Query {
+    let of = |tag| Query { stream_id: stream.to_owned(), tags: vec![tag], ..Query::default() };
+    Query { or: vec![of(under_tag(plan))], ..of(plan_tag(plan)) }
+}
+
+/// A task on its way to a plan of its own.
+#[derive(Clone, Copy)]
+pub(crate) struct Outer<'a> {
+    pub(crate) store: &'a EventStore,
+    pub(crate) registry: &'a ToolRegistry,
+    pub(crate) job: &'a Job<'a>,
+    /// Of the events of the plan that has the task.
+    pub(crate) tags: &'a [String],
+    /// The dispatch.
+    pub(crate) cause: &'a Cause,
+}
+
+impl Outer<'_> {
+    /// Carries the task out by a plan of its own, or until `stop` says otherwise.
+    pub(crate) async fn run(self, sub_plan: &SubPlan, stop: &mut watch::Receiver<Option<Stop>>) -> Ending {
+        let plan = match self.make(sub_plan, None, &[]).await {
+            Ok(plan) => plan,
+            Err(ending) => return ending,
+        };
+        let timeout = self.job.parameters.timeout_ms.map(Duration::from_millis);
+        tokio::select! {
+            ending = follow(self.store, &plan, timeout) => match ending {
+                Ok(Some(ending)) => ending,
+                Ok(None) => {
+                    self.cancel("the task that it carries out ran out of time").await;
+                    let limit = timeout.unwrap_or_default();
+                    let error = format!("its plan {plan} had not ended after {} s, the task's time-out", limit.as_secs_f64());
+                    Ending::Failed { error, class: FailureClass::TimedOut, run: None }
+                }
+                Err(error) => unreadable(&plan, &error),
+            },
+            stop = wanted(stop) => {
+                if let Stop::Cancelled { reason } = &stop {
+                    self.cancel(&format!("the task that it carries out has ended: {reason}")).await;
+                }
+                stop.ending()
+            }
+        }
+    }
+
+    /// The task that is carried out.
+    pub(crate) fn task(self) -> ParentTask {
+        ParentTask { plan: self.job.plan.to_owned(), task: self.job.task, attempt: self.job.attempt }
+    }
+
+    /// Makes the plan, unless it is there. It is never left half made: it is one append.
+    pub(crate) async fn make(
+        self,
+        sub_plan: &SubPlan,
+        planned_by: Option<String>,
+        more_tags: &[&str],
+    ) -> Result<String, Ending> {
+        let parent = self.task();
+        let plan = sub_plan_id(&parent);
+        let refused = |why: String| Ending::Failed { error: why, class: FailureClass::Task, run: None };
+        let mut tags = sub_plan_tags(&plan, self.job.plan, self.tags);
+        tags.extend(more_tags.iter().map(|tag| (*tag).to_owned()));
+        let planner = caught_up(self.store, &plan, tags).await;
+        let mut planner = planner.map_err(|error| unreadable(&plan, &error))?;
+        if planner.handler().state().phase() != Phase::Empty {
+            return Ok(plan);
+        }
+        let above = above(self.store, &parent).await.map_err(|error| unreadable(&parent.plan, &error))?;
+        if above.iter().any(|above| above.words.as_ref() == Some(sub_plan)) {
+            let error = format!("plan {plan} would contain itself: a plan above it is made of the same words");
+            return Err(refused(error));
+        }
+        let Some(directly) = above.first() else { return Err(refused(format!("there is no plan {}", parent.plan))) };
+        let depth = directly.state.origin().depth.saturating_add(1);
+        let origin = Origin { planned_by, parent: Some(parent), depth, agent: None };
+        let config = event::PlannerConfig { deadline_ms: None, standing: false, ..directly.state.config().clone() };
+        let command = agents::proposal(sub_plan, self.registry, origin, config)
+            .map_err(|error| refused(format!("no plan could be made for it: {error}")))?;
+        let cause = self.cause.clone().keeping(command.retained());
+        let mut backoff = Backoff::new();
+        loop {
+            match planner.execute(command.clone(), &cause).await {
+                // Whoever was faster made the same plan.
+                Ok(_) | Err(ExecuteError::Refused(PlannerError::AlreadyPlanned)) => return Ok(plan),
+                Err(ExecuteError::Refused(refusal)) => {
+                    return Err(refused(format!("the plan that was made for it is refused: {refusal}")));
+                }
+                Err(ExecuteError::Contended { .. }) => {}
+                Err(ExecuteError::Store(error)) => {
+                    if !wait_out(&error, &mut backoff).await {
+                        return Err(unreadable(&plan, &error));
+                    }
+                }
+            }
+        }
+    }
+
+    /// Ends the plan, if there is one.
+    pub(crate) async fn cancel(self, reason: &str) {
+        let plan = sub_plan_id(&self.task());
+        let tags = sub_plan_tags(&plan, self.job.plan, self.tags);
+        match caught_up(self.store, &plan, tags).await {
+            Ok(mut planner) => cancel(&mut planner, reason, self.cause).await,
+            Err(error) => tracing::warn!(%error, plan, "a plan could not be cancelled with its task"),
+        }
+    }
+}
+
+/// A plan that stands above another.
+struct Above {
+    state: PlannerState,
+    /// What it was made of: the words of the task that it carries out, or its own text.
+    words: Option<SubPlan>,
+}
+
+/// The plans above, the nearest first.
+async fn above(store: &EventStore, task: &ParentTask) -> Result<Vec<Above>, Error> {
+    let mut found: Vec<Above> = Vec::new();
+    let mut next = Some(task.clone());
+    while let Some(task) = next {
+        let planner = caught_up(store, &task.plan, Vec::new()).await?;
+        let state = planner.handler().state().clone();
+        if state.phase() == Phase::Empty {
+            break;
+        }
+        if let Some(below) = found.last_mut() {
+            below.words = state.task(task.task).and_then(|task| task.plan.sub_plan.clone());
+        }
+        next = state.origin().parent.clone();
+        let words = Some(SubPlan { text: state.source().to_owned(), agent: None });
+        found.push(Above { state, words });
+    }
+    Ok(found)
+}
+
+/// Reads a plan as it stands, however long the log takes.
+async fn caught_up(store: &EventStore, plan: &str, tags: Vec<String>) -> Result<Runner<Planner>, Error> {
+    let read = || async {
+        let mut planner = planner_of(store, plan, tags.clone()).await?;
+        planner.catch_up().await?;
+        Ok(planner)
+    };
+    let mut backoff = Backoff::new();
+    loop {
+        match read().await {
+            Ok(planner) => return Ok(planner),
+            Err(error) if !wait_out(&error, &mut backoff).await => return Err(error),
+            Err(_) => {}
+        }
+    }
+}
+
+/// How a plan ends, for the task that it carries out; nothing when it has not ended so long after it was made.
+async fn follow(store: &EventStore, plan: &str, timeout: Option<Duration>) -> Result<Option<Ending>, Error> {
+    let mut planner = Planner::new();
+    let mut events = store.subscribe_from::<Event>(&Query::aggregate(event::STREAM, plan), Start::Beginning)?;
+    let mut until: Option<Timestamp> = None;
+    loop {
+        let time_is_up = async {
+            match until {
+                Some(until) => tokio::time::sleep(until.since(store.now())).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            envelope = events.next() => match envelope {
+                Some(Ok(envelope)) => {
+                    until = until.or_else(|| timeout.map(|timeout| envelope.recorded.created_at.plus(timeout)));
+                    planner.apply(&envelope.event);
+                    if let Event::PlanningCompleted { summary, outcome } = &envelope.event {
+                        return Ok(Some(ending(plan, planner.state(), summary, *outcome)));
+                    }
+                }
+                Some(Err(error)) if is_for_ever(&error) => return Err(error),
+                Some(Err(error)) => tracing::warn!(%error, plan, "a plan could not be read and is read again"),
+                None => return Ok(None),
+            },
+            () = time_is_up => return Ok(None),
+        }
+    }
+}
+
+/// What a plan that has ended is to the task that it carries out: the results of its last tasks, or what went wrong.
+pub(crate) fn ending(plan: &str, state: &PlannerState, summary: &str, outcome: Outcome) -> Ending {
+    let said = format!("{plan}: {summary}");
+    match outcome {
+        Outcome::Completed => {
+            let is_waited_for =
+                |id| state.tasks().iter().any(|task| task.plan.depends_on.iter().any(|on| on.task == id));
+            let last = state.tasks().iter().filter(|task| !is_waited_for(task.plan.id));
+            let results = last.filter_map(|task| {
+                let result = task.result.as_deref().map(str::trim).filter(|result| !result.is_empty())?;
+                Some(format!("{} ({}):\n{result}", task.plan.name(), task.plan.description.lines().next()?))
+            });
+            let result = std::iter::once(said).chain(results).collect::<Vec<_>>().join("\n\n");
+            Ending::Completed { result: shorten(&result, RESULT_CHARS_MAX), run: None }
+        }
+        Outcome::Failed | Outcome::Cancelled => {
+            let is_bad = |status| matches!(status, TaskStatus::Failed | TaskStatus::TimedOut | TaskStatus::Cancelled);
+            let bad = state.tasks().iter().filter(|task| is_bad(task.status));
+            let errors = bad.filter_map(|task| Some(format!("task {}: {}", task.plan.name(), task.error.as_deref()?)));
+            let how =
+                if outcome == Outcome::Cancelled { "it was cancelled".to_owned() } else { "it failed".to_owned() };
+            let error = [format!("{said}; {how}")].into_iter().chain(errors.take(ERRORS_MAX)).collect::<Vec<_>>();
+            let error = shorten(&error.join("\n"), RESULT_CHARS_MAX);
+            Ending::Failed { error, class: FailureClass::Task, run: None }
+        }
+    }
+}
+
+/// Ends a plan, if there is one, however long the log takes.
+pub(crate) async fn cancel(planner: &mut Runner<Planner>, reason: &str, cause: &Cause) {
+    let command = Command::Cancel { task: None, reason: reason.to_owned() };
+    let cause = cause.clone().keeping(command.retained());
+    let mut backoff = Backoff::new();
+    loop {
+        match planner.execute(command.clone(), &cause).await {
+            Ok(_) | Err(ExecuteError::Refused(_)) => return,
+            Err(ExecuteError::Contended { .. }) => {}
+            Err(ExecuteError::Store(error)) => {
+                if !wait_out(&error, &mut backoff).await {
+                    return;
+                }
+            }
+        }
+    }
+}
+
+/// Ends a plan whose task ended while nobody was there to say so. One that answers a request which ran out of time goes
+/// on: what comes late is recorded.
+///
+/// # Errors
+/// A fault of the log.
+pub(crate) async fn end_orphan(store: &EventStore, planner: &mut Runner<Planner>) -> Result<(), Error> {
+    let state = planner.handler().state();
+    let Some(parent) = state.origin().parent.clone().filter(|_| matches!(state.phase(), Phase::Active | Phase::Paused))
+    else {
+        return Ok(());
+    };
+    let mut above = planner_of(store, &parent.plan, Vec::new()).await?;
+    above.catch_up().await?;
+    let Some(task) = above.handler().state().task(parent.task) else { return Ok(()) };
+    let awaits_late = task.plan.request.is_some() && task.status == TaskStatus::TimedOut;
+    let is_over = task.status.is_end() || task.attempts > parent.attempt;
+    if is_over && !awaits_late {
+        let reason = format!("task {} of plan {} has ended", parent.task, parent.plan);
+        cancel(planner, &reason, &Cause::request()).await;
+    }
+    Ok(())
+}
+
+fn unreadable(plan: &str, error: &Error) -> Ending {
+    Ending::Failed { error: format!("plan {plan} cannot be read: {error}"), class: FailureClass::Task, run: None }
+}
