@@ -343,6 +343,9 @@ impl<'a> Builder<'a> {
         let lead_in = flow.text.trim_end().ends_with([':', '\u{ff1a}']) && next.is_some_and(|next| leads(&next.kind));
         self.lead = lead_in.then(|| plain::plain(&flow.text, &inline, 0, flow.text.len(), &[]));
         self.lead_link = lead_in.then(|| sentences::connection(&flow.text)).flatten();
+        if lead_in {
+            attach(&mut self.pending_attachments, inline.attachments(&flow.text, 0, flow.text.len()));
+        }
         if lead_in || (!self.lenient && roles::explains(&flow.text)) || (outside && block.quoted) {
             return self.context(block, Use::Tasks);
         }

@@ -280,5 +280,16 @@ pub(super) fn roman(text: &str) -> Option<u32> {
 /// A line such as `**Goal**: ...` that is never the rest of the item above it.
 pub(super) fn label_line(content: &str) -> bool {
     let label = content.starts_with("**") && content.len() < 2_000 && content.contains(':');
-    label || super::references::begins_chain(content)
+    label || super::references::begins_chain(content) || begins_phase(content)
+}
+
+/// "Phase 2" and "Stage 1: Collect", alone on a line.
+fn begins_phase(content: &str) -> bool {
+    let rest = ["phase ", "stage ", "milestone ", "sprint "].iter().find_map(|word| strip_prefix_ci(content, word));
+    content.len() < 80
+        && rest.is_some_and(|rest| {
+            let after = rest.trim_start_matches(|c: char| c.is_ascii_digit());
+            after.len() < rest.len()
+                && (after.is_empty() || after.starts_with([':', '.', ' ']) && !after.ends_with('.'))
+        })
 }

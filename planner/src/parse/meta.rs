@@ -32,6 +32,14 @@ pub(super) struct Meta {
 }
 
 impl Meta {
+    /// Takes what stood before the text.
+    pub(super) fn lead(&mut self, head: Self) {
+        self.label = head.label;
+        self.beside |= head.beside;
+        self.group = head.group.or(self.group.take());
+        self.priority = head.priority.or(self.priority.take());
+    }
+
     /// Turns places in the flow into places in the source.
     pub(super) fn locate(&mut self, flow: &Flow) {
         for (at, _) in &mut self.unread {
@@ -81,6 +89,13 @@ pub(super) fn extract(text: &str, inline: &Inline, from: usize, to: usize, item:
     let mut meta = reader.meta;
     meta.description = plain(text, inline, start, to, &removed);
     meta
+}
+
+/// Reads the id and the markers before a text, and says where it begins.
+pub(super) fn head(text: &str, inline: &Inline, from: usize, to: usize) -> (Meta, usize) {
+    let mut reader = Reader { text, inline, meta: Meta::default(), removed: Vec::new() };
+    let start = reader.head(from, to);
+    (reader.meta, start)
 }
 
 struct Reader<'a> {
@@ -515,6 +530,13 @@ fn priority_head(rest: &str) -> Option<usize> {
 
 /// The id at the start of an item, and its length with the sign after it.
 fn label(rest: &str) -> Option<(String, usize)> {
+    if let Some(number) = rest.strip_prefix('#') {
+        let digits = number.bytes().take(8).take_while(u8::is_ascii_digit).count();
+        let after = &number[digits..];
+        let skip = usize::from(after.starts_with(':'));
+        let fits = (1..8).contains(&digits) && after[skip..].starts_with(' ');
+        return fits.then(|| (rest[..=digits].to_owned(), 1 + digits + skip));
+    }
     let signs = rest.len() - rest.trim_start_matches(['*', '`', '[']).len();
     let body = &rest[signs.min(4)..];
     let length = body.bytes().take_while(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.')).count();

@@ -233,13 +233,28 @@ impl<'a> Names<'a> {
             return Some(*range);
         }
         let lower = name.to_ascii_lowercase();
+        if let Some(range) = self.labels.get(&format!("#{lower}")) {
+            return Some(*range);
+        }
         let own = draft.list.and_then(|list| self.numbers.get(&(list, lower.as_str())));
         if let Some(range) = own.or_else(|| self.first_numbers.get(lower.as_str())) {
             return Some(*range).filter(|(first, end)| first < end);
         }
+        if let Some((above, own)) = name.rsplit_once('.') {
+            return self.under(self.named(draft, above)?, own);
+        }
         let number: usize = name.parse().ok()?;
         let any = number.checked_sub(1).filter(|n| *n < self.built.drafts.len())?;
         Some((any, any + 1))
+    }
+
+    /// The item with a number among those under another: the `1` of `2.1`.
+    fn under(&self, (first, end): (usize, usize), number: &str) -> Option<(usize, usize)> {
+        let from = self.built.names.partition_point(|name| name.first < first);
+        let inside = self.built.names[from..].iter().take_while(|name| name.first < end);
+        let mut own =
+            inside.filter(|name| name.text == number && name.end <= end && name.end - name.first < end - first);
+        own.next().map(|name| (name.first, name.end))
     }
 
     /// The task whose words fit a description best, before `n` unless `forward`.

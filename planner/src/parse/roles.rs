@@ -203,6 +203,16 @@ pub(super) fn is_wish(text: &str) -> bool {
 }
 
 fn is_statement(text: &str) -> bool {
+    // "Quick thing: the build is red."
+    if let Some((label, rest)) = text.split_once(": ").filter(|(label, _)| label.len() < 24 && !label.contains('`'))
+        && !matches!(label.to_lowercase().as_str(), "todo" | "fixme" | "task" | "action")
+        && !vocabulary::begins_with_verb(label)
+        && !vocabulary::begins_with_verb(rest)
+        && words(label).nth(1).is_some()
+        && is_statement(rest)
+    {
+        return true;
+    }
     let all: Vec<_> = words(text).take(8).collect();
     let Some(first) = all.first() else { return true };
     if STATE.contains(first.as_str()) {

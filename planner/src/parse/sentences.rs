@@ -88,6 +88,7 @@ static PARALLEL: Words = Words::new(|| {
      \u{540c}\u{65f6}|\u{540c}\u{6642}\u{306b}|\u{2225}",
     )
 });
+static ARROWS: Words = Words::new(|| list("\u{2192}|->"));
 static NONE: Words = Words::new(|| {
     list(
         "first of all|firstly|first|to start with|to start|to begin with|to begin|initially|additionally|\
@@ -101,12 +102,19 @@ pub(super) fn clauses(text: &str, inline: &Inline) -> Vec<Clause> {
     let mut cuts = Splitter { text, cuts: vec![0], conditional: false, begin: 0 };
     cuts.run(inline);
     let mut found = cuts.cuts;
+    let speakers = speakers(text);
+    found.extend(speakers.iter().map(|(at, _)| *at));
+    if !speakers.is_empty() {
+        found.sort_unstable();
+        found.dedup();
+    }
     found.push(text.len());
     let mut clauses = Vec::new();
     for pair in found.windows(2) {
         let [start, end] = pair else { continue };
         if !text[*start..*end].trim().is_empty() {
-            let next = clause(text, *start, *end);
+            let said = speakers.iter().find(|(at, _)| at == start).map_or(0, |(_, length)| *length);
+            let next = Clause { start: *start, ..clause(text, start + said, *end) };
             clauses.push(next);
             if next.stop == Stop::Question {
                 ask_for_all(text, &mut clauses);
@@ -204,6 +212,7 @@ fn connector(rest: &str) -> Option<(Link, bool, usize)> {
         (&BOTH, Link::Both, false),
         (&THEN, Link::Then, false),
         (&PARALLEL, Link::Parallel, false),
+        (&ARROWS, Link::Then, false),
         (&NONE, Link::Free, false),
         (&OTHERWISE, Link::Free, true),
     ];
@@ -323,6 +332,41 @@ fn starts_with_pronoun(text: &str) -> bool {
         .any(|word| strip_prefix_ci(text, word).is_some())
 }
 
+/// The length of the sign of a speaker at the start of a line of a chat: "[10:31] ann: ", "Bob: ".
+fn speaker(line: &str) -> Option<usize> {
+    let timed = line.strip_prefix('[').and_then(|rest| rest.split_once(']')).filter(|(time, _)| is_time(time));
+    let rest = timed.map_or(line, |(_, rest)| rest.trim_start());
+    let name = rest.split(':').next().filter(|name| name.len() < rest.len() && (1..=24).contains(&name.len()))?;
+    let plain = name.chars().all(|c| c.is_alphanumeric() || matches!(c, ' ' | '_' | '-' | '.' | '@'));
+    let after = &rest[name.len() + 1..];
+    let called = timed.is_some()
+        || (!name.contains(' ')
+            && name.starts_with(char::is_uppercase)
+            && name.chars().skip(1).all(char::is_lowercase)
+            && !vocabulary::is_verb(&name.to_lowercase())
+            && !super::roles::explains(line)
+            && !matches!(name, "Note" | "Todo" | "Fixme" | "Warning" | "Hint" | "Example" | "Question" | "Answer"));
+    (plain && called && after.starts_with(' ')).then(|| line.len() - after.len() + 1)
+}
+
+fn is_time(text: &str) -> bool {
+    text.len() <= 24 && text.contains(':') && text.starts_with(|c: char| c.is_ascii_digit())
+}
+
+/// Where the signs of speakers stand in a pasted chat; nothing when it is none.
+fn speakers(text: &str) -> Vec<(usize, usize)> {
+    if speaker(text).is_none() {
+        return Vec::new();
+    }
+    let mut found = Vec::new();
+    let mut at = 0;
+    for line in text.split_inclusive('\n') {
+        found.extend(speaker(line).map(|length| (at, length)));
+        at += line.len();
+    }
+    if found.len() > 1 || text.starts_with('[') { found } else { Vec::new() }
+}
+
 struct Splitter<'a> {
     text: &'a str,
     cuts: Vec<usize>,
@@ -395,6 +439,7 @@ impl Splitter<'_> {
             '\u{3002}' | '\u{ff01}' | '\u{ff1f}' | '\u{ff1b}' => self.cut(end, true),
             ';' => self.cut(end, false),
             '\u{2225}' => self.cut(at, false),
+            '\u{2192}' | '-' if self.leads_on(at, c) => self.cut(at, false),
             '\n' if self.line_breaks(at) => self.cut(end, true),
             '.' | '!' | '?' => {
                 if rest.starts_with(['.', '!', '?']) {
@@ -416,6 +461,16 @@ impl Splitter<'_> {
             _ => return false,
         }
         true
+    }
+
+    /// True for the arrow in "build it -> test it", where both sides are instructions.
+    fn leads_on(&self, at: usize, c: char) -> bool {
+        let Some(rest) = self.text[at + c.len_utf8()..].strip_prefix(if c == '-' { ">" } else { "" }) else {
+            return false;
+        };
+        let before = self.cuts.last().and_then(|from| self.text.get(*from..at)).unwrap_or("");
+        let before = before.trim_start_matches(['-', '>', '\u{2192}', ' ']);
+        rest.starts_with(' ') && vocabulary::begins_with_verb(rest) && vocabulary::begins_with_verb(before)
     }
 
     /// True when the full stop at `at` is not that of an abbreviation.

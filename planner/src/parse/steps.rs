@@ -178,8 +178,18 @@ impl Builder<'_> {
 
     /// One step; `None` when nothing of it can be seen.
     fn clause(&mut self, flow: &Flow, inline: &Inline, clause: &Clause, link: Link, item: bool) -> Option<usize> {
-        let part = self.condition_of(&flow.text, inline, clause);
-        let mut found = meta::extract(&flow.text, inline, part.from, part.to, item);
+        let head = item.then(|| meta::head(&flow.text, inline, clause.from, clause.to));
+        let start = head.as_ref().map_or(clause.from, |(_, start)| *start);
+        let start = start + leading(&flow.text[start..clause.to.max(start)]);
+        let part = self.condition_of(&flow.text, inline, &Clause { from: start, ..*clause });
+        let found = if part.condition.is_some() {
+            let mut found = meta::extract(&flow.text, inline, part.from, part.to, false);
+            found.lead(head.map(|(head, _)| head).unwrap_or_default());
+            found
+        } else {
+            meta::extract(&flow.text, inline, clause.from, part.to, item)
+        };
+        let mut found = found;
         found.locate(flow);
         if found.description.is_empty() && holds(&flow.text[clause.from..clause.end], "???") {
             found.description = "???".to_owned();
@@ -413,6 +423,10 @@ fn part_requests(flow: &Flow, inline: &Inline, clauses: Vec<Clause>) -> Vec<Clau
         }
     }
     parted
+}
+
+fn leading(text: &str) -> usize {
+    text.len() - text.trim_start().len()
 }
 
 fn is_plain_step(flow: &Flow, clause: &Clause) -> bool {
