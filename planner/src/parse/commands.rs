@@ -145,6 +145,11 @@ fn joined(text: &str, codes: &[&Atom]) -> String {
     command
 }
 
+/// "in", "from": the code after it says where.
+fn is_place(word: &str) -> bool {
+    matches!(word, "in" | "inside" | "into" | "from" | "to" | "at" | "on" | "under" | "within")
+}
+
 /// What a second verb in the clause makes of the code after it.
 fn again(before: &str, gap: &str, after: &str) -> Option<Asked> {
     let (before, low) = (lower(before), lower(gap));
@@ -215,6 +220,6 @@ fn asked(before: &str, after: &str) -> Option<Asked> {
         }
         () if RUNS.contains(verb) => Asked::Running,
         () if CONCERNS.contains(verb) && !sure || LEADS.contains(last) || !judged => Asked::Thing,
-        () => Asked::Object { script: !FILES.contains(verb) },
+        () => Asked::Object { script: !FILES.contains(verb) && !is_place(last) },
     })
 }

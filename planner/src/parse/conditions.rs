@@ -44,9 +44,25 @@ pub(super) fn condition_end(text: &str, inline: &Inline, start: usize, to: usize
     then
 }
 
+/// "(if the tests pass)" at the end.
+fn bracketed(part: &str) -> Option<(usize, usize, bool)> {
+    if !part.ends_with(')') {
+        return None;
+    }
+    let at = part.rfind(" (")?;
+    let words = [(" (if ", false), (" (only if ", false), (" (unless ", true)];
+    let (word, negated) = words.into_iter().find(|(word, _)| part[at..].starts_with(word))?;
+    let tail = part[at + word.len()..].trim_end_matches(')');
+    (!IDLE.contains(&tail) && !tail.contains([';', '('])).then_some((at, word.len(), negated))
+}
+
 /// Where " if ..." begins, where its text begins, and whether it is "unless".
 pub(super) fn trailing_condition(text: &str, inline: &Inline, clause: &Clause) -> Option<(usize, usize, bool)> {
     let part = &text[clause.from..clause.to];
+    if let Some(found) = bracketed(part) {
+        let (at, length, negated) = found;
+        return Some((clause.from + at, clause.from + at + length, negated));
+    }
     if !part.as_bytes().windows(3).any(|three| matches!(three, b" if" | b" un")) {
         return None;
     }

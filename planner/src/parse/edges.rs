@@ -3,7 +3,7 @@
 use super::built::{self, Built, Odd};
 use super::draft;
 use super::error::ParseError;
-use super::graph::{EDGES_MAX, check_cycle, edge, loosen};
+use super::graph::{EDGES_MAX, check_cycle, edge, is_circular, loosen};
 use super::names::{Explicit, Names};
 use super::parsed::WARNINGS_MAX;
 use super::text::Lines;
@@ -24,6 +24,7 @@ pub(super) fn connect(built: &mut Built, lines: &Lines<'_>, relax: bool) -> Resu
         })?;
         (explicit, waits)
     };
+    let guessed: Vec<Vec<usize>> = explicit.iter_mut().map(|own| std::mem::take(&mut own.guessed)).collect();
     let mut given_up = Vec::new();
     let mut edges: Vec<Vec<Dependency>> = Vec::with_capacity(built.drafts.len());
     for (n, draft) in built.drafts.iter().enumerate() {
@@ -45,6 +46,7 @@ pub(super) fn connect(built: &mut Built, lines: &Lines<'_>, relax: bool) -> Resu
         edges.push(all);
     }
     given_up.extend(loosen(&mut edges));
+    given_up.extend(guess(&mut edges, guessed, &mut explicit));
     warn(built, explicit, &given_up);
     for (draft, mut edges) in built.drafts.iter_mut().zip(edges) {
         if relax {
@@ -56,6 +58,33 @@ pub(super) fn connect(built: &mut Built, lines: &Lines<'_>, relax: bool) -> Resu
     let tasks: Vec<TaskPlan> = std::mem::take(&mut built.drafts).into_iter().map(|draft| draft.plan).collect();
     check_cycle(&tasks, |n| places.get(n).map_or((0, 0), |at| lines.place(*at)))?;
     Ok(tasks)
+}
+
+/// Adds what the words of tasks say of later ones, unless tasks would wait for each other in a circle.
+///
+/// Gives the edges of mere order that went.
+fn guess(edges: &mut Vec<Vec<Dependency>>, guessed: Vec<Vec<usize>>, explicit: &mut [Explicit]) -> Vec<(usize, usize)> {
+    if guessed.iter().all(Vec::is_empty) {
+        return Vec::new();
+    }
+    let before = edges.clone();
+    for (n, tasks) in guessed.into_iter().enumerate().filter(|(_, tasks)| !tasks.is_empty()) {
+        let Some(own) = edges.get_mut(n) else { continue };
+        // What is written replaces the order of the text.
+        own.retain(|one| one.strength == Strength::Hard);
+        own.extend(tasks.into_iter().map(|task| edge(task, Strength::Hard)));
+        own.sort_by_key(|one| (one.task, one.strength));
+        own.dedup_by_key(|one| one.task);
+        if let Some(own) = explicit.get_mut(n) {
+            own.replaces = true;
+        }
+    }
+    let dropped = loosen(edges);
+    if is_circular(edges) {
+        *edges = before;
+        return Vec::new();
+    }
+    dropped
 }
 
 /// Says what no task fits, what cannot be read, and where the order of a list gave way; what was said in words that

@@ -90,6 +90,11 @@ pub(super) fn loosen(edges: &mut [Vec<Dependency>]) -> Vec<(usize, usize)> {
     dropped
 }
 
+/// True when some tasks wait for each other.
+pub(super) fn is_circular(edges: &[Vec<Dependency>]) -> bool {
+    !components(edges).is_empty()
+}
+
 /// The strongly connected components of two tasks or more, without recursion.
 fn components(edges: &[Vec<Dependency>]) -> Vec<Vec<usize>> {
     let n_tasks = edges.len();

@@ -349,8 +349,8 @@ impl Reader<'_> {
             return None;
         }
         self.refer(reversed, vec![Reference::Phrase(phrase, names)]);
-        if first && !reversed {
-            self.meta.led = true;
+        if first {
+            self.meta.led |= !reversed;
             self.removed.push((at, end + 1));
             return Some(end + 1);
         }
@@ -399,6 +399,9 @@ impl Reader<'_> {
             if name.is_empty() || !ends {
                 continue;
             }
+            if c == '@' && addressed(&self.text[from..at]) {
+                continue;
+            }
             if c == '@' && self.meta.assignee.is_none() {
                 self.meta.assignee = Some(name.to_owned());
             } else if c == '!' && is_priority(name) {
@@ -428,6 +431,17 @@ impl Reader<'_> {
             _ => None,
         }
     }
+}
+
+/// "notify @ann": whoever is named is spoken to and does not do it.
+fn addressed(before: &str) -> bool {
+    let word = before.trim_end().rsplit(' ').next().unwrap_or("");
+    [
+        "notify", "ping", "ask", "tell", "email", "message", "contact", "thank", "mention", "invite", "with", "from",
+        "and",
+    ]
+    .iter()
+    .any(|one| one.eq_ignore_ascii_case(word))
 }
 
 /// What follows "when" in "when the docs are done, ...": a wait and no condition.

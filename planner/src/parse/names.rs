@@ -35,6 +35,8 @@ pub(super) struct Explicit {
     /// Edges that others gave it; they replace nothing.
     pub(super) added: Vec<usize>,
     pub(super) replaces: bool,
+    /// Later tasks that its words fit; they give way where they close a circle.
+    pub(super) guessed: Vec<usize>,
     /// Words that fit no task, and where they stand.
     pub(super) unmatched: Vec<(usize, String)>,
     /// It comes before this draft, whatever the order of the text says.
@@ -116,6 +118,12 @@ impl<'a> Names<'a> {
                 let mut known = needs.is_empty();
                 for reference in needs {
                     let found = self.find(n, draft, reference, false)?;
+                    if found.is_empty()
+                        && let Some((first, end)) = self.find(n, draft, reference, true)?.first()
+                    {
+                        all[n].guessed.extend(*first..*end);
+                        continue;
+                    }
                     all[n].unmatched.extend(unmatched(reference, found.is_empty()));
                     known |= !found.is_empty();
                     count(&mut n_edges, &found)?;

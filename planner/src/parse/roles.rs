@@ -38,7 +38,7 @@ static SEE: Words = Words::new(|| {
     list(
         "see also|see|refer to|cf.|cf|ref:|refs:|reference:|references:|more at|more in|details in|details at|\
      details:|docs:|docs at|link:|links:|related:|source:|spec:|design:|mockup:|mockups:|as described in|\
-     for details see|for more information see|for reference, see|for more, see|read more at",
+     for details see|for more information see|for reference, see|for more, see|read more at|\u{8bf7}\u{53c2}\u{8003}|\u{53c2}\u{8003}|\u{53c2}\u{89c1}|\u{8be6}\u{89c1}",
     )
 });
 /// Words with which a statement begins.

@@ -57,7 +57,7 @@ static SOFT_ABBREVIATIONS: Words = Words::new(|| {
 
 static THEN: Words = Words::new(|| {
     list(
-        "and then|and finally|and after that|and afterwards|and lastly|then|after that|after this|afterwards|afterward|finally|lastly|last but not least|subsequently|\
+        "\u{5168}\u{90e8}\u{5b8c}\u{6210}\u{540e}|\u{5b8c}\u{6210}\u{540e}|\u{6700}\u{5f8c}\u{306b}|\u{adf8}\u{b7f0}\u{20}\u{b2e4}\u{c74c}|\u{adf8}\u{20}\u{b2e4}\u{c74c}|\u{b9c8}\u{c9c0}\u{b9c9}\u{c73c}\u{b85c}|\u{6b21}\u{306b}|and then|and finally|and after that|and afterwards|and lastly|then|after that|after this|afterwards|afterward|finally|lastly|last but not least|subsequently|\
      following that|once done|once that is done|once that's done|once this is done|once it is done|\
      once it's done|when done|when that is done|when this is done|once finished|once complete|once completed|\
      as a last step|as a final step|at the end|in the end|after which|secondly|thirdly|second,|third,|fourth,|\
@@ -73,7 +73,7 @@ static THEN: Words = Words::new(|| {
 });
 static BOTH: Words = Words::new(|| {
     list(
-        "once both are done|once both are finished|once both are complete|once both are completed|\
+        "\u{4e24}\u{8005}\u{5b8c}\u{6210}\u{540e}|\u{4e24}\u{8005}\u{90fd}\u{5b8c}\u{6210}\u{540e}|\u{90fd}\u{5b8c}\u{6210}\u{540e}|once both are done|once both are finished|once both are complete|once both are completed|\
      once both have finished|once both are ready|once both finish|when both are done|when both are finished|\
      when both are complete|when both are ready|after both are done|after both are finished|after both|\
      once both of them are done|once the two are done|as soon as both are done|once both done|once both complete|\
@@ -83,7 +83,7 @@ static BOTH: Words = Words::new(|| {
 });
 static PARALLEL: Words = Words::new(|| {
     list(
-        "in parallel|meanwhile|at the same time|simultaneously|concurrently|in the meantime|and in parallel|\
+        "\u{4e0e}\u{6b64}\u{540c}\u{65f6}|\u{b3d9}\u{c2dc}\u{c5d0}|in parallel|meanwhile|at the same time|simultaneously|concurrently|in the meantime|and in parallel|\
      and meanwhile|and at the same time|while that runs|while that is running|while this runs|\
      \u{540c}\u{65f6}|\u{540c}\u{6642}\u{306b}|\u{2225}",
     )
@@ -521,7 +521,9 @@ impl Splitter<'_> {
 
     /// Connectors of scripts without spaces.
     fn cjk_word(&mut self, at: usize) {
-        const WORDS: [&str; 9] = [
+        const WORDS: [&str; 11] = [
+            "\u{4e0e}\u{6b64}\u{540c}\u{65f6}",
+            "\u{6700}\u{5f8c}\u{306b}",
             "\u{7136}\u{540e}",
             "\u{63a5}\u{7740}",
             "\u{6700}\u{540e}",
@@ -532,7 +534,8 @@ impl Splitter<'_> {
             "\u{305d}\u{306e}\u{5f8c}",
             "\u{6b21}\u{306b}",
         ];
-        if !WORDS.iter().any(|word| self.text[at..].starts_with(word)) {
+        let is_inside = self.text[..at].ends_with("\u{4e0e}\u{6b64}");
+        if is_inside || !WORDS.iter().any(|word| self.text[at..].starts_with(word)) {
             return;
         }
         let from = self.cuts.last().copied().unwrap_or(0);

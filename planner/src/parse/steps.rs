@@ -270,7 +270,14 @@ impl Builder<'_> {
             }
         }
         if let Some((at, start, negated)) = conditions::trailing_condition(text, inline, clause) {
-            let condition = Some(Condition { text: shown(start, clause.to), negated });
+            let said = shown(start, clause.to);
+            let said = if part[..at - clause.from].matches('(').count() == part[..at - clause.from].matches(')').count()
+            {
+                said.strip_suffix(')').filter(|said| !said.contains('(')).map(str::to_owned).unwrap_or(said)
+            } else {
+                said
+            };
+            let condition = Some(Condition { text: said, negated });
             return Part { from: clause.from, to: at, condition };
         }
         Part { from: clause.from, to: clause.to, condition: None }

@@ -6,8 +6,8 @@ use super::draft::{Draft, Link, Step};
 use super::inline::Inline;
 use super::lines::Block;
 use super::text::Flow;
-use super::{markers, meta, references, vocabulary};
-use crate::plan::{Mark, Span};
+use super::{commands, markers, meta, references, vocabulary};
+use crate::plan::{Mark, NodeKind, Span};
 
 /// What a column holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,8 +55,11 @@ impl Builder<'_> {
         if found.description.is_empty() {
             return self.out.ignored.push(row);
         }
-        let mut draft =
-            Draft::new(vocabulary::kind(&found.description, None), std::mem::take(&mut found.description), row.start);
+        let code = commands::command_in(&flow.text, &inline, 0, flow.text.len(), found.hidden);
+        let kind =
+            code.command.as_ref().map_or_else(|| vocabulary::kind(&found.description, None), |_| NodeKind::ToolCall);
+        let mut draft = Draft::new(kind, std::mem::take(&mut found.description), row.start);
+        draft.plan.command = code.command;
         draft.list = Some(list);
         draft.plan.attachments = inline.attachments(&flow.text, 0, flow.text.len());
         draft.plan.spans.push(row);
@@ -150,6 +153,9 @@ fn column(name: &str) -> Column {
 fn status(cell: &str) -> Mark {
     if let Some((mark, _)) = markers::checkbox(cell) {
         return mark;
+    }
+    if cell.contains(['\u{1f6a7}', '\u{1f504}', '\u{23f3}']) {
+        return Mark::InProgress;
     }
     match cell
         .to_lowercase()

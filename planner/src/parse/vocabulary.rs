@@ -138,7 +138,11 @@ pub(super) fn own_kind(text: &str) -> Option<NodeKind> {
         return Some(NodeKind::Clarification);
     }
     if plain.starts_with(is_cjk) {
-        return HAN.iter().find(|(verbs, _)| verbs.iter().any(|verb| plain.starts_with(verb))).map(|(_, kind)| *kind);
+        let begins = HAN.iter().find(|(verbs, _)| verbs.iter().any(|verb| plain.starts_with(verb)));
+        // Japanese puts the verb at the end.
+        let kana = plain.contains(|c: char| matches!(c, '\u{3041}'..='\u{309f}'));
+        let ends = || HAN.iter().find(|(verbs, _)| kana && verbs.iter().any(|verb| plain.contains(verb)));
+        return begins.or_else(ends).map(|(_, kind)| *kind);
     }
     let all = leading(plain);
     let first = all.first()?.as_str();
