@@ -34,8 +34,17 @@ pub(super) struct Odd {
 
 /// The warning of words that look like a setting.
 pub(super) fn unread((at, words): (usize, String)) -> Odd {
+    let who = ["assignee", "owner", "assigned"].iter().any(|word| words.to_ascii_lowercase().starts_with(word));
+    let timed = ["deadline", "estimate", "default"].iter().any(|word| words.to_ascii_lowercase().starts_with(word));
+    let undoes = ["undo", "compensate"].iter().any(|word| words.to_ascii_lowercase().starts_with(word));
     let help = "write for example (retry 3), (timeout 10m), (rerun: safe), (files: src/a.rs) or (on failure: continue), where skip, stop \
                 and ask are the others";
+    let help = match () {
+        () if who => "write one name: @ann, or (assignee: ann)",
+        () if timed => "write a time such as 30m, 2h or 1h30m: (deadline 2h), (estimate 30m), (default: yes after 10m)",
+        () if undoes => "write the command between backticks: (undo: `make clean`)",
+        () => help,
+    };
     Odd {
         at,
         message: format!("\"{words}\" cannot be read as a setting and stays part of the text"),

@@ -8,7 +8,7 @@ use super::lines::{self, Block, BlockKind};
 use super::parsed::{ParsedPlan, WARNINGS_MAX};
 use super::phrases::{after_word, words};
 use super::sections::{self, Use};
-use super::text::Lines;
+use super::text::{Lines, is_blank};
 use super::{canonical, references};
 use crate::plan::{NodeKind, Span, TaskPlan};
 
@@ -17,7 +17,9 @@ use crate::plan::{NodeKind, Span, TaskPlan};
 #[must_use]
 pub fn lint(text: &str, plan: &ParsedPlan) -> Vec<Diagnostic> {
     let mut linter = Linter { text, lines: Lines::new(text), found: plan.warnings.clone() };
-    if !canonical::is_form(text) {
+    // What other programs write is read field by field, and has no prose.
+    let written = canonical::is_form(text) || text.trim_start_matches(is_blank).starts_with(['{', '[']);
+    if !written {
         linter.left_out(plan);
         linter.tasks(&plan.tasks);
     }

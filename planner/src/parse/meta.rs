@@ -221,6 +221,8 @@ impl Reader<'_> {
                 (None, Detail::Nothing) => {
                     if looks_like_setting(part) {
                         self.meta.unread.push((place, part.to_owned()));
+                    } else if found.assignee.is_some() {
+                        self.meta.unread.push((at, inside.trim().to_owned()));
                     }
                     return false;
                 }

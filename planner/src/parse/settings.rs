@@ -124,9 +124,10 @@ pub(super) fn looks_like_setting(part: &str) -> bool {
     const SETTINGS: &[&str] = &["retries", "retry", "timeout", "time limit", "on failure", "on-failure", "on_failure"];
     let rest = after_any(part, SETTINGS);
     // "rerun the tests" is a step and no setting, and so is "files to change".
-    let mut with_sign = ["rerun", "files", "deadline", "estimate", "undo", "compensate", "default"]
-        .iter()
-        .filter_map(|word| after_word(part, word));
+    let mut with_sign =
+        ["rerun", "files", "assignee", "owner", "assigned to", "deadline", "estimate", "undo", "compensate", "default"]
+            .iter()
+            .filter_map(|word| after_word(part, word));
     let rest = rest.or_else(|| with_sign.find(|rest| rest.starts_with([':', '='])));
     rest.is_some_and(|rest| !rest.trim().is_empty() && rest.len() <= 40 && rest.split_whitespace().count() <= 3)
 }

@@ -171,7 +171,9 @@ fn verb_kind(first: &str, second: &str, all: &[Word]) -> Option<NodeKind> {
     if first == "clean" && second == "up" {
         return Some(NodeKind::Refactor);
     }
-    if (first == "set" && second == "up") || (first == "write" && object(&CODE_OBJECTS)) {
+    if (first == "set" && second == "up")
+        || (first == "write" && (object(&CODE_OBJECTS) || object_of(all).iter().any(|word| is_source(word))))
+    {
         return Some(NodeKind::CodeImplementation);
     }
     if (first == "build" && object(&ARTEFACTS))
@@ -201,6 +203,15 @@ fn leading(text: &str) -> Vec<Word<'_>> {
         }
     }
     all
+}
+
+/// True for the name of a file of code.
+fn is_source(word: &str) -> bool {
+    const ENDINGS: &[&str] = &[
+        "rs", "py", "js", "jsx", "ts", "tsx", "go", "java", "c", "h", "cc", "cpp", "rb", "php", "kt", "swift", "cs",
+        "sql", "sh", "scala", "lua", "zig", "ex", "hs",
+    ];
+    word.rsplit_once('.').is_some_and(|(stem, ending)| !stem.is_empty() && ENDINGS.contains(&ending))
 }
 
 /// The words of the object: up to the first preposition.
@@ -237,6 +248,12 @@ fn is_preposition(word: &str) -> bool {
             | "as"
             | "when"
             | "until"
+            | "again"
+            | "now"
+            | "first"
+            | "locally"
+            | "twice"
+            | "once"
     )
 }
 

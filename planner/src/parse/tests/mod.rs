@@ -2,7 +2,9 @@
 
 mod commands;
 mod formats;
+mod letters;
 mod limits;
+mod lint;
 mod policy;
 mod settings;
 mod shapes;

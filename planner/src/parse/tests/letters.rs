@@ -1,0 +1,88 @@
+//! Letters: what somebody asks for, and what only stands around it.
+
+use super::{check, plan};
+
+#[test]
+fn a_wish_that_a_request_spells_out_is_one_task() {
+    check(
+        "I want to compare two phones. Please look up the price of both phones.",
+        &["1 Retrieval Please look up the price of both phones | note I want to compare two phones"],
+    );
+    check(
+        "Finally, I would like to value the house. It is from 1950. Please compute the price of the house.",
+        &[
+            "1 Processing I would like to value the house | note It is from 1950 | note Please compute the price of the house",
+        ],
+    );
+    check(
+        "I'm planning a trip and I need a car. Could you find a garage? Also, book a room.",
+        &[
+            "1 Retrieval Could you find a garage | note I'm planning a trip and I need a car",
+            "2 Processing book a room",
+        ],
+    );
+    check(
+        "I need to refactor the parser. Please write tests for the parser.",
+        &["1 Refactor I need to refactor the parser", "2 UnitTest Please write tests for the parser"],
+    );
+}
+
+#[test]
+fn what_only_says_the_form_of_an_answer_is_a_remark() {
+    check(
+        "Please study the garden. Provide a sketch of the garden.",
+        &["1 Analysis Please study the garden | note Provide a sketch of the garden"],
+    );
+    check(
+        "Could you find a poem? Once you have it, let me know the title.",
+        &["1 Retrieval Could you find a poem | note Once you have it, let me know the title"],
+    );
+}
+
+#[test]
+fn two_requests_in_a_sentence_are_two_tasks() {
+    check(
+        "Please find the weather in Rome and book the hotel near the station in Rome.",
+        &["1 Retrieval Please find the weather in Rome", "2 Processing book the hotel near the station in Rome"],
+    );
+    check(
+        "Could you first resize the picture, then sharpen it, and finally send it to Ann?",
+        &[
+            "1 Processing Could you first resize the picture",
+            "2 Processing sharpen it | <- 1",
+            "3 ToolCall send it to Ann | <- 2",
+        ],
+    );
+    check(
+        "Please read the log and report the result of that.",
+        &["1 Retrieval Please read the log and report the result of that"],
+    );
+}
+
+#[test]
+fn words_before_a_comma_that_say_why_lead_to_the_step() {
+    for (text, kind) in [
+        ("In order to save time, cache the answers.", "Processing"),
+        ("As part of the audit, review the access list.", "Analysis"),
+        ("For each user, create a row.", "CodeImplementation"),
+        ("To find the cause, please run the tests again.", "UnitTest"),
+    ] {
+        let tasks = plan(text).tasks;
+        assert_eq!((tasks.len(), tasks[0].kind.as_str()), (1, kind), "of {text:?}");
+    }
+}
+
+#[test]
+fn lists_are_no_letters() {
+    check(
+        "- I need the list of users\n- Please sort the list of users and store the names of the users in a file",
+        &[
+            "1 Processing I need the list of users",
+            "2 Processing Please sort the list of users and store the names of the users in a file",
+        ],
+    );
+    check(
+        "Build the image and push the image to the registry of the team.",
+        &["1 ToolCall Build the image and push the image to the registry of the team"],
+    );
+}
