@@ -44,12 +44,12 @@ fn a_text_that_is_no_plan_is_shown_where_it_is_wrong() {
     scene.write("plan.md", "- A: Build it\n- B: Ship it (needs T9)\n");
     let ran = scene.run(&["plan", "lint", "plan.md"]).expect(3);
     ran.says(&[
-        "    2 | - B: Ship it (needs T9)\n      |                    ^\n",
-        "no task is called T9 (line 2, column 20)",
+        "    2 | - B: Ship it (needs T9)\n      |                     ^\n",
+        "no task is called T9 (line 2, column 21)",
     ]);
     let told = scene.run(&["plan", "lint", "plan.md", "-o", "json"]).expect(3).json();
     let error = &told["error"];
-    assert_eq!((&error["name"], &error["line"], &error["column"]), (&json!("UnknownId"), &json!(2), &json!(20)));
+    assert_eq!((&error["name"], &error["line"], &error["column"]), (&json!("UnknownId"), &json!(2), &json!(21)));
 }
 
 #[test]

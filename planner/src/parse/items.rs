@@ -174,7 +174,10 @@ impl Builder<'_> {
         });
         let last = self.last;
         self.last = above.or(last);
-        self.note(block, flow, inline);
+        match self.last.filter(|_| vocabulary::is_question_mark(&flow.text) && !vocabulary::is_request(&flow.text)) {
+            Some(asker) => self.ask(asker, block, flow, inline),
+            None => self.note(block, flow, inline),
+        }
         self.last = last;
     }
 

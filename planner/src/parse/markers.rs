@@ -106,6 +106,10 @@ fn ends(rest: &str) -> bool {
 fn bullet(content: &str) -> Option<(usize, Option<Mark>)> {
     let c = content.chars().next()?;
     let mut length = c.len_utf8();
+    // Signs of warning stand before remarks.
+    if matches!(c, '\u{26a0}' | '\u{2757}' | '\u{203c}' | '\u{2139}' | '\u{1f4a1}') {
+        return None;
+    }
     let plain = matches!(
         c,
         '-' | '*' | '+' | '\u{2022}' | '\u{2013}' | '\u{2014}' | '\u{2023}' | '\u{2043}' | '\u{b7}' | '\u{25aa}'
@@ -176,6 +180,10 @@ fn ordered(content: &str, previous: Option<&str>, in_list: bool) -> Option<(Mark
     let wide = sign.is_some_and(|c| matches!(c, '\u{3001}' | '\u{ff0e}' | '\u{ff09}'));
     if !(ends(after) || wide || (signed > 0 && after.starts_with(is_cjk))) {
         return None;
+    }
+    // "A. Smith" is a name and "A. Book the flight" an item.
+    if token == "A" && sign == Some('.') && super::vocabulary::begins_with_verb(after) {
+        return Some((Marker::Letter("a".to_owned()), open + token.len() + signed));
     }
     let marker = numbered(token, sign, signed > 0, open > 0, previous, in_list)?;
     Some((marker, open + token.len() + signed))

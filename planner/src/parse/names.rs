@@ -321,7 +321,8 @@ fn content_words(text: &str) -> Vec<String> {
         list(
             "the|a|an|is|are|be|been|was|it|to|of|in|on|and|or|for|with|has|have|all|that|this|done|complete|\
          completed|finished|ready|pass|passes|passed|you|we|they|i|by|at|from|your|our|my|any|merged|step|\
-         task|up|into|over|works|work",
+         task|up|into|over|works|work|monday|tuesday|wednesday|thursday|friday|saturday|sunday|today|\
+         tomorrow|week|month|noon",
         )
     });
     let mut found: Vec<String> =

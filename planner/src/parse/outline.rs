@@ -214,7 +214,8 @@ fn roles_of(text: &str, blocks: &[Block], places: &mut [Place]) {
         let tracked = named || marker.is_ordered() || role == Role::Group && own.tracked > 0;
         active[n] = tracked || command || roles::is_next(line) || own.active > 0;
         if let Some(parent) = places[n].parent.filter(|_| role != Role::Note) {
-            let said = !active[n] && own.steps == 0 && roles::is_said(line);
+            let asked = vocabulary::is_question_mark(line) && !vocabulary::is_request(line);
+            let said = !active[n] && own.steps == 0 && (roles::is_said(line) || asked);
             let above = &mut under[parent];
             above.steps += 1;
             above.said += usize::from(said);
@@ -254,5 +255,6 @@ fn settle(blocks: &[Block], places: &mut [Place], active: &[bool]) {
 
 /// True for a line that says what to do, and does not lead to what follows.
 fn acts(line: &str) -> bool {
-    vocabulary::begins_with_verb(line) && !line.trim_end().ends_with([':', '\u{ff1a}'])
+    let asks = line.to_ascii_lowercase().contains("question");
+    vocabulary::begins_with_verb(line) && !asks && !line.trim_end().ends_with([':', '\u{ff1a}'])
 }

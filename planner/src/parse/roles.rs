@@ -227,6 +227,7 @@ fn is_statement(text: &str) -> bool {
 
 /// Labels of lines that explain and ask for nothing.
 pub(super) fn explains(text: &str) -> bool {
+    let text = text.trim_start_matches(['\u{26a0}', '\u{fe0f}', '\u{2757}', '\u{2139}', '\u{1f4a1}', ' ']);
     let bold = text.starts_with("**") || text.starts_with("__");
     let plain = text.trim_start_matches(['*', '_', '\u{26a0}', '\u{fe0f}', ' ']);
     let Some((label, _)) = plain.split_once(':').filter(|(label, _)| label.len() <= 40) else { return false };

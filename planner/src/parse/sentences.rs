@@ -226,6 +226,12 @@ fn connector(rest: &str) -> Option<(Link, bool, usize)> {
     {
         best = Some((Link::Then, false, "next", after));
     }
+    // "\u{518d}" is "then", but not in "\u{518d}\u{6b21}", "again".
+    if best.is_none()
+        && let Some(after) = rest.strip_prefix('\u{518d}').filter(|after| !after.starts_with(['\u{6b21}', '\u{8bf4}']))
+    {
+        best = Some((Link::Then, false, "\u{518d}", after));
+    }
     let Some((link, negated, word, after)) = best else {
         return wait(rest).map(|(link, length)| (link, false, length));
     };
@@ -535,7 +541,12 @@ impl Splitter<'_> {
             "\u{6b21}\u{306b}",
         ];
         let is_inside = self.text[..at].ends_with("\u{4e0e}\u{6b64}");
-        if is_inside || !WORDS.iter().any(|word| self.text[at..].starts_with(word)) {
+        let rest = &self.text[at..];
+        let is_again = rest.starts_with('\u{518d}')
+            && self.text[..at].ends_with('\u{ff0c}')
+            && !rest.starts_with("\u{518d}\u{6b21}");
+        let is_connector = WORDS.iter().any(|word| rest.starts_with(word));
+        if is_inside && !is_again || !is_connector && !is_again {
             return;
         }
         let from = self.cuts.last().copied().unwrap_or(0);

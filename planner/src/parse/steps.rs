@@ -296,6 +296,26 @@ impl Builder<'_> {
         }
     }
 
+    /// An item under a step that asks something about it.
+    pub(super) fn ask(&mut self, asker: usize, block: &Block, flow: &Flow, inline: &Inline) {
+        let (first, list) = (self.out.drafts.len(), self.out.drafts[asker].list);
+        for clause in sentences::clauses(&flow.text, inline) {
+            self.last = Some(asker);
+            if clause.stop == Stop::Question {
+                self.question(flow, inline, &clause, None);
+            } else {
+                self.remark(flow, inline, &clause, Some(asker));
+            }
+        }
+        match self.out.drafts.get_mut(first) {
+            Some(draft) => {
+                draft.plan.spans.push(block.span);
+                draft.list = list;
+            }
+            None => self.out.drafts[asker].plan.spans.push(block.span),
+        }
+    }
+
     /// A remark goes to a draft, waits for the next one (`usize::MAX`), or is context.
     fn remark(&mut self, flow: &Flow, inline: &Inline, clause: &Clause, to: Option<usize>) {
         let mut note = plain::plain(&flow.text, inline, clause.from, clause.to, &[]);

@@ -109,7 +109,7 @@ static PLAIN: Words = Words::new(|| {
      practice|recover|localise|localize|transfer|trade|recite|delegate|dump|drain|squash|rebase|cherry-pick|fork|\
      clone|checkout|tag|stash|revert|undo|verify|compile|link|flash|boot|ping|finalise|finalize|queue|poll|emit|\
      capture|hire|interview|present|demo|pitch|negotiate|file|fetch|onboard|evaluate|simulate|solve|answer|infer|\
-     embed|tokenise|tokenize|stop|scan|sniff|bisect|reserve|enter|enrol|enroll|buffer|block|unblock|bind|allocate|assemble|attempt|\
+     embed|tokenise|tokenize|stop|scan|sniff|bisect|backup|check-in|reserve|enter|enrol|enroll|buffer|block|unblock|bind|allocate|assemble|attempt|\
      authenticate|authorise|authorize|automate|batch|blend|broadcast|bring|calibrate|categorise|categorize|\
      chart|compose|compress|decompress|consult|correct|coordinate|deliver|demonstrate|\
      dockerise|dockerize|double-check|duplicate|eliminate|enhance|enrich|establish|exclude|expand|facilitate|\

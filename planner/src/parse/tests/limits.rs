@@ -83,6 +83,19 @@ const PARTS: &[&str] = &[
     "TBD",
     "if ",
     "unless ",
+    "and ",
+    "please find the a",
+    "I need the a. ",
+    "Could you ",
+    "(deadline 2h) ",
+    "(undo: `x`) ",
+    "(default: y after 1m) ",
+    "~2h",
+    " !!",
+    "Ann: ",
+    "[10:31] ",
+    "#12 ",
+    "In order to a, ",
     "a) ",
     "i. ",
     "Step 3: ",
@@ -163,15 +176,28 @@ fn line_ends_change_spans_only() {
 
 #[test]
 fn permuting_bullets_permutes_tasks() {
-    let items = ["Add login", "Fix the crash in src/a.rs", "Run `make`", "Write the docs @ann"];
+    let items = [
+        "Add login",
+        "Fix the crash in src/a.rs",
+        "Run `make`",
+        "Write the docs @ann",
+        "Which port?",
+        "Read https://x.y/z (deadline 2h) !!",
+        "P1: Rename a to b",
+        "添加缓存",
+    ];
     for turn in 0..items.len() {
         let order: Vec<&str> = items.iter().cycle().skip(turn).take(items.len()).copied().collect();
         let text: String = order.iter().map(|item| format!("- {item}\n")).collect();
-        let alone: Vec<String> =
-            order.iter().map(|item| plan(&format!("- {item}")).tasks[0].description.clone()).collect();
-        let together: Vec<String> = plan(&text).tasks.iter().map(|task| task.description.clone()).collect();
-        assert_eq!(together, alone);
-        assert!(plan(&text).tasks.iter().all(|task| task.depends_on.is_empty()));
+        let bare = |mut plan: ParsedPlan| {
+            plan.tasks.iter_mut().for_each(|task| {
+                task.spans.clear();
+                task.id = TaskId(1);
+            });
+            plan.tasks
+        };
+        let alone: Vec<TaskPlan> = order.iter().flat_map(|item| bare(plan(&format!("- {item}")))).collect();
+        assert_eq!(bare(plan(&text)), alone, "of {text:?}");
     }
 }
 
