@@ -12,6 +12,8 @@ impl Builder<'_> {
     pub(super) fn fence(&mut self, block: &Block, language: &str, inside: bool, colon: bool) {
         let body: Vec<&str> = block.pieces.iter().map(|piece| &self.source[piece.start..piece.end]).collect();
         let body = body.join("\n").replace('\0', "");
+        // A fence that never closes takes in the empty lines at the end of the text.
+        let body = body.trim_end_matches('\n').to_owned();
         let command = shell::is_shell_language(language) || (language.is_empty() && shell::reads_like_shell(&body));
         let target = self.last.filter(|_| inside || colon);
         if body.trim().is_empty() {
