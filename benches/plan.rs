@@ -30,11 +30,50 @@ fn prose(n_sentences: usize) -> String {
     text
 }
 
+/// Boxes with ids and written dependencies.
+fn boxes(n_tasks: usize) -> String {
+    let mut text = String::from("# Tasks\n\n");
+    for n in 1..=n_tasks {
+        let _ = write!(text, "- [ ] T{n}: Add the endpoint for part {n} of the orders");
+        let after = if n > 2 { format!(" (depends on T{}, T{})", n - 1, n / 2) } else { String::new() };
+        let _ = writeln!(text, "{after}");
+    }
+    text
+}
+
+/// Phases of ids, `[P]`, stories and paths, as generators of task lists write them.
+fn phases(n_tasks: usize) -> String {
+    let mut text = String::from("# Tasks: Photo albums\n\n**Input**: Design documents from `/specs/001-albums/`\n");
+    for n in 1..=n_tasks {
+        let story = n / 50 + 1;
+        if n % 50 == 1 {
+            let _ =
+                writeln!(text, "\n## Phase {story}: User story {story}\n\n**Goal**: People can sort photos by day\n");
+        }
+        let beside = if n % 3 == 0 { " [P]" } else { "" };
+        let _ = writeln!(text, "- [ ] T{n:05}{beside} [US{story}] Create the model in src/models/album_{n}.py");
+    }
+    text
+}
+
+/// One line of so many bytes.
+fn line(n_bytes: usize) -> String {
+    let words = "the quick brown fox jumps over a lazy dog and sees (some) \"thing\" else ";
+    words.repeat(n_bytes / words.len())
+}
+
 fn parsing(criterion: &mut Criterion) {
-    let texts = [("list of 10,000 tasks", list(10_000)), ("prose of 2,000 sentences", prose(2_000))];
+    let texts = [
+        ("list of 10,000 tasks", list(10_000)),
+        ("boxes of 10,000 tasks", boxes(10_000)),
+        ("phases of 10,000 tasks", phases(10_000)),
+        ("prose of 2,000 sentences", prose(2_000)),
+        ("one line of 10 MB", line(10_000_000)),
+    ];
     let mut group = criterion.benchmark_group("parse");
+    group.sample_size(20);
     for (name, text) in texts {
-        group.throughput(Throughput::Bytes(text.len() as u64));
+        group.throughput(Throughput::BytesDecimal(text.len() as u64));
         group.bench_function(name, |bencher| {
             bencher.iter(|| parse(black_box(&text), ParseOptions::default()).expect("it is a plan"));
         });

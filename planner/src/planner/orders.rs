@@ -46,7 +46,7 @@ impl Planner {
                     return Err(PlannerError::NotRetryable { task: id, status });
                 }
                 reopened[index] = true;
-                if self.stops(&self.state.tasks[index]) {
+                if self.state.stops(&self.state.tasks[index]) {
                     let skipped = |task: &Task| task.status == TaskStatus::Skipped && !task.unblocks;
                     for (index, task) in self.state.tasks.iter().enumerate() {
                         reopened[index] |= skipped(task);

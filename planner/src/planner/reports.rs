@@ -88,13 +88,7 @@ impl Planner {
 
     /// True when a failure has stopped the plan.
     pub(super) fn has_stopped(&self) -> bool {
-        self.state.tasks.iter().any(|task| self.stops(task))
-    }
-
-    /// True of a task whose failure stopped the plan.
-    pub(super) fn stops(&self, task: &Task) -> bool {
-        let policy = task.plan.on_failure.unwrap_or(self.state.config.on_failure);
-        policy == FailurePolicy::Stop && matches!(task.status, TaskStatus::Failed | TaskStatus::TimedOut)
+        self.state.graph.n_stopping > 0
     }
 
     /// A failure for good, by any policy but `Ask`.

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::event::TaskStatus;
-use crate::plan::{NodeKind, TaskId, TaskPlan};
+use crate::plan::{FailurePolicy, NodeKind, TaskId, TaskPlan};
 use crate::state::PlannerState;
 use crate::task::Task;
 
@@ -21,6 +21,8 @@ pub(crate) struct Graph {
     /// The tasks that have not ended.
     pub(crate) open: BTreeSet<usize>,
     pub(crate) n_running: [usize; N_LANES],
+    /// Tasks whose failure stopped the plan.
+    pub(crate) n_stopping: usize,
 }
 
 /// Tasks run side by side in lanes: those with a command, those without, and questions.
@@ -43,10 +45,12 @@ impl PlannerState {
     /// Changes a task and what follows from its status.
     pub(super) fn change(&mut self, id: TaskId, change: impl FnOnce(&mut Task)) {
         let Some(index) = self.index(id) else { return };
+        self.graph.n_stopping -= usize::from(self.stops(&self.tasks[index]));
         let task = &mut self.tasks[index];
         let (before, lane) = (task.status, lane(&task.plan));
         change(task);
         let after = task.status;
+        self.graph.n_stopping += usize::from(self.stops(&self.tasks[index]));
         let n_running = &mut self.graph.n_running[lane];
         *n_running += usize::from(after == TaskStatus::Running);
         *n_running -= usize::from(before == TaskStatus::Running);
@@ -130,6 +134,18 @@ impl PlannerState {
             }
         }
         self.graph = graph;
+        self.count_stopping();
+    }
+
+    /// Counts anew what a change of the settings can have made of failures.
+    pub(super) fn count_stopping(&mut self) {
+        self.graph.n_stopping = self.tasks.iter().filter(|task| self.stops(task)).count();
+    }
+
+    /// True of a task whose failure stopped the plan.
+    pub(crate) fn stops(&self, task: &Task) -> bool {
+        let policy = task.plan.on_failure.unwrap_or(self.config.on_failure);
+        policy == FailurePolicy::Stop && matches!(task.status, TaskStatus::Failed | TaskStatus::TimedOut)
     }
 }
 

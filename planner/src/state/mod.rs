@@ -284,7 +284,10 @@ impl PlannerState {
             }
             Event::PlanForked { parent, at, reason } => self.fork(parent, *at, reason),
             Event::TasksAmended { tasks, .. } => self.amend(tasks),
-            Event::SettingsChanged { config, .. } => self.config.clone_from(config),
+            Event::SettingsChanged { config, .. } => {
+                self.config.clone_from(config);
+                self.count_stopping();
+            }
             Event::TaskPaused { task_id, .. } => self.change(*task_id, |task| task.is_paused = true),
             Event::TaskResumed { task_id } => self.change(*task_id, |task| task.is_paused = false),
             Event::DeadlineSet { .. } => {}
