@@ -19,9 +19,6 @@ pub use keys::{DestroyKey, KeyFile, Keys, RotateKeys};
 pub use look::{
     Conflicts, Corpus, Diff, EventFilter, Events, Lint, Ls, Parse, Plan, PlanAt, Replay, Show, Simulate, Stats,
 };
-pub use look::{
-    Conflicts, Corpus, Diff, EventFilter, Events, Lint, Ls, Parse, Plan, PlanAt, Replay, Show, Simulate, Stats,
-};
 pub use model::{Analyse, MockLlm};
 pub use travel::{At, Checkpoint, Checkpoints, Compare, Fork};
 pub use typed::duration;
