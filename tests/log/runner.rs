@@ -4,8 +4,8 @@ use std::collections::HashSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crewlog_mq::{
-    Append, Cause, Error, EventStore, ExecuteError, Executed, Expected, Handler, Metadata, NewEvent, Position, Query,
-    Range, Recorded, Runner,
+    Append, Cause, Error, EventStore, ExecuteError, Executed, Expected, Handler, Metadata, NewEvent, Position, Prefix,
+    Query, Range, Recorded, Runner,
 };
 use futures::FutureExt;
 
@@ -386,4 +386,36 @@ async fn a_runner_whose_append_fails_is_right_afterwards() {
     assert!(matches!(error, ExecuteError::Store(Error::LimitPassed { limit: "name_bytes_max", .. })), "{error}");
     runner.catch_up().await.unwrap();
     check_state(&runner, &store).await;
+}
+
+#[tokio::test]
+async fn a_prefix_is_folded_first_and_once_also_when_all_is_read_anew() {
+    for (store, _place) in logs().await {
+        for n in [1, 2, 4] {
+            store.append(noting("other", n)).await.unwrap();
+        }
+        let others = everything(&store).await;
+        let query = Query::aggregate(&others[0].stream_id, &others[0].aggregate_id);
+        let prefix = vec![Prefix { query, up_to: Position(2) }];
+        let runner_with = |tag: &str| Sums::new(store.clone(), "sums", "a", vec![tag.into()]).behind(prefix.clone());
+        let mut runner = runner_with("t");
+        for _ in 0..2 {
+            runner.catch_up().await.unwrap();
+            assert_eq!((runner.handler().total, runner.sequence()), (3, 0), "nothing of its own is there yet");
+        }
+        runner.execute(Command::Add(vec![10]), &Cause::request()).await.unwrap();
+        assert_eq!((runner.handler().total, runner.sequence()), (13, 1));
+        // Neither more of the other history nor a lost state changes what the prefix is.
+        store.append(noting("other", 500)).await.unwrap();
+        let mut failing = runner_with(&"x".repeat(1000));
+        failing.execute(Command::Add(vec![1]), &Cause::request()).await.unwrap_err();
+        failing.catch_up().await.unwrap();
+        runner.execute(Command::Add(vec![100]), &Cause::request()).await.unwrap();
+        failing.catch_up().await.unwrap();
+        assert_eq!(failing.handler(), runner.handler());
+        assert_eq!((runner.handler().total, runner.sequence()), (113, 2));
+        // It bears on what is decided.
+        let refused = runner.execute(Command::Add(vec![888]), &Cause::request()).await.unwrap_err();
+        assert!(matches!(refused, ExecuteError::Refused(TooMuch(1001))), "{refused}");
+    }
 }

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use crewlog_mq::{
-    Append, CELL_BYTES_MAX, Cause, CellChange, EventStore, Expected, Handler, Position, Query, Runner, Snapshot,
+    Append, CELL_BYTES_MAX, Cause, CellChange, EventStore, Expected, Handler, Position, Prefix, Query, Runner, Snapshot,
 };
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
@@ -345,4 +345,20 @@ fn deleting_snapshots_at_any_time_changes_no_answer() {
         Ok(())
     });
     outcome.unwrap_or_else(|failure| panic!("{failure}"));
+}
+
+#[tokio::test]
+async fn a_snapshot_holds_the_prefix_that_was_folded_before_it() {
+    let store = EventStore::in_memory().await.unwrap();
+    store.append(Append::to("tallies", "before", Expected::Any, notes([5; 20]))).await.unwrap();
+    let prefix = || vec![Prefix { query: Query::aggregate("tallies", "before"), up_to: Position(20) }];
+    let mut runner = tallies(&store).behind(prefix());
+    execute(&mut runner, &[1]).await;
+    execute(&mut runner, &[2]).await;
+    assert_eq!(store.stats().await.unwrap().n_cells, 1, "the events of the prefix count");
+    let (counted, counts) = counted(&store);
+    let mut again = tallies(&counted).behind(prefix());
+    again.catch_up().await.unwrap();
+    assert_eq!(again.handler(), runner.handler());
+    assert!(counts.take_events() <= 2, "the prefix is not read again");
 }
