@@ -100,6 +100,28 @@ fn questions_that_were_open_are_asked_anew_and_answers_stay() {
 }
 
 #[test]
+fn what_an_executor_asked_is_asked_by_the_fork_and_its_task_waits_for_the_answer() {
+    let asks = ExecutorEvent::NeedsClarification {
+        node_id: TaskId(1),
+        attempt: 1,
+        question: "Which branch?".into(),
+        default: None,
+    };
+    let parent = planner(vec![initialize("1. Run `a`\n2. Run `b`\n"), Command::HandleExecutorEvent(asks)]);
+    let (mut fork, events) = forked(&parent);
+    assert_eq!(statuses(fork.state()), [TaskStatus::NeedsClarification, TaskStatus::Planned]);
+    assert!(
+        matches!(&events[..], [Event::PlanForked { .. }, Event::ClarificationRequested { question_id: QuestionId(2), question, .. }] if question == "Which branch?"),
+        "{events:?}"
+    );
+    let (node_id, question_id, answer) = (TaskId(1), QuestionId(2), "main".to_owned());
+    let answered = ExecutorEvent::ClarificationProvided { node_id, question_id, answer };
+    fork.process(Command::HandleExecutorEvent(answered)).unwrap();
+    assert_eq!(statuses(fork.state()), [TaskStatus::Running, TaskStatus::Planned]);
+    assert_eq!(statuses(parent.state()), [TaskStatus::NeedsClarification, TaskStatus::Planned]);
+}
+
+#[test]
 fn a_fork_of_a_paused_an_ended_or_a_cancelled_plan_is_active() {
     let text = "1. Run `a`\n2. Run `b`\n";
     let paused = planner(vec![initialize(text), Command::Pause { reason: "wait".into() }]);
@@ -199,6 +221,9 @@ fn pending(parent: &PlannerState) -> Vec<Task> {
         result: None,
         error: None,
         unblocks: false,
+        is_compensated: false,
+        first_question: None,
+        delay_ms: 0,
         ..task.clone()
     };
     let tasks = parent.tasks().iter();

@@ -4,7 +4,7 @@
 use crewlog_mq::Position;
 
 use crate::error::PlannerError;
-use crate::event::{Event, PlannerConfig};
+use crate::event::{Event, PlannerConfig, Purpose};
 use crate::planner::Planner;
 use crate::planner::initialize::check_config;
 use crate::state::Phase;
@@ -37,7 +37,12 @@ impl Planner {
         let changed = config.filter(|config| **config != self.state.config);
         changed.as_deref().map(check_config).transpose()?;
         let settings = changed.map(|config| Event::SettingsChanged { config, reason: reason.clone() });
-        Ok([Event::PlanForked { parent, at, reason }].into_iter().chain(settings).collect())
+        // What a task asks, or a person of it, its next run need not ask again. Other questions come with their tasks.
+        let asked = self.state.open_questions().filter(|question| question.purpose == Purpose::Executor);
+        let asked = asked.zip(0..).map(|(question, nth)| {
+            self.ask(question.task, question.question.clone(), Purpose::Executor, question.default.clone(), nth)
+        });
+        Ok([Event::PlanForked { parent, at, reason }].into_iter().chain(settings).chain(asked).collect())
     }
 
     pub(super) fn name_checkpoint(&self, name: String) -> Result<Vec<Event>, PlannerError> {
