@@ -2,14 +2,19 @@
 //! written.
 
 mod model;
+mod tools;
 
 use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use crewlog_executors::agent::{Agent, PLACEHOLDER, Program, PromptBy};
+use crewlog_executors::routing::ROUTER;
+use crewlog_executors::subplans::SUB_PLANS;
 use crewlog_executors::{human, shell};
+use crewlog_planner::agents::registry::{Tool, ToolRegistry};
 use crewlog_planner::plan::NodeKind;
+use crewlog_planner::protocol::AgentType;
 use serde::Deserialize;
 use serde::de::value::SeqAccessDeserializer;
 use serde::de::{Deserializer, SeqAccess, Visitor};
@@ -51,6 +56,8 @@ pub struct Config {
     pub agents: Vec<Agent>,
     /// The model, if there is one.
     pub model: Option<ModelConfig>,
+    /// The tools by which agents plan.
+    pub registry: ToolRegistry,
 }
 
 impl Config {
@@ -91,8 +98,8 @@ impl Config {
             let fault = Fault::at(error.valid_up_to(), "this byte is not UTF-8").help("save the file as UTF-8");
             failure(&bytes, fault)
         })?;
-        let (agents, model) = parse(text).map_err(|fault| failure(&bytes, fault))?;
-        Ok(Self { file: Some(file), agents, model })
+        let (agents, model, registry) = parse(text).map_err(|fault| failure(&bytes, fault))?;
+        Ok(Self { file: Some(file), agents, model, registry })
     }
 }
 
@@ -143,6 +150,10 @@ struct FileToml {
     #[serde(default)]
     executors: BTreeMap<Spanned<String>, AgentToml>,
     model: Option<model::ModelToml>,
+    #[serde(default)]
+    agents: BTreeMap<AgentType, tools::TypeToml>,
+    #[serde(default)]
+    tools: Vec<Spanned<Tool>>,
 }
 
 #[derive(Deserialize)]
@@ -196,7 +207,7 @@ enum PromptToml {
 }
 
 /// The agents of a text, in its order, and its model.
-fn parse(text: &str) -> Result<(Vec<Agent>, Option<ModelConfig>), Fault> {
+fn parse(text: &str) -> Result<(Vec<Agent>, Option<ModelConfig>, ToolRegistry), Fault> {
     let file: FileToml = toml::from_str(text).map_err(|error| {
         let message = error.message().trim_end().replace('\n', "; ");
         Fault::at(error.span().map_or(0, |span| span.start), message)
@@ -208,7 +219,7 @@ fn parse(text: &str) -> Result<(Vec<Agent>, Option<ModelConfig>), Fault> {
         check_name(&name, &agents)?;
         agents.push(agent(name.into_inner(), executor)?);
     }
-    Ok((agents, file.model.map(model::model).transpose()?))
+    Ok((agents, file.model.map(model::model).transpose()?, tools::registry(&file.tools, file.agents)?))
 }
 
 fn check_name(name: &Spanned<String>, before: &[Agent]) -> Result<(), Fault> {
@@ -220,7 +231,7 @@ fn check_name(name: &Spanned<String>, before: &[Agent]) -> Result<(), Fault> {
             Fault::of(name, message).help(format!("letters, digits, - and _, at most {NAME_CHARS_MAX} of them"))
         );
     }
-    if [shell::SHELL, human::NAME].iter().any(|kept| typed.eq_ignore_ascii_case(kept)) {
+    if [shell::SHELL, human::NAME, SUB_PLANS, ROUTER].iter().any(|kept| typed.eq_ignore_ascii_case(kept)) {
         return Err(Fault::of(name, format!("{typed:?} is the name of another executor")).help("give it its own"));
     }
     match before.iter().find(|agent| agent.name.eq_ignore_ascii_case(typed)) {

@@ -1,14 +1,16 @@
 //! Carrying out a plan in this process: it hosts the planner and a worker, shows what happens, asks what is asked, and
 //! ends when the plan does, or when only a person can go on.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::time::Duration;
 
 use crewlog_executors::human;
 use crewlog_executors::roster::Roster;
+use crewlog_executors::subplans::family;
 use crewlog_executors::worker::{CutOff, Scope};
 use crewlog_mq::{EventStore, Handler, Position, Query, Range, Recorded, Start};
-use crewlog_planner::event::{Command, ExecutorEvent, Outcome, QuestionId, plan_tag};
+use crewlog_planner::claim;
+use crewlog_planner::event::{Command, ExecutorEvent, Outcome, QuestionId, plan_tag, under_tag};
 use crewlog_planner::state::{Phase, Question};
 use crewlog_planner::view::PlanView;
 use futures::StreamExt;
@@ -30,6 +32,10 @@ pub struct Drive<'a> {
     store: EventStore,
     plan: String,
     view: PlanView,
+    /// The plans that carry out tasks of this one, or of each other.
+    below: BTreeMap<String, PlanView>,
+    /// What is read of the log, of all of them.
+    at: Position,
     tags: Vec<String>,
     progress: Progress,
     timeout: Option<Duration>,
@@ -86,7 +92,9 @@ impl<'a> Drive<'a> {
             session,
             store,
             plan,
+            at: view.at(),
             view,
+            below: BTreeMap::new(),
             tags,
             asking: Asking::default(),
             output_fault: None,
@@ -94,6 +102,8 @@ impl<'a> Drive<'a> {
         let known = Range::between(since, drive.view.at());
         let (store, query) = (drive.store.clone(), Query::tag(plan_tag(&drive.plan)));
         look::for_each(&store, &query, known, |recorded| drive.print_event(recorded)).await?;
+        let (below, up_to) = (Query::tag(under_tag(&drive.plan)), Range::up_to(drive.at));
+        look::for_each(&store, &below, up_to, |recorded| drive.take(recorded)).await?;
         Ok(drive)
     }
 
@@ -113,8 +123,7 @@ impl<'a> Drive<'a> {
     }
 
     async fn follow(&mut self, signals: &mut Signals) -> Result<End, Failure> {
-        let query = Query::tag(plan_tag(&self.plan));
-        let mut events = Box::pin(self.store.follow(&query, Start::After(self.view.at())));
+        let mut events = Box::pin(self.store.follow(&family("", &self.plan), Start::After(self.at)));
         let mut taken_in = self.workforce.taken_in.clone();
         let deadline = workforce::run_out(self.timeout);
         tokio::pin!(deadline);
@@ -140,6 +149,12 @@ impl<'a> Drive<'a> {
     }
 
     fn take(&mut self, recorded: &Recorded) -> Result<(), Failure> {
+        self.at = self.at.max(recorded.position);
+        if !recorded.tags.contains(&plan_tag(&self.plan)) {
+            let plan = claim::split_aggregate_id(&recorded.aggregate_id).map(|(plan, _)| plan);
+            let plan = plan.filter(|_| recorded.stream_id == claim::STREAM).unwrap_or(&recorded.aggregate_id);
+            return Ok(self.below.entry(plan.to_owned()).or_default().apply(recorded)?);
+        }
         self.view.apply(recorded)?;
         self.print_event(recorded)?;
         self.progress.report(recorded, &self.view);
@@ -161,15 +176,14 @@ impl<'a> Drive<'a> {
         if *self.workforce.taken_in.borrow() < self.view.last_report() {
             return Ok(false);
         }
-        let query = Query::tag(plan_tag(&self.plan));
-        let rest = self.store.read(&query, Range::after(self.view.at()), 1).await?;
+        let rest = self.store.read(&family("", &self.plan), Range::after(self.at), 1).await?;
         Ok(rest.events.is_empty())
     }
 
     /// Whether the loop ends here; where only an answer is missing and somebody is there, asks.
     fn end(&mut self) -> Result<Option<End>, Failure> {
         let state = self.view.state();
-        let is_busy = workforce::is_busy(&self.roster, &self.view);
+        let is_busy = workforce::is_busy(&self.roster, &self.plan, &self.view, &self.below);
         match state.phase() {
             Phase::Ended(outcome) => return Ok(Some(End::Plan(outcome))),
             Phase::Paused if !is_busy => return Ok(Some(End::Paused)),
@@ -239,8 +253,8 @@ impl<'a> Drive<'a> {
 
     async fn finish(mut self, end: End) -> Result<Code, Failure> {
         let head = self.store.head().await?;
-        let (store, query) = (self.store.clone(), Query::tag(plan_tag(&self.plan)));
-        let rest = Range::between(self.view.at(), head);
+        let (store, query) = (self.store.clone(), family("", &self.plan));
+        let rest = Range::between(self.at, head);
         look::for_each(&store, &query, rest, |recorded| self.take(recorded)).await?;
         if let Output::Json = self.session.output {
             let shown = ShownJson::of(&self.plan, head, &self.view);
@@ -274,6 +288,11 @@ impl<'a> Drive<'a> {
             End::Interrupted => (Code::Interrupted, vec![format!("interrupted; to go on: {resume}")]),
             End::Waiting => {
                 let mut next = look::what_is_waited_for(self.session, &self.plan, &self.view);
+                for (plan, view) in
+                    self.below.iter().filter(|(_, view)| !matches!(view.state().phase(), Phase::Ended(_)))
+                {
+                    next.extend(look::what_is_waited_for(self.session, plan, view));
+                }
                 next.push(format!("then, to go on: {resume}"));
                 (Code::Waiting, next)
             }

@@ -260,6 +260,9 @@ struct ShownTaskJson<'a> {
     executor: Option<String>,
     started_at: Option<String>,
     ended_at: Option<String>,
+    /// The plan that carries it out, when another does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    plan: Option<String>,
 }
 
 #[derive(Serialize)]
@@ -289,6 +292,7 @@ impl<'a> ShownJson<'a> {
                 executor: times.executor,
                 started_at: times.started_at.map(rfc3339),
                 ended_at: times.ended_at.map(rfc3339),
+                plan: task.sub_plan_id(plan),
             }
         });
         let questions = state.questions().iter().map(|question| QuestionJson {

@@ -171,6 +171,9 @@ pub fn print_view(mut to: impl Write, plan: &str, at: Position, view: &PlanView)
         writeln!(to, "{:>width$}  {status:<18}  {text}", task.plan.name())?;
         let indent = width + 22;
         let ended = task.result.as_deref().or(task.error.as_deref()).filter(|text| !text.is_empty());
+        if let Some(below) = task.sub_plan_id(plan) {
+            writeln!(to, "{:indent$}plan {}", "", visible(&below))?;
+        }
         if let Some(ended) = ended {
             writeln!(to, "{:indent$}{}", "", one_line(ended, 100))?;
         }
@@ -194,6 +197,8 @@ pub fn what_is_waited_for(session: &Session, plan: &str, view: &PlanView) -> Vec
     });
     let is_for_nobody = |status, kind| status == TaskStatus::Running && kind != NodeKind::Clarification;
     let tasks = state.tasks().iter().filter(|task| is_for_nobody(task.status, task.plan.kind));
+    // What another plan does is waited for there.
+    let tasks = tasks.filter(|task| task.sub_plan_id(plan).is_none());
     // Of a holder that has given no sign of life for the time of a lease nothing more is expected.
     let now = crewlog_mq::Timestamp(jiff::Timestamp::now().as_microsecond());
     let is_held = |task: &Task| {

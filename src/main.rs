@@ -26,6 +26,7 @@ mod mock_llm;
 mod place;
 mod points;
 mod progress;
+mod propose;
 mod replay;
 mod session;
 mod simulate;
@@ -107,6 +108,9 @@ async fn run(cli: Cli) -> Result<Code, Failure> {
         Command::Plan(Plan::Analyse(args)) => analyse::analyse(&session, args).await,
         Command::Plan(Plan::Simulate(graphs)) => simulate::simulate(&session, &graphs),
         Command::Plan(Plan::Lint(lint)) => lint::lint(&session, &lint),
+        Command::Plan(Plan::Propose(args)) => propose::propose(&session, args).await,
+        Command::Plan(Plan::Draft(args)) => propose::draft(&session, &args).await,
+        Command::Plan(Plan::Schema(args)) => propose::schema_of(&session, &args),
         Command::Plan(Plan::Corpus(corpus)) => corpus::corpus(&session, &corpus),
         Command::Ls(ls) => look::ls(&session, &ls).await,
         Command::Show(show) => look::show(&session, &show).await,

@@ -10,7 +10,7 @@ use crewlog_executors::worker::CutOff;
 use crewlog_mq::{Cause, EventStore, ExecuteError, Executed, Runner, new_event_id};
 use crewlog_planner::event::{self, Budget, PlannerConfig};
 use crewlog_planner::parse::{self, ParseOptions, ParsedPlan};
-use crewlog_planner::plan::{Mark, Proposal};
+use crewlog_planner::plan::{Mark, Proposal, SubPlan};
 use crewlog_planner::planner::{Planner, PlannerError};
 use crewlog_planner::sealed;
 use crewlog_planner::state::Phase;
@@ -148,14 +148,26 @@ pub async fn resume(session: &Session, resume: Resume) -> Result<Code, Failure> 
 }
 
 /// Prose must not become shell unasked: shows what would run, the commands and the agents, and asks once.
-fn consent(session: &Session, parsed: &ParsedPlan, roster: &Roster) -> Result<(), Failure> {
+pub fn consent(session: &Session, parsed: &ParsedPlan, roster: &Roster) -> Result<(), Failure> {
     // What was given up may be opened again by a retry, so it is shown too.
     let runs = parsed.tasks.iter().filter(|task| task.mark != Mark::Done).filter_map(|task| {
         let given_up = if task.mark == Mark::Cancelled { "  (given up)" } else { "" };
         let run = match (&task.command, roster.agent_for(task)) {
             (Some(command), _) => command.clone(),
             (None, Some(agent)) => format!("{} ({})", one_line(&task.description, 60), executors::command_line(agent)),
-            (None, None) => return None,
+            (None, None) => match (&task.sub_plan, &task.request) {
+                (Some(SubPlan { text, agent }), _) => {
+                    format!(
+                        "a plan of its own{} of:\n{text}",
+                        agent.as_ref().map(|agent| format!(" ({agent})")).unwrap_or_default()
+                    )
+                }
+                (None, Some(asking)) => {
+                    let words = asking.step.request.words();
+                    format!("asks a {} agent: {}", asking.step.target_agent, one_line(&words, 100))
+                }
+                (None, None) => return None,
+            },
         };
         Some((task.name(), format!("{run}{given_up}")))
     });
@@ -192,7 +204,7 @@ fn consent(session: &Session, parsed: &ParsedPlan, roster: &Roster) -> Result<()
 }
 
 /// The readable part of a plan's id. Since ids stay clear, that of a sealed plan tells nothing of its text.
-fn plan_name(parsed: Option<&ParsedPlan>, file: &Path, is_sealed: bool) -> String {
+pub fn plan_name(parsed: Option<&ParsedPlan>, file: &Path, is_sealed: bool) -> String {
     let stem = file.file_stem().map(|stem| stem.to_string_lossy().into_owned());
     let parsed = parsed.filter(|_| !is_sealed);
     let first_task = parsed.and_then(|parsed| parsed.tasks.first()).map(|task| one_line(&task.description, 24));
@@ -200,7 +212,7 @@ fn plan_name(parsed: Option<&ParsedPlan>, file: &Path, is_sealed: bool) -> Strin
     names.map(|name| slug(&name)).find(|name| !name.is_empty()).unwrap_or_else(|| "plan".into())
 }
 
-async fn make_plan(
+pub async fn make_plan(
     session: &Session,
     store: &EventStore,
     mut plan: String,

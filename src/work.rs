@@ -117,7 +117,7 @@ impl Crew<'_> {
     /// when it takes a report in is in the log before it says so.
     async fn is_idle(&self, workforce: &Workforce) -> Result<bool, Failure> {
         let is_taken_in = *workforce.taken_in.borrow() >= self.last_report;
-        let is_busy = self.views.values().any(|view| workforce::is_busy(&self.roster, view));
+        let is_busy = self.views.iter().any(|(plan, view)| workforce::is_busy(&self.roster, plan, view, &self.views));
         Ok(is_taken_in && !is_busy && self.store.head().await? <= self.at)
     }
 

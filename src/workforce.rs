@@ -1,6 +1,7 @@
 //! What acts in this process: executors in a worker, the host of the planner, the processes that watch over all plans,
 //! and the signals that end all of it.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,6 +10,7 @@ use crewlog_executors::model::{Client, Model};
 use crewlog_executors::planning;
 use crewlog_executors::reacting;
 use crewlog_executors::roster::Roster;
+use crewlog_executors::routing;
 use crewlog_executors::shell::{SHELL, Shell};
 use crewlog_executors::summaries::{self, Summarizer};
 use crewlog_executors::supervisor::SupervisorProgram;
@@ -18,7 +20,7 @@ use crewlog_planner::crew::conflicts::Conflicts;
 use crewlog_planner::crew::statistics::Statistics;
 use crewlog_planner::event::TaskStatus;
 use crewlog_planner::sealed::is_plan_withheld;
-use crewlog_planner::state::Task;
+use crewlog_planner::state::{Phase, Task};
 use crewlog_planner::view::PlanView;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -74,7 +76,9 @@ pub fn roster(session: &Session, task_timeout: Duration, only: &[String]) -> Res
         timeout: task_timeout,
     };
     let agents = config.agents.into_iter().filter(|agent| is_wanted(&agent.name)).collect();
-    Ok(Roster { shell, takes_commands: is_wanted(SHELL), agents, registry: None })
+    // Whoever names executors wants those and no others.
+    let registry = only.is_empty().then_some(config.registry);
+    Ok(Roster { shell, takes_commands: is_wanted(SHELL), agents, registry })
 }
 
 /// Returns when the time given has run out; never where none was given.
@@ -85,13 +89,23 @@ pub async fn run_out(timeout: Option<Duration>) {
     }
 }
 
-/// True while a plan goes on by itself as far as these executors can bring it.
-pub fn is_busy(roster: &Roster, view: &PlanView) -> bool {
+/// True while a plan goes on by itself as far as these executors can bring it. `all` are the plans that may stand below it.
+pub fn is_busy(roster: &Roster, plan: &str, view: &PlanView, all: &BTreeMap<String, PlanView>) -> bool {
     let state = view.state();
     if is_plan_withheld(state) {
         return false;
     }
-    let takes = |task: &Task| task.status == TaskStatus::Running && roster.takes(&task.plan);
+    let goes_on_below = |task: &Task| {
+        let below = task.sub_plan_id(plan).and_then(|below| all.get_key_value(&below));
+        // One that is not there is about to be made, and one that has ended is about to be reported.
+        below.is_none_or(|(below, view)| {
+            matches!(view.state().phase(), Phase::Ended(_)) || is_busy(roster, below, view, all)
+        })
+    };
+    let takes = |task: &Task| {
+        let is_running = task.status == TaskStatus::Running && roster.takes(&task.plan);
+        is_running && (task.plan.sub_plan.is_none() || goes_on_below(task))
+    };
     // A question that is answered by default in time needs nobody either.
     (roster.takes_commands && state.runs_commands()) || state.awaits_default() || state.tasks().iter().any(takes)
 }
@@ -102,9 +116,16 @@ impl Workforce {
         let life = session.place.sign_of_life()?;
         let worker = Worker::new(store.clone(), terms.roster, life, terms.jobs, terms.cut_off);
         let (taking_in, taken_in) = watch::channel(Position(0));
+        let answers = routing::host(store.clone(), terms.scope.clone());
         let host = match terms.scope.clone() {
-            Scope::Plan(plan) => tokio::spawn(planning::host(store.clone(), plan, tags, taking_in)),
-            Scope::All => tokio::spawn(planning::host_all(store.clone(), taking_in)),
+            Scope::Plan(plan) => {
+                let host = planning::host(store.clone(), plan, tags, taking_in);
+                tokio::spawn(async { tokio::try_join!(host, answers).map(drop) })
+            }
+            Scope::All => {
+                let host = planning::host_all(store.clone(), taking_in);
+                tokio::spawn(async { tokio::try_join!(host, answers).map(drop) })
+            }
         };
         let summaries = summarizer(session)?.map(|summarizer| {
             let (store, scope) = (store.clone(), terms.scope.clone());

@@ -395,7 +395,7 @@ async fn catch_up_until_done(store: &EventStore, plan: &str, tags: Vec<String>) 
     loop {
         let caught_up = async {
             let mut planner = catch_up(store, plan, tags.clone()).await?;
-            end_orphan(store, &mut planner).await.map(|()| planner)
+            end_orphan(store, plan, &mut planner).await.map(|()| planner)
         };
         match caught_up.await {
             Ok(planner) => return Some(planner),

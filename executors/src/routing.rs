@@ -13,7 +13,7 @@ use crewlog_planner::agents::requests::{
 };
 use crewlog_planner::claim::Ending;
 use crewlog_planner::event::{self, Event, FailureClass, under_tag};
-use crewlog_planner::plan::SubPlan;
+use crewlog_planner::plan::sub_plan_id;
 use crewlog_planner::protocol::{AgentResponse, Asking};
 use futures::StreamExt;
 use tokio::sync::watch;
@@ -21,7 +21,7 @@ use tokio::sync::watch;
 use crate::backoff::Backoff;
 use crate::planning::{is_for_ever, planner_of, wait_out};
 use crate::run::{Stop, wanted};
-use crate::subplans::{Outer, ending};
+use crate::subplans::{Outer, Wanted, ending};
 use crate::worker::Scope;
 
 /// The name under which tasks that ask an agent are claimed.
@@ -43,9 +43,8 @@ impl Outer<'_> {
         }
         let is_open = request.handler().asked().is_some_and(|asked| asked.standing == Standing::Open);
         if is_open {
-            let sub_plan = SubPlan { text: asking.step.request.words(), agent: Some(target.as_str().to_owned()) };
-            let planned_by = Some(format!("request {}", request_id(&task)));
-            if let Err(Ending::Failed { error, .. }) = self.make(&sub_plan, planned_by, &[ANSWERS_TAG]).await {
+            let wanted = Wanted::Answer(&asking.step);
+            if let Err(Ending::Failed { error, .. }) = self.make(wanted, &[ANSWERS_TAG]).await {
                 let response = AgentResponse::Refusal { reason: error };
                 let answer = RequestCommand::Answer { response, now: self.store.now() };
                 // What is refused here stands as it stood.
@@ -176,11 +175,12 @@ async fn hand_in(store: &EventStore, envelope: &Envelope<Event>) -> Result<(), E
     let mut planner = planner_of(store, plan, tags).await?;
     planner.catch_up().await?;
     let state = planner.handler().state();
-    let Some(task) = &state.origin().parent else { return Ok(()) };
+    // A fork of such a plan answers nobody.
+    let Some(task) = state.origin().parent.as_ref().filter(|task| sub_plan_id(task) == *plan) else { return Ok(()) };
     let response = match ending(plan, state, summary, *outcome) {
         Ending::Completed { result, .. } => AgentResponse::Answer { text: result },
         Ending::Failed { error, .. } => AgentResponse::Refusal { reason: error },
-        Ending::Asked { question: reason, default: _ } | Ending::Stopped { reason } | Ending::Released { reason } => {
+        Ending::Asked { question: reason, .. } | Ending::Stopped { reason } | Ending::Released { reason } => {
             AgentResponse::Refusal { reason }
         }
     };

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use crewlog_mq::{Cause, Error, EventStore, ExecuteError, Handler, Query, Runner, Start, Timestamp};
 use crewlog_planner::agents::registry::ToolRegistry;
+use crewlog_planner::agents::requests::request_id;
 use crewlog_planner::brevity::shorten;
 use crewlog_planner::claim::Ending;
 use crewlog_planner::event::{
@@ -15,11 +16,12 @@ use crewlog_planner::event::{
 };
 use crewlog_planner::plan::{Origin, ParentTask, SubPlan, sub_plan_id};
 use crewlog_planner::planner::{Planner, PlannerError};
+use crewlog_planner::protocol::{AgentType, CrossAgentStep};
 use crewlog_planner::state::{Phase, PlannerState};
 use futures::StreamExt;
 use tokio::sync::watch;
 
-use crate::agents;
+use crate::agents::{Agents, PlanningError, SharedContext, record_failure};
 use crate::backoff::Backoff;
 use crate::planning::{is_for_ever, planner_of, wait_out};
 use crate::run::{Job, Stop, wanted};
@@ -38,11 +40,21 @@ pub fn family(stream: &str, plan: &str) -> Query {
     Query { or: vec![of(under_tag(plan))], ..of(plan_tag(plan)) }
 }
 
+/// What a plan is wanted for.
+#[derive(Clone, Copy)]
+pub(crate) enum Wanted<'a> {
+    /// To do what these words say.
+    Work(&'a SubPlan),
+    /// To answer a request.
+    Answer(&'a CrossAgentStep),
+}
+
 /// A task on its way to a plan of its own.
 #[derive(Clone, Copy)]
 pub(crate) struct Outer<'a> {
     pub(crate) store: &'a EventStore,
     pub(crate) registry: &'a ToolRegistry,
+    pub(crate) agents: &'a Agents,
     pub(crate) job: &'a Job<'a>,
     /// Of the events of the plan that has the task.
     pub(crate) tags: &'a [String],
@@ -53,7 +65,7 @@ pub(crate) struct Outer<'a> {
 impl Outer<'_> {
     /// Carries the task out by a plan of its own, or until `stop` says otherwise.
     pub(crate) async fn run(self, sub_plan: &SubPlan, stop: &mut watch::Receiver<Option<Stop>>) -> Ending {
-        let plan = match self.make(sub_plan, None, &[]).await {
+        let plan = match self.make(Wanted::Work(sub_plan), &[]).await {
             Ok(plan) => plan,
             Err(ending) => return ending,
         };
@@ -84,33 +96,38 @@ impl Outer<'_> {
     }
 
     /// Makes the plan, unless it is there. It is never left half made: it is one append.
-    pub(crate) async fn make(
-        self,
-        sub_plan: &SubPlan,
-        planned_by: Option<String>,
-        more_tags: &[&str],
-    ) -> Result<String, Ending> {
+    pub(crate) async fn make(self, wanted: Wanted<'_>, more_tags: &[&str]) -> Result<String, Ending> {
         let parent = self.task();
         let plan = sub_plan_id(&parent);
         let refused = |why: String| Ending::Failed { error: why, class: FailureClass::Task, run: None };
         let mut tags = sub_plan_tags(&plan, self.job.plan, self.tags);
         tags.extend(more_tags.iter().map(|tag| (*tag).to_owned()));
-        let planner = caught_up(self.store, &plan, tags).await;
-        let mut planner = planner.map_err(|error| unreadable(&plan, &error))?;
+        let mut planner = read_plan(self.store, &plan, tags).await.map_err(|error| unreadable(&plan, &error))?;
         if planner.handler().state().phase() != Phase::Empty {
             return Ok(plan);
         }
         let above = above(self.store, &parent).await.map_err(|error| unreadable(&parent.plan, &error))?;
-        if above.iter().any(|above| above.words.as_ref() == Some(sub_plan)) {
+        if let Wanted::Work(sub_plan) = wanted
+            && above.iter().any(|above| above.words.as_ref() == Some(sub_plan))
+        {
             let error = format!("plan {plan} would contain itself: a plan above it is made of the same words");
             return Err(refused(error));
         }
         let Some(directly) = above.first() else { return Err(refused(format!("there is no plan {}", parent.plan))) };
         let depth = directly.state.origin().depth.saturating_add(1);
+        let planned_by = match wanted {
+            Wanted::Work(_) => None,
+            Wanted::Answer(_) => Some(format!("request {}", request_id(&parent))),
+        };
         let origin = Origin { planned_by, parent: Some(parent), depth, agent: None };
         let config = event::PlannerConfig { deadline_ms: None, standing: false, ..directly.state.config().clone() };
-        let command = agents::proposal(sub_plan, self.registry, origin, config)
-            .map_err(|error| refused(format!("no plan could be made for it: {error}")))?;
+        let command = match self.command(wanted, origin, config).await {
+            Ok(command) => command,
+            Err(error) => {
+                self.note_failure(wanted, &error).await;
+                return Err(refused(format!("no plan could be made for it: {error}")));
+            }
+        };
         let cause = self.cause.clone().keeping(command.retained());
         let mut backoff = Backoff::new();
         loop {
@@ -130,13 +147,41 @@ impl Outer<'_> {
         }
     }
 
+    /// Has the plan made. Its agent is told of the plan above, and of no other.
+    async fn command(
+        self,
+        wanted: Wanted<'_>,
+        origin: Origin,
+        config: event::PlannerConfig,
+    ) -> Result<Command, PlanningError> {
+        match wanted {
+            Wanted::Work(sub_plan) => {
+                let context = context_of(self.store, self.job.plan).await;
+                self.agents.proposal(sub_plan, &context, origin, config).await
+            }
+            Wanted::Answer(step) => self.agents.answering(step, origin, config),
+        }
+    }
+
+    /// What an agent could not plan is counted. That it is not, when the log takes nothing, must not stop the plan.
+    async fn note_failure(self, wanted: Wanted<'_>, error: &PlanningError) {
+        let agent = match wanted {
+            Wanted::Work(sub_plan) => sub_plan.agent.as_deref().and_then(AgentType::named),
+            Wanted::Answer(step) => Some(step.target_agent),
+        };
+        let (Some(agent), PlanningError::Plan(error)) = (agent, error) else { return };
+        if let Err(fault) = record_failure(self.store, agent, error, self.tags.to_vec(), self.cause).await {
+            tracing::warn!(%fault, %agent, "a failure to plan was not recorded");
+        }
+    }
+
     /// Ends the plan, if there is one.
     pub(crate) async fn cancel(self, reason: &str) {
         let plan = sub_plan_id(&self.task());
         let tags = sub_plan_tags(&plan, self.job.plan, self.tags);
-        match caught_up(self.store, &plan, tags).await {
+        match read_plan(self.store, &plan, tags).await {
             Ok(mut planner) => cancel(&mut planner, reason, self.cause).await,
-            Err(error) => tracing::warn!(%error, plan, "a plan could not be cancelled with its task"),
+            Err(error) => tracing::warn!(%error, plan, "a plan cannot be read, and is not ended"),
         }
     }
 }
@@ -153,7 +198,7 @@ async fn above(store: &EventStore, task: &ParentTask) -> Result<Vec<Above>, Erro
     let mut found: Vec<Above> = Vec::new();
     let mut next = Some(task.clone());
     while let Some(task) = next {
-        let planner = caught_up(store, &task.plan, Vec::new()).await?;
+        let planner = read_plan(store, &task.plan, Vec::new()).await?;
         let state = planner.handler().state().clone();
         if state.phase() == Phase::Empty {
             break;
@@ -168,16 +213,27 @@ async fn above(store: &EventStore, task: &ParentTask) -> Result<Vec<Above>, Erro
     Ok(found)
 }
 
-/// Reads a plan as it stands, however long the log takes.
-async fn caught_up(store: &EventStore, plan: &str, tags: Vec<String>) -> Result<Runner<Planner>, Error> {
-    let read = || async {
-        let mut planner = planner_of(store, plan, tags.clone()).await?;
-        planner.catch_up().await?;
-        Ok(planner)
-    };
+/// What the agents of a plan below are told of it, however long the log takes; nothing when it cannot be read.
+async fn context_of(store: &EventStore, plan: &str) -> SharedContext {
     let mut backoff = Backoff::new();
     loop {
-        match read().await {
+        match SharedContext::read(store, &plan_tag(plan)).await {
+            Ok(context) => return context,
+            Err(error) if !wait_out(&error, &mut backoff).await => return SharedContext::default(),
+            Err(_) => {}
+        }
+    }
+}
+
+/// Reads a plan as it stands, however long the log takes.
+async fn read_plan(store: &EventStore, plan: &str, tags: Vec<String>) -> Result<Runner<Planner>, Error> {
+    let mut backoff = Backoff::new();
+    loop {
+        let read = async {
+            let mut planner = planner_of(store, plan, tags.clone()).await?;
+            planner.catch_up().await.map(|()| planner)
+        };
+        match read.await {
             Ok(planner) => return Ok(planner),
             Err(error) if !wait_out(&error, &mut backoff).await => return Err(error),
             Err(_) => {}
@@ -266,10 +322,11 @@ pub(crate) async fn cancel(planner: &mut Runner<Planner>, reason: &str, cause: &
 ///
 /// # Errors
 /// A fault of the log.
-pub(crate) async fn end_orphan(store: &EventStore, planner: &mut Runner<Planner>) -> Result<(), Error> {
+pub(crate) async fn end_orphan(store: &EventStore, plan: &str, planner: &mut Runner<Planner>) -> Result<(), Error> {
     let state = planner.handler().state();
-    let Some(parent) = state.origin().parent.clone().filter(|_| matches!(state.phase(), Phase::Active | Phase::Paused))
-    else {
+    let is_open = matches!(state.phase(), Phase::Active | Phase::Paused);
+    // A fork of such a plan carries no task out.
+    let Some(parent) = state.origin().parent.clone().filter(|parent| is_open && sub_plan_id(parent) == plan) else {
         return Ok(());
     };
     let mut above = planner_of(store, &parent.plan, Vec::new()).await?;

@@ -20,6 +20,7 @@ use tokio::sync::{Semaphore, SemaphorePermit, watch};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, Interval, MissedTickBehavior};
 
+use crate::agents::Agents;
 use crate::backoff::Backoff;
 use crate::human::claim_of;
 use crate::liveness::SignOfLife;
@@ -65,6 +66,8 @@ pub struct Worker {
     /// By agent: the tasks that it may carry out at once.
     agent_places: BTreeMap<String, Semaphore>,
     cut_off: CutOff,
+    /// Who plans what another plan carries out.
+    agents: Agents,
 }
 
 /// A task among all plans.
@@ -93,7 +96,8 @@ impl Worker {
     pub fn new(store: EventStore, roster: Roster, life: SignOfLife, jobs: usize, cut_off: CutOff) -> Self {
         let agent_places = roster.agents.iter().map(|agent| (agent.name.clone(), Semaphore::new(agent.jobs)));
         let agent_places = agent_places.collect();
-        Self { store, roster, life, places: Semaphore::new(jobs), agent_places, cut_off }
+        let agents = Agents::new(roster.registry.clone().unwrap_or_default());
+        Self { store, roster, life, places: Semaphore::new(jobs), agent_places, cut_off, agents }
     }
 
     /// Carries out tasks until `stop` is set, then stops what runs, gives it back, and returns.
@@ -333,7 +337,7 @@ impl Worker {
     }
 
     fn outer<'a>(&'a self, registry: &'a ToolRegistry, dispatch: &'a Dispatch, job: &'a Job<'a>) -> Outer<'a> {
-        Outer { store: &self.store, registry, job, tags: &dispatch.tags, cause: &dispatch.cause }
+        Outer { store: &self.store, registry, agents: &self.agents, job, tags: &dispatch.tags, cause: &dispatch.cause }
     }
 
     /// Lets the actor act, and renews the lease meanwhile.

@@ -1,7 +1,7 @@
 //! A task and a question of a plan, with what happened to them.
 
 use crate::event::{Purpose, QuestionId, TaskStatus};
-use crate::plan::{DefaultAnswer, TaskId, TaskPlan};
+use crate::plan::{DefaultAnswer, ParentTask, TaskId, TaskPlan, sub_plan_id};
 
 /// A task as planned, and what happened to it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -74,5 +74,14 @@ impl Task {
             first_question: None,
             delay_ms: 0,
         }
+    }
+
+    /// The plan that carries it out, or answers it, since it was last dispatched, when it is one for another plan. `plan` is
+    /// the one that has the task.
+    #[must_use]
+    pub fn sub_plan_id(&self, plan: &str) -> Option<String> {
+        let is_for_another = self.plan.sub_plan.is_some() || self.plan.request.is_some();
+        let (plan, attempt) = (plan.to_owned(), self.attempts);
+        (is_for_another && attempt > 0).then(|| sub_plan_id(&ParentTask { plan, task: self.plan.id, attempt }))
     }
 }

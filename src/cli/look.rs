@@ -6,6 +6,7 @@ use clap::{Args, Subcommand};
 use crewlog_mq::{Query, Timestamp};
 use uuid::Uuid;
 
+use super::agents::{Draft, Propose, Schema};
 use super::model::Analyse;
 use super::travel::{At, at};
 use super::typed::{moment, plan_at, query};
@@ -21,6 +22,12 @@ pub enum Plan {
     Simulate(Simulate),
     /// Say what was understood of a text, place by place, and what is odd about it
     Lint(Lint),
+    /// Take up the plan of an agent, if it keeps the rules of its form and names only the agent's tools
+    Propose(Propose),
+    /// Print the plan that an agent makes of words, for `propose`
+    Draft(Draft),
+    /// Print the form of an agent's plans as a JSON schema, with the tools that it has
+    Schema(Schema),
     /// Measure how well texts of known meaning are read
     Corpus(Corpus),
 }

@@ -1,6 +1,7 @@
 //! What can be typed: commands, arguments, options. Each file has the arguments of some commands and nothing else.
 
 mod act;
+mod agents;
 mod carry;
 mod keys;
 mod look;
@@ -14,6 +15,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 pub use act::{Answer, Ask, Cancel, Done, Fail, Pause, Retry, Withdraw};
+pub use agents::{Draft, Propose, Schema};
 pub use carry::{Carry, Resume, Run, Work};
 pub use keys::{DestroyKey, KeyFile, Keys, RotateKeys};
 pub use look::{

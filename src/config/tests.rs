@@ -6,7 +6,7 @@ use super::*;
 
 /// The agents alone.
 fn parse(text: &str) -> Result<Vec<Agent>, Fault> {
-    super::parse(text).map(|(agents, _)| agents)
+    super::parse(text).map(|(agents, ..)| agents)
 }
 
 const EVERYTHING: &str = r#"
@@ -141,7 +141,7 @@ fn every_example_of_the_page_is_understood() {
 
 /// The model of these lines under a first line of its own, so that they begin in line 2.
 fn model(lines: &str) -> Result<ModelConfig, Fault> {
-    let (_, model) = super::parse(&format!("[model]\n{lines}"))?;
+    let (_, model, _) = super::parse(&format!("[model]\n{lines}"))?;
     Ok(model.expect("there is a section"))
 }
 

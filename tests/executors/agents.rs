@@ -16,7 +16,7 @@ use tempfile::TempDir;
 use tokio::sync::watch;
 
 use super::rig::{self, Rig, soon};
-use super::workers::{first_line, rest};
+use super::rig::{first_line, rest};
 
 const KIND: NodeKind = NodeKind::CodeImplementation;
 

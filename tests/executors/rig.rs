@@ -1,6 +1,8 @@
 //! A log with a plan on it, and what acts on a plan. It decides nothing and checks nothing.
 
+use std::fs::File;
 use std::future::Future;
+use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -38,6 +40,27 @@ pub async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'stat
     let (sender, result) = oneshot::channel();
     std::thread::spawn(move || sender.send(work()));
     soon(result).await.unwrap()
+}
+
+/// The first line that comes through a pipe, and the rest of it.
+pub async fn first_line(pipe: PathBuf) -> (String, BufReader<File>) {
+    blocking(move || {
+        let mut reader = BufReader::new(File::open(pipe).unwrap());
+        let mut line = String::new();
+        reader.read_line(&mut line).unwrap();
+        (line, reader)
+    })
+    .await
+}
+
+/// Reads a pipe to its end, which comes when the last process that has it open is gone.
+pub async fn rest(mut reader: BufReader<File>) -> String {
+    blocking(move || {
+        let mut rest = String::new();
+        reader.read_to_string(&mut rest).unwrap();
+        rest
+    })
+    .await
 }
 
 /// A command, and the tasks that it waits for.

@@ -7,7 +7,7 @@ use crewlog_planner::event::{FailureClass, PlannerConfig};
 use crewlog_planner::plan::TaskPlan;
 
 use super::rig::{Rig, soon, step};
-use super::workers::{first_line, rest};
+use super::rig::{first_line, rest};
 
 #[tokio::test]
 async fn a_supervisor_that_somebody_stopped_is_ended_with_all_its_children() {

@@ -1,14 +1,10 @@
 //! Workers on one plan: none runs a task twice, each stops what it should, and another goes on where one left.
 
-use std::fs::File;
-use std::io::{BufRead, BufReader, Read};
-use std::path::PathBuf;
-
 use crewlog_planner::claim::TaskEvent;
 use crewlog_planner::event::{Command, Event, Outcome, PlannerConfig};
 use crewlog_planner::plan::TaskId;
 
-use super::rig::{Rig, blocking, step};
+use super::rig::{Rig, blocking, first_line, rest, step};
 
 fn side_by_side(parallelism: usize) -> PlannerConfig {
     PlannerConfig { parallelism, ..PlannerConfig::default() }
@@ -51,27 +47,6 @@ async fn a_worker_does_not_wait_for_one_task_while_another_is_free() {
         worker.stop().await;
     }
     host.abort();
-}
-
-/// The first line that comes through a pipe, and the rest of it.
-pub async fn first_line(pipe: PathBuf) -> (String, BufReader<File>) {
-    blocking(move || {
-        let mut reader = BufReader::new(File::open(pipe).unwrap());
-        let mut line = String::new();
-        reader.read_line(&mut line).unwrap();
-        (line, reader)
-    })
-    .await
-}
-
-/// Reads a pipe to its end, which comes when the last process that has it open is gone.
-pub async fn rest(mut reader: BufReader<File>) -> String {
-    blocking(move || {
-        let mut rest = String::new();
-        reader.read_to_string(&mut rest).unwrap();
-        rest
-    })
-    .await
 }
 
 /// A command that holds `pipe` open, with a child, until both are gone.

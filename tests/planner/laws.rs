@@ -220,6 +220,16 @@ fn asking(entity: String) -> Asking {
     }
 }
 
+fn origin_with(text: &str) -> Origin {
+    let text = || text.to_owned();
+    Origin {
+        planned_by: Some(text()),
+        parent: Some(ParentTask { plan: text(), task: TaskId(1), attempt: 1 }),
+        depth: 1,
+        agent: Some(AgentOrigin { agent: AgentType::Tactical, version: 1, tools: vec![text()] }),
+    }
+}
+
 fn events_with(text: &str, n: u64, unblocks: bool) -> Vec<Event> {
     let (task_id, question_id, text) = (TaskId(n), QuestionId(n), || text.to_owned());
     let attachments = [
@@ -266,12 +276,7 @@ fn events_with(text: &str, n: u64, unblocks: bool) -> Vec<Event> {
         ..task.clone()
     };
     let settings = settings_with(n, &config);
-    let origin = Origin {
-        planned_by: Some(text()),
-        parent: Some(ParentTask { plan: text(), task: task_id, attempt: 1 }),
-        depth: 1,
-        agent: Some(AgentOrigin { agent: AgentType::Tactical, version: 1, tools: vec![text()] }),
-    };
+    let origin = origin_with(&text());
     let mut events = vec![
         Event::TasksPlanned {
             tasks: vec![task],

@@ -2,6 +2,9 @@
 
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails, also outside of its own function")]
 
+mod agents;
+mod flows;
 mod plans;
+mod proposing;
 mod requests;
 mod tools;

@@ -204,12 +204,12 @@ fn a_fault_is_told_with_its_place_and_kind() {
             "/dependencies/gone: nothing in the plan has the id \"gone\"",
         ),
         (
-            with(Tactical, "/execution_steps/1/id", json!("Edit")),
-            "/execution_steps/1/id: the id \"Edit\" is used twice",
+            with(Tactical, "/execution_steps/3/id", json!("Edit")),
+            "/execution_steps/3/id: the id \"Edit\" is used twice",
         ),
         (
-            with(Tactical, "/execution_steps/0/id", json!("a b")),
-            "/execution_steps/0/id: \"a b\" is no id: 1 to 64 letters, digits, - and _",
+            with(Tactical, "/execution_steps/3/id", json!("a b")),
+            "/execution_steps/3/id: \"a b\" is no id: 1 to 64 letters, digits, - and _",
         ),
         (with(Tactical, "/execution_steps/0/step", json!(" ")), "/execution_steps/0: this is empty"),
         (

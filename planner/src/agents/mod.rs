@@ -8,6 +8,7 @@
 //! be asked of other agents ([`crate::protocol`]). Each has a version of its own, and reads its older versions.
 
 mod error;
+pub mod failures;
 mod lower;
 mod orchestration;
 mod perception;
@@ -32,7 +33,7 @@ use registry::ToolRegistry;
 pub use schema::schema;
 pub use strategic::{DramaticBeat, NarrativeGoal, StrategicPlan, Theme};
 pub use tactical::{DependencyGraph, ResourceMap, TacticalPlan, TacticalStep};
-pub use words::plan_words;
+pub use words::{plan_answer, plan_words};
 
 /// The most bytes of an agent's plan, as JSON.
 pub const PLAN_BYTES_MAX: usize = 1 << 20;

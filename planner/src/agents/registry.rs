@@ -233,6 +233,12 @@ impl ToolRegistry {
     }
 }
 
+impl Default for ToolRegistry {
+    fn default() -> Self {
+        Self::coding()
+    }
+}
+
 /// The tool that asks a person, of every type of agent.
 pub const ASK_PERSON: &str = "ask_person";
 /// The tool whose steps bring a line for the shell.

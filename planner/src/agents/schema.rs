@@ -106,7 +106,9 @@ impl Parts {
 }
 
 fn object(required: &[&str], properties: Value) -> Value {
-    json!({ "type": "object", "additionalProperties": false, "required": required, "properties": properties })
+    let mut object = json!({ "type": "object", "additionalProperties": false, "required": required });
+    object["properties"] = properties;
+    object
 }
 
 fn list(items: &Value) -> Value {

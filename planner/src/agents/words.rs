@@ -11,7 +11,7 @@ use crate::agents::{
 };
 use crate::parse::{self, ParseOptions, ParsedPlan};
 use crate::plan::{Mark, NodeKind, TaskId, TaskPlan};
-use crate::protocol::AgentType;
+use crate::protocol::{Ability, AgentType, CrossAgentStep};
 
 /// The plan that an agent of this type makes of words, with its own tools alone; it is validated.
 ///
@@ -142,26 +142,97 @@ impl<'a> Wording<'a> {
                 if task.command.is_some() { tool.takes_command } else { !runs && tool.kind == kind }
             }
         };
-        let found = self.first_tool(is_for(task.kind)).or_else(|| match task.kind {
+        let found = self.first_tool(is_for(task.kind)).filter(|_| !self.only_looks() || looks(task.kind));
+        let found = found.or_else(|| match task.kind {
             NodeKind::Clarification => None,
+            // What is of no special kind may be something to look for.
+            NodeKind::Processing if self.only_looks() => self.first_tool(is_for(NodeKind::Retrieval)),
             NodeKind::ToolCall
             | NodeKind::Processing
             | NodeKind::UnitTest
             | NodeKind::Retrieval
             | NodeKind::Analysis
             | NodeKind::Refactor
-            | NodeKind::CodeImplementation => self
-                .first_tool(is_for(NodeKind::Processing))
-                .filter(|_| self.agent != AgentType::Perception)
-                .or_else(|| self.first_tool(is_for(NodeKind::Retrieval))),
+            | NodeKind::CodeImplementation => {
+                self.first_tool(is_for(NodeKind::Processing)).filter(|_| !self.only_looks())
+            }
         });
         let none = || PlanError::NoTool { agent: self.agent, kind: task.kind.as_str(), step: step.to_owned() };
         found.map(|tool| tool.name.clone()).ok_or_else(none)
     }
 
+    /// A perception agent changes nothing; its tool for work of no special kind is for what it has found.
+    fn only_looks(&self) -> bool {
+        self.agent == AgentType::Perception
+    }
+
     fn first_tool(&self, is_wanted: impl Fn(&Tool) -> bool) -> Option<&Tool> {
         self.registry.tools_of(self.agent).find(|tool| is_wanted(tool))
     }
+}
+
+fn looks(kind: NodeKind) -> bool {
+    match kind {
+        NodeKind::Retrieval | NodeKind::Analysis | NodeKind::Clarification | NodeKind::ToolCall => true,
+        NodeKind::Processing | NodeKind::UnitTest | NodeKind::Refactor | NodeKind::CodeImplementation => false,
+    }
+}
+
+/// The plan by which an agent answers a request: one step, with its first tool for such work.
+///
+/// # Errors
+/// [`PlanError`] when it has none, or when the request names a tool of others.
+pub fn plan_answer(step: &CrossAgentStep, registry: &ToolRegistry) -> Result<AgentPlan, PlanError> {
+    let agent = step.target_agent;
+    let kind = match step.request.ability() {
+        Ability::Analyse => NodeKind::Analysis,
+        Ability::Extract | Ability::Locate => NodeKind::Retrieval,
+    };
+    let tool = registry.tools_of(agent).find(|tool| tool.kind == kind && !tool.takes_command);
+    let none = || PlanError::NoTool { agent, kind: kind.as_str(), step: "answer".into() };
+    let tool = tool.ok_or_else(none)?;
+    let (id, words) = ("answer".to_owned(), step.request.words());
+    let args = tool.command.iter().map(|_| step.request.text().to_owned()).collect::<Vec<_>>();
+    let tool = tool.name.clone();
+    let plan = match agent {
+        AgentType::Strategic => AgentPlan::Strategic(StrategicPlan {
+            version: 1,
+            narrative_goals: Vec::new(),
+            thematic_elements: Vec::new(),
+            dramatic_beats: vec![DramaticBeat {
+                id,
+                milestone: words,
+                goals: Vec::new(),
+                after: Vec::new(),
+                agent: None,
+                tool: Some(tool),
+                request: None,
+            }],
+        }),
+        AgentType::Tactical => {
+            let (tool, step, timeout_ms) = (Some(tool), words, None);
+            let only = TacticalStep { id, step, tool, args, command: None, request: None, agent: None, timeout_ms };
+            AgentPlan::Tactical(TacticalPlan {
+                version: 1,
+                execution_steps: vec![only],
+                dependencies: DependencyGraph::default(),
+                resource_requirements: ResourceMap::default(),
+            })
+        }
+        AgentType::Perception => AgentPlan::Perception(PerceptionPlan {
+            version: 1,
+            extraction_patterns: vec![ExtractionPattern { id, look_for: words, within: Vec::new(), tool, args }],
+            entity_resolution_strategy: ResolutionStrategy::default(),
+            state_update_sequence: Vec::new(),
+        }),
+        AgentType::Orchestrator => {
+            let (work, tool, after) = (words, Some(tool), Vec::new());
+            let only = Assignment { id, work, agent: None, tool, request: None, after, timeout_ms: None };
+            AgentPlan::Orchestration(OrchestrationPlan { version: 1, assignments: vec![only] })
+        }
+    };
+    plan.validate(registry)?;
+    Ok(plan)
 }
 
 /// The label of a task where it can be an id, else its number.

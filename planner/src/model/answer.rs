@@ -3,6 +3,7 @@
 use serde::de::DeserializeOwned;
 
 use super::questions::QUESTIONS_MAX;
+use crate::agents::PlanError;
 use crate::parse::ParseError;
 use crate::plan::{TaskId, TaskPlan};
 
@@ -18,6 +19,9 @@ pub enum AnswerError {
     /// Its tasks are no plan.
     #[error("{}", without_place(.0))]
     Plan(#[from] ParseError),
+    /// It is no plan of its agent.
+    #[error(transparent)]
+    AgentPlan(#[from] PlanError),
     /// It names a task that is not there.
     #[error("no task is called {id:?}; name one of those that were given")]
     UnknownTask {

@@ -4,6 +4,7 @@
 //! that was parsed. What was asked and answered is folded by [`ModelCalls`]. Nothing here calls a model: an executor
 //! does, and hands its answer in.
 
+mod agents;
 mod answer;
 mod calls;
 mod dependencies;
@@ -13,6 +14,7 @@ mod questions;
 mod request;
 mod summaries;
 
+pub use agents::{agent_plan_request, read_agent_plan};
 pub use answer::AnswerError;
 pub use calls::{
     Answer, CALLS_MAX, Call, CallCommand, CallError, CallEvent, Fault, ModelCalls, Outcome, Parameters, STREAM, Spent,

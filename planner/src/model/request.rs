@@ -22,6 +22,8 @@ pub enum Purpose {
     Questions,
     /// What stands for a part of a plan's past.
     Summary,
+    /// A plan of an agent.
+    AgentPlan,
 }
 
 impl Purpose {
@@ -34,6 +36,7 @@ impl Purpose {
             Self::Dependencies => "Dependencies",
             Self::Questions => "Questions",
             Self::Summary => "Summary",
+            Self::AgentPlan => "AgentPlan",
         }
     }
 }

@@ -1,0 +1,51 @@
+//! The tools by which agents plan, and what they answer, as `crewlog.toml` says; what it does not say is as for any crew
+//! that writes code.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crewlog_planner::agents::registry::{Parts, RegistryError, Tool, ToolRegistry};
+use crewlog_planner::protocol::{Ability, AgentType};
+use serde::Deserialize;
+use toml::Spanned;
+
+use super::Fault;
+
+/// A type of agent as it is written.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct TypeToml {
+    tools: Option<Spanned<BTreeSet<String>>>,
+    answers: Option<BTreeSet<Ability>>,
+}
+
+/// The registry of a file. A tool of a name that is built in takes its place, and a list of tools that of the type.
+pub(super) fn registry(tools: &[Spanned<Tool>], types: BTreeMap<AgentType, TypeToml>) -> Result<ToolRegistry, Fault> {
+    let mut parts = Parts::from(ToolRegistry::default());
+    parts.tools.retain(|tool| tools.iter().all(|own| own.get_ref().name != tool.name));
+    let place_of =
+        |name: &str| tools.iter().rev().find(|own| own.get_ref().name == name).map_or(0, |own| own.span().start);
+    parts.tools.extend(tools.iter().map(|tool| tool.get_ref().clone()));
+    let mut lists = BTreeMap::new();
+    for (agent, TypeToml { tools, answers }) in types {
+        if let Some(tools) = tools {
+            lists.insert(agent, tools.span().start);
+            parts.by_agent.insert(agent, tools.into_inner());
+        }
+        if let Some(answers) = answers {
+            parts.abilities.insert(agent, answers);
+        }
+    }
+    let refused = |error: RegistryError| {
+        let (at, help) = match &error {
+            RegistryError::Name { name, .. } | RegistryError::Duplicate { name } | RegistryError::Command { name } => {
+                (place_of(name), "each tool is described once, under [[tools]]")
+            }
+            RegistryError::Unknown { agent, .. } => {
+                (lists.get(agent).copied().unwrap_or(0), "describe it under [[tools]], or leave it out")
+            }
+            RegistryError::TooMuch { .. } => (0, "shorten it"),
+        };
+        Fault::at(at, error.to_string()).help(help)
+    };
+    ToolRegistry::new(parts).map_err(refused)
+}

@@ -1,0 +1,109 @@
+//! `plan propose`: an agent's plan is held to the rules and to the registry of tools, and taken up. `plan schema`: the form
+//! of such plans, with the tools that the agent has.
+
+use std::io::Write;
+use std::sync::Arc;
+
+use crewlog_executors::agents::{Agents, PlanningError, PlansByModel, SharedContext, record_failure};
+use crewlog_executors::model::{Asker, Client, text_aggregate};
+use crewlog_executors::worker::CutOff;
+use crewlog_mq::Cause;
+use crewlog_planner::agents::{AgentProposal, schema};
+use crewlog_planner::event::{Command, PlannerConfig};
+use crewlog_planner::parse::ParsedPlan;
+use crewlog_planner::plan::Origin;
+use crewlog_planner::planner::PlannerError;
+
+use crate::by_model;
+use crate::cli::{Draft, Output, Propose, Schema};
+use crate::drive::Drive;
+use crate::failure::{Code, Failure};
+use crate::json::print_pretty;
+use crate::session::{Session, read_text};
+use crate::start::{consent, make_plan, plan_name, short_id};
+use crate::terminal::unless_closed;
+use crate::workforce::{self, Signals};
+
+/// `plan propose`.
+pub async fn propose(session: &Session, propose: Propose) -> Result<Code, Failure> {
+    let roster = workforce::roster(session, propose.carry.task_timeout, &[])?;
+    let (agent, registry) = (propose.agent, session.config()?.registry);
+    let proposal = AgentProposal { agent, plan: read_text(&propose.file)?, registry, origin: Origin::default() };
+    let lowered = match proposal.lower() {
+        Ok(lowered) => lowered,
+        Err(error) => {
+            // It is a decision too, and is counted.
+            let (store, _) = session.place.open_or_make().await?;
+            record_failure(&store, agent, &error, session.tags_of_project(), &Cause::request()).await?;
+            let failure = Failure::from(PlannerError::AgentPlan(error));
+            return Err(failure.hint(session.command(&format!("plan schema --agent {agent}"))));
+        }
+    };
+    let (title, tasks, context) = (lowered.title, lowered.tasks, lowered.context);
+    let shown = ParsedPlan { title, tasks, context, warnings: Vec::new(), ignored: Vec::new() };
+    if propose.run {
+        consent(session, &shown, &roster)?;
+    }
+    let default = PlannerConfig::default();
+    let config = PlannerConfig {
+        parallelism: propose.carry.jobs.map_or(default.parallelism, usize::from),
+        folder: Some(session.folder.to_string_lossy().into_owned()),
+        ..default
+    };
+    let command = Command::ProposeAgentPlan { proposal: Box::new(proposal), attachments: Vec::new(), config };
+    let signals = Signals::new()?;
+    let (store, _) = session.place.open_or_make().await?;
+    let since = store.head().await?;
+    let id =
+        format!("{}-{}", plan_name(Some(&shown), &propose.file, session.place.keys.operator.is_some()), short_id());
+    let plan = make_plan(session, &store, id, command).await?;
+    let mut stdout = std::io::stdout();
+    match session.output {
+        Output::Text => unless_closed(writeln!(stdout, "{plan}").and_then(|()| stdout.flush()))?,
+        Output::Json | Output::Jsonl if propose.run => {}
+        Output::Json | Output::Jsonl => {
+            unless_closed(writeln!(stdout, "{}", serde_json::json!({ "plan": plan })))?;
+        }
+    }
+    if !propose.run {
+        return Ok(Code::Done);
+    }
+    Drive::new(session, store, plan, since, &propose.carry, roster, CutOff::Report).await?.run(signals).await
+}
+
+/// `plan draft`.
+pub async fn draft(session: &Session, draft: &Draft) -> Result<Code, Failure> {
+    let words = read_text(&draft.file)?;
+    let mut agents = Agents::new(session.config()?.registry);
+    let mut context = SharedContext::default();
+    if let Some(model) = by_model::wanted(session, Some(draft.model))? {
+        let (store, _) = session.place.open_or_make().await?;
+        context = SharedContext::read(&store, &session.tags_of_project().concat()).await?;
+        let client = Client::new(model.settings).map_err(|error| Failure::user(error.to_string()))?;
+        let tags = session.tags_of_project();
+        let asker = Asker::new(Arc::new(client), model.patience, store, text_aggregate(&words), tags);
+        agents = agents.with_model(PlansByModel { terms: model.terms, asker });
+    }
+    let plan = agents.plan(draft.agent, &words, &context).await.map_err(|error| match error {
+        PlanningError::Plan(error) => PlannerError::AgentPlan(error).into(),
+        PlanningError::Sealed | PlanningError::Lost => Failure::user(error.to_string()),
+    })?;
+    let mut stdout = std::io::stdout();
+    unless_closed(match session.output {
+        Output::Jsonl => writeln!(stdout, "{}", plan.json()),
+        Output::Text | Output::Json => print_pretty(&mut stdout, &plan),
+    })?;
+    Ok(Code::Done)
+}
+
+/// `plan schema`.
+pub fn schema_of(session: &Session, wanted: &Schema) -> Result<Code, Failure> {
+    let schema = schema(wanted.agent, &session.config()?.registry);
+    let text = match session.output {
+        Output::Jsonl => serde_json::to_string(&schema),
+        Output::Text | Output::Json => serde_json::to_string_pretty(&schema),
+    };
+    let text = text.map_err(|error| Failure::user(format!("the form cannot be written: {error}")))?;
+    unless_closed(writeln!(std::io::stdout(), "{text}"))?;
+    Ok(Code::Done)
+}

@@ -1,0 +1,298 @@
+//! Plans within plans and requests on their way, on a real log with real workers: results flow up, ends flow down, time
+//! runs out, and whoever takes up what another left repeats nothing.
+
+use std::time::Duration;
+
+use crewlog_executors::agent::{Agent, Program, PromptBy};
+use crewlog_executors::roster::Roster;
+use crewlog_executors::routing;
+use crewlog_executors::shell::Shell;
+use crewlog_executors::worker::{CutOff, Scope, Worker};
+use crewlog_mq::{Error, Event as _, EventStore, Query};
+use crewlog_planner::agents::registry::ToolRegistry;
+use crewlog_planner::agents::requests::{self, RequestEvent};
+use crewlog_planner::event::{Command, Event, Outcome, PlannerConfig, TaskStatus};
+use crewlog_planner::plan::{NodeKind, SubPlan, TaskId, TaskPlan};
+use crewlog_planner::protocol::{AgentRequest, AgentType, Asking, CrossAgentStep};
+use futures::StreamExt;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+use crate::executors::rig::{PLAN, Rig, blocking, first_line, rest, soon, step, supervisor};
+
+/// A task that a plan of its own carries out.
+fn left_to(id: u64, text: &str, agent: Option<AgentType>) -> TaskPlan {
+    let agent = agent.map(|agent| agent.as_str().to_owned());
+    let sub_plan = Some(SubPlan { text: text.to_owned(), agent });
+    TaskPlan { sub_plan, ..TaskPlan::new(TaskId(id), NodeKind::Processing, format!("step {id}")) }
+}
+
+/// A task that asks where something is.
+fn asks(id: u64, timeout_ms: u64) -> TaskPlan {
+    let request = AgentRequest::Locate { entity: "struct User".into() };
+    let step = CrossAgentStep { target_agent: AgentType::Perception, request, timeout_ms };
+    let request = Some(Asking { from: AgentType::Tactical, step });
+    TaskPlan { request, retry: Some(0), ..TaskPlan::new(TaskId(id), NodeKind::Retrieval, format!("ask {id}")) }
+}
+
+/// All that acts on a plan, until it is dropped.
+struct Crew {
+    hosts: [JoinHandle<Result<(), Error>>; 2],
+    worker: JoinHandle<Result<(), Error>>,
+    stop: watch::Sender<bool>,
+}
+
+impl Crew {
+    /// With an agent that is this line for `sh`, if one is given.
+    fn of(rig: &Rig, agent: Option<&str>) -> Self {
+        let agent = agent.map(|line| Agent {
+            name: "finder".into(),
+            kinds: Vec::new(),
+            program: Program::Shell(line.to_owned()),
+            prompt: PromptBy::Stdin,
+            env: Vec::new(),
+            timeout: None,
+            jobs: 8,
+            rate_limited: Vec::new(),
+        });
+        let shell = Shell { supervisor: supervisor(), env: Vec::new(), timeout: Duration::from_secs(60) };
+        let agents = agent.into_iter().collect();
+        let roster = Roster { shell, takes_commands: true, agents, registry: Some(ToolRegistry::coding()) };
+        // One place: what only waits must not take it.
+        let worker = Worker::new(rig.store.clone(), roster, rig.life(), 1, CutOff::Report);
+        let (stop, is_stopped) = watch::channel(false);
+        let scope = Scope::Plan(PLAN.to_owned());
+        let answers = tokio::spawn(routing::host(rig.store.clone(), scope.clone()));
+        Self { hosts: [rig.host(), answers], worker: tokio::spawn(worker.run(scope, is_stopped)), stop }
+    }
+
+    async fn stop(self) {
+        self.stop.send_replace(true);
+        soon(self.worker).await.unwrap().unwrap();
+        self.hosts.iter().for_each(JoinHandle::abort);
+    }
+}
+
+async fn events<E: crewlog_mq::Event>(store: &EventStore, stream: &str, aggregate: &str) -> Vec<E> {
+    store.load_events(&Query::aggregate(stream, aggregate), None).await.unwrap()
+}
+
+/// Waits for an event of an aggregate, and gives those up to it.
+async fn until<E: crewlog_mq::Event>(
+    store: &EventStore,
+    stream: &str,
+    aggregate: &str,
+    is_last: impl Fn(&E) -> bool,
+) -> Vec<E> {
+    let mut events = store.subscribe::<E>(&Query::aggregate(stream, aggregate)).unwrap();
+    let mut seen = Vec::new();
+    soon(async {
+        while !seen.last().is_some_and(&is_last) {
+            seen.push(events.next().await.unwrap().unwrap().event);
+        }
+    })
+    .await;
+    seen
+}
+
+async fn child_end(rig: &Rig, child: &str) -> Outcome {
+    let is_end = |event: &Event| matches!(event, Event::PlanningCompleted { .. });
+    let events = until(&rig.store, crewlog_planner::event::STREAM, child, is_end).await;
+    let Some(Event::PlanningCompleted { outcome, .. }) = events.last() else { unreachable!("it is the last") };
+    *outcome
+}
+
+/// How a task of the plan ended: its status, and its result or error.
+fn ended(events: &[Event], id: u64) -> (TaskStatus, String) {
+    let mut ends = events.iter().filter_map(|event| match event {
+        Event::TaskStatusUpdated { task_id, status, result, error, .. } if *task_id == TaskId(id) => {
+            Some((*status, result.clone().or(error.clone()).unwrap_or_default()))
+        }
+        _other => None,
+    });
+    ends.next_back().expect("it has ended")
+}
+
+async fn plan_of(tasks: Vec<TaskPlan>) -> Rig {
+    Rig::with_plan(tasks, PlannerConfig::default()).await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_plan_within_a_plan_within_a_plan_reports_its_results_up() {
+    let rig = plan_of(vec![
+        left_to(1, "1. Run `echo deep >> side; echo deep`\n2. Run `echo last`\n", Some(AgentType::Tactical)),
+        left_to(2, "Run `echo by nobody`", None),
+    ])
+    .await;
+    let crew = Crew::of(&rig, None);
+    let end = rig.end().await;
+    crew.stop().await;
+    let (status, result) = ended(&end, 1);
+    assert_eq!(status, TaskStatus::Completed);
+    assert_eq!(result, "p.1-1: 2 tasks: 2 completed\n\nstep-2 (Run echo last):\nlast");
+    assert!(ended(&end, 2).1.contains("by nobody"), "{:?}", ended(&end, 2));
+    assert_eq!(rig.text("side"), "deep\n");
+    let child: Vec<Event> = events(&rig.store, crewlog_planner::event::STREAM, "p.1-1").await;
+    let Event::TasksPlanned { origin, tasks, .. } = &child[0] else { panic!("{child:?}") };
+    assert_eq!(origin.agent.as_ref().unwrap().agent, AgentType::Tactical);
+    assert_eq!((origin.depth, origin.parent.as_ref().unwrap().plan.as_str()), (1, PLAN));
+    assert_eq!(tasks[0].tool.as_deref(), Some("run_command"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_plan_that_fails_fails_its_task_with_what_went_wrong() {
+    let rig = plan_of(vec![left_to(1, "Run `echo oh no; exit 3`", None)]).await;
+    let crew = Crew::of(&rig, None);
+    let end = rig.end().await;
+    crew.stop().await;
+    let (status, error) = ended(&end, 1);
+    assert_eq!(status, TaskStatus::Failed);
+    assert!(error.contains("p.1-1: 1 task: 1 failed; it failed") && error.contains("oh no"), "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_task_that_is_cancelled_ends_the_plan_that_carries_it_out_and_all_that_runs_in_it() {
+    let rig = plan_of(vec![left_to(1, "Run `exec 9> pipe; echo up >&9; sleep 1000 & wait`", None)]).await;
+    let pipe = rig.pipe("pipe");
+    let crew = Crew::of(&rig, None);
+    let (up, reader) = first_line(pipe).await;
+    assert_eq!(up, "up\n");
+    rig.order(Command::Cancel { task: Some(TaskId(1)), reason: "no longer wanted".into() }).await;
+    assert_eq!(child_end(&rig, "p.1-1").await, Outcome::Cancelled);
+    assert_eq!(rest(reader).await, "", "nothing of it is left");
+    crew.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_task_that_is_cancelled_while_nobody_works_ends_its_plan_when_somebody_does() {
+    let rig = plan_of(vec![left_to(1, "Think about it", None), step(2, "true", &[])]).await;
+    let crew = Crew::of(&rig, None);
+    until(&rig.store, crewlog_planner::event::STREAM, "p.1-1", |event: &Event| {
+        matches!(event, Event::TaskDispatched { .. })
+    })
+    .await;
+    crew.stop().await;
+    rig.order(Command::Cancel { task: Some(TaskId(1)), reason: "no longer wanted".into() }).await;
+    let crew = Crew::of(&rig, None);
+    assert_eq!(child_end(&rig, "p.1-1").await, Outcome::Cancelled);
+    crew.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_plan_that_takes_longer_than_its_task_may_is_ended() {
+    let task = TaskPlan { timeout_ms: Some(300), retry: Some(0), ..left_to(1, "Think about it", None) };
+    let rig = plan_of(vec![task]).await;
+    let crew = Crew::of(&rig, None);
+    let end = rig.end().await;
+    let (status, error) = ended(&end, 1);
+    assert_eq!(status, TaskStatus::TimedOut);
+    assert!(error.contains("plan p.1-1 had not ended after 0.3 s"), "{error}");
+    assert_eq!(child_end(&rig, "p.1-1").await, Outcome::Cancelled);
+    crew.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_worker_that_takes_up_what_another_left_goes_on_and_repeats_nothing() {
+    let text = "1. Run `echo one >> side`\n2. Run `exec 9> pipe; echo up >&9; read line < go; echo two >> side` (rerun: safe)\n";
+    let rig = plan_of(vec![left_to(1, text, None)]).await;
+    let (pipe, go) = (rig.pipe("pipe"), rig.pipe("go"));
+    let first = Crew::of(&rig, None);
+    first_line(pipe.clone()).await;
+    first.stop().await;
+    let second = Crew::of(&rig, None);
+    first_line(pipe).await;
+    std::fs::write(go, "go\n").unwrap();
+    let end = rig.end().await;
+    second.stop().await;
+    assert_eq!(ended(&end, 1).0, TaskStatus::Completed);
+    assert_eq!(rig.text("side"), "one\ntwo\n");
+    let child: Vec<Event> = events(&rig.store, crewlog_planner::event::STREAM, "p.1-1").await;
+    let n_planned = child.iter().filter(|event| event.event_type() == "TasksPlanned").count();
+    assert_eq!(n_planned, 1, "the plan is made once");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_plan_that_would_contain_itself_is_not_made() {
+    // The rig's plan is made of no words at all.
+    let rig = plan_of(vec![left_to(1, "", None)]).await;
+    let crew = Crew::of(&rig, None);
+    let end = rig.end().await;
+    crew.stop().await;
+    let (status, error) = ended(&end, 1);
+    assert_eq!(
+        (status, error.as_str()),
+        (TaskStatus::Failed, "plan p.1-1 would contain itself: a plan above it is made of the same words")
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn words_of_which_an_agent_can_make_no_plan_fail_the_task() {
+    let rig = plan_of(vec![left_to(1, "Use edit_code", Some(AgentType::Perception))]).await;
+    let crew = Crew::of(&rig, None);
+    let end = rig.end().await;
+    crew.stop().await;
+    let (status, error) = ended(&end, 1);
+    assert_eq!(status, TaskStatus::Failed);
+    assert!(
+        error.contains("the tool edit_code is of tactical agents, and a perception plan may not name it"),
+        "{error}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_request_is_answered_by_a_plan_of_the_other_agent() {
+    let rig = plan_of(vec![asks(1, 60_000)]).await;
+    let crew = Crew::of(&rig, Some("echo src/user.rs:3"));
+    let end = rig.end().await;
+    crew.stop().await;
+    let (status, result) = ended(&end, 1);
+    assert_eq!(status, TaskStatus::Completed);
+    assert!(result.contains("src/user.rs:3"), "{result}");
+    let said: Vec<RequestEvent> = events(&rig.store, requests::STREAM, "p/1/1").await;
+    let said = said.iter().map(RequestEvent::event_type).collect::<Vec<_>>();
+    assert_eq!(said, ["AgentRequested", "AgentAnswered"]);
+    let answering: Vec<Event> = events(&rig.store, crewlog_planner::event::STREAM, "p.1-1").await;
+    let Event::TasksPlanned { origin, .. } = &answering[0] else { panic!("{answering:?}") };
+    assert_eq!(origin.planned_by.as_deref(), Some("request p/1/1"));
+    assert_eq!(origin.agent.as_ref().unwrap().agent, AgentType::Perception);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_request_that_nobody_answers_times_out_the_plan_goes_on_and_a_late_answer_changes_nothing() {
+    let rig = plan_of(vec![asks(1, 200), step(2, "echo on", &[])]).await;
+    rig.pipe("go");
+    let crew = Crew::of(&rig, Some("read line < go; echo too late"));
+    // The only place is taken by the agent that waits.
+    let timed_out = until(&rig.store, requests::STREAM, "p/1/1", |event: &RequestEvent| {
+        matches!(event, RequestEvent::RequestTimedOut { .. })
+    });
+    assert_eq!(timed_out.await.len(), 2);
+    let go = rig.path("go");
+    blocking(move || std::fs::write(&go, "go\n").unwrap()).await;
+    let late = until(&rig.store, requests::STREAM, "p/1/1", |event: &RequestEvent| {
+        matches!(event, RequestEvent::LateAnswer { .. })
+    });
+    late.await;
+    let end = rig.end().await;
+    crew.stop().await;
+    let (status, error) = ended(&end, 1);
+    assert_eq!(
+        (status, error.as_str()),
+        (TaskStatus::TimedOut, "timed out: the perception agent had no answer within 200 ms")
+    );
+    assert_eq!(ended(&end, 2), (TaskStatus::Completed, "on".into()));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_request_that_breaks_a_rule_fails_its_task_and_nobody_is_told() {
+    let task = asks(1, 60_000);
+    let asking = Asking { from: AgentType::Perception, ..task.request.clone().unwrap() };
+    let rig = plan_of(vec![TaskPlan { request: Some(asking), ..task }]).await;
+    let crew = Crew::of(&rig, Some("echo never"));
+    let end = rig.end().await;
+    crew.stop().await;
+    let expected = "the request was refused: a perception agent may not ask a perception agent";
+    assert_eq!(ended(&end, 1), (TaskStatus::Failed, expected.into()));
+    let said: Vec<RequestEvent> = events(&rig.store, requests::STREAM, "p/1/1").await;
+    assert_eq!(said, []);
+}

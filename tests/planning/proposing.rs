@@ -1,0 +1,114 @@
+//! Plans of agents by the program: proposed, refused, shown, carried out; and the tools that the configuration gives.
+
+use serde_json::json;
+
+use super::plans::first_version;
+use crate::cli::scene::Scene;
+use crewlog_planner::protocol::AgentType;
+
+#[test]
+fn a_plan_of_an_agent_is_taken_up_and_says_whose_it_is() {
+    let scene = Scene::new();
+    for agent in AgentType::ALL {
+        scene.write("plan.json", first_version(agent).to_string());
+        let plan = scene.run(&["plan", "propose", "plan.json", "--agent", agent.as_str()]).expect(0).stdout;
+        let planned = scene.events_of_type("TasksPlanned").pop().expect("an event");
+        assert_eq!(planned["origin"]["agent"]["agent"], agent.as_str());
+        assert!(scene.show(plan.trim())["tasks"].as_array().is_some_and(|tasks| tasks.len() > 2));
+    }
+}
+
+#[test]
+fn a_plan_that_names_a_foreign_tool_is_refused_when_it_is_proposed() {
+    let scene = Scene::new();
+    let mut plan = first_version(AgentType::Strategic);
+    plan["dramatic_beats"][0]["milestone"] = json!("edit_code is used");
+    scene.write("plan.json", plan.to_string());
+    let refused = scene.run(&["plan", "propose", "plan.json", "--agent", "strategic"]).expect(3);
+    refused.says(&[
+        "/dramatic_beats/0/milestone: the tool edit_code is of tactical agents, and a strategic plan may not name it",
+        "plan schema --agent strategic",
+    ]);
+    assert_eq!(scene.events().len(), 1, "there is no plan");
+    let failed = scene.events_of_type("PlanningFailed").remove(0);
+    assert_eq!((&failed["agent"], &failed["kind"]), (&json!("strategic"), &json!("ForeignTool")));
+    let other = scene.run(&["plan", "propose", "plan.json", "--agent", "tactical"]).expect(3);
+    other.says(&["this is no tactical plan: unknown field `narrative_goals`"]);
+    scene
+        .run(&["plan", "propose", "plan.json", "--agent", "poet"])
+        .expect(2)
+        .says(&["no type of agent; they are strategic,"]);
+}
+
+#[test]
+fn a_strategic_plan_runs_by_plans_of_tactical_agents_and_show_names_them() {
+    let scene = Scene::new();
+    let plan = json!({
+        "narrative_goals": [{ "id": "g", "goal": "Say hello" }],
+        "dramatic_beats": [
+            { "id": "hello", "milestone": "Run `echo hello >> said; echo hello`", "goals": ["g"], "agent": "tactical" },
+            { "id": "again", "milestone": "Run `echo again >> said; echo again`", "after": ["hello"], "agent": "tactical" },
+        ],
+    });
+    scene.write("plan.json", plan.to_string());
+    let ran = scene.run(&["plan", "propose", "plan.json", "--agent", "strategic", "--run", "--yes"]).expect(0);
+    let id = ran.stdout.trim().to_owned();
+    ran.says(&["hello  a plan of its own (tactical) of:", "Run `echo hello >> said; echo hello`"]);
+    assert_eq!(scene.read("said"), "hello\nagain\n");
+    let shown = scene.show(&id);
+    assert_eq!(shown["tasks"][0]["plan"], format!("{id}.1-1"));
+    assert!(shown["tasks"][1]["result"].as_str().is_some_and(|result| result.ends_with(":\nagain")), "{shown}");
+    let text = scene.run(&["show", &id]).expect(0).stdout;
+    assert!(text.contains(&format!("plan {id}.2-1")), "{text}");
+    // Of every plan the log says whose it is, and no task has a tool that its agent has not.
+    for planned in scene.events_of_type("TasksPlanned") {
+        let tools = planned["origin"]["agent"]["tools"].as_array().expect("the tools of its agent").clone();
+        let used = planned["tasks"].as_array().expect("tasks").iter().filter_map(|task| task.get("tool"));
+        assert!(used.clone().all(|tool| tools.contains(tool)), "{planned}");
+    }
+}
+
+#[test]
+fn a_plan_whose_plan_waits_for_a_person_waits_too_and_says_for_what() {
+    let scene = Scene::new();
+    let plan = json!({ "assignments": [{ "id": "ask", "work": "Which colour shall it be?", "agent": "tactical" }] });
+    scene.write("plan.json", plan.to_string());
+    let ran = scene.run(&["plan", "propose", "plan.json", "--agent", "orchestrator", "--run", "--yes"]).expect(5);
+    let id = ran.stdout.trim().to_owned();
+    ran.says(&["q1 asks: Which colour shall it be?", &format!("crewlog answer {id}.1-1 q1")]);
+    scene.run(&["answer", &format!("{id}.1-1"), "q1", "blue"]).expect(0);
+    scene.run(&["resume", &id, "--yes"]).expect(0);
+    assert!(scene.show(&id)["tasks"][0]["result"].as_str().is_some_and(|result| result.contains("blue")));
+}
+
+#[test]
+fn prose_in_an_agents_plan_does_not_become_shell_unasked() {
+    let scene = Scene::new();
+    scene.write("plan.json", first_version(AgentType::Tactical).to_string());
+    let refused = scene.run(&["plan", "propose", "plan.json", "--agent", "tactical", "--run"]).expect(1);
+    refused.says(&["cargo test", "nothing was run"]);
+    assert!(!scene.path(".crewlog").exists());
+}
+
+#[test]
+fn the_configuration_gives_agents_their_tools() {
+    let scene = Scene::new();
+    let config = "[agents.tactical]\ntools = [\"say_it\"]\n\n[[tools]]\nname = \"say_it\"\ndescription = \"says it\"\n\
+                  kind = \"ToolCall\"\ncommand = \"echo said\"\n";
+    scene.write("crewlog.toml", config);
+    let plan = |tool: &str| json!({ "execution_steps": [{ "id": "a", "step": "x", "tool": tool, "args": ["a b"] }] });
+    scene.write("plan.json", plan("say_it").to_string());
+    let run = ["plan", "propose", "plan.json", "--agent", "tactical", "--run", "--yes"];
+    let id = scene.run(&run).expect(0).stdout.trim().to_owned();
+    assert_eq!(scene.show(&id)["tasks"][0]["result"], "said a b");
+    scene.write("plan.json", plan("edit_code").to_string());
+    scene.run(&run).expect(3).says(&["the tool edit_code is nobody's, and a tactical plan may not name it"]);
+    let schema = scene.run(&["plan", "schema", "--agent", "tactical", "-o", "json"]).expect(0).json();
+    assert_eq!(schema["properties"]["execution_steps"]["items"]["properties"]["tool"]["enum"], json!(["say_it"]));
+    scene.write("crewlog.toml", "[agents.tactical]\ntools = [\"no_such\"]\n");
+    scene.run(&run).expect(1).says(&["crewlog.toml:2:9: tactical agents are given the tool \"no_such\""]);
+    scene.write("crewlog.toml", "[[tools]]\nname = \"edit\"\ndescription = \"x\"\nkind = \"ToolCall\"\n");
+    scene.run(&run).expect(1).says(&["crewlog.toml:1:1: \"edit\" is no name of a tool"]);
+    scene.write("crewlog.toml", "[agents.poet]\n");
+    scene.run(&run).expect(1).says(&["unknown variant `poet`"]);
+}
