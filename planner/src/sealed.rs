@@ -90,6 +90,7 @@ const RULES: &[(&str, Sight)] = &[
     ("abilities/perception", Clear),
     ("abilities/orchestrator", Clear),
     // Requests between agents.
+    ("entity", Sealed),
     ("asking/from", Clear),
     ("request/from", Clear),
     ("target_agent", Clear),
