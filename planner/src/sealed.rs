@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::crew::{conflicts, statistics};
 use crate::event::Parameters;
 use crate::state::PlannerState;
-use crate::{claim, event};
+use crate::{claim, event, model};
 
 /// How a sealed string begins. The number is the version of the form.
 pub const PREFIX: &str = "sealed:1:";
@@ -155,7 +155,8 @@ pub fn must_seal(path: &str, written: &str) -> bool {
 #[must_use]
 pub fn plan_of<'a>(stream_id: &str, aggregate_id: &'a str, tags: &'a [String]) -> Option<&'a str> {
     match stream_id {
-        event::STREAM => Some(aggregate_id),
+        // A text that is asked about and is no plan is a session of its own.
+        event::STREAM | model::STREAM => Some(aggregate_id),
         claim::STREAM => claim::split_aggregate_id(aggregate_id).map(|(plan, _)| plan),
         // They hold ids, counts and paths, and are folds of what stands in the log, whoever has a key.
         conflicts::STREAM | statistics::STREAM | STREAM => None,

@@ -256,6 +256,31 @@ fn the_key_is_sent_and_stands_neither_in_the_log_nor_in_what_is_printed() {
 }
 
 #[test]
+fn what_a_model_is_told_and_says_is_sealed_with_the_plan_and_of_no_use_without_the_key() {
+    let mock = Mock::new(&json!([{ "json": door() }, { "json": door() }]));
+    mock.configure("openai", "retries = 0");
+    mock.scene.run(&["keys", "new", "operator.key"]).expect(0);
+    let sealed = ["--yes", "--key-file", "operator.key"];
+    run(&mock, &sealed).expect(0);
+    mock.scene.write("other.md", format!("{TEXT}4. Lock up\n"));
+    mock.scene.run(&["plan", "parse", "other.md", "--model", "--key-file", "operator.key"]).expect(0);
+    let scene = mock.stop();
+    for file in ["log.db", "log.db-wal"] {
+        let bytes = std::fs::read(scene.path(".crewlog").join(file)).unwrap_or_default();
+        let text = String::from_utf8_lossy(&bytes);
+        for said in ["Sweep the floor", "Fetch the brush", "Lock up", "echo swept"] {
+            assert!(!text.contains(said), "{file} has {said:?}");
+        }
+    }
+    let again = scene.run(&[&["run", "plan.md"][..], &sealed].concat()).expect(0);
+    again.says(&["answered from the log"]);
+    let parsed = scene.run(&["plan", "parse", "other.md", "--model", "--key-file", "operator.key"]).expect(0);
+    parsed.says(&["answered from the log"]);
+    let without = scene.run(&["run", "plan.md", "--yes"]).expect(0);
+    without.says(&["cannot be reached", "the text is parsed instead"]);
+}
+
+#[test]
 fn an_analysis_names_groups_the_longest_chain_bottlenecks_and_what_would_be_saved() {
     let scene = Scene::new();
     scene.write("plan.md", "1. Fetch the key\n2. Open the door\n3. Sweep (depends on 2)\n4. Paint (depends on 2)\n");

@@ -150,7 +150,8 @@ impl Asker {
                     let command = CallCommand::Answer { hash: request_hash.clone(), answer: answer.clone() };
                     execute(&mut calls, command, follows).await?;
                     // Another process may have been faster, and its answer is the one that counts.
-                    let answer = calls.handler().answer(&request_hash).cloned().unwrap_or(answer);
+                    let counts = calls.handler().answer(&request_hash).filter(|known| !is_withheld(&known.text));
+                    let answer = counts.cloned().unwrap_or(answer);
                     return Ok(Answered { request: request_hash, answer, from_log: false });
                 }
                 Err(error) => error,
