@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use crate::claim::{self, TaskClaim, TaskCommand, TaskEvent};
 use crate::event::{self, Command};
+use crate::model::{self, CallCommand, ModelCalls};
 use crate::planner::Planner;
 use crate::retained::RestoreError;
 
@@ -99,6 +100,8 @@ pub struct Verifier {
     planner: Planner,
     /// By aggregate.
     claims: BTreeMap<String, TaskClaim>,
+    /// What models were asked, by aggregate.
+    calls: BTreeMap<String, ModelCalls>,
     /// By the id of the event: reports that the planner has not reacted to.
     reports: HashMap<u128, Command>,
 }
@@ -115,6 +118,9 @@ impl Verifier {
                 claim::STREAM => {
                     self.claims.entry(recorded.aggregate_id.clone()).or_default().apply(&recorded.decode()?);
                     self.remember(recorded)?;
+                }
+                model::STREAM => {
+                    self.calls.entry(recorded.aggregate_id.clone()).or_default().apply(&recorded.decode()?);
                 }
                 _another_stream => {}
             }
@@ -142,6 +148,11 @@ impl Verifier {
                     let claim = self.claims.entry(written[0].aggregate_id.clone()).or_default();
                     decided.push(again(claim, written, TaskCommand::restore, None)?);
                     written.iter().try_for_each(|recorded| self.remember(recorded))?;
+                }
+                // Nobody is asked: what was answered is in the events.
+                model::STREAM => {
+                    let calls = self.calls.entry(written[0].aggregate_id.clone()).or_default();
+                    decided.push(again(calls, written, CallCommand::restore, None)?);
                 }
                 _another_stream => {}
             }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use crewlog_executors::model::{Asker, ModelError, NoAnswer, Patience, Reply, hash};
 use crewlog_mq::{EventStore, Query, Range};
 use crewlog_planner::model::{self, AnswerError, CallEvent, Fault, request_tag};
+use crewlog_planner::verify::{Decided, Verifier};
 use tokio::time::Instant;
 
 use super::rig::{Scripted, question, reply};
@@ -164,4 +165,22 @@ async fn an_answer_that_is_refused_twice_is_none() {
     let refused = twice.read(question("How many?"), number).await.expect_err("it is no number");
     assert!(matches!(&refused, NoAnswer::NotUnderstood(_)), "{refused:?}");
     assert_eq!(refused.to_string(), "the model's answer was refused twice: \"lots\" is no number");
+}
+
+#[tokio::test]
+async fn what_was_asked_is_decided_again_from_the_log_alone() {
+    let store = EventStore::in_memory().await.unwrap();
+    let (once, _) = asker(&store, "a", vec![Ok(reply("many")), Ok(reply("12"))]);
+    once.read(question("How many?"), number).await.unwrap();
+    let page = store.read(&Query::stream(model::STREAM), Range::default(), 100).await.unwrap();
+    let mut verifier = Verifier::default();
+    let mut decided = Vec::new();
+    for recorded in &page.events {
+        decided.extend(verifier.verify(std::slice::from_ref(recorded)).unwrap());
+    }
+    let names = decided.iter().map(Decided::name).collect::<Vec<_>>();
+    assert_eq!(names, ["Ask", "Answer", "Fail", "Ask", "Answer"]);
+    // An answer to what nobody asked is refused, wherever it came from.
+    let unasked = Verifier::default().verify(&page.events[1..2]).expect_err("nobody asked");
+    assert!(unasked.to_string().contains("this version refuses it: the request"), "{unasked}");
 }
