@@ -7,6 +7,7 @@ use crewlog_executors::agent::{Agent, PromptBy};
 use crewlog_mq::{Finding, LogIdentity, Position, Recorded};
 use crewlog_planner::crew::conflicts::Holder;
 use crewlog_planner::crew::statistics::Figures;
+use crewlog_planner::event::{Budget, Deadline, Usage};
 use crewlog_planner::parse::{Diagnostic, ParsedPlan};
 use crewlog_planner::plan::{AttachmentKind, Condition, Mark, TaskId, TaskPlan};
 use crewlog_planner::state::PlannerState;
@@ -244,6 +245,9 @@ pub struct ShownJson<'a> {
     forks: &'a [ForkJson],
     tasks: Vec<ShownTaskJson<'a>>,
     questions: Vec<QuestionJson<'a>>,
+    deadline: Option<String>,
+    spent: Usage,
+    budget: BudgetJson,
     context_summary: &'a str,
 }
 
@@ -263,6 +267,16 @@ struct ShownTaskJson<'a> {
     /// The plan that carries it out, when another does.
     #[serde(skip_serializing_if = "Option::is_none")]
     plan: Option<String>,
+    deadline: Option<String>,
+    compensates: Option<String>,
+}
+
+/// The most that a plan may use up; what has no limit is null.
+#[derive(Serialize)]
+struct BudgetJson {
+    tokens: Option<u64>,
+    cost_micros: Option<u64>,
+    duration_ms: Option<u64>,
 }
 
 #[derive(Serialize)]
@@ -271,6 +285,10 @@ struct QuestionJson<'a> {
     task: String,
     question: &'a str,
     answer: Option<&'a str>,
+    default: Option<&'a str>,
+    is_by_default: bool,
+    is_withdrawn: bool,
+    deadline: Option<String>,
 }
 
 impl<'a> ShownJson<'a> {
@@ -278,6 +296,7 @@ impl<'a> ShownJson<'a> {
     pub fn of(plan: &'a str, at: Position, view: &'a PlanView) -> Self {
         let state = view.state();
         let name_of = |id: TaskId| state.task(id).map(|task| task.plan.name());
+        let deadline = |of: Deadline| state.deadlines().get(&of).copied().map(rfc3339);
         let tasks = state.tasks().iter().map(|task| {
             let times = view.times(task.plan.id);
             ShownTaskJson {
@@ -293,22 +312,33 @@ impl<'a> ShownJson<'a> {
                 started_at: times.started_at.map(rfc3339),
                 ended_at: times.ended_at.map(rfc3339),
                 plan: task.sub_plan_id(plan),
+                deadline: deadline(Deadline::Task(task.plan.id)),
+                compensates: task.plan.compensates.and_then(name_of),
             }
         });
+        let tasks_shown = tasks.collect();
         let questions = state.questions().iter().map(|question| QuestionJson {
             id: question.id.to_string(),
             task: name_of(question.task).unwrap_or_default(),
             question: &question.question,
             answer: question.answer.as_deref(),
+            default: question.default.as_ref().map(|default| default.answer.as_str()),
+            is_by_default: question.is_by_default,
+            is_withdrawn: question.is_withdrawn,
+            deadline: deadline(Deadline::Question(question.id)),
         });
+        let Budget { tokens, cost_micros, duration_ms } = state.config().budget;
         Self {
             plan,
             status: view.status().as_str(),
             at,
             parent: ParentJson::of(state),
             forks: &[],
-            tasks: tasks.collect(),
+            tasks: tasks_shown,
             questions: questions.collect(),
+            deadline: deadline(Deadline::Plan),
+            spent: state.spent(),
+            budget: BudgetJson { tokens, cost_micros, duration_ms },
             context_summary: state.context_summary(),
         }
     }

@@ -7,10 +7,10 @@ use std::path::Path;
 use crewlog_executors::history::History;
 use crewlog_mq::{Error, EventStore, Position, Query, Range, Recorded};
 use crewlog_planner::claim;
-use crewlog_planner::event::{self, TaskStatus};
+use crewlog_planner::event::{self, Deadline, TaskStatus};
 use crewlog_planner::parse::{self, Diagnostic, ParseOptions, ParsedPlan};
 use crewlog_planner::plan::NodeKind;
-use crewlog_planner::state::{Shortage, Task};
+use crewlog_planner::state::{Measure, PlannerState, Question, Shortage, Task};
 use crewlog_planner::view::PlanView;
 use futures::TryStreamExt;
 
@@ -21,7 +21,7 @@ use crate::json::{ForkJson, ListedJson, ParsedJson, PlansJson, ShownJson, condit
 use crate::points::{forks_of, position_of};
 use crate::session::{Session, read_text};
 use crate::terminal::say;
-use crate::text::{in_one_line, one_line, shell_word, visible};
+use crate::text::{in_one_line, one_line, rfc3339, shell_word, visible};
 
 /// Plans that a hint names.
 const HINTED_MAX: usize = 5;
@@ -163,6 +163,7 @@ pub fn print_view(mut to: impl Write, plan: &str, at: Position, view: &PlanView)
     if let (Some((parent, at)), Some(reason)) = (state.parent(), state.fork_reason()) {
         writeln!(to, "a fork of {} at position {at}: {}", visible(parent), one_line(reason, 100))?;
     }
+    print_limits(&mut to, state)?;
     let width = state.tasks().iter().map(|task| task.plan.name().chars().count()).max().unwrap_or(1);
     for task in state.tasks() {
         let status = task.status.as_str();
@@ -179,13 +180,41 @@ pub fn print_view(mut to: impl Write, plan: &str, at: Position, view: &PlanView)
         }
     }
     for question in state.questions() {
-        let answer = question.answer.as_ref().map_or("(open)".to_owned(), |answer| one_line(answer, 60));
+        let answer = answer_of(question);
         writeln!(to, "{}  {}  {answer}", question.id, one_line(&question.question, 400))?;
     }
     if !state.context_summary().is_empty() {
         writeln!(to, "context:\n{}", visible(state.context_summary()))?;
     }
     Ok(())
+}
+
+/// By when the plan must have ended, what it has used up, and what it may.
+fn print_limits(mut to: impl Write, state: &PlannerState) -> std::io::Result<()> {
+    if let Some(at) = state.deadlines().get(&Deadline::Plan) {
+        writeln!(to, "to end by {}", rfc3339(*at))?;
+    }
+    let budget = &state.config().budget;
+    let of = [Measure::Tokens, Measure::Cost, Measure::Duration].map(|measure| {
+        let spent = measure.of(&state.spent());
+        match measure.limit(budget) {
+            Some(limit) => Some(format!("{} of {}", measure.words(spent), measure.words(limit))),
+            None => (spent > 0).then(|| measure.words(spent)),
+        }
+    });
+    let of = of.into_iter().flatten().collect::<Vec<_>>();
+    if of.is_empty() { Ok(()) } else { writeln!(to, "used up: {}", of.join(", ")) }
+}
+
+/// How a question stands.
+fn answer_of(question: &Question) -> String {
+    match (&question.answer, &question.default) {
+        (Some(answer), _) if question.is_by_default => format!("{} (by default)", one_line(answer, 60)),
+        (Some(answer), _) => one_line(answer, 60),
+        (None, _) if question.is_withdrawn => "(withdrawn)".to_owned(),
+        (None, Some(default)) => format!("(open; by default: {})", one_line(&default.answer, 60)),
+        (None, None) => "(open)".to_owned(),
+    }
 }
 
 /// What only a person can bring further, with the command for each.

@@ -8,6 +8,7 @@
 
 pub mod agent;
 pub mod agents;
+pub mod attachments;
 mod backoff;
 pub mod history;
 pub mod human;

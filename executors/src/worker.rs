@@ -20,6 +20,7 @@ use tokio::sync::{Semaphore, SemaphorePermit, watch};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, Interval, MissedTickBehavior};
 
+use crate::attachments;
 use crate::agents::Agents;
 use crate::backoff::Backoff;
 use crate::human::claim_of;
@@ -200,7 +201,7 @@ impl Worker {
         Ok((open, range.after))
     }
 
-    async fn carry_out(self: Arc<Self>, dispatch: Dispatch, mut stop: watch::Receiver<Option<Stop>>) {
+    async fn carry_out(self: Arc<Self>, mut dispatch: Dispatch, mut stop: watch::Receiver<Option<Stop>>) {
         let Some(actor) = self.roster.actor(dispatch.kind, &dispatch.parameters) else { return };
         if is_task_withheld(&dispatch.parameters) {
             tracing::warn!(plan = dispatch.plan, task = %dispatch.task, "what is to be done is sealed; it is left to others");
@@ -219,18 +220,21 @@ impl Worker {
                 let (error, class) = ("its worker was lost while it ran".into(), FailureClass::OutcomeUnknown);
                 (Ending::Failed { error, class, run: None }, Usage::default())
             }
-            None => {
-                if !append(&mut claim, TaskCommand::Start { epoch }, &dispatch.cause).await {
-                    return;
+            None => match prepare(&mut dispatch.parameters).await {
+                Err(question) => (Ending::Asked { question, default: None }, Usage::default()),
+                Ok(()) => {
+                    if !append(&mut claim, TaskCommand::Start { epoch }, &dispatch.cause).await {
+                        return;
+                    }
+                    let began = Instant::now();
+                    let (ending, mut usage) = self.act(actor, &dispatch, &mut claim, epoch, stop).await;
+                    // How long it ran is told where it counts, or where something else is told anyway.
+                    if dispatch.parameters.is_timed || !usage.is_nothing() {
+                        usage.duration_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
+                    }
+                    (ending, usage)
                 }
-                let began = Instant::now();
-                let (ending, mut usage) = self.act(actor, &dispatch, &mut claim, epoch, stop).await;
-                // How long it ran is told where it counts, or where something else is told anyway.
-                if dispatch.parameters.is_timed || !usage.is_nothing() {
-                    usage.duration_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
-                }
-                (ending, usage)
-            }
+            },
         };
         append(&mut claim, TaskCommand::End { epoch, usage, ending }, &dispatch.cause).await;
     }
@@ -405,6 +409,20 @@ impl Worker {
             ending = renewing => ending,
         }
     }
+}
+
+/// Looks whether what a task reads is there, and puts what people gave in place of what is not; else what to ask.
+async fn prepare(parameters: &mut Parameters) -> Result<(), String> {
+    if parameters.needs.is_empty() {
+        return Ok(());
+    }
+    let told = parameters.clone();
+    // A file may be on another machine, which takes its time.
+    match tokio::task::spawn_blocking(move || attachments::check(&told)).await {
+        Ok(checked) => *parameters = checked?,
+        Err(error) => tracing::warn!(%error, "what a task reads could not be looked at"),
+    }
+    Ok(())
 }
 
 /// When a lease is to be renewed that was given at `start`. After a log that stood still the next renewal is an interval away: those that were

@@ -78,6 +78,7 @@ const RULES: &[(&str, Sight)] = &[
     ("order", Clear),
     ("summaries", Clear),
     ("ref", Clear),
+    ("needs", Clear),
     ("tool", Clear),
     ("agent", Clear),
     ("origin/agent/tools", Clear),

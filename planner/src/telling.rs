@@ -8,6 +8,7 @@ use crate::condense::{Sort, condense};
 use crate::context::{CHARS_PER_TOKEN, is_mark};
 use crate::event::{Answered, Parameters, Profile, TaskResult, TaskStatus};
 use crate::past::is_decision;
+use crate::plan::{AttachmentKind, NodeKind};
 use crate::prompt;
 use crate::state::{PlannerState, Task};
 
@@ -47,6 +48,7 @@ impl PlannerState {
             files: task.plan.files.clone(),
             rerun_safe: task.plan.rerun_safe,
             timeout_ms: task.plan.timeout_ms,
+            needs: self.needs(task),
             is_timed: self.config.budget.duration_ms.is_some(),
             folder: self.config.folder.clone(),
             sub_plan: task.plan.sub_plan.clone(),
@@ -66,6 +68,38 @@ impl PlannerState {
             parameters.results = results;
         }
         parameters
+    }
+
+    /// What a task without a command reads: images, and the files and links of a task that looks at what is there already,
+    /// unless an earlier task names them too and may make them. A command says itself what it lacks.
+    fn needs(&self, task: &Task) -> Vec<String> {
+        if task.plan.command.is_some() {
+            return Vec::new();
+        }
+        let reads = match task.plan.kind {
+            NodeKind::Analysis | NodeKind::Retrieval | NodeKind::Refactor => true,
+            NodeKind::Clarification
+            | NodeKind::ToolCall
+            | NodeKind::Processing
+            | NodeKind::UnitTest
+            | NodeKind::CodeImplementation => false,
+        };
+        let needs = task.plan.attachments.iter().filter_map(|attachment| match &attachment.kind {
+            AttachmentKind::ImageRef(reference) | AttachmentKind::ScreenshotRef(reference) => Some(reference),
+            AttachmentKind::FileRef(reference) | AttachmentKind::Link(reference) if reads => Some(reference),
+            AttachmentKind::FileRef(_) | AttachmentKind::Link(_) | AttachmentKind::EmbeddingRef(_) => None,
+        });
+        // A glob may match nothing, and what has neither a slash nor a dot is no path but a name in some store.
+        let is_place =
+            |reference: &&String| reference.contains(['/', '.']) && !reference.contains(['*', '?', '[', '{']);
+        let needs = needs.filter(|reference| is_link(reference) || is_place(reference));
+        needs.filter(|reference| !self.is_named_before(task, reference)).cloned().collect()
+    }
+
+    fn is_named_before(&self, task: &Task, reference: &str) -> bool {
+        let before = self.tasks.iter().take_while(|before| before.plan.id < task.plan.id);
+        let mut named = before.flat_map(|before| &before.plan.attachments);
+        named.any(|attachment| matches!(&attachment.kind, AttachmentKind::FileRef(known) | AttachmentKind::ImageRef(known) | AttachmentKind::ScreenshotRef(known) if known == reference))
     }
 
     fn answered(&self, place: usize) -> Option<Answered> {
@@ -160,6 +194,10 @@ impl PlannerState {
         let n_more = self.open.len() - lines.len();
         Part { title: "Not answered yet:\n", lines, n_more, keeps: Keeps::First }
     }
+}
+
+fn is_link(reference: &str) -> bool {
+    ["http://", "https://", "file:"].iter().any(|scheme| reference.starts_with(scheme))
 }
 
 /// The first lines, until there is no more room.

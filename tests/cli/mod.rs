@@ -11,6 +11,7 @@ mod executors;
 mod forks;
 mod groups;
 mod hostile;
+mod limits;
 mod lint;
 mod places;
 mod replay;

@@ -177,6 +177,7 @@ fn execute(node_id: TaskId, rest: &str, folder: Option<String>) -> PlannerCmd {
         files: files.split_whitespace().map(str::to_owned).collect(),
         rerun_safe: false,
         timeout_ms: None,
+        needs: Vec::new(),
         is_timed: false,
         folder,
         sub_plan: None,

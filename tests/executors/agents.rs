@@ -54,6 +54,7 @@ fn task(description: &str) -> Parameters {
         files: Vec::new(),
         rerun_safe: false,
         timeout_ms: None,
+        needs: Vec::new(),
         is_timed: false,
         folder: None,
         sub_plan: None,

@@ -4,9 +4,11 @@
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails, also outside of its own function")]
 
 mod agents;
+mod attachments;
 mod claims;
 mod commands;
 pub(crate) mod rig;
 mod signals;
 mod taking_in;
+mod timing;
 mod workers;

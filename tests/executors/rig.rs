@@ -87,6 +87,17 @@ impl Rig {
         Self { store: EventStore::open(log.to_str().unwrap()).await.unwrap(), folder }
     }
 
+    /// A log on disk under a clock of the test's, with a plan that has begun.
+    pub async fn timed(clock: &Scripted, tasks: Vec<TaskPlan>, config: PlannerConfig) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let log = folder.path().join("log");
+        let store = EventStore::open_with(log.to_str().unwrap(), clock.options()).await.unwrap();
+        let rig = Self { store, folder };
+        let config = PlannerConfig { folder: Some(rig.folder.path().to_str().unwrap().to_owned()), ..config };
+        rig.plan(tasks, config).await;
+        rig
+    }
+
     /// A log on disk with a plan that has begun. Its commands run in the folder.
     pub async fn with_plan(tasks: Vec<TaskPlan>, config: PlannerConfig) -> Self {
         let rig = Self::new().await;
@@ -147,6 +158,11 @@ impl Rig {
         ))
     }
 
+    /// A host of all plans.
+    pub fn host_all(&self) -> JoinHandle<Result<(), Error>> {
+        tokio::spawn(planning::host_all(self.store.clone(), watch::channel(crewlog_mq::Position(0)).0))
+    }
+
     pub fn worker(&self, jobs: usize) -> RunningWorker {
         self.worker_with(jobs, Vec::new())
     }
@@ -163,6 +179,11 @@ impl Rig {
     pub async fn end(&self) -> Vec<Event> {
         let query = Query::aggregate(crewlog_planner::event::STREAM, PLAN);
         self.follow(&query, |event| matches!(event, Event::PlanningCompleted { .. })).await
+    }
+
+    /// Waits for an event of the plan, and gives its events up to it.
+    pub async fn until_plan(&self, is_it: impl Fn(&Event) -> bool) -> Vec<Event> {
+        self.follow(&Query::aggregate(crewlog_planner::event::STREAM, PLAN), is_it).await
     }
 
     /// Waits for an event of a task, and gives those of the task up to it.

@@ -59,8 +59,8 @@ fn a_question_without_whose_answer_nothing_can_go_on_is_not_withdrawn() {
         "
         > start
         planned 1 2
-        dispatched 2#1
         q1 of 1, Condition: Is it so: it rains? (yes or no)
+        dispatched 2#1
         > withdraw q1
         ! q1 cannot be withdrawn, since the plan cannot go on without its answer: answer one of yes, no
         > 2 fails no

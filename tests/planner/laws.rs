@@ -255,6 +255,7 @@ fn events_with(text: &str, n: u64, unblocks: bool) -> Vec<Event> {
         attachments: attachments.clone(),
         answers: vec![Answered { task: task_id, question: text(), answer: text() }],
         timeout_ms: Some(n),
+        needs: vec![text()],
         is_timed: unblocks,
         folder: Some(text()),
         sub_plan: Some(SubPlan { text: text(), agent: None }),

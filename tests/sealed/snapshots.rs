@@ -93,6 +93,7 @@ async fn conflict(store: &EventStore) {
             files: vec!["src/a.rs".into()],
             rerun_safe: false,
             timeout_ms: None,
+            needs: Vec::new(),
             is_timed: false,
             folder: None,
             sub_plan: None,

@@ -66,6 +66,9 @@ pub struct Parameters {
     /// Milliseconds after which a run is stopped.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,
+    /// Paths and links of what it reads, which must be there before it begins.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub needs: Vec<String>,
     /// Whether the plan counts how long it runs.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_timed: bool,

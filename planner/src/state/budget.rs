@@ -3,7 +3,7 @@
 use crate::brevity::n_chars;
 use crate::context::CHARS_PER_TOKEN;
 use crate::event::{Budget, TaskStatus, Usage};
-use crate::plan::Condition;
+use crate::plan::{Condition, TaskId};
 use crate::prompt;
 use crate::state::graph::{COMMANDS, N_LANES, QUESTIONS, lane};
 use crate::state::{PlannerState, Task};
@@ -128,6 +128,13 @@ impl PlannerState {
     #[must_use]
     pub fn spent(&self) -> Usage {
         self.spending.total
+    }
+
+    /// Takes in what a task used up.
+    pub(super) fn spend(&mut self, task: TaskId, usage: &Usage) {
+        if let Some(index) = self.index(task) {
+            self.spending.take(lane(&self.tasks[index].plan), usage);
+        }
     }
 
     /// Why nothing more is started, when that is the budget: nothing runs, and the next task does not fit.

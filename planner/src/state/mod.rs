@@ -16,7 +16,7 @@ use crate::plan::{Attachment, Origin, TaskId, TaskPlan};
 pub use crate::task::{Question, Task};
 use budget::Spending;
 pub use budget::{Measure, Shortage, words_for};
-use graph::{COMMANDS, Graph, lane};
+use graph::{COMMANDS, Graph};
 pub(crate) use graph::{N_LANES, QUESTIONS};
 pub(crate) use questions::is_yes;
 
@@ -234,15 +234,7 @@ impl PlannerState {
                 self.phase = Phase::Active;
                 self.index_graph();
             }
-            Event::TaskDispatched { task_id, attempt, delay_ms, .. } => {
-                let next_question = QuestionId(self.questions.len() as u64 + 1);
-                self.change(*task_id, |task| {
-                    task.delay_ms = *delay_ms;
-                    task.first_question = Some(next_question);
-                    task.attempts = *attempt;
-                    task.status = TaskStatus::Running;
-                });
-            }
+            Event::TaskDispatched { task_id, attempt, delay_ms, .. } => self.begin(*task_id, *attempt, *delay_ms),
             Event::TaskStatusUpdated { task_id, status, result, error, unblocks } => {
                 self.change(*task_id, |task| {
                     task.failures += u32::from(matches!(task.status, TaskStatus::Running) && error.is_some());
@@ -290,12 +282,9 @@ impl PlannerState {
             }
             Event::TaskPaused { task_id, .. } => self.change(*task_id, |task| task.is_paused = true),
             Event::TaskResumed { task_id } => self.change(*task_id, |task| task.is_paused = false),
+            // Only what keeps time is concerned.
             Event::DeadlineSet { .. } => {}
-            Event::UsageRecorded { task_id, usage, .. } => {
-                if let Some(task) = self.index(*task_id) {
-                    self.spending.take(lane(&self.tasks[task].plan), usage);
-                }
-            }
+            Event::UsageRecorded { task_id, usage, .. } => self.spend(*task_id, usage),
             Event::ClarificationWithdrawn { question_id, .. } => self.withdraw(*question_id),
             Event::CheckpointNamed { name } => self.checkpoints.push(name.clone()),
             Event::CompactionRequested { .. } => self.past.is_compaction_requested = true,
@@ -305,6 +294,14 @@ impl PlannerState {
             Event::TasksReopened { task_ids } => self.reopen(task_ids),
             Event::PlanningCompleted { outcome, .. } => self.phase = Phase::Ended(*outcome),
         }
+    }
+
+    fn begin(&mut self, id: TaskId, attempt: u32, delay_ms: u64) {
+        let first_question = Some(QuestionId(self.questions.len() as u64 + 1));
+        self.change(id, |task| {
+            (task.attempts, task.delay_ms, task.first_question) = (attempt, delay_ms, first_question);
+            task.status = TaskStatus::Running;
+        });
     }
 
     /// Tasks that are known are defined anew and keep what happened to them; others are new.

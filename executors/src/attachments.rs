@@ -1,0 +1,82 @@
+//! Whether what a task reads is there before it begins. What is not there is asked for; nothing is made or fetched here.
+
+use std::path::{Path, PathBuf};
+
+use crewlog_planner::event::Parameters;
+use crewlog_planner::plan::AttachmentKind;
+
+/// The answer with which a task goes on without what it was asked for.
+pub const GO_ON: &str = "go on";
+
+/// What a task is told, with what people gave in place of what was not there.
+///
+/// # Errors
+/// The question to ask, when something is not there.
+pub fn check(parameters: &Parameters) -> Result<Parameters, String> {
+    let mut parameters = parameters.clone();
+    for needed in parameters.needs.clone() {
+        let mut given = needed.clone();
+        let mut seen = vec![needed.clone()];
+        // An answer that names nothing that is there was asked about again, by its own name.
+        while let Err(reason) = look(&given, parameters.folder.as_deref()) {
+            let question = question(&given, &reason);
+            let answered = parameters.answers.iter().rev().find(|answered| answered.question == question);
+            match answered.map(|answered| answered.answer.trim()) {
+                Some(answer) if answer.eq_ignore_ascii_case(GO_ON) => break,
+                Some(answer) if !seen.iter().any(|known| known == answer) => {
+                    given = answer.to_owned();
+                    seen.push(given.clone());
+                }
+                Some(_) | None => return Err(question),
+            }
+        }
+        if given != needed {
+            replace(&mut parameters, &needed, &given);
+        }
+    }
+    Ok(parameters)
+}
+
+fn question(reference: &str, reason: &str) -> String {
+    format!("{reference} {reason}. Put it there and give its path, name another path or link, or say \"{GO_ON}\".")
+}
+
+/// Why a path or a link cannot be read, if it cannot. Of a link to another machine only its form is looked at.
+fn look(reference: &str, folder: Option<&str>) -> Result<(), String> {
+    if let Some(rest) = ["https://", "http://"].iter().find_map(|scheme| reference.strip_prefix(scheme)) {
+        let host = rest.split(['/', '?', '#']).next().unwrap_or_default();
+        let is_link = !host.is_empty() && !host.starts_with(':') && !reference.contains(char::is_whitespace);
+        return if is_link { Ok(()) } else { Err("is no link".to_owned()) };
+    }
+    let path = reference.strip_prefix("file://").or_else(|| reference.strip_prefix("file:")).unwrap_or(reference);
+    let path = path.strip_prefix("localhost/").map_or_else(|| PathBuf::from(path), |path| Path::new("/").join(path));
+    let path = folder.map_or_else(|| path.clone(), |folder| Path::new(folder).join(&path));
+    let read = path.metadata().and_then(|found| match found.is_dir() {
+        true => path.read_dir().map(drop),
+        // A pipe would be waited for.
+        false if found.is_file() => std::fs::File::open(&path).map(drop),
+        false => Ok(()),
+    });
+    read.map_err(|error| match error.kind() {
+        std::io::ErrorKind::NotFound => "is not there".to_owned(),
+        _other => format!("cannot be read ({error})"),
+    })
+}
+
+fn replace(parameters: &mut Parameters, needed: &str, given: &str) {
+    for attachment in &mut parameters.attachments {
+        let (AttachmentKind::Link(reference)
+        | AttachmentKind::ImageRef(reference)
+        | AttachmentKind::FileRef(reference)
+        | AttachmentKind::EmbeddingRef(reference)
+        | AttachmentKind::ScreenshotRef(reference)) = &mut attachment.kind;
+        if reference == needed {
+            given.clone_into(reference);
+        }
+    }
+    for file in parameters.files.iter_mut().filter(|file| *file == needed) {
+        given.clone_into(file);
+    }
+    let note = format!("In place of {needed} there is {given}.");
+    parameters.notes.push(note);
+}

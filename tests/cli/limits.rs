@@ -1,0 +1,105 @@
+//! Deadlines, budgets, undoing and what is asked, on the command line.
+
+use super::scene::Scene;
+
+/// An agent that says that it used up so many tokens.
+fn agent(scene: &Scene, tokens: u32) {
+    let said = format!("cat > /dev/null\necho done\necho 'USAGE: {{\"input_tokens\": {tokens}, \"cost\": 0.5}}'\n");
+    scene.write("worker.sh", said);
+    scene.write("crewlog.toml", "[executors.worker]\ncommand = [\"sh\", \"worker.sh\"]\n");
+}
+
+#[test]
+fn a_plan_whose_budget_does_not_suffice_is_7_and_says_how_to_raise_it() {
+    let scene = Scene::new();
+    agent(&scene, 900);
+    scene.write("plan.md", "1. Paint the door\n2. Paint the wall\n");
+    let ran = scene.run(&["run", "plan.md", "--yes", "--budget-tokens", "1000", "--budget-cost", "2.50"]).expect(7);
+    let plan = ran.stdout.trim();
+    ran.says(&[
+        "its budget is 1000 tokens, and 1800 tokens would be needed",
+        &format!("crewlog set {plan} --budget-tokens"),
+        &format!("crewlog resume {plan}"),
+    ]);
+    let shown = scene.show(plan);
+    assert_eq!((&shown["status"], &shown["spent"]["input_tokens"]), (&"Paused".into(), &900.into()));
+    assert_eq!((&shown["budget"]["tokens"], &shown["budget"]["cost_micros"]), (&1_000.into(), &2_500_000.into()));
+    let told = scene.run(&["show", plan]).expect(0).stdout;
+    assert!(told.contains("used up: 900 tokens of 1000 tokens, a cost of 0.500000 of a cost of 2.500000"), "{told}");
+    scene.run(&["resume", plan, "--yes"]).expect(7);
+}
+
+#[test]
+fn an_agent_is_given_what_a_person_names_in_place_of_a_file_that_is_not_there() {
+    let scene = Scene::new();
+    scene.write("worker.sh", "cat > told\necho fine\n");
+    scene.write("crewlog.toml", "[executors.worker]\ncommand = [\"sh\", \"worker.sh\"]\n");
+    let (plan, ran) = scene.plan("1. Review docs/guide.md\n");
+    ran.expect(5).says(&["q1 asks: docs/guide.md is not there."]);
+    assert_eq!(scene.read("told"), "", "it has not begun");
+    scene.write("guide.md", "how to");
+    scene.run(&["answer", &plan, "q1", "guide.md"]).expect(0);
+    scene.run(&["resume", &plan, "--yes"]).expect(0);
+    assert!(scene.read("told").contains("In place of docs/guide.md there is guide.md."), "{}", scene.read("told"));
+}
+
+#[test]
+fn a_plan_past_its_deadline_ends_and_what_ran_is_stopped() {
+    let scene = Scene::new();
+    scene.write("plan.md", "1. Run `sleep 1000`\n2. Run `true`\n");
+    let ran = scene.run(&["run", "plan.md", "--yes", "--deadline", "300ms"]).expect(100);
+    let shown = scene.show(ran.stdout.trim());
+    assert_eq!((&shown["tasks"][0]["status"], &shown["tasks"][1]["status"]), (&"TimedOut".into(), &"Skipped".into()));
+    assert_eq!(shown["tasks"][0]["error"], "the plan passed its deadline, 300 ms after its start");
+    assert_eq!(shown["deadline"], serde_json::Value::Null, "it is over");
+}
+
+#[test]
+fn a_question_with_a_default_is_waited_for_and_answered_by_it() {
+    let scene = Scene::new();
+    let (plan, ran) = scene.plan("1. Which colour is it? (default: blue after 200ms)\n2. Run `echo $CREWLOG_ANSWER`\n");
+    ran.expect(0).says(&["DEFAULT", "q1: blue"]);
+    let shown = scene.show(&plan);
+    let question = &shown["questions"][0];
+    assert_eq!((&question["answer"], &question["is_by_default"]), (&"blue".into(), &true.into()));
+    assert_eq!(shown["tasks"][1]["result"], "blue");
+    assert!(scene.run(&["show", &plan]).expect(0).stdout.contains("blue (by default)"));
+}
+
+#[test]
+fn what_was_done_is_undone_when_a_plan_fails_or_is_cancelled_so() {
+    let scene = Scene::new();
+    let text =
+        "1. Run `echo a >> log` (undo: `echo undo-a >> log`)\n2. Run `echo b >> log` (undo: `echo undo-b >> log`)\n";
+    scene.write("plan.md", format!("{text}3. Run `false`\n"));
+    let ran = scene.run(&["run", "plan.md", "--yes", "--compensate"]).expect(100);
+    assert_eq!(scene.read("log"), "a\nb\nundo-b\nundo-a\n");
+    let shown = scene.show(ran.stdout.trim());
+    assert_eq!((&shown["tasks"][3]["compensates"], &shown["tasks"][4]["compensates"]), (&"2".into(), &"1".into()));
+    scene.write("log", "");
+    let (plan, ran) = scene.plan(&format!("{text}3. Which colour is it?\n"));
+    ran.expect(5);
+    scene.run(&["cancel", &plan, "--compensate"]).expect(0);
+    scene.run(&["resume", &plan, "--yes"]).expect(100);
+    assert_eq!(scene.read("log"), "a\nb\nundo-b\nundo-a\n");
+    assert_eq!(scene.show(&plan)["status"], "Cancelled");
+}
+
+#[test]
+fn what_people_ask_is_waited_for_and_what_they_withdraw_is_not() {
+    let scene = Scene::new();
+    let (plan, ran) = scene.plan("1. Which colour is it?\n2. Run `echo $CREWLOG_ANSWER`\n");
+    ran.expect(5);
+    scene.run(&["ask", &plan, "2", "How many?"]).expect(0);
+    scene.run(&["answer", &plan, "q1", "blue", "--ask", "Light or dark?"]).expect(0);
+    scene.run(&["resume", &plan, "--yes"]).expect(5).says(&["q2 asks: How many?", "q3 asks: Light or dark?"]);
+    scene.run(&["withdraw", &plan, "q3", "--reason", "no matter"]).expect(0);
+    scene.run(&["withdraw", &plan, "q1"]).expect(9);
+    scene.run(&["ask", &plan, "1", "Sure?"]).expect(1).says(&["nothing can be asked of task 1"]);
+    scene.run(&["answer", &plan, "q2", "three"]).expect(0);
+    scene.run(&["resume", &plan, "--yes"]).expect(0);
+    let shown = scene.show(&plan);
+    assert_eq!((&shown["tasks"][0]["result"], &shown["tasks"][1]["result"]), (&"blue".into(), &"three".into()));
+    assert_eq!(shown["questions"][2]["is_withdrawn"], true);
+    scene.run(&["retry", &plan, "2", "--now"]).expect(1).says(&["waits for no moment"]);
+}

@@ -1,0 +1,81 @@
+//! What a task reads is there before it begins, or a person is asked for it.
+
+use crewlog_executors::attachments::{GO_ON, check};
+use crewlog_mq::Handler;
+use crewlog_planner::event::{Answered, Command, Event, Parameters, PlannerCmd, PlannerConfig};
+use crewlog_planner::plan::{AttachmentKind, TaskId};
+use crewlog_planner::planner::Planner;
+use tempfile::TempDir;
+
+/// What the executor of the only task of a text is told, in a folder.
+fn told(text: &str, folder: &TempDir) -> Parameters {
+    all_told(text, folder).remove(0)
+}
+
+fn all_told(text: &str, folder: &TempDir) -> Vec<Parameters> {
+    let folder = folder.path().to_str().map(str::to_owned);
+    let config = PlannerConfig { folder, parallelism: 9, ..PlannerConfig::default() };
+    let (user_input, attachments) = (text.to_owned(), Vec::new());
+    let events = Planner::new().process(Command::Initialize { user_input, attachments, config, relax_order: true });
+    let told = events.unwrap().into_iter().filter_map(|event| match event {
+        Event::TaskDispatched { command: PlannerCmd::ExecuteTask { parameters, .. }, .. } => Some(*parameters),
+        _another => None,
+    });
+    told.collect()
+}
+
+fn answer(parameters: &mut Parameters, answer: &str) -> String {
+    let question = check(parameters).unwrap_err();
+    let answered = Answered { task: TaskId(1), question: question.clone(), answer: answer.into() };
+    parameters.answers.push(answered);
+    question
+}
+
+#[test]
+fn a_file_that_is_not_there_is_asked_for_until_it_is_or_somebody_says_to_go_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut parameters = told("1. Analyze docs/data.csv\n", &folder);
+    assert_eq!(parameters.needs, ["docs/data.csv"]);
+    let question = answer(&mut parameters, "other.csv");
+    assert!(question.starts_with("docs/data.csv is not there. "), "{question}");
+    let question = answer(&mut parameters, "third.csv");
+    assert!(question.starts_with("other.csv is not there. "), "{question}");
+    std::fs::write(folder.path().join("third.csv"), "1").unwrap();
+    let checked = check(&parameters).unwrap();
+    assert_eq!(checked.attachments[0].kind, AttachmentKind::FileRef("third.csv".into()));
+    assert!(checked.notes.contains(&"In place of docs/data.csv there is third.csv.".to_owned()), "{checked:?}");
+    std::fs::remove_file(folder.path().join("third.csv")).unwrap();
+    // The same names once more lead to the same question, and never round and round.
+    answer(&mut parameters, "docs/data.csv");
+    assert!(check(&parameters).is_err());
+    answer(&mut parameters, GO_ON);
+    let checked = check(&parameters).unwrap();
+    assert_eq!(checked.needs, ["docs/data.csv"]);
+}
+
+#[test]
+fn what_is_there_is_not_asked_for_and_links_are_looked_at_by_their_form_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("data.csv"), "1").unwrap();
+    std::fs::create_dir(folder.path().join("src")).unwrap();
+    let parameters = |needs: &str| Parameters { needs: vec![needs.into()], ..told("1. Paint it\n", &folder) };
+    let absolute = format!("file://{}/data.csv", folder.path().display());
+    for there in ["data.csv", "src/", "./data.csv", absolute.as_str(), "https://example.org/a?b", "http://localhost:1"]
+    {
+        assert!(check(&parameters(there)).is_ok(), "{there}");
+    }
+    let missing = format!("file://{}/none.csv", folder.path().display());
+    for not_there in ["none.csv", missing.as_str(), "https://", "http:///a", "https://:80/", "https://a b"] {
+        assert!(check(&parameters(not_there)).is_err(), "{not_there}");
+    }
+}
+
+#[test]
+fn what_a_task_is_to_make_or_an_earlier_one_names_is_not_asked_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let needs = |text: &str| all_told(text, &folder).into_iter().map(|told| told.needs).collect::<Vec<_>>();
+    assert_eq!(needs("1. Implement src/new.rs\n"), [Vec::<String>::new()]);
+    assert_eq!(needs("1. Run `cat none.txt`\n"), [Vec::<String>::new()]);
+    assert_eq!(needs("- Write report.md\n- Review report.md\n"), [Vec::<String>::new(), Vec::new()]);
+    assert_eq!(needs("- Review report.md\n- Review src/*.rs\n"), [vec!["report.md".to_owned()], Vec::new()]);
+}

@@ -1,0 +1,144 @@
+//! Hosts tell the planner the time of the log: when something is due, after a restart, and several at once. And what
+//! holders say that they used up, and tries that somebody does not wait for.
+
+use std::time::Duration;
+
+use crewlog_planner::claim::TaskEvent;
+use crewlog_planner::event::{Budget, Command, Deadline, Event, PlannerConfig, TaskStatus, Usage};
+use crewlog_planner::plan::{DefaultAnswer, NodeKind, TaskId, TaskPlan};
+
+use super::rig::{Rig, Scripted, step};
+
+fn question() -> TaskPlan {
+    let default_answer = Some(DefaultAnswer { answer: "blue".into(), after_ms: 600_000 });
+    TaskPlan { default_answer, ..TaskPlan::new(TaskId(1), NodeKind::Clarification, "What colour?") }
+}
+
+fn is_deadline(event: &Event) -> bool {
+    matches!(event, Event::DeadlineSet { .. })
+}
+
+fn answers(events: &[Event]) -> Vec<(&str, bool)> {
+    let answers = events.iter().filter_map(|event| match event {
+        Event::ClarificationReceived { answer, is_default, .. } => Some((answer.as_str(), *is_default)),
+        _another => None,
+    });
+    answers.collect()
+}
+
+#[tokio::test]
+async fn a_task_past_its_deadline_is_stopped_when_the_time_of_the_log_has_come() {
+    let clock = Scripted::default();
+    let late = TaskPlan { deadline_ms: Some(60_000), ..step(1, "sleep 1000", &[]) };
+    let rig = Rig::timed(&clock, vec![late], PlannerConfig::default()).await;
+    let (host, worker) = (rig.host(), rig.worker(1));
+    rig.until(1, |event| matches!(event, TaskEvent::TaskStarted { .. })).await;
+    let set = rig.until_plan(is_deadline).await;
+    assert!(matches!(set.last(), Some(Event::DeadlineSet { of: Deadline::Task(TaskId(1)), .. })));
+    clock.pass(Duration::from_secs(61));
+    let events = rig.end().await;
+    let ended = |event: &Event| matches!(event, Event::TaskStatusUpdated { status: TaskStatus::TimedOut, .. });
+    assert!(events.iter().any(ended), "{events:?}");
+    let told = rig.until(1, |event| matches!(event, TaskEvent::TaskStopped { .. })).await;
+    assert!(matches!(told.last(), Some(TaskEvent::TaskStopped { reason, .. }) if reason.contains("its deadline")));
+    worker.stop().await;
+    host.abort();
+}
+
+#[tokio::test]
+async fn a_moment_that_passed_while_no_host_was_there_is_made_up_for() {
+    for hosts_all in [false, true] {
+        let clock = Scripted::default();
+        let rig = Rig::timed(&clock, vec![question()], PlannerConfig::default()).await;
+        let begin = || if hosts_all { rig.host_all() } else { rig.host() };
+        let host = begin();
+        rig.until_plan(is_deadline).await;
+        host.abort();
+        clock.pass(Duration::from_secs(3_600));
+        let host = begin();
+        assert_eq!(answers(&rig.end().await), [("blue", true)]);
+        host.abort();
+    }
+}
+
+#[tokio::test]
+async fn several_hosts_set_a_deadline_once_and_act_on_it_once() {
+    let clock = Scripted::default();
+    let rig = Rig::timed(&clock, vec![question()], PlannerConfig::default()).await;
+    let hosts = [rig.host(), rig.host(), rig.host_all(), rig.host_all()];
+    rig.until_plan(is_deadline).await;
+    clock.pass(Duration::from_secs(3_600));
+    let events = rig.end().await;
+    assert_eq!(answers(&events), [("blue", true)]);
+    assert_eq!(events.iter().filter(|event| is_deadline(event)).count(), 1, "{events:?}");
+    for host in hosts {
+        host.abort();
+    }
+}
+
+#[tokio::test]
+async fn a_host_sees_what_others_ask_and_answers_it_by_default() {
+    let clock = Scripted::default();
+    let rig = Rig::timed(&clock, vec![step(1, "true", &[]), step(2, "true", &[1])], PlannerConfig::default()).await;
+    let (host, all) = (rig.host(), rig.host_all());
+    let default = Some(DefaultAnswer { answer: "three".into(), after_ms: 60_000 });
+    rig.order(Command::Ask { task: TaskId(2), question: "How many?".into(), default }).await;
+    rig.until_plan(is_deadline).await;
+    clock.pass(Duration::from_secs(60));
+    let events = rig.until_plan(|event| matches!(event, Event::ClarificationReceived { .. })).await;
+    assert_eq!(answers(&events), [("three", true)]);
+    host.abort();
+    all.abort();
+}
+
+#[tokio::test]
+async fn what_a_command_says_that_it_used_up_is_told_before_its_end_and_counts() {
+    let says = "echo done; echo 'USAGE: {\"input_tokens\": 70, \"output_tokens\": 5, \"cost\": 0.25}'";
+    let rig = Rig::with_plan(vec![step(1, says, &[])], PlannerConfig::default()).await;
+    let (host, worker) = (rig.host(), rig.worker(1));
+    let events = rig.end().await;
+    let recorded = events.iter().find_map(|event| match event {
+        Event::UsageRecorded { usage, attempt: 1, .. } => Some(Usage { duration_ms: 0, ..*usage }),
+        _another => None,
+    });
+    let used = Usage { input_tokens: 70, output_tokens: 5, cost_micros: 250_000, duration_ms: 0 };
+    assert_eq!(recorded, Some(used));
+    let told = rig.task_events(1).await;
+    let [.., TaskEvent::UsageReported { .. }, TaskEvent::TaskCompleted { result, .. }] = &told[..] else {
+        panic!("{told:?}");
+    };
+    assert_eq!(result, "done");
+    worker.stop().await;
+    host.abort();
+}
+
+#[tokio::test]
+async fn how_long_a_command_ran_counts_where_the_plan_has_a_budget_of_time_and_is_not_told_elsewhere() {
+    let budget = Budget { duration_ms: Some(3_600_000), ..Budget::default() };
+    for (budget, is_told) in [(budget, true), (Budget::default(), false)] {
+        let config = PlannerConfig { budget, ..PlannerConfig::default() };
+        let rig = Rig::with_plan(vec![step(1, "sleep 0.01", &[])], config).await;
+        let (host, worker) = (rig.host(), rig.worker(1));
+        let events = rig.end().await;
+        let ran = |event: &Event| matches!(event, Event::UsageRecorded { usage, .. } if usage.duration_ms >= 10);
+        assert_eq!(events.iter().any(ran), is_told, "{events:?}");
+        worker.stop().await;
+        host.abort();
+    }
+}
+
+#[tokio::test]
+async fn a_task_that_waits_an_hour_for_its_next_try_is_tried_at_once_when_somebody_wants_it() {
+    let config = PlannerConfig { backoff_ms: 3_600_000, backoff_ms_max: 3_600_000, ..PlannerConfig::default() };
+    let rig = Rig::with_plan(vec![TaskPlan { retry: Some(5), ..step(1, "test -e ok", &[]) }], config).await;
+    let (host, worker) = (rig.host(), rig.worker(1));
+    rig.until_plan(|event| matches!(event, Event::TaskDispatched { attempt: 2, .. })).await;
+    std::fs::write(rig.path("ok"), "").unwrap();
+    rig.order(Command::RetryNow { task: TaskId(1) }).await;
+    let events = rig.end().await;
+    assert!(events.iter().any(|event| matches!(event, Event::TaskDispatched { attempt: 3, delay_ms: 0, .. })));
+    let told = rig.task_events(1).await;
+    assert!(matches!(told.last(), Some(TaskEvent::TaskCompleted { attempt: 3, .. })), "{told:?}");
+    worker.stop().await;
+    host.abort();
+}
