@@ -20,8 +20,8 @@ use tokio::sync::{Semaphore, SemaphorePermit, watch};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, Interval, MissedTickBehavior};
 
-use crate::attachments;
 use crate::agents::Agents;
+use crate::attachments;
 use crate::backoff::Backoff;
 use crate::human::claim_of;
 use crate::liveness::SignOfLife;

@@ -9,7 +9,7 @@ use super::lines::{self, Block, BlockKind};
 use super::outline::{self, Place};
 use super::sections::{self, Section, Use};
 use super::text::{Flow, holds};
-use super::{meta, plain, references, roles, sentences, vocabulary};
+use super::{connectors, meta, plain, references, roles, vocabulary};
 use crate::plan::{Attachment, Condition, Span};
 
 /// What the walk stands in.
@@ -342,7 +342,7 @@ impl<'a> Builder<'a> {
         let leads = |kind: &BlockKind| matches!(kind, BlockKind::Item { .. } | BlockKind::Table);
         let lead_in = flow.text.trim_end().ends_with([':', '\u{ff1a}']) && next.is_some_and(|next| leads(&next.kind));
         self.lead = lead_in.then(|| plain::plain(&flow.text, &inline, 0, flow.text.len(), &[]));
-        self.lead_link = lead_in.then(|| sentences::connection(&flow.text)).flatten();
+        self.lead_link = lead_in.then(|| connectors::connection(&flow.text)).flatten();
         if lead_in {
             attach(&mut self.pending_attachments, inline.attachments(&flow.text, 0, flow.text.len()));
         }

@@ -2,7 +2,8 @@
 //!
 //! The text is cut into blocks (`lines`, `markers`), what stands inside a line is found (`inline`, `paths`), the
 //! headings say which parts count (`sections`), items form a tree (`outline`), running text is cut into clauses
-//! (`sentences`), each clause is judged by its words (`phrases`, `roles`, `vocabulary`) and becomes a draft or a remark on one (`steps`,
+//! (`sentences`, `connectors`, `labels`), a letter of requests is read as one (`letters`), each clause is judged by its
+//! words (`phrases`, `roles`, `vocabulary`) and becomes a draft or a remark on one (`steps`,
 //! `items`, `fences`, `tables`, `meta`, `settings`). Then the drafts are put in order (`draft`), the names in them are looked up
 //! (`names`), and both are joined (`edges`) to a graph without circles (`graph`). Imports run one way, in this order.
 //!
@@ -30,6 +31,7 @@ mod built;
 mod canonical;
 mod commands;
 mod conditions;
+mod connectors;
 mod draft;
 mod edges;
 mod error;
@@ -39,6 +41,7 @@ mod formats;
 mod graph;
 mod inline;
 mod items;
+mod labels;
 mod letters;
 mod lines;
 mod lint;

@@ -2,7 +2,7 @@
 
 use super::phrases::{Words, after_any, after_word, begins, list, strip_prefix_ci, words};
 use super::text::holds;
-use super::{markers, meta, vocabulary};
+use super::{labels, markers, vocabulary};
 
 /// What a clause is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -313,7 +313,7 @@ pub(super) fn is_branch(line: &str) -> bool {
 
 /// True when an item begins with an id.
 pub(super) fn is_labelled(line: &str) -> bool {
-    meta::has_label(line) || markers::checkbox(line).is_some()
+    labels::has_label(line) || markers::checkbox(line).is_some()
 }
 
 /// True for an item that says something of the item above it: "it takes long", "needs network".

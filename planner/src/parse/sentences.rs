@@ -1,8 +1,9 @@
 //! Running text to clauses: sentence ends and the connectors between instructions.
 
+use super::connectors::{connector, next_connects};
 use super::draft::Link;
 use super::inline::Inline;
-use super::phrases::{Word, Words, after_any, after_word, begins, list, lower, strip_prefix_ci, words};
+use super::phrases::{Words, after_any, after_word, begins, list, lower, strip_prefix_ci};
 use super::text::{Flow, is_cjk, word_end};
 use super::vocabulary;
 
@@ -54,48 +55,6 @@ static SOFT_ABBREVIATIONS: Words = Words::new(|| {
      apr|jun|jul|aug|sep|sept|oct|nov|dec",
     )
 });
-
-static THEN: Words = Words::new(|| {
-    list(
-        "\u{5168}\u{90e8}\u{5b8c}\u{6210}\u{540e}|\u{5b8c}\u{6210}\u{540e}|\u{6700}\u{5f8c}\u{306b}|\u{adf8}\u{b7f0}\u{20}\u{b2e4}\u{c74c}|\u{adf8}\u{20}\u{b2e4}\u{c74c}|\u{b9c8}\u{c9c0}\u{b9c9}\u{c73c}\u{b85c}|\u{6b21}\u{306b}|and then|and finally|and after that|and afterwards|and lastly|then|after that|after this|afterwards|afterward|finally|lastly|last but not least|subsequently|\
-     following that|once done|once that is done|once that's done|once this is done|once it is done|\
-     once it's done|when done|when that is done|when this is done|once finished|once complete|once completed|\
-     as a last step|as a final step|at the end|in the end|after which|secondly|thirdly|second,|third,|fourth,|\
-     fifth,|thereafter|once all are done|once all of them are done|once all of these are done|\
-     once everything is done|once all that is done|when all are done|when everything is done|after all of that|\
-     after all that|after all of these|after all are done|once they are done|when they are done|\
-     once they're done|once these are done|once all tasks are done|once all is done|once all are finished|\
-     once all are complete|once all done|once all three are done|when all is done|from there|moving on|next up|\
-     as soon as that is done|as soon as they are done|\u{7136}\u{540e}|\u{63a5}\u{7740}|\u{6700}\u{540e}|\
-     \u{968f}\u{540e}|\u{4e4b}\u{540e}|\u{63a5}\u{4e0b}\u{6765}|\u{7136}\u{5f8c}|\u{6700}\u{5f8c}|\
-     \u{6b21}\u{306b}|\u{305d}\u{306e}\u{5f8c}|\u{6700}\u{5f8c}\u{306b}|\u{305d}\u{308c}\u{304b}\u{3089}",
-    )
-});
-static BOTH: Words = Words::new(|| {
-    list(
-        "\u{4e24}\u{8005}\u{5b8c}\u{6210}\u{540e}|\u{4e24}\u{8005}\u{90fd}\u{5b8c}\u{6210}\u{540e}|\u{90fd}\u{5b8c}\u{6210}\u{540e}|once both are done|once both are finished|once both are complete|once both are completed|\
-     once both have finished|once both are ready|once both finish|when both are done|when both are finished|\
-     when both are complete|when both are ready|after both are done|after both are finished|after both|\
-     once both of them are done|once the two are done|as soon as both are done|once both done|once both complete|\
-     once both tasks are done|once these two are done|when both have finished|once both are in place|\
-     after both have finished",
-    )
-});
-static PARALLEL: Words = Words::new(|| {
-    list(
-        "\u{4e0e}\u{6b64}\u{540c}\u{65f6}|\u{b3d9}\u{c2dc}\u{c5d0}|in parallel|meanwhile|at the same time|simultaneously|concurrently|in the meantime|and in parallel|\
-     and meanwhile|and at the same time|while that runs|while that is running|while this runs|\
-     \u{540c}\u{65f6}|\u{540c}\u{6642}\u{306b}|\u{2225}",
-    )
-});
-static ARROWS: Words = Words::new(|| list("\u{2192}|->"));
-static NONE: Words = Words::new(|| {
-    list(
-        "first of all|firstly|first|to start with|to start|to begin with|to begin|initially|additionally|\
-     in addition|furthermore|moreover|besides|also|plus|\u{9996}\u{5148}|\u{5148}|\u{307e}\u{305a}",
-    )
-});
-static OTHERWISE: Words = Words::new(|| list("otherwise|else|if not|or else|\u{5426}\u{5219}"));
 
 /// Splits a text; the clauses cover it from end to end.
 pub(super) fn clauses(text: &str, inline: &Inline) -> Vec<Clause> {
@@ -204,138 +163,6 @@ fn bare(tail: &str) -> &str {
         short = short.strip_suffix(word).unwrap_or(short).trim_end_matches(signs);
     }
     short
-}
-
-/// A connector at the start: what it means, whether it is "otherwise", and its length with the comma.
-fn connector(rest: &str) -> Option<(Link, bool, usize)> {
-    let lists = [
-        (&BOTH, Link::Both, false),
-        (&THEN, Link::Then, false),
-        (&PARALLEL, Link::Parallel, false),
-        (&ARROWS, Link::Then, false),
-        (&NONE, Link::Free, false),
-        (&OTHERWISE, Link::Free, true),
-    ];
-    let found = lists
-        .into_iter()
-        .filter_map(|(list, link, negated)| list.longest(rest).map(|(word, after)| (link, negated, word, after)));
-    let mut best = found.min_by_key(|(_, _, _, after)| after.len());
-    if best.is_none()
-        && let Some(after) = after_word(rest, "next")
-        && next_connects(after)
-    {
-        best = Some((Link::Then, false, "next", after));
-    }
-    // "\u{518d}" is "then", but not in "\u{518d}\u{6b21}", "again".
-    if best.is_none()
-        && let Some(after) = rest.strip_prefix('\u{518d}').filter(|after| !after.starts_with(['\u{6b21}', '\u{8bf4}']))
-    {
-        best = Some((Link::Then, false, "\u{518d}", after));
-    }
-    let Some((link, negated, word, after)) = best else {
-        return wait(rest).map(|(link, length)| (link, false, length));
-    };
-    let trimmed =
-        after.trim_start_matches(|c: char| c.is_whitespace() || matches!(c, ',' | ':' | '\u{ff0c}' | '\u{3001}'));
-    let comma = after.trim_start().starts_with([',', ':', '\u{ff0c}', '\u{3001}']);
-    // "First class tickets", "Plus sign", "Second half": only a comma or an instruction makes these connectors.
-    let doubtful = matches!(
-        word,
-        "first"
-            | "plus"
-            | "initially"
-            | "also"
-            | "besides"
-            | "else"
-            | "at the end"
-            | "in the end"
-            | "in parallel"
-            | "to start"
-            | "to begin"
-            | "from there"
-    );
-    let fits = !doubtful || comma || vocabulary::begins_with_verb(trimmed) || starts_with_pronoun(trimmed);
-    fits.then(|| (link, negated, rest.len() - trimmed.len()))
-}
-
-/// What "Then:" and its like above a list say of its place.
-pub(super) fn connection(text: &str) -> Option<Link> {
-    let plain = text.trim().trim_end_matches([':', '\u{ff1a}', '.']);
-    let lists = [(&BOTH, Link::Both), (&THEN, Link::Then), (&PARALLEL, Link::Parallel)];
-    let is = |(_, rest): (&str, &str)| rest.is_empty() || follows_list(rest);
-    let found = lists.into_iter().find(|(list, _)| list.found(plain).any(is));
-    found.map(|(_, link)| link).or_else(|| plain.eq_ignore_ascii_case("next").then_some(Link::Then))
-}
-
-/// "Then do the following", "Then, in any order".
-fn follows_list(rest: &str) -> bool {
-    rest.trim_start().starts_with(',')
-        || words(rest).any(|word| matches!(word.as_str(), "following" | "these" | "this"))
-}
-
-/// "When everything is green, ...", "while it is running, ...": what it means, and its length with the comma.
-fn wait(rest: &str) -> Option<(Link, usize)> {
-    const DONE: &[&str] = &[
-        "done",
-        "finished",
-        "complete",
-        "completed",
-        "ready",
-        "green",
-        "merged",
-        "passed",
-        "pass",
-        "passes",
-        "works",
-        "work",
-        "succeeded",
-        "succeeds",
-        "succeed",
-        "built",
-        "deployed",
-        "installed",
-        "approved",
-        "live",
-        "place",
-        "over",
-        "up",
-    ];
-    if !matches!(words(rest).next()?.as_str(), "as" | "once" | "when" | "after" | "while") {
-        return None;
-    }
-    let comma = rest.char_indices().take(80).find(|(_, c)| matches!(c, ',' | '\u{ff0c}')).map(|(at, _)| at)?;
-    let all: Vec<_> = words(&rest[..comma]).take(9).collect();
-    let all: Vec<&str> = all.iter().map(Word::as_str).collect();
-    let said = match all.as_slice() {
-        ["as", "soon", "as", said @ ..] | ["once" | "when" | "after" | "while", said @ ..] => said,
-        _ => return None,
-    };
-    let (subject, predicate) = match said {
-        ["all", "of", "them" | "these" | "this" | "that", predicate @ ..] => ("all", predicate),
-        [subject @ ("everything" | "all" | "both" | "they" | "these" | "it" | "that" | "this"), predicate @ ..] => {
-            (*subject, predicate)
-        }
-        _ => return None,
-    };
-    let length = rest.len() - rest[comma..].trim_start_matches([',', '\u{ff0c}', ' ']).len();
-    if all.first() == Some(&"while") {
-        let runs = predicate.iter().any(|word| word.ends_with("ing") || matches!(*word, "run" | "runs"));
-        return runs.then_some((Link::Parallel, length));
-    }
-    let done = predicate.last().is_some_and(|word| DONE.contains(word)) && !predicate.contains(&"not");
-    done.then_some((if subject == "both" { Link::Both } else { Link::Then }, length))
-}
-
-fn next_connects(after: &str) -> bool {
-    after.trim_start().starts_with([',', ':'])
-        || vocabulary::begins_with_verb(after) && !matches!(words(after).next().as_deref(), Some("to" | "set"))
-        || starts_with_pronoun(after.trim_start())
-}
-
-fn starts_with_pronoun(text: &str) -> bool {
-    ["i ", "i'd", "i'm", "we ", "you ", "please", "let's", "could you", "can you"]
-        .iter()
-        .any(|word| strip_prefix_ci(text, word).is_some())
 }
 
 /// The length of the sign of a speaker at the start of a line of a chat: "[10:31] ann: ", "Bob: ".
