@@ -80,7 +80,7 @@ fn what_runs_is_counted_as_it_is_expected_and_the_plan_pauses_when_nothing_runs_
 fn the_first_task_is_expected_to_use_what_it_is_told_and_commands_use_no_tokens() {
     check_changed(
         of_tokens(50),
-        "- A: Paint the whole house\n- B: `sweep`\n",
+        "- A: Paint the whole house\n- B: Run `sweep all`\n",
         unordered,
         "
         > start

@@ -242,25 +242,7 @@ fn events_with(text: &str, n: u64, unblocks: bool) -> Vec<Event> {
     .map(|kind| Attachment { kind, label: unblocks.then(text) })
     .to_vec();
     let task = TaskPlan { command: Some(text()), ..TaskPlan::new(task_id, NodeKind::Refactor, text()) };
-    let parameters = Parameters {
-        results: vec![TaskResult { task: TaskId(2), description: text(), result: text() }],
-        context: text(),
-        system_prompt: text(),
-        assignee: Some(text()),
-        files: vec![text()],
-        rerun_safe: true,
-        description: text(),
-        command: unblocks.then(text),
-        notes: vec![text()],
-        attachments: attachments.clone(),
-        answers: vec![Answered { task: task_id, question: text(), answer: text() }],
-        timeout_ms: Some(n),
-        needs: vec![text()],
-        is_timed: unblocks,
-        folder: Some(text()),
-        sub_plan: Some(SubPlan { text: text(), agent: None }),
-        request: Some(asking(text())),
-    };
+    let parameters = parameters_with(text(), n, unblocks, attachments.clone());
     let asks = PlannerCmd::RequestClarification { node_id: task_id, question: text() };
     let executes =
         PlannerCmd::ExecuteTask { node_id: task_id, kind: NodeKind::UnitTest, parameters: Box::new(parameters) };
@@ -311,6 +293,29 @@ fn events_with(text: &str, n: u64, unblocks: bool) -> Vec<Event> {
     ];
     events.extend(amending_events(n, text, amended, settings));
     events
+}
+
+fn parameters_with(text: String, n: u64, unblocks: bool, attachments: Vec<Attachment>) -> Parameters {
+    let (task_id, text) = (TaskId(n), || text.clone());
+    Parameters {
+        results: vec![TaskResult { task: TaskId(2), description: text(), result: text() }],
+        context: text(),
+        system_prompt: text(),
+        assignee: Some(text()),
+        files: vec![text()],
+        rerun_safe: true,
+        description: text(),
+        command: unblocks.then(text),
+        notes: vec![text()],
+        attachments,
+        answers: vec![Answered { task: task_id, question: text(), answer: text() }],
+        timeout_ms: Some(n),
+        needs: vec![text()],
+        is_timed: unblocks,
+        folder: Some(text()),
+        sub_plan: Some(SubPlan { text: text(), agent: None }),
+        request: Some(asking(text())),
+    }
 }
 
 fn settings_with(n: u64, config: &PlannerConfig) -> PlannerConfig {

@@ -12,7 +12,7 @@ use crewlog_planner::sealed::{SEALED, Sight, must_seal, replaced, rule};
 use super::tracer::{TEXT, trace};
 
 /// Texts that whoever has the log may read. Whoever adds one must know why: it is an id, a name or a path.
-const CLEAR: [&str; 15] = [
+const CLEAR: [&str; 16] = [
     "agent",
     "assignee",
     "files",
@@ -21,6 +21,7 @@ const CLEAR: [&str; 15] = [
     "label",
     "model",
     "name",
+    "needs",
     "parent",
     "plan",
     "planned_by",
