@@ -290,6 +290,9 @@ fn outer_brackets(pairs: &[(usize, usize)], atoms: &[Atom]) -> Vec<(usize, usize
 }
 
 fn merge(mut ranges: Vec<(usize, usize)>) -> Vec<(usize, usize)> {
+    if ranges.is_sorted_by(|before, after| before.1 <= after.0) {
+        return ranges;
+    }
     ranges.sort_unstable();
     let mut merged: Vec<(usize, usize)> = Vec::with_capacity(ranges.len());
     for (start, end) in ranges {

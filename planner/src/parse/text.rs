@@ -54,7 +54,9 @@ pub(super) fn is_cjk(c: char) -> bool {
 #[derive(Debug)]
 pub(super) struct Flow<'s> {
     pub(super) text: Cow<'s, str>,
-    /// Where a stretch begins here, and where in the source.
+    /// Where it begins in the source.
+    begin: usize,
+    /// Where a stretch begins here, and where in the source; empty when it is one stretch.
     map: Vec<(usize, usize)>,
 }
 
@@ -64,7 +66,7 @@ impl<'s> Flow<'s> {
         if let [piece] = pieces
             && odd(part(piece)).is_none()
         {
-            return Self { text: Cow::Borrowed(part(piece)), map: vec![(0, piece.start)] };
+            return Self { text: Cow::Borrowed(part(piece)), begin: piece.start, map: Vec::new() };
         }
         let mut text = String::new();
         let mut map = Vec::with_capacity(pieces.len());
@@ -86,13 +88,13 @@ impl<'s> Flow<'s> {
             }
             text.push_str(&part[from..]);
         }
-        Self { text: Cow::Owned(text), map }
+        Self { text: Cow::Owned(text), begin: pieces.first().map_or(0, |piece| piece.start), map }
     }
 
     /// The byte of the source from which the byte `at` came.
     pub(super) fn source(&self, at: usize) -> usize {
         let n = self.map.partition_point(|(start, _)| *start <= at).saturating_sub(1);
-        self.map.get(n).map_or(0, |(start, source)| source + at.saturating_sub(*start))
+        self.map.get(n).map_or(self.begin + at, |(start, source)| source + at.saturating_sub(*start))
     }
 
     /// The part of the source from which a range came, without the space at its ends.
