@@ -80,6 +80,6 @@ pub(super) fn trailing_condition(text: &str, inline: &Inline, clause: &Clause) -
     let inside = guard.is_some_and(|(from, _)| *from <= place);
     let empty = before.trim().is_empty() || tail.is_empty();
     let asks = said && !negated;
-    let fits = !inside && !empty && !asks && !IDLE.contains(&tail) && clause.stop != Stop::Question;
+    let fits = !inside && !empty && !asks && !IDLE.contains(tail) && clause.stop != Stop::Question;
     fits.then_some((place, place + word, negated))
 }

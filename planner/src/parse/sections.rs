@@ -97,7 +97,7 @@ fn is_tasks(plain: &str) -> bool {
 
 /// True when a section is named for its tasks and for nothing more.
 fn is_exactly_tasks(title: &str) -> bool {
-    TASKS.contains(&bare(title).as_str())
+    TASKS.contains(&bare(title))
 }
 
 /// What follows "phase 2" in a heading.

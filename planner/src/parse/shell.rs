@@ -94,7 +94,7 @@ pub(super) fn shape(code: &str) -> Shape {
         return Shape::Name;
     }
     let compound = || parted || ["; ", " && ", " || ", " | ", " > ", " >> "].iter().any(|sign| holds(code, sign));
-    let known = PROGRAMS.contains(&program);
+    let known = PROGRAMS.contains(program);
     let path = is_script(program);
     if rest.is_empty() && !parted {
         return match () {
