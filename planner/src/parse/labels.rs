@@ -1,5 +1,6 @@
 //! Labels at the start of a task: `T001`, `A.`, `P1:`, `#12`. What they mean for the plan is for others.
 
+use super::phrases::{Words, list};
 use super::references;
 
 /// The length of `P1:` before a text.
@@ -44,7 +45,7 @@ pub(super) fn label(rest: &str) -> Option<(String, usize)> {
             && head.bytes().all(|b| b.is_ascii_uppercase())
             && !number.is_empty()
             && number.bytes().all(|b| b.is_ascii_digit())
-            && !is_standard(head)
+            && !STANDARDS.contains(head)
     });
     let numbered = token.starts_with('T')
         && digits > 0
@@ -57,26 +58,7 @@ pub(super) fn label(rest: &str) -> Option<(String, usize)> {
 }
 
 /// Heads of names that are standards and not tickets.
-pub(super) fn is_standard(head: &str) -> bool {
-    matches!(
-        head,
-        "UTF"
-            | "SHA"
-            | "ISO"
-            | "RFC"
-            | "CVE"
-            | "HTTP"
-            | "MD"
-            | "ES"
-            | "IEEE"
-            | "ANSI"
-            | "GPT"
-            | "COVID"
-            | "AES"
-            | "RSA"
-            | "TLS"
-    )
-}
+static STANDARDS: Words = Words::new(|| list("UTF|SHA|ISO|RFC|CVE|HTTP|MD|ES|IEEE|ANSI|GPT|COVID|AES|RSA|TLS"));
 
 /// True when an item begins with an id.
 pub(super) fn has_label(line: &str) -> bool {
