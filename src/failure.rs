@@ -137,7 +137,14 @@ impl From<PlannerError> for Failure {
             PlannerError::AlreadyPlanned
             | PlannerError::QuestionClosed { .. }
             | PlannerError::CheckpointTaken { .. }
-            | PlannerError::BeingUndone => Code::Conflict,
+            | PlannerError::BeingUndone
+            | PlannerError::TaskUnderWay { .. }
+            | PlannerError::TaskEnded { .. } => Code::Conflict,
+            PlannerError::LabelTaken { .. }
+            | PlannerError::NoDescription { .. }
+            | PlannerError::TaskTooLong { .. }
+            | PlannerError::TooMany { .. }
+            | PlannerError::QuestionsHaveNoLimit => Code::User,
             PlannerError::AgentPlan(_)
             | PlannerError::NotOfAgent { .. }
             | PlannerError::OriginNotOfAgent

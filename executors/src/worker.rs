@@ -5,6 +5,7 @@
 //! a task that the plan ends meanwhile is stopped. It never decides what comes next, not even whether a task that was
 //! cut off is run again, unless it was told to.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
@@ -201,7 +202,7 @@ impl Worker {
         Ok((open, range.after))
     }
 
-    async fn carry_out(self: Arc<Self>, mut dispatch: Dispatch, mut stop: watch::Receiver<Option<Stop>>) {
+    async fn carry_out(self: Arc<Self>, dispatch: Dispatch, mut stop: watch::Receiver<Option<Stop>>) {
         let Some(actor) = self.roster.actor(dispatch.kind, &dispatch.parameters) else { return };
         if is_task_withheld(&dispatch.parameters) {
             tracing::warn!(plan = dispatch.plan, task = %dispatch.task, "what is to be done is sealed; it is left to others");
@@ -220,14 +221,14 @@ impl Worker {
                 let (error, class) = ("its worker was lost while it ran".into(), FailureClass::OutcomeUnknown);
                 (Ending::Failed { error, class, run: None }, Usage::default())
             }
-            None => match prepare(&mut dispatch.parameters).await {
+            None => match prepared(&dispatch.parameters).await {
                 Err(question) => (Ending::Asked { question, default: None }, Usage::default()),
-                Ok(()) => {
+                Ok(parameters) => {
                     if !append(&mut claim, TaskCommand::Start { epoch }, &dispatch.cause).await {
                         return;
                     }
                     let began = Instant::now();
-                    let (ending, mut usage) = self.act(actor, &dispatch, &mut claim, epoch, stop).await;
+                    let (ending, mut usage) = self.act(actor, &dispatch, &parameters, &mut claim, epoch, stop).await;
                     // How long it ran is told where it counts, or where something else is told anyway.
                     if dispatch.parameters.is_timed || !usage.is_nothing() {
                         usage.duration_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
@@ -349,6 +350,7 @@ impl Worker {
         &self,
         actor: Actor<'_>,
         dispatch: &Dispatch,
+        parameters: &Parameters,
         claim: &mut Runner<TaskClaim>,
         epoch: u64,
         mut plan_stop: watch::Receiver<Option<Stop>>,
@@ -359,7 +361,7 @@ impl Worker {
             task: dispatch.task,
             attempt: dispatch.attempt,
             epoch,
-            parameters: &dispatch.parameters,
+            parameters,
             lock: self.life.lock_path(),
         };
         let run = async {
@@ -412,17 +414,19 @@ impl Worker {
 }
 
 /// Looks whether what a task reads is there, and puts what people gave in place of what is not; else what to ask.
-async fn prepare(parameters: &mut Parameters) -> Result<(), String> {
+async fn prepared(parameters: &Parameters) -> Result<Cow<'_, Parameters>, String> {
     if parameters.needs.is_empty() {
-        return Ok(());
+        return Ok(Cow::Borrowed(parameters));
     }
     let told = parameters.clone();
     // A file may be on another machine, which takes its time.
     match tokio::task::spawn_blocking(move || attachments::check(&told)).await {
-        Ok(checked) => *parameters = checked?,
-        Err(error) => tracing::warn!(%error, "what a task reads could not be looked at"),
+        Ok(checked) => Ok(Cow::Owned(checked?)),
+        Err(error) => {
+            tracing::warn!(%error, "what a task reads could not be looked at");
+            Ok(Cow::Borrowed(parameters))
+        }
     }
-    Ok(())
 }
 
 /// When a lease is to be renewed that was given at `start`. After a log that stood still the next renewal is an interval away: those that were

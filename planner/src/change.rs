@@ -12,8 +12,8 @@ use serde::Serialize;
 use crate::brevity::shorten;
 use crate::claim::{self, TaskEvent};
 use crate::event::{self, Event, QuestionId, TaskStatus};
-use crate::plan::{Condition, TaskId};
-use crate::state::{Question, Task, words_for};
+use crate::plan::{Condition, TaskId, TaskPlan};
+use crate::state::{PlannerState, Question, Task, words_for};
 use crate::view::{PlanView, Taken};
 
 /// The most characters of a text in the words for a change.
@@ -53,6 +53,14 @@ pub enum Field {
     Condition,
     /// Of a task: the names of those that it waits for.
     DependsOn,
+    /// Of a task: how urgent it is, as written.
+    Priority,
+    /// Of a task: who is to do it.
+    Assignee,
+    /// Of a task: constraints and remarks.
+    Notes,
+    /// Of a task: what it says it works on.
+    Files,
     /// Of a question: what is asked.
     Question,
     /// Of a question: the task that asks.
@@ -61,6 +69,8 @@ pub enum Field {
     Title,
     /// Of the plan or a task.
     Status,
+    /// Of a task: that it is not started until it is resumed.
+    Paused,
     /// Of a task: how often it was dispatched, when it was.
     Attempts,
     /// Of a task: who holds it now.
@@ -77,20 +87,27 @@ pub enum Field {
     Spent,
     /// Of the plan: what stands for results that are no longer told in full.
     ContextSummary,
+    /// Of the plan: the settings that are not what they are by default.
+    Settings,
 }
 
 impl Field {
     /// In the order in which they are told.
-    const ALL: [Self; 17] = [
+    const ALL: [Self; 23] = [
         Self::Description,
         Self::Kind,
         Self::Command,
         Self::Condition,
         Self::DependsOn,
+        Self::Priority,
+        Self::Assignee,
+        Self::Notes,
+        Self::Files,
         Self::Question,
         Self::Asker,
         Self::Title,
         Self::Status,
+        Self::Paused,
         Self::Attempts,
         Self::Holder,
         Self::Result,
@@ -99,6 +116,7 @@ impl Field {
         Self::Withdrawn,
         Self::Spent,
         Self::ContextSummary,
+        Self::Settings,
     ];
 
     /// The name as written in JSON.
@@ -110,10 +128,15 @@ impl Field {
             Self::Command => "command",
             Self::Condition => "condition",
             Self::DependsOn => "depends_on",
+            Self::Priority => "priority",
+            Self::Assignee => "assignee",
+            Self::Notes => "notes",
+            Self::Files => "files",
             Self::Question => "question",
             Self::Asker => "task",
             Self::Title => "title",
             Self::Status => "status",
+            Self::Paused => "paused",
             Self::Attempts => "attempts",
             Self::Holder => "holder",
             Self::Result => "result",
@@ -122,6 +145,7 @@ impl Field {
             Self::Withdrawn => "withdrawn",
             Self::Spent => "spent",
             Self::ContextSummary => "context_summary",
+            Self::Settings => "settings",
         }
     }
 }
@@ -204,11 +228,20 @@ pub fn telling(changes: &[Change]) -> impl Iterator<Item = &Change> {
 fn tells_of_whole(change: &Change) -> bool {
     match change.field {
         Field::Description | Field::Question => true,
-        Field::Kind | Field::Command | Field::Condition | Field::DependsOn | Field::Asker => false,
+        Field::Kind
+        | Field::Command
+        | Field::Condition
+        | Field::DependsOn
+        | Field::Priority
+        | Field::Assignee
+        | Field::Notes
+        | Field::Files
+        | Field::Asker => false,
         Field::Status => {
             matches!(&change.to, Some(Content::Text(status)) if status != TaskStatus::Planned.as_str())
         }
         Field::Title
+        | Field::Paused
         | Field::Attempts
         | Field::Holder
         | Field::Result
@@ -216,7 +249,8 @@ fn tells_of_whole(change: &Change) -> bool {
         | Field::Answer
         | Field::Withdrawn
         | Field::Spent
-        | Field::ContextSummary => change.to.is_some(),
+        | Field::ContextSummary
+        | Field::Settings => change.to.is_some(),
     }
 }
 
@@ -257,6 +291,7 @@ pub fn changes(before: &PlanView, after: &PlanView) -> Vec<Change> {
         compare(&Subject::Question(id), was, is, &mut changes);
     }
     compare(&Subject::Plan, context_facts(before), context_facts(after), &mut changes);
+    compare(&Subject::Plan, settings_facts(before), settings_facts(after), &mut changes);
     changes
 }
 
@@ -271,8 +306,8 @@ pub fn step(view: &mut PlanView, recorded: &Recorded) -> Result<Vec<Change>, Err
     view.take(&taken, recorded);
     let after = touched.facts(view);
     let mut changes = Vec::new();
-    for ((_, was), (subject, is)) in before.into_iter().zip(after) {
-        compare(&subject, was, is, &mut changes);
+    for (before, after) in before.into_iter().zip(after) {
+        compare_by_name(before, after, &mut changes);
     }
     Ok(changes)
 }
@@ -280,9 +315,11 @@ pub fn step(view: &mut PlanView, recorded: &Recorded) -> Result<Vec<Change>, Err
 /// What an event may change beside the plan's status.
 #[derive(Default)]
 struct Touched {
+    /// In the order of the plan.
     tasks: Vec<TaskId>,
     questions: Vec<QuestionId>,
     context: bool,
+    settings: bool,
 }
 
 impl Touched {
@@ -325,11 +362,10 @@ impl Touched {
                 let asked = view.state().open_questions().map(|question| question.id);
                 (open.map(|task| task.plan.id).collect(), asked.collect())
             }
-            Event::TasksAmended { tasks, .. } => (tasks.iter().map(|task| task.id).collect(), Vec::new()),
+            Event::TasksAmended { tasks, .. } => Self::by_amendment(tasks, view.state()),
+            Event::TaskPaused { task_id, .. } | Event::TaskResumed { task_id } => (vec![*task_id], Vec::new()),
             Event::ContextCompacted { .. }
             | Event::SettingsChanged { .. }
-            | Event::TaskPaused { .. }
-            | Event::TaskResumed { .. }
             | Event::DeadlineSet { .. }
             | Event::UsageRecorded { .. }
             | Event::CheckpointNamed { .. }
@@ -339,22 +375,40 @@ impl Touched {
             | Event::PlanCancelled { .. }
             | Event::PlanningCompleted { .. } => (Vec::new(), Vec::new()),
         };
-        Self { tasks, questions, context: matches!(event, Event::ContextCompacted { .. }) }
+        let context = matches!(event, Event::ContextCompacted { .. });
+        let settings = matches!(event, Event::TasksPlanned { .. } | Event::SettingsChanged { .. });
+        Self { tasks, questions, context, settings }
     }
 
-    /// The facts of all that is touched, in the same order whenever they are taken.
-    fn facts(&self, view: &PlanView) -> Vec<(Subject, Facts)> {
+    /// What is called otherwise is called so wherever it is named.
+    fn by_amendment(tasks: &[TaskPlan], state: &PlannerState) -> (Vec<TaskId>, Vec<QuestionId>) {
+        let known = |task: &TaskPlan| state.task(task.id).filter(|known| known.plan.name() != task.name());
+        let renamed = tasks.iter().filter_map(known).map(|task| task.plan.id).collect::<Vec<_>>();
+        let dependants = renamed.iter().filter_map(|task| state.index(*task));
+        let dependants =
+            dependants.flat_map(|index| state.dependants(index)).map(|index| state.tasks()[*index].plan.id);
+        let touched = tasks.iter().map(|task| task.id).chain(dependants).collect::<BTreeSet<_>>();
+        let questions = renamed.iter().flat_map(|task| state.questions_of(*task)).map(|question| question.id);
+        let questions = questions.collect::<BTreeSet<_>>();
+        (touched.into_iter().collect(), questions.into_iter().collect())
+    }
+
+    /// The facts of all that is touched and is there: of the plan, of tasks, of questions, of the rest of the plan.
+    fn facts(&self, view: &PlanView) -> [Vec<(Subject, Facts)>; 5] {
         let state = view.state();
-        let tasks = self.tasks.iter().map(|id| match state.task(*id) {
-            Some(task) => (Subject::Task(task.plan.name()), task_facts(view, task)),
-            None => (Subject::Task(id.to_string()), Facts::new()),
-        });
-        let questions = self.questions.iter().map(|id| {
-            let facts = state.question(*id).map_or_else(Facts::new, |question| question_facts(view, question));
-            (Subject::Question(*id), facts)
-        });
+        let tasks = self.tasks.iter().filter_map(|id| state.task(*id));
+        let tasks = tasks.map(|task| (Subject::Task(task.plan.name()), task_facts(view, task)));
+        let questions = self.questions.iter().filter_map(|id| state.question(*id));
+        let questions = questions.map(|question| (Subject::Question(question.id), question_facts(view, question)));
         let context = self.context.then(|| (Subject::Plan, context_facts(view)));
-        std::iter::once((Subject::Plan, plan_facts(view))).chain(tasks).chain(questions).chain(context).collect()
+        let settings = self.settings.then(|| (Subject::Plan, settings_facts(view)));
+        [
+            vec![(Subject::Plan, plan_facts(view))],
+            tasks.collect(),
+            questions.collect(),
+            context.into_iter().collect(),
+            settings.into_iter().collect(),
+        ]
     }
 }
 
@@ -367,6 +421,24 @@ fn compare(subject: &Subject, mut before: Facts, mut after: Facts, changes: &mut
         if from != to {
             changes.push(Change { subject: subject.clone(), field, from, to });
         }
+    }
+}
+
+/// Compares subjects of the same name, in their order afterwards; then come those that are gone.
+fn compare_by_name(before: Vec<(Subject, Facts)>, after: Vec<(Subject, Facts)>, changes: &mut Vec<Change>) {
+    let mut n_gone = before.len();
+    let mut before = before.into_iter().map(Some).collect::<Vec<_>>();
+    for (place, (subject, is)) in after.into_iter().enumerate() {
+        let is_it = |was: &Option<(Subject, Facts)>| was.as_ref().is_some_and(|(known, _)| *known == subject);
+        // Mostly nothing was renamed, and it stands in the same place.
+        let place = Some(place).filter(|place| before.get(*place).is_some_and(is_it));
+        let place = place.or_else(|| if n_gone == 0 { None } else { before.iter().position(is_it) });
+        let was = place.and_then(|place| before[place].take());
+        n_gone -= usize::from(was.is_some());
+        compare(&subject, was.map_or_else(Facts::new, |(_, was)| was), is, changes);
+    }
+    for (subject, was) in before.into_iter().flatten() {
+        compare(&subject, was, Facts::new(), changes);
     }
 }
 
@@ -395,12 +467,23 @@ fn context_facts(view: &PlanView) -> Facts {
     set([(Field::ContextSummary, (!summary.is_empty()).then(|| text(summary)))])
 }
 
+fn settings_facts(view: &PlanView) -> Facts {
+    let words = view.state().config().words();
+    set([(Field::Settings, (!words.is_empty()).then_some(Content::Names(words)))])
+}
+
 fn task_facts(view: &PlanView, task: &Task) -> Facts {
     let plan = &task.plan;
     let name_of = |id: TaskId| view.state().task(id).map_or_else(|| id.to_string(), |before| before.plan.name());
     let waits_for = plan.depends_on.iter().map(|dependency| name_of(dependency.task)).collect::<Vec<_>>();
     let times = view.times(plan.id);
+    let names = |names: &[String]| (!names.is_empty()).then(|| Content::Names(names.to_vec()));
     set([
+        (Field::Priority, plan.priority.as_ref().map(text)),
+        (Field::Assignee, plan.assignee.as_ref().map(text)),
+        (Field::Notes, names(&plan.notes)),
+        (Field::Files, names(&plan.files)),
+        (Field::Paused, task.is_paused.then(|| text("until it is resumed"))),
         (Field::Description, Some(text(&plan.description))),
         (Field::Kind, Some(text(plan.kind.as_str()))),
         (Field::Command, plan.command.as_ref().map(text)),

@@ -175,4 +175,59 @@ pub enum PlannerError {
         /// The most.
         max: usize,
     },
+    /// The task cannot be changed while it is at work.
+    #[error("task {task} is {}: to change it, cancel it, or let it end and retry it", status.as_str())]
+    TaskUnderWay {
+        /// The task.
+        task: TaskId,
+        /// Where it stands.
+        status: TaskStatus,
+    },
+    /// The task has ended.
+    #[error("task {task} is {}: it can only be retried, or be given other tasks to wait for", status.as_str())]
+    TaskEnded {
+        /// The task.
+        task: TaskId,
+        /// Where it stands.
+        status: TaskStatus,
+    },
+    /// Another task is called so.
+    #[error("task {task} is called {label} already: give one of the two another id")]
+    LabelTaken {
+        /// The name.
+        label: String,
+        /// The task that has it.
+        task: TaskId,
+    },
+    /// A task must say what is to be done.
+    #[error("task {task} would have no description: say in a few words what is to be done")]
+    NoDescription {
+        /// The task.
+        task: TaskId,
+    },
+    /// The texts of a task are too long.
+    #[error(
+        "the texts of task {task} have {value} bytes, and task_bytes_max is {max}: put them into a file and name that"
+    )]
+    TaskTooLong {
+        /// The task.
+        task: TaskId,
+        /// Their length.
+        value: usize,
+        /// The limit.
+        max: usize,
+    },
+    /// An order asks for too much at once.
+    #[error("{value} {what} are more than {max}: give them in several orders")]
+    TooMany {
+        /// What there are too many of.
+        what: &'static str,
+        /// How many there are.
+        value: usize,
+        /// How many there may be.
+        max: usize,
+    },
+    /// Questions are asked as soon as they can be.
+    #[error("questions take no place from tasks: limit the tasks of another kind")]
+    QuestionsHaveNoLimit,
 }

@@ -19,6 +19,7 @@ pub mod parse;
 mod past;
 pub mod plan;
 pub mod planner;
+pub mod priority;
 pub mod prompt;
 pub mod protocol;
 pub mod retained;

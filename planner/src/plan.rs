@@ -146,6 +146,19 @@ pub enum FailurePolicy {
     Ask,
 }
 
+impl FailurePolicy {
+    /// The word for it in texts and on the command line.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::SkipDependants => "skip",
+            Self::Continue => "continue",
+            Self::Stop => "stop",
+            Self::Ask => "ask",
+        }
+    }
+}
+
 /// An answer that counts when nobody has given one in time.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DefaultAnswer {

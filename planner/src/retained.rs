@@ -10,12 +10,15 @@ use serde_json::Value;
 use crate::agents::AgentProposal;
 use crate::agents::registry::ToolRegistry;
 use crate::claim::{Ending, Executor, TaskCommand, TaskEvent};
-use crate::event::{Command, Event, ExecutorEvent, FailureClass, QuestionId, Usage};
+use crate::event::{Amendment, Command, Event, ExecutorEvent, FailureClass, QuestionId, Setting, Usage};
 use crate::plan::{Attachment, Origin, Proposal, TaskId};
 use crate::protocol::AgentType;
 
 /// The longest reason that is kept, in bytes; a longer one stands in the event alone.
 pub const KEPT_REASON_BYTES_MAX: usize = 16 << 10;
+/// The longest amendments that are kept as they were said, in bytes; of longer ones stands in the events what they made
+/// of the tasks.
+pub const KEPT_AMENDMENTS_BYTES_MAX: usize = 64 << 10;
 
 /// Why a kept command cannot be restored.
 #[derive(Debug, thiserror::Error)]
@@ -54,6 +57,10 @@ enum Kept {
     Withdraw { question: QuestionId, reason: Option<String> },
     Ask { task: TaskId },
     AnswerAndAsk { question: QuestionId },
+    Amend { amendments: Option<Vec<Amendment>>, skipped: Vec<TaskId>, reason: Option<String> },
+    Configure { changes: Vec<Setting>, reason: Option<String> },
+    PauseTask { task: TaskId, reason: Option<String> },
+    ResumeTask { task: TaskId },
 }
 
 /// A report, without what the planner's events say of it.
@@ -129,6 +136,22 @@ impl Command {
             Self::Withdraw { question, reason } => Kept::Withdraw { question: *question, reason: keep_reason(reason) },
             Self::Ask { task, .. } => Kept::Ask { task: *task },
             Self::AnswerAndAsk { question, .. } => Kept::AnswerAndAsk { question: *question },
+            Self::Amend { amendments, reason } => {
+                let skipped = amendments.iter().filter_map(|amendment| match amendment {
+                    Amendment::Skip { task } => Some(*task),
+                    Amendment::Add { .. }
+                    | Amendment::Edit { .. }
+                    | Amendment::Reorder { .. }
+                    | Amendment::Define { .. } => None,
+                });
+                let (amendments, skipped) = (keep_amendments(amendments), skipped.collect());
+                Kept::Amend { amendments, skipped, reason: keep_reason(reason) }
+            }
+            Self::Configure { changes, reason } => {
+                Kept::Configure { changes: changes.clone(), reason: keep_reason(reason) }
+            }
+            Self::PauseTask { task, reason } => Kept::PauseTask { task: *task, reason: keep_reason(reason) },
+            Self::ResumeTask { task } => Kept::ResumeTask { task: *task },
         })
     }
 
@@ -209,6 +232,20 @@ impl Command {
                 };
                 Self::AnswerAndAsk { question, answer: answer.clone(), further: further.clone() }
             }
+            Kept::Amend { amendments, skipped, reason } => {
+                let amendments = amendments.unwrap_or_else(|| amend_again(first, skipped));
+                let reason = reason.or_else(|| reason_of(first)).ok_or_else(|| lacking("Amend"))?;
+                Self::Amend { amendments, reason }
+            }
+            Kept::Configure { changes, reason } => {
+                let reason = reason.or_else(|| reason_of(first)).ok_or_else(|| lacking("Configure"))?;
+                Self::Configure { changes, reason }
+            }
+            Kept::PauseTask { task, reason } => {
+                let reason = reason.or_else(|| reason_of(first)).ok_or_else(|| lacking("PauseTask"))?;
+                Self::PauseTask { task, reason }
+            }
+            Kept::ResumeTask { task } => Self::ResumeTask { task },
         })
     }
 
@@ -345,17 +382,32 @@ fn keep_reason(reason: &str) -> Option<String> {
     (reason.len() <= KEPT_REASON_BYTES_MAX).then(|| reason.to_owned())
 }
 
-/// The reason that an event gives for a cancellation or a pause.
+fn keep_amendments(amendments: &[Amendment]) -> Option<Vec<Amendment>> {
+    let n_bytes = encode(&amendments).to_string().len();
+    (n_bytes <= KEPT_AMENDMENTS_BYTES_MAX).then(|| amendments.to_vec())
+}
+
+/// Long amendments come back as what they made of the tasks; it decides the same.
+fn amend_again(first: Option<&Event>, skipped: Vec<TaskId>) -> Vec<Amendment> {
+    let defined = match first {
+        Some(Event::TasksAmended { tasks, .. }) => Some(Amendment::Define { tasks: tasks.clone() }),
+        Some(_another_event) => None,
+        None => None,
+    };
+    defined.into_iter().chain(skipped.into_iter().map(|task| Amendment::Skip { task })).collect()
+}
+
+/// The reason that an event gives for what somebody ordered.
 fn reason_of(event: Option<&Event>) -> Option<String> {
     match event? {
         Event::PlanCancelled { reason }
         | Event::PlanPaused { reason }
+        | Event::TasksAmended { reason, .. }
         | Event::SettingsChanged { reason, .. }
+        | Event::TaskPaused { reason, .. }
         | Event::ClarificationWithdrawn { reason, .. } => Some(reason.clone()),
         Event::TaskStatusUpdated { error, .. } => error.clone(),
         Event::PlanForked { .. }
-        | Event::TasksAmended { .. }
-        | Event::TaskPaused { .. }
         | Event::TaskResumed { .. }
         | Event::DeadlineSet { .. }
         | Event::UsageRecorded { .. }

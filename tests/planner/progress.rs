@@ -4,10 +4,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crewlog_mq::Handler;
-use crewlog_planner::event::{Command, Event, ExecutorEvent, Purpose, QuestionId, TaskStatus};
+use crewlog_planner::event::{Command, Event, ExecutorEvent, PlannerConfig, Purpose, QuestionId, TaskStatus};
 use crewlog_planner::plan::{NodeKind, TaskId, TaskPlan};
 use crewlog_planner::planner::Planner;
-use crewlog_planner::state::Phase;
+use crewlog_planner::state::{Phase, Wait};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
@@ -21,7 +21,7 @@ struct Observed {
     /// By question: the text of the condition that it asks.
     asked: BTreeMap<QuestionId, String>,
     conditions: BTreeMap<String, bool>,
-    parallelism: usize,
+    config: PlannerConfig,
     is_paused: bool,
     is_ended: bool,
     changes: BTreeSet<(&'static str, &'static str)>,
@@ -31,29 +31,42 @@ struct Standing {
     plan: TaskPlan,
     status: TaskStatus,
     lets_go: bool,
+    is_paused: bool,
+}
+
+impl Standing {
+    fn of(plan: &TaskPlan) -> Self {
+        Self { plan: plan.clone(), status: TaskStatus::Planned, lets_go: false, is_paused: false }
+    }
 }
 
 impl Observed {
     fn take(&mut self, event: &Event) {
         match event {
             Event::TasksPlanned { tasks, config, .. } => {
-                self.parallelism = config.parallelism;
-                let standing =
-                    |plan: &TaskPlan| Standing { plan: plan.clone(), status: TaskStatus::Planned, lets_go: false };
-                self.tasks = tasks.iter().map(|plan| (plan.id, standing(plan))).collect();
+                self.config = (**config).clone();
+                self.tasks = tasks.iter().map(|plan| (plan.id, Standing::of(plan))).collect();
             }
             // Tried now: it is the same place that it takes.
             Event::TaskDispatched { task_id, .. } if self.tasks[task_id].status == TaskStatus::Running => {
                 assert!(!self.is_ended && !self.is_paused);
             }
+            Event::TasksAmended { tasks, .. } => {
+                // What is to be undone is open again.
+                self.is_ended = false;
+                for plan in tasks {
+                    self.tasks.entry(plan.id).or_insert_with(|| Standing::of(plan)).plan = plan.clone();
+                }
+            }
+            Event::SettingsChanged { config, .. } => self.config = (**config).clone(),
+            Event::TaskPaused { task_id, .. } => self.pause(*task_id, true),
+            Event::TaskResumed { task_id } => self.pause(*task_id, false),
             Event::TaskDispatched { task_id, .. } => {
                 assert!(!self.is_ended, "nothing is dispatched after the end");
                 assert!(!self.is_paused, "nothing is dispatched while the plan is paused");
                 assert!(self.may_start(*task_id), "task {task_id} may not start yet");
+                assert!(self.has_room(&self.tasks[task_id].plan), "too many run at once");
                 self.set(*task_id, TaskStatus::Running, false);
-                for has_command in [true, false] {
-                    assert!(self.n_running(has_command) <= self.parallelism, "too many run at once");
-                }
             }
             Event::TaskStatusUpdated { task_id, status, unblocks, .. } => self.set(*task_id, *status, *unblocks),
             Event::ClarificationRequested { task_id, question_id, purpose, .. } => {
@@ -88,17 +101,7 @@ impl Observed {
                 assert!(self.tasks.values().all(|task| task.status.is_end()), "it ends when every task has");
                 (self.is_ended, self.is_paused) = (true, false);
             }
-            Event::TasksAmended { tasks, .. } => {
-                self.is_ended = false;
-                for plan in tasks {
-                    let (status, lets_go) = (TaskStatus::Planned, false);
-                    self.tasks.insert(plan.id, Standing { plan: plan.clone(), status, lets_go });
-                }
-            }
             Event::PlanForked { .. }
-            | Event::SettingsChanged { .. }
-            | Event::TaskPaused { .. }
-            | Event::TaskResumed { .. }
             | Event::DeadlineSet { .. }
             | Event::UsageRecorded { .. }
             | Event::ClarificationWithdrawn { .. }
@@ -115,6 +118,13 @@ impl Observed {
             self.changes.insert((standing.status.as_str(), status.as_str()));
         }
         (standing.status, standing.lets_go) = (status, lets_go);
+        standing.is_paused &= !status.is_end();
+    }
+
+    fn pause(&mut self, task: TaskId, is_paused: bool) {
+        let standing = self.tasks.get_mut(&task).expect("the event is of a task of the plan");
+        assert!(!standing.status.is_end() && standing.is_paused != is_paused);
+        standing.is_paused = is_paused;
     }
 
     fn forget_answer_that_left_out(&mut self, task: TaskId) {
@@ -128,27 +138,39 @@ impl Observed {
 
     /// Whether a task is planned and everything it waits for has let it go, its condition included.
     fn may_start(&self, task: TaskId) -> bool {
-        let Standing { plan, status, .. } = &self.tasks[&task];
+        let Standing { plan, status, is_paused, .. } = &self.tasks[&task];
         let mut waits_for = plan.depends_on.iter().map(|dependency| &self.tasks[&dependency.task]);
         let holds = plan.condition.as_ref().is_none_or(|condition| {
             self.conditions.get(&condition.text).is_some_and(|holds| *holds != condition.negated)
         });
         // What runs only if something holds is let go by any end.
         let lets_go = |before: &Standing| before.lets_go || plan.condition.is_some();
-        *status == TaskStatus::Planned && holds && waits_for.all(|before| before.status.is_end() && lets_go(before))
+        *status == TaskStatus::Planned
+            && !is_paused
+            && holds
+            && waits_for.all(|before| before.status.is_end() && lets_go(before))
     }
 
-    fn n_running(&self, has_command: bool) -> usize {
-        let in_lane = |task: &&Standing| is_limited(&task.plan) && task.plan.command.is_some() == has_command;
-        self.tasks.values().filter(in_lane).filter(|task| task.status == TaskStatus::Running).count()
+    fn n_running(&self, which: impl Fn(&TaskPlan) -> bool) -> usize {
+        let running = self.tasks.values().filter(|task| task.status == TaskStatus::Running && is_limited(&task.plan));
+        running.filter(|task| which(&task.plan)).count()
+    }
+
+    /// Whether one more task may run: of those with or without a command, of its kind, of its assignee.
+    fn has_room(&self, plan: &TaskPlan) -> bool {
+        let of_kind = self.config.parallelism_by_kind.get(&plan.kind);
+        let of_executor = plan.assignee.as_ref().and_then(|name| self.config.parallelism_by_executor.get(name));
+        !is_limited(plan)
+            || self.n_running(|other| other.command.is_some() == plan.command.is_some()) < self.config.parallelism
+                && of_kind.is_none_or(|max| self.n_running(|other| other.kind == plan.kind) < *max)
+                && of_executor.is_none_or(|max| self.n_running(|other| other.assignee == plan.assignee) < *max)
     }
 
     /// What could start now and was not started.
     fn forgotten(&self) -> Vec<TaskId> {
         let is_on = !self.is_paused && !self.is_ended;
-        let has_room = |plan: &TaskPlan| !is_limited(plan) || self.n_running(plan.command.is_some()) < self.parallelism;
-        let ready = self.tasks.values().filter(|task| is_on && self.may_start(task.plan.id) && has_room(&task.plan));
-        ready.map(|task| task.plan.id).collect()
+        let ready = self.tasks.values().filter(|task| is_on && self.may_start(task.plan.id));
+        ready.filter(|task| self.has_room(&task.plan)).map(|task| task.plan.id).collect()
     }
 }
 
@@ -182,9 +204,27 @@ impl Run {
         let state = self.planner.state();
         assert_eq!(self.observed.is_ended, matches!(state.phase(), Phase::Ended(_)));
         assert_eq!(self.observed.forgotten(), Vec::new(), "it starts what may start");
-        let runs = self.observed.tasks.values().any(|task| task.status == TaskStatus::Running);
-        let waits = runs || state.open_questions().next().is_some() || self.observed.is_paused;
-        assert!(self.observed.is_ended || waits, "a plan that has not ended can say what it waits for");
+        self.check_what_it_waits_for();
+    }
+
+    /// A plan that has not ended waits for something that it names, and all that it names is there to be waited for.
+    fn check_what_it_waits_for(&self) {
+        let (state, observed) = (self.planner.state(), &self.observed);
+        let waits = state.waits_for();
+        assert_eq!(waits.is_empty(), observed.is_ended, "a plan that has not ended can say what it waits for");
+        for wait in &waits {
+            let is_so = match wait {
+                Wait::Task(task) => observed.tasks[task].status == TaskStatus::Running,
+                Wait::PausedTask(task) => observed.tasks[task].is_paused,
+                Wait::PausedPlan => observed.is_paused,
+                Wait::Question(id) => state.open_questions().any(|question| question.id == *id),
+                Wait::Moment(..) | Wait::Work => false,
+            };
+            assert!(is_so, "{wait:?}");
+        }
+        let runs = observed.tasks.values().filter(|task| task.status == TaskStatus::Running);
+        let n_running = waits.iter().filter(|wait| matches!(wait, Wait::Task(_))).count();
+        assert_eq!(n_running, runs.count(), "it names all that runs");
     }
 
     fn drop_withdrawn_questions(&mut self) {
@@ -202,6 +242,9 @@ impl Run {
         let open = state.open_questions().cloned().collect::<Vec<_>>();
         let n_ways = running.len() + open.len();
         if n_ways == 0 {
+            let paused = state.tasks().iter().filter(|task| task.is_paused && !task.status.is_end());
+            let paused = paused.map(|task| task.plan.id).collect::<Vec<_>>();
+            paused.into_iter().for_each(|task| self.order(Command::ResumeTask { task }));
             return self.order(Command::Resume);
         }
         let event = match choice % n_ways {
@@ -295,7 +338,7 @@ fn only_these_changes_of_status_happen() {
         "Failed -> Planned",
         "NeedsClarification -> Cancelled, Completed, Failed, Planned, Skipped, TimedOut",
         "Planned -> Cancelled, Completed, NeedsClarification, Running, Skipped",
-        "Running -> Cancelled, Completed, Failed, NeedsClarification, Planned, TimedOut",
+        "Running -> Cancelled, Completed, Failed, NeedsClarification, Planned, Skipped, TimedOut",
         "Skipped -> Planned",
         "TimedOut -> Planned",
     ];

@@ -2,7 +2,8 @@
 
 use crewlog_mq::Timestamp;
 use crewlog_planner::event::{
-    Command, ExecutorEvent, FailureClass, PlannerConfig, Purpose, QuestionId, TaskStatus, Usage,
+    Amendment, Command, Edit, ExecutorEvent, FailureClass, Order, PlannerConfig, Purpose, QuestionId, Setting,
+    TaskStatus, Usage,
 };
 use crewlog_planner::parse::{ParsedPlan, render};
 use crewlog_planner::plan::{
@@ -161,6 +162,19 @@ pub enum Act {
     },
     Pause,
     Resume,
+    /// One or several changes to tasks.
+    Amend(Vec<Change>),
+    /// To have another limit on something, or another order.
+    Configure {
+        what: u8,
+        n: u8,
+    },
+    PauseTask {
+        pick: u8,
+    },
+    ResumeTask {
+        pick: u8,
+    },
     Continue,
     Tick {
         at: u16,
@@ -190,6 +204,80 @@ pub enum Act {
     Initialize,
 }
 
+/// A change to the tasks of a plan; tasks are picked among those that there are, and one beyond.
+#[derive(Debug, Clone)]
+pub enum Change {
+    Add { text: u8, after: Vec<u8>, before: Vec<u8> },
+    Edit { pick: u8, field: u8, n: u8 },
+    Skip { pick: u8 },
+    Reorder { pick: u8, after: Vec<u8> },
+}
+
+/// What is added to plans. Together with the most tasks of a draft these are few enough to be picked often.
+const ADDED: [&str; 6] = [
+    "Look again",
+    "1. `echo a`\n2. `echo b`\n",
+    "- [x] `echo done`\n- A: weed (depends on B) !high @ann\n- B: hoe\n",
+    "If it rains, wait. Otherwise, sow.",
+    "Which colour?",
+    "",
+];
+
+fn changes() -> impl Strategy<Value = Change> {
+    let tasks = || prop::collection::vec(any::<u8>(), 0..3);
+    prop_oneof![
+        4 => (any::<u8>(), tasks(), tasks()).prop_map(|(text, after, before)| Change::Add { text, after, before }),
+        3 => (any::<u8>(), any::<u8>(), any::<u8>()).prop_map(|(pick, field, n)| Change::Edit { pick, field, n }),
+        2 => any::<u8>().prop_map(|pick| Change::Skip { pick }),
+        3 => (any::<u8>(), tasks()).prop_map(|(pick, after)| Change::Reorder { pick, after }),
+    ]
+}
+
+impl Change {
+    fn amendment(&self, state: &PlannerState) -> Amendment {
+        let task = |pick: u8| TaskId(u64::from(pick) % state.next_id().max(1) + 1);
+        let tasks = |picks: &[u8]| picks.iter().map(|pick| task(*pick)).collect::<Vec<_>>();
+        match self {
+            Self::Add { text, after, before } => {
+                let text = ADDED[usize::from(*text) % ADDED.len()].to_owned();
+                Amendment::Add { text, after: tasks(after), before: tasks(before) }
+            }
+            Self::Edit { pick, field, n } => Amendment::Edit { task: task(*pick), edits: vec![edit(*field, *n)] },
+            Self::Skip { pick } => Amendment::Skip { task: task(*pick) },
+            Self::Reorder { pick, after } => Amendment::Reorder { task: task(*pick), after: tasks(after) },
+        }
+    }
+}
+
+fn edit(field: u8, n: u8) -> Edit {
+    let some = |text: &str| (n % 3 > 0).then(|| text.to_owned());
+    match field % 10 {
+        0 => Edit::Description(["other", "", "longer than before"][usize::from(n % 3)].into()),
+        1 => Edit::Kind([NodeKind::Analysis, NodeKind::Clarification, NodeKind::ToolCall][usize::from(n % 3)]),
+        2 => Edit::Command(some("true")),
+        3 => Edit::Label(some(["A", "b", "C"][usize::from(n % 3)])),
+        4 => Edit::Priority(some(["low", "P0", "!!!"][usize::from(n % 3)])),
+        5 => Edit::Assignee(some(["ann", "bob"][usize::from(n % 2)])),
+        6 => Edit::Retry(Some(u32::from(n % 3))),
+        7 => Edit::OnFailure(Some([FailurePolicy::Ask, FailurePolicy::Stop][usize::from(n % 2)])),
+        8 => Edit::EstimateMs(Some(u64::from(n) * 1_000)),
+        _ => Edit::Files(vec!["src/*.rs".into()]),
+    }
+}
+
+fn setting(what: u8, n: u8) -> Setting {
+    let limit = (n % 4 < 3).then(|| usize::from(n % 4));
+    match what % 8 {
+        0 | 1 => Setting::Parallelism(usize::from(n % 5)),
+        2 => Setting::ParallelismOfKind(NodeKind::ToolCall, limit),
+        3 => Setting::ParallelismOfKind(NodeKind::Processing, limit),
+        4 => Setting::ParallelismOfExecutor("ann".into(), limit),
+        5 => Setting::Order(if n.is_multiple_of(2) { Order::Place } else { Order::CriticalPath }),
+        6 => Setting::RetriesMax(u32::from(n % 3)),
+        _ => Setting::OnFailure(if n.is_multiple_of(2) { FailurePolicy::Stop } else { FailurePolicy::Ask }),
+    }
+}
+
 pub fn acts() -> impl Strategy<Value = Act> {
     let wild = prop::bool::weighted(0.2);
     let shift = prop_oneof![8 => Just(0_i8), 1 => Just(-1), 1 => Just(1)];
@@ -203,6 +291,10 @@ pub fn acts() -> impl Strategy<Value = Act> {
         2 => some_task().prop_map(|task| Act::Retry { task }),
         1 => Just(Act::Pause),
         2 => Just(Act::Resume),
+        6 => prop::collection::vec(changes(), 0..3).prop_map(Act::Amend),
+        2 => (any::<u8>(), any::<u8>()).prop_map(|(what, n)| Act::Configure { what, n }),
+        2 => any::<u8>().prop_map(|pick| Act::PauseTask { pick }),
+        2 => any::<u8>().prop_map(|pick| Act::ResumeTask { pick }),
         1 => Just(Act::Continue),
         3 => (0..2_000_u16).prop_map(|at| Act::Tick { at }),
         3 => of_time_and_questions(),
@@ -240,6 +332,22 @@ impl Act {
             Self::Retry { task: picked } => Command::Retry { task: picked.map(task) },
             Self::Pause => Command::Pause { reason: "lunch".into() },
             Self::Resume => Command::Resume,
+            Self::Amend(changes) => {
+                let amendments = changes.iter().map(|change| change.amendment(state)).collect();
+                Command::Amend { amendments, reason: "it is better so".into() }
+            }
+            Self::Configure { what, n } => {
+                Command::Configure { changes: vec![setting(*what, *n)], reason: "there is more room".into() }
+            }
+            Self::PauseTask { pick } => {
+                let task = TaskId(u64::from(*pick) % state.next_id().max(1) + 1);
+                Command::PauseTask { task, reason: "not yet".into() }
+            }
+            Self::ResumeTask { pick } => {
+                let paused = state.tasks().iter().filter(|task| task.is_paused).map(|task| task.plan.id);
+                let task = pick_of(&paused.collect::<Vec<_>>(), *pick).unwrap_or_else(|| task(pick % 10));
+                Command::ResumeTask { task }
+            }
             Self::Continue => Command::Continue,
             Self::Use { .. }
             | Self::Withdraw { .. }
@@ -292,6 +400,10 @@ impl Act {
             }
             Self::RetryNow { task: picked } => Command::RetryNow { task: task(picked) },
             Self::Undo
+            | Self::Amend(_)
+            | Self::Configure { .. }
+            | Self::PauseTask { .. }
+            | Self::ResumeTask { .. }
             | Self::Tick { .. }
             | Self::Report { .. }
             | Self::Answer { .. }

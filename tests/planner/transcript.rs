@@ -7,11 +7,11 @@ use std::fmt::Write;
 
 use crewlog_mq::{Handler, Timestamp};
 use crewlog_planner::event::{
-    Budget, Command, Event, ExecutorEvent, FailureClass, PlannerCmd, PlannerConfig, Purpose, QuestionId, TaskStatus,
-    Usage,
+    Amendment, Budget, Command, Edit, Event, ExecutorEvent, FailureClass, PlannerCmd, PlannerConfig, Purpose,
+    QuestionId, Setting, TaskStatus, Usage,
 };
 use crewlog_planner::parse::{ParseOptions, parse};
-use crewlog_planner::plan::{DefaultAnswer, Origin, Proposal, TaskId, TaskPlan};
+use crewlog_planner::plan::{DefaultAnswer, NodeKind, Origin, Proposal, TaskId, TaskPlan};
 use crewlog_planner::planner::Planner;
 
 /// Carries out the orders of `transcript` on a plan of `text`, and compares.
@@ -114,8 +114,19 @@ impl Plan {
                 Command::AnswerAndAsk { question: question_of(question), answer, further }
             }
             "continue" => Command::Continue,
-            "pause" => Command::Pause { reason: "lunch".into() },
-            "resume" => Command::Resume,
+            "pause" => match task() {
+                None => Command::Pause { reason: "lunch".into() },
+                Some(task) => Command::PauseTask { task, reason: "not yet".into() },
+            },
+            "resume" => task().map_or(Command::Resume, |task| Command::ResumeTask { task }),
+            "amend" => {
+                let amendments = rest.split(" ; ").map(amendment).collect();
+                Command::Amend { amendments, reason: "better".into() }
+            }
+            "set" => {
+                let changes = rest.split(' ').map(setting).collect();
+                Command::Configure { changes, reason: "more".into() }
+            }
             "cancel" => Command::Cancel { task: task(), reason: "not wanted".into() },
             "retry" => Command::Retry { task: task() },
             "compact" => Command::CompactContext { max_tokens: rest.parse().expect("a number of tokens") },
@@ -172,6 +183,62 @@ impl Plan {
 
 fn question_of(typed: &str) -> QuestionId {
     QuestionId(typed[1..].parse().expect("a question is a number"))
+}
+
+/// `add after=1,2 before=3 TEXT` with `/` at the end of a line, `edit 2 priority=high`, `skip 2`, `reorder 2 after=1,3`.
+fn amendment(said: &str) -> Amendment {
+    let (word, rest) = said.split_once(' ').expect("an amendment has an object");
+    let task = |said: &str| TaskId(said.parse().expect("a task is a number"));
+    let tasks = |said: &str| said.split(',').filter(|one| !one.is_empty()).map(task).collect::<Vec<_>>();
+    let (object, fact) = rest.split_once(' ').unwrap_or((rest, ""));
+    match word {
+        "add" => {
+            let (mut after, mut before, mut text) = (Vec::new(), Vec::new(), rest);
+            while let Some((key, rest)) = text.split_once(' ').filter(|(word, _)| word.contains('=')) {
+                match key.split_once('=').expect("it has a sign of equality") {
+                    ("after", said) => after = tasks(said),
+                    ("before", said) => before = tasks(said),
+                    other => panic!("nothing is added {other:?}"),
+                }
+                text = rest;
+            }
+            Amendment::Add { text: text.replace(" / ", "\n"), after, before }
+        }
+        "skip" => Amendment::Skip { task: task(object) },
+        "reorder" => {
+            let after = tasks(fact.strip_prefix("after=").expect("it says after what"));
+            Amendment::Reorder { task: task(object), after }
+        }
+        "edit" => Amendment::Edit { task: task(object), edits: vec![edit(fact)] },
+        other => panic!("no plan is amended by {other}"),
+    }
+}
+
+fn edit(fact: &str) -> Edit {
+    let (field, said) = fact.split_once('=').expect("an edit is FIELD=VALUE");
+    let text = || (!said.is_empty()).then(|| said.to_owned());
+    match field {
+        "description" => Edit::Description(said.to_owned()),
+        "command" => Edit::Command(text()),
+        "label" => Edit::Label(text()),
+        "priority" => Edit::Priority(text()),
+        "assignee" => Edit::Assignee(text()),
+        "retry" => Edit::Retry(said.parse().ok()),
+        other => panic!("no task has {other}"),
+    }
+}
+
+fn setting(said: &str) -> Setting {
+    let (name, value) = said.split_once('=').expect("a setting is NAME=VALUE");
+    let n = || value.parse().expect("a number");
+    match name {
+        "parallelism" => Setting::Parallelism(n()),
+        "standing" => Setting::Standing(value == "true"),
+        "retries" => Setting::RetriesMax(value.parse().expect("a number")),
+        "analyses" => Setting::ParallelismOfKind(NodeKind::Analysis, value.parse().ok()),
+        "questions" => Setting::ParallelismOfKind(NodeKind::Clarification, value.parse().ok()),
+        executor => Setting::ParallelismOfExecutor(executor.to_owned(), value.parse().ok()),
+    }
 }
 
 /// An event in a line.

@@ -100,6 +100,8 @@ struct Sums {
 struct Plan {
     project: String,
     n_tasks: u64,
+    /// The number of its last task.
+    last: u64,
     is_completed: bool,
     /// Those that were dispatched and are not completed.
     tasks: BTreeMap<TaskId, Task>,
@@ -117,7 +119,7 @@ struct Task {
 
 impl Snapshot for Statistics {
     const FOLD: &'static str = "statistics";
-    const VERSION: u32 = 1;
+    const VERSION: u32 = 2;
 }
 
 impl Reactor for Statistics {
@@ -129,11 +131,11 @@ impl Reactor for Statistics {
         if recorded.stream_id == event::STREAM {
             let event = recorded.decode::<Event>()?;
             if let Event::TasksPlanned { tasks, .. } = &event {
-                self.plan(recorded, tasks.len() as u64);
+                self.plan(recorded, (tasks.len() as u64, tasks.last().map_or(0, |task| task.id.0)));
             }
             // What was done before it was a plan of its own is counted with the other.
             if let Event::PlanForked { parent, .. } = &event {
-                self.plan(recorded, self.plans.get(parent).map_or(0, |parent| parent.n_tasks));
+                self.plan(recorded, self.plans.get(parent).map_or((0, 0), |parent| (parent.n_tasks, parent.last)));
             }
             if let Some((plan, sums)) = self.at(&recorded.aggregate_id) {
                 plan.take(&event, recorded.created_at, sums);
@@ -172,10 +174,10 @@ impl Statistics {
         self.projects.iter().map(|(name, project)| (name.as_str(), project.sums.figures()))
     }
 
-    fn plan(&mut self, recorded: &Recorded, n_tasks: u64) {
+    fn plan(&mut self, recorded: &Recorded, (n_tasks, last): (u64, u64)) {
         let project = project_of(recorded).to_owned();
         self.projects.entry(project.clone()).or_default();
-        let plan = Plan { project, n_tasks, is_completed: false, tasks: BTreeMap::new() };
+        let plan = Plan { project, n_tasks, last, is_completed: false, tasks: BTreeMap::new() };
         self.plans.entry(recorded.aggregate_id.clone()).or_insert(plan);
     }
 
@@ -210,9 +212,16 @@ impl Plan {
                         task.reopen(sums);
                     }
                 }
-                if std::mem::take(&mut self.is_completed) {
-                    sums.plans -= 1;
-                    sums.steps -= self.n_tasks;
+                self.go_on(sums);
+            }
+            Event::TasksAmended { tasks, .. } => {
+                // A standing plan that had ended goes on.
+                self.go_on(sums);
+                for task in tasks {
+                    if task.id.0 > self.last {
+                        self.n_tasks += 1;
+                        self.last = task.id.0;
+                    }
                 }
             }
             Event::PlanningCompleted { outcome, .. } => {
@@ -226,7 +235,6 @@ impl Plan {
             | Event::ClarificationReceived { .. }
             | Event::ContextCompacted { .. }
             | Event::PlanForked { .. }
-            | Event::TasksAmended { .. }
             | Event::SettingsChanged { .. }
             | Event::TaskPaused { .. }
             | Event::TaskResumed { .. }
@@ -238,6 +246,13 @@ impl Plan {
             | Event::PlanPaused { .. }
             | Event::PlanResumed {}
             | Event::PlanCancelled { .. } => {}
+        }
+    }
+
+    fn go_on(&mut self, sums: &mut Sums) {
+        if std::mem::take(&mut self.is_completed) {
+            sums.plans -= 1;
+            sums.steps -= self.n_tasks;
         }
     }
 

@@ -3,7 +3,7 @@
 use crewlog_mq::{Position, Timestamp};
 
 use crate::agents::AgentProposal;
-use crate::event::{ExecutorEvent, PlannerConfig, QuestionId};
+use crate::event::{Amendment, ExecutorEvent, PlannerConfig, QuestionId, Setting};
 use crate::plan::{Attachment, DefaultAnswer, Proposal, TaskId};
 
 /// What the planner is asked.
@@ -128,6 +128,32 @@ pub enum Command {
     Retry {
         /// The task; all that failed, timed out or were cancelled when unset.
         task: Option<TaskId>,
+    },
+    /// Change the tasks of the plan, all as said or nothing.
+    Amend {
+        /// In order; each is said of the plan as those before it leave it.
+        amendments: Vec<Amendment>,
+        /// Why.
+        reason: String,
+    },
+    /// Change the settings of the plan, all as said or nothing.
+    Configure {
+        /// In order.
+        changes: Vec<Setting>,
+        /// Why.
+        reason: String,
+    },
+    /// Do not start a task, nor try it again, until it is resumed. If it runs, it goes on.
+    PauseTask {
+        /// The task.
+        task: TaskId,
+        /// Why.
+        reason: String,
+    },
+    /// Let a paused task be started again.
+    ResumeTask {
+        /// The task.
+        task: TaskId,
     },
 }
 

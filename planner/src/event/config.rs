@@ -55,6 +55,36 @@ pub struct PlannerConfig {
     pub standing: bool,
 }
 
+impl PlannerConfig {
+    /// The settings that are not what they are by default, in words; not what models are told, nor the folder.
+    #[must_use]
+    pub fn words(&self) -> Vec<String> {
+        let default = Self::default();
+        let mut words = Vec::new();
+        let mut say = |is_other: bool, said: String| words.extend(is_other.then_some(said));
+        say(self.parallelism != default.parallelism, format!("parallelism {}", self.parallelism));
+        for (kind, n) in &self.parallelism_by_kind {
+            say(true, format!("parallelism of {} {n}", kind.as_str()));
+        }
+        for (name, n) in &self.parallelism_by_executor {
+            say(true, format!("parallelism of @{name} {n}"));
+        }
+        say(self.on_failure != default.on_failure, format!("on failure {}", self.on_failure.as_str()));
+        say(self.retries_max != default.retries_max, format!("retries {}", self.retries_max));
+        say(!self.order.is_by_place(), "order by the longest way".to_owned());
+        say(self.standing, "standing".to_owned());
+        say(self.token_budget != default.token_budget, format!("token budget {}", self.token_budget));
+        let Budget { tokens, cost_micros, duration_ms } = self.budget;
+        say(tokens.is_some(), format!("at most {} tokens", tokens.unwrap_or(0)));
+        say(cost_micros.is_some(), format!("at most {} millionths of cost", cost_micros.unwrap_or(0)));
+        say(duration_ms.is_some(), format!("at most {} ms of work", duration_ms.unwrap_or(0)));
+        say(self.deadline_ms.is_some(), format!("deadline after {} ms", self.deadline_ms.unwrap_or(0)));
+        say(self.compensate, "undoes what it did".to_owned());
+        say(!self.summaries.is_by_rule(), "summaries by a model".to_owned());
+        words
+    }
+}
+
 /// What has been used up, or may be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Usage {

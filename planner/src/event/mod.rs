@@ -1,5 +1,6 @@
 //! The planner's words: what it is asked, what it decides, and what executors are told and report.
 
+mod amending;
 mod command;
 mod config;
 mod told;
@@ -8,6 +9,7 @@ use crewlog_mq::{Event as MqEvent, Position, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use crate::plan::{Attachment, DefaultAnswer, Origin, TaskId, TaskPlan};
+pub use amending::{Amendment, Edit, Setting};
 pub use command::Command;
 pub use config::{Budget, Order, PlannerConfig, Profile, Summaries, Usage};
 pub use told::{Answered, ExecutorEvent, FailureClass, Parameters, PlannerCmd, TaskResult};

@@ -82,7 +82,7 @@ fn item(out: &mut String, task: &TaskPlan) {
         field("estimate", &format!("{estimate}ms"));
     }
     if let Some(policy) = task.on_failure {
-        field("on failure", policy_name(policy));
+        field("on failure", policy.as_str());
     }
     if let Some(command) = &task.compensate {
         field("compensate", command);
@@ -109,15 +109,6 @@ fn item(out: &mut String, task: &TaskPlan) {
     }
     for note in &task.notes {
         field("note", note);
-    }
-}
-
-fn policy_name(policy: FailurePolicy) -> &'static str {
-    match policy {
-        FailurePolicy::SkipDependants => "skip",
-        FailurePolicy::Continue => "continue",
-        FailurePolicy::Stop => "stop",
-        FailurePolicy::Ask => "ask",
     }
 }
 
@@ -269,7 +260,7 @@ fn field(task: &mut TaskPlan, name: &str, text: String) -> Option<()> {
 fn policy(text: &str) -> Option<FailurePolicy> {
     [FailurePolicy::SkipDependants, FailurePolicy::Continue, FailurePolicy::Stop, FailurePolicy::Ask]
         .into_iter()
-        .find(|policy| policy_name(*policy) == text)
+        .find(|policy| policy.as_str() == text)
 }
 
 fn kind(text: &str) -> Option<NodeKind> {

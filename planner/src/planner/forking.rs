@@ -6,7 +6,7 @@ use crewlog_mq::Position;
 use crate::error::PlannerError;
 use crate::event::{Event, PlannerConfig, Purpose};
 use crate::planner::Planner;
-use crate::planner::initialize::check_config;
+use crate::planner::settings::check_config;
 use crate::state::Phase;
 
 /// The most plans that the history of a plan goes through: a fork of a fork of a fork, and so on.

@@ -1,12 +1,12 @@
 //! The first decision of a plan: a text becomes tasks, or a proposal does.
 
 use crate::agents::AgentProposal;
-use crate::context::{TOKEN_BUDGET_MAX, TOKEN_BUDGET_MIN};
 use crate::error::PlannerError;
 use crate::event::{Event, PlannerConfig, TaskStatus};
 use crate::parse::{self, ParseOptions, ParsedPlan};
 use crate::plan::{Attachment, AttachmentKind, Mark, Origin, Proposal, SUB_PLAN_DEPTH_MAX, TaskPlan};
-use crate::planner::{PARALLELISM_MAX, Planner, RETRIES_MAX, end};
+use crate::planner::settings::check_config;
+use crate::planner::{Planner, end};
 use crate::state::Phase;
 
 impl Planner {
@@ -60,13 +60,6 @@ impl Planner {
     }
 }
 
-/// Whether settings are within their limits.
-pub(super) fn check_config(config: &PlannerConfig) -> Result<(), PlannerError> {
-    check_setting("parallelism", config.parallelism, 1, PARALLELISM_MAX)?;
-    check_setting("token_budget", config.token_budget, TOKEN_BUDGET_MIN, TOKEN_BUDGET_MAX)?;
-    check_setting("retries_max", config.retries_max as usize, 0, RETRIES_MAX as usize)
-}
-
 fn take_up(
     proposal: Proposal,
     attachments: Vec<Attachment>,
@@ -89,12 +82,8 @@ fn planned(proposal: Proposal, attachments: Vec<Attachment>, config: PlannerConf
     [vec![planned], marked].concat()
 }
 
-fn check_setting(setting: &'static str, value: usize, min: usize, max: usize) -> Result<(), PlannerError> {
-    if (min..=max).contains(&value) { Ok(()) } else { Err(PlannerError::Setting { setting, value, min, max }) }
-}
-
 /// What the box before a task says of its end, before anything has run.
-fn end_by_mark(task: &TaskPlan) -> Option<Event> {
+pub(super) fn end_by_mark(task: &TaskPlan) -> Option<Event> {
     match task.mark {
         Mark::Open | Mark::InProgress => None,
         Mark::Done => Some(end(task.id, TaskStatus::Completed, Some("done before the plan began".into()), None, true)),

@@ -3,6 +3,7 @@
 //! A command is decided on the present state, its events are applied, and then what has become possible is
 //! scheduled, until nothing more is. It never acts: executors learn of a task from its `TaskDispatched` alone.
 
+mod amending;
 mod clarifying;
 mod compensation;
 mod forking;
@@ -10,6 +11,7 @@ mod initialize;
 mod orders;
 mod reports;
 mod schedule;
+mod settings;
 mod timing;
 
 use crewlog_mq::Handler;
@@ -25,6 +27,10 @@ pub use forking::{CHECKPOINT_CHARS_MAX, CHECKPOINTS_MAX, FORK_DEPTH_MAX, is_chec
 pub const PARALLELISM_MAX: usize = 1_000;
 /// The most times a task may be tried again.
 pub const RETRIES_MAX: u32 = 100;
+/// The most amendments, or changed settings, of one order.
+pub const AMENDMENTS_MAX: usize = 1_000;
+/// The most assignees whose tasks a plan may limit.
+pub const LIMITED_MAX: usize = 1_000;
 
 /// The greatest length of an answer, in bytes. Commands find answers in their environment, which has a limit too.
 pub const ANSWER_BYTES_MAX: usize = 8 << 10;
@@ -97,6 +103,10 @@ impl Planner {
             Command::Withdraw { question, reason } => self.withdraw(question, &reason),
             Command::Ask { task, question, default } => self.ask_of(task, question, default),
             Command::AnswerAndAsk { question, answer, further } => self.answer_and_ask(question, answer, further),
+            Command::Amend { amendments, reason } => self.amend(amendments, reason),
+            Command::Configure { changes, reason } => self.configure(changes, reason),
+            Command::PauseTask { task, reason } => self.pause_task(task, reason),
+            Command::ResumeTask { task } => self.resume_task(task),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What follows from the orders of people: cancel, pause, retry.
+//! What follows from the orders of people: cancel, pause, resume, retry.
 
 use crate::error::PlannerError;
 use crate::event::{Event, TaskStatus};
@@ -33,6 +33,25 @@ impl Planner {
         }
     }
 
+    /// True while tasks are open that undo others.
+    pub(super) fn is_being_undone(&self) -> bool {
+        let mut open = self.state.graph.open.iter().map(|index| &self.state.tasks[*index]);
+        open.any(|task| task.plan.compensates.is_some())
+    }
+
+    pub(super) fn pause_task(&self, id: TaskId, reason: String) -> Result<Vec<Event>, PlannerError> {
+        let task = self.state.task(id).ok_or(PlannerError::UnknownTask { task: id })?;
+        if task.status.is_end() {
+            return Err(PlannerError::TaskEnded { task: id, status: task.status });
+        }
+        Ok(if task.is_paused { Vec::new() } else { vec![Event::TaskPaused { task_id: id, reason }] })
+    }
+
+    pub(super) fn resume_task(&self, id: TaskId) -> Result<Vec<Event>, PlannerError> {
+        let task = self.state.task(id).ok_or(PlannerError::UnknownTask { task: id })?;
+        Ok(if task.is_paused { vec![Event::TaskResumed { task_id: id }] } else { Vec::new() })
+    }
+
     pub(super) fn retry(&self, task: Option<TaskId>) -> Result<Vec<Event>, PlannerError> {
         let is_retryable = |status| {
             matches!(status, TaskStatus::Failed | TaskStatus::TimedOut | TaskStatus::Cancelled | TaskStatus::Skipped)
@@ -63,9 +82,7 @@ impl Planner {
         // What was undone must be done again before what failed is tried again.
         let goes_on =
             self.state.tasks.iter().zip(&reopened).any(|(task, is_open)| *is_open && task.plan.compensates.is_none());
-        let is_being_undone =
-            || self.state.tasks.iter().any(|task| task.plan.compensates.is_some() && !task.status.is_end());
-        if goes_on && is_being_undone() {
+        if goes_on && self.is_being_undone() {
             return Err(PlannerError::BeingUndone);
         }
         for (index, task) in self.state.tasks.iter().enumerate() {

@@ -6,7 +6,7 @@ use crate::event::{Event, ExecutorEvent, FailureClass, Purpose, QuestionId, Task
 use crate::plan::{DefaultAnswer, FailurePolicy, TaskId};
 use crate::planner::schedule::Holds;
 use crate::planner::{ANSWER_BYTES_MAX, Planner, RETRIES_MAX, end};
-use crate::state::{Phase, Question, Task, is_yes};
+use crate::state::{Phase, Pool, Question, Task, is_yes};
 
 impl Planner {
     pub(super) fn handle(&self, event: ExecutorEvent) -> Result<Vec<Event>, PlannerError> {
@@ -64,7 +64,9 @@ impl Planner {
             let again = end(id, TaskStatus::Planned, None, Some(error), false);
             // Where it may not start now, it is dispatched when the plan is resumed, or what it waits for ends.
             let may_start = self.state.phase == Phase::Active
+                && !task.is_paused
                 && self.state.is_unblocked(id)
+                && self.keeps_its_place(task)
                 && matches!(self.condition_holds(&task.plan), Holds::Yes)
                 && self.has_budget_for(task);
             let dispatched = may_start.then(|| self.dispatch(task, self.backoff(task)));
@@ -84,6 +86,14 @@ impl Planner {
         let question = format!("{said}: {error}. Retry, done, skip, continue or stop?");
         let failed = end(id, TaskStatus::NeedsClarification, None, Some(error), false);
         vec![failed, self.ask(id, question, Purpose::Failure, None, 0)]
+    }
+
+    /// True when a task that runs, and ends, may at once run again: the settings may be others than when it began.
+    fn keeps_its_place(&self, task: &Task) -> bool {
+        let pool = Pool::of(&task.plan, &self.state.config);
+        let mut running = self.state.graph.running.clone();
+        running.end(pool);
+        running.have_room(pool, &self.state.config)
     }
 
     /// True when a failure has stopped the plan.

@@ -1,9 +1,12 @@
 //! What has become possible, or has to happen, in the present state of a plan.
 
-use crate::event::{Event, Outcome, PlannerCmd, Purpose, TaskStatus};
+use std::collections::{BTreeSet, btree_set};
+use std::iter::Peekable;
+
+use crate::event::{Event, Outcome, PlannerCmd, PlannerConfig, Purpose, TaskStatus};
 use crate::plan::{NodeKind, TaskPlan};
 use crate::planner::{Planner, end};
-use crate::state::{N_LANES, Phase, QUESTIONS, Task};
+use crate::state::{Phase, PlannerState, Pool, Running, Task, Turn};
 
 impl Planner {
     /// What has become possible, or has to happen, in the present state.
@@ -15,7 +18,9 @@ impl Planner {
         let is_on = matches!(self.state.phase, Phase::Active | Phase::Paused);
         let is_undone_late =
             self.state.phase == Phase::Ended(Outcome::Failed) || self.state.phase == Phase::Ended(Outcome::Cancelled);
-        if (is_on || is_undone_late) && self.state.graph.open.is_empty() {
+        // A standing plan stays open for more.
+        let is_done = is_on && (!self.state.config.standing || self.state.cancelled);
+        if (is_done || is_undone_late) && self.state.graph.open.is_empty() {
             let undoing = self.compensate();
             return match is_on && undoing.is_empty() {
                 true => vec![self.complete()],
@@ -45,47 +50,39 @@ impl Planner {
         doomed.collect()
     }
 
-    /// Dispatches what is ready, as far as there is room, and asks what must be known first.
+    /// Dispatches what is ready, as far as there is room, the most urgent first, and asks what must be known first.
     pub(super) fn start(&self) -> Vec<Event> {
         let mut events = Vec::new();
         let mut n_asked = 0;
         let mut purse = self.state.purse();
-        let mut being_asked = std::collections::BTreeSet::new();
-        for lane in 0..N_LANES {
-            let room = match lane {
-                QUESTIONS => usize::MAX,
-                _ => self.state.config.parallelism.saturating_sub(self.state.graph.n_running[lane]),
-            };
-            let mut n_dispatched = 0;
-            for index in &self.state.graph.ready[lane] {
-                if n_dispatched == room {
-                    break;
+        let mut being_asked = BTreeSet::new();
+        let mut turns = Turns::of(&self.state);
+        while let Some((pool, index)) = turns.next() {
+            let task = &self.state.tasks[index];
+            match self.condition_holds(&task.plan) {
+                // Another may use less.
+                Holds::Yes if !self.state.reserve(&mut purse, task) => {}
+                Holds::Yes => {
+                    events.push(self.dispatch(task, 0));
+                    turns.running.begin(pool);
+                    if let NodeKind::Clarification = task.plan.kind {
+                        let (question, default) = (task.plan.description.clone(), task.plan.default_answer.clone());
+                        events.push(self.ask(task.plan.id, question, Purpose::Task, default, n_asked));
+                        n_asked += 1;
+                    }
                 }
-                let task = &self.state.tasks[*index];
-                match self.condition_holds(&task.plan) {
-                    Holds::Yes if !self.state.reserve(&mut purse, task) => break,
-                    Holds::Yes => {
-                        events.push(self.dispatch(task, 0));
-                        if let NodeKind::Clarification = task.plan.kind {
-                            let (question, default) = (task.plan.description.clone(), task.plan.default_answer.clone());
-                            events.push(self.ask(task.plan.id, question, Purpose::Task, default, n_asked));
-                            n_asked += 1;
-                        }
-                        n_dispatched += 1;
-                    }
-                    Holds::No { reason } => {
-                        events.push(end(task.plan.id, TaskStatus::Skipped, None, Some(reason), true));
-                    }
-                    Holds::Asked => {}
-                    Holds::Unknown { text } => {
-                        if being_asked.insert(text) {
-                            let before = task.plan.depends_on.iter().filter_map(|before| self.state.task(before.task));
-                            let before = before.map(|before| before.plan.name()).collect::<Vec<_>>().join(", ");
-                            let after = if before.is_empty() { before } else { format!(", after {before}") };
-                            let question = format!("Is it so{after}: {text}? (yes or no)");
-                            events.push(self.ask(task.plan.id, question, Purpose::Condition, None, n_asked));
-                            n_asked += 1;
-                        }
+                Holds::No { reason } => {
+                    events.push(end(task.plan.id, TaskStatus::Skipped, None, Some(reason), true));
+                }
+                Holds::Asked => {}
+                Holds::Unknown { text } => {
+                    if being_asked.insert(text) {
+                        let before = task.plan.depends_on.iter().filter_map(|before| self.state.task(before.task));
+                        let before = before.map(|before| before.plan.name()).collect::<Vec<_>>().join(", ");
+                        let after = if before.is_empty() { before } else { format!(", after {before}") };
+                        let question = format!("Is it so{after}: {text}? (yes or no)");
+                        events.push(self.ask(task.plan.id, question, Purpose::Condition, None, n_asked));
+                        n_asked += 1;
                     }
                 }
             }
@@ -147,6 +144,31 @@ impl Planner {
         let n_tasks = tasks().count();
         let noun = if n_tasks == 1 { "task" } else { "tasks" };
         Event::PlanningCompleted { summary: format!("{n_tasks} {noun}: {}{undone}", parts.join(", ")), outcome }
+    }
+}
+
+/// The ready tasks as they come to their turn: lane by lane, in each the most urgent of those for which there is room.
+/// A pool that is full holds up no other.
+struct Turns<'a> {
+    queues: Vec<(Pool, Peekable<btree_set::Iter<'a, Turn>>)>,
+    config: &'a PlannerConfig,
+    /// With what was begun since.
+    running: Running,
+}
+
+impl<'a> Turns<'a> {
+    fn of(state: &'a PlannerState) -> Self {
+        let queues = state.graph.ready.iter().map(|(pool, queue)| (*pool, queue.iter().peekable()));
+        Self { queues: queues.collect(), config: &state.config, running: state.graph.running.clone() }
+    }
+
+    fn next(&mut self) -> Option<(Pool, usize)> {
+        let (config, running) = (self.config, &self.running);
+        let with_room = self.queues.iter_mut().filter(|(pool, _)| running.have_room(*pool, config));
+        let heads = with_room.filter_map(|(pool, queue)| Some(((pool.lane, **queue.peek()?), pool, queue)));
+        let (_, pool, queue) = heads.min_by_key(|(turn, _, _)| *turn)?;
+        let (_, _, index) = queue.next()?;
+        Some((*pool, *index))
     }
 }
 

@@ -5,7 +5,7 @@ use crate::context::CHARS_PER_TOKEN;
 use crate::event::{Budget, TaskStatus, Usage};
 use crate::plan::{Condition, TaskId};
 use crate::prompt;
-use crate::state::graph::{COMMANDS, N_LANES, QUESTIONS, lane};
+use crate::state::graph::{Lane, N_LANES, lane};
 use crate::state::{PlannerState, Task};
 
 /// What of a plan's budget can run out.
@@ -105,9 +105,9 @@ pub(crate) struct Spending {
 }
 
 impl Spending {
-    pub(super) fn take(&mut self, lane: usize, usage: &Usage) {
+    pub(super) fn take(&mut self, lane: Lane, usage: &Usage) {
         self.total.add(usage);
-        let greatest = self.greatest[lane].get_or_insert_default();
+        let greatest = self.greatest[lane as usize].get_or_insert_default();
         greatest.input_tokens = greatest.input_tokens.max(usage.input_tokens);
         greatest.output_tokens = greatest.output_tokens.max(usage.output_tokens);
         greatest.cost_micros = greatest.cost_micros.max(usage.cost_micros);
@@ -148,14 +148,15 @@ impl PlannerState {
             let is_so = |condition: &Condition| matches!(self.conditions.get(&condition.text), Some(Some(holds)) if *holds != condition.negated);
             !task.is_paused && task.plan.condition.as_ref().is_none_or(is_so)
         };
-        let ready = self.graph.ready[..QUESTIONS].iter().flatten().map(|index| &self.tasks[*index]);
+        let ready = self.graph.ready.iter().filter(|(pool, _)| pool.lane != Lane::Questions);
+        let ready = ready.flat_map(|(_, queue)| queue).map(|(_, _, index)| &self.tasks[*index]);
         let fits = ready.filter(may_start).map(|task| self.reserve(&mut purse, task)).collect::<Vec<_>>();
         if fits.contains(&true) { None } else { purse.shortage }
     }
 
     /// True while a task runs that is no question.
     pub(crate) fn runs_tasks(&self) -> bool {
-        self.graph.n_running[..QUESTIONS].iter().any(|n| *n > 0)
+        self.graph.running.count(|pool| pool.lane != Lane::Questions) > 0
     }
 
     /// What is kept back for the tasks that run.
@@ -181,7 +182,7 @@ impl PlannerState {
 
     /// Keeps back what a task is expected to use, if that fits. What undoes something is no matter of the budget.
     pub(crate) fn reserve(&self, purse: &mut Purse, task: &Task) -> bool {
-        if self.config.budget.is_unlimited() || task.plan.compensates.is_some() || lane(&task.plan) == QUESTIONS {
+        if self.config.budget.is_unlimited() || task.plan.compensates.is_some() || lane(&task.plan) == Lane::Questions {
             return true;
         }
         let expected = self.expected(task);
@@ -209,8 +210,11 @@ impl PlannerState {
     /// What a task is expected to use: the most that one of its lane did; of the first, what it will be told.
     fn expected(&self, task: &Task) -> Usage {
         let lane = lane(&task.plan);
-        let mut expected = self.spending.greatest[lane].unwrap_or_default();
-        if self.spending.greatest[lane].is_none() && lane != COMMANDS && self.config.budget.tokens.is_some() {
+        let mut expected = self.spending.greatest[lane as usize].unwrap_or_default();
+        if self.spending.greatest[lane as usize].is_none()
+            && lane != Lane::Commands
+            && self.config.budget.tokens.is_some()
+        {
             let told = n_chars(&prompt::prompt(&self.parameters(task)));
             expected.input_tokens = told.div_ceil(CHARS_PER_TOKEN) as u64;
         }
@@ -221,9 +225,9 @@ impl PlannerState {
     /// Whether a task of which nothing is expected may use something all the same.
     fn may_use(&self, measure: Measure, task: &Task) -> bool {
         let lane = lane(&task.plan);
-        let is_unknown = self.spending.greatest[lane].is_none();
+        let is_unknown = self.spending.greatest[lane as usize].is_none();
         match measure {
-            Measure::Tokens | Measure::Cost => is_unknown && lane != COMMANDS,
+            Measure::Tokens | Measure::Cost => is_unknown && lane != Lane::Commands,
             Measure::Duration => is_unknown,
         }
     }

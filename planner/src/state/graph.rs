@@ -1,9 +1,11 @@
 //! Which tasks wait for which, and what follows from their statuses, kept so that a step costs what it changes.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::event::TaskStatus;
+use crate::event::{Order, PlannerConfig, TaskStatus};
 use crate::plan::{FailurePolicy, NodeKind, TaskId, TaskPlan};
+use crate::priority::rank;
 use crate::state::PlannerState;
 use crate::task::Task;
 
@@ -14,30 +16,129 @@ pub(crate) struct Graph {
     pub(super) dependants: Vec<Vec<usize>>,
     /// By task: dependencies that have not let it go yet.
     pub(super) unmet: Vec<usize>,
-    /// By lane: planned, and everything they wait for has let them go.
-    pub(crate) ready: [BTreeSet<usize>; N_LANES],
+    /// Planned, not paused, and everything they wait for has let them go.
+    pub(crate) ready: BTreeMap<Pool, BTreeSet<Turn>>,
     /// Planned, and something they wait for has ended for good: which.
     pub(crate) doomed: BTreeMap<usize, TaskId>,
     /// The tasks that have not ended.
     pub(crate) open: BTreeSet<usize>,
-    pub(crate) n_running: [usize; N_LANES],
+    pub(crate) running: Running,
     /// Tasks whose failure stopped the plan.
     pub(crate) n_stopping: usize,
+    /// How many dependencies there are.
+    pub(crate) n_edges: usize,
+    /// By task: how long the longest way from its start to the end of the plan is; empty unless it orders them.
+    ways: Vec<u64>,
 }
 
-/// Tasks run side by side in lanes: those with a command, those without, and questions.
+/// Tasks run side by side in lanes, each with a limit of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Lane {
+    /// Those with a command, which run by themselves.
+    Commands,
+    /// Those without.
+    Others,
+    /// Questions, which have no limit.
+    Questions,
+}
+
+/// Tasks that have the same limits on how many of them run at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Pool {
+    pub(crate) lane: Lane,
+    /// Set where the settings limit the kind.
+    kind: Option<NodeKind>,
+    /// Set where the settings limit the assignee: its place among those that they limit.
+    executor: Option<usize>,
+}
+
+/// By which the next task of a pool is chosen: how urgent it is, how long its way is, its place.
+pub(crate) type Turn = (u8, Reverse<u64>, usize);
+
+/// What a task is taken to last when nothing says it, in milliseconds. With no estimates at all tasks are counted.
+const ESTIMATE_MS: u64 = 60_000;
+
+/// How many lanes there are.
 pub(crate) const N_LANES: usize = 3;
-/// The lane of tasks that run by themselves.
-pub(crate) const COMMANDS: usize = 0;
-/// The lane that has no limit.
-pub(crate) const QUESTIONS: usize = 2;
 
 /// The lane of a task.
-pub(crate) fn lane(task: &TaskPlan) -> usize {
+pub(crate) fn lane(task: &TaskPlan) -> Lane {
     match (task.kind, &task.command) {
-        (NodeKind::Clarification, _) => QUESTIONS,
-        (_, Some(_)) => COMMANDS,
-        (_, None) => 1,
+        (NodeKind::Clarification, _) => Lane::Questions,
+        (_, Some(_)) => Lane::Commands,
+        (_, None) => Lane::Others,
+    }
+}
+
+impl Pool {
+    pub(crate) fn of(task: &TaskPlan, config: &PlannerConfig) -> Self {
+        let lane = lane(task);
+        if lane == Lane::Questions {
+            return Self { lane, kind: None, executor: None };
+        }
+        let kind = config.parallelism_by_kind.contains_key(&task.kind).then_some(task.kind);
+        let assignee = task.assignee.as_ref().filter(|_| !config.parallelism_by_executor.is_empty());
+        let executor =
+            assignee.and_then(|assignee| config.parallelism_by_executor.keys().position(|name| name == assignee));
+        Self { lane, kind, executor }
+    }
+}
+
+impl Graph {
+    fn queue(&mut self, index: usize, task: &TaskPlan, config: &PlannerConfig) {
+        let turn = self.turn(index, task);
+        self.ready.entry(Pool::of(task, config)).or_default().insert(turn);
+    }
+
+    fn leave_queue(&mut self, index: usize, task: &TaskPlan, config: &PlannerConfig) {
+        let (pool, turn) = (Pool::of(task, config), self.turn(index, task));
+        if let Some(queue) = self.ready.get_mut(&pool) {
+            queue.remove(&turn);
+            if queue.is_empty() {
+                self.ready.remove(&pool);
+            }
+        }
+        self.doomed.remove(&index);
+    }
+
+    fn turn(&self, index: usize, task: &TaskPlan) -> Turn {
+        (rank(task.priority.as_deref()), Reverse(self.ways.get(index).copied().unwrap_or(0)), index)
+    }
+}
+
+/// How many tasks run, by pool, as far as some do.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct Running(BTreeMap<Pool, usize>);
+
+impl Running {
+    pub(crate) fn begin(&mut self, pool: Pool) {
+        *self.0.entry(pool).or_default() += 1;
+    }
+
+    pub(crate) fn end(&mut self, pool: Pool) {
+        if let Some(n) = self.0.get_mut(&pool) {
+            *n -= 1;
+            if *n == 0 {
+                self.0.remove(&pool);
+            }
+        }
+    }
+
+    pub(crate) fn count(&self, which: impl Fn(&Pool) -> bool) -> usize {
+        self.0.iter().filter(|(pool, _)| which(pool)).map(|(_, n)| n).sum()
+    }
+
+    /// True when one more task of a pool may run beside these.
+    pub(crate) fn have_room(&self, pool: Pool, config: &PlannerConfig) -> bool {
+        let Pool { lane, kind, executor } = pool;
+        if lane == Lane::Questions {
+            return true;
+        }
+        let max_of_kind = kind.and_then(|kind| config.parallelism_by_kind.get(&kind));
+        let max_of_executor = executor.and_then(|place| config.parallelism_by_executor.values().nth(place));
+        self.count(|other| other.lane == lane) < config.parallelism
+            && max_of_kind.is_none_or(|max| self.count(|other| other.kind == kind) < *max)
+            && max_of_executor.is_none_or(|max| self.count(|other| other.executor == executor) < *max)
     }
 }
 
@@ -47,17 +148,20 @@ impl PlannerState {
         let Some(index) = self.index(id) else { return };
         self.graph.n_stopping -= usize::from(self.stops(&self.tasks[index]));
         let task = &mut self.tasks[index];
-        let (before, lane) = (task.status, lane(&task.plan));
+        let before = task.status;
+        if before == TaskStatus::Planned {
+            self.graph.leave_queue(index, &task.plan, &self.config);
+        }
         change(task);
         let after = task.status;
+        let pool = || Pool::of(&task.plan, &self.config);
+        match (before == TaskStatus::Running, after == TaskStatus::Running) {
+            (true, false) => self.graph.running.end(pool()),
+            (false, true) => self.graph.running.begin(pool()),
+            (true, true) | (false, false) => {}
+        }
         self.graph.n_stopping += usize::from(self.stops(&self.tasks[index]));
-        let n_running = &mut self.graph.n_running[lane];
-        *n_running += usize::from(after == TaskStatus::Running);
-        *n_running -= usize::from(before == TaskStatus::Running);
-        if after != TaskStatus::Planned {
-            self.graph.ready[lane].remove(&index);
-            self.graph.doomed.remove(&index);
-        } else if before != TaskStatus::Planned {
+        if after == TaskStatus::Planned {
             self.await_turn(index);
         }
         match (before.is_end(), after.is_end()) {
@@ -76,37 +180,80 @@ impl PlannerState {
         }
     }
 
-    /// Places a task that is planned again. What it waits for may have been reopened since it was first dispatched.
-    pub(super) fn await_turn(&mut self, index: usize) {
-        let task = &self.tasks[index].plan;
+    /// Places a task that is planned. What it waits for may have been reopened since it was first dispatched.
+    fn await_turn(&mut self, index: usize) {
+        let Task { plan, is_paused, .. } = &self.tasks[index];
         if self.graph.unmet[index] == 0 {
-            self.graph.ready[lane(task)].insert(index);
-        } else if let Some(blocker) = task
+            if !is_paused {
+                self.graph.queue(index, plan, &self.config);
+            }
+        } else if let Some(blocker) = plan
             .depends_on
             .iter()
-            .find(|dependency| self.task(dependency.task).is_some_and(|blocker| hold(task, blocker) == Hold::ForGood))
+            .find(|dependency| self.task(dependency.task).is_some_and(|blocker| hold(plan, blocker) == Hold::ForGood))
         {
             self.graph.doomed.insert(index, blocker.task);
         }
     }
 
-    pub(super) fn release_dependants(&mut self, index: usize) {
+    fn release_dependants(&mut self, index: usize) {
         let ended = &self.tasks[index];
-        for dependant in &self.graph.dependants[index] {
-            let task = &self.tasks[*dependant];
+        for place in 0..self.graph.dependants[index].len() {
+            let dependant = self.graph.dependants[index][place];
+            let task = &self.tasks[dependant];
             let is_planned = task.status == TaskStatus::Planned;
             match hold(&task.plan, ended) {
                 Hold::None => {
-                    self.graph.unmet[*dependant] -= 1;
-                    if self.graph.unmet[*dependant] == 0 && is_planned {
-                        self.graph.ready[lane(&task.plan)].insert(*dependant);
+                    self.graph.unmet[dependant] -= 1;
+                    if self.graph.unmet[dependant] == 0 && is_planned && !task.is_paused {
+                        self.graph.queue(dependant, &task.plan, &self.config);
                     }
                 }
                 Hold::ForGood if is_planned => {
-                    self.graph.doomed.entry(*dependant).or_insert(ended.plan.id);
+                    self.graph.doomed.entry(dependant).or_insert(ended.plan.id);
                 }
                 Hold::ForGood | Hold::ForNow => {}
             }
+        }
+    }
+
+    /// A place for one more task, after all others.
+    pub(super) fn add_to_graph(&mut self, plan: TaskPlan) {
+        self.graph.open.insert(self.tasks.len());
+        self.graph.dependants.push(Vec::new());
+        self.graph.unmet.push(0);
+        // What it waits for is linked with what else is amended.
+        self.tasks.push(Task::planned(TaskPlan { depends_on: Vec::new(), ..plan }));
+    }
+
+    /// Another definition of a task, and what follows from it.
+    pub(super) fn redefine(&mut self, index: usize, plan: &TaskPlan) {
+        let status = self.tasks[index].status;
+        self.graph.n_stopping -= usize::from(self.stops(&self.tasks[index]));
+        let before = std::mem::replace(&mut self.tasks[index].plan, plan.clone());
+        self.graph.n_stopping += usize::from(self.stops(&self.tasks[index]));
+        if status == TaskStatus::Planned {
+            self.graph.leave_queue(index, &before, &self.config);
+        } else if status == TaskStatus::Running {
+            self.graph.running.end(Pool::of(&before, &self.config));
+            self.graph.running.begin(Pool::of(plan, &self.config));
+        }
+        if before.depends_on != plan.depends_on {
+            for dependency in &before.depends_on {
+                let Some(blocker) = self.index(dependency.task) else { continue };
+                self.graph.dependants[blocker].retain(|dependant| *dependant != index);
+            }
+            for dependency in &plan.depends_on {
+                let Some(blocker) = self.index(dependency.task) else { continue };
+                self.graph.dependants[blocker].push(index);
+            }
+            self.graph.n_edges = self.graph.n_edges + plan.depends_on.len() - before.depends_on.len();
+        }
+        let holds = |blocker: &Task| hold(plan, blocker) != Hold::None;
+        let waits_for = plan.depends_on.iter().filter_map(|dependency| self.task(dependency.task));
+        self.graph.unmet[index] = waits_for.filter(|blocker| holds(blocker)).count();
+        if status == TaskStatus::Planned {
+            self.await_turn(index);
         }
     }
 
@@ -118,7 +265,10 @@ impl PlannerState {
             if !task.status.is_end() {
                 graph.open.insert(index);
             }
-            graph.n_running[lane(&task.plan)] += usize::from(task.status == TaskStatus::Running);
+            if task.status == TaskStatus::Running {
+                graph.running.begin(Pool::of(&task.plan, &self.config));
+            }
+            graph.n_edges += task.plan.depends_on.len();
             for dependency in &task.plan.depends_on {
                 let Some(before) = self.index(dependency.task) else { continue };
                 graph.dependants[before].push(index);
@@ -129,8 +279,13 @@ impl PlannerState {
                     graph.doomed.entry(index).or_insert(blocker.plan.id);
                 }
             }
-            if task.status == TaskStatus::Planned && graph.unmet[index] == 0 {
-                graph.ready[lane(&task.plan)].insert(index);
+        }
+        if self.config.order == Order::CriticalPath {
+            graph.ways = self.ways(&graph.dependants);
+        }
+        for (index, task) in self.tasks.iter().enumerate() {
+            if task.status == TaskStatus::Planned && !task.is_paused && graph.unmet[index] == 0 {
+                graph.queue(index, &task.plan, &self.config);
             }
         }
         self.graph = graph;
@@ -146,6 +301,25 @@ impl PlannerState {
     pub(crate) fn stops(&self, task: &Task) -> bool {
         let policy = task.plan.on_failure.unwrap_or(self.config.on_failure);
         policy == FailurePolicy::Stop && matches!(task.status, TaskStatus::Failed | TaskStatus::TimedOut)
+    }
+
+    /// By task: how long it and the longest chain of what waits for it are estimated to last, in milliseconds.
+    fn ways(&self, dependants: &[Vec<usize>]) -> Vec<u64> {
+        let estimate = |index: usize| self.tasks[index].plan.estimate_ms.unwrap_or(ESTIMATE_MS);
+        let mut ways = (0..self.tasks.len()).map(estimate).collect::<Vec<_>>();
+        let mut n_left = dependants.iter().map(Vec::len).collect::<Vec<_>>();
+        let mut ends = (0..n_left.len()).filter(|index| n_left[*index] == 0).collect::<Vec<_>>();
+        while let Some(index) = ends.pop() {
+            let waits_for = &self.tasks[index].plan.depends_on;
+            for before in waits_for.iter().filter_map(|dependency| self.index(dependency.task)) {
+                ways[before] = ways[before].max(ways[index].saturating_add(estimate(before)));
+                n_left[before] -= 1;
+                if n_left[before] == 0 {
+                    ends.push(before);
+                }
+            }
+        }
+        ways
     }
 }
 

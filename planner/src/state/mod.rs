@@ -1,10 +1,12 @@
 //! The fold of a plan's events: tasks with what happened to them, open questions, and what may run.
 
+mod amended;
 pub(crate) mod budget;
 mod deadlines;
 mod forks;
 mod graph;
 mod questions;
+mod waits;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,13 +14,14 @@ use crewlog_mq::{Position, Timestamp};
 
 use crate::event::{Deadline, Event, Outcome, PlannerConfig, Purpose, QuestionId, TaskStatus};
 use crate::past::Past;
-use crate::plan::{Attachment, Origin, TaskId, TaskPlan};
+use crate::plan::{Attachment, Origin, TaskId};
 pub use crate::task::{Question, Task};
 use budget::Spending;
 pub use budget::{Measure, Shortage, words_for};
-use graph::{COMMANDS, Graph};
-pub(crate) use graph::{N_LANES, QUESTIONS};
+use graph::Graph;
+pub(crate) use graph::{Lane, Pool, Running, Turn};
 pub(crate) use questions::is_yes;
+pub use waits::Wait;
 
 /// Where a plan stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -67,6 +70,8 @@ pub struct PlannerState {
     pub(crate) checkpoints: Vec<String>,
     /// By the text of a condition: whether it holds; unset while it is being asked.
     pub(crate) conditions: BTreeMap<String, Option<bool>>,
+    /// By label, in small letters: its task.
+    pub(crate) labels: BTreeMap<String, TaskId>,
     pub(crate) graph: Graph,
 }
 
@@ -104,7 +109,7 @@ impl PlannerState {
     /// True while a task with a command is running: such tasks go on by themselves.
     #[must_use]
     pub fn runs_commands(&self) -> bool {
-        self.graph.n_running[COMMANDS] > 0
+        self.graph.running.count(|pool| pool.lane == Lane::Commands) > 0
     }
 
     /// Where the plan stands.
@@ -232,6 +237,7 @@ impl PlannerState {
                 self.attachments.clone_from(attachments);
                 self.origin.clone_from(origin);
                 self.phase = Phase::Active;
+                self.index_labels();
                 self.index_graph();
             }
             Event::TaskDispatched { task_id, attempt, delay_ms, .. } => self.begin(*task_id, *attempt, *delay_ms),
@@ -242,6 +248,7 @@ impl PlannerState {
                     task.result.clone_from(result);
                     task.error.clone_from(error);
                     task.unblocks = *unblocks;
+                    task.is_paused &= !status.is_end();
                 });
                 if status.is_end() {
                     self.withdraw_questions_of(*task_id);
@@ -278,7 +285,7 @@ impl PlannerState {
             Event::TasksAmended { tasks, .. } => self.amend(tasks),
             Event::SettingsChanged { config, .. } => {
                 self.config.clone_from(config);
-                self.count_stopping();
+                self.index_graph();
             }
             Event::TaskPaused { task_id, .. } => self.change(*task_id, |task| task.is_paused = true),
             Event::TaskResumed { task_id } => self.change(*task_id, |task| task.is_paused = false),
@@ -302,24 +309,6 @@ impl PlannerState {
             (task.attempts, task.delay_ms, task.first_question) = (attempt, delay_ms, first_question);
             task.status = TaskStatus::Running;
         });
-    }
-
-    /// Tasks that are known are defined anew and keep what happened to them; others are new.
-    fn amend(&mut self, tasks: &[TaskPlan]) {
-        for plan in tasks {
-            if let Some(undone) = plan.compensates.and_then(|of| self.index(of)) {
-                self.tasks[undone].is_compensated = true;
-                // What has ended is open again for that.
-                if let Phase::Ended(_) = self.phase {
-                    self.phase = Phase::Active;
-                }
-            }
-            match self.tasks.binary_search_by_key(&plan.id, |task| task.plan.id) {
-                Ok(index) => self.tasks[index].plan = plan.clone(),
-                Err(index) => self.tasks.insert(index, Task::planned(plan.clone())),
-            }
-        }
-        self.index_graph();
     }
 
     fn reopen(&mut self, ids: &[TaskId]) {

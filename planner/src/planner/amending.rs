@@ -1,0 +1,253 @@
+//! What follows from orders that change the tasks of a plan under way: add, edit, skip, reorder.
+//!
+//! All of an order holds or nothing does. Tasks are checked by the same rules as those of a new plan; what an amendment
+//! cannot have broken is not looked at again, so that a task added to a large plan costs what it is linked to.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::error::PlannerError;
+use crate::event::{Amendment, Edit, Event, TaskStatus};
+use crate::parse::{self, EDGES_MAX, ParseError, ParseOptions, TASKS_MAX, TEXT_BYTES_MAX};
+use crate::plan::{Dependency, Strength, TaskId, TaskPlan};
+use crate::planner::initialize::end_by_mark;
+use crate::planner::settings::check_count;
+use crate::planner::{AMENDMENTS_MAX, Planner, end};
+use crate::state::{Phase, PlannerState};
+
+impl Planner {
+    pub(super) fn amend(&self, amendments: Vec<Amendment>, reason: String) -> Result<Vec<Event>, PlannerError> {
+        if let (Phase::Ended(_), false) = (self.state.phase, self.state.config.standing) {
+            return Err(PlannerError::PlanEnded);
+        }
+        if self.is_being_undone() {
+            return Err(PlannerError::BeingUndone);
+        }
+        check_count("amendments", amendments.len(), AMENDMENTS_MAX)?;
+        let mut draft = Draft { state: &self.state, tasks: BTreeMap::new(), skipped: BTreeSet::new() };
+        for amendment in amendments {
+            draft.take(amendment)?;
+        }
+        let Draft { tasks, skipped, .. } = draft.checked()?;
+        let tasks = tasks.into_values().collect::<Vec<_>>();
+        let is_new = |task: &&TaskPlan| self.state.task(task.id).is_none();
+        let marked = tasks.iter().filter(is_new).filter_map(end_by_mark).collect::<Vec<_>>();
+        let skipped = skipped.into_iter().map(|id| end(id, TaskStatus::Skipped, None, Some(reason.clone()), true));
+        let ends = marked.into_iter().chain(skipped).collect::<Vec<_>>();
+        let amended = (!tasks.is_empty()).then_some(Event::TasksAmended { tasks, reason });
+        Ok(amended.into_iter().chain(ends).collect())
+    }
+}
+
+/// The tasks as they would be.
+struct Draft<'a> {
+    state: &'a PlannerState,
+    /// Those that are new or otherwise.
+    tasks: BTreeMap<TaskId, TaskPlan>,
+    skipped: BTreeSet<TaskId>,
+}
+
+impl Draft<'_> {
+    fn take(&mut self, amendment: Amendment) -> Result<(), PlannerError> {
+        match amendment {
+            Amendment::Add { text, after, before } => self.add(&text, &after, &before),
+            Amendment::Edit { task, edits } => {
+                let plan = self.begun(task)?;
+                edits.into_iter().for_each(|one| edit(plan, one));
+                Ok(())
+            }
+            Amendment::Skip { task } => {
+                let status = self.state.task(task).ok_or(PlannerError::UnknownTask { task })?.status;
+                if status.is_end() {
+                    return Err(PlannerError::TaskEnded { task, status });
+                }
+                self.skipped.insert(task);
+                Ok(())
+            }
+            Amendment::Reorder { task, after } => {
+                self.begun(task)?.depends_on = after.into_iter().map(hard).collect();
+                Ok(())
+            }
+            Amendment::Define { tasks } => {
+                for task in tasks {
+                    if self.state.task(task.id).is_none() && task.id.0 < self.next_id() {
+                        return Err(PlannerError::UnknownTask { task: task.id });
+                    }
+                    self.tasks.insert(task.id, task);
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// What the next new task is numbered.
+    fn next_id(&self) -> u64 {
+        let last = self.tasks.last_key_value().map_or(0, |(id, _)| id.0);
+        self.state.next_id().max(last.saturating_add(1))
+    }
+
+    /// A task as it would be, to be changed.
+    fn begun(&mut self, id: TaskId) -> Result<&mut TaskPlan, PlannerError> {
+        match self.tasks.entry(id) {
+            std::collections::btree_map::Entry::Occupied(known) => Ok(known.into_mut()),
+            std::collections::btree_map::Entry::Vacant(vacant) => {
+                let task = self.state.task(id).ok_or(PlannerError::UnknownTask { task: id })?;
+                Ok(vacant.insert(task.plan.clone()))
+            }
+        }
+    }
+
+    fn add(&mut self, text: &str, after: &[TaskId], before: &[TaskId]) -> Result<(), PlannerError> {
+        let tasks = parse::parse(text, ParseOptions { relax_order: false })?.tasks;
+        let n_before = self.next_id() - 1;
+        let renumbered = |id: TaskId| TaskId(id.0 + n_before);
+        let waited_for = tasks.iter().flat_map(|task| &task.depends_on).map(|one| one.task).collect::<BTreeSet<_>>();
+        let ends = tasks.iter().map(|task| task.id).filter(|id| !waited_for.contains(id)).map(renumbered);
+        let ends = ends.map(hard).collect::<Vec<_>>();
+        for mut task in tasks {
+            task.id = renumbered(task.id);
+            for dependency in &mut task.depends_on {
+                dependency.task = renumbered(dependency.task);
+            }
+            if task.depends_on.is_empty() {
+                task.depends_on = after.iter().copied().map(hard).collect();
+            }
+            // They are bytes of another text than the plan's.
+            task.spans = Vec::new();
+            self.tasks.insert(task.id, task);
+        }
+        for id in before {
+            self.begun(*id)?.depends_on.extend(&ends);
+        }
+        Ok(())
+    }
+
+    /// The same, put in order, if the plan may be so.
+    fn checked(mut self) -> Result<Self, PlannerError> {
+        for task in self.tasks.values_mut() {
+            // Of two dependencies on one task the firmer stays.
+            task.depends_on.sort_unstable();
+            task.depends_on.dedup_by_key(|dependency| dependency.task);
+        }
+        let state = self.state;
+        self.tasks.retain(|id, task| state.task(*id).is_none_or(|known| known.plan != *task));
+        for task in self.tasks.values() {
+            self.check_task(task)?;
+        }
+        self.check_labels()?;
+        self.check_graph()?;
+        Ok(self)
+    }
+
+    fn check_task(&self, task: &TaskPlan) -> Result<(), PlannerError> {
+        let id = task.id;
+        if let Some(known) = self.state.task(id) {
+            let status = known.status;
+            // What it waits for counts when it is retried.
+            let linked_as_before = TaskPlan { depends_on: known.plan.depends_on.clone(), ..task.clone() };
+            match status {
+                TaskStatus::Planned => {}
+                TaskStatus::Running | TaskStatus::NeedsClarification => {
+                    return Err(PlannerError::TaskUnderWay { task: id, status });
+                }
+                TaskStatus::Completed
+                | TaskStatus::Failed
+                | TaskStatus::TimedOut
+                | TaskStatus::Cancelled
+                | TaskStatus::Skipped => {
+                    if linked_as_before != known.plan {
+                        return Err(PlannerError::TaskEnded { task: id, status });
+                    }
+                }
+            }
+        }
+        if task.description.trim().is_empty() {
+            return Err(PlannerError::NoDescription { task: id });
+        }
+        let value = n_bytes(task);
+        if value > TEXT_BYTES_MAX {
+            return Err(PlannerError::TaskTooLong { task: id, value, max: TEXT_BYTES_MAX });
+        }
+        Ok(())
+    }
+
+    fn check_labels(&self) -> Result<(), PlannerError> {
+        let mut given = BTreeMap::new();
+        for (label, task) in self.tasks.values().filter_map(|task| Some((task.label.as_ref()?, task.id))) {
+            let small = label.to_lowercase();
+            let kept = self.state.labels.get(&small).filter(|other| !self.tasks.contains_key(*other));
+            if let Some(task) = kept.copied().or_else(|| given.insert(small, task)) {
+                return Err(PlannerError::LabelTaken { label: label.clone(), task });
+            }
+        }
+        Ok(())
+    }
+
+    /// What is new or linked otherwise, with all that it waits for, near and far, keeps the rules of a plan. What is
+    /// known and linked as before leads to nothing new, unless something known is linked otherwise.
+    fn check_graph(&self) -> Result<(), PlannerError> {
+        let known = |id: &TaskId| self.state.task(*id).map(|task| &task.plan);
+        let n_edges = |task: &TaskPlan| task.depends_on.len();
+        let n_new = self.tasks.keys().filter(|id| known(id).is_none()).count();
+        check_limit("tasks", self.state.tasks.len() + n_new, TASKS_MAX)?;
+        let n_edges_before = self.tasks.keys().filter_map(known).map(n_edges).sum::<usize>();
+        let n_edges_after = self.tasks.values().map(n_edges).sum::<usize>();
+        check_limit("dependencies", self.state.graph.n_edges - n_edges_before + n_edges_after, EDGES_MAX)?;
+        let is_linked_otherwise =
+            |task: &&TaskPlan| known(&task.id).is_none_or(|known| known.depends_on != task.depends_on);
+        let mut to_look_at = self.tasks.values().filter(is_linked_otherwise).map(|task| task.id).collect::<Vec<_>>();
+        let leads_on = to_look_at.iter().any(|id| known(id).is_some());
+        let mut looked_at = BTreeMap::new();
+        while let Some(id) = to_look_at.pop() {
+            let amended = self.tasks.get(&id);
+            // One that is not there at all is named by the check.
+            let Some(task) = amended.or_else(|| known(&id)) else { continue };
+            if looked_at.contains_key(&id) {
+                continue;
+            }
+            let depends_on = if amended.is_some() || leads_on { task.depends_on.clone() } else { Vec::new() };
+            to_look_at.extend(depends_on.iter().map(|dependency| dependency.task));
+            looked_at
+                .insert(id, TaskPlan { label: task.label.clone(), depends_on, ..TaskPlan::new(id, task.kind, "") });
+        }
+        let looked_at = looked_at.into_values().collect::<Vec<_>>();
+        if looked_at.is_empty() { Ok(()) } else { Ok(parse::validate(&looked_at)?) }
+    }
+}
+
+fn check_limit(limit: &'static str, value: usize, max: usize) -> Result<(), PlannerError> {
+    if value > max { Err(ParseError::LimitPassed { limit, value, max }.into()) } else { Ok(()) }
+}
+
+fn hard(task: TaskId) -> Dependency {
+    Dependency { task, strength: Strength::Hard }
+}
+
+/// The bytes of all its texts, about.
+fn n_bytes(task: &TaskPlan) -> usize {
+    let texts = [&task.label, &task.command, &task.group, &task.priority, &task.assignee, &task.compensate];
+    let one = texts.into_iter().flatten().map(String::len).sum::<usize>();
+    let many = task.notes.iter().chain(&task.files).map(String::len).sum::<usize>();
+    task.description.len() + one + many
+}
+
+fn edit(task: &mut TaskPlan, edit: Edit) {
+    match edit {
+        Edit::Description(description) => task.description = description,
+        Edit::Kind(kind) => task.kind = kind,
+        Edit::Command(command) => task.command = command,
+        Edit::Label(label) => task.label = label,
+        Edit::Notes(notes) => task.notes = notes,
+        Edit::Priority(priority) => task.priority = priority,
+        Edit::Assignee(assignee) => task.assignee = assignee,
+        Edit::Retry(retry) => task.retry = retry,
+        Edit::TimeoutMs(timeout_ms) => task.timeout_ms = timeout_ms,
+        Edit::DeadlineMs(deadline_ms) => task.deadline_ms = deadline_ms,
+        Edit::EstimateMs(estimate_ms) => task.estimate_ms = estimate_ms,
+        Edit::OnFailure(policy) => task.on_failure = policy,
+        Edit::Files(files) => task.files = files,
+        Edit::RerunSafe(rerun_safe) => task.rerun_safe = rerun_safe,
+        Edit::Compensate(compensate) => task.compensate = compensate,
+        Edit::DefaultAnswer(default_answer) => task.default_answer = default_answer,
+        Edit::Attachments(attachments) => task.attachments = attachments,
+    }
+}

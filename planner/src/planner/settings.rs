@@ -1,0 +1,71 @@
+//! The settings of a plan: what they must keep to, and what follows when they are changed under way.
+
+use crate::context::{TOKEN_BUDGET_MAX, TOKEN_BUDGET_MIN};
+use crate::error::PlannerError;
+use crate::event::{Event, PlannerConfig, Setting};
+use crate::plan::NodeKind;
+use crate::planner::{AMENDMENTS_MAX, LIMITED_MAX, PARALLELISM_MAX, Planner, RETRIES_MAX};
+use crate::state::Phase;
+
+impl Planner {
+    pub(super) fn configure(&self, changes: Vec<Setting>, reason: String) -> Result<Vec<Event>, PlannerError> {
+        if let Phase::Ended(_) = self.state.phase {
+            return Err(PlannerError::PlanEnded);
+        }
+        check_count("settings", changes.len(), AMENDMENTS_MAX)?;
+        let mut config = self.state.config.clone();
+        changes.into_iter().for_each(|change| set(&mut config, change));
+        check_config(&config)?;
+        let is_other = config != self.state.config;
+        Ok(is_other.then(|| Event::SettingsChanged { config: Box::new(config), reason }).into_iter().collect())
+    }
+}
+
+/// What the settings of a new plan, or of one under way, must keep to.
+pub(super) fn check_config(config: &PlannerConfig) -> Result<(), PlannerError> {
+    check_setting("parallelism", config.parallelism, 1, PARALLELISM_MAX)?;
+    let (by_kind, by_executor) = (&config.parallelism_by_kind, &config.parallelism_by_executor);
+    for max in by_kind.values().chain(by_executor.values()) {
+        check_setting("parallelism of a kind or an assignee", *max, 1, PARALLELISM_MAX)?;
+    }
+    check_setting("number of limited assignees", by_executor.len(), 0, LIMITED_MAX)?;
+    if by_kind.contains_key(&NodeKind::Clarification) {
+        return Err(PlannerError::QuestionsHaveNoLimit);
+    }
+    check_setting("token_budget", config.token_budget, TOKEN_BUDGET_MIN, TOKEN_BUDGET_MAX)?;
+    check_setting("retries_max", config.retries_max as usize, 0, RETRIES_MAX as usize)
+}
+
+pub(super) fn check_count(what: &'static str, value: usize, max: usize) -> Result<(), PlannerError> {
+    if value > max { Err(PlannerError::TooMany { what, value, max }) } else { Ok(()) }
+}
+
+fn set(config: &mut PlannerConfig, change: Setting) {
+    match change {
+        Setting::Parallelism(n) => config.parallelism = n,
+        Setting::ParallelismOfKind(kind, Some(n)) => {
+            config.parallelism_by_kind.insert(kind, n);
+        }
+        Setting::ParallelismOfKind(kind, None) => {
+            config.parallelism_by_kind.remove(&kind);
+        }
+        Setting::ParallelismOfExecutor(name, Some(n)) => {
+            config.parallelism_by_executor.insert(name, n);
+        }
+        Setting::ParallelismOfExecutor(name, None) => {
+            config.parallelism_by_executor.remove(&name);
+        }
+        Setting::OnFailure(policy) => config.on_failure = policy,
+        Setting::RetriesMax(n) => config.retries_max = n,
+        Setting::Order(order) => config.order = order,
+        Setting::Budget(budget) => config.budget = budget,
+        Setting::TokenBudget(n) => config.token_budget = n,
+        Setting::Compensate(compensate) => config.compensate = compensate,
+        Setting::Summaries(summaries) => config.summaries = summaries,
+        Setting::Standing(standing) => config.standing = standing,
+    }
+}
+
+fn check_setting(setting: &'static str, value: usize, min: usize, max: usize) -> Result<(), PlannerError> {
+    if (min..=max).contains(&value) { Ok(()) } else { Err(PlannerError::Setting { setting, value, min, max }) }
+}
