@@ -36,8 +36,38 @@ impl Target {
         let store = session.place.open().await?;
         let plan = find_plan(&store, typed).await?;
         let tags = look::tags_of(&store, &plan).await?;
+        Self::of(store, plan, tags).await
+    }
+
+    /// A plan, also one that is not there yet.
+    pub async fn of(store: EventStore, plan: String, tags: Vec<String>) -> Result<Self, Failure> {
         let planner = planning::catch_up(&store, &plan, tags.clone()).await?;
         Ok(Self { store, plan, tags, planner })
+    }
+
+    /// Its id.
+    pub fn plan(&self) -> &str {
+        &self.plan
+    }
+
+    /// A task by its label or number.
+    pub fn id(&self, session: &Session, name: &str) -> Result<TaskId, Failure> {
+        Ok(self.task(session, name)?.plan.id)
+    }
+
+    /// Tasks by their labels or numbers.
+    pub fn ids(&self, session: &Session, names: &[String]) -> Result<Vec<TaskId>, Failure> {
+        names.iter().map(|name| self.id(session, name)).collect()
+    }
+
+    /// What a task is called.
+    pub fn name(&self, task: TaskId) -> String {
+        self.state().task(task).map_or_else(|| task.to_string(), |task| task.plan.name())
+    }
+
+    /// The settings that are not what they are by default.
+    pub fn settings(&self) -> Vec<String> {
+        self.state().config().words()
     }
 
     fn state(&self) -> &PlannerState {
@@ -189,8 +219,19 @@ pub async fn cancel(session: &Session, cancel: Cancel) -> Result<Code, Failure> 
 /// `pause`.
 pub async fn pause(session: &Session, pause: Pause) -> Result<Code, Failure> {
     let target = Target::find(session, &pause.plan).await?;
+    if let Some(name) = &pause.task {
+        let (task, said) = (target.id(session, name)?, format!("task {name} is paused; if it runs, it goes on"));
+        return decide(session, target, Command::PauseTask { task, reason: pause.reason }, &said).await;
+    }
     let said = format!("{} is paused; what runs goes on to its end", target.plan);
     decide(session, target, Command::Pause { reason: pause.reason }, &said).await
+}
+
+/// `resume` of a task, which does not carry it out.
+pub async fn resume_task(session: &Session, plan: &str, name: &str) -> Result<Code, Failure> {
+    let target = Target::find(session, plan).await?;
+    let (task, said) = (target.id(session, name)?, format!("task {name} is resumed"));
+    decide(session, target, Command::ResumeTask { task }, &said).await
 }
 
 /// `retry`.

@@ -11,7 +11,8 @@ use crewlog_executors::worker::{CutOff, Scope};
 use crewlog_mq::{EventStore, Handler, Position, Query, Range, Recorded, Start};
 use crewlog_planner::claim;
 use crewlog_planner::event::{Command, ExecutorEvent, Outcome, QuestionId, plan_tag, under_tag};
-use crewlog_planner::state::{Phase, Question};
+use crewlog_planner::planner::PARALLELISM_MAX;
+use crewlog_planner::state::{Phase, Question, Wait};
 use crewlog_planner::view::PlanView;
 use futures::StreamExt;
 use tokio::sync::oneshot;
@@ -81,7 +82,8 @@ impl<'a> Drive<'a> {
         cut_off: CutOff,
     ) -> Result<Self, Failure> {
         let view = look::load_view(&store, &plan, Range::default()).await?;
-        let jobs = carry.jobs.map_or(view.state().config().parallelism, usize::from);
+        // The plan may be given other limits while it is carried out, and starts no more than they allow.
+        let jobs = carry.jobs.map_or(2 * PARALLELISM_MAX, usize::from);
         let tags = look::tags_of(&store, &plan).await?;
         let terms = Terms { roster: roster.clone(), scope: Scope::Plan(plan.clone()), cut_off, jobs };
         let mut drive = Self {
@@ -286,6 +288,10 @@ impl<'a> Drive<'a> {
             },
             End::TimedOut => (Code::TimedOut, vec![format!("the time given ran out; to go on: {resume}")]),
             End::Interrupted => (Code::Interrupted, vec![format!("interrupted; to go on: {resume}")]),
+            End::Waiting if self.view.state().waits_for() == [Wait::Work] => {
+                let add = self.session.command_on("task add \"...\" --plan", &self.plan);
+                (Code::Done, vec![format!("all is done; for more: {add}")])
+            }
             End::Waiting => {
                 let mut next = look::what_is_waited_for(self.session, &self.plan, &self.view);
                 for (plan, view) in

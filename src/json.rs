@@ -249,6 +249,7 @@ pub struct ShownJson<'a> {
     spent: Usage,
     budget: BudgetJson,
     context_summary: &'a str,
+    settings: Vec<String>,
 }
 
 #[derive(Serialize)]
@@ -257,6 +258,8 @@ struct ShownTaskJson<'a> {
     description: &'a str,
     kind: &'static str,
     status: &'static str,
+    is_paused: bool,
+    priority: Option<&'a str>,
     attempts: u32,
     result: Option<&'a str>,
     error: Option<&'a str>,
@@ -304,6 +307,8 @@ impl<'a> ShownJson<'a> {
                 description: &task.plan.description,
                 kind: task.plan.kind.as_str(),
                 status: task.status.as_str(),
+                is_paused: task.is_paused,
+                priority: task.plan.priority.as_deref(),
                 attempts: task.attempts,
                 result: task.result.as_deref(),
                 error: task.error.as_deref(),
@@ -340,6 +345,7 @@ impl<'a> ShownJson<'a> {
             spent: state.spent(),
             budget: BudgetJson { tokens, cost_micros, duration_ms },
             context_summary: state.context_summary(),
+            settings: state.config().words(),
         }
     }
 

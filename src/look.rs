@@ -164,9 +164,14 @@ pub fn print_view(mut to: impl Write, plan: &str, at: Position, view: &PlanView)
         writeln!(to, "a fork of {} at position {at}: {}", visible(parent), one_line(reason, 100))?;
     }
     print_limits(&mut to, state)?;
+    let settings = state.config().words();
+    if !settings.is_empty() {
+        writeln!(to, "settings: {}", one_line(&settings.join(", "), 200))?;
+    }
     let width = state.tasks().iter().map(|task| task.plan.name().chars().count()).max().unwrap_or(1);
     for task in state.tasks() {
-        let status = task.status.as_str();
+        let paused = if task.is_paused { " (paused)" } else { "" };
+        let status = format!("{}{paused}", task.status.as_str());
         let command = task.plan.command.as_deref().map(in_one_line);
         let text = one_line(command.as_ref().unwrap_or(&task.plan.description), 90);
         writeln!(to, "{:>width$}  {status:<18}  {text}", task.plan.name())?;
@@ -244,7 +249,11 @@ pub fn what_is_waited_for(session: &Session, plan: &str, view: &PlanView) -> Vec
              in backticks in the text\n  {done}\n  {fail}"
         )
     });
-    questions.chain(tasks).collect()
+    let paused = state.tasks().iter().filter(|task| task.is_paused).map(|task| {
+        let name = shell_word(&task.plan.name());
+        format!("task {name} is paused\n  {} {name}", session.command_on("resume", plan))
+    });
+    questions.chain(tasks).chain(paused).collect()
 }
 
 /// What brings a plan further whose budget does not suffice.

@@ -1,6 +1,7 @@
 //! The `crewlog` program: commands in, folds of the log out. It decides nothing itself.
 
 mod act;
+mod amend;
 mod analyse;
 mod archive;
 mod asking;
@@ -44,7 +45,7 @@ use std::process::ExitCode;
 use clap::Parser;
 use clap::error::ErrorKind;
 
-use crate::cli::{Cli, Command, Db, Plan};
+use crate::cli::{Cli, Command, Db, Plan, Task};
 use crate::failure::{Code, Failure};
 
 /// How long what still runs may take when the program ends.
@@ -102,7 +103,10 @@ async fn run(cli: Cli) -> Result<Code, Failure> {
     match cli.command {
         Command::Init => start::init(&session).await,
         Command::Run(run) => start::run(&session, run).await,
-        Command::Resume(resume) => start::resume(&session, resume).await,
+        Command::Resume(resume) => match &resume.task {
+            Some(task) => act::resume_task(&session, &resume.plan, task).await,
+            None => start::resume(&session, resume).await,
+        },
         Command::Work(work) => work::work(&session, work).await,
         Command::Plan(Plan::Parse(parse)) => look::parse(&session, &parse).await,
         Command::Plan(Plan::Analyse(args)) => analyse::analyse(&session, args).await,
@@ -139,6 +143,9 @@ async fn run(cli: Cli) -> Result<Code, Failure> {
         Command::Fail(fail) => act::fail(&session, fail).await,
         Command::Cancel(cancel) => act::cancel(&session, cancel).await,
         Command::Pause(pause) => act::pause(&session, pause).await,
+        Command::Amend(amend) => amend::amend(&session, *amend).await,
+        Command::Set(set) => amend::set(&session, set).await,
+        Command::Task(Task::Add(add)) => amend::add_task(&session, add).await,
         Command::Retry(retry) => act::retry(&session, retry).await,
         Command::MockLlm(mock) => mock_llm::serve(&session, mock).await,
         Command::Supervise => unreachable!("it was taken before the runtime began"),

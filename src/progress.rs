@@ -8,7 +8,7 @@ use crewlog_mq::{Recorded, Timestamp};
 use crewlog_planner::claim::{self, TaskEvent};
 use crewlog_planner::crew::conflicts::{self, ConflictEvent};
 use crewlog_planner::event::{self, Event, TaskStatus};
-use crewlog_planner::plan::{NodeKind, TaskId};
+use crewlog_planner::plan::{NodeKind, TaskId, TaskPlan};
 use crewlog_planner::state::Task;
 use crewlog_planner::view::PlanView;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -197,13 +197,24 @@ impl Progress {
             }
             Event::PlanPaused { reason } => self.note_of_plan(&format!("paused: {reason}")),
             Event::PlanResumed {} => self.note_of_plan("resumed"),
+            Event::TasksAmended { tasks, reason } => {
+                let names = tasks.iter().map(TaskPlan::name).collect::<Vec<_>>().join(", ");
+                self.note_of_plan(&format!("amended: {}: {reason}", one_line(&names, TEXT_CHARS_MAX)));
+            }
+            Event::SettingsChanged { config, reason } => {
+                self.note_of_plan(&format!("settings: {}: {reason}", config.words().join(", ")));
+            }
+            Event::TaskPaused { task_id, reason } => {
+                let Some(task) = task(task_id) else { return };
+                self.line("PAUSED", YELLOW, None, task, reason);
+            }
+            Event::TaskResumed { task_id } => {
+                let Some(task) = task(task_id) else { return };
+                self.line("RESUMED", GREEN, None, task, &told(task));
+            }
             Event::PlanCancelled { reason } => self.note_of_plan(&format!("cancelled: {reason}")),
             Event::PlanningCompleted { summary, .. } if self.plan.is_some() => self.note_of_plan(summary),
             Event::PlanForked { .. }
-            | Event::TasksAmended { .. }
-            | Event::SettingsChanged { .. }
-            | Event::TaskPaused { .. }
-            | Event::TaskResumed { .. }
             | Event::DeadlineSet { .. }
             | Event::UsageRecorded { .. }
             | Event::CheckpointNamed { .. }

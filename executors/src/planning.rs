@@ -322,7 +322,13 @@ async fn open_plans(store: &EventStore, plans: &Query, head: Position) -> Result
         let page = store.read(plans, range, PAGE).await?;
         for recorded in page.events {
             match recorded.decode::<Event>() {
-                Ok(Event::TasksPlanned { .. } | Event::PlanForked { .. } | Event::TasksReopened { .. }) => {
+                // A standing plan that had ended goes on with what is added.
+                Ok(
+                    Event::TasksPlanned { .. }
+                    | Event::PlanForked { .. }
+                    | Event::TasksReopened { .. }
+                    | Event::TasksAmended { .. },
+                ) => {
                     open.insert(recorded.aggregate_id, recorded.tags);
                 }
                 Ok(Event::PlanningCompleted { .. }) => {
@@ -334,7 +340,6 @@ async fn open_plans(store: &EventStore, plans: &Query, head: Position) -> Result
                     | Event::ClarificationRequested { .. }
                     | Event::ClarificationReceived { .. }
                     | Event::ContextCompacted { .. }
-                    | Event::TasksAmended { .. }
                     | Event::SettingsChanged { .. }
                     | Event::TaskPaused { .. }
                     | Event::TaskResumed { .. }

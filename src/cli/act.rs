@@ -92,6 +92,8 @@ pub struct Cancel {
 pub struct Pause {
     /// The plan's id, or the beginning of it
     pub plan: String,
+    /// The task, by number or label; the whole plan if left out
+    pub task: Option<String>,
     /// Why
     #[arg(long, default_value = "paused by a person")]
     pub reason: String,

@@ -124,6 +124,9 @@ pub struct Work {
 pub struct Resume {
     /// The plan's id, or the beginning of it
     pub plan: String,
+    /// A paused task, by number or label: only let it be started again, and carry nothing out
+    #[arg(conflicts_with_all = ["jobs", "timeout", "task_timeout"])]
+    pub task: Option<String>,
     /// How to carry it out
     #[command(flatten)]
     pub carry: Carry,

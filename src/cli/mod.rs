@@ -2,6 +2,7 @@
 
 mod act;
 mod agents;
+mod amend;
 mod carry;
 mod keys;
 mod look;
@@ -16,6 +17,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 pub use act::{Answer, Ask, Cancel, Done, Fail, Pause, Retry, Withdraw};
 pub use agents::{Draft, Propose, Schema};
+pub use amend::{AddTask, Amend, Facts, Limit, Set, Task};
 pub use carry::{Carry, Resume, Run, Work};
 pub use keys::{DestroyKey, KeyFile, Keys, RotateKeys};
 pub use look::{
@@ -104,7 +106,7 @@ pub enum Command {
     Init,
     /// Make a plan of a text and carry it out
     Run(Run),
-    /// Go on with a plan that was interrupted, paused or waiting
+    /// Go on with a plan that was interrupted, paused or waiting, or let a paused task start
     Resume(Resume),
     /// Take the tasks of all plans in the log, together with other workers, until stopped
     Work(Work),
@@ -147,8 +149,15 @@ pub enum Command {
     Fail(Fail),
     /// End a plan or one of its tasks
     Cancel(Cancel),
-    /// Start no more tasks of a plan until it is resumed
+    /// Start no more tasks of a plan, or not one of them, until it is resumed
     Pause(Pause),
+    /// Change the tasks of a plan under way: add, edit, skip, put in another order
+    Amend(Box<Amend>),
+    /// Change the settings of a plan under way
+    Set(Set),
+    /// Work with single tasks, which are no plan of their own
+    #[command(subcommand)]
+    Task(Task),
     /// Open failed tasks again
     Retry(Retry),
     /// Write the log, or one plan, as JSON lines

@@ -1,6 +1,7 @@
 //! The program as people and scripts meet it: the real binary, its output, its exit codes, its terminal.
 
 mod agents;
+mod amending;
 mod answers;
 mod archive;
 mod codes;

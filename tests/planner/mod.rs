@@ -3,6 +3,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails, also outside of its own function")]
 
+mod amending;
 mod budgets;
 mod changes;
 mod clarifying;
@@ -20,4 +21,5 @@ mod retained;
 mod rules;
 mod timing;
 mod transcript;
+mod turns;
 mod unknown;

@@ -11,11 +11,12 @@ use crewlog_mq::{
 };
 use crewlog_planner::claim::{self, Ending, Executor, RunDetails, TaskClaim, TaskCommand, TaskEvent};
 use crewlog_planner::event::{
-    self, Command, Event, ExecutorEvent, FailureClass, PlannerConfig, QuestionId, TaskStatus, Usage, plan_tag,
+    self, Amendment, Command, Edit, Event, ExecutorEvent, FailureClass, Order, PlannerConfig, QuestionId, Setting,
+    TaskStatus, Usage, plan_tag,
 };
 use crewlog_planner::plan::{Attachment, AttachmentKind, FailurePolicy, NodeKind, Origin, Proposal, TaskId, TaskPlan};
 use crewlog_planner::planner::Planner;
-use crewlog_planner::retained::KEPT_REASON_BYTES_MAX;
+use crewlog_planner::retained::{KEPT_AMENDMENTS_BYTES_MAX, KEPT_REASON_BYTES_MAX};
 use crewlog_planner::verify::Verifier;
 use proptest::prelude::*;
 use serde_json::json;
@@ -141,6 +142,27 @@ async fn tell_all(log: &mut Recording) {
     log.tell(2, end(3, Ending::Stopped { reason: "not wanted".into() })).await;
 }
 
+/// Every command that makes a plan under way otherwise; of long amendments only what they made is kept.
+async fn amend_all(log: &mut Recording) {
+    let amend = |amendments, reason: &str| Command::Amend { amendments, reason: reason.to_owned() };
+    let (task, later) = (TaskId(5), TaskId(6));
+    let add = |text: &str| Amendment::Add { text: text.to_owned(), after: vec![TaskId(3)], before: Vec::new() };
+    log.order(amend(vec![add("1. Run `echo e`\n2. [x] Run `echo f`\n3. Run `echo g`\n")], "more")).await;
+    let edits = vec![Edit::Priority(None), Edit::Priority(Some("high".into())), Edit::Label(Some("E".into()))];
+    let reorder = Amendment::Reorder { task: TaskId(7), after: vec![TaskId(3), task] };
+    log.order(amend(vec![Amendment::Edit { task, edits }, reorder], &"x".repeat(METADATA_BYTES_MAX))).await;
+    let long = "with care ".repeat(KEPT_AMENDMENTS_BYTES_MAX / 8);
+    let edit = Amendment::Edit { task, edits: vec![Edit::Notes(vec![long])] };
+    let refused = vec![edit.clone(), Amendment::Skip { task: later }];
+    assert_eq!(log.order(amend(refused, "it is done")).await, []);
+    let skip = Amendment::Skip { task: TaskId(7) };
+    assert_eq!(log.order(amend(vec![edit, add("[x] Run `echo h`"), skip], "long")).await.len(), 3);
+    let changes = vec![Setting::ParallelismOfExecutor("ann".into(), Some(1)), Setting::Order(Order::CriticalPath)];
+    log.order(Command::Configure { changes, reason: "x".repeat(METADATA_BYTES_MAX) }).await;
+    log.order(Command::PauseTask { task, reason: "x".repeat(METADATA_BYTES_MAX) }).await;
+    log.order(Command::ResumeTask { task }).await;
+}
+
 /// Every command to the planner.
 async fn order_all(log: &mut Recording) {
     let reason = |n: usize| "no \u{1}".repeat(n);
@@ -176,6 +198,7 @@ async fn every_command_is_decided_again_from_what_is_kept_and_from_its_events() 
     let user_input = "# T\n1. Run `echo a`\n2. Change page.md (retry 5)\n3. Run `echo c`\n4. Paint it\n".to_owned();
     log.order(Command::Initialize { user_input, attachments, config, relax_order: true }).await;
     tell_all(&mut log).await;
+    amend_all(&mut log).await;
     order_all(&mut log).await;
     // What a crash kept from being dispatched.
     let tasks = vec![TaskPlan::new(TaskId(1), NodeKind::ToolCall, "step")];
@@ -208,19 +231,23 @@ async fn every_command_is_decided_again_from_what_is_kept_and_from_its_events() 
     Recording::of(&store, "r").await.order(propose).await;
     let counted = decide_again(&store).await;
     let expected = [
+        ("Amend", 3),
         ("Answer", 1),
         ("Cancel", 3),
         ("Claim", 4),
         ("CompactContext", 1),
+        ("Configure", 1),
         ("Continue", 1),
         ("End", 3),
         ("HandleExecutorEvent", 4),
         ("Initialize", 1),
         ("Pause", 2),
+        ("PauseTask", 1),
         ("Propose", 1),
         ("Renew", 1),
         ("Report", 2),
         ("Resume", 2),
+        ("ResumeTask", 1),
         ("Retry", 2),
         ("Start", 1),
         ("given", 1),
@@ -260,6 +287,16 @@ fn what_is_kept_has_its_documented_form_and_no_text_that_stands_in_the_events() 
     check(cancel(None, most.clone()), json!({"Cancel": {"task": null, "reason": most}}));
     check(cancel(None, most + "x"), json!({"Cancel": {"task": null, "reason": null}}));
     check(Command::Continue.retained(), json!({"Continue": {}}));
+    let edits = vec![Edit::Command(None), Edit::Retry(Some(2))];
+    let amendments = vec![Amendment::Edit { task: TaskId(2), edits }, Amendment::Skip { task: TaskId(3) }];
+    let kept = json!([{"Edit": {"task": 2, "edits": [{"Command": null}, {"Retry": 2}]}}, {"Skip": {"task": 3}}]);
+    let amend = Command::Amend { amendments, reason: "so".into() }.retained();
+    check(amend, json!({"Amend": {"amendments": kept, "skipped": [3], "reason": "so"}}));
+    let changes = vec![Setting::Parallelism(2), Setting::ParallelismOfKind(NodeKind::Analysis, None)];
+    let configure = Command::Configure { changes, reason: "so".into() }.retained();
+    let kept = json!([{"Parallelism": 2}, {"ParallelismOfKind": ["Analysis", null]}]);
+    check(configure, json!({"Configure": {"changes": kept, "reason": "so"}}));
+    check(Command::ResumeTask { task: TaskId(1) }.retained(), json!({"ResumeTask": {"task": 1}}));
     check(Command::Retry { task: None }.retained(), json!({"Retry": {"task": null}}));
     let worker = json!({"name": "shell", "host": "h", "worker": "w"});
     let report = TaskCommand::Report { attempt, executor: executor("w"), now, dead_epoch: None, ending: ending() };

@@ -13,10 +13,10 @@ pub enum Amendment {
     Add {
         /// The text.
         text: String,
-        /// What those of them wait for that wait for none of the text.
+        /// What those of them wait for that begin the text.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         after: Vec<TaskId>,
-        /// What waits for those of them that none of the text waits for.
+        /// What waits for those of them that end the text.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         before: Vec<TaskId>,
     },

@@ -26,7 +26,7 @@ pub enum ParseError {
     )]
     EmptyPlan,
     /// Tasks wait for each other in a circle.
-    #[error("tasks wait for each other in a circle: {} (line {line}, column {column}); remove one of these dependencies", cycle.join(" -> "))]
+    #[error("tasks wait for each other in a circle: {}{}; remove one of these dependencies", cycle.join(" -> "), place(*line, *column))]
     DependencyCycle {
         /// The names in order of waiting, the first repeated at the end.
         cycle: Vec<String>,
@@ -36,7 +36,7 @@ pub enum ParseError {
         column: usize,
     },
     /// A dependency names no task.
-    #[error("no task is called {id} (line {line}, column {column}); name an existing task or remove the dependency")]
+    #[error("no task is called {id}{}; name an existing task or remove the dependency", place(*line, *column))]
     UnknownId {
         /// The name as written.
         id: String,
@@ -60,7 +60,7 @@ pub enum ParseError {
         first_line: usize,
     },
     /// A task waits for itself.
-    #[error("task {id} waits for itself (line {line}, column {column}); remove that dependency")]
+    #[error("task {id} waits for itself{}; remove that dependency", place(*line, *column))]
     SelfDependency {
         /// The name.
         id: String,
@@ -87,6 +87,11 @@ pub enum ParseError {
         /// How much there may be.
         max: usize,
     },
+}
+
+/// Where in the text, if there is one.
+fn place(line: usize, column: usize) -> String {
+    if line == 0 { String::new() } else { format!(" (line {line}, column {column})") }
 }
 
 impl ParseError {

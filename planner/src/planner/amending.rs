@@ -103,13 +103,17 @@ impl Draft<'_> {
         let waited_for = tasks.iter().flat_map(|task| &task.depends_on).map(|one| one.task).collect::<BTreeSet<_>>();
         let ends = tasks.iter().map(|task| task.id).filter(|id| !waited_for.contains(id)).map(renumbered);
         let ends = ends.map(hard).collect::<Vec<_>>();
+        // What has ended by its box holds up nothing, so what comes after it begins the text.
+        let ended =
+            tasks.iter().filter(|task| end_by_mark(task).is_some()).map(|task| task.id).collect::<BTreeSet<_>>();
         for mut task in tasks {
+            let begins = task.depends_on.iter().all(|dependency| ended.contains(&dependency.task));
             task.id = renumbered(task.id);
             for dependency in &mut task.depends_on {
                 dependency.task = renumbered(dependency.task);
             }
-            if task.depends_on.is_empty() {
-                task.depends_on = after.iter().copied().map(hard).collect();
+            if begins {
+                task.depends_on.extend(after.iter().copied().map(hard));
             }
             // They are bytes of another text than the plan's.
             task.spans = Vec::new();

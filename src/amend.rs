@@ -1,0 +1,177 @@
+//! Changing a plan under way: `amend`, `set`, `task add`.
+//!
+//! What a text would execute is shown and asked first, as where a plan is made of one. Each order goes to the planner
+//! alone, which takes all of it or nothing.
+
+use std::io::Write;
+use std::path::Path;
+
+use crewlog_mq::EventStore;
+use crewlog_planner::event::{Amendment, Command, Edit, Event, PlannerConfig, Setting};
+use crewlog_planner::parse::{self, ParseOptions};
+use crewlog_planner::plan::TaskId;
+
+use crate::act::Target;
+use crate::cli::{AddTask, Amend, Facts, Limit, Output, Set};
+use crate::failure::{Code, Failure};
+use crate::look;
+use crate::session::{Session, read_text};
+use crate::start::{consent, order};
+use crate::terminal::say;
+use crate::text::visible;
+use crate::workforce;
+
+/// `amend`.
+pub async fn amend(session: &Session, amend: Amend) -> Result<Code, Failure> {
+    let target = Target::find(session, &amend.plan).await?;
+    let ids = |names: &[String]| target.ids(session, names);
+    let mut amendments = Vec::new();
+    if let Some(name) = &amend.edit {
+        amendments.push(Amendment::Edit { task: target.id(session, name)?, edits: edits(amend.facts)? });
+    }
+    if let Some(name) = &amend.reorder {
+        amendments.push(Amendment::Reorder { task: target.id(session, name)?, after: ids(&amend.after)? });
+    }
+    amendments.extend(ids(&amend.skip)?.into_iter().map(|task| Amendment::Skip { task }));
+    if let Some(added) = &amend.add {
+        let is_file = added == "-" || Path::new(added).is_file();
+        let text = if is_file { read_text(Path::new(added))? } else { added.clone() };
+        consent_to(session, &text)?;
+        amendments.push(Amendment::Add { text, after: ids(&amend.after)?, before: ids(&amend.before)? });
+    }
+    give(session, target, Command::Amend { amendments, reason: amend.reason }).await
+}
+
+/// `set`.
+pub async fn set(session: &Session, set: Set) -> Result<Code, Failure> {
+    let target = Target::find(session, &set.plan).await?;
+    let limits = set.limit.into_iter().map(|limit| match limit {
+        Limit::Kind(kind, n) => Setting::ParallelismOfKind(kind, n),
+        Limit::Executor(name, n) => Setting::ParallelismOfExecutor(name, n),
+    });
+    let settings = [
+        set.parallelism.map(Setting::Parallelism),
+        set.on_failure.map(|policy| Setting::OnFailure(policy.into())),
+        set.retries.map(Setting::RetriesMax),
+        set.order.map(|order| Setting::Order(order.into())),
+        set.token_budget.map(Setting::TokenBudget),
+        set.standing.map(Setting::Standing),
+    ];
+    let changes = limits.chain(settings.into_iter().flatten()).collect();
+    give(session, target, Command::Configure { changes, reason: set.reason }).await
+}
+
+/// `task add`.
+pub async fn add_task(session: &Session, add: AddTask) -> Result<Code, Failure> {
+    consent_to(session, &add.text)?;
+    let (store, _) = session.place.open_or_make().await?;
+    let plan = standing_plan(session, &store, &add.plan).await?;
+    let tags = look::tags_of(&store, &plan).await?;
+    if tags.is_empty() && add.after.is_empty() {
+        let folder = Some(session.folder.to_string_lossy().into_owned());
+        let config = PlannerConfig { standing: true, folder, ..PlannerConfig::default() };
+        let (user_input, attachments) = (add.text.clone(), Vec::new());
+        let initialize = Command::Initialize { user_input, attachments, config, relax_order: false };
+        let mut target = Target::of(store.clone(), plan.clone(), session.tags_of_new(&plan)).await?;
+        match order(&mut target.planner, initialize).await {
+            Ok(executed) => return tell(session, target, &executed.events),
+            // Another has just made it.
+            Err(crewlog_mq::ExecuteError::Refused(crewlog_planner::planner::PlannerError::AlreadyPlanned)) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    let target = Target::find(session, &plan).await?;
+    let after = target.ids(session, &add.after)?;
+    let amendments = vec![Amendment::Add { text: add.text, after, before: Vec::new() }];
+    give(session, target, Command::Amend { amendments, reason: add.reason }).await
+}
+
+/// The id of the standing plan of this project: as named, unless another project of the log has that one.
+async fn standing_plan(session: &Session, store: &EventStore, name: &str) -> Result<String, Failure> {
+    let tags = look::tags_of(store, name).await?;
+    let own = session.tags_of_new(name);
+    let is_free = tags.is_empty() || own.iter().all(|tag| tags.contains(tag));
+    Ok(if is_free { name.to_owned() } else { format!("{name}-{}", session.place.project) })
+}
+
+/// Prose must not become shell unasked.
+fn consent_to(session: &Session, text: &str) -> Result<(), Failure> {
+    let parsed = parse::parse(text, ParseOptions { relax_order: false })?;
+    if !session.terminal.is_quiet {
+        look::print_warnings(&parsed.warnings, Path::new("-"));
+    }
+    // Nothing is carried out here, so nothing is stopped for running long.
+    let roster = workforce::roster(session, std::time::Duration::MAX, &[])?;
+    consent(session, &parsed, &roster)
+}
+
+fn edits(facts: Facts) -> Result<Vec<Edit>, Failure> {
+    let unless_empty = |text: String| (!text.is_empty()).then_some(text);
+    let ms = |duration: std::time::Duration| u64::try_from(duration.as_millis()).ok();
+    let all = |texts: Vec<String>| texts.into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>();
+    let edits = [
+        facts.description.map(Edit::Description),
+        facts.command.map(|command| Edit::Command(unless_empty(command))),
+        facts.kind.map(Edit::Kind),
+        facts.label.map(|label| Edit::Label(unless_empty(label))),
+        (!facts.note.is_empty()).then(|| Edit::Notes(all(facts.note))),
+        facts.priority.map(|priority| Edit::Priority(unless_empty(priority))),
+        facts.assignee.map(|assignee| Edit::Assignee(unless_empty(assignee.trim_start_matches('@').to_owned()))),
+        facts.retry.map(|retry| Edit::Retry(Some(retry))),
+        facts.timeout.map(|timeout| Edit::TimeoutMs(ms(timeout))),
+        facts.estimate.map(|estimate| Edit::EstimateMs(ms(estimate))),
+        facts.on_failure.map(|policy| Edit::OnFailure(Some(policy.into()))),
+        (!facts.files.is_empty()).then(|| Edit::Files(all(facts.files))),
+    ];
+    let edits = edits.into_iter().flatten().collect::<Vec<_>>();
+    if edits.is_empty() {
+        return Err(Failure::user("nothing of the task is to be otherwise")
+            .hint("say what, with --description, --command, --priority and the like"));
+    }
+    Ok(edits)
+}
+
+async fn give(session: &Session, mut target: Target, command: Command) -> Result<Code, Failure> {
+    let executed = order(&mut target.planner, command).await?;
+    tell(session, target, &executed.events)
+}
+
+/// Says what was done: which tasks are new or otherwise, and how the plan stands.
+fn tell(session: &Session, target: Target, events: &[Event]) -> Result<Code, Failure> {
+    let mut tasks = Vec::<TaskId>::new();
+    let mut said = Vec::new();
+    for event in events {
+        match event {
+            Event::TasksPlanned { tasks: planned, .. } | Event::TasksAmended { tasks: planned, .. } => {
+                tasks.extend(planned.iter().map(|task| task.id));
+            }
+            Event::TaskStatusUpdated { task_id, error: Some(reason), .. } => {
+                said.push(format!("task {} is skipped: {reason}", target.name(*task_id)));
+            }
+            Event::SettingsChanged { config, .. } => said.push(format!("settings: {}", settings(config))),
+            _another_event => {}
+        }
+    }
+    let names = tasks.iter().map(|task| target.name(*task)).collect::<Vec<_>>();
+    if !names.is_empty() {
+        said.insert(0, format!("{}: task {}", target.plan(), names.join(", ")));
+    }
+    let mut stdout = std::io::stdout();
+    match session.output {
+        Output::Text if events.is_empty() => writeln!(stdout, "nothing to change")?,
+        Output::Text => said.iter().try_for_each(|line| writeln!(stdout, "{}", visible(line)))?,
+        Output::Json | Output::Jsonl => {
+            let said = serde_json::json!({ "plan": target.plan(), "tasks": names, "settings": target.settings() });
+            writeln!(stdout, "{said}")?;
+        }
+    }
+    if let (Output::Text, false) = (session.output, session.terminal.is_quiet) {
+        say(&format!("to go on, unless it runs already: {}", session.command_on("resume", target.plan())));
+    }
+    Ok(Code::Done)
+}
+
+fn settings(config: &PlannerConfig) -> String {
+    let words = config.words();
+    if words.is_empty() { "as they are by default".to_owned() } else { words.join(", ") }
+}

@@ -1,0 +1,127 @@
+//! Plans that are changed from any terminal while they wait, or while somebody carries them out.
+
+use super::scene::{Scene, named_pipe};
+
+/// A plan whose first task waits for a person, so that the rest of it can be changed.
+const TEXT: &str = "- A: Paint the door\n- B: `echo b > b.txt` (depends on A)\n- C: `echo c > c.txt` (depends on B)\n";
+
+fn waiting(scene: &Scene) -> String {
+    scene.write("plan.md", TEXT);
+    scene.run(&["run", "plan.md", "--yes"]).expect(5).stdout.trim().to_owned()
+}
+
+fn status(shown: &serde_json::Value, place: usize) -> &str {
+    shown["tasks"][place]["status"].as_str().expect("a status")
+}
+
+#[test]
+fn a_plan_is_amended_and_runs_as_it_then_is() {
+    let scene = Scene::new();
+    let plan = waiting(&scene);
+    let added = scene.run(&["amend", &plan, "--add", "Run `echo d > d.txt`", "--after", "B", "--yes"]).expect(0);
+    assert_eq!(added.stdout, format!("{plan}: task 4\n"));
+    let args = ["amend", &plan, "--edit", "B", "--command", "echo other > b.txt", "--priority", "high"];
+    scene.run(&args).expect(0);
+    let skipped = scene.run(&["amend", &plan, "--skip", "C", "--reason", "not needed", "-o", "json"]).expect(0).json();
+    assert_eq!(skipped["tasks"], serde_json::json!([]));
+    scene.run(&["done", &plan, "A"]).expect(0);
+    scene.run(&["resume", &plan]).expect(0);
+    let shown = scene.show(&plan);
+    assert_eq!([0, 1, 2, 3].map(|place| status(&shown, place)), ["Completed", "Completed", "Skipped", "Completed"]);
+    assert_eq!((&shown["tasks"][1]["priority"], &shown["tasks"][2]["error"]), (&"high".into(), &"not needed".into()));
+    assert_eq!(scene.read("b.txt"), "other\n");
+    assert_eq!(scene.read("d.txt"), "d\n");
+    let replayed = scene.run(&["replay", &plan]).expect(0).stdout;
+    assert!(replayed.contains("* task B: priority: high"), "{replayed}");
+    assert!(replayed.contains("* task 4: planned: Run echo d > d.txt"), "{replayed}");
+}
+
+#[test]
+fn what_cannot_be_amended_is_refused_with_what_to_do() {
+    let scene = Scene::new();
+    let plan = waiting(&scene);
+    let check = |args: &[&str], code: i32, says: &str| {
+        let refused = scene.run(&[&["amend", &plan], args].concat()).expect(code);
+        assert!(refused.stderr.contains(says), "{}", refused.stderr);
+    };
+    check(&[], 2, "required");
+    check(&["--edit", "B"], 1, "nothing of the task is to be otherwise");
+    check(&["--reorder", "B", "--after", "C"], 3, "tasks wait for each other in a circle: B -> C -> B");
+    check(&["--edit", "A", "--description", "x"], 9, "task 1 is Running: to change it, cancel it");
+    check(&["--skip", "Z"], 4, "has no task \"Z\"");
+    check(&["--add", "Run `echo x`"], 1, "then say --yes");
+    scene.run(&["cancel", &plan]).expect(0);
+    check(&["--skip", "B"], 1, "retry a task to open it again");
+}
+
+#[test]
+fn a_paused_task_waits_until_it_is_resumed() {
+    let scene = Scene::new();
+    let plan = waiting(&scene);
+    scene.run(&["pause", &plan, "B"]).expect(0);
+    scene.run(&["done", &plan, "A"]).expect(0);
+    let waits = scene.run(&["resume", &plan]).expect(5);
+    assert!(waits.stderr.contains("task B is paused"), "{}", waits.stderr);
+    let shown = scene.show(&plan);
+    assert_eq!((status(&shown, 1), &shown["tasks"][1]["is_paused"]), ("Planned", &true.into()));
+    assert!(scene.run(&["show", &plan]).expect(0).stdout.contains("Planned (paused)"));
+    scene.run(&["resume", &plan, "B"]).expect(0);
+    assert_eq!(status(&scene.show(&plan), 1), "Running", "it is dispatched, and nothing here carried it out");
+    scene.run(&["resume", &plan]).expect(0);
+    let replayed = scene.run(&["replay", &plan]).expect(0).stdout;
+    assert!(replayed.contains("* task B: paused: until it is resumed"), "{replayed}");
+}
+
+#[test]
+fn settings_are_changed_and_told() {
+    let scene = Scene::new();
+    let plan = waiting(&scene);
+    let args =
+        ["set", &plan, "--parallelism", "2", "--on-failure", "stop", "--limit", "analysis=1", "--limit", "@ann=3"];
+    let said = scene.run(&args).expect(0).stdout;
+    let settings = "settings: parallelism 2, parallelism of Analysis 1, parallelism of @ann 3, on failure stop";
+    assert!(said.contains(settings), "{said}");
+    assert!(scene.run(&["show", &plan]).expect(0).stdout.contains(settings));
+    assert_eq!(scene.show(&plan)["settings"][0], "parallelism 2");
+    scene.run(&["set", &plan, "--limit", "@ann=", "--parallelism", "4"]).expect(0);
+    let diff = scene.run(&["diff", &format!("{plan}@1"), &plan]).expect(0).stdout;
+    assert!(diff.contains("plan: settings: parallelism of Analysis 1, on failure stop"), "{diff}");
+    assert!(scene.run(&["set", &plan, "--parallelism", "0"]).expect(1).stderr.contains("must be from 1 to 1000"));
+    scene.run(&["set", &plan]).expect(2);
+    scene.run(&["set", &plan, "--limit", "dancing=1"]).expect(2);
+}
+
+#[test]
+fn tasks_without_a_plan_go_to_the_backlog_which_never_ends() {
+    let scene = Scene::new();
+    assert_eq!(scene.run(&["task", "add", "Run `echo a > a.txt`", "--yes"]).expect(0).stdout, "backlog: task 1\n");
+    assert!(scene.run(&["resume", "backlog"]).expect(0).stderr.contains("all is done"));
+    assert_eq!(scene.run(&["task", "add", "Run `echo b`", "--yes"]).expect(0).stdout, "backlog: task 2\n");
+    let args = ["task", "add", "Run `echo c > c.txt`", "--after", "2", "--plan", "backlog", "--yes", "-o", "json"];
+    let added = scene.run(&args).expect(0).json();
+    assert_eq!(added, serde_json::json!({"plan": "backlog", "tasks": ["3"], "settings": ["standing"]}));
+    scene.run(&["work", "--until-idle"]).expect(0);
+    let shown = scene.show("backlog");
+    assert_eq!((status(&shown, 1), status(&shown, 2)), ("Completed", "Completed"));
+    assert_eq!((scene.read("a.txt").as_str(), scene.read("c.txt").as_str()), ("a\n", "c\n"));
+    scene.run(&["task", "add", "Run `echo d`", "--after", "9", "--yes"]).expect(4);
+}
+
+#[test]
+fn who_carries_a_plan_out_follows_what_is_added_to_it_and_what_is_skipped() {
+    let scene = Scene::new();
+    named_pipe(&scene, "go");
+    named_pipe(&scene, "never");
+    scene.write("plan.md", "- A: `read line < go`\n- B: `read line < never`\n");
+    let running = scene.start(&["run", "plan.md", "--yes", "--jobs", "2"]);
+    let plan = running.stdout.until("\n").trim().to_owned();
+    scene.run(&["amend", &plan, "--add", "Run `echo later > later.txt`", "--after", "A,B", "--yes"]).expect(0);
+    running.stderr.until("amended: 3");
+    scene.run(&["amend", &plan, "--skip", "B"]).expect(0);
+    std::fs::write(scene.path("go"), "go\n").expect("the command reads it");
+    let ran = running.finish().expect(0);
+    assert!(ran.stderr.contains("2 completed, 1 skipped"), "{}", ran.stderr);
+    assert_eq!(scene.read("later.txt"), "later\n");
+    let ends = scene.events_of_type("TaskStopped");
+    assert_eq!(ends.len(), 1, "what was skipped while it ran was stopped: {ends:?}");
+}

@@ -1,0 +1,429 @@
+//! How a plan under way is made otherwise: tasks that are added, edited, skipped, put in another order or paused.
+
+use crewlog_mq::Handler;
+use crewlog_planner::event::{Amendment, Command, Edit, Event, PlannerConfig, TaskStatus};
+use crewlog_planner::plan::{Dependency, NodeKind, Origin, Strength, TaskId, TaskPlan};
+use crewlog_planner::planner::{AMENDMENTS_MAX, Planner, PlannerError};
+use crewlog_planner::state::Wait;
+
+use super::transcript::{check, check_with};
+
+#[test]
+fn a_text_that_is_added_goes_on_from_the_last_number() {
+    check(
+        "1. `a`\n2. `b`\n",
+        "
+        > start
+        planned 1 2
+        dispatched 1#1
+        > amend add after=2 1. `c` / 2. `d`
+        amended 3 4: better
+        > amend add Look around
+        amended 5: better
+        dispatched 5#1
+        > 1 done
+        1 Completed:
+        dispatched 2#1
+        > 2 done
+        2 Completed:
+        dispatched 3#1
+        > 5 done
+        5 Completed:
+        > 3 done
+        3 Completed:
+        dispatched 4#1
+        > 4 done
+        4 Completed:
+        ended Completed, 5 tasks: 5 completed
+        ",
+    );
+}
+
+#[test]
+fn what_is_added_before_a_task_is_waited_for() {
+    check(
+        "1. `a`\n2. `b`\n",
+        "
+        > start
+        planned 1 2
+        dispatched 1#1
+        > amend add before=2 1. `c` / 2. `d`
+        amended 2 3 4: better
+        dispatched 3#1
+        > 1 done
+        1 Completed:
+        > 3 done
+        3 Completed:
+        dispatched 4#1
+        > 4 done
+        4 Completed:
+        dispatched 2#1
+        ",
+    );
+}
+
+#[test]
+fn an_amendment_holds_as_a_whole_or_not_at_all() {
+    check(
+        "- A: `a`\n- B: `b` (depends on A)\n- C: `c` (depends on B)\n",
+        "
+        > start
+        planned 1 2 3
+        dispatched 1#1
+        > amend skip 3 ; reorder 2 after=9
+        ! no task is called 9; name an existing task or remove the dependency
+        > amend add Weed ; reorder 2 after=1,3
+        ! tasks wait for each other in a circle: B -> C -> B; remove one of these dependencies
+        > amend add after=3 before=2 Weed
+        ! tasks wait for each other in a circle: B -> 4 -> C -> B; remove one of these dependencies
+        > amend reorder 2 after=2
+        ! task B waits for itself; remove that dependency
+        > amend edit 9 priority=high
+        ! the plan has no task 9
+        > amend skip 9
+        ! the plan has no task 9
+        > amend add - C: `d`
+        ! task 3 is called C already: give one of the two another id
+        > amend edit 2 label=D ; edit 3 label=d
+        ! task 2 is called d already: give one of the two another id
+        > amend edit 2 description=
+        ! task 2 would have no description: say in a few words what is to be done
+        > amend add after=1 .
+        ! the plan is empty: nothing in it is a task; write at least one sentence or list item that says what to do
+        > amend edit 2 label=C ; edit 3 label=B
+        amended 2 3: better
+        > amend edit 2 label=C ; edit 3 label=B
+        (nothing)
+        > amend add before=1 Weed
+        ! task 1 is Running: to change it, cancel it, or let it end and retry it
+        ",
+    );
+}
+
+#[test]
+fn a_task_that_is_edited_is_dispatched_as_it_now_is() {
+    let mut planner = planner_of("1. `a`\n2. `b` (retry 1)\n", PlannerConfig::default());
+    let edits = vec![
+        Edit::Description("another step".into()),
+        Edit::Command(Some("c".into())),
+        Edit::Notes(vec!["with care".into()]),
+        Edit::Files(vec!["src/a.rs".into()]),
+        Edit::TimeoutMs(Some(5)),
+        Edit::Retry(None),
+        Edit::Assignee(Some("ann".into())),
+    ];
+    let amendments = vec![Amendment::Edit { task: TaskId(2), edits }];
+    planner.process(Command::Amend { amendments, reason: String::new() }).unwrap();
+    let events = planner.process(done(1)).unwrap();
+    let Some(Event::TaskDispatched { command, .. }) = events.last() else { panic!("{events:?}") };
+    let crewlog_planner::event::PlannerCmd::ExecuteTask { parameters, .. } = command else { panic!("{command:?}") };
+    assert_eq!((parameters.description.as_str(), parameters.command.as_deref()), ("another step", Some("c")));
+    assert_eq!((&parameters.notes[..], &parameters.files[..]), (&["with care".into()][..], &["src/a.rs".into()][..]));
+    assert_eq!((parameters.timeout_ms, parameters.assignee.as_deref()), (Some(5), Some("ann")));
+    assert_eq!(planner.state().tasks()[1].plan.retry, None);
+}
+
+#[test]
+fn a_task_at_work_is_not_edited_and_one_that_has_ended_only_waits_for_others() {
+    check(
+        "- A: `a`\n- B: `b` (depends on A)\n- C: `c`\n",
+        "
+        > start
+        planned 1 2 3
+        dispatched 1#1
+        dispatched 3#1
+        > amend edit 3 command=d
+        ! task 3 is Running: to change it, cancel it, or let it end and retry it
+        > 3 asks Which?
+        q1 of 3, Executor: Which?
+        > amend edit 3 command=d
+        ! task 3 is NeedsClarification: to change it, cancel it, or let it end and retry it
+        > 1 fails boom
+        1 Failed: boom
+        2 Skipped: task A did not complete
+        > amend edit 2 command=d
+        ! task 2 is Skipped: it can only be retried, or be given other tasks to wait for
+        > amend skip 1
+        ! task 1 is Failed: it can only be retried, or be given other tasks to wait for
+        > amend add before=2 `e`
+        amended 2 4: better
+        dispatched 4#1
+        > amend reorder 2 after=4
+        amended 2: better
+        > retry 2
+        reopened 2
+        > 4 done
+        4 Completed:
+        dispatched 2#1
+        ",
+    );
+}
+
+#[test]
+fn what_depends_on_a_skipped_task_may_run_and_one_that_runs_is_stopped() {
+    check(
+        "1. `a`\n2. `b`\n3. `c`\n",
+        "
+        > start
+        planned 1 2 3
+        dispatched 1#1
+        > amend skip 3
+        3 Skipped (lets go): better
+        > amend skip 1
+        1 Skipped (lets go): better
+        dispatched 2#1
+        > 1 done late
+        (nothing)
+        > 2 done
+        2 Completed:
+        ended Completed, 3 tasks: 1 completed, 2 skipped
+        > amend add Weed
+        ! the plan has ended: retry a task to open it again
+        > set parallelism=2
+        ! the plan has ended: retry a task to open it again
+        ",
+    );
+}
+
+#[test]
+fn what_follows_a_ticked_box_waits_for_what_the_text_is_put_after() {
+    check(
+        "1. `a`\n",
+        "
+        > start
+        planned 1
+        dispatched 1#1
+        > amend add after=1 1. [x] `b` / 2. `c` / 3. `d`
+        amended 2 3 4: better
+        2 Completed: done before the plan began
+        > 1 done
+        1 Completed:
+        dispatched 3#1
+        ",
+    );
+}
+
+#[test]
+fn boxes_of_added_tasks_count() {
+    check(
+        "1. `a`\n",
+        "
+        > start
+        planned 1
+        dispatched 1#1
+        > amend add - [x] `b` / - [-] `c`
+        amended 2 3: better
+        2 Completed: done before the plan began
+        3 Cancelled (lets go): given up before the plan began
+        ",
+    );
+}
+
+#[test]
+fn answers_reach_what_is_put_behind_them_later() {
+    check(
+        "- A: Which colour?\n- B: `b` (depends on A)\n- C: `c` (depends on B)\n- D: `d`\n- E: `e` (depends on D)\n",
+        "
+        > start
+        planned 1 2 3 4 5
+        dispatched 4#1
+        dispatched 1#1 as a question
+        q1 of 1, Task
+        > q1 blue
+        q1 = blue
+        1 Completed: blue
+        dispatched 2#1 with blue
+        > amend add after=2 `f` ; reorder 3 after=4 ; reorder 5 after=2
+        amended 3 5 6: better
+        > 4 done
+        4 Completed:
+        dispatched 3#1
+        > 2 done
+        2 Completed:
+        dispatched 5#1 with blue
+        dispatched 6#1 with blue
+        ",
+    );
+}
+
+#[test]
+fn a_paused_task_is_not_started_and_one_that_runs_is_not_tried_again() {
+    check_with(
+        PlannerConfig { parallelism: 1, ..PlannerConfig::default() },
+        "- `a`\n- `b` (retry 1)\n- `c`\n",
+        "
+        > start
+        planned 1 2 3
+        dispatched 1#1
+        > pause 2
+        2 paused: not yet
+        > pause 2
+        (nothing)
+        > 1 done
+        1 Completed:
+        dispatched 3#1
+        > pause 1
+        ! task 1 is Completed: it can only be retried, or be given other tasks to wait for
+        > pause 9
+        ! the plan has no task 9
+        > 3 done
+        3 Completed:
+        > continue
+        (nothing)
+        > resume 2
+        2 resumed
+        dispatched 2#1
+        > resume 2
+        (nothing)
+        > pause 2
+        2 paused: not yet
+        > 2 fails boom
+        2 Planned: boom
+        > resume 2
+        2 resumed
+        dispatched 2#2
+        > pause 2
+        2 paused: not yet
+        > 2 done
+        2 Completed:
+        ended Completed, 3 tasks: 3 completed
+        ",
+    );
+}
+
+#[test]
+fn what_a_paused_task_waits_for_ends_it_all_the_same() {
+    check(
+        "1. `a`\n2. `b`\n",
+        "
+        > start
+        planned 1 2
+        dispatched 1#1
+        > pause 2
+        2 paused: not yet
+        > 1 fails boom
+        1 Failed: boom
+        2 Skipped: task 1 did not complete
+        ended Failed, 2 tasks: 1 failed, 1 skipped
+        > retry
+        reopened 1 2
+        dispatched 1#2
+        > 1 done
+        1 Completed:
+        dispatched 2#1
+        ",
+    );
+}
+
+#[test]
+fn a_standing_plan_waits_for_work_and_goes_on_even_when_it_was_cancelled() {
+    let standing = PlannerConfig { standing: true, ..PlannerConfig::default() };
+    check_with(
+        standing.clone(),
+        "Run `a`",
+        "
+        > start
+        planned 1
+        dispatched 1#1
+        > 1 done
+        1 Completed:
+        > continue
+        (nothing)
+        > amend add Run `b`
+        amended 2: better
+        dispatched 2#1
+        > cancel
+        cancelled: not wanted
+        2 Cancelled: not wanted
+        ended Cancelled, 2 tasks: 1 completed, 1 cancelled
+        > amend add Run `c`
+        amended 3: better
+        dispatched 3#1
+        > 3 done
+        3 Completed:
+        > set standing=false
+        settings changed: more
+        ended Failed, 3 tasks: 2 completed, 1 cancelled
+        ",
+    );
+    let mut planner = planner_of("Run `a`", standing);
+    assert_eq!(planner.state().waits_for(), [Wait::Task(TaskId(1))]);
+    planner.process(done(1)).unwrap();
+    assert_eq!(planner.state().waits_for(), [Wait::Work]);
+}
+
+#[test]
+fn a_plan_names_all_that_it_waits_for() {
+    let text = "- A: `a`\n- B: Which?\n- C: `c` (depends on A)\n";
+    let mut planner = planner_of(text, PlannerConfig::default());
+    planner.process(Command::PauseTask { task: TaskId(3), reason: String::new() }).unwrap();
+    planner.process(Command::Pause { reason: String::new() }).unwrap();
+    let question = planner.state().questions()[0].id;
+    let waits = [Wait::PausedPlan, Wait::Task(TaskId(1)), Wait::PausedTask(TaskId(3)), Wait::Question(question)];
+    assert_eq!(planner.state().waits_for(), waits);
+    planner.process(Command::Cancel { task: None, reason: String::new() }).unwrap();
+    assert_eq!(planner.state().waits_for(), []);
+}
+
+#[test]
+fn amendments_have_limits() {
+    let mut planner = planner_of("1. `a`\n2. `b`\n", PlannerConfig::default());
+    let amend = |amendments| Command::Amend { amendments, reason: String::new() };
+    let too_many = vec![Amendment::Skip { task: TaskId(1) }; AMENDMENTS_MAX + 1];
+    let (value, max) = (AMENDMENTS_MAX + 1, AMENDMENTS_MAX);
+    assert_eq!(planner.process(amend(too_many)), Err(PlannerError::TooMany { what: "amendments", value, max }));
+    let notes = vec!["x".repeat(1 << 20); 17];
+    let long = vec![Amendment::Edit { task: TaskId(2), edits: vec![Edit::Notes(notes)] }];
+    assert!(matches!(planner.process(amend(long)), Err(PlannerError::TaskTooLong { task: TaskId(2), .. })));
+    assert_eq!(planner.process(amend(Vec::new())), Ok(Vec::new()));
+}
+
+#[test]
+fn definitions_of_another_program_keep_the_same_rules() {
+    let mut planner = planner_of("1. `a`\n2. `b`\n", PlannerConfig::default());
+    let define = |tasks| Command::Amend { amendments: vec![Amendment::Define { tasks }], reason: String::new() };
+    let task = |id, waits_for: &[u64]| {
+        let hard = |id: &u64| Dependency { task: TaskId(*id), strength: Strength::Hard };
+        let depends_on = waits_for.iter().map(hard).collect();
+        TaskPlan { depends_on, ..TaskPlan::new(TaskId(id), NodeKind::Analysis, "look") }
+    };
+    for tasks in [vec![task(1, &[])], vec![task(2, &[3])], vec![task(3, &[4])], vec![task(3, &[4]), task(4, &[3])]] {
+        assert!(planner.process(define(tasks.clone())).is_err(), "{tasks:?}");
+    }
+    let events = planner.process(define(vec![task(5, &[2])])).unwrap();
+    assert_eq!(events, [Event::TasksAmended { tasks: vec![task(5, &[2])], reason: String::new() }]);
+    let gap = planner.process(define(vec![task(4, &[])]));
+    assert_eq!(gap, Err(PlannerError::UnknownTask { task: TaskId(4) }), "no number below the last is given again");
+    assert_eq!(planner.state().next_id(), 6);
+}
+
+#[test]
+fn a_log_that_amends_what_nobody_decided_is_read_all_the_same() {
+    let task = |id| TaskPlan::new(TaskId(id), NodeKind::Analysis, "look");
+    let planned = |tasks| Event::TasksPlanned {
+        tasks,
+        title: None,
+        source: String::new(),
+        config: Box::new(PlannerConfig::default()),
+        context: Vec::new(),
+        attachments: Vec::new(),
+        origin: Origin::default(),
+    };
+    let amended = |tasks| Event::TasksAmended { tasks, reason: String::new() };
+    let planner = Planner::fold(&[planned(vec![task(2), task(4)]), amended(vec![task(3), task(6), task(1)])]);
+    let ids = planner.state().tasks().iter().map(|task| task.plan.id.0).collect::<Vec<_>>();
+    assert_eq!(ids, [2, 4, 6], "a number that is not above the last is passed over");
+    assert!(planner.state().tasks().iter().all(|task| task.status == TaskStatus::Planned));
+}
+
+fn planner_of(text: &str, config: PlannerConfig) -> Planner {
+    let mut planner = Planner::new();
+    let (user_input, attachments) = (text.to_owned(), Vec::new());
+    planner.process(Command::Initialize { user_input, attachments, config, relax_order: false }).unwrap();
+    planner
+}
+
+fn done(task: u64) -> Command {
+    let (node_id, attempt, result) = (TaskId(task), 1, String::new());
+    Command::HandleExecutorEvent(crewlog_planner::event::ExecutorEvent::TaskCompleted { node_id, attempt, result })
+}

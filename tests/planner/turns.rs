@@ -1,0 +1,155 @@
+//! Which of the tasks that could start does: by priority, by the way to the end, by place, within every limit.
+
+use crewlog_planner::event::{Order, PlannerConfig};
+use crewlog_planner::plan::NodeKind;
+use crewlog_planner::priority::rank;
+
+use super::transcript::check_with;
+
+fn one_at_a_time() -> PlannerConfig {
+    PlannerConfig { parallelism: 1, ..PlannerConfig::default() }
+}
+
+#[test]
+fn the_most_urgent_starts_first_and_the_first_in_the_plan_of_equals() {
+    check_with(
+        one_at_a_time(),
+        "- `a` !low\n- `b`\n- `c` !high\n- `d` (priority: P0)\n- `e` !high\n",
+        "
+        > start
+        planned 1 2 3 4 5
+        dispatched 4#1
+        > 4 done
+        4 Completed:
+        dispatched 3#1
+        > amend edit 1 priority=urgent
+        amended 1: better
+        > 3 done
+        3 Completed:
+        dispatched 1#1
+        > 1 done
+        1 Completed:
+        dispatched 5#1
+        > 5 done
+        5 Completed:
+        dispatched 2#1
+        ",
+    );
+}
+
+#[test]
+fn priorities_rank_as_people_write_them() {
+    let ranked = [
+        ("P0", 0),
+        ("urgent", 0),
+        ("Critical", 0),
+        ("!!!", 0),
+        ("p1", 1),
+        ("HIGH", 1),
+        ("medium", 2),
+        ("P2", 2),
+        ("low", 3),
+        ("P3", 3),
+        ("lowest", 4),
+        ("purple", 2),
+    ];
+    for (written, expected) in ranked {
+        assert_eq!(rank(Some(written)), expected, "{written}");
+    }
+    assert_eq!(rank(None), 2);
+}
+
+#[test]
+fn with_the_longest_way_first_what_holds_up_most_starts_first() {
+    check_with(
+        PlannerConfig { order: Order::CriticalPath, ..one_at_a_time() },
+        "- A: `a`\n- B: `b`\n- C: `c` (depends on B)\n- D: `d` (depends on C)\n",
+        "
+        > start
+        planned 1 2 3 4
+        dispatched 2#1
+        > 2 done
+        2 Completed:
+        dispatched 3#1
+        > amend add after=1 1. `e` / 2. `f`
+        amended 5 6: better
+        > 3 done
+        3 Completed:
+        dispatched 1#1
+        > 1 done
+        1 Completed:
+        dispatched 5#1
+        > 5 done
+        5 Completed:
+        dispatched 4#1
+        ",
+    );
+}
+
+#[test]
+fn a_kind_or_an_assignee_that_is_full_holds_up_nobody_else() {
+    let config = PlannerConfig {
+        parallelism: 3,
+        parallelism_by_kind: [(NodeKind::Analysis, 1)].into(),
+        parallelism_by_executor: [("ann".to_owned(), 1)].into(),
+        ..PlannerConfig::default()
+    };
+    check_with(
+        config,
+        "- Analyze the logs\n- Analyze the metrics\n- Refactor the parser @ann\n- Refactor the lexer @ann\n\
+         - Refactor the printer\n- Refactor the reader\n",
+        "
+        > start
+        planned 1 2 3 4 5 6
+        dispatched 1#1
+        dispatched 3#1
+        dispatched 5#1
+        > 5 done
+        5 Completed:
+        dispatched 6#1
+        > 1 done
+        1 Completed:
+        dispatched 2#1
+        > 2 done
+        2 Completed:
+        > 3 done
+        3 Completed:
+        dispatched 4#1
+        ",
+    );
+}
+
+#[test]
+fn other_limits_count_from_the_next_start_on() {
+    check_with(
+        one_at_a_time(),
+        "- `a`\n- `b` (retry 2)\n- `c`\n- `d`\n",
+        "
+        > start
+        planned 1 2 3 4
+        dispatched 1#1
+        > set parallelism=3
+        settings changed: more
+        dispatched 2#1
+        dispatched 3#1
+        > set parallelism=3
+        (nothing)
+        > set parallelism=1
+        settings changed: more
+        > 2 not-started boom
+        2 Planned: boom
+        > 1 done
+        1 Completed:
+        > 3 done
+        3 Completed:
+        dispatched 2#2
+        > set parallelism=2 bob=0
+        ! parallelism of a kind or an assignee is 0, and must be from 1 to 1000
+        > set questions=1
+        ! questions take no place from tasks: limit the tasks of another kind
+        > 2 done
+        2 Completed:
+        dispatched 4#1
+        ",
+    );
+}
