@@ -54,6 +54,7 @@ pub async fn set(session: &Session, set: Set) -> Result<Code, Failure> {
         set.on_failure.map(|policy| Setting::OnFailure(policy.into())),
         set.retries.map(Setting::RetriesMax),
         set.order.map(|order| Setting::Order(order.into())),
+        set.deadline.map(|deadline| Setting::DeadlineMs(u64::try_from(deadline.as_millis()).ok())),
         set.token_budget.map(Setting::TokenBudget),
         set.standing.map(Setting::Standing),
     ];

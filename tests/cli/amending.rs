@@ -113,8 +113,10 @@ fn who_carries_a_plan_out_follows_what_is_added_to_it_and_what_is_skipped() {
     named_pipe(&scene, "go");
     named_pipe(&scene, "never");
     scene.write("plan.md", "- A: `read line < go`\n- B: `read line < never`\n");
-    let running = scene.start(&["run", "plan.md", "--yes", "--jobs", "2"]);
-    let plan = running.stdout.until("\n").trim().to_owned();
+    let mut running = scene.start(&["run", "plan.md", "--yes", "--jobs", "2"]);
+    running.stdout.until("\n");
+    let listed = scene.run(&["ls", "-o", "json"]).expect(0).json();
+    let plan = listed["plans"][0]["plan"].as_str().expect("an id").to_owned();
     scene.run(&["amend", &plan, "--add", "Run `echo later > later.txt`", "--after", "A,B", "--yes"]).expect(0);
     running.stderr.until("amended: 3");
     scene.run(&["amend", &plan, "--skip", "B"]).expect(0);

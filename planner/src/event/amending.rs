@@ -102,6 +102,8 @@ pub enum Setting {
     Order(Order),
     /// The most that the plan may use up.
     Budget(Budget),
+    /// Milliseconds, from now on, by which the plan must have ended.
+    DeadlineMs(Option<u64>),
     /// Tokens that an agent may be told.
     TokenBudget(usize),
     /// Whether a plan that failed or was cancelled undoes what it did.

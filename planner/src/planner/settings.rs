@@ -59,6 +59,7 @@ fn set(config: &mut PlannerConfig, change: Setting) {
         Setting::RetriesMax(n) => config.retries_max = n,
         Setting::Order(order) => config.order = order,
         Setting::Budget(budget) => config.budget = budget,
+        Setting::DeadlineMs(deadline_ms) => config.deadline_ms = deadline_ms,
         Setting::TokenBudget(n) => config.token_budget = n,
         Setting::Compensate(compensate) => config.compensate = compensate,
         Setting::Summaries(summaries) => config.summaries = summaries,
