@@ -10,6 +10,7 @@ use crewlog_mq::{Error, EventStore, Position, Query, Range, Recorded, Start};
 use crewlog_planner::claim;
 use crewlog_planner::crew::conflicts;
 use crewlog_planner::state::Phase;
+use crewlog_planner::state::Wait;
 use crewlog_planner::view::{PlanStatus, PlanView};
 use futures::{StreamExt, TryStreamExt};
 
@@ -196,7 +197,9 @@ impl Crew<'_> {
             End::TimedOut => Code::TimedOut,
             End::Interrupted => Code::Interrupted,
             End::Idle => {
-                let open = self.views.values().map(|view| match view.state().shortage() {
+                // A standing plan in which all is done waits for nobody.
+                let open = self.views.values().filter(|view| view.state().waits_for() != [Wait::Work]);
+                let open = open.map(|view| match view.state().shortage() {
                     Some(_) if view.status() == PlanStatus::Paused => Code::Budget,
                     Some(_) | None => code_of(view.status()),
                 });

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
-use crate::event::{Order, Purpose};
+use crate::event::{Order, PlannerConfig, Purpose};
 use crate::plan::TaskPlan;
 use crate::state::{Phase, PlannerState};
 
@@ -45,6 +45,12 @@ impl PlannerState {
         if self.config.order == Order::CriticalPath {
             self.index_graph();
         }
+    }
+
+    /// Other settings, and what follows for which tasks share their limits and in which turn they start.
+    pub(super) fn configure(&mut self, config: &PlannerConfig) {
+        self.config = config.clone();
+        self.index_graph();
     }
 
     pub(super) fn index_labels(&mut self) {

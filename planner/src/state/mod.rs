@@ -283,10 +283,7 @@ impl PlannerState {
             }
             Event::PlanForked { parent, at, reason } => self.fork(parent, *at, reason),
             Event::TasksAmended { tasks, .. } => self.amend(tasks),
-            Event::SettingsChanged { config, .. } => {
-                self.config.clone_from(config);
-                self.index_graph();
-            }
+            Event::SettingsChanged { config, .. } => self.configure(config),
             Event::TaskPaused { task_id, .. } => self.change(*task_id, |task| task.is_paused = true),
             Event::TaskResumed { task_id } => self.change(*task_id, |task| task.is_paused = false),
             // Only what keeps time is concerned.
