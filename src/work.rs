@@ -9,8 +9,7 @@ use crewlog_executors::worker::{CutOff, Scope};
 use crewlog_mq::{Error, EventStore, Position, Query, Range, Recorded, Start};
 use crewlog_planner::claim;
 use crewlog_planner::crew::conflicts;
-use crewlog_planner::state::Phase;
-use crewlog_planner::state::Wait;
+use crewlog_planner::state::{Phase, Wait};
 use crewlog_planner::view::{PlanStatus, PlanView};
 use futures::{StreamExt, TryStreamExt};
 
