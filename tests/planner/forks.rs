@@ -188,6 +188,10 @@ fn a_checkpoint_has_a_name_of_its_own_that_is_no_number() {
 /// Reports and answers until the plan has ended.
 fn run_to_its_end(planner: &mut Planner) {
     planner.process(Command::Resume).unwrap();
+    let paused = planner.state().tasks().iter().filter(|task| task.is_paused).map(|task| task.plan.id);
+    for task in paused.collect::<Vec<_>>() {
+        planner.process(Command::ResumeTask { task }).unwrap();
+    }
     for _ in 0..1_000 {
         if let Phase::Ended(_) = planner.state().phase() {
             return;
