@@ -7,7 +7,7 @@ use std::io::Write;
 use crewlog_executors::{human, planning};
 use crewlog_mq::{Cause, EventStore, Handler, Range, Runner};
 use crewlog_planner::claim::Ending;
-use crewlog_planner::event::{Command, ExecutorEvent, FailureClass, QuestionId, TaskStatus};
+use crewlog_planner::event::{Budget, Command, ExecutorEvent, FailureClass, QuestionId, TaskStatus};
 use crewlog_planner::plan::TaskId;
 use crewlog_planner::planner::Planner;
 use crewlog_planner::state::{Phase, PlannerState, Task};
@@ -63,6 +63,11 @@ impl Target {
     /// What a task is called.
     pub fn name(&self, task: TaskId) -> String {
         self.state().task(task).map_or_else(|| task.to_string(), |task| task.plan.name())
+    }
+
+    /// What it may use up.
+    pub fn budget(&self) -> Budget {
+        self.state().config().budget
     }
 
     /// The settings that are not what they are by default.

@@ -5,9 +5,10 @@
 
 use std::io::Write;
 use std::path::Path;
+use std::time::Duration;
 
 use crewlog_mq::EventStore;
-use crewlog_planner::event::{Amendment, Command, Edit, Event, PlannerConfig, Setting};
+use crewlog_planner::event::{Amendment, Budget, Command, Edit, Event, PlannerConfig, Setting};
 use crewlog_planner::parse::{self, ParseOptions};
 use crewlog_planner::plan::TaskId;
 
@@ -45,7 +46,13 @@ pub async fn amend(session: &Session, amend: Amend) -> Result<Code, Failure> {
 /// `set`.
 pub async fn set(session: &Session, set: Set) -> Result<Code, Failure> {
     let target = Target::find(session, &set.plan).await?;
-    let limits = set.limit.into_iter().map(|limit| match limit {
+    let (limits, known) = (set.limits, target.budget());
+    let budget = Budget {
+        tokens: limits.budget_tokens.or(known.tokens),
+        cost_micros: limits.budget_cost.or(known.cost_micros),
+        duration_ms: limits.budget_time.and_then(ms).or(known.duration_ms),
+    };
+    let limited = set.limit.into_iter().map(|limit| match limit {
         Limit::Kind(kind, n) => Setting::ParallelismOfKind(kind, n),
         Limit::Executor(name, n) => Setting::ParallelismOfExecutor(name, n),
     });
@@ -54,11 +61,13 @@ pub async fn set(session: &Session, set: Set) -> Result<Code, Failure> {
         set.on_failure.map(|policy| Setting::OnFailure(policy.into())),
         set.retries.map(Setting::RetriesMax),
         set.order.map(|order| Setting::Order(order.into())),
-        set.deadline.map(|deadline| Setting::DeadlineMs(u64::try_from(deadline.as_millis()).ok())),
+        limits.deadline.map(|deadline| Setting::DeadlineMs(ms(deadline))),
+        (budget != target.budget()).then_some(Setting::Budget(budget)),
+        limits.compensate.then_some(Setting::Compensate(true)),
         set.token_budget.map(Setting::TokenBudget),
         set.standing.map(Setting::Standing),
     ];
-    let changes = limits.chain(settings.into_iter().flatten()).collect();
+    let changes = limited.chain(settings.into_iter().flatten()).collect();
     give(session, target, Command::Configure { changes, reason: set.reason }).await
 }
 
@@ -102,13 +111,16 @@ fn consent_to(session: &Session, text: &str) -> Result<(), Failure> {
         look::print_warnings(&parsed.warnings, Path::new("-"));
     }
     // Nothing is carried out here, so nothing is stopped for running long.
-    let roster = workforce::roster(session, std::time::Duration::MAX, &[])?;
+    let roster = workforce::roster(session, Duration::MAX, &[])?;
     consent(session, &parsed, &roster)
+}
+
+fn ms(duration: Duration) -> Option<u64> {
+    u64::try_from(duration.as_millis()).ok()
 }
 
 fn edits(facts: Facts) -> Result<Vec<Edit>, Failure> {
     let unless_empty = |text: String| (!text.is_empty()).then_some(text);
-    let ms = |duration: std::time::Duration| u64::try_from(duration.as_millis()).ok();
     let all = |texts: Vec<String>| texts.into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>();
     let edits = [
         facts.description.map(Edit::Description),

@@ -6,7 +6,7 @@ use clap::{ArgGroup, Args, Subcommand, ValueEnum};
 use crewlog_planner::event::Order;
 use crewlog_planner::plan::NodeKind;
 
-use super::carry::OnFailure;
+use super::carry::{Limits, OnFailure};
 use super::typed::duration;
 
 /// `amend`.
@@ -87,7 +87,7 @@ pub struct Facts {
 #[derive(Debug, Args)]
 #[command(group(
     ArgGroup::new("settings").required(true).multiple(true)
-        .args(["parallelism", "limit", "on_failure", "retries", "order", "deadline", "token_budget", "standing"])
+        .args(["parallelism", "limit", "on_failure", "retries", "order", "token_budget", "standing", "deadline", "budget_tokens", "budget_cost", "budget_time", "compensate"])
 ))]
 pub struct Set {
     /// The plan's id, or the beginning of it
@@ -107,9 +107,9 @@ pub struct Set {
     /// Which of the tasks that could start does, after their priorities
     #[arg(long, value_enum)]
     pub order: Option<TypedOrder>,
-    /// How long the plan may still take (30s, 10m, 2h)
-    #[arg(long, value_name = "DURATION", value_parser = duration)]
-    pub deadline: Option<Duration>,
+    /// What it may use up
+    #[command(flatten)]
+    pub limits: Limits,
     /// About how many tokens an agent may be told
     #[arg(long, value_name = "N")]
     pub token_budget: Option<usize>,

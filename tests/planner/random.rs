@@ -411,6 +411,10 @@ impl Act {
             | Self::Retry { .. }
             | Self::Pause
             | Self::Resume
+            | Self::Amend(_)
+            | Self::Configure { .. }
+            | Self::PauseTask { .. }
+            | Self::ResumeTask { .. }
             | Self::Continue
             | Self::Compact { .. }
             | Self::Initialize => Command::CancelAndUndo { reason: "not wanted".into() },

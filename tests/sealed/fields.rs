@@ -4,9 +4,11 @@ use std::collections::BTreeSet;
 
 use crewlog_mq::{Event as MqEvent, Timestamp};
 use crewlog_planner::claim::{Ending, Executor, TaskCommand, TaskEvent};
-use crewlog_planner::event::{Command, Event, ExecutorEvent, FailureClass, PlannerConfig};
+use crewlog_planner::event::{
+    Amendment, Command, Edit, Event, ExecutorEvent, FailureClass, Order, PlannerConfig, Setting, Summaries,
+};
 use crewlog_planner::model::CallEvent;
-use crewlog_planner::plan::{Attachment, AttachmentKind, TaskId};
+use crewlog_planner::plan::{Attachment, AttachmentKind, DefaultAnswer, FailurePolicy, NodeKind, TaskId};
 use crewlog_planner::sealed::{SEALED, Sight, must_seal, replaced, rule};
 
 use super::tracer::{TEXT, trace};
@@ -93,6 +95,8 @@ fn every_string_of_a_kept_command_is_named_as_clear_or_sealed() {
         Command::Cancel { task: None, reason: TEXT.into() }.retained(),
         Command::Pause { reason: TEXT.into() }.retained(),
         TaskCommand::Report { attempt, executor, now, dead_epoch, ending }.retained(),
+        Command::Amend { amendments: amendments(), reason: TEXT.into() }.retained(),
+        Command::Configure { changes: settings(), reason: TEXT.into() }.retained(),
     ];
     let mut sealed = BTreeSet::new();
     for command in kept {
@@ -105,5 +109,49 @@ fn every_string_of_a_kept_command_is_named_as_clear_or_sealed() {
             None
         });
     }
-    assert_eq!(sealed.into_iter().collect::<Vec<_>>(), ["label", "reason"]);
+    assert_eq!(
+        sealed.into_iter().collect::<Vec<_>>(),
+        ["Command", "Compensate", "Description", "Notes", "answer", "label", "reason", "text"]
+    );
+}
+
+/// Amendments and edits of every sort, with a text wherever one is secret.
+fn amendments() -> Vec<Amendment> {
+    let attachment = Attachment { kind: AttachmentKind::FileRef("a.rs".into()), label: Some(TEXT.into()) };
+    let edits = vec![
+        Edit::Description(TEXT.into()),
+        Edit::Kind(NodeKind::Analysis),
+        Edit::Command(Some(TEXT.into())),
+        Edit::Label(Some("A".into())),
+        Edit::Notes(vec![TEXT.into()]),
+        Edit::Priority(Some("high".into())),
+        Edit::Assignee(Some("ann".into())),
+        Edit::Retry(Some(1)),
+        Edit::TimeoutMs(Some(1)),
+        Edit::DeadlineMs(Some(1)),
+        Edit::EstimateMs(Some(1)),
+        Edit::OnFailure(Some(FailurePolicy::Ask)),
+        Edit::Files(vec!["a.rs".into()]),
+        Edit::RerunSafe(true),
+        Edit::Compensate(Some(TEXT.into())),
+        Edit::DefaultAnswer(Some(DefaultAnswer { answer: TEXT.into(), after_ms: 1 })),
+        Edit::Attachments(vec![attachment]),
+    ];
+    vec![
+        Amendment::Add { text: TEXT.into(), after: vec![TaskId(1)], before: Vec::new() },
+        Amendment::Edit { task: TaskId(1), edits },
+        Amendment::Skip { task: TaskId(1) },
+        Amendment::Reorder { task: TaskId(1), after: Vec::new() },
+    ]
+}
+
+fn settings() -> Vec<Setting> {
+    vec![
+        Setting::Parallelism(1),
+        Setting::ParallelismOfKind(NodeKind::Analysis, Some(1)),
+        Setting::ParallelismOfExecutor("ann".into(), None),
+        Setting::OnFailure(FailurePolicy::Stop),
+        Setting::Order(Order::CriticalPath),
+        Setting::Summaries(Summaries::Model),
+    ]
 }
