@@ -84,7 +84,7 @@ pub async fn add_task(session: &Session, add: AddTask) -> Result<Code, Failure> 
         let initialize = Command::Initialize { user_input, attachments, config, relax_order: false };
         let mut target = Target::of(store.clone(), plan.clone(), session.tags_of_new(&plan)).await?;
         match order(&mut target.planner, initialize).await {
-            Ok(executed) => return tell(session, target, &executed.events),
+            Ok(executed) => return tell(session, &target, &executed.events),
             // Another has just made it.
             Err(crewlog_mq::ExecuteError::Refused(crewlog_planner::planner::PlannerError::AlreadyPlanned)) => {}
             Err(error) => return Err(error.into()),
@@ -146,11 +146,11 @@ fn edits(facts: Facts) -> Result<Vec<Edit>, Failure> {
 
 async fn give(session: &Session, mut target: Target, command: Command) -> Result<Code, Failure> {
     let executed = order(&mut target.planner, command).await?;
-    tell(session, target, &executed.events)
+    tell(session, &target, &executed.events)
 }
 
 /// Says what was done: which tasks are new or otherwise, and how the plan stands.
-fn tell(session: &Session, target: Target, events: &[Event]) -> Result<Code, Failure> {
+fn tell(session: &Session, target: &Target, events: &[Event]) -> Result<Code, Failure> {
     let mut tasks = Vec::<TaskId>::new();
     let mut said = Vec::new();
     for event in events {

@@ -18,7 +18,7 @@ fn two_plans(scene: &Scene) -> (String, String) {
     (plan, fork)
 }
 
-fn verified(ran: Ran) -> Value {
+fn verified(ran: &Ran) -> Value {
     ran.json()
 }
 
@@ -27,9 +27,9 @@ fn what_this_version_wrote_it_decides_again_plan_by_plan_and_all_together() {
     let scene = Scene::new();
     let (plan, fork) = two_plans(&scene);
     let n_events = scene.events().len();
-    let all = verified(scene.run(&["replay", "--verify", "-o", "json"]).expect(0));
+    let all = verified(&scene.run(&["replay", "--verify", "-o", "json"]).expect(0));
     assert_eq!((&all["plans"], &all["given"], &all["difference"]), (&2.into(), &0.into(), &Value::Null));
-    let of = |plan: &str| verified(scene.run(&["replay", plan, "--verify", "-o", "json"]).expect(0));
+    let of = |plan: &str| verified(&scene.run(&["replay", plan, "--verify", "-o", "json"]).expect(0));
     let n = |of: &Value, key: &str| of[key].as_u64().expect("a number");
     let (parent, whole) = (of(&plan), of(&fork));
     assert!(n(&whole, "events") > n(&all, "events") - n(&parent, "events"), "a fork's has what it shares");
@@ -62,7 +62,7 @@ fn the_first_decision_that_would_be_another_is_named_and_exits_with_10() {
         r#""status":"Completed","result":"built""#,
         r#""status":"Completed","result":"other""#,
     );
-    let difference = &verified(ran.expect(10))["difference"];
+    let difference = &verified(&ran.expect(10))["difference"];
     assert!(difference["log"].as_str().expect("text").contains("other"), "{difference}");
     assert!(difference["decided"].as_str().expect("text").contains("built"), "{difference}");
     assert_eq!(difference["command"], "what a task reported");
@@ -71,11 +71,11 @@ fn the_first_decision_that_would_be_another_is_named_and_exits_with_10() {
     assert_eq!(found["event_type"], "TaskStatusUpdated");
     // A command that could not have led to anything.
     let ran = falsified(&scene, "b.db", r#"{"Start":{"epoch":1}}"#, r#"{"Start":{"epoch":9}}"#);
-    let difference = &verified(ran.expect(10))["difference"];
+    let difference = &verified(&ran.expect(10))["difference"];
     assert!(difference["what"].as_str().expect("text").contains("this version refuses it"), "{difference}");
     // A command that nobody knows.
     let ran = falsified(&scene, "c.db", r#"{"Start":{"epoch":1}}"#, r#"{"Begin":{"epoch":1}}"#);
-    let difference = &verified(ran.expect(10))["difference"];
+    let difference = &verified(&ran.expect(10))["difference"];
     assert!(difference["what"].as_str().expect("text").contains("has a form that is not known"), "{difference}");
     let said = scene.run(&["replay", "--verify", "--store", "c.db"]).expect(10).stdout.clone();
     assert!(said.starts_with(&format!("at position {}, task ship-", difference["position"])), "{said}");

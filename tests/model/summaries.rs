@@ -53,10 +53,10 @@ fn compacted(events: &[Event]) -> Option<(&str, &[TaskId])> {
 /// A planner whose past has just become long enough for a summary, and the tasks that it is wanted for.
 fn waiting() -> (Planner, Vec<TaskId>) {
     let mut planner = Planner::new();
-    planner.process(begin()).unwrap();
-    planner.process(answered()).unwrap();
+    planner.process(begin()).expect("it is decided");
+    planner.process(answered()).expect("it is decided");
     for task in 2..=10 {
-        let events = planner.process(done(task)).unwrap();
+        let events = planner.process(done(task)).expect("it is decided");
         if let Some((task_ids, max_tokens)) = wanted(&events) {
             assert_eq!(max_tokens, 140);
             return (planner, task_ids.to_vec());
@@ -105,12 +105,13 @@ fn a_summary_that_is_too_long_is_shortened_to_its_room() {
 
 /// A plan on a log that wants a summary of what a model with these replies writes; what the planner then compacts.
 async fn hosted(replies: Vec<Result<Reply, ModelError>>) -> String {
-    let store = EventStore::in_memory().await.unwrap();
-    let mut planner: Runner<Planner> = planner_of(&store, PLAN, vec![event::plan_tag(PLAN)]).await.unwrap();
-    let mut compactions =
-        store.subscribe::<Event>(&Query::aggregate(event::STREAM, PLAN).of_type("ContextCompacted")).unwrap();
+    let store = EventStore::in_memory().await.expect("it goes on");
+    let mut planner: Runner<Planner> = planner_of(&store, PLAN, vec![event::plan_tag(PLAN)]).await.expect("it goes on");
+    let mut compactions = store
+        .subscribe::<Event>(&Query::aggregate(event::STREAM, PLAN).of_type("ContextCompacted"))
+        .expect("it goes on");
     for command in [begin(), answered()].into_iter().chain((2..=10).map(done)) {
-        let executed = planner.execute(command, &Cause::request()).await.unwrap();
+        let executed = planner.execute(command, &Cause::request()).await.expect("it goes on");
         if executed.events.iter().any(|event| matches!(event, Event::CompactionRequested { .. })) {
             break;
         }
@@ -120,7 +121,9 @@ async fn hosted(replies: Vec<Result<Reply, ModelError>>) -> String {
     let host = tokio::spawn(summaries::host(store.clone(), Scope::Plan(PLAN.into()), summarizer));
     let compacted = tokio::time::timeout(Duration::from_secs(60), compactions.next()).await.expect("in time");
     host.abort();
-    let Event::ContextCompacted { summary, .. } = compacted.unwrap().unwrap().event else { panic!("another event") };
+    let Event::ContextCompacted { summary, .. } = compacted.expect("it goes on").expect("it goes on").event else {
+        panic!("another event")
+    };
     summary
 }
 

@@ -400,10 +400,6 @@ impl Act {
             }
             Self::RetryNow { task: picked } => Command::RetryNow { task: task(picked) },
             Self::Undo
-            | Self::Amend(_)
-            | Self::Configure { .. }
-            | Self::PauseTask { .. }
-            | Self::ResumeTask { .. }
             | Self::Tick { .. }
             | Self::Report { .. }
             | Self::Answer { .. }

@@ -53,7 +53,7 @@ fn bracketed(part: &str) -> Option<(usize, usize, bool)> {
     let words = [(" (if ", false), (" (only if ", false), (" (unless ", true)];
     let (word, negated) = words.into_iter().find(|(word, _)| part[at..].starts_with(word))?;
     let tail = part[at + word.len()..].trim_end_matches(')');
-    (!IDLE.contains(&tail) && !tail.contains([';', '('])).then_some((at, word.len(), negated))
+    (!IDLE.contains(tail) && !tail.contains([';', '('])).then_some((at, word.len(), negated))
 }
 
 /// Where " if ..." begins, where its text begins, and whether it is "unless".

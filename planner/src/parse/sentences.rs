@@ -373,7 +373,7 @@ impl Splitter<'_> {
             && self.text[..at].ends_with('\u{ff0c}')
             && !rest.starts_with("\u{518d}\u{6b21}");
         let is_connector = WORDS.iter().any(|word| rest.starts_with(word));
-        if is_inside && !is_again || !is_connector && !is_again {
+        if !is_again && (is_inside || !is_connector) {
             return;
         }
         let from = self.cuts.last().copied().unwrap_or(0);
