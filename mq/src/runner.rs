@@ -232,7 +232,8 @@ where
     /// the state, and each further call fails alike. Or a fault of the database.
     pub async fn catch_up(&mut self) -> Result<(), Error> {
         if !self.state.has_begun {
-            self.begin().await?;
+            // Once in a runner's life; within its other futures it would make each of them larger.
+            Box::pin(self.begin()).await?;
         }
         let mut pages = self.store.pages(&self.query, Range::after(self.state.read_to), CATCH_UP_PAGE)?;
         while let Some(page) = pages.next().await? {

@@ -164,6 +164,7 @@ impl Command {
     pub fn restore(kept: &Value, events: &[Event]) -> Result<Self, RestoreError> {
         let first = events.first();
         let lacking = |command| RestoreError::NotInEvents { command };
+        let why = |kept: Option<String>, command| kept.or_else(|| reason_of(first)).ok_or_else(|| lacking(command));
         Ok(match Kept::deserialize(kept)? {
             Kept::Initialize { attachments, relax_order } => {
                 let Some(Event::TasksPlanned { source, config, .. }) = first else { return Err(lacking("Initialize")) };
@@ -198,23 +199,13 @@ impl Command {
                 }
                 Some(_) | None => return Err(lacking("Summarise")),
             },
-            Kept::Cancel { task, reason } => {
-                Self::Cancel { task, reason: reason.or_else(|| reason_of(first)).ok_or_else(|| lacking("Cancel"))? }
-            }
-            Kept::Pause { reason } => {
-                Self::Pause { reason: reason.or_else(|| reason_of(first)).ok_or_else(|| lacking("Pause"))? }
-            }
+            Kept::Cancel { task, reason } => Self::Cancel { task, reason: why(reason, "Cancel")? },
+            Kept::Pause { reason } => Self::Pause { reason: why(reason, "Pause")? },
             Kept::Resume {} => Self::Resume,
             Kept::Retry { task } => Self::Retry { task },
             Kept::RetryNow { task } => Self::RetryNow { task },
-            Kept::CancelAndUndo { reason } => {
-                let reason = reason.or_else(|| reason_of(first)).ok_or_else(|| lacking("CancelAndUndo"))?;
-                Self::CancelAndUndo { reason }
-            }
-            Kept::Withdraw { question, reason } => {
-                let reason = reason.or_else(|| reason_of(first)).ok_or_else(|| lacking("Withdraw"))?;
-                Self::Withdraw { question, reason }
-            }
+            Kept::CancelAndUndo { reason } => Self::CancelAndUndo { reason: why(reason, "CancelAndUndo")? },
+            Kept::Withdraw { question, reason } => Self::Withdraw { question, reason: why(reason, "Withdraw")? },
             Kept::Ask { task } => {
                 let Some(Event::ClarificationRequested { question, default, .. }) = first else {
                     return Err(lacking("Ask"));
@@ -234,17 +225,11 @@ impl Command {
             }
             Kept::Amend { amendments, skipped, reason } => {
                 let amendments = amendments.unwrap_or_else(|| amend_again(first, skipped));
-                let reason = reason.or_else(|| reason_of(first)).ok_or_else(|| lacking("Amend"))?;
+                let reason = why(reason, "Amend")?;
                 Self::Amend { amendments, reason }
             }
-            Kept::Configure { changes, reason } => {
-                let reason = reason.or_else(|| reason_of(first)).ok_or_else(|| lacking("Configure"))?;
-                Self::Configure { changes, reason }
-            }
-            Kept::PauseTask { task, reason } => {
-                let reason = reason.or_else(|| reason_of(first)).ok_or_else(|| lacking("PauseTask"))?;
-                Self::PauseTask { task, reason }
-            }
+            Kept::Configure { changes, reason } => Self::Configure { changes, reason: why(reason, "Configure")? },
+            Kept::PauseTask { task, reason } => Self::PauseTask { task, reason: why(reason, "PauseTask")? },
             Kept::ResumeTask { task } => Self::ResumeTask { task },
         })
     }

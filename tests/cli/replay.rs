@@ -100,7 +100,7 @@ fn forward_and_back_an_event_gives_the_same_text() {
         "* q1: answered: blue",
         "asked by a person: Pause {\"reason\":\"lunch\"}",
         "asked by a person: Retry",
-        "asked by a person: Cancel {\"reason\":\"not wanted\",\"task\":4}",
+        "asked by a person: Cancel {\"task\":4,\"reason\":\"not wanted\"}",
         "* task 1: attempts: 1 -> 2",
         "* nothing of the plan",
     ] {

@@ -242,7 +242,7 @@ fn events_with(text: &str, n: u64, unblocks: bool) -> Vec<Event> {
     .map(|kind| Attachment { kind, label: unblocks.then(text) })
     .to_vec();
     let task = TaskPlan { command: Some(text()), ..TaskPlan::new(task_id, NodeKind::Refactor, text()) };
-    let parameters = parameters_with(text(), n, unblocks, attachments.clone());
+    let parameters = parameters_with(&text(), n, unblocks, attachments.clone());
     let asks = PlannerCmd::RequestClarification { node_id: task_id, question: text() };
     let executes =
         PlannerCmd::ExecuteTask { node_id: task_id, kind: NodeKind::UnitTest, parameters: Box::new(parameters) };
@@ -295,8 +295,8 @@ fn events_with(text: &str, n: u64, unblocks: bool) -> Vec<Event> {
     events
 }
 
-fn parameters_with(text: String, n: u64, unblocks: bool, attachments: Vec<Attachment>) -> Parameters {
-    let (task_id, text) = (TaskId(n), || text.clone());
+fn parameters_with(text: &str, n: u64, unblocks: bool, attachments: Vec<Attachment>) -> Parameters {
+    let (task_id, text) = (TaskId(n), || text.to_owned());
     Parameters {
         results: vec![TaskResult { task: TaskId(2), description: text(), result: text() }],
         context: text(),

@@ -250,7 +250,7 @@ impl Change {
 }
 
 fn edit(field: u8, n: u8) -> Edit {
-    let some = |text: &str| (n % 3 > 0).then(|| text.to_owned());
+    let some = |text: &str| (!n.is_multiple_of(3)).then(|| text.to_owned());
     match field % 10 {
         0 => Edit::Description(["other", "", "longer than before"][usize::from(n % 3)].into()),
         1 => Edit::Kind([NodeKind::Analysis, NodeKind::Clarification, NodeKind::ToolCall][usize::from(n % 3)]),
