@@ -225,8 +225,7 @@ impl Command {
             }
             Kept::Amend { amendments, skipped, reason } => {
                 let amendments = amendments.unwrap_or_else(|| amend_again(first, skipped));
-                let reason = why(reason, "Amend")?;
-                Self::Amend { amendments, reason }
+                Self::Amend { amendments, reason: why(reason, "Amend")? }
             }
             Kept::Configure { changes, reason } => Self::Configure { changes, reason: why(reason, "Configure")? },
             Kept::PauseTask { task, reason } => Self::PauseTask { task, reason: why(reason, "PauseTask")? },

@@ -218,7 +218,8 @@ impl Run {
                 Wait::PausedTask(task) => observed.tasks[task].is_paused,
                 Wait::PausedPlan => observed.is_paused,
                 Wait::Question(id) => state.open_questions().any(|question| question.id == *id),
-                Wait::Moment(..) | Wait::Work => false,
+                Wait::Moment(of, at) => state.deadlines().get(of) == Some(at),
+                Wait::Work => false,
             };
             assert!(is_so, "{wait:?}");
         }

@@ -255,12 +255,7 @@ impl PlannerState {
                 }
             }
             Event::ClarificationRequested { task_id, question_id, question, purpose, default } => {
-                if let (Purpose::Condition, Some(text)) = (purpose, self.condition_of(*task_id)) {
-                    self.conditions.insert(text, None);
-                }
-                self.asked.entry(*task_id).or_default().push(self.questions.len());
-                self.open.insert(self.questions.len());
-                self.questions.push(Question {
+                self.ask(Question {
                     id: *question_id,
                     task: *task_id,
                     question: question.clone(),
@@ -270,9 +265,6 @@ impl PlannerState {
                     is_by_default: false,
                     is_withdrawn: false,
                 });
-                if *purpose != Purpose::Condition {
-                    self.change(*task_id, |task| task.status = TaskStatus::NeedsClarification);
-                }
             }
             Event::ClarificationReceived { question_id, answer, is_default, .. } => {
                 self.close_question(*question_id, answer, *is_default);

@@ -2,13 +2,28 @@
 
 use std::collections::BTreeSet;
 
-use crate::event::{Purpose, QuestionId};
+use crate::event::{Purpose, QuestionId, TaskStatus};
 use crate::plan::TaskId;
 use crate::state::PlannerState;
+use crate::task::Question;
 
 impl PlannerState {
     pub(super) fn condition_of(&self, id: TaskId) -> Option<String> {
         Some(self.task(id)?.plan.condition.as_ref()?.text.clone())
+    }
+
+    /// Opens a question, the next by number.
+    pub(super) fn ask(&mut self, question: Question) {
+        let (task, purpose) = (question.task, question.purpose);
+        if let (Purpose::Condition, Some(text)) = (purpose, self.condition_of(task)) {
+            self.conditions.insert(text, None);
+        }
+        self.asked.entry(task).or_default().push(self.questions.len());
+        self.open.insert(self.questions.len());
+        self.questions.push(question);
+        if purpose != Purpose::Condition {
+            self.change(task, |task| task.status = TaskStatus::NeedsClarification);
+        }
     }
 
     pub(super) fn close_question(&mut self, id: QuestionId, answer: &str, is_by_default: bool) {
