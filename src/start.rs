@@ -81,6 +81,9 @@ pub async fn run(session: &Session, run: Run) -> Result<Code, Failure> {
         token_budget: run.token_budget.map_or(default.token_budget, |n_tokens| n_tokens as usize),
         on_failure: run.on_failure.into(),
         deadline_ms: run.limits.deadline.map(millis),
+        profile: run.profile.into(),
+        system_prompt: run.system_prompt,
+        order: run.order.into(),
         summaries: by_model::summaries(session)?,
         budget: Budget {
             tokens: run.limits.budget_tokens,

@@ -5,8 +5,10 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use crewlog_planner::context::{TOKEN_BUDGET_MAX, TOKEN_BUDGET_MIN};
+use crewlog_planner::event::Profile;
 use crewlog_planner::plan::FailurePolicy;
 
+use super::amend::TypedOrder;
 use super::model::ByModel;
 use super::typed::{duration, micros};
 
@@ -38,6 +40,15 @@ pub struct Run {
     /// About how many tokens an agent may be told, its task and what came before it together [default: 8000]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(TOKENS))]
     pub token_budget: Option<u32>,
+    /// What is kept of long results and of what has happened when it is told to agents
+    #[arg(long, value_enum, default_value_t = TypedProfile::Coding)]
+    pub profile: TypedProfile,
+    /// What every agent and model of the plan is told first
+    #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
+    pub system_prompt: String,
+    /// Which of the tasks that could start does, after the priorities that the text gives
+    #[arg(long, value_enum, default_value_t = TypedOrder::Place)]
+    pub order: TypedOrder,
     /// What the plan may use up
     #[command(flatten)]
     pub limits: Limits,
@@ -74,6 +85,24 @@ pub struct Limits {
 
 /// What a plan may be given as its token budget.
 pub(super) const TOKENS: std::ops::RangeInclusive<i64> = TOKEN_BUDGET_MIN as i64..=TOKEN_BUDGET_MAX as i64;
+
+/// A profile as typed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum TypedProfile {
+    /// Paths, signatures, errors
+    Coding,
+    /// Findings, figures, sources
+    Analysis,
+}
+
+impl From<TypedProfile> for Profile {
+    fn from(typed: TypedProfile) -> Self {
+        match typed {
+            TypedProfile::Coding => Self::Coding,
+            TypedProfile::Analysis => Self::Analysis,
+        }
+    }
+}
 
 /// A failure policy as typed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

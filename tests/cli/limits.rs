@@ -103,3 +103,16 @@ fn what_people_ask_is_waited_for_and_what_they_withdraw_is_not() {
     assert_eq!(shown["questions"][2]["is_withdrawn"], true);
     scene.run(&["retry", &plan, "2", "--now"]).expect(1).says(&["waits for no moment"]);
 }
+
+#[test]
+fn what_a_plan_keeps_to_is_said_when_it_is_made() {
+    let scene = Scene::new();
+    scene.write("plan.md", "- Look into the sales\n");
+    let words = ["run", "plan.md", "--detach", "--profile", "analysis", "--order", "longest-way"];
+    scene.run(&[&words[..], &["--system-prompt", "You count."]].concat()).expect(0);
+    let planned = scene.events_of_type("TasksPlanned");
+    let config = &planned[0]["config"];
+    assert_eq!((&config["profile"], &config["order"]), (&"analysis".into(), &"critical_path".into()), "{config}");
+    assert_eq!(config["system_prompt"], "You count.");
+    scene.run(&["run", "plan.md", "--profile", "poetry"]).expect(2).says(&["poetry", "coding", "analysis"]);
+}
