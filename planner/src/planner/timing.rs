@@ -22,14 +22,13 @@ impl Planner {
         if !set.is_empty() {
             return set;
         }
-        let mut due = self.state.deadlines.iter().filter(|(_, at)| **at <= now).collect::<Vec<_>>();
-        due.sort_by_key(|(of, at)| (**at, **of));
-        let ended = due.into_iter().map(|(of, _)| match of {
+        let due = self.state.by_moment.iter().take_while(|(at, _)| *at <= now);
+        let mut ended = due.map(|(_, of)| match of {
             Deadline::Plan => self.end_late_plan(),
             Deadline::Task(id) => self.end_late_task(*id),
             Deadline::Question(id) => self.answer_by_default(*id),
         });
-        ended.into_iter().find(|events| !events.is_empty()).unwrap_or_default()
+        ended.find(|events| !events.is_empty()).unwrap_or_default()
     }
 
     /// Ends every open task; a plan that stays open without tasks ends itself.

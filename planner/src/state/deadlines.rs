@@ -10,7 +10,7 @@ impl PlannerState {
     /// When something is next due, in log time: then the planner wants a [`crate::event::Command::Tick`].
     #[must_use]
     pub fn next_due(&self) -> Option<Timestamp> {
-        self.deadlines.values().min().copied()
+        self.by_moment.first().map(|(at, _)| *at)
     }
 
     /// True when something has a deadline that is not set yet: then the planner wants a [`crate::event::Command::Tick`] now.
@@ -55,8 +55,9 @@ impl PlannerState {
                 self.forget_time(Deadline::Question(*question_id));
             }
             Event::DeadlineSet { of, at } => {
-                self.undated.remove(of);
+                self.forget_time(*of);
                 self.deadlines.insert(*of, *at);
+                self.by_moment.insert((*at, *of));
             }
             Event::TasksAmended { tasks, .. } => tasks.iter().for_each(|task| self.retime_task(task)),
             Event::SettingsChanged { config, .. } => self.retime_plan(config),
@@ -66,14 +67,10 @@ impl PlannerState {
             }
             // A fork has all its time from its own beginning on; what it begins anew is timed when it does.
             Event::PlanForked { .. } => {
-                self.undated.clear();
-                self.deadlines.clear();
+                self.forget_all_times();
                 self.time(Deadline::Plan, self.config.deadline_ms);
             }
-            Event::PlanningCompleted { .. } => {
-                self.undated.clear();
-                self.deadlines.clear();
-            }
+            Event::PlanningCompleted { .. } => self.forget_all_times(),
             Event::TaskStatusUpdated { .. }
             | Event::TaskPaused { .. }
             | Event::TaskResumed { .. }
@@ -96,7 +93,15 @@ impl PlannerState {
 
     fn forget_time(&mut self, of: Deadline) {
         self.undated.remove(&of);
-        self.deadlines.remove(&of);
+        if let Some(at) = self.deadlines.remove(&of) {
+            self.by_moment.remove(&(at, of));
+        }
+    }
+
+    fn forget_all_times(&mut self) {
+        self.undated.clear();
+        self.deadlines.clear();
+        self.by_moment.clear();
     }
 
     fn forget_times_of(&mut self, task: TaskId) {

@@ -64,6 +64,8 @@ pub struct PlannerState {
     /// How many plans its history goes through before its own.
     pub(crate) n_ancestors: usize,
     pub(crate) deadlines: BTreeMap<Deadline, Timestamp>,
+    /// The same by their moments, the first due first.
+    pub(crate) by_moment: BTreeSet<(Timestamp, Deadline)>,
     /// What has a deadline that is not set yet.
     pub(crate) undated: BTreeSet<Deadline>,
     pub(crate) spending: Spending,
