@@ -1,7 +1,7 @@
 //! Which command a clause asks to run. In doubt it asks for none.
 
 use super::inline::{Atom, AtomKind, Definitions, Inline};
-use super::phrases::{Words, begins, list, lower};
+use super::phrases::{Words, list, lower};
 use super::shell::{self, Shape};
 use super::text::holds;
 use super::vocabulary;
@@ -51,7 +51,7 @@ const FORBIDS: &[&str] = &["don't", "don\u{2019}t", "do not", "not ", "never", "
 /// Words that forbid what follows up to the comma.
 const EXCEPT: &[&str] = &["without", "instead of", "rather than"];
 /// Words with which a wait begins, up to the comma.
-const WAITS: &[&str] = &["after", "before", "once", "when", "while", "until", "if", "unless", "as soon as"];
+static WAITS: Words = Words::new(|| list("after|before|once|when|while|until|if|unless|as soon as"));
 
 /// What the code of a clause comes to.
 #[derive(Debug, Default)]
@@ -184,7 +184,7 @@ fn asked(before: &str, after: &str) -> Option<Asked> {
     let before = before.trim_end_matches(['*', ' ', '"', '(']);
     let all = lower(before);
     let open = |word: &str| holds(&all, word) && all.rfind(word).is_some_and(|at| !holds(&all[at..], ", "));
-    let waits = begins(&all, WAITS) && !holds(&all, ", ");
+    let waits = WAITS.after(&all).is_some() && !holds(&all, ", ");
     if FORBIDS.iter().any(|word| holds(&all, word)) || EXCEPT.iter().any(|word| open(word)) {
         return Some(Asked::Never);
     }

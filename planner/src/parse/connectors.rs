@@ -2,7 +2,7 @@
 //! place. They never split; that is for `sentences`.
 
 use super::draft::Link;
-use super::phrases::{Word, Words, after_word, list, strip_prefix_ci, words};
+use super::phrases::{Phrases, Word, Words, after_word, list, strip_prefix_ci, words};
 use super::vocabulary;
 
 static THEN: Words = Words::new(|| {
@@ -47,6 +47,9 @@ static NONE: Words = Words::new(|| {
 });
 static OTHERWISE: Words = Words::new(|| list("otherwise|else|if not|or else|\u{5426}\u{5219}"));
 
+/// All of them: most clauses begin with none.
+static ALL: Words = Words::new(|| Phrases::union(&[&BOTH, &THEN, &PARALLEL, &ARROWS, &NONE, &OTHERWISE]));
+
 /// A connector at the start: what it means, whether it is "otherwise", and its length with the comma.
 pub(super) fn connector(rest: &str) -> Option<(Link, bool, usize)> {
     let lists = [
@@ -57,8 +60,10 @@ pub(super) fn connector(rest: &str) -> Option<(Link, bool, usize)> {
         (&NONE, Link::Free, false),
         (&OTHERWISE, Link::Free, true),
     ];
+    let any = ALL.found(rest).next().is_some();
     let found = lists
         .into_iter()
+        .filter(|_| any)
         .filter_map(|(list, link, negated)| list.longest(rest).map(|(word, after)| (link, negated, word, after)));
     let mut best = found.min_by_key(|(_, _, _, after)| after.len());
     if best.is_none()

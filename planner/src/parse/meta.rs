@@ -269,7 +269,8 @@ impl Reader<'_> {
                 b'A' | b'B' | b'D' | b'F' | b'I' | b'O' | b'P' | b'W' => true,
                 _ => !byte.is_ascii() && arrow(),
             };
-            let end = if begins && fresh(at) { self.phrase(at, from, to) } else { None };
+            let end =
+                if begins && leads(&text.as_bytes()[at..]) && fresh(at) { self.phrase(at, from, to) } else { None };
             let guard = guards.peek().map_or(to, |(start, _)| to.min(*start));
             at = end
                 .filter(|end| *end > at)
@@ -373,17 +374,9 @@ impl Reader<'_> {
         let text = self.text;
         let fresh = |at: usize| text[from..at].chars().next_back().is_none_or(|c| c.is_whitespace() || c == '(');
         let mut atoms = self.inline.within(from, to).iter().filter(|atom| atom.kind != AtomKind::Word).peekable();
-        for (offset, c) in text[from..to].match_indices(['@', '!', '~']) {
-            let (at, c) = (
-                from + offset,
-                if c == "@" {
-                    '@'
-                } else if c == "!" {
-                    '!'
-                } else {
-                    '~'
-                },
-            );
+        let signs = text.as_bytes()[from..to].iter().enumerate();
+        for (offset, sign) in signs.filter(|(_, byte)| matches!(byte, b'@' | b'!' | b'~')) {
+            let (at, c) = (from + offset, char::from(*sign));
             while atoms.next_if(|atom| atom.end <= at).is_some() {}
             if !fresh(at) || atoms.peek().is_some_and(|atom| atom.start <= at) {
                 continue;
@@ -434,6 +427,30 @@ impl Reader<'_> {
             _ => None,
         }
     }
+}
+
+/// True when the first bytes are those of a phrase of waiting; with other words the search for one is spared.
+fn leads(rest: &[u8]) -> bool {
+    let Some(first) = rest.first_chunk::<3>() else { return false };
+    matches!(
+        &first.map(|byte| byte.to_ascii_lowercase()),
+        b"in "
+            | b"dep"
+            | b"as "
+            | b"aft"
+            | b"blo"
+            | b"nee"
+            | b"req"
+            | b"wai"
+            | b"fol"
+            | b"onc"
+            | b"pri"
+            | b"pre"
+            | b"\xe2\x86\x90"
+            | b"whe"
+            | b"bef"
+            | b"unb"
+    )
 }
 
 /// "notify @ann": whoever is named is spoken to and does not do it.

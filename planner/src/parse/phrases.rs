@@ -109,6 +109,16 @@ impl Phrases {
         bucket.filter(|phrase| head.begins(phrase)).any(|phrase| text.starts_with(phrase.text))
     }
 
+    /// The same, compared without ASCII case.
+    pub(super) fn begin_ci(&self, text: &str) -> bool {
+        let head = Head::new(text.as_bytes());
+        let mut bucket = self.bucket(head.0 as u8).iter().filter(|phrase| head.begins(phrase));
+        bucket.any(|phrase| {
+            let start = text.as_bytes().get(..phrase.text.len());
+            start.is_some_and(|start| start.eq_ignore_ascii_case(phrase.text.as_bytes()))
+        })
+    }
+
     /// The phrases with which a text begins, and the text after each.
     pub(super) fn found<'t>(&self, text: &'t str) -> impl Iterator<Item = (&'static str, &'t str)> {
         let head = Head::new(text.as_bytes());
@@ -147,13 +157,14 @@ pub(super) fn after_word<'t>(text: &'t str, prefix: &str) -> Option<&'t str> {
 #[inline]
 pub(super) fn strip_prefix_ci<'t>(text: &'t str, prefix: &str) -> Option<&'t str> {
     let first = |text: &str| text.as_bytes().first().map_or(0, u8::to_ascii_lowercase);
-    // Most texts part in the first byte.
-    if first(text) != first(prefix) && !prefix.starts_with(['\'']) && !prefix.is_empty() {
+    // Most texts part in the first byte, and where they do no call is worth its cost.
+    if first(text) != first(prefix) && prefix.as_bytes().first().is_some_and(|byte| *byte != b'\'') {
         return None;
     }
     strip(text, prefix.as_bytes())
 }
 
+#[inline(never)]
 fn strip<'t>(text: &'t str, wanted: &[u8]) -> Option<&'t str> {
     let bytes = text.as_bytes();
     let mut at = 0;

@@ -70,8 +70,14 @@ fn tidy(text: &str) -> String {
         let joined = text.replace(" . ", ". ");
         text = joined.strip_suffix(" .").map(|rest| format!("{rest}.")).unwrap_or(joined).into();
     }
-    let short =
-        text.trim_end_matches([' ', ',', ':', '\u{2014}', '\u{2013}', '\u{3002}', '\u{ff0c}']).trim_end_matches(" -");
+    let mut short = text.trim_end_matches([' ', ',', ':', '\u{2014}', '\u{2013}', '\u{3002}', '\u{ff0c}']);
+    while let Some(rest) = short.strip_suffix(" -") {
+        short = rest;
+    }
     let short = short.strip_suffix('.').filter(|rest| !rest.ends_with("..") && !rest.ends_with("etc")).unwrap_or(short);
-    short.trim_start_matches([',', ':', ' ', '\u{2014}', '\u{ff0c}']).trim_start_matches("- ").trim().to_owned()
+    let mut short = short.trim_start_matches([',', ':', ' ', '\u{2014}', '\u{ff0c}']);
+    while let Some(rest) = short.strip_prefix("- ") {
+        short = rest;
+    }
+    short.trim().to_owned()
 }

@@ -1,7 +1,7 @@
 //! What a clause is to the plan: a step, a constraint, a reference, a question, or only context.
 
-use super::phrases::{Words, after_any, after_word, begins, list, strip_prefix_ci, words};
-use super::text::holds;
+use super::phrases::{Words, after_any, after_word, begins, list, words};
+use super::text::{find, holds};
 use super::{labels, markers, vocabulary};
 
 /// What a clause is.
@@ -52,6 +52,9 @@ static STATE: Words = Words::new(|| {
      agreed|hmm|well|cheers|regards|sincerely",
     )
 });
+/// Conditions that say nothing.
+static IDLE: Words =
+    Words::new(|| list("if possible|if needed|if necessary|if applicable|if any|if available|if you can|if required"));
 const ASKS: &[&str] = &[
     "need", "needs", "want", "would", "require", "'d", "wish", "must", "have", "should", "am", "could", "intend",
     "plan",
@@ -101,9 +104,7 @@ pub(super) fn waits(text: &str) -> bool {
 
 /// "If possible, ...".
 pub(super) fn idle_condition(text: &str) -> bool {
-    ["if possible", "if needed", "if necessary", "if applicable", "if any", "if available", "if you can", "if required"]
-        .iter()
-        .any(|word| after_word(text, word).is_some_and(|rest| rest.starts_with(',')))
+    IDLE.found(text).any(|(_, rest)| rest.starts_with(','))
 }
 
 pub(super) fn is_prohibition(text: &str) -> bool {
@@ -169,7 +170,7 @@ pub(super) fn speaks(text: &str) -> bool {
 /// "I'm planning a trip and I need a map": where the wish begins that follows a statement.
 pub(super) fn late_wish(text: &str) -> Option<usize> {
     let joined = |at: &usize| ["and", "so"].iter().any(|join| text[..*at].trim_end_matches(',').ends_with(join));
-    let found = [" I ", " we ", " i "].iter().filter_map(|who| text.find(who)).filter(joined).min()?;
+    let found = [" I ", " we ", " i "].iter().filter_map(|who| find(text, who)).filter(joined).min()?;
     let wish = found + 1;
     is_wish(&text[wish..]).then_some(wish)
 }
@@ -244,55 +245,22 @@ pub(super) fn explains(text: &str) -> bool {
         || (bold && holds(plain, ":**"))
 }
 
+/// Names of fields, with which a remark begins.
+static FIELDS: Words = Words::new(|| {
+    list(
+        "depends on|depends:|dependencies:|deps:|blocked by|priority:|assignee:|owner:|estimate:|retry:|\
+     rerun: safe|timeout:|requirements:|_requirements|effort:|status:|after:|needs:|on failure:|note:|\
+     notes:|test strategy:|details:|description:|acceptance criteria:|acceptance:|file:|files:|tags:|\
+     labels:|type:|complexity:|due:|deadline:|milestone:|assigned to:|estimated|undo:|compensate:|\
+     compensation:|rollback:|default:",
+    )
+});
+
 /// True for a line under an item that only says something about it.
 pub(super) fn is_remark(line: &str) -> bool {
     let plain = line.trim();
     let named = plain.trim_start_matches(['*', '_', '`']);
-    let field = [
-        "depends on",
-        "depends:",
-        "dependencies:",
-        "deps:",
-        "blocked by",
-        "priority:",
-        "assignee:",
-        "owner:",
-        "estimate:",
-        "retry:",
-        "rerun: safe",
-        "timeout:",
-        "requirements:",
-        "_requirements",
-        "effort:",
-        "status:",
-        "after:",
-        "needs:",
-        "on failure:",
-        "note:",
-        "notes:",
-        "test strategy:",
-        "details:",
-        "description:",
-        "acceptance criteria:",
-        "acceptance:",
-        "file:",
-        "files:",
-        "tags:",
-        "labels:",
-        "type:",
-        "complexity:",
-        "due:",
-        "deadline:",
-        "milestone:",
-        "assigned to:",
-        "estimated",
-        "undo:",
-        "compensate:",
-        "compensation:",
-        "rollback:",
-        "default:",
-    ];
-    if field.iter().any(|word| strip_prefix_ci(named, word).is_some()) || explains(plain) {
+    if FIELDS.begin_ci(named) || explains(plain) {
         return true;
     }
     if !vocabulary::is_question_mark(plain) && (is_reference(plain) || is_prohibition(plain) || is_constraint(plain)) {

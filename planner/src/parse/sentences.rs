@@ -3,7 +3,7 @@
 use super::connectors::{connector, next_connects};
 use super::draft::Link;
 use super::inline::Inline;
-use super::phrases::{Words, after_any, after_word, begins, list, lower, strip_prefix_ci};
+use super::phrases::{Words, after_word, begins, list, lower, strip_prefix_ci};
 use super::text::{Flow, is_cjk, word_end};
 use super::vocabulary;
 
@@ -53,6 +53,22 @@ static SOFT_ABBREVIATIONS: Words = Words::new(|| {
     list(
         "etc|inc|ltd|co|corp|a.m|p.m|no|max|min|ext|ver|rev|art|pp|ed|mon|tue|wed|thu|fri|sat|sun|jan|feb|mar|\
      apr|jun|jul|aug|sep|sept|oct|nov|dec",
+    )
+});
+
+/// With these every connector inside a sentence begins, and other words too.
+static CONNECTORS: Words = Words::new(|| {
+    list("and |then|next|finally|after|lastly|subseq|meanwhile|at the|in par|simul|otherwise|else|if not")
+});
+/// After "and", the next step.
+static AND_THEN: Words = Words::new(|| list("and then|and after that|and finally|and afterwards"));
+/// After "and", a step beside the one before.
+static AND_BESIDE: Words = Words::new(|| list("and in parallel|and meanwhile|and at the same time|and simultaneously"));
+/// After a comma, a step of its own.
+static LISTED: Words = Words::new(|| {
+    list(
+        "finally|after that|afterwards|lastly|subsequently|after which|meanwhile|at the same time|in parallel|\
+     simultaneously",
     )
 });
 
@@ -394,23 +410,7 @@ impl Splitter<'_> {
             return;
         }
         let rest = &self.text[at..];
-        const WORDS: &[&str] = &[
-            "and ",
-            "then",
-            "next",
-            "finally",
-            "after",
-            "lastly",
-            "subseq",
-            "meanwhile",
-            "at the",
-            "in par",
-            "simul",
-            "otherwise",
-            "else",
-            "if not",
-        ];
-        if WORDS.iter().any(|word| strip_prefix_ci(rest, word).is_some()) && self.connects(at, rest) {
+        if CONNECTORS.begin_ci(rest) && self.connects(at, rest) {
             self.cut(at, false);
         }
     }
@@ -434,11 +434,7 @@ impl Splitter<'_> {
         let ends = |after: &str| after.trim_start().starts_with(['.', '!', '?', ';', ')']);
         let verb =
             |after: &str| !ends(after) && (vocabulary::begins_with_verb(after) || after.trim_start().starts_with('`'));
-        if let Some(after) = after_word(rest, "and then")
-            .or_else(|| after_word(rest, "and after that"))
-            .or_else(|| after_word(rest, "and finally"))
-            .or_else(|| after_word(rest, "and afterwards"))
-        {
+        if let Some(after) = AND_THEN.after(rest) {
             return !self.conditional || verb(after.trim_start_matches([',', ' ']));
         }
         if let Some(after) = after_word(rest, "then") {
@@ -458,23 +454,10 @@ impl Splitter<'_> {
         if let Some(after) = after_word(rest, "next") {
             return comma && next_connects(after);
         }
-        let listed = [
-            "finally",
-            "after that",
-            "afterwards",
-            "lastly",
-            "subsequently",
-            "after which",
-            "meanwhile",
-            "at the same time",
-            "in parallel",
-            "simultaneously",
-        ];
-        if let Some(after) = after_any(rest, &listed) {
+        if let Some(after) = LISTED.after(rest) {
             return comma && verb(after.trim_start_matches([',', ' ']));
         }
-        let joins = ["and in parallel", "and meanwhile", "and at the same time", "and simultaneously"];
-        if let Some(after) = after_any(rest, &joins) {
+        if let Some(after) = AND_BESIDE.after(rest) {
             return verb(after.trim_start_matches([',', ' ']));
         }
         if let Some(after) = after_word(rest, "otherwise").or_else(|| after_word(rest, "else")) {

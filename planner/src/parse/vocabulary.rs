@@ -1,6 +1,6 @@
 //! The words by which a sentence shows what it is: verbs, kinds, connectors.
 
-use super::phrases::{Phrases, Word, Words, begins, list, strip_prefix_ci, words};
+use super::phrases::{Phrases, Word, Words, list, words};
 use super::text::{holds, is_cjk};
 use crate::plan::NodeKind;
 
@@ -373,38 +373,25 @@ pub(super) fn is_open(text: &str) -> bool {
     holds(text, "???") || (holds(text, "TB") && words().any(|word| matches!(word, "TBD" | "TBC")))
 }
 
+/// With these a request begins that has the form of a question.
+static REQUESTS: Words = Words::new(|| {
+    list(
+        "can you|could you|would you|will you|can i get|could i get|may i have|can i have|could i have|please|\
+     would it be possible to|is it possible to|can you please|could you please|can we get|how about you|\
+     would you mind|it would be great if you could|it would be great if you can|\
+     it would be nice if you could|it would be helpful if you could|it would be helpful if you can|\
+     it would be helpful if you|i would appreciate it if you could|i would be grateful if you could|\
+     i'd appreciate it if you could",
+    )
+});
+/// These make a request of what they stand in.
+static ASIDES: Words = Words::new(|| list(", can you|, could you|, please| could you please| can you please"));
+
 /// True for a question that is really a request.
 pub(super) fn is_request(text: &str) -> bool {
-    let starts = [
-        "can you",
-        "could you",
-        "would you",
-        "will you",
-        "can i get",
-        "could i get",
-        "may i have",
-        "can i have",
-        "could i have",
-        "please",
-        "would it be possible to",
-        "is it possible to",
-        "can you please",
-        "could you please",
-        "can we get",
-        "how about you",
-        "would you mind",
-        "it would be great if you could",
-        "it would be great if you can",
-        "it would be nice if you could",
-        "it would be helpful if you could",
-        "it would be helpful if you can",
-        "it would be helpful if you",
-        "i would appreciate it if you could",
-        "i would be grateful if you could",
-        "i'd appreciate it if you could",
-    ];
     let plain = text.trim_start_matches(|c: char| !c.is_alphanumeric());
-    let asides = [", can you", ", could you", ", please", " could you please", " can you please"];
-    let aside = |at: usize| asides.iter().any(|aside| strip_prefix_ci(&text[at..], aside).is_some());
-    begins(plain, &starts) || text.match_indices([',', ' ']).any(|(at, _)| aside(at))
+    // An aside is told from other commas and spaces by its first three bytes.
+    let begins = |bytes: &[u8]| matches!(bytes, [b',', b' ', b'c' | b'C' | b'p' | b'P'] | [b' ', b'c' | b'C', _]);
+    let mut starts = text.as_bytes().windows(3).enumerate().filter(|(_, bytes)| begins(bytes));
+    REQUESTS.after(plain).is_some() || starts.any(|(at, _)| ASIDES.begin_ci(&text[at..]))
 }
