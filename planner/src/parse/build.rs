@@ -317,7 +317,7 @@ impl<'a> Builder<'a> {
 
     /// Reads `T001 -> T002` lines; true when the text is nothing else.
     pub(super) fn chain(&mut self, flow: &Flow) -> bool {
-        if flow.text.len() > 4_000 || !flow.text.contains(['>', '\u{2192}']) {
+        if flow.text.len() > 4_000 || !(flow.text.contains('>') || holds(&flow.text, "\u{2192}")) {
             return false;
         }
         let found = references::chains(&flow.text, |at| flow.source(at));

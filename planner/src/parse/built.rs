@@ -81,14 +81,13 @@ pub(super) struct Name {
 /// Sorted and without overlap.
 pub(super) fn merge_spans(spans: &mut Vec<Span>) {
     spans.sort_unstable();
-    let mut merged: Vec<Span> = Vec::with_capacity(spans.len());
-    for span in spans.drain(..) {
-        match merged.last_mut() {
-            Some(last) if span.start < last.end => last.end = last.end.max(span.end),
-            Some(_) | None => merged.push(span),
+    spans.dedup_by(|span, last| {
+        let overlaps = span.start < last.end;
+        if overlaps {
+            last.end = last.end.max(span.end);
         }
-    }
-    *spans = merged;
+        overlaps
+    });
 }
 
 /// Adds what is not there yet.

@@ -146,6 +146,11 @@ pub(super) fn wait(rest: &str) -> Option<(Link, usize)> {
         "over",
         "up",
     ];
+    // Most clauses begin with another letter, and need no word for that.
+    let first = rest.chars().find(|c| c.is_alphanumeric())?;
+    if !matches!(first, 'a' | 'A' | 'o' | 'O' | 'w' | 'W') {
+        return None;
+    }
     if !matches!(words(rest).next()?.as_str(), "as" | "once" | "when" | "after" | "while") {
         return None;
     }

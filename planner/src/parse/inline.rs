@@ -490,15 +490,14 @@ impl Scanner<'_> {
         }
         let (length, seen) = run(rest);
         if seen & MARK == 0 {
-            let word = rest[..length].trim_end_matches(['.', ',', ':', ';', '!', '?']);
-            return Some(at + word.len().max(1));
+            return Some(at + without_stops(&rest[..length]).len().max(1));
         }
         if scheme(rest).is_some() || super::phrases::strip_prefix_ci(rest, "www.").is_some() {
             let end = at + url_length(rest);
             self.push(AtomKind::Url, at, end, (at, end));
             return Some(end);
         }
-        let word = rest[..length].trim_end_matches(['.', ',', ':', ';', '!', '?']);
+        let word = without_stops(&rest[..length]);
         let bare = word.strip_prefix('@').filter(|w| w.contains(['/', '.'])).unwrap_or(word);
         let start = at + word.len() - bare.len();
         let end = at + word.len();
@@ -509,6 +508,12 @@ impl Scanner<'_> {
         }
         Some(end.max(at + 1))
     }
+}
+
+/// A word without the signs that end a sentence or a part of one.
+fn without_stops(word: &str) -> &str {
+    let stops = word.bytes().rev().take_while(|b| matches!(b, b'.' | b',' | b':' | b';' | b'!' | b'?')).count();
+    &word[..word.len() - stops]
 }
 
 /// The length of the word that could be a path, and what its bytes are.

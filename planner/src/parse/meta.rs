@@ -81,8 +81,13 @@ static DONE: Words = Words::new(|| {
 
 /// Reads a step from `from..to`; positions in references are places in `text`.
 pub(super) fn extract(text: &str, inline: &Inline, from: usize, to: usize, item: bool) -> Meta {
-    let mut reader = Reader { text, inline, meta: Meta::default(), removed: Vec::new() };
-    let start = if item { reader.head(from, to) } else { from };
+    let (head, start) = if item { head(text, inline, from, to) } else { (Meta::default(), from) };
+    extract_after(head, text, inline, start, to)
+}
+
+/// Reads what follows a head in `start..to`.
+pub(super) fn extract_after(head: Meta, text: &str, inline: &Inline, start: usize, to: usize) -> Meta {
+    let mut reader = Reader { text, inline, meta: head, removed: Vec::new() };
     reader.brackets(start, to);
     reader.phrases(start, to);
     reader.tags(start, to);
@@ -201,7 +206,7 @@ impl Reader<'_> {
             let goes_on = waiting
                 .filter(|_| strict || references::list(part, 0).iter().all(|r| !matches!(r, Reference::Phrase(..))));
             let read = detail(part, place, &mut found);
-            let more = files(part).filter(|_| listing && matches!(read, Detail::Nothing));
+            let more = if listing && matches!(read, Detail::Nothing) { files(part) } else { None };
             listing = more.is_some() || matches!(read, Detail::Files);
             match (goes_on, read) {
                 (_, Detail::Waits) => {
@@ -478,10 +483,8 @@ fn trimmed_start(text: &str, from: usize, at: usize) -> usize {
 }
 
 fn is_priority(word: &str) -> bool {
-    matches!(
-        word.to_ascii_lowercase().as_str(),
-        "p0" | "p1" | "p2" | "p3" | "p4" | "low" | "medium" | "high" | "critical" | "urgent" | "highest" | "lowest"
-    )
+    static PRIORITIES: Words = Words::new(|| list("p0|p1|p2|p3|p4|low|medium|high|critical|urgent|highest|lowest"));
+    PRIORITIES.contains_ci(word)
 }
 
 enum Detail {

@@ -232,14 +232,25 @@ pub(super) fn words(text: &str) -> impl Iterator<Item = Word<'_>> {
 fn word_end(text: &str) -> usize {
     let parts =
         |c: char| c.is_whitespace() || matches!(c, ',' | ';' | '(' | ')' | ':' | '"' | '/' | '\u{3001}' | '\u{ff0c}');
-    let bytes = text.as_bytes();
-    let plain = bytes.iter().take_while(|b| b.is_ascii_alphanumeric()).count();
-    match bytes.get(plain) {
+    // What is not ASCII is judged by its character.
+    match text.bytes().position(|byte| PARTS[usize::from(byte)]) {
         None => text.len(),
-        Some(byte) if byte.is_ascii() && parts(char::from(*byte)) => plain,
-        Some(_) => text[plain..].find(parts).map_or(text.len(), |at| plain + at),
+        Some(at) if text.as_bytes()[at].is_ascii() => at,
+        Some(at) => text[at..].find(parts).map_or(text.len(), |found| at + found),
     }
 }
+
+/// The bytes that part words, and all that are not ASCII.
+static PARTS: [bool; 256] = {
+    let mut parts = [false; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        parts[byte] =
+            byte >= 0x80 || matches!(byte as u8, b'\t'..=b'\r' | b' ' | b',' | b';' | b'(' | b')' | b':' | b'"' | b'/');
+        byte += 1;
+    }
+    parts
+};
 
 fn trimmed(word: &str) -> &str {
     let bytes = word.as_bytes();

@@ -1,7 +1,7 @@
 //! Text as a person would read it aloud, without the signs of Markdown.
 
 use super::inline::{AtomKind, Inline};
-use super::text::{collapse, holds};
+use super::text::{collapse, holds, pairs};
 
 /// A stretch that is left out, and what of it is still shown.
 type Hole = (usize, usize, Option<(usize, usize)>);
@@ -61,7 +61,7 @@ fn push_plain(out: &mut String, text: &str) {
 /// Spaces collapsed; signs left over at the ends taken off.
 fn tidy(text: &str) -> String {
     let mut text = collapse(text);
-    let spaced = text.as_bytes().windows(2).any(|pair| matches!(pair, [b' ', b',' | b'.']));
+    let spaced = pairs(&text).fold(false, |any, (a, b)| any | ((a == b' ') & ((b == b',') | (b == b'.'))));
     if spaced && holds(&text, " ,") {
         text = text.replace(" ,", ",").into();
     }

@@ -133,8 +133,8 @@ fn uses_to_act(after: &str) -> bool {
 
 /// "The API must answer in 50 ms": a demand on a thing, not on the reader.
 fn is_demand_on_thing(text: &str) -> bool {
-    let all: Vec<_> = words(text).take(12).collect();
-    let subject = all.first().is_some_and(|word| {
+    let mut all = words(text).take(12);
+    let subject = all.next().is_some_and(|word| {
         matches!(
             word.as_str(),
             "the"
@@ -153,7 +153,7 @@ fn is_demand_on_thing(text: &str) -> bool {
                 | "no"
         )
     });
-    subject && all.iter().any(|word| matches!(word.as_str(), "must" | "should" | "shall" | "needs" | "need"))
+    subject && all.any(|word| matches!(word.as_str(), "must" | "should" | "shall" | "needs" | "need"))
 }
 
 fn is_reference(text: &str) -> bool {
@@ -180,10 +180,12 @@ pub(super) fn is_wish(text: &str) -> bool {
     if !text.trim_start().starts_with(['i', 'I', 'w', 'W', 'y', 'Y']) {
         return false;
     }
-    let all: Vec<_> =
-        words(text).filter(|word| !matches!(word.as_str(), "also" | "now" | "just" | "really")).take(4).collect();
-    let Some(first) = all.first() else { return false };
-    let rest = all.get(1..).unwrap_or(&[]);
+    let mut all = words(text).filter(|word| !matches!(word.as_str(), "also" | "now" | "just" | "really"));
+    let Some(first) = all.next() else { return false };
+    if !matches!(first.as_str(), "i" | "we" | "you" | "i'd" | "we'd" | "i'm" | "we're") {
+        return false;
+    }
+    let rest: Vec<_> = all.take(3).collect();
     match first.as_str() {
         "i" | "we" | "you" => {
             let asks = rest.iter().take(2).any(|word| ASKS.contains(&word.as_str()));
@@ -205,7 +207,9 @@ pub(super) fn is_wish(text: &str) -> bool {
 
 fn is_statement(text: &str) -> bool {
     // "Quick thing: the build is red."
-    if let Some((label, rest)) = text.split_once(": ").filter(|(label, _)| label.len() < 24 && !label.contains('`'))
+    if let Some((label, rest)) = find(text, ": ")
+        .map(|at| (&text[..at], &text[at + 2..]))
+        .filter(|(label, _)| label.len() < 24 && !label.contains('`'))
         && !matches!(label.to_lowercase().as_str(), "todo" | "fixme" | "task" | "action")
         && !vocabulary::begins_with_verb(label)
         && !vocabulary::begins_with_verb(rest)
@@ -214,8 +218,8 @@ fn is_statement(text: &str) -> bool {
     {
         return true;
     }
-    let all: Vec<_> = words(text).take(8).collect();
-    let Some(first) = all.first() else { return true };
+    let mut all = words(text);
+    let Some(first) = all.next() else { return true };
     if STATE.contains(first.as_str()) {
         return true;
     }
@@ -223,7 +227,7 @@ fn is_statement(text: &str) -> bool {
         "is", "are", "was", "were", "has", "have", "had", "will", "can", "may", "might", "does", "do", "isn't",
         "aren't", "paste", "get", "gets", "shows", "fails", "works", "contains", "needs", "means",
     ];
-    all.iter().skip(1).take(4).any(|word| finite.contains(&word.as_str())) && !text.starts_with('`')
+    !text.starts_with('`') && all.take(4).any(|word| finite.contains(&word.as_str()))
 }
 
 /// Labels of lines that explain and ask for nothing.

@@ -1,5 +1,7 @@
 //! Clauses to drafts: what running text and the text of an item ask for.
 
+use std::borrow::Cow;
+
 use super::build::Builder;
 use super::built::{self, attach, merge_needs};
 use super::draft::{Draft, Link, Step};
@@ -178,16 +180,17 @@ impl Builder<'_> {
 
     /// One step; `None` when nothing of it can be seen.
     fn clause(&mut self, flow: &Flow, inline: &Inline, clause: &Clause, link: Link, item: bool) -> Option<usize> {
-        let head = item.then(|| meta::head(&flow.text, inline, clause.from, clause.to));
-        let start = head.as_ref().map_or(clause.from, |(_, start)| *start);
+        let (head, begin) =
+            if item { meta::head(&flow.text, inline, clause.from, clause.to) } else { (Meta::default(), clause.from) };
+        let start = begin;
         let start = start + leading(&flow.text[start..clause.to.max(start)]);
         let part = self.condition_of(&flow.text, inline, &Clause { from: start, ..*clause });
         let found = if part.condition.is_some() {
             let mut found = meta::extract(&flow.text, inline, part.from, part.to, false);
-            found.lead(head.map(|(head, _)| head).unwrap_or_default());
+            found.lead(head);
             found
         } else {
-            meta::extract(&flow.text, inline, clause.from, part.to, item)
+            meta::extract_after(head, &flow.text, inline, begin, part.to)
         };
         let mut found = found;
         found.locate(flow);
@@ -201,10 +204,10 @@ impl Builder<'_> {
         };
         let command = code.command;
         self.out.odd.extend(code.missed.map(|(at, code)| built::not_taken((flow.source(at), code))));
-        let shown = if clause.stop == Stop::Question {
-            asked(&found.description, &flow.text[clause.to..clause.end])
+        let shown: Cow<'_, str> = if clause.stop == Stop::Question {
+            asked(&found.description, &flow.text[clause.to..clause.end]).into()
         } else {
-            found.description.clone()
+            (&*found.description).into()
         };
         if !shown.chars().any(char::is_alphanumeric) && command.is_none() && !holds(&shown, "???") {
             self.remark_span(flow, clause);
@@ -215,7 +218,12 @@ impl Builder<'_> {
             None if clause.stop == Stop::Question && !polite => NodeKind::Clarification,
             None => vocabulary::kind(&found.description, None),
         };
-        let description = if kind == NodeKind::Clarification { shown } else { std::mem::take(&mut found.description) };
+        // Only what is asked is shown otherwise than it is described.
+        let shown = match shown {
+            Cow::Owned(shown) if kind == NodeKind::Clarification => Some(shown),
+            Cow::Owned(_) | Cow::Borrowed(_) => None,
+        };
+        let description = shown.unwrap_or_else(|| std::mem::take(&mut found.description));
         let mut draft = Draft::new(kind, description, flow.source(clause.from));
         draft.plan.command = command;
         draft.plan.attachments = inline.attachments(&flow.text, clause.start, clause.end);

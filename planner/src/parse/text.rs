@@ -108,6 +108,9 @@ impl<'s> Flow<'s> {
 
 /// The first white space that is no plain space, or the first invisible character.
 fn odd(text: &str) -> Option<(usize, char)> {
+    if text.bytes().fold(true, |plain, byte| plain & (b' '..0x80).contains(&byte)) {
+        return None;
+    }
     let mut from = 0;
     while let Some(at) = text.as_bytes()[from..].iter().position(|b| !(b' '..0x80).contains(b)) {
         let c = text[from + at..].chars().next()?;
@@ -121,12 +124,32 @@ fn odd(text: &str) -> Option<(usize, char)> {
 
 /// Where a phrase of two bytes or more stands in a text; such a search needs no preparation.
 pub(super) fn find(text: &str, phrase: &str) -> Option<usize> {
+    if !has_pair(text, phrase) {
+        return None;
+    }
     starts(text, phrase).find(|at| text.as_bytes()[*at..].starts_with(phrase.as_bytes()))
 }
 
 /// Where it stands last.
 pub(super) fn rfind(text: &str, phrase: &str) -> Option<usize> {
+    if !has_pair(text, phrase) {
+        return None;
+    }
     starts(text, phrase).rfind(|at| text.as_bytes()[*at..].starts_with(phrase.as_bytes()))
+}
+
+/// True when the first two bytes of a phrase stand in a text.
+///
+/// Mostly they do not, and a look at all bytes without a branch, many at a time, is cheaper than one that stops early.
+fn has_pair(text: &str, phrase: &str) -> bool {
+    let [first, second] = phrase.as_bytes().first_chunk::<2>().copied().unwrap_or_default();
+    pairs(text).fold(false, |any, (a, b)| any | ((a == first) & (b == second)))
+}
+
+/// Each byte with the one after it.
+pub(super) fn pairs(text: &str) -> impl Iterator<Item = (u8, u8)> {
+    let bytes = text.as_bytes();
+    bytes.iter().copied().zip(bytes.get(1..).unwrap_or_default().iter().copied())
 }
 
 /// The places of the first two bytes of a phrase.
@@ -149,9 +172,10 @@ pub(super) fn word_end(text: &str, at: usize, to: usize) -> usize {
 
 /// White space collapsed and trimmed.
 pub(super) fn collapse(text: &str) -> Cow<'_, str> {
-    let odd = |pair: &[u8]| matches!(pair, [b' ', b' ']) || pair.iter().any(|b| !(b' '..0x80).contains(b));
     let text = text.trim();
-    if !text.as_bytes().windows(2).any(odd) {
+    let is_odd = |byte: u8| !(b' '..0x80).contains(&byte);
+    let odd = pairs(text).fold(false, |odd, (a, b)| odd | is_odd(a) | is_odd(b) | ((a == b' ') & (b == b' ')));
+    if !odd {
         return Cow::Borrowed(text);
     }
     let mut out = String::with_capacity(text.len());

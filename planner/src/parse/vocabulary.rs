@@ -1,7 +1,7 @@
 //! The words by which a sentence shows what it is: verbs, kinds, connectors.
 
 use super::phrases::{Phrases, Word, Words, list, words};
-use super::text::{holds, is_cjk};
+use super::text::{find, holds, is_cjk};
 use crate::plan::NodeKind;
 
 static RETRIEVAL: Words = Words::new(|| {
@@ -328,37 +328,21 @@ pub(super) fn instruction(text: &str) -> &str {
 
 /// What follows "In order to save time," and its like: words before a comma that say why, where or for what.
 pub(super) fn after_lead(text: &str) -> Option<&str> {
-    const LEADS: &[&str] = &[
-        "to",
-        "in",
-        "for",
-        "before",
-        "after",
-        "once",
-        "when",
-        "while",
-        "during",
-        "until",
-        "as",
-        "with",
-        "on",
-        "at",
-        "from",
-        "using",
-        "based",
-        "given",
-        "since",
-        "because",
-        "by",
-        "considering",
-    ];
+    static LEADS: Words = Words::new(|| {
+        list(
+            "to|in|for|before|after|once|when|while|during|until|as|with|on|at|from|using|\
+         based|given|since|because|by|considering",
+        )
+    });
     let first = text.split(' ').next().filter(|word| word.len() <= 11)?;
-    let led = LEADS.iter().any(|lead| lead.eq_ignore_ascii_case(first));
+    if !LEADS.contains_ci(first) {
+        return None;
+    }
     let mut end = text.len().min(160);
     while !text.is_char_boundary(end) {
         end -= 1;
     }
-    let comma = text[..end].find(", ").filter(|_| led)?;
+    let comma = find(&text[..end], ", ")?;
     Some(&text[comma + 2..])
 }
 
