@@ -10,7 +10,7 @@ use crewlog_executors::worker::CutOff;
 use crewlog_mq::{Cause, EventStore, ExecuteError, Executed, Runner, new_event_id};
 use crewlog_planner::event::{self, Budget, PlannerConfig};
 use crewlog_planner::parse::{self, ParseOptions, ParsedPlan};
-use crewlog_planner::plan::{Mark, Proposal, SubPlan};
+use crewlog_planner::plan::{Mark, Proposal, SubPlan, TaskPlan};
 use crewlog_planner::planner::{Planner, PlannerError};
 use crewlog_planner::sealed;
 use crewlog_planner::state::Phase;
@@ -174,13 +174,16 @@ pub fn consent(session: &Session, parsed: &ParsedPlan, roster: &Roster) -> Resul
         };
         Some((task.name(), format!("{run}{given_up}")))
     });
-    let runs = runs.collect::<Vec<_>>();
+    let mut runs = runs.collect::<Vec<_>>();
+    let n_runs = runs.len();
+    let undo = |task: &TaskPlan| Some((task.name(), format!("{}  (if it is to be undone)", task.compensate.as_ref()?)));
+    runs.extend(parsed.tasks.iter().filter_map(undo));
     if runs.is_empty() {
         return Ok(());
     }
     if !(session.terminal.is_quiet && session.yes) {
         let n_commands = parsed.tasks.iter().filter(|task| task.mark != Mark::Done && task.command.is_some()).count();
-        let for_agents = match runs.len() - n_commands {
+        let for_agents = match n_runs - n_commands {
             0 => String::new(),
             n => format!(", {n} for agents"),
         };

@@ -49,7 +49,7 @@ impl PlannerState {
     /// Whether a model's summary is wanted and has not come.
     #[must_use]
     pub fn wants_summary(&self) -> bool {
-        self.past.is_compaction_requested
+        self.past.requested.is_some()
     }
 
     /// The most characters of a summary that somebody else writes.
@@ -159,7 +159,7 @@ pub(crate) fn due(state: &PlannerState) -> Option<Event> {
     match state.config.summaries {
         Summaries::Rule if !is_past(SOFT_PERCENT) => None,
         Summaries::Model if !is_past(HARD_PERCENT) => {
-            let is_wanted = is_past(SOFT_PERCENT) && !state.past.is_compaction_requested;
+            let is_wanted = is_past(SOFT_PERCENT) && state.past.requested.is_none();
             let max_tokens = budget * SUMMARY_PERCENT / 100;
             is_wanted.then(|| Event::CompactionRequested { task_ids: ended_since(state), max_tokens })
         }
@@ -173,14 +173,26 @@ pub(crate) fn due(state: &PlannerState) -> Option<Event> {
 /// The compaction by a summary that somebody else wrote, while one is wanted. It stands for the tasks named, and for every
 /// answer until now: decisions that it leaves out are told before it, and it is shortened to the room that is left.
 pub(crate) fn compact_by(state: &PlannerState, summary: &str, task_ids: &[TaskId]) -> Option<Event> {
-    if !state.past.is_compaction_requested {
+    // One that was wanted before, and came too late, knows nothing of what has happened since.
+    if state.past.requested.as_deref() != Some(task_ids) {
         return None;
     }
     let room = chars_of(state.config.token_budget, SUMMARY_PERCENT);
     let (decisions, _) = state.decisions(room);
-    let lines = decisions.into_iter().map(|(_, line)| line).filter(|line| !summary.contains(line.as_str()));
-    let mut text = lines.fold(String::new(), |text, line| text + &line + "\n");
-    text.push_str(&shorten(summary.trim(), room.saturating_sub(n_chars(&text))));
+    let mut body = shorten(summary.trim(), room);
+    let mut missing = String::new();
+    // What is put before it makes it shorter, and that may take another decision from it.
+    loop {
+        let lacking =
+            decisions.iter().filter(|(_, line)| !body.contains(line.as_str()) && !missing.contains(line.as_str()));
+        let lacking = lacking.fold(String::new(), |text, (_, line)| text + line + "\n");
+        if lacking.is_empty() {
+            break;
+        }
+        missing.push_str(&lacking);
+        body = shorten(summary.trim(), room.saturating_sub(n_chars(&missing)));
+    }
+    let text = missing + &body;
     let removed = ended_since(state).into_iter().filter(|task| task_ids.contains(task)).collect();
     Some(Event::ContextCompacted { summary: text.trim_end().to_owned(), removed_task_ids: removed })
 }

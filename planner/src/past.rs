@@ -8,7 +8,7 @@ use std::fmt::Write;
 use crate::brevity::{fits, in_a_line, n_chars, shorten};
 use crate::condense::{Sort, condense};
 use crate::event::{Profile, TaskStatus};
-use crate::plan::{NodeKind, TaskPlan};
+use crate::plan::{NodeKind, TaskId, TaskPlan};
 use crate::task::{Question, Task};
 
 /// What one task or answer may say of itself, in characters.
@@ -46,8 +46,8 @@ pub(crate) const RANKS: [Rank; 4] = [Rank::Decision, Rank::Failure, Rank::Work, 
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Past {
     pub(crate) summary: String,
-    /// Whether a model has been asked for a summary since the last one.
-    pub(crate) is_compaction_requested: bool,
+    /// The tasks for which a model was asked for a summary that has not come.
+    pub(crate) requested: Option<Vec<TaskId>>,
     /// Characters of the summary and of the lines that it does not stand for yet, a line's end with each.
     pub(crate) n_chars: usize,
     n_facts: u64,
@@ -104,7 +104,7 @@ impl Past {
             }
         }
         self.fresh.retain(|_, (fact, _)| matches!(fact, Fact::End(_)));
-        self.is_compaction_requested = false;
+        self.requested = None;
         summary.clone_into(&mut self.summary);
         let lines = self.fresh.values().map(|(_, line)| line.as_str()).chain([summary]);
         self.n_chars = lines.filter(|line| !line.is_empty()).map(|line| n_chars(line) + 1).sum();

@@ -47,7 +47,7 @@ enum Kept {
     Continue {},
     Tick { now: Timestamp },
     CompactContext { max_tokens: usize },
-    Summarise {},
+    Summarise { task_ids: Vec<TaskId> },
     Cancel { task: Option<TaskId>, reason: Option<String> },
     Pause { reason: Option<String> },
     Resume {},
@@ -126,7 +126,7 @@ impl Command {
             Self::Continue => Kept::Continue {},
             Self::Tick { now } => Kept::Tick { now: *now },
             Self::CompactContext { max_tokens } => Kept::CompactContext { max_tokens: *max_tokens },
-            Self::Summarise { .. } => Kept::Summarise {},
+            Self::Summarise { task_ids, .. } => Kept::Summarise { task_ids: task_ids.clone() },
             Self::Cancel { task, reason } => Kept::Cancel { task: *task, reason: keep_reason(reason) },
             Self::Pause { reason } => Kept::Pause { reason: keep_reason(reason) },
             Self::Resume => Kept::Resume {},
@@ -193,10 +193,8 @@ impl Command {
             Kept::Tick { now } => Self::Tick { now },
             Kept::CompactContext { max_tokens } => Self::CompactContext { max_tokens },
             // What it became decides the same again.
-            Kept::Summarise {} => match first {
-                Some(Event::ContextCompacted { summary, removed_task_ids }) => {
-                    Self::Summarise { summary: summary.clone(), task_ids: removed_task_ids.clone() }
-                }
+            Kept::Summarise { task_ids } => match first {
+                Some(Event::ContextCompacted { summary, .. }) => Self::Summarise { summary: summary.clone(), task_ids },
                 Some(_) | None => return Err(lacking("Summarise")),
             },
             Kept::Cancel { task, reason } => Self::Cancel { task, reason: why(reason, "Cancel")? },

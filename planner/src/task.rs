@@ -24,6 +24,8 @@ pub struct Task {
     pub unblocks: bool,
     /// Whether there is a task that undoes what it did.
     pub is_compensated: bool,
+    /// Whether what happened to it happened in the plan that this one goes on from.
+    pub is_inherited: bool,
     /// The number that a question of its last dispatch would have; only later ones are about that.
     pub first_question: Option<QuestionId>,
     /// What the last dispatch waits first, in milliseconds.
@@ -41,6 +43,8 @@ pub struct Question {
     pub question: String,
     /// What the answer is for.
     pub purpose: Purpose,
+    /// The condition that it asks for.
+    pub condition: Option<String>,
     /// What counts when nobody answers in time.
     pub default: Option<DefaultAnswer>,
     /// Set when it is closed.
@@ -71,6 +75,7 @@ impl Task {
             is_paused: false,
             unblocks: false,
             is_compensated: false,
+            is_inherited: false,
             first_question: None,
             delay_ms: 0,
         }

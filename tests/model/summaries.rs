@@ -84,6 +84,29 @@ fn a_summary_is_wanted_once_and_stands_for_what_it_was_made_of_beside_every_deci
 }
 
 #[test]
+fn a_summary_that_was_wanted_before_the_last_one_is_passed_over() {
+    let (mut planner, task_ids) = waiting();
+    let mut earlier = task_ids.clone();
+    earlier.pop();
+    let late = Command::Summarise { summary: "Fewer parts stand.".into(), task_ids: earlier };
+    assert_eq!(planner.process(late), Ok(Vec::new()));
+    assert!(planner.state().wants_summary());
+}
+
+#[test]
+fn no_decision_is_lost_when_a_long_summary_is_shortened_and_it_is_decided_again_alike() {
+    let (mut planner, task_ids) = waiting();
+    let mut again = planner.clone();
+    let decision = "Decided in Q: Which colour? -> Red, as ever";
+    let summary = format!("{}{decision}{}", "early ".repeat(60), " late".repeat(60));
+    let events = planner.process(Command::Summarise { summary, task_ids: task_ids.clone() }).expect("it is decided");
+    let (stored, _) = compacted(&events).expect("it is compacted");
+    assert!(stored.contains(decision) && stored.chars().count() <= 560, "{stored}");
+    let kept = Command::Summarise { summary: stored.to_owned(), task_ids };
+    assert_eq!(again.process(kept), Ok(events));
+}
+
+#[test]
 fn what_nobody_summarises_in_time_is_compacted_by_rule_before_it_is_too_long() {
     let (mut planner, task_ids) = waiting();
     let mut compactions = 0;

@@ -198,3 +198,33 @@ fn what_was_done_before_the_plan_began_and_what_does_not_say_how_is_not_undone()
         ",
     );
 }
+
+#[test]
+fn what_is_cancelled_while_it_is_undone_holds_up_nothing_that_is_undone_after_it() {
+    check_changed(
+        undoing(),
+        TEXT,
+        undo,
+        "
+        > start
+        planned 1 2 3
+        dispatched 1#1
+        > 1 done
+        1 Completed:
+        dispatched 2#1
+        > 2 done
+        2 Completed:
+        dispatched 3#1
+        > 3 fails no
+        3 Failed: no
+        amended 4 5: the plan failed, and is undone
+        dispatched 4#1
+        > cancel 4
+        4 Cancelled (lets go): not wanted
+        dispatched 5#1
+        > 5 done
+        5 Completed:
+        ended Failed, 3 tasks: 2 completed, 1 failed; 1 undone; 1 could not be undone
+        ",
+    );
+}

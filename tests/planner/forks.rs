@@ -68,6 +68,21 @@ fn what_had_ended_stays_ended_and_what_had_not_is_begun_anew() {
 }
 
 #[test]
+fn a_fork_undoes_nothing_that_the_other_plan_did() {
+    let config = PlannerConfig { compensate: true, ..PlannerConfig::default() };
+    let user_input = "1. `a` (undo: `x`)\n2. `b` (undo: `y`)\n3. `c`\n".to_owned();
+    let begin = Command::Initialize { user_input, attachments: Vec::new(), config, relax_order: false };
+    let parent = planner(vec![begin, completed(1, 1, "done")]);
+    let (mut fork, _) = forked(&parent);
+    fork.process(completed(2, 1, "done")).unwrap();
+    let failed =
+        ExecutorEvent::TaskFailed { node_id: TaskId(3), attempt: 1, error: "no".into(), class: FailureClass::Task };
+    fork.process(Command::HandleExecutorEvent(failed)).unwrap();
+    let undoing = fork.state().tasks().iter().filter_map(|task| task.plan.compensates).collect::<Vec<_>>();
+    assert_eq!(undoing, [TaskId(2)], "task 1 was done by the other plan");
+}
+
+#[test]
 fn questions_that_were_open_are_asked_anew_and_answers_stay() {
     let text = "1. Ask: which colour?\n2. If it rains, run `b`\n3. Run `c`\n";
     let config = PlannerConfig::default();
@@ -226,12 +241,14 @@ fn pending(parent: &PlannerState) -> Vec<Task> {
         error: None,
         unblocks: false,
         is_compensated: false,
+        is_inherited: false,
         first_question: None,
         delay_ms: 0,
         ..task.clone()
     };
     let tasks = parent.tasks().iter();
-    tasks.map(|task| if task.status.is_end() { task.clone() } else { fresh(task) }).collect()
+    let kept = |task: &Task| Task { is_inherited: true, ..task.clone() };
+    tasks.map(|task| if task.status.is_end() { kept(task) } else { fresh(task) }).collect()
 }
 
 proptest! {

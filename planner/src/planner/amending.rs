@@ -69,8 +69,18 @@ impl Draft<'_> {
             }
             Amendment::Define { tasks } => {
                 for task in tasks {
-                    if self.state.task(task.id).is_none() && task.id.0 < self.next_id() {
+                    let known = self.state.task(task.id).map(|known| &known.plan);
+                    // New tasks are numbered on, and what only planning gives a task is changed by nobody.
+                    let numbers = self.next_id()..=self.next_id().saturating_add(TASKS_MAX as u64);
+                    if known.is_none() && !numbers.contains(&task.id.0) {
                         return Err(PlannerError::UnknownTask { task: task.id });
+                    }
+                    let plain = TaskPlan::new(task.id, task.kind, "");
+                    let before = known.unwrap_or(&plain);
+                    let is_kept = (&task.tool, &task.request, &task.sub_plan, task.compensates)
+                        == (&before.tool, &before.request, &before.sub_plan, before.compensates);
+                    if !is_kept {
+                        return Err(PlannerError::NotOfAgent { task: task.id });
                     }
                     self.tasks.insert(task.id, task);
                 }

@@ -74,5 +74,9 @@ impl Planner {
 
 /// True of what the plan itself did, says how it is undone, and has not been undone since.
 fn may_be_undone(task: &Task) -> bool {
-    task.status == TaskStatus::Completed && task.attempts > 0 && task.plan.compensate.is_some() && !task.is_compensated
+    task.status == TaskStatus::Completed
+        && task.attempts > 0
+        && !task.is_inherited
+        && task.plan.compensate.is_some()
+        && !task.is_compensated
 }

@@ -13,7 +13,9 @@ impl Planner {
         if task.status.is_end() {
             return Ok(Vec::new());
         }
-        Ok(vec![end(id, TaskStatus::Cancelled, None, Some(reason.to_owned()), false)])
+        // What is undone after it is undone all the same.
+        let unblocks = task.plan.compensates.is_some();
+        Ok(vec![end(id, TaskStatus::Cancelled, None, Some(reason.to_owned()), unblocks)])
     }
 
     pub(super) fn cancel_plan(&self, reason: &str) -> Vec<Event> {

@@ -10,7 +10,8 @@ impl PlannerState {
     /// Tasks that are known are defined anew and keep what happened to them. A number that is above all others is a new
     /// task; another that is not known is passed over. A standing plan that has ended goes on.
     pub(super) fn amend(&mut self, tasks: &[TaskPlan]) {
-        if let (Phase::Ended(_), true) = (self.phase, self.config.standing) {
+        let goes_forward = tasks.iter().any(|task| task.compensates.is_none());
+        if let (Phase::Ended(_), true) = (self.phase, self.config.standing && goes_forward) {
             self.phase = Phase::Active;
             self.cancelled = false;
         }

@@ -1,8 +1,11 @@
 //! What of a history a fork goes on with: what had ended, and what is known. Whatever was under way belongs to the other
 //! plan.
 
+use std::collections::BTreeSet;
+
 use crewlog_mq::Position;
 
+use crate::event::TaskStatus;
 use crate::state::{Phase, PlannerState};
 use crate::task::Task;
 
@@ -19,14 +22,25 @@ impl PlannerState {
         }
         self.phase = Phase::Active;
         self.cancelled = false;
-        for task in self.tasks.iter_mut().filter(|task| !task.status.is_end()) {
-            *task = Task { is_paused: task.is_paused, ..Task::planned(task.plan.clone()) };
+        let undone = self.tasks.iter().filter(|task| task.status == TaskStatus::Completed);
+        let undone = undone.filter_map(|task| task.plan.compensates).collect::<BTreeSet<_>>();
+        for task in &mut self.tasks {
+            task.is_inherited = true;
+            if task.plan.compensates.is_some() && !task.status.is_end() {
+                // What the other plan was undoing is its own matter.
+                (task.status, task.unblocks) = (TaskStatus::Skipped, true);
+                task.error = Some("the plan that this one goes on from was undoing it".into());
+            } else if !task.status.is_end() || undone.contains(&task.plan.id) {
+                *task = Task { is_paused: task.is_paused, ..Task::planned(task.plan.clone()) };
+            } else {
+                task.is_compensated = false;
+            }
         }
         for place in std::mem::take(&mut self.open) {
             self.questions[place].is_withdrawn = true;
         }
         self.conditions.retain(|_, holds| holds.is_some());
-        self.past.is_compaction_requested = false;
+        self.past.requested = None;
         self.index_graph();
     }
 }

@@ -262,6 +262,7 @@ impl PlannerState {
                     task: *task_id,
                     question: question.clone(),
                     purpose: *purpose,
+                    condition: None,
                     default: default.clone(),
                     answer: None,
                     is_by_default: false,
@@ -285,7 +286,7 @@ impl PlannerState {
             Event::UsageRecorded { task_id, usage, .. } => self.spend(*task_id, usage),
             Event::ClarificationWithdrawn { question_id, .. } => self.withdraw(*question_id),
             Event::CheckpointNamed { name } => self.checkpoints.push(name.clone()),
-            Event::CompactionRequested { .. } => self.past.is_compaction_requested = true,
+            Event::CompactionRequested { task_ids, .. } => self.past.requested = Some(task_ids.clone()),
             Event::PlanPaused { .. } => self.phase = Phase::Paused,
             Event::PlanResumed {} => self.phase = Phase::Active,
             Event::PlanCancelled { .. } => self.cancelled = true,
@@ -298,6 +299,7 @@ impl PlannerState {
         let first_question = Some(QuestionId(self.questions.len() as u64 + 1));
         self.change(id, |task| {
             (task.attempts, task.delay_ms, task.first_question) = (attempt, delay_ms, first_question);
+            task.is_inherited = false;
             task.status = TaskStatus::Running;
         });
     }
@@ -318,7 +320,10 @@ impl PlannerState {
         if let Phase::Ended(_) = self.phase {
             self.phase = Phase::Active;
         }
-        self.cancelled = false;
+        let goes_forward = |id: &TaskId| self.task(*id).is_some_and(|task| task.plan.compensates.is_none());
+        if ids.iter().any(goes_forward) {
+            self.cancelled = false;
+        }
         self.index_graph();
     }
 }

@@ -13,10 +13,14 @@ impl PlannerState {
     }
 
     /// Opens a question, the next by number.
-    pub(super) fn ask(&mut self, question: Question) {
+    pub(super) fn ask(&mut self, mut question: Question) {
         let (task, purpose) = (question.task, question.purpose);
-        if let (Purpose::Condition, Some(text)) = (purpose, self.condition_of(task)) {
-            self.conditions.insert(text, None);
+        // The task may be given another condition before the answer comes.
+        if purpose == Purpose::Condition {
+            question.condition = self.condition_of(task);
+        }
+        if let Some(text) = &question.condition {
+            self.conditions.insert(text.clone(), None);
         }
         self.asked.entry(task).or_default().push(self.questions.len());
         self.open.insert(self.questions.len());
@@ -39,7 +43,7 @@ impl PlannerState {
         }
         match purpose {
             Purpose::Condition => {
-                if let Some(text) = self.condition_of(asker) {
+                if let Some(text) = self.questions[index].condition.clone() {
                     self.conditions.insert(text, is_yes(answer));
                 }
             }
@@ -61,28 +65,26 @@ impl PlannerState {
 
     pub(super) fn withdraw(&mut self, id: QuestionId) {
         let Some(place) = usize::try_from(id.0).ok().and_then(|n| n.checked_sub(1)) else { return };
-        if let Some(asker) = self.questions.get(place).map(|question| question.task) {
-            let condition = self.condition_of(asker);
-            self.withdraw_at(place, condition.as_ref());
+        if place < self.questions.len() {
+            self.withdraw_at(place);
         }
     }
 
-    fn withdraw_at(&mut self, place: usize, condition: Option<&String>) {
+    fn withdraw_at(&mut self, place: usize) {
         let question = &mut self.questions[place];
         if !question.is_open() {
             return;
         }
         question.is_withdrawn = true;
         self.open.remove(&place);
-        if let (Purpose::Condition, Some(text)) = (question.purpose, condition) {
+        if let Some(text) = &question.condition {
             self.conditions.remove(text);
         }
     }
 
     pub(super) fn withdraw_questions_of(&mut self, id: TaskId) {
-        let condition = self.condition_of(id);
         for place in self.asked.get(&id).cloned().unwrap_or_default() {
-            self.withdraw_at(place, condition.as_ref());
+            self.withdraw_at(place);
         }
     }
 }
