@@ -99,6 +99,9 @@ impl Asked {
 ///
 /// Code in the `hidden` brackets belongs to a setting.
 pub(super) fn command_in(text: &str, inline: &Inline, from: usize, to: usize, hidden: Option<(usize, usize)>) -> Found {
+    if !inline.within(from, to).iter().any(|atom| atom.kind == AtomKind::Code) {
+        return Found::default();
+    }
     let shown = |atom: &&Atom| hidden.is_none_or(|(start, end)| atom.start < start || atom.start >= end);
     let all = inline.within(from, to).iter().filter(shown);
     let codes: Vec<&Atom> = all.filter(|atom| atom.kind == AtomKind::Code).take(20).collect();

@@ -220,26 +220,26 @@ fn code_spans(text: &str) -> Vec<(usize, usize, usize)> {
     while let Some(found) = bytes[at..].iter().position(|b| *b == b'`') {
         let start = at + found;
         let width = bytes[start..].iter().take_while(|b| **b == b'`').count();
-        runs.push((start, width));
+        runs.push((start, width, usize::MAX));
         at = start + width;
     }
-    let mut next = vec![usize::MAX; runs.len()];
+    // For each run the next one that is as wide.
     // Hardly a run is wider than three.
     let mut narrow = [usize::MAX; 8];
     let mut wide: HashMap<usize, usize> = HashMap::new();
-    for (n, (_, width)) in runs.iter().enumerate().rev() {
-        next[n] = match narrow.get_mut(*width) {
+    for (n, (_, width, next)) in runs.iter_mut().enumerate().rev() {
+        *next = match narrow.get_mut(*width) {
             Some(last) => std::mem::replace(last, n),
             None => wide.insert(*width, n).unwrap_or(usize::MAX),
         };
     }
     let mut spans = Vec::new();
     let mut n = 0;
-    while let Some((start, width)) = runs.get(n) {
+    while let Some((start, width, next)) = runs.get(n) {
         n += 1;
-        if let Some((end, _)) = runs.get(next[n - 1]) {
+        if let Some((end, _, _)) = runs.get(*next) {
             spans.push((*start, end + width, *width));
-            n = next[n - 1] + 1;
+            n = next + 1;
         }
     }
     spans
@@ -253,6 +253,10 @@ fn bracket_pairs(text: &str, codes: &[(usize, usize, usize)]) -> Vec<(usize, usi
     let mut codes = codes.iter().peekable();
     let mut at = 0;
     while at < bytes.len() {
+        if class(bytes[at]) & (TICK | BRACKET | SIGN) == 0 {
+            at += 1;
+            continue;
+        }
         match bytes[at] {
             b'`' => {
                 if let Some((_, end, _)) = codes.next_if(|(start, _, _)| *start == at) {
@@ -373,6 +377,12 @@ impl Scanner<'_> {
         let mut at = 0;
         let mut fresh = true;
         while at < self.bytes.len() {
+            // Most of a text is words that nothing joins to anything.
+            if fresh && let Some(end) = plain_word(self.bytes, at) {
+                at = end;
+                fresh = false;
+                continue;
+            }
             let class = class(self.bytes[at]);
             if class & TICK > 0 {
                 while codes.next_if(|(start, _, _)| *start < at).is_some() {}
@@ -508,6 +518,17 @@ impl Scanner<'_> {
         }
         Some(end.max(at + 1))
     }
+}
+
+/// Where a word of ASCII letters and digits ends that begins at `at`, when no sign of a path or an address follows.
+fn plain_word(bytes: &[u8], at: usize) -> Option<usize> {
+    let rest = bytes.get(at..)?;
+    let length = rest.iter().position(|byte| !byte.is_ascii_alphanumeric()).unwrap_or(rest.len());
+    let alone = match rest.get(length) {
+        None => true,
+        Some(byte) => byte.is_ascii() && class(*byte) & WORD == 0 && !matches!(byte, b'{' | b'[' | b']'),
+    };
+    (length > 0 && alone).then_some(at + length)
 }
 
 /// A word without the signs that end a sentence or a part of one.

@@ -64,8 +64,8 @@ struct Lexer<'a> {
     at: usize,
     blocks: Vec<Block>,
     apart: bool,
-    /// The number of the item before, to tell `1.2 Next` from `1.2 GB`.
-    previous: Option<String>,
+    /// The block of the item before, if it has a number: to tell `1.2 Next` from `1.2 GB`.
+    previous: Option<usize>,
     no_comment_end: bool,
 }
 
@@ -273,8 +273,16 @@ impl Lexer<'_> {
 
     fn item_or_text(&mut self, line: Line) {
         let content = &self.text[line.start..line.end];
-        if let Some(found) = markers::item(content, self.previous.as_deref(), self.in_list()) {
-            self.previous = found.marker.number().map(str::to_owned);
+        let previous = self.previous.and_then(|n| match &self.blocks.get(n)?.kind {
+            BlockKind::Item { marker, .. } => marker.number(),
+            BlockKind::Heading(_)
+            | BlockKind::Paragraph
+            | BlockKind::Fence(_)
+            | BlockKind::Table
+            | BlockKind::Ignored => None,
+        });
+        if let Some(found) = markers::item(content, previous, self.in_list()) {
+            self.previous = found.marker.number().map(|_| self.blocks.len());
             let piece = Span { start: line.start + found.skip, end: line.end };
             let kind = BlockKind::Item { marker: found.marker, mark: found.mark };
             return self.push(kind, cover(line), vec![piece], line.indent, line.quote > 0);

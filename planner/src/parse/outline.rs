@@ -34,12 +34,12 @@ pub(super) struct Place {
     pub(super) flat: bool,
 }
 
-struct Open {
+struct Open<'a> {
     block: usize,
     indent: usize,
     rank: usize,
     list: usize,
-    number: Option<String>,
+    number: Option<&'a str>,
 }
 
 /// Finds the place of each block.
@@ -54,17 +54,17 @@ pub(super) fn outline(text: &str, blocks: &[Block]) -> Vec<Place> {
     places
 }
 
-struct Tree {
-    open: Vec<Open>,
+struct Tree<'a> {
+    open: Vec<Open<'a>>,
     /// The outermost list that text interrupted, for numbers that go on after it.
-    closed: Option<(usize, String)>,
+    closed: Option<(usize, &'a str)>,
     n_lists: usize,
     /// The last item had no place of its own.
     flat: bool,
 }
 
-impl Tree {
-    fn place(&mut self, n: usize, block: &Block) -> (Option<usize>, usize) {
+impl<'a> Tree<'a> {
+    fn place(&mut self, n: usize, block: &'a Block) -> (Option<usize>, usize) {
         match &block.kind {
             BlockKind::Item { marker, .. } => self.item(n, block, marker),
             BlockKind::Heading(_) => {
@@ -81,7 +81,7 @@ impl Tree {
                     .rposition(|open| block.indent > open.indent || (fence && block.indent == open.indent));
                 if inside.is_none() {
                     let outer = self.open.first();
-                    self.closed = outer.and_then(|open| Some((open.list, open.number.clone()?))).or(self.closed.take());
+                    self.closed = outer.and_then(|open| Some((open.list, open.number?))).or(self.closed.take());
                     self.open.clear();
                 }
                 (inside.and_then(|at| self.open.get(at)).map(|open| open.block), usize::MAX)
@@ -89,23 +89,20 @@ impl Tree {
         }
     }
 
-    fn item(&mut self, n: usize, block: &Block, marker: &Marker) -> (Option<usize>, usize) {
-        let number = marker.number().map(str::to_owned);
+    fn item(&mut self, n: usize, block: &Block, marker: &'a Marker) -> (Option<usize>, usize) {
+        let number = marker.number();
         let rank = marker.rank();
         while let Some(top) = self.open.last() {
             let deeper = block.indent >= top.indent + 2;
             let level = block.indent + 1 >= top.indent;
             let lettered = level && rank > top.rank && top.rank > 0;
             let bulleted = level && rank == 0 && top.rank > 0 && block.indent >= top.indent && !block.apart;
-            let dotted = level
-                && number
-                    .as_deref()
-                    .is_some_and(|number| top.number.as_deref().is_some_and(|above| is_under(above, number)));
+            let dotted = level && number.is_some_and(|number| top.number.is_some_and(|above| is_under(above, number)));
             if (deeper || lettered || bulleted || dotted) && self.open.len() < DEPTH_MAX {
                 break;
             }
             // A list that goes on at this level keeps its entry until the new item replaces it.
-            if level && !deeper && self.continues(rank, number.as_deref()) {
+            if level && !deeper && self.continues(rank, number) {
                 let list = top.list;
                 self.open.pop();
                 return self.push(n, block.indent, rank, list, number);
@@ -121,7 +118,7 @@ impl Tree {
         let resumed = self
             .closed
             .take()
-            .filter(|(_, last)| self.open.is_empty() && number.as_deref().is_some_and(|number| succeeds(last, number)));
+            .filter(|(_, last)| self.open.is_empty() && number.is_some_and(|number| succeeds(last, number)));
         let list = resumed.map_or_else(|| self.new_list(), |(list, _)| list);
         self.push(n, block.indent, rank, list, number)
     }
@@ -132,7 +129,7 @@ impl Tree {
         if top.rank != rank {
             return false;
         }
-        match (top.number.as_deref(), number) {
+        match (top.number, number) {
             (None, None) => true,
             (Some(above), Some(number)) => {
                 let depth = |text: &str| text.matches('.').count();
@@ -154,7 +151,7 @@ impl Tree {
         indent: usize,
         rank: usize,
         list: usize,
-        number: Option<String>,
+        number: Option<&'a str>,
     ) -> (Option<usize>, usize) {
         let parent = self.open.last().map(|open| open.block);
         self.open.push(Open { block, indent, rank, list, number });

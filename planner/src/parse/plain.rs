@@ -1,5 +1,7 @@
 //! Text as a person would read it aloud, without the signs of Markdown.
 
+use std::borrow::Cow;
+
 use super::inline::{AtomKind, Inline};
 use super::text::{collapse, holds, pairs};
 
@@ -35,7 +37,7 @@ pub(super) fn plain(text: &str, inline: &Inline, from: usize, to: usize, removed
         at = end;
     }
     push_plain(&mut out, text.get(at..to).unwrap_or(""));
-    tidy(&out)
+    tidy(out)
 }
 
 /// Adds text without signs of emphasis.
@@ -59,8 +61,8 @@ fn push_plain(out: &mut String, text: &str) {
 }
 
 /// Spaces collapsed; signs left over at the ends taken off.
-fn tidy(text: &str) -> String {
-    let mut text = collapse(text);
+fn tidy(out: String) -> String {
+    let mut text = collapse(&out);
     let spaced = pairs(&text).fold(false, |any, (a, b)| any | ((a == b' ') & ((b == b',') | (b == b'.'))));
     if spaced && holds(&text, " ,") {
         text = text.replace(" ,", ",").into();
@@ -79,5 +81,10 @@ fn tidy(text: &str) -> String {
     while let Some(rest) = short.strip_prefix("- ") {
         short = rest;
     }
-    short.trim().to_owned()
+    let short = short.trim();
+    // Mostly nothing was to be done, and the text is what it was.
+    let same = short.len() == out.len() && matches!(text, Cow::Borrowed(_));
+    let tidied = (!same).then(|| short.to_owned());
+    drop(text);
+    tidied.unwrap_or(out)
 }

@@ -74,7 +74,9 @@ static LISTED: Words = Words::new(|| {
 
 /// Splits a text; the clauses cover it from end to end.
 pub(super) fn clauses(text: &str, inline: &Inline) -> Vec<Clause> {
-    let mut cuts = Splitter { text, cuts: vec![0], conditional: false, begin: 0 };
+    let mut first = Vec::with_capacity(8);
+    first.push(0);
+    let mut cuts = Splitter { text, cuts: first, conditional: false, begin: 0 };
     cuts.run(inline);
     let mut found = cuts.cuts;
     let speakers = speakers(text);
@@ -84,7 +86,7 @@ pub(super) fn clauses(text: &str, inline: &Inline) -> Vec<Clause> {
         found.dedup();
     }
     found.push(text.len());
-    let mut clauses = Vec::new();
+    let mut clauses = Vec::with_capacity(found.len() - 1);
     for pair in found.windows(2) {
         let [start, end] = pair else { continue };
         if !text[*start..*end].trim().is_empty() {
