@@ -10,13 +10,13 @@ pub(super) fn priority_head(rest: &str) -> Option<usize> {
 }
 
 /// The id at the start of an item, and its length with the sign after it.
-pub(super) fn label(rest: &str) -> Option<(String, usize)> {
+pub(super) fn label(rest: &str) -> Option<(&str, usize)> {
     if let Some(number) = rest.strip_prefix('#') {
         let digits = number.bytes().take(8).take_while(u8::is_ascii_digit).count();
         let after = &number[digits..];
         let skip = usize::from(after.starts_with(':'));
         let fits = (1..8).contains(&digits) && after[skip..].starts_with(' ');
-        return fits.then(|| (rest[..=digits].to_owned(), 1 + digits + skip));
+        return fits.then(|| (&rest[..=digits], 1 + digits + skip));
     }
     let signs = rest.len() - rest.trim_start_matches(['*', '`', '[']).len();
     let body = &rest[signs.min(4)..];
@@ -36,7 +36,7 @@ pub(super) fn label(rest: &str) -> Option<(String, usize)> {
     if colon && (references::is_id(token, false) || (token.bytes().all(|b| b.is_ascii_uppercase()) && token.len() == 1))
     {
         let skip = after[1..].len() - after[1..].trim_start_matches('*').len();
-        return Some((token.to_owned(), taken + 1 + skip));
+        return Some((token, taken + 1 + skip));
     }
     let dash = after.trim_start().chars().next().filter(|c| matches!(c, '\u{2013}' | '\u{2014}'));
     let spaced = after.starts_with(' ');
@@ -54,7 +54,7 @@ pub(super) fn label(rest: &str) -> Option<(String, usize)> {
     let framed = closing > 0 && digits > 0 && references::is_id(token, false);
     let fits = spaced && (ticket || numbered || framed);
     let skip = dash.filter(|_| fits).map_or(0, |c| after.len() - after.trim_start().len() + c.len_utf8());
-    fits.then(|| (token.to_owned(), taken + skip))
+    fits.then(|| (token, taken + skip))
 }
 
 /// Heads of names that are standards and not tickets.

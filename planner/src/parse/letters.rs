@@ -6,6 +6,7 @@
 use super::inline::Inline;
 use super::phrases::{after_word, begins, words};
 use super::roles::{is_wish, late_wish};
+use super::text::{find, holds};
 use super::vocabulary;
 use crate::plan::NodeKind;
 
@@ -97,16 +98,20 @@ const IDLE: &[&str] = &[
 
 /// True when a sentence only says what a later one asks for: "I need help with X. Please compute ...".
 pub(super) fn introduces(text: &str, next_whole: &str, next: &str) -> bool {
-    let connected = joined(next_whole, next);
     let first = begins(next_whole.trim_start(), &["first", "firstly", "to start", "to begin"]);
-    let lead = words(text).take(16).collect::<Vec<_>>().join(" ");
-    let vague = VAGUE.iter().any(|word| lead.contains(word)) || lead.starts_with("please help me") && lead.len() < 90;
+    if !first && joined(next_whole, next) {
+        return false;
+    }
     let wish = is_wish(text);
+    if first && wish {
+        return true;
+    }
+    let lead = words(text).take(16).collect::<Vec<_>>().join(" ");
+    let vague = VAGUE.iter().any(|word| holds(&lead, word)) || lead.starts_with("please help me") && lead.len() < 90;
     // A plain instruction never only introduces.
     let vague = vague && (wish || vocabulary::instruction(text).len() < text.trim_start().len());
-    let asks = vocabulary::is_request(next) || vocabulary::begins_with_verb(next);
-    let spelt = vague && asks && !adds(next);
-    (spelt || (first && (vague || wish))) && (first || !connected)
+    let asks = || vocabulary::is_request(next) || vocabulary::begins_with_verb(next);
+    vague && (first || (asks() && !adds(next)))
 }
 
 /// True when a connector joins a clause to what stands before it.
@@ -142,7 +147,7 @@ pub(super) fn spells_out(wish: &str, request: &str) -> bool {
 /// What a sentence says after "After the game, ..." and its like.
 pub(super) fn core(text: &str) -> &str {
     let waits = begins(text, &["after", "once", "when", "before"]);
-    let late = text.split_once(", ").filter(|_| waits).map(|(_, rest)| rest);
+    let late = if waits { text.split_once(", ").map(|(_, rest)| rest) } else { None };
     let late = late.or_else(|| vocabulary::after_lead(text)).filter(|rest| is_wish(rest));
     late.or_else(|| late_wish(text).and_then(|at| text.get(at..))).unwrap_or(text)
 }
@@ -231,7 +236,7 @@ pub(super) fn adds(text: &str) -> bool {
 pub(super) fn second_request(text: &str, inline: &Inline, from: usize, to: usize, asks: bool) -> Option<usize> {
     let part = text.get(from..to)?;
     let mut at = 0;
-    while let Some(found) = part[at..].find(" and ") {
+    while let Some(found) = find(&part[at..], " and ") {
         let and = at + found;
         at = and + 5;
         let place = from + and;

@@ -131,7 +131,7 @@ impl Reader<'_> {
             if self.meta.label.is_none()
                 && let Some((label, length)) = label(rest)
             {
-                self.meta.label = Some(label);
+                self.meta.label = Some(label.to_owned());
                 at = start + length;
                 continue;
             }

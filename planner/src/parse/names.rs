@@ -6,7 +6,7 @@ use super::built::Built;
 use super::draft::{Draft, Reference};
 use super::error::ParseError;
 use super::graph::EDGES_MAX;
-use super::phrases::{Words, list, words};
+use super::phrases::{self, Words, list, words};
 use super::text::Lines;
 use super::{meta, vocabulary};
 
@@ -237,7 +237,7 @@ impl<'a> Names<'a> {
 
     /// A label, a number of the same list, a number of any list, the number of a task.
     fn named(&self, draft: &Draft, name: &str) -> Option<(usize, usize)> {
-        if let Some(range) = self.labels.get(&name.to_lowercase()) {
+        if let Some(range) = self.labels.get(&*phrases::lower(name)) {
             return Some(*range);
         }
         let lower = name.to_ascii_lowercase();

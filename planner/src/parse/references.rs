@@ -21,6 +21,9 @@ static PREVIOUS: Words = Words::new(|| {
     )
 });
 
+/// What says that there is nothing to name.
+static NOTHING: Words = Words::new(|| phrases::list("none|nothing|-|n/a|\u{2014}|\u{2013}|no|nil"));
+
 /// All references in a text that is nothing but a list of them; words that are no names become phrases.
 pub(super) fn list(text: &str, at: usize) -> Vec<Reference> {
     let mut found = Vec::new();
@@ -45,12 +48,7 @@ pub(super) fn names(text: &str, at: usize) -> Vec<Reference> {
 fn push(found: &mut Vec<Reference>, part: &str, at: usize) {
     let at = at + (part.len() - part.trim_start().len());
     let part = part.trim().trim_end_matches(['.', ':']).trim();
-    if part.is_empty()
-        || matches!(
-            part.to_ascii_lowercase().as_str(),
-            "none" | "nothing" | "-" | "n/a" | "\u{2014}" | "\u{2013}" | "no" | "nil"
-        )
-    {
+    if part.is_empty() || NOTHING.contains_ci(part) {
         return;
     }
     match name(part, at) {

@@ -97,9 +97,9 @@ fn is_open_point(text: &str) -> bool {
 
 /// "Once the design is complete, ...": a step after a wait.
 pub(super) fn waits(text: &str) -> bool {
-    let starts = begins(text, &["once", "after", "before", "when", "as soon as", "prior to"]);
-    let step = text.split_once(", ").map(|(_, rest)| rest);
-    starts && step.is_some_and(|rest| vocabulary::begins_with_verb(rest) || is_wish(rest))
+    static STARTS: Words = Words::new(|| list("once|after|before|when|as soon as|prior to"));
+    let step = STARTS.after(text).and_then(|_| find(text, ", ")).map(|at| &text[at + 2..]);
+    step.is_some_and(|rest| vocabulary::begins_with_verb(rest) || is_wish(rest))
 }
 
 /// "If possible, ...".

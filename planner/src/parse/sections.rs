@@ -1,7 +1,8 @@
 //! Which parts of a text hold tasks, judged by their headings.
 
 use super::lines::{Block, BlockKind};
-use super::phrases::{Word, Words, after_any, after_word, list, words};
+use super::phrases::{Word, Words, after_any, after_word, list, lower, words};
+use super::text::holds;
 
 /// What a heading announces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -75,6 +76,9 @@ fn bare(title: &str) -> String {
         .trim_start_matches(|c: char| !c.is_alphabetic())
         .trim_end_matches(|c: char| !c.is_alphanumeric() && c != ')');
     let short = if short.is_empty() { title } else { short };
+    if short.is_ascii() && !holds(short, "**") {
+        return lower(short).trim_end_matches(':').trim().to_owned();
+    }
     short.replace('\u{2019}', "'").replace("**", "").to_lowercase().trim_end_matches(':').trim().to_owned()
 }
 

@@ -238,6 +238,10 @@ impl Splitter<'_> {
                 self.after_guard(at, self.before(at));
                 continue;
             }
+            if *byte == b' ' {
+                at += 1;
+                continue;
+            }
             if byte.is_ascii_alphanumeric() {
                 self.word(at, *byte);
                 let guard = guards.peek().map_or(self.text.len(), |(start, _)| *start);
