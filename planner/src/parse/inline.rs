@@ -4,6 +4,7 @@
 
 use std::collections::HashMap;
 
+use super::addresses::{scheme, url_length};
 use super::paths;
 use super::text::is_cjk;
 use crate::plan::{Attachment, AttachmentKind};
@@ -563,53 +564,4 @@ fn destination(inside: &str) -> Option<String> {
     let target = inside.split_whitespace().next()?;
     let rest = inside[target.len()..].trim();
     (rest.is_empty() || rest.starts_with(['"', '\'', '('])).then(|| target.to_owned())
-}
-
-/// `name://` with something after it.
-fn scheme(text: &str) -> Option<usize> {
-    let bytes = text.as_bytes();
-    if !bytes.first()?.is_ascii_alphabetic() {
-        return None;
-    }
-    let length =
-        bytes.iter().take(12).take_while(|b| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'-' | b'.')).count();
-    let rest = bytes.get(length..)?;
-    (rest.starts_with(b"://") && rest.get(3).is_some_and(|b| !b.is_ascii_whitespace())).then_some(length)
-}
-
-/// The length of an address: brackets balanced, punctuation at the end left off.
-fn url_length(text: &str) -> usize {
-    let stop = |c: char| {
-        c.is_whitespace()
-            || matches!(c, '<' | '>' | '"' | '`' | '|' | '\u{2225}' | '\u{201c}' | '\u{201d}' | '\u{2019}')
-            || is_cjk_sign(c)
-    };
-    let mut length = text.find(stop).unwrap_or(text.len());
-    let signs = |c: u8| text.bytes().take(length).filter(|b| *b == c).count();
-    let mut depth =
-        [(b')', signs(b'('), signs(b')')), (b']', signs(b'['), signs(b']')), (b'}', signs(b'{'), signs(b'}'))];
-    while let Some(last) = text[..length].chars().next_back() {
-        let bracket = depth.iter_mut().find(|(close, _, _)| char::from(*close) == last);
-        let off = match bracket {
-            Some((_, open, close)) if *close > *open => {
-                *close -= 1;
-                true
-            }
-            Some(_) => false,
-            None => matches!(last, '.' | ',' | ';' | ':' | '!' | '?' | '\'' | '*' | '_' | '~'),
-        };
-        if !off {
-            break;
-        }
-        length -= last.len_utf8();
-    }
-    length
-}
-
-fn is_cjk_sign(c: char) -> bool {
-    matches!(
-        c,
-        '\u{3000}'
-            ..='\u{303f}' | '\u{ff01}' | '\u{ff08}' | '\u{ff09}' | '\u{ff0c}' | '\u{ff1a}' | '\u{ff1b}' | '\u{ff1f}'
-    )
 }

@@ -1,9 +1,9 @@
 //! Text to plan, deterministically: the same text gives the same tasks, on any machine and without a model.
 //!
-//! The text is cut into blocks (`lines`, `markers`), what stands inside a line is found (`inline`, `paths`), the
-//! headings say which parts count (`sections`), items form a tree (`outline`), running text is cut into clauses
-//! (`sentences`, `connectors`, `labels`), a letter of requests is read as one (`letters`), each clause is judged by its
-//! words (`phrases`, `roles`, `vocabulary`) and becomes a draft or a remark on one (`steps`,
+//! The text is cut into blocks (`lines`, `markers`), what stands inside a line is found (`inline`, `paths`,
+//! `addresses`), the headings say which parts count (`sections`), items form a tree (`outline`), running text is cut
+//! into clauses (`sentences`, `connectors`, `labels`), a letter of requests is read as one (`letters`), each clause is
+//! judged by its words (`phrases`, `roles`, `vocabulary`) and becomes a draft or a remark on one (`steps`,
 //! `items`, `fences`, `tables`, `meta`, `settings`). Then the drafts are put in order (`draft`), the names in them are looked up
 //! (`names`), and both are joined (`edges`) to a graph without circles (`graph`). Imports run one way, in this order.
 //!
@@ -26,6 +26,7 @@
 //! The parser never runs anything, reads no file, knows no clock, and panics on no input. It never makes a command of
 //! prose: only code between backticks or in a fence can become one.
 
+mod addresses;
 mod build;
 mod built;
 mod canonical;

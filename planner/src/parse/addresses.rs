@@ -1,0 +1,50 @@
+//! Addresses of the web in a text: how they begin and where they end. What they mean is for others.
+
+/// `name://` with something after it.
+pub(super) fn scheme(text: &str) -> Option<usize> {
+    let bytes = text.as_bytes();
+    if !bytes.first()?.is_ascii_alphabetic() {
+        return None;
+    }
+    let length =
+        bytes.iter().take(12).take_while(|b| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'-' | b'.')).count();
+    let rest = bytes.get(length..)?;
+    (rest.starts_with(b"://") && rest.get(3).is_some_and(|b| !b.is_ascii_whitespace())).then_some(length)
+}
+
+/// The length of an address: brackets balanced, punctuation at the end left off.
+pub(super) fn url_length(text: &str) -> usize {
+    let stop = |c: char| {
+        c.is_whitespace()
+            || matches!(c, '<' | '>' | '"' | '`' | '|' | '\u{2225}' | '\u{201c}' | '\u{201d}' | '\u{2019}')
+            || is_cjk_sign(c)
+    };
+    let mut length = text.find(stop).unwrap_or(text.len());
+    let signs = |c: u8| text.bytes().take(length).filter(|b| *b == c).count();
+    let mut depth =
+        [(b')', signs(b'('), signs(b')')), (b']', signs(b'['), signs(b']')), (b'}', signs(b'{'), signs(b'}'))];
+    while let Some(last) = text[..length].chars().next_back() {
+        let bracket = depth.iter_mut().find(|(close, _, _)| char::from(*close) == last);
+        let off = match bracket {
+            Some((_, open, close)) if *close > *open => {
+                *close -= 1;
+                true
+            }
+            Some(_) => false,
+            None => matches!(last, '.' | ',' | ';' | ':' | '!' | '?' | '\'' | '*' | '_' | '~'),
+        };
+        if !off {
+            break;
+        }
+        length -= last.len_utf8();
+    }
+    length
+}
+
+fn is_cjk_sign(c: char) -> bool {
+    matches!(
+        c,
+        '\u{3000}'
+            ..='\u{303f}' | '\u{ff01}' | '\u{ff08}' | '\u{ff09}' | '\u{ff0c}' | '\u{ff1a}' | '\u{ff1b}' | '\u{ff1f}'
+    )
+}
