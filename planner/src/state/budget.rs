@@ -2,7 +2,7 @@
 
 use crate::brevity::n_chars;
 use crate::context::CHARS_PER_TOKEN;
-use crate::event::{Budget, TaskStatus, Usage};
+use crate::event::{Budget, Usage};
 use crate::plan::{Condition, TaskId};
 use crate::prompt;
 use crate::state::graph::{Lane, N_LANES, lane};
@@ -172,8 +172,8 @@ impl PlannerState {
     fn purse_for(&self, counts: impl Fn(&Task) -> bool) -> Purse {
         let mut reserved = Usage::default();
         if !self.config.budget.is_unlimited() && self.runs_tasks() {
-            let open = self.graph.open.iter().map(|index| &self.tasks[*index]);
-            for task in open.filter(|task| task.status == TaskStatus::Running && counts(task)) {
+            let running = self.graph.under_way.iter().map(|index| &self.tasks[*index]);
+            for task in running.filter(|task| counts(task)) {
                 reserved.add(&self.expected(task));
             }
         }

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::event::{Order, PlannerConfig, TaskStatus};
-use crate::plan::{FailurePolicy, NodeKind, TaskId, TaskPlan};
+use crate::plan::{Condition, FailurePolicy, NodeKind, TaskId, TaskPlan};
 use crate::priority::rank;
 use crate::state::PlannerState;
 use crate::task::Task;
@@ -16,13 +16,17 @@ pub(crate) struct Graph {
     pub(super) dependants: Vec<Vec<usize>>,
     /// By task: dependencies that have not let it go yet.
     pub(super) unmet: Vec<usize>,
-    /// Planned, not paused, and everything they wait for has let them go.
+    /// Planned, not paused, everything they wait for has let them go, and nobody is being asked whether they run at all.
     pub(crate) ready: BTreeMap<Pool, BTreeSet<Turn>>,
+    /// By the text of a condition: the places of the tasks that run only if it holds and are ready but for that.
+    conditional: BTreeMap<String, BTreeSet<usize>>,
     /// Planned, and something they wait for has ended for good: which.
     pub(crate) doomed: BTreeMap<usize, TaskId>,
     /// The tasks that have not ended.
     pub(crate) open: BTreeSet<usize>,
     pub(crate) running: Running,
+    /// The places of those that run.
+    pub(super) under_way: BTreeSet<usize>,
     /// Tasks whose failure stopped the plan.
     pub(crate) n_stopping: usize,
     /// How many dependencies there are.
@@ -55,6 +59,9 @@ pub(crate) struct Pool {
 /// By which the next task of a pool is chosen: how urgent it is, how long its way is, its place.
 pub(crate) type Turn = (u8, Reverse<u64>, usize);
 
+/// By the text of a condition: whether it holds; unset while it is being asked.
+pub(crate) type Conditions = BTreeMap<String, Option<bool>>;
+
 /// What a task is taken to last when nothing says it, in milliseconds. With no estimates at all tasks are counted.
 const ESTIMATE_MS: u64 = 60_000;
 
@@ -85,12 +92,34 @@ impl Pool {
 }
 
 impl Graph {
-    fn queue(&mut self, index: usize, task: &TaskPlan, config: &PlannerConfig) {
+    fn queue(&mut self, index: usize, task: &TaskPlan, config: &PlannerConfig, conditions: &Conditions) {
+        if let Some(Condition { text, .. }) = &task.condition {
+            match self.conditional.get_mut(text) {
+                Some(places) => _ = places.insert(index),
+                None => _ = self.conditional.insert(text.clone(), BTreeSet::from([index])),
+            }
+            if let Some(None) = conditions.get(text) {
+                return;
+            }
+        }
         let turn = self.turn(index, task);
         self.ready.entry(Pool::of(task, config)).or_default().insert(turn);
     }
 
     fn leave_queue(&mut self, index: usize, task: &TaskPlan, config: &PlannerConfig) {
+        self.leave_ready(index, task, config);
+        if let Some(Condition { text, .. }) = &task.condition
+            && let Some(places) = self.conditional.get_mut(text)
+        {
+            places.remove(&index);
+            if places.is_empty() {
+                self.conditional.remove(text);
+            }
+        }
+        self.doomed.remove(&index);
+    }
+
+    fn leave_ready(&mut self, index: usize, task: &TaskPlan, config: &PlannerConfig) {
         let (pool, turn) = (Pool::of(task, config), self.turn(index, task));
         if let Some(queue) = self.ready.get_mut(&pool) {
             queue.remove(&turn);
@@ -98,7 +127,6 @@ impl Graph {
                 self.ready.remove(&pool);
             }
         }
-        self.doomed.remove(&index);
     }
 
     fn turn(&self, index: usize, task: &TaskPlan) -> Turn {
@@ -156,8 +184,14 @@ impl PlannerState {
         let after = task.status;
         let pool = || Pool::of(&task.plan, &self.config);
         match (before == TaskStatus::Running, after == TaskStatus::Running) {
-            (true, false) => self.graph.running.end(pool()),
-            (false, true) => self.graph.running.begin(pool()),
+            (true, false) => {
+                self.graph.running.end(pool());
+                self.graph.under_way.remove(&index);
+            }
+            (false, true) => {
+                self.graph.running.begin(pool());
+                self.graph.under_way.insert(index);
+            }
             (true, true) | (false, false) => {}
         }
         self.graph.n_stopping += usize::from(self.stops(&self.tasks[index]));
@@ -180,12 +214,28 @@ impl PlannerState {
         }
     }
 
+    /// From now on it is known whether a condition holds, it is being asked, or nothing is known of it.
+    pub(super) fn judge(&mut self, condition: &str, holds: Option<Option<bool>>) {
+        match holds {
+            Some(holds) => _ = self.conditions.insert(condition.to_owned(), holds),
+            None => _ = self.conditions.remove(condition),
+        }
+        let Some(places) = self.graph.conditional.get(condition).cloned() else { return };
+        for index in places {
+            let plan = &self.tasks[index].plan;
+            match holds {
+                Some(None) => self.graph.leave_ready(index, plan, &self.config),
+                Some(Some(_)) | None => self.graph.queue(index, plan, &self.config, &self.conditions),
+            }
+        }
+    }
+
     /// Places a task that is planned. What it waits for may have been reopened since it was first dispatched.
     fn await_turn(&mut self, index: usize) {
         let Task { plan, is_paused, .. } = &self.tasks[index];
         if self.graph.unmet[index] == 0 {
             if !is_paused {
-                self.graph.queue(index, plan, &self.config);
+                self.graph.queue(index, plan, &self.config, &self.conditions);
             }
         } else if let Some(blocker) = plan
             .depends_on
@@ -206,7 +256,7 @@ impl PlannerState {
                 Hold::None => {
                     self.graph.unmet[dependant] -= 1;
                     if self.graph.unmet[dependant] == 0 && is_planned && !task.is_paused {
-                        self.graph.queue(dependant, &task.plan, &self.config);
+                        self.graph.queue(dependant, &task.plan, &self.config, &self.conditions);
                     }
                 }
                 Hold::ForGood if is_planned => {
@@ -267,6 +317,7 @@ impl PlannerState {
             }
             if task.status == TaskStatus::Running {
                 graph.running.begin(Pool::of(&task.plan, &self.config));
+                graph.under_way.insert(index);
             }
             graph.n_edges += task.plan.depends_on.len();
             for dependency in &task.plan.depends_on {
@@ -285,7 +336,7 @@ impl PlannerState {
         }
         for (index, task) in self.tasks.iter().enumerate() {
             if task.status == TaskStatus::Planned && !task.is_paused && graph.unmet[index] == 0 {
-                graph.queue(index, &task.plan, &self.config);
+                graph.queue(index, &task.plan, &self.config, &self.conditions);
             }
         }
         self.graph = graph;

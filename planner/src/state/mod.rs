@@ -18,7 +18,7 @@ use crate::plan::{Attachment, Origin, TaskId};
 pub use crate::task::{Question, Task};
 use budget::Spending;
 pub use budget::{Measure, Shortage, words_for};
-use graph::Graph;
+use graph::{Conditions, Graph};
 pub(crate) use graph::{Lane, Pool, Running, Turn};
 pub(crate) use questions::is_yes;
 pub use waits::Wait;
@@ -70,8 +70,7 @@ pub struct PlannerState {
     pub(crate) undated: BTreeSet<Deadline>,
     pub(crate) spending: Spending,
     pub(crate) checkpoints: Vec<String>,
-    /// By the text of a condition: whether it holds; unset while it is being asked.
-    pub(crate) conditions: BTreeMap<String, Option<bool>>,
+    pub(crate) conditions: Conditions,
     /// By label, in small letters: its task.
     pub(crate) labels: BTreeMap<String, TaskId>,
     pub(crate) graph: Graph,

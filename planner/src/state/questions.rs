@@ -19,8 +19,8 @@ impl PlannerState {
         if purpose == Purpose::Condition {
             question.condition = self.condition_of(task);
         }
-        if let Some(text) = &question.condition {
-            self.conditions.insert(text.clone(), None);
+        if let Some(text) = question.condition.clone() {
+            self.judge(&text, Some(None));
         }
         self.asked.entry(task).or_default().push(self.questions.len());
         self.open.insert(self.questions.len());
@@ -44,7 +44,7 @@ impl PlannerState {
         match purpose {
             Purpose::Condition => {
                 if let Some(text) = self.questions[index].condition.clone() {
-                    self.conditions.insert(text, is_yes(answer));
+                    self.judge(&text, Some(is_yes(answer)));
                 }
             }
             Purpose::Task | Purpose::Executor => self.tell_on(asker, index),
@@ -77,8 +77,8 @@ impl PlannerState {
         }
         question.is_withdrawn = true;
         self.open.remove(&place);
-        if let Some(text) = &question.condition {
-            self.conditions.remove(text);
+        if let Some(text) = question.condition.clone() {
+            self.judge(&text, None);
         }
     }
 
