@@ -42,8 +42,49 @@ static FILES: Words = Words::new(|| {
     list("lint|format|copy|open|chmod|parse|show|print|save|upload|download|commit|load|import|export|test|sign")
 });
 /// Words before code that make a thing of it.
-static LEADS: Words =
-    Words::new(|| list("the|a|an|this|these|why|how|whether|of|about|like|as|for|between|and|or|what|which|when|our"));
+static LEADS: Words = Words::new(|| {
+    list(
+        "the|a|an|this|these|why|how|whether|of|about|like|as|for|between|and|or|what|which|when|our|before|until|while",
+    )
+});
+/// Words that make a mention of what follows, also over an "and".
+static MENTIONS: Words = Words::new(|| {
+    list(
+        "how|whether|why|who|whom|whose|already|ran|dangerous|unsafe|risky|harmful|forbidden|nobody|nothing|refuse\
+     |refuses|prevent|prevents|forbid|forbids|prohibit|prohibits|disallow|disallows",
+    )
+});
+/// The same in Chinese characters.
+const HAN_MENTIONS: &[&str] = &[
+    "\u{5982}\u{4f55}",
+    "\u{600e}\u{4e48}",
+    "\u{4e3a}\u{4ec0}\u{4e48}",
+    "\u{662f}\u{5426}",
+    "\u{4e0d}\u{8981}",
+    "\u{7981}\u{6b62}",
+    "\u{5df2}\u{7ecf}",
+];
+/// Words with which a statement begins, and not an instruction.
+static SUBJECTS: Words =
+    Words::new(|| list("it|he|she|they|i|we|you|there|this|that|nobody|somebody|someone|everybody|everyone|anybody"));
+/// Words of running at the end of what stands before the code.
+const RUNNING: &[&str] = &["run", "rerun", "re-run", "execute", "running", "executing"];
+/// Words before "run" that leave it an instruction: where, with what and how to run.
+static ROOMS: Words = Words::new(|| {
+    list(
+        "in|from|inside|at|on|for|with|using|within|under|use|always|just|simply|manually|locally|first|also|again\
+     |immediately|finally|quickly|then|periodically|automatically|carefully",
+    )
+});
+/// Words before "running" that leave it an instruction.
+const BY_RUNNING: &[&str] = &["by", "start", "begin", "keep", "continue", "try"];
+/// Verbs that only speak of something.
+static TELLS: Words = Words::new(|| {
+    list(
+        "document|describe|explain|mention|discuss|ask|clarify|consider|compare|understand|teach|tell|warn|investigate\
+     |stop|prevent|refuse|avoid|forbid|debug|review|quote",
+    )
+});
 /// Words that only lead to an instruction.
 static FIRSTS: Words = Words::new(|| list("first|firstly|please|then|next|finally|lastly|now|also|and|afterwards"));
 /// Words that forbid.
@@ -121,7 +162,12 @@ pub(super) fn command_in(text: &str, inline: &Inline, from: usize, to: usize, hi
             found.missed = None;
             break;
         }
-        if shape == Shape::Command && found.missed.is_none() && asked.is_some_and(|asked| asked != Asked::Never) {
+        let told = match shape {
+            Shape::Command => true,
+            Shape::Script | Shape::Alone => speaks_of_running(before),
+            Shape::Program | Shape::Line | Shape::Word | Shape::Name => false,
+        };
+        if told && found.missed.is_none() && asked.is_some_and(|asked| asked != Asked::Never) {
             found.missed = Some((atom.start, code.to_owned()));
         }
     }
@@ -160,7 +206,54 @@ fn again(before: &str, gap: &str, after: &str) -> Option<Asked> {
     let verb = last.trim().trim_start_matches("and ").trim_start_matches("then ");
     let parted = last.len() < low.len() || holds(gap, " then ");
     let runs = parted && ASKS.contains(verb) && !FORBIDS.iter().any(|word| holds(&before, word));
-    runs.then(|| if follows(after) { Asked::Run } else { Asked::Running })
+    runs.then(|| match () {
+        () if mentions(&before) => Asked::Thing,
+        () if follows(after) => Asked::Run,
+        () => Asked::Running,
+    })
+}
+
+/// The words after the last sign or word that begins a new instruction.
+fn last_instruction<'t>(said: &'t str, parts: &[&str]) -> &'t str {
+    let from = parts.iter().filter_map(|part| said.rfind(part).map(|at| at + part.len())).max().unwrap_or(0);
+    &said[from..]
+}
+
+/// True when what stands before the code speaks of it, also over an "and".
+fn mentions(said: &str) -> bool {
+    let clause = last_instruction(said, &[", ", "; ", " then ", ": "]);
+    clause.split_whitespace().any(|word| MENTIONS.contains(word)) || HAN_MENTIONS.iter().any(|word| holds(said, word))
+}
+
+/// True when a word of running stands right before the code.
+fn speaks_of_running(before: &str) -> bool {
+    let before = lower(before);
+    let last = before.split_whitespace().next_back().unwrap_or("");
+    RUNNING.contains(&last) || matches!(last, "ran" | "runs" | "executes" | "executed")
+}
+
+/// True when the last of some words is a verb of running, but others say that only something is said of it.
+fn only_mentions(said: &str) -> bool {
+    if mentions(said) {
+        return true;
+    }
+    let tail = last_instruction(said, &[", ", "; ", " then ", ": ", " and ", " but ", "(", " & ", " - ", "\u{2014} "]);
+    let tail = vocabulary::instruction(tail).trim();
+    let Some((lead, last)) = tail.rsplit_once(' ').filter(|(_, last)| RUNNING.contains(last)) else { return false };
+    let first = lead.split_whitespace().next().unwrap_or("");
+    let before = lead.rsplit(' ').next().unwrap_or("");
+    if last.ends_with("ing") {
+        let caused = lead.strip_suffix(" by").is_some_and(|lead| lead.ends_with("ed") || lead.ends_with("broken"));
+        return !BY_RUNNING.contains(&before) || TELLS.contains(first) || caused;
+    }
+    let sure = begins(lead, &["make sure", "be sure", "ensure", "go"]);
+    let leads = sure || purpose(lead);
+    !leads && (SUBJECTS.contains(before) || !ROOMS.contains(first))
+}
+
+/// "to check it": what a command is for.
+fn purpose(lead: &str) -> bool {
+    lead.split_once(' ').is_some_and(|(first, rest)| first == "to" && !rest.ends_with(" to"))
 }
 
 /// The text after an id or a name with a colon: "T1 fix", "Web: fix".
@@ -208,7 +301,9 @@ fn asked(before: &str, after: &str) -> Option<Asked> {
             .iter()
             .any(|end| said.ends_with(end));
     let sure = verb == "make" && said.split_whitespace().nth(1) == Some("sure");
+    let stated = SUBJECTS.contains(verb) && said.contains(' ');
     Some(match () {
+        () if only_mentions(said) || stated && !runs => Asked::Thing,
         () if runs && judged => Asked::Run,
         () if runs => Asked::Running,
         () if writes => Asked::Thing,

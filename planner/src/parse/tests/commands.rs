@@ -94,3 +94,57 @@ fn code_that_looks_like_a_command_and_is_none_is_said() {
         assert_eq!(found(text), (Vec::new(), vec![format!("write: Run `{code}`")]), "of {text:?}");
     }
 }
+
+#[test]
+fn a_command_that_a_text_only_speaks_of_is_not_run_and_said() {
+    let cases = [
+        "It is dangerous to run `make all`",
+        "Bob already ran `make all`",
+        "Document how to run `make all`",
+        "Fix the bug where users run `make all` twice",
+        "Ask Bob whether to run `make all`",
+        "Wait for approval before running `make all`",
+        "Explain why nobody should run `make all`",
+        "Check who can run `make all`",
+        "Stop the cron job running `make all`",
+        "Refuse to run `make all`",
+        "Refuse to build it and run `make all`",
+        "Prevent CI from running `make all`",
+        "Teach users to run `make all`",
+        "Add a hook to run `make all`",
+        "Configure CI to run `make all`",
+        "Fix what was caused by running `make all`",
+        "Explain what Bob gains by running `make all`",
+        "Explain how to read `a.md` and run `make all`",
+        "It crashes with `make all`",
+        "Ask Bob before `make all`",
+        "\u{89e3}\u{91ca}\u{5982}\u{4f55}\u{8fd0}\u{884c} `make all`",
+    ];
+    for text in cases {
+        assert_eq!(found(text), (Vec::new(), vec!["write: Run `make all`".to_owned()]), "of {text:?}");
+    }
+    assert_eq!(plan("Ask Bob whether to run `make all`").tasks[0].kind.as_str(), "Clarification");
+    assert_eq!(found("Document how to run `./deploy.sh`").1, ["write: Run `./deploy.sh`"]);
+}
+
+#[test]
+fn words_around_an_instruction_leave_it_one() {
+    let cases = [
+        "Ask Bob and run `make all`",
+        "Stop the server and run `make all`",
+        "Explain why it fails, then run `make all`",
+        "Update the lock file by running `make all`",
+        "Start by running `make all`",
+        "Make sure to run `make all`",
+        "In the folder of the server run `make all`",
+        "From the root, run `make all`",
+        "To check it run `make all`",
+        "You should run `make all`",
+        "Always run `make all`",
+        "Use the shell to run `make all`",
+        "\u{8fd0}\u{884c} `make all`",
+    ];
+    for text in cases {
+        assert_eq!(found(text), (vec!["make all".to_owned()], Vec::new()), "of {text:?}");
+    }
+}
