@@ -77,6 +77,16 @@ pub enum ParseError {
         /// The number before it, 0 for the first task.
         previous: u64,
     },
+    /// It begins as JSON, but is broken or no list of tasks.
+    #[error("this JSON is no list of tasks: {problem}{}; mend it, or write the tasks as text", place(*line, *column))]
+    BadJson {
+        /// What is wrong with it.
+        problem: String,
+        /// The line of it.
+        line: usize,
+        /// Its column.
+        column: usize,
+    },
     /// More of something than a plan may have.
     #[error("{value} {limit} are more than {max}; split the plan into several")]
     LimitPassed {
@@ -105,6 +115,7 @@ impl ParseError {
             Self::DuplicateId { .. } => "DuplicateId",
             Self::SelfDependency { .. } => "SelfDependency",
             Self::IdOrder { .. } => "IdOrder",
+            Self::BadJson { .. } => "BadJson",
             Self::LimitPassed { .. } => "LimitPassed",
         }
     }
@@ -117,6 +128,7 @@ impl ParseError {
             | Self::UnknownId { line, column, .. }
             | Self::DuplicateId { line, column, .. }
             | Self::SelfDependency { line, column, .. }
+            | Self::BadJson { line, column, .. }
                 if *line > 0 =>
             {
                 Some((*line, *column))
@@ -127,6 +139,7 @@ impl ParseError {
             | Self::DuplicateId { .. }
             | Self::SelfDependency { .. }
             | Self::IdOrder { .. }
+            | Self::BadJson { .. }
             | Self::LimitPassed { .. } => None,
         }
     }

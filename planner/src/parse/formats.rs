@@ -1,5 +1,6 @@
 //! Plans that other programs write as JSON: Task Master's `tasks.json`, tasks and todos of Claude Code, plans of Codex,
-//! beads line by line. A text is one of them when it is JSON and every entry has a title, and an id, a status or a step.
+//! beads line by line. A text is one of them when it is JSON and every entry has a title, and an id, a status or a step;
+//! what begins as JSON and is none of them is an error, for nobody wants a task of brackets.
 //!
 //! What one of these programs calls a field, the others do not call something else, so one reader knows them all. It
 //! follows the rules for lists: an entry with entries under it is a group, and only what is written binds.
@@ -12,13 +13,16 @@ use serde_json::value::RawValue;
 use super::error::{Diagnostic, ParseError};
 use super::graph::{EDGES_MAX, check_cycle};
 use super::inline::{Definitions, Inline};
-use super::parsed::{ParseOptions, ParsedPlan, TASKS_MAX};
+use super::parsed::{ParseOptions, ParsedPlan, TASKS_MAX, WARNINGS_MAX};
 use super::text::{Lines, collapse};
 use super::{built, commands, vocabulary};
 use crate::plan::{Dependency, Mark, Span, Strength, TaskId, TaskPlan};
 
 /// Entries under entries are read to this depth.
 const DEPTH_MAX: usize = 8;
+
+/// So many bytes of the notes of groups are repeated for the tasks in them.
+const LENT_BYTES_MAX: usize = 1 << 20;
 
 /// The fields of one object, each with its text.
 type Fields<'t> = BTreeMap<String, &'t RawValue>;
@@ -49,15 +53,67 @@ pub(super) fn read(text: &str, options: ParseOptions) -> Option<Result<ParsedPla
     if !body.starts_with(['{', '[']) {
         return None;
     }
-    let mut reader = Reader { source: text, entries: Vec::new(), title: None };
-    reader.whole(body).filter(|()| !reader.entries.is_empty())?;
-    Some(reader.plan(options))
+    let mut reader = Reader { source: text, entries: Vec::new(), title: None, unread: Vec::new(), wrong: None };
+    if reader.whole(body).is_some() && !reader.entries.is_empty() {
+        return Some(reader.plan(options));
+    }
+    let (at, problem) = if serde_json::from_str::<&RawValue>(body).is_ok() {
+        reader.wrong.unwrap_or((offset(text, body), "there is no entry in it".into()))
+    } else {
+        broken(text, body)?
+    };
+    let (line, column) = Lines::new(text).place(at);
+    Some(Err(ParseError::BadJson { problem, line, column }))
 }
+
+/// Where a part of a text begins.
+fn offset(source: &str, part: &str) -> usize {
+    part.as_ptr() as usize - source.as_ptr() as usize
+}
+
+/// What is wrong with a text that begins as JSON and is broken, and where; nothing for any other text.
+fn broken(source: &str, body: &str) -> Option<(usize, String)> {
+    let inner = body.trim_start_matches(['[', '{', ' ', '\t', '\r', '\n']);
+    let braces = body[..body.len() - inner.len()].contains('{') && inner.starts_with('"');
+    let mut values = serde_json::Deserializer::from_str(body).into_iter::<&RawValue>();
+    let whole = values.next().is_some_and(|first| first.is_ok());
+    let rest = body.get(values.byte_offset()..).unwrap_or("").trim_start();
+    if !braces || whole && !rest.starts_with(['{', '[', '}', ']', ',']) {
+        return None;
+    }
+    // What stands one value a line is judged by its lines.
+    let by_line = whole && rest.starts_with('{');
+    let part = if by_line {
+        let mut lines = body.lines().map(str::trim).filter(|line| !line.is_empty());
+        lines.find(|line| serde_json::from_str::<&RawValue>(line).is_err())
+    } else {
+        Some(body)
+    };
+    let Some(part) = part else {
+        return Some((offset(source, body), NO_TASK.into()));
+    };
+    let error = serde_json::from_str::<&RawValue>(part).err()?;
+    let line: usize = part.split_inclusive('\n').take(error.line().saturating_sub(1)).map(str::len).sum();
+    let mut at = (line + error.column().saturating_sub(1)).min(part.len());
+    while !part.is_char_boundary(at) {
+        at -= 1;
+    }
+    let said = error.to_string();
+    let said = said.split(" at line ").next().unwrap_or("it is broken").to_owned();
+    Some((offset(source, part) + at, said))
+}
+
+/// What is wrong with an entry.
+const NO_TASK: &str = "an entry needs a title, and an id, a status or a step";
 
 struct Reader<'t> {
     source: &'t str,
     entries: Vec<Entry>,
     title: Option<String>,
+    /// Lists of tasks that are not read: where they stand, and their tags.
+    unread: Vec<(usize, String)>,
+    /// The first entry that is none, and what is wrong with it.
+    wrong: Option<(usize, String)>,
 }
 
 impl<'t> Reader<'t> {
@@ -70,6 +126,10 @@ impl<'t> Reader<'t> {
             self.entry(serde_json::from_str(line).ok()?, None, 0)?;
         }
         Some(())
+    }
+
+    fn no_task(&mut self, value: &RawValue) {
+        self.wrong.get_or_insert((offset(self.source, value.get()), NO_TASK.into()));
     }
 
     fn value(&mut self, value: &'t RawValue) -> Option<()> {
@@ -86,13 +146,23 @@ impl<'t> Reader<'t> {
         // Task Master keeps lists of tasks by tag, and works on `master`.
         let is_tag =
             |tag: &RawValue| serde_json::from_str::<Fields<'_>>(tag.get()).is_ok_and(|tag| tag.contains_key("tasks"));
-        match fields.get("master").filter(|tag| is_tag(tag)).or_else(|| fields.values().find(|tag| is_tag(tag))) {
-            Some(tag) => self.value(tag),
-            None => self.entry(value, None, 0),
+        let read = fields.get("master").filter(|tag| is_tag(tag)).or_else(|| fields.values().find(|tag| is_tag(tag)));
+        let Some(read) = read.copied() else { return self.entry(value, None, 0) };
+        for (name, tag) in fields.iter().filter(|(_, tag)| is_tag(tag) && !std::ptr::eq(**tag, read)) {
+            self.unread.push((offset(self.source, tag.get()), name.clone()));
         }
+        self.value(read)
     }
 
     fn entry(&mut self, value: &'t RawValue, parent: Option<usize>, depth: usize) -> Option<()> {
+        let read = self.fields(value, parent, depth);
+        if read.is_none() {
+            self.no_task(value);
+        }
+        read
+    }
+
+    fn fields(&mut self, value: &'t RawValue, parent: Option<usize>, depth: usize) -> Option<()> {
         let fields = serde_json::from_str::<Fields<'t>>(value.get()).ok()?;
         let titles = ["title", "subject", "content", "step", "name", "description"];
         let (named, title) = titles.iter().find_map(|name| Some((*name, text(&fields, name)?)))?;
@@ -104,7 +174,7 @@ impl<'t> Reader<'t> {
         if matches!(status.as_deref(), Some("tombstone")) {
             return Some(());
         }
-        let start = value.get().as_ptr() as usize - self.source.as_ptr() as usize;
+        let start = offset(self.source, value.get());
         // The ids of entries under another count in it.
         let above = parent.and_then(|parent| self.entries[parent].id.clone());
         let id = match (id, &above) {
@@ -164,24 +234,76 @@ impl<'t> Reader<'t> {
             return Err(ParseError::LimitPassed { limit: "tasks", value: groups.tasks.len(), max: TASKS_MAX });
         }
         let waits = self.waits(&by_id, &groups, &place)?;
-        let mut warnings = Vec::new();
+        let mut warnings = self.odd(&by_id, &lines);
+        let lent = self.lent(&groups, &mut warnings, &place);
         let tasks = groups.tasks.iter().enumerate().map(|(n, entry)| {
             let above = self.entries[*entry].parent.map(|above| &self.entries[above]);
-            let mut task = task(&self.entries[*entry], TaskId(n as u64 + 1), above);
+            let mut task = task(&self.entries[*entry], TaskId(n as u64 + 1), above, &lent[*entry]);
             let binds = |one: &&Dependency| !options.relax_order || one.strength == Strength::Hard;
             task.depends_on = waits[n].iter().filter(binds).copied().collect();
             task
         });
         let tasks = tasks.collect::<Vec<_>>();
-        for entry in self.entries.iter().filter(|entry| entry.parent_id.is_some() && entry.parent.is_none()) {
-            let (line, column) = place(entry);
-            let message = format!("{} stands under {}, which is not here", entry.title, or_none(&entry.parent_id));
-            let help = Some("add that entry, or take the reference away".into());
-            warnings.push(Diagnostic { message, line, column, help });
-        }
         check_cycle(&tasks, |n| place(&self.entries[groups.tasks[n]]))?;
         let ignored = around(self.source, &tasks);
         Ok(ParsedPlan { title: self.title, tasks, context: Vec::new(), warnings, ignored })
+    }
+
+    /// What is named and not here, and what is here and not read.
+    fn odd(&self, by_id: &HashMap<String, usize>, lines: &Lines<'_>) -> Vec<Diagnostic> {
+        let mut odd = Vec::new();
+        let mut say = |at: usize, message: String, help: &str| {
+            let (line, column) = lines.place(at);
+            odd.push(Diagnostic { message, line, column, help: Some(help.to_owned()) });
+        };
+        for (at, tag) in &self.unread {
+            say(*at, format!("the tasks of the tag {tag} are not read"), "give them in a text of their own");
+        }
+        for entry in &self.entries {
+            let at = entry.span.map_or(0, |span| span.start);
+            if let (Some(above), None) = (&entry.parent_id, entry.parent) {
+                let message = format!("{} stands under {above}, which is not here", entry.title);
+                say(at, message, "add that entry, or take the reference away");
+            }
+            for id in entry.blocks.iter().filter(|id| self.find(id, entry, by_id).is_none()) {
+                let message = format!("{} blocks {id}, which is not here", entry.title);
+                say(at, message, "add that entry, or take the reference away");
+            }
+        }
+        odd.truncate(WARNINGS_MAX);
+        odd
+    }
+
+    /// By entry: the notes of the groups in which it stands; what is too much to repeat goes to their first task.
+    fn lent(
+        &self,
+        groups: &Groups,
+        warnings: &mut Vec<Diagnostic>,
+        place: &impl Fn(&Entry) -> (usize, usize),
+    ) -> Vec<Vec<String>> {
+        let mut lent = vec![Vec::new(); self.entries.len()];
+        let mut left = LENT_BYTES_MAX;
+        for (n, entry) in self.entries.iter().enumerate() {
+            let leaves = &groups.leaves[n];
+            if entry.notes.is_empty() || leaves.iter().any(|task| groups.tasks[*task] == n) {
+                continue;
+            }
+            let bytes: usize = entry.notes.iter().map(String::len).sum();
+            let needed = bytes.saturating_mul(leaves.len());
+            let n_tasks = if needed <= left { leaves.len() } else { 1 };
+            left = left.saturating_sub(if n_tasks == 1 { 0 } else { needed });
+            for task in &leaves[..n_tasks.min(leaves.len())] {
+                lent[groups.tasks[*task]].extend(entry.notes.iter().cloned());
+            }
+            if n_tasks < leaves.len() && warnings.len() < WARNINGS_MAX {
+                let (line, column) = place(entry);
+                let message =
+                    format!("the notes of {} are too long for each of its tasks; the first has them", entry.title);
+                let help = Some("shorten them, or put them into a file".into());
+                warnings.push(Diagnostic { message, line, column, help });
+            }
+        }
+        lent
     }
 
     /// By task: what it waits for, sorted, each once.
@@ -197,7 +319,7 @@ impl<'t> Reader<'t> {
                 edges.push((n, self.find(id, entry, by_id).ok_or_else(|| unknown(id, entry, place))?));
             }
             for id in &entry.blocks {
-                edges.push((self.find(id, entry, by_id).ok_or_else(|| unknown(id, entry, place))?, n));
+                edges.extend(self.find(id, entry, by_id).map(|blocked| (blocked, n)));
             }
         }
         if let Some((n, _)) = edges.iter().find(|(n, before)| n == before) {
@@ -277,7 +399,7 @@ impl Groups {
     }
 }
 
-fn task(entry: &Entry, id: TaskId, above: Option<&Entry>) -> TaskPlan {
+fn task(entry: &Entry, id: TaskId, above: Option<&Entry>, lent: &[String]) -> TaskPlan {
     let inline = Inline::scan(&entry.title, &Definitions::default());
     let mut task = TaskPlan::new(
         id,
@@ -286,13 +408,13 @@ fn task(entry: &Entry, id: TaskId, above: Option<&Entry>) -> TaskPlan {
     );
     task.command = commands::command_in(&entry.title, &inline, 0, entry.title.len(), None).command;
     task.attachments = inline.attachments(&entry.title, 0, entry.title.len());
-    for note in &entry.notes {
+    task.notes = entry.notes.iter().chain(lent).cloned().collect();
+    for note in &task.notes {
         let inline = Inline::scan(note, &Definitions::default());
         built::attach(&mut task.attachments, inline.attachments(note, 0, note.len()));
     }
-    task.notes.clone_from(&entry.notes);
     task.label.clone_from(&entry.id);
-    task.priority.clone_from(&entry.priority);
+    task.priority = entry.priority.clone().or_else(|| above.and_then(|above| above.priority.clone()));
     task.assignee.clone_from(&entry.assignee);
     task.group = above.map(|above| above.title.clone());
     task.mark = match (entry.mark, above.map(|above| above.mark)) {

@@ -105,10 +105,69 @@ fn what_is_wrong_in_such_a_list_is_said_with_its_place() {
 }
 
 #[test]
-fn json_that_is_no_list_of_tasks_is_read_as_any_text() {
-    for text in
-        [r#"{"port": 80}"#, r#"[1, 2]"#, r#"["Fix it"]"#, r#"[{"title": "Only a title"}]"#, "{ not json", "[x] Fix it"]
-    {
+fn json_that_is_no_list_of_tasks_or_is_broken_is_an_error_with_its_place() {
+    let no_task = "an entry needs a title, and an id, a status or a step";
+    let line = r#"{"id": "a", "title": "Do a"}"#;
+    for (text, problem, place) in [
+        (r#"{"tasks": []}"#.to_owned(), "there is no entry in it", "1, column 1"),
+        ("\n[]".to_owned(), "there is no entry in it", "2, column 1"),
+        ("[1, 2, 3]".to_owned(), no_task, "1, column 2"),
+        (r#"["Fix it"]"#.to_owned(), no_task, "1, column 2"),
+        (r#"{"port": 80}"#.to_owned(), no_task, "1, column 1"),
+        (r#"[{"title": "Only a title"}]"#.to_owned(), no_task, "1, column 2"),
+        (format!("[{line},\n {{\"id\": \"b\", \"title\": \"\"}}]"), no_task, "2, column 2"),
+        (format!("[{line},\n {{\"id\": \"b\""), "EOF while parsing an object", "2, column 11"),
+        (format!("[{line},]"), "expected value", "1, column 31"),
+        (format!("{line}\n{{\"id\": }}\n{line}"), "expected value", "2, column 8"),
+    ] {
+        let expected =
+            format!("this JSON is no list of tasks: {problem} (line {place}); mend it, or write the tasks as text");
+        check_error(&text, &expected);
+    }
+}
+
+#[test]
+fn text_that_only_begins_like_json_is_read_as_any_text() {
+    for text in [
+        "{ not json",
+        "[x] Fix it",
+        "[ ] Fix it",
+        "[1] Fix it",
+        "[link](a.md): fix it",
+        r#"{"port": 80} is wrong, fix it"#,
+        "{\"port\": 80}\nis wrong, fix it",
+    ] {
         assert_eq!(plan(text).tasks.len(), 1, "{text}");
     }
+}
+
+#[test]
+fn what_is_written_of_a_group_goes_to_its_tasks_and_what_is_not_read_is_said() {
+    let text = r#"{"other": {"tasks": [{"id": 9, "title": "Elsewhere"}]}, "master": {"tasks": [
+        {"id": 1, "title": "Implement accounts", "description": "As in a.md", "testStrategy": "Green", "priority": "high",
+         "subtasks": [{"id": 1, "title": "Add the table", "details": "Own"}, {"id": 2, "title": "Test it", "priority": "low"}]}]}}"#;
+    check(
+        text,
+        &[
+            "1 CodeImplementation Add the table | id 1.1 | in Implement accounts | prio high | FileRef a.md | note Own \
+             | note As in a.md | note Test: Green",
+            "2 UnitTest Test it | id 1.2 | in Implement accounts | prio low | FileRef a.md | note As in a.md \
+             | note Test: Green",
+        ],
+    );
+    let warnings = plan(text).warnings;
+    assert_eq!(warnings.len(), 1);
+    assert_eq!((warnings[0].line, &*warnings[0].message), (1, "the tasks of the tag other are not read"));
+    let long = "word ".repeat(300_000);
+    let under = r#"{"id": 1, "title": "Add a"}, {"id": 2, "title": "Add b"}"#;
+    let plan = plan(&format!(r#"[{{"id": 1, "title": "All", "description": "{long}", "subtasks": [{under}]}}]"#));
+    assert_eq!(plan.tasks.iter().map(|task| task.notes.len()).collect::<Vec<_>>(), [1, 0]);
+    assert_eq!(plan.warnings.len(), 1);
+}
+
+#[test]
+fn a_task_that_blocks_what_is_not_here_is_read_with_a_warning() {
+    let plan = plan(r#"{"id": "1", "subject": "Fix it", "status": "pending", "blocks": ["2"], "blockedBy": []}"#);
+    assert_eq!(plan.tasks.len(), 1);
+    assert_eq!(plan.warnings[0].message, "Fix it blocks 2, which is not here");
 }
