@@ -158,8 +158,9 @@ pub(super) fn command_in(text: &str, inline: &Inline, from: usize, to: usize, hi
         // What stands before other code belongs to that, unless a new verb comes.
         let asked = if n == 0 { asked(before, after) } else { again(before, gap, after) };
         if asked.is_some_and(|asked| asked.takes(shape)) {
-            found.command = Some(joined(text, &codes[n..]));
-            found.missed = None;
+            let (command, n_joined) = joined(text, &codes[n..]);
+            found.command = Some(command);
+            found.missed = codes.get(n + n_joined).and_then(|next| other(text, codes[n + n_joined - 1].end, next));
             break;
         }
         let told = match shape {
@@ -175,9 +176,10 @@ pub(super) fn command_in(text: &str, inline: &Inline, from: usize, to: usize, hi
 }
 
 /// The first of some commands, and those that directly follow it.
-fn joined(text: &str, codes: &[&Atom]) -> String {
+fn joined(text: &str, codes: &[&Atom]) -> (String, usize) {
     let mut command = String::new();
     let mut end = 0;
+    let mut n_joined = 0;
     for atom in codes {
         let code = text.get(atom.inner.0..atom.inner.1).unwrap_or("").trim();
         if !command.is_empty() {
@@ -190,8 +192,16 @@ fn joined(text: &str, codes: &[&Atom]) -> String {
         }
         command.push_str(code);
         end = atom.end;
+        n_joined += 1;
     }
-    command
+    (command, n_joined)
+}
+
+/// A command that stands beside one that is taken, as what it is piped to or instead of it.
+fn other(text: &str, end: usize, next: &Atom) -> Option<(usize, String)> {
+    let gap = lower(text.get(end..next.start)?.trim());
+    let code = text.get(next.inner.0..next.inner.1)?.trim();
+    (matches!(&*gap, "|" | "or" | "||") && shell::is_command(code, true)).then(|| (next.start, code.to_owned()))
 }
 
 /// "in", "from": the code after it says where.

@@ -44,6 +44,11 @@ pub(super) fn condition_end(text: &str, inline: &Inline, start: usize, to: usize
     then
 }
 
+/// "the build fails": what may happen or not, so that "when" before it is an "if".
+pub(super) fn is_outcome(said: &str) -> bool {
+    words(said).last().is_some_and(|last| matches!(last.as_str(), "fails" | "fail" | "failed" | "breaks" | "crashes"))
+}
+
 /// "(if the tests pass)" at the end.
 fn bracketed(part: &str) -> Option<(usize, usize, bool)> {
     if !part.ends_with(')') {

@@ -265,12 +265,21 @@ impl Builder<'_> {
         if roles::idle_condition(part) {
             return Part { from: clause.from, to: clause.to, condition: None };
         }
-        for (word, negated) in
-            [("unless", true), ("if", false), ("\u{5982}\u{679c}", false), ("\u{3082}\u{3057}", false)]
-        {
+        for (word, negated) in [
+            ("unless", true),
+            ("if", false),
+            ("only if", false),
+            ("in case", false),
+            ("when", false),
+            ("\u{5982}\u{679c}", false),
+            ("\u{3082}\u{3057}", false),
+        ] {
             let Some(rest) = after_word(part, word) else { continue };
             let start = clause.to - rest.len();
             if let Some((end, next)) = conditions::condition_end(text, inline, start, clause.to) {
+                if word == "when" && !conditions::is_outcome(&text[start..end]) {
+                    continue;
+                }
                 let mut asked = shown(start, end);
                 let positive = asked.strip_suffix(" or not").map(str::to_owned);
                 asked = positive.unwrap_or(asked);
@@ -478,5 +487,5 @@ fn is_first(text: &str) -> bool {
 }
 
 fn starts_condition(text: &str) -> bool {
-    begins(text, &["if", "unless", "\u{5982}\u{679c}"])
+    begins(text, &["if", "unless", "only if", "in case", "\u{5982}\u{679c}"])
 }

@@ -148,3 +148,12 @@ fn words_around_an_instruction_leave_it_one() {
         assert_eq!(found(text), (vec!["make all".to_owned()], Vec::new()), "of {text:?}");
     }
 }
+
+#[test]
+fn a_command_beside_the_one_that_is_taken_is_said() {
+    for (text, command, missed) in
+        [("Execute `ls -l` | `grep x`", "ls -l", "grep x"), ("Run `make` or `ninja`", "make", "ninja")]
+    {
+        assert_eq!(found(text), (vec![command.to_owned()], vec![format!("write: Run `{missed}`")]), "of {text:?}");
+    }
+}
