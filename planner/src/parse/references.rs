@@ -157,6 +157,8 @@ fn id(text: &str, led: bool) -> Option<&str> {
     }
     let follows = &text[token.len()..];
     let ends = follows.chars().next().is_none_or(|c| !c.is_alphanumeric() && !matches!(c, '/' | '%' | '\''));
+    // "17:30" is a time.
+    let ends = ends && !follows.strip_prefix(':').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
     (ends && is_id(token, led)).then_some(token)
 }
 
