@@ -104,10 +104,14 @@ pub fn is_busy(roster: &Roster, plan: &str, view: &PlanView, all: &BTreeMap<Stri
     };
     let takes = |task: &Task| {
         let is_running = task.status == TaskStatus::Running && roster.takes(&task.plan);
-        is_running && (task.plan.sub_plan.is_none() || goes_on_below(task))
+        // What was paused before anybody claimed it is not begun.
+        let is_paused = state.phase() == Phase::Paused || task.is_paused;
+        let goes_on = is_running && (!is_paused || view.times(task.plan.id).is_held);
+        goes_on && (task.plan.sub_plan.is_none() || goes_on_below(task))
     };
     // A question that is answered by default in time needs nobody either.
-    (roster.takes_commands && state.runs_commands()) || state.awaits_default() || state.tasks().iter().any(takes)
+    let runs_commands = roster.takes_commands && view.is_held() && state.runs_commands();
+    runs_commands || state.awaits_default() || state.tasks().iter().any(takes)
 }
 
 impl Workforce {

@@ -16,6 +16,7 @@ pub mod keys;
 pub mod liveness;
 pub mod model;
 pub mod output;
+mod pauses;
 pub mod planning;
 pub mod reacting;
 pub mod roster;

@@ -26,6 +26,7 @@ use crate::attachments;
 use crate::backoff::Backoff;
 use crate::human::claim_of;
 use crate::liveness::SignOfLife;
+use crate::pauses::is_paused;
 use crate::roster::{Actor, Roster};
 use crate::run::{Job, Stop, wanted};
 use crate::subplans::{Outer, family};
@@ -70,6 +71,8 @@ pub struct Worker {
     cut_off: CutOff,
     /// Who plans what another plan carries out.
     agents: Agents,
+    /// Told when something may no longer be paused.
+    resumed: watch::Sender<()>,
 }
 
 /// A task among all plans.
@@ -99,7 +102,8 @@ impl Worker {
         let agent_places = roster.agents.iter().map(|agent| (agent.name.clone(), Semaphore::new(agent.jobs)));
         let agent_places = agent_places.collect();
         let agents = Agents::new(roster.registry.clone().unwrap_or_default());
-        Self { store, roster, life, places: Semaphore::new(jobs), agent_places, cut_off, agents }
+        let (places, (resumed, _)) = (Semaphore::new(jobs), watch::channel(()));
+        Self { store, roster, life, places, agent_places, cut_off, agents, resumed }
     }
 
     /// Carries out tasks until `stop` is set, then stops what runs, gives it back, and returns.
@@ -129,6 +133,7 @@ impl Worker {
                     stop.send_replace(Some(Stop::Cancelled { reason }));
                 }
             }
+            Some(Change::Resumed) => drop(worker.resumed.send_replace(())),
             None => {}
         };
         for envelope in history {
@@ -189,7 +194,7 @@ impl Worker {
                     Some(Change::Ended { task, .. }) => {
                         open.remove(&task);
                     }
-                    None => {}
+                    Some(Change::Resumed) | None => {}
                 }
             }
             range.after = page.next;
@@ -255,7 +260,7 @@ impl Worker {
         loop {
             let mut holder = None;
             let places = tokio::select! {
-                places = self.places_for(actor) => places?,
+                places = self.places_unless_paused(actor, dispatch) => places?,
                 _ = wanted(stop) => return None,
             };
             // Time may have leapt, or a worker have been stopped: a lease that ran out says less than a lock that is held.
@@ -329,6 +334,29 @@ impl Worker {
             None => None,
         };
         Some((of_actor, Some(self.places.acquire().await.ok()?)))
+    }
+
+    /// The same, once neither the task nor its plan is paused; until then no place is kept. The log is asked each time:
+    /// of a pause that stands there before the place was free the subscription may not have told yet.
+    async fn places_unless_paused(&self, actor: Actor<'_>, dispatch: &Dispatch) -> Option<Places<'_>> {
+        let mut resumed = self.resumed.subscribe();
+        let mut backoff = Backoff::new();
+        loop {
+            let places = self.places_for(actor).await?;
+            resumed.borrow_and_update();
+            match is_paused(&self.store, &dispatch.plan, dispatch.task).await {
+                Ok(false) => return Some(places),
+                Ok(true) => {
+                    drop(places);
+                    resumed.changed().await.ok()?;
+                }
+                Err(error) => {
+                    drop(places);
+                    tracing::warn!(%error, task = %dispatch.task, "it is asked again whether a task is paused");
+                    backoff.wait().await;
+                }
+            }
+        }
     }
 
     /// Returns when a holder has died, or after a while that grows with the number of times that it was in the way.
@@ -440,7 +468,12 @@ fn renewals(start: Instant) -> Interval {
 /// What an event of the plan means to a worker.
 enum Change {
     Dispatched(Box<Dispatch>),
-    Ended { task: Key, reason: String },
+    Ended {
+        task: Key,
+        reason: String,
+    },
+    /// What was paused may go on.
+    Resumed,
 }
 
 fn change(envelope: &Envelope<Event>) -> Option<Change> {
@@ -462,6 +495,10 @@ fn change(envelope: &Envelope<Event>) -> Option<Change> {
             let task = (envelope.recorded.aggregate_id.clone(), *task_id);
             Some(Change::Ended { task, reason: error.clone().unwrap_or_default() })
         }
+        Event::TaskResumed { .. }
+        | Event::PlanResumed {}
+        | Event::PlanCancelled { .. }
+        | Event::PlanningCompleted { .. } => Some(Change::Resumed),
         Event::ClarificationRequested { .. }
         | Event::TaskStatusUpdated { .. }
         | Event::TasksPlanned { .. }
@@ -471,17 +508,13 @@ fn change(envelope: &Envelope<Event>) -> Option<Change> {
         | Event::TasksAmended { .. }
         | Event::SettingsChanged { .. }
         | Event::TaskPaused { .. }
-        | Event::TaskResumed { .. }
         | Event::DeadlineSet { .. }
         | Event::UsageRecorded { .. }
         | Event::ClarificationWithdrawn { .. }
         | Event::CheckpointNamed { .. }
         | Event::CompactionRequested { .. }
         | Event::PlanPaused { .. }
-        | Event::PlanResumed {}
-        | Event::PlanCancelled { .. }
-        | Event::TasksReopened { .. }
-        | Event::PlanningCompleted { .. } => None,
+        | Event::TasksReopened { .. } => None,
     }
 }
 

@@ -234,6 +234,12 @@ impl PlanView {
         self.times.get(&task).cloned().unwrap_or_default()
     }
 
+    /// True while an executor holds a task of it.
+    #[must_use]
+    pub fn is_held(&self) -> bool {
+        self.n_held > 0
+    }
+
     /// The position of the last event taken in.
     #[must_use]
     pub fn at(&self) -> Position {

@@ -1,10 +1,11 @@
 //! Workers on one plan: none runs a task twice, each stops what it should, and another goes on where one left.
 
+use crewlog_mq::{Position, Query};
 use crewlog_planner::claim::TaskEvent;
-use crewlog_planner::event::{Command, Event, Outcome, PlannerConfig};
+use crewlog_planner::event::{self, Command, Event, Outcome, PlannerConfig, TaskStatus};
 use crewlog_planner::plan::TaskId;
 
-use super::rig::{Rig, blocking, first_line, rest, step};
+use super::rig::{PLAN, Rig, blocking, first_line, rest, step, task_query};
 
 fn side_by_side(parallelism: usize) -> PlannerConfig {
     PlannerConfig { parallelism, ..PlannerConfig::default() }
@@ -113,6 +114,55 @@ async fn a_task_that_is_retried_is_run_again_with_the_next_attempt() {
     rig.end().await;
     rig.order(Command::Retry { task: None }).await;
     rig.until(1, |event| matches!(event, TaskEvent::TaskCompleted { attempt: 2, epoch: 2, .. })).await;
+    worker.stop().await;
+    host.abort();
+}
+
+/// The position of the first event of this type among those of a plan, or of a task.
+async fn position(rig: &Rig, query: &Query, event_type: &str) -> Position {
+    let events = rig.recorded(query).await;
+    events.iter().find(|event| event.event_type == event_type).unwrap().position
+}
+
+#[tokio::test]
+async fn what_was_dispatched_before_its_plan_was_paused_is_not_begun_until_the_plan_is_resumed() {
+    let tasks = vec![step(1, "cat pipe", &[]), step(2, "true", &[])];
+    let rig = Rig::with_plan(tasks, side_by_side(2)).await;
+    let pipe = rig.pipe("pipe");
+    let (host, worker) = (rig.host(), rig.worker(1));
+    rig.until(1, |event| matches!(event, TaskEvent::TaskStarted { .. })).await;
+    rig.order(Command::Pause { reason: "lunch".into() }).await;
+    // What runs goes on to its end, and leaves its place free.
+    blocking(move || std::fs::write(pipe, "go on").unwrap()).await;
+    rig.until(1, |event| matches!(event, TaskEvent::TaskCompleted { .. })).await;
+    worker.stop().await;
+    // One that starts later has not seen the pause come.
+    let worker = rig.worker(1);
+    rig.until_plan(|event| {
+        matches!(event, Event::TaskStatusUpdated { task_id: TaskId(1), status: TaskStatus::Completed, .. })
+    })
+    .await;
+    rig.order(Command::Resume).await;
+    rig.end().await;
+    worker.stop().await;
+    host.abort();
+    let resumed = position(&rig, &Query::aggregate(event::STREAM, PLAN), "PlanResumed").await;
+    assert!(position(&rig, &task_query(2), "TaskClaimed").await > resumed);
+}
+
+#[tokio::test]
+async fn a_task_that_was_dispatched_before_it_was_paused_lets_others_go_first() {
+    let tasks = vec![step(1, "cat pipe", &[]), step(2, "true", &[]), step(3, "true", &[])];
+    let rig = Rig::with_plan(tasks, side_by_side(3)).await;
+    let pipe = rig.pipe("pipe");
+    let (host, worker) = (rig.host(), rig.worker(1));
+    rig.until(1, |event| matches!(event, TaskEvent::TaskStarted { .. })).await;
+    rig.order(Command::PauseTask { task: TaskId(2), reason: "not yet".into() }).await;
+    blocking(move || std::fs::write(pipe, "go on").unwrap()).await;
+    rig.until(3, |event| matches!(event, TaskEvent::TaskCompleted { .. })).await;
+    assert_eq!(types(&rig.task_events(2).await), Vec::<&str>::new());
+    rig.order(Command::ResumeTask { task: TaskId(2) }).await;
+    rig.end().await;
     worker.stop().await;
     host.abort();
 }
