@@ -77,6 +77,52 @@ fn what_runs_is_counted_as_it_is_expected_and_the_plan_pauses_when_nothing_runs_
 }
 
 #[test]
+fn while_it_is_unknown_what_tasks_use_one_goes_ahead_of_the_others() {
+    let config = PlannerConfig { parallelism: 4, ..of_tokens(1_500) };
+    check_with(
+        config,
+        "- Paint\n- Dry\n- Sweep\n- Run `sweep all`\n",
+        "
+        > start
+        planned 1 2 3 4
+        dispatched 4#1
+        dispatched 1#1
+        > 4 done
+        4 Completed:
+        > 1 used 1000
+        1#1 used 1000 and 0 tokens
+        > 1 done
+        1 Completed:
+        paused: the budget of 1500 tokens does not suffice: 1000 tokens spent, 1000 tokens more would be needed; raise it \
+         with `crewlog set PLAN --budget-tokens ...`, then `crewlog resume PLAN`
+        ",
+    );
+}
+
+#[test]
+fn when_the_first_has_ended_and_told_of_no_use_the_others_are_started_at_once() {
+    let config = PlannerConfig { parallelism: 4, ..of_tokens(1_500) };
+    check_with(
+        config,
+        "- Paint\n- Dry\n- Sweep\n",
+        "
+        > start
+        planned 1 2 3
+        dispatched 1#1
+        > cancel 1
+        1 Cancelled: not wanted
+        dispatched 2#1
+        > 2 fails no colour
+        2 Failed (lets go): no colour
+        dispatched 3#1
+        > 3 done
+        3 Completed:
+        ended Failed, 3 tasks: 1 completed, 1 failed, 1 cancelled
+        ",
+    );
+}
+
+#[test]
 fn the_first_task_is_expected_to_use_what_it_is_told_and_commands_use_no_tokens() {
     check_changed(
         of_tokens(50),

@@ -102,6 +102,8 @@ pub(crate) struct Spending {
     pub(crate) total: Usage,
     /// By lane: the most that a task used of each measure; unset before the first that said so.
     greatest: [Option<Usage>; N_LANES],
+    /// By lane: whether a task has ended, so that what it used is known if it ever will be.
+    has_ended: [bool; N_LANES],
 }
 
 impl Spending {
@@ -113,12 +115,26 @@ impl Spending {
         greatest.cost_micros = greatest.cost_micros.max(usage.cost_micros);
         greatest.duration_ms = greatest.duration_ms.max(usage.duration_ms);
     }
+
+    /// Takes in that a task no longer runs. One that was stopped tells little of the next.
+    pub(super) fn end(&mut self, lane: Lane, status: TaskStatus) {
+        self.has_ended[lane as usize] |= match status {
+            TaskStatus::Running | TaskStatus::Cancelled | TaskStatus::Skipped => false,
+            TaskStatus::Planned
+            | TaskStatus::NeedsClarification
+            | TaskStatus::Completed
+            | TaskStatus::Failed
+            | TaskStatus::TimedOut => true,
+        };
+    }
 }
 
 /// What may still be used up while tasks are chosen to be started.
 pub(crate) struct Purse {
     /// What the tasks that run are expected to use.
     reserved: Usage,
+    /// By lane: whether a task runs.
+    runs: [bool; N_LANES],
     /// Why the first task that was refused was.
     pub(crate) shortage: Option<Shortage>,
 }
@@ -134,6 +150,14 @@ impl PlannerState {
     pub(super) fn spend(&mut self, task: TaskId, usage: &Usage) {
         if let Some(index) = self.index(task) {
             self.spending.take(lane(&self.tasks[index].plan), usage);
+        }
+    }
+
+    /// Takes in that a task which ran has another status.
+    pub(super) fn end_spending(&mut self, task: TaskId, status: TaskStatus) {
+        if let Some(task) = self.task(task).filter(|task| task.status == TaskStatus::Running) {
+            let lane = lane(&task.plan);
+            self.spending.end(lane, status);
         }
     }
 
@@ -170,20 +194,26 @@ impl PlannerState {
     }
 
     fn purse_for(&self, counts: impl Fn(&Task) -> bool) -> Purse {
-        let mut reserved = Usage::default();
+        let (mut reserved, mut runs) = (Usage::default(), [false; N_LANES]);
         if !self.config.budget.is_unlimited() && self.runs_tasks() {
             let running = self.graph.under_way.iter().map(|index| &self.tasks[*index]);
             for task in running.filter(|task| counts(task)) {
                 reserved.add(&self.expected(task));
+                runs[lane(&task.plan) as usize] = true;
             }
         }
-        Purse { reserved, shortage: None }
+        Purse { reserved, runs, shortage: None }
     }
 
     /// Keeps back what a task is expected to use, if that fits. What undoes something is no matter of the budget.
     pub(crate) fn reserve(&self, purse: &mut Purse, task: &Task) -> bool {
         if self.config.budget.is_unlimited() || task.plan.compensates.is_some() || lane(&task.plan) == Lane::Questions {
             return true;
+        }
+        let lane = lane(&task.plan) as usize;
+        // Of what nothing is known yet one goes ahead: many at once could pass the budget many times over.
+        if purse.runs[lane] && self.is_use_unknown(task) {
+            return false;
         }
         let expected = self.expected(task);
         let is_short = |measure: &Measure| {
@@ -204,7 +234,15 @@ impl PlannerState {
             return false;
         }
         purse.reserved.add(&expected);
+        purse.runs[lane] = true;
         true
+    }
+
+    /// True while no task of the lane has told, by its end, how much of a limited measure such tasks use.
+    fn is_use_unknown(&self, task: &Task) -> bool {
+        let (lane, budget) = (lane(&task.plan), &self.config.budget);
+        let is_limited = budget.tokens.is_some() || budget.cost_micros.is_some();
+        is_limited && lane != Lane::Commands && !self.spending.has_ended[lane as usize]
     }
 
     /// What a task is expected to use: the most that one of its lane did; of the first, what it will be told.

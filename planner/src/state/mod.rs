@@ -243,6 +243,7 @@ impl PlannerState {
             }
             Event::TaskDispatched { task_id, attempt, delay_ms, .. } => self.begin(*task_id, *attempt, *delay_ms),
             Event::TaskStatusUpdated { task_id, status, result, error, unblocks } => {
+                self.end_spending(*task_id, *status);
                 self.change(*task_id, |task| {
                     task.failures += u32::from(matches!(task.status, TaskStatus::Running) && error.is_some());
                     task.status = *status;
