@@ -14,7 +14,7 @@ use crewlog_planner::sealed::{SEALED, Sight, must_seal, replaced, rule};
 use super::tracer::{TEXT, trace};
 
 /// Texts that whoever has the log may read. Whoever adds one must know why: it is an id, a name or a path.
-const CLEAR: [&str; 16] = [
+const CLEAR: [&str; 17] = [
     "agent",
     "assignee",
     "files",
@@ -31,6 +31,7 @@ const CLEAR: [&str; 16] = [
     "ref",
     "request",
     "tool",
+    "tools",
 ];
 
 fn last_name(path: &str) -> &str {

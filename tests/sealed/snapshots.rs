@@ -139,8 +139,9 @@ async fn conflicts_and_statistics_are_the_same_with_and_without_the_key_and_hold
         let ConflictEvent::ConflictDetected { pattern, n_holders, .. } = said[0].decode().unwrap() else { panic!() };
         assert_eq!((&*pattern, n_holders), ("src/a.rs", 2));
     }
-    for space in ["snapshot:conflicts:1", "snapshot:statistics:1"] {
-        assert_eq!(store.cells(space, "", 10).await.unwrap().len(), 1, "{space} was taken");
+    let of_statistics = format!("snapshot:{}:{}", Statistics::FOLD, Statistics::VERSION);
+    for space in [format!("snapshot:{}:{}", Conflicts::FOLD, Conflicts::VERSION), of_statistics] {
+        assert_eq!(store.cells(&space, "", 10).await.unwrap().len(), 1, "{space} was taken");
     }
     assert_eq!(of_plan(&store, "p").await.len(), 2);
     assert_eq!(marked_files(path.parent().unwrap()), Vec::<std::path::PathBuf>::new());
