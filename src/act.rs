@@ -8,7 +8,7 @@ use crewlog_executors::{human, planning};
 use crewlog_mq::{Cause, EventStore, Handler, Range, Runner};
 use crewlog_planner::claim::Ending;
 use crewlog_planner::event::{Budget, Command, ExecutorEvent, FailureClass, QuestionId, TaskStatus};
-use crewlog_planner::plan::TaskId;
+use crewlog_planner::plan::{TaskId, TaskPlan};
 use crewlog_planner::planner::Planner;
 use crewlog_planner::state::{Phase, PlannerState, Task};
 
@@ -66,6 +66,11 @@ impl Target {
     }
 
     /// What it may use up.
+    /// A task as it is planned.
+    pub fn known(&self, task: TaskId) -> Option<&TaskPlan> {
+        self.state().task(task).map(|task| &task.plan)
+    }
+
     pub fn budget(&self) -> Budget {
         self.state().config().budget
     }

@@ -7,10 +7,10 @@ use std::io::Write;
 use std::path::Path;
 use std::time::Duration;
 
-use crewlog_mq::EventStore;
+use crewlog_mq::{EventStore, Handler};
 use crewlog_planner::event::{Amendment, Budget, Command, Edit, Event, PlannerConfig, Setting};
-use crewlog_planner::parse::{self, ParseOptions};
-use crewlog_planner::plan::TaskId;
+use crewlog_planner::parse::{self, ParseOptions, ParsedPlan};
+use crewlog_planner::plan::{TaskId, TaskPlan};
 
 use crate::act::Target;
 use crate::cli::{AddTask, Amend, Facts, Limit, Output, Set};
@@ -40,7 +40,11 @@ pub async fn amend(session: &Session, amend: Amend) -> Result<Code, Failure> {
         consent_to(session, &text)?;
         amendments.push(Amendment::Add { text, after: ids(&amend.after)?, before: ids(&amend.before)? });
     }
-    give(session, target, Command::Amend { amendments, reason: amend.reason }).await
+    let command = Command::Amend { amendments, reason: amend.reason };
+    if amend.edit.is_some() {
+        consent_to_edits(session, &target, command.clone())?;
+    }
+    give(session, target, command).await
 }
 
 /// `set`.
@@ -113,6 +117,26 @@ fn consent_to(session: &Session, text: &str) -> Result<(), Failure> {
     // Nothing is carried out here, so nothing is stopped for running long.
     let roster = workforce::roster(session, Duration::MAX, &[])?;
     consent(session, &parsed, &roster)
+}
+
+/// What an edit would have executed, in other words or by somebody else, is asked about as what is added is. It is decided
+/// on a copy first, so that nobody is asked about what is refused.
+fn consent_to_edits(session: &Session, target: &Target, command: Command) -> Result<(), Failure> {
+    let roster = workforce::roster(session, Duration::MAX, &[])?;
+    let events = target.planner.handler().clone().process(command)?;
+    let amended = events.into_iter().filter_map(|event| match event {
+        Event::TasksAmended { tasks, .. } => Some(tasks),
+        _another_event => None,
+    });
+    let is_told_otherwise = |task: &TaskPlan| {
+        let Some(known) = target.known(task.id) else { return false };
+        let by_agent = roster.agent_for(task).is_some()
+            && (&task.description, &task.notes, &task.kind) != (&known.description, &known.notes, &known.kind);
+        by_agent || (&task.command, &task.assignee) != (&known.command, &known.assignee)
+    };
+    let tasks = amended.flatten().filter(is_told_otherwise).collect();
+    let shown = ParsedPlan { title: None, tasks, context: Vec::new(), warnings: Vec::new(), ignored: Vec::new() };
+    consent(session, &shown, &roster)
 }
 
 fn ms(duration: Duration) -> Option<u64> {

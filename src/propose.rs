@@ -41,9 +41,8 @@ pub async fn propose(session: &Session, propose: Propose) -> Result<Code, Failur
     };
     let (title, tasks, context) = (lowered.title, lowered.tasks, lowered.context);
     let shown = ParsedPlan { title, tasks, context, warnings: Vec::new(), ignored: Vec::new() };
-    if propose.run {
-        consent(session, &shown, &roster)?;
-    }
+    // Also where it is only taken up: `work` would run it without another word.
+    consent(session, &shown, &roster)?;
     let default = PlannerConfig::default();
     let config = PlannerConfig {
         parallelism: propose.carry.jobs.map_or(default.parallelism, usize::from),

@@ -200,12 +200,12 @@ pub fn consent(session: &Session, parsed: &ParsedPlan, roster: &Roster) -> Resul
         return Ok(());
     }
     if !session.terminal.is_interactive {
-        return Err(Failure::user("nothing was run: there is no terminal on which to ask whether to run these")
+        return Err(Failure::user("nothing was done: there is no terminal on which to ask whether to run these")
             .hint("read them, then say --yes"));
     }
     match terminal::ask("Run them? [y/N] ")?.as_deref() {
         Some("y" | "Y" | "yes" | "Yes") => Ok(()),
-        Some(_) | None => Err(Failure::user("nothing was run")),
+        Some(_) | None => Err(Failure::user("nothing was done")),
     }
 }
 

@@ -21,7 +21,10 @@ fn a_plan_is_amended_and_runs_as_it_then_is() {
     let added = scene.run(&["amend", &plan, "--add", "Run `echo d > d.txt`", "--after", "B", "--yes"]).expect(0);
     assert_eq!(added.stdout, format!("{plan}: task 4\n"));
     let args = ["amend", &plan, "--edit", "B", "--command", "echo other > b.txt", "--priority", "high"];
-    scene.run(&args).expect(0);
+    scene.run(&args).expect(1).says(&["echo other > b.txt", "nothing was done", "say --yes"]);
+    scene.run(&[&args[..], &["--yes"]].concat()).expect(0);
+    // What runs as before is not asked about.
+    scene.run(&["amend", &plan, "--edit", "B", "--note", "soon"]).expect(0);
     let skipped = scene.run(&["amend", &plan, "--skip", "C", "--reason", "not needed", "-o", "json"]).expect(0).json();
     assert_eq!(skipped["tasks"], serde_json::json!([]));
     scene.run(&["done", &plan, "A"]).expect(0);

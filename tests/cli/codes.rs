@@ -31,7 +31,7 @@ fn what_the_user_can_mend_is_1() {
     scene.run(&["run", "nowhere.md"]).expect(1).says(&["nowhere.md cannot be read", "hint: "]);
     scene.run(&["ls"]).expect(1).says(&["there is no log at", "crewlog init"]);
     let ran = scene.run(&["run", "plan.md"]).expect(1);
-    ran.says(&["  1  touch ran", "nothing was run", "say --yes"]);
+    ran.says(&["  1  touch ran", "nothing was done", "say --yes"]);
     assert!(!scene.path("ran").exists() && !scene.path(".crewlog").exists(), "nothing is half done");
 }
 

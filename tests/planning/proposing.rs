@@ -11,7 +11,7 @@ fn a_plan_of_an_agent_is_taken_up_and_says_whose_it_is() {
     let scene = Scene::new();
     for agent in AgentType::ALL {
         scene.write("plan.json", first_version(agent).to_string());
-        let plan = scene.run(&["plan", "propose", "plan.json", "--agent", agent.as_str()]).expect(0).stdout;
+        let plan = scene.run(&["plan", "propose", "plan.json", "--agent", agent.as_str(), "--yes"]).expect(0).stdout;
         let planned = scene.events_of_type("TasksPlanned").pop().expect("an event");
         assert_eq!(planned["origin"]["agent"]["agent"], agent.as_str());
         assert!(scene.show(plan.trim())["tasks"].as_array().is_some_and(|tasks| tasks.len() > 2));
@@ -85,8 +85,12 @@ fn a_plan_whose_plan_waits_for_a_person_waits_too_and_says_for_what() {
 fn prose_in_an_agents_plan_does_not_become_shell_unasked() {
     let scene = Scene::new();
     scene.write("plan.json", first_version(AgentType::Tactical).to_string());
-    let refused = scene.run(&["plan", "propose", "plan.json", "--agent", "tactical", "--run"]).expect(1);
-    refused.says(&["cargo test", "nothing was run"]);
+    // Nor where it would only be taken up, since any worker would run it.
+    for run in [&["--run"][..], &[]] {
+        let propose = ["plan", "propose", "plan.json", "--agent", "tactical"];
+        let refused = scene.run(&[&propose, run].concat()).expect(1);
+        refused.says(&["cargo test", "nothing was done", "say --yes"]);
+    }
     assert!(!scene.path(".crewlog").exists());
 }
 
