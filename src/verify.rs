@@ -14,6 +14,7 @@ use crate::cli::Output;
 use crate::failure::{Code, Failure};
 use crate::json::{print_line, print_pretty};
 use crate::look;
+use crate::place::KeyPlace;
 use crate::session::Session;
 use crate::text::{count, one_line};
 
@@ -28,6 +29,8 @@ struct VerifiedJson {
     commands: usize,
     reactions: usize,
     given: usize,
+    sealed: usize,
+    shredded: usize,
     difference: Option<DifferenceJson>,
 }
 
@@ -76,19 +79,7 @@ pub async fn verify(session: &Session, plan: Option<&str>) -> Result<Code, Failu
     match session.output {
         Output::Json => print_pretty(&mut stdout, &verified)?,
         Output::Jsonl => print_line(&mut stdout, &verified)?,
-        Output::Text => {
-            let VerifiedJson { plans, events, commands, reactions, given, difference } = &verified;
-            let (plans, events, commands) =
-                (count(*plans, "plan"), count(*events, "event"), count(*commands, "command"));
-            let reactions = count(*reactions, "reaction");
-            match difference {
-                Some(difference) => writeln!(stdout, "{}", one_line(&difference.what, DIFFERENCE_CHARS_MAX))?,
-                None => writeln!(stdout, "the same is decided today: {plans}, {events}, {commands}, {reactions}")?,
-            }
-            if *given > 0 {
-                writeln!(stdout, "{} of which nothing says why: taken as they are", count(*given, "append"))?;
-            }
-        }
+        Output::Text => verified.print(&mut stdout, &session.place.keys)?,
     }
     Ok(if verified.difference.is_some() { Code::Differs } else { Code::Done })
 }
@@ -101,6 +92,30 @@ enum Shared {
 }
 
 impl VerifiedJson {
+    fn print(&self, mut to: impl Write, keys: &KeyPlace) -> std::io::Result<()> {
+        let Self { plans, events, commands, reactions, given, sealed, shredded, difference } = self;
+        let (plans, events, commands) = (count(*plans, "plan"), count(*events, "event"), count(*commands, "command"));
+        let reactions = count(*reactions, "reaction");
+        match difference {
+            Some(difference) => writeln!(to, "{}", one_line(&difference.what, DIFFERENCE_CHARS_MAX))?,
+            None => writeln!(to, "the same is decided today: {plans}, {events}, {commands}, {reactions}")?,
+        }
+        if *given > 0 {
+            writeln!(to, "{} of which nothing says why: taken as they are", count(*given, "append"))?;
+        }
+        if *sealed > 0 {
+            let key = match keys.operator {
+                None => "their key is given with --key-file FILE",
+                Some(_) => "this --key-file, with the keys in --keys FOLDER, does not open them",
+            };
+            writeln!(to, "{} sealed, and not decided again: {key}", count(*sealed, "append"))?;
+        }
+        if *shredded > 0 {
+            writeln!(to, "{} shredded, and never to be decided again", count(*shredded, "append"))?;
+        }
+        Ok(())
+    }
+
     /// A plan up to its first difference; of all of them the first in the log stays.
     async fn plan(&mut self, store: &EventStore, plan: &str, head: Position, shared: Shared) -> Result<(), Failure> {
         self.plans += 1;
@@ -142,6 +157,8 @@ impl VerifiedJson {
             Decided::Command(_) => self.commands += 1,
             Decided::Reaction => self.reactions += 1,
             Decided::Given => self.given += 1,
+            Decided::Sealed => self.sealed += 1,
+            Decided::Shredded => self.shredded += 1,
         }
     }
 }

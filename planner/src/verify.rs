@@ -12,6 +12,7 @@ use crate::event::{self, Command};
 use crate::model::{self, CallCommand, ModelCalls};
 use crate::planner::Planner;
 use crate::retained::RestoreError;
+use crate::sealed::{self, SEALED, SHREDDED};
 
 /// What led to the events of one aggregate in one append.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,6 +23,10 @@ pub enum Decided {
     Reaction,
     /// Nothing in the log says why they came, so they are taken as they are.
     Given,
+    /// Texts of theirs are sealed, and their key is not at hand: they are taken as they are.
+    Sealed,
+    /// Texts of theirs are gone with their key: they are taken as they are.
+    Shredded,
 }
 
 impl Decided {
@@ -32,6 +37,8 @@ impl Decided {
             Self::Command(name) => name,
             Self::Reaction => "reaction",
             Self::Given => "given",
+            Self::Sealed => "sealed",
+            Self::Shredded => "shredded",
         }
     }
 }
@@ -183,6 +190,10 @@ where
     H::Error: Display,
 {
     let events = written.iter().map(Recorded::decode).collect::<Result<Vec<H::Event>, _>>()?;
+    if let Some(decided) = withheld(written) {
+        events.iter().for_each(|event| handler.apply(event));
+        return Ok(decided);
+    }
     let extra = written[0].metadata()?.extra.unwrap_or_default();
     let kept = extra.get("command").filter(|kept| !kept.is_null());
     let asked = kept.map_or_else(|| "what a task reported".to_owned(), Value::to_string);
@@ -214,6 +225,27 @@ where
             let (log, decided) = (said(events.get(place))?, said(new.get(place))?);
             Err(differs(place, How::Other { log, decided }))
         }
+    }
+}
+
+/// Whether texts of what was written, or of what led to it, are kept from us, and how. A broken seal is not among them: it
+/// is a difference.
+fn withheld(written: &[Recorded]) -> Option<Decided> {
+    let (mut is_sealed, mut is_shredded) = (false, false);
+    // In a plan that nobody sealed these are words like others.
+    for recorded in written.iter().filter(|recorded| sealed::key_of(&recorded.tags).is_some()) {
+        for json in [&recorded.data, &recorded.metadata] {
+            sealed::replaced(json, "", |_, text| {
+                is_sealed |= text == SEALED;
+                is_shredded |= text == SHREDDED;
+                None
+            });
+        }
+    }
+    match (is_sealed, is_shredded) {
+        (true, _) => Some(Decided::Sealed),
+        (false, true) => Some(Decided::Shredded),
+        (false, false) => None,
     }
 }
 

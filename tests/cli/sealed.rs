@@ -220,3 +220,42 @@ fn plans_that_were_made_without_keys_are_read_and_go_on_as_before() {
     assert_eq!(ended.stderr, "");
     assert_eq!(scene.run(&["keys", "ls"]).expect(0).stdout, "", "no key was made");
 }
+
+#[test]
+fn what_is_sealed_or_shredded_is_passed_over_when_a_log_is_decided_again_and_a_difference_behind_it_is_found() {
+    let scene = scene();
+    let plan = sealed_plan(&scene);
+    let (open, _) = scene.plan("1. Run `echo built`\n");
+    let verify = ["replay", "--verify", "-o", "json"];
+    let whole = scene.run(&with("a.key", &verify)).expect(0).json();
+    assert_eq!((&whole["sealed"], &whole["shredded"]), (&0.into(), &0.into()));
+
+    let closed = scene.run(&verify).expect(0).json();
+    let n_sealed = closed["sealed"].as_u64().expect("a number");
+    assert!(n_sealed > 3 && closed["commands"].as_u64() > Some(3), "what has no text is decided: {closed}");
+    let said = scene.run(&["replay", &plan, "--verify"]).expect(0).stdout;
+    assert!(said.contains(&format!("{n_sealed} appends sealed, and not decided again")), "{said}");
+    assert_eq!(said.matches("--key-file FILE").count(), 1, "{said}");
+
+    // Behind them somebody has changed what was decided.
+    let export = scene.run(&["export"]).expect(0).stdout;
+    let (from, to) = (r#""status":"Completed","result":"built""#, r#""status":"Completed","result":"other""#);
+    assert!(export.contains(from), "{open} was built");
+    scene.write("export.jsonl", export.replacen(from, to, 1));
+    scene.run(&["--store", "copy.db", "import", "export.jsonl"]).expect(0);
+    let found = scene.run(&[&["--store", "copy.db"], &verify[..]].concat()).expect(10).json();
+    assert_eq!(found["difference"]["aggregate_id"], open);
+    // Also in the sealed plan itself, where no text is needed to see it.
+    let (from, to) = (r#"{"Start":{"epoch":1}}"#, r#"{"Start":{"epoch":9}}"#);
+    assert!(export.contains(from));
+    scene.write("export.jsonl", export.replacen(from, to, 1));
+    scene.run(&["--store", "other.db", "import", "export.jsonl"]).expect(0);
+    let found = scene.run(&[&["--store", "other.db"], &verify[..]].concat()).expect(10).json();
+    assert!(found["difference"]["aggregate_id"].as_str().is_some_and(|id| id.starts_with(&plan)), "{found}");
+
+    scene.run(&["keys", "destroy", &plan, "--yes"]).expect(0);
+    let gone = scene.run(&with("a.key", &verify)).expect(0).json();
+    assert_eq!((&gone["sealed"], &gone["shredded"]), (&0.into(), &n_sealed.into()));
+    let said = scene.run(&with("a.key", &["replay", "--verify"])).expect(0).stdout;
+    assert!(said.contains(&format!("{n_sealed} appends shredded")), "{said}");
+}
