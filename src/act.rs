@@ -4,6 +4,7 @@
 
 use std::io::Write;
 
+use crewlog_executors::subplans::end_orphans;
 use crewlog_executors::{human, planning};
 use crewlog_mq::{Cause, EventStore, Handler, Range, Runner};
 use crewlog_planner::claim::Ending;
@@ -65,12 +66,12 @@ impl Target {
         self.state().task(task).map_or_else(|| task.to_string(), |task| task.plan.name())
     }
 
-    /// What it may use up.
     /// A task as it is planned.
     pub fn known(&self, task: TaskId) -> Option<&TaskPlan> {
         self.state().task(task).map(|task| &task.plan)
     }
 
+    /// What it may use up.
     pub fn budget(&self) -> Budget {
         self.state().config().budget
     }
@@ -95,7 +96,13 @@ impl Target {
     /// Lets the planner take in what was just reported.
     async fn settle(mut self) -> Result<Self, Failure> {
         self.planner = planning::catch_up(&self.store, &self.plan, self.tags.clone()).await?;
+        self.end_below().await?;
         Ok(self)
+    }
+
+    /// With a task ends the plan that carries it out, also when nobody works here.
+    pub async fn end_below(&self) -> Result<(), Failure> {
+        Ok(end_orphans(&self.store, &self.plan).await?)
     }
 
     /// Says what was done, and how the plan stands.
@@ -267,6 +274,7 @@ pub async fn retry(session: &Session, retry: Retry) -> Result<Code, Failure> {
 pub async fn decide(session: &Session, mut target: Target, command: Command, said: &str) -> Result<Code, Failure> {
     let cause = Cause::request().keeping(command.retained());
     let executed = target.planner.execute(command, &cause).await?;
+    target.end_below().await?;
     let said = if executed.events.is_empty() { "nothing to change" } else { said };
     target.say(session, said).await
 }

@@ -170,6 +170,7 @@ fn edits(facts: Facts) -> Result<Vec<Edit>, Failure> {
 
 async fn give(session: &Session, mut target: Target, command: Command) -> Result<Code, Failure> {
     let executed = order(&mut target.planner, command).await?;
+    target.end_below().await?;
     tell(session, &target, &executed.events)
 }
 

@@ -20,7 +20,7 @@ use tokio::sync::watch;
 
 use crate::backoff::Backoff;
 use crate::history::{ForkPoint, History};
-use crate::subplans::end_orphan;
+use crate::subplans::{end_orphan, end_orphans};
 
 /// The name under which the planner reacts.
 const PROCESS: &str = "planner";
@@ -217,6 +217,11 @@ impl Hosted {
             _another_stream => None,
         };
         let Some(plan) = plan.map(str::to_owned) else { return };
+        if recorded.event_type == "PlanningCompleted"
+            && let Err(error) = end_orphans(&self.store, &plan).await
+        {
+            tracing::warn!(%error, plan, "plans below it may go on");
+        }
         // The events of a task bear the tags of its plan.
         let tags = recorded.tags.clone();
         let Some(mut planner) = self.planner(&plan, &tags).await else { return };

@@ -4,9 +4,10 @@
 //! and a worker that takes it up again goes on where another left off. The plan's own tasks are carried out by any worker
 //! in whose scope they are; nothing here carries one out, and nothing here decides what the plan does next.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
-use crewlog_mq::{Cause, Error, EventStore, ExecuteError, Handler, Query, Runner, Start, Timestamp};
+use crewlog_mq::{Cause, Error, EventStore, ExecuteError, Handler, Query, Range, Recorded, Runner, Start, Timestamp};
 use crewlog_planner::agents::registry::ToolRegistry;
 use crewlog_planner::agents::requests::request_id;
 use crewlog_planner::brevity::shorten;
@@ -317,8 +318,31 @@ pub(crate) async fn cancel(planner: &mut Runner<Planner>, reason: &str, cause: &
     }
 }
 
+/// Ends the plans below one whose tasks have ended, the upper ones first, so that with a plan all ends that stands below it.
+///
+/// # Errors
+/// A fault of the log.
+pub async fn end_orphans(store: &EventStore, plan: &str) -> Result<(), Error> {
+    let begun = Query {
+        stream_id: event::STREAM.into(),
+        event_type: Some("TasksPlanned".into()),
+        tags: vec![under_tag(plan)],
+        ..Query::default()
+    };
+    // A plan is made after the one above it.
+    let below = store.load::<Event>(&begun, Range::default()).await?;
+    let mut seen = BTreeSet::new();
+    for Recorded { aggregate_id, tags, .. } in below.into_iter().map(|begun| begun.recorded) {
+        if seen.insert(aggregate_id.clone()) {
+            let mut planner = read_plan(store, &aggregate_id, tags).await?;
+            end_orphan(store, &aggregate_id, &mut planner).await?;
+        }
+    }
+    Ok(())
+}
+
 /// Ends a plan whose task ended while nobody was there to say so. One that answers a request which ran out of time goes
-/// on: what comes late is recorded.
+/// on while the plan that asked does: what comes late is recorded.
 ///
 /// # Errors
 /// A fault of the log.
@@ -331,8 +355,10 @@ pub(crate) async fn end_orphan(store: &EventStore, plan: &str, planner: &mut Run
     };
     let mut above = planner_of(store, &parent.plan, Vec::new()).await?;
     above.catch_up().await?;
-    let Some(task) = above.handler().state().task(parent.task) else { return Ok(()) };
-    let awaits_late = task.plan.request.is_some() && task.status == TaskStatus::TimedOut;
+    let above = above.handler().state();
+    let Some(task) = above.task(parent.task) else { return Ok(()) };
+    let goes_on = !matches!(above.phase(), Phase::Ended(_));
+    let awaits_late = goes_on && task.plan.request.is_some() && task.status == TaskStatus::TimedOut;
     let is_over = task.status.is_end() || task.attempts > parent.attempt;
     if is_over && !awaits_late {
         let reason = format!("task {} of plan {} has ended", parent.task, parent.plan);

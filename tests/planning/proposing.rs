@@ -82,6 +82,25 @@ fn a_plan_whose_plan_waits_for_a_person_waits_too_and_says_for_what() {
 }
 
 #[test]
+fn with_a_plan_end_the_plans_within_it_in_the_same_command() {
+    let scene = Scene::new();
+    let plan = json!({ "assignments": [
+        { "id": "ask", "work": "Which colour shall it be?", "agent": "tactical" },
+        { "id": "aim", "work": "Say what is wanted", "agent": "strategic" },
+    ] });
+    scene.write("plan.json", plan.to_string());
+    let propose = ["plan", "propose", "plan.json", "--agent", "orchestrator", "--run", "--yes", "--jobs", "4"];
+    let id = scene.run(&propose).expect(5).stdout.trim().to_owned();
+    let open = |plan: &str| scene.show(plan)["status"].clone();
+    let (first, second, third) = (format!("{id}.1-1"), format!("{id}.2-1"), format!("{id}.2-1.1-1"));
+    assert_eq!([&first, &second, &third].map(|plan| open(plan)), ["Waiting", "Waiting", "Waiting"]);
+    scene.run(&["cancel", &id, "1"]).expect(0);
+    assert_eq!([&first, &second, &third].map(|plan| open(plan)), ["Cancelled", "Waiting", "Waiting"]);
+    scene.run(&["cancel", &id]).expect(0);
+    assert_eq!([&second, &third].map(|plan| open(plan)), ["Cancelled", "Cancelled"], "nobody works");
+}
+
+#[test]
 fn prose_in_an_agents_plan_does_not_become_shell_unasked() {
     let scene = Scene::new();
     scene.write("plan.json", first_version(AgentType::Tactical).to_string());
