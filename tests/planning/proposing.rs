@@ -135,3 +135,29 @@ fn the_configuration_gives_agents_their_tools() {
     scene.write("crewlog.toml", "[agents.poet]\n");
     scene.run(&run).expect(1).says(&["unknown variant `poet`"]);
 }
+
+#[test]
+fn the_words_of_a_milestone_are_the_work_of_its_plan_and_goals_and_constraints_are_none() {
+    let docs = include_str!("../../docs/planning.md");
+    let example = docs.split("```json\n").find(|part| part.contains("narrative_goals")).expect("there is an example");
+    let mut plan: serde_json::Value =
+        serde_json::from_str(example.split("```").next().expect("its end")).expect("it is JSON");
+    let beats = plan["dramatic_beats"].as_array_mut().expect("milestones");
+    beats.push(json!({ "id": "more", "milestone": "Write the form\nwith two fields", "goals": ["login"],
+        "agent": "tactical" }));
+    beats.push(json!({ "id": "list", "milestone": "1. Draw it\n2. Show it", "agent": "tactical" }));
+    let scene = Scene::new();
+    scene.write("plan.json", plan.to_string());
+    let propose = ["plan", "propose", "plan.json", "--agent", "strategic", "--run", "--yes", "--jobs", "8"];
+    let id = scene.run(&propose).expect(5).stdout.trim().to_owned();
+    for (task, words) in
+        [("1", &["sessions are stored"][..]), ("3", &["Write the form"]), ("4", &["Draw it", "Show it"])]
+    {
+        let within = scene.show(&format!("{id}.{task}-1"));
+        let tasks = within["tasks"].as_array().expect("tasks");
+        assert_eq!(tasks.len(), words.len(), "{within}");
+        for (task, words) in tasks.iter().zip(words) {
+            assert!(task["description"].as_str().is_some_and(|said| said.contains(words)), "{within}");
+        }
+    }
+}

@@ -108,7 +108,19 @@ fn words(milestone: &str, notes: &[String]) -> String {
         return milestone.trim().to_owned();
     }
     let notes = notes.iter().map(|note| format!("- {}", note.replace('\n', " "))).collect::<Vec<_>>();
-    format!("## Context\n\n{}\n\n## Tasks\n\n{}\n", notes.join("\n"), milestone.trim())
+    format!("## Context\n\n{}\n\n## Tasks\n\n{}\n", notes.join("\n"), listed(milestone.trim()))
+}
+
+/// A milestone as an item of a list, unless it has a list of its own: beside listed notes, plain prose would be the
+/// introduction and the notes the work.
+fn listed(milestone: &str) -> String {
+    let is_item = |line: &str| {
+        let line = line.trim_start();
+        let number = line.trim_start_matches(|char: char| char.is_ascii_digit());
+        line.starts_with(['-', '*', '+', '#', '|'])
+            || number.len() < line.len() && (number.starts_with(". ") || number.starts_with(") "))
+    };
+    if milestone.lines().any(is_item) { milestone.to_owned() } else { format!("- {}", milestone.replace('\n', "\n  ")) }
 }
 
 impl NarrativeGoal {
