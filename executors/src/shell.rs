@@ -33,7 +33,7 @@ impl Shell {
             return (Ending::Failed { error, class: FailureClass::Task, run: None }, Usage::default());
         };
         let timeout = job.parameters.timeout_ms.map_or(self.timeout, Duration::from_millis);
-        let argv = Spec::shell_line(command, []);
+        let argv = Spec::shell_script(command);
         let spec = job.spec(argv, None, self.env.clone());
         let finished = match run(&self.supervisor, &spec, Outputs::Mixed, timeout, stop).await {
             Ok(finished) => finished,

@@ -74,6 +74,16 @@ impl Spec {
         let name = args.peek().map(|_| "sh".to_owned());
         words.chain(name).chain(args).collect()
     }
+
+    /// The words that have a task's command run by `sh`. One of several lines ends with the first that fails: nobody
+    /// wants what follows a build that failed.
+    pub fn shell_script(command: &str) -> Vec<String> {
+        let mut words = Self::shell_line(command, []);
+        if command.trim().contains('\n') {
+            words.insert(1, "-e".to_owned());
+        }
+        words
+    }
 }
 
 /// How a command ended.

@@ -184,3 +184,16 @@ fn a_plan_that_cannot_be_read_is_named_and_holds_up_no_other() {
     assert_eq!(listed.json()["plans"].as_array().map(Vec::len), Some(1));
     there.run(&["show", &foreign]).expect(1).says(&["SomethingOfALaterVersion"]);
 }
+
+#[test]
+fn a_command_of_several_lines_ends_with_the_first_that_fails_and_one_line_goes_as_sh_has_it() {
+    let scene = Scene::new();
+    let (plan, ran) =
+        scene.plan("1. Build it:\n   ```sh\n   echo begun > a.txt\n   false\n   echo on > b.txt\n   ```\n");
+    ran.expect(100);
+    assert_eq!(scene.read("a.txt"), "begun\n");
+    assert!(!scene.path("b.txt").exists(), "{}", scene.show(&plan));
+    let (_, ran) = scene.plan("1. Run `false; echo on > c.txt`\n");
+    ran.expect(0);
+    assert_eq!(scene.read("c.txt"), "on\n");
+}
