@@ -6,7 +6,7 @@ use std::io::{BufWriter, Write};
 
 use crewlog_executors::history::History;
 use crewlog_mq::{EventStore, Position, Query, Range, Timestamp};
-use crewlog_planner::event::{self, Event, Usage, plan_tag};
+use crewlog_planner::event::{self, Event, Usage, money, plan_tag};
 use crewlog_planner::plan::TaskId;
 use crewlog_planner::state::{Phase, Task};
 use crewlog_planner::view::PlanView;
@@ -237,5 +237,5 @@ fn used(usage: &Usage) -> String {
     if *usage == Usage::default() {
         return String::new();
     }
-    format!(", {input_tokens} tokens told, {output_tokens} written, {cost_micros} millionths of cost")
+    format!(", {input_tokens} tokens told, {output_tokens} written, a cost of {}", money(*cost_micros))
 }

@@ -90,6 +90,9 @@ fn settings_are_changed_and_told() {
     let diff = scene.run(&["diff", &format!("{plan}@1"), &plan]).expect(0).stdout;
     assert!(diff.contains("plan: settings: parallelism of Analysis 1, on failure stop"), "{diff}");
     assert!(scene.run(&["set", &plan, "--parallelism", "0"]).expect(1).stderr.contains("must be from 1 to 1000"));
+    // Money is told as it is given.
+    let said = scene.run(&["set", &plan, "--budget-cost", "2.5"]).expect(0).stdout;
+    assert!(said.contains("at most a cost of 2.500000"), "{said}");
     scene.run(&["set", &plan]).expect(2);
     scene.run(&["set", &plan, "--limit", "dancing=1"]).expect(2);
 }

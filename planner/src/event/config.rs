@@ -76,13 +76,19 @@ impl PlannerConfig {
         say(self.token_budget != default.token_budget, format!("token budget {}", self.token_budget));
         let Budget { tokens, cost_micros, duration_ms } = self.budget;
         say(tokens.is_some(), format!("at most {} tokens", tokens.unwrap_or(0)));
-        say(cost_micros.is_some(), format!("at most {} millionths of cost", cost_micros.unwrap_or(0)));
+        say(cost_micros.is_some(), format!("at most a cost of {}", money(cost_micros.unwrap_or(0))));
         say(duration_ms.is_some(), format!("at most {} ms of work", duration_ms.unwrap_or(0)));
         say(self.deadline_ms.is_some(), format!("deadline after {} ms", self.deadline_ms.unwrap_or(0)));
         say(self.compensate, "undoes what it did".to_owned());
         say(!self.summaries.is_by_rule(), "summaries by a model".to_owned());
         words
     }
+}
+
+/// Millionths of a unit, in units: `0.600000`.
+#[must_use]
+pub fn money(micros: u64) -> String {
+    format!("{}.{:06}", micros / 1_000_000, micros % 1_000_000)
 }
 
 /// What has been used up, or may be.

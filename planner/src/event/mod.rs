@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::plan::{Attachment, DefaultAnswer, Origin, TaskId, TaskPlan};
 pub use amending::{Amendment, Edit, Setting};
 pub use command::Command;
-pub use config::{Budget, Order, PlannerConfig, Profile, Summaries, Usage};
+pub use config::{Budget, Order, PlannerConfig, Profile, Summaries, Usage, money};
 pub use told::{Answered, ExecutorEvent, FailureClass, Parameters, PlannerCmd, TaskResult};
 
 /// The stream of all plans; a plan's aggregate is its id.

@@ -2,7 +2,7 @@
 
 use crate::brevity::n_chars;
 use crate::context::CHARS_PER_TOKEN;
-use crate::event::{Budget, Usage};
+use crate::event::{Budget, TaskStatus, Usage, money};
 use crate::plan::{Condition, TaskId};
 use crate::prompt;
 use crate::state::graph::{Lane, N_LANES, lane};
@@ -47,7 +47,7 @@ impl Measure {
     pub fn words(self, amount: u64) -> String {
         match self {
             Self::Tokens => format!("{amount} tokens"),
-            Self::Cost => format!("a cost of {}.{:06}", amount / 1_000_000, amount % 1_000_000),
+            Self::Cost => format!("a cost of {}", money(amount)),
             Self::Duration => format!("{}.{:03} s", amount / 1_000, amount % 1_000),
         }
     }
