@@ -155,7 +155,8 @@ impl TryFrom<Written> for Reply {
             (Some(Fault::RateLimited | Fault::Overloaded), _) | (_, None) => {}
             (_, Some(_)) => return Err("\"retry_after\" belongs to the faults rate_limited and overloaded".into()),
         }
-        if message.is_some() && !fault.is_some_and(replaces) {
+        let is_of_http = |fault| replaces(fault) && !matches!(fault, Fault::TimeOut);
+        if message.is_some() && !fault.is_some_and(is_of_http) {
             return Err("\"message\" belongs to a fault of HTTP".into());
         }
         if delay_ms > DELAY_MS_MAX {

@@ -144,7 +144,10 @@ impl Mock {
         is_scripted: bool,
     ) -> std::io::Result<()> {
         let Some(file) = &self.requests_to else { return Ok(()) };
-        let has_key = headers.contains_key(header::AUTHORIZATION) || headers.contains_key("x-api-key");
+        // Who has no key says "none", since the protocols want the header.
+        let is_key = |value: &header::HeaderValue| !matches!(value.as_bytes(), b"none" | b"Bearer none");
+        let has_key =
+            headers.get(header::AUTHORIZATION).is_some_and(is_key) || headers.get("x-api-key").is_some_and(is_key);
         let line = json!({
             "n": n, "protocol": asked.protocol.as_str(), "path": uri.path(), "model": asked.model,
             "stream": asked.is_stream, "has_key": has_key, "is_scripted": is_scripted, "body": asked.body,

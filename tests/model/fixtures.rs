@@ -25,6 +25,7 @@ fn a_file_of_fixtures_that_is_wrong_is_refused_with_line_and_reason() {
         ("{\"replies\": [{\"text\": \"a\", \"times\": 0}]}", "times is a number from 1, or \"always\""),
         ("{\"replies\": [{\"text\": \"a\", \"delay_ms\": 3600001}]}", "\"delay_ms\" is at most 3600000"),
         ("{\"replies\": [{\"text\": \"a\", \"message\": \"b\"}]}", "\"message\" belongs to a fault of HTTP"),
+        ("{\"replies\": [{\"fault\": \"time_out\", \"message\": \"b\"}]}", "\"message\" belongs to a fault of HTTP"),
     ] {
         scene.write("fixtures.json", text);
         scene.run(&["mock-llm", "--fixtures", "fixtures.json"]).expect(1).says(&[says, "the form is"]);
@@ -56,6 +57,7 @@ async fn replies_come_in_order_by_a_part_of_the_prompt_or_by_model_and_as_often_
     let recorded = mock.requests();
     assert_eq!((recorded.len(), &recorded[0]["n"], &recorded[0]["protocol"]), (8, &json!(1), &json!("openai")));
     assert_eq!((&recorded[0]["is_scripted"], &recorded[7]["is_scripted"]), (&json!(true), &json!(false)));
+    assert_eq!(recorded[0]["has_key"], false, "the word none is no key");
     assert_eq!(recorded[1]["body"]["messages"][1]["content"], "how many?");
 }
 
