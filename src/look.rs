@@ -23,6 +23,8 @@ use crate::session::{Session, read_text};
 use crate::terminal::say;
 use crate::text::{in_one_line, one_line, rfc3339, shell_word, visible};
 
+/// Warnings that are told of one text; `plan lint` tells all.
+const WARNINGS_MAX: usize = 20;
 /// Plans that a hint names.
 const HINTED_MAX: usize = 5;
 
@@ -51,14 +53,18 @@ pub async fn parse(session: &Session, parse: &Parse) -> Result<Code, Failure> {
     Ok(Code::Done)
 }
 
-/// What is odd about a text, on standard error.
+/// What is odd about a text, on standard error; of much only the first.
 pub fn print_warnings(warnings: &[Diagnostic], file: &Path) {
-    for warning in warnings {
+    for warning in warnings.iter().take(WARNINGS_MAX) {
         let Diagnostic { message, line, column, help } = warning;
         say(&visible(&format!("{}:{line}:{column}: warning: {message}", file.display())));
         if let Some(help) = help {
             say(&visible(&format!("  help: {help}")));
         }
+    }
+    let n_more = warnings.len().saturating_sub(WARNINGS_MAX);
+    if n_more > 0 {
+        say(&visible(&format!("and {n_more} more: `crewlog plan lint {}`", shell_word(&file.to_string_lossy()))));
     }
 }
 

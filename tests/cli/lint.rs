@@ -95,3 +95,14 @@ fn texts_with_a_list_of_tasks_and_without_are_counted_by_source() {
     scene.write("texts.jsonl", "{\"input\": \"Add a.\"}\n{}\n");
     scene.run(&["plan", "corpus", "texts.jsonl"]).expect(1).says(&["texts.jsonl is not a corpus: line 2", "input"]);
 }
+
+#[test]
+fn of_many_warnings_the_first_are_told_and_how_to_see_the_rest() {
+    let scene = Scene::new();
+    let text = (1..=30).map(|n| format!("- Do part {n} (timeout soon)\n")).collect::<String>();
+    scene.write("plan.md", text);
+    let ran = scene.run(&["plan", "parse", "plan.md"]);
+    let told = ran.stderr.matches("warning: ").count();
+    assert_eq!(told, 20, "{}", ran.stderr);
+    assert!(ran.stderr.contains("and 10 more: `crewlog plan lint plan.md`"), "{}", ran.stderr);
+}
