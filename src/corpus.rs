@@ -41,6 +41,7 @@ struct Text {
 
 /// What a worked case says.
 #[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 struct Expect {
     #[serde(default)]
     tasks: Vec<ExpectedTask>,
@@ -49,6 +50,7 @@ struct Expect {
 }
 
 #[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 struct ExpectedTask {
     #[serde(default)]
     description_contains: String,
@@ -77,6 +79,7 @@ struct ExpectedTask {
 }
 
 #[derive(Deserialize, PartialEq)]
+#[serde(deny_unknown_fields)]
 struct ExpectedAttachment {
     kind: String,
     r#ref: String,
@@ -134,6 +137,10 @@ struct Report {
 /// `plan corpus`.
 pub fn corpus(session: &Session, corpus: &Corpus) -> Result<Code, Failure> {
     let texts = read(&corpus.file)?;
+    if texts.is_empty() {
+        let empty = Failure::user(format!("{} has no texts", corpus.file.display()));
+        return Err(empty.hint("give a JSON array of cases, or JSON Lines with an \"input\" in each line"));
+    }
     let report = evaluate(&texts);
     let mut stdout = std::io::stdout().lock();
     match session.output {

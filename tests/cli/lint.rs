@@ -39,6 +39,20 @@ fn what_was_understood_is_said_place_by_place_and_what_is_odd_with_a_caret_and_a
 }
 
 #[test]
+fn a_corpus_without_texts_or_with_words_that_nobody_knows_is_refused() {
+    let scene = Scene::new();
+    for nothing in ["", "[]", "\n\n"] {
+        scene.write("none.json", nothing);
+        scene.run(&["plan", "corpus", "none.json"]).expect(1).says(&["none.json has no texts", "\"input\""]);
+    }
+    let cases = r#"[{"input": "1. Do it", "expect": {"tasks": [{"descripton_contains": "Do"}]}}]"#;
+    scene.write("cases.json", cases);
+    scene.run(&["plan", "corpus", "cases.json"]).expect(1).says(&["unknown field `descripton_contains`"]);
+    scene.write("cases.json", r#"[{"input": "1. Do it", "expect": {"task": []}}]"#);
+    scene.run(&["plan", "corpus", "cases.json"]).expect(1).says(&["unknown field `task`"]);
+}
+
+#[test]
 fn a_text_that_is_no_plan_is_shown_where_it_is_wrong() {
     let scene = Scene::new();
     scene.write("plan.md", "- A: Build it\n- B: Ship it (needs T9)\n");
