@@ -133,7 +133,7 @@ impl Worker {
                     stop.send_replace(Some(Stop::Cancelled { reason }));
                 }
             }
-            Some(Change::Resumed) => drop(worker.resumed.send_replace(())),
+            Some(Change::Resumed) => worker.resumed.send_replace(()),
             None => {}
         };
         for envelope in history {

@@ -1,7 +1,7 @@
 //! Which command a clause asks to run. In doubt it asks for none.
 
 use super::inline::{Atom, AtomKind, Definitions, Inline};
-use super::phrases::{Words, list, lower};
+use super::phrases::{Words, begins, list, lower};
 use super::shell::{self, Shape};
 use super::text::holds;
 use super::vocabulary;
