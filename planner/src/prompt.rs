@@ -29,7 +29,7 @@ pub fn split_default(question: &str) -> (String, Option<DefaultAnswer>) {
     }
 }
 
-/// Milliseconds: `90s`, `10m`, `2h`, `1d`.
+/// Milliseconds, more than none: `90s`, `10m`, `2h`, `1d`.
 fn time(typed: &str) -> Option<u64> {
     let at = typed.find(|letter: char| !letter.is_ascii_digit())?;
     let (number, unit) = typed.split_at(at);
@@ -41,7 +41,8 @@ fn time(typed: &str) -> Option<u64> {
         "d" | "days" => 86_400_000,
         _another_word => return None,
     };
-    number.parse::<u64>().ok()?.checked_mul(unit)
+    // An answer that needs no time would be no question.
+    number.parse::<u64>().ok()?.checked_mul(unit).filter(|after_ms| *after_ms > 0)
 }
 
 /// What an agent is told: what the plan tells all of them, the task, all that belongs to it, then how to answer.

@@ -12,6 +12,9 @@ use super::text::{Flow, holds};
 use super::{connectors, meta, plain, references, roles, vocabulary};
 use crate::plan::{Attachment, Condition, Span};
 
+/// The heading of a list is looked for in so many blocks before it.
+const HEADING_BLOCKS_MAX: usize = 64;
+
 /// What the walk stands in.
 pub(super) enum Open {
     List(usize, bool),
@@ -175,6 +178,10 @@ impl<'a> Builder<'a> {
                 if uses == Use::Outside && matches!(block.kind, BlockKind::Item { .. }) {
                     self.outside(n, blocks);
                 }
+                if matches!(uses, Use::Context { .. }) && self.requires(n, blocks) {
+                    self.out.requires = true;
+                    self.outside(n, blocks);
+                }
                 self.context(block, uses);
             }
             BlockKind::Item { .. } => {}
@@ -188,6 +195,17 @@ impl<'a> Builder<'a> {
                 self.table(block);
             }
         }
+    }
+
+    /// True for a numbered item under a heading of requirements.
+    fn requires(&self, n: usize, blocks: &[Block]) -> bool {
+        let is_heading = |block: &&Block| matches!(block.kind, BlockKind::Heading(_));
+        let title = || {
+            let above = blocks[..n].iter().rev().take(HEADING_BLOCKS_MAX).find(is_heading)?;
+            above.pieces.first().map(|piece| &self.source[piece.start..piece.end])
+        };
+        matches!(&blocks[n].kind, BlockKind::Item { marker, .. } if marker.is_ordered())
+            && title().is_some_and(|title| title.to_lowercase().contains("requirement"))
     }
 
     /// Says at the first item of a list that it is not read.

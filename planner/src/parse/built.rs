@@ -20,6 +20,8 @@ pub(super) struct Built {
     pub(super) chains: Vec<Vec<Reference>>,
     /// What the reader of the plan should know.
     pub(super) odd: Vec<Odd>,
+    /// A numbered list of requirements was taken for context.
+    pub(super) requires: bool,
     /// Numbers of items, numbers and ids of groups.
     pub(super) names: Vec<Name>,
 }

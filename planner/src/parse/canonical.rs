@@ -238,7 +238,7 @@ fn field(task: &mut TaskPlan, name: &str, text: String) -> Option<()> {
         "compensate" => task.compensate = Some(text),
         "compensates" => task.compensates = Some(TaskId(text.parse().ok()?)),
         "default after" => {
-            let after_ms = text.strip_suffix("ms")?.parse().ok()?;
+            let after_ms = text.strip_suffix("ms")?.parse().ok().filter(|after_ms| *after_ms > 0)?;
             task.default_answer = Some(DefaultAnswer { answer: String::new(), after_ms });
         }
         "default" => task.default_answer.as_mut()?.answer = text,

@@ -73,7 +73,7 @@ pub use graph::{EDGES_MAX, validate};
 pub use lint::lint;
 pub use parsed::{ParseOptions, ParsedPlan, TASKS_MAX, TEXT_BYTES_MAX, WARNINGS_MAX};
 
-use crate::plan::Attachment;
+use crate::plan::{Attachment, NodeKind};
 
 /// What a text refers to: links, images, paths; in its order, each once.
 #[must_use]
@@ -100,8 +100,12 @@ pub fn parse(text: &str, options: ParseOptions) -> Result<ParsedPlan, ParseError
         return plan;
     }
     let mut built = build::build(text, false);
+    let asks = |built: &built::Built| built.drafts.iter().all(|draft| draft.plan.kind == NodeKind::Clarification);
     if built.drafts.is_empty() {
         built = build::build(text, true);
+    } else if built.requires && asks(&built) {
+        // Requirements beside nothing but questions are what is to be done.
+        built = Some(build::build(text, true)).filter(|wide| !asks(wide)).unwrap_or(built);
     }
     if built.drafts.is_empty() {
         return Err(ParseError::EmptyPlan);

@@ -129,7 +129,10 @@ pub(super) fn looks_like_setting(part: &str) -> bool {
             .iter()
             .filter_map(|word| after_word(part, word));
     let rest = rest.or_else(|| with_sign.find(|rest| rest.starts_with([':', '='])));
-    rest.is_some_and(|rest| !rest.trim().is_empty() && rest.len() <= 40 && rest.split_whitespace().count() <= 3)
+    rest.is_some_and(|rest| {
+        let instant = rest.trim_end().rsplit_once(" after ").is_some_and(|(_, after)| after.starts_with('0'));
+        !rest.trim().is_empty() && rest.len() <= 40 && (instant || rest.split_whitespace().count() <= 3)
+    })
 }
 
 /// Paths and globs between commas or spaces, when every word is one.

@@ -42,6 +42,30 @@ fn a_list_outside_the_section_of_tasks_is_said_once() {
 }
 
 #[test]
+fn numbered_requirements_are_tasks_beside_questions_and_said_beside_other_tasks() {
+    let requirements = "# Requirements\n1. Support SAML\n2. Support OIDC\n\n";
+    for questions in ["# Questions", "## Open questions"] {
+        let tasks = plan(&format!("{requirements}{questions}\n- Who is the admin?")).tasks;
+        let texts: Vec<&str> = tasks.iter().map(|task| &*task.description).collect();
+        assert_eq!(texts, ["Support SAML", "Support OIDC", "Who is the admin?"]);
+    }
+    check_warnings(
+        &format!("{requirements}# Milestones\n- Add the login"),
+        &["2:1 a list of 2 items stands outside the section of tasks and is not read"],
+    );
+    check_warnings("# Requirements\n- Be fast\n\n# Milestones\n- Add the login", &[]);
+}
+
+#[test]
+fn a_default_that_waits_for_nothing_is_no_default() {
+    let text = "Which colour? (default: red after 0s)";
+    assert_eq!(plan(text).tasks[0].default_answer, None);
+    check_warnings(text, &["1:16 \"default: red after 0s\" cannot be read as a setting and stays part of the text"]);
+    assert_eq!(crate::prompt::split_default("which? (default: red after 0s)").1, None);
+    assert!(crate::prompt::split_default("which? (default: red after 1s)").1.is_some());
+}
+
+#[test]
 fn order_that_gives_way_is_said() {
     check_warnings(
         "1. Add a (depends on 2)\n2. Add b",
