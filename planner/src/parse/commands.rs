@@ -165,8 +165,9 @@ pub(super) fn command_in(text: &str, inline: &Inline, from: usize, to: usize, hi
         }
         let told = match shape {
             Shape::Command => true,
-            Shape::Script | Shape::Alone => speaks_of_running(before),
-            Shape::Program | Shape::Line | Shape::Word | Shape::Name => false,
+            Shape::Script => speaks_of_running(before),
+            Shape::Alone | Shape::Program => speaks_of_running(before) || only_verb(before) && after.is_empty(),
+            Shape::Line | Shape::Word | Shape::Name => false,
         };
         if told && found.missed.is_none() && asked.is_some_and(|asked| asked != Asked::Never) {
             found.missed = Some((atom.start, code.to_owned()));
@@ -240,6 +241,20 @@ fn speaks_of_running(before: &str) -> bool {
     let before = lower(before);
     let last = before.split_whitespace().next_back().unwrap_or("");
     RUNNING.contains(&last) || matches!(last, "ran" | "runs" | "executes" | "executed")
+}
+
+/// True for one word that can be an instruction with a program behind it: "Build".
+fn only_verb(before: &str) -> bool {
+    let verb = lower(before.trim());
+    let speaks = [&WRITES, &CONCERNS, &FILES, &TELLS, &LEADS].iter().any(|list| list.contains(&verb));
+    !verb.is_empty() && verb.chars().all(char::is_alphabetic) && !speaks
+}
+
+/// The code of a cell in a column that is named for its commands.
+pub(super) fn in_column(name: &str, cell: &str) -> Option<String> {
+    let named = matches!(&*lower(name.trim()), "command" | "commands" | "cmd" | "run" | "how to run");
+    let code = cell.trim().strip_prefix('`')?.strip_suffix('`')?.trim();
+    (named && !code.contains('`') && shell::is_command(code, true)).then(|| code.to_owned())
 }
 
 /// True when the last of some words is a verb of running, but others say that only something is said of it.

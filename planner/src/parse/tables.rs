@@ -6,7 +6,7 @@ use super::draft::{Draft, Link, Step};
 use super::inline::Inline;
 use super::lines::Block;
 use super::text::Flow;
-use super::{commands, markers, meta, references, vocabulary};
+use super::{built, commands, markers, meta, references, vocabulary};
 use crate::plan::{Mark, NodeKind, Span};
 
 /// What a column holds.
@@ -56,6 +56,7 @@ impl Builder<'_> {
             return self.out.ignored.push(row);
         }
         let code = commands::command_in(&flow.text, &inline, 0, flow.text.len(), found.hidden);
+        self.out.odd.extend(code.missed.map(|(at, code)| built::not_taken((flow.source(at), code))));
         let kind =
             code.command.as_ref().map_or_else(|| vocabulary::kind(&found.description, None), |_| NodeKind::ToolCall);
         let mut draft = Draft::new(kind, std::mem::take(&mut found.description), row.start);
@@ -82,7 +83,12 @@ impl Builder<'_> {
                 Column::Status => draft.plan.mark = status(cell),
                 Column::Priority => draft.plan.priority = Some(cell.to_owned()),
                 Column::Assignee => draft.plan.assignee = Some(cell.trim_start_matches('@').to_owned()),
-                Column::Other => draft.plan.notes.push(format!("{name}: {cell}")),
+                Column::Other => {
+                    if let Some(code) = commands::in_column(name, cell).filter(|_| draft.plan.command.is_none()) {
+                        self.out.odd.push(built::not_taken((row.start + at, code)));
+                    }
+                    draft.plan.notes.push(format!("{name}: {cell}"));
+                }
             }
         }
         self.add(draft, link);

@@ -157,3 +157,12 @@ fn a_command_beside_the_one_that_is_taken_is_said() {
         assert_eq!(found(text), (vec![command.to_owned()], vec![format!("write: Run `{missed}`")]), "of {text:?}");
     }
 }
+
+#[test]
+fn a_program_behind_a_verb_and_a_column_of_commands_are_said() {
+    let table = "| Task | Command |\n|---|---|\n| Build it | `make all` |\n| Ship it | by hand |";
+    for (text, code) in [("Build `make`", "make"), ("Foo `true`", "true"), (table, "make all")] {
+        assert_eq!(found(text), (Vec::new(), vec![format!("write: Run `{code}`")]), "of {text:?}");
+    }
+    assert_eq!(found("Fix `make`"), (Vec::new(), Vec::new()));
+}
