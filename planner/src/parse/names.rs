@@ -217,6 +217,9 @@ impl<'a> Names<'a> {
                 if matches!(reference, Reference::Word(..)) && self.has_names {
                     return Err(self.unknown(text, *at));
                 }
+                if let Some((one, other)) = self.both(n, text).filter(|_| !forward) {
+                    return Ok(vec![(one.min(other), one.min(other) + 1), (one.max(other), one.max(other) + 1)]);
+                }
                 Ok(self.described(n, text, forward).map(|task| (task, task + 1)).into_iter().collect())
             }
         }
@@ -263,6 +266,13 @@ impl<'a> Names<'a> {
         let mut own =
             inside.filter(|name| name.text == number && name.end <= end && name.end - name.first < end - first);
         own.next().map(|name| (name.first, name.end))
+    }
+
+    /// The two tasks that "the frontend and the backend" names.
+    fn both(&self, n: usize, text: &str) -> Option<(usize, usize)> {
+        let (one, other) = text.split_once(" and ").filter(|(_, other)| !other.contains(" and "))?;
+        let (one, other) = (self.described(n, one, false)?, self.described(n, other, false)?);
+        (one != other).then_some((one, other))
     }
 
     /// The task whose words fit a description best, before `n` unless `forward`.
