@@ -49,6 +49,13 @@ pub(super) fn is_outcome(said: &str) -> bool {
     words(said).last().is_some_and(|last| matches!(last.as_str(), "fails" | "fail" | "failed" | "breaks" | "crashes"))
 }
 
+/// What follows "On failure" at the start, where it is an instruction.
+pub(super) fn after_failure(part: &str) -> Option<&str> {
+    let rest = after_word(part, "on failure").or_else(|| after_word(part, "on error"))?;
+    let rest = rest.strip_prefix(',').unwrap_or(rest).trim_start();
+    super::vocabulary::begins_with_verb(rest).then_some(rest)
+}
+
 /// "(if the tests pass)" at the end.
 fn bracketed(part: &str) -> Option<(usize, usize, bool)> {
     if !part.ends_with(')') {

@@ -265,19 +265,24 @@ impl Builder<'_> {
         if roles::idle_condition(part) {
             return Part { from: clause.from, to: clause.to, condition: None };
         }
+        if let Some(rest) = conditions::after_failure(part) {
+            let condition = Some(Condition { text: "it fails".to_owned(), negated: false });
+            return Part { from: clause.to - rest.len(), to: clause.to, condition };
+        }
         for (word, negated) in [
             ("unless", true),
             ("if", false),
             ("only if", false),
             ("in case", false),
             ("when", false),
+            ("should", false),
             ("\u{5982}\u{679c}", false),
             ("\u{3082}\u{3057}", false),
         ] {
             let Some(rest) = after_word(part, word) else { continue };
             let start = clause.to - rest.len();
             if let Some((end, next)) = conditions::condition_end(text, inline, start, clause.to) {
-                if word == "when" && !conditions::is_outcome(&text[start..end]) {
+                if matches!(word, "when" | "should") && !conditions::is_outcome(&text[start..end]) {
                     continue;
                 }
                 let mut asked = shown(start, end);
