@@ -2,8 +2,10 @@
 
 use std::fmt::Write;
 
-use crewlog_planner::event::PlannerConfig;
-use crewlog_planner::plan::FailurePolicy;
+use crewlog_mq::Handler;
+use crewlog_planner::event::{Command, ExecutorEvent, PlannerConfig, TaskStatus};
+use crewlog_planner::plan::{FailurePolicy, TaskId};
+use crewlog_planner::planner::{Planner, QUESTIONS_OF_TASK_MAX};
 
 use super::transcript::{check, check_with};
 
@@ -360,4 +362,26 @@ fn a_condition_that_is_being_asked_anew_is_not_asked_twice() {
         dispatched 2#1
         ",
     );
+}
+
+#[test]
+fn a_task_whose_executor_asks_without_end_fails() {
+    let mut planner = Planner::default();
+    let config = PlannerConfig { on_failure: FailurePolicy::Stop, ..PlannerConfig::default() };
+    let (user_input, attachments) = ("- Paint\n".to_owned(), Vec::new());
+    planner.process(Command::Initialize { user_input, attachments, config, relax_order: false }).unwrap();
+    let node_id = TaskId(1);
+    for nth in 1..=QUESTIONS_OF_TASK_MAX + 1 {
+        let attempt = planner.state().task(node_id).unwrap().attempts;
+        let asks = ExecutorEvent::NeedsClarification { node_id, attempt, question: "a?".into(), default: None };
+        planner.process(Command::HandleExecutorEvent(asks)).unwrap();
+        let open = planner.state().open_questions().next().map(|question| question.id);
+        assert_eq!(open.is_some(), nth <= QUESTIONS_OF_TASK_MAX);
+        let Some(question_id) = open else { break };
+        let answer = ExecutorEvent::ClarificationProvided { node_id, question_id, answer: "b".into() };
+        planner.process(Command::HandleExecutorEvent(answer)).unwrap();
+    }
+    let task = planner.state().task(node_id).unwrap();
+    assert_eq!(task.status, TaskStatus::Failed);
+    assert!(task.error.as_ref().unwrap().contains("questions_of_task_max is 20"), "{:?}", task.error);
 }

@@ -39,6 +39,8 @@ pub const ANSWER_BYTES_MAX: usize = 8 << 10;
 pub const QUESTION_BYTES_MAX: usize = ANSWER_BYTES_MAX;
 /// The most questions that may be open in a plan for one more to be asked by people or programs.
 pub const QUESTIONS_OPEN_MAX: usize = 1_000;
+/// How often the executors of one task may ask before it fails.
+pub const QUESTIONS_OF_TASK_MAX: usize = 20;
 
 /// The planner of one plan.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

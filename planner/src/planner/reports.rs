@@ -5,7 +5,7 @@ use crate::error::PlannerError;
 use crate::event::{Event, ExecutorEvent, FailureClass, Purpose, QuestionId, TaskStatus, Usage};
 use crate::plan::{DefaultAnswer, FailurePolicy, TaskId};
 use crate::planner::schedule::Holds;
-use crate::planner::{ANSWER_BYTES_MAX, Planner, RETRIES_MAX, end};
+use crate::planner::{ANSWER_BYTES_MAX, Planner, QUESTIONS_OF_TASK_MAX, RETRIES_MAX, end};
 use crate::state::{Phase, Pool, Question, Task, is_yes};
 
 impl Planner {
@@ -20,7 +20,7 @@ impl Planner {
             }
             ExecutorEvent::NeedsClarification { node_id, attempt, question, default } => Ok(self
                 .running(node_id, attempt)?
-                .map_or_else(Vec::new, |_| vec![self.ask(node_id, question, Purpose::Executor, default, 0)])),
+                .map_or_else(Vec::new, |task| self.ask_for_executor(task, question, default))),
             ExecutorEvent::UsageReported { node_id, attempt, usage } => self.record_usage(node_id, attempt, usage),
             ExecutorEvent::ClarificationProvided { node_id, question_id, answer } => {
                 self.answer(node_id, question_id, answer)
@@ -39,6 +39,20 @@ impl Planner {
         let task = self.state.task(id).ok_or(PlannerError::UnknownTask { task: id })?;
         let is_known = (1..=task.attempts).contains(&attempt) && !usage.is_nothing();
         Ok(if is_known { vec![Event::UsageRecorded { task_id: id, attempt, usage }] } else { Vec::new() })
+    }
+
+    /// One that asks without end, and is answered by its own defaults, must not run without end.
+    fn ask_for_executor(&self, task: &Task, question: String, default: Option<DefaultAnswer>) -> Vec<Event> {
+        let id = task.plan.id;
+        let asked = self.state.questions_of(id).filter(|known| known.purpose == Purpose::Executor);
+        if asked.count() < QUESTIONS_OF_TASK_MAX {
+            return vec![self.ask(id, question, Purpose::Executor, default, 0)];
+        }
+        let error = format!(
+            "its executor asks again after {QUESTIONS_OF_TASK_MAX} questions, and questions_of_task_max is \
+             {QUESTIONS_OF_TASK_MAX}: say in the task what has to be known"
+        );
+        self.fail(task, error, FailureClass::Task)
     }
 
     /// Whether a task that has just failed may use as much again.
