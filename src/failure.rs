@@ -141,6 +141,7 @@ impl From<PlannerError> for Failure {
             | PlannerError::TaskUnderWay { .. }
             | PlannerError::TaskEnded { .. } => Code::Conflict,
             PlannerError::LabelTaken { .. }
+            | PlannerError::LabelName { .. }
             | PlannerError::NoDescription { .. }
             | PlannerError::TaskTooLong { .. }
             | PlannerError::TooMany { .. }

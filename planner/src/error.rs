@@ -199,6 +199,14 @@ pub enum PlannerError {
         /// The task that has it.
         task: TaskId,
     },
+    /// A name that no task can be given.
+    #[error(
+        "{label:?} cannot be the name of a task: take at most 64 letters, digits, dashes, dots, colons, slashes and underscores"
+    )]
+    LabelName {
+        /// What was given.
+        label: String,
+    },
     /// A task must say what is to be done.
     #[error("task {task} would have no description: say in a few words what is to be done")]
     NoDescription {

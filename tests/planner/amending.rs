@@ -427,3 +427,23 @@ fn done(task: u64) -> Command {
     let (node_id, attempt, result) = (TaskId(task), 1, String::new());
     Command::HandleExecutorEvent(crewlog_planner::event::ExecutorEvent::TaskCompleted { node_id, attempt, result })
 }
+
+#[test]
+fn no_task_is_called_by_the_number_of_another_or_by_what_nobody_can_type() {
+    check_with(
+        PlannerConfig { parallelism: 1, ..PlannerConfig::default() },
+        "- Paint\n- Dry\n- Sweep\n",
+        "
+        > start
+        planned 1 2 3
+        dispatched 1#1
+        > amend edit 2 label=3
+        ! task 3 is called 3 already: give one of the two another id
+        > amend edit 2 label=a b
+        ! \"a b\" cannot be the name of a task: take at most 64 letters, digits, dashes, dots, colons, slashes and \
+         underscores
+        > amend edit 2 label=2
+        amended 2: better
+        ",
+    );
+}

@@ -14,6 +14,9 @@ use crate::planner::settings::check_count;
 use crate::planner::{AMENDMENTS_MAX, Planner, end};
 use crate::state::{Phase, PlannerState};
 
+/// The longest name that an edit gives a task, in characters.
+const LABEL_CHARS_MAX: usize = 64;
+
 impl Planner {
     pub(super) fn amend(&self, amendments: Vec<Amendment>, reason: String) -> Result<Vec<Event>, PlannerError> {
         if let (Phase::Ended(_), false) = (self.state.phase, self.state.config.standing) {
@@ -52,6 +55,11 @@ impl Draft<'_> {
             Amendment::Add { text, after, before } => self.add(&text, &after, &before),
             Amendment::Edit { task, edits } => {
                 let plan = self.begun(task)?;
+                for edit in &edits {
+                    if let Edit::Label(Some(label)) = edit {
+                        check_label(label)?;
+                    }
+                }
                 edits.into_iter().for_each(|one| edit(plan, one));
                 Ok(())
             }
@@ -188,6 +196,12 @@ impl Draft<'_> {
         let mut given = BTreeMap::new();
         for (label, task) in self.tasks.values().filter_map(|task| Some((task.label.as_ref()?, task.id))) {
             let small = label.to_lowercase();
+            // What is called by another's number would be taken for it.
+            let number = label.parse().ok().map(TaskId).filter(|number| *number != task);
+            let is_edited = self.state.task(task).is_some_and(|known| known.plan.label.as_ref() != Some(label));
+            if let Some(task) = number.filter(|number| is_edited && self.state.task(*number).is_some()) {
+                return Err(PlannerError::LabelTaken { label: label.clone(), task });
+            }
             let kept = self.state.labels.get(&small).filter(|other| !self.tasks.contains_key(*other));
             if let Some(task) = kept.copied().or_else(|| given.insert(small, task)) {
                 return Err(PlannerError::LabelTaken { label: label.clone(), task });
@@ -226,6 +240,12 @@ impl Draft<'_> {
         let looked_at = looked_at.into_values().collect::<Vec<_>>();
         if looked_at.is_empty() { Ok(()) } else { Ok(parse::validate(&looked_at)?) }
     }
+}
+
+fn check_label(label: &str) -> Result<(), PlannerError> {
+    let is_plain = |char: char| char.is_alphanumeric() || "-_.:/#".contains(char);
+    let is_name = (1..=LABEL_CHARS_MAX).contains(&label.chars().count()) && label.chars().all(is_plain);
+    if is_name { Ok(()) } else { Err(PlannerError::LabelName { label: label.chars().take(LABEL_CHARS_MAX).collect() }) }
 }
 
 fn check_limit(limit: &'static str, value: usize, max: usize) -> Result<(), PlannerError> {
