@@ -138,8 +138,12 @@ impl From<PlannerError> for Failure {
             | PlannerError::QuestionClosed { .. }
             | PlannerError::CheckpointTaken { .. }
             | PlannerError::BeingUndone
+            | PlannerError::PlanEnded
             | PlannerError::TaskUnderWay { .. }
             | PlannerError::TaskEnded { .. } => Code::Conflict,
+            PlannerError::NotRetryable { status, .. } | PlannerError::NotAskable { status, .. } if status.is_end() => {
+                Code::Conflict
+            }
             PlannerError::LabelTaken { .. }
             | PlannerError::LabelName { .. }
             | PlannerError::NoDescription { .. }
@@ -150,8 +154,7 @@ impl From<PlannerError> for Failure {
             | PlannerError::NotOfAgent { .. }
             | PlannerError::OriginNotOfAgent
             | PlannerError::TooDeep { .. } => Code::Parse,
-            PlannerError::PlanEnded
-            | PlannerError::TooManyForks { .. }
+            PlannerError::TooManyForks { .. }
             | PlannerError::CheckpointName { .. }
             | PlannerError::TooManyCheckpoints { .. }
             | PlannerError::PlanPaused

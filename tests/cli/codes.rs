@@ -187,8 +187,8 @@ fn a_failed_task_is_100_and_retry_opens_it_again() {
     scene.run(&["retry", &plan]).expect(0);
     scene.run(&["resume", &plan]).expect(0);
     assert_eq!(scene.show(&plan)["status"], "Completed");
-    scene.run(&["retry", &plan, "1"]).expect(1).says(&["task 1 is Completed"]);
-    scene.run(&["pause", &plan]).expect(1).says(&["the plan has ended"]);
+    scene.run(&["retry", &plan, "1"]).expect(9).says(&["task 1 is Completed"]);
+    scene.run(&["pause", &plan]).expect(9).says(&["the plan has ended"]);
     assert_eq!(scene.run(&["retry", &plan]).expect(0).stdout, "nothing to change\n");
 }
 
