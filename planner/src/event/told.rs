@@ -83,7 +83,7 @@ pub struct Parameters {
     pub request: Option<Asking>,
 }
 
-/// What the planner asks of executors. It occurs only inside [`Event::TaskDispatched`].
+/// What the planner asks of executors. It occurs only inside [`TaskDispatched`](crate::event::Event::TaskDispatched).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum PlannerCmd {
     /// Carry out a task.
