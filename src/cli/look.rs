@@ -48,7 +48,7 @@ pub struct Parse {
 /// `plan simulate`.
 #[derive(Debug, Args)]
 pub struct Simulate {
-    /// JSON lines: {"depends_on": [[], [1]], "seconds": [3, 4], "critical_path_seconds": 7}; tasks count from 1
+    /// JSON lines: objects with depends_on (lists of numbers from 1), seconds and critical_path_seconds
     pub file: PathBuf,
     /// With how many executors
     #[arg(long, value_name = "N", value_delimiter = ',', default_value = "1,2,3,4,8", value_parser = clap::value_parser!(u16).range(1..=1000))]

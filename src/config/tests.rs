@@ -70,7 +70,11 @@ fn what_is_wrong_is_said_with_its_line_its_column_and_what_is_allowed() {
     for (text, place, parts) in [
         (executor("comand = ['x']"), (2, 1), ["unknown field `comand`", "`command`, `kinds`, `prompt`"]),
         (executor("kinds = ['Analysis']"), (1, 1), ["missing field", "`command`"]),
-        ("[executor.a]\ncommand = 'x'".into(), (1, 2), ["unknown field `executor`", "expected one of `executors`, `model`"]),
+        (
+            "[executor.a]\ncommand = 'x'".into(),
+            (1, 2),
+            ["unknown field `executor`", "expected one of `executors`, `model`"],
+        ),
         (executor("command = 'x'\ncommand = 'y'"), (3, 1), ["duplicate key", ""]),
         (executor("command = ['x'"), (2, 15), ["array", "`]`"]),
         (executor("command = []"), (2, 11), ["the command is empty", "[\"claude\", \"-p\"]"]),
