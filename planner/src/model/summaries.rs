@@ -26,7 +26,7 @@ pub fn summary_request(terms: &Terms, profile: Profile, past: &str, chars_max: u
     Request::new(Purpose::Summary, terms, SYSTEM, message, None)
 }
 
-/// The summary of an answer. It must be shorter than what it stands for.
+/// The summary of an answer. It may be no longer than was asked for.
 ///
 /// # Errors
 /// When it is empty, or longer than was asked for.
