@@ -246,9 +246,24 @@ fn pending(parent: &PlannerState) -> Vec<Task> {
         delay_ms: 0,
         ..task.clone()
     };
-    let tasks = parent.tasks().iter();
-    let kept = |task: &Task| Task { is_inherited: true, ..task.clone() };
-    tasks.map(|task| if task.status.is_end() { kept(task) } else { fresh(task) }).collect()
+    let kept = |task: &Task| Task { is_inherited: true, is_compensated: false, ..task.clone() };
+    let stopped = |task: &Task| Task {
+        status: TaskStatus::Skipped,
+        unblocks: true,
+        error: Some("the plan that this one goes on from was undoing it".into()),
+        ..kept(task)
+    };
+    let is_undone = |undone: &Task| {
+        let undid = |task: &&Task| task.plan.compensates == Some(undone.plan.id);
+        parent.tasks().iter().filter(undid).any(|task| task.status == TaskStatus::Completed)
+    };
+    let of_the_fork = |task: &Task| match task.status.is_end() {
+        false if task.plan.compensates.is_some() => stopped(task),
+        false => fresh(task),
+        true if is_undone(task) => fresh(task),
+        true => kept(task),
+    };
+    parent.tasks().iter().map(of_the_fork).collect()
 }
 
 proptest! {
