@@ -114,3 +114,23 @@ fn a_written_name_gives_an_edge() {
     let found = plan("- Migrate: Move it\n- Ship it (depends on Migrate, the green car)").warnings;
     assert_eq!(found[0].message, "no task fits \"the green car\", so nothing waits for it");
 }
+
+#[test]
+fn a_wish_in_four_sentences_is_three_tasks_with_their_constraint_and_link() {
+    check(
+        "Add login with session cookies. Use basic auth. Read API spec at https://example.com/spec.pdf. Then write unit tests.",
+        &[
+            "1 CodeImplementation Add login with session cookies | note Use basic auth",
+            "2 Retrieval Read API spec at https://example.com/spec.pdf | Link https://example.com/spec.pdf",
+            "3 UnitTest write unit tests | <- 1 2",
+        ],
+    );
+    check("Analyze code and run tests", &["1 Analysis Analyze code and run tests"]);
+}
+
+#[test]
+fn an_attachment_keeps_the_words_that_its_link_was_written_with() {
+    let tasks = plan("1. Read [the design](docs/design.md), ![a sketch](a.png) and docs/plan.md").tasks;
+    let labels = tasks[0].attachments.iter().map(|one| one.label.as_deref()).collect::<Vec<_>>();
+    assert_eq!(labels, [Some("the design"), Some("a sketch"), None]);
+}
