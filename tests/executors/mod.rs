@@ -7,6 +7,7 @@ mod agents;
 mod attachments;
 mod claims;
 mod commands;
+mod extending;
 pub(crate) mod rig;
 mod signals;
 mod taking_in;
