@@ -9,9 +9,11 @@ use super::lines::{self, Block, BlockKind};
 use super::outline::{self, Place};
 use super::sections::{self, Section, Use};
 use super::text::{Flow, holds};
-use super::{connectors, meta, plain, references, roles, vocabulary};
+use super::{connectors, meta, plain, references, relations, roles, vocabulary};
 use crate::plan::{Attachment, Condition, Span};
 
+/// A longer text says more than which task waits for which.
+const ORDERING_BYTES_MAX: usize = 4_000;
 /// The heading of a list is looked for in so many blocks before it.
 const HEADING_BLOCKS_MAX: usize = 64;
 
@@ -326,16 +328,23 @@ impl<'a> Builder<'a> {
         if uses == Use::Never {
             return;
         }
-        self.chain(&flow);
+        if !self.chain(&flow) {
+            self.relate(&flow, false);
+        }
         let text = plain::plain(&flow.text, &inline, 0, flow.text.len(), &[]);
         if !text.is_empty() {
             self.out.context.push(text);
         }
     }
 
+    /// Reads lines that say nothing but which task waits for which; true when the text is nothing else.
+    pub(super) fn ordering(&mut self, flow: &Flow) -> bool {
+        self.chain(flow) || (relations::begins(&flow.text) && self.relate(flow, true))
+    }
+
     /// Reads `T001 -> T002` lines; true when the text is nothing else.
-    pub(super) fn chain(&mut self, flow: &Flow) -> bool {
-        if flow.text.len() > 4_000 || !(flow.text.contains('>') || holds(&flow.text, "\u{2192}")) {
+    fn chain(&mut self, flow: &Flow) -> bool {
+        if flow.text.len() > ORDERING_BYTES_MAX || !(flow.text.contains('>') || holds(&flow.text, "\u{2192}")) {
             return false;
         }
         let found = references::chains(&flow.text, |at| flow.source(at));
@@ -344,9 +353,20 @@ impl<'a> Builder<'a> {
         any
     }
 
+    /// Reads "T001 blocks T002"; with `whole`, only of a text that is nothing else.
+    fn relate(&mut self, flow: &Flow, whole: bool) -> bool {
+        if flow.text.len() > ORDERING_BYTES_MAX {
+            return false;
+        }
+        let Some(found) = relations::relations(&flow.text, whole, |at| flow.source(at)) else { return false };
+        self.out.chains.extend(found.pairs.into_iter().map(|(first, then)| vec![first, then]));
+        self.out.beside.extend(found.beside);
+        true
+    }
+
     fn paragraph(&mut self, n: usize, block: &Block, blocks: &[Block], places: &[Place], outside: bool) {
         let (flow, inline) = self.flow(block);
-        if flow.text.trim().is_empty() || inline.is_struck(&flow.text) || self.chain(&flow) {
+        if flow.text.trim().is_empty() || inline.is_struck(&flow.text) || self.ordering(&flow) {
             return self.out.ignored.push(block.span);
         }
         if places[n].parent.is_some() && self.last.is_some() {

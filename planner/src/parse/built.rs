@@ -18,6 +18,8 @@ pub(super) struct Built {
     pub(super) ignored: Vec<Span>,
     /// `A -> B` lines: chains of names.
     pub(super) chains: Vec<Vec<Reference>>,
+    /// "Steps 2 and 3 can run in parallel": none of these waits for another of them because of the order of the text.
+    pub(super) beside: Vec<Vec<Reference>>,
     /// What the reader of the plan should know.
     pub(super) odd: Vec<Odd>,
     /// A numbered list of requirements was taken for context.

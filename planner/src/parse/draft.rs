@@ -160,6 +160,34 @@ pub(super) fn order(steps: &[Step], drafts: &[Draft], max: usize) -> Option<Vec<
     Some(waits)
 }
 
+/// Takes the order from between the drafts of each set: the later ones wait for what the first waits for, and what waited
+/// for one of them waits for all. Nothing when that would be more than `max` edges.
+pub(super) fn side_by_side(mut waits: Vec<Wait>, sets: &[Vec<usize>], max: usize) -> Option<Vec<Wait>> {
+    let mut n_edges = 0;
+    for set in sets {
+        let is_in = |n: &usize| set.binary_search(n).is_ok();
+        for n in 0..waits.len() {
+            if !waits[n].0.iter().any(is_in) {
+                continue;
+            }
+            let (ours, mut now): (Vec<usize>, Vec<usize>) = waits[n].0.iter().copied().partition(is_in);
+            if is_in(&n) {
+                now.extend(ours.iter().flat_map(|one| waits[*one].0.iter()));
+            } else {
+                now.extend(set.iter().filter(|one| **one < n));
+            }
+            now.sort_unstable();
+            now.dedup();
+            n_edges += now.len();
+            if n_edges > max {
+                return None;
+            }
+            waits[n].0 = Rc::from(now);
+        }
+    }
+    Some(waits)
+}
+
 fn waits_for(frames: &[Frame], link: Link) -> Wait {
     let Some(frame) = frames.last() else { return (Rc::from([]), Strength::Hard) };
     match link {

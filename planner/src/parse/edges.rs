@@ -17,12 +17,11 @@ pub(super) fn connect(built: &mut Built, lines: &Lines<'_>, relax: bool) -> Resu
     let (mut explicit, waits) = {
         let names = Names::new(built, lines)?;
         let explicit = names.resolve()?;
-        let waits = draft::order(&built.steps, &built.drafts, EDGES_MAX).ok_or(ParseError::LimitPassed {
-            limit: "dependencies",
-            value: EDGES_MAX + 1,
-            max: EDGES_MAX,
-        })?;
-        (explicit, waits)
+        let waits = draft::order(&built.steps, &built.drafts, EDGES_MAX);
+        let beside = names.beside()?;
+        let waits = waits.and_then(|waits| draft::side_by_side(waits, &beside, EDGES_MAX));
+        let passed = ParseError::LimitPassed { limit: "dependencies", value: EDGES_MAX + 1, max: EDGES_MAX };
+        (explicit, waits.ok_or(passed)?)
     };
     let guessed: Vec<Vec<usize>> = explicit.iter_mut().map(|own| std::mem::take(&mut own.guessed)).collect();
     let mut given_up = Vec::new();

@@ -20,7 +20,7 @@ impl Builder<'_> {
         let (flow, inline) = self.flow(block);
         if flow.text.trim().is_empty()
             || inline.is_struck(&flow.text)
-            || (place.role != Role::Group && self.chain(&flow))
+            || (place.role != Role::Group && self.ordering(&flow))
         {
             return self.out.ignored.push(block.span);
         }

@@ -282,7 +282,9 @@ impl Lexer<'_> {
             | BlockKind::Ignored => None,
         });
         if let Some(found) = markers::item(content, previous, self.in_list()) {
-            self.previous = found.marker.number().map(|_| self.blocks.len());
+            // Remarks under a numbered item leave its number the last one.
+            let beneath = self.previous.filter(|n| self.blocks.get(*n).is_some_and(|above| line.indent > above.indent));
+            self.previous = found.marker.number().map_or(beneath, |_| Some(self.blocks.len()));
             let piece = Span { start: line.start + found.skip, end: line.end };
             let kind = BlockKind::Item { marker: found.marker, mark: found.mark };
             return self.push(kind, cover(line), vec![piece], line.indent, line.quote > 0);

@@ -149,7 +149,8 @@ pub(super) fn checkbox(content: &str) -> Option<(Mark, usize)> {
         "-" => Mark::Cancelled,
         _ => return None,
     };
-    let length = inner.len() + 2;
+    // A star behind the box marks what may be left out.
+    let length = inner.len() + 2 + usize::from(rest[inner.len()..].starts_with("]*"));
     let rest = content.get(length..)?;
     ends(rest).then_some((mark, length))
 }

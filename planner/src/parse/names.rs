@@ -70,7 +70,8 @@ impl<'a> Names<'a> {
             let inherited = draft.inherited.iter().flat_map(|needs| needs.iter());
             draft.needs.iter().flatten().chain(&draft.before).chain(inherited)
         };
-        if built.chains.is_empty() && !built.drafts.iter().any(|draft| references(draft).next().is_some()) {
+        let apart = built.chains.is_empty() && built.beside.is_empty();
+        if apart && !built.drafts.iter().any(|draft| references(draft).next().is_some()) {
             return Ok(names);
         }
         for (n, draft) in built.drafts.iter().enumerate() {
@@ -166,6 +167,25 @@ impl<'a> Names<'a> {
             }
         }
         Ok(())
+    }
+
+    /// The drafts that may run side by side, as sets in the order of the text.
+    pub(super) fn beside(&self) -> Result<Vec<Vec<usize>>, ParseError> {
+        let none = Draft::new(crate::plan::NodeKind::Processing, String::new(), 0);
+        let mut sets = Vec::new();
+        let mut n_named = 0;
+        for named in &self.built.beside {
+            let mut set = Vec::new();
+            for reference in named {
+                let found = self.find(usize::MAX, &none, reference, false)?;
+                count(&mut n_named, &found)?;
+                set.extend(found.into_iter().flat_map(|(first, end)| first..end));
+            }
+            set.sort_unstable();
+            set.dedup();
+            sets.push(set);
+        }
+        Ok(sets)
     }
 
     /// The drafts that a reference names, as ranges.

@@ -236,7 +236,12 @@ pub(super) fn explains(text: &str) -> bool {
     let bold = text.starts_with("**") || text.starts_with("__");
     let plain = text.trim_start_matches(['*', '_', '\u{26a0}', '\u{fe0f}', ' ']);
     let Some((label, _)) = plain.split_once(':').filter(|(label, _)| label.len() <= 40) else { return false };
-    let label = label.trim_end_matches(['*', '_', ' ']).to_lowercase();
+    let written = label.trim_end_matches(['*', '_', ' ']);
+    let label = written.to_lowercase();
+    let loud = bold || written.bytes().all(|b| !b.is_ascii_lowercase());
+    if loud && super::sections::warns(plain) {
+        return true;
+    }
     if matches!(label.as_str(), "task" | "todo" | "action" | "do" | "next" | "step")
         || label.starts_with("step ")
         || label.starts_with("task ")

@@ -2,7 +2,7 @@
 
 use super::lines::{Block, BlockKind};
 use super::phrases::{Word, Words, after_any, after_word, list, lower, words};
-use super::text::holds;
+use super::text::{blank, holds};
 
 /// What a heading announces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,6 +50,8 @@ static TASKS: Words = Words::new(|| {
      development plan|implementation tasks|work plan|action plan|work breakdown|project plan",
     )
 });
+static WARNING_LABELS: Words =
+    Words::new(|| list("critical|important|note|nb|warning|caution|attention|reminder|tip|hint|remember|gate"));
 const PHASES: &[&str] = &["phase", "step", "milestone", "stage", "sprint", "iteration", "part", "task", "wave"];
 
 /// What a heading announces.
@@ -167,10 +169,16 @@ pub(super) fn promote(text: &str, blocks: &mut [Block]) {
         let colon = line.ends_with(':') || bold;
         let phase = known == Section::Phase && !inner.ends_with('.');
         let named = colon && matches!(known, Section::Tasks | Section::Never | Section::Context);
-        if (phase && (followed || colon)) || named || (bold && followed) {
+        if (phase && (followed || colon)) || named || (bold && followed && !warns(inner)) {
             block.kind = BlockKind::Heading(7);
         }
     }
+}
+
+/// True for "CRITICAL: these tests must fail first", which names nothing below it.
+pub(super) fn warns(line: &str) -> bool {
+    let said = line.split_once(':').filter(|(_, rest)| !blank(rest));
+    said.is_some_and(|(label, _)| WARNING_LABELS.contains_ci(label.trim_matches(|c: char| !c.is_alphabetic())))
 }
 
 /// False when nothing but headings and what is ignored anyway is there, and no heading is a phase.

@@ -6,6 +6,7 @@ mod letters;
 mod limits;
 mod lint;
 mod policy;
+mod relations;
 mod settings;
 mod shapes;
 mod texts;

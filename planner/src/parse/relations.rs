@@ -1,0 +1,154 @@
+//! Lines beside the tasks that say which waits for which: "T006 blocks T007", "Step 3 must wait for step 1", "Tests
+//! (T4-T5) before implementation (T6-T8)", "Steps 2 and 3 can run in parallel". Both sides name tasks by number or id;
+//! what speaks of anything else is no such line.
+
+use super::draft::Reference;
+use super::phrases::{Words, list};
+use super::references;
+
+/// What stands on the left comes first.
+static FIRST: Words = Words::new(|| {
+    list(
+        "blocks|block|unblocks|unblock|precedes|precede|before|comes before|come before|must come before|\
+         goes before|go before|must run before|must complete before|must be complete before|\
+         must be completed before|must be done before|must be finished before|must finish before|\
+         should be done before|should run before|has to be done before|have to be done before|\
+         needs to be done before|need to be done before|is needed for|are needed for|is required for|\
+         are required for|is a prerequisite for|is a prerequisite of|are prerequisites for|are prerequisites of",
+    )
+});
+/// What stands on the right comes first.
+static LAST: Words = Words::new(|| {
+    list(
+        "depends on|depend on|is dependent on|are dependent on|is blocked by|are blocked by|blocked by|requires|\
+         require|needs|need|waits for|wait for|waits on|wait on|must wait for|must wait on|has to wait for|\
+         have to wait for|should wait for|can only start after|can start after|can begin after|must start after|\
+         must begin after|must run after|must come after|must be done after|should run after|should start after|\
+         runs after|run after|starts after|start after|comes after|come after|follows|follow|after",
+    )
+});
+/// Neither does.
+static BESIDE: Words = Words::new(|| {
+    list(
+        "in parallel|in parallel with|can run in parallel|can run in parallel with|can be done in parallel|\
+         can be done in parallel with|can be run in parallel|can be run in parallel with|can go in parallel|\
+         run in parallel|run in parallel with|can all run in parallel|can happen in parallel|are parallel|\
+         can run at the same time|can be done at the same time|can run at the same time as|can run concurrently|\
+         can run side by side|can run together|are independent|are independent of each other|is independent of|\
+         are independent of",
+    )
+});
+
+/// Words before names in parentheses: "Tests (T4-T5)".
+const WORDS_MAX: usize = 6;
+
+/// What such lines say.
+#[derive(Debug, Default)]
+pub(super) struct Relations {
+    /// The second waits for the first.
+    pub(super) pairs: Vec<(Reference, Reference)>,
+    /// None of these waits for another of them.
+    pub(super) beside: Vec<Vec<Reference>>,
+}
+
+impl Relations {
+    fn add(&mut self, first: &[Reference], then: &[Reference]) {
+        for one in first {
+            self.pairs.extend(then.iter().map(|other| (one.clone(), other.clone())));
+        }
+    }
+}
+
+/// True when a text begins as such a line does.
+pub(super) fn begins(text: &str) -> bool {
+    let word = text.split_whitespace().next().unwrap_or("").trim_start_matches(['#', '*', '`', '[', '(']);
+    ["step", "steps", "task", "tasks"].iter().any(|lead| word.eq_ignore_ascii_case(lead))
+        || (word.len() <= 16 && word.bytes().any(|b| b.is_ascii_digit()))
+}
+
+/// Reads the sentences of a text. With `whole`, each of them has to be such a line, or there is nothing.
+pub(super) fn relations(text: &str, whole: bool, source: impl Fn(usize) -> usize) -> Option<Relations> {
+    let mut found = Relations::default();
+    let mut any = false;
+    let mut at = 0;
+    for line in text.split_inclusive(['\n', ';']) {
+        let mut from = 0;
+        while from < line.len() {
+            let end = line[from..].find(". ").map_or(line.len(), |dot| from + dot + 2);
+            let sentence = &line[from..end];
+            if !sentence.trim().is_empty() {
+                let is_relation = relation(sentence, source(at + from), &mut found);
+                any |= is_relation;
+                if whole && !is_relation {
+                    return None;
+                }
+            }
+            from = end;
+        }
+        at += line.len();
+    }
+    any.then_some(found)
+}
+
+/// Reads one sentence into `found`; false when it says something else.
+fn relation(sentence: &str, at: usize, found: &mut Relations) -> bool {
+    let gap = sentence.len() - sentence.trim_start().len();
+    let text = sentence.trim_start();
+    let Some((left, length)) = side(text, at + gap) else { return false };
+    let rest = text[length..].trim_start();
+    let taken = |after: &str| text.len() - after.len();
+    if let Some((_, after)) = BESIDE.longest(rest) {
+        let others = side(after.trim_start(), at + gap + taken(after.trim_start()));
+        let (others, length) = others.unwrap_or_default();
+        let named = left.len() + others.len() > 1 || matches!(left.first(), Some(Reference::Range(..)));
+        let ends = ends(&after.trim_start()[length..]);
+        if ends && named {
+            found.beside.push(left.into_iter().chain(others).collect());
+        }
+        return ends && named;
+    }
+    let lists = [(&FIRST, true), (&LAST, false)];
+    let verb = lists.into_iter().find_map(|(list, first)| list.longest(rest).map(|(_, after)| (first, after)));
+    let Some((first, after)) = verb else { return false };
+    let after = after.trim_start();
+    let Some((right, length)) = side(after, at + gap + taken(after)) else { return false };
+    if !ends(&after[length..]) {
+        return false;
+    }
+    if first {
+        found.add(&left, &right)
+    } else {
+        found.add(&right, &left)
+    }
+    true
+}
+
+/// Names of tasks at the start, alone or in parentheses behind a few words, and the bytes they take.
+fn side(text: &str, at: usize) -> Option<(Vec<Reference>, usize)> {
+    let numbered = |names: &Vec<Reference>| names.iter().all(is_numbered);
+    if let Some(found) = references::prefix(text, at).filter(|(names, _)| numbered(names)) {
+        return Some(found);
+    }
+    let open = text.find('(')?;
+    let head = &text[..open];
+    if head.split_whitespace().count() > WORDS_MAX || head.contains(['.', ',', '`', '\n']) {
+        return None;
+    }
+    let (names, length) = references::prefix(&text[open + 1..], at + open + 1).filter(|(names, _)| numbered(names))?;
+    let end = open + 1 + length;
+    text[end..].starts_with(')').then_some((names, end + 1))
+}
+
+/// True for a name that nothing but a task has.
+fn is_numbered(name: &Reference) -> bool {
+    match name {
+        Reference::Name(name, _) | Reference::Range(name, _, _) => name.bytes().any(|b| b.is_ascii_digit()),
+        Reference::Previous | Reference::Both | Reference::Above | Reference::Phrase(..) | Reference::Word(..) => false,
+    }
+}
+
+/// True where a sentence may end: nothing more, or a remark on it.
+fn ends(rest: &str) -> bool {
+    let rest = rest.trim();
+    rest.is_empty() || rest.starts_with(['.', ';', '(', '\u{2014}', '\u{2013}', '*'])
+}

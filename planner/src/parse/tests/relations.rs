@@ -1,0 +1,72 @@
+//! Lines that say which task waits for which, and plans as tools write them.
+
+use super::{check, check_error, plan};
+
+#[test]
+fn a_sentence_behind_a_list_that_names_two_of_its_tasks_is_no_task() {
+    let list = "1. Build a\n2. Build b\n3. Build c\n\n";
+    let tasks = |third: &'static str| ["1 CodeImplementation Build a", "2 CodeImplementation Build b | <- 1s", third];
+    for said in ["Task 3 depends on task 1.", "3 needs 1.", "Step 1 blocks step 3", "Step 3 must wait for step 1."] {
+        check(&format!("{list}{said}"), &tasks("3 CodeImplementation Build c | <- 1"));
+    }
+    check_error(
+        &format!("{list}Step 3 needs step 7."),
+        "no task is called 7 (line 5, column 19); name an existing task or remove the dependency",
+    );
+    let people = plan(&format!("{list}Task force meets at 5."));
+    assert_eq!(people.tasks.len(), 4, "{:?}", people.tasks);
+}
+
+#[test]
+fn steps_that_can_run_side_by_side_do_not_wait_for_each_other() {
+    check(
+        "1. Lint\n2. Test\n3. Build\n4. Deploy\n\nSteps 2 and 3 can run in parallel.",
+        &[
+            "1 Processing Lint",
+            "2 UnitTest Test | <- 1s",
+            "3 CodeImplementation Build | <- 1s",
+            "4 ToolCall Deploy | <- 2s 3s",
+        ],
+    );
+    check(
+        "1. Lint\n2. Test\n3. Build\n\nSteps 1-3 are independent.",
+        &["1 Processing Lint", "2 UnitTest Test", "3 CodeImplementation Build"],
+    );
+}
+
+#[test]
+fn a_section_of_dependencies_joins_the_tasks_that_it_names_and_nothing_else() {
+    check(
+        "## Tasks\n- [ ] T1 Write tests\n- [ ] T2 Write more tests\n- [ ] T3 Build it\n- [ ] T4 Ship it\n\n\
+         ## Dependencies\n- Tests (T1-T2) before implementation (T3)\n- **T3** blocks T4\n- Models before services\n\
+         - Phase 2 depends on the setup\n",
+        &[
+            "1 UnitTest Write tests | id T1",
+            "2 UnitTest Write more tests | id T2",
+            "3 CodeImplementation Build it | <- 1 2 | id T3",
+            "4 ToolCall Ship it | <- 3 | id T4",
+        ],
+    );
+}
+
+#[test]
+fn numbers_with_a_dot_go_on_over_remarks_and_a_star_behind_a_box_is_a_sign() {
+    check(
+        "- [x] 1. Set up\n- [ ] 2. Models\n  - [ ] 2.1 Create types\n    - _Requirements: 2.1_\n  - [ ] 2.2 Add the model\n\
+         - [ ] 3. Storage\n  - [ ]* 3.1 Write unit tests\n",
+        &[
+            "1 CodeImplementation Set up | mark Done",
+            "2 CodeImplementation Create types | <- 1s | in Models | note _Requirements: 2.1_",
+            "3 CodeImplementation Add the model | <- 2s | in Models",
+            "4 UnitTest Write unit tests | <- 3s | in Storage",
+        ],
+    );
+}
+
+#[test]
+fn a_loud_remark_under_a_heading_is_no_heading_and_no_task() {
+    let plan = plan("## Phase 1: Tests\n**CRITICAL: These MUST fail first**\n- [ ] T1 Write tests\n");
+    assert_eq!(plan.tasks.len(), 1);
+    assert_eq!(plan.tasks[0].group.as_deref(), Some("Phase 1: Tests"));
+    assert_eq!(plan.context, ["CRITICAL: These MUST fail first"]);
+}
