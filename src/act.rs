@@ -9,7 +9,7 @@ use crewlog_executors::{human, planning};
 use crewlog_mq::{Cause, EventStore, Handler, Range, Runner};
 use crewlog_planner::claim::Ending;
 use crewlog_planner::event::{Budget, Command, ExecutorEvent, FailureClass, QuestionId, TaskStatus};
-use crewlog_planner::plan::{TaskId, TaskPlan};
+use crewlog_planner::plan::TaskId;
 use crewlog_planner::planner::Planner;
 use crewlog_planner::state::{Phase, PlannerState, Task};
 
@@ -64,11 +64,6 @@ impl Target {
     /// What a task is called.
     pub fn name(&self, task: TaskId) -> String {
         self.state().task(task).map_or_else(|| task.to_string(), |task| task.plan.name())
-    }
-
-    /// A task as it is planned.
-    pub fn known(&self, task: TaskId) -> Option<&TaskPlan> {
-        self.state().task(task).map(|task| &task.plan)
     }
 
     /// What it may use up.

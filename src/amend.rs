@@ -11,9 +11,11 @@ use crewlog_mq::{EventStore, Handler};
 use crewlog_planner::event::{Amendment, Budget, Command, Edit, Event, PlannerConfig, Setting};
 use crewlog_planner::parse::{self, ParseOptions, ParsedPlan};
 use crewlog_planner::plan::{TaskId, TaskPlan};
+use crewlog_planner::planner::Planner;
+use crewlog_planner::state::{PlannerState, Task};
 
 use crate::act::Target;
-use crate::cli::{AddTask, Amend, Facts, Limit, Output, Set};
+use crate::cli::{AddTask, Amend, Changes, Facts, Limit, OnFailure, Output, Set};
 use crate::failure::{Code, Failure};
 use crate::look;
 use crate::session::{Session, read_text};
@@ -25,26 +27,56 @@ use crate::workforce;
 /// `amend`.
 pub async fn amend(session: &Session, amend: Amend) -> Result<Code, Failure> {
     let target = Target::find(session, &amend.plan).await?;
-    let ids = |names: &[String]| target.ids(session, names);
-    let mut amendments = Vec::new();
-    if let Some(name) = &amend.edit {
-        amendments.push(Amendment::Edit { task: target.id(session, name)?, edits: edits(amend.facts)? });
-    }
-    if let Some(name) = &amend.reorder {
-        amendments.push(Amendment::Reorder { task: target.id(session, name)?, after: ids(&amend.after)? });
-    }
-    amendments.extend(ids(&amend.skip)?.into_iter().map(|task| Amendment::Skip { task }));
-    if let Some(added) = &amend.add {
-        let is_file = added == "-" || Path::new(added).is_file();
-        let text = if is_file { read_text(Path::new(added))? } else { added.clone() };
-        consent_to(session, &text)?;
-        amendments.push(Amendment::Add { text, after: ids(&amend.after)?, before: ids(&amend.before)? });
-    }
-    let command = Command::Amend { amendments, reason: amend.reason };
-    if amend.edit.is_some() {
-        consent_to_edits(session, &target, command.clone())?;
+    let Amend { changes, before, timeout, on_failure, reason, .. } = amend;
+    let changed = Changed { changes, before, timeout, on_failure };
+    let is_edit = changed.changes.edit.is_some();
+    let state = target.planner.handler().state();
+    let command = Command::Amend { amendments: changed.amendments(session, target.plan(), state)?, reason };
+    if is_edit {
+        consent_to_edits(session, target.planner.handler(), command.clone())?;
     }
     give(session, target, command).await
+}
+
+/// What of the tasks of a plan is otherwise, with what is typed otherwise for a plan and for a fork.
+pub struct Changed {
+    /// What is typed alike.
+    pub changes: Changes,
+    /// What waits for what is added.
+    pub before: Vec<String>,
+    /// Of the edited task: after how long a run of it is stopped.
+    pub timeout: Option<Duration>,
+    /// Of the edited task: what its failure means for the rest.
+    pub on_failure: Option<OnFailure>,
+}
+
+impl Changed {
+    /// The amendments, by the names that tasks have in a plan. What is added is asked about.
+    pub fn amendments(self, session: &Session, plan: &str, state: &PlannerState) -> Result<Vec<Amendment>, Failure> {
+        let id = |name: &String| {
+            state.task_named(name).map(|task| task.plan.id).ok_or_else(|| {
+                Failure::new(Code::Nothing, format!("{plan} has no task {name:?}"))
+                    .hint(session.command_on("show", plan))
+            })
+        };
+        let ids = |names: &[String]| names.iter().map(id).collect::<Result<Vec<_>, _>>();
+        let Self { changes: Changes { add, after, edit, facts, skip, reorder }, before, timeout, on_failure } = self;
+        let mut amendments = Vec::new();
+        if let Some(name) = &edit {
+            amendments.push(Amendment::Edit { task: id(name)?, edits: edits(facts, timeout, on_failure)? });
+        }
+        if let Some(name) = &reorder {
+            amendments.push(Amendment::Reorder { task: id(name)?, after: ids(&after)? });
+        }
+        amendments.extend(ids(&skip)?.into_iter().map(|task| Amendment::Skip { task }));
+        if let Some(added) = &add {
+            let is_file = added == "-" || Path::new(added).is_file();
+            let text = if is_file { read_text(Path::new(added))? } else { added.clone() };
+            consent_to(session, &text)?;
+            amendments.push(Amendment::Add { text, after: ids(&after)?, before: ids(&before)? });
+        }
+        Ok(amendments)
+    }
 }
 
 /// `set`.
@@ -121,15 +153,15 @@ fn consent_to(session: &Session, text: &str) -> Result<(), Failure> {
 
 /// What an edit would have executed, in other words or by somebody else, is asked about as what is added is. It is decided
 /// on a copy first, so that nobody is asked about what is refused.
-fn consent_to_edits(session: &Session, target: &Target, command: Command) -> Result<(), Failure> {
+pub fn consent_to_edits(session: &Session, planner: &Planner, command: Command) -> Result<(), Failure> {
     let roster = workforce::roster(session, Duration::MAX, &[])?;
-    let events = target.planner.handler().clone().process(command)?;
+    let events = planner.clone().process(command)?;
     let amended = events.into_iter().filter_map(|event| match event {
         Event::TasksAmended { tasks, .. } => Some(tasks),
         _another_event => None,
     });
     let is_told_otherwise = |task: &TaskPlan| {
-        let Some(known) = target.known(task.id) else { return false };
+        let Some(Task { plan: known, .. }) = planner.state().task(task.id) else { return false };
         let by_agent = roster.agent_for(task).is_some()
             && (&task.description, &task.notes, &task.kind) != (&known.description, &known.notes, &known.kind);
         by_agent || (&task.command, &task.assignee) != (&known.command, &known.assignee)
@@ -143,7 +175,7 @@ fn ms(duration: Duration) -> Option<u64> {
     u64::try_from(duration.as_millis()).ok()
 }
 
-fn edits(facts: Facts) -> Result<Vec<Edit>, Failure> {
+fn edits(facts: Facts, timeout: Option<Duration>, on_failure: Option<OnFailure>) -> Result<Vec<Edit>, Failure> {
     let unless_empty = |text: String| (!text.is_empty()).then_some(text);
     let all = |texts: Vec<String>| texts.into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>();
     let edits = [
@@ -155,9 +187,9 @@ fn edits(facts: Facts) -> Result<Vec<Edit>, Failure> {
         facts.priority.map(|priority| Edit::Priority(unless_empty(priority))),
         facts.assignee.map(|assignee| Edit::Assignee(unless_empty(assignee.trim_start_matches('@').to_owned()))),
         facts.retry.map(|retry| Edit::Retry(Some(retry))),
-        facts.timeout.map(|timeout| Edit::TimeoutMs(ms(timeout))),
+        timeout.map(|timeout| Edit::TimeoutMs(ms(timeout))),
         facts.estimate.map(|estimate| Edit::EstimateMs(ms(estimate))),
-        facts.on_failure.map(|policy| Edit::OnFailure(Some(policy.into()))),
+        on_failure.map(|policy| Edit::OnFailure(Some(policy.into()))),
         (!facts.files.is_empty()).then(|| Edit::Files(all(facts.files))),
     ];
     let edits = edits.into_iter().flatten().collect::<Vec<_>>();

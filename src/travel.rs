@@ -12,6 +12,7 @@ use crewlog_planner::planner::{Planner, PlannerError};
 use futures::TryStreamExt;
 use serde::Serialize;
 
+use crate::amend::{Changed, consent_to_edits};
 use crate::cli::{Checkpoint, Checkpoints, Fork, Output};
 use crate::drive::Drive;
 use crate::failure::{Code, Failure};
@@ -73,6 +74,7 @@ async fn make_fork(
     point: &ForkPoint,
     typed: &Fork,
 ) -> Result<(String, Runner<Planner>), Failure> {
+    let mut known = None;
     for _ in 0..ID_ATTEMPTS_MAX {
         let plan = format!("{}-{}", fork_name(&point.parent), short_id());
         let mut planner = planning::planner_of_fork(store, point, &plan, session.tags_of_new(&plan));
@@ -80,16 +82,36 @@ async fn make_fork(
         if planner.sequence() > 0 {
             continue;
         }
-        let config = config_of(planner.handler().state().config(), typed);
-        let (parent, at, reason) = (point.parent.clone(), point.at, typed.reason.clone());
-        let command = Command::Fork { parent, at, reason, config: Some(Box::new(config)) };
-        match order(&mut planner, command).await {
+        let command = match known.take() {
+            Some(command) => command,
+            None => command_of(session, point, planner.handler(), typed)?,
+        };
+        match order(&mut planner, command.clone()).await {
             Ok(_) => return Ok((plan, planner)),
-            Err(ExecuteError::Refused(PlannerError::AlreadyPlanned)) => {}
+            Err(ExecuteError::Refused(PlannerError::AlreadyPlanned)) => known = Some(command),
             Err(error) => return Err(error.into()),
         }
     }
     Err(Failure::new(Code::Conflict, "no free id for the fork was found: try again"))
+}
+
+/// What makes the fork, with all that is to be otherwise: it is one append, so nothing begins that was to be otherwise.
+fn command_of(session: &Session, point: &ForkPoint, planner: &Planner, typed: &Fork) -> Result<Command, Failure> {
+    let ForkPoint { parent, at, .. } = point;
+    let state = planner.state();
+    let changed = Changed {
+        changes: typed.changes.clone(),
+        before: typed.add_before.clone(),
+        timeout: typed.edit_timeout,
+        on_failure: typed.edit_on_failure,
+    };
+    let amendments = changed.amendments(session, parent, state)?;
+    let config = Some(Box::new(config_of(state.config(), typed)));
+    let command = Command::Fork { parent: parent.clone(), at: *at, reason: typed.reason.clone(), config, amendments };
+    if typed.changes.edit.is_some() {
+        consent_to_edits(session, planner, command.clone())?;
+    }
+    Ok(command)
 }
 
 /// The readable part of a fork's id: that of the first plan of its line.

@@ -38,29 +38,97 @@ pub enum RestoreError {
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 enum Kept {
-    Initialize { attachments: Vec<Attachment>, relax_order: bool },
-    Propose { attachments: Vec<Attachment> },
-    Fork {},
+    Initialize {
+        attachments: Vec<Attachment>,
+        relax_order: bool,
+    },
+    Propose {
+        attachments: Vec<Attachment>,
+    },
+    Fork {
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        amended: Option<KeptAmendments>,
+    },
     NameCheckpoint {},
-    ProposeAgentPlan { agent: AgentType, registry: ToolRegistry, attachments: Vec<Attachment> },
+    ProposeAgentPlan {
+        agent: AgentType,
+        registry: ToolRegistry,
+        attachments: Vec<Attachment>,
+    },
     HandleExecutorEvent(KeptReport),
     Continue {},
-    Tick { now: Timestamp },
-    CompactContext { max_tokens: usize },
-    Summarise { task_ids: Vec<TaskId> },
-    Cancel { task: Option<TaskId>, reason: Option<String> },
-    Pause { reason: Option<String> },
+    Tick {
+        now: Timestamp,
+    },
+    CompactContext {
+        max_tokens: usize,
+    },
+    Summarise {
+        task_ids: Vec<TaskId>,
+    },
+    Cancel {
+        task: Option<TaskId>,
+        reason: Option<String>,
+    },
+    Pause {
+        reason: Option<String>,
+    },
     Resume {},
-    Retry { task: Option<TaskId> },
-    RetryNow { task: TaskId },
-    CancelAndUndo { reason: Option<String> },
-    Withdraw { question: QuestionId, reason: Option<String> },
-    Ask { task: TaskId },
-    AnswerAndAsk { question: QuestionId },
-    Amend { amendments: Option<Vec<Amendment>>, skipped: Vec<TaskId>, reason: Option<String> },
-    Configure { changes: Vec<Setting>, reason: Option<String> },
-    PauseTask { task: TaskId, reason: Option<String> },
-    ResumeTask { task: TaskId },
+    Retry {
+        task: Option<TaskId>,
+    },
+    RetryNow {
+        task: TaskId,
+    },
+    CancelAndUndo {
+        reason: Option<String>,
+    },
+    Withdraw {
+        question: QuestionId,
+        reason: Option<String>,
+    },
+    Ask {
+        task: TaskId,
+    },
+    AnswerAndAsk {
+        question: QuestionId,
+    },
+    Amend {
+        amendments: Option<Vec<Amendment>>,
+        skipped: Vec<TaskId>,
+        reason: Option<String>,
+    },
+    Configure {
+        changes: Vec<Setting>,
+        reason: Option<String>,
+    },
+    PauseTask {
+        task: TaskId,
+        reason: Option<String>,
+    },
+    ResumeTask {
+        task: TaskId,
+    },
+}
+
+/// What a fork is to have otherwise.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct KeptAmendments {
+    amendments: Option<Vec<Amendment>>,
+    skipped: Vec<TaskId>,
+}
+
+impl KeptAmendments {
+    fn of(amendments: &[Amendment]) -> Self {
+        let skipped = amendments.iter().filter_map(|amendment| match amendment {
+            Amendment::Skip { task } => Some(*task),
+            Amendment::Add { .. } | Amendment::Edit { .. } | Amendment::Reorder { .. } | Amendment::Define { .. } => {
+                None
+            }
+        });
+        Self { amendments: keep_amendments(amendments), skipped: skipped.collect() }
+    }
 }
 
 /// A report, without what the planner's events say of it.
@@ -115,7 +183,9 @@ impl Command {
                 Kept::Initialize { attachments: attachments.clone(), relax_order: *relax_order }
             }
             Self::Propose { attachments, .. } => Kept::Propose { attachments: attachments.clone() },
-            Self::Fork { .. } => Kept::Fork {},
+            Self::Fork { amendments, .. } => {
+                Kept::Fork { amended: (!amendments.is_empty()).then(|| KeptAmendments::of(amendments)) }
+            }
             Self::NameCheckpoint { .. } => Kept::NameCheckpoint {},
             Self::ProposeAgentPlan { proposal, attachments, .. } => Kept::ProposeAgentPlan {
                 agent: proposal.agent,
@@ -137,14 +207,7 @@ impl Command {
             Self::Ask { task, .. } => Kept::Ask { task: *task },
             Self::AnswerAndAsk { question, .. } => Kept::AnswerAndAsk { question: *question },
             Self::Amend { amendments, reason } => {
-                let skipped = amendments.iter().filter_map(|amendment| match amendment {
-                    Amendment::Skip { task } => Some(*task),
-                    Amendment::Add { .. }
-                    | Amendment::Edit { .. }
-                    | Amendment::Reorder { .. }
-                    | Amendment::Define { .. } => None,
-                });
-                let (amendments, skipped) = (keep_amendments(amendments), skipped.collect());
+                let KeptAmendments { amendments, skipped } = KeptAmendments::of(amendments);
                 Kept::Amend { amendments, skipped, reason: keep_reason(reason) }
             }
             Self::Configure { changes, reason } => {
@@ -173,7 +236,7 @@ impl Command {
             Kept::Propose { attachments } => {
                 Self::propose_again(first, attachments).ok_or_else(|| lacking("Propose"))?
             }
-            Kept::Fork {} => Self::fork_again(events).ok_or_else(|| lacking("Fork"))?,
+            Kept::Fork { amended } => Self::fork_again(events, amended).ok_or_else(|| lacking("Fork"))?,
             Kept::NameCheckpoint {} => {
                 let Some(Event::CheckpointNamed { name }) = first else { return Err(lacking("NameCheckpoint")) };
                 Self::NameCheckpoint { name: name.clone() }
@@ -232,13 +295,17 @@ impl Command {
     }
 
     /// Settings that were given and changed nothing are none.
-    fn fork_again(events: &[Event]) -> Option<Self> {
+    fn fork_again(events: &[Event], amended: Option<KeptAmendments>) -> Option<Self> {
         let Event::PlanForked { parent, at, reason } = events.first()? else { return None };
         let config = match events.get(1) {
             Some(Event::SettingsChanged { config, .. }) => Some(config.clone()),
             Some(_) | None => None,
         };
-        Some(Self::Fork { parent: parent.clone(), at: *at, reason: reason.clone(), config })
+        let amendments = amended.map_or_else(Vec::new, |KeptAmendments { amendments, skipped }| {
+            let first = events.iter().find(|event| matches!(event, Event::TasksAmended { .. }));
+            amendments.unwrap_or_else(|| amend_again(first, skipped))
+        });
+        Some(Self::Fork { parent: parent.clone(), at: *at, reason: reason.clone(), config, amendments })
     }
 
     /// Tasks that an attachment was given to have it already, and are given it no second time.

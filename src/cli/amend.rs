@@ -15,15 +15,32 @@ use super::typed::duration;
 pub struct Amend {
     /// The plan's id, or the beginning of it
     pub plan: String,
+    /// What of its tasks is otherwise
+    #[command(flatten)]
+    pub changes: Changes,
+    /// With --add: the tasks that wait for it
+    #[arg(long, value_name = "TASK", value_delimiter = ',', requires = "add")]
+    pub before: Vec<String>,
+    /// With --edit: stop a run of it after this long (30s, 10m, 2h)
+    #[arg(long, value_name = "DURATION", value_parser = duration, requires = "edit")]
+    pub timeout: Option<Duration>,
+    /// With --edit: what its failure means for the rest
+    #[arg(long, value_enum, requires = "edit")]
+    pub on_failure: Option<OnFailure>,
+    /// Why
+    #[arg(long, default_value = "amended by a person")]
+    pub reason: String,
+}
+
+/// What of the tasks of a plan, or of a fork, is otherwise.
+#[derive(Debug, Clone, Args)]
+pub struct Changes {
     /// Add tasks: a text, the path of one, or - for standard input
     #[arg(long, value_name = "TEXT|FILE", conflicts_with = "reorder")]
     pub add: Option<String>,
     /// With --add or --reorder: the tasks to wait for, by number or label
     #[arg(long, value_name = "TASK", value_delimiter = ',')]
     pub after: Vec<String>,
-    /// With --add: the tasks that wait for it
-    #[arg(long, value_name = "TASK", value_delimiter = ',', requires = "add")]
-    pub before: Vec<String>,
     /// Edit a task that has not begun
     #[arg(long, value_name = "TASK")]
     pub edit: Option<String>,
@@ -36,13 +53,10 @@ pub struct Amend {
     /// Let a task wait for what --after names, and for nothing else
     #[arg(long, value_name = "TASK")]
     pub reorder: Option<String>,
-    /// Why
-    #[arg(long, default_value = "amended by a person")]
-    pub reason: String,
 }
 
 /// What of a task is otherwise. A text that is empty takes the fact away.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 #[group(requires = "edit", multiple = true)]
 pub struct Facts {
     /// With --edit: what is to be done
@@ -69,15 +83,9 @@ pub struct Facts {
     /// With --edit: how often it is tried again
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=100))]
     pub retry: Option<u32>,
-    /// With --edit: stop a run of it after this long (30s, 10m, 2h)
-    #[arg(long, value_name = "DURATION", value_parser = duration)]
-    pub timeout: Option<Duration>,
     /// With --edit: how long it is expected to take
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     pub estimate: Option<Duration>,
-    /// With --edit: what its failure means for the rest
-    #[arg(long, value_enum)]
-    pub on_failure: Option<OnFailure>,
     /// With --edit: the paths and globs that it works on, all of them
     #[arg(long, value_name = "GLOB", value_delimiter = ',')]
     pub files: Vec<String>,

@@ -17,8 +17,8 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 pub use act::{Answer, Ask, Cancel, Done, Fail, Pause, Retry, Withdraw};
 pub use agents::{Draft, Propose, Schema};
-pub use amend::{AddTask, Amend, Facts, Limit, Set, Task};
-pub use carry::{Carry, Resume, Run, Work};
+pub use amend::{AddTask, Amend, Changes, Facts, Limit, Set, Task};
+pub use carry::{Carry, OnFailure, Resume, Run, Work};
 pub use keys::{DestroyKey, KeyFile, Keys, RotateKeys};
 pub use look::{
     Conflicts, Corpus, Diff, EventFilter, Events, Lint, Ls, Parse, Plan, PlanAt, Replay, Show, Simulate, Stats,

@@ -225,3 +225,28 @@ fn a_fork_whose_parent_is_not_there_is_found_and_its_export_alone_is_no_log() {
     scene.write("fork.jsonl", scene.run(&["export", &late]).expect(0).stdout);
     scene.run(&["import", "fork.jsonl", "--store", "third.db"]).expect(1).says(&["the export of one plan"]);
 }
+
+#[test]
+fn a_fork_that_has_tasks_otherwise_runs_none_of_them_as_it_was() {
+    let scene = Scene::new();
+    let (plan, ran) = scene.plan("# Ship\n1. Run `echo built`\n2. Run `echo wrong; exit 1`\n3. Run `echo shipped`\n");
+    ran.expect(100);
+    let edit = ["fork", &plan, "--before", "2", "--edit", "2", "--command", "echo right", "--edit-timeout", "1m"];
+    scene.run(&edit).expect(1).says(&["1 task, 1 with a command", "echo right", "nothing was done"]);
+    assert_eq!(scene.show(&plan)["forks"].as_array().map(Vec::len), None, "nobody agreed");
+    let more = ["--yes", "--skip", "3", "--add", "Run `echo checked`", "--after", "2", "--run"];
+    let fork = scene.run(&[&edit[..], &more].concat()).expect(0).stdout.trim().to_owned();
+    let shown = scene.show(&fork);
+    let results = [0, 1, 2, 3].map(|task| shown["tasks"][task]["result"].clone());
+    assert_eq!(results, ["built".into(), "right".into(), serde_json::Value::Null, "checked".into()]);
+    assert_eq!(shown["tasks"][2]["status"], "Skipped");
+    let forked = lines(&scene.run(&["events", &fork, "-o", "jsonl"]).expect(0).stdout);
+    let at = |event_type: &str| {
+        let event = forked.iter().find(|event| event["event_type"] == event_type && event["aggregate_id"] == *fork);
+        event.expect("it is there")["position"].as_i64().expect("a number")
+    };
+    assert!(at("PlanForked") < at("TasksAmended") && at("TasksAmended") < at("TaskDispatched"));
+    scene.run(&["replay", &fork, "--verify"]).expect(0);
+    scene.run(&["fork", &plan, "--before", "2", "--edit", "1", "--command", "x", "--yes"]).expect(9);
+    scene.run(&["fork", &plan, "--edit-timeout", "1m"]).expect(2);
+}

@@ -6,7 +6,8 @@ use crewlog_executors::planning::{catch_up, planner_of, planner_of_fork};
 use crewlog_mq::{Cause, EventStore, ExecuteError, Handler, Position, Query, Range, Timestamp};
 use crewlog_planner::claim::{Ending, Executor, TaskCommand};
 use crewlog_planner::event::{
-    Command, Event, ExecutorEvent, FailureClass, PlannerConfig, Purpose, QuestionId, TaskStatus, Usage, plan_tag,
+    Amendment, Command, Edit, Event, ExecutorEvent, FailureClass, PlannerConfig, Purpose, QuestionId, TaskStatus,
+    Usage, plan_tag,
 };
 use crewlog_planner::plan::{FailurePolicy, TaskId};
 use crewlog_planner::planner::{FORK_DEPTH_MAX, Planner, PlannerError};
@@ -23,7 +24,12 @@ fn initialize(text: &str) -> Command {
 }
 
 fn fork(parent: &str, at: i64) -> Command {
-    Command::Fork { parent: parent.into(), at: Position(at), reason: "another way".into(), config: None }
+    fork_with(parent, at, Vec::new())
+}
+
+fn fork_with(parent: &str, at: i64, amendments: Vec<Amendment>) -> Command {
+    let (parent, at, reason) = (parent.into(), Position(at), "another way".into());
+    Command::Fork { parent, at, reason, config: None, amendments }
 }
 
 fn completed(task: u64, attempt: u32, result: &str) -> Command {
@@ -161,6 +167,7 @@ fn a_fork_has_the_settings_that_it_is_given_and_those_are_checked() {
         at: Position(2),
         reason: "slower".into(),
         config: Some(Box::new(config)),
+        amendments: Vec::new(),
     };
     let config = PlannerConfig { parallelism: 1, ..parent.state().config().clone() };
     let mut fork = parent.clone();
@@ -171,6 +178,36 @@ fn a_fork_has_the_settings_that_it_is_given_and_those_are_checked() {
     assert!(matches!(refused, PlannerError::Setting { setting: "parallelism", .. }));
     let unchanged = parent.clone().process(with(parent.state().config().clone())).unwrap();
     assert!(!unchanged.iter().any(|event| matches!(event, Event::SettingsChanged { .. })));
+}
+
+#[test]
+fn a_fork_that_is_to_have_tasks_otherwise_begins_none_as_it_was() {
+    let parent = planner(vec![initialize("1. Run `a`\n2. Run `b`\n3. Run `c`\n"), completed(1, 1, "built")]);
+    let other = Amendment::Edit { task: TaskId(2), edits: vec![Edit::Command(Some("other".into()))] };
+    let added = Amendment::Add { text: "Run `first`".into(), after: Vec::new(), before: vec![TaskId(2)] };
+    let left_out = Amendment::Skip { task: TaskId(3) };
+    let command = fork_with("parent", 7, vec![other.clone(), added, left_out]);
+    let mut fork = parent.clone();
+    let events = fork.process(command.clone()).unwrap();
+    assert!(
+        matches!(
+            &events[..],
+            [
+                Event::PlanForked { .. },
+                Event::TasksAmended { .. },
+                Event::TaskStatusUpdated { task_id: TaskId(3), status: TaskStatus::Skipped, .. },
+                Event::TaskDispatched { task_id: TaskId(4), .. }
+            ]
+        ),
+        "{events:?}"
+    );
+    assert_eq!(fork.state().task(TaskId(2)).unwrap().plan.command.as_deref(), Some("other"));
+    assert_eq!(parent.state().task(TaskId(2)).unwrap().plan.command.as_deref(), Some("b"), "the parent is as it was");
+    assert_eq!(Command::restore(&command.retained(), &events).unwrap(), command);
+    // What had ended at the point stays as it is, and then nothing is forked.
+    let ended = Amendment::Edit { task: TaskId(1), edits: vec![Edit::Command(Some("other".into()))] };
+    let refused = parent.clone().process(fork_with("parent", 7, vec![other, ended]));
+    assert!(refused.is_err(), "{refused:?}");
 }
 
 #[test]

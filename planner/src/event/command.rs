@@ -39,6 +39,8 @@ pub enum Command {
         reason: String,
         /// All of its settings; those of the other plan when unset.
         config: Option<Box<PlannerConfig>>,
+        /// What of its tasks is otherwise before any of them begins.
+        amendments: Vec<Amendment>,
     },
     /// Give this point of the plan's history a name.
     NameCheckpoint {

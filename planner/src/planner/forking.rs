@@ -1,10 +1,10 @@
 //! Time travel: a plan that goes on from a point of another's history, and names for such points. It reads no history:
 //! whoever asks has folded the other plan's up to that point.
 
-use crewlog_mq::Position;
+use crewlog_mq::{Handler, Position};
 
 use crate::error::PlannerError;
-use crate::event::{Event, PlannerConfig, Purpose};
+use crate::event::{Amendment, Event, PlannerConfig, Purpose};
 use crate::planner::Planner;
 use crate::planner::settings::check_config;
 use crate::state::Phase;
@@ -23,6 +23,7 @@ impl Planner {
         at: Position,
         reason: String,
         config: Option<Box<PlannerConfig>>,
+        amendments: Vec<Amendment>,
     ) -> Result<Vec<Event>, PlannerError> {
         if self.state.phase == Phase::Empty {
             return Err(PlannerError::NotPlanned);
@@ -36,13 +37,22 @@ impl Planner {
         }
         let changed = config.filter(|config| **config != self.state.config);
         changed.as_deref().map(check_config).transpose()?;
-        let settings = changed.map(|config| Event::SettingsChanged { config, reason: reason.clone() });
+        let why = || reason.clone();
+        let settings = changed.map(|config| Event::SettingsChanged { config, reason: why() });
         // What a task asks, or a person of it, its next run need not ask again. Other questions come with their tasks.
         let asked = self.state.open_questions().filter(|question| question.purpose == Purpose::Executor);
         let asked = asked.zip(0..).map(|(question, nth)| {
             self.ask(question.task, question.question.clone(), Purpose::Executor, question.default.clone(), nth)
         });
-        Ok([Event::PlanForked { parent, at, reason }].into_iter().chain(settings).chain(asked).collect())
+        let forked = Event::PlanForked { parent, at, reason: why() };
+        let mut events = [forked].into_iter().chain(settings).chain(asked).collect::<Vec<_>>();
+        if !amendments.is_empty() {
+            // They are said of the fork as it is before any of its tasks begins.
+            let mut fork = self.clone();
+            events.iter().for_each(|event| fork.apply(event));
+            events.extend(fork.amend(amendments, reason)?);
+        }
+        Ok(events)
     }
 
     pub(super) fn name_checkpoint(&self, name: String) -> Result<Vec<Event>, PlannerError> {

@@ -68,8 +68,8 @@ impl Planner {
         if let Command::Propose { proposal, attachments, config } = command {
             return self.propose(*proposal, attachments, config);
         }
-        if let Command::Fork { parent, at, reason, config } = command {
-            return self.fork(parent, at, reason, config);
+        if let Command::Fork { parent, at, reason, config, amendments } = command {
+            return self.fork(parent, at, reason, config, amendments);
         }
         if let Command::ProposeAgentPlan { proposal, attachments, config } = command {
             return self.propose_agent_plan(&proposal, attachments, config);
