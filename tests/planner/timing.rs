@@ -223,3 +223,31 @@ fn a_host_is_told_when_something_is_due_and_when_it_is_not_known_yet() {
     planner.process(Command::Cancel { task: None, reason: "no".into() }).unwrap();
     assert_eq!((planner.state().next_due(), planner.state().wants_tick()), (None, false));
 }
+
+#[test]
+fn a_standing_plan_that_is_given_work_after_its_deadline_has_all_its_time_again() {
+    check_with(
+        PlannerConfig { standing: true, ..within(60_000) },
+        "1. `a`\n",
+        "
+        > start
+        planned 1
+        dispatched 1#1
+        > tick 1000
+        Plan until 61000
+        > tick 61000
+        1 TimedOut: the plan passed its deadline, 1 min after its start
+        ended Failed, 1 task: 1 timed out
+        > tick 61000
+        (nothing)
+        > amend add Run `b`
+        amended 2: better
+        dispatched 2#1
+        > tick 70000
+        Plan until 130000
+        > tick 130000
+        2 TimedOut: the plan passed its deadline, 1 min after its start
+        ended Failed, 2 tasks: 2 timed out
+        ",
+    );
+}

@@ -10,8 +10,7 @@ impl PlannerState {
     /// Tasks that are known are defined anew and keep what happened to them. A number that is above all others is a new
     /// task; another that is not known is passed over. A standing plan that has ended goes on.
     pub(super) fn amend(&mut self, tasks: &[TaskPlan]) {
-        let goes_forward = tasks.iter().any(|task| task.compensates.is_none());
-        if let (Phase::Ended(_), true) = (self.phase, self.config.standing && goes_forward) {
+        if self.goes_on_with(tasks) {
             self.phase = Phase::Active;
             self.cancelled = false;
         }
@@ -46,6 +45,12 @@ impl PlannerState {
         if self.config.order == Order::CriticalPath {
             self.index_graph();
         }
+    }
+
+    /// True of a standing plan that has ended, and of tasks that open it again.
+    pub(super) fn goes_on_with(&self, tasks: &[TaskPlan]) -> bool {
+        let has_ended = matches!(self.phase, Phase::Ended(_));
+        has_ended && self.config.standing && tasks.iter().any(|task| task.compensates.is_none())
     }
 
     /// Other settings, and what follows for which tasks share their limits and in which turn they start.

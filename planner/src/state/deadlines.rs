@@ -26,6 +26,16 @@ impl PlannerState {
         self.undated.iter().chain(self.deadlines.keys()).any(is_question)
     }
 
+    /// Milliseconds until a task, and the plan that has it, must have ended, if they must.
+    #[must_use]
+    pub fn time_left(&self, task: TaskId, now: Timestamp) -> Option<u64> {
+        let left = |of: Deadline| match self.deadlines.get(&of) {
+            Some(at) => u64::try_from(at.since(now).as_millis()).ok(),
+            None => self.time_for(of),
+        };
+        [Deadline::Task(task), Deadline::Plan].into_iter().filter_map(left).min()
+    }
+
     /// Milliseconds that something is given, if it is.
     pub(crate) fn time_for(&self, of: Deadline) -> Option<u64> {
         match of {
@@ -59,7 +69,13 @@ impl PlannerState {
                 self.deadlines.insert(*of, *at);
                 self.by_moment.insert((*at, *of));
             }
-            Event::TasksAmended { tasks, .. } => tasks.iter().for_each(|task| self.retime_task(task)),
+            Event::TasksAmended { tasks, .. } => {
+                tasks.iter().for_each(|task| self.retime_task(task));
+                // What is opened again has all its time again, as with a retry.
+                if self.goes_on_with(tasks) {
+                    self.time(Deadline::Plan, self.config.deadline_ms);
+                }
+            }
             Event::SettingsChanged { config, .. } => self.retime_plan(config),
             Event::TasksReopened { task_ids } => {
                 task_ids.iter().for_each(|id| self.forget_times_of(*id));
