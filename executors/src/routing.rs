@@ -12,7 +12,7 @@ use crewlog_planner::agents::requests::{
     self, Request, RequestCommand, RequestEvent, RequestRefused, Standing, request_id,
 };
 use crewlog_planner::claim::Ending;
-use crewlog_planner::event::{self, Event, FailureClass, under_tag};
+use crewlog_planner::event::{self, Event, FailureClass, Usage, under_tag};
 use crewlog_planner::plan::sub_plan_id;
 use crewlog_planner::protocol::{AgentResponse, Asking};
 use futures::StreamExt;
@@ -32,7 +32,13 @@ const ANSWERS_TAG: &str = "answers-request";
 impl Outer<'_> {
     /// Puts the request of a task to the other agent, and waits until it is answered or its time is up, or until `stop`
     /// says otherwise.
-    pub(crate) async fn ask(self, asking: &Asking, stop: &mut watch::Receiver<Option<Stop>>) -> Ending {
+    /// What the plan that answers has used up until then is the task's.
+    pub(crate) async fn ask(self, asking: &Asking, stop: &mut watch::Receiver<Option<Stop>>) -> (Ending, Usage) {
+        let ending = self.put_to(asking, stop).await;
+        self.with_usage(ending).await
+    }
+
+    async fn put_to(self, asking: &Asking, stop: &mut watch::Receiver<Option<Stop>>) -> Ending {
         let task = self.task();
         let target = asking.step.target_agent;
         let mut request = self.request();

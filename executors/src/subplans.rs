@@ -13,7 +13,7 @@ use crewlog_planner::agents::requests::request_id;
 use crewlog_planner::brevity::shorten;
 use crewlog_planner::claim::Ending;
 use crewlog_planner::event::{
-    self, Command, Event, FailureClass, Outcome, TaskStatus, plan_tag, sub_plan_tags, under_tag,
+    self, Command, Event, FailureClass, Outcome, TaskStatus, Usage, plan_tag, sub_plan_tags, under_tag,
 };
 use crewlog_planner::plan::{Origin, ParentTask, SubPlan, sub_plan_id};
 use crewlog_planner::planner::{Planner, PlannerError};
@@ -64,8 +64,13 @@ pub(crate) struct Outer<'a> {
 }
 
 impl Outer<'_> {
-    /// Carries the task out by a plan of its own, or until `stop` says otherwise.
-    pub(crate) async fn run(self, sub_plan: &SubPlan, stop: &mut watch::Receiver<Option<Stop>>) -> Ending {
+    /// Carries the task out by a plan of its own, or until `stop` says otherwise. All that the plan used up is the task's.
+    pub(crate) async fn run(self, sub_plan: &SubPlan, stop: &mut watch::Receiver<Option<Stop>>) -> (Ending, Usage) {
+        let ending = self.carry_out(sub_plan, stop).await;
+        self.with_usage(ending).await
+    }
+
+    async fn carry_out(self, sub_plan: &SubPlan, stop: &mut watch::Receiver<Option<Stop>>) -> Ending {
         let plan = match self.make(Wanted::Work(sub_plan), &[]).await {
             Ok(plan) => plan,
             Err(ending) => return ending,
@@ -91,6 +96,28 @@ impl Outer<'_> {
         }
     }
 
+    /// With what the plan has used up, which is told once: by whoever says how the task ended.
+    pub(crate) async fn with_usage(self, ending: Ending) -> (Ending, Usage) {
+        if let Ending::Released { .. } = ending {
+            return (ending, Usage::default());
+        }
+        let plan = sub_plan_id(&self.task());
+        let usage = match read_plan(self.store, &plan, Vec::new()).await {
+            Ok(planner) if self.owns(planner.handler().state()) => planner.handler().state().spent(),
+            Ok(_) => Usage::default(),
+            Err(error) => {
+                tracing::warn!(%error, plan, "what a plan used up is not counted");
+                Usage::default()
+            }
+        };
+        (ending, usage)
+    }
+
+    /// True of the plan that was made for this dispatch of the task, and of no other that bears its id.
+    fn owns(self, state: &PlannerState) -> bool {
+        state.origin().parent == Some(self.task())
+    }
+
     /// The task that is carried out.
     pub(crate) fn task(self) -> ParentTask {
         ParentTask { plan: self.job.plan.to_owned(), task: self.job.task, attempt: self.job.attempt }
@@ -105,7 +132,7 @@ impl Outer<'_> {
         tags.extend(more_tags.iter().map(|tag| (*tag).to_owned()));
         let mut planner = read_plan(self.store, &plan, tags).await.map_err(|error| unreadable(&plan, &error))?;
         if planner.handler().state().phase() != Phase::Empty {
-            return Ok(plan);
+            return self.made(plan, planner.handler().state());
         }
         let above = above(self.store, &parent).await.map_err(|error| unreadable(&parent.plan, &error))?;
         if let Wanted::Work(sub_plan) = wanted
@@ -121,7 +148,7 @@ impl Outer<'_> {
             Wanted::Answer(_) => Some(format!("request {}", request_id(&parent))),
         };
         let origin = Origin { planned_by, parent: Some(parent), depth, agent: None };
-        let config = event::PlannerConfig { deadline_ms: None, standing: false, ..directly.state.config().clone() };
+        let config = self.config(&directly.state);
         let command = match self.command(wanted, origin, config).await {
             Ok(command) => command,
             Err(error) => {
@@ -134,7 +161,9 @@ impl Outer<'_> {
         loop {
             match planner.execute(command.clone(), &cause).await {
                 // Whoever was faster made the same plan.
-                Ok(_) | Err(ExecuteError::Refused(PlannerError::AlreadyPlanned)) => return Ok(plan),
+                Ok(_) | Err(ExecuteError::Refused(PlannerError::AlreadyPlanned)) => {
+                    return self.made(plan, planner.handler().state());
+                }
                 Err(ExecuteError::Refused(refusal)) => {
                     return Err(refused(format!("the plan that was made for it is refused: {refusal}")));
                 }
@@ -145,6 +174,28 @@ impl Outer<'_> {
                     }
                 }
             }
+        }
+    }
+
+    /// The id of the plan, if the plan that bears it is that of the task.
+    fn made(self, plan: String, state: &PlannerState) -> Result<String, Ending> {
+        if self.owns(state) {
+            return Ok(plan);
+        }
+        let error = format!(
+            "there is a plan {plan} already, and it is not of this task: somebody else made it; when the task is tried \
+             again, its plan has another id"
+        );
+        Err(Ending::Failed { error, class: FailureClass::Task, run: None })
+    }
+
+    /// The settings of the plan: those of the plan above, within what is left of its budget and of its time.
+    fn config(self, above: &PlannerState) -> event::PlannerConfig {
+        event::PlannerConfig {
+            budget: self.job.parameters.budget.least(above.config().budget),
+            deadline_ms: above.time_left(self.job.task, self.store.now()),
+            standing: false,
+            ..above.config().clone()
         }
     }
 
@@ -181,7 +232,8 @@ impl Outer<'_> {
         let plan = sub_plan_id(&self.task());
         let tags = sub_plan_tags(&plan, self.job.plan, self.tags);
         match read_plan(self.store, &plan, tags).await {
-            Ok(mut planner) => cancel(&mut planner, reason, self.cause).await,
+            Ok(mut planner) if self.owns(planner.handler().state()) => cancel(&mut planner, reason, self.cause).await,
+            Ok(_) => {}
             Err(error) => tracing::warn!(%error, plan, "a plan cannot be read, and is not ended"),
         }
     }

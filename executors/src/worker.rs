@@ -234,8 +234,10 @@ impl Worker {
                     }
                     let began = Instant::now();
                     let (ending, mut usage) = self.act(actor, &dispatch, &parameters, &mut claim, epoch, stop).await;
-                    // How long it ran is told where it counts, or where something else is told anyway.
-                    if dispatch.parameters.is_timed || !usage.is_nothing() {
+                    // How long it ran is told where it counts, or where something else is told anyway; of a plan within the
+                    // plan its own tasks tell it.
+                    let is_told = dispatch.parameters.is_timed || !usage.is_nothing();
+                    if is_told && !actor.only_waits() {
                         usage.duration_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
                     }
                     (ending, usage)
@@ -395,10 +397,10 @@ impl Worker {
         let run = async {
             match actor {
                 Actor::SubPlans(registry, sub_plan) => {
-                    (self.outer(registry, dispatch, &job).run(sub_plan, &mut run_stop).await, Usage::default())
+                    self.outer(registry, dispatch, &job).run(sub_plan, &mut run_stop).await
                 }
                 Actor::Router(registry, asking) => {
-                    (self.outer(registry, dispatch, &job).ask(asking, &mut run_stop).await, Usage::default())
+                    self.outer(registry, dispatch, &job).ask(asking, &mut run_stop).await
                 }
                 Actor::Shell(shell) => shell.run(job, &mut run_stop).await,
                 Actor::Agent(agent, shell) => agent.run(shell, job, &mut run_stop).await,

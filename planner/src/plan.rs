@@ -382,6 +382,12 @@ impl TaskPlan {
         }
     }
 
+    /// True when a plan of its own carries it out, or answers it.
+    #[must_use]
+    pub fn is_delegated(&self) -> bool {
+        self.sub_plan.is_some() || self.request.is_some()
+    }
+
     /// What people call it: its label, else its number.
     #[must_use]
     pub fn name(&self) -> String {

@@ -85,8 +85,8 @@ impl Task {
     /// the one that has the task.
     #[must_use]
     pub fn sub_plan_id(&self, plan: &str) -> Option<String> {
-        let is_for_another = self.plan.sub_plan.is_some() || self.plan.request.is_some();
         let (plan, attempt) = (plan.to_owned(), self.attempts);
-        (is_for_another && attempt > 0).then(|| sub_plan_id(&ParentTask { plan, task: self.plan.id, attempt }))
+        (self.plan.is_delegated() && attempt > 0)
+            .then(|| sub_plan_id(&ParentTask { plan, task: self.plan.id, attempt }))
     }
 }

@@ -6,7 +6,7 @@
 use crate::brevity::{fair_limit, fits, in_a_line, n_chars, shorten};
 use crate::condense::{Sort, condense};
 use crate::context::{CHARS_PER_TOKEN, is_mark};
-use crate::event::{Answered, Parameters, Profile, TaskResult, TaskStatus};
+use crate::event::{Answered, Budget, Parameters, Profile, TaskResult, TaskStatus};
 use crate::past::is_decision;
 use crate::plan::{AttachmentKind, NodeKind};
 use crate::prompt;
@@ -50,6 +50,7 @@ impl PlannerState {
             timeout_ms: task.plan.timeout_ms,
             needs: self.needs(task),
             is_timed: self.config.budget.duration_ms.is_some(),
+            budget: Budget::default(),
             folder: self.config.folder.clone(),
             sub_plan: task.plan.sub_plan.clone(),
             request: task.plan.request.clone(),

@@ -13,7 +13,7 @@ use crewlog_mq::{Event as MqEvent, Position, Recorded, Timestamp, new_event_id};
 use crewlog_planner::claim::{self, Executor, TaskEvent};
 use crewlog_planner::crew::Reactor;
 use crewlog_planner::event::{
-    self, Event, FailureClass, Outcome, Parameters, PlannerCmd, PlannerConfig, TaskStatus, plan_tag,
+    self, Budget, Event, FailureClass, Outcome, Parameters, PlannerCmd, PlannerConfig, TaskStatus, plan_tag,
 };
 use crewlog_planner::plan::{NodeKind, TaskId, TaskPlan};
 
@@ -179,6 +179,7 @@ fn execute(node_id: TaskId, rest: &str, folder: Option<String>) -> PlannerCmd {
         timeout_ms: None,
         needs: Vec::new(),
         is_timed: false,
+        budget: Budget::default(),
         folder,
         sub_plan: None,
         request: None,

@@ -9,7 +9,7 @@ use crewlog_executors::roster::{Actor, Roster};
 use crewlog_executors::run::{Job, Stop};
 use crewlog_executors::shell::Shell;
 use crewlog_planner::claim::{Ending, RunDetails};
-use crewlog_planner::event::{Answered, FailureClass, Parameters, TaskResult};
+use crewlog_planner::event::{Answered, Budget, FailureClass, Parameters, TaskResult};
 use crewlog_planner::plan::{Attachment, AttachmentKind, NodeKind, TaskId};
 use crewlog_planner::prompt::prompt;
 use tempfile::TempDir;
@@ -56,6 +56,7 @@ fn task(description: &str) -> Parameters {
         timeout_ms: None,
         needs: Vec::new(),
         is_timed: false,
+        budget: Budget::default(),
         folder: None,
         sub_plan: None,
         request: None,

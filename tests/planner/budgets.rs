@@ -1,7 +1,7 @@
 //! Budgets: a plan pauses before it has used up more than it may.
 
 use crewlog_planner::event::{Budget, PlannerConfig, Usage};
-use crewlog_planner::plan::{FailurePolicy, TaskPlan};
+use crewlog_planner::plan::{FailurePolicy, SubPlan, TaskPlan};
 use crewlog_planner::state::Measure;
 
 use super::transcript::{check_changed, check_with, unordered};
@@ -214,4 +214,45 @@ fn amounts_are_told_in_words() {
     let usage = Usage { input_tokens: 1, output_tokens: 2, cost_micros: 2_500_000, duration_ms: 1_500 };
     let words = [Measure::Tokens, Measure::Cost, Measure::Duration].map(|measure| measure.words(measure.of(&usage)));
     assert_eq!(words, ["3 tokens", "a cost of 2.500000", "1.500 s"]);
+}
+
+#[test]
+fn what_is_left_is_given_to_one_plan_within_the_plan_at_a_time_and_others_wait_for_it() {
+    let delegate = |tasks: &mut [TaskPlan]| {
+        unordered(tasks);
+        for task in &mut tasks[1..3] {
+            task.sub_plan = Some(SubPlan { text: task.description.clone(), agent: None });
+        }
+    };
+    check_changed(
+        PlannerConfig { parallelism: 9, ..of_tokens(1_000) },
+        "- Look\n- Build\n- Ship\n- Sweep\n- `free`\n",
+        delegate,
+        "
+        > start
+        planned 1 2 3 4 5
+        dispatched 5#1
+        dispatched 1#1
+        > 1 used 100
+        1#1 used 100 and 0 tokens
+        > 1 done
+        1 Completed:
+        dispatched 2#1, which may use 900 tokens
+        > 2 used 600
+        2#1 used 600 and 0 tokens
+        > 2 done
+        2 Completed:
+        dispatched 3#1, which may use 300 tokens
+        > 3 used 150
+        3#1 used 150 and 0 tokens
+        > 3 done
+        3 Completed:
+        dispatched 4#1
+        > 4 done
+        4 Completed:
+        > 5 done
+        5 Completed:
+        ended Completed, 5 tasks: 5 completed
+        ",
+    );
 }

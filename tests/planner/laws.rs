@@ -312,6 +312,7 @@ fn parameters_with(text: &str, n: u64, unblocks: bool, attachments: Vec<Attachme
         timeout_ms: Some(n),
         needs: vec![text()],
         is_timed: unblocks,
+        budget: Budget::default(),
         folder: Some(text()),
         sub_plan: Some(SubPlan { text: text(), agent: None }),
         request: Some(asking(text())),

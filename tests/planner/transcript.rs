@@ -7,7 +7,7 @@ use std::fmt::Write;
 
 use crewlog_mq::{Handler, Timestamp};
 use crewlog_planner::event::{
-    Amendment, Budget, Command, Edit, Event, ExecutorEvent, FailureClass, PlannerCmd, PlannerConfig, Purpose,
+    Amendment, Answered, Budget, Command, Edit, Event, ExecutorEvent, FailureClass, PlannerCmd, PlannerConfig, Purpose,
     QuestionId, Setting, TaskStatus, Usage,
 };
 use crewlog_planner::parse::{ParseOptions, parse};
@@ -249,7 +249,10 @@ pub fn tell(event: &Event) -> String {
             let later = if *delay_ms > 0 { " later" } else { "" };
             let with = match command {
                 PlannerCmd::ExecuteTask { parameters, .. } => {
-                    parameters.answers.iter().fold(String::new(), |told, answered| told + " with " + &answered.answer)
+                    let with = |told: String, answered: &Answered| told + " with " + &answered.answer;
+                    let with = parameters.answers.iter().fold(String::new(), with);
+                    let may = |tokens| format!(", which may use {tokens} tokens");
+                    with + &parameters.budget.tokens.map(may).unwrap_or_default()
                 }
                 PlannerCmd::RequestClarification { .. } => " as a question".to_owned(),
             };

@@ -21,7 +21,7 @@ use tokio::task::JoinHandle;
 use crate::executors::rig::{PLAN, Rig, blocking, first_line, rest, soon, step, supervisor};
 
 /// A task that a plan of its own carries out.
-fn left_to(id: u64, text: &str, agent: Option<AgentType>) -> TaskPlan {
+pub(super) fn left_to(id: u64, text: &str, agent: Option<AgentType>) -> TaskPlan {
     let agent = agent.map(|agent| agent.as_str().to_owned());
     let sub_plan = Some(SubPlan { text: text.to_owned(), agent });
     TaskPlan { sub_plan, ..TaskPlan::new(TaskId(id), NodeKind::Processing, format!("step {id}")) }
@@ -36,7 +36,7 @@ fn asks(id: u64, timeout_ms: u64) -> TaskPlan {
 }
 
 /// All that acts on a plan, until it is dropped.
-struct Crew {
+pub(super) struct Crew {
     hosts: [JoinHandle<Result<(), Error>>; 2],
     worker: JoinHandle<Result<(), Error>>,
     stop: watch::Sender<bool>,
@@ -44,7 +44,7 @@ struct Crew {
 
 impl Crew {
     /// With an agent that is this line for `sh`, if one is given.
-    fn of(rig: &Rig, agent: Option<&str>) -> Self {
+    pub(super) fn of(rig: &Rig, agent: Option<&str>) -> Self {
         let agent = agent.map(|line| Agent {
             name: "finder".into(),
             kinds: Vec::new(),
@@ -66,19 +66,19 @@ impl Crew {
         Self { hosts: [rig.host(), answers], worker: tokio::spawn(worker.run(scope, is_stopped)), stop }
     }
 
-    async fn stop(self) {
+    pub(super) async fn stop(self) {
         self.stop.send_replace(true);
         soon(self.worker).await.unwrap().unwrap();
         self.hosts.iter().for_each(JoinHandle::abort);
     }
 }
 
-async fn events<E: crewlog_mq::Event>(store: &EventStore, stream: &str, aggregate: &str) -> Vec<E> {
+pub(super) async fn events<E: crewlog_mq::Event>(store: &EventStore, stream: &str, aggregate: &str) -> Vec<E> {
     store.load_events(&Query::aggregate(stream, aggregate), None).await.unwrap()
 }
 
 /// Waits for an event of an aggregate, and gives those up to it.
-async fn until<E: crewlog_mq::Event>(
+pub(super) async fn until<E: crewlog_mq::Event>(
     store: &EventStore,
     stream: &str,
     aggregate: &str,
@@ -95,7 +95,7 @@ async fn until<E: crewlog_mq::Event>(
     seen
 }
 
-async fn child_end(rig: &Rig, child: &str) -> Outcome {
+pub(super) async fn child_end(rig: &Rig, child: &str) -> Outcome {
     let is_end = |event: &Event| matches!(event, Event::PlanningCompleted { .. });
     let events = until(&rig.store, crewlog_planner::event::STREAM, child, is_end).await;
     let Some(Event::PlanningCompleted { outcome, .. }) = events.last() else { unreachable!("it is the last") };
@@ -103,7 +103,7 @@ async fn child_end(rig: &Rig, child: &str) -> Outcome {
 }
 
 /// How a task of the plan ended: its status, and its result or error.
-fn ended(events: &[Event], id: u64) -> (TaskStatus, String) {
+pub(super) fn ended(events: &[Event], id: u64) -> (TaskStatus, String) {
     let mut ends = events.iter().filter_map(|event| match event {
         Event::TaskStatusUpdated { task_id, status, result, error, .. } if *task_id == TaskId(id) => {
             Some((*status, result.clone().or(error.clone()).unwrap_or_default()))
@@ -113,7 +113,7 @@ fn ended(events: &[Event], id: u64) -> (TaskStatus, String) {
     ends.next_back().expect("it has ended")
 }
 
-async fn plan_of(tasks: Vec<TaskPlan>) -> Rig {
+pub(super) async fn plan_of(tasks: Vec<TaskPlan>) -> Rig {
     Rig::with_plan(tasks, PlannerConfig::default()).await
 }
 

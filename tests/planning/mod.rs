@@ -4,6 +4,7 @@
 
 mod agents;
 mod flows;
+mod nested;
 mod plans;
 mod proposing;
 mod requests;

@@ -7,7 +7,7 @@ use crewlog_planner::claim::{Executor, TaskEvent};
 use crewlog_planner::crew::Reactor;
 use crewlog_planner::crew::conflicts::{ConflictEvent, Conflicts};
 use crewlog_planner::crew::statistics::Statistics;
-use crewlog_planner::event::{Event, Parameters, PlannerCmd, plan_tag};
+use crewlog_planner::event::{Budget, Event, Parameters, PlannerCmd, plan_tag};
 use crewlog_planner::plan::{NodeKind, TaskId};
 use serde::{Deserialize, Serialize};
 
@@ -95,6 +95,7 @@ async fn conflict(store: &EventStore) {
             timeout_ms: None,
             needs: Vec::new(),
             is_timed: false,
+            budget: Budget::default(),
             folder: None,
             sub_plan: None,
             request: None,

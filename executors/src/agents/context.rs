@@ -1,21 +1,25 @@
 //! What agents share: the plans of a project as the log has them, read and never written. Texts that are sealed are read as
 //! such unless the store has their keys.
 
-use std::collections::BTreeMap;
-
-use crewlog_mq::{Error, EventStore, Handler, Position, Query, Range};
+use crewlog_mq::{Error, EventStore, Position, Query, Range, Recorded};
 use crewlog_planner::brevity::shorten;
-use crewlog_planner::event::{self, Event, TaskStatus};
-use crewlog_planner::planner::Planner;
+use crewlog_planner::event::{self, TaskStatus};
 use crewlog_planner::sealed::is_withheld;
+use crewlog_planner::state::{PlannerState, Task};
 use crewlog_planner::view::PlanStatus;
+
+use crate::planning::{is_for_ever, planner_of};
 
 /// The most plans that an agent is told of: the newest.
 pub const PLANS_TOLD_MAX: usize = 20;
-/// The most characters that are told of one result.
+/// The most tasks of one plan that it is told of: of the open ones the first, of the others the last.
+pub const TASKS_TOLD_MAX: usize = 100;
+/// The most characters that it is told in all.
+pub const TOLD_CHARS_MAX: usize = 60_000;
+/// The most characters that are told of one task, and of one result.
 const RESULT_CHARS_MAX: usize = 600;
-/// How many events are read at a time.
-const PAGE: usize = 1000;
+/// How a plan begins.
+const BEGINNINGS: [&str; 2] = ["TasksPlanned", "PlanForked"];
 
 /// A plan in short.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,33 +46,31 @@ pub struct SharedContext {
 }
 
 impl SharedContext {
-    /// What the log says of the plans that bear a tag, of a project for one. A plan that cannot be read is left out.
+    /// What the log says of the newest plans that bear a tag, of a project for one; of a fork with the history that it
+    /// goes on from. A plan that cannot be read is left out.
     ///
     /// # Errors
     /// A fault of the log.
     pub async fn read(store: &EventStore, tag: &str) -> Result<Self, Error> {
         let at = store.head().await?;
-        let query = Query { tags: vec![tag.to_owned()], ..Query::stream(event::STREAM) };
-        let (mut planners, mut order) = (BTreeMap::<String, Planner>::new(), Vec::new());
-        let mut range = Range::up_to(at);
-        loop {
-            let page = store.read(&query, range, PAGE).await?;
-            for recorded in page.events {
-                let Ok(event) = recorded.decode::<Event>() else { continue };
-                let planner = planners.entry(recorded.aggregate_id.clone()).or_insert_with(|| {
-                    order.push(recorded.aggregate_id.clone());
-                    Planner::new()
-                });
-                planner.apply(&event);
+        let begun = Query { tags: vec![tag.to_owned()], ..Query::stream(event::STREAM) }.of_types(BEGINNINGS);
+        let newest = store.read(&begun, Range::up_to(at).backwards(), PLANS_TOLD_MAX).await?.events;
+        let mut plans = Vec::<PlanGlance>::new();
+        for Recorded { aggregate_id: plan, .. } in newest.into_iter().rev() {
+            let read = async {
+                let mut planner = planner_of(store, &plan, Vec::new()).await?;
+                planner.catch_up().await.map(|()| planner)
+            };
+            match read.await {
+                Ok(planner) if plans.iter().all(|known| known.plan != plan) => {
+                    plans.push(glance(plan, planner.handler().state()));
+                }
+                Ok(_) => {}
+                Err(error) if is_for_ever(&error) => tracing::warn!(%error, plan, "agents are told nothing of a plan"),
+                Err(error) => return Err(error),
             }
-            if !page.more {
-                break;
-            }
-            range.after = page.next;
         }
-        let newest = order.split_off(order.len().saturating_sub(PLANS_TOLD_MAX));
-        let plans = newest.into_iter().filter_map(|plan| planners.get(&plan).map(|planner| glance(plan, planner)));
-        Ok(Self { at, plans: plans.collect() })
+        Ok(Self { at, plans })
     }
 
     /// True when something in it is sealed, and its key is not here.
@@ -80,32 +82,41 @@ impl SharedContext {
         })
     }
 
-    /// The same in words. Where the log has been read to is no part of them, so what is not news tells the same.
+    /// The same in words, at most [`TOLD_CHARS_MAX`] characters: what does not fit is of the oldest plans. Where the log has
+    /// been read to is no part of them, so what is not news tells the same.
     #[must_use]
     pub fn told(&self) -> String {
-        let mut lines = Vec::new();
-        for PlanGlance { plan, title, status, open, results } in &self.plans {
-            lines.push(format!("{plan} ({}): {}", status.as_str(), title.as_deref().unwrap_or("no title")));
-            lines.extend(open.iter().map(|task| format!("- open: {task}")));
-            lines.extend(results.iter().map(|(task, result)| format!("- done: {task}: {result}")));
+        let (mut sections, mut room) = (Vec::new(), TOLD_CHARS_MAX);
+        for glance in self.plans.iter().rev() {
+            let section = shorten(&section(glance), room);
+            if section.is_empty() {
+                break;
+            }
+            room = room.saturating_sub(section.chars().count() + 1);
+            sections.push(section);
         }
-        lines.join("\n")
+        sections.reverse();
+        sections.join("\n")
     }
 }
 
-fn glance(plan: String, planner: &Planner) -> PlanGlance {
-    let state = planner.state();
-    let open = state.tasks().iter().filter(|task| !task.status.is_end());
+fn section(PlanGlance { plan, title, status, open, results }: &PlanGlance) -> String {
+    let head = format!("{plan} ({}): {}", status.as_str(), title.as_deref().unwrap_or("no title"));
+    let open = open.iter().map(|task| format!("- open: {task}"));
+    let results = results.iter().map(|(task, result)| format!("- done: {task}: {result}"));
+    std::iter::once(head).chain(open).chain(results).collect::<Vec<_>>().join("\n")
+}
+
+fn glance(plan: String, state: &PlannerState) -> PlanGlance {
+    let text = |task: &Task| shorten(&task.plan.description, RESULT_CHARS_MAX);
+    let open = state.tasks().iter().filter(|task| !task.status.is_end()).take(TASKS_TOLD_MAX);
     let done = state.tasks().iter().filter(|task| task.status == TaskStatus::Completed);
     let results = done.filter_map(|task| {
         let result = task.result.as_deref().filter(|result| !result.trim().is_empty())?;
-        Some((task.plan.description.clone(), shorten(result, RESULT_CHARS_MAX)))
+        Some((text(task), shorten(result, RESULT_CHARS_MAX)))
     });
-    PlanGlance {
-        title: state.title().map(str::to_owned),
-        status: PlanStatus::of(state),
-        open: open.map(|task| task.plan.description.clone()).collect(),
-        results: results.collect(),
-        plan,
-    }
+    let mut results = results.rev().take(TASKS_TOLD_MAX).collect::<Vec<_>>();
+    results.reverse();
+    let (title, status) = (state.title().map(str::to_owned), PlanStatus::of(state));
+    PlanGlance { title, status, open: open.map(text).collect(), results, plan }
 }

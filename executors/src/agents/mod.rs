@@ -27,7 +27,7 @@ use futures::future::join_all;
 use crate::model::{Asker, NoAnswer};
 use cache::Cache;
 pub use cache::PLANS_KEPT_MAX;
-pub use context::{PLANS_TOLD_MAX, PlanGlance, SharedContext};
+pub use context::{PLANS_TOLD_MAX, PlanGlance, SharedContext, TASKS_TOLD_MAX, TOLD_CHARS_MAX};
 
 /// Why an agent has no plan.
 #[derive(Debug)]

@@ -140,6 +140,17 @@ impl Budget {
     pub fn is_unlimited(&self) -> bool {
         *self == Self::default()
     }
+
+    /// Of each measure the lesser limit.
+    #[must_use]
+    pub fn least(self, other: Self) -> Self {
+        let least = |one: Option<u64>, other: Option<u64>| one.into_iter().chain(other).min();
+        Self {
+            tokens: least(self.tokens, other.tokens),
+            cost_micros: least(self.cost_micros, other.cost_micros),
+            duration_ms: least(self.duration_ms, other.duration_ms),
+        }
+    }
 }
 
 /// Which of the tasks that could start does, after the priorities that the text gives.

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::event::{QuestionId, Usage};
+use crate::event::{Budget, QuestionId, Usage};
 use crate::plan::{Attachment, DefaultAnswer, NodeKind, SubPlan, TaskId};
 use crate::protocol::Asking;
 
@@ -72,6 +72,9 @@ pub struct Parameters {
     /// Whether the plan counts how long it runs.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_timed: bool,
+    /// When another plan carries it out, or answers it: the most that it may use up.
+    #[serde(default, skip_serializing_if = "Budget::is_unlimited")]
+    pub budget: Budget,
     /// Where commands run; where the worker is, when unset.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub folder: Option<String>,

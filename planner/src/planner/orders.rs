@@ -119,6 +119,6 @@ impl Planner {
         if task.status != TaskStatus::Running || task.delay_ms == 0 {
             return Err(PlannerError::NotDelayed { task: id, status: task.status });
         }
-        Ok(vec![self.dispatch(task, 0)])
+        Ok(vec![self.dispatch(task, 0, self.budget_for(task))])
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::condense::{Sort, condense};
 use crate::error::PlannerError;
-use crate::event::{Event, ExecutorEvent, FailureClass, Purpose, QuestionId, TaskStatus, Usage};
+use crate::event::{Budget, Event, ExecutorEvent, FailureClass, Purpose, QuestionId, TaskStatus, Usage};
 use crate::plan::{DefaultAnswer, FailurePolicy, TaskId};
 use crate::planner::schedule::Holds;
 use crate::planner::{ANSWER_BYTES_MAX, Planner, QUESTIONS_OF_TASK_MAX, RETRIES_MAX, end};
@@ -62,6 +62,11 @@ impl Planner {
         self.state.reserve(&mut purse, task)
     }
 
+    /// What a plan that carries out a task which ran until now may use up.
+    pub(super) fn budget_for(&self, task: &Task) -> Budget {
+        self.state.left(&self.state.purse_without(task), task)
+    }
+
     pub(super) fn fail(&self, task: &Task, error: String, class: FailureClass) -> Vec<Event> {
         let id = task.plan.id;
         let is_unknown = class == FailureClass::OutcomeUnknown;
@@ -83,7 +88,7 @@ impl Planner {
                 && self.keeps_its_place(task)
                 && matches!(self.condition_holds(&task.plan), Holds::Yes)
                 && self.has_budget_for(task);
-            let dispatched = may_start.then(|| self.dispatch(task, self.backoff(task)));
+            let dispatched = may_start.then(|| self.dispatch(task, self.backoff(task), self.budget_for(task)));
             return [again].into_iter().chain(dispatched).collect();
         }
         if is_unknown {

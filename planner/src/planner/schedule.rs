@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, btree_set};
 use std::iter::Peekable;
 
-use crate::event::{Event, Outcome, PlannerCmd, PlannerConfig, Purpose, TaskStatus};
+use crate::event::{Budget, Event, Outcome, Parameters, PlannerCmd, PlannerConfig, Purpose, TaskStatus};
 use crate::plan::{NodeKind, TaskPlan};
 use crate::planner::{Planner, end};
 use crate::state::{Phase, PlannerState, Pool, Running, Task, Turn};
@@ -59,11 +59,12 @@ impl Planner {
         let mut turns = Turns::of(&self.state);
         while let Some((pool, index)) = turns.next() {
             let task = &self.state.tasks[index];
+            let left = self.state.left(&purse, task);
             match self.condition_holds(&task.plan) {
                 // Another may use less.
                 Holds::Yes if !self.state.reserve(&mut purse, task) => {}
                 Holds::Yes => {
-                    events.push(self.dispatch(task, 0));
+                    events.push(self.dispatch(task, 0, left));
                     turns.running.begin(pool);
                     if let NodeKind::Clarification = task.plan.kind {
                         let (question, default) = (task.plan.description.clone(), task.plan.default_answer.clone());
@@ -103,13 +104,16 @@ impl Planner {
         }
     }
 
-    pub(super) fn dispatch(&self, task: &Task, delay_ms: u64) -> Event {
+    pub(super) fn dispatch(&self, task: &Task, delay_ms: u64, budget: Budget) -> Event {
         let node_id = task.plan.id;
         let command = match task.plan.kind {
             NodeKind::Clarification => {
                 PlannerCmd::RequestClarification { node_id, question: task.plan.description.clone() }
             }
-            kind => PlannerCmd::ExecuteTask { node_id, kind, parameters: Box::new(self.state.parameters(task)) },
+            kind => {
+                let parameters = Parameters { budget, ..self.state.parameters(task) };
+                PlannerCmd::ExecuteTask { node_id, kind, parameters: Box::new(parameters) }
+            }
         };
         Event::TaskDispatched { task_id: node_id, attempt: task.attempts.saturating_add(1), delay_ms, command }
     }

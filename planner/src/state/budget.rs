@@ -107,8 +107,12 @@ pub(crate) struct Spending {
 }
 
 impl Spending {
-    pub(super) fn take(&mut self, lane: Lane, usage: &Usage) {
+    /// What a whole plan used tells nothing of a single task.
+    pub(super) fn take(&mut self, lane: Lane, is_delegated: bool, usage: &Usage) {
         self.total.add(usage);
+        if is_delegated {
+            return;
+        }
         let greatest = self.greatest[lane as usize].get_or_insert_default();
         greatest.input_tokens = greatest.input_tokens.max(usage.input_tokens);
         greatest.output_tokens = greatest.output_tokens.max(usage.output_tokens);
@@ -149,13 +153,15 @@ impl PlannerState {
     /// Takes in what a task used up.
     pub(super) fn spend(&mut self, task: TaskId, usage: &Usage) {
         if let Some(index) = self.index(task) {
-            self.spending.take(lane(&self.tasks[index].plan), usage);
+            let plan = &self.tasks[index].plan;
+            self.spending.take(lane(plan), plan.is_delegated(), usage);
         }
     }
 
     /// Takes in that a task which ran has another status.
     pub(super) fn end_spending(&mut self, task: TaskId, status: TaskStatus) {
-        if let Some(task) = self.task(task).filter(|task| task.status == TaskStatus::Running) {
+        let counts = |task: &&Task| task.status == TaskStatus::Running && !task.plan.is_delegated();
+        if let Some(task) = self.task(task).filter(counts) {
             let lane = lane(&task.plan);
             self.spending.end(lane, status);
         }
@@ -198,11 +204,38 @@ impl PlannerState {
         if !self.config.budget.is_unlimited() && self.runs_tasks() {
             let running = self.graph.under_way.iter().map(|index| &self.tasks[*index]);
             for task in running.filter(|task| counts(task)) {
-                reserved.add(&self.expected(task));
+                self.keep_back(&mut reserved, task);
                 runs[lane(&task.plan) as usize] = true;
             }
         }
         Purse { reserved, runs, shortage: None }
+    }
+
+    /// A plan within the plan is given all that is left, and may use it: nothing of it is given twice.
+    fn keep_back(&self, reserved: &mut Usage, task: &Task) {
+        let Budget { tokens, cost_micros, duration_ms } = self.config.budget;
+        reserved.add(&match task.plan.is_delegated() {
+            true => Usage {
+                input_tokens: tokens.unwrap_or(0),
+                output_tokens: 0,
+                cost_micros: cost_micros.unwrap_or(0),
+                duration_ms: duration_ms.unwrap_or(0),
+            },
+            false => self.expected(task),
+        });
+    }
+
+    /// What a plan that carries a task out may use up: all that is left and not kept back for others. Of other tasks
+    /// nothing is said.
+    pub(crate) fn left(&self, purse: &Purse, task: &Task) -> Budget {
+        if !task.plan.is_delegated() {
+            return Budget::default();
+        }
+        let left = |measure: Measure| {
+            let taken = measure.of(&self.spending.total).saturating_add(measure.of(&purse.reserved));
+            measure.limit(&self.config.budget).map(|limit| limit.saturating_sub(taken))
+        };
+        Budget { tokens: left(Measure::Tokens), cost_micros: left(Measure::Cost), duration_ms: left(Measure::Duration) }
     }
 
     /// Keeps back what a task is expected to use, if that fits. What undoes something is no matter of the budget.
@@ -233,7 +266,7 @@ impl PlannerState {
             purse.shortage = purse.shortage.or(shortage);
             return false;
         }
-        purse.reserved.add(&expected);
+        self.keep_back(&mut purse.reserved, task);
         purse.runs[lane] = true;
         true
     }
@@ -247,6 +280,9 @@ impl PlannerState {
 
     /// What a task is expected to use: the most that one of its lane did; of the first, what it will be told.
     fn expected(&self, task: &Task) -> Usage {
+        if task.plan.is_delegated() {
+            return Usage::default();
+        }
         let lane = lane(&task.plan);
         let mut expected = self.spending.greatest[lane as usize].unwrap_or_default();
         if self.spending.greatest[lane as usize].is_none()
@@ -262,6 +298,9 @@ impl PlannerState {
 
     /// Whether a task of which nothing is expected may use something all the same.
     fn may_use(&self, measure: Measure, task: &Task) -> bool {
+        if task.plan.is_delegated() {
+            return true;
+        }
         let lane = lane(&task.plan);
         let is_unknown = self.spending.greatest[lane as usize].is_none();
         match measure {

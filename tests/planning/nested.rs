@@ -1,0 +1,134 @@
+//! What a plan and the plans within it have in common: one budget, one time, one end; and that each is its own.
+
+use crewlog_executors::agents::{SharedContext, TOLD_CHARS_MAX};
+use crewlog_executors::history::History;
+use crewlog_executors::planning::{planner_of, planner_of_fork};
+use crewlog_mq::{Cause, EventStore};
+use crewlog_planner::claim::TaskEvent;
+use crewlog_planner::event::{self, Budget, Command, Event, Outcome, PlannerConfig, TaskStatus, Usage, plan_tag};
+use crewlog_planner::plan::TaskId;
+use crewlog_planner::protocol::AgentType;
+use crewlog_planner::state::{Phase, PlannerState};
+
+use super::flows::{Crew, child_end, ended, left_to, plan_of, until};
+use crate::executors::rig::{PLAN, Rig};
+
+/// An agent that says each time that it has used 400 tokens.
+const USES_400: &str = "echo well; echo 'USAGE: {\"input_tokens\": 300, \"output_tokens\": 100, \"cost\": 0.01}'";
+
+fn of_tokens(tokens: u64) -> PlannerConfig {
+    let budget = Budget { tokens: Some(tokens), ..Budget::default() };
+    PlannerConfig { budget, ..PlannerConfig::default() }
+}
+
+async fn state_of(rig: &Rig, plan: &str) -> PlannerState {
+    let mut planner = planner_of(&rig.store, plan, Vec::new()).await.unwrap();
+    planner.catch_up().await.unwrap();
+    planner.handler().state().clone()
+}
+
+fn tokens(usage: &Usage) -> u64 {
+    usage.input_tokens + usage.output_tokens
+}
+
+async fn paused(rig: &Rig, plan: &str) -> String {
+    let events =
+        until(&rig.store, event::STREAM, plan, |event: &Event| matches!(event, Event::PlanPaused { .. })).await;
+    let Some(Event::PlanPaused { reason, .. }) = events.last() else { unreachable!("it is the last") };
+    reason.clone()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_plan_within_a_plan_within_a_plan_uses_up_is_counted_once_in_each() {
+    let rig = plan_of(vec![left_to(1, "Implement the parser\n", Some(AgentType::Strategic))]).await;
+    let crew = Crew::of(&rig, Some(USES_400));
+    let end = rig.end().await;
+    crew.stop().await;
+    assert_eq!(ended(&end, 1).0, TaskStatus::Completed, "{end:?}");
+    for plan in ["p.1-1.1-1", "p.1-1", PLAN] {
+        let spent = state_of(&rig, plan).await.spent();
+        assert_eq!((tokens(&spent), spent.cost_micros), (400, 10_000), "{plan}");
+    }
+    let reported =
+        rig.task_events(1).await.into_iter().filter(|event| matches!(event, TaskEvent::UsageReported { .. }));
+    assert_eq!(reported.count(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_plan_within_a_plan_may_use_what_the_one_above_has_left_and_no_more() {
+    let think = "- Think about one\n- Think about two\n- Think about three\n";
+    let tasks = vec![left_to(1, "- Think first\n", None), left_to(2, think, None)];
+    let rig = Rig::with_plan(tasks, of_tokens(1_300)).await;
+    let crew = Crew::of(&rig, Some(USES_400));
+    // The second waits for the first to end: what is left is given to one at a time.
+    let reason = paused(&rig, "p.2-1").await;
+    assert!(reason.contains("the budget of 900 tokens does not suffice: 800 tokens spent"), "{reason}");
+    let state = state_of(&rig, PLAN).await;
+    assert_eq!((tokens(&state.spent()), state.phase()), (400, Phase::Active));
+    rig.order(Command::Cancel { task: None, reason: "it is too dear".into() }).await;
+    assert_eq!(child_end(&rig, "p.2-1").await, Outcome::Cancelled);
+    let is_told = |event: &TaskEvent| matches!(event, TaskEvent::TaskStopped { .. });
+    let told = rig.until(2, is_told).await;
+    crew.stop().await;
+    let [.., TaskEvent::UsageReported { usage, .. }, _stopped] = &told[..] else { panic!("{told:?}") };
+    assert_eq!(tokens(usage), 800, "what a plan has used that is ended counts too");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_plan_that_somebody_else_made_is_not_taken_for_that_of_a_task() {
+    let rig = plan_of(vec![left_to(1, "Run `echo mine`", None)]).await;
+    let mut squatter = planner_of(&rig.store, "p.1-1", vec![plan_tag("p.1-1")]).await.unwrap();
+    let (user_input, attachments, config) = ("Think about it".into(), Vec::new(), PlannerConfig::default());
+    let begin = Command::Initialize { user_input, attachments, config, relax_order: false };
+    squatter.execute(begin, &Cause::request()).await.unwrap();
+    let crew = Crew::of(&rig, None);
+    let end = rig.end().await;
+    let (status, error) = ended(&end, 1);
+    assert_eq!(status, TaskStatus::Failed);
+    assert!(error.starts_with("there is a plan p.1-1 already, and it is not of this task"), "{error}");
+    assert_eq!(state_of(&rig, "p.1-1").await.phase(), Phase::Active, "it is left alone");
+    rig.order(Command::Retry { task: Some(TaskId(1)) }).await;
+    let last =
+        until(&rig.store, event::STREAM, "p.1-2", |event: &Event| matches!(event, Event::PlanningCompleted { .. }));
+    last.await;
+    crew.stop().await;
+}
+
+async fn initialize(store: &EventStore, plan: &str, user_input: String) {
+    let mut planner = planner_of(store, plan, vec![plan_tag(plan)]).await.unwrap();
+    let (attachments, config) = (Vec::new(), PlannerConfig::default());
+    let begin = Command::Initialize { user_input, attachments, config, relax_order: false };
+    planner.execute(begin, &Cause::request()).await.unwrap();
+}
+
+#[tokio::test]
+async fn what_agents_are_told_of_a_fork_begins_with_the_history_that_it_goes_on_from() {
+    let store = EventStore::in_memory().await.unwrap();
+    initialize(&store, "p", "# Ship\n\n- [x] Look around\n- Think about it\n".into()).await;
+    let head = store.head().await.unwrap();
+    let point = History::of(&store, "p").await.unwrap().fork_point(&store, head).await.unwrap().unwrap();
+    let mut fork = planner_of_fork(&store, &point, "f", vec![plan_tag("f")]);
+    let (parent, at, reason) = (point.parent, point.at, "another way".to_owned());
+    let command = Command::Fork { parent, at, reason, config: None, amendments: Vec::new() };
+    fork.execute(command, &Cause::request()).await.unwrap();
+    let told = SharedContext::read(&store, &plan_tag("f")).await.unwrap().told();
+    assert_eq!(told, "f (Waiting): Ship\n- open: Think about it\n- done: Look around: done before the plan began");
+}
+
+#[tokio::test]
+async fn what_agents_are_told_of_long_plans_has_an_end_and_the_newest_is_told_whole() {
+    let store = EventStore::in_memory().await.unwrap();
+    let tag = "project:a".to_owned();
+    for n in 0..4 {
+        let mut planner = planner_of(&store, &format!("p{n}"), vec![tag.clone()]).await.unwrap();
+        let user_input = format!("- Think about {}\n", "much ".repeat(100)).repeat(if n == 3 { 2 } else { 200 });
+        let (attachments, config) = (Vec::new(), PlannerConfig::default());
+        let begin = Command::Initialize { user_input, attachments, config, relax_order: false };
+        planner.execute(begin, &Cause::request()).await.unwrap();
+    }
+    let context = SharedContext::read(&store, &tag).await.unwrap();
+    let told = context.told();
+    assert!(told.chars().count() <= TOLD_CHARS_MAX, "{}", told.chars().count());
+    assert!(!told.contains("p0 (") && told.contains("p2 ("), "the oldest is what does not fit");
+    assert_eq!(told.split("p3 (").nth(1).unwrap().matches("- open: Think").count(), 2);
+}
