@@ -7,6 +7,7 @@ use std::path::Path;
 use crewlog_executors::keys::{self, KeyReport, KeyState, Rotated};
 use crewlog_mq::{Append, Cause, EventStore, Expected, NewEvent, Query, Range, TAGS_MAX};
 use crewlog_planner::event::{self, plan_tag};
+use crewlog_planner::model;
 use crewlog_planner::sealed::{self, KeyEvent, TAG};
 use serde::Serialize;
 
@@ -127,16 +128,11 @@ struct DestroyedJson<'a> {
 
 async fn destroy(session: &Session, destroy: &DestroyKey) -> Result<Code, Failure> {
     let store = session.place.open().await?.as_stored();
-    let plan = find_plan(&store, &destroy.plan).await?;
-    let tags = look::tags_of(&store, &plan).await?;
-    let Some(key) = sealed::key_of(&tags) else {
-        let message = format!("{plan} is not sealed, so there is no key of it");
-        return Err(Failure::new(Code::Nothing, message).hint("plans are sealed that are made with a key file"));
-    };
-    let plans = plans_of(&store, key).await?;
+    let keys = session.place.keys()?;
+    let Doomed { plan, key, plans, tags } = doomed(&store, &keys, &destroy.plan).await?;
     consent(session, &plans)?;
-    let is_new = session.place.keys()?.destroy(key, &plan)?;
-    record(&store, key, &plans, tags.clone()).await?;
+    let is_new = keys.destroy(&key, &plan)?;
+    record(&store, &key, &plans, tags).await?;
     let mut stdout = std::io::stdout();
     match session.output {
         Output::Text => {
@@ -144,10 +140,51 @@ async fn destroy(session: &Session, destroy: &DestroyKey) -> Result<Code, Failur
             writeln!(stdout, "{did} the key of {}", visible(&plans.join(", ")))?;
         }
         Output::Json | Output::Jsonl => {
-            print_line(&mut stdout, &DestroyedJson { plan: &plan, key, plans: &plans, was_destroyed: !is_new })?;
+            print_line(&mut stdout, &DestroyedJson { plan: &plan, key: &key, plans: &plans, was_destroyed: !is_new })?;
         }
     }
     Ok(Code::Done)
+}
+
+/// A key that is to be destroyed.
+struct Doomed {
+    plan: String,
+    key: String,
+    /// All that are sealed with it.
+    plans: Vec<String>,
+    /// Of their events.
+    tags: Vec<String>,
+}
+
+/// The key of a plan; else of what was sealed and is no plan, such as a text that a model was asked about, by its name or the
+/// key's.
+async fn doomed(store: &EventStore, keys: &keys::Keys, typed: &str) -> Result<Doomed, Failure> {
+    let no_plan = match find_plan(store, typed).await {
+        Ok(plan) => {
+            let tags = look::tags_of(store, &plan).await?;
+            let Some(key) = sealed::key_of(&tags).map(str::to_owned) else {
+                let message = format!("{plan} is not sealed, so there is no key of it");
+                return Err(Failure::new(Code::Nothing, message).hint("plans are sealed that are made with a key file"));
+            };
+            let plans = plans_of(store, &key).await?;
+            return Ok(Doomed { plan, key, plans, tags });
+        }
+        Err(failure) => failure,
+    };
+    let asked = store.read(&Query::aggregate(model::STREAM, typed), Range::default(), 1).await?.events.pop();
+    let tags = asked.map(|asked| asked.tags).unwrap_or_default();
+    if let Some(key) = sealed::key_of(&tags).map(str::to_owned) {
+        return Ok(Doomed { plan: typed.to_owned(), key, plans: vec![typed.to_owned()], tags });
+    }
+    let log = store.log().await?.id;
+    let is_named = |report: &KeyReport| report.log == log && (report.name == typed || report.session == typed);
+    let Some(KeyReport { name: key, session, .. }) = keys.list()?.into_iter().find(is_named) else {
+        return Err(no_plan);
+    };
+    // Of a plan, by the name of its key.
+    let plans = plans_of(store, &key).await?;
+    let plans = if plans.is_empty() { vec![session.clone()] } else { plans };
+    Ok(Doomed { plan: session, tags: vec![format!("{TAG}{key}")], key, plans })
 }
 
 /// The plans that are sealed with a key, the first one first.

@@ -34,7 +34,9 @@ pub async fn propose(session: &Session, propose: Propose) -> Result<Code, Failur
         Err(error) => {
             // It is a decision too, and is counted.
             let (store, _) = session.place.open_or_make().await?;
-            record_failure(&store, agent, &error, session.tags_of_project(), &Cause::request()).await?;
+            // It may quote the text, so it is sealed as one that was asked about.
+            let tags = session.tags_of_new(&text_aggregate(&proposal.plan));
+            record_failure(&store, agent, &error, tags, &Cause::request()).await?;
             let failure = Failure::from(PlannerError::AgentPlan(error));
             return Err(failure.hint(session.command(&format!("plan schema --agent {agent}"))));
         }

@@ -7,6 +7,7 @@
 use crewlog_mq::Event as MqEvent;
 use serde::{Deserialize, Serialize};
 
+use crate::agents::failures;
 use crate::crew::{conflicts, statistics};
 use crate::event::Parameters;
 use crate::state::PlannerState;
@@ -176,11 +177,15 @@ pub fn plan_of<'a>(stream_id: &str, aggregate_id: &'a str, tags: &'a [String]) -
         claim::STREAM => claim::split_aggregate_id(aggregate_id).map(|(plan, _)| plan),
         // They hold ids, counts and paths, and are folds of what stands in the log, whoever has a key.
         conflicts::STREAM | statistics::STREAM | STREAM => None,
-        _another => {
-            let mut plans = tags.iter().filter_map(|tag| tag.strip_prefix("plan:"));
-            plans.next().filter(|_| plans.next().is_none())
-        }
+        // What an agent could not plan is of the plan above, or of the text that was to be one; else of the agent.
+        failures::STREAM => Some(one_plan_of(tags).unwrap_or(aggregate_id)),
+        _another => one_plan_of(tags),
     }
+}
+
+fn one_plan_of(tags: &[String]) -> Option<&str> {
+    let mut plans = tags.iter().filter_map(|tag| tag.strip_prefix("plan:"));
+    plans.next().filter(|_| plans.next().is_none())
 }
 
 /// The key whose tag is among these.
@@ -373,6 +378,8 @@ mod tests {
         check("task", "nothing", &[], None);
         check("models", "m", &["project:x", "plan:p"], Some("p"));
         check("models", "m", &["plan:p", "plan:q"], None);
+        check("planning", "tactical", &["plan:p"], Some("p"));
+        check("planning", "tactical", &["project:x"], Some("tactical"));
         check("conflicts", "x", &["plan:p"], None);
         check("keys", "p", &["plan:p"], None);
     }

@@ -27,7 +27,7 @@ pub struct KeyFile {
 /// `keys destroy`.
 #[derive(Debug, Args)]
 pub struct DestroyKey {
-    /// The plan
+    /// The plan; or a text that was asked about, or a key, as `keys ls` names it
     pub plan: String,
 }
 

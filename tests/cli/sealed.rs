@@ -1,5 +1,7 @@
 //! Sealed plans under people's hands: with the operator's key, without it, and when the plan's own key is destroyed.
 
+use std::os::unix::fs::PermissionsExt;
+
 use super::scene::Scene;
 
 /// Stands in texts of the plan, and in nothing else.
@@ -135,9 +137,12 @@ fn a_worker_without_the_key_leaves_sealed_tasks_to_others() {
 fn another_operators_key_is_refused_by_name_and_nothing_is_shown_wrongly() {
     let scene = scene();
     let plan = sealed_plan(&scene);
-    let refused = scene.run(&with("b.key", &["show", &plan])).expect(1);
-    refused.says(&["error: the key of", "b.key holds", "name the file with the right one"]);
-    assert_eq!(refused.stdout, "");
+    let shown = scene.run(&with("b.key", &["show", &plan])).expect(0);
+    shown.says(&["the key of", "b.key holds", "name the file with the right one"]);
+    assert!(shown.stdout.contains("[sealed]") && !shown.stdout.contains(MARK), "{}", shown.stdout);
+    let refused = scene.run(&with("b.key", &["pause", &plan, "--reason", "why"]));
+    assert_ne!(refused.status.code(), Some(0), "{refused:?}");
+    scene.run(&with("b.key", &["resume", &plan])).expect(1).says(&["error: the key of", "b.key holds"]);
     scene.run(&with("nowhere.key", &["ls"])).expect(1).says(&["nowhere.key"]);
     scene.run(&with("plan.md", &["ls"])).expect(1).says(&["plan.md holds no operator key", "crewlog keys new"]);
 }
@@ -157,7 +162,7 @@ fn keys_are_listed_and_wrapped_under_another_operators_key() {
     assert_eq!((&rotated["wrapped"], &rotated["left"]), (&1.into(), &0.into()));
     assert_ne!(rotated["operator"], wrapped_by);
     assert!(scene.run(&with("b.key", &["show", &plan])).expect(0).stdout.contains(MARK));
-    scene.run(&with("a.key", &["show", &plan])).expect(1);
+    assert!(!scene.run(&with("a.key", &["show", &plan])).expect(0).stdout.contains(MARK));
     let again = scene.run(&with("b.key", &["keys", "rotate", "--to", "a.key"])).expect(0);
     assert!(again.stdout.starts_with("1 key wrapped under operator key"), "{}", again.stdout);
     scene.run(&with("b.key", &["keys", "rotate", "--to", "b.key"])).expect(1).says(&["keys of these", &plan]);
@@ -258,4 +263,59 @@ fn what_is_sealed_or_shredded_is_passed_over_when_a_log_is_decided_again_and_a_d
     assert_eq!((&gone["sealed"], &gone["shredded"]), (&0.into(), &n_sealed.into()));
     let said = scene.run(&with("a.key", &["replay", "--verify"])).expect(0).stdout;
     assert!(said.contains(&format!("{n_sealed} appends shredded")), "{said}");
+}
+
+#[test]
+fn an_operators_key_that_is_open_to_others_is_warned_of() {
+    let scene = scene();
+    let file = scene.path("a.key");
+    let set = |mode| std::fs::set_permissions(&file, std::fs::Permissions::from_mode(mode)).expect("it is ours");
+    scene.plan("1. What is it?\n");
+    set(0o644);
+    scene.run(&with("a.key", &["ls"])).expect(0).says(&["a.key", "open to other users", "chmod 600"]);
+    set(0o600);
+    assert_eq!(scene.run(&with("a.key", &["ls"])).expect(0).stderr, "");
+}
+
+#[test]
+fn a_damaged_key_closes_its_own_plan_alone_and_is_named() {
+    let scene = scene();
+    let (plan, other) = (sealed_plan(&scene), sealed_plan(&scene));
+    let keys = scene.run(&with("a.key", &["keys", "ls", "-o", "json"])).expect(0).json()["keys"].clone();
+    let of_plan = keys.as_array().and_then(|keys| keys.iter().find(|key| key["plan"] == plan.as_str()));
+    let name = of_plan.and_then(|key| key["key"].as_str()).expect("it is listed");
+    let file = format!(".crewlog/log.db-keys/{name}.json");
+    std::fs::write(scene.path(&file), "nonsense").expect("it is ours");
+    let listed = scene.run(&with("a.key", &["ls"])).expect(0);
+    listed.says(&[&format!("{name}.json is damaged"), "shown as [sealed]"]);
+    assert!(scene.run(&with("a.key", &["show", &other])).expect(0).stdout.contains(MARK));
+    let shown = scene.run(&with("a.key", &["show", &plan])).expect(0).stdout;
+    assert!(shown.contains("[sealed]") && !shown.contains("[shredded]") && !shown.contains(MARK), "{shown}");
+}
+
+#[test]
+fn what_an_agent_could_not_plan_is_sealed_and_its_key_can_be_destroyed() {
+    let scene = scene();
+    let plan = r#"{"xyzzy": [], "execution_steps": []}"#;
+    scene.write("plan.json", plan);
+    let refused = scene.run(&with("a.key", &["plan", "propose", "plan.json", "--agent", "tactical"])).expect(3);
+    refused.says(&["xyzzy"]);
+    std::fs::remove_file(scene.path("plan.json")).expect("it is there");
+    assert_eq!(marked_files(scene.folder()), Vec::<std::path::PathBuf>::new(), "its error quotes the text");
+    let failed = |key: Option<&str>| {
+        let events = ["events", "--stream", "planning", "-o", "json"];
+        let ran = scene.run(&key.map_or(events.to_vec(), |key| with(key, &events))).expect(0);
+        ran.stdout
+    };
+    assert!(failed(Some("a.key")).contains(MARK) && !failed(None).contains(MARK));
+    let keys = scene.run(&with("a.key", &["keys", "ls", "-o", "json"])).expect(0).json()["keys"].clone();
+    let session = keys[0]["plan"].as_str().expect("it is listed").to_owned();
+    assert!(session.starts_with("text-"), "{session}");
+    let destroyed = scene.run(&["keys", "destroy", &session, "--yes", "-o", "json"]).expect(0).json();
+    assert_eq!((&destroyed["plan"], &destroyed["plans"]), (&keys[0]["plan"], &serde_json::json!([session])));
+    assert!(failed(Some("a.key")).contains("[shredded]"));
+    scene.run(&["keys", "destroy", "text-nothing", "--yes"]).expect(4);
+    let name = keys[0]["key"].as_str().expect("it has one");
+    let again = scene.run(&["keys", "destroy", name, "--yes", "-o", "json"]).expect(0).json();
+    assert_eq!((&again["plan"], &again["was_destroyed"]), (&keys[0]["plan"], &true.into()));
 }

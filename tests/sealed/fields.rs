@@ -3,6 +3,8 @@
 use std::collections::BTreeSet;
 
 use crewlog_mq::{Event as MqEvent, Timestamp};
+use crewlog_planner::agents::failures::PlanningEvent;
+use crewlog_planner::agents::requests::RequestEvent;
 use crewlog_planner::claim::{Ending, Executor, TaskCommand, TaskEvent};
 use crewlog_planner::event::{
     Amendment, Command, Edit, Event, ExecutorEvent, FailureClass, Order, PlannerConfig, Setting, Summaries,
@@ -14,12 +16,14 @@ use crewlog_planner::sealed::{SEALED, Sight, must_seal, replaced, rule};
 use super::tracer::{TEXT, trace};
 
 /// Texts that whoever has the log may read. Whoever adds one must know why: it is an id, a name or a path.
-const CLEAR: [&str; 17] = [
+const CLEAR: [&str; 19] = [
     "agent",
     "assignee",
+    "correlation",
     "files",
     "folder",
     "host",
+    "kind",
     "label",
     "model",
     "name",
@@ -70,6 +74,8 @@ fn every_string_of_an_event_is_named_as_clear_or_sealed() {
     let mut texts = check::<Event>();
     texts.extend(check::<TaskEvent>());
     texts.extend(check::<CallEvent>());
+    texts.extend(check::<PlanningEvent>());
+    texts.extend(check::<RequestEvent>());
     let is_clear = |path: &&String| rule(path) == Some(Sight::Clear);
     let mut clear = texts.iter().filter(is_clear).map(|path| last_name(path)).collect::<BTreeSet<_>>();
     assert!(clear.remove("worker"), "the tracer sees the executor of a claim");

@@ -1,9 +1,10 @@
 //! Keys: whose is whose, and what is said when one is missing or another.
 
 use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
 
 use crewlog_executors::keys::{KeyError, KeyState, Keys, make_operator_key};
-use crewlog_mq::{Error, EventStore, Query, Range};
+use crewlog_mq::{Error, EventStore};
 use crewlog_planner::sealed::{SEALED, key_of};
 
 use super::{MARK, Ring, last_reason, marked, marked_files, of_plan, pause, whole_plan};
@@ -21,14 +22,96 @@ async fn sealed_log(ring: &Ring) -> EventStore {
 async fn another_operators_key_is_told_by_its_file_and_reads_nothing() {
     let ring = Ring::new();
     let store = sealed_log(&ring).await;
-    let read = ring.veil(&store, Some("b")).read(&Query::all(), Range::default(), 10).await;
-    let Err(Error::Veil(error)) = read else { panic!("{read:?}") };
+    let reader = ring.veil(&store, Some("b"));
+    assert_eq!(last_reason(&reader, "p").await, SEALED);
+    let refused = reader.append(pause("p", "why")).await;
+    let Err(Error::Veil(error)) = refused else { panic!("{refused:?}") };
     let error = error.downcast_ref::<KeyError>().unwrap();
     let KeyError::WrongOperatorKey { file, .. } = error else { panic!("{error:?}") };
     assert_eq!(*file, ring.operator("b"));
     assert!(error.to_string().contains("name the file with the right one"), "{error}");
-    let refused = ring.veil(&store, Some("b")).append(pause("p", "why")).await;
-    assert!(matches!(refused, Err(Error::Veil(_))), "{refused:?}");
+}
+
+#[tokio::test]
+async fn operators_share_a_log_and_each_reads_what_is_theirs() {
+    let ring = Ring::new();
+    let store = sealed_log(&ring).await;
+    ring.veil(&store, Some("b")).append(whole_plan("r")).await.unwrap();
+    ring.veil(&store, Some("b")).append(pause("r", &marked("why"))).await.unwrap();
+    for (operator, opens, closed) in [("a", ["p", "q"].as_slice(), ["r"].as_slice()), ("b", &["r"], &["p", "q"])] {
+        let reader = ring.veil(&store, Some(operator));
+        for plan in opens {
+            assert_eq!(last_reason(&reader, plan).await, marked("why"), "{operator} reads {plan}");
+        }
+        for plan in closed {
+            assert_eq!(last_reason(&reader, plan).await, SEALED, "{operator} does not read {plan}");
+        }
+    }
+}
+
+/// The file of a plan's key.
+async fn key_file(ring: &Ring, store: &EventStore, plan: &str) -> PathBuf {
+    ring.plans().join(format!("{}.json", key_of(&of_plan(store, plan).await[0].tags).unwrap()))
+}
+
+#[tokio::test]
+async fn a_key_that_cannot_be_read_closes_its_own_plan_alone_and_is_not_taken_for_destroyed() {
+    let ring = Ring::new();
+    let store = sealed_log(&ring).await;
+    let (of_p, of_q) = (key_file(&ring, &store, "p").await, key_file(&ring, &store, "q").await);
+    let kept = std::fs::read(&of_p).unwrap();
+    ring.veil(&store, Some("a")).append(whole_plan("gone")).await.unwrap();
+    let gone = key_file(&ring, &store, "gone").await;
+    ring.keys(None).destroy(gone.file_stem().unwrap().to_str().unwrap(), "gone").unwrap();
+    let wrecks = [
+        ("empty", Vec::new()),
+        ("cut off", kept[..kept.len() / 2].to_vec()),
+        ("of another form", b"{\"form\":9}".to_vec()),
+        ("of another plan", std::fs::read(&of_q).unwrap()),
+        ("of another plan, and destroyed", std::fs::read(&gone).unwrap()),
+    ];
+    let long_lived = ring.veil(&store, Some("a"));
+    assert_eq!(last_reason(&long_lived, "p").await, marked("why"));
+    for (how, wreck) in wrecks {
+        std::fs::write(&of_p, wreck).unwrap();
+        for reader in [&ring.veil(&store, Some("a")), &long_lived] {
+            assert_eq!(last_reason(reader, "q").await, marked("why"), "{how}: what has nothing to do with it is read");
+            assert_eq!(last_reason(reader, "p").await, SEALED, "{how}");
+            let refused = reader.append(pause("p", "why")).await;
+            let Err(Error::Veil(error)) = refused else { panic!("{how}: {refused:?}") };
+            assert!(
+                matches!(error.downcast_ref(), Some(KeyError::Damaged { path }) if *path == of_p),
+                "{how}: {error}"
+            );
+        }
+        let states = ring.keys(Some("a")).list().unwrap().into_iter().map(|report| report.state).collect::<Vec<_>>();
+        assert_eq!(states.iter().filter(|state| **state == KeyState::Damaged).count(), 1, "{how}: {states:?}");
+    }
+    std::fs::remove_file(&of_p).unwrap();
+    std::fs::create_dir(&of_p).unwrap();
+    assert_eq!(last_reason(&long_lived, "q").await, marked("why"), "a folder in its place is no key either");
+    assert_eq!(last_reason(&long_lived, "p").await, SEALED);
+    std::fs::remove_dir(&of_p).unwrap();
+    std::fs::write(&of_p, kept).unwrap();
+    assert_eq!(last_reason(&long_lived, "p").await, marked("why"), "a copy put back opens again");
+}
+
+#[tokio::test]
+async fn what_a_crash_kept_from_its_place_is_swept_away_when_keys_are_replaced() {
+    let ring = Ring::new();
+    let store = sealed_log(&ring).await;
+    let of_p = key_file(&ring, &store, "p").await;
+    let name = of_p.file_stem().unwrap().to_str().unwrap().to_owned();
+    let left = ring.plans().join("new-0");
+    for replace in ["rotate", "destroy"] {
+        // As a crash leaves it between the writing of a file and its taking its place.
+        std::fs::copy(&of_p, &left).unwrap();
+        match replace {
+            "rotate" => assert_eq!(ring.keys(Some("a")).rotate(&ring.operator("b")).unwrap().n_wrapped, 2),
+            _destroy => assert!(ring.keys(None).destroy(&name, "p").unwrap()),
+        }
+        assert!(!left.exists(), "{replace}: a key that is destroyed lies nowhere else");
+    }
 }
 
 #[tokio::test]
@@ -94,9 +177,7 @@ async fn a_key_that_is_not_there_is_named_and_one_that_was_changed_opens_nothing
     // The key of one plan under the name of another's.
     let other = key_of(&of_plan(&store, "q").await[0].tags).unwrap().to_owned();
     std::fs::copy(ring.plans().join(format!("{other}.json")), &file).unwrap();
-    let read = ring.veil(&store, Some("a")).read(&Query::stream("planner"), Range::default(), 1).await;
-    let Err(Error::Veil(error)) = read else { panic!("{read:?}") };
-    assert!(matches!(error.downcast_ref(), Some(KeyError::Damaged { path }) if *path == file), "{error}");
+    assert_eq!(last_reason(&ring.veil(&store, Some("a")), "p").await, SEALED);
 
     std::fs::write(&file, kept).unwrap();
     assert_eq!(last_reason(&ring.veil(&store, Some("a")), "p").await, marked("why"), "a copy put back opens again");

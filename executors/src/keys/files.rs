@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use super::KeyError;
+use super::{KeyError, cipher};
 
 /// The version of a key file's form.
 const FORM: u32 = 1;
@@ -17,6 +17,8 @@ const FORM: u32 = 1;
 const ENDING: &str = ".json";
 /// The most bytes of a file with a key.
 const FILE_BYTES_MAX: u64 = 64 << 10;
+/// How the name of a file begins that is not in its place yet.
+const UNPLACED: &str = "new-";
 /// How many letters and digits name a key.
 const NAME_BYTES: usize = 32;
 
@@ -45,6 +47,13 @@ impl KeyFile {
     pub(super) fn new(session: String, log: Uuid, wrapped: Option<Wrapped>) -> Self {
         Self { form: FORM, session, log, wrapped }
     }
+
+    /// Whether it is the file of this key, and not that of another under its name: one that is destroyed must not speak for
+    /// another. Of which log a damaged key was that was destroyed is not known.
+    fn is_called(&self, name: &str) -> bool {
+        let is_destroyed_wreck = self.log.is_nil() && self.wrapped.is_none();
+        is_destroyed_wreck || cipher::name_of(&[self.log.as_bytes(), self.session.as_bytes()]) == name
+    }
 }
 
 /// By which a file is known to be another than it was.
@@ -72,7 +81,7 @@ impl Files {
     /// The file of a key; none for what is no name of one, since it may come from an import.
     fn path(&self, name: &str) -> Option<PathBuf> {
         let is_name = name.len() == NAME_BYTES && name.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
-        is_name.then(|| self.folder.join(format!("{name}{ENDING}")))
+        is_name.then(|| self.path_of(name))
     }
 
     /// The mark of a key's file, if it is there.
@@ -96,14 +105,14 @@ impl Files {
             read => read.map_err(fault("read", &path))?,
         };
         match serde_json::from_slice::<KeyFile>(&bytes) {
-            Ok(file) if file.form == FORM => Ok(Some(file)),
+            Ok(file) if file.form == FORM && file.is_called(name) => Ok(Some(file)),
             Ok(_) | Err(_) => Err(KeyError::Damaged { path }),
         }
     }
 
-    /// That a key is not what was wrapped for its session.
-    pub(super) fn damaged(&self, name: &str) -> KeyError {
-        KeyError::Damaged { path: self.folder.join(format!("{name}{ENDING}")) }
+    /// Where a key's file is, or would be.
+    pub(super) fn path_of(&self, name: &str) -> PathBuf {
+        self.folder.join(format!("{name}{ENDING}"))
     }
 
     /// Keeps a new key, unless there is one of this name.
@@ -111,6 +120,8 @@ impl Files {
         let Some(path) = self.path(name) else { return Ok(()) };
         let made = DirBuilder::new().recursive(true).mode(0o700).create(&self.folder);
         made.map_err(fault("made", &self.folder))?;
+        // What is not in its place yet is swept away under the lock.
+        let _lock = self.lock()?;
         let new = self.written(file)?;
         let linked = match fs::hard_link(&new, &path) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
@@ -134,9 +145,21 @@ impl Files {
         let Some(path) = self.path(name) else { return Ok(()) };
         let mut old = File::options().write(true).open(&path).map_err(fault("opened", &path))?;
         self.replace(lock, name, &KeyFile { wrapped: None, ..file.clone() })?;
-        let n_bytes = old.metadata().map_err(fault("looked at", &path))?.len();
-        let overwritten = io::copy(&mut io::repeat(b' ').take(n_bytes), &mut old).and_then(|_| old.sync_all());
-        overwritten.map_err(fault("overwritten", &path))
+        overwrite(&mut old).map_err(fault("overwritten", &path))
+    }
+
+    /// Leaves nothing of what a crash kept from its place: it holds keys that were to be replaced, or destroyed.
+    pub(super) fn sweep(&self, _lock: &Lock) -> Result<(), KeyError> {
+        for entry in fs::read_dir(&self.folder).map_err(fault("listed", &self.folder))? {
+            let entry = entry.map_err(fault("listed", &self.folder))?;
+            if entry.file_name().to_str().is_some_and(|name| name.starts_with(UNPLACED)) {
+                let path = entry.path();
+                let mut file = File::options().write(true).open(&path).map_err(fault("opened", &path))?;
+                overwrite(&mut file).map_err(fault("overwritten", &path))?;
+                fs::remove_file(&path).map_err(fault("removed", &path))?;
+            }
+        }
+        self.sync()
     }
 
     /// Lets nobody else replace a key as long as it is held.
@@ -166,7 +189,7 @@ impl Files {
 
     /// A file beside the others, on disk, under a name that is no key's.
     fn written(&self, file: &KeyFile) -> Result<PathBuf, KeyError> {
-        let path = self.folder.join(format!("new-{}", crewlog_mq::new_event_id()));
+        let path = self.folder.join(format!("{UNPLACED}{}", crewlog_mq::new_event_id()));
         let text = serde_json::to_string(file).expect("names are JSON") + "\n";
         make(&path, &text).map_err(fault("written", &path))?;
         Ok(path)
@@ -187,6 +210,19 @@ pub(super) fn read(path: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     File::open(path)?.take(FILE_BYTES_MAX).read_to_end(&mut bytes)?;
     Ok(bytes)
+}
+
+/// True when the file system lets others than its owner read a file, or put another key into it.
+pub(super) fn is_open_to_others(path: &Path) -> bool {
+    const OTHERS: u32 = 0o077;
+    fs::metadata(path).is_ok_and(|found| found.is_file() && found.mode() & OTHERS != 0)
+}
+
+/// Puts nothing in the place of what a file holds, as far as the disk does that.
+fn overwrite(file: &mut File) -> io::Result<()> {
+    let n_bytes = file.metadata()?.len();
+    io::copy(&mut io::repeat(b' ').take(n_bytes), file)?;
+    file.sync_all()
 }
 
 /// A new file for the user's own eyes, on disk.

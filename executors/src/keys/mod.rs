@@ -8,10 +8,9 @@ mod cipher;
 mod files;
 mod veil;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use uuid::Uuid;
@@ -21,6 +20,8 @@ use self::files::{Files, KeyFile, Mark, Wrapped, fault};
 
 /// Keys, and the sessions of plans, that are kept in memory.
 const KNOWN_MAX: usize = 1024;
+/// Keys of which it is said one by one that they open nothing.
+const TOLD_MAX: usize = 20;
 
 /// What is wrong with keys.
 #[derive(Debug, thiserror::Error)]
@@ -96,6 +97,25 @@ pub enum KeyError {
     NoRandomness(#[from] getrandom::Error),
 }
 
+impl KeyError {
+    /// Whether it is the fault of one key, which lasts until somebody mends it: what other keys seal can be read.
+    fn is_of_one_key(&self) -> bool {
+        use io::ErrorKind::{InvalidData, IsADirectory, NotADirectory, PermissionDenied};
+        match self {
+            Self::WrongOperatorKey { .. } | Self::Damaged { .. } => true,
+            // Other faults may pass by themselves, and then the text is read.
+            Self::File { source, .. } => {
+                matches!(source.kind(), InvalidData | IsADirectory | NotADirectory | PermissionDenied)
+            }
+            Self::NoOperatorKey { .. }
+            | Self::NoSessionKey { .. }
+            | Self::Destroyed { .. }
+            | Self::NotAnOperatorKey { .. }
+            | Self::NoRandomness(_) => false,
+        }
+    }
+}
+
 /// Makes an operator's key in a new file, and gives its fingerprint.
 ///
 /// # Errors
@@ -115,6 +135,10 @@ struct Operator {
 impl Operator {
     fn read(path: &Path) -> Result<Self, KeyError> {
         let bytes = files::read(path).map_err(fault("read", path))?;
+        if files::is_open_to_others(path) {
+            let file = path.display();
+            tracing::warn!("{file} holds an operator key, and is open to other users: `chmod 600` closes it to them");
+        }
         let key = std::str::from_utf8(&bytes).ok().and_then(OperatorKey::read);
         let key = key.ok_or_else(|| KeyError::NotAnOperatorKey { path: path.to_owned() })?;
         Ok(Self { file: path.to_owned(), key })
@@ -127,7 +151,6 @@ pub struct Keys {
     files: Files,
     operator: Option<Operator>,
     known: Mutex<Known>,
-    has_told: AtomicBool,
 }
 
 /// What was found out so far.
@@ -137,6 +160,8 @@ struct Known {
     keys: HashMap<String, (Mark, Option<Arc<SessionKey>>)>,
     /// By plan: the name of its key, if it is sealed.
     plans: HashMap<String, Option<String>>,
+    /// The names of keys of which was said that they open nothing; empty for that no operator's key was given.
+    told: HashSet<String>,
 }
 
 /// What can be done with a session's texts.
@@ -146,6 +171,8 @@ enum Access {
     Destroyed,
     NoOperatorKey,
     NoSessionKey,
+    /// Its key is of no use until somebody mends that, which was said.
+    Unusable,
 }
 
 /// A session's key, as one looks at it.
@@ -170,7 +197,7 @@ pub enum KeyState {
     Wrapped(String),
     /// It is destroyed.
     Destroyed,
-    /// It is no key any more.
+    /// It is no key any more, or its file cannot be read.
     Damaged,
 }
 
@@ -183,7 +210,7 @@ pub struct Rotated {
     pub n_wrapped: usize,
     /// Keys that were under it already, or are destroyed.
     pub n_left: usize,
-    /// Sessions whose keys are under neither of the two, or damaged.
+    /// Sessions whose keys are under neither of the two, or damaged; by the key's name where nothing else is known.
     pub not_wrapped: Vec<String>,
 }
 
@@ -194,7 +221,7 @@ impl Keys {
     /// [`KeyError::NotAnOperatorKey`], or [`KeyError::File`] when it cannot be read.
     pub fn open(folder: PathBuf, key_file: Option<&Path>) -> Result<Self, KeyError> {
         let operator = key_file.map(Operator::read).transpose()?;
-        Ok(Self { files: Files::new(folder), operator, known: Mutex::default(), has_told: AtomicBool::new(false) })
+        Ok(Self { files: Files::new(folder), operator, known: Mutex::default() })
     }
 
     /// All keys in the folder, by name.
@@ -211,14 +238,14 @@ impl Keys {
                         Some(Wrapped { operator, .. }) if self.is_given(&operator) => match self.access(&name) {
                             Ok(Access::Destroyed) => KeyState::Destroyed,
                             Ok(Access::Open(_) | Access::NoOperatorKey | Access::NoSessionKey) => KeyState::Ready,
-                            Err(_) => KeyState::Damaged,
+                            Ok(Access::Unusable) | Err(_) => KeyState::Damaged,
                         },
                         Some(Wrapped { operator, .. }) => KeyState::Wrapped(operator),
                     };
                     KeyReport { name, session, log, state }
                 }
                 Ok(None) => continue,
-                Err(KeyError::Damaged { .. }) => {
+                Err(error) if error.is_of_one_key() => {
                     KeyReport { name, session: String::new(), log: Uuid::nil(), state: KeyState::Damaged }
                 }
                 Err(error) => return Err(error),
@@ -243,6 +270,7 @@ impl Keys {
             return Err(missing());
         }
         let lock = self.files.lock()?;
+        self.files.sweep(&lock)?;
         let file = match self.files.read(name) {
             Err(KeyError::Damaged { .. }) => {
                 let nobodys = Wrapped { operator: String::new(), key: String::new() };
@@ -269,9 +297,10 @@ impl Keys {
             return Ok(rotated);
         }
         let lock = self.files.lock()?;
+        self.files.sweep(&lock)?;
         for name in names {
             let file = match self.files.read(&name) {
-                Err(KeyError::Damaged { .. }) => {
+                Err(error) if error.is_of_one_key() => {
                     rotated.not_wrapped.push(name);
                     continue;
                 }
@@ -313,6 +342,7 @@ impl Keys {
             Access::NoSessionKey => {
                 KeyError::NoSessionKey { plan, key: name.to_owned(), folder: self.files.folder().to_owned() }
             }
+            Access::Unusable => KeyError::Damaged { path: self.files.path_of(name) },
             Access::Open(_) | Access::Destroyed => KeyError::Destroyed { plan },
         }
     }
@@ -349,7 +379,7 @@ impl Keys {
                 }
                 let bound_to = [name.as_bytes(), session.as_bytes(), log.as_bytes()];
                 let key = operator.unwrap(&wrapped.key, &bound_to).map(Arc::new);
-                let key = key.ok_or_else(|| self.files.damaged(name))?;
+                let key = key.ok_or_else(|| KeyError::Damaged { path: self.files.path_of(name) })?;
                 (Some(Arc::clone(&key)), Access::Open(key))
             }
         };
@@ -374,11 +404,22 @@ impl Keys {
         Ok(name)
     }
 
-    /// Says once that texts are read as what they are not.
-    fn tell(&self, access: &Access, name: &str, plan: &str) {
-        if !self.has_told.swap(true, Ordering::Relaxed) {
-            let why = self.why_closed(access, name, plan);
-            tracing::warn!("{why}; such texts are shown as {}", crewlog_planner::sealed::SEALED);
+    /// The same for a reader, who goes on without the texts of a key that is of no use.
+    fn access_or_tell(&self, name: &str) -> Result<Access, KeyError> {
+        self.access(name).or_else(|error| {
+            if !error.is_of_one_key() {
+                return Err(error);
+            }
+            self.tell(name, || error);
+            Ok(Access::Unusable)
+        })
+    }
+
+    /// Says once of a key why the texts are read as what they are not.
+    fn tell(&self, name: &str, why: impl FnOnce() -> KeyError) {
+        let is_new = self.known(|known| known.told.len() < TOLD_MAX && known.told.insert(name.to_owned()));
+        if is_new {
+            tracing::warn!("{}; such texts are shown as {}", why(), crewlog_planner::sealed::SEALED);
         }
     }
 

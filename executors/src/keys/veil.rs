@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crewlog_mq::{Append, Backend, Error, NewEvent, Query, Range, Recorded, Veil, Write};
-use crewlog_planner::event;
 use crewlog_planner::sealed::{self, PREFIX, SEALED, SHREDDED, TAG};
+use crewlog_planner::{event, model};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use serde::Deserialize;
@@ -65,7 +65,7 @@ impl Veil for Keys {
             let Some(name) = sealed::key_of(&recorded.tags) else { continue };
             let access = match &last {
                 Some((known, access)) if known == name => access.clone(),
-                Some(_) | None => self.access(name)?,
+                Some(_) | None => self.access_or_tell(name)?,
             };
             last = Some((name.to_owned(), access.clone()));
             self.open_one(recorded, &access);
@@ -115,7 +115,12 @@ impl Keys {
             return Ok(Some(known));
         }
         let first = below.read(&Query::aggregate(event::STREAM, plan), Range::default(), 1).await?;
-        let Some(first) = first.events.first() else { return Ok(None) };
+        let Some(first) = first.events.first() else {
+            // What was asked before there is a plan goes on as it began, also when it never becomes one.
+            let asked = below.read(&Query::aggregate(model::STREAM, plan), Range::default(), 1).await?;
+            let key = asked.events.first().and_then(|asked| sealed::key_of(&asked.tags));
+            return Ok(key.map(|key| Some(key.to_owned())));
+        };
         let key = sealed::key_of(&first.tags).map(str::to_owned);
         self.known(|known| {
             if known.plans.len() >= KNOWN_MAX {
@@ -148,7 +153,7 @@ impl Keys {
                     }
                     // What cannot be sealed any more is not said: the plan goes on to its end without it.
                     Access::Destroyed => Some(SHREDDED.to_owned()),
-                    Access::NoOperatorKey | Access::NoSessionKey => {
+                    Access::NoOperatorKey | Access::NoSessionKey | Access::Unusable => {
                         is_kept_out = true;
                         None
                     }
@@ -185,6 +190,7 @@ impl Keys {
                         is_closed = true;
                         SEALED.to_owned()
                     }
+                    Access::Unusable => SEALED.to_owned(),
                 })
             })
         };
@@ -195,7 +201,10 @@ impl Keys {
         }
         if is_closed && let Some(name) = sealed::key_of(&recorded.tags) {
             let plan = sealed::plan_of(&recorded.stream_id, &recorded.aggregate_id, &recorded.tags);
-            self.tell(access, name, plan.unwrap_or(&recorded.aggregate_id));
+            let plan = plan.unwrap_or(&recorded.aggregate_id);
+            // Whose the key is does not matter when there is none to open it.
+            let told_of = if matches!(access, Access::NoOperatorKey) { "" } else { name };
+            self.tell(told_of, || self.why_closed(access, name, plan));
         }
         recorded.data = data.unwrap_or_else(|| std::mem::take(&mut recorded.data));
         recorded.metadata = metadata.unwrap_or_else(|| std::mem::take(&mut recorded.metadata));
