@@ -213,6 +213,14 @@ fn a_fault_is_told_with_its_place_and_kind() {
         ),
         (with(Tactical, "/execution_steps/0/step", json!(" ")), "/execution_steps/0: this is empty"),
         (
+            with(Tactical, "/execution_steps/0/timeout_ms", json!(0)),
+            "/execution_steps/0/timeout_ms: 0 ms are no time for a step: 1 to 4294967295",
+        ),
+        (
+            with(Orchestrator, "/assignments/1/timeout_ms", json!(1_000_000_000_000_000_000_u64)),
+            "/assignments/1/timeout_ms: 1000000000000000000 ms are no time for a step: 1 to 4294967295",
+        ),
+        (
             with(Tactical, "/execution_steps/1/command", Value::Null),
             "/execution_steps/1: the tool run_command wants a command",
         ),

@@ -110,6 +110,16 @@ pub enum PlanError {
         /// How many there may be.
         max: usize,
     },
+    /// A step is given no time, or too much.
+    #[error("{at}: {value} ms are no time for a step: 1 to {max}")]
+    Timeout {
+        /// Where.
+        at: String,
+        /// As written.
+        value: u64,
+        /// The most milliseconds.
+        max: u64,
+    },
     /// It is not said who does it, or it is said twice.
     #[error("{at}: say exactly one of {allowed}")]
     OneOf {
@@ -188,6 +198,7 @@ impl PlanError {
             Self::BadId { .. } => "BadId",
             Self::Empty { .. } => "Empty",
             Self::TooMany { .. } => "TooMany",
+            Self::Timeout { .. } => "Timeout",
             Self::OneOf { .. } => "OneOf",
             Self::Use { .. } => "Use",
             Self::MayNotDelegate { .. } => "MayNotDelegate",

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use crate::agents::registry::{TOOL_COMMAND_BYTES_MAX, ToolRegistry};
-use crate::agents::{ID_CHARS_MAX, PlanError, STEPS_MAX};
+use crate::agents::{ID_CHARS_MAX, PlanError, STEP_TIMEOUT_MS_MAX, STEPS_MAX};
 use crate::plan::{Dependency, NodeKind, Strength, SubPlan, TaskId, TaskPlan};
 use crate::protocol::{Ability, AgentType, Asking, CrossAgentStep, check_request};
 
@@ -123,6 +123,9 @@ fn task(
 ) -> Result<TaskPlan, PlanError> {
     let Step { id, text, does, notes, files, timeout_ms, at, .. } = step;
     check_text(text, at.clone())?;
+    if let Some(value) = timeout_ms.filter(|value| !(1..=STEP_TIMEOUT_MS_MAX).contains(value)) {
+        return Err(PlanError::Timeout { at: format!("{at}/timeout_ms"), value, max: STEP_TIMEOUT_MS_MAX });
+    }
     let mut task = TaskPlan::new(number(place), NodeKind::Processing, text.trim());
     task.label = Some(id.to_owned());
     task.depends_on =

@@ -39,6 +39,8 @@ pub use words::{plan_answer, plan_words};
 pub const PLAN_BYTES_MAX: usize = 1 << 20;
 /// The most steps of an agent's plan, and the most of any other list in it.
 pub const STEPS_MAX: usize = 1_000;
+/// The most milliseconds that a step may be given, which are not quite fifty days.
+pub const STEP_TIMEOUT_MS_MAX: u64 = u32::MAX as u64;
 /// The most characters of the id of a step.
 pub const ID_CHARS_MAX: usize = 64;
 

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::agents::registry::ToolRegistry;
-use crate::agents::{ID_CHARS_MAX, STEPS_MAX};
+use crate::agents::{ID_CHARS_MAX, STEP_TIMEOUT_MS_MAX, STEPS_MAX};
 use crate::protocol::{AgentType, REQUEST_TIMEOUT_MS_MAX};
 
 /// The form of a plan of this type of agent, with the tools that it has.
@@ -44,7 +44,7 @@ impl Parts {
     fn tactical(&self) -> Value {
         let step = json!({
             "id": id(), "step": text(), "tool": self.tool, "args": list(&text()), "command": text(),
-            "request": self.request(), "agent": self.below(), "timeout_ms": number(u64::from(u32::MAX)),
+            "request": self.request(), "agent": self.below(), "timeout_ms": number(STEP_TIMEOUT_MS_MAX),
         });
         let by_step = json!({ "type": "object", "additionalProperties": list(&text()) });
         let resources = json!({
@@ -79,7 +79,7 @@ impl Parts {
     fn orchestration(&self) -> Value {
         let assignment = json!({
             "id": id(), "work": text(), "agent": self.below(), "tool": self.tool, "request": self.request(),
-            "after": list(&id()), "timeout_ms": number(u64::from(u32::MAX)),
+            "after": list(&id()), "timeout_ms": number(STEP_TIMEOUT_MS_MAX),
         });
         object(&["assignments"], json!({ "assignments": list(&object(&["id", "work"], assignment)) }))
     }
