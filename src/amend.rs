@@ -11,17 +11,17 @@ use crewlog_mq::{EventStore, Handler};
 use crewlog_planner::event::{Amendment, Budget, Command, Edit, Event, PlannerConfig, Setting};
 use crewlog_planner::parse::{self, ParseOptions, ParsedPlan};
 use crewlog_planner::plan::{TaskId, TaskPlan};
-use crewlog_planner::planner::Planner;
+use crewlog_planner::planner::{CHECKPOINT_CHARS_MAX, Planner, is_checkpoint_name};
 use crewlog_planner::state::{PlannerState, Task};
 
 use crate::act::Target;
-use crate::cli::{AddTask, Amend, Changes, Facts, Limit, OnFailure, Output, Set};
+use crate::cli::{AddTask, Amend, BACKLOG, Changes, Facts, Limit, OnFailure, Output, Set};
 use crate::failure::{Code, Failure};
 use crate::look;
 use crate::session::{Session, read_text};
 use crate::start::{consent, order};
 use crate::terminal::say;
-use crate::text::visible;
+use crate::text::{shell_word, visible};
 use crate::workforce;
 
 /// `amend`.
@@ -71,12 +71,25 @@ impl Changed {
         amendments.extend(ids(&skip)?.into_iter().map(|task| Amendment::Skip { task }));
         if let Some(added) = &add {
             let is_file = added == "-" || Path::new(added).is_file();
+            if !is_file && is_like_a_path(added) {
+                let add = session.command(&format!("amend {} --add -", shell_word(plan)));
+                return Err(Failure::user(format!("there is no file {added:?}"))
+                    .hint(format!("to add a task of these words: echo {} | {add}", shell_word(added))));
+            }
             let text = if is_file { read_text(Path::new(added))? } else { added.clone() };
             consent_to(session, &text)?;
             amendments.push(Amendment::Add { text, after: ids(&after)?, before: ids(&before)? });
         }
         Ok(amendments)
     }
+}
+
+/// True of words that mean a file rather than a task, so that one which was mistyped becomes no task.
+fn is_like_a_path(words: &str) -> bool {
+    let is_ending = |ending: &str| (1..=5).contains(&ending.len()) && ending.chars().all(char::is_alphanumeric);
+    let ending = Path::new(words).extension().and_then(|ending| ending.to_str());
+    let is_one_word = !words.trim().contains(char::is_whitespace);
+    is_one_word && !words.contains("://") && (words.contains('/') || ending.is_some_and(is_ending))
 }
 
 /// `set`.
@@ -109,9 +122,12 @@ pub async fn set(session: &Session, set: Set) -> Result<Code, Failure> {
 
 /// `task add`.
 pub async fn add_task(session: &Session, add: AddTask) -> Result<Code, Failure> {
-    consent_to(session, &add.text)?;
+    if add.new {
+        check_name(&add.plan)?;
+    }
     let (store, _) = session.place.open_or_make().await?;
-    let plan = standing_plan(session, &store, &add.plan).await?;
+    let plan = plan_to_add_to(session, &store, &add).await?;
+    consent_to(session, &add.text)?;
     let tags = look::tags_of(&store, &plan).await?;
     if tags.is_empty() && add.after.is_empty() {
         let folder = Some(session.folder.to_string_lossy().into_owned());
@@ -130,6 +146,37 @@ pub async fn add_task(session: &Session, add: AddTask) -> Result<Code, Failure> 
     let after = target.ids(session, &add.after)?;
     let amendments = vec![Amendment::Add { text: add.text, after, before: Vec::new() }];
     give(session, target, Command::Amend { amendments, reason: add.reason }).await
+}
+
+/// The plan that is named. One that is not there is made only where that was asked for, or where it is the project's own:
+/// a name that was mistyped must make none.
+async fn plan_to_add_to(session: &Session, store: &EventStore, add: &AddTask) -> Result<String, Failure> {
+    let name = &add.plan;
+    if !add.new && name != BACKLOG {
+        let new = || format!("task add \"...\" --plan {} --new", shell_word(name));
+        return look::find_plan(store, name).await.map_err(|failure| match check_name(name) {
+            Ok(()) => failure.hint(format!("to make a standing plan of this name: {}", session.command(&new()))),
+            Err(_) => failure,
+        });
+    }
+    let plan = standing_plan(session, store, name).await?;
+    if add.new && !look::tags_of(store, &plan).await?.is_empty() {
+        return Err(Failure::new(Code::Conflict, format!("there is a plan {plan} already"))
+            .hint("to add to it, leave --new out"));
+    }
+    Ok(plan)
+}
+
+/// What can be typed in a command, and is no path.
+fn check_name(name: &str) -> Result<(), Failure> {
+    if is_checkpoint_name(name) && !name.starts_with(['.', '-']) {
+        return Ok(());
+    }
+    let message =
+        format!("{name:?} is no name for a plan: it consists of letters, digits, dashes, dots and underscores, ");
+    Err(Failure::user(format!(
+        "{message}begins with none of -., is no number and has at most {CHECKPOINT_CHARS_MAX} of them"
+    )))
 }
 
 /// The id of the standing plan of this project: as named, unless another project of the log has that one.

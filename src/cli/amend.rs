@@ -5,6 +5,7 @@ use std::time::Duration;
 use clap::{ArgGroup, Args, Subcommand, ValueEnum};
 use crewlog_planner::event::Order;
 use crewlog_planner::plan::NodeKind;
+use crewlog_planner::priority;
 
 use super::carry::{Limits, OnFailure};
 use super::typed::duration;
@@ -75,7 +76,7 @@ pub struct Facts {
     #[arg(long, value_name = "TEXT")]
     pub note: Vec<String>,
     /// With --edit: how urgent it is (P0 to P4, urgent, high, medium, low)
-    #[arg(long, value_name = "WORD")]
+    #[arg(long, value_name = "WORD", value_parser = urgency)]
     pub priority: Option<String>,
     /// With --edit: who is to do it
     #[arg(long, value_name = "NAME")]
@@ -159,7 +160,7 @@ impl From<TypedOrder> for Order {
 /// Work with single tasks.
 #[derive(Debug, Subcommand)]
 pub enum Task {
-    /// Add a task to a standing plan, which is made when it is not there
+    /// Add a task to a plan: without --plan to the standing plan of the project, which is made when it is not there
     Add(AddTask),
 }
 
@@ -168,9 +169,12 @@ pub enum Task {
 pub struct AddTask {
     /// What is to be done
     pub text: String,
-    /// The plan
+    /// The plan's id, or the beginning of it
     #[arg(long, default_value = BACKLOG)]
     pub plan: String,
+    /// Make a standing plan of this name first
+    #[arg(long)]
+    pub new: bool,
     /// The tasks to wait for, by number or label
     #[arg(long, value_name = "TASK", value_delimiter = ',')]
     pub after: Vec<String>,
@@ -191,6 +195,17 @@ fn limit(typed: &str) -> Result<Limit, String> {
     match name.strip_prefix('@') {
         Some(name) => Ok(Limit::Executor(name.to_owned(), n)),
         None => Ok(Limit::Kind(kind(name)?, n)),
+    }
+}
+
+/// A word for how urgent a task is; none takes the priority away.
+fn urgency(typed: &str) -> Result<String, String> {
+    match typed.is_empty() || priority::known_rank(typed).is_some() {
+        true => Ok(typed.to_owned()),
+        false => {
+            let known = priority::words().collect::<Vec<_>>().join(", ");
+            Err(format!("there is no such priority: {known}; an empty one takes it away"))
+        }
     }
 }
 

@@ -17,7 +17,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 pub use act::{Answer, Ask, Cancel, Done, Fail, Pause, Retry, Withdraw};
 pub use agents::{Draft, Propose, Schema};
-pub use amend::{AddTask, Amend, Changes, Facts, Limit, Set, Task};
+pub use amend::{AddTask, Amend, BACKLOG, Changes, Facts, Limit, Set, Task};
 pub use carry::{Carry, OnFailure, Resume, Run, Work};
 pub use keys::{DestroyKey, KeyFile, Keys, RotateKeys};
 pub use look::{

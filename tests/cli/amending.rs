@@ -53,6 +53,11 @@ fn what_cannot_be_amended_is_refused_with_what_to_do() {
     check(&["--edit", "A", "--description", "x"], 9, "task 1 is Running: to change it, cancel it");
     check(&["--skip", "Z"], 4, "has no task \"Z\"");
     check(&["--add", "Run `echo x`"], 1, "then say --yes");
+    check(&["--edit", "B", "--priority", "weird"], 2, "no such priority: p0, critical, urgent");
+    // Words that mean a file are no task when it is not there.
+    for path in ["missing-plan.md", "plans/next", "../plan.txt"] {
+        check(&["--add", path], 1, &format!("there is no file {path:?}"));
+    }
     scene.run(&["cancel", &plan]).expect(0);
     check(&["--skip", "B"], 9, "retry a task to open it again");
 }
@@ -111,6 +116,26 @@ fn tasks_without_a_plan_go_to_the_backlog_which_never_ends() {
     assert_eq!((status(&shown, 1), status(&shown, 2)), ("Completed", "Completed"));
     assert_eq!((scene.read("a.txt").as_str(), scene.read("c.txt").as_str()), ("a\n", "c\n"));
     scene.run(&["task", "add", "Run `echo d`", "--after", "9", "--yes"]).expect(4);
+}
+
+#[test]
+fn a_name_that_was_mistyped_makes_no_standing_plan() {
+    let scene = Scene::new();
+    let add = |words: &[&str]| scene.run(&[&["task", "add", "Paint the door"], words].concat());
+    add(&["--plan", "chores"]).expect(4).says(&["no plan has the id \"chores\"", "--plan chores --new"]);
+    assert_eq!(add(&["--plan", "chores", "--new"]).expect(0).stdout, "chores: task 1\n");
+    assert_eq!(add(&["--plan", "chores"]).expect(0).stdout, "chores: task 2\n");
+    // The beginning of an id is enough, as everywhere.
+    assert_eq!(add(&["--plan", "cho"]).expect(0).stdout, "chores: task 3\n");
+    add(&["--plan", "chroes"]).expect(4).says(&["the newest are chores", "--plan chroes --new"]);
+    add(&["--plan", "chores", "--new"]).expect(9).says(&["there is a plan chores already"]);
+    for name in ["../../etc", "a b/c", "17", "", "-x", ".x"] {
+        let name = format!("--plan={name}");
+        add(&[&name, "--new"]).expect(1).says(&["is no name for a plan", "letters, digits, dashes"]);
+        let refused = add(&[&name]).expect(4);
+        assert!(!refused.stderr.contains("--new"), "{}", refused.stderr);
+    }
+    assert_eq!(scene.run(&["ls", "-o", "jsonl"]).expect(0).stdout.lines().count(), 1);
 }
 
 #[test]
