@@ -6,9 +6,10 @@ use std::io::{BufWriter, Write};
 
 use crewlog_executors::history::History;
 use crewlog_mq::{EventStore, Position, Query, Range, Timestamp};
-use crewlog_planner::event::{self, Event, Usage, money, plan_tag};
+use crewlog_planner::claim::{self, TaskEvent};
+use crewlog_planner::event::{self, Event, TaskStatus, Usage, money, plan_tag};
 use crewlog_planner::plan::TaskId;
-use crewlog_planner::state::{Phase, Task};
+use crewlog_planner::state::{Measure, Phase, Task};
 use crewlog_planner::view::PlanView;
 use futures::TryStreamExt;
 use serde::Serialize;
@@ -18,7 +19,7 @@ use crate::failure::{Code, Failure};
 use crate::json::{print_line, print_pretty};
 use crate::look::find_plan;
 use crate::session::Session;
-use crate::text::{one_line, visible};
+use crate::text::{count, one_line, visible};
 
 /// The most characters of a result or an error in the text for a person.
 const TEXT_CHARS_MAX: usize = 80;
@@ -47,6 +48,10 @@ struct SideJson<'a> {
     status: &'static str,
     /// From its first event behind the point to its end; unset before that.
     duration_ms: Option<u64>,
+    /// How long its tasks were held behind the point, together: what it took without the time that nobody worked on it.
+    work_ms: u64,
+    /// How often a task failed or ran out of time behind the point, tries that were made good included.
+    failures: u32,
     /// What was used up behind the point.
     usage: Usage,
 }
@@ -79,6 +84,8 @@ struct Side {
     view: PlanView,
     began_at: Option<Timestamp>,
     last_at: Option<Timestamp>,
+    work_ms: u64,
+    n_failures: u32,
     usage: Usage,
     usage_by_task: BTreeMap<TaskId, Usage>,
 }
@@ -90,23 +97,63 @@ impl Side {
             view: PlanView::default(),
             began_at: None,
             last_at: None,
+            work_ms: 0,
+            n_failures: 0,
             usage: Usage::default(),
             usage_by_task: BTreeMap::new(),
         };
+        let mut held = BTreeMap::new();
         let mut records = std::pin::pin!(history.records(store, &Query::all(), Range::default()));
         while let Some(recorded) = records.try_next().await? {
-            side.view.apply(&recorded)?;
-            if recorded.position <= at || recorded.stream_id != event::STREAM {
-                continue;
+            if recorded.position > at && recorded.stream_id == event::STREAM {
+                side.take(&recorded.decode()?, recorded.created_at);
             }
-            side.began_at.get_or_insert(recorded.created_at);
-            side.last_at = Some(recorded.created_at);
-            if let Event::UsageRecorded { task_id, usage, .. } = recorded.decode()? {
-                side.usage.add(&usage);
-                side.usage_by_task.entry(task_id).or_default().add(&usage);
+            side.view.apply(&recorded)?;
+            if recorded.position > at && recorded.stream_id == claim::STREAM {
+                let now = recorded.created_at;
+                let since = match recorded.decode()? {
+                    TaskEvent::TaskClaimed { .. } => held.insert(recorded.aggregate_id.clone(), now),
+                    TaskEvent::TaskReleased { .. }
+                    | TaskEvent::TaskStopped { .. }
+                    | TaskEvent::TaskCompleted { .. }
+                    | TaskEvent::TaskFailed { .. }
+                    | TaskEvent::NeedsClarification { .. } => held.remove(&recorded.aggregate_id),
+                    TaskEvent::TaskStarted { .. }
+                    | TaskEvent::LeaseRenewed { .. }
+                    | TaskEvent::UsageReported { .. }
+                    | TaskEvent::ClarificationProvided { .. } => None,
+                };
+                side.work_ms = side.work_ms.saturating_add(since.map_or(0, |since| ms(now, since)));
             }
         }
         Ok(side)
+    }
+
+    /// Takes in an event of the plan behind the point, before its view does.
+    fn take(&mut self, event: &Event, at: Timestamp) {
+        self.began_at.get_or_insert(at);
+        self.last_at = Some(at);
+        match event {
+            Event::UsageRecorded { task_id, usage, .. } => {
+                self.usage.add(usage);
+                self.usage_by_task.entry(*task_id).or_default().add(usage);
+            }
+            Event::TaskStatusUpdated { task_id, status, error: Some(_), .. } => {
+                // Of one about which a person was asked the failure was told before.
+                let ran = self.task(*task_id).is_some_and(|task| task.status == TaskStatus::Running);
+                let has_failed = match status {
+                    TaskStatus::Cancelled | TaskStatus::Skipped => false,
+                    TaskStatus::TimedOut => true,
+                    TaskStatus::Planned
+                    | TaskStatus::Running
+                    | TaskStatus::NeedsClarification
+                    | TaskStatus::Completed
+                    | TaskStatus::Failed => ran,
+                };
+                self.n_failures = self.n_failures.saturating_add(has_failed.into());
+            }
+            _another_event => {}
+        }
     }
 
     fn json(&self) -> SideJson<'_> {
@@ -116,6 +163,8 @@ impl Side {
             plan: &self.plan,
             status: self.view.status().as_str(),
             duration_ms: took.map(|(last, began)| ms(last, began)),
+            work_ms: self.work_ms,
+            failures: self.n_failures,
             usage: self.usage,
         }
     }
@@ -199,8 +248,10 @@ fn print(mut to: impl Write, compared: &ComparedJson<'_>) -> std::io::Result<()>
     let PartedJson { plan, at, event_type } = parted;
     writeln!(to, "they part behind position {at} of {}, {}", visible(plan), visible(event_type))?;
     for side in [one, other] {
-        let took = side.duration_ms.map_or_else(String::new, |took| format!("  in {took} ms"));
-        writeln!(to, "{}  {}{took}{}", visible(side.plan), side.status, used(&side.usage))?;
+        let took = side.duration_ms.map_or_else(String::new, |took| format!("  in {}", time(took)));
+        let (worked, failures) = (time(side.work_ms), count(side.failures as usize, "failure"));
+        let said = format!("{took}, worked on for {worked}, {failures}{}", used(&side.usage));
+        writeln!(to, "{}  {}{said}", visible(side.plan), side.status)?;
     }
     let mut n_same = 0;
     for task in tasks {
@@ -223,13 +274,18 @@ fn print(mut to: impl Write, compared: &ComparedJson<'_>) -> std::io::Result<()>
 fn said(task: &TaskSideJson<'_>) -> String {
     let mut said = format!("{}, attempts: {}", task.status, task.attempts);
     if let Some(took) = task.duration_ms {
-        said.push_str(&format!(", in {took} ms"));
+        said.push_str(&format!(", in {}", time(took)));
     }
     said.push_str(&used(&task.usage));
     if let Some(text) = task.result.or(task.error).filter(|text| !text.is_empty()) {
         said.push_str(&format!(": {}", one_line(text, TEXT_CHARS_MAX)));
     }
     said
+}
+
+/// A time in words.
+fn time(ms: u64) -> String {
+    Measure::Duration.words(ms)
 }
 
 fn used(usage: &Usage) -> String {

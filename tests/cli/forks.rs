@@ -203,6 +203,31 @@ fn two_ways_from_one_point_are_compared_and_plans_without_one_say_so() {
 }
 
 #[test]
+fn of_two_strategies_it_is_told_how_long_they_took_what_they_used_and_how_often_they_failed() {
+    let scene = Scene::new();
+    let usage = r#"echo done; echo "USAGE: $(cat usage)""#;
+    let agent = format!("[executors.writer]\ncommand = ['sh', '-c', '{usage}']\nkinds = [\"Processing\"]\n");
+    scene.write("crewlog.toml", agent);
+    scene.write("usage", r#"{"input_tokens": 9, "output_tokens": 1, "cost": 0.5}"#);
+    let (plan, ran) = scene.plan("# Ship\n1. Run `test -e way` (retry 1)\n2. Write the poem\n");
+    ran.expect(100);
+    scene.write("way", "");
+    let short = fork(&scene, &[&plan, "--before-failure"]);
+    scene.run(&["resume", &short, "--yes"]).expect(0);
+    let compared = scene.run(&["compare", &short, &plan, "-o", "json"]).expect(0).json();
+    let side = |side: &str, key: &str| compared[side][key].clone();
+    assert_eq!((side("one", "failures"), side("other", "failures")), (0.into(), 2.into()), "{compared}");
+    let (work, took) = (side("one", "work_ms").as_u64(), side("one", "duration_ms").as_u64());
+    assert!(work.is_some_and(|work| work > 0) && work <= took, "{compared}");
+    assert_eq!(side("one", "usage")["cost_micros"], 500_000, "{compared}");
+    let text = scene.run(&["compare", &short, &plan]).expect(0).stdout;
+    let parts = [" s, worked on for ", "0 failures, 9 tokens told, 1 written, a cost of 0.500000", "2 failures"];
+    for part in parts {
+        assert!(text.contains(part), "{part:?} is not in:\n{text}");
+    }
+}
+
+#[test]
 fn a_fork_whose_parent_is_not_there_is_found_and_its_export_alone_is_no_log() {
     let scene = Scene::new();
     let (plan, _) = scene.plan("1. Run `true`\n2. Which colour is it?\n");
