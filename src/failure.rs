@@ -141,7 +141,11 @@ impl From<PlannerError> for Failure {
             | PlannerError::PlanEnded
             | PlannerError::TaskUnderWay { .. }
             | PlannerError::TaskEnded { .. } => Code::Conflict,
-            PlannerError::NotRetryable { status, .. } | PlannerError::NotAskable { status, .. } if status.is_end() => {
+            PlannerError::NotRetryable { status, .. }
+            | PlannerError::NotAskable { status, .. }
+            | PlannerError::NotDelayed { status, .. }
+                if status.is_end() =>
+            {
                 Code::Conflict
             }
             PlannerError::LabelTaken { .. }

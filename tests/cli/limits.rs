@@ -101,7 +101,9 @@ fn what_people_ask_is_waited_for_and_what_they_withdraw_is_not() {
     let shown = scene.show(&plan);
     assert_eq!((&shown["tasks"][0]["result"], &shown["tasks"][1]["result"]), (&"blue".into(), &"three".into()));
     assert_eq!(shown["questions"][2]["is_withdrawn"], true);
-    scene.run(&["retry", &plan, "2", "--now"]).expect(1).says(&["waits for no moment"]);
+    scene.run(&["retry", &plan, "2", "--now"]).expect(9).says(&["waits for no moment"]);
+    let (plan, _) = scene.plan("1. Which colour is it?\n");
+    scene.run(&["retry", &plan, "1", "--now"]).expect(1).says(&["waits for no moment"]);
 }
 
 #[test]
