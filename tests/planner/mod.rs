@@ -13,6 +13,7 @@ mod context;
 mod failures;
 mod forks;
 mod laws;
+mod letter;
 mod orders;
 mod progress;
 mod questions;
