@@ -2,7 +2,9 @@
 
 use crewlog_mq::Handler;
 use crewlog_planner::agents::registry::ToolRegistry;
-use crewlog_planner::agents::{AgentPlan, AgentProposal, PLAN_BYTES_MAX, PlanError, STEPS_MAX, schema};
+use crewlog_planner::agents::{
+    AgentPlan, AgentProposal, PLAN_BYTES_MAX, PlanError, STEP_TIMEOUT_MS_MAX, STEPS_MAX, schema,
+};
 use crewlog_planner::event::{Command, Event, PlannerConfig};
 use crewlog_planner::plan::{NodeKind, Origin, ParentTask, Proposal, SUB_PLAN_DEPTH_MAX, TaskId};
 use crewlog_planner::planner::{Planner, PlannerError};
@@ -213,14 +215,6 @@ fn a_fault_is_told_with_its_place_and_kind() {
         ),
         (with(Tactical, "/execution_steps/0/step", json!(" ")), "/execution_steps/0: this is empty"),
         (
-            with(Tactical, "/execution_steps/0/timeout_ms", json!(0)),
-            "/execution_steps/0/timeout_ms: 0 ms are no time for a step: 1 to 4294967295",
-        ),
-        (
-            with(Orchestrator, "/assignments/1/timeout_ms", json!(1_000_000_000_000_000_000_u64)),
-            "/assignments/1/timeout_ms: 1000000000000000000 ms are no time for a step: 1 to 4294967295",
-        ),
-        (
             with(Tactical, "/execution_steps/1/command", Value::Null),
             "/execution_steps/1: the tool run_command wants a command",
         ),
@@ -265,6 +259,20 @@ fn a_fault_is_told_with_its_place_and_kind() {
         assert_eq!(refusal.to_string(), expected);
         assert!(matches!(refusal, PlannerError::AgentPlan(_)), "{refusal:?}");
     }
+}
+
+#[test]
+fn a_step_is_given_some_time_and_not_too_much() {
+    let cases = [
+        (AgentType::Tactical, "/execution_steps/0/timeout_ms", 0),
+        (AgentType::Tactical, "/execution_steps/0/timeout_ms", STEP_TIMEOUT_MS_MAX + 1),
+        (AgentType::Orchestrator, "/assignments/1/timeout_ms", 1_000_000_000_000_000_000),
+    ];
+    for (agent, at, value) in cases {
+        let refusal = lowered(agent, &with(agent, at, json!(value))).unwrap_err();
+        assert_eq!(refusal.to_string(), format!("{at}: {value} ms are no time for a step: 1 to 4294967295"));
+    }
+    lowered(AgentType::Tactical, &with(AgentType::Tactical, cases[0].1, json!(STEP_TIMEOUT_MS_MAX))).unwrap();
 }
 
 #[test]
