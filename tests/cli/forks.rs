@@ -212,7 +212,7 @@ fn of_two_strategies_it_is_told_how_long_they_took_what_they_used_and_how_often_
     let (plan, ran) = scene.plan("# Ship\n1. Run `test -e way` (retry 1)\n2. Write the poem\n");
     ran.expect(100);
     scene.write("way", "");
-    let short = fork(&scene, &[&plan, "--before-failure"]);
+    let short = fork(&scene, &[&plan, "--before", "1"]);
     scene.run(&["resume", &short, "--yes"]).expect(0);
     let compared = scene.run(&["compare", &short, &plan, "-o", "json"]).expect(0).json();
     let side = |side: &str, key: &str| compared[side][key].clone();
