@@ -3,7 +3,7 @@
 use super::inline::{Atom, AtomKind, Definitions, Inline};
 use super::phrases::{Words, begins, list, lower};
 use super::shell::{self, Shape};
-use super::text::holds;
+use super::text::{holds, rfind};
 use super::vocabulary;
 
 /// What may follow a command that is judged, placed or timed.
@@ -226,14 +226,15 @@ fn again(before: &str, gap: &str, after: &str) -> Option<Asked> {
 
 /// The words after the last sign or word that begins a new instruction.
 fn last_instruction<'t>(said: &'t str, parts: &[&str]) -> &'t str {
-    let from = parts.iter().filter_map(|part| said.rfind(part).map(|at| at + part.len())).max().unwrap_or(0);
-    &said[from..]
+    let ends = parts.iter().filter_map(|part| rfind(said, part).map(|at| at + part.len()));
+    &said[ends.max().unwrap_or(0)..]
 }
 
 /// True when what stands before the code speaks of it, also over an "and".
 fn mentions(said: &str) -> bool {
     let clause = last_instruction(said, &[", ", "; ", " then ", ": "]);
-    clause.split_whitespace().any(|word| MENTIONS.contains(word)) || HAN_MENTIONS.iter().any(|word| holds(said, word))
+    clause.split_whitespace().any(|word| MENTIONS.contains(word))
+        || !said.is_ascii() && HAN_MENTIONS.iter().any(|word| holds(said, word))
 }
 
 /// True when a word of running stands right before the code.
@@ -262,7 +263,8 @@ fn only_mentions(said: &str) -> bool {
     if mentions(said) {
         return true;
     }
-    let tail = last_instruction(said, &[", ", "; ", " then ", ": ", " and ", " but ", "(", " & ", " - ", "\u{2014} "]);
+    let tail = last_instruction(said, &[", ", "; ", " then ", ": ", " and ", " but ", " & ", " - ", "\u{2014} "]);
+    let tail = tail.rsplit('(').next().unwrap_or(tail);
     let tail = vocabulary::instruction(tail).trim();
     let Some((lead, last)) = tail.rsplit_once(' ').filter(|(_, last)| RUNNING.contains(last)) else { return false };
     let first = lead.split_whitespace().next().unwrap_or("");

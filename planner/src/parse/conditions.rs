@@ -3,7 +3,7 @@
 use super::inline::Inline;
 use super::phrases::{Words, after_word, list, words};
 use super::sentences::{Clause, Stop};
-use super::text::rfind;
+use super::text::{holds, rfind};
 
 /// Words before "if" that make it part of a question: "check if".
 static ASKS: Words = Words::new(|| {
@@ -75,7 +75,7 @@ pub(super) fn trailing_condition(text: &str, inline: &Inline, clause: &Clause) -
         let (at, length, negated) = found;
         return Some((clause.from + at, clause.from + at + length, negated));
     }
-    if !part.as_bytes().windows(3).any(|three| matches!(three, b" if" | b" un")) {
+    if !(holds(part, " if ") || holds(part, " unless ")) {
         return None;
     }
     let (at, word, negated) = [(" if ", 4, false), (" unless ", 8, true), (" only if ", 9, false)]

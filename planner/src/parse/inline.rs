@@ -377,12 +377,13 @@ impl Scanner<'_> {
         let mut codes = codes.iter().peekable();
         let mut at = 0;
         let mut fresh = true;
+        // One past the last sign that was found.
+        let mut known = 0;
         while at < self.bytes.len() {
-            // Most of a text is words that nothing joins to anything.
-            if fresh && let Some(end) = plain_word(self.bytes, at) {
-                at = end;
-                fresh = false;
-                continue;
+            if at >= known {
+                let Some((begin, sign)) = self.next(at) else { break };
+                fresh |= begin > at;
+                (at, known) = (begin, sign + 1);
             }
             let class = class(self.bytes[at]);
             if class & TICK > 0 {
@@ -409,6 +410,14 @@ impl Scanner<'_> {
                 at += c.len_utf8();
             }
         }
+    }
+
+    /// Where the word begins in which the next sign stands, and where that is; most of a text is words without one.
+    fn next(&self, from: usize) -> Option<(usize, usize)> {
+        let rest = &self.bytes[from..];
+        let sign = rest.iter().position(|byte| class(*byte) & (TICK | SIGN | MARK) > 0 || is_odd(*byte))?;
+        let joined = rest[..sign].iter().rev().take_while(|byte| class(**byte) & WORD > 0).count();
+        Some((from + sign - joined, from + sign))
     }
 
     fn push(&mut self, kind: AtomKind, start: usize, end: usize, inner: (usize, usize)) {
@@ -521,15 +530,9 @@ impl Scanner<'_> {
     }
 }
 
-/// Where a word of ASCII letters and digits ends that begins at `at`, when no sign of a path or an address follows.
-fn plain_word(bytes: &[u8], at: usize) -> Option<usize> {
-    let rest = bytes.get(at..)?;
-    let length = rest.iter().position(|byte| !byte.is_ascii_alphanumeric()).unwrap_or(rest.len());
-    let alone = match rest.get(length) {
-        None => true,
-        Some(byte) => byte.is_ascii() && class(*byte) & WORD == 0 && !matches!(byte, b'{' | b'[' | b']'),
-    };
-    (length > 0 && alone).then_some(at + length)
+/// What can stand in a word only by its place, and what is no ASCII.
+fn is_odd(byte: u8) -> bool {
+    !byte.is_ascii() || matches!(byte, b'{' | b'[' | b']')
 }
 
 /// A word without the signs that end a sentence or a part of one.
@@ -545,7 +548,7 @@ fn run(text: &str) -> (usize, u8) {
         let class = class(byte);
         if class & WORD > 0 {
             seen |= class;
-        } else if byte.is_ascii() && !matches!(byte, b'{' | b'[' | b']') {
+        } else if !is_odd(byte) {
             return (at, seen);
         } else {
             let length = paths::word_length(text);

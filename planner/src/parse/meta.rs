@@ -7,7 +7,7 @@ use super::phrases::{Words, after_any, after_word, begins, list, strip_prefix_ci
 use super::plain::plain;
 use super::references;
 use super::settings::{Settings, files, looks_like_setting};
-use super::text::{Flow, collapse, word_end};
+use super::text::{Flow, collapse, start};
 
 /// Everything taken out of a step's text, and what is left.
 #[derive(Debug, Default)]
@@ -261,25 +261,22 @@ impl Reader<'_> {
             let before = text[from..at].chars().next_back();
             before.is_none_or(|c| !c.is_alphanumeric() && !matches!(c, '-' | '_' | '/' | '.'))
         };
+        let bytes = text.as_bytes().get(..to).unwrap_or_default();
+        let begins = |at: usize| {
+            LEADS[usize::from(bytes[at])] && (at == from || !bytes[at - 1].is_ascii_alphanumeric())
+        };
         let mut at = from;
-        while let Some(byte) = text.as_bytes()[..to].get(at) {
-            while guards.next_if(|(_, end)| *end <= at).is_some() {}
-            if let Some((_, end)) = guards.peek().filter(|(start, _)| *start <= at) {
+        while let Some(begin) = (at..bytes.len()).find(|at| begins(*at)) {
+            at = begin + 1;
+            while guards.next_if(|(_, end)| *end <= begin).is_some() {}
+            if let Some((_, end)) = guards.peek().filter(|(start, _)| *start <= begin) {
                 at = *end;
-                continue;
+            } else if leads(&text.as_bytes()[begin..])
+                && fresh(begin)
+                && let Some(end) = self.phrase(begin, from, to)
+            {
+                at = end.max(at);
             }
-            let arrow = || text.as_bytes()[at..].starts_with("\u{2190}".as_bytes());
-            let begins = match byte {
-                b'a' | b'b' | b'd' | b'f' | b'i' | b'n' | b'o' | b'p' | b'r' | b'u' | b'w' => true,
-                b'A' | b'B' | b'D' | b'F' | b'I' | b'O' | b'P' | b'W' => true,
-                _ => !byte.is_ascii() && arrow(),
-            };
-            let end =
-                if begins && leads(&text.as_bytes()[at..]) && fresh(at) { self.phrase(at, from, to) } else { None };
-            let guard = guards.peek().map_or(to, |(start, _)| to.min(*start));
-            at = end
-                .filter(|end| *end > at)
-                .unwrap_or_else(|| if byte.is_ascii_alphanumeric() { word_end(text, at, guard) } else { at + 1 });
         }
     }
 
@@ -434,28 +431,39 @@ impl Reader<'_> {
     }
 }
 
+/// The first bytes of phrases of waiting.
+static LEADS: [bool; 256] = {
+    let mut leads = [false; 256];
+    let firsts = b"abdfinopruwABDFIOPW\xe2";
+    let mut n = 0;
+    while n < firsts.len() {
+        leads[firsts[n] as usize] = true;
+        n += 1;
+    }
+    leads
+};
+
 /// True when the first bytes are those of a phrase of waiting; with other words the search for one is spared.
 fn leads(rest: &[u8]) -> bool {
-    let Some(first) = rest.first_chunk::<3>() else { return false };
-    matches!(
-        &first.map(|byte| byte.to_ascii_lowercase()),
-        b"in "
-            | b"dep"
-            | b"as "
-            | b"aft"
-            | b"blo"
-            | b"nee"
-            | b"req"
-            | b"wai"
-            | b"fol"
-            | b"onc"
-            | b"pri"
-            | b"pre"
-            | b"\xe2\x86\x90"
-            | b"whe"
-            | b"bef"
-            | b"unb"
-    )
+    const STARTS: [u32; 16] = [
+        start(b"in "),
+        start(b"dep"),
+        start(b"as "),
+        start(b"aft"),
+        start(b"blo"),
+        start(b"nee"),
+        start(b"req"),
+        start(b"wai"),
+        start(b"fol"),
+        start(b"onc"),
+        start(b"pri"),
+        start(b"pre"),
+        start(b"\xe2\x86\x90"),
+        start(b"whe"),
+        start(b"bef"),
+        start(b"unb"),
+    ];
+    rest.first_chunk().is_some_and(|first| STARTS.contains(&start(first)))
 }
 
 /// "notify @ann": whoever is named is spoken to and does not do it.

@@ -4,7 +4,7 @@ use super::connectors::{connector, next_connects};
 use super::draft::Link;
 use super::inline::Inline;
 use super::phrases::{Words, after_word, begins, list, lower, strip_prefix_ci};
-use super::text::{Flow, is_cjk, word_end};
+use super::text::{Flow, is_cjk, start};
 use super::vocabulary;
 
 /// What ended a clause.
@@ -60,6 +60,49 @@ static SOFT_ABBREVIATIONS: Words = Words::new(|| {
 static CONNECTORS: Words = Words::new(|| {
     list("and |then|next|finally|after|lastly|subseq|meanwhile|at the|in par|simul|otherwise|else|if not")
 });
+/// Nothing that parts a sentence.
+const NOTHING: u8 = 0;
+/// The first letter of a connector.
+const LETTER: u8 = 1;
+/// A sign that can part one, or what is no ASCII.
+const SIGN: u8 = 2;
+
+/// What a byte can begin.
+static PARTS: [u8; 256] = {
+    let mut parts = [NOTHING; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        parts[byte] = match byte as u8 {
+            b'a' | b'e' | b'f' | b'i' | b'l' | b'm' | b'n' | b'o' | b's' | b't' | b'A' | b'T' => LETTER,
+            b'.' | b'!' | b'?' | b';' | b'-' | b'\n' | 0x80.. => SIGN,
+            _ => NOTHING,
+        };
+        byte += 1;
+    }
+    parts
+};
+
+/// True when the first bytes are those of a connector.
+fn leads(rest: &[u8]) -> bool {
+    const STARTS: [u32; 14] = [
+        start(b"and"),
+        start(b"the"),
+        start(b"nex"),
+        start(b"fin"),
+        start(b"aft"),
+        start(b"las"),
+        start(b"sub"),
+        start(b"mea"),
+        start(b"at "),
+        start(b"in "),
+        start(b"sim"),
+        start(b"oth"),
+        start(b"els"),
+        start(b"if "),
+    ];
+    rest.first_chunk().is_some_and(|first| STARTS.contains(&start(first)))
+}
+
 /// After "and", the next step.
 static AND_THEN: Words = Words::new(|| list("and then|and after that|and finally|and afterwards"));
 /// After "and", a step beside the one before.
@@ -229,30 +272,33 @@ struct Splitter<'a> {
 impl Splitter<'_> {
     fn run(&mut self, inline: &Inline) {
         self.start(0);
-        let mut guards = inline.guards.iter().peekable();
         let mut at = 0;
-        while let Some(byte) = self.text.as_bytes().get(at) {
-            while guards.next_if(|(_, end)| *end <= at).is_some() {}
-            if let Some((_, end)) = guards.peek().filter(|(start, _)| *start <= at) {
-                at = *end;
-                self.after_guard(at, self.before(at));
-                continue;
-            }
-            if *byte == b' ' {
-                at += 1;
-                continue;
-            }
-            if byte.is_ascii_alphanumeric() {
-                self.word(at, *byte);
-                let guard = guards.peek().map_or(self.text.len(), |(start, _)| *start);
-                at = word_end(self.text, at, guard);
-                continue;
-            }
-            let c = if byte.is_ascii() { char::from(*byte) } else { self.text[at..].chars().next().unwrap_or(' ') };
-            if !self.sign(at, c) && is_cjk(c) {
+        for (start, end) in &inline.guards {
+            self.between(at, *start);
+            at = *end;
+            self.after_guard(at, self.before(at));
+        }
+        self.between(at, self.text.len());
+    }
+
+    /// The text between two guards.
+    fn between(&mut self, from: usize, to: usize) {
+        let bytes = self.text.as_bytes();
+        let begins = |at: &usize| match PARTS[usize::from(bytes[*at])] {
+            NOTHING => false,
+            LETTER => *at == 0 || !bytes[at - 1].is_ascii_alphanumeric(),
+            _sign => true,
+        };
+        let mut next = from;
+        while let Some(at) = (next..to).find(begins) {
+            let byte = bytes[at];
+            let c = if byte.is_ascii() { char::from(byte) } else { self.text[at..].chars().next().unwrap_or(' ') };
+            if byte.is_ascii_alphabetic() {
+                self.word(at);
+            } else if !self.sign(at, c) && is_cjk(c) {
                 self.cjk_word(at);
             }
-            at += c.len_utf8();
+            next = at + c.len_utf8();
         }
     }
 
@@ -407,15 +453,15 @@ impl Splitter<'_> {
     }
 
     /// Connectors inside a sentence.
-    fn word(&mut self, at: usize, first: u8) {
-        if !matches!(first, b'a' | b'e' | b'f' | b'i' | b'l' | b'm' | b'n' | b'o' | b's' | b't' | b'A' | b'T') {
+    fn word(&mut self, at: usize) {
+        let rest = &self.text[at..];
+        if !leads(rest.as_bytes()) {
             return;
         }
         let previous = self.before(at);
         if previous.is_alphanumeric() || matches!(previous, '-' | '/' | '_' | '.' | '\'') {
             return;
         }
-        let rest = &self.text[at..];
         if CONNECTORS.begin_ci(rest) && self.connects(at, rest) {
             self.cut(at, false);
         }

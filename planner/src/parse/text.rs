@@ -159,15 +159,14 @@ fn starts(text: &str, phrase: &str) -> impl DoubleEndedIterator<Item = usize> {
     pairs.filter(move |(_, bytes)| bytes[0] == pair[0] && bytes[1] == pair[1]).map(|(at, _)| at)
 }
 
+/// Three bytes as one number, in which the case of letters is lost.
+pub(super) const fn start(bytes: &[u8; 3]) -> u32 {
+    u32::from_le_bytes([bytes[0] | 0x20, bytes[1] | 0x20, bytes[2] | 0x20, 0])
+}
+
 /// True when a phrase of two bytes or more stands in a text.
 pub(super) fn holds(text: &str, phrase: &str) -> bool {
     find(text, phrase).is_some()
-}
-
-/// Where the letters and digits end that begin at `at`, at most `to`.
-pub(super) fn word_end(text: &str, at: usize, to: usize) -> usize {
-    let rest = text.as_bytes().get(at..to).unwrap_or(&[]);
-    at + rest.iter().take_while(|b| b.is_ascii_alphanumeric()).count().max(1)
 }
 
 /// White space collapsed and trimmed.
