@@ -5,7 +5,7 @@
 
 use super::inline::Inline;
 use super::phrases::{after_word, begins, words};
-use super::roles::{is_wish, late_wish};
+use super::roles::Said;
 use super::text::{find, holds};
 use super::vocabulary;
 use crate::plan::NodeKind;
@@ -97,12 +97,12 @@ const IDLE: &[&str] = &[
 ];
 
 /// True when a sentence only says what a later one asks for: "I need help with X. Please compute ...".
-pub(super) fn introduces(text: &str, next_whole: &str, next: &str) -> bool {
+pub(super) fn introduces(said: &Said, next_whole: &str, next: &Said) -> bool {
     let first = begins(next_whole.trim_start(), &["first", "firstly", "to start", "to begin"]);
-    if !first && joined(next_whole, next) {
+    if !first && joined(next_whole, next.text) {
         return false;
     }
-    let wish = is_wish(text);
+    let (text, wish) = (said.text, said.is_wish());
     if first && wish {
         return true;
     }
@@ -110,8 +110,8 @@ pub(super) fn introduces(text: &str, next_whole: &str, next: &str) -> bool {
     let vague = VAGUE.iter().any(|word| holds(&lead, word)) || lead.starts_with("please help me") && lead.len() < 90;
     // A plain instruction never only introduces.
     let vague = vague && (wish || vocabulary::instruction(text).len() < text.trim_start().len());
-    let asks = || vocabulary::is_request(next) || vocabulary::begins_with_verb(next);
-    vague && (first || (asks() && !adds(next)))
+    let asks = || next.is_request() || next.begins_with_verb();
+    vague && (first || (asks() && !adds(next.text)))
 }
 
 /// True when a connector joins a clause to what stands before it.
@@ -121,9 +121,10 @@ pub(super) fn joined(whole: &str, text: &str) -> bool {
 }
 
 /// True when a request says how a wish before it is to be met: "I want to compare A and B. Please compute the mean of A."
-pub(super) fn spells_out(wish: &str, request: &str) -> bool {
-    let wish = core(wish);
-    if !(is_wish(wish) || dreams(wish)) || adds(request) || tail_is_order(request) {
+pub(super) fn spells_out(said: &Said, asked: &Said) -> bool {
+    let (wish, request) = (core(said), asked.text);
+    let is_wish = if wish.len() == said.text.len() { said.is_wish() } else { Said::new(wish).is_wish() };
+    if !(is_wish || dreams(wish)) || adds(request) || tail_is_order(request) {
         return false;
     }
     // Whoever wants to write or run something says a step, whatever is asked for after it.
@@ -133,7 +134,7 @@ pub(super) fn spells_out(wish: &str, request: &str) -> bool {
         kind,
         Some(NodeKind::CodeImplementation | NodeKind::Refactor | NodeKind::UnitTest | NodeKind::ToolCall)
     );
-    let polite = vocabulary::is_request(request);
+    let polite = asked.is_request();
     if polite && words(wish).take(4).any(|word| matches!(word.as_str(), "looking" | "searching")) && seeks(request) {
         return true;
     }
@@ -141,15 +142,16 @@ pub(super) fn spells_out(wish: &str, request: &str) -> bool {
         let seeks = wants && words(wish).nth(2).as_deref() == Some("to") && !step;
         return (seeks && !shares_nothing_to_do(request)) || (!step && (points_back(request) || shares(wish, request)));
     }
-    asks_to_know(wish) && vocabulary::begins_with_verb(request) && shares(wish, request)
+    asks_to_know(wish) && asked.begins_with_verb() && shares(wish, request)
 }
 
 /// What a sentence says after "After the game, ..." and its like.
-pub(super) fn core(text: &str) -> &str {
+fn core<'t>(said: &Said<'t>) -> &'t str {
+    let text = said.text;
     let waits = begins(text, &["after", "once", "when", "before"]);
     let late = if waits { text.split_once(", ").map(|(_, rest)| rest) } else { None };
-    let late = late.or_else(|| vocabulary::after_lead(text)).filter(|rest| is_wish(rest));
-    late.or_else(|| late_wish(text).and_then(|at| text.get(at..))).unwrap_or(text)
+    let late = late.or_else(|| vocabulary::after_lead(text)).filter(|rest| Said::new(rest).is_wish());
+    late.or_else(|| said.late_wish().and_then(|at| text.get(at..))).unwrap_or(text)
 }
 
 /// "I'm thinking about publishing a book": what is wished for and not asked for.

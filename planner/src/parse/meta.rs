@@ -7,7 +7,7 @@ use super::phrases::{Words, after_any, after_word, begins, list, strip_prefix_ci
 use super::plain::plain;
 use super::references;
 use super::settings::{Settings, files, looks_like_setting};
-use super::text::{Flow, collapse, start};
+use super::text::{Flow, collapse, holds_any, start};
 
 /// Everything taken out of a step's text, and what is left.
 #[derive(Debug, Default)]
@@ -191,15 +191,15 @@ impl Reader<'_> {
         let mut strict = false;
         let mut from = 0;
         let mut code = false;
-        let parts = |(_, c): &(usize, char)| {
-            code ^= matches!(*c, '`' | '"');
-            matches!(c, ',' | ';') && !code
+        let parts = |(_, byte): &(usize, u8)| {
+            code ^= matches!(*byte, b'`' | b'"');
+            matches!(byte, b',' | b';') && !code
         };
-        for (end, c) in inside.char_indices().filter(parts).chain(std::iter::once((inside.len(), ';'))) {
+        for (end, _) in inside.bytes().enumerate().filter(parts).chain(std::iter::once((inside.len(), b';'))) {
             let part = &inside[from..end];
             let place = at + from + (part.len() - part.trim_start().len());
             let part = part.trim();
-            from = end + c.len_utf8();
+            from = end + 1;
             if part.is_empty() {
                 continue;
             }
@@ -374,6 +374,9 @@ impl Reader<'_> {
     /// `@name` and `!high`.
     fn tags(&mut self, from: usize, to: usize) {
         let text = self.text;
+        if !holds_any(&text[from..to], b"@!~") {
+            return;
+        }
         let fresh = |at: usize| text[from..at].chars().next_back().is_none_or(|c| c.is_whitespace() || c == '(');
         let mut atoms = self.inline.within(from, to).iter().filter(|atom| atom.kind != AtomKind::Word).peekable();
         let signs = text.as_bytes()[from..to].iter().enumerate();

@@ -1,5 +1,7 @@
 //! What a clause is to the plan: a step, a constraint, a reference, a question, or only context.
 
+use std::cell::OnceCell;
+
 use super::phrases::{Words, after_any, after_word, begins, list, words};
 use super::text::{find, holds};
 use super::{labels, markers, vocabulary};
@@ -60,12 +62,68 @@ const ASKS: &[&str] = &[
     "plan",
 ];
 
-/// What a clause means in running text; `first` when no step stands before it.
-pub(super) fn sense(text: &str, question: bool, first: bool) -> Sense {
-    let plain = text.trim_start_matches(|c: char| matches!(c, '*' | '_' | '"' | '(') || c.is_whitespace());
-    if question {
-        return if vocabulary::is_request(plain) { Sense::Step } else { Sense::Question };
+/// The text of a clause; what is asked of its words more than once is judged once.
+pub(super) struct Said<'t> {
+    pub(super) text: &'t str,
+    wish: OnceCell<bool>,
+    late_wish: OnceCell<Option<usize>>,
+    request: OnceCell<bool>,
+    verb: OnceCell<bool>,
+    /// After a step, and before the first.
+    sense: [OnceCell<Sense>; 2],
+}
+
+impl<'t> Said<'t> {
+    pub(super) fn new(text: &'t str) -> Self {
+        Self {
+            text,
+            wish: OnceCell::new(),
+            late_wish: OnceCell::new(),
+            request: OnceCell::new(),
+            verb: OnceCell::new(),
+            sense: [OnceCell::new(), OnceCell::new()],
+        }
     }
+
+    /// "I need ...", "we want ...": a step in the words of a wish.
+    pub(super) fn is_wish(&self) -> bool {
+        *self.wish.get_or_init(|| is_wish(self.text))
+    }
+
+    /// "I'm planning a trip and I need a map": where the wish begins that follows a statement.
+    pub(super) fn late_wish(&self) -> Option<usize> {
+        *self.late_wish.get_or_init(|| late_wish(self.text))
+    }
+
+    pub(super) fn is_request(&self) -> bool {
+        *self.request.get_or_init(|| vocabulary::is_request(self.text))
+    }
+
+    pub(super) fn begins_with_verb(&self) -> bool {
+        *self.verb.get_or_init(|| vocabulary::begins_with_verb(self.text))
+    }
+
+    /// True for a sentence in which somebody asks for something: "please ...", "could you ...", "I need ...".
+    pub(super) fn speaks(&self) -> bool {
+        self.is_wish() || self.is_request() || self.late_wish().is_some()
+    }
+
+    /// What it means in running text; `first` when no step stands before it.
+    pub(super) fn sense(&self, first: bool) -> Sense {
+        *self.sense[usize::from(first)].get_or_init(|| {
+            let plain = self.text.trim_start_matches(|c: char| matches!(c, '*' | '_' | '"' | '(') || c.is_whitespace());
+            if plain.len() < self.text.len() { sense(&Said::new(plain), first) } else { sense(self, first) }
+        })
+    }
+
+    /// What it means when it ends in a question mark.
+    pub(super) fn asks(&self) -> Sense {
+        if self.is_request() { Sense::Step } else { Sense::Question }
+    }
+}
+
+fn sense(said: &Said, first: bool) -> Sense {
+    let plain = said.text;
     if is_reference(plain) {
         return Sense::Reference;
     }
@@ -74,25 +132,22 @@ pub(super) fn sense(text: &str, question: bool, first: bool) -> Sense {
     }
     // "In order to save time, cache the answers": what stands before the comma only says why or where.
     if let Some(rest) = vocabulary::after_lead(plain) {
-        let own = sense(rest, false, first);
-        if own != Sense::Statement && (own != Sense::Step || speaks(rest) || vocabulary::begins_with_verb(rest)) {
+        let rest = Said::new(rest);
+        let own = rest.sense(first);
+        if own != Sense::Statement && (own != Sense::Step || rest.speaks() || rest.begins_with_verb()) {
             return own;
         }
     }
-    if vocabulary::begins_with_verb(plain) || vocabulary::is_request(plain) || is_open_point(plain) {
+    if said.begins_with_verb() || said.is_request() || vocabulary::is_open(plain) {
         return Sense::Step;
     }
     if !first && is_demand_on_thing(plain) {
         return Sense::Constraint;
     }
-    if is_wish(plain) {
+    if said.is_wish() {
         return Sense::Step;
     }
-    if is_statement(plain) && late_wish(plain).is_none() { Sense::Statement } else { Sense::Step }
-}
-
-fn is_open_point(text: &str) -> bool {
-    vocabulary::is_open(text)
+    if is_statement(plain) && said.late_wish().is_none() { Sense::Statement } else { Sense::Step }
 }
 
 /// "Once the design is complete, ...": a step after a wait.
@@ -162,21 +217,14 @@ fn is_reference(text: &str) -> bool {
     !plain_see || !begins(after.trim_start(), &["if", "whether", "what", "how", "that"])
 }
 
-/// True for a sentence in which somebody asks for something: "please ...", "could you ...", "I need ...".
-pub(super) fn speaks(text: &str) -> bool {
-    is_wish(text) || vocabulary::is_request(text) || late_wish(text).is_some()
-}
-
-/// "I'm planning a trip and I need a map": where the wish begins that follows a statement.
-pub(super) fn late_wish(text: &str) -> Option<usize> {
+fn late_wish(text: &str) -> Option<usize> {
     let joined = |at: &usize| ["and", "so"].iter().any(|join| text[..*at].trim_end_matches(',').ends_with(join));
     let found = [" I ", " we ", " i "].iter().filter_map(|who| find(text, who)).filter(joined).min()?;
     let wish = found + 1;
     is_wish(&text[wish..]).then_some(wish)
 }
 
-/// "I need ...", "we want ...": a step in the words of a wish.
-pub(super) fn is_wish(text: &str) -> bool {
+fn is_wish(text: &str) -> bool {
     if !text.trim_start().starts_with(['i', 'I', 'w', 'W', 'y', 'Y']) {
         return false;
     }

@@ -10,7 +10,7 @@ use super::letters;
 use super::lines::Block;
 use super::meta::{self, Meta};
 use super::phrases::{after_word, begins};
-use super::roles::{self, Sense};
+use super::roles::{self, Said, Sense};
 use super::sentences::{self, Clause, Stop};
 use super::text::{Flow, holds};
 use super::{commands, conditions, plain, vocabulary};
@@ -40,30 +40,35 @@ impl Builder<'_> {
     /// Running text: every sentence is a step, a remark or context.
     pub(super) fn prose(&mut self, flow: &Flow, inline: &Inline, code: bool) {
         let mut clauses = sentences::clauses(&flow.text, inline);
-        let letter = clauses.iter().any(|clause| roles::speaks(clause.text(flow)));
+        let mut said: Vec<Said> = clauses.iter().map(|clause| Said::new(clause.text(flow))).collect();
+        let letter = said.iter().any(Said::speaks);
         if letter {
-            clauses = part_requests(flow, inline, clauses);
+            (clauses, said) = part_requests(flow, inline, clauses, said);
         }
         let mut here: Option<usize> = None;
         let mut unsettled = Vec::new();
         // The wish that the last step was, until another step comes.
         let mut wish: Option<(usize, usize)> = None;
         // What limits a step can stand before it.
-        let last_step = self.last.is_none().then(|| clauses.iter().rposition(|clause| is_plain_step(flow, clause)));
-        for (n, clause) in clauses.iter().enumerate() {
-            let text = clause.text(flow);
+        let last_step = self.last.is_none().then(|| {
+            clauses.iter().zip(&said).rposition(|(clause, said)| is_plain_step(clause, said))
+        });
+        for (n, (clause, own)) in clauses.iter().zip(&said).enumerate() {
+            let text = own.text;
             let first = self.last.is_none() && last_step.flatten().is_none_or(|last| last <= n);
-            let sense = sense_of(clause, text, first);
-            let next = clauses.get(n + 1);
-            let opening =
-                if sense == Sense::Step { opening(flow, clause, next, here.is_none()) } else { Opening::None };
+            let sense = sense_of(clause, own, first);
+            let next = clauses.get(n + 1).map(|next| &flow.text[next.start..next.end]).zip(said.get(n + 1));
+            let opening = match next {
+                Some((whole, next)) if sense == Sense::Step => opening(clause, own, whole, next, here.is_none()),
+                Some(_) | None => Opening::None,
+            };
             let plain = sense == Sense::Step && !connected(flow, clause);
             let step = here.filter(|_| plain).and_then(|n| self.out.drafts.get(n));
             let adds = step
                 .is_some_and(|step| letters::adds(text) || (letter && letters::forms(&step.plan.description, text)));
             let spells = letter && plain;
             let wished = wish.filter(|(_, at)| {
-                spells && clauses.get(*at).is_some_and(|wish| letters::spells_out(wish.text(flow), text))
+                spells && said.get(*at).is_some_and(|wish| letters::spells_out(wish, own))
             });
             let asked = code && n + 1 == clauses.len() && clause.stop == Stop::Colon;
             let alone = self.lenient && self.last.is_none();
@@ -131,7 +136,8 @@ impl Builder<'_> {
                 continue;
             }
             let branch = clause.otherwise || (starts_condition(text) && !tracked);
-            match roles::sense(text, clause.stop == Stop::Question, here.is_none()) {
+            let said = Said::new(text);
+            match if clause.stop == Stop::Question { said.asks() } else { said.sense(here.is_none()) } {
                 Sense::Question if here.is_some() => self.question(flow, inline, clause, here),
                 Sense::Reference => self.reference(flow, inline, clause),
                 Sense::Step if here.is_none() => here = self.clause(flow, inline, clause, link, true),
@@ -197,7 +203,7 @@ impl Builder<'_> {
         if found.description.is_empty() && holds(&flow.text[clause.from..clause.end], "???") {
             found.description = "???".to_owned();
         }
-        let polite = clause.stop == Stop::Question && roles::sense(&found.description, true, true) == Sense::Step;
+        let polite = clause.stop == Stop::Question && Said::new(&found.description).asks() == Sense::Step;
         let code = match clause.stop {
             Stop::Question if !polite => commands::Found::default(),
             _ => commands::command_in(&flow.text, inline, part.from, part.to, found.hidden),
@@ -415,35 +421,31 @@ enum Opening {
     Context,
 }
 
-fn opening(flow: &Flow, clause: &Clause, next: Option<&Clause>, none_yet: bool) -> Opening {
-    let Some(next) = next else { return Opening::None };
-    let (text, whole) = (clause.text(flow), &flow.text[next.start..next.end]);
-    if none_yet && roles::is_wish(text) && is_first(whole) {
+fn opening(clause: &Clause, said: &Said, whole: &str, next: &Said, none_yet: bool) -> Opening {
+    if none_yet && said.is_wish() && is_first(whole) {
         // "We need a report. First, ...": the first sentence only says what the others are for.
         return Opening::Context;
     }
-    let spelt = clause.link == Link::Free && roles::speaks(text);
-    let (joined, request) = (letters::joined(whole, next.text(flow)), next.text(flow));
-    let told = !roles::is_wish(text) && (vocabulary::is_request(request) || vocabulary::begins_with_verb(request));
-    if spelt && !joined && (letters::spells_out(text, request) || (told && roles::late_wish(text).is_some())) {
+    let told = || !said.is_wish() && (next.is_request() || next.begins_with_verb());
+    let spelt = clause.link == Link::Free && said.speaks() && !letters::joined(whole, next.text);
+    if spelt && (letters::spells_out(said, next) || (said.late_wish().is_some() && told())) {
         return Opening::Note;
     }
-    if clause.link == Link::Free && letters::introduces(text, whole, next.text(flow)) {
+    if clause.link == Link::Free && letters::introduces(said, whole, next) {
         return Opening::Context;
     }
     Opening::None
 }
 
 /// What a clause of running text is.
-fn sense_of(clause: &Clause, text: &str, first: bool) -> Sense {
-    let asks = clause.stop == Stop::Question;
-    if asks {
-        return if vocabulary::is_request(text) { Sense::Step } else { Sense::Question };
+fn sense_of(clause: &Clause, said: &Said, first: bool) -> Sense {
+    if clause.stop == Stop::Question {
+        return said.asks();
     }
-    if clause.link != Link::Free || clause.otherwise || roles::waits(text) || starts_condition(text) {
+    if clause.link != Link::Free || clause.otherwise || roles::waits(said.text) || starts_condition(said.text) {
         return Sense::Step;
     }
-    roles::sense(text, false, first)
+    said.sense(first)
 }
 
 /// True when signs or a connector stand between a clause and what is before it.
@@ -453,37 +455,45 @@ fn connected(flow: &Flow, clause: &Clause) -> bool {
 }
 
 /// Parts the clauses of a letter that ask for two things.
-fn part_requests(flow: &Flow, inline: &Inline, clauses: Vec<Clause>) -> Vec<Clause> {
+fn part_requests<'f>(
+    flow: &'f Flow,
+    inline: &Inline,
+    clauses: Vec<Clause>,
+    said: Vec<Said<'f>>,
+) -> (Vec<Clause>, Vec<Said<'f>>) {
     let mut parted = Vec::with_capacity(clauses.len());
-    for clause in clauses {
+    let mut parts = Vec::with_capacity(clauses.len());
+    for (clause, said) in clauses.into_iter().zip(said) {
         let asks = clause.stop == Stop::Question;
-        let text = clause.text(flow);
-        let fits = if asks { vocabulary::is_request(text) } else { !starts_condition(text) };
-        let fits = fits && !clause.otherwise && sense_of(&clause, text, false) == Sense::Step;
+        let fits = if asks { said.is_request() } else { !starts_condition(said.text) };
+        let fits = fits && !clause.otherwise && sense_of(&clause, &said, false) == Sense::Step;
         match letters::second_request(&flow.text, inline, clause.from, clause.to, asks).filter(|_| fits) {
             Some(at) => {
                 let to = clause.from + flow.text[clause.from..at].trim_end_matches([' ', ',', '\n']).len();
                 let skip = flow.text[at..clause.to].find(' ').map_or(0, |space| space + 1);
                 let rest = Clause { start: at, from: at + skip, link: Link::Free, stop: Stop::Plain, ..clause };
-                parted.push(Clause { end: at, to, stop: Stop::Plain, ..clause });
-                parted.push(rest);
+                let first = Clause { end: at, to, stop: Stop::Plain, ..clause };
+                parts.extend([Said::new(first.text(flow)), Said::new(rest.text(flow))]);
+                parted.extend([first, rest]);
             }
-            None => parted.push(clause),
+            None => {
+                parts.push(said);
+                parted.push(clause);
+            }
         }
     }
-    parted
+    (parted, parts)
 }
 
 fn leading(text: &str) -> usize {
     text.len() - text.trim_start().len()
 }
 
-fn is_plain_step(flow: &Flow, clause: &Clause) -> bool {
-    let text = &flow.text[clause.from..clause.to];
+fn is_plain_step(clause: &Clause, said: &Said) -> bool {
     clause.stop != Stop::Question
-        && vocabulary::begins_with_verb(text)
-        && !roles::is_constraint(text)
-        && !roles::is_prohibition(text)
+        && said.begins_with_verb()
+        && !roles::is_constraint(said.text)
+        && !roles::is_prohibition(said.text)
 }
 
 fn is_first(text: &str) -> bool {

@@ -146,6 +146,12 @@ fn has_pair(text: &str, phrase: &str) -> bool {
     pairs(text).fold(false, |any, (a, b)| any | ((a == first) & (b == second)))
 }
 
+/// True when one of some bytes stands in a text.
+pub(super) fn holds_any<const N: usize>(text: &str, wanted: &[u8; N]) -> bool {
+    let is_wanted = |byte: u8| wanted.iter().fold(false, |any, one| any | (byte == *one));
+    text.bytes().fold(false, |any, byte| any | is_wanted(byte))
+}
+
 /// Each byte with the one after it.
 pub(super) fn pairs(text: &str) -> impl Iterator<Item = (u8, u8)> {
     let bytes = text.as_bytes();

@@ -1,7 +1,7 @@
 //! The words by which a sentence shows what it is: verbs, kinds, connectors.
 
 use super::phrases::{Phrases, Word, Words, list, words};
-use super::text::{find, holds, is_cjk};
+use super::text::{find, holds, is_cjk, pairs};
 use crate::plan::NodeKind;
 
 static RETRIEVAL: Words = Words::new(|| {
@@ -377,5 +377,7 @@ pub(super) fn is_request(text: &str) -> bool {
     // An aside is told from other commas and spaces by its first three bytes.
     let begins = |bytes: &[u8]| matches!(bytes, [b',', b' ', b'c' | b'C' | b'p' | b'P'] | [b' ', b'c' | b'C', _]);
     let mut starts = text.as_bytes().windows(3).enumerate().filter(|(_, bytes)| begins(bytes));
-    REQUESTS.after(plain).is_some() || starts.any(|(at, _)| ASIDES.begin_ci(&text[at..]))
+    let aside =
+        pairs(text).fold(false, |any, (a, b)| any | (a == b',') & (b == b' ') | (a == b' ') & ((b == b'c') | (b == b'C')));
+    REQUESTS.after(plain).is_some() || aside && starts.any(|(at, _)| ASIDES.begin_ci(&text[at..]))
 }
