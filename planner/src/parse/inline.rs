@@ -97,6 +97,18 @@ const fn classes() -> [u8; 256] {
     classes
 }
 
+/// The bytes that make something of a word, or of which a word can be made.
+static STOPS: [bool; 256] = {
+    let mut stops = [false; 256];
+    let classes = classes();
+    let mut byte = 0;
+    while byte < 256 {
+        stops[byte] = classes[byte] & (TICK | SIGN | MARK) > 0 || is_odd(byte as u8);
+        byte += 1;
+    }
+    stops
+};
+
 /// Everything found in a text; atoms and guards are in order and do not overlap.
 #[derive(Debug, Default)]
 pub(super) struct Inline {
@@ -415,7 +427,7 @@ impl Scanner<'_> {
     /// Where the word begins in which the next sign stands, and where that is; most of a text is words without one.
     fn next(&self, from: usize) -> Option<(usize, usize)> {
         let rest = &self.bytes[from..];
-        let sign = rest.iter().position(|byte| class(*byte) & (TICK | SIGN | MARK) > 0 || is_odd(*byte))?;
+        let sign = rest.iter().position(|byte| STOPS[usize::from(*byte)])?;
         let joined = rest[..sign].iter().rev().take_while(|byte| class(**byte) & WORD > 0).count();
         Some((from + sign - joined, from + sign))
     }
@@ -531,7 +543,7 @@ impl Scanner<'_> {
 }
 
 /// What can stand in a word only by its place, and what is no ASCII.
-fn is_odd(byte: u8) -> bool {
+const fn is_odd(byte: u8) -> bool {
     !byte.is_ascii() || matches!(byte, b'{' | b'[' | b']')
 }
 

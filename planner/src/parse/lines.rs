@@ -3,7 +3,7 @@
 //! It knows how Markdown and pasted text mark their structure, and nothing about what the words mean.
 
 use super::markers::{self, Marker};
-use super::text::{blank, find, is_blank, is_invisible};
+use super::text::{blank, find, find_byte, is_blank, is_invisible};
 use crate::plan::{Mark, Span};
 
 /// What a run of lines is.
@@ -76,7 +76,7 @@ impl Lexer<'_> {
         }
         let begin = self.at;
         let rest = &self.text[begin..];
-        let length = rest.find('\n').unwrap_or(rest.len());
+        let length = find_byte(rest, b'\n').unwrap_or(rest.len());
         self.at = begin + (length + 1).min(rest.len());
         let body = rest[..length].trim_end_matches(is_blank);
         Some(self.open(begin, begin + body.len()))

@@ -7,7 +7,7 @@ use super::phrases::{Words, after_any, after_word, begins, list, strip_prefix_ci
 use super::plain::plain;
 use super::references;
 use super::settings::{Settings, files, looks_like_setting};
-use super::text::{Flow, collapse, holds_any, start};
+use super::text::{Flow, collapse, holds_byte, start};
 
 /// Everything taken out of a step's text, and what is left.
 #[derive(Debug, Default)]
@@ -91,7 +91,8 @@ pub(super) fn extract_after(head: Meta, text: &str, inline: &Inline, start: usiz
     reader.brackets(start, to);
     reader.phrases(start, to);
     reader.tags(start, to);
-    let removed = std::mem::take(&mut reader.removed);
+    let mut removed = std::mem::take(&mut reader.removed);
+    removed.sort_unstable();
     let mut meta = reader.meta;
     meta.description = plain(text, inline, start, to, &removed);
     meta
@@ -374,7 +375,7 @@ impl Reader<'_> {
     /// `@name` and `!high`.
     fn tags(&mut self, from: usize, to: usize) {
         let text = self.text;
-        if !holds_any(&text[from..to], b"@!~") {
+        if !holds_byte(&text[from..to], |byte| (byte == b'@') | (byte == b'!') | (byte == b'~')) {
             return;
         }
         let fresh = |at: usize| text[from..at].chars().next_back().is_none_or(|c| c.is_whitespace() || c == '(');
@@ -508,6 +509,9 @@ enum Detail {
 
 /// A name without "is done" after it.
 pub(super) fn undone(text: &str) -> &str {
+    if !text.contains(' ') {
+        return text;
+    }
     DONE.iter()
         .filter_map(|word| text.strip_suffix(word)?.strip_suffix(' '))
         .min_by_key(|name| name.len())

@@ -19,6 +19,8 @@ pub(super) struct Names<'a> {
     pub(super) groups: HashMap<String, (usize, usize)>,
     /// Some task has a label or such a word.
     pub(super) has_names: bool,
+    /// Some task has a label such as `#12`.
+    has_tickets: bool,
     pub(super) numbers: HashMap<(usize, &'a str), (usize, usize)>,
     pub(super) first_numbers: HashMap<&'a str, (usize, usize)>,
     /// For each word the drafts that have it, at most 64.
@@ -51,6 +53,7 @@ impl<'a> Names<'a> {
             heads: HashMap::new(),
             groups: HashMap::new(),
             has_names: false,
+            has_tickets: false,
             numbers: HashMap::new(),
             first_numbers: HashMap::new(),
             index: HashMap::new(),
@@ -59,7 +62,7 @@ impl<'a> Names<'a> {
         };
         for (n, draft) in built.drafts.iter().enumerate() {
             if let Some(label) = &draft.plan.label
-                && let Some((first, _)) = names.labels.insert(label.to_lowercase(), (n, n + 1))
+                && let Some((first, _)) = names.labels.insert(phrases::lower(label).into_owned(), (n, n + 1))
             {
                 let (line, column) = lines.place(draft.at);
                 let first_line = built.drafts.get(first).map_or(0, |first| lines.place(first.at).0);
@@ -93,6 +96,7 @@ impl<'a> Names<'a> {
                 None => drop(names.labels.entry(name.text.to_lowercase()).or_insert(range)),
             }
         }
+        names.has_tickets = names.labels.keys().any(|label| label.starts_with('#'));
         let described = |reference| matches!(reference, &Reference::Phrase(..) | &Reference::Word(..));
         if built.drafts.iter().any(|draft| references(draft).any(described)) {
             for (n, draft) in built.drafts.iter().enumerate() {
@@ -120,27 +124,27 @@ impl<'a> Names<'a> {
                 for reference in needs {
                     let found = self.find(n, draft, reference, false)?;
                     if found.is_empty()
-                        && let Some((first, end)) = self.find(n, draft, reference, true)?.first()
+                        && let Some((first, end)) = self.find(n, draft, reference, true)?.iter().next()
                     {
-                        all[n].guessed.extend(*first..*end);
+                        all[n].guessed.extend(first..end);
                         continue;
                     }
                     all[n].unmatched.extend(unmatched(reference, found.is_empty()));
                     known |= !found.is_empty();
                     count(&mut n_edges, &found)?;
-                    all[n].needs.extend(found.into_iter().flat_map(|(first, end)| first..end));
+                    all[n].needs.extend(found.iter().flat_map(|(first, end)| first..end));
                 }
                 all[n].replaces = known;
             }
             for reference in draft.inherited.iter().flat_map(|needs| needs.iter()) {
                 let found = self.find(n, draft, reference, false)?;
                 count(&mut n_edges, &found)?;
-                all[n].added.extend(found.into_iter().flat_map(|(first, end)| first..end));
+                all[n].added.extend(found.iter().flat_map(|(first, end)| first..end));
             }
             for reference in &draft.before {
                 let found = self.find(n, draft, reference, true)?;
                 all[n].unmatched.extend(unmatched(reference, found.is_empty()));
-                for (first, end) in found {
+                for (first, end) in found.iter() {
                     let moved = all[n].moved_before.map_or(first, |old| old.min(first));
                     all[n].moved_before = Some(moved);
                     for other in all.iter_mut().take(end).skip(first) {
@@ -159,10 +163,10 @@ impl<'a> Names<'a> {
             let anchor = usize::MAX;
             let none = Draft::new(crate::plan::NodeKind::Processing, String::new(), 0);
             let lefts = self.find(anchor, &none, left, false)?;
-            for (first, end) in self.find(anchor, &none, right, false)? {
+            for (first, end) in self.find(anchor, &none, right, false)?.iter() {
                 for task in first..end.min(all.len()) {
                     all[task].replaces = true;
-                    all[task].needs.extend(lefts.iter().flat_map(|(from, to)| *from..*to).filter(|one| *one != task));
+                    all[task].needs.extend(lefts.iter().flat_map(|(from, to)| from..to).filter(|one| *one != task));
                 }
             }
         }
@@ -195,21 +199,21 @@ impl<'a> Names<'a> {
         draft: &Draft,
         reference: &Reference,
         forward: bool,
-    ) -> Result<Vec<(usize, usize)>, ParseError> {
+    ) -> Result<Ranges, ParseError> {
         match reference {
-            Reference::Previous => Ok(n.checked_sub(1).map(|before| (before, n)).into_iter().collect()),
-            Reference::Both => Ok(vec![(n.saturating_sub(2), n.min(self.built.drafts.len()))]),
-            Reference::Above => Ok(vec![(0, n.min(self.built.drafts.len()))]),
+            Reference::Previous => Ok(Ranges::from(n.checked_sub(1).map(|before| (before, n)))),
+            Reference::Both => Ok(Ranges::one((n.saturating_sub(2), n.min(self.built.drafts.len())))),
+            Reference::Above => Ok(Ranges::one((0, n.min(self.built.drafts.len())))),
             Reference::Name(name, at) => match self.named(draft, name) {
                 Some((first, end)) if (first..end).contains(&n) => {
                     let (line, column) = self.lines.place(*at);
                     if end - first > 1 {
-                        Ok(vec![(first, n)])
+                        Ok(Ranges::one((first, n)))
                     } else {
                         Err(ParseError::SelfDependency { id: name.clone(), line, column })
                     }
                 }
-                Some(range) => Ok(vec![range]),
+                Some(range) => Ok(Ranges::one(range)),
                 None => Err(self.unknown(name, *at)),
             },
             Reference::Range(first, last, at) => {
@@ -219,28 +223,29 @@ impl<'a> Names<'a> {
                     let (line, column) = self.lines.place(*at);
                     return Err(ParseError::SelfDependency { id: draft.plan.name(), line, column });
                 }
-                Ok(vec![(from.0.min(to.0), to.1.max(from.1))])
+                Ok(Ranges::one((from.0.min(to.0), to.1.max(from.1))))
             }
             Reference::Phrase(text, at) | Reference::Word(text, at) => {
                 let lower = text.to_lowercase();
                 let called = [lower.as_str(), meta::undone(&lower)].into_iter().find_map(|name| self.called(n, name));
                 if let Some((first, end)) = called {
                     return match (first..end).contains(&n) {
-                        true if end - first > 1 => Ok(vec![(first, n)]),
+                        true if end - first > 1 => Ok(Ranges::one((first, n))),
                         true => {
                             let (line, column) = self.lines.place(*at);
                             Err(ParseError::SelfDependency { id: text.clone(), line, column })
                         }
-                        false => Ok(vec![(first, end)]),
+                        false => Ok(Ranges::one((first, end))),
                     };
                 }
                 if matches!(reference, Reference::Word(..)) && self.has_names {
                     return Err(self.unknown(text, *at));
                 }
                 if let Some((one, other)) = self.both(n, text).filter(|_| !forward) {
-                    return Ok(vec![(one.min(other), one.min(other) + 1), (one.max(other), one.max(other) + 1)]);
+                    let range = |task: usize| Some((task, task + 1));
+                    return Ok(Ranges([range(one.min(other)), range(one.max(other))]));
                 }
-                Ok(self.described(n, text, forward).map(|task| (task, task + 1)).into_iter().collect())
+                Ok(Ranges::from(self.described(n, text, forward).map(|task| (task, task + 1))))
             }
         }
     }
@@ -264,7 +269,7 @@ impl<'a> Names<'a> {
             return Some(*range);
         }
         let lower = name.to_ascii_lowercase();
-        if let Some(range) = self.labels.get(&format!("#{lower}")) {
+        if let Some(range) = self.has_tickets.then(|| self.labels.get(&format!("#{lower}"))).flatten() {
             return Some(*range);
         }
         let own = draft.list.and_then(|list| self.numbers.get(&(list, lower.as_str())));
@@ -316,8 +321,29 @@ impl<'a> Names<'a> {
     }
 }
 
-fn count(n_edges: &mut usize, found: &[(usize, usize)]) -> Result<(), ParseError> {
-    *n_edges += found.iter().map(|(first, end)| end.saturating_sub(*first)).sum::<usize>();
+/// The tasks that a reference names: none, those of one range, or of two.
+struct Ranges([Option<(usize, usize)>; 2]);
+
+impl Ranges {
+    fn one(range: (usize, usize)) -> Self {
+        Self([Some(range), None])
+    }
+
+    fn from(range: Option<(usize, usize)>) -> Self {
+        Self([range, None])
+    }
+
+    fn is_empty(&self) -> bool {
+        self.0[0].is_none()
+    }
+
+    fn iter(&self) -> impl Iterator<Item = (usize, usize)> {
+        self.0.iter().flatten().copied()
+    }
+}
+
+fn count(n_edges: &mut usize, found: &Ranges) -> Result<(), ParseError> {
+    *n_edges += found.iter().map(|(first, end)| end.saturating_sub(first)).sum::<usize>();
     if *n_edges > EDGES_MAX {
         return Err(ParseError::LimitPassed { limit: "dependencies", value: *n_edges, max: EDGES_MAX });
     }
@@ -340,8 +366,9 @@ fn unmatched(reference: &Reference, none: bool) -> Option<(usize, String)> {
 
 /// The word before a colon at the start of a text.
 fn head(text: &str) -> Option<&str> {
-    let (word, rest) = text.split_once(':')?;
-    let fits = (1..=32).contains(&word.len()) && word.chars().all(|c| c.is_alphanumeric() || matches!(c, '-' | '_'));
+    let colon = text.bytes().take(33).position(|byte| byte == b':')?;
+    let (word, rest) = (&text[..colon], &text[colon + 1..]);
+    let fits = !word.is_empty() && word.chars().all(|c| c.is_alphanumeric() || matches!(c, '-' | '_'));
     (fits && rest.starts_with(' ')).then_some(word)
 }
 

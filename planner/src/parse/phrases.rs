@@ -21,11 +21,15 @@ pub(super) struct Phrases {
     all: Vec<Phrase>,
     /// The phrases that begin with byte `b` are `all[starts[b]..starts[b + 1]]`.
     starts: [u16; 257],
+    /// Where each phrase stands, one past its place, by its head and its length; twice as many as there are phrases.
+    whole: Vec<u16>,
 }
 
 struct Phrase {
     text: &'static str,
     head: Head,
+    /// The bytes of the head that it fills.
+    mask: u64,
 }
 
 /// The first bytes of a text; where it is shorter, zeros.
@@ -33,26 +37,51 @@ struct Phrase {
 struct Head(u64);
 
 impl Head {
+    #[inline]
     fn new(text: &[u8]) -> Self {
-        let mut head = [0; 8];
-        match text.first_chunk::<8>() {
-            Some(first) => head = *first,
-            None => head[..text.len()].copy_from_slice(text),
-        }
-        head.make_ascii_lowercase();
-        Self(u64::from_le_bytes(head))
+        let head = match text.first_chunk::<8>() {
+            Some(first) => u64::from_le_bytes(*first),
+            None => short(text),
+        };
+        // The capitals among the eight bytes have their high bit set here, and are 0x20 below their small letters.
+        let low = head & each(0x7f);
+        let capitals = (low + each(0x80 - b'A')) & !(low + each(0x7f - b'Z')) & !head & each(0x80);
+        Self(head | capitals >> 2)
     }
 
     /// True when a text with this head can begin with a phrase with that one.
     fn begins(self, phrase: &Phrase) -> bool {
-        let unused = 64 - 8 * u32::try_from(phrase.text.len().min(8)).unwrap_or(8);
-        (self.0 ^ phrase.head.0).checked_shl(unused).unwrap_or(0) == 0
+        (self.0 ^ phrase.head.0) & phrase.mask == 0
+    }
+
+    /// Where to look first for a whole phrase, in a table of so many places, a power of two.
+    fn place(self, length: usize, n_places: usize) -> usize {
+        let mixed = (self.0 ^ length as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        (mixed >> 40) as usize & (n_places - 1)
     }
 
     /// True when the head holds what could be a curly apostrophe, which is longer than the straight one of a phrase.
     fn is_curly(self) -> bool {
-        self.0.to_le_bytes().contains(&CURLY[0])
+        let other = self.0 ^ each(CURLY[0]);
+        other.wrapping_sub(each(1)) & !other & each(0x80) != 0
     }
+}
+
+/// Eight times the same byte.
+const fn each(byte: u8) -> u64 {
+    u64::from_ne_bytes([byte; 8])
+}
+
+/// The bytes of a text of seven or fewer as one number.
+#[inline]
+fn short(text: &[u8]) -> u64 {
+    let n = text.len();
+    if let (Some(first), Some(last)) = (text.first_chunk::<4>(), text.last_chunk::<4>()) {
+        return u64::from(u32::from_le_bytes(*first)) | u64::from(u32::from_le_bytes(*last)) << (8 * (n - 4));
+    }
+    // The middle one of three is its own; of fewer it is the last.
+    let Some((first, last)) = text.first().zip(text.last()) else { return 0 };
+    u64::from(*first) | u64::from(text[n / 2]) << (8 * (n / 2)) | u64::from(*last) << (8 * (n - 1))
 }
 
 /// The curly apostrophe.
@@ -60,14 +89,25 @@ const CURLY: [u8; 3] = [0xe2, 0x80, 0x99];
 
 impl Phrases {
     fn new(phrases: impl Iterator<Item = &'static str>) -> Self {
-        let mut all: Vec<Phrase> = phrases.map(|text| Phrase { text, head: Head::new(text.as_bytes()) }).collect();
+        let mask = |text: &str| u64::MAX.checked_shr(64 - 8 * u32::try_from(text.len().min(8)).unwrap_or(8)).unwrap_or(0);
+        let phrase = |text: &'static str| Phrase { text, head: Head::new(text.as_bytes()), mask: mask(text) };
+        let mut all: Vec<Phrase> = phrases.map(phrase).collect();
         all.sort_by_key(|phrase| phrase.head.0 as u8);
         let mut starts = [0; 257];
         for (byte, start) in starts.iter_mut().enumerate() {
             let before = all.partition_point(|phrase| usize::from(phrase.head.0 as u8) < byte);
             *start = u16::try_from(before).expect("no list has so many phrases");
         }
-        Self { all, starts }
+        let n_places = (2 * all.len()).next_power_of_two();
+        let mut whole = vec![0; n_places];
+        for (n, phrase) in (1..).zip(&all) {
+            let mut place = phrase.head.place(phrase.text.len(), n_places);
+            while whole[place] > 0 {
+                place = (place + 1) % n_places;
+            }
+            whole[place] = n;
+        }
+        Self { all, starts, whole }
     }
 
     /// All the words of some lists.
@@ -82,14 +122,21 @@ impl Phrases {
 
     /// True when the word is one of the list, exactly as it stands there.
     pub(super) fn contains(&self, word: &str) -> bool {
-        let head = Head::new(word.as_bytes());
-        self.bucket(head.0 as u8).iter().any(|phrase| phrase.head == head && phrase.text == word)
+        self.whole(word).any(|phrase| phrase.text == word)
     }
 
     /// The same, compared without ASCII case.
     pub(super) fn contains_ci(&self, word: &str) -> bool {
+        self.whole(word).any(|phrase| phrase.text.eq_ignore_ascii_case(word))
+    }
+
+    /// The phrases with the length and the first bytes of a word; half of the places are empty, so they are few.
+    fn whole(&self, word: &str) -> impl Iterator<Item = &Phrase> {
         let head = Head::new(word.as_bytes());
-        self.bucket(head.0 as u8).iter().any(|phrase| phrase.head == head && phrase.text.eq_ignore_ascii_case(word))
+        let first = head.place(word.len(), self.whole.len());
+        let places = self.whole[first..].iter().chain(&self.whole[..first]).take_while(|n| **n > 0);
+        let phrases = places.filter_map(|n| self.all.get(usize::from(*n) - 1));
+        phrases.filter(move |phrase| phrase.head == head)
     }
 
     /// The text after the first phrase of the list with which it begins.
@@ -216,41 +263,59 @@ pub(super) fn words(text: &str) -> impl Iterator<Item = Word<'_>> {
     let mut rest = text;
     std::iter::from_fn(move || {
         while !rest.is_empty() {
-            let end = word_end(rest);
+            let (end, seen) = word_end(rest);
             let word = trimmed(&rest[..end]);
             rest = &rest[end..];
             rest = rest.chars().next().map_or(rest, |sign| &rest[sign.len_utf8()..]);
             if !word.is_empty() {
-                return Some(Word(if is_plain(word) { Cow::Borrowed(word) } else { straight(lower(word)) }));
+                return Some(Word(if seen == 0 { Cow::Borrowed(word) } else { straight(lower(word)) }));
             }
         }
         None
     })
 }
 
-/// The bytes before the next sign that parts words.
-fn word_end(text: &str) -> usize {
-    let parts =
-        |c: char| c.is_whitespace() || matches!(c, ',' | ';' | '(' | ')' | ':' | '"' | '/' | '\u{3001}' | '\u{ff0c}');
-    // What is not ASCII is judged by its character.
-    match text.bytes().position(|byte| PARTS[usize::from(byte)]) {
-        None => text.len(),
-        Some(at) if text.as_bytes()[at].is_ascii() => at,
-        Some(at) => text[at..].find(parts).map_or(text.len(), |found| at + found),
-    }
-}
+/// Parts words.
+const PARTS: u8 = 1;
+/// A capital letter.
+const CAPITAL: u8 = 2;
+/// No ASCII.
+const FOREIGN: u8 = 4;
 
-/// The bytes that part words, and all that are not ASCII.
-static PARTS: [bool; 256] = {
-    let mut parts = [false; 256];
+/// What a byte is to a word.
+static BYTES: [u8; 256] = {
+    let mut bytes = [0; 256];
     let mut byte = 0;
     while byte < 256 {
-        parts[byte] =
-            byte >= 0x80 || matches!(byte as u8, b'\t'..=b'\r' | b' ' | b',' | b';' | b'(' | b')' | b':' | b'"' | b'/');
+        bytes[byte] = match byte as u8 {
+            b'\t'..=b'\r' | b' ' | b',' | b';' | b'(' | b')' | b':' | b'"' | b'/' => PARTS,
+            b'A'..=b'Z' => CAPITAL,
+            0x80.. => FOREIGN,
+            _ => 0,
+        };
         byte += 1;
     }
-    parts
+    bytes
 };
+
+/// The bytes before the next sign that parts words, and what is among them: capitals, what is no ASCII.
+fn word_end(text: &str) -> (usize, u8) {
+    let parts =
+        |c: char| c.is_whitespace() || matches!(c, ',' | ';' | '(' | ')' | ':' | '"' | '/' | '\u{3001}' | '\u{ff0c}');
+    let mut seen = 0;
+    for (at, byte) in text.bytes().enumerate() {
+        let class = BYTES[usize::from(byte)];
+        if class == PARTS {
+            return (at, seen);
+        }
+        if class == FOREIGN {
+            // What is not ASCII is judged by its character.
+            return (text[at..].find(parts).map_or(text.len(), |found| at + found), FOREIGN);
+        }
+        seen |= class;
+    }
+    (text.len(), seen)
+}
 
 fn trimmed(word: &str) -> &str {
     let bytes = word.as_bytes();
@@ -258,11 +323,6 @@ fn trimmed(word: &str) -> &str {
         (Some(first), Some(last)) if first.is_ascii_alphanumeric() && last.is_ascii_alphanumeric() => word,
         _ => word.trim_matches(|c: char| !c.is_alphanumeric() && c != '?'),
     }
-}
-
-/// True when nothing in a word changes in lower case.
-fn is_plain(word: &str) -> bool {
-    word.bytes().fold(true, |plain, byte| plain & byte.is_ascii() & !byte.is_ascii_uppercase())
 }
 
 /// The text in lower case, borrowed where it is written so.

@@ -2,31 +2,24 @@
 
 use std::borrow::Cow;
 
-use super::inline::{AtomKind, Inline};
-use super::text::{collapse, holds, pairs};
+use super::inline::{Atom, AtomKind, Inline};
+use super::text::{collapse, holds, holds_byte, pairs};
 
-/// A stretch that is left out, and what of it is still shown.
-type Hole = (usize, usize, Option<(usize, usize)>);
-
-/// Text as a person would read it aloud: no Markdown signs, nothing of what was taken out.
+/// Text as a person would read it aloud: no Markdown signs, nothing of what was taken out, which is in order.
 pub(super) fn plain(text: &str, inline: &Inline, from: usize, to: usize, removed: &[(usize, usize)]) -> String {
-    let mut holes: Vec<Hole> = removed.iter().map(|(start, end)| (*start, *end, None)).collect();
-    for atom in inline.within(from, to) {
-        let shown = match &atom.kind {
-            AtomKind::Comment | AtomKind::Struck => None,
-            AtomKind::Code
-            | AtomKind::Link(_)
-            | AtomKind::Image(_)
-            | AtomKind::Url
-            | AtomKind::Path(_)
-            | AtomKind::Word => Some(atom.inner),
-        };
-        holes.push((atom.start, atom.end, shown));
-    }
-    holes.sort_unstable();
+    let mut atoms = inline.within(from, to).iter().peekable();
+    let mut removed = removed.iter().peekable();
     let mut out = String::with_capacity(to.saturating_sub(from));
     let mut at = from;
-    for (start, end, shown) in holes {
+    loop {
+        let next = atoms.peek().map(|atom| (atom.start, atom.end));
+        let (start, end, shown) = match removed.next_if(|one| next.is_none_or(|next| **one <= next)) {
+            Some((start, end)) => (*start, *end, None),
+            None => match atoms.next() {
+                Some(atom) => (atom.start, atom.end, shown(atom)),
+                None => break,
+            },
+        };
         if start < at || end > to {
             continue;
         }
@@ -40,8 +33,24 @@ pub(super) fn plain(text: &str, inline: &Inline, from: usize, to: usize, removed
     tidy(out)
 }
 
+/// What of an atom is still shown.
+fn shown(atom: &Atom) -> Option<(usize, usize)> {
+    match &atom.kind {
+        AtomKind::Comment | AtomKind::Struck => None,
+        AtomKind::Code
+        | AtomKind::Link(_)
+        | AtomKind::Image(_)
+        | AtomKind::Url
+        | AtomKind::Path(_)
+        | AtomKind::Word => Some(atom.inner),
+    }
+}
+
 /// Adds text without signs of emphasis.
 fn push_plain(out: &mut String, text: &str) {
+    if !holds_byte(text, |byte| (byte == b'*') | (byte == b'_') | (byte == b'\\')) {
+        return out.push_str(text);
+    }
     let before = out.chars().next_back().unwrap_or(' ');
     let mut from = 0;
     for (at, sign) in text.bytes().enumerate().filter(|(_, byte)| matches!(byte, b'*' | b'_' | b'\\')) {
@@ -82,9 +91,12 @@ fn tidy(out: String) -> String {
         short = rest;
     }
     let short = short.trim();
-    // Mostly nothing was to be done, and the text is what it was.
-    let same = short.len() == out.len() && matches!(text, Cow::Borrowed(_));
-    let tidied = (!same).then(|| short.to_owned());
-    drop(text);
-    tidied.unwrap_or(out)
+    // Mostly nothing was to be done but to cut the ends.
+    let Cow::Borrowed(whole) = text else { return short.to_owned() };
+    let start = (whole.as_ptr() as usize - out.as_ptr() as usize) + (short.as_ptr() as usize - whole.as_ptr() as usize);
+    let end = start + short.len();
+    let mut out = out;
+    out.truncate(end);
+    out.drain(..start);
+    out
 }

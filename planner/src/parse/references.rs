@@ -100,6 +100,10 @@ pub(super) fn prefix(text: &str, at: usize) -> Option<(Vec<Reference>, usize)> {
 
 /// One name at the start, and its length.
 fn name(text: &str, at: usize) -> Option<(Reference, usize)> {
+    // Of words none has a digit so early.
+    if text.bytes().take(2).any(|byte| byte.is_ascii_digit()) {
+        return id_or_range(text, text, false, at);
+    }
     // Alone these are references; before names they only lead to them.
     let alone = [("both", Reference::Both), ("all", Reference::Above), ("everything", Reference::Above)];
     for (word, reference) in alone {
@@ -122,6 +126,11 @@ fn name(text: &str, at: usize) -> Option<(Reference, usize)> {
             .any(|lead| strip_prefix_ci(rest, lead).is_some_and(|tail| tail.len() == after.len()));
         rest = after.trim_start();
     }
+    id_or_range(text, rest, led, at)
+}
+
+/// The id at the start of `rest`, the end of `text`, or the range that begins with it.
+fn id_or_range(text: &str, rest: &str, led: bool, at: usize) -> Option<(Reference, usize)> {
     let rest = rest.strip_prefix('#').unwrap_or(rest);
     let sign = rest.chars().next().filter(|c| matches!(c, '[' | '`' | '(' | '*'));
     let rest = rest.trim_start_matches(['[', '`', '(', '*']);
@@ -148,7 +157,8 @@ fn id(text: &str, led: bool) -> Option<&str> {
     let length = text.bytes().take_while(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.')).count();
     let mut token = text[..length].trim_end_matches(['.', '-', '_']);
     // "T001-T003" is a range and "BUG-12" an id.
-    if let Some((first, last)) = token.split_once('-')
+    if let Some(dash) = token.bytes().position(|byte| byte == b'-')
+        && let (first, last) = (&token[..dash], &token[dash + 1..])
         && is_id(first, led)
         && first.bytes().any(|b| b.is_ascii_digit())
         && is_id(last, led)

@@ -4,7 +4,7 @@ use super::connectors::{connector, next_connects};
 use super::draft::Link;
 use super::inline::Inline;
 use super::phrases::{Words, after_word, begins, list, lower, strip_prefix_ci};
-use super::text::{Flow, is_cjk, start};
+use super::text::{Flow, is_cjk, pairs, start};
 use super::vocabulary;
 
 /// What ended a clause.
@@ -171,8 +171,9 @@ fn clause(text: &str, start: usize, end: usize) -> Clause {
         from += length;
     }
     let tail = text[from..end].trim_end();
-    let shown =
-        tail.rfind('(').filter(|at| strip_default(&tail[*at..]).is_some()).map_or(tail, |at| tail[..at].trim_end());
+    let answered = pairs(tail).fold(false, |any, (a, b)| any | (a == b'(') & (b | 0x20 == b'd'));
+    let answer = if answered { tail.rfind('(').filter(|at| strip_default(&tail[*at..]).is_some()) } else { None };
+    let shown = answer.map_or(tail, |at| tail[..at].trim_end());
     let asked = shown.trim_end_matches(['!', '\u{ff01}']).ends_with(['?', '\u{ff1f}']);
     let stop = match tail.chars().next_back() {
         Some(_) if asked => Stop::Question,
@@ -230,7 +231,7 @@ fn bare(tail: &str) -> &str {
 fn speaker(line: &str) -> Option<usize> {
     let timed = line.strip_prefix('[').and_then(|rest| rest.split_once(']')).filter(|(time, _)| is_time(time));
     let rest = timed.map_or(line, |(_, rest)| rest.trim_start());
-    let name = rest.split(':').next().filter(|name| name.len() < rest.len() && (1..=24).contains(&name.len()))?;
+    let name = &rest[..rest.bytes().take(25).position(|byte| byte == b':').filter(|length| *length > 0)?];
     let plain = name.chars().all(|c| c.is_alphanumeric() || matches!(c, ' ' | '_' | '-' | '.' | '@'));
     let after = &rest[name.len() + 1..];
     let called = timed.is_some()

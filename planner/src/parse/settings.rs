@@ -2,8 +2,16 @@
 //! they stand.
 
 use super::paths;
-use super::phrases::{after_any, after_word, strip_prefix_ci};
+use super::phrases::{Words, after_any, after_word, list, strip_prefix_ci};
 use crate::plan::{DefaultAnswer, FailurePolicy, TaskPlan};
+
+/// With these a setting begins.
+static NAMES: Words = Words::new(|| {
+    list(
+        "retries|retry|timeout|time limit|deadline|estimate|estimated|est.|est|on failure|on-failure|on_failure|\
+         if it fails|compensate|compensation|undo|rollback|default|rerun",
+    )
+});
 
 /// What a text sets for a task.
 #[derive(Debug, Default)]
@@ -61,6 +69,9 @@ impl Settings {
 
     /// Reads `retry 3`, `deadline: 2h`, `undo: make down` and their like; false when it is none of them.
     pub(super) fn read(&mut self, part: &str) -> bool {
+        if NAMES.found(part).next().is_none() && !part.starts_with('~') {
+            return false;
+        }
         let value = |words: &[&str]| after_any(part, words).map(|rest| rest.trim_start_matches([':', '=', ' ']).trim());
         if let Some(rest) = value(&["retries", "retry"]) {
             return set(&mut self.retry, times(rest));

@@ -275,7 +275,9 @@ impl Builder<'_> {
             let condition = Some(Condition { text: "it fails".to_owned(), negated: false });
             return Part { from: clause.to - rest.len(), to: clause.to, condition };
         }
-        for (word, negated) in [
+        // Most clauses begin with another letter.
+        let may_ask = part.starts_with(['u', 'U', 'i', 'I', 'o', 'O', 'w', 'W', 's', 'S']) || !part.starts_with(|c: char| c.is_ascii());
+        let words = [
             ("unless", true),
             ("if", false),
             ("only if", false),
@@ -284,7 +286,8 @@ impl Builder<'_> {
             ("should", false),
             ("\u{5982}\u{679c}", false),
             ("\u{3082}\u{3057}", false),
-        ] {
+        ];
+        for (word, negated) in words.into_iter().filter(|_| may_ask) {
             let Some(rest) = after_word(part, word) else { continue };
             let start = clause.to - rest.len();
             if let Some((end, next)) = conditions::condition_end(text, inline, start, clause.to) {

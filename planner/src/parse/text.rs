@@ -146,10 +146,23 @@ fn has_pair(text: &str, phrase: &str) -> bool {
     pairs(text).fold(false, |any, (a, b)| any | ((a == first) & (b == second)))
 }
 
-/// True when one of some bytes stands in a text.
-pub(super) fn holds_any<const N: usize>(text: &str, wanted: &[u8; N]) -> bool {
-    let is_wanted = |byte: u8| wanted.iter().fold(false, |any, one| any | (byte == *one));
-    text.bytes().fold(false, |any, byte| any | is_wanted(byte))
+/// True when a byte of some sort stands in a text; all are looked at, many at a time.
+#[inline]
+pub(super) fn holds_byte(text: &str, wanted: impl Fn(u8) -> bool) -> bool {
+    text.bytes().fold(false, |any, byte| any | wanted(byte))
+}
+
+/// Where a byte of ASCII stands first; many bytes are looked at at once.
+pub(super) fn find_byte(text: &str, wanted: u8) -> Option<usize> {
+    let is_wanted = |byte: &u8| *byte == wanted;
+    let mut at = 0;
+    for part in text.as_bytes().chunks(32) {
+        if part.iter().fold(false, |any, byte| any | is_wanted(byte)) {
+            return part.iter().position(is_wanted).map(|found| at + found);
+        }
+        at += part.len();
+    }
+    None
 }
 
 /// Each byte with the one after it.

@@ -144,7 +144,9 @@ pub(super) fn own_kind(text: &str) -> Option<NodeKind> {
         let ends = || HAN.iter().find(|(verbs, _)| kana && verbs.iter().any(|verb| plain.contains(verb)));
         return begins.or_else(ends).map(|(_, kind)| *kind);
     }
-    let all = leading(plain);
+    let mut all: [Word; 12] = Default::default();
+    let n_words = leading(plain, &mut all);
+    let all = &all[..n_words];
     let first = all.first()?.as_str();
     let second = all.get(1).map_or("", Word::as_str);
     if ASK.contains(first)
@@ -153,10 +155,10 @@ pub(super) fn own_kind(text: &str) -> Option<NodeKind> {
     {
         return Some(NodeKind::Clarification);
     }
-    if TEST.contains(first) || is_tests(first, &all) {
+    if TEST.contains(first) || is_tests(first, all) {
         return Some(NodeKind::UnitTest);
     }
-    verb_kind(first, second, &all)
+    verb_kind(first, second, all)
 }
 
 fn verb_kind(first: &str, second: &str, all: &[Word]) -> Option<NodeKind> {
@@ -192,17 +194,17 @@ fn verb_kind(first: &str, second: &str, all: &[Word]) -> Option<NodeKind> {
     found.or_else(|| is(&PLAIN).then_some(NodeKind::Processing))
 }
 
-/// The first words, up to a preposition after the first of them.
-fn leading(text: &str) -> Vec<Word<'_>> {
-    let mut all = Vec::with_capacity(12);
-    for word in words(text).take(12) {
-        let ends = !all.is_empty() && is_preposition(&word);
-        all.push(word);
-        if ends {
+/// Finds the first words, up to a preposition after the first of them, and says how many they are.
+fn leading<'t>(text: &'t str, all: &mut [Word<'t>]) -> usize {
+    let mut n_words = 0;
+    for (slot, word) in all.iter_mut().zip(words(text)) {
+        *slot = word;
+        n_words += 1;
+        if n_words > 1 && is_preposition(slot) {
             break;
         }
     }
-    all
+    n_words
 }
 
 /// True for the name of a file of code.
@@ -334,7 +336,7 @@ pub(super) fn after_lead(text: &str) -> Option<&str> {
          based|given|since|because|by|considering",
         )
     });
-    let first = text.split(' ').next().filter(|word| word.len() <= 11)?;
+    let first = &text[..text.bytes().take(12).position(|byte| byte == b' ').or((text.len() <= 11).then_some(text.len()))?];
     if !LEADS.contains_ci(first) {
         return None;
     }
