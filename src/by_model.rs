@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crewlog_executors::model::{AskError, Asker, Client, Model, ModelError, NoAnswer, Read, text_aggregate};
 use crewlog_mq::EventStore;
 use crewlog_planner::event::Summaries;
-use crewlog_planner::model::{AnswerError, Proposed, Request, Source, TooLong, plan_request, read_plan, request_tag};
+use crewlog_planner::model::{AnswerError, Proposed, Request, TooLong, plan_request, read_plan, request_tag};
 use crewlog_planner::parse::{ParseError, ParsedPlan};
 use crewlog_planner::plan::{NodeKind, Origin};
 
@@ -119,12 +119,10 @@ impl<'a> Advisor<'a> {
     /// # Errors
     /// When neither gives one: what the parser says. Or a fault of the log.
     pub async fn plan(&self, text: &str, parsed: Result<ParsedPlan, ParseError>) -> Result<Planned, Failure> {
-        let commands = parsed.iter().flat_map(|parsed| &parsed.tasks).filter_map(|task| task.command.clone());
-        let commands = commands.collect::<Vec<_>>();
-        let source = Source { text, commands: &commands };
+        let by_rule = parsed.as_ref().map(|parsed| parsed.tasks.as_slice()).unwrap_or_default();
         let request = plan_request(&self.model.terms, text);
         let answer =
-            self.ask("plan", "the text is parsed instead", request, |answer| read_plan(answer, source)).await?;
+            self.ask("plan", "the text is parsed instead", request, |answer| read_plan(answer, by_rule)).await?;
         let Some(Read { value: Proposed { title, tasks }, answered }) = answer else {
             return Ok(Planned::by_parser(parsed?));
         };

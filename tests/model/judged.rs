@@ -1,16 +1,16 @@
 //! What a model's answers mean, and which are refused.
 
 use crewlog_planner::model::{
-    Purpose, Request, Source, dependencies_request, kinds_request, plan_request, questions_request, read_dependencies,
+    Purpose, Request, dependencies_request, kinds_request, plan_request, questions_request, read_dependencies,
     read_kinds, read_plan, read_questions, repair, with_questions,
 };
 use crewlog_planner::parse::{self, ParseOptions};
-use crewlog_planner::plan::{AttachmentKind, NodeKind, TaskId, TaskPlan};
+use crewlog_planner::plan::{AttachmentKind, DefaultAnswer, FailurePolicy, NodeKind, TaskId, TaskPlan};
 use serde_json::{Value, json};
 
 use super::rig::terms;
 
-const NO_COMMANDS: Source<'static> = Source { text: "", commands: &[] };
+const NO_COMMANDS: &[TaskPlan] = &[];
 
 fn task(id: &str, description: &str, kind: &str, depends_on: &[&str]) -> Value {
     json!({ "id": id, "description": description, "kind": kind, "depends_on": depends_on })
@@ -57,8 +57,8 @@ fn a_proposed_task_becomes_one_of_the_plan_with_all_that_it_says() {
         }],
         "questions": []
     });
-    let commands = [command.to_owned()];
-    let proposed = read_plan(&answer.to_string(), Source { text: "", commands: &commands }).unwrap();
+    let of_text = parsed(&format!("Run `{command}`"));
+    let proposed = read_plan(&answer.to_string(), &of_text).unwrap();
     assert_eq!(proposed.title.as_deref(), Some("The door"));
     let task = &proposed.tasks[0];
     assert_eq!((task.label.as_deref(), task.description.as_str()), (Some("T7"), "Run the tests"));
@@ -66,6 +66,74 @@ fn a_proposed_task_becomes_one_of_the_plan_with_all_that_it_says() {
     assert_eq!(task.condition.as_ref().map(|condition| condition.text.as_str()), Some("the door is open"));
     assert_eq!((task.notes.join(""), task.files.join("")), ("quietly".into(), "src/**".into()));
     assert_eq!((task.assignee.as_deref(), task.priority.as_deref()), (Some("ana"), Some("P1")));
+}
+
+/// A text that sets all that a text can set.
+const SETTING: &str = "\
+1. Bring up the stack: `make up` (undo: `make down`) (deadline: 2h) (on failure: stop) (rerun: safe)
+2. Which region? (default: eu after 10m)
+3. Measure the latency (estimate: 30m) (retry 2) (timeout 5m)
+";
+
+#[test]
+fn what_a_text_sets_holds_also_in_a_plan_of_a_model_that_says_nothing_of_it() {
+    let of_text = parsed(SETTING);
+    let mut up = task("1", "Start all services", "ToolCall", &[]);
+    up["command"] = json!("make up");
+    let asked = json!({ "question": "Which region?", "blocks": ["2"] });
+    let measure = task("2", "Measure the latency of each service", "Analysis", &["1"]);
+    let answer = json!({ "title": null, "tasks": [up, measure], "questions": [asked] }).to_string();
+    let tasks = read_plan(&answer, &of_text).unwrap().tasks;
+    assert_eq!((tasks[0].compensate.as_deref(), tasks[0].deadline_ms), (Some("make down"), Some(7_200_000)));
+    assert_eq!((tasks[0].on_failure, tasks[0].rerun_safe), (Some(FailurePolicy::Stop), true));
+    assert_eq!((tasks[1].estimate_ms, tasks[1].retry, tasks[1].timeout_ms), (Some(1_800_000), Some(2), Some(300_000)));
+    assert_eq!(tasks[2].default_answer, Some(DefaultAnswer { answer: "eu".into(), after_ms: 600_000 }));
+}
+
+#[test]
+fn an_answer_without_a_step_for_which_the_text_sets_something_is_refused() {
+    let of_text = parsed(SETTING);
+    let asked = json!({ "question": "Which region?", "blocks": [] });
+    let tasks = [task("1", "Measure the latency", "Analysis", &[])];
+    let answer = json!({ "title": null, "tasks": tasks, "questions": [asked] }).to_string();
+    let refusal = read_plan(&answer, &of_text).unwrap_err().to_string();
+    let says = "the text sets a deadline, what happens on failure, that it is rerun safe, an undo for the step";
+    assert!(refusal.starts_with(says) && refusal.contains("Bring up the stack"), "{refusal}");
+    // What is done already is no step of the plan any more.
+    let done = parsed("- [x] Bring up the stack: `make up` (undo: `make down`)\n- [ ] Measure the latency\n");
+    assert!(read_plan(&answer, &done).is_ok());
+}
+
+#[test]
+fn a_model_says_what_the_text_says_of_undoing_deadlines_and_answers_in_the_form_asked_for() {
+    let of_text = parsed("Bring up the stack with `make up` (undo: `make down`)");
+    let mut up = task("1", "Bring up the stack", "ToolCall", &[]);
+    let with = [
+        ("undo", json!("make down")),
+        ("deadline_s", json!(60)),
+        ("estimate_s", json!(5)),
+        ("on_failure", json!("Ask")),
+        ("rerun_safe", json!(true)),
+        ("default_answer", json!({ "answer": "yes", "after_s": 9 })),
+    ];
+    for (key, value) in with {
+        up[key] = value;
+    }
+    let task = read_plan(&plan(&[up.clone()]), &of_text).unwrap().tasks.remove(0);
+    assert_eq!(
+        (task.compensate.as_deref(), task.deadline_ms, task.estimate_ms),
+        (Some("make down"), Some(60_000), Some(5_000))
+    );
+    assert_eq!((task.on_failure, task.rerun_safe), (Some(FailurePolicy::Ask), true));
+    assert_eq!(task.default_answer, Some(DefaultAnswer { answer: "yes".into(), after_ms: 9_000 }));
+    for invented in ["rm -rf .", "make up"] {
+        up["undo"] = json!(invented);
+        let refusal = read_plan(&plan(&[up.clone()]), &of_text).unwrap_err().to_string();
+        assert!(
+            refusal.contains(&format!("the command {invented:?} of task 1 does not stand in the text")),
+            "{refusal}"
+        );
+    }
 }
 
 #[test]

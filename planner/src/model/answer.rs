@@ -62,6 +62,14 @@ pub enum AnswerError {
         /// As written.
         command: String,
     },
+    /// A step is not there for which the text sets something.
+    #[error("the text sets {settings} for the step {step:?}, and no task of the answer is that step; add it")]
+    LostStep {
+        /// The step, as the parser has it.
+        step: String,
+        /// What is set.
+        settings: String,
+    },
     /// More questions than anybody answers.
     #[error("{n_questions} questions are more than {QUESTIONS_MAX}; ask only the most important")]
     TooManyQuestions {
