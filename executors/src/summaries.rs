@@ -13,10 +13,13 @@ use futures::StreamExt;
 
 use crate::model::{AskError, Asker, Model, NoAnswer, Patience};
 use crate::planning::planner_of;
+use crate::subplans::family;
 use crate::worker::Scope;
 
 /// The name under which summaries are handed in.
 const PROCESS: &str = "summaries";
+/// How many summaries are asked for at once: a model that takes its time must not hold up all other plans.
+const AT_ONCE_MAX: usize = 8;
 /// What a model is told of a plan's past at most, in characters.
 const TOLD_CHARS_MAX: usize = 100_000;
 
@@ -31,30 +34,30 @@ pub struct Summarizer {
     pub terms: Terms,
 }
 
-/// Has summaries written for a plan, or for all plans, for ever. Drop it to end it.
+/// Has summaries written for a plan and those below it, or for all plans, for ever. Drop it to end it.
 ///
 /// # Errors
 /// When the log can no longer be followed.
 pub async fn host(store: EventStore, scope: Scope, summarizer: Summarizer) -> Result<(), Error> {
     let requested = |query: Query| query.of_type("CompactionRequested");
-    let mut requests = match &scope {
-        Scope::Plan(plan) => store.subscribe::<Event>(&requested(Query::aggregate(event::STREAM, plan)))?,
+    let requests = match &scope {
+        Scope::Plan(plan) => store.subscribe::<Event>(&requested(family(event::STREAM, plan)))?,
         // What was wanted before that is compacted by rule when it gets too long.
         Scope::All => {
             let head = store.head().await?;
             store.subscribe_from::<Event>(&requested(Query::stream(event::STREAM)), Start::After(head))?
         }
     };
-    while let Some(request) = requests.next().await {
-        match request {
-            Ok(request) => {
-                if let Err(error) = answer(&store, &summarizer, &request).await {
-                    tracing::warn!(%error, "a summary could not be handed in");
-                }
+    let (store, summarizer) = (&store, &summarizer);
+    let summarise = async |request: Result<Envelope<Event>, Error>| match request {
+        Ok(request) => {
+            if let Err(error) = answer(store, summarizer, &request).await {
+                tracing::warn!(%error, "a summary could not be handed in");
             }
-            Err(error) => tracing::warn!(%error, "a request for a summary is passed over"),
         }
-    }
+        Err(error) => tracing::warn!(%error, "a request for a summary is passed over"),
+    };
+    requests.for_each_concurrent(AT_ONCE_MAX, summarise).await;
     Ok(())
 }
 

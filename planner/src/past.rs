@@ -2,12 +2,12 @@
 //! [`crate::context`].
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
 use crate::brevity::{fits, in_a_line, n_chars, shorten};
 use crate::condense::{Sort, condense};
-use crate::event::{Profile, TaskStatus};
+use crate::event::{Profile, Summaries, TaskStatus};
 use crate::plan::{NodeKind, TaskId, TaskPlan};
 use crate::task::{Question, Task};
 
@@ -21,6 +21,8 @@ const OUTCOME_CHARS_MAX: usize = 160;
 const NAME_CHARS_MAX: usize = 40;
 /// With this begins the line of a decision.
 const DECIDED: &str = "Decided in ";
+/// With this begins the line that takes back what a summary says of tasks.
+const VOID: &str = "(opened again, so what is said of them above no longer holds: ";
 
 /// What happened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -72,6 +74,38 @@ impl Past {
     /// A task that had ended is open again: what came of it holds no more.
     pub(crate) fn reopen(&mut self, index: usize) {
         self.remove(Fact::End(index));
+    }
+
+    /// The same of several tasks, as they were when they had ended; the summary says nothing of them any more. What somebody
+    /// else wrote of them stands in words that are not known here, so that it no longer holds is said after it.
+    pub(crate) fn reopen_all<'a>(&mut self, ended: impl Iterator<Item = (usize, &'a Task)>, summaries: Summaries) {
+        let (mut begins, mut names) = (BTreeSet::new(), String::new());
+        for (index, task) in ended {
+            let is_in_summary = self.known.get(&Fact::End(index)).is_some_and(|(_, nth)| !self.fresh.contains_key(nth));
+            if is_in_summary {
+                begins.insert(begin_of(task));
+                if fits(&names, LINE_CHARS_MAX) {
+                    names.push_str(if names.is_empty() { "" } else { ", " });
+                    push_name(&mut names, &task.plan);
+                }
+            }
+            // Who was asked for a summary was told of what holds no more.
+            if self.requested.as_ref().is_some_and(|asked| asked.contains(&task.plan.id)) {
+                self.requested = None;
+            }
+            self.reopen(index);
+        }
+        if begins.is_empty() || self.summary.is_empty() {
+            return;
+        }
+        let is_void = |line: &str| line.find(": ").is_some_and(|at| begins.contains(&line[..at + 2]));
+        let note = format!("{VOID}{})", in_a_line(&names, LINE_CHARS_MAX));
+        let note = (summaries == Summaries::Model).then_some(note);
+        let kept = self.summary.lines().filter(|line| !is_void(line) && note.as_deref() != Some(*line));
+        let summary = kept.chain(note.as_deref()).collect::<Vec<_>>().join("\n");
+        let size = |summary: &str| if summary.is_empty() { 0 } else { n_chars(summary) + 1 };
+        self.n_chars = self.n_chars + size(&summary) - size(&self.summary);
+        self.summary = summary;
     }
 
     /// A question was answered that is no task of its own.
@@ -146,6 +180,11 @@ pub(crate) fn line_of(task: &Task, profile: Profile) -> String {
         (None, Some(error)) => condense(error, OUTCOME_CHARS_MAX, Sort::Error),
         (None, None) => Cow::Borrowed(""),
     };
+    say(begin_of(task), &task.plan.description, &outcome)
+}
+
+/// How the line of an ended task begins: who, and how it ended.
+fn begin_of(task: &Task) -> String {
     let is_decision = rank_of(task) == Rank::Decision;
     let mut line = String::with_capacity(LINE_CHARS_MAX);
     line.push_str(if is_decision { DECIDED } else { "" });
@@ -154,12 +193,13 @@ pub(crate) fn line_of(task: &Task, profile: Profile) -> String {
         line.push(' ');
         line.push_str(task.status.as_str());
     }
-    say(line, &task.plan.description, &outcome)
+    line + ": "
 }
 
 pub(crate) fn decision(question: &Question, asker: &Task) -> String {
     let mut line = DECIDED.to_owned();
     push_name(&mut line, &asker.plan);
+    line.push_str(": ");
     say(line, &question.question, question.answer.as_deref().unwrap_or_default())
 }
 
@@ -170,9 +210,8 @@ fn push_name(line: &mut String, task: &TaskPlan) {
     }
 }
 
-/// The line with what was to be done, or was asked, and what came of it.
+/// The line that so begins, with what was to be done, or was asked, and what came of it.
 fn say(mut line: String, what: &str, outcome: &str) -> String {
-    line.push_str(": ");
     line.push_str(&in_a_line(what, SUBJECT_CHARS_MAX));
     let room = LINE_CHARS_MAX.saturating_sub(n_chars(&line) + " -> ".len());
     let outcome = in_a_line(outcome, room);

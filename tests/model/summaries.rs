@@ -1,17 +1,20 @@
 //! Summaries that a model writes: when one is wanted, what becomes of it, and what stands in its place.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use crewlog_executors::model::{ModelError, Patience, Reply};
+use crewlog_executors::model::{Model, ModelError, Patience, Reply};
 use crewlog_executors::planning::planner_of;
 use crewlog_executors::summaries::{self, Summarizer};
 use crewlog_executors::worker::Scope;
 use crewlog_mq::{Cause, EventStore, Handler, Query, Runner};
-use crewlog_planner::event::{self, Command, Event, ExecutorEvent, PlannerConfig, QuestionId, Summaries};
+use crewlog_planner::event::{self, Command, Event, ExecutorEvent, FailureClass, PlannerConfig, QuestionId, Summaries};
+use crewlog_planner::model::Request;
 use crewlog_planner::plan::TaskId;
 use crewlog_planner::planner::Planner;
 use futures::StreamExt;
+use futures::future::BoxFuture;
 
 use super::rig::{Scripted, reply, terms};
 
@@ -84,6 +87,46 @@ fn a_summary_is_wanted_once_and_stands_for_what_it_was_made_of_beside_every_deci
 }
 
 #[test]
+fn what_a_summary_says_of_a_task_that_is_opened_again_is_taken_back() {
+    let (mut planner, task_ids) = waiting();
+    let failed = task_ids.last().unwrap().0 + 1;
+    let error = "it broke, ".repeat(30);
+    let (node_id, class) = (TaskId(failed), FailureClass::Task);
+    let report = ExecutorEvent::TaskFailed { node_id, attempt: 1, error, class };
+    planner.process(Command::HandleExecutorEvent(report)).unwrap();
+    // While a summary is wanted of what was done: it is wanted anew, without what holds no more.
+    planner.process(Command::CompactContext { max_tokens: 100 }).unwrap();
+    let before = planner.state().past();
+    assert!(before.contains(&format!("S{} Failed", failed - 1)), "{before}");
+    planner.process(Command::Retry { task: Some(TaskId(failed)) }).unwrap();
+    let after = planner.state().past();
+    assert!(!after.contains(&format!("S{} Failed", failed - 1)), "{after}");
+    assert!(
+        after.contains(&format!("no longer holds: S{})", failed - 1)),
+        "a model may have said it otherwise: {after}"
+    );
+    assert!(after.contains("Red, as ever"), "all else stays: {after}");
+}
+
+#[test]
+fn a_summary_of_a_task_that_was_opened_again_meanwhile_is_passed_over() {
+    let mut planner = Planner::new();
+    planner.process(begin()).unwrap();
+    planner.process(answered()).unwrap();
+    let error = "it broke, ".repeat(30);
+    let report = ExecutorEvent::TaskFailed { node_id: TaskId(2), attempt: 1, error, class: FailureClass::Task };
+    planner.process(Command::HandleExecutorEvent(report)).unwrap();
+    let mut done = (3..=10).map(|task| planner.process(done(task)).unwrap());
+    let task_ids = done.find_map(|events| wanted(&events).map(|(task_ids, _)| task_ids.to_vec())).unwrap();
+    drop(done);
+    assert!(task_ids.contains(&TaskId(2)), "{task_ids:?}");
+    planner.process(Command::Retry { task: Some(TaskId(2)) }).unwrap();
+    let late = Command::Summarise { summary: "Part 1 failed.".into(), task_ids };
+    let events = planner.process(late).unwrap();
+    assert_eq!(compacted(&events), None, "it says what holds no more");
+}
+
+#[test]
 fn a_summary_that_was_wanted_before_the_last_one_is_passed_over() {
     let (mut planner, task_ids) = waiting();
     let mut earlier = task_ids.clone();
@@ -126,21 +169,24 @@ fn a_summary_that_is_too_long_is_shortened_to_its_room() {
     assert!(summary.chars().count() <= 560 && summary.starts_with("Decided in Q"), "{summary}");
 }
 
-/// A plan on a log that wants a summary of what a model with these replies writes; what the planner then compacts.
-async fn hosted(replies: Vec<Result<Reply, ModelError>>) -> String {
-    let store = EventStore::in_memory().await.expect("it goes on");
-    let mut planner: Runner<Planner> = planner_of(&store, PLAN, vec![event::plan_tag(PLAN)]).await.expect("it goes on");
-    let mut compactions = store
-        .subscribe::<Event>(&Query::aggregate(event::STREAM, PLAN).of_type("ContextCompacted"))
-        .expect("it goes on");
+/// A plan on a log that wants a summary.
+async fn plan_that_waits(store: &EventStore, plan: &str, tags: Vec<String>) {
+    let mut planner: Runner<Planner> = planner_of(store, plan, tags).await.expect("it goes on");
     for command in [begin(), answered()].into_iter().chain((2..=10).map(done)) {
         let executed = planner.execute(command, &Cause::request()).await.expect("it goes on");
         if executed.events.iter().any(|event| matches!(event, Event::CompactionRequested { .. })) {
             break;
         }
     }
+}
+
+/// What the planner of a plan compacts when a model writes for the first plan and those below it.
+async fn compacted_by(store: &EventStore, plan: &str, model: Arc<dyn Model>) -> String {
+    let mut compactions = store
+        .subscribe::<Event>(&Query::aggregate(event::STREAM, plan).of_type("ContextCompacted"))
+        .expect("it goes on");
     let patience = Patience { retries_max: 0, first: Duration::ZERO, longest: Duration::ZERO };
-    let summarizer = Summarizer { model: Arc::new(Scripted::new(replies)), patience, terms: terms() };
+    let summarizer = Summarizer { model, patience, terms: terms() };
     let host = tokio::spawn(summaries::host(store.clone(), Scope::Plan(PLAN.into()), summarizer));
     let compacted = tokio::time::timeout(Duration::from_secs(60), compactions.next()).await.expect("in time");
     host.abort();
@@ -148,6 +194,38 @@ async fn hosted(replies: Vec<Result<Reply, ModelError>>) -> String {
         panic!("another event")
     };
     summary
+}
+
+/// The same of one plan, with a model of these replies.
+async fn hosted(replies: Vec<Result<Reply, ModelError>>) -> String {
+    let store = EventStore::in_memory().await.expect("it goes on");
+    plan_that_waits(&store, PLAN, vec![event::plan_tag(PLAN)]).await;
+    compacted_by(&store, PLAN, Arc::new(Scripted::new(replies))).await
+}
+
+/// A model that never answers what it is asked first.
+#[derive(Default)]
+struct Slow {
+    n_asked: AtomicUsize,
+}
+
+impl Model for Slow {
+    fn ask<'a>(&'a self, _request: &'a Request) -> BoxFuture<'a, Result<Reply, ModelError>> {
+        match self.n_asked.fetch_add(1, Ordering::Relaxed) {
+            0 => Box::pin(std::future::pending()),
+            _later => Box::pin(async { Ok(reply("Parts stand in parts/.")) }),
+        }
+    }
+}
+
+#[tokio::test]
+async fn plans_below_are_summarised_too_and_a_slow_answer_about_one_plan_holds_up_no_other() {
+    let store = EventStore::in_memory().await.expect("it goes on");
+    plan_that_waits(&store, PLAN, vec![event::plan_tag(PLAN)]).await;
+    let below = "house-1.2-1";
+    plan_that_waits(&store, below, vec![event::plan_tag(below), event::under_tag(PLAN)]).await;
+    let summary = compacted_by(&store, below, Arc::new(Slow::default())).await;
+    assert_eq!(summary, "Decided in Q: Which colour? -> Red, as ever\nParts stand in parts/.");
 }
 
 #[tokio::test]

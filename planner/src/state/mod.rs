@@ -305,6 +305,9 @@ impl PlannerState {
     }
 
     fn reopen(&mut self, ids: &[TaskId]) {
+        let ended = ids.iter().filter_map(|id| self.index(*id)).map(|index| (index, &self.tasks[index]));
+        let ended = ended.filter(|(_, task)| task.status.is_end()).collect::<Vec<_>>();
+        self.past.reopen_all(ended.into_iter(), self.config.summaries);
         for id in ids {
             let Some(index) = self.index(*id) else { continue };
             let task = &mut self.tasks[index];
@@ -315,7 +318,6 @@ impl PlannerState {
                 self.conditions.remove(&condition.text);
             }
             *task = Task { attempts: task.attempts, ..Task::planned(task.plan.clone()) };
-            self.past.reopen(index);
         }
         if let Phase::Ended(_) = self.phase {
             self.phase = Phase::Active;
