@@ -3,13 +3,16 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use crewlog_executors::keys::{Keys, make_operator_key};
 use crewlog_executors::model::{Asker, ModelError, NoAnswer, Patience, Reply, hash};
 use crewlog_mq::{EventStore, Query, Range};
-use crewlog_planner::model::{self, AnswerError, CallEvent, Fault, request_tag};
+use crewlog_planner::agents::registry::ToolRegistry;
+use crewlog_planner::model::{self, AnswerError, CallEvent, Fault, agent_plan_request, request_tag};
+use crewlog_planner::protocol::AgentType;
 use crewlog_planner::verify::{Decided, Verifier};
 use tokio::time::Instant;
 
-use super::rig::{Scripted, question, reply};
+use super::rig::{Scripted, question, reply, terms};
 
 type Replies = Vec<Result<Reply, ModelError>>;
 
@@ -57,6 +60,33 @@ async fn what_is_asked_and_answered_is_recorded_with_all_that_it_took() {
     for tag in ["plan:door-1".to_owned(), request_tag(asked_hash)] {
         assert!(answered.recorded.tags.contains(&tag), "{:?}", answered.recorded.tags);
     }
+}
+
+#[tokio::test]
+async fn of_several_answers_the_first_that_can_be_read_counts() {
+    let folder = tempfile::tempdir().unwrap();
+    let operator = folder.path().join("operator.key");
+    make_operator_key(&operator).unwrap();
+    let keys = |operator| Arc::new(Keys::open(folder.path().join("keys"), operator).unwrap());
+    let log = EventStore::in_memory().await.unwrap();
+    let (sealed, _) = asker(&log.clone().veiled(keys(Some(&operator))), "a", vec![Ok(reply("sealed"))]);
+    sealed.ask(&question("Really?")).await.unwrap();
+    let store = log.veiled(keys(None));
+    let (open, _) = asker(&store, "b", vec![Ok(reply("open"))]);
+    assert!(!open.ask(&question("Really?")).await.unwrap().from_log, "a sealed answer is none without its key");
+    let (again, _) = asker(&store, "c", vec![]);
+    let answered = again.ask(&question("Really?")).await.unwrap();
+    assert_eq!((answered.answer.text.as_str(), answered.from_log), ("open", true));
+}
+
+#[test]
+fn the_hash_of_what_is_asked_is_the_same_in_every_build() {
+    // Whoever changes it has every answer in every log asked for once more.
+    assert_eq!(hash(&question("Really?")), "916ef7de8be559c2dc2fc595774269f8957422939bb0d7a0c97d208b4de235c5");
+    let asked = agent_plan_request(&terms(), AgentType::Tactical, "words", "", &ToolRegistry::coding()).unwrap();
+    let schema = asked.system.lines().last().unwrap();
+    let keys = schema.match_indices("\"additionalProperties\":false,\"properties\":{").count();
+    assert!(keys > 1 && schema.starts_with("{\"additionalProperties\""), "keys stand in order: {schema}");
 }
 
 #[tokio::test]

@@ -6,11 +6,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crewlog_mq::{Cause, EventStore, ExecuteError, Executed, Position, Query, Range, Recorded, Runner};
+use crewlog_planner::event::{self, sub_plan_tags};
 use crewlog_planner::model::{
     self, Answer, AnswerError, CallCommand, CallError, CallEvent, Fault, ModelCalls, Request, request_tag,
 };
+use crewlog_planner::plan::{ParentTask, sub_plan_id};
 use crewlog_planner::sealed::is_withheld;
 use tokio::time::Instant;
+
+/// How many answers to one request are looked at for one that can be read.
+const ANSWERS_LOOKED_AT_MAX: usize = 100;
 
 use super::error::ModelError;
 use super::{Model, Patience};
@@ -98,6 +103,24 @@ impl Asker {
         Self { model, patience, store, plan: plan.into(), tags }
     }
 
+    /// The same on behalf of another plan.
+    #[must_use]
+    pub fn on_behalf_of(&self, plan: impl Into<String>, tags: Vec<String>) -> Self {
+        Self::new(Arc::clone(&self.model), self.patience, self.store.clone(), plan, tags)
+    }
+
+    /// The same on behalf of the plan that carries out a task, whether or not it is there yet.
+    ///
+    /// # Errors
+    /// A fault of the log.
+    pub async fn on_behalf_of_plan_for(&self, task: &ParentTask) -> Result<Self, crewlog_mq::Error> {
+        let above = Query::aggregate(event::STREAM, &task.plan);
+        let first = self.store.read(&above, Range::default(), 1).await?.events.pop();
+        let plan = sub_plan_id(task);
+        let tags = sub_plan_tags(&plan, &task.plan, &first.map(|first| first.tags).unwrap_or_default());
+        Ok(self.on_behalf_of(plan, tags))
+    }
+
     /// Asks, and reads the answer. One that is refused is asked for once more, with the reason.
     ///
     /// # Errors
@@ -165,7 +188,7 @@ impl Asker {
         }
     }
 
-    /// The answer to a request in the log, whichever plan asked.
+    /// The first answer to a request in the log that can be read here, whichever plan asked.
     async fn known(&self, request_hash: &str) -> Result<Option<Answer>, crewlog_mq::Error> {
         let query = Query {
             stream_id: model::STREAM.into(),
@@ -173,16 +196,17 @@ impl Asker {
             tags: vec![request_tag(request_hash)],
             ..Query::default()
         };
-        let first = self.store.read(&query, Range::default(), 1).await?.events;
-        let Some(recorded) = first.first() else { return Ok(None) };
-        Ok(match recorded.decode::<CallEvent>()? {
-            // What this process cannot read is no answer to it.
-            CallEvent::ModelAnswered { text, .. } if is_withheld(&text) => None,
-            CallEvent::ModelAnswered { text, usage, cost_micros, duration_ms, .. } => {
-                Some(Answer { text, usage, cost_micros, duration_ms })
+        for recorded in self.store.read(&query, Range::default(), ANSWERS_LOOKED_AT_MAX).await?.events {
+            match recorded.decode::<CallEvent>()? {
+                // What this process cannot read, of a plan that is sealed otherwise or was shredded, is no answer to it.
+                CallEvent::ModelAnswered { text, .. } if is_withheld(&text) => {}
+                CallEvent::ModelAnswered { text, usage, cost_micros, duration_ms, .. } => {
+                    return Ok(Some(Answer { text, usage, cost_micros, duration_ms }));
+                }
+                CallEvent::ModelAsked { .. } | CallEvent::ModelFailed { .. } => {}
             }
-            CallEvent::ModelAsked { .. } | CallEvent::ModelFailed { .. } => None,
-        })
+        }
+        Ok(None)
     }
 
     /// Records that an answer was refused, unless it was when it came.

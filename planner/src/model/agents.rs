@@ -42,7 +42,7 @@ pub fn agent_plan_request(
     };
     let tools = registry.tools_of(agent).map(|tool| format!("- {}: {}", tool.name, tool.description));
     let tools = tools.collect::<Vec<_>>().join("\n");
-    let system = format!("{SYSTEM}{role}\nYour tools:\n{tools}\nThe schema:\n{}\n", schema(agent, registry));
+    let system = format!("{SYSTEM}{role}\nYour tools:\n{tools}\nThe schema:\n{}\n", sorted(&schema(agent, registry)));
     let message = match known.trim() {
         "" => quoted("words", words),
         known => format!("{}\n\n{}", quoted("known", known), quoted("words", words)),
@@ -73,4 +73,18 @@ pub fn read_agent_plan(
         }
     }
     Ok(plan)
+}
+
+/// JSON with its keys in order, so that the same is asked whether or not a build keeps them as they were made: answers are found
+/// again by the bytes of what was asked.
+fn sorted(json: &Value) -> String {
+    match json {
+        Value::Object(fields) => {
+            let fields = fields.iter().collect::<std::collections::BTreeMap<_, _>>();
+            let field = |(key, value): (&String, &Value)| format!("{}:{}", Value::from(key.as_str()), sorted(value));
+            format!("{{{}}}", fields.into_iter().map(field).collect::<Vec<_>>().join(","))
+        }
+        Value::Array(values) => format!("[{}]", values.iter().map(sorted).collect::<Vec<_>>().join(",")),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => json.to_string(),
+    }
 }
