@@ -1,13 +1,13 @@
 //! `replay --verify`: today's code decides a plan, or all plans of the log, again. Nothing is appended or executed.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 
 use crewlog_executors::history::History;
-use crewlog_mq::{EventStore, Position, Query, Range, Recorded};
-use crewlog_planner::event;
+use crewlog_mq::{Error, EventStore, Position, Query, Range, Recorded};
 use crewlog_planner::verify::{Decided, Difference, How, Verifier, VerifyError};
-use futures::TryStreamExt;
+use crewlog_planner::{event, model};
+use futures::{Stream, TryStreamExt};
 use serde::Serialize;
 
 use crate::cli::Output;
@@ -69,10 +69,16 @@ pub async fn verify(session: &Session, plan: Option<&str>) -> Result<Code, Failu
     match plan {
         Some(plan) => verified.plan(&store, &plan, head, Shared::Verified).await?,
         None => {
-            for plan in plans(&store, head).await? {
+            let plans = plans(&store, head).await?;
+            for plan in &plans {
                 // What a fork shares is verified with the plan that it is of.
-                verified.plan(&store, &plan, head, Shared::Trusted).await?;
+                verified.plan(&store, plan, head, Shared::Trusted).await?;
             }
+            // What models were asked of texts that became no plan.
+            let plans = plans.into_iter().collect::<BTreeSet<_>>();
+            let asked = store.records(&Query::stream(model::STREAM), Range::up_to(head));
+            let asked = asked.try_filter(|asked| std::future::ready(!plans.contains(&asked.aggregate_id)));
+            verified.appends(asked, Position(0)).await?;
         }
     }
     let mut stdout = std::io::stdout().lock();
@@ -121,8 +127,17 @@ impl VerifiedJson {
         self.plans += 1;
         let history = History::of(store, plan).await?;
         let trusted = history.parent().filter(|_| shared == Shared::Trusted).map_or(Position(0), |(_, at)| at);
+        self.appends(history.records(store, &Query::all(), Range::up_to(head)), trusted).await
+    }
+
+    /// The same of a part of the log, of which what stands up to a position is taken as it is.
+    async fn appends(
+        &mut self,
+        records: impl Stream<Item = Result<Recorded, Error>>,
+        trusted: Position,
+    ) -> Result<(), Failure> {
         let mut verifier = Verifier::default();
-        let mut records = std::pin::pin!(history.records(store, &Query::all(), Range::up_to(head)));
+        let mut records = std::pin::pin!(records);
         let (mut append, mut next): (Vec<Recorded>, _) = (Vec::new(), records.try_next().await?);
         while let Some(recorded) = next {
             next = records.try_next().await?;

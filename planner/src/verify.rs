@@ -5,10 +5,12 @@ use std::collections::{BTreeMap, HashMap};
 use std::fmt::{Debug, Display, Formatter};
 
 use crewlog_mq::{Error, Event as MqEvent, Handler, Position, Recorded};
+use serde::Deserialize;
 use serde_json::Value;
 
+use crate::agents::requests::{self, Request, RequestCommand};
 use crate::claim::{self, TaskClaim, TaskCommand, TaskEvent};
-use crate::event::{self, Command};
+use crate::event::{self, Command, Event};
 use crate::model::{self, CallCommand, ModelCalls};
 use crate::planner::Planner;
 use crate::retained::RestoreError;
@@ -109,6 +111,8 @@ pub struct Verifier {
     claims: BTreeMap<String, TaskClaim>,
     /// What models were asked, by aggregate.
     calls: BTreeMap<String, ModelCalls>,
+    /// What agents asked each other, by aggregate.
+    requests: BTreeMap<String, Request>,
     /// By the id of the event: reports that the planner has not reacted to.
     reports: HashMap<u128, Command>,
 }
@@ -128,6 +132,9 @@ impl Verifier {
                 }
                 model::STREAM => {
                     self.calls.entry(recorded.aggregate_id.clone()).or_default().apply(&recorded.decode()?);
+                }
+                requests::STREAM => {
+                    self.requests.entry(recorded.aggregate_id.clone()).or_default().apply(&recorded.decode()?);
                 }
                 _another_stream => {}
             }
@@ -149,7 +156,11 @@ impl Verifier {
                 event::STREAM => {
                     let cause = written[0].metadata()?.causation_id;
                     let reaction = cause.and_then(|cause| self.reports.remove(&cause.as_u128()));
-                    decided.push(again(&mut self.planner, written, Command::restore, reaction)?);
+                    let how = again(&mut self.planner, written, Command::restore, reaction)?;
+                    if how == Decided::Given {
+                        check_given(&written[0])?;
+                    }
+                    decided.push(how);
                 }
                 claim::STREAM => {
                     let claim = self.claims.entry(written[0].aggregate_id.clone()).or_default();
@@ -160,6 +171,11 @@ impl Verifier {
                 model::STREAM => {
                     let calls = self.calls.entry(written[0].aggregate_id.clone()).or_default();
                     decided.push(again(calls, written, CallCommand::restore, None)?);
+                }
+                requests::STREAM => {
+                    let request = self.requests.entry(written[0].aggregate_id.clone()).or_default();
+                    let restore = |kept: &Value, _: &[_]| Ok(RequestCommand::deserialize(kept)?);
+                    decided.push(again(request, written, restore, None)?);
                 }
                 _another_stream => {}
             }
@@ -176,6 +192,19 @@ impl Verifier {
         }
         Ok(())
     }
+}
+
+/// A plan that the parser did not make of its text is judged by what its command says, so it is not taken as it is.
+fn check_given(first: &Recorded) -> Result<(), VerifyError> {
+    let Event::TasksPlanned { origin, .. } = first.decode()? else { return Ok(()) };
+    if origin.planned_by.is_none() && origin.agent.is_none() {
+        return Ok(());
+    }
+    let Recorded { position, stream_id, aggregate_id, .. } = first.clone();
+    let how = "no parser made this plan of its text, and the command that proposed it is not kept: nothing says by what it was \
+               judged";
+    let (command, how) = ("a proposal".into(), How::Unreadable(how.into()));
+    Err(VerifyError::Differs(Box::new(Difference { position, stream_id, aggregate_id, command, how })))
 }
 
 /// Decides what one append wrote to one aggregate again, and compares.

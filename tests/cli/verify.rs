@@ -80,3 +80,25 @@ fn the_first_decision_that_would_be_another_is_named_and_exits_with_10() {
     let said = scene.run(&["replay", "--verify", "--store", "c.db"]).expect(10).stdout.clone();
     assert!(said.starts_with(&format!("at position {}, task ship-", difference["position"])), "{said}");
 }
+
+#[test]
+fn a_plan_of_an_agent_whose_command_was_taken_away_is_not_vouched_for() {
+    let scene = Scene::new();
+    scene.write("plan.json", r#"{"execution_steps": [{"id": "a", "step": "Look at it", "tool": "look_up"}]}"#);
+    scene.run(&["plan", "propose", "plan.json", "--agent", "tactical", "--yes"]).expect(0);
+    scene.run(&["replay", "--verify"]).expect(0);
+    let export = scene.run(&["export"]).expect(0).stdout.clone();
+    let line = export.lines().find(|line| line.contains("TasksPlanned")).expect("it is planned");
+    let at = line.find(",\"extra\":{\"command\"").expect("its command is kept");
+    let mut depth = 0;
+    let length = line[at + 9..].find(|c: char| {
+        depth += i32::from(c == '{') - i32::from(c == '}');
+        depth == 0
+    });
+    let stripped = format!("{}{}", &line[..at], &line[at + 9 + length.expect("it ends") + 1..]);
+    scene.write("export.jsonl", export.replacen(line, &stripped, 1));
+    scene.run(&["import", "export.jsonl", "--store", "stripped.db"]).expect(0);
+    let ran = scene.run(&["replay", "--verify", "--store", "stripped.db", "-o", "json"]).expect(10);
+    let what = verified(&ran)["difference"]["what"].as_str().expect("text").to_owned();
+    assert!(what.contains("nothing says by what it was judged"), "{what}");
+}

@@ -8,12 +8,13 @@ use crewlog_executors::roster::Roster;
 use crewlog_executors::routing;
 use crewlog_executors::shell::Shell;
 use crewlog_executors::worker::{CutOff, Scope, Worker};
-use crewlog_mq::{Error, Event as _, EventStore, Query};
+use crewlog_mq::{Error, Event as _, EventStore, Query, Range, Recorded};
 use crewlog_planner::agents::registry::ToolRegistry;
 use crewlog_planner::agents::requests::{self, RequestEvent};
 use crewlog_planner::event::{Command, Event, Outcome, PlannerConfig, TaskStatus};
 use crewlog_planner::plan::{NodeKind, SubPlan, TaskId, TaskPlan};
 use crewlog_planner::protocol::{AgentRequest, AgentType, Asking, CrossAgentStep};
+use crewlog_planner::verify::Verifier;
 use futures::StreamExt;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -255,6 +256,17 @@ async fn a_request_is_answered_by_a_plan_of_the_other_agent() {
     let Event::TasksPlanned { origin, .. } = &answering[0] else { panic!("{answering:?}") };
     assert_eq!(origin.planned_by.as_deref(), Some("request p/1/1"));
     assert_eq!(origin.agent.as_ref().unwrap().agent, AgentType::Perception);
+
+    // The same is decided today; and what was answered otherwise is found.
+    let mut records = rig.store.read(&Query::stream(requests::STREAM), Range::default(), 10).await.unwrap().events;
+    let decided = |records: &[Recorded]| {
+        let mut verifier = Verifier::default();
+        records.iter().try_fold(0, |n, one| verifier.verify(std::slice::from_ref(one)).map(|decided| n + decided.len()))
+    };
+    assert_eq!(decided(&records).unwrap(), 2);
+    records[1].data = records[1].data.replace("src/user.rs:3", "src/other.rs:4");
+    let difference = decided(&records).unwrap_err().to_string();
+    assert!(difference.contains("src/other.rs:4") && difference.contains("requests p/1/1"), "{difference}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
