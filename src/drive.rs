@@ -17,6 +17,7 @@ use crewlog_planner::view::PlanView;
 use futures::StreamExt;
 use tokio::sync::oneshot;
 
+use crate::by_model;
 use crate::cli::{Carry, Output};
 use crate::failure::{Code, Failure};
 use crate::json::{EventJson, ShownJson, print_line, print_pretty};
@@ -85,7 +86,8 @@ impl<'a> Drive<'a> {
         // The plan may be given other limits while it is carried out, and starts no more than they allow.
         let jobs = carry.jobs.map_or(2 * PARALLELISM_MAX, usize::from);
         let tags = look::tags_of(&store, &plan).await?;
-        let terms = Terms { roster: roster.clone(), scope: Scope::Plan(plan.clone()), cut_off, jobs };
+        let model = by_model::wanted(session, carry.by_model.typed())?;
+        let terms = Terms { roster: roster.clone(), scope: Scope::Plan(plan.clone()), cut_off, jobs, model };
         let mut drive = Self {
             workforce: Workforce::start(session, &store, terms, tags.clone())?,
             progress: Progress::new(session.terminal, &view).with(roster.clone()),

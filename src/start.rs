@@ -50,7 +50,7 @@ pub async fn run(session: &Session, run: Run) -> Result<Code, Failure> {
     let roster = workforce::roster(session, run.carry.task_timeout, &[])?;
     let text = read_text(&run.file)?;
     let parsed = parse::parse(&text, ParseOptions { relax_order: run.relax_order });
-    let model = by_model::wanted(session, run.by_model.typed())?;
+    let model = by_model::wanted(session, run.carry.by_model.typed())?;
     let is_sealed = session.place.keys.operator.is_some();
     let id = format!("{}-{}", plan_name(parsed.as_ref().ok(), &run.file, is_sealed), short_id());
     let (planned, asked_in) = match &model {

@@ -13,6 +13,7 @@ use crewlog_planner::state::{Phase, Wait};
 use crewlog_planner::view::{PlanStatus, PlanView};
 use futures::{StreamExt, TryStreamExt};
 
+use crate::by_model;
 use crate::cli::{Output, Work};
 use crate::failure::{Code, Failure};
 use crate::json::{EventJson, ListedJson, PlansJson, print_line, print_pretty};
@@ -67,7 +68,8 @@ pub async fn work(session: &Session, work: Work) -> Result<Code, Failure> {
         ));
     }
     let jobs = usize::from(work.jobs);
-    let terms = Terms { roster: roster.clone(), scope: Scope::All, cut_off: CutOff::Report, jobs };
+    let model = by_model::wanted(session, None)?;
+    let terms = Terms { roster: roster.clone(), scope: Scope::All, cut_off: CutOff::Report, jobs, model };
     let mut workforce = Workforce::start(session, &store, terms, Vec::new())?;
     let mut crew = Crew {
         session,

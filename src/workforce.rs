@@ -6,7 +6,8 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crewlog_executors::model::{Client, Model};
+use crewlog_executors::agents::PlansByModel;
+use crewlog_executors::model::{Asker, Client, Model};
 use crewlog_executors::planning;
 use crewlog_executors::reacting;
 use crewlog_executors::roster::Roster;
@@ -25,6 +26,7 @@ use crewlog_planner::view::PlanView;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
+use crate::config::ModelConfig;
 use crate::failure::Failure;
 use crate::session::Session;
 use crate::terminal::say;
@@ -56,6 +58,8 @@ pub struct Terms {
     pub cut_off: CutOff,
     /// The most tasks at once.
     pub jobs: usize,
+    /// By whom agents plan what plans of their own carry out, when not by rule.
+    pub model: Option<ModelConfig>,
 }
 
 /// The executors of this process: the shell and the agents that are configured, or those of them that are named.
@@ -97,9 +101,10 @@ pub fn is_busy(roster: &Roster, plan: &str, view: &PlanView, all: &BTreeMap<Stri
     }
     let goes_on_below = |task: &Task| {
         let below = task.sub_plan_id(plan).and_then(|below| all.get_key_value(&below));
-        // One that is not there is about to be made, and one that has ended is about to be reported.
+        // One that is not there, or of which a model is only asked, is about to be made, and one that has ended is about to
+        // be reported.
         below.is_none_or(|(below, view)| {
-            matches!(view.state().phase(), Phase::Ended(_)) || is_busy(roster, below, view, all)
+            matches!(view.state().phase(), Phase::Empty | Phase::Ended(_)) || is_busy(roster, below, view, all)
         })
     };
     let takes = |task: &Task| {
@@ -119,6 +124,10 @@ impl Workforce {
     pub fn start(session: &Session, store: &EventStore, terms: Terms, tags: Vec<String>) -> Result<Self, Failure> {
         let life = session.place.sign_of_life()?;
         let worker = Worker::new(store.clone(), terms.roster, life, terms.jobs, terms.cut_off);
+        let worker = match terms.model.and_then(|model| planning_model(model, &store, &tags)) {
+            Some(model) => worker.planning_by(model),
+            None => worker,
+        };
         let (taking_in, taken_in) = watch::channel(Position(0));
         let answers = routing::host(store.clone(), terms.scope.clone());
         let host = match terms.scope.clone() {
@@ -198,6 +207,21 @@ fn summarizer(session: &Session) -> Result<Option<Summarizer>, Failure> {
         Err(error) => {
             say(&format!("warning: no model writes summaries: {error}; they are made by rule"));
             Ok(None)
+        }
+    }
+}
+
+/// The model by which agents plan, if it can be asked.
+fn planning_model(config: ModelConfig, store: &EventStore, tags: &[String]) -> Option<PlansByModel> {
+    match Client::new(config.settings) {
+        Ok(client) => {
+            // It asks on behalf of the plans that are to be made.
+            let asker = Asker::new(Arc::new(client), config.patience, store.clone(), "", tags.to_vec());
+            Some(PlansByModel { terms: config.terms, asker })
+        }
+        Err(error) => {
+            say(&format!("warning: no model plans for agents: {error}; they plan by rule"));
+            None
         }
     }
 }

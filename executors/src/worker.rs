@@ -21,7 +21,7 @@ use tokio::sync::{Semaphore, SemaphorePermit, watch};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, Interval, MissedTickBehavior};
 
-use crate::agents::Agents;
+use crate::agents::{Agents, PlansByModel};
 use crate::attachments;
 use crate::backoff::Backoff;
 use crate::human::claim_of;
@@ -104,6 +104,12 @@ impl Worker {
         let agents = Agents::new(roster.registry.clone().unwrap_or_default());
         let (places, (resumed, _)) = (Semaphore::new(jobs), watch::channel(()));
         Self { store, roster, life, places, agent_places, cut_off, agents, resumed }
+    }
+
+    /// The same, whose agents plan by a model what plans of their own carry out.
+    #[must_use]
+    pub fn planning_by(self, model: PlansByModel) -> Self {
+        Self { agents: self.agents.with_model(model), ..self }
     }
 
     /// Carries out tasks until `stop` is set, then stops what runs, gives it back, and returns.

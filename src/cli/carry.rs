@@ -24,6 +24,9 @@ pub struct Carry {
     /// Stop a command after this long, unless its task says otherwise
     #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "1h")]
     pub task_timeout: Duration,
+    /// Who plans, the text and what agents plan of tasks
+    #[command(flatten)]
+    pub by_model: ByModel,
 }
 
 /// `run`.
@@ -55,9 +58,6 @@ pub struct Run {
     /// Let the mere order of the text bind nothing
     #[arg(long)]
     pub relax_order: bool,
-    /// Who plans
-    #[command(flatten)]
-    pub by_model: ByModel,
     /// Only make the plan, and leave it to `crewlog work`
     #[arg(long, conflicts_with_all = ["timeout", "task_timeout"])]
     pub detach: bool,

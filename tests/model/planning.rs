@@ -336,3 +336,42 @@ fn a_model_finds_dependencies_kinds_and_questions_which_are_checked_and_shown() 
     ran.says(&["gave no dependencies", "gave no kinds", "gave no questions", "it is left out"]);
     assert_eq!(ran.json()["proposed"], json!({ "dependencies": null, "kinds": null, "questions": null }));
 }
+
+/// A strategic plan with one part that a tactical agent plans.
+const STRATEGIC: &str = r#"{"dramatic_beats": [
+    {"id": "hello", "milestone": "Run `echo hello >> said`", "agent": "tactical"}
+]}"#;
+
+#[test]
+fn agents_plan_by_the_model_while_a_plan_is_carried_out_and_by_rule_when_it_shall_not() {
+    let step =
+        json!({ "id": "greet", "step": "Greet everybody", "tool": "run_command", "command": "echo hello >> said" });
+    let mock = Mock::new(&json!([{ "when": { "prompt": "You are tactical" }, "json": { "execution_steps": [step] } }]));
+    mock.configure("openai", "retries = 0");
+    mock.scene.write("plan.json", STRATEGIC);
+    let propose = ["plan", "propose", "plan.json", "--agent", "strategic", "--run", "--yes"];
+    let plan = mock.scene.run(&propose).expect(0).stdout.trim().to_owned();
+    let below = format!("{plan}.1-1");
+    assert_eq!(tasks(&mock.scene, &below), [("Greet everybody".to_owned(), Vec::new())]);
+    let asked = mock.scene.events().into_iter().filter(|event| event["stream_id"] == "model").collect::<Vec<_>>();
+    assert_eq!(asked.len(), 2, "{asked:?}");
+    let tags = asked[0]["tags"].to_string();
+    assert_eq!(asked[0]["aggregate_id"], below);
+    assert!(tags.contains(&format!("plan:{below}")) && tags.contains(&format!("under:{plan}")), "{tags}");
+    assert_eq!(mock.requests().len(), 1);
+
+    let by_rule = mock.scene.run(&[&propose[..], &["--no-model"]].concat()).expect(0).stdout.trim().to_owned();
+    assert_ne!(tasks(&mock.scene, &format!("{by_rule}.1-1"))[0].0, "Greet everybody");
+    assert_eq!(mock.requests().len(), 1, "nobody was asked");
+    mock.scene.run(&["replay", "--verify"]).expect(0);
+}
+
+#[test]
+fn what_a_model_was_asked_of_a_text_that_became_no_plan_is_decided_again_too() {
+    let mock = Mock::new(&json!([{ "json": door() }]));
+    mock.configure("openai", "retries = 0");
+    mock.scene.write("plan.md", TEXT);
+    mock.scene.run(&["plan", "parse", "plan.md", "--model"]).expect(0);
+    let verified = mock.scene.run(&["replay", "--verify", "-o", "json"]).expect(0).json();
+    assert_eq!((&verified["plans"], &verified["commands"], &verified["given"]), (&0.into(), &2.into(), &0.into()));
+}

@@ -71,7 +71,7 @@ impl From<PlanError> for PlanningError {
 pub struct PlansByModel {
     /// Which, and how it is asked.
     pub terms: Terms,
-    /// It asks, and keeps what was asked and answered in the log.
+    /// It asks, and keeps what was asked and answered in the log: of a plan that carries out a task as that plan's.
     pub asker: Asker,
 }
 
@@ -168,6 +168,16 @@ impl Agents {
         words: &str,
         context: &SharedContext,
     ) -> Result<AgentPlan, PlanningError> {
+        self.plan_asking(self.model.as_ref().map(|model| &model.asker), agent, words, context).await
+    }
+
+    async fn plan_asking(
+        &self,
+        asker: Option<&Asker>,
+        agent: AgentType,
+        words: &str,
+        context: &SharedContext,
+    ) -> Result<AgentPlan, PlanningError> {
         if is_withheld(words) || context.is_withheld() {
             return Err(PlanningError::Sealed);
         }
@@ -176,7 +186,7 @@ impl Agents {
         if let Some(plan) = self.cache.find(&key) {
             return Ok(plan);
         }
-        let plan = match self.by_model(agent, words, &known).await {
+        let plan = match self.by_model(asker, agent, words, &known).await {
             Some(plan) => plan,
             None => self.by_rule(agent, words).await?,
         };
@@ -184,12 +194,12 @@ impl Agents {
         Ok(plan)
     }
 
-    async fn by_model(&self, agent: AgentType, words: &str, known: &str) -> Option<AgentPlan> {
-        let model = self.model.as_ref()?;
+    async fn by_model(&self, asker: Option<&Asker>, agent: AgentType, words: &str, known: &str) -> Option<AgentPlan> {
+        let (model, asker) = (self.model.as_ref()?, asker?);
         let request = agent_plan_request(&model.terms, agent, words, known, &self.registry);
         let request = request.inspect_err(|error: &TooLong| tracing::warn!(%error, %agent, "an agent plans by rule"));
         let read = |answer: &str| read_agent_plan(answer, agent, words, &self.registry);
-        let found = model.asker.read(request.ok()?, read).await;
+        let found = asker.read(request.ok()?, read).await;
         found
             .inspect_err(|error: &NoAnswer| tracing::warn!(%error, %agent, "an agent plans by rule"))
             .ok()
@@ -219,6 +229,13 @@ impl Agents {
         Ok(Command::ProposeAgentPlan { proposal, attachments: Vec::new(), config })
     }
 
+    /// Who asks on behalf of a plan of this origin: what is asked belongs to it, and is sealed as it is.
+    async fn asker_for(&self, origin: &Origin) -> Option<Asker> {
+        let asker = &self.model.as_ref()?.asker;
+        let asker = asker.on_behalf_of_plan_for(origin.parent.as_ref()?).await;
+        asker.inspect_err(|error| tracing::warn!(%error, "an agent plans by rule")).ok()
+    }
+
     /// The command that proposes a plan for the words of a task: by the type of agent that is named, else by the parser
     /// alone. Where another name is given, what has no command and is nobody's is that executor's.
     ///
@@ -234,7 +251,8 @@ impl Agents {
         let attachments = Vec::new();
         let name = words.agent.as_deref();
         if let Some(agent) = name.and_then(AgentType::named) {
-            let plan = self.plan(agent, &words.text, context).await?.json();
+            let asker = self.asker_for(&origin).await;
+            let plan = self.plan_asking(asker.as_ref(), agent, &words.text, context).await?.json();
             let registry = (*self.registry).clone();
             let proposal = Box::new(AgentProposal { agent, plan, registry, origin });
             return Ok(Command::ProposeAgentPlan { proposal, attachments, config });
