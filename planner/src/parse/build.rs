@@ -181,7 +181,7 @@ impl<'a> Builder<'a> {
                     self.outside(n, blocks);
                 }
                 if matches!(uses, Use::Context { .. }) && self.requires(n, blocks) {
-                    self.out.requires = true;
+                    self.out.requires |= matches!(&block.kind, BlockKind::Item { marker, .. } if marker.is_ordered());
                     self.outside(n, blocks);
                 }
                 self.context(block, uses);
@@ -199,14 +199,14 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// True for a numbered item under a heading of requirements.
+    /// True for an item under a heading of requirements.
     fn requires(&self, n: usize, blocks: &[Block]) -> bool {
         let is_heading = |block: &&Block| matches!(block.kind, BlockKind::Heading(_));
         let title = || {
             let above = blocks[..n].iter().rev().take(HEADING_BLOCKS_MAX).find(is_heading)?;
             above.pieces.first().map(|piece| &self.source[piece.start..piece.end])
         };
-        matches!(&blocks[n].kind, BlockKind::Item { marker, .. } if marker.is_ordered())
+        matches!(&blocks[n].kind, BlockKind::Item { .. })
             && title().is_some_and(|title| title.to_lowercase().contains("requirement"))
     }
 
@@ -369,7 +369,7 @@ impl<'a> Builder<'a> {
         if flow.text.trim().is_empty() || inline.is_struck(&flow.text) || self.ordering(&flow) {
             return self.out.ignored.push(block.span);
         }
-        if places[n].parent.is_some() && self.last.is_some() {
+        if self.last.is_some() && (places[n].parent.is_some() || self.tells_more(n, &flow, blocks, places)) {
             return self.note(block, &flow, &inline);
         }
         if !self.lenient && inline.is_only(&flow.text, |kind| matches!(kind, AtomKind::Image(_) | AtomKind::Url)) {
@@ -392,6 +392,14 @@ impl<'a> Builder<'a> {
         self.prose(&flow, &inline, code);
         self.lend_plainly(before);
         self.colon = flow.text.trim_end().ends_with([':', '\u{ff1a}']) || next.is_some_and(|next| !next.apart);
+    }
+
+    /// True for prose between two items of a list, which says more of the first; not for what asks, connects or runs.
+    fn tells_more(&self, n: usize, flow: &Flow, blocks: &[Block], places: &[Place]) -> bool {
+        let item = n > 0 && matches!(blocks[n - 1].kind, BlockKind::Item { .. });
+        let text = flow.text.trim_end();
+        let own = text.contains('`') || text.ends_with(['?', ':', '\u{ff1f}', '\u{ff1a}']);
+        item && !own && connectors::connector(text).is_none() && self.goes_on(n, blocks, places).is_some()
     }
 
     /// Pictures and addresses alone: they belong to the task before them, else to the next.

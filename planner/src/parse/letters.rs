@@ -194,7 +194,7 @@ fn points_back(text: &str) -> bool {
 }
 
 /// True when two sentences speak of the same thing.
-fn shares(one: &str, other: &str) -> bool {
+pub(super) fn shares(one: &str, other: &str) -> bool {
     let own: Vec<String> = matter(one).collect();
     matter(other).any(|word| own.contains(&word))
 }

@@ -4,7 +4,11 @@
 
 use super::markers::{self, Marker};
 use super::text::{blank, find, find_byte, is_blank, is_invisible};
+use super::{inlined, shell};
 use crate::plan::{Mark, Span};
+
+/// An indented block of code has at most so many lines.
+const CODE_LINES_MAX: usize = 200;
 
 /// What a run of lines is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -272,6 +276,9 @@ impl Lexer<'_> {
     }
 
     fn item_or_text(&mut self, line: Line) {
+        if self.inlined(line) || self.indented_code(line) {
+            return;
+        }
         let content = &self.text[line.start..line.end];
         let previous = self.previous.and_then(|n| match &self.blocks.get(n)?.kind {
             BlockKind::Item { marker, .. } => marker.number(),
@@ -306,6 +313,72 @@ impl Lexer<'_> {
             }
         }
         self.whole(BlockKind::Paragraph, line);
+    }
+
+    /// Items numbered inside the line, with what stands before the first.
+    fn inlined(&mut self, line: Line) -> bool {
+        let content = &self.text[line.start..line.end];
+        let items = inlined::items(content);
+        let Some(first) = items.first() else { return false };
+        let quoted = line.quote > 0;
+        let mut begin = line.begin;
+        let lead = content[..first.start].trim_end();
+        if !lead.is_empty() {
+            let piece = Span { start: line.start, end: line.start + lead.len() };
+            // "Please (1) ..." says nothing of its own.
+            let kind = if lead.ends_with(':') { BlockKind::Paragraph } else { BlockKind::Ignored };
+            self.push(kind, Span { start: begin, end: piece.end }, vec![piece], line.indent, quoted);
+            begin = piece.end;
+        }
+        for item in items {
+            let piece = Span { start: line.start + item.from, end: line.start + item.to };
+            let kind = BlockKind::Item { marker: item.marker, mark: None };
+            self.push(kind, Span { start: begin, end: piece.end }, vec![piece], line.indent, quoted);
+            begin = piece.end;
+        }
+        if let Some(last) = self.blocks.last_mut() {
+            last.span.end = line.end;
+        }
+        true
+    }
+
+    /// Lines behind "Run this:" that are indented as Markdown indents code, and that read like shell.
+    fn indented_code(&mut self, line: Line) -> bool {
+        let Some(last) = self.blocks.last().filter(|_| self.apart && line.indent >= 4) else { return false };
+        let (least, follows) = match last.kind {
+            BlockKind::Paragraph => (last.indent + 4, true),
+            BlockKind::Item { .. } => (last.indent + 6, true),
+            BlockKind::Heading(_) | BlockKind::Fence(_) | BlockKind::Table | BlockKind::Ignored => (4, false),
+        };
+        let text = self.text;
+        let above = last.pieces.last().map_or("", |piece| &text[piece.start..piece.end]);
+        let prompt = self.text[line.start..line.end].starts_with("$ ");
+        if line.indent < least || !follows || !(prompt || above.trim_end().ends_with(':')) {
+            return false;
+        }
+        let begin = self.at;
+        let mut pieces = vec![self.unindent(line, line)];
+        let (mut end, mut at) = (line.end, self.at);
+        while pieces.len() < CODE_LINES_MAX {
+            let Some(next) = self.next() else { break };
+            if next.start == next.end {
+                continue;
+            }
+            if next.indent < least || next.quote != line.quote {
+                break;
+            }
+            pieces.push(self.unindent(next, line));
+            (end, at) = (next.end, self.at);
+        }
+        self.at = at;
+        let body: Vec<&str> = pieces.iter().map(|piece| &self.text[piece.start..piece.end]).collect();
+        if !prompt && !shell::reads_like_shell(&body.join("\n")) {
+            self.at = begin;
+            return false;
+        }
+        let span = Span { start: line.begin, end };
+        self.push(BlockKind::Fence(String::new()), span, pieces, line.indent, line.quote > 0);
+        true
     }
 
     fn in_list(&self) -> bool {

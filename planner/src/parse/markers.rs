@@ -94,7 +94,12 @@ fn begins_with_id(content: &str) -> bool {
         Some(_) => (2..=10).contains(&head) && !matches!(&content[..head], "UTF" | "SHA" | "ISO" | "RFC" | "CVE"),
         None => matches!(&content[..head], "T" | "P" | "US" | "A" | "B" | "F" | "TASK" | "STEP" | "BUG"),
     };
-    named && (1..=6).contains(&n_digits) && digits[n_digits..].starts_with(": ")
+    let after = &digits[n_digits..];
+    // "T001 Create the table" is an item, "T001 is done" a sentence.
+    let plain = (dashed.is_some() || matches!(&content[..head], "T" | "TASK"))
+        && after.starts_with(' ')
+        && super::vocabulary::begins_with_verb(after);
+    named && (1..=6).contains(&n_digits) && (after.starts_with(": ") || plain)
 }
 
 /// True when what comes is white space or the end.
@@ -160,6 +165,9 @@ fn ordered(content: &str, previous: Option<&str>, in_list: bool) -> Option<(Mark
     if let Some(found) = stepped(content) {
         return Some(found);
     }
+    if content.as_bytes().first().is_some_and(|first| *first >= 0x80) {
+        return wide(content, previous);
+    }
     let open = usize::from(content.starts_with('('));
     let body = &content[open..];
     let length = body.bytes().take_while(|b| b.is_ascii_alphanumeric() || *b == b'.').count();
@@ -186,8 +194,67 @@ fn ordered(content: &str, previous: Option<&str>, in_list: bool) -> Option<(Mark
     if token == "A" && sign == Some('.') && super::vocabulary::begins_with_verb(after) {
         return Some((Marker::Letter("a".to_owned()), open + token.len() + signed));
     }
+    // "1 Clean the data" and "2 Train the model", one under the other.
+    if signed == 0 && counts(token, after, previous) {
+        return Some((Marker::Number(strip_zeros(token)), token.len()));
+    }
     let marker = numbered(token, sign, signed > 0, open > 0, previous, in_list)?;
     Some((marker, open + token.len() + signed))
+}
+
+/// True for a number without a sign before an instruction, when it begins a list or goes on with one.
+fn counts(token: &str, after: &str, previous: Option<&str>) -> bool {
+    let digits = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    let dotted = token.contains('.') && token.split('.').all(digits);
+    let next = || {
+        let above = previous.and_then(|previous| previous.split('.').next()?.parse::<u64>().ok());
+        digits(token) && token.parse().is_ok_and(|own: u64| above.is_some_and(|above| own == above + 1))
+    };
+    let capital = after.trim_start().starts_with(|c: char| c.is_ascii_uppercase());
+    capital && (token == "1" || dotted || next()) && super::vocabulary::begins_with_verb(after)
+}
+
+/// Numbers that are not ASCII: `\u{4e00}\u{3001}`, `\u{ff11}\u{ff0e}`, `\u{2460}`, and `\u{7b2c}\u{4e00}\u{6b65}` for the first step.
+fn wide(content: &str, previous: Option<&str>) -> Option<(Marker, usize)> {
+    let first = content.chars().next()?;
+    if let '\u{2460}'..='\u{2473}' = first {
+        return Some((Marker::Number((first as u32 - 0x245f).to_string()), first.len_utf8()));
+    }
+    let step = first == '\u{7b2c}';
+    let open = usize::from(step || first == '\u{ff08}') * first.len_utf8();
+    let (value, length) = wide_number(&content[open..])?;
+    let mut end = open + length;
+    if step {
+        end += content[end..].strip_prefix('\u{6b65}').map(|_| '\u{6b65}'.len_utf8())?;
+    }
+    let sign = content[end..].chars().next()?;
+    let signs = ['\u{3001}', '\u{ff0e}', '\u{ff09}', '.', ')'];
+    let fits = signs.contains(&sign) || (step && matches!(sign, '\u{ff1a}' | ':' | '\u{ff0c}' | ' '));
+    // "\u{4e09}\u{3001}\u{56db}" alone is no third item.
+    let above = previous.and_then(|previous| previous.parse().ok()).unwrap_or(0_u32);
+    let rest = &content[end + sign.len_utf8()..];
+    let follows = value == 1 || value == above + 1;
+    (fits && follows && !rest.trim().is_empty()).then(|| (Marker::Number(value.to_string()), end + sign.len_utf8()))
+}
+
+/// A number in full-width digits, in Chinese up to 99, or after `\u{7b2c}` in plain digits, and its length.
+fn wide_number(text: &str) -> Option<(u32, usize)> {
+    const DIGITS: [char; 9] =
+        ['\u{4e00}', '\u{4e8c}', '\u{4e09}', '\u{56db}', '\u{4e94}', '\u{516d}', '\u{4e03}', '\u{516b}', '\u{4e5d}'];
+    let (mut value, mut ten, mut length) = (0_u32, None, 0);
+    for c in text.chars().take(4) {
+        let han = DIGITS.iter().position(|digit| *digit == c).map(|n| n as u32 + 1);
+        let digit = c.to_digit(10).or_else(|| (c as u32).checked_sub(0xff10).filter(|digit| *digit < 10));
+        match (han, digit) {
+            (Some(han), _) => value = han,
+            (None, Some(digit)) => value = value * 10 + digit,
+            (None, None) if c == '\u{5341}' && ten.is_none() => ten = Some(std::mem::take(&mut value).max(1)),
+            (None, None) => break,
+        }
+        length += c.len_utf8();
+    }
+    let value = value + ten.map_or(0, |ten| 10 * ten);
+    (value > 0).then_some((value, length))
 }
 
 fn numbered(

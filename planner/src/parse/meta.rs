@@ -263,9 +263,8 @@ impl Reader<'_> {
             before.is_none_or(|c| !c.is_alphanumeric() && !matches!(c, '-' | '_' | '/' | '.'))
         };
         let bytes = text.as_bytes().get(..to).unwrap_or_default();
-        let begins = |at: usize| {
-            LEADS[usize::from(bytes[at])] && (at == from || !bytes[at - 1].is_ascii_alphanumeric())
-        };
+        let begins =
+            |at: usize| LEADS[usize::from(bytes[at])] && (at == from || !bytes[at - 1].is_ascii_alphanumeric());
         let mut at = from;
         while let Some(begin) = (at..bytes.len()).find(|at| begins(*at)) {
             at = begin + 1;

@@ -183,7 +183,7 @@ impl<'a> Names<'a> {
             for reference in named {
                 let found = self.find(usize::MAX, &none, reference, false)?;
                 count(&mut n_named, &found)?;
-                set.extend(found.into_iter().flat_map(|(first, end)| first..end));
+                set.extend(found.iter().flat_map(|(first, end)| first..end));
             }
             set.sort_unstable();
             set.dedup();
@@ -193,13 +193,7 @@ impl<'a> Names<'a> {
     }
 
     /// The drafts that a reference names, as ranges.
-    fn find(
-        &self,
-        n: usize,
-        draft: &Draft,
-        reference: &Reference,
-        forward: bool,
-    ) -> Result<Ranges, ParseError> {
+    fn find(&self, n: usize, draft: &Draft, reference: &Reference, forward: bool) -> Result<Ranges, ParseError> {
         match reference {
             Reference::Previous => Ok(Ranges::from(n.checked_sub(1).map(|before| (before, n)))),
             Reference::Both => Ok(Ranges::one((n.saturating_sub(2), n.min(self.built.drafts.len())))),

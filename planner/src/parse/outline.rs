@@ -134,7 +134,11 @@ impl<'a> Tree<'a> {
             (Some(above), Some(number)) => {
                 let depth = |text: &str| text.matches('.').count();
                 let lazy = above == number && !number.contains('.');
-                depth(above) == depth(number) && (lazy || !(matches!(number, "1" | "a" | "i" | "0") && above != number))
+                // "1.2" and then "2", where nothing is called "1".
+                let up =
+                    self.open.len() == 1 && above.split_once('.').is_some_and(|(major, _)| succeeds(major, number));
+                up || depth(above) == depth(number)
+                    && (lazy || !(matches!(number, "1" | "a" | "i" | "0") && above != number))
             }
             (Some(_), None) | (None, Some(_)) => false,
         }

@@ -89,7 +89,8 @@ const CURLY: [u8; 3] = [0xe2, 0x80, 0x99];
 
 impl Phrases {
     fn new(phrases: impl Iterator<Item = &'static str>) -> Self {
-        let mask = |text: &str| u64::MAX.checked_shr(64 - 8 * u32::try_from(text.len().min(8)).unwrap_or(8)).unwrap_or(0);
+        let mask =
+            |text: &str| u64::MAX.checked_shr(64 - 8 * u32::try_from(text.len().min(8)).unwrap_or(8)).unwrap_or(0);
         let phrase = |text: &'static str| Phrase { text, head: Head::new(text.as_bytes()), mask: mask(text) };
         let mut all: Vec<Phrase> = phrases.map(phrase).collect();
         all.sort_by_key(|phrase| phrase.head.0 as u8);

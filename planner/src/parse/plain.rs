@@ -29,8 +29,15 @@ pub(super) fn plain(text: &str, inline: &Inline, from: usize, to: usize, removed
         }
         at = end;
     }
-    push_plain(&mut out, text.get(at..to).unwrap_or(""));
-    tidy(out)
+    let tail = text.get(at..to).unwrap_or("");
+    // The full stop of "docker build ." belongs to the code.
+    let code = tail.trim_end_matches([' ', '.']).is_empty() && out.ends_with(" .");
+    push_plain(&mut out, tail);
+    let mut shown = tidy(out);
+    if code {
+        shown.push_str(" .");
+    }
+    shown
 }
 
 /// What of an atom is still shown.

@@ -253,7 +253,27 @@ fn is_wish(text: &str) -> bool {
     }
 }
 
+/// "sure", "sounds good, thanks": an answer in a chat that asks for nothing.
+pub(super) fn answers(said: &str) -> bool {
+    static ANSWERS: Words = Words::new(|| {
+        list(
+            "sure|yes|yep|yeah|ok|okay|no|nope|thanks|thank you|lgtm|sounds good|will do|done|great|cool|np|+1|on it|\
+             got it|agreed|perfect|nice|good idea|no problem|hi|hello|hey|right|fine|awesome",
+        )
+    });
+    let mut rest = said.trim();
+    for _ in 0..4 {
+        let Some((_, after)) = ANSWERS.longest(rest) else { break };
+        rest = after.trim_start_matches(|c: char| !c.is_alphanumeric());
+    }
+    rest.is_empty() && !said.trim().is_empty()
+}
+
 fn is_statement(text: &str) -> bool {
+    // "bob: sure"
+    if text.split_once(": ").is_some_and(|(name, said)| name.len() < 24 && answers(said)) {
+        return true;
+    }
     // "Quick thing: the build is red."
     if let Some((label, rest)) = find(text, ": ")
         .map(|at| (&text[..at], &text[at + 2..]))

@@ -251,7 +251,7 @@ fn is_time(text: &str) -> bool {
 /// Where the signs of speakers stand in a pasted chat; nothing when it is none.
 fn speakers(text: &str) -> Vec<(usize, usize)> {
     if speaker(text).is_none() {
-        return Vec::new();
+        return talk(text);
     }
     let mut found = Vec::new();
     let mut at = 0;
@@ -260,6 +260,25 @@ fn speakers(text: &str) -> Vec<(usize, usize)> {
         at += line.len();
     }
     if found.len() > 1 || text.starts_with('[') { found } else { Vec::new() }
+}
+
+/// The same for names in lower case, of which every line has one, and which speak to each other.
+fn talk(text: &str) -> Vec<(usize, usize)> {
+    let mut found = Vec::new();
+    let (mut at, mut speaks) = (0, false);
+    for line in text.split_inclusive('\n') {
+        let Some((name, said)) = line.split_once(": ") else { return Vec::new() };
+        let plain = (2..=16).contains(&name.len())
+            && name.starts_with(|c: char| c.is_ascii_lowercase() || c == '@')
+            && name.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'@'));
+        if !plain || vocabulary::is_verb(name) {
+            return Vec::new();
+        }
+        speaks |= vocabulary::is_request(said) || super::roles::answers(said);
+        found.push((at, name.len() + 2));
+        at += line.len();
+    }
+    if speaks && found.len() > 1 { found } else { Vec::new() }
 }
 
 struct Splitter<'a> {

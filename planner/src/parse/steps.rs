@@ -50,9 +50,10 @@ impl Builder<'_> {
         // The wish that the last step was, until another step comes.
         let mut wish: Option<(usize, usize)> = None;
         // What limits a step can stand before it.
-        let last_step = self.last.is_none().then(|| {
-            clauses.iter().zip(&said).rposition(|(clause, said)| is_plain_step(clause, said))
-        });
+        let last_step = self
+            .last
+            .is_none()
+            .then(|| clauses.iter().zip(&said).rposition(|(clause, said)| is_plain_step(clause, said)));
         for (n, (clause, own)) in clauses.iter().zip(&said).enumerate() {
             let text = own.text;
             let first = self.last.is_none() && last_step.flatten().is_none_or(|last| last <= n);
@@ -67,9 +68,8 @@ impl Builder<'_> {
             let adds = step
                 .is_some_and(|step| letters::adds(text) || (letter && letters::forms(&step.plan.description, text)));
             let spells = letter && plain;
-            let wished = wish.filter(|(_, at)| {
-                spells && said.get(*at).is_some_and(|wish| letters::spells_out(wish, own))
-            });
+            let wished =
+                wish.filter(|(_, at)| spells && said.get(*at).is_some_and(|wish| letters::spells_out(wish, own)));
             let asked = code && n + 1 == clauses.len() && clause.stop == Stop::Colon;
             let alone = self.lenient && self.last.is_none();
             if opening != Opening::None {
@@ -234,13 +234,23 @@ impl Builder<'_> {
         draft.plan.command = command;
         draft.plan.attachments = inline.attachments(&flow.text, clause.start, clause.end);
         draft.plan.spans.extend(flow.span(clause.start, clause.end));
-        let link = self.place(link, &found, part.condition.is_some(), clause.otherwise, item);
+        let conditional =
+            part.condition.as_ref().is_some_and(|one| !item || part.from > start || self.is_tested(&one.text));
+        let link = self.place(link, &found, conditional, clause.otherwise, item);
         if part.condition.is_some() {
             self.condition.clone_from(&part.condition);
         }
         draft.plan.condition = part.condition;
         adopt(&mut draft, &mut found);
         Some(self.add(draft, link))
+    }
+
+    /// True when what a condition at the end of an item says can be known from the step before it.
+    fn is_tested(&self, condition: &str) -> bool {
+        let Some(last) = self.out.drafts.last() else { return false };
+        let back = ["it", "they", "this", "that", "these", "those", "all", "any", "both", "everything", "none", "so"];
+        let day = begins(condition, &["it is the", "it's the", "it is late", "it is after", "it is before"]);
+        begins(condition, &back) && !day || letters::shares(&last.plan.description, condition)
     }
 
     fn place(&self, link: Link, found: &Meta, conditional: bool, otherwise: bool, item: bool) -> Link {
@@ -276,7 +286,8 @@ impl Builder<'_> {
             return Part { from: clause.to - rest.len(), to: clause.to, condition };
         }
         // Most clauses begin with another letter.
-        let may_ask = part.starts_with(['u', 'U', 'i', 'I', 'o', 'O', 'w', 'W', 's', 'S']) || !part.starts_with(|c: char| c.is_ascii());
+        let may_ask = part.starts_with(['u', 'U', 'i', 'I', 'o', 'O', 'w', 'W', 's', 'S'])
+            || !part.starts_with(|c: char| c.is_ascii());
         let words = [
             ("unless", true),
             ("if", false),

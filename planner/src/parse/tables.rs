@@ -83,12 +83,13 @@ impl Builder<'_> {
                 Column::Status => draft.plan.mark = status(cell),
                 Column::Priority => draft.plan.priority = Some(cell.to_owned()),
                 Column::Assignee => draft.plan.assignee = Some(cell.trim_start_matches('@').to_owned()),
-                Column::Other => {
-                    if let Some(code) = commands::in_column(name, cell).filter(|_| draft.plan.command.is_none()) {
-                        self.out.odd.push(built::not_taken((row.start + at, code)));
+                Column::Other => match commands::in_column(name, cell).filter(|_| draft.plan.command.is_none()) {
+                    Some(code) => {
+                        draft.plan.kind = NodeKind::ToolCall;
+                        draft.plan.command = Some(code);
                     }
-                    draft.plan.notes.push(format!("{name}: {cell}"));
-                }
+                    None => draft.plan.notes.push(format!("{name}: {cell}")),
+                },
             }
         }
         self.add(draft, link);

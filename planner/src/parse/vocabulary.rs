@@ -31,7 +31,7 @@ static CODE: Words = Words::new(|| {
 });
 static TOOL: Words = Words::new(|| {
     list(
-        "run|execute|deploy|install|email|e-mail|send|publish|release|push|restart|launch|ship|notify|upload|\
+        "run|execute|deploy|install|email|e-mail|mail|send|publish|release|push|restart|launch|ship|notify|upload|\
      submit|commit|merge|invoke|call|trigger|rerun|start|stop|roll|rollback|announce|post|tag|schedule",
     )
 });
@@ -158,7 +158,10 @@ pub(super) fn own_kind(text: &str) -> Option<NodeKind> {
     if TEST.contains(first) || is_tests(first, all) {
         return Some(NodeKind::UnitTest);
     }
-    verb_kind(first, second, all)
+    // "Setup: install the tools" says what is done after its name.
+    let named = plain.split_once(' ').filter(|(head, rest)| head.ends_with(':') && begins_with_verb(rest));
+    let said = named.and_then(|(_, rest)| own_kind(rest)).filter(|kind| *kind != NodeKind::Processing);
+    said.or_else(|| verb_kind(first, second, all))
 }
 
 fn verb_kind(first: &str, second: &str, all: &[Word]) -> Option<NodeKind> {
@@ -174,7 +177,9 @@ fn verb_kind(first: &str, second: &str, all: &[Word]) -> Option<NodeKind> {
         return Some(NodeKind::Refactor);
     }
     if (first == "set" && second == "up")
-        || (first == "write" && (object(&CODE_OBJECTS) || object_of(all).iter().any(|word| is_source(word))))
+        || (first == "write"
+            && !is_prose(all)
+            && (object(&CODE_OBJECTS) || object_of(all).iter().any(|word| is_source(word))))
     {
         return Some(NodeKind::CodeImplementation);
     }
@@ -197,14 +202,28 @@ fn verb_kind(first: &str, second: &str, all: &[Word]) -> Option<NodeKind> {
 /// Finds the first words, up to a preposition after the first of them, and says how many they are.
 fn leading<'t>(text: &'t str, all: &mut [Word<'t>]) -> usize {
     let mut n_words = 0;
+    let mut last_is_article = false;
     for (slot, word) in all.iter_mut().zip(words(text)) {
+        // "The first test" is not "the test first".
+        let counted = last_is_article && word == "first";
+        last_is_article = matches!(word.as_str(), "the" | "a" | "our" | "your");
         *slot = word;
         n_words += 1;
-        if n_words > 1 && is_preposition(slot) {
+        if n_words > 1 && is_preposition(slot) && !counted {
             break;
         }
     }
     n_words
+}
+
+/// True when what is written is text about code: "the API docs".
+fn is_prose(all: &[Word]) -> bool {
+    object_of(all).last().is_some_and(|word| {
+        matches!(
+            word.as_str(),
+            "docs" | "documentation" | "guide" | "manual" | "report" | "notes" | "summary" | "article" | "overview"
+        )
+    })
 }
 
 /// True for the name of a file of code.
@@ -219,7 +238,8 @@ fn is_source(word: &str) -> bool {
 /// The words of the object: up to the first preposition.
 fn object_of<'a, 't>(all: &'a [Word<'t>]) -> &'a [Word<'t>] {
     let rest = all.get(1..).unwrap_or(&[]);
-    let end = rest.iter().position(|word| is_preposition(word)).unwrap_or(rest.len());
+    // Only the last word of what is led to ends the object, and it was judged there.
+    let end = rest.len() - usize::from(rest.last().is_some_and(|word| is_preposition(word)));
     &rest[..end]
 }
 
@@ -336,7 +356,8 @@ pub(super) fn after_lead(text: &str) -> Option<&str> {
          based|given|since|because|by|considering",
         )
     });
-    let first = &text[..text.bytes().take(12).position(|byte| byte == b' ').or((text.len() <= 11).then_some(text.len()))?];
+    let first =
+        &text[..text.bytes().take(12).position(|byte| byte == b' ').or((text.len() <= 11).then_some(text.len()))?];
     if !LEADS.contains_ci(first) {
         return None;
     }
@@ -379,7 +400,7 @@ pub(super) fn is_request(text: &str) -> bool {
     // An aside is told from other commas and spaces by its first three bytes.
     let begins = |bytes: &[u8]| matches!(bytes, [b',', b' ', b'c' | b'C' | b'p' | b'P'] | [b' ', b'c' | b'C', _]);
     let mut starts = text.as_bytes().windows(3).enumerate().filter(|(_, bytes)| begins(bytes));
-    let aside =
-        pairs(text).fold(false, |any, (a, b)| any | (a == b',') & (b == b' ') | (a == b' ') & ((b == b'c') | (b == b'C')));
+    let aside = pairs(text)
+        .fold(false, |any, (a, b)| any | (a == b',') & (b == b' ') | (a == b' ') & ((b == b'c') | (b == b'C')));
     REQUESTS.after(plain).is_some() || aside && starts.any(|(at, _)| ASIDES.begin_ci(&text[at..]))
 }

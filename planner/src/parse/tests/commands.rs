@@ -159,10 +159,11 @@ fn a_command_beside_the_one_that_is_taken_is_said() {
 }
 
 #[test]
-fn a_program_behind_a_verb_and_a_column_of_commands_are_said() {
-    let table = "| Task | Command |\n|---|---|\n| Build it | `make all` |\n| Ship it | by hand |";
-    for (text, code) in [("Build `make`", "make"), ("Foo `true`", "true"), (table, "make all")] {
+fn a_program_behind_a_verb_is_said_and_a_column_of_commands_is_run() {
+    for (text, code) in [("Build `make`", "make"), ("Foo `true`", "true")] {
         assert_eq!(found(text), (Vec::new(), vec![format!("write: Run `{code}`")]), "of {text:?}");
     }
+    let table = "| Task | Command |\n|---|---|\n| Build it | `make all` |\n| Ship it | by hand |";
+    assert_eq!(found(table), (vec!["make all".to_owned()], Vec::new()));
     assert_eq!(found("Fix `make`"), (Vec::new(), Vec::new()));
 }

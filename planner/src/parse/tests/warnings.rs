@@ -53,7 +53,10 @@ fn numbered_requirements_are_tasks_beside_questions_and_said_beside_other_tasks(
         &format!("{requirements}# Milestones\n- Add the login"),
         &["2:1 a list of 2 items stands outside the section of tasks and is not read"],
     );
-    check_warnings("# Requirements\n- Be fast\n\n# Milestones\n- Add the login", &[]);
+    check_warnings(
+        "# Requirements\n- Be fast\n\n# Milestones\n- Add the login",
+        &["2:1 a list of 1 item stands outside the section of tasks and is not read"],
+    );
 }
 
 #[test]

@@ -1,0 +1,93 @@
+//! Items numbered inside one line: "1. Add tests; 2. fix bugs", "(1) fetch it, (2) clean it and (3) plot it".
+//!
+//! It only finds where they begin; a line that merely speaks of numbers has none.
+
+use super::markers::Marker;
+use super::text::pairs;
+use super::vocabulary;
+
+/// A longer line is no list that somebody wrote into a sentence.
+const LINE_BYTES_MAX: usize = 10_000;
+
+/// An item in a line: its number, where its sign begins, where its text begins and ends.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Inlined {
+    pub(super) marker: Marker,
+    pub(super) start: usize,
+    pub(super) from: usize,
+    pub(super) to: usize,
+}
+
+/// The items of a line; none when it is no such list.
+pub(super) fn items(line: &str) -> Vec<Inlined> {
+    // Without a second item there is none, and mostly there is none.
+    let second = pairs(line).fold(false, |any, (a, b)| any | (((a == b' ') | (a == b'(')) & (b == b'2')));
+    if !second || line.len() > LINE_BYTES_MAX {
+        return Vec::new();
+    }
+    let mut found: Vec<Inlined> = Vec::new();
+    for (at, _) in line.match_indices(|c: char| c.is_ascii_digit() || c == '(') {
+        if !(at == 0 || line.as_bytes()[at - 1] == b' ') {
+            continue;
+        }
+        let Some((number, length, sign)) = sign(&line[at..]) else { continue };
+        let same =
+            found.first().is_none_or(|first| line[first.start..].starts_with('(') == (line.as_bytes()[at] == b'('));
+        let from = at + length;
+        if number == found.len() + 1
+            && same
+            && (!found.is_empty() || leads(&line[..at], sign))
+            && parted(line, &found, at)
+        {
+            found.push(Inlined { marker: Marker::Number(number.to_string()), start: at, from, to: line.len() });
+        }
+    }
+    let ends: Vec<usize> = found.iter().skip(1).map(|item| item.start).collect();
+    for (item, end) in found.iter_mut().zip(ends) {
+        item.to = item.from + bare(&line[item.from..end]).len();
+    }
+    let whole = |item: &Inlined| {
+        let text = &line[item.from..item.to];
+        let closed = |sign: char| text.matches(sign).count() % 2 == 0;
+        closed('`') && closed('"') && text.matches('(').count() == text.matches(')').count() && is_step(text)
+    };
+    if found.len() > 1 && found.iter().all(whole) { found } else { Vec::new() }
+}
+
+fn is_step(text: &str) -> bool {
+    vocabulary::begins_with_verb(text) || text.starts_with('`')
+}
+
+/// The number of `2. `, `2) ` and `(2) `, their length and their last sign.
+fn sign(text: &str) -> Option<(usize, usize, u8)> {
+    let open = usize::from(text.starts_with('('));
+    let digits = text[open..].bytes().take(3).take_while(u8::is_ascii_digit).count();
+    let number = text[open..open + digits].parse().ok()?;
+    let sign = *text.as_bytes().get(open + digits)?;
+    let fits = sign == b')' || (sign == b'.' && open == 0);
+    let space = text.as_bytes().get(open + digits + 1) == Some(&b' ');
+    (fits && space).then_some((number, open + digits + 2, sign))
+}
+
+/// True when a list can begin behind some text: at the start of the line, after a colon, and in brackets after a word.
+fn leads(before: &str, sign: u8) -> bool {
+    let before = before.trim_end();
+    before.is_empty() || before.ends_with(':') || (sign == b')' && !before.ends_with(['.', '!', '?']))
+}
+
+/// True when the text of the last item ends before `at`.
+fn parted(line: &str, found: &[Inlined], at: usize) -> bool {
+    let Some(last) = found.last() else { return true };
+    let text = line[last.from..at].trim_end();
+    text.ends_with([';', ',', '.', '!']) || [" and", " then"].iter().any(|word| text.ends_with(word))
+}
+
+/// An item without what joins it to the next.
+fn bare(text: &str) -> &str {
+    let signs = |c: char| c == ' ' || matches!(c, ';' | ',' | '.');
+    let mut short = text.trim_end_matches(signs);
+    for word in [" then", " and"] {
+        short = short.strip_suffix(word).unwrap_or(short).trim_end_matches(signs);
+    }
+    short
+}
