@@ -124,8 +124,11 @@ pub(super) fn joined(whole: &str, text: &str) -> bool {
 pub(super) fn spells_out(said: &Said, asked: &Said) -> bool {
     let (wish, request) = (core(said), asked.text);
     let is_wish = if wish.len() == said.text.len() { said.is_wish() } else { Said::new(wish).is_wish() };
-    if !(is_wish || dreams(wish)) || adds(request) || tail_is_order(request) {
+    if !(is_wish || dreams(wish)) || adds(request) || tail_is_order(request) || is_more(request) {
         return false;
+    }
+    if is_aim(wish) {
+        return true;
     }
     // Whoever wants to write or run something says a step, whatever is asked for after it.
     let kind = vocabulary::own_kind(wish);
@@ -143,6 +146,18 @@ pub(super) fn spells_out(said: &Said, asked: &Said) -> bool {
         return (seeks && !shares_nothing_to_do(request)) || (!step && (points_back(request) || shares(wish, request)));
     }
     asks_to_know(wish) && asked.begins_with_verb() && shares(wish, request)
+}
+
+/// "It would be great if you could also recommend a shop": beside what was asked before it.
+fn is_more(request: &str) -> bool {
+    words(request).take(9).any(|word| word == "also")
+}
+
+/// "I want to surprise my friends": what nobody can do for somebody.
+fn is_aim(wish: &str) -> bool {
+    let mut all = words(wish).skip(1).filter(|word| !matches!(word.as_str(), "would" | "really" | "also"));
+    let wants = all.next().is_some_and(|word| matches!(word.as_str(), "want" | "like" | "wish"));
+    wants && all.next().is_some_and(|word| word == "to") && all.next().is_some_and(|verb| !vocabulary::is_verb(&verb))
 }
 
 /// What a sentence says after "After the game, ..." and its like.
@@ -232,10 +247,18 @@ pub(super) fn adds(text: &str) -> bool {
     told || more && polite || same && polite || narrows
 }
 
-/// Where a second request begins in a clause of a letter: "find the flight and book the hotel in Rome".
+/// Where a second request begins in a clause of a letter: "find the flight and book the hotel in Rome"; and the length
+/// of the words of the first that it needs, when it is only a thing: "fetch" in "fetch a joke of today and a quote of
+/// yesterday".
 ///
 /// What is asked in the form of a question can speak of its first thing in its second: "... and sort them by date".
-pub(super) fn second_request(text: &str, inline: &Inline, from: usize, to: usize, asks: bool) -> Option<usize> {
+pub(super) fn second_request<'t>(
+    text: &'t str,
+    inline: &Inline,
+    from: usize,
+    to: usize,
+    asks: bool,
+) -> Option<(usize, &'t str)> {
     let part = text.get(from..to)?;
     let mut at = 0;
     while let Some(found) = find(&part[at..], " and ") {
@@ -248,18 +271,55 @@ pub(super) fn second_request(text: &str, inline: &Inline, from: usize, to: usize
         }
         let rest = &part[at..];
         let also = after_word(rest, "also").map(str::trim_start);
-        if is_request_of_its_own(&part[..and], also.unwrap_or(rest), also.is_some() || part.ends_with(" as well"), asks)
-        {
-            return Some(place + 1);
+        let also_as_well = also.is_some() || part.ends_with(" as well");
+        if is_request_of_its_own(&part[..and], also.unwrap_or(rest), also_as_well, asks) {
+            return Some((place + 1, ""));
+        }
+        if let Some(verb) = thing_of_its_own(&part[..and], rest) {
+            return Some((place + 1, verb));
         }
     }
     None
+}
+
+/// Words that speak of what was named before.
+fn points(word: &str) -> bool {
+    matches!(word, "it" | "its" | "them" | "their" | "one" | "each" | "this" | "that" | "these" | "those" | "any")
+}
+
+/// "give me a quote on courage and a joke of yesterday": two things, each with what it is of, and what is done with both.
+fn thing_of_its_own<'t>(before: &'t str, rest: &str) -> Option<&'t str> {
+    const GIVES: &[&str] = &["provide", "give", "fetch", "show", "send", "get", "find", "retrieve", "providing"];
+    let plain = vocabulary::instruction(before);
+    let (told, asked): (Vec<_>, Vec<_>) = (words(plain).take(40).collect(), words(rest).take(16).collect());
+    let gives = told.iter().take(4).any(|word| GIVES.contains(&word.as_str()));
+    let determined = |word: &str| matches!(word, "the" | "a" | "an" | "some" | "information" | "details");
+    let of = |word: &str| matches!(word, "of" | "for" | "about" | "from" | "on" | "to" | "regarding");
+    let [first, second, ..] = asked.as_slice() else { return None };
+    let head = asked.iter().position(|word| of(word)).unwrap_or(asked.len());
+    let form = asked.iter().take(head).any(|word| FORMS.contains(&word.as_str()));
+    let whole = (2..asked.len().saturating_sub(1)).contains(&head) || (*first == "information" && head == 1);
+    let told_of = told.iter().skip(2).position(|word| of(word)).is_some_and(|at| at + 4 <= told.len());
+    // "including the rating and the text": both belong to the thing before them.
+    let listed = ["including", "such as", "along with", "between", "both"].iter().any(|word| holds(before, word));
+    let listed = listed || before.trim_end_matches([',', ' ']).contains(", ");
+    let own = gives && !listed && determined(first) && !vocabulary::is_verb(second) && whole && told_of && !form;
+    let lead = plain.match_indices(' ').take(4).map(|(at, _)| at).find(|at| {
+        words(&plain[*at..]).next().is_some_and(|word| {
+            determined(&word) || !matches!(word.as_str(), "me" | "us" | "with" | "by" | "providing")
+        })
+    });
+    lead.filter(|_| own && !asked.iter().any(|word| points(word))).map(|at| &plain[..at])
 }
 
 fn is_request_of_its_own(before: &str, rest: &str, also: bool, asks: bool) -> bool {
     let all: Vec<_> = words(rest).take(16).collect();
     let [verb, object, ..] = all.as_slice() else { return false };
     let shown = matches!(verb.as_str(), "provide" | "give" | "let" | "tell" | "include");
+    // "... and provide me with the number of the office" asks for more than the form of an answer.
+    let given =
+        all.get(1..3).is_some_and(|next| next[0] == "me" && next[1] == "with") && *verb == "provide" && all.len() >= 10;
+    let shown = shown && !given && !(also && *verb == "provide");
     if !vocabulary::is_verb(verb) || shown || words(vocabulary::instruction(before)).nth(2).is_none() {
         return false;
     }

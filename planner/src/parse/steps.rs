@@ -42,8 +42,9 @@ impl Builder<'_> {
         let mut clauses = sentences::clauses(&flow.text, inline);
         let mut said: Vec<Said> = clauses.iter().map(|clause| Said::new(clause.text(flow))).collect();
         let letter = said.iter().any(Said::speaks);
+        let mut things = Vec::new();
         if letter {
-            (clauses, said) = part_requests(flow, inline, clauses, said);
+            (clauses, said, things) = part_requests(flow, inline, clauses, said);
         }
         let mut here: Option<usize> = None;
         let mut unsettled = Vec::new();
@@ -57,13 +58,14 @@ impl Builder<'_> {
         for (n, (clause, own)) in clauses.iter().zip(&said).enumerate() {
             let text = own.text;
             let first = self.last.is_none() && last_step.flatten().is_none_or(|last| last <= n);
-            let sense = sense_of(clause, own, first);
+            let thing = things.iter().find(|(start, _)| *start == clause.start).map(|(_, verb)| *verb);
+            let sense = if thing.is_some() { Sense::Step } else { sense_of(clause, own, first) };
             let next = clauses.get(n + 1).map(|next| &flow.text[next.start..next.end]).zip(said.get(n + 1));
             let opening = match next {
                 Some((whole, next)) if sense == Sense::Step => opening(clause, own, whole, next, here.is_none()),
                 Some(_) | None => Opening::None,
             };
-            let plain = sense == Sense::Step && !connected(flow, clause);
+            let plain = sense == Sense::Step && thing.is_none() && !connected(flow, clause);
             let step = here.filter(|_| plain).and_then(|n| self.out.drafts.get(n));
             let adds = step
                 .is_some_and(|step| letters::adds(text) || (letter && letters::forms(&step.plan.description, text)));
@@ -85,6 +87,10 @@ impl Builder<'_> {
                 Sense::Step if opening == Opening::Context => self.remark(flow, inline, clause, None),
                 Sense::Step => {
                     here = self.clause(flow, inline, clause, clause.link, false).or(here);
+                    if let (Some(verb), Some(draft)) = (thing, here.and_then(|here| self.out.drafts.get_mut(here))) {
+                        draft.plan.description = format!("{verb} {}", draft.plan.description);
+                        draft.plan.kind = vocabulary::kind(&draft.plan.description, None);
+                    }
                     if let Some(draft) = here.and_then(|here| self.out.drafts.get_mut(here)) {
                         draft.questions.append(&mut unsettled);
                     }
@@ -468,21 +474,23 @@ fn connected(flow: &Flow, clause: &Clause) -> bool {
     clause.from != clause.start + (whole.len() - whole.trim_start().len())
 }
 
+/// Clauses and what they say, and where those begin that are only things, with what is to be done with them.
+type Parted<'f> = (Vec<Clause>, Vec<Said<'f>>, Vec<(usize, &'f str)>);
+
 /// Parts the clauses of a letter that ask for two things.
-fn part_requests<'f>(
-    flow: &'f Flow,
-    inline: &Inline,
-    clauses: Vec<Clause>,
-    said: Vec<Said<'f>>,
-) -> (Vec<Clause>, Vec<Said<'f>>) {
+fn part_requests<'f>(flow: &'f Flow, inline: &Inline, clauses: Vec<Clause>, said: Vec<Said<'f>>) -> Parted<'f> {
     let mut parted = Vec::with_capacity(clauses.len());
     let mut parts = Vec::with_capacity(clauses.len());
+    let mut things = Vec::new();
     for (clause, said) in clauses.into_iter().zip(said) {
         let asks = clause.stop == Stop::Question;
         let fits = if asks { said.is_request() } else { !starts_condition(said.text) };
         let fits = fits && !clause.otherwise && sense_of(&clause, &said, false) == Sense::Step;
         match letters::second_request(&flow.text, inline, clause.from, clause.to, asks).filter(|_| fits) {
-            Some(at) => {
+            Some((at, verb)) => {
+                if !verb.is_empty() {
+                    things.push((at, verb));
+                }
                 let to = clause.from + flow.text[clause.from..at].trim_end_matches([' ', ',', '\n']).len();
                 let skip = flow.text[at..clause.to].find(' ').map_or(0, |space| space + 1);
                 let rest = Clause { start: at, from: at + skip, link: Link::Free, stop: Stop::Plain, ..clause };
@@ -496,7 +504,7 @@ fn part_requests<'f>(
             }
         }
     }
-    (parted, parts)
+    (parted, parts, things)
 }
 
 fn leading(text: &str) -> usize {

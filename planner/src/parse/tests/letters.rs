@@ -86,3 +86,41 @@ fn lists_are_no_letters() {
         &["1 ToolCall Build the image and push the image to the registry of the team"],
     );
 }
+
+#[test]
+fn two_things_that_are_asked_for_at_once_are_two_tasks() {
+    check(
+        "Could you fetch a poem about the sea and a photo of the harbour for the cover?",
+        &["1 Retrieval Could you fetch a poem about the sea", "2 Retrieval fetch a photo of the harbour for the cover"],
+    );
+    check(
+        "Please find the opening hours of the museum and provide me with the phone number for group bookings in summer.",
+        &[
+            "1 Retrieval Please find the opening hours of the museum",
+            "2 Processing provide me with the phone number for group bookings in summer",
+        ],
+    );
+    // What belongs to the thing before it is no thing of its own.
+    for text in [
+        "Could you fetch a poem about the sea and its author?",
+        "Could you give me the title and the year of the film?",
+        "Could you find a list of hotels in Rome, including the price of a room and the name of the street?",
+    ] {
+        assert_eq!(plan(text).tasks.len(), 1, "of {text:?}");
+    }
+}
+
+#[test]
+fn what_nobody_can_do_for_somebody_is_no_task() {
+    check(
+        "I want to surprise my sister. Find a recipe for a cake. Also, order the candles.",
+        &["1 Retrieval Find a recipe for a cake | note I want to surprise my sister", "2 Processing order the candles"],
+    );
+    check(
+        "I would like to see the lake. It would be great if you could also recommend a boat.",
+        &[
+            "1 Processing I would like to see the lake",
+            "2 Processing It would be great if you could also recommend a boat",
+        ],
+    );
+}
