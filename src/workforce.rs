@@ -109,9 +109,9 @@ pub fn is_busy(roster: &Roster, plan: &str, view: &PlanView, all: &BTreeMap<Stri
     };
     let takes = |task: &Task| {
         let is_running = task.status == TaskStatus::Running && roster.takes(&task.plan);
-        // What was paused before anybody claimed it is not begun.
-        let is_paused = state.phase() == Phase::Paused || task.is_paused;
-        let goes_on = is_running && (!is_paused || view.times(task.plan.id).is_held);
+        // What was paused before anybody claimed it is not begun, and nothing beyond what may run by now.
+        let is_withheld = || state.phase() == Phase::Paused || task.is_paused || !view.may_begin(task.plan.id);
+        let goes_on = is_running && (view.times(task.plan.id).is_held || !is_withheld());
         goes_on && (task.plan.sub_plan.is_none() || goes_on_below(task))
     };
     // A question that is answered by default in time needs nobody either.

@@ -26,7 +26,7 @@ use crate::attachments;
 use crate::backoff::Backoff;
 use crate::human::claim_of;
 use crate::liveness::SignOfLife;
-use crate::pauses::is_paused;
+use crate::pauses::Holds;
 use crate::roster::{Actor, Roster};
 use crate::run::{Job, Stop, wanted};
 use crate::subplans::{Outer, family};
@@ -71,8 +71,9 @@ pub struct Worker {
     cut_off: CutOff,
     /// Who plans what another plan carries out.
     agents: Agents,
-    /// Told when something may no longer be paused.
+    /// Told when something may no longer be held back.
     resumed: watch::Sender<()>,
+    holds: Holds,
 }
 
 /// A task among all plans.
@@ -87,6 +88,7 @@ type Places<'a> = (Option<SemaphorePermit<'a>>, Option<SemaphorePermit<'a>>);
 struct Dispatch {
     plan: String,
     tags: Vec<String>,
+    position: Position,
     task: TaskId,
     attempt: u32,
     delay: Duration,
@@ -103,7 +105,7 @@ impl Worker {
         let agent_places = agent_places.collect();
         let agents = Agents::new(roster.registry.clone().unwrap_or_default());
         let (places, (resumed, _)) = (Semaphore::new(jobs), watch::channel(()));
-        Self { store, roster, life, places, agent_places, cut_off, agents, resumed }
+        Self { store, roster, life, places, agent_places, cut_off, agents, resumed, holds: Holds::default() }
     }
 
     /// The same, whose agents plan by a model what plans of their own carry out.
@@ -138,6 +140,8 @@ impl Worker {
                 if let Some(stop) = running.remove(&task) {
                     stop.send_replace(Some(Stop::Cancelled { reason }));
                 }
+                // Another may take its place.
+                worker.resumed.send_replace(());
             }
             Some(Change::Resumed) => worker.resumed.send_replace(()),
             None => {}
@@ -268,7 +272,7 @@ impl Worker {
         loop {
             let mut holder = None;
             let places = tokio::select! {
-                places = self.places_unless_paused(actor, dispatch) => places?,
+                places = self.places_unless_held_back(actor, dispatch) => places?,
                 _ = wanted(stop) => return None,
             };
             // Time may have leapt, or a worker have been stopped: a lease that ran out says less than a lock that is held.
@@ -344,15 +348,15 @@ impl Worker {
         Some((of_actor, Some(self.places.acquire().await.ok()?)))
     }
 
-    /// The same, once neither the task nor its plan is paused; until then no place is kept. The log is asked each time:
-    /// of a pause that stands there before the place was free the subscription may not have told yet.
-    async fn places_unless_paused(&self, actor: Actor<'_>, dispatch: &Dispatch) -> Option<Places<'_>> {
+    /// The same, once neither the task nor its plan is paused, and no more run than may; until then no place is kept. The
+    /// log is asked each time: of a pause that stands there before the place was free the subscription may not have told yet.
+    async fn places_unless_held_back(&self, actor: Actor<'_>, dispatch: &Dispatch) -> Option<Places<'_>> {
         let mut resumed = self.resumed.subscribe();
         let mut backoff = Backoff::new();
         loop {
             let places = self.places_for(actor).await?;
             resumed.borrow_and_update();
-            match is_paused(&self.store, &dispatch.plan, dispatch.task).await {
+            match self.holds.back(&self.store, &dispatch.plan, dispatch.task, dispatch.position).await {
                 Ok(false) => return Some(places),
                 Ok(true) => {
                     drop(places);
@@ -360,7 +364,7 @@ impl Worker {
                 }
                 Err(error) => {
                     drop(places);
-                    tracing::warn!(%error, task = %dispatch.task, "it is asked again whether a task is paused");
+                    tracing::warn!(%error, task = %dispatch.task, "it is asked again whether a task is held back");
                     backoff.wait().await;
                 }
             }
@@ -490,6 +494,7 @@ fn change(envelope: &Envelope<Event>) -> Option<Change> {
             PlannerCmd::ExecuteTask { kind, parameters, .. } => Some(Change::Dispatched(Box::new(Dispatch {
                 plan: envelope.recorded.aggregate_id.clone(),
                 tags: envelope.recorded.tags.clone(),
+                position: envelope.recorded.position,
                 task: *task_id,
                 attempt: *attempt,
                 delay: Duration::from_millis(*delay_ms),
@@ -503,7 +508,10 @@ fn change(envelope: &Envelope<Event>) -> Option<Change> {
             let task = (envelope.recorded.aggregate_id.clone(), *task_id);
             Some(Change::Ended { task, reason: error.clone().unwrap_or_default() })
         }
-        Event::TaskResumed { .. }
+        // What is paused gives way, and settings may allow more.
+        Event::TaskPaused { .. }
+        | Event::SettingsChanged { .. }
+        | Event::TaskResumed { .. }
         | Event::PlanResumed {}
         | Event::PlanCancelled { .. }
         | Event::PlanningCompleted { .. } => Some(Change::Resumed),
@@ -514,8 +522,6 @@ fn change(envelope: &Envelope<Event>) -> Option<Change> {
         | Event::ContextCompacted { .. }
         | Event::PlanForked { .. }
         | Event::TasksAmended { .. }
-        | Event::SettingsChanged { .. }
-        | Event::TaskPaused { .. }
         | Event::DeadlineSet { .. }
         | Event::UsageRecorded { .. }
         | Event::ClarificationWithdrawn { .. }

@@ -240,6 +240,13 @@ impl PlanView {
         self.n_held > 0
     }
 
+    /// True of a task that was dispatched, unless fewer may run by now than were, and others of them come first.
+    #[must_use]
+    pub fn may_begin(&self, task: TaskId) -> bool {
+        let is_held = |task| self.times.get(&task).is_some_and(|times| times.is_held);
+        self.state().may_begin(task, is_held)
+    }
+
     /// The position of the last event taken in.
     #[must_use]
     pub fn at(&self) -> Position {

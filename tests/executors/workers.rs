@@ -2,7 +2,7 @@
 
 use crewlog_mq::{Position, Query};
 use crewlog_planner::claim::TaskEvent;
-use crewlog_planner::event::{self, Command, Event, Outcome, PlannerConfig, TaskStatus};
+use crewlog_planner::event::{self, Command, Event, Outcome, PlannerConfig, Setting, TaskStatus};
 use crewlog_planner::plan::TaskId;
 
 use super::rig::{PLAN, Rig, blocking, first_line, rest, step, task_query};
@@ -162,6 +162,45 @@ async fn a_task_that_was_dispatched_before_it_was_paused_lets_others_go_first() 
     rig.until(3, |event| matches!(event, TaskEvent::TaskCompleted { .. })).await;
     assert_eq!(types(&rig.task_events(2).await), Vec::<&str>::new());
     rig.order(Command::ResumeTask { task: TaskId(2) }).await;
+    rig.end().await;
+    worker.stop().await;
+    host.abort();
+}
+
+fn at_once(n: usize) -> Command {
+    Command::Configure { changes: vec![Setting::Parallelism(n)], reason: "less".into() }
+}
+
+#[tokio::test]
+async fn of_what_was_dispatched_no_more_is_begun_than_may_run_by_now() {
+    let tasks = vec![step(1, "cat pipe", &[]), step(2, "true", &[]), step(3, "true", &[])];
+    let rig = Rig::with_plan(tasks, side_by_side(3)).await;
+    let pipe = rig.pipe("pipe");
+    rig.order(at_once(1)).await;
+    let (host, worker) = (rig.host(), rig.worker(3));
+    rig.until(1, |event| matches!(event, TaskEvent::TaskStarted { .. })).await;
+    blocking(move || std::fs::write(pipe, "go on").unwrap()).await;
+    rig.end().await;
+    worker.stop().await;
+    host.abort();
+    let ends = rig.recorded(&Query::aggregate(event::STREAM, PLAN).of_type("TaskStatusUpdated")).await;
+    for (before, task) in [(0, 2), (1, 3)] {
+        assert!(position(&rig, &task_query(task), "TaskClaimed").await > ends[before].position, "task {task}");
+    }
+}
+
+#[tokio::test]
+async fn what_was_held_back_is_begun_when_more_may_run_again() {
+    let tasks = vec![step(1, "cat pipe", &[]), step(2, "true", &[])];
+    let rig = Rig::with_plan(tasks, side_by_side(2)).await;
+    let pipe = rig.pipe("pipe");
+    rig.order(at_once(1)).await;
+    let (host, worker) = (rig.host(), rig.worker(2));
+    rig.until(1, |event| matches!(event, TaskEvent::TaskStarted { .. })).await;
+    rig.order(at_once(2)).await;
+    // While the first still runs.
+    rig.until(2, |event| matches!(event, TaskEvent::TaskCompleted { .. })).await;
+    blocking(move || std::fs::write(pipe, "go on").unwrap()).await;
     rig.end().await;
     worker.stop().await;
     host.abort();

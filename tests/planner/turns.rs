@@ -1,7 +1,9 @@
 //! Which of the tasks that could start does: by priority, by the way to the end, by place, within every limit.
 
-use crewlog_planner::event::{Order, PlannerConfig};
-use crewlog_planner::plan::NodeKind;
+use crewlog_mq::Handler;
+use crewlog_planner::event::{Command, Order, PlannerConfig, Setting};
+use crewlog_planner::plan::{NodeKind, TaskId};
+use crewlog_planner::planner::Planner;
 use crewlog_planner::priority::rank;
 
 use super::transcript::check_with;
@@ -152,4 +154,27 @@ fn other_limits_count_from_the_next_start_on() {
         dispatched 4#1
         ",
     );
+}
+
+#[test]
+fn of_more_than_may_run_those_that_are_held_come_first_and_then_the_most_urgent() {
+    let mut planner = Planner::new();
+    let user_input =
+        "- [P3] Run `make a`\n- Run `make b`\n- [P1] Run `make c`\n- Run `make d`\n- Paint the door\n".to_owned();
+    let (attachments, config) = (Vec::new(), PlannerConfig::default());
+    planner.process(Command::Initialize { user_input, attachments, config, relax_order: false }).unwrap();
+    let begin = |planner: &Planner, held: &[u64]| {
+        let may = |task: &u64| planner.state().may_begin(TaskId(*task), |task| held.contains(&task.0));
+        (1..=5).filter(may).collect::<Vec<_>>()
+    };
+    assert_eq!(begin(&planner, &[]), [1, 2, 3, 4, 5], "all may that were dispatched");
+    let configure = |changes: Vec<Setting>| Command::Configure { changes, reason: String::new() };
+    planner.process(configure(vec![Setting::Parallelism(2)])).unwrap();
+    assert_eq!(begin(&planner, &[]), [2, 3, 5], "each lane has its limit");
+    assert_eq!(begin(&planner, &[1]), [1, 3, 5]);
+    assert_eq!(begin(&planner, &[1, 2, 4]), [1, 2, 4, 5], "what has begun goes on");
+    planner.process(Command::PauseTask { task: TaskId(3), reason: String::new() }).unwrap();
+    assert_eq!(begin(&planner, &[1]), [1, 2, 3, 5], "what is paused gives way, and is held back as such");
+    planner.process(configure(vec![Setting::ParallelismOfKind(NodeKind::ToolCall, Some(1))])).unwrap();
+    assert_eq!(begin(&planner, &[]), [2, 3, 5], "a kind has its limit too");
 }

@@ -158,19 +158,55 @@ impl Running {
 
     /// True when one more task of a pool may run beside these.
     pub(crate) fn have_room(&self, pool: Pool, config: &PlannerConfig) -> bool {
+        self.fit(pool, config, 1)
+    }
+
+    /// True unless more run than may by now.
+    fn keep_to(&self, config: &PlannerConfig) -> bool {
+        self.0.keys().all(|pool| self.fit(*pool, config, 0))
+    }
+
+    fn fit(&self, pool: Pool, config: &PlannerConfig, n_more: usize) -> bool {
         let Pool { lane, kind, executor } = pool;
         if lane == Lane::Questions {
             return true;
         }
         let max_of_kind = kind.and_then(|kind| config.parallelism_by_kind.get(&kind));
         let max_of_executor = executor.and_then(|place| config.parallelism_by_executor.values().nth(place));
-        self.count(|other| other.lane == lane) < config.parallelism
-            && max_of_kind.is_none_or(|max| self.count(|other| other.kind == kind) < *max)
-            && max_of_executor.is_none_or(|max| self.count(|other| other.executor == executor) < *max)
+        self.count(|other| other.lane == lane) + n_more <= config.parallelism
+            && max_of_kind.is_none_or(|max| self.count(|other| other.kind == kind) + n_more <= *max)
+            && max_of_executor.is_none_or(|max| self.count(|other| other.executor == executor) + n_more <= *max)
     }
 }
 
 impl PlannerState {
+    /// True of a task that runs, unless more do than the settings allow by now, and it is not among the first of them:
+    /// those come first that somebody holds, then the most urgent. One that is paused and not held gives way.
+    #[must_use]
+    pub fn may_begin(&self, task: TaskId, is_held: impl Fn(TaskId) -> bool) -> bool {
+        let Some(index) = self.index(task) else { return true };
+        if self.graph.running.keep_to(&self.config) {
+            return true;
+        }
+        let held = |index: &usize| is_held(self.tasks[*index].plan.id);
+        let mut turns = self.graph.under_way.iter().copied().collect::<Vec<_>>();
+        turns.retain(|index| held(index) || !self.tasks[*index].is_paused);
+        turns.sort_by_key(|index| (!held(index), self.graph.turn(*index, &self.tasks[*index].plan)));
+        let mut running = Running::default();
+        for other in turns {
+            let pool = Pool::of(&self.tasks[other].plan, &self.config);
+            let begins = held(&other) || running.have_room(pool, &self.config);
+            if other == index {
+                return begins;
+            }
+            if begins {
+                running.begin(pool);
+            }
+        }
+        // It is paused, which is for others to say.
+        true
+    }
+
     /// Changes a task and what follows from its status.
     pub(super) fn change(&mut self, id: TaskId, change: impl FnOnce(&mut Task)) {
         let Some(index) = self.index(id) else { return };
