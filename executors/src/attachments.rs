@@ -22,7 +22,7 @@ pub fn check(parameters: &Parameters) -> Result<Parameters, String> {
             let question = question(&given, &reason);
             let answered = parameters.answers.iter().rev().find(|answered| answered.question == question);
             match answered.map(|answered| answered.answer.trim()) {
-                Some(answer) if answer.eq_ignore_ascii_case(GO_ON) => break,
+                Some(answer) if says_go_on(answer) => break,
                 Some(answer) if !seen.iter().any(|known| known == answer) => {
                     given = answer.to_owned();
                     seen.push(given.clone());
@@ -35,6 +35,12 @@ pub fn check(parameters: &Parameters) -> Result<Parameters, String> {
         }
     }
     Ok(parameters)
+}
+
+/// True of an answer that begins with those words, whatever a person adds to them.
+fn says_go_on(answer: &str) -> bool {
+    let begins = answer.get(..GO_ON.len()).is_some_and(|begins| begins.eq_ignore_ascii_case(GO_ON));
+    begins && !answer[GO_ON.len()..].starts_with(char::is_alphanumeric)
 }
 
 fn question(reference: &str, reason: &str) -> String {

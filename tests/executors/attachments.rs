@@ -48,6 +48,10 @@ fn a_file_that_is_not_there_is_asked_for_until_it_is_or_somebody_says_to_go_on()
     // The same names once more lead to the same question, and never round and round.
     answer(&mut parameters, "docs/data.csv");
     assert!(check(&parameters).is_err());
+    // What begins so is no name of a file.
+    let mut other = parameters.clone();
+    answer(&mut other, "Go on without it, please");
+    assert!(check(&other).is_ok());
     answer(&mut parameters, GO_ON);
     let checked = check(&parameters).unwrap();
     assert_eq!(checked.needs, ["docs/data.csv"]);
