@@ -6,11 +6,11 @@ use std::io::Write;
 
 use crewlog_executors::subplans::end_orphans;
 use crewlog_executors::{human, planning};
-use crewlog_mq::{Cause, EventStore, Handler, Range, Runner};
+use crewlog_mq::{Cause, EventStore, ExecuteError, Handler, Range, Runner};
 use crewlog_planner::claim::Ending;
 use crewlog_planner::event::{Budget, Command, ExecutorEvent, FailureClass, QuestionId, TaskStatus};
 use crewlog_planner::plan::TaskId;
-use crewlog_planner::planner::Planner;
+use crewlog_planner::planner::{Planner, PlannerError};
 use crewlog_planner::state::{Phase, PlannerState, Task};
 
 use crate::cli::{Answer, Cancel, Done, Fail, Output, Pause, Retry};
@@ -76,6 +76,11 @@ impl Target {
         self.state().config().words()
     }
 
+    /// Why an order was refused.
+    pub fn refused(&self, error: ExecuteError<PlannerError>) -> Failure {
+        refused(self.state(), error)
+    }
+
     fn state(&self) -> &PlannerState {
         self.planner.handler().state()
     }
@@ -121,6 +126,17 @@ impl Target {
     }
 }
 
+/// Why an order was refused: of a task that has a name of its own this is said too.
+pub fn refused(state: &PlannerState, error: ExecuteError<PlannerError>) -> Failure {
+    let named = match &error {
+        ExecuteError::Refused(refusal) => refusal.task().and_then(|task| state.task(task)),
+        ExecuteError::Contended { .. } | ExecuteError::Store(_) => None,
+    };
+    let called = named.map(|task| &task.plan).filter(|task| task.label.is_some());
+    let called = called.map(|task| format!("task {} is the one that is called {}", task.id, task.name()));
+    called.into_iter().fold(error.into(), Failure::hint)
+}
+
 /// `answer`.
 pub async fn answer(session: &Session, answer: Answer) -> Result<Code, Failure> {
     if answer.text.trim().is_empty() {
@@ -154,9 +170,12 @@ pub fn find_question(target: &Target, session: &Session, typed: &str) -> Result<
     let number = typed.strip_prefix('q').and_then(|number| number.parse().ok());
     let of_number =
         number.and_then(|number| target.state().questions().iter().find(|question| question.id == QuestionId(number)));
+    // Of a task that asks nothing any more it is the last, so that it is said how that was answered.
     let of_task = || {
         let task = target.state().task_named(typed)?;
-        target.state().open_questions().find(|question| question.task == task.plan.id)
+        let mut open = target.state().open_questions();
+        let last = || target.state().questions().iter().rfind(|question| question.task == task.plan.id);
+        open.find(|question| question.task == task.plan.id).or_else(last)
     };
     match of_number.or_else(of_task) {
         Some(question) => Ok((question.task, question.id)),
@@ -268,7 +287,7 @@ pub async fn retry(session: &Session, retry: Retry) -> Result<Code, Failure> {
 /// Puts a command to the planner.
 pub async fn decide(session: &Session, mut target: Target, command: Command, said: &str) -> Result<Code, Failure> {
     let cause = Cause::request().keeping(command.retained());
-    let executed = target.planner.execute(command, &cause).await?;
+    let executed = target.planner.execute(command, &cause).await.map_err(|error| target.refused(error))?;
     target.end_below().await?;
     let said = if executed.events.is_empty() { "nothing to change" } else { said };
     target.say(session, said).await

@@ -7,14 +7,14 @@ use std::io::Write;
 use std::path::Path;
 use std::time::Duration;
 
-use crewlog_mq::{EventStore, Handler};
+use crewlog_mq::{EventStore, ExecuteError, Handler};
 use crewlog_planner::event::{Amendment, Budget, Command, Edit, Event, PlannerConfig, Setting};
 use crewlog_planner::parse::{self, ParseOptions, ParsedPlan};
 use crewlog_planner::plan::{TaskId, TaskPlan};
 use crewlog_planner::planner::{CHECKPOINT_CHARS_MAX, Planner, is_checkpoint_name};
 use crewlog_planner::state::{PlannerState, Task};
 
-use crate::act::Target;
+use crate::act::{self, Target};
 use crate::cli::{AddTask, Amend, BACKLOG, Changes, Facts, Limit, OnFailure, Output, Set};
 use crate::failure::{Code, Failure};
 use crate::look;
@@ -138,7 +138,7 @@ pub async fn add_task(session: &Session, add: AddTask) -> Result<Code, Failure> 
         match order(&mut target.planner, initialize).await {
             Ok(executed) => return tell(session, &target, &executed.events),
             // Another has just made it.
-            Err(crewlog_mq::ExecuteError::Refused(crewlog_planner::planner::PlannerError::AlreadyPlanned)) => {}
+            Err(ExecuteError::Refused(crewlog_planner::planner::PlannerError::AlreadyPlanned)) => {}
             Err(error) => return Err(error.into()),
         }
     }
@@ -202,7 +202,8 @@ fn consent_to(session: &Session, text: &str) -> Result<(), Failure> {
 /// on a copy first, so that nobody is asked about what is refused.
 pub fn consent_to_edits(session: &Session, planner: &Planner, command: Command) -> Result<(), Failure> {
     let roster = workforce::roster(session, Duration::MAX, &[])?;
-    let events = planner.clone().process(command)?;
+    let events = planner.clone().process(command);
+    let events = events.map_err(|refusal| act::refused(planner.state(), ExecuteError::Refused(refusal)))?;
     let amended = events.into_iter().filter_map(|event| match event {
         Event::TasksAmended { tasks, .. } => Some(tasks),
         _another_event => None,
@@ -248,7 +249,7 @@ fn edits(facts: Facts, timeout: Option<Duration>, on_failure: Option<OnFailure>)
 }
 
 async fn give(session: &Session, mut target: Target, command: Command) -> Result<Code, Failure> {
-    let executed = order(&mut target.planner, command).await?;
+    let executed = order(&mut target.planner, command).await.map_err(|error| target.refused(error))?;
     target.end_below().await?;
     tell(session, &target, &executed.events)
 }

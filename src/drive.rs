@@ -10,7 +10,7 @@ use crewlog_executors::subplans::{end_orphans, family};
 use crewlog_executors::worker::{CutOff, Scope};
 use crewlog_mq::{EventStore, Handler, Position, Query, Range, Recorded, Start};
 use crewlog_planner::claim;
-use crewlog_planner::event::{Command, ExecutorEvent, Outcome, QuestionId, plan_tag, under_tag};
+use crewlog_planner::event::{Command, Deadline, ExecutorEvent, Outcome, QuestionId, plan_tag, under_tag};
 use crewlog_planner::planner::PARALLELISM_MAX;
 use crewlog_planner::state::{Phase, Question, Wait};
 use crewlog_planner::view::PlanView;
@@ -25,7 +25,7 @@ use crate::look;
 use crate::progress::Progress;
 use crate::session::Session;
 use crate::terminal::{self, say, unless_closed};
-use crate::text::visible;
+use crate::text::{by_default, visible};
 use crate::workforce::{self, Signals, Terms, Workforce};
 
 /// A plan on its way.
@@ -114,6 +114,7 @@ impl<'a> Drive<'a> {
     /// Goes on until the plan ends or nothing here can bring it further.
     pub async fn run(mut self, mut signals: Signals) -> Result<Code, Failure> {
         self.progress.begin(&self.view);
+        self.progress.open_questions(&self.view);
         let end = self.follow(&mut signals).await;
         self.progress.pause();
         if let Ok(End::Interrupted) = end {
@@ -210,7 +211,9 @@ impl<'a> Drive<'a> {
 
     fn ask(&mut self, question: &Question) -> Result<(), Failure> {
         self.progress.pause();
-        terminal::prompt(&format!("{} {}\n> ", question.id, visible(&question.question)));
+        let deadline = self.view.state().deadlines().get(&Deadline::Question(question.id)).copied();
+        let by_default = by_default(question.default.as_ref(), deadline);
+        terminal::prompt(&format!("{} {}{by_default}\n> ", question.id, visible(&question.question)));
         self.asking.question = Some(question.id);
         if self.asking.line.is_none() {
             let (sender, line) = oneshot::channel();

@@ -141,6 +141,8 @@ pub struct ListedJson {
     pub created_at: String,
     /// Of a fork: what it goes on from.
     pub parent: Option<ParentJson>,
+    /// Whether nothing more is started because of its budget.
+    pub is_held_by_budget: bool,
 }
 
 /// What a fork goes on from.
@@ -181,6 +183,7 @@ impl ListedJson {
             status: view.status().as_str(),
             created_at: view.created_at().map_or_else(String::new, rfc3339),
             parent: ParentJson::of(view.state()),
+            is_held_by_budget: view.state().held_by_budget().is_some(),
         }
     }
 }

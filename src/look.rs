@@ -10,7 +10,7 @@ use crewlog_planner::claim;
 use crewlog_planner::event::{self, Deadline, TaskStatus};
 use crewlog_planner::parse::{self, Diagnostic, ParseOptions, ParsedPlan};
 use crewlog_planner::plan::NodeKind;
-use crewlog_planner::state::{Measure, PlannerState, Question, Shortage, Task};
+use crewlog_planner::state::{HeldByBudget, Measure, PlannerState, Question, Shortage, Task};
 use crewlog_planner::view::PlanView;
 use futures::TryStreamExt;
 
@@ -21,7 +21,7 @@ use crate::json::{ForkJson, ListedJson, ParsedJson, PlansJson, ShownJson, condit
 use crate::points::{forks_of, position_of};
 use crate::session::{Session, read_text};
 use crate::terminal::say;
-use crate::text::{in_one_line, one_line, rfc3339, shell_word, visible};
+use crate::text::{by_default, in_one_line, one_line, rfc3339, shell_word, visible};
 
 /// Warnings that are told of one text; `plan lint` tells all.
 const WARNINGS_MAX: usize = 20;
@@ -116,6 +116,9 @@ pub async fn ls(session: &Session, ls: &Ls) -> Result<Code, Failure> {
                 let mut title = one_line(&plan.title, 60);
                 if let Some(parent) = &plan.parent {
                     title.push_str(&visible(&format!("  (a fork of {} at {})", parent.plan, parent.at)));
+                }
+                if plan.is_held_by_budget {
+                    title.push_str("  (held back by its budget)");
                 }
                 writeln!(stdout, "{:<width$}  {:<9}  {}  {title}", visible(&plan.plan), plan.status, plan.created_at)?;
             }
@@ -233,7 +236,9 @@ pub fn what_is_waited_for(session: &Session, plan: &str, view: &PlanView) -> Vec
     let state = view.state();
     let questions = state.open_questions().map(|question| {
         let answer = format!("{} {} \"...\"", session.command_on("answer", plan), question.id);
-        format!("{} asks: {}\n  {answer}", question.id, one_line(&question.question, 200))
+        let deadline = state.deadlines().get(&Deadline::Question(question.id)).copied();
+        let by_default = by_default(question.default.as_ref(), deadline);
+        format!("{} asks: {}{by_default}\n  {answer}", question.id, one_line(&question.question, 200))
     });
     let is_for_nobody = |status, kind| status == TaskStatus::Running && kind != NodeKind::Clarification;
     let tasks = state.tasks().iter().filter(|task| is_for_nobody(task.status, task.plan.kind));
@@ -259,7 +264,15 @@ pub fn what_is_waited_for(session: &Session, plan: &str, view: &PlanView) -> Vec
         let name = shell_word(&task.plan.name());
         format!("task {name} is paused\n  {} {name}", session.command_on("resume", plan))
     });
-    questions.chain(tasks).chain(paused).collect()
+    let held = state.held_by_budget().map(|held| {
+        let set = session.command_on("set", plan);
+        let how = match held {
+            HeldByBudget::Short(Shortage { measure, .. }) => format!("\n  {set} {} ...", measure.option()),
+            HeldByBudget::Unknown => String::new(),
+        };
+        format!("nothing more is started: {}{how}", held.words())
+    });
+    questions.chain(tasks).chain(paused).chain(held).collect()
 }
 
 /// What brings a plan further whose budget does not suffice.

@@ -7,14 +7,14 @@ use crewlog_executors::roster::Roster;
 use crewlog_mq::{Recorded, Timestamp};
 use crewlog_planner::claim::{self, TaskEvent};
 use crewlog_planner::crew::conflicts::{self, ConflictEvent};
-use crewlog_planner::event::{self, Event, TaskStatus};
+use crewlog_planner::event::{self, Deadline, Event, TaskStatus};
 use crewlog_planner::plan::{NodeKind, TaskId, TaskPlan};
-use crewlog_planner::state::Task;
+use crewlog_planner::state::{Question, Task};
 use crewlog_planner::view::PlanView;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::terminal::{Terminal, say};
-use crate::text::{count, in_one_line, one_line, visible};
+use crate::text::{by_default, count, in_one_line, one_line, visible};
 
 const GREEN: u8 = 32;
 const YELLOW: u8 = 33;
@@ -78,6 +78,21 @@ impl Progress {
     pub fn begin(&self, view: &PlanView) {
         self.go_on();
         self.draw(view);
+    }
+
+    /// Shows what was asked before anything was reported.
+    pub fn open_questions(&self, view: &PlanView) {
+        view.state().open_questions().for_each(|question| self.ask(question, view));
+    }
+
+    fn ask(&self, question: &Question, view: &PlanView) {
+        let Some(task) = view.state().task(question.task) else { return };
+        let deadline = view.state().deadlines().get(&Deadline::Question(question.id)).copied();
+        let by_default = by_default(question.default.as_ref(), deadline);
+        // What may be answered stands at its end.
+        let text = one_line(&question.question, QUESTION_CHARS_MAX);
+        let said = format!("{}: {text}{by_default}", question.id);
+        self.line_of("ASK", YELLOW, None, task, &said, 2 * QUESTION_CHARS_MAX);
     }
 
     /// Takes the bottom line away, so that something else can be written.
@@ -181,10 +196,9 @@ impl Progress {
                 let Some(task) = task(task_id) else { return };
                 self.report_status(task, *status, now, view);
             }
-            Event::ClarificationRequested { task_id, question_id, question, .. } => {
-                let Some(task) = task(task_id) else { return };
-                // What may be answered stands at its end.
-                self.line_of("ASK", YELLOW, None, task, &format!("{question_id}: {question}"), QUESTION_CHARS_MAX);
+            Event::ClarificationRequested { question_id, .. } => {
+                let asked = view.state().open_questions().find(|question| question.id == *question_id);
+                asked.into_iter().for_each(|question| self.ask(question, view));
             }
             Event::ClarificationReceived { task_id, question_id, answer, is_default } => {
                 let Some(task) = task(task_id) else { return };

@@ -1,6 +1,10 @@
 //! Text for people: nothing in it can move the cursor or colour the terminal, and lines stay lines.
 
 use crewlog_mq::Timestamp;
+use crewlog_planner::plan::DefaultAnswer;
+
+/// Characters of a default answer in a line.
+const DEFAULT_CHARS_MAX: usize = 60;
 
 /// The text with control characters made visible, except line ends and tabs.
 pub fn visible(text: &str) -> String {
@@ -43,6 +47,20 @@ pub fn rfc3339(moment: Timestamp) -> String {
         Ok(moment) => format!("{moment:.6}"),
         Err(_) => format!("{} us", moment.0),
     }
+}
+
+/// What counts when nobody answers, and when: behind a question, in the words of a text. Empty where nothing does.
+pub fn by_default(default: Option<&DefaultAnswer>, deadline: Option<Timestamp>) -> String {
+    let Some(DefaultAnswer { answer, after_ms }) = default else { return String::new() };
+    let when = deadline.map_or_else(|| format!("after {}", length(*after_ms)), |at| format!("at {}", rfc3339(at)));
+    format!(" (default: {} {when})", one_line(answer, DEFAULT_CHARS_MAX))
+}
+
+/// A length of time in the largest unit that has it whole: `2h`, `90s`, `1500ms`.
+pub fn length(ms: u64) -> String {
+    let units = [(86_400_000, "d"), (3_600_000, "h"), (60_000, "m"), (1_000, "s")];
+    let unit = units.into_iter().find(|(unit, _)| ms > 0 && ms % unit == 0);
+    unit.map_or_else(|| format!("{ms}ms"), |(unit, name)| format!("{}{name}", ms / unit))
 }
 
 /// A word in a shell command line, quoted when it has to be.

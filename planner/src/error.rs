@@ -239,3 +239,46 @@ pub enum PlannerError {
     #[error("questions take no place from tasks: limit the tasks of another kind")]
     QuestionsHaveNoLimit,
 }
+
+impl PlannerError {
+    /// The task that is in the way, where the refusal names one by its number.
+    #[must_use]
+    pub const fn task(&self) -> Option<TaskId> {
+        match self {
+            Self::NotOfAgent { task }
+            | Self::NotRetryable { task, .. }
+            | Self::NotDelayed { task, .. }
+            | Self::NotAskable { task, .. }
+            | Self::TaskUnderWay { task, .. }
+            | Self::TaskEnded { task, .. }
+            | Self::LabelTaken { task, .. }
+            | Self::NoDescription { task }
+            | Self::TaskTooLong { task, .. } => Some(*task),
+            Self::Parse(_)
+            | Self::AgentPlan(_)
+            | Self::OriginNotOfAgent
+            | Self::TooDeep { .. }
+            | Self::AlreadyPlanned
+            | Self::NotPlanned
+            | Self::PlanEnded
+            | Self::PlanPaused
+            | Self::BeingUndone
+            | Self::UnknownTask { .. }
+            | Self::UnknownQuestion { .. }
+            | Self::QuestionClosed { .. }
+            | Self::AnswerTooLong { .. }
+            | Self::AnswerNotUnderstood { .. }
+            | Self::TooManyForks { .. }
+            | Self::CheckpointName { .. }
+            | Self::CheckpointTaken { .. }
+            | Self::TooManyCheckpoints { .. }
+            | Self::NotWithdrawable { .. }
+            | Self::QuestionTooLong { .. }
+            | Self::TooManyQuestions { .. }
+            | Self::Setting { .. }
+            | Self::LabelName { .. }
+            | Self::TooMany { .. }
+            | Self::QuestionsHaveNoLimit => None,
+        }
+    }
+}

@@ -37,7 +37,8 @@ pub struct Amend {
 #[derive(Debug, Clone, Args)]
 pub struct Changes {
     /// Add tasks: a text, the path of one, or - for standard input
-    #[arg(long, value_name = "TEXT|FILE", conflicts_with = "reorder")]
+    // A list begins with a dash.
+    #[arg(long, value_name = "TEXT|FILE", conflicts_with = "reorder", allow_hyphen_values = true)]
     pub add: Option<String>,
     /// With --add or --reorder: the tasks to wait for, by number or label
     #[arg(long, value_name = "TASK", value_delimiter = ',')]
@@ -61,7 +62,7 @@ pub struct Changes {
 #[group(requires = "edit", multiple = true)]
 pub struct Facts {
     /// With --edit: what is to be done
-    #[arg(long, value_name = "TEXT")]
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     pub description: Option<String>,
     /// With --edit: its line for the shell
     #[arg(long, value_name = "LINE")]
@@ -73,7 +74,7 @@ pub struct Facts {
     #[arg(long, value_name = "ID")]
     pub label: Option<String>,
     /// With --edit: its notes, all of them
-    #[arg(long, value_name = "TEXT")]
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     pub note: Vec<String>,
     /// With --edit: how urgent it is (P0 to P4, urgent, high, medium, low)
     #[arg(long, value_name = "WORD", value_parser = urgency)]

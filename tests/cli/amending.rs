@@ -18,7 +18,7 @@ fn status(shown: &serde_json::Value, place: usize) -> &str {
 fn a_plan_is_amended_and_runs_as_it_then_is() {
     let scene = Scene::new();
     let plan = waiting(&scene);
-    let added = scene.run(&["amend", &plan, "--add", "Run `echo d > d.txt`", "--after", "B", "--yes"]).expect(0);
+    let added = scene.run(&["amend", &plan, "--add", "- Run `echo d > d.txt`", "--after", "B", "--yes"]).expect(0);
     assert_eq!(added.stdout, format!("{plan}: task 4\n"));
     let args = ["amend", &plan, "--edit", "B", "--command", "echo other > b.txt", "--priority", "high"];
     scene.run(&args).expect(1).says(&["echo other > b.txt", "nothing was done", "say --yes"]);
@@ -51,6 +51,7 @@ fn what_cannot_be_amended_is_refused_with_what_to_do() {
     check(&["--edit", "B"], 1, "nothing of the task is to be otherwise");
     check(&["--reorder", "B", "--after", "C"], 3, "tasks wait for each other in a circle: B -> C -> B");
     check(&["--edit", "A", "--description", "x"], 9, "task 1 is Running: to change it, cancel it");
+    check(&["--edit", "A", "--description", "x"], 9, "hint: task 1 is the one that is called A");
     check(&["--skip", "Z"], 4, "has no task \"Z\"");
     check(&["--add", "Run `echo x`"], 1, "then say --yes");
     check(&["--edit", "B", "--priority", "weird"], 2, "no such priority: p0, critical, urgent");
@@ -157,4 +158,21 @@ fn who_carries_a_plan_out_follows_what_is_added_to_it_and_what_is_skipped() {
     assert_eq!(scene.read("later.txt"), "later\n");
     let ends = scene.events_of_type("TaskStopped");
     assert_eq!(ends.len(), 1, "what was skipped while it ran was stopped: {ends:?}");
+}
+
+#[test]
+fn fewer_tasks_at_once_holds_back_what_has_not_begun_and_nobody_waits_for_it_in_vain() {
+    let scene = Scene::new();
+    scene.write("crewlog.toml", "[executors.reviewer]\ncommand = ['sh', '-c', 'echo seen']\nkinds = [\"Analysis\"]\n");
+    scene.write("plan.md", "- Paint the door\n- Review the design\n- Run `echo a`\n- Run `echo b`\n");
+    let plan = scene.run(&["run", "plan.md", "--yes", "--detach"]).expect(0).stdout.trim().to_owned();
+    scene.run(&["set", &plan, "--parallelism", "1"]).expect(0);
+    let idle = scene.run(&["work", "--until-idle"]).expect(5);
+    idle.says(&["task 1 waits for you"]);
+    let shown = scene.show(&plan);
+    let expected = ["Running", "Running", "Completed", "Completed"];
+    assert_eq!([0, 1, 2, 3].map(|place| status(&shown, place)), expected, "the commands have a limit of their own");
+    assert_eq!(scene.events_of_type("TaskStarted").len(), 2);
+    scene.run(&["done", &plan, "1"]).expect(0);
+    scene.run(&["work", "--until-idle"]).expect(0);
 }

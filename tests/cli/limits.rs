@@ -94,6 +94,7 @@ fn what_people_ask_is_waited_for_and_what_they_withdraw_is_not() {
     scene.run(&["answer", &plan, "q1", "blue", "--ask", "Light or dark?"]).expect(0);
     scene.run(&["resume", &plan, "--yes"]).expect(5).says(&["q2 asks: How many?", "q3 asks: Light or dark?"]);
     scene.run(&["withdraw", &plan, "q3", "--reason", "no matter"]).expect(0);
+    scene.run(&["answer", &plan, "1", "green"]).expect(9).says(&["q3 is closed"]);
     scene.run(&["withdraw", &plan, "q1"]).expect(9);
     scene.run(&["ask", &plan, "1", "Sure?"]).expect(9).says(&["nothing can be asked of task 1"]);
     scene.run(&["answer", &plan, "q2", "three"]).expect(0);
@@ -117,4 +118,44 @@ fn what_a_plan_keeps_to_is_said_when_it_is_made() {
     assert_eq!((&config["profile"], &config["order"]), (&"analysis".into(), &"critical_path".into()), "{config}");
     assert_eq!(config["system_prompt"], "You count.");
     scene.run(&["run", "plan.md", "--profile", "poetry"]).expect(2).says(&["poetry", "coding", "analysis"]);
+}
+
+#[test]
+fn a_question_that_is_asked_at_once_is_shown_with_what_counts_when_nobody_answers() {
+    let scene = Scene::new();
+    let (_, ran) =
+        scene.plan("1. Which colour? (default: red after 1s)\n2. How big? (default: \"very big\" after 1s)\n");
+    let ran = ran.expect(0);
+    let asked = ran.stderr.lines().filter(|line| line.contains(" ASK ")).collect::<Vec<_>>();
+    assert_eq!(asked.len(), 2, "{}", ran.stderr);
+    assert!(asked[0].contains("q1: Which colour? (default: red a"), "{}", asked[0]);
+    assert!(asked[1].contains("q2: How big? (default: very big after 1s)"), "{}", asked[1]);
+}
+
+#[test]
+fn a_plan_whose_budget_does_not_suffice_says_so_also_while_a_person_has_something_to_do() {
+    let scene = Scene::new();
+    let agent = "[executors.poet]\ncommand = ['sh', '-c', 'echo done; echo \"USAGE: $(cat usage)\"']\n";
+    scene.write("crewlog.toml", format!("{agent}kinds = [\"Processing\"]\n"));
+    scene.write("usage", r#"{"input_tokens": 900, "output_tokens": 100}"#);
+    let begin = |text: &str, words: &[&str]| {
+        scene.write("plan.md", text);
+        let ran = scene.run(&[&["run", "plan.md", "--yes"], words].concat());
+        (ran.stdout.trim().to_owned(), ran)
+    };
+    let (plan, ran) = begin("- Review the design\n- Write poem one\n- Write poem two\n", &["--budget-tokens", "1500"]);
+    ran.expect(5)
+        .says(&["task 1 waits for you", "nothing more is started: there is a budget, and what such tasks use"]);
+    assert!(scene.run(&["ls"]).expect(0).stdout.contains("(held back by its budget)"));
+    assert_eq!(scene.run(&["ls", "-o", "json"]).expect(0).json()["plans"][0]["is_held_by_budget"], true);
+    scene.run(&["cancel", &plan]).expect(0);
+    // What was dispatched before the budget was set is known to use too much.
+    let text = "- A: Review the design\n- B: Write poem one\n- C: Write poem two (depends on B)\n";
+    let (plan, _) = begin(text, &["--detach"]);
+    scene.run(&["set", &plan, "--budget-tokens", "1500"]).expect(0);
+    scene.run(&["work", "--until-idle"]);
+    let shown = scene.run(&["show", &plan]).expect(0).stdout;
+    let short = "the budget of 1500 tokens does not suffice: 1000 tokens spent, 1000 tokens kept back for what runs, \
+                 1000 tokens more would be needed\n  crewlog set";
+    assert!(shown.contains(&format!("nothing more is started: {short} {plan} --budget-tokens ...")), "{shown}");
 }

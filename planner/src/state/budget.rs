@@ -79,20 +79,56 @@ pub struct Shortage {
     pub limit: u64,
     /// Used up so far.
     pub spent: u64,
+    /// What those that run are expected to use.
+    pub kept_back: u64,
     /// What the next task is expected to use.
     pub needed: u64,
 }
 
+impl Shortage {
+    /// What is missing.
+    #[must_use]
+    pub fn words(&self) -> String {
+        let Self { measure, limit, spent, kept_back, needed } = *self;
+        let words = |amount| measure.words(amount);
+        let kept_back = match kept_back {
+            0 => String::new(),
+            _ => format!("{} kept back for what runs, ", words(kept_back)),
+        };
+        let needed = match needed {
+            0 => "nothing left".to_owned(),
+            _ => format!("{} more would be needed", words(needed)),
+        };
+        format!("the budget of {} does not suffice: {} spent, {kept_back}{needed}", words(limit), words(spent))
+    }
+}
+
 impl std::fmt::Display for Shortage {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { measure, limit, spent, needed } = *self;
-        let words = |amount| measure.words(amount);
-        write!(f, "the budget of {} does not suffice: {} spent, ", words(limit), words(spent))?;
-        match needed {
-            0 => write!(f, "nothing left")?,
-            _ => write!(f, "{} more would be needed", words(needed))?,
+        let (words, option) = (self.words(), self.measure.option());
+        write!(f, "{words}; raise it with `crewlog set PLAN {option} ...`, then `crewlog resume PLAN`")
+    }
+}
+
+/// Why a budget keeps what is ready from being started.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HeldByBudget {
+    /// The rest of it does not suffice.
+    Short(Shortage),
+    /// What such tasks use is not known before the first of them has ended.
+    Unknown,
+}
+
+impl HeldByBudget {
+    /// Why.
+    #[must_use]
+    pub fn words(&self) -> String {
+        match self {
+            Self::Short(shortage) => shortage.words(),
+            Self::Unknown => {
+                "there is a budget, and what such tasks use up is known when the first of them has ended".to_owned()
+            }
         }
-        write!(f, "; raise it with `crewlog set PLAN {} ...`, then `crewlog resume PLAN`", measure.option())
     }
 }
 
@@ -141,6 +177,8 @@ pub(crate) struct Purse {
     runs: [bool; N_LANES],
     /// Why the first task that was refused was.
     pub(crate) shortage: Option<Shortage>,
+    /// Whether a task was refused because it is not known what it uses.
+    is_unknown: bool,
 }
 
 impl PlannerState {
@@ -170,7 +208,19 @@ impl PlannerState {
     /// Why nothing more is started, when that is the budget: nothing runs, and the next task does not fit.
     #[must_use]
     pub fn shortage(&self) -> Option<Shortage> {
-        if self.config.budget.is_unlimited() || self.runs_tasks() {
+        if self.runs_tasks() {
+            return None;
+        }
+        match self.held_by_budget()? {
+            HeldByBudget::Short(shortage) => Some(shortage),
+            HeldByBudget::Unknown => None,
+        }
+    }
+
+    /// Why of what is ready nothing is started, when that is the budget, also while something runs.
+    #[must_use]
+    pub fn held_by_budget(&self) -> Option<HeldByBudget> {
+        if self.config.budget.is_unlimited() {
             return None;
         }
         let mut purse = self.purse();
@@ -181,7 +231,11 @@ impl PlannerState {
         let ready = self.graph.ready.iter().filter(|(pool, _)| pool.lane != Lane::Questions);
         let ready = ready.flat_map(|(_, queue)| queue).map(|(_, _, index)| &self.tasks[*index]);
         let fits = ready.filter(may_start).map(|task| self.reserve(&mut purse, task)).collect::<Vec<_>>();
-        if fits.contains(&true) { None } else { purse.shortage }
+        match purse.shortage {
+            _ if fits.contains(&true) => None,
+            Some(shortage) => Some(HeldByBudget::Short(shortage)),
+            None => purse.is_unknown.then_some(HeldByBudget::Unknown),
+        }
     }
 
     /// True while a task runs that is no question.
@@ -208,7 +262,7 @@ impl PlannerState {
                 runs[lane(&task.plan) as usize] = true;
             }
         }
-        Purse { reserved, runs, shortage: None }
+        Purse { reserved, runs, shortage: None, is_unknown: false }
     }
 
     /// A plan within the plan is given all that is left, and may use it: nothing of it is given twice.
@@ -246,6 +300,7 @@ impl PlannerState {
         let lane = lane(&task.plan) as usize;
         // Of what nothing is known yet one goes ahead: many at once could pass the budget many times over.
         if purse.runs[lane] && self.is_use_unknown(task) {
+            purse.is_unknown = true;
             return false;
         }
         let expected = self.expected(task);
@@ -259,7 +314,8 @@ impl PlannerState {
                 0 => self.may_use(*measure, task) && taken >= limit,
                 _ => taken.saturating_add(needed) > limit,
             };
-            is_short.then_some(Shortage { measure: *measure, limit, spent, needed })
+            let kept_back = measure.of(&purse.reserved);
+            is_short.then_some(Shortage { measure: *measure, limit, spent, kept_back, needed })
         };
         let shortage = Measure::ALL.iter().find_map(is_short);
         if shortage.is_some() {

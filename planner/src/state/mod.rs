@@ -17,7 +17,7 @@ use crate::past::Past;
 use crate::plan::{Attachment, Origin, TaskId};
 pub use crate::task::{Question, Task};
 use budget::Spending;
-pub use budget::{Measure, Shortage, words_for};
+pub use budget::{HeldByBudget, Measure, Shortage, words_for};
 use graph::{Conditions, Graph};
 pub(crate) use graph::{Lane, Pool, Running, Turn};
 pub(crate) use questions::is_yes;
