@@ -289,9 +289,11 @@ fn time(ms: u64) -> String {
 }
 
 fn used(usage: &Usage) -> String {
-    let Usage { input_tokens, output_tokens, cost_micros, .. } = usage;
+    let Usage { input_tokens, output_tokens, cost_micros, estimated_tokens, .. } = usage;
     if *usage == Usage::default() {
         return String::new();
     }
-    format!(", {input_tokens} tokens told, {output_tokens} written, a cost of {}", money(*cost_micros))
+    let estimated =
+        if *estimated_tokens > 0 { format!(" ({estimated_tokens} of them estimated)") } else { String::new() };
+    format!(", {input_tokens} tokens told, {output_tokens} written{estimated}, a cost of {}", money(*cost_micros))
 }

@@ -210,10 +210,10 @@ fn print_limits(mut to: impl Write, state: &PlannerState) -> std::io::Result<()>
     }
     let budget = &state.config().budget;
     let of = [Measure::Tokens, Measure::Cost, Measure::Duration].map(|measure| {
-        let spent = measure.of(&state.spent());
+        let spent = state.spent();
         match measure.limit(budget) {
-            Some(limit) => Some(format!("{} of {}", measure.words(spent), measure.words(limit))),
-            None => (spent > 0).then(|| measure.words(spent)),
+            Some(limit) => Some(format!("{} of {}", measure.words_of(&spent), measure.words(limit))),
+            None => (measure.of(&spent) > 0).then(|| measure.words_of(&spent)),
         }
     });
     let of = of.into_iter().flatten().collect::<Vec<_>>();

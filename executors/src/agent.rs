@@ -15,7 +15,7 @@ use crate::output::Outputs;
 use crate::run::{Finished, Job, Stop, run};
 use crate::shell::Shell;
 use crate::supervisor::Spec;
-use crate::usage::split;
+use crate::usage::{measured, split};
 
 /// The argument in whose place the prompt is given.
 pub const PLACEHOLDER: &str = "{prompt}";
@@ -45,6 +45,8 @@ pub struct Agent {
     pub jobs: usize,
     /// What a failed run prints, in letters of either case, when it asks for patience.
     pub rate_limited: Vec<String>,
+    /// The model that it is said to ask: where it says nothing of tokens, they are counted as that one's.
+    pub model: Option<String>,
 }
 
 /// What is started.
@@ -70,8 +72,9 @@ impl Agent {
     /// the same longest time as the commands of `shell`. How it ended, and what it says that it used up. No child of it is left when this returns.
     pub async fn run(&self, shell: &Shell, job: Job<'_>, stop: &mut watch::Receiver<Option<Stop>>) -> (Ending, Usage) {
         let prompt = prompt(job.parameters);
+        let counts_tokens = job.parameters.counts_tokens || self.model.is_some();
         let (argv, input) = match self.prompt {
-            PromptBy::Stdin => (self.program.argv(None), Some(prompt)),
+            PromptBy::Stdin => (self.program.argv(None), Some(prompt.clone())),
             PromptBy::Argument if prompt.len() > ARGUMENT_BYTES_MAX => {
                 return (self.too_long(prompt.len()), Usage::default());
             }
@@ -83,6 +86,7 @@ impl Agent {
         match run(&shell.supervisor, &spec, Outputs::Apart, timeout, stop).await {
             Ok(finished) => {
                 let (text, usage) = split(&finished.written.out.text());
+                let usage = measured(usage, self.model.as_deref(), counts_tokens, &prompt, &text);
                 let ending = if finished.code == 0 { answered(finished, &text) } else { self.failed(finished, &text) };
                 (ending, usage)
             }

@@ -26,5 +26,6 @@ pub mod shell;
 pub mod subplans;
 pub mod summaries;
 pub mod supervisor;
+pub mod tokens;
 pub mod usage;
 pub mod worker;

@@ -1,7 +1,11 @@
-//! What a program says that it used up, at the end of what it prints. Nothing here knows what the rest of it means.
+//! What a program says that it used up, at the end of what it prints, and what is counted where it says nothing. Nothing
+//! here knows what the rest of it means.
 
 use crewlog_planner::event::Usage;
+use crewlog_planner::tokens::{Told, guess};
 use serde_json::Value;
+
+use crate::tokens::count;
 
 /// The beginning of the last line of a program that says what it used up, before `{"input_tokens": ..., "output_tokens":
 /// ..., "cost": ...}`.
@@ -39,6 +43,27 @@ pub fn split(text: &str) -> (String, Usage) {
     }
 }
 
+/// A usage with what the program was told. Of tokens that it says nothing of, and that are wanted, a tokenizer says how many
+/// they were where one is known for the model; else they are estimated, and said to be.
+#[must_use]
+pub fn measured(usage: Usage, model: Option<&str>, is_wanted: bool, prompt: &str, said: &str) -> Usage {
+    let is_reported = usage.input_tokens > 0 || usage.output_tokens > 0;
+    if !is_reported && !is_wanted {
+        return usage;
+    }
+    let usage = Usage { told: Told::of(prompt), ..usage };
+    if is_reported {
+        return usage;
+    }
+    match model.and_then(|model| Some((count(model, prompt)?, count(model, said)?))) {
+        Some((input_tokens, output_tokens)) => Usage { input_tokens, output_tokens, ..usage },
+        None => {
+            let (input_tokens, output_tokens) = (guess(prompt), guess(said));
+            Usage { input_tokens, output_tokens, estimated_tokens: input_tokens + output_tokens, ..usage }
+        }
+    }
+}
+
 fn usage_of(said: &Value, cost: Option<&Value>) -> Usage {
     let count = |key: &str| said[key].as_u64().unwrap_or_default();
     let cached = CACHED.iter().map(|key| count(key)).fold(0, u64::saturating_add);
@@ -46,7 +71,7 @@ fn usage_of(said: &Value, cost: Option<&Value>) -> Usage {
         input_tokens: count("input_tokens").saturating_add(cached),
         output_tokens: count("output_tokens"),
         cost_micros: cost.and_then(Value::as_f64).map_or(0, micros),
-        duration_ms: 0,
+        ..Usage::default()
     }
 }
 
@@ -74,7 +99,7 @@ mod tests {
     fn check(text: &str, remains: &str, input_tokens: u64, output_tokens: u64, cost_micros: u64) {
         let (rest, usage) = split(text);
         assert_eq!(rest, remains);
-        assert_eq!(usage, Usage { input_tokens, output_tokens, cost_micros, duration_ms: 0 });
+        assert_eq!(usage, Usage { input_tokens, output_tokens, cost_micros, ..Usage::default() });
     }
 
     #[test]
@@ -95,6 +120,22 @@ mod tests {
                      {\"type\":\"item.completed\",\"item\":{\"id\":\"a\",\"type\":\"agent_message\",\"text\":\"done\"}}\n\
                      {\"type\":\"turn.completed\",\"usage\":{\"input_tokens\":90,\"cached_input_tokens\":80,\"output_tokens\":5}}";
         check(codex, "done", 90, 5, 0);
+    }
+
+    #[test]
+    fn what_a_program_reports_counts_before_a_tokenizer_and_a_tokenizer_before_an_estimate() {
+        let (prompt, said) = ("Paint the door blue, please.", "I painted it.");
+        let reported = Usage { input_tokens: 900, output_tokens: 5, ..Usage::default() };
+        let told = Told::of(prompt);
+        assert_eq!(measured(reported, Some("gpt-4o"), true, prompt, said), Usage { told, ..reported });
+        let nothing = Usage { cost_micros: 3, ..Usage::default() };
+        assert_eq!(measured(nothing, None, false, prompt, said), nothing, "nobody wants to know");
+        let estimated = Usage { input_tokens: 8, output_tokens: 4, estimated_tokens: 12, told, ..nothing };
+        assert_eq!(measured(nothing, None, true, prompt, said), estimated);
+        assert_eq!(measured(nothing, Some("of-mine"), true, prompt, said), estimated);
+        let counted = Usage { input_tokens: 7, output_tokens: 4, told, ..nothing };
+        let by_tokenizer = if cfg!(feature = "tokenizers") { counted } else { estimated };
+        assert_eq!(measured(nothing, Some("gpt-4o"), true, prompt, said), by_tokenizer);
     }
 
     #[test]

@@ -13,8 +13,6 @@ use crate::plan::TaskId;
 use crate::state::PlannerState;
 use crate::task::Task;
 
-/// About so many characters make a token, when nothing better is known.
-pub const CHARS_PER_TOKEN: usize = 4;
 /// The least that a plan's token budget may be.
 pub const TOKEN_BUDGET_MIN: usize = 200;
 /// The most that a plan's token budget may be.
@@ -43,7 +41,7 @@ impl PlannerState {
     /// The size of [`PlannerState::past`] in tokens, as it is kept from event to event.
     #[must_use]
     pub fn past_tokens(&self) -> usize {
-        self.past.n_chars.div_ceil(CHARS_PER_TOKEN)
+        self.tokens_of(self.past.n_chars)
     }
 
     /// Whether a model's summary is wanted and has not come.
@@ -55,7 +53,19 @@ impl PlannerState {
     /// The most characters of a summary that somebody else writes.
     #[must_use]
     pub fn summary_chars_max(&self) -> usize {
-        chars_of(self.config.token_budget, SUMMARY_PERCENT)
+        self.chars_of_budget(SUMMARY_PERCENT)
+    }
+
+    /// About how many tokens so many characters are, by what has been reported so far.
+    #[must_use]
+    pub fn tokens_of(&self, n_chars: usize) -> usize {
+        usize::try_from(self.gauges.n_tokens(None, n_chars)).unwrap_or(usize::MAX)
+    }
+
+    /// A part of the token budget, in percent, as characters by what has been reported so far.
+    #[must_use]
+    pub fn chars_of_budget(&self, percent: usize) -> usize {
+        self.gauges.n_chars(None, self.config.token_budget).saturating_mul(percent) / 100
     }
 
     /// What a summary is to be made of, in about `chars_max` characters: the one before it, what was decided, and what
@@ -154,17 +164,16 @@ impl PlannerState {
 /// Where a model writes the summaries it is asked past the soft limit, and what has happened by the hard one without its
 /// answer is compacted by rule.
 pub(crate) fn due(state: &PlannerState) -> Option<Event> {
-    let budget = state.config.token_budget;
-    let is_past = |percent| state.past.n_chars > chars_of(budget, percent);
+    let is_past = |percent| state.past.n_chars > state.chars_of_budget(percent);
     match state.config.summaries {
         Summaries::Rule if !is_past(SOFT_PERCENT) => None,
         Summaries::Model if !is_past(HARD_PERCENT) => {
             let is_wanted = is_past(SOFT_PERCENT) && state.past.requested.is_none();
-            let max_tokens = budget * SUMMARY_PERCENT / 100;
+            let max_tokens = state.config.token_budget * SUMMARY_PERCENT / 100;
             is_wanted.then(|| Event::CompactionRequested { task_ids: ended_since(state), max_tokens })
         }
         Summaries::Rule | Summaries::Model => {
-            let (summary, removed_task_ids) = compaction(state, chars_of(budget, SUMMARY_PERCENT));
+            let (summary, removed_task_ids) = compaction(state, state.chars_of_budget(SUMMARY_PERCENT));
             Some(Event::ContextCompacted { summary, removed_task_ids })
         }
     }
@@ -177,7 +186,7 @@ pub(crate) fn compact_by(state: &PlannerState, summary: &str, task_ids: &[TaskId
     if state.past.requested.as_deref() != Some(task_ids) {
         return None;
     }
-    let room = chars_of(state.config.token_budget, SUMMARY_PERCENT);
+    let room = state.chars_of_budget(SUMMARY_PERCENT);
     let (decisions, _) = state.decisions(room);
     let mut body = shorten(summary.trim(), room);
     let mut missing = String::new();
@@ -200,7 +209,7 @@ pub(crate) fn compact_by(state: &PlannerState, summary: &str, task_ids: &[TaskId
 /// The compaction of a plan to at most `max_tokens`, and never to more than the budget lets stand, if it says
 /// anything new. Open tasks and questions are no part of the past and are never removed.
 pub(crate) fn compact(state: &PlannerState, max_tokens: usize) -> Option<Event> {
-    let room = chars_of(max_tokens, 100).min(chars_of(state.config.token_budget, SOFT_PERCENT).saturating_sub(1));
+    let room = state.gauges.n_chars(None, max_tokens).min(state.chars_of_budget(SOFT_PERCENT).saturating_sub(1));
     let (summary, removed_task_ids) = compaction(state, room);
     let is_new = summary != state.past.summary || !removed_task_ids.is_empty();
     is_new.then_some(Event::ContextCompacted { summary, removed_task_ids })
@@ -224,15 +233,10 @@ fn ended_since(state: &PlannerState) -> Vec<TaskId> {
 
 /// True when the past is as short as it must be after a decision.
 pub(crate) fn is_within_budget(state: &PlannerState) -> bool {
-    state.past.n_chars <= chars_of(state.config.token_budget, HARD_PERCENT)
+    state.past.n_chars <= state.chars_of_budget(HARD_PERCENT)
 }
 
 /// True of the line that stands for what is not told.
 pub(crate) fn is_mark(line: &str) -> bool {
     line.starts_with(NOT_TOLD)
-}
-
-/// A part of a budget of tokens, in characters.
-fn chars_of(token_budget: usize, percent: usize) -> usize {
-    token_budget.saturating_mul(CHARS_PER_TOKEN * percent) / 100
 }

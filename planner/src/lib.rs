@@ -28,5 +28,7 @@ pub mod simulation;
 pub mod state;
 pub mod task;
 mod telling;
+pub mod thread;
+pub mod tokens;
 pub mod verify;
 pub mod view;

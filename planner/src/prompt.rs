@@ -70,6 +70,9 @@ pub fn prompt(parameters: &Parameters) -> String {
         format!("{kind}: {reference}{label}")
     });
     list(&mut text, "Attachments", attachments);
+    if !parameters.earlier.is_empty() {
+        text.push_str(&earlier_section(&parameters.earlier));
+    }
     let answers = parameters.answers.iter().map(|answered| format!("{}\n  -> {}", answered.question, answered.answer));
     list(&mut text, "Answers that people gave", answers);
     text.extend(parameters.results.iter().map(result_section));
@@ -85,6 +88,14 @@ pub fn prompt(parameters: &Parameters) -> String {
     push(&mut text, &format!("If only a person can say how to go on, end with one line: {QUESTION} and what you ask."));
     push(&mut text, "Where you can go on without an answer after a while, end it so: (default: ANSWER after 10m)");
     push(&mut text, &format!("If it cannot be done, end with one line: {FAILED} and why."));
+    text
+}
+
+/// What is said of the attempts before this one.
+pub(crate) fn earlier_section(earlier: &[String]) -> String {
+    let mut text = String::new();
+    section(&mut text, "What was tried before");
+    earlier.iter().for_each(|said| push(&mut text, &format!("- {said}")));
     text
 }
 

@@ -135,11 +135,30 @@ impl KeptAmendments {
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 enum KeptReport {
-    TaskCompleted { node_id: TaskId, attempt: u32 },
-    TaskFailed { node_id: TaskId, attempt: u32, class: FailureClass },
-    UsageReported { node_id: TaskId, attempt: u32 },
-    NeedsClarification { node_id: TaskId, attempt: u32 },
-    ClarificationProvided { node_id: TaskId, question_id: QuestionId },
+    TaskCompleted {
+        node_id: TaskId,
+        attempt: u32,
+    },
+    TaskFailed {
+        node_id: TaskId,
+        attempt: u32,
+        class: FailureClass,
+    },
+    UsageReported {
+        node_id: TaskId,
+        attempt: u32,
+        /// Tokens told and written as they were estimated, before they were corrected.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        estimated: Option<(u64, u64)>,
+    },
+    NeedsClarification {
+        node_id: TaskId,
+        attempt: u32,
+    },
+    ClarificationProvided {
+        node_id: TaskId,
+        question_id: QuestionId,
+    },
 }
 
 /// A command to a task, without what its events say.
@@ -326,8 +345,9 @@ impl KeptReport {
             ExecutorEvent::TaskFailed { node_id, attempt, class, .. } => {
                 Self::TaskFailed { node_id: *node_id, attempt: *attempt, class: *class }
             }
-            ExecutorEvent::UsageReported { node_id, attempt, .. } => {
-                Self::UsageReported { node_id: *node_id, attempt: *attempt }
+            ExecutorEvent::UsageReported { node_id, attempt, usage } => {
+                let estimated = usage.is_guessed().then_some((usage.input_tokens, usage.output_tokens));
+                Self::UsageReported { node_id: *node_id, attempt: *attempt, estimated }
             }
             ExecutorEvent::NeedsClarification { node_id, attempt, .. } => {
                 Self::NeedsClarification { node_id: *node_id, attempt: *attempt }
@@ -347,8 +367,12 @@ impl KeptReport {
             (Self::TaskFailed { node_id, attempt, class }, Event::TaskStatusUpdated { error: Some(error), .. }) => {
                 ExecutorEvent::TaskFailed { node_id, attempt, error: error.clone(), class }
             }
-            (Self::UsageReported { node_id, attempt }, Event::UsageRecorded { usage, .. }) => {
-                ExecutorEvent::UsageReported { node_id, attempt, usage: *usage }
+            (Self::UsageReported { node_id, attempt, estimated }, Event::UsageRecorded { usage, .. }) => {
+                let usage = estimated.map_or(*usage, |(input_tokens, output_tokens)| {
+                    let estimated_tokens = input_tokens.saturating_add(output_tokens);
+                    Usage { input_tokens, output_tokens, estimated_tokens, ..*usage }
+                });
+                ExecutorEvent::UsageReported { node_id, attempt, usage }
             }
             (
                 Self::NeedsClarification { node_id, attempt },

@@ -129,6 +129,7 @@ const RULES: &[(&str, Sight)] = &[
     ("status", Clear),
     ("outcome", Clear),
     ("purpose", Clear),
+    ("counted_by", Clear),
     ("class", Clear),
     ("of", Clear),
     ("name", Clear),

@@ -2,6 +2,7 @@
 
 use crate::event::{Purpose, QuestionId, TaskStatus};
 use crate::plan::{DefaultAnswer, ParentTask, TaskId, TaskPlan, sub_plan_id};
+use crate::thread::Thread;
 
 /// A task as planned, and what happened to it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,6 +31,8 @@ pub struct Task {
     pub first_question: Option<QuestionId>,
     /// What the last dispatch waits first, in milliseconds.
     pub delay_ms: u64,
+    /// Its attempts that came to nothing, when it is no command.
+    pub thread: Option<Box<Thread>>,
 }
 
 /// A question to a person.
@@ -78,6 +81,14 @@ impl Task {
             is_inherited: false,
             first_question: None,
             delay_ms: 0,
+            thread: None,
+        }
+    }
+
+    /// Keeps why the present attempt came to nothing for who tries next. A command is told nothing of that.
+    pub(crate) fn remember(&mut self, status: TaskStatus, error: &str) {
+        if self.plan.command.is_none() && self.attempts > 0 {
+            self.thread.get_or_insert_default().push(self.attempts, status, error);
         }
     }
 

@@ -5,7 +5,7 @@
 
 use crate::brevity::{fair_limit, fits, in_a_line, n_chars, shorten};
 use crate::condense::{Sort, condense};
-use crate::context::{CHARS_PER_TOKEN, is_mark};
+use crate::context::is_mark;
 use crate::event::{Answered, Budget, Parameters, Profile, TaskResult, TaskStatus};
 use crate::past::is_decision;
 use crate::plan::{AttachmentKind, NodeKind};
@@ -41,6 +41,7 @@ impl PlannerState {
             notes: task.plan.notes.clone(),
             attachments: task.plan.attachments.clone(),
             answers: answers.iter().filter_map(|place| self.answered(*place)).collect(),
+            earlier: Vec::new(),
             results: Vec::new(),
             context: String::new(),
             system_prompt: String::new(),
@@ -51,14 +52,22 @@ impl PlannerState {
             needs: self.needs(task),
             is_timed: self.config.budget.duration_ms.is_some(),
             budget: Budget::default(),
+            counts_tokens: self.config.budget.tokens.is_some() && task.plan.command.is_none(),
             folder: self.config.folder.clone(),
             sub_plan: task.plan.sub_plan.clone(),
             request: task.plan.request.clone(),
         };
         if task.plan.command.is_none() {
             parameters.system_prompt.clone_from(&self.config.system_prompt);
-            let budget = self.config.token_budget.saturating_mul(CHARS_PER_TOKEN);
-            let left = budget.saturating_sub(n_chars(&prompt::prompt(&parameters)));
+            let budget = self.gauges.n_chars(task.plan.assignee.as_deref(), self.config.token_budget);
+            let mut left = budget.saturating_sub(n_chars(&prompt::prompt(&parameters)));
+            if let Some(thread) = &task.thread {
+                let room = (left / PARTS).saturating_sub(n_chars(&prompt::earlier_section(&[])));
+                parameters.earlier = thread.tell(task.plan.id, room);
+                if !parameters.earlier.is_empty() {
+                    left -= n_chars(&prompt::earlier_section(&parameters.earlier));
+                }
+            }
             let shown = self.results_for(task, left / PARTS * RESULT_PARTS, &parameters.answers);
             let taken = shown.iter().map(|(_, result)| n_chars(&prompt::result_section(result))).sum::<usize>();
             let room = (left - taken).saturating_sub(n_chars(&prompt::context_section("")));

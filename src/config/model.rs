@@ -63,12 +63,18 @@ fn yes() -> bool {
     true
 }
 
+/// The name of a model, as its provider calls it.
+pub(super) fn checked_name(typed: &Spanned<String>) -> Result<String, Fault> {
+    let name = typed.get_ref().trim();
+    if name.is_empty() || name.chars().count() > NAME_CHARS_MAX {
+        return Err(Fault::of(typed, format!("the name of a model has 1 to {NAME_CHARS_MAX} characters")));
+    }
+    Ok(name.to_owned())
+}
+
 /// The model of a section.
 pub(super) fn model(written: ModelToml) -> Result<ModelConfig, Fault> {
-    let name = written.name.get_ref().trim().to_owned();
-    if name.is_empty() || name.chars().count() > NAME_CHARS_MAX {
-        return Err(Fault::of(&written.name, format!("the name of a model has 1 to {NAME_CHARS_MAX} characters")));
-    }
+    let name = checked_name(&written.name)?;
     let provider = match written.provider {
         Some(typed) if is_provider(typed.get_ref()) => typed.into_inner(),
         Some(typed) => {

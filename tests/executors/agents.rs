@@ -9,9 +9,10 @@ use crewlog_executors::roster::{Actor, Roster};
 use crewlog_executors::run::{Job, Stop};
 use crewlog_executors::shell::Shell;
 use crewlog_planner::claim::{Ending, RunDetails};
-use crewlog_planner::event::{Answered, Budget, FailureClass, Parameters, TaskResult};
+use crewlog_planner::event::{Answered, Budget, FailureClass, Parameters, TaskResult, Usage};
 use crewlog_planner::plan::{Attachment, AttachmentKind, NodeKind, TaskId};
 use crewlog_planner::prompt::prompt;
+use crewlog_planner::tokens::{Told, guess};
 use tempfile::TempDir;
 use tokio::sync::watch;
 
@@ -31,6 +32,7 @@ fn agent(words: &[&str]) -> Agent {
         timeout: None,
         jobs: 1,
         rate_limited: Vec::new(),
+        model: None,
     }
 }
 
@@ -48,6 +50,7 @@ fn task(description: &str) -> Parameters {
         notes: Vec::new(),
         attachments: Vec::new(),
         answers: Vec::new(),
+        earlier: Vec::new(),
         results: Vec::new(),
         context: String::new(),
         assignee: None,
@@ -57,6 +60,7 @@ fn task(description: &str) -> Parameters {
         needs: Vec::new(),
         is_timed: false,
         budget: Budget::default(),
+        counts_tokens: false,
         folder: None,
         sub_plan: None,
         request: None,
@@ -79,19 +83,19 @@ async fn run_until(
     parameters: &Parameters,
     folder: &TempDir,
     stop: &mut watch::Receiver<Option<Stop>>,
-) -> Ending {
+) -> (Ending, Usage) {
     let cwd = parameters.folder.clone().or_else(|| folder.path().to_str().map(str::to_owned));
     let parameters = Parameters { folder: cwd, ..parameters.clone() };
     let lock = folder.path().join("lock");
     let job = Job { plan: rig::PLAN, task: TaskId(2), attempt: 3, epoch: 4, parameters: &parameters, lock };
     let roster = roster(vec![agent]);
     let Some(Actor::Agent(agent, shell)) = roster.actor(KIND, &parameters) else { panic!("it is an agent's") };
-    soon(agent.run(shell, job, stop)).await.0
+    soon(agent.run(shell, job, stop)).await
 }
 
 async fn run(agent: Agent, parameters: &Parameters) -> Ending {
     let (_stop, mut never) = watch::channel(None);
-    run_until(agent, parameters, &tempfile::tempdir().unwrap(), &mut never).await
+    run_until(agent, parameters, &tempfile::tempdir().unwrap(), &mut never).await.0
 }
 
 async fn completed(agent: Agent, parameters: &Parameters) -> (String, RunDetails) {
@@ -106,6 +110,33 @@ async fn failed(agent: Agent, parameters: &Parameters) -> (String, FailureClass,
         Ending::Failed { error, class, run } => (error, class, run),
         other => panic!("{other:?}"),
     }
+}
+
+#[tokio::test]
+async fn tokens_that_an_agent_says_nothing_of_are_counted_where_the_plan_or_its_configuration_wants_them() {
+    let (_stop, mut never) = watch::channel(None);
+    let folder = tempfile::tempdir().unwrap();
+    let plain = task("Paint the wall");
+    let counting = Parameters { counts_tokens: true, ..plain.clone() };
+    let (text, said) = (prompt(&plain), "It is blue now.");
+    let of = |model: Option<&str>| Agent { model: model.map(str::to_owned), ..agent(&["echo", said]) };
+    let mut used = Vec::new();
+    for (agent, parameters) in [(of(None), &plain), (of(None), &counting), (of(Some("o4-mini")), &plain)] {
+        used.push(run_until(agent, parameters, &folder, &mut never).await.1);
+    }
+    let told = Told::of(&text);
+    let (input_tokens, output_tokens) = (guess(&text), guess(said));
+    let estimated_tokens = input_tokens + output_tokens;
+    let estimated = Usage { input_tokens, output_tokens, estimated_tokens, told, ..Usage::default() };
+    assert_eq!(used[..2], [Usage::default(), estimated]);
+    let Usage { input_tokens, output_tokens, .. } = used[2];
+    assert_eq!(used[2], Usage { input_tokens, output_tokens, told, ..Usage::default() }, "nothing of it is estimated");
+    let near = told.n_guessed * 3 / 4..told.n_guessed * 4 / 3;
+    assert!(near.contains(&input_tokens) && output_tokens == 5, "{used:?}");
+
+    let reports = agent(&["printf", "done\nUSAGE: {\"input_tokens\": 70, \"output_tokens\": 5}\n"]);
+    let reported = run_until(reports, &counting, &folder, &mut never).await.1;
+    assert_eq!(reported, Usage { input_tokens: 70, output_tokens: 5, told, ..Usage::default() });
 }
 
 #[tokio::test]
@@ -249,7 +280,7 @@ async fn a_prompt_that_is_an_argument_arrives_as_it_is() {
     ] {
         let folder = tempfile::tempdir().unwrap();
         let (_stop, mut never) = watch::channel(None);
-        let ending = run_until(by_argument(agent), &told, &folder, &mut never).await;
+        let ending = run_until(by_argument(agent), &told, &folder, &mut never).await.0;
         let Ending::Completed { result, .. } = ending else { panic!("{ending:?}") };
         assert_eq!(result, expected);
         assert!(!folder.path().join("hacked").exists());
@@ -275,7 +306,7 @@ async fn an_agent_works_in_the_folder_of_the_plan() {
     let (folder, plan) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let (_stop, mut never) = watch::channel(None);
     let told = Parameters { folder: plan.path().to_str().map(str::to_owned), ..task("make it") };
-    let ending = run_until(script("writes", &[]), &told, &folder, &mut never).await;
+    let ending = run_until(script("writes", &[]), &told, &folder, &mut never).await.0;
     assert!(matches!(&ending, Ending::Completed { result, .. } if result == "made"), "{ending:?}");
     assert_eq!(std::fs::read_to_string(plan.path().join("made")).unwrap(), "made by an agent\n");
 }
@@ -316,7 +347,7 @@ async fn an_agent_that_is_stopped_leaves_no_process() {
             wanted.send_replace(Some(stop));
             (line, rest(pipe).await)
         };
-        let (ending, (line, rest)) =
+        let ((ending, _), (line, rest)) =
             tokio::join!(run_until(script("slow", &[]), &told, &rig.folder, &mut stopped), stopping);
         assert_eq!((ending, line.as_str(), rest.as_str()), (expected, "up\n", ""));
     }

@@ -11,7 +11,7 @@ fn ask(hash: &str) -> CallCommand {
 }
 
 fn answer(hash: &str, text: &str) -> CallCommand {
-    let usage = Usage { input_tokens: Some(7), output_tokens: None };
+    let usage = Usage { input_tokens: Some(7), output_tokens: None, ..Usage::default() };
     let answer = Answer { text: text.into(), usage, cost_micros: Some(66), duration_ms: 5 };
     CallCommand::Answer { hash: hash.into(), answer }
 }

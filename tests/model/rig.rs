@@ -109,6 +109,6 @@ impl Model for Scripted {
 
 /// A reply of seven and three tokens.
 pub fn reply(text: &str) -> Reply {
-    let usage = Usage { input_tokens: Some(7), output_tokens: Some(3) };
+    let usage = Usage { input_tokens: Some(7), output_tokens: Some(3), ..Usage::default() };
     Reply { text: text.into(), usage, cost_micros: Some(66), model: "mock-1".into() }
 }

@@ -211,7 +211,8 @@ fn a_budget_of_time_counts_on_the_estimate_of_a_task() {
 
 #[test]
 fn amounts_are_told_in_words() {
-    let usage = Usage { input_tokens: 1, output_tokens: 2, cost_micros: 2_500_000, duration_ms: 1_500 };
+    let usage =
+        Usage { input_tokens: 1, output_tokens: 2, cost_micros: 2_500_000, duration_ms: 1_500, ..Usage::default() };
     let words = [Measure::Tokens, Measure::Cost, Measure::Duration].map(|measure| measure.words(measure.of(&usage)));
     assert_eq!(words, ["3 tokens", "a cost of 2.500000", "1.500 s"]);
 }

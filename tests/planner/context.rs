@@ -2,7 +2,7 @@
 //! first.
 
 use crewlog_mq::Handler;
-use crewlog_planner::context::{CHARS_PER_TOKEN, HARD_PERCENT, SOFT_PERCENT, SUMMARY_PERCENT};
+use crewlog_planner::context::{HARD_PERCENT, SOFT_PERCENT, SUMMARY_PERCENT};
 use crewlog_planner::event::{
     Command, Event, ExecutorEvent, Parameters, PlannerCmd, PlannerConfig, Purpose, QuestionId, TaskStatus,
 };
@@ -11,6 +11,7 @@ use crewlog_planner::plan::{Dependency, FailurePolicy, NodeKind, Strength, TaskI
 use crewlog_planner::planner::Planner;
 use crewlog_planner::prompt::prompt;
 use crewlog_planner::state::PlannerState;
+use crewlog_planner::tokens::CHARS_PER_TOKEN;
 use proptest::prelude::*;
 
 use super::random::{Act, acts, drafts, report};
@@ -104,7 +105,7 @@ struct Watch {
 impl Watch {
     fn take(&mut self, event: &Event) {
         let state = self.planner.state();
-        let n_chars_max = |percent| state.config().token_budget * CHARS_PER_TOKEN * percent / 100;
+        let n_chars_max = |percent| state.chars_of_budget(percent);
         if let Event::ContextCompacted { summary, removed_task_ids } = event {
             if !self.is_ordered {
                 assert!(n_chars(&state.past()) > n_chars_max(SOFT_PERCENT), "below the threshold nothing is appended");
@@ -115,14 +116,24 @@ impl Watch {
                 assert!(state.task(*id).unwrap().status.is_end(), "an open task is never removed");
             }
         }
+        let is_compaction = matches!(event, Event::ContextCompacted { .. });
+        let before = is_compaction.then(|| (state.tasks().to_vec(), state.questions().to_vec()));
         self.planner.apply(event);
+        if let Some((tasks, questions)) = before {
+            let state = self.planner.state();
+            assert_eq!(
+                (state.tasks(), state.questions()),
+                (&tasks[..], &questions[..]),
+                "every task, question and answer"
+            );
+        }
     }
 
     fn check(&self) {
         let state = self.planner.state();
         let past = state.past();
-        assert_eq!(state.past_tokens(), n_tokens(&past), "its size is kept from event to event");
-        let n_chars_max = state.config().token_budget * CHARS_PER_TOKEN * HARD_PERCENT / 100;
+        assert_eq!(state.past_tokens(), state.tokens_of(n_chars(&past)), "its size is kept from event to event");
+        let n_chars_max = state.chars_of_budget(HARD_PERCENT);
         assert!(n_chars(&past) <= n_chars_max, "{} of {n_chars_max} characters", n_chars(&past));
     }
 }
@@ -181,7 +192,7 @@ proptest! {
                 continue;
             };
             let told = prompt(parameters);
-            let alone = prompt(&Parameters { results: Vec::new(), context: String::new(), ..(**parameters).clone() });
+            let alone = prompt(&Parameters { earlier: Vec::new(), results: Vec::new(), context: String::new(), ..(**parameters).clone() });
             prop_assert!(n_chars(&told) <= n_chars(&alone).max(token_budget * CHARS_PER_TOKEN));
             let plan = &run.state().task(*node_id).unwrap().plan;
             prop_assert!(told.starts_with(&system_prompt) && told.contains(plan.description.trim_end()));

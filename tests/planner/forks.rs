@@ -281,6 +281,7 @@ fn pending(parent: &PlannerState) -> Vec<Task> {
         is_inherited: false,
         first_question: None,
         delay_ms: 0,
+        thread: None,
         ..task.clone()
     };
     let kept = |task: &Task| Task { is_inherited: true, is_compensated: false, ..task.clone() };

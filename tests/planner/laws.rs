@@ -13,6 +13,7 @@ use crewlog_planner::plan::{
 };
 use crewlog_planner::planner::Planner;
 use crewlog_planner::protocol::{AgentRequest, AgentType, Asking, CrossAgentStep};
+use crewlog_planner::tokens::Told;
 use proptest::prelude::*;
 
 use super::random::{Act, Draft, acts, drafts};
@@ -182,7 +183,8 @@ pub(super) fn claim_acts() -> impl Strategy<Value = (TaskCommand, u64)> {
 }
 
 fn used(n: u64) -> Usage {
-    Usage { input_tokens: n, output_tokens: n, cost_micros: n, duration_ms: n }
+    let told = Told { n_chars: n, n_guessed: n / 3 };
+    Usage { input_tokens: n, output_tokens: n, cost_micros: n, duration_ms: n, estimated_tokens: n % 7, told }
 }
 
 fn endings() -> impl Strategy<Value = Ending> {
@@ -298,6 +300,7 @@ fn events_with(text: &str, n: u64, unblocks: bool) -> Vec<Event> {
 fn parameters_with(text: &str, n: u64, unblocks: bool, attachments: Vec<Attachment>) -> Parameters {
     let (task_id, text) = (TaskId(n), || text.to_owned());
     Parameters {
+        earlier: vec![text()],
         results: vec![TaskResult { task: TaskId(2), description: text(), result: text() }],
         context: text(),
         system_prompt: text(),
@@ -313,6 +316,7 @@ fn parameters_with(text: &str, n: u64, unblocks: bool, attachments: Vec<Attachme
         needs: vec![text()],
         is_timed: unblocks,
         budget: Budget::default(),
+        counts_tokens: unblocks,
         folder: Some(text()),
         sub_plan: Some(SubPlan { text: text(), agent: None }),
         request: Some(asking(text())),
@@ -336,7 +340,7 @@ fn settings_with(n: u64, config: &PlannerConfig) -> PlannerConfig {
 
 fn amending_events(n: u64, text: impl Fn() -> String, amended: TaskPlan, settings: PlannerConfig) -> Vec<Event> {
     let (task_id, question_id) = (amended.id, QuestionId(n));
-    let usage = Usage { input_tokens: n, output_tokens: n, cost_micros: n, duration_ms: n };
+    let usage = used(n);
     vec![
         Event::PlanForked { parent: text(), at: Position(7), reason: text() },
         Event::TasksAmended { tasks: vec![amended], reason: text() },

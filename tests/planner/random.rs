@@ -10,6 +10,7 @@ use crewlog_planner::plan::{
     Condition, DefaultAnswer, Dependency, FailurePolicy, Mark, NodeKind, Origin, Proposal, Strength, TaskId, TaskPlan,
 };
 use crewlog_planner::state::PlannerState;
+use crewlog_planner::tokens::Told;
 use proptest::prelude::*;
 use proptest::sample::select;
 
@@ -386,7 +387,12 @@ impl Act {
                 let begun = state.tasks().iter().filter(|task| task.attempts > 0);
                 let begun = begun.map(|task| (task.plan.id, task.attempts)).collect::<Vec<_>>();
                 let (node_id, attempt) = pick_of(&begun, *pick).unwrap_or((TaskId(1), 1));
-                let usage = Usage { input_tokens: u64::from(*tokens), duration_ms: 7, ..Usage::default() };
+                let n = u64::from(*tokens);
+                // Of some it is told how long the text was, and of some of those the tokens are only estimated.
+                let told =
+                    if n.is_multiple_of(3) { Told::default() } else { Told { n_chars: n * 3, n_guessed: n + n % 90 } };
+                let estimated_tokens = if n % 3 == 2 { n } else { 0 };
+                let usage = Usage { input_tokens: n, duration_ms: 7, estimated_tokens, told, ..Usage::default() };
                 Command::HandleExecutorEvent(ExecutorEvent::UsageReported { node_id, attempt, usage })
             }
             Self::Withdraw { pick } => Command::Withdraw { question: open(*pick), reason: "nobody knows".into() },

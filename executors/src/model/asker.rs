@@ -8,7 +8,8 @@ use std::time::Duration;
 use crewlog_mq::{Cause, EventStore, ExecuteError, Executed, Position, Query, Range, Recorded, Runner};
 use crewlog_planner::event::{self, sub_plan_tags};
 use crewlog_planner::model::{
-    self, Answer, AnswerError, CallCommand, CallError, CallEvent, Fault, ModelCalls, Request, request_tag,
+    self, Answer, AnswerError, CallCommand, CallError, CallEvent, CountedBy, Fault, ModelCalls, Request, Usage,
+    request_tag,
 };
 use crewlog_planner::plan::{ParentTask, sub_plan_id};
 use crewlog_planner::sealed::is_withheld;
@@ -18,7 +19,8 @@ use tokio::time::Instant;
 const ANSWERS_LOOKED_AT_MAX: usize = 100;
 
 use super::error::ModelError;
-use super::{Model, Patience};
+use super::{Model, Patience, Reply};
+use crate::tokens::count;
 
 /// The hash of all that is asked, by which its answer is found.
 ///
@@ -168,7 +170,8 @@ impl Asker {
             let began = Instant::now();
             let error = match self.model.ask(request).await {
                 Ok(reply) => {
-                    let (text, usage, cost_micros) = (reply.text, reply.usage, reply.cost_micros);
+                    let usage = counted(calls.handler(), request, &reply).await;
+                    let (text, cost_micros) = (reply.text, reply.cost_micros);
                     let answer = Answer { text, usage, cost_micros, duration_ms: millis(began.elapsed()) };
                     let command = CallCommand::Answer { hash: request_hash.clone(), answer: answer.clone() };
                     execute(&mut calls, command, follows).await?;
@@ -233,6 +236,36 @@ impl Asker {
         let after = Range::after(Position(executed.position.0 - 1));
         let query = Query::aggregate(model::STREAM, &self.plan);
         Ok(self.store.read(&query, after, 1).await?.events.into_iter().next())
+    }
+}
+
+/// The tokens of a request and its reply: as the provider says; where it says nothing, as a tokenizer does; where none is
+/// known, as the requests before let expect.
+async fn counted(calls: &ModelCalls, request: &Request, reply: &Reply) -> Usage {
+    let Usage { input_tokens, output_tokens, .. } = reply.usage;
+    if input_tokens.is_some() && output_tokens.is_some() {
+        return reply.usage;
+    }
+    let asked = request.messages.iter().fold(request.system.clone(), |all, message| all + "\n" + &message.text);
+    let (model, answer) = (request.terms.model.clone(), reply.text.clone());
+    let estimated = Usage {
+        input_tokens: input_tokens.or_else(|| Some(calls.estimated(&model, &asked))),
+        output_tokens: output_tokens.or_else(|| Some(calls.estimated(&model, &answer))),
+        counted_by: CountedBy::Estimate,
+    };
+    // A vocabulary takes its time to be read.
+    let by_tokenizer = tokio::task::spawn_blocking(move || Some((count(&model, &asked)?, count(&model, &answer)?)));
+    match by_tokenizer.await {
+        Ok(Some((asked, answered))) => Usage {
+            input_tokens: input_tokens.or(Some(asked)),
+            output_tokens: output_tokens.or(Some(answered)),
+            counted_by: CountedBy::Tokenizer,
+        },
+        Ok(None) => estimated,
+        Err(error) => {
+            tracing::warn!(%error, "tokens could not be counted");
+            estimated
+        }
     }
 }
 

@@ -342,7 +342,11 @@ fn check_length(text: &str) -> Result<(), ModelError> {
 
 fn usage_of(usage: &genai::chat::Usage) -> Usage {
     let count = |tokens: Option<i32>| tokens.and_then(|tokens| u64::try_from(tokens).ok());
-    Usage { input_tokens: count(usage.prompt_tokens), output_tokens: count(usage.completion_tokens) }
+    Usage {
+        input_tokens: count(usage.prompt_tokens),
+        output_tokens: count(usage.completion_tokens),
+        ..Usage::default()
+    }
 }
 
 /// For how long a provider asks for patience. A date is not understood.

@@ -45,6 +45,9 @@ pub struct Parameters {
     /// Answers to its own questions and to those of all that it waited for, near and far, in the order of the questions.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub answers: Vec<Answered>,
+    /// Why the attempts before this one came to nothing, the last of them if not all have room; only for tasks without a command.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub earlier: Vec<String>,
     /// What came of the tasks that it depends on; only for tasks without a command.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub results: Vec<TaskResult>,
@@ -75,6 +78,9 @@ pub struct Parameters {
     /// When another plan carries it out, or answers it: the most that it may use up.
     #[serde(default, skip_serializing_if = "Budget::is_unlimited")]
     pub budget: Budget,
+    /// Whether the plan counts what tokens are used, so that they are estimated when nobody says.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub counts_tokens: bool,
     /// Where commands run; where the worker is, when unset.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub folder: Option<String>,

@@ -10,7 +10,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::request::{Message, Purpose, Request, Terms};
+use crate::event;
 use crate::retained::RestoreError;
+use crate::sealed::is_withheld;
+use crate::tokens::{Gauges, Told, guess};
 
 /// The stream of what models were asked; the aggregate is the plan's id.
 pub const STREAM: &str = "model";
@@ -23,13 +26,36 @@ pub fn request_tag(request: &str) -> String {
     format!("request:{request}")
 }
 
-/// Tokens, as the provider counted them.
+/// The tokens of a request and of its answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Usage {
     /// Of what was asked; unset when the provider does not say.
     pub input_tokens: Option<u64>,
     /// Of the answer.
     pub output_tokens: Option<u64>,
+    /// Who counted them; of both, who is to be trusted less.
+    #[serde(default, skip_serializing_if = "CountedBy::is_provider")]
+    pub counted_by: CountedBy,
+}
+
+/// Who says how many tokens a text is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub enum CountedBy {
+    /// The provider.
+    #[default]
+    Provider,
+    /// A tokenizer as the model has it.
+    Tokenizer,
+    /// Nobody: they are estimated.
+    Estimate,
+}
+
+impl CountedBy {
+    /// True of what the provider says.
+    #[must_use]
+    pub fn is_provider(&self) -> bool {
+        *self == Self::Provider
+    }
 }
 
 /// What sort of failure of a model it was.
@@ -211,6 +237,8 @@ pub struct Call {
     pub outcome: Outcome,
     /// How often it failed.
     pub n_failures: u32,
+    /// All that was asked; nothing where it cannot be read.
+    pub told: Told,
 }
 
 /// What came of a request.
@@ -242,6 +270,8 @@ pub struct Spent {
 pub struct ModelCalls {
     calls: BTreeMap<String, Call>,
     spent: Spent,
+    /// By model: how texts and tokens go together.
+    gauges: Gauges,
 }
 
 impl ModelCalls {
@@ -258,6 +288,12 @@ impl ModelCalls {
             Outcome::Answered(answer) => Some(answer),
             Outcome::Open | Outcome::Failed(_) => None,
         }
+    }
+
+    /// The tokens of a text for a model, estimated by what its provider has said of requests before.
+    #[must_use]
+    pub fn estimated(&self, model: &str, text: &str) -> u64 {
+        self.gauges.estimated(Some(model), guess(text))
     }
 
     /// What all answers took.
@@ -295,6 +331,15 @@ impl ModelCalls {
     }
 }
 
+/// All that is asked at once, as a text that is told.
+fn told(system: &str, prompt: &[Message]) -> Told {
+    let texts = [system].into_iter().chain(prompt.iter().map(|message| message.text.as_str()));
+    if texts.clone().any(is_withheld) {
+        return Told::default();
+    }
+    texts.map(Told::of).fold(Told::default(), Told::and)
+}
+
 fn asked(hash: String, request: Request) -> CallEvent {
     let Request { purpose, terms, system, messages, schema } = request;
     let Terms { model, max_tokens, temperature } = terms;
@@ -315,10 +360,11 @@ impl Handler for ModelCalls {
 
     fn apply(&mut self, event: &CallEvent) {
         match event {
-            CallEvent::ModelAsked { request, purpose, model, .. } => {
+            CallEvent::ModelAsked { request, purpose, model, system, prompt, .. } => {
                 let known = self.calls.get(request);
                 let n_failures = known.map_or(0, |call| call.n_failures);
-                let call = Call { purpose: *purpose, model: model.clone(), outcome: Outcome::Open, n_failures };
+                let told = told(system, prompt);
+                let call = Call { purpose: *purpose, model: model.clone(), outcome: Outcome::Open, n_failures, told };
                 self.calls.insert(request.clone(), call);
             }
             CallEvent::ModelAnswered { request, text, usage, cost_micros, duration_ms } => {
@@ -328,6 +374,10 @@ impl Handler for ModelCalls {
                 self.spent.output_tokens = self.spent.output_tokens.saturating_add(usage.output_tokens.unwrap_or(0));
                 self.spent.cost_micros = self.spent.cost_micros.saturating_add(cost_micros.unwrap_or(0));
                 if let Some(call) = self.calls.get_mut(request) {
+                    if let (CountedBy::Provider, Some(input_tokens)) = (usage.counted_by, usage.input_tokens) {
+                        let seen = event::Usage { input_tokens, told: call.told, ..event::Usage::default() };
+                        self.gauges.take(Some(&call.model), &seen);
+                    }
                     let answer = Answer { text, usage, cost_micros, duration_ms: *duration_ms };
                     call.outcome = Outcome::Answered(answer);
                 }

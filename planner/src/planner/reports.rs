@@ -38,6 +38,7 @@ impl Planner {
     fn record_usage(&self, id: TaskId, attempt: u32, usage: Usage) -> Result<Vec<Event>, PlannerError> {
         let task = self.state.task(id).ok_or(PlannerError::UnknownTask { task: id })?;
         let is_known = (1..=task.attempts).contains(&attempt) && !usage.is_nothing();
+        let usage = self.state.gauges.corrected(task.plan.assignee.as_deref(), usage);
         Ok(if is_known { vec![Event::UsageRecorded { task_id: id, attempt, usage }] } else { Vec::new() })
     }
 
@@ -80,6 +81,9 @@ impl Planner {
             }
         };
         if task.failures < retries.min(RETRIES_MAX) && !self.has_stopped() {
+            // It is told of this failure too, which the state does not know yet.
+            let mut failed = task.clone();
+            failed.remember(TaskStatus::Failed, &error);
             let again = end(id, TaskStatus::Planned, None, Some(error), false);
             // Where it may not start now, it is dispatched when the plan is resumed, or what it waits for ends.
             let may_start = self.state.phase == Phase::Active
@@ -88,7 +92,7 @@ impl Planner {
                 && self.keeps_its_place(task)
                 && matches!(self.condition_holds(&task.plan), Holds::Yes)
                 && self.has_budget_for(task);
-            let dispatched = may_start.then(|| self.dispatch(task, self.backoff(task), self.budget_for(task)));
+            let dispatched = may_start.then(|| self.dispatch(&failed, self.backoff(task), self.budget_for(task)));
             return [again].into_iter().chain(dispatched).collect();
         }
         if is_unknown {

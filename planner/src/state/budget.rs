@@ -1,7 +1,6 @@
 //! What a plan has used up, what more is expected, and whether that fits its budget. It starts and stops nothing.
 
 use crate::brevity::n_chars;
-use crate::context::CHARS_PER_TOKEN;
 use crate::event::{Budget, TaskStatus, Usage, money};
 use crate::plan::{Condition, TaskId};
 use crate::prompt;
@@ -52,6 +51,17 @@ impl Measure {
         }
     }
 
+    /// How much of it a usage is, in words: what of it nobody counted is said to be estimated.
+    #[must_use]
+    pub fn words_of(self, usage: &Usage) -> String {
+        let words = self.words(self.of(usage));
+        match (self, usage.estimated_tokens) {
+            (Self::Tokens, 1..) if usage.estimated_tokens >= self.of(usage) => format!("{words} (estimated)"),
+            (Self::Tokens, estimated @ 1..) => format!("{words} ({estimated} of them estimated)"),
+            (Self::Tokens, 0) | (Self::Cost | Self::Duration, _) => words,
+        }
+    }
+
     /// The option that sets the limit.
     #[must_use]
     pub const fn option(self) -> &'static str {
@@ -67,7 +77,7 @@ impl Measure {
 #[must_use]
 pub fn words_for(usage: &Usage) -> String {
     let some = Measure::ALL.iter().filter(|measure| measure.of(usage) > 0);
-    some.map(|measure| measure.words(measure.of(usage))).collect::<Vec<_>>().join(", ")
+    some.map(|measure| measure.words_of(usage)).collect::<Vec<_>>().join(", ")
 }
 
 /// Why a task is not started: what it is expected to use does not fit the budget.
@@ -193,6 +203,7 @@ impl PlannerState {
         if let Some(index) = self.index(task) {
             let plan = &self.tasks[index].plan;
             self.spending.take(lane(plan), plan.is_delegated(), usage);
+            self.gauges.take(plan.assignee.as_deref(), usage);
         }
     }
 
@@ -274,6 +285,7 @@ impl PlannerState {
                 output_tokens: 0,
                 cost_micros: cost_micros.unwrap_or(0),
                 duration_ms: duration_ms.unwrap_or(0),
+                ..Usage::default()
             },
             false => self.expected(task),
         });
@@ -346,7 +358,7 @@ impl PlannerState {
             && self.config.budget.tokens.is_some()
         {
             let told = n_chars(&prompt::prompt(&self.parameters(task)));
-            expected.input_tokens = told.div_ceil(CHARS_PER_TOKEN) as u64;
+            expected.input_tokens = self.gauges.n_tokens(task.plan.assignee.as_deref(), told);
         }
         expected.duration_ms = task.plan.estimate_ms.unwrap_or(expected.duration_ms);
         expected

@@ -16,6 +16,7 @@ use crate::event::{Deadline, Event, Outcome, PlannerConfig, Purpose, QuestionId,
 use crate::past::Past;
 use crate::plan::{Attachment, Origin, TaskId};
 pub use crate::task::{Question, Task};
+use crate::tokens::Gauges;
 use budget::Spending;
 pub use budget::{HeldByBudget, Measure, Shortage, words_for};
 use graph::{Conditions, Graph};
@@ -69,6 +70,8 @@ pub struct PlannerState {
     /// What has a deadline that is not set yet.
     pub(crate) undated: BTreeSet<Deadline>,
     pub(crate) spending: Spending,
+    /// How texts and tokens go together.
+    pub(crate) gauges: Gauges,
     pub(crate) checkpoints: Vec<String>,
     pub(crate) conditions: Conditions,
     /// By label, in small letters: its task.
@@ -233,6 +236,7 @@ impl PlannerState {
                 self.tasks = tasks.iter().map(|plan| Task::planned(plan.clone())).collect();
                 self.title.clone_from(title);
                 self.source.clone_from(source);
+                self.gauges = Gauges::of(source);
                 self.config.clone_from(config);
                 self.context.clone_from(context);
                 self.attachments.clone_from(attachments);
@@ -245,6 +249,10 @@ impl PlannerState {
             Event::TaskStatusUpdated { task_id, status, result, error, unblocks } => {
                 self.end_spending(*task_id, *status);
                 self.change(*task_id, |task| {
+                    if let (TaskStatus::Running, Some(error)) = (task.status, error) {
+                        let ended = if status.is_end() { *status } else { TaskStatus::Failed };
+                        task.remember(ended, error);
+                    }
                     task.failures += u32::from(matches!(task.status, TaskStatus::Running) && error.is_some());
                     task.status = *status;
                     task.result.clone_from(result);
@@ -317,7 +325,8 @@ impl PlannerState {
             {
                 self.conditions.remove(&condition.text);
             }
-            *task = Task { attempts: task.attempts, ..Task::planned(task.plan.clone()) };
+            let thread = task.thread.take();
+            *task = Task { attempts: task.attempts, thread, ..Task::planned(task.plan.clone()) };
         }
         if let Phase::Ended(_) = self.phase {
             self.phase = Phase::Active;
