@@ -4,7 +4,7 @@
 
 use std::io::Write;
 
-use crewlog_executors::subplans::end_orphans;
+use crewlog_executors::subplans::keep_in_step;
 use crewlog_executors::{human, planning};
 use crewlog_mq::{Cause, EventStore, ExecuteError, Handler, Range, Runner};
 use crewlog_planner::claim::Ending;
@@ -96,13 +96,14 @@ impl Target {
     /// Lets the planner take in what was just reported.
     async fn settle(mut self) -> Result<Self, Failure> {
         self.planner = planning::catch_up(&self.store, &self.plan, self.tags.clone()).await?;
-        self.end_below().await?;
+        self.settle_below().await?;
         Ok(self)
     }
 
-    /// With a task ends the plan that carries it out, also when nobody works here.
-    pub async fn end_below(&self) -> Result<(), Failure> {
-        Ok(end_orphans(&self.store, &self.plan).await?)
+    /// With a task ends the plan that carries it out, and with a plan pauses and goes on what is below, also when nobody
+    /// works here.
+    pub async fn settle_below(&self) -> Result<(), Failure> {
+        Ok(keep_in_step(&self.store, &self.plan).await?)
     }
 
     /// Says what was done, and how the plan stands.
@@ -288,7 +289,7 @@ pub async fn retry(session: &Session, retry: Retry) -> Result<Code, Failure> {
 pub async fn decide(session: &Session, mut target: Target, command: Command, said: &str) -> Result<Code, Failure> {
     let cause = Cause::request().keeping(command.retained());
     let executed = target.planner.execute(command, &cause).await.map_err(|error| target.refused(error))?;
-    target.end_below().await?;
+    target.settle_below().await?;
     let said = if executed.events.is_empty() { "nothing to change" } else { said };
     target.say(session, said).await
 }

@@ -250,7 +250,7 @@ fn edits(facts: Facts, timeout: Option<Duration>, on_failure: Option<OnFailure>)
 
 async fn give(session: &Session, mut target: Target, command: Command) -> Result<Code, Failure> {
     let executed = order(&mut target.planner, command).await.map_err(|error| target.refused(error))?;
-    target.end_below().await?;
+    target.settle_below().await?;
     tell(session, &target, &executed.events)
 }
 

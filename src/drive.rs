@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crewlog_executors::human;
 use crewlog_executors::roster::Roster;
-use crewlog_executors::subplans::{end_orphans, family};
+use crewlog_executors::subplans::{family, keep_in_step};
 use crewlog_executors::worker::{CutOff, Scope};
 use crewlog_mq::{EventStore, Handler, Position, Query, Range, Recorded, Start};
 use crewlog_planner::claim;
@@ -260,7 +260,7 @@ impl<'a> Drive<'a> {
 
     async fn finish(mut self, end: End) -> Result<Code, Failure> {
         if let End::Plan(_) = end {
-            end_orphans(&self.store, &self.plan).await?;
+            keep_in_step(&self.store, &self.plan).await?;
         }
         let head = self.store.head().await?;
         let (store, query) = (self.store.clone(), family("", &self.plan));

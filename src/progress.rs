@@ -209,7 +209,7 @@ impl Progress {
                 let Some(task) = task(task_id) else { return };
                 self.line("NOT ASKED", GREY, None, task, &format!("{question_id}: {reason}"));
             }
-            Event::PlanPaused { reason } => self.note_of_plan(&format!("paused: {reason}")),
+            Event::PlanPaused { reason, .. } => self.note_of_plan(&format!("paused: {reason}")),
             Event::PlanResumed {} => self.note_of_plan("resumed"),
             Event::TasksAmended { tasks, reason } => {
                 let names = tasks.iter().map(TaskPlan::name).collect::<Vec<_>>().join(", ");

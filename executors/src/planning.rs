@@ -20,7 +20,7 @@ use tokio::sync::watch;
 
 use crate::backoff::Backoff;
 use crate::history::{ForkPoint, History};
-use crate::subplans::{end_orphan, end_orphans};
+use crate::subplans::{follow_above, keep_in_step};
 
 /// The name under which the planner reacts.
 const PROCESS: &str = "planner";
@@ -31,6 +31,8 @@ const WARM_MAX: usize = 64;
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 /// How often in a row a planner is told the time.
 const TICKS_MAX: usize = 100;
+/// The events of a plan that the plans below it follow.
+const STEPS: [&str; 3] = ["PlanPaused", "PlanResumed", "PlanningCompleted"];
 /// How many events are read at a time.
 const PAGE: usize = 1000;
 
@@ -100,12 +102,16 @@ async fn host_one(
             event = events.next() => match event {
                 Some(Ok(Followed::Event(recorded))) => {
                     let position = recorded.position;
+                    let moves_below = is_live && STEPS.contains(&recorded.event_type.as_str());
                     let is_report = recorded.stream_id == claim::STREAM;
                     if is_report {
                         take_in_until_done(&mut planner, recorded).await;
                     }
                     if is_live && position > planner.position() {
                         look(&mut planner).await;
+                    }
+                    if moves_below {
+                        bring_into_step(&store, &plan).await;
                     }
                     if is_report {
                         taken_in.send_replace(position);
@@ -217,18 +223,21 @@ impl Hosted {
             _another_stream => None,
         };
         let Some(plan) = plan.map(str::to_owned) else { return };
-        if recorded.event_type == "PlanningCompleted"
-            && let Err(error) = end_orphans(&self.store, &plan).await
-        {
-            tracing::warn!(%error, plan, "plans below it may go on");
+        if STEPS.contains(&recorded.event_type.as_str()) {
+            bring_into_step(&self.store, &plan).await;
         }
         // The events of a task bear the tags of its plan.
         let tags = recorded.tags.clone();
+        let begins = recorded.stream_id == event::STREAM && recorded.event_type == "TasksPlanned";
         let Some(mut planner) = self.planner(&plan, &tags).await else { return };
         if recorded.stream_id == claim::STREAM {
             take_in_until_done(&mut planner, recorded).await;
         } else if recorded.position > planner.position() {
             look(&mut planner).await;
+        }
+        // The plan above may have been paused, or have ended, while this one was made.
+        if begins && let Err(error) = follow_above(&self.store, &plan, &mut planner).await {
+            tracing::warn!(%error, plan, "it may go on without the plan above it");
         }
         let keeps_time = tick(&self.store, &mut planner).await;
         self.keep(&plan, tags, planner, keeps_time);
@@ -247,6 +256,13 @@ impl Hosted {
             let keeps_time = tick(&self.store, &mut planner).await;
             self.keep(&plan, tags, planner, keeps_time);
         }
+    }
+}
+
+/// Lets what stands below a plan end, pause or go on with it.
+async fn bring_into_step(store: &EventStore, plan: &str) {
+    if let Err(error) = keep_in_step(store, plan).await {
+        tracing::warn!(%error, plan, "plans below it may go on");
     }
 }
 
@@ -405,7 +421,7 @@ async fn catch_up_until_done(store: &EventStore, plan: &str, tags: Vec<String>) 
     loop {
         let caught_up = async {
             let mut planner = catch_up(store, plan, tags.clone()).await?;
-            end_orphan(store, plan, &mut planner).await.map(|()| planner)
+            follow_above(store, plan, &mut planner).await.map(|()| planner)
         };
         match caught_up.await {
             Ok(planner) => return Some(planner),

@@ -36,6 +36,8 @@ pub enum Actor<'a> {
     SubPlans(&'a ToolRegistry, &'a SubPlan),
     /// Another type of agent is asked.
     Router(&'a ToolRegistry, &'a Asking),
+    /// A plan that carried out a task is undone.
+    Undoer(&'a ToolRegistry),
 }
 
 impl Roster {
@@ -44,8 +46,8 @@ impl Roster {
     /// `kind`. A question is for people.
     #[must_use]
     pub fn actor<'a>(&'a self, kind: NodeKind, parameters: &'a Parameters) -> Option<Actor<'a>> {
-        let Parameters { command, assignee, sub_plan, request, .. } = parameters;
-        let way = Way { has_command: command.is_some(), assignee, sub_plan, request };
+        let Parameters { command, assignee, sub_plan, request, undoes, .. } = parameters;
+        let way = Way { has_command: command.is_some(), undoes_plan: undoes.is_some(), assignee, sub_plan, request };
         self.choose(kind, way)
     }
 
@@ -60,12 +62,12 @@ impl Roster {
     pub fn agent_for<'a>(&'a self, task: &'a TaskPlan) -> Option<&'a Agent> {
         match self.choose(task.kind, Way::of(task))? {
             Actor::Agent(agent, _) => Some(agent),
-            Actor::Shell(_) | Actor::SubPlans(..) | Actor::Router(..) => None,
+            Actor::Shell(_) | Actor::SubPlans(..) | Actor::Router(..) | Actor::Undoer(_) => None,
         }
     }
 
     fn choose<'a>(&'a self, kind: NodeKind, way: Way<'a>) -> Option<Actor<'a>> {
-        let Way { has_command, assignee, sub_plan, request } = way;
+        let Way { has_command, undoes_plan, assignee, sub_plan, request } = way;
         if kind == NodeKind::Clarification {
             return None;
         }
@@ -74,6 +76,9 @@ impl Roster {
         }
         if let Some(asking) = request {
             return self.registry.as_ref().map(|registry| Actor::Router(registry, asking));
+        }
+        if undoes_plan {
+            return self.registry.as_ref().map(Actor::Undoer);
         }
         if has_command {
             return self.takes_commands.then_some(Actor::Shell(&self.shell));
@@ -90,6 +95,8 @@ impl Roster {
 #[derive(Clone, Copy)]
 struct Way<'a> {
     has_command: bool,
+    /// What undoes a task, and has no command for that, undoes the plan that carried it out.
+    undoes_plan: bool,
     assignee: &'a Option<String>,
     sub_plan: &'a Option<SubPlan>,
     request: &'a Option<Asking>,
@@ -97,8 +104,9 @@ struct Way<'a> {
 
 impl<'a> Way<'a> {
     fn of(task: &'a TaskPlan) -> Self {
-        let TaskPlan { command, assignee, sub_plan, request, .. } = task;
-        Self { has_command: command.is_some(), assignee, sub_plan, request }
+        let TaskPlan { command, assignee, sub_plan, request, compensates, .. } = task;
+        let undoes_plan = compensates.is_some() && command.is_none();
+        Self { has_command: command.is_some(), undoes_plan, assignee, sub_plan, request }
     }
 }
 
@@ -109,7 +117,7 @@ impl Actor<'_> {
         match self {
             Self::Shell(_) => SHELL,
             Self::Agent(agent, _) => &agent.name,
-            Self::SubPlans(..) => SUB_PLANS,
+            Self::SubPlans(..) | Self::Undoer(_) => SUB_PLANS,
             Self::Router(..) => ROUTER,
         }
     }
@@ -118,7 +126,7 @@ impl Actor<'_> {
     #[must_use]
     pub fn jobs(&self) -> Option<usize> {
         match self {
-            Self::Shell(_) | Self::SubPlans(..) | Self::Router(..) => None,
+            Self::Shell(_) | Self::SubPlans(..) | Self::Router(..) | Self::Undoer(_) => None,
             Self::Agent(agent, _) => Some(agent.jobs),
         }
     }
@@ -128,7 +136,7 @@ impl Actor<'_> {
     pub const fn only_waits(&self) -> bool {
         match self {
             Self::Shell(_) | Self::Agent(..) => false,
-            Self::SubPlans(..) | Self::Router(..) => true,
+            Self::SubPlans(..) | Self::Router(..) | Self::Undoer(_) => true,
         }
     }
 }

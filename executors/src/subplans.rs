@@ -13,7 +13,7 @@ use crewlog_planner::agents::requests::request_id;
 use crewlog_planner::brevity::shorten;
 use crewlog_planner::claim::Ending;
 use crewlog_planner::event::{
-    self, Command, Event, FailureClass, Outcome, TaskStatus, Usage, plan_tag, sub_plan_tags, under_tag,
+    self, Command, Event, FailureClass, Outcome, TaskStatus, Undone, Usage, plan_tag, sub_plan_tags, under_tag,
 };
 use crewlog_planner::plan::{Origin, ParentTask, SubPlan, sub_plan_id};
 use crewlog_planner::planner::{Planner, PlannerError};
@@ -227,14 +227,60 @@ impl Outer<'_> {
         }
     }
 
-    /// Ends the plan, if there is one.
+    /// Ends the plan, if there is one, and has it undone where the plan above is to be.
     pub(crate) async fn cancel(self, reason: &str) {
         let plan = sub_plan_id(&self.task());
         let tags = sub_plan_tags(&plan, self.job.plan, self.tags);
-        match read_plan(self.store, &plan, tags).await {
-            Ok(mut planner) if self.owns(planner.handler().state()) => cancel(&mut planner, reason, self.cause).await,
+        let read = async {
+            let above = read_plan(self.store, self.job.plan, Vec::new()).await?;
+            Ok((above.handler().state().config().compensate, read_plan(self.store, &plan, tags).await?))
+        };
+        match read.await {
+            Ok((undoes, mut planner)) if self.owns(planner.handler().state()) => {
+                put(&mut planner, end_of(undoes, reason), self.cause).await;
+            }
             Ok(_) => {}
-            Err(error) => tracing::warn!(%error, plan, "a plan cannot be read, and is not ended"),
+            Err::<_, Error>(error) => tracing::warn!(%error, plan, "a plan cannot be read, and is not ended"),
+        }
+    }
+
+    /// Undoes what the plan did that carried a task out, or until `stop` says otherwise. A worker that takes it up again
+    /// goes on where another left off.
+    pub(crate) async fn undo(self, stop: &mut watch::Receiver<Option<Stop>>) -> Ending {
+        let failed = |error: String| Ending::Failed { error, class: FailureClass::Task, run: None };
+        let Some(Undone { task, attempt }) = self.job.parameters.undoes else {
+            return failed("it is not said what is to be undone".into());
+        };
+        let parent = ParentTask { plan: self.job.plan.to_owned(), task, attempt };
+        let plan = sub_plan_id(&parent);
+        let mut planner = match read_plan(self.store, &plan, sub_plan_tags(&plan, self.job.plan, self.tags)).await {
+            Ok(planner) => planner,
+            Err(error) => return unreadable(&plan, &error),
+        };
+        if planner.handler().state().origin().parent.as_ref() != Some(&parent) {
+            return failed(format!("plan {plan} of task {task} is not there, so that nothing of it can be undone"));
+        }
+        let undo = Command::Undo { reason: format!("plan {} is undone", self.job.plan) };
+        put(&mut planner, undo, self.cause).await;
+        tokio::select! {
+            ended = until_ended(self.store, &plan, &mut planner) => match (ended, planner.handler().n_undone()) {
+                (Err(error), _) => unreadable(&plan, &error),
+                (Ok(()), (0, 0)) => failed(format!(
+                    "no task of plan {plan} says how it is undone: look at what it did with `crewlog show {plan}`"
+                )),
+                (Ok(()), (n_undone, 0)) => Ending::Completed { result: format!("{plan}: {n_undone} undone"), run: None },
+                (Ok(()), (n_undone, n_left)) => {
+                    failed(format!("{plan}: {n_undone} undone, {n_left} could not be undone"))
+                }
+            },
+            stop = wanted(stop) => {
+                if let Stop::Cancelled { reason } = &stop
+                    && let Ok(mut planner) = read_plan(self.store, &plan, Vec::new()).await
+                {
+                    put(&mut planner, end_of(false, reason), self.cause).await;
+                }
+                stop.ending()
+            }
         }
     }
 }
@@ -352,9 +398,32 @@ pub(crate) fn ending(plan: &str, state: &PlannerState, summary: &str, outcome: O
     }
 }
 
-/// Ends a plan, if there is one, however long the log takes.
-pub(crate) async fn cancel(planner: &mut Runner<Planner>, reason: &str, cause: &Cause) {
-    let command = Command::Cancel { task: None, reason: reason.to_owned() };
+/// Waits until a plan has ended, as far as its planner does not know it yet.
+async fn until_ended(store: &EventStore, plan: &str, planner: &mut Runner<Planner>) -> Result<(), Error> {
+    let known = Start::After(planner.position());
+    let mut events = store.subscribe_from::<Event>(&Query::aggregate(event::STREAM, plan), known)?;
+    let mut backoff = Backoff::new();
+    while !matches!(planner.handler().state().phase(), Phase::Ended(_)) {
+        if events.next().await.is_none() {
+            return Ok(());
+        }
+        while let Err(error) = planner.catch_up().await {
+            if !wait_out(&error, &mut backoff).await {
+                return Err(error);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The command that ends a plan with the task that it carries out.
+fn end_of(undoes: bool, reason: &str) -> Command {
+    let reason = reason.to_owned();
+    if undoes { Command::CancelAndUndo { reason } } else { Command::Cancel { task: None, reason } }
+}
+
+/// Gives a plan a command, however long the log takes. What it refuses changes nothing of it.
+async fn put(planner: &mut Runner<Planner>, command: Command, cause: &Cause) {
     let cause = cause.clone().keeping(command.retained());
     let mut backoff = Backoff::new();
     loop {
@@ -370,11 +439,12 @@ pub(crate) async fn cancel(planner: &mut Runner<Planner>, reason: &str, cause: &
     }
 }
 
-/// Ends the plans below one whose tasks have ended, the upper ones first, so that with a plan all ends that stands below it.
+/// Brings the plans below one into step with it, the upper ones first: with a plan all ends, pauses and goes on that
+/// stands below it.
 ///
 /// # Errors
 /// A fault of the log.
-pub async fn end_orphans(store: &EventStore, plan: &str) -> Result<(), Error> {
+pub async fn keep_in_step(store: &EventStore, plan: &str) -> Result<(), Error> {
     let begun = Query {
         stream_id: event::STREAM.into(),
         event_type: Some("TasksPlanned".into()),
@@ -387,18 +457,19 @@ pub async fn end_orphans(store: &EventStore, plan: &str) -> Result<(), Error> {
     for Recorded { aggregate_id, tags, .. } in below.into_iter().map(|begun| begun.recorded) {
         if seen.insert(aggregate_id.clone()) {
             let mut planner = read_plan(store, &aggregate_id, tags).await?;
-            end_orphan(store, &aggregate_id, &mut planner).await?;
+            follow_above(store, &aggregate_id, &mut planner).await?;
         }
     }
     Ok(())
 }
 
-/// Ends a plan whose task ended while nobody was there to say so. One that answers a request which ran out of time goes
-/// on while the plan that asked does: what comes late is recorded.
+/// Ends a plan whose task ended while nobody was there to say so, and has it paused while the plan above is. One that
+/// answers a request which ran out of time goes on while the plan that asked does: what comes late is recorded. What is
+/// undone is undone to its end.
 ///
 /// # Errors
 /// A fault of the log.
-pub(crate) async fn end_orphan(store: &EventStore, plan: &str, planner: &mut Runner<Planner>) -> Result<(), Error> {
+pub(crate) async fn follow_above(store: &EventStore, plan: &str, planner: &mut Runner<Planner>) -> Result<(), Error> {
     let state = planner.handler().state();
     let is_open = matches!(state.phase(), Phase::Active | Phase::Paused);
     // A fork of such a plan carries no task out.
@@ -412,9 +483,19 @@ pub(crate) async fn end_orphan(store: &EventStore, plan: &str, planner: &mut Run
     let goes_on = !matches!(above.phase(), Phase::Ended(_));
     let awaits_late = goes_on && task.plan.request.is_some() && task.status == TaskStatus::TimedOut;
     let is_over = task.status.is_end() || task.attempts > parent.attempt;
-    if is_over && !awaits_late {
-        let reason = format!("task {} of plan {} has ended", parent.task, parent.plan);
-        cancel(planner, &reason, &Cause::request()).await;
+    let command = match above.phase() {
+        _ if is_over && !awaits_late && !state.is_cancelled() => {
+            let reason = format!("task {} of plan {} has ended", parent.task, parent.plan);
+            Some(end_of(above.config().compensate, &reason))
+        }
+        Phase::Paused if state.phase() == Phase::Active => {
+            Some(Command::PauseFromAbove { reason: format!("plan {} is paused", parent.plan) })
+        }
+        Phase::Active if state.is_paused_from_above() => Some(Command::ResumeFromAbove),
+        Phase::Empty | Phase::Active | Phase::Paused | Phase::Ended(_) => None,
+    };
+    if let Some(command) = command {
+        put(planner, command, &Cause::request()).await;
     }
     Ok(())
 }

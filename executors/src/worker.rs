@@ -412,6 +412,9 @@ impl Worker {
                 Actor::Router(registry, asking) => {
                     self.outer(registry, dispatch, &job).ask(asking, &mut run_stop).await
                 }
+                Actor::Undoer(registry) => {
+                    (self.outer(registry, dispatch, &job).undo(&mut run_stop).await, Usage::default())
+                }
                 Actor::Shell(shell) => shell.run(job, &mut run_stop).await,
                 Actor::Agent(agent, shell) => agent.run(shell, job, &mut run_stop).await,
             }

@@ -74,6 +74,13 @@ enum Kept {
         reason: Option<String>,
     },
     Resume {},
+    PauseFromAbove {
+        reason: Option<String>,
+    },
+    ResumeFromAbove {},
+    Undo {
+        reason: Option<String>,
+    },
     Retry {
         task: Option<TaskId>,
     },
@@ -219,6 +226,9 @@ impl Command {
             Self::Cancel { task, reason } => Kept::Cancel { task: *task, reason: keep_reason(reason) },
             Self::Pause { reason } => Kept::Pause { reason: keep_reason(reason) },
             Self::Resume => Kept::Resume {},
+            Self::PauseFromAbove { reason } => Kept::PauseFromAbove { reason: keep_reason(reason) },
+            Self::ResumeFromAbove => Kept::ResumeFromAbove {},
+            Self::Undo { reason } => Kept::Undo { reason: keep_reason(reason) },
             Self::Retry { task } => Kept::Retry { task: *task },
             Self::RetryNow { task } => Kept::RetryNow { task: *task },
             Self::CancelAndUndo { reason } => Kept::CancelAndUndo { reason: keep_reason(reason) },
@@ -282,6 +292,9 @@ impl Command {
             Kept::Cancel { task, reason } => Self::Cancel { task, reason: why(reason, "Cancel")? },
             Kept::Pause { reason } => Self::Pause { reason: why(reason, "Pause")? },
             Kept::Resume {} => Self::Resume,
+            Kept::PauseFromAbove { reason } => Self::PauseFromAbove { reason: why(reason, "PauseFromAbove")? },
+            Kept::ResumeFromAbove {} => Self::ResumeFromAbove,
+            Kept::Undo { reason } => Self::Undo { reason: why(reason, "Undo")? },
             Kept::Retry { task } => Self::Retry { task },
             Kept::RetryNow { task } => Self::RetryNow { task },
             Kept::CancelAndUndo { reason } => Self::CancelAndUndo { reason: why(reason, "CancelAndUndo")? },
@@ -474,7 +487,7 @@ fn amend_again(first: Option<&Event>, skipped: Vec<TaskId>) -> Vec<Amendment> {
 fn reason_of(event: Option<&Event>) -> Option<String> {
     match event? {
         Event::PlanCancelled { reason }
-        | Event::PlanPaused { reason }
+        | Event::PlanPaused { reason, .. }
         | Event::TasksAmended { reason, .. }
         | Event::SettingsChanged { reason, .. }
         | Event::TaskPaused { reason, .. }

@@ -5,8 +5,8 @@
 
 use crate::brevity::{fair_limit, fits, in_a_line, n_chars, shorten};
 use crate::condense::{Sort, condense};
-use crate::context::is_mark;
-use crate::event::{Answered, Budget, Parameters, Profile, TaskResult, TaskStatus};
+use crate::context::{CHARS_PER_TOKEN, is_mark};
+use crate::event::{Answered, Budget, Parameters, Profile, TaskResult, TaskStatus, Undone};
 use crate::past::is_decision;
 use crate::plan::{AttachmentKind, NodeKind};
 use crate::prompt;
@@ -56,6 +56,7 @@ impl PlannerState {
             folder: self.config.folder.clone(),
             sub_plan: task.plan.sub_plan.clone(),
             request: task.plan.request.clone(),
+            undoes: self.undone_by(task),
         };
         if task.plan.command.is_none() {
             parameters.system_prompt.clone_from(&self.config.system_prompt);
@@ -78,6 +79,13 @@ impl PlannerState {
             parameters.results = results;
         }
         parameters
+    }
+
+    /// Of a task that undoes another which a plan of its own carried out, and has no command for that: the other.
+    fn undone_by(&self, task: &Task) -> Option<Undone> {
+        let undone = self.task(task.plan.compensates.filter(|_| task.plan.command.is_none())?)?;
+        let (task, attempt) = (undone.plan.id, undone.attempts);
+        undone.plan.sub_plan.is_some().then_some(Undone { task, attempt })
     }
 
     /// What a task without a command reads: images, and the files and links of a task that looks at what is there already,

@@ -61,6 +61,7 @@ fn task(description: &str) -> Parameters {
         is_timed: false,
         budget: Budget::default(),
         counts_tokens: false,
+        undoes: None,
         folder: None,
         sub_plan: None,
         request: None,

@@ -278,7 +278,7 @@ pub fn tell(event: &Event) -> String {
         Event::ContextCompacted { summary, removed_task_ids } => {
             format!("compacted {}: {summary}", numbers(removed_task_ids.iter().copied()))
         }
-        Event::PlanPaused { reason } => format!("paused: {reason}"),
+        Event::PlanPaused { reason, .. } => format!("paused: {reason}"),
         Event::PlanResumed {} => "resumed".to_owned(),
         Event::PlanCancelled { reason } => format!("cancelled: {reason}"),
         Event::TasksReopened { task_ids } => format!("reopened {}", numbers(task_ids.iter().copied())),

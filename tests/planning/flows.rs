@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use crewlog_executors::agent::{Agent, Program, PromptBy};
 use crewlog_executors::roster::Roster;
-use crewlog_executors::routing;
 use crewlog_executors::shell::Shell;
 use crewlog_executors::worker::{CutOff, Scope, Worker};
-use crewlog_mq::{Error, Event as _, EventStore, Query, Range, Recorded};
+use crewlog_executors::{planning, routing};
+use crewlog_mq::{Error, Event as _, EventStore, Position, Query, Range, Recorded};
 use crewlog_planner::agents::registry::ToolRegistry;
 use crewlog_planner::agents::requests::{self, RequestEvent};
-use crewlog_planner::event::{Command, Event, Outcome, PlannerConfig, TaskStatus};
+use crewlog_planner::event::{Command, Event, Outcome, PlannerConfig, TaskStatus, plan_tag};
 use crewlog_planner::plan::{NodeKind, SubPlan, TaskId, TaskPlan};
 use crewlog_planner::protocol::{AgentRequest, AgentType, Asking, CrossAgentStep};
 use crewlog_planner::verify::Verifier;
@@ -46,6 +46,11 @@ pub(super) struct Crew {
 impl Crew {
     /// With an agent that is this line for `sh`, if one is given.
     pub(super) fn of(rig: &Rig, agent: Option<&str>) -> Self {
+        Self::scoped(rig, agent, PLAN)
+    }
+
+    /// All that acts on another plan of the rig's log.
+    pub(super) fn scoped(rig: &Rig, agent: Option<&str>, plan: &str) -> Self {
         let agent = agent.map(|line| Agent {
             name: "finder".into(),
             kinds: Vec::new(),
@@ -63,9 +68,11 @@ impl Crew {
         // One place: what only waits must not take it.
         let worker = Worker::new(rig.store.clone(), roster, rig.life(), 1, CutOff::Report);
         let (stop, is_stopped) = watch::channel(false);
-        let scope = Scope::Plan(PLAN.to_owned());
+        let scope = Scope::Plan(plan.to_owned());
         let answers = tokio::spawn(routing::host(rig.store.clone(), scope.clone()));
-        Self { hosts: [rig.host(), answers], worker: tokio::spawn(worker.run(scope, is_stopped)), stop }
+        let host =
+            planning::host(rig.store.clone(), plan.to_owned(), vec![plan_tag(plan)], watch::channel(Position(0)).0);
+        Self { hosts: [tokio::spawn(host), answers], worker: tokio::spawn(worker.run(scope, is_stopped)), stop }
     }
 
     pub(super) async fn stop(self) {

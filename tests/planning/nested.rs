@@ -6,12 +6,12 @@ use crewlog_executors::planning::{planner_of, planner_of_fork};
 use crewlog_mq::{Cause, EventStore};
 use crewlog_planner::claim::TaskEvent;
 use crewlog_planner::event::{self, Budget, Command, Event, Outcome, PlannerConfig, TaskStatus, Usage, plan_tag};
-use crewlog_planner::plan::TaskId;
+use crewlog_planner::plan::{TaskId, TaskPlan};
 use crewlog_planner::protocol::AgentType;
 use crewlog_planner::state::{Phase, PlannerState};
 
 use super::flows::{Crew, child_end, ended, left_to, plan_of, until};
-use crate::executors::rig::{PLAN, Rig};
+use crate::executors::rig::{PLAN, Rig, blocking, first_line, step};
 
 /// An agent that says each time that it has used 400 tokens.
 const USES_400: &str = "echo well; echo 'USAGE: {\"input_tokens\": 300, \"output_tokens\": 100, \"cost\": 0.01}'";
@@ -131,4 +131,95 @@ async fn what_agents_are_told_of_long_plans_has_an_end_and_the_newest_is_told_wh
     assert!(told.chars().count() <= TOLD_CHARS_MAX, "{}", told.chars().count());
     assert!(!told.contains("p0 (") && told.contains("p2 ("), "the oldest is what does not fit");
     assert_eq!(told.split("p3 (").nth(1).unwrap().matches("- open: Think").count(), 2);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn with_a_plan_pauses_and_goes_on_what_is_below_it_but_not_what_somebody_paused_himself() {
+    let text = "1. Run `exec 9> pipe; echo up >&9; read line < go`\n2. Run `echo on >> side`\n";
+    let rig = plan_of(vec![left_to(1, text, None), left_to(2, "- Think about it\n", None)]).await;
+    let (pipe, go) = (rig.pipe("pipe"), rig.pipe("go"));
+    let crew = Crew::of(&rig, None);
+    first_line(pipe).await;
+    until(&rig.store, event::STREAM, "p.2-1", |event: &Event| matches!(event, Event::TaskDispatched { .. })).await;
+    let mut by_hand = planner_of(&rig.store, "p.2-1", vec![plan_tag("p.2-1")]).await.unwrap();
+    by_hand.execute(Command::Pause { reason: "lunch".into() }, &Cause::request()).await.unwrap();
+    rig.order(Command::Pause { reason: "wait".into() }).await;
+    assert_eq!(paused(&rig, "p.1-1").await, "plan p is paused");
+    blocking(move || std::fs::write(go, "go\n").unwrap()).await;
+    let is_done = |event: &Event| matches!(event, Event::TaskStatusUpdated { status: TaskStatus::Completed, .. });
+    until(&rig.store, event::STREAM, "p.1-1", is_done).await;
+    let held = state_of(&rig, "p.1-1").await;
+    assert_eq!((held.phase(), held.tasks()[1].attempts), (Phase::Paused, 0));
+    rig.order(Command::Resume).await;
+    assert_eq!(child_end(&rig, "p.1-1").await, Outcome::Completed);
+    assert_eq!(state_of(&rig, "p.2-1").await.phase(), Phase::Paused, "somebody wanted it so");
+    rig.order(Command::Cancel { task: None, reason: "enough".into() }).await;
+    assert_eq!(child_end(&rig, "p.2-1").await, Outcome::Cancelled);
+    crew.stop().await;
+    assert_eq!(rig.text("side"), "on\n");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_plan_that_is_undone_has_undone_what_the_plans_within_it_did_the_last_first() {
+    let undone = |name: &str| format!("Run `echo {name} >> side` (undo: `echo undo {name} >> side`)\n");
+    let text = format!("1. {}2. {}", undone("one"), undone("two"));
+    let last = TaskPlan { compensate: Some("echo undo three >> side".into()), ..step(2, "echo three >> side", &[1]) };
+    let tasks = vec![left_to(1, &text, None), last, step(3, "exit 1", &[2])];
+    let config = PlannerConfig { compensate: true, ..PlannerConfig::default() };
+    let rig = Rig::with_plan(tasks, config).await;
+    let crew = Crew::of(&rig, None);
+    let end = rig.end().await;
+    crew.stop().await;
+    assert_eq!(rig.text("side"), "one\ntwo\nthree\nundo three\nundo two\nundo one\n");
+    let Some(Event::PlanningCompleted { summary, .. }) = end.last() else { panic!("{end:?}") };
+    assert_eq!(summary, "3 tasks: 2 completed, 1 failed; 2 undone");
+    assert_eq!(ended(&end, 5), (TaskStatus::Completed, "p.1-1: 2 undone".into()));
+    let below = state_of(&rig, "p.1-1").await;
+    assert_eq!(below.phase(), Phase::Ended(Outcome::Cancelled));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_plan_within_a_plan_that_does_not_say_how_it_is_undone_is_said_not_to_be() {
+    let config = PlannerConfig { compensate: true, ..PlannerConfig::default() };
+    let rig = Rig::with_plan(vec![left_to(1, "Run `true`", None), step(2, "exit 1", &[1])], config).await;
+    let crew = Crew::of(&rig, None);
+    let end = rig.end().await;
+    crew.stop().await;
+    let Some(Event::PlanningCompleted { summary, .. }) = end.last() else { panic!("{end:?}") };
+    assert_eq!(summary, "2 tasks: 1 completed, 1 failed; 1 could not be undone");
+    let (status, error) = ended(&end, 3);
+    assert_eq!(status, TaskStatus::Failed);
+    assert!(error.starts_with("no task of plan p.1-1 says how it is undone"), "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_fork_makes_plans_of_its_own_and_leaves_those_of_the_other_plan_alone() {
+    let text = "Run `exec 9> pipe; echo up >&9; read line < go; echo $CREWLOG_PLAN >> side`";
+    let rig = plan_of(vec![left_to(1, "Run `echo once >> side`", None), waits_for(left_to(2, text, None), 1)]).await;
+    let (pipe, go) = (rig.pipe("pipe"), rig.pipe("go"));
+    let crew = Crew::of(&rig, None);
+    first_line(pipe.clone()).await;
+    let head = rig.store.head().await.unwrap();
+    let point = History::of(&rig.store, PLAN).await.unwrap().fork_point(&rig.store, head).await.unwrap().unwrap();
+    let mut fork = planner_of_fork(&rig.store, &point, "f", vec![plan_tag("f")]);
+    let (parent, at, reason) = (point.parent, point.at, "another way".to_owned());
+    let command = Command::Fork { parent, at, reason, config: None, amendments: Vec::new() };
+    fork.execute(command, &Cause::request()).await.unwrap();
+    let forked = Crew::scoped(&rig, None, "f");
+    // The one below the fork is another, and the one below the other plan still runs.
+    until(&rig.store, event::STREAM, "f.2-1", |event: &Event| matches!(event, Event::TaskDispatched { .. })).await;
+    fork.execute(Command::Cancel { task: None, reason: "enough".into() }, &Cause::request()).await.unwrap();
+    assert_eq!(child_end(&rig, "f.2-1").await, Outcome::Cancelled);
+    forked.stop().await;
+    assert_eq!(state_of(&rig, "p.2-1").await.phase(), Phase::Active);
+    blocking(move || std::fs::write(go, "go\n").unwrap()).await;
+    let end = rig.end().await;
+    crew.stop().await;
+    assert_eq!(ended(&end, 2).0, TaskStatus::Completed);
+    assert_eq!(rig.text("side"), "once\np.2-1\n", "what had ended is not done again");
+    assert_eq!(state_of(&rig, "f.1-1").await.phase(), Phase::Empty);
+}
+
+fn waits_for(task: TaskPlan, before: u64) -> TaskPlan {
+    TaskPlan { depends_on: step(0, "", &[before]).depends_on, ..task }
 }

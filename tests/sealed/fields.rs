@@ -101,6 +101,8 @@ fn every_string_of_a_kept_command_is_named_as_clear_or_sealed() {
         Command::HandleExecutorEvent(failed).retained(),
         Command::Cancel { task: None, reason: TEXT.into() }.retained(),
         Command::Pause { reason: TEXT.into() }.retained(),
+        Command::PauseFromAbove { reason: TEXT.into() }.retained(),
+        Command::Undo { reason: TEXT.into() }.retained(),
         TaskCommand::Report { attempt, executor, now, dead_epoch, ending }.retained(),
         Command::Amend { amendments: amendments(), reason: TEXT.into() }.retained(),
         Command::Configure { changes: settings(), reason: TEXT.into() }.retained(),

@@ -87,7 +87,7 @@ fn happened() -> Vec<Event> {
         update(TaskStatus::Failed, None, Some(marked("error"))),
         update(TaskStatus::Completed, Some(marked("result")), None),
         Event::ClarificationReceived { task_id, question_id, answer: marked("answer"), is_default: false },
-        Event::PlanPaused { reason: marked("reason") },
+        Event::PlanPaused { reason: marked("reason"), from_above: false },
         Event::PlanResumed {},
     ]
 }
@@ -134,7 +134,7 @@ fn whole_plan(plan: &str) -> Append {
 
 /// A reason given to a plan.
 fn pause(plan: &str, reason: &str) -> Append {
-    let event = new_event(&Event::PlanPaused { reason: reason.into() }, plan);
+    let event = new_event(&Event::PlanPaused { reason: reason.into(), from_above: false }, plan);
     Append::to("planner", plan, Expected::Any, vec![event])
 }
 
@@ -151,7 +151,7 @@ async fn of_plan(store: &EventStore, plan: &str) -> Vec<Recorded> {
 /// The reason of the last event of a plan.
 async fn last_reason(store: &EventStore, plan: &str) -> String {
     match of_plan(store, plan).await.last().unwrap().decode().unwrap() {
-        Event::PlanPaused { reason } => reason,
+        Event::PlanPaused { reason, .. } => reason,
         other => panic!("{other:?} gives no reason"),
     }
 }

@@ -98,6 +98,7 @@ async fn conflict(store: &EventStore) {
             is_timed: false,
             budget: Budget::default(),
             counts_tokens: false,
+            undoes: None,
             folder: None,
             sub_plan: None,
             request: None,

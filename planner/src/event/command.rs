@@ -91,6 +91,18 @@ pub enum Command {
     },
     /// Go on after a pause.
     Resume,
+    /// Start nothing more while the plan is paused whose task this one carries out.
+    PauseFromAbove {
+        /// Why.
+        reason: String,
+    },
+    /// Go on if the last pause came from the plan above.
+    ResumeFromAbove,
+    /// Undo what a plan did that has ended, as far as its tasks say how, because the plan above is undone.
+    Undo {
+        /// Why.
+        reason: String,
+    },
     /// End the whole plan, and undo what it did as far as its tasks say how.
     CancelAndUndo {
         /// Why.

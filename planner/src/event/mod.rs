@@ -12,7 +12,7 @@ use crate::plan::{Attachment, DefaultAnswer, Origin, TaskId, TaskPlan};
 pub use amending::{Amendment, Edit, Setting};
 pub use command::Command;
 pub use config::{Budget, Order, PlannerConfig, Profile, Summaries, Usage, money};
-pub use told::{Answered, ExecutorEvent, FailureClass, Parameters, PlannerCmd, TaskResult};
+pub use told::{Answered, ExecutorEvent, FailureClass, Parameters, PlannerCmd, TaskResult, Undone};
 
 /// The stream of all plans; a plan's aggregate is its id.
 pub const STREAM: &str = "planner";
@@ -288,6 +288,9 @@ pub enum Event {
     PlanPaused {
         /// Why.
         reason: String,
+        /// True when it is because the plan above is paused; then it goes on when that one does.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        from_above: bool,
     },
     /// Tasks are started again.
     PlanResumed {},

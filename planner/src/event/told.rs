@@ -90,6 +90,18 @@ pub struct Parameters {
     /// When another agent answers it: who asks, and what.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request: Option<Asking>,
+    /// When what a plan of its own did for a task is undone: of which task.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub undoes: Option<Undone>,
+}
+
+/// A task that a plan of its own carried out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Undone {
+    /// The task.
+    pub task: TaskId,
+    /// The dispatch that was carried out.
+    pub attempt: u32,
 }
 
 /// What the planner asks of executors. It occurs only inside [`TaskDispatched`](crate::event::Event::TaskDispatched).

@@ -61,8 +61,26 @@ impl Planner {
         }
     }
 
+    /// A plan that has ended, well or not, is undone with the one above it. Where nothing says how, nothing happens.
+    pub(super) fn undo(&self, reason: &str) -> Vec<Event> {
+        let has_something = self.state.tasks.iter().any(may_be_undone);
+        let well = self.state.phase == Phase::Ended(Outcome::Completed);
+        if self.is_being_undone() || self.state.phase == Phase::Empty || (well && !has_something) {
+            return Vec::new();
+        }
+        let undone = self.cancel_and_undo(reason);
+        if !well {
+            return undone;
+        }
+        let mut config = Box::new(self.state.config.clone());
+        config.compensate = true;
+        let set = Event::SettingsChanged { config, reason: reason.to_owned() };
+        vec![set, Event::PlanCancelled { reason: reason.to_owned() }]
+    }
+
     /// How many tasks of those that were done have been undone, and of how many that was tried in vain.
-    pub(super) fn n_undone(&self) -> (usize, usize) {
+    #[must_use]
+    pub fn n_undone(&self) -> (usize, usize) {
         let undone = self.state.tasks.iter().filter(|task| task.is_compensated).map(|task| {
             let undoing = |other: &&Task| other.plan.compensates == Some(task.plan.id);
             self.state.tasks.iter().rev().find(undoing).is_some_and(|last| last.status == TaskStatus::Completed)
@@ -77,6 +95,6 @@ fn may_be_undone(task: &Task) -> bool {
     task.status == TaskStatus::Completed
         && task.attempts > 0
         && !task.is_inherited
-        && task.plan.compensate.is_some()
+        && (task.plan.compensate.is_some() || task.plan.sub_plan.is_some())
         && !task.is_compensated
 }

@@ -29,10 +29,23 @@ impl Planner {
 
     pub(super) fn pause(&self, reason: String) -> Result<Vec<Event>, PlannerError> {
         match self.state.phase {
-            Phase::Active => Ok(vec![Event::PlanPaused { reason }]),
-            Phase::Paused | Phase::Empty => Ok(Vec::new()),
+            // Whoever pauses it himself does not want it to go on with another.
+            Phase::Paused if !self.state.paused_from_above => Ok(Vec::new()),
+            Phase::Active | Phase::Paused => Ok(vec![Event::PlanPaused { reason, from_above: false }]),
+            Phase::Empty => Ok(Vec::new()),
             Phase::Ended(_) => Err(PlannerError::PlanEnded),
         }
+    }
+
+    pub(super) fn pause_from_above(&self, reason: String) -> Vec<Event> {
+        let is_on = self.state.phase == Phase::Active;
+        is_on.then_some(Event::PlanPaused { reason, from_above: true }).into_iter().collect()
+    }
+
+    /// What was paused by hand, or for want of budget, stays so.
+    pub(super) fn resume_from_above(&self) -> Vec<Event> {
+        let may_go_on = self.state.phase == Phase::Paused && self.state.paused_from_above;
+        may_go_on.then_some(Event::PlanResumed {}).into_iter().collect()
     }
 
     /// True while tasks are open that undo others.

@@ -16,8 +16,12 @@ impl Planner {
             return skipped;
         }
         let is_on = matches!(self.state.phase, Phase::Active | Phase::Paused);
-        let is_undone_late =
-            self.state.phase == Phase::Ended(Outcome::Failed) || self.state.phase == Phase::Ended(Outcome::Cancelled);
+        let is_undone_late = match self.state.phase {
+            Phase::Ended(Outcome::Failed | Outcome::Cancelled) => true,
+            // It had ended well, and is undone with the plan above.
+            Phase::Ended(Outcome::Completed) => self.state.cancelled,
+            Phase::Empty | Phase::Active | Phase::Paused => false,
+        };
         // A standing plan stays open for more.
         let is_done = is_on && (!self.state.config.standing || self.state.cancelled);
         if (is_done || is_undone_late) && self.state.graph.open.is_empty() {
@@ -37,7 +41,10 @@ impl Planner {
     /// When nothing runs any more, and nothing is started because of the budget, a person has to know.
     fn pause_for_want_of_budget(&self) -> Vec<Event> {
         let shortage = self.state.shortage();
-        shortage.map(|shortage| Event::PlanPaused { reason: shortage.to_string() }).into_iter().collect()
+        shortage
+            .map(|shortage| Event::PlanPaused { reason: shortage.to_string(), from_above: false })
+            .into_iter()
+            .collect()
     }
 
     /// Ends the tasks that can no longer run.

@@ -57,6 +57,8 @@ pub struct PlannerState {
     pub(crate) attachments: Vec<Attachment>,
     pub(crate) past: Past,
     pub(crate) cancelled: bool,
+    /// Whether the last pause came from the plan above.
+    pub(crate) paused_from_above: bool,
     pub(crate) origin: Origin,
     /// Of a fork: the other plan, and the last position of the history that they share.
     pub(crate) parent: Option<(String, Position)>,
@@ -120,6 +122,18 @@ impl PlannerState {
     #[must_use]
     pub fn phase(&self) -> Phase {
         self.phase
+    }
+
+    /// True of a plan that was cancelled; it may be undoing what it did.
+    #[must_use]
+    pub fn is_cancelled(&self) -> bool {
+        self.cancelled
+    }
+
+    /// True of a plan that is paused because the one above it is.
+    #[must_use]
+    pub fn is_paused_from_above(&self) -> bool {
+        self.phase == Phase::Paused && self.paused_from_above
     }
 
     /// The text's first heading.
@@ -295,7 +309,9 @@ impl PlannerState {
             Event::ClarificationWithdrawn { question_id, .. } => self.withdraw(*question_id),
             Event::CheckpointNamed { name } => self.checkpoints.push(name.clone()),
             Event::CompactionRequested { task_ids, .. } => self.past.requested = Some(task_ids.clone()),
-            Event::PlanPaused { .. } => self.phase = Phase::Paused,
+            Event::PlanPaused { from_above, .. } => {
+                (self.phase, self.paused_from_above) = (Phase::Paused, *from_above);
+            }
             Event::PlanResumed {} => self.phase = Phase::Active,
             Event::PlanCancelled { .. } => self.cancelled = true,
             Event::TasksReopened { task_ids } => self.reopen(task_ids),
