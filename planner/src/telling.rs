@@ -5,7 +5,7 @@
 
 use crate::brevity::{fair_limit, fits, in_a_line, n_chars, shorten};
 use crate::condense::{Sort, condense};
-use crate::context::{CHARS_PER_TOKEN, is_mark};
+use crate::context::is_mark;
 use crate::event::{Answered, Budget, Parameters, Profile, TaskResult, TaskStatus, Undone};
 use crate::past::is_decision;
 use crate::plan::{AttachmentKind, NodeKind};
