@@ -1,5 +1,8 @@
 //! What a kill leaves: the real binary is killed at every event of a plan, and resumed.
 
+#[cfg(feature = "faults")]
+mod nested;
+
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Instant;

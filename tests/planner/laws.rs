@@ -16,7 +16,7 @@ use crewlog_planner::protocol::{AgentRequest, AgentType, Asking, CrossAgentStep}
 use crewlog_planner::tokens::Told;
 use proptest::prelude::*;
 
-use super::random::{Act, Draft, acts, drafts};
+use super::random::{Act, Draft, acts_and_forks, drafts};
 
 /// Gives a handler one order and checks what must hold of any. The events, if it was not refused.
 fn give<H>(handler: &mut H, history: &mut Vec<H::Event>, command: H::Command) -> Option<Vec<H::Event>>
@@ -65,13 +65,13 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(400) })]
 
     #[test]
-    fn the_planner_keeps_both_laws(draft in drafts(), acts in prop::collection::vec(acts(), 0..40)) {
+    fn the_planner_keeps_both_laws(draft in drafts(), acts in prop::collection::vec(acts_and_forks(), 0..40)) {
         let history = live(&draft, &acts);
         prop_assert_eq!(live(&draft, &acts), history, "the same orders give the same events");
     }
 
     #[test]
-    fn continue_finds_nothing_that_was_left_undone(draft in drafts(), acts in prop::collection::vec(acts(), 0..40)) {
+    fn continue_finds_nothing_that_was_left_undone(draft in drafts(), acts in prop::collection::vec(acts_and_forks(), 0..40)) {
         let mut planner = Planner::new();
         planner.process(draft.initialize()).unwrap();
         for act in acts {

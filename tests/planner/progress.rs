@@ -12,7 +12,7 @@ use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 
-use super::random::{Act, Draft, N_REPORTS, acts, drafts, report, words};
+use super::random::{Act, Draft, N_REPORTS, acts_and_forks, drafts, report, words};
 
 /// What the events alone say of a plan.
 #[derive(Default)]
@@ -101,14 +101,30 @@ impl Observed {
                 assert!(self.tasks.values().all(|task| task.status.is_end()), "it ends when every task has");
                 (self.is_ended, self.is_paused) = (true, false);
             }
-            Event::PlanForked { .. }
-            | Event::DeadlineSet { .. }
+            Event::PlanForked { .. } => self.fork(),
+            Event::DeadlineSet { .. }
             | Event::UsageRecorded { .. }
             | Event::ClarificationWithdrawn { .. }
             | Event::CheckpointNamed { .. }
             | Event::CompactionRequested { .. }
             | Event::ContextCompacted { .. }
             | Event::PlanCancelled { .. } => {}
+        }
+    }
+
+    /// What had not ended is begun anew, and what had been undone; what was being undone is the other plan's matter.
+    fn fork(&mut self) {
+        (self.is_paused, self.is_ended) = (false, false);
+        self.asked.clear();
+        let done = self.tasks.values().filter(|task| task.status == TaskStatus::Completed);
+        let undone = done.filter_map(|task| task.plan.compensates).collect::<BTreeSet<_>>();
+        for (id, task) in &mut self.tasks {
+            let is_open = !task.status.is_end();
+            if is_open && task.plan.compensates.is_some() {
+                (task.status, task.lets_go, task.is_paused) = (TaskStatus::Skipped, true, false);
+            } else if is_open || undone.contains(id) {
+                (task.status, task.lets_go) = (TaskStatus::Planned, false);
+            }
         }
     }
 
@@ -302,7 +318,7 @@ proptest! {
     #[test]
     fn a_plan_ends_whatever_people_do_to_it_meanwhile(
         draft in drafts(),
-        acts in prop::collection::vec((acts(), any::<(u8, u8)>()), 0..40),
+        acts in prop::collection::vec((acts_and_forks(), any::<(u8, u8)>()), 0..40),
     ) {
         let run = disturbed(&draft, &acts);
         prop_assert!(run.observed.is_ended);
@@ -323,9 +339,12 @@ fn disturbed(draft: &Draft, acts: &[(Act, (u8, u8))]) -> Run {
 fn only_these_changes_of_status_happen() {
     let mut runner = TestRunner::deterministic();
     let mut changes = BTreeSet::new();
-    for _ in 0..1_500 {
+    for _ in 0..3_000 {
         let draft = drafts().new_tree(&mut runner).unwrap().current();
-        let acts = prop::collection::vec((acts(), any::<(u8, u8)>()), 0..40).new_tree(&mut runner).unwrap().current();
+        let acts = prop::collection::vec((acts_and_forks(), any::<(u8, u8)>()), 0..40)
+            .new_tree(&mut runner)
+            .unwrap()
+            .current();
         changes.extend(disturbed(&draft, &acts).observed.changes);
     }
     let mut table = BTreeMap::<_, Vec<_>>::new();

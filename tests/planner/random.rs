@@ -1,13 +1,16 @@
 //! Random plans, and random orders to a plan: right, late, repeated and senseless ones.
 
-use crewlog_mq::Timestamp;
+use std::collections::BTreeSet;
+
+use crewlog_mq::{Position, Timestamp};
 use crewlog_planner::event::{
     Amendment, Command, Edit, ExecutorEvent, FailureClass, Order, PlannerConfig, Purpose, QuestionId, Setting,
-    TaskStatus, Usage,
+    Summaries, TaskStatus, Usage,
 };
 use crewlog_planner::parse::{ParsedPlan, render};
 use crewlog_planner::plan::{
-    Condition, DefaultAnswer, Dependency, FailurePolicy, Mark, NodeKind, Origin, Proposal, Strength, TaskId, TaskPlan,
+    Condition, DefaultAnswer, Dependency, FailurePolicy, Mark, NodeKind, Origin, Proposal, Strength, SubPlan, TaskId,
+    TaskPlan,
 };
 use crewlog_planner::state::PlannerState;
 use crewlog_planner::tokens::Told;
@@ -83,6 +86,7 @@ pub fn drafts() -> impl Strategy<Value = Draft> {
                         deadline_ms: limits.deadline_ms,
                         default_answer: limits.default_answer,
                         compensate: limits.compensate,
+                        sub_plan: (kind == 2 && other % 4 == 0).then(|| SubPlan { text: "Weed".into(), agent: None }),
                         ..TaskPlan::new(id(index), kind_of(kind), format!("Step {}", index + 1))
                     }
                 },
@@ -114,15 +118,18 @@ fn limits() -> impl Strategy<Value = Limits> {
 }
 
 fn has_limits(task: &TaskPlan) -> bool {
-    task.deadline_ms.is_some() || task.default_answer.is_some() || task.compensate.is_some()
+    let has_sub_plan = task.sub_plan.is_some();
+    task.deadline_ms.is_some() || task.default_answer.is_some() || task.compensate.is_some() || has_sub_plan
 }
 
 /// Settings that limit the plan as a whole.
 fn plan_limits() -> impl Strategy<Value = PlannerConfig> {
     let deadline_ms = prop_oneof![5 => Just(None), 1 => (0..2_000_u64).prop_map(Some)];
-    (deadline_ms, any::<bool>()).prop_map(|(deadline_ms, compensate)| PlannerConfig {
+    let summaries = prop_oneof![3 => Just(Summaries::Rule), 1 => Just(Summaries::Model)];
+    (deadline_ms, any::<bool>(), summaries).prop_map(|(deadline_ms, compensate, summaries)| PlannerConfig {
         deadline_ms,
         compensate,
+        summaries,
         ..PlannerConfig::default()
     })
 }
@@ -202,6 +209,19 @@ pub enum Act {
     Compact {
         max_tokens: usize,
     },
+    /// To take up a summary of all that has completed, whether or not one is wanted.
+    Summarise {
+        n: u8,
+    },
+    /// What comes from the plan above: a pause, that it goes on, that it is undone.
+    FromAbove {
+        what: u8,
+    },
+    /// To go on as another plan, with a change to its tasks.
+    Fork {
+        at: u8,
+        change: Option<Change>,
+    },
     Initialize,
 }
 
@@ -212,6 +232,7 @@ pub enum Change {
     Edit { pick: u8, field: u8, n: u8 },
     Skip { pick: u8 },
     Reorder { pick: u8, after: Vec<u8> },
+    Define { pick: u8, n: u8, after: Vec<u8> },
 }
 
 /// What is added to plans. Together with the most tasks of a draft these are few enough to be picked often.
@@ -231,6 +252,7 @@ fn changes() -> impl Strategy<Value = Change> {
         3 => (any::<u8>(), any::<u8>(), any::<u8>()).prop_map(|(pick, field, n)| Change::Edit { pick, field, n }),
         2 => any::<u8>().prop_map(|pick| Change::Skip { pick }),
         3 => (any::<u8>(), tasks()).prop_map(|(pick, after)| Change::Reorder { pick, after }),
+        3 => (any::<u8>(), any::<u8>(), tasks()).prop_map(|(pick, n, after)| Change::Define { pick, n, after }),
     ]
 }
 
@@ -246,6 +268,15 @@ impl Change {
             Self::Edit { pick, field, n } => Amendment::Edit { task: task(*pick), edits: vec![edit(*field, *n)] },
             Self::Skip { pick } => Amendment::Skip { task: task(*pick) },
             Self::Reorder { pick, after } => Amendment::Reorder { task: task(*pick), after: tasks(after) },
+            Self::Define { pick, n, after } => {
+                let id = TaskId(u64::from(*pick) % state.next_id().max(1) + 1);
+                let known = state.task(id).map(|task| task.plan.clone());
+                let plan = known.unwrap_or_else(|| TaskPlan::new(id, NodeKind::Processing, "Rake"));
+                let depends_on = tasks(after).into_iter().collect::<BTreeSet<_>>().into_iter();
+                let depends_on = depends_on.map(|task| Dependency { task, strength: Strength::Hard }).collect();
+                let (retry, description) = (Some(u32::from(n % 3)), format!("Defined {n}"));
+                Amendment::Define { tasks: vec![TaskPlan { description, depends_on, retry, ..plan }] }
+            }
         }
     }
 }
@@ -300,8 +331,16 @@ pub fn acts() -> impl Strategy<Value = Act> {
         3 => (0..2_000_u16).prop_map(|at| Act::Tick { at }),
         3 => of_time_and_questions(),
         1 => (0..60_usize).prop_map(|max_tokens| Act::Compact { max_tokens }),
+        1 => any::<u8>().prop_map(|n| Act::Summarise { n }),
+        2 => any::<u8>().prop_map(|what| Act::FromAbove { what }),
         1 => Just(Act::Initialize),
     ]
+}
+
+/// The same, and forks: after one the plan is another, which goes on from what it was.
+pub fn acts_and_forks() -> impl Strategy<Value = Act> {
+    let fork = (any::<u8>(), prop::option::of(changes())).prop_map(|(at, change)| Act::Fork { at, change });
+    prop_oneof![20 => acts(), 1 => fork]
 }
 
 impl Act {
@@ -355,6 +394,9 @@ impl Act {
             | Self::Ask { .. }
             | Self::AnswerAndAsk { .. }
             | Self::RetryNow { .. }
+            | Self::Summarise { .. }
+            | Self::FromAbove { .. }
+            | Self::Fork { .. }
             | Self::Undo => self.of_time_and_questions(state),
             Self::Tick { at } => Command::Tick { now: Timestamp(i64::from(*at) * 1_000) },
             Self::Compact { max_tokens } => Command::CompactContext { max_tokens: *max_tokens },
@@ -405,6 +447,21 @@ impl Act {
                 Command::AnswerAndAsk { question: open(*pick), answer, further: "And where?".into() }
             }
             Self::RetryNow { task: picked } => Command::RetryNow { task: task(picked) },
+            Self::Summarise { n } => {
+                let done = state.tasks().iter().filter(|task| task.status == TaskStatus::Completed);
+                let task_ids = done.map(|task| task.plan.id).collect();
+                Command::Summarise { summary: "Much was done. ".repeat(usize::from(*n)), task_ids }
+            }
+            Self::FromAbove { what } => match what % 5 {
+                0 | 1 => Command::PauseFromAbove { reason: "the plan above is paused".into() },
+                2 | 3 => Command::ResumeFromAbove,
+                _ => Command::Undo { reason: "the plan above is undone".into() },
+            },
+            Self::Fork { at, change } => {
+                let amendments = change.iter().map(|change| change.amendment(state)).collect();
+                let (at, reason) = (Position(i64::from(*at)), "another way".to_owned());
+                Command::Fork { parent: "parent".into(), at, reason, config: None, amendments }
+            }
             Self::Undo
             | Self::Tick { .. }
             | Self::Report { .. }

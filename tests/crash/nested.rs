@@ -1,0 +1,165 @@
+//! Plans within plans, and forks that run: every process dies by itself right before or right after the commit of a given
+//! position, and what is resumed ends as what was never killed.
+
+use std::os::unix::process::ExitStatusExt;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use super::{Scene, Value, nothing_is_left, side};
+use crate::cli::scene::Running;
+
+/// Cases at once: they mostly wait.
+const N_THREADS: usize = 6;
+/// Beside the plan there are processes that watch it: by how many events a run may be shorter than another.
+const SHORTER_MAX: i64 = 3;
+/// Says whose command ran.
+const MARK: &str = "echo $CREWLOG_PLAN $CREWLOG_TASK >> side";
+
+/// What is begun, after what has been prepared.
+struct Case {
+    prepare: fn(&Scene) -> Vec<String>,
+    /// Whether an id is that of the plan that is begun.
+    is_it: fn(&str) -> bool,
+    /// The lines that the commands leave; the plan that is begun is called `it` in them.
+    side: &'static [&'static str],
+}
+
+#[test]
+fn a_plan_with_plans_within_it_killed_at_any_event_ends_as_one_that_was_not() {
+    let prepare = |scene: &Scene| {
+        let work = |name: &str| format!("1. Run `{MARK}; echo {name}`\n2. Run `{MARK}; echo {name} again`\n");
+        let orders = serde_json::json!({ "assignments": [
+            { "id": "first", "work": work("first"), "agent": "tactical" },
+            { "id": "then", "work": work("then"), "agent": "tactical", "after": ["first"] },
+        ]});
+        scene.write("orders.json", orders.to_string());
+        words(&["plan", "propose", "orders.json", "--agent", "orchestrator", "--run", "--yes", "-q"])
+    };
+    let side = &["it.1-1 1", "it.1-1 2", "it.2-1 1", "it.2-1 2"];
+    dies_anywhere(&Case { prepare, is_it: |plan| !plan.contains('.'), side });
+}
+
+#[test]
+fn a_fork_killed_at_any_event_of_its_run_ends_as_one_that_was_not() {
+    let prepare = |scene: &Scene| {
+        let text = format!("1. Run `{MARK}`\n2. Run `{MARK}; test -e mended`\n3. Run `{MARK}`\n");
+        let (plan, ran) = scene.plan(&text);
+        ran.expect(100);
+        std::fs::remove_file(scene.path("side")).expect("it is there");
+        scene.write("mended", "");
+        words(&["fork", &plan, "--before-failure", "--edit", "3", "--description", "Ship", "--yes", "--run", "-q"])
+    };
+    dies_anywhere(&Case { prepare, is_it: |plan| plan.contains("-fork-"), side: &["it 2", "it 3"] });
+}
+
+fn words(words: &[&str]) -> Vec<String> {
+    words.iter().map(|word| (*word).to_owned()).collect()
+}
+
+fn run(scene: &Scene, words: &[String]) -> String {
+    let words = words.iter().map(String::as_str).collect::<Vec<_>>();
+    scene.run(&words).expect(0).stdout.trim().to_owned()
+}
+
+fn n_events(scene: &Scene) -> i64 {
+    let n = if scene.path(".crewlog/log.db").exists() { scene.events().len() } else { 0 };
+    i64::try_from(n).expect("a short log")
+}
+
+fn dies_anywhere(case: &Case) {
+    let reference = Scene::new();
+    let begin = (case.prepare)(&reference);
+    let before = n_events(&reference);
+    let plan = run(&reference, &begin);
+    let (expected, head) = (shape(&reference, &plan), n_events(&reference));
+    assert_eq!(lines(&reference, &plan), case.side);
+    let (next, n_deaths) = (AtomicI64::new(before + 1), AtomicI64::new(0));
+    std::thread::scope(|threads| {
+        for _ in 0..N_THREADS {
+            threads.spawn(|| {
+                loop {
+                    let position = next.fetch_add(1, Ordering::Relaxed);
+                    if position > head {
+                        return;
+                    }
+                    for kill in [format!("before:{position}"), format!("after:{position}")] {
+                        n_deaths.fetch_add(i64::from(survives(case, &kill, &expected)), Ordering::Relaxed);
+                    }
+                }
+            });
+        }
+    });
+    let n_deaths = n_deaths.into_inner();
+    assert!(n_deaths >= 2 * (head - before - SHORTER_MAX), "{n_deaths} deaths at {} events", head - before);
+}
+
+/// Kills what is begun, resumes it, and compares. True when it died.
+fn survives(case: &Case, kill: &str, expected: &str) -> bool {
+    let scene = Scene::new();
+    let begin = (case.prepare)(&scene);
+    let typed = begin.iter().map(String::as_str).collect::<Vec<_>>();
+    let ran = Running::start(scene.crewlog(&typed).env("CREWLOG_KILL", kill)).finish();
+    let is_dead = ran.status.signal() == Some(9);
+    assert!(is_dead || ran.status.success(), "{kill}: {ran:?}");
+    let wreck = if n_events(&scene) == 0 { Vec::new() } else { scene.events() };
+    let before = side(&scene);
+    let plan = match found(case, &scene) {
+        Some(plan) => plan,
+        None => {
+            assert!(before.is_empty(), "{kill}: nothing runs before its plan is in the log");
+            run(&scene, &begin)
+        }
+    };
+    if is_dead {
+        scene.run(&["resume", &plan, "-q"]).expect(0);
+    }
+    assert_eq!(scene.events()[..wreck.len()], wreck[..], "{kill}: something acknowledged was lost");
+    let after = side(&scene);
+    let ended = wreck.iter().filter(|event| event["event_type"] == "TaskCompleted");
+    for task in ended.filter_map(|event| Some(event["aggregate_id"].as_str()?.replacen('/', " ", 1))) {
+        let count = |lines: &[String]| lines.iter().filter(|line| **line == task).count();
+        assert_eq!(count(&after), count(&before), "{kill}: {task} was run again");
+    }
+    let mut ran = lines(&scene, &plan);
+    ran.dedup();
+    assert_eq!(ran, case.side, "{kill}: each ran, in its order");
+    assert_eq!(shape(&scene, &plan), expected, "{kill}");
+    scene.run(&["replay", "--verify", "-q"]).expect(0);
+    nothing_is_left(&scene, &plan);
+    is_dead
+}
+
+/// The plan that was begun, if it is in the log.
+fn found(case: &Case, scene: &Scene) -> Option<String> {
+    let listed = scene.run(&["ls", "-o", "json"]);
+    let plans = listed.status.success().then(|| listed.json())?;
+    let ids = plans["plans"].as_array()?.iter().filter_map(|plan| plan["plan"].as_str());
+    ids.map(str::to_owned).find(|plan| (case.is_it)(plan))
+}
+
+/// What the commands of the plan, and of those within it, have left.
+fn lines(scene: &Scene, plan: &str) -> Vec<String> {
+    side(scene).iter().map(|line| line.replace(plan, "it")).collect()
+}
+
+/// The plan, and the plans within it, without what may be otherwise each time.
+fn shape(scene: &Scene, plan: &str) -> String {
+    let listed = scene.run(&["ls", "-o", "json"]).expect(0).json();
+    let all = listed["plans"].as_array().expect("plans").iter().filter_map(|plan| plan["plan"].as_str());
+    let mut ids = all.filter(|id| id.starts_with(plan)).map(str::to_owned).collect::<Vec<_>>();
+    ids.sort();
+    let shown = ids.iter().map(|id| {
+        let shown = scene.show(id);
+        let tasks = shown["tasks"].as_array().expect("tasks").iter().map(|task| {
+            let of = |key: &str| task[key].clone();
+            Value::Array([of("status"), of("result"), of("description"), of("sub_plan")].into())
+        });
+        Value::Array([Value::from(id.as_str()), shown["status"].clone(), tasks.collect()].into())
+    });
+    let shape = Value::Array(shown.collect()).to_string();
+    shape.replace(plan, "it").replace(&parent_of(scene, plan), "parent")
+}
+
+/// The plan that a fork was forked from; else the plan itself.
+fn parent_of(scene: &Scene, plan: &str) -> String {
+    scene.show(plan)["parent"]["plan"].as_str().unwrap_or(plan).to_owned()
+}
