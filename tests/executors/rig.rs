@@ -106,6 +106,14 @@ impl Rig {
         rig
     }
 
+    /// A log of another's, with a plan that has begun. Its commands run in a folder of the rig's.
+    pub async fn on(store: EventStore, tasks: Vec<TaskPlan>, config: PlannerConfig) -> Self {
+        let rig = Self { store, folder: tempfile::tempdir().unwrap() };
+        let config = PlannerConfig { folder: Some(rig.folder.path().to_str().unwrap().to_owned()), ..config };
+        rig.plan(tasks, config).await;
+        rig
+    }
+
     async fn plan(&self, tasks: Vec<TaskPlan>, config: PlannerConfig) {
         let (title, source, context, attachments) = (None, String::new(), Vec::new(), Vec::new());
         let planned = Event::TasksPlanned {

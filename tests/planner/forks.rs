@@ -16,6 +16,8 @@ use crewlog_planner::view::{PlanStatus, PlanView};
 use futures::TryStreamExt;
 use proptest::prelude::*;
 
+use crate::log::backends::logs;
+
 use super::random::{acts, drafts};
 
 fn initialize(text: &str) -> Command {
@@ -393,25 +395,26 @@ async fn view(store: &EventStore, plan: &str, up_to: Option<Position>) -> PlanVi
     view
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_fork_on_a_log_has_claims_and_results_of_its_own() {
-    let store = EventStore::in_memory().await.unwrap();
-    order(&store, "p", initialize("1. Run `a`\n2. Run `b`\n3. Run `c`\n")).await.unwrap();
-    done(&store, "p", 1, "built").await;
-    claim(&store, "p", 2).await;
-    let at = store.head().await.unwrap();
-    fork_on_log(&store, "p", at, "f").await;
-    failed(&store, "f", 2).await;
-    let ending = Ending::Completed { result: "tested".into(), run: None };
-    tell(&store, "p", 2, TaskCommand::End { epoch: 1, ending, usage: Usage::default() }).await;
-    let (parent, fork) = (view(&store, "p", None).await, view(&store, "f", None).await);
-    use TaskStatus::{Completed, Failed, Running, Skipped};
-    assert_eq!(statuses(parent.state()), [Completed, Completed, Running]);
-    assert_eq!(statuses(fork.state()), [Completed, Failed, Skipped]);
-    assert_eq!((parent.status(), fork.status()), (PlanStatus::Running, PlanStatus::Failed));
-    assert_eq!(fork.state(), planner_caught_up(&store, "f").await.state(), "a view and the planner agree");
-    // As of the point they are the same; what lies between it and the fork is none of its history.
-    assert_eq!(view(&store, "f", Some(at)).await, view(&store, "p", Some(at)).await);
+    for (store, _on) in logs().await {
+        order(&store, "p", initialize("1. Run `a`\n2. Run `b`\n3. Run `c`\n")).await.unwrap();
+        done(&store, "p", 1, "built").await;
+        claim(&store, "p", 2).await;
+        let at = store.head().await.unwrap();
+        fork_on_log(&store, "p", at, "f").await;
+        failed(&store, "f", 2).await;
+        let ending = Ending::Completed { result: "tested".into(), run: None };
+        tell(&store, "p", 2, TaskCommand::End { epoch: 1, ending, usage: Usage::default() }).await;
+        let (parent, fork) = (view(&store, "p", None).await, view(&store, "f", None).await);
+        use TaskStatus::{Completed, Failed, Running, Skipped};
+        assert_eq!(statuses(parent.state()), [Completed, Completed, Running]);
+        assert_eq!(statuses(fork.state()), [Completed, Failed, Skipped]);
+        assert_eq!((parent.status(), fork.status()), (PlanStatus::Running, PlanStatus::Failed));
+        assert_eq!(fork.state(), planner_caught_up(&store, "f").await.state(), "a view and the planner agree");
+        // As of the point they are the same; what lies between it and the fork is none of its history.
+        assert_eq!(view(&store, "f", Some(at)).await, view(&store, "p", Some(at)).await);
+    }
 }
 
 async fn planner_caught_up(store: &EventStore, plan: &str) -> Planner {
@@ -420,60 +423,67 @@ async fn planner_caught_up(store: &EventStore, plan: &str) -> Planner {
     planner.handler().clone()
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_fork_costs_the_same_number_of_events_whatever_its_history() {
-    let store = EventStore::in_memory().await.unwrap();
-    let text = (1..=40).map(|n| format!("{n}. Run `step {n}`\n")).collect::<String>();
-    order(&store, "p", initialize(&text)).await.unwrap();
-    let mut n_events = Vec::new();
-    for n in 1..=30 {
-        if n % 10 == 1 {
-            n_events.push(fork_on_log(&store, "p", store.head().await.unwrap(), &format!("f{n}")).await);
+    for (store, _on) in logs().await {
+        let text = (1..=40).map(|n| format!("{n}. Run `step {n}`\n")).collect::<String>();
+        order(&store, "p", initialize(&text)).await.unwrap();
+        let mut n_events = Vec::new();
+        for n in 1..=30 {
+            if n % 10 == 1 {
+                n_events.push(fork_on_log(&store, "p", store.head().await.unwrap(), &format!("f{n}")).await);
+            }
+            done(&store, "p", n, "ok").await;
         }
-        done(&store, "p", n, "ok").await;
+        assert_eq!(n_events, [2, 2, 2], "that it is one, and what it begins with");
     }
-    assert_eq!(n_events, [2, 2, 2], "that it is one, and what it begins with");
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread")]
 async fn forks_of_forks_share_the_histories_of_all_that_they_come_from() {
-    let store = EventStore::in_memory().await.unwrap();
-    order(&store, "a", initialize("1. Run `a`\n2. Run `b`\n3. Run `c`\n4. Run `d`\n")).await.unwrap();
-    done(&store, "a", 1, "by a").await;
-    let in_a = store.head().await.unwrap();
-    fork_on_log(&store, "a", in_a, "b").await;
-    done(&store, "a", 2, "by a").await;
-    done(&store, "b", 2, "by b").await;
-    fork_on_log(&store, "b", store.head().await.unwrap(), "c").await;
-    done(&store, "b", 3, "by b").await;
-    done(&store, "c", 3, "by c").await;
-    let results = |view: &PlanView| {
-        view.state().tasks().iter().map(|task| task.result.clone().unwrap_or_default()).collect::<Vec<_>>()
-    };
-    assert_eq!(results(&view(&store, "c", None).await), ["by a", "by b", "by c", ""]);
-    // A position of the history that a fork shares is the other plan's.
-    let history = History::of(&store, "c").await.unwrap();
-    let point = history.fork_point(&store, in_a).await.unwrap().unwrap();
-    assert_eq!((point.parent.as_str(), point.at), ("a", in_a));
-    assert_eq!(history.fork_point(&store, Position(0)).await.unwrap(), None);
-    let of_b = History::of(&store, "b").await.unwrap();
-    assert_eq!(history.shared_with(&of_b), Some(("b", history.parent().map(|(_, at)| at))));
+    for (store, _on) in logs().await {
+        order(&store, "a", initialize("1. Run `a`\n2. Run `b`\n3. Run `c`\n4. Run `d`\n")).await.unwrap();
+        done(&store, "a", 1, "by a").await;
+        let in_a = store.head().await.unwrap();
+        fork_on_log(&store, "a", in_a, "b").await;
+        done(&store, "a", 2, "by a").await;
+        done(&store, "b", 2, "by b").await;
+        fork_on_log(&store, "b", store.head().await.unwrap(), "c").await;
+        done(&store, "b", 3, "by b").await;
+        done(&store, "c", 3, "by c").await;
+        let results = |view: &PlanView| {
+            view.state().tasks().iter().map(|task| task.result.clone().unwrap_or_default()).collect::<Vec<_>>()
+        };
+        assert_eq!(results(&view(&store, "c", None).await), ["by a", "by b", "by c", ""]);
+        // A position of the history that a fork shares is the other plan's.
+        let history = History::of(&store, "c").await.unwrap();
+        let point = history.fork_point(&store, in_a).await.unwrap().unwrap();
+        assert_eq!((point.parent.as_str(), point.at), ("a", in_a));
+        assert_eq!(history.fork_point(&store, Position(0)).await.unwrap(), None);
+        let of_b = History::of(&store, "b").await.unwrap();
+        assert_eq!(history.shared_with(&of_b), Some(("b", history.parent().map(|(_, at)| at))));
+    }
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_point_inside_an_append_is_the_end_of_the_one_before() {
-    let store = EventStore::in_memory().await.unwrap();
-    order(&store, "p", initialize("1. Run `a`\n2. Run `b`\n")).await.unwrap();
-    let made = store.head().await.unwrap();
-    done(&store, "p", 1, "built").await;
-    let head = store.head().await.unwrap();
-    let history = History::of(&store, "p").await.unwrap();
-    let at = |at| {
-        let (history, store) = (&history, &store);
-        async move { history.fork_point(store, at).await.unwrap().map(|point| point.at) }
-    };
-    assert_eq!(at(made).await, Some(made));
-    assert_eq!(at(Position(head.0 + 50)).await, Some(head), "beyond the head is the head");
-    assert_eq!(at(Position(head.0 - 1)).await, Some(Position(head.0 - 2)), "the dispatch came with the end before it");
-    assert_eq!(at(Position(made.0 - 1)).await, None, "there was no plan yet");
+    for (store, _on) in logs().await {
+        order(&store, "p", initialize("1. Run `a`\n2. Run `b`\n")).await.unwrap();
+        let made = store.head().await.unwrap();
+        done(&store, "p", 1, "built").await;
+        let head = store.head().await.unwrap();
+        let history = History::of(&store, "p").await.unwrap();
+        let at = |at| {
+            let (history, store) = (&history, &store);
+            async move { history.fork_point(store, at).await.unwrap().map(|point| point.at) }
+        };
+        assert_eq!(at(made).await, Some(made));
+        assert_eq!(at(Position(head.0 + 50)).await, Some(head), "beyond the head is the head");
+        assert_eq!(
+            at(Position(head.0 - 1)).await,
+            Some(Position(head.0 - 2)),
+            "the dispatch came with the end before it"
+        );
+        assert_eq!(at(Position(made.0 - 1)).await, None, "there was no plan yet");
+    }
 }

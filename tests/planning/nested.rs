@@ -12,6 +12,7 @@ use crewlog_planner::state::{Phase, PlannerState};
 
 use super::flows::{Crew, child_end, ended, left_to, plan_of, until};
 use crate::executors::rig::{PLAN, Rig, blocking, first_line, step};
+use crate::log::backends::logs;
 
 /// An agent that says each time that it has used 400 tokens.
 const USES_400: &str = "echo well; echo 'USAGE: {\"input_tokens\": 300, \"output_tokens\": 100, \"cost\": 0.01}'";
@@ -40,38 +41,43 @@ async fn paused(rig: &Rig, plan: &str) -> String {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_a_plan_within_a_plan_within_a_plan_uses_up_is_counted_once_in_each() {
-    let rig = plan_of(vec![left_to(1, "Implement the parser\n", Some(AgentType::Strategic))]).await;
-    let crew = Crew::of(&rig, Some(USES_400));
-    let end = rig.end().await;
-    crew.stop().await;
-    assert_eq!(ended(&end, 1).0, TaskStatus::Completed, "{end:?}");
-    for plan in ["p.1-1.1-1", "p.1-1", PLAN] {
-        let spent = state_of(&rig, plan).await.spent();
-        assert_eq!((tokens(&spent), spent.cost_micros), (400, 10_000), "{plan}");
+    for (store, _on) in logs().await {
+        let tasks = vec![left_to(1, "Implement the parser\n", Some(AgentType::Strategic))];
+        let rig = Rig::on(store, tasks, PlannerConfig::default()).await;
+        let crew = Crew::of(&rig, Some(USES_400));
+        let end = rig.end().await;
+        crew.stop().await;
+        assert_eq!(ended(&end, 1).0, TaskStatus::Completed, "{end:?}");
+        for plan in ["p.1-1.1-1", "p.1-1", PLAN] {
+            let spent = state_of(&rig, plan).await.spent();
+            assert_eq!((tokens(&spent), spent.cost_micros), (400, 10_000), "{plan}");
+        }
+        let reported =
+            rig.task_events(1).await.into_iter().filter(|event| matches!(event, TaskEvent::UsageReported { .. }));
+        assert_eq!(reported.count(), 1);
     }
-    let reported =
-        rig.task_events(1).await.into_iter().filter(|event| matches!(event, TaskEvent::UsageReported { .. }));
-    assert_eq!(reported.count(), 1);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_plan_within_a_plan_may_use_what_the_one_above_has_left_and_no_more() {
-    let think = "- Think about one\n- Think about two\n- Think about three\n";
-    let tasks = vec![left_to(1, "- Think first\n", None), left_to(2, think, None)];
-    let rig = Rig::with_plan(tasks, of_tokens(1_300)).await;
-    let crew = Crew::of(&rig, Some(USES_400));
-    // The second waits for the first to end: what is left is given to one at a time.
-    let reason = paused(&rig, "p.2-1").await;
-    assert!(reason.contains("the budget of 900 tokens does not suffice: 800 tokens spent"), "{reason}");
-    let state = state_of(&rig, PLAN).await;
-    assert_eq!((tokens(&state.spent()), state.phase()), (400, Phase::Active));
-    rig.order(Command::Cancel { task: None, reason: "it is too dear".into() }).await;
-    assert_eq!(child_end(&rig, "p.2-1").await, Outcome::Cancelled);
-    let is_told = |event: &TaskEvent| matches!(event, TaskEvent::TaskStopped { .. });
-    let told = rig.until(2, is_told).await;
-    crew.stop().await;
-    let [.., TaskEvent::UsageReported { usage, .. }, _stopped] = &told[..] else { panic!("{told:?}") };
-    assert_eq!(tokens(usage), 800, "what a plan has used that is ended counts too");
+    for (store, _on) in logs().await {
+        let think = "- Think about one\n- Think about two\n- Think about three\n";
+        let tasks = vec![left_to(1, "- Think first\n", None), left_to(2, think, None)];
+        let rig = Rig::on(store, tasks, of_tokens(1_300)).await;
+        let crew = Crew::of(&rig, Some(USES_400));
+        // The second waits for the first to end: what is left is given to one at a time.
+        let reason = paused(&rig, "p.2-1").await;
+        assert!(reason.contains("the budget of 900 tokens does not suffice: 800 tokens spent"), "{reason}");
+        let state = state_of(&rig, PLAN).await;
+        assert_eq!((tokens(&state.spent()), state.phase()), (400, Phase::Active));
+        rig.order(Command::Cancel { task: None, reason: "it is too dear".into() }).await;
+        assert_eq!(child_end(&rig, "p.2-1").await, Outcome::Cancelled);
+        let is_told = |event: &TaskEvent| matches!(event, TaskEvent::TaskStopped { .. });
+        let told = rig.until(2, is_told).await;
+        crew.stop().await;
+        let [.., TaskEvent::UsageReported { usage, .. }, _stopped] = &told[..] else { panic!("{told:?}") };
+        assert_eq!(tokens(usage), 800, "what a plan has used that is ended counts too");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -135,47 +141,53 @@ async fn what_agents_are_told_of_long_plans_has_an_end_and_the_newest_is_told_wh
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn with_a_plan_pauses_and_goes_on_what_is_below_it_but_not_what_somebody_paused_himself() {
-    let text = "1. Run `exec 9> pipe; echo up >&9; read line < go`\n2. Run `echo on >> side`\n";
-    let rig = plan_of(vec![left_to(1, text, None), left_to(2, "- Think about it\n", None)]).await;
-    let (pipe, go) = (rig.pipe("pipe"), rig.pipe("go"));
-    let crew = Crew::of(&rig, None);
-    first_line(pipe).await;
-    until(&rig.store, event::STREAM, "p.2-1", |event: &Event| matches!(event, Event::TaskDispatched { .. })).await;
-    let mut by_hand = planner_of(&rig.store, "p.2-1", vec![plan_tag("p.2-1")]).await.unwrap();
-    by_hand.execute(Command::Pause { reason: "lunch".into() }, &Cause::request()).await.unwrap();
-    rig.order(Command::Pause { reason: "wait".into() }).await;
-    assert_eq!(paused(&rig, "p.1-1").await, "plan p is paused");
-    blocking(move || std::fs::write(go, "go\n").unwrap()).await;
-    let is_done = |event: &Event| matches!(event, Event::TaskStatusUpdated { status: TaskStatus::Completed, .. });
-    until(&rig.store, event::STREAM, "p.1-1", is_done).await;
-    let held = state_of(&rig, "p.1-1").await;
-    assert_eq!((held.phase(), held.tasks()[1].attempts), (Phase::Paused, 0));
-    rig.order(Command::Resume).await;
-    assert_eq!(child_end(&rig, "p.1-1").await, Outcome::Completed);
-    assert_eq!(state_of(&rig, "p.2-1").await.phase(), Phase::Paused, "somebody wanted it so");
-    rig.order(Command::Cancel { task: None, reason: "enough".into() }).await;
-    assert_eq!(child_end(&rig, "p.2-1").await, Outcome::Cancelled);
-    crew.stop().await;
-    assert_eq!(rig.text("side"), "on\n");
+    for (store, _on) in logs().await {
+        let text = "1. Run `exec 9> pipe; echo up >&9; read line < go`\n2. Run `echo on >> side`\n";
+        let tasks = vec![left_to(1, text, None), left_to(2, "- Think about it\n", None)];
+        let rig = Rig::on(store, tasks, PlannerConfig::default()).await;
+        let (pipe, go) = (rig.pipe("pipe"), rig.pipe("go"));
+        let crew = Crew::of(&rig, None);
+        first_line(pipe).await;
+        until(&rig.store, event::STREAM, "p.2-1", |event: &Event| matches!(event, Event::TaskDispatched { .. })).await;
+        let mut by_hand = planner_of(&rig.store, "p.2-1", vec![plan_tag("p.2-1")]).await.unwrap();
+        by_hand.execute(Command::Pause { reason: "lunch".into() }, &Cause::request()).await.unwrap();
+        rig.order(Command::Pause { reason: "wait".into() }).await;
+        assert_eq!(paused(&rig, "p.1-1").await, "plan p is paused");
+        blocking(move || std::fs::write(go, "go\n").unwrap()).await;
+        let is_done = |event: &Event| matches!(event, Event::TaskStatusUpdated { status: TaskStatus::Completed, .. });
+        until(&rig.store, event::STREAM, "p.1-1", is_done).await;
+        let held = state_of(&rig, "p.1-1").await;
+        assert_eq!((held.phase(), held.tasks()[1].attempts), (Phase::Paused, 0));
+        rig.order(Command::Resume).await;
+        assert_eq!(child_end(&rig, "p.1-1").await, Outcome::Completed);
+        assert_eq!(state_of(&rig, "p.2-1").await.phase(), Phase::Paused, "somebody wanted it so");
+        rig.order(Command::Cancel { task: None, reason: "enough".into() }).await;
+        assert_eq!(child_end(&rig, "p.2-1").await, Outcome::Cancelled);
+        crew.stop().await;
+        assert_eq!(rig.text("side"), "on\n");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_plan_that_is_undone_has_undone_what_the_plans_within_it_did_the_last_first() {
-    let undone = |name: &str| format!("Run `echo {name} >> side` (undo: `echo undo {name} >> side`)\n");
-    let text = format!("1. {}2. {}", undone("one"), undone("two"));
-    let last = TaskPlan { compensate: Some("echo undo three >> side".into()), ..step(2, "echo three >> side", &[1]) };
-    let tasks = vec![left_to(1, &text, None), last, step(3, "exit 1", &[2])];
-    let config = PlannerConfig { compensate: true, ..PlannerConfig::default() };
-    let rig = Rig::with_plan(tasks, config).await;
-    let crew = Crew::of(&rig, None);
-    let end = rig.end().await;
-    crew.stop().await;
-    assert_eq!(rig.text("side"), "one\ntwo\nthree\nundo three\nundo two\nundo one\n");
-    let Some(Event::PlanningCompleted { summary, .. }) = end.last() else { panic!("{end:?}") };
-    assert_eq!(summary, "3 tasks: 2 completed, 1 failed; 2 undone");
-    assert_eq!(ended(&end, 5), (TaskStatus::Completed, "p.1-1: 2 undone".into()));
-    let below = state_of(&rig, "p.1-1").await;
-    assert_eq!(below.phase(), Phase::Ended(Outcome::Cancelled));
+    for (store, _on) in logs().await {
+        let undone = |name: &str| format!("Run `echo {name} >> side` (undo: `echo undo {name} >> side`)\n");
+        let text = format!("1. {}2. {}", undone("one"), undone("two"));
+        let last =
+            TaskPlan { compensate: Some("echo undo three >> side".into()), ..step(2, "echo three >> side", &[1]) };
+        let tasks = vec![left_to(1, &text, None), last, step(3, "exit 1", &[2])];
+        let config = PlannerConfig { compensate: true, ..PlannerConfig::default() };
+        let rig = Rig::on(store, tasks, config).await;
+        let crew = Crew::of(&rig, None);
+        let end = rig.end().await;
+        crew.stop().await;
+        assert_eq!(rig.text("side"), "one\ntwo\nthree\nundo three\nundo two\nundo one\n");
+        let Some(Event::PlanningCompleted { summary, .. }) = end.last() else { panic!("{end:?}") };
+        assert_eq!(summary, "3 tasks: 2 completed, 1 failed; 2 undone");
+        assert_eq!(ended(&end, 5), (TaskStatus::Completed, "p.1-1: 2 undone".into()));
+        let below = state_of(&rig, "p.1-1").await;
+        assert_eq!(below.phase(), Phase::Ended(Outcome::Cancelled));
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -194,32 +206,50 @@ async fn a_plan_within_a_plan_that_does_not_say_how_it_is_undone_is_said_not_to_
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_fork_makes_plans_of_its_own_and_leaves_those_of_the_other_plan_alone() {
-    let text = "Run `exec 9> pipe; echo up >&9; read line < go; echo $CREWLOG_PLAN >> side`";
-    let rig = plan_of(vec![left_to(1, "Run `echo once >> side`", None), waits_for(left_to(2, text, None), 1)]).await;
-    let (pipe, go) = (rig.pipe("pipe"), rig.pipe("go"));
-    let crew = Crew::of(&rig, None);
-    first_line(pipe.clone()).await;
-    let head = rig.store.head().await.unwrap();
-    let point = History::of(&rig.store, PLAN).await.unwrap().fork_point(&rig.store, head).await.unwrap().unwrap();
-    let mut fork = planner_of_fork(&rig.store, &point, "f", vec![plan_tag("f")]);
-    let (parent, at, reason) = (point.parent, point.at, "another way".to_owned());
-    let command = Command::Fork { parent, at, reason, config: None, amendments: Vec::new() };
-    fork.execute(command, &Cause::request()).await.unwrap();
-    let forked = Crew::scoped(&rig, None, "f");
-    // The one below the fork is another, and the one below the other plan still runs.
-    until(&rig.store, event::STREAM, "f.2-1", |event: &Event| matches!(event, Event::TaskDispatched { .. })).await;
-    fork.execute(Command::Cancel { task: None, reason: "enough".into() }, &Cause::request()).await.unwrap();
-    assert_eq!(child_end(&rig, "f.2-1").await, Outcome::Cancelled);
-    forked.stop().await;
-    assert_eq!(state_of(&rig, "p.2-1").await.phase(), Phase::Active);
-    blocking(move || std::fs::write(go, "go\n").unwrap()).await;
-    let end = rig.end().await;
-    crew.stop().await;
-    assert_eq!(ended(&end, 2).0, TaskStatus::Completed);
-    assert_eq!(rig.text("side"), "once\np.2-1\n", "what had ended is not done again");
-    assert_eq!(state_of(&rig, "f.1-1").await.phase(), Phase::Empty);
+    for (store, _on) in logs().await {
+        let text = "Run `exec 9> pipe; echo up >&9; read line < go; echo $CREWLOG_PLAN >> side`";
+        let tasks = vec![left_to(1, "Run `echo once >> side`", None), waits_for(left_to(2, text, None), 1)];
+        let rig = Rig::on(store, tasks, PlannerConfig::default()).await;
+        let (pipe, go) = (rig.pipe("pipe"), rig.pipe("go"));
+        let crew = Crew::of(&rig, None);
+        first_line(pipe.clone()).await;
+        let head = rig.store.head().await.unwrap();
+        let point = History::of(&rig.store, PLAN).await.unwrap().fork_point(&rig.store, head).await.unwrap().unwrap();
+        let mut fork = planner_of_fork(&rig.store, &point, "f", vec![plan_tag("f")]);
+        let (parent, at, reason) = (point.parent, point.at, "another way".to_owned());
+        let command = Command::Fork { parent, at, reason, config: None, amendments: Vec::new() };
+        fork.execute(command, &Cause::request()).await.unwrap();
+        let forked = Crew::scoped(&rig, None, "f");
+        // The one below the fork is another, and the one below the other plan still runs.
+        until(&rig.store, event::STREAM, "f.2-1", |event: &Event| matches!(event, Event::TaskDispatched { .. })).await;
+        fork.execute(Command::Cancel { task: None, reason: "enough".into() }, &Cause::request()).await.unwrap();
+        assert_eq!(child_end(&rig, "f.2-1").await, Outcome::Cancelled);
+        forked.stop().await;
+        assert_eq!(state_of(&rig, "p.2-1").await.phase(), Phase::Active);
+        blocking(move || std::fs::write(go, "go\n").unwrap()).await;
+        let end = rig.end().await;
+        crew.stop().await;
+        assert_eq!(ended(&end, 2).0, TaskStatus::Completed);
+        assert_eq!(rig.text("side"), "once\np.2-1\n", "what had ended is not done again");
+        assert_eq!(state_of(&rig, "f.1-1").await.phase(), Phase::Empty);
+    }
 }
 
 fn waits_for(task: TaskPlan, before: u64) -> TaskPlan {
     TaskPlan { depends_on: step(0, "", &[before]).depends_on, ..task }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_plan_within_a_plan_has_no_more_time_than_its_task() {
+    let task = TaskPlan { deadline_ms: Some(600), retry: Some(0), ..left_to(1, "Think about it", None) };
+    let config = PlannerConfig { deadline_ms: Some(3_600_000), ..PlannerConfig::default() };
+    let rig = Rig::with_plan(vec![task], config).await;
+    let crew = Crew::of(&rig, None);
+    let end = rig.end().await;
+    let (status, error) = ended(&end, 1);
+    assert!(matches!(status, TaskStatus::TimedOut | TaskStatus::Failed) && error.contains("deadline"), "{error}");
+    assert_ne!(child_end(&rig, "p.1-1").await, Outcome::Completed);
+    crew.stop().await;
+    let given = state_of(&rig, "p.1-1").await.config().deadline_ms;
+    assert!(given.is_some_and(|ms| ms <= 600), "{given:?}");
 }
