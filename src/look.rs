@@ -9,7 +9,7 @@ use crewlog_mq::{Error, EventStore, Position, Query, Range, Recorded};
 use crewlog_planner::claim;
 use crewlog_planner::event::{self, Deadline, TaskStatus};
 use crewlog_planner::parse::{self, Diagnostic, ParseOptions, ParsedPlan};
-use crewlog_planner::plan::NodeKind;
+use crewlog_planner::plan::{DefaultAnswer, NodeKind};
 use crewlog_planner::state::{HeldByBudget, Measure, PlannerState, Question, Shortage, Task};
 use crewlog_planner::view::PlanView;
 use futures::TryStreamExt;
@@ -21,7 +21,7 @@ use crate::json::{ForkJson, ListedJson, ParsedJson, PlansJson, ShownJson, condit
 use crate::points::{forks_of, position_of};
 use crate::session::{Session, read_text};
 use crate::terminal::say;
-use crate::text::{by_default, in_one_line, one_line, rfc3339, shell_word, visible};
+use crate::text::{by_default, in_one_line, length, one_line, rfc3339, shell_word, visible};
 
 /// Warnings that are told of one text; `plan lint` tells all.
 const WARNINGS_MAX: usize = 20;
@@ -85,6 +85,12 @@ fn print_parsed(mut to: impl Write, parsed: &ParsedPlan) -> std::io::Result<()> 
         }
         if let Some(condition) = &task.condition {
             detail("if ", &condition_text(condition))?;
+        }
+        if let Some(assignee) = &task.assignee {
+            detail("for ", assignee)?;
+        }
+        if let Some(DefaultAnswer { answer, after_ms }) = &task.default_answer {
+            detail("by default ", &format!("{answer}, after {}", length(*after_ms)))?;
         }
         for note in &task.notes {
             detail("note: ", note)?;
@@ -192,6 +198,12 @@ pub fn print_view(mut to: impl Write, plan: &str, at: Position, view: &PlanView)
         if let Some(ended) = ended {
             writeln!(to, "{:indent$}{}", "", one_line(ended, 100))?;
         }
+        let times = view.times(task.plan.id);
+        match (&times.executor, &task.plan.assignee) {
+            (Some(executor), _) if times.is_held => writeln!(to, "{:indent$}held by {}", "", visible(executor))?,
+            (_, Some(assignee)) if !task.status.is_end() => writeln!(to, "{:indent$}for {}", "", visible(assignee))?,
+            (Some(_) | None, Some(_) | None) => {}
+        }
     }
     for question in state.questions() {
         let answer = answer_of(question);
@@ -254,10 +266,14 @@ pub fn what_is_waited_for(session: &Session, plan: &str, view: &PlanView) -> Vec
         let name = shell_word(&task.plan.name());
         let done = format!("{} {name} \"what came of it\"", session.command_on("done", plan));
         let fail = format!("{} {name} \"why not\"", session.command_on("fail", plan));
-        let (kind, text) = (task.plan.kind.as_str(), one_line(&task.plan.description, 200));
+        let text = one_line(&task.plan.description, 200);
+        let why = match &task.plan.assignee {
+            Some(assignee) => format!("it is for {}, and no executor is called so", visible(assignee)),
+            None => format!("there is no executor for {}", task.plan.kind.as_str()),
+        };
         format!(
-            "task {name} waits for you: {text}\n  there is no executor for {kind}: do it and say so, or give the task a command \
-             in backticks in the text\n  {done}\n  {fail}"
+            "task {name} waits for you: {text}\n  {why}: do it and say so, or give the task a command in backticks in the \
+             text\n  {done}\n  {fail}"
         )
     });
     let paused = state.tasks().iter().filter(|task| task.is_paused).map(|task| {

@@ -183,8 +183,11 @@ impl Progress {
                 let Some(task) = task(task_id) else { return };
                 let is_taken = self.roster.as_ref().is_some_and(|roster| roster.takes(&task.plan));
                 if !is_taken && task.plan.kind != NodeKind::Clarification {
-                    let kind = task.plan.kind.as_str();
-                    let text = format!("{} (nothing here carries out {kind}: it is yours to do)", told(task));
+                    let why = match &task.plan.assignee {
+                        Some(assignee) => format!("it is for {assignee}"),
+                        None => format!("nothing here carries out {}", task.plan.kind.as_str()),
+                    };
+                    let text = format!("{} ({why}: it is yours to do)", told(task));
                     self.line("YOURS", YELLOW, None, task, &text);
                 } else if *delay_ms > 0 {
                     let wait = Duration::from_millis(*delay_ms).as_secs_f64();

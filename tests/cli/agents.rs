@@ -148,9 +148,38 @@ fn a_person_takes_over_from_a_dead_worker_in_one_append() {
     worker.signal(Signal::KILL);
     worker.finish();
     gate.wait_until_free();
-    scene.run(&["done", &plan, "1", "by hand"]).expect(0);
+    // Its supervisor lives a moment longer than what it watched over.
+    let mut tries = std::iter::repeat_with(|| scene.run(&["done", &plan, "1", "by hand"])).take(100);
+    tries.find(|ran| ran.status.code() != Some(9)).expect("the supervisor ends").expect(0);
     assert_eq!(scene.events_of_type("TaskReleased"), Vec::<serde_json::Value>::new());
     let claims = scene.events_of_type("TaskClaimed");
     assert_eq!((claims.len(), &claims[1]["cut_off"]), (2, &true.into()));
     assert_eq!(scene.show(&plan)["tasks"][0]["result"], "by hand");
+}
+
+#[test]
+fn what_is_for_somebody_is_told_with_the_name() {
+    let scene = Scene::new();
+    let mut gate = Gate::new(&scene, "gate");
+    agent(&scene, "painter", &format!("{}; read line < nothing", Gate::pass("gate")));
+    named_pipe(&scene, "nothing");
+    scene.write(
+        "plan.md",
+        "- Paint the door @ann\n- Paint the wall @painter\n- Which colour? (default: red after 2h)\n",
+    );
+    let parsed = scene.run(&["plan", "parse", "plan.md"]).expect(0).stdout;
+    let told = parsed.lines().map(str::trim).collect::<Vec<_>>();
+    for line in ["for ann", "for painter", "by default red, after 2h"] {
+        assert!(told.contains(&line), "{parsed}");
+    }
+    let plan = scene.run(&["run", "plan.md", "--yes", "--detach"]).expect(0).stdout.trim().to_owned();
+    let worker = scene.start(&["work"]);
+    gate.wait();
+    let shown = scene.run(&["show", &plan]).expect(0).stdout;
+    for part in ["held by painter@", "  for ann\n", "it is for ann, and no executor is called so", "(default: red "] {
+        assert!(shown.contains(part), "{part:?} is not in:\n{shown}");
+    }
+    worker.signal(Signal::KILL);
+    worker.finish();
+    gate.wait_until_free();
 }
