@@ -8,9 +8,10 @@ use super::draft::Link;
 use super::inline::Inline;
 use super::lines::{Block, BlockKind};
 use super::outline::{Place, Role};
+use super::phrases::{Word, words};
 use super::sections::{self, Section, Use};
 use super::text::Flow;
-use super::{fields, meta, plain, settings, vocabulary};
+use super::{connectors, fields, meta, plain, roles, settings, vocabulary};
 use crate::plan::{Mark, TaskPlan};
 
 impl Builder<'_> {
@@ -77,8 +78,10 @@ impl Builder<'_> {
             draft.inherited.clone_from(&inherited);
         }
         if let Some(number) = marker.number() {
-            let name =
-                Name { text: number.to_owned(), list: Some(place.list), first: before, end: self.out.drafts.len() };
+            // An item that became a remark is the step that it is said of.
+            let end = self.out.drafts.len();
+            let first = if before < end { before } else { before.saturating_sub(1) };
+            let name = Name { text: number.to_owned(), list: Some(place.list), first, end };
             self.out.names.push(name);
         }
         self.lend(before);
@@ -97,7 +100,8 @@ impl Builder<'_> {
         let priority = lent.clone().map(|(priority, _)| priority).find(|one| one.is_some()).cloned();
         let assignee = lent.map(|(_, assignee)| assignee).find(|one| one.is_some()).cloned().flatten();
         let verb = parent.clone().or_else(|| self.lead.clone());
-        let group = parent.or_else(|| self.group.clone());
+        let titled = self.lead.as_deref().filter(|lead| is_title(lead)).map(str::to_owned);
+        let group = parent.or(titled).or_else(|| self.group.clone());
         for draft in &mut self.out.drafts[first..] {
             let plan = &mut draft.plan;
             if let Some(verb) = &verb {
@@ -215,6 +219,18 @@ impl Builder<'_> {
 fn group_name(title: &str) -> Option<String> {
     let name = title.trim_end_matches([':', '\u{ff1a}', ' ']);
     (!name.is_empty()).then(|| name.to_owned())
+}
+
+/// "Backend:" above a list names it; "Please do the following:" and "Refactor utils.py:" do not.
+fn is_title(lead: &str) -> bool {
+    let says =
+        |word: Word| matches!(word.as_str(), "following" | "steps" | "tasks" | "items" | "list" | "below" | "do");
+    let short = lead.starts_with(char::is_uppercase) && words(lead).nth(3).is_none() && !words(lead).any(says);
+    short
+        && (words(lead).nth(1).is_none() || !vocabulary::begins_with_verb(lead))
+        && connectors::connector(lead).is_none()
+        && connectors::connection(lead).is_none()
+        && !roles::states(lead)
 }
 
 /// Gives a child the verb of its group: "Write tests for:" and "the parser".

@@ -356,7 +356,23 @@ pub(super) fn roman(text: &str) -> Option<u32> {
 /// A line such as `**Goal**: ...` that is never the rest of the item above it.
 pub(super) fn label_line(content: &str) -> bool {
     let label = content.starts_with("**") && content.len() < 2_000 && content.contains(':');
-    label || super::references::begins_chain(content) || begins_phase(content)
+    label || super::references::begins_chain(content) || begins_phase(content) || begins_anew(content)
+}
+
+/// "Then deploy both.": a sentence after a list, and no rest of its last item.
+fn begins_anew(content: &str) -> bool {
+    const WORDS: [&str; 9] = [
+        "Then ",
+        "Then, ",
+        "Finally, ",
+        "Finally ",
+        "After that, ",
+        "Afterwards, ",
+        "Lastly, ",
+        "Once all ",
+        "Once both ",
+    ];
+    WORDS.iter().any(|word| content.starts_with(word))
 }
 
 /// "Phase 2" and "Stage 1: Collect", alone on a line.

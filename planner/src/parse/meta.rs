@@ -485,7 +485,20 @@ fn when_done(text: &str) -> Option<&str> {
     let after = after_word(text, "when")?;
     let comma = after.char_indices().take(100).find(|(_, c)| *c == ',').map(|(at, _)| at)?;
     let said = &after[..comma];
-    DONE.iter().any(|done| said.ends_with(done) && done.contains(' ')).then_some(after)
+    (DONE.iter().any(|done| said.ends_with(done) && done.contains(' ')) || is_made(said.trim_start())).then_some(after)
+}
+
+/// "the image is built": a step that was done, and no event that comes now and then.
+fn is_made(said: &str) -> bool {
+    static MADE: Words = Words::new(|| {
+        list(
+            "built|deployed|installed|created|written|implemented|published|approved|tested|pushed|migrated|released|\
+             fixed|reviewed|uploaded|downloaded|generated|trained|compiled|merged|set up|in place",
+        )
+    });
+    let made = |be: &str| said.split_once(be).is_some_and(|(_, made)| MADE.contains(made));
+    let be = [" is ", " are ", " has been ", " have been ", " was ", " were "];
+    strip_prefix_ci(said, "the ").is_some() && be.iter().any(|be| made(be))
 }
 
 fn trimmed_start(text: &str, from: usize, at: usize) -> usize {

@@ -89,7 +89,7 @@ fn tidy(out: String) -> String {
         text = joined.strip_suffix(" .").map(|rest| format!("{rest}.")).unwrap_or(joined).into();
     }
     let mut short = text.trim_end_matches([' ', ',', ':', '\u{2014}', '\u{2013}', '\u{3002}', '\u{ff0c}']);
-    while let Some(rest) = short.strip_suffix(" -") {
+    while let Some(rest) = short.strip_suffix(" -").or_else(|| short.strip_suffix(" --")) {
         short = rest;
     }
     let short = short.strip_suffix('.').filter(|rest| !rest.ends_with("..") && !rest.ends_with("etc")).unwrap_or(short);

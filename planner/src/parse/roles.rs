@@ -269,6 +269,11 @@ pub(super) fn answers(said: &str) -> bool {
     rest.is_empty() && !said.trim().is_empty()
 }
 
+/// True when a text begins with a word of statements: "the", "here", "we".
+pub(super) fn states(text: &str) -> bool {
+    words(text).next().is_none_or(|first| STATE.contains(first.as_str()))
+}
+
 fn is_statement(text: &str) -> bool {
     // "bob: sure"
     if text.split_once(": ").is_some_and(|(name, said)| name.len() < 24 && answers(said)) {

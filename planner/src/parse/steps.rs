@@ -133,8 +133,12 @@ impl Builder<'_> {
             let text = &flow.text[clause.from..clause.to];
             let follows = clause.link != Link::Free && !tracked;
             if n == 0 {
-                if !ordered && !tracked && clause.stop != Stop::Question && self.folds(text) {
+                if !tracked && clause.stop != Stop::Question && self.folds(text, ordered) {
                     self.remark(flow, inline, clause, self.last.or(Some(usize::MAX)));
+                    continue;
+                }
+                if !ordered && !tracked && self.refers(flow, inline, clause) {
+                    self.reference(flow, inline, clause);
                     continue;
                 }
                 let own = if clause.link == Link::Free { link } else { clause.link };
@@ -185,8 +189,18 @@ impl Builder<'_> {
         self.wrap(begin, outer);
     }
 
+    /// True for an item that only says where more is to be read on the one before it.
+    fn refers(&self, flow: &Flow, inline: &Inline, clause: &Clause) -> bool {
+        self.last.is_some()
+            && Said::new(clause.text(flow)).sense(false) == Sense::Reference
+            && !inline.attachments(&flow.text, clause.start, clause.end).is_empty()
+    }
+
     /// True for an item that only limits the one before it.
-    fn folds(&self, text: &str) -> bool {
+    fn folds(&self, text: &str, ordered: bool) -> bool {
+        if ordered {
+            return self.last.is_some() && roles::is_prohibition(text);
+        }
         roles::is_prohibition(text) || (self.last.is_some() && roles::is_constraint(text))
     }
 
@@ -259,11 +273,18 @@ impl Builder<'_> {
         begins(condition, &back) && !day || letters::shares(&last.plan.description, condition)
     }
 
+    /// "Check whether the index exists": what "if so" and "if not" say after it.
+    fn asked_before(&self) -> Option<String> {
+        let last = &self.out.drafts.last().filter(|last| last.plan.condition.is_none())?.plan.description;
+        let asked = [" whether ", " if "].iter().find_map(|word| last.split_once(word))?.1;
+        Some(asked.strip_suffix(" or not").unwrap_or(asked).to_owned())
+    }
+
     fn place(&self, link: Link, found: &Meta, conditional: bool, otherwise: bool, item: bool) -> Link {
         if found.beside {
             return Link::Beside;
         }
-        if otherwise && self.condition.is_some() {
+        if otherwise && self.condition.is_some() && self.asked_before().is_none() {
             return Link::Parallel;
         }
         if conditional && (link == Link::Free || link == Link::Tested) {
@@ -280,8 +301,10 @@ impl Builder<'_> {
         let part = &text[clause.from..clause.to];
         let shown = |from, to| plain::plain(text, inline, from, to, &[]);
         if clause.otherwise {
+            let asked = self.asked_before().map(|text| Condition { text, negated: true });
+            let last = self.condition.as_ref();
             let condition =
-                self.condition.as_ref().map(|last| Condition { text: last.text.clone(), negated: !last.negated });
+                asked.or_else(|| last.map(|last| Condition { text: last.text.clone(), negated: !last.negated }));
             return Part { from: clause.from, to: clause.to, condition };
         }
         if roles::idle_condition(part) {
@@ -314,6 +337,9 @@ impl Builder<'_> {
                 let mut asked = shown(start, end);
                 let positive = asked.strip_suffix(" or not").map(str::to_owned);
                 asked = positive.unwrap_or(asked);
+                if matches!(asked.as_str(), "so" | "yes") {
+                    asked = self.asked_before().unwrap_or(asked);
+                }
                 return Part { from: next, to: clause.to, condition: Some(Condition { text: asked, negated }) };
             }
         }
