@@ -9,7 +9,7 @@ use super::lines::{self, Block, BlockKind};
 use super::outline::{self, Place};
 use super::sections::{self, Section, Use};
 use super::text::{Flow, holds};
-use super::{connectors, meta, plain, references, relations, roles, vocabulary};
+use super::{connectors, meta, plain, references, relations, roles, shell, vocabulary};
 use crate::plan::{Attachment, Condition, Span};
 
 /// A longer text says more than which task waits for which.
@@ -181,7 +181,7 @@ impl<'a> Builder<'a> {
                     self.outside(n, blocks);
                 }
                 if matches!(uses, Use::Context { .. }) && self.requires(n, blocks) {
-                    self.out.requires |= matches!(&block.kind, BlockKind::Item { marker, .. } if marker.is_ordered());
+                    self.out.requires = true;
                     self.outside(n, blocks);
                 }
                 self.context(block, uses);
@@ -388,7 +388,7 @@ impl<'a> Builder<'a> {
             return self.context(block, Use::Tasks);
         }
         let before = self.out.drafts.len();
-        let code = next.is_some_and(|next| matches!(next.kind, BlockKind::Fence(_)));
+        let code = next.is_some_and(|next| self.is_shell(next));
         self.prose(&flow, &inline, code);
         self.lend_plainly(before);
         self.colon = flow.text.trim_end().ends_with([':', '\u{ff1a}']) || next.is_some_and(|next| !next.apart);
@@ -400,6 +400,13 @@ impl<'a> Builder<'a> {
         let text = flow.text.trim_end();
         let own = text.contains('`') || text.ends_with(['?', ':', '\u{ff1f}', '\u{ff1a}']);
         item && !own && connectors::connector(text).is_none() && self.goes_on(n, blocks, places).is_some()
+    }
+
+    /// True for a fence that is a command.
+    fn is_shell(&self, block: &Block) -> bool {
+        let BlockKind::Fence(language) = &block.kind else { return false };
+        let first = block.pieces.first().map_or("", |piece| &self.source[piece.start..piece.end]);
+        shell::is_shell_language(language) || (language.is_empty() && shell::reads_like_shell(first))
     }
 
     /// Pictures and addresses alone: they belong to the task before them, else to the next.

@@ -34,10 +34,11 @@ pub(super) fn items(line: &str) -> Vec<Inlined> {
         let same =
             found.first().is_none_or(|first| line[first.start..].starts_with('(') == (line.as_bytes()[at] == b'('));
         let from = at + length;
+        // A bracket parts two items by itself.
         if number == found.len() + 1
             && same
             && (!found.is_empty() || leads(&line[..at], sign))
-            && parted(line, &found, at)
+            && (sign == b')' || parted(line, &found, at))
         {
             found.push(Inlined { marker: Marker::Number(number.to_string()), start: at, from, to: line.len() });
         }

@@ -36,7 +36,8 @@ impl Builder<'_> {
             Open::List(..) | Open::Section { .. } => None,
         });
         let ordered = (marker.is_ordered() || self.marked_lists.contains(&place.list) || silent)
-            && !(place.parent.is_some() && parallel == Some(true));
+            && !(place.parent.is_some() && parallel == Some(true))
+            && !(place.parent.is_none() && self.lead.as_deref().is_some_and(is_unordered));
         let link = if ordered { Link::Next } else { Link::Free };
         if place.role == Role::Group {
             return self.open_group(n, block, &flow, &inline, (place.list, marker.number().map(str::to_owned)), link);
@@ -219,6 +220,13 @@ impl Builder<'_> {
 fn group_name(title: &str) -> Option<String> {
     let name = title.trim_end_matches([':', '\u{ff1a}', ' ']);
     (!name.is_empty()).then(|| name.to_owned())
+}
+
+/// "In parallel:", "Do these in any order:" above a list.
+fn is_unordered(lead: &str) -> bool {
+    let lead = lead.trim_end_matches([':', ' ']);
+    connectors::connection(lead) == Some(Link::Parallel)
+        || ["in parallel", "in any order", "at the same time", "simultaneously"].iter().any(|end| lead.ends_with(end))
 }
 
 /// "Backend:" above a list names it; "Please do the following:" and "Refactor utils.py:" do not.

@@ -87,6 +87,10 @@ impl Linter<'_> {
 
     fn is_closed(&self, block: &Block) -> bool {
         let part = self.text.get(block.span.start..block.span.end).unwrap_or("");
+        // What is code by its indentation ends with it.
+        if !part.trim_start_matches(|c: char| c.is_whitespace() || c == '>').starts_with(['`', '~']) {
+            return true;
+        }
         let bare = |line: &str| line.trim_matches(|c: char| c.is_whitespace() || c == '>').to_owned();
         let last = part.lines().next_back().map(bare).unwrap_or_default();
         part.lines().nth(1).is_some() && last.len() >= 3 && last.chars().all(|c| matches!(c, '`' | '~'))

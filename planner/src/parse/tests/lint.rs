@@ -34,6 +34,7 @@ fn of_a_plain_plan_nothing_is_asked() {
         "# Tasks\n\n- [ ] T1 Add a\n- [ ] T2 Add b (depends on T1)\n\n```sh\nmake\n```\n",
         "Run the tests. If they pass, ship it; otherwise tell Ann.",
         "1. Add a or b to the list\n2. Ship it",
+        "Run this:\n\n    $ make all\n",
     ] {
         assert_eq!(asked(text), Vec::<String>::new(), "of {text:?}");
         assert_eq!(asked(&render(&plan(text))), Vec::<String>::new(), "of {text:?} written out");
