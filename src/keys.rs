@@ -5,8 +5,8 @@ use std::io::Write;
 use std::path::Path;
 
 use crewlog_executors::keys::{self, KeyReport, KeyState, Rotated};
-use crewlog_mq::{Append, Cause, EventStore, Expected, NewEvent, Query, Range, TAGS_MAX};
-use crewlog_planner::event::{self, plan_tag};
+use crewlog_mq::{Append, Cause, EventStore, Expected, NewEvent, Query, Range, Recorded, TAGS_MAX};
+use crewlog_planner::event::{self, Event, plan_tag};
 use crewlog_planner::model;
 use crewlog_planner::sealed::{self, KeyEvent, TAG};
 use serde::Serialize;
@@ -143,7 +143,27 @@ async fn destroy(session: &Session, destroy: &DestroyKey) -> Result<Code, Failur
             print_line(&mut stdout, &DestroyedJson { plan: &plan, key: &key, plans: &plans, was_destroyed: !is_new })?;
         }
     }
+    if !session.terminal.is_quiet {
+        for other in asked_before(&store, &plan, &key).await? {
+            let destroy = session.command_on("keys destroy", &other);
+            say(&format!("a model was asked about the same text before, which has a key of its own: {destroy}"));
+        }
+    }
     Ok(Code::Done)
+}
+
+/// What else was sealed with another key when a model was asked for this plan: the text, before there was a plan, or another
+/// plan of it.
+async fn asked_before(store: &EventStore, plan: &str, key: &str) -> Result<BTreeSet<String>, Failure> {
+    let first = store.read(&Query::aggregate(event::STREAM, plan), Range::default(), 1).await?.events.pop();
+    let request = match first.as_ref().map(Recorded::decode::<Event>).transpose()? {
+        Some(Event::TasksPlanned { origin, .. }) => origin.planned_by.filter(|by| by.starts_with("request:")),
+        Some(_) | None => None,
+    };
+    let Some(request) = request else { return Ok(BTreeSet::new()) };
+    let asked = store.read(&Query::stream(model::STREAM).and_tag(request), Range::default(), PLANS_NAMED_MAX).await?;
+    let elsewhere = |asked: &Recorded| sealed::key_of(&asked.tags).is_some_and(|other| other != key);
+    Ok(asked.events.into_iter().filter(elsewhere).map(|asked| asked.aggregate_id).collect())
 }
 
 /// A key that is to be destroyed.

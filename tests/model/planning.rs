@@ -281,6 +281,26 @@ fn what_a_model_is_told_and_says_is_sealed_with_the_plan_and_of_no_use_without_t
 }
 
 #[test]
+fn who_destroys_the_key_of_a_plan_is_told_of_the_text_that_was_asked_about_before() {
+    let mock = Mock::new(&json!([{ "json": door() }]));
+    mock.configure("openai", "retries = 0");
+    mock.scene.run(&["keys", "new", "operator.key"]).expect(0);
+    mock.scene.write("plan.md", TEXT);
+    mock.scene.run(&["plan", "parse", "plan.md", "--model", "--key-file", "operator.key"]).expect(0);
+    let plan = run(&mock, &["--yes", "--key-file", "operator.key"]).expect(0).stdout.trim().to_owned();
+    let destroyed = mock.scene.run(&["keys", "destroy", &plan, "--yes"]).expect(0);
+    let text = destroyed.stderr.split("crewlog keys destroy ").nth(1).expect("it is named").trim().to_owned();
+    assert!(text.starts_with("text-"), "{text}");
+    let asked = |words: &[&str]| {
+        let events = mock.scene.run(&[words, &["events", "--stream", "model", "-o", "json"]].concat());
+        events.expect(0).stdout
+    };
+    assert!(asked(&["--key-file", "operator.key"]).contains("Sweep the floor"), "the answer is the text's");
+    mock.scene.run(&["keys", "destroy", &text, "--yes"]).expect(0);
+    assert!(!asked(&["--key-file", "operator.key"]).contains("Sweep the floor"));
+}
+
+#[test]
 fn an_analysis_names_groups_the_longest_chain_bottlenecks_and_what_would_be_saved() {
     let scene = Scene::new();
     scene.write("plan.md", "1. Fetch the key\n2. Open the door\n3. Sweep (depends on 2)\n4. Paint (depends on 2)\n");

@@ -97,6 +97,23 @@ async fn a_key_that_cannot_be_read_closes_its_own_plan_alone_and_is_not_taken_fo
 }
 
 #[tokio::test]
+async fn what_was_read_without_the_key_is_never_written_in_the_place_of_the_texts() {
+    let ring = Ring::new();
+    let store = sealed_log(&ring).await;
+    let (file, open) = (key_file(&ring, &store, "p").await, ring.veil(&store, Some("a")));
+    let kept = std::fs::read(&file).unwrap();
+    std::fs::write(&file, "").unwrap();
+    let folded = last_reason(&open, "p").await;
+    std::fs::write(&file, kept).unwrap();
+    let refused = open.append(pause("p", &folded)).await;
+    let Err(Error::Veil(error)) = refused else { panic!("{refused:?}") };
+    assert!(error.to_string().contains("begin again"), "{error}");
+    assert_eq!(last_reason(&open, "p").await, marked("why"), "the plan is as it was");
+    store.append(pause("open", SEALED)).await.unwrap();
+    assert_eq!(last_reason(&open, "open").await, SEALED, "where nothing is sealed it is a text like others");
+}
+
+#[tokio::test]
 async fn what_a_crash_kept_from_its_place_is_swept_away_when_keys_are_replaced() {
     let ring = Ring::new();
     let store = sealed_log(&ring).await;

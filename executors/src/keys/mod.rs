@@ -70,6 +70,15 @@ pub enum KeyError {
         /// The plan.
         plan: String,
     },
+    /// What is to be said holds texts that were read without their key, and would stand in the log for good.
+    #[error(
+        "texts of {plan} were read as [sealed] while its key was not at hand, and must not be written in their place: begin \
+         again, now that it is"
+    )]
+    ReadWithoutKey {
+        /// The plan.
+        plan: String,
+    },
     /// The file is not an operator's key.
     #[error("{} holds no operator key: `crewlog keys new FILE` makes one", path.display())]
     NotAnOperatorKey {
@@ -110,6 +119,7 @@ impl KeyError {
             Self::NoOperatorKey { .. }
             | Self::NoSessionKey { .. }
             | Self::Destroyed { .. }
+            | Self::ReadWithoutKey { .. }
             | Self::NotAnOperatorKey { .. }
             | Self::NoRandomness(_) => false,
         }

@@ -139,7 +139,7 @@ impl Keys {
         plan: &str,
         (name, access): &Session,
     ) -> Result<NewEvent, Error> {
-        let mut is_kept_out = false;
+        let (mut is_kept_out, mut is_read_without_key) = (false, false);
         let mut seal = |json: &str, root: &str| {
             let (event_id, event_type) = (event.event_id(), event.event_type());
             let new = sealed::replaced(json, root, |field, written| {
@@ -148,6 +148,8 @@ impl Keys {
                 }
                 match access {
                     Access::Open(key) => {
+                        // A fold over events that were read so would decide with it.
+                        is_read_without_key |= written == SEALED;
                         let place = Place { event_id, stream_id, aggregate_id, event_type, field };
                         Some(format!("{PREFIX}{}", key.seal(&place, written)))
                     }
@@ -164,6 +166,9 @@ impl Keys {
         let (data, metadata) = (seal(event.data(), "data"), seal(event.metadata(), "metadata"));
         if is_kept_out {
             return Err(self.why_closed(access, name, plan).into());
+        }
+        if is_read_without_key {
+            return Err(KeyError::ReadWithoutKey { plan: plan.to_owned() }.into());
         }
         let tags = event.tags().iter().filter(|tag| !tag.starts_with(TAG)).cloned();
         let tags = tags.chain([format!("{TAG}{name}")]).collect::<Vec<_>>();
