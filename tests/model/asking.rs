@@ -7,7 +7,9 @@ use crewlog_executors::keys::{Keys, make_operator_key};
 use crewlog_executors::model::{Asker, ModelError, NoAnswer, Patience, Reply, hash};
 use crewlog_mq::{EventStore, Query, Range};
 use crewlog_planner::agents::registry::ToolRegistry;
-use crewlog_planner::model::{self, AnswerError, CallEvent, CountedBy, Fault, Usage, agent_plan_request, request_tag};
+use crewlog_planner::model::{
+    self, AnswerError, CallEvent, CountedBy, CountedTokens, Fault, agent_plan_request, request_tag,
+};
 use crewlog_planner::protocol::AgentType;
 use crewlog_planner::tokens::guess;
 use crewlog_planner::verify::{Decided, Verifier};
@@ -93,11 +95,12 @@ fn the_hash_of_what_is_asked_is_the_same_in_every_build() {
 #[tokio::test]
 async fn tokens_that_a_provider_says_nothing_of_are_counted_by_a_tokenizer_or_estimated_by_what_was_said_before() {
     let store = EventStore::in_memory().await.unwrap();
-    let silent = || Ok(Reply { usage: Usage::default(), ..reply("It is red.") });
+    let silent = || Ok(Reply { usage: CountedTokens::default(), ..reply("It is red.") });
     let text = |n: usize| format!("Which colour has door {n}? {}", "It is a long story. ".repeat(40));
     let told = |n: usize| guess("Be brief.") + guess(&text(n));
     let twice = |n: usize| {
-        let usage = Usage { input_tokens: Some(2 * told(n)), output_tokens: Some(3), ..Usage::default() };
+        let usage =
+            CountedTokens { input_tokens: Some(2 * told(n)), output_tokens: Some(3), ..CountedTokens::default() };
         Ok(Reply { usage, ..reply("It is red.") })
     };
     let replies = vec![silent(), twice(2), twice(3), twice(4), twice(5), silent(), silent()];
@@ -113,7 +116,7 @@ async fn tokens_that_a_provider_says_nothing_of_are_counted_by_a_tokenizer_or_es
         CallEvent::ModelAsked { .. } | CallEvent::ModelFailed { .. } => None,
     });
     let used = used.collect::<Vec<_>>();
-    let estimated = |input, output| Usage {
+    let estimated = |input, output| CountedTokens {
         input_tokens: Some(input),
         output_tokens: Some(output),
         counted_by: CountedBy::Estimate,

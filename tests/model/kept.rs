@@ -1,7 +1,7 @@
 //! What was asked and answered as a fold: both laws, and commands that can be decided again.
 
 use crewlog_mq::Handler;
-use crewlog_planner::model::{Answer, CallCommand, CallError, CallEvent, Fault, ModelCalls, Usage};
+use crewlog_planner::model::{Answer, CallCommand, CallError, CallEvent, CountedTokens, Fault, ModelCalls};
 use proptest::prelude::*;
 
 use super::rig::question;
@@ -11,7 +11,7 @@ fn ask(hash: &str) -> CallCommand {
 }
 
 fn answer(hash: &str, text: &str) -> CallCommand {
-    let usage = Usage { input_tokens: Some(7), output_tokens: None, ..Usage::default() };
+    let usage = CountedTokens { input_tokens: Some(7), output_tokens: None, ..CountedTokens::default() };
     let answer = Answer { text: text.into(), usage, cost_micros: Some(66), duration_ms: 5 };
     CallCommand::Answer { hash: hash.into(), answer }
 }

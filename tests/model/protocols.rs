@@ -1,7 +1,7 @@
 //! Both protocols against the mock server, whole and as a stream.
 
 use crewlog_executors::model::{Model, Reply};
-use crewlog_planner::model::{Usage, plan_request, repair};
+use crewlog_planner::model::{CountedTokens, plan_request, repair};
 use serde_json::{Value, json};
 
 use super::rig::{Mock, WAYS, question, terms};
@@ -12,7 +12,7 @@ async fn both_protocols_answer_whole_and_as_a_stream() {
     for (provider, stream) in WAYS {
         let mock = Mock::new(&json!([{ "text": said, "usage": { "input": 1000, "output": 201 } }]));
         let reply = mock.client(provider, stream).ask(&question("Say it.")).await.expect("it answers");
-        let usage = Usage { input_tokens: Some(1000), output_tokens: Some(201), ..Usage::default() };
+        let usage = CountedTokens { input_tokens: Some(1000), output_tokens: Some(201), ..CountedTokens::default() };
         let expected = Reply { text: said.into(), usage, cost_micros: Some(6_015), model: "mock-1".into() };
         assert_eq!(reply, expected, "{provider} {stream}");
         let asked = mock.requests().remove(0);

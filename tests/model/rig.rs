@@ -5,7 +5,7 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use crewlog_executors::model::{Client, Key, Model, ModelError, Prices, Reply, Settings};
-use crewlog_planner::model::{Message, Purpose, Request, Role, Terms, Usage};
+use crewlog_planner::model::{CountedTokens, Message, Purpose, Request, Role, Terms};
 use futures::future::BoxFuture;
 use serde_json::{Value, json};
 
@@ -109,6 +109,6 @@ impl Model for Scripted {
 
 /// A reply of seven and three tokens.
 pub fn reply(text: &str) -> Reply {
-    let usage = Usage { input_tokens: Some(7), output_tokens: Some(3), ..Usage::default() };
+    let usage = CountedTokens { input_tokens: Some(7), output_tokens: Some(3), ..CountedTokens::default() };
     Reply { text: text.into(), usage, cost_micros: Some(66), model: "mock-1".into() }
 }

@@ -10,7 +10,7 @@ use crewlog_planner::agents::failures::{self, PlanningEvent, PlanningFailures};
 use crewlog_planner::agents::registry::ToolRegistry;
 use crewlog_planner::agents::{AgentPlan, PlanError, plan_words};
 use crewlog_planner::event::{Command, PlannerConfig, plan_tag};
-use crewlog_planner::model::{Request, Terms, Usage};
+use crewlog_planner::model::{CountedTokens, Request, Terms};
 use crewlog_planner::protocol::AgentType;
 use crewlog_planner::sealed::SEALED;
 use futures::future::BoxFuture;
@@ -134,7 +134,7 @@ impl Model for Says {
     fn ask<'a>(&'a self, request: &'a Request) -> BoxFuture<'a, Result<Reply, ModelError>> {
         Box::pin(async move {
             let text = self.0.lock().unwrap().pop_front().expect("no more is asked than was expected");
-            Ok(Reply { text, usage: Usage::default(), cost_micros: None, model: request.terms.model.clone() })
+            Ok(Reply { text, usage: CountedTokens::default(), cost_micros: None, model: request.terms.model.clone() })
         })
     }
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use crewlog_mq::{Cause, EventStore, ExecuteError, Executed, Position, Query, Range, Recorded, Runner};
 use crewlog_planner::event::{self, sub_plan_tags};
 use crewlog_planner::model::{
-    self, Answer, AnswerError, CallCommand, CallError, CallEvent, CountedBy, Fault, ModelCalls, Request, Usage,
+    self, Answer, AnswerError, CallCommand, CallError, CallEvent, CountedBy, CountedTokens, Fault, ModelCalls, Request,
     request_tag,
 };
 use crewlog_planner::plan::{ParentTask, sub_plan_id};
@@ -241,14 +241,14 @@ impl Asker {
 
 /// The tokens of a request and its reply: as the provider says; where it says nothing, as a tokenizer does; where none is
 /// known, as the requests before let expect.
-async fn counted(calls: &ModelCalls, request: &Request, reply: &Reply) -> Usage {
-    let Usage { input_tokens, output_tokens, .. } = reply.usage;
+async fn counted(calls: &ModelCalls, request: &Request, reply: &Reply) -> CountedTokens {
+    let CountedTokens { input_tokens, output_tokens, .. } = reply.usage;
     if input_tokens.is_some() && output_tokens.is_some() {
         return reply.usage;
     }
     let asked = request.messages.iter().fold(request.system.clone(), |all, message| all + "\n" + &message.text);
     let (model, answer) = (request.terms.model.clone(), reply.text.clone());
-    let estimated = Usage {
+    let estimated = CountedTokens {
         input_tokens: input_tokens.or_else(|| Some(calls.estimated(&model, &asked))),
         output_tokens: output_tokens.or_else(|| Some(calls.estimated(&model, &answer))),
         counted_by: CountedBy::Estimate,
@@ -256,7 +256,7 @@ async fn counted(calls: &ModelCalls, request: &Request, reply: &Reply) -> Usage 
     // A vocabulary takes its time to be read.
     let by_tokenizer = tokio::task::spawn_blocking(move || Some((count(&model, &asked)?, count(&model, &answer)?)));
     match by_tokenizer.await {
-        Ok(Some((asked, answered))) => Usage {
+        Ok(Some((asked, answered))) => CountedTokens {
             input_tokens: input_tokens.or(Some(asked)),
             output_tokens: output_tokens.or(Some(answered)),
             counted_by: CountedBy::Tokenizer,

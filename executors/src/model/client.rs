@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::Once;
 use std::time::Duration;
 
-use crewlog_planner::model::{Message, Request, Role, Usage};
+use crewlog_planner::model::{CountedTokens, Message, Request, Role};
 use futures::StreamExt;
 use futures::future::BoxFuture;
 use genai::adapter::AdapterKind;
@@ -52,7 +52,7 @@ pub struct Prices {
 impl Prices {
     /// What an answer cost, rounded up; unset when tokens are not known.
     #[must_use]
-    pub fn cost_micros(&self, usage: Usage) -> Option<u64> {
+    pub fn cost_micros(&self, usage: CountedTokens) -> Option<u64> {
         let of = |tokens: u64, price: u64| u128::from(tokens) * u128::from(price);
         let sum = of(usage.input_tokens?, self.input) + of(usage.output_tokens?, self.output);
         u64::try_from(sum.div_ceil(1_000_000)).ok()
@@ -328,7 +328,7 @@ impl Model for Client {
 /// What came of one request.
 struct Taken {
     text: String,
-    usage: Usage,
+    usage: CountedTokens,
     stop: Option<StopReason>,
     model: String,
 }
@@ -340,12 +340,12 @@ fn check_length(text: &str) -> Result<(), ModelError> {
     Ok(())
 }
 
-fn usage_of(usage: &genai::chat::Usage) -> Usage {
+fn usage_of(usage: &genai::chat::Usage) -> CountedTokens {
     let count = |tokens: Option<i32>| tokens.and_then(|tokens| u64::try_from(tokens).ok());
-    Usage {
+    CountedTokens {
         input_tokens: count(usage.prompt_tokens),
         output_tokens: count(usage.completion_tokens),
-        ..Usage::default()
+        ..CountedTokens::default()
     }
 }
 

@@ -9,7 +9,7 @@ mod client;
 mod error;
 mod patience;
 
-use crewlog_planner::model::{Request, Usage};
+use crewlog_planner::model::{CountedTokens, Request};
 use futures::future::BoxFuture;
 
 pub use asker::{Answered, AskError, Asker, NoAnswer, Read, hash, text_aggregate};
@@ -35,7 +35,7 @@ pub struct Reply {
     /// Its text.
     pub text: String,
     /// Tokens, as the provider counted them.
-    pub usage: Usage,
+    pub usage: CountedTokens,
     /// In millionths of the currency of the configured prices; unset without prices or usage.
     pub cost_micros: Option<u64>,
     /// Which model answered, as the provider says.

@@ -28,7 +28,7 @@ pub fn request_tag(request: &str) -> String {
 
 /// The tokens of a request and of its answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Usage {
+pub struct CountedTokens {
     /// Of what was asked; unset when the provider does not say.
     pub input_tokens: Option<u64>,
     /// Of the answer.
@@ -127,7 +127,7 @@ pub enum CallEvent {
         /// The answer, as it came.
         text: String,
         /// Tokens.
-        usage: Usage,
+        usage: CountedTokens,
         /// What it cost in millionths of the currency of the configured prices; unset without prices or usage.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         cost_micros: Option<u64>,
@@ -205,7 +205,7 @@ pub struct Answer {
     /// As it came.
     pub text: String,
     /// Tokens.
-    pub usage: Usage,
+    pub usage: CountedTokens,
     /// In millionths of the currency of the configured prices.
     pub cost_micros: Option<u64>,
     /// How long it took.

@@ -18,8 +18,8 @@ mod summaries;
 pub use agents::{agent_plan_request, read_agent_plan};
 pub use answer::AnswerError;
 pub use calls::{
-    Answer, CALLS_MAX, Call, CallCommand, CallError, CallEvent, CountedBy, Fault, ModelCalls, Outcome, Parameters,
-    STREAM, Spent, Usage, request_tag,
+    Answer, CALLS_MAX, Call, CallCommand, CallError, CallEvent, CountedBy, CountedTokens, Fault, ModelCalls, Outcome,
+    Parameters, STREAM, Spent, request_tag,
 };
 pub use dependencies::{dependencies_request, read_dependencies};
 pub use kinds::{kinds_request, read_kinds};
