@@ -124,7 +124,7 @@ impl Workforce {
     pub fn start(session: &Session, store: &EventStore, terms: Terms, tags: Vec<String>) -> Result<Self, Failure> {
         let life = session.place.sign_of_life()?;
         let worker = Worker::new(store.clone(), terms.roster, life, terms.jobs, terms.cut_off);
-        let worker = match terms.model.and_then(|model| planning_model(model, &store, &tags)) {
+        let worker = match terms.model.and_then(|model| planning_model(model, store, &tags)) {
             Some(model) => worker.planning_by(model),
             None => worker,
         };
