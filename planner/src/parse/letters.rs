@@ -5,7 +5,7 @@
 
 use super::inline::Inline;
 use super::phrases::{after_word, begins, words};
-use super::roles::Said;
+use super::roles::{self, Said};
 use super::text::{find, holds};
 use super::vocabulary;
 use crate::plan::NodeKind;
@@ -23,6 +23,8 @@ const VAGUE: &[&str] = &[
     "help us",
     "assist me",
     "following tasks",
+    "help me out",
+    "give me a hand",
     "following steps",
 ];
 /// Things that are only the form in which the answer to a request comes.
@@ -124,7 +126,12 @@ pub(super) fn joined(whole: &str, text: &str) -> bool {
 pub(super) fn spells_out(said: &Said, asked: &Said) -> bool {
     let (wish, request) = (core(said), asked.text);
     let is_wish = if wish.len() == said.text.len() { said.is_wish() } else { Said::new(wish).is_wish() };
-    if !(is_wish || dreams(wish)) || adds(request) || tail_is_order(request) || is_more(request) {
+    if !(is_wish || dreams(wish))
+        || adds(request)
+        || tail_is_order(request)
+        || is_more(request)
+        || roles::waits_for(request)
+    {
         return false;
     }
     if is_aim(wish) {
@@ -155,9 +162,12 @@ fn is_more(request: &str) -> bool {
 
 /// "I want to surprise my friends": what nobody can do for somebody.
 fn is_aim(wish: &str) -> bool {
+    // What can be given to somebody is a wish like any other.
+    const GIVEN: &[&str] = &["know", "see", "have", "view", "hear", "receive", "use", "include", "access", "obtain"];
     let mut all = words(wish).skip(1).filter(|word| !matches!(word.as_str(), "would" | "really" | "also"));
     let wants = all.next().is_some_and(|word| matches!(word.as_str(), "want" | "like" | "wish"));
-    wants && all.next().is_some_and(|word| word == "to") && all.next().is_some_and(|verb| !vocabulary::is_verb(&verb))
+    let to = all.next().is_some_and(|word| word == "to");
+    wants && to && all.next().is_some_and(|verb| !vocabulary::is_verb(&verb) && !GIVEN.contains(&verb.as_str()))
 }
 
 /// What a sentence says after "After the game, ..." and its like.
@@ -220,6 +230,20 @@ fn matter(text: &str) -> impl Iterator<Item = String> + '_ {
         let short = word.strip_suffix("'s").unwrap_or(&word);
         short.chars().take(5).collect()
     })
+}
+
+/// "It would be helpful to see the data."
+pub(super) fn would_help(text: &str) -> bool {
+    begins(
+        text,
+        &[
+            "it would be helpful to",
+            "it would be great to",
+            "it would be nice to",
+            "it would be good to",
+            "it would be useful to",
+        ],
+    )
 }
 
 /// "Please provide the title and the author.": more on the step before it, when nothing joins them.
@@ -291,15 +315,20 @@ fn points(word: &str) -> bool {
 fn thing_of_its_own<'t>(before: &'t str, rest: &str) -> Option<&'t str> {
     const GIVES: &[&str] = &["provide", "give", "fetch", "show", "send", "get", "find", "retrieve", "providing"];
     let plain = vocabulary::instruction(before);
+    let rest =
+        after_word(rest, "any").map(str::trim_start).filter(|rest| rest.starts_with("information")).unwrap_or(rest);
     let (told, asked): (Vec<_>, Vec<_>) = (words(plain).take(40).collect(), words(rest).take(16).collect());
-    let gives = told.iter().take(4).any(|word| GIVES.contains(&word.as_str()));
+    let knows = told.first().is_some_and(|word| *word == "know");
+    let gives = knows || told.iter().take(4).any(|word| GIVES.contains(&word.as_str()));
     let determined = |word: &str| matches!(word, "the" | "a" | "an" | "some" | "information" | "details");
     let of = |word: &str| matches!(word, "of" | "for" | "about" | "from" | "on" | "to" | "regarding");
     let [first, second, ..] = asked.as_slice() else { return None };
     let head = asked.iter().position(|word| of(word)).unwrap_or(asked.len());
     let form = asked.iter().take(head).any(|word| FORMS.contains(&word.as_str()));
-    let whole = (2..asked.len().saturating_sub(1)).contains(&head) || (*first == "information" && head == 1);
-    let told_of = told.iter().skip(2).position(|word| of(word)).is_some_and(|at| at + 4 <= told.len());
+    // "the film 'Titanic'"
+    let named = rest.contains(" '") || rest.contains(" \"");
+    let whole = named || (2..asked.len().saturating_sub(1)).contains(&head) || (*first == "information" && head == 1);
+    let told_of = told.iter().skip(2).position(|word| of(word)).is_some_and(|at| at + 4 <= told.len()) || knows;
     // "including the rating and the text": both belong to the thing before them.
     let listed = ["including", "such as", "along with", "between", "both"].iter().any(|word| holds(before, word));
     let listed = listed || before.trim_end_matches([',', ' ']).contains(", ");
@@ -326,8 +355,10 @@ fn is_request_of_its_own(before: &str, rest: &str, also: bool, asks: bool) -> bo
     if also || (asks && matches!(object.as_str(), "it" | "them")) {
         return all.len() > 2;
     }
-    let own =
-        matches!(object.as_str(), "the" | "a" | "an" | "my" | "our" | "all" | "any" | "some" | "me" | "information");
+    let own = matches!(
+        object.as_str(),
+        "the" | "a" | "an" | "my" | "our" | "all" | "any" | "some" | "me" | "information" | "if" | "whether"
+    );
     let object_end = all.iter().skip(2).position(|word| matches!(word.as_str(), "of" | "for" | "in" | "with" | "on"));
     let head = all.get(..object_end.map_or(all.len().min(6), |n| n + 2)).unwrap_or(&all);
     let form = head.iter().any(|word| FORMS.contains(&word.as_str()));

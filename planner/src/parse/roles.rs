@@ -51,12 +51,20 @@ static STATE: Words = Words::new(|| {
      given|currently|thanks|thank|who|both|what|which|when|where|while|although|though|today|now|hi|hello|hey|here's|to|\
      for|with|in|on|at|from|by|assuming|considering|yes|no|ok|okay|sorry|regarding|additionally|that's|there's|\
      they're|he's|she's|each|every|sure|great|perfect|awesome|nice|alright|absolutely|certainly|understood|\
-     agreed|hmm|well|cheers|regards|sincerely",
+     agreed|hmm|well|cheers|regards|sincerely|greetings|welcome|dear",
     )
 });
 /// Conditions that say nothing.
 static IDLE: Words =
     Words::new(|| list("if possible|if needed|if necessary|if applicable|if any|if available|if you can|if required"));
+/// The same in running text; an item of a list that begins so is a step.
+static BESIDES: Words = Words::new(|| list("consider|include|take into account|bear in mind"));
+/// What the writer brings, and nobody else has to do.
+static OWN: Words = Words::new(|| {
+    list(
+        "i will provide|i'll provide|we will provide|we'll provide|i will send you|i'll send you|i can provide|we can provide",
+    )
+});
 const ASKS: &[&str] = &[
     "need", "needs", "want", "would", "require", "'d", "wish", "must", "have", "should", "am", "could", "intend",
     "plan",
@@ -127,7 +135,7 @@ fn sense(said: &Said, first: bool) -> Sense {
     if is_reference(plain) {
         return Sense::Reference;
     }
-    if is_prohibition(plain) || (!first && is_constraint(plain)) {
+    if is_prohibition(plain) || (!first && (is_constraint(plain) || BESIDES.after(plain).is_some())) {
         return Sense::Constraint;
     }
     // "In order to save time, cache the answers": what stands before the comma only says why or where.
@@ -137,6 +145,9 @@ fn sense(said: &Said, first: bool) -> Sense {
         if own != Sense::Statement && (own != Sense::Step || rest.speaks() || rest.begins_with_verb()) {
             return own;
         }
+    }
+    if OWN.after(plain).is_some() {
+        return Sense::Statement;
     }
     if said.begins_with_verb() || said.is_request() || vocabulary::is_open(plain) {
         return Sense::Step;
@@ -154,6 +165,12 @@ fn sense(said: &Said, first: bool) -> Sense {
 pub(super) fn waits(text: &str) -> bool {
     static STARTS: Words = Words::new(|| list("once|after|before|when|as soon as|prior to"));
     let step = STARTS.after(text).and_then(|_| find(text, ", ")).map(|at| &text[at + 2..]);
+    step.is_some_and(|rest| vocabulary::begins_with_verb(rest) || is_wish(rest))
+}
+
+/// "Once the copy is written, please publish it": a step after another, however it is asked for.
+pub(super) fn waits_for(text: &str) -> bool {
+    let step = after_any(text, &["once", "as soon as"]).and_then(|rest| find(rest, ", ").map(|at| &rest[at + 2..]));
     step.is_some_and(|rest| vocabulary::begins_with_verb(rest) || is_wish(rest))
 }
 

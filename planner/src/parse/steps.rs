@@ -488,7 +488,9 @@ fn sense_of(clause: &Clause, said: &Said, first: bool) -> Sense {
     if clause.stop == Stop::Question {
         return said.asks();
     }
-    if clause.link != Link::Free || clause.otherwise || roles::waits(said.text) || starts_condition(said.text) {
+    // "Additionally, it would be helpful to see the data": asked for, where it would only be a remark otherwise.
+    let adds = clause.from > clause.start + 4 && letters::would_help(said.text);
+    if adds || clause.link != Link::Free || clause.otherwise || roles::waits(said.text) || starts_condition(said.text) {
         return Sense::Step;
     }
     said.sense(first)

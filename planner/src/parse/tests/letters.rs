@@ -124,3 +124,27 @@ fn what_nobody_can_do_for_somebody_is_no_task() {
         ],
     );
 }
+
+#[test]
+fn what_is_asked_for_in_other_words_is_a_task_and_what_goes_with_it_a_remark() {
+    check(
+        "Greetings! Please write an advert for the tent. Consider the rain. Include a photo of the tent. I will provide the \
+         price. Once the advert is written, please publish the tent. Additionally, it would be nice to have a map.",
+        &[
+            "1 Processing Please write an advert for the tent | note Consider the rain | note Include a photo of the tent | \
+             note I will provide the price",
+            "2 ToolCall please publish the tent | <- 1",
+            "3 Processing it would be nice to have a map",
+        ],
+    );
+    check(
+        "I would like to know more about the film 'Rain' and the novel 'Snow'. Please look up the weather of Rome and check \
+         if the museum is open on Monday.",
+        &[
+            "1 Processing I would like to know more about the film 'Rain'",
+            "2 Processing know the novel 'Snow'",
+            "3 Retrieval Please look up the weather of Rome",
+            "4 Analysis check if the museum is open on Monday",
+        ],
+    );
+}
