@@ -282,7 +282,10 @@ impl Reader<'_> {
 
     fn phrase(&mut self, at: usize, from: usize, to: usize) -> Option<usize> {
         let rest = &self.text[at..to];
-        let first = self.text[from..at].len() < 64 && self.text[from..at].trim().is_empty();
+        let before = self.text[from..at].trim();
+        let only = ["only", "but", "but only"].iter().any(|word| before.eq_ignore_ascii_case(word));
+        let first = self.text[from..at].len() < 64 && (before.is_empty() || only);
+        let cut = if only { from } else { at };
         if let Some(after) = after_word(rest, "in parallel with") {
             self.meta.parallel = true;
             let tail = references::prefix(after.trim_start(), 0)
@@ -321,10 +324,10 @@ impl Reader<'_> {
             }
             end = to - tail.len();
             self.refer(reversed, found);
-            self.removed.push((trimmed_start(self.text, from, at), end));
+            self.removed.push((trimmed_start(self.text, from, cut), end));
             return Some(end);
         }
-        self.description(at, to, first, reversed, rest, names)
+        self.description(cut, to, first, reversed, rest, names)
     }
 
     /// "After the review, ..." and "... before the release".

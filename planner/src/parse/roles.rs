@@ -164,6 +164,7 @@ fn sense(said: &Said, first: bool) -> Sense {
 /// "Once the design is complete, ...": a step after a wait.
 pub(super) fn waits(text: &str) -> bool {
     static STARTS: Words = Words::new(|| list("once|after|before|when|as soon as|prior to"));
+    let text = after_word(text, "only").map_or(text, str::trim_start);
     let step = STARTS.after(text).and_then(|_| find(text, ", ")).map(|at| &text[at + 2..]);
     step.is_some_and(|rest| vocabulary::begins_with_verb(rest) || is_wish(rest))
 }
@@ -185,11 +186,17 @@ pub(super) fn is_prohibition(text: &str) -> bool {
     !kept && NEVER.after(rest).is_some()
 }
 
+/// "after the review, ..." behind "only".
+fn waits_in(rest: &str) -> bool {
+    begins(rest.trim_start(), &["after", "once", "when"]) && rest.contains(", ")
+}
+
 /// True for "Use ...", "Ensure ..." and their like; not for "Use the API to fetch ...".
 pub(super) fn is_constraint(text: &str) -> bool {
     let rest = after_word(text, "please").map_or(text, str::trim_start);
     let Some(after) = CONSTRAIN.after(rest) else { return false };
-    if rest.starts_with('`') || after.starts_with(['-', '.', '/']) {
+    let waits = after_word(rest, "only").is_some_and(waits_in);
+    if waits || rest.starts_with('`') || after.starts_with(['-', '.', '/']) {
         return false;
     }
     !(after_word(rest, "use").is_some() && uses_to_act(after))

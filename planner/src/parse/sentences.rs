@@ -414,7 +414,9 @@ impl Splitter<'_> {
         let initial = word.chars().count() == 1
             && word.chars().all(char::is_alphabetic)
             && tail.ends_with(char::is_uppercase)
-            && !matches!(&*word, "i" | "c" | "r" | "x" | "b" | "a");
+            && !matches!(&*word, "i" | "c" | "r" | "x" | "b" | "a")
+            // "Build D. Finally, ..." is no name.
+            && !(vocabulary::begins_with_verb(after) || connector(after.trim_start()).is_some());
         // A sentence that is only a number was the sign of an item.
         let numeral = tail.trim().len() < 4 && tail.trim().bytes().all(|b| b.is_ascii_digit()) && at - self.begin < 5;
         !initial && !numeral

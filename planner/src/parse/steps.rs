@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use super::build::Builder;
 use super::built::{self, attach, merge_needs};
-use super::draft::{Draft, Link, Step};
+use super::draft::{Draft, Link, Reference, Step};
 use super::inline::Inline;
 use super::letters;
 use super::lines::Block;
@@ -210,6 +210,11 @@ impl Builder<'_> {
             if item { meta::head(&flow.text, inline, clause.from, clause.to) } else { (Meta::default(), clause.from) };
         let start = begin;
         let start = start + leading(&flow.text[start..clause.to.max(start)]);
+        // "But first, run the tests": before what was said last.
+        let first = after_word(&flow.text[start..clause.to.max(start)], "but first");
+        let first = first.map(|rest| clause.to - rest.trim_start_matches([',', ' ']).len());
+        let first = first.filter(|_| !item && !self.out.drafts.is_empty());
+        let (start, begin) = (first.unwrap_or(start), first.unwrap_or(begin));
         let part = self.condition_of(&flow.text, inline, &Clause { from: start, ..*clause });
         let found = if part.condition.is_some() {
             let mut found = meta::extract(&flow.text, inline, part.from, part.to, false);
@@ -219,6 +224,7 @@ impl Builder<'_> {
             meta::extract_after(head, &flow.text, inline, begin, part.to)
         };
         let mut found = found;
+        found.before.extend(first.map(|_| Reference::Previous));
         found.locate(flow);
         if found.description.is_empty() && holds(&flow.text[clause.from..clause.end], "???") {
             found.description = "???".to_owned();
