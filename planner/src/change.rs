@@ -375,7 +375,9 @@ impl Touched {
             | Event::PlanCancelled { .. }
             | Event::PlanningCompleted { .. } => (Vec::new(), Vec::new()),
         };
-        let context = matches!(event, Event::ContextCompacted { .. });
+        // What a summary says of a task that is open again is taken back.
+        let context =
+            matches!(event, Event::ContextCompacted { .. } | Event::TasksReopened { .. } | Event::PlanForked { .. });
         let settings = matches!(event, Event::TasksPlanned { .. } | Event::SettingsChanged { .. });
         Self { tasks, questions, context, settings }
     }
