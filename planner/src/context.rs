@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use crate::brevity::{fair_limit, n_chars, shorten};
 use crate::condense::{Sort, condense};
-use crate::event::{Event, Purpose, Summaries};
+use crate::event::{Covered, Event, Purpose, Summaries};
 use crate::past::{Fact, RANKS, Rank, decision, line_of};
 use crate::plan::TaskId;
 use crate::state::PlannerState;
@@ -174,7 +174,8 @@ pub(crate) fn due(state: &PlannerState) -> Option<Event> {
         }
         Summaries::Rule | Summaries::Model => {
             let (summary, removed_task_ids) = compaction(state, state.chars_of_budget(SUMMARY_PERCENT));
-            Some(Event::ContextCompacted { summary, removed_task_ids })
+            let covers = covered(state, state.n_events);
+            Some(Event::ContextCompacted { summary, removed_task_ids, covers })
         }
     }
 }
@@ -203,7 +204,8 @@ pub(crate) fn compact_by(state: &PlannerState, summary: &str, task_ids: &[TaskId
     }
     let text = missing + &body;
     let removed = ended_since(state).into_iter().filter(|task| task_ids.contains(task)).collect();
-    Some(Event::ContextCompacted { summary: text.trim_end().to_owned(), removed_task_ids: removed })
+    let (summary, covers) = (text.trim_end().to_owned(), covered(state, state.past.requested_at));
+    Some(Event::ContextCompacted { summary, removed_task_ids: removed, covers })
 }
 
 /// The compaction of a plan to at most `max_tokens`, and never to more than the budget lets stand, if it says
@@ -212,7 +214,14 @@ pub(crate) fn compact(state: &PlannerState, max_tokens: usize) -> Option<Event> 
     let room = state.gauges.n_chars(None, max_tokens).min(state.chars_of_budget(SOFT_PERCENT).saturating_sub(1));
     let (summary, removed_task_ids) = compaction(state, room);
     let is_new = summary != state.past.summary || !removed_task_ids.is_empty();
-    is_new.then_some(Event::ContextCompacted { summary, removed_task_ids })
+    let covers = covered(state, state.n_events);
+    is_new.then_some(Event::ContextCompacted { summary, removed_task_ids, covers })
+}
+
+/// What a summary stands for that is made of all up to an event, beside what the one before it did.
+fn covered(state: &PlannerState, to: u64) -> Option<Covered> {
+    let from = state.past.covered + 1;
+    (from <= to).then_some(Covered { from, to })
 }
 
 /// The summary of all that has happened, and the tasks that the one before it did not stand for.

@@ -50,6 +50,10 @@ pub(crate) struct Past {
     pub(crate) summary: String,
     /// The tasks for which a model was asked for a summary that has not come.
     pub(crate) requested: Option<Vec<TaskId>>,
+    /// The last event that such a summary would stand for.
+    pub(crate) requested_at: u64,
+    /// The last event that the summary stands for.
+    pub(crate) covered: u64,
     /// Characters of the summary and of the lines that it does not stand for yet, a line's end with each.
     pub(crate) n_chars: usize,
     n_facts: u64,
@@ -128,6 +132,11 @@ impl Past {
         if let Some((_, line)) = self.fresh.remove(&nth) {
             self.n_chars -= n_chars(&line) + 1;
         }
+    }
+
+    /// A model is asked for a summary of these tasks, and of all up to an event.
+    pub(crate) fn request(&mut self, task_ids: &[TaskId], up_to: u64) {
+        (self.requested, self.requested_at) = (Some(task_ids.to_vec()), up_to);
     }
 
     /// The summary stands from now on for these tasks, and for every answer until now.

@@ -139,6 +139,7 @@ const RULES: &[(&str, Sight)] = &[
     ("question", Sealed),
     ("answer", Sealed),
     ("summary", Sealed),
+    ("earlier", Sealed),
     // What models are asked.
     ("request", Clear),
     ("model", Clear),

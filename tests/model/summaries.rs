@@ -48,7 +48,7 @@ fn wanted(events: &[Event]) -> Option<(&[TaskId], usize)> {
 
 fn compacted(events: &[Event]) -> Option<(&str, &[TaskId])> {
     events.iter().find_map(|event| match event {
-        Event::ContextCompacted { summary, removed_task_ids } => Some((&summary[..], &removed_task_ids[..])),
+        Event::ContextCompacted { summary, removed_task_ids, .. } => Some((&summary[..], &removed_task_ids[..])),
         _another => None,
     })
 }

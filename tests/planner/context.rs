@@ -1,10 +1,10 @@
 //! What a plan tells of its past, and what an agent is told of its task: never more than the budget, and what matters
 //! first.
 
-use crewlog_mq::Handler;
+use crewlog_mq::{Handler, Position};
 use crewlog_planner::context::{HARD_PERCENT, SOFT_PERCENT, SUMMARY_PERCENT};
 use crewlog_planner::event::{
-    Command, Event, ExecutorEvent, Parameters, PlannerCmd, PlannerConfig, Purpose, QuestionId, TaskStatus,
+    Command, Covered, Event, ExecutorEvent, Parameters, PlannerCmd, PlannerConfig, Purpose, QuestionId, TaskStatus,
 };
 use crewlog_planner::parse::{ParsedPlan, render};
 use crewlog_planner::plan::{Dependency, FailurePolicy, NodeKind, Strength, TaskId, TaskPlan};
@@ -68,7 +68,7 @@ impl Run {
 
     fn compactions(&self) -> Vec<(&str, &[TaskId])> {
         let compactions = self.history.iter().filter_map(|event| match event {
-            Event::ContextCompacted { summary, removed_task_ids } => Some((&**summary, &**removed_task_ids)),
+            Event::ContextCompacted { summary, removed_task_ids, .. } => Some((&**summary, &**removed_task_ids)),
             _ => None,
         });
         compactions.collect()
@@ -100,13 +100,19 @@ fn n_tokens(text: &str) -> usize {
 struct Watch {
     planner: Planner,
     is_ordered: bool,
+    n_events: u64,
+    /// The last event that a summary stands for.
+    covered: u64,
 }
 
 impl Watch {
     fn take(&mut self, event: &Event) {
         let state = self.planner.state();
         let n_chars_max = |percent| state.chars_of_budget(percent);
-        if let Event::ContextCompacted { summary, removed_task_ids } = event {
+        if let Event::ContextCompacted { summary, removed_task_ids, covers } = event {
+            let Covered { from, to } = covers.expect("it says what it stands for");
+            assert_eq!((from, to), (self.covered + 1, self.n_events), "all that the one before it does not stand for");
+            self.covered = to;
             if !self.is_ordered {
                 assert!(n_chars(&state.past()) > n_chars_max(SOFT_PERCENT), "below the threshold nothing is appended");
                 assert!(n_chars(summary) <= n_chars_max(SUMMARY_PERCENT), "it is short enough for long");
@@ -119,6 +125,7 @@ impl Watch {
         let is_compaction = matches!(event, Event::ContextCompacted { .. });
         let before = is_compaction.then(|| (state.tasks().to_vec(), state.questions().to_vec()));
         self.planner.apply(event);
+        self.n_events += 1;
         if let Some((tasks, questions)) = before {
             let state = self.planner.state();
             assert_eq!(
@@ -144,7 +151,7 @@ proptest! {
     #[test]
     fn the_past_is_within_its_budget_after_any_orders(draft in drafts(), acts in prop::collection::vec(acts(), 0..60)) {
         let mut planner = Planner::new();
-        let mut watch = Watch { planner: Planner::new(), is_ordered: false };
+        let mut watch = Watch { planner: Planner::new(), is_ordered: false, n_events: 0, covered: 0 };
         let initialize = Act::Initialize;
         for act in [initialize].iter().chain(&acts) {
             let command = act.command(&draft, planner.state());
@@ -287,6 +294,30 @@ fn many_long_decisions_are_each_shortened_and_then_the_last_are_told() {
     assert!(lines[0].starts_with("(not told: 3"), "{many}");
     assert!(lines[1..].iter().all(|line| n_chars(line) >= 40) && lines.last().unwrap().ends_with(" 40"), "{many}");
     assert!(n_chars(&many) <= 280);
+}
+
+#[test]
+fn a_summary_names_the_events_that_it_stands_for_also_behind_a_fork() {
+    let mut run = Run::begin(budget(8_000), &list(6));
+    let covers = |run: &Run| match run.history.last() {
+        Some(Event::ContextCompacted { covers, .. }) => covers.map(|Covered { from, to }| (from, to)),
+        _another => None,
+    };
+    run.done(1, "part 1 is there");
+    run.order(Command::CompactContext { max_tokens: 100 });
+    // It is planned, six are dispatched, one is done.
+    assert_eq!(covers(&run), Some((1, 8)));
+    run.done(2, "part 2 is there");
+    run.order(Command::CompactContext { max_tokens: 100 });
+    assert_eq!(covers(&run), Some((9, 10)), "the summary before it, and one more is done");
+    let (parent, at, reason) = ("p".into(), Position(11), "another way".into());
+    let fork = Command::Fork { parent, at, reason, config: None, amendments: Vec::new() };
+    run.order(fork);
+    let n_events = run.history.len() as u64;
+    run.done(3, "part 3 is there");
+    run.order(Command::CompactContext { max_tokens: 100 });
+    assert_eq!(covers(&run), Some((11, n_events + 1)), "the history of a fork begins with that of the other plan");
+    assert_eq!(Planner::fold(&run.history), run.planner);
 }
 
 #[test]

@@ -5,8 +5,8 @@ use std::time::Duration;
 use crewlog_mq::{Event as MqEvent, Handler, Position, Timestamp};
 use crewlog_planner::claim::{Ending, Executor, RunDetails, TaskClaim, TaskCommand, TaskEvent};
 use crewlog_planner::event::{
-    Answered, Budget, Deadline, Event, FailureClass, Order, Outcome, Parameters, PlannerCmd, PlannerConfig, Purpose,
-    QuestionId, Summaries, TaskResult, TaskStatus, Usage,
+    Answered, Budget, Covered, Deadline, Event, FailureClass, Order, Outcome, Parameters, PlannerCmd, PlannerConfig,
+    Purpose, QuestionId, Summaries, TaskResult, TaskStatus, Usage,
 };
 use crewlog_planner::plan::{
     AgentOrigin, Attachment, AttachmentKind, DefaultAnswer, NodeKind, Origin, ParentTask, SubPlan, TaskId, TaskPlan,
@@ -289,7 +289,11 @@ fn events_with(text: &str, n: u64, unblocks: bool) -> Vec<Event> {
             default: Some(DefaultAnswer { answer: text(), after_ms: n }),
         },
         Event::ClarificationReceived { task_id, question_id, answer: text(), is_default: unblocks },
-        Event::ContextCompacted { summary: text(), removed_task_ids: vec![task_id] },
+        Event::ContextCompacted {
+            summary: text(),
+            removed_task_ids: vec![task_id],
+            covers: Some(Covered { from: 1, to: n }),
+        },
         Event::TasksReopened { task_ids: vec![task_id] },
         Event::PlanningCompleted { summary: text(), outcome: Outcome::Cancelled },
     ];

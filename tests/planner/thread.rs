@@ -28,7 +28,6 @@ impl Run {
 
     fn order(&mut self, command: Command) {
         self.history.extend(self.planner.process(command).unwrap());
-        assert_eq!(self.planner, Planner::fold(&self.history));
     }
 
     fn attempt(&self) -> u32 {
@@ -151,7 +150,7 @@ enum Try {
 }
 
 fn tries() -> impl Strategy<Value = Try> {
-    let text = || (0..300_usize, "[a-zA-Z0-9é中:/. ]{0,60}");
+    let text = || (0..100_usize, "[a-zA-Z0-9é中:/. ]{0,60}");
     prop_oneof![
         4 => text().prop_map(|(n_lines, line)| Try::Fails { n_lines, line }),
         2 => ("[a-z]{1,20}", "[a-zé]{1,40}").prop_map(|(question, answer)| Try::Asks { question, answer }),
@@ -159,7 +158,7 @@ fn tries() -> impl Strategy<Value = Try> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(100) })]
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(48) })]
 
     #[test]
     fn no_answer_is_given_up_and_no_budget_passed_for_what_attempts_print(
@@ -185,5 +184,6 @@ proptest! {
             prop_assert!(all <= alone.max(token_budget * CHARS_PER_TOKEN), "{} of {}", all, token_budget * CHARS_PER_TOKEN);
             prop_assert_eq!(run.planner.state().open_questions().count(), 1, "what is open stays open");
         }
+        prop_assert_eq!(&Planner::fold(&run.history), &run.planner);
     }
 }

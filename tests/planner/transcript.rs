@@ -275,7 +275,7 @@ pub fn tell(event: &Event) -> String {
         Event::ClarificationReceived { question_id, answer, is_default, .. } => {
             format!("{question_id} = {answer}{}", if *is_default { " (by default)" } else { "" })
         }
-        Event::ContextCompacted { summary, removed_task_ids } => {
+        Event::ContextCompacted { summary, removed_task_ids, .. } => {
             format!("compacted {}: {summary}", numbers(removed_task_ids.iter().copied()))
         }
         Event::PlanPaused { reason, .. } => format!("paused: {reason}"),

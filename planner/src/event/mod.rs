@@ -12,7 +12,7 @@ use crate::plan::{Attachment, DefaultAnswer, Origin, TaskId, TaskPlan};
 pub use amending::{Amendment, Edit, Setting};
 pub use command::Command;
 pub use config::{Budget, Order, PlannerConfig, Profile, Summaries, Usage, money};
-pub use told::{Answered, ExecutorEvent, FailureClass, Parameters, PlannerCmd, TaskResult, Undone};
+pub use told::{Answered, Covered, ExecutorEvent, FailureClass, Parameters, PlannerCmd, TaskResult, Undone};
 
 /// The stream of all plans; a plan's aggregate is its id.
 pub const STREAM: &str = "planner";
@@ -283,6 +283,9 @@ pub enum Event {
         summary: String,
         /// The tasks whose lines it replaces, beside those that the summary before it stood for.
         removed_task_ids: Vec<TaskId>,
+        /// The events of the plan that it stands for, beside those that the summary before it did.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        covers: Option<Covered>,
     },
     /// Nothing more is started.
     PlanPaused {

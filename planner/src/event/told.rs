@@ -6,6 +6,16 @@ use crate::event::{Budget, QuestionId, Usage};
 use crate::plan::{Attachment, DefaultAnswer, NodeKind, SubPlan, TaskId};
 use crate::protocol::Asking;
 
+/// Events of a plan's history, by their places in it: 1, 2, 3 ... Of a plan that is no fork these are the sequences of its
+/// events; the history of a fork begins with that of the plan that it goes on from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Covered {
+    /// The first.
+    pub from: u64,
+    /// The last.
+    pub to: u64,
+}
+
 /// A question that was answered, as an executor is told of it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Answered {

@@ -56,6 +56,8 @@ pub struct PlannerState {
     pub(crate) context: Vec<String>,
     pub(crate) attachments: Vec<Attachment>,
     pub(crate) past: Past,
+    /// The events of its history so far, those of the plans that it goes on from included.
+    pub(crate) n_events: u64,
     pub(crate) cancelled: bool,
     /// Whether the last pause came from the plan above.
     pub(crate) paused_from_above: bool,
@@ -245,6 +247,7 @@ impl PlannerState {
     /// Takes one event in. It trusts the log: what the planner did not decide is passed over.
     pub(crate) fn apply(&mut self, event: &Event) {
         self.keep_time(event);
+        self.n_events += 1;
         match event {
             Event::TasksPlanned { tasks, title, source, config, context, attachments, origin } => {
                 self.tasks = tasks.iter().map(|plan| Task::planned(plan.clone())).collect();
@@ -294,7 +297,8 @@ impl PlannerState {
             Event::ClarificationReceived { question_id, answer, is_default, .. } => {
                 self.close_question(*question_id, answer, *is_default);
             }
-            Event::ContextCompacted { summary, removed_task_ids } => {
+            Event::ContextCompacted { summary, removed_task_ids, covers } => {
+                self.past.covered = covers.map_or(self.n_events - 1, |covered| covered.to);
                 let removed = removed_task_ids.iter().filter_map(|id| self.index(*id)).collect::<Vec<_>>();
                 self.past.compact(summary, removed.into_iter());
             }
@@ -308,7 +312,7 @@ impl PlannerState {
             Event::UsageRecorded { task_id, usage, .. } => self.spend(*task_id, usage),
             Event::ClarificationWithdrawn { question_id, .. } => self.withdraw(*question_id),
             Event::CheckpointNamed { name } => self.checkpoints.push(name.clone()),
-            Event::CompactionRequested { task_ids, .. } => self.past.requested = Some(task_ids.clone()),
+            Event::CompactionRequested { task_ids, .. } => self.past.request(task_ids, self.n_events - 1),
             Event::PlanPaused { from_above, .. } => {
                 (self.phase, self.paused_from_above) = (Phase::Paused, *from_above);
             }
