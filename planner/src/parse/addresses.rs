@@ -19,7 +19,13 @@ pub(super) fn url_length(text: &str) -> usize {
             || matches!(c, '<' | '>' | '"' | '`' | '|' | '\u{2225}' | '\u{201c}' | '\u{201d}' | '\u{2019}')
             || is_cjk_sign(c)
     };
-    let mut length = text.find(stop).unwrap_or(text.len());
+    // What is not ASCII is judged by its character.
+    let doubtful = |byte: u8| byte <= b' ' || byte >= 0x7f || matches!(byte, b'<' | b'>' | b'"' | b'`' | b'|');
+    let plain = text.bytes().position(doubtful).unwrap_or(text.len());
+    let mut length = text[plain..].find(stop).map_or(text.len(), |found| plain + found);
+    if text[..length].ends_with(|c: char| c.is_ascii_alphanumeric()) {
+        return length;
+    }
     let signs = |c: u8| text.bytes().take(length).filter(|b| *b == c).count();
     let mut depth =
         [(b')', signs(b'('), signs(b')')), (b']', signs(b'['), signs(b']')), (b'}', signs(b'{'), signs(b'}'))];

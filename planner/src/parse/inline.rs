@@ -43,30 +43,34 @@ pub(super) struct Atom {
 }
 
 /// Parts backticks.
-const TICK: u8 = 1;
+const TICK: u16 = 1;
 /// A bracket.
-const BRACKET: u8 = 2;
+const BRACKET: u16 = 2;
 /// Begins something that has a sign of its own.
-const SIGN: u8 = 4;
+const SIGN: u16 = 4;
 /// A quote, or the first byte of one.
-const QUOTE: u8 = 8;
+const QUOTE: u16 = 8;
 /// Makes a path or an address of a word.
-const MARK: u8 = 16;
+const MARK: u16 = 16;
 /// Goes on a word that can be a path.
-const WORD: u8 = 32;
+const WORD: u16 = 32;
 /// Begins such a word; of bytes that are not ASCII the character decides.
-const FIRST: u8 = 64;
+const FIRST: u16 = 64;
 /// Goes before no word.
-const STUCK: u8 = 128;
+const STUCK: u16 = 128;
+/// Begins a tag: who, how urgent, how long.
+pub(super) const TAG: u16 = 256;
+/// Marks words, and is not shown.
+pub(super) const EMPHASIS: u16 = 512;
 
 /// What a byte can be part of.
-fn class(byte: u8) -> u8 {
-    static CLASSES: [u8; 256] = classes();
+fn class(byte: u8) -> u16 {
+    static CLASSES: [u16; 256] = classes();
     CLASSES[usize::from(byte)]
 }
 
-const fn classes() -> [u8; 256] {
-    const SETS: [(&[u8], u8); 8] = [
+const fn classes() -> [u16; 256] {
+    const SETS: [(&[u8], u16); 10] = [
         (b"`", TICK),
         (b"()[]", BRACKET),
         (b"\\![<~", SIGN),
@@ -75,6 +79,8 @@ const fn classes() -> [u8; 256] {
         (b"\\/._-~@$*+#%:?=&!", WORD),
         (b"\\/._-~@$*%", FIRST),
         (b"\\/._-~@$*%+#", STUCK),
+        (b"@!~", TAG),
+        (b"*_\\", EMPHASIS),
     ];
     let mut classes = [0; 256];
     let mut byte = 0;
@@ -117,6 +123,8 @@ pub(super) struct Inline {
     pub(super) guards: Vec<(usize, usize)>,
     /// Brackets that are no links, outermost only: opening sign, closing sign.
     pub(super) brackets: Vec<(usize, usize)>,
+    /// What its bytes can be part of: a rule that needs a sign is spared where there is none.
+    signs: u16,
 }
 
 impl Inline {
@@ -144,7 +152,12 @@ impl Inline {
         if seen & QUOTE > 0 {
             guards.extend(quotes(text, &atoms));
         }
-        Self { atoms, guards: merge(guards), brackets }
+        Self { atoms, guards: merge(guards), brackets, signs: seen }
+    }
+
+    /// True when the text has a sign of some sort.
+    pub(super) fn has(&self, sort: u16) -> bool {
+        self.signs & sort > 0
     }
 
     /// The attachments within a range, in order, each once.
@@ -554,7 +567,7 @@ fn without_stops(word: &str) -> &str {
 }
 
 /// The length of the word that could be a path, and what its bytes are.
-fn run(text: &str) -> (usize, u8) {
+fn run(text: &str) -> (usize, u16) {
     let mut seen = 0;
     for (at, byte) in text.bytes().enumerate() {
         let class = class(byte);

@@ -1,13 +1,13 @@
 //! What a step says about itself beside its text: id, markers, priority, who, dependencies, limits.
 
 use super::draft::Reference;
-use super::inline::{AtomKind, Inline};
+use super::inline::{self, AtomKind, Inline};
 use super::labels::{label, priority_head};
 use super::phrases::{Words, after_any, after_word, begins, list, strip_prefix_ci};
 use super::plain::plain;
 use super::references;
 use super::settings::{Settings, files, looks_like_setting};
-use super::text::{Flow, collapse, holds_byte, start};
+use super::text::{Flow, collapse, start};
 
 /// Everything taken out of a step's text, and what is left.
 #[derive(Debug, Default)]
@@ -377,7 +377,7 @@ impl Reader<'_> {
     /// `@name` and `!high`.
     fn tags(&mut self, from: usize, to: usize) {
         let text = self.text;
-        if !holds_byte(&text[from..to], |byte| (byte == b'@') | (byte == b'!') | (byte == b'~')) {
+        if !self.inline.has(inline::TAG) {
             return;
         }
         let fresh = |at: usize| text[from..at].chars().next_back().is_none_or(|c| c.is_whitespace() || c == '(');

@@ -123,21 +123,28 @@ impl Phrases {
 
     /// True when the word is one of the list, exactly as it stands there.
     pub(super) fn contains(&self, word: &str) -> bool {
-        self.whole(word).any(|phrase| phrase.text == word)
+        self.whole(word).any(|n| self.all[n].text == word)
     }
 
     /// The same, compared without ASCII case.
     pub(super) fn contains_ci(&self, word: &str) -> bool {
-        self.whole(word).any(|phrase| phrase.text.eq_ignore_ascii_case(word))
+        self.whole(word).any(|n| self.all[n].text.eq_ignore_ascii_case(word))
     }
 
-    /// The phrases with the length and the first bytes of a word; half of the places are empty, so they are few.
-    fn whole(&self, word: &str) -> impl Iterator<Item = &Phrase> {
+    /// The phrases with the first bytes of a word; half of the places are empty, so they are few.
+    fn whole(&self, word: &str) -> impl Iterator<Item = usize> {
         let head = Head::new(word.as_bytes());
-        let first = head.place(word.len(), self.whole.len());
-        let places = self.whole[first..].iter().chain(&self.whole[..first]).take_while(|n| **n > 0);
-        let phrases = places.filter_map(|n| self.all.get(usize::from(*n) - 1));
-        phrases.filter(move |phrase| phrase.head == head)
+        let n_places = self.whole.len();
+        let mut place = head.place(word.len(), n_places);
+        std::iter::from_fn(move || {
+            loop {
+                let n = usize::from(self.whole[place]).checked_sub(1)?;
+                place = (place + 1) & (n_places - 1);
+                if self.all[n].head == head {
+                    return Some(n);
+                }
+            }
+        })
     }
 
     /// The text after the first phrase of the list with which it begins.
@@ -179,6 +186,35 @@ impl Phrases {
     fn bucket(&self, first: u8) -> &[Phrase] {
         let first = usize::from(first);
         &self.all[usize::from(self.starts[first])..usize::from(self.starts[first + 1])]
+    }
+}
+
+/// Words, each with marks that say what it can be.
+pub(super) struct Marked {
+    words: Phrases,
+    /// By the place of a word.
+    marks: Vec<u32>,
+}
+
+impl Marked {
+    /// Takes lists apart at their bars; a word has the marks of all the lists in which it stands.
+    pub(super) fn new(lists: &[(u32, &'static str)]) -> Self {
+        let words = Phrases::new(lists.iter().flat_map(|(_, list)| list.split('|')));
+        let mut marked = Self { marks: vec![0; words.all.len()], words };
+        for (mark, list) in lists {
+            for word in list.split('|') {
+                let same = marked.words.whole(word).filter(|n| marked.words.all[*n].text == word);
+                for n in same.collect::<Vec<_>>() {
+                    marked.marks[n] |= mark;
+                }
+            }
+        }
+        marked
+    }
+
+    /// The marks of a word in lower case; none when it is in no list.
+    pub(super) fn marks(&self, word: &str) -> u32 {
+        self.words.whole(word).find(|n| self.words.all[*n].text == word).map_or(0, |n| self.marks[n])
     }
 }
 

@@ -2,14 +2,15 @@
 
 use std::borrow::Cow;
 
-use super::inline::{Atom, AtomKind, Inline};
-use super::text::{collapse, holds, holds_byte, pairs};
+use super::inline::{Atom, AtomKind, EMPHASIS, Inline};
+use super::text::{collapse, holds, pairs};
 
 /// Text as a person would read it aloud: no Markdown signs, nothing of what was taken out, which is in order.
 pub(super) fn plain(text: &str, inline: &Inline, from: usize, to: usize, removed: &[(usize, usize)]) -> String {
     let mut atoms = inline.within(from, to).iter().peekable();
     let mut removed = removed.iter().peekable();
     let mut out = String::with_capacity(to.saturating_sub(from));
+    let emphasis = inline.has(EMPHASIS);
     let mut at = from;
     loop {
         let next = atoms.peek().map(|atom| (atom.start, atom.end));
@@ -23,7 +24,7 @@ pub(super) fn plain(text: &str, inline: &Inline, from: usize, to: usize, removed
         if start < at || end > to {
             continue;
         }
-        push_plain(&mut out, &text[at..start]);
+        push_plain(&mut out, &text[at..start], emphasis);
         if let Some((first, last)) = shown {
             out.push_str(text.get(first..last).unwrap_or(""));
         }
@@ -32,7 +33,7 @@ pub(super) fn plain(text: &str, inline: &Inline, from: usize, to: usize, removed
     let tail = text.get(at..to).unwrap_or("");
     // The full stop of "docker build ." belongs to the code.
     let code = tail.trim_end_matches([' ', '.']).is_empty() && out.ends_with(" .");
-    push_plain(&mut out, tail);
+    push_plain(&mut out, tail, emphasis);
     let mut shown = tidy(out);
     if code {
         shown.push_str(" .");
@@ -53,9 +54,9 @@ fn shown(atom: &Atom) -> Option<(usize, usize)> {
     }
 }
 
-/// Adds text without signs of emphasis.
-fn push_plain(out: &mut String, text: &str) {
-    if !holds_byte(text, |byte| (byte == b'*') | (byte == b'_') | (byte == b'\\')) {
+/// Adds text without signs of emphasis, if there are any.
+fn push_plain(out: &mut String, text: &str, emphasis: bool) {
+    if !emphasis {
         return out.push_str(text);
     }
     let before = out.chars().next_back().unwrap_or(' ');

@@ -146,12 +146,6 @@ fn has_pair(text: &str, phrase: &str) -> bool {
     pairs(text).fold(false, |any, (a, b)| any | ((a == first) & (b == second)))
 }
 
-/// True when a byte of some sort stands in a text; all are looked at, many at a time.
-#[inline]
-pub(super) fn holds_byte(text: &str, wanted: impl Fn(u8) -> bool) -> bool {
-    text.bytes().fold(false, |any, byte| any | wanted(byte))
-}
-
 /// Where a byte of ASCII stands first; many bytes are looked at at once.
 pub(super) fn find_byte(text: &str, wanted: u8) -> Option<usize> {
     let is_wanted = |byte: &u8| *byte == wanted;

@@ -1,62 +1,132 @@
 //! The words by which a sentence shows what it is: verbs, kinds, connectors.
 
-use super::phrases::{Phrases, Word, Words, list, words};
+use std::sync::LazyLock;
+
+use super::phrases::{Marked, Word, Words, list, words};
 use super::text::{find, holds, is_cjk, pairs};
 use crate::plan::NodeKind;
 
-static RETRIEVAL: Words = Words::new(|| {
-    list(
-        "find|search|fetch|download|read|get|retrieve|obtain|gather|collect|lookup|locate|query|scrape|crawl|\
+/// Verbs of finding and fetching.
+const RETRIEVAL: u32 = 1 << 0;
+/// Verbs of looking into something.
+const ANALYSIS: u32 = 1 << 1;
+/// Verbs of changing the form of code.
+const REFACTOR: u32 = 1 << 2;
+/// Verbs of writing code.
+const CODE: u32 = 1 << 3;
+/// Verbs of running something.
+const TOOL: u32 = 1 << 4;
+/// Verbs of asking.
+const ASK: u32 = 1 << 5;
+/// Words that stand for testing.
+const TEST: u32 = 1 << 6;
+/// Further verbs that begin an instruction and whose kind is `Processing`.
+const PLAIN: u32 = 1 << 7;
+/// Verbs whose object can be tests.
+const TEST_MAKERS: u32 = 1 << 8;
+/// Things made of code.
+const CODE_OBJECTS: u32 = 1 << 9;
+/// Things that a build makes.
+const ARTEFACTS: u32 = 1 << 10;
+/// Words that end the object of a verb.
+const PREPOSITIONS: u32 = 1 << 11;
+/// A word after which the word before it was the subject: "Release is on Friday".
+const FINITE: u32 = 1 << 12;
+/// Names of tests.
+const TESTS: u32 = 1 << 13;
+/// After "test", names of tests.
+const SUITES: u32 = 1 << 14;
+/// Words that begin an instruction.
+const VERBS: u32 = RETRIEVAL | ANALYSIS | REFACTOR | CODE | TOOL | ASK | TEST | PLAIN;
+/// Every word that shows what a sentence is, with what it can be.
+static WORDS: LazyLock<Marked> = LazyLock::new(|| {
+    Marked::new(&[
+        (
+            RETRIEVAL,
+            "find|search|fetch|download|read|get|retrieve|obtain|gather|collect|lookup|locate|query|scrape|crawl|\
      browse|pull|discover",
-    )
-});
-static ANALYSIS: Words = Words::new(|| {
-    list(
-        "analyse|analyze|review|compare|investigate|inspect|evaluate|assess|audit|examine|study|diagnose|profile|\
+        ),
+        (
+            ANALYSIS,
+            "analyse|analyze|review|compare|investigate|inspect|evaluate|assess|audit|examine|study|diagnose|profile|\
      research|explore|verify|check|validate|understand|identify|determine|measure|benchmark|estimate|triage|\
      debug|analysis|investigation",
-    )
-});
-static REFACTOR: Words = Words::new(|| {
-    list(
-        "refactor|rename|extract|simplify|restructure|reorganise|reorganize|deduplicate|inline|modularise|\
+        ),
+        (
+            REFACTOR,
+            "refactor|rename|extract|simplify|restructure|reorganise|reorganize|deduplicate|inline|modularise|\
      modularize|decouple|refactoring",
-    )
-});
-static CODE: Words = Words::new(|| {
-    list(
-        "implement|add|create|code|fix|build|develop|wire|integrate|scaffold|bootstrap|patch|program|hook|introduce|\
+        ),
+        (
+            CODE,
+            "implement|add|create|code|fix|build|develop|wire|integrate|scaffold|bootstrap|patch|program|hook|introduce|\
      port|expose|handle|support|implementing|adding|fixing|creating|setup|initialise|initialize|init",
-    )
-});
-static TOOL: Words = Words::new(|| {
-    list(
-        "run|execute|deploy|install|email|e-mail|mail|send|publish|release|push|restart|launch|ship|notify|upload|\
+        ),
+        (
+            TOOL,
+            "run|execute|deploy|install|email|e-mail|mail|send|publish|release|push|restart|launch|ship|notify|upload|\
      submit|commit|merge|invoke|call|trigger|rerun|start|stop|roll|rollback|announce|post|tag|schedule",
-    )
-});
-static ASK: Words = Words::new(|| list("ask|clarify"));
-static TEST: Words = Words::new(|| list("test|tests|unit-test|unittest|retest|testing"));
-/// Verbs whose object can be tests.
-static TEST_MAKERS: Words = Words::new(|| {
-    list(
-        "write|add|create|implement|run|execute|extend|rerun|update|generate|expand|author|build|complete|finish|\
+        ),
+        (ASK, "ask|clarify"),
+        (TEST, "test|tests|unit-test|unittest|retest|testing"),
+        (
+            PLAIN,
+            "write|update|configure|document|design|compute|calculate|convert|translate|generate|make|remove|delete|move|\
+     copy|draft|prepare|plan|define|describe|decide|choose|pick|open|close|set|change|replace|migrate|upgrade|\
+     bump|enable|disable|list|show|display|give|provide|tell|summarise|summarize|explain|classify|segment|\
+     transcribe|detect|extend|improve|optimise|optimize|clean|tidy|format|lint|ensure|keep|use|save|store|load|\
+     import|export|print|plot|draw|render|sort|filter|merge|join|split|combine|apply|assign|book|buy|order|pay|\
+     sell|play|take|put|turn|switch|toggle|control|monitor|track|record|log|register|subscribe|cancel|confirm|\
+     archive|back|restore|rebuild|reboot|reset|repeat|return|respond|reply|report|share|invite|message|contact|\
+     attend|organise|organize|arrange|recommend|suggest|predict|train|tune|fine-tune|normalise|normalize|parse|\
+     process|perform|conduct|carry|complete|finish|continue|begin|do|go|let|look|help|visualize|visualise|edit|\
+     modify|adjust|crop|resize|rotate|drop|expose|lock|unlock|grant|revoke|encrypt|decrypt|sign|mark|label|\
+     annotate|count|sum|add|divide|multiply|rank|group|cluster|map|select|insert|append|mount|unmount|attach|\
+     detach|connect|disconnect|sync|synchronise|synchronize|wait|sleep|approve|reject|cache|index|seed|proofread|\
+     polish|rewrite|rephrase|brainstorm|outline|sketch|paint|wash|cut|mix|bake|cook|heat|pour|stir|serve|boil|\
+     fill|hang|place|tighten|drill|measure|pack|unpack|clear|spin|provision|harden|secure|watch|learn|teach|\
+     practice|recover|localise|localize|transfer|trade|recite|delegate|dump|drain|squash|rebase|cherry-pick|fork|\
+     clone|checkout|tag|stash|revert|undo|verify|compile|link|flash|boot|ping|finalise|finalize|queue|poll|emit|\
+     capture|hire|interview|present|demo|pitch|negotiate|file|fetch|onboard|evaluate|simulate|solve|answer|infer|\
+     embed|tokenise|tokenize|stop|scan|sniff|bisect|backup|check-in|reserve|enter|enrol|enroll|buffer|block|unblock|bind|allocate|assemble|attempt|\
+     authenticate|authorise|authorize|automate|batch|blend|broadcast|bring|calibrate|categorise|categorize|\
+     chart|compose|compress|decompress|consult|correct|coordinate|deliver|demonstrate|\
+     dockerise|dockerize|double-check|duplicate|eliminate|enhance|enrich|establish|exclude|expand|facilitate|\
+     finetune|flag|flush|follow|forward|gauge|guide|highlight|ingest|inform|interpolate|invert|isolate|\
+     |knead|link|listen|maintain|manage|meet|mention|minimise|minimize|mirror|mock|mute|narrow|navigate|\
+     |overlay|partition|pause|permit|pin|prefix|pretrain|prevent|prioritise|prioritize|prune|purge|\
+     quantise|quantize|quantify|raise|react|reconcile|redact|redesign|redirect|reduce|refine|refresh|reinstall|\
+     relabel|reload|reopen|reorder|reproduce|request|resolve|resume|retire|retry|reuse|rework|route|\
+     sanitise|sanitize|scale|screen|scrub|separate|ship|shorten|shuffle|smooth|snapshot|sprinkle|standardise|\
+     standardize|stream|stub|subtract|supply|surface|swap|tabulate|tackle|throttle|trace|track|\
+     transform|transpose|trim|truncate|unify|uninstall|unzip|vacuum|vote|walk|warm|warn|whitelist|\
+     wrap|zip",
+        ),
+        (
+            TEST_MAKERS,
+            "write|add|create|implement|run|execute|extend|rerun|update|generate|expand|author|build|complete|finish|\
      increase|improve",
-    )
-});
-static CODE_OBJECTS: Words = Words::new(|| {
-    list(
-        "code|function|functions|script|scripts|class|classes|module|parser|endpoint|endpoints|handler|migration|\
+        ),
+        (
+            CODE_OBJECTS,
+            "code|function|functions|script|scripts|class|classes|module|parser|endpoint|endpoints|handler|migration|\
      migrations|program|component|components|query|queries|helper|middleware|wrapper|implementation|method|\
      methods|crate|package|library|api|client|server|service|hook|trait|struct|interface|adapter|loader|\
      serializer|cli|bot|plugin|types|macro|dockerfile|makefile",
-    )
-});
-static ARTEFACTS: Words = Words::new(|| {
-    list(
-        "image|images|release|binary|binaries|container|containers|artifact|artifacts|artefact|artefacts|wheel|\
+        ),
+        (
+            ARTEFACTS,
+            "image|images|release|binary|binaries|container|containers|artifact|artifacts|artefact|artefacts|wheel|\
      bundle",
-    )
+        ),
+        (
+            PREPOSITIONS,
+            "for|in|of|to|with|at|on|that|which|using|from|under|into|and|against|covering|around|by|before|after|via|as|when|until|again|now|first|locally|twice|once",
+        ),
+        (FINITE, "is|are|was|were|has|have|will|isn't|aren't|must|should|needs"),
+        (TESTS, "test|tests|testing|testcase|testcases|coverage|unittests"),
+        (SUITES, "suite|suites|case|cases|coverage"),
+    ])
 });
 /// Verbs of texts in Chinese characters, which no space ends; the first list that has one counts.
 const HAN: &[(&[&str], NodeKind)] = &[
@@ -89,41 +159,6 @@ const HAN: &[(&[&str], NodeKind)] = &[
     (&["运行", "执行", "部署", "安装", "发布", "发送", "通知", "回滚", "重启", "実行", "デプロイ"], NodeKind::ToolCall),
     (&["询问", "确认", "澄清"], NodeKind::Clarification),
 ];
-/// Further verbs that begin an instruction and whose kind is `Processing`.
-static PLAIN: Words = Words::new(|| {
-    list(
-        "write|update|configure|document|design|compute|calculate|convert|translate|generate|make|remove|delete|move|\
-     copy|draft|prepare|plan|define|describe|decide|choose|pick|open|close|set|change|replace|migrate|upgrade|\
-     bump|enable|disable|list|show|display|give|provide|tell|summarise|summarize|explain|classify|segment|\
-     transcribe|detect|extend|improve|optimise|optimize|clean|tidy|format|lint|ensure|keep|use|save|store|load|\
-     import|export|print|plot|draw|render|sort|filter|merge|join|split|combine|apply|assign|book|buy|order|pay|\
-     sell|play|take|put|turn|switch|toggle|control|monitor|track|record|log|register|subscribe|cancel|confirm|\
-     archive|back|restore|rebuild|reboot|reset|repeat|return|respond|reply|report|share|invite|message|contact|\
-     attend|organise|organize|arrange|recommend|suggest|predict|train|tune|fine-tune|normalise|normalize|parse|\
-     process|perform|conduct|carry|complete|finish|continue|begin|do|go|let|look|help|visualize|visualise|edit|\
-     modify|adjust|crop|resize|rotate|drop|expose|lock|unlock|grant|revoke|encrypt|decrypt|sign|mark|label|\
-     annotate|count|sum|add|divide|multiply|rank|group|cluster|map|select|insert|append|mount|unmount|attach|\
-     detach|connect|disconnect|sync|synchronise|synchronize|wait|sleep|approve|reject|cache|index|seed|proofread|\
-     polish|rewrite|rephrase|brainstorm|outline|sketch|paint|wash|cut|mix|bake|cook|heat|pour|stir|serve|boil|\
-     fill|hang|place|tighten|drill|measure|pack|unpack|clear|spin|provision|harden|secure|watch|learn|teach|\
-     practice|recover|localise|localize|transfer|trade|recite|delegate|dump|drain|squash|rebase|cherry-pick|fork|\
-     clone|checkout|tag|stash|revert|undo|verify|compile|link|flash|boot|ping|finalise|finalize|queue|poll|emit|\
-     capture|hire|interview|present|demo|pitch|negotiate|file|fetch|onboard|evaluate|simulate|solve|answer|infer|\
-     embed|tokenise|tokenize|stop|scan|sniff|bisect|backup|check-in|reserve|enter|enrol|enroll|buffer|block|unblock|bind|allocate|assemble|attempt|\
-     authenticate|authorise|authorize|automate|batch|blend|broadcast|bring|calibrate|categorise|categorize|\
-     chart|compose|compress|decompress|consult|correct|coordinate|deliver|demonstrate|\
-     dockerise|dockerize|double-check|duplicate|eliminate|enhance|enrich|establish|exclude|expand|facilitate|\
-     finetune|flag|flush|follow|forward|gauge|guide|highlight|ingest|inform|interpolate|invert|isolate|\
-     |knead|link|listen|maintain|manage|meet|mention|minimise|minimize|mirror|mock|mute|narrow|navigate|\
-     |overlay|partition|pause|permit|pin|prefix|pretrain|prevent|prioritise|prioritize|prune|purge|\
-     quantise|quantize|quantify|raise|react|reconcile|redact|redesign|redirect|reduce|refine|refresh|reinstall|\
-     relabel|reload|reopen|reorder|reproduce|request|resolve|resume|retire|retry|reuse|rework|route|\
-     sanitise|sanitize|scale|screen|scrub|separate|ship|shorten|shuffle|smooth|snapshot|sprinkle|standardise|\
-     standardize|stream|stub|subtract|supply|surface|swap|tabulate|tackle|throttle|trace|track|\
-     transform|transpose|trim|truncate|unify|uninstall|unzip|vacuum|vote|walk|warm|warn|whitelist|\
-     wrap|zip",
-    )
-});
 
 /// The kind of a text by its verb, or by that of the group it stands in.
 pub(super) fn kind(text: &str, lent: Option<&str>) -> NodeKind {
@@ -144,18 +179,18 @@ pub(super) fn own_kind(text: &str) -> Option<NodeKind> {
         let ends = || HAN.iter().find(|(verbs, _)| kana && verbs.iter().any(|verb| plain.contains(verb)));
         return begins.or_else(ends).map(|(_, kind)| *kind);
     }
-    let mut all: [Word; 12] = Default::default();
+    let mut all: [Known; 12] = Default::default();
     let n_words = leading(plain, &mut all);
     let all = &all[..n_words];
-    let first = all.first()?.as_str();
-    let second = all.get(1).map_or("", Word::as_str);
-    if ASK.contains(first)
-        || (matches!(first, "confirm" | "check") && second == "with" && !plain.contains('`'))
+    let first = all.first()?;
+    let second = all.get(1).map_or("", Known::as_str);
+    if first.is(ASK)
+        || (matches!(first.as_str(), "confirm" | "check") && second == "with" && !plain.contains('`'))
         || is_open(text)
     {
         return Some(NodeKind::Clarification);
     }
-    if TEST.contains(first) || is_tests(first, all) {
+    if first.is(TEST) || is_tests(first, all) {
         return Some(NodeKind::UnitTest);
     }
     // "Setup: install the tools" says what is done after its name.
@@ -164,52 +199,70 @@ pub(super) fn own_kind(text: &str) -> Option<NodeKind> {
     said.or_else(|| verb_kind(first, second, all))
 }
 
-fn verb_kind(first: &str, second: &str, all: &[Word]) -> Option<NodeKind> {
-    let is = |list: &Words| list.contains(first);
-    let object = |list: &Words| object_of(all).iter().any(|word| list.contains(word));
-    if first == "look" {
+fn verb_kind(first: &Known, second: &str, all: &[Known]) -> Option<NodeKind> {
+    let object = |mark: u32| object_of(all).iter().any(|word| word.is(mark));
+    let verb = first.as_str();
+    if verb == "look" {
         return Some(match second {
             "into" | "at" => NodeKind::Analysis,
             _ => NodeKind::Retrieval,
         });
     }
-    if first == "clean" && second == "up" {
+    if verb == "clean" && second == "up" {
         return Some(NodeKind::Refactor);
     }
-    if (first == "set" && second == "up")
-        || (first == "write"
+    if (verb == "set" && second == "up")
+        || (verb == "write"
             && !is_prose(all)
-            && (object(&CODE_OBJECTS) || object_of(all).iter().any(|word| is_source(word))))
+            && (object(CODE_OBJECTS) || object_of(all).iter().any(|word| is_source(word.as_str()))))
     {
         return Some(NodeKind::CodeImplementation);
     }
-    if (first == "build" && object(&ARTEFACTS))
-        || (first == "roll" && matches!(second, "back" | "out"))
-        || (is(&TOOL) && first != "roll")
+    if (verb == "build" && object(ARTEFACTS))
+        || (verb == "roll" && matches!(second, "back" | "out"))
+        || (first.is(TOOL) && verb != "roll")
     {
         return Some(NodeKind::ToolCall);
     }
     let sorts = [
-        (&RETRIEVAL, NodeKind::Retrieval),
-        (&ANALYSIS, NodeKind::Analysis),
-        (&REFACTOR, NodeKind::Refactor),
-        (&CODE, NodeKind::CodeImplementation),
+        (RETRIEVAL, NodeKind::Retrieval),
+        (ANALYSIS, NodeKind::Analysis),
+        (REFACTOR, NodeKind::Refactor),
+        (CODE, NodeKind::CodeImplementation),
+        (PLAIN, NodeKind::Processing),
     ];
-    let found = sorts.into_iter().find(|(list, _)| is(list)).map(|(_, kind)| kind);
-    found.or_else(|| is(&PLAIN).then_some(NodeKind::Processing))
+    sorts.into_iter().find(|(mark, _)| first.is(*mark)).map(|(_, kind)| kind)
+}
+
+/// A word and what it can be.
+#[derive(Default)]
+struct Known<'t> {
+    word: Word<'t>,
+    marks: u32,
+}
+
+impl Known<'_> {
+    fn is(&self, marks: u32) -> bool {
+        self.marks & marks > 0
+    }
+
+    fn as_str(&self) -> &str {
+        self.word.as_str()
+    }
 }
 
 /// Finds the first words, up to a preposition after the first of them, and says how many they are.
-fn leading<'t>(text: &'t str, all: &mut [Word<'t>]) -> usize {
+fn leading<'t>(text: &'t str, all: &mut [Known<'t>]) -> usize {
     let mut n_words = 0;
     let mut last_is_article = false;
     for (slot, word) in all.iter_mut().zip(words(text)) {
         // "The first test" is not "the test first".
         let counted = last_is_article && word == "first";
         last_is_article = matches!(word.as_str(), "the" | "a" | "our" | "your");
-        *slot = word;
+        let marks = WORDS.marks(&word);
+        *slot = Known { word, marks };
         n_words += 1;
-        if n_words > 1 && is_preposition(slot) && !counted {
+        if n_words > 1 && slot.is(PREPOSITIONS) && !counted {
             break;
         }
     }
@@ -217,7 +270,7 @@ fn leading<'t>(text: &'t str, all: &mut [Word<'t>]) -> usize {
 }
 
 /// True when what is written is text about code: "the API docs".
-fn is_prose(all: &[Word]) -> bool {
+fn is_prose(all: &[Known]) -> bool {
     object_of(all).last().is_some_and(|word| {
         matches!(
             word.as_str(),
@@ -236,85 +289,41 @@ fn is_source(word: &str) -> bool {
 }
 
 /// The words of the object: up to the first preposition.
-fn object_of<'a, 't>(all: &'a [Word<'t>]) -> &'a [Word<'t>] {
+fn object_of<'a, 't>(all: &'a [Known<'t>]) -> &'a [Known<'t>] {
     let rest = all.get(1..).unwrap_or(&[]);
     // Only the last word of what is led to ends the object, and it was judged there.
-    let end = rest.len() - usize::from(rest.last().is_some_and(|word| is_preposition(word)));
+    let end = rest.len() - usize::from(rest.last().is_some_and(|word| word.is(PREPOSITIONS)));
     &rest[..end]
 }
 
-fn is_preposition(word: &str) -> bool {
-    matches!(
-        word,
-        "for"
-            | "in"
-            | "of"
-            | "to"
-            | "with"
-            | "at"
-            | "on"
-            | "that"
-            | "which"
-            | "using"
-            | "from"
-            | "under"
-            | "into"
-            | "and"
-            | "against"
-            | "covering"
-            | "around"
-            | "by"
-            | "before"
-            | "after"
-            | "via"
-            | "as"
-            | "when"
-            | "until"
-            | "again"
-            | "now"
-            | "first"
-            | "locally"
-            | "twice"
-            | "once"
-    )
+fn before_preposition<'a, 't>(all: &'a [Known<'t>]) -> &'a [Known<'t>] {
+    let end = all.iter().position(|word| word.is(PREPOSITIONS)).unwrap_or(all.len());
+    &all[..end]
 }
 
 /// True when the object, or a text without a verb, is about tests.
-fn is_tests(first: &str, all: &[Word]) -> bool {
-    let head = if TEST_MAKERS.contains(first) {
+fn is_tests(first: &Known, all: &[Known]) -> bool {
+    let head = if first.is(TEST_MAKERS) {
         object_of(all)
-    } else if is_verb(first) {
+    } else if first.is(VERBS) {
         return false;
     } else {
-        let end = all.iter().position(|word| is_preposition(word)).unwrap_or(all.len());
-        &all[..end]
+        before_preposition(all)
     };
-    head.last().is_some_and(|word| {
-        matches!(word.as_str(), "test" | "tests" | "testing" | "testcase" | "testcases" | "coverage" | "unittests")
-    }) || head.windows(2).any(|pair| {
-        matches!((pair[0].as_str(), pair[1].as_str()), ("test", "suite" | "suites" | "case" | "cases" | "coverage"))
-    })
+    head.last().is_some_and(|word| word.is(TESTS))
+        || head.windows(2).any(|pair| pair[0].as_str() == "test" && pair[1].is(SUITES))
 }
 
 /// A word that begins an instruction.
 pub(super) fn is_verb(word: &str) -> bool {
-    static VERBS: Words =
-        Words::new(|| Phrases::union(&[&RETRIEVAL, &ANALYSIS, &REFACTOR, &CODE, &TOOL, &ASK, &TEST, &PLAIN]));
-    VERBS.contains(word)
+    WORDS.marks(word) & VERBS > 0
 }
 
 /// True when the text begins with an instruction.
 pub(super) fn begins_with_verb(text: &str) -> bool {
     let mut all = words(instruction(text));
-    all.next().is_some_and(|word| is_verb(&word)) && !all.next().is_some_and(|word| is_finite(&word))
-}
-
-/// A word after which the word before it was the subject: "Release is on Friday".
-fn is_finite(word: &str) -> bool {
-    matches!(
-        word,
-        "is" | "are" | "was" | "were" | "has" | "have" | "will" | "isn't" | "aren't" | "must" | "should" | "needs"
-    )
+    let is = |word: Word<'_>, marks: u32| WORDS.marks(&word) & marks > 0;
+    all.next().is_some_and(|word| is(word, VERBS)) && !all.next().is_some_and(|word| is(word, FINITE))
 }
 
 /// What leads to an instruction and says nothing.
