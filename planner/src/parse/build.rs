@@ -7,6 +7,7 @@ use super::draft::{Draft, Link, Reference, Step};
 use super::inline::{AtomKind, Definitions, Inline};
 use super::lines::{self, Block, BlockKind};
 use super::outline::{self, Place};
+use super::pairs::Pairs;
 use super::sections::{self, Section, Use};
 use super::text::{Flow, holds};
 use super::{connectors, meta, plain, references, relations, roles, shell, vocabulary};
@@ -56,6 +57,10 @@ impl Open {
 pub(super) struct Builder<'a> {
     pub(super) source: &'a str,
     pub(super) definitions: Definitions,
+    /// The pairs of signs in the line that was read last.
+    pairs: Pairs,
+    /// What was found in a line that is done; its memory serves the next one.
+    pub(super) spare: Inline,
     pub(super) lenient: bool,
     pub(super) out: Built,
     pub(super) open: Vec<Open>,
@@ -92,6 +97,8 @@ pub(super) fn build(source: &str, lenient: bool) -> Built {
     let mut builder = Builder {
         source,
         definitions: definitions(source, &blocks),
+        pairs: Pairs::default(),
+        spare: Inline::default(),
         lenient,
         out: Built::default(),
         open: Vec::new(),
@@ -119,8 +126,9 @@ pub(super) fn build(source: &str, lenient: bool) -> Built {
 
 fn definitions(source: &str, blocks: &[Block]) -> Definitions {
     let ignored = blocks.iter().filter(|block| block.kind == BlockKind::Ignored);
-    let lines =
-        ignored.flat_map(|block| &block.pieces).filter_map(|piece| lines::definition(&source[piece.start..piece.end]));
+    let lines = ignored
+        .flat_map(|block| block.pieces.iter())
+        .filter_map(|piece| lines::definition(&source[piece.start..piece.end]));
     lines.map(|(name, target)| (name.to_lowercase(), target.to_owned())).collect()
 }
 
@@ -158,7 +166,7 @@ impl<'a> Builder<'a> {
         if block.quoted && uses == Use::Tasks {
             // The signs of quotation belong to no task.
             let mut at = block.span.start;
-            for piece in &block.pieces {
+            for piece in block.pieces.iter() {
                 self.out.ignored.push(Span { start: at, end: piece.start.max(at) });
                 at = piece.end;
             }
@@ -223,9 +231,10 @@ impl<'a> Builder<'a> {
         self.out.odd.push(Odd { at: blocks[n].span.start, message, help: help.into() });
     }
 
-    pub(super) fn flow(&self, block: &Block) -> (Flow<'a>, Inline) {
+    pub(super) fn flow(&mut self, block: &Block) -> (Flow<'a>, Inline) {
         let flow = Flow::new(self.source, &block.pieces);
-        let inline = Inline::scan(&flow.text, &self.definitions);
+        let mut inline = std::mem::take(&mut self.spare);
+        inline.read(&flow.text, &self.definitions, &mut self.pairs);
         (flow, inline)
     }
 

@@ -1,5 +1,7 @@
 //! Which command a clause asks to run. In doubt it asks for none.
 
+use std::borrow::Cow;
+
 use super::inline::{Atom, AtomKind, Definitions, Inline};
 use super::phrases::{Words, begins, list, lower};
 use super::shell::{self, Shape};
@@ -260,6 +262,9 @@ pub(super) fn in_column(name: &str, cell: &str) -> Option<String> {
 
 /// True when the last of some words is a verb of running, but others say that only something is said of it.
 fn only_mentions(said: &str) -> bool {
+    if said.bytes().all(|byte| byte.is_ascii_alphabetic() || byte == b'-') {
+        return MENTIONS.contains(said);
+    }
     if mentions(said) {
         return true;
     }
@@ -317,8 +322,10 @@ fn asked(before: &str, after: &str) -> Option<Asked> {
     let empty = !before.contains(|c: char| c.is_alphanumeric());
     let plain = if empty { "" } else { vocabulary::instruction(before) };
     let plain = unlabelled(plain);
-    let said = lower(plain.trim().trim_end_matches(':').trim());
-    let said = if FIRSTS.contains(said.trim_end_matches(',')) { "" } else { &*said };
+    // It is the end of what is in lower case already, unless that has another length.
+    let plain = if before.is_ascii() { Cow::Borrowed(&all[all.len() - plain.len()..]) } else { lower(plain) };
+    let said = plain.trim().trim_end_matches(':').trim();
+    let said = if FIRSTS.contains(said.trim_end_matches(',')) { "" } else { said };
     let verb = said.split_whitespace().next().unwrap_or("");
     let last = said.rsplit(' ').next().unwrap_or("");
     let writes = WRITES.contains(verb);

@@ -61,7 +61,7 @@ fn bracketed(part: &str) -> Option<(usize, usize, bool)> {
     if !part.ends_with(')') {
         return None;
     }
-    let at = part.rfind(" (")?;
+    let at = rfind(part, " (")?;
     let words = [(" (if ", false), (" (only if ", false), (" (unless ", true)];
     let (word, negated) = words.into_iter().find(|(word, _)| part[at..].starts_with(word))?;
     let tail = part[at + word.len()..].trim_end_matches(')');

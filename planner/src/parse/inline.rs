@@ -5,6 +5,7 @@
 use std::collections::HashMap;
 
 use super::addresses::{scheme, url_length};
+use super::pairs::Pairs;
 use super::paths;
 use super::text::is_cjk;
 use crate::plan::{Attachment, AttachmentKind};
@@ -129,30 +130,52 @@ pub(super) struct Inline {
 
 impl Inline {
     pub(super) fn scan(text: &str, definitions: &Definitions) -> Self {
+        let mut inline = Self::default();
+        inline.read(text, definitions, &mut Pairs::default());
+        inline
+    }
+
+    /// Finds what stands in another text, in the memory of the one before.
+    pub(super) fn read(&mut self, text: &str, definitions: &Definitions, found: &mut Pairs) {
         // Most lines have few of these signs, and what needs one is not looked for without it.
         let seen = text.bytes().fold(0, |seen, byte| seen | class(byte));
-        let codes = if seen & TICK > 0 { code_spans(text) } else { Vec::new() };
-        let matches = if seen & BRACKET > 0 { bracket_pairs(text, &codes) } else { Vec::new() };
-        let mut scanner = Scanner {
-            text,
-            bytes: text.as_bytes(),
-            matches: &matches,
-            definitions,
-            atoms: Vec::new(),
-            dead: [false; 2],
-        };
+        self.signs = seen;
+        found.clear();
+        if seen & TICK > 0 {
+            found.code_spans(text);
+        }
+        if seen & BRACKET > 0 {
+            found.bracket_pairs(text);
+        }
+        self.atoms.clear();
         if seen & (TICK | MARK | SIGN) > 0 {
-            scanner.run(&codes);
+            let (bytes, atoms) = (text.as_bytes(), &mut self.atoms);
+            Scanner { text, bytes, pairs: &found.brackets, definitions, atoms, dead: [false; 2] }.run(&found.codes);
         }
-        let atoms = scanner.atoms;
-        let brackets = outer_brackets(&matches, &atoms);
-        let mut guards = Vec::with_capacity(atoms.len() + brackets.len());
-        guards.extend(atoms.iter().map(|atom| (atom.start, atom.end)));
-        guards.extend(brackets.iter().map(|(open, close)| (*open, close + 1)));
+        self.find_brackets(&found.brackets);
+        self.guards.clear();
+        self.guards.extend(self.atoms.iter().map(|atom| (atom.start, atom.end)));
+        self.guards.extend(self.brackets.iter().map(|(open, close)| (*open, close + 1)));
         if seen & QUOTE > 0 {
-            guards.extend(quotes(text, &atoms));
+            self.guards.extend(quotes(text, &self.atoms));
         }
-        Self { atoms, guards: merge(guards), brackets, signs: seen }
+        merge(&mut self.guards);
+    }
+
+    /// Keeps of all pairs of brackets the outer ones that are no links.
+    fn find_brackets(&mut self, pairs: &[(usize, usize)]) {
+        self.brackets.clear();
+        let mut atoms = self.atoms.iter().peekable();
+        let mut covered = 0;
+        for (open, close) in pairs.iter().copied() {
+            while let Some(atom) = atoms.next_if(|atom| atom.start <= open) {
+                covered = covered.max(atom.end);
+            }
+            if open >= covered {
+                self.brackets.push((open, close));
+                covered = close + 1;
+            }
+        }
     }
 
     /// True when the text has a sign of some sort.
@@ -238,100 +261,19 @@ pub(super) fn path_kind(path: &str) -> AttachmentKind {
     }
 }
 
-/// Pairs of equal runs of backticks, as start and end of the whole and width of a run.
-fn code_spans(text: &str) -> Vec<(usize, usize, usize)> {
-    let bytes = text.as_bytes();
-    let mut runs = Vec::new();
-    let mut at = 0;
-    while let Some(found) = bytes[at..].iter().position(|b| *b == b'`') {
-        let start = at + found;
-        let width = bytes[start..].iter().take_while(|b| **b == b'`').count();
-        runs.push((start, width, usize::MAX));
-        at = start + width;
-    }
-    // For each run the next one that is as wide.
-    // Hardly a run is wider than three.
-    let mut narrow = [usize::MAX; 8];
-    let mut wide: HashMap<usize, usize> = HashMap::new();
-    for (n, (_, width, next)) in runs.iter_mut().enumerate().rev() {
-        *next = match narrow.get_mut(*width) {
-            Some(last) => std::mem::replace(last, n),
-            None => wide.insert(*width, n).unwrap_or(usize::MAX),
-        };
-    }
-    let mut spans = Vec::new();
-    let mut n = 0;
-    while let Some((start, width, next)) = runs.get(n) {
-        n += 1;
-        if let Some((end, _, _)) = runs.get(*next) {
-            spans.push((*start, end + width, *width));
-            n = next + 1;
-        }
-    }
-    spans
-}
-
-/// Pairs of brackets outside code, in order of the opening one.
-fn bracket_pairs(text: &str, codes: &[(usize, usize, usize)]) -> Vec<(usize, usize)> {
-    let bytes = text.as_bytes();
-    let mut pairs = Vec::new();
-    let mut stacks: [Vec<usize>; 2] = [Vec::new(), Vec::new()];
-    let mut codes = codes.iter().peekable();
-    let mut at = 0;
-    while at < bytes.len() {
-        if class(bytes[at]) & (TICK | BRACKET | SIGN) == 0 {
-            at += 1;
-            continue;
-        }
-        match bytes[at] {
-            b'`' => {
-                if let Some((_, end, _)) = codes.next_if(|(start, _, _)| *start == at) {
-                    at = *end;
-                    continue;
-                }
-            }
-            b'\\' => at += 1,
-            b'(' => stacks[0].push(at),
-            b'[' => stacks[1].push(at),
-            b')' => pairs.extend(stacks[0].pop().map(|open| (open, at))),
-            b']' => pairs.extend(stacks[1].pop().map(|open| (open, at))),
-            _ => {}
-        }
-        at += 1;
-    }
-    pairs.sort_unstable();
-    pairs
-}
-
-fn outer_brackets(pairs: &[(usize, usize)], atoms: &[Atom]) -> Vec<(usize, usize)> {
-    let mut outer: Vec<(usize, usize)> = Vec::new();
-    let mut atoms = atoms.iter().peekable();
-    let mut covered = 0;
-    for (open, close) in pairs.iter().copied() {
-        while let Some(atom) = atoms.next_if(|atom| atom.start <= open) {
-            covered = covered.max(atom.end);
-        }
-        if open >= covered {
-            outer.push((open, close));
-            covered = close + 1;
-        }
-    }
-    outer
-}
-
-fn merge(mut ranges: Vec<(usize, usize)>) -> Vec<(usize, usize)> {
+/// Puts ranges in order, and joins those that overlap.
+fn merge(ranges: &mut Vec<(usize, usize)>) {
     if ranges.is_sorted_by(|before, after| before.1 <= after.0) {
-        return ranges;
+        return;
     }
     ranges.sort_unstable();
-    let mut merged: Vec<(usize, usize)> = Vec::with_capacity(ranges.len());
-    for (start, end) in ranges {
-        match merged.last_mut() {
-            Some(last) if start < last.1 => last.1 = last.1.max(end),
-            Some(_) | None => merged.push((start, end)),
+    ranges.dedup_by(|next, last| {
+        let overlaps = next.0 < last.1;
+        if overlaps {
+            last.1 = last.1.max(next.1);
         }
-    }
-    merged
+        overlaps
+    });
 }
 
 /// Quoted stretches outside atoms.
@@ -390,9 +332,9 @@ fn quotes(text: &str, atoms: &[Atom]) -> Vec<(usize, usize)> {
 struct Scanner<'a> {
     text: &'a str,
     bytes: &'a [u8],
-    matches: &'a [(usize, usize)],
+    pairs: &'a [(usize, usize)],
     definitions: &'a Definitions,
-    atoms: Vec<Atom>,
+    atoms: &'a mut Vec<Atom>,
     /// No further end of a comment, no further `~~`: do not look again.
     dead: [bool; 2],
 }
@@ -478,8 +420,8 @@ impl Scanner<'_> {
     }
 
     fn closing(&self, open: usize) -> Option<usize> {
-        let n = self.matches.binary_search_by_key(&open, |(open, _)| *open).ok()?;
-        self.matches.get(n).map(|(_, close)| *close)
+        let n = self.pairs.binary_search_by_key(&open, |(open, _)| *open).ok()?;
+        self.pairs.get(n).map(|(_, close)| *close)
     }
 
     /// `[shown](target)`, `[shown][name]`, `[name]`.

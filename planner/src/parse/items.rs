@@ -86,6 +86,7 @@ impl Builder<'_> {
             self.out.names.push(name);
         }
         self.lend(before);
+        self.spare = inline;
     }
 
     /// What stands above lends its name and its verb.

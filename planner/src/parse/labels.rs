@@ -33,6 +33,9 @@ pub(super) fn label(rest: &str) -> Option<(&str, usize)> {
     if !short || (signs > 0 && closing == 0) || rest.starts_with("[P]") {
         return None;
     }
+    if !colon && digits == 0 {
+        return None;
+    }
     if colon && (references::is_id(token, false) || (token.bytes().all(|b| b.is_ascii_uppercase()) && token.len() == 1))
     {
         let skip = after[1..].len() - after[1..].trim_start_matches('*').len();

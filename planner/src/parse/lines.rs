@@ -27,6 +27,33 @@ pub(super) enum BlockKind {
     Ignored,
 }
 
+/// The lines of a block; mostly it is one.
+#[derive(Debug, Clone)]
+pub(super) enum Pieces {
+    One([Span; 1]),
+    Many(Vec<Span>),
+}
+
+impl Pieces {
+    fn push(&mut self, piece: Span) {
+        match self {
+            Self::One([first]) => *self = Self::Many(vec![*first, piece]),
+            Self::Many(all) => all.push(piece),
+        }
+    }
+}
+
+impl std::ops::Deref for Pieces {
+    type Target = [Span];
+
+    fn deref(&self) -> &[Span] {
+        match self {
+            Self::One(one) => one,
+            Self::Many(all) => all,
+        }
+    }
+}
+
 /// A run of lines.
 #[derive(Debug, Clone)]
 pub(super) struct Block {
@@ -34,7 +61,7 @@ pub(super) struct Block {
     /// All of it, markers included.
     pub(super) span: Span,
     /// Its text, line by line, without markers.
-    pub(super) pieces: Vec<Span>,
+    pub(super) pieces: Pieces,
     /// Columns before the marker or the text.
     pub(super) indent: usize,
     /// True inside `> `.
@@ -80,7 +107,7 @@ impl Lexer<'_> {
         }
         let begin = self.at;
         let rest = &self.text[begin..];
-        let length = find_byte(rest, b'\n').unwrap_or(rest.len());
+        let length = find_byte(rest.as_bytes(), b'\n').unwrap_or(rest.len());
         self.at = begin + (length + 1).min(rest.len());
         let body = rest[..length].trim_end_matches(is_blank);
         Some(self.open(begin, begin + body.len()))
@@ -125,7 +152,7 @@ impl Lexer<'_> {
             at += line.len();
             if matches!(line.trim_end(), "---" | "...") {
                 self.at = at;
-                self.push(BlockKind::Ignored, Span { start: skipped, end: at }, Vec::new(), 0, false);
+                self.push(BlockKind::Ignored, Span { start: skipped, end: at }, Pieces::Many(Vec::new()), 0, false);
                 return;
             }
         }
@@ -135,7 +162,13 @@ impl Lexer<'_> {
         let content = &self.text[line.start..line.end];
         if content.is_empty() {
             if line.begin < line.start && line.quote > 0 {
-                self.push(BlockKind::Ignored, Span { start: line.begin, end: line.end }, Vec::new(), 0, true);
+                self.push(
+                    BlockKind::Ignored,
+                    Span { start: line.begin, end: line.end },
+                    Pieces::Many(Vec::new()),
+                    0,
+                    true,
+                );
             }
             self.apart = true;
             return;
@@ -151,7 +184,7 @@ impl Lexer<'_> {
         }
         if let Some(summary) = summary(content) {
             let piece = Span { start: line.start + summary.start, end: line.start + summary.end };
-            return self.push(BlockKind::Heading(7), cover(line), vec![piece], line.indent, line.quote > 0);
+            return self.push(BlockKind::Heading(7), cover(line), Pieces::One([piece]), line.indent, line.quote > 0);
         }
         if is_rule(content) || definition(content).is_some() || only_tags(content) {
             return self.whole(BlockKind::Ignored, line);
@@ -160,7 +193,13 @@ impl Lexer<'_> {
             let inner = content[skip..].trim_end_matches('#').trim();
             let start = line.start + skip + (content[skip..].len() - content[skip..].trim_start().len());
             let piece = Span { start, end: start + inner.len() };
-            return self.push(BlockKind::Heading(level), cover(line), vec![piece], line.indent, line.quote > 0);
+            return self.push(
+                BlockKind::Heading(level),
+                cover(line),
+                Pieces::One([piece]),
+                line.indent,
+                line.quote > 0,
+            );
         }
         if content.starts_with('|') || (content.contains('|') && self.table_begins()) {
             return self.table(line);
@@ -170,10 +209,10 @@ impl Lexer<'_> {
 
     fn whole(&mut self, kind: BlockKind, line: Line) {
         let piece = Span { start: line.start, end: line.end };
-        self.push(kind, cover(line), vec![piece], line.indent, line.quote > 0);
+        self.push(kind, cover(line), Pieces::One([piece]), line.indent, line.quote > 0);
     }
 
-    fn push(&mut self, kind: BlockKind, span: Span, pieces: Vec<Span>, indent: usize, quoted: bool) {
+    fn push(&mut self, kind: BlockKind, span: Span, pieces: Pieces, indent: usize, quoted: bool) {
         self.blocks.push(Block { kind, span, pieces, indent, quoted, apart: self.apart });
         self.apart = false;
     }
@@ -189,7 +228,7 @@ impl Lexer<'_> {
         };
         let end = line.start + length + 3;
         let apart = self.apart;
-        self.push(BlockKind::Ignored, Span { start: line.begin, end }, Vec::new(), 0, false);
+        self.push(BlockKind::Ignored, Span { start: line.begin, end }, Pieces::Many(Vec::new()), 0, false);
         self.apart = apart;
         self.at = end;
         true
@@ -212,7 +251,13 @@ impl Lexer<'_> {
             }
             pieces.push(self.unindent(line, open));
         }
-        self.push(BlockKind::Fence(language), Span { start: open.begin, end }, pieces, open.indent, open.quote > 0);
+        self.push(
+            BlockKind::Fence(language),
+            Span { start: open.begin, end },
+            Pieces::Many(pieces),
+            open.indent,
+            open.quote > 0,
+        );
     }
 
     /// A line of code without the indentation of its fence.
@@ -271,7 +316,7 @@ impl Lexer<'_> {
                     last.pieces.push(piece);
                 }
             }
-            _ => self.push(BlockKind::Table, cover(line), vec![piece], line.indent, line.quote > 0),
+            _ => self.push(BlockKind::Table, cover(line), Pieces::One([piece]), line.indent, line.quote > 0),
         }
     }
 
@@ -294,7 +339,7 @@ impl Lexer<'_> {
             self.previous = found.marker.number().map_or(beneath, |_| Some(self.blocks.len()));
             let piece = Span { start: line.start + found.skip, end: line.end };
             let kind = BlockKind::Item { marker: found.marker, mark: found.mark };
-            return self.push(kind, cover(line), vec![piece], line.indent, line.quote > 0);
+            return self.push(kind, cover(line), Pieces::One([piece]), line.indent, line.quote > 0);
         }
         let apart = self.apart;
         let piece = Span { start: line.start, end: line.end };
@@ -327,13 +372,13 @@ impl Lexer<'_> {
             let piece = Span { start: line.start, end: line.start + lead.len() };
             // "Please (1) ..." says nothing of its own.
             let kind = if lead.ends_with(':') { BlockKind::Paragraph } else { BlockKind::Ignored };
-            self.push(kind, Span { start: begin, end: piece.end }, vec![piece], line.indent, quoted);
+            self.push(kind, Span { start: begin, end: piece.end }, Pieces::One([piece]), line.indent, quoted);
             begin = piece.end;
         }
         for item in items {
             let piece = Span { start: line.start + item.from, end: line.start + item.to };
             let kind = BlockKind::Item { marker: item.marker, mark: None };
-            self.push(kind, Span { start: begin, end: piece.end }, vec![piece], line.indent, quoted);
+            self.push(kind, Span { start: begin, end: piece.end }, Pieces::One([piece]), line.indent, quoted);
             begin = piece.end;
         }
         if let Some(last) = self.blocks.last_mut() {
@@ -377,7 +422,7 @@ impl Lexer<'_> {
             return false;
         }
         let span = Span { start: line.begin, end };
-        self.push(BlockKind::Fence(String::new()), span, pieces, line.indent, line.quote > 0);
+        self.push(BlockKind::Fence(String::new()), span, Pieces::Many(pieces), line.indent, line.quote > 0);
         true
     }
 
@@ -422,6 +467,9 @@ fn only_tags(content: &str) -> bool {
         "details", "summary", "div", "p", "br", "hr", "center", "span", "table", "tbody", "thead", "tr", "ul", "ol",
         "picture", "section", "sub", "sup",
     ];
+    if !content.trim_start().starts_with('<') {
+        return false;
+    }
     let mut rest = content.trim();
     let mut any = false;
     while let Some(inner) = rest.strip_prefix('<') {

@@ -29,6 +29,8 @@ pub(super) struct Meta {
     pub(super) hidden: Option<(usize, usize)>,
     /// Words that look like a setting and cannot be read, and where.
     pub(super) unread: Vec<(usize, String)>,
+    /// Something was taken out of the description.
+    pub(super) shortened: bool,
     pub(super) description: String,
 }
 
@@ -94,6 +96,7 @@ pub(super) fn extract_after(head: Meta, text: &str, inline: &Inline, start: usiz
     let mut removed = std::mem::take(&mut reader.removed);
     removed.sort_unstable();
     let mut meta = reader.meta;
+    meta.shortened = !removed.is_empty();
     meta.description = plain(text, inline, start, to, &removed);
     meta
 }

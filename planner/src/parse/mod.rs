@@ -52,6 +52,7 @@ mod markers;
 mod meta;
 mod names;
 mod outline;
+mod pairs;
 mod parsed;
 pub(crate) mod paths;
 mod phrases;

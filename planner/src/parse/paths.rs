@@ -81,10 +81,18 @@ fn ending(path: &str) -> Option<&str> {
 
 /// The path when a word is one, without the line number after it.
 pub(crate) fn file_ref(word: &str) -> Option<&str> {
-    if word.len() < 2 || word.len() > 1_000 || word.contains(char::is_whitespace) || holds(word, "://") {
+    if word.len() < 2 || word.len() > 1_000 {
         return None;
     }
-    let path = without_line(word);
+    let spaced = word.bytes().fold(false, |any, byte| any | (byte == b' ') | (byte.wrapping_sub(b'\t') < 5));
+    if spaced || (!word.is_ascii() && word.contains(char::is_whitespace)) {
+        return None;
+    }
+    let colon = word.bytes().fold(false, |any, byte| any | (byte == b':'));
+    if colon && holds(word, "://") {
+        return None;
+    }
+    let path = if colon { without_line(word) } else { word };
     let signs = Signs::of(path);
     if signs.foreign || path.starts_with('-') || (signs.at && !path.contains('/')) {
         return None;

@@ -212,9 +212,10 @@ impl Marked {
         marked
     }
 
-    /// The marks of a word in lower case; none when it is in no list.
+    /// The marks of a word, compared without ASCII case; none when it is in no list.
     pub(super) fn marks(&self, word: &str) -> u32 {
-        self.words.whole(word).find(|n| self.words.all[*n].text == word).map_or(0, |n| self.marks[n])
+        let same = |n: &usize| self.words.all[*n].text.eq_ignore_ascii_case(word);
+        self.words.whole(word).find(same).map_or(0, |n| self.marks[n])
     }
 }
 
@@ -297,6 +298,31 @@ impl std::ops::Deref for Word<'_> {
 
 /// The words of a text in lower case, without punctuation at their ends.
 pub(super) fn words(text: &str) -> impl Iterator<Item = Word<'_>> {
+    parts(text).map(|(word, seen)| Word(if seen == 0 { Cow::Borrowed(word) } else { straight(lower(word)) }))
+}
+
+/// A word as it is written, where that is ASCII, else in lower case; it is compared without ASCII case.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Spelt<'t>(Cow<'t, str>);
+
+impl Spelt<'_> {
+    pub(super) fn is(&self, word: &str) -> bool {
+        self.0.eq_ignore_ascii_case(word)
+    }
+
+    pub(super) fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// The words of a text as they are written, without punctuation at their ends.
+pub(super) fn spelt_words(text: &str) -> impl Iterator<Item = Spelt<'_>> {
+    let foreign = |seen: u8| seen & FOREIGN > 0;
+    parts(text).map(move |(word, seen)| Spelt(if foreign(seen) { straight(lower(word)) } else { Cow::Borrowed(word) }))
+}
+
+/// The words of a text, and what is among their bytes.
+fn parts(text: &str) -> impl Iterator<Item = (&str, u8)> {
     let mut rest = text;
     std::iter::from_fn(move || {
         while !rest.is_empty() {
@@ -305,7 +331,7 @@ pub(super) fn words(text: &str) -> impl Iterator<Item = Word<'_>> {
             rest = &rest[end..];
             rest = rest.chars().next().map_or(rest, |sign| &rest[sign.len_utf8()..]);
             if !word.is_empty() {
-                return Some(Word(if seen == 0 { Cow::Borrowed(word) } else { straight(lower(word)) }));
+                return Some((word, seen));
             }
         }
         None

@@ -79,13 +79,19 @@ fn push_plain(out: &mut String, text: &str, emphasis: bool) {
 
 /// Spaces collapsed; signs left over at the ends taken off.
 fn tidy(out: String) -> String {
+    let is_odd = |byte: u8| !(b' '..0x80).contains(&byte);
+    let rough = |a: u8, b: u8| is_odd(a) | ((a == b' ') & ((b == b' ') | (b == b',') | (b == b'.')));
+    let ends = out.as_bytes().first().zip(out.as_bytes().last());
+    let clean = ends.is_some_and(|(first, last)| first.is_ascii_alphanumeric() && last.is_ascii_alphanumeric());
+    if clean && !pairs(&out).fold(false, |any, (a, b)| any | rough(a, b)) {
+        return out;
+    }
     let mut text = collapse(&out);
-    let spaced = pairs(&text).fold(false, |any, (a, b)| any | ((a == b' ') & ((b == b',') | (b == b'.'))));
-    if spaced && holds(&text, " ,") {
+    if holds(&text, " ,") {
         text = text.replace(" ,", ",").into();
     }
     // What was taken out before a full stop left a space; the one in " ./a" is a path's.
-    if spaced && holds(&text, " .") {
+    if holds(&text, " .") {
         let joined = text.replace(" . ", ". ");
         text = joined.strip_suffix(" .").map(|rest| format!("{rest}.")).unwrap_or(joined).into();
     }

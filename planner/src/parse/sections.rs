@@ -158,7 +158,7 @@ pub(super) fn promote(text: &str, blocks: &mut [Block]) {
         else {
             continue;
         };
-        let Some(piece) = block.pieces.first_mut() else { continue };
+        let Some(piece) = block.pieces.first() else { continue };
         let line = &text[piece.start..piece.end];
         if line.len() > 120 {
             continue;

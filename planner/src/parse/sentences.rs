@@ -4,7 +4,7 @@ use super::connectors::{connector, next_connects};
 use super::draft::Link;
 use super::inline::Inline;
 use super::phrases::{Words, after_word, begins, list, lower, strip_prefix_ci};
-use super::text::{Flow, is_cjk, pairs, start};
+use super::text::{Flow, holds, is_cjk, pairs, start};
 use super::vocabulary;
 
 /// What ended a clause.
@@ -490,6 +490,10 @@ impl Splitter<'_> {
     }
 
     fn connects(&self, at: usize, rest: &str) -> bool {
+        // Most of these words are an "and" that joins no step.
+        if after_word(rest, "and").is_some() && AND_THEN.after(rest).or_else(|| AND_BESIDE.after(rest)).is_none() {
+            return false;
+        }
         let from = self.cuts.last().copied().unwrap_or(0);
         let before = tail_of(self.text, from, at, 64).trim_end();
         if before.trim_matches(|c: char| !c.is_alphanumeric()).is_empty() {
@@ -514,7 +518,7 @@ impl Splitter<'_> {
         if let Some(after) = after_word(rest, "then") {
             if self.conditional
                 && !joined
-                && !tail_of(self.text, self.begin, at, 400).contains(", then")
+                && !holds(tail_of(self.text, self.begin, at, 400), ", then")
                 && !self.has_branch(at)
             {
                 return false;
@@ -543,7 +547,7 @@ impl Splitter<'_> {
     /// True when the part before is "if ..., ...": its "then" is past.
     fn has_branch(&self, at: usize) -> bool {
         let part = tail_of(self.text, self.begin, at, 400);
-        part.trim_end().trim_end_matches(',').contains(", ")
+        holds(part.trim_end().trim_end_matches(','), ", ")
     }
 }
 

@@ -95,20 +95,20 @@ pub(super) fn shape(code: &str) -> Shape {
     }
     let compound = || parted || ["; ", " && ", " || ", " | ", " > ", " >> "].iter().any(|sign| holds(code, sign));
     let known = PROGRAMS.contains(program);
-    let path = is_script(program);
+    let path = || is_script(program);
     if rest.is_empty() && !parted {
         return match () {
             () if known && assigned => Shape::Command,
             () if known && ALONE.contains(program) => Shape::Alone,
             () if known => Shape::Program,
-            () if path && assigned => Shape::Command,
-            () if path => Shape::Script,
+            () if path() && assigned => Shape::Command,
+            () if path() => Shape::Script,
             () if !is_name(program) || is_file(program) => Shape::Name,
             () if assigned => Shape::Command,
             () => Shape::Word,
         };
     }
-    if (known && (takes(program, rest) || compound())) || path || (assigned && is_name(program)) {
+    if (known && (takes(program, rest) || compound())) || path() || (assigned && is_name(program)) {
         return Shape::Command;
     }
     if known || absolute(program) || is_name(program) { Shape::Line } else { Shape::Name }

@@ -398,10 +398,11 @@ impl Builder<'_> {
 
     /// A remark goes to a draft, waits for the next one (`usize::MAX`), or is context.
     fn remark(&mut self, flow: &Flow, inline: &Inline, clause: &Clause, to: Option<usize>) {
-        let mut note = plain::plain(&flow.text, inline, clause.from, clause.to, &[]);
-        if clause.stop == Stop::Question {
-            note = asked(&note, &flow.text[clause.to..clause.end]);
-        }
+        let read = |plain: String| match clause.stop {
+            Stop::Question => asked(&plain, &flow.text[clause.to..clause.end]),
+            Stop::Plain | Stop::Colon => plain,
+        };
+        let note = || read(plain::plain(&flow.text, inline, clause.from, clause.to, &[]));
         let span = flow.span(clause.start, clause.end);
         match to {
             Some(n) if n < self.out.drafts.len() => {
@@ -412,14 +413,14 @@ impl Builder<'_> {
                 if found.description.is_empty() {
                     adopt_more(draft, found);
                 } else {
-                    draft.plan.notes.push(note);
+                    draft.plan.notes.push(if found.shortened { note() } else { read(found.description) });
                 }
                 attach(&mut draft.plan.attachments, inline.attachments(&flow.text, clause.start, clause.end));
                 draft.plan.spans.extend(span);
             }
-            Some(_) => self.pending_notes.push((note, span)),
+            Some(_) => self.pending_notes.push((note(), span)),
             None => {
-                self.out.context.push(note);
+                self.out.context.push(note());
                 self.out.ignored.extend(span);
                 attach(&mut self.pending_attachments, inline.attachments(&flow.text, clause.start, clause.end));
             }

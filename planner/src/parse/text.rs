@@ -147,10 +147,10 @@ fn has_pair(text: &str, phrase: &str) -> bool {
 }
 
 /// Where a byte of ASCII stands first; many bytes are looked at at once.
-pub(super) fn find_byte(text: &str, wanted: u8) -> Option<usize> {
+pub(super) fn find_byte(text: &[u8], wanted: u8) -> Option<usize> {
     let is_wanted = |byte: &u8| *byte == wanted;
     let mut at = 0;
-    for part in text.as_bytes().chunks(32) {
+    for part in text.chunks(32) {
         if part.iter().fold(false, |any, byte| any | is_wanted(byte)) {
             return part.iter().position(is_wanted).map(|found| at + found);
         }

@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use super::phrases::{Marked, Word, Words, list, words};
+use super::phrases::{Marked, Spelt, Words, list, spelt_words};
 use super::text::{find, holds, is_cjk, pairs};
 use crate::plan::NodeKind;
 
@@ -36,6 +36,8 @@ const FINITE: u32 = 1 << 12;
 const TESTS: u32 = 1 << 13;
 /// After "test", names of tests.
 const SUITES: u32 = 1 << 14;
+/// Texts that are written about code.
+const WRITINGS: u32 = 1 << 15;
 /// Words that begin an instruction.
 const VERBS: u32 = RETRIEVAL | ANALYSIS | REFACTOR | CODE | TOOL | ASK | TEST | PLAIN;
 /// Every word that shows what a sentence is, with what it can be.
@@ -125,6 +127,7 @@ static WORDS: LazyLock<Marked> = LazyLock::new(|| {
         ),
         (FINITE, "is|are|was|were|has|have|will|isn't|aren't|must|should|needs"),
         (TESTS, "test|tests|testing|testcase|testcases|coverage|unittests"),
+        (WRITINGS, "docs|documentation|guide|manual|report|notes|summary|article|overview"),
         (SUITES, "suite|suites|case|cases|coverage"),
     ])
 });
@@ -183,9 +186,9 @@ pub(super) fn own_kind(text: &str) -> Option<NodeKind> {
     let n_words = leading(plain, &mut all);
     let all = &all[..n_words];
     let first = all.first()?;
-    let second = all.get(1).map_or("", Known::as_str);
+    let second = |word: &str| all.get(1).is_some_and(|second| second.word.is(word));
     if first.is(ASK)
-        || (matches!(first.as_str(), "confirm" | "check") && second == "with" && !plain.contains('`'))
+        || ((first.word.is("confirm") || first.word.is("check")) && second("with") && !plain.contains('`'))
         || is_open(text)
     {
         return Some(NodeKind::Clarification);
@@ -199,28 +202,25 @@ pub(super) fn own_kind(text: &str) -> Option<NodeKind> {
     said.or_else(|| verb_kind(first, second, all))
 }
 
-fn verb_kind(first: &Known, second: &str, all: &[Known]) -> Option<NodeKind> {
+fn verb_kind(first: &Known, second: impl Fn(&str) -> bool, all: &[Known]) -> Option<NodeKind> {
     let object = |mark: u32| object_of(all).iter().any(|word| word.is(mark));
-    let verb = first.as_str();
-    if verb == "look" {
-        return Some(match second {
-            "into" | "at" => NodeKind::Analysis,
-            _ => NodeKind::Retrieval,
-        });
+    let verb = |word: &str| first.word.is(word);
+    if verb("look") {
+        return Some(if second("into") || second("at") { NodeKind::Analysis } else { NodeKind::Retrieval });
     }
-    if verb == "clean" && second == "up" {
+    if verb("clean") && second("up") {
         return Some(NodeKind::Refactor);
     }
-    if (verb == "set" && second == "up")
-        || (verb == "write"
+    if (verb("set") && second("up"))
+        || (verb("write")
             && !is_prose(all)
-            && (object(CODE_OBJECTS) || object_of(all).iter().any(|word| is_source(word.as_str()))))
+            && (object(CODE_OBJECTS) || object_of(all).iter().any(|word| is_source(word.word.as_str()))))
     {
         return Some(NodeKind::CodeImplementation);
     }
-    if (verb == "build" && object(ARTEFACTS))
-        || (verb == "roll" && matches!(second, "back" | "out"))
-        || (first.is(TOOL) && verb != "roll")
+    if (verb("build") && object(ARTEFACTS))
+        || (verb("roll") && (second("back") || second("out")))
+        || (first.is(TOOL) && !verb("roll"))
     {
         return Some(NodeKind::ToolCall);
     }
@@ -237,7 +237,7 @@ fn verb_kind(first: &Known, second: &str, all: &[Known]) -> Option<NodeKind> {
 /// A word and what it can be.
 #[derive(Default)]
 struct Known<'t> {
-    word: Word<'t>,
+    word: Spelt<'t>,
     marks: u32,
 }
 
@@ -245,21 +245,17 @@ impl Known<'_> {
     fn is(&self, marks: u32) -> bool {
         self.marks & marks > 0
     }
-
-    fn as_str(&self) -> &str {
-        self.word.as_str()
-    }
 }
 
 /// Finds the first words, up to a preposition after the first of them, and says how many they are.
 fn leading<'t>(text: &'t str, all: &mut [Known<'t>]) -> usize {
     let mut n_words = 0;
     let mut last_is_article = false;
-    for (slot, word) in all.iter_mut().zip(words(text)) {
+    for (slot, word) in all.iter_mut().zip(spelt_words(text)) {
         // "The first test" is not "the test first".
-        let counted = last_is_article && word == "first";
-        last_is_article = matches!(word.as_str(), "the" | "a" | "our" | "your");
-        let marks = WORDS.marks(&word);
+        let counted = last_is_article && word.is("first");
+        last_is_article = ["the", "a", "our", "your"].iter().any(|article| word.is(article));
+        let marks = WORDS.marks(word.as_str());
         *slot = Known { word, marks };
         n_words += 1;
         if n_words > 1 && slot.is(PREPOSITIONS) && !counted {
@@ -271,12 +267,7 @@ fn leading<'t>(text: &'t str, all: &mut [Known<'t>]) -> usize {
 
 /// True when what is written is text about code: "the API docs".
 fn is_prose(all: &[Known]) -> bool {
-    object_of(all).last().is_some_and(|word| {
-        matches!(
-            word.as_str(),
-            "docs" | "documentation" | "guide" | "manual" | "report" | "notes" | "summary" | "article" | "overview"
-        )
-    })
+    object_of(all).last().is_some_and(|word| word.is(WRITINGS))
 }
 
 /// True for the name of a file of code.
@@ -285,7 +276,8 @@ fn is_source(word: &str) -> bool {
         "rs", "py", "js", "jsx", "ts", "tsx", "go", "java", "c", "h", "cc", "cpp", "rb", "php", "kt", "swift", "cs",
         "sql", "sh", "scala", "lua", "zig", "ex", "hs",
     ];
-    word.rsplit_once('.').is_some_and(|(stem, ending)| !stem.is_empty() && ENDINGS.contains(&ending))
+    word.rsplit_once('.')
+        .is_some_and(|(stem, ending)| !stem.is_empty() && ENDINGS.iter().any(|one| one.eq_ignore_ascii_case(ending)))
 }
 
 /// The words of the object: up to the first preposition.
@@ -311,7 +303,7 @@ fn is_tests(first: &Known, all: &[Known]) -> bool {
         before_preposition(all)
     };
     head.last().is_some_and(|word| word.is(TESTS))
-        || head.windows(2).any(|pair| pair[0].as_str() == "test" && pair[1].is(SUITES))
+        || head.windows(2).any(|pair| pair[0].word.is("test") && pair[1].is(SUITES))
 }
 
 /// A word that begins an instruction.
@@ -321,8 +313,8 @@ pub(super) fn is_verb(word: &str) -> bool {
 
 /// True when the text begins with an instruction.
 pub(super) fn begins_with_verb(text: &str) -> bool {
-    let mut all = words(instruction(text));
-    let is = |word: Word<'_>, marks: u32| WORDS.marks(&word) & marks > 0;
+    let mut all = spelt_words(instruction(text));
+    let is = |word: Spelt<'_>, marks: u32| WORDS.marks(word.as_str()) & marks > 0;
     all.next().is_some_and(|word| is(word, VERBS)) && !all.next().is_some_and(|word| is(word, FINITE))
 }
 
