@@ -26,11 +26,18 @@ pub(super) fn url_length(text: &str) -> usize {
     if text[..length].ends_with(|c: char| c.is_ascii_alphanumeric()) {
         return length;
     }
-    let signs = |c: u8| text.bytes().take(length).filter(|b| *b == c).count();
-    let mut depth =
-        [(b')', signs(b'('), signs(b')')), (b']', signs(b'['), signs(b']')), (b'}', signs(b'{'), signs(b'}'))];
+    let whole = length;
+    let signs = |c: u8| text.bytes().take(whole).filter(|b| *b == c).count();
+    let pair = |open: u8, close: u8| (close, signs(open), signs(close));
+    // Only of an address that ends in a bracket they are counted.
+    let mut depth = None;
     while let Some(last) = text[..length].chars().next_back() {
-        let bracket = depth.iter_mut().find(|(close, _, _)| char::from(*close) == last);
+        let bracket = if matches!(last, ')' | ']' | '}') {
+            let all = depth.get_or_insert_with(|| [pair(b'(', b')'), pair(b'[', b']'), pair(b'{', b'}')]);
+            all.iter_mut().find(|(close, _, _)| char::from(*close) == last)
+        } else {
+            None
+        };
         let off = match bracket {
             Some((_, open, close)) if *close > *open => {
                 *close -= 1;

@@ -16,14 +16,14 @@ pub(super) fn apply(draft: &mut Draft, line: &str, at: usize) -> bool {
     match name.trim_end_matches(['*', '_', '`', ' ']).to_lowercase().as_str() {
         "depends on" | "depends" | "dependencies" | "deps" | "blocked by" | "after" | "needs" => {
             let start = at + (value.as_ptr() as usize).saturating_sub(line.as_ptr() as usize);
-            let names = if name.to_lowercase().contains("after") {
-                references::list(value, start)
+            let needs = draft.needs.get_or_insert_default();
+            if name.to_lowercase().contains("after") {
+                references::list(needs, value, start);
             } else {
-                references::names(value, start)
-            };
-            draft.needs.get_or_insert_default().extend(names);
+                references::names(needs, value, start);
+            }
         }
-        "before" | "blocks" => draft.before.extend(references::list(value, at)),
+        "before" | "blocks" => references::list(&mut draft.before, value, at),
         "priority" => plan.priority = Some(value.to_owned()),
         "assignee" | "owner" => plan.assignee = Some(value.trim_start_matches('@').to_owned()),
         // A glob has stars of its own.

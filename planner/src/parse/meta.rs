@@ -89,13 +89,13 @@ pub(super) fn extract(text: &str, inline: &Inline, from: usize, to: usize, item:
 
 /// Reads what follows a head in `start..to`.
 pub(super) fn extract_after(head: Meta, text: &str, inline: &Inline, start: usize, to: usize) -> Meta {
-    let mut reader = Reader { text, inline, meta: head, removed: Vec::new() };
+    let mut meta = head;
+    let mut reader = Reader { text, inline, meta: &mut meta, removed: Vec::new() };
     reader.brackets(start, to);
     reader.phrases(start, to);
     reader.tags(start, to);
-    let mut removed = std::mem::take(&mut reader.removed);
+    let mut removed = reader.removed;
     removed.sort_unstable();
-    let mut meta = reader.meta;
     meta.shortened = !removed.is_empty();
     meta.description = plain(text, inline, start, to, &removed);
     meta
@@ -103,15 +103,15 @@ pub(super) fn extract_after(head: Meta, text: &str, inline: &Inline, start: usiz
 
 /// Reads the id and the markers before a text, and says where it begins.
 pub(super) fn head(text: &str, inline: &Inline, from: usize, to: usize) -> (Meta, usize) {
-    let mut reader = Reader { text, inline, meta: Meta::default(), removed: Vec::new() };
-    let start = reader.head(from, to);
-    (reader.meta, start)
+    let mut meta = Meta::default();
+    let start = Reader { text, inline, meta: &mut meta, removed: Vec::new() }.head(from, to);
+    (meta, start)
 }
 
 struct Reader<'a> {
     text: &'a str,
     inline: &'a Inline,
-    meta: Meta,
+    meta: &'a mut Meta,
     removed: Vec<(usize, usize)>,
 }
 
@@ -207,15 +207,14 @@ impl Reader<'_> {
             if part.is_empty() {
                 continue;
             }
-            let goes_on = waiting
-                .filter(|_| strict || references::list(part, 0).iter().all(|r| !matches!(r, Reference::Phrase(..))));
+            let goes_on = waiting.filter(|_| strict || only_names(part));
             let read = detail(part, place, &mut found);
             let more = if listing && matches!(read, Detail::Nothing) { files(part) } else { None };
             listing = more.is_some() || matches!(read, Detail::Files);
             match (goes_on, read) {
-                (_, Detail::Waits) => {
+                (_, Detail::Waits(is_strict)) => {
                     waiting = Some(true);
-                    strict = is_strict(part);
+                    strict = is_strict;
                 }
                 (_, Detail::Before) => {
                     waiting = Some(false);
@@ -223,10 +222,10 @@ impl Reader<'_> {
                 }
                 (_, Detail::Other | Detail::Files) => waiting = None,
                 (Some(true), Detail::Nothing) => {
-                    let names = if strict { references::names(part, place) } else { references::list(part, place) };
-                    found.needs.get_or_insert_default().extend(names);
+                    let list = if strict { references::names } else { references::list };
+                    list(found.needs.get_or_insert_default(), part, place);
                 }
-                (Some(false), Detail::Nothing) => found.before.extend(references::list(part, place)),
+                (Some(false), Detail::Nothing) => references::list(&mut found.before, part, place),
                 (None, Detail::Nothing) if listing => found.set.files.extend(more.into_iter().flatten()),
                 (None, Detail::Nothing) => {
                     if looks_like_setting(part) {
@@ -242,7 +241,7 @@ impl Reader<'_> {
     }
 
     fn take(&mut self, found: Meta) -> bool {
-        let meta = &mut self.meta;
+        let meta = &mut *self.meta;
         let any = found.needs.is_some() || !found.before.is_empty() || found.set.any();
         let any = any || found.priority.is_some() || found.assignee.is_some() || found.parallel;
         if let Some(needs) = found.needs {
@@ -518,7 +517,8 @@ fn is_priority(word: &str) -> bool {
 }
 
 enum Detail {
-    Waits,
+    /// True when the words after it can only name tasks.
+    Waits(bool),
     Before,
     Files,
     Other,
@@ -536,6 +536,13 @@ pub(super) fn undone(text: &str) -> &str {
         .unwrap_or(text)
 }
 
+/// True when nothing in a part is a phrase.
+fn only_names(part: &str) -> bool {
+    let mut found = Vec::new();
+    references::list(&mut found, part, 0);
+    !found.iter().any(|reference| matches!(reference, Reference::Phrase(..)))
+}
+
 /// True for words that only name tasks; "after" and its like can name anything.
 fn is_strict(part: &str) -> bool {
     ["depend", "dependencies", "dependency", "deps", "blocked", "needs", "requires", "prerequisite", "waits for"]
@@ -551,12 +558,13 @@ fn detail<'t>(part: &'t str, at: usize, found: &mut Meta) -> Detail {
         let mut names = rest;
         names = undone(names);
         let place = at + part.len() - rest.len();
-        let names = if is_strict(part) { references::names(names, place) } else { references::list(names, place) };
-        found.needs.get_or_insert_default().extend(names);
-        return Detail::Waits;
+        let strict = is_strict(part);
+        let list = if strict { references::names } else { references::list };
+        list(found.needs.get_or_insert_default(), names, place);
+        return Detail::Waits(strict);
     }
     if let Some(rest) = BEFORE.after(part).map(unsigned) {
-        found.before.extend(references::list(rest, at + part.len() - rest.len()));
+        references::list(&mut found.before, rest, at + part.len() - rest.len());
         return Detail::Before;
     }
     if found.set.read(part) {

@@ -176,11 +176,14 @@ impl Phrases {
 
     /// The phrases with which a text begins, and the text after each.
     pub(super) fn found<'t>(&self, text: &'t str) -> impl Iterator<Item = (&'static str, &'t str)> {
-        let head = Head::new(text.as_bytes());
+        let bytes = text.as_bytes();
+        let first = if bytes.starts_with(&CURLY) { b'\'' } else { bytes.first().map_or(0, u8::to_ascii_lowercase) };
+        let bucket = self.bucket(first);
+        // With most letters no phrase of the list begins.
+        let head = if bucket.is_empty() { Head(0) } else { Head::new(bytes) };
         let curly = head.is_curly();
-        let first = if curly && text.as_bytes().starts_with(&CURLY) { b'\'' } else { head.0 as u8 };
         let fits = move |phrase: &&Phrase| curly || head.begins(phrase);
-        self.bucket(first).iter().filter(fits).filter_map(|phrase| Some((phrase.text, after_word(text, phrase.text)?)))
+        bucket.iter().filter(fits).filter_map(|phrase| Some((phrase.text, after_word(text, phrase.text)?)))
     }
 
     fn bucket(&self, first: u8) -> &[Phrase] {
@@ -214,8 +217,12 @@ impl Marked {
 
     /// The marks of a word, compared without ASCII case; none when it is in no list.
     pub(super) fn marks(&self, word: &str) -> u32 {
-        let same = |n: &usize| self.words.all[*n].text.eq_ignore_ascii_case(word);
-        self.words.whole(word).find(same).map_or(0, |n| self.marks[n])
+        // Their first eight bytes are the same.
+        let same = |text: &str| match (text.as_bytes().get(8..), word.as_bytes().get(8..)) {
+            (Some(end), Some(other)) => end.eq_ignore_ascii_case(other),
+            _shorter => text.len() == word.len(),
+        };
+        self.words.whole(word).find(|n| same(self.words.all[*n].text)).map_or(0, |n| self.marks[n])
     }
 }
 
@@ -232,7 +239,12 @@ pub(super) fn begins(text: &str, phrases: &[&str]) -> bool {
 /// The text after `prefix`, compared without case, when a word ends there.
 #[inline]
 pub(super) fn after_word<'t>(text: &'t str, prefix: &str) -> Option<&'t str> {
-    let rest = strip_prefix_ci(text, prefix)?;
+    if may_begin(text, prefix) { after_whole(text, prefix) } else { None }
+}
+
+#[inline(never)]
+fn after_whole<'t>(text: &'t str, prefix: &str) -> Option<&'t str> {
+    let rest = strip(text, prefix.as_bytes())?;
     let inside = prefix.ends_with(|c: char| c.is_ascii_alphanumeric())
         && rest.starts_with(|c: char| c.is_alphanumeric() && !is_cjk(c));
     (!inside).then_some(rest)
@@ -241,12 +253,14 @@ pub(super) fn after_word<'t>(text: &'t str, prefix: &str) -> Option<&'t str> {
 /// The text after `prefix`, compared without ASCII case; a curly apostrophe counts as a straight one.
 #[inline]
 pub(super) fn strip_prefix_ci<'t>(text: &'t str, prefix: &str) -> Option<&'t str> {
+    if may_begin(text, prefix) { strip(text, prefix.as_bytes()) } else { None }
+}
+
+/// False when already the first bytes differ; where they do no call is worth its cost.
+#[inline]
+fn may_begin(text: &str, prefix: &str) -> bool {
     let first = |text: &str| text.as_bytes().first().map_or(0, u8::to_ascii_lowercase);
-    // Most texts part in the first byte, and where they do no call is worth its cost.
-    if first(text) != first(prefix) && prefix.as_bytes().first().is_some_and(|byte| *byte != b'\'') {
-        return None;
-    }
-    strip(text, prefix.as_bytes())
+    first(text) == first(prefix) || prefix.as_bytes().first().is_none_or(|byte| *byte == b'\'')
 }
 
 #[inline(never)]

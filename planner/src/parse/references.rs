@@ -24,25 +24,27 @@ static PREVIOUS: Words = Words::new(|| {
 /// What says that there is nothing to name.
 static NOTHING: Words = Words::new(|| phrases::list("none|nothing|-|n/a|\u{2014}|\u{2013}|no|nil"));
 
-/// All references in a text that is nothing but a list of them; words that are no names become phrases.
-pub(super) fn list(text: &str, at: usize) -> Vec<Reference> {
-    let mut found = Vec::new();
+/// Adds all references in a text that is nothing but a list of them; words that are no names become phrases.
+pub(super) fn list(found: &mut Vec<Reference>, text: &str, at: usize) {
     let mut from = 0;
     for (end, sign) in separators(text) {
-        push(&mut found, &text[from..end], at + from);
+        push(found, &text[from..end], at + from);
         from = end + sign;
     }
-    push(&mut found, &text[from..], at + from);
-    found
+    push(found, &text[from..], at + from);
 }
 
 /// The same for a text that can only name tasks: single words are names, where tasks have names.
-pub(super) fn names(text: &str, at: usize) -> Vec<Reference> {
-    let named = list(text, at).into_iter().map(|reference| match reference {
-        Reference::Phrase(word, at) if !word.contains(char::is_whitespace) => Reference::Word(word, at),
-        other => other,
-    });
-    named.collect()
+pub(super) fn names(found: &mut Vec<Reference>, text: &str, at: usize) {
+    let first = found.len();
+    list(found, text, at);
+    for reference in &mut found[first..] {
+        if let Reference::Phrase(word, at) = reference
+            && !word.contains(char::is_whitespace)
+        {
+            *reference = Reference::Word(std::mem::take(word), *at);
+        }
+    }
 }
 
 fn push(found: &mut Vec<Reference>, part: &str, at: usize) {

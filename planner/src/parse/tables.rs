@@ -79,7 +79,7 @@ impl Builder<'_> {
                     self.out.names.push(Name { text: cell.to_owned(), list: Some(list), first: n, end: n + 1 });
                 }
                 Column::Id => draft.plan.label = Some(cell.trim_matches(['`', '*', '[', ']']).to_owned()),
-                Column::Needs => draft.needs = Some(references::list(cell, row.start + at)),
+                Column::Needs => references::list(draft.needs.insert(Vec::new()), cell, row.start + at),
                 Column::Status => draft.plan.mark = status(cell),
                 Column::Priority => draft.plan.priority = Some(cell.to_owned()),
                 Column::Assignee => draft.plan.assignee = Some(cell.trim_start_matches('@').to_owned()),
