@@ -198,7 +198,7 @@ impl<'a> Builder<'a> {
             BlockKind::Paragraph => self.paragraph(n, block, blocks, places, outside),
             BlockKind::Fence(language) => {
                 let inside = places[n].parent.is_some() || self.goes_on(n, blocks, places).is_some();
-                self.fence(block, language, inside, colon);
+                self.fence(block, language, inside, colon, lead_of(self.source, &blocks[..n]));
             }
             BlockKind::Table => {
                 self.enter(None, usize::MAX, false);
@@ -492,6 +492,18 @@ impl<'a> Builder<'a> {
             merge_spans(&mut draft.plan.spans);
         }
     }
+}
+
+/// The last sentence before a block, when it ends with a colon.
+fn lead_of<'t>(source: &'t str, before: &[Block]) -> Option<&'t str> {
+    let block = before.iter().rev().find(|block| block.kind != BlockKind::Ignored)?;
+    if !matches!(block.kind, BlockKind::Paragraph | BlockKind::Item { .. }) {
+        return None;
+    }
+    let (first, last) = block.pieces.first().zip(block.pieces.last())?;
+    let text = source.get(first.start..last.end)?.trim_end().strip_suffix([':', '\u{ff1a}'])?;
+    let sentence = text.rfind(". ").map_or(text, |at| &text[at + 2..]);
+    Some(sentence.trim_start_matches(|c: char| c.is_whitespace() || matches!(c, '*' | '_')))
 }
 
 /// A heading without its signs, and the priority in it.

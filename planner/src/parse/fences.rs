@@ -4,17 +4,27 @@ use super::build::Builder;
 use super::built::{Odd, attach};
 use super::draft::{Draft, Link};
 use super::lines::Block;
-use super::text::collapse;
-use super::{inline, paths, shell};
+use super::phrases::{Words, list, lower, words};
+use super::roles::{self, Said};
+use super::text::{collapse, holds};
+use super::{inline, paths, shell, vocabulary};
 use crate::plan::{Attachment, NodeKind};
 
 impl Builder<'_> {
-    pub(super) fn fence(&mut self, block: &Block, language: &str, inside: bool, colon: bool) {
+    /// `lead` is the sentence with a colon right before it, if there is one.
+    pub(super) fn fence(&mut self, block: &Block, language: &str, inside: bool, colon: bool, lead: Option<&str>) {
         let body: Vec<&str> = block.pieces.iter().map(|piece| &self.source[piece.start..piece.end]).collect();
         let body = body.join("\n").replace('\0', "");
         // A fence that never closes takes in the empty lines at the end of the text.
         let body = body.trim_end_matches('\n').to_owned();
-        let command = shell::is_shell_language(language) || (language.is_empty() && shell::reads_like_shell(&body));
+        let code = shell::is_shell_language(language) || (language.is_empty() && shell::reads_like_shell(&body));
+        let sign = self.source[block.span.start..block.span.end].trim_start_matches(['>', ' ', '\t']);
+        let asked = lead.is_none_or(|lead| match language {
+            _ if !sign.starts_with(['`', '~']) => asks_to_run(lead) && Said::new(lead).begins_with_verb(),
+            "" => asks_to_run(lead),
+            _ => !forbids(lead),
+        });
+        let command = code && asked;
         let target = self.last.filter(|_| inside || colon);
         if body.trim().is_empty() {
             return self.out.ignored.push(block.span);
@@ -45,7 +55,14 @@ impl Builder<'_> {
                 self.lend_plainly(before);
             }
             (_, false) => {
-                self.not_run(block, language);
+                if code {
+                    let message =
+                        "the block of code is not run, since the words before it do not ask for it".to_owned();
+                    let help = "write \"Run this:\" before it if it is to be run".into();
+                    self.out.odd.push(Odd { at: block.span.start, message, help });
+                } else {
+                    self.not_run(block, language);
+                }
                 match self.last {
                     Some(last) => {
                         let plan = &mut self.out.drafts[last].plan;
@@ -94,6 +111,27 @@ impl Builder<'_> {
             self.out.odd.push(Odd { at: block.span.start, message, help: "mark it as sh if it is a command".into() });
         }
     }
+}
+
+/// Words of sentences that show what was printed or happened.
+static SHOWN: Words = Words::new(|| {
+    list(
+        "error|errors|log|logs|output|outputs|printed|prints|saw|sees|got|went|wrong|message|messages|says|said|showed|\
+         shows|traceback|stacktrace|happened|happens",
+    )
+});
+
+/// True when a sentence before code may want it run: it neither forbids it nor shows what happened.
+fn asks_to_run(lead: &str) -> bool {
+    let shows = !vocabulary::begins_with_verb(lead) && words(lead).any(|word| SHOWN.contains(word.as_str()));
+    !forbids(lead) && !shows
+}
+
+/// True for "Never do this" and "This is what you must not run".
+fn forbids(lead: &str) -> bool {
+    const NOT: &[&str] = &["must not", "should not", "shouldn't", "never ", "not to ", "what not"];
+    let lower = lower(lead);
+    roles::is_prohibition(lead) || NOT.iter().any(|not| holds(&lower, not))
 }
 
 /// The files named in a script.

@@ -10,6 +10,10 @@ use super::phrases::{self, Words, list, words};
 use super::text::Lines;
 use super::{meta, vocabulary};
 
+/// Verbs that say nothing of what a task is about.
+static GENERAL_VERBS: Words =
+    Words::new(|| list("run|execute|make|do|add|create|write|update|get|set|use|start|perform|check|change|fix"));
+
 pub(super) struct Names<'a> {
     pub(super) built: &'a Built,
     pub(super) labels: HashMap<String, (usize, usize)>,
@@ -208,7 +212,10 @@ impl<'a> Names<'a> {
                     }
                 }
                 Some(range) => Ok(Ranges::one(range)),
-                None => Err(self.unknown(name, *at)),
+                None => match self.mentioned(n, name) {
+                    Some(task) => Ok(Ranges::one((task, task + 1))),
+                    None => Err(self.unknown(name, *at)),
+                },
             },
             Reference::Range(first, last, at) => {
                 let from = self.named(draft, first).ok_or_else(|| self.unknown(first, *at))?;
@@ -250,6 +257,20 @@ impl<'a> Names<'a> {
         let group = self.groups.get(name).filter(|range| !around(range));
         let range = self.labels.get(name).or_else(|| self.heads.get(name)).or(group);
         range.copied().filter(|(first, end)| first < end)
+    }
+
+    /// The one task beside `n` that speaks of a ticket, as in "Fix the crash #123".
+    fn mentioned(&self, n: usize, number: &str) -> Option<usize> {
+        let is_number = !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit());
+        let ticket = format!("#{number}");
+        let speaks = |text: &str| {
+            text.match_indices(&ticket)
+                .any(|(at, _)| !text[at + ticket.len()..].starts_with(|c: char| c.is_alphanumeric()))
+        };
+        let drafts = self.built.drafts.iter().enumerate();
+        let mut found = drafts.filter(|(task, draft)| *task != n && is_number && speaks(&draft.plan.description));
+        let only = found.next().filter(|_| found.next().is_none());
+        only.map(|(task, _)| task)
     }
 
     fn unknown(&self, name: &str, at: usize) -> ParseError {
@@ -311,7 +332,15 @@ impl<'a> Names<'a> {
         let (task, score) = scores
             .into_iter()
             .max_by_key(|(task, score)| (*score, does(*task), near(*task), std::cmp::Reverse(*task)))?;
-        (score * 2 >= wanted.len()).then_some(task)
+        // That both run something is no likeness.
+        let alike = wanted.len() < 2 || score > 1 || !self.only_acts_alike(task, &wanted);
+        (alike && score * 2 >= wanted.len()).then_some(task)
+    }
+
+    /// True when all that a task has of some words is a verb that fits everything.
+    fn only_acts_alike(&self, task: usize, wanted: &[String]) -> bool {
+        let verb = self.verbs.get(task).and_then(Option::as_ref);
+        verb.is_some_and(|verb| wanted.contains(verb) && GENERAL_VERBS.iter().any(|general| stem(general) == verb))
     }
 }
 

@@ -42,6 +42,10 @@ impl Clause {
 const CLAUSES_MAX: usize = 2 * super::parsed::TASKS_MAX;
 
 /// Words before a full stop that does not end a sentence.
+/// A row of steps between arrows is no longer than this, nor is one of them.
+const ROW_BYTES_MAX: usize = 300;
+const ROW_WORDS_MAX: usize = 6;
+
 static ABBREVIATIONS: Words = Words::new(|| {
     list(
         "e.g|i.e|eg|ie|vs|cf|dr|mr|mrs|ms|prof|st|fig|approx|dept|est|ca|resp|incl|excl|viz|al|eq|sec|ch|vol|jr|\
@@ -391,7 +395,22 @@ impl Splitter<'_> {
         };
         let before = self.cuts.last().and_then(|from| self.text.get(*from..at)).unwrap_or("");
         let before = before.trim_start_matches(['-', '>', '\u{2192}', ' ']);
-        rest.starts_with(' ') && vocabulary::begins_with_verb(rest) && vocabulary::begins_with_verb(before)
+        let acts = |part: &str| vocabulary::begins_with_verb(part);
+        rest.starts_with(' ') && ((acts(rest) && acts(before)) || self.is_row(at))
+    }
+
+    /// True when the line with the arrow at `at` is a row of steps, most of which say what to do: "deploy it -> smoke
+    /// test -> announce it".
+    fn is_row(&self, at: usize) -> bool {
+        let start = self.text[self.begin..at].rfind('\n').map_or(self.begin, |line| self.begin + line + 1);
+        let line = self.text[start..].split('\n').next().unwrap_or("");
+        if line.len() > ROW_BYTES_MAX {
+            return false;
+        }
+        let parts: Vec<&str> = line.split("->").flat_map(|part| part.split('\u{2192}')).map(str::trim).collect();
+        let short = |part: &&str| !part.is_empty() && part.split_whitespace().count() <= ROW_WORDS_MAX;
+        let n_acts = parts.iter().filter(|part| vocabulary::begins_with_verb(part)).count();
+        parts.len() > 2 && parts.iter().all(short) && n_acts * 2 > parts.len()
     }
 
     /// True when the full stop at `at` is not that of an abbreviation.

@@ -9,7 +9,7 @@ use super::inline::Inline;
 use super::letters;
 use super::lines::Block;
 use super::meta::{self, Meta};
-use super::phrases::{after_word, begins};
+use super::phrases::{Word, Words, after_word, begins, list, words};
 use super::roles::{self, Said, Sense};
 use super::sentences::{self, Clause, Stop};
 use super::text::{Flow, holds};
@@ -413,6 +413,10 @@ impl Builder<'_> {
                 if found.description.is_empty() {
                     adopt_more(draft, found);
                 } else {
+                    if only_orders(&found.description) {
+                        merge_needs(draft, found.needs.take());
+                        draft.before.append(&mut found.before);
+                    }
                     draft.plan.notes.push(if found.shortened { note() } else { read(found.description) });
                 }
                 attach(&mut draft.plan.attachments, inline.attachments(&flow.text, clause.start, clause.end));
@@ -442,6 +446,30 @@ impl Builder<'_> {
         attach(&mut plan.attachments, found);
         plan.spans.extend(flow.span(clause.start, clause.end));
     }
+}
+
+/// Words that say when, beside those that name a task.
+static ORDERS: Words = Words::new(|| {
+    list(
+        "it|this|that|they|these|must|should|has|have|to|needs|need|can|only|always|run|runs|be|done|happen|happens|come|\
+         comes|start|starts|begin|begins|wait|waits|executed|made|the|step|task",
+    )
+});
+
+/// True for "it must run after the build": a remark on nothing but the order.
+fn only_orders(text: &str) -> bool {
+    let ends = |word: &Word| matches!(word.as_str(), "after" | "before" | "for" | "until" | "once");
+    let mut n_words = 0;
+    for word in words(text) {
+        if ends(&word) {
+            return n_words > 0;
+        }
+        if !ORDERS.contains(word.as_str()) {
+            return false;
+        }
+        n_words += 1;
+    }
+    false
 }
 
 /// What a sentence that is nothing but metadata says of the task before it.

@@ -302,7 +302,10 @@ fn is_tests(first: &Known, all: &[Known]) -> bool {
     } else {
         before_preposition(all)
     };
-    head.last().is_some_and(|word| word.is(TESTS))
+    // "Contract test POST /users": what stands behind the name of a test is what it is of.
+    let named = all.get(1).is_some_and(|word| word.is(TESTS)) && TEST_SORTS.contains(first.word.as_str());
+    named
+        || head.last().is_some_and(|word| word.is(TESTS))
         || head.windows(2).any(|pair| pair[0].word.is("test") && pair[1].is(SUITES))
 }
 
@@ -317,6 +320,11 @@ pub(super) fn begins_with_verb(text: &str) -> bool {
     let is = |word: Spelt<'_>, marks: u32| WORDS.marks(word.as_str()) & marks > 0;
     all.next().is_some_and(|word| is(word, VERBS)) && !all.next().is_some_and(|word| is(word, FINITE))
 }
+
+/// Words before "test" that make a name with it.
+static TEST_SORTS: Words = Words::new(|| {
+    list("unit|contract|integration|e2e|end-to-end|smoke|regression|acceptance|functional|property|load|snapshot|fuzz")
+});
 
 /// What leads to an instruction and says nothing.
 static POLITE: Words = Words::new(|| {

@@ -70,3 +70,42 @@ fn a_loud_remark_under_a_heading_is_no_heading_and_no_task() {
     assert_eq!(plan.tasks[0].group.as_deref(), Some("Phase 1: Tests"));
     assert_eq!(plan.context, ["CRITICAL: These MUST fail first"]);
 }
+
+#[test]
+fn a_remark_on_the_order_alone_is_a_dependency() {
+    check(
+        "- Run the integration tests\n- Write it. It must run after the integration tests.\n",
+        &[
+            "1 UnitTest Run the integration tests",
+            "2 Processing Write it | <- 1 | note It must run after the integration tests",
+        ],
+    );
+}
+
+#[test]
+fn a_row_of_steps_between_arrows_is_one_step_each() {
+    check(
+        "* deploy to staging -> smoke test -> deploy to prod",
+        &["1 ToolCall deploy to staging", "2 UnitTest smoke test | <- 1", "3 ToolCall deploy to prod | <- 2"],
+    );
+    check("- Map A -> B -> C", &["1 Processing Map A -> B -> C"]);
+}
+
+#[test]
+fn a_ticket_is_the_task_that_speaks_of_it() {
+    check(
+        "- Fix the crash #123\n- Add a regression test (blocked by #123)",
+        &["1 CodeImplementation Fix the crash #123", "2 UnitTest Add a regression test | <- 1"],
+    );
+    check_error(
+        "- Fix the crash\n- Add a regression test (blocked by #123)",
+        "no task is called 123 (line 2, column 37); name an existing task or remove the dependency",
+    );
+}
+
+#[test]
+fn that_two_tasks_run_something_makes_neither_wait() {
+    let plan = plan("Run the smoke tests. Back up the database before running the migrations.");
+    assert!(plan.tasks.iter().all(|task| task.depends_on.is_empty()), "{:?}", plan.tasks);
+    check("- Contract test POST /users", &["1 UnitTest Contract test POST /users"]);
+}
