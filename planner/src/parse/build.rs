@@ -2,15 +2,16 @@
 
 use std::rc::Rc;
 
-use super::built::{Built, Odd, attach, merge_spans};
+use super::built::{Built, Chain, Odd, attach, merge_spans};
 use super::draft::{Draft, Link, Reference, Step};
 use super::inline::{AtomKind, Definitions, Inline};
 use super::lines::{self, Block, BlockKind};
 use super::outline::{self, Place};
 use super::pairs::Pairs;
+use super::relations::{self, Relations};
 use super::sections::{self, Section, Use};
 use super::text::{Flow, holds};
-use super::{connectors, meta, plain, references, relations, roles, shell, vocabulary};
+use super::{connectors, meta, plain, references, roles, shell, vocabulary};
 use crate::plan::{Attachment, Condition, Span};
 
 /// A longer text says more than which task waits for which.
@@ -337,8 +338,8 @@ impl<'a> Builder<'a> {
         if uses == Use::Never {
             return;
         }
-        if !self.chain(&flow) {
-            self.relate(&flow, false);
+        if !self.chain(&flow) && flow.text.len() <= ORDERING_BYTES_MAX {
+            self.relate(relations::asides(&flow.text, |at| flow.source(at)), true);
         }
         let text = plain::plain(&flow.text, &inline, 0, flow.text.len(), &[]);
         if !text.is_empty() {
@@ -348,7 +349,16 @@ impl<'a> Builder<'a> {
 
     /// Reads lines that say nothing but which task waits for which; true when the text is nothing else.
     pub(super) fn ordering(&mut self, flow: &Flow) -> bool {
-        self.chain(flow) || (relations::begins(&flow.text) && self.relate(flow, true))
+        if self.chain(flow) {
+            return true;
+        }
+        if flow.text.len() > ORDERING_BYTES_MAX || !relations::begins(&flow.text) {
+            return false;
+        }
+        let found = relations::relations(&flow.text, |name| self.knows(name), |at| flow.source(at));
+        let any = found.is_some();
+        self.relate(found, false);
+        any
     }
 
     /// Reads `T001 -> T002` lines; true when the text is nothing else.
@@ -358,19 +368,24 @@ impl<'a> Builder<'a> {
         }
         let found = references::chains(&flow.text, |at| flow.source(at));
         let any = !found.is_empty();
-        self.out.chains.extend(found);
+        self.out.chains.extend(found.into_iter().map(|(first, then)| Chain { first, then, lenient: false }));
         any
     }
 
-    /// Reads "T001 blocks T002"; with `whole`, only of a text that is nothing else.
-    fn relate(&mut self, flow: &Flow, whole: bool) -> bool {
-        if flow.text.len() > ORDERING_BYTES_MAX {
-            return false;
+    fn relate(&mut self, found: Option<Relations>, lenient: bool) {
+        let Some(found) = found else { return };
+        self.out.chains.extend(found.pairs.into_iter().map(|(first, then)| Chain { first, then, lenient }));
+        self.out.beside.extend(found.beside.into_iter().map(|named| (named, lenient)));
+    }
+
+    /// True for the name of a task that was read already.
+    fn knows(&self, name: &Reference) -> bool {
+        let (Reference::Name(name, _) | Reference::Range(name, _, _)) = name else { return false };
+        let called = |draft: &Draft| draft.plan.label.as_ref().is_some_and(|label| label.eq_ignore_ascii_case(name));
+        match name.parse::<usize>() {
+            Ok(number) => (1..=self.out.drafts.len()).contains(&number),
+            Err(_) => self.out.drafts.iter().any(called) || self.out.names.iter().any(|one| one.text == *name),
         }
-        let Some(found) = relations::relations(&flow.text, whole, |at| flow.source(at)) else { return false };
-        self.out.chains.extend(found.pairs.into_iter().map(|(first, then)| vec![first, then]));
-        self.out.beside.extend(found.beside);
-        true
     }
 
     fn paragraph(&mut self, n: usize, block: &Block, blocks: &[Block], places: &[Place], outside: bool) {

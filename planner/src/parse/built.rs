@@ -16,16 +16,26 @@ pub(super) struct Built {
     pub(super) steps: Vec<Step>,
     pub(super) context: Vec<String>,
     pub(super) ignored: Vec<Span>,
-    /// `A -> B` lines: chains of names.
-    pub(super) chains: Vec<Vec<Reference>>,
+    /// `A -> B` lines and "B needs A".
+    pub(super) chains: Vec<Chain>,
     /// "Steps 2 and 3 can run in parallel": none of these waits for another of them because of the order of the text.
-    pub(super) beside: Vec<Vec<Reference>>,
+    /// With each, whether a name that no task has is none.
+    pub(super) beside: Vec<(Vec<Reference>, bool)>,
     /// What the reader of the plan should know.
     pub(super) odd: Vec<Odd>,
     /// A numbered list of requirements was taken for context.
     pub(super) requires: bool,
     /// Numbers of items, numbers and ids of groups.
     pub(super) names: Vec<Name>,
+}
+
+/// Tasks that wait for others, by their names.
+#[derive(Debug)]
+pub(super) struct Chain {
+    pub(super) first: Vec<Reference>,
+    pub(super) then: Vec<Reference>,
+    /// It stands where other things are spoken of too: a name that no task has is none.
+    pub(super) lenient: bool,
 }
 
 /// Something that was left out or guessed, and the byte where it stands.

@@ -5,7 +5,7 @@ use super::built::{Odd, attach};
 use super::draft::{Draft, Link};
 use super::lines::Block;
 use super::phrases::{Words, list, lower, words};
-use super::roles::{self, Said};
+use super::roles::{self, Said, Sense};
 use super::text::{collapse, holds};
 use super::{inline, paths, shell, vocabulary};
 use crate::plan::{Attachment, NodeKind};
@@ -20,7 +20,7 @@ impl Builder<'_> {
         let code = shell::is_shell_language(language) || (language.is_empty() && shell::reads_like_shell(&body));
         let sign = self.source[block.span.start..block.span.end].trim_start_matches(['>', ' ', '\t']);
         let asked = lead.is_none_or(|lead| match language {
-            _ if !sign.starts_with(['`', '~']) => asks_to_run(lead) && Said::new(lead).begins_with_verb(),
+            _ if !sign.starts_with(['`', '~']) => asks_to_run(lead) && Said::new(lead).sense(true) == Sense::Step,
             "" => asks_to_run(lead),
             _ => !forbids(lead),
         });

@@ -157,21 +157,18 @@ impl<'a> Names<'a> {
                 }
             }
         }
-        self.resolve_chains(&mut all)?;
+        self.resolve_chains(&mut all, &mut n_edges)?;
         Ok(all)
     }
 
-    fn resolve_chains(&self, all: &mut [Explicit]) -> Result<(), ParseError> {
+    fn resolve_chains(&self, all: &mut [Explicit], n_edges: &mut usize) -> Result<(), ParseError> {
         for chain in &self.built.chains {
-            let [left, right] = chain.as_slice() else { continue };
-            let anchor = usize::MAX;
-            let none = Draft::new(crate::plan::NodeKind::Processing, String::new(), 0);
-            let lefts = self.find(anchor, &none, left, false)?;
-            for (first, end) in self.find(anchor, &none, right, false)?.iter() {
-                for task in first..end.min(all.len()) {
-                    all[task].replaces = true;
-                    all[task].needs.extend(lefts.iter().flat_map(|(from, to)| from..to).filter(|one| *one != task));
-                }
+            let first = self.set(&chain.first, chain.lenient)?;
+            let then = self.set(&chain.then, chain.lenient)?;
+            count_edges(n_edges, first.len().saturating_mul(then.len()))?;
+            for task in then.iter().filter(|_| !first.is_empty()) {
+                all[*task].replaces = true;
+                all[*task].needs.extend(first.iter().filter(|one| *one != task));
             }
         }
         Ok(())
@@ -179,21 +176,24 @@ impl<'a> Names<'a> {
 
     /// The drafts that may run side by side, as sets in the order of the text.
     pub(super) fn beside(&self) -> Result<Vec<Vec<usize>>, ParseError> {
+        self.built.beside.iter().map(|(names, lenient)| self.set(names, *lenient)).collect()
+    }
+
+    /// The drafts that some references name, each once, in their order. Of lenient ones the unknown name nothing.
+    fn set(&self, names: &[Reference], lenient: bool) -> Result<Vec<usize>, ParseError> {
         let none = Draft::new(crate::plan::NodeKind::Processing, String::new(), 0);
-        let mut sets = Vec::new();
-        let mut n_named = 0;
-        for named in &self.built.beside {
-            let mut set = Vec::new();
-            for reference in named {
-                let found = self.find(usize::MAX, &none, reference, false)?;
-                count(&mut n_named, &found)?;
-                set.extend(found.iter().flat_map(|(first, end)| first..end));
-            }
-            set.sort_unstable();
-            set.dedup();
-            sets.push(set);
+        let (mut set, mut n_named) = (Vec::new(), 0);
+        for name in names {
+            let found = match self.find(usize::MAX, &none, name, false) {
+                Err(ParseError::UnknownId { .. }) if lenient => continue,
+                found => found?,
+            };
+            count(&mut n_named, &found)?;
+            set.extend(found.iter().flat_map(|(first, end)| first..end.min(self.built.drafts.len())));
         }
-        Ok(sets)
+        set.sort_unstable();
+        set.dedup();
+        Ok(set)
     }
 
     /// The drafts that a reference names, as ranges.
@@ -366,7 +366,11 @@ impl Ranges {
 }
 
 fn count(n_edges: &mut usize, found: &Ranges) -> Result<(), ParseError> {
-    *n_edges += found.iter().map(|(first, end)| end.saturating_sub(first)).sum::<usize>();
+    count_edges(n_edges, found.iter().map(|(first, end)| end.saturating_sub(first)).sum())
+}
+
+fn count_edges(n_edges: &mut usize, more: usize) -> Result<(), ParseError> {
+    *n_edges = n_edges.saturating_add(more);
     if *n_edges > EDGES_MAX {
         return Err(ParseError::LimitPassed { limit: "dependencies", value: *n_edges, max: EDGES_MAX });
     }

@@ -21,6 +21,10 @@ static PREVIOUS: Words = Words::new(|| {
     )
 });
 
+/// Words that are ids with a number right behind them.
+static COUNTED: Words =
+    Words::new(|| phrases::list("Task|Step|Story|Phase|Item|Feature|Bug|Issue|Ticket|Milestone|Node|Stage|Job|Part"));
+
 /// What says that there is nothing to name.
 static NOTHING: Words = Words::new(|| phrases::list("none|nothing|-|n/a|\u{2014}|\u{2013}|no|nil"));
 
@@ -193,13 +197,13 @@ pub(super) fn is_id(token: &str, led: bool) -> bool {
         && token.ends_with(|c: char| c.is_ascii_lowercase())
         && token[..token.len() - 1].ends_with(|c: char| c.is_ascii_digit())
         && token.starts_with(|c: char| c.is_ascii_uppercase());
-    dotted
-        || (lettered && (head.bytes().any(|b| b.is_ascii_uppercase()) || led || head.ends_with(['-', '_'])))
-        || suffixed
+    // "T1", "BUG-3" and "Step2" are ids, "IPv4" and "Python3" things.
+    let shouted = head.bytes().any(|b| b.is_ascii_uppercase()) && !head.bytes().any(|b| b.is_ascii_lowercase());
+    dotted || (lettered && (shouted || led || COUNTED.contains_ci(head) || head.ends_with(['-', '_']))) || suffixed
 }
 
-/// Reads the `A -> B` lines of a text; each chain has two names or more.
-pub(super) fn chains(text: &str, source: impl Fn(usize) -> usize) -> Vec<Vec<Reference>> {
+/// Reads the `A -> B` lines of a text, as pairs of what stands on both sides of an arrow.
+pub(super) fn chains(text: &str, source: impl Fn(usize) -> usize) -> Vec<(Vec<Reference>, Vec<Reference>)> {
     let mut found = Vec::new();
     let mut from = 0;
     for line in text.split_inclusive(['\n', ';']) {
@@ -220,12 +224,7 @@ pub(super) fn chains(text: &str, source: impl Fn(usize) -> usize) -> Vec<Vec<Ref
         if parts.len() < 2 {
             return Vec::new();
         }
-        for pair in chain.windows(2) {
-            let [left, right] = pair else { continue };
-            for one in left {
-                found.extend(right.iter().map(|other| vec![one.clone(), other.clone()]));
-            }
-        }
+        found.extend(chain.windows(2).map(|pair| (pair[0].clone(), pair[1].clone())));
     }
     found
 }

@@ -45,29 +45,34 @@ const WORDS_MAX: usize = 6;
 /// What such lines say.
 #[derive(Debug, Default)]
 pub(super) struct Relations {
-    /// The second waits for the first.
-    pub(super) pairs: Vec<(Reference, Reference)>,
+    /// The second wait for the first.
+    pub(super) pairs: Vec<(Vec<Reference>, Vec<Reference>)>,
     /// None of these waits for another of them.
     pub(super) beside: Vec<Vec<Reference>>,
-}
-
-impl Relations {
-    fn add(&mut self, first: &[Reference], then: &[Reference]) {
-        for one in first {
-            self.pairs.extend(then.iter().map(|other| (one.clone(), other.clone())));
-        }
-    }
 }
 
 /// True when a text begins as such a line does.
 pub(super) fn begins(text: &str) -> bool {
     let word = text.split_whitespace().next().unwrap_or("").trim_start_matches(['#', '*', '`', '[', '(']);
-    ["step", "steps", "task", "tasks"].iter().any(|lead| word.eq_ignore_ascii_case(lead))
-        || (word.len() <= 16 && word.bytes().any(|b| b.is_ascii_digit()))
+    is_led(text) || (word.len() <= 16 && word.bytes().any(|b| b.is_ascii_digit()))
 }
 
-/// Reads the sentences of a text. With `whole`, each of them has to be such a line, or there is nothing.
-pub(super) fn relations(text: &str, whole: bool, source: impl Fn(usize) -> usize) -> Option<Relations> {
+/// Reads a text of which each sentence is such a line, and names a task that is `known`; else there is nothing.
+pub(super) fn relations(
+    text: &str,
+    known: impl Fn(&Reference) -> bool,
+    source: impl Fn(usize) -> usize,
+) -> Option<Relations> {
+    read(text, Some(&known), source)
+}
+
+/// Reads such lines in a text that speaks of other things too: sides that begin with "step" or "task", or whose names
+/// have letters.
+pub(super) fn asides(text: &str, source: impl Fn(usize) -> usize) -> Option<Relations> {
+    read(text, None, source)
+}
+
+fn read(text: &str, known: Option<&dyn Fn(&Reference) -> bool>, source: impl Fn(usize) -> usize) -> Option<Relations> {
     let mut found = Relations::default();
     let mut any = false;
     let mut at = 0;
@@ -77,9 +82,9 @@ pub(super) fn relations(text: &str, whole: bool, source: impl Fn(usize) -> usize
             let end = line[from..].find(". ").map_or(line.len(), |dot| from + dot + 2);
             let sentence = &line[from..end];
             if !sentence.trim().is_empty() {
-                let is_relation = relation(sentence, source(at + from), &mut found);
+                let is_relation = relation(sentence, source(at + from), known, &mut found);
                 any |= is_relation;
-                if whole && !is_relation {
+                if known.is_some() && !is_relation {
                     return None;
                 }
             }
@@ -91,17 +96,24 @@ pub(super) fn relations(text: &str, whole: bool, source: impl Fn(usize) -> usize
 }
 
 /// Reads one sentence into `found`; false when it says something else.
-fn relation(sentence: &str, at: usize, found: &mut Relations) -> bool {
+fn relation(sentence: &str, at: usize, known: Option<&dyn Fn(&Reference) -> bool>, found: &mut Relations) -> bool {
     let gap = sentence.len() - sentence.trim_start().len();
     let text = sentence.trim_start();
     let Some((left, length)) = side(text, at + gap) else { return false };
+    let fits = |names: &[Reference], written: &str| match known {
+        Some(known) => names.iter().any(known),
+        None => is_led(written) || names.iter().all(has_letters),
+    };
+    if known.is_none() && !fits(&left, text) {
+        return false;
+    }
     let rest = text[length..].trim_start();
     let taken = |after: &str| text.len() - after.len();
     if let Some((_, after)) = BESIDE.longest(rest) {
         let others = side(after.trim_start(), at + gap + taken(after.trim_start()));
         let (others, length) = others.unwrap_or_default();
         let named = left.len() + others.len() > 1 || matches!(left.first(), Some(Reference::Range(..)));
-        let ends = ends(&after.trim_start()[length..]);
+        let ends = ends(&after.trim_start()[length..]) && (fits(&left, text) || fits(&others, after.trim_start()));
         if ends && named {
             found.beside.push(left.into_iter().chain(others).collect());
         }
@@ -112,14 +124,14 @@ fn relation(sentence: &str, at: usize, found: &mut Relations) -> bool {
     let Some((first, after)) = verb else { return false };
     let after = after.trim_start();
     let Some((right, length)) = side(after, at + gap + taken(after)) else { return false };
-    if !ends(&after[length..]) {
+    let fit = match known {
+        Some(_) => fits(&left, text) || fits(&right, after),
+        None => fits(&right, after),
+    };
+    if !fit || !ends(&after[length..]) {
         return false;
     }
-    if first {
-        found.add(&left, &right)
-    } else {
-        found.add(&right, &left)
-    }
+    found.pairs.push(if first { (left, right) } else { (right, left) });
     true
 }
 
@@ -143,6 +155,19 @@ fn side(text: &str, at: usize) -> Option<(Vec<Reference>, usize)> {
 fn is_numbered(name: &Reference) -> bool {
     match name {
         Reference::Name(name, _) | Reference::Range(name, _, _) => name.bytes().any(|b| b.is_ascii_digit()),
+        Reference::Previous | Reference::Both | Reference::Above | Reference::Phrase(..) | Reference::Word(..) => false,
+    }
+}
+
+/// True of what begins with "step 2", "tasks T1" and their like.
+fn is_led(text: &str) -> bool {
+    let word = text.split_whitespace().next().unwrap_or("").trim_start_matches(['*', '(']);
+    ["step", "steps", "task", "tasks"].iter().any(|lead| word.eq_ignore_ascii_case(lead))
+}
+
+fn has_letters(name: &Reference) -> bool {
+    match name {
+        Reference::Name(name, _) | Reference::Range(name, _, _) => name.bytes().any(|b| b.is_ascii_alphabetic()),
         Reference::Previous | Reference::Both | Reference::Above | Reference::Phrase(..) | Reference::Word(..) => false,
     }
 }

@@ -402,9 +402,15 @@ impl Splitter<'_> {
     /// True when the line with the arrow at `at` is a row of steps, most of which say what to do: "deploy it -> smoke
     /// test -> announce it".
     fn is_row(&self, at: usize) -> bool {
-        let start = self.text[self.begin..at].rfind('\n').map_or(self.begin, |line| self.begin + line + 1);
-        let line = self.text[start..].split('\n').next().unwrap_or("");
-        if line.len() > ROW_BYTES_MAX {
+        const ENDS: [&str; 3] = ["\n", ". ", "; "];
+        let before = tail_of(self.text, self.begin, at, ROW_BYTES_MAX);
+        let start = ENDS.iter().filter_map(|end| before.rfind(end).map(|found| found + end.len())).max().unwrap_or(0);
+        let from = at - (before.len() - start);
+        let rest = &self.text[from..];
+        let rest = rest.char_indices().nth(ROW_BYTES_MAX).map_or(rest, |(end, _)| &rest[..end]);
+        let end = ENDS.iter().filter_map(|end| rest.find(end)).min().unwrap_or(rest.len());
+        let line = rest[..end].trim_end_matches('.');
+        if line.len() >= ROW_BYTES_MAX {
             return false;
         }
         let parts: Vec<&str> = line.split("->").flat_map(|part| part.split('\u{2192}')).map(str::trim).collect();

@@ -303,7 +303,7 @@ fn is_tests(first: &Known, all: &[Known]) -> bool {
         before_preposition(all)
     };
     // "Contract test POST /users": what stands behind the name of a test is what it is of.
-    let named = all.get(1).is_some_and(|word| word.is(TESTS)) && TEST_SORTS.contains(first.word.as_str());
+    let named = all.get(1).is_some_and(|word| word.is(TESTS)) && TEST_SORTS.contains_ci(first.word.as_str());
     named
         || head.last().is_some_and(|word| word.is(TESTS))
         || head.windows(2).any(|pair| pair[0].word.is("test") && pair[1].is(SUITES))

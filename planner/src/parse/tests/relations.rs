@@ -1,6 +1,6 @@
 //! Lines that say which task waits for which, and plans as tools write them.
 
-use super::{check, check_error, plan};
+use super::{ParseOptions, check, check_error, parse, plan};
 
 #[test]
 fn a_sentence_behind_a_list_that_names_two_of_its_tasks_is_no_task() {
@@ -99,7 +99,7 @@ fn a_ticket_is_the_task_that_speaks_of_it() {
     );
     check_error(
         "- Fix the crash\n- Add a regression test (blocked by #123)",
-        "no task is called 123 (line 2, column 37); name an existing task or remove the dependency",
+        "no task is called 123 (line 2, column 38); name an existing task or remove the dependency",
     );
 }
 
@@ -108,4 +108,42 @@ fn that_two_tasks_run_something_makes_neither_wait() {
     let plan = plan("Run the smoke tests. Back up the database before running the migrations.");
     assert!(plan.tasks.iter().all(|task| task.depends_on.is_empty()), "{:?}", plan.tasks);
     check("- Contract test POST /users", &["1 UnitTest Contract test POST /users"]);
+}
+
+#[test]
+fn what_is_told_of_other_things_is_no_order() {
+    let background = "# Context\nES6 before ES5. Python3 requires OpenSSL3.\n# Background\nTask 12 blocks task 13. Issue 1 depends on 2.\n\
+                      # Todo\n- Build a\n- Build b\n";
+    check(background, &["1 CodeImplementation Build a", "2 CodeImplementation Build b"]);
+    assert_eq!(plan("1. Build a\n\n- IPv6 before IPv4").tasks.len(), 2);
+}
+
+#[test]
+fn many_names_on_both_sides_are_joined_once_or_refused() {
+    let names = (1..=600).map(|n| format!("T{n}")).collect::<Vec<_>>();
+    let tasks = names.iter().map(|name| format!("- {name}: do it\n")).collect::<String>();
+    let (first, then) = (names[..300].join(","), names[300..].join(","));
+    let said = format!("- {first} before {then}\n").repeat(30);
+    let refused = parse(&format!("{tasks}\n## Dependencies\n{said}"), ParseOptions::default()).unwrap_err();
+    assert_eq!(refused.to_string(), "2070000 dependencies are more than 2000000; split the plan into several");
+    assert_eq!(plan(&format!("{tasks}\n## Dependencies\n- {first} before {then}\n")).tasks[599].depends_on.len(), 300);
+}
+
+#[test]
+fn code_that_a_text_forbids_or_shows_is_not_run() {
+    let commands = |text: &str| plan(text).tasks.iter().filter_map(|task| task.command.clone()).collect::<Vec<_>>();
+    for lead in ["Never do this:", "This is what you must not run:", "Do not run anything in production, e.g.:"] {
+        for code in ["```sh\nmake wipe\n```", "```\nmake wipe\n```", "    $ make wipe"] {
+            assert_eq!(commands(&format!("Fix the bug.\n\n{lead}\n\n{code}\n\nAdd a test.")), [""; 0], "{lead} {code}");
+        }
+    }
+    for lead in ["The error that users see is:", "We saw the following in the log:", "Example of what went wrong:"] {
+        for code in ["```\ncurl -X POST http://a/reset\n```", "    curl -X POST http://a/reset"] {
+            assert_eq!(commands(&format!("Fix the bug.\n\n{lead}\n\n{code}\n\nAdd a test.")), [""; 0], "{lead} {code}");
+        }
+    }
+    for lead in ["Do this:", "Then run:", "Run this and look at the output:"] {
+        assert_eq!(commands(&format!("Fix the bug.\n\n{lead}\n\n    make all\n")), ["make all"], "{lead}");
+        assert_eq!(commands(&format!("Fix the bug.\n\n{lead}\n\n```\nmake all\n```\n")), ["make all"], "{lead}");
+    }
 }
