@@ -203,7 +203,10 @@ impl PlannerState {
         if let Some(index) = self.index(task) {
             let plan = &self.tasks[index].plan;
             self.spending.take(lane(plan), plan.is_delegated(), usage);
-            self.gauges.take(plan.assignee.as_deref(), usage);
+            // What a whole plan was told tells nothing of one text.
+            if !plan.is_delegated() {
+                self.gauges.take(plan.assignee.as_deref(), usage);
+            }
         }
     }
 
