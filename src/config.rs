@@ -58,6 +58,8 @@ pub struct Config {
     pub model: Option<ModelConfig>,
     /// The tools by which agents plan.
     pub registry: ToolRegistry,
+    /// Links that a task reads must answer before it begins.
+    pub check_links: bool,
 }
 
 impl Config {
@@ -98,8 +100,8 @@ impl Config {
             let fault = Fault::at(error.valid_up_to(), "this byte is not UTF-8").help("save the file as UTF-8");
             failure(&bytes, fault)
         })?;
-        let (agents, model, registry) = parse(text).map_err(|fault| failure(&bytes, fault))?;
-        Ok(Self { file: Some(file), agents, model, registry })
+        let config = parse(text).map_err(|fault| failure(&bytes, fault))?;
+        Ok(Self { file: Some(file), ..config })
     }
 }
 
@@ -154,6 +156,15 @@ struct FileToml {
     agents: BTreeMap<AgentType, tools::TypeToml>,
     #[serde(default)]
     tools: Vec<Spanned<Tool>>,
+    #[serde(default)]
+    attachments: AttachmentsToml,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct AttachmentsToml {
+    #[serde(default)]
+    check_links: bool,
 }
 
 #[derive(Deserialize)]
@@ -207,8 +218,8 @@ enum PromptToml {
     Argument,
 }
 
-/// The agents of a text, in its order, and its model.
-fn parse(text: &str) -> Result<(Vec<Agent>, Option<ModelConfig>, ToolRegistry), Fault> {
+/// What a text configures, its agents in its order.
+fn parse(text: &str) -> Result<Config, Fault> {
     let file: FileToml = toml::from_str(text).map_err(|error| {
         let message = error.message().trim_end().replace('\n', "; ");
         Fault::at(error.span().map_or(0, |span| span.start), message)
@@ -220,7 +231,9 @@ fn parse(text: &str) -> Result<(Vec<Agent>, Option<ModelConfig>, ToolRegistry), 
         check_name(&name, &agents)?;
         agents.push(agent(name.into_inner(), executor)?);
     }
-    Ok((agents, file.model.map(model::model).transpose()?, tools::registry(&file.tools, file.agents)?))
+    let model = file.model.map(model::model).transpose()?;
+    let registry = tools::registry(&file.tools, file.agents)?;
+    Ok(Config { file: None, agents, model, registry, check_links: file.attachments.check_links })
 }
 
 fn check_name(name: &Spanned<String>, before: &[Agent]) -> Result<(), Fault> {

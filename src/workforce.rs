@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crewlog_executors::agents::PlansByModel;
+use crewlog_executors::links::{LINK_TIME_MAX, Links};
 use crewlog_executors::model::{Asker, Client, Model};
 use crewlog_executors::planning;
 use crewlog_executors::reacting;
@@ -127,6 +128,12 @@ impl Workforce {
         let worker = match terms.model.and_then(|model| planning_model(model, store, &tags)) {
             Some(model) => worker.planning_by(model),
             None => worker,
+        };
+        let worker = match session.config()?.check_links {
+            true => worker.checking_links(Links::new(LINK_TIME_MAX).map_err(|error| {
+                Failure::user(format!("links cannot be looked at: {error}")).hint("say check_links = false")
+            })?),
+            false => worker,
         };
         let (taking_in, taken_in) = watch::channel(Position(0));
         let answers = routing::host(store.clone(), terms.scope.clone());

@@ -1,24 +1,40 @@
-//! Whether what a task reads is there before it begins. What is not there is asked for; nothing is made or fetched here.
+//! Whether what a task reads is there before it begins. What is not there is asked for; nothing is made here, and of a
+//! link to another machine no more is fetched than whether it answers, and that only where it is wanted.
 
 use std::path::{Path, PathBuf};
 
 use crewlog_planner::event::Parameters;
 use crewlog_planner::plan::AttachmentKind;
 
+use crate::links::Links;
+
 /// The answer with which a task goes on without what it was asked for.
 pub const GO_ON: &str = "go on";
 
-/// What a task is told, with what people gave in place of what was not there.
+/// What a task is told, with what people gave in place of what was not there. Links are looked at by their form alone.
 ///
 /// # Errors
 /// The question to ask, when something is not there.
 pub fn check(parameters: &Parameters) -> Result<Parameters, String> {
+    check_by(parameters, &|_link| Ok(()))
+}
+
+/// The same, where links must answer too. It waits for them, so it is called where waiting blocks nobody.
+///
+/// # Errors
+/// The question to ask, when something is not there.
+pub fn check_with_links(parameters: &Parameters, links: &Links) -> Result<Parameters, String> {
+    let looking = links.begin();
+    check_by(parameters, &|link| looking.look(link))
+}
+
+fn check_by(parameters: &Parameters, reach: &dyn Fn(&str) -> Result<(), String>) -> Result<Parameters, String> {
     let mut parameters = parameters.clone();
     for needed in parameters.needs.clone() {
         let mut given = needed.clone();
         let mut seen = vec![needed.clone()];
         // An answer that names nothing that is there was asked about again, by its own name.
-        while let Err(reason) = look(&given, parameters.folder.as_deref()) {
+        while let Err(reason) = look(&given, parameters.folder.as_deref(), reach) {
             let question = question(&given, &reason);
             let answered = parameters.answers.iter().rev().find(|answered| answered.question == question);
             match answered.map(|answered| answered.answer.trim()) {
@@ -47,12 +63,12 @@ fn question(reference: &str, reason: &str) -> String {
     format!("{reference} {reason}. Put it there and give its path, name another path or link, or say \"{GO_ON}\".")
 }
 
-/// Why a path or a link cannot be read, if it cannot. Of a link to another machine only its form is looked at.
-fn look(reference: &str, folder: Option<&str>) -> Result<(), String> {
+/// Why a path or a link cannot be read, if it cannot.
+fn look(reference: &str, folder: Option<&str>, reach: &dyn Fn(&str) -> Result<(), String>) -> Result<(), String> {
     if let Some(rest) = ["https://", "http://"].iter().find_map(|scheme| reference.strip_prefix(scheme)) {
         let host = rest.split(['/', '?', '#']).next().unwrap_or_default();
         let is_link = !host.is_empty() && !host.starts_with(':') && !reference.contains(char::is_whitespace);
-        return if is_link { Ok(()) } else { Err("is no link".to_owned()) };
+        return if is_link { reach(reference) } else { Err("is no link".to_owned()) };
     }
     let path = reference.strip_prefix("file://").or_else(|| reference.strip_prefix("file:")).unwrap_or(reference);
     let path = path.strip_prefix("localhost/").map_or_else(|| PathBuf::from(path), |path| Path::new("/").join(path));

@@ -25,6 +25,7 @@ use crate::agents::{Agents, PlansByModel};
 use crate::attachments;
 use crate::backoff::Backoff;
 use crate::human::claim_of;
+use crate::links::Links;
 use crate::liveness::SignOfLife;
 use crate::pauses::Holds;
 use crate::roster::{Actor, Roster};
@@ -74,6 +75,8 @@ pub struct Worker {
     /// Told when something may no longer be held back.
     resumed: watch::Sender<()>,
     holds: Holds,
+    /// What looks whether links answer, where that is wanted.
+    links: Option<Links>,
 }
 
 /// A task among all plans.
@@ -105,13 +108,30 @@ impl Worker {
         let agent_places = agent_places.collect();
         let agents = Agents::new(roster.registry.clone().unwrap_or_default());
         let (places, (resumed, _)) = (Semaphore::new(jobs), watch::channel(()));
-        Self { store, roster, life, places, agent_places, cut_off, agents, resumed, holds: Holds::default() }
+        Self {
+            store,
+            roster,
+            life,
+            places,
+            agent_places,
+            cut_off,
+            agents,
+            resumed,
+            holds: Holds::default(),
+            links: None,
+        }
     }
 
     /// The same, whose agents plan by a model what plans of their own carry out.
     #[must_use]
     pub fn planning_by(self, model: PlansByModel) -> Self {
         Self { agents: self.agents.with_model(model), ..self }
+    }
+
+    /// The same, which looks before a task begins whether the links that it reads answer.
+    #[must_use]
+    pub fn checking_links(self, links: Links) -> Self {
+        Self { links: Some(links), ..self }
     }
 
     /// Carries out tasks until `stop` is set, then stops what runs, gives it back, and returns.
@@ -236,7 +256,7 @@ impl Worker {
                 let (error, class) = ("its worker was lost while it ran".into(), FailureClass::OutcomeUnknown);
                 (Ending::Failed { error, class, run: None }, Usage::default())
             }
-            None => match prepared(&dispatch.parameters).await {
+            None => match prepared(&dispatch.parameters, self.links.clone()).await {
                 Err(question) => (Ending::Asked { question, default: None }, Usage::default()),
                 Ok(parameters) => {
                     if !append(&mut claim, TaskCommand::Start { epoch }, &dispatch.cause).await {
@@ -457,13 +477,17 @@ impl Worker {
 }
 
 /// Looks whether what a task reads is there, and puts what people gave in place of what is not; else what to ask.
-async fn prepared(parameters: &Parameters) -> Result<Cow<'_, Parameters>, String> {
+async fn prepared(parameters: &Parameters, links: Option<Links>) -> Result<Cow<'_, Parameters>, String> {
     if parameters.needs.is_empty() {
         return Ok(Cow::Borrowed(parameters));
     }
     let told = parameters.clone();
     // A file may be on another machine, which takes its time.
-    match tokio::task::spawn_blocking(move || attachments::check(&told)).await {
+    let checked = move || match links {
+        Some(links) => attachments::check_with_links(&told, &links),
+        None => attachments::check(&told),
+    };
+    match tokio::task::spawn_blocking(checked).await {
         Ok(checked) => Ok(Cow::Owned(checked?)),
         Err(error) => {
             tracing::warn!(%error, "what a task reads could not be looked at");

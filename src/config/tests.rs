@@ -6,7 +6,7 @@ use super::*;
 
 /// The agents alone.
 fn parse(text: &str) -> Result<Vec<Agent>, Fault> {
-    super::parse(text).map(|(agents, ..)| agents)
+    super::parse(text).map(|config| config.agents)
 }
 
 const EVERYTHING: &str = r#"
@@ -146,7 +146,7 @@ fn every_example_of_the_page_is_understood() {
 
 /// The model of these lines under a first line of its own, so that they begin in line 2.
 fn model(lines: &str) -> Result<ModelConfig, Fault> {
-    let (_, model, _) = super::parse(&format!("[model]\n{lines}"))?;
+    let model = super::parse(&format!("[model]\n{lines}"))?.model;
     Ok(model.expect("there is a section"))
 }
 
@@ -220,6 +220,14 @@ fn a_model_that_cannot_be_is_refused_where_it_stands_and_no_key_is_repeated() {
 fn every_example_of_the_page_of_models_is_understood() {
     let page = include_str!("../../docs/models.md");
     let blocks = page.split("```toml\n").skip(1).map(|rest| rest.split("```").next().unwrap_or_default());
-    let names = blocks.map(|block| super::parse(block).expect(block).1.expect("a model").terms.model);
+    let names = blocks.map(|block| super::parse(block).expect(block).model.expect("a model").terms.model);
     assert_eq!(names.collect::<Vec<_>>(), ["claude-sonnet-4-5"]);
+}
+
+#[test]
+fn links_are_looked_at_only_where_the_file_says_so() {
+    for (text, expected) in [("", false), ("[attachments]\n", false), ("[attachments]\ncheck_links = true\n", true)] {
+        assert_eq!(super::parse(text).unwrap().check_links, expected, "{text:?}");
+    }
+    assert!(super::parse("[attachments]\ncheck_link = true\n").is_err());
 }

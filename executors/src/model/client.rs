@@ -2,7 +2,6 @@
 //! keeps to its time, and lets no key out: neither into errors nor, by a redirection, to another host.
 
 use std::fmt;
-use std::sync::Once;
 use std::time::Duration;
 
 use crewlog_planner::model::{CountedTokens, Message, Request, Role};
@@ -17,9 +16,8 @@ use reqwest::header::HeaderMap;
 
 use super::error::ModelError;
 use super::{ANSWER_BYTES_MAX, Model, Reply};
+use crate::web;
 
-/// How long it may take to reach a provider.
-const CONNECT_TIME_MAX: Duration = Duration::from_secs(20);
 /// So many characters of what a provider says of an error are kept.
 const MESSAGE_CHARS_MAX: usize = 500;
 /// What stands in place of a key.
@@ -121,16 +119,8 @@ impl Client {
                 Some(key.ok_or_else(|| not_configured(format!("the variable {name}, which has the key, is not set")))?)
             }
         });
-        static PROVIDER: Once = Once::new();
-        PROVIDER.call_once(|| {
-            // Another part of the process may have chosen one already, which serves as well.
-            let _ = rustls::crypto::ring::default_provider().install_default();
-        });
-        let web = reqwest::Client::builder()
-            .connect_timeout(CONNECT_TIME_MAX)
-            .redirect(reqwest::redirect::Policy::none())
-            .build()
-            .map_err(|error| not_configured(error.to_string()))?;
+        let web = web::client().redirect(reqwest::redirect::Policy::none()).build();
+        let web = web.map_err(|error| not_configured(error.to_string()))?;
         let endpoint = settings.endpoint.as_ref().map(|url| format!("{}/", url.trim_end_matches('/')));
         let auth = AuthData::from_single(secret.0.clone().unwrap_or_else(|| "none".into()));
         let resolver = ServiceTargetResolver::from_resolver_fn(

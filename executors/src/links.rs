@@ -1,0 +1,74 @@
+//! Whether links answer: one HEAD request for each, within a limit of time. Nothing of what they lead to is read, and
+//! nobody looks at a link unless it was configured.
+
+use std::time::{Duration, Instant};
+
+use reqwest::StatusCode;
+use reqwest::redirect::Policy;
+use tokio::runtime::Handle;
+
+use crate::web;
+
+/// The longest that one link may take to answer.
+pub const LINK_TIME_MAX: Duration = Duration::from_secs(10);
+/// The longest that all links of a task are looked at; those that are left count as there.
+pub const LINKS_TIME_MAX: Duration = Duration::from_secs(30);
+/// How often a link may lead to another.
+const REDIRECTS_MAX: usize = 5;
+
+/// What looks at links.
+#[derive(Debug, Clone)]
+pub struct Links {
+    web: reqwest::Client,
+    time: Duration,
+}
+
+impl Links {
+    /// Gives each link so much time, at most [`LINK_TIME_MAX`].
+    ///
+    /// # Errors
+    /// When no connection can be made at all, for want of roots of trust.
+    pub fn new(time: Duration) -> Result<Self, String> {
+        let web = web::client().redirect(Policy::limited(REDIRECTS_MAX)).build().map_err(|error| error.to_string())?;
+        Ok(Self { web, time: time.min(LINK_TIME_MAX) })
+    }
+
+    /// Begins to look at the links of a task, on a thread that may wait.
+    pub(crate) fn begin(&self) -> Looking<'_> {
+        Looking { links: self, runtime: Handle::current(), until: Instant::now() + LINKS_TIME_MAX }
+    }
+
+    /// Why a link cannot be read, if it cannot.
+    async fn head(&self, link: &str, time: Duration) -> Result<(), String> {
+        let answer = match self.web.head(link).timeout(time).send().await {
+            Ok(answer) => answer.status(),
+            Err(error) if error.is_timeout() => return Err(format!("did not answer within {} ms", time.as_millis())),
+            Err(error) if error.is_redirect() => return Err("leads to another link, over and over".to_owned()),
+            // What is said of a connection can hold more of the link than anybody should read.
+            Err(_error) => return Err("cannot be reached".to_owned()),
+        };
+        // Who does not know the request, or has too many of them, is there all the same.
+        let there = [StatusCode::METHOD_NOT_ALLOWED, StatusCode::NOT_IMPLEMENTED, StatusCode::TOO_MANY_REQUESTS];
+        if answer.is_success() || answer.is_redirection() || there.contains(&answer) {
+            return Ok(());
+        }
+        Err(format!("answers {answer}"))
+    }
+}
+
+/// The links of a task while they are looked at.
+pub(crate) struct Looking<'a> {
+    links: &'a Links,
+    runtime: Handle,
+    until: Instant,
+}
+
+impl Looking<'_> {
+    pub(crate) fn look(&self, link: &str) -> Result<(), String> {
+        let left = self.until.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Ok(());
+        }
+        self.runtime.block_on(self.links.head(link, self.links.time.min(left)))
+    }
+}

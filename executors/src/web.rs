@@ -1,0 +1,17 @@
+//! The client by which this process asks other machines. Whom and what, others say.
+
+use std::sync::Once;
+use std::time::Duration;
+
+/// The longest wait for a connection.
+const CONNECT_TIME_MAX: Duration = Duration::from_secs(20);
+
+/// A client to be set up further.
+pub(crate) fn client() -> reqwest::ClientBuilder {
+    static PROVIDER: Once = Once::new();
+    PROVIDER.call_once(|| {
+        // Another part of the process may have chosen one already, which serves as well.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+    });
+    reqwest::Client::builder().connect_timeout(CONNECT_TIME_MAX)
+}
