@@ -3,7 +3,7 @@
 use std::sync::LazyLock;
 
 use super::phrases::{Marked, Spelt, Words, list, spelt_words};
-use super::text::{find, holds, is_cjk, pairs};
+use super::text::{find, find_early, holds, is_cjk, pairs};
 use crate::plan::NodeKind;
 
 /// Verbs of finding and fetching.
@@ -170,6 +170,13 @@ pub(super) fn kind(text: &str, lent: Option<&str>) -> NodeKind {
 
 /// The kind that the text's own verb gives.
 pub(super) fn own_kind(text: &str) -> Option<NodeKind> {
+    named_kind(text, NAMES_MAX)
+}
+
+/// So many names may stand before what is done: "Web: setup: install the tools".
+const NAMES_MAX: usize = 4;
+
+fn named_kind(text: &str, n_names: usize) -> Option<NodeKind> {
     let plain = instruction(text);
     let plain = after_lead(plain).map(instruction).filter(|rest| begins_with_verb(rest)).unwrap_or(plain);
     if is_question_mark(text) {
@@ -197,8 +204,9 @@ pub(super) fn own_kind(text: &str) -> Option<NodeKind> {
         return Some(NodeKind::UnitTest);
     }
     // "Setup: install the tools" says what is done after its name.
-    let named = plain.split_once(' ').filter(|(head, rest)| head.ends_with(':') && begins_with_verb(rest));
-    let said = named.and_then(|(_, rest)| own_kind(rest)).filter(|kind| *kind != NodeKind::Processing);
+    let named = plain.split_once(' ').filter(|(head, _)| head.ends_with(':') && n_names > 0);
+    let named = named.filter(|(_, rest)| begins_with_verb(rest));
+    let said = named.and_then(|(_, rest)| named_kind(rest, n_names - 1)).filter(|kind| *kind != NodeKind::Processing);
     said.or_else(|| verb_kind(first, second, all))
 }
 
@@ -365,8 +373,7 @@ pub(super) fn after_lead(text: &str) -> Option<&str> {
          based|given|since|because|by|considering",
         )
     });
-    let first =
-        &text[..text.bytes().take(12).position(|byte| byte == b' ').or((text.len() <= 11).then_some(text.len()))?];
+    let first = &text[..find_early(text, b' ', 12).or((text.len() <= 11).then_some(text.len()))?];
     if !LEADS.contains_ci(first) {
         return None;
     }
