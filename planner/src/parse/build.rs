@@ -10,8 +10,8 @@ use super::outline::{self, Place};
 use super::pairs::Pairs;
 use super::relations::{self, Relations};
 use super::sections::{self, Section, Use};
-use super::text::{Flow, holds};
-use super::{connectors, meta, plain, references, roles, shell, vocabulary};
+use super::{connectors, meta, plain, references, relations, roles, shell, vocabulary};
+use super::text::{Flow, has_byte, holds};
 use crate::plan::{Attachment, Condition, Span};
 
 /// A longer text says more than which task waits for which.
@@ -363,7 +363,7 @@ impl<'a> Builder<'a> {
 
     /// Reads `T001 -> T002` lines; true when the text is nothing else.
     fn chain(&mut self, flow: &Flow) -> bool {
-        if flow.text.len() > ORDERING_BYTES_MAX || !(flow.text.contains('>') || holds(&flow.text, "\u{2192}")) {
+        if flow.text.len() > ORDERING_BYTES_MAX || !(has_byte(&flow.text, b'>') || holds(&flow.text, "\u{2192}")) {
             return false;
         }
         let found = references::chains(&flow.text, |at| flow.source(at));

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use super::inline::{Atom, AtomKind, Definitions, Inline};
 use super::phrases::{Words, begins, list, lower};
 use super::shell::{self, Shape};
-use super::text::{holds, rfind};
+use super::text::{first_word, holds, rfind};
 use super::vocabulary;
 
 /// What may follow a command that is judged, placed or timed.
@@ -272,7 +272,7 @@ fn only_mentions(said: &str) -> bool {
     let tail = tail.rsplit('(').next().unwrap_or(tail);
     let tail = vocabulary::instruction(tail).trim();
     let Some((lead, last)) = tail.rsplit_once(' ').filter(|(_, last)| RUNNING.contains(last)) else { return false };
-    let first = lead.split_whitespace().next().unwrap_or("");
+    let first = first_word(lead);
     let before = lead.rsplit(' ').next().unwrap_or("");
     if last.ends_with("ing") {
         let caused = lead.strip_suffix(" by").is_some_and(|lead| lead.ends_with("ed") || lead.ends_with("broken"));
@@ -326,7 +326,7 @@ fn asked(before: &str, after: &str) -> Option<Asked> {
     let plain = if before.is_ascii() { Cow::Borrowed(&all[all.len() - plain.len()..]) } else { lower(plain) };
     let said = plain.trim().trim_end_matches(':').trim();
     let said = if FIRSTS.contains(said.trim_end_matches(',')) { "" } else { said };
-    let verb = said.split_whitespace().next().unwrap_or("");
+    let verb = first_word(said);
     let last = said.rsplit(' ').next().unwrap_or("");
     let writes = WRITES.contains(verb);
     let judged = follows(after);

@@ -194,8 +194,13 @@ pub(super) fn forms(step: &str, text: &str) -> bool {
 
 /// "... first", "... before that": a step of its own.
 fn tail_is_order(text: &str) -> bool {
-    let last = words(text).last().unwrap_or_default();
-    matches!(last.as_str(), "first" | "beforehand" | "afterwards" | "too") || after_word(text, "please also").is_some()
+    let bare = text.trim_end_matches(|c: char| !c.is_alphanumeric()).as_bytes();
+    let ends =
+        |word: &str| bare.last_chunk::<3>().is_some_and(|end| word.as_bytes().ends_with(&end.to_ascii_lowercase()));
+    let last = || words(text).last().unwrap_or_default();
+    let orders = ["first", "beforehand", "afterwards", "too"];
+    (orders.iter().any(|word| ends(word)) && orders.contains(&last().as_str()))
+        || after_word(text, "please also").is_some()
 }
 
 /// "Can you find ...", "could you recommend ...".
@@ -314,13 +319,16 @@ fn points(word: &str) -> bool {
 /// "give me a quote on courage and a joke of yesterday": two things, each with what it is of, and what is done with both.
 fn thing_of_its_own<'t>(before: &'t str, rest: &str) -> Option<&'t str> {
     const GIVES: &[&str] = &["provide", "give", "fetch", "show", "send", "get", "find", "retrieve", "providing"];
-    let plain = vocabulary::instruction(before);
+    let determined = |word: &str| matches!(word, "the" | "a" | "an" | "some" | "information" | "details");
     let rest =
         after_word(rest, "any").map(str::trim_start).filter(|rest| rest.starts_with("information")).unwrap_or(rest);
+    if !words(rest).next().is_some_and(|first| determined(&first)) {
+        return None;
+    }
+    let plain = vocabulary::instruction(before);
     let (told, asked): (Vec<_>, Vec<_>) = (words(plain).take(40).collect(), words(rest).take(16).collect());
     let knows = told.first().is_some_and(|word| *word == "know");
     let gives = knows || told.iter().take(4).any(|word| GIVES.contains(&word.as_str()));
-    let determined = |word: &str| matches!(word, "the" | "a" | "an" | "some" | "information" | "details");
     let of = |word: &str| matches!(word, "of" | "for" | "about" | "from" | "on" | "to" | "regarding");
     let [first, second, ..] = asked.as_slice() else { return None };
     let head = asked.iter().position(|word| of(word)).unwrap_or(asked.len());
@@ -332,7 +340,7 @@ fn thing_of_its_own<'t>(before: &'t str, rest: &str) -> Option<&'t str> {
     // "including the rating and the text": both belong to the thing before them.
     let listed = ["including", "such as", "along with", "between", "both"].iter().any(|word| holds(before, word));
     let listed = listed || before.trim_end_matches([',', ' ']).contains(", ");
-    let own = gives && !listed && determined(first) && !vocabulary::is_verb(second) && whole && told_of && !form;
+    let own = gives && !listed && !vocabulary::is_verb(second) && whole && told_of && !form;
     let lead = plain.match_indices(' ').take(4).map(|(at, _)| at).find(|at| {
         words(&plain[*at..]).next().is_some_and(|word| {
             determined(&word) || !matches!(word.as_str(), "me" | "us" | "with" | "by" | "providing")
@@ -342,6 +350,9 @@ fn thing_of_its_own<'t>(before: &'t str, rest: &str) -> Option<&'t str> {
 }
 
 fn is_request_of_its_own(before: &str, rest: &str, also: bool, asks: bool) -> bool {
+    if !words(rest).next().is_some_and(|verb| vocabulary::is_verb(&verb)) {
+        return false;
+    }
     let all: Vec<_> = words(rest).take(16).collect();
     let [verb, object, ..] = all.as_slice() else { return false };
     let shown = matches!(verb.as_str(), "provide" | "give" | "let" | "tell" | "include");
@@ -349,7 +360,7 @@ fn is_request_of_its_own(before: &str, rest: &str, also: bool, asks: bool) -> bo
     let given =
         all.get(1..3).is_some_and(|next| next[0] == "me" && next[1] == "with") && *verb == "provide" && all.len() >= 10;
     let shown = shown && !given && !(also && *verb == "provide");
-    if !vocabulary::is_verb(verb) || shown || words(vocabulary::instruction(before)).nth(2).is_none() {
+    if shown || words(vocabulary::instruction(before)).nth(2).is_none() {
         return false;
     }
     if also || (asks && matches!(object.as_str(), "it" | "them")) {

@@ -3,7 +3,7 @@
 //! It knows how Markdown and pasted text mark their structure, and nothing about what the words mean.
 
 use super::markers::{self, Marker};
-use super::text::{blank, find, find_byte, is_blank, is_invisible};
+use super::text::{blank, find, find_byte, has_byte, is_blank, is_invisible};
 use super::{inlined, shell};
 use crate::plan::{Mark, Span};
 
@@ -201,7 +201,7 @@ impl Lexer<'_> {
                 line.quote > 0,
             );
         }
-        if content.starts_with('|') || (content.contains('|') && self.table_begins()) {
+        if content.starts_with('|') || (has_byte(content, b'|') && self.table_begins()) {
             return self.table(line);
         }
         self.item_or_text(line);
@@ -348,7 +348,7 @@ impl Lexer<'_> {
             let open = match last.kind {
                 BlockKind::Paragraph => !apart,
                 BlockKind::Item { .. } => !apart && (line.indent > last.indent || !markers::label_line(content)),
-                BlockKind::Table => !apart && content.contains('|'),
+                BlockKind::Table => !apart && has_byte(content, b'|'),
                 BlockKind::Heading(_) | BlockKind::Fence(_) | BlockKind::Ignored => false,
             };
             if open && last.quoted == quoted {

@@ -7,7 +7,7 @@ use super::phrases::{Words, after_any, after_word, begins, list, strip_prefix_ci
 use super::plain::plain;
 use super::references;
 use super::settings::{Settings, files, looks_like_setting};
-use super::text::{Flow, collapse, start};
+use super::text::{Flow, collapse, has_byte, start};
 
 /// Everything taken out of a step's text, and what is left.
 #[derive(Debug, Default)]
@@ -180,7 +180,7 @@ impl Reader<'_> {
             let inside = &self.text[open + 1..*close];
             if inside.len() <= 2_000 && (self.tag(inside.trim()) || self.details(inside, open + 1)) {
                 self.removed.push((*open, close + 1));
-                if inside.contains('`') {
+                if has_byte(inside, b'`') {
                     self.meta.hidden = Some((*open, close + 1));
                 }
             }

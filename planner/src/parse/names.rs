@@ -7,7 +7,7 @@ use super::draft::{Draft, Reference};
 use super::error::ParseError;
 use super::graph::EDGES_MAX;
 use super::phrases::{self, Words, list, words};
-use super::text::Lines;
+use super::text::{Lines, find_early};
 use super::{meta, vocabulary};
 
 /// Verbs that say nothing of what a task is about.
@@ -393,7 +393,7 @@ fn unmatched(reference: &Reference, none: bool) -> Option<(usize, String)> {
 
 /// The word before a colon at the start of a text.
 fn head(text: &str) -> Option<&str> {
-    let colon = text.bytes().take(33).position(|byte| byte == b':')?;
+    let colon = find_early(text, b':', 33)?;
     let (word, rest) = (&text[..colon], &text[colon + 1..]);
     let fits = !word.is_empty() && word.chars().all(|c| c.is_alphanumeric() || matches!(c, '-' | '_'));
     (fits && rest.starts_with(' ')).then_some(word)

@@ -78,7 +78,8 @@ fn push_plain(out: &mut String, text: &str, emphasis: bool) {
 }
 
 /// Spaces collapsed; signs left over at the ends taken off.
-fn tidy(out: String) -> String {
+fn tidy(mut out: String) -> String {
+    out.truncate(out.trim_end_matches(' ').len());
     let is_odd = |byte: u8| !(b' '..0x80).contains(&byte);
     let rough = |a: u8, b: u8| is_odd(a) | ((a == b' ') & ((b == b' ') | (b == b',') | (b == b'.')));
     let ends = out.as_bytes().first().zip(out.as_bytes().last());

@@ -5,6 +5,7 @@
 use super::draft::Reference;
 use super::phrases::{Words, list};
 use super::references;
+use super::text::find;
 
 /// What stands on the left comes first.
 static FIRST: Words = Words::new(|| {
@@ -76,10 +77,12 @@ fn read(text: &str, known: Option<&dyn Fn(&Reference) -> bool>, source: impl Fn(
     let mut found = Relations::default();
     let mut any = false;
     let mut at = 0;
-    for line in text.split_inclusive(['\n', ';']) {
+    while at < text.len() {
+        let ends = text.as_bytes()[at..].iter().position(|byte| matches!(byte, b'\n' | b';'));
+        let line = &text[at..ends.map_or(text.len(), |end| at + end + 1)];
         let mut from = 0;
         while from < line.len() {
-            let end = line[from..].find(". ").map_or(line.len(), |dot| from + dot + 2);
+            let end = find(&line[from..], ". ").map_or(line.len(), |dot| from + dot + 2);
             let sentence = &line[from..end];
             if !sentence.trim().is_empty() {
                 let is_relation = relation(sentence, source(at + from), known, &mut found);

@@ -4,7 +4,7 @@ use super::connectors::{connector, next_connects};
 use super::draft::Link;
 use super::inline::Inline;
 use super::phrases::{Words, after_word, begins, list, lower, strip_prefix_ci};
-use super::text::{Flow, holds, is_cjk, pairs, start};
+use super::text::{Flow, find_early, holds, is_cjk, pairs, start};
 use super::vocabulary;
 
 /// What ended a clause.
@@ -235,7 +235,7 @@ fn bare(tail: &str) -> &str {
 fn speaker(line: &str) -> Option<usize> {
     let timed = line.strip_prefix('[').and_then(|rest| rest.split_once(']')).filter(|(time, _)| is_time(time));
     let rest = timed.map_or(line, |(_, rest)| rest.trim_start());
-    let name = &rest[..rest.bytes().take(25).position(|byte| byte == b':').filter(|length| *length > 0)?];
+    let name = &rest[..find_early(rest, b':', 25).filter(|length| *length > 0)?];
     let plain = name.chars().all(|c| c.is_alphanumeric() || matches!(c, ' ' | '_' | '-' | '.' | '@'));
     let after = &rest[name.len() + 1..];
     let called = timed.is_some()
@@ -271,7 +271,11 @@ fn talk(text: &str) -> Vec<(usize, usize)> {
     let mut found = Vec::new();
     let (mut at, mut speaks) = (0, false);
     for line in text.split_inclusive('\n') {
-        let Some((name, said)) = line.split_once(": ") else { return Vec::new() };
+        // The name has at most sixteen bytes.
+        let Some(length) = find_early(line, b':', 17).filter(|end| line[*end..].starts_with(": ")) else {
+            return Vec::new();
+        };
+        let (name, said) = (&line[..length], &line[length + 2..]);
         let plain = (2..=16).contains(&name.len())
             && name.starts_with(|c: char| c.is_ascii_lowercase() || c == '@')
             && name.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'@'));

@@ -1,7 +1,7 @@
 //! Which code is a shell command, and which is only a name. In doubt it is a name.
 
 use super::phrases::{Words, list};
-use super::text::holds;
+use super::text::{first_word, holds};
 
 /// Programs that begin a command.
 static PROGRAMS: Words = Words::new(|| {
@@ -78,7 +78,7 @@ pub(super) fn shape(code: &str) -> Shape {
     let test = code.starts_with("[ ") && (code.ends_with(" ]") || holds(code, " ] "))
         || code.starts_with("[[ ") && holds(code, " ]]");
     let odd = code.starts_with(['<', '{', '[', '"', '-', '@', '#', '|', '=']);
-    let Some(first) = code.split_whitespace().next() else { return Shape::Name };
+    let Some(first) = Some(first_word(code)).filter(|first| !first.is_empty()) else { return Shape::Name };
     if code.len() > 2_000 || METHODS.contains(first) || (odd && !test) {
         return Shape::Name;
     }
@@ -90,7 +90,7 @@ pub(super) fn shape(code: &str) -> Shape {
     let (program, rest) = without_assignments(code);
     let assigned = program.len() + rest.len() < code.len() && !code.starts_with(program);
     let (program, parted) = program.strip_suffix(';').map_or((program, false), |program| (program, true));
-    if program.is_empty() || rest.split_whitespace().next().is_some_and(|word| PROSE.contains(word)) {
+    if program.is_empty() || PROSE.contains(first_word(rest)) {
         return Shape::Name;
     }
     let compound = || parted || ["; ", " && ", " || ", " | ", " > ", " >> "].iter().any(|sign| holds(code, sign));
@@ -166,7 +166,7 @@ fn takes(program: &str, rest: &str) -> bool {
 fn without_assignments(code: &str) -> (&str, &str) {
     let mut rest = code;
     loop {
-        let word = rest.split_whitespace().next().unwrap_or("");
+        let word = first_word(rest);
         let after = rest[word.len()..].trim_start();
         let name = word.split('=').next().unwrap_or("");
         let assigns = name.len() < word.len()
@@ -181,7 +181,7 @@ fn without_assignments(code: &str) -> (&str, &str) {
 
 /// `go to the page`, `make sure`: a plain sentence between backticks.
 fn prose_like(program: &str, rest: &str) -> bool {
-    let first = rest.split_whitespace().next().unwrap_or("");
+    let first = first_word(rest);
     WORDS.contains(program)
         && matches!(
             first,

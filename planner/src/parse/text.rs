@@ -124,7 +124,7 @@ fn odd(text: &str) -> Option<(usize, char)> {
 
 /// Where a phrase of two bytes or more stands in a text; such a search needs no preparation.
 pub(super) fn find(text: &str, phrase: &str) -> Option<usize> {
-    if !has_pair(text, phrase) {
+    if !may_hold(text, phrase) {
         return None;
     }
     starts(text, phrase).find(|at| text.as_bytes()[*at..].starts_with(phrase.as_bytes()))
@@ -132,18 +132,33 @@ pub(super) fn find(text: &str, phrase: &str) -> Option<usize> {
 
 /// Where it stands last.
 pub(super) fn rfind(text: &str, phrase: &str) -> Option<usize> {
-    if !has_pair(text, phrase) {
+    if !may_hold(text, phrase) {
         return None;
     }
     starts(text, phrase).rfind(|at| text.as_bytes()[*at..].starts_with(phrase.as_bytes()))
 }
 
-/// True when the first two bytes of a phrase stand in a text.
+/// True when the first bytes of a phrase stand in a text, four of them or else two.
 ///
 /// Mostly they do not, and a look at all bytes without a branch, many at a time, is cheaper than one that stops early.
-fn has_pair(text: &str, phrase: &str) -> bool {
+fn may_hold(text: &str, phrase: &str) -> bool {
+    let after = |n: usize| text.as_bytes().get(n..).unwrap_or_default().iter().copied();
+    if let Some([a, b, c, d]) = phrase.as_bytes().first_chunk::<4>().copied() {
+        let fours = pairs(text).zip(after(2).zip(after(3)));
+        return fours.fold(false, |any, ((p, q), (r, s))| any | ((p == a) & (q == b) & (r == c) & (s == d)));
+    }
     let [first, second] = phrase.as_bytes().first_chunk::<2>().copied().unwrap_or_default();
     pairs(text).fold(false, |any, (a, b)| any | ((a == first) & (b == second)))
+}
+
+/// The first word between white space, empty when there is none.
+pub(super) fn first_word(text: &str) -> &str {
+    let ends = |byte: &u8| *byte <= b' ' || !byte.is_ascii();
+    match text.bytes().position(|byte| ends(&byte)) {
+        Some(at) if at > 0 && text.as_bytes()[at] == b' ' => &text[..at],
+        None => text,
+        Some(_) => text.split_whitespace().next().unwrap_or(""),
+    }
 }
 
 /// Where a byte of ASCII stands first; many bytes are looked at at once.
@@ -157,6 +172,16 @@ pub(super) fn find_byte(text: &[u8], wanted: u8) -> Option<usize> {
         at += part.len();
     }
     None
+}
+
+/// Where a byte of ASCII stands first among the first bytes.
+pub(super) fn find_early(text: &str, wanted: u8, n_bytes: usize) -> Option<usize> {
+    text.as_bytes()[..text.len().min(n_bytes)].iter().position(|byte| *byte == wanted)
+}
+
+/// True when a byte of ASCII stands in a text.
+pub(super) fn has_byte(text: &str, wanted: u8) -> bool {
+    find_byte(text.as_bytes(), wanted).is_some()
 }
 
 /// Each byte with the one after it.
