@@ -10,8 +10,8 @@ use super::outline::{self, Place};
 use super::pairs::Pairs;
 use super::relations::{self, Relations};
 use super::sections::{self, Section, Use};
-use super::{connectors, meta, plain, references, relations, roles, shell, vocabulary};
 use super::text::{Flow, has_byte, holds};
+use super::{connectors, meta, plain, references, roles, shell, vocabulary};
 use crate::plan::{Attachment, Condition, Span};
 
 /// A longer text says more than which task waits for which.

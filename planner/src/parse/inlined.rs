@@ -49,7 +49,7 @@ pub(super) fn items(line: &str) -> Vec<Inlined> {
     }
     let whole = |item: &Inlined| {
         let text = &line[item.from..item.to];
-        let closed = |sign: char| text.matches(sign).count() % 2 == 0;
+        let closed = |sign: char| text.matches(sign).count().is_multiple_of(2);
         closed('`') && closed('"') && text.matches('(').count() == text.matches(')').count() && is_step(text)
     };
     if found.len() > 1 && found.iter().all(whole) { found } else { Vec::new() }

@@ -7,7 +7,7 @@ use super::phrases::{Words, after_any, after_word, begins, list, strip_prefix_ci
 use super::plain::plain;
 use super::references;
 use super::settings::{Settings, files, looks_like_setting};
-use super::text::{Flow, collapse, has_byte, start};
+use super::text::{Flow, collapse, has_byte, start, starts};
 
 /// Everything taken out of a step's text, and what is left.
 #[derive(Debug, Default)]
@@ -453,24 +453,11 @@ static LEADS: [bool; 256] = {
 
 /// True when the first bytes are those of a phrase of waiting; with other words the search for one is spared.
 fn leads(rest: &[u8]) -> bool {
-    const STARTS: [u32; 16] = [
-        start(b"in "),
-        start(b"dep"),
-        start(b"as "),
-        start(b"aft"),
-        start(b"blo"),
-        start(b"nee"),
-        start(b"req"),
-        start(b"wai"),
-        start(b"fol"),
-        start(b"onc"),
-        start(b"pri"),
-        start(b"pre"),
-        start(b"\xe2\x86\x90"),
-        start(b"whe"),
-        start(b"bef"),
-        start(b"unb"),
-    ];
+    const ARROW: &[u8; 3] = b"\xe2\x86\x90";
+    const STARTS: [u32; 16] = starts([
+        b"in ", b"dep", b"as ", b"aft", b"blo", b"nee", b"req", b"wai", b"fol", b"onc", b"pri", b"pre", ARROW, b"whe",
+        b"bef", b"unb",
+    ]);
     rest.first_chunk().is_some_and(|first| STARTS.contains(&start(first)))
 }
 

@@ -4,7 +4,7 @@ use super::connectors::{connector, next_connects};
 use super::draft::Link;
 use super::inline::Inline;
 use super::phrases::{Words, after_word, begins, list, lower, strip_prefix_ci};
-use super::text::{Flow, find_early, holds, is_cjk, pairs, start};
+use super::text::{Flow, find_early, holds, is_cjk, pairs, start, starts};
 use super::vocabulary;
 
 /// What ended a clause.
@@ -88,22 +88,9 @@ static PARTS: [u8; 256] = {
 
 /// True when the first bytes are those of a connector.
 fn leads(rest: &[u8]) -> bool {
-    const STARTS: [u32; 14] = [
-        start(b"and"),
-        start(b"the"),
-        start(b"nex"),
-        start(b"fin"),
-        start(b"aft"),
-        start(b"las"),
-        start(b"sub"),
-        start(b"mea"),
-        start(b"at "),
-        start(b"in "),
-        start(b"sim"),
-        start(b"oth"),
-        start(b"els"),
-        start(b"if "),
-    ];
+    const STARTS: [u32; 14] = starts([
+        b"and", b"the", b"nex", b"fin", b"aft", b"las", b"sub", b"mea", b"at ", b"in ", b"sim", b"oth", b"els", b"if ",
+    ]);
     rest.first_chunk().is_some_and(|first| STARTS.contains(&start(first)))
 }
 

@@ -127,7 +127,7 @@ pub(super) fn find(text: &str, phrase: &str) -> Option<usize> {
     if !may_hold(text, phrase) {
         return None;
     }
-    starts(text, phrase).find(|at| text.as_bytes()[*at..].starts_with(phrase.as_bytes()))
+    places(text, phrase).find(|at| text.as_bytes()[*at..].starts_with(phrase.as_bytes()))
 }
 
 /// Where it stands last.
@@ -135,7 +135,7 @@ pub(super) fn rfind(text: &str, phrase: &str) -> Option<usize> {
     if !may_hold(text, phrase) {
         return None;
     }
-    starts(text, phrase).rfind(|at| text.as_bytes()[*at..].starts_with(phrase.as_bytes()))
+    places(text, phrase).rfind(|at| text.as_bytes()[*at..].starts_with(phrase.as_bytes()))
 }
 
 /// True when the first bytes of a phrase stand in a text, four of them or else two.
@@ -191,7 +191,7 @@ pub(super) fn pairs(text: &str) -> impl Iterator<Item = (u8, u8)> {
 }
 
 /// The places of the first two bytes of a phrase.
-fn starts(text: &str, phrase: &str) -> impl DoubleEndedIterator<Item = usize> {
+fn places(text: &str, phrase: &str) -> impl DoubleEndedIterator<Item = usize> {
     let pair = phrase.as_bytes().first_chunk::<2>().copied().unwrap_or_default();
     let pairs = text.as_bytes().windows(2).enumerate();
     pairs.filter(move |(_, bytes)| bytes[0] == pair[0] && bytes[1] == pair[1]).map(|(at, _)| at)
@@ -200,6 +200,17 @@ fn starts(text: &str, phrase: &str) -> impl DoubleEndedIterator<Item = usize> {
 /// Three bytes as one number, in which the case of letters is lost.
 pub(super) const fn start(bytes: &[u8; 3]) -> u32 {
     u32::from_le_bytes([bytes[0] | 0x20, bytes[1] | 0x20, bytes[2] | 0x20, 0])
+}
+
+/// The same for several.
+pub(super) const fn starts<const N: usize>(all: [&[u8; 3]; N]) -> [u32; N] {
+    let mut numbers = [0; N];
+    let mut n = 0;
+    while n < N {
+        numbers[n] = start(all[n]);
+        n += 1;
+    }
+    numbers
 }
 
 /// True when a phrase of two bytes or more stands in a text.
