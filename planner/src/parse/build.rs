@@ -8,6 +8,7 @@ use super::inline::{AtomKind, Definitions, Inline};
 use super::lines::{self, Block, BlockKind};
 use super::outline::{self, Place};
 use super::pairs::Pairs;
+use super::parsed::TASKS_MAX;
 use super::relations::{self, Relations};
 use super::sections::{self, Section, Use};
 use super::text::{Flow, has_byte, holds};
@@ -116,6 +117,9 @@ pub(super) fn build(source: &str, lenient: bool) -> Built {
         marked_sections: std::collections::HashSet::new(),
         section: 0,
     };
+    // Drafts are large, and a list that grows copies them.
+    let n_items = blocks.iter().filter(|block| matches!(block.kind, BlockKind::Item { .. })).count();
+    builder.out.drafts.reserve(n_items.min(TASKS_MAX));
     builder.find_marks(&blocks, &places);
     for (n, block) in blocks.iter().enumerate() {
         builder.block(n, block, &blocks, &places, uses[n], outside && !lenient);

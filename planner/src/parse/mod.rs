@@ -1,6 +1,6 @@
 //! Text to plan, deterministically: the same text gives the same tasks, on any machine and without a model.
 //!
-//! The text is cut into blocks (`lines`, `markers`, `inlined`), what stands inside a line is found (`inline`, `paths`,
+//! The text is cut into blocks (`lines`, `markers`, `inlined`), what stands inside a line is found (`pairs`, `inline`, `paths`,
 //! `addresses`), the headings say which parts count (`sections`), items form a tree (`outline`), running text is cut
 //! into clauses (`sentences`, `connectors`, `labels`), a letter of requests is read as one (`letters`), each clause is
 //! judged by its words (`phrases`, `roles`, `vocabulary`) and becomes a draft or a remark on one (`steps`,

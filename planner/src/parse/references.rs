@@ -179,27 +179,27 @@ fn id(text: &str, led: bool) -> Option<&str> {
 }
 
 pub(super) fn is_id(token: &str, led: bool) -> bool {
-    if token.is_empty() || token.len() > 32 {
+    let bytes = token.as_bytes();
+    if bytes.is_empty() || bytes.len() > 32 {
         return false;
     }
-    let digits = token.bytes().filter(u8::is_ascii_digit).count();
-    let capitals = token.bytes().all(|b| b.is_ascii_uppercase());
-    if digits == 0 {
-        return capitals && (token.len() == 1 || (led && token.len() <= 3));
+    if !bytes.iter().any(u8::is_ascii_digit) {
+        return bytes.iter().all(u8::is_ascii_uppercase) && (bytes.len() == 1 || (led && bytes.len() <= 3));
     }
-    let dotted = token.bytes().all(|b| b.is_ascii_digit() || b == b'.') && !token.starts_with('.') && token.len() < 8;
-    let head = token.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
-    let lettered = !head.is_empty()
-        && head.len() < token.len()
-        && head.len() <= 12
-        && head.bytes().all(|b| b.is_ascii_alphabetic() || matches!(b, b'-' | b'_'));
-    let suffixed = token.len() > 2
-        && token.ends_with(|c: char| c.is_ascii_lowercase())
-        && token[..token.len() - 1].ends_with(|c: char| c.is_ascii_digit())
-        && token.starts_with(|c: char| c.is_ascii_uppercase());
+    let counts = |byte: &&u8| byte.is_ascii_digit() || **byte == b'.';
+    let (head, number) = bytes.split_at(bytes.len() - bytes.iter().rev().take_while(counts).count());
+    if head.is_empty() {
+        return bytes[0] != b'.' && bytes.len() < 8;
+    }
+    let plain = |byte: &u8| byte.is_ascii_alphabetic() || matches!(byte, b'-' | b'_');
+    let lettered = !number.is_empty() && head.len() <= 12 && head.iter().all(plain);
     // "T1", "BUG-3" and "Step2" are ids, "IPv4" and "Python3" things.
-    let shouted = head.bytes().any(|b| b.is_ascii_uppercase()) && !head.bytes().any(|b| b.is_ascii_lowercase());
-    dotted || (lettered && (shouted || led || COUNTED.contains_ci(head) || head.ends_with(['-', '_']))) || suffixed
+    let shouted = head.iter().any(u8::is_ascii_uppercase) && !head.iter().any(u8::is_ascii_lowercase);
+    let dashed = head.ends_with(b"-") || head.ends_with(b"_");
+    let named = led || shouted || dashed || token.get(..head.len()).is_some_and(|head| COUNTED.contains_ci(head));
+    let suffixed = matches!(bytes, [first, .., digit, last]
+        if first.is_ascii_uppercase() && digit.is_ascii_digit() && last.is_ascii_lowercase());
+    (lettered && named) || suffixed
 }
 
 /// Reads the `A -> B` lines of a text, as pairs of what stands on both sides of an arrow.

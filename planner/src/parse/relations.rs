@@ -54,8 +54,20 @@ pub(super) struct Relations {
 
 /// True when a text begins as such a line does.
 pub(super) fn begins(text: &str) -> bool {
+    if is_task(text) {
+        return false;
+    }
     let word = text.split_whitespace().next().unwrap_or("").trim_start_matches(['#', '*', '`', '[', '(']);
     is_led(text) || (word.len() <= 16 && word.bytes().any(|b| b.is_ascii_digit()))
+}
+
+/// "T1: ..." and "T1 [P] ...": a task, and not what it waits for.
+fn is_task(text: &str) -> bool {
+    let bytes = text.as_bytes();
+    let head = bytes.iter().take(13).take_while(|byte| byte.is_ascii_uppercase()).count();
+    let digits = bytes[head..].iter().take(13).take_while(|byte| byte.is_ascii_digit()).count();
+    let named = (1..=12).contains(&head) && (1..=12).contains(&digits);
+    named && matches!(&bytes[head + digits..], [b':', b' ', ..] | [b' ', b'[', ..])
 }
 
 /// Reads a text of which each sentence is such a line, and names a task that is `known`; else there is nothing.

@@ -9,6 +9,7 @@ use super::inline::Inline;
 use super::letters;
 use super::lines::Block;
 use super::meta::{self, Meta};
+use super::parsed::TASKS_MAX;
 use super::phrases::{Word, Words, after_word, begins, list, words};
 use super::roles::{self, Said, Sense};
 use super::sentences::{self, Clause, Stop};
@@ -46,6 +47,7 @@ impl Builder<'_> {
         if letter {
             (clauses, said, things) = part_requests(flow, inline, clauses, said);
         }
+        self.out.drafts.reserve(clauses.len().min(TASKS_MAX));
         let mut here: Option<usize> = None;
         let mut unsettled = Vec::new();
         // The wish that the last step was, until another step comes.
