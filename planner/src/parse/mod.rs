@@ -1,9 +1,9 @@
 //! Text to plan, deterministically: the same text gives the same tasks, on any machine and without a model.
 //!
-//! The text is cut into blocks (`lines`, `markers`, `inlined`), what stands inside a line is found (`pairs`, `inline`, `paths`,
-//! `addresses`), the headings say which parts count (`sections`), items form a tree (`outline`), running text is cut
-//! into clauses (`sentences`, `connectors`, `labels`), a letter of requests is read as one (`letters`), each clause is
-//! judged by its words (`phrases`, `roles`, `vocabulary`) and becomes a draft or a remark on one (`steps`,
+//! The text is cut into blocks (`lines`, `markers`, `inlined`), what stands inside a line is found (`pairs`, `inline`,
+//! `paths`, `addresses`), the headings say which parts count (`sections`), items form a tree (`outline`), running text
+//! is cut into clauses (`sentences`, `connectors`, `labels`), a letter of requests is read as one (`letters`), each
+//! clause is judged by its words (`phrases`, `roles`, `vocabulary`) and becomes a draft or a remark on one (`steps`,
 //! `items`, `fences`, `tables`, `meta`, `settings`); lines that only say what waits for what are read apart
 //! (`relations`). Then the drafts are put in order (`draft`), the names in them are looked up
 //! (`names`), and both are joined (`edges`) to a graph without circles (`graph`). Imports run one way, in this order.
