@@ -48,18 +48,17 @@ pub(crate) fn in_a_line(text: &str, chars_max: usize) -> Cow<'_, str> {
 
 /// True of plain words with one blank between them.
 fn is_in_a_line(text: &str) -> bool {
-    let mut before = b' ';
-    let is_plain = text.bytes().all(|byte| {
-        let is_second_blank = byte == b' ' && before == b' ';
-        before = byte;
-        (b' '..0x7f).contains(&byte) && !is_second_blank
-    });
-    is_plain && (before != b' ' || text.is_empty())
+    let bytes = text.as_bytes();
+    // All of it is looked at in any case, many bytes at a time.
+    let is_plain = bytes.iter().fold(true, |is_plain, byte| is_plain & (b' '..0x7f).contains(byte));
+    let has_two_blanks =
+        bytes.iter().zip(bytes.iter().skip(1)).fold(false, |has, (one, next)| has | (*one == b' ') & (*next == b' '));
+    is_plain && !has_two_blanks && bytes.first() != Some(&b' ') && bytes.last() != Some(&b' ')
 }
 
 /// The characters of a text.
 pub(crate) fn n_chars(text: &str) -> usize {
-    text.chars().count()
+    if text.is_ascii() { text.len() } else { text.chars().count() }
 }
 
 /// How long each of some texts may be to have room together: small ones stay whole, the big ones share the rest alike.

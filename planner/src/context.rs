@@ -3,12 +3,10 @@
 //! The past is the summary, and a line for everything that has happened since it was made. Here is only chosen what is
 //! told: the full results stay in the state and in the log.
 
-use std::collections::BTreeSet;
-
 use crate::brevity::{fair_limit, n_chars, shorten};
 use crate::condense::{Sort, condense};
 use crate::event::{Covered, Event, Purpose, Summaries};
-use crate::past::{Fact, RANKS, Rank, decision, line_of};
+use crate::past::{Fact, NOT_TOLD, PastLines, RANKS, Rank, decision, line_of};
 use crate::plan::TaskId;
 use crate::state::PlannerState;
 use crate::task::Task;
@@ -27,8 +25,6 @@ pub const SUMMARY_PERCENT: usize = 35;
 
 /// How short a decision becomes before the oldest of them are left out.
 const DECISION_CHARS_MIN: usize = 40;
-/// With this begins the line that stands for what is not told.
-const NOT_TOLD: &str = "(not told: ";
 
 impl PlannerState {
     /// What the plan would tell of its past: the summary, and a line for each end and each answer that it does not
@@ -74,7 +70,7 @@ impl PlannerState {
     pub fn to_summarise(&self, task_ids: &[TaskId], chars_max: usize) -> String {
         let (decisions, _) = self.decisions(chars_max / 4);
         let decisions = decisions.into_iter().map(|(_, line)| line + "\n").collect::<String>();
-        let mut text = format!("{}\n{decisions}", shorten(&self.past.summary, chars_max / 4));
+        let mut text = format!("{}\n{decisions}", shorten(self.past.summary(), chars_max / 4));
         let ended = task_ids.iter().filter_map(|id| self.task(*id)).collect::<Vec<_>>();
         let share = (chars_max / 2) / ended.len().max(1);
         for task in ended {
@@ -87,21 +83,18 @@ impl PlannerState {
     }
 
     /// The lines of the past without those of what is told itself: results of tasks, and answers by their places.
-    pub(crate) fn past_without(&self, tasks: &[&Task], answers: &[usize]) -> Vec<&str> {
-        let answers = answers.iter().map(|place| match self.questions[*place].purpose {
-            Purpose::Task => {
-                self.index(self.questions[*place].task).map_or_else(String::new, |of| self.line(Fact::End(of)))
-            }
-            Purpose::Executor | Purpose::Condition | Purpose::Failure => self.line(Fact::Answer(*place)),
+    pub(crate) fn past_without(&self, tasks: &[&Task], answers: &[usize]) -> PastLines<'_> {
+        let answers = answers.iter().filter_map(|place| match self.questions[*place].purpose {
+            Purpose::Task => self.index(self.questions[*place].task).map(Fact::End),
+            Purpose::Executor | Purpose::Condition | Purpose::Failure => Some(Fact::Answer(*place)),
         });
-        let told = tasks.iter().map(|task| line_of(task, self.config.profile)).chain(answers).collect::<BTreeSet<_>>();
-        let fresh = self.past.fresh.values().map(|(_, line)| line.as_str());
-        self.past.summary.lines().chain(fresh).filter(|line| !told.contains(*line)).collect()
+        let ends = tasks.iter().filter_map(|task| self.index(task.plan.id)).map(Fact::End);
+        self.past.without(&ends.chain(answers).collect::<Vec<_>>(), |fact| self.line(fact))
     }
 
     /// What ranks highest and happened last, in lines of at most `room` characters, in the order of the plan.
     fn tell(&self, room: usize) -> String {
-        let n_facts = self.past.known.len();
+        let n_facts = self.past.n_known();
         let mark = |n_left_out: usize| format!("{NOT_TOLD}{n_left_out} of what happened earlier)");
         let mut told = self.choose(room);
         let mut first = None;
@@ -124,9 +117,9 @@ impl PlannerState {
 
     /// The decisions, the last first, each short enough for all to have room, and the room that they leave.
     fn decisions(&self, room: usize) -> (Vec<(Fact, String)>, usize) {
-        let newest = self.past.ranked[Rank::Decision as usize].values().rev();
+        let newest = self.past.newest(Rank::Decision);
         let decisions = newest.take(room / (DECISION_CHARS_MIN + 1));
-        let mut told = decisions.map(|fact| (*fact, self.line(*fact))).collect::<Vec<_>>();
+        let mut told = decisions.map(|fact| (fact, self.line(fact))).collect::<Vec<_>>();
         let limit = fair_limit(told.iter().map(|(_, line)| n_chars(line) + 1), room);
         let mut left = room;
         for (_, line) in &mut told {
@@ -138,9 +131,8 @@ impl PlannerState {
 
     fn choose(&self, room: usize) -> Vec<(Fact, String)> {
         let (mut told, mut left) = self.decisions(room);
-        let newest = |rank: Rank| self.past.ranked[rank as usize].values().rev();
-        let others = RANKS[1..].iter().flat_map(|rank| newest(*rank));
-        for (fact, line) in others.map(|fact| (*fact, self.line(*fact))) {
+        let others = RANKS[1..].iter().flat_map(|rank| self.past.newest(*rank));
+        for (fact, line) in others.map(|fact| (fact, self.line(fact))) {
             let Some(less) = left.checked_sub(n_chars(&line) + 1) else { break };
             left = less;
             told.push((fact, line));
@@ -213,7 +205,7 @@ pub(crate) fn compact_by(state: &PlannerState, summary: &str, task_ids: &[TaskId
 pub(crate) fn compact(state: &PlannerState, max_tokens: usize) -> Option<Event> {
     let room = state.gauges.n_chars(None, max_tokens).min(state.chars_of_budget(SOFT_PERCENT).saturating_sub(1));
     let (summary, removed_task_ids) = compaction(state, room);
-    let is_new = summary != state.past.summary || !removed_task_ids.is_empty();
+    let is_new = summary != state.past.summary() || !removed_task_ids.is_empty();
     let covers = covered(state, state.n_events);
     is_new.then_some(Event::ContextCompacted { summary, removed_task_ids, covers })
 }
@@ -231,11 +223,7 @@ fn compaction(state: &PlannerState, room: usize) -> (String, Vec<TaskId>) {
 
 /// The tasks that have ended since the summary was made, sorted.
 fn ended_since(state: &PlannerState) -> Vec<TaskId> {
-    let ended = state.past.fresh.values().filter_map(|(fact, _)| match fact {
-        Fact::End(index) => Some(state.tasks[*index].plan.id),
-        Fact::Answer(_) => None,
-    });
-    let mut ended = ended.collect::<Vec<_>>();
+    let mut ended = state.past.ended_since().map(|index| state.tasks[index].plan.id).collect::<Vec<_>>();
     ended.sort_unstable();
     ended
 }
@@ -243,9 +231,4 @@ fn ended_since(state: &PlannerState) -> Vec<TaskId> {
 /// True when the past is as short as it must be after a decision.
 pub(crate) fn is_within_budget(state: &PlannerState) -> bool {
     state.past.n_chars <= state.chars_of_budget(HARD_PERCENT)
-}
-
-/// True of the line that stands for what is not told.
-pub(crate) fn is_mark(line: &str) -> bool {
-    line.starts_with(NOT_TOLD)
 }

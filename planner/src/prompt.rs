@@ -1,7 +1,6 @@
 //! The words in which a coding agent is told of a task: pure text from what its dispatch says.
 
-use std::fmt::Write;
-
+use crate::brevity::n_chars;
 use crate::event::{Parameters, TaskResult};
 use crate::plan::{Attachment, AttachmentKind, DefaultAnswer};
 
@@ -49,89 +48,144 @@ fn time(typed: &str) -> Option<u64> {
 #[must_use]
 pub fn prompt(parameters: &Parameters) -> String {
     let mut text = String::new();
-    if !parameters.system_prompt.trim().is_empty() {
-        push(&mut text, parameters.system_prompt.trim_end());
-        text.push('\n');
+    tell(&mut text, parameters);
+    text
+}
+
+/// The characters of a prompt.
+pub(crate) fn n_chars_of(parameters: &Parameters) -> usize {
+    let mut count = Count(0);
+    tell(&mut count, parameters);
+    count.0
+}
+
+/// The characters of what is said of the attempts before this one.
+pub(crate) fn n_chars_of_earlier(earlier: &[String]) -> usize {
+    let mut count = Count(0);
+    tell_earlier(&mut count, earlier);
+    count.0
+}
+
+/// The characters of what is said of the result of another task.
+pub(crate) fn n_chars_of_result(result: &TaskResult) -> usize {
+    let mut count = Count(0);
+    tell_result(&mut count, result);
+    count.0
+}
+
+/// The characters of what is said of the plan.
+pub(crate) fn n_chars_of_context(context: &str) -> usize {
+    let mut count = Count(0);
+    tell_context(&mut count, context);
+    count.0
+}
+
+/// What takes words: a text, or a count of their characters.
+trait Words {
+    fn say(&mut self, words: &str);
+}
+
+impl Words for String {
+    fn say(&mut self, words: &str) {
+        self.push_str(words);
     }
-    push(&mut text, &format!("# Your task\n\n{}", parameters.description.trim_end()));
-    list(&mut text, "Notes", parameters.notes.iter().cloned());
-    list(&mut text, "Files to work on", parameters.files.iter().cloned());
+}
+
+/// Characters that a text would have.
+struct Count(usize);
+
+impl Words for Count {
+    fn say(&mut self, words: &str) {
+        self.0 += n_chars(words);
+    }
+}
+
+fn tell(text: &mut impl Words, parameters: &Parameters) {
+    if !parameters.system_prompt.trim().is_empty() {
+        text.say(parameters.system_prompt.trim_end());
+        text.say("\n\n");
+    }
+    text.say("# Your task\n\n");
+    text.say(parameters.description.trim_end());
+    text.say("\n");
+    list(text, "Notes", parameters.notes.iter(), |text, note| text.say(note));
+    list(text, "Files to work on", parameters.files.iter(), |text, file| text.say(file));
     let is_listed = |attachment: &&Attachment| matches!(&attachment.kind, AttachmentKind::FileRef(path) if parameters.files.contains(path));
     let others = parameters.attachments.iter().filter(|attachment| !is_listed(attachment));
-    let attachments = others.map(|attachment| {
+    list(text, "Attachments", others, |text, attachment| {
         let (kind, reference) = match &attachment.kind {
-            AttachmentKind::Link(reference) => ("link", reference),
-            AttachmentKind::ImageRef(reference) => ("image", reference),
-            AttachmentKind::FileRef(reference) => ("file", reference),
-            AttachmentKind::EmbeddingRef(reference) => ("embedding", reference),
-            AttachmentKind::ScreenshotRef(reference) => ("screenshot", reference),
+            AttachmentKind::Link(reference) => ("link: ", reference),
+            AttachmentKind::ImageRef(reference) => ("image: ", reference),
+            AttachmentKind::FileRef(reference) => ("file: ", reference),
+            AttachmentKind::EmbeddingRef(reference) => ("embedding: ", reference),
+            AttachmentKind::ScreenshotRef(reference) => ("screenshot: ", reference),
         };
-        let label = attachment.label.as_ref().map_or_else(String::new, |label| format!(" ({label})"));
-        format!("{kind}: {reference}{label}")
+        text.say(kind);
+        text.say(reference);
+        if let Some(label) = &attachment.label {
+            [" (", label, ")"].into_iter().for_each(|words| text.say(words));
+        }
     });
-    list(&mut text, "Attachments", attachments);
     if !parameters.earlier.is_empty() {
-        text.push_str(&earlier_section(&parameters.earlier));
+        tell_earlier(text, &parameters.earlier);
     }
-    let answers = parameters.answers.iter().map(|answered| format!("{}\n  -> {}", answered.question, answered.answer));
-    list(&mut text, "Answers that people gave", answers);
-    text.extend(parameters.results.iter().map(result_section));
+    list(text, "Answers that people gave", parameters.answers.iter(), |text, answered| {
+        [&*answered.question, "\n  -> ", &answered.answer].into_iter().for_each(|words| text.say(words));
+    });
+    parameters.results.iter().for_each(|result| tell_result(text, result));
     if !parameters.context.is_empty() {
-        text.push_str(&context_section(&parameters.context));
+        tell_context(text, &parameters.context);
     }
-    section(&mut text, "How to answer");
-    push(
-        &mut text,
+    section(text, "How to answer");
+    text.say(
         "Do this task and no other. What you print is its result, and others build on it: say what you did and what \
-         they need to know.",
+         they need to know.\nIf only a person can say how to go on, end with one line: ",
     );
-    push(&mut text, &format!("If only a person can say how to go on, end with one line: {QUESTION} and what you ask."));
-    push(&mut text, "Where you can go on without an answer after a while, end it so: (default: ANSWER after 10m)");
-    push(&mut text, &format!("If it cannot be done, end with one line: {FAILED} and why."));
-    text
+    text.say(QUESTION);
+    text.say(
+        " and what you ask.\nWhere you can go on without an answer after a while, end it so: (default: ANSWER after \
+         10m)\nIf it cannot be done, end with one line: ",
+    );
+    text.say(FAILED);
+    text.say(" and why.\n");
 }
 
-/// What is said of the attempts before this one.
-pub(crate) fn earlier_section(earlier: &[String]) -> String {
-    let mut text = String::new();
-    section(&mut text, "What was tried before");
-    earlier.iter().for_each(|said| push(&mut text, &format!("- {said}")));
-    text
-}
-
-/// What is said of the result of another task.
-pub(crate) fn result_section(result: &TaskResult) -> String {
-    let mut text = String::new();
-    section(&mut text, &format!("Result of task {}: {}", result.task, first_line(&result.description)));
-    push(&mut text, result.result.trim_end());
-    text
-}
-
-/// What is said of the plan.
-pub(crate) fn context_section(context: &str) -> String {
-    let mut text = String::new();
-    section(&mut text, "The plan so far");
-    push(&mut text, context.trim_end());
-    text
-}
-
-fn list(text: &mut String, title: &str, items: impl Iterator<Item = String>) {
-    let mut items = items.peekable();
-    if items.peek().is_some() {
-        section(text, title);
-    }
-    for item in items {
-        push(text, &format!("- {item}"));
+fn tell_earlier(text: &mut impl Words, earlier: &[String]) {
+    section(text, "What was tried before");
+    for said in earlier {
+        ["- ", said, "\n"].into_iter().for_each(|words| text.say(words));
     }
 }
 
-fn section(text: &mut String, title: &str) {
-    write!(text, "\n## {title}\n\n").expect("a string takes all");
+fn tell_result(text: &mut impl Words, result: &TaskResult) {
+    text.say("\n## Result of task ");
+    text.say(&result.task.to_string());
+    text.say(": ");
+    text.say(first_line(&result.description));
+    text.say("\n\n");
+    text.say(result.result.trim_end());
+    text.say("\n");
 }
 
-fn push(text: &mut String, line: &str) {
-    text.push_str(line);
-    text.push('\n');
+fn tell_context(text: &mut impl Words, context: &str) {
+    section(text, "The plan so far");
+    text.say(context.trim_end());
+    text.say("\n");
+}
+
+fn list<W: Words, T>(text: &mut W, title: &str, items: impl Iterator<Item = T>, say: impl Fn(&mut W, T)) {
+    for (nth, item) in items.enumerate() {
+        if nth == 0 {
+            section(text, title);
+        }
+        text.say("- ");
+        say(text, item);
+        text.say("\n");
+    }
+}
+
+fn section(text: &mut impl Words, title: &str) {
+    ["\n## ", title, "\n\n"].into_iter().for_each(|words| text.say(words));
 }
 
 fn first_line(text: &str) -> &str {

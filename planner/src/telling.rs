@@ -3,14 +3,18 @@
 //!
 //! It never shortens the task, its notes or its answers, and looks at no more of a large plan than it can tell.
 
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+
 use crate::brevity::{fair_limit, fits, in_a_line, n_chars, shorten};
 use crate::condense::{Sort, condense};
-use crate::context::is_mark;
 use crate::event::{Answered, Budget, Parameters, Profile, TaskResult, TaskStatus, Undone};
-use crate::past::is_decision;
+use crate::parts::{Keeps, Lines, Part};
+use crate::past::PastLines;
 use crate::plan::{AttachmentKind, NodeKind};
 use crate::prompt;
 use crate::state::{PlannerState, Task};
+use crate::to_do::OPEN_CHARS_MAX;
 
 /// The most open tasks, and the most open questions, that are told.
 pub const OPEN_TOLD_MAX: usize = 100;
@@ -23,8 +27,6 @@ const PARTS: usize = 3;
 const RESULT_CHARS_MIN: usize = 240;
 /// What the heading of a result says of its task.
 const HEADING_CHARS_MAX: usize = 120;
-/// What a line on an open task or question says of it.
-const OPEN_CHARS_MAX: usize = 120;
 /// Less room than this for the context and it is left out.
 const CONTEXT_CHARS_MIN: usize = 100;
 
@@ -33,8 +35,7 @@ impl PlannerState {
     /// [`prompt::prompt`] is at most the token budget, or what the task itself needs if that is more.
     #[must_use]
     pub fn parameters(&self, task: &Task) -> Parameters {
-        let mut answers = self.told.get(&task.plan.id).cloned().unwrap_or_default();
-        answers.sort_unstable();
+        let answers = self.index(task.plan.id).map(|index| self.answers_for(index)).unwrap_or_default().to_vec();
         let mut parameters = Parameters {
             description: task.plan.description.clone(),
             command: task.plan.command.clone(),
@@ -61,17 +62,17 @@ impl PlannerState {
         if task.plan.command.is_none() {
             parameters.system_prompt.clone_from(&self.config.system_prompt);
             let budget = self.gauges.n_chars(task.plan.assignee.as_deref(), self.config.token_budget);
-            let mut left = budget.saturating_sub(n_chars(&prompt::prompt(&parameters)));
+            let mut left = budget.saturating_sub(prompt::n_chars_of(&parameters));
             if let Some(thread) = &task.thread {
-                let room = (left / PARTS).saturating_sub(n_chars(&prompt::earlier_section(&[])));
+                let room = (left / PARTS).saturating_sub(prompt::n_chars_of_earlier(&[]));
                 parameters.earlier = thread.tell(task.plan.id, room);
                 if !parameters.earlier.is_empty() {
-                    left -= n_chars(&prompt::earlier_section(&parameters.earlier));
+                    left -= prompt::n_chars_of_earlier(&parameters.earlier);
                 }
             }
             let shown = self.results_for(task, left / PARTS * RESULT_PARTS, &parameters.answers);
-            let taken = shown.iter().map(|(_, result)| n_chars(&prompt::result_section(result))).sum::<usize>();
-            let room = (left - taken).saturating_sub(n_chars(&prompt::context_section("")));
+            let taken = shown.iter().map(|(_, result)| prompt::n_chars_of_result(result)).sum::<usize>();
+            let room = (left - taken).saturating_sub(prompt::n_chars_of_context(""));
             let (tasks, results) = shown.into_iter().unzip::<_, _, Vec<&Task>, Vec<TaskResult>>();
             if room >= CONTEXT_CHARS_MIN {
                 parameters.context = self.context_for(task, &self.past_without(&tasks, &answers), room);
@@ -115,9 +116,8 @@ impl PlannerState {
     }
 
     fn is_named_before(&self, task: &Task, reference: &str) -> bool {
-        let before = self.tasks.iter().take_while(|before| before.plan.id < task.plan.id);
-        let mut named = before.flat_map(|before| &before.plan.attachments);
-        named.any(|attachment| matches!(&attachment.kind, AttachmentKind::FileRef(known) | AttachmentKind::ImageRef(known) | AttachmentKind::ScreenshotRef(known) if known == reference))
+        let first = self.named.get(reference).and_then(BTreeSet::first);
+        first.is_some_and(|first| self.tasks[*first].plan.id < task.plan.id)
     }
 
     fn answered(&self, place: usize) -> Option<Answered> {
@@ -145,7 +145,7 @@ impl PlannerState {
             })
             .collect::<Vec<_>>();
         shown.reverse();
-        let headings = shown.iter().map(|(_, result)| n_chars(&prompt::result_section(result))).sum::<usize>();
+        let headings = shown.iter().map(|(_, result)| prompt::n_chars_of_result(result)).sum::<usize>();
         let room = room.saturating_sub(headings);
         let lengths = shown.iter().map(|(before, _)| n_chars_up_to(result_of(before), room));
         let limit = fair_limit(lengths, room);
@@ -156,84 +156,88 @@ impl PlannerState {
     }
 
     /// What the plan is about, what has been done, and what is open, in at most `room` characters.
-    fn context_for(&self, task: &Task, past: &[&str], room: usize) -> String {
-        let parts = [self.about(room), done(past), self.to_do(task, room), self.asked(room)];
-        let parts = parts.into_iter().filter(|part| !part.lines.is_empty()).collect::<Vec<_>>();
-        let room = room.saturating_sub(parts.iter().map(|part| n_chars(part.title) + 2).sum());
-        let limit = fair_limit(parts.iter().map(Part::n_chars), room);
-        let told = parts.into_iter().filter_map(|part| part.tell(limit));
-        told.collect::<Vec<_>>().join("\n")
+    fn context_for(&self, task: &Task, past: &PastLines<'_>, room: usize) -> String {
+        let (about, asked) = (self.about(room), self.asked(room));
+        let index = self.index(task.plan.id).unwrap_or_default();
+        let open = &self.graph.open;
+        // Those after the task before the others.
+        let places = open.range(index + 1..usize::MAX).chain(open.range(0..index));
+        let mut to_do = self.to_do.with_room(places.take(OPEN_TOLD_MAX), room);
+        // They are told in the order of the plan all the same.
+        let n_after = to_do.places.partition_point(|place| *place > index);
+        to_do.places.rotate_left(n_after);
+        let n_to_do_more = open.len() - to_do.places.len() - usize::from(open.contains(index));
+        let n_asked_more = self.open.len() - asked.len();
+        let done = Part {
+            title: "Done and decided so far:\n",
+            n_lines: past.n_lines(),
+            n_chars: past.n_chars(),
+            n_more: 0,
+            keeps: Keeps::Last { is_more: past.has_mark() },
+            lines: past,
+        };
+        let still_to_do = Part {
+            title: "Still to be done, and not by you:\n",
+            n_lines: to_do.places.len(),
+            n_chars: to_do.n_chars,
+            n_more: n_to_do_more,
+            keeps: Keeps::First,
+            lines: &to_do,
+        };
+        let parts = [
+            few("", &about, 0, Keeps::Beginning),
+            done,
+            still_to_do,
+            few("Not answered yet:\n", &asked, n_asked_more, Keeps::First),
+        ];
+        let titles = parts.iter().filter(|part| part.n_lines > 0).map(|part| n_chars(part.title) + 2).sum::<usize>();
+        let room = room.saturating_sub(titles);
+        let parts = || parts.iter().filter(|part| part.n_lines > 0);
+        let limit = fair_limit(parts().map(Part::n_chars), room);
+        let mut text = String::with_capacity(titles + parts().map(|part| part.n_chars().min(limit)).sum::<usize>());
+        parts().for_each(|part| part.tell(limit, &mut text));
+        text
     }
 
     /// What of the text is no task.
-    fn about(&self, room: usize) -> Part {
+    fn about(&self, room: usize) -> Vec<Cow<'_, str>> {
         let texts = self.title.iter().chain(&self.context).map(|text| text.trim()).filter(|text| !text.is_empty());
         let mut lines = Vec::new();
         let mut left = room;
         for text in texts {
-            let line = shorten(text, left);
+            let line = if fits(text, left) { Cow::Borrowed(text) } else { Cow::Owned(shorten(text, left)) };
             left = left.saturating_sub(n_chars(&line) + 1);
-            lines.push(Line { text: line, is_first: false });
+            lines.push(line);
             if left == 0 {
                 break;
             }
         }
-        Part { title: "", lines, n_more: 0, keeps: Keeps::Beginning }
+        lines
     }
 
-    /// The tasks that have not ended, those after this one before the others.
-    fn to_do(&self, task: &Task, room: usize) -> Part {
-        let index = self.index(task.plan.id).unwrap_or_default();
-        let open = &self.graph.open;
-        let places = open.range(index..).chain(open.range(..index)).copied().filter(|place| *place != index);
-        let lines = places.take(OPEN_TOLD_MAX).map(|place| {
-            let open = &self.tasks[place];
-            let name = open.plan.name();
-            let name = in_a_line(&name, OPEN_CHARS_MAX);
-            let description = in_a_line(&open.plan.description, OPEN_CHARS_MAX);
-            (place, format!("- {name} {}: {description}", open.status.as_str()))
-        });
-        let mut lines = with_room(lines, room);
-        lines.sort_unstable_by_key(|(place, _)| *place);
-        let n_more = open.len() - lines.len() - usize::from(open.contains(&index));
-        let lines = lines.into_iter().map(|(_, text)| Line { text, is_first: false });
-        Part { title: "Still to be done, and not by you:\n", lines: lines.collect(), n_more, keeps: Keeps::First }
-    }
-
-    fn asked(&self, room: usize) -> Part {
-        let lines = self.open_questions().take(OPEN_TOLD_MAX).map(|question| {
+    /// The questions that are open, as far as there is room.
+    fn asked(&self, room: usize) -> Vec<Cow<'_, str>> {
+        let mut left = room;
+        let lines = self.open_questions().take(OPEN_TOLD_MAX).map_while(|question| {
             let asker = self.task(question.task).map_or_else(String::new, |asker| asker.plan.name());
             let asker = in_a_line(&asker, OPEN_CHARS_MAX);
             let text = in_a_line(&question.question, OPEN_CHARS_MAX);
-            (question.id, format!("- {} of {asker}: {text}", question.id))
+            let line = format!("- {} of {asker}: {text}", question.id);
+            left = left.checked_sub(n_chars(&line) + 1)?;
+            Some(Cow::Owned(line))
         });
-        let lines = with_room(lines, room).into_iter().map(|(_, text)| Line { text, is_first: false });
-        let lines = lines.collect::<Vec<_>>();
-        let n_more = self.open.len() - lines.len();
-        Part { title: "Not answered yet:\n", lines, n_more, keeps: Keeps::First }
+        lines.collect()
     }
+}
+
+/// A part of lines that were made for it.
+fn few<'a>(title: &'static str, lines: &'a Vec<Cow<'_, str>>, n_more: usize, keeps: Keeps) -> Part<'a> {
+    let n_chars = (0..lines.len()).filter_map(|place| lines.n_chars_at(place)).sum();
+    Part { title, lines, n_lines: lines.len(), n_chars, n_more, keeps }
 }
 
 fn is_link(reference: &str) -> bool {
     ["http://", "https://", "file:"].iter().any(|scheme| reference.starts_with(scheme))
-}
-
-/// The first lines, until there is no more room.
-fn with_room<P>(lines: impl Iterator<Item = (P, String)>, room: usize) -> Vec<(P, String)> {
-    let mut left = room;
-    let fitting = lines.map_while(|(place, line)| {
-        left = left.checked_sub(n_chars(&line) + 1)?;
-        Some((place, line))
-    });
-    fitting.collect()
-}
-
-/// What has happened, without what is told itself.
-fn done(past: &[&str]) -> Part {
-    let lines = past.iter().filter(|line| !is_mark(line));
-    let lines = lines.map(|line| Line { text: format!("- {line}"), is_first: is_decision(line) });
-    let keeps = Keeps::Last { is_more: past.iter().any(|line| is_mark(line)) };
-    Part { title: "Done and decided so far:\n", lines: lines.collect(), n_more: 0, keeps }
 }
 
 fn result_of(task: &Task) -> &str {
@@ -260,83 +264,4 @@ fn told_of(task: &Task, room: usize, profile: Profile) -> String {
 fn n_chars_up_to(text: &str, chars_max: usize) -> usize {
     const BYTES_PER_CHAR_MAX: usize = 4;
     if text.len() / BYTES_PER_CHAR_MAX > chars_max { chars_max + 1 } else { n_chars(text) }
-}
-
-/// A part of the context.
-struct Part {
-    title: &'static str,
-    lines: Vec<Line>,
-    /// Beside the lines.
-    n_more: usize,
-    keeps: Keeps,
-}
-
-struct Line {
-    text: String,
-    /// Told before the other lines of its part.
-    is_first: bool,
-}
-
-/// Which lines of a part are told when not all can be.
-enum Keeps {
-    /// The first, and of the next what has room.
-    Beginning,
-    /// The first.
-    First,
-    /// The last.
-    Last {
-        /// More has been left out before.
-        is_more: bool,
-    },
-}
-
-impl Part {
-    fn n_chars(&self) -> usize {
-        self.lines.iter().map(|line| n_chars(&line.text) + 1).sum::<usize>() + n_chars(&self.mark(self.n_more))
-    }
-
-    /// The line for what is left out, and its end.
-    fn mark(&self, n_left_out: usize) -> String {
-        match self.keeps {
-            Keeps::Last { is_more } if is_more || n_left_out > 0 => {
-                "(more has happened than is told here)\n".to_owned()
-            }
-            Keeps::First if n_left_out > 0 => format!("({n_left_out} more are not told here)\n"),
-            Keeps::Beginning | Keeps::First | Keeps::Last { .. } => String::new(),
-        }
-    }
-
-    /// The part with its title, where its lines take at most `limit` characters.
-    fn tell(self, limit: usize) -> Option<String> {
-        let n_lines = self.lines.len();
-        let is_whole = self.n_chars() <= limit;
-        let mut left = if is_whole { limit } else { limit.checked_sub(n_chars(&self.mark(self.n_more + n_lines)))? };
-        let mut order = (0..n_lines).collect::<Vec<_>>();
-        if let Keeps::Last { .. } = self.keeps {
-            order.reverse();
-        }
-        order.sort_by_key(|place| !self.lines[*place].is_first);
-        let mut told = vec![None; n_lines];
-        for place in order {
-            let line = &self.lines[place].text;
-            let Some(less) = left.checked_sub(n_chars(line) + 1) else {
-                if let Keeps::Beginning = self.keeps {
-                    told[place] = Some(shorten(line, left.saturating_sub(1))).filter(|line| !line.is_empty());
-                }
-                break;
-            };
-            left = less;
-            told[place] = Some(line.clone());
-        }
-        let told = told.into_iter().flatten().collect::<Vec<_>>();
-        if told.is_empty() {
-            return None;
-        }
-        let mark = self.mark(self.n_more + n_lines - told.len());
-        let lines = told.into_iter().fold(String::new(), |text, line| text + &line + "\n");
-        Some(match self.keeps {
-            Keeps::Last { .. } => format!("{}{mark}{lines}", self.title),
-            Keeps::Beginning | Keeps::First => format!("{}{lines}{mark}", self.title),
-        })
-    }
 }

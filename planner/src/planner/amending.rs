@@ -12,7 +12,7 @@ use crate::plan::{Dependency, Strength, TaskId, TaskPlan};
 use crate::planner::initialize::end_by_mark;
 use crate::planner::settings::check_count;
 use crate::planner::{AMENDMENTS_MAX, Planner, end};
-use crate::state::{Phase, PlannerState};
+use crate::state::{Phase, PlannerState, n_edges_back};
 
 /// The longest name that an edit gives a task, in characters.
 const LABEL_CHARS_MAX: usize = 64;
@@ -223,7 +223,11 @@ impl Draft<'_> {
         let is_linked_otherwise =
             |task: &&TaskPlan| known(&task.id).is_none_or(|known| known.depends_on != task.depends_on);
         let mut to_look_at = self.tasks.values().filter(is_linked_otherwise).map(|task| task.id).collect::<Vec<_>>();
-        let leads_on = to_look_at.iter().any(|id| known(id).is_some());
+        // While all wait for earlier tasks alone no circle can come of it.
+        let n_back = |tasks: &mut dyn Iterator<Item = &TaskPlan>| tasks.map(n_edges_back).sum::<usize>();
+        let n_back_before = n_back(&mut self.tasks.keys().filter_map(known));
+        let n_back_after = self.state.graph.n_edges_back - n_back_before + n_back(&mut self.tasks.values());
+        let leads_on = n_back_after > 0 && to_look_at.iter().any(|id| known(id).is_some());
         let mut looked_at = BTreeMap::new();
         while let Some(id) = to_look_at.pop() {
             let amended = self.tasks.get(&id);

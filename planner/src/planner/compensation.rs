@@ -1,8 +1,9 @@
 //! Undoing what a plan did that failed or was cancelled, as far as its tasks say how. What is undone is done by tasks of
 //! their own; nothing here runs them.
 
+use std::collections::BTreeMap;
+
 use crate::event::{Event, Outcome, TaskStatus};
-use crate::past::Fact;
 use crate::plan::{Dependency, FailurePolicy, NodeKind, Strength, TaskId, TaskPlan};
 use crate::planner::Planner;
 use crate::state::{Phase, Task};
@@ -19,8 +20,7 @@ impl Planner {
         if done.is_empty() {
             return Vec::new();
         }
-        let when = |index: usize| self.state.past.known.get(&Fact::End(index)).map(|(_, nth)| *nth);
-        done.sort_by_key(|(index, task)| std::cmp::Reverse((when(*index), task.plan.id)));
+        done.sort_by_key(|(index, task)| std::cmp::Reverse((self.state.past.nth_end(*index), task.plan.id)));
         let first = self.state.next_id();
         let tasks = (first..).zip(done).map(|(id, (_, task))| {
             let before = (id > first).then(|| Dependency { task: TaskId(id - 1), strength: Strength::Hard });
@@ -81,12 +81,13 @@ impl Planner {
     /// How many tasks of those that were done have been undone, and of how many that was tried in vain.
     #[must_use]
     pub fn n_undone(&self) -> (usize, usize) {
-        let undone = self.state.tasks.iter().filter(|task| task.is_compensated).map(|task| {
-            let undoing = |other: &&Task| other.plan.compensates == Some(task.plan.id);
-            self.state.tasks.iter().rev().find(undoing).is_some_and(|last| last.status == TaskStatus::Completed)
-        });
-        let (undone, left): (Vec<_>, Vec<_>) = undone.partition(|is_undone| *is_undone);
-        (undone.len(), left.len())
+        let tasks = || self.state.tasks.iter();
+        let undoing =
+            tasks().filter_map(|task| Some((task.plan.compensates?, task.status))).collect::<BTreeMap<_, _>>();
+        let n_tried = tasks().filter(|task| task.is_compensated).count();
+        let is_undone = |task: &&Task| undoing.get(&task.plan.id) == Some(&TaskStatus::Completed);
+        let n_undone = tasks().filter(|task| task.is_compensated).filter(is_undone).count();
+        (n_undone, n_tried - n_undone)
     }
 }
 

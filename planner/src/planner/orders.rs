@@ -50,8 +50,7 @@ impl Planner {
 
     /// True while tasks are open that undo others.
     pub(super) fn is_being_undone(&self) -> bool {
-        let mut open = self.state.graph.open.iter().map(|index| &self.state.tasks[*index]);
-        open.any(|task| task.plan.compensates.is_some())
+        self.state.graph.n_undoing > 0
     }
 
     pub(super) fn pause_task(&self, id: TaskId, reason: String) -> Result<Vec<Event>, PlannerError> {

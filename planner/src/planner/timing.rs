@@ -36,7 +36,7 @@ impl Planner {
         let time = self.state.config.deadline_ms.unwrap_or_default();
         let late = format!("the plan passed its deadline, {} after its start", span(time));
         let open = self.state.graph.open.iter().map(|index| {
-            let task = &self.state.tasks[*index];
+            let task = &self.state.tasks[index];
             let (status, error) = match task.status {
                 TaskStatus::Planned if task.attempts == 0 => (TaskStatus::Skipped, format!("not started: {late}")),
                 // It did run, and what is known of that stays.

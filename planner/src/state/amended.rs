@@ -1,10 +1,10 @@
-//! Tasks that are defined anew, and new ones: what follows from it for their labels and for what they are told.
+//! Tasks that are defined anew, and new ones: what follows from it for what they are called, name and are told.
 
-use std::collections::{BTreeSet, VecDeque};
-
-use crate::event::{Order, PlannerConfig, Purpose};
-use crate::plan::TaskPlan;
+use crate::event::{Order, PlannerConfig};
+use crate::plan::{AttachmentKind, TaskPlan};
+use crate::state::graph::{Lane, lane};
 use crate::state::{Phase, PlannerState};
+use crate::to_do::ToDo;
 
 impl PlannerState {
     /// Tasks that are known are defined anew and keep what happened to them. A number that is above all others is a new
@@ -26,14 +26,25 @@ impl PlannerState {
                 self.add_to_graph(plan.clone());
             }
         }
-        let mut to_tell = VecDeque::new();
+        let mut amended = Vec::new();
         for plan in tasks {
             let Some(index) = self.index(plan.id) else { continue };
             if let Some(label) = &self.tasks[index].plan.label {
                 self.labels.remove(&label.to_lowercase());
             }
-            to_tell.push_back(index);
+            self.forget_references(index);
+            amended.push(index);
             self.redefine(index, plan);
+        }
+        for index in amended.iter().copied() {
+            self.note_references(index);
+            if !self.to_do.is_empty() {
+                let task = &self.tasks[index];
+                self.to_do.define(index, &task.plan, task.status);
+            }
+        }
+        if self.to_do.is_empty() {
+            self.index_to_do();
         }
         // After all of them have given up their labels, since two may change theirs for each other's.
         for plan in tasks {
@@ -41,7 +52,9 @@ impl PlannerState {
                 self.labels.insert(label.to_lowercase(), plan.id);
             }
         }
-        self.tell_anew(to_tell);
+        // Only what has been told already is told otherwise.
+        amended.retain(|index| self.tasks[*index].status.is_end() || self.told.contains_key(index));
+        self.tell_on(amended);
         if self.config.order == Order::CriticalPath {
             self.index_graph();
         }
@@ -59,36 +72,43 @@ impl PlannerState {
         self.index_graph();
     }
 
-    pub(super) fn index_labels(&mut self) {
+    pub(super) fn index_names(&mut self) {
         let labelled = self.tasks.iter().filter_map(|task| Some((task.plan.label.as_ref()?, task.plan.id)));
         self.labels = labelled.map(|(label, id)| (label.to_lowercase(), id)).collect();
+        self.named.clear();
+        (0..self.tasks.len()).for_each(|index| self.note_references(index));
     }
 
-    /// Finds out which answers these tasks are told of, and those after them as far as it is others than before.
-    fn tell_anew(&mut self, mut to_tell: VecDeque<usize>) {
-        if self.questions.is_empty() {
-            return;
-        }
-        while let Some(index) = to_tell.pop_front() {
-            let plan = &self.tasks[index].plan;
-            let is_told = |place: &usize| {
-                let question = &self.questions[*place];
-                question.answer.is_some() && matches!(question.purpose, Purpose::Task | Purpose::Executor)
-            };
-            let own = self.asked.get(&plan.id).into_iter().flatten().copied().filter(is_told);
-            let before = plan.depends_on.iter().filter_map(|dependency| self.told.get(&dependency.task));
-            let told = own.chain(before.flatten().copied()).collect::<BTreeSet<_>>();
-            let known = self.told.get(&plan.id).into_iter().flatten().copied().collect::<BTreeSet<_>>();
-            if told == known {
-                continue;
-            }
-            let id = plan.id;
-            if told.is_empty() {
-                self.told.remove(&id);
-            } else {
-                self.told.insert(id, told.into_iter().collect());
-            }
-            to_tell.extend(&self.graph.dependants[index]);
+    /// Lines for all tasks, if one of them is told of others.
+    pub(super) fn index_to_do(&mut self) {
+        let tasks = self.tasks.iter().map(|task| (&task.plan, task.status));
+        let is_told = self.tasks.iter().any(|task| lane(&task.plan) == Lane::Others);
+        self.to_do = if is_told { ToDo::of(tasks) } else { ToDo::default() };
+    }
+
+    fn note_references(&mut self, index: usize) {
+        for reference in references(&self.tasks[index].plan) {
+            self.named.entry(reference.clone()).or_default().insert(index);
         }
     }
+
+    fn forget_references(&mut self, index: usize) {
+        for reference in references(&self.tasks[index].plan) {
+            let Some(places) = self.named.get_mut(reference) else { continue };
+            places.remove(&index);
+            if places.is_empty() {
+                self.named.remove(reference);
+            }
+        }
+    }
+}
+
+/// The files and pictures that a task names.
+fn references(task: &TaskPlan) -> impl Iterator<Item = &String> {
+    task.attachments.iter().filter_map(|attachment| match &attachment.kind {
+        AttachmentKind::FileRef(reference)
+        | AttachmentKind::ImageRef(reference)
+        | AttachmentKind::ScreenshotRef(reference) => Some(reference),
+        AttachmentKind::Link(_) | AttachmentKind::EmbeddingRef(_) => None,
+    })
 }

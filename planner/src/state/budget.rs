@@ -1,6 +1,5 @@
 //! What a plan has used up, what more is expected, and whether that fits its budget. It starts and stops nothing.
 
-use crate::brevity::n_chars;
 use crate::event::{Budget, TaskStatus, Usage, money};
 use crate::plan::{Condition, TaskId};
 use crate::prompt;
@@ -360,7 +359,7 @@ impl PlannerState {
             && lane != Lane::Commands
             && self.config.budget.tokens.is_some()
         {
-            let told = n_chars(&prompt::prompt(&self.parameters(task)));
+            let told = prompt::n_chars_of(&self.parameters(task));
             expected.input_tokens = self.gauges.n_tokens(task.plan.assignee.as_deref(), told);
         }
         expected.duration_ms = task.plan.estimate_ms.unwrap_or(expected.duration_ms);

@@ -4,6 +4,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::event::{Order, PlannerConfig, TaskStatus};
+use crate::open::Open;
 use crate::plan::{Condition, FailurePolicy, NodeKind, TaskId, TaskPlan};
 use crate::priority::rank;
 use crate::state::PlannerState;
@@ -13,7 +14,7 @@ use crate::task::Task;
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Graph {
     /// By task: those that wait for it.
-    pub(super) dependants: Vec<Vec<usize>>,
+    pub(super) dependants: Vec<BTreeSet<usize>>,
     /// By task: dependencies that have not let it go yet.
     pub(super) unmet: Vec<usize>,
     /// Planned, not paused, everything they wait for has let them go, and nobody is being asked whether they run at all.
@@ -23,14 +24,18 @@ pub(crate) struct Graph {
     /// Planned, and something they wait for has ended for good: which.
     pub(crate) doomed: BTreeMap<usize, TaskId>,
     /// The tasks that have not ended.
-    pub(crate) open: BTreeSet<usize>,
+    pub(crate) open: Open,
     pub(crate) running: Running,
     /// The places of those that run.
     pub(super) under_way: BTreeSet<usize>,
     /// Tasks whose failure stopped the plan.
     pub(crate) n_stopping: usize,
+    /// Tasks that undo others and have not ended.
+    pub(crate) n_undoing: usize,
     /// How many dependencies there are.
     pub(crate) n_edges: usize,
+    /// How many of them are on later tasks. Without one no task can wait for itself.
+    pub(crate) n_edges_back: usize,
     /// By task: how long the longest way from its start to the end of the plan is; empty unless it orders them.
     ways: Vec<u64>,
 }
@@ -218,6 +223,7 @@ impl PlannerState {
         }
         change(task);
         let after = task.status;
+        self.to_do.change(index, after);
         let pool = || Pool::of(&task.plan, &self.config);
         match (before == TaskStatus::Running, after == TaskStatus::Running) {
             (true, false) => {
@@ -236,11 +242,16 @@ impl PlannerState {
         }
         match (before.is_end(), after.is_end()) {
             (false, true) => {
-                self.graph.open.remove(&index);
+                self.graph.open.remove(index);
+                self.graph.n_undoing -= usize::from(self.tasks[index].plan.compensates.is_some());
                 self.release_dependants(index);
+                if !self.told.is_empty() {
+                    self.tell_on(vec![index]);
+                }
             }
             (true, false) => {
                 self.graph.open.insert(index);
+                self.graph.n_undoing += usize::from(self.tasks[index].plan.compensates.is_some());
                 self.past.reopen(index);
             }
             (false, false) | (true, true) => {}
@@ -284,8 +295,8 @@ impl PlannerState {
 
     fn release_dependants(&mut self, index: usize) {
         let ended = &self.tasks[index];
-        for place in 0..self.graph.dependants[index].len() {
-            let dependant = self.graph.dependants[index][place];
+        let dependants = std::mem::take(&mut self.graph.dependants[index]);
+        for dependant in dependants.iter().copied() {
             let task = &self.tasks[dependant];
             let is_planned = task.status == TaskStatus::Planned;
             match hold(&task.plan, ended) {
@@ -301,12 +312,14 @@ impl PlannerState {
                 Hold::ForGood | Hold::ForNow => {}
             }
         }
+        self.graph.dependants[index] = dependants;
     }
 
     /// A place for one more task, after all others.
     pub(super) fn add_to_graph(&mut self, plan: TaskPlan) {
         self.graph.open.insert(self.tasks.len());
-        self.graph.dependants.push(Vec::new());
+        self.graph.dependants.push(BTreeSet::new());
+        self.graph.n_undoing += usize::from(plan.compensates.is_some());
         self.graph.unmet.push(0);
         // What it waits for is linked with what else is amended.
         self.tasks.push(Task::planned(TaskPlan { depends_on: Vec::new(), ..plan }));
@@ -317,6 +330,10 @@ impl PlannerState {
         let status = self.tasks[index].status;
         self.graph.n_stopping -= usize::from(self.stops(&self.tasks[index]));
         let before = std::mem::replace(&mut self.tasks[index].plan, plan.clone());
+        if !status.is_end() {
+            self.graph.n_undoing -= usize::from(before.compensates.is_some());
+            self.graph.n_undoing += usize::from(plan.compensates.is_some());
+        }
         self.graph.n_stopping += usize::from(self.stops(&self.tasks[index]));
         if status == TaskStatus::Planned {
             self.graph.leave_queue(index, &before, &self.config);
@@ -327,13 +344,14 @@ impl PlannerState {
         if before.depends_on != plan.depends_on {
             for dependency in &before.depends_on {
                 let Some(blocker) = self.index(dependency.task) else { continue };
-                self.graph.dependants[blocker].retain(|dependant| *dependant != index);
+                self.graph.dependants[blocker].remove(&index);
             }
             for dependency in &plan.depends_on {
                 let Some(blocker) = self.index(dependency.task) else { continue };
-                self.graph.dependants[blocker].push(index);
+                self.graph.dependants[blocker].insert(index);
             }
             self.graph.n_edges = self.graph.n_edges + plan.depends_on.len() - before.depends_on.len();
+            self.graph.n_edges_back = self.graph.n_edges_back + n_edges_back(plan) - n_edges_back(&before);
         }
         let holds = |blocker: &Task| hold(plan, blocker) != Hold::None;
         let waits_for = plan.depends_on.iter().filter_map(|dependency| self.task(dependency.task));
@@ -346,19 +364,22 @@ impl PlannerState {
     /// Builds the graph from tasks and statuses.
     pub(super) fn index_graph(&mut self) {
         let n_tasks = self.tasks.len();
-        let mut graph = Graph { dependants: vec![Vec::new(); n_tasks], unmet: vec![0; n_tasks], ..Graph::default() };
+        let mut graph =
+            Graph { dependants: vec![BTreeSet::new(); n_tasks], unmet: vec![0; n_tasks], ..Graph::default() };
         for (index, task) in self.tasks.iter().enumerate() {
             if !task.status.is_end() {
                 graph.open.insert(index);
+                graph.n_undoing += usize::from(task.plan.compensates.is_some());
             }
             if task.status == TaskStatus::Running {
                 graph.running.begin(Pool::of(&task.plan, &self.config));
                 graph.under_way.insert(index);
             }
             graph.n_edges += task.plan.depends_on.len();
+            graph.n_edges_back += n_edges_back(&task.plan);
             for dependency in &task.plan.depends_on {
                 let Some(before) = self.index(dependency.task) else { continue };
-                graph.dependants[before].push(index);
+                graph.dependants[before].insert(index);
                 let blocker = &self.tasks[before];
                 let hold = hold(&task.plan, blocker);
                 graph.unmet[index] += usize::from(hold != Hold::None);
@@ -376,6 +397,9 @@ impl PlannerState {
             }
         }
         self.graph = graph;
+        for (index, task) in self.tasks.iter().enumerate() {
+            self.to_do.change(index, task.status);
+        }
         self.count_stopping();
     }
 
@@ -391,10 +415,10 @@ impl PlannerState {
     }
 
     /// By task: how long it and the longest chain of what waits for it are estimated to last, in milliseconds.
-    fn ways(&self, dependants: &[Vec<usize>]) -> Vec<u64> {
+    fn ways(&self, dependants: &[BTreeSet<usize>]) -> Vec<u64> {
         let estimate = |index: usize| self.tasks[index].plan.estimate_ms.unwrap_or(ESTIMATE_MS);
         let mut ways = (0..self.tasks.len()).map(estimate).collect::<Vec<_>>();
-        let mut n_left = dependants.iter().map(Vec::len).collect::<Vec<_>>();
+        let mut n_left = dependants.iter().map(BTreeSet::len).collect::<Vec<_>>();
         let mut ends = (0..n_left.len()).filter(|index| n_left[*index] == 0).collect::<Vec<_>>();
         while let Some(index) = ends.pop() {
             let waits_for = &self.tasks[index].plan.depends_on;
@@ -408,6 +432,11 @@ impl PlannerState {
         }
         ways
     }
+}
+
+/// How many tasks that come after it a task waits for.
+pub(crate) fn n_edges_back(task: &TaskPlan) -> usize {
+    task.depends_on.iter().filter(|dependency| dependency.task >= task.id).count()
 }
 
 /// Whether a task holds one that waits for it.

@@ -14,13 +14,15 @@ use crewlog_mq::{Position, Timestamp};
 
 use crate::event::{Deadline, Event, Outcome, PlannerConfig, Purpose, QuestionId, TaskStatus};
 use crate::past::Past;
+use crate::places::Places;
 use crate::plan::{Attachment, Origin, TaskId};
 pub use crate::task::{Question, Task};
+use crate::to_do::ToDo;
 use crate::tokens::Gauges;
 use budget::Spending;
 pub use budget::{HeldByBudget, Measure, Shortage, words_for};
 use graph::{Conditions, Graph};
-pub(crate) use graph::{Lane, Pool, Running, Turn};
+pub(crate) use graph::{Lane, Pool, Running, Turn, n_edges_back};
 pub(crate) use questions::is_yes;
 pub use waits::Wait;
 
@@ -45,8 +47,9 @@ pub struct PlannerState {
     pub(crate) questions: Vec<Question>,
     /// By task: the places of its questions, in the order they were asked.
     asked: BTreeMap<TaskId, Vec<usize>>,
-    /// By task: the places of the answered questions that it is told of, its own and those of all that it waits for.
-    pub(crate) told: BTreeMap<TaskId, Vec<usize>>,
+    /// By the place of a task that has ended, or was answered: the places of the answered questions that what comes after it
+    /// is told of, its own and those of all that it waited for.
+    told: BTreeMap<usize, Places>,
     /// The places of the questions that wait for an answer.
     pub(crate) open: BTreeSet<usize>,
     pub(crate) phase: Phase,
@@ -80,7 +83,11 @@ pub struct PlannerState {
     pub(crate) conditions: Conditions,
     /// By label, in small letters: its task.
     pub(crate) labels: BTreeMap<String, TaskId>,
+    /// By file or picture: the places of the tasks that name it.
+    pub(crate) named: BTreeMap<String, BTreeSet<usize>>,
     pub(crate) graph: Graph,
+    /// Empty while no task is one that is told of others.
+    pub(crate) to_do: ToDo,
 }
 
 impl PlannerState {
@@ -211,7 +218,12 @@ impl PlannerState {
     }
 
     pub(crate) fn index(&self, id: TaskId) -> Option<usize> {
-        self.tasks.binary_search_by_key(&id, |task| task.plan.id).ok()
+        // Tasks are numbered 1, 2, 3 ..., but a log may say otherwise.
+        let place = usize::try_from(id.0).ok()?.wrapping_sub(1);
+        match self.tasks.get(place) {
+            Some(task) if task.plan.id == id => Some(place),
+            Some(_) | None => self.tasks.binary_search_by_key(&id, |task| task.plan.id).ok(),
+        }
     }
 
     /// True when everything that a task waits for has let it go.
@@ -226,7 +238,7 @@ impl PlannerState {
     }
 
     /// The places of the tasks that wait for one.
-    pub(crate) fn dependants(&self, index: usize) -> &[usize] {
+    pub(crate) fn dependants(&self, index: usize) -> &BTreeSet<usize> {
         &self.graph.dependants[index]
     }
 
@@ -259,8 +271,9 @@ impl PlannerState {
                 self.attachments.clone_from(attachments);
                 self.origin.clone_from(origin);
                 self.phase = Phase::Active;
-                self.index_labels();
+                self.index_names();
                 self.index_graph();
+                self.index_to_do();
             }
             Event::TaskDispatched { task_id, attempt, delay_ms, .. } => self.begin(*task_id, *attempt, *delay_ms),
             Event::TaskStatusUpdated { task_id, status, result, error, unblocks } => {

@@ -1,8 +1,7 @@
 //! The questions of a plan: who is told of their answers, and what an end withdraws.
 
-use std::collections::BTreeSet;
-
 use crate::event::{Purpose, QuestionId, TaskStatus};
+use crate::places::Places;
 use crate::plan::TaskId;
 use crate::state::PlannerState;
 use crate::task::Question;
@@ -47,19 +46,40 @@ impl PlannerState {
                     self.judge(&text, Some(is_yes(answer)));
                 }
             }
-            Purpose::Task | Purpose::Executor => self.tell_on(asker, index),
+            Purpose::Task | Purpose::Executor => self.tell_on(self.index(asker).into_iter().collect()),
             Purpose::Failure => {}
         }
     }
 
-    /// Tells the task that asked, and all that come after it, of an answer.
-    pub(super) fn tell_on(&mut self, asker: TaskId, question: usize) {
-        let Some(asker) = self.index(asker) else { return };
-        let mut seen = BTreeSet::from([asker]);
-        let mut to_tell = vec![asker];
+    /// The places of the answered questions that a task is told of, its own and those of all that it waited for.
+    pub(crate) fn answers_for(&self, index: usize) -> Places {
+        let task = &self.tasks[index].plan;
+        let is_told = |place: &&usize| {
+            let question = &self.questions[**place];
+            question.answer.is_some() && matches!(question.purpose, Purpose::Task | Purpose::Executor)
+        };
+        let before = task.depends_on.iter().filter_map(|before| self.told.get(&self.index(before.task)?));
+        let mut answers = Places::default();
+        before.for_each(|told| answers.extend(told));
+        let own = self.asked.get(&task.id).into_iter().flatten().filter(is_told);
+        own.for_each(|place| answers.insert(*place));
+        answers
+    }
+
+    /// Finds out anew what comes after these tasks is told of. What has not ended finds it out when it does.
+    pub(super) fn tell_on(&mut self, mut to_tell: Vec<usize>) {
         while let Some(index) = to_tell.pop() {
-            self.told.entry(self.tasks[index].plan.id).or_default().push(question);
-            to_tell.extend(self.graph.dependants[index].iter().filter(|dependant| seen.insert(**dependant)));
+            let answers = self.answers_for(index);
+            if answers == self.told.get(&index).cloned().unwrap_or_default() {
+                continue;
+            }
+            if answers.is_empty() {
+                self.told.remove(&index);
+            } else {
+                self.told.insert(index, answers);
+            }
+            let dependants = self.graph.dependants[index].iter().copied();
+            to_tell.extend(dependants.filter(|dependant| self.tasks[*dependant].status.is_end()));
         }
     }
 
