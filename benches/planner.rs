@@ -1,7 +1,9 @@
 //! Deciding and folding plans of many shapes and sizes: what a command and an event cost on one core.
 //!
-//! A plain table and no statistics of their own: each figure is the least and the median of several runs.
+//! A plain table and no statistics of their own: each figure is the least and the median of several runs. A word as
+//! argument picks the rows that have it in their name.
 
+use std::collections::VecDeque;
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
@@ -12,51 +14,62 @@ use crewlog_planner::planner::Planner;
 
 /// So many tasks the plans have.
 const SIZES: [u64; 4] = [100, 1_000, 10_000, 100_000];
-/// In so many runs.
+/// What the tasks of larger plans are told, all at once, is more than memory has.
+const AGENTS_FOLDED_MAX: u64 = 10_000;
+/// In so many runs; the largest plans in fewer.
 const N_RUNS: usize = 5;
+const N_RUNS_OF_LARGEST: usize = 3;
 
 /// The tasks that one waits for, by its number.
 type Shape = fn(u64) -> Vec<u64>;
 
 fn main() {
-    // Tasks without a command are told what has happened, which costs as much as the token budget lets them be told.
-    let shapes: [(&str, Shape, NodeKind); 6] = [
-        ("list", |_| vec![], NodeKind::ToolCall),
-        ("chain", |n| vec![n.saturating_sub(1)], NodeKind::ToolCall),
-        ("fan", |n| if n == 1 { vec![] } else { vec![1] }, NodeKind::ToolCall),
-        ("diamonds", diamond, NodeKind::ToolCall),
-        ("questions", |_| vec![], NodeKind::Clarification),
-        ("told", |_| vec![], NodeKind::Processing),
+    let shapes: [(&str, Shape); 4] = [
+        ("list", |_| vec![]),
+        ("chain", |n| vec![n.saturating_sub(1)]),
+        ("fan", |n| if n == 1 { vec![] } else { vec![1] }),
+        ("diamonds", diamond),
     ];
-    println!("{:<10} {:>7}  {:>22}  {:>22}", "", "tasks", "commands/s max, median", "events/s max, median");
-    for (name, before, kind) in shapes {
-        let sizes = if kind == NodeKind::Processing { &SIZES[..2] } else { &SIZES[..] };
-        for n_tasks in sizes.iter().copied() {
-            let begun = begin(n_tasks, before, kind);
-            let (commands, events) = course(&begun);
-            let deciding = runs(|| {
-                let (mut planner, commands) = (begun.1.clone(), commands.clone());
-                let start = Instant::now();
-                for command in commands {
-                    black_box(planner.process(command).expect("it is due"));
-                }
-                start.elapsed()
-            });
-            let folding = runs(|| {
-                let start = Instant::now();
-                let planner = black_box(Planner::fold(black_box(&events)));
-                let time = start.elapsed();
-                // To forget a plan is no part of folding it.
-                drop(planner);
-                time
-            });
-            println!(
-                "{name:<10} {n_tasks:>7}  {}  {}",
-                rates(commands.len(), &deciding),
-                rates(events.len(), &folding)
-            );
+    // Tasks for agents are told what has happened and what is open; commands are told their own matter alone.
+    let kinds =
+        [("commands", NodeKind::ToolCall), ("agents", NodeKind::Processing), ("questions", NodeKind::Clarification)];
+    let wanted = std::env::args().skip(1).find(|word| !word.starts_with('-')).unwrap_or_default();
+    println!("{:<20} {:>7}  {:>22}  {:>22}", "", "tasks", "commands/s max, median", "events/s max, median");
+    for (of, kind) in kinds {
+        for (shape, before) in shapes {
+            let name = format!("{shape} of {of}");
+            for n_tasks in SIZES.into_iter().filter(|_| name.contains(&wanted)) {
+                measure(&name, n_tasks, before, kind);
+            }
         }
     }
+}
+
+fn measure(name: &str, n_tasks: u64, before: Shape, kind: NodeKind) {
+    let n_runs = if n_tasks == SIZES[SIZES.len() - 1] { N_RUNS_OF_LARGEST } else { N_RUNS };
+    let begun = begin(n_tasks, before, kind);
+    let is_folded = kind != NodeKind::Processing || n_tasks <= AGENTS_FOLDED_MAX;
+    let (commands, events) = course(&begun, is_folded);
+    let deciding = runs(n_runs, || {
+        let (mut planner, commands) = (begun.1.clone(), commands.clone());
+        let start = Instant::now();
+        for command in commands {
+            black_box(planner.process(command).expect("it is due"));
+        }
+        start.elapsed()
+    });
+    let folding = is_folded.then(|| {
+        runs(n_runs, || {
+            let start = Instant::now();
+            let planner = black_box(Planner::fold(black_box(&events)));
+            let time = start.elapsed();
+            // To forget a plan is no part of folding it.
+            drop(planner);
+            time
+        })
+    });
+    let folded = folding.map_or_else(String::new, |times| rates(events.len(), &times));
+    println!("{name:<20} {n_tasks:>7}  {}  {folded}", rates(commands.len(), &deciding));
 }
 
 /// One, two beside each other after it, and one after both.
@@ -94,33 +107,38 @@ fn begin(n_tasks: u64, before: Shape, kind: NodeKind) -> (Vec<Event>, Planner) {
     (events, planner)
 }
 
-/// The reports that bring a plan to its end, and all its events.
-fn course((events, planner): &(Vec<Event>, Planner)) -> (Vec<Command>, Vec<Event>) {
-    let (mut events, mut planner) = (events.clone(), planner.clone());
-    let mut commands = Vec::new();
-    let mut at = 0;
-    while let Some(event) = events.get(at) {
-        at += 1;
-        let report = match event {
+/// The reports that bring a plan to its end, and all its events if they are wanted.
+fn course((events, planner): &(Vec<Event>, Planner), is_kept: bool) -> (Vec<Command>, Vec<Event>) {
+    let (mut to_see, mut planner) = (VecDeque::from(events.clone()), planner.clone());
+    let (mut commands, mut seen) = (Vec::new(), Vec::new());
+    while let Some(event) = to_see.pop_front() {
+        let report = match &event {
             Event::TaskDispatched { task_id, attempt, command: PlannerCmd::ExecuteTask { .. }, .. } => {
-                ExecutorEvent::TaskCompleted { node_id: *task_id, attempt: *attempt, result: "test result: ok".into() }
+                Some(ExecutorEvent::TaskCompleted {
+                    node_id: *task_id,
+                    attempt: *attempt,
+                    result: "test result: ok".into(),
+                })
             }
-            Event::ClarificationRequested { task_id, question_id, .. } => ExecutorEvent::ClarificationProvided {
+            Event::ClarificationRequested { task_id, question_id, .. } => Some(ExecutorEvent::ClarificationProvided {
                 node_id: *task_id,
                 question_id: *question_id,
                 answer: "As it was before".into(),
-            },
-            _ => continue,
+            }),
+            _ => None,
         };
-        let command = Command::HandleExecutorEvent(report);
-        events.extend(planner.process(command.clone()).expect("it is due"));
-        commands.push(command);
+        seen.extend(is_kept.then_some(event));
+        if let Some(report) = report {
+            let command = Command::HandleExecutorEvent(report);
+            to_see.extend(planner.process(command.clone()).expect("it is due"));
+            commands.push(command);
+        }
     }
-    (commands, events)
+    (commands, seen)
 }
 
-fn runs(mut run: impl FnMut() -> Duration) -> Vec<Duration> {
-    let mut times: Vec<Duration> = (0..N_RUNS).map(|_| run()).collect();
+fn runs(n_runs: usize, mut run: impl FnMut() -> Duration) -> Vec<Duration> {
+    let mut times: Vec<Duration> = (0..n_runs).map(|_| run()).collect();
     times.sort_unstable();
     times
 }
