@@ -49,11 +49,11 @@ pub(crate) fn in_a_line(text: &str, chars_max: usize) -> Cow<'_, str> {
 /// True of plain words with one blank between them.
 fn is_in_a_line(text: &str) -> bool {
     let bytes = text.as_bytes();
-    // All of it is looked at in any case, many bytes at a time.
-    let is_plain = bytes.iter().fold(true, |is_plain, byte| is_plain & (b' '..0x7f).contains(byte));
-    let has_two_blanks =
-        bytes.iter().zip(bytes.iter().skip(1)).fold(false, |has, (one, next)| has | (*one == b' ') & (*next == b' '));
-    is_plain && !has_two_blanks && bytes.first() != Some(&b' ') && bytes.last() != Some(&b' ')
+    // All of it is looked at in any case, which goes many bytes at a time.
+    let is_odd = bytes.iter().fold(0, |is_odd, byte| is_odd | u8::from(!(b' '..0x7f).contains(byte)));
+    let pairs = bytes.windows(2).map(|pair| u8::from(pair[0] == b' ') & u8::from(pair[1] == b' '));
+    let has_two_blanks = pairs.fold(0, |has, pair| has | pair);
+    is_odd | has_two_blanks == 0 && bytes.first() != Some(&b' ') && bytes.last() != Some(&b' ')
 }
 
 /// The characters of a text.

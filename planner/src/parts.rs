@@ -13,8 +13,15 @@ pub(crate) trait Lines {
     /// The characters of a line, its end included; none where nothing is told.
     fn n_chars_at(&self, place: usize) -> Option<usize>;
 
-    /// Whether a line is told before the others.
-    fn is_first(&self, place: usize) -> bool;
+    /// Whether some lines are told before the others.
+    fn has_first(&self) -> bool {
+        false
+    }
+
+    /// Whether a line is one of those.
+    fn is_first(&self, _place: usize) -> bool {
+        false
+    }
 
     /// Puts the lines of some places behind a text, each with its end.
     fn write(&self, places: Range<usize>, text: &mut String);
@@ -113,8 +120,10 @@ impl Part<'_> {
         let n_places = self.lines.n_places();
         let is_backwards = matches!(self.keeps, Keeps::Last { .. });
         let places = move || (0..n_places).map(move |nth| if is_backwards { n_places - 1 - nth } else { nth });
-        let ranked = |is_first: bool| places().filter(move |place| self.lines.is_first(*place) == is_first);
-        ranked(true).chain(ranked(false))
+        let has_first = self.lines.has_first();
+        let ranked =
+            move |is_first: bool| places().filter(move |place| !has_first || self.lines.is_first(*place) == is_first);
+        has_first.then(|| ranked(true)).into_iter().flatten().chain(ranked(false))
     }
 
     fn write(&self, n_left_out: usize, lines: impl Fn(&mut String), text: &mut String) {
@@ -144,10 +153,6 @@ impl Lines for Vec<Cow<'_, str>> {
 
     fn n_chars_at(&self, place: usize) -> Option<usize> {
         Some(n_chars(&self[place]) + 1)
-    }
-
-    fn is_first(&self, _place: usize) -> bool {
-        false
     }
 
     fn write(&self, places: Range<usize>, text: &mut String) {

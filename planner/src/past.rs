@@ -284,6 +284,7 @@ struct Digest {
     n_gone: usize,
     /// Whether a line says that others are not told.
     has_mark: bool,
+    has_decisions: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -315,6 +316,7 @@ impl Digest {
         let written = &self.text[start + BULLET.len()..];
         let (n_chars, is_told) = (n_chars(written), !is_mark(written));
         let is_decision = is_decision(written);
+        self.has_decisions |= is_decision;
         self.text.push('\n');
         let line = Line { nth, fact, start, end: self.text.len(), n_chars, is_decision, is_told };
         if is_told {
@@ -398,6 +400,10 @@ impl Lines for PastLines<'_> {
 
     fn n_chars_at(&self, place: usize) -> Option<usize> {
         self.left_out.binary_search(&place).is_err().then(|| self.digest.lines[place].n_chars_told())
+    }
+
+    fn has_first(&self) -> bool {
+        self.digest.has_decisions
     }
 
     fn is_first(&self, place: usize) -> bool {

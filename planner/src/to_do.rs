@@ -125,10 +125,6 @@ impl Lines for Told<'_> {
         Some(self.to_do.n_chars(self.places[place]))
     }
 
-    fn is_first(&self, _place: usize) -> bool {
-        false
-    }
-
     fn write(&self, places: Range<usize>, text: &mut String) {
         let ToDo { text: all, lines, .. } = self.to_do;
         // What stands next to each other is copied at once.

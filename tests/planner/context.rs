@@ -4,10 +4,13 @@
 use crewlog_mq::{Handler, Position};
 use crewlog_planner::context::{HARD_PERCENT, SOFT_PERCENT, SUMMARY_PERCENT};
 use crewlog_planner::event::{
-    Command, Covered, Event, ExecutorEvent, Parameters, PlannerCmd, PlannerConfig, Purpose, QuestionId, TaskStatus,
+    Amendment, Command, Covered, Edit, Event, ExecutorEvent, Parameters, PlannerCmd, PlannerConfig, Purpose,
+    QuestionId, TaskStatus,
 };
 use crewlog_planner::parse::{ParsedPlan, render};
-use crewlog_planner::plan::{Dependency, FailurePolicy, NodeKind, Strength, TaskId, TaskPlan};
+use crewlog_planner::plan::{
+    Attachment, AttachmentKind, Dependency, FailurePolicy, NodeKind, Origin, Proposal, Strength, TaskId, TaskPlan,
+};
 use crewlog_planner::planner::Planner;
 use crewlog_planner::prompt::prompt;
 use crewlog_planner::state::PlannerState;
@@ -528,4 +531,61 @@ fn an_answer_to_a_failure_or_a_condition_is_a_decision_too() {
     let past = run.state().past();
     assert!(past.contains("Decided in 1: Is it so: it rains? (yes or no) -> no\n"), "{past}");
     assert!(past.contains("Decided in 2: Task 2 failed: it broke. Retry, done, skip, continue or stop? -> continue\n"));
+}
+
+#[test]
+fn open_tasks_are_told_in_their_new_words_and_as_they_stand() {
+    let config = PlannerConfig { parallelism: 2, ..PlannerConfig::default() };
+    let mut run = Run::begin(config, "1. Weed\n2. Rake\n3. Mow\n4. Sow\n");
+    let mut amend = |amendment| run.order(Command::Amend { amendments: vec![amendment], reason: String::new() });
+    for n in 1..=9 {
+        amend(Amendment::Edit { task: TaskId(4), edits: vec![Edit::Description(format!("Sow row {n}"))] });
+    }
+    amend(Amendment::Add { text: "Prune".to_owned(), after: Vec::new(), before: Vec::new() });
+    run.done(1, "all of it");
+    assert_eq!(
+        run.told(3).context,
+        "Done and decided so far:\n- 1 Completed: Weed -> all of it\n\n\
+         Still to be done, and not by you:\n- 2 Running: Rake\n- 4 Planned: Sow row 9\n- 5 Planned: Prune\n"
+    );
+}
+
+#[test]
+fn a_file_must_be_there_unless_an_earlier_task_names_it_by_now() {
+    let file = || vec![Attachment { kind: AttachmentKind::FileRef("src/a.rs".to_owned()), label: None }];
+    let after = |id| vec![Dependency { task: TaskId(id), strength: Strength::Hard }];
+    let tasks = vec![
+        TaskPlan::new(TaskId(1), NodeKind::Processing, "Begin"),
+        TaskPlan {
+            attachments: file(),
+            depends_on: after(1),
+            ..TaskPlan::new(TaskId(2), NodeKind::Processing, "Write it")
+        },
+        TaskPlan {
+            attachments: file(),
+            depends_on: after(2),
+            ..TaskPlan::new(TaskId(3), NodeKind::Analysis, "Read it")
+        },
+    ];
+    for (changes, needs) in [(vec![], vec![]), (vec![vec![]], vec!["src/a.rs"]), (vec![vec![], file()], vec![])] {
+        let mut run = Run { planner: Planner::new(), history: Vec::new() };
+        run.order(Command::Propose {
+            proposal: Box::new(Proposal {
+                tasks: tasks.clone(),
+                title: None,
+                source: String::new(),
+                context: Vec::new(),
+                origin: Origin::default(),
+            }),
+            attachments: Vec::new(),
+            config: PlannerConfig::default(),
+        });
+        for attachments in changes {
+            let amendments = vec![Amendment::Edit { task: TaskId(2), edits: vec![Edit::Attachments(attachments)] }];
+            run.order(Command::Amend { amendments, reason: String::new() });
+        }
+        run.done(1, "begun");
+        run.done(2, "written");
+        assert_eq!(run.told(3).needs, needs);
+    }
 }
