@@ -4,6 +4,7 @@ use std::rc::Rc;
 
 use super::built::{Built, Chain, Odd, attach, merge_spans};
 use super::draft::{Draft, Link, Reference, Step};
+use super::fences::Lead;
 use super::inline::{AtomKind, Definitions, Inline};
 use super::lines::{self, Block, BlockKind};
 use super::outline::{self, Place};
@@ -83,6 +84,10 @@ pub(super) struct Builder<'a> {
     pub(super) marked_lists: std::collections::HashSet<usize>,
     pub(super) marked_sections: std::collections::HashSet<usize>,
     pub(super) section: usize,
+    /// What others say is quoted here, beside what is asked for.
+    outside: bool,
+    /// The heading above announces what happened: steps to reproduce, an environment.
+    reported: bool,
 }
 
 /// Reads a text; `lenient` takes what is otherwise context for tasks.
@@ -116,6 +121,8 @@ pub(super) fn build(source: &str, lenient: bool) -> Built {
         marked_lists: std::collections::HashSet::new(),
         marked_sections: std::collections::HashSet::new(),
         section: 0,
+        outside,
+        reported: false,
     };
     // Drafts are large, and a list that grows copies them.
     let n_items = blocks.iter().filter(|block| matches!(block.kind, BlockKind::Item { .. })).count();
@@ -168,6 +175,8 @@ impl<'a> Builder<'a> {
 
     fn block(&mut self, n: usize, block: &Block, blocks: &[Block], places: &[Place], uses: Use, outside: bool) {
         let colon = std::mem::take(&mut self.colon);
+        let first = self.out.drafts.len();
+        let told = (block.quoted && self.outside) || self.reported;
         if block.quoted && uses == Use::Tasks {
             // The signs of quotation belong to no task.
             let mut at = block.span.start;
@@ -202,12 +211,28 @@ impl<'a> Builder<'a> {
             BlockKind::Item { .. } => {}
             BlockKind::Paragraph => self.paragraph(n, block, blocks, places, outside),
             BlockKind::Fence(language) => {
-                let inside = places[n].parent.is_some() || self.goes_on(n, blocks, places).is_some();
-                self.fence(block, language, inside, colon, lead_of(self.source, &blocks[..n]));
+                let lead = Lead::of(self.source, &blocks[..n]);
+                let held = places[n].parent.is_some() || self.goes_on(n, blocks, places).is_some();
+                let inside = held || lead.as_ref().is_some_and(Lead::holds_code);
+                self.fence(block, language, (inside, colon, told), lead.as_ref());
             }
             BlockKind::Table => {
                 self.enter(None, usize::MAX, false);
                 self.table(block);
+            }
+        }
+        if told {
+            self.only_told(first);
+        }
+    }
+
+    /// What is quoted or reported is run by nobody.
+    fn only_told(&mut self, first: usize) {
+        for draft in &mut self.out.drafts[first..] {
+            if let Some(command) = draft.plan.command.take() {
+                let message = format!("`{command}` stands in what is quoted or reported and is not run");
+                let help = "write it outside of the quotation if it is to be run".into();
+                self.out.odd.push(Odd { at: draft.at, message, help });
             }
         }
     }
@@ -253,6 +278,7 @@ impl<'a> Builder<'a> {
             self.close();
         }
         let kind = sections::section(&text);
+        self.reported = sections::reports(&text);
         if self.out.title.is_none()
             && self.out.drafts.is_empty()
             && level <= 1
@@ -511,18 +537,6 @@ impl<'a> Builder<'a> {
             merge_spans(&mut draft.plan.spans);
         }
     }
-}
-
-/// The last sentence before a block, when it ends with a colon.
-fn lead_of<'t>(source: &'t str, before: &[Block]) -> Option<&'t str> {
-    let block = before.iter().rev().find(|block| block.kind != BlockKind::Ignored)?;
-    if !matches!(block.kind, BlockKind::Paragraph | BlockKind::Item { .. }) {
-        return None;
-    }
-    let (first, last) = block.pieces.first().zip(block.pieces.last())?;
-    let text = source.get(first.start..last.end)?.trim_end().strip_suffix([':', '\u{ff1a}'])?;
-    let sentence = text.rfind(". ").map_or(text, |at| &text[at + 2..]);
-    Some(sentence.trim_start_matches(|c: char| c.is_whitespace() || matches!(c, '*' | '_')))
 }
 
 /// A heading without its signs, and the priority in it.

@@ -159,6 +159,7 @@ pub(super) fn command_in(text: &str, inline: &Inline, from: usize, to: usize, hi
         let before = text.get(from..atom.start).unwrap_or("");
         // What stands before other code belongs to that, unless a new verb comes.
         let asked = if n == 0 { asked(before, after) } else { again(before, gap, after) };
+        let asked = asked.filter(|_| !(shape == Shape::Script && looks_at(before)));
         if asked.is_some_and(|asked| asked.takes(shape)) {
             let (command, n_joined) = joined(text, &codes[n..]);
             found.command = Some(command);
@@ -176,6 +177,12 @@ pub(super) fn command_in(text: &str, inline: &Inline, from: usize, to: usize, hi
         }
     }
     found
+}
+
+/// "Test:", "Verify": the file behind it is looked at and not run.
+fn looks_at(before: &str) -> bool {
+    let word = before.trim().trim_end_matches(':').trim_matches('*');
+    matches!(&*lower(word), "test" | "tests" | "verify" | "check" | "inspect" | "review" | "modify" | "create" | "see")
 }
 
 /// The first of some commands, and those that directly follow it.

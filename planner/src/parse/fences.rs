@@ -3,7 +3,7 @@
 use super::build::Builder;
 use super::built::{Odd, attach};
 use super::draft::{Draft, Link};
-use super::lines::Block;
+use super::lines::{Block, BlockKind};
 use super::phrases::{Words, list, lower, words};
 use super::roles::{self, Said, Sense};
 use super::text::{collapse, holds};
@@ -11,20 +11,27 @@ use super::{inline, paths, shell, vocabulary};
 use crate::plan::{Attachment, NodeKind};
 
 impl Builder<'_> {
-    /// `lead` is the sentence with a colon right before it, if there is one.
-    pub(super) fn fence(&mut self, block: &Block, language: &str, inside: bool, colon: bool, lead: Option<&str>) {
+    /// A block of code: whether it stands in what is before it, under a colon, and in what is only told.
+    pub(super) fn fence(
+        &mut self,
+        block: &Block,
+        language: &str,
+        (inside, colon, told): (bool, bool, bool),
+        lead: Option<&Lead>,
+    ) {
         let body: Vec<&str> = block.pieces.iter().map(|piece| &self.source[piece.start..piece.end]).collect();
         let body = body.join("\n").replace('\0', "");
         // A fence that never closes takes in the empty lines at the end of the text.
         let body = body.trim_end_matches('\n').to_owned();
         let code = shell::is_shell_language(language) || (language.is_empty() && shell::reads_like_shell(&body));
-        let sign = self.source[block.span.start..block.span.end].trim_start_matches(['>', ' ', '\t']);
-        let asked = lead.is_none_or(|lead| match language {
-            _ if !sign.starts_with(['`', '~']) => asks_to_run(lead) && Said::new(lead).sense(true) == Sense::Step,
-            "" => asks_to_run(lead),
-            _ => !forbids(lead),
+        let frame = Frame::of(&self.source[block.span.start..block.span.end]);
+        let asked = lead.is_none_or(|lead| match frame {
+            Frame::Indented => lead.colon && lead.asks_to_run() && Said::new(lead.text).sense(true) == Sense::Step,
+            Frame::Closed if !language.is_empty() => !lead.forbids(),
+            Frame::Closed => lead.asks_to_run(),
+            Frame::Open => false,
         });
-        let command = code && asked;
+        let command = code && asked && !told && frame != Frame::Open;
         let target = self.last.filter(|_| inside || colon);
         if body.trim().is_empty() {
             return self.out.ignored.push(block.span);
@@ -55,11 +62,15 @@ impl Builder<'_> {
                 self.lend_plainly(before);
             }
             (_, false) => {
-                if code {
+                let at = block.span.start;
+                if frame == Frame::Open {
+                    let message = "this fence never closes, so all that follows is in it".to_owned();
+                    self.out.odd.push(Odd { at, message, help: "close it with ```".into() });
+                } else if code {
                     let message =
                         "the block of code is not run, since the words before it do not ask for it".to_owned();
                     let help = "write \"Run this:\" before it if it is to be run".into();
-                    self.out.odd.push(Odd { at: block.span.start, message, help });
+                    self.out.odd.push(Odd { at, message, help });
                 } else {
                     self.not_run(block, language);
                 }
@@ -113,25 +124,112 @@ impl Builder<'_> {
     }
 }
 
+/// How a block of code is marked off.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Frame {
+    /// By its indentation.
+    Indented,
+    /// By signs at both ends.
+    Closed,
+    /// By signs at its beginning alone.
+    Open,
+}
+
+impl Frame {
+    fn of(written: &str) -> Self {
+        let bare = |line: &str| line.trim_start_matches(['>', ' ', '\t']).trim_end().to_owned();
+        let sign = bare(written.lines().next().unwrap_or(""));
+        if !sign.starts_with(['`', '~']) {
+            return Self::Indented;
+        }
+        let last = bare(written.trim_end().lines().next_back().unwrap_or(""));
+        let is_end = last.len() >= 3 && last.chars().all(|sign| matches!(sign, '`' | '~'));
+        let closes = is_end && written.trim_end().lines().nth(1).is_some();
+        if closes { Self::Closed } else { Self::Open }
+    }
+}
+
 /// Words of sentences that show what was printed or happened.
 static SHOWN: Words = Words::new(|| {
     list(
         "error|errors|log|logs|output|outputs|printed|prints|saw|sees|got|went|wrong|message|messages|says|said|showed|\
-         shows|traceback|stacktrace|happened|happens",
+         shows|traceback|stacktrace|happened|happens|currently",
     )
 });
+/// Labels of what is not to be done, or of words to be put elsewhere.
+static LABELS: Words = Words::new(|| {
+    list(
+        "bad|wrong|incorrect|don't|do not|avoid|not like this|anti-pattern|antipattern|replace|with|by|change|from|into|\
+         to reproduce|steps to reproduce|how to reproduce|reproduction",
+    )
+});
+/// Verbs that put what follows into a file.
+static PUTS: Words =
+    Words::new(|| list("create|write|add|append|put|save|replace|change|insert|paste|set|define|update|edit|copy"));
+/// Ends of sentences that show what something is to hold.
+const HOLDS: &[&str] =
+    &["should say", "should be", "look like", "looks like", "contains", "contain", "content", "contents"];
 
-/// True when a sentence before code may want it run: it neither forbids it nor shows what happened.
-fn asks_to_run(lead: &str) -> bool {
-    let shows = !vocabulary::begins_with_verb(lead) && words(lead).any(|word| SHOWN.contains(word.as_str()));
-    !forbids(lead) && !shows
+/// The last sentence before a block of code.
+#[derive(Debug)]
+pub(super) struct Lead<'t> {
+    text: &'t str,
+    /// It ends with a colon.
+    colon: bool,
+    item: bool,
+    /// It has a box.
+    boxed: bool,
 }
 
-/// True for "Never do this" and "This is what you must not run".
-fn forbids(lead: &str) -> bool {
-    const NOT: &[&str] = &["must not", "should not", "shouldn't", "never ", "not to ", "what not"];
-    let lower = lower(lead);
-    roles::is_prohibition(lead) || NOT.iter().any(|not| holds(&lower, not))
+impl<'t> Lead<'t> {
+    /// That of the blocks before the code.
+    pub(super) fn of(source: &'t str, before: &[Block]) -> Option<Self> {
+        let block = before.iter().rev().find(|block| block.kind != BlockKind::Ignored)?;
+        let (item, boxed) = match &block.kind {
+            BlockKind::Paragraph => (false, false),
+            BlockKind::Item { mark, .. } => (true, mark.is_some()),
+            BlockKind::Heading(_) | BlockKind::Fence(_) | BlockKind::Table | BlockKind::Ignored => return None,
+        };
+        let (first, last) = block.pieces.first().zip(block.pieces.last())?;
+        let whole = source.get(first.start..last.end)?.trim_end_matches([' ', '*', '_', '\n', '\t']);
+        let text = whole.trim_end_matches([':', '\u{ff1a}']);
+        let sentence = text.rfind(". ").map_or(text, |at| &text[at + 2..]);
+        let colon = text.len() < whole.len();
+        Some(Self { text: sentence.trim_matches([' ', '*', '_', '\n', '\t']), colon, item, boxed })
+    }
+
+    /// True for an item that goes on in the code right behind it.
+    pub(super) fn holds_code(&self) -> bool {
+        let open = [" with", " by", " using", " like"].iter().any(|end| self.text.ends_with(end));
+        self.item && (self.colon || self.boxed || open)
+    }
+
+    /// True when the code may be run: the sentence neither forbids it nor shows what happened.
+    fn asks_to_run(&self) -> bool {
+        let shows = || words(self.text).any(|word| SHOWN.contains(word.as_str()));
+        !self.forbids() && (!self.colon || vocabulary::begins_with_verb(self.text) || !shows())
+    }
+
+    /// True for "Never do this", "Create `clean.sh`" and "To reproduce": whatever the code is, it is not to be run.
+    fn forbids(&self) -> bool {
+        const NOT: &[&str] = &["must not", "should not", "shouldn't", "never ", "not to ", "what not"];
+        let lower = lower(self.text);
+        roles::is_prohibition(self.text)
+            || LABELS.contains_ci(self.text)
+            || NOT.iter().any(|not| holds(&lower, not))
+            || (self.colon && (self.puts() || HOLDS.iter().any(|end| lower.ends_with(end))))
+    }
+
+    /// True for "Append to `~/.bashrc`" and "In package.json, set the script to": the code belongs into a file.
+    fn puts(&self) -> bool {
+        let puts = words(self.text).take(8).any(|word| PUTS.contains(word.as_str()));
+        let is_file = |word: &str| {
+            let word = word.trim_matches(|c: char| !c.is_alphanumeric() && !matches!(c, '.' | '/' | '~'));
+            paths::file_ref(word).is_some()
+                || word.rsplit('/').next().is_some_and(|name| name.len() > 1 && name.starts_with('.'))
+        };
+        puts && self.text.split_whitespace().any(is_file)
+    }
 }
 
 /// The files named in a script.

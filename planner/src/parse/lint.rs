@@ -4,7 +4,7 @@
 use std::collections::HashSet;
 
 use super::error::Diagnostic;
-use super::lines::{self, Block, BlockKind};
+use super::lines::{self, BlockKind};
 use super::parsed::{ParsedPlan, WARNINGS_MAX};
 use super::phrases::{after_word, words};
 use super::sections::{self, Use};
@@ -59,13 +59,6 @@ impl Linter<'_> {
                     "move it under another heading if it is to be done",
                 );
             }
-            if matches!(block.kind, BlockKind::Fence(_)) && !self.is_closed(block) {
-                self.say(
-                    block.span.start,
-                    "this fence never closes, so all that follows is in it",
-                    "close it with ```",
-                );
-            }
         }
         let plain = |span: &Span| {
             let block = blocks.partition_point(|block| block.span.end <= span.start);
@@ -83,17 +76,6 @@ impl Linter<'_> {
                 );
             }
         }
-    }
-
-    fn is_closed(&self, block: &Block) -> bool {
-        let part = self.text.get(block.span.start..block.span.end).unwrap_or("");
-        // What is code by its indentation ends with it.
-        if !part.trim_start_matches(|c: char| c.is_whitespace() || c == '>').starts_with(['`', '~']) {
-            return true;
-        }
-        let bare = |line: &str| line.trim_matches(|c: char| c.is_whitespace() || c == '>').to_owned();
-        let last = part.lines().next_back().map(bare).unwrap_or_default();
-        part.lines().nth(1).is_some() && last.len() >= 3 && last.chars().all(|c| matches!(c, '`' | '~'))
     }
 
     fn tasks(&mut self, tasks: &[TaskPlan]) {

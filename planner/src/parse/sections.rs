@@ -21,7 +21,7 @@ pub(super) enum Section {
 
 static CONTEXT: Words = Words::new(|| {
     list(
-        "overview|background|context|motivation|summary|introduction|goal|goals|objective|objectives|requirements|\
+        "rollback|rollback plan|rollback steps|backout plan|contingency plan|overview|background|context|motivation|summary|introduction|goal|goals|objective|objectives|requirements|\
      requirement|functional requirements|non-functional requirements|nonfunctional requirements|\
      technical requirements|description|problem|problem statement|notes|note|references|reference|resources|\
      links|related|glossary|acceptance criteria|success criteria|success metrics|metrics|constraints|assumptions|\
@@ -52,6 +52,14 @@ static TASKS: Words = Words::new(|| {
 });
 static WARNING_LABELS: Words =
     Words::new(|| list("critical|important|note|nb|warning|caution|attention|reminder|tip|hint|remember|gate"));
+static REPORTS: Words = Words::new(|| {
+    list(
+        "steps to reproduce|to reproduce|how to reproduce|reproduction|reproduction steps|repro|repro steps|\
+         environment|system info|system information|expected behavior|expected behaviour|expected result|\
+         actual behavior|actual behaviour|actual result|current behavior|current behaviour|logs|log output|\
+         error log|stack trace|traceback",
+    )
+});
 const PHASES: &[&str] = &["phase", "step", "milestone", "stage", "sprint", "iteration", "part", "task", "wave"];
 
 /// What a heading announces.
@@ -70,6 +78,11 @@ pub(super) fn section(title: &str) -> Section {
     }
     let context = ['(', ':', '&', '-', '\u{2013}', '\u{2014}', '/', '`'];
     if CONTEXT.found(&plain).any(|(_, rest)| parts(rest, &context)) { Section::Context } else { Section::Plain }
+}
+
+/// True when a heading announces what happened, which nobody is to do again unasked.
+pub(super) fn reports(title: &str) -> bool {
+    REPORTS.contains(&bare(title))
 }
 
 /// A heading without numbers, pictures and signs around it, in lower case.

@@ -167,3 +167,53 @@ fn a_program_behind_a_verb_is_said_and_a_column_of_commands_is_run() {
     assert_eq!(found(table), (vec!["make all".to_owned()], Vec::new()));
     assert_eq!(found("Fix `make`"), (Vec::new(), Vec::new()));
 }
+
+#[test]
+fn code_that_belongs_elsewhere_is_not_run() {
+    let commands = |text: &str| plan(text).tasks.into_iter().filter_map(|task| task.command).collect::<Vec<_>>();
+    let code = "```sh\nmake wipe\n```";
+    let leads = [
+        "Never run this:",
+        "1. Do not do",
+        "Bad:",
+        "Create `scripts/clean.sh`:",
+        "4. Create `deploy.sh` with this content:",
+        "Append to `~/.bashrc`:",
+        "In package.json, set the script to:",
+        "The README should say:",
+        "To reproduce:",
+        "Replace",
+    ];
+    for lead in leads {
+        let indent = if lead.starts_with(|c: char| c.is_ascii_digit()) { "   " } else { "" };
+        let code = code.replace('\n', &format!("\n{indent}"));
+        let text = format!("Fix the bug.\n\n{lead}\n{indent}{code}\n\nAdd a test.");
+        assert_eq!(commands(&text), [""; 0], "{text}");
+    }
+    for text in [
+        format!("> @eve wrote:\n> {}\n\nExplain why this is dangerous.", code.replace('\n', "\n> ")),
+        "> 1. Run `rm a`\n> 2. Run `rm b`\n\nDo the opposite of this.".into(),
+        "## Steps to reproduce\n1. Run `rm config.toml`\n2. Run `app`\n\n## Expected behavior\nNo crash".into(),
+        format!("### System Info\n\n{code}\n\n## Tasks\n- Fix it"),
+        "1. Build it\n2. Run:\n\n```sh\nrm -rf build\n3. Deploy".into(),
+        "- Test: `tests/test_parser.py`\n- Verify `scripts/deploy.sh`\n- Check `./install.sh`".into(),
+        "# Migrate\n\n## Deploy\n1. Build it\n\n## Rollback\n1. Run `make rollback`".into(),
+    ] {
+        assert_eq!(commands(&text), [""; 0], "{text}");
+    }
+    assert_eq!(commands("> 1. Run `make a`\n> 2. Run `make b`\n"), ["make a", "make b"], "nothing but a quotation");
+}
+
+#[test]
+fn code_right_behind_the_last_item_is_the_item_s() {
+    let edges = |text: &str| {
+        let tasks = plan(text).tasks.into_iter();
+        tasks.map(|task| (task.command.unwrap_or_default(), task.depends_on.len())).collect::<Vec<_>>()
+    };
+    let expected = [("make test".to_owned(), 0), ("git push".to_owned(), 1)];
+    for second in ["2. Push:", "2. Push it with"] {
+        assert_eq!(edges(&format!("1. Run `make test`\n{second}\n\n```bash\ngit push\n```")), expected, "{second}");
+    }
+    let boxed = "- [ ] **Step 1: Test**\n\n```bash\nmake test\n```\n\n- [ ] **Step 2: Push**\n\n```bash\ngit push\n```";
+    assert_eq!(edges(boxed), expected);
+}
