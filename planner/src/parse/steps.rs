@@ -461,15 +461,13 @@ static ORDERS: Words = Words::new(|| {
 /// True for "it must run after the build": a remark on nothing but the order.
 fn only_orders(text: &str) -> bool {
     let ends = |word: &Word| matches!(word.as_str(), "after" | "before" | "for" | "until" | "once");
-    let mut n_words = 0;
-    for word in words(text) {
+    for (n_words, word) in words(text).enumerate() {
         if ends(&word) {
             return n_words > 0;
         }
         if !ORDERS.contains(word.as_str()) {
             return false;
         }
-        n_words += 1;
     }
     false
 }
