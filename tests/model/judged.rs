@@ -105,6 +105,18 @@ fn an_answer_without_a_step_for_which_the_text_sets_something_is_refused() {
 }
 
 #[test]
+fn what_a_text_sets_for_a_step_is_never_given_to_another_step_of_it() {
+    let of_text = parsed("1. Deploy to staging (undo: `make rollback-staging`) (retry 3)\n2. Deploy to production\n");
+    let answer =
+        |first| plan(&[task("1", first, "ToolCall", &[]), task("2", "Deploy to production", "ToolCall", &["1"])]);
+    let refusal = read_plan(&answer("Roll out on the test system"), &of_text).unwrap_err().to_string();
+    assert!(refusal.contains("an undo for the step \"Deploy to staging"), "{refusal}");
+    let tasks = read_plan(&answer("Deploy to the staging system"), &of_text).unwrap().tasks;
+    let set = tasks.iter().map(|task| (task.compensate.as_deref(), task.retry)).collect::<Vec<_>>();
+    assert_eq!(set, [(Some("make rollback-staging"), Some(3)), (None, None)]);
+}
+
+#[test]
 fn a_model_says_what_the_text_says_of_undoing_deadlines_and_answers_in_the_form_asked_for() {
     let of_text = parsed("Bring up the stack with `make up` (undo: `make down`)");
     let mut up = task("1", "Bring up the stack", "ToolCall", &[]);

@@ -4,10 +4,10 @@
 use std::collections::BTreeSet;
 
 use super::answer::AnswerError;
-use crate::plan::{Mark, TaskId, TaskPlan};
+use crate::plan::{Mark, TaskPlan};
 
 /// How much of the words of two steps must be the same for them to be one, in hundredths.
-const ALIKE_MIN: usize = 50;
+const ALIKE_MIN: usize = 60;
 /// Above what words alone can say: one names all of the other.
 const WITHIN: usize = 101;
 const SAME_LABEL: usize = 102;
@@ -18,17 +18,19 @@ const SAME_COMMAND: usize = 103;
 /// # Errors
 /// [`AnswerError::LostStep`] when there is no such step: what is set for it would be lost in silence.
 pub(super) fn take_over(tasks: &mut [TaskPlan], parsed: &[TaskPlan]) -> Result<(), AnswerError> {
-    let mut taken = BTreeSet::new();
     let is_wanted = |step: &&TaskPlan| !matches!(step.mark, Mark::Done | Mark::Cancelled);
-    for step in parsed.iter().filter(is_wanted) {
+    let steps = parsed.iter().filter(is_wanted).collect::<Vec<_>>();
+    if steps.iter().all(|step| settings_of(step).is_empty()) {
+        return Ok(());
+    }
+    for (step, task) in steps.iter().zip(same_steps(tasks, &steps)) {
         let settings = settings_of(step);
         if settings.is_empty() {
             continue;
         }
-        let Some(task) = same_step(tasks, step, &taken) else {
+        let Some(task) = task.map(|place| &mut tasks[place]) else {
             return Err(AnswerError::LostStep { step: step.description.clone(), settings: settings.join(", ") });
         };
-        taken.insert(task.id);
         task.retry = step.retry.or(task.retry);
         task.timeout_ms = step.timeout_ms.or(task.timeout_ms);
         task.deadline_ms = step.deadline_ms.or(task.deadline_ms);
@@ -56,15 +58,29 @@ fn settings_of(step: &TaskPlan) -> Vec<&'static str> {
     set.into_iter().filter_map(|(is_set, name)| is_set.then_some(name)).collect()
 }
 
-/// The task that is most like a step, the first of several.
-fn same_step<'a>(tasks: &'a mut [TaskPlan], step: &TaskPlan, taken: &BTreeSet<TaskId>) -> Option<&'a mut TaskPlan> {
-    let words = words_of(&step.description);
-    let free = tasks.iter_mut().filter(|task| !taken.contains(&task.id));
-    let alike = free.map(|task| (likeness(task, step, &words), task)).filter(|(likeness, _)| *likeness >= ALIKE_MIN);
-    alike.reduce(|best, next| if next.0 > best.0 { next } else { best }).map(|(_, task)| task)
+/// By step: the place of the task that it is, if one is. Those that are most alike find each other first, also where
+/// nothing is set for a step: its task is no other step's.
+fn same_steps(tasks: &[TaskPlan], steps: &[&TaskPlan]) -> Vec<Option<usize>> {
+    let words = tasks.iter().map(|task| words_of(&task.description)).collect::<Vec<_>>();
+    let mut pairs = Vec::new();
+    for (n, step) in steps.iter().enumerate() {
+        let own = words_of(&step.description);
+        let alike = tasks.iter().zip(&words).map(|(task, words)| likeness(task, words, step, &own)).enumerate();
+        pairs
+            .extend(alike.filter(|(_, likeness)| *likeness >= ALIKE_MIN).map(|(place, likeness)| (likeness, n, place)));
+    }
+    // Of those that are alike as much, the first.
+    pairs.sort_by_key(|(likeness, n, place)| (std::cmp::Reverse(*likeness), *n, *place));
+    let (mut found, mut is_taken) = (vec![None; steps.len()], vec![false; tasks.len()]);
+    for (_, n, place) in pairs {
+        if found[n].is_none() && !is_taken[place] {
+            (found[n], is_taken[place]) = (Some(place), true);
+        }
+    }
+    found
 }
 
-fn likeness(task: &TaskPlan, step: &TaskPlan, words: &BTreeSet<String>) -> usize {
+fn likeness(task: &TaskPlan, others: &BTreeSet<String>, step: &TaskPlan, words: &BTreeSet<String>) -> usize {
     let same = |one: &Option<String>, other: &Option<String>| match (one, other) {
         (Some(one), Some(other)) => one.eq_ignore_ascii_case(other),
         (Some(_), None) | (None, Some(_) | None) => false,
@@ -75,9 +91,8 @@ fn likeness(task: &TaskPlan, step: &TaskPlan, words: &BTreeSet<String>) -> usize
     if same(&task.label, &step.label) {
         return SAME_LABEL;
     }
-    let others = words_of(&task.description);
-    let n_shared = words.intersection(&others).count();
-    let n_all = words.union(&others).count();
+    let n_shared = words.intersection(others).count();
+    let n_all = words.union(others).count();
     if n_shared > 0 && n_shared == words.len().min(others.len()) { WITHIN } else { n_shared * 100 / n_all.max(1) }
 }
 
