@@ -69,6 +69,13 @@ pub fn condense(text: &str, chars_max: usize, sort: Sort) -> Cow<'_, str> {
     Cow::Owned(if n_told < n_lines { format!("{all}\n{}", mark(n_lines - n_told)) } else { all })
 }
 
+/// True of a text that bears a mark of what was left out of it. One that has such a mark of its own is taken for short too:
+/// who looks up all of it loses nothing.
+pub(crate) fn is_condensed(text: &str) -> bool {
+    let is_cut = text.contains(" ... ") || text.lines().any(|line| line.ends_with(" times)"));
+    is_cut || text.lines().last().is_some_and(|line| line.starts_with("... ") && line.ends_with(" more lines"))
+}
+
 /// How much a line says, the least first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Worth {

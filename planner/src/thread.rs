@@ -5,7 +5,7 @@
 //! answered are no part of it and are never shortened.
 
 use crate::brevity::{fair_limit, fits, n_chars};
-use crate::condense::{Sort, condense};
+use crate::condense::{Sort, condense, is_condensed};
 use crate::event::TaskStatus;
 use crate::plan::TaskId;
 
@@ -35,6 +35,8 @@ struct Turn {
     text: String,
     /// The text is not all that the log has.
     is_short: bool,
+    /// It was an attempt of the plan that this one goes on from, in whose log all of it is.
+    is_inherited: bool,
 }
 
 impl Thread {
@@ -44,9 +46,15 @@ impl Thread {
             self.turns.remove(0);
             self.n_before += 1;
         }
-        let is_short = !fits(text, TURN_CHARS_MAX);
+        // What a report says was made short before it came here.
+        let is_short = !fits(text, TURN_CHARS_MAX) || is_condensed(text);
         let text = condense(text.trim_end(), TURN_CHARS_MAX, Sort::Error).into_owned();
-        self.turns.push(Turn { attempt, status, text, is_short });
+        self.turns.push(Turn { attempt, status, text, is_short, is_inherited: false });
+    }
+
+    /// Another plan goes on from here, and has no events of these attempts.
+    pub(crate) fn inherit(&mut self) {
+        self.turns.iter_mut().for_each(|turn| turn.is_inherited = true);
     }
 
     /// The attempts in the order in which they were made, each a text, in at most `room` characters with a line's end and
@@ -106,14 +114,14 @@ impl Turn {
     /// The turn with at most so many characters of its text, the reference included.
     fn tell(&self, task: TaskId, limit: usize) -> String {
         let mut text = self.heading();
-        if fits(&self.text, limit) && !self.is_short {
+        if fits(&self.text, limit) && (!self.is_short || self.is_inherited) {
             text.push_str(&self.text);
             return text;
         }
-        let reference = format!("\n(all of it: crewlog events --aggregate $CREWLOG_PLAN/{task} --type TaskFailed)");
+        let reference = format!("\n(all of it: crewlog events --aggregate $CREWLOG_PLAN/{task})");
         // A reference that takes more than it leaves is none.
         match limit.checked_sub(n_chars(&reference)) {
-            Some(room) if room >= n_chars(&reference) => {
+            Some(room) if !self.is_inherited && room >= n_chars(&reference) => {
                 text.push_str(&condense(&self.text, room, Sort::Error));
                 text.push_str(&reference);
             }

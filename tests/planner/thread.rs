@@ -113,10 +113,41 @@ fn big_texts_are_shortened_first_with_a_word_where_all_of_it_is() {
     run.fails(&big);
     let earlier = &run.told().earlier;
     assert_eq!(earlier[0], "Attempt 1 failed: the door is locked");
-    let reference = "\n(all of it: crewlog events --aggregate $CREWLOG_PLAN/1 --type TaskFailed)";
+    let reference = "\n(all of it: crewlog events --aggregate $CREWLOG_PLAN/1)";
     assert!(earlier[1].starts_with("Attempt 2 failed: ") && earlier[1].ends_with(reference), "{}", earlier[1]);
     assert!(earlier[1].contains("ValueError: bad price") && earlier[1].contains("src/cart.ts:41:7"), "{}", earlier[1]);
     assert!(n_chars(&prompt(run.told())) <= 4_000);
+}
+
+/// Beside much room, so that only the report's own limit makes it short.
+fn fails_at_length() -> Run {
+    let mut run = Run::begin("- Paint the door (retry 1)\n", PlannerConfig::default());
+    let lines = (0..400).map(|n| format!("ValueError: bad price {n} of {}", "x".repeat(n))).collect::<Vec<_>>();
+    run.fails(&lines.join("\n"));
+    run
+}
+
+#[test]
+fn where_all_of_it_is_stands_also_by_a_text_that_the_report_made_short() {
+    let run = fails_at_length();
+    let told = &run.told().earlier[0];
+    assert!(n_chars(told) <= 2_000 + 100, "{told}");
+    assert!(told.ends_with("\n(all of it: crewlog events --aggregate $CREWLOG_PLAN/1)"), "{told}");
+    let mut run = Run::begin("- Paint the door (retry 1)\n", PlannerConfig::default());
+    run.fails("short");
+    assert_eq!(run.told().earlier, ["Attempt 1 failed: short"]);
+}
+
+#[test]
+fn a_fork_names_no_events_of_its_own_for_an_attempt_of_the_other_plan() {
+    let mut run = fails_at_length();
+    run.fails("short");
+    let (parent, at, reason) = ("plan-a".to_owned(), crewlog_mq::Position(9), "another way".to_owned());
+    run.order(Command::Fork { parent, at, reason, config: None, amendments: Vec::new() });
+    run.order(Command::Retry { task: Some(TaskId(1)) });
+    let earlier = &run.told().earlier;
+    assert!(earlier[0].starts_with("Attempt 1 failed: ") && !earlier[0].contains("CREWLOG_PLAN"), "{}", earlier[0]);
+    assert_eq!(earlier[1], "Attempt 2 failed: short");
 }
 
 #[test]

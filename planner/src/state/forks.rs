@@ -26,6 +26,9 @@ impl PlannerState {
         let undone = undone.filter_map(|task| task.plan.compensates).collect::<BTreeSet<_>>();
         for task in &mut self.tasks {
             task.is_inherited = true;
+            if let Some(thread) = &mut task.thread {
+                thread.inherit();
+            }
             if task.plan.compensates.is_some() && !task.status.is_end() {
                 // What the other plan was undoing is its own matter.
                 (task.status, task.unblocks) = (TaskStatus::Skipped, true);
