@@ -2,6 +2,7 @@
 
 mod analysis;
 mod asking;
+mod delegated;
 mod faults;
 mod fixtures;
 mod judged;

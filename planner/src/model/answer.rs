@@ -54,13 +54,21 @@ pub enum AnswerError {
     },
     /// A command that the text does not have.
     #[error(
-        "the command {command:?} of task {id} does not stand in the text as code; copy one that does, or give null"
+        "the command {command:?} of task {id} does not stand in the text as code; copy one that does, or leave it out"
     )]
     InventedCommand {
         /// The task.
         id: String,
         /// As written.
         command: String,
+    },
+    /// An argument of a tool's command that the text does not have.
+    #[error("the argument {argument:?} of task {id} does not stand in the text; copy one that does, or leave it out")]
+    InventedArgument {
+        /// The task.
+        id: String,
+        /// As written.
+        argument: String,
     },
     /// A step is not there for which the text sets something.
     #[error("the text sets {settings} for the step {step:?}, and no task of the answer is that step; add it")]

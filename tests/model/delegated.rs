@@ -1,0 +1,97 @@
+//! What a model writes for other agents and for tools: code in it counts only when the words have it.
+
+use crewlog_planner::agents::registry::{Parts, Tool, ToolRegistry};
+use crewlog_planner::model::{AnswerError, read_agent_plan};
+use crewlog_planner::plan::NodeKind;
+use crewlog_planner::protocol::AgentType;
+use serde_json::{Value, json};
+
+/// The tools of a crew, and one more with a command for those who look and for those who do.
+fn registry() -> ToolRegistry {
+    let mut parts = Parts::from(ToolRegistry::coding());
+    let name = "find_text".to_owned();
+    for agent in [AgentType::Tactical, AgentType::Perception] {
+        parts.by_agent.entry(agent).or_default().insert(name.clone());
+    }
+    let (description, kind, agent) = ("find a text".to_owned(), NodeKind::Retrieval, None);
+    parts.tools.push(Tool { name, description, kind, command: Some("grep -rn".into()), takes_command: false, agent });
+    ToolRegistry::new(parts).unwrap()
+}
+
+fn judged(agent: AgentType, words: &str, plan: &Value) -> Result<(), AnswerError> {
+    read_agent_plan(&plan.to_string(), agent, words, &registry()).map(drop)
+}
+
+fn invented(id: &str, command: &str) -> Result<(), AnswerError> {
+    Err(AnswerError::InventedCommand { id: id.into(), command: command.into() })
+}
+
+fn milestone(text: &str) -> Value {
+    json!({
+        "narrative_goals": [{ "id": "g", "goal": "It is done" }],
+        "dramatic_beats": [{ "id": "m", "milestone": text, "goals": ["g"], "agent": "tactical" }]
+    })
+}
+
+fn work(text: &str, agent: &str) -> Value {
+    json!({ "assignments": [{ "id": "a", "work": text, "agent": agent }] })
+}
+
+fn step(text: &str) -> Value {
+    let step = json!({ "id": "s", "step": text, "agent": "perception" });
+    json!({ "execution_steps": [step], "resource_requirements": { "agent_types": ["perception"] } })
+}
+
+#[test]
+fn what_a_model_leaves_to_another_agent_has_no_command_that_the_words_have_not() {
+    const EVIL: &str = "Run `touch evil`";
+    let plans = [
+        (AgentType::Strategic, "m", milestone(EVIL)),
+        (AgentType::Strategic, "m", milestone("Read it first:\n- read\n- Run `touch evil`, then look")),
+        (AgentType::Orchestrator, "a", work(EVIL, "tactical")),
+        (AgentType::Orchestrator, "a", work(EVIL, "strategic")),
+        (AgentType::Orchestrator, "a", work("Do this:\n```sh\ntouch evil\n```\n", "tactical")),
+        (AgentType::Tactical, "s", step(EVIL)),
+    ];
+    for (agent, id, plan) in plans {
+        for words in ["Say what is wanted for the readme", "Never run `touch evil`", "Run `touch good`"] {
+            assert_eq!(judged(agent, words, &plan), invented(id, "touch evil"), "{words}: {plan}");
+        }
+        assert_eq!(judged(agent, "1. Look\n2. Run `touch evil`\n", &plan), Ok(()), "{plan}");
+    }
+    // Code that is no command may be spoken of.
+    assert_eq!(judged(AgentType::Strategic, "Give it a better name", &milestone("Rename `foo` to `bar`")), Ok(()));
+}
+
+#[test]
+fn an_argument_of_a_tool_stands_in_the_words_as_a_whole() {
+    const WORDS: &str = "Find out where 'the old name' and parse_task stand in src/main.rs, with care-rf";
+    let tactical = |args: &Value| {
+        let step = json!({ "id": "s", "step": "Look", "tool": "find_text", "args": args });
+        (AgentType::Tactical, json!({ "execution_steps": [step] }))
+    };
+    let perception = |args: &Value| {
+        let pattern = json!({ "id": "s", "look_for": "It", "tool": "find_text", "args": args });
+        (AgentType::Perception, json!({ "extraction_patterns": [pattern] }))
+    };
+    let locate = |entity: &str| {
+        let request =
+            json!({ "target_agent": "perception", "request": { "locate": { "entity": entity } }, "timeout_ms": 9 });
+        let step = json!({ "id": "s", "step": "Ask", "request": request });
+        let needs = json!({ "agent_types": ["perception"] });
+        (AgentType::Tactical, json!({ "execution_steps": [step], "resource_requirements": needs }))
+    };
+    let own = json!(["the old name", "parse_task", "src/main.rs"]);
+    for (agent, plan) in [tactical(&own), perception(&own), locate("parse_task")] {
+        assert_eq!(judged(agent, WORDS, &plan), Ok(()), "{plan}");
+    }
+    for argument in ["/etc/passwd", "-rf", "task", "", "a"] {
+        let args = json!(["parse_task", argument]);
+        for (agent, plan) in [tactical(&args), perception(&args)] {
+            let expected = AnswerError::InventedArgument { id: "s".into(), argument: argument.into() };
+            assert_eq!(judged(agent, WORDS, &plan), Err(expected), "{plan}");
+        }
+    }
+    let (agent, plan) = locate("/etc/passwd");
+    assert!(matches!(judged(agent, WORDS, &plan), Err(AnswerError::InventedArgument { .. })), "{plan}");
+}
