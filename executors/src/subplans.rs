@@ -15,7 +15,7 @@ use crewlog_planner::claim::Ending;
 use crewlog_planner::event::{
     self, Command, Event, FailureClass, Outcome, TaskStatus, Undone, Usage, plan_tag, sub_plan_tags, under_tag,
 };
-use crewlog_planner::plan::{Origin, ParentTask, SubPlan, sub_plan_id};
+use crewlog_planner::plan::{Origin, ParentTask, SUB_PLAN_DEPTH_MAX, SubPlan, sub_plan_id};
 use crewlog_planner::planner::{Planner, PlannerError};
 use crewlog_planner::protocol::{AgentType, CrossAgentStep};
 use crewlog_planner::state::{Phase, PlannerState};
@@ -31,6 +31,8 @@ use crate::run::{Job, Stop, wanted};
 pub const SUB_PLANS: &str = "subplans";
 /// The most characters of what a plan reports to the task that it carries out.
 pub const RESULT_CHARS_MAX: usize = 60_000;
+/// The most plans that stand above one that is to be made: the deepest that there may be, and those above it.
+const ABOVE_MAX: usize = SUB_PLAN_DEPTH_MAX as usize + 1;
 /// Of how many failed tasks a plan reports the errors.
 const ERRORS_MAX: usize = 5;
 
@@ -71,7 +73,13 @@ impl Outer<'_> {
     }
 
     async fn carry_out(self, sub_plan: &SubPlan, stop: &mut watch::Receiver<Option<Stop>>) -> Ending {
-        let plan = match self.make(Wanted::Work(sub_plan), &[]).await {
+        // A model may take its time. What was appended all the same is ended with the task.
+        let made = tokio::select! {
+            biased;
+            made = self.make(Wanted::Work(sub_plan), &[]) => made,
+            stop = wanted(stop) => return self.stopped(stop).await,
+        };
+        let plan = match made {
             Ok(plan) => plan,
             Err(ending) => return ending,
         };
@@ -87,13 +95,16 @@ impl Outer<'_> {
                 }
                 Err(error) => unreadable(&plan, &error),
             },
-            stop = wanted(stop) => {
-                if let Stop::Cancelled { reason } = &stop {
-                    self.cancel(&format!("the task that it carries out has ended: {reason}")).await;
-                }
-                stop.ending()
-            }
+            stop = wanted(stop) => self.stopped(stop).await,
         }
+    }
+
+    /// Ends the plan with the task, as far as there is one.
+    async fn stopped(self, stop: Stop) -> Ending {
+        if let Stop::Cancelled { reason } = &stop {
+            self.cancel(&format!("the task that it carries out has ended: {reason}")).await;
+        }
+        stop.ending()
     }
 
     /// With what the plan has used up, which is told once: by whoever says how the task ended.
@@ -135,6 +146,11 @@ impl Outer<'_> {
             return self.made(plan, planner.handler().state());
         }
         let above = above(self.store, &parent).await.map_err(|error| unreadable(&parent.plan, &error))?;
+        if above.len() > ABOVE_MAX {
+            return Err(refused(format!(
+                "plan {plan} would have more than {ABOVE_MAX} plans above it, or they go in a circle"
+            )));
+        }
         if let Wanted::Work(sub_plan) = wanted
             && above.iter().any(|above| above.words.as_ref() == Some(sub_plan))
         {
@@ -292,7 +308,7 @@ struct Above {
     words: Option<SubPlan>,
 }
 
-/// The plans above, the nearest first.
+/// The plans above, the nearest first; one more than there may be, where a log has more.
 async fn above(store: &EventStore, task: &ParentTask) -> Result<Vec<Above>, Error> {
     let mut found: Vec<Above> = Vec::new();
     let mut next = Some(task.clone());
@@ -305,7 +321,7 @@ async fn above(store: &EventStore, task: &ParentTask) -> Result<Vec<Above>, Erro
         if let Some(below) = found.last_mut() {
             below.words = state.task(task.task).and_then(|task| task.plan.sub_plan.clone());
         }
-        next = state.origin().parent.clone();
+        next = state.origin().parent.clone().filter(|_| found.len() < ABOVE_MAX);
         let words = Some(SubPlan { text: state.source().to_owned(), agent: None });
         found.push(Above { state, words });
     }

@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use crewlog_executors::agent::{Agent, Program, PromptBy};
+use crewlog_executors::agents::PlansByModel;
 use crewlog_executors::roster::Roster;
 use crewlog_executors::shell::Shell;
 use crewlog_executors::worker::{CutOff, Scope, Worker};
@@ -51,6 +52,15 @@ impl Crew {
 
     /// All that acts on another plan of the rig's log.
     pub(super) fn scoped(rig: &Rig, agent: Option<&str>, plan: &str) -> Self {
+        Self::by(rig, agent, plan, |worker| worker)
+    }
+
+    /// All that acts on the rig's plan, where agents plan by a model.
+    pub(super) fn planning_by(rig: &Rig, model: PlansByModel) -> Self {
+        Self::by(rig, None, PLAN, |worker| worker.planning_by(model))
+    }
+
+    fn by(rig: &Rig, agent: Option<&str>, plan: &str, equip: impl FnOnce(Worker) -> Worker) -> Self {
         let agent = agent.map(|line| Agent {
             name: "finder".into(),
             kinds: Vec::new(),
@@ -66,7 +76,7 @@ impl Crew {
         let agents = agent.into_iter().collect();
         let roster = Roster { shell, takes_commands: true, agents, registry: Some(ToolRegistry::coding()) };
         // One place: what only waits must not take it.
-        let worker = Worker::new(rig.store.clone(), roster, rig.life(), 1, CutOff::Report);
+        let worker = equip(Worker::new(rig.store.clone(), roster, rig.life(), 1, CutOff::Report));
         let (stop, is_stopped) = watch::channel(false);
         let scope = Scope::Plan(plan.to_owned());
         let answers = tokio::spawn(routing::host(rig.store.clone(), scope.clone()));

@@ -1,17 +1,24 @@
 //! What a plan and the plans within it have in common: one budget, one time, one end; and that each is its own.
 
-use crewlog_executors::agents::{SharedContext, TOLD_CHARS_MAX};
+use std::sync::Arc;
+
+use crewlog_executors::agents::{PlansByModel, SharedContext, TOLD_CHARS_MAX};
 use crewlog_executors::history::History;
+use crewlog_executors::model::{Asker, Model, ModelError, Patience, Reply};
 use crewlog_executors::planning::{planner_of, planner_of_fork};
-use crewlog_mq::{Cause, EventStore};
+use crewlog_mq::{Append, Cause, EventStore, Expected, NewEvent};
 use crewlog_planner::claim::TaskEvent;
 use crewlog_planner::event::{self, Budget, Command, Event, Outcome, PlannerConfig, TaskStatus, Usage, plan_tag};
-use crewlog_planner::plan::{TaskId, TaskPlan};
+use crewlog_planner::model::{Request, Terms};
+use crewlog_planner::plan::{NodeKind, Origin, ParentTask, TaskId, TaskPlan};
 use crewlog_planner::protocol::AgentType;
 use crewlog_planner::state::{Phase, PlannerState};
 
+use futures::future::BoxFuture;
+use tokio::sync::Notify;
+
 use super::flows::{Crew, child_end, ended, left_to, plan_of, until};
-use crate::executors::rig::{PLAN, Rig, blocking, first_line, step};
+use crate::executors::rig::{PLAN, Rig, blocking, first_line, soon, step};
 use crate::log::backends::logs;
 
 /// An agent that says each time that it has used 400 tokens.
@@ -253,4 +260,59 @@ async fn a_plan_within_a_plan_has_no_more_time_than_its_task() {
     crew.stop().await;
     let given = state_of(&rig, "p.1-1").await.config().deadline_ms;
     assert!(given.is_some_and(|ms| ms <= 600), "{given:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn plans_that_stand_above_one_another_in_a_circle_get_no_plan_below_them() {
+    let rig = plan_of(vec![TaskPlan::new(TaskId(1), NodeKind::Processing, "another plan")]).await;
+    for (plan, above) in [("q", "r"), ("r", "q")] {
+        let planned = Event::TasksPlanned {
+            tasks: vec![left_to(1, &format!("Think about {plan}"), None)],
+            title: None,
+            source: format!("the words of {plan}"),
+            config: Box::default(),
+            context: Vec::new(),
+            attachments: Vec::new(),
+            origin: Origin {
+                parent: Some(ParentTask { plan: above.into(), task: TaskId(2), attempt: 1 }),
+                depth: 1,
+                ..Origin::default()
+            },
+        };
+        let planned = NewEvent::of(&planned, Cause::request().metadata()).unwrap().with_tags([plan_tag(plan)]);
+        rig.store.append(Append::to(event::STREAM, plan, Expected::NoStream, vec![planned])).await.unwrap();
+    }
+    let mut planner = planner_of(&rig.store, "q", vec![plan_tag("q")]).await.unwrap();
+    planner.execute(Command::Continue, &Cause::request()).await.unwrap();
+    let crew = Crew::scoped(&rig, None, "q");
+    let is_end = |event: &TaskEvent| matches!(event, TaskEvent::TaskFailed { .. });
+    let said = until(&rig.store, crewlog_planner::claim::STREAM, "q/1", is_end).await;
+    crew.stop().await;
+    let Some(TaskEvent::TaskFailed { error, .. }) = said.last() else { unreachable!("it is the last") };
+    assert!(error.contains("or they go in a circle"), "{error}");
+}
+
+/// A model that never answers, and says when it is asked.
+struct Silent(Arc<Notify>);
+
+impl Model for Silent {
+    fn ask<'a>(&'a self, _request: &'a Request) -> BoxFuture<'a, Result<Reply, ModelError>> {
+        self.0.notify_one();
+        Box::pin(std::future::pending())
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_task_is_cancelled_while_a_model_is_asked_for_its_plan() {
+    let rig = plan_of(vec![left_to(1, "Implement the parser\n", Some(AgentType::Strategic))]).await;
+    let asked = Arc::new(Notify::new());
+    let patience = Patience::default();
+    let asker = Asker::new(Arc::new(Silent(Arc::clone(&asked))), patience, rig.store.clone(), "text", Vec::new());
+    let terms = Terms { model: "m".into(), max_tokens: None, temperature: None };
+    let crew = Crew::planning_by(&rig, PlansByModel { terms, asker });
+    soon(asked.notified()).await;
+    rig.order(Command::Cancel { task: None, reason: "it takes too long".into() }).await;
+    rig.until(1, |event| matches!(event, TaskEvent::TaskStopped { .. })).await;
+    crew.stop().await;
+    assert_eq!(state_of(&rig, "p.1-1").await.phase(), Phase::Empty, "no plan was made");
 }
