@@ -91,6 +91,8 @@ async fn a_key_that_cannot_be_read_closes_its_own_plan_alone_and_is_not_taken_fo
     std::fs::create_dir(&of_p).unwrap();
     assert_eq!(last_reason(&long_lived, "q").await, marked("why"), "a folder in its place is no key either");
     assert_eq!(last_reason(&long_lived, "p").await, SEALED);
+    let refused = long_lived.append(pause("p", "why")).await.unwrap_err().to_string();
+    assert!(refused.contains("cannot be read: Is a directory") && !refused.contains("damaged"), "{refused}");
     std::fs::remove_dir(&of_p).unwrap();
     std::fs::write(&of_p, kept).unwrap();
     assert_eq!(last_reason(&long_lived, "p").await, marked("why"), "a copy put back opens again");
@@ -105,12 +107,28 @@ async fn what_was_read_without_the_key_is_never_written_in_the_place_of_the_text
     std::fs::write(&file, "").unwrap();
     let folded = last_reason(&open, "p").await;
     std::fs::write(&file, kept).unwrap();
-    let refused = open.append(pause("p", &folded)).await;
-    let Err(Error::Veil(error)) = refused else { panic!("{refused:?}") };
-    assert!(error.to_string().contains("begin again"), "{error}");
+    for decided in [folded.clone(), format!("it is not so: {folded}"), "what else comes of it".to_owned()] {
+        let refused = open.append(pause("p", &decided)).await;
+        let Err(Error::Veil(error)) = refused else { panic!("{decided}: {refused:?}") };
+        assert!(error.to_string().contains("begin again"), "{error}");
+    }
+    open.append(pause("q", "as ever")).await.unwrap();
     assert_eq!(last_reason(&open, "p").await, marked("why"), "the plan is as it was");
+    open.append(pause("p", "it was read anew")).await.unwrap();
+    assert_eq!(last_reason(&open, "p").await, "it was read anew");
+}
+
+#[tokio::test]
+async fn words_that_look_as_if_they_were_sealed_are_written_and_read_as_they_are() {
+    let ring = Ring::new();
+    let store = sealed_log(&ring).await;
+    let open = ring.veil(&store, Some("a"));
+    for words in [SEALED, "it is not so: [sealed]"] {
+        open.append(pause("p", words)).await.unwrap();
+        assert_eq!(last_reason(&open, "p").await, words);
+    }
     store.append(pause("open", SEALED)).await.unwrap();
-    assert_eq!(last_reason(&open, "open").await, SEALED, "where nothing is sealed it is a text like others");
+    assert_eq!(last_reason(&open, "open").await, SEALED, "also where nothing is sealed");
 }
 
 #[tokio::test]
@@ -119,16 +137,42 @@ async fn what_a_crash_kept_from_its_place_is_swept_away_when_keys_are_replaced()
     let store = sealed_log(&ring).await;
     let of_p = key_file(&ring, &store, "p").await;
     let name = of_p.file_stem().unwrap().to_str().unwrap().to_owned();
-    let left = ring.plans().join("new-0");
-    for replace in ["rotate", "destroy"] {
-        // As a crash leaves it between the writing of a file and its taking its place.
-        std::fs::copy(&of_p, &left).unwrap();
+    let kept = std::fs::read(&of_p).unwrap();
+    let left = ring.plans().join(format!("new-{}", crewlog_mq::new_event_id()));
+    for (replace, n_bytes) in [("rotate", kept.len()), ("rotate", kept.len() - 3), ("destroy", kept.len())] {
+        // As a crash leaves it between the writing of a file and its taking its place, or while it is written.
+        std::fs::write(&left, &kept[..n_bytes]).unwrap();
         match replace {
-            "rotate" => assert_eq!(ring.keys(Some("a")).rotate(&ring.operator("b")).unwrap().n_wrapped, 2),
+            "rotate" => assert_eq!(ring.keys(Some("a")).rotate(&ring.operator("b")).unwrap().not_wrapped.len(), 0),
             _destroy => assert!(ring.keys(None).destroy(&name, "p").unwrap()),
         }
         assert!(!left.exists(), "{replace}: a key that is destroyed lies nowhere else");
     }
+}
+
+#[tokio::test]
+async fn an_operators_key_in_the_folder_of_keys_outlives_all_that_is_done_there() {
+    let ring = Ring::new();
+    let store = sealed_log(&ring).await;
+    let key = key_of(&of_plan(&store, "p").await[0].tags).unwrap().to_owned();
+    let id = crewlog_mq::new_event_id();
+    let names = ["new-op.key".to_owned(), "new-".to_owned(), format!("new-{id}"), format!("new-{id}.json")];
+    let mut given = ring.operator("a");
+    for name in names {
+        let new = ring.plans().join(&name);
+        make_operator_key(&new).unwrap();
+        let kept = std::fs::read(&new).unwrap();
+        let rotated = Keys::open(ring.plans(), Some(&given)).unwrap().rotate(&new).unwrap();
+        assert_eq!((rotated.n_wrapped, rotated.not_wrapped), (2, Vec::new()), "{name}");
+        assert_eq!(std::fs::read(&new).unwrap(), kept, "{name} is there as it was");
+        let reader = store.clone().veiled(std::sync::Arc::new(Keys::open(ring.plans(), Some(&new)).unwrap()));
+        assert_eq!(last_reason(&reader, "p").await, marked("why"), "{name} opens what it wraps");
+        given = new;
+    }
+    let kept = std::fs::read(&given).unwrap();
+    ring.keys(None).destroy(&key, "p").unwrap();
+    assert_eq!(std::fs::read(&given).unwrap(), kept, "nor does a key that is destroyed take it along");
+    assert_eq!(std::fs::read_dir(ring.plans()).unwrap().count(), 2 + 4 + 1, "two keys, four of operators, a lock");
 }
 
 #[tokio::test]

@@ -19,6 +19,8 @@ const ENDING: &str = ".json";
 const FILE_BYTES_MAX: u64 = 64 << 10;
 /// How the name of a file begins that is not in its place yet.
 const UNPLACED: &str = "new-";
+/// How each key file begins. An operator's key never does, whatever its name is.
+const BEGINNING: &[u8] = b"{\"form\":";
 /// How many letters and digits name a key.
 const NAME_BYTES: usize = 32;
 
@@ -152,8 +154,8 @@ impl Files {
     pub(super) fn sweep(&self, _lock: &Lock) -> Result<(), KeyError> {
         for entry in fs::read_dir(&self.folder).map_err(fault("listed", &self.folder))? {
             let entry = entry.map_err(fault("listed", &self.folder))?;
-            if entry.file_name().to_str().is_some_and(|name| name.starts_with(UNPLACED)) {
-                let path = entry.path();
+            let path = entry.path();
+            if entry.file_name().to_str().is_some_and(is_unplaced) && is_begun(&path).map_err(fault("read", &path))? {
                 let mut file = File::options().write(true).open(&path).map_err(fault("opened", &path))?;
                 overwrite(&mut file).map_err(fault("overwritten", &path))?;
                 fs::remove_file(&path).map_err(fault("removed", &path))?;
@@ -198,6 +200,21 @@ impl Files {
     fn sync(&self) -> Result<(), KeyError> {
         File::open(&self.folder).and_then(|folder| folder.sync_all()).map_err(fault("written", &self.folder))
     }
+}
+
+/// Whether a file is called as those are that are not in their place yet.
+fn is_unplaced(name: &str) -> bool {
+    let id = name.strip_prefix(UNPLACED).and_then(|id| Some((id, Uuid::try_parse(id).ok()?)));
+    id.is_some_and(|(id, parsed)| parsed.to_string() == id)
+}
+
+/// Whether a key file lies here, or as much of one as was written before a crash. People put files of their own here too.
+fn is_begun(path: &Path) -> io::Result<bool> {
+    if !fs::symlink_metadata(path)?.is_file() {
+        return Ok(false);
+    }
+    let bytes = read(path)?;
+    Ok(bytes.starts_with(BEGINNING) || BEGINNING.starts_with(&bytes))
 }
 
 /// Held while keys are replaced.

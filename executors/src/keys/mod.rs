@@ -13,6 +13,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use crewlog_mq::Position;
 use uuid::Uuid;
 
 use self::cipher::{OperatorKey, Secret, SessionKey};
@@ -20,6 +21,8 @@ use self::files::{Files, KeyFile, Mark, Wrapped, fault};
 
 /// Keys, and the sessions of plans, that are kept in memory.
 const KNOWN_MAX: usize = 1024;
+/// Aggregates of which is known that they were read without their key.
+const READ_CLOSED_MAX: usize = 1 << 16;
 /// Keys of which it is said one by one that they open nothing.
 const TOLD_MAX: usize = 20;
 
@@ -170,6 +173,8 @@ struct Known {
     keys: HashMap<String, (Mark, Option<Arc<SessionKey>>)>,
     /// By plan: the name of its key, if it is sealed.
     plans: HashMap<String, Option<String>>,
+    /// Streams and aggregates that were read without their key, with the first event that was read so, until that is read anew.
+    read_closed: HashMap<(String, String), Position>,
     /// The names of keys of which was said that they open nothing; empty for that no operator's key was given.
     told: HashSet<String>,
 }
@@ -181,8 +186,6 @@ enum Access {
     Destroyed,
     NoOperatorKey,
     NoSessionKey,
-    /// Its key is of no use until somebody mends that, which was said.
-    Unusable,
 }
 
 /// A session's key, as one looks at it.
@@ -248,7 +251,7 @@ impl Keys {
                         Some(Wrapped { operator, .. }) if self.is_given(&operator) => match self.access(&name) {
                             Ok(Access::Destroyed) => KeyState::Destroyed,
                             Ok(Access::Open(_) | Access::NoOperatorKey | Access::NoSessionKey) => KeyState::Ready,
-                            Ok(Access::Unusable) | Err(_) => KeyState::Damaged,
+                            Err(_) => KeyState::Damaged,
                         },
                         Some(Wrapped { operator, .. }) => KeyState::Wrapped(operator),
                     };
@@ -352,7 +355,6 @@ impl Keys {
             Access::NoSessionKey => {
                 KeyError::NoSessionKey { plan, key: name.to_owned(), folder: self.files.folder().to_owned() }
             }
-            Access::Unusable => KeyError::Damaged { path: self.files.path_of(name) },
             Access::Open(_) | Access::Destroyed => KeyError::Destroyed { plan },
         }
     }
@@ -414,15 +416,17 @@ impl Keys {
         Ok(name)
     }
 
-    /// The same for a reader, who goes on without the texts of a key that is of no use.
-    fn access_or_tell(&self, name: &str) -> Result<Access, KeyError> {
-        self.access(name).or_else(|error| {
-            if !error.is_of_one_key() {
-                return Err(error);
+    /// The same for a reader, who goes on without the texts of a key that is of no use until somebody mends that: then it is
+    /// said why, and there is nothing that can be done. A writer is given the fault itself.
+    fn access_or_tell(&self, name: &str) -> Result<Option<Access>, KeyError> {
+        match self.access(name) {
+            Ok(access) => Ok(Some(access)),
+            Err(error) if error.is_of_one_key() => {
+                self.tell(name, || error);
+                Ok(None)
             }
-            self.tell(name, || error);
-            Ok(Access::Unusable)
-        })
+            Err(error) => Err(error),
+        }
     }
 
     /// Says once of a key why the texts are read as what they are not.

@@ -11,7 +11,7 @@ use futures::future::BoxFuture;
 use serde::Deserialize;
 
 use super::cipher::Place;
-use super::{Access, KNOWN_MAX, KeyError, Keys};
+use super::{Access, KNOWN_MAX, KeyError, Keys, READ_CLOSED_MAX};
 
 /// The event that begins a fork.
 const FORKED: &str = "PlanForked";
@@ -60,7 +60,7 @@ impl Veil for Keys {
 
     fn open(&self, events: &mut [Recorded]) -> Result<(), Error> {
         // Most pages are of one plan.
-        let mut last: Option<Session> = None;
+        let mut last: Option<(String, Option<Access>)> = None;
         for recorded in events {
             let Some(name) = sealed::key_of(&recorded.tags) else { continue };
             let access = match &last {
@@ -68,7 +68,7 @@ impl Veil for Keys {
                 Some(_) | None => self.access_or_tell(name)?,
             };
             last = Some((name.to_owned(), access.clone()));
-            self.open_one(recorded, &access);
+            self.open_one(recorded, access.as_ref());
         }
         Ok(())
     }
@@ -139,7 +139,7 @@ impl Keys {
         plan: &str,
         (name, access): &Session,
     ) -> Result<NewEvent, Error> {
-        let (mut is_kept_out, mut is_read_without_key) = (false, false);
+        let (mut is_kept_out, mut n_sealed) = (false, 0_usize);
         let mut seal = |json: &str, root: &str| {
             let (event_id, event_type) = (event.event_id(), event.event_type());
             let new = sealed::replaced(json, root, |field, written| {
@@ -148,14 +148,13 @@ impl Keys {
                 }
                 match access {
                     Access::Open(key) => {
-                        // A fold over events that were read so would decide with it.
-                        is_read_without_key |= written == SEALED;
+                        n_sealed += 1;
                         let place = Place { event_id, stream_id, aggregate_id, event_type, field };
                         Some(format!("{PREFIX}{}", key.seal(&place, written)))
                     }
                     // What cannot be sealed any more is not said: the plan goes on to its end without it.
                     Access::Destroyed => Some(SHREDDED.to_owned()),
-                    Access::NoOperatorKey | Access::NoSessionKey | Access::Unusable => {
+                    Access::NoOperatorKey | Access::NoSessionKey => {
                         is_kept_out = true;
                         None
                     }
@@ -167,7 +166,8 @@ impl Keys {
         if is_kept_out {
             return Err(self.why_closed(access, name, plan).into());
         }
-        if is_read_without_key {
+        // A fold over events that were read so would decide with what stands in the place of their texts.
+        if n_sealed > 0 && self.is_read_closed(stream_id, aggregate_id) {
             return Err(KeyError::ReadWithoutKey { plan: plan.to_owned() }.into());
         }
         let tags = event.tags().iter().filter(|tag| !tag.starts_with(TAG)).cloned();
@@ -175,27 +175,27 @@ impl Keys {
         event.with_tags(tags).with_json(data, metadata)
     }
 
-    fn open_one(&self, recorded: &mut Recorded, access: &Access) {
-        let mut is_closed = false;
+    fn open_one(&self, recorded: &mut Recorded, access: Option<&Access>) {
+        let (mut is_closed, mut n_opened) = (false, 0_usize);
         let mut broken = None;
         let Recorded { event_id, stream_id, aggregate_id, event_type, .. } = &*recorded;
         let mut open = |json: &str, root: &str| {
             sealed::replaced(json, root, |field, written| {
                 let text = written.strip_prefix(PREFIX)?;
                 Some(match access {
-                    Access::Open(key) => {
+                    Some(Access::Open(key)) => {
+                        n_opened += 1;
                         let place = Place { event_id: *event_id, stream_id, aggregate_id, event_type, field };
                         key.open(&place, text).unwrap_or_else(|| {
                             broken = Some(field.to_owned());
                             sealed::BROKEN.to_owned()
                         })
                     }
-                    Access::Destroyed => SHREDDED.to_owned(),
-                    Access::NoOperatorKey | Access::NoSessionKey => {
+                    Some(Access::Destroyed) => SHREDDED.to_owned(),
+                    Some(Access::NoOperatorKey | Access::NoSessionKey) | None => {
                         is_closed = true;
                         SEALED.to_owned()
                     }
-                    Access::Unusable => SEALED.to_owned(),
                 })
             })
         };
@@ -204,7 +204,13 @@ impl Keys {
             let position = recorded.position;
             tracing::warn!(%position, field, "a sealed text was changed, or sealed in another place");
         }
-        if is_closed && let Some(name) = sealed::key_of(&recorded.tags) {
+        if is_closed {
+            self.note_closed(recorded);
+        } else if n_opened > 0 {
+            self.note_opened(recorded);
+        }
+        // Why a key is of no use was told by who looked at it.
+        if is_closed && let (Some(access), Some(name)) = (access, sealed::key_of(&recorded.tags)) {
             let plan = sealed::plan_of(&recorded.stream_id, &recorded.aggregate_id, &recorded.tags);
             let plan = plan.unwrap_or(&recorded.aggregate_id);
             // Whose the key is does not matter when there is none to open it.
@@ -213,6 +219,36 @@ impl Keys {
         }
         recorded.data = data.unwrap_or_else(|| std::mem::take(&mut recorded.data));
         recorded.metadata = metadata.unwrap_or_else(|| std::mem::take(&mut recorded.metadata));
+    }
+
+    /// Remembers that what was read of an aggregate is not what it says.
+    fn note_closed(&self, recorded: &Recorded) {
+        let of = (recorded.stream_id.clone(), recorded.aggregate_id.clone());
+        self.known(|known| {
+            if known.read_closed.len() >= READ_CLOSED_MAX && !known.read_closed.contains_key(&of) {
+                known.read_closed.clear();
+            }
+            let first = known.read_closed.entry(of).or_insert(recorded.position);
+            *first = recorded.position.min(*first);
+        });
+    }
+
+    /// Who reads the first event again that was read closed reads all that follow it again too.
+    fn note_opened(&self, recorded: &Recorded) {
+        self.known(|known| {
+            if known.read_closed.is_empty() {
+                return;
+            }
+            let of = (recorded.stream_id.clone(), recorded.aggregate_id.clone());
+            if known.read_closed.get(&of) == Some(&recorded.position) {
+                known.read_closed.remove(&of);
+            }
+        });
+    }
+
+    fn is_read_closed(&self, stream_id: &str, aggregate_id: &str) -> bool {
+        let of = (stream_id.to_owned(), aggregate_id.to_owned());
+        self.known(|known| known.read_closed.contains_key(&of))
     }
 }
 
