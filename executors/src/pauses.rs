@@ -19,6 +19,15 @@ const OF_PLANS: [&str; 4] = ["PlanPaused", "PlanResumed", "PlanCancelled", "Plan
 /// What tells it of a task.
 const OF_TASKS: [&str; 2] = ["TaskPaused", "TaskResumed"];
 
+/// Why a task is not to be begun that was dispatched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Held {
+    /// It or its plan is paused; an event of the plan tells when that is over.
+    Paused,
+    /// Others come first; that they have given way may be told by an event of their own alone.
+    NoRoom,
+}
+
 /// What holds tasks back that were dispatched.
 #[derive(Debug, Default)]
 pub(crate) struct Holds {
@@ -28,7 +37,7 @@ pub(crate) struct Holds {
 }
 
 impl Holds {
-    /// True while nothing of the plan, or not this task, is to be begun. What was dispatched behind the last change of the
+    /// Why nothing of the plan, or not this task, is to be begun now. What was dispatched behind the last change of the
     /// settings keeps to them already.
     pub(crate) async fn back(
         &self,
@@ -36,27 +45,30 @@ impl Holds {
         plan: &str,
         task: TaskId,
         dispatched: Position,
-    ) -> Result<bool, Error> {
+    ) -> Result<Option<Held>, Error> {
         if is_paused(store, plan, task).await? {
-            return Ok(true);
+            return Ok(Some(Held::Paused));
         }
         let changes = Query::aggregate(event::STREAM, plan).of_type("SettingsChanged");
         let changed = store.read(&changes, Range::default().backwards(), 1).await?.events.into_iter().next();
         if changed.is_none_or(|changed| changed.position < dispatched) {
-            return Ok(false);
+            return Ok(None);
         }
         let mut plans = self.plans.lock().await;
         let mut view = plans.remove(plan).unwrap_or_default();
         let history = History::of(store, plan).await?;
         let mut news = pin!(history.records(store, &Query::all(), Range::after(view.at())));
         while let Some(recorded) = news.try_next().await? {
-            view.apply(&recorded)?;
+            // It would be in the way each time.
+            if let Err(error) = view.apply(&recorded) {
+                tracing::warn!(%error, "an event of a plan is passed over");
+            }
         }
         let may_begin = view.may_begin(task);
         if !matches!(view.state().phase(), Phase::Ended(_)) {
             plans.insert(plan.to_owned(), view);
         }
-        Ok(!may_begin)
+        Ok((!may_begin).then_some(Held::NoRoom))
     }
 }
 

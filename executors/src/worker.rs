@@ -27,7 +27,8 @@ use crate::backoff::Backoff;
 use crate::human::claim_of;
 use crate::links::Links;
 use crate::liveness::SignOfLife;
-use crate::pauses::Holds;
+use crate::pauses::{Held, Holds};
+use crate::planning::is_for_ever;
 use crate::roster::{Actor, Roster};
 use crate::run::{Job, Stop, wanted};
 use crate::subplans::{Outer, family};
@@ -38,6 +39,8 @@ const RENEW_INTERVAL: Duration = Duration::from_secs(60);
 const HOLDER_INTERVAL: Duration = Duration::from_millis(100);
 /// How many such looks there are at the most before the task is asked for again.
 const HOLDER_LOOKS_MAX: u32 = 10;
+/// How often it is looked whether a task has room by now that others kept from it: what they give back, the plan does not tell.
+const ROOM_INTERVAL: Duration = Duration::from_secs(1);
 /// How often a task is asked for before somebody is told.
 const HELD_SILENTLY_MAX: u32 = 10;
 /// How many events are read at a time.
@@ -377,10 +380,17 @@ impl Worker {
             let places = self.places_for(actor).await?;
             resumed.borrow_and_update();
             match self.holds.back(&self.store, &dispatch.plan, dispatch.task, dispatch.position).await {
-                Ok(false) => return Some(places),
-                Ok(true) => {
+                Ok(None) => return Some(places),
+                Ok(Some(held)) => {
                     drop(places);
-                    resumed.changed().await.ok()?;
+                    tokio::select! {
+                        changed = resumed.changed() => changed.ok()?,
+                        () = tokio::time::sleep(ROOM_INTERVAL), if held == Held::NoRoom => {}
+                    }
+                }
+                Err(error) if is_for_ever(&error) => {
+                    tracing::warn!(%error, task = %dispatch.task, "whether a task is held back cannot be read; it is left to others");
+                    return None;
                 }
                 Err(error) => {
                     drop(places);

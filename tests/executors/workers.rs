@@ -1,11 +1,12 @@
 //! Workers on one plan: none runs a task twice, each stops what it should, and another goes on where one left.
 
-use crewlog_mq::{Position, Query};
-use crewlog_planner::claim::TaskEvent;
-use crewlog_planner::event::{self, Command, Event, Outcome, PlannerConfig, Setting, TaskStatus};
-use crewlog_planner::plan::TaskId;
+use crewlog_executors::human::claim_of;
+use crewlog_mq::{Append, Cause, Expected, NewEvent, Position, Query};
+use crewlog_planner::claim::{Ending, TaskCommand, TaskEvent};
+use crewlog_planner::event::{self, Command, Event, Outcome, PlannerConfig, Setting, TaskStatus, Usage};
+use crewlog_planner::plan::{NodeKind, TaskId, TaskPlan};
 
-use super::rig::{PLAN, Rig, blocking, first_line, rest, step, task_query};
+use super::rig::{PLAN, Rig, blocking, executor, first_line, rest, step, tags, task_query};
 
 fn side_by_side(parallelism: usize) -> PlannerConfig {
     PlannerConfig { parallelism, ..PlannerConfig::default() }
@@ -201,6 +202,50 @@ async fn what_was_held_back_is_begun_when_more_may_run_again() {
     // While the first still runs.
     rig.until(2, |event| matches!(event, TaskEvent::TaskCompleted { .. })).await;
     blocking(move || std::fs::write(pipe, "go on").unwrap()).await;
+    rig.end().await;
+    worker.stop().await;
+    host.abort();
+}
+
+fn at_once_of_tests(n: usize) -> Command {
+    let changes = vec![Setting::ParallelismOfKind(NodeKind::UnitTest, Some(n))];
+    Command::Configure { changes, reason: "less".into() }
+}
+
+fn test_of(id: u64) -> TaskPlan {
+    TaskPlan { kind: NodeKind::UnitTest, ..step(id, "true", &[]) }
+}
+
+/// No event of the plan tells that a holder has given its task back.
+#[tokio::test]
+async fn what_was_held_back_is_begun_when_what_had_its_place_is_given_back() {
+    let rig = Rig::with_plan(vec![test_of(1), test_of(2), step(3, "true", &[])], side_by_side(3)).await;
+    let mut held = claim_of(&rig.store, PLAN, TaskId(2), tags());
+    let now = rig.store.now();
+    let claim = TaskCommand::Claim { attempt: 1, executor: executor("another"), now, dead_epoch: None };
+    held.execute(claim, &Cause::request()).await.unwrap();
+    rig.order(at_once_of_tests(1)).await;
+    let worker = rig.worker(3);
+    // By then it has looked at the first, which has to wait.
+    rig.until(3, |event| matches!(event, TaskEvent::TaskCompleted { .. })).await;
+    assert_eq!(rig.task_events(1).await, []);
+    let ending = Ending::Released { reason: "the worker was interrupted".into() };
+    let end = TaskCommand::End { epoch: held.handler().epoch(), usage: Usage::default(), ending };
+    held.execute(end, &Cause::request()).await.unwrap();
+    rig.until(1, |event| matches!(event, TaskEvent::TaskCompleted { .. })).await;
+    worker.stop().await;
+}
+
+#[tokio::test]
+async fn an_event_that_this_version_cannot_read_holds_no_task_back() {
+    let rig = Rig::with_plan(vec![step(1, "true", &[]), step(2, "true", &[])], side_by_side(2)).await;
+    rig.order(at_once(1)).await;
+    let request = Cause::request();
+    let unknown = NewEvent::from_json("TaskPondered", "1", "{}".into(), request.metadata()).unwrap().with_tags(tags());
+    let unreadable = crewlog_planner::claim::aggregate_id(PLAN, TaskId(9));
+    let append = Append::to(crewlog_planner::claim::STREAM, &unreadable, Expected::Any, vec![unknown]);
+    rig.store.append(append).await.unwrap();
+    let (host, worker) = (rig.host(), rig.worker(2));
     rig.end().await;
     worker.stop().await;
     host.abort();
