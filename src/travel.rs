@@ -53,15 +53,17 @@ pub async fn fork(session: &Session, fork: Fork) -> Result<Code, Failure> {
         let forked = ForkedJson { plan: &plan, parent, at: *at, reason: &fork.reason };
         unless_closed(print_line(std::io::stdout(), &forked))?;
     }
+    let tasks = planner.handler().state().tasks();
+    let n_ended = tasks.iter().filter(|task| task.status.is_end()).count();
     if !session.terminal.is_quiet {
-        let tasks = planner.handler().state().tasks();
-        let n_ended = tasks.iter().filter(|task| task.status.is_end()).count();
         let rest = count(tasks.len() - n_ended, "task");
         say(&visible(&format!("forked from {parent} at position {at}: {n_ended} ended, {rest} to go")));
     }
     if !fork.run {
         if let (Output::Text, false) = (session.output, session.terminal.is_quiet) {
-            say(&format!("to go on: {}", session.command_on("resume", &plan)));
+            // Where nothing is left to do, resuming it would do nothing.
+            let command = if n_ended < tasks.len() { "resume" } else { "retry" };
+            say(&format!("to go on: {}", session.command_on(command, &plan)));
         }
         return Ok(Code::Done);
     }
@@ -135,7 +137,14 @@ async fn point_of(session: &Session, store: &EventStore, fork: &Fork) -> Result<
     let plan = find_plan(store, &fork.plan).await?;
     let history = History::of(store, &plan).await?;
     let at = match (&fork.at, &fork.before, &fork.before_failure) {
-        (Some(at), _, _) => position_of(session, store, &plan, at).await?,
+        (Some(at), _, _) => {
+            let (at, head) = (position_of(session, store, &plan, at).await?, store.head().await?);
+            if at > head {
+                let message = format!("the log does not reach position {at} yet: its last is {head}");
+                return Err(Failure::new(Code::Nothing, message).hint(session.command_on("events", &plan)));
+            }
+            at
+        }
         (None, Some(task), _) => {
             let id = task_of(session, store, &plan, task).await?;
             let dispatched = first(

@@ -35,13 +35,14 @@ pub struct Amend {
 
 /// What of the tasks of a plan, or of a fork, is otherwise.
 #[derive(Debug, Clone, Args)]
+#[command(group(ArgGroup::new("placed").multiple(true).args(["add", "reorder"])))]
 pub struct Changes {
     /// Add tasks: a text, the path of one, or - for standard input
     // A list begins with a dash.
     #[arg(long, value_name = "TEXT|FILE", conflicts_with = "reorder", allow_hyphen_values = true)]
     pub add: Option<String>,
     /// With --add or --reorder: the tasks to wait for, by number or label
-    #[arg(long, value_name = "TASK", value_delimiter = ',')]
+    #[arg(long, value_name = "TASK", value_delimiter = ',', requires = "placed")]
     pub after: Vec<String>,
     /// Edit a task that has not begun
     #[arg(long, value_name = "TASK")]

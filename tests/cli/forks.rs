@@ -69,6 +69,22 @@ fn a_fork_before_a_task_has_what_made_it_ready_and_not_the_task() {
 }
 
 #[test]
+fn a_fork_is_not_made_beyond_the_log_nor_with_words_that_would_change_nothing() {
+    let scene = Scene::new();
+    let (plan, ran) = scene.plan(FAILING);
+    ran.expect(100);
+    let head = scene.run(&["events", "-o", "jsonl"]).expect(0).stdout.lines().count();
+    let beyond = scene.run(&["fork", &plan, "--at", "99999"]).expect(4);
+    beyond.says(&["does not reach position 99999", &format!("its last is {head}")]);
+    scene.run(&["fork", &plan, "--after", "1"]).expect(2).says(&["--add"]);
+    scene.run(&["amend", &plan, "--skip", "3", "--after", "1"]).expect(2);
+    assert_eq!(scene.run(&["events", "-o", "jsonl"]).expect(0).stdout.lines().count(), head, "nothing was made");
+    // Where all has ended, resuming it would do nothing.
+    scene.run(&["fork", &plan]).expect(0).says(&["0 tasks to go", "crewlog retry"]);
+    scene.run(&["fork", &plan, "--before", "2"]).expect(0).says(&["crewlog resume"]);
+}
+
+#[test]
 fn a_checkpoint_can_be_named_wherever_a_position_can() {
     let scene = Scene::new();
     let (plan, ran) = scene.plan("# Ask\n1. Which colour is it?\n2. Run `echo \"$CREWLOG_ANSWER\"`\n");
