@@ -9,6 +9,7 @@ use crewlog_mq::{Append, Cause, EventStore, Expected, NewEvent, Query, Range, Re
 use crewlog_planner::event::{self, Event, plan_tag};
 use crewlog_planner::model;
 use crewlog_planner::sealed::{self, KeyEvent, TAG};
+use crewlog_planner::state::Phase;
 use serde::Serialize;
 
 use crate::cli::{DestroyKey, KeyFile, Keys, Output, RotateKeys};
@@ -144,12 +145,31 @@ async fn destroy(session: &Session, destroy: &DestroyKey) -> Result<Code, Failur
         }
     }
     if !session.terminal.is_quiet {
+        for open in open_of(&store, &plans).await {
+            let cancel = session.command_on("cancel", &open);
+            say(&format!(
+                "{} has not ended, and nobody can carry it out any more; to end it: {cancel}",
+                visible(&open)
+            ));
+        }
         for other in asked_before(&store, &plan, &key).await? {
             let destroy = session.command_on("keys destroy", &other);
             say(&format!("a model was asked about the same text before, which has a key of its own: {destroy}"));
         }
     }
     Ok(Code::Done)
+}
+
+/// The plans that have not ended. One that cannot be read is no reason to fail: its key is gone by now.
+async fn open_of(store: &EventStore, plans: &[String]) -> Vec<String> {
+    let mut open = Vec::new();
+    for plan in plans {
+        match look::load_view(store, plan, Range::default()).await {
+            Ok(view) if !matches!(view.state().phase(), Phase::Empty | Phase::Ended(_)) => open.push(plan.clone()),
+            Ok(_) | Err(_) => {}
+        }
+    }
+    open
 }
 
 /// What else was sealed with another key when a model was asked for this plan: the text, before there was a plan, or another

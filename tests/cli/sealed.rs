@@ -213,6 +213,20 @@ fn a_shredded_plan_that_had_not_ended_can_still_be_ended() {
 }
 
 #[test]
+fn whoever_destroys_a_key_is_told_which_of_its_plans_and_forks_stand_open_for_ever() {
+    let scene = scene();
+    scene.write("plan.md", TEXT);
+    let plan = scene.run(&with("a.key", &["run", "plan.md", "--yes"])).expect(5).stdout.trim().to_owned();
+    let fork = scene.run(&with("a.key", &["fork", &plan])).expect(0).stdout.trim().to_owned();
+    scene.run(&with("a.key", &["cancel", &plan])).expect(0);
+    let destroyed = scene.run(&["keys", "destroy", &plan, "--yes"]).expect(0);
+    destroyed.says(&[&format!("{fork} has not ended"), &format!("cancel {fork}")]);
+    assert!(!destroyed.stderr.contains(&format!("{plan} has not ended")), "{}", destroyed.stderr);
+    scene.run(&["cancel", &fork]).expect(0);
+    assert_eq!(scene.show(&fork)["status"], "Cancelled");
+}
+
+#[test]
 fn plans_that_were_made_without_keys_are_read_and_go_on_as_before() {
     let scene = scene();
     let (plan, _) = scene.plan(TEXT);
