@@ -59,7 +59,7 @@ pub fn by_default(default: Option<&DefaultAnswer>, deadline: Option<Timestamp>) 
 /// A length of time in the largest unit that has it whole: `2h`, `90s`, `1500ms`.
 pub fn length(ms: u64) -> String {
     let units = [(86_400_000, "d"), (3_600_000, "h"), (60_000, "m"), (1_000, "s")];
-    let unit = units.into_iter().find(|(unit, _)| ms > 0 && ms % unit == 0);
+    let unit = units.into_iter().find(|(unit, _)| ms > 0 && ms.is_multiple_of(*unit));
     unit.map_or_else(|| format!("{ms}ms"), |(unit, name)| format!("{}{name}", ms / unit))
 }
 

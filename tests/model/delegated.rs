@@ -15,7 +15,7 @@ fn registry() -> ToolRegistry {
     }
     let (description, kind, agent) = ("find a text".to_owned(), NodeKind::Retrieval, None);
     parts.tools.push(Tool { name, description, kind, command: Some("grep -rn".into()), takes_command: false, agent });
-    ToolRegistry::new(parts).unwrap()
+    ToolRegistry::new(parts).expect("a registry in order")
 }
 
 fn judged(agent: AgentType, words: &str, plan: &Value) -> Result<(), AnswerError> {
