@@ -32,7 +32,9 @@ const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 /// How often in a row a planner is told the time.
 const TICKS_MAX: usize = 100;
 /// The events of a plan that the plans below it follow.
-const STEPS: [&str; 3] = ["PlanPaused", "PlanResumed", "PlanningCompleted"];
+const STEPS: [&str; 3] = [PAUSED, "PlanResumed", "PlanningCompleted"];
+/// What a plan that is paused with the one above it looks up at once more.
+const PAUSED: &str = "PlanPaused";
 /// How many events are read at a time.
 const PAGE: usize = 1000;
 
@@ -103,12 +105,16 @@ async fn host_one(
                 Some(Ok(Followed::Event(recorded))) => {
                     let position = recorded.position;
                     let moves_below = is_live && STEPS.contains(&recorded.event_type.as_str());
+                    let pauses = is_live && recorded.event_type == PAUSED;
                     let is_report = recorded.stream_id == claim::STREAM;
                     if is_report {
                         take_in_until_done(&mut planner, recorded).await;
                     }
                     if is_live && position > planner.position() {
                         look(&mut planner).await;
+                    }
+                    if pauses && planner.handler().state().is_paused_from_above() {
+                        follow_until_done(&store, &plan, &mut planner).await;
                     }
                     if moves_below {
                         bring_into_step(&store, &plan).await;
@@ -229,15 +235,16 @@ impl Hosted {
         // The events of a task bear the tags of its plan.
         let tags = recorded.tags.clone();
         let begins = recorded.stream_id == event::STREAM && recorded.event_type == "TasksPlanned";
+        let pauses = recorded.event_type == PAUSED;
         let Some(mut planner) = self.planner(&plan, &tags).await else { return };
         if recorded.stream_id == claim::STREAM {
             take_in_until_done(&mut planner, recorded).await;
         } else if recorded.position > planner.position() {
             look(&mut planner).await;
         }
-        // The plan above may have been paused, or have ended, while this one was made.
-        if begins && let Err(error) = follow_above(&self.store, &plan, &mut planner).await {
-            tracing::warn!(%error, plan, "it may go on without the plan above it");
+        // The plan above may have been paused, or have ended, while this one was made; or gone on while it was paused.
+        if begins || (pauses && planner.handler().state().is_paused_from_above()) {
+            follow_until_done(&self.store, &plan, &mut planner).await;
         }
         let keeps_time = tick(&self.store, &mut planner).await;
         self.keep(&plan, tags, planner, keeps_time);
@@ -259,10 +266,25 @@ impl Hosted {
     }
 }
 
-/// Lets what stands below a plan end, pause or go on with it.
+/// Lets what stands below a plan end, pause or go on with it, however long the log takes.
 async fn bring_into_step(store: &EventStore, plan: &str) {
-    if let Err(error) = keep_in_step(store, plan).await {
-        tracing::warn!(%error, plan, "plans below it may go on");
+    let mut backoff = Backoff::new();
+    while let Err(error) = keep_in_step(store, plan).await {
+        if !wait_out(&error, &mut backoff).await {
+            tracing::warn!(plan, "plans below it may go on");
+            return;
+        }
+    }
+}
+
+/// Lets a plan end, pause or go on with the one above it, however long the log takes.
+async fn follow_until_done(store: &EventStore, plan: &str, planner: &mut Runner<Planner>) {
+    let mut backoff = Backoff::new();
+    while let Err(error) = follow_above(store, plan, planner).await {
+        if !wait_out(&error, &mut backoff).await {
+            tracing::warn!(plan, "it may go on without the plan above it");
+            return;
+        }
     }
 }
 

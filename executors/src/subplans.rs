@@ -15,10 +15,10 @@ use crewlog_planner::claim::Ending;
 use crewlog_planner::event::{
     self, Command, Event, FailureClass, Outcome, TaskStatus, Undone, Usage, plan_tag, sub_plan_tags, under_tag,
 };
-use crewlog_planner::plan::{Origin, ParentTask, SUB_PLAN_DEPTH_MAX, SubPlan, sub_plan_id};
+use crewlog_planner::plan::{Origin, ParentTask, SUB_PLAN_DEPTH_MAX, SubPlan, TaskId, sub_plan_id};
 use crewlog_planner::planner::{Planner, PlannerError};
 use crewlog_planner::protocol::{AgentType, CrossAgentStep};
-use crewlog_planner::state::{Phase, PlannerState};
+use crewlog_planner::state::{Phase, PlannerState, Task};
 use futures::StreamExt;
 use tokio::sync::watch;
 
@@ -35,6 +35,8 @@ pub const RESULT_CHARS_MAX: usize = 60_000;
 const ABOVE_MAX: usize = SUB_PLAN_DEPTH_MAX as usize + 1;
 /// Of how many failed tasks a plan reports the errors.
 const ERRORS_MAX: usize = 5;
+/// How many steps of the plan above one are followed at a time.
+const STEPS_FOLLOWED_MAX: usize = 100;
 
 /// The events of a plan, and of all that stand below it, in a stream that is about plans.
 #[must_use]
@@ -253,51 +255,114 @@ impl Outer<'_> {
         };
         match read.await {
             Ok((undoes, mut planner)) if self.owns(planner.handler().state()) => {
-                put(&mut planner, end_of(undoes, reason), self.cause).await;
+                if let Err(error) = put(&mut planner, end_of(undoes, reason), self.cause).await {
+                    tracing::warn!(%error, plan, "a plan could not be ended");
+                }
             }
             Ok(_) => {}
             Err::<_, Error>(error) => tracing::warn!(%error, plan, "a plan cannot be read, and is not ended"),
         }
     }
 
-    /// Undoes what the plan did that carried a task out, or until `stop` says otherwise. A worker that takes it up again
-    /// goes on where another left off.
+    /// Undoes what the plans did that carried a task out, the last first, or until `stop` says otherwise. A worker that
+    /// takes it up again goes on where another left off.
     pub(crate) async fn undo(self, stop: &mut watch::Receiver<Option<Stop>>) -> Ending {
         let failed = |error: String| Ending::Failed { error, class: FailureClass::Task, run: None };
-        let Some(Undone { task, attempt }) = self.job.parameters.undoes else {
+        let Some(Undone { task, attempt, n_earlier }) = self.job.parameters.undoes else {
             return failed("it is not said what is to be undone".into());
         };
-        let parent = ParentTask { plan: self.job.plan.to_owned(), task, attempt };
-        let plan = sub_plan_id(&parent);
-        let mut planner = match read_plan(self.store, &plan, sub_plan_tags(&plan, self.job.plan, self.tags)).await {
-            Ok(planner) => planner,
-            Err(error) => return unreadable(&plan, &error),
-        };
-        if planner.handler().state().origin().parent.as_ref() != Some(&parent) {
-            return failed(format!("plan {plan} of task {task} is not there, so that nothing of it can be undone"));
-        }
-        let undo = Command::Undo { reason: format!("plan {} is undone", self.job.plan) };
-        put(&mut planner, undo, self.cause).await;
-        tokio::select! {
-            ended = until_ended(self.store, &plan, &mut planner) => match (ended, planner.handler().n_undone()) {
-                (Err(error), _) => unreadable(&plan, &error),
-                (Ok(()), (0, 0)) => failed(format!(
-                    "no task of plan {plan} says how it is undone: look at what it did with `crewlog show {plan}`"
-                )),
-                (Ok(()), (n_undone, 0)) => Ending::Completed { result: format!("{plan}: {n_undone} undone"), run: None },
-                (Ok(()), (n_undone, n_left)) => {
-                    failed(format!("{plan}: {n_undone} undone, {n_left} could not be undone"))
+        let earliest = attempt.saturating_sub(n_earlier).max(1);
+        let (mut told, mut is_all) = (Vec::new(), true);
+        for attempt in (earliest..=attempt).rev() {
+            match self.undo_one(task, attempt, stop).await {
+                Ok(Undoing::Done(said)) => told.push(said),
+                Ok(Undoing::Left(said)) => {
+                    told.push(said);
+                    is_all = false;
                 }
-            },
-            stop = wanted(stop) => {
-                if let Stop::Cancelled { reason } = &stop
-                    && let Ok(mut planner) = read_plan(self.store, &plan, Vec::new()).await
-                {
-                    put(&mut planner, end_of(false, reason), self.cause).await;
-                }
-                stop.ending()
+                Ok(Undoing::NotThere) => {}
+                Err(ending) => return ending,
             }
         }
+        if n_earlier > 0 && earliest > 1 {
+            told.push(format!("what the plans before attempt {earliest} did is not undone"));
+            is_all = false;
+        }
+        if told.is_empty() {
+            return match read_plan(self.store, self.job.plan, Vec::new()).await {
+                Ok(above)
+                    if above.handler().state().task(task).is_some_and(|task| task.status != TaskStatus::Completed) =>
+                {
+                    Ending::Completed {
+                        result: format!("no plan was made for task {task}: nothing is undone"),
+                        run: None,
+                    }
+                }
+                Ok(_) => failed(format!("the plan of task {task} is not there, so that nothing of it can be undone")),
+                Err(error) => unreadable(self.job.plan, &error),
+            };
+        }
+        let told = told.join("; ");
+        if is_all { Ending::Completed { result: told, run: None } } else { failed(told) }
+    }
+
+    /// Undoes what one plan did; an ending when that cannot be known, or somebody stops it.
+    async fn undo_one(
+        self,
+        task: TaskId,
+        attempt: u32,
+        stop: &mut watch::Receiver<Option<Stop>>,
+    ) -> Result<Undoing, Ending> {
+        let parent = ParentTask { plan: self.job.plan.to_owned(), task, attempt };
+        let plan = sub_plan_id(&parent);
+        let planner = read_plan(self.store, &plan, sub_plan_tags(&plan, self.job.plan, self.tags)).await;
+        let mut planner = planner.map_err(|error| unreadable(&plan, &error))?;
+        if planner.handler().state().origin().parent.as_ref() != Some(&parent) {
+            return Ok(Undoing::NotThere);
+        }
+        let undo = Command::Undo { reason: format!("plan {} is undone", self.job.plan) };
+        put(&mut planner, undo, self.cause).await.map_err(|error| unreadable(&plan, &error))?;
+        tokio::select! {
+            ended = until_ended(self.store, &plan, &mut planner) => {
+                ended.map_err(|error| unreadable(&plan, &error))?;
+                Ok(undoing(&plan, planner.handler()))
+            }
+            stop = wanted(stop) => {
+                if let Stop::Cancelled { reason } = &stop
+                    && let Err(error) = put(&mut planner, end_of(false, reason), self.cause).await
+                {
+                    tracing::warn!(%error, plan, "the undoing of a plan could not be ended");
+                }
+                Err(stop.ending())
+            }
+        }
+    }
+}
+
+/// How the undoing of a plan has ended.
+enum Undoing {
+    /// All of it, or there was nothing to undo.
+    Done(String),
+    /// Not all of it.
+    Left(String),
+    /// There is no such plan.
+    NotThere,
+}
+
+fn undoing(plan: &str, planner: &Planner) -> Undoing {
+    let did = |task: &Task| {
+        task.status == TaskStatus::Completed
+            && task.attempts > 0
+            && !task.is_inherited
+            && task.plan.compensates.is_none()
+    };
+    match planner.n_undone() {
+        (0, 0) if !planner.state().tasks().iter().any(did) => Undoing::Done(format!("{plan}: nothing was done")),
+        (0, 0) => Undoing::Left(format!(
+            "no task of plan {plan} says how it is undone: look at what it did with `crewlog show {plan}`"
+        )),
+        (n_undone, 0) => Undoing::Done(format!("{plan}: {n_undone} undone")),
+        (n_undone, n_left) => Undoing::Left(format!("{plan}: {n_undone} undone, {n_left} could not be undone")),
     }
 }
 
@@ -435,20 +500,21 @@ async fn until_ended(store: &EventStore, plan: &str, planner: &mut Runner<Planne
 /// The command that ends a plan with the task that it carries out.
 fn end_of(undoes: bool, reason: &str) -> Command {
     let reason = reason.to_owned();
-    if undoes { Command::CancelAndUndo { reason } } else { Command::Cancel { task: None, reason } }
+    // Where it is being undone already, on behalf of the plan above, another command to cancel it would end that.
+    if undoes { Command::Undo { reason } } else { Command::Cancel { task: None, reason } }
 }
 
 /// Gives a plan a command, however long the log takes. What it refuses changes nothing of it.
-async fn put(planner: &mut Runner<Planner>, command: Command, cause: &Cause) {
+async fn put(planner: &mut Runner<Planner>, command: Command, cause: &Cause) -> Result<(), Error> {
     let cause = cause.clone().keeping(command.retained());
     let mut backoff = Backoff::new();
     loop {
         match planner.execute(command.clone(), &cause).await {
-            Ok(_) | Err(ExecuteError::Refused(_)) => return,
+            Ok(_) | Err(ExecuteError::Refused(_)) => return Ok(()),
             Err(ExecuteError::Contended { .. }) => {}
             Err(ExecuteError::Store(error)) => {
                 if !wait_out(&error, &mut backoff).await {
-                    return;
+                    return Err(error);
                 }
             }
         }
@@ -486,20 +552,30 @@ pub async fn keep_in_step(store: &EventStore, plan: &str) -> Result<(), Error> {
 /// # Errors
 /// A fault of the log.
 pub(crate) async fn follow_above(store: &EventStore, plan: &str, planner: &mut Runner<Planner>) -> Result<(), Error> {
-    let state = planner.handler().state();
+    // The plan above may go another step before a command for this one is in the log.
+    for _ in 0..STEPS_FOLLOWED_MAX {
+        let Some(command) = step_after_above(store, plan, planner.handler().state()).await? else { return Ok(()) };
+        put(planner, command, &Cause::request()).await?;
+    }
+    tracing::warn!(plan, "the plan above it changes faster than it can follow");
+    Ok(())
+}
+
+/// What brings a plan into step with the one above it, as both stand; nothing when they are.
+async fn step_after_above(store: &EventStore, plan: &str, state: &PlannerState) -> Result<Option<Command>, Error> {
     let is_open = matches!(state.phase(), Phase::Active | Phase::Paused);
     // A fork of such a plan carries no task out.
-    let Some(parent) = state.origin().parent.clone().filter(|parent| is_open && sub_plan_id(parent) == plan) else {
-        return Ok(());
+    let Some(parent) = state.origin().parent.as_ref().filter(|parent| is_open && sub_plan_id(parent) == plan) else {
+        return Ok(None);
     };
     let mut above = planner_of(store, &parent.plan, Vec::new()).await?;
     above.catch_up().await?;
     let above = above.handler().state();
-    let Some(task) = above.task(parent.task) else { return Ok(()) };
+    let Some(task) = above.task(parent.task) else { return Ok(None) };
     let goes_on = !matches!(above.phase(), Phase::Ended(_));
     let awaits_late = goes_on && task.plan.request.is_some() && task.status == TaskStatus::TimedOut;
     let is_over = task.status.is_end() || task.attempts > parent.attempt;
-    let command = match above.phase() {
+    Ok(match above.phase() {
         _ if is_over && !awaits_late && !state.is_cancelled() => {
             let reason = format!("task {} of plan {} has ended", parent.task, parent.plan);
             Some(end_of(above.config().compensate, &reason))
@@ -509,11 +585,7 @@ pub(crate) async fn follow_above(store: &EventStore, plan: &str, planner: &mut R
         }
         Phase::Active if state.is_paused_from_above() => Some(Command::ResumeFromAbove),
         Phase::Empty | Phase::Active | Phase::Paused | Phase::Ended(_) => None,
-    };
-    if let Some(command) = command {
-        put(planner, command, &Cause::request()).await;
-    }
-    Ok(())
+    })
 }
 
 fn unreadable(plan: &str, error: &Error) -> Ending {

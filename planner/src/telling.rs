@@ -8,9 +8,10 @@ use std::collections::BTreeSet;
 
 use crate::brevity::{fair_limit, fits, in_a_line, n_chars, shorten};
 use crate::condense::{Sort, condense};
-use crate::event::{Answered, Budget, Parameters, Profile, TaskResult, TaskStatus, Undone};
+use crate::context::is_mark;
+use crate::event::{Answered, Budget, PLANS_UNDONE_MAX, Parameters, Profile, TaskResult, TaskStatus, Undone};
 use crate::parts::{Keeps, Lines, Part};
-use crate::past::PastLines;
+use crate::past::{PastLines, is_decision};
 use crate::plan::{AttachmentKind, NodeKind};
 use crate::prompt;
 use crate::state::{PlannerState, Task};
@@ -86,7 +87,8 @@ impl PlannerState {
     fn undone_by(&self, task: &Task) -> Option<Undone> {
         let undone = self.task(task.plan.compensates.filter(|_| task.plan.command.is_none())?)?;
         let (task, attempt) = (undone.plan.id, undone.attempts);
-        undone.plan.sub_plan.is_some().then_some(Undone { task, attempt })
+        let n_earlier = attempt.saturating_sub(1).min(PLANS_UNDONE_MAX - 1);
+        undone.plan.sub_plan.is_some().then_some(Undone { task, attempt, n_earlier })
     }
 
     /// What a task without a command reads: images, and the files and links of a task that looks at what is there already,

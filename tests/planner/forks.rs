@@ -300,7 +300,8 @@ fn pending(parent: &PlannerState) -> Vec<Task> {
     let of_the_fork = |task: &Task| match task.status.is_end() {
         false if task.plan.compensates.is_some() => stopped(task),
         false => fresh(task),
-        true if is_undone(task) => fresh(task),
+        // Of a task that failed what its plan did may be undone, too; it stays failed.
+        true if task.status == TaskStatus::Completed && is_undone(task) => fresh(task),
         true => kept(task),
     };
     parent.tasks().iter().map(of_the_fork).collect()

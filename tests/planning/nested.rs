@@ -8,7 +8,9 @@ use crewlog_executors::model::{Asker, Model, ModelError, Patience, Reply};
 use crewlog_executors::planning::{planner_of, planner_of_fork};
 use crewlog_mq::{Append, Cause, EventStore, Expected, NewEvent};
 use crewlog_planner::claim::TaskEvent;
-use crewlog_planner::event::{self, Budget, Command, Event, Outcome, PlannerConfig, TaskStatus, Usage, plan_tag};
+use crewlog_planner::event::{
+    self, Budget, Command, Event, Outcome, PlannerConfig, TaskStatus, Usage, plan_tag, sub_plan_tags,
+};
 use crewlog_planner::model::{Request, Terms};
 use crewlog_planner::plan::{NodeKind, Origin, ParentTask, TaskId, TaskPlan};
 use crewlog_planner::protocol::AgentType;
@@ -210,6 +212,59 @@ async fn a_plan_within_a_plan_that_does_not_say_how_it_is_undone_is_said_not_to_
     let (status, error) = ended(&end, 3);
     assert_eq!(status, TaskStatus::Failed);
     assert!(error.starts_with("no task of plan p.1-1 says how it is undone"), "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_plans_within_did_before_they_failed_is_undone_of_each_attempt() {
+    for (store, _on) in logs().await {
+        let text = "1. Run `echo $CREWLOG_PLAN >> side` (undo: `echo undo $CREWLOG_PLAN >> side`)\n2. Run `exit 1`\n";
+        let rig = Rig::on(store, vec![left_to(1, text, None)], PlannerConfig::default()).await;
+        let crew = Crew::of(&rig, None);
+        rig.end().await;
+        rig.order(Command::Retry { task: Some(TaskId(1)) }).await;
+        child_end(&rig, "p.1-2").await;
+        let is_failed = |event: &TaskEvent| matches!(event, TaskEvent::TaskFailed { attempt: 2, .. });
+        rig.until(1, is_failed).await;
+        until_ended(&rig, 2).await;
+        rig.order(Command::CancelAndUndo { reason: "enough".into() }).await;
+        let is_undone = |event: &Event| matches!(event, Event::TaskStatusUpdated { task_id: TaskId(2), status, .. } if status.is_end());
+        let end = rig.until_plan(is_undone).await;
+        crew.stop().await;
+        assert_eq!(ended(&end, 2), (TaskStatus::Completed, "p.1-2: 1 undone; p.1-1: 1 undone".into()));
+        assert_eq!(rig.text("side"), "p.1-1\np.1-2\nundo p.1-2\nundo p.1-1\n");
+    }
+}
+
+/// Waits until the plan has ended so many times.
+async fn until_ended(rig: &Rig, n: usize) {
+    let n_ended = std::cell::Cell::new(0);
+    rig.until_plan(|event| {
+        n_ended.set(n_ended.get() + usize::from(matches!(event, Event::PlanningCompleted { .. })));
+        n_ended.get() == n
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_plan_within_that_did_nothing_needs_no_undoing() {
+    let config = PlannerConfig { compensate: true, ..PlannerConfig::default() };
+    let rig = Rig::with_plan(vec![left_to(1, "Run `exit 1`", None)], config).await;
+    let crew = Crew::of(&rig, None);
+    let end = rig.end().await;
+    crew.stop().await;
+    assert_eq!(ended(&end, 2), (TaskStatus::Completed, "p.1-1: nothing was done".into()));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_plan_that_is_paused_from_above_too_late_goes_on_again() {
+    let rig = plan_of(vec![left_to(1, "- Think about it\n", None)]).await;
+    let crew = Crew::of(&rig, None);
+    until(&rig.store, event::STREAM, "p.1-1", |event: &Event| matches!(event, Event::TaskDispatched { .. })).await;
+    // As of a host that read the plan above before it was resumed.
+    let mut late = planner_of(&rig.store, "p.1-1", sub_plan_tags("p.1-1", PLAN, &[])).await.unwrap();
+    late.execute(Command::PauseFromAbove { reason: "plan p is paused".into() }, &Cause::request()).await.unwrap();
+    until(&rig.store, event::STREAM, "p.1-1", |event: &Event| matches!(event, Event::PlanResumed {})).await;
+    crew.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

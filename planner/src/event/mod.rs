@@ -12,7 +12,9 @@ use crate::plan::{Attachment, DefaultAnswer, Origin, TaskId, TaskPlan};
 pub use amending::{Amendment, Edit, Setting};
 pub use command::Command;
 pub use config::{Budget, Order, PlannerConfig, Profile, Summaries, Usage, money};
-pub use told::{Answered, Covered, ExecutorEvent, FailureClass, Parameters, PlannerCmd, TaskResult, Undone};
+pub use told::{
+    Answered, Covered, ExecutorEvent, FailureClass, PLANS_UNDONE_MAX, Parameters, PlannerCmd, TaskResult, Undone,
+};
 
 /// The stream of all plans; a plan's aggregate is its id.
 pub const STREAM: &str = "planner";

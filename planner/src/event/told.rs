@@ -105,13 +105,24 @@ pub struct Parameters {
     pub undoes: Option<Undone>,
 }
 
-/// A task that a plan of its own carried out.
+/// The most plans of one task that are undone: those of its last dispatches.
+pub const PLANS_UNDONE_MAX: u32 = 100;
+
+/// A task that a plan of its own carried out, or several, one for each dispatch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Undone {
     /// The task.
     pub task: TaskId,
-    /// The dispatch that was carried out.
+    /// The last dispatch that was carried out.
     pub attempt: u32,
+    /// How many dispatches right before it are undone too.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub n_earlier: u32,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
+fn is_none(n: &u32) -> bool {
+    *n == 0
 }
 
 /// What the planner asks of executors. It occurs only inside [`TaskDispatched`](crate::event::Event::TaskDispatched).

@@ -91,11 +91,13 @@ impl Planner {
     }
 }
 
-/// True of what the plan itself did, says how it is undone, and has not been undone since.
+/// True of what the plan itself did, says how it is undone, and has not been undone since. Of a task that a plan of its own
+/// carried out, that plan tells what it did, however the task ended.
 fn may_be_undone(task: &Task) -> bool {
-    task.status == TaskStatus::Completed
-        && task.attempts > 0
-        && !task.is_inherited
-        && (task.plan.compensate.is_some() || task.plan.sub_plan.is_some())
-        && !task.is_compensated
+    let (by_command, by_plan) = (task.plan.compensate.is_some(), task.plan.sub_plan.is_some());
+    let was_done = match by_command {
+        true => task.status == TaskStatus::Completed,
+        false => by_plan && task.status.is_end(),
+    };
+    was_done && task.attempts > 0 && !task.is_inherited && !task.is_compensated
 }
