@@ -8,10 +8,9 @@ use std::collections::BTreeSet;
 
 use crate::brevity::{fair_limit, fits, in_a_line, n_chars, shorten};
 use crate::condense::{Sort, condense};
-use crate::context::is_mark;
 use crate::event::{Answered, Budget, PLANS_UNDONE_MAX, Parameters, Profile, TaskResult, TaskStatus, Undone};
 use crate::parts::{Keeps, Lines, Part};
-use crate::past::{PastLines, is_decision};
+use crate::past::PastLines;
 use crate::plan::{AttachmentKind, NodeKind};
 use crate::prompt;
 use crate::state::{PlannerState, Task};

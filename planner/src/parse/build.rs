@@ -5,6 +5,7 @@ use std::rc::Rc;
 use super::built::{Built, Chain, Odd, attach, merge_spans};
 use super::draft::{Draft, Link, Reference, Step};
 use super::fences::Lead;
+use super::heads::{self, Branch};
 use super::inline::{AtomKind, Definitions, Inline};
 use super::lines::{self, Block, BlockKind};
 use super::outline::{self, Place};
@@ -61,7 +62,7 @@ pub(super) struct Builder<'a> {
     pub(super) source: &'a str,
     pub(super) definitions: Definitions,
     /// The pairs of signs in the line that was read last.
-    pairs: Pairs,
+    pub(super) pairs: Pairs,
     /// What was found in a line that is done; its memory serves the next one.
     pub(super) spare: Inline,
     pub(super) lenient: bool,
@@ -72,6 +73,10 @@ pub(super) struct Builder<'a> {
     pub(super) pending_notes: Vec<(String, Option<Span>)>,
     pub(super) pending_attachments: Vec<Attachment>,
     pub(super) condition: Option<Condition>,
+    /// The conditions of what is open.
+    pub(super) branches: Vec<Branch>,
+    /// "If it fails:" above a list, a table or a paragraph.
+    pub(super) lead_condition: Option<(Condition, Link)>,
     /// The last paragraph's last clause ended with a colon, or it stands directly above.
     pub(super) colon: bool,
     pub(super) group: Option<String>,
@@ -113,6 +118,8 @@ pub(super) fn build(source: &str, lenient: bool) -> Built {
         pending_notes: Vec::new(),
         pending_attachments: Vec::new(),
         condition: None,
+        branches: Vec::new(),
+        lead_condition: None,
         colon: false,
         group: None,
         lead: None,
@@ -218,7 +225,10 @@ impl<'a> Builder<'a> {
             }
             BlockKind::Table => {
                 self.enter(None, usize::MAX, false);
-                self.table(block);
+                let above = self.last.filter(|_| places[n].parent.is_some());
+                let above = above.and_then(|last| self.out.drafts[last].plan.condition.clone());
+                self.lead_condition = self.lead_condition.take().or(above.map(|condition| (condition, Link::Tested)));
+                self.under_lead(|builder| builder.table(block));
             }
         }
         if told {
@@ -279,6 +289,12 @@ impl<'a> Builder<'a> {
         }
         let kind = sections::section(&text);
         self.reported = sections::reports(&text);
+        let phase = kind == Section::Phase && uses == Use::Tasks;
+        let link = if phase { Link::Phase } else { Link::Free };
+        let steps = uses == Use::Tasks && kind != Section::Never && kind != Section::Context;
+        let title = sections::phase_title(&text);
+        let branch = Some(if phase { &title } else { &text }).filter(|_| steps && level > 1);
+        let branch = branch.and_then(|title| self.branch_of(title, link));
         if self.out.title.is_none()
             && self.out.drafts.is_empty()
             && level <= 1
@@ -289,14 +305,18 @@ impl<'a> Builder<'a> {
         }
         self.lead = None;
         self.lead_link = None;
+        self.lead_condition = None;
         self.last = None;
         self.condition = None;
-        let phase = kind == Section::Phase && uses == Use::Tasks;
         let first = self.out.drafts.len();
-        let title = (phase && !text.is_empty()).then(|| (sections::phase_title(&text), block.span));
+        let title = (phase && !text.is_empty()).then_some((title, block.span));
         let priority = priority.or_else(|| self.open.iter().rev().find_map(Open::priority));
         self.priority.clone_from(&priority);
-        self.push(Open::Section { level, title, first, priority }, if phase { Link::Phase } else { Link::Free });
+        let (condition, link) = branch.map_or((None, link), |(condition, link)| (Some(condition), link));
+        self.push(Open::Section { level, title, first, priority }, link);
+        if let Some(condition) = condition {
+            self.begin_branch(condition);
+        }
         if phase {
             self.section = n;
         }
@@ -315,6 +335,7 @@ impl<'a> Builder<'a> {
     /// Leaves the innermost list, group or section.
     fn close(&mut self) -> bool {
         let Some(open) = self.open.pop() else { return false };
+        self.end_branches();
         match open {
             Open::List(_, true) => return true,
             Open::List(_, false) => {}
@@ -344,7 +365,7 @@ impl<'a> Builder<'a> {
     pub(super) fn enter(&mut self, parent: Option<usize>, list: usize, silent: bool) {
         loop {
             match self.open.last() {
-                Some(Open::List(open, _)) if *open == list => return,
+                Some(Open::List(open, _)) if *open == list && self.lead_condition.is_none() => return,
                 Some(Open::Group { block, .. }) if Some(*block) == parent => break,
                 Some(Open::Section { .. }) | None => break,
                 Some(Open::List(..) | Open::Group { .. }) => {
@@ -358,7 +379,13 @@ impl<'a> Builder<'a> {
                 Some(Open::List(..) | Open::Section { .. }) | None => None,
             };
             let lead = self.lead_link.take();
-            self.push(Open::List(list, silent), follow.or(lead).unwrap_or(Link::Free));
+            let branch = self.lead_condition.take();
+            let (condition, tested) = branch.unzip();
+            let silent = silent && condition.is_none();
+            self.push(Open::List(list, silent), follow.or(lead).or(tested).unwrap_or(Link::Free));
+            if let Some(condition) = condition {
+                self.begin_branch(condition);
+            }
         }
     }
 
@@ -432,7 +459,16 @@ impl<'a> Builder<'a> {
         self.leave(n, blocks, places);
         let next = blocks.get(n + 1);
         let leads = |kind: &BlockKind| matches!(kind, BlockKind::Item { .. } | BlockKind::Table);
-        let lead_in = flow.text.trim_end().ends_with([':', '\u{ff1a}']) && next.is_some_and(|next| leads(&next.kind));
+        let colon = flow.text.trim_end().ends_with([':', '\u{ff1a}']);
+        let head = heads::head(&flow.text).filter(|head| colon || head.rest.is_empty());
+        let asks = head.is_some();
+        let leads = |kind: &BlockKind| leads(kind) || asks && *kind == BlockKind::Paragraph;
+        let lead_in = (colon || asks) && next.is_some_and(|next| leads(&next.kind));
+        if lead_in && asks {
+            self.lead_condition = self.branch_of(&flow.text, Link::Free);
+        } else if lead_in && self.ask_last(block, &flow, &inline) {
+            return;
+        }
         self.lead = lead_in.then(|| plain::plain(&flow.text, &inline, 0, flow.text.len(), &[]));
         self.lead_link = lead_in.then(|| connectors::connection(&flow.text)).flatten();
         if lead_in {
@@ -443,7 +479,7 @@ impl<'a> Builder<'a> {
         }
         let before = self.out.drafts.len();
         let code = next.is_some_and(|next| self.is_shell(next));
-        self.prose(&flow, &inline, code);
+        self.under_lead(|builder| builder.prose(&flow, &inline, code));
         self.lend_plainly(before);
         self.colon = flow.text.trim_end().ends_with([':', '\u{ff1a}']) || next.is_some_and(|next| !next.apart);
     }
@@ -505,6 +541,9 @@ impl<'a> Builder<'a> {
     /// Adds a draft at the end of the text read so far.
     pub(super) fn add(&mut self, mut draft: Draft, link: Link) -> usize {
         let n = self.out.drafts.len();
+        if let Some(branch) = self.branches.last() {
+            draft.plan.condition = Some(branch.give(draft.plan.condition.take()));
+        }
         for (note, span) in self.pending_notes.drain(..) {
             draft.plan.notes.push(note);
             draft.plan.spans.extend(span);

@@ -45,7 +45,9 @@ static NONE: Words = Words::new(|| {
      in addition|furthermore|moreover|besides|also|plus|\u{9996}\u{5148}|\u{5148}|\u{307e}\u{305a}",
     )
 });
-static OTHERWISE: Words = Words::new(|| list("otherwise|else|if not|or else|\u{5426}\u{5219}"));
+static OTHERWISE: Words = Words::new(|| {
+    list("otherwise|else|if not|or else|sonst|ansonsten|andernfalls|sinon|altrimenti|de lo contrario|\u{5426}\u{5219}")
+});
 
 /// All of them: most clauses begin with none.
 static ALL: Words = Words::new(|| Phrases::union(&[&BOTH, &THEN, &PARALLEL, &ARROWS, &NONE, &OTHERWISE]));

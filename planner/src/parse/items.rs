@@ -5,6 +5,7 @@ use std::rc::Rc;
 use super::build::{Builder, Open};
 use super::built::{self, Name, Odd, attach, merge_needs};
 use super::draft::Link;
+use super::heads;
 use super::inline::Inline;
 use super::lines::{Block, BlockKind};
 use super::outline::{Place, Role};
@@ -68,6 +69,11 @@ impl Builder<'_> {
         self.step_item(block, &flow, &inline, own, mark.unwrap_or(Mark::Open), marker.is_ordered());
         if let (Role::Lead, last, Some(Open::Group { own, .. })) = (place.role, self.last, self.open.last_mut()) {
             *own = last;
+        }
+        let said = self.out.drafts.get(before).and_then(|draft| draft.plan.condition.clone());
+        if let Some(condition) = said.filter(|_| follow.is_some()) {
+            // What follows a step that may not be done is not done without it.
+            self.branches.push(heads::Branch { depth: self.open.len(), own: condition, outer: None });
         }
         let inherited = self.open.iter().filter_map(|open| match open {
             Open::Group { needs, .. } if !needs.is_empty() => Some(needs.clone()),
@@ -148,6 +154,8 @@ impl Builder<'_> {
             _ if found.needs.as_ref().is_some_and(|needs| !needs.is_empty()) && link == Link::Next => Link::Anew,
             Section::Tasks | Section::Never | Section::Context | Section::Plain => link,
         };
+        let branch = self.branch_of(&flow.text, link).or_else(|| self.branch_of(&title, link));
+        let (condition, link) = branch.map_or((None, link), |(condition, link)| (Some(condition), link));
         let needs = found.needs.unwrap_or_default().into();
         let (priority, assignee) = (found.priority, found.assignee);
         let parallel = found.parallel;
@@ -155,6 +163,9 @@ impl Builder<'_> {
             Open::Group { block: n, title, names, parallel, follow: None, own: None, priority, assignee, needs },
             link,
         );
+        if let Some(condition) = condition {
+            self.begin_branch(condition);
+        }
         self.last = None;
     }
 

@@ -28,6 +28,7 @@
 //! prose: only code between backticks or in a fence can become one.
 
 mod addresses;
+mod branches;
 mod build;
 mod built;
 mod canonical;
@@ -41,6 +42,7 @@ mod fences;
 mod fields;
 mod formats;
 mod graph;
+mod heads;
 mod inline;
 mod inlined;
 mod items;

@@ -2,7 +2,7 @@
 
 use super::lines::{Block, BlockKind};
 use super::markers::Marker;
-use super::{commands, roles, vocabulary};
+use super::{commands, heads, roles, vocabulary};
 
 /// Deeper lists are taken as lists of this depth.
 const DEPTH_MAX: usize = 64;
@@ -200,7 +200,9 @@ fn roles_of(text: &str, blocks: &[Block], places: &mut [Place]) {
             (own.steps > 0 || places[n].parent.is_some()) && commands::is_command_line(whole(text, &blocks[n]));
         // Itself a step, under which nothing but remarks stands.
         let noted = own.steps > 0 && ((named && own.tracked == 0) || (own.said == own.steps && acts(line)));
-        let role = if own.steps > 0 && own.branches == own.steps {
+        // "If it fails:" is no step that could be tested.
+        let asks = || heads::head(line).is_some_and(|head| head.rest.is_empty());
+        let role = if own.steps > 0 && own.branches == own.steps && (named || !asks()) {
             Role::Tested
         } else if own.steps > 0 && command && own.active > 0 {
             Role::Lead

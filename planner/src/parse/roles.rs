@@ -380,9 +380,10 @@ pub(super) fn is_remark(line: &str) -> bool {
 /// True for an item that says what follows if something holds of the item above it.
 pub(super) fn is_branch(line: &str) -> bool {
     let comma = line.contains([',', ':', '\u{ff0c}']);
-    ["if", "otherwise", "else", "unless", "\u{5982}\u{679c}", "\u{5426}\u{5219}"]
-        .iter()
-        .any(|word| after_word(line, word).is_some_and(|_| comma))
+    let opens = ["if", "otherwise", "else", "unless", "\u{5982}\u{679c}", "\u{5426}\u{5219}"];
+    let acts = |rest: &str| rest.starts_with('`') || vocabulary::begins_with_verb(rest);
+    opens.iter().any(|word| after_word(line, word).is_some_and(|_| comma))
+        || after_any(line, &["otherwise", "else"]).is_some_and(|rest| acts(rest.trim_start()))
 }
 
 /// True when an item begins with an id.

@@ -182,6 +182,10 @@ pub(super) fn promote(text: &str, blocks: &mut [Block]) {
         let colon = line.ends_with(':') || bold;
         let phase = known == Section::Phase && !inner.ends_with('.');
         let named = colon && matches!(known, Section::Tasks | Section::Never | Section::Context);
+        let asks = super::heads::head(inner).is_some();
+        if asks && known != Section::Never && known != Section::Context {
+            continue;
+        }
         if (phase && (followed || colon)) || named || (bold && followed && !warns(inner)) {
             block.kind = BlockKind::Heading(7);
         }

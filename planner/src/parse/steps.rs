@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use super::branches::starts_condition;
 use super::build::Builder;
 use super::built::{self, attach, merge_needs};
 use super::draft::{Draft, Link, Reference, Step};
@@ -14,15 +15,8 @@ use super::phrases::{Word, Words, after_word, begins, list, words};
 use super::roles::{self, Said, Sense};
 use super::sentences::{self, Clause, Stop};
 use super::text::{Flow, holds};
-use super::{commands, conditions, plain, vocabulary};
-use crate::plan::{Condition, Mark, NodeKind};
-
-/// A clause with its condition taken off.
-struct Part {
-    from: usize,
-    to: usize,
-    condition: Option<Condition>,
-}
+use super::{commands, plain, vocabulary};
+use crate::plan::{Mark, NodeKind};
 
 /// Gives a draft what its text said of it.
 pub(super) fn adopt(draft: &mut Draft, found: &mut Meta) {
@@ -262,107 +256,18 @@ impl Builder<'_> {
         draft.plan.command = command;
         draft.plan.attachments = inline.attachments(&flow.text, clause.start, clause.end);
         draft.plan.spans.extend(flow.span(clause.start, clause.end));
-        let conditional =
-            part.condition.as_ref().is_some_and(|one| !item || part.from > start || self.is_tested(&one.text));
-        let link = self.place(link, &found, conditional, clause.otherwise, item);
+        let asked = part.condition.as_ref().map(|one| one.text.as_str());
+        let asked = asked.filter(|one| !item || part.from > start || part.link.is_some() || self.is_tested(one));
+        let link = match part.link {
+            Some(Link::Parallel) if !found.beside => Link::Parallel,
+            Some(_) | None => self.place(link, &found, asked, clause.otherwise, item),
+        };
         if part.condition.is_some() {
             self.condition.clone_from(&part.condition);
         }
         draft.plan.condition = part.condition;
         adopt(&mut draft, &mut found);
         Some(self.add(draft, link))
-    }
-
-    /// True when what a condition at the end of an item says can be known from the step before it.
-    fn is_tested(&self, condition: &str) -> bool {
-        let Some(last) = self.out.drafts.last() else { return false };
-        let back = ["it", "they", "this", "that", "these", "those", "all", "any", "both", "everything", "none", "so"];
-        let day = begins(condition, &["it is the", "it's the", "it is late", "it is after", "it is before"]);
-        begins(condition, &back) && !day || letters::shares(&last.plan.description, condition)
-    }
-
-    /// "Check whether the index exists": what "if so" and "if not" say after it.
-    fn asked_before(&self) -> Option<String> {
-        let last = &self.out.drafts.last().filter(|last| last.plan.condition.is_none())?.plan.description;
-        let asked = [" whether ", " if "].iter().find_map(|word| last.split_once(word))?.1;
-        Some(asked.strip_suffix(" or not").unwrap_or(asked).to_owned())
-    }
-
-    fn place(&self, link: Link, found: &Meta, conditional: bool, otherwise: bool, item: bool) -> Link {
-        if found.beside {
-            return Link::Beside;
-        }
-        if otherwise && self.condition.is_some() && self.asked_before().is_none() {
-            return Link::Parallel;
-        }
-        if conditional && (link == Link::Free || link == Link::Tested) {
-            return Link::Tested;
-        }
-        if found.parallel {
-            return if item && link == Link::Free { Link::Free } else { Link::Parallel };
-        }
-        if found.led && link == Link::Free { Link::Then } else { link }
-    }
-
-    /// Takes "if ...," off the front and " if ..." off the end.
-    fn condition_of(&self, text: &str, inline: &Inline, clause: &Clause) -> Part {
-        let part = &text[clause.from..clause.to];
-        let shown = |from, to| plain::plain(text, inline, from, to, &[]);
-        if clause.otherwise {
-            let asked = self.asked_before().map(|text| Condition { text, negated: true });
-            let last = self.condition.as_ref();
-            let condition =
-                asked.or_else(|| last.map(|last| Condition { text: last.text.clone(), negated: !last.negated }));
-            return Part { from: clause.from, to: clause.to, condition };
-        }
-        if roles::idle_condition(part) {
-            return Part { from: clause.from, to: clause.to, condition: None };
-        }
-        if let Some(rest) = conditions::after_failure(part) {
-            let condition = Some(Condition { text: "it fails".to_owned(), negated: false });
-            return Part { from: clause.to - rest.len(), to: clause.to, condition };
-        }
-        // Most clauses begin with another letter.
-        let may_ask = part.starts_with(['u', 'U', 'i', 'I', 'o', 'O', 'w', 'W', 's', 'S'])
-            || !part.starts_with(|c: char| c.is_ascii());
-        let words = [
-            ("unless", true),
-            ("if", false),
-            ("only if", false),
-            ("in case", false),
-            ("when", false),
-            ("should", false),
-            ("\u{5982}\u{679c}", false),
-            ("\u{3082}\u{3057}", false),
-        ];
-        for (word, negated) in words.into_iter().filter(|_| may_ask) {
-            let Some(rest) = after_word(part, word) else { continue };
-            let start = clause.to - rest.len();
-            if let Some((end, next)) = conditions::condition_end(text, inline, start, clause.to) {
-                if matches!(word, "when" | "should") && !conditions::is_outcome(&text[start..end]) {
-                    continue;
-                }
-                let mut asked = shown(start, end);
-                let positive = asked.strip_suffix(" or not").map(str::to_owned);
-                asked = positive.unwrap_or(asked);
-                if matches!(asked.as_str(), "so" | "yes") {
-                    asked = self.asked_before().unwrap_or(asked);
-                }
-                return Part { from: next, to: clause.to, condition: Some(Condition { text: asked, negated }) };
-            }
-        }
-        if let Some((at, start, negated)) = conditions::trailing_condition(text, inline, clause) {
-            let said = shown(start, clause.to);
-            let said = if part[..at - clause.from].matches('(').count() == part[..at - clause.from].matches(')').count()
-            {
-                said.strip_suffix(')').filter(|said| !said.contains('(')).map(str::to_owned).unwrap_or(said)
-            } else {
-                said
-            };
-            let condition = Some(Condition { text: said, negated });
-            return Part { from: clause.from, to: at, condition };
-        }
-        Part { from: clause.from, to: clause.to, condition: None }
     }
 
     fn question(&mut self, flow: &Flow, inline: &Inline, clause: &Clause, here: Option<usize>) {
@@ -584,8 +489,4 @@ fn is_plain_step(clause: &Clause, said: &Said) -> bool {
 fn is_first(text: &str) -> bool {
     let plain = text.trim_start();
     begins(plain, &["first", "firstly", "to start", "to begin", "initially"])
-}
-
-fn starts_condition(text: &str) -> bool {
-    begins(text, &["if", "unless", "only if", "in case", "\u{5982}\u{679c}"])
 }

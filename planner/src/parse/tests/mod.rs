@@ -1,6 +1,7 @@
 //! Texts and the plans they mean; one `check` per boundary.
 
 mod commands;
+mod conditional;
 mod formats;
 mod letters;
 mod limits;

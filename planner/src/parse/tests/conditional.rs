@@ -1,0 +1,219 @@
+//! Conditions over more than one step.
+
+use super::check;
+
+const TESTED: &str = "1 ToolCall Run make test | $ make test";
+
+#[test]
+fn what_stands_under_a_condition_has_it() {
+    check(
+        "1. Run `make test`\n2. If it fails:\n   - Run `make undo`\n3. Otherwise run `make ship`",
+        &[
+            TESTED,
+            "2 ToolCall Run make undo | <- 1s | $ make undo | in If it fails | if it fails",
+            "3 ToolCall run make ship | <- 1s | $ make ship | unless it fails",
+        ],
+    );
+    check(
+        "1. Run `make test`\n2. If it fails:\n   - Run `make undo`\n3. Otherwise:\n   - Run `make ship`\n4. Tell Ann",
+        &[
+            TESTED,
+            "2 ToolCall Run make undo | <- 1s | $ make undo | in If it fails | if it fails",
+            "3 ToolCall Run make ship | <- 1s | $ make ship | in Otherwise | unless it fails",
+            "4 Processing Tell Ann | <- 2s 3s",
+        ],
+    );
+    check(
+        "- Unless it is clean:\n  - Run `make fix`",
+        &["1 ToolCall Run make fix | $ make fix | in Unless it is clean | unless it is clean"],
+    );
+}
+
+#[test]
+fn a_branch_keeps_its_order() {
+    check(
+        "1. Run `make test`\n2. If green:\n   1. Run `make a`\n   2. Run `make b`\n3. Else run `make c`",
+        &[
+            TESTED,
+            "2 ToolCall Run make a | <- 1s | $ make a | in If green | if green",
+            "3 ToolCall Run make b | <- 2s | $ make b | in If green | if green",
+            "4 ToolCall run make c | <- 1s | $ make c | unless green",
+        ],
+    );
+    check(
+        "1. Run `make test`\n2. If the tests fail\n   a. Run `make a`\n   b. Run `make b`",
+        &[
+            TESTED,
+            "2 ToolCall Run make a | <- 1s | $ make a | in If the tests fail | if the tests fail",
+            "3 ToolCall Run make b | <- 2s | $ make b | in If the tests fail | if the tests fail",
+        ],
+    );
+}
+
+#[test]
+fn a_condition_above_a_list_or_a_paragraph_is_that_of_its_steps_alone() {
+    for lead in ["When it is green:", "**When it is green:**", "**When it is green**", "When it is green"] {
+        check(
+            &format!("Run `make test`.\n\n{lead}\n- Run `make ship`\n\nNotify Ann."),
+            &[TESTED, "2 ToolCall Run make ship | <- 1 | $ make ship | if it is green", "3 ToolCall Notify Ann"],
+        );
+    }
+    check(
+        "1. Run `make test`\n\nIf it is green:\n\n2. Run `make a`\n\nOtherwise:\n\n3. Run `make b`",
+        &[
+            TESTED,
+            "2 ToolCall Run make a | <- 1 | $ make a | if it is green",
+            "3 ToolCall Run make b | <- 1 | $ make b | unless it is green",
+        ],
+    );
+    check(
+        "If it fails:\n\nRun `make a`.\n\nOtherwise:\n\nRun `make b`.",
+        &["1 ToolCall Run make a | $ make a | if it fails", "2 ToolCall Run make b | $ make b | unless it fails"],
+    );
+    check(
+        "Run `make test`. If it fails:\n1. Run `make a`\n2. Run `make b`\n\nOtherwise:\n1. Run `make c`",
+        &[
+            TESTED,
+            "2 ToolCall Run make a | <- 1 | $ make a | if it fails",
+            "3 ToolCall Run make b | <- 2s | $ make b | if it fails",
+            "4 ToolCall Run make c | <- 1 | $ make c | unless it fails",
+        ],
+    );
+}
+
+#[test]
+fn a_heading_can_be_a_condition() {
+    check(
+        "## Test\n- Run `make test`\n## If the build is green\n- Run `make a`\n- Run `make b`\n## Otherwise\n\
+         - Run `make c`\n## Notify\n- Tell Ann",
+        &[
+            "1 ToolCall Run make test | $ make test | in Test",
+            "2 ToolCall Run make a | <- 1 | $ make a | in If the build is green | if the build is green",
+            "3 ToolCall Run make b | <- 1 | $ make b | in If the build is green | if the build is green",
+            "4 ToolCall Run make c | <- 1 | $ make c | in Otherwise | unless the build is green",
+            "5 Processing Tell Ann | in Notify",
+        ],
+    );
+}
+
+#[test]
+fn branches_under_a_step_follow_it() {
+    check(
+        "- Run `make test`\n  - If it fails, run `make a`\n  - Otherwise run `make b`",
+        &[
+            TESTED,
+            "2 ToolCall run make a | <- 1 | $ make a | if it fails",
+            "3 ToolCall run make b | <- 1 | $ make b | unless it fails",
+        ],
+    );
+    check(
+        "- Run `make test`\n  - If it fails:\n    - Run `make a`\n  - Otherwise:\n    - Run `make b`",
+        &[
+            TESTED,
+            "2 ToolCall Run make a | <- 1 | $ make a | in If it fails | if it fails",
+            "3 ToolCall Run make b | <- 1 | $ make b | in Otherwise | unless it fails",
+        ],
+    );
+}
+
+#[test]
+fn a_condition_inside_a_condition_needs_both() {
+    check(
+        "1. Run `make test`\n2. If it fails:\n   - If the disk is full:\n     - Run `make a`\n   - Otherwise:\n     \
+         - Run `make b`",
+        &[
+            TESTED,
+            "2 ToolCall Run make a | <- 1s | $ make a | in If the disk is full | if it fails, and the disk is full",
+            "3 ToolCall Run make b | <- 1s | $ make b | in Otherwise \
+             | if it fails, and it is not so that the disk is full",
+        ],
+    );
+    check(
+        "1. Run `make test`\n2. If it fails, run `make a`:\n   - Run `make b`",
+        &[
+            TESTED,
+            "2 ToolCall run make a | <- 1s | $ make a | if it fails",
+            "3 ToolCall Run make b | <- 2 | $ make b | if it fails",
+        ],
+    );
+}
+
+#[test]
+fn conditions_in_pairs_ask_about_the_same_step() {
+    let edges = |soft: &str| {
+        [
+            TESTED.to_owned(),
+            format!("2 ToolCall run make a | <- 1{soft} | $ make a | if it passes"),
+            format!("3 ToolCall run make b | <- 1{soft} | $ make b | if it fails"),
+        ]
+    };
+    for (text, soft) in [
+        ("Run `make test`. If it passes, run `make a`. If it fails, run `make b`.", ""),
+        ("1. Run `make test`. If it passes, run `make a`. If it fails, run `make b`.", ""),
+        ("1. Run `make test`\n2. If it passes, run `make a`\n3. If it fails, run `make b`", "s"),
+        ("- Run `make test`\n- If it passes, run `make a`\n- If it fails, run `make b`", ""),
+        ("- Run `make test`\n  - If it passes, run `make a`\n  - If it fails, run `make b`", ""),
+    ] {
+        let expected = edges(soft);
+        check(text, &expected.iter().map(String::as_str).collect::<Vec<_>>());
+    }
+    check(
+        "Check whether the index exists. If yes, run `make a`. If no, run `make b`.",
+        &[
+            "1 Analysis Check whether the index exists",
+            "2 ToolCall run make a | <- 1 | $ make a | if the index exists",
+            "3 ToolCall run make b | <- 1 | $ make b | unless the index exists",
+        ],
+    );
+}
+
+#[test]
+fn a_condition_before_a_fence_is_that_of_the_command() {
+    check(
+        "If the service is down:\n\n```sh\nsudo reboot\n```",
+        &["1 ToolCall If the service is down | $ sudo reboot | if the service is down"],
+    );
+    check(
+        "1. Run `make test`\n2. If it fails:\n\n   ```sh\n   make a\n   ```\n3. Otherwise:\n\n   ```sh\n   make b\n   ```",
+        &[
+            TESTED,
+            "2 ToolCall If it fails | <- 1s | $ make a | if it fails",
+            "3 ToolCall Otherwise | <- 1s | $ make b | unless it fails",
+        ],
+    );
+}
+
+#[test]
+fn a_table_under_a_condition_has_it() {
+    check(
+        "1. Run `make test`\n2. If it fails:\n\n   | Task |\n   |---|\n   | Run `make a` |",
+        &[
+            TESTED,
+            "2 Processing If it fails | <- 1s | if it fails",
+            "3 ToolCall Run make a | <- 2 | $ make a | if it fails",
+        ],
+    );
+}
+
+#[test]
+fn conditions_are_known_in_other_languages() {
+    for (word, said) in
+        [("Wenn", "das scheitert"), ("Falls", "es rot ist"), ("Si", "\u{e7}a \u{e9}choue"), ("Se", "fallisce")]
+    {
+        for sign in [",", ":"] {
+            let expected = format!("2 ToolCall make a | <- 1s | $ make a | if {said}");
+            check(
+                &format!("1. `make test`\n2. {word} {said}{sign} `make a`"),
+                &["1 ToolCall make test | $ make test", &expected],
+            );
+        }
+    }
+    check(
+        "1. `make test`\n2. Als het mislukt, `make a`\n3. Sonst: `make b`",
+        &[
+            "1 ToolCall make test | $ make test",
+            "2 ToolCall make a | <- 1s | $ make a | if het mislukt",
+            "3 ToolCall make b | <- 1s | $ make b | unless het mislukt",
+        ],
+    );
+}
