@@ -80,6 +80,9 @@ pub(super) fn is_foreign(text: &str) -> bool {
     after_any(text, &FOREIGN).is_some_and(|rest| rest.starts_with(' ') && rest.contains([',', ':']))
 }
 
+/// Of a longer condition only so many bytes are kept, since each step under it has a copy.
+const CONDITION_BYTES_MAX: usize = 2_000;
+
 /// Reads a line that may lead to steps.
 pub(super) fn head(line: &str) -> Option<Head<'_>> {
     const SIGNS: [char; 12] = ['*', '_', '#', ':', '\u{ff1a}', ',', '\u{ff0c}', '.', '\u{2026}', '-', '\u{2014}', ' '];
@@ -112,6 +115,7 @@ pub(super) fn head(line: &str) -> Option<Head<'_>> {
     if said.is_empty() || timed && (!state || done) {
         return None;
     }
+    let said = &said[..said.floor_char_boundary(CONDITION_BYTES_MAX)];
     let text = plain_words(said.strip_suffix(" or not").unwrap_or(said));
     Some(Head { asks: Asks::This(Condition { text, negated: word == "unless" }), rest })
 }

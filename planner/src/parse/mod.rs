@@ -1,9 +1,9 @@
 //! Text to plan, deterministically: the same text gives the same tasks, on any machine and without a model.
 //!
 //! The text is cut into blocks (`lines`, `markers`, `inlined`), what stands inside a line is found (`pairs`, `inline`,
-//! `paths`, `addresses`), the headings say which parts count (`sections`), items form a tree (`outline`), running text
+//! `paths`, `addresses`), the headings say which parts count (`heads`, `sections`), items form a tree (`outline`), running text
 //! is cut into clauses (`sentences`, `connectors`, `labels`), a letter of requests is read as one (`letters`), each
-//! clause is judged by its words (`phrases`, `roles`, `vocabulary`) and becomes a draft or a remark on one (`steps`,
+//! clause is judged by its words (`phrases`, `roles`, `vocabulary`, `conditions`) and becomes a draft or a remark on one (`branches`, `steps`,
 //! `items`, `fences`, `tables`, `meta`, `settings`); lines that only say what waits for what are read apart
 //! (`relations`). Then the drafts are put in order (`draft`), the names in them are looked up
 //! (`names`), and both are joined (`edges`) to a graph without circles (`graph`). Imports run one way, in this order.
@@ -17,6 +17,8 @@
 //! - Items under a task, and items that only limit, link or describe what stands above them, are notes.
 //! - Groups in a numbered list keep its order: what stands in one waits for the ends of the one before.
 //! - An item is one task, split only at "then", "otherwise" and their like, and never when it has a box or an id.
+//!
+//! What stands under "if ..." or "otherwise", be it an item, a heading or a line above a list, has that condition.
 //!
 //! Which edges are hard: written dependencies, connectors such as "then", questions, conditions and phases. Soft are
 //! those that only the order of a list gives.
