@@ -126,6 +126,18 @@ impl Builder<'_> {
         Part { from: clause.from, to: clause.to, condition, link }
     }
 
+    /// The same, for a line that may end with its condition: "Roll back if the tests fail:".
+    pub(super) fn branch_in(&self, flow: &Flow, inline: &Inline, link: Link) -> Option<(Condition, Link)> {
+        self.branch_of(&flow.text, link).or_else(|| {
+            let clauses = sentences::clauses(&flow.text, inline);
+            let last = clauses.last()?;
+            let (_, start, negated) = conditions::trailing_condition(&flow.text, inline, last)?;
+            let said = plain::plain(&flow.text, inline, start, last.to, &[]);
+            let text = said.strip_suffix(')').filter(|said| !said.contains('(')).unwrap_or(&said).to_owned();
+            Some(self.resolve(Asks::This(Condition { text, negated }), link))
+        })
+    }
+
     /// What a line that leads to steps asks, and how the steps under it follow what stands before them.
     pub(super) fn branch_of(&self, line: &str, link: Link) -> Option<(Condition, Link)> {
         let head = heads::head(line)?;

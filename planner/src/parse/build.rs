@@ -293,8 +293,8 @@ impl<'a> Builder<'a> {
         let link = if phase { Link::Phase } else { Link::Free };
         let steps = uses == Use::Tasks && kind != Section::Never && kind != Section::Context;
         let title = sections::phase_title(&text);
-        let branch = Some(if phase { &title } else { &text }).filter(|_| steps && level > 1);
-        let branch = branch.and_then(|title| self.branch_of(title, link));
+        let branch = || self.branch_of(&title, link).or_else(|| self.branch_in(&flow, &inline, link));
+        let branch = if steps { branch() } else { None };
         if self.out.title.is_none()
             && self.out.drafts.is_empty()
             && level <= 1
@@ -466,8 +466,11 @@ impl<'a> Builder<'a> {
         let lead_in = (colon || asks) && next.is_some_and(|next| leads(&next.kind));
         if lead_in && asks {
             self.lead_condition = self.branch_of(&flow.text, Link::Free);
-        } else if lead_in && self.ask_last(block, &flow, &inline) {
-            return;
+        } else if lead_in {
+            if self.ask_last(block, &flow, &inline) {
+                return;
+            }
+            self.lead_condition = self.branch_in(&flow, &inline, Link::Free);
         }
         self.lead = lead_in.then(|| plain::plain(&flow.text, &inline, 0, flow.text.len(), &[]));
         self.lead_link = lead_in.then(|| connectors::connection(&flow.text)).flatten();

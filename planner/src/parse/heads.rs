@@ -97,19 +97,28 @@ pub(super) fn head(line: &str) -> Option<Head<'_>> {
     if let Some(rest) = after_word(plain, "if not").filter(|rest| rest.is_empty() || rest.starts_with([',', ':'])) {
         return Some(Head { asks: Asks::Otherwise, rest: tail(rest) });
     }
-    let ends = [("on failure", "it fails"), ("on error", "it fails"), ("on success", "it succeeds")];
+    let ends = [
+        ("on failure", "it fails"),
+        ("upon failure", "it fails"),
+        ("in case of failure", "it fails"),
+        ("in case of error", "it fails"),
+        ("on error", "it fails"),
+        ("on success", "it succeeds"),
+        ("upon success", "it succeeds"),
+    ];
     for (word, said) in ends {
         if let Some(rest) = after_word(plain, word).filter(|rest| rest.is_empty() || rest.starts_with([',', ':'])) {
             let asks = Asks::This(Condition { text: said.to_owned(), negated: false });
             return Some(Head { asks, rest: tail(rest) });
         }
     }
-    let openings = ["unless", "only if", "if", "in case", "\u{5982}\u{679c}", "\u{3082}\u{3057}", "when", "whenever"];
+    let openings =
+        ["unless", "only if", "if", "in case", "\u{5982}\u{679c}", "\u{3082}\u{3057}", "when", "whenever", "should"];
     let found = openings.iter().find_map(|word| Some((*word, after_word(plain, word)?)));
     let foreign = || Some(("si", after_any(plain, &FOREIGN).filter(|rest| colon && rest.starts_with(' '))?));
     let (word, rest) = found.or_else(foreign)?;
     let (said, rest) = part(rest.trim_start_matches([',', ' ']));
-    let timed = matches!(word, "when" | "whenever");
+    let timed = matches!(word, "when" | "whenever" | "should");
     let state = words(said).any(|one| STATES.contains(one.as_str()));
     let done = words(said).last().is_some_and(|last| DONE.contains(last.as_str()));
     if said.is_empty() || timed && (!state || done) {

@@ -154,7 +154,7 @@ impl Builder<'_> {
             _ if found.needs.as_ref().is_some_and(|needs| !needs.is_empty()) && link == Link::Next => Link::Anew,
             Section::Tasks | Section::Never | Section::Context | Section::Plain => link,
         };
-        let branch = self.branch_of(&flow.text, link).or_else(|| self.branch_of(&title, link));
+        let branch = self.branch_in(flow, inline, link).or_else(|| self.branch_of(&title, link));
         let (condition, link) = branch.map_or((None, link), |(condition, link)| (Some(condition), link));
         let needs = found.needs.unwrap_or_default().into();
         let (priority, assignee) = (found.priority, found.assignee);

@@ -5,7 +5,7 @@ use super::draft::Link;
 use super::inline::Inline;
 use super::phrases::{Words, after_word, begins, list, lower, strip_prefix_ci};
 use super::text::{Flow, find_early, holds, is_cjk, pairs, start, starts};
-use super::vocabulary;
+use super::{heads, vocabulary};
 
 /// What ended a clause.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -446,6 +446,13 @@ impl Splitter<'_> {
         let width = next.split_whitespace().next().map_or(0, str::len);
         let capital = next.chars().next().is_some_and(|c| c.is_uppercase() || c == '`');
         let joined = line.trim_end().ends_with([',', '-', '\u{2013}']) || line.trim_end().ends_with(" and");
+        // "If it fails:" and what it leads to are one, and it begins a line of its own.
+        if line.trim_end().ends_with(':') && heads::head(line).is_some_and(|head| head.rest.is_empty()) {
+            return false;
+        }
+        if !joined && ["If ", "Unless ", "Else", "Otherwise"].iter().any(|word| next.starts_with(word)) {
+            return true;
+        }
         capital
             && !joined
             && line.len() + width < 60

@@ -217,3 +217,39 @@ fn conditions_are_known_in_other_languages() {
         ],
     );
 }
+
+#[test]
+fn a_condition_at_the_end_of_a_line_above_steps_is_theirs() {
+    check(
+        "1. Run `make test`\n2. Roll back if it fails:\n   - Run `make a`\n3. Otherwise:\n   - Run `make b`",
+        &[
+            TESTED,
+            "2 ToolCall Run make a | <- 1s | $ make a | in Roll back if it fails | if it fails",
+            "3 ToolCall Run make b | <- 1s | $ make b | in Otherwise | unless it fails",
+        ],
+    );
+    check(
+        "Run `make test`.\n\n## Rollback (if it fails)\n- Run `make a`",
+        &[TESTED, "2 ToolCall Run make a | <- 1 | $ make a | in Rollback (if it fails) | if it fails"],
+    );
+    check("Do this if it is red:\n- Run `make a`", &["1 ToolCall Run make a | $ make a | if it is red"]);
+}
+
+#[test]
+fn lines_of_prose_that_begin_with_a_condition_are_branches() {
+    check(
+        "Run `make test`\nIf it fails:\n  Run `make a`\nElse:\n  Run `make b`",
+        &[
+            TESTED,
+            "2 ToolCall Run make a | <- 1 | $ make a | if it fails",
+            "3 ToolCall Run make b | <- 1 | $ make b | unless it fails",
+        ],
+    );
+    for head in ["Should it fail", "In case of failure", "On failure"] {
+        let said = if head == "Should it fail" { "it fail" } else { "it fails" };
+        check(
+            &format!("1. Run `make test`\n2. {head}:\n   - Run `make a`"),
+            &[TESTED, &format!("2 ToolCall Run make a | <- 1s | $ make a | in {head} | if {said}")],
+        );
+    }
+}
