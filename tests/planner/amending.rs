@@ -2,7 +2,8 @@
 
 use crewlog_mq::Handler;
 use crewlog_planner::event::{Amendment, Command, Edit, Event, PlannerConfig, TaskStatus};
-use crewlog_planner::plan::{Dependency, NodeKind, Origin, Strength, TaskId, TaskPlan};
+use crewlog_planner::parse::{ParseOptions, parse};
+use crewlog_planner::plan::{Dependency, NodeKind, Origin, Proposal, Strength, SubPlan, TaskId, TaskPlan};
 use crewlog_planner::planner::{AMENDMENTS_MAX, Planner, PlannerError};
 use crewlog_planner::state::Wait;
 
@@ -446,4 +447,44 @@ fn no_task_is_called_by_the_number_of_another_or_by_what_nobody_can_type() {
         amended 2: better
         ",
     );
+}
+
+#[test]
+fn what_is_left_to_a_plan_within_the_plan_follows_the_words_of_its_task_and_a_command_takes_its_place() {
+    let text = "- Build\n- Ship\n- Sweep\n- Review\n";
+    let mut tasks = parse(text, ParseOptions { relax_order: true }).unwrap().tasks;
+    for task in &mut tasks {
+        task.sub_plan = Some(SubPlan { text: task.description.clone(), agent: Some("tactical".into()) });
+    }
+    let source = text.to_owned();
+    let proposal = Box::new(Proposal { tasks, title: None, source, context: Vec::new(), origin: Origin::default() });
+    let config = PlannerConfig { parallelism: 1, ..PlannerConfig::default() };
+    let mut planner = Planner::new();
+    let propose = Command::Propose { proposal, attachments: Vec::new(), config };
+    planner.process(propose).unwrap().iter().for_each(|event| planner.apply(event));
+    let edit = |task, edit| Amendment::Edit { task: TaskId(task), edits: vec![edit] };
+    let amendments = vec![
+        edit(2, Edit::Description("Ship it by night".into())),
+        edit(3, Edit::Command(Some("echo swept".into()))),
+        edit(4, Edit::Priority(Some("high".into()))),
+    ];
+    let fork = Command::Fork {
+        parent: "p".into(),
+        at: crewlog_mq::Position(9),
+        reason: "other words".into(),
+        config: None,
+        amendments: amendments.clone(),
+    };
+    for command in [Command::Amend { amendments, reason: "other words".into() }, fork] {
+        let mut planner = planner.clone();
+        planner.process(command).unwrap().iter().for_each(|event| planner.apply(event));
+        let told = |task| {
+            let plan = &planner.state().task(TaskId(task)).unwrap().plan;
+            (plan.sub_plan.as_ref().map(|sub_plan| sub_plan.text.as_str()), plan.command.as_deref())
+        };
+        assert_eq!(
+            [1, 2, 3].map(told),
+            [(Some("Build"), None), (Some("Ship it by night"), None), (None, Some("echo swept"))]
+        );
+    }
 }

@@ -151,6 +151,11 @@ impl Draft<'_> {
             task.depends_on.dedup_by_key(|dependency| dependency.task);
         }
         let state = self.state;
+        for (id, task) in &mut self.tasks {
+            if let Some(known) = state.task(*id) {
+                told_on(&known.plan, task);
+            }
+        }
         self.tasks.retain(|id, task| state.task(*id).is_none_or(|known| known.plan != *task));
         for task in self.tasks.values() {
             self.check_task(task)?;
@@ -266,6 +271,19 @@ fn n_bytes(task: &TaskPlan) -> usize {
     let one = texts.into_iter().flatten().map(String::len).sum::<usize>();
     let many = task.notes.iter().chain(&task.files).map(String::len).sum::<usize>();
     task.description.len() + one + many
+}
+
+/// What another plan is to do for a task follows what the task says by now, and a task that was given a command is left to
+/// nobody else any more.
+fn told_on(known: &TaskPlan, task: &mut TaskPlan) {
+    if task.command.is_some() && task.command != known.command {
+        (task.sub_plan, task.request) = (None, None);
+    }
+    if task.description != known.description
+        && let Some(sub_plan) = &mut task.sub_plan
+    {
+        sub_plan.text.clone_from(&task.description);
+    }
 }
 
 fn edit(task: &mut TaskPlan, edit: Edit) {

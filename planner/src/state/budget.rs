@@ -18,7 +18,8 @@ pub enum Measure {
 }
 
 impl Measure {
-    const ALL: [Self; 3] = [Self::Tokens, Self::Cost, Self::Duration];
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Tokens, Self::Cost, Self::Duration];
 
     /// How much of it a usage is.
     #[must_use]
