@@ -11,6 +11,7 @@ use crewlog_planner::claim::Ending;
 use crewlog_planner::event::{Budget, Command, ExecutorEvent, FailureClass, QuestionId, TaskStatus};
 use crewlog_planner::plan::TaskId;
 use crewlog_planner::planner::{Planner, PlannerError};
+use crewlog_planner::sealed;
 use crewlog_planner::state::{Phase, PlannerState, Task};
 
 use crate::cli::{Answer, Cancel, Done, Fail, Output, Pause, Retry};
@@ -38,6 +39,13 @@ impl Target {
         let plan = find_plan(&store, typed).await?;
         let tags = look::tags_of(&store, &plan).await?;
         Self::of(store, plan, tags).await
+    }
+
+    /// The same to be told something, which nobody could ever read of a plan whose key is destroyed or is not here.
+    pub async fn find_to_tell(session: &Session, typed: &str) -> Result<Self, Failure> {
+        let target = Self::find(session, typed).await?;
+        check_key(session, &target.plan, &target.tags)?;
+        Ok(target)
     }
 
     /// A plan, also one that is not there yet.
@@ -127,6 +135,14 @@ impl Target {
     }
 }
 
+/// That what is told a plan with these tags can be read again, if it is sealed.
+pub fn check_key(session: &Session, plan: &str, tags: &[String]) -> Result<(), Failure> {
+    match sealed::key_of(tags) {
+        Some(key) => Ok(session.place.keys()?.check(key, plan)?),
+        None => Ok(()),
+    }
+}
+
 /// Why an order was refused: of a task that has a name of its own this is said too.
 pub fn refused(state: &PlannerState, error: ExecuteError<PlannerError>) -> Failure {
     let named = match &error {
@@ -143,7 +159,7 @@ pub async fn answer(session: &Session, answer: Answer) -> Result<Code, Failure> 
     if answer.text.trim().is_empty() {
         return Err(Failure::user("the answer is empty").hint("say something, since an answer is final"));
     }
-    let target = Target::find(session, &answer.plan).await?;
+    let target = Target::find_to_tell(session, &answer.plan).await?;
     let (task, question) = find_question(&target, session, &answer.question)?;
     if let Some(further) = answer.ask {
         let command = Command::AnswerAndAsk { question, answer: answer.text, further };
@@ -200,7 +216,7 @@ pub async fn fail(session: &Session, fail: Fail) -> Result<Code, Failure> {
 }
 
 async fn report(session: &Session, plan: &str, name: &str, ending: Ending, said: &str) -> Result<Code, Failure> {
-    let target = Target::find(session, plan).await?;
+    let target = Target::find_to_tell(session, plan).await?;
     let task = target.task(session, name)?;
     let (id, attempt, status) = (task.plan.id, task.attempts, task.status);
     if status != TaskStatus::Running {

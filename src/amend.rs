@@ -7,12 +7,12 @@ use std::io::Write;
 use std::path::Path;
 use std::time::Duration;
 
-use crewlog_mq::{EventStore, ExecuteError, Handler};
+use crewlog_mq::{EventStore, ExecuteError, Handler, Range};
 use crewlog_planner::event::{Amendment, Budget, Command, Edit, Event, PlannerConfig, Setting};
 use crewlog_planner::parse::{self, ParseOptions, ParsedPlan};
 use crewlog_planner::plan::{TaskId, TaskPlan};
 use crewlog_planner::planner::{CHECKPOINT_CHARS_MAX, Planner, is_checkpoint_name};
-use crewlog_planner::state::{PlannerState, Task};
+use crewlog_planner::state::{Measure, PlannerState, Task};
 
 use crate::act::{self, Target};
 use crate::cli::{AddTask, Amend, BACKLOG, Changes, Facts, Limit, OnFailure, Output, Set};
@@ -26,7 +26,7 @@ use crate::workforce;
 
 /// `amend`.
 pub async fn amend(session: &Session, amend: Amend) -> Result<Code, Failure> {
-    let target = Target::find(session, &amend.plan).await?;
+    let target = Target::find_to_tell(session, &amend.plan).await?;
     let Amend { changes, before, timeout, on_failure, reason, .. } = amend;
     let changed = Changed { changes, before, timeout, on_failure };
     let is_edit = changed.changes.edit.is_some();
@@ -101,6 +101,7 @@ pub async fn set(session: &Session, set: Set) -> Result<Code, Failure> {
         cost_micros: limits.budget_cost.or(known.cost_micros),
         duration_ms: limits.budget_time.and_then(ms).or(known.duration_ms),
     };
+    check_above(session, &target, &budget).await?;
     let limited = set.limit.into_iter().map(|limit| match limit {
         Limit::Kind(kind, n) => Setting::ParallelismOfKind(kind, n),
         Limit::Executor(name, n) => Setting::ParallelismOfExecutor(name, n),
@@ -118,6 +119,34 @@ pub async fn set(session: &Session, set: Set) -> Result<Code, Failure> {
     ];
     let changes = limited.chain(settings.into_iter().flatten()).collect();
     give(session, target, Command::Configure { changes, reason: set.reason }).await
+}
+
+/// That a plan within others is given no more than each of those above it has left.
+async fn check_above(session: &Session, target: &Target, budget: &Budget) -> Result<(), Failure> {
+    let (known, plan) = (target.budget(), target.plan());
+    let raised = |measure: &Measure| measure.limit(budget) > measure.limit(&known);
+    let wanted = Measure::ALL.into_iter().filter(raised).filter_map(|measure| Some((measure, measure.limit(budget)?)));
+    // With what the plans between have used up, which no plan above them counts yet.
+    let mut wanted = wanted.map(|(measure, limit)| (measure, limit, 0_u64)).collect::<Vec<_>>();
+    let mut next = look::above(plan, target.planner.handler().state()).map(str::to_owned);
+    while let Some(above) = next.filter(|_| !wanted.is_empty()) {
+        let view = look::load_view(&target.store, &above, Range::default()).await?;
+        let state = view.state();
+        for (measure, limit, between) in &mut wanted {
+            *between = between.saturating_add(measure.of(&state.spent()));
+            let left = measure.limit(&state.config().budget).map(|of_above| of_above.saturating_sub(*between));
+            if let Some(left) = left.filter(|left| *limit > *left) {
+                let (wanted, left) = (measure.words(*limit), measure.words(left));
+                let set = format!("{} {} ...", session.command_on("set", &above), measure.option());
+                return Err(Failure::user(format!(
+                    "{plan} cannot be given {wanted}: {above} above it has {left} left"
+                ))
+                .hint(format!("to raise that first: {set}")));
+            }
+        }
+        next = look::above(&above, state).map(str::to_owned);
+    }
+    Ok(())
 }
 
 /// `task add`.
@@ -142,7 +171,7 @@ pub async fn add_task(session: &Session, add: AddTask) -> Result<Code, Failure> 
             Err(error) => return Err(error.into()),
         }
     }
-    let target = Target::find(session, &plan).await?;
+    let target = Target::find_to_tell(session, &plan).await?;
     let after = target.ids(session, &add.after)?;
     let amendments = vec![Amendment::Add { text: add.text, after, before: Vec::new() }];
     give(session, target, Command::Amend { amendments, reason: add.reason }).await
@@ -212,7 +241,8 @@ pub fn consent_to_edits(session: &Session, planner: &Planner, command: Command) 
         let Some(Task { plan: known, .. }) = planner.state().task(task.id) else { return false };
         let by_agent = roster.agent_for(task).is_some()
             && (&task.description, &task.notes, &task.kind) != (&known.description, &known.notes, &known.kind);
-        by_agent || (&task.command, &task.assignee) != (&known.command, &known.assignee)
+        by_agent
+            || (&task.command, &task.assignee, &task.sub_plan) != (&known.command, &known.assignee, &known.sub_plan)
     };
     let tasks = amended.flatten().filter(is_told_otherwise).collect();
     let shown = ParsedPlan { title: None, tasks, context: Vec::new(), warnings: Vec::new(), ignored: Vec::new() };

@@ -291,7 +291,9 @@ impl<'a> Drive<'a> {
             }
             End::Plan(Outcome::Cancelled) => (Code::TaskFailed, Vec::new()),
             End::Paused => match self.view.state().shortage() {
-                Some(shortage) => (Code::Budget, look::how_to_go_on(self.session, &self.plan, &shortage)),
+                Some(shortage) => {
+                    (Code::Budget, look::how_to_go_on(self.session, &self.plan, self.view.state(), &shortage))
+                }
                 None => (Code::Paused, vec![format!("the plan is paused; to go on: {resume}")]),
             },
             End::TimedOut => (Code::TimedOut, vec![format!("the time given ran out; to go on: {resume}")]),

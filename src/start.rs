@@ -13,9 +13,9 @@ use crewlog_planner::event::{self, Budget, PlannerConfig};
 use crewlog_planner::parse::{self, ParseOptions, ParsedPlan};
 use crewlog_planner::plan::{Mark, Proposal, SubPlan, TaskPlan};
 use crewlog_planner::planner::{Planner, PlannerError};
-use crewlog_planner::sealed;
 use crewlog_planner::state::Phase;
 
+use crate::act;
 use crate::by_model::{self, Advisor, Planned};
 use crate::cli::{Output, Resume, Run};
 use crate::drive::{self, Drive};
@@ -131,9 +131,7 @@ pub async fn resume(session: &Session, resume: Resume) -> Result<Code, Failure> 
     let store = session.place.open().await?;
     let plan = look::find_plan(&store, &resume.plan).await?;
     let tags = look::tags_of(&store, &plan).await?;
-    if let Some(key) = sealed::key_of(&tags) {
-        session.place.keys()?.check(key, &plan)?;
-    }
+    act::check_key(session, &plan, &tags)?;
     let signals = Signals::new()?;
     let since = store.head().await?;
     let mut planner = planning::catch_up(&store, &plan, tags).await?;

@@ -159,3 +159,25 @@ fn a_plan_whose_budget_does_not_suffice_says_so_also_while_a_person_has_somethin
                  1000 tokens more would be needed\n  crewlog set";
     assert!(shown.contains(&format!("nothing more is started: {short} {plan} --budget-tokens ...")), "{shown}");
 }
+
+#[test]
+fn a_plan_within_that_is_paused_is_named_and_is_given_no_more_than_the_plan_above_has_left() {
+    let scene = Scene::new();
+    scene.write("team.json", r#"{"assignments": [{"id": "a", "work": "Write the alpha", "agent": "tactical"}]}"#);
+    scene.run(&["plan", "propose", "team.json", "--agent", "orchestrator", "--yes"]).expect(0);
+    let plan =
+        scene.run(&["ls", "-o", "json"]).expect(0).json()["plans"][0]["plan"].as_str().expect("an id").to_owned();
+    let within = format!("{plan}.1-1");
+    scene.run(&["resume", &plan]).expect(5);
+    scene.run(&["pause", &within, "--reason", "why"]).expect(0);
+    let resume = format!("plan {within} is paused\n  crewlog resume {within}");
+    scene.run(&["resume", &plan]).expect(5).says(&[&resume]);
+    assert!(scene.run(&["show", &plan]).expect(0).stdout.contains(&resume));
+
+    scene.run(&["set", &plan, "--budget-tokens", "1000"]).expect(0);
+    scene.run(&["set", &within, "--budget-tokens", "5000"]).expect(1).says(&[
+        &format!("{within} cannot be given 5000 tokens: {plan} above it has 1000 tokens left"),
+        &format!("crewlog set {plan} --budget-tokens ..."),
+    ]);
+    scene.run(&["set", &within, "--budget-tokens", "900"]).expect(0);
+}

@@ -207,6 +207,17 @@ fn a_shredded_plan_that_had_not_ended_can_still_be_ended() {
     scene.write("plan.md", TEXT);
     let plan = scene.run(&with("a.key", &["run", "plan.md", "--yes"])).expect(5).stdout.trim().to_owned();
     scene.run(&["keys", "destroy", &plan, "--yes"]).expect(0);
+    let n_events = || scene.run(&["events", "-o", "jsonl"]).expect(0).stdout.lines().count();
+    let before = n_events();
+    for words in [
+        &["answer", &plan, "q1", "that one"][..],
+        &["amend", &plan, "--add", "Look again", "--yes"],
+        &["task", "add", "Look again", "--plan", &plan, "--yes"],
+        &["fork", &plan, "--before", "2", "--reason", "why"],
+    ] {
+        scene.run(&with("a.key", words)).expect(1).says(&["was destroyed"]);
+    }
+    assert_eq!(n_events(), before, "what is refused is not in the log");
     scene.run(&["cancel", &plan, "--reason", "about xyzzy"]).expect(0);
     assert_eq!(scene.show(&plan)["status"], "Cancelled");
     assert_eq!(marked_files(&scene.path(".crewlog")), Vec::<std::path::PathBuf>::new());
