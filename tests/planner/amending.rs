@@ -483,8 +483,8 @@ fn what_is_left_to_a_plan_within_the_plan_follows_the_words_of_its_task_and_a_co
             (plan.sub_plan.as_ref().map(|sub_plan| sub_plan.text.as_str()), plan.command.as_deref())
         };
         assert_eq!(
-            [1, 2, 3].map(told),
-            [(Some("Build"), None), (Some("Ship it by night"), None), (None, Some("echo swept"))]
+            [2, 3, 4].map(told),
+            [(Some("Ship it by night"), None), (None, Some("echo swept")), (Some("Review"), None)]
         );
     }
 }
