@@ -1,6 +1,7 @@
 //! Whether what a task reads is there before it begins. What is not there is asked for; nothing is made here, and of a
 //! link to another machine no more is fetched than whether it answers, and that only where it is wanted.
 
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
 use crewlog_planner::event::Parameters;
@@ -10,6 +11,30 @@ use crate::links::Links;
 
 /// The answer with which a task goes on without what it was asked for.
 pub const GO_ON: &str = "go on";
+
+/// What a task is told as its executor gets it: looked through where nothing else waits for that. Links must answer
+/// where there is something to ask them with.
+///
+/// # Errors
+/// The question to ask, when something is not there.
+pub(crate) async fn prepared(parameters: &Parameters, links: Option<Links>) -> Result<Cow<'_, Parameters>, String> {
+    if parameters.needs.is_empty() {
+        return Ok(Cow::Borrowed(parameters));
+    }
+    let told = parameters.clone();
+    // A file may be on another machine, which takes its time.
+    let checked = move || match links {
+        Some(links) => check_with_links(&told, &links),
+        None => check(&told),
+    };
+    match tokio::task::spawn_blocking(checked).await {
+        Ok(checked) => Ok(Cow::Owned(checked?)),
+        Err(error) => {
+            tracing::warn!(%error, "what a task reads could not be looked at");
+            Ok(Cow::Borrowed(parameters))
+        }
+    }
+}
 
 /// What a task is told, with what people gave in place of what was not there. Links are looked at by their form alone.
 ///

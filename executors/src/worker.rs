@@ -5,7 +5,6 @@
 //! a task that the plan ends meanwhile is stopped. It never decides what comes next, not even whether a task that was
 //! cut off is run again, unless it was told to.
 
-use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
@@ -259,7 +258,7 @@ impl Worker {
                 let (error, class) = ("its worker was lost while it ran".into(), FailureClass::OutcomeUnknown);
                 (Ending::Failed { error, class, run: None }, Usage::default())
             }
-            None => match prepared(&dispatch.parameters, self.links.clone()).await {
+            None => match attachments::prepared(&dispatch.parameters, self.links.clone()).await {
                 Err(question) => (Ending::Asked { question, default: None }, Usage::default()),
                 Ok(parameters) => {
                     if !append(&mut claim, TaskCommand::Start { epoch }, &dispatch.cause).await {
@@ -482,26 +481,6 @@ impl Worker {
         tokio::select! {
             ending = acting => ending,
             ending = renewing => ending,
-        }
-    }
-}
-
-/// Looks whether what a task reads is there, and puts what people gave in place of what is not; else what to ask.
-async fn prepared(parameters: &Parameters, links: Option<Links>) -> Result<Cow<'_, Parameters>, String> {
-    if parameters.needs.is_empty() {
-        return Ok(Cow::Borrowed(parameters));
-    }
-    let told = parameters.clone();
-    // A file may be on another machine, which takes its time.
-    let checked = move || match links {
-        Some(links) => attachments::check_with_links(&told, &links),
-        None => attachments::check(&told),
-    };
-    match tokio::task::spawn_blocking(checked).await {
-        Ok(checked) => Ok(Cow::Owned(checked?)),
-        Err(error) => {
-            tracing::warn!(%error, "what a task reads could not be looked at");
-            Ok(Cow::Borrowed(parameters))
         }
     }
 }

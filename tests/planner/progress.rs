@@ -112,7 +112,8 @@ impl Observed {
         }
     }
 
-    /// What had not ended is begun anew, and what had been undone; what was being undone is the other plan's matter.
+    /// What had not ended is begun anew, and what was done and had been undone; what was being undone is the other plan's
+    /// matter.
     fn fork(&mut self) {
         (self.is_paused, self.is_ended) = (false, false);
         self.asked.clear();
@@ -122,7 +123,7 @@ impl Observed {
             let is_open = !task.status.is_end();
             if is_open && task.plan.compensates.is_some() {
                 (task.status, task.lets_go, task.is_paused) = (TaskStatus::Skipped, true, false);
-            } else if is_open || undone.contains(id) {
+            } else if is_open || (task.status == TaskStatus::Completed && undone.contains(id)) {
                 (task.status, task.lets_go) = (TaskStatus::Planned, false);
             }
         }

@@ -193,7 +193,8 @@ impl Builder<'_> {
         let Some(last) = &self.condition else { return false };
         let follows = self.out.drafts.last().is_some_and(|draft| draft.plan.condition.is_some());
         let inside = self.branches.last().is_some_and(|branch| branch.own == *last);
-        follows && !inside && (last.text == condition || heads::same_subject(&last.text, condition))
+        // Steps under the same words follow one another as they stand.
+        follows && !inside && last.text != condition && heads::same_subject(&last.text, condition)
     }
 
     /// True for an item that says what follows if something holds of the item above it.
