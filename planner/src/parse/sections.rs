@@ -21,7 +21,7 @@ pub(super) enum Section {
 
 static CONTEXT: Words = Words::new(|| {
     list(
-        "rollback|rollback plan|rollback steps|backout plan|contingency plan|overview|background|context|motivation|summary|introduction|goal|goals|objective|objectives|requirements|\
+        "overview|background|context|motivation|summary|introduction|goal|goals|objective|objectives|requirements|\
      requirement|functional requirements|non-functional requirements|nonfunctional requirements|\
      technical requirements|description|problem|problem statement|notes|note|references|reference|resources|\
      links|related|glossary|acceptance criteria|success criteria|success metrics|metrics|constraints|assumptions|\
@@ -76,9 +76,15 @@ pub(super) fn section(title: &str) -> Section {
     if is_tasks(&plain) {
         return Section::Tasks;
     }
+    if RESORTS.contains(&plain) {
+        return Section::Context;
+    }
     let context = ['(', ':', '&', '-', '\u{2013}', '\u{2014}', '/', '`'];
     if CONTEXT.found(&plain).any(|(_, rest)| parts(rest, &context)) { Section::Context } else { Section::Plain }
 }
+
+/// Headings over what is done only if the rest goes wrong.
+static RESORTS: Words = Words::new(|| list("rollback|rollback plan|rollback steps|backout plan|contingency plan"));
 
 /// True when a heading announces what happened, which nobody is to do again unasked.
 pub(super) fn reports(title: &str) -> bool {
