@@ -227,12 +227,13 @@ impl Backend for Sqlite {
             self.beside.close();
             drop(is_first);
             self.joined.close();
+            // Before the writer: a log in memory is gone with its last connection, and a read that began meanwhile would find none.
+            self.readers.close().await;
             let (done, is_closed) = oneshot::channel();
             // Where nobody takes it, the writer has ended before.
             if self.closing.send(done).await.is_ok() {
                 let _ = is_closed.await;
             }
-            self.readers.close().await;
         }
         .boxed()
     }
