@@ -21,6 +21,9 @@ use crate::cli::scene::{Gate, Scene, named_pipe};
 /// How long a claim holds without a sign of life, in seconds; a resume on the same host must not wait for it.
 const LEASE_SECONDS: u64 = 180;
 
+/// How often it is looked whether what watches has caught up.
+const LOOKS_MAX: usize = 500;
+
 #[test]
 fn a_run_killed_from_outside_leaves_no_child_and_is_resumed_at_once() {
     let scene = Scene::new();
@@ -103,6 +106,12 @@ fn what_watches_goes_on_in_another_process_when_its_own_is_killed() {
         scene.run(&["answer", &plan, question, "done"]).expect(0);
     }
     other.stderr.until("2 completed");
+    // It takes the seat of the dead one in its own time.
+    let is_level = || {
+        said::<Conflicts>(&scene) == what_follows::<Conflicts>(&scene)
+            && said::<Statistics>(&scene) == what_follows::<Statistics>(&scene)
+    };
+    let _ = (0..LOOKS_MAX).find(|_| is_level());
     other.signal(Signal::TERM);
     other.finish().expect(130);
     let conflicts = said::<Conflicts>(&scene);
