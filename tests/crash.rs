@@ -4,7 +4,9 @@
 mod nested;
 
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 use std::path::Path;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Instant;
 
 use crewlog_executors::reacting;
@@ -201,13 +203,35 @@ fn count(lines: &[String]) -> BTreeMap<&str, usize> {
     counts
 }
 
+/// Kills right before and right after the commit of each position, and says how often that was a death.
+fn at_every_position(positions: RangeInclusive<i64>, dies: impl Fn(&str) -> bool + Sync) -> i64 {
+    /// Cases at once: they mostly wait.
+    const N_THREADS: usize = 6;
+    let (next, n_deaths) = (AtomicI64::new(*positions.start()), AtomicI64::new(0));
+    std::thread::scope(|threads| {
+        for _ in 0..N_THREADS {
+            threads.spawn(|| {
+                loop {
+                    let position = next.fetch_add(1, Ordering::Relaxed);
+                    if !positions.contains(&position) {
+                        return;
+                    }
+                    for kill in [format!("before:{position}"), format!("after:{position}")] {
+                        n_deaths.fetch_add(i64::from(dies(&kill)), Ordering::Relaxed);
+                    }
+                }
+            });
+        }
+    });
+    n_deaths.into_inner()
+}
+
 #[cfg(feature = "faults")]
 mod sweep {
     //! Every process dies by itself right before or right after the commit of a given position.
 
     use std::os::unix::process::ExitStatusExt;
     use std::process::Command;
-    use std::sync::atomic::{AtomicI64, Ordering};
 
     use super::*;
     use crate::cli::scene::{Ran, Running};
@@ -222,9 +246,6 @@ mod sweep {
 4. Paint with `echo \"5 $CREWLOG_ATTEMPT\" >> side; echo \"$CREWLOG_ANSWER\"; exit 3` (retry 1)
 5. Dry with `echo \"6 $CREWLOG_ATTEMPT\" >> side`
 ";
-    /// Cases at once: they mostly wait.
-    const N_THREADS: usize = 6;
-
     #[test]
     fn a_plan_killed_at_any_event_ends_as_one_that_was_not() {
         let reference = Scene::new();
@@ -237,24 +258,8 @@ mod sweep {
         assert_eq!(side(&reference).len(), 5, "four commands, one of them twice");
         let head = i64::try_from(reference.events().len()).expect("a short log");
 
-        let next = AtomicI64::new(1);
-        let n_deaths = AtomicI64::new(0);
-        std::thread::scope(|threads| {
-            for _ in 0..N_THREADS {
-                threads.spawn(|| {
-                    loop {
-                        let position = next.fetch_add(1, Ordering::Relaxed);
-                        if position > head {
-                            return;
-                        }
-                        for kill in [format!("before:{position}"), format!("after:{position}")] {
-                            n_deaths.fetch_add(i64::from(survives(&kill, &expected)), Ordering::Relaxed);
-                        }
-                    }
-                });
-            }
-        });
-        assert_eq!(n_deaths.into_inner(), 2 * head, "each position of an uninterrupted run was died at");
+        let n_deaths = at_every_position(1..=head, |kill| survives(kill, &expected));
+        assert_eq!(n_deaths, 2 * head, "each position of an uninterrupted run was died at");
     }
 
     /// Runs a plan with a kill in it, resumes it, and compares. True when something died.

@@ -2,13 +2,10 @@
 //! position, and what is resumed ends as what was never killed.
 
 use std::os::unix::process::ExitStatusExt;
-use std::sync::atomic::{AtomicI64, Ordering};
 
-use super::{Scene, Value, nothing_is_left, side};
+use super::{Scene, Value, at_every_position, nothing_is_left, side};
 use crate::cli::scene::Running;
 
-/// Cases at once: they mostly wait.
-const N_THREADS: usize = 6;
 /// Beside the plan there are processes that watch it: by how many events a run may be shorter than another.
 const SHORTER_MAX: i64 = 3;
 /// Says whose command ran.
@@ -72,23 +69,7 @@ fn dies_anywhere(case: &Case) {
     let plan = run(&reference, &begin);
     let (expected, head) = (shape(&reference, &plan), n_events(&reference));
     assert_eq!(lines(&reference, &plan), case.side);
-    let (next, n_deaths) = (AtomicI64::new(before + 1), AtomicI64::new(0));
-    std::thread::scope(|threads| {
-        for _ in 0..N_THREADS {
-            threads.spawn(|| {
-                loop {
-                    let position = next.fetch_add(1, Ordering::Relaxed);
-                    if position > head {
-                        return;
-                    }
-                    for kill in [format!("before:{position}"), format!("after:{position}")] {
-                        n_deaths.fetch_add(i64::from(survives(case, &kill, &expected)), Ordering::Relaxed);
-                    }
-                }
-            });
-        }
-    });
-    let n_deaths = n_deaths.into_inner();
+    let n_deaths = at_every_position(before + 1..=head, |kill| survives(case, kill, &expected));
     assert!(n_deaths >= 2 * (head - before - SHORTER_MAX), "{n_deaths} deaths at {} events", head - before);
 }
 
