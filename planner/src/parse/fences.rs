@@ -25,13 +25,13 @@ impl Builder<'_> {
         let body = body.trim_end_matches('\n').to_owned();
         let code = shell::is_shell_language(language) || (language.is_empty() && shell::reads_like_shell(&body));
         let frame = Frame::of(&self.source[block.span.start..block.span.end]);
-        let asked = lead.is_none_or(|lead| match frame {
-            Frame::Indented => lead.colon && lead.asks_to_run() && Said::new(lead.text).sense(true) == Sense::Step,
-            Frame::Closed if !language.is_empty() => !lead.forbids(),
-            Frame::Closed => lead.asks_to_run(),
-            Frame::Open => false,
-        });
-        let command = code && asked && !told && frame != Frame::Open;
+        let asked = frame != Frame::Open
+            && lead.is_none_or(|lead| match frame {
+                Frame::Indented => lead.colon && lead.asks_to_run() && Said::new(lead.text).sense(true) == Sense::Step,
+                Frame::Closed if !language.is_empty() => !lead.forbids(),
+                Frame::Closed | Frame::Open => lead.asks_to_run(),
+            });
+        let command = code && asked && !told;
         let target = self.last.filter(|_| inside || colon);
         if body.trim().is_empty() {
             return self.out.ignored.push(block.span);
