@@ -71,7 +71,7 @@ async fn workers_share_the_partitions_fairly_and_take_over_what_another_leaves()
             append(&store, &format!("a{}", n % 20), n).await;
         }
         let seen = Seen::default();
-        let group = group(&store).partitions(6).lease(Duration::from_millis(600));
+        let group = group(&store).partitions(6).lease(Duration::from_secs(4));
         let (stop, stopped) = oneshot::channel::<()>();
         let leaving = group.run_until(seen.noting(), async { drop(stopped.await) });
         let (staying, third) = (group.run(seen.noting()), group.run(seen.noting()));
