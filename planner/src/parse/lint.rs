@@ -66,9 +66,11 @@ impl Linter<'_> {
             let prose = matches!(kind, Some(BlockKind::Paragraph | BlockKind::Item { .. }));
             prose && !never.iter().any(|skipped| skipped.start <= span.start && span.start < skipped.end)
         };
+        let taken = Taken::of(plan);
         for span in plan.ignored.iter().filter(|span| plain(span)) {
             let part = self.text.get(span.start..span.end).unwrap_or("").trim_end();
-            if words(part).nth(2).is_some() && !part.ends_with([':', '\u{ff1a}']) && !part.contains("~~") {
+            let spare = part.ends_with([':', '\u{ff1a}']) || part.contains("~~") || taken.has(part);
+            if words(part).nth(2).is_some() && !spare {
                 self.say(
                     span.start,
                     "this is read as context and is no task",
@@ -143,6 +145,32 @@ impl Linter<'_> {
             part.rfind(word).map(|at| span.start + at)
         });
         places.next().or(task.spans.first().map(|span| span.start)).unwrap_or(0)
+    }
+}
+
+/// What stands in no task and means something all the same.
+struct Taken<'a> {
+    groups: HashSet<&'a str>,
+    labels: HashSet<&'a str>,
+}
+
+impl<'a> Taken<'a> {
+    fn of(plan: &'a ParsedPlan) -> Self {
+        let named = |of: fn(&TaskPlan) -> Option<&str>| plan.tasks.iter().filter_map(of).collect();
+        Self { groups: named(|task| task.group.as_deref()), labels: named(|task| task.label.as_deref()) }
+    }
+
+    /// Whether a line names a group, or is about tasks that it calls by their ids: "T1 → T2", "T2 needs T1".
+    fn has(&self, part: &str) -> bool {
+        let bare = part.trim_end_matches(['*', '_', '.', ' ']);
+        let mut called =
+            bare.split(|c: char| !(c.is_alphanumeric() || matches!(c, '-' | '_'))).filter(|word| !word.is_empty());
+        let relates = called.next().is_some_and(|word| self.labels.contains(word))
+            && called.any(|word| self.labels.contains(word));
+        // Before the name stand its sign, its box and the like.
+        let rests =
+            std::iter::once(bare).chain(bare.match_indices([' ', '*', '_']).map(|(at, sign)| &bare[at + sign.len()..]));
+        relates || rests.take(8).any(|rest| self.groups.contains(rest))
     }
 }
 

@@ -35,6 +35,8 @@ fn of_a_plain_plan_nothing_is_asked() {
         "Run the tests. If they pass, ship it; otherwise tell Ann.",
         "1. Add a or b to the list\n2. Ship it",
         "Run this:\n\n    $ make all\n",
+        "1. Create the whole schema\n   a. Add users\n   b. Add orders\n2. Seed the data\n",
+        "T1 → T2 → T3\n\n- T1 Add a\n- T2 Add b\n- T3 Add c\n",
     ] {
         assert_eq!(asked(text), Vec::<String>::new(), "of {text:?}");
         assert_eq!(asked(&render(&plan(text))), Vec::<String>::new(), "of {text:?} written out");
