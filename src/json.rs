@@ -67,18 +67,23 @@ impl<'a> ParsedJson<'a> {
     }
 }
 
+/// What a task begins as.
+pub const fn status_of(mark: Mark) -> &'static str {
+    match mark {
+        Mark::Open => "Planned",
+        Mark::InProgress => "Running",
+        Mark::Done => "Completed",
+        Mark::Cancelled => "Cancelled",
+    }
+}
+
 impl<'a> ParsedTaskJson<'a> {
     fn of(task: &'a TaskPlan, tasks: &[TaskPlan]) -> Self {
         Self {
             id: task.name(),
             description: &task.description,
             kind: task.kind.as_str(),
-            status: match task.mark {
-                Mark::Open => "Planned",
-                Mark::InProgress => "Running",
-                Mark::Done => "Completed",
-                Mark::Cancelled => "Cancelled",
-            },
+            status: status_of(task.mark),
             depends_on: names_of(task, |id| tasks.iter().find(|other| other.id == id).map(TaskPlan::name)),
             attachments: task.attachments.iter().map(|attachment| AttachmentJson::of(&attachment.kind)).collect(),
             command: task.command.as_deref(),

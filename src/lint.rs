@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use crate::cli::{Lint, Output};
 use crate::failure::{Code, Failure};
-use crate::json::{ParsedJson, ParsedTaskJson, condition_text, print_line, print_pretty};
+use crate::json::{ParsedJson, ParsedTaskJson, condition_text, print_line, print_pretty, status_of};
 use crate::session::{Session, read_text};
 use crate::terminal::say;
 use crate::text::{in_one_line, one_line, visible};
@@ -206,6 +206,7 @@ fn print_task(mut to: impl Write, task: &TaskPlan, tasks: &[TaskPlan], places: &
     let said = [
         ("waits for", Some(named(Strength::Hard)).filter(|names| !names.is_empty())),
         ("follows", Some(named(Strength::Soft)).filter(|names| !names.is_empty())),
+        ("status", (!task.mark.is_open()).then(|| status_of(task.mark).to_owned())),
         ("command", task.command.as_deref().map(in_one_line)),
         ("if", task.condition.as_ref().map(condition_text)),
         ("group", task.group.clone()),
@@ -215,6 +216,7 @@ fn print_task(mut to: impl Write, task: &TaskPlan, tasks: &[TaskPlan], places: &
         ("timeout", seconds(task.timeout_ms)),
         ("deadline", seconds(task.deadline_ms)),
         ("estimate", seconds(task.estimate_ms)),
+        ("when it fails", task.on_failure.map(|policy| policy.as_str().to_owned())),
         ("undone by", task.compensate.clone()),
         ("default answer", default),
         ("works on", Some(task.files.join(", ")).filter(|files| !files.is_empty())),

@@ -36,6 +36,10 @@ fn what_was_understood_is_said_place_by_place_and_what_is_odd_with_a_caret_and_a
     let told = scene.run(&["plan", "lint", "plan.md", "-o", "json"]).expect(0).json();
     assert_eq!(keys(&told), keys(&form("`plan lint FILE`")), "{told:#}");
     assert_eq!(told["warnings"][0]["excerpt"], "2. Use Redis or Memcached");
+    scene.write("boxes.md", "- [x] Add a\n- [-] Add b\n- [ ] Add c (on failure: stop)\n");
+    let told = scene.run(&["plan", "lint", "boxes.md"]).expect(0).stdout;
+    let said: Vec<_> = told.lines().filter(|line| line.starts_with("        ")).map(str::trim).collect();
+    assert_eq!(said, ["status: Completed", "status: Cancelled", "when it fails: stop"], "in:\n{told}");
 }
 
 #[test]
