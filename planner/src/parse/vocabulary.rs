@@ -102,7 +102,26 @@ static WORDS: LazyLock<Marked> = LazyLock::new(|| {
      sanitise|sanitize|scale|screen|scrub|separate|ship|shorten|shuffle|smooth|snapshot|sprinkle|standardise|\
      standardize|stream|stub|subtract|supply|surface|swap|tabulate|tackle|throttle|trace|track|\
      transform|transpose|trim|truncate|unify|uninstall|unzip|vacuum|vote|walk|warm|warn|whitelist|\
-     wrap|zip",
+     wrap|zip|\
+     invalidate|abort|accept|acknowledge|acquire|activate|adapt|address|adopt|advertise|aggregate|align|alter|\
+     amend|assert|associate|augment|await|backfill|blacklist|boost|bypass|catalogue|centralize|centralise|clamp|\
+     collapse|compact|concatenate|condense|conclude|consolidate|constrain|construct|consume|containerize|\
+     containerise|contribute|cross-check|curate|customise|customize|deactivate|decode|decommission|decrease|\
+     decrement|dedupe|defer|demote|denormalize|deregister|derive|destroy|dismiss|distribute|downgrade|downsample|\
+     elaborate|emulate|encapsulate|encode|enforce|enqueue|enumerate|erase|escalate|externalise|externalize|flatten|\
+     formalise|formalize|formulate|freeze|generalise|generalize|halt|hide|hoist|ignore|illustrate|incorporate|\
+     increment|inject|instrument|internationalise|internationalize|iterate|itemise|itemize|jot|justify|kill|\
+     lazy-load|leverage|materialise|materialize|memoise|memoize|minify|mitigate|obfuscate|observe|offload|omit|\
+     orchestrate|overhaul|override|overwrite|paginate|parallelise|parallelize|parameterise|parameterize|paraphrase|\
+     persist|personalise|personalize|pickle|populate|precompute|preload|preprocess|preserve|procure|produce|\
+     promote|propagate|propose|prototype|prove|quarantine|rate-limit|realign|rearrange|reassign|rebrand|\
+     recalculate|recheck|recompile|recompute|reconfigure|reconnect|recreate|redeploy|redefine|redo|reformat|\
+     regenerate|reindex|relax|relocate|remap|remediate|remind|remodel|renew|renumber|repackage|repair|repartition|\
+     replay|replicate|repoint|reprocess|requeue|reschedule|reseed|resubmit|retag|retarget|retrain|reupload|\
+     revalidate|reverse|revise|revisit|reword|serialise|serialize|shrink|shut|skip|smoke-test|soften|specify|\
+     stabilise|stabilize|strengthen|strip|subclass|substitute|suppress|suspend|symlink|synthesise|synthesize|\
+     terminate|tighten|timestamp|transcode|transmit|traverse|treat|typecheck|uncomment|undeploy|unlink|unpin|unset|\
+     unsubscribe|unwrap|upsert|vacate|vet|visit|weigh|widen|wipe|withdraw",
         ),
         (
             TEST_MAKERS,
@@ -113,7 +132,9 @@ static WORDS: LazyLock<Marked> = LazyLock::new(|| {
             CODE_OBJECTS,
             "code|function|functions|script|scripts|class|classes|module|parser|endpoint|endpoints|handler|migration|\
      migrations|program|component|components|query|queries|helper|middleware|wrapper|implementation|method|\
-     methods|crate|package|library|api|client|server|service|hook|trait|struct|interface|adapter|loader|\
+     methods|crate|package|library|importer|exporter|scraper|crawler|scheduler|formatter|generator|validator|\
+     converter|compiler|interpreter|router|controller|resolver|decoder|encoder|tokenizer|lexer|renderer|listener|\
+     watcher|worker|daemon|decorator|iterator|sdk|regex|algorithm|backend|frontend|app|api|client|server|service|hook|trait|struct|interface|adapter|loader|\
      serializer|cli|bot|plugin|types|macro|dockerfile|makefile",
         ),
         (
