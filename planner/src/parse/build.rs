@@ -2,23 +2,20 @@
 
 use std::rc::Rc;
 
-use super::built::{Built, Chain, Odd, attach, merge_spans};
+use super::built::{Built, Odd, attach, merge_spans};
 use super::draft::{Draft, Link, Reference, Step};
-use super::fences::Lead;
+use super::fences::{self, Lead};
 use super::heads::{self, Branch};
 use super::inline::{AtomKind, Definitions, Inline};
 use super::lines::{self, Block, BlockKind};
 use super::outline::{self, Place};
 use super::pairs::Pairs;
 use super::parsed::TASKS_MAX;
-use super::relations::{self, Relations};
 use super::sections::{self, Section, Use};
-use super::text::{Flow, has_byte, holds};
-use super::{connectors, meta, plain, references, roles, shell, vocabulary};
+use super::text::{Flow, holds};
+use super::{connectors, letters, meta, plain, roles, shell, vocabulary};
 use crate::plan::{Attachment, Condition, Span};
 
-/// A longer text says more than which task waits for which.
-const ORDERING_BYTES_MAX: usize = 4_000;
 /// The heading of a list is looked for in so many blocks before it.
 const HEADING_BLOCKS_MAX: usize = 64;
 
@@ -99,6 +96,7 @@ pub(super) struct Builder<'a> {
 pub(super) fn build(source: &str, lenient: bool) -> Built {
     let mut blocks = lines::blocks(source);
     sections::promote(source, &mut blocks);
+    letters::sign_off(source, &mut blocks);
     if !sections::holds_steps(source, &blocks) {
         return Built { ignored: blocks.iter().map(|block| block.span).collect(), ..Built::default() };
     }
@@ -193,6 +191,7 @@ impl<'a> Builder<'a> {
             }
         }
         match &block.kind {
+            BlockKind::Fence(language) if uses != Use::Never && self.diagram(language, block) => {}
             BlockKind::Heading(level) => self.heading(n, block, *level, uses),
             BlockKind::Ignored => {
                 self.out.ignored.push(block.span);
@@ -395,53 +394,10 @@ impl<'a> Builder<'a> {
         if uses == Use::Never {
             return;
         }
-        if !self.chain(&flow) && flow.text.len() <= ORDERING_BYTES_MAX {
-            self.relate(relations::asides(&flow.text, |at| flow.source(at)), true);
-        }
+        self.ordering_aside(&flow);
         let text = plain::plain(&flow.text, &inline, 0, flow.text.len(), &[]);
         if !text.is_empty() {
             self.out.context.push(text);
-        }
-    }
-
-    /// Reads lines that say nothing but which task waits for which; true when the text is nothing else.
-    pub(super) fn ordering(&mut self, flow: &Flow) -> bool {
-        if self.chain(flow) {
-            return true;
-        }
-        if flow.text.len() > ORDERING_BYTES_MAX || !relations::begins(&flow.text) {
-            return false;
-        }
-        let found = relations::relations(&flow.text, |name| self.knows(name), |at| flow.source(at));
-        let any = found.is_some();
-        self.relate(found, false);
-        any
-    }
-
-    /// Reads `T001 -> T002` lines; true when the text is nothing else.
-    fn chain(&mut self, flow: &Flow) -> bool {
-        if flow.text.len() > ORDERING_BYTES_MAX || !(has_byte(&flow.text, b'>') || holds(&flow.text, "\u{2192}")) {
-            return false;
-        }
-        let found = references::chains(&flow.text, |at| flow.source(at));
-        let any = !found.is_empty();
-        self.out.chains.extend(found.into_iter().map(|(first, then)| Chain { first, then, lenient: false }));
-        any
-    }
-
-    fn relate(&mut self, found: Option<Relations>, lenient: bool) {
-        let Some(found) = found else { return };
-        self.out.chains.extend(found.pairs.into_iter().map(|(first, then)| Chain { first, then, lenient }));
-        self.out.beside.extend(found.beside.into_iter().map(|named| (named, lenient)));
-    }
-
-    /// True for the name of a task that was read already.
-    fn knows(&self, name: &Reference) -> bool {
-        let (Reference::Name(name, _) | Reference::Range(name, _, _)) = name else { return false };
-        let called = |draft: &Draft| draft.plan.label.as_ref().is_some_and(|label| label.eq_ignore_ascii_case(name));
-        match name.parse::<usize>() {
-            Ok(number) => (1..=self.out.drafts.len()).contains(&number),
-            Err(_) => self.out.drafts.iter().any(called) || self.out.names.iter().any(|one| one.text == *name),
         }
     }
 
@@ -480,8 +436,11 @@ impl<'a> Builder<'a> {
         if lead_in || (!self.lenient && roles::explains(&flow.text)) || (outside && block.quoted) {
             return self.context(block, Use::Tasks);
         }
-        let before = self.out.drafts.len();
         let code = next.is_some_and(|next| self.is_shell(next));
+        if !self.lenient && colon && next.is_some_and(|next| fences::is_title(&flow.text, next, code)) {
+            return self.note(block, &flow, &inline);
+        }
+        let before = self.out.drafts.len();
         self.under_lead(|builder| builder.prose(&flow, &inline, code));
         self.lend_plainly(before);
         self.colon = flow.text.trim_end().ends_with([':', '\u{ff1a}']) || next.is_some_and(|next| !next.apart);

@@ -13,7 +13,7 @@ static AFTER: Words = Words::new(|| {
     list(
         ",|and |then |&&|must |should |passes|succeeds|in |on |from |to |until |again|with |for |once|locally|before\
      |after|(|inside |at |twice|.|;|:|)|if |unless |when |while |every |as |over |against |within |through |via |by \
-     |into |per |but |so |since |because |first|now|here|without |instead |rather |\u{2014}|\u{2013}|- ",
+     |into |per |but |so |since |because |first|now|here|without |instead |rather |\u{2014}|\u{2013}|- |@|!|[|#",
     )
 });
 /// What asks for the code after it to be run.
@@ -39,6 +39,8 @@ static CONCERNS: Words = Words::new(|| {
      |compare|quote|introduce|expose|deprecate|drop|disable|enable|allow|let|extract|simplify|move|adjust|modify|set",
     )
 });
+/// Verbs with nothing behind them but what does it.
+static DOES: Words = Words::new(|| list("build|lint|test|format|check|type-check|typecheck|compile|bundle"));
 /// Verbs whose object is a file, also when it is a script.
 static FILES: Words = Words::new(|| {
     list("lint|format|copy|open|chmod|parse|show|print|save|upload|download|commit|load|import|export|test|sign")
@@ -357,6 +359,9 @@ fn asked(before: &str, after: &str) -> Option<Asked> {
                 Asked::Running
             }
         }
+        // "Build `make`" says what builds, "Install `pytest`" what is installed.
+        () if DOES.contains(said) && after.is_empty() => Asked::Means,
+        () if verb == "install" => Asked::Object { script: true },
         () if RUNS.contains(verb) => Asked::Running,
         () if CONCERNS.contains(verb) && !sure || LEADS.contains(last) || !judged => Asked::Thing,
         () => Asked::Object { script: !FILES.contains(verb) && !is_place(last) },

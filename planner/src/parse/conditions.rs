@@ -1,7 +1,7 @@
 //! "if ..., A" and "A unless ...": where a condition stands in a clause.
 
 use super::inline::Inline;
-use super::phrases::{Words, after_word, list, words};
+use super::phrases::{Words, after_word, begins, list, words};
 use super::sentences::{Clause, Stop};
 use super::text::{holds, rfind};
 
@@ -68,6 +68,14 @@ fn bracketed(part: &str) -> Option<(usize, usize, bool)> {
     (!IDLE.contains(tail) && !tail.contains([';', '('])).then_some((at, word.len(), negated))
 }
 
+/// True for the "if" of "replace it with an if expression": the name of a thing.
+fn is_name(before: &str, tail: &str) -> bool {
+    let last = before.rsplit(' ').next().unwrap_or("");
+    let article = ["a", "an", "the", "nested"];
+    let named = ["expression", "expressions", "statement", "statements", "clause", "clauses", "block", "blocks"];
+    article.iter().any(|one| last.eq_ignore_ascii_case(one)) || begins(tail, &named)
+}
+
 /// Where " if ..." begins, where its text begins, and whether it is "unless".
 pub(super) fn trailing_condition(text: &str, inline: &Inline, clause: &Clause) -> Option<(usize, usize, bool)> {
     let part = &text[clause.from..clause.to];
@@ -91,7 +99,7 @@ pub(super) fn trailing_condition(text: &str, inline: &Inline, clause: &Clause) -
     let guard = inline.guards.get(inline.guards.partition_point(|(_, end)| *end <= place));
     let inside = guard.is_some_and(|(from, _)| *from <= place);
     let empty = before.trim().is_empty() || tail.is_empty();
-    let asks = said && !negated;
+    let asks = (said || is_name(before, tail)) && !negated;
     let fits = !inside && !empty && !asks && !IDLE.contains(tail) && clause.stop != Stop::Question;
     fits.then_some((place, place + word, negated))
 }

@@ -4,11 +4,14 @@ use super::build::Builder;
 use super::built::{Odd, attach};
 use super::draft::{Draft, Link};
 use super::lines::{Block, BlockKind};
-use super::phrases::{Words, list, lower, words};
+use super::phrases::{Word, Words, list, lower, words};
 use super::roles::{self, Said, Sense};
 use super::text::{collapse, holds};
-use super::{inline, paths, shell, vocabulary};
+use super::{connectors, inline, paths, shell, vocabulary};
 use crate::plan::{Attachment, NodeKind};
+
+/// What only names the code below it has no more words.
+const TITLE_WORDS_MAX: usize = 4;
 
 impl Builder<'_> {
     /// A block of code: whether it stands in what is before it, under a colon, and in what is only told.
@@ -58,6 +61,12 @@ impl Builder<'_> {
                 draft.plan.attachments = attachments;
                 draft.plan.spans.push(block.span);
                 let before = self.out.drafts.len();
+                // "Is port 8080 free?" has to be known for the code below it.
+                let asked = before.checked_sub(1).filter(|last| {
+                    lead.is_some_and(|lead| lead.text.ends_with('?'))
+                        && self.out.drafts[*last].plan.kind == NodeKind::Clarification
+                });
+                draft.questions.extend(asked);
                 self.add(draft, Link::Free);
                 self.lend_plainly(before);
             }
@@ -122,6 +131,16 @@ impl Builder<'_> {
             self.out.odd.push(Odd { at: block.span.start, message, help: "mark it as sh if it is a command".into() });
         }
     }
+}
+
+/// True for "Expected output:" and "New schema:" above a block that is not run: they only say what it is.
+pub(super) fn is_title(text: &str, next: &Block, code: bool) -> bool {
+    let shown = |word: Word| SHOWN.contains(word.as_str());
+    matches!(next.kind, BlockKind::Fence(_))
+        && words(text).count() <= TITLE_WORDS_MAX
+        && !vocabulary::begins_with_verb(text)
+        && connectors::connector(text).is_none()
+        && (!code || words(text).any(shown))
 }
 
 /// How a block of code is marked off.

@@ -4,12 +4,15 @@
 //! tasks never is.
 
 use super::inline::Inline;
+use super::lines::{Block, BlockKind};
 use super::phrases::{after_word, begins, words};
 use super::roles::{self, Said};
 use super::text::{find, holds};
 use super::vocabulary;
 use crate::plan::NodeKind;
 
+/// What ends a letter is no longer.
+const SIGNATURE_BYTES_MAX: usize = 40;
 /// Words that say that help is wanted and not yet with what.
 const VAGUE: &[&str] = &[
     "assistance",
@@ -97,6 +100,23 @@ const IDLE: &[&str] = &[
     "current",
     "available",
 ];
+
+/// Takes out the name of the writer, alone under "Best regards,".
+pub(super) fn sign_off(text: &str, blocks: &mut [Block]) {
+    let line = |block: &Block| match (&block.kind, &*block.pieces) {
+        (BlockKind::Paragraph, [piece]) if piece.end - piece.start <= SIGNATURE_BYTES_MAX => {
+            text.get(piece.start..piece.end)
+        }
+        _ => None,
+    };
+    for n in 1..blocks.len() {
+        let signed =
+            || line(&blocks[n]).is_some_and(roles::is_signature) && line(&blocks[n - 1]).is_some_and(roles::closes);
+        if signed() {
+            blocks[n].kind = BlockKind::Ignored;
+        }
+    }
+}
 
 /// True when a sentence only says what a later one asks for: "I need help with X. Please compute ...".
 pub(super) fn introduces(said: &Said, next_whole: &str, next: &Said) -> bool {

@@ -2,9 +2,9 @@
 //!
 //! It knows how Markdown and pasted text mark their structure, and nothing about what the words mean.
 
-use super::markers::{self, Marker};
+use super::markers::{self, Found, Marker};
 use super::text::{blank, find, find_byte, has_byte, is_blank, is_invisible};
-use super::{inlined, shell};
+use super::{inlined, shell, vocabulary};
 use crate::plan::{Mark, Span};
 
 /// An indented block of code has at most so many lines.
@@ -333,7 +333,8 @@ impl Lexer<'_> {
             | BlockKind::Table
             | BlockKind::Ignored => None,
         });
-        if let Some(found) = markers::item(content, previous, self.in_list()) {
+        let lettered = || self.lettered(content).then_some(Found { marker: Marker::Bullet, mark: None, skip: 0 });
+        if let Some(found) = markers::item(content, previous, self.in_list()).or_else(lettered) {
             // Remarks under a numbered item leave its number the last one.
             let beneath = self.previous.filter(|n| self.blocks.get(*n).is_some_and(|above| line.indent > above.indent));
             self.previous = found.marker.number().map_or(beneath, |_| Some(self.blocks.len()));
@@ -424,6 +425,17 @@ impl Lexer<'_> {
         let span = Span { start: line.begin, end };
         self.push(BlockKind::Fence(String::new()), span, Pieces::Many(pieces), line.indent, line.quote > 0);
         true
+    }
+
+    /// True for "A: build it", which begins a list, and for "B: test it" right under it.
+    fn lettered(&self, content: &str) -> bool {
+        let Some(letter) = markers::letter(content) else { return false };
+        let above = || {
+            let piece = self.blocks.last().filter(|_| self.in_list())?.pieces.first()?;
+            markers::letter(&self.text[piece.start..piece.end])
+        };
+        (letter == b'A' && vocabulary::begins_with_verb(&content[3..]))
+            || above().is_some_and(|above| above + 1 == letter)
     }
 
     fn in_list(&self) -> bool {

@@ -102,6 +102,14 @@ fn begins_with_id(content: &str) -> bool {
     named && (1..=6).contains(&n_digits) && (after.starts_with(": ") || plain)
 }
 
+/// The letter of "A: build it".
+pub(super) fn letter(content: &str) -> Option<u8> {
+    match content.as_bytes() {
+        [letter, b':', b' ', ..] if letter.is_ascii_uppercase() => Some(*letter),
+        _ => None,
+    }
+}
+
 /// True when what comes is white space or the end.
 fn ends(rest: &str) -> bool {
     rest.chars().next().is_none_or(|c| is_blank(c) && !is_invisible(c))

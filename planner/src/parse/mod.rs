@@ -2,10 +2,10 @@
 //!
 //! The text is cut into blocks (`lines`, `markers`, `inlined`), what stands inside a line is found (`pairs`, `inline`,
 //! `paths`, `addresses`), the headings say which parts count (`heads`, `sections`), items form a tree (`outline`), running text
-//! is cut into clauses (`sentences`, `connectors`, `labels`), a letter of requests is read as one (`letters`), each
+//! is cut into clauses (`speakers`, `sentences`, `connectors`, `labels`), a letter of requests is read as one (`letters`), each
 //! clause is judged by its words (`phrases`, `roles`, `vocabulary`, `conditions`) and becomes a draft or a remark on one (`branches`, `steps`,
 //! `items`, `fences`, `tables`, `meta`, `settings`); lines that only say what waits for what are read apart
-//! (`relations`). Then the drafts are put in order (`draft`), the names in them are looked up
+//! (`relations`, `diagrams`, `orders`). Then the drafts are put in order (`draft`), the names in them are looked up
 //! (`names`), and both are joined (`edges`) to a graph without circles (`graph`). Imports run one way, in this order.
 //!
 //! Which items are tasks:
@@ -37,6 +37,7 @@ mod canonical;
 mod commands;
 mod conditions;
 mod connectors;
+mod diagrams;
 mod draft;
 mod edges;
 mod error;
@@ -55,6 +56,7 @@ mod lint;
 mod markers;
 mod meta;
 mod names;
+mod orders;
 mod outline;
 mod pairs;
 mod parsed;
@@ -68,6 +70,7 @@ mod sections;
 mod sentences;
 mod settings;
 mod shell;
+mod speakers;
 mod steps;
 mod tables;
 #[cfg(test)]

@@ -102,7 +102,8 @@ impl<'a> Names<'a> {
         }
         names.has_tickets = names.labels.keys().any(|label| label.starts_with('#'));
         let described = |reference| matches!(reference, &Reference::Phrase(..) | &Reference::Word(..));
-        if built.drafts.iter().any(|draft| references(draft).any(described)) {
+        let chained = || built.chains.iter().flat_map(|chain| chain.first.iter().chain(&chain.then)).any(described);
+        if built.drafts.iter().any(|draft| references(draft).any(described)) || chained() {
             for (n, draft) in built.drafts.iter().enumerate() {
                 let text = &draft.plan.description;
                 let verb = words(vocabulary::instruction(text)).next();

@@ -104,6 +104,30 @@ pub(super) fn prefix(text: &str, at: usize) -> Option<(Vec<Reference>, usize)> {
     (!found.is_empty()).then_some((found, end))
 }
 
+/// Single letters at the start, as the items of a list may have them, and the bytes they take: "a", "A and B".
+pub(super) fn letters(text: &str, at: usize) -> Option<(Vec<Reference>, usize)> {
+    let mut found = Vec::new();
+    let mut end = 0;
+    loop {
+        let rest = &text[end..];
+        let letter = rest.chars().next().filter(char::is_ascii_alphabetic)?;
+        let next = &rest[1..];
+        if next.starts_with(|c: char| c.is_alphanumeric() || matches!(c, '\'' | '-' | '_')) {
+            return None;
+        }
+        found.push(Reference::Name(letter.to_string(), at + end));
+        end += 1;
+        let signs = [", and ", ", ", " and ", " & ", "+", "&", ","];
+        let Some(sign) = signs.iter().find(|sign| next.starts_with(**sign)) else { return Some((found, end)) };
+        end += sign.len();
+    }
+}
+
+/// True for a letter that is also a word or the name of a thing.
+pub(super) fn is_small_letter(name: &Reference) -> bool {
+    matches!(name, Reference::Name(name, _) if matches!(name.as_bytes(), [b'a'..=b'z']))
+}
+
 /// One name at the start, and its length.
 fn name(text: &str, at: usize) -> Option<(Reference, usize)> {
     // Of words none has a digit so early.
@@ -215,7 +239,7 @@ pub(super) fn chains(text: &str, source: impl Fn(usize) -> usize) -> Vec<(Vec<Re
         for part in &parts {
             let plain = part.trim().trim_end_matches(['.', ';', ',']);
             let plain = plain.rsplit(": ").next().unwrap_or(plain);
-            match prefix(plain, source(at)) {
+            match prefix(plain, source(at)).or_else(|| letters(plain, source(at))) {
                 Some((names, length)) if plain[length..].trim().is_empty() => chain.push(names),
                 Some(_) | None => return Vec::new(),
             }

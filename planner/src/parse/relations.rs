@@ -58,7 +58,9 @@ pub(super) fn begins(text: &str) -> bool {
         return false;
     }
     let word = text.split_whitespace().next().unwrap_or("").trim_start_matches(['#', '*', '`', '[', '(']);
-    is_led(text) || (word.len() <= 16 && word.bytes().any(|b| b.is_ascii_digit()))
+    is_led(text)
+        || word.len() == 1 && word.bytes().all(|b| b.is_ascii_alphabetic())
+        || (word.len() <= 16 && word.bytes().any(|b| b.is_ascii_digit()))
 }
 
 /// "T1: ..." and "T1 [P] ...": a task, and not what it waits for.
@@ -114,6 +116,7 @@ fn read(text: &str, known: Option<&dyn Fn(&Reference) -> bool>, source: impl Fn(
 fn relation(sentence: &str, at: usize, known: Option<&dyn Fn(&Reference) -> bool>, found: &mut Relations) -> bool {
     let gap = sentence.len() - sentence.trim_start().len();
     let text = sentence.trim_start();
+    let side = |text, at| known.and_then(|_| references::letters(text, at)).or_else(|| side(text, at));
     let Some((left, length)) = side(text, at + gap) else { return false };
     let fits = |names: &[Reference], written: &str| match known {
         Some(known) => names.iter().any(known),

@@ -59,6 +59,16 @@ static IDLE: Words =
     Words::new(|| list("if possible|if needed|if necessary|if applicable|if any|if available|if you can|if required"));
 /// The same in running text; an item of a list that begins so is a step.
 static BESIDES: Words = Words::new(|| list("consider|include|take into account|bear in mind"));
+/// What ends a letter.
+static CLOSINGS: Words = Words::new(|| {
+    list(
+        "best regards|kind regards|warm regards|kindest regards|with kind regards|with best regards|many thanks|\
+         best wishes|all the best|yours sincerely|yours truly|yours faithfully|sent from my|get outlook for",
+    )
+});
+/// The same, alone on a line or before a sign.
+static LAST_WORDS: Words =
+    Words::new(|| list("best|cheers|thanks|thank you|thanks a lot|regards|sincerely|yours|thx|ta"));
 /// What the writer brings, and nobody else has to do.
 static OWN: Words = Words::new(|| {
     list(
@@ -132,6 +142,9 @@ impl<'t> Said<'t> {
 
 fn sense(said: &Said, first: bool) -> Sense {
     let plain = said.text;
+    if CLOSINGS.after(plain).is_some() {
+        return Sense::Statement;
+    }
     if is_reference(plain) {
         return Sense::Reference;
     }
@@ -159,6 +172,19 @@ fn sense(said: &Said, first: bool) -> Sense {
         return Sense::Step;
     }
     if is_statement(plain) && said.late_wish().is_none() { Sense::Statement } else { Sense::Step }
+}
+
+/// "Best regards", "Thanks!": what ends a letter, with the name of the writer or before it.
+pub(super) fn closes(text: &str) -> bool {
+    let ends = |(_, rest): (&str, &str)| rest.is_empty() || rest.starts_with([',', '!', '.', '\n']);
+    CLOSINGS.after(text).is_some() || LAST_WORDS.found(text).any(ends)
+}
+
+/// "Ann", "Bob Smith": what stands under the end of a letter.
+pub(super) fn is_signature(text: &str) -> bool {
+    let plain = text.trim_start_matches(['-', '\u{2013}', '\u{2014}', ' ']);
+    let named = plain.split(' ').all(|word| word.starts_with(char::is_uppercase) && !word.ends_with(':'));
+    named && plain.split(' ').count() <= 3
 }
 
 /// "Once the design is complete, ...": a step after a wait.

@@ -33,7 +33,8 @@ static CONTEXT: Words = Words::new(|| {
      user experience|user personas|personas|core features|users|changelog|license|about|stakeholders|terminology|\
      purpose|status|checkpoint|input|output|organization|organisation|tests|independent test|why this priority|\
      author|date|deadline|vision|why|rationale|legend|tl;dr|validation|validation checklist|notation|\
-     phase dependencies|user story dependencies|logistics",
+     phase dependencies|user story dependencies|within each user story|within each phase|within each story|\
+     parallel team strategy|incremental delivery|mvp first|logistics",
     )
 });
 static NEVER: Words = Words::new(|| {

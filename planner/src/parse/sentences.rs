@@ -1,11 +1,11 @@
 //! Running text to clauses: sentence ends and the connectors between instructions.
 
-use super::connectors::{connector, next_connects};
+use super::connectors::{connector, next_connects, starts_with_pronoun};
 use super::draft::Link;
 use super::inline::Inline;
 use super::phrases::{Words, after_word, begins, list, lower, strip_prefix_ci};
-use super::text::{Flow, find_early, holds, is_cjk, pairs, start, starts};
-use super::{heads, vocabulary};
+use super::text::{Flow, holds, is_cjk, pairs, start, starts};
+use super::{heads, speakers, vocabulary};
 
 /// What ended a clause.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,7 +55,7 @@ static ABBREVIATIONS: Words = Words::new(|| {
 /// The same, unless a capital letter follows.
 static SOFT_ABBREVIATIONS: Words = Words::new(|| {
     list(
-        "etc|inc|ltd|co|corp|a.m|p.m|no|max|min|ext|ver|rev|art|pp|ed|mon|tue|wed|thu|fri|sat|sun|jan|feb|mar|\
+        "etc|inc|ltd|co|corp|a.m|p.m|no|nos|max|min|ext|ver|rev|art|p|pp|chap|para|figs|eqs|ed|mon|tue|wed|thu|fri|sat|sun|jan|feb|mar|\
      apr|jun|jul|aug|sep|sept|oct|nov|dec",
     )
 });
@@ -113,7 +113,7 @@ pub(super) fn clauses(text: &str, inline: &Inline) -> Vec<Clause> {
     let mut cuts = Splitter { text, cuts: first, conditional: false, begin: 0 };
     cuts.run(inline);
     let mut found = cuts.cuts;
-    let speakers = speakers(text);
+    let speakers = speakers::speakers(text);
     found.extend(speakers.iter().map(|(at, _)| *at));
     if !speakers.is_empty() {
         found.sort_unstable();
@@ -162,6 +162,9 @@ fn clause(text: &str, start: usize, end: usize) -> Clause {
         from += length;
     }
     let tail = text[from..end].trim_end();
+    if link == Link::Free && ends_after(tail) {
+        link = Link::Then;
+    }
     let answered = pairs(tail).fold(false, |any, (a, b)| any | (a == b'(') & (b | 0x20 == b'd'));
     let answer = if answered { tail.rfind('(').filter(|at| strip_default(&tail[*at..]).is_some()) } else { None };
     let shown = answer.map_or(tail, |at| tail[..at].trim_end());
@@ -169,12 +172,30 @@ fn clause(text: &str, start: usize, end: usize) -> Clause {
     let stop = match tail.chars().next_back() {
         Some(_) if asked => Stop::Question,
         Some(':' | '\u{ff1a}') => Stop::Colon,
-        Some(_) | None if vocabulary::is_question_mark(tail) => Stop::Question,
+        Some(_) | None if vocabulary::is_question_mark(tail) && !quotes_question(tail) => Stop::Question,
         Some(_) | None => Stop::Plain,
     };
     let urgent = tail.ends_with(" !!") || tail.ends_with(" !!!");
     let to = from + if urgent { tail } else { bare(tail.trim_end_matches(['?', '\u{ff1f}', '!', '\u{ff01}'])) }.len();
     Clause { start, end, from, to, link, otherwise, stop }
+}
+
+/// True for `Set the title to "Ready?"`: an instruction with a question in it, which nobody has to answer.
+fn quotes_question(tail: &str) -> bool {
+    let quoted = tail.trim_end_matches([')', '*', '_', ' ']).strip_suffix(['"', '\u{201d}']);
+    let open = quoted.and_then(|inside| inside.rfind(['"', '\u{201c}']));
+    open.is_some_and(|open| open > 0) && vocabulary::begins_with_verb(tail)
+}
+
+/// "Deploy both afterwards."
+fn ends_after(tail: &str) -> bool {
+    let plain = tail.trim_end_matches(['.', '!', ';', ',', '\u{2019}', '*', '_']);
+    // Most clauses end in another letter.
+    let ends = plain.ends_with(['s', 'd', 't'])
+        && ["afterwards", "afterward", "after that"]
+            .iter()
+            .any(|end| plain.strip_suffix(end).is_some_and(|before| before.ends_with(' ')));
+    ends && !plain.ends_with("right after that")
 }
 
 /// What follows "(default" after a question.
@@ -216,64 +237,6 @@ fn bare(tail: &str) -> &str {
         short = short.strip_suffix(word).unwrap_or(short).trim_end_matches(signs);
     }
     short
-}
-
-/// The length of the sign of a speaker at the start of a line of a chat: "[10:31] ann: ", "Bob: ".
-fn speaker(line: &str) -> Option<usize> {
-    let timed = line.strip_prefix('[').and_then(|rest| rest.split_once(']')).filter(|(time, _)| is_time(time));
-    let rest = timed.map_or(line, |(_, rest)| rest.trim_start());
-    let name = &rest[..find_early(rest, b':', 25).filter(|length| *length > 0)?];
-    let plain = name.chars().all(|c| c.is_alphanumeric() || matches!(c, ' ' | '_' | '-' | '.' | '@'));
-    let after = &rest[name.len() + 1..];
-    let called = timed.is_some()
-        || (!name.contains(' ')
-            && name.starts_with(char::is_uppercase)
-            && name.chars().skip(1).all(char::is_lowercase)
-            && !vocabulary::is_verb(&name.to_lowercase())
-            && !super::roles::explains(line)
-            && !matches!(name, "Note" | "Todo" | "Fixme" | "Warning" | "Hint" | "Example" | "Question" | "Answer"));
-    (plain && called && after.starts_with(' ')).then(|| line.len() - after.len() + 1)
-}
-
-fn is_time(text: &str) -> bool {
-    text.len() <= 24 && text.contains(':') && text.starts_with(|c: char| c.is_ascii_digit())
-}
-
-/// Where the signs of speakers stand in a pasted chat; nothing when it is none.
-fn speakers(text: &str) -> Vec<(usize, usize)> {
-    if speaker(text).is_none() {
-        return talk(text);
-    }
-    let mut found = Vec::new();
-    let mut at = 0;
-    for line in text.split_inclusive('\n') {
-        found.extend(speaker(line).map(|length| (at, length)));
-        at += line.len();
-    }
-    if found.len() > 1 || text.starts_with('[') { found } else { Vec::new() }
-}
-
-/// The same for names in lower case, of which every line has one, and which speak to each other.
-fn talk(text: &str) -> Vec<(usize, usize)> {
-    let mut found = Vec::new();
-    let (mut at, mut speaks) = (0, false);
-    for line in text.split_inclusive('\n') {
-        // The name has at most sixteen bytes.
-        let Some(length) = find_early(line, b':', 17).filter(|end| line[*end..].starts_with(": ")) else {
-            return Vec::new();
-        };
-        let (name, said) = (&line[..length], &line[length + 2..]);
-        let plain = (2..=16).contains(&name.len())
-            && name.starts_with(|c: char| c.is_ascii_lowercase() || c == '@')
-            && name.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'@'));
-        if !plain || vocabulary::is_verb(name) {
-            return Vec::new();
-        }
-        speaks |= vocabulary::is_request(said) || super::roles::answers(said);
-        found.push((at, name.len() + 2));
-        at += line.len();
-    }
-    if speaks && found.len() > 1 { found } else { Vec::new() }
 }
 
 struct Splitter<'a> {
@@ -426,6 +389,14 @@ impl Splitter<'_> {
         }
         if SOFT_ABBREVIATIONS.contains(&word) {
             return next.is_none_or(char::is_uppercase);
+        }
+        // "Restore the v1.2. dump", "version 2. of it": no sentence begins with what follows a number in lower case,
+        // unless that is an instruction; behind a version not even then.
+        if word.ends_with(|c: char| c.is_ascii_digit()) && next.is_some_and(char::is_lowercase) {
+            let after = after.trim_start();
+            let is_version = word.starts_with('v') && word.contains('.');
+            return connector(after).is_some()
+                || !is_version && (vocabulary::begins_with_verb(after) || starts_with_pronoun(after));
         }
         let initial = word.chars().count() == 1
             && word.chars().all(char::is_alphabetic)

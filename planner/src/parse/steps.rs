@@ -14,7 +14,7 @@ use super::parsed::TASKS_MAX;
 use super::phrases::{Word, Words, after_word, begins, list, words};
 use super::roles::{self, Said, Sense};
 use super::sentences::{self, Clause, Stop};
-use super::text::{Flow, holds};
+use super::text::{Flow, has_byte, holds};
 use super::{commands, plain, vocabulary};
 use crate::plan::{Mark, NodeKind};
 
@@ -55,7 +55,15 @@ impl Builder<'_> {
             let text = own.text;
             let first = self.last.is_none() && last_step.flatten().is_none_or(|last| last <= n);
             let thing = things.iter().find(|(start, _)| *start == clause.start).map(|(_, verb)| *verb);
-            let sense = if thing.is_some() { Sense::Step } else { sense_of(clause, own, first) };
+            let signed = n > 0
+                && has_byte(&flow.text[clause.start..clause.from], b'\n')
+                && roles::closes(said[n - 1].text)
+                && roles::is_signature(text);
+            let sense = match thing {
+                Some(_) => Sense::Step,
+                None if signed => Sense::Statement,
+                None => sense_of(clause, own, first),
+            };
             let next = clauses.get(n + 1).map(|next| &flow.text[next.start..next.end]).zip(said.get(n + 1));
             let opening = match next {
                 Some((whole, next)) if sense == Sense::Step => opening(clause, own, whole, next, here.is_none()),
@@ -244,7 +252,9 @@ impl Builder<'_> {
         let kind = match &command {
             Some(_) => NodeKind::ToolCall,
             None if clause.stop == Stop::Question && !polite => NodeKind::Clarification,
-            None => vocabulary::kind(&found.description, None),
+            None if vocabulary::is_open(&found.description) => NodeKind::Clarification,
+            // What ends in a question mark here quotes a question, or is code.
+            None => vocabulary::kind(found.description.trim_end_matches(['?', '"', '\u{201d}']), None),
         };
         // Only what is asked is shown otherwise than it is described.
         let shown = match shown {

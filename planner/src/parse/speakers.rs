@@ -1,0 +1,62 @@
+//! Pasted chats: where the signs of speakers stand, such as "[10:31] ann: " and "Bob: ". What is said is for others.
+
+use super::text::find_early;
+use super::{roles, vocabulary};
+
+/// Where the signs of speakers stand in a pasted chat; nothing when it is none.
+pub(super) fn speakers(text: &str) -> Vec<(usize, usize)> {
+    if speaker(text).is_none() {
+        return talk(text);
+    }
+    let mut found = Vec::new();
+    let mut at = 0;
+    for line in text.split_inclusive('\n') {
+        found.extend(speaker(line).map(|length| (at, length)));
+        at += line.len();
+    }
+    if found.len() > 1 || text.starts_with('[') { found } else { Vec::new() }
+}
+
+/// The length of the sign of a speaker at the start of a line of a chat: "[10:31] ann: ", "Bob: ".
+fn speaker(line: &str) -> Option<usize> {
+    let timed = line.strip_prefix('[').and_then(|rest| rest.split_once(']')).filter(|(time, _)| is_time(time));
+    let rest = timed.map_or(line, |(_, rest)| rest.trim_start());
+    let name = &rest[..find_early(rest, b':', 25).filter(|length| *length > 0)?];
+    let plain = name.chars().all(|c| c.is_alphanumeric() || matches!(c, ' ' | '_' | '-' | '.' | '@'));
+    let after = &rest[name.len() + 1..];
+    let called = timed.is_some()
+        || (!name.contains(' ')
+            && name.starts_with(char::is_uppercase)
+            && name.chars().skip(1).all(char::is_lowercase)
+            && !vocabulary::is_verb(&name.to_lowercase())
+            && !roles::explains(line)
+            && !matches!(name, "Note" | "Todo" | "Fixme" | "Warning" | "Hint" | "Example" | "Question" | "Answer"));
+    (plain && called && after.starts_with(' ')).then(|| line.len() - after.len() + 1)
+}
+
+fn is_time(text: &str) -> bool {
+    text.len() <= 24 && text.contains(':') && text.starts_with(|c: char| c.is_ascii_digit())
+}
+
+/// The same for names in lower case, of which every line has one, and which speak to each other.
+fn talk(text: &str) -> Vec<(usize, usize)> {
+    let mut found = Vec::new();
+    let (mut at, mut speaks) = (0, false);
+    for line in text.split_inclusive('\n') {
+        // The name has at most sixteen bytes.
+        let Some(length) = find_early(line, b':', 17).filter(|end| line[*end..].starts_with(": ")) else {
+            return Vec::new();
+        };
+        let (name, said) = (&line[..length], &line[length + 2..]);
+        let plain = (2..=16).contains(&name.len())
+            && name.starts_with(|c: char| c.is_ascii_lowercase() || c == '@')
+            && name.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'@'));
+        if !plain || vocabulary::is_verb(name) {
+            return Vec::new();
+        }
+        speaks |= vocabulary::is_request(said) || roles::answers(said);
+        found.push((at, name.len() + 2));
+        at += line.len();
+    }
+    if speaks && found.len() > 1 { found } else { Vec::new() }
+}
