@@ -181,3 +181,14 @@ fn a_plan_within_that_is_paused_is_named_and_is_given_no_more_than_the_plan_abov
     ]);
     scene.run(&["set", &within, "--budget-tokens", "900"]).expect(0);
 }
+
+#[test]
+fn of_a_long_error_the_plan_keeps_a_part_and_the_log_all() {
+    let scene = Scene::new();
+    let (plan, _) = scene.plan("- Run `seq 1 1500 >&2; exit 3`\n");
+    let kept = scene.show(&plan)["tasks"][0]["error"].as_str().unwrap().to_owned();
+    let failed = scene.events_of_type("TaskFailed");
+    let whole = failed[0]["error"].as_str().unwrap();
+    assert_eq!((kept.chars().count() <= 2_000, kept.contains("\n700\n")), (true, false), "{kept}");
+    assert!((1..=1_500).all(|n| whole.lines().any(|line| line == n.to_string())), "{whole}");
+}
