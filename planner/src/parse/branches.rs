@@ -1,7 +1,7 @@
 //! Conditions of steps and of what stands under them, and what each is to be asked of.
 
 use super::build::{Builder, Open};
-use super::draft::Link;
+use super::draft::{Draft, Link};
 use super::heads::{self, Asks, Branch};
 use super::inline::Inline;
 use super::lines::Block;
@@ -49,10 +49,11 @@ impl Builder<'_> {
         if let Some(asked) = asked
             && (matches!(link, Link::Free | Link::Tested) || next)
         {
-            if self.is_branch_of_item() || self.is_paired(asked) {
+            if self.is_branch_of_item() || self.is_paired(asked) || self.is_beside(asked) {
                 return Link::Parallel;
             }
-            return Link::Tested;
+            // Under a new heading nothing is there to be asked about.
+            return if self.last.is_some() { Link::Tested } else { link };
         }
         if found.parallel {
             return if item && link == Link::Free { Link::Free } else { Link::Parallel };
@@ -195,6 +196,12 @@ impl Builder<'_> {
         let inside = self.branches.last().is_some_and(|branch| branch.own == *last);
         // Steps under the same words follow one another as they stand.
         follows && !inside && last.text != condition && heads::same_subject(&last.text, condition)
+    }
+
+    /// True for "If the disk is full, ..." after "If the CPU is hot, ...": neither asks about the other.
+    fn is_beside(&self, condition: &str) -> bool {
+        let conditional = |draft: &Draft| draft.plan.condition.is_some() && draft.plan.condition == self.condition;
+        self.out.drafts.last().is_some_and(conditional) && !self.is_tested(condition)
     }
 
     /// True for an item that says what follows if something holds of the item above it.

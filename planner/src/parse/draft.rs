@@ -197,10 +197,11 @@ fn waits_for(frames: &[Frame], link: Link) -> Wait {
         }
         Link::Parallel => frame.last.clone(),
         Link::Tested => {
-            if frame.exits.is_empty() {
-                frame.entry.clone()
-            } else {
-                (frame.exits.clone(), link.strength())
+            // What begins a list asks about what stands before the list.
+            let tested = frames.iter().rev().take_while(|frame| frame.entry.0.is_empty()).map(|frame| &frame.exits);
+            match [&frame.exits].into_iter().chain(tested).find(|exits| !exits.is_empty()) {
+                Some(exits) => (exits.clone(), link.strength()),
+                None => frame.entry.clone(),
             }
         }
         Link::Then | Link::Both => {

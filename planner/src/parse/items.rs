@@ -2,6 +2,7 @@
 
 use std::rc::Rc;
 
+use super::branches::starts_condition;
 use super::build::{Builder, Open};
 use super::built::{self, Name, Odd, attach, merge_needs};
 use super::draft::Link;
@@ -31,6 +32,12 @@ impl Builder<'_> {
         }
         self.given_up(place, block, &flow);
         let silent = place.parent.is_none() && self.marked_sections.contains(&self.section) && !marker.is_ordered();
+        let is_open = |open: &Open| matches!(open, Open::List(list, _) if *list == place.list);
+        let begins = place.parent.is_none() && marker.is_ordered() && self.last.is_some();
+        if begins && starts_condition(&flow.text) && !self.open.iter().any(is_open) {
+            // What the first step of a list asks is known from what stands before the list.
+            self.lead_link = self.lead_link.or(Some(Link::Tested));
+        }
         self.enter(place.parent, place.list, silent);
         let parallel = self.open.iter().rev().find_map(|open| match open {
             Open::Group { parallel, .. } => Some(*parallel),
@@ -257,7 +264,7 @@ fn is_title(lead: &str) -> bool {
 fn lend_verb(plan: &mut TaskPlan, title: &str) {
     if vocabulary::own_kind(&plan.description).is_some()
         || plan.command.is_some()
-        || vocabulary::begins_with_verb(&plan.description)
+        || (vocabulary::begins_with_verb(&plan.description) && !vocabulary::is_route(&plan.description))
     {
         return;
     }

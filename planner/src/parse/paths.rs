@@ -20,6 +20,16 @@ static ENDINGS: Words = Words::new(|| {
     )
 });
 
+/// Files whose whole name is such an ending.
+static HIDDEN: Words = Words::new(|| {
+    list(
+        "env|gitignore|dockerignore|gitattributes|gitmodules|npmrc|nvmrc|yarnrc|npmignore|editorconfig|eslintrc|\
+     eslintignore|prettierrc|prettierignore|babelrc|browserslistrc|stylelintrc|pylintrc|flake8|coveragerc|bashrc|\
+     zshrc|bash_profile|profile|vimrc|gitconfig|htaccess|clang-format|clang-tidy|tool-versions|node-version|\
+     python-version|ruby-version|envrc|rspec|rubocop|pypirc|netrc",
+    )
+});
+
 /// Names of libraries that end like files.
 static LIBRARIES: Words = Words::new(|| {
     list(
@@ -101,7 +111,7 @@ pub(crate) fn file_ref(word: &str) -> Option<&str> {
     if windows || path.starts_with("\\\\") {
         return (signs.n_parts > 1).then_some(path);
     }
-    let known = has_file_ending(path);
+    let known = has_file_ending(path) || path.strip_prefix('.').is_some_and(|name| HIDDEN.contains(name));
     if !signs.parted {
         return (known && bare_file(path)).then_some(path);
     }
@@ -156,8 +166,7 @@ impl Signs {
 /// A name with a known ending and something before it that can name a file.
 fn bare_file(path: &str) -> bool {
     let Some((stem, ending)) = path.rsplit_once('.') else { return false };
-    let hidden =
-        stem.is_empty() && matches!(ending.to_ascii_lowercase().as_str(), "env" | "gitignore" | "dockerignore");
+    let hidden = stem.is_empty() && HIDDEN.contains(ending);
     let short = ending.len() == 1 && stem.len() == 1;
     let named = stem.chars().any(|c| c.is_alphabetic() || c == '*') || stem.len() > 3;
     let joined = ending.chars().next().is_some_and(char::is_uppercase)

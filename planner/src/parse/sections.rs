@@ -188,7 +188,7 @@ pub(super) fn promote(text: &str, blocks: &mut [Block]) {
         let known = section(inner);
         let colon = line.ends_with(':') || bold;
         let phase = known == Section::Phase && !inner.ends_with('.');
-        let named = colon && matches!(known, Section::Tasks | Section::Never | Section::Context);
+        let named = colon && matches!(known, Section::Tasks | Section::Never | Section::Context) && !warns(inner);
         let asks = super::heads::head(inner).is_some();
         if asks && known != Section::Never && known != Section::Context {
             continue;

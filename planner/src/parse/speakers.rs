@@ -3,18 +3,47 @@
 use super::text::find_early;
 use super::{roles, vocabulary};
 
+/// The sign of a speaker alone on its line is no longer.
+const STAMP_BYTES_MAX: usize = 60;
+
 /// Where the signs of speakers stand in a pasted chat; nothing when it is none.
 pub(super) fn speakers(text: &str) -> Vec<(usize, usize)> {
+    if stamp(text).is_some() {
+        return signs(text, stamp);
+    }
     if speaker(text).is_none() {
         return talk(text);
     }
+    let found = signs(text, speaker);
+    if found.len() > 1 || text.starts_with('[') { found } else { Vec::new() }
+}
+
+/// Where the signs stand at the starts of lines, and how long they are.
+fn signs(text: &str, sign: impl Fn(&str) -> Option<usize>) -> Vec<(usize, usize)> {
     let mut found = Vec::new();
     let mut at = 0;
     for line in text.split_inclusive('\n') {
-        found.extend(speaker(line).map(|length| (at, length)));
+        found.extend(sign(line).map(|length| (at, length)));
         at += line.len();
     }
-    if found.len() > 1 || text.starts_with('[') { found } else { Vec::new() }
+    found
+}
+
+/// The length of the first line when it is a name and a time, over what is said: "ann  10:02 AM".
+fn stamp(text: &str) -> Option<usize> {
+    let end = find_early(text, b'\n', STAMP_BYTES_MAX)?;
+    let line = text[..end].trim_end().trim_end_matches(']');
+    if !line.ends_with(|c: char| c.is_ascii_digit() || matches!(c, 'M' | 'm')) {
+        return None;
+    }
+    let half = ["AM", "PM", "am", "pm"].iter().find_map(|half| line.strip_suffix(half)).unwrap_or(line).trim_end();
+    let (name, time) = half.rsplit_once([' ', '['])?;
+    let day = [" at", " Today", " Yesterday", " \u{2014}", " -", " |"];
+    let name = day.iter().fold(name.trim_end(), |name, word| name.strip_suffix(word).unwrap_or(name).trim_end());
+    let timed = (4..=8).contains(&time.len()) && time.bytes().all(|b| b.is_ascii_digit() || b == b':') && is_time(time);
+    let plain = name.chars().all(|c| c.is_alphanumeric() || matches!(c, ' ' | '_' | '-' | '.' | '@'));
+    let called = !name.is_empty() && name.split_whitespace().count() <= 3 && !vocabulary::begins_with_verb(name);
+    (timed && plain && called).then_some(end + 1)
 }
 
 /// The length of the sign of a speaker at the start of a line of a chat: "[10:31] ann: ", "Bob: ".

@@ -214,6 +214,16 @@ fn named_kind(text: &str, n_names: usize) -> Option<NodeKind> {
     let n_words = leading(plain, &mut all);
     let all = &all[..n_words];
     let first = all.first()?;
+    // "GET /users" is the name of a route.
+    if is_route(plain) {
+        return None;
+    }
+    // "Use the API to fetch the rates" fetches.
+    let used = (first.word.is("use") && n_names > 0).then(|| find(plain, " to ")).flatten();
+    let used = used.map(|at| &plain[at + 4..]).filter(|rest| begins_with_verb(rest));
+    if let Some(kind) = used.and_then(|rest| named_kind(rest, n_names - 1)) {
+        return Some(kind);
+    }
     let second = |word: &str| all.get(1).is_some_and(|second| second.word.is(word));
     if first.is(ASK)
         || ((first.word.is("confirm") || first.word.is("check")) && second("with") && !plain.contains('`'))
@@ -229,6 +239,12 @@ fn named_kind(text: &str, n_names: usize) -> Option<NodeKind> {
     let named = named.filter(|(_, rest)| begins_with_verb(rest));
     let said = named.and_then(|(_, rest)| named_kind(rest, n_names - 1)).filter(|kind| *kind != NodeKind::Processing);
     said.or_else(|| verb_kind(first, second, all))
+}
+
+/// True for a method of HTTP before a path.
+pub(super) fn is_route(text: &str) -> bool {
+    let method = text.split_once(" /").map(|(method, _)| method);
+    method.is_some_and(|method| matches!(method, "GET" | "POST" | "PUT" | "PATCH" | "DELETE" | "HEAD" | "OPTIONS"))
 }
 
 fn verb_kind(first: &Known, second: impl Fn(&str) -> bool, all: &[Known]) -> Option<NodeKind> {
