@@ -112,7 +112,7 @@ pub(super) fn letter(content: &str) -> Option<u8> {
 
 /// True when what comes is white space or the end.
 fn ends(rest: &str) -> bool {
-    rest.chars().next().is_none_or(|c| is_blank(c) && !is_invisible(c))
+    rest.trim_start_matches(is_invisible).chars().next().is_none_or(is_blank)
 }
 
 /// The length of a bullet, and the mark that its glyph is.

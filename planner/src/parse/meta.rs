@@ -71,6 +71,13 @@ static WAITS: Words = Words::new(|| {
      prerequisite|\u{2190}|<-",
     )
 });
+/// Words that may stand before those in brackets.
+static STARTS: Words = Words::new(|| {
+    list(
+        "start|starts|starting|begin|begins|run|runs|do|only|only start|can start|can only start|must start|must run|\
+     should start|to be done|comes|goes",
+    )
+});
 static BEFORE: Words = Words::new(|| list("before|blocks|unblocks|prior to|must precede|precedes"));
 /// What may follow names without changing what is meant.
 static DONE: Words = Words::new(|| {
@@ -541,7 +548,9 @@ fn is_strict(part: &str) -> bool {
 fn detail<'t>(part: &'t str, at: usize, found: &mut Meta) -> Detail {
     let unsigned = |rest: &'t str| rest.trim_start_matches([':', '=', ' ']);
     let value = |words: &[&str]| after_any(part, words).map(unsigned);
-    if let Some(rest) = WAITS.after(part).map(unsigned) {
+    // "(start after the tests)".
+    let begun = STARTS.after(part).map(str::trim_start).and_then(|rest| WAITS.after(rest)).map(unsigned);
+    if let Some(rest) = WAITS.after(part).map(unsigned).or(begun) {
         let mut names = rest;
         names = undone(names);
         let place = at + part.len() - rest.len();

@@ -5,7 +5,7 @@ use super::draft::Link;
 use super::inline::Inline;
 use super::phrases::{Words, after_word, begins, list, lower, strip_prefix_ci};
 use super::text::{Flow, holds, is_cjk, pairs, start, starts};
-use super::{heads, speakers, vocabulary};
+use super::{heads, roles, speakers, vocabulary};
 
 /// What ended a clause.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,11 +41,13 @@ impl Clause {
 /// A text is cut into at most so many clauses, which is more than a plan may have tasks; the last keeps the rest.
 const CLAUSES_MAX: usize = 2 * super::parsed::TASKS_MAX;
 
-/// Words before a full stop that does not end a sentence.
+/// A line of a jotted list is shorter.
+const JOTTED_BYTES_MAX: usize = 48;
 /// A row of steps between arrows is no longer than this, nor is one of them.
 const ROW_BYTES_MAX: usize = 300;
 const ROW_WORDS_MAX: usize = 6;
 
+/// Words before a full stop that does not end a sentence.
 static ABBREVIATIONS: Words = Words::new(|| {
     list(
         "e.g|i.e|eg|ie|vs|cf|dr|mr|mrs|ms|prof|st|fig|approx|dept|est|ca|resp|incl|excl|viz|al|eq|sec|ch|vol|jr|\
@@ -424,11 +426,21 @@ impl Splitter<'_> {
         if !joined && ["If ", "Unless ", "Else", "Otherwise"].iter().any(|word| next.starts_with(word)) {
             return true;
         }
-        capital
-            && !joined
-            && line.len() + width < 60
-            && (vocabulary::begins_with_verb(next) || next.starts_with("TODO:") || next.starts_with("FIXME:"))
-            && !next.starts_with(|c: char| c.is_lowercase())
+        let short = !joined && line.len() + width < 60;
+        let labelled = || ["TODO:", "FIXME:", "Note:", "NB:"].iter().any(|label| next.starts_with(label));
+        let instructs = || vocabulary::begins_with_verb(next) || labelled() || roles::is_constraint(next);
+        short && ((capital && instructs()) || Self::is_jotted(line, next))
+    }
+
+    /// "buy flour" above "bake bread": short instructions in lower case, one per line.
+    fn is_jotted(line: &str, next: &str) -> bool {
+        let jotted = |line: &str| {
+            line.len() < JOTTED_BYTES_MAX
+                && line.starts_with(|c: char| c.is_ascii_lowercase())
+                && !line.ends_with(['.', ';', ':'])
+                && vocabulary::begins_with_verb(line)
+        };
+        jotted(next.lines().next().unwrap_or("").trim_end()) && jotted(line.trim())
     }
 
     /// The character before a place.

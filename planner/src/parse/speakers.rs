@@ -46,8 +46,13 @@ fn stamp(text: &str) -> Option<usize> {
     (timed && plain && called).then_some(end + 1)
 }
 
-/// The length of the sign of a speaker at the start of a line of a chat: "[10:31] ann: ", "Bob: ".
+/// The length of the sign of a speaker at the start of a line of a chat: "[10:31] ann: ", "Bob: ", "<ann> ".
 fn speaker(line: &str) -> Option<usize> {
+    if let Some((name, said)) = line.strip_prefix('<').and_then(|rest| rest.split_once('>')) {
+        let plain =
+            (2..=24).contains(&name.len()) && name.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '-'));
+        return (plain && said.starts_with(' ')).then_some(name.len() + 3);
+    }
     let timed = line.strip_prefix('[').and_then(|rest| rest.split_once(']')).filter(|(time, _)| is_time(time));
     let rest = timed.map_or(line, |(_, rest)| rest.trim_start());
     let name = &rest[..find_early(rest, b':', 25).filter(|length| *length > 0)?];

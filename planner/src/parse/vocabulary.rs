@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use super::phrases::{Marked, Spelt, Words, list, spelt_words};
+use super::phrases::{Marked, Spelt, Words, after_any, list, spelt_words};
 use super::text::{find, find_early, holds, is_cjk, pairs};
 use crate::plan::NodeKind;
 
@@ -450,6 +450,7 @@ static ASIDES: Words = Words::new(|| list(", can you|, could you|, please| could
 /// True for a question that is really a request.
 pub(super) fn is_request(text: &str) -> bool {
     let plain = text.trim_start_matches(|c: char| !c.is_alphanumeric());
+    let plain = after_any(plain, &["and", "also", "so"]).map_or(plain, |rest| rest.trim_start_matches([',', ' ']));
     // An aside is told from other commas and spaces by its first three bytes.
     let begins = |bytes: &[u8]| matches!(bytes, [b',', b' ', b'c' | b'C' | b'p' | b'P'] | [b' ', b'c' | b'C', _]);
     let mut starts = text.as_bytes().windows(3).enumerate().filter(|(_, bytes)| begins(bytes));
