@@ -3,7 +3,9 @@
 
 use crewlog_executors::history::History;
 use crewlog_executors::planning;
-use crewlog_mq::{Append, Cause, EventStore, Expected, Handler, Metadata, NewEvent, Query, Range, Recorded, Runner};
+use crewlog_mq::{
+    Append, Cause, Event as _, EventStore, Expected, Handler, Metadata, NewEvent, Part, Query, Range, Recorded, Runner,
+};
 use crewlog_planner::event::{Command, Event, ExecutorEvent, PlannerConfig, STREAM, plan_tag};
 use crewlog_planner::plan::TaskId;
 use crewlog_planner::planner::Planner;
@@ -48,10 +50,19 @@ fn events(n_events: usize, task: &str) -> Vec<Event> {
 async fn filled(folder: &TempDir, plan: &str, events: &[Event]) -> EventStore {
     let path = folder.path().join(format!("{plan}.db"));
     let store = EventStore::open(path.to_str().expect("it is UTF-8")).await.expect("the log opens");
-    for part in events.chunks(100) {
-        let event = |event| NewEvent::of(event, &Metadata::default()).expect("it is JSON").with_tags([plan_tag(plan)]);
-        let append = Append::to(STREAM, plan, Expected::Any, part.iter().map(event).collect());
-        store.append(append).await.expect("the append is taken");
+    let tags = [plan_tag(plan)];
+    for some in events.chunks(100) {
+        let mut append = Append::default();
+        let mut rest = Vec::new();
+        for event in some {
+            let parted = event.parted(plan, &tags).expect("it is JSON");
+            let event = parted.as_ref().map_or(event, |(rest, _)| rest);
+            rest.push(NewEvent::of(event, &Metadata::default()).expect("it is JSON").with_tags(tags.clone()));
+            if let Some((_, Part { stream_id, aggregate_id, event })) = parted {
+                append = append.and(&stream_id, &aggregate_id, Expected::Any, vec![event]);
+            }
+        }
+        store.append(append.and(STREAM, plan, Expected::Any, rest)).await.expect("the append is taken");
     }
     store
 }

@@ -19,7 +19,7 @@ use crate::cli::{Export, Import, Output};
 use crate::exported::{Exported, Keeping, Progress, nameless_file};
 use crate::failure::{Code, Failure};
 use crate::json::{CheckedJson, EventJson, ExportHeader, FindingJson, ImportedJson, print_line, print_pretty};
-use crate::look::{find_plan, for_each, for_each_of};
+use crate::look::{find_plan, for_all_of, for_each};
 use crate::session::Session;
 use crate::text::{count, visible};
 
@@ -43,7 +43,7 @@ pub async fn export(session: &Session, export: &Export) -> Result<Code, Failure>
         |recorded: &Recorded| Ok(print_line(&mut to, &EventJson::of(recorded)?.for_export(recorded.append_start))?);
     match &plan {
         // With the history that a fork goes on from, so that it can be read alone.
-        Some(plan) => for_each_of(&store, plan, &Query::all(), Range::up_to(head), &mut print).await?,
+        Some(plan) => for_all_of(&store, plan, &Query::all(), Range::up_to(head), &mut print).await?,
         None => for_each(&store, &Query::all(), Range::up_to(head), &mut print).await?,
     }
     to.flush()?;
@@ -190,6 +190,7 @@ async fn check_events(store: &EventStore, checked: &mut Checked) {
     let read = for_each(store, &query, Range::default(), |recorded| {
         let decoded = match &*recorded.stream_id {
             event::STREAM => decode::<event::Event>(recorded),
+            event::TOLD_STREAM => decode::<event::ToldEvent>(recorded),
             claim::STREAM => decode::<TaskEvent>(recorded),
             model::STREAM => decode::<CallEvent>(recorded),
             conflicts::STREAM => decode::<ConflictEvent>(recorded),

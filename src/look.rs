@@ -359,6 +359,22 @@ pub async fn for_each_of(
     Ok(())
 }
 
+/// The same, with what its tasks were told apart from their dispatches.
+pub async fn for_all_of(
+    store: &EventStore,
+    plan: &str,
+    query: &Query,
+    range: Range,
+    mut take: impl FnMut(&Recorded) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    let history = History::of(store, plan).await?;
+    let mut records = std::pin::pin!(history.all_records(store, query, range));
+    while let Some(recorded) = records.try_next().await? {
+        take(&recorded)?;
+    }
+    Ok(())
+}
+
 /// A plan as of the end of a range.
 pub async fn load_view(store: &EventStore, plan: &str, range: Range) -> Result<PlanView, Error> {
     let history = History::of(store, plan).await?;

@@ -28,6 +28,7 @@ pub mod subplans;
 pub mod summaries;
 pub mod supervisor;
 pub mod tokens;
+pub mod told;
 pub mod usage;
 mod web;
 pub mod worker;

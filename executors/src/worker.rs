@@ -31,6 +31,7 @@ use crate::planning::is_for_ever;
 use crate::roster::{Actor, Roster};
 use crate::run::{Job, Stop, wanted};
 use crate::subplans::{Outer, family};
+use crate::told;
 
 /// How often a holder says that it is alive.
 const RENEW_INTERVAL: Duration = Duration::from_secs(60);
@@ -239,7 +240,16 @@ impl Worker {
         Ok((open, range.after))
     }
 
-    async fn carry_out(self: Arc<Self>, dispatch: Dispatch, mut stop: watch::Receiver<Option<Stop>>) {
+    async fn carry_out(self: Arc<Self>, mut dispatch: Dispatch, mut stop: watch::Receiver<Option<Stop>>) {
+        let Some(actor) = self.roster.actor(dispatch.kind, &dispatch.parameters) else { return };
+        // Only agents are told of the plan.
+        if let Actor::Agent(..) = actor {
+            let Dispatch { plan, task, attempt, parameters, .. } = &mut dispatch;
+            tokio::select! {
+                is_whole = told::join_until_read(&self.store, (plan, *task, *attempt), parameters) => if !is_whole { return },
+                _ = wanted(&mut stop) => return,
+            }
+        }
         let Some(actor) = self.roster.actor(dispatch.kind, &dispatch.parameters) else { return };
         if is_task_withheld(&dispatch.parameters) {
             tracing::warn!(plan = dispatch.plan, task = %dispatch.task, "what is to be done is sealed; it is left to others");

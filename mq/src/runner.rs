@@ -9,7 +9,7 @@ use crate::event::Event;
 use crate::handler::{Cause, Handler};
 use crate::position::{Expected, Position};
 use crate::query::{Query, Range};
-use crate::record::{Append, Appended, NewEvent};
+use crate::record::{Append, Appended, NewEvent, Part};
 use crate::snapshot::{Last, Snapshot, Snapshots};
 use crate::store::EventStore;
 
@@ -301,17 +301,17 @@ where
                 }
             };
             match self.append(&events, &state, cause, snapshot).await {
-                Ok((appended, _)) if appended.repeated && !self.follows(&appended, &state) => {
+                Ok((appended, _)) if appended.repeated && !self.follows(&appended, events.len(), &state) => {
                     return self.repeated(appended.last()).await;
                 }
                 // A repetition that stands right behind: another host decided the same on the same state.
                 Ok((appended, last)) => {
                     state.last = Some(last);
-                    state.read_to = last.position;
+                    state.read_to = appended.last();
                     self.state = state;
                     self.count(events.len());
                     let events = if appended.repeated { Vec::new() } else { events };
-                    return Ok(Executed { events, position: last.position });
+                    return Ok(Executed { events, position: appended.last() });
                 }
                 Err(Error::SequenceMismatch { .. } | Error::MatchFound { .. }) => {}
                 Err(error @ (Error::IdReused { position, .. } | Error::PartlyKnown { position, .. }))
@@ -341,16 +341,8 @@ where
         cause: &Cause,
         snapshot: Option<CellChange>,
     ) -> Result<(Appended, Last), Error> {
-        let events = events.iter().enumerate().map(|(index, event)| {
-            let tags = match &self.scope {
-                Scope::Aggregate(tags) => tags.clone(),
-                Scope::Query(tags_of) => tags_of(event),
-            };
-            let event = NewEvent::of(event, &cause.metadata_of(index))?.with_id(cause.event_id(index));
-            Ok(event.with_tags(tags))
-        });
-        let events = events.collect::<Result<Vec<_>, Error>>()?;
-        let event_id = events.last().map_or(Uuid::nil(), NewEvent::event_id);
+        let (events, parts) = self.written(events, cause)?;
+        let (n_events, event_id) = (events.len(), events.last().map_or(Uuid::nil(), NewEvent::event_id));
         let mut append = match &self.scope {
             Scope::Aggregate(_) => {
                 Append::to(&self.stream_id, &self.aggregate_id, Expected::Sequence(state.sequence()), events)
@@ -361,6 +353,7 @@ where
                 append.none_matching(self.query.clone(), state.read_to)
             }
         };
+        append = parts.into_iter().fold(append, Append::part);
         let has_snapshot = snapshot.is_some();
         if let Some(snapshot) = snapshot {
             append = append.cell(snapshot);
@@ -369,9 +362,33 @@ where
         if let Some(snapshots) = self.snapshots.as_mut().filter(|_| has_snapshot && !appended.repeated) {
             snapshots.kept();
         }
-        let sequence = appended.places.last().map_or(0, |place| place.sequence);
-        let last = Last { position: appended.last(), sequence, event_id };
+        // Parts stand behind the events that they are of, and in no state.
+        let place = appended.places.get(n_events.wrapping_sub(1));
+        let (position, sequence) = place.map_or((Position(0), 0), |place| (place.position, place.sequence));
+        let last = Last { position, sequence, event_id };
         Ok((appended, last))
+    }
+
+    /// The events as they go into the log, and the parts that go beside them.
+    fn written(&self, events: &[H::Event], cause: &Cause) -> Result<(Vec<NewEvent>, Vec<Part>), Error> {
+        let (mut written, mut parts) = (Vec::with_capacity(events.len()), Vec::new());
+        for (index, event) in events.iter().enumerate() {
+            let tags = match &self.scope {
+                Scope::Aggregate(tags) => tags.clone(),
+                Scope::Query(tags_of) => tags_of(event),
+            };
+            let parted = event.parted(&self.aggregate_id, &tags)?;
+            let event = parted.as_ref().map_or(event, |(rest, _)| rest);
+            let new = NewEvent::of(event, &cause.metadata_of(index))?.with_id(cause.event_id(index)).with_tags(tags);
+            written.push(new);
+            if let Some((_, Part { stream_id, aggregate_id, event })) = parted {
+                // Behind the ids of all events, so that each has its own however often this is appended.
+                let id = cause.event_id(events.len() + parts.len());
+                let event = event.with_id(id).caused_like(cause.metadata())?;
+                parts.push(Part { stream_id, aggregate_id, event });
+            }
+        }
+        Ok((written, parts))
     }
 
     /// Refuses an event that others who decide on the same would not see.
@@ -391,12 +408,12 @@ where
         }
     }
 
-    /// True when an append stands right behind the state.
-    fn follows(&self, appended: &Appended, state: &State<H>) -> bool {
+    /// True when the events of an append stand right behind the state.
+    fn follows(&self, appended: &Appended, n_events: usize, state: &State<H>) -> bool {
         match self.scope {
             Scope::Aggregate(_) => {
                 let sequences = state.sequence() + 1..;
-                appended.places.iter().zip(sequences).all(|(place, expected)| place.sequence == expected)
+                appended.places[..n_events].iter().zip(sequences).all(|(place, expected)| place.sequence == expected)
             }
             // Of a repetition it is not known what matched in between.
             Scope::Query(_) => !appended.repeated,

@@ -176,7 +176,7 @@ pub fn plan_of<'a>(stream_id: &str, aggregate_id: &'a str, tags: &'a [String]) -
     match stream_id {
         // A text that is asked about and is no plan is a session of its own.
         event::STREAM | model::STREAM => Some(aggregate_id),
-        claim::STREAM => claim::split_aggregate_id(aggregate_id).map(|(plan, _)| plan),
+        claim::STREAM | event::TOLD_STREAM => claim::split_aggregate_id(aggregate_id).map(|(plan, _)| plan),
         // They hold ids, counts and paths, and are folds of what stands in the log, whoever has a key.
         conflicts::STREAM | statistics::STREAM | STREAM => None,
         // What an agent could not plan is of the plan above, or of the text that was to be one; else of the agent.

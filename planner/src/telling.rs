@@ -46,6 +46,7 @@ impl PlannerState {
             results: Vec::new(),
             context: String::new(),
             system_prompt: String::new(),
+            told_apart: false,
             assignee: task.plan.assignee.clone(),
             files: task.plan.files.clone(),
             rerun_safe: task.plan.rerun_safe,

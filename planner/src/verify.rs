@@ -10,8 +10,9 @@ use serde_json::Value;
 
 use crate::agents::requests::{self, Request, RequestCommand};
 use crate::claim::{self, TaskClaim, TaskCommand, TaskEvent};
-use crate::event::{self, Command, Event};
+use crate::event::{self, Command, Event, PlannerCmd, ToldEvent};
 use crate::model::{self, CallCommand, ModelCalls};
+use crate::plan::TaskId;
 use crate::planner::Planner;
 use crate::retained::RestoreError;
 use crate::sealed::{self, SEALED, SHREDDED};
@@ -150,13 +151,15 @@ impl Verifier {
         let is_of_one = |one: &Recorded, other: &Recorded| {
             (&one.stream_id, &one.aggregate_id) == (&other.stream_id, &other.aggregate_id)
         };
+        let told = told_of(append)?;
         let mut decided = Vec::new();
         for written in append.chunk_by(is_of_one) {
             match written[0].stream_id.as_str() {
                 event::STREAM => {
                     let cause = written[0].metadata()?.causation_id;
                     let reaction = cause.and_then(|cause| self.reports.remove(&cause.as_u128()));
-                    let how = again(&mut self.planner, written, Command::restore, reaction)?;
+                    let how =
+                        again(&mut self.planner, written, |event| joined(event, &told), Command::restore, reaction)?;
                     if how == Decided::Given {
                         check_given(&written[0])?;
                     }
@@ -164,18 +167,18 @@ impl Verifier {
                 }
                 claim::STREAM => {
                     let claim = self.claims.entry(written[0].aggregate_id.clone()).or_default();
-                    decided.push(again(claim, written, TaskCommand::restore, None)?);
+                    decided.push(again(claim, written, |event| event, TaskCommand::restore, None)?);
                     written.iter().try_for_each(|recorded| self.remember(recorded))?;
                 }
                 // Nobody is asked: what was answered is in the events.
                 model::STREAM => {
                     let calls = self.calls.entry(written[0].aggregate_id.clone()).or_default();
-                    decided.push(again(calls, written, CallCommand::restore, None)?);
+                    decided.push(again(calls, written, |event| event, CallCommand::restore, None)?);
                 }
                 requests::STREAM => {
                     let request = self.requests.entry(written[0].aggregate_id.clone()).or_default();
                     let restore = |kept: &Value, _: &[_]| Ok(RequestCommand::deserialize(kept)?);
-                    decided.push(again(request, written, restore, None)?);
+                    decided.push(again(request, written, |event| event, restore, None)?);
                 }
                 _another_stream => {}
             }
@@ -207,10 +210,29 @@ fn check_given(first: &Recorded) -> Result<(), VerifyError> {
     Err(VerifyError::Differs(Box::new(Difference { position, stream_id, aggregate_id, command, how })))
 }
 
+/// What tasks were told apart from their dispatches, in one append.
+fn told_of(append: &[Recorded]) -> Result<Vec<(TaskId, ToldEvent)>, Error> {
+    let told = append.iter().filter(|recorded| recorded.stream_id == event::TOLD_STREAM);
+    let told = told.filter_map(|recorded| Some((claim::split_aggregate_id(&recorded.aggregate_id)?.1, recorded)));
+    told.map(|(task, recorded)| Ok((task, recorded.decode()?))).collect()
+}
+
+/// An event as it was decided, with what stands apart of it.
+fn joined(mut event: Event, told: &[(TaskId, ToldEvent)]) -> Event {
+    if let Event::TaskDispatched { task_id, attempt, command: PlannerCmd::ExecuteTask { parameters, .. }, .. } =
+        &mut event
+    {
+        let of_task = told.iter().filter(|(task, _)| task == task_id);
+        of_task.for_each(|(_, told)| parameters.join(*attempt, told.clone()));
+    }
+    event
+}
+
 /// Decides what one append wrote to one aggregate again, and compares.
 fn again<H: Handler>(
     handler: &mut H,
     written: &[Recorded],
+    whole: impl Fn(H::Event) -> H::Event,
     restore: impl Fn(&Value, &[H::Event]) -> Result<H::Command, RestoreError>,
     reaction: Option<H::Command>,
 ) -> Result<Decided, VerifyError>
@@ -218,7 +240,7 @@ where
     H::Event: MqEvent + PartialEq,
     H::Error: Display,
 {
-    let events = written.iter().map(Recorded::decode).collect::<Result<Vec<H::Event>, _>>()?;
+    let events = written.iter().map(|recorded| recorded.decode().map(&whole)).collect::<Result<Vec<_>, _>>()?;
     if let Some(decided) = withheld(written) {
         events.iter().for_each(|event| handler.apply(event));
         return Ok(decided);

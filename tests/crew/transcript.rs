@@ -166,6 +166,7 @@ fn execute(node_id: TaskId, rest: &str, folder: Option<String>) -> PlannerCmd {
     };
     let parameters = Parameters {
         system_prompt: String::new(),
+        told_apart: false,
         description: description.to_owned(),
         command: None,
         notes: Vec::new(),

@@ -45,6 +45,7 @@ fn script(name: &str, args: &[&str]) -> Agent {
 fn task(description: &str) -> Parameters {
     Parameters {
         system_prompt: String::new(),
+        told_apart: false,
         description: description.into(),
         command: None,
         notes: Vec::new(),

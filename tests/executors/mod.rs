@@ -12,4 +12,5 @@ pub(crate) mod rig;
 mod signals;
 mod taking_in;
 mod timing;
+mod told;
 mod workers;

@@ -308,6 +308,7 @@ fn parameters_with(text: &str, n: u64, unblocks: bool, attachments: Vec<Attachme
         results: vec![TaskResult { task: TaskId(2), description: text(), result: text() }],
         context: text(),
         system_prompt: text(),
+        told_apart: unblocks,
         assignee: Some(text()),
         files: vec![text()],
         rerun_safe: true,

@@ -7,7 +7,7 @@ use crewlog_planner::agents::failures::PlanningEvent;
 use crewlog_planner::agents::requests::RequestEvent;
 use crewlog_planner::claim::{Ending, Executor, TaskCommand, TaskEvent};
 use crewlog_planner::event::{
-    Amendment, Command, Edit, Event, ExecutorEvent, FailureClass, Order, PlannerConfig, Setting, Summaries,
+    Amendment, Command, Edit, Event, ExecutorEvent, FailureClass, Order, PlannerConfig, Setting, Summaries, ToldEvent,
 };
 use crewlog_planner::model::CallEvent;
 use crewlog_planner::plan::{Attachment, AttachmentKind, DefaultAnswer, FailurePolicy, NodeKind, TaskId};
@@ -73,6 +73,7 @@ fn check<T: MqEvent + PartialEq + std::fmt::Debug>() -> BTreeSet<String> {
 fn every_string_of_an_event_is_named_as_clear_or_sealed() {
     let mut texts = check::<Event>();
     texts.extend(check::<TaskEvent>());
+    texts.extend(check::<ToldEvent>());
     texts.extend(check::<CallEvent>());
     texts.extend(check::<PlanningEvent>());
     texts.extend(check::<RequestEvent>());

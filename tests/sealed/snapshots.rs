@@ -90,6 +90,7 @@ async fn conflict(store: &EventStore) {
             results: Vec::new(),
             context: marked("context"),
             system_prompt: String::new(),
+            told_apart: false,
             assignee: None,
             files: vec!["src/a.rs".into()],
             rerun_safe: false,

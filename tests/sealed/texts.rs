@@ -1,11 +1,15 @@
 //! What stands in a log of a sealed plan, on every backend, and what is read of it.
 
+use std::collections::BTreeSet;
+
+use crewlog_executors::history::History;
+use crewlog_executors::planning::{planner_of, planner_of_fork};
 use crewlog_mq::{
-    Append, Error, EventStore, Expected, Followed, Metadata, NewEvent, Position, Query, Range, Recorded, Start,
+    Append, Cause, Error, EventStore, Expected, Followed, Metadata, NewEvent, Position, Query, Range, Recorded, Start,
     group_handler, new_event_id,
 };
 use crewlog_planner::claim::TaskEvent;
-use crewlog_planner::event::{Event, plan_tag};
+use crewlog_planner::event::{Command, Event, PlannerConfig, TOLD_STREAM, ToldEvent, plan_tag};
 use crewlog_planner::plan::TaskId;
 use crewlog_planner::sealed::{BROKEN, PREFIX, SEALED, SHREDDED, key_of};
 use crewlog_planner::view::PlanView;
@@ -45,6 +49,36 @@ async fn sealed_texts_are_read_as_they_were_written_and_none_of_them_stands_in_t
         }
         assert!(store.check().await.unwrap().findings.is_empty(), "it is a sound log");
         assert_eq!(everything(&sealed.as_stored()).await, everything(&store).await);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_an_agent_is_told_apart_is_sealed_with_its_plan_and_its_forks() {
+    for (store, _on) in logs().await {
+        let ring = Ring::new();
+        let sealed = ring.veil(&store, Some("a"));
+        let mut planner = planner_of(&sealed, "p", vec![plan_tag("p")]).await.unwrap();
+        let config = PlannerConfig { system_prompt: marked("system").repeat(100), ..PlannerConfig::default() };
+        let (user_input, attachments) = (marked("Think about it"), Vec::new());
+        let begin = Command::Initialize { user_input, attachments, config, relax_order: false };
+        planner.execute(begin, &Cause::request()).await.unwrap();
+        let head = sealed.head().await.unwrap();
+        let point = History::of(&sealed, "p").await.unwrap().fork_point(&sealed, head).await.unwrap().unwrap();
+        let mut fork = planner_of_fork(&sealed, &point, "f", vec![plan_tag("f")]);
+        let (parent, at, reason) = (point.parent, point.at, marked("why"));
+        let forked = Command::Fork { parent, at, reason, config: None, amendments: Vec::new() };
+        fork.execute(forked, &Cause::request()).await.unwrap();
+
+        let stored = everything(&store).await;
+        let keys = stored.iter().map(|stored| key_of(&stored.tags).unwrap()).collect::<BTreeSet<_>>();
+        assert_eq!(keys.len(), 1, "one session has one key");
+        assert!(stored.iter().all(|stored| !holds_mark(stored)));
+        for plan in ["p", "f"] {
+            let told = Query::aggregate(TOLD_STREAM, &format!("{plan}/1"));
+            let told = sealed.load_events::<ToldEvent>(&told, None).await.unwrap();
+            let [ToldEvent::TaskTold { attempt: 1, system_prompt, .. }] = &told[..] else { panic!("{told:?}") };
+            assert_eq!(*system_prompt, marked("system").repeat(100));
+        }
     }
 }
 

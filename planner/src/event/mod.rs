@@ -1,15 +1,17 @@
 //! The planner's words: what it is asked, what it decides, and what executors are told and report.
 
 mod amending;
+mod apart;
 mod command;
 mod config;
 mod told;
 
-use crewlog_mq::{Event as MqEvent, Position, Timestamp};
+use crewlog_mq::{Error, Event as MqEvent, Part, Position, Timestamp, Upcaster};
 use serde::{Deserialize, Serialize};
 
 use crate::plan::{Attachment, DefaultAnswer, Origin, TaskId, TaskPlan};
 pub use amending::{Amendment, Edit, Setting};
+pub use apart::{APART_BYTES_MIN, TOLD_STREAM, ToldEvent, told_tag};
 pub use command::Command;
 pub use config::{Budget, Order, PlannerConfig, Profile, Summaries, Usage, money};
 pub use told::{
@@ -319,7 +321,31 @@ pub enum Event {
 }
 
 impl MqEvent for Event {
-    const EVENT_VERSION: &'static str = "1.0";
+    /// Since 1.1 what an agent is told may stand apart from its dispatch; all that is of 1.0 reads as it is.
+    const EVENT_VERSION: &'static str = "1.1";
+
+    fn upcasters() -> &'static [Upcaster] {
+        const STEPS: &[Upcaster] = &[Upcaster::step("1.0", "1.1")];
+        STEPS
+    }
+
+    fn parted(&self, plan: &str, tags: &[String]) -> Result<Option<(Self, Part)>, Error> {
+        let Self::TaskDispatched { task_id, attempt, command: PlannerCmd::ExecuteTask { parameters, .. }, .. } = self
+        else {
+            return Ok(None);
+        };
+        // What has a command is told nothing of the plan.
+        if parameters.command.is_some() {
+            return Ok(None);
+        }
+        let (mut rest, dispatch) = (self.clone(), (plan, *task_id, *attempt));
+        match &mut rest {
+            Self::TaskDispatched { command: PlannerCmd::ExecuteTask { parameters, .. }, .. } => {
+                Ok(parameters.part(dispatch, tags)?.map(|part| (rest, part)))
+            }
+            _another => Ok(None),
+        }
+    }
 
     fn event_type(&self) -> &'static str {
         match self {

@@ -67,6 +67,10 @@ pub struct Parameters {
     /// What models are told first; only for tasks without a command.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub system_prompt: String,
+    /// Whether the four before this stand in a [`TaskTold`](crate::event::ToldEvent::TaskTold) of their own. Only of a
+    /// dispatch as it is read from the log.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub told_apart: bool,
     /// Who is to do it, as written, without the `@`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub assignee: Option<String>,

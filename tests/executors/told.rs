@@ -1,0 +1,144 @@
+//! What an agent is told of its plan where that stands apart from the dispatch: it is told word for word, is decided again
+//! with it, and is read by nobody else.
+
+use std::collections::BTreeMap;
+
+use crewlog_executors::agent::{Agent, Program, PromptBy};
+use crewlog_executors::history::History;
+use crewlog_executors::roster::Roster;
+use crewlog_executors::shell::Shell;
+use crewlog_executors::told;
+use crewlog_executors::worker::{CutOff, Scope, Worker};
+use crewlog_mq::{EventStore, Query, Range, Recorded};
+use crewlog_planner::claim::TaskEvent;
+use crewlog_planner::event::{
+    self, APART_BYTES_MIN, Event, Parameters, PlannerCmd, PlannerConfig, TOLD_STREAM, plan_tag,
+};
+use crewlog_planner::plan::{NodeKind, TaskId, TaskPlan};
+use crewlog_planner::prompt::prompt;
+use crewlog_planner::verify::Verifier;
+use futures::TryStreamExt;
+use std::time::Duration;
+use tokio::sync::watch;
+
+use super::rig::{PLAN, Rig, step, supervisor, tags};
+use crate::log::backends::logs;
+
+/// Tasks of which each is told what came of the one before, by a system prompt of this length.
+async fn rig_on(store: EventStore, system_prompt: String) -> Rig {
+    let think = |id: u64| TaskPlan {
+        command: None,
+        kind: NodeKind::Processing,
+        ..step(id, "", &(1..id).rev().take(1).collect::<Vec<_>>())
+    };
+    Rig::on(store, (1..=3).map(think).collect(), PlannerConfig { system_prompt, ..PlannerConfig::default() }).await
+}
+
+/// Runs the plan to its end with an agent that answers with what it was told.
+async fn run(rig: &Rig) {
+    let agent = Agent {
+        name: "parrot".into(),
+        kinds: Vec::new(),
+        program: Program::Shell("cat".into()),
+        prompt: PromptBy::Stdin,
+        env: Vec::new(),
+        timeout: None,
+        jobs: 1,
+        rate_limited: Vec::new(),
+        model: None,
+    };
+    let shell = Shell { supervisor: supervisor(), env: Vec::new(), timeout: Duration::from_secs(60) };
+    let roster = Roster { shell, takes_commands: true, agents: vec![agent], registry: None };
+    let (stop, is_stopped) = watch::channel(false);
+    let worker = Worker::new(rig.store.clone(), roster, rig.life(), 1, CutOff::Report);
+    let worker = tokio::spawn(worker.run(Scope::Plan(PLAN.to_owned()), is_stopped));
+    let host = rig.host();
+    rig.end().await;
+    stop.send_replace(true);
+    worker.await.unwrap().unwrap();
+    host.abort();
+}
+
+/// By task: what its dispatch says.
+async fn dispatched(rig: &Rig) -> BTreeMap<TaskId, Parameters> {
+    let events = rig.store.load_events::<Event>(&Query::aggregate(event::STREAM, PLAN), None).await.unwrap();
+    let of = |event| match event {
+        Event::TaskDispatched { task_id, command: PlannerCmd::ExecuteTask { parameters, .. }, .. } => {
+            Some((task_id, *parameters))
+        }
+        _another => None,
+    };
+    events.into_iter().filter_map(of).collect()
+}
+
+fn verify(records: &[Recorded]) -> Result<(), String> {
+    let mut verifier = Verifier::default();
+    for append in records.chunk_by(|one, other| one.append_start == other.append_start) {
+        // The rig planned it.
+        match append[0].position.0 {
+            1 => verifier.trust(append).map_err(|error| error.to_string())?,
+            _later => drop(verifier.verify(append).map_err(|error| error.to_string())?),
+        }
+    }
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_agent_is_told_word_for_word_what_stands_apart_from_its_dispatch() {
+    for (store, _on) in logs().await {
+        let rig = rig_on(store, "Be brief. ".repeat(200)).await;
+        run(&rig).await;
+        for (task, mut parameters) in dispatched(&rig).await {
+            assert!(parameters.told_apart && parameters.system_prompt.is_empty(), "{parameters:?}");
+            told::join(&rig.store, (PLAN, task, 1), &mut parameters).await.unwrap();
+            assert!(!parameters.told_apart && parameters.system_prompt.starts_with("Be brief. Be brief."));
+            let prompt = prompt(&parameters);
+            let events = rig.task_events(task.0).await;
+            let [.., TaskEvent::TaskCompleted { result, .. }] = &events[..] else { panic!("{events:?}") };
+            assert_eq!(result.trim(), prompt.trim(), "task {task}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_stands_apart_comes_with_its_dispatch_and_is_no_event_of_the_plan() {
+    for (store, _on) in logs().await {
+        let rig = rig_on(store, "Be brief. ".repeat(200)).await;
+        run(&rig).await;
+        let told = rig.recorded(&Query::stream(TOLD_STREAM)).await;
+        assert_eq!(told.len(), 3);
+        for one in &told {
+            let append = Query::correlation(one.metadata().unwrap().correlation_id.unwrap());
+            let append = rig.recorded(&append).await;
+            let with = append.iter().filter(|other| other.append_start == one.append_start);
+            assert!(with.into_iter().any(|other| other.event_type == "TaskDispatched"), "{one:?}");
+        }
+        let of_plan = rig.recorded(&Query::tag(plan_tag(PLAN))).await;
+        assert!(of_plan.iter().all(|recorded| recorded.stream_id != TOLD_STREAM));
+        let longest = of_plan.iter().filter(|recorded| recorded.event_type == "TaskDispatched");
+        assert!(longest.map(|recorded| recorded.data.len()).max() < Some(APART_BYTES_MIN));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_dispatch_is_decided_again_with_what_stands_apart_and_not_without() {
+    for (store, _on) in logs().await {
+        let rig = rig_on(store, "Be brief. ".repeat(200)).await;
+        run(&rig).await;
+        let history = History::of(&rig.store, PLAN).await.unwrap();
+        let all = history.all_records(&rig.store, &Query::all(), Range::default());
+        assert_eq!(verify(&all.try_collect::<Vec<_>>().await.unwrap()), Ok(()));
+        let of_plan = history.records(&rig.store, &Query::all(), Range::default());
+        let refused = verify(&of_plan.try_collect::<Vec<_>>().await.unwrap()).unwrap_err();
+        assert!(refused.contains("told_apart"), "{refused}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_short_stays_in_the_dispatch() {
+    let rig = rig_on(EventStore::in_memory().await.unwrap(), "Be brief.".into()).await;
+    run(&rig).await;
+    let first = dispatched(&rig).await.remove(&TaskId(1)).unwrap();
+    assert_eq!((first.system_prompt.as_str(), first.told_apart), ("Be brief.", false));
+    assert_eq!(tags(), vec![plan_tag(PLAN)]);
+}
