@@ -77,7 +77,7 @@ impl Changed {
                     .hint(format!("to add a task of these words: echo {} | {add}", shell_word(added))));
             }
             let text = if is_file { read_text(Path::new(added))? } else { added.clone() };
-            consent_to(session, &text)?;
+            consent_to(session, &text, state)?;
             amendments.push(Amendment::Add { text, after: ids(&after)?, before: ids(&before)? });
         }
         Ok(amendments)
@@ -156,8 +156,9 @@ pub async fn add_task(session: &Session, add: AddTask) -> Result<Code, Failure> 
     }
     let (store, _) = session.place.open_or_make().await?;
     let plan = plan_to_add_to(session, &store, &add).await?;
-    consent_to(session, &add.text)?;
     let tags = look::tags_of(&store, &plan).await?;
+    let known = look::load_view(&store, &plan, Range::default()).await?;
+    consent_to(session, &add.text, known.state())?;
     if tags.is_empty() && add.after.is_empty() {
         let folder = Some(session.folder.to_string_lossy().into_owned());
         let config = PlannerConfig { standing: true, folder, ..PlannerConfig::default() };
@@ -217,8 +218,13 @@ async fn standing_plan(session: &Session, store: &EventStore, name: &str) -> Res
 }
 
 /// Prose must not become shell unasked.
-fn consent_to(session: &Session, text: &str) -> Result<(), Failure> {
-    let parsed = parse::parse(text, ParseOptions { relax_order: false })?;
+fn consent_to(session: &Session, text: &str, state: &PlannerState) -> Result<(), Failure> {
+    let options = ParseOptions { relax_order: false };
+    let parsed = match state.tasks() {
+        // It becomes a plan of its own.
+        [] => parse::parse(text, options)?,
+        _added_to => parse::parse_beside(text, options, &|name| state.id_named(name))?.0,
+    };
     if !session.terminal.is_quiet {
         look::print_warnings(&parsed.warnings, Path::new("-"));
     }

@@ -40,6 +40,48 @@ fn a_text_that_is_added_goes_on_from_the_last_number() {
     );
 }
 
+/// What the tasks wait for that a text adds to a plan of three, of which the third is called B-1; or why it is refused.
+#[track_caller]
+fn added(text: &str) -> Result<Vec<Vec<u64>>, String> {
+    let source = "1. `a`\n2. `b`\n\n- B-1: Check the rest (depends on 1)\n";
+    let mut planner = Planner::new();
+    let (user_input, attachments, config) = (source.to_owned(), Vec::new(), PlannerConfig::default());
+    planner.process(Command::Initialize { user_input, attachments, config, relax_order: false }).expect("it is a plan");
+    let add = Amendment::Add { text: text.to_owned(), after: Vec::new(), before: Vec::new() };
+    let amend = Command::Amend { amendments: vec![add], reason: String::new() };
+    let events = planner.process(amend).map_err(|refusal| refusal.to_string())?;
+    let Some(Event::TasksAmended { tasks, .. }) = events.into_iter().next() else { panic!("nothing was added") };
+    let of = |task: &TaskPlan| task.depends_on.iter().map(|on| on.task.0).collect();
+    Ok(tasks.iter().map(of).collect())
+}
+
+#[test]
+fn what_is_added_names_its_own_tasks_first_and_then_those_of_the_plan() {
+    let waits = |text: &str, expected: &[&[u64]]| {
+        let expected = expected.iter().map(|ids| ids.to_vec()).collect::<Vec<_>>();
+        assert_eq!(added(text), Ok(expected), "{text}");
+    };
+    waits("Tell them (depends on 1)", &[&[1]]);
+    waits("Tell them (depends on b-1)", &[&[3]]);
+    waits("Tell them (after 1, 2)", &[&[1, 2]]);
+    waits("Tell them (after 1-3)", &[&[1, 2, 3]]);
+    waits("1. Tell them\n2. Ask them (after 1)\n", &[&[], &[4]]);
+    waits("1. Tell them (after 2)\n5. Ask them (after 1, 3)\n", &[&[2], &[3, 4]]);
+    waits("- C-1: Tell them\n- Ask them (after C-1)\n", &[&[], &[4]]);
+    waits("Tell them (depends on 1)\n", &[&[1]]);
+}
+
+#[test]
+fn what_is_added_and_names_nobody_or_two_is_refused_with_both() {
+    let refused = |text: &str, expected: &str| {
+        let refusal = added(text).expect_err(text);
+        assert!(refusal.starts_with(expected), "{text}: {refusal}");
+    };
+    refused("Tell them (depends on 9)", "neither the text nor the plan has a task called 9 (line 1, column");
+    let both = "1 is a task of the plan, and the text has a task 1 too that it does not number (line 2, column";
+    refused("- Tell them\n- Ask them (depends on 1)\n", both);
+}
+
 #[test]
 fn what_is_added_before_a_task_is_waited_for() {
     check(

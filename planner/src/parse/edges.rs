@@ -4,18 +4,25 @@ use super::built::{self, Built, Odd};
 use super::draft;
 use super::error::ParseError;
 use super::graph::{EDGES_MAX, check_cycle, edge, is_circular, loosen};
-use super::names::{Explicit, Names};
+use super::names::{Elsewhere, Explicit, Names};
 use super::parsed::WARNINGS_MAX;
 use super::text::Lines;
 use crate::plan::{Dependency, Strength, TaskId, TaskPlan};
 
-/// Numbers the drafts and joins them: names first, then the order of the text.
-pub(super) fn connect(built: &mut Built, lines: &Lines<'_>, relax: bool) -> Result<Vec<TaskPlan>, ParseError> {
+/// Numbers the drafts and joins them: names first, then the order of the text. What they wait for of the plan that the
+/// text is added to is put into `outer`, by their numbers.
+pub(super) fn connect(
+    built: &mut Built,
+    lines: &Lines<'_>,
+    relax: bool,
+    elsewhere: Option<Elsewhere<'_>>,
+    outer: &mut Vec<(TaskId, TaskId)>,
+) -> Result<Vec<TaskPlan>, ParseError> {
     for (n, draft) in built.drafts.iter_mut().enumerate() {
         draft.plan.id = TaskId(n as u64 + 1);
     }
     let (mut explicit, waits) = {
-        let names = Names::new(built, lines)?;
+        let names = Names::new(built, lines, elsewhere)?;
         let explicit = names.resolve()?;
         let waits = draft::order(&built.steps, &built.drafts, EDGES_MAX);
         let beside = names.beside()?;
@@ -28,6 +35,7 @@ pub(super) fn connect(built: &mut Built, lines: &Lines<'_>, relax: bool) -> Resu
     let mut edges: Vec<Vec<Dependency>> = Vec::with_capacity(built.drafts.len());
     for (n, draft) in built.drafts.iter().enumerate() {
         let own = &mut explicit[n];
+        outer.extend(own.elsewhere.drain(..).map(|id| (draft.plan.id, id)));
         let mut all: Vec<Dependency> =
             own.needs.drain(..).chain(own.added.drain(..)).map(|task| edge(task, Strength::Hard)).collect();
         all.extend(draft.questions.iter().map(|task| edge(*task, Strength::Hard)));

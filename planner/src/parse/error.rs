@@ -45,6 +45,33 @@ pub enum ParseError {
         /// Its column.
         column: usize,
     },
+    /// A dependency of a text that is added to a plan names a task of neither.
+    #[error(
+        "neither the text nor the plan has a task called {id}{}; name an existing task or remove the dependency",
+        place(*line, *column)
+    )]
+    UnknownAnywhere {
+        /// The name as written.
+        id: String,
+        /// The line of the reference.
+        line: usize,
+        /// Its column.
+        column: usize,
+    },
+    /// A number is that of a task of the plan, and the place of one in the text that is added to it.
+    #[error(
+        "{id} is a task of the plan, and the text has a task {id} too that it does not number{}; write the number before \
+         the task of the text, or name the task of the plan by its label or with --after",
+        place(*line, *column)
+    )]
+    AmbiguousId {
+        /// The number.
+        id: String,
+        /// The line of the reference.
+        line: usize,
+        /// Its column.
+        column: usize,
+    },
     /// Two tasks have the same name.
     #[error(
         "the id {id} is used twice, on line {first_line} and again (line {line}, column {column}); rename one of the two"
@@ -111,7 +138,8 @@ impl ParseError {
         match self {
             Self::EmptyPlan => "EmptyPlan",
             Self::DependencyCycle { .. } => "DependencyCycle",
-            Self::UnknownId { .. } => "UnknownId",
+            Self::UnknownId { .. } | Self::UnknownAnywhere { .. } => "UnknownId",
+            Self::AmbiguousId { .. } => "AmbiguousId",
             Self::DuplicateId { .. } => "DuplicateId",
             Self::SelfDependency { .. } => "SelfDependency",
             Self::IdOrder { .. } => "IdOrder",
@@ -126,6 +154,8 @@ impl ParseError {
         match self {
             Self::DependencyCycle { line, column, .. }
             | Self::UnknownId { line, column, .. }
+            | Self::UnknownAnywhere { line, column, .. }
+            | Self::AmbiguousId { line, column, .. }
             | Self::DuplicateId { line, column, .. }
             | Self::SelfDependency { line, column, .. }
             | Self::BadJson { line, column, .. }
@@ -136,6 +166,8 @@ impl ParseError {
             Self::EmptyPlan
             | Self::DependencyCycle { .. }
             | Self::UnknownId { .. }
+            | Self::UnknownAnywhere { .. }
+            | Self::AmbiguousId { .. }
             | Self::DuplicateId { .. }
             | Self::SelfDependency { .. }
             | Self::IdOrder { .. }

@@ -84,7 +84,7 @@ pub use graph::{EDGES_MAX, validate};
 pub use lint::lint;
 pub use parsed::{ParseOptions, ParsedPlan, TASKS_MAX, TEXT_BYTES_MAX, WARNINGS_MAX};
 
-use crate::plan::{Attachment, NodeKind};
+use crate::plan::{Attachment, NodeKind, TaskId};
 
 /// What a text refers to: links, images, paths; in its order, each once.
 #[must_use]
@@ -98,6 +98,31 @@ pub fn attachments(text: &str) -> Vec<Attachment> {
 ///
 /// When nothing in it is a task, when it is too long, or when its dependencies name no task, a task twice or a circle.
 pub fn parse(text: &str, options: ParseOptions) -> Result<ParsedPlan, ParseError> {
+    read(text, options, None, &mut Vec::new())
+}
+
+/// Reads a text that is added to a plan. What its tasks wait for may be tasks of the plan, which `named` finds by their
+/// names: each is given with the task of the text that waits for it. A name that the text has itself means its own task.
+///
+/// # Errors
+///
+/// As [`parse`], and [`ParseError::AmbiguousId`] for the number of a task that both have and the text does not write.
+pub fn parse_beside(
+    text: &str,
+    options: ParseOptions,
+    named: &dyn Fn(&str) -> Option<TaskId>,
+) -> Result<(ParsedPlan, Vec<(TaskId, TaskId)>), ParseError> {
+    let mut outer = Vec::new();
+    let parsed = read(text, options, Some(named), &mut outer)?;
+    Ok((parsed, outer))
+}
+
+fn read(
+    text: &str,
+    options: ParseOptions,
+    named: Option<names::Elsewhere<'_>>,
+    outer: &mut Vec<(TaskId, TaskId)>,
+) -> Result<ParsedPlan, ParseError> {
     if text.len() > TEXT_BYTES_MAX {
         return Err(ParseError::LimitPassed { limit: "bytes", value: text.len(), max: TEXT_BYTES_MAX });
     }
@@ -128,7 +153,7 @@ pub fn parse(text: &str, options: ParseOptions) -> Result<ParsedPlan, ParseError
     let title = built.title.take();
     let context = std::mem::take(&mut built.context);
     let mut ignored = std::mem::take(&mut built.ignored);
-    let tasks = edges::connect(&mut built, &lines, options.relax_order)?;
+    let tasks = edges::connect(&mut built, &lines, options.relax_order, named, outer)?;
     built::merge_spans(&mut ignored);
     let warnings = built::diagnostics(built.odd, &lines);
     Ok(ParsedPlan { title, tasks, context, warnings, ignored })

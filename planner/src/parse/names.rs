@@ -9,10 +9,14 @@ use super::graph::EDGES_MAX;
 use super::phrases::{self, Words, list, words};
 use super::text::{Lines, find_early};
 use super::{meta, vocabulary};
+use crate::plan::TaskId;
 
 /// Verbs that say nothing of what a task is about.
 static GENERAL_VERBS: Words =
     Words::new(|| list("run|execute|make|do|add|create|write|update|get|set|use|start|perform|check|change|fix"));
+
+/// The tasks of a name that the text has for nothing that is a task.
+const NOBODY: (usize, usize) = (usize::MAX, 0);
 
 pub(super) struct Names<'a> {
     pub(super) built: &'a Built,
@@ -32,12 +36,19 @@ pub(super) struct Names<'a> {
     /// The verbs of the drafts, when there is an index.
     verbs: Vec<Option<String>>,
     pub(super) lines: &'a Lines<'a>,
+    /// The tasks of the plan that the text is added to, by their names.
+    elsewhere: Option<Elsewhere<'a>>,
 }
+
+/// Finds the task of a plan that has a name.
+pub(super) type Elsewhere<'a> = &'a dyn Fn(&str) -> Option<TaskId>;
 
 /// What the words of a draft and of others say about its place.
 #[derive(Debug, Default, Clone)]
 pub(super) struct Explicit {
     pub(super) needs: Vec<usize>,
+    /// The same of the plan that the text is added to.
+    pub(super) elsewhere: Vec<TaskId>,
     /// Edges that others gave it; they replace nothing.
     pub(super) added: Vec<usize>,
     pub(super) replaces: bool,
@@ -50,7 +61,11 @@ pub(super) struct Explicit {
 }
 
 impl<'a> Names<'a> {
-    pub(super) fn new(built: &'a Built, lines: &'a Lines<'a>) -> Result<Self, ParseError> {
+    pub(super) fn new(
+        built: &'a Built,
+        lines: &'a Lines<'a>,
+        elsewhere: Option<Elsewhere<'a>>,
+    ) -> Result<Self, ParseError> {
         let mut names = Self {
             built,
             labels: HashMap::new(),
@@ -63,6 +78,7 @@ impl<'a> Names<'a> {
             index: HashMap::new(),
             verbs: Vec::new(),
             lines,
+            elsewhere,
         };
         for (n, draft) in built.drafts.iter().enumerate() {
             if let Some(label) = &draft.plan.label
@@ -127,6 +143,12 @@ impl<'a> Names<'a> {
             if let Some(needs) = &draft.needs {
                 let mut known = needs.is_empty();
                 for reference in needs {
+                    if let Some(ids) = self.find_elsewhere(n, draft, reference)? {
+                        count_edges(&mut n_edges, ids.len())?;
+                        known |= !ids.is_empty();
+                        all[n].elsewhere.extend(ids);
+                        continue;
+                    }
                     let found = self.find(n, draft, reference, false)?;
                     if found.is_empty()
                         && let Some((first, end)) = self.find(n, draft, reference, true)?.iter().next()
@@ -186,7 +208,7 @@ impl<'a> Names<'a> {
         let (mut set, mut n_named) = (Vec::new(), 0);
         for name in names {
             let found = match self.find(usize::MAX, &none, name, false) {
-                Err(ParseError::UnknownId { .. }) if lenient => continue,
+                Err(ParseError::UnknownId { .. } | ParseError::UnknownAnywhere { .. }) if lenient => continue,
                 found => found?,
             };
             count(&mut n_named, &found)?;
@@ -195,6 +217,43 @@ impl<'a> Names<'a> {
         set.sort_unstable();
         set.dedup();
         Ok(set)
+    }
+
+    /// The tasks of the plan that a reference names; nothing where it names one of the text. A task never means itself, and a
+    /// number by which the text only could call a task that it does not name is no name: where the plan has such a task too,
+    /// nobody can tell.
+    fn find_elsewhere(
+        &self,
+        n: usize,
+        draft: &Draft,
+        reference: &Reference,
+    ) -> Result<Option<Vec<TaskId>>, ParseError> {
+        let Some(elsewhere) = self.elsewhere else { return Ok(None) };
+        let is_other = |range: &(usize, usize)| *range != (n, n + 1) && *range != NOBODY;
+        let one = |name: &str, at: usize| {
+            let Some(id) = elsewhere(name) else { return Ok(None) };
+            if self.written(draft, name).filter(is_other).is_some() {
+                return Ok(None);
+            }
+            if self.placed(name).filter(is_other).is_some_and(|(place, _)| !self.has_name(place)) {
+                let (line, column) = self.lines.place(at);
+                return Err(ParseError::AmbiguousId { id: name.to_owned(), line, column });
+            }
+            Ok(Some(id))
+        };
+        match reference {
+            Reference::Name(name, at) => Ok(one(name, *at)?.map(|id| vec![id])),
+            Reference::Range(first, last, at) => {
+                let (Some(first), Some(last)) = (one(first, *at)?, one(last, *at)?) else { return Ok(None) };
+                let ids = first.0.min(last.0)..=last.0.max(first.0);
+                Ok(Some(ids.take(EDGES_MAX).filter_map(|id| elsewhere(&id.to_string())).collect()))
+            }
+            Reference::Phrase(name, _) | Reference::Word(name, _) => {
+                let is_here = self.called(n, &name.to_lowercase()).is_some();
+                Ok(elsewhere(name).filter(|_| !is_here).map(|id| vec![id]))
+            }
+            Reference::Previous | Reference::Both | Reference::Above => Ok(None),
+        }
     }
 
     /// The drafts that a reference names, as ranges.
@@ -275,12 +334,20 @@ impl<'a> Names<'a> {
     }
 
     fn unknown(&self, name: &str, at: usize) -> ParseError {
-        let (line, column) = self.lines.place(at);
-        ParseError::UnknownId { id: name.to_owned(), line, column }
+        let ((line, column), id) = (self.lines.place(at), name.to_owned());
+        match self.elsewhere {
+            None => ParseError::UnknownId { id, line, column },
+            Some(_) => ParseError::UnknownAnywhere { id, line, column },
+        }
     }
 
     /// A label, a number of the same list, a number of any list, the number of a task.
     fn named(&self, draft: &Draft, name: &str) -> Option<(usize, usize)> {
+        self.written(draft, name).or_else(|| self.placed(name)).filter(|range| *range != NOBODY)
+    }
+
+    /// What the text itself calls so, or [`NOBODY`].
+    fn written(&self, draft: &Draft, name: &str) -> Option<(usize, usize)> {
         if let Some(range) = self.labels.get(&*phrases::lower(name)) {
             return Some(*range);
         }
@@ -290,11 +357,22 @@ impl<'a> Names<'a> {
         }
         let own = draft.list.and_then(|list| self.numbers.get(&(list, lower.as_str())));
         if let Some(range) = own.or_else(|| self.first_numbers.get(lower.as_str())) {
-            return Some(*range).filter(|(first, end)| first < end);
+            return Some(Some(*range).filter(|(first, end)| first < end).unwrap_or(NOBODY));
         }
-        if let Some((above, own)) = name.rsplit_once('.') {
-            return self.under(self.named(draft, above)?, own);
-        }
+        let (above, own) = name.rsplit_once('.')?;
+        Some(self.named(draft, above).and_then(|above| self.under(above, own)).unwrap_or(NOBODY))
+    }
+
+    /// True of a task to which the text gives a number or a label.
+    fn has_name(&self, place: usize) -> bool {
+        let from = self.built.names.partition_point(|name| name.first < place);
+        let mut here = self.built.names[from..].iter().take_while(|name| name.first == place);
+        here.any(|name| name.end == place + 1)
+            || self.built.drafts.get(place).is_some_and(|draft| draft.plan.label.is_some())
+    }
+
+    /// The task at a place of the text, by its number.
+    fn placed(&self, name: &str) -> Option<(usize, usize)> {
         let number: usize = name.parse().ok()?;
         let any = number.checked_sub(1).filter(|n| *n < self.built.drafts.len())?;
         Some((any, any + 1))

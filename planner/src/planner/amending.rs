@@ -115,7 +115,10 @@ impl Draft<'_> {
     }
 
     fn add(&mut self, text: &str, after: &[TaskId], before: &[TaskId]) -> Result<(), PlannerError> {
-        let tasks = parse::parse(text, ParseOptions { relax_order: false })?.tasks;
+        let named = |name: &str| self.state.id_named(name);
+        let (parsed, outer) = parse::parse_beside(text, ParseOptions { relax_order: false }, &named)?;
+        let tasks = parsed.tasks;
+        let mut outer = outer.into_iter().peekable();
         let n_before = self.next_id() - 1;
         let renumbered = |id: TaskId| TaskId(id.0 + n_before);
         let waited_for = tasks.iter().flat_map(|task| &task.depends_on).map(|one| one.task).collect::<BTreeSet<_>>();
@@ -132,6 +135,9 @@ impl Draft<'_> {
             }
             if begins {
                 task.depends_on.extend(after.iter().copied().map(hard));
+            }
+            while let Some((_, of_plan)) = outer.next_if(|(waiting, _)| renumbered(*waiting) == task.id) {
+                task.depends_on.push(hard(of_plan));
             }
             // They are bytes of another text than the plan's.
             task.spans = Vec::new();

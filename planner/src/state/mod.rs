@@ -110,6 +110,13 @@ impl PlannerState {
         labelled.or_else(|| self.task(TaskId(name.parse().ok()?)))
     }
 
+    /// The task that a text added to the plan means by a name: its label in any letters, or its number.
+    #[must_use]
+    pub fn id_named(&self, name: &str) -> Option<TaskId> {
+        let labelled = self.labels.get(&name.to_lowercase()).copied();
+        labelled.or_else(|| Some(self.task(TaskId(name.parse().ok()?))?.plan.id))
+    }
+
     /// All questions, in the order they were asked.
     #[must_use]
     pub fn questions(&self) -> &[Question] {
