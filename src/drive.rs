@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crewlog_executors::human;
 use crewlog_executors::roster::Roster;
-use crewlog_executors::subplans::{family, keep_in_step};
+use crewlog_executors::subplans::family;
 use crewlog_executors::worker::{CutOff, Scope};
 use crewlog_mq::{EventStore, Handler, Position, Query, Range, Recorded, Start};
 use crewlog_planner::claim;
@@ -17,6 +17,7 @@ use crewlog_planner::view::PlanView;
 use futures::StreamExt;
 use tokio::sync::oneshot;
 
+use crate::act;
 use crate::by_model;
 use crate::cli::{Carry, Output};
 use crate::failure::{Code, Failure};
@@ -260,7 +261,7 @@ impl<'a> Drive<'a> {
 
     async fn finish(mut self, end: End) -> Result<Code, Failure> {
         if let End::Plan(_) = end {
-            keep_in_step(&self.store, &self.plan).await?;
+            act::bring_into_step(&self.store, &self.plan).await?;
         }
         let head = self.store.head().await?;
         let (store, query) = (self.store.clone(), family("", &self.plan));

@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use crewlog_executors::planning;
 use crewlog_executors::roster::Roster;
-use crewlog_executors::subplans::keep_in_step;
 use crewlog_executors::worker::CutOff;
 use crewlog_mq::{Cause, EventStore, ExecuteError, Executed, Runner, new_event_id};
 use crewlog_planner::event::{self, Budget, PlannerConfig};
@@ -139,7 +138,7 @@ pub async fn resume(session: &Session, resume: Resume) -> Result<Code, Failure> 
     planning::keep_time(&mut planner, &store).await?;
     if planner.handler().state().phase() == Phase::Paused {
         order(&mut planner, event::Command::Resume).await?;
-        keep_in_step(&store, &plan).await?;
+        act::bring_into_step(&store, &plan).await?;
     }
     if let Phase::Ended(_) = planner.handler().state().phase() {
         let again = session.command_on("retry", &plan);

@@ -12,6 +12,7 @@ pub mod attachments;
 mod backoff;
 pub mod history;
 pub mod human;
+pub mod in_step;
 pub mod keys;
 pub mod links;
 pub mod liveness;

@@ -20,7 +20,7 @@ use tokio::sync::watch;
 
 use crate::backoff::Backoff;
 use crate::history::{ForkPoint, History};
-use crate::subplans::{follow_above, keep_in_step};
+use crate::in_step::{LeftAsItIs, follow_above, keep_in_step};
 
 /// The name under which the planner reacts.
 const PROCESS: &str = "planner";
@@ -32,7 +32,7 @@ const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 /// How often in a row a planner is told the time.
 const TICKS_MAX: usize = 100;
 /// The events of a plan that the plans below it follow.
-const STEPS: [&str; 3] = [PAUSED, "PlanResumed", "PlanningCompleted"];
+const STEPS: [&str; 4] = [PAUSED, "PlanResumed", "SettingsChanged", "PlanningCompleted"];
 /// What a plan that is paused with the one above it looks up at once more.
 const PAUSED: &str = "PlanPaused";
 /// How many events are read at a time.
@@ -126,6 +126,10 @@ async fn host_one(
                 Some(Ok(Followed::CaughtUp(_))) => {
                     is_live = true;
                     look(&mut planner).await;
+                    // A limit may have been set while nobody was here to hand it down.
+                    if !planner.handler().state().config().budget.is_unlimited() {
+                        bring_into_step(&store, &plan).await;
+                    }
                 }
                 Some(Err(error @ Error::LimitPassed { .. })) => return Err(error),
                 Some(Err(error)) => tracing::warn!(%error, "an event of a plan is passed over"),
@@ -155,6 +159,9 @@ async fn host_matching(store: EventStore, query: Query, taken_in: watch::Sender<
     let plans = Query { stream_id: event::STREAM.into(), ..query.clone() };
     for (plan, tags) in open_plans(&hosted.store, &plans, head).await? {
         if let Some(mut planner) = catch_up_until_done(&hosted.store, &plan, tags.clone()).await {
+            if !planner.handler().state().config().budget.is_unlimited() {
+                bring_into_step(&hosted.store, &plan).await;
+            }
             let keeps_time = tick(&hosted.store, &mut planner).await;
             hosted.note_due(&plan, tags, due_at(&planner).filter(|_| keeps_time));
         }
@@ -269,10 +276,19 @@ impl Hosted {
 /// Lets what stands below a plan end, pause or go on with it, however long the log takes.
 async fn bring_into_step(store: &EventStore, plan: &str) {
     let mut backoff = Backoff::new();
-    while let Err(error) = keep_in_step(store, plan).await {
-        if !wait_out(&error, &mut backoff).await {
-            tracing::warn!(plan, "plans below it may go on");
-            return;
+    loop {
+        match keep_in_step(store, plan).await {
+            Ok(left) => {
+                for LeftAsItIs { plan, error } in left {
+                    tracing::warn!(plan, %error, "a plan below cannot be read, and stays as it is");
+                }
+                return;
+            }
+            Err(error) if !wait_out(&error, &mut backoff).await => {
+                tracing::warn!(plan, "plans below it may go on");
+                return;
+            }
+            Err(_) => {}
         }
     }
 }

@@ -4,10 +4,9 @@
 //! and a worker that takes it up again goes on where another left off. The plan's own tasks are carried out by any worker
 //! in whose scope they are; nothing here carries one out, and nothing here decides what the plan does next.
 
-use std::collections::BTreeSet;
 use std::time::Duration;
 
-use crewlog_mq::{Cause, Error, EventStore, ExecuteError, Handler, Query, Range, Recorded, Runner, Start, Timestamp};
+use crewlog_mq::{Cause, Error, EventStore, ExecuteError, Handler, Query, Runner, Start, Timestamp};
 use crewlog_planner::agents::registry::ToolRegistry;
 use crewlog_planner::agents::requests::request_id;
 use crewlog_planner::brevity::shorten;
@@ -35,8 +34,6 @@ pub const RESULT_CHARS_MAX: usize = 60_000;
 const ABOVE_MAX: usize = SUB_PLAN_DEPTH_MAX as usize + 1;
 /// Of how many failed tasks a plan reports the errors.
 const ERRORS_MAX: usize = 5;
-/// How many steps of the plan above one are followed at a time.
-const STEPS_FOLLOWED_MAX: usize = 100;
 
 /// The events of a plan, and of all that stand below it, in a stream that is about plans.
 #[must_use]
@@ -210,7 +207,8 @@ impl Outer<'_> {
     /// The settings of the plan: those of the plan above, within what is left of its budget and of its time.
     fn config(self, above: &PlannerState) -> event::PlannerConfig {
         event::PlannerConfig {
-            budget: self.job.parameters.budget.least(above.config().budget),
+            // Less may be left by now than when the task was dispatched.
+            budget: self.job.parameters.budget.least(above.left_for_plans()),
             deadline_ms: above.time_left(self.job.task, self.store.now()),
             standing: false,
             ..above.config().clone()
@@ -406,7 +404,7 @@ async fn context_of(store: &EventStore, plan: &str) -> SharedContext {
 }
 
 /// Reads a plan as it stands, however long the log takes.
-async fn read_plan(store: &EventStore, plan: &str, tags: Vec<String>) -> Result<Runner<Planner>, Error> {
+pub(crate) async fn read_plan(store: &EventStore, plan: &str, tags: Vec<String>) -> Result<Runner<Planner>, Error> {
     let mut backoff = Backoff::new();
     loop {
         let read = async {
@@ -498,14 +496,14 @@ async fn until_ended(store: &EventStore, plan: &str, planner: &mut Runner<Planne
 }
 
 /// The command that ends a plan with the task that it carries out.
-fn end_of(undoes: bool, reason: &str) -> Command {
+pub(crate) fn end_of(undoes: bool, reason: &str) -> Command {
     let reason = reason.to_owned();
     // Where it is being undone already, on behalf of the plan above, another command to cancel it would end that.
     if undoes { Command::Undo { reason } } else { Command::Cancel { task: None, reason } }
 }
 
 /// Gives a plan a command, however long the log takes. What it refuses changes nothing of it.
-async fn put(planner: &mut Runner<Planner>, command: Command, cause: &Cause) -> Result<(), Error> {
+pub(crate) async fn put(planner: &mut Runner<Planner>, command: Command, cause: &Cause) -> Result<(), Error> {
     let cause = cause.clone().keeping(command.retained());
     let mut backoff = Backoff::new();
     loop {
@@ -519,73 +517,6 @@ async fn put(planner: &mut Runner<Planner>, command: Command, cause: &Cause) -> 
             }
         }
     }
-}
-
-/// Brings the plans below one into step with it, the upper ones first: with a plan all ends, pauses and goes on that
-/// stands below it.
-///
-/// # Errors
-/// A fault of the log.
-pub async fn keep_in_step(store: &EventStore, plan: &str) -> Result<(), Error> {
-    let begun = Query {
-        stream_id: event::STREAM.into(),
-        event_type: Some("TasksPlanned".into()),
-        tags: vec![under_tag(plan)],
-        ..Query::default()
-    };
-    // A plan is made after the one above it.
-    let below = store.load::<Event>(&begun, Range::default()).await?;
-    let mut seen = BTreeSet::new();
-    for Recorded { aggregate_id, tags, .. } in below.into_iter().map(|begun| begun.recorded) {
-        if seen.insert(aggregate_id.clone()) {
-            let mut planner = read_plan(store, &aggregate_id, tags).await?;
-            follow_above(store, &aggregate_id, &mut planner).await?;
-        }
-    }
-    Ok(())
-}
-
-/// Ends a plan whose task ended while nobody was there to say so, and has it paused while the plan above is. One that
-/// answers a request which ran out of time goes on while the plan that asked does: what comes late is recorded. What is
-/// undone is undone to its end.
-///
-/// # Errors
-/// A fault of the log.
-pub(crate) async fn follow_above(store: &EventStore, plan: &str, planner: &mut Runner<Planner>) -> Result<(), Error> {
-    // The plan above may go another step before a command for this one is in the log.
-    for _ in 0..STEPS_FOLLOWED_MAX {
-        let Some(command) = step_after_above(store, plan, planner.handler().state()).await? else { return Ok(()) };
-        put(planner, command, &Cause::request()).await?;
-    }
-    tracing::warn!(plan, "the plan above it changes faster than it can follow");
-    Ok(())
-}
-
-/// What brings a plan into step with the one above it, as both stand; nothing when they are.
-async fn step_after_above(store: &EventStore, plan: &str, state: &PlannerState) -> Result<Option<Command>, Error> {
-    let is_open = matches!(state.phase(), Phase::Active | Phase::Paused);
-    // A fork of such a plan carries no task out.
-    let Some(parent) = state.origin().parent.as_ref().filter(|parent| is_open && sub_plan_id(parent) == plan) else {
-        return Ok(None);
-    };
-    let mut above = planner_of(store, &parent.plan, Vec::new()).await?;
-    above.catch_up().await?;
-    let above = above.handler().state();
-    let Some(task) = above.task(parent.task) else { return Ok(None) };
-    let goes_on = !matches!(above.phase(), Phase::Ended(_));
-    let awaits_late = goes_on && task.plan.request.is_some() && task.status == TaskStatus::TimedOut;
-    let is_over = task.status.is_end() || task.attempts > parent.attempt;
-    Ok(match above.phase() {
-        _ if is_over && !awaits_late && !state.is_cancelled() => {
-            let reason = format!("task {} of plan {} has ended", parent.task, parent.plan);
-            Some(end_of(above.config().compensate, &reason))
-        }
-        Phase::Paused if state.phase() == Phase::Active => {
-            Some(Command::PauseFromAbove { reason: format!("plan {} is paused", parent.plan) })
-        }
-        Phase::Active if state.is_paused_from_above() => Some(Command::ResumeFromAbove),
-        Phase::Empty | Phase::Active | Phase::Paused | Phase::Ended(_) => None,
-    })
 }
 
 fn unreadable(plan: &str, error: &Error) -> Ending {

@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use crewlog_executors::agents::{PlansByModel, SharedContext, TOLD_CHARS_MAX};
 use crewlog_executors::history::History;
+use crewlog_executors::in_step::keep_in_step;
 use crewlog_executors::model::{Asker, Model, ModelError, Patience, Reply};
 use crewlog_executors::planning::{planner_of, planner_of_fork};
-use crewlog_mq::{Append, Cause, EventStore, Expected, NewEvent};
+use crewlog_mq::{Append, Cause, EventStore, Expected, Metadata, NewEvent};
 use crewlog_planner::claim::TaskEvent;
 use crewlog_planner::event::{
-    self, Budget, Command, Event, Outcome, PlannerConfig, TaskStatus, Usage, plan_tag, sub_plan_tags,
+    self, Budget, Command, Event, Outcome, PlannerConfig, Setting, TaskStatus, Usage, plan_tag, sub_plan_tags,
 };
 use crewlog_planner::model::{Request, Terms};
 use crewlog_planner::plan::{NodeKind, Origin, ParentTask, TaskId, TaskPlan};
@@ -87,6 +88,66 @@ async fn a_plan_within_a_plan_may_use_what_the_one_above_has_left_and_no_more() 
         crew.stop().await;
         let [.., TaskEvent::UsageReported { usage, .. }, _ended] = &told[..] else { panic!("{told:?}") };
         assert_eq!(tokens(usage), 800, "what a plan has used that is ended counts too");
+    }
+}
+
+async fn configure(rig: &Rig, plan: &str, budget: Budget) {
+    let mut planner = planner_of(&rig.store, plan, vec![plan_tag(plan)]).await.unwrap();
+    let command = Command::Configure { changes: vec![Setting::Budget(budget)], reason: "it is too dear".into() };
+    planner.execute(command, &Cause::request()).await.unwrap();
+}
+
+/// Two plans within a plan, of which each has a step that somebody else has to do.
+async fn two_within(store: EventStore) -> (Rig, Crew) {
+    let ask = "- Prepare it (assigned to: @ann)\n";
+    let rig = Rig::on(store, vec![left_to(1, ask, None), left_to(2, ask, None)], PlannerConfig::default()).await;
+    let crew = Crew::of(&rig, Some(USES_400));
+    for plan in ["p.1-1", "p.2-1"] {
+        until(&rig.store, event::STREAM, plan, |event: &Event| matches!(event, Event::TaskDispatched { .. })).await;
+    }
+    (rig, crew)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_budget_that_is_set_later_holds_the_plans_within_too_and_is_shared_among_them() {
+    for (store, _on) in logs().await {
+        let (rig, crew) = two_within(store).await;
+        let is_held = |event: &Event| matches!(event, Event::SettingsChanged { .. });
+        configure(&rig, PLAN, of_tokens(1_000).budget).await;
+        for plan in ["p.1-1", "p.2-1"] {
+            until(&rig.store, event::STREAM, plan, is_held).await;
+            assert_eq!(state_of(&rig, plan).await.config().budget.tokens, Some(500), "{plan}");
+        }
+        // What is lowered once more is so below, and a raise is nobody's below.
+        configure(&rig, PLAN, of_tokens(700).budget).await;
+        let is_350 =
+            |event: &Event| matches!(event, Event::SettingsChanged { config, .. } if config.budget.tokens == Some(350));
+        for plan in ["p.1-1", "p.2-1"] {
+            until(&rig.store, event::STREAM, plan, is_350).await;
+        }
+        configure(&rig, PLAN, of_tokens(9_000).budget).await;
+        assert!(keep_in_step(&rig.store, PLAN).await.unwrap().is_empty());
+        crew.stop().await;
+        for plan in ["p.1-1", "p.2-1"] {
+            assert_eq!(state_of(&rig, plan).await.config().budget.tokens, Some(350), "{plan}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_plan_within_that_cannot_be_read_is_told_and_the_others_are_paused() {
+    for (store, _on) in logs().await {
+        let (rig, crew) = two_within(store).await;
+        crew.stop().await;
+        let unreadable = NewEvent::from_json("TaskMoved", "9.0", "{}".into(), &Metadata::default()).unwrap();
+        let tags = sub_plan_tags("p.1-1", PLAN, &[plan_tag(PLAN)]);
+        let append = Append::to(event::STREAM, "p.1-1", Expected::Any, vec![unreadable.with_tags(tags)]);
+        rig.store.append(append).await.unwrap();
+        rig.order(Command::Pause { reason: "wait".into() }).await;
+        let left = keep_in_step(&rig.store, PLAN).await.unwrap();
+        let left = left.iter().map(|left| left.plan.as_str()).collect::<Vec<_>>();
+        assert_eq!(left, ["p.1-1"]);
+        assert_eq!(state_of(&rig, "p.2-1").await.phase(), Phase::Paused);
     }
 }
 

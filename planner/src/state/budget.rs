@@ -300,11 +300,23 @@ impl PlannerState {
         if !task.plan.is_delegated() {
             return Budget::default();
         }
+        self.left_of(purse)
+    }
+
+    fn left_of(&self, purse: &Purse) -> Budget {
         let left = |measure: Measure| {
             let taken = measure.of(&self.spending.total).saturating_add(measure.of(&purse.reserved));
             measure.limit(&self.config.budget).map(|limit| limit.saturating_sub(taken))
         };
         Budget { tokens: left(Measure::Tokens), cost_micros: left(Measure::Cost), duration_ms: left(Measure::Duration) }
+    }
+
+    /// What the plans that carry tasks out may use up together: all that is left and not kept back for the tasks that run
+    /// by themselves.
+    #[must_use]
+    pub fn left_for_plans(&self) -> Budget {
+        let purse = self.purse_for(|task| !task.plan.is_delegated());
+        self.left_of(&purse)
     }
 
     /// Keeps back what a task is expected to use, if that fits. What undoes something is no matter of the budget.
