@@ -70,6 +70,19 @@ fn what_a_model_leaves_to_another_agent_has_no_command_that_the_words_have_not()
 }
 
 #[test]
+fn what_a_model_undoes_something_by_stands_in_the_words_as_that() {
+    let plan = json!({ "execution_steps": [
+        { "id": "s", "step": "Write the parser", "tool": "edit_code", "care": { "undo": "git checkout src" } },
+    ] });
+    assert_eq!(judged(AgentType::Tactical, "- Write the parser (undo: `git checkout src`)\n", &plan), Ok(()));
+    for words in ["- Write the parser\n", "- Write the parser\n- Run `git checkout src`\n"] {
+        assert_eq!(judged(AgentType::Tactical, words, &plan), invented("s", "git checkout src"), "{words}");
+    }
+    let left = work("- Write the parser (undo: `git checkout src`)", "tactical");
+    assert_eq!(judged(AgentType::Orchestrator, "Write the parser", &left), invented("a", "git checkout src"));
+}
+
+#[test]
 fn an_argument_of_a_tool_stands_in_the_words_as_a_whole() {
     const WORDS: &str = "Find out where 'the old name' and parse_task stand in src/main.rs, with care-rf";
     let tactical = |args: &Value| {

@@ -3,11 +3,11 @@
 use crewlog_mq::Handler;
 use crewlog_planner::agents::registry::ToolRegistry;
 use crewlog_planner::agents::{
-    AgentPlan, AgentProposal, PLAN_BYTES_MAX, PlanError, STEP_TIMEOUT_MS_MAX, STEPS_MAX, schema,
+    AgentPlan, AgentProposal, PLAN_BYTES_MAX, PlanError, STEP_TIMEOUT_MS_MAX, STEPS_MAX, plan_words, schema,
 };
 use crewlog_planner::event::{Command, Event, PlannerConfig};
 use crewlog_planner::plan::{NodeKind, Origin, ParentTask, Proposal, SUB_PLAN_DEPTH_MAX, TaskId};
-use crewlog_planner::planner::{Planner, PlannerError};
+use crewlog_planner::planner::{Planner, PlannerError, RETRIES_MAX};
 use crewlog_planner::protocol::AgentType;
 use serde_json::{Value, json};
 
@@ -273,6 +273,73 @@ fn a_step_is_given_some_time_and_not_too_much() {
         assert_eq!(refusal.to_string(), format!("{at}: {value} ms are no time for a step: 1 to 4294967295"));
     }
     lowered(AgentType::Tactical, &with(AgentType::Tactical, cases[0].1, json!(STEP_TIMEOUT_MS_MAX))).unwrap();
+}
+
+/// Where each form says what is done about the failures of a step.
+const CARES: [(AgentType, &str); 5] = [
+    (AgentType::Strategic, "/dramatic_beats/3"),
+    (AgentType::Tactical, "/execution_steps/0"),
+    (AgentType::Perception, "/extraction_patterns/0"),
+    (AgentType::Perception, "/state_update_sequence/1"),
+    (AgentType::Orchestrator, "/assignments/1"),
+];
+
+#[test]
+fn each_form_says_how_often_a_step_is_tried_again_and_by_when_it_must_have_ended() {
+    for (agent, at) in CARES {
+        let cared = with(agent, &format!("{at}/care"), json!({ "retry": 2, "deadline_ms": 60_000 }));
+        let proposal = lowered(agent, &cared).unwrap();
+        let cared = proposal.tasks.iter().filter(|task| (task.retry, task.deadline_ms) == (Some(2), Some(60_000)));
+        assert_eq!(cared.count(), 1, "{at}");
+        let often = with(agent, &format!("{at}/care"), json!({ "retry": RETRIES_MAX + 1 }));
+        let (value, max, place) = (RETRIES_MAX + 1, RETRIES_MAX, format!("{at}/care/retry"));
+        assert_eq!(lowered(agent, &often), Err(PlanError::Retry { at: place, value, max }));
+        let never = with(agent, &format!("{at}/care"), json!({ "deadline_ms": 0 }));
+        let (value, max, place) = (0, STEP_TIMEOUT_MS_MAX, format!("{at}/care/deadline_ms"));
+        assert_eq!(lowered(agent, &never), Err(PlanError::Timeout { at: place, value, max }));
+    }
+}
+
+#[test]
+fn only_an_agent_that_may_run_commands_says_how_a_step_is_undone() {
+    for (agent, at) in CARES {
+        let undone = with(agent, &format!("{at}/care"), json!({ "undo": "git checkout src" }));
+        let proposal = lowered(agent, &undone);
+        if agent == AgentType::Tactical {
+            assert_eq!(proposal.unwrap().tasks[0].compensate.as_deref(), Some("git checkout src"));
+        } else {
+            let refused = proposal.unwrap_err();
+            assert!(
+                matches!(&refused, PlanError::Care { at: place, .. } if *place == format!("{at}/care")),
+                "{refused}"
+            );
+        }
+    }
+    let refused = |at: &str, care: Value| {
+        let refused = lowered(AgentType::Tactical, &with(AgentType::Tactical, at, care)).unwrap_err();
+        assert_eq!(refused.name(), "Care", "{refused}");
+    };
+    refused("/execution_steps/0/care", json!({ "undo": " " }));
+    refused("/execution_steps/0/care", json!({ "undo": "a\0b" }));
+    // What is asked changes nothing, and is asked once.
+    refused("/execution_steps/2/care", json!({ "undo": "git checkout src" }));
+    refused("/execution_steps/2/care", json!({ "retry": 1 }));
+}
+
+#[test]
+fn what_words_say_of_failures_and_undoing_goes_into_the_plan_that_an_agent_makes_of_them() {
+    let words = "- Write the parser (retry 3) (deadline 2h) (undo: `git checkout src`)\n";
+    let task = |agent| {
+        let plan = plan_words(agent, words, &ToolRegistry::coding()).unwrap();
+        plan.lower(&ToolRegistry::coding()).unwrap().tasks.remove(0)
+    };
+    let (tactical, orchestrator) = (task(AgentType::Tactical), task(AgentType::Orchestrator));
+    assert_eq!((tactical.retry, tactical.deadline_ms), (Some(3), Some(7_200_000)));
+    assert_eq!(tactical.compensate.as_deref(), Some("git checkout src"));
+    assert_eq!(
+        (orchestrator.retry, orchestrator.deadline_ms, orchestrator.compensate),
+        (Some(3), Some(7_200_000), None)
+    );
 }
 
 #[test]

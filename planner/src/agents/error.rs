@@ -120,6 +120,24 @@ pub enum PlanError {
         /// The most milliseconds.
         max: u64,
     },
+    /// A step is to be tried again too often.
+    #[error("{at}: {value} tries again are more than retries_max, which is {max}")]
+    Retry {
+        /// Where.
+        at: String,
+        /// As written.
+        value: u32,
+        /// The limit.
+        max: u32,
+    },
+    /// A step cannot be tried again, or undone, as its plan says.
+    #[error("{at}: {why}")]
+    Care {
+        /// Where.
+        at: String,
+        /// Why not.
+        why: &'static str,
+    },
     /// It is not said who does it, or it is said twice.
     #[error("{at}: say exactly one of {allowed}")]
     OneOf {
@@ -199,6 +217,8 @@ impl PlanError {
             Self::Empty { .. } => "Empty",
             Self::TooMany { .. } => "TooMany",
             Self::Timeout { .. } => "Timeout",
+            Self::Retry { .. } => "Retry",
+            Self::Care { .. } => "Care",
             Self::OneOf { .. } => "OneOf",
             Self::Use { .. } => "Use",
             Self::MayNotDelegate { .. } => "MayNotDelegate",

@@ -2,10 +2,78 @@
 
 use std::collections::HashMap;
 
+use serde::{Deserialize, Serialize};
+
 use crate::agents::registry::{TOOL_COMMAND_BYTES_MAX, ToolRegistry};
 use crate::agents::{ID_CHARS_MAX, PlanError, STEP_TIMEOUT_MS_MAX, STEPS_MAX};
 use crate::plan::{Dependency, NodeKind, Strength, SubPlan, TaskId, TaskPlan};
+use crate::planner::RETRIES_MAX;
 use crate::protocol::{Ability, AgentType, Asking, CrossAgentStep, check_request};
+
+/// What is done about the failures of a step, and about what it did when its plan comes to nothing. It is the same in every
+/// form.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Care {
+    /// How many times it is tried again after a failure of its own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub retry: Option<u32>,
+    /// Milliseconds after its first start by which it must have ended, tries included.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub deadline_ms: Option<u64>,
+    /// The line for the shell that undoes what it did; of an agent that has a tool which takes one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub undo: Option<String>,
+}
+
+impl Care {
+    /// True when nothing is said.
+    #[must_use]
+    pub fn is_none(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// What a text says of a task, as far as the agent may say it.
+    pub(super) fn of(task: &TaskPlan, agent: AgentType, registry: &ToolRegistry) -> Self {
+        let undo = task.compensate.clone().filter(|_| has_shell(agent, registry));
+        let deadline_ms = task.deadline_ms.map(|ms| ms.clamp(1, STEP_TIMEOUT_MS_MAX));
+        Self { retry: task.retry.map(|n| n.min(RETRIES_MAX)), deadline_ms, undo }
+    }
+
+    /// Says it of a task, if it may be said.
+    fn give_to(
+        &self,
+        task: &mut TaskPlan,
+        agent: AgentType,
+        registry: &ToolRegistry,
+        at: &str,
+    ) -> Result<(), PlanError> {
+        let Self { retry, deadline_ms, undo } = self;
+        if let Some(value) = retry.filter(|value| *value > RETRIES_MAX) {
+            return Err(PlanError::Retry { at: format!("{at}/care/retry"), value, max: RETRIES_MAX });
+        }
+        check_time(*deadline_ms, at, "care/deadline_ms")?;
+        let refused = |why| PlanError::Care { at: format!("{at}/care"), why };
+        if task.request.is_some() && (retry.is_some() || undo.is_some()) {
+            return Err(refused("a request is made once and changes nothing: it has no retry and no undo"));
+        }
+        if let Some(line) = undo {
+            if !has_shell(agent, registry) {
+                return Err(refused("an undo is a command, and its agent has no tool that takes one"));
+            }
+            let wants = "an undo is a command that is not empty, holds no NUL and is not longer than command_bytes_max";
+            task.compensate = Some(checked_line(line).ok_or_else(|| refused(wants))?);
+        }
+        task.retry = task.retry.or(*retry);
+        task.deadline_ms = *deadline_ms;
+        Ok(())
+    }
+}
+
+/// Whether an agent may have lines of its own executed.
+fn has_shell(agent: AgentType, registry: &ToolRegistry) -> bool {
+    registry.tools_of(agent).any(|tool| tool.takes_command)
+}
 
 /// What a plan means.
 pub(super) struct Lowered {
@@ -23,6 +91,7 @@ pub(super) struct Step<'a> {
     pub(super) notes: Vec<String>,
     pub(super) files: Vec<String>,
     pub(super) timeout_ms: Option<u64>,
+    pub(super) care: Care,
     /// Where it stands in the plan, and where what it waits for does.
     pub(super) at: String,
     pub(super) after_at: String,
@@ -31,8 +100,8 @@ pub(super) struct Step<'a> {
 impl<'a> Step<'a> {
     pub(super) fn new(id: &'a str, text: &'a str, does: Does<'a>, at: String) -> Self {
         let after_at = format!("{at}/after");
-        let (after, notes, files) = (Vec::new(), Vec::new(), Vec::new());
-        Self { id, text, does, after, notes, files, timeout_ms: None, at, after_at }
+        let (after, notes, files, care) = (Vec::new(), Vec::new(), Vec::new(), Care::default());
+        Self { id, text, does, after, notes, files, timeout_ms: None, care, at, after_at }
     }
 }
 
@@ -121,11 +190,9 @@ fn task(
     step: Step<'_>,
     before: &[usize],
 ) -> Result<TaskPlan, PlanError> {
-    let Step { id, text, does, notes, files, timeout_ms, at, .. } = step;
+    let Step { id, text, does, notes, files, timeout_ms, care, at, .. } = step;
     check_text(text, at.clone())?;
-    if let Some(value) = timeout_ms.filter(|value| !(1..=STEP_TIMEOUT_MS_MAX).contains(value)) {
-        return Err(PlanError::Timeout { at: format!("{at}/timeout_ms"), value, max: STEP_TIMEOUT_MS_MAX });
-    }
+    check_time(timeout_ms, &at, "timeout_ms")?;
     let mut task = TaskPlan::new(number(place), NodeKind::Processing, text.trim());
     task.label = Some(id.to_owned());
     task.depends_on =
@@ -170,7 +237,16 @@ fn task(
             task.sub_plan = Some(SubPlan { text, agent: Some(to.as_str().to_owned()) });
         }
     }
+    care.give_to(&mut task, agent, registry, &at)?;
     Ok(task)
+}
+
+/// Holds a time to what a step may be given.
+fn check_time(ms: Option<u64>, at: &str, field: &str) -> Result<(), PlanError> {
+    match ms.filter(|value| !(1..=STEP_TIMEOUT_MS_MAX).contains(value)) {
+        None => Ok(()),
+        Some(value) => Err(PlanError::Timeout { at: format!("{at}/{field}"), value, max: STEP_TIMEOUT_MS_MAX }),
+    }
 }
 
 fn number(place: usize) -> TaskId {

@@ -26,6 +26,7 @@ use serde_json::Value;
 use crate::plan::{AgentOrigin, Origin, Proposal};
 use crate::protocol::AgentType;
 pub use error::PlanError;
+pub use lower::Care;
 use lower::Lowered;
 pub use orchestration::{Assignment, OrchestrationPlan};
 pub use perception::{Ambiguity, ExtractionPattern, PerceptionPlan, ResolutionStrategy, ResolveBy, StateUpdate};

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::agents::lower::{self, Does, Lowered, Step, check_length, one_of};
+use crate::agents::lower::{self, Care, Does, Lowered, Step, check_length, one_of};
 use crate::agents::registry::ToolRegistry;
 use crate::agents::{Form, PlanError};
 use crate::protocol::{AgentType, CrossAgentStep};
@@ -41,6 +41,9 @@ pub struct Assignment {
     /// Milliseconds after its start by which it must have ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,
+    /// What is done about its failures, and about what it did.
+    #[serde(default, skip_serializing_if = "Care::is_none")]
+    pub care: Care,
 }
 
 impl OrchestrationPlan {
@@ -65,8 +68,8 @@ impl Form for OrchestrationPlan {
             ];
             let does = one_of(ways, &at, "agent, tool and request")?;
             let after = assignment.after.iter().map(String::as_str).collect();
-            let timeout_ms = assignment.timeout_ms;
-            steps.push(Step { after, timeout_ms, ..Step::new(&assignment.id, &assignment.work, does, at) });
+            let (timeout_ms, care) = (assignment.timeout_ms, assignment.care.clone());
+            steps.push(Step { after, timeout_ms, care, ..Step::new(&assignment.id, &assignment.work, does, at) });
         }
         let tasks = lower::tasks(Self::AGENT, registry, steps)?;
         Ok(Lowered { tasks, title: None, context: Vec::new() })

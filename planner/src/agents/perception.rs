@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::agents::lower::{self, Does, Lowered, Step, check_length};
+use crate::agents::lower::{self, Care, Does, Lowered, Step, check_length};
 use crate::agents::registry::ToolRegistry;
 use crate::agents::{Form, PlanError};
 use crate::protocol::AgentType;
@@ -40,6 +40,9 @@ pub struct ExtractionPattern {
     /// Further words for a tool that has a command.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub args: Vec<String>,
+    /// What is done about its failures, and about what it did.
+    #[serde(default, skip_serializing_if = "Care::is_none")]
+    pub care: Care,
 }
 
 /// How names map to files and symbols.
@@ -116,6 +119,9 @@ pub struct StateUpdate {
     pub from: Vec<String>,
     /// The tool with which.
     pub tool: String,
+    /// What is done about its failures, and about what it did.
+    #[serde(default, skip_serializing_if = "Care::is_none")]
+    pub care: Care,
 }
 
 impl PerceptionPlan {
@@ -149,7 +155,7 @@ impl Form for PerceptionPlan {
             let step = Step::new(&pattern.id, &pattern.look_for, does, format!("/extraction_patterns/{n}"));
             let within = pattern.within.iter().map(|path| format!("look in {path}"));
             let notes = within.chain([resolution.clone()]).collect();
-            steps.push(Step { notes, files: pattern.within.clone(), ..step });
+            steps.push(Step { notes, files: pattern.within.clone(), care: pattern.care.clone(), ..step });
         }
         let mut previous: Option<&StateUpdate> = None;
         for (n, update) in state_update_sequence.iter().enumerate() {
@@ -157,7 +163,8 @@ impl Form for PerceptionPlan {
             let does = Does::Tool { name: &update.tool, args: &[], command: None };
             let after = update.from.iter().chain(previous.map(|previous| &previous.id)).map(String::as_str).collect();
             let after_at = format!("{at}/from");
-            steps.push(Step { after, after_at, ..Step::new(&update.id, &update.keep, does, at) });
+            let care = update.care.clone();
+            steps.push(Step { after, after_at, care, ..Step::new(&update.id, &update.keep, does, at) });
             previous = Some(update);
         }
         let tasks = lower::tasks(Self::AGENT, registry, steps)?;

@@ -4,13 +4,15 @@ use serde_json::{Value, json};
 
 use crate::agents::registry::ToolRegistry;
 use crate::agents::{ID_CHARS_MAX, STEP_TIMEOUT_MS_MAX, STEPS_MAX};
+use crate::planner::RETRIES_MAX;
 use crate::protocol::{AgentType, REQUEST_TIMEOUT_MS_MAX};
 
 /// The form of a plan of this type of agent, with the tools that it has.
 #[must_use]
 pub fn schema(agent: AgentType, registry: &ToolRegistry) -> Value {
     let tools = registry.tools_of(agent).map(|tool| tool.name.as_str()).collect::<Vec<_>>();
-    let parts = Parts { agent, tool: json!({ "enum": tools }) };
+    let has_shell = registry.tools_of(agent).any(|tool| tool.takes_command);
+    let parts = Parts { agent, tool: json!({ "enum": tools }), has_shell };
     let mut schema = match agent {
         AgentType::Strategic => parts.strategic(),
         AgentType::Tactical => parts.tactical(),
@@ -24,6 +26,7 @@ pub fn schema(agent: AgentType, registry: &ToolRegistry) -> Value {
 struct Parts {
     agent: AgentType,
     tool: Value,
+    has_shell: bool,
 }
 
 impl Parts {
@@ -32,7 +35,7 @@ impl Parts {
         let theme = object(&["constraint"], json!({ "constraint": text(), "goals": list(&id()) }));
         let beat = json!({
             "id": id(), "milestone": text(), "goals": list(&id()), "after": list(&id()),
-            "agent": self.below(), "tool": self.tool, "request": self.request(),
+            "agent": self.below(), "tool": self.tool, "request": self.request(), "care": self.care(),
         });
         let beat = object(&["id", "milestone"], beat);
         let plan = json!({
@@ -45,6 +48,7 @@ impl Parts {
         let step = json!({
             "id": id(), "step": text(), "tool": self.tool, "args": list(&text()), "command": text(),
             "request": self.request(), "agent": self.below(), "timeout_ms": number(STEP_TIMEOUT_MS_MAX),
+            "care": self.care(),
         });
         let by_step = json!({ "type": "object", "additionalProperties": list(&text()) });
         let resources = json!({
@@ -62,12 +66,15 @@ impl Parts {
     fn perception(&self) -> Value {
         let pattern = json!({
             "id": id(), "look_for": text(), "within": list(&text()), "tool": self.tool, "args": list(&text()),
+            "care": self.care(),
         });
         let strategy = json!({
             "by": list(&json!({ "enum": ["path", "symbol", "text"] })),
             "ambiguous": { "enum": ["all", "first", "ask"] },
         });
-        let update = json!({ "id": id(), "keep": text(), "from": list(&id()), "tool": self.tool });
+        let update = json!({
+            "id": id(), "keep": text(), "from": list(&id()), "tool": self.tool, "care": self.care(),
+        });
         let plan = json!({
             "extraction_patterns": list(&object(&["id", "look_for", "tool"], pattern)),
             "entity_resolution_strategy": object(&[], strategy),
@@ -79,9 +86,21 @@ impl Parts {
     fn orchestration(&self) -> Value {
         let assignment = json!({
             "id": id(), "work": text(), "agent": self.below(), "tool": self.tool, "request": self.request(),
-            "after": list(&id()), "timeout_ms": number(STEP_TIMEOUT_MS_MAX),
+            "after": list(&id()), "timeout_ms": number(STEP_TIMEOUT_MS_MAX), "care": self.care(),
         });
         object(&["assignments"], json!({ "assignments": list(&object(&["id", "work"], assignment)) }))
+    }
+
+    /// What is done about failures; only an agent that may have a line executed may say how something is undone.
+    fn care(&self) -> Value {
+        let mut care = json!({
+            "retry": { "type": "integer", "minimum": 0, "maximum": RETRIES_MAX },
+            "deadline_ms": number(STEP_TIMEOUT_MS_MAX),
+        });
+        if self.has_shell {
+            care["undo"] = text();
+        }
+        object(&[], care)
     }
 
     /// Those to whom the agent may leave work.

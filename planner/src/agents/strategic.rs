@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::agents::lower::{self, Does, Lowered, Step, check_length, check_text, one_of};
+use crate::agents::lower::{self, Care, Does, Lowered, Step, check_length, check_text, one_of};
 use crate::agents::registry::ToolRegistry;
 use crate::agents::{Form, PlanError};
 use crate::protocol::{AgentType, CrossAgentStep};
@@ -73,6 +73,9 @@ pub struct DramaticBeat {
     /// What another agent is asked for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request: Option<CrossAgentStep>,
+    /// What is done about its failures, and about what it did.
+    #[serde(default, skip_serializing_if = "Care::is_none")]
+    pub care: Care,
 }
 
 impl StrategicPlan {
@@ -161,7 +164,8 @@ impl Form for StrategicPlan {
             ];
             let does = one_of(ways, &at, "agent, tool and request")?;
             let step = Step::new(&beat.id, &beat.milestone, does, at);
-            steps.push(Step { after: beat.after.iter().map(String::as_str).collect(), notes, ..step });
+            let after = beat.after.iter().map(String::as_str).collect();
+            steps.push(Step { after, notes, care: beat.care.clone(), ..step });
         }
         let tasks = lower::tasks(Self::AGENT, registry, steps)?;
         let title = narrative_goals.first().map(|goal| goal.goal.trim().to_owned());

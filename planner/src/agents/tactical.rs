@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use crate::agents::lower::{self, Does, Lowered, Step, check_length, check_text, one_of};
+use crate::agents::lower::{self, Care, Does, Lowered, Step, check_length, check_text, one_of};
 use crate::agents::registry::ToolRegistry;
 use crate::agents::{Form, PlanError};
 use crate::protocol::{AgentType, CrossAgentStep};
@@ -52,6 +52,9 @@ pub struct TacticalStep {
     /// Milliseconds after which a run of it is stopped.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,
+    /// What is done about its failures, and about what it did.
+    #[serde(default, skip_serializing_if = "Care::is_none")]
+    pub care: Care,
 }
 
 /// By step: the steps that it waits for. A step that is not named waits for none.
@@ -139,6 +142,7 @@ impl Form for TacticalPlan {
                 after: before.iter().map(String::as_str).collect(),
                 files: of(&self.resource_requirements.files, &step.id),
                 timeout_ms: step.timeout_ms,
+                care: step.care.clone(),
                 after_at: format!("/dependencies/{}", step.id),
                 ..Step::new(&step.id, &step.step, does, at)
             });

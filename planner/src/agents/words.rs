@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use crate::agents::registry::{Tool, ToolRegistry};
 use crate::agents::{
-    AgentPlan, Assignment, DependencyGraph, DramaticBeat, ExtractionPattern, ID_CHARS_MAX, NarrativeGoal,
+    AgentPlan, Assignment, Care, DependencyGraph, DramaticBeat, ExtractionPattern, ID_CHARS_MAX, NarrativeGoal,
     OrchestrationPlan, PerceptionPlan, PlanError, ResolutionStrategy, ResourceMap, StateUpdate, StrategicPlan,
     TacticalPlan, TacticalStep, Theme,
 };
@@ -63,7 +63,8 @@ impl<'a> Wording<'a> {
             let asks = task.kind == NodeKind::Clarification;
             let tool = if asks { Some(self.tool_for(task, &id)?) } else { None };
             let (agent, goals) = ((!asks).then_some(AgentType::Tactical), vec!["goal".to_owned()]);
-            Ok(DramaticBeat { id, milestone: said(task), goals, after, agent, tool, request: None })
+            let care = self.care(task);
+            Ok(DramaticBeat { id, milestone: said(task), goals, after, agent, tool, request: None, care })
         });
         Ok(StrategicPlan {
             version: 1,
@@ -89,16 +90,17 @@ impl<'a> Wording<'a> {
                 plan.resource_requirements.files.insert(id.clone(), task.files.clone());
             }
             let (step, command, timeout_ms) = (said(task), task.command.clone(), task.timeout_ms);
-            let (args, request, agent) = (Vec::new(), None, None);
-            plan.execution_steps.push(TacticalStep { id, step, tool, args, command, request, agent, timeout_ms });
+            let (args, request, agent, care) = (Vec::new(), None, None, self.care(task));
+            let step = TacticalStep { id, step, tool, args, command, request, agent, timeout_ms, care };
+            plan.execution_steps.push(step);
         }
         Ok(plan)
     }
 
     fn perception(&self) -> Result<PerceptionPlan, PlanError> {
         let patterns = self.steps().map(|(id, task, _)| {
-            let (look_for, within) = (said(task), task.files.clone());
-            Ok(ExtractionPattern { tool: self.tool_for(task, &id)?, id, look_for, within, args: Vec::new() })
+            let (look_for, within, args, care) = (said(task), task.files.clone(), Vec::new(), self.care(task));
+            Ok(ExtractionPattern { tool: self.tool_for(task, &id)?, id, look_for, within, args, care })
         });
         let extraction_patterns = patterns.collect::<Result<Vec<_>, PlanError>>()?;
         let keeper = self.first_tool(|tool| tool.kind == NodeKind::Processing).map(|tool| tool.name.clone());
@@ -109,6 +111,7 @@ impl<'a> Wording<'a> {
             keep: "Write down what was found, with paths and lines".into(),
             from,
             tool,
+            care: Care::default(),
         });
         let entity_resolution_strategy = ResolutionStrategy::default();
         let state_update_sequence = keep.into_iter().collect();
@@ -128,10 +131,15 @@ impl<'a> Wording<'a> {
                 | NodeKind::CodeImplementation => Some(AgentType::Tactical),
             };
             let tool = if agent.is_none() { Some(self.tool_for(task, &id)?) } else { None };
-            let (work, timeout_ms) = (said(task), task.timeout_ms);
-            Ok(Assignment { id, work, agent, tool, request: None, after, timeout_ms })
+            let (work, timeout_ms, care) = (said(task), task.timeout_ms, self.care(task));
+            Ok(Assignment { id, work, agent, tool, request: None, after, timeout_ms, care })
         });
         Ok(OrchestrationPlan { version: 1, assignments: assignments.collect::<Result<_, PlanError>>()? })
+    }
+
+    /// What the text says of a task's failures, and of undoing it, as far as the agent may say it.
+    fn care(&self, task: &TaskPlan) -> Care {
+        Care::of(task, self.agent, self.registry)
     }
 
     /// The agent's first tool for such a task; for what is no question, else one for work of no special kind.
@@ -207,11 +215,13 @@ pub fn plan_answer(step: &CrossAgentStep, registry: &ToolRegistry) -> Result<Age
                 agent: None,
                 tool: Some(tool),
                 request: None,
+                care: Care::default(),
             }],
         }),
         AgentType::Tactical => {
-            let (tool, step, timeout_ms) = (Some(tool), words, None);
-            let only = TacticalStep { id, step, tool, args, command: None, request: None, agent: None, timeout_ms };
+            let (tool, step, timeout_ms, command) = (Some(tool), words, None, None);
+            let (request, agent, care) = (None, None, Care::default());
+            let only = TacticalStep { id, step, tool, args, command, request, agent, timeout_ms, care };
             AgentPlan::Tactical(TacticalPlan {
                 version: 1,
                 execution_steps: vec![only],
@@ -221,13 +231,20 @@ pub fn plan_answer(step: &CrossAgentStep, registry: &ToolRegistry) -> Result<Age
         }
         AgentType::Perception => AgentPlan::Perception(PerceptionPlan {
             version: 1,
-            extraction_patterns: vec![ExtractionPattern { id, look_for: words, within: Vec::new(), tool, args }],
+            extraction_patterns: vec![ExtractionPattern {
+                id,
+                look_for: words,
+                within: Vec::new(),
+                tool,
+                args,
+                care: Care::default(),
+            }],
             entity_resolution_strategy: ResolutionStrategy::default(),
             state_update_sequence: Vec::new(),
         }),
         AgentType::Orchestrator => {
-            let (work, tool, after) = (words, Some(tool), Vec::new());
-            let only = Assignment { id, work, agent: None, tool, request: None, after, timeout_ms: None };
+            let (work, tool, after, care) = (words, Some(tool), Vec::new(), Care::default());
+            let only = Assignment { id, work, agent: None, tool, request: None, after, timeout_ms: None, care };
             AgentPlan::Orchestration(OrchestrationPlan { version: 1, assignments: vec![only] })
         }
     };
