@@ -45,18 +45,16 @@ impl Builder<'_> {
             (Some(last), true) => {
                 let plan = &mut self.out.drafts[last].plan;
                 plan.kind = NodeKind::ToolCall;
+                if connectors::connection(&plan.description).is_some() {
+                    plan.description = title(&script);
+                }
                 plan.command = Some(plan.command.take().map_or(script.clone(), |first| format!("{first}\n{script}")));
                 attach(&mut plan.attachments, attachments);
                 plan.spans.push(block.span);
             }
             (_, true) => {
                 self.enter(None, usize::MAX, false);
-                let line = script
-                    .lines()
-                    .map(str::trim)
-                    .find(|line| !line.is_empty() && !line.starts_with('#'))
-                    .unwrap_or(script.as_str());
-                let mut draft = Draft::new(NodeKind::ToolCall, collapse(line).into_owned(), block.span.start);
+                let mut draft = Draft::new(NodeKind::ToolCall, title(&script), block.span.start);
                 draft.plan.command = Some(script.clone());
                 draft.plan.attachments = attachments;
                 draft.plan.spans.push(block.span);
@@ -249,6 +247,12 @@ impl<'t> Lead<'t> {
         };
         puts && self.text.split_whitespace().any(is_file)
     }
+}
+
+/// The first line of a script that is no comment.
+fn title(script: &str) -> String {
+    let mut lines = script.lines().map(str::trim);
+    collapse(lines.find(|line| !line.is_empty() && !line.starts_with('#')).unwrap_or(script)).into_owned()
 }
 
 /// The files named in a script.

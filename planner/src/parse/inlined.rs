@@ -21,7 +21,8 @@ pub(super) struct Inlined {
 /// The items of a line; none when it is no such list.
 pub(super) fn items(line: &str) -> Vec<Inlined> {
     // Without a second item there is none, and mostly there is none.
-    let second = pairs(line).fold(false, |any, (a, b)| any | (((a == b' ') | (a == b'(')) & (b == b'2')));
+    let second = pairs(line)
+        .fold(false, |any, (a, b)| any | (((a == b' ') | (a == b'(')) & (b == b'2')) | ((a == b'(') & (b == b'b')));
     if !second || line.len() > LINE_BYTES_MAX {
         return Vec::new();
     }
@@ -40,7 +41,10 @@ pub(super) fn items(line: &str) -> Vec<Inlined> {
             && (!found.is_empty() || leads(&line[..at], sign))
             && (sign == b')' || parted(line, &found, at))
         {
-            found.push(Inlined { marker: Marker::Number(number.to_string()), start: at, from, to: line.len() });
+            let written = line[at..from].trim_matches(['(', ')', '.', ' ']).to_owned();
+            let lettered = written.starts_with(|c: char| c.is_ascii_alphabetic());
+            let marker = if lettered { Marker::Letter(written) } else { Marker::Number(written) };
+            found.push(Inlined { marker, start: at, from, to: line.len() });
         }
     }
     let ends: Vec<usize> = found.iter().skip(1).map(|item| item.start).collect();
@@ -59,8 +63,11 @@ fn is_step(text: &str) -> bool {
     vocabulary::begins_with_verb(text) || text.starts_with('`')
 }
 
-/// The number of `2. `, `2) ` and `(2) `, their length and their last sign.
+/// The number of `2. `, `2) `, `(2) ` and `(b) `, their length and their last sign.
 fn sign(text: &str) -> Option<(usize, usize, u8)> {
+    if let [b'(', letter @ b'a'..=b'j', b')', b' ', ..] = text.as_bytes() {
+        return Some((usize::from(letter - b'a') + 1, 4, b')'));
+    }
     let open = usize::from(text.starts_with('('));
     let digits = text[open..].bytes().take(3).take_while(u8::is_ascii_digit).count();
     let number = text[open..open + digits].parse().ok()?;

@@ -32,7 +32,8 @@ static CONTEXT: Words = Words::new(|| {
      implementation strategy|definition of done|appendix|architecture|technical architecture|tech stack|\
      user experience|user personas|personas|core features|users|changelog|license|about|stakeholders|terminology|\
      purpose|status|checkpoint|input|output|organization|organisation|tests|independent test|why this priority|\
-     author|date|deadline|vision|why|rationale|legend|tl;dr|validation|validation checklist|notation|\
+     author|authors|owner|owners|reviewer|reviewers|approver|approvers|attendees|participants|date|due|due date|\
+     deadline|created|updated|last updated|vision|why|rationale|legend|tl;dr|validation|validation checklist|notation|\
      phase dependencies|user story dependencies|within each user story|within each phase|within each story|\
      parallel team strategy|incremental delivery|mvp first|logistics",
     )

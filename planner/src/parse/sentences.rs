@@ -155,6 +155,8 @@ fn clause(text: &str, start: usize, end: usize) -> Clause {
         let rest = &text[from..end];
         let Some((found, negated, length)) = connector(rest) else { break };
         if rest[length..].trim_matches(|c: char| !c.is_alphanumeric() && c != '`').is_empty() {
+            // "Then:" above code is the place of the code.
+            link = if rest.trim_end().ends_with(':') { found } else { link };
             break;
         }
         if found != Link::Free {

@@ -18,7 +18,19 @@ static PROGRAMS: Words = Words::new(|| {
      stack|cabal|ghc|zig|dart|flutter|ng|vue|vite|next|nuxt|turbo|nx|lerna|webpack|tailwindcss|supabase|firebase|\
      wrangler|playwright|cypress|hugo|mkdocs|sphinx-build|crontab|nginx|pm2|true|false|sleep|exit|date|pwd|whoami|\
          id|hostname|uname|which|seq|dd|tr|cut|paste|diff|cmp|patch|stat|readlink|realpath|mktemp|timeout|exec|set|\
-         trap|wait|ulimit|nproc|free|lsof|ss|ping|dig|nc",
+         trap|wait|ulimit|nproc|free|lsof|ss|ping|dig|nc|\
+         certbot|conda|mamba|nvm|pyenv|rbenv|asdf|hatch|pdm|pip-compile|pip-sync|sbt|lein|golangci-lint|staticcheck|\
+         goreleaser|protoc|grpcurl|k6|locust|vegeta|newman|trivy|grype|syft|cosign|gpg|ssh-keygen|ssh-add|\
+         ssh-copy-id|minikube|k3d|kustomize|skaffold|argocd|istioctl|eksctl|doctl|pulumi|cdk|serverless|mongodump|\
+         mongorestore|mysqldump|clickhouse-client|cqlsh|etcdctl|rabbitmqctl|gunicorn|uvicorn|flask|celery|streamlit|\
+         jupyter|dvc|mlflow|huggingface-cli|ollama|nvidia-smi|sbatch|launchctl|dpkg|rpm|zypper|iptables|ufw|ifconfig|\
+         netstat|traceroute|nmap|tcpdump|strace|gdb|lldb|valgrind|wasm-pack|wasm-bindgen|sccache|bindgen|hyperfine|\
+         tokei|cloc|shellcheck|shfmt|hadolint|yamllint|markdownlint|codespell|commitlint|rollup|esbuild|babel|\
+         storybook|ionic|fastlane|adb|xcrun|codesign|msbuild|nuget|choco|winget|powershell|pwsh|robocopy|useradd|\
+         usermod|passwd|umount|lsblk|dmesg|htop|nohup|tmux|basename|dirname|xxd|base64|md5sum|sha256sum|shasum|\
+         gunzip|bzip2|zstd|pandoc|latexmk|pdflatex|xelatex|magick|exiftool|yt-dlp|sqlcmd|sqlplus|flyway|liquibase|\
+         dbmate|sequelize|knex|phpunit|artisan|jekyll|eleventy|nodemon|ts-node|tsx|rspec|rubocop|mocha|karma|biome|\
+         stylelint|pyright|flake8|isort|bandit|pylint|nosetests|twine|cookiecutter|copier|crewlog",
     )
 });
 

@@ -14,9 +14,12 @@ use super::parsed::TASKS_MAX;
 use super::phrases::{Word, Words, after_word, begins, list, words};
 use super::roles::{self, Said, Sense};
 use super::sentences::{self, Clause, Stop};
-use super::text::{Flow, has_byte, holds};
+use super::text::{Flow, find_early, has_byte, holds};
 use super::{commands, plain, vocabulary};
 use crate::plan::{Mark, NodeKind};
+
+/// The name of a link is no longer.
+const NAME_BYTES_MAX: usize = 32;
 
 /// Gives a draft what its text said of it.
 pub(super) fn adopt(draft: &mut Draft, found: &mut Meta) {
@@ -64,6 +67,7 @@ impl Builder<'_> {
                 None if signed => Sense::Statement,
                 None => sense_of(clause, own, first),
             };
+            let sense = if sense == Sense::Step && names_link(flow, inline, clause) { Sense::Reference } else { sense };
             let next = clauses.get(n + 1).map(|next| &flow.text[next.start..next.end]).zip(said.get(n + 1));
             let opening = match next {
                 Some((whole, next)) if sense == Sense::Step => opening(clause, own, whole, next, here.is_none()),
@@ -444,6 +448,16 @@ fn sense_of(clause: &Clause, said: &Said, first: bool) -> Sense {
         return Sense::Step;
     }
     said.sense(first)
+}
+
+/// True for "Paper: https://example.com/a.pdf", which only says where something is.
+fn names_link(flow: &Flow, inline: &Inline, clause: &Clause) -> bool {
+    let text = clause.text(flow);
+    let Some(colon) = find_early(text, b':', NAME_BYTES_MAX) else { return false };
+    let (name, rest) = (&text[..colon], &text[colon + 1..]);
+    let named = rest.starts_with(' ') && words(name).count() <= 3 && !vocabulary::begins_with_verb(name);
+    let n_words = rest.split_whitespace().take(9).count();
+    named && n_words > 0 && inline.attachments(&flow.text, clause.to - rest.len(), clause.end).len() == n_words
 }
 
 /// True when signs or a connector stand between a clause and what is before it.

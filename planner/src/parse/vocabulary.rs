@@ -45,7 +45,7 @@ static WORDS: LazyLock<Marked> = LazyLock::new(|| {
     Marked::new(&[
         (
             RETRIEVAL,
-            "find|search|fetch|download|read|get|retrieve|obtain|gather|collect|lookup|locate|query|scrape|crawl|\
+            "find|search|fetch|download|read|get|grep|retrieve|obtain|gather|collect|lookup|locate|query|scrape|crawl|\
      browse|pull|discover",
         ),
         (
