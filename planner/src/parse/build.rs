@@ -419,7 +419,12 @@ impl<'a> Builder<'a> {
         let head = heads::head(&flow.text).filter(|head| colon || head.rest.is_empty());
         let asks = head.is_some();
         let leads = |kind: &BlockKind| leads(kind) || asks && *kind == BlockKind::Paragraph;
-        let lead_in = (colon || asks) && next.is_some_and(|next| leads(&next.kind));
+        let listed = next.is_some_and(|next| matches!(next.kind, BlockKind::Item { .. } | BlockKind::Table));
+        let titles = !self.lenient && (listed || n == 0 && next.is_some()) && roles::is_title(&flow.text);
+        if titles && !listed {
+            return self.context(block, Use::Tasks);
+        }
+        let lead_in = (colon || asks || titles) && next.is_some_and(|next| leads(&next.kind));
         if lead_in && asks {
             self.lead_condition = self.branch_of(&flow.text, Link::Free);
         } else if lead_in {

@@ -113,8 +113,8 @@ enum Asked {
     Never,
     /// Something to write about.
     Thing,
-    /// The object of another verb; `script` when it can be a script too.
-    Object { script: bool },
+    /// The object of another verb.
+    Object,
     /// The object of a verb of running, with words between.
     Running,
     /// The means to something else: "with", "via".
@@ -132,8 +132,8 @@ impl Asked {
         match shape {
             Shape::Name => false,
             Shape::Command => !matches!(self, Self::Never | Self::Thing),
-            Shape::Script => !matches!(self, Self::Never | Self::Thing | Self::Object { script: false }),
-            Shape::Alone => !matches!(self, Self::Never | Self::Thing | Self::Object { .. }),
+            Shape::Script => !matches!(self, Self::Never | Self::Thing | Self::Object),
+            Shape::Alone => !matches!(self, Self::Never | Self::Thing | Self::Object),
             Shape::Program | Shape::Line => matches!(self, Self::Started | Self::Itself | Self::Run),
             Shape::Word => self == Self::Run,
         }
@@ -161,7 +161,9 @@ pub(super) fn command_in(text: &str, inline: &Inline, from: usize, to: usize, hi
         let before = text.get(from..atom.start).unwrap_or("");
         // What stands before other code belongs to that, unless a new verb comes.
         let asked = if n == 0 { asked(before, after) } else { again(before, gap, after) };
-        let asked = asked.filter(|_| !(shape == Shape::Script && looks_at(before)));
+        // "`app/main.py`: drop the templates" only says where.
+        let place = looks_at(before) || after.starts_with(':');
+        let asked = asked.filter(|_| !(shape == Shape::Script && place));
         if asked.is_some_and(|asked| asked.takes(shape)) {
             let (command, n_joined) = joined(text, &codes[n..]);
             found.command = Some(command);
@@ -214,11 +216,6 @@ fn other(text: &str, end: usize, next: &Atom) -> Option<(usize, String)> {
     let gap = lower(text.get(end..next.start)?.trim());
     let code = text.get(next.inner.0..next.inner.1)?.trim();
     (matches!(&*gap, "|" | "or" | "||") && shell::is_command(code, true)).then(|| (next.start, code.to_owned()))
-}
-
-/// "in", "from": the code after it says where.
-fn is_place(word: &str) -> bool {
-    matches!(word, "in" | "inside" | "into" | "from" | "to" | "at" | "on" | "under" | "within")
 }
 
 /// What a second verb in the clause makes of the code after it.
@@ -361,9 +358,9 @@ fn asked(before: &str, after: &str) -> Option<Asked> {
         }
         // "Build `make`" says what builds, "Install `pytest`" what is installed.
         () if DOES.contains(said) && after.is_empty() => Asked::Means,
-        () if verb == "install" => Asked::Object { script: true },
+        () if verb == "install" => Asked::Object,
         () if RUNS.contains(verb) => Asked::Running,
         () if CONCERNS.contains(verb) && !sure || LEADS.contains(last) || !judged => Asked::Thing,
-        () => Asked::Object { script: !FILES.contains(verb) && !is_place(last) },
+        () => Asked::Object,
     })
 }

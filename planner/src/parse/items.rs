@@ -258,6 +258,7 @@ fn is_title(lead: &str) -> bool {
         && connectors::connector(lead).is_none()
         && connectors::connection(lead).is_none()
         && !roles::states(lead)
+        && !vocabulary::is_request(lead)
 }
 
 /// Gives a child the verb of its group: "Write tests for:" and "the parser".

@@ -68,7 +68,9 @@ pub(super) fn item(content: &str, previous: Option<&str>, in_list: bool) -> Opti
     }
     let marker = marker.or_else(|| (skip == 0 && begins_with_id(content)).then_some(Marker::Bullet))?;
     if marker == Marker::Bullet
-        && let Some((number, length)) = ordered(&content[skip..], previous, in_list).filter(|(m, _)| m.rank() == 1)
+        && let Some((number, length)) = ordered(&content[skip..], previous, in_list)
+            .filter(|(m, _)| m.rank() == 1)
+            .or_else(|| mark.and_then(|_| dotted(&content[skip..])))
     {
         let end = skip + length;
         return Some(Found { marker: number, mark, skip: end + spaces(&content[end..]) });
@@ -208,6 +210,15 @@ fn ordered(content: &str, previous: Option<&str>, in_list: bool) -> Option<(Mark
     }
     let marker = numbered(token, sign, signed > 0, open > 0, previous, in_list)?;
     Some((marker, open + token.len() + signed))
+}
+
+/// The number of "2.2 Flip the default" behind a box.
+fn dotted(content: &str) -> Option<(Marker, usize)> {
+    let (number, rest) = content.split_once(' ')?;
+    let digits = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
+    let counted = number.len() <= 12 && number.contains('.') && number.split('.').all(digits);
+    let begins = rest.starts_with(|c: char| c.is_uppercase() || c == '`');
+    (counted && begins).then(|| (Marker::Number(number.to_owned()), number.len()))
 }
 
 /// True for a number without a sign before an instruction, when it begins a list or goes on with one.

@@ -1,7 +1,7 @@
 //! What a step says about itself beside its text: id, markers, priority, who, dependencies, limits.
 
 use super::draft::Reference;
-use super::inline::{self, AtomKind, Inline};
+use super::inline::Inline;
 use super::labels::{label, priority_head};
 use super::phrases::{Words, after_any, after_word, begins, list, strip_prefix_ci};
 use super::plain::plain;
@@ -115,11 +115,11 @@ pub(super) fn head(text: &str, inline: &Inline, from: usize, to: usize) -> (Meta
     (meta, start)
 }
 
-struct Reader<'a> {
-    text: &'a str,
-    inline: &'a Inline,
-    meta: &'a mut Meta,
-    removed: Vec<(usize, usize)>,
+pub(super) struct Reader<'a> {
+    pub(super) text: &'a str,
+    pub(super) inline: &'a Inline,
+    pub(super) meta: &'a mut Meta,
+    pub(super) removed: Vec<(usize, usize)>,
 }
 
 impl Reader<'_> {
@@ -349,7 +349,8 @@ impl Reader<'_> {
         rest: &str,
         names: usize,
     ) -> Option<usize> {
-        let firm = begins(rest, &["depends on", "blocked by"]);
+        let parted = self.text[..at].trim_end().ends_with(['-', '\u{2013}', '\u{2014}', ';']);
+        let firm = begins(rest, &["depends on", "blocked by"]) || parted && begins(rest, &["needs", "requires"]);
         let timed = reversed || firm || begins(rest, &["after", "once", "as soon as", "when"]);
         if !timed || names >= to {
             return None;
@@ -382,68 +383,6 @@ impl Reader<'_> {
             self.meta.needs.get_or_insert_default().extend(found);
         }
     }
-
-    /// `@name` and `!high`.
-    fn tags(&mut self, from: usize, to: usize) {
-        let text = self.text;
-        if !self.inline.has(inline::TAG) {
-            return;
-        }
-        let fresh = |at: usize| text[from..at].chars().next_back().is_none_or(|c| c.is_whitespace() || c == '(');
-        let mut atoms = self.inline.within(from, to).iter().filter(|atom| atom.kind != AtomKind::Word).peekable();
-        let signs = text.as_bytes()[from..to].iter().enumerate();
-        for (offset, sign) in signs.filter(|(_, byte)| matches!(byte, b'@' | b'!' | b'~')) {
-            let (at, c) = (from + offset, char::from(*sign));
-            while atoms.next_if(|atom| atom.end <= at).is_some() {}
-            if !fresh(at) || atoms.peek().is_some_and(|atom| atom.start <= at) {
-                continue;
-            }
-            let rest = &text[at + 1..to];
-            if let Some(length) = self.short_tag(c, rest) {
-                self.removed.push((at, at + 1 + length));
-                continue;
-            }
-            let length = rest.bytes().take_while(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_')).count();
-            let name = rest[..length].trim_end_matches(['-', '_']);
-            let ends = rest[name.len()..]
-                .chars()
-                .next()
-                .is_none_or(|c| c.is_whitespace() || matches!(c, ',' | '.' | ')' | ';' | ':' | '!'));
-            if name.is_empty() || !ends {
-                continue;
-            }
-            if c == '@' && addressed(&self.text[from..at]) {
-                continue;
-            }
-            if c == '@' && self.meta.assignee.is_none() {
-                self.meta.assignee = Some(name.to_owned());
-            } else if c == '!' && is_priority(name) {
-                self.meta.priority = Some(name.to_owned());
-            } else {
-                continue;
-            }
-            self.removed.push((at, at + 1 + name.len()));
-        }
-    }
-}
-
-impl Reader<'_> {
-    /// `!!`, `!!!` and, at the end, `~2h`: the bytes after the first sign.
-    fn short_tag(&mut self, sign: char, rest: &str) -> Option<usize> {
-        let word = &rest[..rest.find(char::is_whitespace).unwrap_or(rest.len())];
-        match (sign, word) {
-            ('!', "!" | "!!") => {
-                self.meta.priority = Some(if word.len() == 1 { "high" } else { "critical" }.to_owned());
-                Some(word.len())
-            }
-            ('~', _) if word.starts_with(|c: char| c.is_ascii_digit()) => {
-                let after = rest[word.len()..].trim_start();
-                let last = after.is_empty() || after.starts_with(['@', '!', '(', '#', '[']);
-                (last && self.meta.set.read(&format!("~{}", word.trim_end_matches(['.', ','])))).then_some(word.len())
-            }
-            _ => None,
-        }
-    }
 }
 
 /// The first bytes of phrases of waiting.
@@ -466,17 +405,6 @@ fn leads(rest: &[u8]) -> bool {
         b"bef", b"unb",
     ]);
     rest.first_chunk().is_some_and(|first| STARTS.contains(&start(first)))
-}
-
-/// "notify @ann": whoever is named is spoken to and does not do it.
-fn addressed(before: &str) -> bool {
-    let word = before.trim_end().rsplit(' ').next().unwrap_or("");
-    [
-        "notify", "ping", "ask", "tell", "email", "message", "contact", "thank", "mention", "invite", "with", "from",
-        "and",
-    ]
-    .iter()
-    .any(|one| one.eq_ignore_ascii_case(word))
 }
 
 /// What follows "when" in "when the docs are done, ...": a wait and no condition.
@@ -505,7 +433,7 @@ fn trimmed_start(text: &str, from: usize, at: usize) -> usize {
     from + before.len()
 }
 
-fn is_priority(word: &str) -> bool {
+pub(super) fn is_priority(word: &str) -> bool {
     static PRIORITIES: Words = Words::new(|| list("p0|p1|p2|p3|p4|low|medium|high|critical|urgent|highest|lowest"));
     PRIORITIES.contains_ci(word)
 }

@@ -4,7 +4,7 @@
 //! `paths`, `addresses`), the headings say which parts count (`heads`, `sections`), items form a tree (`outline`), running text
 //! is cut into clauses (`speakers`, `sentences`, `connectors`, `labels`), a letter of requests is read as one (`letters`), each
 //! clause is judged by its words (`phrases`, `roles`, `vocabulary`, `conditions`) and becomes a draft or a remark on one (`branches`, `steps`,
-//! `items`, `fences`, `tables`, `meta`, `settings`); lines that only say what waits for what are read apart
+//! `items`, `fences`, `tables`, `meta`, `tags`, `settings`); lines that only say what waits for what are read apart
 //! (`relations`, `diagrams`, `orders`). Then the drafts are put in order (`draft`), the names in them are looked up
 //! (`names`), and both are joined (`edges`) to a graph without circles (`graph`). Imports run one way, in this order.
 //!
@@ -73,6 +73,7 @@ mod shell;
 mod speakers;
 mod steps;
 mod tables;
+mod tags;
 #[cfg(test)]
 mod tests;
 mod text;

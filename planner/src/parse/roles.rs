@@ -59,6 +59,11 @@ static IDLE: Words =
     Words::new(|| list("if possible|if needed|if necessary|if applicable|if any|if available|if you can|if required"));
 /// The same in running text; an item of a list that begins so is a step.
 static BESIDES: Words = Words::new(|| list("consider|include|take into account|bear in mind"));
+/// A line that names what stands below it is no longer, and has no more words.
+const TITLE_BYTES_MAX: usize = 60;
+const TITLE_WORDS_MAX: usize = 6;
+/// What ends a letter has no more words.
+const CLOSING_WORDS_MAX: usize = 6;
 /// What ends a letter.
 static CLOSINGS: Words = Words::new(|| {
     list(
@@ -142,7 +147,7 @@ impl<'t> Said<'t> {
 
 fn sense(said: &Said, first: bool) -> Sense {
     let plain = said.text;
-    if CLOSINGS.after(plain).is_some() {
+    if closes(plain) && words(plain).nth(CLOSING_WORDS_MAX).is_none() {
         return Sense::Statement;
     }
     if is_reference(plain) {
@@ -317,6 +322,21 @@ pub(super) fn answers(said: &str) -> bool {
         rest = after.trim_start_matches(|c: char| !c.is_alphanumeric());
     }
     rest.is_empty() && !said.trim().is_empty()
+}
+
+/// "Q3 launch plan": a line that names what stands below it, and neither says nor asks anything.
+pub(super) fn is_title(line: &str) -> bool {
+    let plain = line.trim_end();
+    plain.len() <= TITLE_BYTES_MAX
+        && !plain.contains(['\n', '`', '?', '@', ':'])
+        && plain.ends_with(|c: char| c.is_alphanumeric() || c == ')')
+        && words(plain).nth(TITLE_WORDS_MAX).is_none()
+        && !is_labelled(plain)
+        && !vocabulary::begins_with_verb(plain)
+        && sense(&Said::new(plain), true) == Sense::Step
+        && !is_wish(plain)
+        && !vocabulary::is_request(plain)
+        && super::connectors::connector(plain).is_none()
 }
 
 /// True when a text begins with a word of statements: "the", "here", "we".

@@ -48,7 +48,7 @@ static NEVER: Words = Words::new(|| {
 static TASKS: Words = Words::new(|| {
     list(
         "tasks|task|todo|todos|to-do|to-dos|to do|task list|tasklist|roadmap|plan|action items|actions|next steps|\
-     work items|subtasks|sub-tasks|steps|checklist|implementation plan|implementation steps|development roadmap|\
+     work items|what to do|what needs to be done|what needs doing|subtasks|sub-tasks|steps|checklist|implementation plan|implementation steps|development roadmap|\
      development plan|implementation tasks|work plan|action plan|work breakdown|project plan",
     )
 });

@@ -392,6 +392,11 @@ impl Splitter<'_> {
             return next.is_none();
         }
         if SOFT_ABBREVIATIONS.contains(&word) {
+            // "2:30 a.m. UTC"
+            let zone = after.split_whitespace().next().unwrap_or("").trim_end_matches(['.', ',', ')']);
+            if word.ends_with(".m") && (2..=4).contains(&zone.len()) && zone.bytes().all(|b| b.is_ascii_uppercase()) {
+                return false;
+            }
             return next.is_none_or(char::is_uppercase);
         }
         // "Restore the v1.2. dump", "version 2. of it": no sentence begins with what follows a number in lower case,

@@ -374,7 +374,7 @@ static TEST_SORTS: Words = Words::new(|| {
 /// What leads to an instruction and says nothing.
 static POLITE: Words = Words::new(|| {
     list(
-        "please|kindly|also|just|can you|could you|would you|will you|can we|could we|i need you to|i want you to|\
+        "please|kindly|also|just|can someone|could someone|can anyone|could anyone|can you|could you|would you|will you|can we|could we|i need you to|i want you to|\
      i'd like you to|i would like you to|we need to|i need to|you need to|i want to|we want to|i would like to|\
      i'd like to|we would like to|we'd like to|i have to|we have to|we must|you must|you should|we should|\
      i should|i also need to|i also want to|i also would like to|i would also like to|i'd also like to|\
@@ -436,7 +436,7 @@ pub(super) fn is_open(text: &str) -> bool {
 /// With these a request begins that has the form of a question.
 static REQUESTS: Words = Words::new(|| {
     list(
-        "can you|could you|would you|will you|can i get|could i get|may i have|can i have|could i have|please|\
+        "can you|could you|would you|will you|can someone|could someone|can anyone|could anyone|can i get|could i get|may i have|can i have|could i have|please|\
      would it be possible to|is it possible to|can you please|could you please|can we get|how about you|\
      would you mind|it would be great if you could|it would be great if you can|\
      it would be nice if you could|it would be helpful if you could|it would be helpful if you can|\
@@ -450,6 +450,9 @@ static ASIDES: Words = Words::new(|| list(", can you|, could you|, please| could
 /// True for a question that is really a request.
 pub(super) fn is_request(text: &str) -> bool {
     let plain = text.trim_start_matches(|c: char| !c.is_alphanumeric());
+    // "@ann could you look at it?"
+    let named = text.starts_with('@').then(|| plain.split_once(' ')).flatten();
+    let plain = named.map_or(plain, |(_, rest)| rest.trim_start());
     let plain = after_any(plain, &["and", "also", "so"]).map_or(plain, |rest| rest.trim_start_matches([',', ' ']));
     // An aside is told from other commas and spaces by its first three bytes.
     let begins = |bytes: &[u8]| matches!(bytes, [b',', b' ', b'c' | b'C' | b'p' | b'P'] | [b' ', b'c' | b'C', _]);

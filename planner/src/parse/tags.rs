@@ -1,0 +1,77 @@
+//! Short signs in a step: `@name`, `!high`, `!!` and, at the end, `~2h`.
+
+use super::inline::{self, AtomKind};
+use super::meta::{Reader, is_priority};
+
+impl Reader<'_> {
+    /// `@name` and `!high`.
+    pub(super) fn tags(&mut self, from: usize, to: usize) {
+        let text = self.text;
+        if !self.inline.has(inline::TAG) {
+            return;
+        }
+        let fresh = |at: usize| text[from..at].chars().next_back().is_none_or(|c| c.is_whitespace() || c == '(');
+        let mut atoms = self.inline.within(from, to).iter().filter(|atom| atom.kind != AtomKind::Word).peekable();
+        let signs = text.as_bytes()[from..to].iter().enumerate();
+        for (offset, sign) in signs.filter(|(_, byte)| matches!(byte, b'@' | b'!' | b'~')) {
+            let (at, c) = (from + offset, char::from(*sign));
+            while atoms.next_if(|atom| atom.end <= at).is_some() {}
+            if !fresh(at) || atoms.peek().is_some_and(|atom| atom.start <= at) {
+                continue;
+            }
+            let rest = &text[at + 1..to];
+            if let Some(length) = self.short_tag(c, rest) {
+                self.removed.push((at, at + 1 + length));
+                continue;
+            }
+            let length = rest.bytes().take_while(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_')).count();
+            let name = rest[..length].trim_end_matches(['-', '_']);
+            let ends = rest[name.len()..]
+                .chars()
+                .next()
+                .is_none_or(|c| c.is_whitespace() || matches!(c, ',' | '.' | ')' | ';' | ':' | '!'));
+            if name.is_empty() || !ends {
+                continue;
+            }
+            if c == '@' && addressed(&self.text[from..at]) {
+                continue;
+            }
+            if c == '@' && self.meta.assignee.is_none() {
+                self.meta.assignee = Some(name.to_owned());
+            } else if c == '!' && is_priority(name) {
+                self.meta.priority = Some(name.to_owned());
+            } else {
+                continue;
+            }
+            self.removed.push((at, at + 1 + name.len()));
+        }
+    }
+
+    /// `!!`, `!!!` and, at the end, `~2h`: the bytes after the first sign.
+    fn short_tag(&mut self, sign: char, rest: &str) -> Option<usize> {
+        let word = &rest[..rest.find(char::is_whitespace).unwrap_or(rest.len())];
+        match (sign, word) {
+            ('!', "!" | "!!") => {
+                self.meta.priority = Some(if word.len() == 1 { "high" } else { "critical" }.to_owned());
+                Some(word.len())
+            }
+            ('~', _) if word.starts_with(|c: char| c.is_ascii_digit()) => {
+                let after = rest[word.len()..].trim_start();
+                let last = after.is_empty() || after.starts_with(['@', '!', '(', '#', '[']);
+                (last && self.meta.set.read(&format!("~{}", word.trim_end_matches(['.', ','])))).then_some(word.len())
+            }
+            _ => None,
+        }
+    }
+}
+
+/// "notify @ann": whoever is named is spoken to and does not do it.
+fn addressed(before: &str) -> bool {
+    let word = before.trim_end().rsplit([' ', '(']).next().unwrap_or("");
+    [
+        "notify", "ping", "ask", "tell", "email", "message", "contact", "thank", "mention", "invite", "with", "from",
+        "and",
+    ]
+    .iter()
+    .any(|one| one.eq_ignore_ascii_case(word))
+}
