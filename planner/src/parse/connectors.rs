@@ -163,6 +163,14 @@ pub(super) fn wait(rest: &str) -> Option<(Link, usize)> {
         ["as", "soon", "as", said @ ..] | ["once" | "when" | "after" | "while", said @ ..] => said,
         _ => return None,
     };
+    let length = rest.len() - rest[comma..].trim_start_matches([',', '\u{ff0c}', ' ']).len();
+    if all.first() == Some(&"while") {
+        // "While the tests run", "while seeding".
+        let going = |word: &&str| word.ends_with("ing");
+        let runs = |word: &&str| going(word) || matches!(*word, "run" | "runs");
+        let beside = said.last().is_some_and(runs) || said.first().is_some_and(going);
+        return beside.then_some((Link::Parallel, length));
+    }
     let (subject, predicate) = match said {
         ["all", "of", "them" | "these" | "this" | "that", predicate @ ..] => ("all", predicate),
         [subject @ ("everything" | "all" | "both" | "they" | "these" | "it" | "that" | "this"), predicate @ ..] => {
@@ -170,11 +178,6 @@ pub(super) fn wait(rest: &str) -> Option<(Link, usize)> {
         }
         _ => return None,
     };
-    let length = rest.len() - rest[comma..].trim_start_matches([',', '\u{ff0c}', ' ']).len();
-    if all.first() == Some(&"while") {
-        let runs = predicate.iter().any(|word| word.ends_with("ing") || matches!(*word, "run" | "runs"));
-        return runs.then_some((Link::Parallel, length));
-    }
     let done = predicate.last().is_some_and(|word| DONE.contains(word)) && !predicate.contains(&"not");
     done.then_some((if subject == "both" { Link::Both } else { Link::Then }, length))
 }

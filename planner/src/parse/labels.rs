@@ -25,7 +25,9 @@ pub(super) fn label(rest: &str) -> Option<(&str, usize)> {
     let tail = &body[token.len()..];
     let closing = tail.len() - tail.trim_start_matches(['*', '`', ']']).len();
     let after = &tail[closing..];
+    // "T1. Write it"
     let colon = after.starts_with(':') && after[1..].starts_with([' ', '*'])
+        || (closing == 0 && after.starts_with(". ") && is_counted(token))
         || (closing == 0 && signs > 0 && tail.starts_with(":**"));
     let taken = rest.len() - after.len();
     let digits = token.bytes().filter(u8::is_ascii_digit).count();
@@ -58,6 +60,11 @@ pub(super) fn label(rest: &str) -> Option<(&str, usize)> {
     let fits = spaced && (ticket || numbered || framed);
     let skip = dash.filter(|_| fits).map_or(0, |c| after.len() - after.trim_start().len() + c.len_utf8());
     fits.then(|| (token, taken + skip))
+}
+
+/// True for "T12".
+fn is_counted(token: &str) -> bool {
+    token.strip_prefix('T').is_some_and(|number| !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit()))
 }
 
 /// Heads of names that are standards and not tickets.

@@ -101,7 +101,8 @@ fn begins_with_id(content: &str) -> bool {
     let plain = (dashed.is_some() || matches!(&content[..head], "T" | "TASK"))
         && after.starts_with(' ')
         && super::vocabulary::begins_with_verb(after);
-    named && (1..=6).contains(&n_digits) && (after.starts_with(": ") || plain)
+    let signed = after.starts_with(": ") || (after.starts_with(". ") && &content[..head] == "T");
+    named && (1..=6).contains(&n_digits) && (signed || plain)
 }
 
 /// The letter of "A: build it".

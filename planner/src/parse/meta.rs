@@ -316,6 +316,12 @@ impl Reader<'_> {
             None if first && when_done(rest).is_some() => (false, when_done(rest)?),
             None => (true, BEFORE.after(rest)?),
         };
+        let nothing = after.strip_prefix(':').filter(|none| !reversed && references::is_nothing(none));
+        if nothing.is_some() {
+            self.meta.needs.get_or_insert_default();
+            self.removed.push((at, to));
+            return Some(to);
+        }
         let after = after.trim_start_matches(':');
         let names = at + (rest.len() - after.trim_start().len());
         if let Some((found, length)) = references::prefix(after.trim_start(), names) {

@@ -28,6 +28,11 @@ static COUNTED: Words =
 /// What says that there is nothing to name.
 static NOTHING: Words = Words::new(|| phrases::list("none|nothing|-|n/a|\u{2014}|\u{2013}|no|nil"));
 
+/// True for "none" and its like.
+pub(super) fn is_nothing(text: &str) -> bool {
+    NOTHING.contains_ci(text.trim().trim_end_matches('.'))
+}
+
 /// Adds all references in a text that is nothing but a list of them; words that are no names become phrases.
 pub(super) fn list(found: &mut Vec<Reference>, text: &str, at: usize) {
     let mut from = 0;

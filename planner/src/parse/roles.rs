@@ -328,8 +328,9 @@ pub(super) fn answers(said: &str) -> bool {
 pub(super) fn is_title(line: &str) -> bool {
     let plain = line.trim_end();
     plain.len() <= TITLE_BYTES_MAX
-        && !plain.contains(['\n', '`', '?', '@', ':'])
-        && plain.ends_with(|c: char| c.is_alphanumeric() || c == ')')
+        && !plain.contains(['\n', '?', '@', ':'])
+        && !plain.starts_with('`')
+        && plain.ends_with(|c: char| c.is_alphanumeric() || matches!(c, ')' | '`'))
         && words(plain).nth(TITLE_WORDS_MAX).is_none()
         && !is_labelled(plain)
         && !vocabulary::begins_with_verb(plain)

@@ -33,7 +33,10 @@ static CONTEXT: Words = Words::new(|| {
      user experience|user personas|personas|core features|users|changelog|license|about|stakeholders|terminology|\
      purpose|status|checkpoint|input|output|organization|organisation|tests|independent test|why this priority|\
      author|authors|owner|owners|reviewer|reviewers|approver|approvers|attendees|participants|date|due|due date|\
-     deadline|created|updated|last updated|vision|why|rationale|legend|tl;dr|validation|validation checklist|notation|\
+     deadline|created|updated|last updated|user flow|user flows|user journey|technical approach|\
+     technical details|technical notes|implementation notes|alternatives|alternatives considered|considerations|\
+     trade-offs|tradeoffs|consequences|impact|root cause|current state|faq|security considerations|definitions|\
+     what happened|lessons learned|vision|why|rationale|legend|tl;dr|validation|validation checklist|notation|\
      phase dependencies|user story dependencies|within each user story|within each phase|within each story|\
      parallel team strategy|incremental delivery|mvp first|logistics",
     )

@@ -414,7 +414,8 @@ impl Splitter<'_> {
             // "Build D. Finally, ..." is no name.
             && !(vocabulary::begins_with_verb(after) || connector(after.trim_start()).is_some());
         // A sentence that is only a number was the sign of an item.
-        let numeral = tail.trim().len() < 4 && tail.trim().bytes().all(|b| b.is_ascii_digit()) && at - self.begin < 5;
+        let sign = tail.trim().strip_prefix('T').unwrap_or(tail.trim());
+        let numeral = sign.len() < 4 && sign.bytes().all(|b| b.is_ascii_digit()) && at - self.begin < 5;
         !initial && !numeral
     }
 
@@ -537,7 +538,9 @@ impl Splitter<'_> {
                 return false;
             }
             let last = before.rsplit(' ').next().unwrap_or("");
-            return (comma && !ends(after))
+            // "First to the testers, then to everyone" is one step.
+            let again = begins(after.trim_start(), &["to", "in", "on", "for", "from", "with", "by", "at", "into"]);
+            return (comma && !ends(after) && !again)
                 || (verb(after)
                     && !joined
                     && !matches!(last, "since" | "until" | "by" | "back" | "just" | "from" | "if" | "and" | "till"));

@@ -69,8 +69,8 @@ impl Reader<'_> {
 fn addressed(before: &str) -> bool {
     let word = before.trim_end().rsplit([' ', '(']).next().unwrap_or("");
     [
-        "notify", "ping", "ask", "tell", "email", "message", "contact", "thank", "mention", "invite", "with", "from",
-        "and",
+        "notify", "ping", "page", "cc", "ask", "tell", "email", "message", "contact", "thank", "mention", "invite",
+        "with", "from", "and",
     ]
     .iter()
     .any(|one| one.eq_ignore_ascii_case(word))
