@@ -4,7 +4,7 @@
 const NORMAL: u8 = 2;
 
 /// The words that say how urgent a task is, with their ranks.
-const WORDS: [(&str, u8); 28] = [
+const WORDS: [(&str, u8); 31] = [
     ("p0", 0),
     ("critical", 0),
     ("urgent", 0),
@@ -15,17 +15,20 @@ const WORDS: [(&str, u8); 28] = [
     ("!!!", 0),
     ("🔺", 0),
     ("p1", 1),
+    ("a", 1),
     ("high", 1),
     ("important", 1),
     ("major", 1),
     ("!!", 1),
     ("⏫", 1),
     ("p2", NORMAL),
+    ("b", NORMAL),
     ("medium", NORMAL),
     ("normal", NORMAL),
     ("!", NORMAL),
     ("🔼", NORMAL),
     ("p3", 3),
+    ("c", 3),
     ("low", 3),
     ("minor", 3),
     ("🔽", 3),
@@ -37,8 +40,8 @@ const WORDS: [(&str, u8); 28] = [
 
 /// The rank of a priority as written, 0 for what comes first. What no word says anything about is in the middle.
 ///
-/// `P0`, `critical`, `urgent` and `!!!` rank 0; `P1`, `high` and `!!` 1; `P2`, `medium` and `!` 2, as does no word at
-/// all; `P3` and `low` 3; `P4` and `lowest` 4. Case does not matter.
+/// `P0`, `critical`, `urgent` and `!!!` rank 0; `P1`, `A`, `high` and `!!` 1; `P2`, `B`, `medium` and `!` 2, as does no
+/// word at all; `P3`, `C` and `low` 3; `P4` and `lowest` 4. Case does not matter.
 #[must_use]
 pub fn rank(written: Option<&str>) -> u8 {
     written.and_then(known_rank).unwrap_or(NORMAL)

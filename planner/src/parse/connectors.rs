@@ -3,11 +3,16 @@
 
 use super::draft::Link;
 use super::phrases::{Phrases, Word, Words, after_word, list, strip_prefix_ci, words};
-use super::vocabulary;
+use super::{elsewhere, vocabulary};
 
 static THEN: Words = Words::new(|| {
     list(
-        "danach|anschlie\u{df}end|zuletzt|schlie\u{df}lich|ensuite|puis|enfin|luego|despu\u{e9}s|a continuaci\u{f3}n|finalmente|por \u{fa}ltimo|depois|em seguida|por fim|poi|infine|\u{5168}\u{90e8}\u{5b8c}\u{6210}\u{540e}|\u{5b8c}\u{6210}\u{540e}|\u{6700}\u{5f8c}\u{306b}|\u{adf8}\u{b7f0}\u{20}\u{b2e4}\u{c74c}|\u{adf8}\u{20}\u{b2e4}\u{c74c}|\u{b9c8}\u{c9c0}\u{b9c9}\u{c73c}\u{b85c}|\u{6b21}\u{306b}|and then|and finally|and after that|and afterwards|and lastly|then|after that|after this|afterwards|afterward|finally|lastly|last but not least|subsequently|\
+        "dann|daraufhin|und dann|und danach|und anschlie\u{df}end|und schlie\u{df}lich|und zuletzt|zum schluss|\
+     et ensuite|et puis|et enfin|apr\u{e8}s cela|entonces|y luego|y despu\u{e9}s|y entonces|y finalmente|y por \u{fa}ltimo|\
+     despu\u{e9}s de eso|e poi|e infine|dopodich\u{e9}|successivamente|e depois|e em seguida|e por fim|finalement|daarna|\
+     vervolgens|ten slotte|en dan|en daarna|en vervolgens|\u{437}\u{430}\u{442}\u{435}\u{43c}|\u{43f}\u{43e}\u{442}\u{43e}\u{43c}|\
+     \u{43f}\u{43e}\u{441}\u{43b}\u{435} \u{44d}\u{442}\u{43e}\u{433}\u{43e}|\u{43d}\u{430}\u{43a}\u{43e}\u{43d}\u{435}\u{446}|\
+     danach|anschlie\u{df}end|zuletzt|schlie\u{df}lich|ensuite|puis|enfin|luego|despu\u{e9}s|a continuaci\u{f3}n|finalmente|por \u{fa}ltimo|depois|em seguida|por fim|poi|infine|\u{5168}\u{90e8}\u{5b8c}\u{6210}\u{540e}|\u{5b8c}\u{6210}\u{540e}|\u{6700}\u{5f8c}\u{306b}|\u{adf8}\u{b7f0}\u{20}\u{b2e4}\u{c74c}|\u{adf8}\u{20}\u{b2e4}\u{c74c}|\u{b9c8}\u{c9c0}\u{b9c9}\u{c73c}\u{b85c}|\u{6b21}\u{306b}|and then|and finally|and after that|and afterwards|and lastly|then|after that|after this|afterwards|afterward|finally|lastly|last but not least|subsequently|\
      following that|once done|once that is done|once that's done|once this is done|once it is done|\
      once it's done|when done|when that is done|when this is done|once finished|once complete|once completed|\
      as a last step|as a final step|at the end|in the end|after which|secondly|thirdly|second,|third,|fourth,|\
@@ -33,7 +38,9 @@ static BOTH: Words = Words::new(|| {
 });
 static PARALLEL: Words = Words::new(|| {
     list(
-        "\u{4e0e}\u{6b64}\u{540c}\u{65f6}|\u{b3d9}\u{c2dc}\u{c5d0}|in parallel|meanwhile|at the same time|simultaneously|concurrently|in the meantime|and in parallel|\
+        "\u{4e0e}\u{6b64}\u{540c}\u{65f6}|\u{b3d9}\u{c2dc}\u{c5d0}|gleichzeitig|w\u{e4}hrenddessen|parallel dazu|\
+     en parall\u{e8}le|en m\u{ea}me temps|pendant ce temps|mientras tanto|al mismo tiempo|en paralelo|nel frattempo|\
+     ao mesmo tempo|in parallel|meanwhile|at the same time|simultaneously|concurrently|in the meantime|and in parallel|\
      and meanwhile|and at the same time|while that runs|while that is running|while this runs|\
      \u{540c}\u{65f6}|\u{540c}\u{6642}\u{306b}|\u{2225}",
     )
@@ -42,7 +49,8 @@ static ARROWS: Words = Words::new(|| list("\u{2192}|->"));
 static NONE: Words = Words::new(|| {
     list(
         "first of all|firstly|first|to start with|to start|to begin with|to begin|initially|additionally|\
-     in addition|furthermore|moreover|besides|also|plus|\u{9996}\u{5148}|\u{5148}|\u{307e}\u{305a}",
+     in addition|furthermore|moreover|besides|also|plus|zuerst|zun\u{e4}chst|als erstes|d'abord|tout d'abord|\
+     premi\u{e8}rement|primero|en primer lugar|primeiro|innanzitutto|\u{9996}\u{5148}|\u{5148}|\u{307e}\u{305a}",
     )
 });
 static OTHERWISE: Words = Words::new(|| {
@@ -79,6 +87,11 @@ pub(super) fn connector(rest: &str) -> Option<(Link, bool, usize)> {
         && let Some(after) = rest.strip_prefix('\u{518d}').filter(|after| !after.starts_with(['\u{6b21}', '\u{8bf4}']))
     {
         best = Some((Link::Then, false, "\u{518d}", after));
+    }
+    if best.is_none()
+        && let Some(length) = elsewhere::then_later(rest)
+    {
+        return Some((Link::Then, false, length));
     }
     let Some((link, negated, word, after)) = best else {
         return wait(rest).map(|(link, length)| (link, false, length));

@@ -533,5 +533,12 @@ fn destination(inside: &str) -> Option<String> {
     }
     let target = inside.split_whitespace().next()?;
     let rest = inside[target.len()..].trim();
-    (rest.is_empty() || rest.starts_with(['"', '\'', '('])).then(|| target.to_owned())
+    if rest.is_empty() || rest.starts_with(['"', '\'', '(']) {
+        return Some(target.to_owned());
+    }
+    // The name of a file may have blanks in it.
+    let path = inside.split(" \"").next().unwrap_or(inside).trim_end();
+    let ending = path.rsplit_once('.').map_or("", |(_, ending)| ending);
+    let fits = (1..=5).contains(&ending.len()) && ending.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    (fits && !path.contains('\n')).then(|| path.to_owned())
 }

@@ -2,9 +2,10 @@
 //!
 //! It knows how Markdown and pasted text mark their structure, and nothing about what the words mean.
 
+use super::dialects::Dialect;
 use super::markers::{self, Found, Marker};
 use super::text::{blank, find, find_byte, has_byte, is_blank, is_invisible};
-use super::{inlined, shell, vocabulary};
+use super::{inlined, markup, shell, vocabulary};
 use crate::plan::{Mark, Span};
 
 /// An indented block of code has at most so many lines.
@@ -72,36 +73,56 @@ pub(super) struct Block {
 
 /// A line without its end, after the `> ` before it.
 #[derive(Debug, Clone, Copy)]
-struct Line {
-    begin: usize,
-    start: usize,
-    end: usize,
-    indent: usize,
-    quote: usize,
+pub(super) struct Line {
+    pub(super) begin: usize,
+    pub(super) start: usize,
+    pub(super) end: usize,
+    pub(super) indent: usize,
+    pub(super) quote: usize,
 }
 
 /// Cuts a text into blocks; what follows a reference definition is collected apart.
 pub(super) fn blocks(text: &str) -> Vec<Block> {
-    let mut lexer = Lexer { text, at: 0, blocks: Vec::new(), apart: true, previous: None, no_comment_end: false };
+    let mut lexer = Lexer {
+        text,
+        at: 0,
+        blocks: Vec::new(),
+        apart: true,
+        previous: None,
+        no_comment_end: false,
+        dialect: Dialect::of(text),
+        counts: Vec::new(),
+        headline: None,
+        under: 0,
+    };
     lexer.front_matter();
     while let Some(line) = lexer.next() {
         lexer.take(line);
     }
+    lexer.ornaments();
     lexer.blocks
 }
 
-struct Lexer<'a> {
-    text: &'a str,
-    at: usize,
-    blocks: Vec<Block>,
-    apart: bool,
+/// Takes the lines one after another.
+pub(super) struct Lexer<'a> {
+    pub(super) text: &'a str,
+    pub(super) at: usize,
+    pub(super) blocks: Vec<Block>,
+    pub(super) apart: bool,
     /// The block of the item before, if it has a number: to tell `1.2 Next` from `1.2 GB`.
     previous: Option<usize>,
     no_comment_end: bool,
+    pub(super) dialect: Dialect,
+    /// By depth: the number of the last item, where the markup leaves counting to its reader.
+    pub(super) counts: Vec<usize>,
+    /// The depth of the headline that is to be done and in which the lines stand.
+    pub(super) headline: Option<usize>,
+    /// Columns by which lines stand deeper because they belong to a headline.
+    pub(super) under: usize,
 }
 
 impl Lexer<'_> {
-    fn next(&mut self) -> Option<Line> {
+    pub(super) fn next(&mut self) -> Option<Line> {
         if self.at >= self.text.len() {
             return None;
         }
@@ -136,6 +157,7 @@ impl Lexer<'_> {
         if line.quote > 0 {
             line.indent = line.indent.saturating_sub(1);
         }
+        line.indent += self.under;
         line
     }
 
@@ -179,6 +201,9 @@ impl Lexer<'_> {
         if let Some((fence, length, language)) = fence_open(content) {
             return self.fence(line, fence, length, language);
         }
+        if self.dialect != Dialect::Markdown && self.marked_up(line) {
+            return;
+        }
         if self.underline(line, content) {
             return;
         }
@@ -186,7 +211,7 @@ impl Lexer<'_> {
             let piece = Span { start: line.start + summary.start, end: line.start + summary.end };
             return self.push(BlockKind::Heading(7), cover(line), Pieces::One([piece]), line.indent, line.quote > 0);
         }
-        if is_rule(content) || definition(content).is_some() || only_tags(content) {
+        if is_rule(content) || definition(content).is_some() || only_tags(content) || markup::quick_action(content) {
             return self.whole(BlockKind::Ignored, line);
         }
         if let Some((level, skip)) = heading(content) {
@@ -207,12 +232,12 @@ impl Lexer<'_> {
         self.item_or_text(line);
     }
 
-    fn whole(&mut self, kind: BlockKind, line: Line) {
+    pub(super) fn whole(&mut self, kind: BlockKind, line: Line) {
         let piece = Span { start: line.start, end: line.end };
         self.push(kind, cover(line), Pieces::One([piece]), line.indent, line.quote > 0);
     }
 
-    fn push(&mut self, kind: BlockKind, span: Span, pieces: Pieces, indent: usize, quoted: bool) {
+    pub(super) fn push(&mut self, kind: BlockKind, span: Span, pieces: Pieces, indent: usize, quoted: bool) {
         self.blocks.push(Block { kind, span, pieces, indent, quoted, apart: self.apart });
         self.apart = false;
     }
@@ -261,12 +286,12 @@ impl Lexer<'_> {
     }
 
     /// A line of code without the indentation of its fence.
-    fn unindent(&self, line: Line, open: Line) -> Span {
+    pub(super) fn unindent(&self, line: Line, open: Line) -> Span {
         let mut start = line.begin;
         let (mut column, mut quote) = (0, 0);
         for c in self.text[line.begin..line.start].chars() {
             let inside = quote < open.quote;
-            if !inside && column >= open.indent + usize::from(open.quote > 0) {
+            if !inside && column >= open.indent - self.under + usize::from(open.quote > 0) {
                 break;
             }
             match c {
@@ -325,6 +350,9 @@ impl Lexer<'_> {
             return;
         }
         let content = &self.text[line.start..line.end];
+        if self.timed(line) {
+            return;
+        }
         let previous = self.previous.and_then(|n| match &self.blocks.get(n)?.kind {
             BlockKind::Item { marker, .. } => marker.number(),
             BlockKind::Heading(_)
@@ -438,12 +466,12 @@ impl Lexer<'_> {
             || above().is_some_and(|above| above + 1 == letter)
     }
 
-    fn in_list(&self) -> bool {
+    pub(super) fn in_list(&self) -> bool {
         self.blocks.last().is_some_and(|block| matches!(block.kind, BlockKind::Item { .. }))
     }
 }
 
-fn cover(line: Line) -> Span {
+pub(super) fn cover(line: Line) -> Span {
     Span { start: line.begin, end: line.end }
 }
 

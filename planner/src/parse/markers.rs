@@ -1,7 +1,7 @@
 //! The signs before list items: bullets, numbers, letters, boxes.
 
 use super::phrases::strip_prefix_ci;
-use super::text::{is_blank, is_cjk, is_invisible};
+use super::text::{is_blank, is_cjk, is_invisible, spaces};
 use crate::plan::Mark;
 
 /// What stands before an item.
@@ -66,6 +66,10 @@ pub(super) fn item(content: &str, previous: Option<&str>, in_list: bool) -> Opti
         skip += length + spaces(&content[skip + length..]);
         marker = marker.or(Some(Marker::Bullet));
     }
+    if let Some((found, length)) = status(&content[skip..]).filter(|_| mark.is_none() && marker.is_some()) {
+        mark = Some(found);
+        skip += length;
+    }
     let marker = marker.or_else(|| (skip == 0 && begins_with_id(content)).then_some(Marker::Bullet))?;
     if marker == Marker::Bullet
         && let Some((number, length)) = ordered(&content[skip..], previous, in_list)
@@ -76,10 +80,6 @@ pub(super) fn item(content: &str, previous: Option<&str>, in_list: bool) -> Opti
         return Some(Found { marker: number, mark, skip: end + spaces(&content[end..]) });
     }
     Some(Found { marker, mark, skip })
-}
-
-fn spaces(text: &str) -> usize {
-    text.len() - text.trim_start_matches(is_blank).len()
 }
 
 /// True for "T1: fix it" and "BUG-7: fix it": a line that is an item without a sign before it.
@@ -118,6 +118,55 @@ fn ends(rest: &str) -> bool {
     rest.trim_start_matches(is_invisible).chars().next().is_none_or(is_blank)
 }
 
+/// "Done: ", "WIP: " before the words of an item, and their length.
+fn status(content: &str) -> Option<(Mark, usize)> {
+    const WORDS: [(&str, Mark); 8] = [
+        ("done", Mark::Done),
+        ("completed", Mark::Done),
+        ("doing", Mark::InProgress),
+        ("in progress", Mark::InProgress),
+        ("wip", Mark::InProgress),
+        ("todo", Mark::Open),
+        ("cancelled", Mark::Cancelled),
+        ("canceled", Mark::Cancelled),
+    ];
+    let first = content.as_bytes().first()? | 0x20;
+    if !matches!(first, b'd' | b'i' | b'w' | b't' | b'c' | b'*') {
+        return None;
+    }
+    let bold = content.len() - content.trim_start_matches('*').len();
+    WORDS.iter().find_map(|(word, mark)| {
+        let rest = strip_prefix_ci(&content[bold..], word)?;
+        let rest = rest.trim_start_matches('*').strip_prefix(':')?.trim_start_matches('*');
+        let from = content.len() - rest.len() + spaces(rest);
+        (ends(rest) && from < content.len() && (bold == 0 || bold == 2)).then_some((*mark, from))
+    })
+}
+
+/// The length of the time of day before words: `9:00 Stand-up`, `14:00-15:30 Review`.
+pub(super) fn time(content: &str) -> Option<usize> {
+    let clock = |text: &str| -> Option<usize> {
+        let hours = text.bytes().take(2).take_while(u8::is_ascii_digit).count();
+        let rest = text.get(hours..)?.strip_prefix([':', '.', 'h'])?;
+        let digits = rest.bytes().take(2).take_while(u8::is_ascii_digit).count();
+        (hours > 0 && digits == 2 && text[..hours].parse::<u8>().is_ok_and(|hour| hour < 25)).then_some(hours + 3)
+    };
+    if !content.starts_with(|c: char| c.is_ascii_digit()) {
+        return None;
+    }
+    let mut length = clock(content)?;
+    let rest = content[length..].trim_start();
+    if let Some(to) = rest.strip_prefix(['-', '\u{2013}']).map(str::trim_start) {
+        length = content.len() - to.len() + clock(to).unwrap_or(0);
+    }
+    let rest = content[length..].trim_start();
+    let half = ["am", "pm", "a.m.", "p.m.", "Uhr"].iter().find_map(|half| strip_prefix_ci(rest, half));
+    let rest = half.filter(|rest| ends(rest)).unwrap_or(&content[length..]);
+    let words = rest.trim_start_matches([':', '-', '\u{2013}', ' ']);
+    (ends(rest) || rest.starts_with(':')).then_some(())?;
+    words.starts_with(char::is_alphabetic).then(|| content.len() - rest.len())
+}
+
 /// The length of a bullet, and the mark that its glyph is.
 fn bullet(content: &str) -> Option<(usize, Option<Mark>)> {
     let c = content.chars().next()?;
@@ -133,7 +182,9 @@ fn bullet(content: &str) -> Option<(usize, Option<Mark>)> {
     );
     let glyph = match c {
         '\u{2610}' => Some(Mark::Open),
-        '\u{2611}' => Some(Mark::Done),
+        '\u{2611}' | '\u{2705}' | '\u{2713}' | '\u{2714}' => Some(Mark::Done),
+        '\u{1f6a7}' | '\u{23f3}' | '\u{1f504}' => Some(Mark::InProgress),
+        '\u{2b1c}' | '\u{1f532}' | '\u{25a1}' | '\u{25fb}' => Some(Mark::Open),
         _ => None,
     };
     if !plain && glyph.is_none() && !is_emoji(c) {
@@ -154,7 +205,12 @@ pub(super) fn is_emoji(c: char) -> bool {
     matches!(c, '\u{1f300}'..='\u{1faff}' | '\u{2600}'..='\u{27bf}' | '\u{2b00}'..='\u{2bff}' | '\u{23e9}'..='\u{23fa}')
 }
 
-/// `[ ]`, `[x]`, `[~]`, `[-]` and their length.
+/// True for a sign before an item that says how far it is, unless it is an ornament.
+pub(super) fn is_state(c: char) -> bool {
+    matches!(c, '\u{2705}' | '\u{2713}' | '\u{2714}' | '\u{1f6a7}' | '\u{23f3}' | '\u{1f504}')
+}
+
+/// `[ ]`, `[x]`, `[~]`, `[-]`, `[!]`, `[?]` and their length.
 pub(super) fn checkbox(content: &str) -> Option<(Mark, usize)> {
     let rest = content.strip_prefix('[')?;
     let inner = rest.split(']').next().filter(|inner| inner.len() <= 3)?;
@@ -163,6 +219,8 @@ pub(super) fn checkbox(content: &str) -> Option<(Mark, usize)> {
         "x" | "X" | "\u{2713}" | "\u{2714}" => Mark::Done,
         "~" | "/" | ">" => Mark::InProgress,
         "-" => Mark::Cancelled,
+        // What is important, and what is in question, is still to be done.
+        "!" | "?" => Mark::Open,
         _ => return None,
     };
     // A star behind the box marks what may be left out.

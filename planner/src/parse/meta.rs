@@ -1,5 +1,6 @@
 //! What a step says about itself beside its text: id, markers, priority, who, dependencies, limits.
 
+use super::dialects;
 use super::draft::Reference;
 use super::inline::Inline;
 use super::labels::{label, priority_head};
@@ -139,6 +140,11 @@ impl Reader<'_> {
                 at = start + length;
                 continue;
             }
+            if let Some(length) = dialects::urgency(rest) {
+                self.meta.priority = rest.get(1..2).map(str::to_owned);
+                at = start + length;
+                continue;
+            }
             if self.meta.label.is_none()
                 && let Some((label, length)) = label(rest)
             {
@@ -170,6 +176,8 @@ impl Reader<'_> {
             self.meta.beside = true;
         } else if numbered && matches!(head, "US" | "us" | "Story" | "STORY") {
             self.meta.group = Some(inner.to_owned());
+        } else if let Some(letter) = inner.strip_prefix('#').filter(|letter| matches!(*letter, "A" | "B" | "C")) {
+            self.meta.priority = Some(letter.to_owned());
         } else if (numbered && head == "P" && digits.len() == 1) || is_priority(inner) {
             self.meta.priority = Some(inner.to_owned());
         } else {

@@ -1,8 +1,8 @@
 //! Text to plan, deterministically: the same text gives the same tasks, on any machine and without a model.
 //!
-//! The text is cut into blocks (`lines`, `markers`, `inlined`), what stands inside a line is found (`pairs`, `inline`,
+//! The text is cut into blocks (`lines`, `markers`, `dialects`, `markup`, `inlined`), what stands inside a line is found (`pairs`, `inline`,
 //! `paths`, `addresses`), the headings say which parts count (`heads`, `sections`), items form a tree (`outline`), running text
-//! is cut into clauses (`speakers`, `sentences`, `connectors`, `labels`), a letter of requests is read as one (`letters`), each
+//! is cut into clauses (`speakers`, `sentences`, `connectors`, `elsewhere`, `labels`), a letter of requests is read as one (`letters`), each
 //! clause is judged by its words (`phrases`, `roles`, `vocabulary`, `conditions`) and becomes a draft or a remark on one (`branches`, `steps`,
 //! `items`, `fences`, `tables`, `meta`, `tags`, `settings`); lines that only say what waits for what are read apart
 //! (`relations`, `diagrams`, `orders`). Then the drafts are put in order (`draft`), the names in them are looked up
@@ -38,8 +38,10 @@ mod commands;
 mod conditions;
 mod connectors;
 mod diagrams;
+mod dialects;
 mod draft;
 mod edges;
+mod elsewhere;
 mod error;
 mod fences;
 mod fields;
@@ -54,6 +56,7 @@ mod letters;
 mod lines;
 mod lint;
 mod markers;
+mod markup;
 mod meta;
 mod names;
 mod orders;

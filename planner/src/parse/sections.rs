@@ -1,6 +1,7 @@
 //! Which parts of a text hold tasks, judged by their headings.
 
-use super::lines::{Block, BlockKind};
+use super::lines::{Block, BlockKind, Pieces};
+use super::markers::Marker;
 use super::phrases::{Word, Words, after_any, after_word, list, lower, words};
 use super::text::{blank, holds};
 
@@ -218,6 +219,41 @@ pub(super) fn holds_steps(text: &str, blocks: &[Block]) -> bool {
         BlockKind::Ignored => false,
         BlockKind::Item { .. } | BlockKind::Paragraph | BlockKind::Fence(_) | BlockKind::Table => true,
     })
+}
+
+/// Makes items of the headings of a text that has nothing else: those under others stand in them, and a single one above
+/// all others stays the title. Headings that only name a section stay; true when any became an item.
+pub(super) fn outline_only(text: &str, blocks: &mut [Block]) -> bool {
+    let mut heads: Vec<(usize, usize)> = Vec::new();
+    for (n, block) in blocks.iter().enumerate() {
+        match block.kind {
+            BlockKind::Heading(level) => heads.push((n, level)),
+            BlockKind::Ignored => {}
+            BlockKind::Item { .. } | BlockKind::Paragraph | BlockKind::Fence(_) | BlockKind::Table => return false,
+        }
+    }
+    let title = heads.first().filter(|(_, top)| heads.len() > 1 && heads[1..].iter().all(|(_, level)| level > top));
+    let title = title.map(|(n, _)| *n);
+    let mut any = false;
+    for (n, level) in heads {
+        let piece = blocks[n].pieces.first().copied();
+        let Some(mut piece) = piece.filter(|piece| piece.start < piece.end && Some(n) != title) else { continue };
+        let line = &text[piece.start..piece.end];
+        if section(line) != Section::Plain {
+            continue;
+        }
+        let found = super::markers::item(line, None, false);
+        let (marker, mark) = found.map_or((Marker::Bullet, None), |found| {
+            piece.start += found.skip;
+            (found.marker, found.mark)
+        });
+        let block = &mut blocks[n];
+        block.kind = BlockKind::Item { marker, mark };
+        block.indent = 2 * level;
+        block.pieces = Pieces::One([piece]);
+        any = true;
+    }
+    any
 }
 
 /// For each block how it counts; `lenient` lets everything count but what will not be done.

@@ -5,7 +5,7 @@ use super::draft::Link;
 use super::inline::Inline;
 use super::phrases::{Words, after_word, begins, list, lower, strip_prefix_ci};
 use super::text::{Flow, holds, is_cjk, pairs, start, starts};
-use super::{heads, roles, speakers, vocabulary};
+use super::{elsewhere, heads, roles, speakers, vocabulary};
 
 /// What ended a clause.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,7 +51,7 @@ const ROW_WORDS_MAX: usize = 6;
 static ABBREVIATIONS: Words = Words::new(|| {
     list(
         "e.g|i.e|eg|ie|vs|cf|dr|mr|mrs|ms|prof|st|fig|approx|dept|est|ca|resp|incl|excl|viz|al|eq|sec|ch|vol|jr|\
-     sr|a.k.a|w.r.t|p.s|u.s|u.k|e.u|z.b|d.h",
+     sr|a.k.a|w.r.t|p.s|u.s|u.k|e.u|z.b|d.h|bzw|ggf|evtl|inkl|exkl|vgl|bspw|nr|mme|mlle|p.ej",
     )
 });
 /// The same, unless a capital letter follows.
@@ -80,7 +80,8 @@ static PARTS: [u8; 256] = {
     while byte < 256 {
         parts[byte] = match byte as u8 {
             b'a' | b'e' | b'f' | b'i' | b'l' | b'm' | b'n' | b'o' | b's' | b't' | b'A' | b'T' => LETTER,
-            b'.' | b'!' | b'?' | b';' | b'-' | b'\n' | 0x80.. => SIGN,
+            b'u' | b'y' => LETTER,
+            b'.' | b'!' | b'?' | b';' | b',' | b'-' | b'\n' | 0x80.. => SIGN,
             _ => NOTHING,
         };
         byte += 1;
@@ -321,6 +322,11 @@ impl Splitter<'_> {
         match c {
             '\u{3002}' | '\u{ff01}' | '\u{ff1f}' | '\u{ff1b}' => self.cut(end, true),
             ';' => self.cut(end, false),
+            ',' => {
+                if elsewhere::listed(rest) && !elsewhere::is_conditional(&self.text[self.begin..]) {
+                    self.cut(end + 1, false);
+                }
+            }
             '\u{2225}' => self.cut(at, false),
             '\u{2192}' | '-' if self.leads_on(at, c) => self.cut(at, false),
             '\n' if self.line_breaks(at) => self.cut(end, true),
@@ -413,6 +419,9 @@ impl Splitter<'_> {
             && !matches!(&*word, "i" | "c" | "r" | "x" | "b" | "a")
             // "Build D. Finally, ..." is no name.
             && !(vocabulary::begins_with_verb(after) || connector(after.trim_start()).is_some());
+        if elsewhere::is_ordinal(tail, &word, after) || elsewhere::is_short(tail, &word, after) {
+            return false;
+        }
         // A sentence that is only a number was the sign of an item.
         let sign = tail.trim().strip_prefix('T').unwrap_or(tail.trim());
         let numeral = sign.len() < 4 && sign.bytes().all(|b| b.is_ascii_digit()) && at - self.begin < 5;
@@ -491,6 +500,9 @@ impl Splitter<'_> {
     /// Connectors inside a sentence.
     fn word(&mut self, at: usize) {
         let rest = &self.text[at..];
+        if elsewhere::joined(rest) && self.before(at) == ' ' && !elsewhere::is_conditional(&self.text[self.begin..]) {
+            self.cut(at, false);
+        }
         if !leads(rest.as_bytes()) {
             return;
         }

@@ -43,6 +43,11 @@ pub(super) fn blank(text: &str) -> bool {
     text.chars().all(is_blank)
 }
 
+/// How many bytes of white space begin a text.
+pub(super) fn spaces(text: &str) -> usize {
+    text.len() - text.trim_start_matches(is_blank).len()
+}
+
 /// Characters of scripts that are written without spaces between words.
 pub(super) fn is_cjk(c: char) -> bool {
     matches!(c, '\u{2e80}'..='\u{9fff}' | '\u{ac00}'..='\u{d7af}' | '\u{f900}'..='\u{faff}' | '\u{ff00}'..='\u{ffef}')

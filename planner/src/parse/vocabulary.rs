@@ -198,6 +198,7 @@ pub(super) fn own_kind(text: &str) -> Option<NodeKind> {
 const NAMES_MAX: usize = 4;
 
 fn named_kind(text: &str, n_names: usize) -> Option<NodeKind> {
+    let text = super::markers::time(text).map_or(text, |length| &text[length..]);
     let plain = instruction(text);
     let plain = after_lead(plain).map(instruction).filter(|rest| begins_with_verb(rest)).unwrap_or(plain);
     if is_question_mark(text) {

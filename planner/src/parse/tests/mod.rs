@@ -2,10 +2,12 @@
 
 mod commands;
 mod conditional;
+mod elsewhere;
 mod formats;
 mod letters;
 mod limits;
 mod lint;
+mod markup;
 mod policy;
 mod relations;
 mod settings;

@@ -1,0 +1,144 @@
+//! Lines of other markup than Markdown to blocks, and signs before items that are no markers; which markup a text has,
+//! and what a line of it says, `dialects` knows.
+
+use super::dialects::{Dialect, Sign};
+use super::lines::{Block, BlockKind, Lexer, Line, Pieces, cover};
+use super::markers::{self, Marker};
+use super::phrases::strip_prefix_ci;
+use super::text::{blank, is_blank};
+use crate::plan::{Mark, Span};
+
+/// An item as its line has it.
+struct Listed {
+    depth: usize,
+    numbered: bool,
+    mark: Option<Mark>,
+    from: usize,
+    to: usize,
+}
+
+impl Lexer<'_> {
+    /// What the markup of the text makes of a line; false for a line that is as in Markdown.
+    pub(super) fn marked_up(&mut self, line: Line) -> bool {
+        let text = self.text;
+        match self.dialect.sign(&text[line.start..line.end]) {
+            None => return false,
+            Some(Sign::Aside) => self.whole(BlockKind::Ignored, line),
+            Some(Sign::Code { language, end }) => self.listing(line, language.to_ascii_lowercase(), end),
+            Some(Sign::Heading { level, from, to }) => self.headline(line, level, from, to),
+            Some(Sign::Item { depth, numbered, mark, from, to }) => {
+                self.listed(line, Listed { depth, numbered, mark, from, to });
+            }
+        }
+        // What stands below a headline is no rest of it.
+        self.apart |= self.dialect == Dialect::Org;
+        true
+    }
+
+    fn headline(&mut self, line: Line, level: usize, from: usize, to: usize) {
+        let inside = self.headline.filter(|above| level > *above);
+        let kind = match inside {
+            // Within a headline that is to be done, another one is an item of it.
+            Some(_) => BlockKind::Item { marker: Marker::Bullet, mark: None },
+            None => BlockKind::Heading(level),
+        };
+        let indent = line.indent - self.under + if inside.is_some() { 2 * (level - 1) } else { 0 };
+        let piece = Span { start: line.start + from, end: line.start + to };
+        self.push(kind, cover(line), Pieces::One([piece]), indent, line.quote > 0);
+        self.headline = inside;
+        self.counts.clear();
+        self.under = if self.dialect == Dialect::Org { 2 * level } else { 0 };
+    }
+
+    fn listed(&mut self, line: Line, item: Listed) {
+        if !self.in_list() {
+            self.counts.clear();
+        }
+        self.counts.resize(item.depth, 0);
+        let number = &mut self.counts[item.depth - 1];
+        *number += 1;
+        let marker = if item.numbered { Marker::Number(number.to_string()) } else { Marker::Bullet };
+        let indent = line.indent - self.under + 2 * (item.depth - 1);
+        let words = Span { start: line.start + item.from, end: line.start + item.to };
+        let kind = BlockKind::Item { marker, mark: item.mark };
+        let span = Span { start: line.begin, end: words.end };
+        self.push(kind, span, Pieces::One([words]), indent, line.quote > 0);
+        if words.end < line.end {
+            // Tags behind the words are a remark on them.
+            let tags = self.text[words.end..line.end].trim_start().len();
+            let piece = Span { start: line.end - tags, end: line.end };
+            self.apart = true;
+            self.push(BlockKind::Paragraph, piece, Pieces::One([piece]), indent + 4, line.quote > 0);
+        }
+        if self.dialect == Dialect::Org {
+            self.headline = Some(item.depth);
+            self.under = 2 * item.depth;
+        }
+    }
+
+    /// Code up to a line that begins with `end`.
+    fn listing(&mut self, open: Line, language: String, end: &str) {
+        let mut pieces = Vec::new();
+        let mut last = open.end;
+        while let Some(line) = self.next() {
+            last = line.end;
+            if strip_prefix_ci(&self.text[line.start..line.end], end).is_some() {
+                break;
+            }
+            pieces.push(self.unindent(line, open));
+        }
+        let span = Span { start: open.begin, end: last };
+        self.push(BlockKind::Fence(language), span, Pieces::Many(pieces), open.indent, open.quote > 0);
+    }
+
+    /// A line that begins with a time of day, beside another one that does.
+    pub(super) fn timed(&mut self, line: Line) -> bool {
+        let Some(length) = markers::time(&self.text[line.start..line.end]) else { return false };
+        let last = self.blocks.last().and_then(|block| Some((&block.kind, block.pieces.first()?)));
+        let is_timed =
+            |part: &str| markers::time(part.trim_start_matches(is_blank)).is_some_and(|own| own > 0 && length > 0);
+        let above =
+            matches!(last, Some((BlockKind::Item { .. }, piece)) if is_timed(&self.text[piece.start..piece.end]));
+        let below = || is_timed(self.text[self.at..].lines().find(|next| !blank(next)).unwrap_or(""));
+        if !(above || below()) {
+            return false;
+        }
+        self.whole(BlockKind::Item { marker: Marker::Bullet, mark: None }, line);
+        true
+    }
+
+    /// Signs of being done say nothing where all items have the same one.
+    pub(super) fn ornaments(&mut self) {
+        let text = self.text;
+        let mut items = self.blocks.iter().filter(|block| matches!(block.kind, BlockKind::Item { .. })).peekable();
+        let sign = |block: &Block| text[block.span.start..block.span.end].trim_start_matches(is_blank).chars().next();
+        let Some(first) = items.peek().and_then(|block| sign(block)).filter(|c| markers::is_state(*c)) else { return };
+        if items.all(|block| sign(block) == Some(first)) {
+            for block in &mut self.blocks {
+                if let BlockKind::Item { mark, .. } = &mut block.kind {
+                    *mark = None;
+                }
+            }
+        }
+    }
+}
+
+/// `/label ~bug`: what a forge is told of the whole text.
+pub(super) fn quick_action(content: &str) -> bool {
+    const ACTIONS: [&str; 12] = [
+        "label",
+        "assign",
+        "due",
+        "estimate",
+        "spend",
+        "milestone",
+        "epic",
+        "cc",
+        "relate",
+        "weight",
+        "priority",
+        "unlabel",
+    ];
+    let word = || content[1..].split(' ').next().unwrap_or("");
+    content.starts_with('/') && ACTIONS.contains(&word()) && content.contains(' ')
+}
