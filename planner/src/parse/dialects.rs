@@ -4,8 +4,8 @@
 //! A text is in one of them only for a sign that Markdown has not (`h2. `, `== Title`, `. step`, `* TODO`, a date or a
 //! letter of priority before the words), so that no Markdown is read as anything else.
 
-use super::markers;
 use super::text::{is_blank, spaces};
+use super::{markers, vocabulary};
 use crate::plan::Mark;
 
 /// So many lines, and so many bytes, are looked at to know the markup.
@@ -98,7 +98,7 @@ impl Dialect {
 #[derive(Default)]
 struct Seen {
     fenced: bool,
-    /// Two lines with `# ` directly one below the other.
+    /// Two lines with `# ` directly one below the other, the second of which says what to do.
     numbers_in_a_row: bool,
     number_before: bool,
     /// A line as todo.txt has them, which nothing else is.
@@ -111,7 +111,7 @@ impl Seen {
     /// The markup that this line alone shows.
     fn line(&mut self, line: &str) -> Option<Dialect> {
         let number = line.starts_with("# ");
-        self.numbers_in_a_row |= number && self.number_before;
+        self.numbers_in_a_row |= number && self.number_before && vocabulary::begins_with_verb(&line[2..]);
         self.number_before = number;
         let first = *line.as_bytes().first()?;
         match first {

@@ -1,4 +1,4 @@
-//! Plans that other programs write as JSON: Task Master's `tasks.json`, tasks and todos of Claude Code, plans of Codex,
+//! Plans that other programs write as JSON or YAML: Task Master's `tasks.json`, tasks and todos of Claude Code, plans of Codex,
 //! beads line by line. A text is one of them when it is JSON and every entry has a title, and an id, a status or a step;
 //! what begins as JSON and is none of them is an error, for nobody wants a task of brackets.
 //!
@@ -7,7 +7,6 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::error::{Diagnostic, ParseError};
@@ -15,17 +14,15 @@ use super::graph::{EDGES_MAX, check_cycle};
 use super::inline::{Definitions, Inline};
 use super::parsed::{ParseOptions, ParsedPlan, TASKS_MAX, WARNINGS_MAX};
 use super::text::{Lines, collapse};
+use super::values::{Node, Value, offset};
 use super::{built, commands, vocabulary};
-use crate::plan::{Dependency, Mark, Span, Strength, TaskId, TaskPlan};
+use crate::plan::{Dependency, Mark, NodeKind, Span, Strength, TaskId, TaskPlan};
 
 /// Entries under entries are read to this depth.
 const DEPTH_MAX: usize = 8;
 
 /// So many bytes of the notes of groups are repeated for the tasks in them.
 const LENT_BYTES_MAX: usize = 1 << 20;
-
-/// The fields of one object, each with its text.
-type Fields<'t> = BTreeMap<String, &'t RawValue>;
 
 /// An entry, before it is known which tasks it waits for.
 #[derive(Default)]
@@ -45,6 +42,8 @@ struct Entry {
     parent_id: Option<String>,
     /// Whether it comes after the entry before it.
     follows: bool,
+    /// What it has as a command of its own, which is not run.
+    code: Option<String>,
 }
 
 /// The plan that a text in one of these forms means; nothing when it is in none of them.
@@ -53,7 +52,7 @@ pub(super) fn read(text: &str, options: ParseOptions) -> Option<Result<ParsedPla
     if !body.starts_with(['{', '[']) {
         return None;
     }
-    let mut reader = Reader { source: text, entries: Vec::new(), title: None, unread: Vec::new(), wrong: None };
+    let mut reader = Reader::new(text);
     if reader.whole(body).is_some() && !reader.entries.is_empty() {
         return Some(reader.plan(options));
     }
@@ -66,9 +65,16 @@ pub(super) fn read(text: &str, options: ParseOptions) -> Option<Result<ParsedPla
     Some(Err(ParseError::BadJson { problem, line, column }))
 }
 
-/// Where a part of a text begins.
-fn offset(source: &str, part: &str) -> usize {
-    part.as_ptr() as usize - source.as_ptr() as usize
+/// The plan of a list in a part of a text; nothing when that is no JSON or no list of tasks.
+pub(super) fn of_json(text: &str, part: &str, options: ParseOptions) -> Option<Result<ParsedPlan, ParseError>> {
+    let mut reader = Reader::new(text);
+    (reader.whole(part).is_some() && !reader.entries.is_empty()).then(|| reader.plan(options))
+}
+
+/// The plan of a value in a text; nothing when it is no list of tasks.
+pub(super) fn of(text: &str, value: &Value, options: ParseOptions) -> Option<Result<ParsedPlan, ParseError>> {
+    let mut reader = Reader::new(text);
+    (reader.value(value).is_some() && !reader.entries.is_empty()).then(|| reader.plan(options))
 }
 
 /// What is wrong with a text that begins as JSON and is broken, and where; nothing for any other text.
@@ -106,8 +112,28 @@ fn broken(source: &str, body: &str) -> Option<(usize, String)> {
 /// What is wrong with an entry.
 const NO_TASK: &str = "an entry needs a title, and an id, a status or a step";
 
+/// The fields that hold a list of tasks, and whether it is a sequence.
+const LISTS: [(&str, bool); 5] =
+    [("tasks", false), ("plan", true), ("todos", false), ("issues", false), ("steps", true)];
+
+/// The fields that say what an entry waits for.
+const NEEDS: [&str; 10] = [
+    "dependencies",
+    "dependsOn",
+    "depends_on",
+    "depends",
+    "blockedBy",
+    "blocked_by",
+    "deps",
+    "needs",
+    "requires",
+    "after",
+];
+
 struct Reader<'t> {
     source: &'t str,
+    /// The list has a name; true when that is the name of a sequence.
+    named: Option<bool>,
     entries: Vec<Entry>,
     title: Option<String>,
     /// Lists of tasks that are not read: where they stand, and their tags.
@@ -117,94 +143,112 @@ struct Reader<'t> {
 }
 
 impl<'t> Reader<'t> {
+    const fn new(source: &'t str) -> Self {
+        Self { source, named: None, entries: Vec::new(), title: None, unread: Vec::new(), wrong: None }
+    }
+
     /// The text as one value, else as one value a line.
-    fn whole(&mut self, body: &'t str) -> Option<()> {
-        if let Ok(value) = serde_json::from_str::<&RawValue>(body) {
-            return self.value(value);
+    fn whole(&mut self, body: &str) -> Option<()> {
+        if let Some(value) = Value::json(self.source, body) {
+            return self.value(&value);
         }
         for line in body.lines().map(str::trim).filter(|line| !line.is_empty()) {
-            self.entry(serde_json::from_str(line).ok()?, None, 0)?;
+            self.entry(&Value::json(self.source, line)?, None, 0)?;
         }
         Some(())
     }
 
-    fn no_task(&mut self, value: &RawValue) {
-        self.wrong.get_or_insert((offset(self.source, value.get()), NO_TASK.into()));
-    }
-
-    fn value(&mut self, value: &'t RawValue) -> Option<()> {
-        if let Ok(entries) = serde_json::from_str::<Vec<&RawValue>>(value.get()) {
-            return entries.into_iter().try_for_each(|entry| self.entry(entry, None, 0));
+    fn value(&mut self, value: &Value) -> Option<()> {
+        if let Some(entries) = value.list() {
+            return self.entries(entries, None);
         }
-        let fields = serde_json::from_str::<Fields<'t>>(value.get()).ok()?;
-        let list = ["tasks", "plan", "todos", "issues"].iter().find_map(|name| fields.get(*name));
-        if let Some(list) = list {
-            self.title = ["title", "name", "explanation", "projectName"].iter().find_map(|name| text(&fields, name));
-            let entries = serde_json::from_str::<Vec<&RawValue>>(list.get()).ok()?;
-            return entries.into_iter().try_for_each(|entry| self.entry(entry, None, 0));
+        let fields = value.fields()?;
+        let named = LISTS.iter().find_map(|(name, sequence)| Some((value.field(name)?, *sequence)));
+        if let Some((list, sequence)) = named {
+            self.title = ["title", "name", "explanation", "projectName"].iter().find_map(|name| value.text(name));
+            return self.entries(list.list()?, Some(sequence));
         }
         // Task Master keeps lists of tasks by tag, and works on `master`.
-        let is_tag =
-            |tag: &RawValue| serde_json::from_str::<Fields<'_>>(tag.get()).is_ok_and(|tag| tag.contains_key("tasks"));
-        let read = fields.get("master").filter(|tag| is_tag(tag)).or_else(|| fields.values().find(|tag| is_tag(tag)));
-        let Some(read) = read.copied() else { return self.entry(value, None, 0) };
-        for (name, tag) in fields.iter().filter(|(_, tag)| is_tag(tag) && !std::ptr::eq(**tag, read)) {
-            self.unread.push((offset(self.source, tag.get()), name.clone()));
+        let is_tag = |tag: &Value| tag.field("tasks").is_some();
+        let read = value.field("master").filter(|tag| is_tag(tag));
+        let Some(read) = read.or_else(|| fields.iter().map(|(_, tag)| tag).find(|tag| is_tag(tag))) else {
+            return self.entry(value, None, 0);
+        };
+        for (name, tag) in fields.iter().filter(|(_, tag)| is_tag(tag) && tag.span != read.span) {
+            self.unread.push((tag.span.start, name.clone()));
         }
         self.value(read)
     }
 
-    fn entry(&mut self, value: &'t RawValue, parent: Option<usize>, depth: usize) -> Option<()> {
+    /// The entries of a list; of one that has a name it is known whether it is a sequence.
+    fn entries(&mut self, entries: &[Value], named: Option<bool>) -> Option<()> {
+        self.named = named;
+        entries.iter().try_for_each(|entry| self.entry(entry, None, 0))
+    }
+
+    fn entry(&mut self, value: &Value, parent: Option<usize>, depth: usize) -> Option<()> {
         let read = self.fields(value, parent, depth);
         if read.is_none() {
-            self.no_task(value);
+            self.wrong.get_or_insert((value.span.start, NO_TASK.into()));
         }
         read
     }
 
-    fn fields(&mut self, value: &'t RawValue, parent: Option<usize>, depth: usize) -> Option<()> {
-        let fields = serde_json::from_str::<Fields<'t>>(value.get()).ok()?;
-        let titles = ["title", "subject", "content", "step", "name", "description"];
-        let (named, title) = titles.iter().find_map(|name| Some((*name, text(&fields, name)?)))?;
-        let id = ["id", "taskId", "key"].iter().find_map(|name| text(&fields, name));
-        let status = text(&fields, "status");
-        if id.is_none() && status.is_none() && named != "step" {
+    fn fields(&mut self, value: &Value, parent: Option<usize>, depth: usize) -> Option<()> {
+        let follows = self.named == Some(true) && parent.is_none() && !self.entries.is_empty();
+        if let (Some(title), Some(_)) = (value.word(), self.named) {
+            let title = collapse(title).into_owned();
+            self.entries.push(Entry { span: Some(value.span), title, parent, follows, ..Entry::default() });
+            return Some(());
+        }
+        let titles = ["title", "subject", "content", "step", "name", "task", "description"];
+        let (named, title) = titles.iter().find_map(|name| Some((*name, value.text(name)?)))?;
+        let id = ["id", "taskId", "key"].iter().find_map(|name| value.text(name));
+        let status = value.text("status");
+        if id.is_none() && status.is_none() && named != "step" && self.named.is_none() {
             return None;
         }
         if matches!(status.as_deref(), Some("tombstone")) {
             return Some(());
         }
-        let start = offset(self.source, value.get());
         // The ids of entries under another count in it.
         let above = parent.and_then(|parent| self.entries[parent].id.clone());
         let id = match (id, &above) {
             (Some(id), Some(above)) if !id.starts_with(&format!("{above}.")) => Some(format!("{above}.{id}")),
             (id, _) => id,
         };
+        let done = ["done", "completed"]
+            .iter()
+            .any(|name| matches!(value.field(name), Some(Value { node: Node::Flag(true), .. })));
         let mut entry = Entry {
-            span: Some(Span { start, end: start + value.get().len() }),
+            span: Some(value.span),
             id,
             title: collapse(&title).into_owned(),
-            mark: status.as_deref().map_or(Mark::Open, mark),
-            priority: priority(&fields),
-            assignee: ["assignee", "owner"].iter().find_map(|name| text(&fields, name)),
+            mark: status.as_deref().map_or(if done { Mark::Done } else { Mark::Open }, mark),
+            priority: priority(value),
+            assignee: ["assignee", "owner", "assigned_to"]
+                .iter()
+                .find_map(|name| value.text(name))
+                .map(|name| name.trim_start_matches('@').to_owned()),
             parent,
-            parent_id: ["parent", "parentId", "epic"].iter().find_map(|name| text(&fields, name)),
-            follows: named == "step" && !self.entries.is_empty(),
+            parent_id: ["parent", "parentId", "epic"].iter().find_map(|name| value.text(name)),
+            follows: follows || named == "step" && !self.entries.is_empty(),
+            code: ["command", "cmd", "run", "script"].iter().find_map(|name| value.text(name)),
             ..Entry::default()
         };
-        entry.notes = notes(&fields, named);
-        for name in ["dependencies", "dependsOn", "depends_on", "blockedBy", "blocked_by"] {
-            needs(fields.get(name), &mut entry);
+        entry.notes = notes(value, named);
+        entry.notes.extend(entry.code.iter().map(|code| format!("Command: {code}")));
+        for name in NEEDS {
+            needs(value.field(name), &mut entry);
         }
-        let blocks = fields.get("blocks").and_then(|list| serde_json::from_str::<Vec<Value>>(list.get()).ok());
-        entry.blocks = blocks.into_iter().flatten().filter_map(|one| word(&one)).collect();
+        entry.follows &= entry.needs.is_empty();
+        let blocks = value.field("blocks").and_then(Value::list).unwrap_or_default();
+        entry.blocks = blocks.iter().filter_map(Value::word).map(str::to_owned).collect();
         let place = self.entries.len();
         self.entries.push(entry);
-        let under = ["subtasks", "children"].iter().find_map(|name| fields.get(*name));
+        let under = ["subtasks", "children"].iter().find_map(|name| value.field(name));
         if let (Some(under), true) = (under, depth < DEPTH_MAX) {
-            let under = serde_json::from_str::<Vec<&RawValue>>(under.get()).ok()?;
-            under.into_iter().try_for_each(|one| self.entry(one, Some(place), depth + 1))?;
+            under.list()?.iter().try_for_each(|one| self.entry(one, Some(place), depth + 1))?;
         }
         Some(())
     }
@@ -220,6 +264,9 @@ impl<'t> Reader<'t> {
                 let first_line = place(&self.entries[first]).0;
                 return Err(ParseError::DuplicateId { id: id.clone(), line, column, first_line });
             }
+        }
+        for (n, entry) in self.entries.iter().enumerate().filter(|(_, entry)| entry.id.is_none()) {
+            by_id.entry(entry.title.to_lowercase()).or_insert(n);
         }
         for n in 0..self.entries.len() {
             if let Some(above) = &self.entries[n].parent_id {
@@ -264,6 +311,10 @@ impl<'t> Reader<'t> {
             if let (Some(above), None) = (&entry.parent_id, entry.parent) {
                 let message = format!("{} stands under {above}, which is not here", entry.title);
                 say(at, message, "add that entry, or take the reference away");
+            }
+            if entry.code.is_some() && !entry.title.contains('`') {
+                let message = format!("the command of {} is not run", entry.title);
+                say(at, message, "write it between backticks in the title if it is to be run");
             }
             for id in entry.blocks.iter().filter(|id| self.find(id, entry, by_id).is_none()) {
                 let message = format!("{} blocks {id}, which is not here", entry.title);
@@ -407,6 +458,9 @@ fn task(entry: &Entry, id: TaskId, above: Option<&Entry>, lent: &[String]) -> Ta
         entry.title.replace('`', ""),
     );
     task.command = commands::command_in(&entry.title, &inline, 0, entry.title.len(), None).command;
+    if task.command.is_some() {
+        task.kind = NodeKind::ToolCall;
+    }
     task.attachments = inline.attachments(&entry.title, 0, entry.title.len());
     task.notes = entry.notes.iter().chain(lent).cloned().collect();
     for note in &task.notes {
@@ -445,54 +499,51 @@ fn mark(status: &str) -> Mark {
 }
 
 /// A number is that of a class: 0 is the most urgent.
-fn priority(fields: &Fields<'_>) -> Option<String> {
-    let priority = text(fields, "priority")?;
+fn priority(entry: &Value) -> Option<String> {
+    let priority = entry.text("priority")?;
     Some(if priority.parse::<u8>().is_ok() { format!("P{priority}") } else { priority })
 }
 
-fn notes(fields: &Fields<'_>, named: &str) -> Vec<String> {
+fn notes(entry: &Value, named: &str) -> Vec<String> {
     let plain = ["description", "details", "design", "notes"];
-    let plain = plain.iter().filter(|name| **name != named).filter_map(|name| text(fields, name));
+    let plain = plain.iter().filter(|name| **name != named).filter_map(|name| entry.text(name));
     let tests = ["testStrategy", "acceptance_criteria", "acceptanceCriteria"];
-    let tests = tests.iter().filter_map(|name| text(fields, name)).map(|note| format!("Test: {note}"));
+    let tests = tests.iter().filter_map(|name| entry.text(name)).map(|note| format!("Test: {note}"));
     plain.chain(tests).filter(|note| !note.trim().is_empty()).collect()
 }
 
 /// What an entry waits for, and what it stands under: ids, or objects that name one and say how.
-fn needs(list: Option<&&RawValue>, entry: &mut Entry) {
-    let list = list.and_then(|list| serde_json::from_str::<Vec<Value>>(list.get()).ok());
-    for one in list.into_iter().flatten() {
-        let Value::Object(said) = &one else {
-            entry.needs.extend(word(&one));
+fn needs(list: Option<&Value>, entry: &mut Entry) {
+    let Some(list) = list else { return };
+    let names = list.word().unwrap_or("").split(',').map(str::trim).filter(|name| !name.is_empty());
+    entry.needs.extend(names.map(str::to_owned));
+    for one in list.list().unwrap_or_default() {
+        if let Some(word) = one.word() {
+            // beads writes `blocks:bd-1` on its command line.
+            match word.split_once(':').filter(|(how, _)| is_relation(how)) {
+                Some((how, id)) => relate(how, id, entry),
+                None => entry.needs.push(word.to_owned()),
+            }
             continue;
-        };
-        let Some(id) = ["depends_on_id", "id"].iter().find_map(|name| word(said.get(*name)?)) else { continue };
-        let how = ["type", "dependency_type"].iter().find_map(|name| said.get(*name)?.as_str()).unwrap_or("blocks");
-        match how {
-            "parent-child" | "parent" => entry.parent_id = Some(id),
-            "blocks" | "waits-for" | "conditional-blocks" => entry.needs.push(id),
-            _only_related => {}
         }
+        let Some(id) = ["depends_on_id", "id"].iter().find_map(|name| one.text(name)) else { continue };
+        let how = ["type", "dependency_type"].iter().find_map(|name| one.text(name));
+        relate(how.as_deref().unwrap_or("blocks"), &id, entry);
     }
 }
 
-fn text(fields: &Fields<'_>, name: &str) -> Option<String> {
-    let value = serde_json::from_str::<Value>(fields.get(name)?.get()).ok()?;
-    match value {
-        Value::Array(lines) => {
-            let lines = lines.iter().filter_map(word).collect::<Vec<_>>();
-            (!lines.is_empty()).then(|| lines.join("\n"))
-        }
-        value => word(&value),
-    }
+fn is_relation(word: &str) -> bool {
+    matches!(
+        word,
+        "blocks" | "waits-for" | "conditional-blocks" | "parent-child" | "parent" | "related" | "discovered-from"
+    )
 }
 
-/// A text or a number.
-fn word(value: &Value) -> Option<String> {
-    match value {
-        Value::String(text) if !text.trim().is_empty() => Some(text.trim().to_owned()),
-        Value::Number(number) => Some(number.to_string()),
-        Value::Null | Value::Bool(_) | Value::String(_) | Value::Array(_) | Value::Object(_) => None,
+fn relate(how: &str, id: &str, entry: &mut Entry) {
+    match how {
+        "parent-child" | "parent" => entry.parent_id = Some(id.to_owned()),
+        "blocks" | "waits-for" | "conditional-blocks" => entry.needs.push(id.to_owned()),
+        _only_related => {}
     }
 }
 

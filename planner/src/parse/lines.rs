@@ -113,8 +113,8 @@ pub(super) struct Lexer<'a> {
     previous: Option<usize>,
     no_comment_end: bool,
     pub(super) dialect: Dialect,
-    /// By depth: the number of the last item, where the markup leaves counting to its reader.
-    pub(super) counts: Vec<usize>,
+    /// By depth: the number of the last item and whether it is shown, where the markup leaves counting to its reader.
+    pub(super) counts: Vec<(usize, bool)>,
     /// The depth of the headline that is to be done and in which the lines stand.
     pub(super) headline: Option<usize>,
     /// Columns by which lines stand deeper because they belong to a headline.

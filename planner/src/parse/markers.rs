@@ -120,18 +120,17 @@ fn ends(rest: &str) -> bool {
 
 /// "Done: ", "WIP: " before the words of an item, and their length.
 fn status(content: &str) -> Option<(Mark, usize)> {
-    const WORDS: [(&str, Mark); 8] = [
+    const WORDS: [(&str, Mark); 7] = [
         ("done", Mark::Done),
         ("completed", Mark::Done),
         ("doing", Mark::InProgress),
         ("in progress", Mark::InProgress),
         ("wip", Mark::InProgress),
-        ("todo", Mark::Open),
         ("cancelled", Mark::Cancelled),
         ("canceled", Mark::Cancelled),
     ];
     let first = content.as_bytes().first()? | 0x20;
-    if !matches!(first, b'd' | b'i' | b'w' | b't' | b'c' | b'*') {
+    if !matches!(first, b'd' | b'i' | b'w' | b'c' | b'*') {
         return None;
     }
     let bold = content.len() - content.trim_start_matches('*').len();
@@ -203,6 +202,12 @@ fn bullet(content: &str) -> Option<(usize, Option<Mark>)> {
 
 pub(super) fn is_emoji(c: char) -> bool {
     matches!(c, '\u{1f300}'..='\u{1faff}' | '\u{2600}'..='\u{27bf}' | '\u{2b00}'..='\u{2bff}' | '\u{23e9}'..='\u{23fa}')
+}
+
+/// True for an emoji that says nothing of how far an item is.
+pub(super) fn is_picture(c: char) -> bool {
+    let known = matches!(c, '\u{2610}' | '\u{2611}' | '\u{274c}' | '\u{274e}' | '\u{2b1c}' | '\u{2b1b}' | '\u{1f532}');
+    is_emoji(c) && !is_state(c) && !known && !matches!(c, '\u{2794}'..='\u{27be}')
 }
 
 /// True for a sign before an item that says how far it is, unless it is an ornament.

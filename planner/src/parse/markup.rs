@@ -54,8 +54,13 @@ impl Lexer<'_> {
         if !self.in_list() {
             self.counts.clear();
         }
-        self.counts.resize(item.depth, 0);
-        let number = &mut self.counts[item.depth - 1];
+        self.counts.resize(item.depth, (0, item.numbered));
+        let (number, numbered) = &mut self.counts[item.depth - 1];
+        if *numbered != item.numbered {
+            // Numbers after bullets, and bullets after numbers, are another list.
+            (*number, *numbered) = (0, item.numbered);
+            self.apart = true;
+        }
         *number += 1;
         let marker = if item.numbered { Marker::Number(number.to_string()) } else { Marker::Bullet };
         let indent = line.indent - self.under + 2 * (item.depth - 1);
@@ -107,17 +112,25 @@ impl Lexer<'_> {
         true
     }
 
-    /// Signs of being done say nothing where all items have the same one.
+    /// A tick is an ornament where all items have one, and where others have pictures for bullets.
     pub(super) fn ornaments(&mut self) {
         let text = self.text;
-        let mut items = self.blocks.iter().filter(|block| matches!(block.kind, BlockKind::Item { .. })).peekable();
-        let sign = |block: &Block| text[block.span.start..block.span.end].trim_start_matches(is_blank).chars().next();
-        let Some(first) = items.peek().and_then(|block| sign(block)).filter(|c| markers::is_state(*c)) else { return };
-        if items.all(|block| sign(block) == Some(first)) {
-            for block in &mut self.blocks {
-                if let BlockKind::Item { mark, .. } = &mut block.kind {
-                    *mark = None;
-                }
+        let sign = |block: &Block| {
+            let is_item = matches!(block.kind, BlockKind::Item { .. });
+            let part = is_item.then(|| text[block.span.start..block.span.end].trim_start_matches(is_blank));
+            part.and_then(|part| part.chars().next())
+        };
+        let ticked = |block: &Block| sign(block).is_some_and(markers::is_state);
+        if !self.blocks.iter().any(ticked) {
+            return;
+        }
+        let mut signs = self.blocks.iter().filter_map(sign);
+        let first = signs.next();
+        let alike = self.blocks.iter().filter_map(sign).all(|c| Some(c) == first);
+        let pictured = signs.chain(first).any(markers::is_picture);
+        for block in self.blocks.iter_mut().filter(|_| alike || pictured) {
+            if let (true, BlockKind::Item { mark, .. }) = (ticked(block), &mut block.kind) {
+                *mark = None;
             }
         }
     }

@@ -42,6 +42,7 @@ mod dialects;
 mod draft;
 mod edges;
 mod elsewhere;
+mod embedded;
 mod error;
 mod fences;
 mod fields;
@@ -80,7 +81,9 @@ mod tags;
 #[cfg(test)]
 mod tests;
 mod text;
+mod values;
 mod vocabulary;
+mod yaml;
 
 pub use canonical::render;
 pub use error::{Diagnostic, ParseError};
@@ -136,7 +139,7 @@ fn read(
     if let Some(plan) = canonical::read(text, options) {
         return plan;
     }
-    if let Some(plan) = formats::read(text, options) {
+    if let Some(plan) = embedded::read(text, options) {
         return plan;
     }
     let mut built = build::build(text, false);

@@ -221,7 +221,7 @@ pub(super) fn holds_steps(text: &str, blocks: &[Block]) -> bool {
     })
 }
 
-/// Makes items of the headings of a text that has nothing else: those under others stand in them, and a single one above
+/// Makes items of the headings of a text that has nothing else, where one of them says what to do: those under others stand in them, and a single one above
 /// all others stays the title. Headings that only name a section stay; true when any became an item.
 pub(super) fn outline_only(text: &str, blocks: &mut [Block]) -> bool {
     let mut heads: Vec<(usize, usize)> = Vec::new();
@@ -231,6 +231,14 @@ pub(super) fn outline_only(text: &str, blocks: &mut [Block]) -> bool {
             BlockKind::Ignored => {}
             BlockKind::Item { .. } | BlockKind::Paragraph | BlockKind::Fence(_) | BlockKind::Table => return false,
         }
+    }
+    let says = |n: usize| {
+        let line = blocks[n].pieces.first().map_or("", |piece| &text[piece.start..piece.end]);
+        let found = super::markers::item(line, None, false).map_or(0, |found| found.skip);
+        found > 0 || super::vocabulary::begins_with_verb(&line[found..])
+    };
+    if !heads.iter().any(|(n, _)| says(*n)) {
+        return false;
     }
     let title = heads.first().filter(|(_, top)| heads.len() > 1 && heads[1..].iter().all(|(_, level)| level > top));
     let title = title.map(|(n, _)| *n);

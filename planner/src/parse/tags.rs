@@ -1,4 +1,4 @@
-//! Short signs in a step: `@name`, `!high`, `!!` and, at the end, `~2h`.
+//! Signs in a step that say who does it, how urgent it is and how long it takes: `@name`, `!high`, `!!`, `~2h`.
 
 use super::inline::{self, AtomKind};
 use super::meta::{Reader, is_priority};
@@ -45,8 +45,23 @@ impl Reader<'_> {
             }
             self.removed.push((at, at + 1 + name.len()));
         }
+        self.last_word(from, to);
     }
 
+    /// `P1` behind other tags at the end.
+    fn last_word(&mut self, from: usize, to: usize) {
+        let part = self.text[from..to].trim_end();
+        let Some((before, word)) = part.rsplit_once(' ') else { return };
+        let urgent = matches!(word.as_bytes(), [b'P', b'0'..=b'4']) && self.meta.priority.is_none();
+        let tagged = before.rsplit(' ').next().is_some_and(|tag| tag.starts_with(['@', '~', '#', '!']));
+        if urgent && tagged {
+            self.meta.priority = Some(word.to_owned());
+            self.removed.push((from + before.len(), from + part.len()));
+        }
+    }
+}
+
+impl Reader<'_> {
     /// `!!`, `!!!` and, at the end, `~2h`: the bytes after the first sign.
     fn short_tag(&mut self, sign: char, rest: &str) -> Option<usize> {
         let word = &rest[..rest.find(char::is_whitespace).unwrap_or(rest.len())];
@@ -67,10 +82,10 @@ impl Reader<'_> {
 
 /// "notify @ann": whoever is named is spoken to and does not do it.
 fn addressed(before: &str) -> bool {
-    let word = before.trim_end().rsplit([' ', '(']).next().unwrap_or("");
+    let word = before.trim_end().rsplit(' ').next().unwrap_or("");
     [
-        "notify", "ping", "page", "cc", "ask", "tell", "email", "message", "contact", "thank", "mention", "invite",
-        "with", "from", "and",
+        "notify", "ping", "ask", "tell", "email", "message", "contact", "thank", "mention", "invite", "with", "from",
+        "and",
     ]
     .iter()
     .any(|one| one.eq_ignore_ascii_case(word))

@@ -199,6 +199,9 @@ const NAMES_MAX: usize = 4;
 
 fn named_kind(text: &str, n_names: usize) -> Option<NodeKind> {
     let text = super::markers::time(text).map_or(text, |length| &text[length..]);
+    // What stands in brackets at the end is said beside the task.
+    let beside = if text.ends_with(')') { text.rfind(" (").filter(|at| !text[at + 2..].contains('`')) } else { None };
+    let text = beside.map_or(text, |at| &text[..at]);
     let plain = instruction(text);
     let plain = after_lead(plain).map(instruction).filter(|rest| begins_with_verb(rest)).unwrap_or(plain);
     if is_question_mark(text) {

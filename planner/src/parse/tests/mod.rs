@@ -3,6 +3,7 @@
 mod commands;
 mod conditional;
 mod elsewhere;
+mod embedded;
 mod formats;
 mod letters;
 mod limits;

@@ -1,0 +1,109 @@
+//! Lists of other programs in YAML, in front matter and in fences.
+
+use super::{check, check_error, plan};
+
+#[test]
+fn the_todos_in_the_front_matter_are_the_tasks_and_the_text_below_is_context() {
+    let text = "---\nname: Add auth\ntodos:\n  - id: setup\n    content: Install the library\n    status: completed\n  \
+                - id: impl\n    content: Implement the route in src/login.rs\n    dependencies:\n      - setup\n---\n\n\
+                # Add auth\n\nThe API has\nno sessions yet.\n";
+    check(
+        text,
+        &[
+            "1 ToolCall Install the library | id setup | mark Done",
+            "2 CodeImplementation Implement the route in src/login.rs | <- 1 | id impl | FileRef src/login.rs",
+        ],
+    );
+    let read = plan(text);
+    assert_eq!(read.title.as_deref(), Some("Add auth"));
+    assert_eq!(read.context, ["# Add auth", "The API has no sessions yet."]);
+    check("---\ntitle: Notes\n---\nAdd a logo.", &["1 CodeImplementation Add a logo"]);
+}
+
+#[test]
+fn steps_in_yaml_are_a_sequence_unless_they_say_what_they_wait_for() {
+    check(
+        "# how it goes\nname: Release\nsteps:\n  - name: Build the image # slow\n    id: build\n  - name: 'Scan it''s layers'\n  \
+         - task: \"Push: the image\"\n    needs: [build]\n    notes: >\n      To the mirror\n      as well.\n    done: true\n",
+        &[
+            "1 ToolCall Build the image | id build",
+            "2 Processing Scan it's layers | <- 1s",
+            "3 ToolCall Push: the image | <- 1 | mark Done | note To the mirror as well.",
+        ],
+    );
+    check(
+        "tasks:\n- title: Fetch it\n- title: Sort it\n  depends_on: Fetch it\n",
+        &["1 Retrieval Fetch it", "2 Processing Sort it | <- 1"],
+    );
+}
+
+#[test]
+fn a_command_of_its_own_is_kept_and_said_and_not_run() {
+    let text = "steps:\n  - name: Build\n    run: |\n      make\n      make check\n  - name: Run `make push`\n";
+    check(
+        text,
+        &[
+            "1 CodeImplementation Build | note Command: make\\nmake check",
+            "2 ToolCall Run make push | <- 1s | $ make push",
+        ],
+    );
+    let said = plan(text).warnings;
+    assert_eq!(said.len(), 1);
+    assert_eq!((said[0].line, said[0].column, &*said[0].message), (2, 3, "the command of Build is not run"));
+}
+
+#[test]
+fn a_list_in_a_fence_is_the_plan_when_the_words_before_say_so_or_nothing_else_is_listed() {
+    let list = "{\"plan\": [{\"step\": \"Inspect it\", \"status\": \"completed\"}, {\"step\": \"Fix it\"}]}";
+    let tasks = ["1 Analysis Inspect it | mark Done", "2 CodeImplementation Fix it | <- 1s"];
+    check(&format!("Here is the plan:\n\n```json\n{list}\n```\n\nLet me know what you think.\n"), &tasks);
+    check(&format!("```\n{list}\n```"), &tasks);
+    check(
+        "Plan:\n\n```yaml\ntodos:\n  - id: a\n    content: Fetch it\n  - id: b\n    content: Sort it\n    deps: [a]\n```",
+        &["1 Retrieval Fetch it | id a", "2 Processing Sort it | <- 1 | id b"],
+    );
+    let posted = plan(&format!("Post these tasks to the tracker:\n\n```json\n{list}\n```\n"));
+    assert_eq!(posted.tasks.len(), 1);
+    let beside = plan(&format!("- Add a\n- Add b\n\n```json\n{list}\n```\n"));
+    assert_eq!(beside.tasks.len(), 2);
+    check_error(
+        "```json\n{\"tasks\": [{\"id\": 1, \"title\": \"Do it\", \"dependencies\": [3]}]}\n```",
+        "no task is called 3 (line 2, column 12); name an existing task or remove the dependency",
+    );
+}
+
+#[test]
+fn dependencies_on_the_command_line_of_beads_are_read() {
+    check(
+        "{\"id\":\"bd-1\",\"title\":\"Create it\",\"deps\":[]}\n{\"id\":\"bd-2\",\"title\":\"Review it\",\"deps\":[\"bd-1\"]}\n\
+         {\"id\":\"bd-3\",\"title\":\"Ship it\",\"deps\":[\"blocks:bd-2\",\"related:bd-9\"]}\n",
+        &[
+            "1 CodeImplementation Create it | id bd-1",
+            "2 Analysis Review it | <- 1 | id bd-2",
+            "3 ToolCall Ship it | <- 2 | id bd-3",
+        ],
+    );
+}
+
+#[test]
+fn lists_of_words_in_json_are_tasks_where_the_list_has_a_name() {
+    check(
+        "{\"tasks\": [\"Fix it\", \"Run `make`\"]}",
+        &["1 CodeImplementation Fix it", "2 ToolCall Run make | $ make"],
+    );
+    check("{\"steps\": [\"Fix it\", \"Test it\"]}", &["1 CodeImplementation Fix it", "2 UnitTest Test it | <- 1s"]);
+}
+
+#[test]
+fn text_that_only_looks_like_yaml_is_read_as_any_text() {
+    for (text, n_tasks) in [
+        ("tasks:\n- Build it\n- Test it\n", 2),
+        ("name: x\nPlease add a logo.", 2),
+        ("steps:\n  - Fix: the parser\n  - Test: the parser\n", 2),
+        ("- name: the parser\n- fix it\n- test it", 3),
+        ("todo: add a logo", 1),
+        ("steps:\n\t- name: Build it\n", 1),
+    ] {
+        assert_eq!(plan(text).tasks.len(), n_tasks, "{text:?}: {:?}", plan(text).tasks);
+    }
+}
