@@ -21,6 +21,7 @@ pub(super) fn each(
 ) -> rusqlite::Result<()> {
     let bounds = Bounds { low, high };
     let sources = sources(connection, query, bounds)?;
+    let wanted = query.alternatives();
     let is_exact = matches!(&sources[..], [source] if source.is_exactly(query));
     let mut statements = Vec::with_capacity(sources.len());
     for source in &sources {
@@ -31,10 +32,13 @@ pub(super) fn each(
         cursors.extend(Cursor::open(statement, source, bounds)?);
     }
     while let Some(next) = next_of(&cursors, backwards) {
-        let position = cursors[next].position;
-        let event = names.recorded(connection, cursors[next].row()?)?;
-        if (is_exact || query.matches(&event)) && !take(event) {
-            return Ok(());
+        let (position, row) = (cursors[next].position, cursors[next].row()?);
+        // Of what is of another stream or type no more is read than that.
+        if is_exact || names.may_match(connection, row, &wanted)? {
+            let event = names.recorded(connection, row)?;
+            if (is_exact || query.matches(&event)) && !take(event) {
+                return Ok(());
+            }
         }
         // One event may be found in several ways, and comes once.
         for index in (0..cursors.len()).rev() {

@@ -9,7 +9,7 @@ use uuid::Uuid;
 
 use crate::clock::Timestamp;
 use crate::position::Position;
-use crate::query::Causes;
+use crate::query::{Causes, Query};
 use crate::record::{Recorded, tags_as_json, tags_of_json};
 
 /// Where the log ends.
@@ -180,6 +180,23 @@ const NAMES_MAX: usize = 16_384;
 pub(super) struct Names(HashMap<i64, (String, String)>);
 
 impl Names {
+    /// False of a row that no alternative of a query wants, for its stream, its aggregate or its type.
+    pub(super) fn may_match(
+        &mut self,
+        connection: &Connection,
+        row: &Found<'_>,
+        wanted: &[&Query],
+    ) -> rusqlite::Result<bool> {
+        let event_type = row.get_ref(4)?.as_str()?;
+        let (stream_id, aggregate_id) = self.of(connection, row.get(2)?)?;
+        let is_of = |wanted: &Option<String>, found: &str| wanted.as_ref().is_none_or(|wanted| wanted == found);
+        Ok(wanted.iter().any(|one| {
+            (one.stream_id.is_empty() || one.stream_id == *stream_id)
+                && is_of(&one.aggregate_id, aggregate_id)
+                && is_of(&one.event_type, event_type)
+        }))
+    }
+
     /// An event of the log.
     pub(super) fn recorded(&mut self, connection: &Connection, row: &Found<'_>) -> rusqlite::Result<Recorded> {
         let (stream_id, aggregate_id) = self.of(connection, row.get(2)?)?.clone();
