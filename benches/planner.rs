@@ -8,7 +8,9 @@ use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use crewlog_mq::Handler;
-use crewlog_planner::event::{Command, Event, ExecutorEvent, PlannerCmd, PlannerConfig};
+use crewlog_planner::event::{
+    Amendment, Command, Event, ExecutorEvent, FailureClass, Order, PlannerCmd, PlannerConfig, Setting,
+};
 use crewlog_planner::plan::{Dependency, NodeKind, Strength, TaskId, TaskPlan};
 use crewlog_planner::planner::Planner;
 
@@ -35,6 +37,11 @@ fn main() {
         [("commands", NodeKind::ToolCall), ("agents", NodeKind::Processing), ("questions", NodeKind::Clarification)];
     let wanted = std::env::args().skip(1).find(|word| !word.starts_with('-')).unwrap_or_default();
     println!("{:<20} {:>7}  {:>22}  {:>22}", "", "tasks", "commands/s max, median", "events/s max, median");
+    if "orders".contains(&wanted) {
+        for n_tasks in [SIZES[0], SIZES[3]] {
+            [Order::Place, Order::CriticalPath].into_iter().for_each(|order| measure_orders(n_tasks, order));
+        }
+    }
     for (of, kind) in kinds {
         for (shape, before) in shapes {
             let name = format!("{shape} of {of}");
@@ -70,6 +77,34 @@ fn measure(name: &str, n_tasks: u64, before: Shape, kind: NodeKind) {
     });
     let folded = folding.map_or_else(String::new, |times| rates(events.len(), &times));
     println!("{name:<20} {n_tasks:>7}  {}  {folded}", rates(commands.len(), &deciding));
+}
+
+/// What one order of a person costs in a large plan: a task that is tried again, and one that is added.
+fn measure_orders(n_tasks: u64, order: Order) {
+    let (_, mut begun) = begin(n_tasks, diamond, NodeKind::ToolCall);
+    begun
+        .process(Command::Configure { changes: vec![Setting::Order(order)], reason: String::new() })
+        .expect("it is a setting");
+    let (node_id, attempt, class) = (TaskId(1), 1, FailureClass::Task);
+    let failed = ExecutorEvent::TaskFailed { node_id, attempt, error: "it is broken".into(), class };
+    let mut broken = begin(n_tasks, |_| vec![], NodeKind::ToolCall).1;
+    broken.process(Command::HandleExecutorEvent(failed)).expect("it is due");
+    let add = Amendment::Add { text: "Run `true`".into(), after: vec![TaskId(2)], before: vec![TaskId(n_tasks)] };
+    let orders = [
+        ("retry of one", broken, Command::Retry { task: Some(TaskId(1)) }),
+        ("one added", begun, Command::Amend { amendments: vec![add], reason: String::new() }),
+    ];
+    for (name, planner, order_given) in orders {
+        let times = runs(N_RUNS, || {
+            let (mut planner, command) = (planner.clone(), order_given.clone());
+            let start = Instant::now();
+            black_box(planner.process(command).expect("it can be done"));
+            let time = start.elapsed();
+            drop(planner);
+            time
+        });
+        println!("{name}, order {order:?}: {n_tasks} tasks, {:?} {:?}", times[0], times[times.len() / 2]);
+    }
 }
 
 /// One, two beside each other after it, and one after both.
