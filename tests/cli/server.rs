@@ -27,6 +27,34 @@ fn carried_out(scene: &Scene) -> String {
     plan
 }
 
+/// The plan of a tactical agent: a command, and a question to another agent after it.
+const AGENTS_PLAN: &str = r#"{
+  "execution_steps": [
+    { "id": "run", "step": "Run it", "tool": "run_command", "command": "echo ran", "care": { "retry": 1 } },
+    { "id": "ask", "step": "Ask", "request": {
+      "target_agent": "perception", "request": { "locate": { "entity": "struct User" } }, "timeout_ms": 60000 } }
+  ],
+  "dependencies": { "ask": ["run"] },
+  "resource_requirements": { "agent_types": ["perception"] }
+}"#;
+
+#[test]
+fn what_an_agent_proposes_is_carried_out_and_asked_about_on_a_server_as_in_a_file() {
+    let database = Database::new();
+    let finder = "[executors.finder]\ncommand = [\"sh\", \"-c\", \"cat > /dev/null; echo in src/user.rs\"]\n";
+    let carried_out = |scene: &Scene| {
+        scene.write("crewlog.toml", finder);
+        scene.write("plan.json", AGENTS_PLAN);
+        let ran = scene.run(&["plan", "propose", "plan.json", "--agent", "tactical", "--run", "--yes"]).expect(0);
+        let plan = ran.stdout.lines().next().expect("it tells the plan").to_owned();
+        let tasks = scene.show(&plan)["tasks"].clone();
+        assert!(tasks[1]["result"].as_str().is_some_and(|told| told.contains("in src/user.rs")), "{tasks}");
+        let exported = scene.run(&["export"]).expect(0).stdout.clone();
+        history(&exported).into_iter().map(|(_, event_type)| event_type).collect::<Vec<_>>()
+    };
+    assert_eq!(carried_out(&on_server(&database)), carried_out(&Scene::new()));
+}
+
 /// Stream, type and data of the events of a log, without what differs each time.
 fn history(exported: &str) -> Vec<(String, String)> {
     let events = exported.lines().skip(1).map(|line| serde_json::from_str::<Value>(line).expect("a line is JSON"));

@@ -16,6 +16,7 @@ use crewlog_planner::verify::{Decided, Verifier};
 use tokio::time::Instant;
 
 use super::rig::{Scripted, question, reply, terms};
+use crate::log::backends::logs;
 
 type Replies = Vec<Result<Reply, ModelError>>;
 
@@ -41,45 +42,48 @@ fn failed(events: &[CallEvent]) -> Vec<(Fault, String)> {
 
 #[tokio::test]
 async fn what_is_asked_and_answered_is_recorded_with_all_that_it_took() {
-    let store = EventStore::in_memory().await.unwrap();
-    let (asker, _) = asker(&store, "door-1", vec![Ok(reply("It is red."))]);
-    let request = question("Which colour?");
-    asker.ask(&request).await.unwrap();
-    let loaded = store.load::<CallEvent>(&Query::stream(model::STREAM), Range::default()).await.unwrap();
-    let [asked, answered] = &loaded[..] else { panic!("{loaded:?}") };
-    let CallEvent::ModelAsked { request: asked_hash, model, parameters, system, prompt, .. } = &asked.event else {
-        panic!("{asked:?}")
-    };
-    assert_eq!((asked_hash, model.as_str(), system.as_str()), (&hash(&request), "mock-1", "Be brief."));
-    assert_eq!((parameters.max_tokens, parameters.temperature), (Some(500), Some(0.5)));
-    assert_eq!(*prompt, request.messages);
-    let CallEvent::ModelAnswered { request: of, text, usage, cost_micros, .. } = &answered.event else {
-        panic!("{answered:?}")
-    };
-    assert_eq!((of, text.as_str(), *cost_micros), (asked_hash, "It is red.", Some(66)));
-    assert_eq!((usage.input_tokens, usage.output_tokens), (Some(7), Some(3)));
-    assert_eq!(answered.metadata.causation_id, Some(asked.recorded.event_id));
-    assert_eq!(answered.recorded.aggregate_id, "door-1");
-    for tag in ["plan:door-1".to_owned(), request_tag(asked_hash)] {
-        assert!(answered.recorded.tags.contains(&tag), "{:?}", answered.recorded.tags);
+    for (store, _on) in logs().await {
+        let (asker, _) = asker(&store, "door-1", vec![Ok(reply("It is red."))]);
+        let request = question("Which colour?");
+        asker.ask(&request).await.unwrap();
+        let loaded = store.load::<CallEvent>(&Query::stream(model::STREAM), Range::default()).await.unwrap();
+        let [asked, answered] = &loaded[..] else { panic!("{loaded:?}") };
+        let CallEvent::ModelAsked { request: asked_hash, model, parameters, system, prompt, .. } = &asked.event else {
+            panic!("{asked:?}")
+        };
+        assert_eq!((asked_hash, model.as_str(), system.as_str()), (&hash(&request), "mock-1", "Be brief."));
+        assert_eq!((parameters.max_tokens, parameters.temperature), (Some(500), Some(0.5)));
+        assert_eq!(*prompt, request.messages);
+        let CallEvent::ModelAnswered { request: of, text, usage, cost_micros, .. } = &answered.event else {
+            panic!("{answered:?}")
+        };
+        assert_eq!((of, text.as_str(), *cost_micros), (asked_hash, "It is red.", Some(66)));
+        assert_eq!((usage.input_tokens, usage.output_tokens), (Some(7), Some(3)));
+        assert_eq!(answered.metadata.causation_id, Some(asked.recorded.event_id));
+        assert_eq!(answered.recorded.aggregate_id, "door-1");
+        for tag in ["plan:door-1".to_owned(), request_tag(asked_hash)] {
+            assert!(answered.recorded.tags.contains(&tag), "{:?}", answered.recorded.tags);
+        }
     }
 }
 
 #[tokio::test]
 async fn of_several_answers_the_first_that_can_be_read_counts() {
-    let folder = tempfile::tempdir().unwrap();
-    let operator = folder.path().join("operator.key");
-    make_operator_key(&operator).unwrap();
-    let keys = |operator| Arc::new(Keys::open(folder.path().join("keys"), operator).unwrap());
-    let log = EventStore::in_memory().await.unwrap();
-    let (sealed, _) = asker(&log.clone().veiled(keys(Some(&operator))), "a", vec![Ok(reply("sealed"))]);
-    sealed.ask(&question("Really?")).await.unwrap();
-    let store = log.veiled(keys(None));
-    let (open, _) = asker(&store, "b", vec![Ok(reply("open"))]);
-    assert!(!open.ask(&question("Really?")).await.unwrap().from_log, "a sealed answer is none without its key");
-    let (again, _) = asker(&store, "c", vec![]);
-    let answered = again.ask(&question("Really?")).await.unwrap();
-    assert_eq!((answered.answer.text.as_str(), answered.from_log), ("open", true));
+    for (store, _on) in logs().await {
+        let folder = tempfile::tempdir().unwrap();
+        let operator = folder.path().join("operator.key");
+        make_operator_key(&operator).unwrap();
+        let keys = |operator| Arc::new(Keys::open(folder.path().join("keys"), operator).unwrap());
+        let log = store;
+        let (sealed, _) = asker(&log.clone().veiled(keys(Some(&operator))), "a", vec![Ok(reply("sealed"))]);
+        sealed.ask(&question("Really?")).await.unwrap();
+        let store = log.veiled(keys(None));
+        let (open, _) = asker(&store, "b", vec![Ok(reply("open"))]);
+        assert!(!open.ask(&question("Really?")).await.unwrap().from_log, "a sealed answer is none without its key");
+        let (again, _) = asker(&store, "c", vec![]);
+        let answered = again.ask(&question("Really?")).await.unwrap();
+        assert_eq!((answered.answer.text.as_str(), answered.from_log), ("open", true));
+    }
 }
 
 #[test]
@@ -94,58 +98,60 @@ fn the_hash_of_what_is_asked_is_the_same_in_every_build() {
 
 #[tokio::test]
 async fn tokens_that_a_provider_says_nothing_of_are_counted_by_a_tokenizer_or_estimated_by_what_was_said_before() {
-    let store = EventStore::in_memory().await.unwrap();
-    let silent = || Ok(Reply { usage: CountedTokens::default(), ..reply("It is red.") });
-    let text = |n: usize| format!("Which colour has door {n}? {}", "It is a long story. ".repeat(40));
-    let told = |n: usize| guess("Be brief.") + guess(&text(n));
-    let twice = |n: usize| {
-        let usage =
-            CountedTokens { input_tokens: Some(2 * told(n)), output_tokens: Some(3), ..CountedTokens::default() };
-        Ok(Reply { usage, ..reply("It is red.") })
-    };
-    let replies = vec![silent(), twice(2), twice(3), twice(4), twice(5), silent(), silent()];
-    let (asker, _) = asker(&store, "door-1", replies);
-    for n in 1..=6 {
-        asker.ask(&question(&text(n))).await.unwrap();
+    for (store, _on) in logs().await {
+        let silent = || Ok(Reply { usage: CountedTokens::default(), ..reply("It is red.") });
+        let text = |n: usize| format!("Which colour has door {n}? {}", "It is a long story. ".repeat(40));
+        let told = |n: usize| guess("Be brief.") + guess(&text(n));
+        let twice = |n: usize| {
+            let usage =
+                CountedTokens { input_tokens: Some(2 * told(n)), output_tokens: Some(3), ..CountedTokens::default() };
+            Ok(Reply { usage, ..reply("It is red.") })
+        };
+        let replies = vec![silent(), twice(2), twice(3), twice(4), twice(5), silent(), silent()];
+        let (asker, _) = asker(&store, "door-1", replies);
+        for n in 1..=6 {
+            asker.ask(&question(&text(n))).await.unwrap();
+        }
+        let mut known = question(&text(7));
+        known.terms.model = "gpt-4o".into();
+        asker.ask(&known).await.unwrap();
+        let used = recorded(&store).await.into_iter().filter_map(|event| match event {
+            CallEvent::ModelAnswered { usage, .. } => Some(usage),
+            CallEvent::ModelAsked { .. } | CallEvent::ModelFailed { .. } => None,
+        });
+        let used = used.collect::<Vec<_>>();
+        let estimated = |input, output| CountedTokens {
+            input_tokens: Some(input),
+            output_tokens: Some(output),
+            counted_by: CountedBy::Estimate,
+        };
+        assert_eq!(used[0], estimated(guess(&format!("Be brief.\n{}", text(1))), guess("It is red.")));
+        assert_eq!(used[1].counted_by, CountedBy::Provider);
+        let calibrated = used[5].input_tokens.unwrap();
+        assert!((told(6) * 3 / 2..=told(6) * 2).contains(&calibrated), "{calibrated} of {}", told(6));
+        assert_eq!(used[5].counted_by, CountedBy::Estimate);
+        let counted = used[6];
+        assert_eq!((counted.output_tokens, counted.counted_by), (Some(4), CountedBy::Tokenizer));
+        assert!((200..260).contains(&counted.input_tokens.unwrap()), "{counted:?}");
     }
-    let mut known = question(&text(7));
-    known.terms.model = "gpt-4o".into();
-    asker.ask(&known).await.unwrap();
-    let used = recorded(&store).await.into_iter().filter_map(|event| match event {
-        CallEvent::ModelAnswered { usage, .. } => Some(usage),
-        CallEvent::ModelAsked { .. } | CallEvent::ModelFailed { .. } => None,
-    });
-    let used = used.collect::<Vec<_>>();
-    let estimated = |input, output| CountedTokens {
-        input_tokens: Some(input),
-        output_tokens: Some(output),
-        counted_by: CountedBy::Estimate,
-    };
-    assert_eq!(used[0], estimated(guess(&format!("Be brief.\n{}", text(1))), guess("It is red.")));
-    assert_eq!(used[1].counted_by, CountedBy::Provider);
-    let calibrated = used[5].input_tokens.unwrap();
-    assert!((told(6) * 3 / 2..=told(6) * 2).contains(&calibrated), "{calibrated} of {}", told(6));
-    assert_eq!(used[5].counted_by, CountedBy::Estimate);
-    let counted = used[6];
-    assert_eq!((counted.output_tokens, counted.counted_by), (Some(4), CountedBy::Tokenizer));
-    assert!((200..260).contains(&counted.input_tokens.unwrap()), "{counted:?}");
 }
 
 #[tokio::test]
 async fn an_answer_in_the_log_is_not_asked_for_again_whichever_plan_asks() {
-    let store = EventStore::in_memory().await.unwrap();
-    let (first, _) = asker(&store, "a", vec![Ok(reply("yes"))]);
-    let known = first.ask(&question("Really?")).await.unwrap();
-    let n_events = recorded(&store).await.len();
-    for plan in ["a", "b"] {
-        let (again, _) = asker(&store, plan, vec![]);
-        let answered = again.ask(&question("Really?")).await.unwrap();
-        assert_eq!((&answered.answer, answered.from_log), (&known.answer, true));
+    for (store, _on) in logs().await {
+        let (first, _) = asker(&store, "a", vec![Ok(reply("yes"))]);
+        let known = first.ask(&question("Really?")).await.unwrap();
+        let n_events = recorded(&store).await.len();
+        for plan in ["a", "b"] {
+            let (again, _) = asker(&store, plan, vec![]);
+            let answered = again.ask(&question("Really?")).await.unwrap();
+            assert_eq!((&answered.answer, answered.from_log), (&known.answer, true));
+        }
+        assert_eq!(recorded(&store).await.len(), n_events, "nothing was added");
+        let (other, scripted) = asker(&store, "a", vec![Ok(reply("no"))]);
+        assert_eq!(other.ask(&question("Really, really?")).await.unwrap().answer.text, "no");
+        assert_eq!(scripted.n_left(), 0, "another question is asked");
     }
-    assert_eq!(recorded(&store).await.len(), n_events, "nothing was added");
-    let (other, scripted) = asker(&store, "a", vec![Ok(reply("no"))]);
-    assert_eq!(other.ask(&question("Really, really?")).await.unwrap().answer.text, "no");
-    assert_eq!(scripted.n_left(), 0, "another question is asked");
 }
 
 #[tokio::test(start_paused = true)]
@@ -182,25 +188,27 @@ async fn a_model_that_goes_on_failing_is_given_up_and_asked_anew_the_next_time()
 
 #[tokio::test]
 async fn what_was_asked_before_a_crash_is_asked_again_and_stands_in_the_log_once() {
-    let store = EventStore::in_memory().await.unwrap();
-    let (lost, _) = asker(&store, "a", vec![]);
-    // The script has nothing to say: whoever asks dies of it.
-    let crashed = tokio::spawn(async move { lost.ask(&question("Now?")).await.map(|_| ()) }).await;
-    assert!(crashed.is_err(), "it died while it waited for the answer");
-    let (again, _) = asker(&store, "a", vec![Ok(reply("yes"))]);
-    assert_eq!(again.ask(&question("Now?")).await.unwrap().answer.text, "yes");
-    let events = recorded(&store).await;
-    assert!(matches!(&events[..], [CallEvent::ModelAsked { .. }, CallEvent::ModelAnswered { .. }]), "{events:?}");
+    for (store, _on) in logs().await {
+        let (lost, _) = asker(&store, "a", vec![]);
+        // The script has nothing to say: whoever asks dies of it.
+        let crashed = tokio::spawn(async move { lost.ask(&question("Now?")).await.map(|_| ()) }).await;
+        assert!(crashed.is_err(), "it died while it waited for the answer");
+        let (again, _) = asker(&store, "a", vec![Ok(reply("yes"))]);
+        assert_eq!(again.ask(&question("Now?")).await.unwrap().answer.text, "yes");
+        let events = recorded(&store).await;
+        assert!(matches!(&events[..], [CallEvent::ModelAsked { .. }, CallEvent::ModelAnswered { .. }]), "{events:?}");
+    }
 }
 
 #[tokio::test]
 async fn of_two_who_ask_the_same_at_once_both_go_on_with_one_answer() {
-    let store = EventStore::in_memory().await.unwrap();
-    let (first, _) = asker(&store, "a", vec![Ok(reply("red"))]);
-    let (second, _) = asker(&store, "a", vec![Ok(reply("blue"))]);
-    let request = question("Which colour?");
-    let (one, other) = futures::join!(first.ask(&request), second.ask(&request));
-    assert_eq!(one.unwrap().answer.text, other.unwrap().answer.text);
+    for (store, _on) in logs().await {
+        let (first, _) = asker(&store, "a", vec![Ok(reply("red"))]);
+        let (second, _) = asker(&store, "a", vec![Ok(reply("blue"))]);
+        let request = question("Which colour?");
+        let (one, other) = futures::join!(first.ask(&request), second.ask(&request));
+        assert_eq!(one.unwrap().answer.text, other.unwrap().answer.text);
+    }
 }
 
 fn number(text: &str) -> Result<u32, AnswerError> {
@@ -209,50 +217,53 @@ fn number(text: &str) -> Result<u32, AnswerError> {
 
 #[tokio::test]
 async fn an_answer_that_is_refused_gets_one_more_turn_which_quotes_why() {
-    let store = EventStore::in_memory().await.unwrap();
-    let (once, _) = asker(&store, "a", vec![Ok(reply("many")), Ok(reply("12"))]);
-    let read = once.read(question("How many?"), number).await.unwrap();
-    assert_eq!(read.value, 12);
-    let events = recorded(&store).await;
-    assert_eq!(failed(&events), [(Fault::NotUnderstood, "\"many\" is no number".to_owned())]);
-    let prompts = events.iter().filter_map(|event| match event {
-        CallEvent::ModelAsked { prompt, .. } => Some(prompt.iter().map(|one| one.text.clone()).collect::<Vec<_>>()),
-        CallEvent::ModelAnswered { .. } | CallEvent::ModelFailed { .. } => None,
-    });
-    let prompts = prompts.collect::<Vec<_>>();
-    assert_eq!(prompts.len(), 2);
-    assert_eq!(prompts[1][..2], ["How many?", "many"]);
-    assert!(prompts[1][2].contains("That answer was refused: \"many\" is no number."), "{prompts:?}");
-    // All of it is in the log now.
-    let (replayed, _) = asker(&store, "b", vec![]);
-    let again = replayed.read(question("How many?"), number).await.unwrap();
-    assert_eq!((again.value, again.answered.from_log), (12, true));
-    assert_eq!(recorded(&store).await.len(), events.len());
+    for (store, _on) in logs().await {
+        let (once, _) = asker(&store, "a", vec![Ok(reply("many")), Ok(reply("12"))]);
+        let read = once.read(question("How many?"), number).await.unwrap();
+        assert_eq!(read.value, 12);
+        let events = recorded(&store).await;
+        assert_eq!(failed(&events), [(Fault::NotUnderstood, "\"many\" is no number".to_owned())]);
+        let prompts = events.iter().filter_map(|event| match event {
+            CallEvent::ModelAsked { prompt, .. } => Some(prompt.iter().map(|one| one.text.clone()).collect::<Vec<_>>()),
+            CallEvent::ModelAnswered { .. } | CallEvent::ModelFailed { .. } => None,
+        });
+        let prompts = prompts.collect::<Vec<_>>();
+        assert_eq!(prompts.len(), 2);
+        assert_eq!(prompts[1][..2], ["How many?", "many"]);
+        assert!(prompts[1][2].contains("That answer was refused: \"many\" is no number."), "{prompts:?}");
+        // All of it is in the log now.
+        let (replayed, _) = asker(&store, "b", vec![]);
+        let again = replayed.read(question("How many?"), number).await.unwrap();
+        assert_eq!((again.value, again.answered.from_log), (12, true));
+        assert_eq!(recorded(&store).await.len(), events.len());
+    }
 }
 
 #[tokio::test]
 async fn an_answer_that_is_refused_twice_is_none() {
-    let store = EventStore::in_memory().await.unwrap();
-    let (twice, _) = asker(&store, "a", vec![Ok(reply("many")), Ok(reply("lots"))]);
-    let refused = twice.read(question("How many?"), number).await.expect_err("it is no number");
-    assert!(matches!(&refused, NoAnswer::NotUnderstood(_)), "{refused:?}");
-    assert_eq!(refused.to_string(), "the model's answer was refused twice: \"lots\" is no number");
+    for (store, _on) in logs().await {
+        let (twice, _) = asker(&store, "a", vec![Ok(reply("many")), Ok(reply("lots"))]);
+        let refused = twice.read(question("How many?"), number).await.expect_err("it is no number");
+        assert!(matches!(&refused, NoAnswer::NotUnderstood(_)), "{refused:?}");
+        assert_eq!(refused.to_string(), "the model's answer was refused twice: \"lots\" is no number");
+    }
 }
 
 #[tokio::test]
 async fn what_was_asked_is_decided_again_from_the_log_alone() {
-    let store = EventStore::in_memory().await.unwrap();
-    let (once, _) = asker(&store, "a", vec![Ok(reply("many")), Ok(reply("12"))]);
-    once.read(question("How many?"), number).await.unwrap();
-    let page = store.read(&Query::stream(model::STREAM), Range::default(), 100).await.unwrap();
-    let mut verifier = Verifier::default();
-    let mut decided = Vec::new();
-    for recorded in &page.events {
-        decided.extend(verifier.verify(std::slice::from_ref(recorded)).unwrap());
+    for (store, _on) in logs().await {
+        let (once, _) = asker(&store, "a", vec![Ok(reply("many")), Ok(reply("12"))]);
+        once.read(question("How many?"), number).await.unwrap();
+        let page = store.read(&Query::stream(model::STREAM), Range::default(), 100).await.unwrap();
+        let mut verifier = Verifier::default();
+        let mut decided = Vec::new();
+        for recorded in &page.events {
+            decided.extend(verifier.verify(std::slice::from_ref(recorded)).unwrap());
+        }
+        let names = decided.iter().map(Decided::name).collect::<Vec<_>>();
+        assert_eq!(names, ["Ask", "Answer", "Fail", "Ask", "Answer"]);
+        // An answer to what nobody asked is refused, wherever it came from.
+        let unasked = Verifier::default().verify(&page.events[1..2]).expect_err("nobody asked");
+        assert!(unasked.to_string().contains("this version refuses it: the request"), "{unasked}");
     }
-    let names = decided.iter().map(Decided::name).collect::<Vec<_>>();
-    assert_eq!(names, ["Ask", "Answer", "Fail", "Ask", "Answer"]);
-    // An answer to what nobody asked is refused, wherever it came from.
-    let unasked = Verifier::default().verify(&page.events[1..2]).expect_err("nobody asked");
-    assert!(unasked.to_string().contains("this version refuses it: the request"), "{unasked}");
 }

@@ -16,6 +16,7 @@ use crewlog_planner::sealed::SEALED;
 use futures::future::BoxFuture;
 
 use super::plans::first_version;
+use crate::log::backends::logs;
 
 const WORDS: &str = "# Log in\n\n1. Look for where users are kept\n2. Implement the form in `src/form.rs` after step 1\n\
                      3. Run `cargo test` after step 2\n";
@@ -89,42 +90,44 @@ async fn what_is_sealed_is_not_planned_without_its_key() {
 
 #[tokio::test]
 async fn agents_see_the_newest_plans_of_their_project_and_no_others() {
-    let store = EventStore::in_memory().await.unwrap();
-    let make = async |plan: &str, project: &str| {
-        let tags = vec![plan_tag(plan), format!("project:{project}")];
-        let mut planner = crewlog_executors::planning::planner_of(&store, plan, tags).await.unwrap();
-        let (attachments, config) = (Vec::new(), PlannerConfig::default());
-        let user_input = format!("# {plan}\n\n- [x] done before\n- Think about {plan}\n");
-        let command = Command::Initialize { user_input, attachments, config, relax_order: false };
-        planner.execute(command, &Cause::request()).await.unwrap();
-    };
-    make("other", "b").await;
-    for n in 0..PLANS_TOLD_MAX + 2 {
-        make(&format!("plan-{n}"), "a").await;
+    for (store, _on) in logs().await {
+        let make = async |plan: &str, project: &str| {
+            let tags = vec![plan_tag(plan), format!("project:{project}")];
+            let mut planner = crewlog_executors::planning::planner_of(&store, plan, tags).await.unwrap();
+            let (attachments, config) = (Vec::new(), PlannerConfig::default());
+            let user_input = format!("# {plan}\n\n- [x] done before\n- Think about {plan}\n");
+            let command = Command::Initialize { user_input, attachments, config, relax_order: false };
+            planner.execute(command, &Cause::request()).await.unwrap();
+        };
+        make("other", "b").await;
+        for n in 0..PLANS_TOLD_MAX + 2 {
+            make(&format!("plan-{n}"), "a").await;
+        }
+        let context = SharedContext::read(&store, "project:a").await.unwrap();
+        let plans = context.plans.iter().map(|glance| glance.plan.as_str()).collect::<Vec<_>>();
+        assert_eq!((plans.len(), plans[0], context.at), (PLANS_TOLD_MAX, "plan-2", store.head().await.unwrap()));
+        let told = context.told();
+        assert!(told.contains("plan-3 (Waiting): plan-3\n- open: Think about plan-3"), "{told}");
     }
-    let context = SharedContext::read(&store, "project:a").await.unwrap();
-    let plans = context.plans.iter().map(|glance| glance.plan.as_str()).collect::<Vec<_>>();
-    assert_eq!((plans.len(), plans[0], context.at), (PLANS_TOLD_MAX, "plan-2", store.head().await.unwrap()));
-    let told = context.told();
-    assert!(told.contains("plan-3 (Waiting): plan-3\n- open: Think about plan-3"), "{told}");
 }
 
 #[tokio::test]
 async fn failures_to_plan_are_counted_by_agent_and_rule() {
-    let store = EventStore::in_memory().await.unwrap();
-    for (agent, words) in [
-        (AgentType::Perception, "Implement the parser"),
-        (AgentType::Perception, "Refactor the lexer"),
-        (AgentType::Strategic, "Use edit_code for it"),
-    ] {
-        let error: PlanError = plan_words(agent, words, &ToolRegistry::coding()).unwrap_err();
-        record_failure(&store, agent, &error, Vec::new(), &Cause::request()).await.unwrap();
+    for (store, _on) in logs().await {
+        for (agent, words) in [
+            (AgentType::Perception, "Implement the parser"),
+            (AgentType::Perception, "Refactor the lexer"),
+            (AgentType::Strategic, "Use edit_code for it"),
+        ] {
+            let error: PlanError = plan_words(agent, words, &ToolRegistry::coding()).unwrap_err();
+            record_failure(&store, agent, &error, Vec::new(), &Cause::request()).await.unwrap();
+        }
+        let events = store.load_events::<PlanningEvent>(&Query::stream(failures::STREAM), None).await.unwrap();
+        let mut failures = PlanningFailures::default();
+        events.iter().for_each(|event| failures.apply(event));
+        let counts = failures.counts().collect::<Vec<_>>();
+        assert_eq!(counts, [(AgentType::Strategic, "ForeignTool", 1), (AgentType::Perception, "NoTool", 2)]);
     }
-    let events = store.load_events::<PlanningEvent>(&Query::stream(failures::STREAM), None).await.unwrap();
-    let mut failures = PlanningFailures::default();
-    events.iter().for_each(|event| failures.apply(event));
-    let counts = failures.counts().collect::<Vec<_>>();
-    assert_eq!(counts, [(AgentType::Strategic, "ForeignTool", 1), (AgentType::Perception, "NoTool", 2)]);
 }
 
 /// A model that says what it was told to say.
@@ -139,34 +142,38 @@ impl Model for Says {
     }
 }
 
-async fn by_model(answers: &[&str]) -> (EventStore, Agents) {
-    let store = EventStore::in_memory().await.unwrap();
+fn by_model(store: &EventStore, answers: &[&str]) -> Agents {
     let model = Arc::new(Says(Mutex::new(answers.iter().map(|answer| (*answer).to_owned()).collect())));
     let asker = Asker::new(model, Patience::default(), store.clone(), "text", Vec::new());
     let terms = Terms { model: "m".into(), max_tokens: None, temperature: None };
-    (store, Agents::new(ToolRegistry::coding()).with_model(PlansByModel { terms, asker }))
+    Agents::new(ToolRegistry::coding()).with_model(PlansByModel { terms, asker })
 }
 
 #[tokio::test]
 async fn a_model_plans_as_the_agent_and_is_told_once_what_to_mend() {
-    let foreign = r#"{"execution_steps": [{"id": "a", "step": "look", "tool": "search_code"}]}"#;
-    let mended = r#"{"execution_steps": [{"id": "a", "step": "look", "tool": "look_up"}]}"#;
-    let (store, agents) = by_model(&[foreign, mended]).await;
-    let plan = agents.plan_steps("Look for it", &SharedContext::default()).await.unwrap();
-    assert_eq!(plan.execution_steps[0].tool.as_deref(), Some("look_up"));
-    let page = store.read(&Query::all(), crewlog_mq::Range::default(), 100).await.unwrap();
-    let asked = page.events.iter().map(|recorded| recorded.data.clone()).collect::<String>();
-    assert!(asked.contains("the tool search_code is of perception agents"), "it is told why: {asked}");
-    assert_eq!(asked.matches("- search_code:").count(), 0, "nobody is told of tools that are not theirs");
+    for (store, _on) in logs().await {
+        let foreign = r#"{"execution_steps": [{"id": "a", "step": "look", "tool": "search_code"}]}"#;
+        let mended = r#"{"execution_steps": [{"id": "a", "step": "look", "tool": "look_up"}]}"#;
+        let agents = by_model(&store, &[foreign, mended]);
+        let plan = agents.plan_steps("Look for it", &SharedContext::default()).await.unwrap();
+        assert_eq!(plan.execution_steps[0].tool.as_deref(), Some("look_up"));
+        let page = store.read(&Query::all(), crewlog_mq::Range::default(), 100).await.unwrap();
+        let asked = page.events.iter().map(|recorded| recorded.data.clone()).collect::<String>();
+        assert!(asked.contains("the tool search_code is of perception agents"), "it is told why: {asked}");
+        assert_eq!(asked.matches("- search_code:").count(), 0, "nobody is told of tools that are not theirs");
+    }
 }
 
 #[tokio::test]
 async fn an_agent_whose_model_gives_no_plan_plans_by_rule() {
-    let invented = r#"{"execution_steps": [{"id": "a", "step": "x", "tool": "run_command", "command": "rm -rf /"}]}"#;
-    let (_store, agents) = by_model(&[invented, "no plan at all"]).await;
-    let plan = agents.plan_steps("Look for it", &SharedContext::default()).await.unwrap();
-    assert_eq!(plan.execution_steps[0].tool.as_deref(), Some("look_up"));
-    assert_eq!(plan.execution_steps[0].command, None);
+    for (store, _on) in logs().await {
+        let invented =
+            r#"{"execution_steps": [{"id": "a", "step": "x", "tool": "run_command", "command": "rm -rf /"}]}"#;
+        let agents = by_model(&store, &[invented, "no plan at all"]);
+        let plan = agents.plan_steps("Look for it", &SharedContext::default()).await.unwrap();
+        assert_eq!(plan.execution_steps[0].tool.as_deref(), Some("look_up"));
+        assert_eq!(plan.execution_steps[0].command, None);
+    }
 }
 
 #[test]

@@ -21,6 +21,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use crate::executors::rig::{PLAN, Rig, blocking, first_line, rest, soon, step, supervisor};
+use crate::log::backends::logs;
 
 /// A task that a plan of its own carries out.
 pub(super) fn left_to(id: u64, text: &str, agent: Option<AgentType>) -> TaskPlan {
@@ -136,193 +137,224 @@ pub(super) async fn plan_of(tasks: Vec<TaskPlan>) -> Rig {
     Rig::with_plan(tasks, PlannerConfig::default()).await
 }
 
+async fn plan_on(store: EventStore, tasks: Vec<TaskPlan>) -> Rig {
+    Rig::on(store, tasks, PlannerConfig::default()).await
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_plan_within_a_plan_within_a_plan_reports_its_results_up() {
-    let rig = plan_of(vec![
-        left_to(1, "1. Run `echo deep >> side; echo deep`\n2. Run `echo last`\n", Some(AgentType::Tactical)),
-        left_to(2, "Run `echo by nobody`", None),
-    ])
-    .await;
-    let crew = Crew::of(&rig, None);
-    let end = rig.end().await;
-    crew.stop().await;
-    let (status, result) = ended(&end, 1);
-    assert_eq!(status, TaskStatus::Completed);
-    assert_eq!(result, "p.1-1: 2 tasks: 2 completed\n\nstep-2 (Run echo last):\nlast");
-    assert!(ended(&end, 2).1.contains("by nobody"), "{:?}", ended(&end, 2));
-    assert_eq!(rig.text("side"), "deep\n");
-    let child: Vec<Event> = events(&rig.store, crewlog_planner::event::STREAM, "p.1-1").await;
-    let Event::TasksPlanned { origin, tasks, .. } = &child[0] else { panic!("{child:?}") };
-    assert_eq!(origin.agent.as_ref().unwrap().agent, AgentType::Tactical);
-    assert_eq!((origin.depth, origin.parent.as_ref().unwrap().plan.as_str()), (1, PLAN));
-    assert_eq!(tasks[0].tool.as_deref(), Some("run_command"));
+    for (store, _on) in logs().await {
+        let rig = plan_on(
+            store,
+            vec![
+                left_to(1, "1. Run `echo deep >> side; echo deep`\n2. Run `echo last`\n", Some(AgentType::Tactical)),
+                left_to(2, "Run `echo by nobody`", None),
+            ],
+        )
+        .await;
+        let crew = Crew::of(&rig, None);
+        let end = rig.end().await;
+        crew.stop().await;
+        let (status, result) = ended(&end, 1);
+        assert_eq!(status, TaskStatus::Completed);
+        assert_eq!(result, "p.1-1: 2 tasks: 2 completed\n\nstep-2 (Run echo last):\nlast");
+        assert!(ended(&end, 2).1.contains("by nobody"), "{:?}", ended(&end, 2));
+        assert_eq!(rig.text("side"), "deep\n");
+        let child: Vec<Event> = events(&rig.store, crewlog_planner::event::STREAM, "p.1-1").await;
+        let Event::TasksPlanned { origin, tasks, .. } = &child[0] else { panic!("{child:?}") };
+        assert_eq!(origin.agent.as_ref().unwrap().agent, AgentType::Tactical);
+        assert_eq!((origin.depth, origin.parent.as_ref().unwrap().plan.as_str()), (1, PLAN));
+        assert_eq!(tasks[0].tool.as_deref(), Some("run_command"));
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_plan_that_fails_fails_its_task_with_what_went_wrong() {
-    let rig = plan_of(vec![left_to(1, "Run `echo oh no; exit 3`", None)]).await;
-    let crew = Crew::of(&rig, None);
-    let end = rig.end().await;
-    crew.stop().await;
-    let (status, error) = ended(&end, 1);
-    assert_eq!(status, TaskStatus::Failed);
-    assert!(error.contains("p.1-1: 1 task: 1 failed; it failed") && error.contains("oh no"), "{error}");
+    for (store, _on) in logs().await {
+        let rig = plan_on(store, vec![left_to(1, "Run `echo oh no; exit 3`", None)]).await;
+        let crew = Crew::of(&rig, None);
+        let end = rig.end().await;
+        crew.stop().await;
+        let (status, error) = ended(&end, 1);
+        assert_eq!(status, TaskStatus::Failed);
+        assert!(error.contains("p.1-1: 1 task: 1 failed; it failed") && error.contains("oh no"), "{error}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_task_that_is_cancelled_ends_the_plan_that_carries_it_out_and_all_that_runs_in_it() {
-    let rig = plan_of(vec![left_to(1, "Run `exec 9> pipe; echo up >&9; sleep 1000 & wait`", None)]).await;
-    let pipe = rig.pipe("pipe");
-    let crew = Crew::of(&rig, None);
-    let (up, reader) = first_line(pipe).await;
-    assert_eq!(up, "up\n");
-    rig.order(Command::Cancel { task: Some(TaskId(1)), reason: "no longer wanted".into() }).await;
-    assert_eq!(child_end(&rig, "p.1-1").await, Outcome::Cancelled);
-    assert_eq!(rest(reader).await, "", "nothing of it is left");
-    crew.stop().await;
+    for (store, _on) in logs().await {
+        let rig = plan_on(store, vec![left_to(1, "Run `exec 9> pipe; echo up >&9; sleep 1000 & wait`", None)]).await;
+        let pipe = rig.pipe("pipe");
+        let crew = Crew::of(&rig, None);
+        let (up, reader) = first_line(pipe).await;
+        assert_eq!(up, "up\n");
+        rig.order(Command::Cancel { task: Some(TaskId(1)), reason: "no longer wanted".into() }).await;
+        assert_eq!(child_end(&rig, "p.1-1").await, Outcome::Cancelled);
+        assert_eq!(rest(reader).await, "", "nothing of it is left");
+        crew.stop().await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_task_that_is_cancelled_while_nobody_works_ends_its_plan_when_somebody_does() {
-    let rig = plan_of(vec![left_to(1, "Think about it", None), step(2, "true", &[])]).await;
-    let crew = Crew::of(&rig, None);
-    until(&rig.store, crewlog_planner::event::STREAM, "p.1-1", |event: &Event| {
-        matches!(event, Event::TaskDispatched { .. })
-    })
-    .await;
-    crew.stop().await;
-    rig.order(Command::Cancel { task: Some(TaskId(1)), reason: "no longer wanted".into() }).await;
-    let crew = Crew::of(&rig, None);
-    assert_eq!(child_end(&rig, "p.1-1").await, Outcome::Cancelled);
-    crew.stop().await;
+    for (store, _on) in logs().await {
+        let rig = plan_on(store, vec![left_to(1, "Think about it", None), step(2, "true", &[])]).await;
+        let crew = Crew::of(&rig, None);
+        until(&rig.store, crewlog_planner::event::STREAM, "p.1-1", |event: &Event| {
+            matches!(event, Event::TaskDispatched { .. })
+        })
+        .await;
+        crew.stop().await;
+        rig.order(Command::Cancel { task: Some(TaskId(1)), reason: "no longer wanted".into() }).await;
+        let crew = Crew::of(&rig, None);
+        assert_eq!(child_end(&rig, "p.1-1").await, Outcome::Cancelled);
+        crew.stop().await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_plan_that_takes_longer_than_its_task_may_is_ended() {
-    let task = TaskPlan { timeout_ms: Some(300), retry: Some(0), ..left_to(1, "Think about it", None) };
-    let rig = plan_of(vec![task]).await;
-    let crew = Crew::of(&rig, None);
-    let end = rig.end().await;
-    let (status, error) = ended(&end, 1);
-    assert_eq!(status, TaskStatus::TimedOut);
-    assert!(error.contains("plan p.1-1 had not ended after 0.3 s"), "{error}");
-    assert_eq!(child_end(&rig, "p.1-1").await, Outcome::Cancelled);
-    crew.stop().await;
+    for (store, _on) in logs().await {
+        let task = TaskPlan { timeout_ms: Some(300), retry: Some(0), ..left_to(1, "Think about it", None) };
+        let rig = plan_on(store, vec![task]).await;
+        let crew = Crew::of(&rig, None);
+        let end = rig.end().await;
+        let (status, error) = ended(&end, 1);
+        assert_eq!(status, TaskStatus::TimedOut);
+        assert!(error.contains("plan p.1-1 had not ended after 0.3 s"), "{error}");
+        assert_eq!(child_end(&rig, "p.1-1").await, Outcome::Cancelled);
+        crew.stop().await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_worker_that_takes_up_what_another_left_goes_on_and_repeats_nothing() {
-    let text = "1. Run `echo one >> side`\n2. Run `exec 9> pipe; echo up >&9; read line < go; echo two >> side` (rerun: safe)\n";
-    let rig = plan_of(vec![left_to(1, text, None)]).await;
-    let (pipe, go) = (rig.pipe("pipe"), rig.pipe("go"));
-    let first = Crew::of(&rig, None);
-    first_line(pipe.clone()).await;
-    first.stop().await;
-    let second = Crew::of(&rig, None);
-    first_line(pipe).await;
-    std::fs::write(go, "go\n").unwrap();
-    let end = rig.end().await;
-    second.stop().await;
-    assert_eq!(ended(&end, 1).0, TaskStatus::Completed);
-    assert_eq!(rig.text("side"), "one\ntwo\n");
-    let child: Vec<Event> = events(&rig.store, crewlog_planner::event::STREAM, "p.1-1").await;
-    let n_planned = child.iter().filter(|event| event.event_type() == "TasksPlanned").count();
-    assert_eq!(n_planned, 1, "the plan is made once");
+    for (store, _on) in logs().await {
+        let text = "1. Run `echo one >> side`\n2. Run `exec 9> pipe; echo up >&9; read line < go; echo two >> side` (rerun: safe)\n";
+        let rig = plan_on(store, vec![left_to(1, text, None)]).await;
+        let (pipe, go) = (rig.pipe("pipe"), rig.pipe("go"));
+        let first = Crew::of(&rig, None);
+        first_line(pipe.clone()).await;
+        first.stop().await;
+        let second = Crew::of(&rig, None);
+        first_line(pipe).await;
+        std::fs::write(go, "go\n").unwrap();
+        let end = rig.end().await;
+        second.stop().await;
+        assert_eq!(ended(&end, 1).0, TaskStatus::Completed);
+        assert_eq!(rig.text("side"), "one\ntwo\n");
+        let child: Vec<Event> = events(&rig.store, crewlog_planner::event::STREAM, "p.1-1").await;
+        let n_planned = child.iter().filter(|event| event.event_type() == "TasksPlanned").count();
+        assert_eq!(n_planned, 1, "the plan is made once");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_plan_that_would_contain_itself_is_not_made() {
-    // The rig's plan is made of no words at all.
-    let rig = plan_of(vec![left_to(1, "", None)]).await;
-    let crew = Crew::of(&rig, None);
-    let end = rig.end().await;
-    crew.stop().await;
-    let (status, error) = ended(&end, 1);
-    assert_eq!(
-        (status, error.as_str()),
-        (TaskStatus::Failed, "plan p.1-1 would contain itself: a plan above it is made of the same words")
-    );
+    for (store, _on) in logs().await {
+        // The rig's plan is made of no words at all.
+        let rig = plan_on(store, vec![left_to(1, "", None)]).await;
+        let crew = Crew::of(&rig, None);
+        let end = rig.end().await;
+        crew.stop().await;
+        let (status, error) = ended(&end, 1);
+        assert_eq!(
+            (status, error.as_str()),
+            (TaskStatus::Failed, "plan p.1-1 would contain itself: a plan above it is made of the same words")
+        );
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn words_of_which_an_agent_can_make_no_plan_fail_the_task() {
-    let rig = plan_of(vec![left_to(1, "Use edit_code", Some(AgentType::Perception))]).await;
-    let crew = Crew::of(&rig, None);
-    let end = rig.end().await;
-    crew.stop().await;
-    let (status, error) = ended(&end, 1);
-    assert_eq!(status, TaskStatus::Failed);
-    assert!(
-        error.contains("the tool edit_code is of tactical agents, and a perception plan may not name it"),
-        "{error}"
-    );
+    for (store, _on) in logs().await {
+        let rig = plan_on(store, vec![left_to(1, "Use edit_code", Some(AgentType::Perception))]).await;
+        let crew = Crew::of(&rig, None);
+        let end = rig.end().await;
+        crew.stop().await;
+        let (status, error) = ended(&end, 1);
+        assert_eq!(status, TaskStatus::Failed);
+        assert!(
+            error.contains("the tool edit_code is of tactical agents, and a perception plan may not name it"),
+            "{error}"
+        );
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_request_is_answered_by_a_plan_of_the_other_agent() {
-    let rig = plan_of(vec![asks(1, 60_000)]).await;
-    let crew = Crew::of(&rig, Some("echo src/user.rs:3"));
-    let end = rig.end().await;
-    crew.stop().await;
-    let (status, result) = ended(&end, 1);
-    assert_eq!(status, TaskStatus::Completed);
-    assert!(result.contains("src/user.rs:3"), "{result}");
-    let said: Vec<RequestEvent> = events(&rig.store, requests::STREAM, "p/1/1").await;
-    let said = said.iter().map(RequestEvent::event_type).collect::<Vec<_>>();
-    assert_eq!(said, ["AgentRequested", "AgentAnswered"]);
-    let answering: Vec<Event> = events(&rig.store, crewlog_planner::event::STREAM, "p.1-1").await;
-    let Event::TasksPlanned { origin, .. } = &answering[0] else { panic!("{answering:?}") };
-    assert_eq!(origin.planned_by.as_deref(), Some("request p/1/1"));
-    assert_eq!(origin.agent.as_ref().unwrap().agent, AgentType::Perception);
+    for (store, _on) in logs().await {
+        let rig = plan_on(store, vec![asks(1, 60_000)]).await;
+        let crew = Crew::of(&rig, Some("echo src/user.rs:3"));
+        let end = rig.end().await;
+        crew.stop().await;
+        let (status, result) = ended(&end, 1);
+        assert_eq!(status, TaskStatus::Completed);
+        assert!(result.contains("src/user.rs:3"), "{result}");
+        let said: Vec<RequestEvent> = events(&rig.store, requests::STREAM, "p/1/1").await;
+        let said = said.iter().map(RequestEvent::event_type).collect::<Vec<_>>();
+        assert_eq!(said, ["AgentRequested", "AgentAnswered"]);
+        let answering: Vec<Event> = events(&rig.store, crewlog_planner::event::STREAM, "p.1-1").await;
+        let Event::TasksPlanned { origin, .. } = &answering[0] else { panic!("{answering:?}") };
+        assert_eq!(origin.planned_by.as_deref(), Some("request p/1/1"));
+        assert_eq!(origin.agent.as_ref().unwrap().agent, AgentType::Perception);
 
-    // The same is decided today; and what was answered otherwise is found.
-    let mut records = rig.store.read(&Query::stream(requests::STREAM), Range::default(), 10).await.unwrap().events;
-    let decided = |records: &[Recorded]| {
-        let mut verifier = Verifier::default();
-        records.iter().try_fold(0, |n, one| verifier.verify(std::slice::from_ref(one)).map(|decided| n + decided.len()))
-    };
-    assert_eq!(decided(&records).unwrap(), 2);
-    records[1].data = records[1].data.replace("src/user.rs:3", "src/other.rs:4");
-    let difference = decided(&records).unwrap_err().to_string();
-    assert!(difference.contains("src/other.rs:4") && difference.contains("requests p/1/1"), "{difference}");
+        // The same is decided today; and what was answered otherwise is found.
+        let mut records = rig.store.read(&Query::stream(requests::STREAM), Range::default(), 10).await.unwrap().events;
+        let decided = |records: &[Recorded]| {
+            let mut verifier = Verifier::default();
+            records
+                .iter()
+                .try_fold(0, |n, one| verifier.verify(std::slice::from_ref(one)).map(|decided| n + decided.len()))
+        };
+        assert_eq!(decided(&records).unwrap(), 2);
+        records[1].data = records[1].data.replace("src/user.rs:3", "src/other.rs:4");
+        let difference = decided(&records).unwrap_err().to_string();
+        assert!(difference.contains("src/other.rs:4") && difference.contains("requests p/1/1"), "{difference}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_request_that_nobody_answers_times_out_the_plan_goes_on_and_a_late_answer_changes_nothing() {
-    let rig = plan_of(vec![asks(1, 200), step(2, "echo on", &[])]).await;
-    rig.pipe("go");
-    let crew = Crew::of(&rig, Some("read line < go; echo too late"));
-    // The only place is taken by the agent that waits.
-    let timed_out = until(&rig.store, requests::STREAM, "p/1/1", |event: &RequestEvent| {
-        matches!(event, RequestEvent::RequestTimedOut { .. })
-    });
-    assert_eq!(timed_out.await.len(), 2);
-    let go = rig.path("go");
-    blocking(move || std::fs::write(&go, "go\n").unwrap()).await;
-    let late = until(&rig.store, requests::STREAM, "p/1/1", |event: &RequestEvent| {
-        matches!(event, RequestEvent::LateAnswer { .. })
-    });
-    late.await;
-    let end = rig.end().await;
-    crew.stop().await;
-    let (status, error) = ended(&end, 1);
-    assert_eq!(
-        (status, error.as_str()),
-        (TaskStatus::TimedOut, "timed out: the perception agent had no answer within 200 ms")
-    );
-    assert_eq!(ended(&end, 2), (TaskStatus::Completed, "on".into()));
+    for (store, _on) in logs().await {
+        let rig = plan_on(store, vec![asks(1, 200), step(2, "echo on", &[])]).await;
+        rig.pipe("go");
+        let crew = Crew::of(&rig, Some("read line < go; echo too late"));
+        // The only place is taken by the agent that waits.
+        let timed_out = until(&rig.store, requests::STREAM, "p/1/1", |event: &RequestEvent| {
+            matches!(event, RequestEvent::RequestTimedOut { .. })
+        });
+        assert_eq!(timed_out.await.len(), 2);
+        let go = rig.path("go");
+        blocking(move || std::fs::write(&go, "go\n").unwrap()).await;
+        let late = until(&rig.store, requests::STREAM, "p/1/1", |event: &RequestEvent| {
+            matches!(event, RequestEvent::LateAnswer { .. })
+        });
+        late.await;
+        let end = rig.end().await;
+        crew.stop().await;
+        let (status, error) = ended(&end, 1);
+        assert_eq!(
+            (status, error.as_str()),
+            (TaskStatus::TimedOut, "timed out: the perception agent had no answer within 200 ms")
+        );
+        assert_eq!(ended(&end, 2), (TaskStatus::Completed, "on".into()));
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_request_that_breaks_a_rule_fails_its_task_and_nobody_is_told() {
-    let task = asks(1, 60_000);
-    let asking = Asking { from: AgentType::Perception, ..task.request.clone().unwrap() };
-    let rig = plan_of(vec![TaskPlan { request: Some(asking), ..task }]).await;
-    let crew = Crew::of(&rig, Some("echo never"));
-    let end = rig.end().await;
-    crew.stop().await;
-    let expected = "the request was refused: a perception agent may not ask a perception agent";
-    assert_eq!(ended(&end, 1), (TaskStatus::Failed, expected.into()));
-    let said: Vec<RequestEvent> = events(&rig.store, requests::STREAM, "p/1/1").await;
-    assert_eq!(said, []);
+    for (store, _on) in logs().await {
+        let task = asks(1, 60_000);
+        let asking = Asking { from: AgentType::Perception, ..task.request.clone().unwrap() };
+        let rig = plan_on(store, vec![TaskPlan { request: Some(asking), ..task }]).await;
+        let crew = Crew::of(&rig, Some("echo never"));
+        let end = rig.end().await;
+        crew.stop().await;
+        let expected = "the request was refused: a perception agent may not ask a perception agent";
+        assert_eq!(ended(&end, 1), (TaskStatus::Failed, expected.into()));
+        let said: Vec<RequestEvent> = events(&rig.store, requests::STREAM, "p/1/1").await;
+        assert_eq!(said, []);
+    }
 }
