@@ -59,9 +59,7 @@ impl Reader<'_> {
             self.removed.push((from + before.len(), from + part.len()));
         }
     }
-}
 
-impl Reader<'_> {
     /// `!!`, `!!!` and, at the end, `~2h`: the bytes after the first sign.
     fn short_tag(&mut self, sign: char, rest: &str) -> Option<usize> {
         let word = &rest[..rest.find(char::is_whitespace).unwrap_or(rest.len())];
@@ -82,10 +80,10 @@ impl Reader<'_> {
 
 /// "notify @ann": whoever is named is spoken to and does not do it.
 fn addressed(before: &str) -> bool {
-    let word = before.trim_end().rsplit(' ').next().unwrap_or("");
+    let word = before.trim_end().rsplit([' ', '(']).next().unwrap_or("");
     [
-        "notify", "ping", "ask", "tell", "email", "message", "contact", "thank", "mention", "invite", "with", "from",
-        "and",
+        "notify", "ping", "page", "cc", "ask", "tell", "email", "message", "contact", "thank", "mention", "invite",
+        "with", "from", "and",
     ]
     .iter()
     .any(|one| one.eq_ignore_ascii_case(word))
