@@ -438,7 +438,8 @@ impl<'a> Builder<'a> {
         if lead_in {
             attach(&mut self.pending_attachments, inline.attachments(&flow.text, 0, flow.text.len()));
         }
-        if lead_in || (!self.lenient && roles::explains(&flow.text)) || (outside && block.quoted) {
+        let told = !self.lenient && (roles::explains(&flow.text) || roles::is_form(&flow.text));
+        if lead_in || told || (outside && block.quoted) {
             return self.context(block, Use::Tasks);
         }
         let code = next.is_some_and(|next| self.is_shell(next));

@@ -76,6 +76,7 @@ static WAITS: Words = Words::new(|| {
 static STARTS: Words = Words::new(|| {
     list(
         "start|starts|starting|begin|begins|run|runs|do|only|only start|can start|can only start|must start|must run|\
+         must be done|should be done|has to be done|needs to be done|must happen|should happen|must come|\
      should start|to be done|comes|goes",
     )
 });
@@ -501,7 +502,8 @@ fn detail<'t>(part: &'t str, at: usize, found: &mut Meta) -> Detail {
         list(found.needs.get_or_insert_default(), names, place);
         return Detail::Waits(strict);
     }
-    if let Some(rest) = BEFORE.after(part).map(unsigned) {
+    let begun = STARTS.after(part).map(str::trim_start).and_then(|rest| BEFORE.after(rest)).map(unsigned);
+    if let Some(rest) = BEFORE.after(part).map(unsigned).or(begun) {
         references::list(&mut found.before, rest, at + part.len() - rest.len());
         return Detail::Before;
     }

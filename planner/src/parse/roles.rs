@@ -3,7 +3,7 @@
 use std::cell::OnceCell;
 
 use super::phrases::{Words, after_any, after_word, begins, list, words};
-use super::text::{find, holds};
+use super::text::{find, find_early, has_byte, holds};
 use super::{labels, markers, vocabulary};
 
 /// What a clause is.
@@ -59,6 +59,8 @@ static IDLE: Words =
     Words::new(|| list("if possible|if needed|if necessary|if applicable|if any|if available|if you can|if required"));
 /// The same in running text; an item of a list that begins so is a step.
 static BESIDES: Words = Words::new(|| list("consider|include|take into account|bear in mind"));
+/// The name of a field is no longer.
+const FIELD_BYTES_MAX: usize = 24;
 /// A line that names what stands below it is no longer, and has no more words.
 const TITLE_BYTES_MAX: usize = 60;
 const TITLE_WORDS_MAX: usize = 6;
@@ -426,6 +428,25 @@ pub(super) fn explains(text: &str) -> bool {
     known
         || (bold && !vocabulary::is_verb(&label) && !label.contains(' ') && holds(plain, "**:"))
         || (bold && holds(plain, ":**"))
+}
+
+/// Names of fields over a text.
+static FORM: Words = Words::new(|| {
+    list(
+        "title|priority|severity|assignee|assigned to|owner|reporter|author|status|type|kind|labels|label|tags|component|\
+         components|epic|sprint|milestone|project|team|environment|version|fix version|due|due date|deadline|date|\
+         created|updated|estimate|points|story points|id|ticket|issue|branch|parent|from|to|cc|subject|sent",
+    )
+});
+
+/// True for lines that are all fields of a form, such as "Priority: high" under "Title: Rotate the keys".
+pub(super) fn is_form(text: &str) -> bool {
+    let field = |line: &str| {
+        let label =
+            find_early(line, b':', FIELD_BYTES_MAX).map(|colon| line[..colon].trim_matches(['*', '_', ' ', '-']));
+        label.is_some_and(|label| FORM.contains_ci(label))
+    };
+    has_byte(text, b'\n') && text.lines().all(field)
 }
 
 /// Names of fields, with which a remark begins.

@@ -145,6 +145,11 @@ fn is_script(program: &str) -> bool {
     plain && (ends || bare || absolute(program) && !is_file(program))
 }
 
+/// True for `./x`, `x.sh`: what nobody would name but to run it.
+pub(super) fn is_shell_script(code: &str) -> bool {
+    code.starts_with("./") || [".sh", ".bash", ".zsh"].iter().any(|end| code.ends_with(end)) || absolute(code)
+}
+
 fn absolute(program: &str) -> bool {
     ["/usr/", "/bin/", "/opt/", "/sbin/"].iter().any(|start| program.starts_with(start))
 }
