@@ -17,7 +17,8 @@ static THEN: Words = Words::new(|| {
      once it's done|when done|when that is done|when this is done|once finished|once complete|once completed|\
      as a last step|as a final step|at the end|in the end|after which|secondly|thirdly|second,|third,|fourth,|\
      fifth,|thereafter|once all are done|once all of them are done|once all of these are done|\
-     once everything is done|once all that is done|when all are done|when everything is done|after all of that|\
+     once everything is done|once all that is done|when you're done|when you are done|once you're done|\
+     once you are done|when you have finished|once you have finished|when you finish|once you finish|when all are done|when everything is done|after all of that|\
      after all that|after all of these|after all are done|once they are done|when they are done|\
      once they're done|once these are done|once all tasks are done|once all is done|once all are finished|\
      once all are complete|once all done|once all three are done|when all is done|from there|moving on|next up|\

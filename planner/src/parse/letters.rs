@@ -128,6 +128,9 @@ pub(super) fn introduces(said: &Said, next_whole: &str, next: &Said) -> bool {
     if first && wish {
         return true;
     }
+    if text.ends_with("the following") {
+        return true;
+    }
     let lead = words(text).take(16).collect::<Vec<_>>().join(" ");
     let vague = VAGUE.iter().any(|word| holds(&lead, word)) || lead.starts_with("please help me") && lead.len() < 90;
     // A plain instruction never only introduces.

@@ -436,10 +436,14 @@ pub(super) fn roman(text: &str) -> Option<u32> {
     (total > 0 && text.len() <= 6).then_some(total)
 }
 
+/// A line that leads to a list below it is no longer.
+const LEAD_BYTES_MAX: usize = 60;
+
 /// A line such as `**Goal**: ...` that is never the rest of the item above it.
 pub(super) fn label_line(content: &str) -> bool {
     let label = content.starts_with("**") && content.len() < 2_000 && content.contains(':');
-    label || super::references::begins_chain(content) || begins_phase(content) || begins_anew(content)
+    let leads = content.ends_with(':') && content.len() <= LEAD_BYTES_MAX;
+    label || leads || super::references::begins_chain(content) || begins_phase(content) || begins_anew(content)
 }
 
 /// "Then deploy both.": a sentence after a list, and no rest of its last item.

@@ -102,7 +102,13 @@ impl<'a> Names<'a> {
                 names.heads.entry(head.to_lowercase()).or_insert((n, n + 1));
             }
             if let Some(title) = &draft.plan.group {
-                names.groups.entry(title.to_lowercase()).or_insert((n, n + 1)).1 = n + 1;
+                let title = title.to_lowercase();
+                // "Research (2d)" is also called "Research".
+                let short = title.split(['(', ',']).next().unwrap_or("").trim_end();
+                if short.len() < title.len() {
+                    names.groups.entry(short.to_owned()).or_insert((n, n + 1)).1 = n + 1;
+                }
+                names.groups.entry(title).or_insert((n, n + 1)).1 = n + 1;
             }
         }
         names.has_names = !names.labels.is_empty() || !names.heads.is_empty();

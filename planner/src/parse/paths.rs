@@ -128,7 +128,8 @@ pub(crate) fn file_ref(word: &str) -> Option<&str> {
     let bare = path.trim_end_matches(['/', '\\']);
     let folder = FOLDERS.contains(first) && (several || bare.len() < path.len());
     let glob = signs.star && several;
-    let directory = bare.len() < path.len() && bare.contains(char::is_alphabetic);
+    // "w/" stands for "with".
+    let directory = bare.len() < path.len() && bare.len() > 1 && bare.contains(char::is_alphabetic);
     let host = first.contains('.') && !first.starts_with('.') && several;
     ((dotted && several) || ((folder || glob || directory) && !host)).then_some(path)
 }

@@ -79,7 +79,8 @@ static LAST_WORDS: Words =
 /// What the writer brings, and nobody else has to do.
 static OWN: Words = Words::new(|| {
     list(
-        "i will provide|i'll provide|we will provide|we'll provide|i will send you|i'll send you|i can provide|we can provide",
+        "let me know if anything|let me know if something|let me know if there|let me know if you have|\
+         let me know if you need|i will provide|i'll provide|we will provide|we'll provide|i will send you|i'll send you|i can provide|we can provide",
     )
 });
 const ASKS: &[&str] = &[
@@ -446,7 +447,8 @@ pub(super) fn is_form(text: &str) -> bool {
             find_early(line, b':', FIELD_BYTES_MAX).map(|colon| line[..colon].trim_matches(['*', '_', ' ', '-']));
         label.is_some_and(|label| FORM.contains_ci(label))
     };
-    has_byte(text, b'\n') && text.lines().all(field)
+    let heads = || after_any(text, &["subject:", "from:", "to:", "cc:", "title:"]).is_some();
+    (has_byte(text, b'\n') || heads()) && text.lines().all(field)
 }
 
 /// Names of fields, with which a remark begins.

@@ -4,6 +4,7 @@ use super::lines::{Block, BlockKind, Pieces};
 use super::markers::Marker;
 use super::phrases::{Word, Words, after_any, after_word, list, lower, words};
 use super::text::{blank, holds};
+use super::{connectors, vocabulary};
 
 /// What a heading announces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -173,7 +174,10 @@ pub(super) enum Use {
 
 /// Makes headings of the bold lines and of the lines with a colon that stand for them.
 pub(super) fn promote(text: &str, blocks: &mut [Block]) {
+    // A line with a colon was taken for a heading: the next one above a list ends what it began.
+    let mut framed = false;
     for n in 0..blocks.len() {
+        framed &= !matches!(blocks[n].kind, BlockKind::Heading(level) if level < 7);
         let followed = blocks
             .get(n + 1)
             .is_some_and(|next| matches!(next.kind, BlockKind::Item { .. } | BlockKind::Heading(_) | BlockKind::Table));
@@ -198,10 +202,21 @@ pub(super) fn promote(text: &str, blocks: &mut [Block]) {
         if asks && known != Section::Never && known != Section::Context {
             continue;
         }
-        if (phase && (followed || colon)) || named || (bold && followed && !warns(inner)) {
+        framed |= named && known != Section::Tasks;
+        let next = framed && colon && followed && is_name(inner);
+        if (phase && (followed || colon)) || named || next || (bold && followed && !warns(inner)) {
             block.kind = BlockKind::Heading(7);
         }
     }
+}
+
+/// True for "Deliverables": a few words that ask for nothing.
+fn is_name(line: &str) -> bool {
+    line.starts_with(char::is_uppercase)
+        && words(line).nth(4).is_none()
+        && !vocabulary::begins_with_verb(line)
+        && connectors::connector(line).is_none()
+        && connectors::connection(line).is_none()
 }
 
 /// True for "CRITICAL: these tests must fail first", which names nothing below it.

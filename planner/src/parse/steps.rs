@@ -11,7 +11,7 @@ use super::letters;
 use super::lines::Block;
 use super::meta::{self, Meta};
 use super::parsed::TASKS_MAX;
-use super::phrases::{Word, Words, after_word, begins, list, words};
+use super::phrases::{Word, Words, after_any, after_word, begins, list, words};
 use super::roles::{self, Said, Sense};
 use super::sentences::{self, Clause, Stop};
 use super::text::{Flow, find_early, has_byte, holds};
@@ -65,6 +65,8 @@ impl Builder<'_> {
             let sense = match thing {
                 Some(_) => Sense::Step,
                 None if signed => Sense::Statement,
+                // "First, we clone it": one step of several, told as they are done.
+                None if is_first(&flow.text[clause.start..clause.from]) && told_step(text).is_some() => Sense::Step,
                 None => sense_of(clause, own, first),
             };
             let sense = if sense == Sense::Step && names_link(flow, inline, clause) { Sense::Reference } else { sense };
@@ -240,7 +242,12 @@ impl Builder<'_> {
         let polite = clause.stop == Stop::Question && Said::new(&found.description).asks() == Sense::Step;
         let code = match clause.stop {
             Stop::Question if !polite => commands::Found::default(),
-            _ => commands::command_in(&flow.text, inline, part.from, part.to, found.hidden),
+            _ => {
+                // "Then we run `make`"
+                let told = told_step(&flow.text[part.from..part.to]).filter(|_| clause.link != Link::Free);
+                let from = told.map_or(part.from, |rest| part.to - rest.len());
+                commands::command_in(&flow.text, inline, from, part.to, found.hidden)
+            }
         };
         let command = code.command;
         self.out.odd.extend(code.missed.map(|(at, code)| built::not_taken((flow.source(at), code))));
@@ -508,6 +515,12 @@ fn is_plain_step(clause: &Clause, said: &Said) -> bool {
         && said.begins_with_verb()
         && !roles::is_constraint(said.text)
         && !roles::is_prohibition(said.text)
+}
+
+/// What follows "we" where that is an instruction.
+fn told_step(text: &str) -> Option<&str> {
+    let rest = after_any(text, &["we", "you", "i"])?.trim_start();
+    vocabulary::begins_with_verb(rest).then_some(rest)
 }
 
 fn is_first(text: &str) -> bool {
