@@ -4,7 +4,7 @@
 use std::collections::HashSet;
 
 use super::error::Diagnostic;
-use super::lines::{self, BlockKind};
+use super::lines::{self, Block, BlockKind};
 use super::parsed::{ParsedPlan, WARNINGS_MAX};
 use super::phrases::{after_word, words};
 use super::sections::{self, Use};
@@ -50,6 +50,7 @@ impl Linter<'_> {
         let uses = sections::uses(self.text, &blocks, false);
         let mut never = Vec::new();
         for (block, uses) in blocks.iter().zip(&uses) {
+            self.half_read(block);
             let heading = matches!(block.kind, BlockKind::Heading(_) | BlockKind::Ignored);
             if *uses == Use::Never && !heading {
                 never.push(block.span);
@@ -80,6 +81,48 @@ impl Linter<'_> {
         }
     }
 
+    /// Boxes that are none, and words to a forge.
+    fn half_read(&mut self, block: &Block) {
+        let Some(piece) = block.pieces.first() else { return };
+        let line = &self.text[piece.start..piece.end];
+        let boxed = line.strip_prefix('[').and_then(|rest| rest.split_once("] "));
+        let sign = boxed.map_or("", |(sign, _)| sign);
+        if matches!(block.kind, BlockKind::Item { .. }) && sign.chars().count() == 1 && !matches!(sign, "P" | "p") {
+            self.say(
+                piece.start,
+                format!("the box [{sign}] says nothing that is known, and stays part of the text"),
+                "write [ ], [x], [~] or [-]",
+            );
+        }
+        if block.kind == BlockKind::Ignored && line.starts_with('/') && !line.starts_with("//") {
+            self.say(
+                piece.start,
+                "this is said to a forge and is not read",
+                "write behind a task what is meant for it: (assignee: ann), (priority: high), (deadline: 2h)",
+            );
+        }
+    }
+
+    /// A date by which something is due, for nothing waits for a date.
+    fn dates(&mut self, task: &TaskPlan) {
+        let texts = std::iter::once(&task.description).chain(&task.notes);
+        let dated = |text: &String| {
+            let marks = ["due:", "due ", "deadline:", "DEADLINE:", "SCHEDULED:", "\u{1f4c5}"];
+            marks.iter().any(|mark| {
+                let after = text.split_once(mark).map(|(_, after)| after.trim_start_matches([' ', '<']));
+                after.is_some_and(|after| after.bytes().take(5).filter(u8::is_ascii_digit).count() == 4)
+            })
+        };
+        if texts.clone().any(dated) {
+            let at = task.spans.first().map_or(0, |span| span.start);
+            self.say(
+                at,
+                format!("the date of task {} is kept as words, and nothing goes by it", task.name()),
+                "write (deadline: 2h) for the time that it may take",
+            );
+        }
+    }
+
     fn tasks(&mut self, tasks: &[TaskPlan]) {
         let labels: HashSet<String> =
             tasks.iter().filter_map(|task| task.label.as_deref()).map(str::to_lowercase).collect();
@@ -88,6 +131,7 @@ impl Linter<'_> {
         for task in tasks {
             let at = task.spans.first().map_or(0, |span| span.start);
             self.names(task, tasks, &labels, &heads);
+            self.dates(task);
             if task.kind != NodeKind::Clarification && leaves_open(task) {
                 self.say(
                     at,

@@ -82,8 +82,12 @@ pub(super) fn item(content: &str, previous: Option<&str>, in_list: bool) -> Opti
     Some(Found { marker, mark, skip })
 }
 
-/// True for "T1: fix it" and "BUG-7: fix it": a line that is an item without a sign before it.
+/// True for "T1: fix it", "BUG-7: fix it" and "#7 Fix it": a line that is an item without a sign before it.
 fn begins_with_id(content: &str) -> bool {
+    if let Some(number) = content.strip_prefix('#') {
+        let rest = number.trim_start_matches(|c: char| c.is_ascii_digit());
+        return rest.len() < number.len() && rest.starts_with(' ') && super::vocabulary::begins_with_verb(rest);
+    }
     if !content.starts_with(|c: char| c.is_ascii_uppercase()) {
         return false;
     }
@@ -176,8 +180,17 @@ fn bullet(content: &str) -> Option<(usize, Option<Mark>)> {
     }
     let plain = matches!(
         c,
-        '-' | '*' | '+' | '\u{2022}' | '\u{2013}' | '\u{2014}' | '\u{2023}' | '\u{2043}' | '\u{b7}' | '\u{25aa}'
-            ..='\u{25ef}'
+        '-' | '*'
+            | '+'
+            | '\u{2022}'
+            | '\u{2013}'
+            | '\u{2014}'
+            | '\u{2023}'
+            | '\u{2043}'
+            | '\u{b7}'
+            | '\u{bb}'
+            | '\u{203a}'
+            | '\u{25aa}'..='\u{25ef}'
     );
     let glyph = match c {
         '\u{2610}' => Some(Mark::Open),
@@ -372,10 +385,13 @@ fn numbered(
     (token.len() == 1 && (begins || (in_list && (open || sign == Some(')'))))).then_some(Marker::Letter(lower))
 }
 
-/// `Step 2:`, `**Task 3.**`: lines that people number with a word.
+/// `Step 2:`, `**Task 3.**`, `**3.**`: lines that people number with a word.
 fn stepped(content: &str) -> Option<(Marker, usize)> {
     let bold = content.len() - content.trim_start_matches('*').len();
-    let rest = ["step ", "task "].iter().find_map(|word| strip_prefix_ci(&content[bold..], word))?;
+    let named = ["step ", "task "].iter().find_map(|word| strip_prefix_ci(&content[bold..], word));
+    // A number alone does it when it is bold: `**1.** ...`, `**1. ...**`.
+    let short = |rest: &&str| bold == 2 && rest.bytes().take(4).take_while(u8::is_ascii_digit).count() < 4;
+    let rest = named.or(Some(&content[bold..]).filter(short))?;
     let digits = rest.bytes().take_while(|b| b.is_ascii_digit() || *b == b'.').count();
     let number = rest[..digits].trim_end_matches('.');
     let tail = &rest[number.len()..];
@@ -383,8 +399,8 @@ fn stepped(content: &str) -> Option<(Marker, usize)> {
     let dash = tail.trim_start().chars().next().filter(|c| matches!(c, '-' | '\u{2013}' | '\u{2014}'));
     let length = match (sign, dash) {
         (Some(length), _) => length,
-        (None, Some(dash)) => tail.len() - tail.trim_start().len() + dash.len_utf8(),
-        (None, None) => return None,
+        (None, Some(dash)) if named.is_some() => tail.len() - tail.trim_start().len() + dash.len_utf8(),
+        (None, _) => return None,
     };
     let mut after = &tail[length..];
     if bold > 0 {

@@ -17,6 +17,9 @@ fn what_a_careful_reader_would_ask_is_said() {
         ("- Use Redis or Memcached", "1:1 task 1 leaves open which of two is meant"),
         ("If the cache is warm, add a.", "1:1 nothing before task 1 finds out whether \"the cache is warm\""),
         ("Add a.\n\n# Out of scope\n\nAdd b.", "5:1 this is out of scope and is not planned"),
+        ("- [ ] Add a\n- [w] Add b", "2:3 the box [w] says nothing that is known, and stays part of the text"),
+        ("Add a.\n/label ~bug", "2:1 this is said to a forge and is not read"),
+        ("- Add a due:2026-01-02", "1:1 the date of task 1 is kept as words, and nothing goes by it"),
         ("The build is red. Fix it.", "1:1 this is read as context and is no task"),
         ("Run this:\n\n```sh\nmake", "3:1 this fence never closes, so all that follows is in it"),
         (

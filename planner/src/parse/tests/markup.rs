@@ -126,6 +126,22 @@ fn signs_and_words_before_an_item_say_how_far_it_is() {
 }
 
 #[test]
+fn bold_numbers_numbers_of_issues_and_guillemets_begin_items() {
+    let tasks = ["1 Retrieval Fetch it", "2 Processing Sort it | <- 1s"];
+    check("**1.** Fetch it\n**2.** Sort it", &tasks);
+    check("**1. Fetch it**\n\n**2. Sort it**", &tasks);
+    check("#7 Fetch it\n#8 Sort it", &["1 Retrieval Fetch it | id #7", "2 Processing Sort it | id #8"]);
+    check("\u{bb} Fetch it\n\u{bb} Sort it", &["1 Retrieval Fetch it", "2 Processing Sort it"]);
+    check(
+        "\u{421}\u{43a}\u{430}\u{447}\u{430}\u{439}. \u{417}\u{430}\u{442}\u{435}\u{43c} \u{43f}\u{438}\u{448}\u{438}.",
+        &[
+            "1 Processing \u{421}\u{43a}\u{430}\u{447}\u{430}\u{439}",
+            "2 Processing \u{43f}\u{438}\u{448}\u{438} | <- 1",
+        ],
+    );
+}
+
+#[test]
 fn the_name_of_a_picture_may_have_blanks_and_quick_actions_are_no_tasks() {
     check(
         "Match ![the header](designs/new header.png \"new\").\n/label ~bug\n",
