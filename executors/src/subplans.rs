@@ -85,7 +85,7 @@ impl Outer<'_> {
         let timeout = self.job.parameters.timeout_ms.map(Duration::from_millis);
         tokio::select! {
             ending = follow(self.store, &plan, timeout) => match ending {
-                Ok(Some(ending)) => ending,
+                Ok(Some(ending)) => self.unless_stopped(ending).await,
                 Ok(None) => {
                     self.cancel("the task that it carries out ran out of time").await;
                     let limit = timeout.unwrap_or_default();
@@ -95,6 +95,19 @@ impl Outer<'_> {
                 Err(error) => unreadable(&plan, &error),
             },
             stop = wanted(stop) => self.stopped(stop).await,
+        }
+    }
+
+    /// The same, unless the task was ended and its plan with it: then the task has been stopped, whichever of the two is
+    /// heard of first.
+    async fn unless_stopped(self, ending: Ending) -> Ending {
+        let Ending::Failed { .. } = ending else { return ending };
+        let Ok(above) = read_plan(self.store, self.job.plan, Vec::new()).await else { return ending };
+        match above.handler().state().task(self.job.task) {
+            Some(task) if task.status.is_end() || task.attempts > self.job.attempt => {
+                Ending::Stopped { reason: task.error.clone().unwrap_or_default() }
+            }
+            Some(_) | None => ending,
         }
     }
 

@@ -82,11 +82,14 @@ async fn a_plan_within_a_plan_may_use_what_the_one_above_has_left_and_no_more() 
         assert_eq!((tokens(&state.spent()), state.phase()), (400, Phase::Active));
         rig.order(Command::Cancel { task: None, reason: "it is too dear".into() }).await;
         assert_eq!(child_end(&rig, "p.2-1").await, Outcome::Cancelled);
-        // Its worker hears of the end of the task, or of that of its plan, which the host ends too.
+        // Whether its worker hears of the end of the task first, or of that of its plan, which the host ends too.
         let is_told = |event: &TaskEvent| matches!(event, TaskEvent::TaskStopped { .. } | TaskEvent::TaskFailed { .. });
         let told = rig.until(2, is_told).await;
         crew.stop().await;
-        let [.., TaskEvent::UsageReported { usage, .. }, _ended] = &told[..] else { panic!("{told:?}") };
+        let [.., TaskEvent::UsageReported { usage, .. }, TaskEvent::TaskStopped { reason, .. }] = &told[..] else {
+            panic!("{told:?}")
+        };
+        assert_eq!(reason, "it is too dear");
         assert_eq!(tokens(usage), 800, "what a plan has used that is ended counts too");
     }
 }
