@@ -79,10 +79,11 @@ impl Builder<'_> {
             let condition = Some(Condition { text: "it fails".to_owned(), negated: false });
             return Part { from: clause.to - rest.len(), to: clause.to, condition, link: None };
         }
-        // Most clauses begin with another letter.
-        let may_ask = part
-            .starts_with(['u', 'U', 'i', 'I', 'o', 'O', 'w', 'W', 's', 'S', 'f', 'F', 'a', 'A', 'e', 'E'])
-            || !part.starts_with(|c: char| c.is_ascii());
+        // Most clauses begin with another word.
+        let may_ask = heads::may_open(part);
+        let letters = ['u', 'U', 'i', 'I', 'o', 'O', 'w', 'W', 's', 'S', 'f', 'F', 'a', 'A', 'e', 'E'];
+        let may_ask = may_ask && (part.starts_with(letters) || !part.starts_with(|c: char| c.is_ascii()));
+        let foreign = may_ask && heads::is_foreign(part);
         let words = [
             ("unless", true),
             ("if", false),
@@ -93,9 +94,8 @@ impl Builder<'_> {
             ("\u{5982}\u{679c}", false),
             ("\u{3082}\u{3057}", false),
         ];
-        let foreign =
-            heads::FOREIGN.into_iter().filter(|_| may_ask && heads::is_foreign(part)).map(|word| (word, false));
-        for (word, negated) in words.into_iter().filter(|_| may_ask).chain(foreign) {
+        let foreign = heads::FOREIGN.into_iter().filter(|_| foreign).map(|word| (word, false));
+        for (word, negated) in if may_ask { &words[..] } else { &[] }.iter().copied().chain(foreign) {
             let Some(rest) = after_word(part, word) else { continue };
             let start = clause.to - rest.len();
             if let Some((end, next)) = conditions::condition_end(text, inline, start, clause.to) {
@@ -263,5 +263,6 @@ impl Builder<'_> {
 
 /// True for a clause that begins with a condition.
 pub(super) fn starts_condition(text: &str) -> bool {
-    begins(text, &["if", "unless", "only if", "in case", "\u{5982}\u{679c}"]) || heads::is_foreign(text)
+    heads::may_open(text)
+        && (begins(text, &["if", "unless", "only if", "in case", "\u{5982}\u{679c}"]) || heads::is_foreign(text))
 }

@@ -12,6 +12,7 @@ use super::outline::{self, Place};
 use super::pairs::Pairs;
 use super::parsed::TASKS_MAX;
 use super::sections::{self, Section, Use};
+use super::sentences::Clause;
 use super::text::{Flow, holds};
 use super::{connectors, letters, meta, plain, roles, shell, vocabulary};
 use crate::plan::{Attachment, Condition, Span};
@@ -62,8 +63,10 @@ pub(super) struct Builder<'a> {
     pub(super) pairs: Pairs,
     /// What was found in a line that is done; its memory serves the next one.
     pub(super) spare: Inline,
+    /// The clauses of an item that is done, for the same.
+    pub(super) clauses: Vec<Clause>,
     pub(super) lenient: bool,
-    pub(super) out: Built,
+    pub(super) out: Built<'a>,
     pub(super) open: Vec<Open>,
     /// The draft that remarks belong to.
     pub(super) last: Option<usize>,
@@ -82,9 +85,9 @@ pub(super) struct Builder<'a> {
     /// "Then:" above a list.
     pub(super) lead_link: Option<Link>,
     pub(super) priority: Option<String>,
-    /// Lists and sections with `[P]` in them.
-    pub(super) marked_lists: std::collections::HashSet<usize>,
-    pub(super) marked_sections: std::collections::HashSet<usize>,
+    /// Lists and sections with `[P]` in them, in order.
+    pub(super) marked_lists: Vec<usize>,
+    pub(super) marked_sections: Vec<usize>,
     pub(super) section: usize,
     /// What others say is quoted here, beside what is asked for.
     outside: bool,
@@ -93,7 +96,7 @@ pub(super) struct Builder<'a> {
 }
 
 /// Reads a text; `lenient` takes what is otherwise context for tasks.
-pub(super) fn build(source: &str, lenient: bool) -> Built {
+pub(super) fn build(source: &str, lenient: bool) -> Built<'_> {
     let mut blocks = lines::blocks(source);
     sections::promote(source, &mut blocks);
     letters::sign_off(source, &mut blocks);
@@ -109,6 +112,7 @@ pub(super) fn build(source: &str, lenient: bool) -> Built {
         definitions: definitions(source, &blocks),
         pairs: Pairs::default(),
         spare: Inline::default(),
+        clauses: Vec::new(),
         lenient,
         out: Built::default(),
         open: Vec::new(),
@@ -123,8 +127,8 @@ pub(super) fn build(source: &str, lenient: bool) -> Built {
         lead: None,
         lead_link: None,
         priority: None,
-        marked_lists: std::collections::HashSet::new(),
-        marked_sections: std::collections::HashSet::new(),
+        marked_lists: Vec::new(),
+        marked_sections: Vec::new(),
         section: 0,
         outside,
         reported: false,
@@ -165,12 +169,15 @@ impl<'a> Builder<'a> {
             if matches!(block.kind, BlockKind::Item { .. })
                 && (holds(&line[..end], "[P]") || line.trim_end().ends_with("[P]"))
             {
-                self.marked_lists.insert(places[n].list);
+                self.marked_lists.push(places[n].list);
                 if places[n].parent.is_none() {
-                    self.marked_sections.insert(section);
+                    self.marked_sections.push(section);
                 }
             }
         }
+        self.marked_lists.sort_unstable();
+        self.marked_lists.dedup();
+        self.marked_sections.dedup();
     }
 
     fn begins_scope(&self, block: &Block) -> bool {
@@ -178,7 +185,7 @@ impl<'a> Builder<'a> {
         sections::section(title) == Section::Phase
     }
 
-    fn block(&mut self, n: usize, block: &Block, blocks: &[Block], places: &[Place], uses: Use, outside: bool) {
+    fn block(&mut self, n: usize, block: &Block<'a>, blocks: &[Block], places: &[Place], uses: Use, outside: bool) {
         let colon = std::mem::take(&mut self.colon);
         let first = self.out.drafts.len();
         let told = (block.quoted && self.outside) || self.reported;
@@ -394,7 +401,7 @@ impl<'a> Builder<'a> {
         if uses == Use::Never {
             return;
         }
-        self.ordering_aside(&flow);
+        self.ordering_aside(&flow, &inline);
         let text = plain::plain(&flow.text, &inline, 0, flow.text.len(), &[]);
         if !text.is_empty() {
             self.out.context.push(text);
@@ -403,7 +410,7 @@ impl<'a> Builder<'a> {
 
     fn paragraph(&mut self, n: usize, block: &Block, blocks: &[Block], places: &[Place], outside: bool) {
         let (flow, inline) = self.flow(block);
-        if flow.text.trim().is_empty() || inline.is_struck(&flow.text) || self.ordering(&flow) {
+        if flow.text.trim().is_empty() || inline.is_struck(&flow.text) || self.ordering(&flow, &inline) {
             return self.out.ignored.push(block.span);
         }
         if self.last.is_some() && (places[n].parent.is_some() || self.tells_more(n, &flow, blocks, places)) {
@@ -507,8 +514,15 @@ impl<'a> Builder<'a> {
     }
 
     /// Adds a draft at the end of the text read so far.
-    pub(super) fn add(&mut self, mut draft: Draft, link: Link) -> usize {
-        let n = self.out.drafts.len();
+    pub(super) fn add(&mut self, draft: Draft, link: Link) -> usize {
+        self.out.drafts.push(draft);
+        self.added(link)
+    }
+
+    /// Gives the last draft what was said before it, and its place.
+    pub(super) fn added(&mut self, link: Link) -> usize {
+        let n = self.out.drafts.len() - 1;
+        let draft = &mut self.out.drafts[n];
         if let Some(branch) = self.branches.last() {
             draft.plan.condition = Some(branch.give(draft.plan.condition.take()));
         }
@@ -517,7 +531,6 @@ impl<'a> Builder<'a> {
             draft.plan.spans.extend(span);
         }
         attach(&mut draft.plan.attachments, std::mem::take(&mut self.pending_attachments));
-        self.out.drafts.push(draft);
         self.out.steps.push(Step::Task(n, link));
         self.last = Some(n);
         n

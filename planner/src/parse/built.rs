@@ -10,7 +10,7 @@ use crate::plan::{Attachment, Span};
 
 /// Everything read from a text, before the tasks are numbered.
 #[derive(Debug, Default)]
-pub(super) struct Built {
+pub(super) struct Built<'t> {
     pub(super) title: Option<String>,
     pub(super) drafts: Vec<Draft>,
     pub(super) steps: Vec<Step>,
@@ -26,7 +26,7 @@ pub(super) struct Built {
     /// A numbered list of requirements was taken for context.
     pub(super) requires: bool,
     /// Numbers of items, numbers and ids of groups.
-    pub(super) names: Vec<Name>,
+    pub(super) names: Vec<Name<'t>>,
 }
 
 /// Tasks that wait for others, by their names.
@@ -84,8 +84,8 @@ pub(super) fn diagnostics(mut odd: Vec<Odd>, lines: &Lines<'_>) -> Vec<Diagnosti
 
 /// A name that stands for the drafts `first..end`.
 #[derive(Debug)]
-pub(super) struct Name {
-    pub(super) text: String,
+pub(super) struct Name<'t> {
+    pub(super) text: Cow<'t, str>,
     /// The list in which a number counts; ids count everywhere.
     pub(super) list: Option<usize>,
     pub(super) first: usize,
@@ -114,7 +114,9 @@ pub(super) fn attach(to: &mut Vec<Attachment>, more: Vec<Attachment>) {
 }
 
 pub(super) fn merge_needs(draft: &mut Draft, needs: Option<Vec<Reference>>) {
-    if let Some(needs) = needs {
-        draft.needs.get_or_insert_default().extend(needs);
+    match (&mut draft.needs, needs) {
+        (Some(all), Some(mut needs)) => all.append(&mut needs),
+        (none, Some(needs)) => *none = Some(needs),
+        (_, None) => {}
     }
 }

@@ -23,6 +23,8 @@ static ASKS: Words = Words::new(|| {
      |run the script|run script|\u{8fd0}\u{884c}|\u{6267}\u{884c}",
     )
 });
+/// Those of them that ask for it alone.
+static RUN: Words = Words::new(|| list("run|execute|invoke|rerun|re-run"));
 /// The same, but what follows can also be the name of a thing.
 static STARTS: Words = Words::new(|| list("start|launch|call|do|try|issue|type|enter|use"));
 /// Verbs of running, with the code somewhere after them.
@@ -98,6 +100,9 @@ const EXCEPT: &[&str] = &["without", "instead of", "rather than"];
 /// Words with which a wait begins, up to the comma.
 static WAITS: Words = Words::new(|| list("after|before|once|when|while|until|if|unless|as soon as"));
 
+/// So many pieces of code in a clause are looked at.
+const CODES_MAX: usize = 20;
+
 /// What the code of a clause comes to.
 #[derive(Debug, Default)]
 pub(super) struct Found {
@@ -144,12 +149,16 @@ impl Asked {
 ///
 /// Code in the `hidden` brackets belongs to a setting.
 pub(super) fn command_in(text: &str, inline: &Inline, from: usize, to: usize, hidden: Option<(usize, usize)>) -> Found {
-    if !inline.within(from, to).iter().any(|atom| atom.kind == AtomKind::Code) {
-        return Found::default();
-    }
     let shown = |atom: &&Atom| hidden.is_none_or(|(start, end)| atom.start < start || atom.start >= end);
-    let all = inline.within(from, to).iter().filter(shown);
-    let codes: Vec<&Atom> = all.filter(|atom| atom.kind == AtomKind::Code).take(20).collect();
+    let mut all = inline.within(from, to).iter().filter(|atom| atom.kind == AtomKind::Code).filter(shown);
+    let Some(first) = all.next() else { return Found::default() };
+    let mut codes = [first; CODES_MAX];
+    let mut n_codes = 1;
+    for (slot, atom) in codes[1..].iter_mut().zip(all) {
+        *slot = atom;
+        n_codes += 1;
+    }
+    let codes = &codes[..n_codes];
     let mut found = Found::default();
     let mut end = from;
     for (n, atom) in codes.iter().enumerate() {
@@ -193,7 +202,7 @@ fn looks_at(before: &str) -> bool {
 
 /// The first of some commands, and those that directly follow it.
 fn joined(text: &str, codes: &[&Atom]) -> (String, usize) {
-    let mut command = String::new();
+    let mut command = String::with_capacity(codes.first().map_or(0, |atom| atom.end - atom.start));
     let mut end = 0;
     let mut n_joined = 0;
     for atom in codes {
@@ -318,6 +327,9 @@ fn follows(after: &str) -> bool {
 
 fn asked(before: &str, after: &str) -> Option<Asked> {
     let before = before.trim_end_matches(['*', ' ', '"', '(']);
+    if RUN.contains_ci(before) {
+        return Some(if follows(after) { Asked::Run } else { Asked::Running });
+    }
     let all = lower(before);
     let open = |word: &str| holds(&all, word) && all.rfind(word).is_some_and(|at| !holds(&all[at..], ", "));
     let waits = WAITS.after(&all).is_some() && !holds(&all, ", ");

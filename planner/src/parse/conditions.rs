@@ -3,6 +3,7 @@
 use super::inline::Inline;
 use super::phrases::{Words, after_word, begins, list, words};
 use super::sentences::{Clause, Stop};
+use super::starts::CONDITION;
 use super::text::{holds, rfind};
 
 /// Words before "if" that make it part of a question: "check if".
@@ -78,6 +79,9 @@ fn is_name(before: &str, tail: &str) -> bool {
 
 /// Where " if ..." begins, where its text begins, and whether it is "unless".
 pub(super) fn trailing_condition(text: &str, inline: &Inline, clause: &Clause) -> Option<(usize, usize, bool)> {
+    if !inline.starts.has(CONDITION) {
+        return None;
+    }
     let part = &text[clause.from..clause.to];
     if let Some(found) = bracketed(part) {
         let (at, length, negated) = found;

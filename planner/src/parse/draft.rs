@@ -104,7 +104,45 @@ pub(super) enum Step {
     Task(usize, Link),
 }
 
-type Wait = (Rc<[usize]>, Strength);
+/// Some drafts; mostly it is one or none.
+#[derive(Debug, Clone, Default)]
+pub(super) enum Set {
+    #[default]
+    None,
+    One([usize; 1]),
+    Many(Rc<[usize]>),
+}
+
+impl std::ops::Deref for Set {
+    type Target = [usize];
+
+    fn deref(&self) -> &[usize] {
+        match self {
+            Self::None => &[],
+            Self::One(one) => one,
+            Self::Many(all) => all,
+        }
+    }
+}
+
+impl From<&[usize]> for Set {
+    fn from(all: &[usize]) -> Self {
+        match all {
+            [] => Self::None,
+            [one] => Self::One([*one]),
+            all => Self::Many(Rc::from(all)),
+        }
+    }
+}
+
+impl FromIterator<usize> for Set {
+    fn from_iter<I: IntoIterator<Item = usize>>(all: I) -> Self {
+        Self::from(&all.into_iter().collect::<Vec<_>>()[..])
+    }
+}
+
+/// What a draft waits for, and how firmly.
+type Wait = (Set, Strength);
 
 struct Frame {
     link: Link,
@@ -113,9 +151,9 @@ struct Frame {
     /// What the last thing waited for.
     last: Wait,
     /// The ends of the last thing.
-    exits: Rc<[usize]>,
+    exits: Set,
     /// The ends of the last thing in sequence.
-    chain: Option<Rc<[usize]>>,
+    chain: Option<Set>,
     /// Ends that nothing waits for, without those of the chain.
     open: Vec<usize>,
 }
@@ -124,8 +162,7 @@ struct Frame {
 ///
 /// Gives `None` when there would be more than `max` edges.
 pub(super) fn order(steps: &[Step], drafts: &[Draft], max: usize) -> Option<Vec<Wait>> {
-    let none: Rc<[usize]> = Rc::from([]);
-    let free: Wait = (none, Strength::Hard);
+    let free: Wait = (Set::None, Strength::Hard);
     let mut waits = vec![free.clone(); drafts.len()];
     let mut frames = vec![Frame::new(Link::Free, free)];
     let mut n_edges = 0;
@@ -139,7 +176,7 @@ pub(super) fn order(steps: &[Step], drafts: &[Draft], max: usize) -> Option<Vec<
                 let Some(frame) = (frames.len() > 1).then(|| frames.pop()).flatten() else { continue };
                 let exits = frame.ends();
                 if let Some(parent) = frames.last_mut().filter(|_| !exits.is_empty()) {
-                    parent.add(frame.link, frame.entry, Rc::from(exits));
+                    parent.add(frame.link, frame.entry, Set::from(&exits[..]));
                 }
             }
             Step::Task(n, link) => {
@@ -152,7 +189,7 @@ pub(super) fn order(steps: &[Step], drafts: &[Draft], max: usize) -> Option<Vec<
                     *slot = wait.clone();
                 }
                 if let Some(frame) = frames.last_mut() {
-                    frame.add(link, wait, Rc::from([n]));
+                    frame.add(link, wait, Set::One([n]));
                 }
             }
         }
@@ -182,14 +219,14 @@ pub(super) fn side_by_side(mut waits: Vec<Wait>, sets: &[Vec<usize>], max: usize
             if n_edges > max {
                 return None;
             }
-            waits[n].0 = Rc::from(now);
+            waits[n].0 = Set::from(&now[..]);
         }
     }
     Some(waits)
 }
 
 fn waits_for(frames: &[Frame], link: Link) -> Wait {
-    let Some(frame) = frames.last() else { return (Rc::from([]), Strength::Hard) };
+    let Some(frame) = frames.last() else { return (Set::None, Strength::Hard) };
     match link {
         Link::Free | Link::Beside | Link::Anew => frame.entry.clone(),
         Link::Next | Link::Phase => {
@@ -207,14 +244,14 @@ fn waits_for(frames: &[Frame], link: Link) -> Wait {
         Link::Then | Link::Both => {
             let ends = frames.iter().rev().map(Frame::ends).find(|ends| !ends.is_empty()).unwrap_or_default();
             let from = if link == Link::Both { ends.len().saturating_sub(2) } else { 0 };
-            (Rc::from(&ends[from..]), link.strength())
+            (Set::from(&ends[from..]), link.strength())
         }
     }
 }
 
 impl Frame {
     fn new(link: Link, entry: Wait) -> Self {
-        Self { link, last: entry.clone(), entry, exits: Rc::from([]), chain: None, open: Vec::new() }
+        Self { link, last: entry.clone(), entry, exits: Set::None, chain: None, open: Vec::new() }
     }
 
     fn ends(&self) -> Vec<usize> {
@@ -224,7 +261,7 @@ impl Frame {
         ends
     }
 
-    fn add(&mut self, link: Link, wait: Wait, exits: Rc<[usize]>) {
+    fn add(&mut self, link: Link, wait: Wait, exits: Set) {
         match link {
             Link::Free | Link::Beside => self.open.extend(exits.iter()),
             Link::Next | Link::Anew | Link::Phase => self.chain = Some(exits.clone()),
@@ -261,7 +298,7 @@ impl Frame {
         if let Some(chain) = &mut self.chain
             && chain.iter().all(|task| tasks.contains(task))
         {
-            *chain = Rc::from([]);
+            *chain = Set::None;
         }
     }
 }

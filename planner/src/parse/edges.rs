@@ -30,14 +30,18 @@ pub(super) fn connect(
         let passed = ParseError::LimitPassed { limit: "dependencies", value: EDGES_MAX + 1, max: EDGES_MAX };
         (explicit, waits.ok_or(passed)?)
     };
-    let guessed: Vec<Vec<usize>> = explicit.iter_mut().map(|own| std::mem::take(&mut own.guessed)).collect();
+    let guesses = explicit.iter().any(|own| !own.guessed.is_empty());
+    let guessed: Vec<Vec<usize>> =
+        explicit.iter_mut().filter(|_| guesses).map(|own| std::mem::take(&mut own.guessed)).collect();
     let mut given_up = Vec::new();
     let mut edges: Vec<Vec<Dependency>> = Vec::with_capacity(built.drafts.len());
     for (n, draft) in built.drafts.iter().enumerate() {
         let own = &mut explicit[n];
         outer.extend(own.elsewhere.drain(..).map(|id| (draft.plan.id, id)));
+        let n_waits = if own.replaces { 0 } else { waits[n].0.len() };
         let mut all: Vec<Dependency> =
-            own.needs.drain(..).chain(own.added.drain(..)).map(|task| edge(task, Strength::Hard)).collect();
+            Vec::with_capacity(own.needs.len() + own.added.len() + draft.questions.len() + n_waits);
+        all.extend(own.needs.drain(..).chain(own.added.drain(..)).map(|task| edge(task, Strength::Hard)));
         all.extend(draft.questions.iter().map(|task| edge(*task, Strength::Hard)));
         if !own.replaces {
             let (tasks, strength) = &waits[n];
@@ -47,8 +51,10 @@ pub(super) fn connect(
                 given_up.extend(tasks.iter().filter(|task| !kept(task)).map(|task| (n, *task)));
             }
         }
-        all.sort_by_key(|one| (one.task, one.strength));
-        all.dedup_by_key(|one| one.task);
+        if all.len() > 1 {
+            all.sort_by_key(|one| (one.task, one.strength));
+            all.dedup_by_key(|one| one.task);
+        }
         all.retain(|one| one.task.0 != n as u64 + 1);
         edges.push(all);
     }

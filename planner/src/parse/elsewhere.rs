@@ -89,12 +89,14 @@ pub(super) fn is_ordinal(tail: &str, word: &str, after: &str) -> bool {
 
 /// True within "z. B." and "d. h.": single letters with full stops, the first of them small.
 pub(super) fn is_short(tail: &str, word: &str, after: &str) -> bool {
-    let single = word.len() == 1 && tail.ends_with(|c: char| c.is_ascii_alphabetic());
+    if word.len() != 1 || !tail.ends_with(|c: char| c.is_ascii_alphabetic()) {
+        return false;
+    }
     let small = |c: char| c.is_ascii_lowercase();
     let next = after.trim_start().as_bytes();
     let opens = tail.ends_with(small) && matches!(next, [first, b'.', ..] if first.is_ascii_alphabetic());
     let before = tail[..tail.len() - word.len()].trim_end();
     let first = before.strip_suffix('.').filter(|first| first.ends_with(small));
     let closes = first.is_some_and(|first| first.len() < 2 || first[..first.len() - 1].ends_with([' ', '(']));
-    single && (opens || closes)
+    opens || closes
 }

@@ -75,6 +75,19 @@ static DONE: Words = Words::new(|| list("done|finished|complete|completed|over")
 /// Words of other languages for "if", which are other words too unless a comma or a colon follows the condition.
 pub(super) const FOREIGN: [&str; 8] = ["wenn", "falls", "sofern", "si", "se", "als", "indien", "wanneer"];
 
+/// All words with which a condition begins, here or in the language of another: most lines begin with none.
+static OPENINGS: Words = Words::new(|| {
+    list(
+        "otherwise|else|or else|sonst|ansonsten|andernfalls|sinon|altrimenti|de lo contrario|\u{5426}\u{5219}|and|but|then|on |\
+         upon |unless|only if|if|in case|\u{5982}\u{679c}|\u{3082}\u{3057}|when|should|wenn|falls|sofern|si|se|als|indien|wanneer",
+    )
+});
+
+/// False for a text that begins with no word of a condition.
+pub(super) fn may_open(text: &str) -> bool {
+    OPENINGS.begin_ci(text)
+}
+
 /// True for a foreign "if" with a condition and a comma or a colon behind it.
 pub(super) fn is_foreign(text: &str) -> bool {
     after_any(text, &FOREIGN).is_some_and(|rest| rest.starts_with(' ') && rest.contains([',', ':']))
@@ -85,6 +98,9 @@ const CONDITION_BYTES_MAX: usize = 2_000;
 
 /// Reads a line that may lead to steps.
 pub(super) fn head(line: &str) -> Option<Head<'_>> {
+    if !may_open(line.trim_start_matches(|c: char| c.is_whitespace() || matches!(c, '*' | '_' | '#'))) {
+        return None;
+    }
     const SIGNS: [char; 12] = ['*', '_', '#', ':', '\u{ff1a}', ',', '\u{ff0c}', '.', '\u{2026}', '-', '\u{2014}', ' '];
     let colon = line.trim_end_matches(['*', '_', ' ', '\n']).ends_with([':', '\u{ff1a}']);
     let plain = line.trim().trim_start_matches(['*', '_', '#', ' ']).trim_end_matches(SIGNS);

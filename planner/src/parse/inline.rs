@@ -7,7 +7,8 @@ use std::collections::HashMap;
 use super::addresses::{scheme, url_length};
 use super::pairs::Pairs;
 use super::paths;
-use super::text::is_cjk;
+use super::starts::{self, Starts};
+use super::text::{has_byte, is_cjk};
 use crate::plan::{Attachment, AttachmentKind};
 
 /// Targets of `[name]: target` lines, by name in lower case.
@@ -44,34 +45,34 @@ pub(super) struct Atom {
 }
 
 /// Parts backticks.
-const TICK: u16 = 1;
+const TICK: u32 = 1;
 /// A bracket.
-const BRACKET: u16 = 2;
+const BRACKET: u32 = 2;
 /// Begins something that has a sign of its own.
-const SIGN: u16 = 4;
+const SIGN: u32 = 4;
 /// A quote, or the first byte of one.
-const QUOTE: u16 = 8;
+const QUOTE: u32 = 8;
 /// Makes a path or an address of a word.
-const MARK: u16 = 16;
+const MARK: u32 = 16;
 /// Goes on a word that can be a path.
-const WORD: u16 = 32;
+const WORD: u32 = 32;
 /// Begins such a word; of bytes that are not ASCII the character decides.
-const FIRST: u16 = 64;
+const FIRST: u32 = 64;
 /// Goes before no word.
-const STUCK: u16 = 128;
+const STUCK: u32 = 128;
 /// Begins a tag: who, how urgent, how long.
-pub(super) const TAG: u16 = 256;
+pub(super) const TAG: u32 = 256;
 /// Marks words, and is not shown.
-pub(super) const EMPHASIS: u16 = 512;
+pub(super) const EMPHASIS: u32 = 512;
 
 /// What a byte can be part of.
-fn class(byte: u8) -> u16 {
-    static CLASSES: [u16; 256] = classes();
+fn class(byte: u8) -> u32 {
+    static CLASSES: [u32; 256] = classes();
     CLASSES[usize::from(byte)]
 }
 
-const fn classes() -> [u16; 256] {
-    const SETS: [(&[u8], u16); 10] = [
+const fn classes() -> [u32; 256] {
+    const SETS: [(&[u8], u32); 12] = [
         (b"`", TICK),
         (b"()[]", BRACKET),
         (b"\\![<~", SIGN),
@@ -82,12 +83,23 @@ const fn classes() -> [u16; 256] {
         (b"\\/._-~@$*%+#", STUCK),
         (b"@!~", TAG),
         (b"*_\\", EMPHASIS),
+        (b"`./\\@![<~", STOP),
+        (b">", ARROW),
     ];
     let mut classes = [0; 256];
     let mut byte = 0;
     while byte < 256 {
-        if (byte as u8).is_ascii_alphanumeric() {
-            classes[byte] = WORD | FIRST | STUCK;
+        classes[byte] = starts::class(byte as u8);
+        let own = byte as u8;
+        if own.is_ascii_alphanumeric() {
+            classes[byte] |= WORD | FIRST | STUCK;
+        }
+        if !own.is_ascii() {
+            classes[byte] |= FOREIGN;
+        }
+        // A character that is not ASCII stands where its first byte does.
+        if is_odd(own) && !matches!(own, 0x80..0xc0) {
+            classes[byte] |= STOP;
         }
         byte += 1;
     }
@@ -104,17 +116,12 @@ const fn classes() -> [u16; 256] {
     classes
 }
 
-/// The bytes that make something of a word, or of which a word can be made.
-static STOPS: [bool; 256] = {
-    let mut stops = [false; 256];
-    let classes = classes();
-    let mut byte = 0;
-    while byte < 256 {
-        stops[byte] = classes[byte] & (TICK | SIGN | MARK) > 0 || is_odd(byte as u8);
-        byte += 1;
-    }
-    stops
-};
+/// Makes something of a word, or can be made a word of: what the scan goes to.
+const STOP: u32 = 1 << 10;
+/// Points from one thing to another.
+pub(super) const ARROW: u32 = 1 << 11;
+/// No ASCII.
+pub(super) const FOREIGN: u32 = 1 << 12;
 
 /// Everything found in a text; atoms and guards are in order and do not overlap.
 #[derive(Debug, Default)]
@@ -124,8 +131,12 @@ pub(super) struct Inline {
     pub(super) guards: Vec<(usize, usize)>,
     /// Brackets that are no links, outermost only: opening sign, closing sign.
     pub(super) brackets: Vec<(usize, usize)>,
+    /// Where phrases can begin.
+    pub(super) starts: Starts,
+    /// Where backticks, brackets and what the scan goes to stand.
+    signs: Vec<usize>,
     /// What its bytes can be part of: a rule that needs a sign is spared where there is none.
-    signs: u16,
+    seen: u32,
 }
 
 impl Inline {
@@ -138,24 +149,45 @@ impl Inline {
     /// Finds what stands in another text, in the memory of the one before.
     pub(super) fn read(&mut self, text: &str, definitions: &Definitions, found: &mut Pairs) {
         // Most lines have few of these signs, and what needs one is not looked for without it.
-        let seen = text.bytes().fold(0, |seen, byte| seen | class(byte));
-        self.signs = seen;
+        self.starts.clear();
+        self.signs.clear();
+        let bytes = text.as_bytes();
+        let (mut seen, mut before) = (0, 0);
+        for (at, byte) in bytes.iter().enumerate() {
+            let class = class(*byte);
+            if starts::begins(class, before) {
+                self.starts.add(text, at);
+            }
+            if class & (STOP | BRACKET) > 0 {
+                self.signs.push(at);
+            }
+            seen |= class;
+            before = class;
+        }
+        self.seen = seen;
         found.clear();
         if seen & TICK > 0 {
-            found.code_spans(text);
+            found.code_spans(text, &self.signs);
         }
         if seen & BRACKET > 0 {
-            found.bracket_pairs(text);
+            found.bracket_pairs(text, &self.signs);
         }
         self.atoms.clear();
         if seen & (TICK | MARK | SIGN) > 0 {
-            let (bytes, atoms) = (text.as_bytes(), &mut self.atoms);
-            Scanner { text, bytes, pairs: &found.brackets, definitions, atoms, dead: [false; 2] }.run(&found.codes);
+            let (signs, atoms) = (&self.signs[..], &mut self.atoms);
+            Scanner { text, bytes, signs, pairs: &found.brackets, definitions, atoms, dead: [false; 2] }
+                .run(&found.codes);
         }
         self.find_brackets(&found.brackets);
         self.guards.clear();
-        self.guards.extend(self.atoms.iter().map(|atom| (atom.start, atom.end)));
-        self.guards.extend(self.brackets.iter().map(|(open, close)| (*open, close + 1)));
+        let mut atoms = self.atoms.iter().map(|atom| (atom.start, atom.end)).peekable();
+        for (open, close) in &self.brackets {
+            while let Some(atom) = atoms.next_if(|(start, _)| start < open) {
+                self.guards.push(atom);
+            }
+            self.guards.push((*open, close + 1));
+        }
+        self.guards.extend(atoms);
         if seen & QUOTE > 0 {
             self.guards.extend(quotes(text, &self.atoms));
         }
@@ -179,8 +211,8 @@ impl Inline {
     }
 
     /// True when the text has a sign of some sort.
-    pub(super) fn has(&self, sort: u16) -> bool {
-        self.signs & sort > 0
+    pub(super) fn has(&self, sort: u32) -> bool {
+        self.seen & sort > 0
     }
 
     /// The attachments within a range, in order, each once.
@@ -195,13 +227,15 @@ impl Inline {
                 AtomKind::Image(target) => attachment(AttachmentKind::ImageRef(target.clone()), label()),
                 AtomKind::Url => attachment(link_kind(shown), None),
                 AtomKind::Path(length) => attachment(path_kind(shown.get(..*length).unwrap_or(shown)), None),
-                AtomKind::Code if !shown.contains(' ') => match paths::file_ref(shown) {
+                AtomKind::Code if !has_byte(shown, b' ') => match paths::file_ref(shown) {
                     Some(path) => attachment(path_kind(path), None),
                     None => continue,
                 },
                 AtomKind::Code | AtomKind::Comment | AtomKind::Struck | AtomKind::Word => continue,
             };
             if found.len() < 1_000 && !found.iter().any(|old| old.kind == one.kind) {
+                // Mostly it is the only one.
+                found.reserve_exact(usize::from(found.is_empty()));
                 found.push(one);
             }
         }
@@ -332,6 +366,8 @@ fn quotes(text: &str, atoms: &[Atom]) -> Vec<(usize, usize)> {
 struct Scanner<'a> {
     text: &'a str,
     bytes: &'a [u8],
+    /// Those that the scan has not come to.
+    signs: &'a [usize],
     pairs: &'a [(usize, usize)],
     definitions: &'a Definitions,
     atoms: &'a mut Vec<Atom>,
@@ -380,11 +416,13 @@ impl Scanner<'_> {
     }
 
     /// Where the word begins in which the next sign stands, and where that is; most of a text is words without one.
-    fn next(&self, from: usize) -> Option<(usize, usize)> {
-        let rest = &self.bytes[from..];
-        let sign = rest.iter().position(|byte| STOPS[usize::from(*byte)])?;
-        let joined = rest[..sign].iter().rev().take_while(|byte| class(**byte) & WORD > 0).count();
-        Some((from + sign - joined, from + sign))
+    fn next(&mut self, from: usize) -> Option<(usize, usize)> {
+        let stops = |sign: &usize| *sign >= from && class(self.bytes[*sign]) & STOP > 0;
+        let n_passed = self.signs.iter().position(stops)?;
+        let sign = self.signs[n_passed];
+        self.signs = &self.signs[n_passed + 1..];
+        let joined = self.bytes[from..sign].iter().rev().take_while(|byte| class(**byte) & WORD > 0).count();
+        Some((sign - joined, sign))
     }
 
     fn push(&mut self, kind: AtomKind, start: usize, end: usize, inner: (usize, usize)) {
@@ -509,7 +547,7 @@ fn without_stops(word: &str) -> &str {
 }
 
 /// The length of the word that could be a path, and what its bytes are.
-fn run(text: &str) -> (usize, u16) {
+fn run(text: &str) -> (usize, u32) {
     let mut seen = 0;
     for (at, byte) in text.bytes().enumerate() {
         let class = class(byte);

@@ -11,15 +11,15 @@ const LINE_BYTES_MAX: usize = 10_000;
 
 /// An item in a line: its number, where its sign begins, where its text begins and ends.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Inlined {
-    pub(super) marker: Marker,
+pub(super) struct Inlined<'t> {
+    pub(super) marker: Marker<'t>,
     pub(super) start: usize,
     pub(super) from: usize,
     pub(super) to: usize,
 }
 
 /// The items of a line; none when it is no such list.
-pub(super) fn items(line: &str) -> Vec<Inlined> {
+pub(super) fn items(line: &str) -> Vec<Inlined<'_>> {
     // Without a second item there is none, and mostly there is none.
     let second = pairs(line)
         .fold(false, |any, (a, b)| any | (((a == b' ') | (a == b'(')) & (b == b'2')) | ((a == b'(') & (b == b'b')));
@@ -41,9 +41,9 @@ pub(super) fn items(line: &str) -> Vec<Inlined> {
             && (!found.is_empty() || leads(&line[..at], sign))
             && (sign == b')' || parted(line, &found, at))
         {
-            let written = line[at..from].trim_matches(['(', ')', '.', ' ']).to_owned();
+            let written = line[at..from].trim_matches(['(', ')', '.', ' ']);
             let lettered = written.starts_with(|c: char| c.is_ascii_alphabetic());
-            let marker = if lettered { Marker::Letter(written) } else { Marker::Number(written) };
+            let marker = if lettered { Marker::Letter(written.into()) } else { Marker::Number(written.into()) };
             found.push(Inlined { marker, start: at, from, to: line.len() });
         }
     }

@@ -1,5 +1,6 @@
 //! List items: steps, groups of steps, and the remarks under them.
 
+use std::borrow::Cow;
 use std::rc::Rc;
 
 use super::branches::starts_condition;
@@ -12,18 +13,18 @@ use super::lines::{Block, BlockKind};
 use super::outline::{Place, Role};
 use super::phrases::{Word, words};
 use super::sections::{self, Section, Use};
-use super::text::Flow;
+use super::text::{Flow, is_white};
 use super::{connectors, fields, meta, plain, roles, settings, vocabulary};
 use crate::plan::{Mark, TaskPlan};
 
-impl Builder<'_> {
-    pub(super) fn item(&mut self, n: usize, block: &Block, places: &[Place]) {
+impl<'a> Builder<'a> {
+    pub(super) fn item(&mut self, n: usize, block: &Block<'a>, places: &[Place]) {
         let BlockKind::Item { marker, mark } = &block.kind else { return };
         let place = &places[n];
         let (flow, inline) = self.flow(block);
-        if flow.text.trim().is_empty()
+        if is_white(&flow.text)
             || inline.is_struck(&flow.text)
-            || (place.role != Role::Group && self.ordering(&flow))
+            || (place.role != Role::Group && self.ordering(&flow, &inline))
         {
             return self.out.ignored.push(block.span);
         }
@@ -31,7 +32,8 @@ impl Builder<'_> {
             return self.note_under(place, block, &flow, &inline);
         }
         self.given_up(place, block, &flow);
-        let silent = place.parent.is_none() && self.marked_sections.contains(&self.section) && !marker.is_ordered();
+        let silent =
+            place.parent.is_none() && self.marked_sections.binary_search(&self.section).is_ok() && !marker.is_ordered();
         let is_open = |open: &Open| matches!(open, Open::List(list, _) if *list == place.list);
         let begins = place.parent.is_none() && marker.is_ordered() && self.last.is_some();
         if begins && starts_condition(&flow.text) && !self.open.iter().any(is_open) {
@@ -43,12 +45,12 @@ impl Builder<'_> {
             Open::Group { parallel, .. } => Some(*parallel),
             Open::List(..) | Open::Section { .. } => None,
         });
-        let ordered = (marker.is_ordered() || self.marked_lists.contains(&place.list) || silent)
+        let ordered = (marker.is_ordered() || self.marked_lists.binary_search(&place.list).is_ok() || silent)
             && !(place.parent.is_some() && parallel == Some(true))
             && !(place.parent.is_none() && self.lead.as_deref().is_some_and(is_unordered));
         let link = if ordered { Link::Next } else { Link::Free };
         if place.role == Role::Group {
-            return self.open_group(n, block, &flow, &inline, (place.list, marker.number().map(str::to_owned)), link);
+            return self.open_group(n, block, &flow, &inline, (place.list, marker.number().cloned()), link);
         }
         let before = self.out.drafts.len();
         let follow = match place.role {
@@ -95,7 +97,7 @@ impl Builder<'_> {
             // An item that became a remark is the step that it is said of.
             let end = self.out.drafts.len();
             let first = if before < end { before } else { before.saturating_sub(1) };
-            let name = Name { text: number.to_owned(), list: Some(place.list), first, end };
+            let name = Name { text: number.clone(), list: Some(place.list), first, end };
             self.out.names.push(name);
         }
         self.lend(before);
@@ -105,29 +107,31 @@ impl Builder<'_> {
     /// What stands above lends its name and its verb.
     pub(super) fn lend(&mut self, first: usize) {
         let parent = self.open.iter().rev().find_map(|open| match open {
-            Open::Group { title, .. } => Some(title.clone()).filter(|title| !title.is_empty()),
+            Open::Group { title, .. } => Some(title.as_str()).filter(|title| !title.is_empty()),
             Open::List(..) | Open::Section { .. } => None,
         });
         let lent = self.open.iter().rev().filter_map(|open| match open {
             Open::Group { priority, assignee, .. } => Some((priority, assignee)),
             Open::List(..) | Open::Section { .. } => None,
         });
-        let priority = lent.clone().map(|(priority, _)| priority).find(|one| one.is_some()).cloned();
-        let assignee = lent.map(|(_, assignee)| assignee).find(|one| one.is_some()).cloned().flatten();
-        let verb = parent.clone().or_else(|| self.lead.clone());
-        let titled = self.lead.as_deref().filter(|lead| is_title(lead)).map(str::to_owned);
-        let group = parent.or(titled).or_else(|| self.group.clone());
+        let priority = lent.clone().map(|(priority, _)| priority).find(|one| one.is_some()).unwrap_or(&self.priority);
+        let assignee = lent.map(|(_, assignee)| assignee).find(|one| one.is_some());
+        let lead = self.lead.as_deref();
+        let verb = parent.or(lead);
+        let group = parent.or_else(|| lead.filter(|lead| is_title(lead))).or(self.group.as_deref());
         for draft in &mut self.out.drafts[first..] {
             let plan = &mut draft.plan;
-            if let Some(verb) = &verb {
+            if let Some(verb) = verb {
                 lend_verb(plan, verb);
             }
-            plan.group = group.as_deref().and_then(group_name).or(plan.group.take());
+            plan.group = group.and_then(group_name).or(plan.group.take());
             if plan.priority.is_none() {
-                plan.priority.clone_from(priority.as_ref().unwrap_or(&self.priority));
+                plan.priority.clone_from(priority);
             }
-            if plan.assignee.is_none() {
-                plan.assignee.clone_from(&assignee);
+            if plan.assignee.is_none()
+                && let Some(assignee) = assignee
+            {
+                plan.assignee.clone_from(assignee);
             }
         }
     }
@@ -138,7 +142,7 @@ impl Builder<'_> {
         block: &Block,
         flow: &Flow,
         inline: &Inline,
-        number: (usize, Option<String>),
+        number: (usize, Option<Cow<'a, str>>),
         link: Link,
     ) {
         let mut found = meta::extract(&flow.text, inline, 0, flow.text.len(), true);
@@ -149,7 +153,7 @@ impl Builder<'_> {
         let begin = self.out.names.len();
         let (list, number) = number;
         self.out.names.extend(number.map(|text| Name { text, list: Some(list), first, end: first }));
-        self.out.names.extend(found.label.map(|text| Name { text, list: None, first, end: first }));
+        self.out.names.extend(found.label.map(|text| Name { text: text.into(), list: None, first, end: first }));
         let names = begin..self.out.names.len();
         let colon = flow.text.trim_end().ends_with([':', '\u{ff1a}']);
         let named = !found.description.is_empty();

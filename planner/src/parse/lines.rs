@@ -13,11 +13,11 @@ const CODE_LINES_MAX: usize = 200;
 
 /// What a run of lines is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum BlockKind {
+pub(super) enum BlockKind<'t> {
     /// A heading; 7 is a bold line or a line with a colon that stands for one.
     Heading(usize),
     /// A list item without its marker.
-    Item { marker: Marker, mark: Option<Mark> },
+    Item { marker: Marker<'t>, mark: Option<Mark> },
     /// Running text.
     Paragraph,
     /// A fenced block and its language.
@@ -57,8 +57,8 @@ impl std::ops::Deref for Pieces {
 
 /// A run of lines.
 #[derive(Debug, Clone)]
-pub(super) struct Block {
-    pub(super) kind: BlockKind,
+pub(super) struct Block<'t> {
+    pub(super) kind: BlockKind<'t>,
     /// All of it, markers included.
     pub(super) span: Span,
     /// Its text, line by line, without markers.
@@ -82,7 +82,7 @@ pub(super) struct Line {
 }
 
 /// Cuts a text into blocks; what follows a reference definition is collected apart.
-pub(super) fn blocks(text: &str) -> Vec<Block> {
+pub(super) fn blocks(text: &str) -> Vec<Block<'_>> {
     let mut lexer = Lexer {
         text,
         at: 0,
@@ -107,7 +107,7 @@ pub(super) fn blocks(text: &str) -> Vec<Block> {
 pub(super) struct Lexer<'a> {
     pub(super) text: &'a str,
     pub(super) at: usize,
-    pub(super) blocks: Vec<Block>,
+    pub(super) blocks: Vec<Block<'a>>,
     pub(super) apart: bool,
     /// The block of the item before, if it has a number: to tell `1.2 Next` from `1.2 GB`.
     previous: Option<usize>,
@@ -121,7 +121,7 @@ pub(super) struct Lexer<'a> {
     pub(super) under: usize,
 }
 
-impl Lexer<'_> {
+impl<'a> Lexer<'a> {
     pub(super) fn next(&mut self) -> Option<Line> {
         if self.at >= self.text.len() {
             return None;
@@ -130,7 +130,7 @@ impl Lexer<'_> {
         let rest = &self.text[begin..];
         let length = find_byte(rest.as_bytes(), b'\n').unwrap_or(rest.len());
         self.at = begin + (length + 1).min(rest.len());
-        let body = rest[..length].trim_end_matches(is_blank);
+        let body = trim_end(&rest[..length]);
         Some(self.open(begin, begin + body.len()))
     }
 
@@ -138,6 +138,9 @@ impl Lexer<'_> {
     fn open(&self, begin: usize, end: usize) -> Line {
         let mut line = Line { begin, start: end, end, indent: 0, quote: 0 };
         let body = &self.text[begin..end];
+        if body.as_bytes().first().is_some_and(|first| first.is_ascii_graphic() && *first != b'>') {
+            return Line { start: begin, indent: self.under, ..line };
+        }
         for (at, c) in body.char_indices() {
             let follows = body[at + c.len_utf8()..].chars().next();
             match c {
@@ -195,36 +198,10 @@ impl Lexer<'_> {
             self.apart = true;
             return;
         }
-        if content.starts_with("<!--") && self.comment(line) {
+        // In Markdown what begins with a letter has no sign of its own.
+        let plain = self.dialect == Dialect::Markdown && content.as_bytes()[0].is_ascii_alphanumeric();
+        if !plain && self.signed(line, content) {
             return;
-        }
-        if let Some((fence, length, language)) = fence_open(content) {
-            return self.fence(line, fence, length, language);
-        }
-        if self.dialect != Dialect::Markdown && self.marked_up(line) {
-            return;
-        }
-        if self.underline(line, content) {
-            return;
-        }
-        if let Some(summary) = summary(content) {
-            let piece = Span { start: line.start + summary.start, end: line.start + summary.end };
-            return self.push(BlockKind::Heading(7), cover(line), Pieces::One([piece]), line.indent, line.quote > 0);
-        }
-        if is_rule(content) || definition(content).is_some() || only_tags(content) || markup::quick_action(content) {
-            return self.whole(BlockKind::Ignored, line);
-        }
-        if let Some((level, skip)) = heading(content) {
-            let inner = content[skip..].trim_end_matches('#').trim();
-            let start = line.start + skip + (content[skip..].len() - content[skip..].trim_start().len());
-            let piece = Span { start, end: start + inner.len() };
-            return self.push(
-                BlockKind::Heading(level),
-                cover(line),
-                Pieces::One([piece]),
-                line.indent,
-                line.quote > 0,
-            );
         }
         if content.starts_with('|') || (has_byte(content, b'|') && self.table_begins()) {
             return self.table(line);
@@ -232,12 +209,46 @@ impl Lexer<'_> {
         self.item_or_text(line);
     }
 
-    pub(super) fn whole(&mut self, kind: BlockKind, line: Line) {
+    /// Fences, rules, headings and their like, which begin with a sign; true when the line is one of them.
+    fn signed(&mut self, line: Line, content: &str) -> bool {
+        if content.starts_with("<!--") && self.comment(line) {
+            return true;
+        }
+        if let Some((fence, length, language)) = fence_open(content) {
+            self.fence(line, fence, length, language);
+            return true;
+        }
+        if self.dialect != Dialect::Markdown && self.marked_up(line) {
+            return true;
+        }
+        if self.underline(line, content) {
+            return true;
+        }
+        if let Some(summary) = summary(content) {
+            let piece = Span { start: line.start + summary.start, end: line.start + summary.end };
+            self.push(BlockKind::Heading(7), cover(line), Pieces::One([piece]), line.indent, line.quote > 0);
+            return true;
+        }
+        if is_rule(content) || definition(content).is_some() || only_tags(content) || markup::quick_action(content) {
+            self.whole(BlockKind::Ignored, line);
+            return true;
+        }
+        if let Some((level, skip)) = heading(content) {
+            let inner = content[skip..].trim_end_matches('#').trim();
+            let start = line.start + skip + (content[skip..].len() - content[skip..].trim_start().len());
+            let piece = Span { start, end: start + inner.len() };
+            self.push(BlockKind::Heading(level), cover(line), Pieces::One([piece]), line.indent, line.quote > 0);
+            return true;
+        }
+        false
+    }
+
+    pub(super) fn whole(&mut self, kind: BlockKind<'a>, line: Line) {
         let piece = Span { start: line.start, end: line.end };
         self.push(kind, cover(line), Pieces::One([piece]), line.indent, line.quote > 0);
     }
 
-    pub(super) fn push(&mut self, kind: BlockKind, span: Span, pieces: Pieces, indent: usize, quoted: bool) {
+    pub(super) fn push(&mut self, kind: BlockKind<'a>, span: Span, pieces: Pieces, indent: usize, quoted: bool) {
         self.blocks.push(Block { kind, span, pieces, indent, quoted, apart: self.apart });
         self.apart = false;
     }
@@ -354,7 +365,7 @@ impl Lexer<'_> {
             return;
         }
         let previous = self.previous.and_then(|n| match &self.blocks.get(n)?.kind {
-            BlockKind::Item { marker, .. } => marker.number(),
+            BlockKind::Item { marker, .. } => marker.number().map(|number| &**number),
             BlockKind::Heading(_)
             | BlockKind::Paragraph
             | BlockKind::Fence(_)
@@ -469,6 +480,11 @@ impl Lexer<'_> {
     pub(super) fn in_list(&self) -> bool {
         self.blocks.last().is_some_and(|block| matches!(block.kind, BlockKind::Item { .. }))
     }
+}
+
+/// A line without the blank at its end.
+fn trim_end(line: &str) -> &str {
+    if line.as_bytes().last().is_some_and(u8::is_ascii_graphic) { line } else { line.trim_end_matches(is_blank) }
 }
 
 pub(super) fn cover(line: Line) -> Span {

@@ -1,24 +1,26 @@
 //! The signs before list items: bullets, numbers, letters, boxes.
 
-use super::phrases::strip_prefix_ci;
-use super::text::{is_blank, is_cjk, is_invisible, spaces};
+use std::borrow::Cow;
+
+use super::phrases::{lower, strip_prefix_ci};
+use super::text::{find_early, is_blank, is_cjk, is_invisible, spaces};
 use crate::plan::Mark;
 
 /// What stands before an item.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Marker {
+pub(super) enum Marker<'t> {
     /// A sign without order.
     Bullet,
     /// `1.`, `2.1`, `Step 3:`; the number as written.
-    Number(String),
+    Number(Cow<'t, str>),
     /// `a)`.
-    Letter(String),
+    Letter(Cow<'t, str>),
     /// `iv.`.
-    Roman(String),
+    Roman(Cow<'t, str>),
 }
 
-impl Marker {
-    pub(super) fn number(&self) -> Option<&str> {
+impl<'t> Marker<'t> {
+    pub(super) fn number(&self) -> Option<&Cow<'t, str>> {
         match self {
             Self::Bullet => None,
             Self::Number(number) | Self::Letter(number) | Self::Roman(number) => Some(number),
@@ -41,14 +43,14 @@ impl Marker {
 }
 
 /// A marker, the box after it, and the bytes they take.
-pub(super) struct Found {
-    pub(super) marker: Marker,
+pub(super) struct Found<'t> {
+    pub(super) marker: Marker<'t>,
     pub(super) mark: Option<Mark>,
     pub(super) skip: usize,
 }
 
 /// Reads the signs at the start of a line without indentation.
-pub(super) fn item(content: &str, previous: Option<&str>, in_list: bool) -> Option<Found> {
+pub(super) fn item<'t>(content: &'t str, previous: Option<&str>, in_list: bool) -> Option<Found<'t>> {
     let mut skip = 0;
     let mut marker = None;
     let mut mark = None;
@@ -231,7 +233,7 @@ pub(super) fn is_state(c: char) -> bool {
 /// `[ ]`, `[x]`, `[~]`, `[-]`, `[!]`, `[?]` and their length.
 pub(super) fn checkbox(content: &str) -> Option<(Mark, usize)> {
     let rest = content.strip_prefix('[')?;
-    let inner = rest.split(']').next().filter(|inner| inner.len() <= 3)?;
+    let inner = &rest[..find_early(rest, b']', 4)?];
     let mark = match inner.trim_matches(is_blank) {
         "" if inner.chars().all(is_blank) && rest.len() > inner.len() => Mark::Open,
         "x" | "X" | "\u{2713}" | "\u{2714}" => Mark::Done,
@@ -248,7 +250,7 @@ pub(super) fn checkbox(content: &str) -> Option<(Mark, usize)> {
 }
 
 /// A number, a letter or a Roman number with its sign, and its length.
-fn ordered(content: &str, previous: Option<&str>, in_list: bool) -> Option<(Marker, usize)> {
+fn ordered<'t>(content: &'t str, previous: Option<&str>, in_list: bool) -> Option<(Marker<'t>, usize)> {
     if let Some(found) = stepped(content) {
         return Some(found);
     }
@@ -272,6 +274,10 @@ fn ordered(content: &str, previous: Option<&str>, in_list: bool) -> Option<(Mark
         _ => false,
     };
     let signed = if closed { sign.map_or(0, char::len_utf8) } else { 0 };
+    // A word without a sign is no number, nor is "T1:".
+    if (signed == 0 || sign == Some(':')) && token.as_bytes()[0].is_ascii_alphabetic() {
+        return None;
+    }
     let after = &tail[signed..];
     let wide = sign.is_some_and(|c| matches!(c, '\u{3001}' | '\u{ff0e}' | '\u{ff09}'));
     if !(ends(after) || wide || (signed > 0 && after.starts_with(is_cjk))) {
@@ -279,23 +285,23 @@ fn ordered(content: &str, previous: Option<&str>, in_list: bool) -> Option<(Mark
     }
     // "A. Smith" is a name and "A. Book the flight" an item.
     if token == "A" && sign == Some('.') && super::vocabulary::begins_with_verb(after) {
-        return Some((Marker::Letter("a".to_owned()), open + token.len() + signed));
+        return Some((Marker::Letter("a".into()), open + token.len() + signed));
     }
     // "1 Clean the data" and "2 Train the model", one under the other.
     if signed == 0 && counts(token, after, previous) {
-        return Some((Marker::Number(strip_zeros(token)), token.len()));
+        return Some((Marker::Number(strip_zeros(token).into()), token.len()));
     }
     let marker = numbered(token, sign, signed > 0, open > 0, previous, in_list)?;
     Some((marker, open + token.len() + signed))
 }
 
 /// The number of "2.2 Flip the default" behind a box.
-fn dotted(content: &str) -> Option<(Marker, usize)> {
+fn dotted(content: &str) -> Option<(Marker<'_>, usize)> {
     let (number, rest) = content.split_once(' ')?;
     let digits = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
     let counted = number.len() <= 12 && number.contains('.') && number.split('.').all(digits);
     let begins = rest.starts_with(|c: char| c.is_uppercase() || c == '`');
-    (counted && begins).then(|| (Marker::Number(number.to_owned()), number.len()))
+    (counted && begins).then(|| (Marker::Number(number.into()), number.len()))
 }
 
 /// True for a number without a sign before an instruction, when it begins a list or goes on with one.
@@ -311,10 +317,10 @@ fn counts(token: &str, after: &str, previous: Option<&str>) -> bool {
 }
 
 /// Numbers that are not ASCII: `\u{4e00}\u{3001}`, `\u{ff11}\u{ff0e}`, `\u{2460}`, and `\u{7b2c}\u{4e00}\u{6b65}` for the first step.
-fn wide(content: &str, previous: Option<&str>) -> Option<(Marker, usize)> {
+fn wide<'t>(content: &'t str, previous: Option<&str>) -> Option<(Marker<'t>, usize)> {
     let first = content.chars().next()?;
     if let '\u{2460}'..='\u{2473}' = first {
-        return Some((Marker::Number((first as u32 - 0x245f).to_string()), first.len_utf8()));
+        return Some((Marker::Number((first as u32 - 0x245f).to_string().into()), first.len_utf8()));
     }
     let step = first == '\u{7b2c}';
     let open = usize::from(step || first == '\u{ff08}') * first.len_utf8();
@@ -330,7 +336,8 @@ fn wide(content: &str, previous: Option<&str>) -> Option<(Marker, usize)> {
     let above = previous.and_then(|previous| previous.parse().ok()).unwrap_or(0_u32);
     let rest = &content[end + sign.len_utf8()..];
     let follows = value == 1 || value == above + 1;
-    (fits && follows && !rest.trim().is_empty()).then(|| (Marker::Number(value.to_string()), end + sign.len_utf8()))
+    (fits && follows && !rest.trim().is_empty())
+        .then(|| (Marker::Number(value.to_string().into()), end + sign.len_utf8()))
 }
 
 /// A number in full-width digits, in Chinese up to 99, or after `\u{7b2c}` in plain digits, and its length.
@@ -353,40 +360,40 @@ fn wide_number(text: &str) -> Option<(u32, usize)> {
     (value > 0).then_some((value, length))
 }
 
-fn numbered(
-    token: &str,
+fn numbered<'t>(
+    token: &'t str,
     sign: Option<char>,
     closed: bool,
     open: bool,
     previous: Option<&str>,
     in_list: bool,
-) -> Option<Marker> {
+) -> Option<Marker<'t>> {
     if token.bytes().all(|b| b.is_ascii_digit()) {
-        return (closed && sign != Some(':')).then(|| Marker::Number(strip_zeros(token)));
+        return (closed && sign != Some(':')).then(|| Marker::Number(strip_zeros(token).into()));
     }
     if token.split('.').all(|part| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit())) {
         let follows = previous.is_some_and(|p| follows(p, token));
-        return (closed || follows || token.ends_with(".1")).then(|| Marker::Number(token.to_owned()));
+        return (closed || follows || token.ends_with(".1")).then(|| Marker::Number(token.into()));
     }
     if !closed || sign == Some(':') || !token.bytes().all(|b| b.is_ascii_alphabetic()) {
         return None;
     }
-    let lower = token.to_ascii_lowercase();
+    let lower = lower(token);
     let one_case = token == lower || token == token.to_ascii_uppercase();
     let letter_follows = token.len() == 1
         && previous.is_some_and(|p| p.len() == 1 && p.as_bytes()[0].wrapping_add(1) == lower.as_bytes()[0]);
     if letter_follows && in_list {
         return Some(Marker::Letter(lower));
     }
-    if one_case && roman(&lower).is_some() && (lower == "i" || in_list) {
+    if one_case && roman(&lower).is_some() && (&*lower == "i" || in_list) {
         return Some(Marker::Roman(lower));
     }
-    let begins = matches!(lower.as_str(), "a") && (token == "a" || open || sign == Some(')'));
+    let begins = &*lower == "a" && (token == "a" || open || sign == Some(')'));
     (token.len() == 1 && (begins || (in_list && (open || sign == Some(')'))))).then_some(Marker::Letter(lower))
 }
 
 /// `Step 2:`, `**Task 3.**`, `**3.**`: lines that people number with a word.
-fn stepped(content: &str) -> Option<(Marker, usize)> {
+fn stepped(content: &str) -> Option<(Marker<'_>, usize)> {
     let bold = content.len() - content.trim_start_matches('*').len();
     let named = ["step ", "task "].iter().find_map(|word| strip_prefix_ci(&content[bold..], word));
     // A number alone does it when it is bold: `**1.** ...`, `**1. ...**`.
@@ -408,18 +415,18 @@ fn stepped(content: &str) -> Option<(Marker, usize)> {
     }
     let fits = !number.is_empty() && number.len() <= 12 && !after.trim().is_empty() && after.starts_with(is_blank);
     // A bold text that goes on after the sign keeps its own asterisks.
-    (fits).then(|| (Marker::Number(number.to_owned()), content.len() - after.len()))
+    (fits).then(|| (Marker::Number(number.into()), content.len() - after.len()))
 }
 
-fn keycap(token: &str, content: &str) -> Option<(Marker, usize)> {
+fn keycap<'t>(token: &'t str, content: &str) -> Option<(Marker<'t>, usize)> {
     let rest = content[token.len()..].trim_start_matches(['\u{fe0f}', '\u{20e3}']);
     let digits = token.bytes().all(|b| b.is_ascii_digit());
-    (digits && ends(rest)).then(|| (Marker::Number(strip_zeros(token)), content.len() - rest.len()))
+    (digits && ends(rest)).then(|| (Marker::Number(strip_zeros(token).into()), content.len() - rest.len()))
 }
 
-fn strip_zeros(digits: &str) -> String {
+fn strip_zeros(digits: &str) -> &str {
     let short = digits.trim_start_matches('0');
-    if short.is_empty() { "0".to_owned() } else { short.to_owned() }
+    if short.is_empty() { "0" } else { short }
 }
 
 /// True when a dotted number goes on from the number before it.

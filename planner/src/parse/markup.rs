@@ -62,7 +62,7 @@ impl Lexer<'_> {
             self.apart = true;
         }
         *number += 1;
-        let marker = if item.numbered { Marker::Number(number.to_string()) } else { Marker::Bullet };
+        let marker = if item.numbered { Marker::Number(number.to_string().into()) } else { Marker::Bullet };
         let indent = line.indent - self.under + 2 * (item.depth - 1);
         let words = Span { start: line.start + item.from, end: line.start + item.to };
         let kind = BlockKind::Item { marker, mark: item.mark };

@@ -8,7 +8,8 @@ use super::phrases::{Words, after_any, after_word, begins, list, strip_prefix_ci
 use super::plain::plain;
 use super::references;
 use super::settings::{Settings, files, looks_like_setting};
-use super::text::{Flow, collapse, has_byte, start, starts};
+use super::starts;
+use super::text::{Flow, collapse, find_early, has_byte, is_white, trim};
 
 /// Everything taken out of a step's text, and what is left.
 #[derive(Debug, Default)]
@@ -92,14 +93,15 @@ static DONE: Words = Words::new(|| {
 
 /// Reads a step from `from..to`; positions in references are places in `text`.
 pub(super) fn extract(text: &str, inline: &Inline, from: usize, to: usize, item: bool) -> Meta {
-    let (head, start) = if item { head(text, inline, from, to) } else { (Meta::default(), from) };
-    extract_after(head, text, inline, start, to)
+    let mut meta = Meta::default();
+    let start = if item { head(&mut meta, text, inline, from, to) } else { from };
+    extract_after(&mut meta, text, inline, start, to);
+    meta
 }
 
 /// Reads what follows a head in `start..to`.
-pub(super) fn extract_after(head: Meta, text: &str, inline: &Inline, start: usize, to: usize) -> Meta {
-    let mut meta = head;
-    let mut reader = Reader { text, inline, meta: &mut meta, removed: Vec::new() };
+pub(super) fn extract_after(meta: &mut Meta, text: &str, inline: &Inline, start: usize, to: usize) {
+    let mut reader = Reader { text, inline, meta: &mut *meta, removed: Vec::new() };
     reader.brackets(start, to);
     reader.phrases(start, to);
     reader.tags(start, to);
@@ -107,14 +109,11 @@ pub(super) fn extract_after(head: Meta, text: &str, inline: &Inline, start: usiz
     removed.sort_unstable();
     meta.shortened = !removed.is_empty();
     meta.description = plain(text, inline, start, to, &removed);
-    meta
 }
 
 /// Reads the id and the markers before a text, and says where it begins.
-pub(super) fn head(text: &str, inline: &Inline, from: usize, to: usize) -> (Meta, usize) {
-    let mut meta = Meta::default();
-    let start = Reader { text, inline, meta: &mut meta, removed: Vec::new() }.head(from, to);
-    (meta, start)
+pub(super) fn head(meta: &mut Meta, text: &str, inline: &Inline, from: usize, to: usize) -> usize {
+    Reader { text, inline, meta, removed: Vec::new() }.head(from, to)
 }
 
 pub(super) struct Reader<'a> {
@@ -155,13 +154,14 @@ impl Reader<'_> {
             }
             break;
         }
-        if self.text[at..to].trim().is_empty() { from } else { at }
+        if is_white(&self.text[at..to]) { from } else { at }
     }
 
     fn head_tag(&mut self, rest: &str) -> Option<usize> {
-        let inner = rest.strip_prefix('[')?.split(']').next().filter(|inner| inner.len() <= 16)?;
+        let inner = rest.strip_prefix('[')?;
+        let inner = &inner[..find_early(inner, b']', 17)?];
         let length = inner.len() + 2;
-        let after = rest.get(length..)?;
+        let after = &rest[length..];
         if after.starts_with(['(', '[', ':']) || !self.tag(inner) {
             return None;
         }
@@ -194,7 +194,7 @@ impl Reader<'_> {
                 break;
             }
             let inside = &self.text[open + 1..*close];
-            if inside.len() <= 2_000 && (self.tag(inside.trim()) || self.details(inside, open + 1)) {
+            if inside.len() <= 2_000 && (self.tag(trim(inside)) || self.details(inside, open + 1)) {
                 self.removed.push((*open, close + 1));
                 if has_byte(inside, b'`') {
                     self.meta.hidden = Some((*open, close + 1));
@@ -218,13 +218,15 @@ impl Reader<'_> {
         for (end, _) in inside.bytes().enumerate().filter(parts).chain(std::iter::once((inside.len(), b';'))) {
             let part = &inside[from..end];
             let place = at + from + (part.len() - part.trim_start().len());
-            let part = part.trim();
+            let part = trim(part);
             from = end + 1;
             if part.is_empty() {
                 continue;
             }
             let goes_on = waiting.filter(|_| strict || only_names(part));
-            let read = detail(part, place, &mut found);
+            // In a list of names most parts are nothing else.
+            let named = goes_on.is_some() && references::is_plain_id(part) && !is_priority(part);
+            let read = if named { Detail::Nothing } else { detail(part, place, &mut found) };
             let more = if listing && matches!(read, Detail::Nothing) { files(part) } else { None };
             listing = more.is_some() || matches!(read, Detail::Files);
             match (goes_on, read) {
@@ -253,20 +255,24 @@ impl Reader<'_> {
                 }
             }
         }
-        self.take(found)
+        self.take(&mut found)
     }
 
-    fn take(&mut self, found: Meta) -> bool {
+    fn take(&mut self, found: &mut Meta) -> bool {
         let meta = &mut *self.meta;
         let any = found.needs.is_some() || !found.before.is_empty() || found.set.any();
         let any = any || found.priority.is_some() || found.assignee.is_some() || found.parallel;
-        if let Some(needs) = found.needs {
-            meta.needs.get_or_insert_default().extend(needs);
+        match (&mut meta.needs, found.needs.take()) {
+            (Some(all), Some(mut needs)) => all.append(&mut needs),
+            (none, Some(needs)) => *none = Some(needs),
+            (_, None) => {}
         }
-        meta.before.extend(found.before);
-        meta.set.take(found.set);
-        meta.priority = found.priority.or(meta.priority.take());
-        meta.assignee = found.assignee.or(meta.assignee.take());
+        meta.before.append(&mut found.before);
+        if found.set.any() {
+            meta.set.take(std::mem::take(&mut found.set));
+        }
+        meta.priority = found.priority.take().or(meta.priority.take());
+        meta.assignee = found.assignee.take().or(meta.assignee.take());
         meta.parallel |= found.parallel;
         any
     }
@@ -280,17 +286,20 @@ impl Reader<'_> {
             let before = text[from..at].chars().next_back();
             before.is_none_or(|c| !c.is_alphanumeric() && !matches!(c, '-' | '_' | '/' | '.'))
         };
-        let bytes = text.as_bytes().get(..to).unwrap_or_default();
-        let begins =
-            |at: usize| LEADS[usize::from(bytes[at])] && (at == from || !bytes[at - 1].is_ascii_alphanumeric());
+        // Where a text is read from the midst of a word, one can begin there too.
+        let inside = from.checked_sub(1).is_some_and(|before| text.as_bytes()[before].is_ascii_alphanumeric());
+        let first = (inside && starts::waits(&text.as_bytes()[from..])).then_some(from);
         let mut at = from;
-        while let Some(begin) = (at..bytes.len()).find(|at| begins(*at)) {
+        for begin in first.into_iter().chain(self.inline.starts.of(starts::WAIT, from)).take_while(|begin| *begin < to)
+        {
+            if begin < at {
+                continue;
+            }
             at = begin + 1;
             while guards.next_if(|(_, end)| *end <= begin).is_some() {}
             if let Some((_, end)) = guards.peek().filter(|(start, _)| *start <= begin) {
                 at = *end;
-            } else if leads(&text.as_bytes()[begin..])
-                && fresh(begin)
+            } else if fresh(begin)
                 && let Some(end) = self.phrase(begin, from, to)
             {
                 at = end.max(at);
@@ -378,15 +387,16 @@ impl Reader<'_> {
                 .find(|(_, c)| matches!(c, ',' | '\u{ff0c}' | ';' | '(') || (first && *c == ':'))
                 .map_or(tail.len().min(tail.char_indices().nth(200).map_or(tail.len(), |(n, _)| n)), |(n, _)| n);
         let phrase = collapse(&self.text[names..end]).into_owned();
-        let comma = self.text[end..to].starts_with([',', '\u{ff0c}', ':']);
-        if phrase.is_empty() || (first && !comma) {
+        let comma = self.text[end..to].chars().next().filter(|c| matches!(c, ',' | '\u{ff0c}' | ':'));
+        if phrase.is_empty() || (first && comma.is_none()) {
             return None;
         }
         self.refer(reversed, vec![Reference::Phrase(phrase, names)]);
         if first {
             self.meta.led |= !reversed;
-            self.removed.push((at, end + 1));
-            return Some(end + 1);
+            let end = end + comma.map_or(0, char::len_utf8);
+            self.removed.push((at, end));
+            return Some(end);
         }
         Some(end)
     }
@@ -398,28 +408,6 @@ impl Reader<'_> {
             self.meta.needs.get_or_insert_default().extend(found);
         }
     }
-}
-
-/// The first bytes of phrases of waiting.
-static LEADS: [bool; 256] = {
-    let mut leads = [false; 256];
-    let firsts = b"abdfinopruwABDFIOPW\xe2";
-    let mut n = 0;
-    while n < firsts.len() {
-        leads[firsts[n] as usize] = true;
-        n += 1;
-    }
-    leads
-};
-
-/// True when the first bytes are those of a phrase of waiting; with other words the search for one is spared.
-fn leads(rest: &[u8]) -> bool {
-    const ARROW: &[u8; 3] = b"\xe2\x86\x90";
-    const STARTS: [u32; 16] = starts([
-        b"in ", b"dep", b"as ", b"aft", b"blo", b"nee", b"req", b"wai", b"fol", b"onc", b"pri", b"pre", ARROW, b"whe",
-        b"bef", b"unb",
-    ]);
-    rest.first_chunk().is_some_and(|first| STARTS.contains(&start(first)))
 }
 
 /// What follows "when" in "when the docs are done, ...": a wait and no condition.

@@ -1,5 +1,6 @@
 //! Names of tasks to the tasks themselves.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 
 use super::built::Built;
@@ -19,8 +20,8 @@ static GENERAL_VERBS: Words =
 const NOBODY: (usize, usize) = (usize::MAX, 0);
 
 pub(super) struct Names<'a> {
-    pub(super) built: &'a Built,
-    pub(super) labels: HashMap<String, (usize, usize)>,
+    pub(super) built: &'a Built<'a>,
+    pub(super) labels: HashMap<Cow<'a, str>, (usize, usize)>,
     /// Words before a colon at the start of a task: "Migrate: move the data".
     pub(super) heads: HashMap<String, (usize, usize)>,
     /// Titles of groups, from their first task to their last.
@@ -62,10 +63,11 @@ pub(super) struct Explicit {
 
 impl<'a> Names<'a> {
     pub(super) fn new(
-        built: &'a Built,
+        built: &'a Built<'a>,
         lines: &'a Lines<'a>,
         elsewhere: Option<Elsewhere<'a>>,
     ) -> Result<Self, ParseError> {
+        let n_labels = built.drafts.iter().filter(|draft| draft.plan.label.is_some()).count();
         let mut names = Self {
             built,
             labels: HashMap::new(),
@@ -80,21 +82,27 @@ impl<'a> Names<'a> {
             lines,
             elsewhere,
         };
+        let references = |draft: &'a Draft| {
+            let inherited = draft.inherited.iter().flat_map(|needs| needs.iter());
+            draft.needs.iter().flatten().chain(&draft.before).chain(inherited)
+        };
+        let apart = built.chains.is_empty() && built.beside.is_empty();
+        let named = !apart || built.drafts.iter().any(|draft| references(draft).next().is_some());
+        // Labels that rise, as written ones do, are no two the same.
+        if !named && rise(built) {
+            return Ok(names);
+        }
+        names.labels.reserve(n_labels);
         for (n, draft) in built.drafts.iter().enumerate() {
             if let Some(label) = &draft.plan.label
-                && let Some((first, _)) = names.labels.insert(phrases::lower(label).into_owned(), (n, n + 1))
+                && let Some((first, _)) = names.labels.insert(phrases::lower(label), (n, n + 1))
             {
                 let (line, column) = lines.place(draft.at);
                 let first_line = built.drafts.get(first).map_or(0, |first| lines.place(first.at).0);
                 return Err(ParseError::DuplicateId { id: label.clone(), line, column, first_line });
             }
         }
-        let references = |draft: &'a Draft| {
-            let inherited = draft.inherited.iter().flat_map(|needs| needs.iter());
-            draft.needs.iter().flatten().chain(&draft.before).chain(inherited)
-        };
-        let apart = built.chains.is_empty() && built.beside.is_empty();
-        if apart && !built.drafts.iter().any(|draft| references(draft).next().is_some()) {
+        if !named {
             return Ok(names);
         }
         for (n, draft) in built.drafts.iter().enumerate() {
@@ -116,10 +124,10 @@ impl<'a> Names<'a> {
             let range = (name.first, name.end);
             match name.list {
                 Some(list) => {
-                    names.numbers.entry((list, name.text.as_str())).or_insert(range);
-                    names.first_numbers.entry(name.text.as_str()).or_insert(range);
+                    names.numbers.entry((list, &*name.text)).or_insert(range);
+                    names.first_numbers.entry(&*name.text).or_insert(range);
                 }
-                None => drop(names.labels.entry(name.text.to_lowercase()).or_insert(range)),
+                None => drop(names.labels.entry(name.text.to_lowercase().into()).or_insert(range)),
             }
         }
         names.has_tickets = names.labels.keys().any(|label| label.starts_with('#'));
@@ -143,7 +151,7 @@ impl<'a> Names<'a> {
     }
 
     pub(super) fn resolve(&self) -> Result<Vec<Explicit>, ParseError> {
-        let mut all = vec![Explicit::default(); self.built.drafts.len()];
+        let mut all: Vec<Explicit> = std::iter::repeat_with(Explicit::default).take(self.built.drafts.len()).collect();
         let mut n_edges = 0;
         for (n, draft) in self.built.drafts.iter().enumerate() {
             if let Some(needs) = &draft.needs {
@@ -354,11 +362,11 @@ impl<'a> Names<'a> {
 
     /// What the text itself calls so, or [`NOBODY`].
     fn written(&self, draft: &Draft, name: &str) -> Option<(usize, usize)> {
-        if let Some(range) = self.labels.get(&*phrases::lower(name)) {
-            return Some(*range);
+        if let Some(range) = self.labelled(name) {
+            return Some(range);
         }
         let lower = name.to_ascii_lowercase();
-        if let Some(range) = self.has_tickets.then(|| self.labels.get(&format!("#{lower}"))).flatten() {
+        if let Some(range) = self.has_tickets.then(|| self.labels.get(&*format!("#{lower}"))).flatten() {
             return Some(*range);
         }
         let own = draft.list.and_then(|list| self.numbers.get(&(list, lower.as_str())));
@@ -382,6 +390,19 @@ impl<'a> Names<'a> {
         let number: usize = name.parse().ok()?;
         let any = number.checked_sub(1).filter(|n| *n < self.built.drafts.len())?;
         Some((any, any + 1))
+    }
+
+    /// The task with a label, however its letters are written.
+    fn labelled(&self, name: &str) -> Option<(usize, usize)> {
+        let mut lower = [0; 32];
+        match lower.get_mut(..name.len()).filter(|_| name.is_ascii()) {
+            Some(lower) => {
+                lower.copy_from_slice(name.as_bytes());
+                lower.make_ascii_lowercase();
+                self.labels.get(std::str::from_utf8(lower).ok()?).copied()
+            }
+            None => self.labels.get(&*phrases::lower(name)).copied(),
+        }
     }
 
     /// The item with a number among those under another: the `1` of `2.1`.
@@ -427,6 +448,18 @@ impl<'a> Names<'a> {
         let verb = self.verbs.get(task).and_then(Option::as_ref);
         verb.is_some_and(|verb| wanted.contains(verb) && GENERAL_VERBS.iter().any(|general| stem(general) == verb))
     }
+}
+
+/// True when each label comes after the one before it, however their letters are written.
+fn rise(built: &Built) -> bool {
+    let mut labels = built.drafts.iter().filter_map(|draft| draft.plan.label.as_deref());
+    let mut last = "";
+    labels.all(|label| {
+        let lower = |byte: u8| byte.to_ascii_lowercase();
+        let rises = label.is_ascii() && last.bytes().map(lower).lt(label.bytes().map(lower));
+        last = label;
+        rises
+    })
 }
 
 /// The tasks that a reference names: none, those of one range, or of two.

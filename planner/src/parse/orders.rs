@@ -4,18 +4,19 @@ use super::build::Builder;
 use super::built::Chain;
 use super::diagrams::{self, Node};
 use super::draft::{Draft, Reference};
+use super::inline::{self, Inline};
 use super::lines::Block;
 use super::references;
 use super::relations::{self, Relations};
-use super::text::{Flow, has_byte, holds};
+use super::text::{Flow, holds};
 
 /// A longer text says more than which task waits for which.
 const ORDERING_BYTES_MAX: usize = 4_000;
 
 impl Builder<'_> {
     /// Reads lines that say nothing but which task waits for which; true when the text is nothing else.
-    pub(super) fn ordering(&mut self, flow: &Flow) -> bool {
-        if self.chain(flow) {
+    pub(super) fn ordering(&mut self, flow: &Flow, inline: &Inline) -> bool {
+        if self.chain(flow, inline) {
             return true;
         }
         if flow.text.len() > ORDERING_BYTES_MAX || !relations::begins(&flow.text) {
@@ -28,15 +29,16 @@ impl Builder<'_> {
     }
 
     /// The same beside other things that the text says.
-    pub(super) fn ordering_aside(&mut self, flow: &Flow) {
-        if !self.chain(flow) && flow.text.len() <= ORDERING_BYTES_MAX {
+    pub(super) fn ordering_aside(&mut self, flow: &Flow, inline: &Inline) {
+        if !self.chain(flow, inline) && flow.text.len() <= ORDERING_BYTES_MAX {
             self.relate(relations::asides(&flow.text, |at| flow.source(at)), true);
         }
     }
 
     /// Reads `T001 -> T002` lines; true when the text is nothing else.
-    fn chain(&mut self, flow: &Flow) -> bool {
-        if flow.text.len() > ORDERING_BYTES_MAX || !(has_byte(&flow.text, b'>') || holds(&flow.text, "\u{2192}")) {
+    fn chain(&mut self, flow: &Flow, inline: &Inline) -> bool {
+        let points = inline.has(inline::ARROW) || (inline.has(inline::FOREIGN) && holds(&flow.text, "\u{2192}"));
+        if flow.text.len() > ORDERING_BYTES_MAX || !points {
             return false;
         }
         let found = references::chains(&flow.text, |at| flow.source(at));

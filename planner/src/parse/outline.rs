@@ -64,7 +64,7 @@ struct Tree<'a> {
 }
 
 impl<'a> Tree<'a> {
-    fn place(&mut self, n: usize, block: &'a Block) -> (Option<usize>, usize) {
+    fn place(&mut self, n: usize, block: &'a Block<'_>) -> (Option<usize>, usize) {
         match &block.kind {
             BlockKind::Item { marker, .. } => self.item(n, block, marker),
             BlockKind::Heading(_) => {
@@ -89,8 +89,8 @@ impl<'a> Tree<'a> {
         }
     }
 
-    fn item(&mut self, n: usize, block: &Block, marker: &'a Marker) -> (Option<usize>, usize) {
-        let number = marker.number();
+    fn item(&mut self, n: usize, block: &Block, marker: &'a Marker<'_>) -> (Option<usize>, usize) {
+        let number = marker.number().map(|number| &**number);
         let rank = marker.rank();
         while let Some(top) = self.open.last() {
             let deeper = block.indent >= top.indent + 2;
@@ -191,6 +191,10 @@ fn roles_of(text: &str, blocks: &[Block], places: &mut [Place]) {
     let mut active = vec![false; blocks.len()];
     for n in (0..blocks.len()).rev() {
         let BlockKind::Item { marker, mark } = &blocks[n].kind else { continue };
+        // An item without others above and under it is a task, whatever it says.
+        if under[n].steps == 0 && places[n].parent.is_none() {
+            continue;
+        }
         let line = blocks[n].pieces.first().map_or("", |piece| &text[piece.start..piece.end]);
         let named = mark.is_some() || roles::is_labelled(line);
         let note = places[n].parent.is_some() && !named && !marker.is_ordered() && roles::is_remark(line);

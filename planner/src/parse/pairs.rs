@@ -4,8 +4,6 @@
 
 use std::collections::HashMap;
 
-use super::text::find_byte;
-
 /// The pairs of a text; their memory serves the next one.
 #[derive(Debug, Default)]
 pub(super) struct Pairs {
@@ -27,14 +25,17 @@ impl Pairs {
         self.brackets.clear();
     }
 
-    pub(super) fn code_spans(&mut self, text: &str) {
+    /// Finds code; its backticks are among the signs.
+    pub(super) fn code_spans(&mut self, text: &str, signs: &[usize]) {
         let bytes = text.as_bytes();
-        let mut at = 0;
-        while let Some(found) = find_byte(&bytes[at..], b'`') {
-            let start = at + found;
+        let mut next = 0;
+        for start in signs.iter().copied().filter(|at| bytes[*at] == b'`') {
+            if start < next {
+                continue;
+            }
             let width = bytes[start..].iter().take_while(|b| **b == b'`').count();
             self.runs.push((start, width, usize::MAX));
-            at = start + width;
+            next = start + width;
         }
         // For each run the next one that is as wide.
         // Hardly a run is wider than three.
@@ -56,35 +57,30 @@ impl Pairs {
         }
     }
 
-    /// Brackets outside the code that was found.
-    pub(super) fn bracket_pairs(&mut self, text: &str) {
+    /// Finds brackets outside the code that was found; they, and what hides them, are among the signs.
+    pub(super) fn bracket_pairs(&mut self, text: &str, signs: &[usize]) {
         let bytes = text.as_bytes();
         let Self { codes, open: [round, square], brackets, .. } = self;
         let mut codes = codes.iter().peekable();
-        let mut at = 0;
-        while let Some(found) = bytes[at..].iter().position(|byte| is_sign(*byte)) {
-            at += found;
+        let mut next = 0;
+        for at in signs.iter().copied() {
+            if at < next {
+                continue;
+            }
             match bytes[at] {
                 b'`' => {
                     if let Some((_, end, _)) = codes.next_if(|(start, _, _)| *start == at) {
-                        at = *end;
-                        continue;
+                        next = *end;
                     }
                 }
-                b'\\' => at += 1,
+                b'\\' => next = at + 2,
                 b'(' => round.push(at),
                 b'[' => square.push(at),
                 b')' => brackets.extend(round.pop().map(|open| (open, at))),
                 b']' => brackets.extend(square.pop().map(|open| (open, at))),
-                _ => {}
+                _other => {}
             }
-            at = (at + 1).min(bytes.len());
         }
         brackets.sort_unstable();
     }
-}
-
-/// A sign of a pair, or the one that takes the meaning from the next.
-fn is_sign(byte: u8) -> bool {
-    matches!(byte, b'`' | b'\\' | b'(' | b')' | b'[' | b']')
 }

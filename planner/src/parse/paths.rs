@@ -94,17 +94,17 @@ pub(crate) fn file_ref(word: &str) -> Option<&str> {
     if word.len() < 2 || word.len() > 1_000 {
         return None;
     }
-    let spaced = word.bytes().fold(false, |any, byte| any | (byte == b' ') | (byte.wrapping_sub(b'\t') < 5));
-    if spaced || (!word.is_ascii() && word.contains(char::is_whitespace)) {
+    let signs = Signs::of(word);
+    if signs.has(SPACE) || (signs.has(HIGH) && word.contains(char::is_whitespace)) {
         return None;
     }
-    let colon = word.bytes().fold(false, |any, byte| any | (byte == b':'));
+    let colon = signs.has(COLON);
     if colon && holds(word, "://") {
         return None;
     }
     let path = if colon { without_line(word) } else { word };
-    let signs = Signs::of(path);
-    if signs.foreign || path.starts_with('-') || (signs.at && !path.contains('/')) {
+    let signs = if path.len() < word.len() { Signs::of(path) } else { signs };
+    if signs.has(ALIEN) || path.starts_with('-') || (signs.has(AT) && !path.contains('/')) {
         return None;
     }
     let windows = matches!(path.as_bytes(), [letter, b':', b'\\' | b'/', ..] if letter.is_ascii_alphabetic());
@@ -112,7 +112,7 @@ pub(crate) fn file_ref(word: &str) -> Option<&str> {
         return (signs.n_parts > 1).then_some(path);
     }
     let known = has_file_ending(path) || path.strip_prefix('.').is_some_and(|name| HIDDEN.contains(name));
-    if !signs.parted {
+    if !signs.has(SLASH) {
         return (known && bare_file(path)).then_some(path);
     }
     let first = path.split(['/', '\\']).find(|part| !part.is_empty()).unwrap_or("");
@@ -127,40 +127,66 @@ pub(crate) fn file_ref(word: &str) -> Option<&str> {
     let dotted = ["./", "../", "~/", ".\\", "..\\", "$HOME/"].iter().any(|start| path.starts_with(start));
     let bare = path.trim_end_matches(['/', '\\']);
     let folder = FOLDERS.contains(first) && (several || bare.len() < path.len());
-    let glob = signs.star && several;
+    let glob = signs.has(STAR) && several;
     // "w/" stands for "with".
     let directory = bare.len() < path.len() && bare.len() > 1 && bare.contains(char::is_alphabetic);
     let host = first.contains('.') && !first.starts_with('.') && several;
     ((dotted && several) || ((folder || glob || directory) && !host)).then_some(path)
 }
 
+/// Parts the parts of a path.
+const SLASH: u8 = 1;
+/// White space.
+const SPACE: u8 = 2;
+/// No ASCII.
+const HIGH: u8 = 4;
+const COLON: u8 = 8;
+const AT: u8 = 16;
+const STAR: u8 = 32;
+/// A sign that no path has.
+const ALIEN: u8 = 64;
+
+/// What a byte is to a path.
+static SIGNS: [u8; 256] = {
+    let mut signs = [0; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        signs[byte] = match byte as u8 {
+            b'/' | b'\\' => SLASH,
+            b' ' | b'\t'..=b'\r' => SPACE,
+            b':' => COLON,
+            b'@' => AT,
+            b'*' => STAR,
+            b'=' | b'&' | b'|' | b'<' | b'>' | b'`' | b'"' => ALIEN,
+            0x80.. => HIGH,
+            _ => 0,
+        };
+        byte += 1;
+    }
+    signs
+};
+
 /// What of a word is found in one look at its bytes.
-#[derive(Default)]
 struct Signs {
-    /// It has a sign that no path has.
-    foreign: bool,
-    at: bool,
-    star: bool,
-    /// It has a slash.
-    parted: bool,
+    seen: u8,
     /// Parts between slashes that are not empty.
     n_parts: usize,
 }
 
 impl Signs {
     fn of(path: &str) -> Self {
-        let mut signs = Self::default();
-        let mut fresh = true;
+        let (mut seen, mut n_parts, mut before) = (0, 0, SLASH);
         for byte in path.bytes() {
-            let slash = matches!(byte, b'/' | b'\\');
-            signs.n_parts += usize::from(fresh && !slash);
-            fresh = slash;
-            signs.parted |= slash;
-            signs.at |= byte == b'@';
-            signs.star |= byte == b'*';
-            signs.foreign |= matches!(byte, b'=' | b'&' | b'|' | b'<' | b'>' | b'`' | b'"');
+            let sign = SIGNS[usize::from(byte)];
+            seen |= sign;
+            n_parts += usize::from(before & !sign & SLASH);
+            before = sign;
         }
-        signs
+        Self { seen, n_parts }
+    }
+
+    fn has(&self, sign: u8) -> bool {
+        self.seen & sign > 0
     }
 }
 

@@ -266,6 +266,12 @@ fn may_begin(text: &str, prefix: &str) -> bool {
 #[inline(never)]
 fn strip<'t>(text: &'t str, wanted: &[u8]) -> Option<&'t str> {
     let bytes = text.as_bytes();
+    if bytes.get(..wanted.len()).is_some_and(|start| start.eq_ignore_ascii_case(wanted)) {
+        return text.get(wanted.len()..);
+    }
+    if !wanted.contains(&b'\'') {
+        return None;
+    }
     let mut at = 0;
     for byte in wanted {
         let found = bytes.get(at)?;

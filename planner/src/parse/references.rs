@@ -2,6 +2,7 @@
 
 use super::draft::Reference;
 use super::phrases::{self, Words, after_word, strip_prefix_ci};
+use super::text::trim;
 
 /// Words before a name that are no part of it.
 static LEADS: Words = Words::new(|| {
@@ -58,7 +59,11 @@ pub(super) fn names(found: &mut Vec<Reference>, text: &str, at: usize) {
 
 fn push(found: &mut Vec<Reference>, part: &str, at: usize) {
     let at = at + (part.len() - part.trim_start().len());
-    let part = part.trim().trim_end_matches(['.', ':']).trim();
+    let part = trim(part);
+    if is_plain_id(part) {
+        return found.push(Reference::Name(part.to_owned(), at));
+    }
+    let part = part.trim_end_matches(['.', ':']).trim();
     if part.is_empty() || NOTHING.contains_ci(part) {
         return;
     }
@@ -69,20 +74,15 @@ fn push(found: &mut Vec<Reference>, part: &str, at: usize) {
 }
 
 /// Where commas and their like stand, and how long they are.
-fn separators(text: &str) -> Vec<(usize, usize)> {
-    let mut found = Vec::new();
-    for (at, c) in text.char_indices() {
-        let rest = &text[at..];
-        match c {
-            ',' | '&' | '+' | ';' | '\u{3001}' | '\u{ff0c}' => found.push((at, c.len_utf8())),
-            ' ' => {
-                let word = [" and ", " or ", " plus "].iter().find(|word| strip_prefix_ci(rest, word).is_some());
-                found.extend(word.map(|word| (at, word.len() - 1)));
-            }
-            _ => {}
+fn separators(text: &str) -> impl Iterator<Item = (usize, usize)> {
+    text.char_indices().filter_map(|(at, c)| match c {
+        ',' | '&' | '+' | ';' | '\u{3001}' | '\u{ff0c}' => Some((at, c.len_utf8())),
+        ' ' => {
+            let word = [" and ", " or ", " plus "].iter().find(|word| strip_prefix_ci(&text[at..], word).is_some());
+            word.map(|word| (at, word.len() - 1))
         }
-    }
-    found
+        _ => None,
+    })
 }
 
 /// References at the start of running text, and the bytes they take; nothing when the first is no name.
@@ -176,7 +176,8 @@ fn id_or_range(text: &str, rest: &str, led: bool, at: usize) -> Option<(Referenc
     }
     let start = at + (text.len() - rest.len());
     let tail = &text[end..];
-    for join in ["-", "\u{2013}", "..", " to ", " through ", " - ", " \u{2013} "] {
+    let joins = ["-", "\u{2013}", "..", " to ", " through ", " - ", " \u{2013} "];
+    for join in joins.into_iter().filter(|_| !tail.is_empty()) {
         if let Some(last) = tail.strip_prefix(join).and_then(|after| id(after.trim_start_matches('#'), led))
             && !last.contains('-')
         {
@@ -205,6 +206,13 @@ fn id(text: &str, led: bool) -> Option<&str> {
     // "17:30" is a time.
     let ends = ends && !follows.strip_prefix(':').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
     (ends && is_id(token, led)).then_some(token)
+}
+
+/// True for `T12`: capitals and then digits, and nothing else.
+pub(super) fn is_plain_id(text: &str) -> bool {
+    let head = text.bytes().take(13).take_while(u8::is_ascii_uppercase).count();
+    let digits = &text.as_bytes()[head..];
+    (1..=12).contains(&head) && (1..=16).contains(&digits.len()) && digits.iter().all(u8::is_ascii_digit)
 }
 
 pub(super) fn is_id(token: &str, led: bool) -> bool {

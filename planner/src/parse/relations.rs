@@ -5,7 +5,7 @@
 use super::draft::Reference;
 use super::phrases::{Words, list};
 use super::references;
-use super::text::find;
+use super::text::{find, first_word};
 
 /// What stands on the left comes first.
 static FIRST: Words = Words::new(|| {
@@ -57,8 +57,9 @@ pub(super) fn begins(text: &str) -> bool {
     if is_task(text) {
         return false;
     }
-    let word = text.split_whitespace().next().unwrap_or("").trim_start_matches(['#', '*', '`', '[', '(']);
-    is_led(text)
+    let first = first_word(text);
+    let word = first.trim_start_matches(['#', '*', '`', '[', '(']);
+    is_lead(first)
         || word.len() == 1 && word.bytes().all(|b| b.is_ascii_alphabetic())
         || (word.len() <= 16 && word.bytes().any(|b| b.is_ascii_digit()))
 }
@@ -179,7 +180,11 @@ fn is_numbered(name: &Reference) -> bool {
 
 /// True of what begins with "step 2", "tasks T1" and their like.
 fn is_led(text: &str) -> bool {
-    let word = text.split_whitespace().next().unwrap_or("").trim_start_matches(['*', '(']);
+    is_lead(first_word(text))
+}
+
+fn is_lead(word: &str) -> bool {
+    let word = word.trim_start_matches(['*', '(']);
     ["step", "steps", "task", "tasks"].iter().any(|lead| word.eq_ignore_ascii_case(lead))
 }
 

@@ -238,7 +238,7 @@ pub(super) fn holds_steps(text: &str, blocks: &[Block]) -> bool {
 
 /// Makes items of the headings of a text that has nothing else, where one of them says what to do: those under others stand in them, and a single one above
 /// all others stays the title. Headings that only name a section stay; true when any became an item.
-pub(super) fn outline_only(text: &str, blocks: &mut [Block]) -> bool {
+pub(super) fn outline_only<'t>(text: &'t str, blocks: &mut [Block<'t>]) -> bool {
     let mut heads: Vec<(usize, usize)> = Vec::new();
     for (n, block) in blocks.iter().enumerate() {
         match block.kind {

@@ -1,10 +1,13 @@
 //! Running text to clauses: sentence ends and the connectors between instructions.
 
+use std::iter::Peekable;
+
 use super::connectors::{connector, next_connects, starts_with_pronoun};
 use super::draft::Link;
 use super::inline::Inline;
 use super::phrases::{Words, after_word, begins, list, lower, strip_prefix_ci};
-use super::text::{Flow, holds, is_cjk, pairs, start, starts};
+use super::starts::{CONNECTOR, STOP};
+use super::text::{Flow, has_byte, holds, is_cjk, is_white};
 use super::{elsewhere, heads, roles, speakers, vocabulary};
 
 /// What ended a clause.
@@ -66,37 +69,6 @@ static SOFT_ABBREVIATIONS: Words = Words::new(|| {
 static CONNECTORS: Words = Words::new(|| {
     list("and |then|next|finally|after|lastly|subseq|meanwhile|at the|in par|simul|otherwise|else|if not")
 });
-/// Nothing that parts a sentence.
-const NOTHING: u8 = 0;
-/// The first letter of a connector.
-const LETTER: u8 = 1;
-/// A sign that can part one, or what is no ASCII.
-const SIGN: u8 = 2;
-
-/// What a byte can begin.
-static PARTS: [u8; 256] = {
-    let mut parts = [NOTHING; 256];
-    let mut byte = 0;
-    while byte < 256 {
-        parts[byte] = match byte as u8 {
-            b'a' | b'e' | b'f' | b'i' | b'l' | b'm' | b'n' | b'o' | b's' | b't' | b'A' | b'T' => LETTER,
-            b'u' | b'y' => LETTER,
-            b'.' | b'!' | b'?' | b';' | b',' | b'-' | b'\n' | 0x80.. => SIGN,
-            _ => NOTHING,
-        };
-        byte += 1;
-    }
-    parts
-};
-
-/// True when the first bytes are those of a connector.
-fn leads(rest: &[u8]) -> bool {
-    const STARTS: [u32; 14] = starts([
-        b"and", b"the", b"nex", b"fin", b"aft", b"las", b"sub", b"mea", b"at ", b"in ", b"sim", b"oth", b"els", b"if ",
-    ]);
-    rest.first_chunk().is_some_and(|first| STARTS.contains(&start(first)))
-}
-
 /// After "and", the next step.
 static AND_THEN: Words = Words::new(|| list("and then|and after that|and finally|and afterwards"));
 /// After "and", a step beside the one before.
@@ -111,31 +83,37 @@ static LISTED: Words = Words::new(|| {
 
 /// Splits a text; the clauses cover it from end to end.
 pub(super) fn clauses(text: &str, inline: &Inline) -> Vec<Clause> {
-    let mut first = Vec::with_capacity(8);
-    first.push(0);
-    let mut cuts = Splitter { text, cuts: first, conditional: false, begin: 0 };
-    cuts.run(inline);
-    let mut found = cuts.cuts;
+    let mut found = Vec::new();
+    read(text, inline, &mut found);
+    found
+}
+
+/// The same, in the memory of clauses that are done.
+pub(super) fn read(text: &str, inline: &Inline, clauses: &mut Vec<Clause>) {
+    clauses.clear();
+    let mut splitter = Splitter { text, cuts: Vec::new(), conditional: false, begin: 0 };
+    splitter.run(inline);
+    let mut cuts = splitter.cuts;
     let speakers = speakers::speakers(text);
-    found.extend(speakers.iter().map(|(at, _)| *at));
     if !speakers.is_empty() {
-        found.sort_unstable();
-        found.dedup();
+        cuts.extend(speakers.iter().map(|(at, _)| *at).filter(|at| *at > 0));
+        cuts.sort_unstable();
+        cuts.dedup();
     }
-    found.push(text.len());
-    let mut clauses = Vec::with_capacity(found.len() - 1);
-    for pair in found.windows(2) {
-        let [start, end] = pair else { continue };
-        if !text[*start..*end].trim().is_empty() {
-            let said = speakers.iter().find(|(at, _)| at == start).map_or(0, |(_, length)| *length);
-            let next = Clause { start: *start, ..clause(text, start + said, *end) };
+    clauses.reserve(cuts.len() + 1);
+    let mut start = 0;
+    for end in cuts.into_iter().chain(std::iter::once(text.len())) {
+        if !is_white(&text[start..end]) {
+            let said = speakers.iter().find(|(at, length)| *at == start && at + length <= end);
+            let said = said.map_or(0, |(_, length)| *length);
+            let next = Clause { start, ..clause(text, start + said, end) };
             clauses.push(next);
             if next.stop == Stop::Question {
-                ask_for_all(text, &mut clauses);
+                ask_for_all(text, clauses);
             }
         }
+        start = end;
     }
-    clauses
 }
 
 /// "Could you resize it, and then send it?" asks for both things, and is no question.
@@ -170,8 +148,11 @@ fn clause(text: &str, start: usize, end: usize) -> Clause {
     if link == Link::Free && ends_after(tail) {
         link = Link::Then;
     }
-    let answered = pairs(tail).fold(false, |any, (a, b)| any | (a == b'(') & (b | 0x20 == b'd'));
-    let answer = if answered { tail.rfind('(').filter(|at| strip_default(&tail[*at..]).is_some()) } else { None };
+    let answer = if has_byte(tail, b'?') || !tail.is_ascii() {
+        tail.rfind('(').filter(|at| strip_default(&tail[*at..]).is_some())
+    } else {
+        None
+    };
     let shown = answer.map_or(tail, |at| tail[..at].trim_end());
     let asked = shown.trim_end_matches(['!', '\u{ff01}']).ends_with(['?', '\u{ff1f}']);
     let stop = match tail.chars().next_back() {
@@ -246,6 +227,7 @@ fn bare(tail: &str) -> &str {
 
 struct Splitter<'a> {
     text: &'a str,
+    /// Where the second clause begins, and those after it.
     cuts: Vec<usize>,
     /// The sentence began with "if", so that its "then" belongs to it.
     conditional: bool,
@@ -255,34 +237,35 @@ struct Splitter<'a> {
 impl Splitter<'_> {
     fn run(&mut self, inline: &Inline) {
         self.start(0);
+        let mut starts = inline.starts.of(CONNECTOR | STOP, 0).peekable();
         let mut at = 0;
         for (start, end) in &inline.guards {
-            self.between(at, *start);
+            self.between(&mut starts, at, *start);
             at = *end;
             self.after_guard(at, self.before(at));
         }
-        self.between(at, self.text.len());
+        self.between(&mut starts, at, self.text.len());
     }
 
     /// The text between two guards.
-    fn between(&mut self, from: usize, to: usize) {
-        let bytes = self.text.as_bytes();
-        let begins = |at: &usize| match PARTS[usize::from(bytes[*at])] {
-            NOTHING => false,
-            LETTER => *at == 0 || !bytes[at - 1].is_ascii_alphanumeric(),
-            _sign => true,
-        };
-        let mut next = from;
-        while let Some(at) = (next..to).find(begins) {
-            let byte = bytes[at];
+    fn between(&mut self, starts: &mut Peekable<impl Iterator<Item = usize>>, from: usize, to: usize) {
+        while let Some(at) = starts.next_if(|at| *at < to) {
+            if at < from {
+                continue;
+            }
+            let byte = self.text.as_bytes()[at];
             let c = if byte.is_ascii() { char::from(byte) } else { self.text[at..].chars().next().unwrap_or(' ') };
             if byte.is_ascii_alphabetic() {
                 self.word(at);
             } else if !self.sign(at, c) && is_cjk(c) {
                 self.cjk_word(at);
             }
-            next = at + c.len_utf8();
         }
+    }
+
+    /// Where the clause begins that is read now.
+    fn last(&self) -> usize {
+        self.cuts.last().copied().unwrap_or(0)
     }
 
     fn start(&mut self, at: usize) {
@@ -292,7 +275,7 @@ impl Splitter<'_> {
     }
 
     fn cut(&mut self, at: usize, sentence: bool) {
-        if self.cuts.len() < CLAUSES_MAX && self.cuts.last().is_some_and(|last| *last < at) {
+        if self.cuts.len() + 1 < CLAUSES_MAX && self.last() < at {
             self.cuts.push(at);
             if sentence {
                 self.start(at);
@@ -357,7 +340,7 @@ impl Splitter<'_> {
         let Some(rest) = self.text[at + c.len_utf8()..].strip_prefix(if c == '-' { ">" } else { "" }) else {
             return false;
         };
-        let before = self.cuts.last().and_then(|from| self.text.get(*from..at)).unwrap_or("");
+        let before = self.text.get(self.last()..at).unwrap_or("");
         let before = before.trim_start_matches(['-', '>', '\u{2192}', ' ']);
         let acts = |part: &str| vocabulary::begins_with_verb(part);
         rest.starts_with(' ') && ((acts(rest) && acts(before)) || self.is_row(at))
@@ -431,7 +414,7 @@ impl Splitter<'_> {
     /// A line end splits when the lines are instructions, one per line, and not wrapped prose.
     fn line_breaks(&self, at: usize) -> bool {
         let next = self.text[at + 1..].trim_start();
-        let line = tail_of(self.text, self.cuts.last().copied().unwrap_or(0), at, 200);
+        let line = tail_of(self.text, self.last(), at, 200);
         let line = line.rsplit('\n').next().unwrap_or(line);
         let width = next.split_whitespace().next().map_or(0, str::len);
         let capital = next.chars().next().is_some_and(|c| c.is_uppercase() || c == '`');
@@ -489,7 +472,7 @@ impl Splitter<'_> {
         if !is_again && (is_inside || !is_connector) {
             return;
         }
-        let from = self.cuts.last().copied().unwrap_or(0);
+        let from = self.last();
         let before = tail_of(self.text, from, at, 32)
             .trim_matches(|c: char| c.is_whitespace() || matches!(c, '\u{ff0c}' | '\u{3001}'));
         if !before.is_empty() {
@@ -502,9 +485,6 @@ impl Splitter<'_> {
         let rest = &self.text[at..];
         if elsewhere::joined(rest) && self.before(at) == ' ' && !elsewhere::is_conditional(&self.text[self.begin..]) {
             self.cut(at, false);
-        }
-        if !leads(rest.as_bytes()) {
-            return;
         }
         let previous = self.before(at);
         if previous.is_alphanumeric() || matches!(previous, '-' | '/' | '_' | '.' | '\'') {
@@ -520,7 +500,7 @@ impl Splitter<'_> {
         if after_word(rest, "and").is_some() && AND_THEN.after(rest).or_else(|| AND_BESIDE.after(rest)).is_none() {
             return false;
         }
-        let from = self.cuts.last().copied().unwrap_or(0);
+        let from = self.last();
         let before = tail_of(self.text, from, at, 64).trim_end();
         if before.trim_matches(|c: char| !c.is_alphanumeric()).is_empty() {
             return false;

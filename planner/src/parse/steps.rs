@@ -132,12 +132,13 @@ impl Builder<'_> {
         mark: Mark,
         ordered: bool,
     ) {
-        let clauses = sentences::clauses(&flow.text, inline);
+        let mut clauses = std::mem::take(&mut self.clauses);
+        sentences::read(&flow.text, inline, &mut clauses);
         let begin = self.out.steps.len();
         let first = self.out.drafts.len();
-        let tracked = roles::is_labelled(&flow.text)
+        let tracked = mark != Mark::Open
             || holds(&self.source[block.span.start..block.span.end], "[ ]")
-            || mark != Mark::Open;
+            || roles::is_labelled(&flow.text);
         let mut here = None;
         for (n, clause) in clauses.iter().enumerate() {
             let text = &flow.text[clause.from..clause.to];
@@ -171,6 +172,7 @@ impl Builder<'_> {
                 }
             }
         }
+        self.clauses = clauses;
         for draft in &mut self.out.drafts[first..] {
             draft.plan.mark = mark;
         }
@@ -216,8 +218,8 @@ impl Builder<'_> {
 
     /// One step; `None` when nothing of it can be seen.
     fn clause(&mut self, flow: &Flow, inline: &Inline, clause: &Clause, link: Link, item: bool) -> Option<usize> {
-        let (head, begin) =
-            if item { meta::head(&flow.text, inline, clause.from, clause.to) } else { (Meta::default(), clause.from) };
+        let mut found = Meta::default();
+        let begin = if item { meta::head(&mut found, &flow.text, inline, clause.from, clause.to) } else { clause.from };
         let start = begin;
         let start = start + leading(&flow.text[start..clause.to.max(start)]);
         // "But first, run the tests": before what was said last.
@@ -226,14 +228,13 @@ impl Builder<'_> {
         let first = first.filter(|_| !item && !self.out.drafts.is_empty());
         let (start, begin) = (first.unwrap_or(start), first.unwrap_or(begin));
         let part = self.condition_of(&flow.text, inline, &Clause { from: start, ..*clause });
-        let found = if part.condition.is_some() {
-            let mut found = meta::extract(&flow.text, inline, part.from, part.to, false);
+        if part.condition.is_some() {
+            let head = std::mem::take(&mut found);
+            meta::extract_after(&mut found, &flow.text, inline, part.from, part.to);
             found.lead(head);
-            found
         } else {
-            meta::extract_after(head, &flow.text, inline, begin, part.to)
-        };
-        let mut found = found;
+            meta::extract_after(&mut found, &flow.text, inline, begin, part.to);
+        }
         found.before.extend(first.map(|_| Reference::Previous));
         found.locate(flow);
         if found.description.is_empty() && holds(&flow.text[clause.from..clause.end], "???") {
@@ -273,10 +274,6 @@ impl Builder<'_> {
             Cow::Owned(_) | Cow::Borrowed(_) => None,
         };
         let description = shown.unwrap_or_else(|| std::mem::take(&mut found.description));
-        let mut draft = Draft::new(kind, description, flow.source(clause.from));
-        draft.plan.command = command;
-        draft.plan.attachments = inline.attachments(&flow.text, clause.start, clause.end);
-        draft.plan.spans.extend(flow.span(clause.start, clause.end));
         let asked = part.condition.as_ref().map(|one| one.text.as_str());
         let asked = asked.filter(|one| !item || part.from > start || part.link.is_some() || self.is_tested(one));
         let link = match part.link {
@@ -286,9 +283,15 @@ impl Builder<'_> {
         if part.condition.is_some() {
             self.condition.clone_from(&part.condition);
         }
-        draft.plan.condition = part.condition;
-        adopt(&mut draft, &mut found);
-        Some(self.add(draft, link))
+        self.out.drafts.push(Draft::new(kind, description, flow.source(clause.from)));
+        if let Some(draft) = self.out.drafts.last_mut() {
+            draft.plan.command = command;
+            draft.plan.attachments = inline.attachments(&flow.text, clause.start, clause.end);
+            draft.plan.spans.extend(flow.span(clause.start, clause.end));
+            draft.plan.condition = part.condition;
+            adopt(draft, &mut found);
+        }
+        Some(self.added(link))
     }
 
     fn question(&mut self, flow: &Flow, inline: &Inline, clause: &Clause, here: Option<usize>) {

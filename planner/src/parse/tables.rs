@@ -76,7 +76,7 @@ impl Builder<'_> {
                 Column::Task => {}
                 Column::Id if cell.bytes().all(|b| b.is_ascii_digit() || b == b'.') => {
                     link = Link::Next;
-                    self.out.names.push(Name { text: cell.to_owned(), list: Some(list), first: n, end: n + 1 });
+                    self.out.names.push(Name { text: cell.to_owned().into(), list: Some(list), first: n, end: n + 1 });
                 }
                 Column::Id => draft.plan.label = Some(cell.trim_matches(['`', '*', '[', ']']).to_owned()),
                 Column::Needs => references::list(draft.needs.insert(Vec::new()), cell, row.start + at),

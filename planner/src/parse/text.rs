@@ -154,6 +154,19 @@ fn may_hold(text: &str, phrase: &str) -> bool {
     pairs(text).fold(false, |any, (a, b)| any | ((a == first) & (b == second)))
 }
 
+/// A text without the white space around it; mostly there is none.
+pub(super) fn trim(text: &str) -> &str {
+    match text.as_bytes() {
+        [first, .., last] if first.is_ascii_graphic() && last.is_ascii_graphic() => text,
+        _ => text.trim(),
+    }
+}
+
+/// True when nothing but white space is in it.
+pub(super) fn is_white(text: &str) -> bool {
+    !text.as_bytes().first().is_some_and(u8::is_ascii_graphic) && text.trim_start().is_empty()
+}
+
 /// The first word between white space, empty when there is none.
 pub(super) fn first_word(text: &str) -> &str {
     let ends = |byte: &u8| *byte <= b' ' || !byte.is_ascii();

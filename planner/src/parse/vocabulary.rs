@@ -239,7 +239,7 @@ fn named_kind(text: &str, n_names: usize) -> Option<NodeKind> {
         return Some(NodeKind::UnitTest);
     }
     // "Setup: install the tools" says what is done after its name.
-    let named = plain.split_once(' ').filter(|(head, _)| head.ends_with(':') && n_names > 0);
+    let named = first_split(plain).filter(|(head, _)| head.ends_with(':') && n_names > 0);
     let named = named.filter(|(_, rest)| begins_with_verb(rest));
     let said = named.and_then(|(_, rest)| named_kind(rest, n_names - 1)).filter(|kind| *kind != NodeKind::Processing);
     said.or_else(|| verb_kind(first, second, all))
@@ -249,6 +249,12 @@ fn named_kind(text: &str, n_names: usize) -> Option<NodeKind> {
 pub(super) fn is_route(text: &str) -> bool {
     let method = text.split_once(" /").map(|(method, _)| method);
     method.is_some_and(|method| matches!(method, "GET" | "POST" | "PUT" | "PATCH" | "DELETE" | "HEAD" | "OPTIONS"))
+}
+
+/// What stands before and after the first space.
+fn first_split(text: &str) -> Option<(&str, &str)> {
+    let at = text.bytes().position(|byte| byte == b' ')?;
+    Some((&text[..at], &text[at + 1..]))
 }
 
 fn verb_kind(first: &Known, second: impl Fn(&str) -> bool, all: &[Known]) -> Option<NodeKind> {
@@ -299,16 +305,17 @@ impl Known<'_> {
 /// Finds the first words, up to a preposition after the first of them, and says how many they are.
 fn leading<'t>(text: &'t str, all: &mut [Known<'t>]) -> usize {
     let mut n_words = 0;
-    let mut last_is_article = false;
-    for (slot, word) in all.iter_mut().zip(spelt_words(text)) {
-        // "The first test" is not "the test first".
-        let counted = last_is_article && word.is("first");
-        last_is_article = ["the", "a", "our", "your"].iter().any(|article| word.is(article));
+    for word in spelt_words(text).take(all.len()) {
         let marks = WORDS.marks(word.as_str());
-        *slot = Known { word, marks };
+        all[n_words] = Known { word, marks };
         n_words += 1;
-        if n_words > 1 && slot.is(PREPOSITIONS) && !counted {
-            break;
+        if n_words > 1 && marks & PREPOSITIONS > 0 {
+            // "The first test" is not "the test first".
+            let [last, word] = [&all[n_words - 2].word, &all[n_words - 1].word];
+            let counted = word.is("first") && ["the", "a", "our", "your"].iter().any(|article| last.is(article));
+            if !counted {
+                break;
+            }
         }
     }
     n_words
@@ -434,7 +441,9 @@ pub(super) fn is_question_mark(text: &str) -> bool {
 /// `TBD` and `???`: something is not decided yet.
 pub(super) fn is_open(text: &str) -> bool {
     let words = || text.split(|c: char| !c.is_alphanumeric());
-    holds(text, "???") || (holds(text, "TB") && words().any(|word| matches!(word, "TBD" | "TBC")))
+    let signs = |a: u8, b: u8| (a == b'?') & (b == b'?') | (a == b'T') & (b == b'B');
+    pairs(text).fold(false, |any, (a, b)| any | signs(a, b))
+        && (holds(text, "???") || words().any(|word| matches!(word, "TBD" | "TBC")))
 }
 
 /// With these a request begins that has the form of a question.

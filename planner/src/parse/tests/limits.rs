@@ -266,3 +266,12 @@ fn headings_alone_are_no_plan_unless_they_are_phases() {
     assert_eq!(parse(&headings, ParseOptions::default()), Err(ParseError::EmptyPlan));
     assert_eq!(plan(&format!("{headings}## Phase 1: Build it")).tasks.len(), 1);
 }
+
+#[test]
+fn signs_in_odd_places_do_not_end_the_reading() {
+    // A wide comma after a wait, a full stop in the sign of a speaker, a capital that is longer when it is small.
+    for text in ["After the review\u{ff0c}deploy it", "[10:31]. ann: do it", "\u{130}.G", "Ask \u{130}.G. for it"] {
+        let read = parse(text, ParseOptions::default());
+        assert!(read.is_ok_and(|plan| !plan.tasks.is_empty()), "{text}");
+    }
+}
