@@ -171,10 +171,10 @@ pub(super) fn command_in(text: &str, inline: &Inline, from: usize, to: usize, hi
         // What stands before other code belongs to that, unless a new verb comes.
         let asked = if n == 0 { asked(before, after) } else { again(before, gap, after) };
         // "`app/main.py`: drop the templates" only says where.
-        let place = looks_at(before) || after.starts_with(':');
+        let place = || looks_at(before) || after.starts_with(':');
         // `src/auth.py` alone can be something to work on.
-        let alone = asked == Some(Asked::Itself) && !shell::is_shell_script(code);
-        let asked = asked.filter(|_| !(shape == Shape::Script && (place || alone)));
+        let alone = || asked == Some(Asked::Itself) && !shell::is_shell_script(code);
+        let asked = asked.filter(|_| shape != Shape::Script || !(place() || alone()));
         if asked.is_some_and(|asked| asked.takes(shape)) {
             let (command, n_joined) = joined(text, &codes[n..]);
             found.command = Some(command);

@@ -8,6 +8,11 @@ const STAMP_BYTES_MAX: usize = 60;
 
 /// Where the signs of speakers stand in a pasted chat; nothing when it is none.
 pub(super) fn speakers(text: &str) -> Vec<(usize, usize)> {
+    // Without a colon or an end of a line near its start a text is nobody's.
+    let named = text.starts_with(['[', '<']) || find_early(text, b':', 25).is_some();
+    if !named && find_early(text, b'\n', STAMP_BYTES_MAX).is_none() {
+        return Vec::new();
+    }
     if stamp(text).is_some() {
         return signs(text, stamp);
     }

@@ -192,7 +192,7 @@ pub(super) fn find_byte(text: &[u8], wanted: u8) -> Option<usize> {
 
 /// Where a byte of ASCII stands first among the first bytes.
 pub(super) fn find_early(text: &str, wanted: u8, n_bytes: usize) -> Option<usize> {
-    text.as_bytes()[..text.len().min(n_bytes)].iter().position(|byte| *byte == wanted)
+    find_byte(&text.as_bytes()[..text.len().min(n_bytes)], wanted)
 }
 
 /// True when a byte of ASCII stands in a text.
