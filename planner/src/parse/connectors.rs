@@ -18,6 +18,7 @@ static THEN: Words = Words::new(|| {
      following that|once done|once that is done|once that's done|once this is done|once it is done|\
      once it's done|when done|when that is done|when this is done|once finished|once complete|once completed|\
      as a last step|as a final step|at the end|in the end|after which|secondly|thirdly|second,|third,|fourth,|\
+     step two:|step three:|step four:|step five:|step 2:|step 3:|step 4:|step 5:|\
      fifth,|thereafter|once all are done|once all of them are done|once all of these are done|\
      once everything is done|once all that is done|when you're done|when you are done|once you're done|\
      once you are done|when you have finished|once you have finished|when you finish|once you finish|when all are done|when everything is done|after all of that|\
@@ -51,7 +52,7 @@ static PARALLEL: Words = Words::new(|| {
 static ARROWS: Words = Words::new(|| list("\u{2192}|->"));
 static NONE: Words = Words::new(|| {
     list(
-        "first of all|firstly|first|to start with|to start|to begin with|to begin|initially|additionally|\
+        "first of all|firstly|first|step one:|step 1:|to start with|to start|to begin with|to begin|initially|additionally|\
      in addition|furthermore|moreover|besides|also|plus|zuerst|zun\u{e4}chst|als erstes|d'abord|tout d'abord|\
      premi\u{e8}rement|primero|en primer lugar|primeiro|innanzitutto|\u{9996}\u{5148}|\u{5148}|\u{307e}\u{305a}",
     )

@@ -374,7 +374,8 @@ impl Reader<'_> {
         names: usize,
     ) -> Option<usize> {
         let parted = self.text[..at].trim_end().ends_with(['-', '\u{2013}', '\u{2014}', ';']);
-        let firm = begins(rest, &["depends on", "blocked by"]) || parted && begins(rest, &["needs", "requires"]);
+        let firm =
+            begins(rest, &["depends on", "blocked by", "\u{2190}"]) || parted && begins(rest, &["needs", "requires"]);
         let timed = reversed || firm || begins(rest, &["after", "once", "as soon as", "when"]);
         if !timed || names >= to {
             return None;

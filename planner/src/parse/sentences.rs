@@ -166,8 +166,12 @@ fn clause(text: &str, start: usize, end: usize) -> Clause {
     Clause { start, end, from, to, link, otherwise, stop }
 }
 
-/// True for `Set the title to "Ready?"`: an instruction with a question in it, which nobody has to answer.
+/// True for `Set the title to "Ready?"` and "Open an account (with whom?)": an instruction with a question in it.
 fn quotes_question(tail: &str) -> bool {
+    let aside = tail.strip_suffix(')').and_then(|inside| inside.rfind('('));
+    if aside.is_some_and(|open| open > 0) {
+        return vocabulary::begins_with_verb(tail);
+    }
     let quoted = tail.trim_end_matches([')', '*', '_', ' ']).strip_suffix(['"', '\u{201d}']);
     let open = quoted.and_then(|inside| inside.rfind(['"', '\u{201c}']));
     open.is_some_and(|open| open > 0) && vocabulary::begins_with_verb(tail)

@@ -264,9 +264,11 @@ impl Builder<'_> {
         let kind = match &command {
             Some(_) => NodeKind::ToolCall,
             None if clause.stop == Stop::Question && !polite => NodeKind::Clarification,
-            None if vocabulary::is_open(&found.description) => NodeKind::Clarification,
             // What ends in a question mark here quotes a question, or is code.
-            None => vocabulary::kind(found.description.trim_end_matches(['?', '"', '\u{201d}']), None),
+            None if vocabulary::is_question_mark(&found.description) && !vocabulary::is_open(&found.description) => {
+                vocabulary::kind(found.description.trim_end_matches(['?', '"', '\u{201d}']), None)
+            }
+            None => vocabulary::kind(&found.description, None),
         };
         // Only what is asked is shown otherwise than it is described.
         let shown = match shown {
