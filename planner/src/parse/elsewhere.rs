@@ -87,16 +87,21 @@ pub(super) fn is_ordinal(tail: &str, word: &str, after: &str) -> bool {
     MONTHS.contains_ci(next) || !next.is_empty() && BEFORE.iter().any(|one| one.eq_ignore_ascii_case(before))
 }
 
-/// True within "z. B." and "d. h.": single letters with full stops, the first of them small.
+/// True within "z. B.", "d. h." and "p. ex.": one or two letters with full stops, the first of them small and single.
 pub(super) fn is_short(tail: &str, word: &str, after: &str) -> bool {
-    if word.len() != 1 || !tail.ends_with(|c: char| c.is_ascii_alphabetic()) {
+    if word.len() > 2 {
         return false;
     }
-    let small = |c: char| c.is_ascii_lowercase();
-    let next = after.trim_start().as_bytes();
-    let opens = tail.ends_with(small) && matches!(next, [first, b'.', ..] if first.is_ascii_alphabetic());
-    let before = tail[..tail.len() - word.len()].trim_end();
-    let first = before.strip_suffix('.').filter(|first| first.ends_with(small));
-    let closes = first.is_some_and(|first| first.len() < 2 || first[..first.len() - 1].ends_with([' ', '(']));
-    opens || closes
+    let small = |text: &str| text.len() == 1 && text.bytes().all(|byte| byte.is_ascii_lowercase());
+    let second = |text: &str| match text.as_bytes() {
+        [one] => one.is_ascii_alphabetic(),
+        [one, two] => one.is_ascii_lowercase() && two.is_ascii_lowercase(),
+        _ => false,
+    };
+    let Some((before, own)) = tail.len().checked_sub(word.len()).and_then(|at| tail.split_at_checked(at)) else {
+        return false;
+    };
+    let next = after.trim_start().split_once('.').is_some_and(|(next, _)| second(next));
+    let first = before.trim_end().strip_suffix('.').map(|before| before.rsplit([' ', '(']).next().unwrap_or(before));
+    (small(own) && next) || (second(own) && first.is_some_and(small))
 }

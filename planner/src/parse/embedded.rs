@@ -65,7 +65,7 @@ fn begins_as_yaml(part: &str) -> bool {
     if first.starts_with("- ") {
         return TITLES.iter().any(|title| first.starts_with(title));
     }
-    let is_list = |line: &str| LISTS.contains(&line.trim_end());
+    let is_list = |line: &str| LISTS.contains(&line.split(" #").next().unwrap_or(line).trim_end());
     let length = first.bytes().take(32).take_while(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-')).count();
     let is_field = first.starts_with(|c: char| c.is_ascii_lowercase()) && first[length..].starts_with(':');
     is_field && (is_list(first) || lines.any(is_list))
@@ -142,7 +142,9 @@ fn announced(before: &str) -> Option<bool> {
     if line.starts_with('#') || line.ends_with("```") {
         return None;
     }
-    let named = words(line).any(|word| NAMES.contains(&word.as_str()));
+    // `TodoWrite` and `update_plan` are how assistants call it.
+    let tool = |word: &str| word.starts_with("todo") || word.ends_with("_plan") || word.starts_with("task");
+    let named = words(line).any(|word| NAMES.contains(&word.as_str()) || tool(word.as_str()));
     let asked = vocabulary::instruction(line);
     let first = words(asked).next();
     let begins = |word: &str| BEGINS.contains(&word) || NAMES.contains(&word);

@@ -11,6 +11,9 @@ use crate::plan::{Mark, Span};
 /// An indented block of code has at most so many lines.
 const CODE_LINES_MAX: usize = 200;
 
+/// The letter that a list goes on from is looked for in so many blocks.
+const RESUMED_BLOCKS_MAX: usize = 64;
+
 /// What a run of lines is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum BlockKind<'t> {
@@ -90,6 +93,8 @@ pub(super) fn blocks(text: &str) -> Vec<Block<'_>> {
         apart: true,
         previous: None,
         no_comment_end: false,
+        // On old machines lines end with "\r" alone.
+        line_end: if has_byte(text.trim_end(), b'\n') || !has_byte(text, b'\r') { b'\n' } else { b'\r' },
         dialect: Dialect::of(text),
         counts: Vec::new(),
         headline: None,
@@ -112,6 +117,7 @@ pub(super) struct Lexer<'a> {
     /// The block of the item before, if it has a number: to tell `1.2 Next` from `1.2 GB`.
     previous: Option<usize>,
     no_comment_end: bool,
+    line_end: u8,
     pub(super) dialect: Dialect,
     /// By depth: the number of the last item and whether it is shown, where the markup leaves counting to its reader.
     pub(super) counts: Vec<(usize, bool)>,
@@ -128,7 +134,7 @@ impl<'a> Lexer<'a> {
         }
         let begin = self.at;
         let rest = &self.text[begin..];
-        let length = find_byte(rest.as_bytes(), b'\n').unwrap_or(rest.len());
+        let length = find_byte(rest.as_bytes(), self.line_end).unwrap_or(rest.len());
         self.at = begin + (length + 1).min(rest.len());
         let body = trim_end(&rest[..length]);
         Some(self.open(begin, begin + body.len()))
@@ -203,7 +209,7 @@ impl<'a> Lexer<'a> {
         if !plain && self.signed(line, content) {
             return;
         }
-        if content.starts_with('|') || (has_byte(content, b'|') && self.table_begins()) {
+        if content.starts_with('|') || (has_byte(content, b'|') && (self.table_begins() || self.in_table(content))) {
             return self.table(line);
         }
         self.item_or_text(line);
@@ -340,6 +346,12 @@ impl<'a> Lexer<'a> {
         line.len() < 10_000 && line.contains('|') && is_dashes(line.trim_start_matches(['>', ' ']))
     }
 
+    /// True for the line of dashes right under a table's head.
+    fn in_table(&self, content: &str) -> bool {
+        let last = self.blocks.last().filter(|_| !self.apart);
+        last.is_some_and(|last| last.kind == BlockKind::Table) && is_dashes(content)
+    }
+
     fn table(&mut self, line: Line) {
         let content = &self.text[line.start..line.end];
         let dashes = is_dashes(content);
@@ -373,7 +385,9 @@ impl<'a> Lexer<'a> {
             | BlockKind::Ignored => None,
         });
         let lettered = || self.lettered(content).then_some(Found { marker: Marker::Bullet, mark: None, skip: 0 });
-        if let Some(found) = markers::item(content, previous, self.in_list()).or_else(lettered) {
+        if let Some(found) =
+            markers::item(content, previous, self.in_list()).or_else(lettered).or_else(|| self.resumed(content, line))
+        {
             // Remarks under a numbered item leave its number the last one.
             let beneath = self.previous.filter(|n| self.blocks.get(*n).is_some_and(|above| line.indent > above.indent));
             self.previous = found.marker.number().map_or(beneath, |_| Some(self.blocks.len()));
@@ -425,6 +439,24 @@ impl<'a> Lexer<'a> {
             last.span.end = line.end;
         }
         true
+    }
+
+    /// `b. ` behind items that stand deeper: it goes on from the letter at its own depth.
+    fn resumed<'c>(&self, content: &'c str, line: Line) -> Option<Found<'c>> {
+        if !matches!(content.as_bytes(), [b'b'..=b'z', b'.', b' ', ..]) || !self.in_list() {
+            return None;
+        }
+        let near = self.blocks.iter().rev().take(RESUMED_BLOCKS_MAX).take_while(|block| block.indent >= line.indent);
+        let above = near.filter(|block| block.indent == line.indent).find_map(|block| match &block.kind {
+            BlockKind::Item { marker: Marker::Letter(letter), .. } => Some(&**letter),
+            BlockKind::Item { .. }
+            | BlockKind::Heading(_)
+            | BlockKind::Paragraph
+            | BlockKind::Fence(_)
+            | BlockKind::Table
+            | BlockKind::Ignored => None,
+        });
+        markers::item(content, Some(above?), true)
     }
 
     /// Lines behind "Run this:" that are indented as Markdown indents code, and that read like shell.

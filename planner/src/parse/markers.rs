@@ -161,8 +161,10 @@ pub(super) fn time(content: &str) -> Option<usize> {
     }
     let mut length = clock(content)?;
     let rest = content[length..].trim_start();
-    if let Some(to) = rest.strip_prefix(['-', '\u{2013}']).map(str::trim_start) {
-        length = content.len() - to.len() + clock(to).unwrap_or(0);
+    if let Some(to) = rest.strip_prefix(['-', '\u{2013}']).map(str::trim_start)
+        && let Some(end) = clock(to)
+    {
+        length = content.len() - to.len() + end;
     }
     let rest = content[length..].trim_start();
     let half = ["am", "pm", "a.m.", "p.m.", "Uhr"].iter().find_map(|half| strip_prefix_ci(rest, half));
@@ -236,7 +238,7 @@ pub(super) fn checkbox(content: &str) -> Option<(Mark, usize)> {
     let inner = &rest[..find_early(rest, b']', 4)?];
     let mark = match inner.trim_matches(is_blank) {
         "" if inner.chars().all(is_blank) && rest.len() > inner.len() => Mark::Open,
-        "x" | "X" | "\u{2713}" | "\u{2714}" => Mark::Done,
+        "x" | "X" | "*" | "\u{2713}" | "\u{2714}" => Mark::Done,
         "~" | "/" | ">" => Mark::InProgress,
         "-" => Mark::Cancelled,
         // What is important, and what is in question, is still to be done.

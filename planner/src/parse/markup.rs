@@ -21,6 +21,12 @@ impl Lexer<'_> {
     /// What the markup of the text makes of a line; false for a line that is as in Markdown.
     pub(super) fn marked_up(&mut self, line: Line) -> bool {
         let text = self.text;
+        let title = |last: &Block| last.kind == BlockKind::Heading(1);
+        if self.dialect == Dialect::AsciiDoc && !self.apart && self.blocks.last().is_some_and(title) {
+            // Who wrote it stands right under the title.
+            self.whole(BlockKind::Ignored, line);
+            return true;
+        }
         match self.dialect.sign(&text[line.start..line.end]) {
             None => return false,
             Some(Sign::Aside) => self.whole(BlockKind::Ignored, line),
@@ -51,7 +57,9 @@ impl Lexer<'_> {
     }
 
     fn listed(&mut self, line: Line, item: Listed) {
-        if !self.in_list() {
+        let between = |block: &&Block| matches!(block.kind, BlockKind::Fence(_) | BlockKind::Ignored);
+        let above = self.blocks.iter().rev().find(|block| !between(block));
+        if !above.is_some_and(|block| matches!(block.kind, BlockKind::Item { .. })) {
             self.counts.clear();
         }
         self.counts.resize(item.depth, (0, item.numbered));

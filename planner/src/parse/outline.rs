@@ -138,7 +138,7 @@ impl<'a> Tree<'a> {
                 let up =
                     self.open.len() == 1 && above.split_once('.').is_some_and(|(major, _)| succeeds(major, number));
                 up || depth(above) == depth(number)
-                    && (lazy || !(matches!(number, "1" | "a" | "i" | "0") && above != number))
+                    && (lazy || above == "0" || !(matches!(number, "1" | "a" | "i" | "0") && above != number))
             }
             (Some(_), None) | (None, Some(_)) => false,
         }

@@ -472,6 +472,12 @@ pub(super) fn is_remark(line: &str) -> bool {
     if !vocabulary::is_question_mark(plain) && (is_reference(plain) || is_prohibition(plain) || is_constraint(plain)) {
         return true;
     }
+    // "in the header": where, how or with what the item above is done.
+    const LIMITS: &[&str] = &["in", "with", "without", "by", "on", "at", "from", "via", "within", "as"];
+    if plain.starts_with(|c: char| c.is_ascii_lowercase()) && begins(plain, LIMITS) && !plain.contains([',', ':', '`'])
+    {
+        return true;
+    }
     // A link, a path or an address alone.
     (plain.starts_with("http") || plain.starts_with('[') || plain.starts_with("![")) && !plain.contains(' ')
         || (plain.starts_with("![") && plain.ends_with(')'))

@@ -218,17 +218,6 @@ pub(super) const fn start(bytes: &[u8; 3]) -> u32 {
     u32::from_le_bytes([bytes[0] | 0x20, bytes[1] | 0x20, bytes[2] | 0x20, 0])
 }
 
-/// The same for several.
-pub(super) const fn starts<const N: usize>(all: [&[u8; 3]; N]) -> [u32; N] {
-    let mut numbers = [0; N];
-    let mut n = 0;
-    while n < N {
-        numbers[n] = start(all[n]);
-        n += 1;
-    }
-    numbers
-}
-
 /// True when a phrase of two bytes or more stands in a text.
 pub(super) fn holds(text: &str, phrase: &str) -> bool {
     find(text, phrase).is_some()

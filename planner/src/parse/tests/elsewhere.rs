@@ -52,4 +52,5 @@ fn the_full_stop_of_a_date_or_of_an_abbreviation_ends_no_sentence() {
             "2 Processing die 2. Fassung, z. B. als PDF, bzw. als Text schicken | <- 1",
         ],
     );
+    check("Vois le devis, p. ex. lundi.", &["1 Processing Vois le devis, p. ex. lundi"]);
 }

@@ -32,7 +32,7 @@ fn steps_in_yaml_are_a_sequence_unless_they_say_what_they_wait_for() {
         ],
     );
     check(
-        "tasks:\n- title: Fetch it\n- title: Sort it\n  depends_on: Fetch it\n",
+        "tasks: # of today\n- title: Fetch it\n- title: Sort it\n  depends_on: Fetch it\n",
         &["1 Retrieval Fetch it", "2 Processing Sort it | <- 1"],
     );
 }
@@ -58,6 +58,7 @@ fn a_list_in_a_fence_is_the_plan_when_the_words_before_say_so_or_nothing_else_is
     let tasks = ["1 Analysis Inspect it | mark Done", "2 CodeImplementation Fix it | <- 1s"];
     check(&format!("Here is the plan:\n\n```json\n{list}\n```\n\nLet me know what you think.\n"), &tasks);
     check(&format!("```\n{list}\n```"), &tasks);
+    check(&format!("update_plan:\n```json\n{list}\n```"), &tasks);
     check(
         "Plan:\n\n```yaml\ntodos:\n  - id: a\n    content: Fetch it\n  - id: b\n    content: Sort it\n    deps: [a]\n```",
         &["1 Retrieval Fetch it | id a", "2 Processing Sort it | <- 1 | id b"],

@@ -75,6 +75,49 @@ fn steps_of_ascii_doc_are_a_sequence_and_its_boxes_have_marks() {
 }
 
 #[test]
+fn code_between_the_steps_leaves_their_numbers_going_on() {
+    check(
+        "== Steps\n. Run this:\n+\n----\nmake install\n----\n. Restart it",
+        &["1 ToolCall Run this | $ make install", "2 ToolCall Restart it | <- 1s"],
+    );
+}
+
+#[test]
+fn lists_may_begin_at_nought_and_go_on_after_what_stands_deeper() {
+    check("0. Fetch it\n1. Sort it", &["1 Retrieval Fetch it", "2 Processing Sort it | <- 1s"]);
+    check(
+        "1. Prepare\n   a. Compile\n      i. Compile a\n      ii. Compile b\n   b. Link it\n2. Ship it",
+        &[
+            "1 Processing Compile a | in Compile",
+            "2 Processing Compile b | <- 1s | in Compile",
+            "3 Processing Link it | <- 2s | in Prepare",
+            "4 ToolCall Ship it | <- 3s",
+        ],
+    );
+    check("= Title\nAnn Lee <ann@example.org>\n\n* [*] Fetch it", &["1 Retrieval Fetch it | mark Done"]);
+}
+
+#[test]
+fn lines_may_end_with_a_carriage_return_alone_and_tables_with_both() {
+    for end in ["\r", "\r\n", ""] {
+        let text = format!("- Add it\r- Fix it{end}");
+        check(&text, &["1 CodeImplementation Add it", "2 CodeImplementation Fix it"]);
+    }
+    check(
+        "Task | Priority\r\n--- | ---\r\nFix it | high\r\nAdd it | low\r\n",
+        &["1 CodeImplementation Fix it | prio high", "2 CodeImplementation Add it | prio low"],
+    );
+}
+
+#[test]
+fn what_begins_with_a_preposition_under_an_item_says_how_it_is_done() {
+    check(
+        "- Replace the font\n  - in the header\n- Compress the images\n",
+        &["1 Processing Replace the font | note in the header", "2 Processing Compress the images"],
+    );
+}
+
+#[test]
 fn markdown_is_read_as_no_other_markup() {
     check("# Add it\n\n* Add TODO lists\n** bold **\n", &["1 CodeImplementation Add TODO lists bold"]);
     check("(A) Build it\n(B) Test it", &["1 CodeImplementation Build it", "2 UnitTest Test it | <- 1s"]);
@@ -103,6 +146,7 @@ fn lines_of_a_timetable_are_items() {
         "9:00 Stand-up\n9:30 - 10:00 Review the notes\n2:00 pm Deploy it\n",
         &["1 Processing 9:00 Stand-up", "2 Analysis 9:30 - 10:00 Review the notes", "3 ToolCall 2:00 pm Deploy it"],
     );
+    check("9:00 - Stand-up\n9.30 - Call Ann", &["1 Processing 9:00 - Stand-up", "2 ToolCall 9.30 - Call Ann"]);
     assert_eq!(plan("Meet at\n9:00 in the hall.").tasks.len(), 1);
 }
 
