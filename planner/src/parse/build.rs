@@ -100,7 +100,7 @@ pub(super) fn build(source: &str, lenient: bool) -> Built<'_> {
     let mut blocks = lines::blocks(source);
     sections::promote(source, &mut blocks);
     letters::sign_off(source, &mut blocks);
-    if !sections::holds_steps(source, &blocks) && !(lenient && sections::outline_only(source, &mut blocks)) {
+    if !(sections::holds_steps(source, &blocks) || (lenient && sections::outline_only(source, &mut blocks))) {
         return Built { ignored: blocks.iter().map(|block| block.span).collect(), ..Built::default() };
     }
     let uses = sections::uses(source, &blocks, lenient);

@@ -19,7 +19,7 @@ static AND_THEN: Words = Words::new(|| {
     )
 });
 /// What begins a condition, whose "then" is no step after it.
-const IFS: &[&str] = &["wenn", "falls", "sobald", "si", "cuando", "quand", "se", "quando", "als"];
+const IFS: &[&str] = &["wenn", "falls", "sobald", "si", "cuando", "quand", "se", "quando"];
 
 /// True for what follows a comma when it is "then" with a step behind it.
 pub(super) fn listed(rest: &str) -> bool {
@@ -89,19 +89,17 @@ pub(super) fn is_ordinal(tail: &str, word: &str, after: &str) -> bool {
 
 /// True within "z. B.", "d. h." and "p. ex.": one or two letters with full stops, the first of them small and single.
 pub(super) fn is_short(tail: &str, word: &str, after: &str) -> bool {
-    if word.len() > 2 {
+    if !(1..=2).contains(&word.len()) || !tail.ends_with(|c: char| c.is_ascii_alphabetic()) {
         return false;
     }
     let small = |text: &str| text.len() == 1 && text.bytes().all(|byte| byte.is_ascii_lowercase());
-    let second = |text: &str| match text.as_bytes() {
-        [one] => one.is_ascii_alphabetic(),
-        [one, two] => one.is_ascii_lowercase() && two.is_ascii_lowercase(),
+    let second = |text: &[u8]| match text {
+        [one, b'.', ..] => one.is_ascii_alphabetic(),
+        [one, two, b'.', ..] => one.is_ascii_lowercase() && two.is_ascii_lowercase(),
         _ => false,
     };
-    let Some((before, own)) = tail.len().checked_sub(word.len()).and_then(|at| tail.split_at_checked(at)) else {
-        return false;
-    };
-    let next = after.trim_start().split_once('.').is_some_and(|(next, _)| second(next));
+    let (before, own) = tail.split_at(tail.len() - word.len());
     let first = before.trim_end().strip_suffix('.').map(|before| before.rsplit([' ', '(']).next().unwrap_or(before));
-    (small(own) && next) || (second(own) && first.is_some_and(small))
+    let closes = own.len() == 1 || own.bytes().all(|byte| byte.is_ascii_lowercase());
+    (small(own) && second(after.trim_start().as_bytes())) || (closes && first.is_some_and(small))
 }

@@ -373,7 +373,7 @@ impl<'a> Lexer<'a> {
             return;
         }
         let content = &self.text[line.start..line.end];
-        if self.timed(line) {
+        if self.loosely(line) {
             return;
         }
         let previous = self.previous.and_then(|n| match &self.blocks.get(n)?.kind {

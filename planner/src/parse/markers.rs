@@ -120,7 +120,7 @@ pub(super) fn letter(content: &str) -> Option<u8> {
 }
 
 /// True when what comes is white space or the end.
-fn ends(rest: &str) -> bool {
+pub(super) fn ends(rest: &str) -> bool {
     rest.trim_start_matches(is_invisible).chars().next().is_none_or(is_blank)
 }
 
@@ -148,32 +148,6 @@ fn status(content: &str) -> Option<(Mark, usize)> {
     })
 }
 
-/// The length of the time of day before words: `9:00 Stand-up`, `14:00-15:30 Review`.
-pub(super) fn time(content: &str) -> Option<usize> {
-    let clock = |text: &str| -> Option<usize> {
-        let hours = text.bytes().take(2).take_while(u8::is_ascii_digit).count();
-        let rest = text.get(hours..)?.strip_prefix([':', '.', 'h'])?;
-        let digits = rest.bytes().take(2).take_while(u8::is_ascii_digit).count();
-        (hours > 0 && digits == 2 && text[..hours].parse::<u8>().is_ok_and(|hour| hour < 25)).then_some(hours + 3)
-    };
-    if !content.starts_with(|c: char| c.is_ascii_digit()) {
-        return None;
-    }
-    let mut length = clock(content)?;
-    let rest = content[length..].trim_start();
-    if let Some(to) = rest.strip_prefix(['-', '\u{2013}']).map(str::trim_start)
-        && let Some(end) = clock(to)
-    {
-        length = content.len() - to.len() + end;
-    }
-    let rest = content[length..].trim_start();
-    let half = ["am", "pm", "a.m.", "p.m.", "Uhr"].iter().find_map(|half| strip_prefix_ci(rest, half));
-    let rest = half.filter(|rest| ends(rest)).unwrap_or(&content[length..]);
-    let words = rest.trim_start_matches([':', '-', '\u{2013}', ' ']);
-    (ends(rest) || rest.starts_with(':')).then_some(())?;
-    words.starts_with(char::is_alphabetic).then(|| content.len() - rest.len())
-}
-
 /// The length of a bullet, and the mark that its glyph is.
 fn bullet(content: &str) -> Option<(usize, Option<Mark>)> {
     let c = content.chars().next()?;
@@ -194,6 +168,7 @@ fn bullet(content: &str) -> Option<(usize, Option<Mark>)> {
             | '\u{b7}'
             | '\u{bb}'
             | '\u{203a}'
+            | '\u{30fb}'
             | '\u{25aa}'..='\u{25ef}'
     );
     let glyph = match c {
@@ -214,7 +189,8 @@ fn bullet(content: &str) -> Option<(usize, Option<Mark>)> {
         length += part.len_utf8();
     }
     let rest = &content[length..];
-    (ends(rest) && (c == '-' || !rest.trim_start_matches(is_blank).is_empty())).then_some((length, glyph))
+    ((ends(rest) || c == '\u{30fb}') && (c == '-' || !rest.trim_start_matches(is_blank).is_empty()))
+        .then_some((length, glyph))
 }
 
 pub(super) fn is_emoji(c: char) -> bool {

@@ -3,12 +3,14 @@
 
 use super::dialects::{Dialect, Sign};
 use super::lines::{Block, BlockKind, Lexer, Line, Pieces, cover};
+use super::loose::loose;
 use super::markers::{self, Marker};
 use super::phrases::strip_prefix_ci;
 use super::text::{blank, is_blank};
 use crate::plan::{Mark, Span};
 
 /// An item as its line has it.
+#[derive(Clone, Copy)]
 struct Listed {
     depth: usize,
     numbered: bool,
@@ -104,19 +106,22 @@ impl Lexer<'_> {
         self.push(BlockKind::Fence(language), span, Pieces::Many(pieces), open.indent, open.quote > 0);
     }
 
-    /// A line that begins with a time of day, beside another one that does.
-    pub(super) fn timed(&mut self, line: Line) -> bool {
-        let Some(length) = markers::time(&self.text[line.start..line.end]) else { return false };
-        let last = self.blocks.last().and_then(|block| Some((&block.kind, block.pieces.first()?)));
-        let is_timed =
-            |part: &str| markers::time(part.trim_start_matches(is_blank)).is_some_and(|own| own > 0 && length > 0);
-        let above =
-            matches!(last, Some((BlockKind::Item { .. }, piece)) if is_timed(&self.text[piece.start..piece.end]));
-        let below = || is_timed(self.text[self.at..].lines().find(|next| !blank(next)).unwrap_or(""));
-        if !(above || below()) {
+    /// A line that begins with a sign that counts only beside another line with it.
+    pub(super) fn loosely(&mut self, line: Line) -> bool {
+        let text = self.text;
+        let Some(found) = loose(&text[line.start..line.end]) else { return false };
+        let sign = |part: &str| loose(part.trim_start_matches(is_blank));
+        let last = self.blocks.last().filter(|last| matches!(last.kind, BlockKind::Item { .. }));
+        let above = last.and_then(|last| sign(&text[last.span.start..last.span.end]));
+        let next = || text[self.at..].lines().find(|next| !blank(next)).and_then(sign);
+        let beside =
+            above.is_some_and(|above| above.leads_to(&found)) || next().is_some_and(|next| found.leads_to(&next));
+        if !beside {
             return false;
         }
-        self.whole(BlockKind::Item { marker: Marker::Bullet, mark: None }, line);
+        let piece = Span { start: line.start + found.skip, end: line.end };
+        let kind = BlockKind::Item { marker: found.marker(), mark: found.mark };
+        self.push(kind, cover(line), Pieces::One([piece]), line.indent, line.quote > 0);
         true
     }
 

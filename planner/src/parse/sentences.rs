@@ -203,6 +203,7 @@ fn bare(tail: &str) -> &str {
                 | ','
                 | '!'
                 | '\u{3002}'
+                | '\u{964}'
                 | '\u{ff1b}'
                 | '\u{ff1a}'
                 | '\u{ff0c}'
@@ -307,7 +308,7 @@ impl Splitter<'_> {
         let end = at + c.len_utf8();
         let rest = &self.text[end..];
         match c {
-            '\u{3002}' | '\u{ff01}' | '\u{ff1f}' | '\u{ff1b}' => self.cut(end, true),
+            '\u{3002}' | '\u{964}' | '\u{ff01}' | '\u{ff1f}' | '\u{ff1b}' => self.cut(end, true),
             ';' => self.cut(end, false),
             ',' => {
                 if elsewhere::listed(rest) && !elsewhere::is_conditional(&self.text[self.begin..]) {

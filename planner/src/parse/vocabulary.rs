@@ -198,7 +198,7 @@ pub(super) fn own_kind(text: &str) -> Option<NodeKind> {
 const NAMES_MAX: usize = 4;
 
 fn named_kind(text: &str, n_names: usize) -> Option<NodeKind> {
-    let text = super::markers::time(text).map_or(text, |length| &text[length..]);
+    let text = super::loose::time(text).map_or(text, |length| &text[length..]);
     // What stands in brackets at the end is said beside the task.
     let beside = if text.ends_with(')') { text.rfind(" (").filter(|at| !text[at + 2..].contains('`')) } else { None };
     let text = beside.map_or(text, |at| &text[..at]);

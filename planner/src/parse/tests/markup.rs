@@ -151,6 +151,24 @@ fn lines_of_a_timetable_are_items() {
 }
 
 #[test]
+fn loose_signs_begin_items_beside_others_like_them() {
+    let steps = ["1 Retrieval Fetch it", "2 Processing Sort it | <- 1s"];
+    for text in
+        ["1.Fetch it\n2.Sort it", "1 - Fetch it\n2 - Sort it", "1: Fetch it\n2: Sort it", "[1] Fetch it\n[2] Sort it"]
+    {
+        check(text, &steps);
+    }
+    check("-Fetch it\n-Sort it", &["1 Retrieval Fetch it", "2 Processing Sort it"]);
+    check("-[x] Fetch it\n-[ ] Sort it", &["1 Retrieval Fetch it | mark Done", "2 Processing Sort it"]);
+    check("\u{30fb}Fetch it\n\u{30fb}Sort it", &["1 Retrieval Fetch it", "2 Processing Sort it"]);
+    for text in
+        ["Add two files\n2 - Main and\n4 - Other", "Set it to\n-Wall for all", "Fix it as in\n[1] Smith\n[2] Jones"]
+    {
+        assert_eq!(plan(text).tasks.len(), 1, "{text:?}");
+    }
+}
+
+#[test]
 fn signs_and_words_before_an_item_say_how_far_it_is() {
     check(
         "\u{2705} Create the page\n\u{2b1c} Add the logo\n\u{1f6a7} Fix the footer\n- Done: Write the docs\n\
