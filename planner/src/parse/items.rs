@@ -84,24 +84,29 @@ impl<'a> Builder<'a> {
             // What follows a step that may not be done is not done without it.
             self.branches.push(heads::Branch { depth: self.open.len(), own: condition, outer: None });
         }
+        self.name(before, place.list, marker.number());
+        self.lend(before);
+        self.spare = inline;
+    }
+
+    /// Says of the drafts of an item in which list they stand, for what its groups wait, and what its number names.
+    fn name(&mut self, before: usize, list: usize, number: Option<&Cow<'a, str>>) {
         let inherited = self.open.iter().filter_map(|open| match open {
             Open::Group { needs, .. } if !needs.is_empty() => Some(needs.clone()),
             Open::Group { .. } | Open::List(..) | Open::Section { .. } => None,
         });
         let inherited: Vec<_> = inherited.collect();
         for draft in &mut self.out.drafts[before..] {
-            draft.list = Some(place.list);
+            draft.list = Some(list);
             draft.inherited.clone_from(&inherited);
         }
-        if let Some(number) = marker.number() {
+        if let Some(number) = number {
             // An item that became a remark is the step that it is said of.
             let end = self.out.drafts.len();
             let first = if before < end { before } else { before.saturating_sub(1) };
-            let name = Name { text: number.clone(), list: Some(place.list), first, end };
+            let name = Name { text: number.clone(), list: Some(list), first, end };
             self.out.names.push(name);
         }
-        self.lend(before);
-        self.spare = inline;
     }
 
     /// What stands above lends its name and its verb.

@@ -67,7 +67,6 @@ impl<'a> Names<'a> {
         lines: &'a Lines<'a>,
         elsewhere: Option<Elsewhere<'a>>,
     ) -> Result<Self, ParseError> {
-        let n_labels = built.drafts.iter().filter(|draft| draft.plan.label.is_some()).count();
         let mut names = Self {
             built,
             labels: HashMap::new(),
@@ -92,16 +91,7 @@ impl<'a> Names<'a> {
         if !named && rise(built) {
             return Ok(names);
         }
-        names.labels.reserve(n_labels);
-        for (n, draft) in built.drafts.iter().enumerate() {
-            if let Some(label) = &draft.plan.label
-                && let Some((first, _)) = names.labels.insert(phrases::lower(label), (n, n + 1))
-            {
-                let (line, column) = lines.place(draft.at);
-                let first_line = built.drafts.get(first).map_or(0, |first| lines.place(first.at).0);
-                return Err(ParseError::DuplicateId { id: label.clone(), line, column, first_line });
-            }
-        }
+        names.read_labels()?;
         if !named {
             return Ok(names);
         }
@@ -148,6 +138,21 @@ impl<'a> Names<'a> {
             }
         }
         Ok(names)
+    }
+
+    fn read_labels(&mut self) -> Result<(), ParseError> {
+        let (built, lines) = (self.built, self.lines);
+        self.labels.reserve(built.drafts.iter().filter(|draft| draft.plan.label.is_some()).count());
+        for (n, draft) in built.drafts.iter().enumerate() {
+            if let Some(label) = &draft.plan.label
+                && let Some((first, _)) = self.labels.insert(phrases::lower(label), (n, n + 1))
+            {
+                let (line, column) = lines.place(draft.at);
+                let first_line = built.drafts.get(first).map_or(0, |first| lines.place(first.at).0);
+                return Err(ParseError::DuplicateId { id: label.clone(), line, column, first_line });
+            }
+        }
+        Ok(())
     }
 
     pub(super) fn resolve(&self) -> Result<Vec<Explicit>, ParseError> {
