@@ -144,7 +144,8 @@ fn sign(text: &str, at: usize) -> u8 {
             let stops = c.is_some_and(|c| matches!(c, '\u{2192}' | '\u{2225}') || is_cjk(c));
             let before = at.checked_sub(1).is_none_or(|at| !text.as_bytes()[at].is_ascii_alphanumeric());
             let waits = before && text.as_bytes()[at..].starts_with(ARROW);
-            (u8::from(stops) * STOP) | (u8::from(waits) * WAIT)
+            let stop = if stops { STOP } else { 0 };
+            if waits { stop | WAIT } else { stop }
         }
         _ => 0,
     }
