@@ -34,11 +34,8 @@ impl<'a> Builder<'a> {
         self.given_up(place, block, &flow);
         let silent =
             place.parent.is_none() && self.marked_sections.binary_search(&self.section).is_ok() && !marker.is_ordered();
-        let is_open = |open: &Open| matches!(open, Open::List(list, _) if *list == place.list);
-        let begins = place.parent.is_none() && marker.is_ordered() && self.last.is_some();
-        if begins && starts_condition(&flow.text) && !self.open.iter().any(is_open) {
-            // What the first step of a list asks is known from what stands before the list.
-            self.lead_link = self.lead_link.or(Some(Link::Tested));
+        if place.parent.is_none() && marker.is_ordered() && self.last.is_some() {
+            self.ask_above(place.list, &flow);
         }
         self.enter(place.parent, place.list, silent);
         let parallel = self.open.iter().rev().find_map(|open| match open {
@@ -106,6 +103,14 @@ impl<'a> Builder<'a> {
             let first = if before < end { before } else { before.saturating_sub(1) };
             let name = Name { text: number.clone(), list: Some(list), first, end };
             self.out.names.push(name);
+        }
+    }
+
+    /// What the first step of a list asks is known from what stands before the list.
+    fn ask_above(&mut self, list: usize, flow: &Flow) {
+        let is_open = |open: &Open| matches!(open, Open::List(own, _) if *own == list);
+        if starts_condition(&flow.text) && !self.open.iter().any(is_open) {
+            self.lead_link = self.lead_link.or(Some(Link::Tested));
         }
     }
 

@@ -100,13 +100,7 @@ impl<'a> Names<'a> {
                 names.heads.entry(head.to_lowercase()).or_insert((n, n + 1));
             }
             if let Some(title) = &draft.plan.group {
-                let title = title.to_lowercase();
-                // "Research (2d)" is also called "Research".
-                let short = title.split(['(', ',']).next().unwrap_or("").trim_end();
-                if short.len() < title.len() {
-                    names.groups.entry(short.to_owned()).or_insert((n, n + 1)).1 = n + 1;
-                }
-                names.groups.entry(title).or_insert((n, n + 1)).1 = n + 1;
+                names.call_group(title.to_lowercase(), n);
             }
         }
         names.has_names = !names.labels.is_empty() || !names.heads.is_empty();
@@ -153,6 +147,15 @@ impl<'a> Names<'a> {
             }
         }
         Ok(())
+    }
+
+    /// Draft `n` stands in a group; "Research (2d)" is also called "Research".
+    fn call_group(&mut self, title: String, n: usize) {
+        let short = title.split(['(', ',']).next().unwrap_or("").trim_end();
+        if short.len() < title.len() {
+            self.groups.entry(short.to_owned()).or_insert((n, n + 1)).1 = n + 1;
+        }
+        self.groups.entry(title).or_insert((n, n + 1)).1 = n + 1;
     }
 
     pub(super) fn resolve(&self) -> Result<Vec<Explicit>, ParseError> {

@@ -58,18 +58,11 @@ impl Builder<'_> {
             let text = own.text;
             let first = self.last.is_none() && last_step.flatten().is_none_or(|last| last <= n);
             let thing = things.iter().find(|(start, _)| *start == clause.start).map(|(_, verb)| *verb);
-            let signed = n > 0
-                && has_byte(&flow.text[clause.start..clause.from], b'\n')
-                && roles::closes(said[n - 1].text)
-                && roles::is_signature(text);
+            let before = n.checked_sub(1).and_then(|n| said.get(n));
             let sense = match thing {
                 Some(_) => Sense::Step,
-                None if signed => Sense::Statement,
-                // "First, we clone it": one step of several, told as they are done.
-                None if is_first(&flow.text[clause.start..clause.from]) && told_step(text).is_some() => Sense::Step,
-                None => sense_of(clause, own, first),
+                None => sense_in(flow, inline, clause, own, (before, first)),
             };
-            let sense = if sense == Sense::Step && names_link(flow, inline, clause) { Sense::Reference } else { sense };
             let next = clauses.get(n + 1).map(|next| &flow.text[next.start..next.end]).zip(said.get(n + 1));
             let opening = match next {
                 Some((whole, next)) if sense == Sense::Step => opening(clause, own, whole, next, here.is_none()),
@@ -460,6 +453,27 @@ fn sense_of(clause: &Clause, said: &Said, first: bool) -> Sense {
         return Sense::Step;
     }
     said.sense(first)
+}
+
+/// The same among other clauses: after the one before it, and where it may be the first step.
+fn sense_in(
+    flow: &Flow,
+    inline: &Inline,
+    clause: &Clause,
+    said: &Said,
+    (before, first): (Option<&Said>, bool),
+) -> Sense {
+    let lead = &flow.text[clause.start..clause.from];
+    let signed = || has_byte(lead, b'\n') && before.is_some_and(|before| roles::closes(before.text));
+    if signed() && roles::is_signature(said.text) {
+        return Sense::Statement;
+    }
+    // "First, we clone it": one step of several, told as they are done.
+    if is_first(lead) && told_step(said.text).is_some() {
+        return Sense::Step;
+    }
+    let sense = sense_of(clause, said, first);
+    if sense == Sense::Step && names_link(flow, inline, clause) { Sense::Reference } else { sense }
 }
 
 /// True for "Paper: https://example.com/a.pdf", which only says where something is.
