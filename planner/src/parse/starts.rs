@@ -141,7 +141,7 @@ fn sign(text: &str, at: usize) -> u8 {
         b',' if text.as_bytes().get(at + 1) == Some(&b' ') => STOP,
         0x80.. => {
             let c = text.get(at..).and_then(|rest| rest.chars().next());
-            let stops = c.is_some_and(|c| matches!(c, '\u{2192}' | '\u{2225}') || is_cjk(c));
+            let stops = c.is_some_and(|c| matches!(c, '\u{964}' | '\u{2192}' | '\u{2225}') || is_cjk(c));
             let before = at.checked_sub(1).is_none_or(|at| !text.as_bytes()[at].is_ascii_alphanumeric());
             let waits = before && text.as_bytes()[at..].starts_with(ARROW);
             let stop = if stops { STOP } else { 0 };

@@ -54,3 +54,15 @@ fn the_full_stop_of_a_date_or_of_an_abbreviation_ends_no_sentence() {
     );
     check("Vois le devis, p. ex. lundi.", &["1 Processing Vois le devis, p. ex. lundi"]);
 }
+
+#[test]
+fn a_danda_ends_a_sentence_and_the_first_of_several_steps_is_no_condition() {
+    check(
+        "\u{915} \u{916}\u{964} \u{917} \u{918}\u{964}",
+        &["1 Processing \u{915} \u{916}", "2 Processing \u{917} \u{918}"],
+    );
+    check(
+        "Als Erstes die Mails lesen, danach antworten.",
+        &["1 Processing die Mails lesen", "2 Processing antworten | <- 1"],
+    );
+}
