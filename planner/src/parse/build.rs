@@ -14,7 +14,7 @@ use super::parsed::TASKS_MAX;
 use super::sections::{self, Section, Use};
 use super::sentences::Clause;
 use super::text::{Flow, holds};
-use super::{connectors, letters, meta, plain, roles, shell, vocabulary};
+use super::{connectors, letters, meta, numbered, plain, roles, shell, vocabulary};
 use crate::plan::{Attachment, Condition, Span};
 
 /// The heading of a list is looked for in so many blocks before it.
@@ -99,6 +99,7 @@ pub(super) struct Builder<'a> {
 pub(super) fn build(source: &str, lenient: bool) -> Built<'_> {
     let mut blocks = lines::blocks(source);
     sections::promote(source, &mut blocks);
+    numbered::settle(source, &mut blocks);
     letters::sign_off(source, &mut blocks);
     if !(sections::holds_steps(source, &blocks) || (lenient && sections::outline_only(source, &mut blocks))) {
         return Built { ignored: blocks.iter().map(|block| block.span).collect(), ..Built::default() };
@@ -355,7 +356,10 @@ impl<'a> Builder<'a> {
                 if first == self.out.drafts.len() && !title.is_empty() =>
             {
                 // A phase without steps is a step.
+                let open = vocabulary::is_open(&title);
                 let mut draft = Draft::new(vocabulary::kind(&title, None), title, span.start);
+                // What is not decided yet says nothing without the name of its phase.
+                draft.plan.group = open.then(|| heading_name(&self.source[span.start..span.end]));
                 draft.plan.spans.push(span);
                 self.out.ignored.retain(|ignored| *ignored != span);
                 self.out.drafts.push(draft);
@@ -414,7 +418,12 @@ impl<'a> Builder<'a> {
             return self.out.ignored.push(block.span);
         }
         if self.last.is_some() && (places[n].parent.is_some() || self.tells_more(n, &flow, blocks, places)) {
-            return self.note(block, &flow, &inline);
+            let asks = places[n].parent.is_some() && vocabulary::is_question_mark(&flow.text);
+            let asker = self.last.filter(|_| asks && !vocabulary::is_request(&flow.text));
+            return match asker {
+                Some(asker) => self.ask(asker, block, &flow, &inline),
+                None => self.note(block, &flow, &inline),
+            };
         }
         if !self.lenient && inline.is_only(&flow.text, |kind| matches!(kind, AtomKind::Image(_) | AtomKind::Url)) {
             return self.show(block, &flow, &inline);
@@ -557,6 +566,11 @@ impl<'a> Builder<'a> {
             merge_spans(&mut draft.plan.spans);
         }
     }
+}
+
+/// A heading as it is written, without the signs around it.
+fn heading_name(line: &str) -> String {
+    line.trim_matches(|c: char| matches!(c, '#' | '*' | ':') || c.is_whitespace()).to_owned()
 }
 
 /// A heading without its signs, and the priority in it.

@@ -4,7 +4,7 @@
 
 use super::dialects::Dialect;
 use super::markers::{self, Found, Marker};
-use super::text::{blank, find, find_byte, has_byte, is_blank, is_invisible};
+use super::text::{blank, find_byte, has_byte, is_blank, is_invisible};
 use super::{inlined, markup, shell, vocabulary};
 use crate::plan::{Mark, Span};
 
@@ -230,12 +230,16 @@ impl<'a> Lexer<'a> {
         if self.underline(line, content) {
             return true;
         }
-        if let Some(summary) = summary(content) {
+        if let Some(summary) = markup::summary(content) {
             let piece = Span { start: line.start + summary.start, end: line.start + summary.end };
             self.push(BlockKind::Heading(7), cover(line), Pieces::One([piece]), line.indent, line.quote > 0);
             return true;
         }
-        if is_rule(content) || definition(content).is_some() || only_tags(content) || markup::quick_action(content) {
+        if is_rule(content)
+            || definition(content).is_some()
+            || markup::only_tags(content)
+            || markup::quick_action(content)
+        {
             self.whole(BlockKind::Ignored, line);
             return true;
         }
@@ -395,12 +399,18 @@ impl<'a> Lexer<'a> {
             let kind = BlockKind::Item { marker: found.marker, mark: found.mark };
             return self.push(kind, cover(line), Pieces::One([piece]), line.indent, line.quote > 0);
         }
-        let apart = self.apart;
+        let (apart, text) = (self.apart, self.text);
         let piece = Span { start: line.start, end: line.end };
         let quoted = line.quote > 0;
         if let Some(last) = self.blocks.last_mut() {
             let open = match last.kind {
-                BlockKind::Paragraph => !apart,
+                BlockKind::Paragraph => {
+                    !apart
+                        && !markers::parts_phases(
+                            last.pieces.first().map_or("", |first| &text[first.start..first.end]),
+                            content,
+                        )
+                }
                 BlockKind::Item { .. } => !apart && (line.indent > last.indent || !markers::label_line(content)),
                 BlockKind::Table => !apart && has_byte(content, b'|'),
                 BlockKind::Heading(_) | BlockKind::Fence(_) | BlockKind::Ignored => false,
@@ -540,37 +550,6 @@ fn is_rule(content: &str) -> bool {
     matches!(mark, '-' | '*' | '_' | '=' | '\u{2500}' | '\u{2014}')
         && content.chars().all(|c| c == mark || c == ' ')
         && content.chars().filter(|c| *c == mark).count() >= 3
-}
-
-/// Where the title stands in `<summary>Title</summary>`.
-fn summary(content: &str) -> Option<Span> {
-    let start = find(content, "<summary>").filter(|at| only_tags(&content[..*at]) || *at == 0)? + "<summary>".len();
-    let end = start + find(&content[start..], "</summary>")?;
-    (!blank(&content[start..end])).then_some(Span { start, end })
-}
-
-/// True for a line with nothing but tags of HTML that frame text.
-fn only_tags(content: &str) -> bool {
-    const FRAMES: &[&str] = &[
-        "details", "summary", "div", "p", "br", "hr", "center", "span", "table", "tbody", "thead", "tr", "ul", "ol",
-        "picture", "section", "sub", "sup",
-    ];
-    if !content.trim_start().starts_with('<') {
-        return false;
-    }
-    let mut rest = content.trim();
-    let mut any = false;
-    while let Some(inner) = rest.strip_prefix('<') {
-        let body = inner.strip_prefix('/').unwrap_or(inner);
-        let length = body.bytes().take_while(u8::is_ascii_alphanumeric).count();
-        let Some(end) = body.find('>').filter(|_| FRAMES.contains(&body[..length].to_ascii_lowercase().as_str()))
-        else {
-            return false;
-        };
-        rest = body[end + 1..].trim_start();
-        any = true;
-    }
-    any && rest.is_empty()
 }
 
 fn is_dashes(content: &str) -> bool {

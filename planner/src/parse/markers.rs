@@ -463,6 +463,25 @@ fn begins_anew(content: &str) -> bool {
     WORDS.iter().any(|word| content.starts_with(word))
 }
 
+/// "Phase 2: Core", "Milestone 1 - Setup" and "Phase 3", alone on a line, and no sentence that begins so.
+pub(super) fn names_phase(content: &str) -> bool {
+    if !matches!(content.as_bytes().first(), Some(b'P' | b'p' | b'S' | b's' | b'M' | b'm')) {
+        return false;
+    }
+    let rest = ["phase ", "stage ", "milestone ", "sprint "].iter().find_map(|word| strip_prefix_ci(content, word));
+    rest.is_some_and(|rest| {
+        let after = rest.trim_start_matches(|c: char| c.is_ascii_digit());
+        let signed =
+            after.starts_with(':') || [" -", " \u{2013}", " \u{2014}"].iter().any(|dash| after.starts_with(dash));
+        after.len() < rest.len() && (after.is_empty() || signed) && content.len() < 80
+    })
+}
+
+/// True for a line that names a phase, under the first line of a paragraph, and for what stands under such a line.
+pub(super) fn parts_phases(above: &str, content: &str) -> bool {
+    names_phase(content) || names_phase(above)
+}
+
 /// "Phase 2" and "Stage 1: Collect", alone on a line.
 fn begins_phase(content: &str) -> bool {
     let rest = ["phase ", "stage ", "milestone ", "sprint "].iter().find_map(|word| strip_prefix_ci(content, word));

@@ -6,7 +6,7 @@ use super::lines::{Block, BlockKind, Lexer, Line, Pieces, cover};
 use super::loose::loose;
 use super::markers::{self, Marker};
 use super::phrases::strip_prefix_ci;
-use super::text::{blank, is_blank};
+use super::text::{blank, find, is_blank};
 use crate::plan::{Mark, Span};
 
 /// An item as its line has it.
@@ -167,4 +167,35 @@ pub(super) fn quick_action(content: &str) -> bool {
     ];
     let word = || content[1..].split(' ').next().unwrap_or("");
     content.starts_with('/') && ACTIONS.contains(&word()) && content.contains(' ')
+}
+
+/// Where the title stands in `<summary>Title</summary>`.
+pub(super) fn summary(content: &str) -> Option<Span> {
+    let start = find(content, "<summary>").filter(|at| only_tags(&content[..*at]) || *at == 0)? + "<summary>".len();
+    let end = start + find(&content[start..], "</summary>")?;
+    (!blank(&content[start..end])).then_some(Span { start, end })
+}
+
+/// True for a line with nothing but tags of HTML that frame text.
+pub(super) fn only_tags(content: &str) -> bool {
+    const FRAMES: &[&str] = &[
+        "details", "summary", "div", "p", "br", "hr", "center", "span", "table", "tbody", "thead", "tr", "ul", "ol",
+        "picture", "section", "sub", "sup",
+    ];
+    if !content.trim_start().starts_with('<') {
+        return false;
+    }
+    let mut rest = content.trim();
+    let mut any = false;
+    while let Some(inner) = rest.strip_prefix('<') {
+        let body = inner.strip_prefix('/').unwrap_or(inner);
+        let length = body.bytes().take_while(u8::is_ascii_alphanumeric).count();
+        let Some(end) = body.find('>').filter(|_| FRAMES.contains(&body[..length].to_ascii_lowercase().as_str()))
+        else {
+            return false;
+        };
+        rest = body[end + 1..].trim_start();
+        any = true;
+    }
+    any && rest.is_empty()
 }

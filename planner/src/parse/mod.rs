@@ -1,7 +1,7 @@
 //! Text to plan, deterministically: the same text gives the same tasks, on any machine and without a model.
 //!
 //! The text is cut into blocks (`lines`, `markers`, `loose`, `dialects`, `markup`, `inlined`), what stands inside a line is found (`pairs`, `starts`, `inline`,
-//! `paths`, `addresses`), the headings say which parts count (`heads`, `sections`), items form a tree (`outline`), running text
+//! `paths`, `addresses`), the headings say which parts count (`heads`, `sections`, `numbered`), items form a tree (`outline`), running text
 //! is cut into clauses (`speakers`, `sentences`, `connectors`, `elsewhere`, `labels`), a letter of requests is read as one (`letters`), each
 //! clause is judged by its words (`phrases`, `roles`, `vocabulary`, `conditions`) and becomes a draft or a remark on one (`branches`, `steps`,
 //! `items`, `fences`, `tables`, `meta`, `tags`, `settings`); lines that only say what waits for what are read apart
@@ -61,6 +61,7 @@ mod markers;
 mod markup;
 mod meta;
 mod names;
+mod numbered;
 mod orders;
 mod outline;
 mod pairs;

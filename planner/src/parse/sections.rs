@@ -4,7 +4,7 @@ use super::lines::{Block, BlockKind, Pieces};
 use super::markers::Marker;
 use super::phrases::{Word, Words, after_any, after_word, list, lower, words};
 use super::text::{blank, holds};
-use super::{connectors, vocabulary};
+use super::{connectors, markers, vocabulary};
 
 /// What a heading announces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -151,11 +151,15 @@ fn phase_rest(plain: &str) -> Option<&str> {
 /// The title of a phase without "Phase 2:".
 pub(super) fn phase_title(title: &str) -> String {
     let plain = bare(title);
+    if holds(title, "???") && phase_rest(&plain).is_some_and(blank) {
+        return "???".to_owned();
+    }
     let rest = phase_rest(&plain)
         .map_or(plain.as_str(), |rest| rest.trim_start_matches(|c: char| !c.is_alphanumeric() && c != '`'));
     let chars = rest.chars().count();
-    let shown = title.trim_end_matches(|c: char| matches!(c, ':' | '*') || c.is_whitespace());
-    let skip = shown.chars().count().saturating_sub(chars);
+    let shown = title.trim_end_matches(|c: char| matches!(c, ':' | '*' | '.') || c.is_whitespace());
+    let words = title.trim_end_matches(|c: char| !c.is_alphanumeric() && c != ')');
+    let skip = words.chars().count().saturating_sub(chars);
     shown.chars().skip(skip).collect()
 }
 
@@ -176,11 +180,16 @@ pub(super) enum Use {
 pub(super) fn promote(text: &str, blocks: &mut [Block]) {
     // A line with a colon was taken for a heading: the next one above a list ends what it began.
     let mut framed = false;
+    let mut n_phases = 0;
     for n in 0..blocks.len() {
         framed &= !matches!(blocks[n].kind, BlockKind::Heading(level) if level < 7);
         let followed = blocks
             .get(n + 1)
             .is_some_and(|next| matches!(next.kind, BlockKind::Item { .. } | BlockKind::Heading(_) | BlockKind::Table));
+        let next = blocks.get(n + 1).filter(|next| next.kind == BlockKind::Paragraph);
+        let told = next.is_some();
+        let first = next.and_then(|next| next.pieces.first());
+        let next_phase = first.is_some_and(|piece| markers::names_phase(&text[piece.start..piece.end]));
         let Some(block) = blocks
             .get_mut(n)
             .filter(|block| block.kind == BlockKind::Paragraph && block.pieces.len() == 1 && block.indent < 2)
@@ -196,7 +205,11 @@ pub(super) fn promote(text: &str, blocks: &mut [Block]) {
         let bold = line.starts_with("**") && line.trim_end_matches(':').ends_with("**") && !inner.contains("**");
         let known = section(inner);
         let colon = line.ends_with(':') || bold;
-        let phase = known == Section::Phase && !inner.ends_with('.');
+        let named_phase = known == Section::Phase && markers::names_phase(line);
+        let sentence = line.ends_with('.') && n_phases == 0 && !next_phase;
+        let phase = known == Section::Phase && if named_phase { !sentence } else { !inner.ends_with('.') };
+        let followed = followed || (named_phase && (n_phases > 0 || told));
+        n_phases += usize::from(named_phase && phase);
         let named = colon && matches!(known, Section::Tasks | Section::Never | Section::Context) && !warns(inner);
         let asks = super::heads::head(inner).is_some();
         if asks && known != Section::Never && known != Section::Context {
