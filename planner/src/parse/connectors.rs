@@ -100,6 +100,9 @@ pub(super) fn connector(rest: &str) -> Option<(Link, bool, usize)> {
     let Some((link, negated, word, after)) = best else {
         return wait(rest).map(|(link, length)| (link, false, length));
     };
+    if inside_word(word, after) {
+        return None;
+    }
     let trimmed =
         after.trim_start_matches(|c: char| c.is_whitespace() || matches!(c, ',' | ':' | '\u{ff0c}' | '\u{3001}'));
     let comma = after.trim_start().starts_with([',', ':', '\u{ff0c}', '\u{3001}']);
@@ -121,6 +124,16 @@ pub(super) fn connector(rest: &str) -> Option<(Link, bool, usize)> {
     );
     let fits = !doubtful || comma || vocabulary::begins_with_verb(trimmed) || starts_with_pronoun(trimmed);
     fits.then(|| (link, negated, rest.len() - trimmed.len()))
+}
+
+/// True for "\u{5148}" in "\u{5148}\u{51b3}\u{6761}\u{4ef6}" (a prerequisite) and "\u{6700}\u{540e}" in
+/// "\u{6700}\u{540e}\u{4e00}\u{4e2a}" (the last one): the beginning of a longer word.
+fn inside_word(word: &str, after: &str) -> bool {
+    match word {
+        "\u{5148}" => after.starts_with(['\u{51b3}', '\u{8fdb}', '\u{524d}', '\u{751f}', '\u{950b}', '\u{4f8b}']),
+        "\u{6700}\u{540e}" | "\u{6700}\u{5f8c}" => after.starts_with(['\u{4e00}', '\u{7684}', '\u{306e}']),
+        _ => false,
+    }
 }
 
 /// What "Then:" and its like above a list say of its place.
@@ -184,8 +197,9 @@ pub(super) fn wait(rest: &str) -> Option<(Link, usize)> {
     if all.first() == Some(&"while") {
         // "While the tests run", "while seeding".
         let going = |word: &&str| word.ends_with("ing");
-        let runs = |word: &&str| going(word) || matches!(*word, "run" | "runs");
-        let beside = said.last().is_some_and(runs) || said.first().is_some_and(going);
+        let runs = |word: &&str| going(word) || matches!(*word, "run" | "runs" | "happens");
+        let on = said.strip_suffix(&["on"]).and_then(|said| said.last()).is_some_and(going);
+        let beside = on || said.last().is_some_and(runs) || said.first().is_some_and(going);
         return beside.then_some((Link::Parallel, length));
     }
     let (subject, predicate) = match said {

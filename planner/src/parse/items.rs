@@ -8,7 +8,7 @@ use super::build::{Builder, Open};
 use super::built::{self, Name, Odd, attach, merge_needs};
 use super::draft::Link;
 use super::heads;
-use super::inline::Inline;
+use super::inline::{AtomKind, Inline};
 use super::lines::{Block, BlockKind};
 use super::outline::{Place, Role};
 use super::phrases::{Word, words};
@@ -82,7 +82,8 @@ impl<'a> Builder<'a> {
             self.branches.push(heads::Branch { depth: self.open.len(), own: condition, outer: None });
         }
         self.name(before, place.list, marker.number());
-        self.lend(before);
+        let code = inline.is_only(&flow.text, |kind| matches!(kind, AtomKind::Code));
+        self.lend(before, code);
         self.spare = inline;
     }
 
@@ -114,8 +115,8 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// What stands above lends its name and its verb.
-    pub(super) fn lend(&mut self, first: usize) {
+    /// What stands above lends its name and its verb; code alone has no verb of its own.
+    fn lend(&mut self, first: usize, code: bool) {
         let parent = self.open.iter().rev().find_map(|open| match open {
             Open::Group { title, .. } => Some(title.as_str()).filter(|title| !title.is_empty()),
             Open::List(..) | Open::Section { .. } => None,
@@ -132,7 +133,7 @@ impl<'a> Builder<'a> {
         for draft in &mut self.out.drafts[first..] {
             let plan = &mut draft.plan;
             if let Some(verb) = verb {
-                lend_verb(plan, verb);
+                lend_verb(plan, verb, code);
             }
             plan.group = group.and_then(group_name).or(plan.group.take());
             if plan.priority.is_none() {
@@ -276,11 +277,12 @@ fn is_title(lead: &str) -> bool {
 }
 
 /// Gives a child the verb of its group: "Write tests for:" and "the parser".
-fn lend_verb(plan: &mut TaskPlan, title: &str) {
-    if vocabulary::own_kind(&plan.description).is_some()
-        || plan.command.is_some()
-        || (vocabulary::begins_with_verb(&plan.description) && !vocabulary::is_route(&plan.description))
-    {
+fn lend_verb(plan: &mut TaskPlan, title: &str, code: bool) {
+    let acts = || {
+        vocabulary::own_kind(&plan.description).is_some()
+            || (vocabulary::begins_with_verb(&plan.description) && !vocabulary::is_route(&plan.description))
+    };
+    if plan.command.is_some() || (!code && acts()) {
         return;
     }
     let (Some(kind), Some(name)) = (vocabulary::own_kind(title), group_name(title)) else { return };

@@ -332,6 +332,7 @@ impl Reader<'_> {
         let (reversed, after) = match WAITS.after(rest) {
             Some(after) => (false, after),
             None if first && when_done(rest).is_some() => (false, when_done(rest)?),
+            None if !first && ends_when_done(rest) => (false, after_word(rest, "when")?),
             None => (true, BEFORE.after(rest)?),
         };
         let nothing = after.strip_prefix(':').filter(|none| !reversed && references::is_nothing(none));
@@ -417,6 +418,19 @@ fn when_done(text: &str) -> Option<&str> {
     let comma = after.char_indices().take(100).find(|(_, c)| *c == ',').map(|(at, _)| at)?;
     let said = &after[..comma];
     (DONE.iter().any(|done| said.ends_with(done) && done.contains(' ')) || is_made(said.trim_start())).then_some(after)
+}
+
+/// "when everything else is done" at the end: a wait for what is named, and no condition.
+fn ends_when_done(text: &str) -> bool {
+    let Some(after) = after_word(text, "when") else { return false };
+    let said = after.trim_start();
+    let named = references::prefix(said, 0).and_then(|(_, length)| said.get(length..));
+    named.and_then(after_done).is_some_and(|rest| rest.trim_end_matches(['.', '!']).is_empty())
+}
+
+/// What follows "are done" and its like.
+pub(super) fn after_done(text: &str) -> Option<&str> {
+    DONE.after(text.strip_prefix(' ')?)
 }
 
 /// "the image is built": a step that was done, and no event that comes now and then.

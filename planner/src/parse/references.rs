@@ -1,6 +1,7 @@
 //! How texts name other tasks: numbers, labels, ranges, "the previous step", and plain descriptions.
 
 use super::draft::Reference;
+use super::meta::after_done;
 use super::phrases::{self, Words, after_word, strip_prefix_ci};
 use super::text::trim;
 
@@ -142,7 +143,8 @@ fn name(text: &str, at: usize) -> Option<(Reference, usize)> {
     // Alone these are references; before names they only lead to them.
     let alone = [("both", Reference::Both), ("all", Reference::Above), ("everything", Reference::Above)];
     for (word, reference) in alone {
-        if after_word(text, word).is_some_and(|rest| rest.is_empty() || rest.starts_with([')', ',', '.', ';'])) {
+        let ends = |rest: &str| rest.is_empty() || rest.starts_with([')', ',', '.', ';']);
+        if after_word(text, word).is_some_and(|rest| ends(rest) || after_done(rest).is_some_and(ends)) {
             return Some((reference, word.len()));
         }
     }

@@ -57,6 +57,7 @@ pub(super) fn begins(text: &str) -> bool {
     if is_task(text) {
         return false;
     }
+    let text = unled(text);
     let first = first_word(text);
     let word = first.trim_start_matches(['#', '*', '`', '[', '(']);
     is_lead(first)
@@ -100,7 +101,11 @@ fn read(text: &str, known: Option<&dyn Fn(&Reference) -> bool>, source: impl Fn(
             let end = find(&line[from..], ". ").map_or(line.len(), |dot| from + dot + 2);
             let sentence = &line[from..end];
             if !sentence.trim().is_empty() {
-                let is_relation = relation(sentence, source(at + from), known, &mut found);
+                let place = source(at + from);
+                let is_relation = match known {
+                    Some(_) => relations_in(sentence, place, known, &mut found),
+                    None => relation(sentence, place, known, &mut found),
+                };
                 any |= is_relation;
                 if known.is_some() && !is_relation {
                     return None;
@@ -111,6 +116,35 @@ fn read(text: &str, known: Option<&dyn Fn(&Reference) -> bool>, source: impl Fn(
         at += line.len();
     }
     any.then_some(found)
+}
+
+/// "Order: " and its like, which only say what follows.
+static LEADS: Words = Words::new(|| list("order:|execution order:|dependencies:|dependency order:|ordering:"));
+
+/// A line without "Order:" before it.
+fn unled(text: &str) -> &str {
+    LEADS.after(text).map_or(text, str::trim_start)
+}
+
+/// Reads a sentence that is one such line, or several behind commas: "Order: T2 after T1, T3 after T2".
+fn relations_in(sentence: &str, at: usize, known: Option<&dyn Fn(&Reference) -> bool>, found: &mut Relations) -> bool {
+    let plain = unled(sentence.trim_start());
+    let at = at + sentence.len() - plain.len();
+    if relation(plain, at, known, found) {
+        return true;
+    }
+    let mut parts = Relations::default();
+    let mut from = 0;
+    for part in plain.split(", ") {
+        let own = part.strip_prefix("and ").or_else(|| part.strip_prefix("then ")).unwrap_or(part);
+        if !relation(own, at + from + part.len() - own.len(), known, &mut parts) {
+            return false;
+        }
+        from += part.len() + 2;
+    }
+    found.pairs.append(&mut parts.pairs);
+    found.beside.append(&mut parts.beside);
+    true
 }
 
 /// Reads one sentence into `found`; false when it says something else.

@@ -228,6 +228,8 @@ fn waits_in(rest: &str) -> bool {
 /// True for "Use ...", "Ensure ..." and their like; not for "Use the API to fetch ...".
 pub(super) fn is_constraint(text: &str) -> bool {
     let rest = after_word(text, "please").map_or(text, str::trim_start);
+    // "Don't forget to keep it": what is kept is no step.
+    let rest = after_any(rest, &["don't forget to", "do not forget to"]).map_or(rest, str::trim_start);
     let Some(after) = CONSTRAIN.after(rest) else { return false };
     let waits = after_word(rest, "only").is_some_and(waits_in);
     if waits || rest.starts_with('`') || after.starts_with(['-', '.', '/']) {

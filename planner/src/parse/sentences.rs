@@ -81,6 +81,14 @@ static LISTED: Words = Words::new(|| {
     )
 });
 
+/// With these a question in brackets begins.
+static ASKS: Words = Words::new(|| {
+    list(
+        "who|whom|whose|what|which|when|where|why|how|is|are|do|does|did|should|shall|can|could|will|would|has|have|\
+         with whom|with what|with which|for whom|for what|for which|by when|by whom|to whom|to what|from where|in which|on which|at what|at which",
+    )
+});
+
 /// Splits a text; the clauses cover it from end to end.
 pub(super) fn clauses(text: &str, inline: &Inline) -> Vec<Clause> {
     let mut found = Vec::new();
@@ -100,6 +108,11 @@ pub(super) fn read(text: &str, inline: &Inline, clauses: &mut Vec<Clause>) {
         cuts.sort_unstable();
         cuts.dedup();
     }
+    if has_byte(text, b'?') && holds(text, "?)") {
+        cuts.extend(asides(text, inline));
+        cuts.sort_unstable();
+        cuts.dedup();
+    }
     clauses.reserve(cuts.len() + 1);
     let mut start = 0;
     for end in cuts.into_iter().chain(std::iter::once(text.len())) {
@@ -114,6 +127,17 @@ pub(super) fn read(text: &str, inline: &Inline, clauses: &mut Vec<Clause>) {
         }
         start = end;
     }
+}
+
+/// Where brackets open at the end of a sentence that ask something: "Buy the domain (who has the card?)".
+fn asides(text: &str, inline: &Inline) -> impl Iterator<Item = usize> {
+    let asks = |open: usize, close: usize| {
+        let inside = &text[open + 1..close];
+        let after = text[close + 1..].trim_start_matches(['.', '!', ' ']);
+        let ends = after.is_empty() || after.starts_with(['\n', ';']) || text[close + 1..].starts_with(". ");
+        ends && inside.ends_with('?') && ASKS.after(inside).is_some()
+    };
+    inline.brackets.iter().filter(move |(open, close)| *open > 0 && asks(*open, *close)).map(|(open, _)| *open)
 }
 
 /// "Could you resize it, and then send it?" asks for both things, and is no question.
@@ -145,6 +169,7 @@ fn clause(text: &str, start: usize, end: usize) -> Clause {
         from += length;
     }
     let tail = text[from..end].trim_end();
+    let tail = tail.strip_suffix('.').filter(|tail| tail.starts_with('(') && tail.ends_with("?)")).unwrap_or(tail);
     if link == Link::Free && ends_after(tail) {
         link = Link::Then;
     }
