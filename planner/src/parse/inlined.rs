@@ -3,7 +3,7 @@
 //! It only finds where they begin; a line that merely speaks of numbers has none.
 
 use super::markers::Marker;
-use super::text::pairs;
+use super::text::any_pair;
 use super::vocabulary;
 
 /// A longer line is no list that somebody wrote into a sentence.
@@ -21,8 +21,8 @@ pub(super) struct Inlined<'t> {
 /// The items of a line; none when it is no such list.
 pub(super) fn items(line: &str) -> Vec<Inlined<'_>> {
     // Without a second item there is none, and mostly there is none.
-    let second = pairs(line)
-        .fold(false, |any, (a, b)| any | (((a == b' ') | (a == b'(')) & (b == b'2')) | ((a == b'(') & (b == b'b')));
+    let begins = |a: u8, b: u8| ((a == b' ') | (a == b'(')) & (b == b'2') | (a == b'(') & (b == b'b');
+    let second = any_pair(line, begins);
     if !second || line.len() > LINE_BYTES_MAX {
         return Vec::new();
     }

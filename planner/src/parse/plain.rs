@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use super::inline::{Atom, AtomKind, EMPHASIS, Inline};
-use super::text::{collapse, holds, pairs};
+use super::text::{any_pair, collapse, holds};
 
 /// Text as a person would read it aloud: no Markdown signs, nothing of what was taken out, which is in order.
 pub(super) fn plain(text: &str, inline: &Inline, from: usize, to: usize, removed: &[(usize, usize)]) -> String {
@@ -80,11 +80,16 @@ fn push_plain(out: &mut String, text: &str, emphasis: bool) {
 /// Spaces collapsed; signs left over at the ends taken off.
 fn tidy(mut out: String) -> String {
     out.truncate(out.trim_end_matches(' ').len());
+    if let [b' ', next, ..] = out.as_bytes()
+        && next.is_ascii_alphanumeric()
+    {
+        out.remove(0);
+    }
     let is_odd = |byte: u8| !(b' '..0x80).contains(&byte);
     let rough = |a: u8, b: u8| is_odd(a) | ((a == b' ') & ((b == b' ') | (b == b',') | (b == b'.')));
     let ends = out.as_bytes().first().zip(out.as_bytes().last());
     let clean = ends.is_some_and(|(first, last)| first.is_ascii_alphanumeric() && last.is_ascii_alphanumeric());
-    if clean && !pairs(&out).fold(false, |any, (a, b)| any | rough(a, b)) {
+    if clean && !any_pair(&out, rough) {
         return out;
     }
     let mut text = collapse(&out);

@@ -45,6 +45,12 @@ pub(super) fn blank(text: &str) -> bool {
 
 /// How many bytes of white space begin a text.
 pub(super) fn spaces(text: &str) -> usize {
+    // Mostly it is one or none.
+    match text.as_bytes() {
+        [b' ', next, ..] if next.is_ascii_graphic() => return 1,
+        [first, ..] if first.is_ascii_graphic() => return 0,
+        _ => {}
+    }
     text.len() - text.trim_start_matches(is_blank).len()
 }
 
@@ -151,7 +157,7 @@ fn may_hold(text: &str, phrase: &str) -> bool {
         [b' ', first, second, ..] | [first, second, ..] => [*first, *second],
         [] | [_] => return false,
     };
-    pairs(text).fold(false, |any, (a, b)| any | ((a == first) & (b == second)))
+    any_pair(text, |a, b| (a == first) & (b == second))
 }
 
 /// A text without the white space around it; mostly there is none.
@@ -179,15 +185,28 @@ pub(super) fn first_word(text: &str) -> &str {
 
 /// Where a byte of ASCII stands first; many bytes are looked at at once.
 pub(super) fn find_byte(text: &[u8], wanted: u8) -> Option<usize> {
-    let is_wanted = |byte: &u8| *byte == wanted;
-    let mut at = 0;
-    for part in text.chunks(32) {
-        if part.iter().fold(false, |any, byte| any | is_wanted(byte)) {
-            return part.iter().position(is_wanted).map(|found| at + found);
+    let (long, rest) = text.as_chunks::<32>();
+    for (n, part) in long.iter().enumerate() {
+        if part.iter().fold(0, |any, byte| any | u8::from(*byte == wanted)) > 0 {
+            return find_near(part, wanted).map(|found| n * 32 + found);
         }
-        at += part.len();
     }
-    None
+    find_near(rest, wanted).map(|found| long.len() * 32 + found)
+}
+
+/// The same for a text of a few bytes.
+fn find_near(text: &[u8], wanted: u8) -> Option<usize> {
+    let pattern = u64::from_ne_bytes([wanted; 8]);
+    let (all, rest) = text.as_chunks::<8>();
+    for (n, part) in all.iter().enumerate() {
+        // The high bit of the first byte that is the wanted one, and of none before it.
+        let other = u64::from_le_bytes(*part) ^ pattern;
+        let found = other.wrapping_sub(u64::from_ne_bytes([1; 8])) & !other & u64::from_ne_bytes([0x80; 8]);
+        if found > 0 {
+            return Some(n * 8 + found.trailing_zeros() as usize / 8);
+        }
+    }
+    rest.iter().position(|byte| *byte == wanted).map(|found| all.len() * 8 + found)
 }
 
 /// Where a byte of ASCII stands first among the first bytes.
@@ -200,10 +219,25 @@ pub(super) fn has_byte(text: &str, wanted: u8) -> bool {
     find_byte(text.as_bytes(), wanted).is_some()
 }
 
-/// Each byte with the one after it.
-pub(super) fn pairs(text: &str) -> impl Iterator<Item = (u8, u8)> {
+/// True when two bytes that stand side by side are as asked; many are looked at at once, the last ones twice.
+#[inline]
+pub(super) fn any_pair(text: &str, is: impl Fn(u8, u8) -> bool) -> bool {
     let bytes = text.as_bytes();
-    bytes.iter().copied().zip(bytes.get(1..).unwrap_or_default().iter().copied())
+    let mut at = 0;
+    while let Some(part) = bytes[at..].first_chunk::<17>() {
+        let mut any = 0;
+        for n in 0..16 {
+            any |= u8::from(is(part[n], part[n + 1]));
+        }
+        if any > 0 {
+            return true;
+        }
+        match bytes.len() - 17 - at {
+            0 => return false,
+            left => at += left.min(16),
+        }
+    }
+    bytes.windows(2).any(|pair| is(pair[0], pair[1]))
 }
 
 /// The places of the first two bytes of a phrase.
@@ -227,8 +261,7 @@ pub(super) fn holds(text: &str, phrase: &str) -> bool {
 pub(super) fn collapse(text: &str) -> Cow<'_, str> {
     let text = text.trim();
     let is_odd = |byte: u8| !(b' '..0x80).contains(&byte);
-    let odd = pairs(text).fold(false, |odd, (a, b)| odd | is_odd(a) | is_odd(b) | ((a == b' ') & (b == b' ')));
-    if !odd {
+    if !any_pair(text, |a, b| is_odd(a) | is_odd(b) | ((a == b' ') & (b == b' '))) {
         return Cow::Borrowed(text);
     }
     let mut out = String::with_capacity(text.len());

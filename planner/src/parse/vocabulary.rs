@@ -3,7 +3,7 @@
 use std::sync::LazyLock;
 
 use super::phrases::{Marked, Spelt, Words, after_any, list, spelt_words};
-use super::text::{find, find_early, holds, is_cjk, pairs};
+use super::text::{any_pair, find, find_early, holds, is_cjk};
 use crate::plan::NodeKind;
 
 /// Verbs of finding and fetching.
@@ -247,7 +247,8 @@ fn named_kind(text: &str, n_names: usize) -> Option<NodeKind> {
 
 /// True for a method of HTTP before a path.
 pub(super) fn is_route(text: &str) -> bool {
-    let method = text.split_once(" /").map(|(method, _)| method);
+    let shouted = text.as_bytes().get(1).is_some_and(u8::is_ascii_uppercase);
+    let method = if shouted { text.split_once(" /").map(|(method, _)| method) } else { None };
     method.is_some_and(|method| matches!(method, "GET" | "POST" | "PUT" | "PATCH" | "DELETE" | "HEAD" | "OPTIONS"))
 }
 
@@ -422,15 +423,15 @@ pub(super) fn after_lead(text: &str) -> Option<&str> {
          based|given|since|because|by|considering",
         )
     });
-    let first = &text[..find_early(text, b' ', 12).or((text.len() <= 11).then_some(text.len()))?];
-    if !LEADS.contains_ci(first) {
-        return None;
-    }
     let mut end = text.len().min(160);
     while !text.is_char_boundary(end) {
         end -= 1;
     }
     let comma = find(&text[..end], ", ")?;
+    let first = &text[..find_early(text, b' ', 12).or((text.len() <= 11).then_some(text.len()))?];
+    if !LEADS.contains_ci(first) {
+        return None;
+    }
     Some(&text[comma + 2..])
 }
 
@@ -443,8 +444,7 @@ pub(super) fn is_question_mark(text: &str) -> bool {
 pub(super) fn is_open(text: &str) -> bool {
     let words = || text.split(|c: char| !c.is_alphanumeric());
     let signs = |a: u8, b: u8| (a == b'?') & (b == b'?') | (a == b'T') & (b == b'B');
-    pairs(text).fold(false, |any, (a, b)| any | signs(a, b))
-        && (holds(text, "???") || words().any(|word| matches!(word, "TBD" | "TBC")))
+    any_pair(text, signs) && (holds(text, "???") || words().any(|word| matches!(word, "TBD" | "TBC")))
 }
 
 /// With these a request begins that has the form of a question.
@@ -471,7 +471,6 @@ pub(super) fn is_request(text: &str) -> bool {
     // An aside is told from other commas and spaces by its first three bytes.
     let begins = |bytes: &[u8]| matches!(bytes, [b',', b' ', b'c' | b'C' | b'p' | b'P'] | [b' ', b'c' | b'C', _]);
     let mut starts = text.as_bytes().windows(3).enumerate().filter(|(_, bytes)| begins(bytes));
-    let aside = pairs(text)
-        .fold(false, |any, (a, b)| any | (a == b',') & (b == b' ') | (a == b' ') & ((b == b'c') | (b == b'C')));
+    let aside = any_pair(text, |a, b| (a == b',') & (b == b' ') | (a == b' ') & ((b == b'c') | (b == b'C')));
     REQUESTS.after(plain).is_some() || aside && starts.any(|(at, _)| ASIDES.begin_ci(&text[at..]))
 }
