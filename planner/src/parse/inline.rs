@@ -47,7 +47,7 @@ pub(super) struct Atom {
 /// Parts backticks.
 const TICK: u32 = 1;
 /// A bracket.
-const BRACKET: u32 = 2;
+pub(super) const BRACKET: u32 = 2;
 /// Begins something that has a sign of its own.
 const SIGN: u32 = 4;
 /// A quote, or the first byte of one.
@@ -155,11 +155,15 @@ impl Inline {
         let (mut seen, mut before) = (0, 0);
         for (at, byte) in bytes.iter().enumerate() {
             let class = class(*byte);
-            if starts::begins(class, before) {
-                self.starts.add(text, at);
-            }
-            if class & (STOP | BRACKET) > 0 {
-                self.signs.push(at);
+            let (begins, sign) = (starts::begins(class, before), class & (STOP | BRACKET));
+            // Of most bytes one look says that they are neither.
+            if begins | sign > 0 {
+                if begins > 0 {
+                    self.starts.add(text, at);
+                }
+                if sign > 0 {
+                    self.signs.push(at);
+                }
             }
             seen |= class;
             before = class;

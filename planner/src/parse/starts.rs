@@ -111,6 +111,21 @@ static TABLE: [(u32, u8); 256] = {
     table
 };
 
+/// The second letters of the openings by their first, as bits; of letters only the case is lost.
+static SECONDS: [u32; 32] = {
+    let mut seconds = [0; 32];
+    let mut n = 0;
+    while n < OPENINGS.len() {
+        let (letters, _) = OPENINGS[n];
+        seconds[(letters[0] & 0x1f) as usize] |= 1 << (letters[1] & 0x1f);
+        n += 1;
+    }
+    // A word of one letter.
+    seconds[(b'e' & 0x1f) as usize] |= 1 << (b' ' & 0x1f);
+    seconds[(b'y' & 0x1f) as usize] |= 1 << (b' ' & 0x1f);
+    seconds
+};
+
 const fn hash(letters: u32) -> usize {
     (letters.wrapping_mul(MULTIPLIER) >> 24) as usize
 }
@@ -121,6 +136,10 @@ const MULTIPLIER: u32 = 0xd8f1_6adf;
 /// What the word can begin that stands at the start; a capital counts where `FIRSTS` lets it.
 #[inline]
 fn opening(first: &[u8; 3], rest: &[u8]) -> u8 {
+    // Most words have a second letter that goes on nothing from the first.
+    if SECONDS[usize::from(first[0] & 0x1f)] >> (first[1] & 0x1f) & 1 == 0 {
+        return 0;
+    }
     let letters = start(first);
     let (found, kinds) = TABLE[hash(letters)];
     if found != letters {
@@ -180,8 +199,8 @@ pub(super) const fn class(byte: u8) -> u32 {
     }
 }
 
-/// True when something can begin at a byte of this class after one of that class.
+/// More than nothing when something can begin at a byte of this class after one of that class.
 #[inline]
-pub(super) fn begins(class: u32, before: u32) -> bool {
-    class & (LETTER | SIGN) & !((before & JOINED) >> 8) > 0
+pub(super) fn begins(class: u32, before: u32) -> u32 {
+    class & (LETTER | SIGN) & !((before & JOINED) >> 8)
 }

@@ -6,7 +6,7 @@ use super::branches::starts_condition;
 use super::build::Builder;
 use super::built::{self, attach, merge_needs};
 use super::draft::{Draft, Link, Reference, Step};
-use super::inline::Inline;
+use super::inline::{BRACKET, Inline};
 use super::letters;
 use super::lines::Block;
 use super::meta::{self, Meta};
@@ -129,9 +129,7 @@ impl Builder<'_> {
         sentences::read(&flow.text, inline, &mut clauses);
         let begin = self.out.steps.len();
         let first = self.out.drafts.len();
-        let tracked = mark != Mark::Open
-            || holds(&self.source[block.span.start..block.span.end], "[ ]")
-            || roles::is_labelled(&flow.text);
+        let tracked = mark != Mark::Open || self.has_box(block, inline) || roles::is_labelled(&flow.text);
         let mut here = None;
         for (n, clause) in clauses.iter().enumerate() {
             let text = &flow.text[clause.from..clause.to];
@@ -179,6 +177,13 @@ impl Builder<'_> {
             self.out.ignored.push(block.span);
         }
         self.gather(begin, link);
+    }
+
+    /// True for an item with an empty box, before its text or in it.
+    fn has_box(&self, block: &Block, inline: &Inline) -> bool {
+        let head = block.pieces.first().map_or(block.span.end, |piece| piece.start);
+        holds(&self.source[block.span.start..head], "[ ]")
+            || (inline.has(BRACKET) && holds(&self.source[block.span.start..block.span.end], "[ ]"))
     }
 
     /// Several steps from one item stand together in its place.
