@@ -18,19 +18,23 @@ pub(super) fn label(rest: &str) -> Option<(&str, usize)> {
         let fits = (1..8).contains(&digits) && after[skip..].starts_with(' ');
         return fits.then(|| (&rest[..=digits], 1 + digits + skip));
     }
-    let signs = rest.len() - rest.trim_start_matches(['*', '`', '[']).len();
+    let signs = rest.bytes().take_while(|b| matches!(b, b'*' | b'`' | b'[')).count();
     let body = &rest[signs.min(4)..];
     let length = body.bytes().take_while(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.')).count();
     let token = body[..length].trim_end_matches('.');
     let tail = &body[token.len()..];
-    let closing = tail.len() - tail.trim_start_matches(['*', '`', ']']).len();
+    let digits = token.bytes().filter(u8::is_ascii_digit).count();
+    // Most items begin with a word.
+    if signs == 0 && digits == 0 && tail.starts_with(' ') {
+        return None;
+    }
+    let closing = tail.bytes().take_while(|b| matches!(b, b'*' | b'`' | b']')).count();
     let after = &tail[closing..];
     // "T1. Write it"
     let colon = after.starts_with(':') && after[1..].starts_with([' ', '*'])
         || (closing == 0 && after.starts_with(". ") && is_counted(token))
         || (closing == 0 && signs > 0 && tail.starts_with(":**"));
     let taken = rest.len() - after.len();
-    let digits = token.bytes().filter(u8::is_ascii_digit).count();
     let short = !token.is_empty() && token.len() <= 16 && token.starts_with(|c: char| c.is_ascii_alphabetic());
     if !short || (signs > 0 && closing == 0) || rest.starts_with("[P]") {
         return None;

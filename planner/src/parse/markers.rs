@@ -121,7 +121,7 @@ pub(super) fn letter(content: &str) -> Option<u8> {
 
 /// True when what comes is white space or the end.
 pub(super) fn ends(rest: &str) -> bool {
-    rest.trim_start_matches(is_invisible).chars().next().is_none_or(is_blank)
+    rest.starts_with(' ') || rest.trim_start_matches(is_invisible).chars().next().is_none_or(is_blank)
 }
 
 /// "Done: ", "WIP: " before the words of an item, and their length.
@@ -275,6 +275,9 @@ fn ordered<'t>(content: &'t str, previous: Option<&str>, in_list: bool) -> Optio
 
 /// The number of "2.2 Flip the default" behind a box.
 fn dotted(content: &str) -> Option<(Marker<'_>, usize)> {
+    if !content.starts_with(|c: char| c.is_ascii_digit()) {
+        return None;
+    }
     let (number, rest) = content.split_once(' ')?;
     let digits = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
     let counted = number.len() <= 12 && number.contains('.') && number.split('.').all(digits);

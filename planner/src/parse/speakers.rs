@@ -61,8 +61,8 @@ fn speaker(line: &str) -> Option<usize> {
     let timed = line.strip_prefix('[').and_then(|rest| rest.split_once(']')).filter(|(time, _)| is_time(time));
     let rest = timed.map_or(line, |(_, rest)| rest.trim_start());
     let name = &rest[..find_early(rest, b':', 25).filter(|length| *length > 0)?];
-    let plain = name.chars().all(|c| c.is_alphanumeric() || matches!(c, ' ' | '_' | '-' | '.' | '@'));
     let after = &rest[name.len() + 1..];
+    let plain = || name.chars().all(|c| c.is_alphanumeric() || matches!(c, ' ' | '_' | '-' | '.' | '@'));
     let called = timed.is_some()
         || (!name.contains(' ')
             && name.starts_with(char::is_uppercase)
@@ -70,7 +70,7 @@ fn speaker(line: &str) -> Option<usize> {
             && !vocabulary::is_verb(&name.to_lowercase())
             && !roles::explains(line)
             && !matches!(name, "Note" | "Todo" | "Fixme" | "Warning" | "Hint" | "Example" | "Question" | "Answer"));
-    (plain && called && after.starts_with(' ')).then(|| line.len() - after.len() + 1)
+    (called && after.starts_with(' ') && plain()).then(|| line.len() - after.len() + 1)
 }
 
 fn is_time(text: &str) -> bool {
@@ -79,6 +79,9 @@ fn is_time(text: &str) -> bool {
 
 /// The same for names in lower case, of which every line has one, and which speak to each other.
 fn talk(text: &str) -> Vec<(usize, usize)> {
+    if !text.starts_with(|c: char| c.is_ascii_lowercase() || c == '@') {
+        return Vec::new();
+    }
     let mut found = Vec::new();
     let (mut at, mut speaks) = (0, false);
     for line in text.split_inclusive('\n') {
