@@ -1,4 +1,5 @@
-//! Items numbered inside one line: "1. Add tests; 2. fix bugs", "(1) fetch it, (2) clean it and (3) plot it".
+//! Items numbered inside one line: "1. Add tests; 2. fix bugs", "(1) fetch it, (2) clean it and (3) plot it", "T1: Build
+//! it. T2: Test it."
 //!
 //! It only finds where they begin; a line that merely speaks of numbers has none.
 
@@ -21,19 +22,20 @@ pub(super) struct Inlined<'t> {
 /// The items of a line; none when it is no such list.
 pub(super) fn items(line: &str) -> Vec<Inlined<'_>> {
     // Without a second item there is none, and mostly there is none.
-    let begins = |a: u8, b: u8| ((a == b' ') | (a == b'(')) & (b == b'2') | (a == b'(') & (b == b'b');
+    let begins = |a: u8, b: u8| {
+        ((a == b' ') | (a == b'(')) & (b == b'2') | ((a == b'(') & (b == b'b')) | ((a == b'2') & (b == b':'))
+    };
     let second = any_pair(line, begins);
     if !second || line.len() > LINE_BYTES_MAX {
         return Vec::new();
     }
     let mut found: Vec<Inlined> = Vec::new();
-    for (at, _) in line.match_indices(|c: char| c.is_ascii_digit() || c == '(') {
+    for (at, _) in line.match_indices(|c: char| c.is_ascii_digit() || matches!(c, '(' | 'T')) {
         if !(at == 0 || line.as_bytes()[at - 1] == b' ') {
             continue;
         }
         let Some((number, length, sign)) = sign(&line[at..]) else { continue };
-        let same =
-            found.first().is_none_or(|first| line[first.start..].starts_with('(') == (line.as_bytes()[at] == b'('));
+        let same = found.first().is_none_or(|first| shape(line.as_bytes()[first.start]) == shape(line.as_bytes()[at]));
         let from = at + length;
         // A bracket parts two items by itself.
         if number == found.len() + 1
@@ -42,6 +44,10 @@ pub(super) fn items(line: &str) -> Vec<Inlined<'_>> {
             && (sign == b')' || parted(line, &found, at))
         {
             let written = line[at..from].trim_matches(['(', ')', '.', ' ']);
+            if sign == b':' {
+                found.push(Inlined { marker: Marker::Bullet, start: at, from: at, to: line.len() });
+                continue;
+            }
             let lettered = written.starts_with(|c: char| c.is_ascii_alphabetic());
             let marker = if lettered { Marker::Letter(written.into()) } else { Marker::Number(written.into()) };
             found.push(Inlined { marker, start: at, from, to: line.len() });
@@ -59,14 +65,27 @@ pub(super) fn items(line: &str) -> Vec<Inlined<'_>> {
     if found.len() > 1 && found.iter().all(whole) { found } else { Vec::new() }
 }
 
+/// What an item begins with: a bracket, an id or a number.
+fn shape(first: u8) -> u8 {
+    if first.is_ascii_digit() { b'0' } else { first }
+}
+
 fn is_step(text: &str) -> bool {
+    let id = text.strip_prefix('T').and_then(|rest| rest.split_once(": ")).filter(|(number, _)| number.len() <= 4);
+    let text = id.map_or(text, |(_, rest)| rest);
     vocabulary::begins_with_verb(text) || text.starts_with('`')
 }
 
-/// The number of `2. `, `2) `, `(2) ` and `(b) `, their length and their last sign.
+/// The number of `2. `, `2) `, `(2) `, `(b) ` and `T2: `, their length and their last sign.
 fn sign(text: &str) -> Option<(usize, usize, u8)> {
     if let [b'(', letter @ b'a'..=b'j', b')', b' ', ..] = text.as_bytes() {
         return Some((usize::from(letter - b'a') + 1, 4, b')'));
+    }
+    if let Some(rest) = text.strip_prefix('T') {
+        // The id stays with its item.
+        let digits = rest.bytes().take(4).take_while(u8::is_ascii_digit).count();
+        let number = rest[..digits].parse().ok()?;
+        return rest[digits..].starts_with(": ").then_some((number, digits + 3, b':'));
     }
     let open = usize::from(text.starts_with('('));
     let digits = text[open..].bytes().take(3).take_while(u8::is_ascii_digit).count();

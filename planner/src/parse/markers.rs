@@ -450,7 +450,7 @@ pub(super) fn label_line(content: &str) -> bool {
     label || leads || super::references::begins_chain(content) || begins_phase(content) || begins_anew(content)
 }
 
-/// "Then deploy both.": a sentence after a list, and no rest of its last item.
+/// "Then deploy both.", "Steps 2 and 3 can run in parallel.": a sentence after a list, and no rest of its last item.
 fn begins_anew(content: &str) -> bool {
     const WORDS: [&str; 9] = [
         "Then ",
@@ -463,7 +463,9 @@ fn begins_anew(content: &str) -> bool {
         "Once all ",
         "Once both ",
     ];
+    let counted = ["Steps ", "Tasks "].iter().find_map(|word| content.strip_prefix(word));
     WORDS.iter().any(|word| content.starts_with(word))
+        || counted.is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
 }
 
 /// "Phase 2: Core", "Milestone 1 - Setup" and "Phase 3", alone on a line, and no sentence that begins so.

@@ -9,7 +9,7 @@ use super::error::ParseError;
 use super::graph::EDGES_MAX;
 use super::phrases::{self, Words, list, words};
 use super::text::{Lines, find_early};
-use super::{meta, vocabulary};
+use super::{meta, references, vocabulary};
 use crate::plan::TaskId;
 
 /// Verbs that say nothing of what a task is about.
@@ -327,6 +327,10 @@ impl<'a> Names<'a> {
                 if let Some((one, other)) = self.both(n, text).filter(|_| !forward) {
                     let range = |task: usize| Some((task, task + 1));
                     return Ok(Ranges([range(one.min(other)), range(one.max(other))]));
+                }
+                let end = self.built.drafts.len();
+                if forward && n + 1 < end && references::is_all_that_follows(text) {
+                    return Ok(Ranges::one((n + 1, end)));
                 }
                 Ok(Ranges::from(self.described(n, text, forward).map(|task| (task, task + 1))))
             }

@@ -3,7 +3,7 @@
 use super::draft::Reference;
 use super::meta::after_done;
 use super::phrases::{self, Words, after_word, strip_prefix_ci};
-use super::text::trim;
+use super::text::{has_byte, trim};
 
 /// Words before a name that are no part of it.
 static LEADS: Words = Words::new(|| {
@@ -33,6 +33,17 @@ static NOTHING: Words = Words::new(|| phrases::list("none|nothing|-|n/a|\u{2014}
 /// True for "none" and its like.
 pub(super) fn is_nothing(text: &str) -> bool {
     NOTHING.contains_ci(text.trim().trim_end_matches('.'))
+}
+
+/// True for what stands behind "before" where all that comes later is meant: "before you start", "before anything else".
+pub(super) fn is_all_that_follows(text: &str) -> bool {
+    static STARTS: Words = Words::new(|| {
+        phrases::list(
+            "you start|you begin|we start|we begin|starting|beginning|anything else|everything else|all else|\
+             doing anything|doing anything else|you do anything|you do anything else|any of this|any of that",
+        )
+    });
+    STARTS.contains_ci(text)
 }
 
 /// Adds all references in a text that is nothing but a list of them; words that are no names become phrases.
@@ -245,7 +256,8 @@ pub(super) fn is_id(token: &str, led: bool) -> bool {
 pub(super) fn chains(text: &str, source: impl Fn(usize) -> usize) -> Vec<(Vec<Reference>, Vec<Reference>)> {
     let mut found = Vec::new();
     let mut from = 0;
-    for line in text.split_inclusive(['\n', ';']) {
+    let pairwise = is_pairwise(text);
+    for line in text.split_inclusive(|c: char| matches!(c, '\n' | ';') || (pairwise && c == ',')) {
         let mut chain = Vec::new();
         let mut at = from;
         from += line.len();
@@ -266,6 +278,25 @@ pub(super) fn chains(text: &str, source: impl Fn(usize) -> usize) -> Vec<(Vec<Re
         found.extend(chain.windows(2).map(|pair| (pair[0].clone(), pair[1].clone())));
     }
     found
+}
+
+/// True for `A -> B, A -> C`: each part has one arrow, and as a row a name would stand in it twice.
+fn is_pairwise(text: &str) -> bool {
+    if !has_byte(text, b',') || text.contains(['\n', ';']) {
+        return false;
+    }
+    let sides = |part: &str| part.replace('\u{2192}', "->").replace("=>", "->");
+    let plain = text.rsplit(": ").next().unwrap_or(text);
+    let mut names = Vec::new();
+    for part in plain.split(',') {
+        let part = sides(part);
+        let Some((first, then)) = part.split_once("->").filter(|(_, then)| !then.contains("->")) else { return false };
+        names.extend([first, then].map(|name| name.trim().trim_end_matches('.').to_owned()));
+    }
+    let n_names = names.len();
+    names.sort_unstable();
+    names.dedup();
+    names.len() < n_names
 }
 
 /// True for a line that begins like `T001 -> T002`.

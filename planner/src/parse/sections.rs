@@ -181,6 +181,8 @@ pub(super) fn promote(text: &str, blocks: &mut [Block]) {
     // A line with a colon was taken for a heading: the next one above a list ends what it began.
     let mut framed = false;
     let mut n_phases = 0;
+    // A line named a section of tasks without any sign: others like it name sections too.
+    let mut named_bare = false;
     for n in 0..blocks.len() {
         framed &= !matches!(blocks[n].kind, BlockKind::Heading(level) if level < 7);
         let followed = blocks
@@ -216,11 +218,23 @@ pub(super) fn promote(text: &str, blocks: &mut [Block]) {
             continue;
         }
         framed |= named && known != Section::Tasks;
+        let alone = followed && is_bare(inner, known, named_bare);
+        named_bare |= alone;
         let next = framed && colon && followed && is_name(inner);
-        if (phase && (followed || colon)) || named || next || (bold && followed && !warns(inner)) {
+        if (phase && (followed || colon)) || named || next || alone || (bold && followed && !warns(inner)) {
             block.kind = BlockKind::Heading(7);
         }
     }
+}
+
+/// True for "Out of scope" and "Roadmap" as they stand; for "Notes" behind one of them.
+fn is_bare(line: &str, known: Section, after: bool) -> bool {
+    let named = || {
+        let plain = bare(line);
+        NEVER.contains(&plain) || TASKS.contains(&plain) || (after && CONTEXT.contains(&plain))
+    };
+    let fits = matches!(known, Section::Tasks | Section::Never) || (after && known == Section::Context);
+    fits && line.starts_with(char::is_uppercase) && named()
 }
 
 /// True for "Deliverables": a few words that ask for nothing.
