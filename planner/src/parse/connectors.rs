@@ -17,7 +17,7 @@ static THEN: Words = Words::new(|| {
      danach|anschlie\u{df}end|zuletzt|schlie\u{df}lich|ensuite|puis|enfin|luego|despu\u{e9}s|a continuaci\u{f3}n|finalmente|por \u{fa}ltimo|depois|em seguida|por fim|poi|infine|\u{5168}\u{90e8}\u{5b8c}\u{6210}\u{540e}|\u{5b8c}\u{6210}\u{540e}|\u{6700}\u{5f8c}\u{306b}|\u{adf8}\u{b7f0}\u{20}\u{b2e4}\u{c74c}|\u{adf8}\u{20}\u{b2e4}\u{c74c}|\u{b9c8}\u{c9c0}\u{b9c9}\u{c73c}\u{b85c}|\u{6b21}\u{306b}|and then|and finally|and after that|and afterwards|and lastly|then|after that|after this|afterwards|afterward|finally|lastly|last but not least|subsequently|\
      following that|once done|once that is done|once that's done|once this is done|once it is done|\
      once it's done|when done|when that is done|when this is done|once finished|once complete|once completed|\
-     as a last step|as a final step|at the end|in the end|after which|secondly|thirdly|second,|third,|fourth,|\
+     as a last step|as a final step|at the end|in the end|after which|secondly|thirdly|second,|third,|fourth,|second:|third:|fourth:|fifth:|\
      step two:|step three:|step four:|step five:|step 2:|step 3:|step 4:|step 5:|\
      fifth,|thereafter|once all are done|once all of them are done|once all of these are done|\
      once everything is done|once all that is done|when you're done|when you are done|once you're done|\

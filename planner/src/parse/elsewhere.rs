@@ -1,7 +1,9 @@
 //! What parts sentences in other languages than English, and what does not: "then" after a comma or an "and", numbers and
 //! abbreviations with full stops. What a connector means for the place of a step, `connectors` says.
 
-use super::phrases::{Words, begins, list};
+use super::phrases::{Words, begins, list, words};
+use super::text::holds;
+use super::vocabulary;
 
 /// After a comma, the next step.
 static LISTED: Words = Words::new(|| {
@@ -25,6 +27,13 @@ const IFS: &[&str] = &["wenn", "falls", "sobald", "si", "cuando", "quand", "se",
 pub(super) fn listed(rest: &str) -> bool {
     let next = rest.strip_prefix(' ').filter(|next| LISTED.after(next).is_some());
     next.is_some_and(|next| next.split_whitespace().nth(1).is_some())
+}
+
+/// True for "cleans it" behind "a script that fetches it": the sentence goes on to say what the thing does.
+pub(super) fn tells(sentence: &str, rest: &str) -> bool {
+    let relative = [" that ", " which ", " who "].iter().any(|word| holds(sentence, word));
+    let does = |word: &str| word.strip_suffix('s').is_some_and(vocabulary::is_verb) && !vocabulary::is_verb(word);
+    relative && words(rest).next().is_some_and(|word| does(word.as_str()))
 }
 
 /// True for "and then" with a step behind it.

@@ -5,7 +5,7 @@ use super::lines::{Block, BlockKind, Pieces};
 use super::markers::{self, Marker};
 use super::phrases::strip_prefix_ci;
 use super::sections::{self, Section};
-use super::vocabulary;
+use super::{commands, vocabulary};
 use crate::plan::Span;
 
 /// What stands under a heading that became an item stands deeper by so many columns.
@@ -57,6 +57,10 @@ fn headings_to_items<'t>(text: &'t str, blocks: &mut [Block<'t>]) {
     }
     for block in &mut blocks[first..] {
         block.indent += UNDER;
+        if block.kind == BlockKind::Paragraph && commands::is_command_line(whole(text, block)) {
+            // A command is a step of its own, and the heading its group.
+            block.kind = BlockKind::Item { marker: Marker::Bullet, mark: None };
+        }
     }
     for (n, _, marker, skip) in heads {
         let block = &mut blocks[n];
@@ -93,6 +97,11 @@ fn is_step(text: &str, block: &Block) -> bool {
     matches!(block.kind, BlockKind::Item { mark: None, marker: Marker::Number(_) })
         && block.pieces.len() == 1
         && strip_prefix_ci(text[block.span.start..block.span.end].trim_start(), "step ").is_some()
+}
+
+fn whole<'t>(text: &'t str, block: &Block) -> &'t str {
+    let ends = block.pieces.first().zip(block.pieces.last());
+    ends.map_or("", |(first, last)| &text[first.start..last.end])
 }
 
 fn line_of<'t>(text: &'t str, block: &Block) -> &'t str {

@@ -167,7 +167,9 @@ fn sense(said: &Said, first: bool) -> Sense {
             return own;
         }
     }
-    if OWN.after(plain).is_some() {
+    // "cc @ann"
+    let copied = after_word(plain, "cc").is_some_and(|rest| rest.trim_start_matches([':', ' ']).starts_with('@'));
+    if copied || OWN.after(plain).is_some() {
         return Sense::Statement;
     }
     if said.begins_with_verb() || said.is_request() || vocabulary::is_open(plain) {

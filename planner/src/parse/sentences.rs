@@ -5,7 +5,8 @@ use std::iter::Peekable;
 use super::connectors::{connector, next_connects, starts_with_pronoun};
 use super::draft::Link;
 use super::inline::Inline;
-use super::phrases::{Words, after_word, begins, list, lower, strip_prefix_ci};
+use super::phrases::{Words, after_word, begins, list, lower};
+use super::questions::{asides, quotes_question, strip_default};
 use super::starts::{CONNECTOR, STOP};
 use super::text::{Flow, has_byte, holds, is_cjk, is_white};
 use super::{elsewhere, heads, roles, speakers, vocabulary};
@@ -81,14 +82,6 @@ static LISTED: Words = Words::new(|| {
     )
 });
 
-/// With these a question in brackets begins.
-static ASKS: Words = Words::new(|| {
-    list(
-        "who|whom|whose|what|which|when|where|why|how|is|are|do|does|did|should|shall|can|could|will|would|has|have|\
-         with whom|with what|with which|for whom|for what|for which|by when|by whom|to whom|to what|from where|in which|on which|at what|at which",
-    )
-});
-
 /// Splits a text; the clauses cover it from end to end.
 pub(super) fn clauses(text: &str, inline: &Inline) -> Vec<Clause> {
     let mut found = Vec::new();
@@ -129,17 +122,6 @@ pub(super) fn read(text: &str, inline: &Inline, clauses: &mut Vec<Clause>) {
     }
 }
 
-/// Where brackets open at the end of a sentence that ask something: "Buy the domain (who has the card?)".
-fn asides(text: &str, inline: &Inline) -> impl Iterator<Item = usize> {
-    let asks = |open: usize, close: usize| {
-        let inside = &text[open + 1..close];
-        let after = text[close + 1..].trim_start_matches(['.', '!', ' ']);
-        let ends = after.is_empty() || after.starts_with(['\n', ';']) || text[close + 1..].starts_with(". ");
-        ends && inside.ends_with('?') && ASKS.after(inside).is_some()
-    };
-    inline.brackets.iter().filter(move |(open, close)| *open > 0 && asks(*open, *close)).map(|(open, _)| *open)
-}
-
 /// "Could you resize it, and then send it?" asks for both things, and is no question.
 fn ask_for_all(text: &str, clauses: &mut [Clause]) {
     let Some((last, before)) = clauses.split_last_mut() else { return };
@@ -169,7 +151,8 @@ fn clause(text: &str, start: usize, end: usize) -> Clause {
         from += length;
     }
     let tail = text[from..end].trim_end();
-    let tail = tail.strip_suffix('.').filter(|tail| tail.starts_with('(') && tail.ends_with("?)")).unwrap_or(tail);
+    let aside = tail.strip_suffix(['.', ',']).filter(|tail| tail.starts_with('(') && tail.ends_with("?)"));
+    let tail = aside.unwrap_or(tail);
     if link == Link::Free && ends_after(tail) {
         link = Link::Then;
     }
@@ -191,17 +174,6 @@ fn clause(text: &str, start: usize, end: usize) -> Clause {
     Clause { start, end, from, to, link, otherwise, stop }
 }
 
-/// True for `Set the title to "Ready?"` and "Open an account (with whom?)": an instruction with a question in it.
-fn quotes_question(tail: &str) -> bool {
-    let aside = tail.strip_suffix(')').and_then(|inside| inside.rfind('('));
-    if aside.is_some_and(|open| open > 0) {
-        return vocabulary::begins_with_verb(tail);
-    }
-    let quoted = tail.trim_end_matches([')', '*', '_', ' ']).strip_suffix(['"', '\u{201d}']);
-    let open = quoted.and_then(|inside| inside.rfind(['"', '\u{201c}']));
-    open.is_some_and(|open| open > 0) && vocabulary::begins_with_verb(tail)
-}
-
 /// "Deploy both afterwards."
 fn ends_after(tail: &str) -> bool {
     let plain = tail.trim_end_matches(['.', '!', ';', ',', '\u{2019}', '*', '_']);
@@ -211,11 +183,6 @@ fn ends_after(tail: &str) -> bool {
             .iter()
             .any(|end| plain.strip_suffix(end).is_some_and(|before| before.ends_with(' ')));
     ends && !plain.ends_with("right after that")
-}
-
-/// What follows "(default" after a question.
-fn strip_default(after: &str) -> Option<&str> {
-    strip_prefix_ci(after.trim_start(), "(default")
 }
 
 /// A clause without the signs that end it and without a connector that the next one left behind.
@@ -458,7 +425,9 @@ impl Splitter<'_> {
         }
         let short = !joined && line.len() + width < 60;
         let labelled = || ["TODO:", "FIXME:", "Note:", "NB:"].iter().any(|label| next.starts_with(label));
-        let instructs = || vocabulary::begins_with_verb(next) || labelled() || roles::is_constraint(next);
+        // "Second: upgrade it" under "First: make a backup".
+        let counted = || connector(next).is_some_and(|(.., length)| next[..length].trim_end().ends_with(':'));
+        let instructs = || vocabulary::begins_with_verb(next) || labelled() || counted() || roles::is_constraint(next);
         short && ((capital && instructs()) || Self::is_jotted(line, next))
     }
 
@@ -562,7 +531,9 @@ impl Splitter<'_> {
             let last = before.rsplit(' ').next().unwrap_or("");
             // "First to the testers, then to everyone" is one step.
             let again = begins(after.trim_start(), &["to", "in", "on", "for", "from", "with", "by", "at", "into"]);
-            return (comma && !ends(after) && !again)
+            // "A script that fetches it, then cleans it" is one thing.
+            let told = || elsewhere::tells(tail_of(self.text, self.begin, at, 400), after);
+            return (comma && !ends(after) && !again && !told())
                 || (verb(after)
                     && !joined
                     && !matches!(last, "since" | "until" | "by" | "back" | "just" | "from" | "if" | "and" | "till"));

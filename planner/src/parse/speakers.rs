@@ -69,6 +69,10 @@ fn speaker(line: &str) -> Option<usize> {
             && name.chars().skip(1).all(char::is_lowercase)
             && !vocabulary::is_verb(&name.to_lowercase())
             && !roles::explains(line)
+            && !matches!(
+                name,
+                "First" | "Second" | "Third" | "Fourth" | "Fifth" | "Then" | "Next" | "Finally" | "Last" | "Lastly"
+            )
             && !matches!(name, "Note" | "Todo" | "Fixme" | "Warning" | "Hint" | "Example" | "Question" | "Answer"));
     (called && after.starts_with(' ') && plain()).then(|| line.len() - after.len() + 1)
 }

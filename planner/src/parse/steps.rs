@@ -233,7 +233,8 @@ impl Builder<'_> {
         } else {
             meta::extract_after(&mut found, &flow.text, inline, begin, part.to);
         }
-        found.before.extend(first.map(|_| Reference::Previous));
+        let before = first.is_some() || (!item && self.last.is_some() && goes_first(clause, &flow.text));
+        found.before.extend(before.then_some(Reference::Previous));
         found.locate(flow);
         if found.description.is_empty() && holds(&flow.text[clause.from..clause.end], "???") {
             found.description = "???".to_owned();
@@ -545,6 +546,12 @@ fn is_plain_step(clause: &Clause, said: &Said) -> bool {
 fn told_step(text: &str) -> Option<&str> {
     let rest = after_any(text, &["we", "you", "i"])?.trim_start();
     vocabulary::begins_with_verb(rest).then_some(rest)
+}
+
+/// "Fix the crash first!" behind another step, which then waits for it.
+fn goes_first(clause: &Clause, text: &str) -> bool {
+    let said = &text[clause.from..clause.to];
+    clause.link == Link::Free && said.ends_with(" first") && vocabulary::begins_with_verb(said)
 }
 
 fn is_first(text: &str) -> bool {

@@ -386,7 +386,7 @@ static TEST_SORTS: Words = Words::new(|| {
 /// What leads to an instruction and says nothing.
 static POLITE: Words = Words::new(|| {
     list(
-        "please|kindly|also|just|someone should|somebody should|someone needs to|somebody needs to|someone has to|\
+        "please|kindly|pls|plz|also|just|someone should|somebody should|someone needs to|somebody needs to|someone has to|\
      someone must|can someone|could someone|can anyone|could anyone|can you|could you|would you|will you|can we|could we|i need you to|i want you to|\
      i'd like you to|i would like you to|we need to|i need to|you need to|i want to|we want to|i would like to|\
      i'd like to|we would like to|we'd like to|i have to|we have to|we must|you must|you should|we should|\
@@ -467,7 +467,8 @@ pub(super) fn is_request(text: &str) -> bool {
     // "@ann could you look at it?"
     let named = text.starts_with('@').then(|| plain.split_once(' ')).flatten();
     let plain = named.map_or(plain, |(_, rest)| rest.trim_start());
-    let plain = after_any(plain, &["and", "also", "so"]).map_or(plain, |rest| rest.trim_start_matches([',', ' ']));
+    let plain = after_any(plain, &["and", "also", "so", "hey", "hi", "hello", "ok", "okay"])
+        .map_or(plain, |rest| rest.trim_start_matches([',', ' ']));
     // An aside is told from other commas and spaces by its first three bytes.
     let begins = |bytes: &[u8]| matches!(bytes, [b',', b' ', b'c' | b'C' | b'p' | b'P'] | [b' ', b'c' | b'C', _]);
     let mut starts = text.as_bytes().windows(3).enumerate().filter(|(_, bytes)| begins(bytes));
