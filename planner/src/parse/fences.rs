@@ -31,7 +31,6 @@ impl Builder<'_> {
         let asked = frame != Frame::Open
             && lead.is_none_or(|lead| match frame {
                 Frame::Indented => lead.colon && lead.asks_to_run() && Said::new(lead.text).sense(true) == Sense::Step,
-                Frame::Closed if !language.is_empty() => !lead.forbids(),
                 Frame::Closed | Frame::Open => lead.asks_to_run(),
             });
         let command = code && asked && !told;
@@ -169,20 +168,23 @@ impl Frame {
 /// Words of sentences that show what was printed or happened.
 static SHOWN: Words = Words::new(|| {
     list(
-        "error|errors|log|logs|output|outputs|printed|prints|saw|sees|got|went|wrong|message|messages|says|said|showed|\
-         shows|traceback|stacktrace|happened|happens|currently",
+        "error|errors|log|logs|output|outputs|printed|prints|saw|sees|get|gets|got|went|wrong|message|messages|says|said|\
+         showed|shows|traceback|stacktrace|happened|happens|currently|fails|failed|failing|broke|broken|crashes|crashed|\
+         ran|tried|did|wrote|writes|yesterday",
     )
 });
 /// Labels of what is not to be done, or of words to be put elsewhere.
 static LABELS: Words = Words::new(|| {
     list(
         "bad|wrong|incorrect|don't|do not|avoid|not like this|anti-pattern|antipattern|replace|with|by|change|from|into|\
-         to reproduce|steps to reproduce|how to reproduce|reproduction",
+         to reproduce|steps to reproduce|how to reproduce|reproduction|danger|dangerous|destructive",
     )
 });
 /// Verbs that put what follows into a file.
 static PUTS: Words =
     Words::new(|| list("create|write|add|append|put|save|replace|change|insert|paste|set|define|update|edit|copy"));
+/// First words of a condition for what follows.
+const WAITS: [&str; 6] = ["if", "when", "once", "unless", "otherwise", "else"];
 /// Ends of sentences that show what something is to hold.
 const HOLDS: &[&str] =
     &["should say", "should be", "look like", "looks like", "contains", "contain", "content", "contents"];
@@ -224,7 +226,11 @@ impl<'t> Lead<'t> {
     /// True when the code may be run: the sentence neither forbids it nor shows what happened.
     fn asks_to_run(&self) -> bool {
         let shows = || words(self.text).any(|word| SHOWN.contains(word.as_str()));
-        !self.forbids() && (!self.colon || vocabulary::begins_with_verb(self.text) || !shows())
+        // "If it fails, run:" tells in its last part what to do.
+        let last = self.text.rsplit(", ").next().unwrap_or(self.text);
+        let waits = || words(self.text).next().is_some_and(|word| WAITS.contains(&&*word));
+        let begins = || waits() || [self.text, last].iter().any(|part| vocabulary::begins_with_verb(part));
+        !self.forbids() && (!self.colon || begins() || !shows())
     }
 
     /// True for "Never do this", "Create `clean.sh`" and "To reproduce": whatever the code is, it is not to be run.

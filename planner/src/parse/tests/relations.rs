@@ -142,6 +142,22 @@ fn code_that_a_text_forbids_or_shows_is_not_run() {
             assert_eq!(commands(&format!("Fix the bug.\n\n{lead}\n\n{code}\n\nAdd a test.")), [""; 0], "{lead} {code}");
         }
     }
+    for lead in [
+        "I get this:",
+        "The build fails:",
+        "Yesterday I did this and it broke:",
+        "Before (what I ran yesterday):",
+        "Bob wrote:",
+        "Danger:",
+    ] {
+        for code in ["```sh\nmake wipe\n```", "```console\n$ make wipe\nno such target\n```"] {
+            assert_eq!(commands(&format!("Fix the bug.\n\n{lead}\n\n{code}\n\nAdd a test.")), [""; 0], "{lead} {code}");
+        }
+    }
+    for lead in ["If the tests failed, run:", "When it broke, do this:", "Install what you got with:"] {
+        let text = format!("Fix the bug.\n\n{lead}\n\n```sh\nmake all\n```\n");
+        assert_eq!(commands(&text), ["make all"], "{lead}");
+    }
     for lead in ["Do this:", "Then run:", "Run this and look at the output:"] {
         assert_eq!(commands(&format!("Fix the bug.\n\n{lead}\n\n    make all\n")), ["make all"], "{lead}");
         assert_eq!(commands(&format!("Fix the bug.\n\n{lead}\n\n```\nmake all\n```\n")), ["make all"], "{lead}");
