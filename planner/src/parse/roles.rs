@@ -218,8 +218,8 @@ pub(super) fn idle_condition(text: &str) -> bool {
 
 pub(super) fn is_prohibition(text: &str) -> bool {
     let rest = after_word(text, "please").map_or(text, str::trim_start);
-    let kept = begins(rest, &["don't forget to", "do not forget to", "never mind"]);
-    !kept && NEVER.after(rest).is_some()
+    let kept = || begins(rest, &["don't forget to", "do not forget to", "never mind"]);
+    NEVER.after(rest).is_some() && !kept()
 }
 
 /// "after the review, ..." behind "only".
