@@ -313,7 +313,8 @@ impl Reader<'_> {
         let only = ["only", "but", "but only"].iter().any(|word| before.eq_ignore_ascii_case(word));
         let first = self.text[from..at].len() < 64 && (before.is_empty() || only);
         let cut = if only { from } else { at };
-        if let Some(after) = after_word(rest, "in parallel with") {
+        let beside = after_word(rest, "in parallel");
+        if let Some(after) = beside.and_then(|after| after_word(after, " with")) {
             self.meta.parallel = true;
             let tail = references::prefix(after.trim_start(), 0)
                 .map(|(_, length)| after.len() - after.trim_start().len() + length);
@@ -323,7 +324,7 @@ impl Reader<'_> {
                 end
             });
         }
-        if let Some(after) = after_word(rest, "in parallel").filter(|after| after.trim().is_empty() || first) {
+        if let Some(after) = beside.filter(|after| after.trim().is_empty() || first) {
             self.meta.parallel = true;
             let end = at + rest.len() - after.len();
             self.removed.push((at, end));

@@ -31,7 +31,9 @@ pub(super) fn adopt(draft: &mut Draft, found: &mut Meta) {
     plan.group = found.group.take();
     plan.priority = found.priority.take();
     plan.assignee = found.assignee.take();
-    std::mem::take(&mut found.set).give(plan);
+    if found.set.any() {
+        std::mem::take(&mut found.set).give(plan);
+    }
 }
 
 impl Builder<'_> {
