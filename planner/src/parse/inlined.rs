@@ -4,7 +4,7 @@
 //! It only finds where they begin; a line that merely speaks of numbers has none.
 
 use super::markers::Marker;
-use super::text::any_pair;
+use super::text::pairs;
 use super::vocabulary;
 
 /// A longer line is no list that somebody wrote into a sentence.
@@ -25,7 +25,7 @@ pub(super) fn items(line: &str) -> Vec<Inlined<'_>> {
     let begins = |a: u8, b: u8| {
         ((a == b' ') | (a == b'(')) & (b == b'2') | ((a == b'(') & (b == b'b')) | ((a == b'2') & (b == b':'))
     };
-    let second = any_pair(line, begins);
+    let second = pairs(line).fold(false, |any, (a, b)| any | begins(a, b));
     if !second || line.len() > LINE_BYTES_MAX {
         return Vec::new();
     }

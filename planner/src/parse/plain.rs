@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use super::inline::{Atom, AtomKind, EMPHASIS, Inline};
-use super::text::{any_pair, collapse, holds};
+use super::text::{collapse, holds, pairs};
 
 /// Text as a person would read it aloud: no Markdown signs, nothing of what was taken out, which is in order.
 pub(super) fn plain(text: &str, inline: &Inline, from: usize, to: usize, removed: &[(usize, usize)]) -> String {
@@ -89,7 +89,7 @@ fn tidy(mut out: String) -> String {
     let rough = |a: u8, b: u8| is_odd(a) | ((a == b' ') & ((b == b' ') | (b == b',') | (b == b'.')));
     let ends = out.as_bytes().first().zip(out.as_bytes().last());
     let clean = ends.is_some_and(|(first, last)| first.is_ascii_alphanumeric() && last.is_ascii_alphanumeric());
-    if clean && !any_pair(&out, rough) {
+    if clean && !pairs(&out).fold(false, |any, (a, b)| any | rough(a, b)) {
         return out;
     }
     let mut text = collapse(&out);

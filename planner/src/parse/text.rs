@@ -157,7 +157,7 @@ fn may_hold(text: &str, phrase: &str) -> bool {
         [b' ', first, second, ..] | [first, second, ..] => [*first, *second],
         [] | [_] => return false,
     };
-    any_pair(text, |a, b| (a == first) & (b == second))
+    pairs(text).fold(false, |any, (a, b)| any | ((a == first) & (b == second)))
 }
 
 /// A text without the white space around it; mostly there is none.
@@ -219,25 +219,10 @@ pub(super) fn has_byte(text: &str, wanted: u8) -> bool {
     find_byte(text.as_bytes(), wanted).is_some()
 }
 
-/// True when two bytes that stand side by side are as asked; many are looked at at once, the last ones twice.
-#[inline]
-pub(super) fn any_pair(text: &str, is: impl Fn(u8, u8) -> bool) -> bool {
+/// Each byte with the one after it.
+pub(super) fn pairs(text: &str) -> impl Iterator<Item = (u8, u8)> {
     let bytes = text.as_bytes();
-    let mut at = 0;
-    while let Some(part) = bytes[at..].first_chunk::<17>() {
-        let mut any = 0;
-        for n in 0..16 {
-            any |= u8::from(is(part[n], part[n + 1]));
-        }
-        if any > 0 {
-            return true;
-        }
-        match bytes.len() - 17 - at {
-            0 => return false,
-            left => at += left.min(16),
-        }
-    }
-    bytes.windows(2).any(|pair| is(pair[0], pair[1]))
+    bytes.iter().copied().zip(bytes.get(1..).unwrap_or_default().iter().copied())
 }
 
 /// The places of the first two bytes of a phrase.
@@ -261,7 +246,8 @@ pub(super) fn holds(text: &str, phrase: &str) -> bool {
 pub(super) fn collapse(text: &str) -> Cow<'_, str> {
     let text = text.trim();
     let is_odd = |byte: u8| !(b' '..0x80).contains(&byte);
-    if !any_pair(text, |a, b| is_odd(a) | is_odd(b) | ((a == b' ') & (b == b' '))) {
+    let odd = pairs(text).fold(false, |odd, (a, b)| odd | is_odd(a) | is_odd(b) | ((a == b' ') & (b == b' ')));
+    if !odd {
         return Cow::Borrowed(text);
     }
     let mut out = String::with_capacity(text.len());
