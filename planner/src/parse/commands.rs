@@ -93,10 +93,44 @@ static TELLS: Words = Words::new(|| {
 });
 /// Words that only lead to an instruction.
 static FIRSTS: Words = Words::new(|| list("first|firstly|please|then|next|finally|lastly|now|also|and|afterwards"));
-/// Words that forbid.
-const FORBIDS: &[&str] = &["don't", "don\u{2019}t", "do not", "not ", "never", "avoid"];
+/// Words that forbid, in the languages of which the words of order are known.
+const FORBIDS: &[&str] = &[
+    "don't",
+    "don\u{2019}t",
+    "do not",
+    "not ",
+    "never",
+    "avoid",
+    "no longer",
+    "hold off",
+    "nicht ",
+    "niemals",
+    "kein",
+    "ne pas",
+    "n'ex",
+    "n\u{2019}ex",
+    "jamais",
+    "nunca",
+    "no ejecut",
+    "no uses",
+    "no usar",
+    "n\u{e3}o ",
+    "non eseguire",
+    "mai ",
+];
+/// First words of what is not done, or has been.
+const SKIPS: &[&str] = &["skip", "deprecated", "obsolete", "n/a", "done:", "no ", "cancelled", "canceled", "wontfix"];
+/// What stands right behind code that is not to be run, or has been.
+static REFUSED: Words = Words::new(|| {
+    list(
+        "must not|must never|mustn't|should not|should never|shouldn't|shall not|may not|may never|can not|cannot|is not \
+         to|is never to|is forbidden|is prohibited|is not allowed|isn't allowed|must wait|has to wait|can wait|is banned\
+         |is off limits|is already|was already|has already|has been|was run|darf nicht|nicht ",
+    )
+});
 /// Words that forbid what follows up to the comma.
-const EXCEPT: &[&str] = &["without", "instead of", "rather than"];
+const EXCEPT: &[&str] =
+    &["without", "instead of", "rather than", "except", "everything but", "anything but", "all but"];
 /// Words with which a wait begins, up to the comma.
 static WAITS: Words = Words::new(|| list("after|before|once|when|while|until|if|unless|as soon as"));
 
@@ -169,7 +203,11 @@ pub(super) fn command_in(text: &str, inline: &Inline, from: usize, to: usize, hi
         end = atom.end;
         let before = text.get(from..atom.start).unwrap_or("");
         // What stands before other code belongs to that, unless a new verb comes.
-        let asked = if n == 0 { asked(before, after) } else { again(before, gap, after) };
+        let asked = match n {
+            _ if REFUSED.begin(after) => Some(Asked::Never),
+            0 => asked(before, after),
+            _ => again(before, gap, after),
+        };
         // "`app/main.py`: drop the templates" only says where.
         let place = || looks_at(before) || after.starts_with(':');
         // `src/auth.py` alone can be something to work on.
@@ -333,7 +371,8 @@ fn asked(before: &str, after: &str) -> Option<Asked> {
     let all = lower(before);
     let open = |word: &str| holds(&all, word) && all.rfind(word).is_some_and(|at| !holds(&all[at..], ", "));
     let waits = WAITS.after(&all).is_some() && !holds(&all, ", ");
-    if FORBIDS.iter().any(|word| holds(&all, word)) || EXCEPT.iter().any(|word| open(word)) {
+    let skips = || begins(all.trim_start(), SKIPS) || all == "no" || all.ends_with(" no");
+    if FORBIDS.iter().any(|word| holds(&all, word)) || EXCEPT.iter().any(|word| open(word)) || skips() {
         return Some(Asked::Never);
     }
     if waits {

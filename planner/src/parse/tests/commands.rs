@@ -170,6 +170,35 @@ fn a_program_behind_a_verb_is_said_and_a_column_of_commands_is_run() {
 }
 
 #[test]
+fn code_that_is_refused_or_done_is_not_run_whichever_side_the_words_are_on() {
+    let commands = |text: &str| plan(text).tasks.into_iter().filter_map(|task| task.command).collect::<Vec<_>>();
+    for item in [
+        "`git push` must not be used",
+        "`rm -rf x` should never be run",
+        "`make deploy` must wait until Monday",
+        "No `git rebase`, please",
+        "Kein `git rebase`",
+        "Hold off on `helm upgrade`",
+        "Do everything except `make clean`",
+        "Skip this one: run `make b`",
+        "DEPRECATED: run `make d`",
+        "N/A: run `make l`",
+        "Ne pas lancer `rm -rf x`",
+        "Il ne faut jamais ex\u{e9}cuter `git push`",
+        "No ejecutar `rm -rf x`",
+        "Nunca uses `git push`",
+        "N'ex\u{e9}cute jamais `git push`",
+    ] {
+        assert_eq!(commands(&format!("1. Fix the bug\n2. {item}\n3. Run `make`")), ["make"], "{item}");
+    }
+    for item in
+        ["Run `make a` again", "`make a` should pass", "Run `make a`, not later", "Run `make a` until it is done"]
+    {
+        assert_eq!(commands(&format!("1. {item}")), ["make a"], "{item}");
+    }
+}
+
+#[test]
 fn code_that_belongs_elsewhere_is_not_run() {
     let commands = |text: &str| plan(text).tasks.into_iter().filter_map(|task| task.command).collect::<Vec<_>>();
     let code = "```sh\nmake wipe\n```";
