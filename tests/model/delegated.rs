@@ -83,6 +83,35 @@ fn what_a_model_undoes_something_by_stands_in_the_words_as_that() {
 }
 
 #[test]
+fn what_undoes_a_step_is_no_command_of_the_words_and_undoes_that_step_alone() {
+    const WORDS: &str =
+        "1. Migrate the schema of the database (undo: `dropdb prod`)\n2. Run `make test` (undo: `make clean`)\n";
+    const RUN: &str = "Run `dropdb prod`";
+    // In words that are left to others it would be a command.
+    assert_eq!(judged(AgentType::Strategic, WORDS, &milestone(RUN)), invented("m", "dropdb prod"));
+    for agent in ["tactical", "strategic"] {
+        assert_eq!(judged(AgentType::Orchestrator, WORDS, &work(RUN, agent)), invented("a", "dropdb prod"));
+        assert_eq!(judged(AgentType::Orchestrator, WORDS, &work(WORDS, agent)), Ok(()));
+    }
+    // Nor does a command of the words become what undoes something, or move to another step.
+    let left = work("1. Migrate the schema of the database (undo: `make test`)", "tactical");
+    assert_eq!(judged(AgentType::Orchestrator, WORDS, &left), invented("a", "make test"));
+    let left = work("1. Run `make test` (undo: `dropdb prod`)", "tactical");
+    assert_eq!(judged(AgentType::Orchestrator, WORDS, &left), invented("a", "dropdb prod"));
+    let planned = |step: &str, command: Option<&str>, undo: &str| {
+        let tool = if command.is_some() { "run_command" } else { "edit_code" };
+        let mut step = json!({ "id": "s", "step": step, "tool": tool, "care": { "undo": undo } });
+        command.into_iter().for_each(|command| step["command"] = command.into());
+        judged(AgentType::Tactical, WORDS, &json!({ "execution_steps": [step] }))
+    };
+    assert_eq!(planned("migrate the schema of the database.", None, "dropdb prod"), Ok(()));
+    assert_eq!(planned("Test it", Some("make test"), "make clean"), Ok(()), "the command says which step it is");
+    assert_eq!(planned("Write the parser", None, "dropdb prod"), invented("s", "dropdb prod"));
+    assert_eq!(planned("Test it", Some("make test"), "dropdb prod"), invented("s", "dropdb prod"));
+    assert_eq!(planned("Run it", Some("dropdb prod"), "make clean"), invented("s", "dropdb prod"));
+}
+
+#[test]
 fn an_argument_of_a_tool_stands_in_the_words_as_a_whole() {
     const WORDS: &str = "Find out where 'the old name' and parse_task stand in src/main.rs, with care-rf";
     let tactical = |args: &Value| {

@@ -20,6 +20,7 @@ You plan as one agent of a crew that writes code. Answer with one JSON object by
 - Use your own tools only, and name no others, in no text. Leave to other agents what is theirs.
 - A command is one that the words have as code, between backticks or in a fence, copied exactly. Never make one up,
   also not in what you leave to another agent, and not to undo something. What a tool is given for its command stands in the words, too.
+- What the words have to undo a step by undoes that step alone and is no command. A step without a command that has one keeps its words.
 - What can be done at the same time does not wait.
 - What stands between <known> and </known> is what the crew has found out; use it, and do not plan it again.
 ";
@@ -76,12 +77,13 @@ pub fn read_agent_plan(
         if let Some(command) = task.command.clone().filter(|command| takes_command && !code.is_own(command)) {
             return Err(AnswerError::InventedCommand { id, command });
         }
-        if let Some(command) = task.compensate.clone().filter(|command| !code.undoes.contains(command)) {
+        let does = if takes_command { does(task) } else { words_of(task) };
+        if let Some(command) = task.compensate.clone().filter(|command| !code.is_undo_of(&does, command)) {
             return Err(AnswerError::InventedCommand { id, command });
         }
         // What is left to another agent are its words, in which code would count as the text's own.
         if let Some((to, text)) = left_to_another(task)
-            && let Some(command) = Code::of(to, text, registry).all.into_iter().find(|one| !code.all.contains(one))
+            && let Some(command) = Code::of(to, text, registry).not_in(&code)
         {
             return Err(AnswerError::InventedCommand { id, command });
         }
@@ -95,33 +97,59 @@ pub fn read_agent_plan(
     Ok(plan)
 }
 
-/// The code of words that is, or becomes, a command.
+/// The code of words that is, or becomes, a command. What undoes a step is no command: it is run only where that step was.
 struct Code {
-    /// By the words as they are.
+    /// By the words as they are: the commands.
     own: BTreeSet<String>,
-    /// What the words say by which something is undone.
-    undoes: BTreeSet<String>,
+    /// By the words as they are: what is done, and by which command that is undone.
+    own_undoes: BTreeSet<(String, String)>,
     /// The commands, and what else the code comes to when an agent leaves its words, by rule, to others.
-    all: BTreeSet<String>,
+    commands: BTreeSet<String>,
+    /// The same of what is undone.
+    undoes: BTreeSet<(String, String)>,
 }
 
 impl Code {
     fn of(agent: AgentType, words: &str, registry: &ToolRegistry) -> Self {
         let tasks = parse::parse(words, ParseOptions::default()).map(|parsed| parsed.tasks).unwrap_or_default();
-        let undoes = tasks.iter().filter_map(|task| task.compensate.clone()).collect::<BTreeSet<_>>();
+        let own_undoes = tasks.iter().filter_map(|task| Some((does(task), task.compensate.clone()?)));
+        let own_undoes = own_undoes.collect::<BTreeSet<_>>();
         let own = tasks.into_iter().filter_map(|task| task.command).collect::<BTreeSet<_>>();
-        let mut all = own.union(&undoes).cloned().collect::<BTreeSet<_>>();
+        let (mut commands, mut undoes) = (own.clone(), own_undoes.clone());
         let by_rule = plan_words(agent, words, registry).and_then(|plan| plan.lower(registry));
         // Each is left to an agent of a lower level, so this ends.
         for (to, text) in by_rule.iter().flat_map(|plan| &plan.tasks).filter_map(left_to_another) {
-            all.append(&mut Self::of(to, text, registry).all);
+            let mut left = Self::of(to, text, registry);
+            commands.append(&mut left.commands);
+            undoes.append(&mut left.undoes);
         }
-        Self { own, undoes, all }
+        Self { own, own_undoes, commands, undoes }
     }
 
     fn is_own(&self, command: &str) -> bool {
         self.own.contains(command)
     }
+
+    fn is_undo_of(&self, does: &str, undo: &str) -> bool {
+        self.own_undoes.contains(&(does.to_owned(), undo.to_owned()))
+    }
+
+    /// Something that this comes to and the other does not, each as what it is: a command as a command, an undo as that of the
+    /// same step.
+    fn not_in(self, other: &Self) -> Option<String> {
+        let undo = self.undoes.into_iter().find(|undo| !other.undoes.contains(undo)).map(|(_, command)| command);
+        self.commands.into_iter().find(|command| !other.commands.contains(command)).or(undo)
+    }
+}
+
+/// What a task does: its command, or else its words.
+fn does(task: &TaskPlan) -> String {
+    task.command.clone().unwrap_or_else(|| words_of(task))
+}
+
+/// The words of a task, however they begin and end.
+fn words_of(task: &TaskPlan) -> String {
+    task.description.trim().trim_end_matches('.').to_lowercase()
 }
 
 /// The agent that plans a task, and the words that it is given.
