@@ -186,7 +186,7 @@ async fn check_events(store: &EventStore, checked: &mut Checked) {
     let known: BTreeSet<_> = checked.findings.iter().filter_map(|finding| finding.position).collect();
     let mut found = Vec::new();
     let query = Query::all();
-    let (mut begun, mut orphans) = (BTreeSet::new(), Vec::new());
+    let (mut begun, mut orphans, mut append) = (BTreeSet::new(), Vec::new(), Vec::new());
     let read = for_each(store, &query, Range::default(), |recorded| {
         let decoded = match &*recorded.stream_id {
             event::STREAM => decode::<event::Event>(recorded),
@@ -198,6 +198,12 @@ async fn check_events(store: &EventStore, checked: &mut Checked) {
             sealed::STREAM => decode::<KeyEvent>(recorded),
             _others => Ok(()),
         };
+        if append.last().is_some_and(|last: &Recorded| last.append_start != recorded.append_start) {
+            check_paired(&mut append, &mut orphans);
+        }
+        if recorded.event_type == "TaskDispatched" || recorded.stream_id == event::TOLD_STREAM {
+            append.push(recorded.clone());
+        }
         if recorded.stream_id == event::STREAM {
             if recorded.event_type == "PlanForked"
                 && let Ok(event::Event::PlanForked { parent, .. }) = recorded.decode()
@@ -223,6 +229,7 @@ async fn check_events(store: &EventStore, checked: &mut Checked) {
     {
         found.push(Finding { position: None, what: failure.to_string() });
     }
+    check_paired(&mut append, &mut orphans);
     checked.findings.extend(found);
     checked.findings.extend(orphans);
     checked.findings.sort_by_key(|finding| finding.position);
@@ -231,6 +238,14 @@ async fn check_events(store: &EventStore, checked: &mut Checked) {
         let what = format!("there is more than these {FINDINGS_MAX}: mend them, or import an export, and check again");
         checked.findings.push(Finding { position: None, what });
     }
+}
+
+/// Adds what misses the other of a dispatch and what its agent is told, in one append, of which nothing stays.
+fn check_paired(append: &mut Vec<Recorded>, found: &mut Vec<Finding>) {
+    let n_more = (FINDINGS_MAX + 1).saturating_sub(found.len());
+    let unpaired = event::unpaired(append).into_iter().take(n_more);
+    found.extend(unpaired.map(|(position, what)| Finding { position: Some(position), what: what.to_string() }));
+    append.clear();
 }
 
 fn decode<T: Event>(recorded: &Recorded) -> Result<(), Error> {

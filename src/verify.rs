@@ -51,7 +51,7 @@ impl DifferenceJson {
         let Difference { position, stream_id, aggregate_id, command, how } = difference;
         let (log, decided) = match how {
             How::Other { log, decided } => (log, decided),
-            How::Unreadable(_) | How::Refused(_) => (None, None),
+            How::Unreadable(_) | How::Refused(_) | How::Unpaired(_) => (None, None),
         };
         Self { position, stream_id, aggregate_id, command, what, log, decided }
     }

@@ -31,7 +31,7 @@ use crate::planning::is_for_ever;
 use crate::roster::{Actor, Roster};
 use crate::run::{Job, Stop, wanted};
 use crate::subplans::{Outer, family};
-use crate::told;
+use crate::told::{self, Told};
 
 /// How often a holder says that it is alive.
 const RENEW_INTERVAL: Duration = Duration::from_secs(60);
@@ -242,13 +242,17 @@ impl Worker {
 
     async fn carry_out(self: Arc<Self>, mut dispatch: Dispatch, mut stop: watch::Receiver<Option<Stop>>) {
         let Some(actor) = self.roster.actor(dispatch.kind, &dispatch.parameters) else { return };
+        let mut told = Told::Whole;
         // Only agents are told of the plan.
         if let Actor::Agent(..) = actor {
-            let Dispatch { plan, task, attempt, parameters, .. } = &mut dispatch;
+            let Dispatch { plan, task, attempt, position, parameters, .. } = &mut dispatch;
             tokio::select! {
-                is_whole = told::join_until_read(&self.store, (plan, *task, *attempt), parameters) => if !is_whole { return },
+                now = told::join_until_read(&self.store, (plan, *task, *attempt), *position, parameters) => told = now,
                 _ = wanted(&mut stop) => return,
             }
+        }
+        if told == Told::Unreadable {
+            return;
         }
         let Some(actor) = self.roster.actor(dispatch.kind, &dispatch.parameters) else { return };
         if is_task_withheld(&dispatch.parameters) {
@@ -267,6 +271,10 @@ impl Worker {
             None if claim.handler().is_cut_off() && self.cut_off == CutOff::Report && !actor.only_waits() => {
                 let (error, class) = ("its worker was lost while it ran".into(), FailureClass::OutcomeUnknown);
                 (Ending::Failed { error, class, run: None }, Usage::default())
+            }
+            None if told == Told::Lost => {
+                let error = "what its agent is to be told of the plan is not in the log beside its dispatch".into();
+                (Ending::Failed { error, class: FailureClass::NotStarted, run: None }, Usage::default())
             }
             None => match attachments::prepared(&dispatch.parameters, self.links.clone()).await {
                 Err(question) => (Ending::Asked { question, default: None }, Usage::default()),

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::agents::requests::{self, Request, RequestCommand};
 use crate::claim::{self, TaskClaim, TaskCommand, TaskEvent};
-use crate::event::{self, Command, Event, PlannerCmd, ToldEvent};
+use crate::event::{self, Command, Event, PlannerCmd, ToldEvent, Unpaired};
 use crate::model::{self, CallCommand, ModelCalls};
 use crate::plan::TaskId;
 use crate::planner::Planner;
@@ -68,6 +68,8 @@ pub enum How {
     Unreadable(String),
     /// The command is refused: why.
     Refused(String),
+    /// What an agent is told, and its dispatch, miss each other.
+    Unpaired(Unpaired),
     /// Another event is decided; each with its type, and unset where there is none.
     Other {
         /// What the log has.
@@ -83,6 +85,7 @@ impl Display for Difference {
         write!(f, "at position {position}, {stream_id} {aggregate_id}, of {command}: ")?;
         match how {
             How::Unreadable(why) => f.write_str(why),
+            How::Unpaired(what) => write!(f, "{what}"),
             How::Refused(why) => write!(f, "it led to events, and this version refuses it: {why}"),
             How::Other { log, decided } => {
                 let said = |event: &Option<String>| event.clone().unwrap_or_else(|| "nothing more".into());
@@ -151,6 +154,7 @@ impl Verifier {
         let is_of_one = |one: &Recorded, other: &Recorded| {
             (&one.stream_id, &one.aggregate_id) == (&other.stream_id, &other.aggregate_id)
         };
+        check_paired(append)?;
         let told = told_of(append)?;
         let mut decided = Vec::new();
         for written in append.chunk_by(is_of_one) {
@@ -207,6 +211,15 @@ fn check_given(first: &Recorded) -> Result<(), VerifyError> {
     let how = "no parser made this plan of its text, and the command that proposed it is not kept: nothing says by what it was \
                judged";
     let (command, how) = ("a proposal".into(), How::Unreadable(how.into()));
+    Err(VerifyError::Differs(Box::new(Difference { position, stream_id, aggregate_id, command, how })))
+}
+
+/// What an agent is told comes with its dispatch, or else it is another's word.
+fn check_paired(append: &[Recorded]) -> Result<(), VerifyError> {
+    let Some((position, what)) = event::unpaired(append).into_iter().next() else { return Ok(()) };
+    let at = append.iter().find(|recorded| recorded.position == position).unwrap_or(&append[0]);
+    let (stream_id, aggregate_id) = (at.stream_id.clone(), at.aggregate_id.clone());
+    let (command, how) = ("a dispatch".into(), How::Unpaired(what));
     Err(VerifyError::Differs(Box::new(Difference { position, stream_id, aggregate_id, command, how })))
 }
 

@@ -1,11 +1,11 @@
 //! What an agent is told of its plan, apart from the dispatch: it is as long as the token budget lets it be, and of all who
 //! read a plan only who carries the task out needs it. It takes out and puts back, and decides nothing.
 
-use crewlog_mq::{Error, Event as MqEvent, Metadata, NewEvent, Part};
+use crewlog_mq::{Error, Event as MqEvent, Metadata, NewEvent, Part, Position, Recorded};
 use serde::{Deserialize, Serialize};
 
 use crate::claim;
-use crate::event::{Parameters, TaskResult};
+use crate::event::{Event, Parameters, PlannerCmd, STREAM, TaskResult};
 use crate::plan::TaskId;
 
 /// The stream of what tasks are told apart from their dispatches; an aggregate of it is that of the task.
@@ -50,6 +50,69 @@ impl MqEvent for ToldEvent {
             Self::TaskTold { .. } => "TaskTold",
         }
     }
+}
+
+/// A dispatch without what stands apart of it, or the other way round.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unpaired {
+    /// What its agent is told is missing.
+    Dispatch,
+    /// Nobody is told it.
+    Told,
+}
+
+impl std::fmt::Display for Unpaired {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Dispatch => {
+                "what the agent is told stands apart from this dispatch (told_apart), and is not in its append"
+            }
+            Self::Told => {
+                "before this there is no dispatch in the same append of which it stands apart, so nobody is told it"
+            }
+        })
+    }
+}
+
+/// Of the events of one append, in order, those that miss each other: to each dispatch that says so belongs one event, behind
+/// it, and to no other. What cannot be read is passed over.
+#[must_use]
+pub fn unpaired(append: &[Recorded]) -> Vec<(Position, Unpaired)> {
+    let (mut open, mut alone) = (Vec::new(), Vec::new());
+    for recorded in append {
+        if recorded.stream_id == STREAM {
+            let dispatch = recorded.decode().ok().and_then(|event| told_of(&recorded.aggregate_id, &event));
+            open.extend(dispatch.map(|dispatch| (dispatch, recorded.position)));
+        } else if recorded.stream_id == TOLD_STREAM {
+            let Ok(ToldEvent::TaskTold { attempt, .. }) = recorded.decode() else { continue };
+            let is_its = |((aggregate_id, of), _): &((String, u32), Position)| {
+                *aggregate_id == recorded.aggregate_id && *of == attempt && is_tagged(recorded)
+            };
+            match open.iter().position(is_its) {
+                Some(place) => drop(open.swap_remove(place)),
+                None => alone.push((recorded.position, Unpaired::Told)),
+            }
+        }
+    }
+    alone.extend(open.into_iter().map(|(_, position)| (position, Unpaired::Dispatch)));
+    alone.sort_by_key(|(position, _)| *position);
+    alone
+}
+
+/// The aggregate and the attempt of what stands apart of an event, where something does.
+fn told_of(plan: &str, event: &Event) -> Option<(String, u32)> {
+    match event {
+        Event::TaskDispatched { task_id, attempt, command: PlannerCmd::ExecuteTask { parameters, .. }, .. } => {
+            parameters.told_apart.then(|| (claim::aggregate_id(plan, *task_id), *attempt))
+        }
+        _another => None,
+    }
+}
+
+/// Whether it bears the tag by which it is read.
+fn is_tagged(told: &Recorded) -> bool {
+    let tag = claim::split_aggregate_id(&told.aggregate_id).map(|(plan, _)| told_tag(plan));
+    tag.is_some_and(|tag| told.tags.contains(&tag))
 }
 
 impl Parameters {

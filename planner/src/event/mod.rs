@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::plan::{Attachment, DefaultAnswer, Origin, TaskId, TaskPlan};
 pub use amending::{Amendment, Edit, Setting};
-pub use apart::{APART_BYTES_MIN, TOLD_STREAM, ToldEvent, told_tag};
+pub use apart::{APART_BYTES_MIN, TOLD_STREAM, ToldEvent, Unpaired, told_tag, unpaired};
 pub use command::Command;
 pub use config::{Budget, Order, PlannerConfig, Profile, Summaries, Usage, money};
 pub use told::{
