@@ -1,6 +1,7 @@
 //! The stable JSON of the command line, as `docs/json.md` describes it. Keys are always there; what is absent is null
 //! or empty.
 
+use std::collections::HashMap;
 use std::io::{self, Write};
 
 use crewlog_executors::agent::{Agent, PromptBy};
@@ -52,7 +53,8 @@ struct AttachmentJson<'a> {
 impl<'a> ParsedJson<'a> {
     /// Of a parsed text.
     pub fn of(parsed: &'a ParsedPlan) -> Self {
-        let tasks = parsed.tasks.iter().map(|task| ParsedTaskJson::of(task, &parsed.tasks)).collect();
+        let name_by_id = parsed.tasks.iter().map(|task| (task.id, task.name())).collect::<HashMap<_, _>>();
+        let tasks = parsed.tasks.iter().map(|task| ParsedTaskJson::of(task, &name_by_id)).collect();
         Self { tasks, warnings: &parsed.warnings }
     }
 
@@ -78,13 +80,13 @@ pub const fn status_of(mark: Mark) -> &'static str {
 }
 
 impl<'a> ParsedTaskJson<'a> {
-    fn of(task: &'a TaskPlan, tasks: &[TaskPlan]) -> Self {
+    fn of(task: &'a TaskPlan, name_by_id: &HashMap<TaskId, String>) -> Self {
         Self {
             id: task.name(),
             description: &task.description,
             kind: task.kind.as_str(),
             status: status_of(task.mark),
-            depends_on: names_of(task, |id| tasks.iter().find(|other| other.id == id).map(TaskPlan::name)),
+            depends_on: names_of(task, |id| name_by_id.get(&id).cloned()),
             attachments: task.attachments.iter().map(|attachment| AttachmentJson::of(&attachment.kind)).collect(),
             command: task.command.as_deref(),
             condition: task.condition.as_ref().map(condition_text),

@@ -1,6 +1,6 @@
 //! Looking: `plan parse`, `ls`, `show`. Nothing here executes anything, or appends but for what a model is asked.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io::{BufWriter, Write};
 use std::path::Path;
 
@@ -69,7 +69,8 @@ pub fn print_warnings(warnings: &[Diagnostic], file: &Path) {
 }
 
 fn print_parsed(mut to: impl Write, parsed: &ParsedPlan) -> std::io::Result<()> {
-    let width = parsed.tasks.iter().map(|task| task.name().chars().count()).max().unwrap_or(1);
+    let name_by_id = parsed.tasks.iter().map(|task| (task.id, task.name())).collect::<HashMap<_, _>>();
+    let width = name_by_id.values().map(|name| name.chars().count()).max().unwrap_or(1);
     for task in &parsed.tasks {
         let kind = task.kind.as_str();
         writeln!(to, "{:>width$}  {kind:<18}  {}", task.name(), one_line(&task.description, 100))?;
@@ -79,8 +80,8 @@ fn print_parsed(mut to: impl Write, parsed: &ParsedPlan) -> std::io::Result<()> 
             detail("$ ", &in_one_line(command))?;
         }
         if !task.depends_on.is_empty() {
-            let name_of = |id| parsed.tasks.iter().find(|other| other.id == id).map_or_else(String::new, |t| t.name());
-            let names = task.depends_on.iter().map(|dependency| name_of(dependency.task)).collect::<Vec<_>>();
+            let names = task.depends_on.iter().filter_map(|dependency| name_by_id.get(&dependency.task));
+            let names = names.map(String::as_str).collect::<Vec<_>>();
             detail("after ", &names.join(", "))?;
         }
         if let Some(condition) = &task.condition {

@@ -1,5 +1,7 @@
 //! Drafts to tasks: numbers them, and joins them by what is written and by the order of the text.
 
+use std::collections::HashSet;
+
 use super::built::{self, Built, Odd};
 use super::draft;
 use super::error::ParseError;
@@ -8,6 +10,10 @@ use super::names::{Elsewhere, Explicit, Names};
 use super::parsed::WARNINGS_MAX;
 use super::text::Lines;
 use crate::plan::{Dependency, Strength, TaskId, TaskPlan};
+
+/// How many bytes of tasks are searched for words that fit nothing, in one text. Behind that, words may be said twice rather than
+/// be lost.
+const SEARCHED_BYTES_MAX: usize = 16 << 20;
 
 /// Numbers the drafts and joins them: names first, then the order of the text. What they wait for of the plan that the
 /// text is added to is put into `outer`, by their numbers.
@@ -104,15 +110,30 @@ fn guess(edges: &mut Vec<Vec<Dependency>>, guessed: Vec<Vec<usize>>, explicit: &
 /// fit nothing stays with its task.
 fn warn(built: &mut Built, explicit: Vec<Explicit>, given_up: &[(usize, usize)]) {
     let mut odd = std::mem::take(&mut built.odd);
+    let mut room = SEARCHED_BYTES_MAX;
     for (draft, own) in built.drafts.iter_mut().zip(explicit) {
         odd.extend(draft.unread.drain(..).map(built::unread));
+        if own.unmatched.is_empty() {
+            continue;
+        }
+        let noted_bytes = draft.plan.notes.iter().map(String::len).sum::<usize>();
+        let (mut n_bytes, mut noted) = (draft.plan.description.len() + noted_bytes, HashSet::new());
         for (at, words) in own.unmatched {
             let message = format!("no task fits \"{words}\", so nothing waits for it");
             odd.push(Odd { at, message, help: "name the task by its id or number, for example (after 2)".into() });
             let plan = &mut draft.plan;
-            if !plan.description.contains(&words) && !plan.notes.iter().any(|note| note.contains(&words)) {
-                plan.notes.push(words);
+            let is_kept = if n_bytes <= room {
+                room -= n_bytes;
+                plan.description.contains(&words) || plan.notes.iter().any(|note| note.contains(&words))
+            } else {
+                noted.contains(&words)
+            };
+            if is_kept {
+                continue;
             }
+            n_bytes += words.len();
+            noted.insert(words.clone());
+            plan.notes.push(words);
         }
     }
     for (n, before) in given_up.iter().take(WARNINGS_MAX) {
