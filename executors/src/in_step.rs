@@ -142,8 +142,10 @@ fn shares(total: &Budget, plans: &[&PlannerState]) -> Vec<Budget> {
             return known;
         }
         let used = plans.iter().map(|state| measure.of(&state.spent())).collect::<Vec<_>>();
-        let share = total.saturating_sub(used.iter().sum()) / (plans.len() as u64).max(1);
-        let limits = known.iter().zip(used).map(|(known, used)| known.unwrap_or(u64::MAX).min(used + share));
+        let used_together = used.iter().fold(0_u64, |sum, used| sum.saturating_add(*used));
+        let share = total.saturating_sub(used_together) / (plans.len() as u64).max(1);
+        let limits =
+            known.iter().zip(used).map(|(known, used)| known.unwrap_or(u64::MAX).min(used.saturating_add(share)));
         limits.map(Some).collect()
     };
     let [tokens, costs, durations] = Measure::ALL.map(lowered);
@@ -196,4 +198,36 @@ async fn step_after_above(store: &EventStore, plan: &str, state: &PlannerState) 
         Phase::Active if state.is_paused_from_above() => Some(Command::ResumeFromAbove),
         Phase::Empty | Phase::Active | Phase::Paused | Phase::Ended(_) => None,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use crewlog_mq::Handler;
+    use crewlog_planner::event::{Event, PlannerConfig, Usage};
+    use crewlog_planner::plan::{NodeKind, Origin, TaskId, TaskPlan};
+    use crewlog_planner::planner::Planner;
+
+    use super::*;
+
+    #[test]
+    fn plans_that_used_up_more_than_a_number_holds_have_nothing_left() {
+        let plans = [u64::MAX, 5].map(|tokens| {
+            let mut planner = Planner::default();
+            planner.apply(&Event::TasksPlanned {
+                tasks: vec![TaskPlan::new(TaskId(1), NodeKind::Processing, "think")],
+                title: None,
+                source: String::new(),
+                config: Box::new(PlannerConfig::default()),
+                context: Vec::new(),
+                attachments: Vec::new(),
+                origin: Origin::default(),
+            });
+            let usage = Usage { input_tokens: tokens, ..Usage::default() };
+            planner.apply(&Event::UsageRecorded { task_id: TaskId(1), attempt: 1, usage });
+            planner
+        });
+        let total = Budget { tokens: Some(9), ..Budget::default() };
+        let lowered = shares(&total, &plans.each_ref().map(Planner::state));
+        assert_eq!(lowered.iter().map(|budget| budget.tokens).collect::<Vec<_>>(), [Some(u64::MAX), Some(5)]);
+    }
 }
