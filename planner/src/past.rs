@@ -258,8 +258,8 @@ impl Past {
         }
         if !summed_up.is_empty() {
             let of_summary = lines.iter().take_while(|line| line.nth == 0).enumerate();
-            let is_told_apart = |line: &Line| summed_up.contains(self.lines.text_of(line));
-            left_out.extend(of_summary.filter(|(_, line)| is_told_apart(line)).map(|(place, _)| place));
+            let is_in_summary = |line: &Line| summed_up.contains(self.lines.text_of(line));
+            left_out.extend(of_summary.filter(|(_, line)| is_in_summary(line)).map(|(place, _)| place));
         }
         left_out.sort_unstable();
         left_out.dedup();

@@ -71,7 +71,7 @@ fn a_text_that_is_no_plan_is_shown_where_it_is_wrong() {
 }
 
 #[test]
-fn worked_cases_that_hold_and_that_do_not_are_told_apart() {
+fn worked_cases_that_hold_and_that_do_not_are_distinguished() {
     let scene = Scene::new();
     let cases = |command: &str| {
         json!([

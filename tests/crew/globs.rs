@@ -195,7 +195,7 @@ fn past_a_limit_a_pattern_stands_for_its_folder() {
     assert!(overlap(&just, "src/ababab") && !overlap(&just, "src/c"));
     let names = vec!["a"; GLOB_COMPONENTS_MAX + 1].join("/");
     let others = format!("{}/b", vec!["a"; GLOB_COMPONENTS_MAX].join("/"));
-    assert!(overlap(&names, &others), "what is deeper is not told apart");
+    assert!(overlap(&names, &others), "what is deeper is not distinguished");
     assert!(overlap(&"*".repeat(GLOB_BYTES_MAX + 1), "anything"));
     assert!(Pattern::new(None, &"\u{e4}".repeat(5_000)).shown().chars().count() <= GLOB_BYTES_MAX);
 }

@@ -38,7 +38,7 @@ fn data_that_is_not_json_is_refused_before_the_log() {
 }
 
 #[tokio::test]
-async fn names_of_any_characters_are_kept_and_told_apart() {
+async fn names_of_any_characters_are_kept_and_distinguished() {
     let names = ["a", "A", "a ", "á", "a\u{301}", "it's \"q\"", "a/b", "%_*", "a\u{1}", "a\u{1}b", "?1", "\n"];
     for (store, _place) in logs().await {
         for name in names {

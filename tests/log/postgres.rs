@@ -273,7 +273,7 @@ async fn refusal(url: &str) -> Error {
 type IsIt = fn(&Error) -> bool;
 
 #[tokio::test]
-async fn each_way_in_which_a_server_cannot_be_used_is_told_apart_and_without_the_password() {
+async fn each_way_in_which_a_server_cannot_be_used_is_distinguished_and_without_the_password() {
     let (host, _) = server().rsplit_once('/').map(|(host, name)| (host.to_owned(), name.to_owned())).unwrap();
     let user = host.split_once("://").unwrap().1.split_once('@').unwrap().0.to_owned();
     let with = |name: &str| host.replacen(&user, &format!("{name}:hushhush"), 1);

@@ -9,7 +9,7 @@ use serde_json::json;
 use super::rig::{Mock, WAYS, question, settings};
 
 #[tokio::test]
-async fn each_fault_is_told_apart_in_both_protocols_whole_and_as_a_stream() {
+async fn each_fault_is_distinguished_in_both_protocols_whole_and_as_a_stream() {
     let replies = json!([
         { "when": { "prompt": "1" }, "fault": "rate_limited", "retry_after": 7 },
         { "when": { "prompt": "2" }, "fault": "overloaded" },

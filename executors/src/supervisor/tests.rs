@@ -9,7 +9,7 @@ use super::*;
 const GRACE_NEVER_OVER: Duration = Duration::from_secs(3600);
 
 #[tokio::test]
-async fn exit_codes_and_signals_are_told_apart() {
+async fn exit_codes_and_signals_are_distinguished() {
     let signalled = |signal: Signal| Exit::Signal(signal.as_raw());
     for (command, expected) in [
         ("true", Exit::Code(0)),

@@ -11,7 +11,7 @@ use crate::{
 /// A random source: splitmix64.
 pub(super) struct Dice(u64);
 
-/// Few, so that much collides; and odd, so that what is compared as text is told apart.
+/// Few, so that much collides; and odd, so that what is compared as text is distinguished.
 const STREAMS: [&str; 4] = ["s", "S", "s ", "t/%_"];
 const AGGREGATES: [&str; 5] = ["1", "2", "é", "e\u{301}", "a'b\"c"];
 const TYPES: [&str; 4] = ["Noted", "noted", "Closed", "?1"];

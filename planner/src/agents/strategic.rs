@@ -105,7 +105,7 @@ impl StrategicPlan {
     }
 }
 
-/// A milestone as a text for the agent that plans it: the rest is told apart from what is to be done.
+/// A milestone as a text for the agent that plans it: the rest is set off from what is to be done.
 fn words(milestone: &str, notes: &[String]) -> String {
     if notes.is_empty() {
         return milestone.trim().to_owned();
