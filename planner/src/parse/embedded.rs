@@ -1,23 +1,68 @@
-//! Where in a text the list of another program stands: it is the text, its front matter, or a fence that the words before
-//! it announce or beside which there are no items. What stands around it is context; what the list says, `formats` knows.
+//! Where in a text the list of another program stands: it is the text, its front matter, or the only such fence of a text
+//! in which nothing else is to be done and which gives it as its plan. What stands around it is context; what the list says,
+//! `formats` knows. A list of which that is doubtful is data as any other, and a warning says so.
 
+use std::ops::Range;
+
+use super::built::Odd;
+use super::draft::Draft;
 use super::error::ParseError;
-use super::parsed::{ParseOptions, ParsedPlan};
-use super::phrases::words;
-use super::text::{collapse, find, is_blank};
-use super::{formats, markers, vocabulary, yaml};
+use super::lines::{Block, BlockKind};
+use super::parsed::{ParseOptions, ParsedPlan, WARNINGS_MAX};
+use super::phrases::{Words, list, words};
+use super::sections::{Section, Use};
+use super::text::{Lines, collapse, find, is_blank};
+use super::{build, built, formats, lines, roles, sections, vocabulary, yaml};
 
 /// So many lines are looked at to know whether a text is YAML.
 const LINES_MAX: usize = 200;
+/// So many fences are looked at for a list.
+const FENCES_MAX: usize = 8;
 /// So many paragraphs around a list are kept as context.
 const CONTEXT_MAX: usize = 100;
 
 type Read = Result<ParsedPlan, ParseError>;
 
-/// The plan of a list in a text; nothing when there is none.
-pub(super) fn read(text: &str, options: ParseOptions) -> Option<Read> {
+/// What a text holds.
+pub(super) enum Held {
+    /// A list, which is the plan.
+    Plan(Read),
+    /// A text to be read as any other, with what is said of the lists in it that are not the plan.
+    Text(Unread),
+}
+
+/// Lists that are not the plan.
+#[derive(Default)]
+pub(super) struct Unread {
+    pub(super) odd: Vec<Odd>,
+    fences: Vec<Range<usize>>,
+}
+
+impl Unread {
+    /// The text without these fences and the colons before them, if there are any.
+    pub(super) fn without(&self, text: &str) -> Option<String> {
+        let colon = |fence: &Range<usize>| {
+            let lead = text[..fence.start].trim_end().strip_suffix(':')?;
+            Some(lead.len()..fence.end)
+        };
+        let parts = self.fences.iter().map(|fence| colon(fence).unwrap_or(fence.clone()));
+        (!self.fences.is_empty()).then(|| without(text, parts))
+    }
+
+    /// Gives the fences as notes to the drafts before them, else to the first.
+    pub(super) fn lend(&self, text: &str, drafts: &mut [Draft]) {
+        for fence in &self.fences {
+            let n = drafts.iter().rposition(|draft| draft.at <= fence.start).unwrap_or(0);
+            let Some(draft) = drafts.get_mut(n) else { return };
+            draft.plan.notes.push(text[fence.clone()].trim().to_owned());
+        }
+    }
+}
+
+/// The plan of a list in a text.
+pub(super) fn read(text: &str, options: ParseOptions) -> Held {
     if let Some(plan) = formats::read(text, options) {
-        return Some(plan);
+        return Held::Plan(plan);
     }
     let body = text.trim_start_matches(is_blank);
     if let Some(head) = body.strip_prefix("---\n").or_else(|| body.strip_prefix("---\r\n")) {
@@ -26,23 +71,48 @@ pub(super) fn read(text: &str, options: ParseOptions) -> Option<Read> {
     if begins_as_yaml(body)
         && let Some(plan) = of_yaml(text, body, options)
     {
-        return Some(plan);
+        return Held::Plan(plan);
     }
     fence(text, options)
 }
 
-/// The list in what stands between `---` and `---`; a text without the second is all of it YAML.
-fn front_matter(text: &str, head: &str, options: ParseOptions) -> Option<Read> {
+/// The list in what stands between `---` and `---`; a text without the second is all of it YAML. Boxes in the text below
+/// are the tasks in its place.
+fn front_matter(text: &str, head: &str, options: ParseOptions) -> Held {
     let mut length = 0;
-    for line in head.split_inclusive('\n') {
-        if matches!(line.trim_end(), "---" | "...") {
-            let (inside, rest) = head.split_at(length);
-            let plan = if begins_as_yaml(inside) { of_yaml(text, inside, options) } else { None };
-            return plan.map(|plan| plan.map(|plan| with_context(plan, &[&rest[line.len()..]])));
-        }
+    let end = head.split_inclusive('\n').find_map(|line| {
+        let start = length;
         length += line.len();
+        matches!(line.trim_end(), "---" | "...").then_some((start, length))
+    });
+    let (inside, below) = end.map_or((head, ""), |(start, after)| (&head[..start], &head[after..]));
+    let plan = if begins_as_yaml(inside) { of_yaml(text, inside, options) } else { None };
+    let Some(plan) = plan else { return fence(text, options) };
+    let at = text.len() - below.len();
+    let around = without(text, std::iter::once(0..at));
+    let boxed = |block: &Block| matches!(block.kind, BlockKind::Item { mark: Some(_), .. });
+    let drafts = build::build(&around, false).drafts;
+    if !drafts.is_empty() && lines::blocks(below).iter().any(boxed) {
+        let message =
+            "the list of tasks in the front matter is not read, since the text has boxes of its own".to_owned();
+        let help = "leave one of the two".into();
+        return Held::Text(Unread {
+            odd: vec![Odd { at: text.len() - head.len(), message, help }],
+            fences: Vec::new(),
+        });
     }
-    if begins_as_yaml(head) { of_yaml(text, head, options) } else { None }
+    let odd = drafts.iter().map(|draft| Odd {
+        at: draft.at,
+        message: "this is not read as a task, since the front matter has the list of tasks".into(),
+        help: "add it to that list if it is to be done".into(),
+    });
+    let said = built::diagnostics(odd.collect(), &Lines::new(text));
+    Held::Plan(plan.map(|plan| {
+        let mut plan = with_context(plan, &[below]);
+        plan.warnings.extend(said);
+        plan.warnings.truncate(WARNINGS_MAX);
+        plan
+    }))
 }
 
 fn of_yaml(text: &str, part: &str, options: ParseOptions) -> Option<Read> {
@@ -71,85 +141,185 @@ fn begins_as_yaml(part: &str) -> bool {
     is_field && (is_list(first) || lines.any(is_list))
 }
 
-/// The list in a fence of JSON or YAML.
-fn fence(text: &str, options: ParseOptions) -> Option<Read> {
-    let mut at = find(text, "```")?;
-    at = text[..at].rfind('\n').map_or(0, |end| end + 1);
-    while let Some((open, inside, end)) = next_fence(text, at) {
-        at = end;
-        let plan = match text[inside.clone()].trim_start_matches(is_blank).as_bytes().first() {
-            Some(b'{' | b'[') => formats::of_json(text, text[inside.clone()].trim(), options),
-            Some(_) if begins_as_yaml(&text[inside.clone()]) => of_yaml(text, &text[inside.clone()], options),
+/// The list in a fence of JSON or YAML, if there is one alone, nothing around it is to be done, and its place and the
+/// words before it make it the plan. Any other stays what a fence of data is, and that is said.
+fn fence(text: &str, options: ParseOptions) -> Held {
+    let mut unread = Unread::default();
+    if find(text, "```").is_none() {
+        return Held::Text(unread);
+    }
+    let mut blocks = lines::blocks(text);
+    sections::promote(text, &mut blocks);
+    let lists = blocks.iter().enumerate().filter_map(|(n, block)| Some((n, inside(text, block)?)));
+    let mut found = None;
+    for (n, inside) in lists.take(FENCES_MAX) {
+        let part = &text[inside];
+        let plan = match part.trim_start_matches(is_blank).as_bytes().first() {
+            Some(b'{' | b'[') => formats::of_json(text, part.trim(), options),
+            Some(_) if begins_as_yaml(part) => of_yaml(text, part, options),
             Some(_) | None => None,
         };
-        let Some(plan) = plan else { continue };
-        let (before, after) = (&text[..open], &text[end..]);
-        let said = announced(before);
-        let listed =
-            || before.lines().chain(after.lines()).any(|line| markers::item(line.trim(), None, false).is_some());
-        if said == Some(true) || said.is_none() && !listed() {
-            return Some(plan.map(|plan| with_context(plan, &[before, after])));
+        if let Some(plan) = plan {
+            let message = "the list of tasks in this fence is not read as the plan".to_owned();
+            let help = "write \"Execute this plan:\" before it, and nothing else that is to be done beside it";
+            let span = blocks[n].span;
+            unread.odd.push(Odd { at: span.start, message, help: help.into() });
+            unread.fences.push(span.start..span.end);
+            found = Some((n, plan));
         }
     }
-    None
+    match found {
+        Some((n, plan)) if unread.odd.len() == 1 && is_given(text, &blocks, n) => {
+            let span = blocks[n].span;
+            Held::Plan(plan.map(|plan| with_context(plan, &[&text[..span.start], &text[span.end..]])))
+        }
+        Some(_) | None => Held::Text(unread),
+    }
 }
 
-/// The next fence that may hold a list: where it begins, what is in it, and where it ends.
-fn next_fence(text: &str, from: usize) -> Option<(usize, std::ops::Range<usize>, usize)> {
-    let mut at = from;
-    let mut open: Option<(usize, usize, bool)> = None;
-    for line in text.get(from..)?.split_inclusive('\n') {
-        let start = at;
-        at += line.len();
-        let Some(language) = line.trim_start_matches([' ', '\t']).strip_prefix("```") else { continue };
-        match open {
-            Some((begin, inside, true)) => return Some((begin, inside..start, at)),
-            Some((_, _, false)) => open = None,
-            None => {
-                let language = language.trim().to_ascii_lowercase();
-                let known = matches!(language.as_str(), "" | "json" | "jsonc" | "json5" | "jsonl" | "yaml" | "yml");
-                open = Some((start, at, known));
+/// What stands in a fence with an end that may hold a list.
+fn inside(text: &str, block: &Block) -> Option<Range<usize>> {
+    let BlockKind::Fence(language) = &block.kind else { return None };
+    let known = matches!(language.as_str(), "" | "json" | "jsonc" | "json5" | "jsonl" | "yaml" | "yml");
+    let written = text[block.span.start..block.span.end].trim();
+    let marked = written.starts_with("```") && written.ends_with("```") && !block.quoted;
+    let (first, last) = block.pieces.first().zip(block.pieces.last())?;
+    (known && marked).then_some(first.start..last.end)
+}
+
+/// True when the list in the fence at `n` is what the text gives as its plan: it is announced, or stands under the title or under a
+/// heading of tasks; no heading, sentence or mark of HTML says otherwise; and nothing else in the text is to be done.
+fn is_given(text: &str, blocks: &[Block], n: usize) -> bool {
+    let fence = blocks[n].span;
+    let said = |block: &Block| match (block.pieces.first(), block.pieces.last()) {
+        (Some(first), Some(last)) => first.start..last.end,
+        _ => block.span.start..block.span.start,
+    };
+    let lead = blocks[..n].iter().rposition(|block| block.kind != BlockKind::Ignored);
+    let lead = match lead.map(|lead| (lead, &blocks[lead].kind)) {
+        None => None,
+        Some((lead, BlockKind::Heading(level))) if *level < 7 => {
+            let is_tasks = sections::section(&text[said(&blocks[lead])]) == Section::Tasks;
+            if !is_tasks && (lead > 0 || *level > 1) {
+                return false;
             }
+            None
         }
+        Some((lead, BlockKind::Heading(_) | BlockKind::Paragraph)) => {
+            let whole = said(&blocks[lead]);
+            let begin = whole.start + last_sentence(&text[whole.clone()]);
+            if DENIES.is_in(&text[whole.clone()]) || !announces(&text[begin..whole.end]) {
+                return false;
+            }
+            Some(begin..whole.end)
+        }
+        Some((_, BlockKind::Item { .. } | BlockKind::Fence(_) | BlockKind::Table | BlockKind::Ignored)) => {
+            return false;
+        }
+    };
+    let is_html =
+        |line: &str| line.trim_start().strip_prefix('<').is_some_and(|tag| tag.starts_with(char::is_alphabetic));
+    if sections::uses(text, blocks, false)[n] != Use::Tasks || text[..fence.start].lines().any(is_html) {
+        return false;
     }
-    None
+    let mut open = usize::MAX;
+    for (block, level) in blocks[..n].iter().rev().filter_map(|block| match block.kind {
+        BlockKind::Heading(level) => Some((block, level)),
+        BlockKind::Item { .. } | BlockKind::Paragraph | BlockKind::Fence(_) | BlockKind::Table | BlockKind::Ignored => {
+            None
+        }
+    }) {
+        if level < open && DENIES.is_in(&text[said(block)]) {
+            return false;
+        }
+        open = open.min(level);
+    }
+    let around = without(text, lead.clone().into_iter().chain(std::iter::once(fence.start..fence.end)));
+    let listed = || blocks.iter().any(|block| matches!(block.kind, BlockKind::Item { .. } | BlockKind::Table));
+    let mut sentences = around.lines().flat_map(|line| line.split_inclusive(". "));
+    let denied = sentences.any(|one| roles::is_prohibition(one.trim_start()) || REJECTS.is_in(one));
+    !denied
+        && (lead.is_some() || !listed())
+        && build::build(&around, false).drafts.iter().all(|draft| TALK.after(&draft.plan.description).is_some())
 }
 
-/// Whether the line before a fence says that a plan follows: nothing when it stands alone, false when it says that
-/// something else is to be done with it.
-fn announced(before: &str) -> Option<bool> {
-    const NAMES: [&str; 12] =
-        ["plan", "plans", "task", "tasks", "todo", "todos", "step", "steps", "issues", "tickets", "backlog", "roadmap"];
-    const BEGINS: [&str; 16] = [
-        "execute",
-        "carry",
-        "do",
-        "follow",
-        "run",
-        "implement",
-        "work",
-        "complete",
-        "continue",
-        "resume",
-        "finish",
-        "start",
-        "take",
-        "use",
-        "perform",
-        "process",
-    ];
-    let line = before.lines().rev().find(|line| !line.trim().is_empty())?.trim();
-    if line.starts_with('#') || line.ends_with("```") {
-        return None;
+/// A text with spaces for some parts of it, so that the rest stands where it stood.
+fn without(text: &str, parts: impl IntoIterator<Item = Range<usize>>) -> String {
+    let mut left = String::with_capacity(text.len());
+    let mut at = 0;
+    for part in parts {
+        left.push_str(&text[at..part.start]);
+        left.extend(text[part.clone()].bytes().map(|byte| if byte == b'\n' { '\n' } else { ' ' }));
+        at = part.end;
     }
-    // `TodoWrite` and `update_plan` are how assistants call it.
-    let tool = |word: &str| word.starts_with("todo") || word.ends_with("_plan") || word.starts_with("task");
-    let named = words(line).any(|word| NAMES.contains(&word.as_str()) || tool(word.as_str()));
-    let asked = vocabulary::instruction(line);
-    let first = words(asked).next();
-    let begins = |word: &str| BEGINS.contains(&word) || NAMES.contains(&word);
-    let other = vocabulary::begins_with_verb(asked) && !first.is_some_and(|word| begins(word.as_str()));
-    Some(named && !other)
+    left.push_str(&text[at..]);
+    left
+}
+
+/// Where the last sentence of a paragraph begins.
+fn last_sentence(text: &str) -> usize {
+    [". ", "! ", "? ", ".\n", "!\n", "?\n"].iter().filter_map(|end| text.rfind(end)).max().map_or(0, |at| at + 2)
+}
+
+/// Names of a plan; `TodoWrite` and `update_plan` are how assistants call it.
+static NAMES: Words = Words::new(|| {
+    list(
+        "plan|plans|task|tasks|todo|todos|to-do|to-dos|step|steps|issues|tickets|backlog|roadmap|todowrite|todo_write|update_plan",
+    )
+});
+/// Verbs with which a plan is given to be carried out.
+static CARRIES: Words = Words::new(|| {
+    list("execute|carry|do|follow|run|implement|work|complete|continue|resume|finish|start|begin|use|perform|process")
+});
+/// Words that change nothing about what a plan is.
+static FILLS: Words = Words::new(|| {
+    list(
+        "the|a|an|my|our|your|this|that|these|those|here|here's|is|are|it|all|of|to|do|out|on|with|through|up|from|in|as|by|\
+         json|yaml|following|below|current|new|updated|revised|final|full|complete|whole|entire|next|list|now|then|and|\
+         please|i've|i|we've|we|have|me|agreed|approved|implementation|project|work|ok|okay|sure|hi|hello|thanks|order|given|one|at|\
+         time",
+    )
+});
+/// Words of what is not to be carried out, or only shown.
+static DENIES: Named = Named(Words::new(|| {
+    list(
+        "not|never|don't|dont|cannot|can't|won't|shouldn't|mustn't|nobody|nothing|without|instead|avoid|forbid|forbidden|\
+         refuse|refuses|refused|reject|rejects|rejected|old|older|obsolete|outdated|deprecated|superseded|previous|former|\
+         wrong|broken|broke|bad|failed|abandoned|discarded|example|examples|sample|samples|template|dummy|fake|mock|\
+         fixture|fixtures|schema|format|response|responses|request|requests|payload|returns|returned|input|output|error|errors|log|logs|\
+         printed|reproduce|reproduction|like|looks|was|were|wasn't|weren't|already|hypothetical|imagine",
+    )
+}));
+/// Words of what is not to be carried out, wherever they stand.
+static REJECTS: Named = Named(Words::new(|| {
+    list("refuse|refuses|refused|reject|rejected|obsolete|outdated|superseded|abandoned|discarded|hypothetical")
+}));
+
+/// With these words a writer asks for an answer, and for nothing that is to be done.
+static TALK: Words = Words::new(|| list("let me know|tell me if|tell me what you think"));
+
+/// Words of which one is enough.
+struct Named(Words);
+
+impl Named {
+    fn is_in(&self, text: &str) -> bool {
+        words(text).any(|word| self.0.contains(word.as_str()))
+    }
+}
+
+/// True for "Please execute the following plan" and "Tasks for today": a sentence that asks to carry a plan out or only
+/// names it, in words of which none is other than expected.
+fn announces(sentence: &str) -> bool {
+    let asked = vocabulary::instruction(sentence);
+    let carries = words(asked).next().is_some_and(|first| CARRIES.contains(first.as_str()));
+    let plain = |part: &str| words(part).all(|word| NAMES.contains(word.as_str()) || FILLS.contains(word.as_str()));
+    let named = |part: &str| words(part).any(|word| NAMES.contains(word.as_str()));
+    if carries {
+        let rest = asked.trim_start().split_once(char::is_whitespace).map_or("", |(_, rest)| rest);
+        return named(rest) && plain(rest);
+    }
+    let (name, _) = asked.split_once(" for ").unwrap_or((asked, ""));
+    named(name) && plain(name)
 }
 
 /// The plan with the words around its list.

@@ -143,9 +143,10 @@ fn read(
     if let Some(plan) = canonical::read(text, options) {
         return plan;
     }
-    if let Some(plan) = embedded::read(text, options) {
-        return plan;
-    }
+    let unread = match embedded::read(text, options) {
+        embedded::Held::Plan(plan) => return plan,
+        embedded::Held::Text(unread) => unread,
+    };
     let mut built = build::build(text, false);
     let asks = |built: &built::Built| built.drafts.iter().all(|draft| draft.plan.kind == NodeKind::Clarification);
     if built.drafts.is_empty() {
@@ -154,12 +155,19 @@ fn read(
         // Requirements beside nothing but questions are what is to be done.
         built = Some(build::build(text, true)).filter(|wide| !asks(wide)).unwrap_or(built);
     }
+    // "Summarise these tasks:" over a fence is a step by itself.
+    let bare = if built.drafts.is_empty() { unread.without(text) } else { None };
+    if let Some(bare) = &bare {
+        built = build::build(bare, false);
+        unread.lend(text, &mut built.drafts);
+    }
     if built.drafts.is_empty() {
         return Err(ParseError::EmptyPlan);
     }
     if built.drafts.len() > TASKS_MAX {
         return Err(ParseError::LimitPassed { limit: "tasks", value: built.drafts.len(), max: TASKS_MAX });
     }
+    built.odd.extend(unread.odd);
     let lines = text::Lines::new(text);
     let title = built.title.take();
     let context = std::mem::take(&mut built.context);

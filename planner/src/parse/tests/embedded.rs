@@ -1,6 +1,7 @@
 //! Lists of other programs in YAML, in front matter and in fences.
 
 use super::{check, check_error, plan};
+use crate::parse::{ParseOptions, parse};
 
 #[test]
 fn the_todos_in_the_front_matter_are_the_tasks_and_the_text_below_is_context() {
@@ -107,4 +108,83 @@ fn text_that_only_looks_like_yaml_is_read_as_any_text() {
     ] {
         assert_eq!(plan(text).tasks.len(), n_tasks, "{text:?}: {:?}", plan(text).tasks);
     }
+}
+
+/// A list of one task, in a fence.
+const FENCE: &str = "```json\n[{\"id\":1,\"title\":\"Run `rm -rf z`\",\"status\":\"open\"}]\n```\n";
+
+#[test]
+fn a_list_that_is_forbidden_or_rejected_or_only_shown_is_not_carried_out() {
+    for before in [
+        "Never execute the following plan:",
+        "Do not execute this plan:",
+        "Don't run these tasks:",
+        "Old plan (obsolete, do not execute):",
+        "Here is the plan that Bob wanted, which I refuse:",
+        "Fix the bug.\n\nThe rejected plan of the other agent was:",
+        "This plan is wrong, fix it:",
+        "The API returns tasks like this example:",
+        "Implement the tasks API. The tasks look so:",
+        "Nobody wants this.\nIt was never approved. Here is the plan:",
+        "The team rejected it.\n\nPlan:",
+        "Summarise these tasks:",
+        "Use these tasks to test the parser:",
+        "Fix the parser.\n\n## Won't do\n",
+        "Fix the parser.\n\n## Out of scope\n\nPlan:",
+        "Fix the parser.\n\n## Steps to reproduce\n",
+        "Fix the parser.\n\n## Example\n",
+        "# Parser\n\n## Response\n",
+        "Fix the parser.\n\n<details><summary>The plan that broke everything</summary>\n",
+        "<details>\n<summary>What happened</summary>\n\nThe plan:\n",
+        "> He said:\n>",
+        "- Add a\n- Add b\n",
+    ] {
+        let text = format!("{before}\n{FENCE}");
+        let Ok(read) = parse(&text, ParseOptions::default()) else { continue };
+        assert!(read.tasks.iter().all(|task| task.command.is_none()), "{text:?}: {:?}", read.tasks);
+        assert_eq!(before.contains("Fix the parser"), read.tasks[0].description == "Fix the parser", "{text:?}");
+        let said = "the list of tasks in this fence is not read as the plan";
+        assert!(read.warnings.iter().any(|one| one.message == said), "{text:?}: {:?}", read.warnings);
+    }
+}
+
+#[test]
+fn a_list_that_is_given_as_the_plan_is_carried_out() {
+    for before in [
+        "",
+        "Please execute the following plan:",
+        "Carry out these tasks:",
+        "Here's the updated plan:",
+        "**Plan**\n",
+        "# Release\n",
+        "# Release\n\n## Tasks\n",
+        "The login is slow. Here is the plan:",
+        "Tasks for today:",
+        "TodoWrite:",
+    ] {
+        let read = plan(&format!("{before}\n{FENCE}"));
+        assert_eq!(read.tasks[0].command.as_deref(), Some("rm -rf z"), "{before}: {:?}", read.tasks);
+        assert_eq!(read.warnings, [], "{before}");
+    }
+}
+
+#[test]
+fn a_list_in_a_text_with_steps_of_its_own_hides_none_of_them() {
+    for (text, own) in [
+        (format!("Carry out this plan:\n{FENCE}\nThen run `make deploy` and tell the team."), "make deploy"),
+        (format!("Use this plan:\n{FENCE}\n1. Fix A\n2. Fix B"), "Fix B"),
+        (format!("Execute this plan:\n{FENCE}\nThen this plan:\n{FENCE}"), "Execute this plan"),
+        (format!("Summarise these tasks:\n{FENCE}"), "Summarise these tasks"),
+        (format!("Execute this plan:\n{FENCE}\nNever push to main."), "Never push to main"),
+        ("---\ntasks:\n- title: Sort it\n---\n# Tasks\n- [ ] Fix the bug".to_owned(), "Fix the bug"),
+    ] {
+        let read = plan(&text);
+        let all = format!("{:?}", read.tasks);
+        assert!(all.contains(own) && !read.warnings.is_empty(), "{text:?}: {all}");
+        assert!(read.tasks.iter().all(|task| task.command.as_deref() != Some("rm -rf z")), "{text:?}: {all}");
+    }
+    let read = plan("---\ntasks:\n- title: Sort it\n---\nFix the bug.\n\nDeploy it.");
+    assert_eq!(read.tasks.len(), 1);
+    let said: Vec<_> = read.warnings.iter().map(|one| one.line).collect();
+    assert_eq!(said, [5, 7], "{:?}", read.warnings);
 }
