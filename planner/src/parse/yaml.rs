@@ -2,6 +2,8 @@
 //! texts and blocks of text. What else YAML has (anchors, tags, several documents) is not read, and no text is taken for
 //! YAML that is not all of it.
 
+use std::collections::HashSet;
+
 use super::values::{DEPTH_MAX, Node, Value, offset};
 use crate::plan::Span;
 
@@ -73,7 +75,7 @@ impl<'t> Reader<'t> {
         if key(text).is_some() {
             return self.map(line, depth);
         }
-        let value = scalar(self.source, line.start, line.end);
+        let value = scalar(self.source, line.start, line.end, depth);
         self.step();
         value
     }
@@ -104,6 +106,7 @@ impl<'t> Reader<'t> {
 
     fn map(&mut self, first: Line, depth: usize) -> Option<Value> {
         let mut fields: Vec<(String, Value)> = Vec::new();
+        let mut names = HashSet::new();
         while let Some(line) = self.next().filter(|line| line.indent == first.indent) {
             let text = self.text(line);
             let Some((name, skip)) = key(text) else { break };
@@ -122,12 +125,12 @@ impl<'t> Reader<'t> {
             } else if rest.starts_with(['|', '>']) && rest.len() <= 3 {
                 self.literal(line, first.indent, rest.starts_with('|'))
             } else {
-                let mut value = scalar(self.source, start, line.end)?;
+                let mut value = scalar(self.source, start, line.end, depth)?;
                 self.step();
                 self.goes_on(&mut value, first.indent);
                 value
             };
-            if fields.iter().any(|(own, _)| *own == name) {
+            if !names.insert(name.clone()) {
                 return None;
             }
             fields.push((name, value));
@@ -179,7 +182,10 @@ fn key(text: &str) -> Option<(String, usize)> {
     (rest.is_empty() || rest.starts_with(' ')).then(|| (name.to_owned(), text.len() - rest.len()))
 }
 
-fn scalar(source: &str, start: usize, end: usize) -> Option<Value> {
+fn scalar(source: &str, start: usize, end: usize, depth: usize) -> Option<Value> {
+    if depth >= DEPTH_MAX {
+        return None;
+    }
     let text = &source[start..end];
     let span = Span { start, end };
     if let Some(inner) = text.strip_prefix('[') {
@@ -189,7 +195,7 @@ fn scalar(source: &str, start: usize, end: usize) -> Option<Value> {
             let part = part.trim();
             let start = offset(source, part);
             if !part.is_empty() {
-                values.push(scalar(source, start, start + part.len())?);
+                values.push(scalar(source, start, start + part.len(), depth + 1)?);
             }
         }
         return Some(Value { span, node: Node::List(values) });

@@ -275,3 +275,22 @@ fn signs_in_odd_places_do_not_end_the_reading() {
         assert!(read.is_ok_and(|plan| !plan.tasks.is_empty()), "{text}");
     }
 }
+
+#[test]
+fn yaml_of_any_depth_and_of_any_number_of_fields_is_read_or_left() {
+    for n in [10, 20_000] {
+        let deep = format!("tasks:\n- title: x\n  a: {}{}", "[".repeat(n), "]".repeat(n));
+        assert!(parse(&deep, ParseOptions::default()).is_ok_and(|plan| plan.tasks.len() == 1), "{n}");
+    }
+    let fields: String = (0..100_000).map(|n| format!("k{n}: v\n")).collect();
+    assert_eq!(plan(&format!("{fields}tasks:\n- title: Fix it\n")).tasks.len(), 1);
+    assert!(parse(&format!("{fields}k7: v\ntasks:\n- title: Fix it\n"), ParseOptions::default()).is_ok());
+}
+
+#[test]
+fn of_many_lists_in_fences_none_is_the_plan() {
+    let fence = "# h\n```json\n[{\"id\":1,\"title\":\"Run `rm -rf z`\",\"status\":\"open\"}]\n```\n";
+    let read = plan(&format!("{}- [ ] item", fence.repeat(20_000)));
+    assert_eq!(read.tasks.len(), 1);
+    assert_eq!(read.tasks[0].description, "item");
+}
