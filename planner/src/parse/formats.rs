@@ -14,8 +14,8 @@ use super::graph::{EDGES_MAX, check_cycle};
 use super::inline::{Definitions, Inline};
 use super::parsed::{ParseOptions, ParsedPlan, TASKS_MAX, WARNINGS_MAX};
 use super::text::{Lines, collapse};
-use super::values::{Node, Value, offset};
-use super::{built, commands, vocabulary};
+use super::values::{Value, offset};
+use super::{built, commands, states, vocabulary};
 use crate::plan::{Dependency, Mark, NodeKind, Span, Strength, TaskId, TaskPlan};
 
 /// Entries under entries are read to this depth.
@@ -44,6 +44,8 @@ struct Entry {
     follows: bool,
     /// What it has as a command of its own, which is not run.
     code: Option<String>,
+    /// What is written of how far it is and cannot be read: no command of it is run.
+    doubt: Option<String>,
 }
 
 /// The plan that a text in one of these forms means; nothing when it is in none of them.
@@ -217,14 +219,12 @@ impl<'t> Reader<'t> {
             (Some(id), Some(above)) if !id.starts_with(&format!("{above}.")) => Some(format!("{above}.{id}")),
             (id, _) => id,
         };
-        let done = ["done", "completed"]
-            .iter()
-            .any(|name| matches!(value.field(name), Some(Value { node: Node::Flag(true), .. })));
+        let state = states::of(value);
         let mut entry = Entry {
             span: Some(value.span),
             id,
             title: collapse(&title).into_owned(),
-            mark: status.as_deref().map_or(if done { Mark::Done } else { Mark::Open }, mark),
+            mark: state.mark,
             priority: priority(value),
             assignee: ["assignee", "owner", "assigned_to"]
                 .iter()
@@ -237,6 +237,8 @@ impl<'t> Reader<'t> {
             ..Entry::default()
         };
         entry.notes = notes(value, named);
+        entry.notes.extend(state.doubt.iter().map(|(name, said)| format!("{name}: {said}")));
+        entry.doubt = state.doubt.map(|(name, said)| format!("\"{name}: {said}\""));
         entry.notes.extend(entry.code.iter().map(|code| format!("Command: {code}")));
         for name in NEEDS {
             needs(value.field(name), &mut entry);
@@ -286,6 +288,7 @@ impl<'t> Reader<'t> {
         let tasks = groups.tasks.iter().enumerate().map(|(n, entry)| {
             let above = self.entries[*entry].parent.map(|above| &self.entries[above]);
             let mut task = task(&self.entries[*entry], TaskId(n as u64 + 1), above, &lent[*entry]);
+            self.inherit(*entry, &mut task);
             let binds = |one: &&Dependency| !options.relax_order || one.strength == Strength::Hard;
             task.depends_on = waits[n].iter().filter(binds).copied().collect();
             task
@@ -294,6 +297,21 @@ impl<'t> Reader<'t> {
         check_cycle(&tasks, |n| place(&self.entries[groups.tasks[n]]))?;
         let ignored = around(self.source, &tasks);
         Ok(ParsedPlan { title: self.title, tasks, context: Vec::new(), warnings, ignored })
+    }
+
+    /// What holds of a group holds of what stands in it: it is done, it will not be, it is in doubt.
+    fn inherit(&self, n: usize, task: &mut TaskPlan) {
+        let mut at = Some(n);
+        for _ in 0..=DEPTH_MAX {
+            let Some(entry) = at.map(|at| &self.entries[at]) else { break };
+            if task.mark == Mark::Open && matches!(entry.mark, Mark::Done | Mark::Cancelled) {
+                task.mark = entry.mark;
+            }
+            if entry.doubt.is_some() && task.command.take().is_some() {
+                task.kind = vocabulary::kind(&task.description, None);
+            }
+            at = entry.parent;
+        }
     }
 
     /// What is named and not here, and what is here and not read.
@@ -311,6 +329,15 @@ impl<'t> Reader<'t> {
             if let (Some(above), None) = (&entry.parent_id, entry.parent) {
                 let message = format!("{} stands under {above}, which is not here", entry.title);
                 say(at, message, "add that entry, or take the reference away");
+            }
+            if let Some(doubt) = &entry.doubt {
+                let message =
+                    format!("{doubt} of {} cannot be read, so it stays open and no command of it is run", entry.title);
+                say(
+                    at,
+                    message,
+                    "write open, in_progress, done or cancelled as its status, and \"skip\" or \"enabled\" with true or false",
+                );
             }
             if entry.code.is_some() && !entry.title.contains('`') {
                 let message = format!("the command of {} is not run", entry.title);
@@ -471,10 +498,7 @@ fn task(entry: &Entry, id: TaskId, above: Option<&Entry>, lent: &[String]) -> Ta
     task.priority = entry.priority.clone().or_else(|| above.and_then(|above| above.priority.clone()));
     task.assignee.clone_from(&entry.assignee);
     task.group = above.map(|above| above.title.clone());
-    task.mark = match (entry.mark, above.map(|above| above.mark)) {
-        (Mark::Open, Some(above @ (Mark::Done | Mark::Cancelled))) => above,
-        (own, _) => own,
-    };
+    task.mark = entry.mark;
     task.spans.extend(entry.span);
     task
 }
@@ -486,16 +510,6 @@ fn unknown(id: &str, entry: &Entry, place: &impl Fn(&Entry) -> (usize, usize)) -
 
 fn or_none(text: &Option<String>) -> String {
     text.clone().unwrap_or_default()
-}
-
-/// What such a list says of how far an entry is.
-fn mark(status: &str) -> Mark {
-    match status.to_lowercase().as_str() {
-        "done" | "completed" | "complete" | "closed" => Mark::Done,
-        "in_progress" | "in-progress" | "doing" | "review" | "hooked" => Mark::InProgress,
-        "cancelled" | "canceled" | "deferred" | "deleted" => Mark::Cancelled,
-        _open => Mark::Open,
-    }
 }
 
 /// A number is that of a class: 0 is the most urgent.

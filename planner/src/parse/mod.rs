@@ -79,6 +79,7 @@ mod settings;
 mod shell;
 mod speakers;
 mod starts;
+mod states;
 mod steps;
 mod tables;
 mod tags;

@@ -1,6 +1,7 @@
 //! Plans that other programs write as JSON.
 
 use super::{check, check_error, plan};
+use crate::plan::Mark;
 
 #[test]
 fn a_file_of_task_master_has_groups_with_ids_of_their_own_and_tags() {
@@ -170,4 +171,54 @@ fn a_task_that_blocks_what_is_not_here_is_read_with_a_warning() {
     let plan = plan(r#"{"id": "1", "subject": "Fix it", "status": "pending", "blocks": ["2"], "blockedBy": []}"#);
     assert_eq!(plan.tasks.len(), 1);
     assert_eq!(plan.warnings[0].message, "Fix it blocks 2, which is not here");
+}
+
+/// How the only task is that has these fields, and whether its command is run and something is said.
+fn state(fields: &str) -> (Mark, bool, bool) {
+    let read = plan(&format!("[{{\"id\": 1, \"title\": \"Run `make`\", {fields}}}]"));
+    (read.tasks[0].mark, read.tasks[0].command.is_some(), !read.warnings.is_empty())
+}
+
+#[test]
+fn a_status_that_says_no_is_cancelled_and_one_that_nobody_knows_runs_nothing() {
+    for (status, mark) in [
+        ("rejected", Mark::Cancelled),
+        ("Skipped", Mark::Cancelled),
+        ("wont_do", Mark::Cancelled),
+        ("won't do", Mark::Cancelled),
+        ("wontfix", Mark::Cancelled),
+        ("finished", Mark::Done),
+        ("resolved", Mark::Done),
+        ("In Progress", Mark::InProgress),
+        ("blocked", Mark::Open),
+        ("backlog", Mark::Open),
+        ("failed", Mark::Open),
+    ] {
+        assert_eq!(state(&format!("\"status\": \"{status}\"")), (mark, true, false), "{status}");
+    }
+    assert_eq!(state(r#""status": "nyet""#), (Mark::Open, false, true));
+    let said = plan(r#"[{"id": 1, "title": "Run `make`", "status": "nyet"}]"#);
+    let message = "\"status: nyet\" of Run `make` cannot be read, so it stays open and no command of it is run";
+    assert_eq!((said.warnings[0].line, &*said.warnings[0].message), (1, message));
+}
+
+#[test]
+fn what_is_switched_off_is_cancelled_and_a_switch_that_cannot_be_read_runs_nothing() {
+    for (fields, expected) in [
+        (r#""if": "never""#, (Mark::Cancelled, true, false)),
+        (r#""enabled": false"#, (Mark::Cancelled, true, false)),
+        (r#""skip": true"#, (Mark::Cancelled, true, false)),
+        (r#""done": "yes""#, (Mark::Done, true, false)),
+        (r#""done": false, "enabled": true, "skip": false, "if": null"#, (Mark::Open, true, false)),
+        (r#""if": "branch == main""#, (Mark::Open, false, true)),
+        (r#""skip": ["ci"]"#, (Mark::Open, false, true)),
+        (r#""completed": "maybe""#, (Mark::Open, false, true)),
+    ] {
+        assert_eq!(state(fields), expected, "{fields}");
+    }
+    let under = r#"{"id": 2, "title": "B", "subtasks": [{"id": 3, "title": "Run `make`"}]}"#;
+    let read = plan(&format!(r#"[{{"id": 1, "title": "A", "enabled": false, "subtasks": [{under}]}}]"#));
+    assert_eq!(read.tasks[0].mark, Mark::Cancelled);
+    let read = plan(&format!(r#"[{{"id": 1, "title": "A", "if": "it rains", "subtasks": [{under}]}}]"#));
+    assert_eq!(read.tasks[0].command, None);
 }
