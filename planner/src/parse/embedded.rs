@@ -6,9 +6,9 @@ use std::ops::Range;
 
 use super::built::Odd;
 use super::draft::Draft;
-use super::error::ParseError;
+use super::formats::{Asked, IDS, LISTS, Read, TITLES};
 use super::lines::{Block, BlockKind};
-use super::parsed::{ParseOptions, ParsedPlan, WARNINGS_MAX};
+use super::parsed::{ParsedPlan, WARNINGS_MAX};
 use super::phrases::{Words, list, words};
 use super::sections::{Section, Use};
 use super::text::{Lines, collapse, find, is_blank};
@@ -20,8 +20,6 @@ const LINES_MAX: usize = 200;
 const FENCES_MAX: usize = 8;
 /// So many paragraphs around a list are kept as context.
 const CONTEXT_MAX: usize = 100;
-
-type Read = Result<ParsedPlan, ParseError>;
 
 /// What a text holds.
 pub(super) enum Held {
@@ -60,25 +58,25 @@ impl Unread {
 }
 
 /// The plan of a list in a text.
-pub(super) fn read(text: &str, options: ParseOptions) -> Held {
-    if let Some(plan) = formats::read(text, options) {
+pub(super) fn read(text: &str, asked: Asked<'_>) -> Held {
+    if let Some(plan) = formats::read(text, asked) {
         return Held::Plan(plan);
     }
     let body = text.trim_start_matches(is_blank);
     if let Some(head) = body.strip_prefix("---\n").or_else(|| body.strip_prefix("---\r\n")) {
-        return front_matter(text, head, options);
+        return front_matter(text, head, asked);
     }
     if begins_as_yaml(body)
-        && let Some(plan) = of_yaml(text, body, options)
+        && let Some(plan) = of_yaml(text, body, asked)
     {
         return Held::Plan(plan);
     }
-    fence(text, options)
+    fence(text, asked)
 }
 
 /// The list in what stands between `---` and `---`; a text without the second is all of it YAML. Boxes in the text below
 /// are the tasks in its place.
-fn front_matter(text: &str, head: &str, options: ParseOptions) -> Held {
+fn front_matter(text: &str, head: &str, asked: Asked<'_>) -> Held {
     let mut length = 0;
     let end = head.split_inclusive('\n').find_map(|line| {
         let start = length;
@@ -86,8 +84,8 @@ fn front_matter(text: &str, head: &str, options: ParseOptions) -> Held {
         matches!(line.trim_end(), "---" | "...").then_some((start, length))
     });
     let (inside, below) = end.map_or((head, ""), |(start, after)| (&head[..start], &head[after..]));
-    let plan = if begins_as_yaml(inside) { of_yaml(text, inside, options) } else { None };
-    let Some(plan) = plan else { return fence(text, options) };
+    let plan = if begins_as_yaml(inside) { of_yaml(text, inside, asked) } else { None };
+    let Some(plan) = plan else { return fence(text, asked) };
     let at = text.len() - below.len();
     let around = without(text, std::iter::once(0..at));
     let boxed = |block: &Block| matches!(block.kind, BlockKind::Item { mark: Some(_), .. });
@@ -107,35 +105,36 @@ fn front_matter(text: &str, head: &str, options: ParseOptions) -> Held {
         help: "add it to that list if it is to be done".into(),
     });
     let said = built::diagnostics(odd.collect(), &Lines::new(text));
-    Held::Plan(plan.map(|plan| {
+    Held::Plan(plan.map(|(plan, outer)| {
         let mut plan = with_context(plan, &[below]);
         plan.warnings.extend(said);
         plan.warnings.truncate(WARNINGS_MAX);
-        plan
+        (plan, outer)
     }))
 }
 
-fn of_yaml(text: &str, part: &str, options: ParseOptions) -> Option<Read> {
+fn of_yaml(text: &str, part: &str, asked: Asked<'_>) -> Option<Read> {
     let value = yaml::read(text, part)?;
     // A list of words alone is read as any list is.
     let fields = value.fields().unwrap_or_default();
     if matches!(fields, [(_, list)] if list.list().is_some_and(|list| list.iter().all(|one| one.word().is_some()))) {
         return None;
     }
-    formats::of(text, &value, options)
+    formats::of(text, &value, asked)
 }
 
 /// True for a text whose first lines are fields, one of them a list of tasks, or entries with a title.
 fn begins_as_yaml(part: &str) -> bool {
-    const LISTS: [&str; 5] = ["tasks:", "plan:", "todos:", "issues:", "steps:"];
-    const TITLES: [&str; 8] =
-        ["- id:", "- title:", "- name:", "- content:", "- step:", "- task:", "- subject:", "- status:"];
     let mut lines = part.lines().take(LINES_MAX).filter(|line| !line.is_empty() && !line.starts_with('#'));
     let Some(first) = lines.next() else { return false };
-    if first.starts_with("- ") {
-        return TITLES.iter().any(|title| first.starts_with(title));
+    if let Some(entry) = first.strip_prefix("- ") {
+        let name = entry.split(':').next().filter(|name| name.len() < entry.len());
+        return name.is_some_and(|name| TITLES.contains(&name) || IDS.contains(&name) || name == "status");
     }
-    let is_list = |line: &str| LISTS.contains(&line.split(" #").next().unwrap_or(line).trim_end());
+    let is_list = |line: &str| {
+        let name = line.split(" #").next().unwrap_or(line).trim_end().strip_suffix(':');
+        name.is_some_and(|name| LISTS.iter().any(|(list, _)| *list == name))
+    };
     let length = first.bytes().take(32).take_while(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-')).count();
     let is_field = first.starts_with(|c: char| c.is_ascii_lowercase()) && first[length..].starts_with(':');
     is_field && (is_list(first) || lines.any(is_list))
@@ -143,7 +142,7 @@ fn begins_as_yaml(part: &str) -> bool {
 
 /// The list in a fence of JSON or YAML, if there is one alone, nothing around it is to be done, and its place and the
 /// words before it make it the plan. Any other stays what a fence of data is, and that is said.
-fn fence(text: &str, options: ParseOptions) -> Held {
+fn fence(text: &str, asked: Asked<'_>) -> Held {
     let mut unread = Unread::default();
     if find(text, "```").is_none() {
         return Held::Text(unread);
@@ -155,8 +154,8 @@ fn fence(text: &str, options: ParseOptions) -> Held {
     for (n, inside) in lists.take(FENCES_MAX) {
         let part = &text[inside];
         let plan = match part.trim_start_matches(is_blank).as_bytes().first() {
-            Some(b'{' | b'[') => formats::of_json(text, part.trim(), options),
-            Some(_) if begins_as_yaml(part) => of_yaml(text, part, options),
+            Some(b'{' | b'[') => formats::of_json(text, part.trim(), asked),
+            Some(_) if begins_as_yaml(part) => of_yaml(text, part, asked),
             Some(_) | None => None,
         };
         if let Some(plan) = plan {
@@ -171,7 +170,7 @@ fn fence(text: &str, options: ParseOptions) -> Held {
     match found {
         Some((n, plan)) if unread.odd.len() == 1 && is_given(text, &blocks, n) => {
             let span = blocks[n].span;
-            Held::Plan(plan.map(|plan| with_context(plan, &[&text[..span.start], &text[span.end..]])))
+            Held::Plan(plan.map(|(plan, outer)| (with_context(plan, &[&text[..span.start], &text[span.end..]]), outer)))
         }
         Some(_) | None => Held::Text(unread),
     }

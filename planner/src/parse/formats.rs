@@ -12,9 +12,10 @@ use serde_json::value::RawValue;
 use super::error::{Diagnostic, ParseError};
 use super::graph::{EDGES_MAX, check_cycle};
 use super::inline::{Definitions, Inline};
+use super::names::Elsewhere;
 use super::parsed::{ParseOptions, ParsedPlan, TASKS_MAX, WARNINGS_MAX};
 use super::text::{Lines, collapse};
-use super::values::{Value, offset};
+use super::values::{Value, broken, offset};
 use super::{built, commands, states, vocabulary};
 use crate::plan::{Dependency, Mark, NodeKind, Span, Strength, TaskId, TaskPlan};
 
@@ -23,6 +24,20 @@ const DEPTH_MAX: usize = 8;
 
 /// So many bytes of the notes of groups are repeated for the tasks in them.
 const LENT_BYTES_MAX: usize = 1 << 20;
+
+/// How a list is to be read.
+#[derive(Clone, Copy)]
+pub(super) struct Asked<'a> {
+    pub(super) options: ParseOptions,
+    /// Finds tasks of the plan to which the list is added.
+    pub(super) elsewhere: Option<Elsewhere<'a>>,
+}
+
+/// Which task waits for which task of the plan that the list is added to.
+type Outer = Vec<(TaskId, TaskId)>;
+
+/// The plan of a list, and what of it waits for tasks of another plan.
+pub(super) type Read = Result<(ParsedPlan, Outer), ParseError>;
 
 /// An entry, before it is known which tasks it waits for.
 #[derive(Default)]
@@ -49,74 +64,48 @@ struct Entry {
 }
 
 /// The plan that a text in one of these forms means; nothing when it is in none of them.
-pub(super) fn read(text: &str, options: ParseOptions) -> Option<Result<ParsedPlan, ParseError>> {
+pub(super) fn read(text: &str, asked: Asked<'_>) -> Option<Read> {
     let body = text.trim_start_matches('\u{feff}').trim();
     if !body.starts_with(['{', '[']) {
         return None;
     }
     let mut reader = Reader::new(text);
     if reader.whole(body).is_some() && !reader.entries.is_empty() {
-        return Some(reader.plan(options));
+        return Some(reader.plan(asked));
     }
     let (at, problem) = if serde_json::from_str::<&RawValue>(body).is_ok() {
         reader.wrong.unwrap_or((offset(text, body), "there is no entry in it".into()))
     } else {
-        broken(text, body)?
+        broken(text, body, NO_TASK)?
     };
     let (line, column) = Lines::new(text).place(at);
     Some(Err(ParseError::BadJson { problem, line, column }))
 }
 
 /// The plan of a list in a part of a text; nothing when that is no JSON or no list of tasks.
-pub(super) fn of_json(text: &str, part: &str, options: ParseOptions) -> Option<Result<ParsedPlan, ParseError>> {
+pub(super) fn of_json(text: &str, part: &str, asked: Asked<'_>) -> Option<Read> {
     let mut reader = Reader::new(text);
-    (reader.whole(part).is_some() && !reader.entries.is_empty()).then(|| reader.plan(options))
+    (reader.whole(part).is_some() && !reader.entries.is_empty()).then(|| reader.plan(asked))
 }
 
 /// The plan of a value in a text; nothing when it is no list of tasks.
-pub(super) fn of(text: &str, value: &Value, options: ParseOptions) -> Option<Result<ParsedPlan, ParseError>> {
+pub(super) fn of(text: &str, value: &Value, asked: Asked<'_>) -> Option<Read> {
     let mut reader = Reader::new(text);
-    (reader.value(value).is_some() && !reader.entries.is_empty()).then(|| reader.plan(options))
-}
-
-/// What is wrong with a text that begins as JSON and is broken, and where; nothing for any other text.
-fn broken(source: &str, body: &str) -> Option<(usize, String)> {
-    let inner = body.trim_start_matches(['[', '{', ' ', '\t', '\r', '\n']);
-    let braces = body[..body.len() - inner.len()].contains('{') && inner.starts_with('"');
-    let mut values = serde_json::Deserializer::from_str(body).into_iter::<&RawValue>();
-    let whole = values.next().is_some_and(|first| first.is_ok());
-    let rest = body.get(values.byte_offset()..).unwrap_or("").trim_start();
-    if !braces || whole && !rest.starts_with(['{', '[', '}', ']', ',']) {
-        return None;
-    }
-    // What stands one value a line is judged by its lines.
-    let by_line = whole && rest.starts_with('{');
-    let part = if by_line {
-        let mut lines = body.lines().map(str::trim).filter(|line| !line.is_empty());
-        lines.find(|line| serde_json::from_str::<&RawValue>(line).is_err())
-    } else {
-        Some(body)
-    };
-    let Some(part) = part else {
-        return Some((offset(source, body), NO_TASK.into()));
-    };
-    let error = serde_json::from_str::<&RawValue>(part).err()?;
-    let line: usize = part.split_inclusive('\n').take(error.line().saturating_sub(1)).map(str::len).sum();
-    let mut at = (line + error.column().saturating_sub(1)).min(part.len());
-    while !part.is_char_boundary(at) {
-        at -= 1;
-    }
-    let said = error.to_string();
-    let said = said.split(" at line ").next().unwrap_or("it is broken").to_owned();
-    Some((offset(source, part) + at, said))
+    (reader.value(value).is_some() && !reader.entries.is_empty()).then(|| reader.plan(asked))
 }
 
 /// What is wrong with an entry.
 const NO_TASK: &str = "an entry needs a title, and an id, a status or a step";
 
 /// The fields that hold a list of tasks, and whether it is a sequence.
-const LISTS: [(&str, bool); 5] =
+pub(super) const LISTS: [(&str, bool); 5] =
     [("tasks", false), ("plan", true), ("todos", false), ("issues", false), ("steps", true)];
+
+/// The fields that hold the title of an entry, the first of them before the others.
+pub(super) const TITLES: [&str; 7] = ["title", "subject", "content", "step", "name", "task", "description"];
+
+/// The fields that hold the id of an entry.
+pub(super) const IDS: [&str; 3] = ["id", "taskId", "key"];
 
 /// The fields that say what an entry waits for.
 const NEEDS: [&str; 10] = [
@@ -203,9 +192,8 @@ impl<'t> Reader<'t> {
             self.entries.push(Entry { span: Some(value.span), title, parent, follows, ..Entry::default() });
             return Some(());
         }
-        let titles = ["title", "subject", "content", "step", "name", "task", "description"];
-        let (named, title) = titles.iter().find_map(|name| Some((*name, value.text(name)?)))?;
-        let id = ["id", "taskId", "key"].iter().find_map(|name| value.text(name));
+        let (named, title) = TITLES.iter().find_map(|name| Some((*name, value.text(name)?)))?;
+        let id = IDS.iter().find_map(|name| value.text(name));
         let status = value.text("status");
         if id.is_none() && status.is_none() && named != "step" && self.named.is_none() {
             return None;
@@ -255,7 +243,7 @@ impl<'t> Reader<'t> {
         Some(())
     }
 
-    fn plan(mut self, options: ParseOptions) -> Result<ParsedPlan, ParseError> {
+    fn plan(mut self, asked: Asked<'_>) -> Read {
         let lines = Lines::new(self.source);
         let place = |entry: &Entry| lines.place(entry.span.map_or(0, |span| span.start));
         let mut by_id: HashMap<String, usize> = HashMap::new();
@@ -282,21 +270,21 @@ impl<'t> Reader<'t> {
         if groups.tasks.len() > TASKS_MAX {
             return Err(ParseError::LimitPassed { limit: "tasks", value: groups.tasks.len(), max: TASKS_MAX });
         }
-        let waits = self.waits(&by_id, &groups, &place)?;
+        let (waits, outer) = self.waits(&by_id, &groups, asked.elsewhere, &place)?;
         let mut warnings = self.odd(&by_id, &lines);
         let lent = self.lent(&groups, &mut warnings, &place);
         let tasks = groups.tasks.iter().enumerate().map(|(n, entry)| {
             let above = self.entries[*entry].parent.map(|above| &self.entries[above]);
             let mut task = task(&self.entries[*entry], TaskId(n as u64 + 1), above, &lent[*entry]);
             self.inherit(*entry, &mut task);
-            let binds = |one: &&Dependency| !options.relax_order || one.strength == Strength::Hard;
+            let binds = |one: &&Dependency| !asked.options.relax_order || one.strength == Strength::Hard;
             task.depends_on = waits[n].iter().filter(binds).copied().collect();
             task
         });
         let tasks = tasks.collect::<Vec<_>>();
         check_cycle(&tasks, |n| place(&self.entries[groups.tasks[n]]))?;
         let ignored = around(self.source, &tasks);
-        Ok(ParsedPlan { title: self.title, tasks, context: Vec::new(), warnings, ignored })
+        Ok((ParsedPlan { title: self.title, tasks, context: Vec::new(), warnings, ignored }, outer))
     }
 
     /// What holds of a group holds of what stands in it: it is done, it will not be, it is in doubt.
@@ -389,12 +377,22 @@ impl<'t> Reader<'t> {
         &self,
         by_id: &HashMap<String, usize>,
         groups: &Groups,
+        elsewhere: Option<Elsewhere<'_>>,
         place: &impl Fn(&Entry) -> (usize, usize),
-    ) -> Result<Vec<Vec<Dependency>>, ParseError> {
+    ) -> Result<(Vec<Vec<Dependency>>, Outer), ParseError> {
         let mut edges: Vec<(usize, usize)> = Vec::new();
+        let mut outer = Outer::new();
         for (n, entry) in self.entries.iter().enumerate() {
             for id in &entry.needs {
-                edges.push((n, self.find(id, entry, by_id).ok_or_else(|| unknown(id, entry, place))?));
+                if let Some(before) = self.find(id, entry, by_id) {
+                    edges.push((n, before));
+                    continue;
+                }
+                let named = elsewhere.and_then(|named| named(id)).ok_or_else(|| unknown(id, entry, place))?;
+                outer.extend(groups.leaves[n].iter().map(|task| (TaskId(*task as u64 + 1), named)));
+                if outer.len() > EDGES_MAX {
+                    return Err(ParseError::LimitPassed { limit: "dependencies", value: outer.len(), max: EDGES_MAX });
+                }
             }
             for id in &entry.blocks {
                 edges.extend(self.find(id, entry, by_id).map(|blocked| (blocked, n)));
@@ -436,7 +434,7 @@ impl<'t> Reader<'t> {
         let sorted = |waits: BTreeMap<TaskId, Strength>| {
             waits.into_iter().map(|(task, strength)| Dependency { task, strength }).collect()
         };
-        Ok(waits.into_iter().map(sorted).collect())
+        Ok((waits.into_iter().map(sorted).collect(), outer))
     }
 
     /// An id as an entry says it: among those beside it first.

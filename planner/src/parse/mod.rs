@@ -144,8 +144,12 @@ fn read(
     if let Some(plan) = canonical::read(text, options) {
         return plan;
     }
-    let unread = match embedded::read(text, options) {
-        embedded::Held::Plan(plan) => return plan,
+    let unread = match embedded::read(text, formats::Asked { options, elsewhere: named }) {
+        embedded::Held::Plan(plan) => {
+            let (plan, waits) = plan?;
+            outer.extend(waits);
+            return Ok(plan);
+        }
         embedded::Held::Text(unread) => unread,
     };
     let mut built = build::build(text, false);

@@ -78,6 +78,39 @@ pub(super) fn offset(source: &str, part: &str) -> usize {
     part.as_ptr() as usize - source.as_ptr() as usize
 }
 
+/// What is wrong with a text that begins as JSON and is broken, and where; nothing for any other text.
+/// Of lines of which each is a value the first is at fault, in the words given.
+pub(super) fn broken(source: &str, body: &str, no_entry: &str) -> Option<(usize, String)> {
+    let inner = body.trim_start_matches(['[', '{', ' ', '\t', '\r', '\n']);
+    let braces = body[..body.len() - inner.len()].contains('{') && inner.starts_with('"');
+    let mut values = serde_json::Deserializer::from_str(body).into_iter::<&RawValue>();
+    let whole = values.next().is_some_and(|first| first.is_ok());
+    let rest = body.get(values.byte_offset()..).unwrap_or("").trim_start();
+    if !braces || whole && !rest.starts_with(['{', '[', '}', ']', ',']) {
+        return None;
+    }
+    // What stands one value a line is judged by its lines.
+    let by_line = whole && rest.starts_with('{');
+    let part = if by_line {
+        let mut lines = body.lines().map(str::trim).filter(|line| !line.is_empty());
+        lines.find(|line| serde_json::from_str::<&RawValue>(line).is_err())
+    } else {
+        Some(body)
+    };
+    let Some(part) = part else {
+        return Some((offset(source, body), no_entry.into()));
+    };
+    let error = serde_json::from_str::<&RawValue>(part).err()?;
+    let line: usize = part.split_inclusive('\n').take(error.line().saturating_sub(1)).map(str::len).sum();
+    let mut at = (line + error.column().saturating_sub(1)).min(part.len());
+    while !part.is_char_boundary(at) {
+        at -= 1;
+    }
+    let said = error.to_string();
+    let said = said.split(" at line ").next().unwrap_or("it is broken").to_owned();
+    Some((offset(source, part) + at, said))
+}
+
 fn json(source: &str, raw: &RawValue, depth: usize) -> Value {
     let text = raw.get();
     let start = offset(source, text);

@@ -1,7 +1,8 @@
 //! Lists of other programs in YAML, in front matter and in fences.
 
 use super::{check, check_error, plan};
-use crate::parse::{ParseOptions, parse};
+use crate::parse::{ParseError, ParseOptions, parse, parse_beside};
+use crate::plan::TaskId;
 
 #[test]
 fn the_todos_in_the_front_matter_are_the_tasks_and_the_text_below_is_context() {
@@ -187,4 +188,32 @@ fn a_list_in_a_text_with_steps_of_its_own_hides_none_of_them() {
     assert_eq!(read.tasks.len(), 1);
     let said: Vec<_> = read.warnings.iter().map(|one| one.line).collect();
     assert_eq!(said, [5, 7], "{:?}", read.warnings);
+}
+
+#[test]
+fn a_list_that_is_added_to_a_plan_may_wait_for_tasks_of_it() {
+    let named = |name: &str| (name == "T1").then_some(TaskId(7));
+    for text in [
+        "tasks:\n- title: Fix it\n- title: Test it\n  needs: [T1]\n",
+        r#"[{"id": "A", "title": "Fix it"}, {"id": "B", "title": "Test it", "dependencies": ["T1"]}]"#,
+        "```json\n[{\"id\": 1, \"title\": \"Fix it\"}, {\"id\": 2, \"title\": \"Test it\", \"dependencies\": [\"T1\"]}]\n```",
+    ] {
+        let read = parse_beside(text, ParseOptions::default(), &named);
+        assert_eq!(read.map(|(_, waits)| waits), Ok(vec![(TaskId(2), TaskId(7))]), "{text}");
+    }
+    let unknown = parse_beside("tasks:\n- title: Fix it\n  needs: [T2]\n", ParseOptions::default(), &named);
+    assert!(matches!(unknown, Err(ParseError::UnknownId { .. })), "{unknown:?}");
+}
+
+#[test]
+fn every_field_that_names_an_entry_may_stand_first_in_yaml() {
+    for first in ["title", "subject", "content", "step", "name", "task", "description", "id", "taskId", "key", "status"]
+    {
+        let text = format!("- {first}: open\n  title: Fix it\n  id: a\n  status: open\n");
+        let text = match first {
+            "title" | "id" | "status" => text.replacen(&format!("\n  {first}:"), "\n  note:", 1),
+            _ => text,
+        };
+        assert!(plan(&text).tasks[0].label.is_some(), "{text}");
+    }
 }
