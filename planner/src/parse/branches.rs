@@ -9,7 +9,7 @@ use super::meta::Meta;
 use super::phrases::{after_word, begins};
 use super::sentences::{self, Clause, Stop};
 use super::text::Flow;
-use super::{conditions, letters, plain, roles};
+use super::{conditions, letters, plain, roles, starts, tags};
 use crate::plan::{Condition, Span};
 
 /// A clause with its condition taken off.
@@ -125,6 +125,33 @@ impl Builder<'_> {
         let head = head.filter(|head| head.rest.is_empty()).map(|head| self.resolve(head.asks, Link::Free));
         let (condition, link) = head.unzip();
         Part { from: clause.from, to: clause.to, condition, link }
+    }
+
+    /// Takes the condition off a clause behind which settings may stand; says where they begin that follow a condition.
+    pub(super) fn condition_before_settings(
+        &self,
+        text: &str,
+        inline: &Inline,
+        clause: &Clause,
+    ) -> (Part, Option<usize>) {
+        let asks = inline.starts.has(starts::CONDITION);
+        let end = if asks { tags::settings_start(text, inline, clause.from, clause.to) } else { clause.to };
+        let mut part = self.condition_of(text, inline, &Clause { to: end, ..*clause });
+        if part.to < end {
+            return (part, Some(end).filter(|end| *end < clause.to));
+        }
+        part.to = clause.to;
+        (part, None)
+    }
+
+    /// "if 1 succeeds": what a condition names is waited for, when it is a task that was read already.
+    pub(super) fn wait_for_tested(&self, found: &mut Meta, part: &Part, flow: &Flow, start: usize) {
+        let Some(condition) = &part.condition else { return };
+        let at = flow.text[start..].find(&*condition.text).map_or(start, |offset| start + offset);
+        let names = conditions::tested(&condition.text, at).filter(|names| names.iter().all(|name| self.knows(name)));
+        if let Some(mut names) = names {
+            found.needs.get_or_insert_default().append(&mut names);
+        }
     }
 
     /// The same, for a line that may end with its condition: "Roll back if the tests fail:".

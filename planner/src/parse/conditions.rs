@@ -1,7 +1,9 @@
 //! "if ..., A" and "A unless ...": where a condition stands in a clause.
 
+use super::draft::Reference;
 use super::inline::Inline;
 use super::phrases::{Words, after_word, begins, list, words};
+use super::references;
 use super::sentences::{Clause, Stop};
 use super::starts::CONDITION;
 use super::text::{holds, rfind};
@@ -48,6 +50,20 @@ pub(super) fn condition_end(text: &str, inline: &Inline, start: usize, to: usize
 /// "the build fails": what may happen or not, so that "when" before it is an "if".
 pub(super) fn is_outcome(said: &str) -> bool {
     words(said).last().is_some_and(|last| matches!(last.as_str(), "fails" | "fail" | "failed" | "breaks" | "crashes"))
+}
+
+/// The tasks that a condition names and asks about: "1 succeeds", "steps 2 and 3 are done".
+pub(super) fn tested(said: &str, at: usize) -> Option<Vec<Reference>> {
+    static COMES: Words = Words::new(|| {
+        list(
+            "is|are|has|have|was|were|does|did|succeeds|succeed|succeeded|passes|pass|passed|fails|fail|failed|works|\
+             completes|complete|finishes|finish|breaks|returns|exits|reports|finds|says",
+        )
+    });
+    let (names, length) = references::prefix(said, at)?;
+    let plain = |name: &Reference| matches!(name, Reference::Name(..) | Reference::Range(..));
+    let asked = COMES.after(said[length..].trim_start()).is_some();
+    (asked && names.iter().all(plain)).then_some(names)
 }
 
 /// What follows "On failure" at the start, where it is an instruction.

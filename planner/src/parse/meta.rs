@@ -7,9 +7,11 @@ use super::labels::{label, priority_head};
 use super::phrases::{Words, after_any, after_word, begins, list, strip_prefix_ci};
 use super::plain::plain;
 use super::references;
+use super::relations;
 use super::settings::{Settings, files, looks_like_setting};
 use super::starts;
 use super::text::{Flow, collapse, find_early, has_byte, is_white, trim};
+use super::vocabulary;
 
 /// Everything taken out of a step's text, and what is left.
 #[derive(Debug, Default)]
@@ -27,6 +29,8 @@ pub(super) struct Meta {
     pub(super) needs: Option<Vec<Reference>>,
     pub(super) before: Vec<Reference>,
     pub(super) set: Settings,
+    /// Where the text begins behind a wait that stood before it.
+    pub(super) begin: usize,
     /// Brackets whose code belongs to a setting and is no command.
     pub(super) hidden: Option<(usize, usize)>,
     /// Words that look like a setting and cannot be read, and where.
@@ -43,6 +47,31 @@ impl Meta {
         self.beside |= head.beside;
         self.group = head.group.or(self.group.take());
         self.priority = head.priority.or(self.priority.take());
+    }
+
+    /// Takes what stood at the end of the text, behind what is kept of it.
+    pub(super) fn end(&mut self, mut tail: Self) {
+        self.beside |= tail.beside;
+        self.group = self.group.take().or(tail.group.take());
+        self.hidden = self.hidden.or(tail.hidden);
+        self.unread.append(&mut tail.unread);
+        tail.take_into(self);
+    }
+
+    /// Gives another what was read of a step.
+    fn take_into(&mut self, meta: &mut Self) {
+        match (&mut meta.needs, self.needs.take()) {
+            (Some(all), Some(mut needs)) => all.append(&mut needs),
+            (none, Some(needs)) => *none = Some(needs),
+            (_, None) => {}
+        }
+        meta.before.append(&mut self.before);
+        if self.set.any() {
+            meta.set.take(std::mem::take(&mut self.set));
+        }
+        meta.priority = self.priority.take().or(meta.priority.take());
+        meta.assignee = self.assignee.take().or(meta.assignee.take());
+        meta.parallel |= self.parallel;
     }
 
     /// Turns places in the flow into places in the source.
@@ -70,7 +99,7 @@ static WAITS: Words = Words::new(|| {
         "depends on|dependent on|depending on|depend on|depends|dependencies|dependency|deps|as soon as|after|\
      blocked by|\
      blocked on|needs|requires|waits for|wait for|waiting for|waiting on|following|once|prerequisites|\
-     prerequisite|\u{2190}|<-",
+     prerequisite|depende de|h\u{e4}ngt ab von|abh\u{e4}ngig von|d\u{e9}pend de|dipende da|\u{2190}|<-",
     )
 });
 /// Words that may stand before those in brackets.
@@ -169,7 +198,7 @@ impl Reader<'_> {
     }
 
     /// `[P]`, `[US1]`, `[P1]`.
-    fn tag(&mut self, inner: &str) -> bool {
+    pub(super) fn tag(&mut self, inner: &str) -> bool {
         let digits = inner.trim_start_matches(|c: char| c.is_ascii_alphabetic());
         let head = &inner[..inner.len() - digits.len()];
         let numbered = !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit());
@@ -204,7 +233,7 @@ impl Reader<'_> {
     }
 
     /// `depends on 1, 2; retry 3`: true when every part was understood.
-    fn details(&mut self, inside: &str, at: usize) -> bool {
+    pub(super) fn details(&mut self, inside: &str, at: usize) -> bool {
         let mut found = Meta::default();
         let mut waiting = None;
         let mut listing = false;
@@ -259,21 +288,9 @@ impl Reader<'_> {
     }
 
     fn take(&mut self, found: &mut Meta) -> bool {
-        let meta = &mut *self.meta;
         let any = found.needs.is_some() || !found.before.is_empty() || found.set.any();
         let any = any || found.priority.is_some() || found.assignee.is_some() || found.parallel;
-        match (&mut meta.needs, found.needs.take()) {
-            (Some(all), Some(mut needs)) => all.append(&mut needs),
-            (none, Some(needs)) => *none = Some(needs),
-            (_, None) => {}
-        }
-        meta.before.append(&mut found.before);
-        if found.set.any() {
-            meta.set.take(std::mem::take(&mut found.set));
-        }
-        meta.priority = found.priority.take().or(meta.priority.take());
-        meta.assignee = found.assignee.take().or(meta.assignee.take());
-        meta.parallel |= found.parallel;
+        found.take_into(self.meta);
         any
     }
 
@@ -336,6 +353,9 @@ impl Reader<'_> {
             None if !first && ends_when_done(rest) => (false, after_word(rest, "when")?),
             None => (true, BEFORE.after(rest)?),
         };
+        if reversed && let Some(end) = self.gate(from, at, to, after) {
+            return Some(end);
+        }
         let nothing = after.strip_prefix(':').filter(|none| !reversed && references::is_nothing(none));
         if nothing.is_some() {
             self.meta.needs.get_or_insert_default();
@@ -358,11 +378,32 @@ impl Reader<'_> {
                 tail = tail.trim_start().trim_start_matches([',', ':']);
             }
             end = to - tail.len();
+            if first {
+                self.meta.begin = end;
+            }
             self.refer(reversed, found);
             self.removed.push((trimmed_start(self.text, from, cut), end));
             return Some(end);
         }
         self.description(cut, to, first, reversed, rest, names)
+    }
+
+    /// "1 and 2 must pass before ...": what stands before "before" comes first, and what is said is what follows.
+    fn gate(&mut self, from: usize, at: usize, to: usize, after: &str) -> Option<usize> {
+        let start = to - after.trim_start().len();
+        let subject = relations::gated(&self.text[from..at])?;
+        let place = from + (subject.len() - subject.trim_start().len());
+        let rest = self.text[start..to].trim_start();
+        let says = rest.starts_with('`') || vocabulary::begins_with_verb(rest);
+        let whole = |(_, length): &(Vec<Reference>, usize)| *length == subject.trim().len();
+        let names = references::prefix(subject.trim(), place).filter(whole).map(|(names, _)| names);
+        let names = names.or_else(|| says.then(|| vec![Reference::Phrase(subject.trim().to_owned(), place)]))?;
+        self.refer(false, names);
+        if says {
+            self.meta.begin = start;
+            self.removed.push((from, start));
+        }
+        Some(start)
     }
 
     /// "After the review, ..." and "... before the release".
@@ -398,6 +439,7 @@ impl Reader<'_> {
         if first {
             self.meta.led |= !reversed;
             let end = end + comma.map_or(0, char::len_utf8);
+            self.meta.begin = end;
             self.removed.push((at, end));
             return Some(end);
         }
@@ -416,7 +458,7 @@ impl Reader<'_> {
 /// What follows "when" in "when the docs are done, ...": a wait and no condition.
 fn when_done(text: &str) -> Option<&str> {
     let after = after_word(text, "when")?;
-    let comma = after.char_indices().take(100).find(|(_, c)| *c == ',').map(|(at, _)| at)?;
+    let comma = after.char_indices().take(100).find(|(_, c)| matches!(c, ',' | ':')).map(|(at, _)| at)?;
     let said = &after[..comma];
     (DONE.iter().any(|done| said.ends_with(done) && done.contains(' ')) || is_made(said.trim_start())).then_some(after)
 }

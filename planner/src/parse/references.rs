@@ -90,7 +90,9 @@ fn separators(text: &str) -> impl Iterator<Item = (usize, usize)> {
     text.char_indices().filter_map(|(at, c)| match c {
         ',' | '&' | '+' | ';' | '\u{3001}' | '\u{ff0c}' => Some((at, c.len_utf8())),
         ' ' => {
-            let word = [" and ", " or ", " plus "].iter().find(|word| strip_prefix_ci(&text[at..], word).is_some());
+            let word = [" and ", " or ", " plus ", " y ", " und ", " et "]
+                .iter()
+                .find(|word| strip_prefix_ci(&text[at..], word).is_some());
             word.map(|word| (at, word.len() - 1))
         }
         _ => None,

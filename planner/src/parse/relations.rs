@@ -40,6 +40,20 @@ static BESIDE: Words = Words::new(|| {
     )
 });
 
+/// What has to pass before what follows: "1 and 2" of "1 and 2 must pass".
+pub(super) fn gated(text: &str) -> Option<&str> {
+    const PASSES: [&str; 9] =
+        ["pass", "succeed", "complete", "finish", "be done", "be complete", "be completed", "be finished", "be green"];
+    const MUST: [&str; 7] = ["must", "have to", "has to", "need to", "needs to", "should", "shall"];
+    let ends = |text: &'_ str, word: &str| text.strip_suffix(word).filter(|rest| rest.ends_with(' ')).map(str::len);
+    let cut = |text: &'_ str, all: &[&str]| all.iter().find_map(|word| ends(text, word));
+    let said = text.trim_end();
+    let said = said[..cut(said, &PASSES)?].trim_end();
+    let said = said[..cut(said, &["both", "all"]).unwrap_or(said.len())].trim_end();
+    let subject = &said[..cut(said, &MUST)?];
+    (!subject.trim().is_empty()).then_some(subject)
+}
+
 /// Words before names in parentheses: "Tests (T4-T5)".
 const WORDS_MAX: usize = 6;
 

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::branches::starts_condition;
+use super::branches::{Part, starts_condition};
 use super::build::Builder;
 use super::built::{self, attach, merge_needs};
 use super::draft::{Draft, Link, Reference, Step};
@@ -34,6 +34,14 @@ pub(super) fn adopt(draft: &mut Draft, found: &mut Meta) {
     if found.set.any() {
         std::mem::take(&mut found.set).give(plan);
     }
+}
+
+/// A clause taken apart.
+struct Read {
+    found: Meta,
+    part: Part,
+    /// Where it begins behind its marks.
+    start: usize,
 }
 
 impl Builder<'_> {
@@ -216,27 +224,37 @@ impl Builder<'_> {
         roles::is_prohibition(text) || (self.last.is_some() && roles::is_constraint(text))
     }
 
-    /// One step; `None` when nothing of it can be seen.
-    fn clause(&mut self, flow: &Flow, inline: &Inline, clause: &Clause, link: Link, item: bool) -> Option<usize> {
+    /// What a clause says of itself, and its condition.
+    fn read(&self, flow: &Flow, inline: &Inline, clause: &Clause, item: bool) -> Read {
         let mut found = Meta::default();
         let begin = if item { meta::head(&mut found, &flow.text, inline, clause.from, clause.to) } else { clause.from };
-        let start = begin;
-        let start = start + leading(&flow.text[start..clause.to.max(start)]);
+        let start = begin + leading(&flow.text[begin..clause.to.max(begin)]);
         // "But first, run the tests": before what was said last.
         let first = after_word(&flow.text[start..clause.to.max(start)], "but first");
         let first = first.map(|rest| clause.to - rest.trim_start_matches([',', ' ']).len());
         let first = first.filter(|_| !item && !self.out.drafts.is_empty());
         let (start, begin) = (first.unwrap_or(start), first.unwrap_or(begin));
-        let part = self.condition_of(&flow.text, inline, &Clause { from: start, ..*clause });
+        let whole = Clause { from: start, ..*clause };
+        let (part, tail) = self.condition_before_settings(&flow.text, inline, &whole);
         if part.condition.is_some() {
             let head = std::mem::take(&mut found);
             meta::extract_after(&mut found, &flow.text, inline, part.from, part.to);
             found.lead(head);
+            if let Some(tail) = tail {
+                found.end(meta::extract(&flow.text, inline, tail, clause.to, false));
+            }
+            self.wait_for_tested(&mut found, &part, flow, start);
         } else {
             meta::extract_after(&mut found, &flow.text, inline, begin, part.to);
         }
         let before = first.is_some() || (!item && self.last.is_some() && goes_first(clause, &flow.text));
         found.before.extend(before.then_some(Reference::Previous));
+        Read { found, part, start }
+    }
+
+    /// One step; `None` when nothing of it can be seen.
+    fn clause(&mut self, flow: &Flow, inline: &Inline, clause: &Clause, link: Link, item: bool) -> Option<usize> {
+        let Read { mut found, part, start } = self.read(flow, inline, clause, item);
         found.locate(flow);
         if found.description.is_empty() && holds(&flow.text[clause.from..clause.end], "???") {
             found.description = "???".to_owned();
@@ -247,7 +265,7 @@ impl Builder<'_> {
             _ => {
                 // "Then we run `make`"
                 let told = told_step(&flow.text[part.from..part.to]).filter(|_| clause.link != Link::Free);
-                let from = told.map_or(part.from, |rest| part.to - rest.len());
+                let from = told.map_or(part.from.max(found.begin), |rest| part.to - rest.len());
                 commands::command_in(&flow.text, inline, from, part.to, found.hidden)
             }
         };

@@ -1,7 +1,50 @@
 //! Signs in a step that say who does it, how urgent it is and how long it takes: `@name`, `!high`, `!!`, `~2h`.
 
-use super::inline::{self, AtomKind};
-use super::meta::{Reader, is_priority};
+use super::inline::{self, AtomKind, Inline};
+use super::meta::{Meta, Reader, is_priority};
+use super::text::trim;
+
+/// So many settings are looked for at the end of a step.
+const ENDS_MAX: usize = 8;
+/// A bracket with more than this holds no setting.
+const BRACKET_BYTES_MAX: usize = 2_000;
+
+/// Where the settings begin that end a step, as in "(retry 2) @ann [P1]"; its end where there are none.
+pub(super) fn settings_start(text: &str, inline: &Inline, from: usize, to: usize) -> usize {
+    let trimmed = |end: usize| from + text[from..end].trim_end().len();
+    let mut end = trimmed(to);
+    for _ in 0..ENDS_MAX {
+        let Some(start) = last_setting(text, inline, from, end) else { break };
+        end = trimmed(start);
+    }
+    if end == trimmed(to) { to } else { end }
+}
+
+/// Where the one setting begins that ends at `end`.
+fn last_setting(text: &str, inline: &Inline, from: usize, end: usize) -> Option<usize> {
+    let part = &text[from..end];
+    let mut reader = Reader { text, inline, meta: &mut Meta::default(), removed: Vec::new() };
+    if part.ends_with([')', ']']) {
+        let first = inline.brackets.partition_point(|(open, _)| *open < from);
+        let within = inline.brackets[first..].iter().take_while(|(open, _)| *open < end);
+        let (open, close) = *within.into_iter().find(|(_, close)| close + 1 == end)?;
+        let inside = &text[open + 1..close];
+        let fits = inside.len() <= BRACKET_BYTES_MAX && (reader.tag(trim(inside)) || reader.details(inside, open + 1));
+        return fits.then_some(open);
+    }
+    let word = part.rsplit(char::is_whitespace).next()?;
+    if !word.starts_with(['@', '!', '~', 'P']) {
+        return None;
+    }
+    // "approved by @ann" speaks of her.
+    let before = part[..part.len() - word.len()].trim_end().rsplit(' ').next().unwrap_or("");
+    if ["by", "to", "for", "of", "or"].contains(&before) {
+        return None;
+    }
+    let start = end - word.len();
+    reader.tags(from, end);
+    reader.removed.iter().any(|(at, _)| *at == start).then_some(start)
+}
 
 impl Reader<'_> {
     /// `@name` and `!high`.

@@ -253,3 +253,55 @@ fn lines_of_prose_that_begin_with_a_condition_are_branches() {
         );
     }
 }
+
+#[test]
+fn settings_behind_a_condition_are_no_part_of_it() {
+    check(
+        "- Run `a`\n- Run `b` only if Bob agrees (depends on 1)\n- Run `c` if the tests pass (retry 2) (timeout 5m)\n- Run `d` unless it is Friday @ann [P1]",
+        &[
+            "1 ToolCall Run a | $ a",
+            "2 ToolCall Run b | <- 1 | $ b | if Bob agrees",
+            "3 ToolCall Run c | $ c | if the tests pass | retry 2 | timeout 300000",
+            "4 ToolCall Run d | <- 3 | $ d | prio P1 | @ ann | unless it is Friday",
+        ],
+    );
+    // What sets nothing belongs to the condition, and so does who is named in it.
+    check(
+        "- Run `b` if it is late (by our clocks)\n- Run `c` if it was approved by @ann",
+        &[
+            "1 ToolCall Run b | $ b | if it is late (by our clocks)",
+            "2 ToolCall Run c | $ c | if it was approved by @ann",
+        ],
+    );
+}
+
+#[test]
+fn a_condition_that_names_a_task_waits_for_it() {
+    check(
+        "- Run `sleep 2`\n- Run `echo shipped` if 1 succeeds\n- Run `echo b` when 1 is done\n- If 1 fails, run `c`",
+        &[
+            "1 ToolCall Run sleep 2 | $ sleep 2",
+            "2 ToolCall Run echo shipped | <- 1 | $ echo shipped | if 1 succeeds",
+            "3 ToolCall Run echo b | <- 1 | $ echo b",
+            "4 ToolCall run c | <- 1 | $ c | if 1 fails",
+        ],
+    );
+    // A number of things is no task.
+    check(
+        "- Run `a`\n- Run `b` if 1 test fails",
+        &["1 ToolCall Run a | $ a", "2 ToolCall Run b | $ b | if 1 test fails"],
+    );
+}
+
+#[test]
+fn a_colon_behind_a_wait_leads_to_the_step() {
+    check(
+        "- Run `a`\n- Run `b`\n- When 2 is done: run `f`\n- After 1 and 2: run `g`",
+        &[
+            "1 ToolCall Run a | $ a",
+            "2 ToolCall Run b | $ b",
+            "3 ToolCall run f | <- 2 | $ f",
+            "4 ToolCall run g | <- 1 2 | $ g",
+        ],
+    );
+}

@@ -163,3 +163,15 @@ fn code_that_a_text_forbids_or_shows_is_not_run() {
         assert_eq!(commands(&format!("Fix the bug.\n\n{lead}\n\n```\nmake all\n```\n")), ["make all"], "{lead}");
     }
 }
+
+#[test]
+fn what_must_pass_before_a_step_is_waited_for() {
+    check(
+        "1. Lint: `npm run lint`\n2. Test: `npm test`\n3. Both 1 and 2 must pass before `npm publish`",
+        &[
+            "1 ToolCall Lint: npm run lint | $ npm run lint",
+            "2 ToolCall Test: npm test | <- 1s | $ npm test",
+            "3 ToolCall npm publish | <- 1 2 | $ npm publish",
+        ],
+    );
+}
