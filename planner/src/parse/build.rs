@@ -14,7 +14,7 @@ use super::parsed::TASKS_MAX;
 use super::sections::{self, Section, Use};
 use super::sentences::Clause;
 use super::text::{Flow, holds};
-use super::{connectors, letters, meta, numbered, plain, roles, shell, vocabulary};
+use super::{connectors, letters, mails, meta, numbered, plain, roles, shell, vocabulary};
 use crate::plan::{Attachment, Condition, Span};
 
 /// The heading of a list is looked for in so many blocks before it.
@@ -100,6 +100,8 @@ pub(super) fn build(source: &str, lenient: bool) -> Built<'_> {
     let mut blocks = lines::blocks(source);
     sections::promote(source, &mut blocks);
     numbered::settle(source, &mut blocks);
+    mails::history(source, &mut blocks);
+    mails::frame(source, &mut blocks);
     letters::sign_off(source, &mut blocks);
     if !(sections::holds_steps(source, &blocks) || (lenient && sections::outline_only(source, &mut blocks))) {
         return Built { ignored: blocks.iter().map(|block| block.span).collect(), ..Built::default() };

@@ -2,7 +2,7 @@
 //!
 //! The text is cut into blocks (`lines`, `markers`, `loose`, `dialects`, `markup`, `inlined`), what stands inside a line is found (`pairs`, `starts`, `inline`,
 //! `paths`, `addresses`), the headings say which parts count (`heads`, `sections`, `numbered`), items form a tree (`outline`), running text
-//! is cut into clauses (`speakers`, `sentences`, `questions`, `connectors`, `elsewhere`, `labels`), a letter of requests is read as one (`letters`), each
+//! is cut into clauses (`speakers`, `sentences`, `questions`, `connectors`, `elsewhere`, `labels`), a letter of requests is read as one (`letters`, `mails`), each
 //! clause is judged by its words (`phrases`, `roles`, `vocabulary`, `conditions`) and becomes a draft or a remark on one (`branches`, `steps`,
 //! `items`, `fences`, `tables`, `meta`, `tags`, `settings`); lines that only say what waits for what are read apart
 //! (`relations`, `diagrams`, `orders`). Then the drafts are put in order (`draft`), the names in them are looked up
@@ -57,6 +57,7 @@ mod letters;
 mod lines;
 mod lint;
 mod loose;
+mod mails;
 mod markers;
 mod markup;
 mod meta;
