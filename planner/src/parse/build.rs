@@ -106,6 +106,9 @@ pub(super) fn build(source: &str, lenient: bool) -> Built<'_> {
     if !(sections::holds_steps(source, &blocks) || (lenient && sections::outline_only(source, &mut blocks))) {
         return Built { ignored: blocks.iter().map(|block| block.span).collect(), ..Built::default() };
     }
+    if lenient {
+        sections::drop_stories(source, &mut blocks);
+    }
     let uses = sections::uses(source, &blocks, lenient);
     let places = outline::outline(source, &blocks);
     let outside =

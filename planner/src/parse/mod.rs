@@ -154,11 +154,14 @@ fn read(
         embedded::Held::Text(unread) => unread,
     };
     let mut built = build::build(text, false);
-    let asks = |built: &built::Built| built.drafts.iter().all(|draft| draft.plan.kind == NodeKind::Clarification);
+    let asks = |built: &built::Built| {
+        let mut drafts = built.drafts.iter().map(|draft| &draft.plan);
+        drafts.all(|plan| plan.kind == NodeKind::Clarification || sections::is_story(&plan.description))
+    };
     if built.drafts.is_empty() {
         built = build::build(text, true);
     } else if built.requires && asks(&built) {
-        // Requirements beside nothing but questions are what is to be done.
+        // Requirements beside nothing but questions and stories are what is to be done.
         built = Some(build::build(text, true)).filter(|wide| !asks(wide)).unwrap_or(built);
     }
     // "Summarise these tasks:" over a fence is a step by itself.

@@ -306,6 +306,30 @@ pub(super) fn outline_only<'t>(text: &'t str, blocks: &mut [Block<'t>]) -> bool 
     any
 }
 
+/// "As a user, I want to export it": what somebody is to gain, and nothing that can be done as it stands.
+pub(super) fn is_story(line: &str) -> bool {
+    let Some((_, wish)) = after_any(line, &["as a", "as an"]).and_then(|rest| rest.split_once(',')) else {
+        return false;
+    };
+    let mut all = words(wish);
+    let speaks = all.next().is_some_and(|who| matches!(who.as_str(), "i" | "we"));
+    speaks && all.next().is_some_and(|verb| matches!(verb.as_str(), "want" | "need" | "can" | "would" | "should"))
+}
+
+/// Ignores the stories of a text that has requirements, which say what is to be done for them.
+pub(super) fn drop_stories(text: &str, blocks: &mut [Block]) {
+    let line = |block: &Block| block.pieces.first().map_or("", |piece| &text[piece.start..piece.end]);
+    let is_heading = |block: &Block| matches!(block.kind, BlockKind::Heading(_));
+    if !blocks.iter().any(|block| is_heading(block) && holds(&lower(line(block)), "requirement")) {
+        return;
+    }
+    for block in blocks {
+        if matches!(block.kind, BlockKind::Item { mark: None, .. }) && is_story(line(block)) {
+            block.kind = BlockKind::Ignored;
+        }
+    }
+}
+
 /// For each block how it counts; `lenient` lets everything count but what will not be done.
 pub(super) fn uses(text: &str, blocks: &[Block], lenient: bool) -> Vec<Use> {
     let heads: Vec<(usize, usize, Section, bool)> = blocks
@@ -319,7 +343,7 @@ pub(super) fn uses(text: &str, blocks: &[Block], lenient: bool) -> Vec<Use> {
             _ => None,
         })
         .collect();
-    let wanted = wanted(&heads);
+    let wanted = wanted(&heads, |n| asks_itself(text, &blocks[n + 1..]));
     let only = !lenient && wanted.iter().any(|w| *w);
     let mut uses = Vec::with_capacity(blocks.len());
     let mut open: Vec<(usize, Use, bool)> = Vec::new();
@@ -349,8 +373,17 @@ pub(super) fn uses(text: &str, blocks: &[Block], lenient: bool) -> Vec<Use> {
     uses
 }
 
-/// Which headings open a section of tasks; a section that holds another one named so is only its frame.
-fn wanted(heads: &[(usize, usize, Section, bool)]) -> Vec<bool> {
+/// True when items that say what to do stand right under a heading, before the next one.
+fn asks_itself(text: &str, blocks: &[Block]) -> bool {
+    let own = blocks.iter().take_while(|block| !matches!(block.kind, BlockKind::Heading(_)));
+    let mut items = own.filter(|block| matches!(block.kind, BlockKind::Item { .. }));
+    let line = |block: &Block| block.pieces.first().map_or("", |piece| &text[piece.start..piece.end]);
+    items.any(|block| vocabulary::begins_with_verb(line(block)))
+}
+
+/// Which headings open a section of tasks; a section that holds another one named so is only its frame, unless it has
+/// tasks of its own.
+fn wanted(heads: &[(usize, usize, Section, bool)], asks: impl Fn(usize) -> bool) -> Vec<bool> {
     let mut wanted: Vec<bool> = heads.iter().map(|(_, _, section, _)| *section == Section::Tasks).collect();
     let mut open: Vec<(usize, usize)> = Vec::new();
     for (n, (_, level, section, exact)) in heads.iter().enumerate() {
@@ -359,7 +392,7 @@ fn wanted(heads: &[(usize, usize, Section, bool)]) -> Vec<bool> {
         }
         if *section == Section::Tasks && *exact {
             for (frame, _) in &open {
-                wanted[*frame] = false;
+                wanted[*frame] &= asks(heads[*frame].0);
             }
         }
         open.push((n, *level));
