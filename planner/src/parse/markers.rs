@@ -75,7 +75,7 @@ pub(super) fn item<'t>(content: &'t str, previous: Option<&str>, in_list: bool) 
     let marker = marker.or_else(|| (skip == 0 && begins_with_id(content)).then_some(Marker::Bullet))?;
     if marker == Marker::Bullet
         && let Some((number, length)) = ordered(&content[skip..], previous, in_list)
-            .filter(|(m, _)| m.rank() == 1)
+            .filter(|(m, _)| m.rank() == 1 || (mark.is_some() && is_lettered(m, &content[skip..])))
             .or_else(|| mark.and_then(|_| dotted(&content[skip..])))
     {
         let end = skip + length;
@@ -84,11 +84,26 @@ pub(super) fn item<'t>(content: &'t str, previous: Option<&str>, in_list: bool) 
     Some(Found { marker, mark, skip })
 }
 
+/// `a) `, the name of an item; `(A)` behind a box is its priority.
+fn is_lettered(marker: &Marker, content: &str) -> bool {
+    matches!(marker, Marker::Letter(_)) && content.as_bytes().get(1) == Some(&b')')
+}
+
 /// True for "T1: fix it", "BUG-7: fix it" and "#7 Fix it": a line that is an item without a sign before it.
 fn begins_with_id(content: &str) -> bool {
     if let Some(number) = content.strip_prefix('#') {
         let rest = number.trim_start_matches(|c: char| c.is_ascii_digit());
         return rest.len() < number.len() && rest.starts_with(' ') && super::vocabulary::begins_with_verb(rest);
+    }
+    // "[ANN-12] Fix the login"
+    if let Some((id, rest)) = content.strip_prefix('[').and_then(|inner| inner.split_once(']')) {
+        let ticket = id.split_once('-').is_some_and(|(project, number)| {
+            (2..=10).contains(&project.len())
+                && project.bytes().all(|byte| byte.is_ascii_uppercase())
+                && (1..=6).contains(&number.len())
+                && number.bytes().all(|byte| byte.is_ascii_digit())
+        });
+        return ticket && rest.starts_with(' ') && super::vocabulary::begins_with_verb(rest);
     }
     if !content.starts_with(|c: char| c.is_ascii_uppercase()) {
         return false;

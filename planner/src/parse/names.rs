@@ -311,7 +311,9 @@ impl<'a> Names<'a> {
             Reference::Phrase(text, at) | Reference::Word(text, at) => {
                 let lower = text.to_lowercase();
                 let called = [lower.as_str(), meta::undone(&lower)].into_iter().find_map(|name| self.called(n, name));
-                if let Some((first, end)) = called {
+                // A single letter can be the name of an item, as its number can.
+                let letter = || self.written(draft, &lower).filter(|_| is_letter(&lower)).filter(|one| *one != NOBODY);
+                if let Some((first, end)) = called.or_else(letter) {
                     return match (first..end).contains(&n) {
                         true if end - first > 1 => Ok(Ranges::one((first, n))),
                         true => {
@@ -505,6 +507,10 @@ fn count_edges(n_edges: &mut usize, more: usize) -> Result<(), ParseError> {
         return Err(ParseError::LimitPassed { limit: "dependencies", value: *n_edges, max: EDGES_MAX });
     }
     Ok(())
+}
+
+fn is_letter(name: &str) -> bool {
+    matches!(name.as_bytes(), [b'a'..=b'z'])
 }
 
 /// The words of a description that fits no task.

@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use super::phrases::{Marked, Spelt, Words, after_any, list, spelt_words};
+use super::phrases::{Marked, Spelt, Words, after_any, after_word, list, spelt_words, words};
 use super::text::{find, find_early, holds, is_cjk, pairs};
 use crate::plan::NodeKind;
 
@@ -427,12 +427,22 @@ pub(super) fn after_lead(text: &str) -> Option<&str> {
     while !text.is_char_boundary(end) {
         end -= 1;
     }
-    let comma = find(&text[..end], ", ")?;
+    let head = &text[..end];
+    let colon = find(head, ": ").filter(|at| leads(&head[..*at]));
+    let comma = [find(head, ", "), colon].into_iter().flatten().min()?;
     let first = &text[..find_early(text, b' ', 12).or((text.len() <= 11).then_some(text.len()))?];
     if !LEADS.contains_ci(first) {
         return None;
     }
-    Some(&text[comma + 2..])
+    let rest = &text[comma + 2..];
+    Some(after_word(rest, "first").filter(|_| colon == Some(comma)).map_or(rest, str::trim_start))
+}
+
+/// True for "For the release" before a colon, which says what is meant by what follows; "for example" says nothing of it.
+fn leads(head: &str) -> bool {
+    let shows = ["example", "instance", "following", "such", "this", "that"];
+    let few = words(head).nth(5).is_none() && !head.contains(['`', '.', ':']);
+    few && !words(head).any(|word| shows.contains(&word.as_str()))
 }
 
 pub(super) fn is_question_mark(text: &str) -> bool {

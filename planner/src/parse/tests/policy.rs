@@ -340,3 +340,69 @@ fn a_wish_that_the_next_sentence_spells_out_is_context() {
         &["1 CodeImplementation Fix the following bug", "2 CodeImplementation Add a page"],
     );
 }
+
+#[test]
+fn requirements_count_before_stories() {
+    check(
+        "# PRD\n\n## User stories\n- As a user, I want export\n\n## Requirements\n1. Add the endpoint\n2. Add the button (depends on 1)\n\n## Open questions\n- Do we need UTF-16?",
+        &[
+            "1 CodeImplementation Add the endpoint | in Requirements",
+            "2 CodeImplementation Add the button | <- 1 | in Requirements",
+            "3 Clarification Do we need UTF-16? | in Open questions",
+        ],
+    );
+    // Alone, a story is what there is.
+    check("- As a user, I want export", &["1 Processing As a user, I want export"]);
+}
+
+#[test]
+fn a_section_within_one_that_counts_takes_nothing_away() {
+    check(
+        "## Plan\n1. Add the endpoint\n2. Add the button\n### Tasks\n- [ ] Ask Bob",
+        &[
+            "1 CodeImplementation Add the endpoint",
+            "2 CodeImplementation Add the button | <- 1s",
+            "3 Clarification Ask Bob",
+        ],
+    );
+}
+
+#[test]
+fn what_stands_before_a_colon_says_what_is_meant() {
+    check(
+        "For the release: first run `make bump`, then run `make tag`.",
+        &[
+            "1 ToolCall For the release: first run make bump | $ make bump",
+            "2 ToolCall run make tag | <- 1 | $ make tag",
+        ],
+    );
+    check(
+        "For Friday: bump the version, then tag it.",
+        &["1 Processing For Friday: bump the version", "2 ToolCall tag it | <- 1"],
+    );
+}
+
+#[test]
+fn letters_name_the_items_of_a_list() {
+    check(
+        "- [ ] a) build the image\n- [ ] b) test it (needs a)",
+        &["1 ToolCall build the image", "2 UnitTest test it | <- 1"],
+    );
+    check("a. Build\nb. Test (after a)", &["1 CodeImplementation Build", "2 UnitTest Test | <- 1"]);
+}
+
+#[test]
+fn tickets_in_brackets_on_lines_of_their_own_are_tasks() {
+    check(
+        "[ANN-12] Fix login\n[ANN-13] Add tests blocked by ANN-12",
+        &["1 CodeImplementation Fix login | id ANN-12", "2 UnitTest Add tests | <- 1 | id ANN-13"],
+    );
+}
+
+#[test]
+fn dependencies_in_brackets_may_be_spanish_or_german() {
+    check(
+        "1. Compila\n2. Prueba\n3. Publica (depende de 1 y 2)",
+        &["1 Processing Compila", "2 Processing Prueba | <- 1s", "3 Processing Publica | <- 1 2"],
+    );
+}
