@@ -1,7 +1,7 @@
 //! `compare`: two plans that share a history, where they part and what came of each after that. It appends and executes
 //! nothing.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufWriter, Write};
 
 use crewlog_executors::history::History;
@@ -46,7 +46,7 @@ struct PartedJson {
 struct SideJson<'a> {
     plan: &'a str,
     status: &'static str,
-    /// From its first event behind the point to its end; unset before that.
+    /// From the point, or of a fork from when it was made, to its end; unset before that.
     duration_ms: Option<u64>,
     /// How long its tasks were held behind the point, together: what it took without the time that nobody worked on it.
     work_ms: u64,
@@ -85,10 +85,20 @@ impl TaskSideJson<'_> {
     }
 }
 
+/// Where they part, and when that was.
+#[derive(Clone, Copy)]
+struct Parted {
+    at: Position,
+    moment: Option<Timestamp>,
+}
+
 /// A plan, and what happened to it behind the point at which it parts from another.
 struct Side {
     plan: String,
     view: PlanView,
+    /// The tasks that both had where they part; what was added behind it is each side's own, whatever its number is.
+    shared: BTreeSet<TaskId>,
+    /// When what comes behind the point began: what was under way there goes on from it.
     began_at: Option<Timestamp>,
     last_at: Option<Timestamp>,
     work_ms: u64,
@@ -98,11 +108,14 @@ struct Side {
 }
 
 impl Side {
-    async fn load(store: &EventStore, history: &History, plan: String, at: Position) -> Result<Self, Failure> {
+    async fn load(store: &EventStore, history: &History, plan: String, parted: Parted) -> Result<Self, Failure> {
+        let Parted { at, moment } = parted;
+        let mut shared = None;
         let mut side = Self {
             plan,
             view: PlanView::default(),
-            began_at: None,
+            shared: BTreeSet::new(),
+            began_at: moment,
             last_at: None,
             work_ms: 0,
             n_failures: 0,
@@ -112,12 +125,15 @@ impl Side {
         let mut held = BTreeMap::new();
         let mut records = std::pin::pin!(history.records(store, &Query::all(), Range::default()));
         while let Some(recorded) = records.try_next().await? {
+            if recorded.position > at {
+                shared.get_or_insert_with(|| side.ids());
+            }
             if recorded.position > at && recorded.stream_id == event::STREAM {
                 side.take(&recorded.decode()?, recorded.created_at);
             }
             side.view.apply(&recorded)?;
-            if recorded.position > at && recorded.stream_id == claim::STREAM {
-                let now = recorded.created_at;
+            if recorded.stream_id == claim::STREAM {
+                let now = moment.map_or(recorded.created_at, |moment| moment.max(recorded.created_at));
                 let since = match recorded.decode()? {
                     TaskEvent::TaskClaimed { .. } => held.insert(recorded.aggregate_id.clone(), now),
                     TaskEvent::TaskReleased { .. }
@@ -133,12 +149,30 @@ impl Side {
                 side.work_ms = side.work_ms.saturating_add(since.map_or(0, |since| ms(now, since)));
             }
         }
+        side.shared = shared.unwrap_or_else(|| side.ids());
         Ok(side)
+    }
+
+    fn ids(&self) -> BTreeSet<TaskId> {
+        self.view.state().tasks().iter().map(|task| task.plan.id).collect()
+    }
+
+    /// By what a task is known in both.
+    fn key<'a>(&self, task: &'a Task) -> (TaskId, Option<&'a str>) {
+        let id = task.plan.id;
+        (id, (!self.shared.contains(&id)).then_some(&*task.plan.description))
+    }
+
+    fn task_of(&self, key: (TaskId, Option<&str>)) -> Option<&Task> {
+        self.task(key.0).filter(|task| self.key(task) == key)
     }
 
     /// Takes in an event of the plan behind the point, before its view does.
     fn take(&mut self, event: &Event, at: Timestamp) {
-        self.began_at.get_or_insert(at);
+        // A fork may be made long after: nothing of it was under way before.
+        if let (Event::PlanForked { .. }, None) = (event, self.last_at) {
+            self.began_at = Some(at);
+        }
         self.last_at = Some(at);
         match event {
             Event::UsageRecorded { task_id, usage, .. } => {
@@ -180,8 +214,9 @@ impl Side {
         self.view.state().task(id)
     }
 
-    fn task_json(&self, id: TaskId) -> Option<TaskSideJson<'_>> {
-        let task = self.task(id)?;
+    fn task_json(&self, key: (TaskId, Option<&str>)) -> Option<TaskSideJson<'_>> {
+        let task = self.task_of(key)?;
+        let id = task.plan.id;
         let times = self.view.times(id);
         Some(TaskSideJson {
             status: task.status.as_str(),
@@ -215,11 +250,12 @@ pub async fn compare(session: &Session, compare: &Compare) -> Result<Code, Failu
     };
     let last = Range::up_to(at).backwards();
     let last = store.read(&Query::tag(plan_tag(&shared)), last, 1).await?.events.into_iter().next();
+    let moment = last.as_ref().map(|last| last.created_at);
     let (at, event_type) = last.map_or((at, String::new()), |last| (last.position, last.event_type));
-    let parted = PartedJson { plan: shared, at, event_type };
-    let one = Side::load(&store, &of_one, one, at).await?;
-    let other = Side::load(&store, &of_other, other, at).await?;
-    let compared = compared(parted, &one, &other);
+    let parted = Parted { at, moment };
+    let one = Side::load(&store, &of_one, one, parted).await?;
+    let other = Side::load(&store, &of_other, other, parted).await?;
+    let compared = compared(PartedJson { plan: shared, at, event_type }, &one, &other);
     let mut stdout = BufWriter::new(std::io::stdout().lock());
     match session.output {
         Output::Json => print_pretty(&mut stdout, &compared)?,
@@ -231,13 +267,13 @@ pub async fn compare(session: &Session, compare: &Compare) -> Result<Code, Failu
 }
 
 fn compared<'a>(parted: PartedJson, one: &'a Side, other: &'a Side) -> ComparedJson<'a> {
-    let mut tasks: BTreeMap<TaskId, &Task> = BTreeMap::new();
+    let mut tasks: BTreeMap<(TaskId, Option<&str>), &Task> = BTreeMap::new();
     for side in [other, one] {
-        tasks.extend(side.view.state().tasks().iter().map(|task| (task.plan.id, task)));
+        tasks.extend(side.view.state().tasks().iter().map(|task| (side.key(task), task)));
     }
-    let tasks = tasks.into_iter().map(|(id, task)| {
-        let (in_one, in_other) = (one.task_json(id), other.task_json(id));
-        let is_the_same = one.task(id).map(|task| &task.plan) == other.task(id).map(|task| &task.plan);
+    let tasks = tasks.into_iter().map(|(key, task)| {
+        let (in_one, in_other) = (one.task_json(key), other.task_json(key));
+        let is_the_same = one.task_of(key).map(|task| &task.plan) == other.task_of(key).map(|task| &task.plan);
         TaskJson {
             id: task.plan.name(),
             description: &task.plan.description,

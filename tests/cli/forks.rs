@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::scene::{Gate, Scene};
+use super::scene::{Gate, Scene, named_pipe};
 
 /// The statuses of a plan's tasks.
 fn statuses(scene: &Scene, plan: &str) -> Vec<String> {
@@ -290,4 +290,31 @@ fn a_fork_that_has_tasks_otherwise_runs_none_of_them_as_it_was() {
     scene.run(&["replay", &fork, "--verify"]).expect(0);
     scene.run(&["fork", &plan, "--before", "2", "--edit", "1", "--command", "x", "--yes"]).expect(9);
     scene.run(&["fork", &plan, "--edit-timeout", "1m"]).expect(2);
+}
+
+#[test]
+fn what_runs_where_two_plans_part_counts_from_there_and_what_each_adds_is_its_own() {
+    let scene = Scene::new();
+    named_pipe(&scene, "go");
+    scene.write("plan.md", "1. Run `read line < go`\n");
+    let mut running = scene.start(&["run", "plan.md", "--yes"]);
+    let plan = running.stdout.line().trim().to_owned();
+    running.stderr.until("START");
+    let (other, another) = (fork(&scene, &[&plan]), fork(&scene, &[&plan]));
+    std::fs::write(scene.path("go"), "go\n").expect("the command reads it");
+    running.finish().expect(0);
+    let compare = |one: &str, other: &str| scene.run(&["compare", one, other, "-o", "json"]).expect(0).json();
+    let compared = compare(&plan, &other);
+    let (work, took) = (compared["one"]["work_ms"].as_u64(), compared["one"]["duration_ms"].as_u64());
+    assert!(work > Some(0) && work <= took, "{compared}");
+
+    scene.run(&["amend", &other, "--add", "Run `echo by train`", "--yes"]).expect(0);
+    scene.run(&["amend", &another, "--add", "Run `echo by boat`", "--yes"]).expect(0);
+    let compared = compare(&other, &another);
+    let tasks = compared["tasks"].as_array().expect("tasks").iter();
+    let mut sides = tasks
+        .map(|task| (task["id"].as_str().expect("text"), task["one"].is_null(), task["other"].is_null()))
+        .collect::<Vec<_>>();
+    sides.sort_unstable();
+    assert_eq!(sides, [("1", false, false), ("2", false, true), ("2", true, false)], "{compared}");
 }
