@@ -183,6 +183,13 @@ pub fn sub_plan_id(parent: &ParentTask) -> String {
     format!("{}.{}-{}", parent.plan, parent.task, parent.attempt)
 }
 
+/// True when a plan carries a task out, itself or for a plan that does.
+#[must_use]
+pub fn is_within(plan: &str, above: &str, task: TaskId) -> bool {
+    let rest = plan.strip_prefix(above).and_then(|rest| rest.strip_prefix(&format!(".{task}-")));
+    rest.is_some_and(|rest| rest.split('.').next().is_some_and(|attempt| attempt.parse::<u32>().is_ok()))
+}
+
 /// What another plan is to do for a task.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SubPlan {

@@ -298,3 +298,19 @@ fn an_append_costs_what_it_changes_however_many_projects_there_are() {
     say(&mut log, &mut conflicts, "q@y7/1 dispatched Refactor a.rs");
     assert_eq!(say(&mut log, &mut conflicts, "q@y7/1 claimed b").len(), 1);
 }
+
+#[test]
+fn what_is_done_within_a_task_is_in_no_conflict_with_it() {
+    check::<Conflicts>(
+        "
+p/1 dispatched Refactor a.rs; p.1-1/1 dispatched Refactor a.rs; p.1-1.1-2/1 dispatched Refactor a.rs
+p/1 claimed ana
+p.1-1/1 claimed ben
+p.1-1.1-2/1 claimed cem
+p/2 dispatched Refactor a.rs
+p/2 claimed dan
+    x: 1 of 4 about a.rs: p/2 dan (a.rs), p/1 ana (a.rs), p.1-1/1 ben (a.rs), p.1-1.1-2/1 cem (a.rs)
+",
+        told,
+    );
+}

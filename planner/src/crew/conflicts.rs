@@ -13,7 +13,7 @@ use super::mentions::mentioned_files;
 use super::{Reactor, Said, project_of, project_tag};
 use crate::claim::{self, Executor, TaskEvent};
 use crate::event::{self, Event, Parameters, PlannerCmd, TaskStatus, plan_tag};
-use crate::plan::{AttachmentKind, NodeKind, TaskId};
+use crate::plan::{AttachmentKind, NodeKind, TaskId, is_within};
 
 /// The stream of conflicts.
 pub const STREAM: &str = "conflicts";
@@ -69,6 +69,13 @@ pub struct TaskRef {
     pub plan: String,
     /// The task in it.
     pub task: TaskId,
+}
+
+impl TaskRef {
+    /// True when one of the two is done within the other: what it touches is touched for that.
+    fn is_one_with(&self, other: &Self) -> bool {
+        is_within(&self.plan, &other.plan, other.task) || is_within(&other.plan, &self.plan, self.task)
+    }
 }
 
 /// A task in a conflict, and who is at it.
@@ -322,6 +329,9 @@ impl Conflicts {
         let newcomer = Held::of(&self.running, project.held.get(&claim)?)?;
         let before = project.held.range(..claim).filter_map(|(claim, task)| {
             let other = Held::of(&self.running, task)?;
+            if newcomer.task.is_one_with(other.task) {
+                return None;
+            }
             let (own, theirs, pattern) = newcomer.overlap(&other)?;
             Some((*claim, other, own, theirs, pattern))
         });
