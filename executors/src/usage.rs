@@ -1,6 +1,7 @@
 //! What a program says that it used up, at the end of what it prints, and what is counted where it says nothing. Nothing
 //! here knows what the rest of it means.
 
+use crewlog_planner::brevity::shorten;
 use crewlog_planner::event::Usage;
 use crewlog_planner::tokens::{Told, guess};
 use serde_json::Value;
@@ -10,6 +11,13 @@ use crate::tokens::count;
 /// The beginning of the last line of a program that says what it used up, before `{"input_tokens": ..., "output_tokens":
 /// ..., "cost": ...}`.
 pub const USAGE: &str = "USAGE:";
+
+/// More tokens than any run can have used up.
+const TOKENS_MAX: u64 = 1_000_000_000_000;
+/// A higher cost than any run can have, in millionths.
+const COST_MICROS_MAX: u64 = 1_000_000_000_000_000;
+/// The most characters that are shown of what cannot be counted.
+const SAID_CHARS_MAX: usize = 100;
 
 /// Tokens that coding agents count apart and that were told to the model like the others.
 const CACHED: [&str; 2] = ["cache_creation_input_tokens", "cache_read_input_tokens"];
@@ -64,25 +72,39 @@ pub fn measured(usage: Usage, model: Option<&str>, is_wanted: bool, prompt: &str
     }
 }
 
+/// What is no number of tokens and no price is not counted, and said to be none.
 fn usage_of(said: &Value, cost: Option<&Value>) -> Usage {
-    let count = |key: &str| said[key].as_u64().unwrap_or_default();
+    let count = |key: &str| said.get(key).map_or(0, |value| number(key, value.as_u64(), value, TOKENS_MAX));
     let cached = CACHED.iter().map(|key| count(key)).fold(0, u64::saturating_add);
     Usage {
         input_tokens: count("input_tokens").saturating_add(cached),
         output_tokens: count("output_tokens"),
-        cost_micros: cost.and_then(Value::as_f64).map_or(0, micros),
+        cost_micros: cost.map_or(0, |value| number("cost", value.as_f64().and_then(micros), value, COST_MICROS_MAX)),
         ..Usage::default()
     }
 }
 
-/// A price in millionths; what is no price is none.
+/// A number as it is said, if it can be true.
+fn number(name: &str, read: Option<u64>, said: &Value, max: u64) -> u64 {
+    match read.filter(|read| *read <= max) {
+        Some(read) => read,
+        None if said.is_null() => 0,
+        None => {
+            let said = shorten(&said.to_string(), SAID_CHARS_MAX);
+            tracing::warn!("what a program says of its usage is not counted: its {name} cannot be {said}");
+            0
+        }
+    }
+}
+
+/// A price in millionths, if it is one.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
     reason = "it is no less than 0, and too much is the most"
 )]
-fn micros(cost: f64) -> u64 {
-    if cost.is_finite() && cost > 0.0 { (cost * 1e6).round() as u64 } else { 0 }
+fn micros(cost: f64) -> Option<u64> {
+    (cost.is_finite() && cost >= 0.0).then(|| (cost * 1e6).round() as u64)
 }
 
 /// The last thing that the agent said, among events of which each is a line.
@@ -108,6 +130,18 @@ mod tests {
         check(&format!("painted\nQUESTION: which?\n{said}\n"), "painted\nQUESTION: which?", 1_200, 34, 12_500);
         check("USAGE: {\"output_tokens\": 3}", "", 0, 3, 0);
         check("USAGE: {\"cost\": -1}", "", 0, 0, 0);
+    }
+
+    #[test]
+    fn what_cannot_have_been_used_up_is_not_counted_and_what_else_is_said_is() {
+        for (cost, tokens) in
+            [("1e308", "\"many\""), ("-3", "-1"), ("\"free\"", "1.5"), ("1000000001", "1000000000001")]
+        {
+            let said = format!("USAGE: {{\"cost\": {cost}, \"input_tokens\": {tokens}, \"output_tokens\": 7}}");
+            check(&format!("painted\n{said}\n"), "painted", 0, 7, 0);
+        }
+        check("USAGE: {\"cost\": null, \"input_tokens\": 0}", "", 0, 0, 0);
+        check("USAGE: {\"cost\": 1000000000}", "", 0, 0, COST_MICROS_MAX);
     }
 
     #[test]
