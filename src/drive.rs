@@ -311,7 +311,9 @@ impl<'a> Drive<'a> {
                     next.extend(look::what_is_waited_for(self.session, plan, view));
                 }
                 next.push(format!("then, to go on: {resume}"));
-                (Code::Waiting, next)
+                let lacks =
+                    |view: &PlanView| view.state().phase() == Phase::Paused && view.state().shortage().is_some();
+                (if self.below.values().any(lacks) { Code::Budget } else { Code::Waiting }, next)
             }
         }
     }

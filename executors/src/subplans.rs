@@ -116,7 +116,26 @@ impl Outer<'_> {
         if let Stop::Cancelled { reason } = &stop {
             self.cancel(&format!("the task that it carries out has ended: {reason}")).await;
         }
-        stop.ending()
+        match (&stop, self.what_is_lacking().await) {
+            (Stop::Interrupted, Some(reason)) => Ending::Released { reason },
+            (Stop::Interrupted | Stop::Cancelled { .. } | Stop::Lost, _) => stop.ending(),
+        }
+    }
+
+    /// For what its plan waits, if that is why nothing goes on.
+    async fn what_is_lacking(self) -> Option<String> {
+        let plan = sub_plan_id(&self.task());
+        let mut planner = planner_of(self.store, &plan, Vec::new()).await.ok()?;
+        planner.catch_up().await.ok()?;
+        let state = planner.handler().state();
+        match (state.phase(), state.shortage()) {
+            (Phase::Paused, Some(shortage)) => Some(format!("its plan {plan} is paused: {shortage}")),
+            (Phase::Paused, None) => Some(format!("its plan {plan} is paused")),
+            (Phase::Active, _) if state.open_questions().next().is_some() => {
+                Some(format!("it waits for an answer in {plan}"))
+            }
+            (Phase::Active | Phase::Empty | Phase::Ended(_), _) => None,
+        }
     }
 
     /// With what the plan has used up, which is told once: by whoever says how the task ended.

@@ -192,3 +192,27 @@ fn of_a_long_error_the_plan_keeps_a_part_and_the_log_all() {
     assert_eq!((kept.chars().count() <= 2_000, kept.contains("\n700\n")), (true, false), "{kept}");
     assert!((1..=1_500).all(|n| whole.lines().any(|line| line == n.to_string())), "{whole}");
 }
+
+#[test]
+fn what_a_plan_within_lacks_is_why_the_task_above_it_does_not_go_on() {
+    let scene = Scene::new();
+    let begin = |work: &str| {
+        let assigned = serde_json::json!({"assignments": [{"id": "a", "work": work, "agent": "tactical"}]});
+        scene.write("team.json", assigned.to_string());
+        let proposed = scene.run(&["plan", "propose", "team.json", "--agent", "orchestrator", "--yes"]).expect(0);
+        proposed.stdout.trim().to_owned()
+    };
+    let reason = || scene.events_of_type("TaskReleased").last().map(|released| released["reason"].to_string());
+    let plan = begin("1. Which colour is it?\n2. Paint the door");
+    scene.run(&["resume", &plan]).expect(5);
+    assert_eq!(reason(), Some(format!("\"it waits for an answer in {plan}.1-1\"")));
+
+    let agent = "[executors.poet]\ncommand = ['sh', '-c', 'echo done; echo \"USAGE: $(cat usage)\"']\n";
+    scene.write("crewlog.toml", agent);
+    scene.write("usage", r#"{"input_tokens": 900, "output_tokens": 100}"#);
+    let plan = begin("1. Write poem one\n2. Then write poem two\n3. Then write poem three");
+    scene.run(&["set", &plan, "--budget-tokens", "2500"]).expect(0);
+    scene.run(&["resume", &plan, "--yes"]).expect(7);
+    let short = format!("its plan {plan}.1-1 is paused: the budget of 2500 tokens does not suffice");
+    assert!(reason().is_some_and(|reason| reason.contains(&short)), "{:?}", reason());
+}
