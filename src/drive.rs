@@ -8,7 +8,7 @@ use crewlog_executors::human;
 use crewlog_executors::roster::Roster;
 use crewlog_executors::subplans::family;
 use crewlog_executors::worker::{CutOff, Scope};
-use crewlog_mq::{EventStore, Handler, Position, Query, Range, Recorded, Start};
+use crewlog_mq::{Error, EventStore, Handler, Position, Query, Range, Recorded, Start};
 use crewlog_planner::claim;
 use crewlog_planner::event::{Command, Deadline, ExecutorEvent, Outcome, QuestionId, plan_tag, under_tag};
 use crewlog_planner::planner::PARALLELISM_MAX;
@@ -154,6 +154,11 @@ impl<'a> Drive<'a> {
         }
     }
 
+                    // Nothing that is done here would be in the log.
+                    Some(Err(error @ Error::Replaced { .. })) => {
+                        self.workforce.abandon();
+                        return Err(error.into());
+                    }
     fn take(&mut self, recorded: &Recorded) -> Result<(), Failure> {
         self.at = self.at.max(recorded.position);
         if !recorded.tags.contains(&plan_tag(&self.plan)) {

@@ -105,6 +105,11 @@ impl Crew<'_> {
                 event = events.next() => match event {
                     Some(Ok(recorded)) => self.take(&recorded).await?,
                     Some(Err(error)) => self.progress.note(&format!("the log could not be read: {error}")),
+                    // Nothing that is done here would be in the log.
+                    Some(Err(error @ Error::Replaced { .. })) => {
+                        workforce.abandon();
+                        return Err(error.into());
+                    }
                     None => return Err(Failure::user("the log can no longer be followed")),
                 },
                 Ok(()) = taken_in.changed() => {}

@@ -170,6 +170,12 @@ impl Workforce {
         }
     }
 
+    /// Ends the worker and the planner where there is no log that they could say anything to. What runs ends with them.
+    pub fn abandon(&self) {
+        self.worker.abort();
+        self.host.abort();
+    }
+
     /// Stops what runs and lets it say so, until that is done, another signal comes, or it takes too long.
     pub async fn stop(&mut self, signals: &mut Signals, note: impl Fn(&str)) {
         self.stop.send_replace(true);

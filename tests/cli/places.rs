@@ -2,7 +2,7 @@
 
 use rusqlite::Connection;
 
-use super::scene::{Running, Scene};
+use super::scene::{Running, Scene, named_pipe};
 
 #[test]
 fn all_worktrees_of_a_repository_share_one_log_that_git_neither_shows_nor_cleans() {
@@ -176,4 +176,15 @@ fn nothing_is_made_out_of_what_is_left_of_a_log() {
         let ran = scene.run(&[&["--store", "a.db"], words].concat()).expect(1);
         ran.says(&["it has events, and the log's identity is gone"]);
     }
+}
+
+#[test]
+fn whoever_carries_out_a_plan_whose_log_is_deleted_ends_and_says_so() {
+    let scene = Scene::new();
+    named_pipe(&scene, "never");
+    scene.write("plan.md", "1. Run `read line < never`\n");
+    let mut running = scene.start(&["run", "plan.md", "--yes"]);
+    running.stderr.until("START");
+    std::fs::remove_file(scene.path(".crewlog/log.db")).expect("it is there");
+    running.finish().expect(1).says(&["error:", "was deleted or replaced while it was in use"]);
 }
