@@ -292,7 +292,7 @@ pub async fn resume_task(session: &Session, plan: &str, name: &str) -> Result<Co
 
 /// `retry`.
 pub async fn retry(session: &Session, retry: Retry) -> Result<Code, Failure> {
-    let target = Target::find(session, &retry.plan).await?;
+    let target = Target::find_to_tell(session, &retry.plan).await?;
     let task = match &retry.task {
         Some(name) => Some(target.task(session, name)?.plan.id),
         None => None,

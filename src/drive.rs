@@ -12,7 +12,8 @@ use crewlog_mq::{Error, EventStore, Handler, Position, Query, Range, Recorded, S
 use crewlog_planner::claim;
 use crewlog_planner::event::{Command, Deadline, ExecutorEvent, Outcome, QuestionId, plan_tag, under_tag};
 use crewlog_planner::planner::PARALLELISM_MAX;
-use crewlog_planner::state::{Phase, Question, Wait};
+use crewlog_planner::sealed;
+use crewlog_planner::state::{Phase, Question, Task, Wait};
 use crewlog_planner::view::PlanView;
 use futures::StreamExt;
 use tokio::sync::oneshot;
@@ -45,6 +46,8 @@ pub struct Drive<'a> {
     roster: Roster,
     workforce: Workforce,
     asking: Asking,
+    /// Why nobody can read any more what is to be done.
+    sealed_for_good: Option<Failure>,
     /// Why standard output takes no more; the work goes on without it.
     output_fault: Option<std::io::Error>,
 }
@@ -68,6 +71,7 @@ enum End {
     Plan(Outcome),
     Paused,
     Waiting,
+    Unreadable(Failure),
     TimedOut,
     Interrupted,
 }
@@ -102,6 +106,7 @@ impl<'a> Drive<'a> {
             below: BTreeMap::new(),
             tags,
             asking: Asking::default(),
+            sealed_for_good: None,
             output_fault: None,
         };
         let known = Range::between(since, drive.view.at());
@@ -134,6 +139,13 @@ impl<'a> Drive<'a> {
         let deadline = workforce::run_out(self.timeout);
         tokio::pin!(deadline);
         loop {
+            // What runs was told what to do before its key was gone, and ends as it would.
+            if !self.view.is_held()
+                && let Some(failure) = self.sealed_for_good.take()
+                && !matches!(self.view.state().phase(), Phase::Ended(_))
+            {
+                return Ok(End::Unreadable(failure));
+            }
             match self.end()? {
                 Some(end @ (End::Waiting | End::Paused)) if self.has_read_all().await? => return Ok(end),
                 Some(End::Waiting | End::Paused) | None => {}
@@ -161,6 +173,13 @@ impl<'a> Drive<'a> {
                     }
     fn take(&mut self, recorded: &Recorded) -> Result<(), Failure> {
         self.at = self.at.max(recorded.position);
+        let is_of_key = recorded.stream_id == sealed::STREAM;
+        if is_of_key || recorded.event_type == "TaskDispatched" {
+            self.sealed_for_good = act::check_key(self.session, &self.plan, &self.tags).err();
+        }
+        if is_of_key {
+            return Ok(());
+        }
         if !recorded.tags.contains(&plan_tag(&self.plan)) {
             let plan = claim::split_aggregate_id(&recorded.aggregate_id).map(|(plan, _)| plan);
             let plan = plan.filter(|_| recorded.stream_id == claim::STREAM).unwrap_or(&recorded.aggregate_id);
@@ -302,6 +321,7 @@ impl<'a> Drive<'a> {
                 }
                 None => (Code::Paused, vec![format!("the plan is paused; to go on: {resume}")]),
             },
+            End::Unreadable(failure) => (failure.code, vec![failure.to_string()]),
             End::TimedOut => (Code::TimedOut, vec![format!("the time given ran out; to go on: {resume}")]),
             End::Interrupted => (Code::Interrupted, vec![format!("interrupted; to go on: {resume}")]),
             End::Waiting if self.view.state().waits_for() == [Wait::Work] => {

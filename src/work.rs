@@ -9,6 +9,7 @@ use crewlog_executors::worker::{CutOff, Scope};
 use crewlog_mq::{Error, EventStore, Position, Query, Range, Recorded, Start};
 use crewlog_planner::claim;
 use crewlog_planner::crew::conflicts;
+use crewlog_planner::sealed::{self, KeyEvent};
 use crewlog_planner::state::{Phase, Wait};
 use crewlog_planner::view::{PlanStatus, PlanView};
 use futures::{StreamExt, TryStreamExt};
@@ -104,12 +105,12 @@ impl Crew<'_> {
             tokio::select! {
                 event = events.next() => match event {
                     Some(Ok(recorded)) => self.take(&recorded).await?,
-                    Some(Err(error)) => self.progress.note(&format!("the log could not be read: {error}")),
                     // Nothing that is done here would be in the log.
                     Some(Err(error @ Error::Replaced { .. })) => {
                         workforce.abandon();
                         return Err(error.into());
                     }
+                    Some(Err(error)) => self.progress.note(&format!("the log could not be read: {error}")),
                     None => return Err(Failure::user("the log can no longer be followed")),
                 },
                 Ok(()) = taken_in.changed() => {}
@@ -136,6 +137,9 @@ impl Crew<'_> {
             }
             return Ok(());
         }
+        if recorded.stream_id == sealed::STREAM {
+            return self.read_again(recorded).await;
+        }
         let Some(plan) = plan_of(recorded) else { return Ok(()) };
         if recorded.stream_id == claim::STREAM {
             self.last_report = recorded.position;
@@ -156,6 +160,17 @@ impl Crew<'_> {
             }
             other => Ok(other?),
         }
+    }
+
+    /// What was read of plans whose key is gone now is not to be waited for: nobody carries it out.
+    async fn read_again(&mut self, recorded: &Recorded) -> Result<(), Failure> {
+        let KeyEvent::KeyDestroyed { plans, .. } = recorded.decode()?;
+        for plan in plans {
+            if let Some(view) = self.views.get_mut(&plan) {
+                *view = look::load_view(&self.store, &plan, Range::up_to(recorded.position)).await?;
+            }
+        }
+        Ok(())
     }
 
     async fn show(&mut self, plan: &str, recorded: &Recorded) -> Result<(), Error> {

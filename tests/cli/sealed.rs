@@ -2,7 +2,7 @@
 
 use std::os::unix::fs::PermissionsExt;
 
-use super::scene::Scene;
+use super::scene::{Scene, named_pipe};
 
 /// Stands in texts of the plan, and in nothing else.
 const MARK: &str = "xyzzy";
@@ -197,6 +197,7 @@ fn a_destroyed_key_shreds_its_plan_and_nothing_else_and_the_log_says_so() {
     let keys = scene.run(&with("a.key", &["keys", "ls"])).expect(0).stdout;
     assert!(keys.contains("destroyed") && keys.contains("ready"), "{keys}");
     scene.run(&with("a.key", &["resume", &plan])).expect(1).says(&["was destroyed"]);
+    scene.run(&with("a.key", &["retry", &plan])).expect(1).says(&["was destroyed"]);
     let (open, _) = scene.plan("1. What is it?\n");
     scene.run(&["keys", "destroy", &open, "--yes"]).expect(4).says(&["is not sealed"]);
 }
@@ -221,6 +222,20 @@ fn a_shredded_plan_that_had_not_ended_can_still_be_ended() {
     scene.run(&["cancel", &plan, "--reason", "about xyzzy"]).expect(0);
     assert_eq!(scene.show(&plan)["status"], "Cancelled");
     assert_eq!(marked_files(&scene.path(".crewlog")), Vec::<std::path::PathBuf>::new());
+}
+
+#[test]
+fn whoever_carries_out_a_plan_whose_key_is_destroyed_meanwhile_ends_and_says_why() {
+    let scene = scene();
+    named_pipe(&scene, "go");
+    scene.write("plan.md", "1. Run `read line < go`\n2. Run `echo ran > side`\n");
+    let mut running = scene.start(&with("a.key", &["run", "plan.md", "--yes"]));
+    let plan = running.stdout.line().trim().to_owned();
+    running.stderr.until("START");
+    scene.run(&["keys", "destroy", &plan, "--yes"]).expect(0);
+    std::fs::write(scene.path("go"), "go\n").expect("the command reads it");
+    running.finish().expect(1).says(&["error: the key of", "was destroyed"]);
+    assert_eq!(scene.read("side"), "", "nothing was done that nobody could read");
 }
 
 #[test]
