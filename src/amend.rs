@@ -12,7 +12,7 @@ use crewlog_planner::event::{Amendment, Budget, Command, Edit, Event, PlannerCon
 use crewlog_planner::parse::{self, ParseOptions, ParsedPlan};
 use crewlog_planner::plan::{TaskId, TaskPlan};
 use crewlog_planner::planner::{CHECKPOINT_CHARS_MAX, Planner, is_checkpoint_name};
-use crewlog_planner::state::{Measure, PlannerState, Task};
+use crewlog_planner::state::{Measure, Phase, PlannerState, Task};
 
 use crate::act::{self, Target};
 use crate::cli::{AddTask, Amend, BACKLOG, Changes, Facts, Limit, OnFailure, Output, Set};
@@ -285,8 +285,15 @@ fn edits(facts: Facts, timeout: Option<Duration>, on_failure: Option<OnFailure>)
 }
 
 async fn give(session: &Session, mut target: Target, command: Command) -> Result<Code, Failure> {
+    let before = target.planner.handler().state().phase();
     let executed = order(&mut target.planner, command).await.map_err(|error| target.refused(error))?;
     target.settle_below().await?;
+    if let (Phase::Ended(_), false) = (before, executed.events.is_empty()) {
+        let after = target.planner.handler().state().phase();
+        if !matches!(after, Phase::Ended(_)) {
+            say(&visible(&format!("{} had ended, and is open again with this", target.plan())));
+        }
+    }
     tell(session, &target, &executed.events)
 }
 

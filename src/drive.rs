@@ -10,7 +10,7 @@ use crewlog_executors::subplans::family;
 use crewlog_executors::worker::{CutOff, Scope};
 use crewlog_mq::{Error, EventStore, Handler, Position, Query, Range, Recorded, Start};
 use crewlog_planner::claim;
-use crewlog_planner::event::{Command, Deadline, ExecutorEvent, Outcome, QuestionId, plan_tag, under_tag};
+use crewlog_planner::event::{Command, Deadline, ExecutorEvent, Outcome, QuestionId, TaskStatus, plan_tag, under_tag};
 use crewlog_planner::planner::PARALLELISM_MAX;
 use crewlog_planner::sealed;
 use crewlog_planner::state::{Phase, Question, Task, Wait};
@@ -27,7 +27,7 @@ use crate::look;
 use crate::progress::Progress;
 use crate::session::Session;
 use crate::terminal::{self, say, unless_closed};
-use crate::text::{by_default, visible};
+use crate::text::{by_default, count, visible};
 use crate::workforce::{self, Signals, Terms, Workforce};
 
 /// A plan on its way.
@@ -154,6 +154,11 @@ impl<'a> Drive<'a> {
             tokio::select! {
                 event = events.next() => match event {
                     Some(Ok(recorded)) => self.take(&recorded)?,
+                    // Nothing that is done here would be in the log.
+                    Some(Err(error @ Error::Replaced { .. })) => {
+                        self.workforce.abandon();
+                        return Err(error.into());
+                    }
                     Some(Err(error)) => self.progress.note(&format!("the log could not be read: {error}")),
                     None => return Err(Failure::user("the log can no longer be followed")),
                 },
@@ -166,11 +171,6 @@ impl<'a> Drive<'a> {
         }
     }
 
-                    // Nothing that is done here would be in the log.
-                    Some(Err(error @ Error::Replaced { .. })) => {
-                        self.workforce.abandon();
-                        return Err(error.into());
-                    }
     fn take(&mut self, recorded: &Recorded) -> Result<(), Failure> {
         self.at = self.at.max(recorded.position);
         let is_of_key = recorded.stream_id == sealed::STREAM;
@@ -326,6 +326,14 @@ impl<'a> Drive<'a> {
             End::Interrupted => (Code::Interrupted, vec![format!("interrupted; to go on: {resume}")]),
             End::Waiting if self.view.state().waits_for() == [Wait::Work] => {
                 let add = self.session.command_on("task add \"...\" --plan", &self.plan);
+                let has_failed = |task: &Task| matches!(task.status, TaskStatus::Failed | TaskStatus::TimedOut);
+                let n_failed = self.view.state().tasks().iter().filter(|task| has_failed(task)).count();
+                if n_failed > 0 {
+                    let retry = self.session.command_on("retry", &self.plan);
+                    let failed = count(n_failed, "task");
+                    let said = format!("{failed} failed; to try again: {retry}, then {resume}; for more: {add}");
+                    return (Code::TaskFailed, vec![said]);
+                }
                 (Code::Done, vec![format!("all is done; for more: {add}")])
             }
             End::Waiting => {

@@ -11,7 +11,7 @@ use crewlog_planner::crew::statistics::Figures;
 use crewlog_planner::event::{Budget, Deadline, Usage};
 use crewlog_planner::parse::{Diagnostic, ParsedPlan};
 use crewlog_planner::plan::{AttachmentKind, Condition, Mark, TaskId, TaskPlan};
-use crewlog_planner::state::PlannerState;
+use crewlog_planner::state::{PlannerState, Wait};
 use crewlog_planner::view::PlanView;
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -150,6 +150,8 @@ pub struct ListedJson {
     pub parent: Option<ParentJson>,
     /// Whether nothing more is started because of its budget.
     pub is_held_by_budget: bool,
+    /// Whether it stands open, and nothing of it is left to do.
+    pub waits_for_work: bool,
 }
 
 /// What a fork goes on from.
@@ -191,6 +193,7 @@ impl ListedJson {
             created_at: view.created_at().map_or_else(String::new, rfc3339),
             parent: ParentJson::of(view.state()),
             is_held_by_budget: view.state().held_by_budget().is_some(),
+            waits_for_work: view.state().waits_for() == [Wait::Work],
         }
     }
 }

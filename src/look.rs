@@ -137,6 +137,9 @@ pub async fn ls(session: &Session, ls: &Ls) -> Result<Code, Failure> {
 /// `show`.
 pub async fn show(session: &Session, show: &Show) -> Result<Code, Failure> {
     let store = session.place.open().await?;
+                if plan.waits_for_work {
+                    title.push_str("  (nothing left to do: stands open for more)");
+                }
     let plan = find_plan(&store, &show.plan).await?;
     let head = store.head().await?;
     let asked = match &show.at {

@@ -120,6 +120,20 @@ fn tasks_without_a_plan_go_to_the_backlog_which_never_ends() {
 }
 
 #[test]
+fn a_standing_plan_hides_no_failure_and_says_when_it_is_opened_again() {
+    let scene = Scene::new();
+    scene.run(&["task", "add", "Run `false`", "--yes"]).expect(0);
+    let failed = scene.run(&["resume", "backlog"]).expect(100);
+    failed.says(&["1 task failed", "crewlog retry backlog"]);
+    assert!(!failed.stderr.contains("all is done"), "{}", failed.stderr);
+    let listed = scene.run(&["ls", "-o", "json"]).expect(0).json();
+    assert_eq!(listed["plans"][0]["waits_for_work"], true);
+    assert!(scene.run(&["ls"]).expect(0).stdout.contains("stands open for more"));
+    scene.run(&["cancel", "backlog"]).expect(0);
+    scene.run(&["task", "add", "Run `echo again`", "--yes"]).expect(0).says(&["had ended, and is open again"]);
+}
+
+#[test]
 fn a_name_that_was_mistyped_makes_no_standing_plan() {
     let scene = Scene::new();
     let add = |words: &[&str]| scene.run(&[&["task", "add", "Paint the door"], words].concat());
