@@ -17,7 +17,9 @@ use futures::TryStreamExt;
 use crate::by_model;
 use crate::cli::{Ls, Output, Parse, Show};
 use crate::failure::{Code, Failure};
-use crate::json::{ForkJson, ListedJson, ParsedJson, PlansJson, ShownJson, condition_text, print_line, print_pretty};
+use crate::json::{
+    ForkJson, ListedJson, ParsedJson, PlansJson, ShownJson, condition_text, print_line, print_pretty, status_of,
+};
 use crate::points::{forks_of, position_of};
 use crate::session::{Session, read_text};
 use crate::terminal::say;
@@ -78,9 +80,15 @@ fn print_parsed(mut to: impl Write, parsed: &ParsedPlan) -> std::io::Result<()> 
         let mut detail = |label: &str, text: &str| writeln!(to, "{:indent$}{label}{}", "", one_line(text, 120));
         if let Some(command) = &task.command {
             detail("$ ", &in_one_line(command))?;
+        if !task.mark.is_open() {
+            detail("status ", status_of(task.mark))?;
+        }
         }
         if !task.depends_on.is_empty() {
             let names = task.depends_on.iter().filter_map(|dependency| name_by_id.get(&dependency.task));
+        if let Some(undo) = &task.compensate {
+            detail("undone by ", &in_one_line(undo))?;
+        }
             let names = names.map(String::as_str).collect::<Vec<_>>();
             detail("after ", &names.join(", "))?;
         }
