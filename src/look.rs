@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io::{BufWriter, Write};
 use std::path::Path;
+use std::time::Duration;
 
 use crewlog_executors::history::History;
 use crewlog_mq::{Error, EventStore, Position, Query, Range, Recorded};
@@ -24,6 +25,7 @@ use crate::points::{forks_of, position_of};
 use crate::session::{Session, read_text};
 use crate::terminal::say;
 use crate::text::{by_default, in_one_line, length, one_line, rfc3339, shell_word, visible};
+use crate::workforce;
 
 /// Warnings that are told of one text; `plan lint` tells all.
 const WARNINGS_MAX: usize = 20;
@@ -78,17 +80,17 @@ fn print_parsed(mut to: impl Write, parsed: &ParsedPlan) -> std::io::Result<()> 
         writeln!(to, "{:>width$}  {kind:<18}  {}", task.name(), one_line(&task.description, 100))?;
         let indent = width + 22;
         let mut detail = |label: &str, text: &str| writeln!(to, "{:indent$}{label}{}", "", one_line(text, 120));
-        if let Some(command) = &task.command {
-            detail("$ ", &in_one_line(command))?;
         if !task.mark.is_open() {
             detail("status ", status_of(task.mark))?;
         }
+        if let Some(command) = &task.command {
+            detail("$ ", &in_one_line(command))?;
         }
-        if !task.depends_on.is_empty() {
-            let names = task.depends_on.iter().filter_map(|dependency| name_by_id.get(&dependency.task));
         if let Some(undo) = &task.compensate {
             detail("undone by ", &in_one_line(undo))?;
         }
+        if !task.depends_on.is_empty() {
+            let names = task.depends_on.iter().filter_map(|dependency| name_by_id.get(&dependency.task));
             let names = names.map(String::as_str).collect::<Vec<_>>();
             detail("after ", &names.join(", "))?;
         }
@@ -135,6 +137,9 @@ pub async fn ls(session: &Session, ls: &Ls) -> Result<Code, Failure> {
                 if plan.is_held_by_budget {
                     title.push_str("  (held back by its budget)");
                 }
+                if plan.waits_for_work {
+                    title.push_str("  (nothing left to do: stands open for more)");
+                }
                 writeln!(stdout, "{:<width$}  {:<9}  {}  {title}", visible(&plan.plan), plan.status, plan.created_at)?;
             }
         }
@@ -145,9 +150,6 @@ pub async fn ls(session: &Session, ls: &Ls) -> Result<Code, Failure> {
 /// `show`.
 pub async fn show(session: &Session, show: &Show) -> Result<Code, Failure> {
     let store = session.place.open().await?;
-                if plan.waits_for_work {
-                    title.push_str("  (nothing left to do: stands open for more)");
-                }
     let plan = find_plan(&store, &show.plan).await?;
     let head = store.head().await?;
     let asked = match &show.at {
@@ -282,7 +284,19 @@ pub fn what_is_waited_for(session: &Session, plan: &str, view: &PlanView) -> Vec
         let times = view.times(task.plan.id);
         times.is_held && times.lease_until.is_none_or(|lease_until| lease_until > now)
     };
-    let tasks = tasks.filter(|task| task.plan.command.is_none() && !is_held(task)).map(|task| {
+    // Whoever goes on here has the executors that are configured here.
+    let roster = workforce::roster(session, Duration::MAX, &[]).ok();
+    let is_taken = |task: &Task| roster.as_ref().is_some_and(|roster| roster.takes(&task.plan));
+    let (taken, for_person) = tasks
+        .filter(|task| task.plan.command.is_none() && !is_held(task))
+        .partition::<Vec<_>, _>(|task| is_taken(task));
+    let taken = taken.into_iter().map(|task| {
+        let agent = roster.as_ref().and_then(|roster| roster.agent_for(&task.plan));
+        let by = agent.map_or_else(String::new, |agent| format!(" by {}", visible(&agent.name)));
+        let (name, resume) = (shell_word(&task.plan.name()), session.command_on("resume", plan));
+        format!("task {name} can be carried out{by}: {}\n  {resume}", one_line(&task.plan.description, 200))
+    });
+    let tasks = for_person.into_iter().map(|task| {
         let name = shell_word(&task.plan.name());
         let done = format!("{} {name} \"what came of it\"", session.command_on("done", plan));
         let fail = format!("{} {name} \"why not\"", session.command_on("fail", plan));
@@ -314,7 +328,7 @@ pub fn what_is_waited_for(session: &Session, plan: &str, view: &PlanView) -> Vec
     let is_paused = state.phase() == Phase::Paused && !state.is_paused_from_above() && above(plan, state).is_some();
     let resume =
         is_paused.then(|| format!("plan {} is paused\n  {}", visible(plan), session.command_on("resume", plan)));
-    questions.chain(tasks).chain(paused).chain(held).chain(resume).collect()
+    questions.chain(taken).chain(tasks).chain(paused).chain(held).chain(resume).collect()
 }
 
 /// The plan for which another carries a task out. A fork of such a plan carries none out.

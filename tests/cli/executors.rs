@@ -137,3 +137,15 @@ fn hints_name_the_configuration_that_was_named() {
     let ran = scene.run(&["--config", "own crew.toml", "run", "plan.md"]).expect(5);
     ran.says(&["crewlog --config 'own crew.toml' done"]);
 }
+
+#[test]
+fn what_an_agent_takes_is_not_said_to_wait_for_a_person() {
+    let scene = Scene::new();
+    scene.write("plan.md", "- Review the design\n");
+    let plan = scene.run(&["run", "plan.md", "--yes", "--detach"]).expect(0).stdout.trim().to_owned();
+    let shown = || scene.run(&["show", &plan]).expect(0).stdout;
+    assert!(shown().contains("there is no executor for Analysis"), "{}", shown());
+    scene.write("crewlog.toml", "[executors.reviewer]\ncommand = ['sh', '-c', 'echo seen']\nkinds = [\"Analysis\"]\n");
+    let shown = shown();
+    assert!(shown.contains("task 1 can be carried out by reviewer") && !shown.contains("crewlog done"), "{shown}");
+}
