@@ -148,12 +148,12 @@ struct Operator {
 impl Operator {
     fn read(path: &Path) -> Result<Self, KeyError> {
         let bytes = files::read(path).map_err(fault("read", path))?;
+        let key = std::str::from_utf8(&bytes).ok().and_then(OperatorKey::read);
+        let key = key.ok_or_else(|| KeyError::NotAnOperatorKey { path: path.to_owned() })?;
         if files::is_open_to_others(path) {
             let file = path.display();
             tracing::warn!("{file} holds an operator key, and is open to other users: `chmod 600` closes it to them");
         }
-        let key = std::str::from_utf8(&bytes).ok().and_then(OperatorKey::read);
-        let key = key.ok_or_else(|| KeyError::NotAnOperatorKey { path: path.to_owned() })?;
         Ok(Self { file: path.to_owned(), key })
     }
 }
