@@ -42,7 +42,6 @@ mod workforce;
 
 use std::process::ExitCode;
 
-use clap::Parser;
 use clap::error::ErrorKind;
 
 use crate::cli::{Cli, Command, Db, Plan, Task};
@@ -52,7 +51,7 @@ use crate::failure::{Code, Failure};
 const SHUTDOWN: std::time::Duration = std::time::Duration::from_millis(100);
 
 fn main() -> ExitCode {
-    let cli = match Cli::try_parse() {
+    let cli = match cli::typed_here() {
         Ok(cli) => cli,
         Err(error) => {
             let is_answer = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);

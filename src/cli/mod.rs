@@ -13,7 +13,7 @@ mod upkeep;
 
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 
 pub use act::{Answer, Ask, Cancel, Done, Fail, Pause, Retry, Withdraw};
 pub use agents::{Draft, Propose, Schema};
@@ -44,6 +44,21 @@ const EXIT_CODES: &str = "\
 Exit codes: 0 done, 1 error, 2 usage, 3 the plan does not parse, 4 nothing matched, 5 waiting for a person, \
 6 paused, 7 paused because of its budget, 8 time-out, 9 conflict, 10 decided again the log would be another, \
 100 a task failed or was cancelled, 101 a bug, 130 interrupted";
+
+/// What was typed, beside what the surroundings say. A variable that is empty says nothing.
+pub fn typed_here() -> Result<Cli, clap::Error> {
+    let command = Cli::command();
+    let empty = command.get_arguments().filter_map(|arg| {
+        let value = std::env::var_os(arg.get_env()?)?;
+        value.is_empty().then(|| arg.get_id().clone())
+    });
+    let empty = empty.collect::<Vec<_>>();
+    let command = Cli::command().mut_args(|arg| match empty.contains(arg.get_id()) {
+        true => arg.env(None::<&str>),
+        false => arg,
+    });
+    Cli::from_arg_matches(&command.try_get_matches()?)
+}
 
 /// Options of every command.
 #[derive(Debug, Clone, Args)]
