@@ -14,6 +14,7 @@ pub struct Answer {
     /// The question (q1), or the task that asks
     pub question: String,
     /// The answer
+    #[arg(allow_hyphen_values = true)]
     pub text: String,
     /// Ask this of the same task too, which then waits for both answers
     #[arg(long, value_name = "QUESTION")]
@@ -28,6 +29,7 @@ pub struct Ask {
     /// The task, by number or label: one that has not been started, or that waits for an answer
     pub task: String,
     /// The question
+    #[arg(allow_hyphen_values = true)]
     pub question: String,
     /// The answer that counts when nobody gives one in time
     #[arg(long, value_name = "ANSWER", requires = "after")]

@@ -170,6 +170,8 @@ pub enum Task {
 #[derive(Debug, Args)]
 pub struct AddTask {
     /// What is to be done
+    // A list begins with a dash.
+    #[arg(allow_hyphen_values = true)]
     pub text: String,
     /// The plan's id, or the beginning of it
     #[arg(long, default_value = BACKLOG)]

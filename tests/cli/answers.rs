@@ -90,3 +90,17 @@ fn the_events_of_a_plan_bear_its_tags_wherever_it_is_spoken_to_from() {
     tags.dedup();
     assert_eq!(tags, [serde_json::json!([format!("plan:{plan}"), "project:tree"])]);
 }
+
+#[test]
+fn an_answer_and_a_task_may_begin_with_a_dash() {
+    let scene = Scene::new();
+    for answer in ["-5", "- the first"] {
+        let (plan, _) = scene.plan("1. How many are there?\n");
+        scene.run(&["answer", &plan, "q1", answer]).expect(0);
+        assert_eq!(scene.show(&plan)["questions"][0]["answer"], answer);
+    }
+    let (plan, _) = scene.plan("1. How many are there?\n");
+    scene.run(&["answer", &plan, "q1", "-5", "--ask", "And of what?", "-q"]).expect(0);
+    scene.run(&["task", "add", "- [ ] Paint the door", "--yes"]).expect(0);
+    assert_eq!(scene.show("backlog")["tasks"][0]["description"], "Paint the door");
+}
