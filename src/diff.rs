@@ -11,7 +11,7 @@ use crate::cli::{Diff, Output, PlanAt};
 use crate::failure::{Code, Failure};
 use crate::json::{print_line, print_pretty};
 use crate::look;
-use crate::points::position_of;
+use crate::points::{check_reached, position_of};
 use crate::session::Session;
 use crate::step::ChangeJson;
 use crate::text::visible;
@@ -37,7 +37,11 @@ impl Side {
     async fn load(session: &Session, store: &EventStore, head: Position, typed: &PlanAt) -> Result<Self, Failure> {
         let plan = look::find_plan(store, &typed.plan).await?;
         let at = match &typed.at {
-            Some(at) => store.whole(position_of(session, store, &plan, at).await?.min(head)).await?,
+            Some(at) => {
+                let at = position_of(session, store, &plan, at).await?;
+                check_reached(session, &plan, at, head)?;
+                store.whole(at).await?
+            }
             None => head,
         };
         let view = look::load_view(store, &plan, Range::up_to(at)).await?;

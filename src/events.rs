@@ -26,7 +26,7 @@ pub async fn events(session: &Session, events: Events) -> Result<Code, Failure> 
     if events.follow {
         return follow(session, &store, plan.as_deref(), query, &events).await;
     }
-    let mut printer = Printer::begin(session.output)?;
+    let mut printer = Printer::begin(session)?;
     if let Some(event_id) = events.causes {
         let Some(trace) = store.trace(event_id).await? else {
             return Err(Failure::new(Code::Nothing, format!("no event has the id {event_id}")));
@@ -67,7 +67,7 @@ async fn follow(
     // Both bounds hold: the one is where it begins, the other is asked of each event.
     let after = Position(events.after);
     let start = events.since.filter(|_| after == Position(0)).map_or(Start::After(after), Start::At);
-    let mut printer = Printer::begin(session.output)?;
+    let mut printer = Printer::begin(session)?;
     let mut query = query;
     if let Some(plan) = plan {
         // What a fork goes on from is as it is; only its own events still come.
@@ -115,17 +115,19 @@ fn query(filter: &EventFilter) -> Query {
 /// Events on standard output.
 struct Printer {
     output: Output,
+    is_quiet: bool,
     stdout: BufWriter<std::io::Stdout>,
     n_printed: usize,
 }
 
 impl Printer {
-    fn begin(output: Output) -> Result<Self, Failure> {
+    fn begin(session: &Session) -> Result<Self, Failure> {
+        let output = session.output;
         let mut stdout = BufWriter::new(std::io::stdout());
         if let Output::Json = output {
             write!(stdout, "{{\"events\": [")?;
         }
-        Ok(Self { output, stdout, n_printed: 0 })
+        Ok(Self { output, is_quiet: session.terminal.is_quiet, stdout, n_printed: 0 })
     }
 
     fn print(&mut self, recorded: &Recorded) -> Result<(), Failure> {
@@ -146,7 +148,13 @@ impl Printer {
             writeln!(self.stdout, "\n]}}")?;
         }
         self.stdout.flush()?;
-        Ok(if self.n_printed == 0 { Code::Nothing } else { Code::Done })
+        if self.n_printed == 0 {
+            if !self.is_quiet {
+                say("no event of this log is so");
+            }
+            return Ok(Code::Nothing);
+        }
+        Ok(Code::Done)
     }
 }
 

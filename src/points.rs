@@ -26,6 +26,15 @@ pub async fn position_of(session: &Session, store: &EventStore, plan: &str, at: 
     })
 }
 
+/// That the log reaches a position.
+pub fn check_reached(session: &Session, plan: &str, at: Position, head: Position) -> Result<(), Failure> {
+    if at <= head {
+        return Ok(());
+    }
+    let message = format!("the log does not reach position {at} yet: its last is {head}");
+    Err(Failure::new(Code::Nothing, message).hint(session.command_on("events", plan)))
+}
+
 /// A point of a plan's history with a name.
 #[derive(Serialize)]
 pub struct CheckpointJson {

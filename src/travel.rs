@@ -20,7 +20,7 @@ use crate::failure::{Code, Failure};
 use crate::json::{print_line, print_pretty};
 use crate::look::{self, find_plan};
 use crate::place::slug;
-use crate::points::{CheckpointJson, checkpoints_of, position_of};
+use crate::points::{CheckpointJson, check_reached, checkpoints_of, position_of};
 use crate::session::Session;
 use crate::start::{ID_ATTEMPTS_MAX, order, short_id};
 use crate::terminal::{say, unless_closed};
@@ -141,10 +141,7 @@ async fn point_of(session: &Session, store: &EventStore, fork: &Fork) -> Result<
     let at = match (&fork.at, &fork.before, &fork.before_failure) {
         (Some(at), _, _) => {
             let (at, head) = (position_of(session, store, &plan, at).await?, store.head().await?);
-            if at > head {
-                let message = format!("the log does not reach position {at} yet: its last is {head}");
-                return Err(Failure::new(Code::Nothing, message).hint(session.command_on("events", &plan)));
-            }
+            check_reached(session, &plan, at, head)?;
             at
         }
         (None, Some(task), _) => {

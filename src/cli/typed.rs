@@ -30,7 +30,8 @@ pub(super) fn plan_at(typed: &str) -> Result<PlanAt, String> {
 
 /// A moment as RFC 3339 has it.
 pub(super) fn moment(typed: &str) -> Result<Timestamp, String> {
-    let parsed = typed.parse::<jiff::Timestamp>().map_err(|error| error.to_string())?;
+    let wrong = |_| "it is no moment: write it like 2026-11-21T10:00:00Z or 2026-11-21T10:00:00+01:00".to_owned();
+    let parsed = typed.parse::<jiff::Timestamp>().map_err(wrong)?;
     Ok(Timestamp(parsed.as_microsecond()))
 }
 

@@ -203,3 +203,41 @@ fn a_cancelled_plan_is_100() {
     assert!(!scene.path("ran").exists());
     assert_eq!(scene.run(&["cancel", &plan]).expect(0).stdout, "nothing to change\n");
 }
+
+#[test]
+fn what_is_typed_in_vain_is_told_in_plain_words() {
+    let scene = Scene::new();
+    let (plan, _) = scene.plan("1. Run `echo a`\n");
+    scene.run(&["events", "--type", "Nope"]).expect(4).says(&["no event of this log is so"]);
+    assert_eq!(scene.run(&["events", "--type", "Nope", "-q"]).expect(4).stderr, "");
+    scene.run(&["events", "--since", "yesterday"]).expect(2).says(&["write it like 2026-11-21T10:00:00Z"]);
+    let beyond = format!("{plan}@99999");
+    scene.run(&["diff", &beyond, &plan]).expect(4).says(&["the log does not reach position 99999"]);
+    scene.run(&["fork", &plan, "--at", "99999"]).expect(4).says(&["the log does not reach position 99999"]);
+    std::fs::set_permissions(scene.path("plan.md"), std::os::unix::fs::PermissionsExt::from_mode(0o644))
+        .expect("it can be");
+    let wrong = scene.run(&["--key-file", "plan.md", "ls"]).expect(1);
+    wrong.says(&["plan.md holds no operator key"]);
+    assert!(!wrong.stderr.contains("chmod"), "{}", wrong.stderr);
+}
+
+#[test]
+fn a_variable_that_is_empty_says_nothing() {
+    let empty = ["CREWLOG_STORE", "CREWLOG_CONFIG", "CREWLOG_KEY_FILE", "CREWLOG_KEYS"];
+    let scene = empty.into_iter().fold(Scene::new(), |scene, name| scene.with_env(name, ""));
+    let (plan, _) = scene.plan("1. Run `echo a`\n");
+    assert!(scene.path(".crewlog/log.db").is_file());
+    scene.run(&["show", &plan]).expect(0);
+    scene.run(&["--key-file", "", "show", &plan]).expect(2);
+}
+
+#[test]
+fn a_text_is_shown_with_what_has_ended_and_how_it_is_undone() {
+    let scene = Scene::new();
+    scene.write("plan.md", "- [x] Build the door\n- [-] Buy the door\n- [ ] Run `mkdir door` (undo: `rmdir door`)\n");
+    let said = scene.run(&["plan", "parse", "plan.md"]).expect(0).stdout;
+    assert!(
+        ["status Completed", "status Cancelled", "undone by rmdir door"].iter().all(|part| said.contains(part)),
+        "{said}"
+    );
+}
