@@ -8,6 +8,7 @@ use super::fences::{self, Lead};
 use super::heads::{self, Branch};
 use super::inline::{AtomKind, Definitions, Inline};
 use super::lines::{self, Block, BlockKind};
+use super::markup::Code;
 use super::outline::{self, Place};
 use super::pairs::Pairs;
 use super::parsed::TASKS_MAX;
@@ -204,7 +205,7 @@ impl<'a> Builder<'a> {
             }
         }
         match &block.kind {
-            BlockKind::Fence(language) if uses != Use::Never && self.diagram(language, block) => {}
+            BlockKind::Fence(code) if uses != Use::Never && self.diagram(&code.language, block) => {}
             BlockKind::Heading(level) => self.heading(n, block, *level, uses),
             BlockKind::Ignored => {
                 self.out.ignored.push(block.span);
@@ -229,11 +230,11 @@ impl<'a> Builder<'a> {
             }
             BlockKind::Item { .. } => {}
             BlockKind::Paragraph => self.paragraph(n, block, blocks, places, outside),
-            BlockKind::Fence(language) => {
+            BlockKind::Fence(code) => {
                 let lead = Lead::of(self.source, &blocks[..n]);
                 let held = places[n].parent.is_some() || self.goes_on(n, blocks, places).is_some();
                 let inside = held || lead.as_ref().is_some_and(Lead::holds_code);
-                self.fence(block, language, (inside, colon, told), lead.as_ref());
+                self.fence(block, code, (inside, colon, told), lead.as_ref());
             }
             BlockKind::Table => {
                 self.enter(None, usize::MAX, false);
@@ -308,6 +309,7 @@ impl<'a> Builder<'a> {
         let branch = || self.branch_of(&title, link).or_else(|| self.branch_in(&flow, &inline, link));
         let branch = if steps { branch() } else { None };
         if self.out.title.is_none()
+            && !text.is_empty()
             && self.out.drafts.is_empty()
             && level <= 1
             && kind != Section::Context
@@ -333,7 +335,7 @@ impl<'a> Builder<'a> {
             self.section = n;
         }
         let groups = uses == Use::Tasks && kind != Section::Tasks && level > 1;
-        self.group = groups.then_some(text);
+        self.group = (groups && !text.is_empty()).then_some(text);
     }
 
     pub(super) fn push(&mut self, open: Open, link: Link) {
@@ -483,7 +485,7 @@ impl<'a> Builder<'a> {
 
     /// True for a fence that is a command.
     fn is_shell(&self, block: &Block) -> bool {
-        let BlockKind::Fence(language) = &block.kind else { return false };
+        let BlockKind::Fence(Code { language, .. }) = &block.kind else { return false };
         let first = block.pieces.first().map_or("", |piece| &self.source[piece.start..piece.end]);
         shell::is_shell_language(language) || (language.is_empty() && shell::reads_like_shell(first))
     }

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use super::forbids;
 use super::inline::{Atom, AtomKind, Definitions, Inline};
 use super::phrases::{Words, begins, list, lower};
 use super::shell::{self, Shape};
@@ -93,31 +94,6 @@ static TELLS: Words = Words::new(|| {
 });
 /// Words that only lead to an instruction.
 static FIRSTS: Words = Words::new(|| list("first|firstly|please|then|next|finally|lastly|now|also|and|afterwards"));
-/// Words that forbid, in the languages of which the words of order are known.
-const FORBIDS: &[&str] = &[
-    "don't",
-    "don\u{2019}t",
-    "do not",
-    "not ",
-    "never",
-    "avoid",
-    "no longer",
-    "hold off",
-    "nicht ",
-    "niemals",
-    "kein",
-    "ne pas",
-    "n'ex",
-    "n\u{2019}ex",
-    "jamais",
-    "nunca",
-    "no ejecut",
-    "no uses",
-    "no usar",
-    "n\u{e3}o ",
-    "non eseguire",
-    "mai ",
-];
 /// First words of what is not done, or has been.
 const SKIPS: &[&str] = &["skip", "deprecated", "obsolete", "n/a", "done:", "no ", "cancelled", "canceled", "wontfix"];
 /// What stands right behind code that is not to be run, or has been.
@@ -158,6 +134,8 @@ enum Asked {
     Running,
     /// The means to something else: "with", "via".
     Means,
+    /// What does it: "Build `make`"; a file there is what it is done to.
+    Doer,
     /// "start", "call": a line to run or the name of a thing.
     Started,
     /// What stands for itself.
@@ -171,7 +149,7 @@ impl Asked {
         match shape {
             Shape::Name => false,
             Shape::Command => !matches!(self, Self::Never | Self::Thing),
-            Shape::Script => !matches!(self, Self::Never | Self::Thing | Self::Object),
+            Shape::Script => !matches!(self, Self::Never | Self::Thing | Self::Object | Self::Doer),
             Shape::Alone => !matches!(self, Self::Never | Self::Thing | Self::Object),
             Shape::Program | Shape::Line => matches!(self, Self::Started | Self::Itself | Self::Run),
             Shape::Word => self == Self::Run,
@@ -273,7 +251,7 @@ fn again(before: &str, gap: &str, after: &str) -> Option<Asked> {
     let last = low.rsplit([',', ';']).next().unwrap_or("").rsplit(" and ").next().unwrap_or("");
     let verb = last.trim().trim_start_matches("and ").trim_start_matches("then ");
     let parted = last.len() < low.len() || holds(gap, " then ");
-    let runs = parted && ASKS.contains(verb) && !FORBIDS.iter().any(|word| holds(&before, word));
+    let runs = parted && ASKS.contains(verb) && !forbids::forbids_code(&before);
     runs.then(|| match () {
         () if mentions(&before) => Asked::Thing,
         () if follows(after) => Asked::Run,
@@ -372,7 +350,7 @@ fn asked(before: &str, after: &str) -> Option<Asked> {
     let open = |word: &str| holds(&all, word) && all.rfind(word).is_some_and(|at| !holds(&all[at..], ", "));
     let waits = WAITS.after(&all).is_some() && !holds(&all, ", ");
     let skips = || begins(all.trim_start(), SKIPS) || all == "no" || all.ends_with(" no");
-    if FORBIDS.iter().any(|word| holds(&all, word)) || EXCEPT.iter().any(|word| open(word)) || skips() {
+    if forbids::forbids_code(&all) || EXCEPT.iter().any(|word| open(word)) || skips() {
         return Some(Asked::Never);
     }
     if waits {
@@ -410,7 +388,7 @@ fn asked(before: &str, after: &str) -> Option<Asked> {
             }
         }
         // "Build `make`" says what builds, "Install `pytest`" what is installed.
-        () if DOES.contains(said) && after.is_empty() => Asked::Means,
+        () if DOES.contains(said) && after.is_empty() => Asked::Doer,
         () if verb == "install" => Asked::Object,
         () if RUNS.contains(verb) => Asked::Running,
         () if CONCERNS.contains(verb) && !sure || LEADS.contains(last) || !judged => Asked::Thing,

@@ -2,9 +2,10 @@
 //! in, judged once by its first lines, and what a line of it is; what the words mean is for others.
 //!
 //! A text is in one of them only for a sign that Markdown has not (`h2. `, `== Title`, `. step`, `* TODO`, a date or a
-//! letter of priority before the words), so that no Markdown is read as anything else.
+//! letter of priority before the words), so that no Markdown is read as anything else. Where the sign can also be one
+//! of Markdown or of plain words, as `* TODO` and `. step` can, one alone is not enough.
 
-use super::text::{is_blank, spaces};
+use super::text::{blank, find, is_blank, spaces};
 use super::{markers, vocabulary};
 use crate::plan::Mark;
 
@@ -45,13 +46,88 @@ pub(super) enum Sign<'t> {
         /// Behind it stand tags.
         to: usize,
     },
-    /// Code up to a line that begins so.
-    Code {
-        language: &'t str,
-        end: &'static str,
+    /// Code, or what is only shown, up to its end; the first of it stands in the line from a byte on.
+    Listing {
+        said: Listing<'t>,
+        from: usize,
+        end: Until<'t>,
     },
+    /// What is said of the listing below it.
+    Attributes(Listing<'t>),
+    /// Words from a byte on that are only shown.
+    Literal(usize),
+    /// Words to nobody.
+    Comment(Until<'t>),
     /// Says something of the markup alone.
     Aside,
+}
+
+/// What is said of a listing.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Listing<'t> {
+    pub(super) language: &'t str,
+    /// It is shown and not to be run: it has a title, or says so itself.
+    pub(super) shown: bool,
+    /// The paragraph below is a quotation.
+    pub(super) quotes: bool,
+}
+
+impl<'t> Listing<'t> {
+    /// What is only shown.
+    pub(super) const TOLD: Self = Self { language: "text", shown: true, quotes: false };
+
+    /// This, said above it too.
+    pub(super) fn under(self, above: Self) -> Self {
+        let language = if self.language.is_empty() { above.language } else { self.language };
+        Self { language, shown: self.shown || above.shown, quotes: self.quotes || above.quotes }
+    }
+}
+
+/// Where a listing ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Until<'t> {
+    /// At a line like this.
+    Line(&'t str),
+    /// At the line `#+end_` with this name.
+    Named(&'t str),
+    /// At this sign, wherever it stands in a line.
+    Sign(&'static str),
+    /// Before an empty line.
+    Blank,
+    /// Before a headline of this depth or above it.
+    Headline(usize),
+}
+
+impl<'t> Until<'t> {
+    /// Where in a line the end stands, and its length.
+    pub(super) fn found(self, line: &str) -> Option<(usize, usize)> {
+        match self {
+            Self::Line(end) => (line == end).then_some((0, line.len())),
+            Self::Named(name) => super::phrases::strip_prefix_ci(line, "#+end_")
+                .is_some_and(|rest| rest.trim_end().eq_ignore_ascii_case(name))
+                .then_some((0, line.len())),
+            Self::Sign(end) => find(line, end).map(|at| (at, end.len())),
+            Self::Blank | Self::Headline(_) => None,
+        }
+    }
+
+    /// True for a line that stands behind the end, which has no sign of its own.
+    pub(super) fn is_past(self, line: &str) -> bool {
+        match self {
+            Self::Blank => line.is_empty(),
+            Self::Headline(level) => run(line, b"*").is_some_and(|(_, depth)| depth <= level),
+            Self::Line(_) | Self::Named(_) | Self::Sign(_) => false,
+        }
+    }
+
+    /// What closes it; nothing for what ends with the text too.
+    pub(super) fn sign(self) -> Option<&'t str> {
+        match self {
+            Self::Line(end) | Self::Sign(end) => Some(end),
+            Self::Named(_) => Some("#+END_ and the name it began with"),
+            Self::Blank | Self::Headline(_) => None,
+        }
+    }
 }
 
 impl Dialect {
@@ -62,23 +138,21 @@ impl Dialect {
             end -= 1;
         }
         let mut seen = Seen::default();
+        let mut fenced = false;
         for line in text[..end].lines().take(LINES_MAX) {
-            let line = line.trim_start_matches(is_blank);
-            if line.starts_with("```") || line.starts_with("~~~") {
-                seen.fenced = !seen.fenced;
+            let bare = line.trim_start_matches(is_blank);
+            if bare.starts_with("```") || bare.starts_with("~~~") {
+                fenced = !fenced;
+                seen.fences = true;
             }
-            if seen.fenced {
+            if fenced {
                 continue;
             }
-            if let Some(found) = seen.line(line.trim_end_matches(is_blank)) {
+            if let Some(found) = seen.line(bare.trim_end_matches(is_blank), bare.len() < line.len()) {
                 return found;
             }
         }
-        match seen {
-            Seen { others: 0, numbers_in_a_row: true, .. } => Self::Jira,
-            Seen { others: 0, dated: true, .. } => Self::TodoTxt,
-            _ => Self::Markdown,
-        }
+        seen.settled()
     }
 
     /// What a line is in this markup; nothing for a line that is as in Markdown.
@@ -97,40 +171,86 @@ impl Dialect {
 /// What the first lines have shown.
 #[derive(Default)]
 struct Seen {
-    fenced: bool,
+    /// A line with words.
+    any: bool,
+    /// An empty line stands before this one.
+    blank: bool,
+    /// Code as Markdown has it.
+    fences: bool,
+    /// Another sign of Markdown: `# `, `- [ ]`, `1. `.
+    markdown: bool,
     /// Two lines with `# ` directly one below the other, the second of which says what to do.
     numbers_in_a_row: bool,
     number_before: bool,
     /// A line as todo.txt has them, which nothing else is.
     dated: bool,
+    /// A line that is none of todo.txt: it stands apart, or is a sentence.
+    prose: bool,
     /// Lines that begin as no line with `# ` and none of todo.txt does.
     others: usize,
+    /// Signs of AsciiDoc; a title in the first line is as good as two.
+    ascii_doc: usize,
+    /// Lines with `* `, and those of them with a state.
+    stars: usize,
+    states: usize,
 }
 
 impl Seen {
     /// The markup that this line alone shows.
-    fn line(&mut self, line: &str) -> Option<Dialect> {
+    fn line(&mut self, line: &str, indented: bool) -> Option<Dialect> {
         let number = line.starts_with("# ");
         self.numbers_in_a_row |= number && self.number_before && vocabulary::begins_with_verb(&line[2..]);
         self.number_before = number;
-        let first = *line.as_bytes().first()?;
+        let Some(first) = line.as_bytes().first().copied() else {
+            self.blank = true;
+            return None;
+        };
+        let apart = std::mem::take(&mut self.blank) || !self.any;
         match first {
+            b'#' if is_org_keyword(line) => return Some(Dialect::Org),
+            b':' if line.eq_ignore_ascii_case(":properties:") => return Some(Dialect::Org),
+            b'S' | b'D' if line.starts_with("SCHEDULED: <") || line.starts_with("DEADLINE: <") => {
+                return Some(Dialect::Org);
+            }
+            _ if indented => {}
             b'h' if jira_heading(line).is_some() => return Some(Dialect::Jira),
             b'=' if equals(line).is_some() => {
-                return Some(if line.ends_with('=') { Dialect::MediaWiki } else { Dialect::AsciiDoc });
+                if line.ends_with('=') {
+                    return Some(Dialect::MediaWiki);
+                }
+                self.ascii_doc += if self.any { 1 } else { 2 };
             }
-            b'.' if run(line, b".").is_some() => return Some(Dialect::AsciiDoc),
-            b'*' if matches!(org(line), Some(Sign::Item { mark: Some(_), .. })) => return Some(Dialect::Org),
-            b'#' if is_org_keyword(line) => return Some(Dialect::Org),
+            b'.' => self.ascii_doc += usize::from(run(line, b".").is_some()),
+            b'[' => self.ascii_doc += usize::from(line.starts_with("[source")),
+            b'*' if run(line, b"*").is_some() => {
+                self.stars += 1;
+                self.states += usize::from(matches!(org(line), Some(Sign::Item { mark: Some(_), .. })));
+            }
             _ => {}
         }
+        self.any = true;
+        let counted = first.is_ascii_digit() && line.trim_start_matches(|c: char| c.is_ascii_digit()).starts_with(". ");
+        self.markdown |= number || counted || line.starts_with("- [");
         self.dated |= is_dated(line);
+        let sentence = line.ends_with(['.', ':']) || line.contains(". ");
+        self.prose |= !has_form(line) && (apart || sentence);
         let listed = matches!(first, b'-' | b'*' | b'+' | b'>' | b'|' | b'#' | b'[' | b'<' | b'1'..=b'9');
         let date = date(line).is_some();
         self.others += usize::from(!number && !line.starts_with("#*") && !line.starts_with("##") && listed && !date);
         // Prose is no list of numbers; in todo.txt every line is an item.
         self.others += usize::from(!number && self.numbers_in_a_row && !listed);
         None
+    }
+
+    /// The markup that all of them show.
+    fn settled(&self) -> Dialect {
+        match () {
+            () if self.ascii_doc > 1 && !self.fences => Dialect::AsciiDoc,
+            () if 2 * self.states > self.stars && !self.markdown && !self.fences => Dialect::Org,
+            () if self.others == 0 && self.numbers_in_a_row => Dialect::Jira,
+            () if self.others == 0 && self.dated && !self.prose => Dialect::TodoTxt,
+            () => Dialect::Markdown,
+        }
     }
 }
 
@@ -173,17 +293,39 @@ fn jira(line: &str) -> Option<Sign<'_>> {
         let from = 3 + spaces(&line[3..]);
         return Some(Sign::Heading { level, from, to: line.len() });
     }
-    for (begin, end) in [("{code", "{code}"), ("{noformat", "{noformat}")] {
-        if let Some(rest) = line.strip_prefix(begin).filter(|_| line.ends_with('}')) {
-            let language = rest.trim_start_matches(':').split(['}', '|', ':']).next().unwrap_or("");
-            let language = if language.contains('=') { "" } else { language };
-            return Some(Sign::Code { language, end });
-        }
+    if let Some(found) = jira_listing(line) {
+        return Some(found);
+    }
+    if line.starts_with("bq. ") {
+        return Some(Sign::Literal("bq. ".len()));
     }
     if line.starts_with("{panel") || line.starts_with("{color") && line.ends_with('}') && !line.contains(' ') {
         return Some(Sign::Aside);
     }
     listed(line, b"*#-")
+}
+
+/// `{code:sh}`, `{noformat}` and `{quote}`, with the first words behind them or in the lines below.
+fn jira_listing(line: &str) -> Option<Sign<'_>> {
+    let kinds = [("{code", "{code}"), ("{noformat", "{noformat}"), ("{quote", "{quote}")];
+    let (begin, end) = kinds.into_iter().find(|(begin, _)| line.starts_with(begin))?;
+    let (given, behind) = line[begin.len()..].split_once('}')?;
+    // Words behind the end make a sentence of it.
+    let sentence = find(behind, end).is_some_and(|at| !blank(&behind[at + end.len()..]));
+    if sentence || !(given.is_empty() || given.starts_with(':')) {
+        return None;
+    }
+    let mut said = if begin == "{quote" { Listing::TOLD } else { Listing::default() };
+    for part in given.split([':', '|']).map(str::trim) {
+        match part.split_once('=') {
+            Some(("title", _)) => said.shown = true,
+            Some(("language", language)) => said.language = language,
+            Some(_) => {}
+            None if said.language.is_empty() => said.language = part,
+            None => {}
+        }
+    }
+    Some(Sign::Listing { said, from: line.len() - behind.len(), end: Until::Sign(end) })
 }
 
 /// `== Title`, also with signs behind it.
@@ -200,21 +342,53 @@ fn ascii_doc(line: &str) -> Option<Sign<'_>> {
             .and_then(|rest| rest.split_once(close))
             .is_some_and(|(name, _)| !name.is_empty() && !name.contains(' ') && !name.starts_with('~'))
     };
+    let framed = |signs: &[u8]| {
+        let first = line.as_bytes().first().filter(|first| signs.contains(first));
+        line.len() >= 4 && first.is_some_and(|first| line.bytes().all(|byte| byte == *first))
+    };
+    if framed(b"/") {
+        return Some(Sign::Comment(Until::Line(line)));
+    }
+    if framed(b"-.") {
+        return Some(Sign::Listing { said: Listing::default(), from: line.len(), end: Until::Line(line) });
+    }
+    if framed(b"_+") {
+        return Some(Sign::Listing { said: Listing::TOLD, from: line.len(), end: Until::Line(line) });
+    }
     if line == "+" || line.starts_with("//") || attribute(':', ':') {
         return Some(Sign::Aside);
     }
-    if line == "----" || line == "...." {
-        return Some(Sign::Code { language: "", end: if line == "----" { "----" } else { "...." } });
-    }
     // `[source,sh]` stands over a listing; a box has one sign or none.
-    if line.ends_with(']') && line.len() > 3 && attribute('[', ']') && !line.starts_with("[[") {
-        return Some(Sign::Aside);
+    if line.ends_with(']') && line.len() > 3 && !line.starts_with("[[") && (attribute('[', ']') || quotes(line)) {
+        return Some(Sign::Attributes(ascii_doc_listing(&line[1..line.len() - 1])));
     }
     let titled = line.strip_prefix('.').is_some_and(|rest| rest.starts_with(char::is_alphabetic));
     if titled && line.len() < 80 {
         return Some(Sign::Heading { level: 6, from: 1, to: line.len() });
     }
     equals(line).or_else(|| listed(line, b"*")).or_else(|| listed(line, b"."))
+}
+
+/// `[quote, Ann]`.
+fn quotes(line: &str) -> bool {
+    line.starts_with("[quote") || line.starts_with("[verse")
+}
+
+/// What `source,sh,title="Never"` says of the listing below.
+fn ascii_doc_listing(given: &str) -> Listing<'_> {
+    let mut parts = given.split(',').map(|part| part.trim().trim_matches('"'));
+    let kind = parts.next().unwrap_or("").split(['%', '#', '.']).next().unwrap_or("");
+    let mut said = Listing { quotes: matches!(kind, "quote" | "verse"), ..Listing::default() };
+    for (n, part) in parts.enumerate() {
+        match part.split_once('=') {
+            Some(("title", _)) => said.shown = true,
+            Some(("language", language)) => said.language = language.trim_matches('"'),
+            Some(_) => {}
+            None if n == 0 && matches!(kind, "source" | "listing" | "") => said.language = part,
+            None => {}
+        }
+    }
+    said
 }
 
 /// What stands before the title of a headline that is to be done, and how far it is.
@@ -246,8 +420,21 @@ fn org(line: &str) -> Option<Sign<'_>> {
             let from = line.len() - title.trim_start().len();
             return Some(Sign::Heading { level: 1, from, to: line.len() });
         }
-        let language = named("begin_src").map(|rest| rest.split_whitespace().next().unwrap_or(""));
-        return Some(language.map_or(Sign::Aside, |language| Sign::Code { language, end: "#+end_src" }));
+        if named("caption").is_some() {
+            return Some(Sign::Attributes(Listing { shown: true, ..Listing::default() }));
+        }
+        let Some(begun) = named("begin_") else { return Some(Sign::Aside) };
+        let (name, given) = begun.split_once([' ', '\t']).unwrap_or((begun, ""));
+        let end = Until::Named(name);
+        if name.eq_ignore_ascii_case("comment") {
+            return Some(Sign::Comment(end));
+        }
+        let source = name.eq_ignore_ascii_case("src");
+        let said = if source { org_listing(given) } else { Listing::TOLD };
+        return Some(Sign::Listing { said, from: line.len(), end });
+    }
+    if line == ":" || line.starts_with(": ") {
+        return Some(Sign::Literal(1 + spaces(&line[1..])));
     }
     if line.strip_prefix(':').is_some_and(|rest| rest.split_once(':').is_some_and(|(name, _)| is_property(name))) {
         return Some(Sign::Aside);
@@ -255,16 +442,30 @@ fn org(line: &str) -> Option<Sign<'_>> {
     let (_, depth) = run(line, b"*")?;
     let from = depth + spaces(&line[depth..]);
     let to = untagged(line, from);
+    let hidden = |text: &str| text.strip_prefix("COMMENT").is_some_and(|rest| rest.is_empty() || rest.starts_with(' '));
+    if hidden(&line[from..to]) {
+        return Some(Sign::Comment(Until::Headline(depth)));
+    }
     let state = STATES.iter().find(|(word, _)| {
         line[from..to].strip_prefix(word).is_some_and(|rest| rest.starts_with(' ') && !rest.trim().is_empty())
     });
     Some(match state {
+        Some((word, _)) if hidden(line[from + word.len()..to].trim_start()) => Sign::Comment(Until::Headline(depth)),
         Some((word, mark)) => {
             let from = from + word.len();
             Sign::Item { depth, numbered: false, mark: Some(*mark), from: from + spaces(&line[from..]), to }
         }
         None => Sign::Heading { level: depth, from, to },
     })
+}
+
+/// What `sh :eval never` says of the listing below.
+fn org_listing(given: &str) -> Listing<'_> {
+    let mut words = given.split_whitespace();
+    let language = given.split_whitespace().next().filter(|first| !first.starts_with([':', '-'])).unwrap_or("");
+    let evals = words.by_ref().any(|word| word.eq_ignore_ascii_case(":eval"));
+    let shown = evals && !matches!(words.next(), Some("yes" | "always"));
+    Listing { language, shown, quotes: false }
 }
 
 fn is_property(name: &str) -> bool {
@@ -303,11 +504,25 @@ fn is_dated(line: &str) -> bool {
     if let Some(rest) = line.strip_prefix("x ") {
         return date(rest).is_some();
     }
-    let tagged = || {
-        let signs = ["+", "@", "due:"];
-        line.split(' ').any(|word| signs.iter().any(|sign| word.len() > sign.len() && word.starts_with(sign)))
-    };
+    let tagged = || line.split(' ').any(|word| is_name(word) || word.starts_with("due:") && is_tag(word));
     urgency(line).is_some_and(|length| length > 4 || tagged()) || date(line).is_some() && tagged()
+}
+
+/// True for a line that can stand in a todo.txt.
+fn has_form(line: &str) -> bool {
+    line.starts_with("x ") || urgency(line).is_some() || date(line).is_some() || line.split(' ').any(is_tag)
+}
+
+/// `+project`, `@context`.
+fn is_name(word: &str) -> bool {
+    let name = word.strip_prefix(['+', '@']);
+    name.is_some_and(|name| name.starts_with(char::is_alphanumeric) && !name.contains('/'))
+}
+
+/// The same, and `due:2026-01-02`.
+fn is_tag(word: &str) -> bool {
+    let keyed = |(key, value): (&str, &str)| is_key(key) && !value.is_empty() && !value.contains('/');
+    is_name(word) || word.split_once(':').is_some_and(keyed)
 }
 
 fn todo_txt<'t>(line: &str) -> Sign<'t> {
@@ -326,13 +541,6 @@ fn todo_txt<'t>(line: &str) -> Sign<'t> {
 
 /// The length of a line of todo.txt without the tags at its end: `+project @context due:2026-01-02`.
 fn without_tags(line: &str) -> usize {
-    let is_tag = |word: &str| {
-        let named = word.strip_prefix(['+', '@']).is_some_and(|name| !name.is_empty());
-        named
-            || word
-                .split_once(':')
-                .is_some_and(|(key, value)| is_key(key) && !value.is_empty() && !value.starts_with('/'))
-    };
     let mut at = line.len();
     while let Some((rest, word)) = line[..at].trim_end().rsplit_once(' ') {
         if !is_tag(word) || rest.trim().is_empty() {

@@ -178,8 +178,8 @@ fn fence(text: &str, asked: Asked<'_>) -> Held {
 
 /// What stands in a fence with an end that may hold a list.
 fn inside(text: &str, block: &Block) -> Option<Range<usize>> {
-    let BlockKind::Fence(language) = &block.kind else { return None };
-    let known = matches!(language.as_str(), "" | "json" | "jsonc" | "json5" | "jsonl" | "yaml" | "yml");
+    let BlockKind::Fence(code) = &block.kind else { return None };
+    let known = matches!(code.language.as_str(), "" | "json" | "jsonc" | "json5" | "jsonl" | "yaml" | "yml");
     let written = text[block.span.start..block.span.end].trim();
     let marked = written.starts_with("```") && written.ends_with("```") && !block.quoted;
     let (first, last) = block.pieces.first().zip(block.pieces.last())?;

@@ -4,10 +4,11 @@ use super::build::Builder;
 use super::built::{Odd, attach};
 use super::draft::{Draft, Link};
 use super::lines::{Block, BlockKind};
+use super::markup::{Code, Frame};
 use super::phrases::{Word, Words, list, lower, words};
-use super::roles::{self, Said, Sense};
+use super::roles::{Said, Sense};
 use super::text::{collapse, holds};
-use super::{connectors, inline, paths, shell, vocabulary};
+use super::{connectors, forbids, inline, paths, shell, vocabulary};
 use crate::plan::{Attachment, NodeKind};
 
 /// What only names the code below it has no more words.
@@ -18,20 +19,20 @@ impl Builder<'_> {
     pub(super) fn fence(
         &mut self,
         block: &Block,
-        language: &str,
+        written: &Code,
         (inside, colon, told): (bool, bool, bool),
         lead: Option<&Lead>,
     ) {
+        let Code { language, frame } = written;
         let body: Vec<&str> = block.pieces.iter().map(|piece| &self.source[piece.start..piece.end]).collect();
         let body = body.join("\n").replace('\0', "");
         // A fence that never closes takes in the empty lines at the end of the text.
         let body = body.trim_end_matches('\n').to_owned();
         let code = shell::is_shell_language(language) || (language.is_empty() && shell::reads_like_shell(&body));
-        let frame = Frame::of(&self.source[block.span.start..block.span.end]);
-        let asked = frame != Frame::Open
+        let asked = !matches!(frame, Frame::Open(_) | Frame::Shown)
             && lead.is_none_or(|lead| match frame {
                 Frame::Indented => lead.colon && lead.asks_to_run() && Said::new(lead.text).sense(true) == Sense::Step,
-                Frame::Closed | Frame::Open => lead.asks_to_run(),
+                Frame::Closed | Frame::Open(_) | Frame::Shown => lead.asks_to_run(),
             });
         let command = code && asked && !told;
         let target = self.last.filter(|_| inside || colon);
@@ -69,9 +70,9 @@ impl Builder<'_> {
             }
             (_, false) => {
                 let at = block.span.start;
-                if frame == Frame::Open {
+                if let Frame::Open(end) = frame {
                     let message = "this fence never closes, so all that follows is in it".to_owned();
-                    self.out.odd.push(Odd { at, message, help: "close it with ```".into() });
+                    self.out.odd.push(Odd { at, message, help: format!("close it with {end}").into() });
                 } else if code {
                     let message =
                         "the block of code is not run, since the words before it do not ask for it".to_owned();
@@ -138,31 +139,6 @@ pub(super) fn is_title(text: &str, next: &Block, code: bool) -> bool {
         && !vocabulary::begins_with_verb(text)
         && connectors::connector(text).is_none()
         && (!code || words(text).any(shown))
-}
-
-/// How a block of code is marked off.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Frame {
-    /// By its indentation.
-    Indented,
-    /// By signs at both ends.
-    Closed,
-    /// By signs at its beginning alone.
-    Open,
-}
-
-impl Frame {
-    fn of(written: &str) -> Self {
-        let bare = |line: &str| line.trim_start_matches(['>', ' ', '\t']).trim_end().to_owned();
-        let sign = bare(written.lines().next().unwrap_or(""));
-        if !sign.starts_with(['`', '~']) {
-            return Self::Indented;
-        }
-        let last = bare(written.trim_end().lines().next_back().unwrap_or(""));
-        let is_end = last.len() >= 3 && last.chars().all(|sign| matches!(sign, '`' | '~'));
-        let closes = is_end && written.trim_end().lines().nth(1).is_some();
-        if closes { Self::Closed } else { Self::Open }
-    }
 }
 
 /// Words of sentences that show what was printed or happened.
@@ -235,11 +211,11 @@ impl<'t> Lead<'t> {
 
     /// True for "Never do this", "Create `clean.sh`" and "To reproduce": whatever the code is, it is not to be run.
     fn forbids(&self) -> bool {
-        const NOT: &[&str] = &["must not", "should not", "shouldn't", "never ", "not to ", "what not"];
         let lower = lower(self.text);
-        roles::is_prohibition(self.text)
+        forbids::forbids(self.text)
             || LABELS.contains_ci(self.text)
-            || NOT.iter().any(|not| holds(&lower, not))
+            || holds(&lower, "never ")
+            || holds(&lower, "not to ")
             || (self.colon && (self.puts() || HOLDS.iter().any(|end| lower.ends_with(end))))
     }
 

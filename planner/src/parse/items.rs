@@ -15,7 +15,7 @@ use super::phrases::{Word, words};
 use super::sections::{self, Section, Use};
 use super::text::{Flow, is_white};
 use super::{connectors, fields, meta, plain, roles, settings, vocabulary};
-use crate::plan::{Mark, TaskPlan};
+use crate::plan::{Mark, Span, TaskPlan};
 
 impl<'a> Builder<'a> {
     pub(super) fn item(&mut self, n: usize, block: &Block<'a>, places: &[Place]) {
@@ -73,6 +73,7 @@ impl<'a> Builder<'a> {
         }
         let own = if follow.is_some() { Link::Free } else { link };
         self.step_item(block, &flow, &inline, own, mark.unwrap_or(Mark::Open), marker.is_ordered());
+        self.underlined(before, block);
         if let (Role::Lead, last, Some(Open::Group { own, .. })) = (place.role, self.last, self.open.last_mut()) {
             *own = last;
         }
@@ -85,6 +86,16 @@ impl<'a> Builder<'a> {
         let code = inline.is_only(&flow.text, |kind| matches!(kind, AtomKind::Code));
         self.lend(before, code);
         self.spare = inline;
+    }
+
+    /// A line below the words that makes a heading of them belongs to the task that the heading is.
+    fn underlined(&mut self, n: usize, block: &Block) {
+        let Some(words) = block.pieces.last().filter(|words| words.end < block.span.end) else { return };
+        let line = Span { start: words.end, end: block.span.end };
+        match self.out.drafts.get_mut(n) {
+            Some(draft) => draft.plan.spans.push(line),
+            None => self.out.ignored.push(line),
+        }
     }
 
     /// Says of the drafts of an item in which list they stand, for what its groups wait, and what its number names.

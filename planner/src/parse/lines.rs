@@ -2,8 +2,9 @@
 //!
 //! It knows how Markdown and pasted text mark their structure, and nothing about what the words mean.
 
-use super::dialects::Dialect;
+use super::dialects::{Dialect, Listing};
 use super::markers::{self, Found, Marker};
+use super::markup::{Code, Frame};
 use super::text::{blank, find_byte, has_byte, is_blank, is_invisible};
 use super::{inlined, markup, shell, vocabulary};
 use crate::plan::{Mark, Span};
@@ -23,8 +24,8 @@ pub(super) enum BlockKind<'t> {
     Item { marker: Marker<'t>, mark: Option<Mark> },
     /// Running text.
     Paragraph,
-    /// A fenced block and its language.
-    Fence(String),
+    /// A block of code, or of what is only shown.
+    Fence(Code<'t>),
     /// Rows of a table, one piece each, without the line of dashes.
     Table,
     /// Comments, rules, front matter, definitions of reference links.
@@ -99,6 +100,8 @@ pub(super) fn blocks(text: &str) -> Vec<Block<'_>> {
         counts: Vec::new(),
         headline: None,
         under: 0,
+        aside: None,
+        said: Listing::default(),
     };
     lexer.front_matter();
     while let Some(line) = lexer.next() {
@@ -125,6 +128,10 @@ pub(super) struct Lexer<'a> {
     pub(super) headline: Option<usize>,
     /// Columns by which lines stand deeper because they belong to a headline.
     pub(super) under: usize,
+    /// The level of the section in which nothing is to be done.
+    pub(super) aside: Option<usize>,
+    /// What was said of the listing that comes next.
+    pub(super) said: Listing<'a>,
 }
 
 impl<'a> Lexer<'a> {
@@ -283,6 +290,8 @@ impl<'a> Lexer<'a> {
     fn fence(&mut self, open: Line, fence: char, length: usize, language: String) {
         let mut pieces = Vec::new();
         let mut end = open.end;
+        let mut frame = Frame::Open(if fence == '~' { "~~~" } else { "```" });
+        self.said = Listing::default();
         while self.at < self.text.len() {
             let before = self.at;
             let Some(line) = self.next() else { break };
@@ -293,12 +302,13 @@ impl<'a> Lexer<'a> {
             end = line.end;
             let content = &self.text[line.start..line.end];
             if content.len() >= length && content.chars().all(|c| c == fence) {
+                frame = Frame::Closed;
                 break;
             }
             pieces.push(self.unindent(line, open));
         }
         self.push(
-            BlockKind::Fence(language),
+            BlockKind::Fence(Code { language, frame }),
             Span { start: open.begin, end },
             Pieces::Many(pieces),
             open.indent,
@@ -504,7 +514,8 @@ impl<'a> Lexer<'a> {
             return false;
         }
         let span = Span { start: line.begin, end };
-        self.push(BlockKind::Fence(String::new()), span, Pieces::Many(pieces), line.indent, line.quote > 0);
+        let code = Code { language: String::new(), frame: Frame::Indented };
+        self.push(BlockKind::Fence(code), span, Pieces::Many(pieces), line.indent, line.quote > 0);
         true
     }
 

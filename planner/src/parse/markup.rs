@@ -1,13 +1,34 @@
 //! Lines of other markup than Markdown to blocks, and signs before items that are no markers; which markup a text has,
 //! and what a line of it says, `dialects` knows.
 
-use super::dialects::{Dialect, Sign};
+use super::dialects::{Dialect, Listing, Sign, Until};
 use super::lines::{Block, BlockKind, Lexer, Line, Pieces, cover};
 use super::loose::loose;
 use super::markers::{self, Marker};
-use super::phrases::strip_prefix_ci;
+use super::sections::{Section, section};
 use super::text::{blank, find, is_blank};
+use super::{roles, vocabulary};
 use crate::plan::{Mark, Span};
+
+/// A block of code as it is written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Code<'t> {
+    pub(super) language: String,
+    pub(super) frame: Frame<'t>,
+}
+
+/// How a block of code is marked off.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Frame<'t> {
+    /// By its indentation.
+    Indented,
+    /// By signs at both ends.
+    Closed,
+    /// By signs at its beginning alone; this would close it.
+    Open(&'t str),
+    /// By signs that say that it is only shown.
+    Shown,
+}
 
 /// An item as its line has it.
 #[derive(Clone, Copy)]
@@ -19,20 +40,34 @@ struct Listed {
     to: usize,
 }
 
-impl Lexer<'_> {
+impl<'a> Lexer<'a> {
     /// What the markup of the text makes of a line; false for a line that is as in Markdown.
     pub(super) fn marked_up(&mut self, line: Line) -> bool {
         let text = self.text;
-        let title = |last: &Block| last.kind == BlockKind::Heading(1);
-        if self.dialect == Dialect::AsciiDoc && !self.apart && self.blocks.last().is_some_and(title) {
-            // Who wrote it stands right under the title.
-            self.whole(BlockKind::Ignored, line);
-            return true;
-        }
-        match self.dialect.sign(&text[line.start..line.end]) {
+        let content = &text[line.start..line.end];
+        let above = std::mem::take(&mut self.said);
+        match self.dialect.sign(content) {
+            None if self.dialect == Dialect::AsciiDoc && self.is_author(content) => {
+                self.whole(BlockKind::Ignored, line)
+            }
             None => return false,
-            Some(Sign::Aside) => self.whole(BlockKind::Ignored, line),
-            Some(Sign::Code { language, end }) => self.listing(line, language.to_ascii_lowercase(), end),
+            Some(Sign::Aside) => {
+                self.whole(BlockKind::Ignored, line);
+                self.said = above;
+            }
+            Some(Sign::Attributes(said)) => self.attributes(line, said.under(above)),
+            Some(Sign::Listing { said, from, end }) => self.listing(line, said.under(above), from, end),
+            Some(Sign::Literal(from)) => {
+                let piece = Span { start: line.start + from, end: line.end };
+                let kind = BlockKind::Fence(Code { language: "text".to_owned(), frame: Frame::Shown });
+                self.push(kind, cover(line), Pieces::One([piece]), line.indent, line.quote > 0);
+            }
+            Some(Sign::Comment(end)) => self.hidden(line, end),
+            // What has a title above its code is shown.
+            Some(Sign::Heading { .. }) if content.starts_with('.') && self.over_listing() => {
+                self.whole(BlockKind::Ignored, line);
+                self.said = Listing { shown: true, ..above };
+            }
             Some(Sign::Heading { level, from, to }) => self.headline(line, level, from, to),
             Some(Sign::Item { depth, numbered, mark, from, to }) => {
                 self.listed(line, Listed { depth, numbered, mark, from, to });
@@ -41,6 +76,28 @@ impl Lexer<'_> {
         // What stands below a headline is no rest of it.
         self.apart |= self.dialect == Dialect::Org;
         true
+    }
+
+    /// True for who wrote it, right under the title.
+    fn is_author(&self, content: &str) -> bool {
+        let titled = self.blocks.last().is_some_and(|last| last.kind == BlockKind::Heading(1));
+        let signed = content.contains(" <") && content.contains('@') && content.ends_with('>');
+        let named = || roles::is_signature(content) && !vocabulary::begins_with_verb(content);
+        titled && !self.apart && (signed || named())
+    }
+
+    /// True when the next line begins a listing, or says what it is.
+    fn over_listing(&self) -> bool {
+        let next = self.text[self.at..].lines().next().unwrap_or("");
+        matches!(self.dialect.sign(next.trim()), Some(Sign::Listing { .. } | Sign::Attributes(_)))
+    }
+
+    fn attributes(&mut self, line: Line, said: Listing<'a>) {
+        if said.quotes && !self.over_listing() {
+            return self.listing(line, said.under(Listing::TOLD), line.end - line.start, Until::Blank);
+        }
+        self.whole(BlockKind::Ignored, line);
+        self.said = said;
     }
 
     fn headline(&mut self, line: Line, level: usize, from: usize, to: usize) {
@@ -54,11 +111,21 @@ impl Lexer<'_> {
         let piece = Span { start: line.start + from, end: line.start + to };
         self.push(kind, cover(line), Pieces::One([piece]), indent, line.quote > 0);
         self.headline = inside;
+        if self.dialect == Dialect::Org && self.aside.is_none_or(|above| level <= above) {
+            let aside = matches!(section(&self.text[piece.start..piece.end]), Section::Never | Section::Context);
+            self.aside = aside.then_some(level);
+        }
         self.counts.clear();
         self.under = if self.dialect == Dialect::Org { 2 * level } else { 0 };
     }
 
     fn listed(&mut self, line: Line, item: Listed) {
+        if self.aside.is_some_and(|level| item.depth <= level) {
+            // It stands beside the section above it and not in it.
+            let here = Span { start: line.start, end: line.start };
+            self.push(BlockKind::Heading(item.depth), here, Pieces::One([here]), line.indent - self.under, false);
+            self.aside = None;
+        }
         let between = |block: &&Block| matches!(block.kind, BlockKind::Fence(_) | BlockKind::Ignored);
         let above = self.blocks.iter().rev().find(|block| !between(block));
         if !above.is_some_and(|block| matches!(block.kind, BlockKind::Item { .. })) {
@@ -91,19 +158,57 @@ impl Lexer<'_> {
         }
     }
 
-    /// Code up to a line that begins with `end`.
-    fn listing(&mut self, open: Line, language: String, end: &str) {
+    fn listing(&mut self, open: Line, said: Listing<'a>, from: usize, end: Until<'a>) {
+        let (pieces, last, missing) = self.passage(open, from, end);
+        let frame = match missing {
+            Some(sign) => Frame::Open(sign),
+            None if said.shown => Frame::Shown,
+            None => Frame::Closed,
+        };
+        let kind = BlockKind::Fence(Code { language: said.language.to_ascii_lowercase(), frame });
+        let span = Span { start: open.begin, end: last };
+        self.push(kind, span, Pieces::Many(pieces), open.indent, open.quote > 0);
+    }
+
+    /// A comment; one that never ends is shown, so that nothing goes without a word.
+    fn hidden(&mut self, open: Line, end: Until<'a>) {
+        let (pieces, last, missing) = self.passage(open, open.end - open.start, end);
+        let (kind, pieces) = match missing {
+            Some(sign) => (BlockKind::Fence(Code { language: "text".to_owned(), frame: Frame::Open(sign) }), pieces),
+            None => (BlockKind::Ignored, Vec::new()),
+        };
+        let span = Span { start: open.begin, end: last };
+        self.push(kind, span, Pieces::Many(pieces), open.indent, open.quote > 0);
+    }
+
+    /// The lines up to an end, where they end, and the sign that closes them if it is missing.
+    fn passage(&mut self, open: Line, from: usize, end: Until<'a>) -> (Vec<Span>, usize, Option<&'a str>) {
         let mut pieces = Vec::new();
         let mut last = open.end;
+        if open.start + from < open.end {
+            self.at = open.start + from;
+        }
         while let Some(line) = self.next() {
-            last = line.end;
-            if strip_prefix_ci(&self.text[line.start..line.end], end).is_some() {
-                break;
+            let content = &self.text[line.start..line.end];
+            if let Some((at, length)) = end.found(content) {
+                if !blank(&content[..at]) {
+                    pieces.push(self.unindent(Line { end: line.start + at, ..line }, open));
+                }
+                if blank(&content[at + length..]) {
+                    return (pieces, line.end, None);
+                }
+                // What stands behind the end is read for itself.
+                self.at = line.start + at + length;
+                return (pieces, self.at, None);
+            }
+            if end.is_past(content) {
+                self.at = line.begin;
+                return (pieces, last, None);
             }
             pieces.push(self.unindent(line, open));
+            last = line.end;
         }
-        let span = Span { start: open.begin, end: last };
-        self.push(BlockKind::Fence(language), span, Pieces::Many(pieces), open.indent, open.quote > 0);
+        (pieces, last, end.sign())
     }
 
     /// A line that begins with a sign that counts only beside another line with it.

@@ -46,6 +46,7 @@ mod embedded;
 mod error;
 mod fences;
 mod fields;
+mod forbids;
 mod formats;
 mod graph;
 mod heads;

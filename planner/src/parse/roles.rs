@@ -2,6 +2,7 @@
 
 use std::cell::OnceCell;
 
+pub(super) use super::forbids::is_prohibition;
 use super::phrases::{Words, after_any, after_word, begins, list, words};
 use super::text::{find, find_early, has_byte, holds};
 use super::{labels, markers, vocabulary};
@@ -21,13 +22,6 @@ pub(super) enum Sense {
     Statement,
 }
 
-/// Prohibitions: constraints wherever they stand.
-static NEVER: Words = Words::new(|| {
-    list(
-        "don't|do not|dont|never|avoid|must not|mustn't|should not|shouldn't|no need to|cannot|can't|without|\
-     refrain from",
-    )
-});
 /// Constraints after a step.
 static CONSTRAIN: Words = Words::new(|| {
     list(
@@ -64,6 +58,8 @@ const FIELD_BYTES_MAX: usize = 24;
 /// A line that names what stands below it is no longer, and has no more words.
 const TITLE_BYTES_MAX: usize = 60;
 const TITLE_WORDS_MAX: usize = 6;
+/// So many labels, or words before commas, one behind the other are looked behind.
+const LABELS_MAX: usize = 8;
 /// What ends a letter has no more words.
 const CLOSING_WORDS_MAX: usize = 6;
 /// What ends a letter.
@@ -91,6 +87,8 @@ const ASKS: &[&str] = &[
 /// The text of a clause; what is asked of its words more than once is judged once.
 pub(super) struct Said<'t> {
     pub(super) text: &'t str,
+    /// So many words before commas it stands behind.
+    n_leads: usize,
     wish: OnceCell<bool>,
     late_wish: OnceCell<Option<usize>>,
     request: OnceCell<bool>,
@@ -103,6 +101,7 @@ impl<'t> Said<'t> {
     pub(super) fn new(text: &'t str) -> Self {
         Self {
             text,
+            n_leads: 0,
             wish: OnceCell::new(),
             late_wish: OnceCell::new(),
             request: OnceCell::new(),
@@ -138,7 +137,8 @@ impl<'t> Said<'t> {
     pub(super) fn sense(&self, first: bool) -> Sense {
         *self.sense[usize::from(first)].get_or_init(|| {
             let plain = self.text.trim_start_matches(|c: char| matches!(c, '*' | '_' | '"' | '(') || c.is_whitespace());
-            if plain.len() < self.text.len() { sense(&Said::new(plain), first) } else { sense(self, first) }
+            let bare = || Said { n_leads: self.n_leads, ..Said::new(plain) };
+            if plain.len() < self.text.len() { sense(&bare(), first) } else { sense(self, first) }
         })
     }
 
@@ -160,8 +160,8 @@ fn sense(said: &Said, first: bool) -> Sense {
         return Sense::Constraint;
     }
     // "In order to save time, cache the answers": what stands before the comma only says why or where.
-    if let Some(rest) = vocabulary::after_lead(plain) {
-        let rest = Said::new(rest);
+    if let Some(rest) = vocabulary::after_lead(plain).filter(|_| said.n_leads < LABELS_MAX) {
+        let rest = Said { n_leads: said.n_leads + 1, ..Said::new(rest) };
         let own = rest.sense(first);
         if own != Sense::Statement && (own != Sense::Step || rest.speaks() || rest.begins_with_verb()) {
             return own;
@@ -214,12 +214,6 @@ pub(super) fn waits_for(text: &str) -> bool {
 /// "If possible, ...".
 pub(super) fn idle_condition(text: &str) -> bool {
     IDLE.found(text).any(|(_, rest)| rest.starts_with(','))
-}
-
-pub(super) fn is_prohibition(text: &str) -> bool {
-    let rest = after_word(text, "please").map_or(text, str::trim_start);
-    let kept = || begins(rest, &["don't forget to", "do not forget to", "never mind"]);
-    NEVER.after(rest).is_some() && !kept()
 }
 
 /// "after the review, ..." behind "only".
@@ -353,22 +347,30 @@ pub(super) fn states(text: &str) -> bool {
 }
 
 fn is_statement(text: &str) -> bool {
-    // "bob: sure"
-    if text.split_once(": ").is_some_and(|(name, said)| name.len() < 24 && answers(said)) {
-        return true;
+    let mut rest = text;
+    for _ in 0..LABELS_MAX {
+        // "bob: sure"
+        let answered = rest.split_once(": ").is_some_and(|(name, said)| name.len() < 24 && answers(said));
+        if answered || is_told(rest) {
+            return true;
+        }
+        // "Quick thing: the build is red."
+        let label = find(rest, ": ").map(|at| (&rest[..at], &rest[at + 2..])).filter(|(label, said)| {
+            label.len() < 24
+                && !label.contains('`')
+                && !matches!(label.to_lowercase().as_str(), "todo" | "fixme" | "task" | "action")
+                && !vocabulary::begins_with_verb(label)
+                && !vocabulary::begins_with_verb(said)
+                && words(label).nth(1).is_some()
+        });
+        let Some((_, said)) = label else { return false };
+        rest = said;
     }
-    // "Quick thing: the build is red."
-    if let Some((label, rest)) = find(text, ": ")
-        .map(|at| (&text[..at], &text[at + 2..]))
-        .filter(|(label, _)| label.len() < 24 && !label.contains('`'))
-        && !matches!(label.to_lowercase().as_str(), "todo" | "fixme" | "task" | "action")
-        && !vocabulary::begins_with_verb(label)
-        && !vocabulary::begins_with_verb(rest)
-        && words(label).nth(1).is_some()
-        && is_statement(rest)
-    {
-        return true;
-    }
+    false
+}
+
+/// True for words that tell something by themselves, without what stands before a colon.
+fn is_told(text: &str) -> bool {
     let mut all = words(text);
     let Some(first) = all.next() else { return true };
     if STATE.contains(first.as_str()) {

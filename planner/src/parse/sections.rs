@@ -4,7 +4,7 @@ use super::lines::{Block, BlockKind, Pieces};
 use super::markers::Marker;
 use super::phrases::{Word, Words, after_any, after_word, list, lower, words};
 use super::text::{blank, holds};
-use super::{connectors, markers, vocabulary};
+use super::{connectors, forbids, markers, vocabulary};
 
 /// What a heading announces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -74,7 +74,7 @@ pub(super) fn section(title: &str) -> Section {
     let plain = bare(title);
     let parts = |rest: &str, signs: &[char]| rest.is_empty() || rest.trim_start().starts_with(signs);
     let never = ['(', ':', '-', '\u{2013}', '\u{2014}', '/', '&'];
-    if NEVER.found(&plain).any(|(_, rest)| parts(rest, &never)) {
+    if NEVER.found(&plain).any(|(_, rest)| parts(rest, &never)) || forbids::forbids(&plain) {
         return Section::Never;
     }
     if phase_rest(&plain).is_some() {
@@ -213,6 +213,10 @@ pub(super) fn promote(text: &str, blocks: &mut [Block]) {
         let followed = followed || (named_phase && (n_phases > 0 || told));
         n_phases += usize::from(named_phase && phase);
         let named = colon && matches!(known, Section::Tasks | Section::Never | Section::Context) && !warns(inner);
+        // What forbids only the list below it is no section: more can follow the list.
+        if forbids::forbids(inner) && !(bold && !line.ends_with(':')) && !NEVER.contains(&bare(inner)) {
+            continue;
+        }
         let asks = super::heads::head(inner).is_some();
         if asks && known != Section::Never && known != Section::Context {
             continue;
@@ -370,6 +374,7 @@ pub(super) fn uses(text: &str, blocks: &[Block], lenient: bool) -> Vec<Use> {
         }
         uses.push(open.last().map_or(if only { Use::Outside } else { Use::Tasks }, |(_, use_, _)| *use_));
     }
+    forbidden(text, blocks, &mut uses);
     uses
 }
 
@@ -379,6 +384,46 @@ fn asks_itself(text: &str, blocks: &[Block]) -> bool {
     let mut items = own.filter(|block| matches!(block.kind, BlockKind::Item { .. }));
     let line = |block: &Block| block.pieces.first().map_or("", |piece| &text[piece.start..piece.end]);
     items.any(|block| vocabulary::begins_with_verb(line(block)))
+}
+
+/// What stands under "Do not:" is kept as words: the list, the table and the code below a line, and the items of an
+/// item, which forbids and ends in a colon.
+fn forbidden(text: &str, blocks: &[Block], uses: &mut [Use]) {
+    // The column of the item, or nothing for a line; and whether anything of the list below it was met.
+    let mut under: Option<(Option<usize>, bool)> = None;
+    for (n, block) in blocks.iter().enumerate() {
+        let item = matches!(block.kind, BlockKind::Item { .. });
+        let inside = match (&block.kind, under) {
+            (_, None) | (BlockKind::Heading(_), _) => false,
+            (BlockKind::Ignored, _) => continue,
+            (BlockKind::Paragraph, Some((column, _))) => column.is_some_and(|column| block.indent > column),
+            (BlockKind::Item { .. }, Some((column, _))) => column.is_none_or(|column| block.indent > column),
+            (BlockKind::Fence(_) | BlockKind::Table, Some((column, met))) => {
+                column.map_or(!met, |column| block.indent > column || !met)
+            }
+        };
+        if inside && uses[n] == Use::Tasks {
+            uses[n] = Use::Context { boxes: false };
+        }
+        if inside {
+            under = under.map(|(column, _)| (column, true));
+            continue;
+        }
+        under = None;
+        let line = block.pieces.last().map_or("", |piece| &text[piece.start..piece.end]);
+        let plain = line.trim_end_matches(['*', '_', ' ']);
+        let last = plain.rsplit(". ").next().unwrap_or(plain);
+        let leads = (item || block.kind == BlockKind::Paragraph)
+            && (last.ends_with([':', '\u{ff1a}']) || plain.len() < line.len() && last.len() < 80);
+        if leads && forbids::forbids(last) {
+            under = Some((item.then_some(block.indent), false));
+            let held = blocks.get(n + 1).is_some_and(|next| next.indent > block.indent);
+            let alone = !item && block.pieces.len() == 1 && last.len() == plain.len();
+            if (item && held || alone) && uses[n] == Use::Tasks {
+                uses[n] = Use::Context { boxes: false };
+            }
+        }
+    }
 }
 
 /// Which headings open a section of tasks; a section that holds another one named so is only its frame, unless it has

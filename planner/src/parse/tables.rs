@@ -6,7 +6,7 @@ use super::draft::{Draft, Link, Step};
 use super::inline::Inline;
 use super::lines::Block;
 use super::text::Flow;
-use super::{built, commands, markers, meta, references, vocabulary};
+use super::{built, commands, forbids, markers, meta, references, vocabulary};
 use crate::plan::{Mark, NodeKind, Span};
 
 /// What a column holds.
@@ -53,6 +53,11 @@ impl Builder<'_> {
         let mut found = meta::extract(&flow.text, &inline, 0, flow.text.len(), true);
         found.locate(&flow);
         if found.description.is_empty() {
+            return self.out.ignored.push(row);
+        }
+        // What is forbidden is kept as words.
+        if forbids::forbids(&flow.text) || cells.iter().any(|(_, cell)| forbids::is_prohibition(cell.trim())) {
+            self.out.context.push(line.trim().to_owned());
             return self.out.ignored.push(row);
         }
         let code = commands::command_in(&flow.text, &inline, 0, flow.text.len(), found.hidden);

@@ -247,3 +247,17 @@ fn code_right_behind_the_last_item_is_the_item_s() {
     let boxed = "- [ ] **Step 1: Test**\n\n```bash\nmake test\n```\n\n- [ ] **Step 2: Push**\n\n```bash\ngit push\n```";
     assert_eq!(edges(boxed), expected);
 }
+
+#[test]
+fn a_file_that_is_built_or_formatted_is_not_run() {
+    for text in [
+        "- Format `src/main.py`",
+        "- Lint `tools/wipe.sh`",
+        "- Compile `src/main.py`",
+        "- Build `deploy/prod.sh`",
+        "Format `scripts/drop_db.py`.",
+    ] {
+        assert_eq!(plan(text).tasks[0].command, None, "of {text:?}");
+    }
+    assert_eq!(plan("- Build `make`").tasks[0].command.as_deref(), Some("make"));
+}

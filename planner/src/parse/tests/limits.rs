@@ -68,6 +68,8 @@ const PARTS: &[&str] = &[
     "🚀 ",
     "é",
     "---\n",
+    "\n---\n",
+    "\n===\n",
     "@ann ",
     "!high ",
     "in parallel ",
@@ -221,6 +223,11 @@ fn long_texts_are_refused_or_read_in_time() {
     }
     let nested: String = (0..2_000).map(|n| format!("{}- x\n", " ".repeat(2 * n))).collect();
     assert!(parse(&nested, ParseOptions::default()).is_ok());
+    for text in
+        ["10:00 ann: ".repeat(20_000), format!("steps:\n{}", "k: v\n".repeat(20_000)), "In order to a, ".repeat(20_000)]
+    {
+        let _ = parse(&text, ParseOptions::default());
+    }
     let named = format!("web: {}the tests", "run: ".repeat(20_000));
     assert!(parse(&named, ParseOptions::default()).is_ok());
 }

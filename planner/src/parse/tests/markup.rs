@@ -210,3 +210,38 @@ fn the_name_of_a_picture_may_have_blanks_and_quick_actions_are_no_tasks() {
         &["1 Processing Match the header | ImageRef designs/new header.png"],
     );
 }
+
+#[test]
+fn states_of_org_before_a_few_items_leave_a_text_markdown() {
+    check(
+        "Tasks:\n\n* Fix a\n* TODO write tests\n* Ship b",
+        &["1 CodeImplementation Fix a", "2 UnitTest TODO write tests", "3 ToolCall Ship b"],
+    );
+    check(
+        "* Out of scope\n* TODO Fix the bug\n* TODO Add docs",
+        &["1 CodeImplementation Fix the bug", "2 CodeImplementation Add docs"],
+    );
+}
+
+#[test]
+fn the_first_item_under_a_title_of_ascii_doc_is_an_item() {
+    check("= Release\n. Fix a\n. Fix b", &["1 CodeImplementation Fix a", "2 CodeImplementation Fix b | <- 1s"]);
+    check(
+        "- Build it\n\n----\n\n- Test it\n\n    . venv/bin/activate\n\n----\n\n- Ship it",
+        &["1 CodeImplementation Build it", "2 UnitTest Test it | note . venv/bin/activate", "3 ToolCall Ship it"],
+    );
+}
+
+#[test]
+fn names_with_a_slash_are_no_tags_and_prose_is_no_todo_txt() {
+    check(
+        "(A) Bump the version of @types/node\n(B) Fix it",
+        &["1 Processing Bump the version of @types/node", "2 CodeImplementation Fix it | <- 1s"],
+    );
+    let text = "2026-01-02 meeting @ann\n\nWe talked. Please fix the parser.";
+    let tasks = plan(text).tasks;
+    assert!(tasks.iter().any(|task| task.description.contains("fix the parser")), "{tasks:?}");
+    assert!(tasks.iter().all(|task| !task.description.contains("We talked")), "{tasks:?}");
+    let options = plan("Options:\n\n(A) Use redis @ann\n(B) Use memcached").tasks;
+    assert!(options.iter().all(|task| task.description != "Options:"), "{options:?}");
+}

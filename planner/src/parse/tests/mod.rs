@@ -8,6 +8,7 @@ mod formats;
 mod letters;
 mod limits;
 mod lint;
+mod listings;
 mod mails;
 mod markup;
 mod policy;

@@ -406,3 +406,34 @@ fn dependencies_in_brackets_may_be_spanish_or_german() {
         &["1 Processing Compila", "2 Processing Prueba | <- 1s", "3 Processing Publica | <- 1 2"],
     );
 }
+
+#[test]
+fn what_stands_under_a_prohibition_is_kept_as_words() {
+    for text in [
+        "- Fix it\n\nDo not:\n- Run `rm -rf x`\n",
+        "Fix it.\n\nNever do this:\n\n- Run `rm -rf x`\n",
+        "Fix it.\n\nThe agent must not do any of the following:\n1. Run `rm -rf x`\n",
+        "Fix it.\n\nForbidden commands:\n- `rm -rf x`\n",
+        "# Plan\n- Fix it\n\n## Don'ts\n- Run `rm -rf x`\n",
+        "Fix it.\n\nNever:\n\n* Run `rm -rf x`\n",
+        "- Fix it\n- Do not:\n  - Run `rm -rf x`\n",
+        "Fix it.\n\nYou should never run this:\n\n```sh\nrm -rf x\n```\n",
+        "| Task | Command |\n|---|---|\n| Fix it | |\n| Never run this | `rm -rf a` |\n",
+        "- Fix it\n- No ejecutes `rm -rf x`\n",
+        "- Fix it\n- N'ex\u{e9}cute jamais `rm -rf x`\n",
+        "- Fix it\n- Ne pas lancer: `rm -rf x`\n",
+    ] {
+        let tasks = plan(text).tasks;
+        let shown: Vec<_> = tasks.iter().map(|task| (task.description.as_str(), task.command.as_deref())).collect();
+        assert_eq!(shown, [("Fix it", None)], "of {text:?}");
+    }
+}
+
+#[test]
+fn what_follows_a_forbidden_list_and_what_only_speaks_of_a_prohibition_is_done() {
+    check("Do not:\n- Run `rm -rf x`\n\nFix the parser.\n", &["1 CodeImplementation Fix the parser"]);
+    for text in ["Check that users must not do this:\n- Log in\n- Log out", "Remove forbidden words:\n- Add a\n- Add b"]
+    {
+        assert_eq!(plan(text).tasks.len(), 2, "of {text:?}");
+    }
+}
