@@ -59,7 +59,6 @@ const ANYWHERE: &[&str] = &[
     "n'ex",
     "n\u{2019}ex",
     "no usar",
-    "mai ",
     "nunca",
     "no ejecut",
     "no lances",

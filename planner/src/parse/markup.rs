@@ -48,7 +48,7 @@ impl<'a> Lexer<'a> {
         let above = std::mem::take(&mut self.said);
         match self.dialect.sign(content) {
             None if self.dialect == Dialect::AsciiDoc && self.is_author(content) => {
-                self.whole(BlockKind::Ignored, line)
+                self.whole(BlockKind::Ignored, line);
             }
             None => return false,
             Some(Sign::Aside) => {

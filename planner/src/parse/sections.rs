@@ -90,6 +90,15 @@ pub(super) fn section(title: &str) -> Section {
     if CONTEXT.found(&plain).any(|(_, rest)| parts(rest, &context)) { Section::Context } else { Section::Plain }
 }
 
+/// "Don't lose data on restart": the title of a text says what is wrong, and forbids nothing of what stands below it.
+fn names_a_fault(title: &str) -> bool {
+    let plain = bare(title);
+    let points = ["do", "run", "execute", "use", "this", "these", "following", "forbidden", "ever"];
+    !NEVER.found(&plain).any(|(_, rest)| rest.is_empty())
+        && words(&plain).nth(2).is_some()
+        && !words(&plain).skip(1).any(|word| points.contains(&&*word))
+}
+
 /// Headings over what is done only if the rest goes wrong.
 static RESORTS: Words = Words::new(|| list("rollback|rollback plan|rollback steps|backout plan|contingency plan"));
 
@@ -214,7 +223,7 @@ pub(super) fn promote(text: &str, blocks: &mut [Block]) {
         n_phases += usize::from(named_phase && phase);
         let named = colon && matches!(known, Section::Tasks | Section::Never | Section::Context) && !warns(inner);
         // What forbids only the list below it is no section: more can follow the list.
-        if forbids::forbids(inner) && !(bold && !line.ends_with(':')) && !NEVER.contains(&bare(inner)) {
+        if forbids::forbids(inner) && (!bold || line.ends_with(':')) && !NEVER.contains(&bare(inner)) {
             continue;
         }
         let asks = super::heads::head(inner).is_some();
@@ -342,7 +351,8 @@ pub(super) fn uses(text: &str, blocks: &[Block], lenient: bool) -> Vec<Use> {
         .filter_map(|(n, block)| match block.kind {
             BlockKind::Heading(level) => block.pieces.first().map(|piece| {
                 let title = &text[piece.start..piece.end];
-                (n, level, section(title), is_exactly_tasks(title))
+                let first = n == 0 && level == 1 && names_a_fault(title);
+                (n, level, if first { Section::Plain } else { section(title) }, is_exactly_tasks(title))
             }),
             _ => None,
         })

@@ -431,6 +431,7 @@ fn what_stands_under_a_prohibition_is_kept_as_words() {
 
 #[test]
 fn what_follows_a_forbidden_list_and_what_only_speaks_of_a_prohibition_is_done() {
+    check("# Don't lose data on restart\n\n- [ ] Fix the store\n", &["1 CodeImplementation Fix the store"]);
     check("Do not:\n- Run `rm -rf x`\n\nFix the parser.\n", &["1 CodeImplementation Fix the parser"]);
     for text in ["Check that users must not do this:\n- Log in\n- Log out", "Remove forbidden words:\n- Add a\n- Add b"]
     {
