@@ -13,7 +13,7 @@ use crewlog_planner::parse::{self, Diagnostic, ParseOptions, ParsedPlan};
 use crewlog_planner::plan::{DefaultAnswer, NodeKind, sub_plan_id};
 use crewlog_planner::state::{HeldByBudget, Measure, Phase, PlannerState, Question, Shortage, Task};
 use crewlog_planner::view::PlanView;
-use futures::TryStreamExt;
+use futures::{Stream, TryStreamExt};
 
 use crate::by_model;
 use crate::cli::{Ls, Output, Parse, Show};
@@ -360,9 +360,17 @@ pub async fn for_each(
     store: &EventStore,
     query: &Query,
     range: Range,
+    take: impl FnMut(&Recorded) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    each(store.records(query, range), take).await
+}
+
+/// Gives each record of a stream to a function.
+async fn each(
+    records: impl Stream<Item = Result<Recorded, Error>>,
     mut take: impl FnMut(&Recorded) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
-    let mut records = std::pin::pin!(store.records(query, range));
+    let mut records = std::pin::pin!(records);
     while let Some(recorded) = records.try_next().await? {
         take(&recorded)?;
     }
@@ -375,14 +383,9 @@ pub async fn for_each_of(
     plan: &str,
     query: &Query,
     range: Range,
-    mut take: impl FnMut(&Recorded) -> Result<(), Failure>,
+    take: impl FnMut(&Recorded) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
-    let history = History::of(store, plan).await?;
-    let mut records = std::pin::pin!(history.records(store, query, range));
-    while let Some(recorded) = records.try_next().await? {
-        take(&recorded)?;
-    }
-    Ok(())
+    each(History::of(store, plan).await?.records(store, query, range), take).await
 }
 
 /// The same, with what its tasks were told apart from their dispatches.
@@ -391,14 +394,9 @@ pub async fn for_all_of(
     plan: &str,
     query: &Query,
     range: Range,
-    mut take: impl FnMut(&Recorded) -> Result<(), Failure>,
+    take: impl FnMut(&Recorded) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
-    let history = History::of(store, plan).await?;
-    let mut records = std::pin::pin!(history.all_records(store, query, range));
-    while let Some(recorded) = records.try_next().await? {
-        take(&recorded)?;
-    }
-    Ok(())
+    each(History::of(store, plan).await?.all_records(store, query, range), take).await
 }
 
 /// A plan as of the end of a range.
