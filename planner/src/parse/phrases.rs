@@ -21,6 +21,8 @@ pub(super) struct Phrases {
     all: Vec<Phrase>,
     /// The phrases that begin with byte `b` are `all[starts[b]..starts[b + 1]]`.
     starts: [u16; 257],
+    /// By their first byte, the bytes that follow it in a phrase, as bits; of letters only the case is lost.
+    seconds: [u32; 32],
     /// Where each phrase stands, one past its place, by its head and its length; twice as many as there are phrases.
     whole: Vec<u16>,
 }
@@ -30,6 +32,22 @@ struct Phrase {
     head: Head,
     /// The bytes of the head that it fills.
     mask: u64,
+}
+
+impl Phrase {
+    /// The text after it, when a word ends there; the text begins with its head, and with no curly apostrophe in it.
+    #[inline]
+    fn after<'t>(&self, text: &'t str) -> Option<&'t str> {
+        let wanted = self.text.as_bytes();
+        if let Some(rest) = wanted.get(size_of::<Head>()..).filter(|rest| !rest.is_empty())
+            && !text.as_bytes().get(size_of::<Head>()..wanted.len())?.eq_ignore_ascii_case(rest)
+        {
+            return if rest.contains(&b'\'') { after_whole(text, self.text) } else { None };
+        }
+        let rest = text.get(wanted.len()..)?;
+        let ends = || wanted.last().is_some_and(|last| !last.is_ascii_alphanumeric());
+        (begins_apart(rest) || ends()).then_some(rest)
+    }
 }
 
 /// The first bytes of a text; where it is shorter, zeros.
@@ -108,7 +126,21 @@ impl Phrases {
             }
             whole[place] = n;
         }
-        Self { all, starts, whole }
+        let mut seconds = [0; 32];
+        for phrase in &all {
+            match phrase.text.as_bytes() {
+                [] => {}
+                [only] => seconds[usize::from(only & 0x1f)] = u32::MAX,
+                [first, second, ..] => {
+                    // A curly apostrophe stands for a straight one.
+                    let curly = |byte: u8, curly: u8| if byte == b'\'' { curly } else { byte };
+                    seconds[usize::from(first & 0x1f)] |= 1 << (second & 0x1f);
+                    seconds[usize::from(first & 0x1f)] |= 1 << (curly(*second, CURLY[0]) & 0x1f);
+                    seconds[usize::from(curly(*first, CURLY[0]) & 0x1f)] |= 1 << (curly(*first, CURLY[1]) & 0x1f);
+                }
+            }
+        }
+        Self { all, starts, seconds, whole }
     }
 
     /// All the words of some lists.
@@ -123,12 +155,12 @@ impl Phrases {
 
     /// True when the word is one of the list, exactly as it stands there.
     pub(super) fn contains(&self, word: &str) -> bool {
-        self.whole(word).any(|n| self.all[n].text == word)
+        self.may_begin(word) && self.whole(word).any(|n| self.all[n].text == word)
     }
 
     /// The same, compared without ASCII case.
     pub(super) fn contains_ci(&self, word: &str) -> bool {
-        self.whole(word).any(|n| self.all[n].text.eq_ignore_ascii_case(word))
+        self.may_begin(word) && self.whole(word).any(|n| self.all[n].text.eq_ignore_ascii_case(word))
     }
 
     /// The phrases with the first bytes of a word; half of the places are empty, so they are few.
@@ -159,6 +191,9 @@ impl Phrases {
 
     /// True when the text starts with one of the phrases as it stands there, whatever follows.
     pub(super) fn begin(&self, text: &str) -> bool {
+        if !self.may_begin(text) {
+            return false;
+        }
         let head = Head::new(text.as_bytes());
         let bucket = self.bucket(head.0 as u8).iter();
         bucket.filter(|phrase| head.begins(phrase)).any(|phrase| text.starts_with(phrase.text))
@@ -166,6 +201,9 @@ impl Phrases {
 
     /// The same, compared without ASCII case.
     pub(super) fn begin_ci(&self, text: &str) -> bool {
+        if !self.may_begin(text) {
+            return false;
+        }
         let head = Head::new(text.as_bytes());
         let mut bucket = self.bucket(head.0 as u8).iter().filter(|phrase| head.begins(phrase));
         bucket.any(|phrase| {
@@ -175,15 +213,36 @@ impl Phrases {
     }
 
     /// The phrases with which a text begins, and the text after each.
+    #[inline]
     pub(super) fn found<'t>(&self, text: &'t str) -> impl Iterator<Item = (&'static str, &'t str)> {
-        let bytes = text.as_bytes();
-        let first = if bytes.starts_with(&CURLY) { b'\'' } else { bytes.first().map_or(0, u8::to_ascii_lowercase) };
-        let bucket = self.bucket(first);
-        // With most letters no phrase of the list begins.
-        let head = if bucket.is_empty() { Head(0) } else { Head::new(bytes) };
+        let (bucket, head) = if self.may_begin(text) { self.near(text.as_bytes()) } else { (&[][..], Head(0)) };
         let curly = head.is_curly();
-        let fits = move |phrase: &&Phrase| curly || head.begins(phrase);
-        bucket.iter().filter(fits).filter_map(|phrase| Some((phrase.text, after_word(text, phrase.text)?)))
+        let after = move |phrase: &Phrase| match curly {
+            true => after_word(text, phrase.text),
+            false => {
+                if head.begins(phrase) {
+                    phrase.after(text)
+                } else {
+                    None
+                }
+            }
+        };
+        bucket.iter().filter_map(move |phrase| Some((phrase.text, after(phrase)?)))
+    }
+
+    /// The phrases with the first byte of a text, and its head.
+    fn near(&self, bytes: &[u8]) -> (&[Phrase], Head) {
+        let first = if bytes.starts_with(&CURLY) { b'\'' } else { bytes.first().map_or(0, u8::to_ascii_lowercase) };
+        (self.bucket(first), Head::new(bytes))
+    }
+
+    /// False when already by its first two bytes a text begins with no phrase of the list, as most do.
+    #[inline]
+    fn may_begin(&self, text: &str) -> bool {
+        match text.as_bytes() {
+            [first, second, ..] => self.seconds[usize::from(first & 0x1f)] >> (second & 0x1f) & 1 > 0,
+            [_] | [] => true,
+        }
     }
 
     fn bucket(&self, first: u8) -> &[Phrase] {
@@ -245,9 +304,17 @@ pub(super) fn after_word<'t>(text: &'t str, prefix: &str) -> Option<&'t str> {
 #[inline(never)]
 fn after_whole<'t>(text: &'t str, prefix: &str) -> Option<&'t str> {
     let rest = strip(text, prefix.as_bytes())?;
-    let inside = prefix.ends_with(|c: char| c.is_ascii_alphanumeric())
-        && rest.starts_with(|c: char| c.is_alphanumeric() && !is_cjk(c));
+    let inside = prefix.ends_with(|c: char| c.is_ascii_alphanumeric()) && !begins_apart(rest);
     (!inside).then_some(rest)
+}
+
+/// True for a text that goes on no word of letters and digits before it.
+#[inline]
+fn begins_apart(text: &str) -> bool {
+    match text.as_bytes().first() {
+        Some(byte) if byte.is_ascii() => !byte.is_ascii_alphanumeric(),
+        Some(_) | None => !text.starts_with(|c: char| c.is_alphanumeric() && !is_cjk(c)),
+    }
 }
 
 /// The text after `prefix`, compared without ASCII case; a curly apostrophe counts as a straight one.
