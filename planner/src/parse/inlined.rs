@@ -4,7 +4,7 @@
 //! It only finds where they begin; a line that merely speaks of numbers has none.
 
 use super::markers::Marker;
-use super::text::pairs;
+use super::text::threes;
 use super::vocabulary;
 
 /// A longer line is no list that somebody wrote into a sentence.
@@ -22,10 +22,12 @@ pub(super) struct Inlined<'t> {
 /// The items of a line; none when it is no such list.
 pub(super) fn items(line: &str) -> Vec<Inlined<'_>> {
     // Without a second item there is none, and mostly there is none.
-    let begins = |a: u8, b: u8| {
-        ((a == b' ') | (a == b'(')) & (b == b'2') | ((a == b'(') & (b == b'b')) | ((a == b'2') & (b == b':'))
+    let begins = |a: u8, b: u8, c: u8| {
+        (((a == b' ') | (a == b'(')) & (b == b'2') & ((c == b'.') | (c == b')')))
+            | ((a == b'(') & (b == b'b') & (c == b')'))
+            | (((a == b'T') | (a == b'0')) & (b == b'2') & (c == b':'))
     };
-    let second = pairs(line).fold(false, |any, (a, b)| any | begins(a, b));
+    let second = threes(line).fold(false, |any, (a, b, c)| any | begins(a, b, c));
     if !second || line.len() > LINE_BYTES_MAX {
         return Vec::new();
     }

@@ -3,7 +3,7 @@
 
 use super::lines::{Block, BlockKind, Pieces};
 use super::phrases::{Words, list};
-use super::text::holds;
+use super::text::{holds, threes};
 use super::vocabulary;
 use crate::plan::Span;
 
@@ -59,7 +59,7 @@ const FAREWELL_LINES_MAX: usize = 6;
 fn is_frame(line: &str, words: &Words) -> bool {
     let ends =
         |rest: &str| rest.is_empty() || rest.starts_with([',', '!', '.', ' ', '\u{ff0c}', '\u{ff01}', '\u{3002}']);
-    let short = line.len() <= FRAME_BYTES_MAX && line.split_whitespace().count() <= FRAME_WORDS_MAX;
+    let short = line.len() <= FRAME_BYTES_MAX && line.split_whitespace().nth(FRAME_WORDS_MAX).is_none();
     short && !line.ends_with(['?', ':']) && words.found(line).any(|(_, rest)| ends(rest))
 }
 
@@ -69,8 +69,8 @@ pub(super) fn frame(text: &str, blocks: &mut Vec<Block>) {
     let first = blocks.iter_mut().find(|block| block.kind != BlockKind::Ignored);
     if let Some(block) = first.filter(|block| block.kind == BlockKind::Paragraph && block.pieces.len() == 1) {
         let greets = block.pieces.iter().all(|piece| is_frame(line(piece), &GREETINGS));
-        let calls = block.pieces.iter().all(|piece| line(piece).split_whitespace().count() <= 3);
-        if greets && calls {
+        let calls = || block.pieces.iter().all(|piece| line(piece).split_whitespace().nth(3).is_none());
+        if greets && calls() {
             block.kind = BlockKind::Ignored;
         }
     }
@@ -104,9 +104,7 @@ pub(super) fn frame(text: &str, blocks: &mut Vec<Block>) {
 /// Ignores what a mail quotes of others beside what it says itself: under "On Monday, Ann wrote:" all that is quoted, and
 /// all that follows where nothing is; everything under the rule above an original message.
 pub(super) fn history(text: &str, blocks: &mut Vec<Block>) {
-    // Most texts have no such word.
-    let notes = ["recipient", "addressee", "adressat", "Adressat", "destinataire"];
-    let notes = notes.iter().any(|word| holds(text, word));
+    let notes = blocks.iter().any(|block| block.kind == BlockKind::Paragraph) && may_notice(text);
     for block in blocks.iter_mut().filter(|block| notes && block.kind == BlockKind::Paragraph) {
         let said = block.pieces.iter().map(|piece| &text[piece.start..piece.end]);
         let said = said.collect::<Vec<_>>().join(" ").to_lowercase();
@@ -128,6 +126,17 @@ pub(super) fn history(text: &str, blocks: &mut Vec<Block>) {
     }
 }
 
+/// True for a text with a word of such a notice. Most texts have not even three letters of one.
+fn may_notice(text: &str) -> bool {
+    let near = |a: u8, b: u8, c: u8| {
+        ((a == b'c') & (b == b'i') & (c == b'p'))
+            | ((a == b'd') & (b == b'r') & (c == b'e'))
+            | ((a == b'n') & (b == b'a') & (c == b't'))
+    };
+    threes(text).fold(false, |any, (a, b, c)| any | near(a, b, c))
+        && ["recipient", "addressee", "adressat", "Adressat", "destinataire"].iter().any(|word| holds(text, word))
+}
+
 /// Where the line stands under which others speak, and whether it is a rule.
 fn begin(text: &str, blocks: &[Block]) -> Option<(usize, usize, bool)> {
     let paragraphs = blocks.iter().enumerate().filter(|(_, block)| !block.quoted && !block.pieces.is_empty());
@@ -136,7 +145,7 @@ fn begin(text: &str, blocks: &[Block]) -> Option<(usize, usize, bool)> {
             let line = &text[piece.start..piece.end];
             let next = block.pieces.get(at + 1).map_or("", |next| &text[next.start..next.end]);
             let is_rule = is_rule(line);
-            if is_rule || is_attribution(line, "") || is_attribution(line, next) {
+            if is_rule || is_attribution(line, "") || !next.is_empty() && is_attribution(line, next) {
                 return Some((n, at, is_rule));
             }
         }
@@ -155,12 +164,15 @@ fn is_attribution(line: &str, next: &str) -> bool {
     if line.len() + next.len() > ATTRIBUTION_BYTES_MAX {
         return false;
     }
-    let fits = |(start, end): &(&str, &str)| {
+    let fits = |(_, end): &(&str, &str)| {
         let ends = if next.is_empty() { line.ends_with(end) } else { next.ends_with(end) || next == end.trim_start() };
         let wrote = *end != ":" || WROTE.iter().any(|word| holds(line, word) || holds(next, word.trim_start()));
-        line.starts_with(start) && ends && wrote
+        ends && wrote
     };
-    ATTRIBUTIONS.iter().any(fits) && line.bytes().any(|byte| byte.is_ascii_digit())
+    // Most lines begin otherwise, and have no space there.
+    let spaced = line.as_bytes().get(2) == Some(&b' ');
+    let mut begun = ATTRIBUTIONS.iter().filter(|(start, _)| spaced && line.starts_with(start));
+    begun.any(fits) && line.bytes().any(|byte| byte.is_ascii_digit())
 }
 
 /// Ignores the lines of a block from one of them on.

@@ -111,8 +111,8 @@ impl<'s> Flow<'s> {
     /// The part of the source from which a range came, without the space at its ends.
     pub(super) fn span(&self, start: usize, end: usize) -> Option<Span> {
         let part = self.text.get(start..end)?;
-        let first = start + (part.len() - part.trim_start().len());
-        let (last, c) = part.char_indices().rev().find(|(_, c)| !c.is_whitespace())?;
+        let first = start + (part.len() - trim_start(part).len());
+        let (last, c) = trim_end(part).char_indices().next_back()?;
         Some(Span { start: self.source(first), end: self.source(start + last) + c.len_utf8() })
     }
 }
@@ -166,6 +166,22 @@ pub(super) fn trim(text: &str) -> &str {
         [first, .., last] if first.is_ascii_graphic() && last.is_ascii_graphic() => text,
         _ => text.trim(),
     }
+}
+
+/// A text without the white space before it; mostly that is none, or one space.
+#[inline]
+pub(super) fn trim_start(text: &str) -> &str {
+    match text.as_bytes() {
+        [first, ..] if first.is_ascii_graphic() => text,
+        [b' ', next, ..] if next.is_ascii_graphic() => &text[1..],
+        _ => text.trim_start(),
+    }
+}
+
+/// A text without the white space behind it; mostly there is none.
+#[inline]
+pub(super) fn trim_end(text: &str) -> &str {
+    if text.as_bytes().last().is_some_and(u8::is_ascii_graphic) { text } else { text.trim_end() }
 }
 
 /// True when nothing but white space is in it.
@@ -223,6 +239,14 @@ pub(super) fn has_byte(text: &str, wanted: u8) -> bool {
 pub(super) fn pairs(text: &str) -> impl Iterator<Item = (u8, u8)> {
     let bytes = text.as_bytes();
     bytes.iter().copied().zip(bytes.get(1..).unwrap_or_default().iter().copied())
+}
+
+/// Each byte with the two after it.
+pub(super) fn threes(text: &str) -> impl Iterator<Item = (u8, u8, u8)> {
+    let bytes = text.as_bytes();
+    let [second, third] = [1, 2].map(|from| bytes.get(from..).unwrap_or_default());
+    let pairs = bytes.iter().copied().zip(second.iter().copied());
+    pairs.zip(third.iter().copied()).map(|((a, b), c)| (a, b, c))
 }
 
 /// The places of the first two bytes of a phrase.
