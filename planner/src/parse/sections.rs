@@ -3,7 +3,7 @@
 use super::lines::{Block, BlockKind, Pieces};
 use super::markers::Marker;
 use super::phrases::{Word, Words, after_any, after_word, list, lower, words};
-use super::text::{blank, holds};
+use super::text::{blank, holds, rfind};
 use super::{connectors, forbids, markers, vocabulary};
 
 /// What a heading announces.
@@ -422,10 +422,12 @@ fn forbidden(text: &str, blocks: &[Block], uses: &mut [Use]) {
         under = None;
         let line = block.pieces.last().map_or("", |piece| &text[piece.start..piece.end]);
         let plain = line.trim_end_matches(['*', '_', ' ']);
-        let last = plain.rsplit(". ").next().unwrap_or(plain);
-        let leads = (item || block.kind == BlockKind::Paragraph)
-            && (last.ends_with([':', '\u{ff1a}']) || plain.len() < line.len() && last.len() < 80);
-        if leads && forbids::forbids(last) {
+        let (colon, marked) = (plain.ends_with([':', '\u{ff1a}']), plain.len() < line.len());
+        if !(colon || marked) || !(item || block.kind == BlockKind::Paragraph) {
+            continue;
+        }
+        let last = rfind(plain, ". ").map_or(plain, |at| &plain[at + 2..]);
+        if (colon || last.len() < 80) && forbids::forbids(last) {
             under = Some((item.then_some(block.indent), false));
             let held = blocks.get(n + 1).is_some_and(|next| next.indent > block.indent);
             let alone = !item && block.pieces.len() == 1 && last.len() == plain.len();
