@@ -72,7 +72,7 @@ fn class(byte: u8) -> u32 {
 }
 
 const fn classes() -> [u32; 256] {
-    const SETS: [(&[u8], u32); 12] = [
+    const SETS: [(&[u8], u32); 14] = [
         (b"`", TICK),
         (b"()[]", BRACKET),
         (b"\\![<~", SIGN),
@@ -85,6 +85,8 @@ const fn classes() -> [u32; 256] {
         (b"*_\\", EMPHASIS),
         (b"`./\\@![<~", STOP),
         (b">", ARROW),
+        (b"?", QUESTION),
+        (b":\n", SPEECH),
     ];
     let mut classes = [0; 256];
     let mut byte = 0;
@@ -123,6 +125,11 @@ pub(super) const ARROW: u32 = 1 << 11;
 /// No ASCII.
 pub(super) const FOREIGN: u32 = 1 << 12;
 
+/// A question mark.
+pub(super) const QUESTION: u32 = 1 << 13;
+/// A colon, or the end of a line: what names a speaker has one.
+pub(super) const SPEECH: u32 = 1 << 14;
+
 /// Everything found in a text; atoms and guards are in order and do not overlap.
 #[derive(Debug, Default)]
 pub(super) struct Inline {
@@ -152,21 +159,22 @@ impl Inline {
         self.starts.clear();
         self.signs.clear();
         let bytes = text.as_bytes();
-        let (mut seen, mut before) = (0, 0);
-        for (at, byte) in bytes.iter().enumerate() {
+        let (mut seen, mut before, mut at) = (0, 0, 0);
+        while let Some(byte) = bytes.get(at) {
             let class = class(*byte);
-            let (begins, sign) = (starts::begins(class, before), class & (STOP | BRACKET));
-            // Of most bytes one look says that they are neither.
-            if begins | sign > 0 {
-                if begins > 0 {
-                    self.starts.add(text, at);
-                }
-                if sign > 0 {
-                    self.signs.push(at);
-                }
+            if starts::begins(class, before) > 0 {
+                self.starts.add(text, at);
+            }
+            if class & (STOP | BRACKET) > 0 {
+                self.signs.push(at);
             }
             seen |= class;
             before = class;
+            at += 1;
+            if starts::joins(class) {
+                // Within a word nothing begins, and letters and digits are no signs.
+                at += bytes[at..].iter().take_while(|byte| starts::joins(self::class(**byte))).count();
+            }
         }
         self.seen = seen;
         found.clear();

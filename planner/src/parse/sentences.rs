@@ -4,11 +4,11 @@ use std::iter::Peekable;
 
 use super::connectors::{connector, next_connects, starts_with_pronoun};
 use super::draft::Link;
-use super::inline::Inline;
+use super::inline::{FOREIGN, Inline, QUESTION, SPEECH};
 use super::phrases::{Words, after_word, begins, list, lower};
 use super::questions::{asides, quotes_question, strip_default};
 use super::starts::{CONNECTOR, STOP};
-use super::text::{Flow, has_byte, holds, is_cjk, is_white};
+use super::text::{Flow, has_byte, holds, is_cjk, is_white, trim_end, trim_start};
 use super::{elsewhere, heads, roles, speakers, vocabulary};
 
 /// What ended a clause.
@@ -95,13 +95,14 @@ pub(super) fn read(text: &str, inline: &Inline, clauses: &mut Vec<Clause>) {
     let mut splitter = Splitter { text, cuts: Vec::new(), conditional: false, begin: 0 };
     splitter.run(inline);
     let mut cuts = splitter.cuts;
-    let speakers = speakers::speakers(text);
+    let speakers = if inline.has(SPEECH) { speakers::speakers(text) } else { Vec::new() };
+    let asks = inline.has(QUESTION | FOREIGN);
     if !speakers.is_empty() {
         cuts.extend(speakers.iter().map(|(at, _)| *at).filter(|at| *at > 0));
         cuts.sort_unstable();
         cuts.dedup();
     }
-    if has_byte(text, b'?') && holds(text, "?)") {
+    if inline.has(QUESTION) && holds(text, "?)") {
         cuts.extend(asides(text, inline));
         cuts.sort_unstable();
         cuts.dedup();
@@ -112,7 +113,7 @@ pub(super) fn read(text: &str, inline: &Inline, clauses: &mut Vec<Clause>) {
         if !is_white(&text[start..end]) {
             let said = speakers.iter().find(|(at, length)| *at == start && at + length <= end);
             let said = said.map_or(0, |(_, length)| *length);
-            let next = Clause { start, ..clause(text, start + said, end) };
+            let next = Clause { start, ..clause(text, start + said, end, asks) };
             clauses.push(next);
             if next.stop == Stop::Question {
                 ask_for_all(text, clauses);
@@ -132,9 +133,10 @@ fn ask_for_all(text: &str, clauses: &mut [Clause]) {
     }
 }
 
-fn clause(text: &str, start: usize, end: usize) -> Clause {
+/// One clause; `asks` where a question mark can stand in the text.
+fn clause(text: &str, start: usize, end: usize, asks: bool) -> Clause {
     let part = &text[start..end];
-    let mut from = start + (part.len() - part.trim_start().len());
+    let mut from = start + (part.len() - trim_start(part).len());
     let (mut link, mut otherwise) = (Link::Free, false);
     for _ in 0..3 {
         let rest = &text[from..end];
@@ -150,28 +152,34 @@ fn clause(text: &str, start: usize, end: usize) -> Clause {
         otherwise |= negated;
         from += length;
     }
-    let tail = text[from..end].trim_end();
+    let tail = trim_end(&text[from..end]);
     let aside = tail.strip_suffix(['.', ',']).filter(|tail| tail.starts_with('(') && tail.ends_with("?)"));
     let tail = aside.unwrap_or(tail);
     if link == Link::Free && ends_after(tail) {
         link = Link::Then;
     }
-    let answer = if has_byte(tail, b'?') || !tail.is_ascii() {
+    let answer = if asks && (has_byte(tail, b'?') || !tail.is_ascii()) {
         tail.rfind('(').filter(|at| strip_default(&tail[*at..]).is_some())
     } else {
         None
     };
     let shown = answer.map_or(tail, |at| tail[..at].trim_end());
-    let asked = shown.trim_end_matches(['!', '\u{ff01}']).ends_with(['?', '\u{ff1f}']);
+    let asked = asks && shown.trim_end_matches(['!', '\u{ff01}']).ends_with(['?', '\u{ff1f}']);
     let stop = match tail.chars().next_back() {
         Some(_) if asked => Stop::Question,
         Some(':' | '\u{ff1a}') => Stop::Colon,
-        Some(_) | None if vocabulary::is_question_mark(tail) && !quotes_question(tail) => Stop::Question,
+        Some(_) | None if asks && vocabulary::is_question_mark(tail) && !quotes_question(tail) => Stop::Question,
         Some(_) | None => Stop::Plain,
     };
     let urgent = tail.ends_with(" !!") || tail.ends_with(" !!!");
-    let to = from + if urgent { tail } else { bare(tail.trim_end_matches(['?', '\u{ff1f}', '!', '\u{ff01}'])) }.len();
+    let to = from + if urgent { tail } else { bare(unmarked(tail)) }.len();
     Clause { start, end, from, to, link, otherwise, stop }
+}
+
+/// A clause without the marks of a question or an order.
+fn unmarked(tail: &str) -> &str {
+    let worded = tail.as_bytes().last().is_some_and(u8::is_ascii_alphanumeric);
+    if worded { tail } else { tail.trim_end_matches(['?', '\u{ff1f}', '!', '\u{ff01}']) }
 }
 
 /// "Deploy both afterwards."
@@ -204,6 +212,11 @@ fn bare(tail: &str) -> &str {
                 | '\u{2225}'
         ) || c.is_whitespace()
     };
+    // Mostly a word ends it.
+    let worded = tail.as_bytes().last().is_some_and(u8::is_ascii_alphanumeric);
+    if worded && !tail.ends_with(" and") && !tail.ends_with(" or") {
+        return tail;
+    }
     let mut short = tail;
     // A quote that was never opened.
     if let Some(quote) = short.chars().next_back().filter(|c| matches!(c, '"' | '\'')) {

@@ -199,6 +199,12 @@ pub(super) const fn class(byte: u8) -> u32 {
     }
 }
 
+/// True for the class of a letter or a digit.
+#[inline]
+pub(super) fn joins(class: u32) -> bool {
+    class & JOINED > 0
+}
+
 /// More than nothing when something can begin at a byte of this class after one of that class.
 #[inline]
 pub(super) fn begins(class: u32, before: u32) -> u32 {
