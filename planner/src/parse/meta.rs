@@ -10,7 +10,7 @@ use super::references;
 use super::relations;
 use super::settings::{Settings, files, looks_like_setting};
 use super::starts;
-use super::text::{Flow, collapse, find_early, has_byte, is_white, trim};
+use super::text::{Flow, collapse, find_early, has_byte, is_white, trim, trim_start};
 use super::vocabulary;
 
 /// Everything taken out of a step's text, and what is left.
@@ -158,7 +158,7 @@ impl Reader<'_> {
         let mut at = from;
         for _ in 0..6 {
             let part = &self.text[at..to];
-            let rest = part.trim_start();
+            let rest = trim_start(part);
             let start = at + (part.len() - rest.len());
             if let Some(length) = self.head_tag(rest) {
                 at = start + length;
@@ -239,16 +239,11 @@ impl Reader<'_> {
         let mut listing = false;
         let mut strict = false;
         let mut from = 0;
-        let mut code = false;
-        let parts = |(_, byte): &(usize, u8)| {
-            code ^= matches!(*byte, b'`' | b'"');
-            matches!(byte, b',' | b';') && !code
-        };
-        for (end, _) in inside.bytes().enumerate().filter(parts).chain(std::iter::once((inside.len(), b';'))) {
-            let part = &inside[from..end];
-            let place = at + from + (part.len() - part.trim_start().len());
+        while from <= inside.len() {
+            let part = &inside[from..from + part_length(&inside[from..])];
+            let place = at + from + (part.len() - trim_start(part).len());
+            from += part.len() + 1;
             let part = trim(part);
-            from = end + 1;
             if part.is_empty() {
                 continue;
             }
@@ -499,6 +494,19 @@ pub(super) fn is_priority(word: &str) -> bool {
     PRIORITIES.contains_ci(word)
 }
 
+/// How long a text is up to the next comma or semicolon outside code and quotes.
+fn part_length(text: &str) -> usize {
+    let mut code = false;
+    for (at, byte) in text.bytes().enumerate() {
+        match byte {
+            b',' | b';' if !code => return at,
+            b'`' | b'"' => code = !code,
+            _ => {}
+        }
+    }
+    text.len()
+}
+
 enum Detail {
     /// True when the words after it can only name tasks.
     Waits(bool),
@@ -526,29 +534,27 @@ fn only_names(part: &str) -> bool {
     !found.iter().any(|reference| matches!(reference, Reference::Phrase(..)))
 }
 
-/// True for words that only name tasks; "after" and its like can name anything.
-fn is_strict(part: &str) -> bool {
-    ["depend", "dependencies", "dependency", "deps", "blocked", "needs", "requires", "prerequisite", "waits for"]
-        .iter()
-        .any(|word| strip_prefix_ci(part, word).is_some())
-}
+/// Words that only name tasks; "after" and its like can name anything.
+static STRICT: Words =
+    Words::new(|| list("depend|dependencies|dependency|deps|blocked|needs|requires|prerequisite|waits for"));
 
 /// One part of a bracket.
 fn detail<'t>(part: &'t str, at: usize, found: &mut Meta) -> Detail {
     let unsigned = |rest: &'t str| rest.trim_start_matches([':', '=', ' ']);
     let value = |words: &[&str]| after_any(part, words).map(unsigned);
     // "(start after the tests)".
-    let begun = STARTS.after(part).map(str::trim_start).and_then(|rest| WAITS.after(rest)).map(unsigned);
+    let started = STARTS.after(part).map(str::trim_start);
+    let begun = started.and_then(|rest| WAITS.after(rest)).map(unsigned);
     if let Some(rest) = WAITS.after(part).map(unsigned).or(begun) {
         let mut names = rest;
         names = undone(names);
         let place = at + part.len() - rest.len();
-        let strict = is_strict(part);
+        let strict = STRICT.begin_ci(part);
         let list = if strict { references::names } else { references::list };
         list(found.needs.get_or_insert_default(), names, place);
         return Detail::Waits(strict);
     }
-    let begun = STARTS.after(part).map(str::trim_start).and_then(|rest| BEFORE.after(rest)).map(unsigned);
+    let begun = started.and_then(|rest| BEFORE.after(rest)).map(unsigned);
     if let Some(rest) = BEFORE.after(part).map(unsigned).or(begun) {
         references::list(&mut found.before, rest, at + part.len() - rest.len());
         return Detail::Before;
