@@ -92,6 +92,8 @@ pub(super) struct Builder<'a> {
     pub(super) section: usize,
     /// What others say is quoted here, beside what is asked for.
     outside: bool,
+    /// An empty box stands somewhere in the text.
+    pub(super) has_boxes: bool,
     /// The heading above announces what happened: steps to reproduce, an environment.
     reported: bool,
 }
@@ -139,6 +141,7 @@ pub(super) fn build(source: &str, lenient: bool) -> Built<'_> {
         section: 0,
         outside,
         reported: false,
+        has_boxes: holds(source, "[ ]"),
     };
     // Drafts are large, and a list that grows copies them.
     let n_items = blocks.iter().filter(|block| matches!(block.kind, BlockKind::Item { .. })).count();
@@ -163,16 +166,16 @@ fn definitions(source: &str, blocks: &[Block]) -> Definitions {
 impl<'a> Builder<'a> {
     /// Finds the lists and sections in which `[P]` makes unmarked items a sequence.
     fn find_marks(&mut self, blocks: &[Block], places: &[Place]) {
+        if !holds(self.source, "[P]") {
+            return;
+        }
         let mut section = 0;
         for (n, block) in blocks.iter().enumerate() {
             if matches!(block.kind, BlockKind::Heading(level) if level < 7 && self.begins_scope(block)) {
                 section = n;
             }
             let line = block.pieces.first().map_or("", |piece| &self.source[piece.start..piece.end]);
-            let mut end = line.len().min(64);
-            while !line.is_char_boundary(end) {
-                end -= 1;
-            }
+            let end = line.floor_char_boundary(64);
             if matches!(block.kind, BlockKind::Item { .. })
                 && (holds(&line[..end], "[P]") || line.trim_end().ends_with("[P]"))
             {

@@ -97,6 +97,7 @@ pub(super) fn blocks(text: &str) -> Vec<Block<'_>> {
         // On old machines lines end with "\r" alone.
         line_end: if has_byte(text.trim_end(), b'\n') || !has_byte(text, b'\r') { b'\n' } else { b'\r' },
         dialect: Dialect::of(text),
+        has_bars: has_byte(text, b'|'),
         counts: Vec::new(),
         headline: None,
         under: 0,
@@ -121,6 +122,8 @@ pub(super) struct Lexer<'a> {
     previous: Option<usize>,
     no_comment_end: bool,
     line_end: u8,
+    /// There can be tables.
+    has_bars: bool,
     pub(super) dialect: Dialect,
     /// By depth: the number of the last item and whether it is shown, where the markup leaves counting to its reader.
     pub(super) counts: Vec<(usize, bool)>,
@@ -211,12 +214,12 @@ impl<'a> Lexer<'a> {
             self.apart = true;
             return;
         }
-        // In Markdown what begins with a letter has no sign of its own.
-        let plain = self.dialect == Dialect::Markdown && content.as_bytes()[0].is_ascii_alphanumeric();
+        let plain = self.dialect == Dialect::Markdown && begins_with_words(content);
         if !plain && self.signed(line, content) {
             return;
         }
-        if content.starts_with('|') || (has_byte(content, b'|') && (self.table_begins() || self.in_table(content))) {
+        let barred = self.has_bars && has_byte(content, b'|');
+        if barred && (content.starts_with('|') || (self.table_begins() || self.in_table(content))) {
             return self.table(line);
         }
         self.item_or_text(line);
@@ -532,6 +535,15 @@ impl<'a> Lexer<'a> {
 
     pub(super) fn in_list(&self) -> bool {
         self.blocks.last().is_some_and(|block| matches!(block.kind, BlockKind::Item { .. }))
+    }
+}
+
+/// True for a line of words, with or without a bullet before it; in Markdown no other sign begins such a line.
+fn begins_with_words(content: &str) -> bool {
+    match content.as_bytes() {
+        [b'-' | b'*' | b'+', b' ', first, ..] => first.is_ascii_alphanumeric() || *first == b'[',
+        [first, ..] => first.is_ascii_alphanumeric(),
+        [] => false,
     }
 }
 

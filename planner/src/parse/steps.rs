@@ -192,8 +192,8 @@ impl Builder<'_> {
     /// True for an item with an empty box, before its text or in it.
     fn has_box(&self, block: &Block, inline: &Inline) -> bool {
         let head = block.pieces.first().map_or(block.span.end, |piece| piece.start);
-        holds(&self.source[block.span.start..head], "[ ]")
-            || (inline.has(BRACKET) && holds(&self.source[block.span.start..block.span.end], "[ ]"))
+        self.has_boxes && holds(&self.source[block.span.start..head], "[ ]")
+            || (self.has_boxes && inline.has(BRACKET) && holds(&self.source[block.span.start..block.span.end], "[ ]"))
     }
 
     /// Several steps from one item stand together in its place.
