@@ -357,6 +357,7 @@ pub struct TaskPlan {
 impl TaskPlan {
     /// A task with nothing but a number, a kind and a text.
     #[must_use]
+    #[inline]
     pub fn new(id: TaskId, kind: NodeKind, description: impl Into<String>) -> Self {
         Self {
             id,

@@ -44,6 +44,7 @@ pub(super) struct Draft {
 }
 
 impl Draft {
+    #[inline]
     pub(super) fn new(kind: NodeKind, description: String, at: usize) -> Self {
         let plan = TaskPlan::new(TaskId(0), kind, description);
         Self {

@@ -132,7 +132,7 @@ impl<'a> Tree<'a> {
         match (top.number, number) {
             (None, None) => true,
             (Some(above), Some(number)) => {
-                let depth = |text: &str| text.matches('.').count();
+                let depth = |text: &str| text.bytes().filter(|byte| *byte == b'.').count();
                 let lazy = above == number && !number.contains('.');
                 // "1.2" and then "2", where nothing is called "1".
                 let up =

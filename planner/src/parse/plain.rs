@@ -56,12 +56,13 @@ fn shown(atom: &Atom) -> Option<(usize, usize)> {
 
 /// Adds text without signs of emphasis, if there are any.
 fn push_plain(out: &mut String, text: &str, emphasis: bool) {
-    if !emphasis {
+    let signs = |byte: u8| (byte == b'*') | (byte == b'_') | (byte == b'\\');
+    if !emphasis || !text.bytes().fold(false, |any, byte| any | signs(byte)) {
         return out.push_str(text);
     }
     let before = out.chars().next_back().unwrap_or(' ');
     let mut from = 0;
-    for (at, sign) in text.bytes().enumerate().filter(|(_, byte)| matches!(byte, b'*' | b'_' | b'\\')) {
+    for (at, sign) in text.bytes().enumerate().filter(|(_, byte)| signs(*byte)) {
         let previous = text[..at].chars().next_back().unwrap_or(before);
         let next = text[at + 1..].chars().next().unwrap_or(' ');
         let dropped = match sign {

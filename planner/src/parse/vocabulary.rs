@@ -423,17 +423,13 @@ pub(super) fn after_lead(text: &str) -> Option<&str> {
          based|given|since|because|by|considering",
         )
     });
-    let mut end = text.len().min(160);
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    let head = &text[..end];
-    let colon = find(head, ": ").filter(|at| leads(&head[..*at]));
-    let comma = [find(head, ", "), colon].into_iter().flatten().min()?;
     let first = &text[..find_early(text, b' ', 12).or((text.len() <= 11).then_some(text.len()))?];
     if !LEADS.contains_ci(first) {
         return None;
     }
+    let head = &text[..text.floor_char_boundary(160)];
+    let colon = find(head, ": ").filter(|at| leads(&head[..*at]));
+    let comma = [find(head, ", "), colon].into_iter().flatten().min()?;
     let rest = &text[comma + 2..];
     Some(after_word(rest, "first").filter(|_| colon == Some(comma)).map_or(rest, str::trim_start))
 }
@@ -446,8 +442,11 @@ fn leads(head: &str) -> bool {
 }
 
 pub(super) fn is_question_mark(text: &str) -> bool {
-    text.trim_end_matches(|c: char| c.is_whitespace() || matches!(c, '"' | ')' | '*' | '_' | '\u{201d}'))
-        .ends_with(['?', '\u{ff1f}'])
+    let goes_on = text.as_bytes().last().is_some_and(u8::is_ascii_alphanumeric);
+    !goes_on
+        && text
+            .trim_end_matches(|c: char| c.is_whitespace() || matches!(c, '"' | ')' | '*' | '_' | '\u{201d}'))
+            .ends_with(['?', '\u{ff1f}'])
 }
 
 /// `TBD` and `???`: something is not decided yet.
