@@ -15,7 +15,7 @@ use super::parsed::TASKS_MAX;
 use super::sections::{self, Section, Use};
 use super::sentences::Clause;
 use super::text::{Flow, holds};
-use super::{connectors, letters, mails, meta, numbered, plain, roles, shell, vocabulary};
+use super::{connectors, letters, mails, meta, numbered, plain, relations, roles, shell, vocabulary};
 use crate::plan::{Attachment, Condition, Span};
 
 /// The heading of a list is looked for in so many blocks before it.
@@ -432,7 +432,12 @@ impl<'a> Builder<'a> {
             let asker = self.last.filter(|_| asks && !vocabulary::is_request(&flow.text));
             return match asker {
                 Some(asker) => self.ask(asker, block, &flow, &inline),
-                None => self.note(block, &flow, &inline),
+                None => {
+                    if relations::is_line(&flow.text) {
+                        self.ordering_aside(&flow, &inline);
+                    }
+                    self.note(block, &flow, &inline);
+                }
             };
         }
         if !self.lenient && inline.is_only(&flow.text, |kind| matches!(kind, AtomKind::Image(_) | AtomKind::Url)) {

@@ -97,12 +97,16 @@ pub(super) fn connector(rest: &str) -> Option<(Link, bool, usize)> {
     {
         return Some((Link::Then, false, length));
     }
+    let best = best.filter(|(_, _, word, after)| !inside_word(word, after));
     let Some((link, negated, word, after)) = best else {
-        return wait(rest).map(|(link, length)| (link, false, length));
+        let and = joined(rest);
+        let (link, length) = match (wait(&rest[and.unwrap_or(0)..]), and) {
+            (Some((link, length)), _) => (link, length),
+            (None, Some(_)) => (Link::Free, 0),
+            (None, None) => return None,
+        };
+        return Some((link, false, and.unwrap_or(0) + length));
     };
-    if inside_word(word, after) {
-        return None;
-    }
     let trimmed =
         after.trim_start_matches(|c: char| c.is_whitespace() || matches!(c, ',' | ':' | '\u{ff0c}' | '\u{3001}'));
     let comma = after.trim_start().starts_with([',', ':', '\u{ff0c}', '\u{3001}']);
@@ -126,10 +130,11 @@ pub(super) fn connector(rest: &str) -> Option<(Link, bool, usize)> {
     fits.then(|| (link, negated, rest.len() - trimmed.len()))
 }
 
-/// True for "\u{5148}" in "\u{5148}\u{51b3}\u{6761}\u{4ef6}" (a prerequisite) and "\u{6700}\u{540e}" in
-/// "\u{6700}\u{540e}\u{4e00}\u{4e2a}" (the last one): the beginning of a longer word.
+/// True for "after that" in "after that's merged", for "\u{5148}" in "\u{5148}\u{51b3}\u{6761}\u{4ef6}" (a prerequisite)
+/// and "\u{6700}\u{540e}" in "\u{6700}\u{540e}\u{4e00}\u{4e2a}" (the last one): the beginning of a longer word.
 fn inside_word(word: &str, after: &str) -> bool {
     match word {
+        _ if after.starts_with(['\'', '\u{2019}']) => true,
         "\u{5148}" => after.starts_with(['\u{51b3}', '\u{8fdb}', '\u{524d}', '\u{751f}', '\u{950b}', '\u{4f8b}']),
         "\u{6700}\u{540e}" | "\u{6700}\u{5f8c}" => after.starts_with(['\u{4e00}', '\u{7684}', '\u{306e}']),
         _ => false,
@@ -151,33 +156,22 @@ fn follows_list(rest: &str) -> bool {
         || words(rest).any(|word| matches!(word.as_str(), "following" | "these" | "this"))
 }
 
-/// "When everything is green, ...", "while it is running, ...": what it means, and its length with the comma.
+/// What is over or has come about.
+static DONE: Words = Words::new(|| {
+    list(
+        "done|finished|complete|completed|ready|green|merged|passed|pass|passes|works|work|succeeded|succeeds|succeed|built|\
+         deployed|installed|approved|live|place|over|up|in|out|through|landed|lands|settled|fixed|good|fine|ok|sorted|written",
+    )
+});
+/// What stands for everything that was said.
+static ALL_OF_IT: Words = Words::new(|| list("everything|all|both|they|these|those|it|that|this"));
+/// A wait takes no more bytes up to its comma, and no more words.
+const WAIT_BYTES_MAX: usize = 80;
+const WAIT_WORDS_MAX: usize = 9;
+
+/// "When everything is green, ...", "once that's in, ...", "when that passes deploy it", "while it is running, ...": what
+/// it means, and its length with the comma.
 pub(super) fn wait(rest: &str) -> Option<(Link, usize)> {
-    const DONE: &[&str] = &[
-        "done",
-        "finished",
-        "complete",
-        "completed",
-        "ready",
-        "green",
-        "merged",
-        "passed",
-        "pass",
-        "passes",
-        "works",
-        "work",
-        "succeeded",
-        "succeeds",
-        "succeed",
-        "built",
-        "deployed",
-        "installed",
-        "approved",
-        "live",
-        "place",
-        "over",
-        "up",
-    ];
     // Most clauses begin with another letter, and need no word for that.
     let first = rest.chars().find(|c| c.is_alphanumeric())?;
     if !matches!(first, 'a' | 'A' | 'o' | 'O' | 'w' | 'W') {
@@ -186,31 +180,59 @@ pub(super) fn wait(rest: &str) -> Option<(Link, usize)> {
     if !matches!(words(rest).next()?.as_str(), "as" | "once" | "when" | "after" | "while") {
         return None;
     }
-    let comma = rest.char_indices().take(80).find(|(_, c)| matches!(c, ',' | '\u{ff0c}')).map(|(at, _)| at)?;
-    let all: Vec<_> = words(&rest[..comma]).take(9).collect();
+    let comma = rest.char_indices().take(WAIT_BYTES_MAX).find(|(_, c)| matches!(c, ',' | '\u{ff0c}'));
+    if let Some((comma, _)) = comma
+        && let Some(link) = waits_for(&rest[..comma])
+    {
+        return Some((link, rest.len() - rest[comma..].trim_start_matches([',', '\u{ff0c}', ' ']).len()));
+    }
+    // No comma ends it, but the instruction behind it.
+    let ends = rest.match_indices(' ').map(|(at, _)| at).take(WAIT_WORDS_MAX);
+    let mut ends = ends.filter(|at| vocabulary::begins_with_verb(&rest[at + 1..]));
+    ends.find_map(|at| Some((waits_for(&rest[..at])?, at + 1)).filter(|(link, _)| *link != Link::Parallel))
+}
+
+/// What "once that is done" and its like say.
+fn waits_for(said: &str) -> Option<Link> {
+    let all: Vec<_> = words(said).take(WAIT_WORDS_MAX).collect();
     let all: Vec<&str> = all.iter().map(Word::as_str).collect();
     let said = match all.as_slice() {
         ["as", "soon", "as", said @ ..] | ["once" | "when" | "after" | "while", said @ ..] => said,
         _ => return None,
     };
-    let length = rest.len() - rest[comma..].trim_start_matches([',', '\u{ff0c}', ' ']).len();
     if all.first() == Some(&"while") {
         // "While the tests run", "while seeding".
         let going = |word: &&str| word.ends_with("ing");
         let runs = |word: &&str| going(word) || matches!(*word, "run" | "runs" | "happens");
         let on = said.strip_suffix(&["on"]).and_then(|said| said.last()).is_some_and(going);
         let beside = on || said.last().is_some_and(runs) || said.first().is_some_and(going);
-        return beside.then_some((Link::Parallel, length));
+        return beside.then_some(Link::Parallel);
     }
     let (subject, predicate) = match said {
         ["all", "of", "them" | "these" | "this" | "that", predicate @ ..] => ("all", predicate),
-        [subject @ ("everything" | "all" | "both" | "they" | "these" | "it" | "that" | "this"), predicate @ ..] => {
-            (*subject, predicate)
+        [subject, predicate @ ..] => {
+            (subject.trim_end_matches(['s', 'r', 'e']).strip_suffix('\'').unwrap_or(subject), predicate)
         }
-        _ => return None,
+        [] => return None,
     };
-    let done = predicate.last().is_some_and(|word| DONE.contains(word)) && !predicate.contains(&"not");
-    done.then_some((if subject == "both" { Link::Both } else { Link::Then }, length))
+    let last = predicate.last().filter(|_| ALL_OF_IT.contains(subject) && !predicate.contains(&"not"))?;
+    // "When it is requested" can be at any time.
+    let done = DONE.contains(last) || last.ends_with("ed") && all.first() != Some(&"when");
+    done.then_some(if subject == "both" { Link::Both } else { Link::Then })
+}
+
+/// The length of the "and " before a step that waits or depends on how the one before it ends: "and when that passes,
+/// deploy it", "and, if it is green, open a pull request".
+pub(super) fn joined(rest: &str) -> Option<usize> {
+    let after = after_word(rest, "and")?.trim_start_matches([',', ' ']);
+    let length = Some(rest.len() - after.len());
+    if wait(after).is_some() {
+        return length;
+    }
+    let asked = after_word(after, "if").or_else(|| after_word(after, "unless"))?;
+    let (comma, _) = asked.char_indices().take(WAIT_BYTES_MAX).find(|(_, c)| *c == ',')?;
+    let step = asked[comma..].trim_start_matches([',', ' ']);
+    length.filter(|_| vocabulary::begins_with_verb(step))
 }
 
 pub(super) fn next_connects(after: &str) -> bool {

@@ -79,6 +79,12 @@ pub(super) fn begins(text: &str) -> bool {
         || (word.len() <= 16 && word.bytes().any(|b| b.is_ascii_digit()))
 }
 
+/// True for a line between items that begins with such a sentence about steps or tasks: "Steps 2 and 3 can run in
+/// parallel. ..."
+pub(super) fn is_line(line: &str) -> bool {
+    is_led(line) && asides(line, |at| at).is_some()
+}
+
 /// "T1: ..." and "T1 [P] ...": a task, and not what it waits for.
 fn is_task(text: &str) -> bool {
     let bytes = text.as_bytes();

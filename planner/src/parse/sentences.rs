@@ -2,7 +2,7 @@
 
 use std::iter::Peekable;
 
-use super::connectors::{connector, next_connects, starts_with_pronoun};
+use super::connectors::{self, connector, next_connects, starts_with_pronoun};
 use super::draft::Link;
 use super::inline::{FOREIGN, Inline, QUESTION, SPEECH};
 use super::phrases::{Words, after_word, begins, list, lower};
@@ -68,7 +68,7 @@ static SOFT_ABBREVIATIONS: Words = Words::new(|| {
 
 /// With these every connector inside a sentence begins, and other words too.
 static CONNECTORS: Words = Words::new(|| {
-    list("and |then|next|finally|after|lastly|subseq|meanwhile|at the|in par|simul|otherwise|else|if not")
+    list("and |and,|then|next|finally|after|lastly|subseq|meanwhile|at the|in par|simul|otherwise|else|if not")
 });
 /// After "and", the next step.
 static AND_THEN: Words = Words::new(|| list("and then|and after that|and finally|and afterwards"));
@@ -509,8 +509,9 @@ impl Splitter<'_> {
 
     fn connects(&self, at: usize, rest: &str) -> bool {
         // Most of these words are an "and" that joins no step.
-        if after_word(rest, "and").is_some() && AND_THEN.after(rest).or_else(|| AND_BESIDE.after(rest)).is_none() {
-            return false;
+        let said = AND_THEN.after(rest).or_else(|| AND_BESIDE.after(rest));
+        if after_word(rest, "and").is_some() && said.is_none_or(|after| after.starts_with(['\'', '\u{2019}'])) {
+            return connectors::joined(rest).is_some();
         }
         let from = self.last();
         let before = tail_of(self.text, from, at, 64).trim_end();
