@@ -99,7 +99,7 @@ pub(super) fn connector(rest: &str) -> Option<(Link, bool, usize)> {
     }
     let best = best.filter(|(_, _, word, after)| !inside_word(word, after));
     let Some((link, negated, word, after)) = best else {
-        let and = joined(rest);
+        let and = joined(rest).or_else(|| leading_and(rest));
         let (link, length) = match (wait(&rest[and.unwrap_or(0)..]), and) {
             (Some((link, length)), _) => (link, length),
             (None, Some(_)) => (Link::Free, 0),
@@ -128,6 +128,20 @@ pub(super) fn connector(rest: &str) -> Option<(Link, bool, usize)> {
     );
     let fits = !doubtful || comma || vocabulary::begins_with_verb(trimmed) || starts_with_pronoun(trimmed);
     fits.then(|| (link, negated, rest.len() - trimmed.len()))
+}
+
+/// The length of the "and " of an item that goes on from the one before: "and write the docs".
+fn leading_and(rest: &str) -> Option<usize> {
+    let after = after_word(rest, "and")?;
+    words(after).next().is_some_and(|word| vocabulary::is_verb(&word)).then(|| rest.len() - after.trim_start().len())
+}
+
+/// "In the meantime the docs ...": a line that is no part of the short item above it, which ends without a comma.
+pub(super) fn leads_line(line: &str, above: &str) -> bool {
+    const SHORT_BYTES: usize = 60;
+    let open = above.len() > SHORT_BYTES || above.ends_with([',', '-', ':']) || above.ends_with(" and");
+    let said = |(_, after): (&str, &str)| !after.trim().is_empty();
+    !open && [&BOTH, &THEN, &PARALLEL].into_iter().any(|list| list.longest(line).is_some_and(said))
 }
 
 /// True for "after that" in "after that's merged", for "\u{5148}" in "\u{5148}\u{51b3}\u{6761}\u{4ef6}" (a prerequisite)

@@ -6,7 +6,7 @@ use super::dialects::{Dialect, Listing};
 use super::markers::{self, Found, Marker};
 use super::markup::{Code, Frame};
 use super::text::{blank, find_byte, has_byte, is_blank, is_invisible};
-use super::{inlined, markup, relations, shell, vocabulary};
+use super::{connectors, inlined, markup, relations, shell, vocabulary};
 use crate::plan::{Mark, Span};
 
 /// An indented block of code has at most so many lines.
@@ -425,8 +425,9 @@ impl<'a> Lexer<'a> {
                         )
                 }
                 BlockKind::Item { .. } => {
-                    let parts = || markers::label_line(content) || relations::is_line(content);
-                    !apart && (line.indent > last.indent || !parts())
+                    let above = last.pieces.last().map_or("", |piece| &text[piece.start..piece.end]);
+                    let leads = || connectors::leads_line(content, above) || relations::is_line(content);
+                    !apart && (line.indent > last.indent || !(markers::label_line(content) || leads()))
                 }
                 BlockKind::Table => !apart && has_byte(content, b'|'),
                 BlockKind::Heading(_) | BlockKind::Fence(_) | BlockKind::Ignored => false,

@@ -140,6 +140,15 @@ pub(super) fn extract_after(meta: &mut Meta, text: &str, inline: &Inline, start:
     meta.description = plain(text, inline, start, to, &removed);
 }
 
+/// Takes a text that is nothing but settings: "owner: dana", "depends: 2".
+pub(super) fn settings(text: &str, inline: &Inline, from: usize, to: usize) -> Option<Meta> {
+    let mut meta = Meta::default();
+    let inside = &text[from..to];
+    let named = inside.find(':').is_some_and(|at| inside[..at].split_whitespace().nth(1).is_none());
+    let read = named && Reader { text, inline, meta: &mut meta, removed: Vec::new() }.details(inside, from);
+    read.then_some(meta)
+}
+
 /// Reads the id and the markers before a text, and says where it begins.
 pub(super) fn head(meta: &mut Meta, text: &str, inline: &Inline, from: usize, to: usize) -> usize {
     Reader { text, inline, meta, removed: Vec::new() }.head(from, to)
@@ -326,7 +335,8 @@ impl Reader<'_> {
         let first = self.text[from..at].len() < 64 && (before.is_empty() || only);
         let cut = if only { from } else { at };
         let beside = after_word(rest, "in parallel");
-        if let Some(after) = beside.and_then(|after| after_word(after, " with")) {
+        let next_to = beside.and_then(|after| after_word(after, " with")).or_else(|| after_word(rest, "alongside"));
+        if let Some(after) = next_to {
             self.meta.parallel = true;
             let tail = references::prefix(after.trim_start(), 0)
                 .map(|(_, length)| after.len() - after.trim_start().len() + length);
@@ -352,9 +362,18 @@ impl Reader<'_> {
             return Some(end);
         }
         let nothing = after.strip_prefix(':').filter(|none| !reversed && references::is_nothing(none));
-        if nothing.is_some() {
+        let none = before.strip_suffix(['o', 'O']).and_then(|before| before.strip_suffix(['n', 'N']));
+        let none =
+            none.filter(|none| after.is_empty() && none.ends_with([' ', '\u{2014}', '\u{2013}', '-', ',', ';', '.']));
+        if nothing.is_some() || none.is_some() {
             self.meta.needs.get_or_insert_default();
-            self.removed.push((at, to));
+            self.removed.push((
+                none.map_or(at, |none| {
+                    from + (self.text[from..at].len() - self.text[from..at].trim_start().len())
+                        + none.trim_end_matches([' ', '\u{2014}', '\u{2013}', '-']).len()
+                }),
+                to,
+            ));
             return Some(to);
         }
         let after = after.trim_start_matches(':');
@@ -585,7 +604,10 @@ fn detail<'t>(part: &'t str, at: usize, found: &mut Meta) -> Detail {
         return Detail::Files;
     }
     let lower = part.to_ascii_lowercase();
-    if matches!(lower.as_str(), "in parallel" | "parallel") || lower.starts_with("in parallel with ") {
+    if matches!(lower.as_str(), "in parallel" | "parallel")
+        || lower.starts_with("in parallel with ")
+        || lower.starts_with("alongside ")
+    {
         found.parallel = true;
         return Detail::Other;
     }

@@ -25,7 +25,7 @@ pub(super) enum Sense {
 /// Constraints after a step.
 static CONSTRAIN: Words = Words::new(|| {
     list(
-        "use|ensure|make sure|be sure|keep|must|should|always|only|remember|note|note that|prefer|be careful|follow|\
+        "use|ensure|make sure|be sure|expect|aim for|keep|must|should|always|only|remember|note|note that|prefer|be careful|follow|\
      respect|stick to|take care|it must|it should|it has to|they must|they should|this must|this should|limit|\
      stay|leave|\u{4e0d}\u{8981}|\u{786e}\u{4fdd}|\u{8bf7}\u{52ff}",
     )
@@ -334,11 +334,16 @@ pub(super) fn is_title(line: &str) -> bool {
         && plain.ends_with(|c: char| c.is_alphanumeric() || matches!(c, ')' | '`'))
         && words(plain).nth(TITLE_WORDS_MAX).is_none()
         && !is_labelled(plain)
-        && !vocabulary::begins_with_verb(plain)
+        && (!vocabulary::begins_with_verb(plain) || names_a_plan(plain))
         && sense(&Said::new(plain), true) == Sense::Step
         && !is_wish(plain)
         && !vocabulary::is_request(plain)
         && super::connectors::connector(plain).is_none()
+}
+
+/// "Plan for the refactor": a list is named, and nothing asked for.
+fn names_a_plan(line: &str) -> bool {
+    after_word(line, "plan").is_some_and(|rest| begins(rest.trim_start(), &["for", "of", "to"]))
 }
 
 /// True when a text begins with a word of statements: "the", "here", "we".

@@ -63,7 +63,8 @@ pub(super) fn waits(rest: &[u8]) -> bool {
 const ARROW: &[u8] = b"\xe2\x86\x90";
 
 /// What three letters can begin.
-const OPENINGS: [(&[u8; 3], u8); 31] = [
+const OPENINGS: [(&[u8; 3], u8); 32] = [
+    (b"alo", WAIT),
     (b"and", CONNECTOR),
     (b"und", CONNECTOR),
     (b"et ", CONNECTOR),

@@ -359,7 +359,9 @@ impl Builder<'_> {
         match to {
             Some(n) if n < self.out.drafts.len() => {
                 let draft = &mut self.out.drafts[n];
-                let mut found = meta::extract(&flow.text, inline, clause.from, clause.to, false);
+                let settings = meta::settings(&flow.text, inline, clause.from, clause.to);
+                let mut found =
+                    settings.unwrap_or_else(|| meta::extract(&flow.text, inline, clause.from, clause.to, false));
                 found.locate(flow);
                 draft.unread.append(&mut found.unread);
                 if found.description.is_empty() {

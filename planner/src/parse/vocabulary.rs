@@ -386,7 +386,7 @@ static TEST_SORTS: Words = Words::new(|| {
 /// What leads to an instruction and says nothing.
 static POLITE: Words = Words::new(|| {
     list(
-        "please|kindly|pls|plz|also|just|someone should|somebody should|someone needs to|somebody needs to|someone has to|\
+        "please|kindly|pls|plz|also|just|someone please|somebody please|anyone please|someone should|somebody should|someone needs to|somebody needs to|someone has to|\
      someone must|can someone|could someone|can anyone|could anyone|can you|could you|would you|will you|can we|could we|i need you to|i want you to|\
      i'd like you to|i would like you to|we need to|i need to|you need to|i want to|we want to|i would like to|\
      i'd like to|we would like to|we'd like to|i have to|we have to|we must|you must|you should|we should|\
