@@ -6,9 +6,9 @@
 //! `sections`, `numbered`), items form a tree (`outline`), running text is cut into clauses (`speakers`, `sentences`,
 //! `questions`, `connectors`, `elsewhere`, `labels`), a letter of requests is read as one (`letters`, `mails`), each clause is
 //! judged by its words (`phrases`, `roles`, `forbids`, `vocabulary`, `conditions`, `commands`) and becomes a draft or a remark
-//! on one (`branches`, `steps`, `items`, `fences`, `tables`, `meta`, `tags`, `settings`); lines that only say what waits for
-//! what are read apart (`relations`, `diagrams`, `orders`). Then the drafts are put in order (`draft`), the names in them are
-//! looked up (`names`), and both are joined (`edges`) to a graph without circles (`graph`). Imports run one way, in this
+//! on one (`branches`, `steps`, `items`, `fences`, `tables`, `meta`, `waits`, `tags`, `settings`); lines that only say what
+//! waits for what are read apart (`relations`, `diagrams`, `orders`). Then the drafts are put in order (`draft`), the names
+//! in them are looked up (`names`), and both are joined (`edges`) to a graph without circles (`graph`). Imports run one way, in this
 //! order.
 //!
 //! Which items are tasks:
@@ -93,6 +93,7 @@ mod tests;
 mod text;
 mod values;
 mod vocabulary;
+mod waits;
 mod yaml;
 
 pub use canonical::render;

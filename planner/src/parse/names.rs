@@ -9,7 +9,7 @@ use super::error::ParseError;
 use super::graph::EDGES_MAX;
 use super::phrases::{self, Words, list, words};
 use super::text::{Lines, find_early};
-use super::{meta, references, vocabulary};
+use super::{references, vocabulary, waits};
 use crate::plan::TaskId;
 
 /// Verbs that say nothing of what a task is about.
@@ -310,7 +310,7 @@ impl<'a> Names<'a> {
             }
             Reference::Phrase(text, at) | Reference::Word(text, at) => {
                 let lower = text.to_lowercase();
-                let called = [lower.as_str(), meta::undone(&lower)].into_iter().find_map(|name| self.called(n, name));
+                let called = [lower.as_str(), waits::undone(&lower)].into_iter().find_map(|name| self.called(n, name));
                 // A single letter can be the name of an item, as its number can.
                 let letter = || self.written(draft, &lower).filter(|_| is_letter(&lower)).filter(|one| *one != NOBODY);
                 if let Some((first, end)) = called.or_else(letter) {

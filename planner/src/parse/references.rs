@@ -1,9 +1,9 @@
 //! How texts name other tasks: numbers, labels, ranges, "the previous step", and plain descriptions.
 
 use super::draft::Reference;
-use super::meta::after_done;
 use super::phrases::{self, Words, after_word, strip_prefix_ci};
 use super::text::{has_byte, trim};
+use super::waits::after_done;
 
 /// Words before a name that are no part of it.
 static LEADS: Words = Words::new(|| {
