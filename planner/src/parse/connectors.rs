@@ -14,7 +14,7 @@ static THEN: Words = Words::new(|| {
      \u{43f}\u{43e}\u{441}\u{43b}\u{435} \u{44d}\u{442}\u{43e}\u{433}\u{43e}|\u{43d}\u{430}\u{43a}\u{43e}\u{43d}\u{435}\u{446}|\
      \u{417}\u{430}\u{442}\u{435}\u{43c}|\u{41f}\u{43e}\u{442}\u{43e}\u{43c}|\u{41d}\u{430}\u{43a}\u{43e}\u{43d}\u{435}\u{446}|\
      \u{41f}\u{43e}\u{441}\u{43b}\u{435} \u{44d}\u{442}\u{43e}\u{433}\u{43e}|\
-     danach|anschlie\u{df}end|zuletzt|schlie\u{df}lich|ensuite|puis|enfin|luego|despu\u{e9}s|a continuaci\u{f3}n|finalmente|por \u{fa}ltimo|depois|em seguida|por fim|poi|infine|\u{5168}\u{90e8}\u{5b8c}\u{6210}\u{540e}|\u{5b8c}\u{6210}\u{540e}|\u{6700}\u{5f8c}\u{306b}|\u{adf8}\u{b7f0}\u{20}\u{b2e4}\u{c74c}|\u{adf8}\u{20}\u{b2e4}\u{c74c}|\u{b9c8}\u{c9c0}\u{b9c9}\u{c73c}\u{b85c}|\u{6b21}\u{306b}|and then|and finally|and after that|and afterwards|and lastly|then|after that|after this|afterwards|afterward|finally|lastly|last but not least|subsequently|\
+     danach|anschlie\u{df}end|zuletzt|schlie\u{df}lich|ensuite|puis|enfin|luego|despu\u{e9}s|a continuaci\u{f3}n|finalmente|por \u{fa}ltimo|depois|em seguida|por fim|poi|infine|\u{5168}\u{90e8}\u{5b8c}\u{6210}\u{540e}|\u{5b8c}\u{6210}\u{540e}|\u{6700}\u{5f8c}\u{306b}|\u{adf8}\u{b7f0}\u{20}\u{b2e4}\u{c74c}|\u{adf8}\u{20}\u{b2e4}\u{c74c}|\u{b9c8}\u{c9c0}\u{b9c9}\u{c73c}\u{b85c}|\u{6b21}\u{306b}|and then|only then|and only then|and finally|and after that|and afterwards|and lastly|then|after that|after this|afterwards|afterward|finally|lastly|last but not least|subsequently|\
      following that|once done|once that is done|once that's done|once this is done|once it is done|\
      once it's done|when done|when that is done|when this is done|once finished|once complete|once completed|\
      as a last step|as a final step|at the end|in the end|after which|secondly|thirdly|second,|third,|fourth,|second:|third:|fourth:|fifth:|\
@@ -58,7 +58,9 @@ static NONE: Words = Words::new(|| {
     )
 });
 static OTHERWISE: Words = Words::new(|| {
-    list("otherwise|else|if not|or else|sonst|ansonsten|andernfalls|sinon|altrimenti|de lo contrario|\u{5426}\u{5219}")
+    list(
+        "otherwise|else|if not|or else|sonst|ansonsten|andernfalls|sinon|altrimenti|si no|de lo contrario|sen\u{e3}o|anders|\u{5426}\u{5219}",
+    )
 });
 
 /// All of them: most clauses begin with none.

@@ -20,12 +20,21 @@ static AND_THEN: Words = Words::new(|| {
      y despu\u{e9}s|y entonces|y finalmente|e poi|e infine|e depois|e em seguida|e por fim|en dan|en daarna|en vervolgens",
     )
 });
+/// After a comma, what is to be done where a condition does not hold.
+static OTHERWISE: Words =
+    Words::new(|| list("sonst|ansonsten|andernfalls|sinon|si no|de lo contrario|altrimenti|sen\u{e3}o|anders"));
 /// What begins a condition, whose "then" is no step after it.
 const IFS: &[&str] = &["wenn", "falls", "sobald", "si", "cuando", "quand", "se", "quando"];
 
 /// True for what follows a comma when it is "then" with a step behind it.
 pub(super) fn listed(rest: &str) -> bool {
     let next = rest.strip_prefix(' ').filter(|next| LISTED.after(next).is_some());
+    next.is_some_and(|next| next.split_whitespace().nth(1).is_some())
+}
+
+/// True for what follows a comma when it is "otherwise" with a step behind it.
+pub(super) fn otherwise(rest: &str) -> bool {
+    let next = rest.strip_prefix(' ').filter(|next| OTHERWISE.after(next).is_some());
     next.is_some_and(|next| next.split_whitespace().nth(1).is_some())
 }
 

@@ -13,6 +13,7 @@ use super::phrases::{Words, list, words};
 use super::sections::{Section, Use};
 use super::text::{Lines, collapse, find, is_blank};
 use super::{build, built, formats, lines, roles, sections, vocabulary, yaml};
+use crate::plan::Span;
 
 /// So many lines are looked at to know whether a text is YAML.
 const LINES_MAX: usize = 200;
@@ -184,6 +185,28 @@ fn inside(text: &str, block: &Block) -> Option<Range<usize>> {
     let marked = written.starts_with("```") && written.ends_with("```") && !block.quoted;
     let (first, last) = block.pieces.first().zip(block.pieces.last())?;
     (known && marked).then_some(first.start..last.end)
+}
+
+/// The text of a plan that stands whole in one fence, as a chat hands it over, with spaces for the fence and its place.
+/// A fence that names no language has to hold a list.
+pub(super) fn bared(text: &str) -> Option<(String, [Span; 2])> {
+    if !text.trim_start_matches(is_blank).starts_with(['`', '~']) {
+        return None;
+    }
+    let blocks = lines::blocks(text);
+    let mut said = blocks.iter().filter(|block| block.kind != BlockKind::Ignored);
+    let (Some(block), None) = (said.next(), said.next()) else { return None };
+    let BlockKind::Fence(code) = &block.kind else { return None };
+    let (first, last) = block.pieces.first().zip(block.pieces.last())?;
+    let around = [Span { start: block.span.start, end: first.start }, Span { start: last.end, end: block.span.end }];
+    let bare = without(text, around.iter().map(|span| span.start..span.end));
+    let listed = || lines::blocks(&bare).iter().any(|block| matches!(block.kind, BlockKind::Item { .. }));
+    let prose = match code.language.as_str() {
+        "text" | "txt" | "plain" | "plaintext" | "md" | "markdown" | "gfm" => true,
+        "" => listed(),
+        _ => false,
+    };
+    (prose && !block.quoted).then_some((bare, around))
 }
 
 /// True when the list in the fence at `n` is what the text gives as its plan: it is announced, or stands under the title or under a

@@ -182,6 +182,7 @@ impl<'a> Builder<'a> {
         let title = if colon && named { format!("{}:", found.description) } else { found.description };
         let link = match sections::section(&title) {
             _ if found.beside => Link::Beside,
+            _ if found.alongside && link == Link::Next => Link::Parallel,
             Section::Phase => Link::Phase,
             // Written dependencies replace the order of the list.
             _ if found.needs.as_ref().is_some_and(|needs| !needs.is_empty()) && link == Link::Next => Link::Anew,
@@ -191,7 +192,7 @@ impl<'a> Builder<'a> {
         let (condition, link) = branch.map_or((None, link), |(condition, link)| (Some(condition), link));
         let needs = found.needs.unwrap_or_default().into();
         let (priority, assignee) = (found.priority, found.assignee);
-        let parallel = found.parallel;
+        let parallel = found.parallel && !found.alongside;
         self.push(
             Open::Group { block: n, title, names, parallel, follow: None, own: None, priority, assignee, needs },
             link,

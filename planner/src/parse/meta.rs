@@ -19,6 +19,8 @@ pub(super) struct Meta {
     pub(super) beside: bool,
     /// "(in parallel)".
     pub(super) parallel: bool,
+    /// "(in parallel with 2)": what it is beside is no part of it.
+    pub(super) alongside: bool,
     /// "After the review, ...": the text before the comma was a wait.
     pub(super) led: bool,
     pub(super) group: Option<String>,
@@ -70,6 +72,7 @@ impl Meta {
         meta.priority = self.priority.take().or(meta.priority.take());
         meta.assignee = self.assignee.take().or(meta.assignee.take());
         meta.parallel |= self.parallel;
+        meta.alongside |= self.alongside;
     }
 
     /// Turns places in the flow into places in the source.
@@ -364,10 +367,9 @@ fn detail<'t>(part: &'t str, at: usize, found: &mut Meta) -> Detail {
         return Detail::Files;
     }
     let lower = part.to_ascii_lowercase();
-    if matches!(lower.as_str(), "in parallel" | "parallel")
-        || lower.starts_with("in parallel with ")
-        || lower.starts_with("alongside ")
-    {
+    let alongside = ["in parallel with ", "parallel to ", "alongside "].iter().any(|word| lower.starts_with(word));
+    if alongside || matches!(lower.as_str(), "in parallel" | "parallel") {
+        found.alongside |= alongside;
         found.parallel = true;
         return Detail::Other;
     }

@@ -158,6 +158,8 @@ fn read(
         }
         embedded::Held::Text(unread) => unread,
     };
+    let (bared, fence) = embedded::bared(text).unzip();
+    let text = bared.as_deref().unwrap_or(text);
     let mut built = build::build(text, false);
     let asks = |built: &built::Built| {
         let mut drafts = built.drafts.iter().map(|draft| &draft.plan);
@@ -187,6 +189,7 @@ fn read(
     let context = std::mem::take(&mut built.context);
     let mut ignored = std::mem::take(&mut built.ignored);
     let tasks = edges::connect(&mut built, &lines, options.relax_order, named, outer)?;
+    ignored.extend(fence.into_iter().flatten());
     built::merge_spans(&mut ignored);
     let warnings = built::diagnostics(built.odd, &lines);
     Ok(ParsedPlan { title, tasks, context, warnings, ignored })

@@ -316,7 +316,8 @@ impl Splitter<'_> {
             '\u{3002}' | '\u{964}' | '\u{ff01}' | '\u{ff1f}' | '\u{ff1b}' => self.cut(end, true),
             ';' => self.cut(end, false),
             ',' => {
-                if elsewhere::listed(rest) && !elsewhere::is_conditional(&self.text[self.begin..]) {
+                let conditional = || elsewhere::is_conditional(&self.text[self.begin..]);
+                if elsewhere::listed(rest) && !conditional() || elsewhere::otherwise(rest) && conditional() {
                     self.cut(end + 1, false);
                 }
             }
@@ -535,6 +536,10 @@ impl Splitter<'_> {
             return !self.conditional || verb(after.trim_start_matches([',', ' ']));
         }
         if let Some(after) = after_word(rest, "then") {
+            // "Only then" begins the sentence.
+            if before.trim_start().eq_ignore_ascii_case("only") {
+                return false;
+            }
             if self.conditional
                 && !joined
                 && !holds(tail_of(self.text, self.begin, at, 400), ", then")

@@ -65,7 +65,7 @@ impl Reader<'_> {
         let beside = after_word(rest, "in parallel");
         let next_to = beside.and_then(|after| after_word(after, " with")).or_else(|| after_word(rest, "alongside"));
         if let Some(after) = next_to {
-            self.meta.parallel = true;
+            (self.meta.parallel, self.meta.alongside) = (true, true);
             let tail = references::prefix(after.trim_start(), 0)
                 .map(|(_, length)| after.len() - after.trim_start().len() + length);
             let end = tail.map_or(at + rest.len() - after.len(), |length| at + rest.len() - after.len() + length);
