@@ -10,10 +10,8 @@ static THEN: Words = Words::new(|| {
         "dann|daraufhin|und dann|und danach|und anschlie\u{df}end|und schlie\u{df}lich|und zuletzt|zum schluss|\
      et ensuite|et puis|et enfin|apr\u{e8}s cela|entonces|y luego|y despu\u{e9}s|y entonces|y finalmente|y por \u{fa}ltimo|\
      despu\u{e9}s de eso|e poi|e infine|dopodich\u{e9}|successivamente|e depois|e em seguida|e por fim|finalement|daarna|\
-     vervolgens|ten slotte|en dan|en daarna|en vervolgens|\u{437}\u{430}\u{442}\u{435}\u{43c}|\u{43f}\u{43e}\u{442}\u{43e}\u{43c}|\
-     \u{43f}\u{43e}\u{441}\u{43b}\u{435} \u{44d}\u{442}\u{43e}\u{433}\u{43e}|\u{43d}\u{430}\u{43a}\u{43e}\u{43d}\u{435}\u{446}|\
-     \u{417}\u{430}\u{442}\u{435}\u{43c}|\u{41f}\u{43e}\u{442}\u{43e}\u{43c}|\u{41d}\u{430}\u{43a}\u{43e}\u{43d}\u{435}\u{446}|\
-     \u{41f}\u{43e}\u{441}\u{43b}\u{435} \u{44d}\u{442}\u{43e}\u{433}\u{43e}|\
+     vervolgens|ten slotte|en dan|en daarna|en vervolgens|затем|потом|после этого|наконец|Затем|Потом|После этого|Наконец|\
+     а затем|а потом|и затем|и потом|\
      danach|anschlie\u{df}end|zuletzt|schlie\u{df}lich|ensuite|puis|enfin|luego|despu\u{e9}s|a continuaci\u{f3}n|finalmente|por \u{fa}ltimo|depois|em seguida|por fim|poi|infine|\u{5168}\u{90e8}\u{5b8c}\u{6210}\u{540e}|\u{5b8c}\u{6210}\u{540e}|\u{6700}\u{5f8c}\u{306b}|\u{adf8}\u{b7f0}\u{20}\u{b2e4}\u{c74c}|\u{adf8}\u{20}\u{b2e4}\u{c74c}|\u{b9c8}\u{c9c0}\u{b9c9}\u{c73c}\u{b85c}|\u{6b21}\u{306b}|and then|only then|and only then|and finally|and after that|and afterwards|and lastly|then|after that|after this|afterwards|afterward|finally|lastly|last but not least|subsequently|\
      following that|once done|once that is done|once that's done|once this is done|once it is done|\
      once it's done|when done|when that is done|when this is done|once finished|once complete|once completed|\
@@ -54,12 +52,12 @@ static NONE: Words = Words::new(|| {
     list(
         "first of all|firstly|first|step one:|step 1:|to start with|to start|to begin with|to begin|initially|additionally|\
      in addition|furthermore|moreover|besides|also|plus|zuerst|zun\u{e4}chst|als erstes|d'abord|tout d'abord|\
-     premi\u{e8}rement|primero|en primer lugar|primeiro|innanzitutto|\u{9996}\u{5148}|\u{5148}|\u{307e}\u{305a}",
+     premi\u{e8}rement|primero|en primer lugar|primeiro|innanzitutto|сначала|Сначала|сперва|Сперва|\u{9996}\u{5148}|\u{5148}|\u{307e}\u{305a}",
     )
 });
 static OTHERWISE: Words = Words::new(|| {
     list(
-        "otherwise|else|if not|or else|sonst|ansonsten|andernfalls|sinon|altrimenti|si no|de lo contrario|sen\u{e3}o|anders|\u{5426}\u{5219}",
+        "otherwise|else|if not|or else|sonst|ansonsten|andernfalls|sinon|altrimenti|si no|de lo contrario|senão|anders|иначе|Иначе|\u{5426}\u{5219}",
     )
 });
 

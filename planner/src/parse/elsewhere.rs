@@ -10,7 +10,7 @@ static LISTED: Words = Words::new(|| {
     list(
         "dann|danach|anschlie\u{df}end|daraufhin|schlie\u{df}lich|zuletzt|gleichzeitig|ensuite|puis|enfin|apr\u{e8}s cela|\
      en parall\u{e8}le|luego|despu\u{e9}s|entonces|finalmente|mientras tanto|poi|infine|depois|em seguida|por fim|daarna|\
-     vervolgens",
+     vervolgens|затем|потом|а затем|а потом|и затем|и потом|после этого|наконец",
     )
 });
 /// After "and", the next step.
@@ -24,7 +24,7 @@ static AND_THEN: Words = Words::new(|| {
 static OTHERWISE: Words =
     Words::new(|| list("sonst|ansonsten|andernfalls|sinon|si no|de lo contrario|altrimenti|sen\u{e3}o|anders"));
 /// What begins a condition, whose "then" is no step after it.
-const IFS: &[&str] = &["wenn", "falls", "sobald", "si", "cuando", "quand", "se", "quando"];
+const IFS: &[&str] = &["wenn", "falls", "sobald", "si", "cuando", "quand", "se", "quando", "если", "Если"];
 
 /// True for what follows a comma when it is "then" with a step behind it.
 pub(super) fn listed(rest: &str) -> bool {

@@ -304,7 +304,7 @@ pub(super) fn after_word<'t>(text: &'t str, prefix: &str) -> Option<&'t str> {
 #[inline(never)]
 fn after_whole<'t>(text: &'t str, prefix: &str) -> Option<&'t str> {
     let rest = strip(text, prefix.as_bytes())?;
-    let inside = prefix.ends_with(|c: char| c.is_ascii_alphanumeric()) && !begins_apart(rest);
+    let inside = prefix.ends_with(|c: char| c.is_alphanumeric() && !is_cjk(c)) && !begins_apart(rest);
     (!inside).then_some(rest)
 }
 

@@ -524,11 +524,6 @@ impl Splitter<'_> {
             || before.ends_with(" -")
             || before.ends_with('\u{2192}');
         let joined = before.ends_with(" and") || before.ends_with(",and");
-        // "Run `a` and then `b`" is one command line.
-        let coded = before.trim_end_matches(" and").trim_end_matches([',', ' ']).ends_with('`');
-        if coded && ["and then `", "then `"].iter().any(|word| rest.starts_with(word)) {
-            return false;
-        }
         let ends = |after: &str| after.trim_start().starts_with(['.', '!', '?', ';', ')']);
         let verb =
             |after: &str| !ends(after) && (vocabulary::begins_with_verb(after) || after.trim_start().starts_with('`'));

@@ -2,6 +2,7 @@
 
 use std::sync::LazyLock;
 
+use super::foreign;
 use super::phrases::{Marked, Spelt, Words, after_any, after_word, list, spelt_words, words};
 use super::text::{find, find_early, holds, is_cjk, pairs};
 use crate::plan::NodeKind;
@@ -150,6 +151,17 @@ static WORDS: LazyLock<Marked> = LazyLock::new(|| {
         (TESTS, "test|tests|testing|testcase|testcases|coverage|unittests"),
         (WRITINGS, "docs|documentation|guide|manual|report|notes|summary|article|overview"),
         (SUITES, "suite|suites|case|cases|coverage"),
+        (RETRIEVAL, foreign::RETRIEVAL),
+        (ANALYSIS, foreign::ANALYSIS),
+        (REFACTOR, foreign::REFACTOR),
+        (CODE, foreign::CODE),
+        (TOOL, foreign::TOOL),
+        (ASK, foreign::ASK),
+        (TEST, foreign::TEST),
+        (TESTS, foreign::TESTS),
+        (PLAIN, foreign::PLAIN),
+        (TEST_MAKERS, foreign::TEST_MAKERS),
+        (PREPOSITIONS, foreign::PREPOSITIONS),
     ])
 });
 /// Verbs of texts in Chinese characters, which no space ends; the first list that has one counts.
@@ -158,9 +170,12 @@ const HAN: &[(&[&str], NodeKind)] = &[
         &["测试", "运行测试", "編寫測試", "测验", "编写测试", "编写单元测试", "添加测试", "運行測試", "测試", "テスト"],
         NodeKind::UnitTest,
     ),
-    (&["查找", "搜索", "获取", "下载", "读取", "查询", "检索", "検索", "取得"], NodeKind::Retrieval),
-    (&["分析", "审查", "比较", "调查", "检查", "评估", "調査"], NodeKind::Analysis),
-    (&["重构", "重命名", "提取", "简化"], NodeKind::Refactor),
+    (
+        &["查找", "搜索", "获取", "下载", "读取", "查询", "检索", "検索", "取得", "ダウンロード", "収集", "收集"],
+        NodeKind::Retrieval,
+    ),
+    (&["分析", "审查", "比较", "调查", "检查", "评估", "調査", "比較", "確認", "レビュー"], NodeKind::Analysis),
+    (&["重构", "重命名", "提取", "简化", "リファクタ"], NodeKind::Refactor),
     (
         &[
             "实现",
@@ -180,7 +195,25 @@ const HAN: &[(&[&str], NodeKind)] = &[
         ],
         NodeKind::CodeImplementation,
     ),
-    (&["运行", "执行", "部署", "安装", "发布", "发送", "通知", "回滚", "重启", "実行", "デプロイ"], NodeKind::ToolCall),
+    (
+        &[
+            "运行",
+            "执行",
+            "部署",
+            "安装",
+            "发布",
+            "发送",
+            "通知",
+            "回滚",
+            "重启",
+            "実行",
+            "デプロイ",
+            "インストール",
+            "送信",
+            "起動",
+        ],
+        NodeKind::ToolCall,
+    ),
     (&["询问", "确认", "澄清"], NodeKind::Clarification),
 ];
 
@@ -201,6 +234,7 @@ fn named_kind(text: &str, n_names: usize) -> Option<NodeKind> {
     let text = super::loose::time(text).map_or(text, |length| &text[length..]);
     // What stands in brackets at the end is said beside the task.
     let beside = if text.ends_with(')') { text.rfind(" (").filter(|at| !text[at + 2..].contains('`')) } else { None };
+    let open = is_open(text);
     let text = beside.map_or(text, |at| &text[..at]);
     let plain = instruction(text);
     let plain = after_lead(plain).map(instruction).filter(|rest| begins_with_verb(rest)).unwrap_or(plain);
@@ -218,6 +252,13 @@ fn named_kind(text: &str, n_names: usize) -> Option<NodeKind> {
     let n_words = leading(plain, &mut all);
     let all = &all[..n_words];
     let first = all.first()?;
+    // "Server einrichten": in German and Dutch the verb can end the line.
+    if let Some((object, verb)) = plain.rsplit_once(' ').filter(|_| !first.is(VERBS))
+        && verb.ends_with("en")
+        && marks(verb) & (TEST_MAKERS | VERBS & !PLAIN) > 0
+    {
+        return named_kind(&format!("{verb} {object}"), n_names);
+    }
     // "GET /users" is the name of a route.
     if is_route(plain) {
         return None;
@@ -231,7 +272,7 @@ fn named_kind(text: &str, n_names: usize) -> Option<NodeKind> {
     let second = |word: &str| all.get(1).is_some_and(|second| second.word.is(word));
     if first.is(ASK)
         || ((first.word.is("confirm") || first.word.is("check")) && second("with") && !plain.contains('`'))
-        || is_open(text)
+        || open
     {
         return Some(NodeKind::Clarification);
     }
@@ -307,7 +348,7 @@ impl Known<'_> {
 fn leading<'t>(text: &'t str, all: &mut [Known<'t>]) -> usize {
     let mut n_words = 0;
     for word in spelt_words(text).take(all.len()) {
-        let marks = WORDS.marks(word.as_str());
+        let marks = marks(word.as_str());
         all[n_words] = Known { word, marks };
         n_words += 1;
         if n_words > 1 && marks & PREPOSITIONS > 0 {
@@ -368,13 +409,19 @@ fn is_tests(first: &Known, all: &[Known]) -> bool {
 
 /// A word that begins an instruction.
 pub(super) fn is_verb(word: &str) -> bool {
-    WORDS.marks(word) & VERBS > 0
+    marks(word) & VERBS > 0
+}
+
+/// What a word can be; "re-run" is what "run" is.
+fn marks(word: &str) -> u32 {
+    let own = WORDS.marks(word);
+    if own > 0 { own } else { word.strip_prefix("re-").map_or(0, |again| WORDS.marks(again)) }
 }
 
 /// True when the text begins with an instruction.
 pub(super) fn begins_with_verb(text: &str) -> bool {
     let mut all = spelt_words(instruction(text));
-    let is = |word: Spelt<'_>, marks: u32| WORDS.marks(word.as_str()) & marks > 0;
+    let is = |word: Spelt<'_>, wanted: u32| marks(word.as_str()) & wanted > 0;
     all.next().is_some_and(|word| is(word, VERBS)) && !all.next().is_some_and(|word| is(word, FINITE))
 }
 

@@ -34,7 +34,6 @@ fn code_that_reads_like_a_command_is_one() {
         ("Launch `./app`", "./app"),
         ("Build with `make`", "make"),
         ("Make sure `cargo test` passes", "cargo test"),
-        ("Build `make all` and then `make test`", "make all && make test"),
         ("Look at `Cargo.toml` and run `cargo update`", "cargo update"),
         ("Instead of waiting, run `make all`", "make all"),
     ];

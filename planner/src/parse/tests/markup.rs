@@ -196,10 +196,7 @@ fn bold_numbers_numbers_of_issues_and_guillemets_begin_items() {
     check("\u{bb} Fetch it\n\u{bb} Sort it", &["1 Retrieval Fetch it", "2 Processing Sort it"]);
     check(
         "\u{421}\u{43a}\u{430}\u{447}\u{430}\u{439}. \u{417}\u{430}\u{442}\u{435}\u{43c} \u{43f}\u{438}\u{448}\u{438}.",
-        &[
-            "1 Processing \u{421}\u{43a}\u{430}\u{447}\u{430}\u{439}",
-            "2 Processing \u{43f}\u{438}\u{448}\u{438} | <- 1",
-        ],
+        &["1 Retrieval \u{421}\u{43a}\u{430}\u{447}\u{430}\u{439}", "2 Processing \u{43f}\u{438}\u{448}\u{438} | <- 1"],
     );
 }
 

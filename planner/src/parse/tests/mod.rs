@@ -12,6 +12,7 @@ mod listings;
 mod mails;
 mod markup;
 mod policy;
+mod probe_local;
 mod relations;
 mod settings;
 mod shapes;

@@ -403,7 +403,7 @@ fn tickets_in_brackets_on_lines_of_their_own_are_tasks() {
 fn dependencies_in_brackets_may_be_spanish_or_german() {
     check(
         "1. Compila\n2. Prueba\n3. Publica (depende de 1 y 2)",
-        &["1 Processing Compila", "2 Processing Prueba | <- 1s", "3 Processing Publica | <- 1 2"],
+        &["1 Processing Compila", "2 Processing Prueba | <- 1s", "3 ToolCall Publica | <- 1 2"],
     );
 }
 
