@@ -6,7 +6,7 @@ use super::dialects::{Dialect, Listing};
 use super::markers::{self, Found, Marker};
 use super::markup::{Code, Frame};
 use super::text::{blank, find_byte, has_byte, is_blank, is_invisible};
-use super::{connectors, inlined, markup, relations, shell, vocabulary};
+use super::{connectors, inlined, markup, phases, relations, shell, vocabulary};
 use crate::plan::{Mark, Span};
 
 /// An indented block of code has at most so many lines.
@@ -419,7 +419,7 @@ impl<'a> Lexer<'a> {
             let open = match last.kind {
                 BlockKind::Paragraph => {
                     !apart
-                        && !markers::parts_phases(
+                        && !phases::parts(
                             last.pieces.first().map_or("", |first| &text[first.start..first.end]),
                             content,
                         )

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use super::phases;
 use super::phrases::{lower, strip_prefix_ci};
 use super::text::{find_early, is_blank, is_cjk, is_invisible, spaces};
 use crate::plan::Mark;
@@ -381,7 +382,7 @@ fn numbered<'t>(
     if letter_follows && in_list {
         return Some(Marker::Letter(lower));
     }
-    if one_case && roman(&lower).is_some() && (&*lower == "i" || in_list) {
+    if one_case && phases::roman(&lower).is_some() && (&*lower == "i" || in_list) {
         return Some(Marker::Roman(lower));
     }
     let begins = &*lower == "a" && (token == "a" || open || sign == Some(')'));
@@ -433,28 +434,6 @@ fn follows(previous: &str, token: &str) -> bool {
     shared + 1 >= parts.len() || shared + 1 >= before.len()
 }
 
-/// The value of a Roman number in lower case.
-pub(super) fn roman(text: &str) -> Option<u32> {
-    let mut total = 0_u32;
-    let mut last = 0;
-    for c in text.chars().rev() {
-        let value = match c {
-            'i' => 1,
-            'v' => 5,
-            'x' => 10,
-            'l' => 50,
-            _ => return None,
-        };
-        if value < last {
-            total = u32::saturating_sub(total, value);
-        } else {
-            total += value;
-            last = value;
-        }
-    }
-    (total > 0 && text.len() <= 6).then_some(total)
-}
-
 /// A line that leads to a list below it is no longer.
 const LEAD_BYTES_MAX: usize = 60;
 
@@ -462,7 +441,7 @@ const LEAD_BYTES_MAX: usize = 60;
 pub(super) fn label_line(content: &str) -> bool {
     let label = content.starts_with("**") && content.len() < 2_000 && content.contains(':');
     let leads = content.ends_with(':') && content.len() <= LEAD_BYTES_MAX;
-    label || leads || super::references::begins_chain(content) || begins_phase(content) || begins_anew(content)
+    label || leads || super::references::begins_chain(content) || phases::begins(content) || begins_anew(content)
 }
 
 /// "Then deploy both.", "Steps 2 and 3 can run in parallel.": a sentence after a list, and no rest of its last item.
@@ -481,34 +460,4 @@ fn begins_anew(content: &str) -> bool {
     let counted = ["Steps ", "Tasks "].iter().find_map(|word| content.strip_prefix(word));
     WORDS.iter().any(|word| content.starts_with(word))
         || counted.is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
-}
-
-/// "Phase 2: Core", "Milestone 1 - Setup" and "Phase 3", alone on a line, and no sentence that begins so.
-pub(super) fn names_phase(content: &str) -> bool {
-    if !matches!(content.as_bytes().first(), Some(b'P' | b'p' | b'S' | b's' | b'M' | b'm')) {
-        return false;
-    }
-    let rest = ["phase ", "stage ", "milestone ", "sprint "].iter().find_map(|word| strip_prefix_ci(content, word));
-    rest.is_some_and(|rest| {
-        let after = rest.trim_start_matches(|c: char| c.is_ascii_digit());
-        let signed =
-            after.starts_with(':') || [" -", " \u{2013}", " \u{2014}"].iter().any(|dash| after.starts_with(dash));
-        after.len() < rest.len() && (after.is_empty() || signed) && content.len() < 80
-    })
-}
-
-/// True for a line that names a phase, under the first line of a paragraph, and for what stands under such a line.
-pub(super) fn parts_phases(above: &str, content: &str) -> bool {
-    names_phase(content) || names_phase(above)
-}
-
-/// "Phase 2" and "Stage 1: Collect", alone on a line.
-fn begins_phase(content: &str) -> bool {
-    let rest = ["phase ", "stage ", "milestone ", "sprint "].iter().find_map(|word| strip_prefix_ci(content, word));
-    content.len() < 80
-        && rest.is_some_and(|rest| {
-            let after = rest.trim_start_matches(|c: char| c.is_ascii_digit());
-            after.len() < rest.len()
-                && (after.is_empty() || after.starts_with([':', '.', ' ']) && !after.ends_with('.'))
-        })
 }

@@ -3,8 +3,8 @@
 use super::lines::{Block, BlockKind, Pieces};
 use super::markers::Marker;
 use super::phrases::{Word, Words, after_any, after_word, list, lower, words};
-use super::text::{blank, holds, rfind};
-use super::{connectors, forbids, markers, vocabulary};
+use super::text::{blank, holds, is_cjk, rfind};
+use super::{connectors, forbids, phases, vocabulary};
 
 /// What a heading announces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,21 +40,36 @@ static CONTEXT: Words = Words::new(|| {
      trade-offs|tradeoffs|consequences|impact|root cause|current state|faq|security considerations|definitions|\
      what happened|lessons learned|vision|why|rationale|legend|tl;dr|validation|validation checklist|notation|\
      phase dependencies|user story dependencies|within each user story|within each phase|within each story|\
-     parallel team strategy|incremental delivery|mvp first|logistics",
+     parallel team strategy|incremental delivery|mvp first|logistics|überblick|übersicht|hintergrund|kontext|ziele|ziel|\
+     anforderungen|zusammenfassung|annahmen|risiken|abhängigkeiten|akzeptanzkriterien|beschreibung|aperçu|contexte|\
+     objectifs|objectif|exigences|résumé|risques|critères d'acceptation|resumen|contexto|objetivos|objetivo|requisitos|\
+     riesgos|supuestos|criterios de aceptación|descripción|visão geral|resumo|riscos|critérios de aceitação|descrição|\
+     panoramica|contesto|obiettivi|obiettivo|requisiti|rischi|criteri di accettazione|descrizione|обзор|контекст|цели|\
+     цель|требования|риски|описание|критерии приёмки|критерии приемки|概述|背景|目标|需求|要求|说明|风险|验收标准|概要|\
+     目的|要件|リスク|受け入れ基準",
     )
 });
 static NEVER: Words = Words::new(|| {
     list(
         "out of scope|out-of-scope|non-goals|non goals|nongoals|non-goal|won't do|wont do|won't fix|will not do|\
      not in scope|not doing|not now|explicitly excluded|excluded|anti-goals|won't have|what we won't do|\
-     what we will not do|not planned|no-goals|future work (out of scope)|things we won't do",
+     what we will not do|not planned|no-goals|future work (out of scope)|things we won't do|nicht im umfang|\
+     nicht ziele|nichtziele|nicht-ziele|außerhalb des umfangs|nicht enthalten|hors périmètre|hors du périmètre|hors sujet|\
+     non-objectifs|fuera de alcance|fuera del alcance|no objetivos|fora do escopo|fora de escopo|não objetivos|\
+     fuori ambito|fuori portata|non obiettivi|вне рамок|не входит|за рамками|不做|范围外|范围之外|非目标|不在范围内|\
+     対象外|スコープ外|やらないこと",
     )
 });
 static TASKS: Words = Words::new(|| {
     list(
         "tasks|task|todo|todos|to-do|to-dos|to do|task list|tasklist|roadmap|plan|action items|actions|next steps|\
      work items|what to do|what needs to be done|what needs doing|subtasks|sub-tasks|steps|checklist|implementation plan|implementation steps|development roadmap|\
-     development plan|implementation tasks|work plan|action plan|work breakdown|project plan",
+     development plan|implementation tasks|work plan|action plan|work breakdown|project plan|aufgaben|aufgabenliste|\
+     nächste schritte|zu erledigen|umsetzungsplan|tâches|liste des tâches|à faire|prochaines étapes|feuille de route|\
+     plan d'action|tareas|lista de tareas|por hacer|pendientes|próximos pasos|plan de acción|hoja de ruta|tarefas|\
+     lista de tarefas|a fazer|próximos passos|plano|plano de ação|compiti|attività|da fare|prossimi passi|\
+     piano d'azione|задачи|список задач|план|план работ|сделать|следующие шаги|任务|任务清单|任务列表|待办|\
+     待办事项|计划|实施计划|开发计划|路线图|下一步|タスク|タスク一覧|やること|計画|ロードマップ",
     )
 });
 static WARNING_LABELS: Words =
@@ -67,7 +82,6 @@ static REPORTS: Words = Words::new(|| {
          error log|stack trace|traceback",
     )
 });
-const PHASES: &[&str] = &["phase", "step", "milestone", "stage", "sprint", "iteration", "part", "task", "wave"];
 
 /// What a heading announces.
 pub(super) fn section(title: &str) -> Section {
@@ -77,7 +91,7 @@ pub(super) fn section(title: &str) -> Section {
     if NEVER.found(&plain).any(|(_, rest)| parts(rest, &never)) || forbids::forbids(&plain) {
         return Section::Never;
     }
-    if phase_rest(&plain).is_some() {
+    if phases::rest(&plain).is_some() {
         return Section::Phase;
     }
     if is_tasks(&plain) {
@@ -114,9 +128,15 @@ fn bare(title: &str) -> String {
         .trim_end_matches(|c: char| !c.is_alphanumeric() && c != ')');
     let short = if short.is_empty() { title } else { short };
     if short.is_ascii() && !holds(short, "**") {
-        return lower(short).trim_end_matches(':').trim().to_owned();
+        return lower(short).trim_end_matches([':', '\u{ff1a}']).trim().to_owned();
     }
-    short.replace('\u{2019}', "'").replace("**", "").to_lowercase().trim_end_matches(':').trim().to_owned()
+    short
+        .replace('\u{2019}', "'")
+        .replace("**", "")
+        .to_lowercase()
+        .trim_end_matches([':', '\u{ff1a}'])
+        .trim()
+        .to_owned()
 }
 
 fn is_tasks(plain: &str) -> bool {
@@ -141,29 +161,13 @@ fn is_exactly_tasks(title: &str) -> bool {
     TASKS.contains(&bare(title))
 }
 
-/// What follows "phase 2" in a heading.
-fn phase_rest(plain: &str) -> Option<&str> {
-    let rest = after_any(plain, PHASES)?.trim_start();
-    let rest = rest.strip_prefix('#').unwrap_or(rest);
-    let length = rest.bytes().take_while(|b| b.is_ascii_alphanumeric() || *b == b'.').count();
-    let number = rest[..length].trim_end_matches('.');
-    let spelt = matches!(number, "one" | "two" | "three" | "four" | "five" | "six" | "seven" | "eight" | "n");
-    let counted = number.starts_with(|c: char| c.is_ascii_digit())
-        || spelt
-        || super::markers::roman(number).is_some()
-        || (number.len() == 1 && number.bytes().all(|b| b.is_ascii_alphabetic()));
-    let after = &rest[number.len()..];
-    let ends = after.is_empty() || after.starts_with([':', ' ', '.', ')', '-', '\u{2013}', '\u{2014}']);
-    (counted && ends).then_some(after)
-}
-
 /// The title of a phase without "Phase 2:".
 pub(super) fn phase_title(title: &str) -> String {
     let plain = bare(title);
-    if holds(title, "???") && phase_rest(&plain).is_some_and(blank) {
+    if holds(title, "???") && phases::rest(&plain).is_some_and(blank) {
         return "???".to_owned();
     }
-    let rest = phase_rest(&plain)
+    let rest = phases::rest(&plain)
         .map_or(plain.as_str(), |rest| rest.trim_start_matches(|c: char| !c.is_alphanumeric() && c != '`'));
     let chars = rest.chars().count();
     let shown = title.trim_end_matches(|c: char| matches!(c, ':' | '*' | '.') || c.is_whitespace());
@@ -185,6 +189,8 @@ pub(super) enum Use {
     Never,
 }
 
+const COLONS: [char; 2] = [':', '\u{ff1a}'];
+
 /// Makes headings of the bold lines and of the lines with a colon that stand for them.
 pub(super) fn promote(text: &str, blocks: &mut [Block]) {
     // A line with a colon was taken for a heading: the next one above a list ends what it began.
@@ -200,7 +206,7 @@ pub(super) fn promote(text: &str, blocks: &mut [Block]) {
         let next = blocks.get(n + 1).filter(|next| next.kind == BlockKind::Paragraph);
         let told = next.is_some();
         let first = next.and_then(|next| next.pieces.first());
-        let next_phase = first.is_some_and(|piece| markers::names_phase(&text[piece.start..piece.end]));
+        let next_phase = first.is_some_and(|piece| phases::names(&text[piece.start..piece.end]));
         let Some(block) = blocks
             .get_mut(n)
             .filter(|block| block.kind == BlockKind::Paragraph && block.pieces.len() == 1 && block.indent < 2)
@@ -212,11 +218,12 @@ pub(super) fn promote(text: &str, blocks: &mut [Block]) {
         if line.len() > 120 {
             continue;
         }
-        let inner = line.trim_end_matches(':').trim_start_matches("**").trim_end_matches("**").trim_end_matches(':');
+        let inner =
+            line.trim_end_matches(COLONS).trim_start_matches("**").trim_end_matches("**").trim_end_matches(COLONS);
         let bold = line.starts_with("**") && line.trim_end_matches(':').ends_with("**") && !inner.contains("**");
         let known = section(inner);
-        let colon = line.ends_with(':') || bold;
-        let named_phase = known == Section::Phase && markers::names_phase(line);
+        let colon = line.ends_with(COLONS) || bold;
+        let named_phase = known == Section::Phase && phases::names(line);
         let sentence = line.ends_with('.') && n_phases == 0 && !next_phase;
         let phase = known == Section::Phase && if named_phase { !sentence } else { !inner.ends_with('.') };
         let followed = followed || (named_phase && (n_phases > 0 || told));
@@ -247,12 +254,12 @@ fn is_bare(line: &str, known: Section, after: bool) -> bool {
         NEVER.contains(&plain) || TASKS.contains(&plain) || (after && CONTEXT.contains(&plain))
     };
     let fits = matches!(known, Section::Tasks | Section::Never) || (after && known == Section::Context);
-    fits && line.starts_with(char::is_uppercase) && named()
+    fits && line.starts_with(|c: char| c.is_uppercase() || is_cjk(c)) && named()
 }
 
 /// True for "Deliverables": a few words that ask for nothing.
 fn is_name(line: &str) -> bool {
-    line.starts_with(char::is_uppercase)
+    line.starts_with(|c: char| c.is_uppercase() || is_cjk(c))
         && words(line).nth(4).is_none()
         && !vocabulary::begins_with_verb(line)
         && connectors::connector(line).is_none()

@@ -3,7 +3,7 @@
 use std::sync::LazyLock;
 
 use super::foreign;
-use super::phrases::{Marked, Spelt, Words, after_any, after_word, list, spelt_words, words};
+use super::phrases::{Marked, Spelt, Words, after_any, after_word, list, spelt_words, strip_prefix_ci, words};
 use super::text::{find, find_early, holds, is_cjk, pairs};
 use crate::plan::NodeKind;
 
@@ -415,7 +415,7 @@ pub(super) fn is_verb(word: &str) -> bool {
 /// What a word can be; "re-run" is what "run" is.
 fn marks(word: &str) -> u32 {
     let own = WORDS.marks(word);
-    if own > 0 { own } else { word.strip_prefix("re-").map_or(0, |again| WORDS.marks(again)) }
+    if own > 0 { own } else { strip_prefix_ci(word, "re-").map_or(0, |again| WORDS.marks(again)) }
 }
 
 /// True when the text begins with an instruction.
