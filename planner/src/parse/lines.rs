@@ -6,7 +6,7 @@ use super::dialects::{Dialect, Listing};
 use super::markers::{self, Found, Marker};
 use super::markup::{Code, Frame};
 use super::text::{blank, find_byte, has_byte, is_blank, is_invisible};
-use super::{connectors, inlined, markup, phases, relations, shell, vocabulary};
+use super::{cells, connectors, inlined, markup, phases, relations, shell, vocabulary};
 use crate::plan::{Mark, Span};
 
 /// An indented block of code has at most so many lines.
@@ -219,7 +219,8 @@ impl<'a> Lexer<'a> {
             return;
         }
         let barred = self.has_bars && has_byte(content, b'|');
-        if barred && (content.starts_with('|') || (self.table_begins() || self.in_table(content))) {
+        let barred = barred && (content.starts_with('|') || self.table_begins() || self.in_table(content));
+        if barred || self.in_sheet(content) {
             return self.table(line);
         }
         self.item_or_text(line);
@@ -367,6 +368,16 @@ impl<'a> Lexer<'a> {
     fn in_table(&self, content: &str) -> bool {
         let last = self.blocks.last().filter(|_| !self.apart);
         last.is_some_and(|last| last.kind == BlockKind::Table) && is_dashes(content)
+    }
+
+    /// True for a row of a sheet: under another, or the names above the first.
+    fn in_sheet(&self, content: &str) -> bool {
+        let last = self.blocks.last().filter(|last| !self.apart && last.kind == BlockKind::Table);
+        if let Some(head) = last.and_then(|last| last.pieces.first()) {
+            return cells::parted(&self.text[head.start..head.end]).is_some_and(|c| c != '|' && content.contains(c));
+        }
+        let next = self.text[self.at..].split('\n').next().unwrap_or("");
+        !self.in_list() && cells::sheet(content, next)
     }
 
     fn table(&mut self, line: Line) {

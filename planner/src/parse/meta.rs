@@ -8,8 +8,10 @@ use super::phrases::{Words, after_any, list, strip_prefix_ci};
 use super::plain::plain;
 use super::references;
 use super::settings::{Settings, files, looks_like_setting};
+use super::states;
 use super::text::{Flow, find_early, has_byte, is_white, trim, trim_start};
 use super::waits::{BEFORE, WAITS, undone};
+use crate::plan::Mark;
 
 /// Everything taken out of a step's text, and what is left.
 #[derive(Debug, Default)]
@@ -26,6 +28,8 @@ pub(super) struct Meta {
     pub(super) group: Option<String>,
     pub(super) priority: Option<String>,
     pub(super) assignee: Option<String>,
+    /// "(in progress)".
+    pub(super) mark: Option<Mark>,
     pub(super) needs: Option<Vec<Reference>>,
     pub(super) before: Vec<Reference>,
     pub(super) set: Settings,
@@ -47,6 +51,7 @@ impl Meta {
         self.beside |= head.beside;
         self.group = head.group.or(self.group.take());
         self.priority = head.priority.or(self.priority.take());
+        self.mark = head.mark.or(self.mark);
     }
 
     /// Takes what stood at the end of the text, behind what is kept of it.
@@ -71,6 +76,7 @@ impl Meta {
         }
         meta.priority = self.priority.take().or(meta.priority.take());
         meta.assignee = self.assignee.take().or(meta.assignee.take());
+        meta.mark = self.mark.or(meta.mark);
         meta.parallel |= self.parallel;
         meta.alongside |= self.alongside;
     }
@@ -200,6 +206,8 @@ impl Reader<'_> {
             self.meta.group = Some(inner.to_owned());
         } else if let Some(letter) = inner.strip_prefix('#').filter(|letter| matches!(*letter, "A" | "B" | "C")) {
             self.meta.priority = Some(letter.to_owned());
+        } else if let Some(mark) = states::said(inner) {
+            self.meta.mark = Some(mark);
         } else if (numbered && head == "P" && digits.len() == 1) || is_priority(inner) {
             self.meta.priority = Some(inner.to_owned());
         } else {
@@ -276,7 +284,7 @@ impl Reader<'_> {
 
     fn take(&mut self, found: &mut Meta) -> bool {
         let any = found.needs.is_some() || !found.before.is_empty() || found.set.any();
-        let any = any || found.priority.is_some() || found.assignee.is_some() || found.parallel;
+        let any = any || found.priority.is_some() || found.assignee.is_some() || found.parallel || found.mark.is_some();
         found.take_into(self.meta);
         any
     }
@@ -342,6 +350,10 @@ fn detail<'t>(part: &'t str, at: usize, found: &mut Meta) -> Detail {
         return Detail::Before;
     }
     if found.set.read(part) {
+        return Detail::Other;
+    }
+    if let Some(mark) = states::said(part) {
+        found.mark = Some(mark);
         return Detail::Other;
     }
     let named = strip_prefix_ci(part, "priority").is_none().then(|| part.strip_suffix(" priority")).flatten();

@@ -1,7 +1,7 @@
 //! Text to plan, deterministically: the same text gives the same tasks, on any machine and without a model.
 //!
 //! What another program or this one has written is read field by field (`canonical`, `formats`, `embedded`, `yaml`, `values`,
-//! `states`). Any other text is cut into blocks (`lines`, `phases`, `markers`, `loose`, `dialects`, `markup`, `inlined`), what stands
+//! `states`). Any other text is cut into blocks (`lines`, `cells`, `phases`, `markers`, `loose`, `dialects`, `markup`, `inlined`), what stands
 //! inside a line is found (`pairs`, `starts`, `inline`, `paths`, `addresses`), the headings say which parts count (`heads`,
 //! `sections`, `numbered`), items form a tree (`outline`), running text is cut into clauses (`speakers`, `sentences`,
 //! `questions`, `connectors`, `elsewhere`, `labels`), a letter of requests is read as one (`letters`, `mails`), each clause is
@@ -37,6 +37,7 @@ mod branches;
 mod build;
 mod built;
 mod canonical;
+mod cells;
 mod commands;
 mod conditions;
 mod connectors;

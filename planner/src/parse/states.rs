@@ -86,11 +86,23 @@ pub(super) fn of(entry: &Value) -> State {
 }
 
 /// What a status says; nothing when it is not known.
-fn mark(status: &str) -> Option<Mark> {
+pub(super) fn mark(status: &str) -> Option<Mark> {
     let plain: String = status.to_lowercase().chars().filter(|c| !matches!(c, '\'' | '\u{2019}')).collect();
     let plain = plain.replace([' ', '-'], "_");
     let known = [(&OPEN, Mark::Open), (&BEGUN, Mark::InProgress), (&DONE, Mark::Done), (&CANCELLED, Mark::Cancelled)];
     known.into_iter().find(|(words, _)| words.contains(&plain)).map(|(_, mark)| mark)
+}
+
+/// What a few words in brackets behind or before a task say of it: "(in progress)", "[DONE]". Of the words of a status only
+/// those count that are nothing else.
+pub(super) fn said(words: &str) -> Option<Mark> {
+    static SAID: Words = Words::new(|| {
+        list(
+            "in progress|in-progress|wip|doing|ongoing|done|completed|complete|finished|cancelled|canceled|won't do|\
+             dropped|abandoned",
+        )
+    });
+    mark(words).filter(|_| SAID.contains_ci(words))
 }
 
 /// Yes or no, in the words of any of these programs.

@@ -31,6 +31,7 @@ pub(super) fn adopt(draft: &mut Draft, found: &mut Meta) {
     plan.group = found.group.take();
     plan.priority = found.priority.take();
     plan.assignee = found.assignee.take();
+    plan.mark = found.mark.take().unwrap_or(plan.mark);
     if found.set.any() {
         std::mem::take(&mut found.set).give(plan);
     }
@@ -174,7 +175,8 @@ impl Builder<'_> {
             }
         }
         self.clauses = clauses;
-        for draft in &mut self.out.drafts[first..] {
+        // A box that says something wins over a word in brackets.
+        for draft in self.out.drafts[first..].iter_mut().filter(|_| mark != Mark::Open) {
             draft.plan.mark = mark;
         }
         if let Some(draft) = self.out.drafts.get_mut(first) {

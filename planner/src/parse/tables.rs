@@ -2,24 +2,13 @@
 
 use super::build::Builder;
 use super::built::Name;
+use super::cells::{Column, cells, column, parted};
 use super::draft::{Draft, Link, Step};
 use super::inline::Inline;
 use super::lines::Block;
 use super::text::Flow;
-use super::{built, commands, forbids, markers, meta, references, vocabulary};
+use super::{built, commands, forbids, markers, meta, references, states, vocabulary};
 use crate::plan::{Mark, NodeKind, Span};
-
-/// What a column holds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Column {
-    Id,
-    Task,
-    Needs,
-    Status,
-    Priority,
-    Assignee,
-    Other,
-}
 
 impl Builder<'_> {
     /// Reads the rows of a table; the first names the columns.
@@ -27,22 +16,25 @@ impl Builder<'_> {
         let mut rows = block.pieces.iter();
         let Some(head) = rows.next() else { return };
         self.out.ignored.push(Span { start: block.span.start, end: head.end });
-        let columns = columns(&cells(&self.source[head.start..head.end]));
-        let names: Vec<String> =
-            cells(&self.source[head.start..head.end]).iter().map(|(_, cell)| cell.trim().to_owned()).collect();
+        let line = &self.source[head.start..head.end];
+        let sign = parted(line).unwrap_or('|');
+        let first = cells(line, sign);
+        let columns = columns(&first);
+        let names: Vec<String> = first.iter().map(|(_, cell)| cell.trim().to_owned()).collect();
         let list = usize::MAX - 1 - block.span.start;
         self.out.steps.push(Step::Open(Link::Free));
         for row in rows {
-            self.row(*row, &columns, &names, list);
+            let row = (*row, cells(&self.source[row.start..row.end], sign));
+            self.row(row, &columns, &names, list);
         }
         self.out.steps.push(Step::Close);
         // The line of dashes and the frame belong to no task.
         self.out.ignored.push(block.span);
     }
 
-    fn row(&mut self, row: Span, columns: &[Column], names: &[String], list: usize) {
+    fn row(&mut self, row: (Span, Vec<(usize, &str)>), columns: &[Column], names: &[String], list: usize) {
+        let (row, cells) = row;
         let line = &self.source[row.start..row.end];
-        let cells = cells(line);
         let Some((at, text)) =
             columns.iter().zip(&cells).find(|(column, _)| **column == Column::Task).map(|(_, cell)| *cell)
         else {
@@ -101,27 +93,6 @@ impl Builder<'_> {
     }
 }
 
-/// The cells of a row and where each begins; `\|` and bars in code do not part them.
-fn cells(line: &str) -> Vec<(usize, &str)> {
-    let trimmed = line.trim_end().strip_suffix('|').unwrap_or(line.trim_end());
-    let mut found = Vec::new();
-    let mut from = usize::from(trimmed.starts_with('|'));
-    let mut code = false;
-    let mut escaped = false;
-    for (at, c) in trimmed.char_indices().skip_while(|(at, _)| *at < usize::from(trimmed.starts_with('|'))) {
-        if c == '`' {
-            code = !code;
-        }
-        if c == '|' && !escaped && !code {
-            found.push((from, &trimmed[from..at]));
-            from = at + 1;
-        }
-        escaped = c == '\\';
-    }
-    found.push((from.min(trimmed.len()), trimmed.get(from..).unwrap_or("")));
-    found
-}
-
 fn columns(head: &[(usize, &str)]) -> Vec<Column> {
     let mut columns: Vec<Column> =
         head.iter().map(|(_, name)| column(&name.trim().trim_matches('*').to_lowercase())).collect();
@@ -148,20 +119,6 @@ fn columns(head: &[(usize, &str)]) -> Vec<Column> {
     columns
 }
 
-fn column(name: &str) -> Column {
-    match name {
-        "#" | "id" | "no" | "no." | "nr" | "number" | "key" | "step #" | "task id" | "ref" => Column::Id,
-        "task" | "tasks" | "description" | "title" | "step" | "steps" | "what" | "action" | "item" | "work"
-        | "todo" | "name" | "work item" | "summary" => Column::Task,
-        "depends on" | "depends" | "dependencies" | "dependency" | "deps" | "after" | "blocked by" | "needs"
-        | "prerequisites" | "requires" => Column::Needs,
-        "status" | "state" | "done" | "done?" | "\u{2713}" | "progress" => Column::Status,
-        "priority" | "prio" => Column::Priority,
-        "owner" | "assignee" | "who" | "assigned to" | "assigned" | "responsible" => Column::Assignee,
-        _ => Column::Other,
-    }
-}
-
 fn status(cell: &str) -> Mark {
     if let Some((mark, _)) = markers::checkbox(cell) {
         return mark;
@@ -169,14 +126,12 @@ fn status(cell: &str) -> Mark {
     if cell.contains(['\u{1f6a7}', '\u{1f504}', '\u{23f3}']) {
         return Mark::InProgress;
     }
-    match cell
-        .to_lowercase()
-        .trim_matches(|c: char| !c.is_alphanumeric() && !matches!(c, '\u{2705}' | '\u{2713}' | '\u{2714}' | '\u{2611}'))
-    {
-        "done" | "completed" | "complete" | "x" | "yes" | "finished" | "closed" | "\u{2705}" | "\u{2713}"
-        | "\u{2714}" | "\u{2611}" => Mark::Done,
-        "in progress" | "in-progress" | "wip" | "doing" | "started" | "ongoing" | "running" => Mark::InProgress,
-        "cancelled" | "canceled" | "dropped" | "abandoned" | "won't do" => Mark::Cancelled,
-        _ => Mark::Open,
+    let plain = cell.to_lowercase();
+    let plain = plain.trim_matches(|c: char| {
+        !c.is_alphanumeric() && !matches!(c, '\u{2705}' | '\u{2713}' | '\u{2714}' | '\u{2611}')
+    });
+    match plain {
+        "x" | "yes" | "\u{2705}" | "\u{2713}" | "\u{2714}" | "\u{2611}" => Mark::Done,
+        _ => states::mark(plain).unwrap_or(Mark::Open),
     }
 }
