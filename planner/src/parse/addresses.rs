@@ -1,5 +1,7 @@
 //! Addresses of the web in a text: how they begin and where they end. What they mean is for others.
 
+use super::text::blank;
+
 /// `name://` with something after it.
 pub(super) fn scheme(text: &str) -> Option<usize> {
     let bytes = text.as_bytes();
@@ -60,4 +62,15 @@ fn is_cjk_sign(c: char) -> bool {
         '\u{3000}'
             ..='\u{303f}' | '\u{ff01}' | '\u{ff08}' | '\u{ff09}' | '\u{ff0c}' | '\u{ff1a}' | '\u{ff1b}' | '\u{ff1f}'
     )
+}
+
+/// `[name]: target`, as name and target.
+pub(super) fn definition(content: &str) -> Option<(&str, &str)> {
+    let rest = content.strip_prefix('[')?;
+    let (name, rest) = rest.split_once("]:")?;
+    let target = rest.split_whitespace().next()?;
+    let fits = !name.is_empty() && name.len() < 200 && !name.contains(['[', ']']) && !blank(name);
+    let address = target.contains(['/', '.', '#']) && !name.starts_with('^');
+    (fits && address && rest.split_whitespace().count() <= 6 && rest.starts_with(' '))
+        .then(|| (name, target.trim_matches(['<', '>'])))
 }

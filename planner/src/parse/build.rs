@@ -15,7 +15,7 @@ use super::parsed::TASKS_MAX;
 use super::sections::{self, Section, Use};
 use super::sentences::Clause;
 use super::text::{Flow, holds};
-use super::{connectors, letters, mails, meta, numbered, plain, relations, roles, shell, vocabulary};
+use super::{addresses, connectors, letters, mails, meta, numbered, plain, relations, roles, shell, vocabulary};
 use crate::plan::{Attachment, Condition, Span};
 
 /// The heading of a list is looked for in so many blocks before it.
@@ -159,7 +159,7 @@ fn definitions(source: &str, blocks: &[Block]) -> Definitions {
     let ignored = blocks.iter().filter(|block| block.kind == BlockKind::Ignored);
     let lines = ignored
         .flat_map(|block| block.pieces.iter())
-        .filter_map(|piece| lines::definition(&source[piece.start..piece.end]));
+        .filter_map(|piece| addresses::definition(&source[piece.start..piece.end]));
     lines.map(|(name, target)| (name.to_lowercase(), target.to_owned())).collect()
 }
 

@@ -34,6 +34,11 @@ pub(super) fn sheet(head: &str, next: &str) -> bool {
     n_known > 1 && columns.contains(&Column::Task) && (2..=columns.len()).contains(&cells(next, sign).len())
 }
 
+/// True for the line of dashes under the head of a table.
+pub(super) fn is_dashes(content: &str) -> bool {
+    content.contains("--") && content.chars().all(|c| matches!(c, '|' | '-' | ':' | ' ' | '\r' | '\t' | '+'))
+}
+
 /// What parts the cells of a row.
 pub(super) fn parted(row: &str) -> Option<char> {
     [b'|', b'\t', b','].into_iter().find(|sign| has_byte(row, *sign)).map(char::from)

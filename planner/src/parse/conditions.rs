@@ -6,7 +6,9 @@ use super::phrases::{Words, after_word, begins, list, words};
 use super::references;
 use super::sentences::{Clause, Stop};
 use super::starts::CONDITION;
-use super::text::{holds, rfind};
+use super::text::rfind;
+use super::vocabulary;
+use crate::plan::NodeKind;
 
 /// Words before "if" that make it part of a question: "check if".
 static ASKS: Words = Words::new(|| {
@@ -70,7 +72,7 @@ pub(super) fn tested(said: &str, at: usize) -> Option<Vec<Reference>> {
 pub(super) fn after_failure(part: &str) -> Option<&str> {
     let rest = after_word(part, "on failure").or_else(|| after_word(part, "on error"))?;
     let rest = rest.strip_prefix(',').unwrap_or(rest).trim_start();
-    super::vocabulary::begins_with_verb(rest).then_some(rest)
+    vocabulary::begins_with_verb(rest).then_some(rest)
 }
 
 /// "(if the tests pass)" at the end.
@@ -93,6 +95,21 @@ fn is_name(before: &str, tail: &str) -> bool {
     article.iter().any(|one| last.eq_ignore_ascii_case(one)) || begins(tail, &named)
 }
 
+/// What begins a condition behind a step, and whether it is "unless"; the longer one behind the one with which it ends.
+const WITHIN: [(&str, bool); 11] = [
+    (" if ", false),
+    (" wenn ", false),
+    (" si ", false),
+    (" unless ", true),
+    (" only if ", false),
+    (" au\u{df}er wenn ", true),
+    (" es sei denn, ", true),
+    (" sauf si ", true),
+    (" \u{e0} moins que ", true),
+    (" a menos que ", true),
+    (" a meno che ", true),
+];
+
 /// Where " if ..." begins, where its text begins, and whether it is "unless".
 pub(super) fn trailing_condition(text: &str, inline: &Inline, clause: &Clause) -> Option<(usize, usize, bool)> {
     if !inline.starts.has(CONDITION) {
@@ -103,17 +120,16 @@ pub(super) fn trailing_condition(text: &str, inline: &Inline, clause: &Clause) -
         let (at, length, negated) = found;
         return Some((clause.from + at, clause.from + at + length, negated));
     }
-    if !(holds(part, " if ") || holds(part, " unless ")) {
-        return None;
-    }
-    let (at, word, negated) = [(" if ", 4, false), (" unless ", 8, true), (" only if ", 9, false)]
-        .into_iter()
-        .filter_map(|(word, length, negated)| rfind(part, word).map(|at| (at, length, negated)))
-        .max_by_key(|(at, length, _)| at + length)?;
+    let found = WITHIN.iter().filter_map(|(word, negated)| rfind(part, word).map(|at| (at, word.len(), *negated)));
+    let (at, word, negated) = found.max_by_key(|(at, length, _)| at + length)?;
     let at = if part[..at].ends_with(" only") { at - 5 } else { at };
     let word = if part[at..].starts_with(" only if ") { 9 } else { word };
     let before = &part[..at];
     let said = words(before).any(|one| ASKS.contains(one.as_str()));
+    // "Comprueba si ..." asks whether.
+    let asking = [Some(NodeKind::Analysis), Some(NodeKind::Clarification), Some(NodeKind::Retrieval)];
+    let foreign = !negated && !part[..at + word].ends_with("if ") && asking.contains(&vocabulary::own_kind(before));
+    let said = said || foreign;
     let tail = part[at + word..].trim();
     let place = clause.from + at;
     let guard = inline.guards.get(inline.guards.partition_point(|(_, end)| *end <= place));

@@ -150,6 +150,8 @@ fn inside_word(word: &str, after: &str) -> bool {
     match word {
         _ if after.starts_with(['\'', '\u{2019}']) => true,
         "\u{5148}" => after.starts_with(['\u{51b3}', '\u{8fdb}', '\u{524d}', '\u{751f}', '\u{950b}', '\u{4f8b}']),
+        // "Despu\u{e9}s de 1, ..." says what is waited for.
+        "despu\u{e9}s" | "depois" | "luego" => after.starts_with(" de "),
         "\u{6700}\u{540e}" | "\u{6700}\u{5f8c}" => after.starts_with(['\u{4e00}', '\u{7684}', '\u{306e}']),
         _ => false,
     }

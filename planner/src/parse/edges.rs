@@ -87,18 +87,30 @@ fn guess(edges: &mut Vec<Vec<Dependency>>, guessed: Vec<Vec<usize>>, explicit: &
         return Vec::new();
     }
     let before = edges.clone();
+    let mut dropped = Vec::new();
     for (n, tasks) in guessed.into_iter().enumerate().filter(|(_, tasks)| !tasks.is_empty()) {
         let Some(own) = edges.get_mut(n) else { continue };
         // What is written replaces the order of the text.
-        own.retain(|one| one.strength == Strength::Hard);
-        own.extend(tasks.into_iter().map(|task| edge(task, Strength::Hard)));
+        let (mut hard, order): (Vec<_>, Vec<_>) = own.drain(..).partition(|one| one.strength == Strength::Hard);
+        hard.extend(tasks.iter().map(|task| edge(*task, Strength::Hard)));
+        *own = hard;
+        // What comes later takes its place in the order.
+        for task in tasks {
+            let follows = |one: &Dependency| one.strength == Strength::Soft && one.task.0 == n as u64 + 1;
+            if let Some(later) = edges.get_mut(task).filter(|later| later.iter().any(follows)) {
+                later.retain(|one| !follows(one));
+                later.extend(order.iter().cloned());
+                dropped.push((task, n));
+            }
+        }
+        let own = &mut edges[n];
         own.sort_by_key(|one| (one.task, one.strength));
         own.dedup_by_key(|one| one.task);
         if let Some(own) = explicit.get_mut(n) {
             own.replaces = true;
         }
     }
-    let dropped = loosen(edges);
+    dropped.extend(loosen(edges));
     if is_circular(edges) {
         *edges = before;
         return Vec::new();

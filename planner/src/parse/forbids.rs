@@ -83,7 +83,7 @@ const ANYWHERE: &[&str] = &[
 
 /// "Never do this", "Please don't": a text that begins as a prohibition.
 pub(super) fn is_prohibition(text: &str) -> bool {
-    let rest = after_word(text, "please").map_or(text, str::trim_start);
+    let rest = after_any(text, &["please", "pls", "plz"]).map_or(text, str::trim_start);
     let kept =
         || begins(rest, &["don't forget to", "do not forget to", "never mind", "don't hesitate", "do not hesitate"]);
     (BEGINS.after(rest).is_some() || !rest.is_ascii() && foreign(rest) || negated(rest)) && !kept()

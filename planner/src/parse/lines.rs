@@ -5,8 +5,8 @@
 use super::dialects::{Dialect, Listing};
 use super::markers::{self, Found, Marker};
 use super::markup::{Code, Frame};
-use super::text::{blank, find_byte, has_byte, is_blank, is_invisible};
-use super::{cells, connectors, inlined, markup, phases, relations, shell, vocabulary};
+use super::text::{find_byte, has_byte, is_blank, is_invisible};
+use super::{addresses, cells, connectors, inlined, markup, phases, relations, shell, vocabulary};
 use crate::plan::{Mark, Span};
 
 /// An indented block of code has at most so many lines.
@@ -247,7 +247,7 @@ impl<'a> Lexer<'a> {
             return true;
         }
         if is_rule(content)
-            || definition(content).is_some()
+            || addresses::definition(content).is_some()
             || markup::only_tags(content)
             || markup::quick_action(content)
         {
@@ -361,13 +361,13 @@ impl<'a> Lexer<'a> {
     fn table_begins(&self) -> bool {
         let rest = &self.text[self.at..];
         let line = rest.split('\n').next().unwrap_or("");
-        line.len() < 10_000 && line.contains('|') && is_dashes(line.trim_start_matches(['>', ' ']))
+        line.len() < 10_000 && line.contains('|') && cells::is_dashes(line.trim_start_matches(['>', ' ']))
     }
 
     /// True for the line of dashes right under a table's head.
     fn in_table(&self, content: &str) -> bool {
         let last = self.blocks.last().filter(|_| !self.apart);
-        last.is_some_and(|last| last.kind == BlockKind::Table) && is_dashes(content)
+        last.is_some_and(|last| last.kind == BlockKind::Table) && cells::is_dashes(content)
     }
 
     /// True for a row of a sheet: under another, or the names above the first.
@@ -382,7 +382,7 @@ impl<'a> Lexer<'a> {
 
     fn table(&mut self, line: Line) {
         let content = &self.text[line.start..line.end];
-        let dashes = is_dashes(content);
+        let dashes = cells::is_dashes(content);
         let piece = Span { start: line.start, end: line.end };
         let apart = self.apart;
         match self.blocks.last_mut() {
@@ -590,24 +590,9 @@ fn is_rule(content: &str) -> bool {
         && content.chars().filter(|c| *c == mark).count() >= 3
 }
 
-fn is_dashes(content: &str) -> bool {
-    content.contains("--") && content.chars().all(|c| matches!(c, '|' | '-' | ':' | ' ' | '\r' | '\t' | '+'))
-}
-
 /// Level of a heading and the length of its mark.
 fn heading(content: &str) -> Option<(usize, usize)> {
     let level = content.bytes().take_while(|b| *b == b'#').count();
     let spaced = content[level..].starts_with(is_blank) || level == content.len();
     ((1..=6).contains(&level) && spaced).then_some((level, level))
-}
-
-/// `[name]: target`, as name and target.
-pub(super) fn definition(content: &str) -> Option<(&str, &str)> {
-    let rest = content.strip_prefix('[')?;
-    let (name, rest) = rest.split_once("]:")?;
-    let target = rest.split_whitespace().next()?;
-    let fits = !name.is_empty() && name.len() < 200 && !name.contains(['[', ']']) && !blank(name);
-    let address = target.contains(['/', '.', '#']) && !name.starts_with('^');
-    (fits && address && rest.split_whitespace().count() <= 6 && rest.starts_with(' '))
-        .then(|| (name, target.trim_matches(['<', '>'])))
 }

@@ -9,7 +9,7 @@ use super::error::ParseError;
 use super::graph::EDGES_MAX;
 use super::phrases::{self, Words, list, words};
 use super::text::{Lines, find_early};
-use super::{references, vocabulary, waits};
+use super::{conditions, references, vocabulary, waits};
 use crate::plan::TaskId;
 
 /// Verbs that say nothing of what a task is about.
@@ -39,6 +39,17 @@ pub(super) struct Names<'a> {
     pub(super) lines: &'a Lines<'a>,
     /// The tasks of the plan that the text is added to, by their names.
     elsewhere: Option<Elsewhere<'a>>,
+}
+
+/// The names that the condition of a draft asks about: "T3 fails".
+fn tested(draft: &Draft) -> impl Iterator<Item = String> {
+    let condition = draft.plan.condition.as_ref();
+    let names = condition.and_then(|condition| conditions::tested(&condition.text, draft.at)).unwrap_or_default();
+    names.into_iter().filter_map(|name| match name {
+        Reference::Name(name, _) => Some(name),
+        Reference::Range(..) | Reference::Phrase(..) | Reference::Word(..) => None,
+        Reference::Previous | Reference::Above | Reference::Both => None,
+    })
 }
 
 /// Finds the task of a plan that has a name.
@@ -86,7 +97,8 @@ impl<'a> Names<'a> {
             draft.needs.iter().flatten().chain(&draft.before).chain(inherited)
         };
         let apart = built.chains.is_empty() && built.beside.is_empty();
-        let named = !apart || built.drafts.iter().any(|draft| references(draft).next().is_some());
+        let named = |draft| references(draft).next().is_some() || tested(draft).next().is_some();
+        let named = !apart || built.drafts.iter().any(named);
         // Labels that rise, as written ones do, are no two the same.
         if !named && rise(built) {
             return Ok(names);
@@ -185,6 +197,9 @@ impl<'a> Names<'a> {
                 }
                 all[n].replaces = known;
             }
+            // What is read already was found with the condition.
+            let later = tested(draft).filter_map(|name| self.named(draft, &name)).filter(|(first, _)| *first > n);
+            all[n].guessed.extend(later.flat_map(|(first, end)| first..end));
             for reference in draft.inherited.iter().flat_map(|needs| needs.iter()) {
                 let found = self.find(n, draft, reference, false)?;
                 count(&mut n_edges, &found)?;

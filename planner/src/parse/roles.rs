@@ -223,7 +223,7 @@ fn waits_in(rest: &str) -> bool {
 
 /// True for "Use ...", "Ensure ..." and their like; not for "Use the API to fetch ...".
 pub(super) fn is_constraint(text: &str) -> bool {
-    let rest = after_word(text, "please").map_or(text, str::trim_start);
+    let rest = after_any(text, &["please", "pls", "plz"]).map_or(text, str::trim_start);
     // "Don't forget to keep it": what is kept is no step.
     let rest = after_any(rest, &["don't forget to", "do not forget to"]).map_or(rest, str::trim_start);
     let Some(after) = CONSTRAIN.after(rest) else { return false };

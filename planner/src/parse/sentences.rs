@@ -445,13 +445,17 @@ impl Splitter<'_> {
         short && ((capital && instructs()) || Self::is_jotted(line, next))
     }
 
-    /// "buy flour" above "bake bread": short instructions in lower case, one per line.
+    /// "buy flour" above "bake bread": short instructions in lower case, one per line; also "then bake it" and "pls don't
+    /// burn it", and lines in Chinese characters, which have no case.
     fn is_jotted(line: &str, next: &str) -> bool {
         let jotted = |line: &str| {
+            let bare = connector(line).map_or(line, |(.., length)| &line[length..]);
+            let han = || line.starts_with(is_cjk) && vocabulary::own_kind(line).is_some();
             line.len() < JOTTED_BYTES_MAX
-                && line.starts_with(|c: char| c.is_ascii_lowercase())
-                && !line.ends_with(['.', ';', ':'])
-                && vocabulary::begins_with_verb(line)
+                && !line.ends_with(['.', ';', ':', '\u{3002}', '\u{ff0c}', '\u{3001}'])
+                && (line.starts_with(|c: char| c.is_ascii_lowercase())
+                    && (vocabulary::begins_with_verb(bare) || roles::is_prohibition(line))
+                    || han())
         };
         jotted(next.lines().next().unwrap_or("").trim_end()) && jotted(line.trim())
     }

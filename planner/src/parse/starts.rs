@@ -11,7 +11,7 @@ pub(super) const CONNECTOR: u8 = 1;
 pub(super) const STOP: u8 = 2;
 /// The first letters of a phrase of waiting: "after", "depends on".
 pub(super) const WAIT: u8 = 4;
-/// "if" or "unless", as it stands within a sentence.
+/// "if", "unless" and their like, as they stand within a sentence.
 pub(super) const CONDITION: u8 = 8;
 
 /// The places of a text, in order.
@@ -63,7 +63,7 @@ pub(super) fn waits(rest: &[u8]) -> bool {
 const ARROW: &[u8] = b"\xe2\x86\x90";
 
 /// What three letters can begin.
-const OPENINGS: [(&[u8; 3], u8); 32] = [
+const OPENINGS: [(&[u8; 3], u8); 41] = [
     (b"alo", WAIT),
     (b"and", CONNECTOR),
     (b"und", CONNECTOR),
@@ -96,6 +96,15 @@ const OPENINGS: [(&[u8; 3], u8); 32] = [
     (b"bef", WAIT),
     (b"unb", WAIT),
     (b"unl", CONDITION),
+    (b"nac", WAIT),
+    (b"apr", WAIT),
+    (b"des", WAIT),
+    (b"dop", WAIT),
+    (b"wen", CONDITION),
+    (b"si ", CONDITION),
+    (b"men", CONDITION),
+    (b"sei", CONDITION),
+    (b"moi", CONDITION),
 ];
 
 /// The openings by their hash, which is another for each.
@@ -132,7 +141,11 @@ const fn hash(letters: u32) -> usize {
 }
 
 /// Gives each opening a hash of its own.
-const MULTIPLIER: u32 = 0xd8f1_6adf;
+const MULTIPLIER: u32 = 0xae97_ba95;
+
+/// Words that begin a condition within a sentence; of several words the one that says so.
+const CONDITIONS: [&[u8]; 8] =
+    [b"if ", b"unless ", b"wenn ", b"si ", b"menos que ", b"meno che ", b"sei denn", b"moins que "];
 
 /// What the word can begin that stands at the start; a capital counts where `FIRSTS` lets it.
 #[inline]
@@ -149,7 +162,7 @@ fn opening(first: &[u8; 3], rest: &[u8]) -> u8 {
     }
     let kinds = if connects(first[0]) { kinds } else { kinds & !CONNECTOR };
     let kinds = if waits_with(first[0]) { kinds } else { kinds & !WAIT };
-    let condition = rest.starts_with(b"if ") || rest.starts_with(b"unless ");
+    let condition = kinds & CONDITION == 0 || CONDITIONS.iter().any(|word| rest.starts_with(word));
     if condition { kinds } else { kinds & !CONDITION }
 }
 
@@ -180,7 +193,7 @@ const fn connects(byte: u8) -> bool {
 /// The first letter of a phrase of waiting.
 const fn waits_with(byte: u8) -> bool {
     matches!(byte, b'a' | b'b' | b'd' | b'f' | b'i' | b'n' | b'o' | b'p' | b'r' | b'u' | b'w')
-        || matches!(byte, b'A' | b'B' | b'D' | b'F' | b'I' | b'O' | b'P' | b'W')
+        || matches!(byte, b'A' | b'B' | b'D' | b'F' | b'I' | b'N' | b'O' | b'P' | b'W')
 }
 
 /// A letter that can begin a phrase where no word goes on.

@@ -305,3 +305,48 @@ fn a_colon_behind_a_wait_leads_to_the_step() {
         ],
     );
 }
+
+#[test]
+fn a_condition_that_asks_about_a_later_task_waits_for_it() {
+    check(
+        "- T1 Build the app\n- T2 Roll back if T3 fails\n- T3 Deploy the app",
+        &[
+            "1 CodeImplementation Build the app | id T1",
+            "2 ToolCall Roll back | <- 3 | id T2 | if T3 fails",
+            "3 ToolCall Deploy the app | id T3",
+        ],
+    );
+    // The later task takes the place in the order of the one that waits for it.
+    check(
+        "1. Build the app\n2. Roll back if 3 fails\n3. Deploy the app",
+        &[
+            "1 CodeImplementation Build the app",
+            "2 ToolCall Roll back | <- 3 | if 3 fails",
+            "3 ToolCall Deploy the app | <- 1s",
+        ],
+    );
+    // What no task is called is a thing.
+    check(
+        "- Page the team if S3 fails\n- Add docs",
+        &["1 Processing Page the team | if S3 fails", "2 CodeImplementation Add docs"],
+    );
+}
+
+#[test]
+fn conditions_behind_a_step_are_read_in_other_languages() {
+    let cases = [
+        ("Despliega el servicio, a menos que las pruebas fallen.", "unless las pruebas fallen"),
+        (
+            "Ver\u{f6}ffentliche das Paket, au\u{df}er wenn ein Test fehlschl\u{e4}gt.",
+            "unless ein Test fehlschl\u{e4}gt",
+        ),
+        ("Publie la version sauf si un test \u{e9}choue.", "unless un test \u{e9}choue"),
+        ("Publica la versi\u{f3}n si las pruebas pasan.", "if las pruebas pasan"),
+    ];
+    for (text, condition) in cases {
+        let tasks = super::plan(text).tasks;
+        assert_eq!(tasks.len(), 1, "of {text:?}");
+        assert!(super::show(&tasks[0]).contains(&format!(" | {condition}")), "of {text:?}");
+    }
+    check("Comprueba si el servidor responde.", &["1 Analysis Comprueba si el servidor responde"]);
+}

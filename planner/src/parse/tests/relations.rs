@@ -175,3 +175,12 @@ fn what_must_pass_before_a_step_is_waited_for() {
         ],
     );
 }
+
+#[test]
+fn an_after_before_a_number_is_read_in_other_languages() {
+    for after in ["Después de 1,", "Nach 1:", "Après 1,", "Depois de 1,", "Dopo 1,"] {
+        let text = format!("1. Alpha\n2. Beta\n3. {after} Gamma");
+        check(&text, &["1 Processing Alpha", "2 Processing Beta | <- 1s", "3 Processing Gamma | <- 1"]);
+    }
+    check("1. Alpha\n2. Beta nach Berlin", &["1 Processing Alpha", "2 Processing Beta nach Berlin | <- 1s"]);
+}
