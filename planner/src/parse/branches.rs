@@ -269,7 +269,7 @@ impl Builder<'_> {
         let end = flow.source(last.start);
         let cut = |piece: &Span| Span { start: piece.start, end: piece.end.min(end) };
         let pieces: Vec<Span> = block.pieces.iter().map(cut).filter(|piece| piece.start < piece.end).collect();
-        let first = Flow::new(self.source, &pieces);
+        let first = Flow::new(self.source, &pieces, self.is_plain);
         let mut found = Inline::default();
         found.read(&first.text, &self.definitions, &mut self.pairs);
         let begin = self.out.drafts.len();

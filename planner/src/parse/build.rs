@@ -14,7 +14,7 @@ use super::pairs::Pairs;
 use super::parsed::TASKS_MAX;
 use super::sections::{self, Section, Use};
 use super::sentences::Clause;
-use super::text::{Flow, holds};
+use super::text::{Flow, holds, is_plain};
 use super::{addresses, connectors, letters, mails, meta, numbered, plain, relations, roles, shell, vocabulary};
 use crate::plan::{Attachment, Condition, Span};
 
@@ -94,6 +94,8 @@ pub(super) struct Builder<'a> {
     outside: bool,
     /// An empty box stands somewhere in the text.
     pub(super) has_boxes: bool,
+    /// Nothing but ASCII is in the text, and no blanks but spaces and ends of lines.
+    pub(super) is_plain: bool,
     /// The heading above announces what happened: steps to reproduce, an environment.
     reported: bool,
 }
@@ -141,7 +143,8 @@ pub(super) fn build(source: &str, lenient: bool) -> Built<'_> {
         section: 0,
         outside,
         reported: false,
-        has_boxes: holds(source, "[ ]"),
+        has_boxes: source.contains("[ ]"),
+        is_plain: is_plain(source),
     };
     // Drafts are large, and a list that grows copies them.
     let n_items = blocks.iter().filter(|block| matches!(block.kind, BlockKind::Item { .. })).count();
@@ -166,7 +169,7 @@ fn definitions(source: &str, blocks: &[Block]) -> Definitions {
 impl<'a> Builder<'a> {
     /// Finds the lists and sections in which `[P]` makes unmarked items a sequence.
     fn find_marks(&mut self, blocks: &[Block], places: &[Place]) {
-        if !holds(self.source, "[P]") {
+        if !self.source.contains("[P]") {
             return;
         }
         let mut section = 0;
@@ -288,7 +291,7 @@ impl<'a> Builder<'a> {
     }
 
     pub(super) fn flow(&mut self, block: &Block) -> (Flow<'a>, Inline) {
-        let flow = Flow::new(self.source, &block.pieces);
+        let flow = Flow::new(self.source, &block.pieces, self.is_plain);
         let mut inline = std::mem::take(&mut self.spare);
         inline.read(&flow.text, &self.definitions, &mut self.pairs);
         (flow, inline)

@@ -4,7 +4,7 @@
 //! It only finds where they begin; a line that merely speaks of numbers has none.
 
 use super::markers::Marker;
-use super::text::threes;
+use super::text::{any_pair, threes};
 use super::vocabulary;
 
 /// A longer line is no list that somebody wrote into a sentence.
@@ -27,7 +27,8 @@ pub(super) fn items(line: &str) -> Vec<Inlined<'_>> {
             | ((a == b'(') & (b == b'b') & (c == b')'))
             | (((a == b'T') | (a == b'0')) & (b == b'2') & (c == b':'))
     };
-    let second = threes(line).fold(false, |any, (a, b, c)| any | begins(a, b, c));
+    let ends = |b: u8, c: u8| ((b == b'2') & ((c == b'.') | (c == b')') | (c == b':'))) | ((b == b'b') & (c == b')'));
+    let second = any_pair(line, ends) && threes(line).fold(false, |any, (a, b, c)| any | begins(a, b, c));
     if !second || line.len() > LINE_BYTES_MAX {
         return Vec::new();
     }

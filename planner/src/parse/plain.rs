@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use super::inline::{Atom, AtomKind, EMPHASIS, Inline};
-use super::text::{collapse, holds, pairs};
+use super::text::{any_byte, any_pair, collapse, holds};
 
 /// Text as a person would read it aloud: no Markdown signs, nothing of what was taken out, which is in order.
 pub(super) fn plain(text: &str, inline: &Inline, from: usize, to: usize, removed: &[(usize, usize)]) -> String {
@@ -57,7 +57,7 @@ fn shown(atom: &Atom) -> Option<(usize, usize)> {
 /// Adds text without signs of emphasis, if there are any.
 fn push_plain(out: &mut String, text: &str, emphasis: bool) {
     let signs = |byte: u8| (byte == b'*') | (byte == b'_') | (byte == b'\\');
-    if !emphasis || !text.bytes().fold(false, |any, byte| any | signs(byte)) {
+    if !emphasis || !any_byte(text, signs) {
         return out.push_str(text);
     }
     let before = out.chars().next_back().unwrap_or(' ');
@@ -90,7 +90,7 @@ fn tidy(mut out: String) -> String {
     let rough = |a: u8, b: u8| is_odd(a) | ((a == b' ') & ((b == b' ') | (b == b',') | (b == b'.')));
     let ends = out.as_bytes().first().zip(out.as_bytes().last());
     let clean = ends.is_some_and(|(first, last)| first.is_ascii_alphanumeric() && last.is_ascii_alphanumeric());
-    if clean && !pairs(&out).fold(false, |any, (a, b)| any | rough(a, b)) {
+    if clean && !any_pair(&out, rough) {
         return out;
     }
     let mut text = collapse(&out);

@@ -40,7 +40,8 @@ impl Builder<'_> {
         else {
             return self.out.ignored.push(row);
         };
-        let flow = Flow::new(self.source, &[Span { start: row.start + at, end: row.start + at + text.len() }]);
+        let flow =
+            Flow::new(self.source, &[Span { start: row.start + at, end: row.start + at + text.len() }], self.is_plain);
         let inline = Inline::scan(&flow.text, &self.definitions);
         let mut found = meta::extract(&flow.text, &inline, 0, flow.text.len(), true);
         found.locate(&flow);

@@ -72,10 +72,11 @@ pub(super) struct Flow<'s> {
 }
 
 impl<'s> Flow<'s> {
-    pub(super) fn new(source: &'s str, pieces: &[Span]) -> Self {
+    /// `plain` where nothing but signs of ASCII, plain spaces and ends of lines is in the source.
+    pub(super) fn new(source: &'s str, pieces: &[Span], plain: bool) -> Self {
         let part = |piece: &Span| source.get(piece.start..piece.end).unwrap_or("");
         if let [piece] = pieces
-            && odd(part(piece)).is_none()
+            && (plain || odd(part(piece)).is_none())
         {
             return Self { text: Cow::Borrowed(part(piece)), begin: piece.start, map: Vec::new() };
         }
@@ -117,9 +118,14 @@ impl<'s> Flow<'s> {
     }
 }
 
+/// True when nothing but signs of ASCII, plain spaces and ends of lines is in a text.
+pub(super) fn is_plain(text: &str) -> bool {
+    !any_byte(text, |byte| (!(b' '..0x80).contains(&byte)) & (byte != b'\n'))
+}
+
 /// The first white space that is no plain space, or the first invisible character.
 fn odd(text: &str) -> Option<(usize, char)> {
-    if text.bytes().fold(true, |plain, byte| plain & (b' '..0x80).contains(&byte)) {
+    if !any_byte(text, |byte| !(b' '..0x80).contains(&byte)) {
         return None;
     }
     let mut from = 0;
@@ -157,7 +163,7 @@ fn may_hold(text: &str, phrase: &str) -> bool {
         [b' ', first, second, ..] | [first, second, ..] => [*first, *second],
         [] | [_] => return false,
     };
-    pairs(text).fold(false, |any, (a, b)| any | ((a == first) & (b == second)))
+    any_pair(text, |a, b| (a == first) & (b == second))
 }
 
 /// A text without the white space around it; mostly there is none.
@@ -235,10 +241,34 @@ pub(super) fn has_byte(text: &str, wanted: u8) -> bool {
     find_byte(text.as_bytes(), wanted).is_some()
 }
 
-/// Each byte with the one after it.
-pub(super) fn pairs(text: &str) -> impl Iterator<Item = (u8, u8)> {
+/// So many bytes are looked at at once.
+const LANES: usize = 16;
+
+/// True when some byte of a text is of a sort that bits tell.
+#[inline]
+pub(super) fn any_byte(text: &str, is: impl Fn(u8) -> bool) -> bool {
     let bytes = text.as_bytes();
-    bytes.iter().copied().zip(bytes.get(1..).unwrap_or_default().iter().copied())
+    let any = |part: &[u8; LANES]| part.iter().fold(0, |any, byte| any | u8::from(is(*byte))) > 0;
+    match bytes.last_chunk() {
+        // The last of them are looked at again rather than one by one.
+        Some(last) => bytes.as_chunks().0.iter().any(any) || any(last),
+        None => bytes.iter().any(|byte| is(*byte)),
+    }
+}
+
+/// The same for each byte with the one after it.
+#[inline]
+pub(super) fn any_pair(text: &str, is: impl Fn(u8, u8) -> bool) -> bool {
+    let bytes = text.as_bytes();
+    let Some(seconds) = bytes.get(1..) else { return false };
+    let firsts = &bytes[..seconds.len()];
+    let any = |(firsts, seconds): (&[u8; LANES], &[u8; LANES])| {
+        firsts.iter().zip(seconds).fold(0, |any, (a, b)| any | u8::from(is(*a, *b))) > 0
+    };
+    match (firsts.last_chunk(), seconds.last_chunk()) {
+        (Some(a), Some(b)) => firsts.as_chunks().0.iter().zip(seconds.as_chunks().0).any(any) || any((a, b)),
+        _shorter => firsts.iter().zip(seconds).any(|(a, b)| is(*a, *b)),
+    }
 }
 
 /// Each byte with the two after it.
@@ -270,8 +300,7 @@ pub(super) fn holds(text: &str, phrase: &str) -> bool {
 pub(super) fn collapse(text: &str) -> Cow<'_, str> {
     let text = text.trim();
     let is_odd = |byte: u8| !(b' '..0x80).contains(&byte);
-    let odd = pairs(text).fold(false, |odd, (a, b)| odd | is_odd(a) | is_odd(b) | ((a == b' ') & (b == b' ')));
-    if !odd {
+    if !any_pair(text, |a, b| is_odd(a) | is_odd(b) | ((a == b' ') & (b == b' '))) {
         return Cow::Borrowed(text);
     }
     let mut out = String::with_capacity(text.len());

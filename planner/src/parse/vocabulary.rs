@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use super::foreign;
 use super::phrases::{Marked, Spelt, Words, after_any, after_word, list, spelt_words, strip_prefix_ci, words};
-use super::text::{find, find_early, holds, is_cjk, pairs};
+use super::text::{any_pair, find, find_early, holds, is_cjk};
 use crate::plan::NodeKind;
 
 /// Verbs of finding and fetching.
@@ -499,9 +499,8 @@ pub(super) fn is_question_mark(text: &str) -> bool {
 /// `TBD` and `???`: something is not decided yet.
 pub(super) fn is_open(text: &str) -> bool {
     let words = || text.split(|c: char| !c.is_alphanumeric());
-    let signs = |a: u8, b: u8| (a == b'?') & (b == b'?') | (a == b'T') & (b == b'B');
-    pairs(text).fold(false, |any, (a, b)| any | signs(a, b))
-        && (holds(text, "???") || words().any(|word| matches!(word, "TBD" | "TBC")))
+    let signs = |a: u8, b: u8| ((a == b'?') & (b == b'?')) | ((a == b'T') & (b == b'B'));
+    any_pair(text, signs) && (holds(text, "???") || words().any(|word| matches!(word, "TBD" | "TBC")))
 }
 
 /// With these a request begins that has the form of a question.
@@ -529,7 +528,7 @@ pub(super) fn is_request(text: &str) -> bool {
     // An aside is told from other commas and spaces by its first three bytes.
     let begins = |bytes: &[u8]| matches!(bytes, [b',', b' ', b'c' | b'C' | b'p' | b'P'] | [b' ', b'c' | b'C', _]);
     let mut starts = text.as_bytes().windows(3).enumerate().filter(|(_, bytes)| begins(bytes));
-    let aside = pairs(text)
-        .fold(false, |any, (a, b)| any | (a == b',') & (b == b' ') | (a == b' ') & ((b == b'c') | (b == b'C')));
-    REQUESTS.after(plain).is_some() || aside && starts.any(|(at, _)| ASIDES.begin_ci(&text[at..]))
+    let joins = |a: u8, b: u8| ((a == b',') & (b == b' ')) | ((a == b' ') & ((b == b'c') | (b == b'C')));
+    let aside = || any_pair(text, joins);
+    REQUESTS.after(plain).is_some() || aside() && starts.any(|(at, _)| ASIDES.begin_ci(&text[at..]))
 }
