@@ -8,7 +8,7 @@ use super::addresses::{scheme, url_length};
 use super::pairs::Pairs;
 use super::paths;
 use super::starts::{self, Starts};
-use super::text::{has_byte, is_cjk};
+use super::text::{has_byte, is_cjk, trim};
 use crate::plan::{Attachment, AttachmentKind};
 
 /// Targets of `[name]: target` lines, by name in lower case.
@@ -232,7 +232,7 @@ impl Inline {
         let from = self.atoms.partition_point(|atom| atom.start < start);
         let mut found: Vec<Attachment> = Vec::new();
         for atom in self.atoms[from..].iter().take_while(|atom| atom.end <= end) {
-            let shown = text.get(atom.inner.0..atom.inner.1).unwrap_or("").trim();
+            let shown = trim(text.get(atom.inner.0..atom.inner.1).unwrap_or(""));
             let label = || (!shown.is_empty()).then(|| shown.to_owned());
             let one = match &atom.kind {
                 AtomKind::Link(target) => attachment(link_kind(target), label()),
@@ -567,12 +567,19 @@ fn run(text: &str) -> (usize, u32) {
             seen |= class;
         } else if !is_odd(byte) {
             return (at, seen);
+        } else if byte == b']' && matches!(text.as_bytes()[at + 1..], [b' ', ..] | []) && ends_word(text, at) {
+            return (at + 1, seen);
         } else {
             let length = paths::word_length(text);
             return (length, text.bytes().take(length).fold(0, |seen, byte| seen | self::class(byte)));
         }
     }
     (text.len(), seen)
+}
+
+/// True where a letter or a digit stands before a byte, to which a bracket can belong.
+fn ends_word(text: &str, at: usize) -> bool {
+    at.checked_sub(1).is_some_and(|before| text.as_bytes()[before].is_ascii_alphanumeric())
 }
 
 /// The target in the round brackets of a link, without its title.

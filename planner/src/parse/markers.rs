@@ -391,6 +391,10 @@ fn numbered<'t>(
 
 /// `Step 2:`, `**Task 3.**`, `**3.**`: lines that people number with a word.
 fn stepped(content: &str) -> Option<(Marker<'_>, usize)> {
+    // Two letters tell nearly all other lines from these.
+    if !matches!(content.as_bytes(), [b'*', ..] | [b's' | b'S', b't' | b'T', ..] | [b't' | b'T', b'a' | b'A', ..]) {
+        return None;
+    }
     let bold = content.len() - content.trim_start_matches('*').len();
     let named = ["step ", "task "].iter().find_map(|word| strip_prefix_ci(&content[bold..], word));
     // A number alone does it when it is bold: `**1.** ...`, `**1. ...**`.

@@ -1,7 +1,7 @@
 //! Where in a text something stands with which a phrase can begin: found in one look at its bytes, so that a rule goes
 //! to these places only and most rules have none to go to.
 //!
-//! It knows the first three letters of phrases and the signs that can end a clause; what a phrase is, is for others.
+//! It knows the first letters of phrases and the signs that can end a clause; what a phrase is, is for others.
 
 use super::text::{is_cjk, start};
 
@@ -62,60 +62,60 @@ pub(super) fn waits(rest: &[u8]) -> bool {
 /// The arrow that points to what is waited for.
 const ARROW: &[u8] = b"\xe2\x86\x90";
 
-/// What three letters can begin.
-const OPENINGS: [(&[u8; 3], u8); 41] = [
-    (b"alo", WAIT),
-    (b"and", CONNECTOR),
-    (b"und", CONNECTOR),
-    (b"et ", CONNECTOR),
-    (b"en ", CONNECTOR),
-    (b"the", CONNECTOR),
-    (b"nex", CONNECTOR),
-    (b"fin", CONNECTOR),
-    (b"las", CONNECTOR),
-    (b"sub", CONNECTOR),
-    (b"mea", CONNECTOR),
-    (b"at ", CONNECTOR),
-    (b"sim", CONNECTOR),
-    (b"oth", CONNECTOR),
-    (b"els", CONNECTOR),
-    (b"if ", CONNECTOR | CONDITION),
-    (b"aft", CONNECTOR | WAIT),
-    (b"in ", CONNECTOR | WAIT),
-    (b"dep", WAIT),
-    (b"as ", WAIT),
-    (b"blo", WAIT),
-    (b"nee", WAIT),
-    (b"req", WAIT),
-    (b"wai", WAIT),
-    (b"fol", WAIT),
-    (b"onc", WAIT),
-    (b"pri", WAIT),
-    (b"pre", WAIT),
-    (b"whe", WAIT),
-    (b"bef", WAIT),
-    (b"unb", WAIT),
-    (b"unl", CONDITION),
-    (b"nac", WAIT),
-    (b"apr", WAIT),
-    (b"des", WAIT),
-    (b"dop", WAIT),
-    (b"wen", CONDITION),
-    (b"si ", CONDITION),
-    (b"men", CONDITION),
-    (b"sei", CONDITION),
-    (b"moi", CONDITION),
+/// What three letters can begin, where the fourth is this one or any.
+const OPENINGS: [(&[u8; 3], u8, u8); 41] = [
+    (b"alo", 0, WAIT),
+    (b"and", 0, CONNECTOR),
+    (b"und", 0, CONNECTOR),
+    (b"et ", 0, CONNECTOR),
+    (b"en ", 0, CONNECTOR),
+    (b"the", b'n', CONNECTOR),
+    (b"nex", 0, CONNECTOR),
+    (b"fin", 0, CONNECTOR),
+    (b"las", 0, CONNECTOR),
+    (b"sub", 0, CONNECTOR),
+    (b"mea", 0, CONNECTOR),
+    (b"at ", b't', CONNECTOR),
+    (b"sim", 0, CONNECTOR),
+    (b"oth", 0, CONNECTOR),
+    (b"els", 0, CONNECTOR),
+    (b"if ", 0, CONNECTOR | CONDITION),
+    (b"aft", 0, CONNECTOR | WAIT),
+    (b"in ", b'p', CONNECTOR | WAIT),
+    (b"dep", 0, WAIT),
+    (b"as ", b's', WAIT),
+    (b"blo", 0, WAIT),
+    (b"nee", 0, WAIT),
+    (b"req", 0, WAIT),
+    (b"wai", 0, WAIT),
+    (b"fol", 0, WAIT),
+    (b"onc", 0, WAIT),
+    (b"pri", 0, WAIT),
+    (b"pre", 0, WAIT),
+    (b"whe", 0, WAIT),
+    (b"bef", 0, WAIT),
+    (b"unb", 0, WAIT),
+    (b"unl", 0, CONDITION),
+    (b"nac", 0, WAIT),
+    (b"apr", 0, WAIT),
+    (b"des", 0, WAIT),
+    (b"dop", 0, WAIT),
+    (b"wen", 0, CONDITION),
+    (b"si ", 0, CONDITION),
+    (b"men", 0, CONDITION),
+    (b"sei", 0, CONDITION),
+    (b"moi", 0, CONDITION),
 ];
 
 /// The openings by their hash, which is another for each.
-static TABLE: [(u32, u8); 256] = {
-    let mut table = [(0, 0); 256];
+static TABLE: [(u32, u8, u8); 256] = {
+    let mut table = [(0, 0, 0); 256];
     let mut n = 0;
     while n < OPENINGS.len() {
-        let (letters, kinds) = OPENINGS[n];
+        let (letters, fourth, kinds) = OPENINGS[n];
         let place = hash(start(letters));
-        assert!(table[place].1 == 0, "two openings have one hash");
-        table[place] = (start(letters), kinds);
+        assert!(table[place].2 == 0, "two openings have one hash");
+        table[place] = (start(letters), fourth, kinds);
         n += 1;
     }
     table
@@ -126,7 +126,7 @@ static SECONDS: [u32; 32] = {
     let mut seconds = [0; 32];
     let mut n = 0;
     while n < OPENINGS.len() {
-        let (letters, _) = OPENINGS[n];
+        let (letters, _, _) = OPENINGS[n];
         seconds[(letters[0] & 0x1f) as usize] |= 1 << (letters[1] & 0x1f);
         n += 1;
     }
@@ -155,10 +155,14 @@ fn opening(first: &[u8; 3], rest: &[u8]) -> u8 {
         return 0;
     }
     let letters = start(first);
-    let (found, kinds) = TABLE[hash(letters)];
+    let (found, fourth, kinds) = TABLE[hash(letters)];
     if found != letters {
         // "and" of one letter, in other languages.
         return if matches!(first, [b'e' | b'y', b' ', _]) { CONNECTOR } else { 0 };
+    }
+    // Articles and prepositions are told from them by their next letter.
+    if fourth != 0 && rest.get(3).map(|byte| byte | 0x20) != Some(fourth) {
+        return 0;
     }
     let kinds = if connects(first[0]) { kinds } else { kinds & !CONNECTOR };
     let kinds = if waits_with(first[0]) { kinds } else { kinds & !WAIT };
