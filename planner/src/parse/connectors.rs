@@ -66,20 +66,10 @@ static ALL: Words = Words::new(|| Phrases::union(&[&BOTH, &THEN, &PARALLEL, &ARR
 
 /// A connector at the start: what it means, whether it is "otherwise", and its length with the comma.
 pub(super) fn connector(rest: &str) -> Option<(Link, bool, usize)> {
-    let lists = [
-        (&BOTH, Link::Both, false),
-        (&THEN, Link::Then, false),
-        (&PARALLEL, Link::Parallel, false),
-        (&ARROWS, Link::Then, false),
-        (&NONE, Link::Free, false),
-        (&OTHERWISE, Link::Free, true),
-    ];
-    let any = ALL.found(rest).next().is_some();
-    let found = lists
-        .into_iter()
-        .filter(|_| any)
-        .filter_map(|(list, link, negated)| list.longest(rest).map(|(word, after)| (link, negated, word, after)));
-    let mut best = found.min_by_key(|(_, _, _, after)| after.len());
+    let mut best = ALL.longest(rest).map(|(word, after)| {
+        let (link, negated) = meaning(word);
+        (link, negated, word, after)
+    });
     if best.is_none()
         && let Some(after) = after_word(rest, "next")
         && next_connects(after)
@@ -142,6 +132,19 @@ pub(super) fn leads_line(line: &str, above: &str) -> bool {
     let open = above.len() > SHORT_BYTES || above.ends_with([',', '-', ':']) || above.ends_with(" and");
     let said = |(_, after): (&str, &str)| !after.trim().is_empty();
     !open && [&BOTH, &THEN, &PARALLEL].into_iter().any(|list| list.longest(line).is_some_and(said))
+}
+
+/// How a connector joins, and whether it is "otherwise".
+fn meaning(word: &str) -> (Link, bool) {
+    let lists = [
+        (&BOTH, Link::Both, false),
+        (&THEN, Link::Then, false),
+        (&PARALLEL, Link::Parallel, false),
+        (&ARROWS, Link::Then, false),
+        (&NONE, Link::Free, false),
+    ];
+    let found = lists.into_iter().find(|(list, _, _)| list.contains(word));
+    found.map_or((Link::Free, true), |(_, link, negated)| (link, negated))
 }
 
 /// True for "after that" in "after that's merged", for "\u{5148}" in "\u{5148}\u{51b3}\u{6761}\u{4ef6}" (a prerequisite)

@@ -455,12 +455,10 @@ fn word_end(text: &str) -> (usize, u8) {
     let mut seen = 0;
     for (at, byte) in text.bytes().enumerate() {
         let class = BYTES[usize::from(byte)];
-        if class == PARTS {
-            return (at, seen);
-        }
-        if class == FOREIGN {
+        if class & (PARTS | FOREIGN) > 0 {
             // What is not ASCII is judged by its character.
-            return (text[at..].find(parts).map_or(text.len(), |found| at + found), FOREIGN);
+            let foreign = || (text[at..].find(parts).map_or(text.len(), |found| at + found), FOREIGN);
+            return if class == PARTS { (at, seen) } else { foreign() };
         }
         seen |= class;
     }
