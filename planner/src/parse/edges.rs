@@ -41,8 +41,10 @@ pub(super) fn connect(
         explicit.iter_mut().filter(|_| guesses).map(|own| std::mem::take(&mut own.guessed)).collect();
     let mut given_up = Vec::new();
     let mut edges: Vec<Vec<Dependency>> = Vec::with_capacity(built.drafts.len());
+    // What names no other task says nothing.
+    let mut silent = Explicit::default();
     for (n, draft) in built.drafts.iter().enumerate() {
-        let own = &mut explicit[n];
+        let own = explicit.get_mut(n).unwrap_or(&mut silent);
         outer.extend(own.elsewhere.drain(..).map(|id| (draft.plan.id, id)));
         let n_waits = if own.replaces { 0 } else { waits[n].0.len() };
         let mut all: Vec<Dependency> =
@@ -123,7 +125,8 @@ fn guess(edges: &mut Vec<Vec<Dependency>>, guessed: Vec<Vec<usize>>, explicit: &
 fn warn(built: &mut Built, explicit: Vec<Explicit>, given_up: &[(usize, usize)]) {
     let mut odd = std::mem::take(&mut built.odd);
     let mut room = SEARCHED_BYTES_MAX;
-    for (draft, own) in built.drafts.iter_mut().zip(explicit) {
+    let silent = std::iter::repeat_with(Explicit::default);
+    for (draft, own) in built.drafts.iter_mut().zip(explicit.into_iter().chain(silent)) {
         odd.extend(draft.unread.drain(..).map(built::unread));
         if own.unmatched.is_empty() {
             continue;

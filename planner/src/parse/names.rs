@@ -26,6 +26,8 @@ pub(super) struct Names<'a> {
     pub(super) heads: HashMap<String, (usize, usize)>,
     /// Titles of groups, from their first task to their last.
     pub(super) groups: HashMap<String, (usize, usize)>,
+    /// Some task, or a line, names another.
+    named: bool,
     /// Some task has a label or such a word.
     pub(super) has_names: bool,
     /// Some task has a label such as `#12`.
@@ -83,6 +85,7 @@ impl<'a> Names<'a> {
             labels: HashMap::new(),
             heads: HashMap::new(),
             groups: HashMap::new(),
+            named: false,
             has_names: false,
             has_tickets: false,
             numbers: HashMap::new(),
@@ -98,13 +101,13 @@ impl<'a> Names<'a> {
         };
         let apart = built.chains.is_empty() && built.beside.is_empty();
         let named = |draft| references(draft).next().is_some() || tested(draft).next().is_some();
-        let named = !apart || built.drafts.iter().any(named);
+        names.named = !apart || built.drafts.iter().any(named);
         // Labels that rise, as written ones do, are no two the same.
-        if !named && rise(built) {
+        if !names.named && rise(built) {
             return Ok(names);
         }
         names.read_labels()?;
-        if !named {
+        if !names.named {
             return Ok(names);
         }
         for (n, draft) in built.drafts.iter().enumerate() {
@@ -170,7 +173,11 @@ impl<'a> Names<'a> {
         self.groups.entry(title).or_insert((n, n + 1)).1 = n + 1;
     }
 
+    /// What each draft says of others; nothing at all where none says anything, not even that it waits for nothing.
     pub(super) fn resolve(&self) -> Result<Vec<Explicit>, ParseError> {
+        if !self.named && self.built.drafts.iter().all(|draft| draft.needs.is_none()) {
+            return Ok(Vec::new());
+        }
         let mut all: Vec<Explicit> = std::iter::repeat_with(Explicit::default).take(self.built.drafts.len()).collect();
         let mut n_edges = 0;
         for (n, draft) in self.built.drafts.iter().enumerate() {
