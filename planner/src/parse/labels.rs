@@ -18,6 +18,10 @@ pub(super) fn label(rest: &str) -> Option<(&str, usize)> {
         let fits = (1..8).contains(&digits) && after[skip..].starts_with(' ');
         return fits.then(|| (&rest[..=digits], 1 + digits + skip));
     }
+    if let Some(length) = numbered(rest) {
+        let colon = usize::from(rest.as_bytes()[length] == b':');
+        return Some((&rest[..length], length + colon));
+    }
     let signs = rest.bytes().take_while(|b| matches!(b, b'*' | b'`' | b'[')).count();
     let body = &rest[signs.min(4)..];
     let length = body.bytes().take_while(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.')).count();
@@ -64,6 +68,17 @@ pub(super) fn label(rest: &str) -> Option<(&str, usize)> {
     let fits = spaced && (ticket || numbered || framed);
     let skip = dash.filter(|_| fits).map_or(0, |c| after.len() - after.trim_start().len() + c.len_utf8());
     fits.then(|| (token, taken + skip))
+}
+
+/// The length of "T12" before a word or a bracket, or before a colon and a space: what most ids are.
+fn numbered(rest: &str) -> Option<usize> {
+    let digits = rest.strip_prefix('T')?.bytes().take(7).take_while(u8::is_ascii_digit).count();
+    let fits = match rest.as_bytes().get(1 + digits..)? {
+        [b' ', next, ..] => next.is_ascii_alphanumeric() || *next == b'[',
+        [b':', b' ', ..] => true,
+        _ => false,
+    };
+    (fits && (1..=6).contains(&digits)).then_some(1 + digits)
 }
 
 /// True for "T12".

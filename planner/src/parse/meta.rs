@@ -197,10 +197,18 @@ impl Reader<'_> {
 
     /// `[P]`, `[US1]`, `[P1]`.
     pub(super) fn tag(&mut self, inner: &str) -> bool {
+        // None of them has two words.
+        if inner.bytes().any(|byte| byte == b' ') {
+            return false;
+        }
+        if matches!(inner, "P" | "p") {
+            self.meta.beside = true;
+            return true;
+        }
         let digits = inner.trim_start_matches(|c: char| c.is_ascii_alphabetic());
         let head = &inner[..inner.len() - digits.len()];
         let numbered = !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit());
-        if matches!(inner, "P" | "p") || inner.eq_ignore_ascii_case("parallel") {
+        if inner.eq_ignore_ascii_case("parallel") {
             self.meta.beside = true;
         } else if numbered && matches!(head, "US" | "us" | "Story" | "STORY") {
             self.meta.group = Some(inner.to_owned());

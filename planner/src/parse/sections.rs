@@ -203,13 +203,13 @@ pub(super) fn promote(text: &str, blocks: &mut [Block]) {
         let followed = blocks
             .get(n + 1)
             .is_some_and(|next| matches!(next.kind, BlockKind::Item { .. } | BlockKind::Heading(_) | BlockKind::Table));
-        let next = blocks.get(n + 1).filter(|next| next.kind == BlockKind::Paragraph);
+        let next = blocks.get(n + 1).filter(|next| matches!(next.kind, BlockKind::Paragraph));
         let told = next.is_some();
         let first = next.and_then(|next| next.pieces.first());
         let next_phase = first.is_some_and(|piece| phases::names(&text[piece.start..piece.end]));
         let Some(block) = blocks
             .get_mut(n)
-            .filter(|block| block.kind == BlockKind::Paragraph && block.pieces.len() == 1 && block.indent < 2)
+            .filter(|block| matches!(block.kind, BlockKind::Paragraph) && block.pieces.len() == 1 && block.indent < 2)
         else {
             continue;
         };
