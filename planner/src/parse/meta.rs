@@ -5,7 +5,7 @@ use super::draft::Reference;
 use super::inline::Inline;
 use super::labels::{label, priority_head};
 use super::phrases::{Words, after_any, list, strip_prefix_ci};
-use super::plain::plain;
+use super::plain::{Removed, plain};
 use super::references;
 use super::settings::{Settings, files, looks_like_setting};
 use super::states;
@@ -119,14 +119,14 @@ pub(super) fn extract(text: &str, inline: &Inline, from: usize, to: usize, item:
 
 /// Reads what follows a head in `start..to`.
 pub(super) fn extract_after(meta: &mut Meta, text: &str, inline: &Inline, start: usize, to: usize) {
-    let mut reader = Reader { text, inline, meta: &mut *meta, removed: Vec::new() };
+    let mut reader = Reader { text, inline, meta: &mut *meta, removed: Removed::default() };
     reader.brackets(start, to);
     reader.phrases(start, to);
     reader.tags(start, to);
     let mut removed = reader.removed;
-    removed.sort_unstable();
+    let removed = removed.sorted();
     meta.shortened = !removed.is_empty();
-    meta.description = plain(text, inline, start, to, &removed);
+    meta.description = plain(text, inline, start, to, removed);
 }
 
 /// Takes a text that is nothing but settings: "owner: dana", "depends: 2".
@@ -134,20 +134,20 @@ pub(super) fn settings(text: &str, inline: &Inline, from: usize, to: usize) -> O
     let mut meta = Meta::default();
     let inside = &text[from..to];
     let named = inside.find(':').is_some_and(|at| inside[..at].split_whitespace().nth(1).is_none());
-    let read = named && Reader { text, inline, meta: &mut meta, removed: Vec::new() }.details(inside, from);
+    let read = named && Reader { text, inline, meta: &mut meta, removed: Removed::default() }.details(inside, from);
     read.then_some(meta)
 }
 
 /// Reads the id and the markers before a text, and says where it begins.
 pub(super) fn head(meta: &mut Meta, text: &str, inline: &Inline, from: usize, to: usize) -> usize {
-    Reader { text, inline, meta, removed: Vec::new() }.head(from, to)
+    Reader { text, inline, meta, removed: Removed::default() }.head(from, to)
 }
 
 pub(super) struct Reader<'a> {
     pub(super) text: &'a str,
     pub(super) inline: &'a Inline,
     pub(super) meta: &'a mut Meta,
-    pub(super) removed: Vec<(usize, usize)>,
+    pub(super) removed: Removed,
 }
 
 impl Reader<'_> {

@@ -136,9 +136,10 @@ impl<'a> Tree<'a> {
                 let lazy = above == number && !number.contains('.');
                 // "1.2" and then "2", where nothing is called "1".
                 let up =
-                    self.open.len() == 1 && above.split_once('.').is_some_and(|(major, _)| succeeds(major, number));
-                up || depth(above) == depth(number)
+                    || self.open.len() == 1 && above.split_once('.').is_some_and(|(major, _)| succeeds(major, number));
+                depth(above) == depth(number)
                     && (lazy || above == "0" || !(matches!(number, "1" | "a" | "i" | "0") && above != number))
+                    || up()
             }
             (Some(_), None) | (None, Some(_)) => false,
         }

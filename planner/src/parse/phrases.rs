@@ -333,7 +333,9 @@ fn may_begin(text: &str, prefix: &str) -> bool {
 #[inline(never)]
 fn strip<'t>(text: &'t str, wanted: &[u8]) -> Option<&'t str> {
     let bytes = text.as_bytes();
-    if bytes.get(..wanted.len()).is_some_and(|start| start.eq_ignore_ascii_case(wanted)) {
+    // Most texts that begin alike do not go on alike to the end.
+    let ends = |start: &[u8]| start.last().map(u8::to_ascii_lowercase) == wanted.last().map(u8::to_ascii_lowercase);
+    if bytes.get(..wanted.len()).is_some_and(|start| ends(start) && start.eq_ignore_ascii_case(wanted)) {
         return text.get(wanted.len()..);
     }
     if !wanted.contains(&b'\'') {

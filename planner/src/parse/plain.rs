@@ -5,6 +5,36 @@ use std::borrow::Cow;
 use super::inline::{Atom, AtomKind, EMPHASIS, Inline};
 use super::text::{any_byte, any_pair, collapse, holds};
 
+/// What is taken out of a text; mostly it is one part or none, which needs no memory of its own.
+#[derive(Debug, Default)]
+pub(super) struct Removed {
+    one: Option<(usize, usize)>,
+    more: Vec<(usize, usize)>,
+}
+
+impl Removed {
+    pub(super) fn push(&mut self, part: (usize, usize)) {
+        match self.one {
+            None => self.one = Some(part),
+            Some(_) => self.more.push(part),
+        }
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &(usize, usize)> {
+        self.one.iter().chain(&self.more)
+    }
+
+    /// All of it, in order.
+    pub(super) fn sorted(&mut self) -> &[(usize, usize)] {
+        if self.more.is_empty() {
+            return self.one.as_slice();
+        }
+        self.more.extend(self.one.take());
+        self.more.sort_unstable();
+        &self.more
+    }
+}
+
 /// Text as a person would read it aloud: no Markdown signs, nothing of what was taken out, which is in order.
 pub(super) fn plain(text: &str, inline: &Inline, from: usize, to: usize, removed: &[(usize, usize)]) -> String {
     let mut atoms = inline.within(from, to).iter().peekable();

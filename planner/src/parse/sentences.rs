@@ -71,9 +71,9 @@ static CONNECTORS: Words = Words::new(|| {
     list("and |and,|then|next|finally|after|lastly|subseq|meanwhile|at the|in par|simul|otherwise|else|if not")
 });
 /// After "and", the next step.
-static AND_THEN: Words = Words::new(|| list("and then|and after that|and finally|and afterwards"));
+static AND_THEN: Words = Words::new(|| list("then|after that|finally|afterwards"));
 /// After "and", a step beside the one before.
-static AND_BESIDE: Words = Words::new(|| list("and in parallel|and meanwhile|and at the same time|and simultaneously"));
+static AND_BESIDE: Words = Words::new(|| list("in parallel|meanwhile|at the same time|simultaneously"));
 /// After a comma, a step of its own.
 static LISTED: Words = Words::new(|| {
     list(
@@ -514,8 +514,9 @@ impl Splitter<'_> {
 
     fn connects(&self, at: usize, rest: &str) -> bool {
         // Most of these words are an "and" that joins no step.
-        let said = AND_THEN.after(rest).or_else(|| AND_BESIDE.after(rest));
-        if after_word(rest, "and").is_some() && said.is_none_or(|after| after.starts_with(['\'', '\u{2019}'])) {
+        let second = after_word(rest, "and").map(|after| after.strip_prefix(' ').unwrap_or(""));
+        let [then, beside] = [&AND_THEN, &AND_BESIDE].map(|list| second.and_then(|second| list.after(second)));
+        if second.is_some() && then.or(beside).is_none_or(|after| after.starts_with(['\'', '\u{2019}'])) {
             return connectors::joined(rest).is_some();
         }
         let from = self.last();
@@ -531,7 +532,7 @@ impl Splitter<'_> {
         let ends = |after: &str| after.trim_start().starts_with(['.', '!', '?', ';', ')']);
         let verb =
             |after: &str| !ends(after) && (vocabulary::begins_with_verb(after) || after.trim_start().starts_with('`'));
-        if let Some(after) = AND_THEN.after(rest) {
+        if let Some(after) = then {
             return !self.conditional || verb(after.trim_start_matches([',', ' ']));
         }
         if let Some(after) = after_word(rest, "then") {
@@ -562,7 +563,7 @@ impl Splitter<'_> {
         if let Some(after) = LISTED.after(rest) {
             return comma && verb(after.trim_start_matches([',', ' ']));
         }
-        if let Some(after) = AND_BESIDE.after(rest) {
+        if let Some(after) = beside {
             return verb(after.trim_start_matches([',', ' ']));
         }
         if let Some(after) = after_word(rest, "otherwise").or_else(|| after_word(rest, "else")) {

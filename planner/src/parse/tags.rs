@@ -2,6 +2,7 @@
 
 use super::inline::{self, AtomKind, Inline};
 use super::meta::{Meta, Reader, is_priority};
+use super::plain::Removed;
 use super::text::trim;
 
 /// So many settings are looked for at the end of a step.
@@ -23,7 +24,7 @@ pub(super) fn settings_start(text: &str, inline: &Inline, from: usize, to: usize
 /// Where the one setting begins that ends at `end`.
 fn last_setting(text: &str, inline: &Inline, from: usize, end: usize) -> Option<usize> {
     let part = &text[from..end];
-    let mut reader = Reader { text, inline, meta: &mut Meta::default(), removed: Vec::new() };
+    let mut reader = Reader { text, inline, meta: &mut Meta::default(), removed: Removed::default() };
     if part.ends_with([')', ']']) {
         let first = inline.brackets.partition_point(|(open, _)| *open < from);
         let within = inline.brackets[first..].iter().take_while(|(open, _)| *open < end);
