@@ -63,7 +63,7 @@ pub(super) struct Builder<'a> {
     /// The pairs of signs in the line that was read last.
     pub(super) pairs: Pairs,
     /// What was found in a line that is done; its memory serves the next one.
-    pub(super) spare: Inline,
+    pub(super) spare: Option<Box<Inline>>,
     /// The clauses of an item that is done, for the same.
     pub(super) clauses: Vec<Clause>,
     pub(super) lenient: bool,
@@ -122,7 +122,7 @@ pub(super) fn build(source: &str, lenient: bool) -> Built<'_> {
         source,
         definitions: definitions(source, &blocks),
         pairs: Pairs::default(),
-        spare: Inline::default(),
+        spare: None,
         clauses: Vec::new(),
         lenient,
         out: Built::default(),
@@ -290,9 +290,9 @@ impl<'a> Builder<'a> {
         self.out.odd.push(Odd { at: blocks[n].span.start, message, help: help.into() });
     }
 
-    pub(super) fn flow(&mut self, block: &Block) -> (Flow<'a>, Inline) {
+    pub(super) fn flow(&mut self, block: &Block) -> (Flow<'a>, Box<Inline>) {
         let flow = Flow::new(self.source, &block.pieces, self.is_plain);
-        let mut inline = std::mem::take(&mut self.spare);
+        let mut inline = self.spare.take().unwrap_or_default();
         inline.read(&flow.text, &self.definitions, &mut self.pairs);
         (flow, inline)
     }

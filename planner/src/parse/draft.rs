@@ -46,9 +46,8 @@ pub(super) struct Draft {
 impl Draft {
     #[inline]
     pub(super) fn new(kind: NodeKind, description: String, at: usize) -> Self {
-        let plan = TaskPlan::new(TaskId(0), kind, description);
         Self {
-            plan,
+            plan: TaskPlan::new(TaskId(0), kind, description),
             at,
             list: None,
             needs: None,
@@ -242,6 +241,7 @@ fn waits_for(frames: &[Frame], link: Link) -> Wait {
                 None => frame.entry.clone(),
             }
         }
+        Link::Then | Link::Both if let Some(end) = frame.only_end() => (Set::One([end]), link.strength()),
         Link::Then | Link::Both => {
             let ends = frames.iter().rev().map(Frame::ends).find(|ends| !ends.is_empty()).unwrap_or_default();
             let from = if link == Link::Both { ends.len().saturating_sub(2) } else { 0 };
@@ -253,6 +253,14 @@ fn waits_for(frames: &[Frame], link: Link) -> Wait {
 impl Frame {
     fn new(link: Link, entry: Wait) -> Self {
         Self { link, last: entry.clone(), entry, exits: Set::None, chain: None, open: Vec::new() }
+    }
+
+    /// The end that nothing waits for, when it is one.
+    fn only_end(&self) -> Option<usize> {
+        match (&self.open[..], self.chain.as_deref().unwrap_or_default()) {
+            ([end], []) | ([], [end]) => Some(*end),
+            _ => None,
+        }
     }
 
     fn ends(&self) -> Vec<usize> {

@@ -85,7 +85,7 @@ impl<'a> Builder<'a> {
         self.name(before, place.list, marker.number());
         let code = inline.is_only(&flow.text, |kind| matches!(kind, AtomKind::Code));
         self.lend(before, code);
-        self.spare = inline;
+        self.spare = Some(inline);
     }
 
     /// A line below the words that makes a heading of them belongs to the task that the heading is.

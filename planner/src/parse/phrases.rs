@@ -217,17 +217,11 @@ impl Phrases {
     pub(super) fn found<'t>(&self, text: &'t str) -> impl Iterator<Item = (&'static str, &'t str)> {
         let (bucket, head) = if self.may_begin(text) { self.near(text.as_bytes()) } else { (&[][..], Head(0)) };
         let curly = head.is_curly();
-        let after = move |phrase: &Phrase| match curly {
-            true => after_word(text, phrase.text),
-            false => {
-                if head.begins(phrase) {
-                    phrase.after(text)
-                } else {
-                    None
-                }
-            }
-        };
-        bucket.iter().filter_map(move |phrase| Some((phrase.text, after(phrase)?)))
+        let begun = bucket.iter().filter(move |phrase| curly || head.begins(phrase));
+        begun.filter_map(move |phrase| {
+            let after = if curly { after_word(text, phrase.text) } else { phrase.after(text) };
+            Some((phrase.text, after?))
+        })
     }
 
     /// The phrases with the first byte of a text, and its head.
@@ -395,8 +389,9 @@ pub(super) fn words(text: &str) -> impl Iterator<Item = Word<'_>> {
 pub(super) struct Spelt<'t>(Cow<'t, str>);
 
 impl Spelt<'_> {
+    #[inline]
     pub(super) fn is(&self, word: &str) -> bool {
-        self.0.eq_ignore_ascii_case(word)
+        self.0.len() == word.len() && self.0.eq_ignore_ascii_case(word)
     }
 
     pub(super) fn as_str(&self) -> &str {
@@ -467,6 +462,7 @@ fn word_end(text: &str) -> (usize, u8) {
     (text.len(), seen)
 }
 
+#[inline]
 fn trimmed(word: &str) -> &str {
     let bytes = word.as_bytes();
     match (bytes.first(), bytes.last()) {

@@ -4,7 +4,7 @@ use std::cell::OnceCell;
 
 pub(super) use super::forbids::is_prohibition;
 use super::phrases::{Words, after_any, after_word, begins, list, words};
-use super::text::{find, find_early, has_byte, holds};
+use super::text::{any_pair, find, find_early, has_byte, holds};
 use super::{labels, markers, vocabulary};
 
 /// What a clause is.
@@ -274,6 +274,11 @@ fn is_reference(text: &str) -> bool {
 }
 
 fn late_wish(text: &str) -> Option<usize> {
+    // Nobody speaks of themselves where nothing ends like "I" or begins like "we".
+    let who = |a: u8, b: u8| (((a == b'I') | (a == b'i')) & (b == b' ')) | ((a == b'w') & (b == b'e'));
+    if !any_pair(text, who) {
+        return None;
+    }
     let joined = |at: &usize| ["and", "so"].iter().any(|join| text[..*at].trim_end_matches(',').ends_with(join));
     let found = [" I ", " we ", " i "].iter().filter_map(|who| find(text, who)).filter(joined).min()?;
     let wish = found + 1;

@@ -51,6 +51,8 @@ const JOTTED_BYTES_MAX: usize = 48;
 const ROW_BYTES_MAX: usize = 300;
 const ROW_WORDS_MAX: usize = 6;
 
+/// None of the following is longer, in Latin letters without a full stop.
+const ABBREVIATION_BYTES_MAX: usize = 6;
 /// Words before a full stop that does not end a sentence.
 static ABBREVIATIONS: Words = Words::new(|| {
     list(
@@ -380,6 +382,11 @@ impl Splitter<'_> {
     /// True when the full stop at `at` is not that of an abbreviation.
     fn full_stop(&self, at: usize, after: &str) -> bool {
         let tail = tail_of(self.text, self.begin, at, 24);
+        // A longer word is no abbreviation, no number and no name.
+        let long = tail.as_bytes().last_chunk::<{ ABBREVIATION_BYTES_MAX + 1 }>();
+        if long.is_some_and(|word| word.iter().all(u8::is_ascii_lowercase)) && !self.text[at + 1..].starts_with('.') {
+            return true;
+        }
         let word = tail.rsplit(|c: char| c.is_whitespace() || matches!(c, '(' | '"' | ',')).next().unwrap_or("");
         let word = lower(word);
         let next = after.trim_start().chars().next();

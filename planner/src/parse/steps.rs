@@ -11,7 +11,7 @@ use super::letters;
 use super::lines::Block;
 use super::meta::{self, Meta};
 use super::parsed::TASKS_MAX;
-use super::phrases::{Word, Words, after_any, after_word, begins, list, words};
+use super::phrases::{Words, after_any, after_word, begins, list, spelt_words, words};
 use super::roles::{self, Said, Sense};
 use super::sentences::{self, Clause, Stop};
 use super::text::{Flow, find_early, has_byte, holds};
@@ -414,12 +414,12 @@ static ORDERS: Words = Words::new(|| {
 
 /// True for "it must run after the build": a remark on nothing but the order.
 fn only_orders(text: &str) -> bool {
-    let ends = |word: &Word| matches!(word.as_str(), "after" | "before" | "for" | "until" | "once");
-    for (n_words, word) in words(text).enumerate() {
-        if ends(&word) {
+    let ends = ["after", "before", "for", "until", "once"];
+    for (n_words, word) in spelt_words(text).enumerate() {
+        if ends.iter().any(|end| word.is(end)) {
             return n_words > 0;
         }
-        if !ORDERS.contains(word.as_str()) {
+        if !ORDERS.contains_ci(word.as_str()) {
             return false;
         }
     }

@@ -450,7 +450,9 @@ static POLITE: Words = Words::new(|| {
 
 /// The text after the words that only lead to it.
 pub(super) fn instruction(text: &str) -> &str {
-    let mut rest = text.trim_start_matches(|c: char| !c.is_alphanumeric() && !matches!(c, '`' | '/' | '.'));
+    let worded = text.as_bytes().first().is_some_and(u8::is_ascii_alphanumeric);
+    let begins = |c: char| c.is_alphanumeric() || matches!(c, '`' | '/' | '.');
+    let mut rest = if worded { text } else { text.trim_start_matches(|c| !begins(c)) };
     for _ in 0..6 {
         match POLITE.longest(rest) {
             Some((_, after)) if !after.trim().is_empty() => {
