@@ -567,7 +567,9 @@ fn run(text: &str) -> (usize, u32) {
             seen |= class;
         } else if !is_odd(byte) {
             return (at, seen);
-        } else if byte == b']' && matches!(text.as_bytes()[at + 1..], [b' ', ..] | []) && ends_word(text, at) {
+        } else if matches!(&text.as_bytes()[at..], [b']'] | [b']', b' ', ..])
+            && text.as_bytes()[..at].last().is_some_and(u8::is_ascii_alphanumeric)
+        {
             return (at + 1, seen);
         } else {
             let length = paths::word_length(text);
@@ -575,11 +577,6 @@ fn run(text: &str) -> (usize, u32) {
         }
     }
     (text.len(), seen)
-}
-
-/// True where a letter or a digit stands before a byte, to which a bracket can belong.
-fn ends_word(text: &str, at: usize) -> bool {
-    at.checked_sub(1).is_some_and(|before| text.as_bytes()[before].is_ascii_alphanumeric())
 }
 
 /// The target in the round brackets of a link, without its title.

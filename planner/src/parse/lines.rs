@@ -214,7 +214,7 @@ impl<'a> Lexer<'a> {
             self.apart = true;
             return;
         }
-        let plain = self.dialect == Dialect::Markdown && begins_with_words(content);
+        let plain = self.dialect == Dialect::Markdown && markers::begins_with_words(content);
         if !plain && self.signed(line, content) {
             return;
         }
@@ -550,15 +550,6 @@ impl<'a> Lexer<'a> {
 
     pub(super) fn in_list(&self) -> bool {
         self.blocks.last().is_some_and(|block| matches!(block.kind, BlockKind::Item { .. }))
-    }
-}
-
-/// True for a line of words, with or without a bullet before it; in Markdown no other sign begins such a line.
-fn begins_with_words(content: &str) -> bool {
-    match content.as_bytes() {
-        [b'-' | b'*' | b'+', b' ', first, ..] => first.is_ascii_alphanumeric() || *first == b'[',
-        [first, ..] => first.is_ascii_alphanumeric(),
-        [] => false,
     }
 }
 

@@ -85,6 +85,15 @@ pub(super) fn item<'t>(content: &'t str, previous: Option<&str>, in_list: bool) 
     Some(Found { marker, mark, skip })
 }
 
+/// True for a line of words, with or without a bullet before it; in Markdown no other sign begins such a line.
+pub(super) fn begins_with_words(content: &str) -> bool {
+    match content.as_bytes() {
+        [b'-' | b'*' | b'+', b' ', first, ..] => first.is_ascii_alphanumeric() || *first == b'[',
+        [first, ..] => first.is_ascii_alphanumeric(),
+        [] => false,
+    }
+}
+
 /// `a) `, the name of an item; `(A)` behind a box is its priority.
 fn is_lettered(marker: &Marker, content: &str) -> bool {
     matches!(marker, Marker::Letter(_)) && content.as_bytes().get(1) == Some(&b')')
