@@ -12,7 +12,6 @@ mod listings;
 mod mails;
 mod markup;
 mod policy;
-mod probe_local;
 mod relations;
 mod settings;
 mod shapes;
