@@ -2,12 +2,11 @@
 
 use std::borrow::Cow;
 
-use super::forbids;
 use super::inline::{Atom, AtomKind, Definitions, Inline};
 use super::phrases::{Words, begins, list, lower};
 use super::shell::{self, Shape};
 use super::text::{first_word, holds, rfind};
-use super::vocabulary;
+use super::{unasked, vocabulary};
 
 /// What may follow a command that is judged, placed or timed.
 static AFTER: Words = Words::new(|| {
@@ -54,23 +53,6 @@ static LEADS: Words = Words::new(|| {
         "the|a|an|this|these|why|how|whether|of|about|like|as|for|between|and|or|what|which|when|our|before|until|while",
     )
 });
-/// Words that make a mention of what follows, also over an "and".
-static MENTIONS: Words = Words::new(|| {
-    list(
-        "how|whether|why|who|whom|whose|already|ran|dangerous|unsafe|risky|harmful|forbidden|nobody|nothing|refuse\
-     |refuses|prevent|prevents|forbid|forbids|prohibit|prohibits|disallow|disallows",
-    )
-});
-/// The same in Chinese characters.
-const HAN_MENTIONS: &[&str] = &[
-    "\u{5982}\u{4f55}",
-    "\u{600e}\u{4e48}",
-    "\u{4e3a}\u{4ec0}\u{4e48}",
-    "\u{662f}\u{5426}",
-    "\u{4e0d}\u{8981}",
-    "\u{7981}\u{6b62}",
-    "\u{5df2}\u{7ecf}",
-];
 /// Words with which a statement begins, and not an instruction.
 static SUBJECTS: Words =
     Words::new(|| list("it|he|she|they|i|we|you|there|this|that|nobody|somebody|someone|everybody|everyone|anybody"));
@@ -94,19 +76,6 @@ static TELLS: Words = Words::new(|| {
 });
 /// Words that only lead to an instruction.
 static FIRSTS: Words = Words::new(|| list("first|firstly|please|then|next|finally|lastly|now|also|and|afterwards"));
-/// First words of what is not done, or has been.
-const SKIPS: &[&str] = &["skip", "deprecated", "obsolete", "n/a", "done:", "no ", "cancelled", "canceled", "wontfix"];
-/// What stands right behind code that is not to be run, or has been.
-static REFUSED: Words = Words::new(|| {
-    list(
-        "must not|must never|mustn't|should not|should never|shouldn't|shall not|may not|may never|can not|cannot|is not \
-         to|is never to|is forbidden|is prohibited|is not allowed|isn't allowed|must wait|has to wait|can wait|is banned\
-         |is off limits|is already|was already|has already|has been|was run|darf nicht|nicht ",
-    )
-});
-/// Words that forbid what follows up to the comma.
-const EXCEPT: &[&str] =
-    &["without", "instead of", "rather than", "except", "everything but", "anything but", "all but"];
 /// Words with which a wait begins, up to the comma.
 static WAITS: Words = Words::new(|| list("after|before|once|when|while|until|if|unless|as soon as"));
 
@@ -182,7 +151,7 @@ pub(super) fn command_in(text: &str, inline: &Inline, from: usize, to: usize, hi
         let before = text.get(from..atom.start).unwrap_or("");
         // What stands before other code belongs to that, unless a new verb comes.
         let asked = match n {
-            _ if REFUSED.begin(after) => Some(Asked::Never),
+            _ if unasked::settles(after) => Some(Asked::Never),
             0 => asked(before, after),
             _ => again(before, gap, after),
         };
@@ -251,7 +220,7 @@ fn again(before: &str, gap: &str, after: &str) -> Option<Asked> {
     let last = low.rsplit([',', ';']).next().unwrap_or("").rsplit(" and ").next().unwrap_or("");
     let verb = last.trim().trim_start_matches("and ").trim_start_matches("then ");
     let parted = last.len() < low.len() || holds(gap, " then ");
-    let runs = parted && ASKS.contains(verb) && !forbids::forbids_code(&before);
+    let runs = parted && ASKS.contains(verb) && !unasked::forbids_code(&before);
     runs.then(|| match () {
         () if mentions(&before) => Asked::Thing,
         () if follows(after) => Asked::Run,
@@ -267,9 +236,7 @@ fn last_instruction<'t>(said: &'t str, parts: &[&str]) -> &'t str {
 
 /// True when what stands before the code speaks of it, also over an "and".
 fn mentions(said: &str) -> bool {
-    let clause = last_instruction(said, &[", ", "; ", " then ", ": "]);
-    clause.split_whitespace().any(|word| MENTIONS.contains(word))
-        || !said.is_ascii() && HAN_MENTIONS.iter().any(|word| holds(said, word))
+    unasked::mentions(last_instruction(said, &[", ", "; ", " then ", ": "]))
 }
 
 /// True when a word of running stands right before the code.
@@ -295,9 +262,6 @@ pub(super) fn in_column(name: &str, cell: &str) -> Option<String> {
 
 /// True when the last of some words is a verb of running, but others say that only something is said of it.
 fn only_mentions(said: &str) -> bool {
-    if said.bytes().all(|byte| byte.is_ascii_alphabetic() || byte == b'-') {
-        return MENTIONS.contains(said);
-    }
     if mentions(said) {
         return true;
     }
@@ -347,10 +311,8 @@ fn asked(before: &str, after: &str) -> Option<Asked> {
         return Some(if follows(after) { Asked::Run } else { Asked::Running });
     }
     let all = lower(before);
-    let open = |word: &str| holds(&all, word) && all.rfind(word).is_some_and(|at| !holds(&all[at..], ", "));
     let waits = WAITS.after(&all).is_some() && !holds(&all, ", ");
-    let skips = || begins(all.trim_start(), SKIPS) || all == "no" || all.ends_with(" no");
-    if forbids::forbids_code(&all) || EXCEPT.iter().any(|word| open(word)) || skips() {
+    if unasked::forbids_code(all.trim_start()) {
         return Some(Asked::Never);
     }
     if waits {

@@ -12,7 +12,7 @@ use super::parsed::{ParsedPlan, WARNINGS_MAX};
 use super::phrases::{Words, list, words};
 use super::sections::{Section, Use};
 use super::text::{Lines, collapse, find, is_blank};
-use super::{build, built, formats, lines, roles, sections, vocabulary, yaml};
+use super::{build, built, formats, lines, sections, unasked, vocabulary, yaml};
 use crate::plan::Span;
 
 /// So many lines are looked at to know whether a text is YAML.
@@ -230,7 +230,7 @@ fn is_given(text: &str, blocks: &[Block], n: usize) -> bool {
         Some((lead, BlockKind::Heading(_) | BlockKind::Paragraph)) => {
             let whole = said(&blocks[lead]);
             let begin = whole.start + last_sentence(&text[whole.clone()]);
-            if DENIES.is_in(&text[whole.clone()]) || !announces(&text[begin..whole.end]) {
+            if unasked::denies(&text[whole.clone()]) || !announces(&text[begin..whole.end]) {
                 return false;
             }
             Some(begin..whole.end)
@@ -251,7 +251,7 @@ fn is_given(text: &str, blocks: &[Block], n: usize) -> bool {
             None
         }
     }) {
-        if level < open && DENIES.is_in(&text[said(block)]) {
+        if level < open && unasked::denies(&text[said(block)]) {
             return false;
         }
         open = open.min(level);
@@ -259,7 +259,7 @@ fn is_given(text: &str, blocks: &[Block], n: usize) -> bool {
     let around = without(text, lead.clone().into_iter().chain(std::iter::once(fence.start..fence.end)));
     let listed = || blocks.iter().any(|block| matches!(block.kind, BlockKind::Item { .. } | BlockKind::Table));
     let mut sentences = around.lines().flat_map(|line| line.split_inclusive(". "));
-    let denied = sentences.any(|one| roles::is_prohibition(one.trim_start()) || REJECTS.is_in(one));
+    let denied = sentences.any(|one| unasked::is_prohibition(one.trim_start()) || unasked::rejects(one));
     !denied
         && (lead.is_some() || !listed())
         && build::build(&around, false).drafts.iter().all(|draft| TALK.after(&draft.plan.description).is_some())
@@ -302,32 +302,8 @@ static FILLS: Words = Words::new(|| {
          time",
     )
 });
-/// Words of what is not to be carried out, or only shown.
-static DENIES: Named = Named(Words::new(|| {
-    list(
-        "not|never|don't|dont|cannot|can't|won't|shouldn't|mustn't|nobody|nothing|without|instead|avoid|forbid|forbidden|\
-         refuse|refuses|refused|reject|rejects|rejected|old|older|obsolete|outdated|deprecated|superseded|previous|former|\
-         wrong|broken|broke|bad|failed|abandoned|discarded|example|examples|sample|samples|template|dummy|fake|mock|\
-         fixture|fixtures|schema|format|response|responses|request|requests|payload|returns|returned|input|output|error|errors|log|logs|\
-         printed|reproduce|reproduction|like|looks|was|were|wasn't|weren't|already|hypothetical|imagine",
-    )
-}));
-/// Words of what is not to be carried out, wherever they stand.
-static REJECTS: Named = Named(Words::new(|| {
-    list("refuse|refuses|refused|reject|rejected|obsolete|outdated|superseded|abandoned|discarded|hypothetical")
-}));
-
 /// With these words a writer asks for an answer, and for nothing that is to be done.
 static TALK: Words = Words::new(|| list("let me know|tell me if|tell me what you think"));
-
-/// Words of which one is enough.
-struct Named(Words);
-
-impl Named {
-    fn is_in(&self, text: &str) -> bool {
-        words(text).any(|word| self.0.contains(word.as_str()))
-    }
-}
 
 /// True for "Please execute the following plan" and "Tasks for today": a sentence that asks to carry a plan out or only
 /// names it, in words of which none is other than expected.

@@ -5,10 +5,10 @@ use super::built::{Odd, attach};
 use super::draft::{Draft, Link};
 use super::lines::{Block, BlockKind};
 use super::markup::{Code, Frame};
-use super::phrases::{Word, Words, list, lower, words};
+use super::phrases::{Words, list, lower, words};
 use super::roles::{Said, Sense};
-use super::text::{collapse, holds};
-use super::{connectors, forbids, inline, paths, shell, vocabulary};
+use super::text::collapse;
+use super::{connectors, inline, paths, shell, unasked, vocabulary};
 use crate::plan::{Attachment, NodeKind};
 
 /// What only names the code below it has no more words.
@@ -133,29 +133,13 @@ impl Builder<'_> {
 
 /// True for "Expected output:" and "New schema:" above a block that is not run: they only say what it is.
 pub(super) fn is_title(text: &str, next: &Block, code: bool) -> bool {
-    let shown = |word: Word| SHOWN.contains(word.as_str());
     matches!(next.kind, BlockKind::Fence(_))
         && words(text).count() <= TITLE_WORDS_MAX
         && !vocabulary::begins_with_verb(text)
         && connectors::connector(text).is_none()
-        && (!code || words(text).any(shown))
+        && (!code || unasked::shows(text))
 }
 
-/// Words of sentences that show what was printed or happened.
-static SHOWN: Words = Words::new(|| {
-    list(
-        "error|errors|log|logs|output|outputs|printed|prints|saw|sees|get|gets|got|went|wrong|message|messages|says|said|\
-         showed|shows|traceback|stacktrace|happened|happens|currently|fails|failed|failing|broke|broken|crashes|crashed|\
-         ran|tried|did|wrote|writes|yesterday",
-    )
-});
-/// Labels of what is not to be done, or of words to be put elsewhere.
-static LABELS: Words = Words::new(|| {
-    list(
-        "bad|wrong|incorrect|don't|do not|avoid|not like this|anti-pattern|antipattern|replace|with|by|change|from|into|\
-         to reproduce|steps to reproduce|how to reproduce|reproduction|danger|dangerous|destructive",
-    )
-});
 /// Verbs that put what follows into a file.
 static PUTS: Words =
     Words::new(|| list("create|write|add|append|put|save|replace|change|insert|paste|set|define|update|edit|copy"));
@@ -201,21 +185,17 @@ impl<'t> Lead<'t> {
 
     /// True when the code may be run: the sentence neither forbids it nor shows what happened.
     fn asks_to_run(&self) -> bool {
-        let shows = || words(self.text).any(|word| SHOWN.contains(word.as_str()));
         // "If it fails, run:" tells in its last part what to do.
         let last = self.text.rsplit(", ").next().unwrap_or(self.text);
         let waits = || words(self.text).next().is_some_and(|word| WAITS.contains(&&*word));
         let begins = || waits() || [self.text, last].iter().any(|part| vocabulary::begins_with_verb(part));
-        !self.forbids() && (!self.colon || begins() || !shows())
+        !self.forbids() && (!self.colon || begins() || !unasked::shows(self.text))
     }
 
     /// True for "Never do this", "Create `clean.sh`" and "To reproduce": whatever the code is, it is not to be run.
     fn forbids(&self) -> bool {
         let lower = lower(self.text);
-        forbids::forbids(self.text)
-            || LABELS.contains_ci(self.text)
-            || holds(&lower, "never ")
-            || holds(&lower, "not to ")
+        unasked::forbids_below(self.text)
             || (self.colon && (self.puts() || HOLDS.iter().any(|end| lower.ends_with(end))))
     }
 

@@ -5,7 +5,7 @@
 //! inside a line is found (`pairs`, `starts`, `inline`, `paths`, `addresses`), the headings say which parts count (`heads`,
 //! `sections`, `numbered`), items form a tree (`outline`), running text is cut into clauses (`speakers`, `sentences`,
 //! `questions`, `connectors`, `elsewhere`, `labels`), a letter of requests is read as one (`letters`, `mails`), each clause is
-//! judged by its words (`phrases`, `roles`, `forbids`, `vocabulary`, `foreign`, `conditions`, `commands`) and becomes a draft or a remark
+//! judged by its words (`phrases`, `roles`, `unasked`, `vocabulary`, `foreign`, `conditions`, `commands`) and becomes a draft or a remark
 //! on one (`branches`, `steps`, `items`, `fences`, `tables`, `meta`, `waits`, `tags`, `settings`); lines that only say what
 //! waits for what are read apart (`relations`, `diagrams`, `orders`). Then the drafts are put in order (`draft`), the names
 //! in them are looked up (`names`), and both are joined (`edges`) to a graph without circles (`graph`). Imports run one way, in this
@@ -50,7 +50,6 @@ mod embedded;
 mod error;
 mod fences;
 mod fields;
-mod forbids;
 mod foreign;
 mod formats;
 mod graph;
@@ -94,6 +93,7 @@ mod tags;
 #[cfg(test)]
 mod tests;
 mod text;
+mod unasked;
 mod values;
 mod vocabulary;
 mod waits;

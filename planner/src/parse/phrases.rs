@@ -32,6 +32,8 @@ struct Phrase {
     head: Head,
     /// The bytes of the head that it fills.
     mask: u64,
+    /// What it can be, where its list says that.
+    marks: u32,
 }
 
 impl Phrase {
@@ -109,7 +111,7 @@ impl Phrases {
     fn new(phrases: impl Iterator<Item = &'static str>) -> Self {
         let mask =
             |text: &str| u64::MAX.checked_shr(64 - 8 * u32::try_from(text.len().min(8)).unwrap_or(8)).unwrap_or(0);
-        let phrase = |text: &'static str| Phrase { text, head: Head::new(text.as_bytes()), mask: mask(text) };
+        let phrase = |text: &'static str| Phrase { text, head: Head::new(text.as_bytes()), mask: mask(text), marks: 0 };
         let mut all: Vec<Phrase> = phrases.map(phrase).collect();
         all.sort_by_key(|phrase| phrase.head.0 as u8);
         let mut starts = [0; 257];
@@ -246,26 +248,37 @@ impl Phrases {
 }
 
 /// Words, each with marks that say what it can be.
-pub(super) struct Marked {
-    words: Phrases,
-    /// By the place of a word.
-    marks: Vec<u32>,
+pub(super) struct Marked(Phrases);
+
+/// Words that stand in a text at one place: what they can be, and where the longest of them stands.
+pub(super) struct Hit {
+    pub(super) marks: u32,
+    pub(super) start: usize,
+    pub(super) end: usize,
 }
 
 impl Marked {
+    /// The mark of what is only the beginning of words.
+    pub(super) const STEM: u32 = 1 << 31;
+
     /// Takes lists apart at their bars; a word has the marks of all the lists in which it stands.
     pub(super) fn new(lists: &[(u32, &'static str)]) -> Self {
-        let words = Phrases::new(lists.iter().flat_map(|(_, list)| list.split('|')));
-        let mut marked = Self { marks: vec![0; words.all.len()], words };
+        let mut words = Phrases::new(lists.iter().flat_map(|(_, list)| list.split('|')));
         for (mark, list) in lists {
             for word in list.split('|') {
-                let same = marked.words.whole(word).filter(|n| marked.words.all[*n].text == word);
+                let same = words.whole(word).filter(|n| words.all[*n].text == word);
                 for n in same.collect::<Vec<_>>() {
-                    marked.marks[n] |= mark;
+                    words.all[n].marks |= mark;
                 }
             }
         }
-        marked
+        Self(words)
+    }
+
+    /// Its words, each as often as it stands in a list.
+    #[cfg(test)]
+    pub(super) fn iter(&self) -> impl Iterator<Item = &'static str> {
+        self.0.iter()
     }
 
     /// The marks of a word, compared without ASCII case; none when it is in no list.
@@ -275,7 +288,47 @@ impl Marked {
             (Some(end), Some(other)) => end.eq_ignore_ascii_case(other),
             _shorter => text.len() == word.len(),
         };
-        self.words.whole(word).find(|n| same(self.words.all[*n].text)).map_or(0, |n| self.marks[n])
+        self.0.whole(word).map(|n| &self.0.all[n]).find(|one| same(one.text)).map_or(0, |one| one.marks)
+    }
+
+    /// The marks of the words with which a text begins, and the text after each.
+    pub(super) fn found<'t>(&self, text: &'t str) -> impl Iterator<Item = (u32, &'t str)> {
+        let (near, head) = if self.0.may_begin(text) { self.0.near(text.as_bytes()) } else { (&[][..], Head(0)) };
+        let fits = move |phrase: &&Phrase| head.is_curly() || head.begins(phrase);
+        near.iter().filter(fits).filter_map(|phrase| {
+            let rest = strip_prefix_ci(text, phrase.text)?;
+            let whole = phrase.marks & Self::STEM > 0 || begins_apart(rest) || !phrase.text.ends_with(is_letter);
+            whole.then_some((phrase.marks, rest))
+        })
+    }
+
+    /// The next words of a text from a place on.
+    pub(super) fn next(&self, text: &str, from: usize) -> Option<Hit> {
+        (from..text.len()).filter(|at| begins_word(text, *at)).find_map(|start| {
+            let joined =
+                |rest: &str| matches!(rest.as_bytes(), [b'-' | b'_', next, ..] if next.is_ascii_alphanumeric());
+            let mut found = self.found(&text[start..]).filter(|(_, rest)| !joined(rest));
+            let first = found.next()?;
+            let all =
+                found.fold(first, |all, one| (all.0 | one.0, if one.1.len() < all.1.len() { one.1 } else { all.1 }));
+            Some(Hit { marks: all.0, start, end: text.len() - all.1.len() })
+        })
+    }
+}
+
+/// True for a letter or a digit that is a part of a word.
+fn is_letter(c: char) -> bool {
+    c.is_alphanumeric() && !is_cjk(c)
+}
+
+/// True where a word begins; "non-stop" is one, and in scripts without spaces every character is.
+fn begins_word(text: &str, at: usize) -> bool {
+    let bytes = text.as_bytes();
+    match at.checked_sub(1).map(|before| bytes[before]) {
+        None | Some(b' ') => true,
+        Some(b'-' | b'_') => !(at > 1 && bytes[at - 2].is_ascii_alphanumeric()),
+        Some(before) if before.is_ascii() && bytes[at].is_ascii() => !before.is_ascii_alphanumeric(),
+        Some(_) => text.get(..at).is_some_and(|before| !before.ends_with(is_letter) || text[at..].starts_with(is_cjk)),
     }
 }
 
@@ -307,7 +360,7 @@ fn after_whole<'t>(text: &'t str, prefix: &str) -> Option<&'t str> {
 fn begins_apart(text: &str) -> bool {
     match text.as_bytes().first() {
         Some(byte) if byte.is_ascii() => !byte.is_ascii_alphanumeric(),
-        Some(_) | None => !text.starts_with(|c: char| c.is_alphanumeric() && !is_cjk(c)),
+        Some(_) | None => !text.starts_with(is_letter),
     }
 }
 

@@ -2,9 +2,9 @@
 
 use std::cell::OnceCell;
 
-pub(super) use super::forbids::is_prohibition;
 use super::phrases::{Words, after_any, after_word, begins, list, words};
 use super::text::{any_pair, find, find_early, has_byte, holds};
+use super::unasked::is_prohibition;
 use super::{labels, markers, vocabulary};
 
 /// What a clause is.

@@ -4,7 +4,7 @@ use super::lines::{Block, BlockKind, Pieces};
 use super::markers::Marker;
 use super::phrases::{Word, Words, after_any, after_word, list, lower, words};
 use super::text::{blank, holds, is_cjk, rfind};
-use super::{connectors, forbids, phases, vocabulary};
+use super::{connectors, phases, unasked, vocabulary};
 
 /// What a heading announces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,17 +49,6 @@ static CONTEXT: Words = Words::new(|| {
      目的|要件|リスク|受け入れ基準",
     )
 });
-static NEVER: Words = Words::new(|| {
-    list(
-        "out of scope|out-of-scope|non-goals|non goals|nongoals|non-goal|won't do|wont do|won't fix|will not do|\
-     not in scope|not doing|not now|explicitly excluded|excluded|anti-goals|won't have|what we won't do|\
-     what we will not do|not planned|no-goals|future work (out of scope)|things we won't do|nicht im umfang|\
-     nicht ziele|nichtziele|nicht-ziele|außerhalb des umfangs|nicht enthalten|hors périmètre|hors du périmètre|hors sujet|\
-     non-objectifs|fuera de alcance|fuera del alcance|no objetivos|fora do escopo|fora de escopo|não objetivos|\
-     fuori ambito|fuori portata|non obiettivi|вне рамок|не входит|за рамками|不做|范围外|范围之外|非目标|不在范围内|\
-     対象外|スコープ外|やらないこと",
-    )
-});
 static TASKS: Words = Words::new(|| {
     list(
         "tasks|task|todo|todos|to-do|to-dos|to do|task list|tasklist|roadmap|plan|action items|actions|next steps|\
@@ -72,23 +61,13 @@ static TASKS: Words = Words::new(|| {
      待办事项|计划|实施计划|开发计划|路线图|下一步|タスク|タスク一覧|やること|計画|ロードマップ",
     )
 });
-static WARNING_LABELS: Words =
-    Words::new(|| list("critical|important|note|nb|warning|caution|attention|reminder|tip|hint|remember|gate"));
-static REPORTS: Words = Words::new(|| {
-    list(
-        "steps to reproduce|to reproduce|how to reproduce|reproduction|reproduction steps|repro|repro steps|\
-         environment|system info|system information|expected behavior|expected behaviour|expected result|\
-         actual behavior|actual behaviour|actual result|current behavior|current behaviour|logs|log output|\
-         error log|stack trace|traceback",
-    )
-});
 
 /// What a heading announces.
 pub(super) fn section(title: &str) -> Section {
     let plain = bare(title);
     let parts = |rest: &str, signs: &[char]| rest.is_empty() || rest.trim_start().starts_with(signs);
     let never = ['(', ':', '-', '\u{2013}', '\u{2014}', '/', '&'];
-    if NEVER.found(&plain).any(|(_, rest)| parts(rest, &never)) || forbids::forbids(&plain) {
+    if unasked::excluded(&plain).any(|rest| parts(rest, &never)) || unasked::forbids(&plain) {
         return Section::Never;
     }
     if phases::rest(&plain).is_some() {
@@ -104,13 +83,16 @@ pub(super) fn section(title: &str) -> Section {
     if CONTEXT.found(&plain).any(|(_, rest)| parts(rest, &context)) { Section::Context } else { Section::Plain }
 }
 
+/// True for a heading that only says that something will not be done.
+fn excludes(plain: &str) -> bool {
+    unasked::excluded(plain).any(str::is_empty)
+}
+
 /// "Don't lose data on restart": the title of a text says what is wrong, and forbids nothing of what stands below it.
 fn names_a_fault(title: &str) -> bool {
     let plain = bare(title);
     let points = ["do", "run", "execute", "use", "this", "these", "following", "forbidden", "ever"];
-    !NEVER.found(&plain).any(|(_, rest)| rest.is_empty())
-        && words(&plain).nth(2).is_some()
-        && !words(&plain).skip(1).any(|word| points.contains(&&*word))
+    !excludes(&plain) && words(&plain).nth(2).is_some() && !words(&plain).skip(1).any(|word| points.contains(&&*word))
 }
 
 /// Headings over what is done only if the rest goes wrong.
@@ -118,7 +100,7 @@ static RESORTS: Words = Words::new(|| list("rollback|rollback plan|rollback step
 
 /// True when a heading announces what happened, which nobody is to do again unasked.
 pub(super) fn reports(title: &str) -> bool {
-    REPORTS.contains(&bare(title))
+    unasked::reports(&bare(title))
 }
 
 /// A heading without numbers, pictures and signs around it, in lower case.
@@ -230,7 +212,7 @@ pub(super) fn promote(text: &str, blocks: &mut [Block]) {
         n_phases += usize::from(named_phase && phase);
         let named = colon && matches!(known, Section::Tasks | Section::Never | Section::Context) && !warns(inner);
         // What forbids only the list below it is no section: more can follow the list.
-        if forbids::forbids(inner) && (!bold || line.ends_with(':')) && !NEVER.contains(&bare(inner)) {
+        if unasked::forbids(inner) && (!bold || line.ends_with(':')) && !excludes(&bare(inner)) {
             continue;
         }
         let asks = super::heads::head(inner).is_some();
@@ -251,7 +233,7 @@ pub(super) fn promote(text: &str, blocks: &mut [Block]) {
 fn is_bare(line: &str, known: Section, after: bool) -> bool {
     let named = || {
         let plain = bare(line);
-        NEVER.contains(&plain) || TASKS.contains(&plain) || (after && CONTEXT.contains(&plain))
+        excludes(&plain) || TASKS.contains(&plain) || (after && CONTEXT.contains(&plain))
     };
     let fits = matches!(known, Section::Tasks | Section::Never) || (after && known == Section::Context);
     fits && line.starts_with(|c: char| c.is_uppercase() || is_cjk(c)) && named()
@@ -269,7 +251,7 @@ fn is_name(line: &str) -> bool {
 /// True for "CRITICAL: these tests must fail first", which names nothing below it.
 pub(super) fn warns(line: &str) -> bool {
     let said = line.split_once(':').filter(|(_, rest)| !blank(rest));
-    said.is_some_and(|(label, _)| WARNING_LABELS.contains_ci(label.trim_matches(|c: char| !c.is_alphabetic())))
+    said.is_some_and(|(label, _)| unasked::warns(label.trim_matches(|c: char| !c.is_alphabetic())))
 }
 
 /// False when nothing but headings and what is ignored anyway is there, and no heading is a phase.
@@ -434,7 +416,7 @@ fn forbidden(text: &str, blocks: &[Block], uses: &mut [Use]) {
             continue;
         }
         let last = rfind(plain, ". ").map_or(plain, |at| &plain[at + 2..]);
-        if (colon || last.len() < 80) && forbids::forbids(last) {
+        if (colon || last.len() < 80) && unasked::forbids(last) {
             under = Some((item.then_some(block.indent), false));
             let held = blocks.get(n + 1).is_some_and(|next| next.indent > block.indent);
             let alone = !item && block.pieces.len() == 1 && last.len() == plain.len();

@@ -9,7 +9,7 @@ use super::phrases::{Words, after_word, begins, list, lower};
 use super::questions::{asides, quotes_question, strip_default};
 use super::starts::{CONNECTOR, STOP};
 use super::text::{Flow, has_byte, holds, is_cjk, is_white, trim_end, trim_start};
-use super::{elsewhere, heads, roles, speakers, vocabulary};
+use super::{elsewhere, heads, roles, speakers, unasked, vocabulary};
 
 /// What ended a clause.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -461,7 +461,7 @@ impl Splitter<'_> {
             line.len() < JOTTED_BYTES_MAX
                 && !line.ends_with(['.', ';', ':', '\u{3002}', '\u{ff0c}', '\u{3001}'])
                 && (line.starts_with(|c: char| c.is_ascii_lowercase())
-                    && (vocabulary::begins_with_verb(bare) || roles::is_prohibition(line))
+                    && (vocabulary::begins_with_verb(bare) || unasked::is_prohibition(line))
                     || han())
         };
         jotted(next.lines().next().unwrap_or("").trim_end()) && jotted(line.trim())

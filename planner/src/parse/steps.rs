@@ -15,7 +15,7 @@ use super::phrases::{Words, after_any, after_word, begins, list, spelt_words, wo
 use super::roles::{self, Said, Sense};
 use super::sentences::{self, Clause, Stop};
 use super::text::{Flow, find_early, has_byte, holds};
-use super::{commands, forbids, plain, vocabulary};
+use super::{commands, plain, unasked, vocabulary};
 use crate::plan::{Mark, NodeKind};
 
 /// The name of a link is no longer.
@@ -221,9 +221,9 @@ impl Builder<'_> {
     /// True for an item that only limits the one before it.
     fn folds(&self, text: &str, ordered: bool) -> bool {
         if ordered {
-            return self.last.is_some() && forbids::is_prohibition(text);
+            return self.last.is_some() && unasked::is_prohibition(text);
         }
-        forbids::is_prohibition(text) || (self.last.is_some() && roles::is_constraint(text))
+        unasked::is_prohibition(text) || (self.last.is_some() && roles::is_constraint(text))
     }
 
     /// What a clause says of itself, and its condition.
@@ -563,7 +563,7 @@ fn is_plain_step(clause: &Clause, said: &Said) -> bool {
     clause.stop != Stop::Question
         && said.begins_with_verb()
         && !roles::is_constraint(said.text)
-        && !forbids::is_prohibition(said.text)
+        && !unasked::is_prohibition(said.text)
 }
 
 /// What follows "we" where that is an instruction.

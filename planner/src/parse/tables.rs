@@ -7,7 +7,7 @@ use super::draft::{Draft, Link, Step};
 use super::inline::Inline;
 use super::lines::Block;
 use super::text::Flow;
-use super::{built, commands, forbids, markers, meta, references, states, vocabulary};
+use super::{built, commands, markers, meta, references, states, unasked, vocabulary};
 use crate::plan::{Mark, NodeKind, Span};
 
 impl Builder<'_> {
@@ -49,7 +49,7 @@ impl Builder<'_> {
             return self.out.ignored.push(row);
         }
         // What is forbidden is kept as words.
-        if forbids::forbids(&flow.text) || cells.iter().any(|(_, cell)| forbids::is_prohibition(cell.trim())) {
+        if unasked::forbids(&flow.text) || cells.iter().any(|(_, cell)| unasked::is_prohibition(cell.trim())) {
             self.out.context.push(line.trim().to_owned());
             return self.out.ignored.push(row);
         }

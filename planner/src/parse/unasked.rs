@@ -1,0 +1,262 @@
+//! The words by which a text shows that something is not asked for: it is forbidden, refused, done, reported or only
+//! spoken of. Whoever wants to know asks here, by the place where the words stand: at the beginning of a text, in a head
+//! over others, before code, behind it, as a label, in a heading.
+//!
+//! Each word stands once, with the places at which it counts. This module only reads the words; what follows from them
+//! is for others.
+
+use std::sync::LazyLock;
+
+use super::phrases::{Hit, Marked, after_any, after_word, lower, words};
+use super::text::holds;
+use super::vocabulary;
+
+/// Begins a prohibition: "never push".
+const FIRST: u32 = 1 << 0;
+/// Leaves an order what it is, though it begins like a prohibition.
+const KEEPS: u32 = 1 << 1;
+/// In a head forbids what stands under it: "the agent must not".
+const HEAD: u32 = 1 << 2;
+/// First or last in a head, names what is forbidden: "forbidden commands".
+const NAME: u32 = 1 << 3;
+/// Forbids the code behind it, wherever it stands.
+const BEFORE: u32 = 1 << 4;
+/// Forbids the code behind it up to a comma.
+const UNTIL: u32 = 1 << 5;
+/// Makes a mention of the code behind it, also over an "and".
+const MENTION: u32 = 1 << 6;
+/// Right behind code, refuses it or says that it is done.
+const BEHIND: u32 = 1 << 7;
+/// Begins what is not done, or has been.
+const ITEM: u32 = 1 << 8;
+/// Alone over code, says that it is an example of what is wrong, or belongs elsewhere.
+const LABEL: u32 = 1 << 9;
+/// Anywhere in the sentence over code, forbids it.
+const OVER: u32 = 1 << 10;
+/// In the sentence over code, shows what was printed or happened.
+const SHOWN: u32 = 1 << 11;
+/// Begins a heading over what will not be done.
+const EXCLUDED: u32 = 1 << 12;
+/// Is a heading over what happened.
+const REPORT: u32 = 1 << 13;
+/// Before a colon, begins a warning.
+const WARNS: u32 = 1 << 14;
+/// Beside a list of another program, says that it is not to be carried out, or only shown.
+const DENIES: u32 = 1 << 15;
+/// The same, wherever in the text it stands.
+const REJECTS: u32 = 1 << 16;
+/// Is the beginning of words.
+const STEM: u32 = Marked::STEM;
+
+/// Every word that shows that something is not asked for, with the places at which it counts.
+static WORDS: LazyLock<Marked> = LazyLock::new(|| {
+    Marked::new(&[
+        (KEEPS, "don't forget to|do not forget to|never mind|don't hesitate|do not hesitate"),
+        (FIRST | BEFORE | LABEL | DENIES, "don't|avoid"),
+        (FIRST | BEFORE | LABEL, "do not"),
+        (FIRST | BEFORE | OVER | DENIES, "never"),
+        (FIRST | BEFORE | DENIES, "dont|can't"),
+        (FIRST | BEFORE | BEHIND | DENIES, "cannot"),
+        (FIRST | UNTIL | DENIES, "without"),
+        (
+            FIRST,
+            "what not to do|things not to do|what never to do|don'ts|donts|do nots|no hacer|ne jamais|nie|non usare|\
+             non fare|mai|nao",
+        ),
+        (
+            FIRST | BEFORE,
+            "no need to|refrain from|under no circumstances|on no account|by no means|nunca|jam\u{e1}s|no usar|\
+             no lances|no lanzar|no hagas|no uses|ne pas|jamais|niemals|nicht|auf keinen fall|non eseguire|n\u{e3}o|\
+             \u{43d}\u{435}|\u{43d}\u{438}\u{43a}\u{43e}\u{433}\u{434}\u{430}|\u{43d}\u{435}\u{43b}\u{44c}\u{437}\u{44f}|\
+             \u{8bf7}\u{52ff}|\u{5207}\u{52ff}|\u{4e0d}\u{5f97}",
+        ),
+        (FIRST | BEFORE | MENTION, "\u{4e0d}\u{8981}|\u{7981}\u{6b62}"),
+        (FIRST | BEFORE | STEM, "no ejecut|no borr|no corr"),
+        (FIRST | HEAD | BEHIND, "must not|must never|should not|should never"),
+        (FIRST | HEAD | BEFORE | BEHIND | DENIES, "mustn't|shouldn't"),
+        (FIRST | HEAD, "not allowed"),
+        (HEAD, "not permitted|are not to"),
+        (HEAD | BEHIND, "shall not|shall never|may not|may never|is not to"),
+        (NAME, "prohibited|disallowed|banned|vietato|proibido"),
+        (NAME | BEFORE, "verboten|interdit|interdits|prohibido|prohibidos"),
+        (NAME | MENTION | DENIES, "forbidden"),
+        (BEFORE | DENIES, "not"),
+        (BEFORE, "no longer|hold off"),
+        (BEFORE | STEM, "kein|n'ex|prohibid"),
+        (OVER, "not to"),
+        (UNTIL, "instead of|rather than|except|everything but|anything but|all but"),
+        (
+            MENTION,
+            "how|whether|why|who|whom|whose|dangerous|unsafe|risky|harmful|prevent|prevents|forbids|prohibit|prohibits|\
+             disallow|disallows|\u{5982}\u{4f55}|\u{600e}\u{4e48}|\u{4e3a}\u{4ec0}\u{4e48}|\u{662f}\u{5426}|\u{5df2}\u{7ecf}",
+        ),
+        (MENTION | DENIES, "already|nobody|nothing|forbid"),
+        (MENTION | SHOWN, "ran"),
+        (MENTION | DENIES | REJECTS, "refuse|refuses"),
+        (
+            BEHIND,
+            "can not|is never to|is forbidden|is prohibited|is not allowed|isn't allowed|must wait|has to wait|can wait|\
+             is banned|is off limits|is already|was already|has already|has been|was run|darf nicht",
+        ),
+        (ITEM, "skip|n/a|done:|no |cancelled|canceled|wontfix"),
+        (ITEM | DENIES, "deprecated"),
+        (ITEM | DENIES | REJECTS, "obsolete"),
+        (
+            LABEL,
+            "incorrect|not like this|anti-pattern|antipattern|replace|with|by|change|from|into|danger|dangerous|\
+             destructive",
+        ),
+        (LABEL | DENIES, "bad"),
+        (LABEL | SHOWN | DENIES, "wrong"),
+        (LABEL | REPORT, "to reproduce|steps to reproduce|how to reproduce"),
+        (LABEL | REPORT | DENIES, "reproduction"),
+        (
+            SHOWN,
+            "outputs|prints|saw|sees|get|gets|got|went|message|messages|says|said|showed|shows|stacktrace|happened|happens|\
+             currently|fails|failing|crashes|crashed|tried|did|wrote|writes|yesterday",
+        ),
+        (SHOWN | DENIES, "error|errors|log|output|printed|failed|broke|broken"),
+        (SHOWN | REPORT | DENIES, "logs"),
+        (SHOWN | REPORT, "traceback"),
+        (
+            REPORT,
+            "reproduction steps|repro|repro steps|environment|system info|system information|expected behavior|\
+             expected behaviour|expected result|actual behavior|actual behaviour|actual result|current behavior|\
+             current behaviour|log output|error log|stack trace",
+        ),
+        (
+            EXCLUDED,
+            "out of scope|out-of-scope|non-goals|non goals|nongoals|non-goal|won't do|wont do|won't fix|will not do|\
+             not in scope|not doing|not now|explicitly excluded|excluded|anti-goals|won't have|what we won't do|\
+             what we will not do|not planned|no-goals|future work (out of scope)|things we won't do|nicht im umfang|\
+             nicht ziele|nichtziele|nicht-ziele|außerhalb des umfangs|nicht enthalten|hors périmètre|hors du périmètre|\
+             hors sujet|non-objectifs|fuera de alcance|fuera del alcance|no objetivos|fora do escopo|fora de escopo|\
+             não objetivos|fuori ambito|fuori portata|non obiettivi|вне рамок|не входит|за рамками|不做|范围外|范围之外|非目标|\
+             不在范围内|対象外|スコープ外|やらないこと",
+        ),
+        (WARNS, "critical|important|note|nb|warning|caution|attention|reminder|tip|hint|remember|gate"),
+        (
+            DENIES,
+            "won't|instead|rejects|old|older|previous|former|example|examples|sample|samples|template|dummy|fake|mock|\
+             fixture|fixtures|schema|format|response|responses|request|requests|payload|returns|returned|input|\
+             reproduce|like|looks|was|were|wasn't|weren't|imagine",
+        ),
+        (DENIES | REJECTS, "refused|reject|rejected|outdated|superseded|abandoned|discarded|hypothetical"),
+    ])
+});
+
+/// So many words have the head over forbidden things that only names them.
+const NAME_WORDS_MAX: usize = 6;
+
+/// "Never do this", "Please don't": a text that begins as a prohibition.
+pub(super) fn is_prohibition(text: &str) -> bool {
+    let rest = after_any(text, &["please", "pls", "plz"]).map_or(text, str::trim_start);
+    let found = marks_of(rest);
+    found & KEEPS == 0 && (found & FIRST > 0 || negated(rest))
+}
+
+/// "N'ex\u{e9}cute jamais", "Ne lance pas".
+fn negated(text: &str) -> bool {
+    let ne =
+        text.starts_with(['n', 'N']) && (after_word(text, "ne").is_some() || text[1..].starts_with(['\'', '\u{2019}']));
+    ne && {
+        let all = lower(text);
+        holds(&all, " jamais") || holds(&all, " pas") || holds(&all, " rien")
+    }
+}
+
+/// True for words that forbid what stands under them: a prohibition, "the agent must not", "Forbidden commands".
+pub(super) fn forbids(text: &str) -> bool {
+    let plain = text.trim_matches(|c: char| !c.is_alphanumeric());
+    let plain = after_any(plain, &["and", "but", "also", "then", "please"]).map_or(plain, str::trim_start);
+    if is_prohibition(plain) {
+        return true;
+    }
+    if vocabulary::begins_with_verb(plain) {
+        return false;
+    }
+    let named = || {
+        let mut all = words(plain);
+        let ends = [all.next(), all.by_ref().take(NAME_WORDS_MAX).last()];
+        all.next().is_none() && ends.into_iter().flatten().any(|word| WORDS.marks(&word) & NAME > 0)
+    };
+    holds_any(plain, HEAD) || named()
+}
+
+/// True for what stands over code that is not to be run: a prohibition, "Bad", "To reproduce".
+pub(super) fn forbids_below(text: &str) -> bool {
+    WORDS.marks(text) & LABEL > 0 || forbids(text) || holds_any(text, OVER)
+}
+
+/// True when some word before a piece of code forbids it, or says that it is not to be run any more.
+pub(super) fn forbids_code(before: &str) -> bool {
+    let open = |hit: &Hit| hit.marks & UNTIL > 0 && !holds(&before[hit.start..], ", ");
+    let no = || before.rsplit(' ').next().is_some_and(|last| last.eq_ignore_ascii_case("no"));
+    marks_of(before) & ITEM > 0 || hits(before).any(|hit| hit.marks & BEFORE > 0 || open(&hit)) || no()
+}
+
+/// True when some word of a part of a clause makes a mention of the code behind it.
+pub(super) fn mentions(said: &str) -> bool {
+    holds_any(said, MENTION)
+}
+
+/// True when what stands right behind code refuses it, or says that it is done.
+pub(super) fn settles(after: &str) -> bool {
+    marks_of(after) & BEHIND > 0
+}
+
+/// True for a sentence that shows what was printed or happened.
+pub(super) fn shows(text: &str) -> bool {
+    holds_any(text, SHOWN)
+}
+
+/// What follows the words in a heading that say of what stands under it that it will not be done.
+pub(super) fn excluded(heading: &str) -> impl Iterator<Item = &str> {
+    WORDS.found(heading).filter(|(marks, _)| marks & EXCLUDED > 0).map(|(_, rest)| rest)
+}
+
+/// True for a heading that announces what happened, which nobody is to do again unasked.
+pub(super) fn reports(heading: &str) -> bool {
+    WORDS.marks(heading) & REPORT > 0
+}
+
+/// True for what stands before the colon of a warning.
+pub(super) fn warns(label: &str) -> bool {
+    WORDS.marks(label) & WARNS > 0
+}
+
+/// True for words of what is not to be carried out, or is only shown.
+pub(super) fn denies(text: &str) -> bool {
+    holds_any(text, DENIES)
+}
+
+/// True for words of what is not to be carried out, wherever they stand.
+pub(super) fn rejects(text: &str) -> bool {
+    holds_any(text, REJECTS)
+}
+
+/// The places of the words with which a text begins.
+fn marks_of(text: &str) -> u32 {
+    let found = |text: &str| WORDS.found(text).fold(0, |all, (marks, _)| all | marks);
+    if text.starts_with(|c: char| c.is_ascii()) { found(text) } else { found(&lower(text)) }
+}
+
+fn holds_any(text: &str, place: u32) -> bool {
+    let any = |text: &str| hits(text).any(|hit| hit.marks & place > 0);
+    if text.is_ascii() { any(text) } else { any(&lower(text)) }
+}
+
+/// The words in a text, without those that an order keeps.
+fn hits(text: &str) -> impl Iterator<Item = Hit> {
+    let mut at = 0;
+    std::iter::from_fn(move || {
+        loop {
+            let hit = WORDS.next(text, at)?;
+            let kept = hit.marks & KEEPS > 0;
+            at = if kept { hit.end } else { hit.start + 1 };
+            if !kept {
+                return Some(hit);
+            }
+        }
+    })
+}
