@@ -11,9 +11,10 @@ use super::{unasked, vocabulary};
 /// What may follow a command that is judged, placed or timed.
 static AFTER: Words = Words::new(|| {
     list(
-        ",|and |then |&&|must |should |passes|succeeds|in |on |from |to |until |again|with |for |once|locally|before\
+        ",|and |then |&&|must |should |passes|succeeds|works|in |on |from |to |until |again|with |for |once|locally|before\
      |after|(|inside |at |twice|.|;|:|)|if |unless |when |while |every |as |over |against |within |through |via |by \
-     |into |per |but |so |since |because |first|now|here|without |instead |rather |\u{2014}|\u{2013}|- |@|!|[|#",
+     |into |per |but |so |since |because |first|now|here|without |instead |rather |aus|uit\
+     |\u{3092}\u{5b9f}\u{884c}|\u{2014}|\u{2013}|- |@|!|[|#",
     )
 });
 /// What asks for the code after it to be run.
@@ -262,7 +263,7 @@ pub(super) fn in_column(name: &str, cell: &str) -> Option<String> {
 
 /// True when the last of some words is a verb of running, but others say that only something is said of it.
 fn only_mentions(said: &str) -> bool {
-    if mentions(said) {
+    if mentions(said) || rfind(said, ": ").is_some_and(|at| unasked::quotes(&said[..at])) {
         return true;
     }
     let tail = last_instruction(said, &[", ", "; ", " then ", ": ", " and ", " but ", " & ", " - ", "\u{2014} "]);
@@ -278,6 +279,23 @@ fn only_mentions(said: &str) -> bool {
     let sure = begins(lead, &["make sure", "be sure", "ensure", "go"]);
     let leads = sure || purpose(lead);
     !leads && (SUBJECTS.contains(before) || !ROOMS.contains(first))
+}
+
+/// "Executed", "Built it with": what was done, and no instruction.
+fn is_past(said: &str) -> bool {
+    let verb = first_word(said);
+    let ends = verb.len() > 4 && verb.ends_with("ed") && !verb.ends_with("eed") && !vocabulary::is_verb(verb);
+    ends && !said.contains(':')
+}
+
+/// True for code among the words of a quotation beside which something stands.
+fn is_quoted(before: &str, after: &str) -> bool {
+    const QUOTES: [char; 3] = ['"', '\u{201c}', '\u{201d}'];
+    let Some((outside, inside)) = before.rsplit_once(QUOTES) else { return false };
+    let open = outside.matches(QUOTES).count() % 2 == 0;
+    let said = |part: &str| part.contains(char::is_alphanumeric);
+    let rest = after.split_once(QUOTES).map(|(_, rest)| rest);
+    open && said(inside) && rest.is_some_and(|rest| said(outside) || said(rest))
 }
 
 /// "to check it": what a command is for.
@@ -312,7 +330,7 @@ fn asked(before: &str, after: &str) -> Option<Asked> {
     }
     let all = lower(before);
     let waits = WAITS.after(&all).is_some() && !holds(&all, ", ");
-    if unasked::forbids_code(all.trim_start()) {
+    if unasked::forbids_code(all.trim_start()) || before.trim_start().starts_with(unasked::TICKS) {
         return Some(Asked::Never);
     }
     if waits {
@@ -334,9 +352,10 @@ fn asked(before: &str, after: &str) -> Option<Asked> {
             .iter()
             .any(|end| said.ends_with(end));
     let sure = verb == "make" && said.split_whitespace().nth(1) == Some("sure");
-    let stated = SUBJECTS.contains(verb) && said.contains(' ');
+    let subject = verb.split(['\'', '\u{2019}']).next().unwrap_or(verb);
+    let stated = SUBJECTS.contains(subject) && said.contains(' ');
     Some(match () {
-        () if only_mentions(said) || stated && !runs => Asked::Thing,
+        () if only_mentions(said) || stated && !runs || is_past(said) || is_quoted(before, after) => Asked::Thing,
         () if runs && judged => Asked::Run,
         () if runs => Asked::Running,
         () if writes => Asked::Thing,

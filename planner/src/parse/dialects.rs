@@ -54,6 +54,8 @@ pub(super) enum Sign<'t> {
     },
     /// What is said of the listing below it.
     Attributes(Listing<'t>),
+    /// The listings below are shown and not to be run, up to the next headline as high as the one in which it stands.
+    Throughout,
     /// Words from a byte on that are only shown.
     Literal(usize),
     /// Words to nobody.
@@ -315,7 +317,7 @@ fn jira_listing(line: &str) -> Option<Sign<'_>> {
     if sentence || !(given.is_empty() || given.starts_with(':')) {
         return None;
     }
-    let mut said = if begin == "{quote" { Listing::TOLD } else { Listing::default() };
+    let mut said = if begin == "{code" { Listing::default() } else { Listing::TOLD };
     for part in given.split([':', '|']).map(str::trim) {
         match part.split_once('=') {
             Some(("title", _)) => said.shown = true,
@@ -409,7 +411,8 @@ const STATES: [(&str, Mark); 12] = [
 
 fn is_org_keyword(line: &str) -> bool {
     let name = line.strip_prefix("#+").and_then(|rest| rest.split([':', ' ', '\t']).next());
-    let known = ["title", "author", "todo", "startup", "options", "begin_src", "filetags", "date"];
+    let known =
+        ["title", "author", "todo", "startup", "options", "begin_src", "filetags", "date", "property", "header"];
     name.is_some_and(|name| known.iter().any(|one| one.eq_ignore_ascii_case(name)))
 }
 
@@ -422,6 +425,12 @@ fn org(line: &str) -> Option<Sign<'_>> {
         }
         if named("caption").is_some() {
             return Some(Sign::Attributes(Listing { shown: true, ..Listing::default() }));
+        }
+        if let Some(given) = ["header:", "headers:"].into_iter().find_map(named) {
+            return Some(Sign::Attributes(org_listing(given)));
+        }
+        if named("property:").is_some_and(|given| org_listing(given).shown) {
+            return Some(Sign::Throughout);
         }
         let Some(begun) = named("begin_") else { return Some(Sign::Aside) };
         let (name, given) = begun.split_once([' ', '\t']).unwrap_or((begun, ""));
@@ -436,8 +445,11 @@ fn org(line: &str) -> Option<Sign<'_>> {
     if line == ":" || line.starts_with(": ") {
         return Some(Sign::Literal(1 + spaces(&line[1..])));
     }
-    if line.strip_prefix(':').is_some_and(|rest| rest.split_once(':').is_some_and(|(name, _)| is_property(name))) {
-        return Some(Sign::Aside);
+    if let Some((name, given)) = line.strip_prefix(':').and_then(|rest| rest.split_once(':'))
+        && let Some(name) = name.split([':', '+']).next().filter(|name| is_property(name))
+    {
+        let arguments = name.eq_ignore_ascii_case("header-args") && org_listing(given).shown;
+        return Some(if arguments { Sign::Throughout } else { Sign::Aside });
     }
     let (_, depth) = run(line, b"*")?;
     let from = depth + spaces(&line[depth..]);
@@ -462,7 +474,8 @@ fn org(line: &str) -> Option<Sign<'_>> {
 /// What `sh :eval never` says of the listing below.
 fn org_listing(given: &str) -> Listing<'_> {
     let mut words = given.split_whitespace();
-    let language = given.split_whitespace().next().filter(|first| !first.starts_with([':', '-'])).unwrap_or("");
+    let first = given.split_whitespace().next();
+    let language = first.filter(|first| !first.starts_with([':', '-', '+'])).unwrap_or("");
     let evals = words.by_ref().any(|word| word.eq_ignore_ascii_case(":eval"));
     let shown = evals && !matches!(words.next(), Some("yes" | "always"));
     Listing { language, shown, quotes: false }

@@ -103,6 +103,7 @@ pub(super) fn blocks(text: &str) -> Vec<Block<'_>> {
         under: 0,
         aside: None,
         said: Listing::default(),
+        unrun: None,
     };
     lexer.front_matter();
     while let Some(line) = lexer.next() {
@@ -135,6 +136,8 @@ pub(super) struct Lexer<'a> {
     pub(super) aside: Option<usize>,
     /// What was said of the listing that comes next.
     pub(super) said: Listing<'a>,
+    /// The level of the section whose listings are not to be run; 0 is the text.
+    pub(super) unrun: Option<usize>,
 }
 
 impl<'a> Lexer<'a> {

@@ -56,6 +56,11 @@ impl<'a> Lexer<'a> {
                 self.said = above;
             }
             Some(Sign::Attributes(said)) => self.attributes(line, said.under(above)),
+            Some(Sign::Throughout) => {
+                self.whole(BlockKind::Ignored, line);
+                let level = if content.starts_with('#') { 0 } else { self.under / 2 };
+                self.unrun = Some(self.unrun.map_or(level, |above| above.min(level)));
+            }
             Some(Sign::Listing { said, from, end }) => self.listing(line, said.under(above), from, end),
             Some(Sign::Literal(from)) => {
                 let piece = Span { start: line.start + from, end: line.end };
@@ -111,6 +116,7 @@ impl<'a> Lexer<'a> {
         let piece = Span { start: line.start + from, end: line.start + to };
         self.push(kind, cover(line), Pieces::One([piece]), indent, line.quote > 0);
         self.headline = inside;
+        self.unrun = self.unrun.filter(|above| level > *above || *above == 0);
         if self.dialect == Dialect::Org && self.aside.is_none_or(|above| level <= above) {
             let aside = matches!(section(&self.text[piece.start..piece.end]), Section::Never | Section::Context);
             self.aside = aside.then_some(level);
@@ -131,6 +137,7 @@ impl<'a> Lexer<'a> {
         if !above.is_some_and(|block| matches!(block.kind, BlockKind::Item { .. })) {
             self.counts.clear();
         }
+        self.unrun = self.unrun.filter(|above| item.depth > *above || *above == 0);
         self.counts.resize(item.depth, (0, item.numbered));
         let (number, numbered) = &mut self.counts[item.depth - 1];
         if *numbered != item.numbered {
@@ -162,7 +169,7 @@ impl<'a> Lexer<'a> {
         let (pieces, last, missing) = self.passage(open, from, end);
         let frame = match missing {
             Some(sign) => Frame::Open(sign),
-            None if said.shown => Frame::Shown,
+            None if said.shown || self.unrun.is_some() => Frame::Shown,
             None => Frame::Closed,
         };
         let kind = BlockKind::Fence(Code { language: said.language.to_ascii_lowercase(), frame });

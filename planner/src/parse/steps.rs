@@ -312,6 +312,7 @@ impl Builder<'_> {
             draft.plan.attachments = inline.attachments(&flow.text, clause.start, clause.end);
             draft.plan.spans.extend(flow.span(clause.start, clause.end));
             draft.plan.condition = part.condition;
+            draft.plan.mark = unasked::ending(&flow.text[part.from..part.to]).unwrap_or(Mark::Open);
             adopt(draft, &mut found);
         }
         Some(self.added(link))

@@ -9,7 +9,8 @@ use std::sync::LazyLock;
 
 use super::phrases::{Hit, Marked, after_any, after_word, lower, words};
 use super::text::holds;
-use super::vocabulary;
+use super::{states, vocabulary};
+use crate::plan::Mark;
 
 /// Begins a prohibition: "never push".
 const FIRST: u32 = 1 << 0;
@@ -45,6 +46,12 @@ const WARNS: u32 = 1 << 14;
 const DENIES: u32 = 1 << 15;
 /// The same, wherever in the text it stands.
 const REJECTS: u32 = 1 << 16;
+/// Before a colon, says that what follows is what somebody else said.
+const QUOTES: u32 = 1 << 17;
+/// Behind code, says that it is done, or that it is not wanted; beside it stand no other words than idle ones.
+const CLOSES: u32 = 1 << 18;
+/// Says nothing beside such a word.
+const IDLE: u32 = 1 << 19;
 /// Is the beginning of words.
 const STEM: u32 = Marked::STEM;
 
@@ -58,39 +65,43 @@ static WORDS: LazyLock<Marked> = LazyLock::new(|| {
         (FIRST | BEFORE | DENIES, "dont|can't"),
         (FIRST | BEFORE | BEHIND | DENIES, "cannot"),
         (FIRST | UNTIL | DENIES, "without"),
-        (
-            FIRST,
-            "what not to do|things not to do|what never to do|don'ts|donts|do nots|no hacer|ne jamais|nie|non usare|\
-             non fare|mai|nao",
-        ),
+        (FIRST, "what not to do|things not to do|what never to do|don'ts|donts|do nots|no hacer|ne jamais|nao"),
         (
             FIRST | BEFORE,
-            "no need to|refrain from|under no circumstances|on no account|by no means|nunca|jam\u{e1}s|no usar|\
-             no lances|no lanzar|no hagas|no uses|ne pas|jamais|niemals|nicht|auf keinen fall|non eseguire|n\u{e3}o|\
+            "no need to|refrain from|under no circumstances|on no account|by no means|in no case|at no time|nunca|jam\u{e1}s|no usar|\
+             no lances|no lanzar|no hagas|no uses|ne pas|jamais|niemals|nie|nicht|auf keinen fall|nooit|mai|n\u{e3}o|\
              \u{43d}\u{435}|\u{43d}\u{438}\u{43a}\u{43e}\u{433}\u{434}\u{430}|\u{43d}\u{435}\u{43b}\u{44c}\u{437}\u{44f}|\
-             \u{8bf7}\u{52ff}|\u{5207}\u{52ff}|\u{4e0d}\u{5f97}",
+             \u{8bf7}\u{52ff}|\u{5207}\u{52ff}|\u{4e0d}\u{5f97}|\u{4e25}\u{7981}",
         ),
         (FIRST | BEFORE | MENTION, "\u{4e0d}\u{8981}|\u{7981}\u{6b62}"),
-        (FIRST | BEFORE | STEM, "no ejecut|no borr|no corr"),
+        (FIRST | BEFORE | STEM, "no ejecut|no borr|no corr|non eseg|non lanc|non us|non fa"),
         (FIRST | HEAD | BEHIND, "must not|must never|should not|should never"),
         (FIRST | HEAD | BEFORE | BEHIND | DENIES, "mustn't|shouldn't"),
         (FIRST | HEAD, "not allowed"),
         (HEAD, "not permitted|are not to"),
         (HEAD | BEHIND, "shall not|shall never|may not|may never|is not to"),
-        (NAME, "prohibited|disallowed|banned|vietato|proibido"),
-        (NAME | BEFORE, "verboten|interdit|interdits|prohibido|prohibidos"),
+        (NAME, "prohibited|disallowed|banned"),
+        (NAME | BEFORE, "verboten|interdit|interdits|vietato|proibido|prohibido|prohibidos"),
         (NAME | MENTION | DENIES, "forbidden"),
         (BEFORE | DENIES, "not"),
-        (BEFORE, "no longer|hold off"),
-        (BEFORE | STEM, "kein|n'ex|prohibid"),
+        (BEFORE, "no longer|hold off|pas|niet|geen|ikke|inte|aldrig|\u{522b}\u{8fd0}|\u{522b}\u{6267}"),
+        (BEFORE | STEM, "kein|n'ex|prohibid|\u{437}\u{430}\u{43f}\u{440}\u{435}\u{449}"),
         (OVER, "not to"),
         (UNTIL, "instead of|rather than|except|everything but|anything but|all but"),
+        (MENTION | CLOSES, "executed|\u{5df2}\u{7ecf}"),
         (
             MENTION,
-            "how|whether|why|who|whom|whose|dangerous|unsafe|risky|harmful|prevent|prevents|forbids|prohibit|prohibits|\
-             disallow|disallows|\u{5982}\u{4f55}|\u{600e}\u{4e48}|\u{4e3a}\u{4ec0}\u{4e48}|\u{662f}\u{5426}|\u{5df2}\u{7ecf}",
+            "runs|executes|invokes|invoked|i have|i've|ich|ik|je|j'ai|nous avons|yo|ya|he \
+             ejecutado|hemos|gi\u{e0}|j\u{e1}|eu vou|d\u{e9}j\u{e0}|schon|bereits|\u{44f}|\u{443}\u{436}\u{435}|\u{6211}\u{4f1a}|\
+             \u{6211}\u{6765}|\u{6211}\u{5c06}|\u{6211}\u{81ea}|\u{6211}\u{521a}|\u{6211}\u{53bb}|\u{8fd0}\u{884c}\u{4e86}|\u{6267}\u{884c}\u{4e86}",
         ),
-        (MENTION | DENIES, "already|nobody|nothing|forbid"),
+        (
+            MENTION,
+            "how|whether|why|who|whom|whose|unsafe|risky|harmful|prevent|prevents|forbids|prohibit|prohibits|\
+             disallow|disallows|\u{5982}\u{4f55}|\u{600e}\u{4e48}|\u{4e3a}\u{4ec0}\u{4e48}|\u{662f}\u{5426}",
+        ),
+        (MENTION | DENIES, "nobody|nothing|forbid"),
+        (MENTION | IDLE | DENIES, "already"),
         (MENTION | SHOWN, "ran"),
         (MENTION | DENIES | REJECTS, "refuse|refuses"),
         (
@@ -98,23 +109,43 @@ static WORDS: LazyLock<Marked> = LazyLock::new(|| {
             "can not|is never to|is forbidden|is prohibited|is not allowed|isn't allowed|must wait|has to wait|can wait|\
              is banned|is off limits|is already|was already|has already|has been|was run|darf nicht",
         ),
-        (ITEM, "skip|n/a|done:|no |cancelled|canceled|wontfix"),
-        (ITEM | DENIES, "deprecated"),
-        (ITEM | DENIES | REJECTS, "obsolete"),
+        (
+            BEHIND | STEM,
+            "\u{3092}\u{5b9f}\u{884c}\u{3057}\u{306a}|\u{3092}\u{5b9f}\u{884c}\u{3059}\u{308b}\u{306a}|\u{3092}\u{5b9f}\u{884c}\u{3057}\u{307e}\u{3057}\u{305f}|\u{3092}\u{5b9f}\u{884c}\u{3057}\u{305f}",
+        ),
+        (ITEM | MENTION, "previously|formerly|historically"),
+        (ITEM, "skip|done:|finished:|completed:|rejected:|postponed:|deferred:|declined:|no "),
+        (ITEM | CLOSES, "n/a|cancelled|canceled|wontfix"),
+        (ITEM | CLOSES | DENIES, "deprecated"),
+        (ITEM | CLOSES | DENIES | REJECTS, "obsolete"),
+        (
+            CLOSES,
+            "done|finished|completed|skipped|no|longer|erledigt|hecho|fait|fatto|feito|gedaan|\
+             \u{433}\u{43e}\u{442}\u{43e}\u{432}\u{43e}|\u{5b8c}\u{6210}|\u{5df2}\u{5b8c}\u{6210}",
+        ),
+        (
+            IDLE,
+            "all|now|yet|today|it|this|that|is|do|run|execute|use|any|more|anymore|again|please|for|me|myself|\
+             need|needed|required|necessary|earlier|before|to",
+        ),
         (
             LABEL,
-            "incorrect|not like this|anti-pattern|antipattern|replace|with|by|change|from|into|danger|dangerous|\
+            "incorrect|not like this|anti-pattern|antipattern|replace|with|by|change|from|into|danger|\
              destructive",
         ),
+        (LABEL | MENTION, "dangerous"),
         (LABEL | DENIES, "bad"),
         (LABEL | SHOWN | DENIES, "wrong"),
         (LABEL | REPORT, "to reproduce|steps to reproduce|how to reproduce"),
         (LABEL | REPORT | DENIES, "reproduction"),
         (
             SHOWN,
-            "outputs|prints|saw|sees|get|gets|got|went|message|messages|says|said|showed|shows|stacktrace|happened|happens|\
-             currently|fails|failing|crashes|crashed|tried|did|wrote|writes|yesterday",
+            "outputs|prints|saw|sees|get|gets|got|went|message|messages|showed|shows|stacktrace|happened|happens|\
+             currently|fails|failing|crashes|crashed|tried",
         ),
+        (SHOWN | MENTION, "did"),
+        (SHOWN | IDLE, "yesterday"),
+        (SHOWN | QUOTES, "says|said|writes|wrote"),
         (SHOWN | DENIES, "error|errors|log|output|printed|failed|broke|broken"),
         (SHOWN | REPORT | DENIES, "logs"),
         (SHOWN | REPORT, "traceback"),
@@ -126,7 +157,7 @@ static WORDS: LazyLock<Marked> = LazyLock::new(|| {
         ),
         (
             EXCLUDED,
-            "out of scope|out-of-scope|non-goals|non goals|nongoals|non-goal|won't do|wont do|won't fix|will not do|\
+            "out of scope|out-of-scope|non-goals|non goals|nongoals|non-goal|will not do|\
              not in scope|not doing|not now|explicitly excluded|excluded|anti-goals|won't have|what we won't do|\
              what we will not do|not planned|no-goals|future work (out of scope)|things we won't do|nicht im umfang|\
              nicht ziele|nichtziele|nicht-ziele|außerhalb des umfangs|nicht enthalten|hors périmètre|hors du périmètre|\
@@ -134,13 +165,15 @@ static WORDS: LazyLock<Marked> = LazyLock::new(|| {
              não objetivos|fuori ambito|fuori portata|non obiettivi|вне рамок|не входит|за рамками|不做|范围外|范围之外|非目标|\
              不在范围内|対象外|スコープ外|やらないこと",
         ),
+        (ITEM | EXCLUDED, "won't do|wont do|won't fix"),
         (WARNS, "critical|important|note|nb|warning|caution|attention|reminder|tip|hint|remember|gate"),
         (
             DENIES,
             "won't|instead|rejects|old|older|previous|former|example|examples|sample|samples|template|dummy|fake|mock|\
              fixture|fixtures|schema|format|response|responses|request|requests|payload|returns|returned|input|\
-             reproduce|like|looks|was|were|wasn't|weren't|imagine",
+             reproduce|like|looks|were|wasn't|weren't|imagine",
         ),
+        (IDLE | DENIES, "was"),
         (DENIES | REJECTS, "refused|reject|rejected|outdated|superseded|abandoned|discarded|hypothetical"),
     ])
 });
@@ -200,9 +233,38 @@ pub(super) fn mentions(said: &str) -> bool {
     holds_any(said, MENTION)
 }
 
-/// True when what stands right behind code refuses it, or says that it is done.
+/// True when a part before a colon gives what follows as what somebody said: "the guide says: run `make`".
+pub(super) fn quotes(label: &str) -> bool {
+    words(label).last().is_some_and(|last| WORDS.marks(&last) & QUOTES > 0)
+}
+
+/// True when what stands right behind code refuses it or says that it is done, as "is forbidden" and "(done)" do.
 pub(super) fn settles(after: &str) -> bool {
-    marks_of(after) & BEHIND > 0
+    marks_of(after) & BEHIND > 0 || after.starts_with(TICKS) || closes(after)
+}
+
+/// How far a step is by the word behind the last sign in it: "Fix it - DONE", "Push it (skipped)".
+pub(super) fn ending(step: &str) -> Option<Mark> {
+    let plain = step.trim_end_matches([' ', '.', '!', ')', ']', '*', '_']);
+    let (_, word) = plain.rsplit_once(['-', '\u{2013}', '\u{2014}', '(', '[', ':'])?;
+    let word = lower(word.trim_matches([' ', '*', '_']));
+    if WORDS.marks(&word) & CLOSES > 0 { states::mark(&word) } else { None }
+}
+
+/// Signs of what is done, and of what is not to be done.
+pub(super) const TICKS: [char; 7] =
+    ['\u{2705}', '\u{2713}', '\u{2714}', '\u{2611}', '\u{274c}', '\u{1f6ab}', '\u{26d4}'];
+
+/// "- DONE", "(not needed)", ": done by Bob": up to a sign no words but those by which it is done or not wanted.
+fn closes(after: &str) -> bool {
+    let said = after.trim_start_matches(|c: char| !c.is_alphanumeric());
+    let end = said.find([')', ']', ',', '.', ';', '!', ':']).unwrap_or(said.len());
+    let mut all = words(&said[..end]).map(|word| WORDS.marks(&word) & (CLOSES | IDLE | BEFORE));
+    let Some(first) = all.next() else { return false };
+    let by = words(said).nth(1).is_some_and(|next| matches!(&*next, "by" | "on" | "at" | "in" | "with" | "last"));
+    let whole = |(marks, rest): (u32, &str)| marks & CLOSES > 0 && said.len() - rest.len() >= end;
+    let (any, known) = all.fold((first, first > 0), |(any, known), marks| (any | marks, known && marks > 0));
+    first & CLOSES > 0 && by || WORDS.found(said).any(whole) || known && any & (CLOSES | BEFORE) > 0
 }
 
 /// True for a sentence that shows what was printed or happened.
@@ -259,4 +321,15 @@ fn hits(text: &str) -> impl Iterator<Item = Hit> {
             }
         }
     })
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn each_word_stands_once() {
+        let mut all: Vec<&str> = super::WORDS.iter().collect();
+        all.sort_unstable();
+        let twice: Vec<_> = all.windows(2).filter(|pair| pair[0] == pair[1]).map(|pair| pair[0]).collect();
+        assert_eq!(twice, [""; 0]);
+    }
 }

@@ -435,13 +435,14 @@ static POLITE: Words = Words::new(|| {
     list(
         "please|kindly|pls|plz|also|just|someone please|somebody please|anyone please|someone should|somebody should|someone needs to|somebody needs to|someone has to|\
      someone must|can someone|could someone|can anyone|could anyone|can you|could you|would you|will you|can we|could we|i need you to|i want you to|\
-     i'd like you to|i would like you to|we need to|i need to|you need to|i want to|we want to|i would like to|\
+     i'd like you to|i would like you to|we need to|i need to|you need to|you have to|you'll need to|you will need to|you'll have to|you will have to|i must|i also need you to|\
+     feel free to|don't hesitate to|do not hesitate to|we now need to|i want to|we want to|i would like to|\
      i'd like to|we would like to|we'd like to|i have to|we have to|we must|you must|you should|we should|\
      i should|i also need to|i also want to|i also would like to|i would also like to|i'd also like to|\
      we also need to|let's|let us|help me to|help me|help us|help|go ahead and|try to|make an effort to|\
      be so kind as to|i'm looking to|i am looking to|i want|i need|we need|go and|remember to|don't forget to|\
      do not forget to|be sure to|want to|need to|proceed to|start by|begin by|to do|now|so|and|could i|can i|\
-     may i|ok|okay|hi|hello|hey|i will|i'll|we'll|we will|i'm going to|i am going to|possibly|it is necessary to|\
+     may i|ok|okay|hi|hello|hey|we'll|we will|possibly|it is necessary to|\
      in order to|optionally|it would be great if you could|it would be great if you can|it would be nice if you could|\
      it would be helpful if you could|it would be helpful if you can|i would appreciate it if you could|\
      i'd appreciate it if you could|i would be grateful if you could|you could|todo:|fixme:|todo -",

@@ -1,6 +1,8 @@
 //! Which code is the command of a task, and which is only said to look like one.
 
 use super::plan;
+use crate::parse::{ParseOptions, parse};
+use crate::plan::Mark;
 
 /// The commands of a text, and the code that is said not to be one.
 fn found(text: &str) -> (Vec<String>, Vec<String>) {
@@ -259,4 +261,128 @@ fn a_file_that_is_built_or_formatted_is_not_run() {
         assert_eq!(plan(text).tasks[0].command, None, "of {text:?}");
     }
     assert_eq!(plan("- Build `make`").tasks[0].command.as_deref(), Some("make"));
+}
+
+/// The commands of a text by itself, as an item and behind another sentence.
+#[track_caller]
+fn check_run(texts: &[&str], expected: &[&str]) {
+    let runs = |text: &str| {
+        let tasks = parse(text, ParseOptions::default()).map(|plan| plan.tasks).unwrap_or_default();
+        let open = tasks.into_iter().filter(|task| task.mark == Mark::Open);
+        open.filter_map(|task| task.command).collect::<Vec<_>>()
+    };
+    for text in texts {
+        for whole in [(*text).to_owned(), format!("1. Fix it\n2. {text}\n3. Ship it"), format!("Fix it. {text}")] {
+            assert_eq!(runs(&whole), expected, "of {whole:?}");
+        }
+    }
+}
+
+#[test]
+fn what_one_person_did_or_will_do_is_run_by_nobody_else() {
+    check_run(
+        &[
+            "I will run `make all` myself",
+            "I'll do `make all`",
+            "I'm going to run `make all` later",
+            "I can run `make all` if you want",
+            "I've run `make all`",
+            "We already ran `make all`",
+            "We've executed `make all`",
+            "Bob runs `make all`",
+            "Bob did `make all`",
+            "The customer executed `make all` and lost data",
+            "My script runs `make all` every hour",
+            "Previously we used `make all`",
+            "Executed `make all`",
+            "Tried `make all`",
+            "Nous avons lanc\u{e9} `make all`",
+            "Je lancerai `make all`",
+            "Ich starte `make all` nachher",
+            "Hemos ejecutado `make all`",
+            "Ya ejecut\u{e9} `make all`",
+            "J\u{e1} executei `make all`",
+            "Ho gi\u{e0} eseguito `make all`",
+            "\u{42f} \u{443}\u{436}\u{435} \u{437}\u{430}\u{43f}\u{443}\u{441}\u{442}\u{438}\u{43b} `make all`",
+            "\u{6211}\u{4f1a}\u{81ea}\u{5df1}\u{8fd0}\u{884c} `make all`",
+        ],
+        &[],
+    );
+}
+
+#[test]
+fn what_is_said_to_be_done_or_not_wanted_is_not_run() {
+    check_run(
+        &[
+            "Run `make all` - DONE",
+            "Run `make all` (done)",
+            "Run `make all` -- finished yesterday",
+            "Run `make all`: done by Bob",
+            "Run `make all` \u{2705}",
+            "Run `make all` (already done)",
+            "Run `make all` (n/a)",
+            "Run `make all` (not needed)",
+            "Run `make all` (don't do this yet)",
+            "Run `make all` \u{2014} not now",
+            "`make all` - done",
+            "Finished: run `make all`",
+            "Formerly: run `make all`",
+            "Postponed: run `make all`",
+            "\"Run `make all`\" is what he said",
+            "The README says: run `make all`",
+        ],
+        &[],
+    );
+    let marks = |text: &str| plan(text).tasks.iter().map(|task| format!("{:?}", task.mark)).collect::<Vec<_>>();
+    assert_eq!(marks("- Fix it - DONE\n- Push it (skipped)\n- Ship it: n/a"), ["Done", "Cancelled", "Open"]);
+    assert_eq!(marks("- [~] Fix it - DONE\n- Push it when all is done"), ["InProgress", "Open"], "the box counts");
+}
+
+#[test]
+fn what_is_forbidden_in_other_words_or_languages_is_not_run() {
+    check_run(
+        &[
+            "Under no circumstances run `make all`",
+            "On no account run `make all`",
+            "Non lanciare mai `make all`",
+            "Ne lancez pas `make all`",
+            "Nie uruchamiaj `make all`",
+            "Voer `make all` niet uit",
+            "\u{c8} vietato eseguire `make all`",
+            "\u{417}\u{430}\u{43f}\u{440}\u{435}\u{449}\u{435}\u{43d}\u{43e} \u{437}\u{430}\u{43f}\u{443}\u{441}\u{43a}\u{430}\u{442}\u{44c} `make all`",
+            "\u{522b}\u{8fd0}\u{884c} `make all`",
+            "\u{4e25}\u{7981}\u{8fd0}\u{884c} `make all`",
+            "`make all`\u{3092}\u{5b9f}\u{884c}\u{3057}\u{306a}\u{3044}\u{3067}",
+        ],
+        &[],
+    );
+}
+
+#[test]
+fn an_order_to_the_crew_is_one_whatever_stands_beside_it() {
+    check_run(
+        &[
+            "We need to run `make all`",
+            "Please run `make all`",
+            "Let's run `make all`",
+            "You have to run `make all`",
+            "You'll need to run `make all`",
+            "I need you to run `make all`",
+            "Don't forget to run `make all`",
+            "Do not hesitate to run `make all`",
+            "Never mind the warnings, run `make all`",
+            "Run `make all` (complete rebuild)",
+            "Run `make all` (not as root)",
+            "Run `make all` (should be done in a minute)",
+            "Run `make all`, it has not been run",
+            "Run `make all` when you are done",
+            "Run `make all` so that I can do the rest",
+            "Feed the index with `make all`",
+            "Check that `make all` works",
+            "F\u{fc}hre `make all` aus",
+            "Wir m\u{fc}ssen `make all` ausf\u{fc}hren",
+            "`make all` \u{3092}\u{5b9f}\u{884c}",
+        ],
+        &["make all"],
+    );
 }

@@ -72,3 +72,17 @@ fn comments_quotations_and_literals_are_no_steps() {
         assert_eq!(shown, [("Fix it", None)], "of {text:?}");
     }
 }
+
+#[test]
+fn what_a_text_or_a_section_says_of_its_listings_holds_for_them() {
+    let listing = "#+BEGIN_SRC sh\nmake a\n#+END_SRC\n";
+    for text in [
+        format!("#+PROPERTY: header-args :eval no\n* TODO Run it\n{listing}"),
+        format!("* Notes\n#+PROPERTY: header-args:sh+ :eval never\n* TODO Test it\n{listing}"),
+        format!("* TODO Run it\n:PROPERTIES:\n:header-args: :eval no\n:END:\n{listing}"),
+        format!("* TODO Run it\n#+HEADER: :eval no\n{listing}"),
+        "h2. Steps\n# Run it\n{noformat}\nmake a\n{noformat}\n".to_owned(),
+    ] {
+        runs_nothing(&text);
+    }
+}
