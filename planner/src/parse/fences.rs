@@ -98,33 +98,13 @@ impl Builder<'_> {
 
     /// Says that a block of code is not a command; data and plain text nobody expects to run.
     fn not_run(&mut self, block: &Block, language: &str) {
-        const DATA: &[&str] = &[
-            "json",
-            "jsonc",
-            "yaml",
-            "yml",
-            "toml",
-            "xml",
-            "html",
-            "css",
-            "csv",
-            "text",
-            "txt",
-            "plain",
-            "plaintext",
-            "markdown",
-            "md",
-            "diff",
-            "patch",
-            "ini",
-            "log",
-            "output",
-            "mermaid",
-            "graphql",
-            "http",
-            "env",
-        ];
-        if !language.is_empty() && !DATA.contains(&language) {
+        static DATA: Words = Words::new(|| {
+            list(
+                "json|jsonc|yaml|yml|toml|xml|html|css|csv|text|txt|plain|plaintext|markdown|md|diff|patch|ini|log|\
+                 output|mermaid|graphql|http|env",
+            )
+        });
+        if !language.is_empty() && !DATA.contains(language) {
             let message = format!("the block of {language} is not run; it is kept as a remark");
             self.out.odd.push(Odd { at: block.span.start, message, help: "mark it as sh if it is a command".into() });
         }

@@ -5,7 +5,7 @@
 
 use super::inline::Inline;
 use super::lines::{Block, BlockKind};
-use super::phrases::{after_word, begins, words};
+use super::phrases::{Words, after_any, after_word, begins, list, words};
 use super::roles::{self, Said};
 use super::text::{find, holds};
 use super::vocabulary;
@@ -14,92 +14,27 @@ use crate::plan::NodeKind;
 /// What ends a letter is no longer.
 const SIGNATURE_BYTES_MAX: usize = 40;
 /// Words that say that help is wanted and not yet with what.
-const VAGUE: &[&str] = &[
-    "assistance",
-    "help with",
-    "need help",
-    "your help",
-    "some help",
-    "interested in",
-    "curious about",
-    "help me to",
-    "help us",
-    "assist me",
-    "following tasks",
-    "help me out",
-    "give me a hand",
-    "following steps",
-];
+static VAGUE: Words = Words::new(|| {
+    list(
+        "assistance|help with|need help|your help|some help|interested in|curious about|help me to|help us|assist me|\
+         following tasks|help me out|give me a hand|following steps",
+    )
+});
 /// Things that are only the form in which the answer to a request comes.
-const FORMS: &[&str] = &[
-    "result",
-    "results",
-    "report",
-    "summary",
-    "feedback",
-    "output",
-    "difference",
-    "differences",
-    "details",
-    "insights",
-    "recommendations",
-    "answer",
-    "findings",
-    "conclusion",
-    "conclusions",
-];
+static FORMS: Words = Words::new(|| {
+    list(
+        "result|results|report|summary|feedback|output|difference|differences|details|insights|recommendations|answer|\
+         findings|conclusion|conclusions",
+    )
+});
 /// Words that carry no matter of their own.
-const IDLE: &[&str] = &[
-    "information",
-    "please",
-    "would",
-    "could",
-    "should",
-    "about",
-    "their",
-    "there",
-    "these",
-    "those",
-    "which",
-    "where",
-    "while",
-    "help",
-    "need",
-    "needs",
-    "want",
-    "like",
-    "with",
-    "from",
-    "that",
-    "this",
-    "have",
-    "also",
-    "some",
-    "such",
-    "into",
-    "your",
-    "mine",
-    "them",
-    "they",
-    "make",
-    "more",
-    "know",
-    "provide",
-    "named",
-    "called",
-    "using",
-    "related",
-    "field",
-    "retrieve",
-    "find",
-    "assistance",
-    "between",
-    "including",
-    "specific",
-    "different",
-    "current",
-    "available",
-];
+static IDLE: Words = Words::new(|| {
+    list(
+        "information|please|would|could|should|about|their|there|these|those|which|where|while|help|need|needs|want|\
+         like|with|from|that|this|have|also|some|such|into|your|mine|them|they|make|more|know|provide|named|called|\
+         using|related|field|retrieve|find|assistance|between|including|specific|different|current|available",
+    )
+});
 
 /// Takes out the name of the writer, alone under "Best regards,".
 pub(super) fn sign_off(text: &str, blocks: &mut [Block]) {
@@ -254,7 +189,7 @@ pub(super) fn shares(one: &str, other: &str) -> bool {
 
 /// The beginnings of the words that carry the matter of a sentence.
 fn matter(text: &str) -> impl Iterator<Item = String> + '_ {
-    words(text).take(60).filter(|word| word.chars().count() > 3 && !IDLE.contains(&word.as_str())).map(|word| {
+    words(text).take(60).filter(|word| word.chars().count() > 3 && !IDLE.contains(word.as_str())).map(|word| {
         let short = word.strip_suffix("'s").unwrap_or(&word);
         short.chars().take(5).collect()
     })
@@ -262,16 +197,9 @@ fn matter(text: &str) -> impl Iterator<Item = String> + '_ {
 
 /// "It would be helpful to see the data."
 pub(super) fn would_help(text: &str) -> bool {
-    begins(
-        text,
-        &[
-            "it would be helpful to",
-            "it would be great to",
-            "it would be nice to",
-            "it would be good to",
-            "it would be useful to",
-        ],
-    )
+    let good = after_any(text, &["it would be helpful", "it would be great", "it would be nice"]);
+    let good = good.or_else(|| after_any(text, &["it would be good", "it would be useful"]));
+    good.is_some_and(|rest| after_word(rest, " to").is_some())
 }
 
 /// "Please provide the title and the author.": more on the step before it, when nothing joins them.
@@ -281,20 +209,8 @@ pub(super) fn adds(text: &str) -> bool {
     let plain = vocabulary::instruction(text);
     let polite = plain.len() < text.trim_start().len();
     let more = begins(plain, &["include", "make sure", "ensure", "specify"]);
-    let same = begins(
-        plain,
-        &[
-            "provide me with details",
-            "provide details",
-            "provide the details",
-            "provide me with the",
-            "provide the",
-            "provide details such",
-            "provide me with details such",
-            "give me the details",
-            "provide a detailed",
-        ],
-    );
+    let same = ["provide me with details", "provide details", "provide me with the", "provide the"];
+    let same = begins(plain, &same) || begins(plain, &["give me the details", "provide a detailed"]);
     let narrows = begins(text, &["specifically", "in particular", "it should", "this should"]);
     told || more && polite || same && polite || narrows
 }
@@ -355,7 +271,7 @@ fn thing_of_its_own<'t>(before: &'t str, rest: &str) -> Option<&'t str> {
     let of = |word: &str| matches!(word, "of" | "for" | "about" | "from" | "on" | "to" | "regarding");
     let [first, second, ..] = asked.as_slice() else { return None };
     let head = asked.iter().position(|word| of(word)).unwrap_or(asked.len());
-    let form = asked.iter().take(head).any(|word| FORMS.contains(&word.as_str()));
+    let form = asked.iter().take(head).any(|word| FORMS.contains(word.as_str()));
     // "the film 'Titanic'"
     let named = rest.contains(" '") || rest.contains(" \"");
     let whole = named || (2..asked.len().saturating_sub(1)).contains(&head) || (*first == "information" && head == 1);
@@ -395,7 +311,7 @@ fn is_request_of_its_own(before: &str, rest: &str, also: bool, asks: bool) -> bo
     );
     let object_end = all.iter().skip(2).position(|word| matches!(word.as_str(), "of" | "for" | "in" | "with" | "on"));
     let head = all.get(..object_end.map_or(all.len().min(6), |n| n + 2)).unwrap_or(&all);
-    let form = head.iter().any(|word| FORMS.contains(&word.as_str()));
+    let form = head.iter().any(|word| FORMS.contains(word.as_str()));
     let back = all.iter().any(|word| matches!(word.as_str(), "it" | "its" | "them" | "their" | "one"));
     own && !form && !back && all.len() > 5
 }

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use super::phases;
-use super::phrases::{lower, strip_prefix_ci};
+use super::phrases::{Words, list, lower, strip_prefix_ci};
 use super::text::{find_early, is_blank, is_cjk, is_invisible, spaces};
 use crate::plan::Mark;
 
@@ -459,18 +459,8 @@ pub(super) fn label_line(content: &str) -> bool {
 
 /// "Then deploy both.", "Steps 2 and 3 can run in parallel.": a sentence after a list, and no rest of its last item.
 fn begins_anew(content: &str) -> bool {
-    const WORDS: [&str; 9] = [
-        "Then ",
-        "Then, ",
-        "Finally, ",
-        "Finally ",
-        "After that, ",
-        "Afterwards, ",
-        "Lastly, ",
-        "Once all ",
-        "Once both ",
-    ];
+    static WORDS: Words =
+        Words::new(|| list("Then |Then, |Finally, |Finally |After that, |Afterwards, |Lastly, |Once all |Once both "));
     let counted = ["Steps ", "Tasks "].iter().find_map(|word| content.strip_prefix(word));
-    WORDS.iter().any(|word| content.starts_with(word))
-        || counted.is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
+    WORDS.begin(content) || counted.is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
 }

@@ -5,6 +5,7 @@ use super::dialects::{Dialect, Listing, Sign, Until};
 use super::lines::{Block, BlockKind, Lexer, Line, Pieces, cover};
 use super::loose::loose;
 use super::markers::{self, Marker};
+use super::phrases::{Words, list};
 use super::sections::{Section, section};
 use super::text::{blank, find, is_blank};
 use super::{roles, vocabulary};
@@ -263,22 +264,10 @@ impl<'a> Lexer<'a> {
 
 /// `/label ~bug`: what a forge is told of the whole text.
 pub(super) fn quick_action(content: &str) -> bool {
-    const ACTIONS: [&str; 12] = [
-        "label",
-        "assign",
-        "due",
-        "estimate",
-        "spend",
-        "milestone",
-        "epic",
-        "cc",
-        "relate",
-        "weight",
-        "priority",
-        "unlabel",
-    ];
+    static ACTIONS: Words =
+        Words::new(|| list("label|assign|due|estimate|spend|milestone|epic|cc|relate|weight|priority|unlabel"));
     let word = || content[1..].split(' ').next().unwrap_or("");
-    content.starts_with('/') && ACTIONS.contains(&word()) && content.contains(' ')
+    content.starts_with('/') && ACTIONS.contains(word()) && content.contains(' ')
 }
 
 /// Where the title stands in `<summary>Title</summary>`.

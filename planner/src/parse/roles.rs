@@ -381,46 +381,18 @@ fn is_statement(text: &str) -> bool {
 
 /// True for words that tell something by themselves, without what stands before a colon.
 fn is_told(text: &str) -> bool {
+    static FINITE: Words = Words::new(|| {
+        list(
+            "is|are|was|were|has|have|had|will|can|may|might|does|do|isn't|aren't|wrote|said|asked|writes|says|asks|\
+             mentioned|reported|paste|get|gets|shows|fails|works|contains|needs|means",
+        )
+    });
     let mut all = words(text);
     let Some(first) = all.next() else { return true };
     if STATE.contains(first.as_str()) {
         return true;
     }
-    let finite = [
-        "is",
-        "are",
-        "was",
-        "were",
-        "has",
-        "have",
-        "had",
-        "will",
-        "can",
-        "may",
-        "might",
-        "does",
-        "do",
-        "isn't",
-        "aren't",
-        "wrote",
-        "said",
-        "asked",
-        "writes",
-        "says",
-        "asks",
-        "mentioned",
-        "reported",
-        "paste",
-        "get",
-        "gets",
-        "shows",
-        "fails",
-        "works",
-        "contains",
-        "needs",
-        "means",
-    ];
-    !text.starts_with('`') && all.take(4).any(|word| finite.contains(&word.as_str()))
+    !text.starts_with('`') && all.take(4).any(|word| FINITE.contains(word.as_str()))
 }
 
 /// Labels of lines that explain and ask for nothing.
@@ -515,15 +487,16 @@ pub(super) fn is_labelled(line: &str) -> bool {
 
 /// True for an item that says something of the item above it: "it takes long", "needs network".
 pub(super) fn is_said(line: &str) -> bool {
-    const SAYS: &[&str] = &[
-        "is", "are", "was", "were", "takes", "take", "needs", "requires", "has", "have", "must", "should", "can",
-        "will", "may", "might", "uses", "depends", "costs", "runs", "works", "fails", "does", "cannot", "it's",
-        "that's",
-    ];
+    static SAYS: Words = Words::new(|| {
+        list(
+            "is|are|was|were|takes|take|needs|requires|has|have|must|should|can|will|may|might|uses|depends|costs|\
+             runs|works|fails|does|cannot|it's|that's",
+        )
+    });
     !vocabulary::begins_with_verb(line)
         && !vocabulary::is_question_mark(line)
         && !is_branch(line)
-        && words(line).take(5).any(|word| SAYS.contains(&word.as_str()))
+        && words(line).take(5).any(|word| SAYS.contains(word.as_str()))
 }
 
 /// True for "then run the tests": a step after the one above it.

@@ -474,25 +474,19 @@ impl Splitter<'_> {
 
     /// Connectors of scripts without spaces.
     fn cjk_word(&mut self, at: usize) {
-        const WORDS: [&str; 11] = [
-            "\u{4e0e}\u{6b64}\u{540c}\u{65f6}",
-            "\u{6700}\u{5f8c}\u{306b}",
-            "\u{7136}\u{540e}",
-            "\u{63a5}\u{7740}",
-            "\u{6700}\u{540e}",
-            "\u{968f}\u{540e}",
-            "\u{540c}\u{65f6}",
-            "\u{63a5}\u{4e0b}\u{6765}",
-            "\u{5426}\u{5219}",
-            "\u{305d}\u{306e}\u{5f8c}",
-            "\u{6b21}\u{306b}",
-        ];
+        static WORDS: Words = Words::new(|| {
+            list(
+                "\u{4e0e}\u{6b64}\u{540c}\u{65f6}|\u{6700}\u{5f8c}\u{306b}|\u{7136}\u{540e}|\u{63a5}\u{7740}|\
+                 \u{6700}\u{540e}|\u{968f}\u{540e}|\u{540c}\u{65f6}|\u{63a5}\u{4e0b}\u{6765}|\u{5426}\u{5219}|\
+                 \u{305d}\u{306e}\u{5f8c}|\u{6b21}\u{306b}",
+            )
+        });
         let is_inside = self.text[..at].ends_with("\u{4e0e}\u{6b64}");
         let rest = &self.text[at..];
         let is_again = rest.starts_with('\u{518d}')
             && self.text[..at].ends_with('\u{ff0c}')
             && !rest.starts_with("\u{518d}\u{6b21}");
-        let is_connector = WORDS.iter().any(|word| rest.starts_with(word));
+        let is_connector = WORDS.begin(rest);
         if !is_again && (is_inside || !is_connector) {
             return;
         }

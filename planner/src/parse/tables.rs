@@ -128,11 +128,8 @@ fn status(cell: &str) -> Mark {
         return Mark::InProgress;
     }
     let plain = cell.to_lowercase();
-    let plain = plain.trim_matches(|c: char| {
-        !c.is_alphanumeric() && !matches!(c, '\u{2705}' | '\u{2713}' | '\u{2714}' | '\u{2611}')
-    });
-    match plain {
-        "x" | "yes" | "\u{2705}" | "\u{2713}" | "\u{2714}" | "\u{2611}" => Mark::Done,
-        _ => states::mark(plain).unwrap_or(Mark::Open),
-    }
+    let plain = plain.trim_matches(|c: char| !c.is_alphanumeric());
+    let ticked = matches!(plain, "x" | "yes")
+        || plain.is_empty() && cell.contains(['\u{2705}', '\u{2713}', '\u{2714}', '\u{2611}']);
+    if ticked { Mark::Done } else { states::mark(plain).unwrap_or(Mark::Open) }
 }
