@@ -91,26 +91,26 @@ fn numbered(content: &str) -> Option<Loose> {
 
 /// The length of the time of day before words: `9:00 Stand-up`, `14:00-15:30 Review`.
 pub(super) fn time(content: &str) -> Option<usize> {
-    let clock = |text: &str| -> Option<usize> {
-        let hours = text.bytes().take(2).take_while(u8::is_ascii_digit).count();
-        let rest = text.get(hours..)?.strip_prefix([':', '.', 'h'])?;
-        let digits = rest.bytes().take(2).take_while(u8::is_ascii_digit).count();
-        (hours > 0 && digits == 2 && text[..hours].parse::<u8>().is_ok_and(|hour| hour < 25)).then_some(hours + 3)
-    };
-    if !content.starts_with(|c: char| c.is_ascii_digit()) {
-        return None;
-    }
     let mut length = clock(content)?;
-    let rest = content[length..].trim_start();
-    if let Some(to) = rest.strip_prefix(['-', '\u{2013}']).map(str::trim_start)
+    if let Some(to) = content[length..].trim_start().strip_prefix(['-', '\u{2013}']).map(str::trim_start)
         && let Some(end) = clock(to)
     {
         length = content.len() - to.len() + end;
     }
-    let rest = content[length..].trim_start();
-    let half = ["am", "pm", "a.m.", "p.m.", "Uhr"].iter().find_map(|half| strip_prefix_ci(rest, half));
-    let rest = half.filter(|rest| ends(rest)).unwrap_or(&content[length..]);
+    let rest = &content[length..];
     let words = rest.trim_start_matches([':', '-', '\u{2013}', ' ']);
-    (ends(rest) || rest.starts_with(':')).then_some(())?;
-    words.starts_with(char::is_alphabetic).then(|| content.len() - rest.len())
+    ((ends(rest) || rest.starts_with(':')) && words.starts_with(char::is_alphabetic)).then_some(length)
+}
+
+/// The length of a time of day: `9:00`, `14.30 Uhr`, `10:02:15 AM`.
+pub(super) fn clock(text: &str) -> Option<usize> {
+    let digits = |text: &str| text.bytes().take(2).take_while(u8::is_ascii_digit).count();
+    let hours = digits(text);
+    let minutes = text[hours..].strip_prefix([':', '.', 'h']).filter(|minutes| digits(minutes) == 2)?;
+    text[..hours].parse::<u8>().ok().filter(|hour| *hour < 25)?;
+    let seconds = minutes[2..].strip_prefix(':').filter(|seconds| digits(seconds) == 2);
+    let rest = seconds.map_or(&minutes[2..], |seconds| &seconds[2..]);
+    let halves = ["am", "pm", "a.m.", "p.m.", "Uhr"];
+    let half = halves.iter().find_map(|half| strip_prefix_ci(rest.trim_start(), half)).filter(|rest| ends(rest));
+    Some(text.len() - half.unwrap_or(rest).len())
 }

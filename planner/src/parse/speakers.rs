@@ -1,5 +1,6 @@
 //! Pasted chats: where the signs of speakers stand, such as "[10:31] ann: " and "Bob: ". What is said is for others.
 
+use super::loose::clock;
 use super::text::find_early;
 use super::{roles, vocabulary};
 
@@ -38,17 +39,14 @@ fn signs(text: &str, sign: impl Fn(&str) -> Option<usize>) -> Vec<(usize, usize)
 fn stamp(text: &str) -> Option<usize> {
     let end = find_early(text, b'\n', STAMP_BYTES_MAX)?;
     let line = text[..end].trim_end().trim_end_matches(']');
-    if !line.ends_with(|c: char| c.is_ascii_digit() || matches!(c, 'M' | 'm')) {
-        return None;
-    }
-    let half = ["AM", "PM", "am", "pm"].iter().find_map(|half| line.strip_suffix(half)).unwrap_or(line).trim_end();
-    let (name, time) = half.rsplit_once([' ', '['])?;
+    // "10:02 AM" has a space in it.
+    let parts = line.rmatch_indices([' ', '[']).take(2).map(|(at, _)| (&line[..at], &line[at + 1..]));
+    let (name, _) = parts.into_iter().find(|(_, time)| clock(time) == Some(time.len()))?;
     let day = [" at", " Today", " Yesterday", " \u{2014}", " -", " |"];
     let name = day.iter().fold(name.trim_end(), |name, word| name.strip_suffix(word).unwrap_or(name).trim_end());
-    let timed = (4..=8).contains(&time.len()) && time.bytes().all(|b| b.is_ascii_digit() || b == b':') && is_time(time);
     let plain = name.chars().all(|c| c.is_alphanumeric() || matches!(c, ' ' | '_' | '-' | '.' | '@'));
     let called = !name.is_empty() && name.split_whitespace().count() <= 3 && !vocabulary::begins_with_verb(name);
-    (timed && plain && called).then_some(end + 1)
+    (plain && called).then_some(end + 1)
 }
 
 /// The length of the sign of a speaker at the start of a line of a chat: "[10:31] ann: ", "Bob: ", "<ann> ".
@@ -77,8 +75,9 @@ fn speaker(line: &str) -> Option<usize> {
     (called && after.starts_with(' ') && plain()).then(|| line.len() - after.len() + 1)
 }
 
+/// "10:31", "2026-01-02 10:31".
 fn is_time(text: &str) -> bool {
-    text.len() <= 24 && text.contains(':') && text.starts_with(|c: char| c.is_ascii_digit())
+    text.len() <= 24 && text.split([' ', ',', 'T']).any(|part| clock(part) == Some(part.len()))
 }
 
 /// The same for names in lower case, of which every line has one, and which speak to each other.
