@@ -101,24 +101,15 @@ pub(super) fn connector(rest: &str) -> Option<(Link, bool, usize)> {
         after.trim_start_matches(|c: char| c.is_whitespace() || matches!(c, ',' | ':' | '\u{ff0c}' | '\u{3001}'));
     let comma = after.trim_start().starts_with([',', ':', '\u{ff0c}', '\u{3001}']);
     // "First class tickets", "Plus sign", "Second half": only a comma or an instruction makes these connectors.
-    let doubtful = matches!(
-        word,
-        "first"
-            | "plus"
-            | "initially"
-            | "also"
-            | "besides"
-            | "else"
-            | "at the end"
-            | "in the end"
-            | "in parallel"
-            | "to start"
-            | "to begin"
-            | "from there"
-    );
+    let doubtful = DOUBTFUL.contains(word);
     let fits = !doubtful || comma || vocabulary::begins_with_verb(trimmed) || starts_with_pronoun(trimmed);
     fits.then(|| (link, negated, rest.len() - trimmed.len()))
 }
+
+/// Connectors that are also other words.
+static DOUBTFUL: Words = Words::new(|| {
+    list("first|plus|initially|also|besides|else|at the end|in the end|in parallel|to start|to begin|from there")
+});
 
 /// The length of the "and " of an item that goes on from the one before: "and write the docs".
 fn leading_and(rest: &str) -> Option<usize> {

@@ -242,28 +242,13 @@ fn uses_to_act(after: &str) -> bool {
     })
 }
 
+/// With these a demand on a thing begins.
+static THINGS: Words = Words::new(|| list("the|it|this|that|these|they|all|each|every|there|a|an|both|no"));
+
 /// "The API must answer in 50 ms": a demand on a thing, not on the reader.
 fn is_demand_on_thing(text: &str) -> bool {
     let mut all = words(text).take(12);
-    let subject = all.next().is_some_and(|word| {
-        matches!(
-            word.as_str(),
-            "the"
-                | "it"
-                | "this"
-                | "that"
-                | "these"
-                | "they"
-                | "all"
-                | "each"
-                | "every"
-                | "there"
-                | "a"
-                | "an"
-                | "both"
-                | "no"
-        )
-    });
+    let subject = all.next().is_some_and(|word| THINGS.contains(word.as_str()));
     subject && all.any(|word| matches!(word.as_str(), "must" | "should" | "shall" | "needs" | "need"))
 }
 

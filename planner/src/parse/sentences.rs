@@ -197,23 +197,8 @@ fn ends_after(tail: &str) -> bool {
 
 /// A clause without the signs that end it and without a connector that the next one left behind.
 fn bare(tail: &str) -> &str {
-    let signs = |c: char| {
-        matches!(
-            c,
-            '.' | ';'
-                | ':'
-                | ','
-                | '!'
-                | '\u{3002}'
-                | '\u{964}'
-                | '\u{ff1b}'
-                | '\u{ff1a}'
-                | '\u{ff0c}'
-                | '\u{ff01}'
-                | '\u{3001}'
-                | '\u{2225}'
-        ) || c.is_whitespace()
-    };
+    const SIGNS: &str = ".;:,!\u{3002}\u{964}\u{ff1b}\u{ff1a}\u{ff0c}\u{ff01}\u{3001}\u{2225}";
+    let signs = |c: char| SIGNS.contains(c) || c.is_whitespace();
     // Mostly a word ends it.
     let worded = tail.as_bytes().last().is_some_and(u8::is_ascii_alphanumeric);
     if worded && !tail.ends_with(" and") && !tail.ends_with(" or") {
