@@ -5,6 +5,7 @@
 use std::collections::HashMap;
 
 use super::addresses::{scheme, url_length};
+use super::bytes::{BRACKET, FIRST, MARK, QUOTE, SIGN, STOP, STUCK, TICK, WORD, class, is_odd};
 use super::pairs::Pairs;
 use super::paths;
 use super::starts::{self, Starts};
@@ -43,92 +44,6 @@ pub(super) struct Atom {
     pub(super) end: usize,
     pub(super) inner: (usize, usize),
 }
-
-/// Parts backticks.
-const TICK: u32 = 1;
-/// A bracket.
-pub(super) const BRACKET: u32 = 2;
-/// Begins something that has a sign of its own.
-const SIGN: u32 = 4;
-/// A quote, or the first byte of one.
-const QUOTE: u32 = 8;
-/// Makes a path or an address of a word.
-const MARK: u32 = 16;
-/// Goes on a word that can be a path.
-const WORD: u32 = 32;
-/// Begins such a word; of bytes that are not ASCII the character decides.
-const FIRST: u32 = 64;
-/// Goes before no word.
-const STUCK: u32 = 128;
-/// Begins a tag: who, how urgent, how long.
-pub(super) const TAG: u32 = 256;
-/// Marks words, and is not shown.
-pub(super) const EMPHASIS: u32 = 512;
-
-/// What a byte can be part of.
-fn class(byte: u8) -> u32 {
-    static CLASSES: [u32; 256] = classes();
-    CLASSES[usize::from(byte)]
-}
-
-const fn classes() -> [u32; 256] {
-    const SETS: [(&[u8], u32); 14] = [
-        (b"`", TICK),
-        (b"()[]", BRACKET),
-        (b"\\![<~", SIGN),
-        (b"\"'\xc2\xe2\xe3", QUOTE),
-        (b"./\\@", MARK),
-        (b"\\/._-~@$*+#%:?=&!", WORD),
-        (b"\\/._-~@$*%", FIRST),
-        (b"\\/._-~@$*%+#", STUCK),
-        (b"@!~", TAG),
-        (b"*_\\", EMPHASIS),
-        (b"`./\\@![<~", STOP),
-        (b">", ARROW),
-        (b"?", QUESTION),
-        (b":\n", SPEECH),
-    ];
-    let mut classes = [0; 256];
-    let mut byte = 0;
-    while byte < 256 {
-        classes[byte] = starts::class(byte as u8);
-        let own = byte as u8;
-        if own.is_ascii_alphanumeric() {
-            classes[byte] |= WORD | FIRST | STUCK;
-        }
-        if !own.is_ascii() {
-            classes[byte] |= FOREIGN;
-        }
-        // A character that is not ASCII stands where its first byte does.
-        if is_odd(own) && !matches!(own, 0x80..0xc0) {
-            classes[byte] |= STOP;
-        }
-        byte += 1;
-    }
-    let mut set = 0;
-    while set < SETS.len() {
-        let (bytes, class) = SETS[set];
-        let mut n = 0;
-        while n < bytes.len() {
-            classes[bytes[n] as usize] |= class;
-            n += 1;
-        }
-        set += 1;
-    }
-    classes
-}
-
-/// Makes something of a word, or can be made a word of: what the scan goes to.
-const STOP: u32 = 1 << 10;
-/// Points from one thing to another.
-pub(super) const ARROW: u32 = 1 << 11;
-/// No ASCII.
-pub(super) const FOREIGN: u32 = 1 << 12;
-
-/// A question mark.
-pub(super) const QUESTION: u32 = 1 << 13;
-/// A colon, or the end of a line: what names a speaker has one.
-pub(super) const SPEECH: u32 = 1 << 14;
 
 /// Everything found in a text; atoms and guards are in order and do not overlap.
 #[derive(Debug, Default)]
@@ -173,7 +88,7 @@ impl Inline {
             at += 1;
             if starts::joins(class) {
                 // Within a word nothing begins, and letters and digits are no signs.
-                at += bytes[at..].iter().take_while(|byte| starts::joins(self::class(**byte))).count();
+                at += bytes[at..].iter().take_while(|byte| starts::joins(super::bytes::class(**byte))).count();
             }
         }
         self.seen = seen;
@@ -547,11 +462,6 @@ impl Scanner<'_> {
     }
 }
 
-/// What can stand in a word only by its place, and what is no ASCII.
-const fn is_odd(byte: u8) -> bool {
-    !byte.is_ascii() || matches!(byte, b'{' | b'[' | b']')
-}
-
 /// A word without the signs that end a sentence or a part of one.
 fn without_stops(word: &str) -> &str {
     let stops = word.bytes().rev().take_while(|b| matches!(b, b'.' | b',' | b':' | b';' | b'!' | b'?')).count();
@@ -573,7 +483,7 @@ fn run(text: &str) -> (usize, u32) {
             return (at + 1, seen);
         } else {
             let length = paths::word_length(text);
-            return (length, text.bytes().take(length).fold(0, |seen, byte| seen | self::class(byte)));
+            return (length, text.bytes().take(length).fold(0, |seen, byte| seen | super::bytes::class(byte)));
         }
     }
     (text.len(), seen)

@@ -1,15 +1,16 @@
 //! Text to plan, deterministically: the same text gives the same tasks, on any machine and without a model.
 //!
-//! What another program or this one has written is read field by field (`canonical`, `formats`, `embedded`, `yaml`, `values`,
-//! `states`). Any other text is cut into blocks (`lines`, `cells`, `phases`, `markers`, `loose`, `dialects`, `markup`, `inlined`), what stands
-//! inside a line is found (`pairs`, `starts`, `inline`, `paths`, `addresses`), the headings say which parts count (`heads`,
-//! `sections`, `numbered`), items form a tree (`outline`), running text is cut into clauses (`speakers`, `sentences`,
-//! `questions`, `connectors`, `elsewhere`, `labels`), a letter of requests is read as one (`letters`, `mails`), each clause is
-//! judged by its words (`phrases`, `roles`, `unasked`, `vocabulary`, `foreign`, `conditions`, `commands`) and becomes a draft or a remark
-//! on one (`branches`, `steps`, `items`, `fences`, `tables`, `meta`, `waits`, `tags`, `settings`); lines that only say what
-//! waits for what are read apart (`relations`, `diagrams`, `orders`). Then the drafts are put in order (`draft`), the names
-//! in them are looked up (`names`), and both are joined (`edges`) to a graph without circles (`graph`). Imports run one way, in this
-//! order.
+//! What another program or this one has written is read field by field (`canonical`, `formats`, `embedded`, `yaml`,
+//! `values`, `states`). Any other text is cut into blocks (`lines`, `cells`, `phases`, `markers`, `loose`, `dialects`,
+//! `markup`, `inlined`), what stands inside a line is found (`bytes`, `pairs`, `starts`, `inline`, `paths`,
+//! `addresses`), the headings say which parts count (`heads`, `sections`, `numbered`), items form a tree (`outline`),
+//! running text is cut into clauses (`speakers`, `sentences`, `questions`, `connectors`, `elsewhere`, `labels`), a
+//! letter of requests is read as one (`letters`, `mails`), each clause is judged by its words (`phrases`, `roles`,
+//! `unasked`, `vocabulary`, `foreign`, `conditions`, `commands`) and becomes a draft or a remark on one (`branches`,
+//! `steps`, `items`, `fences`, `tables`, `meta`, `waits`, `tags`, `settings`); lines that only say what waits for what
+//! are read apart (`relations`, `diagrams`, `orders`). Then the drafts are put in order (`draft`), the names in them
+//! are looked up (`names`), and both are joined (`edges`) to a graph without circles (`graph`). Imports run one way, in
+//! this order.
 //!
 //! Which items are tasks:
 //! - An item with items under it is a group, which lends its name and its verb, unless it has a box, an id or a command
@@ -36,6 +37,7 @@ mod addresses;
 mod branches;
 mod build;
 mod built;
+mod bytes;
 mod canonical;
 mod cells;
 mod commands;

@@ -2,9 +2,10 @@
 
 use super::build::Builder;
 use super::built::Chain;
+use super::bytes;
 use super::diagrams::{self, Node};
 use super::draft::{Draft, Reference};
-use super::inline::{self, Inline};
+use super::inline::Inline;
 use super::lines::Block;
 use super::references;
 use super::relations::{self, Relations};
@@ -37,7 +38,7 @@ impl Builder<'_> {
 
     /// Reads `T001 -> T002` lines; true when the text is nothing else.
     fn chain(&mut self, flow: &Flow, inline: &Inline) -> bool {
-        let points = inline.has(inline::ARROW) || (inline.has(inline::FOREIGN) && holds(&flow.text, "\u{2192}"));
+        let points = inline.has(bytes::ARROW) || (inline.has(bytes::FOREIGN) && holds(&flow.text, "\u{2192}"));
         if flow.text.len() > ORDERING_BYTES_MAX || !points {
             return false;
         }

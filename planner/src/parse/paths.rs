@@ -1,5 +1,6 @@
 //! Which words are paths of files.
 
+use super::bytes::{ALIEN, AT, COLON, FOREIGN, SLASH, SPACE, STAR, class};
 use super::phrases::{Words, list};
 use super::text::holds;
 
@@ -95,7 +96,7 @@ pub(crate) fn file_ref(word: &str) -> Option<&str> {
         return None;
     }
     let signs = Signs::of(word);
-    if signs.has(SPACE) || (signs.has(HIGH) && word.contains(char::is_whitespace)) {
+    if signs.has(SPACE) || (signs.has(FOREIGN) && word.contains(char::is_whitespace)) {
         return None;
     }
     let colon = signs.has(COLON);
@@ -134,41 +135,9 @@ pub(crate) fn file_ref(word: &str) -> Option<&str> {
     ((dotted && several) || ((folder || glob || directory) && !host)).then_some(path)
 }
 
-/// Parts the parts of a path.
-const SLASH: u8 = 1;
-/// White space.
-const SPACE: u8 = 2;
-/// No ASCII.
-const HIGH: u8 = 4;
-const COLON: u8 = 8;
-const AT: u8 = 16;
-const STAR: u8 = 32;
-/// A sign that no path has.
-const ALIEN: u8 = 64;
-
-/// What a byte is to a path.
-static SIGNS: [u8; 256] = {
-    let mut signs = [0; 256];
-    let mut byte = 0;
-    while byte < 256 {
-        signs[byte] = match byte as u8 {
-            b'/' | b'\\' => SLASH,
-            b' ' | b'\t'..=b'\r' => SPACE,
-            b':' => COLON,
-            b'@' => AT,
-            b'*' => STAR,
-            b'=' | b'&' | b'|' | b'<' | b'>' | b'`' | b'"' => ALIEN,
-            0x80.. => HIGH,
-            _ => 0,
-        };
-        byte += 1;
-    }
-    signs
-};
-
 /// What of a word is found in one look at its bytes.
 struct Signs {
-    seen: u8,
+    seen: u32,
     /// Parts between slashes that are not empty.
     n_parts: usize,
 }
@@ -177,15 +146,15 @@ impl Signs {
     fn of(path: &str) -> Self {
         let (mut seen, mut n_parts, mut before) = (0, 0, SLASH);
         for byte in path.bytes() {
-            let sign = SIGNS[usize::from(byte)];
+            let sign = class(byte);
             seen |= sign;
-            n_parts += usize::from(before & !sign & SLASH);
+            n_parts += usize::from(before & !sign & SLASH > 0);
             before = sign;
         }
         Self { seen, n_parts }
     }
 
-    fn has(&self, sign: u8) -> bool {
+    fn has(&self, sign: u32) -> bool {
         self.seen & sign > 0
     }
 }

@@ -6,6 +6,7 @@
 use std::borrow::Cow;
 use std::sync::LazyLock;
 
+use super::bytes::{CAPITAL, FOREIGN, PARTS, class};
 use super::text::{holds, is_cjk};
 
 /// A list of words or phrases in lower case, made once.
@@ -454,12 +455,12 @@ impl Spelt<'_> {
 
 /// The words of a text as they are written, without punctuation at their ends.
 pub(super) fn spelt_words(text: &str) -> impl Iterator<Item = Spelt<'_>> {
-    let foreign = |seen: u8| seen & FOREIGN > 0;
+    let foreign = |seen: u32| seen & FOREIGN > 0;
     parts(text).map(move |(word, seen)| Spelt(if foreign(seen) { straight(lower(word)) } else { Cow::Borrowed(word) }))
 }
 
 /// The words of a text, and what is among their bytes.
-fn parts(text: &str) -> impl Iterator<Item = (&str, u8)> {
+fn parts(text: &str) -> impl Iterator<Item = (&str, u32)> {
     let mut rest = text;
     std::iter::from_fn(move || {
         while !rest.is_empty() {
@@ -475,36 +476,13 @@ fn parts(text: &str) -> impl Iterator<Item = (&str, u8)> {
     })
 }
 
-/// Parts words.
-const PARTS: u8 = 1;
-/// A capital letter.
-const CAPITAL: u8 = 2;
-/// No ASCII.
-const FOREIGN: u8 = 4;
-
-/// What a byte is to a word.
-static BYTES: [u8; 256] = {
-    let mut bytes = [0; 256];
-    let mut byte = 0;
-    while byte < 256 {
-        bytes[byte] = match byte as u8 {
-            b'\t'..=b'\r' | b' ' | b',' | b';' | b'(' | b')' | b':' | b'"' | b'/' => PARTS,
-            b'A'..=b'Z' => CAPITAL,
-            0x80.. => FOREIGN,
-            _ => 0,
-        };
-        byte += 1;
-    }
-    bytes
-};
-
 /// The bytes before the next sign that parts words, and what is among them: capitals, what is no ASCII.
-fn word_end(text: &str) -> (usize, u8) {
+fn word_end(text: &str) -> (usize, u32) {
     let parts =
         |c: char| c.is_whitespace() || matches!(c, ',' | ';' | '(' | ')' | ':' | '"' | '/' | '\u{3001}' | '\u{ff0c}');
     let mut seen = 0;
     for (at, byte) in text.bytes().enumerate() {
-        let class = BYTES[usize::from(byte)];
+        let class = class(byte) & (PARTS | CAPITAL | FOREIGN);
         if class & (PARTS | FOREIGN) > 0 {
             // What is not ASCII is judged by its character.
             let foreign = || (text[at..].find(parts).map_or(text.len(), |found| at + found), FOREIGN);

@@ -2,7 +2,8 @@
 
 use std::borrow::Cow;
 
-use super::inline::{Atom, AtomKind, EMPHASIS, Inline};
+use super::bytes::EMPHASIS;
+use super::inline::{Atom, AtomKind, Inline};
 use super::text::{any_byte, any_pair, collapse, holds};
 
 /// What is taken out of a text; mostly it is one part or none, which needs no memory of its own.

@@ -2,9 +2,10 @@
 
 use std::iter::Peekable;
 
+use super::bytes::{FOREIGN, QUESTION, SPEECH};
 use super::connectors::{self, connector, next_connects, starts_with_pronoun};
 use super::draft::Link;
-use super::inline::{FOREIGN, Inline, QUESTION, SPEECH};
+use super::inline::Inline;
 use super::phrases::{Words, after_word, begins, list, lower};
 use super::questions::{asides, quotes_question, strip_default};
 use super::starts::{CONNECTOR, STOP};

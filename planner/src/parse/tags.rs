@@ -1,6 +1,7 @@
 //! Signs in a step that say who does it, how urgent it is and how long it takes: `@name`, `!high`, `!!`, `~2h`.
 
-use super::inline::{self, AtomKind, Inline};
+use super::bytes;
+use super::inline::{AtomKind, Inline};
 use super::meta::{Meta, Reader, is_priority};
 use super::plain::Removed;
 use super::text::trim;
@@ -51,7 +52,7 @@ impl Reader<'_> {
     /// `@name` and `!high`.
     pub(super) fn tags(&mut self, from: usize, to: usize) {
         let text = self.text;
-        if !self.inline.has(inline::TAG) {
+        if !self.inline.has(bytes::TAG) {
             return;
         }
         let fresh = |at: usize| text[from..at].chars().next_back().is_none_or(|c| c.is_whitespace() || c == '(');
