@@ -2,10 +2,12 @@
 //! of 10,000 is forked.
 
 use crewlog_executors::history::History;
+use crewlog_executors::human::claim_of;
 use crewlog_executors::planning;
 use crewlog_mq::{
     Append, Cause, Event as _, EventStore, Expected, Handler, Metadata, NewEvent, Part, Query, Range, Recorded, Runner,
 };
+use crewlog_planner::claim::{Ending, Executor, TaskCommand};
 use crewlog_planner::event::{Command, Event, ExecutorEvent, PlannerConfig, STREAM, plan_tag};
 use crewlog_planner::plan::TaskId;
 use crewlog_planner::planner::Planner;
@@ -67,6 +69,18 @@ async fn filled(folder: &TempDir, plan: &str, events: &[Event]) -> EventStore {
     store
 }
 
+/// The reports that the plan has taken in, as its tasks have them.
+async fn report(store: &EventStore, plan: &str, events: &[Event]) {
+    for event in events {
+        let Event::TaskStatusUpdated { task_id, result: Some(result), .. } = event else { continue };
+        let executor = Executor { name: "e".into(), host: "here".into(), worker: "e".into() };
+        let ending = Ending::Completed { result: result.clone(), run: None };
+        let report = TaskCommand::Report { attempt: 1, executor, now: store.now(), dead_epoch: None, ending };
+        let mut claim = claim_of(store, plan, *task_id, vec![plan_tag(plan)]);
+        claim.execute(report, &Cause::request()).await.expect("nobody else has the task");
+    }
+}
+
 async fn records(store: &EventStore, plan: &str) -> Vec<Recorded> {
     let history = History::of(store, plan).await.expect("the log is read");
     history.records(store, &Query::all(), Range::default()).try_collect().await.expect("the log is read")
@@ -114,6 +128,13 @@ fn loading(criterion: &mut Criterion) {
         });
         group
             .bench_function("of that: to fold them", |bencher| bencher.iter_with_large_drop(|| Planner::fold(&events)));
+        runtime.block_on(report(&store, sort, &events));
+        group.bench_function("with the events of its tasks: to a view", |bencher| {
+            bencher.iter_with_large_drop(|| runtime.block_on(view(&store, sort)));
+        });
+        group.bench_function("with the events of its tasks: to a planner that can go on", |bencher| {
+            bencher.iter_with_large_drop(|| runtime.block_on(planner(&store, sort)));
+        });
         group.finish();
     }
 }

@@ -7,15 +7,13 @@ use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
 use crewlog_mq::{
-    Cause, Envelope, Error, EventStore, ExecuteError, Followed, Position, Query, Range, Recorded, Runner, Start,
-    Timestamp,
+    Cause, Error, EventStore, ExecuteError, Followed, Position, Query, Range, Recorded, Runner, Start, Timestamp,
 };
 use crewlog_planner::claim::{self, TaskEvent};
-use crewlog_planner::event::{self, Command, Event, plan_tag, under_tag};
-use crewlog_planner::plan::TaskId;
+use crewlog_planner::event::{self, Command, Event, ExecutorEvent, plan_tag, under_tag};
 use crewlog_planner::planner::{Planner, PlannerError};
 use crewlog_planner::state::Phase;
-use futures::StreamExt;
+use futures::{StreamExt, TryStreamExt};
 use tokio::sync::watch;
 
 use crate::backoff::Backoff;
@@ -64,11 +62,17 @@ fn task_events(plan: &str) -> Query {
 /// # Errors
 /// A fault of the log.
 pub async fn catch_up(store: &EventStore, plan: &str, tags: Vec<String>) -> Result<Runner<Planner>, Error> {
-    let mut planner = planner_of(store, plan, tags).await?;
-    for reported in store.load::<TaskEvent>(&task_events(plan), Range::default()).await? {
-        take_in(&mut planner, reported).await?;
+    let planner = async {
+        let mut planner = planner_of(store, plan, tags).await?;
+        planner.catch_up().await.map(|()| planner)
+    };
+    let reported = store.records(&task_events(plan), Range::default()).try_collect::<Vec<_>>();
+    let (mut planner, reported) = tokio::try_join!(planner, reported)?;
+    for recorded in &reported {
+        if let Some(report) = report_of(recorded)? {
+            take_in(&mut planner, recorded, report).await?;
+        }
     }
-    planner.catch_up().await?;
     Ok(planner)
 }
 
@@ -108,7 +112,7 @@ async fn host_one(
                     let pauses = is_live && recorded.event_type == PAUSED;
                     let is_report = recorded.stream_id == claim::STREAM;
                     if is_report {
-                        take_in_until_done(&mut planner, recorded).await;
+                        take_in_until_done(&mut planner, &recorded).await;
                     }
                     if is_live && position > planner.position() {
                         look(&mut planner).await;
@@ -245,7 +249,7 @@ impl Hosted {
         let pauses = recorded.event_type == PAUSED;
         let Some(mut planner) = self.planner(&plan, &tags).await else { return };
         if recorded.stream_id == claim::STREAM {
-            take_in_until_done(&mut planner, recorded).await;
+            take_in_until_done(&mut planner, &recorded).await;
         } else if recorded.position > planner.position() {
             look(&mut planner).await;
         }
@@ -423,16 +427,17 @@ async fn open_plans(store: &EventStore, plans: &Query, head: Position) -> Result
 
 /// A report is never dropped because the log could not be written just now. What can never be done is passed over, so that
 /// one plan stands still and not all.
-async fn take_in_until_done(planner: &mut Runner<Planner>, recorded: Recorded) {
-    let reported = match Envelope::of(recorded) {
-        Ok(reported) => reported,
+async fn take_in_until_done(planner: &mut Runner<Planner>, recorded: &Recorded) {
+    let report = match report_of(recorded) {
+        Ok(Some(report)) => report,
+        Ok(None) => return,
         Err(error) => {
             tracing::warn!(%error, "an event of a task is passed over");
             return;
         }
     };
     let mut backoff = Backoff::new();
-    while let Err(error) = take_in(planner, reported.clone()).await {
+    while let Err(error) = take_in(planner, recorded, report.clone()).await {
         if !wait_out(&error, &mut backoff).await {
             return;
         }
@@ -492,16 +497,20 @@ pub(crate) fn is_for_ever(error: &Error) -> bool {
     )
 }
 
-async fn take_in(planner: &mut Runner<Planner>, reported: Envelope<TaskEvent>) -> Result<(), Error> {
-    let Envelope { event, recorded, .. } = reported;
-    let Some(task) = task_of(&recorded) else { return Ok(()) };
-    let Some(report) = event.report(task) else { return Ok(()) };
-    let cause = Cause::reaction(PROCESS, &recorded);
+async fn take_in(planner: &mut Runner<Planner>, recorded: &Recorded, report: ExecutorEvent) -> Result<(), Error> {
+    let cause = Cause::reaction(PROCESS, recorded);
     loop {
-        match planner.execute(Command::HandleExecutorEvent(report.clone()), &cause).await {
+        let report = Command::HandleExecutorEvent(report.clone());
+        // Of what came before all that the planner has read most has been taken in: nothing is read anew for that.
+        let taken_in = if recorded.position <= planner.position() {
+            planner.execute_as_read(report, &cause).await
+        } else {
+            planner.execute(report, &cause).await
+        };
+        match taken_in {
             Ok(_) => return Ok(()),
             Err(ExecuteError::Refused(refusal)) => {
-                log_refusal(&recorded, &refusal);
+                log_refusal(recorded, &refusal);
                 return Ok(());
             }
             // Each time another got ahead, so the plan as a whole goes on.
@@ -511,8 +520,10 @@ async fn take_in(planner: &mut Runner<Planner>, reported: Envelope<TaskEvent>) -
     }
 }
 
-fn task_of(recorded: &Recorded) -> Option<TaskId> {
-    Some(claim::split_aggregate_id(&recorded.aggregate_id)?.1)
+/// What an event of a task reports to the planner, if anything.
+fn report_of(recorded: &Recorded) -> Result<Option<ExecutorEvent>, Error> {
+    let Some((_, task)) = claim::split_aggregate_id(&recorded.aggregate_id) else { return Ok(None) };
+    Ok(recorded.decode::<TaskEvent>()?.report(task))
 }
 
 fn log_refusal(recorded: &Recorded, refusal: &PlannerError) {

@@ -283,8 +283,24 @@ where
         command: H::Command,
         cause: &Cause,
     ) -> Result<Executed<H::Event>, ExecuteError<H::Error>> {
-        for _ in 0..ATTEMPTS_MAX {
-            self.catch_up().await?;
+        self.catch_up().await?;
+        self.execute_as_read(command, cause).await
+    }
+
+    /// [`Runner::execute`] on the state as it was last read: what has come since is read only when it is in the way of what is
+    /// decided. So it is for commands that follow from what has been read, of which many change nothing any more.
+    ///
+    /// # Errors
+    /// As for [`Runner::execute`].
+    pub async fn execute_as_read(
+        &mut self,
+        command: H::Command,
+        cause: &Cause,
+    ) -> Result<Executed<H::Event>, ExecuteError<H::Error>> {
+        for attempt in 0..ATTEMPTS_MAX {
+            if attempt > 0 || !self.state.has_begun {
+                self.catch_up().await?;
+            }
             // Of the state before the command: where its events will stand only the log knows.
             let snapshot = self.snapshot_due();
             // Decided events are in the state before they are in the log. So the state is put back only when both

@@ -10,6 +10,7 @@ use crewlog_planner::event::{self, PlannerConfig, QuestionId, TaskStatus};
 use crewlog_planner::plan::{NodeKind, TaskId, TaskPlan};
 
 use super::rig::{PLAN, Rig, step, tags};
+use crate::log::counting::counted;
 
 /// Says as a person that the first attempt of a task is done.
 async fn done(rig: &Rig, task: u64) {
@@ -33,6 +34,25 @@ async fn a_report_that_is_read_twice_counts_once() {
     }
     let expected = ["TasksPlanned", "TaskDispatched", "TaskStatusUpdated", "TaskDispatched"];
     assert_eq!(plan_events(&rig).await, expected);
+}
+
+#[tokio::test]
+async fn a_planner_that_goes_on_reads_nothing_anew_for_what_was_taken_in_before() {
+    let n_reads = async |n_tasks| {
+        let tasks = (1..=n_tasks).map(|n| step(n, "a", &[])).collect();
+        let rig = Rig::with_plan(tasks, PlannerConfig { parallelism: 20, ..PlannerConfig::default() }).await;
+        for task in 1..n_tasks {
+            done(&rig, task).await;
+        }
+        planning::catch_up(&rig.store, PLAN, tags()).await.unwrap();
+        let head = rig.store.head().await.unwrap();
+        let (store, counts) = counted(&rig.store);
+        let planner = planning::catch_up(&store, PLAN, tags()).await.unwrap();
+        assert_eq!(planner.handler().state().tasks().last().unwrap().status, TaskStatus::Running);
+        assert_eq!((counts.take_appends(), rig.store.head().await.unwrap()), (0, head));
+        counts.take_reads()
+    };
+    assert_eq!(n_reads(3).await, n_reads(20).await);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]

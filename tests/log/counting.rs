@@ -10,9 +10,10 @@ use crewlog_mq::{
 use futures::FutureExt;
 use futures::future::BoxFuture;
 
-/// How many events were read, and how many appends were made.
+/// How many events were read, by how many reads, and how many appends were made.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Counts {
+    n_reads: Arc<AtomicUsize>,
     n_events: Arc<AtomicUsize>,
     n_appends: Arc<AtomicUsize>,
 }
@@ -21,6 +22,11 @@ impl Counts {
     /// Events that were read since it was last asked.
     pub(crate) fn take_events(&self) -> usize {
         self.n_events.swap(0, Ordering::Relaxed)
+    }
+
+    /// Reads that were made since it was last asked.
+    pub(crate) fn take_reads(&self) -> usize {
+        self.n_reads.swap(0, Ordering::Relaxed)
     }
 
     /// Appends that were made since it was last asked.
@@ -64,6 +70,7 @@ impl Backend for Counting {
     fn read<'a>(&'a self, query: &'a Query, range: Range, limit: usize) -> BoxFuture<'a, Result<Page>> {
         async move {
             let page = self.below.read(query, range, limit).await?;
+            self.counts.n_reads.fetch_add(1, Ordering::Relaxed);
             self.counts.n_events.fetch_add(page.events.len(), Ordering::Relaxed);
             Ok(page)
         }

@@ -9,6 +9,7 @@ use crewlog_mq::{
 };
 use futures::FutureExt;
 
+use super::counting::counted;
 use super::{Fact, Place, check_history, everything, in_time, logs, note, noting};
 
 /// Sums what was noted, up to a bound, until it is closed.
@@ -160,6 +161,26 @@ async fn a_command_is_decided_again_on_what_others_wrote() {
     for runner in [&mut first, &mut second] {
         runner.catch_up().await.unwrap();
         check_state(runner, &store).await;
+    }
+}
+
+#[tokio::test]
+async fn a_command_on_what_was_read_is_decided_again_only_when_others_are_in_its_way() {
+    for (store, _place) in logs().await {
+        let (counted, counts) = counted(&store);
+        let (mut first, mut second) = (sums(&counted), sums(&store));
+        first.execute_as_read(Command::Add(vec![100]), &Cause::request()).await.unwrap();
+        counts.take_reads();
+        first.execute_as_read(Command::Add(vec![1]), &Cause::request()).await.unwrap();
+        assert_eq!(counts.take_reads(), 0, "all is known");
+        second.execute(Command::Add(vec![500]), &Cause::request()).await.unwrap();
+        // What changes nothing, or is refused, is so by what was read.
+        let refusal = first.execute_as_read(Command::Add(vec![900]), &Cause::request()).await.unwrap_err();
+        assert!(matches!(refusal, ExecuteError::Refused(TooMuch(1001))), "{refusal}");
+        assert_eq!(counts.take_reads(), 0);
+        let filled = first.execute_as_read(Command::Fill, &Cause::request()).await.unwrap();
+        assert_eq!(filled.events, [Fact::Noted { n: 399 }]);
+        check_state(&first, &store).await;
     }
 }
 

@@ -116,14 +116,16 @@ impl Source {
     fn is_exactly(&self, query: &Query) -> bool {
         let Query { stream_id, event_type, aggregate_id, tags, event_id, correlation_id, causation_id, or } = query;
         let of_ids = event_id.is_some() || correlation_id.is_some() || causation_id.is_some();
-        if of_ids || !tags.is_empty() || !or.is_empty() {
+        if of_ids || !or.is_empty() {
             return false;
         }
+        let of_all = stream_id.is_empty() && event_type.is_none() && aggregate_id.is_none();
         match self {
-            Self::Range => stream_id.is_empty() && event_type.is_none() && aggregate_id.is_none(),
-            Self::Aggregate(..) => event_type.is_none(),
-            Self::Kind(_) => true,
-            Self::Tag(_) | Self::Event(_) | Self::Correlation(_) | Self::Causation(_) => false,
+            Self::Range => of_all && tags.is_empty(),
+            Self::Aggregate(..) => event_type.is_none() && tags.is_empty(),
+            Self::Kind(_) => tags.is_empty(),
+            Self::Tag(_) => of_all && tags.len() == 1,
+            Self::Event(_) | Self::Correlation(_) | Self::Causation(_) => false,
         }
     }
 
