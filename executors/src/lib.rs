@@ -10,6 +10,8 @@ pub mod agent;
 pub mod agents;
 pub mod attachments;
 mod backoff;
+mod claiming;
+mod dispatched;
 pub mod history;
 pub mod human;
 pub mod in_step;

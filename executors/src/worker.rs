@@ -5,29 +5,28 @@
 //! a task that the plan ends meanwhile is stopped. It never decides what comes next, not even whether a task that was
 //! cut off is run again, unless it was told to.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crewlog_mq::{Cause, Envelope, Error, EventStore, ExecuteError, Position, Query, Range, Runner, Start};
+use crewlog_mq::{Cause, Envelope, Error, EventStore, ExecuteError, Query, Range, Runner, Start};
 use crewlog_planner::agents::registry::ToolRegistry;
-use crewlog_planner::claim::{Ending, Executor, TaskClaim, TaskCommand, TaskError};
-use crewlog_planner::event::{self, Event, FailureClass, Parameters, PlannerCmd, TaskStatus, Usage};
-use crewlog_planner::plan::{NodeKind, TaskId};
+use crewlog_planner::claim::{Ending, TaskClaim, TaskCommand};
+use crewlog_planner::event::{self, Event, FailureClass, Parameters, Usage};
 use crewlog_planner::sealed::is_task_withheld;
 use futures::StreamExt;
-use tokio::sync::{Semaphore, SemaphorePermit, watch};
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, Interval, MissedTickBehavior};
 
 use crate::agents::{Agents, PlansByModel};
 use crate::attachments;
 use crate::backoff::Backoff;
+use crate::claiming::Claiming;
+use crate::dispatched::{Change, Dispatch, Key, change, still_open};
 use crate::human::claim_of;
 use crate::links::Links;
 use crate::liveness::SignOfLife;
-use crate::pauses::{Held, Holds};
-use crate::planning::is_for_ever;
 use crate::roster::{Actor, Roster};
 use crate::run::{Job, Stop, wanted};
 use crate::subplans::{Outer, family};
@@ -35,16 +34,6 @@ use crate::told::{self, Told};
 
 /// How often a holder says that it is alive.
 const RENEW_INTERVAL: Duration = Duration::from_secs(60);
-/// How often a worker looks whether the holder of a task that it wants has died.
-const HOLDER_INTERVAL: Duration = Duration::from_millis(100);
-/// How many such looks there are at the most before the task is asked for again.
-const HOLDER_LOOKS_MAX: u32 = 10;
-/// How often it is looked whether a task has room by now that others kept from it: what they give back, the plan does not tell.
-const ROOM_INTERVAL: Duration = Duration::from_secs(1);
-/// How often a task is asked for before somebody is told.
-const HELD_SILENTLY_MAX: u32 = 10;
-/// How many events are read at a time.
-const PAGE: usize = 1000;
 
 /// Whose tasks a worker takes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -68,61 +57,21 @@ pub enum CutOff {
 pub struct Worker {
     store: EventStore,
     roster: Roster,
-    life: SignOfLife,
-    places: Semaphore,
-    /// By agent: the tasks that it may carry out at once.
-    agent_places: BTreeMap<String, Semaphore>,
+    claiming: Claiming,
     cut_off: CutOff,
     /// Who plans what another plan carries out.
     agents: Agents,
-    /// Told when something may no longer be held back.
-    resumed: watch::Sender<()>,
-    holds: Holds,
     /// What looks whether links answer, where that is wanted.
     links: Option<Links>,
-}
-
-/// A task among all plans.
-type Key = (String, TaskId);
-
-/// A place among those of an actor, if it has a limit of its own, and one among all.
-///
-/// A task that only waits, for a plan of its own or for an answer, takes neither: what it waits for may need them.
-type Places<'a> = (Option<SemaphorePermit<'a>>, Option<SemaphorePermit<'a>>);
-
-/// A dispatched task on its way to an executor.
-struct Dispatch {
-    plan: String,
-    tags: Vec<String>,
-    position: Position,
-    task: TaskId,
-    attempt: u32,
-    delay: Duration,
-    kind: NodeKind,
-    parameters: Parameters,
-    cause: Cause,
 }
 
 impl Worker {
     /// A worker that runs at most `jobs` tasks at once.
     #[must_use]
     pub fn new(store: EventStore, roster: Roster, life: SignOfLife, jobs: usize, cut_off: CutOff) -> Self {
-        let agent_places = roster.agents.iter().map(|agent| (agent.name.clone(), Semaphore::new(agent.jobs)));
-        let agent_places = agent_places.collect();
+        let claiming = Claiming::new(store.clone(), life, jobs, &roster.agents);
         let agents = Agents::new(roster.registry.clone().unwrap_or_default());
-        let (places, (resumed, _)) = (Semaphore::new(jobs), watch::channel(()));
-        Self {
-            store,
-            roster,
-            life,
-            places,
-            agent_places,
-            cut_off,
-            agents,
-            resumed,
-            holds: Holds::default(),
-            links: None,
-        }
+        Self { store, roster, claiming, cut_off, agents, links: None }
     }
 
     /// The same, whose agents plan by a model what plans of their own carry out.
@@ -149,7 +98,7 @@ impl Worker {
         };
         let mut running: HashMap<Key, watch::Sender<Option<Stop>>> = HashMap::new();
         let mut jobs = JoinSet::new();
-        let (history, mut position) = worker.history(&query).await?;
+        let (history, mut position) = still_open(&worker.store, &query).await?;
         let mut take = |envelope: Envelope<Event>, jobs: &mut JoinSet<()>| match change(&envelope) {
             Some(Change::Dispatched(dispatch)) => {
                 let (sender, receiver) = watch::channel(None);
@@ -164,9 +113,9 @@ impl Worker {
                     stop.send_replace(Some(Stop::Cancelled { reason }));
                 }
                 // Another may take its place.
-                worker.resumed.send_replace(());
+                worker.claiming.look_again();
             }
-            Some(Change::Resumed) => worker.resumed.send_replace(()),
+            Some(Change::Resumed) => worker.claiming.look_again(),
             None => {}
         };
         for envelope in history {
@@ -206,40 +155,6 @@ impl Worker {
         Ok(())
     }
 
-    /// What still stands of the history: the last dispatch of each task that has not ended.
-    async fn history(&self, query: &Query) -> Result<(Vec<Envelope<Event>>, Position), Error> {
-        let mut open: HashMap<Key, Envelope<Event>> = HashMap::new();
-        let mut range = Range::default();
-        loop {
-            let page = self.store.read(query, range, PAGE).await?;
-            for recorded in page.events {
-                let envelope = match Envelope::of(recorded) {
-                    Ok(envelope) => envelope,
-                    Err(error) => {
-                        tracing::warn!(%error, "an event of a plan is passed over");
-                        continue;
-                    }
-                };
-                match change(&envelope) {
-                    Some(Change::Dispatched(dispatch)) => {
-                        open.insert((dispatch.plan, dispatch.task), envelope);
-                    }
-                    Some(Change::Ended { task, .. }) => {
-                        open.remove(&task);
-                    }
-                    Some(Change::Resumed) | None => {}
-                }
-            }
-            range.after = page.next;
-            if !page.more {
-                break;
-            }
-        }
-        let mut open = open.into_values().collect::<Vec<_>>();
-        open.sort_by_key(|envelope| envelope.recorded.position);
-        Ok((open, range.after))
-    }
-
     async fn carry_out(self: Arc<Self>, mut dispatch: Dispatch, mut stop: watch::Receiver<Option<Stop>>) {
         let Some(actor) = self.roster.actor(dispatch.kind, &dispatch.parameters) else { return };
         let mut told = Told::Whole;
@@ -264,7 +179,7 @@ impl Worker {
             _ = wanted(&mut stop) => return,
         }
         let mut claim = claim_of(&self.store, &dispatch.plan, dispatch.task, dispatch.tags.clone());
-        let Some((_places, epoch)) = self.claim(actor, &mut claim, &dispatch, &mut stop).await else { return };
+        let Some((_places, epoch)) = self.claiming.win(actor, &mut claim, &dispatch, &mut stop).await else { return };
         let unwanted = stop.borrow().clone();
         let (ending, usage) = match unwanted {
             Some(stop) => (stop.ending(), Usage::default()),
@@ -297,137 +212,6 @@ impl Worker {
         append(&mut claim, TaskCommand::End { epoch, usage, ending }, &dispatch.cause).await;
     }
 
-    /// Wins the task with a place to run it in, sooner or later; `None` when it is no longer to be had. No place is
-    /// kept while somebody else holds the task, and no claim is left behind half made.
-    async fn claim(
-        &self,
-        actor: Actor<'_>,
-        claim: &mut Runner<TaskClaim>,
-        dispatch: &Dispatch,
-        stop: &mut watch::Receiver<Option<Stop>>,
-    ) -> Option<(Places<'_>, u64)> {
-        let mut dead_epoch = None;
-        let mut backoff = Backoff::new();
-        let mut n_held = 0_u32;
-        loop {
-            let mut holder = None;
-            let places = tokio::select! {
-                places = self.places_unless_held_back(actor, dispatch) => places?,
-                _ = wanted(stop) => return None,
-            };
-            // Time may have leapt, or a worker have been stopped: a lease that ran out says less than a lock that is held.
-            if let Some(living) = self.living_holder(claim).await {
-                drop(places);
-                n_held += 1;
-                tokio::select! {
-                    () = self.wait_for(&living, n_held) => continue,
-                    _ = wanted(stop) => return None,
-                }
-            }
-            let command = TaskCommand::Claim {
-                attempt: dispatch.attempt,
-                executor: self.life.executor(actor.name()),
-                now: self.store.now(),
-                dead_epoch,
-            };
-            let cause = dispatch.cause.clone().keeping(command.retained());
-            let pause = match claim.execute(command, &cause).await {
-                Ok(_) => return Some((places, claim.handler().epoch())),
-                Err(ExecuteError::Refused(TaskError::Held { executor, epoch, .. })) => {
-                    if self.life.is_dead(&executor) {
-                        dead_epoch = Some(epoch);
-                        continue;
-                    }
-                    n_held += 1;
-                    if n_held == HELD_SILENTLY_MAX {
-                        let (plan, task) = (&dispatch.plan, dispatch.task);
-                        tracing::debug!(plan, %task, holder = %executor, "waiting for another worker's task");
-                    }
-                    holder = Some(executor);
-                    Duration::ZERO
-                }
-                Err(ExecuteError::Refused(TaskError::AttemptEnded { .. } | TaskError::StaleEpoch { .. })) => {
-                    return None;
-                }
-                Err(error @ (ExecuteError::Contended { .. } | ExecuteError::Store(_))) => {
-                    tracing::warn!(%error, task = %dispatch.task, "a claim failed and is tried again");
-                    backoff.pause()
-                }
-            };
-            drop(places);
-            let waited = async {
-                tokio::time::sleep(pause).await;
-                if let Some(holder) = holder {
-                    self.wait_for(&holder, n_held).await;
-                }
-            };
-            tokio::select! {
-                () = waited => {}
-                _ = wanted(stop) => return None,
-            }
-        }
-    }
-
-    /// Who holds the task and is proven to live. What cannot be read now is asked for again by the claim.
-    async fn living_holder(&self, claim: &mut Runner<TaskClaim>) -> Option<Executor> {
-        claim.catch_up().await.ok()?;
-        let holder = claim.handler().holder()?;
-        self.life.is_alive(&holder.executor).then(|| holder.executor.clone())
-    }
-
-    /// A place among those of the actor, and one among all. The scarcer comes first, so that nobody who waits for it
-    /// keeps a place from others.
-    async fn places_for(&self, actor: Actor<'_>) -> Option<Places<'_>> {
-        if actor.only_waits() {
-            return Some((None, None));
-        }
-        let of_actor = match self.agent_places.get(actor.name()) {
-            Some(places) => Some(places.acquire().await.ok()?),
-            None => None,
-        };
-        Some((of_actor, Some(self.places.acquire().await.ok()?)))
-    }
-
-    /// The same, once neither the task nor its plan is paused, and no more run than may; until then no place is kept. The
-    /// log is asked each time: of a pause that stands there before the place was free the subscription may not have told yet.
-    async fn places_unless_held_back(&self, actor: Actor<'_>, dispatch: &Dispatch) -> Option<Places<'_>> {
-        let mut resumed = self.resumed.subscribe();
-        let mut backoff = Backoff::new();
-        loop {
-            let places = self.places_for(actor).await?;
-            resumed.borrow_and_update();
-            match self.holds.back(&self.store, &dispatch.plan, dispatch.task, dispatch.position).await {
-                Ok(None) => return Some(places),
-                Ok(Some(held)) => {
-                    drop(places);
-                    tokio::select! {
-                        changed = resumed.changed() => changed.ok()?,
-                        () = tokio::time::sleep(ROOM_INTERVAL), if held == Held::NoRoom => {}
-                    }
-                }
-                Err(error) if is_for_ever(&error) => {
-                    tracing::warn!(%error, task = %dispatch.task, "whether a task is held back cannot be read; it is left to others");
-                    return None;
-                }
-                Err(error) => {
-                    drop(places);
-                    tracing::warn!(%error, task = %dispatch.task, "it is asked again whether a task is held back");
-                    backoff.wait().await;
-                }
-            }
-        }
-    }
-
-    /// Returns when a holder has died, or after a while that grows with the number of times that it was in the way.
-    async fn wait_for(&self, holder: &Executor, n_held: u32) {
-        for _ in 0..n_held.min(HOLDER_LOOKS_MAX) {
-            tokio::time::sleep(HOLDER_INTERVAL).await;
-            if self.life.is_dead(holder) {
-                return;
-            }
-        }
-    }
-
     fn outer<'a>(&'a self, registry: &'a ToolRegistry, dispatch: &'a Dispatch, job: &'a Job<'a>) -> Outer<'a> {
         Outer { store: &self.store, registry, agents: &self.agents, job, tags: &dispatch.tags, cause: &dispatch.cause }
     }
@@ -449,7 +233,7 @@ impl Worker {
             attempt: dispatch.attempt,
             epoch,
             parameters,
-            lock: self.life.lock_path(),
+            lock: self.claiming.life().lock_path(),
         };
         let run = async {
             match actor {
@@ -509,61 +293,6 @@ fn renewals(start: Instant) -> Interval {
     let mut renewals = tokio::time::interval_at(start + RENEW_INTERVAL, RENEW_INTERVAL);
     renewals.set_missed_tick_behavior(MissedTickBehavior::Delay);
     renewals
-}
-
-/// What an event of the plan means to a worker.
-enum Change {
-    Dispatched(Box<Dispatch>),
-    Ended {
-        task: Key,
-        reason: String,
-    },
-    /// What was paused may go on.
-    Resumed,
-}
-
-fn change(envelope: &Envelope<Event>) -> Option<Change> {
-    match &envelope.event {
-        Event::TaskDispatched { task_id, attempt, delay_ms, command } => match command {
-            PlannerCmd::ExecuteTask { kind, parameters, .. } => Some(Change::Dispatched(Box::new(Dispatch {
-                plan: envelope.recorded.aggregate_id.clone(),
-                tags: envelope.recorded.tags.clone(),
-                position: envelope.recorded.position,
-                task: *task_id,
-                attempt: *attempt,
-                delay: Duration::from_millis(*delay_ms),
-                kind: *kind,
-                parameters: (**parameters).clone(),
-                cause: Cause::event(&envelope.recorded),
-            }))),
-            PlannerCmd::RequestClarification { .. } => None,
-        },
-        Event::TaskStatusUpdated { task_id, status, error, .. } if *status != TaskStatus::Running => {
-            let task = (envelope.recorded.aggregate_id.clone(), *task_id);
-            Some(Change::Ended { task, reason: error.clone().unwrap_or_default() })
-        }
-        // What is paused gives way, and settings may allow more.
-        Event::TaskPaused { .. }
-        | Event::SettingsChanged { .. }
-        | Event::TaskResumed { .. }
-        | Event::PlanResumed {}
-        | Event::PlanCancelled { .. }
-        | Event::PlanningCompleted { .. } => Some(Change::Resumed),
-        Event::ClarificationRequested { .. }
-        | Event::TaskStatusUpdated { .. }
-        | Event::TasksPlanned { .. }
-        | Event::ClarificationReceived { .. }
-        | Event::ContextCompacted { .. }
-        | Event::PlanForked { .. }
-        | Event::TasksAmended { .. }
-        | Event::DeadlineSet { .. }
-        | Event::UsageRecorded { .. }
-        | Event::ClarificationWithdrawn { .. }
-        | Event::CheckpointNamed { .. }
-        | Event::CompactionRequested { .. }
-        | Event::PlanPaused { .. }
-        | Event::TasksReopened { .. } => None,
-    }
 }
 
 /// Appends what the holder says, however long the log takes; false when the holder has lost the task.
