@@ -128,16 +128,7 @@ fn begin(n_tasks: u64, before: Shape, kind: NodeKind) -> (Vec<Event>, Planner) {
         task.depends_on.dedup();
         task
     });
-    let planned = Event::TasksPlanned {
-        tasks: tasks.collect(),
-        title: None,
-        source: String::new(),
-        config: Box::new(PlannerConfig::default()),
-        context: Vec::new(),
-        attachments: Vec::new(),
-        origin: Default::default(),
-    };
-    let mut events = vec![planned];
+    let mut events = vec![Event::planned(tasks.collect(), PlannerConfig::default())];
     let mut planner = Planner::fold(&events);
     events.extend(planner.process(Command::Continue).expect("it begins"));
     (events, planner)

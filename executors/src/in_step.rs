@@ -204,7 +204,7 @@ async fn step_after_above(store: &EventStore, plan: &str, state: &PlannerState) 
 mod tests {
     use crewlog_mq::Handler;
     use crewlog_planner::event::{Event, PlannerConfig, Usage};
-    use crewlog_planner::plan::{NodeKind, Origin, TaskId, TaskPlan};
+    use crewlog_planner::plan::{NodeKind, TaskId, TaskPlan};
     use crewlog_planner::planner::Planner;
 
     use super::*;
@@ -213,15 +213,8 @@ mod tests {
     fn plans_that_used_up_more_than_a_number_holds_have_nothing_left() {
         let plans = [u64::MAX, 5].map(|tokens| {
             let mut planner = Planner::default();
-            planner.apply(&Event::TasksPlanned {
-                tasks: vec![TaskPlan::new(TaskId(1), NodeKind::Processing, "think")],
-                title: None,
-                source: String::new(),
-                config: Box::new(PlannerConfig::default()),
-                context: Vec::new(),
-                attachments: Vec::new(),
-                origin: Origin::default(),
-            });
+            let task = TaskPlan::new(TaskId(1), NodeKind::Processing, "think");
+            planner.apply(&Event::planned(vec![task], PlannerConfig::default()));
             let usage = Usage { input_tokens: tokens, ..Usage::default() };
             planner.apply(&Event::UsageRecorded { task_id: TaskId(1), attempt: 1, usage });
             planner

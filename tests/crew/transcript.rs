@@ -132,17 +132,7 @@ fn of_plan(verb: &str, rest: &str) -> Event {
     match verb {
         "planned" => {
             let task = |n| TaskPlan::new(TaskId(n), NodeKind::Processing, "a task");
-            let tasks = (1..=rest.parse().unwrap()).map(task).collect();
-            let (source, config) = (String::new(), PlannerConfig::default());
-            Event::TasksPlanned {
-                tasks,
-                title: None,
-                source,
-                config: Box::new(config),
-                context: Vec::new(),
-                attachments: Vec::new(),
-                origin: crewlog_planner::plan::Origin::default(),
-            }
+            Event::planned((1..=rest.parse().unwrap()).map(task).collect(), PlannerConfig::default())
         }
         "reopened" => {
             let task_ids = rest.split(' ').map(|task| TaskId(task.parse().unwrap())).collect();

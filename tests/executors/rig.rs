@@ -115,17 +115,8 @@ impl Rig {
     }
 
     async fn plan(&self, tasks: Vec<TaskPlan>, config: PlannerConfig) {
-        let (title, source, context, attachments) = (None, String::new(), Vec::new(), Vec::new());
-        let planned = Event::TasksPlanned {
-            tasks,
-            title,
-            source,
-            config: Box::new(config),
-            context,
-            attachments,
-            origin: crewlog_planner::plan::Origin::default(),
-        };
-        let planned = NewEvent::of(&planned, Cause::request().metadata()).unwrap().with_tags(tags());
+        let planned =
+            NewEvent::of(&Event::planned(tasks, config), Cause::request().metadata()).unwrap().with_tags(tags());
         let stream = crewlog_planner::event::STREAM;
         self.store.append(Append::to(stream, PLAN, Expected::NoStream, vec![planned])).await.unwrap();
         let recorded = self.recorded(&Query::aggregate(stream, PLAN)).await.remove(0);

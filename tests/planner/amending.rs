@@ -443,15 +443,7 @@ fn definitions_of_another_program_keep_the_same_rules() {
 #[test]
 fn a_log_that_amends_what_nobody_decided_is_read_all_the_same() {
     let task = |id| TaskPlan::new(TaskId(id), NodeKind::Analysis, "look");
-    let planned = |tasks| Event::TasksPlanned {
-        tasks,
-        title: None,
-        source: String::new(),
-        config: Box::new(PlannerConfig::default()),
-        context: Vec::new(),
-        attachments: Vec::new(),
-        origin: Origin::default(),
-    };
+    let planned = |tasks| Event::planned(tasks, PlannerConfig::default());
     let amended = |tasks| Event::TasksAmended { tasks, reason: String::new() };
     let planner = Planner::fold(&[planned(vec![task(2), task(4)]), amended(vec![task(3), task(6), task(1)])]);
     let ids = planner.state().tasks().iter().map(|task| task.plan.id.0).collect::<Vec<_>>();

@@ -111,16 +111,7 @@ fn step_of(id: u64, description: &str) -> TaskPlan {
 }
 
 fn planned(tasks: Vec<TaskPlan>) -> Event {
-    let (source, config) = (String::new(), PlannerConfig::default());
-    Event::TasksPlanned {
-        tasks,
-        title: None,
-        source,
-        config: Box::new(config),
-        context: Vec::new(),
-        attachments: Vec::new(),
-        origin: crewlog_planner::plan::Origin::default(),
-    }
+    Event::planned(tasks, PlannerConfig::default())
 }
 
 #[test]

@@ -355,15 +355,7 @@ proptest! {
 
 /// The delays of a task that can never be started.
 fn waits(config: PlannerConfig) -> Vec<u64> {
-    let planned = Event::TasksPlanned {
-        tasks: vec![TaskPlan::new(TaskId(1), NodeKind::ToolCall, "a")],
-        title: None,
-        source: String::new(),
-        config: Box::new(config),
-        context: Vec::new(),
-        attachments: Vec::new(),
-        origin: crewlog_planner::plan::Origin::default(),
-    };
+    let planned = Event::planned(vec![TaskPlan::new(TaskId(1), NodeKind::ToolCall, "a")], config);
     let mut planner = Planner::fold(&[planned]);
     planner.process(Command::Continue).unwrap();
     let mut waits = Vec::new();

@@ -202,16 +202,7 @@ async fn every_command_is_decided_again_from_what_is_kept_and_from_its_events() 
     order_all(&mut log).await;
     // What a crash kept from being dispatched.
     let tasks = vec![TaskPlan::new(TaskId(1), NodeKind::ToolCall, "step")];
-    let (source, config) = (String::new(), PlannerConfig::default());
-    let planned = Event::TasksPlanned {
-        tasks,
-        title: None,
-        source,
-        config: Box::new(config),
-        context: Vec::new(),
-        attachments: Vec::new(),
-        origin: crewlog_planner::plan::Origin::default(),
-    };
+    let planned = Event::planned(tasks, PlannerConfig::default());
     let planned = NewEvent::of(&planned, Cause::request().metadata()).unwrap();
     store.append(Append::to(event::STREAM, "q", Expected::NoStream, vec![planned])).await.unwrap();
     Recording::of(&store, "q").await.order(Command::Continue).await;

@@ -60,15 +60,8 @@ fn tasks_for_people_take_no_place_from_commands() {
         let command = command.map(str::to_owned);
         TaskPlan { command, ..TaskPlan::new(TaskId(id), NodeKind::Processing, "step") }
     };
-    let planned = Event::TasksPlanned {
-        tasks: vec![task(1, Some("a")), task(2, None), task(3, Some("b")), task(4, None)],
-        title: None,
-        source: String::new(),
-        config: Box::new(PlannerConfig { parallelism: 1, ..PlannerConfig::default() }),
-        context: Vec::new(),
-        attachments: Vec::new(),
-        origin: crewlog_planner::plan::Origin::default(),
-    };
+    let tasks = vec![task(1, Some("a")), task(2, None), task(3, Some("b")), task(4, None)];
+    let planned = Event::planned(tasks, PlannerConfig { parallelism: 1, ..PlannerConfig::default() });
     let events = Planner::fold(&[planned]).process(Command::Continue).unwrap();
     assert_eq!(events.iter().map(tell).collect::<Vec<_>>(), ["dispatched 1#1", "dispatched 2#1"]);
 }

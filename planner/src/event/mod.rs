@@ -320,6 +320,22 @@ pub enum Event {
     },
 }
 
+impl Event {
+    /// A plan of these tasks of which nothing else is known: the first event of a history that is made by hand.
+    #[must_use]
+    pub fn planned(tasks: Vec<TaskPlan>, config: PlannerConfig) -> Self {
+        Self::TasksPlanned {
+            tasks,
+            title: None,
+            source: String::new(),
+            config: Box::new(config),
+            context: Vec::new(),
+            attachments: Vec::new(),
+            origin: Origin::default(),
+        }
+    }
+}
+
 impl MqEvent for Event {
     /// Since 1.1 what an agent is told may stand apart from its dispatch; all that is of 1.0 reads as it is.
     const EVENT_VERSION: &'static str = "1.1";
