@@ -2,6 +2,8 @@
 
 #[cfg(feature = "faults")]
 mod nested;
+#[cfg(feature = "faults")]
+mod told;
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
