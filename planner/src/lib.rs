@@ -14,6 +14,7 @@ pub mod context;
 pub mod crew;
 mod error;
 pub mod event;
+mod json;
 pub mod model;
 mod open;
 pub mod parse;

@@ -174,7 +174,7 @@ fn a_wrong_answer_is_refused_and_says_what_to_mend() {
     };
     check(String::new(), "the answer is empty");
     check("I would begin with the door.".into(), "it is not JSON");
-    check("{\"tasks\": [{\"id\": \"1\",".into(), "the JSON is cut off");
+    check("{\"tasks\": [{\"id\": \"1\",".into(), "it is not JSON: line 1, column 23: it ends in the middle");
     check("{\"tasks\": 3}".into(), "not of the form asked for: invalid type: integer `3`, expected a sequence");
     check("{\"steps\": []}".into(), "unknown field `steps`");
     check(with("kind", json!("Painting")), "unknown variant `Painting`");

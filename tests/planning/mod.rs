@@ -4,6 +4,7 @@
 
 mod agents;
 mod flows;
+mod forms;
 mod nested;
 mod plans;
 mod proposing;

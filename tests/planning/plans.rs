@@ -346,8 +346,7 @@ fn what_words_say_of_failures_and_undoing_goes_into_the_plan_that_an_agent_makes
 fn a_form_is_read_whole_or_not_at_all() {
     let tactical = AgentType::Tactical;
     let refusal = |json: &str| AgentPlan::read(tactical, json).unwrap_err();
-    let PlanError::Form { line, column, message, .. } = refusal("{\n  \"steps\": []}") else { panic!("no form") };
-    assert_eq!((line, column), (2, 9), "{message}");
+    assert_eq!(refusal("{\n  \"steps\": []}").name(), "Form");
     assert_eq!(refusal("{").name(), "Form");
     assert_eq!(refusal("[]").name(), "Form");
     for version in ["0", "2", "\"1\"", "-1", "null"] {

@@ -1,5 +1,6 @@
 //! Why the plan of an agent is refused. It only names what was wrong.
 
+use crate::agents::Misfit;
 use crate::parse::ParseError;
 use crate::protocol::{AgentType, RequestError};
 
@@ -15,16 +16,12 @@ pub enum PlanError {
         max: usize,
     },
     /// It is no JSON, or not of its agent's form.
-    #[error("this is no {agent} plan: {message}")]
+    #[error("this is no {agent} plan: {misfit}")]
     Form {
         /// Whose plan it was to be.
         agent: AgentType,
-        /// The line, from 1; 0 when it is not known.
-        line: usize,
-        /// The column, from 1; 0 when it is not known.
-        column: usize,
         /// What is wrong.
-        message: String,
+        misfit: Box<Misfit>,
     },
     /// It is of a version that is not known.
     #[error("a {agent} plan of version {version} cannot be read: the versions are 1 to {newest}")]

@@ -5,10 +5,72 @@ use std::collections::HashMap;
 use serde::{Deserialize, Serialize};
 
 use crate::agents::registry::{TOOL_COMMAND_BYTES_MAX, ToolRegistry};
+use crate::agents::shape::{Field, Shape, Whom, may, needed};
 use crate::agents::{ID_CHARS_MAX, PlanError, STEP_TIMEOUT_MS_MAX, STEPS_MAX};
 use crate::plan::{Dependency, NodeKind, Strength, SubPlan, TaskId, TaskPlan};
 use crate::planner::RETRIES_MAX;
-use crate::protocol::{Ability, AgentType, Asking, CrossAgentStep, check_request};
+use crate::protocol::{Ability, AgentType, Asking, CrossAgentStep, REQUEST_TIMEOUT_MS_MAX, check_request};
+
+/// The version of a form, in every one.
+pub(super) const VERSION: Field = may("version", &Shape::Amount, "of which version the form is", "1");
+
+/// A [`Care`], in every step.
+pub(super) const CARE: Field = may(
+    "care",
+    &Shape::Fields(&[
+        may("retry", &Shape::Tries, "how often it is tried again after a failure of its own", "2"),
+        may(
+            "deadline_ms",
+            &Shape::Millis(STEP_TIMEOUT_MS_MAX),
+            "within how many milliseconds of its first start it must have ended, tries included",
+            "3600000",
+        ),
+        may("undo", &Shape::Line, "which line for the shell undoes what it did", r#""git checkout src""#),
+    ]),
+    "what is done about its failures",
+    r#"{ "retry": 2 }"#,
+);
+
+/// A [`CrossAgentStep`], in every step of those who may ask.
+pub(super) const REQUEST: Field = may(
+    "request",
+    &Shape::Fields(&[
+        needed("target_agent", &Shape::Agent(Whom::Asked), "which agent is asked", r#""perception""#),
+        needed(
+            "request",
+            &Shape::OneOf(&[
+                needed(
+                    "analyse",
+                    &Shape::Fields(&[needed("text", &Shape::Text, "what is to be judged", r#""the last run""#)]),
+                    "what is to be judged",
+                    r#"{ "text": "the last run" }"#,
+                ),
+                needed(
+                    "extract",
+                    &Shape::Fields(&[needed("context", &Shape::Text, "where to look", r#""src/parse/**""#)]),
+                    "of which context the files and symbols are to be named",
+                    r#"{ "context": "src/parse/**" }"#,
+                ),
+                needed(
+                    "locate",
+                    &Shape::Fields(&[needed("entity", &Shape::Text, "what is to be found", r#""struct User""#)]),
+                    "what is to be found",
+                    r#"{ "entity": "struct User" }"#,
+                ),
+            ]),
+            "what it is asked",
+            r#"{ "locate": { "entity": "struct User" } }"#,
+        ),
+        needed(
+            "timeout_ms",
+            &Shape::Millis(REQUEST_TIMEOUT_MS_MAX),
+            "within how many milliseconds an answer counts",
+            "60000",
+        ),
+    ]),
+    "what another agent is asked for it",
+    r#"{ "target_agent": "perception", "request": { "locate": { "entity": "struct User" } }, "timeout_ms": 60000 }"#,
+);
 
 /// What is done about the failures of a step, and about what it did when its plan comes to nothing. It is the same in every
 /// form.

@@ -15,6 +15,7 @@ mod perception;
 pub mod registry;
 pub mod requests;
 mod schema;
+mod shape;
 mod strategic;
 mod tactical;
 mod words;
@@ -23,6 +24,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::json;
 use crate::plan::{AgentOrigin, Origin, Proposal};
 use crate::protocol::AgentType;
 pub use error::PlanError;
@@ -32,6 +34,8 @@ pub use orchestration::{Assignment, OrchestrationPlan};
 pub use perception::{Ambiguity, ExtractionPattern, PerceptionPlan, ResolutionStrategy, ResolveBy, StateUpdate};
 use registry::ToolRegistry;
 pub use schema::schema;
+use shape::Field;
+pub use shape::Misfit;
 pub use strategic::{DramaticBeat, NarrativeGoal, StrategicPlan, Theme};
 pub use tactical::{DependencyGraph, ResourceMap, TacticalPlan, TacticalStep};
 pub use words::{plan_answer, plan_words};
@@ -78,6 +82,8 @@ trait Form: Serialize + DeserializeOwned {
     const AGENT: AgentType;
     /// The newest version; what an older one lacks, [`Form::upgrade`] adds.
     const VERSION: u32;
+    /// All fields of the newest version, of which the first tells the version.
+    const FIELDS: &'static [Field];
 
     /// Makes a plan of an older version one of the newest. What a newer one only adds has defaults, and needs nothing.
     fn upgrade(plan: Value, _version: u32) -> Value {
@@ -172,18 +178,13 @@ impl AgentProposal {
     }
 }
 
-fn read<F: Form>(json: &str) -> Result<F, PlanError> {
+fn read<F: Form>(text: &str) -> Result<F, PlanError> {
     let agent = F::AGENT;
-    if json.len() > PLAN_BYTES_MAX {
-        return Err(PlanError::TooLong { value: json.len(), max: PLAN_BYTES_MAX });
+    if text.len() > PLAN_BYTES_MAX {
+        return Err(PlanError::TooLong { value: text.len(), max: PLAN_BYTES_MAX });
     }
-    let malformed = |error: &serde_json::Error| PlanError::Form {
-        agent,
-        line: error.line(),
-        column: error.column(),
-        message: error.to_string(),
-    };
-    let plan: Value = serde_json::from_str(json).map_err(|error| malformed(&error))?;
+    let misfit = |misfit| PlanError::Form { agent, misfit: Box::new(misfit) };
+    let plan = json::read(text).map_err(|error| misfit(error.into()))?;
     let version = match plan.get("version") {
         None => 1,
         Some(version) => version.as_u64().and_then(|version| u32::try_from(version).ok()).unwrap_or(0),
@@ -192,9 +193,7 @@ fn read<F: Form>(json: &str) -> Result<F, PlanError> {
         let version = plan.get("version").map(Value::to_string).unwrap_or_default();
         return Err(PlanError::Version { agent, version, newest: F::VERSION });
     }
-    if version == F::VERSION {
-        // Of the text itself, so that an error has its place.
-        return serde_json::from_str(json).map_err(|error| malformed(&error));
-    }
-    F::deserialize(F::upgrade(plan, version)).map_err(|error| malformed(&error))
+    let plan = if version == F::VERSION { plan } else { F::upgrade(plan, version) };
+    let plan = shape::fitted(plan, F::FIELDS).map_err(misfit)?;
+    Ok(F::deserialize(plan).expect("what has the shape of a form is of that form"))
 }

@@ -2,9 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::agents::lower::{self, Care, Does, Lowered, Step, check_length, one_of};
+use crate::agents::lower::{self, CARE, Care, Does, Lowered, REQUEST, Step, VERSION, check_length, one_of};
 use crate::agents::registry::ToolRegistry;
-use crate::agents::{Form, PlanError};
+use crate::agents::shape::{Field, Shape, Whom, may, needed};
+use crate::agents::{Form, PlanError, STEP_TIMEOUT_MS_MAX};
 use crate::protocol::{AgentType, CrossAgentStep};
 
 /// Who does what, and when.
@@ -52,9 +53,34 @@ impl OrchestrationPlan {
     }
 }
 
+const ASSIGNMENT: &[Field] = &[
+    needed("id", &Shape::Id, "by which name the rest of the plan calls the work", r#""build""#),
+    needed("work", &Shape::Text, "what is to be done", r#""Build the parser""#),
+    may("agent", &Shape::Agent(Whom::Below), "which agent makes a plan of its own for it", r#""tactical""#),
+    may("tool", &Shape::Tool, "with which tool of the orchestrator's own it is done", r#""review_progress""#),
+    REQUEST,
+    may("after", &Shape::List(&Shape::Id), "what must have ended before, by ids", r#"["aim"]"#),
+    may(
+        "timeout_ms",
+        &Shape::Millis(STEP_TIMEOUT_MS_MAX),
+        "within how many milliseconds of its start it must have ended",
+        "3600000",
+    ),
+    CARE,
+];
+
 impl Form for OrchestrationPlan {
     const AGENT: AgentType = AgentType::Orchestrator;
     const VERSION: u32 = 1;
+    const FIELDS: &'static [Field] = &[
+        VERSION,
+        needed(
+            "assignments",
+            &Shape::List(&Shape::Fields(ASSIGNMENT)),
+            "who does what, and when",
+            r#"[{ "id": "build", "work": "Build the parser", "agent": "tactical" }]"#,
+        ),
+    ];
 
     fn lower(&self, registry: &ToolRegistry) -> Result<Lowered, PlanError> {
         check_length(self.assignments.len(), "/assignments")?;

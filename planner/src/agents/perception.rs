@@ -2,8 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::agents::lower::{self, Care, Does, Lowered, Step, check_length};
+use crate::agents::lower::{self, CARE, Care, Does, Lowered, Step, VERSION, check_length};
 use crate::agents::registry::ToolRegistry;
+use crate::agents::shape::{Field, Shape, may, needed};
 use crate::agents::{Form, PlanError};
 use crate::protocol::AgentType;
 
@@ -137,9 +138,57 @@ impl ResolutionStrategy {
     }
 }
 
+const PATTERN: &[Field] = &[
+    needed("id", &Shape::Id, "by which name the rest of the plan calls it", r#""entry""#),
+    needed("look_for", &Shape::Text, "what is looked for", r#""entry points""#),
+    may("within", &Shape::List(&Shape::Text), "in which paths and globs it is looked for", r#"["src/**"]"#),
+    needed("tool", &Shape::Tool, "with which tool of the agent's own it is looked for", r#""search_code""#),
+    may("args", &Shape::List(&Shape::Text), "which further words the tool's command is given", r#"["fn main"]"#),
+    CARE,
+];
+
+const STRATEGY: &[Field] = &[
+    may(
+        "by",
+        &Shape::List(&Shape::Word(&["path", "symbol", "text"])),
+        "by what a name is looked up, in this order",
+        r#"["path", "symbol"]"#,
+    ),
+    may("ambiguous", &Shape::Word(&["all", "first", "ask"]), "what a name means that fits several things", r#""all""#),
+];
+
+const UPDATE: &[Field] = &[
+    needed("id", &Shape::Id, "by which name people call it", r#""map""#),
+    needed("keep", &Shape::Text, "what is kept", r#""a map of the parts""#),
+    may("from", &Shape::List(&Shape::Id), "from which of the rest of the plan it follows, by ids", r#"["entry"]"#),
+    needed("tool", &Shape::Tool, "with which tool of the agent's own it is kept", r#""record_finding""#),
+    CARE,
+];
+
 impl Form for PerceptionPlan {
     const AGENT: AgentType = AgentType::Perception;
     const VERSION: u32 = 1;
+    const FIELDS: &'static [Field] = &[
+        VERSION,
+        needed(
+            "extraction_patterns",
+            &Shape::List(&Shape::Fields(PATTERN)),
+            "what is looked for",
+            r#"[{ "id": "entry", "look_for": "entry points", "tool": "search_code" }]"#,
+        ),
+        may(
+            "entity_resolution_strategy",
+            &Shape::Fields(STRATEGY),
+            "how names map to files and symbols",
+            r#"{ "by": ["path", "symbol"], "ambiguous": "all" }"#,
+        ),
+        may(
+            "state_update_sequence",
+            &Shape::List(&Shape::Fields(UPDATE)),
+            "what is kept of what was found, in order",
+            r#"[{ "id": "map", "keep": "a map of the parts", "from": ["entry"], "tool": "record_finding" }]"#,
+        ),
+    ];
 
     fn lower(&self, registry: &ToolRegistry) -> Result<Lowered, PlanError> {
         let Self { version: _, extraction_patterns, entity_resolution_strategy, state_update_sequence } = self;

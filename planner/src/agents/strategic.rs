@@ -4,8 +4,9 @@ use std::collections::HashMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::agents::lower::{self, Care, Does, Lowered, Step, check_length, check_text, one_of};
+use crate::agents::lower::{self, CARE, Care, Does, Lowered, REQUEST, Step, VERSION, check_length, check_text, one_of};
 use crate::agents::registry::ToolRegistry;
+use crate::agents::shape::{Field, Shape, Whom, may, needed};
 use crate::agents::{Form, PlanError};
 use crate::protocol::{AgentType, CrossAgentStep};
 
@@ -133,9 +134,52 @@ impl NarrativeGoal {
     }
 }
 
+const GOAL: &[Field] = &[
+    needed("id", &Shape::Id, "by which name the milestones call the goal", r#""login""#),
+    needed("goal", &Shape::Text, "what is wanted", r#""people can log in""#),
+    may("reached_when", &Shape::Text, "how one sees that the goal is reached", r#""a session is kept""#),
+];
+
+const THEME: &[Field] = &[
+    needed("constraint", &Shape::Text, "what binds the work", r#""no new dependency""#),
+    may("goals", &Shape::List(&Shape::Id), "for which goals it binds, by their ids", r#"["login"]"#),
+];
+
+const BEAT: &[Field] = &[
+    needed("id", &Shape::Id, "by which name the rest of the plan calls the milestone", r#""store""#),
+    needed("milestone", &Shape::Text, "what is so when it is reached", r#""sessions are stored""#),
+    may("goals", &Shape::List(&Shape::Id), "which goals it serves, by their ids", r#"["login"]"#),
+    may("after", &Shape::List(&Shape::Id), "which milestones come before it, by their ids", r#"["store"]"#),
+    may("agent", &Shape::Agent(Whom::Below), "which agent makes a plan of its own for it", r#""tactical""#),
+    may("tool", &Shape::Tool, "by which tool of the agent's own it is reached", r#""review_outcome""#),
+    REQUEST,
+    CARE,
+];
+
 impl Form for StrategicPlan {
     const AGENT: AgentType = AgentType::Strategic;
     const VERSION: u32 = 1;
+    const FIELDS: &'static [Field] = &[
+        VERSION,
+        may(
+            "narrative_goals",
+            &Shape::List(&Shape::Fields(GOAL)),
+            "what is wanted, the most important first",
+            r#"[{ "id": "login", "goal": "people can log in" }]"#,
+        ),
+        may(
+            "thematic_elements",
+            &Shape::List(&Shape::Fields(THEME)),
+            "what binds the work",
+            r#"[{ "constraint": "no new dependency" }]"#,
+        ),
+        needed(
+            "dramatic_beats",
+            &Shape::List(&Shape::Fields(BEAT)),
+            "which milestones there are, in order",
+            r#"[{ "id": "store", "milestone": "sessions are stored", "agent": "tactical" }]"#,
+        ),
+    ];
 
     fn lower(&self, registry: &ToolRegistry) -> Result<Lowered, PlanError> {
         let Self { version: _, narrative_goals, thematic_elements, dramatic_beats } = self;

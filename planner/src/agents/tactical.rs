@@ -4,9 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use crate::agents::lower::{self, Care, Does, Lowered, Step, check_length, check_text, one_of};
+use crate::agents::lower::{self, CARE, Care, Does, Lowered, REQUEST, Step, VERSION, check_length, check_text, one_of};
 use crate::agents::registry::ToolRegistry;
-use crate::agents::{Form, PlanError};
+use crate::agents::shape::{Field, Shape, Whom, may, needed};
+use crate::agents::{Form, PlanError, STEP_TIMEOUT_MS_MAX};
 use crate::protocol::{AgentType, CrossAgentStep};
 
 /// Steps, what waits for what, and what is needed.
@@ -113,9 +114,68 @@ impl TacticalPlan {
     }
 }
 
+const STEP: &[Field] = &[
+    needed("id", &Shape::Id, "by which name the rest of the plan calls the step", r#""edit""#),
+    needed("step", &Shape::Text, "what is done", r#""Write the parser""#),
+    may("tool", &Shape::Tool, "with which tool of the agent's own it is done", r#""edit_code""#),
+    may("args", &Shape::List(&Shape::Text), "which further words the tool's command is given", r#"["src/lib.rs"]"#),
+    may("command", &Shape::Text, "which line the tool has the shell run", r#""cargo test""#),
+    REQUEST,
+    may("agent", &Shape::Agent(Whom::Below), "which agent makes a plan of its own for it", r#""perception""#),
+    may(
+        "timeout_ms",
+        &Shape::Millis(STEP_TIMEOUT_MS_MAX),
+        "after how many milliseconds a run of it is stopped",
+        "60000",
+    ),
+    CARE,
+];
+
+const RESOURCES: &[Field] = &[
+    may(
+        "files",
+        &Shape::ByName(&Shape::List(&Shape::Text)),
+        "by the id of a step, which paths and globs it works on",
+        r#"{ "edit": ["src/**"] }"#,
+    ),
+    may(
+        "agent_types",
+        &Shape::List(&Shape::Agent(Whom::Any)),
+        "which other types of agent the steps need",
+        r#"["perception"]"#,
+    ),
+    may(
+        "capacities",
+        &Shape::ByName(&Shape::Amount),
+        "of what else there is a limited amount, and how much of it is needed",
+        r#"{ "cores": 2 }"#,
+    ),
+];
+
 impl Form for TacticalPlan {
     const AGENT: AgentType = AgentType::Tactical;
     const VERSION: u32 = 1;
+    const FIELDS: &'static [Field] = &[
+        VERSION,
+        needed(
+            "execution_steps",
+            &Shape::List(&Shape::Fields(STEP)),
+            "which steps there are, in order",
+            r#"[{ "id": "edit", "step": "Write the parser", "tool": "edit_code" }]"#,
+        ),
+        may(
+            "dependencies",
+            &Shape::ByName(&Shape::List(&Shape::Text)),
+            "by the id of a step, which steps it waits for",
+            r#"{ "run": ["edit"] }"#,
+        ),
+        may(
+            "resource_requirements",
+            &Shape::Fields(RESOURCES),
+            "what the steps need",
+            r#"{ "agent_types": ["perception"] }"#,
+        ),
+    ];
 
     fn lower(&self, registry: &ToolRegistry) -> Result<Lowered, PlanError> {
         self.check_lists()?;

@@ -4,6 +4,7 @@ use serde::de::DeserializeOwned;
 
 use super::questions::QUESTIONS_MAX;
 use crate::agents::PlanError;
+use crate::json;
 use crate::parse::ParseError;
 use crate::plan::{TaskId, TaskPlan};
 
@@ -100,16 +101,11 @@ pub(super) fn read<T: DeserializeOwned>(answer: &str) -> Result<T, AnswerError> 
     }
     let fenced = text.strip_prefix("```").and_then(|rest| rest.strip_suffix("```"));
     let text = fenced.map_or(text, |inside| inside.strip_prefix("json").unwrap_or(inside));
-    serde_json::from_str(text).map_err(|error| {
-        let reason = match error.classify() {
-            serde_json::error::Category::Syntax => format!("it is not JSON: {error}"),
-            serde_json::error::Category::Eof => format!("the JSON is cut off: {error}"),
-            serde_json::error::Category::Data | serde_json::error::Category::Io => {
-                format!("the JSON is not of the form asked for: {error}")
-            }
-        };
-        AnswerError::Form { reason }
-    })
+    let of_form = |error: serde_json::Error| AnswerError::Form {
+        reason: format!("the JSON is not of the form asked for: {error}"),
+    };
+    json::read(text).map_err(|error| AnswerError::Form { reason: format!("it is not JSON: {error}") })?;
+    serde_json::from_str(text).map_err(of_form)
 }
 
 /// The same text without white space around it, if its length is allowed.
