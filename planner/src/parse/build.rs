@@ -430,17 +430,15 @@ impl<'a> Builder<'a> {
         if flow.text.trim().is_empty() || inline.is_struck(&flow.text) || self.ordering(&flow, &inline) {
             return self.out.ignored.push(block.span);
         }
+        if relations::is_line(&flow.text) {
+            self.ordering_aside(&flow, &inline);
+        }
         if self.last.is_some() && (places[n].parent.is_some() || self.tells_more(n, &flow, blocks, places)) {
             let asks = places[n].parent.is_some() && vocabulary::is_question_mark(&flow.text);
             let asker = self.last.filter(|_| asks && !vocabulary::is_request(&flow.text));
             return match asker {
                 Some(asker) => self.ask(asker, block, &flow, &inline),
-                None => {
-                    if relations::is_line(&flow.text) {
-                        self.ordering_aside(&flow, &inline);
-                    }
-                    self.note(block, &flow, &inline);
-                }
+                None => self.note(block, &flow, &inline),
             };
         }
         if !self.lenient && inline.is_only(&flow.text, |kind| matches!(kind, AtomKind::Image(_) | AtomKind::Url)) {

@@ -186,7 +186,10 @@ fn relation(sentence: &str, at: usize, known: Option<&dyn Fn(&Reference) -> bool
         let others = side(after.trim_start(), at + gap + taken(after.trim_start()));
         let (others, length) = others.unwrap_or_default();
         let named = left.len() + others.len() > 1 || matches!(left.first(), Some(Reference::Range(..)));
-        let ends = ends(&after.trim_start()[length..]) && (fits(&left, text) || fits(&others, after.trim_start()));
+        let rest = &after.trim_start()[length..];
+        // "Steps 2 and 3 can run in parallel, all others one by one."
+        let ends = (ends(rest) || known.is_none() && rest.starts_with(','))
+            && (fits(&left, text) || fits(&others, after.trim_start()));
         if ends && named {
             found.beside.push(left.into_iter().chain(others).collect());
         }

@@ -47,7 +47,7 @@ impl Clause {
 const CLAUSES_MAX: usize = 2 * super::parsed::TASKS_MAX;
 
 /// A line of a jotted list is shorter.
-const JOTTED_BYTES_MAX: usize = 48;
+const JOTTED_BYTES_MAX: usize = 64;
 /// A row of steps between arrows is no longer than this, nor is one of them.
 const ROW_BYTES_MAX: usize = 300;
 const ROW_WORDS_MAX: usize = 6;
@@ -427,7 +427,8 @@ impl Splitter<'_> {
         if line.trim_end().ends_with(':') && heads::head(line).is_some_and(|head| head.rest.is_empty()) {
             return false;
         }
-        if !joined && ["If ", "Unless ", "Else", "Otherwise"].iter().any(|word| next.starts_with(word)) {
+        let begins = || ["If ", "Unless ", "Else", "Otherwise"].iter().any(|word| next.starts_with(word));
+        if !joined && (begins() || roles::closes(next)) {
             return true;
         }
         let short = !joined && line.len() + width < 60;
@@ -450,7 +451,8 @@ impl Splitter<'_> {
                     && (vocabulary::begins_with_verb(bare) || unasked::is_prohibition(line))
                     || han())
         };
-        jotted(next.lines().next().unwrap_or("").trim_end()) && jotted(line.trim())
+        let next = next.lines().next().unwrap_or("").trim_end();
+        jotted(next) && (jotted(line.trim()) || line.ends_with(':'))
     }
 
     /// The character before a place.
