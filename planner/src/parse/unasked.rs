@@ -65,7 +65,10 @@ static WORDS: LazyLock<Marked> = LazyLock::new(|| {
         (FIRST | BEFORE | DENIES, "dont|can't"),
         (FIRST | BEFORE | BEHIND | DENIES, "cannot"),
         (FIRST | UNTIL | DENIES, "without"),
-        (FIRST, "what not to do|things not to do|what never to do|don'ts|donts|do nots|no hacer|ne jamais|nao"),
+        (
+            FIRST,
+            "nobody should|nobody may|nobody must|no one should|no one may|no one must|what not to do|things not to do|what never to do|don'ts|donts|do nots|no hacer|ne jamais|nao",
+        ),
         (
             FIRST | BEFORE,
             "no need to|refrain from|under no circumstances|on no account|by no means|in no case|at no time|nunca|jam\u{e1}s|no usar|\
