@@ -64,7 +64,9 @@ pub(super) struct Head<'t> {
 }
 
 static OTHERWISE: Words = Words::new(|| {
-    list("otherwise|else|or else|sonst|ansonsten|andernfalls|sinon|altrimenti|de lo contrario|\u{5426}\u{5219}")
+    list(
+        "otherwise|else|or else|sonst|ansonsten|andernfalls|sinon|altrimenti|de lo contrario|si no|sen\u{e3}o|иначе|Иначе|\u{5426}\u{5219}",
+    )
 });
 /// What ends in no outcome is a time and no condition: "When done:", "When to deploy".
 static STATES: Words = Words::new(|| {
@@ -73,13 +75,15 @@ static STATES: Words = Words::new(|| {
 static DONE: Words = Words::new(|| list("done|finished|complete|completed|over"));
 
 /// Words of other languages for "if", which are other words too unless a comma or a colon follows the condition.
-pub(super) const FOREIGN: [&str; 8] = ["wenn", "falls", "sofern", "si", "se", "als", "indien", "wanneer"];
+pub(super) const FOREIGN: [&str; 10] =
+    ["wenn", "falls", "sofern", "si", "se", "als", "indien", "wanneer", "если", "Если"];
 
 /// All words with which a condition begins, here or in the language of another: most lines begin with none.
 static OPENINGS: Words = Words::new(|| {
     list(
         "otherwise|else|or else|sonst|ansonsten|andernfalls|sinon|altrimenti|de lo contrario|\u{5426}\u{5219}|and|but|then|on |\
-         upon |unless|only if|if|in case|\u{5982}\u{679c}|\u{3082}\u{3057}|when|should|wenn|falls|sofern|si|se|als|indien|wanneer",
+         upon |unless|only if|if|in case|\u{5982}\u{679c}|\u{3082}\u{3057}|when|should|wenn|falls|sofern|si|se|als|indien|wanneer|\
+         если|Если|иначе|Иначе|sinon|si no|sen\u{e3}o",
     )
 });
 

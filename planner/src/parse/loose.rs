@@ -61,7 +61,9 @@ fn bullet(content: &str) -> Option<Loose> {
         let skip = 1 + length + spaces(&rest[length..]);
         return Some(Loose { shape: Shape::Box, number: None, mark: Some(mark), skip });
     }
-    let fits = content.starts_with('-') && rest.starts_with(char::is_uppercase);
+    let fits = content.starts_with('-')
+        && (rest.starts_with(char::is_uppercase)
+            || rest.starts_with(char::is_lowercase) && vocabulary::begins_with_verb(rest));
     fits.then_some(Loose { shape: Shape::Dash, number: None, mark: None, skip: 1 })
 }
 

@@ -64,6 +64,14 @@ pub(super) fn item<'t>(content: &'t str, previous: Option<&str>, in_list: bool) 
         marker = Some(number);
     }
     skip += spaces(&content[skip..]);
+    // "1. \u{2705} Book the room"
+    if mark.is_none()
+        && marker.is_some()
+        && let Some((length, Some(glyph))) = bullet(&content[skip..])
+    {
+        mark = Some(glyph);
+        skip += length + spaces(&content[skip + length..]);
+    }
     if let Some((found, length)) = checkbox(&content[skip..]) {
         mark = Some(found);
         skip += length + spaces(&content[skip + length..]);

@@ -230,12 +230,24 @@ impl Reader<'_> {
             if *close >= to {
                 break;
             }
-            let inside = &self.text[open + 1..*close];
-            if inside.len() <= 2_000 && (self.tag(trim(inside)) || self.details(inside, open + 1)) {
-                self.removed.push((*open, close + 1));
-                if has_byte(inside, b'`') {
-                    self.meta.hidden = Some((*open, close + 1));
-                }
+            self.bracket((*open, open + 1), (*close, close + 1));
+        }
+        // Wide ones stand at the end.
+        let part = self.text[from..to].trim_end();
+        let wide = part.strip_suffix('\u{ff09}').and_then(|inner| inner.rfind('\u{ff08}').zip(Some(inner.len())));
+        if let Some((open, close)) = wide {
+            let width = '\u{ff08}'.len_utf8();
+            self.bracket((from + open, from + open + width), (from + close, from + close + width));
+        }
+    }
+
+    /// Takes a bracket out that says something about the step.
+    fn bracket(&mut self, (begin, from): (usize, usize), (to, end): (usize, usize)) {
+        let inside = &self.text[from..to];
+        if inside.len() <= 2_000 && (self.tag(trim(inside)) || self.details(inside, from)) {
+            self.removed.push((begin, end));
+            if has_byte(inside, b'`') {
+                self.meta.hidden = Some((begin, end));
             }
         }
     }

@@ -242,11 +242,16 @@ fn named_kind(text: &str, n_names: usize) -> Option<NodeKind> {
         return Some(NodeKind::Clarification);
     }
     if plain.starts_with(is_cjk) {
+        // Japanese puts the verb at the end, behind the tests that are made or run.
+        if plain.contains(|c: char| matches!(c, '\u{3041}'..='\u{309f}')) {
+            let last = |(verbs, _): &&(&[&str], NodeKind)| verbs.iter().filter_map(|verb| plain.rfind(verb)).max();
+            let tests = HAN.first().filter(|tests| last(tests).is_some());
+            return tests
+                .or_else(|| HAN.iter().max_by_key(last).filter(|one| last(one).is_some()))
+                .map(|(_, kind)| *kind);
+        }
         let begins = HAN.iter().find(|(verbs, _)| verbs.iter().any(|verb| plain.starts_with(verb)));
-        // Japanese puts the verb at the end.
-        let kana = plain.contains(|c: char| matches!(c, '\u{3041}'..='\u{309f}'));
-        let ends = || HAN.iter().find(|(verbs, _)| kana && verbs.iter().any(|verb| plain.contains(verb)));
-        return begins.or_else(ends).map(|(_, kind)| *kind);
+        return begins.map(|(_, kind)| *kind);
     }
     let mut all: [Known; 12] = Default::default();
     let n_words = leading(plain, &mut all);

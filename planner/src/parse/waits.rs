@@ -12,7 +12,7 @@ pub(super) static WAITS: Words = Words::new(|| {
         "depends on|dependent on|depending on|depend on|depends|dependencies|dependency|deps|as soon as|after|\
      blocked by|\
      blocked on|needs|requires|waits for|wait for|waiting for|waiting on|following|once|prerequisites|\
-     prerequisite|depende de|h\u{e4}ngt ab von|abh\u{e4}ngig von|d\u{e9}pend de|dipende da|nach|apr\u{e8}s|despu\u{e9}s de|depois de|dopo|\u{2190}|<-",
+     prerequisite|depende de|h\u{e4}ngt ab von|abh\u{e4}ngig von|d\u{e9}pend de|dipende da|nach|apr\u{e8}s|despu\u{e9}s de|depois de|dopo|依赖于|依赖|取决于|после|зависит от|\u{2190}|<-",
     )
 });
 pub(super) static BEFORE: Words = Words::new(|| list("before|blocks|unblocks|prior to|must precede|precedes"));
