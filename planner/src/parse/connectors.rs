@@ -57,7 +57,7 @@ static NONE: Words = Words::new(|| {
 });
 static OTHERWISE: Words = Words::new(|| {
     list(
-        "otherwise|else|if not|or else|sonst|ansonsten|andernfalls|sinon|altrimenti|si no|de lo contrario|senão|anders|иначе|Иначе|\u{5426}\u{5219}",
+        "otherwise|else|if not|or else|sonst|ansonsten|andernfalls|sinon|altrimenti|si no|de lo contrario|caso contrário|senão|anders|иначе|Иначе|\u{5426}\u{5219}",
     )
 });
 

@@ -65,7 +65,7 @@ pub(super) struct Head<'t> {
 
 static OTHERWISE: Words = Words::new(|| {
     list(
-        "otherwise|else|or else|sonst|ansonsten|andernfalls|sinon|altrimenti|de lo contrario|si no|sen\u{e3}o|иначе|Иначе|\u{5426}\u{5219}",
+        "otherwise|else|or else|sonst|ansonsten|andernfalls|sinon|altrimenti|de lo contrario|caso contrário|si no|sen\u{e3}o|иначе|Иначе|\u{5426}\u{5219}",
     )
 });
 /// What ends in no outcome is a time and no condition: "When done:", "When to deploy".
@@ -81,7 +81,7 @@ pub(super) const FOREIGN: [&str; 10] =
 /// All words with which a condition begins, here or in the language of another: most lines begin with none.
 static OPENINGS: Words = Words::new(|| {
     list(
-        "otherwise|else|or else|sonst|ansonsten|andernfalls|sinon|altrimenti|de lo contrario|\u{5426}\u{5219}|and|but|then|on |\
+        "otherwise|else|or else|sonst|ansonsten|andernfalls|sinon|altrimenti|de lo contrario|caso contrário|\u{5426}\u{5219}|and|but|then|on |\
          upon |unless|only if|if|in case|\u{5982}\u{679c}|\u{3082}\u{3057}|when|should|wenn|falls|sofern|si|se|als|indien|wanneer|\
          если|Если|иначе|Иначе|sinon|si no|sen\u{e3}o",
     )

@@ -149,7 +149,7 @@ static WORDS: LazyLock<Marked> = LazyLock::new(|| {
         ),
         (FINITE, "is|are|was|were|has|have|will|isn't|aren't|must|should|needs"),
         (TESTS, "test|tests|testing|testcase|testcases|coverage|unittests"),
-        (WRITINGS, "docs|documentation|guide|manual|report|notes|summary|article|overview"),
+        (WRITINGS, "docs|documentation|reference|guide|manual|report|notes|summary|article|overview"),
         (SUITES, "suite|suites|case|cases|coverage"),
         (RETRIEVAL, foreign::RETRIEVAL),
         (ANALYSIS, foreign::ANALYSIS),
@@ -258,11 +258,10 @@ fn named_kind(text: &str, n_names: usize) -> Option<NodeKind> {
     let all = &all[..n_words];
     let first = all.first()?;
     // "Server einrichten": in German and Dutch the verb can end the line.
-    if let Some((object, verb)) = plain.rsplit_once(' ').filter(|_| !first.is(VERBS))
-        && verb.ends_with("en")
-        && marks(verb) & (TEST_MAKERS | VERBS & !PLAIN) > 0
-    {
-        return named_kind(&format!("{verb} {object}"), n_names);
+    let ends = all.iter().rev().find(|word| !word.is(PREPOSITIONS)).filter(|_| !first.is(VERBS));
+    let verb = ends.filter(|last| last.is(TEST_MAKERS | VERBS & !PLAIN)).map(|last| last.word.as_str());
+    if let Some(verb) = verb.filter(|verb| verb.ends_with("en")) {
+        return named_kind(&format!("{verb} {}", plain.replacen(verb, "", 1)), n_names);
     }
     // "GET /users" is the name of a route.
     if is_route(plain) {

@@ -70,13 +70,14 @@ fn a_danda_ends_a_sentence_and_the_first_of_several_steps_is_no_condition() {
 #[test]
 fn verbs_of_other_languages_say_the_kind_of_a_step() {
     check(
-        "- Server einrichten\n- Unit-Tests schreiben\n- Vergleiche die Angebote\n- Die Klasse umbenennen\n- Mach die T\u{fc}r zu",
+        "- Server einrichten\n- Unit-Tests schreiben\n- Die Anmeldung korrigieren in src/session.rs\n- Vergleiche die Angebote\n- Die Klasse umbenennen\n- Mach die T\u{fc}r zu",
         &[
             "1 CodeImplementation Server einrichten",
             "2 UnitTest Unit-Tests schreiben",
-            "3 Analysis Vergleiche die Angebote",
-            "4 Refactor Die Klasse umbenennen",
-            "5 Processing Mach die T\u{fc}r zu",
+            "3 CodeImplementation Die Anmeldung korrigieren in src/session.rs | FileRef src/session.rs",
+            "4 Analysis Vergleiche die Angebote",
+            "5 Refactor Die Klasse umbenennen",
+            "6 Processing Mach die T\u{fc}r zu",
         ],
     );
     check(
