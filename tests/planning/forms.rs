@@ -188,7 +188,7 @@ fn a_field_that_is_missing_is_named_with_what_it_says() {
 }
 
 /// What is said of a plan that is not of its agent's form.
-fn check(agent: AgentType, plan: Value, expected: &str) {
+fn check(agent: AgentType, plan: &Value, expected: &str) {
     let said = AgentPlan::read(agent, &plan.to_string()).unwrap_err().to_string();
     assert_eq!(said, format!("this is no {agent} plan: {expected}"));
 }
@@ -198,52 +198,52 @@ fn a_plan_that_is_not_of_its_form_is_refused_in_words_that_say_what_to_mend() {
     let tactical = |step: Value| json!({ "execution_steps": [step] });
     check(
         AgentType::Tactical,
-        json!({}),
+        &json!({}),
         r#""execution_steps" is missing: it says which steps there are, in order; write "execution_steps": [{ "id": "edit", "step": "Write the parser", "tool": "edit_code" }]"#,
     );
     check(
         AgentType::Tactical,
-        tactical(json!({ "id": "a" })),
+        &tactical(json!({ "id": "a" })),
         r#"/execution_steps/0: "step" is missing: it says what is done; write "step": "Write the parser""#,
     );
     check(
         AgentType::Tactical,
-        tactical(json!({ "id": "a", "step": 7 })),
+        &tactical(json!({ "id": "a", "step": 7 })),
         r#"/execution_steps/0/step: 7 is no text: "step" says what is done; write "step": "Write the parser""#,
     );
     check(
         AgentType::Tactical,
-        tactical(json!({ "id": "a", "step": "x", "tol": "edit_code" })),
+        &tactical(json!({ "id": "a", "step": "x", "tol": "edit_code" })),
         r#"/execution_steps/0: nothing here is called "tol"; what may stand here is id, step, tool, args, command, request, agent, timeout_ms, care"#,
     );
     check(
         AgentType::Tactical,
-        tactical(json!({ "id": "a", "step": "x", "timeout_ms": "5s" })),
+        &tactical(json!({ "id": "a", "step": "x", "timeout_ms": "5s" })),
         r#"/execution_steps/0/timeout_ms: "5s" is no number of milliseconds: "timeout_ms" says after how many milliseconds a run of it is stopped; write "timeout_ms": 60000"#,
     );
     check(
         AgentType::Tactical,
-        tactical(json!({ "id": "a", "step": "x", "args": ["--all", 7] })),
+        &tactical(json!({ "id": "a", "step": "x", "args": ["--all", 7] })),
         r#"/execution_steps/0/args/1: 7 is no text: "args" says which further words the tool's command is given; write "args": ["src/lib.rs"]"#,
     );
     check(
         AgentType::Tactical,
-        tactical(json!({ "id": "a", "step": "x", "care": { "retry": -1 } })),
+        &tactical(json!({ "id": "a", "step": "x", "care": { "retry": -1 } })),
         r#"/execution_steps/0/care/retry: -1 is no number of tries: "retry" says how often it is tried again after a failure of its own; write "retry": 2"#,
     );
     check(
         AgentType::Tactical,
-        tactical(json!("Run the tests")),
+        &tactical(json!("Run the tests")),
         r#"/execution_steps/0: "Run the tests" is no object with the fields id, step, tool, args, command, request, agent, timeout_ms, care: "execution_steps" says which steps there are, in order; write "execution_steps": [{ "id": "edit", "step": "Write the parser", "tool": "edit_code" }]"#,
     );
     check(
         AgentType::Tactical,
-        json!({ "execution_steps": [], "dependencies": { "run": "edit" } }),
+        &json!({ "execution_steps": [], "dependencies": { "run": "edit" } }),
         r#"/dependencies/run: "edit" is no list: "dependencies" says by the id of a step, which steps it waits for; write "dependencies": { "run": ["edit"] }"#,
     );
     check(
         AgentType::Tactical,
-        json!(["Run the tests"]),
+        &json!(["Run the tests"]),
         r#"a list is no plan: a plan is an object with the fields version, execution_steps, dependencies, resource_requirements"#,
     );
 }
@@ -252,35 +252,35 @@ fn a_plan_that_is_not_of_its_form_is_refused_in_words_that_say_what_to_mend() {
 fn what_is_asked_and_chosen_is_refused_in_words_that_say_what_may_stand_there() {
     check(
         AgentType::Strategic,
-        json!({ "execution_steps": [] }),
+        &json!({ "execution_steps": [] }),
         r#"nothing here is called "execution_steps"; what may stand here is version, narrative_goals, thematic_elements, dramatic_beats"#,
     );
     check(
         AgentType::Strategic,
-        json!({ "dramatic_beats": [{ "id": "a", "milestone": "x", "agent": "Tactic" }] }),
+        &json!({ "dramatic_beats": [{ "id": "a", "milestone": "x", "agent": "Tactic" }] }),
         r#"/dramatic_beats/0/agent: "Tactic" is no type of agent (strategic, tactical, perception, orchestrator): "agent" says which agent makes a plan of its own for it; write "agent": "tactical""#,
     );
     let asks = |what: Value| json!({ "target_agent": "perception", "request": what, "timeout_ms": 1 });
     let asks = |what: Value| json!({ "assignments": [{ "id": "a", "work": "x", "request": asks(what) }] });
     check(
         AgentType::Orchestrator,
-        asks(json!({})),
+        &asks(json!({})),
         r#"/assignments/0/request/request: an empty object is no object with exactly one of analyse, extract, locate: "request" says what it is asked; write "request": { "locate": { "entity": "struct User" } }"#,
     );
     check(
         AgentType::Orchestrator,
-        asks(json!({ "find": { "entity": "struct User" } })),
+        &asks(json!({ "find": { "entity": "struct User" } })),
         r#"/assignments/0/request/request: nothing here is called "find"; what may stand here is analyse, extract, locate"#,
     );
     check(
         AgentType::Orchestrator,
-        asks(json!({ "locate": "struct User" })),
+        &asks(json!({ "locate": "struct User" })),
         r#"/assignments/0/request/request/locate: "struct User" is no object with the fields entity: "locate" says what is to be found; write "locate": { "entity": "struct User" }"#,
     );
     let looks = |by: &str| json!({ "extraction_patterns": [], "entity_resolution_strategy": { "by": [by] } });
     check(
         AgentType::Perception,
-        looks("name"),
+        &looks("name"),
         r#"/entity_resolution_strategy/by/0: "name" is no word that is known here (path, symbol, text): "by" says by what a name is looked up, in this order; write "by": ["path", "symbol"]"#,
     );
 }
