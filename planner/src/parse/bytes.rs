@@ -1,5 +1,5 @@
 //! What a byte can be part of: one table, so that one look at a byte answers for all who ask. What the classes mean
-//! together is for them.
+//! together is for them. The bits 16, 17 and 24 are those of `starts`.
 
 use super::starts;
 
