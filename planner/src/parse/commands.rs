@@ -355,7 +355,9 @@ fn asked(before: &str, after: &str) -> Option<Asked> {
     let subject = verb.split(['\'', '\u{2019}']).next().unwrap_or(verb);
     let stated = SUBJECTS.contains(subject) && said.contains(' ');
     Some(match () {
-        () if only_mentions(said) || stated && !runs || is_past(said) || is_quoted(before, after) => Asked::Thing,
+        () if mentions(&all) || only_mentions(said) || stated && !runs || is_past(said) || is_quoted(before, after) => {
+            Asked::Thing
+        }
         () if runs && judged => Asked::Run,
         () if runs => Asked::Running,
         () if writes => Asked::Thing,

@@ -58,7 +58,7 @@ const STEM: u32 = Marked::STEM;
 /// Every word that shows that something is not asked for, with the places at which it counts.
 static WORDS: LazyLock<Marked> = LazyLock::new(|| {
     Marked::new(&[
-        (KEEPS, "don't forget to|do not forget to|never mind|don't hesitate|do not hesitate"),
+        (KEEPS, "don't forget to|do not forget to|never mind|don't hesitate|do not hesitate|i have to"),
         (FIRST | BEFORE | LABEL | DENIES, "don't|avoid"),
         (FIRST | BEFORE | LABEL, "do not"),
         (FIRST | BEFORE | OVER | DENIES, "never"),
@@ -93,7 +93,7 @@ static WORDS: LazyLock<Marked> = LazyLock::new(|| {
         (MENTION | CLOSES, "executed|已经"),
         (
             MENTION,
-            "runs|executes|invokes|invoked|i have|i've|ich|ik|je|j'ai|nous avons|yo|ya|he ejecutado|hemos|già|já|\
+            "runs|executes|invokes|invoked|i have|i've|i will|i'll|i'm going to|i am going to|ich|ik|je|j'ai|nous avons|yo|ya|he ejecutado|hemos|già|já|\
              eu vou|déjà|schon|bereits|я|уже|我会|我来|我将|我自|我刚|我去|运行了|执行了",
         ),
         (

@@ -446,7 +446,7 @@ static POLITE: Words = Words::new(|| {
      we also need to|let's|let us|help me to|help me|help us|help|go ahead and|try to|make an effort to|\
      be so kind as to|i'm looking to|i am looking to|i want|i need|we need|go and|remember to|don't forget to|\
      do not forget to|be sure to|want to|need to|proceed to|start by|begin by|to do|now|so|and|could i|can i|\
-     may i|ok|okay|hi|hello|hey|we'll|we will|possibly|it is necessary to|\
+     may i|ok|okay|hi|hello|hey|i will|i'll|we'll|we will|i'm going to|i am going to|possibly|it is necessary to|\
      in order to|optionally|it would be great if you could|it would be great if you can|it would be nice if you could|\
      it would be helpful if you could|it would be helpful if you can|i would appreciate it if you could|\
      i'd appreciate it if you could|i would be grateful if you could|you could|todo:|fixme:|todo -",
