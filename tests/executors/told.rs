@@ -13,7 +13,7 @@ use crewlog_mq::{Append, Cause, Envelope, EventStore, Expected, NewEvent, Positi
 use crewlog_planner::claim::{self, TaskEvent};
 use crewlog_planner::event::{
     self, APART_BYTES_MIN, Event, FailureClass, Parameters, PlannerCmd, PlannerConfig, TOLD_STREAM, ToldEvent,
-    plan_tag, told_tag,
+    Unpaired, plan_tag, told_tag, unpaired,
 };
 use crewlog_planner::plan::{NodeKind, TaskId, TaskPlan};
 use crewlog_planner::prompt::prompt;
@@ -171,6 +171,46 @@ async fn what_did_not_come_with_the_dispatch_is_told_to_nobody_and_not_vouched_f
         assert!(result.contains("Be brief.") && !result.contains("Delete everything."), "{result}");
         let refused = verified(&rig).await.unwrap_err();
         assert!(refused.starts_with("at position 1, told p/1") && refused.contains("no dispatch"), "{refused}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_stands_apart_belongs_to_the_task_and_the_attempt_that_it_names_and_is_found_by_its_tag() {
+    let rig = rig_on(EventStore::in_memory().await.unwrap(), "Be brief. ".repeat(200)).await;
+    let records = rig.recorded(&Query::all()).await;
+    let mut appends = records.chunk_by(|one, other| one.append_start == other.append_start);
+    let is_told = |one: &Recorded| one.stream_id == TOLD_STREAM;
+    let append = appends.find(|append| append.iter().any(is_told)).unwrap().to_vec();
+    assert_eq!(unpaired(&append), []);
+    let told = append.iter().position(is_told).unwrap();
+    let changes: [fn(&mut Recorded); 3] = [
+        |told| told.aggregate_id = claim::aggregate_id(PLAN, TaskId(9)),
+        |told| told.data = told.data.replace("\"attempt\":1", "\"attempt\":2"),
+        |told| told.tags.retain(|tag| *tag != told_tag(PLAN)),
+    ];
+    for change in changes {
+        let mut changed = append.clone();
+        change(&mut changed[told]);
+        let alone = [(append[told - 1].position, Unpaired::Dispatch), (append[told].position, Unpaired::Told)];
+        assert_eq!(unpaired(&changed), alone, "{:?}", changed[told]);
+    }
+    let again = Recorded { position: Position(append[told].position.0 + 1), ..append[told].clone() };
+    let twice = [&append[..], &[again]].concat();
+    assert_eq!(unpaired(&twice), [(twice[told + 1].position, Unpaired::Told)]);
+    let refused = verify(&[&records[..1], &twice].concat()).unwrap_err();
+    assert!(refused.starts_with(&format!("at position {}, told p/1", twice[told + 1].position)), "{refused}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_stands_apart_of_another_dispatch_or_of_none_changes_nothing() {
+    let rig = rig_on(EventStore::in_memory().await.unwrap(), "Be brief. ".repeat(200)).await;
+    let (_, apart) = dispatched(&rig).await.remove(&TaskId(1)).unwrap();
+    let told = Query::aggregate(TOLD_STREAM, &claim::aggregate_id(PLAN, TaskId(1)));
+    let Envelope { event: told, .. } = rig.store.load::<ToldEvent>(&told, Range::default()).await.unwrap().remove(0);
+    for (dispatch, told_apart, is_joined) in [(1, true, true), (2, true, false), (1, false, false)] {
+        let mut parameters = Parameters { told_apart, ..apart.clone() };
+        parameters.join(dispatch, told.clone());
+        assert_eq!(!parameters.system_prompt.is_empty(), is_joined, "{dispatch} {told_apart}");
     }
 }
 
