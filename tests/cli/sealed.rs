@@ -239,6 +239,19 @@ fn whoever_carries_out_a_plan_whose_key_is_destroyed_meanwhile_ends_and_says_why
 }
 
 #[test]
+fn a_worker_waits_for_no_plan_whose_key_is_destroyed_meanwhile() {
+    let scene = scene();
+    named_pipe(&scene, "go");
+    scene.write("plan.md", "1. Run `read line < go`\n2. Run `echo ran > side`\n");
+    let left = scene.run(&with("a.key", &["run", "plan.md", "--yes", "--detach"])).expect(0);
+    let mut working = scene.start(&with("a.key", &["work", "--until-idle"]));
+    working.stderr.until("START");
+    scene.run(&["keys", "destroy", left.stdout.trim(), "--yes"]).expect(0);
+    working.finish().expect(5).says(&["STOPPED", "[shredded]"]);
+    assert_eq!(scene.read("side"), "", "nothing was done that nobody could read");
+}
+
+#[test]
 fn whoever_destroys_a_key_is_told_which_of_its_plans_and_forks_stand_open_for_ever() {
     let scene = scene();
     scene.write("plan.md", TEXT);
@@ -315,6 +328,12 @@ fn an_operators_key_that_is_open_to_others_is_warned_of() {
     scene.run(&with("a.key", &["ls"])).expect(0).says(&["a.key", "open to other users", "chmod 600"]);
     set(0o600);
     assert_eq!(scene.run(&with("a.key", &["ls"])).expect(0).stderr, "");
+
+    // To close any file that is named by mistake is no advice.
+    std::fs::write(&file, "no key").expect("it is ours");
+    set(0o644);
+    let said = scene.run(&with("a.key", &["ls"])).expect(1).stderr;
+    assert!(said.contains("holds no operator key") && !said.contains("open to other users"), "{said}");
 }
 
 #[test]
