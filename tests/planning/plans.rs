@@ -287,10 +287,12 @@ const CARES: [(AgentType, &str); 5] = [
 #[test]
 fn each_form_says_how_often_a_step_is_tried_again_and_by_when_it_must_have_ended() {
     for (agent, at) in CARES {
-        let cared = with(agent, &format!("{at}/care"), json!({ "retry": 2, "deadline_ms": 60_000 }));
-        let proposal = lowered(agent, &cared).unwrap();
+        let said = with(agent, &format!("{at}/care"), json!({ "retry": 2, "deadline_ms": 60_000 }));
+        let proposal = lowered(agent, &said).unwrap();
         let cared = proposal.tasks.iter().filter(|task| (task.retry, task.deadline_ms) == (Some(2), Some(60_000)));
         assert_eq!(cared.count(), 1, "{at}");
+        let read = AgentPlan::read(agent, &said.to_string()).unwrap();
+        assert_eq!(AgentPlan::read(agent, &read.json()).unwrap(), read, "it is kept");
         let often = with(agent, &format!("{at}/care"), json!({ "retry": RETRIES_MAX + 1 }));
         let (value, max, place) = (RETRIES_MAX + 1, RETRIES_MAX, format!("{at}/care/retry"));
         assert_eq!(lowered(agent, &often), Err(PlanError::Retry { at: place, value, max }));
@@ -443,6 +445,8 @@ fn a_schema_names_all_fields_of_its_form_and_only_the_tools_of_its_agent() {
             assert!(schema["properties"].get(field).is_some(), "{agent}: {field}");
         }
         let text = schema.to_string();
+        assert!(["retry", "deadline_ms"].iter().all(|field| text.contains(&format!("{field:?}:"))), "{text}");
+        assert_eq!(text.contains("\"undo\":"), agent == AgentType::Tactical, "{text}");
         for other in AgentType::ALL {
             for tool in registry.tools_of(other) {
                 let is_own = registry.tools_of(agent).any(|own| own.name == tool.name);
