@@ -310,6 +310,12 @@ p.1-1.1-2/1 claimed cem
 p/2 dispatched Refactor a.rs
 p/2 claimed dan
     x: 1 of 4 about a.rs: p/2 dan (a.rs), p/1 ana (a.rs), p.1-1/1 ben (a.rs), p.1-1.1-2/1 cem (a.rs)
+q/1 dispatched Refactor b.rs; q.1-1/1 dispatched Refactor b.rs
+q.1-1/1 claimed eva
+q/1 claimed fay
+q.1-new/1 dispatched Refactor b.rs
+q.1-new/1 claimed gil
+    x: 2 of 3 about b.rs: q.1-new/1 gil (b.rs), q.1-1/1 eva (b.rs), q/1 fay (b.rs)
 ",
         told,
     );
