@@ -104,7 +104,7 @@ fn number(name: &str, read: Option<u64>, said: &Value, max: u64) -> u64 {
     reason = "it is no less than 0, and too much is the most"
 )]
 fn micros(cost: f64) -> Option<u64> {
-    (cost.is_finite() && cost >= 0.0).then(|| (cost * 1e6).round() as u64)
+    (cost >= 0.0).then(|| (cost * 1e6).round() as u64)
 }
 
 /// The last thing that the agent said, among events of which each is a line.
