@@ -2,7 +2,7 @@
 //! place. They never split; that is for `sentences`.
 
 use super::draft::Link;
-use super::phrases::{Phrases, Word, Words, after_word, list, strip_prefix_ci, words};
+use super::phrases::{Phrases, Word, Words, after_any, after_word, list, strip_prefix_ci, words};
 use super::{elsewhere, vocabulary};
 
 static THEN: Words = Words::new(|| {
@@ -57,7 +57,7 @@ static NONE: Words = Words::new(|| {
 });
 static OTHERWISE: Words = Words::new(|| {
     list(
-        "otherwise|else|if not|or else|sonst|ansonsten|andernfalls|sinon|altrimenti|si no|de lo contrario|caso contrário|senão|anders|иначе|Иначе|\u{5426}\u{5219}",
+        "otherwise|else|if not|or else|sonst|ansonsten|andernfalls|sinon|altrimenti|de lo contrario|caso contrário|senão|anders|иначе|Иначе|\u{5426}\u{5219}",
     )
 });
 
@@ -92,7 +92,7 @@ pub(super) fn connector(rest: &str) -> Option<(Link, bool, usize)> {
         let and = joined(rest).or_else(|| leading_and(rest));
         let (link, length) = match (wait(&rest[and.unwrap_or(0)..]), and) {
             (Some((link, length)), _) => (link, length),
-            (None, Some(_)) => (Link::Free, 0),
+            (None, Some(_)) => (if and_runs(rest) { Link::Then } else { Link::Free }, 0),
             (None, None) => return None,
         };
         return Some((link, false, and.unwrap_or(0) + length));
@@ -108,7 +108,9 @@ pub(super) fn connector(rest: &str) -> Option<(Link, bool, usize)> {
 
 /// Connectors that are also other words.
 static DOUBTFUL: Words = Words::new(|| {
-    list("first|plus|initially|also|besides|else|at the end|in the end|in parallel|to start|to begin|from there")
+    list(
+        "first|plus|initially|also|besides|else|anders|иначе|Иначе|at the end|in the end|in parallel|to start|to begin|from there",
+    )
 });
 
 /// The length of the "and " of an item that goes on from the one before: "and write the docs".
@@ -229,6 +231,12 @@ fn waits_for(said: &str) -> Option<Link> {
     // "When it is requested" can be at any time.
     let done = DONE.contains(last) || last.ends_with("ed") && all.first() != Some(&"when");
     done.then_some(if subject == "both" { Link::Both } else { Link::Then })
+}
+
+/// "and run `make`": the command behind another step is the next one.
+pub(super) fn and_runs(rest: &str) -> bool {
+    let run = after_word(rest, "and").and_then(|after| after_any(after.trim_start(), &["run", "then run", "execute"]));
+    run.is_some_and(|after| after.starts_with(" `"))
 }
 
 /// The length of the "and " before a step that waits or depends on how the one before it ends: "and when that passes,

@@ -22,7 +22,7 @@ static AND_THEN: Words = Words::new(|| {
 });
 /// After a comma, what is to be done where a condition does not hold.
 static OTHERWISE: Words =
-    Words::new(|| list("sonst|ansonsten|andernfalls|sinon|si no|de lo contrario|altrimenti|sen\u{e3}o|anders|иначе"));
+    Words::new(|| list("sonst|ansonsten|andernfalls|sinon|de lo contrario|altrimenti|sen\u{e3}o|anders|иначе"));
 /// What begins a condition, whose "then" is no step after it.
 const IFS: &[&str] = &["wenn", "falls", "sobald", "si", "cuando", "quand", "se", "quando", "если", "Если"];
 

@@ -4,7 +4,7 @@
 //! `values`, `states`). Any other text is cut into blocks (`lines`, `cells`, `phases`, `markers`, `loose`, `dialects`,
 //! `markup`, `inlined`), what stands inside a line is found (`bytes`, `pairs`, `starts`, `inline`, `paths`,
 //! `addresses`), the headings say which parts count (`heads`, `sections`, `numbered`), items form a tree (`outline`),
-//! running text is cut into clauses (`speakers`, `sentences`, `questions`, `connectors`, `elsewhere`, `labels`), a
+//! running text is cut into clauses (`speakers`, `sentences`, `breaks`, `questions`, `connectors`, `elsewhere`, `labels`), a
 //! letter of requests is read as one (`letters`, `mails`), each clause is judged by its words (`phrases`, `roles`,
 //! `unasked`, `vocabulary`, `foreign`, `conditions`, `commands`) and becomes a draft or a remark on one (`branches`,
 //! `steps`, `items`, `fences`, `tables`, `meta`, `waits`, `tags`, `settings`); lines that only say what waits for what
@@ -35,6 +35,7 @@
 
 mod addresses;
 mod branches;
+mod breaks;
 mod build;
 mod built;
 mod bytes;

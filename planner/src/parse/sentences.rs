@@ -6,11 +6,11 @@ use super::bytes::{FOREIGN, QUESTION, SPEECH};
 use super::connectors::{self, connector, next_connects, starts_with_pronoun};
 use super::draft::Link;
 use super::inline::Inline;
-use super::phrases::{Words, after_word, begins, list, lower};
+use super::phrases::{Word, Words, after_word, begins, list, lower, words};
 use super::questions::{asides, quotes_question, strip_default};
 use super::starts::{CONNECTOR, STOP};
 use super::text::{Flow, has_byte, holds, is_cjk, is_white, trim_end, trim_start};
-use super::{elsewhere, heads, roles, speakers, unasked, vocabulary};
+use super::{elsewhere, speakers, unasked, vocabulary};
 
 /// What ended a clause.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,8 +46,9 @@ impl Clause {
 /// A text is cut into at most so many clauses, which is more than a plan may have tasks; the last keeps the rest.
 const CLAUSES_MAX: usize = 2 * super::parsed::TASKS_MAX;
 
-/// A line of a jotted list is shorter.
-const JOTTED_BYTES_MAX: usize = 64;
+/// An order to which another is joined is no longer.
+const ORDER_BYTES_MAX: usize = 400;
+
 /// A row of steps between arrows is no longer than this, nor is one of them.
 const ROW_BYTES_MAX: usize = 300;
 const ROW_WORDS_MAX: usize = 6;
@@ -223,8 +224,8 @@ fn bare(tail: &str) -> &str {
     short
 }
 
-struct Splitter<'a> {
-    text: &'a str,
+pub(super) struct Splitter<'a> {
+    pub(super) text: &'a str,
     /// Where the second clause begins, and those after it.
     cuts: Vec<usize>,
     /// The sentence began with "if", so that its "then" belongs to it.
@@ -262,7 +263,7 @@ impl Splitter<'_> {
     }
 
     /// Where the clause begins that is read now.
-    fn last(&self) -> usize {
+    pub(super) fn last(&self) -> usize {
         self.cuts.last().copied().unwrap_or(0)
     }
 
@@ -415,46 +416,6 @@ impl Splitter<'_> {
         !initial && !numeral
     }
 
-    /// A line end splits when the lines are instructions, one per line, and not wrapped prose.
-    fn line_breaks(&self, at: usize) -> bool {
-        let next = self.text[at + 1..].trim_start();
-        let line = tail_of(self.text, self.last(), at, 200);
-        let line = line.rsplit('\n').next().unwrap_or(line);
-        let width = next.split_whitespace().next().map_or(0, str::len);
-        let capital = next.chars().next().is_some_and(|c| c.is_uppercase() || c == '`');
-        let joined = line.trim_end().ends_with([',', '-', '\u{2013}']) || line.trim_end().ends_with(" and");
-        // "If it fails:" and what it leads to are one, and it begins a line of its own.
-        if line.trim_end().ends_with(':') && heads::head(line).is_some_and(|head| head.rest.is_empty()) {
-            return false;
-        }
-        let begins = || ["If ", "Unless ", "Else", "Otherwise"].iter().any(|word| next.starts_with(word));
-        if !joined && (begins() || roles::closes(next)) {
-            return true;
-        }
-        let short = !joined && line.len() + width < 60;
-        let labelled = || ["TODO:", "FIXME:", "Note:", "NB:"].iter().any(|label| next.starts_with(label));
-        // "Second: upgrade it" under "First: make a backup".
-        let counted = || connector(next).is_some_and(|(.., length)| next[..length].trim_end().ends_with(':'));
-        let instructs = || vocabulary::begins_with_verb(next) || labelled() || counted() || roles::is_constraint(next);
-        short && ((capital && instructs()) || Self::is_jotted(line, next))
-    }
-
-    /// "buy flour" above "bake bread": short instructions in lower case, one per line; also "then bake it" and "pls don't
-    /// burn it", and lines in Chinese characters, which have no case.
-    fn is_jotted(line: &str, next: &str) -> bool {
-        let jotted = |line: &str| {
-            let bare = connector(line).map_or(line, |(.., length)| &line[length..]);
-            let han = || line.starts_with(is_cjk) && vocabulary::own_kind(line).is_some();
-            line.len() < JOTTED_BYTES_MAX
-                && !line.ends_with(['.', ';', ':', '\u{3002}', '\u{ff0c}', '\u{3001}'])
-                && (line.starts_with(|c: char| c.is_ascii_lowercase())
-                    && (vocabulary::begins_with_verb(bare) || unasked::is_prohibition(line))
-                    || han())
-        };
-        let next = next.lines().next().unwrap_or("").trim_end();
-        jotted(next) && (jotted(line.trim()) || line.ends_with(':'))
-    }
-
     /// The character before a place.
     fn before(&self, at: usize) -> char {
         self.text[..at].chars().next_back().unwrap_or(' ')
@@ -501,12 +462,29 @@ impl Splitter<'_> {
         }
     }
 
+    /// True when the sentence is an order up to here, and nothing that is forbidden, told, asked or left to somebody.
+    fn orders(&self, at: usize) -> bool {
+        static TOLD: Words = Words::new(|| {
+            list("that|which|who|whom|whose|how|where|whether|why|what|when|to|says|said|not|never|i|i'll|i've")
+        });
+        let said = tail_of(self.text, self.begin, at, ORDER_BYTES_MAX);
+        let whole = self.begin + said.len() == at;
+        let plain = connector(said.trim_start()).map_or(said, |(.., length)| &said.trim_start()[length..]);
+        let told = |word: Word| TOLD.contains(word.as_str());
+        whole
+            && vocabulary::begins_with_verb(plain)
+            && !unasked::forbids(plain)
+            && !said.contains(':')
+            && !words(said).any(told)
+    }
+
     fn connects(&self, at: usize, rest: &str) -> bool {
         // Most of these words are an "and" that joins no step.
         let second = after_word(rest, "and").map(|after| after.strip_prefix(' ').unwrap_or(""));
         let [then, beside] = [&AND_THEN, &AND_BESIDE].map(|list| second.and_then(|second| list.after(second)));
         if second.is_some() && then.or(beside).is_none_or(|after| after.starts_with(['\'', '\u{2019}'])) {
-            return connectors::joined(rest).is_some();
+            let runs = || connectors::and_runs(rest) && !has_byte(&self.text[self.last()..at], b'`');
+            return (connectors::joined(rest).is_some() || runs()) && self.orders(at);
         }
         let from = self.last();
         let before = tail_of(self.text, from, at, 64).trim_end();
@@ -521,6 +499,9 @@ impl Splitter<'_> {
         let ends = |after: &str| after.trim_start().starts_with(['.', '!', '?', ';', ')']);
         let verb =
             |after: &str| !ends(after) && (vocabulary::begins_with_verb(after) || after.trim_start().starts_with('`'));
+        if (then.is_some() || after_word(rest, "then").is_some()) && keeps_shell(before) {
+            return false;
+        }
         if let Some(after) = then {
             return !self.conditional || verb(after.trim_start_matches([',', ' ']));
         }
@@ -568,8 +549,16 @@ impl Splitter<'_> {
     }
 }
 
+/// True behind code that changes the shell in which the next has to run: "`cd sub`, then `make`".
+fn keeps_shell(before: &str) -> bool {
+    let code = before.trim_end_matches(" and").trim_end_matches([',', ' ']).strip_suffix('`');
+    let code = code.and_then(|code| code.rsplit('`').next()).unwrap_or("");
+    let first = code.split(' ').next().unwrap_or("");
+    matches!(first, "cd" | "export" | "source" | "." | "pushd" | "set" | "unset" | "alias") || first.contains('=')
+}
+
 /// The last bytes of `text[from..to]`, at most `max` or a little more.
-fn tail_of(text: &str, from: usize, to: usize, max: usize) -> &str {
+pub(super) fn tail_of(text: &str, from: usize, to: usize, max: usize) -> &str {
     let mut start = from.max(to.saturating_sub(max));
     while !text.is_char_boundary(start) {
         start += 1;

@@ -358,6 +358,35 @@ fn what_is_forbidden_in_other_words_or_languages_is_not_run() {
     );
 }
 
+/// What stands behind an "and" in a sentence that forbids, explains, reports or speaks of somebody is no order either, and
+/// neither are lines below one that does.
+#[test]
+fn what_is_joined_to_what_nobody_is_asked_for_is_not_run() {
+    check_run(
+        &[
+            "Don't build it and when it is done run `make all`.",
+            "Never build it and, if it fails, run `make all`.",
+            "1. Never build it and, if it fails, run `make all`.",
+            "No need to merge and once that's in run `make all`.",
+            "Explain how to build it and when that passes run `make all`.",
+            "Write a script that starts the server and once it is up run `make all`.",
+            "Ask Bob to build it and once that's in run `make all`.",
+            "Bob builds it and once that is done run `make all`.",
+            "Check that users cannot log in and, if they fail, run `make all`",
+            "Never do this:\nrun `make all`\nrun `make all`",
+            "i already did this:\nrun `make all`\nrun `make all`",
+            "please don't:\nrun `make all`\nrun `make all`",
+        ],
+        &[],
+    );
+}
+
+#[test]
+fn what_changes_the_shell_stays_with_what_runs_in_it() {
+    let plan = parse("Run `cd sub` and then `make`.", ParseOptions::default()).expect("it is a plan");
+    assert_eq!(plan.tasks[0].command.as_deref(), Some("cd sub && make"));
+}
+
 #[test]
 fn an_order_to_the_crew_is_one_whatever_stands_beside_it() {
     check_run(
