@@ -276,6 +276,15 @@ impl Marked {
         Self(words)
     }
 
+    /// Those of its words that have one of some marks.
+    pub(super) fn only(&self, marks: u32) -> Self {
+        let wanted = || self.0.all.iter().filter(|phrase| phrase.marks & marks > 0);
+        let mut words = Phrases::new(wanted().map(|phrase| phrase.text));
+        // Both are in the same order.
+        words.all.iter_mut().zip(wanted()).for_each(|(word, phrase)| word.marks = phrase.marks);
+        Self(words)
+    }
+
     /// Its words, each as often as it stands in a list.
     #[cfg(test)]
     pub(super) fn iter(&self) -> impl Iterator<Item = &'static str> {

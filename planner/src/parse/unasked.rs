@@ -168,13 +168,30 @@ static WORDS: LazyLock<Marked> = LazyLock::new(|| {
     ])
 });
 
+/// The words that count at a place, by themselves: a short list is done with sooner than the long one.
+fn at(places: u32) -> Marked {
+    WORDS.only(places | KEEPS)
+}
+
+static FIRSTS: LazyLock<Marked> = LazyLock::new(|| at(FIRST));
+static HEADS: LazyLock<Marked> = LazyLock::new(|| at(HEAD));
+static BEFORES: LazyLock<Marked> = LazyLock::new(|| at(BEFORE | UNTIL));
+static MENTIONS: LazyLock<Marked> = LazyLock::new(|| at(MENTION));
+static BEHINDS: LazyLock<Marked> = LazyLock::new(|| at(BEHIND));
+static ITEMS: LazyLock<Marked> = LazyLock::new(|| at(ITEM));
+static OVERS: LazyLock<Marked> = LazyLock::new(|| at(OVER));
+static SHOWNS: LazyLock<Marked> = LazyLock::new(|| at(SHOWN));
+static EXCLUDES: LazyLock<Marked> = LazyLock::new(|| at(EXCLUDED));
+static DENIALS: LazyLock<Marked> = LazyLock::new(|| at(DENIES));
+static REJECTIONS: LazyLock<Marked> = LazyLock::new(|| at(REJECTS));
+
 /// So many words have the head over forbidden things that only names them.
 const NAME_WORDS_MAX: usize = 6;
 
 /// "Never do this", "Please don't": a text that begins as a prohibition.
 pub(super) fn is_prohibition(text: &str) -> bool {
     let rest = after_any(text, &["please", "pls", "plz"]).map_or(text, str::trim_start);
-    let found = marks_of(rest);
+    let found = marks_of(&FIRSTS, rest);
     found & KEEPS == 0 && (found & FIRST > 0 || negated(rest))
 }
 
@@ -203,24 +220,26 @@ pub(super) fn forbids(text: &str) -> bool {
         let ends = [all.next(), all.by_ref().take(NAME_WORDS_MAX - 1).last()];
         all.next().is_none() && ends.into_iter().flatten().any(|word| WORDS.marks(&word) & NAME > 0)
     };
-    holds_any(plain, HEAD) || named()
+    holds_any(&HEADS, plain, HEAD) || named()
 }
 
 /// True for what stands over code that is not to be run: a prohibition, "Bad", "To reproduce".
 pub(super) fn forbids_below(text: &str) -> bool {
-    WORDS.marks(text) & LABEL > 0 || forbids(text) || holds_any(text, OVER)
+    WORDS.marks(text) & LABEL > 0 || forbids(text) || holds_any(&OVERS, text, OVER)
 }
 
 /// True when some word before a piece of code forbids it, or says that it is not to be run any more.
 pub(super) fn forbids_code(before: &str) -> bool {
     let open = |hit: &Hit| hit.marks & UNTIL > 0 && !holds(&before[hit.start..], ", ");
     let no = || before.rsplit(' ').next().is_some_and(|last| last.eq_ignore_ascii_case("no"));
-    marks_of(before) & ITEM > 0 || hits(before).any(|hit| hit.marks & BEFORE > 0 || open(&hit)) || no()
+    marks_of(&ITEMS, before) & ITEM > 0
+        || hits(&BEFORES, before).any(|hit| hit.marks & BEFORE > 0 || open(&hit))
+        || no()
 }
 
 /// True when some word of a part of a clause makes a mention of the code behind it.
 pub(super) fn mentions(said: &str) -> bool {
-    holds_any(said, MENTION)
+    holds_any(&MENTIONS, said, MENTION)
 }
 
 /// True when a part before a colon gives what follows as what somebody said: "the guide says: run `make`".
@@ -230,15 +249,27 @@ pub(super) fn quotes(label: &str) -> bool {
 
 /// True when what stands right behind code refuses it or says that it is done, as "is forbidden" and "(done)" do.
 pub(super) fn settles(after: &str) -> bool {
-    marks_of(after) & BEHIND > 0 || after.starts_with(TICKS) || closes(after)
+    marks_of(&BEHINDS, after) & BEHIND > 0 || after.starts_with(TICKS) || closes(after)
 }
 
 /// How far a step is by the word behind the last sign in it: "Fix it - DONE", "Push it (skipped)".
 pub(super) fn ending(step: &str) -> Option<Mark> {
+    if !ends_alone(step.as_bytes()) {
+        return None;
+    }
     let plain = step.trim_end_matches([' ', '.', '!', ')', ']', '*', '_']);
     let (_, word) = plain.rsplit_once(['-', '\u{2013}', '\u{2014}', '(', '[', ':'])?;
     let word = lower(word.trim_matches([' ', '*', '_']));
     if WORDS.marks(&word) & CLOSES > 0 { states::mark(&word) } else { None }
+}
+
+/// False when the last word stands behind another one, as in most steps; none that closes a step has a sign in it.
+fn ends_alone(step: &[u8]) -> bool {
+    let idle = |byte: u8| matches!(byte, b' ' | b'*' | b'_');
+    let closing = |byte: u8| idle(byte) || matches!(byte, b'.' | b'!' | b')' | b']');
+    let in_word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'/';
+    let mut before = step.iter().copied().rev().skip_while(|byte| closing(*byte)).skip_while(|byte| in_word(*byte));
+    before.find(|byte| !idle(*byte)).is_some_and(|byte| !byte.is_ascii() || matches!(byte, b'-' | b'(' | b'[' | b':'))
 }
 
 /// Signs of what is done, and of what is not to be done.
@@ -248,7 +279,15 @@ pub(super) const TICKS: [char; 7] =
 /// "- DONE", "(not needed)", ": done by Bob": up to a sign no words but those by which it is done or not wanted.
 fn closes(after: &str) -> bool {
     let said = after.trim_start_matches(|c: char| !c.is_alphanumeric());
-    let end = said.find([')', ']', ',', '.', ';', '!', ':']).unwrap_or(said.len());
+    let signs = [')', ']', ',', '.', ';', '!', ':'];
+    // Mostly the first of some words is none of them.
+    if let Some((first, _)) = said.split_once(' ')
+        && !first.contains(signs)
+        && !words(first).next().is_some_and(|word| WORDS.marks(&word) & (CLOSES | IDLE | BEFORE) > 0)
+    {
+        return false;
+    }
+    let end = said.find(signs).unwrap_or(said.len());
     let mut all = words(&said[..end]).map(|word| WORDS.marks(&word) & (CLOSES | IDLE | BEFORE));
     let Some(first) = all.next() else { return false };
     let by = words(said).nth(1).is_some_and(|next| matches!(&*next, "by" | "on" | "at" | "in" | "with" | "last"));
@@ -259,12 +298,12 @@ fn closes(after: &str) -> bool {
 
 /// True for a sentence that shows what was printed or happened.
 pub(super) fn shows(text: &str) -> bool {
-    holds_any(text, SHOWN)
+    holds_any(&SHOWNS, text, SHOWN)
 }
 
 /// What follows the words in a heading that say of what stands under it that it will not be done.
 pub(super) fn excluded(heading: &str) -> impl Iterator<Item = &str> {
-    WORDS.found(heading).filter(|(marks, _)| marks & EXCLUDED > 0).map(|(_, rest)| rest)
+    EXCLUDES.found(heading).filter(|(marks, _)| marks & EXCLUDED > 0).map(|(_, rest)| rest)
 }
 
 /// True for a heading that announces what happened, which nobody is to do again unasked.
@@ -279,31 +318,31 @@ pub(super) fn warns(label: &str) -> bool {
 
 /// True for words of what is not to be carried out, or is only shown.
 pub(super) fn denies(text: &str) -> bool {
-    holds_any(text, DENIES)
+    holds_any(&DENIALS, text, DENIES)
 }
 
 /// True for words of what is not to be carried out, wherever they stand.
 pub(super) fn rejects(text: &str) -> bool {
-    holds_any(text, REJECTS)
+    holds_any(&REJECTIONS, text, REJECTS)
 }
 
 /// The places of the words with which a text begins.
-fn marks_of(text: &str) -> u32 {
-    let found = |text: &str| WORDS.found(text).fold(0, |all, (marks, _)| all | marks);
+fn marks_of(words: &Marked, text: &str) -> u32 {
+    let found = |text: &str| words.found(text).fold(0, |all, (marks, _)| all | marks);
     if text.starts_with(|c: char| c.is_ascii()) { found(text) } else { found(&lower(text)) }
 }
 
-fn holds_any(text: &str, place: u32) -> bool {
-    let any = |text: &str| hits(text).any(|hit| hit.marks & place > 0);
+fn holds_any(words: &Marked, text: &str, place: u32) -> bool {
+    let any = |text: &str| hits(words, text).any(|hit| hit.marks & place > 0);
     if text.is_ascii() { any(text) } else { any(&lower(text)) }
 }
 
 /// The words in a text, without those that an order keeps.
-fn hits(text: &str) -> impl Iterator<Item = Hit> {
+fn hits<'t>(words: &'t Marked, text: &'t str) -> impl Iterator<Item = Hit> + 't {
     let mut at = 0;
     std::iter::from_fn(move || {
         loop {
-            let hit = WORDS.next(text, at)?;
+            let hit = words.next(text, at)?;
             let kept = hit.marks & KEEPS > 0;
             at = if kept { hit.end } else { hit.start + 1 };
             if !kept {
