@@ -379,8 +379,8 @@ impl<'a> Lexer<'a> {
         if let Some(head) = last.and_then(|last| last.pieces.first()) {
             return cells::parted(&self.text[head.start..head.end]).is_some_and(|c| c != '|' && content.contains(c));
         }
-        let next = self.text[self.at..].split('\n').next().unwrap_or("");
-        !self.in_list() && cells::sheet(content, next)
+        let next = || self.text[self.at..].split('\n').next().unwrap_or("");
+        !self.in_list() && cells::sheet(content, next())
     }
 
     fn table(&mut self, line: Line) {

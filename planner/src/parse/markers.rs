@@ -184,13 +184,16 @@ fn status(content: &str) -> Option<(Mark, usize)> {
 /// The length of a bullet, and the mark that its glyph is.
 fn bullet(content: &str) -> Option<(usize, Option<Mark>)> {
     let c = content.chars().next()?;
+    if c.is_ascii() && !matches!(c, '-' | '*' | '+') {
+        return None;
+    }
     let mut length = c.len_utf8();
     // Signs of warning stand before remarks.
     if matches!(c, '\u{26a0}' | '\u{2757}' | '\u{203c}' | '\u{2139}' | '\u{1f4a1}') {
         return None;
     }
-    let plain = "-*+\u{2022}\u{2013}\u{2014}\u{2023}\u{2043}\u{b7}\u{bb}\u{203a}\u{30fb}".contains(c)
-        || matches!(c, '\u{25aa}'..='\u{25ef}');
+    let plain = matches!(c, '-' | '*' | '+' | '\u{2022}' | '\u{2013}' | '\u{2014}' | '\u{2023}' | '\u{2043}')
+        || matches!(c, '\u{b7}' | '\u{bb}' | '\u{203a}' | '\u{30fb}' | '\u{25aa}'..='\u{25ef}');
     let glyph = match c {
         '\u{2610}' => Some(Mark::Open),
         '\u{2611}' | '\u{2705}' | '\u{2713}' | '\u{2714}' => Some(Mark::Done),

@@ -180,15 +180,19 @@ fn clause(text: &str, start: usize, end: usize, asks: bool) -> Clause {
     Clause { start, end, from, to, link, otherwise, stop }
 }
 
+/// True for a text with a letter, a digit or a closing bracket at its end, as most clauses have, and no sign that parts.
+fn is_worded(tail: &str) -> bool {
+    tail.as_bytes().last().is_some_and(|last| last.is_ascii_alphanumeric() || matches!(last, b')' | b'`'))
+}
+
 /// A clause without the marks of a question or an order.
 fn unmarked(tail: &str) -> &str {
-    let worded = tail.as_bytes().last().is_some_and(u8::is_ascii_alphanumeric);
-    if worded { tail } else { tail.trim_end_matches(['?', '\u{ff1f}', '!', '\u{ff01}']) }
+    if is_worded(tail) { tail } else { tail.trim_end_matches(['?', '\u{ff1f}', '!', '\u{ff01}']) }
 }
 
 /// "Deploy both afterwards."
 fn ends_after(tail: &str) -> bool {
-    let plain = tail.trim_end_matches(['.', '!', ';', ',', '\u{2019}', '*', '_']);
+    let plain = if is_worded(tail) { tail } else { tail.trim_end_matches(['.', '!', ';', ',', '\u{2019}', '*', '_']) };
     // Most clauses end in another letter.
     let ends = plain.ends_with(['s', 'd', 't'])
         && ["afterwards", "afterward", "after that"]
@@ -199,11 +203,14 @@ fn ends_after(tail: &str) -> bool {
 
 /// A clause without the signs that end it and without a connector that the next one left behind.
 fn bare(tail: &str) -> &str {
-    const SIGNS: &str = ".;:,!\u{3002}\u{964}\u{ff1b}\u{ff1a}\u{ff0c}\u{ff01}\u{3001}\u{2225}";
-    let signs = |c: char| SIGNS.contains(c) || c.is_whitespace();
-    // Mostly a word ends it.
-    let worded = tail.as_bytes().last().is_some_and(u8::is_ascii_alphanumeric);
-    if worded && !tail.ends_with(" and") && !tail.ends_with(" or") {
+    let ends = |c: char| {
+        matches!(
+            c,
+            '\u{3002}' | '\u{964}' | '\u{ff1b}' | '\u{ff1a}' | '\u{ff0c}' | '\u{ff01}' | '\u{3001}' | '\u{2225}'
+        )
+    };
+    let signs = |c: char| matches!(c, '.' | ';' | ':' | ',' | '!') || ends(c) || c.is_whitespace();
+    if is_worded(tail) && !tail.ends_with(" and") && !tail.ends_with(" or") {
         return tail;
     }
     let mut short = tail;
@@ -219,7 +226,8 @@ fn bare(tail: &str) -> &str {
         short = short.trim_end_matches(signs);
     }
     for word in [" and", ", and", " or"] {
-        short = short.strip_suffix(word).unwrap_or(short).trim_end_matches(signs);
+        short = short.strip_suffix(word).unwrap_or(short);
+        short = if is_worded(short) { short } else { short.trim_end_matches(signs) };
     }
     short
 }
