@@ -233,14 +233,15 @@ impl Seen {
         self.any = true;
         let counted = first.is_ascii_digit() && line.trim_start_matches(|c: char| c.is_ascii_digit()).starts_with(". ");
         self.markdown |= number || counted || line.starts_with("- [");
-        self.dated |= is_dated(line);
-        let sentence = line.ends_with(['.', ':']) || line.contains(". ");
-        self.prose |= !has_form(line) && (apart || sentence);
+        let sentence = || line.ends_with(['.', ':']) || line.contains(". ");
+        self.prose = self.prose || !has_form(line) && (apart || sentence());
         let listed = matches!(first, b'-' | b'*' | b'+' | b'>' | b'|' | b'#' | b'[' | b'<' | b'1'..=b'9');
         let date = date(line).is_some();
         self.others += usize::from(!number && !line.starts_with("#*") && !line.starts_with("##") && listed && !date);
         // Prose is no list of numbers; in todo.txt every line is an item.
         self.others += usize::from(!number && self.numbers_in_a_row && !listed);
+        // Where there is one of these already, a date says nothing any more.
+        self.dated = self.dated || !self.prose && self.others == 0 && is_dated(line);
         None
     }
 
@@ -523,7 +524,22 @@ fn is_dated(line: &str) -> bool {
 
 /// True for a line that can stand in a todo.txt.
 fn has_form(line: &str) -> bool {
-    line.starts_with("x ") || urgency(line).is_some() || date(line).is_some() || line.split(' ').any(is_tag)
+    line.starts_with("x ") || urgency(line).is_some() || date(line).is_some() || has_tag(line)
+}
+
+/// True for a line with a tag among its words. Only a word with a sign of one is looked at for itself: a line can be long.
+fn has_tag(line: &str) -> bool {
+    let (mut from, mut signed) = (0, false);
+    for (at, byte) in line.bytes().enumerate() {
+        if byte == b' ' {
+            if signed && is_tag(&line[from..at]) {
+                return true;
+            }
+            (from, signed) = (at + 1, false);
+        }
+        signed |= matches!(byte, b'+' | b'@' | b':');
+    }
+    signed && is_tag(&line[from..])
 }
 
 /// `+project`, `@context`.

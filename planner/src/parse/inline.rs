@@ -195,8 +195,14 @@ impl Inline {
     /// The atoms that begin within a range.
     pub(super) fn within(&self, start: usize, end: usize) -> &[Atom] {
         let from = self.atoms.partition_point(|atom| atom.start < start);
-        let to = self.atoms.partition_point(|atom| atom.start < end);
-        self.atoms.get(from..to).unwrap_or(&[])
+        let rest = &self.atoms[from..];
+        // Mostly the range ends a few atoms further on.
+        let mut near = 1;
+        while near < rest.len() && rest[near].start < end {
+            near *= 2;
+        }
+        let near = &rest[..near.min(rest.len())];
+        &near[..near.partition_point(|atom| atom.start < end)]
     }
 }
 

@@ -110,21 +110,21 @@ pub(crate) fn file_ref(word: &str) -> Option<&str> {
     }
     let windows = matches!(path.as_bytes(), [letter, b':', b'\\' | b'/', ..] if letter.is_ascii_alphabetic());
     if windows || path.starts_with("\\\\") {
-        return (signs.n_parts > 1).then_some(path);
+        return several(path).then_some(path);
     }
     let known = has_file_ending(path) || path.strip_prefix('.').is_some_and(|name| HIDDEN.contains(name));
     if !signs.has(SLASH) {
         return (known && bare_file(path)).then_some(path);
     }
-    let first = path.split(['/', '\\']).find(|part| !part.is_empty()).unwrap_or("");
-    let several = signs.n_parts > 1;
     if path.starts_with('/') {
+        let first = first_part(path);
         let fits = ROOTS.contains(first) || (known && !path.contains(['{', ':']));
-        return (several && fits).then_some(path);
+        return (fits && several(path)).then_some(path);
     }
     if known {
         return Some(path);
     }
+    let (first, several) = (first_part(path), several(path));
     let dotted = ["./", "../", "~/", ".\\", "..\\", "$HOME/"].iter().any(|start| path.starts_with(start));
     let bare = path.trim_end_matches(['/', '\\']);
     let folder = FOLDERS.contains(first) && (several || bare.len() < path.len());
@@ -135,23 +135,28 @@ pub(crate) fn file_ref(word: &str) -> Option<&str> {
     ((dotted && several) || ((folder || glob || directory) && !host)).then_some(path)
 }
 
+/// The parts of a path between slashes that are not empty.
+fn parts_of(path: &str) -> impl Iterator<Item = &str> {
+    path.split(['/', '\\']).filter(|part| !part.is_empty())
+}
+
+fn first_part(path: &str) -> &str {
+    parts_of(path).next().unwrap_or("")
+}
+
+/// True for a path of more than one part.
+fn several(path: &str) -> bool {
+    parts_of(path).nth(1).is_some()
+}
+
 /// What of a word is found in one look at its bytes.
 struct Signs {
     seen: u32,
-    /// Parts between slashes that are not empty.
-    n_parts: usize,
 }
 
 impl Signs {
     fn of(path: &str) -> Self {
-        let (mut seen, mut n_parts, mut before) = (0, 0, SLASH);
-        for byte in path.bytes() {
-            let sign = class(byte);
-            seen |= sign;
-            n_parts += usize::from(before & !sign & SLASH > 0);
-            before = sign;
-        }
-        Self { seen, n_parts }
+        Self { seen: path.bytes().fold(0, |seen, byte| seen | class(byte)) }
     }
 
     fn has(&self, sign: u32) -> bool {

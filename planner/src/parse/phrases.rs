@@ -361,8 +361,11 @@ pub(super) fn after_word<'t>(text: &'t str, prefix: &str) -> Option<&'t str> {
 #[inline(never)]
 fn after_whole<'t>(text: &'t str, prefix: &str) -> Option<&'t str> {
     let rest = strip(text, prefix.as_bytes())?;
-    let inside = prefix.ends_with(|c: char| c.is_alphanumeric() && !is_cjk(c)) && !begins_apart(rest);
-    (!inside).then_some(rest)
+    let goes_on = match prefix.as_bytes().last() {
+        Some(last) if last.is_ascii() => last.is_ascii_alphanumeric(),
+        Some(_) | None => prefix.ends_with(is_letter),
+    };
+    (!goes_on || begins_apart(rest)).then_some(rest)
 }
 
 /// True for a text that goes on no word of letters and digits before it.
@@ -387,17 +390,8 @@ fn may_begin(text: &str, prefix: &str) -> bool {
     first(text) == first(prefix) || prefix.as_bytes().first().is_none_or(|byte| *byte == b'\'')
 }
 
-#[inline(never)]
 fn strip<'t>(text: &'t str, wanted: &[u8]) -> Option<&'t str> {
     let bytes = text.as_bytes();
-    // Most texts that begin alike do not go on alike to the end.
-    let ends = |start: &[u8]| start.last().map(u8::to_ascii_lowercase) == wanted.last().map(u8::to_ascii_lowercase);
-    if bytes.get(..wanted.len()).is_some_and(|start| ends(start) && start.eq_ignore_ascii_case(wanted)) {
-        return text.get(wanted.len()..);
-    }
-    if !wanted.contains(&b'\'') {
-        return None;
-    }
     let mut at = 0;
     for byte in wanted {
         let found = bytes.get(at)?;

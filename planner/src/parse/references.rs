@@ -48,6 +48,9 @@ pub(super) fn is_all_that_follows(text: &str) -> bool {
 
 /// Adds all references in a text that is nothing but a list of them; words that are no names become phrases.
 pub(super) fn list(found: &mut Vec<Reference>, text: &str, at: usize) {
+    if is_plain_id(text) {
+        return push(found, text, at);
+    }
     let mut from = 0;
     for (end, sign) in separators(text) {
         push(found, &text[from..end], at + from);

@@ -102,7 +102,7 @@ pub(super) fn said(words: &str) -> Option<Mark> {
              dropped|abandoned",
         )
     });
-    mark(words).filter(|_| SAID.contains_ci(words))
+    if SAID.contains_ci(words) { mark(words) } else { None }
 }
 
 /// Yes or no, in the words of any of these programs.
