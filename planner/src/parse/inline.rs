@@ -211,7 +211,8 @@ fn attachment(kind: AttachmentKind, label: Option<String>) -> Attachment {
 }
 
 fn link_kind(target: &str) -> AttachmentKind {
-    let path = target.split(['?', '#']).next().unwrap_or(target);
+    let end = target.bytes().position(|byte| matches!(byte, b'?' | b'#'));
+    let path = &target[..end.unwrap_or(target.len())];
     if paths::is_image(path) {
         AttachmentKind::ImageRef(target.to_owned())
     } else {

@@ -12,6 +12,9 @@ use crate::plan::{Mark, Span};
 /// An indented block of code has at most so many lines.
 const CODE_LINES_MAX: usize = 200;
 
+/// Room is made for a block in so many bytes at first.
+const BLOCK_BYTES: usize = 64;
+
 /// The letter that a list goes on from is looked for in so many blocks.
 const RESUMED_BLOCKS_MAX: usize = 64;
 
@@ -90,7 +93,8 @@ pub(super) fn blocks(text: &str) -> Vec<Block<'_>> {
     let mut lexer = Lexer {
         text,
         at: 0,
-        blocks: Vec::new(),
+        // A list that grows copies what it holds.
+        blocks: Vec::with_capacity(text.len() / BLOCK_BYTES),
         apart: true,
         previous: None,
         no_comment_end: false,

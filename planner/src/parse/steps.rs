@@ -514,8 +514,11 @@ fn names_link(flow: &Flow, inline: &Inline, clause: &Clause) -> bool {
     let Some(colon) = find_early(text, b':', NAME_BYTES_MAX) else { return false };
     let (name, rest) = (&text[..colon], &text[colon + 1..]);
     let named = rest.starts_with(' ') && words(name).count() <= 3 && !vocabulary::begins_with_verb(name);
+    if !named {
+        return false;
+    }
     let n_words = rest.split_whitespace().take(9).count();
-    named && n_words > 0 && inline.attachments(&flow.text, clause.to - rest.len(), clause.end).len() == n_words
+    n_words > 0 && inline.attachments(&flow.text, clause.to - rest.len(), clause.end).len() == n_words
 }
 
 /// True when signs or a connector stand between a clause and what is before it.
