@@ -481,19 +481,23 @@ fn parts(text: &str) -> impl Iterator<Item = (&str, u32)> {
 
 /// The bytes before the next sign that parts words, and what is among them: capitals, what is no ASCII.
 fn word_end(text: &str) -> (usize, u32) {
-    let parts =
-        |c: char| c.is_whitespace() || matches!(c, ',' | ';' | '(' | ')' | ':' | '"' | '/' | '\u{3001}' | '\u{ff0c}');
     let mut seen = 0;
     for (at, byte) in text.bytes().enumerate() {
-        let class = class(byte) & (PARTS | CAPITAL | FOREIGN);
+        let class = class(byte);
         if class & (PARTS | FOREIGN) > 0 {
-            // What is not ASCII is judged by its character.
-            let foreign = || (text[at..].find(parts).map_or(text.len(), |found| at + found), FOREIGN);
-            return if class == PARTS { (at, seen) } else { foreign() };
+            return if class & FOREIGN > 0 { (foreign_end(text, at), FOREIGN) } else { (at, seen & CAPITAL) };
         }
         seen |= class;
     }
-    (text.len(), seen)
+    (text.len(), seen & CAPITAL)
+}
+
+/// The same from a place on where no ASCII stands, which is judged by its character.
+#[cold]
+fn foreign_end(text: &str, at: usize) -> usize {
+    let parts =
+        |c: char| c.is_whitespace() || matches!(c, ',' | ';' | '(' | ')' | ':' | '"' | '/' | '\u{3001}' | '\u{ff0c}');
+    text[at..].find(parts).map_or(text.len(), |found| at + found)
 }
 
 #[inline]

@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use super::foreign;
 use super::phrases::{Marked, Spelt, Words, after_any, after_word, list, spelt_words, strip_prefix_ci, words};
-use super::text::{any_pair, find, find_early, holds, is_cjk};
+use super::text::{any_byte, any_pair, find, find_early, holds, is_cjk};
 use crate::plan::NodeKind;
 
 /// Verbs of finding and fetching.
@@ -507,7 +507,10 @@ pub(super) fn is_question_mark(text: &str) -> bool {
 pub(super) fn is_open(text: &str) -> bool {
     let words = || text.split(|c: char| !c.is_alphanumeric());
     let signs = |a: u8, b: u8| ((a == b'?') & (b == b'?')) | ((a == b'T') & (b == b'B'));
-    any_pair(text, signs) && (holds(text, "???") || words().any(|word| matches!(word, "TBD" | "TBC")))
+    // Most texts have neither of these signs.
+    any_byte(text, |byte| (byte == b'?') | (byte == b'B'))
+        && any_pair(text, signs)
+        && (holds(text, "???") || words().any(|word| matches!(word, "TBD" | "TBC")))
 }
 
 /// With these a request begins that has the form of a question.
