@@ -157,15 +157,8 @@ fn inside_word(word: &str, after: &str) -> bool {
 pub(super) fn connection(text: &str) -> Option<Link> {
     let plain = text.trim().trim_end_matches([':', '\u{ff1a}', '.']);
     let lists = [(&BOTH, Link::Both), (&THEN, Link::Then), (&PARALLEL, Link::Parallel)];
-    let is = |(_, rest): (&str, &str)| rest.is_empty() || follows_list(rest);
-    let found = lists.into_iter().find(|(list, _)| list.found(plain).any(is));
+    let found = lists.into_iter().find(|(list, _)| list.after(plain).is_some());
     found.map(|(_, link)| link).or_else(|| plain.eq_ignore_ascii_case("next").then_some(Link::Then))
-}
-
-/// "Then do the following", "Then, in any order".
-fn follows_list(rest: &str) -> bool {
-    rest.trim_start().starts_with(',')
-        || words(rest).any(|word| matches!(word.as_str(), "following" | "these" | "this"))
 }
 
 /// What is over or has come about.
