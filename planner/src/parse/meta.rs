@@ -267,13 +267,12 @@ impl Reader<'_> {
             if part.is_empty() {
                 continue;
             }
-            let goes_on = waiting.filter(|_| strict || only_names(part));
             // In a list of names most parts are nothing else.
-            let named = goes_on.is_some() && references::is_plain_id(part) && !is_priority(part);
+            let named = waiting.is_some() && references::is_plain_id(part) && !is_priority(part);
             let read = if named { Detail::Nothing } else { detail(part, place, &mut found) };
             let more = if listing && matches!(read, Detail::Nothing) { files(part) } else { None };
             listing = more.is_some() || matches!(read, Detail::Files);
-            match (goes_on, read) {
+            match (waiting, read) {
                 (_, Detail::Waits(is_strict)) => {
                     waiting = Some(true);
                     strict = is_strict;
@@ -335,13 +334,6 @@ enum Detail {
     Files,
     Other,
     Nothing,
-}
-
-/// True when nothing in a part is a phrase.
-fn only_names(part: &str) -> bool {
-    let mut found = Vec::new();
-    references::list(&mut found, part, 0);
-    !found.iter().any(|reference| matches!(reference, Reference::Phrase(..)))
 }
 
 /// Words that only name tasks; "after" and its like can name anything.
