@@ -340,10 +340,11 @@ fn equals<'t>(line: &str) -> Option<Sign<'t>> {
 }
 
 fn ascii_doc(line: &str) -> Option<Sign<'_>> {
+    // "[source, bash]", "[quote, Ann]": the first word says what it is.
     let attribute = |open: char, close: char| {
-        line.strip_prefix(open)
-            .and_then(|rest| rest.split_once(close))
-            .is_some_and(|(name, _)| !name.is_empty() && !name.contains(' ') && !name.starts_with('~'))
+        let inside = line.strip_prefix(open).and_then(|rest| rest.split_once(close)).map_or("", |(inside, _)| inside);
+        let kind = inside.split(',').next().unwrap_or("");
+        !inside.is_empty() && !kind.contains(' ') && !kind.starts_with('~')
     };
     let framed = |signs: &[u8]| {
         let first = line.as_bytes().first().filter(|first| signs.contains(first));
@@ -362,7 +363,7 @@ fn ascii_doc(line: &str) -> Option<Sign<'_>> {
         return Some(Sign::Aside);
     }
     // `[source,sh]` stands over a listing; a box has one sign or none.
-    if line.ends_with(']') && line.len() > 3 && !line.starts_with("[[") && (attribute('[', ']') || quotes(line)) {
+    if line.ends_with(']') && line.len() > 3 && !line.starts_with("[[") && attribute('[', ']') {
         return Some(Sign::Attributes(ascii_doc_listing(&line[1..line.len() - 1])));
     }
     let titled = line.strip_prefix('.').is_some_and(|rest| rest.starts_with(char::is_alphabetic));
@@ -370,11 +371,6 @@ fn ascii_doc(line: &str) -> Option<Sign<'_>> {
         return Some(Sign::Heading { level: 6, from: 1, to: line.len() });
     }
     equals(line).or_else(|| listed(line, b"*")).or_else(|| listed(line, b"."))
-}
-
-/// `[quote, Ann]`.
-fn quotes(line: &str) -> bool {
-    line.starts_with("[quote") || line.starts_with("[verse")
 }
 
 /// What `source,sh,title="Never"` says of the listing below.
