@@ -8,11 +8,12 @@ use super::built::Odd;
 use super::draft::Draft;
 use super::formats::{Asked, IDS, LISTS, Read, TITLES};
 use super::lines::{Block, BlockKind};
+use super::markup::Frame;
 use super::parsed::{ParsedPlan, WARNINGS_MAX};
 use super::phrases::{Words, list, words};
 use super::sections::{Section, Use};
 use super::text::{Lines, collapse, find, is_blank};
-use super::{build, built, formats, lines, sections, unasked, vocabulary, yaml};
+use super::{build, built, connectors, formats, lines, sections, unasked, vocabulary, yaml};
 use crate::plan::Span;
 
 /// So many lines are looked at to know whether a text is YAML.
@@ -187,8 +188,9 @@ fn inside(text: &str, block: &Block) -> Option<Range<usize>> {
     (known && marked).then_some(first.start..last.end)
 }
 
-/// The text of a plan that stands whole in one fence, as a chat hands it over, with spaces for the fence and its place.
-/// A fence that names no language has to hold a list.
+/// The text of a plan that stands whole in one fence with an end, as a chat hands it over, with spaces for the fence and
+/// its place. It has to hold a list or, where the fence names prose, nothing but instructions; a patch is none, nor is what
+/// has a line over or beside its items that shows, reports or refuses something.
 pub(super) fn bared(text: &str) -> Option<(String, [Span; 2])> {
     if !text.trim_start_matches(is_blank).starts_with(['`', '~']) {
         return None;
@@ -197,16 +199,57 @@ pub(super) fn bared(text: &str) -> Option<(String, [Span; 2])> {
     let mut said = blocks.iter().filter(|block| block.kind != BlockKind::Ignored);
     let (Some(block), None) = (said.next(), said.next()) else { return None };
     let BlockKind::Fence(code) = &block.kind else { return None };
+    if code.frame != Frame::Closed || block.quoted {
+        return None;
+    }
     let (first, last) = block.pieces.first().zip(block.pieces.last())?;
     let around = [Span { start: block.span.start, end: first.start }, Span { start: last.end, end: block.span.end }];
     let bare = without(text, around.iter().map(|span| span.start..span.end));
-    let listed = || lines::blocks(&bare).iter().any(|block| matches!(block.kind, BlockKind::Item { .. }));
-    let prose = match code.language.as_str() {
+    let named = match code.language.as_str() {
         "text" | "txt" | "plain" | "plaintext" | "md" | "markdown" | "gfm" => true,
-        "" => listed(),
-        _ => false,
+        "" => false,
+        _ => return None,
     };
-    (prose && !block.quoted).then_some((bare, around))
+    let inside = lines::blocks(&bare);
+    let listed = inside.iter().any(|block| matches!(block.kind, BlockKind::Item { .. }));
+    let is_plan = !is_patch(&bare)
+        && (listed || named && all_asked(&bare, &inside))
+        && beside_items(&bare, &inside).all(|line| is_harmless(line));
+    is_plan.then_some((bare, around))
+}
+
+/// True when lines begin with `-` and others with `+`, as those of a patch do.
+fn is_patch(text: &str) -> bool {
+    let begins = |sign: char| text.lines().any(|line| line.trim_start_matches(is_blank).starts_with(sign));
+    begins('-') && begins('+')
+}
+
+/// The lines of a text that begin no item.
+fn beside_items<'t>(text: &'t str, blocks: &'t [Block]) -> impl Iterator<Item = &'t str> {
+    let pieces = |block: &'t Block| {
+        let from = usize::from(matches!(block.kind, BlockKind::Item { .. }));
+        block.pieces.iter().skip(from)
+    };
+    blocks.iter().flat_map(pieces).map(|piece| &text[piece.start..piece.end])
+}
+
+/// True for a line that neither shows nor refuses what stands near it; a prohibition of its own is a sentence.
+fn is_harmless(line: &str) -> bool {
+    let denied = unasked::denies(line) || unasked::shows(line) || unasked::rejects(line) || unasked::reports(line);
+    let label = line.trim_end().strip_suffix(':');
+    let own = line.trim_end().ends_with(['.', '!']) && unasked::is_prohibition(line);
+    (!denied || own) && !label.is_some_and(unasked::quotes)
+}
+
+/// True when every sentence of a text without a list is an instruction; headings are none.
+fn all_asked(text: &str, blocks: &[Block]) -> bool {
+    let said = blocks.iter().filter(|block| !matches!(block.kind, BlockKind::Heading(1..=6) | BlockKind::Ignored));
+    let lines = said.flat_map(|block| block.pieces.iter()).map(|piece| &text[piece.start..piece.end]);
+    let mut sentences = lines.flat_map(|line| line.split_inclusive(". "));
+    sentences.all(|one| {
+        let led = connectors::connector(one).map_or(one, |(_, _, length)| &one[length..]);
+        vocabulary::begins_with_verb(led) || unasked::is_prohibition(one)
+    })
 }
 
 /// True when the list in the fence at `n` is what the text gives as its plan: it is announced, or stands under the title or under a

@@ -15,6 +15,7 @@ mod policy;
 mod relations;
 mod settings;
 mod shapes;
+mod tables;
 mod texts;
 mod warnings;
 mod written;
