@@ -232,6 +232,23 @@ pub(super) fn and_runs(rest: &str) -> bool {
     run.is_some_and(|after| after.starts_with(" `"))
 }
 
+/// "Run `make`", and nothing more.
+pub(super) fn runs(said: &str) -> bool {
+    let plain = connector(said.trim_start()).map_or(said.trim(), |(.., length)| said.trim_start()[length..].trim());
+    let code = after_any(vocabulary::instruction(plain).trim_start(), &["run", "execute"]).map(str::trim);
+    code.is_some_and(|code| {
+        code.len() > 2 && code.starts_with('`') && code.ends_with('`') && code.matches('`').count() == 2
+    })
+}
+
+/// "and fix what breaks": what is to be done behind a command is the next step.
+pub(super) fn and_works(rest: &str) -> bool {
+    let not = ["then", "see", "make sure", "run", "execute"];
+    after_word(rest, "and").map(str::trim_start).is_some_and(|after| {
+        !after.starts_with('`') && vocabulary::begins_with_verb(after) && after_any(after, &not).is_none()
+    })
+}
+
 /// The length of the "and " before a step that waits or depends on how the one before it ends: "and when that passes,
 /// deploy it", "and, if it is green, open a pull request".
 pub(super) fn joined(rest: &str) -> Option<usize> {

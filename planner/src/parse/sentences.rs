@@ -117,7 +117,11 @@ pub(super) fn read(text: &str, inline: &Inline, clauses: &mut Vec<Clause>) {
         if !is_white(&text[start..end]) {
             let said = speakers.iter().find(|(at, length)| *at == start && at + length <= end);
             let said = said.map_or(0, |(_, length)| *length);
-            let next = Clause { start, ..clause(text, start + said, end, asks) };
+            let mut next = Clause { start, ..clause(text, start + said, end, asks) };
+            let ran = || clauses.last().is_some_and(|last| connectors::runs(&text[last.from..last.to]));
+            if next.link == Link::Free && connectors::and_works(&text[start..]) && ran() {
+                next.link = Link::Then;
+            }
             clauses.push(next);
             if next.stop == Stop::Question {
                 ask_for_all(text, clauses);
@@ -492,7 +496,8 @@ impl Splitter<'_> {
         let [then, beside] = [&AND_THEN, &AND_BESIDE].map(|list| second.and_then(|second| list.after(second)));
         if second.is_some() && then.or(beside).is_none_or(|after| after.starts_with(['\'', '\u{2019}'])) {
             let runs = || connectors::and_runs(rest) && !has_byte(&self.text[self.last()..at], b'`');
-            return (connectors::joined(rest).is_some() || runs()) && self.orders(at);
+            let works = || connectors::runs(&self.text[self.last()..at]) && connectors::and_works(rest);
+            return (connectors::joined(rest).is_some() || runs() || works()) && self.orders(at);
         }
         let from = self.last();
         let before = tail_of(self.text, from, at, 64).trim_end();
