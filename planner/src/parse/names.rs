@@ -200,7 +200,7 @@ impl<'a> Names<'a> {
                     all[n].unmatched.extend(unmatched(reference, found.is_empty()));
                     known |= !found.is_empty();
                     count(&mut n_edges, &found)?;
-                    all[n].needs.extend(found.iter().flat_map(|(first, end)| first..end));
+                    found.iter().for_each(|(first, end)| all[n].needs.extend(first..end));
                 }
                 all[n].replaces = known;
             }
@@ -210,7 +210,7 @@ impl<'a> Names<'a> {
             for reference in draft.inherited.iter().flat_map(|needs| needs.iter()) {
                 let found = self.find(n, draft, reference, false)?;
                 count(&mut n_edges, &found)?;
-                all[n].added.extend(found.iter().flat_map(|(first, end)| first..end));
+                found.iter().for_each(|(first, end)| all[n].added.extend(first..end));
             }
             for reference in &draft.before {
                 let found = self.find(n, draft, reference, true)?;

@@ -158,12 +158,12 @@ impl Phrases {
 
     /// True when the word is one of the list, exactly as it stands there.
     pub(super) fn contains(&self, word: &str) -> bool {
-        self.may_begin(word) && self.whole(word).any(|n| self.all[n].text == word)
+        self.may_begin(word.as_bytes()) && self.whole(word).any(|n| self.all[n].text == word)
     }
 
     /// The same, compared without ASCII case.
     pub(super) fn contains_ci(&self, word: &str) -> bool {
-        self.may_begin(word) && self.whole(word).any(|n| self.all[n].text.eq_ignore_ascii_case(word))
+        self.may_begin(word.as_bytes()) && self.whole(word).any(|n| self.all[n].text.eq_ignore_ascii_case(word))
     }
 
     /// The phrases with the first bytes of a word; half of the places are empty, so they are few.
@@ -194,7 +194,7 @@ impl Phrases {
 
     /// True when the text starts with one of the phrases as it stands there, whatever follows.
     pub(super) fn begin(&self, text: &str) -> bool {
-        if !self.may_begin(text) {
+        if !self.may_begin(text.as_bytes()) {
             return false;
         }
         let head = Head::new(text.as_bytes());
@@ -204,7 +204,7 @@ impl Phrases {
 
     /// The same, compared without ASCII case.
     pub(super) fn begin_ci(&self, text: &str) -> bool {
-        if !self.may_begin(text) {
+        if !self.may_begin(text.as_bytes()) {
             return false;
         }
         let head = Head::new(text.as_bytes());
@@ -218,7 +218,8 @@ impl Phrases {
     /// The phrases with which a text begins, and the text after each.
     #[inline]
     pub(super) fn found<'t>(&self, text: &'t str) -> impl Iterator<Item = (&'static str, &'t str)> {
-        let (bucket, head) = if self.may_begin(text) { self.near(text.as_bytes()) } else { (&[][..], Head(0)) };
+        let (bucket, head) =
+            if self.may_begin(text.as_bytes()) { self.near(text.as_bytes()) } else { (&[][..], Head(0)) };
         let curly = head.is_curly();
         let begun = bucket.iter().filter(move |phrase| curly || head.begins(phrase));
         begun.filter_map(move |phrase| {
@@ -235,8 +236,8 @@ impl Phrases {
 
     /// False when already by its first two bytes a text begins with no phrase of the list, as most do.
     #[inline]
-    fn may_begin(&self, text: &str) -> bool {
-        match text.as_bytes() {
+    fn may_begin(&self, text: &[u8]) -> bool {
+        match text {
             [first, second, ..] => self.seconds[usize::from(first & 0x1f)] >> (second & 0x1f) & 1 > 0,
             [_] | [] => true,
         }
@@ -303,7 +304,8 @@ impl Marked {
 
     /// The marks of the words with which a text begins, and the text after each.
     pub(super) fn found<'t>(&self, text: &'t str) -> impl Iterator<Item = (u32, &'t str)> {
-        let (near, head) = if self.0.may_begin(text) { self.0.near(text.as_bytes()) } else { (&[][..], Head(0)) };
+        let (near, head) =
+            if self.0.may_begin(text.as_bytes()) { self.0.near(text.as_bytes()) } else { (&[][..], Head(0)) };
         let fits = move |phrase: &&Phrase| head.is_curly() || head.begins(phrase);
         near.iter().filter(fits).filter_map(|phrase| {
             let rest = strip_prefix_ci(text, phrase.text)?;
@@ -314,7 +316,8 @@ impl Marked {
 
     /// The next words of a text from a place on.
     pub(super) fn next(&self, text: &str, from: usize) -> Option<Hit> {
-        (from..text.len()).filter(|at| begins_word(text, *at)).find_map(|start| {
+        let begins = |at: &usize| self.0.may_begin(&text.as_bytes()[*at..]) && begins_word(text, *at);
+        (from..text.len()).filter(begins).find_map(|start| {
             let joined =
                 |rest: &str| matches!(rest.as_bytes(), [b'-' | b'_', next, ..] if next.is_ascii_alphanumeric());
             let mut found = self.found(&text[start..]).filter(|(_, rest)| !joined(rest));

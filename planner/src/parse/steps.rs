@@ -195,7 +195,9 @@ impl Builder<'_> {
     /// True for an item with an empty box, before its text or in it.
     fn has_box(&self, block: &Block, inline: &Inline) -> bool {
         let head = block.pieces.first().map_or(block.span.end, |piece| piece.start);
-        self.has_boxes && holds(&self.source[block.span.start..head], "[ ]")
+        // A few bytes stand before the text.
+        let before = &self.source.as_bytes()[block.span.start..head];
+        self.has_boxes && before.windows(3).any(|sign| sign == b"[ ]")
             || (self.has_boxes && inline.has(BRACKET) && holds(&self.source[block.span.start..block.span.end], "[ ]"))
     }
 
