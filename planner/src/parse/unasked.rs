@@ -283,7 +283,7 @@ fn closes(after: &str) -> bool {
     // Mostly the first of some words is none of them.
     if let Some((first, _)) = said.split_once(' ')
         && !first.contains(signs)
-        && !words(first).next().is_some_and(|word| WORDS.marks(&word) & (CLOSES | IDLE | BEFORE) > 0)
+        && words(first).next().is_none_or(|word| WORDS.marks(&word) & (CLOSES | IDLE | BEFORE) == 0)
     {
         return false;
     }
