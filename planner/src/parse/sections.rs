@@ -397,9 +397,7 @@ fn forbidden(text: &str, blocks: &[Block], uses: &mut [Use]) {
             (BlockKind::Ignored, _) => continue,
             (BlockKind::Paragraph, Some((column, _))) => column.is_some_and(|column| block.indent > column),
             (BlockKind::Item { .. }, Some((column, _))) => column.is_none_or(|column| block.indent > column),
-            (BlockKind::Fence(_) | BlockKind::Table, Some((column, met))) => {
-                column.map_or(!met, |column| block.indent > column || !met)
-            }
+            (BlockKind::Fence(_) | BlockKind::Table, Some((column, met))) => !met || block.indent > column.unwrap_or(0),
         };
         if inside && uses[n] == Use::Tasks {
             uses[n] = Use::Context { boxes: false };
