@@ -6,7 +6,7 @@ use super::inline::{Atom, AtomKind, Definitions, Inline};
 use super::phrases::{Words, begins, list, lower};
 use super::shell::{self, Shape};
 use super::text::{first_word, holds, rfind};
-use super::{unasked, vocabulary};
+use super::{crew, unasked, vocabulary};
 
 /// What may follow a command that is judged, placed or timed.
 static AFTER: Words = Words::new(|| {
@@ -141,6 +141,7 @@ pub(super) fn command_in(text: &str, inline: &Inline, from: usize, to: usize, hi
         n_codes += 1;
     }
     let codes = &codes[..n_codes];
+    let sentence = crew::sentence_before(text, first.start);
     let mut found = Found::default();
     let mut end = from;
     for (n, atom) in codes.iter().enumerate() {
@@ -153,6 +154,7 @@ pub(super) fn command_in(text: &str, inline: &Inline, from: usize, to: usize, hi
         // What stands before other code belongs to that, unless a new verb comes.
         let asked = match n {
             _ if unasked::settles(after) => Some(Asked::Never),
+            _ if !crew::is_ordered(sentence, before, after) => Some(Asked::Thing),
             0 => asked(before, after),
             _ => again(before, gap, after),
         };

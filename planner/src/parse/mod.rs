@@ -44,6 +44,7 @@ mod cells;
 mod commands;
 mod conditions;
 mod connectors;
+mod crew;
 mod diagrams;
 mod dialects;
 mod draft;
