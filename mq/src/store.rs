@@ -227,8 +227,8 @@ impl EventStore {
         crate::stream::marked(Arc::clone(&self.backend), query.clone(), start)
     }
 
-    /// All matching events of a range as they stand in the log, then the end. It holds two pages at a time. After an
-    /// error it ends.
+    /// All matching events of a range as they stand in the log, then the end. It holds a page, and nothing of the database
+    /// while the page is worked on. After an error it ends.
     pub fn records(&self, query: &Query, range: Range) -> impl Stream<Item = Result<Recorded>> + Send + use<> {
         crate::stream::records_of(Arc::clone(&self.backend), query.clone(), range)
     }

@@ -13,7 +13,6 @@ use crate::backend::Backend;
 use crate::clock::Timestamp;
 use crate::error::Result;
 use crate::event::{Envelope, Event};
-use crate::pages::Pages;
 use crate::position::Position;
 use crate::query::{Query, Range};
 use crate::record::{Page, Recorded};
@@ -188,7 +187,8 @@ async fn next_page(backend: &dyn Backend, query: &Query, start: Start, after: Op
     }
 }
 
-/// All matching events of a range, as they stand in the log; each page is read while the one before it is worked on.
+/// All matching events of a range, as they stand in the log. Whoever takes them may work for long between two, and read
+/// the log meanwhile, so that no page is read before it is wanted.
 pub(crate) fn records_of(
     backend: Arc<dyn Backend>,
     query: Query,
@@ -196,8 +196,10 @@ pub(crate) fn records_of(
 ) -> impl Stream<Item = Result<Recorded>> {
     async_stream::try_stream! {
         query.check()?;
-        let mut pages = Pages::new(backend, query, range, STREAM_PAGE);
-        while let Some(page) = pages.next().await? {
+        let mut rest = Some(range);
+        while let Some(range) = rest {
+            let page = backend.read(&query, range, STREAM_PAGE).await?;
+            rest = range.rest(&page);
             for recorded in page.events {
                 yield recorded;
             }

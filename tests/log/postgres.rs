@@ -367,3 +367,32 @@ async fn a_log_has_the_servers_clock_and_a_test_its_own() {
     let timed = EventStore::open_with(&database.url(), options).await.unwrap();
     assert_eq!(timed.append(noting("a", 2)).await.unwrap().created_at.0, 7_000_000_000_000_000);
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn who_reads_the_store_for_each_record_of_it_holds_up_nobody() {
+    let database = Database::new();
+    let store = database.open().await;
+    for n in 0..3 {
+        store.append(Append::to("facts", "a", Expected::Any, notes(n * 500..(n + 1) * 500))).await.unwrap();
+    }
+    // As many as may read at once, and all of them have begun before any reads anything else.
+    let all_have_begun = Arc::new(tokio::sync::Barrier::new(4));
+    let readers = (0..4).map(|_| {
+        let (store, all_have_begun) = (store.clone(), Arc::clone(&all_have_begun));
+        tokio::spawn(async move {
+            let mut records = Box::pin(store.records(&Query::all(), Range::default()));
+            let mut n_read = 0;
+            while let Some(record) = records.next().await {
+                if n_read == 0 {
+                    all_have_begun.wait().await;
+                }
+                let range = Range::after(record.unwrap().position);
+                store.read(&Query::all(), range, 1).await.unwrap();
+                n_read += 1;
+            }
+            n_read
+        })
+    });
+    let read = in_time("the readers", join_all(readers.collect::<Vec<_>>())).await;
+    assert_eq!(read.into_iter().map(Result::unwrap).collect::<Vec<_>>(), [1500; 4]);
+}
