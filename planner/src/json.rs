@@ -26,6 +26,8 @@ pub struct NoJson {
 /// # Errors
 /// [`NoJson`] with the first place that is wrong.
 pub(crate) fn read(text: &str) -> Result<Value, NoJson> {
+    // Editors set it before a text; no reader is to mind it.
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let ours = Cell::new(None);
     let mut json = serde_json::Deserializer::from_str(text);
     let value = Node { depth: 0, ours: &ours }.deserialize(&mut json);

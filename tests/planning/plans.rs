@@ -351,7 +351,7 @@ fn a_form_is_read_whole_or_not_at_all() {
     assert_eq!(refusal("{\n  \"steps\": []}").name(), "Form");
     assert_eq!(refusal("{").name(), "Form");
     assert_eq!(refusal("[]").name(), "Form");
-    for version in ["0", "2", "\"1\"", "-1", "null"] {
+    for version in ["0", "2", "\"1\"", "-1"] {
         let expected = format!("a tactical plan of version {version} cannot be read: the versions are 1 to 1");
         assert_eq!(refusal(&format!("{{\"version\": {version}, \"execution_steps\": []}}")).to_string(), expected);
     }
@@ -361,7 +361,7 @@ fn a_form_is_read_whole_or_not_at_all() {
     let many = json!({ "execution_steps": (0..=STEPS_MAX).map(step).collect::<Vec<_>>() });
     assert_eq!(lowered(tactical, &many).unwrap_err().name(), "TooMany");
     let none = Planner::new().process(proposed(tactical, &json!({ "execution_steps": [] }))).unwrap_err();
-    assert!(none.to_string().starts_with("the plan is empty"), "{none}");
+    assert!(none.to_string().starts_with("/execution_steps: there is nothing in it"), "{none}");
 }
 
 #[test]
@@ -469,4 +469,27 @@ fn a_command_of_a_tool_takes_arguments_as_single_words_whatever_they_hold() {
     let task = &plan.lower(&registry).unwrap().tasks[0];
     assert_eq!(task.command.as_deref(), Some(r"rg --json 'it'\''s; rm -rf $HOME' '`b`'"));
     assert_eq!((task.kind, task.assignee.as_deref()), (NodeKind::Retrieval, Some("finder")));
+}
+
+#[test]
+fn a_null_version_and_a_byte_order_mark_say_nothing_and_a_plan_of_no_steps_is_told_where() {
+    for (agent, plan) in first_versions() {
+        let mut nameless = plan.clone();
+        nameless["version"] = Value::Null;
+        assert_eq!(lowered(agent, &nameless).unwrap().tasks, lowered(agent, &plan).unwrap().tasks);
+        let marked = format!("\u{feff}{plan}");
+        assert_eq!(AgentPlan::read(agent, &marked), AgentPlan::read(agent, &plan.to_string()));
+    }
+    let empty = |agent, lists: &[&str]| {
+        let mut plan = first_version(agent);
+        lists.iter().for_each(|list| plan[*list] = json!([]));
+        lowered(agent, &plan).unwrap_err().to_string()
+    };
+    let said =
+        |at: &str| format!("{at}: there is nothing in it, so that nothing would be done; give it at least one entry");
+    assert_eq!(empty(AgentType::Tactical, &["execution_steps"]), said("/execution_steps"));
+    assert_eq!(empty(AgentType::Strategic, &["dramatic_beats"]), said("/dramatic_beats"));
+    assert_eq!(empty(AgentType::Orchestrator, &["assignments"]), said("/assignments"));
+    let of_perception = ["extraction_patterns", "state_update_sequence"];
+    assert_eq!(empty(AgentType::Perception, &of_perception), said("/extraction_patterns"));
 }

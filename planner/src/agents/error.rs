@@ -97,6 +97,12 @@ pub enum PlanError {
         /// Where.
         at: String,
     },
+    /// Nothing is to be done.
+    #[error("{at}: there is nothing in it, so that nothing would be done; give it at least one entry")]
+    NoSteps {
+        /// Where.
+        at: String,
+    },
     /// A list is too long.
     #[error("{at}: {value} of these are more than {max}; split the plan into several")]
     TooMany {
@@ -212,6 +218,7 @@ impl PlanError {
             Self::DuplicateId { .. } => "DuplicateId",
             Self::BadId { .. } => "BadId",
             Self::Empty { .. } => "Empty",
+            Self::NoSteps { .. } => "NoSteps",
             Self::TooMany { .. } => "TooMany",
             Self::Timeout { .. } => "Timeout",
             Self::Retry { .. } => "Retry",

@@ -195,6 +195,11 @@ pub(super) fn check_length(n: usize, at: &str) -> Result<(), PlanError> {
     if n <= STEPS_MAX { Ok(()) } else { Err(PlanError::TooMany { at: at.to_owned(), value: n, max: STEPS_MAX }) }
 }
 
+/// Refuses a plan in which nothing is to be done.
+pub(super) fn check_some<T>(steps: &[T], at: &str) -> Result<(), PlanError> {
+    if steps.is_empty() { Err(PlanError::NoSteps { at: at.to_owned() }) } else { Ok(()) }
+}
+
 /// Refuses a text that says nothing.
 pub(super) fn check_text(text: &str, at: impl Into<String>) -> Result<(), PlanError> {
     if text.trim().is_empty() { Err(PlanError::Empty { at: at.into() }) } else { Ok(()) }

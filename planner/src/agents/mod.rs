@@ -186,7 +186,8 @@ fn read<F: Form>(text: &str) -> Result<F, PlanError> {
     let misfit = |misfit| PlanError::Form { agent, misfit: Box::new(misfit) };
     let plan = json::read(text).map_err(|error| misfit(error.into()))?;
     let version = match plan.get("version") {
-        None => 1,
+        // What is null says nothing.
+        None | Some(Value::Null) => 1,
         Some(version) => version.as_u64().and_then(|version| u32::try_from(version).ok()).unwrap_or(0),
     };
     if !(1..=F::VERSION).contains(&version) {

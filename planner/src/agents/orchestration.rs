@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::agents::lower::{self, CARE, Care, Does, Lowered, REQUEST, Step, VERSION, check_length, one_of};
+use crate::agents::lower::{self, CARE, Care, Does, Lowered, REQUEST, Step, VERSION, check_length, check_some, one_of};
 use crate::agents::registry::ToolRegistry;
 use crate::agents::shape::{Field, Shape, Whom, may, needed};
 use crate::agents::{Form, PlanError, STEP_TIMEOUT_MS_MAX};
@@ -83,6 +83,7 @@ impl Form for OrchestrationPlan {
     ];
 
     fn lower(&self, registry: &ToolRegistry) -> Result<Lowered, PlanError> {
+        check_some(&self.assignments, "/assignments")?;
         check_length(self.assignments.len(), "/assignments")?;
         let mut steps = Vec::new();
         for (n, assignment) in self.assignments.iter().enumerate() {

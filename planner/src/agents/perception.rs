@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::agents::lower::{self, CARE, Care, Does, Lowered, Step, VERSION, check_length};
+use crate::agents::lower::{self, CARE, Care, Does, Lowered, Step, VERSION, check_length, check_some};
 use crate::agents::registry::ToolRegistry;
 use crate::agents::shape::{Field, Shape, may, needed};
 use crate::agents::{Form, PlanError};
@@ -194,6 +194,9 @@ impl Form for PerceptionPlan {
         let Self { version: _, extraction_patterns, entity_resolution_strategy, state_update_sequence } = self;
         check_length(extraction_patterns.len(), "/extraction_patterns")?;
         check_length(state_update_sequence.len(), "/state_update_sequence")?;
+        if state_update_sequence.is_empty() {
+            check_some(extraction_patterns, "/extraction_patterns")?;
+        }
         if entity_resolution_strategy.by.is_empty() {
             return Err(PlanError::Empty { at: "/entity_resolution_strategy/by".into() });
         }

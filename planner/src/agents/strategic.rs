@@ -4,7 +4,9 @@ use std::collections::HashMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::agents::lower::{self, CARE, Care, Does, Lowered, REQUEST, Step, VERSION, check_length, check_text, one_of};
+use crate::agents::lower::{
+    self, CARE, Care, Does, Lowered, REQUEST, Step, VERSION, check_length, check_some, check_text, one_of,
+};
 use crate::agents::registry::ToolRegistry;
 use crate::agents::shape::{Field, Shape, Whom, may, needed};
 use crate::agents::{Form, PlanError};
@@ -185,6 +187,7 @@ impl Form for StrategicPlan {
         let Self { version: _, narrative_goals, thematic_elements, dramatic_beats } = self;
         check_length(narrative_goals.len(), "/narrative_goals")?;
         check_length(thematic_elements.len(), "/thematic_elements")?;
+        check_some(dramatic_beats, "/dramatic_beats")?;
         check_length(dramatic_beats.len(), "/dramatic_beats")?;
         let ids = narrative_goals.iter().enumerate();
         let known = lower::places(ids.map(|(n, goal)| (goal.id.as_str(), format!("/narrative_goals/{n}/id"))))?;

@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use crate::agents::lower::{self, CARE, Care, Does, Lowered, REQUEST, Step, VERSION, check_length, check_text, one_of};
+use crate::agents::lower::{
+    self, CARE, Care, Does, Lowered, REQUEST, Step, VERSION, check_length, check_some, check_text, one_of,
+};
 use crate::agents::registry::ToolRegistry;
 use crate::agents::shape::{Field, Shape, Whom, may, needed};
 use crate::agents::{Form, PlanError, STEP_TIMEOUT_MS_MAX};
@@ -83,6 +85,7 @@ impl TacticalPlan {
     fn check_lists(&self) -> Result<(), PlanError> {
         let Self { version: _, execution_steps, dependencies, resource_requirements } = self;
         let ResourceMap { files, agent_types: _, capacities } = resource_requirements;
+        check_some(execution_steps, "/execution_steps")?;
         check_length(execution_steps.len(), "/execution_steps")?;
         check_length(dependencies.0.len(), "/dependencies")?;
         check_length(files.len(), "/resource_requirements/files")?;
