@@ -195,6 +195,13 @@ pub fn find_question(target: &Target, session: &Session, typed: &str) -> Result<
     let number = typed.strip_prefix('q').and_then(|number| number.parse().ok());
     let of_number =
         number.and_then(|number| target.state().questions().iter().find(|question| question.id == QuestionId(number)));
+    let asking = target.state().task_named(typed).filter(|_| of_number.is_none()).map(|task| task.plan.id);
+    let open = target.state().open_questions().filter(|question| Some(question.task) == asking);
+    let open = open.map(|question| question.id.to_string()).collect::<Vec<_>>();
+    if open.len() > 1 {
+        let message = format!("task {typed} of {} has several open questions: {}", target.plan, open.join(", "));
+        return Err(Failure::new(Code::Nothing, message).hint("say which of them"));
+    }
     // Of a task that asks nothing any more it is the last, so that it is said how that was answered.
     let of_task = || {
         let task = target.state().task_named(typed)?;

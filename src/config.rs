@@ -78,12 +78,14 @@ impl Config {
         Self::read(file)
     }
 
+    /// Refuses a file that was named and is not there.
+    pub fn check(file: &Path) -> Result<(), Failure> {
+        file.metadata().map(drop).map_err(|error| unreadable(file, &error))
+    }
+
     fn read(file: PathBuf) -> Result<Self, Failure> {
         let name = file.display();
-        let cannot = |error| {
-            Failure::user(format!("the configuration {name} cannot be read: {error}"))
-                .hint("name one that is there with --config or CREWLOG_CONFIG, or neither")
-        };
+        let cannot = |error| unreadable(&file, &error);
         let mut bytes = Vec::new();
         let opened = std::fs::File::open(&file).map_err(cannot)?;
         opened.take(CONFIG_BYTES_MAX as u64 + 1).read_to_end(&mut bytes).map_err(cannot)?;
@@ -103,6 +105,11 @@ impl Config {
         let config = parse(text).map_err(|fault| failure(&bytes, fault))?;
         Ok(Self { file: Some(file), ..config })
     }
+}
+
+fn unreadable(file: &Path, error: &std::io::Error) -> Failure {
+    Failure::user(format!("the configuration {} cannot be read: {error}", file.display()))
+        .hint("name one that is there with --config or CREWLOG_CONFIG, or neither")
 }
 
 /// The file for a folder, if there is one.

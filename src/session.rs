@@ -37,6 +37,8 @@ impl Session {
         let keys = KeyPlace { operator: global.key_file.clone(), folder: global.keys.clone() };
         let place = Place::find(global.store.as_deref(), &folder, keys);
         let (terminal, config) = (Terminal::new(global), global.config.clone());
+        // Also what needs no configuration is told that the one that was named is not there.
+        config.as_deref().map_or(Ok(()), Config::check)?;
         Ok(Self { place, terminal, output: global.output, yes: global.yes, folder, config })
     }
 

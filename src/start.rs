@@ -2,7 +2,7 @@
 
 use std::io::Write;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crewlog_executors::planning;
 use crewlog_executors::roster::Roster;
@@ -29,6 +29,11 @@ use crate::workforce::{self, Signals};
 
 /// How often another plan id is tried when one is taken.
 pub const ID_ATTEMPTS_MAX: usize = 8;
+
+/// For how long an order is given again while others write the same plan.
+const CONTENDED_MAX: Duration = Duration::from_secs(10);
+/// The least time between two such tries. What chance adds keeps those apart who have failed together.
+const PAUSE_MIN: Duration = Duration::from_millis(5);
 
 /// `init`.
 pub async fn init(session: &Session) -> Result<Code, Failure> {
@@ -242,7 +247,16 @@ pub async fn order(
     command: event::Command,
 ) -> Result<Executed<event::Event>, ExecuteError<PlannerError>> {
     let cause = Cause::request().keeping(command.retained());
-    planner.execute(command, &cause).await
+    let begun = Instant::now();
+    loop {
+        match planner.execute(command.clone(), &cause).await {
+            // Of many who write one plan at once each comes to its turn when they do not all go on at the same moment.
+            Err(ExecuteError::Contended { .. }) if begun.elapsed() < CONTENDED_MAX => {
+                tokio::time::sleep(PAUSE_MIN + Duration::from_millis(u64::from(random()[0]))).await;
+            }
+            done => return done,
+        }
+    }
 }
 
 /// A length of time as settings have it.
@@ -253,7 +267,12 @@ fn millis(duration: Duration) -> u64 {
 /// Four letters and digits that are hard to mistake for each other.
 pub fn short_id() -> String {
     const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
+    random().iter().map(|byte| char::from(ALPHABET[usize::from(byte % 32)])).collect()
+}
+
+/// Of the part of a new id that is random.
+fn random() -> [u8; 4] {
     let id = new_event_id();
-    let random = &id.as_bytes()[12..16];
-    random.iter().map(|byte| char::from(ALPHABET[usize::from(byte % 32)])).collect()
+    let bytes = id.as_bytes();
+    [bytes[12], bytes[13], bytes[14], bytes[15]]
 }

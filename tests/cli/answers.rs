@@ -110,3 +110,15 @@ fn an_answer_and_a_task_may_begin_with_a_dash() {
     scene.run(&["task", "add", "- [ ] Paint the door", "--yes"]).expect(0);
     assert_eq!(scene.show("backlog")["tasks"][0]["description"], "Paint the door");
 }
+
+#[test]
+fn a_task_of_two_open_questions_is_no_name_for_either() {
+    let scene = Scene::new();
+    let (plan, ran) = scene.plan("1. Which colour is it?\n");
+    ran.expect(5);
+    scene.run(&["ask", &plan, "1", "How many are there?"]).expect(0);
+    scene.run(&["answer", &plan, "1", "yes"]).expect(4).says(&["several open questions: q1, q2", "hint: say which"]);
+    for question in ["q1", "q2"] {
+        scene.run(&["answer", &plan, question, "yes"]).expect(0);
+    }
+}

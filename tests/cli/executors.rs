@@ -86,6 +86,8 @@ fn a_configuration_that_is_named_is_the_only_one() {
     assert_eq!(names(&scene, scene.folder(), &["--config", "option.toml"]), ["option"]);
     let missing = run_in(&scene, scene.folder(), &["--config", "gone.toml"]).expect(1);
     missing.says(&["gone.toml cannot be read: No such file", "--config or CREWLOG_CONFIG"]);
+    // Also where nobody is looked for in it.
+    scene.run(&["ls", "--config", "gone.toml"]).expect(1).says(&["gone.toml cannot be read: No such file"]);
 }
 
 #[test]

@@ -226,3 +226,15 @@ fn a_run_ends_in_bounded_time_when_another_holds_the_log_s_append_lock() {
     drop(lock);
     assert_eq!(scene.show(&plan)["tasks"][0]["status"], "Running", "nobody could say how it ended");
 }
+
+#[test]
+fn all_of_thirty_who_add_to_one_plan_at_once_come_to_their_turn() {
+    let scene = Scene::new();
+    let (plan, ran) = scene.plan("1. Which colour is it?\n");
+    ran.expect(5);
+    let adding = (0..30).map(|n| scene.start(&["amend", &plan, "--add", &format!("Weed bed {n}")])).collect::<Vec<_>>();
+    for one in adding {
+        one.finish().expect(0);
+    }
+    assert_eq!(statuses(&scene.show(&plan)).len(), 31);
+}
