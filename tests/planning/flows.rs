@@ -318,7 +318,7 @@ async fn a_request_is_answered_by_a_plan_of_the_other_agent() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_request_that_nobody_answers_times_out_the_plan_goes_on_and_a_late_answer_changes_nothing() {
     for (store, _on) in logs().await {
-        let rig = plan_on(store, vec![asks(1, 200), step(2, "echo on", &[])]).await;
+        let rig = plan_on(store, vec![asks(1, 2_000), step(2, "echo on", &[])]).await;
         rig.pipe("go");
         let crew = Crew::of(&rig, Some("read line < go; echo too late"));
         // The only place is taken by the agent that waits.
@@ -337,7 +337,7 @@ async fn a_request_that_nobody_answers_times_out_the_plan_goes_on_and_a_late_ans
         let (status, error) = ended(&end, 1);
         assert_eq!(
             (status, error.as_str()),
-            (TaskStatus::TimedOut, "timed out: the perception agent had no answer within 200 ms")
+            (TaskStatus::TimedOut, "timed out: the perception agent had no answer within 2000 ms")
         );
         assert_eq!(ended(&end, 2), (TaskStatus::Completed, "on".into()));
     }
