@@ -30,12 +30,23 @@ pub async fn amend(session: &Session, amend: Amend) -> Result<Code, Failure> {
     let Amend { changes, before, timeout, on_failure, reason, .. } = amend;
     let changed = Changed { changes, before, timeout, on_failure };
     let is_edit = changed.changes.edit.is_some();
+    let facts = &changed.changes.facts;
+    let is_told_otherwise = facts.description.is_some() && facts.command.is_none();
+    let told = changed.changes.edit.clone().filter(|_| is_told_otherwise);
     let state = target.planner.handler().state();
     let command = Command::Amend { amendments: changed.amendments(session, target.plan(), state)?, reason };
+    let keeping = told.and_then(|name| state.task_named(&name));
+    let kept = keeping.and_then(|task| Some((task.plan.name(), task.plan.command.clone()?)));
     if is_edit {
         consent_to_edits(session, target.planner.handler(), command.clone())?;
     }
-    give(session, target, command).await
+    let plan = target.plan().to_owned();
+    let given = give(session, target, command).await?;
+    if let (Some((task, command)), Output::Text) = (kept, session.output) {
+        let other = session.command(&format!("amend {} --edit {} --command ...", shell_word(&plan), shell_word(&task)));
+        say(&visible(&format!("task {task} still runs its command: {command}\nto have it run another: {other}")));
+    }
+    Ok(given)
 }
 
 /// What of the tasks of a plan is otherwise, with what is typed otherwise for a plan and for a fork.
@@ -68,7 +79,7 @@ impl Changed {
         if let Some(name) = &reorder {
             amendments.push(Amendment::Reorder { task: id(name)?, after: ids(&after)? });
         }
-        amendments.extend(ids(&skip)?.into_iter().map(|task| Amendment::Skip { task }));
+        amendments.extend(ids(&skip)?.into_iter().map(|task| Amendment::Skip { task, keeps_order: true }));
         if let Some(added) = &add {
             let is_file = added == "-" || Path::new(added).is_file();
             if !is_file && is_like_a_path(added) {

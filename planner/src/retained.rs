@@ -129,7 +129,7 @@ struct KeptAmendments {
 impl KeptAmendments {
     fn of(amendments: &[Amendment]) -> Self {
         let skipped = amendments.iter().filter_map(|amendment| match amendment {
-            Amendment::Skip { task } => Some(*task),
+            Amendment::Skip { task, .. } => Some(*task),
             Amendment::Add { .. } | Amendment::Edit { .. } | Amendment::Reorder { .. } | Amendment::Define { .. } => {
                 None
             }
@@ -480,7 +480,9 @@ fn amend_again(first: Option<&Event>, skipped: Vec<TaskId>) -> Vec<Amendment> {
         Some(_another_event) => None,
         None => None,
     };
-    defined.into_iter().chain(skipped.into_iter().map(|task| Amendment::Skip { task })).collect()
+    // What was handed on by them is in the definitions.
+    let skipped = skipped.into_iter().map(|task| Amendment::Skip { task, keeps_order: false });
+    defined.into_iter().chain(skipped).collect()
 }
 
 /// The reason that an event gives for what somebody ordered.

@@ -190,3 +190,16 @@ fn fewer_tasks_at_once_holds_back_what_has_not_begun_and_nobody_waits_for_it_in_
     scene.run(&["done", &plan, "1"]).expect(0);
     scene.run(&["work", "--until-idle"]).expect(0);
 }
+
+#[test]
+fn whoever_describes_a_task_otherwise_is_told_that_its_command_stays() {
+    let scene = Scene::new();
+    let plan = waiting(&scene);
+    let edit = ["amend", &plan, "--edit", "B", "--description", "Paint it red", "--yes"];
+    scene
+        .run(&edit)
+        .expect(0)
+        .says(&["task B still runs its command: echo b > b.txt", &format!("crewlog amend {plan} --edit B --command")]);
+    let both = scene.run(&[&edit[..], &["--command", "echo red"]].concat()).expect(0);
+    assert!(!both.stderr.contains("still runs"), "{}", both.stderr);
+}

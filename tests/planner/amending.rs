@@ -229,6 +229,73 @@ fn what_depends_on_a_skipped_task_may_run_and_one_that_runs_is_stopped() {
 }
 
 #[test]
+fn what_depends_on_a_skipped_task_waits_for_what_that_waited_for() {
+    let text = "1. `a`\n2. `b`\n3. `c`\n4. `d`\n5. `e`\n";
+    check(
+        text,
+        "
+        > start
+        planned 1 2 3 4 5
+        dispatched 1#1
+        > amend skip 2
+        amended 3: better
+        2 Skipped (lets go): better
+        > amend add after=3 Weed ; skip 3 ; skip 4
+        amended 5 6: better
+        3 Skipped (lets go): better
+        4 Skipped (lets go): better
+        > 1 done
+        1 Completed:
+        dispatched 5#1
+        dispatched 6#1
+        ",
+    );
+    check(
+        text,
+        "
+        > start
+        planned 1 2 3 4 5
+        dispatched 1#1
+        > amend skip 2
+        amended 3: better
+        2 Skipped (lets go): better
+        > 1 fails boom
+        1 Failed: boom
+        3 Skipped: task 1 did not complete
+        4 Skipped: task 3 did not complete
+        5 Skipped: task 4 did not complete
+        ended Failed, 5 tasks: 1 failed, 4 skipped
+        ",
+    );
+}
+
+#[test]
+fn a_fork_and_an_amendment_hand_on_alike_what_a_skipped_task_waits_for() {
+    let mut planner = planner_of("1. `a`\n2. `b`\n3. `c`\n", PlannerConfig::default());
+    planner.process(Command::Pause { reason: String::new() }).unwrap();
+    let amendments = vec![Amendment::Skip { task: TaskId(2), keeps_order: true }];
+    let (parent, at, reason) = ("p".to_owned(), crewlog_mq::Position(9), String::new());
+    let fork = Command::Fork { parent, at, reason: reason.clone(), config: None, amendments: amendments.clone() };
+    for command in [Command::Amend { amendments, reason }, fork] {
+        let mut planner = planner.clone();
+        planner.process(command).unwrap();
+        let waits_for = &planner.state().task(TaskId(3)).unwrap().plan.depends_on;
+        assert_eq!(waits_for.iter().map(|one| one.task.0).collect::<Vec<_>>(), [1, 2]);
+    }
+}
+
+#[test]
+fn a_skip_of_a_log_from_before_decides_as_it_did() {
+    let mut planner = planner_of("1. `a`\n2. `b`\n3. `c`\n", PlannerConfig::default());
+    let kept = serde_json::json!({
+        "Amend": { "amendments": [{ "Skip": { "task": 2 } }], "skipped": [2], "reason": "better" }
+    });
+    let events = planner.process(Command::restore(&kept, &[]).unwrap()).unwrap();
+    let types = events.iter().map(crewlog_mq::Event::event_type).collect::<Vec<_>>();
+    assert_eq!(types, ["TaskStatusUpdated", "TaskDispatched"]);
+}
+
+#[test]
 fn what_follows_a_ticked_box_waits_for_what_the_text_is_put_after() {
     check(
         "1. `a`\n",
@@ -412,7 +479,7 @@ fn a_plan_names_all_that_it_waits_for() {
 fn amendments_have_limits() {
     let mut planner = planner_of("1. `a`\n2. `b`\n", PlannerConfig::default());
     let amend = |amendments| Command::Amend { amendments, reason: String::new() };
-    let too_many = vec![Amendment::Skip { task: TaskId(1) }; AMENDMENTS_MAX + 1];
+    let too_many = vec![Amendment::Skip { task: TaskId(1), keeps_order: true }; AMENDMENTS_MAX + 1];
     let (value, max) = (AMENDMENTS_MAX + 1, AMENDMENTS_MAX);
     assert_eq!(planner.process(amend(too_many)), Err(PlannerError::TooMany { what: "amendments", value, max }));
     let notes = vec!["x".repeat(1 << 20); 17];

@@ -187,7 +187,7 @@ fn a_fork_that_is_to_have_tasks_otherwise_begins_none_as_it_was() {
     let parent = planner(vec![initialize("1. Run `a`\n2. Run `b`\n3. Run `c`\n"), completed(1, 1, "built")]);
     let other = Amendment::Edit { task: TaskId(2), edits: vec![Edit::Command(Some("other".into()))] };
     let added = Amendment::Add { text: "Run `first`".into(), after: Vec::new(), before: vec![TaskId(2)] };
-    let left_out = Amendment::Skip { task: TaskId(3) };
+    let left_out = Amendment::Skip { task: TaskId(3), keeps_order: true };
     let command = fork_with("parent", 7, vec![other.clone(), added, left_out]);
     let mut fork = parent.clone();
     let events = fork.process(command.clone()).unwrap();

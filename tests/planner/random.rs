@@ -266,7 +266,7 @@ impl Change {
                 Amendment::Add { text, after: tasks(after), before: tasks(before) }
             }
             Self::Edit { pick, field, n } => Amendment::Edit { task: task(*pick), edits: vec![edit(*field, *n)] },
-            Self::Skip { pick } => Amendment::Skip { task: task(*pick) },
+            Self::Skip { pick } => Amendment::Skip { task: task(*pick), keeps_order: true },
             Self::Reorder { pick, after } => Amendment::Reorder { task: task(*pick), after: tasks(after) },
             Self::Define { pick, n, after } => {
                 let id = TaskId(u64::from(*pick) % state.next_id().max(1) + 1);

@@ -153,9 +153,9 @@ async fn amend_all(log: &mut Recording) {
     log.order(amend(vec![Amendment::Edit { task, edits }, reorder], &"x".repeat(METADATA_BYTES_MAX))).await;
     let long = "with care ".repeat(KEPT_AMENDMENTS_BYTES_MAX / 8);
     let edit = Amendment::Edit { task, edits: vec![Edit::Notes(vec![long])] };
-    let refused = vec![edit.clone(), Amendment::Skip { task: later }];
+    let refused = vec![edit.clone(), Amendment::Skip { task: later, keeps_order: true }];
     assert_eq!(log.order(amend(refused, "it is done")).await, []);
-    let skip = Amendment::Skip { task: TaskId(7) };
+    let skip = Amendment::Skip { task: TaskId(7), keeps_order: true };
     assert_eq!(log.order(amend(vec![edit, add("[x] Run `echo h`"), skip], "long")).await.len(), 3);
     let changes = vec![Setting::ParallelismOfExecutor("ann".into(), Some(1)), Setting::Order(Order::CriticalPath)];
     log.order(Command::Configure { changes, reason: "x".repeat(METADATA_BYTES_MAX) }).await;
@@ -279,8 +279,10 @@ fn what_is_kept_has_its_documented_form_and_no_text_that_stands_in_the_events() 
     check(cancel(None, most + "x"), json!({"Cancel": {"task": null, "reason": null}}));
     check(Command::Continue.retained(), json!({"Continue": {}}));
     let edits = vec![Edit::Command(None), Edit::Retry(Some(2))];
-    let amendments = vec![Amendment::Edit { task: TaskId(2), edits }, Amendment::Skip { task: TaskId(3) }];
-    let kept = json!([{"Edit": {"task": 2, "edits": [{"Command": null}, {"Retry": 2}]}}, {"Skip": {"task": 3}}]);
+    let amendments =
+        vec![Amendment::Edit { task: TaskId(2), edits }, Amendment::Skip { task: TaskId(3), keeps_order: true }];
+    let skip = json!({"Skip": {"task": 3, "keeps_order": true}});
+    let kept = json!([{"Edit": {"task": 2, "edits": [{"Command": null}, {"Retry": 2}]}}, skip]);
     let amend = Command::Amend { amendments, reason: "so".into() }.retained();
     check(amend, json!({"Amend": {"amendments": kept, "skipped": [3], "reason": "so"}}));
     let changes = vec![Setting::Parallelism(2), Setting::ParallelismOfKind(NodeKind::Analysis, None)];

@@ -204,7 +204,7 @@ fn amendment(said: &str) -> Amendment {
             }
             Amendment::Add { text: text.replace(" / ", "\n"), after, before }
         }
-        "skip" => Amendment::Skip { task: task(object) },
+        "skip" => Amendment::Skip { task: task(object), keeps_order: true },
         "reorder" => {
             let after = tasks(fact.strip_prefix("after=").expect("it says after what"));
             Amendment::Reorder { task: task(object), after }

@@ -150,7 +150,7 @@ fn amendments() -> Vec<Amendment> {
     vec![
         Amendment::Add { text: TEXT.into(), after: vec![TaskId(1)], before: Vec::new() },
         Amendment::Edit { task: TaskId(1), edits },
-        Amendment::Skip { task: TaskId(1) },
+        Amendment::Skip { task: TaskId(1), keeps_order: true },
         Amendment::Reorder { task: TaskId(1), after: Vec::new() },
     ]
 }

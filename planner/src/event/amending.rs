@@ -27,10 +27,14 @@ pub enum Amendment {
         /// What of it is otherwise.
         edits: Vec<Edit>,
     },
-    /// A task is left out; what depends on it may run. One that runs is stopped.
+    /// A task is left out, and holds up what depends on it no more. One that runs is stopped.
     Skip {
         /// The task.
         task: TaskId,
+        /// Whether what depends on it waits for what it waited for, as far as that has not ended. Logs from before this
+        /// could be said have it unset.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        keeps_order: bool,
     },
     /// A task waits for these and for no others.
     Reorder {

@@ -10,6 +10,7 @@ use crate::event::{Amendment, Edit, Event, TaskStatus};
 use crate::parse::{self, EDGES_MAX, ParseError, ParseOptions, TASKS_MAX, TEXT_BYTES_MAX};
 use crate::plan::{Dependency, Strength, TaskId, TaskPlan};
 use crate::planner::initialize::end_by_mark;
+use crate::planner::schedule::is_left_out;
 use crate::planner::settings::check_count;
 use crate::planner::{AMENDMENTS_MAX, Planner, end};
 use crate::state::{Phase, PlannerState, n_edges_back};
@@ -26,7 +27,7 @@ impl Planner {
             return Err(PlannerError::BeingUndone);
         }
         check_count("amendments", amendments.len(), AMENDMENTS_MAX)?;
-        let mut draft = Draft { state: &self.state, tasks: BTreeMap::new(), skipped: BTreeSet::new() };
+        let mut draft = Draft { state: &self.state, tasks: BTreeMap::new(), skipped: BTreeMap::new() };
         for amendment in amendments {
             draft.take(amendment)?;
         }
@@ -34,7 +35,7 @@ impl Planner {
         let tasks = tasks.into_values().collect::<Vec<_>>();
         let is_new = |task: &&TaskPlan| self.state.task(task.id).is_none();
         let marked = tasks.iter().filter(is_new).filter_map(end_by_mark).collect::<Vec<_>>();
-        let skipped = skipped.into_iter().map(|id| end(id, TaskStatus::Skipped, None, Some(reason.clone()), true));
+        let skipped = skipped.into_keys().map(|id| end(id, TaskStatus::Skipped, None, Some(reason.clone()), true));
         let ends = marked.into_iter().chain(skipped).collect::<Vec<_>>();
         let amended = (!tasks.is_empty()).then_some(Event::TasksAmended { tasks, reason });
         Ok(amended.into_iter().chain(ends).collect())
@@ -46,7 +47,8 @@ struct Draft<'a> {
     state: &'a PlannerState,
     /// Those that are new or otherwise.
     tasks: BTreeMap<TaskId, TaskPlan>,
-    skipped: BTreeSet<TaskId>,
+    /// Those that are left out, and whether what depends on them waits on for what they waited for.
+    skipped: BTreeMap<TaskId, bool>,
 }
 
 impl Draft<'_> {
@@ -63,12 +65,12 @@ impl Draft<'_> {
                 edits.into_iter().for_each(|one| edit(plan, one));
                 Ok(())
             }
-            Amendment::Skip { task } => {
+            Amendment::Skip { task, keeps_order } => {
                 let status = self.state.task(task).ok_or(PlannerError::UnknownTask { task })?.status;
                 if status.is_end() {
                     return Err(PlannerError::TaskEnded { task, status });
                 }
-                self.skipped.insert(task);
+                *self.skipped.entry(task).or_default() |= keeps_order;
                 Ok(())
             }
             Amendment::Reorder { task, after } => {
@@ -149,8 +151,53 @@ impl Draft<'_> {
         Ok(())
     }
 
+    /// What depends on a skipped task takes over what that waited for, so that nothing begins out of its order.
+    fn hand_on(&mut self) -> Result<(), PlannerError> {
+        let handing = || self.skipped.iter().filter(|(_, keeps_order)| **keeps_order).map(|(id, _)| *id);
+        let waited_for =
+            handing().map(|id| (id, self.outstanding(id))).filter(|(_, waited_for)| !waited_for.is_empty());
+        let waited_for = waited_for.collect::<BTreeMap<_, _>>();
+        let places = waited_for.keys().filter_map(|id| self.state.index(*id));
+        let dependants = places.flat_map(|place| self.state.dependants(place));
+        let dependants = dependants.map(|place| &self.state.tasks[*place]);
+        // What is at work or has ended waits no more.
+        let dependants = dependants.filter(|task| task.status == TaskStatus::Planned).map(|task| task.plan.id);
+        let waiting = dependants.chain(self.tasks.keys().copied()).collect::<BTreeSet<_>>();
+        let mut n_handed = 0;
+        for id in waiting.into_iter().filter(|id| !self.skipped.contains_key(id)).collect::<Vec<_>>() {
+            let plan = self.begun(id)?;
+            let known = plan.depends_on.iter().map(|one| one.task).collect::<BTreeSet<_>>();
+            let handed = known.iter().filter_map(|one| waited_for.get(one)).flatten();
+            let handed = handed.filter(|one| **one != id && !known.contains(*one)).collect::<BTreeSet<_>>();
+            n_handed += handed.len();
+            check_limit("dependencies", n_handed, EDGES_MAX)?;
+            plan.depends_on.extend(handed.into_iter().copied().map(hard));
+        }
+        Ok(())
+    }
+
+    /// What a task waits for that has not ended, also by way of tasks that are left out.
+    fn outstanding(&self, id: TaskId) -> BTreeSet<TaskId> {
+        let (mut looked_at, mut outstanding) = (BTreeSet::from([id]), BTreeSet::new());
+        let mut to_look_at = vec![id];
+        while let Some(id) = to_look_at.pop() {
+            let amended = self.tasks.get(&id);
+            let Some(plan) = amended.or_else(|| self.state.task(id).map(|task| &task.plan)) else { continue };
+            for before in plan.depends_on.iter().map(|one| one.task).filter(|before| looked_at.insert(*before)) {
+                let known = self.state.task(before);
+                if self.skipped.contains_key(&before) || known.is_some_and(is_left_out) {
+                    to_look_at.push(before);
+                } else if known.is_none_or(|task| !task.status.is_end()) {
+                    outstanding.insert(before);
+                }
+            }
+        }
+        outstanding
+    }
+
     /// The same, put in order, if the plan may be so.
     fn checked(mut self) -> Result<Self, PlannerError> {
+        self.hand_on()?;
         for task in self.tasks.values_mut() {
             // Of two dependencies on one task the firmer stays.
             task.depends_on.sort_unstable();
