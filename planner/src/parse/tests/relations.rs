@@ -1,6 +1,8 @@
 //! Lines that say which task waits for which, and plans as tools write them.
 
-use super::{ParseOptions, check, check_error, parse, plan};
+use super::{ParseError, ParseOptions, check, check_error, parse, plan};
+use crate::parse::parse_beside;
+use crate::plan::TaskId;
 
 #[test]
 fn a_sentence_behind_a_list_that_names_two_of_its_tasks_is_no_task() {
@@ -183,4 +185,25 @@ fn an_after_before_a_number_is_read_in_other_languages() {
         check(&text, &["1 Processing Alpha", "2 Processing Beta | <- 1s", "3 Processing Gamma | <- 1"]);
     }
     check("1. Alpha\n2. Beta nach Berlin", &["1 Processing Alpha", "2 Processing Beta nach Berlin | <- 1s"]);
+}
+
+#[test]
+fn a_name_means_a_task_of_the_text_before_one_of_the_plan() {
+    let named = |name: &str| match name {
+        "T1" => Some(TaskId(7)),
+        "the parser" => Some(TaskId(9)),
+        _ => name.parse().ok().filter(|id| *id < 6).map(TaskId),
+    };
+    let waits = |text: &str| parse_beside(text, ParseOptions::default(), &named).map(|(_, waits)| waits);
+    let to = |all: &[(u64, u64)]| Ok(all.iter().map(|(task, of)| (TaskId(*task), TaskId(*of))).collect::<Vec<_>>());
+    assert_eq!(waits("- Fix it (after T1)"), to(&[(1, 7)]));
+    assert_eq!(waits("- Fix it (after 4-5)"), to(&[(1, 4), (1, 5)]));
+    assert_eq!(waits("- T1: Fix it\n- Test it (after T1)"), to(&[]));
+    assert_eq!(waits("1. Fix it\n2. Test it (after 1)"), to(&[]));
+    assert_eq!(waits("1. Fix it\n2. Test it (after 2)"), to(&[(2, 2)]));
+    assert_eq!(waits("- T2: Fix it\n- Test it (after 1)"), to(&[(2, 1)]));
+    assert_eq!(waits("- Lint it\n- Test it (after the parser)"), to(&[(2, 9)]));
+    assert_eq!(waits("## The parser\n- Write it\n\n## Tests\n- Test it (after the parser)"), to(&[]));
+    let ambiguous = waits("- Fix it\n- Test it (after 1)");
+    assert!(matches!(ambiguous, Err(ParseError::AmbiguousId { .. })), "{ambiguous:?}");
 }
