@@ -214,7 +214,7 @@ pub(super) fn bared(text: &str) -> Option<(String, [Span; 2])> {
     let listed = inside.iter().any(|block| matches!(block.kind, BlockKind::Item { .. }));
     let is_plan = !is_patch(&bare)
         && (listed || named && all_asked(&bare, &inside))
-        && beside_items(&bare, &inside).all(|line| is_harmless(line));
+        && beside_items(&bare, &inside).all(is_harmless);
     is_plan.then_some((bare, around))
 }
 
