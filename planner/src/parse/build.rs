@@ -15,6 +15,7 @@ use super::parsed::TASKS_MAX;
 use super::sections::{self, Section, Use};
 use super::sentences::Clause;
 use super::text::{Flow, holds, is_plain};
+use super::told::Told;
 use super::{addresses, connectors, letters, mails, meta, numbered, plain, relations, roles, shell, vocabulary};
 use crate::plan::{Attachment, Condition, Span};
 
@@ -96,8 +97,8 @@ pub(super) struct Builder<'a> {
     pub(super) has_boxes: bool,
     /// Nothing but ASCII is in the text, and no blanks but spaces and ends of lines.
     pub(super) is_plain: bool,
-    /// The heading above announces what happened: steps to reproduce, an environment.
-    reported: bool,
+    /// The section above in which things are only told.
+    pub(super) told: Option<Told>,
 }
 
 /// Reads a text; `lenient` takes what is otherwise context for tasks.
@@ -142,7 +143,7 @@ pub(super) fn build(source: &str, lenient: bool) -> Built<'_> {
         marked_sections: Vec::new(),
         section: 0,
         outside,
-        reported: false,
+        told: None,
         has_boxes: source.contains("[ ]"),
         is_plain: is_plain(source),
     };
@@ -201,7 +202,7 @@ impl<'a> Builder<'a> {
     fn block(&mut self, n: usize, block: &Block<'a>, blocks: &[Block], places: &[Place], uses: Use, outside: bool) {
         let colon = std::mem::take(&mut self.colon);
         let first = self.out.drafts.len();
-        let told = (block.quoted && self.outside) || self.reported;
+        let told = (block.quoted && self.outside) || self.told.is_some();
         if block.quoted && uses == Use::Tasks {
             // The signs of quotation belong to no task.
             let mut at = block.span.start;
@@ -251,18 +252,7 @@ impl<'a> Builder<'a> {
             }
         }
         if told {
-            self.only_told(first);
-        }
-    }
-
-    /// What is quoted or reported is run by nobody.
-    fn only_told(&mut self, first: usize) {
-        for draft in &mut self.out.drafts[first..] {
-            if let Some(command) = draft.plan.command.take() {
-                let message = format!("`{command}` stands in what is quoted or reported and is not run");
-                let help = "write it outside of the quotation if it is to be run".into();
-                self.out.odd.push(Odd { at: draft.at, message, help });
-            }
+            self.only_told(first, matches!(block.kind, BlockKind::Item { mark: Some(_), .. }));
         }
     }
 
@@ -307,7 +297,7 @@ impl<'a> Builder<'a> {
             self.close();
         }
         let kind = sections::section(&text);
-        self.reported = sections::reports(&text);
+        self.told = Told::below(self.told.take(), level, &text);
         let phase = kind == Section::Phase && uses == Use::Tasks;
         let link = if phase { Link::Phase } else { Link::Free };
         let steps = uses == Use::Tasks && kind != Section::Never && kind != Section::Context;

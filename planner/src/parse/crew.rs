@@ -6,7 +6,7 @@
 
 use super::phrases::{Spelt, Words, after_any, list, lower, spelt_words};
 use super::text::{find, holds, is_cjk, rfind};
-use super::vocabulary;
+use super::{heads, vocabulary};
 
 /// A name before code has no more words.
 const NAME_WORDS_MAX: usize = 4;
@@ -160,6 +160,30 @@ static DONE: Words = Words::new(|| {
 /// True when the code between what stands before it in its clause and behind it is to be run.
 pub(super) fn is_ordered(sentence: &str, before: &str, after: &str) -> bool {
     !opens_otherwise(sentence) && leads(before) && ends(after)
+}
+
+/// True for a sentence over code that says who runs it, that it is only shown, or on which condition that nobody reads.
+pub(super) fn is_told(lead: &str) -> bool {
+    let low = lower(unmarked(lead));
+    let plain = low.trim_end();
+    let read = || heads::head(&format!("{plain}:")).is_some();
+    SHOWN.contains(plain)
+        || plain.ends_with(" not")
+        || plain == "not"
+        || AWAY.after(plain).is_some()
+        || opens_otherwise(lead)
+        || acts(unmarked(lead))
+        || limits(plain) && !read()
+}
+
+/// "Bob runs this", "My colleague builds it so".
+fn acts(plain: &str) -> bool {
+    let mut all = spelt_words(plain);
+    let Some(first) = all.next() else { return false };
+    let owned = ["my", "his", "her", "their", "our"].iter().any(|who| first.is(who));
+    let named = plain.starts_with(char::is_uppercase) && !known(first.as_str()) && !WHO.contains_ci(first.as_str());
+    let verb = if owned { all.nth(1) } else { all.next().filter(|_| named) };
+    verb.is_some_and(|verb| verb.as_str().strip_suffix('s').is_some_and(vocabulary::is_verb) || verb.is("does"))
 }
 
 /// What stands before a place in its sentence.

@@ -8,7 +8,7 @@ use super::markup::{Code, Frame};
 use super::phrases::{Words, list, lower, words};
 use super::roles::{Said, Sense};
 use super::text::collapse;
-use super::{connectors, inline, paths, shell, unasked, vocabulary};
+use super::{connectors, crew, inline, paths, shell, unasked, vocabulary};
 use crate::plan::{Attachment, NodeKind};
 
 /// What only names the code below it has no more words.
@@ -176,6 +176,7 @@ impl<'t> Lead<'t> {
     fn forbids(&self) -> bool {
         let lower = lower(self.text);
         unasked::forbids_below(self.text)
+            || crew::is_told(self.text)
             || (self.colon && (self.puts() || HOLDS.iter().any(|end| lower.ends_with(end))))
     }
 

@@ -97,6 +97,7 @@ mod tags;
 #[cfg(test)]
 mod tests;
 mod text;
+mod told;
 mod unasked;
 mod values;
 mod vocabulary;

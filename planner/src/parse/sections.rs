@@ -5,6 +5,7 @@ use super::markers::Marker;
 use super::phrases::{Word, Words, after_any, after_word, list, lower, words};
 use super::text::{blank, holds, is_cjk, rfind};
 use super::{connectors, phases, unasked, vocabulary};
+use crate::plan::Mark;
 
 /// What a heading announces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -98,9 +99,43 @@ fn names_a_fault(title: &str) -> bool {
 /// Headings over what is done only if the rest goes wrong.
 static RESORTS: Words = Words::new(|| list("rollback|rollback plan|rollback steps|backout plan|contingency plan"));
 
-/// True when a heading announces what happened, which nobody is to do again unasked.
+/// Headings over what was tried, is only shown or waits for somebody.
+static SHOWN: Words = Words::new(|| {
+    list(
+        "what we tried|what i tried|what was tried|already tried|tried|attempts|previous attempts|example|previously|\
+         before|history|blocked|on hold|waiting|beispiel|blockiert|exemple|ejemplo|bloqueado|exemplo|esempio|пример|示例|例",
+    )
+});
+
+/// True when a heading announces what happened or is only shown, which nobody is to do again unasked.
 pub(super) fn reports(title: &str) -> bool {
-    unasked::reports(&bare(title))
+    let plain = bare(title);
+    unasked::reports(&plain) || SHOWN.contains(&plain)
+}
+
+/// How far all is that stands under a heading: the column of a board.
+pub(super) fn column(title: &str) -> Option<Mark> {
+    static DONE: Words = Words::new(|| {
+        list(
+            "done|completed|complete|finished|closed|shipped|merged|resolved|already done|completed tasks|done tasks|\
+             erledigt|fertig|abgeschlossen|fait|terminé|terminés|hecho|hechas|completado|completadas|feito|concluído|fatto|completato|\
+             gedaan|afgerond|klaar|готово|сделано|выполнено|завершено|已完成|完成|完了",
+        )
+    });
+    static CANCELLED: Words = Words::new(|| {
+        list(
+            "cancelled|canceled|rejected|dropped|abandoned|superseded|obsolete|deprecated|postponed|deferred|skipped|wontfix|\
+             abgebrochen|verworfen|gestrichen|annulé|abandonné|cancelado|canceladas|cancelada|annullato|geannuleerd|отменено|已取消|\
+             キャンセル|中止",
+        )
+    });
+    let plain = bare(title);
+    let plain = plain.split(" (").next().unwrap_or("").trim_end();
+    match () {
+        () if DONE.contains(plain) => Some(Mark::Done),
+        () if CANCELLED.contains(plain) => Some(Mark::Cancelled),
+        () => None,
+    }
 }
 
 /// A heading without numbers, pictures and signs around it, in lower case.
@@ -219,6 +254,7 @@ pub(super) fn promote(text: &str, blocks: &mut [Block]) {
         if asks && known != Section::Never && known != Section::Context {
             continue;
         }
+        let named = named || colon && followed && column(inner).is_some();
         framed |= named && known != Section::Tasks;
         let alone = followed && is_bare(inner, known, named_bare);
         named_bare |= alone;

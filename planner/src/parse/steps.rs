@@ -141,7 +141,8 @@ impl Builder<'_> {
         sentences::read(&flow.text, inline, &mut clauses);
         let begin = self.out.steps.len();
         let first = self.out.drafts.len();
-        let tracked = mark != Mark::Open || self.has_box(block, inline) || roles::is_labelled(&flow.text);
+        let boxed = self.has_box(block, inline);
+        let tracked = mark != Mark::Open || boxed || roles::is_labelled(&flow.text);
         let mut here = None;
         for (n, clause) in clauses.iter().enumerate() {
             let text = &flow.text[clause.from..clause.to];
@@ -176,8 +177,11 @@ impl Builder<'_> {
             }
         }
         self.clauses = clauses;
-        // A box that says something wins over a word in brackets.
-        for draft in self.out.drafts[first..].iter_mut().filter(|_| mark != Mark::Open) {
+        // A box that says something wins over a word in brackets, and an empty one over a word behind a dash.
+        let bare = boxed && !flow.text.ends_with([')', ']']);
+        let ending = if bare { unasked::ending(&flow.text) } else { None };
+        let loses = |draft: &Draft| mark != Mark::Open || ending == Some(draft.plan.mark);
+        for draft in self.out.drafts[first..].iter_mut().filter(|draft| loses(draft)) {
             draft.plan.mark = mark;
         }
         if let Some(draft) = self.out.drafts.get_mut(first) {

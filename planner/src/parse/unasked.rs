@@ -252,15 +252,23 @@ pub(super) fn settles(after: &str) -> bool {
     marks_of(&BEHINDS, after) & BEHIND > 0 || after.starts_with(TICKS) || closes(after)
 }
 
-/// How far a step is by the word behind the last sign in it: "Fix it - DONE", "Push it (skipped)".
+/// How far a step is by the word behind the last sign in it: "Fix it - DONE", "Push it (skipped)", "`make`: done". A dash
+/// stands apart, and a colon right behind code or in brackets; elsewhere the word belongs to what is to be done.
 pub(super) fn ending(step: &str) -> Option<Mark> {
     if !ends_alone(step.as_bytes()) {
         return None;
     }
     let plain = step.trim_end_matches([' ', '.', '!', ')', ']', '*', '_']);
-    let (_, word) = plain.rsplit_once(['-', '\u{2013}', '\u{2014}', '(', '[', ':'])?;
-    let word = lower(word.trim_matches([' ', '*', '_']));
-    if WORDS.marks(&word) & CLOSES > 0 { states::mark(&word) } else { None }
+    let (at, sign) = plain.rmatch_indices(['-', '\u{2013}', '\u{2014}', '(', '[', ':']).next()?;
+    let (head, said) = (&plain[..at], &plain[at + sign.len()..]);
+    let bracketed = || head.rfind(['(', '[']) > head.rfind([')', ']']);
+    let apart = match sign {
+        ":" => head.ends_with('`') || bracketed(),
+        "(" | "[" => head.ends_with([' ', '`', '*', '_']),
+        _ => head.trim_end_matches('-').ends_with(' ') && said.starts_with(' '),
+    };
+    let word = lower(said.trim_matches([' ', '*', '_']));
+    if apart && WORDS.marks(&word) & CLOSES > 0 { states::mark(&word) } else { None }
 }
 
 /// False when the last word stands behind another one, as in most steps; none that closes a step has a sign in it.

@@ -90,7 +90,11 @@ impl Reader<'_> {
             return Some(end);
         }
         let nothing = after.strip_prefix(':').filter(|none| !reversed && references::is_nothing(none));
-        let free = if nothing.is_some() { Some(at) } else { none(self.text, from, at).filter(|_| after.is_empty()) };
+        let free = if nothing.is_some() {
+            Some(at)
+        } else {
+            Some(at).filter(|_| after.is_empty()).and_then(|at| none(self.text, from, at))
+        };
         if let Some(begin) = free {
             self.meta.needs.get_or_insert_default();
             self.removed.push((begin, to));
@@ -230,8 +234,11 @@ fn trimmed_start(text: &str, from: usize, at: usize) -> usize {
 
 /// Where the "no" of "no deps" begins, with the dash before it.
 fn none(text: &str, from: usize, at: usize) -> Option<usize> {
-    let before = text[from..at].strip_suffix(' ').filter(|before| before.to_ascii_lowercase().ends_with("no"))?;
-    let before = &before[..before.len() - 2];
+    let before = text[from..at].strip_suffix(' ')?;
+    let (before, no) = before.split_at_checked(before.len().checked_sub(2)?)?;
+    if !no.eq_ignore_ascii_case("no") {
+        return None;
+    }
     let apart = before.is_empty() || before.ends_with([' ', '\u{2014}', '\u{2013}', '-', ',', ';', '.']);
     apart.then(|| from + before.trim_end_matches([' ', '\u{2014}', '\u{2013}', '-']).len())
 }

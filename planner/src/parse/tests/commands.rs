@@ -580,3 +580,25 @@ fn an_order_or_the_name_of_what_code_does_is_run() {
         &["make all"],
     );
 }
+
+#[test]
+fn a_step_is_done_by_its_last_word_only_where_a_sign_parts_it() {
+    let marks = |text: &str| plan(text).tasks.iter().map(|task| format!("{:?}", task.mark)).collect::<Vec<_>>();
+    for text in [
+        "- Change the label of the button: Done",
+        "- Add the option --done",
+        "- Handle the third case: cancelled",
+        "- Print the message: done",
+        "- Rename the well-done",
+        "- [ ] Fix it - DONE",
+    ] {
+        assert_eq!(marks(text), ["Open"], "{text}");
+    }
+    let text = "- Set the flag to: done. Then run `make`.";
+    assert_eq!(marks(text).first().map(String::as_str), Some("Open"), "{text}");
+    for text in
+        ["- Fix it - done", "- Fix it -- done", "- `make all`: done", "- Fix it (state: done)", "- Fix it [done]"]
+    {
+        assert_eq!(marks(text), ["Done"], "{text}");
+    }
+}

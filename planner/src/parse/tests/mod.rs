@@ -17,6 +17,7 @@ mod settings;
 mod shapes;
 mod tables;
 mod texts;
+mod told;
 mod warnings;
 mod written;
 
