@@ -371,14 +371,16 @@ impl<'a> Names<'a> {
 
     /// The one task beside `n` that speaks of a ticket, as in "Fix the crash #123".
     fn mentioned(&self, n: usize, number: &str) -> Option<usize> {
-        let is_number = !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit());
+        if number.is_empty() || !number.bytes().all(|b| b.is_ascii_digit()) {
+            return None;
+        }
         let ticket = format!("#{number}");
         let speaks = |text: &str| {
             text.match_indices(&ticket)
                 .any(|(at, _)| !text[at + ticket.len()..].starts_with(|c: char| c.is_alphanumeric()))
         };
         let drafts = self.built.drafts.iter().enumerate();
-        let mut found = drafts.filter(|(task, draft)| *task != n && is_number && speaks(&draft.plan.description));
+        let mut found = drafts.filter(|(task, draft)| *task != n && speaks(&draft.plan.description));
         let only = found.next().filter(|_| found.next().is_none());
         only.map(|(task, _)| task)
     }
