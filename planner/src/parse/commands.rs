@@ -256,11 +256,10 @@ fn only_verb(before: &str) -> bool {
     !verb.is_empty() && verb.chars().all(char::is_alphabetic) && !speaks
 }
 
-/// The code of a cell in a column that is named for its commands.
-pub(super) fn in_column(name: &str, cell: &str) -> Option<String> {
-    let named = matches!(&*lower(name.trim()), "command" | "commands" | "cmd" | "run" | "how to run");
+/// The code of a cell in a column of commands.
+pub(super) fn in_column(cell: &str) -> Option<String> {
     let code = cell.trim().strip_prefix('`')?.strip_suffix('`')?.trim();
-    (named && !code.contains('`') && shell::is_command(code, true)).then(|| code.to_owned())
+    (!code.contains('`') && shell::is_command(code, true)).then(|| code.to_owned())
 }
 
 /// True when the last of some words is a verb of running, but others say that only something is said of it.

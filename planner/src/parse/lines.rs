@@ -366,8 +366,7 @@ impl<'a> Lexer<'a> {
 
     /// True when the next line is the line of dashes under a table's head.
     fn table_begins(&self) -> bool {
-        let rest = &self.text[self.at..];
-        let line = rest.split('\n').next().unwrap_or("");
+        let line = self.line_below();
         line.len() < 10_000 && line.contains('|') && cells::is_dashes(line.trim_start_matches(['>', ' ']))
     }
 
@@ -381,10 +380,15 @@ impl<'a> Lexer<'a> {
     fn in_sheet(&self, content: &str) -> bool {
         let last = self.blocks.last().filter(|last| !self.apart && last.kind == BlockKind::Table);
         if let Some(head) = last.and_then(|last| last.pieces.first()) {
-            return cells::parted(&self.text[head.start..head.end]).is_some_and(|c| c != '|' && content.contains(c));
+            return cells::continues(&self.text[head.start..head.end], content);
         }
-        let next = || self.text[self.at..].split('\n').next().unwrap_or("");
-        !self.in_list() && cells::sheet(content, next())
+        !self.in_list() && cells::sheet(content, || self.line_below())
+    }
+
+    /// The line behind this one.
+    fn line_below(&self) -> &'a str {
+        let rest = &self.text[self.at..];
+        trim_end(&rest[..find_byte(rest.as_bytes(), self.line_end).unwrap_or(rest.len())])
     }
 
     fn table(&mut self, line: Line) {

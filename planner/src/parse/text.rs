@@ -74,6 +74,11 @@ pub(super) struct Flow<'s> {
 impl<'s> Flow<'s> {
     /// `plain` where nothing but signs of ASCII, plain spaces and ends of lines is in the source.
     pub(super) fn new(source: &'s str, pieces: &[Span], plain: bool) -> Self {
+        Self::joined(source, pieces, "\n", plain)
+    }
+
+    /// The same, with something else than the end of a line between the pieces.
+    pub(super) fn joined(source: &'s str, pieces: &[Span], between: &str, plain: bool) -> Self {
         let part = |piece: &Span| source.get(piece.start..piece.end).unwrap_or("");
         if let [piece] = pieces
             && (plain || odd(part(piece)).is_none())
@@ -85,7 +90,7 @@ impl<'s> Flow<'s> {
         for (n, piece) in pieces.iter().enumerate() {
             if n > 0 {
                 map.push((text.len(), piece.start));
-                text.push('\n');
+                text.push_str(between);
             }
             let part = part(piece);
             map.push((text.len(), piece.start));

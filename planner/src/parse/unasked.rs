@@ -252,6 +252,14 @@ pub(super) fn settles(after: &str) -> bool {
     marks_of(&BEHINDS, after) & BEHIND > 0 || after.starts_with(TICKS) || closes(after)
 }
 
+/// True for a remark beside a step that withholds its command: it forbids it, says that it is done, or that somebody does
+/// it.
+pub(super) fn withholds(remark: &str) -> bool {
+    let own = |word: &str| matches!(word, "himself" | "herself" | "themselves" | "myself" | "ourselves");
+    let whole = || forbids_code(remark) || mentions(remark) || words(remark).any(|word| own(&word));
+    settles(remark) || forbids(remark) || whole()
+}
+
 /// How far a step is by the word behind the last sign in it: "Fix it - DONE", "Push it (skipped)", "`make`: done". A dash
 /// stands apart, and a colon right behind code or in brackets; elsewhere the word belongs to what is to be done.
 pub(super) fn ending(step: &str) -> Option<Mark> {

@@ -228,6 +228,8 @@ fn long_texts_are_refused_or_read_in_time() {
     {
         assert!(parse(&text, ParseOptions::default()).is_ok_and(|plan| plan.tasks.len() == 1));
     }
+    // Lines that end with "\r" alone are looked at one by one as well.
+    assert!(parse(&"a\r".repeat(200_000), ParseOptions::default()).is_ok());
     let named = format!("web: {}the tests", "run: ".repeat(20_000));
     assert!(parse(&named, ParseOptions::default()).is_ok());
 }
