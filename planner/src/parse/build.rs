@@ -1,5 +1,6 @@
 //! Blocks to drafts: walks the text once and hands each part to a task, to the context or to what is ignored.
 
+use std::cell::RefCell;
 use std::rc::Rc;
 
 use super::built::{Built, Odd, attach, merge_spans};
@@ -9,6 +10,7 @@ use super::heads::{self, Branch};
 use super::inline::{AtomKind, Definitions, Inline};
 use super::lines::{self, Block, BlockKind};
 use super::markup::Code;
+use super::orders::Known;
 use super::outline::{self, Place};
 use super::pairs::Pairs;
 use super::parsed::TASKS_MAX;
@@ -99,6 +101,7 @@ pub(super) struct Builder<'a> {
     pub(super) is_plain: bool,
     /// The section above in which things are only told.
     pub(super) told: Option<Told>,
+    pub(super) known: RefCell<Known>,
 }
 
 /// Reads a text; `lenient` takes what is otherwise context for tasks.
@@ -144,6 +147,7 @@ pub(super) fn build(source: &str, lenient: bool) -> Built<'_> {
         section: 0,
         outside,
         told: None,
+        known: RefCell::default(),
         has_boxes: source.contains("[ ]"),
         is_plain: is_plain(source),
     };

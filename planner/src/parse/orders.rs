@@ -1,5 +1,7 @@
 //! Lines and diagrams beside the tasks that say which waits for which, handed to the plan.
 
+use std::collections::HashSet;
+
 use super::build::Builder;
 use super::built::Chain;
 use super::bytes;
@@ -13,6 +15,17 @@ use super::text::{Flow, holds};
 
 /// A longer text says more than which task waits for which.
 const ORDERING_BYTES_MAX: usize = 4_000;
+
+/// The labels of so many tasks at the end can still change.
+const UNSETTLED_MAX: usize = 64;
+
+/// The names of the tasks that were read, in lower case, so that none is looked for among all of them.
+#[derive(Default)]
+pub(super) struct Known {
+    all: HashSet<String>,
+    n_drafts: usize,
+    n_names: usize,
+}
 
 impl Builder<'_> {
     /// Reads lines that say nothing but which task waits for which; true when the text is nothing else.
@@ -64,8 +77,15 @@ impl Builder<'_> {
         match name.parse::<usize>() {
             Ok(number) => (1..=self.out.drafts.len()).contains(&number),
             Err(_) => {
-                self.out.drafts.iter().any(called)
-                    || self.out.names.iter().any(|one| one.text.eq_ignore_ascii_case(name))
+                let (labels, names) = (&self.out.drafts, &self.out.names);
+                let mut known = self.known.borrow_mut();
+                let settled = labels.len().saturating_sub(UNSETTLED_MAX);
+                let new = labels.get(known.n_drafts..settled).unwrap_or(&[]);
+                known.all.extend(new.iter().filter_map(|one| Some(one.plan.label.as_ref()?.to_ascii_lowercase())));
+                let new = names.get(known.n_names..).unwrap_or(&[]);
+                known.all.extend(new.iter().map(|one| one.text.to_ascii_lowercase()));
+                (known.n_drafts, known.n_names) = (settled, names.len());
+                labels[settled..].iter().any(called) || known.all.contains(&name.to_ascii_lowercase())
             }
         }
     }
