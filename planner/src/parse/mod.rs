@@ -4,13 +4,13 @@
 //! `values`, `states`). Any other text is cut into blocks (`lines`, `cells`, `phases`, `markers`, `loose`, `dialects`,
 //! `markup`, `inlined`), what stands inside a line is found (`bytes`, `pairs`, `starts`, `inline`, `paths`,
 //! `addresses`), the headings say which parts count (`heads`, `sections`, `numbered`), items form a tree (`outline`),
-//! running text is cut into clauses (`speakers`, `sentences`, `breaks`, `questions`, `connectors`, `elsewhere`, `labels`), a
-//! letter of requests is read as one (`letters`, `mails`), each clause is judged by its words (`phrases`, `roles`,
-//! `unasked`, `vocabulary`, `foreign`, `conditions`, `commands`) and becomes a draft or a remark on one (`branches`,
-//! `steps`, `items`, `fences`, `tables`, `meta`, `waits`, `tags`, `settings`); lines that only say what waits for what
-//! are read apart (`relations`, `diagrams`, `orders`). Then the drafts are put in order (`draft`), the names in them
-//! are looked up (`names`), and both are joined (`edges`) to a graph without circles (`graph`). Imports run one way, in
-//! this order.
+//! running text is cut into clauses (`speakers`, `sentences`, `breaks`, `questions`, `connectors`, `elsewhere`,
+//! `labels`), a letter of requests is read as one (`letters`, `mails`), each clause is judged by its words (`phrases`,
+//! `roles`, `crew`, `unasked`, `told`, `vocabulary`, `foreign`, `conditions`, `commands`) and becomes a draft or a
+//! remark on one (`branches`, `steps`, `items`, `fences`, `tables`, `meta`, `waits`, `tags`, `settings`); lines that
+//! only say what waits for what are read apart (`relations`, `diagrams`, `orders`). Then the drafts are put in order
+//! (`draft`), the names in them are looked up (`names`), and both are joined (`edges`) to a graph without circles
+//! (`graph`). Imports run one way, in this order.
 //!
 //! Which items are tasks:
 //! - An item with items under it is a group, which lends its name and its verb, unless it has a box, an id or a command
@@ -20,7 +20,8 @@
 //!   When all items under it begin with "if" or "otherwise", it is a task, and they are the tasks that follow it.
 //! - Items under a task, and items that only limit, link or describe what stands above them, are notes.
 //! - Groups in a numbered list keep its order: what stands in one waits for the ends of the one before.
-//! - An item is one task, split only at "then", "otherwise" and their like, and never when it has a box or an id.
+//! - An item is one task, split only at "then", "otherwise" and their like, between a step and the command behind it, and
+//!   never when it has a box or an id.
 //!
 //! What stands under "if ..." or "otherwise", be it an item, a heading or a line above a list, has that condition.
 //!
@@ -31,7 +32,8 @@
 //! dependencies is a name wherever tasks have names, and a name that no task has is an error.
 //!
 //! The parser never runs anything, reads no file, knows no clock, and panics on no input. It never makes a command of
-//! prose: only code between backticks or in a fence can become one.
+//! prose: only code between backticks or in a fence can become one, and only where the words around it are an order to
+//! the crew (`crew`).
 
 mod addresses;
 mod branches;
