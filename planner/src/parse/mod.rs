@@ -20,8 +20,8 @@
 //!   When all items under it begin with "if" or "otherwise", it is a task, and they are the tasks that follow it.
 //! - Items under a task, and items that only limit, link or describe what stands above them, are notes.
 //! - Groups in a numbered list keep its order: what stands in one waits for the ends of the one before.
-//! - An item is one task, split only at "then", "otherwise" and their like, between a step and the command behind it, and
-//!   never when it has a box or an id.
+//! - An item is one task, split only at "then", "otherwise" and their like, and between a step and the command behind
+//!   it; never when it has a box or an id.
 //!
 //! What stands under "if ..." or "otherwise", be it an item, a heading or a line above a list, has that condition.
 //!
