@@ -2,6 +2,7 @@
 
 mod commands;
 mod conditional;
+mod crew;
 mod elsewhere;
 mod embedded;
 mod formats;
