@@ -185,6 +185,8 @@ impl Group {
         let (held, remembered) = (BTreeMap::new(), BTreeMap::new());
         let mut worker =
             Worker { shared: &shared, group: self, begin, left, held, remembered, registered_at: None, target: None };
+        // Polled where it stands: within `work` it would make that future larger, and both hold it then.
+        let stop = std::pin::pin!(stop);
         // All three are polled all the time: one that waits for what another holds must not keep that one from going on.
         let mut partitions = std::pin::pin!(run_all(begun, end));
         let ended = {
