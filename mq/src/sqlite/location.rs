@@ -256,6 +256,7 @@ impl Location {
                 Error::NotADatabase { path, source: Arc::new(error) }
             }
             ffi::SQLITE_CANTOPEN if self.is_out_of_room(ffi::SQLITE_IOERR_WRITE) => Error::DiskFull { path },
+            ffi::SQLITE_CANTOPEN if self.is_closed_to_writers() => Error::ReadOnly { path },
             ffi::SQLITE_CANTOPEN => Error::CannotOpen { path, source: Arc::new(error) },
             ffi::SQLITE_NOTADB | ffi::SQLITE_CORRUPT => Error::NotADatabase { path, source: Arc::new(error) },
             _ => Error::storage(doing, error),
@@ -269,6 +270,14 @@ impl Location {
         let is_of_room = [ffi::SQLITE_IOERR_WRITE, SQLITE_IOERR_FSYNC, ffi::SQLITE_IOERR_TRUNCATE].contains(&code)
             || [SQLITE_IOERR_SHMMAP, SQLITE_IOERR_SHMOPEN, SQLITE_IOERR_SHMSIZE].contains(&code);
         is_of_room && matches!(self, Self::File(..)) && self.probe().is_err_and(|error| is_of_a_full_disk(&error))
+    }
+
+    /// True where a log is there that may not be written: of one whose -wal file is gone SQLite says only that it cannot be
+    /// opened.
+    fn is_closed_to_writers(&self) -> bool {
+        use std::io::ErrorKind::{PermissionDenied, ReadOnlyFilesystem};
+        let refused = |error: std::io::Error| matches!(error.kind(), PermissionDenied | ReadOnlyFilesystem);
+        self.exists() && self.probe().is_err_and(refused)
     }
 
     fn probe(&self) -> std::io::Result<()> {
