@@ -338,6 +338,7 @@ fn fields(task: &TaskPlan, expected: &ExpectedTask) -> Vec<String> {
         Mark::InProgress => "Running",
         Mark::Done => "Completed",
         Mark::Cancelled => "Cancelled",
+        Mark::Deferred => "Deferred",
     };
     let condition = task.condition.as_ref().map(crate::json::condition_text);
     let said = [

@@ -76,6 +76,7 @@ pub const fn status_of(mark: Mark) -> &'static str {
         Mark::InProgress => "Running",
         Mark::Done => "Completed",
         Mark::Cancelled => "Cancelled",
+        Mark::Deferred => "Deferred",
     }
 }
 

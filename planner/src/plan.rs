@@ -94,6 +94,8 @@ pub enum Mark {
     Done,
     /// Given up before the plan began.
     Cancelled,
+    /// Put off: it does not start before a person says so.
+    Deferred,
 }
 
 impl Mark {
@@ -130,6 +132,9 @@ pub struct Condition {
     /// True for the branch taken when it does not hold.
     #[serde(default)]
     pub negated: bool,
+    /// The task whose outcome decides it: it holds when that task completes. Without a command there, a person is asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outcome_of: Option<TaskId>,
 }
 
 /// What happens to the rest when a task has failed for good.
@@ -316,6 +321,9 @@ pub struct TaskPlan {
     /// Milliseconds after which a run of it is stopped, when the text says so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,
+    /// Whether neither its group nor a later step waits for it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub optional: bool,
     /// Its own failure policy, when the text says so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on_failure: Option<FailurePolicy>,
@@ -375,6 +383,7 @@ impl TaskPlan {
             notes: Vec::new(),
             retry: None,
             timeout_ms: None,
+            optional: false,
             on_failure: None,
             files: Vec::new(),
             rerun_safe: false,

@@ -66,17 +66,17 @@ impl Builder<'_> {
         let part = &text[clause.from..clause.to];
         let shown = |from, to| plain::plain(text, inline, from, to, &[]);
         if clause.otherwise {
-            let asked = self.asked_before().map(|text| Condition { text, negated: true });
+            let asked = self.asked_before().map(|text| Condition { text, negated: true, outcome_of: None });
             let last = self.condition.as_ref();
             let condition =
-                asked.or_else(|| last.map(|last| Condition { text: last.text.clone(), negated: !last.negated }));
+                asked.or_else(|| last.map(|last| Condition { text: last.text.clone(), negated: !last.negated, outcome_of: None }));
             return Part { from: clause.from, to: clause.to, condition, link: None };
         }
         if roles::idle_condition(part) {
             return Part { from: clause.from, to: clause.to, condition: None, link: None };
         }
         if let Some(rest) = conditions::after_failure(part) {
-            let condition = Some(Condition { text: "it fails".to_owned(), negated: false });
+            let condition = Some(Condition { text: "it fails".to_owned(), negated: false, outcome_of: None });
             return Part { from: clause.to - rest.len(), to: clause.to, condition, link: None };
         }
         // Most clauses begin with another word.
@@ -105,7 +105,7 @@ impl Builder<'_> {
                 let mut asked = shown(start, end);
                 let positive = asked.strip_suffix(" or not").map(str::to_owned);
                 asked = positive.unwrap_or(asked);
-                let (condition, turned) = self.meant(Condition { text: asked, negated });
+                let (condition, turned) = self.meant(Condition { text: asked, negated, outcome_of: None });
                 let link = turned.then_some(Link::Parallel);
                 return Part { from: next, to: clause.to, condition: Some(condition), link };
             }
@@ -118,7 +118,7 @@ impl Builder<'_> {
             } else {
                 said
             };
-            let condition = Some(Condition { text: said, negated });
+            let condition = Some(Condition { text: said, negated, outcome_of: None });
             return Part { from: clause.from, to: at, condition, link: None };
         }
         let head = Some(part).filter(|_| may_ask && clause.stop != Stop::Question).and_then(heads::head);
@@ -162,7 +162,7 @@ impl Builder<'_> {
             let (_, start, negated) = conditions::trailing_condition(&flow.text, inline, last)?;
             let said = plain::plain(&flow.text, inline, start, last.to, &[]);
             let text = said.strip_suffix(')').filter(|said| !said.contains('(')).unwrap_or(&said).to_owned();
-            Some(self.resolve(Asks::This(Condition { text, negated }), link))
+            Some(self.resolve(Asks::This(Condition { text, negated, outcome_of: None }), link))
         })
     }
 
@@ -182,11 +182,11 @@ impl Builder<'_> {
         };
         match asks {
             Asks::Otherwise => {
-                let asked = self.asked_before().map(|text| Condition { text, negated: true });
+                let asked = self.asked_before().map(|text| Condition { text, negated: true, outcome_of: None });
                 let parallel = asked.is_none() && self.condition.is_some();
                 let condition = asked.or_else(|| self.turned());
                 // What nothing was said of has to be asked as it stands.
-                let condition = condition.unwrap_or_else(|| Condition { text: "otherwise".to_owned(), negated: false });
+                let condition = condition.unwrap_or_else(|| Condition { text: "otherwise".to_owned(), negated: false, outcome_of: None });
                 (condition, after(parallel))
             }
             Asks::This(condition) => {
@@ -199,20 +199,20 @@ impl Builder<'_> {
 
     /// The last condition turned round.
     fn turned(&self) -> Option<Condition> {
-        self.condition.as_ref().map(|last| Condition { text: last.text.clone(), negated: !last.negated })
+        self.condition.as_ref().map(|last| Condition { text: last.text.clone(), negated: !last.negated, outcome_of: None })
     }
 
     /// What "if so", "if yes" and "if no" ask, and whether it is the last condition turned round.
     fn meant(&self, condition: Condition) -> (Condition, bool) {
-        let Condition { text, negated } = condition;
+        let Condition { text, negated, .. } = condition;
         match text.to_ascii_lowercase().as_str() {
-            "so" | "yes" => (Condition { text: self.asked_before().unwrap_or(text), negated }, false),
+            "so" | "yes" => (Condition { text: self.asked_before().unwrap_or(text), negated, outcome_of: None }, false),
             "no" | "not" => match (self.asked_before(), self.turned()) {
-                (Some(text), _) => (Condition { text, negated: !negated }, false),
+                (Some(text), _) => (Condition { text, negated: !negated, outcome_of: None }, false),
                 (None, Some(turned)) => (turned, true),
-                (None, None) => (Condition { text: "yes".to_owned(), negated: !negated }, false),
+                (None, None) => (Condition { text: "yes".to_owned(), negated: !negated, outcome_of: None }, false),
             },
-            _ => (Condition { text, negated }, false),
+            _ => (Condition { text, negated, outcome_of: None }, false),
         }
     }
 

@@ -42,7 +42,7 @@ fn item(out: &mut String, task: &TaskPlan) {
         Mark::Open => ' ',
         Mark::InProgress => '~',
         Mark::Done => 'x',
-        Mark::Cancelled => '-',
+        Mark::Cancelled | Mark::Deferred => '-',
     };
     out.push_str(&format!("- [{mark}] {}. {}\n", task.id, value(&task.description)));
     let mut field = |name: &str, text: &str| out.push_str(&format!("  - {name}: {}\n", value(text)));
@@ -226,8 +226,8 @@ fn field(task: &mut TaskPlan, name: &str, text: String) -> Option<()> {
         "depends on" => task.depends_on.push(edge(Strength::Hard)?),
         "follows" => task.depends_on.push(edge(Strength::Soft)?),
         "command" => task.command = Some(text),
-        "if" => task.condition = Some(Condition { text, negated: false }),
-        "unless" => task.condition = Some(Condition { text, negated: true }),
+        "if" => task.condition = Some(Condition { text, negated: false, outcome_of: None }),
+        "unless" => task.condition = Some(Condition { text, negated: true, outcome_of: None }),
         "group" => task.group = Some(text),
         "priority" => task.priority = Some(text),
         "assignee" => task.assignee = Some(text),

@@ -43,7 +43,7 @@ fn both(first: &Condition, second: &Condition) -> Condition {
         true => format!("it is not so that {}", one.text),
         false => one.text.clone(),
     };
-    Condition { text: format!("{}, and {}", said(first), said(second)), negated: false }
+    Condition { text: format!("{}, and {}", said(first), said(second)), negated: false, outcome_of: None }
 }
 
 /// What a line that leads to steps asks.
@@ -128,7 +128,7 @@ pub(super) fn head(line: &str) -> Option<Head<'_>> {
     ];
     for (word, said) in ends {
         if let Some(rest) = after_word(plain, word).filter(|rest| rest.is_empty() || rest.starts_with([',', ':'])) {
-            let asks = Asks::This(Condition { text: said.to_owned(), negated: false });
+            let asks = Asks::This(Condition { text: said.to_owned(), negated: false, outcome_of: None });
             return Some(Head { asks, rest: tail(rest) });
         }
     }
@@ -146,7 +146,7 @@ pub(super) fn head(line: &str) -> Option<Head<'_>> {
     }
     let said = &said[..said.floor_char_boundary(CONDITION_BYTES_MAX)];
     let text = plain_words(said.strip_suffix(" or not").unwrap_or(said));
-    Some(Head { asks: Asks::This(Condition { text, negated: word == "unless" }), rest })
+    Some(Head { asks: Asks::This(Condition { text, negated: word == "unless", outcome_of: None }), rest })
 }
 
 /// The condition, and what is to be done: "it fails", "do the following".

@@ -85,7 +85,7 @@ fn planned(proposal: Proposal, attachments: Vec<Attachment>, config: PlannerConf
 /// What the box before a task says of its end, before anything has run.
 pub(super) fn end_by_mark(task: &TaskPlan) -> Option<Event> {
     match task.mark {
-        Mark::Open | Mark::InProgress => None,
+        Mark::Open | Mark::InProgress | Mark::Deferred => None,
         Mark::Done => Some(end(task.id, TaskStatus::Completed, Some("done before the plan began".into()), None, true)),
         Mark::Cancelled => {
             let reason = "given up before the plan began".into();

@@ -1,0 +1,1 @@
+//! Reads Task Master's `tasks.json` and beads' `issues.jsonl`.
