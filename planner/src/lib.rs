@@ -20,6 +20,7 @@ mod open;
 pub mod parse;
 mod parts;
 mod past;
+mod paths;
 mod places;
 pub mod plan;
 pub mod planner;

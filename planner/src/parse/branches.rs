@@ -68,8 +68,9 @@ impl Builder<'_> {
         if clause.otherwise {
             let asked = self.asked_before().map(|text| Condition { text, negated: true, outcome_of: None });
             let last = self.condition.as_ref();
-            let condition =
-                asked.or_else(|| last.map(|last| Condition { text: last.text.clone(), negated: !last.negated, outcome_of: None }));
+            let condition = asked.or_else(|| {
+                last.map(|last| Condition { text: last.text.clone(), negated: !last.negated, outcome_of: None })
+            });
             return Part { from: clause.from, to: clause.to, condition, link: None };
         }
         if roles::idle_condition(part) {
@@ -186,7 +187,11 @@ impl Builder<'_> {
                 let parallel = asked.is_none() && self.condition.is_some();
                 let condition = asked.or_else(|| self.turned());
                 // What nothing was said of has to be asked as it stands.
-                let condition = condition.unwrap_or_else(|| Condition { text: "otherwise".to_owned(), negated: false, outcome_of: None });
+                let condition = condition.unwrap_or_else(|| Condition {
+                    text: "otherwise".to_owned(),
+                    negated: false,
+                    outcome_of: None,
+                });
                 (condition, after(parallel))
             }
             Asks::This(condition) => {
@@ -199,7 +204,11 @@ impl Builder<'_> {
 
     /// The last condition turned round.
     fn turned(&self) -> Option<Condition> {
-        self.condition.as_ref().map(|last| Condition { text: last.text.clone(), negated: !last.negated, outcome_of: None })
+        self.condition.as_ref().map(|last| Condition {
+            text: last.text.clone(),
+            negated: !last.negated,
+            outcome_of: None,
+        })
     }
 
     /// What "if so", "if yes" and "if no" ask, and whether it is the last condition turned round.

@@ -1,1 +1,359 @@
-//! Reads Task Master's `tasks.json` and beads' `issues.jsonl`.
+//! Reads the files of two task trackers: `tasks.json` of Task Master and `issues.jsonl` of beads.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::Format::{self, Beads, TaskMaster};
+use super::TASKS_MAX;
+use super::error::ParseError;
+use super::tree::{Lines, Node, Reference, Tree, When};
+use crate::plan::{Mark, NodeKind, Span, TaskId, TaskPlan};
+
+/// Reads `tasks.json`: the tasks of one tag, each with its subtasks.
+pub(super) fn task_master(text: &str, tag: Option<&str>) -> Result<Tree, ParseError> {
+    let mut source = Source { text, format: TaskMaster, tree: Tree::default(), places: HashMap::new() };
+    let mut links = Vec::new();
+    for task in source.tasks_of(tag)? {
+        let task = source.record(task.get())?;
+        let name = source.id(&task)?;
+        let group = source.add(&task, name.clone(), None)?;
+        links.push((group, source.list(&task, "dependencies")?));
+        for part in source.list(&task, "subtasks")? {
+            let part = source.record(part.get())?;
+            let id = source.id(&part)?;
+            let is_full = id.strip_prefix(&name).is_some_and(|rest| rest.starts_with('.'));
+            let node = source.add(&part, if is_full { id } else { format!("{name}.{id}") }, Some(group))?;
+            links.push((node, source.list(&part, "dependencies")?));
+            source.tree.nodes[group].is_group = true;
+        }
+    }
+    for (node, ids) in links {
+        let group = source.tree.nodes[node].parent.map(|group| source.name(group).to_owned());
+        for id in ids {
+            let (at, name) = (source.at(id.get()), words(id));
+            let sibling = group.as_ref().map(|group| format!("{group}.{name}"));
+            let name = sibling.filter(|sibling| source.places.contains_key(sibling)).unwrap_or(name);
+            if source.find(&name, node, at).is_some() {
+                source.tree.nodes[node].waits_for.push(Reference { name, at });
+            }
+        }
+    }
+    source.finish()
+}
+
+/// Reads `issues.jsonl`: an issue a line, in any order.
+pub(super) fn beads(text: &str) -> Result<Tree, ParseError> {
+    let mut source = Source { text, format: Beads, tree: Tree::default(), places: HashMap::new() };
+    let (mut links, mut left_out, mut records) = (Vec::new(), HashSet::new(), BTreeMap::new());
+    for line in source.body().lines().map(str::trim).filter(|line| !line.is_empty()) {
+        let issue = source.record(line)?;
+        let (id, kind, at) = (source.id(&issue)?, issue.text("issue_type").unwrap_or_default(), source.at(line));
+        if issue.text("status").as_deref() == Some("tombstone") {
+            left_out.insert(id);
+        } else if RECORDS.contains(&kind.as_str()) {
+            records.entry(kind).or_insert((at, 0)).1 += 1;
+            left_out.insert(id);
+        } else if let Some(first) = source.places.get(&id) {
+            let lines = Lines::new(text);
+            let ((line, column), (first_line, _)) = (lines.place(at), lines.place(source.tree.nodes[*first].at));
+            return Err(ParseError::DuplicateId { id, line, column, first_line });
+        } else {
+            links.push((source.add(&issue, id, None)?, source.list(&issue, "dependencies")?));
+        }
+    }
+    if let Some(at) = records.values().map(|(at, _)| *at).min() {
+        let counts = records.iter().map(|(kind, (_, n))| format!("{n} {kind}")).collect::<Vec<_>>().join(", ");
+        let message = format!("records that are not work are left out: {counts}");
+        source.tree.warn(at, message, "change the issue_type of a record that is work");
+    }
+    for (node, list) in links {
+        for link in list {
+            let link = source.record(link.get())?;
+            source.link(node, &link, &left_out);
+        }
+    }
+    source.break_circles();
+    source.group_issues();
+    source.finish()
+}
+
+/// Types under which beads keeps records that are not work.
+const RECORDS: [&str; 8] = ["event", "message", "agent", "role", "gate", "molecule", "convoy", "wisp"];
+
+/// Fields that become notes, and the name of each note.
+const NOTES: [(&str, &str); 10] = [
+    ("description", "Description"),
+    ("details", "Details"),
+    ("testStrategy", "Test strategy"),
+    ("design", "Design"),
+    ("acceptance_criteria", "Acceptance criteria"),
+    ("notes", "Notes"),
+    ("labels", "Labels"),
+    ("defer_until", "Deferred until"),
+    ("due_at", "Due"),
+    ("external_ref", "External reference"),
+];
+
+/// A JSON object, and its fields as they are in the text.
+struct Record<'a> {
+    json: &'a str,
+    fields: HashMap<String, &'a RawValue>,
+}
+
+impl Record<'_> {
+    /// The content of a field, if there is any.
+    fn text(&self, field: &str) -> Option<String> {
+        self.fields.get(field).map(|value| words(value)).filter(|text| !text.is_empty())
+    }
+}
+
+/// A string's content, a list's words, nothing of null, else the JSON.
+fn words(value: &RawValue) -> String {
+    let json = value.get();
+    let text = serde_json::from_str::<String>(json).map(|text| text.trim().to_owned());
+    let text = text.or_else(|_| serde_json::from_str::<Vec<String>>(json).map(|list| list.join(", ")));
+    text.unwrap_or_else(|_| if json == "null" { String::new() } else { json.to_owned() })
+}
+
+/// A file, and the tree that it becomes.
+struct Source<'a> {
+    text: &'a str,
+    format: Format,
+    tree: Tree,
+    /// The node of each name, the first of several.
+    places: HashMap<String, usize>,
+}
+
+impl<'a> Source<'a> {
+    /// The text after its byte order mark.
+    fn body(&self) -> &'a str {
+        self.text.strip_prefix('\u{feff}').unwrap_or(self.text)
+    }
+
+    /// The byte at which a part of the text begins.
+    fn at(&self, part: &str) -> usize {
+        part.as_ptr() as usize - self.text.as_ptr() as usize
+    }
+
+    fn span(&self, part: &str) -> Span {
+        Span { start: self.at(part), end: self.at(part) + part.len() }
+    }
+
+    fn name(&self, node: usize) -> &str {
+        self.tree.nodes[node].name.as_deref().unwrap_or_default()
+    }
+
+    fn bad(&self, at: usize, problem: impl Into<String>) -> ParseError {
+        let (line, column) = Lines::new(self.text).place(at);
+        let format = if self.format == Beads { "beads" } else { "Task Master" };
+        ParseError::BadJson { format, problem: problem.into(), line, column }
+    }
+
+    /// Reads a part of the text.
+    fn read<T: Deserialize<'a>>(&self, json: &'a str) -> Result<T, ParseError> {
+        serde_json::from_str(json).map_err(|error| {
+            let lines = json.split_inclusive('\n').take(error.line().saturating_sub(1));
+            let at = lines.map(str::len).sum::<usize>() + error.column().saturating_sub(1);
+            let problem = error.to_string();
+            let problem = problem.rsplit_once(" at line ").map_or(problem.as_str(), |(problem, _)| problem);
+            self.bad(self.at(json) + json.floor_char_boundary(at), problem)
+        })
+    }
+
+    fn record(&self, json: &'a str) -> Result<Record<'a>, ParseError> {
+        Ok(Record { json, fields: self.read(json)? })
+    }
+
+    fn list(&self, record: &Record<'a>, field: &str) -> Result<Vec<&'a RawValue>, ParseError> {
+        let list = record.fields.get(field).map(|list| self.read::<Option<Vec<_>>>(list.get())).transpose()?;
+        Ok(list.flatten().unwrap_or_default())
+    }
+
+    fn id(&self, record: &Record<'a>) -> Result<String, ParseError> {
+        record.text("id").ok_or_else(|| self.bad(self.at(record.json), "an id is missing here"))
+    }
+
+    /// Adds the node of a task or issue.
+    fn add(&mut self, record: &Record<'a>, name: String, parent: Option<usize>) -> Result<usize, ParseError> {
+        let at = self.at(record.json);
+        let title = record.text("title").ok_or_else(|| self.bad(at, format!("{name} has no title")))?;
+        let is_code = record.text("issue_type").is_some_and(|kind| ["bug", "feature"].contains(&kind.as_str()));
+        let kind = if is_code { NodeKind::CodeImplementation } else { NodeKind::Processing };
+        let mut task = TaskPlan::new(TaskId(0), kind, title);
+        task.mark = self.mark(record, &name);
+        let priority = record.text("priority");
+        task.priority = priority.map(|text| if text.parse::<u64>().is_ok() { format!("P{text}") } else { text });
+        task.assignee = record.text("assignee").map(|name| name.trim_start_matches('@').to_owned());
+        let notes = NOTES.iter().filter_map(|(field, title)| Some(format!("{title}: {}", record.text(field)?)));
+        task.notes = notes.collect();
+        let minutes = record.text("estimated_minutes").and_then(|text| text.parse::<u64>().ok()).filter(|n| *n > 0);
+        task.estimate_ms = minutes.map(|minutes| minutes.saturating_mul(60_000));
+        task.spans = vec![self.span(record.json)];
+        let mut node = Node::new(task, at);
+        node.parent = parent;
+        let status = record.fields.get("status").filter(|status| status.get().starts_with('"'));
+        node.state = status.map(|status| self.span(status.get()));
+        self.places.entry(name.clone()).or_insert(self.tree.nodes.len());
+        node.name = Some(name);
+        self.tree.nodes.push(node);
+        Ok(self.tree.nodes.len() - 1)
+    }
+
+    fn mark(&mut self, record: &Record<'a>, name: &str) -> Mark {
+        let status = record.text("status").unwrap_or_default();
+        let mark = match (self.format, status.to_ascii_lowercase().as_str()) {
+            // A blocked issue of beads is open: its blockers hold it back.
+            (_, "") | (TaskMaster, "pending") | (Beads, "open" | "blocked") => Mark::Open,
+            (TaskMaster, "in-progress" | "review") | (Beads, "in_progress" | "hooked") => Mark::InProgress,
+            (TaskMaster, "done" | "completed") | (Beads, "closed") => Mark::Done,
+            (TaskMaster, "deferred" | "blocked") | (Beads, "deferred" | "pinned") => Mark::Deferred,
+            (TaskMaster, "cancelled") => Mark::Cancelled,
+            (_, _) => {
+                let message = format!("the status {status:?} of {name} is unknown; it is read as open");
+                self.tree.warn(self.at(record.json), message, "correct the status");
+                Mark::Open
+            }
+        };
+        if mark.is_open() && record.text("defer_until").is_some() { Mark::Deferred } else { mark }
+    }
+
+    /// The tasks of the tag that is asked for, else of `master`, else of the first tag.
+    fn tasks_of(&mut self, asked: Option<&str>) -> Result<Vec<&'a RawValue>, ParseError> {
+        let root = self.record(self.body())?;
+        let mut tags = BTreeMap::new();
+        if root.fields.get("tasks").is_some_and(|tasks| tasks.get().starts_with('[')) {
+            // The older form, which Task Master reads as the tag `master`.
+            tags.insert(0, ("master".to_owned(), self.list(&root, "tasks")?));
+        } else {
+            for (name, tag) in root.fields.iter().filter(|(_, tag)| tag.get().starts_with('{')) {
+                let tag = self.record(tag.get())?;
+                if tag.fields.contains_key("tasks") {
+                    tags.insert(self.at(tag.json), (name.clone(), self.list(&tag, "tasks")?));
+                }
+            }
+        }
+        let wanted = asked.unwrap_or("master");
+        tags.retain(|_, (name, tasks)| name == wanted || !tasks.is_empty());
+        let names = tags.values().map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(", ");
+        let named = tags.iter().find(|(_, (name, _))| name == wanted);
+        let chosen = named.or_else(|| tags.iter().next().filter(|_| asked.is_none())).map(|(at, _)| *at);
+        let Some((tag, tasks)) = chosen.and_then(|at| tags.remove(&at)) else {
+            let why = if tags.is_empty() { "no tasks".into() } else { format!("no tag {wanted}, only {names}") };
+            return Err(self.bad(self.at(root.json), format!("it has {why}")));
+        };
+        if let Some(at) = tags.keys().next().filter(|_| asked.is_none()) {
+            let message = format!("of the tags {names}, only {tag} is read");
+            self.tree.warn(*at, message, "choose another tag with --tag");
+        }
+        Ok(tasks)
+    }
+
+    /// The node that a dependency names, or a warning.
+    fn find(&mut self, name: &str, waiting: usize, at: usize) -> Option<usize> {
+        if !self.places.contains_key(name) {
+            let message = format!("{} depends on {name}, which the file does not have", self.name(waiting));
+            self.tree.warn(at, message, "this dependency is ignored; correct or remove it, or export both");
+        }
+        self.places.get(name).copied()
+    }
+
+    /// Applies a dependency of an issue.
+    fn link(&mut self, node: usize, link: &Record<'a>, left_out: &HashSet<String>) {
+        let [name, kind] = ["depends_on_id", "type"].map(|field| link.text(field).unwrap_or_default());
+        let binds = ["blocks", "waits-for", "parent-child", "conditional-blocks"].contains(&kind.as_str());
+        if !binds || left_out.contains(&name) {
+            return;
+        }
+        let at = link.fields.get("depends_on_id").map_or(self.at(link.json), |id| self.at(id.get()));
+        let Some(other) = self.find(&name, node, at) else { return };
+        let issue = &mut self.tree.nodes[node];
+        if kind == "parent-child" {
+            issue.parent.get_or_insert(other);
+        } else if kind != "conditional-blocks" {
+            issue.waits_for.push(Reference { name, at });
+        } else if issue.when == When::Always {
+            issue.when = When::Failed(Reference { name, at });
+        } else {
+            let message = format!("{} already waits for another issue to fail; {name} is ignored", self.name(node));
+            self.tree.warn(at, message, "keep one dependency of the type conditional-blocks");
+        }
+    }
+
+    /// Ignores each parent that would make an issue a part of itself.
+    fn break_circles(&mut self) {
+        let mut seen = vec![usize::MAX; self.tree.nodes.len()];
+        for start in 0..seen.len() {
+            let mut node = start;
+            while seen[node] == usize::MAX {
+                seen[node] = start;
+                let Some(parent) = self.tree.nodes[node].parent else { break };
+                if seen[parent] == start {
+                    let message = format!("the parent of {} is a part of it; this parent is ignored", self.name(node));
+                    self.tree.warn(self.tree.nodes[node].at, message, "remove a dependency of the type parent-child");
+                    self.tree.nodes[node].parent = None;
+                    break;
+                }
+                node = parent;
+            }
+        }
+    }
+
+    /// Puts parts after their groups. An open issue whose parts have all ended is a step, so that somebody closes it.
+    fn group_issues(&mut self) {
+        let mut nodes = std::mem::take(&mut self.tree.nodes).into_iter().map(Some).collect::<Vec<_>>();
+        let mut parts = vec![Vec::new(); nodes.len()];
+        let mut left = Vec::new();
+        for (place, node) in nodes.iter().enumerate().rev() {
+            let parent = node.as_ref().and_then(|node| node.parent);
+            parent.map_or(&mut left, |parent| &mut parts[parent]).push(place);
+        }
+        let mut places = vec![0; nodes.len()];
+        while let Some(place) = left.pop() {
+            left.append(&mut parts[place]);
+            places[place] = self.tree.nodes.len();
+            if let Some(mut node) = nodes[place].take() {
+                node.parent = node.parent.map(|parent| places[parent]);
+                self.tree.nodes.push(node);
+            }
+        }
+        let nodes = &mut self.tree.nodes;
+        let mut parts_ended = vec![true; nodes.len()];
+        for node in (0..nodes.len()).rev() {
+            let is_ended = matches!(nodes[node].task.mark, Mark::Done | Mark::Cancelled);
+            nodes[node].is_group &= is_ended || !parts_ended[node];
+            if let Some(parent) = nodes[node].parent {
+                nodes[parent].is_group = true;
+                parts_ended[parent] &= is_ended && parts_ended[node];
+            }
+        }
+        for node in 0..nodes.len() {
+            let up = nodes[node].parent;
+            nodes[node].parent = up.and_then(|up| if nodes[up].is_group { Some(up) } else { nodes[up].parent });
+        }
+    }
+
+    /// Settles what groups and their parts mean for each other.
+    fn finish(mut self) -> Result<Tree, ParseError> {
+        let value = self.tree.nodes.iter().filter(|node| !node.is_group).count();
+        if value > TASKS_MAX {
+            return Err(ParseError::LimitPassed { limit: "tasks", value, max: TASKS_MAX });
+        }
+        let mut open = BTreeMap::<usize, usize>::new();
+        for node in 0..self.tree.nodes.len() {
+            let Some(group) = self.tree.nodes[node].parent else { continue };
+            let (whole, part) = (self.tree.nodes[group].task.mark, self.tree.nodes[node].task.mark);
+            if whole == Mark::Done && [Mark::Open, Mark::InProgress].contains(&part) {
+                *open.entry(group).or_default() += 1;
+            } else if part == Mark::Open && [Mark::Deferred, Mark::Cancelled].contains(&whole) {
+                self.tree.nodes[node].task.mark = whole;
+            }
+        }
+        for (group, n_open) in open {
+            let message = format!("{} is done, but {n_open} of its parts are not; they stay open", self.name(group));
+            self.tree.warn(self.tree.nodes[group].at, message, "set the state of the parts if they are done");
+        }
+        Ok(self.tree)
+    }
+}

@@ -1,84 +1,70 @@
 //! Reads plan files and writes states back into them, as `docs/plan-format.md` describes.
+//!
+//! A Markdown file goes through `repair` and `blocks` to `steps`, which finds the steps; `line` takes each apart,
+//! `commands` judges its code, `contents` gives it its notes, and `prose` reads files without lists. `json` reads the
+//! files of Task Master and beads. All give a `tree`, whose names and order `edges` turns into dependencies.
 
+mod blocks;
+mod commands;
+mod contents;
+mod edges;
 mod error;
 mod json;
+mod line;
+mod prose;
+mod repair;
+mod steps;
 mod ticks;
 mod tree;
+mod words;
 
+pub use edges::{EDGES_MAX, Named, validate};
 pub use error::{Diagnostic, ParseError};
-pub use ticks::{Written, write_states};
-pub use tree::WARNINGS_MAX;
+pub use ticks::{Written, expressible, write_states};
+pub use tree::{CodeUse, Format, MarkAt, ParsedPlan, Part, ReadOptions, TASKS_MAX, TEXT_BYTES_MAX, WARNINGS_MAX};
+pub use words::VERBS;
 
-use serde::{Deserialize, Serialize};
+use crate::plan::{Attachment, TaskId};
+use tree::Tree;
 
-use crate::plan::{Mark, Span, TaskId, TaskPlan};
-
-/// Maximum length of a plan file, in bytes.
-pub const TEXT_BYTES_MAX: usize = 16 * 1024 * 1024;
-
-/// Maximum number of tasks in a plan.
-pub const TASKS_MAX: usize = 100_000;
-
-/// The tool whose rules a file is read by.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Format {
-    /// Plain Markdown.
-    #[default]
-    Markdown,
-    /// `tasks.md` of spec-kit.
-    SpecKit,
-    /// `tasks.md` of OpenSpec.
-    OpenSpec,
-    /// `tasks.md` of Kiro and cc-sdd.
-    Kiro,
-    /// `tasks.json` of Task Master.
-    TaskMaster,
-    /// `issues.jsonl` of beads.
-    Beads,
+/// Reads a plan file.
+///
+/// # Errors
+///
+/// A file without steps or too long, a dependency on no task or on several, a circle of dependencies, broken JSON.
+pub fn read(text: &str, options: ReadOptions<'_>) -> Result<ParsedPlan, ParseError> {
+    let tree = tree_of(text, options)?;
+    Ok(edges::connect(tree, text, options, None)?.0)
 }
 
-/// How to read a file.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct ReadOptions<'a> {
-    /// The rules to read it by.
-    pub format: Format,
-    /// Drops the order in which the steps are written; only written dependencies remain.
-    pub parallel: bool,
-    /// The tag of a Task Master file to read; `master`, else the first, when unset.
-    pub tag: Option<&'a str>,
+/// Reads a text that is added to a plan, whose tasks it may name: `named` finds them. Gives also which task of the text
+/// waits for which task of the plan. A name that the text has itself means its own task.
+///
+/// # Errors
+///
+/// As [`read`].
+pub fn read_beside(
+    text: &str,
+    options: ReadOptions<'_>,
+    named: Named<'_>,
+) -> Result<(ParsedPlan, Vec<(TaskId, TaskId)>), ParseError> {
+    let tree = tree_of(text, options)?;
+    edges::connect(tree, text, options, Some(named))
 }
 
-/// A plan file as it was read.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ParsedPlan {
-    /// The rules it was read by.
-    pub format: Format,
-    /// The first heading of level 1.
-    pub title: Option<String>,
-    /// The tasks in the order of the file, numbered from 1.
-    pub tasks: Vec<TaskPlan>,
-    /// Text that explains the plan and is no task.
-    pub context: Vec<String>,
-    /// Problems that do not prevent reading, in the order of the file.
-    pub warnings: Vec<Diagnostic>,
-    /// Parts of the file in no task, in order and not overlapping.
-    pub ignored: Vec<Span>,
-    /// Every place in the file that shows the state of a task or a group, in the order of the file.
-    pub marks: Vec<MarkAt>,
+fn tree_of(text: &str, options: ReadOptions<'_>) -> Result<Tree, ParseError> {
+    if text.len() > TEXT_BYTES_MAX {
+        return Err(ParseError::LimitPassed { limit: "bytes", value: text.len(), max: TEXT_BYTES_MAX });
+    }
+    match options.format {
+        Format::TaskMaster => json::task_master(text, options.tag),
+        Format::Beads => json::beads(text),
+        Format::Markdown | Format::SpecKit | Format::OpenSpec | Format::Kiro => Ok(steps::read(text, options.format)),
+    }
 }
 
-/// A place in the file that shows a state.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct MarkAt {
-    /// The character in a box, or a JSON string with its quotes.
-    pub span: Span,
-    /// The state shown.
-    pub mark: Mark,
-    /// The task; unset for a group.
-    pub of: Option<TaskId>,
-    /// The nearest group around it that shows a state, as an index of this list.
-    pub parent: Option<usize>,
-    /// Marked as optional: its group does not wait for it.
-    pub optional: bool,
+/// What a text refers to: links, images, paths; in its order, each once.
+#[must_use]
+pub fn attachments(text: &str) -> Vec<Attachment> {
+    contents::attachments_of(text)
 }

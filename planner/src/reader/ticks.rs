@@ -1,6 +1,183 @@
 //! Writes states back into a plan file as the smallest change of its bytes.
 
+use std::collections::{BTreeMap, HashMap};
+
+use serde_json::value::RawValue;
+
+use super::{Format, MarkAt, ParsedPlan};
+use crate::plan::{Mark, Span, TaskId};
+
 /// A file with states written into it.
-pub struct Written;
-/// Writes states.
-pub fn write_states() {}
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Written {
+    /// The new text.
+    pub text: String,
+    /// The bytes of the old text that were replaced, in order; an empty span is an insertion.
+    pub changed: Vec<Span>,
+    /// Tasks that have a state but no place in the file that could show it, by number.
+    pub unwritten: Vec<TaskId>,
+}
+
+/// Writes the states of tasks into the text that a plan was read from.
+///
+/// A state without a mark in the format leaves the file as it is. A group around a task that ended is marked done when
+/// all its parts have ended, the optional ones aside, and at least one is done. `now` is the time, as RFC 3339, for
+/// formats that record it.
+#[must_use]
+pub fn write_states(text: &str, plan: &ParsedPlan, states: &[(TaskId, Mark)], now: &str) -> Written {
+    let old = |place: usize| plan.marks.get(place).and_then(|mark| text.get(mark.span.start..mark.span.end));
+    let capital = plan.format == Format::SpecKit && uses_capitals((0..plan.marks.len()).filter_map(old));
+    let new = |mark: Mark| if capital && mark == Mark::Done { Some("X") } else { word(plan.format, mark) };
+    let places = plan.marks.iter().enumerate().filter_map(|(place, mark)| Some((mark.of?, place)));
+    let places = places.collect::<HashMap<_, _>>();
+    let mut shown = plan.marks.iter().map(|mark| mark.mark).collect::<Vec<_>>();
+    let (mut written, mut unwritten) = (Vec::new(), Vec::new());
+    for (task, mark) in states.iter().copied().collect::<BTreeMap<_, _>>() {
+        let Some(place) = places.get(&task).copied().filter(|place| old(*place).is_some()) else {
+            unwritten.extend(Some(task).filter(|_| !mark.is_open()));
+            continue;
+        };
+        if shown[place] != mark && new(mark).is_some() && new(mark) != old(place) {
+            shown[place] = mark;
+            written.push(place);
+        }
+    }
+    let ended = end_groups(&plan.marks, &mut shown, &written);
+    written.extend(ended);
+
+    let mut edits = Vec::new();
+    for place in written {
+        if let (Some(old), Some(new)) = (old(place), new(shown[place])) {
+            edits.push((place_of(text, old), new.to_owned()));
+            if plan.format == Format::Beads {
+                edits.extend(times(text, plan.marks[place].span.start, shown[place], now));
+            }
+        }
+    }
+    edits.sort_unstable();
+    let (mut result, mut end, mut changed) = (String::with_capacity(text.len()), 0, Vec::new());
+    for (span, new) in edits {
+        if let Some(kept) = text.get(end..span.start) {
+            result.push_str(kept);
+            result.push_str(&new);
+            end = span.end;
+            changed.push(span);
+        }
+    }
+    result.push_str(text.get(end..).unwrap_or_default());
+    Written { text: result, changed, unwritten }
+}
+
+/// The mark that is read again after a state was written; open for a state without a mark in the format.
+#[must_use]
+pub fn expressible(format: Format, mark: Mark) -> Mark {
+    if word(format, mark).is_some() { mark } else { Mark::Open }
+}
+
+/// What a format writes for a state: the character in a box, or a JSON string.
+const fn word(format: Format, mark: Mark) -> Option<&'static str> {
+    match (format, mark) {
+        (Format::Markdown | Format::SpecKit | Format::OpenSpec | Format::Kiro, Mark::Open) => Some(" "),
+        (Format::Markdown | Format::SpecKit | Format::OpenSpec | Format::Kiro, Mark::Done) => Some("x"),
+        (Format::Markdown, Mark::InProgress) => Some("~"),
+        (Format::Kiro, Mark::InProgress) | (Format::Markdown, Mark::Cancelled) => Some("-"),
+        (Format::TaskMaster, Mark::Open) => Some("\"pending\""),
+        (Format::TaskMaster, Mark::InProgress) => Some("\"in-progress\""),
+        (Format::TaskMaster, Mark::Done) => Some("\"done\""),
+        (Format::TaskMaster, Mark::Cancelled) => Some("\"cancelled\""),
+        (Format::Beads, Mark::Open) => Some("\"open\""),
+        (Format::Beads, Mark::InProgress) => Some("\"in_progress\""),
+        (Format::Beads, Mark::Done) => Some("\"closed\""),
+        (Format::SpecKit | Format::OpenSpec, Mark::InProgress | Mark::Cancelled)
+        | (Format::Kiro | Format::Beads, Mark::Cancelled)
+        | (_, Mark::Deferred) => None,
+    }
+}
+
+/// True when a file ticks its boxes with `X` alone.
+fn uses_capitals<'a>(mut boxes: impl Iterator<Item = &'a str> + Clone) -> bool {
+    !boxes.clone().any(|mark| mark == "x") && boxes.any(|mark| mark == "X")
+}
+
+/// What is known of the parts of a group; an optional part counts only where every part is optional.
+#[derive(Default)]
+struct Parts {
+    n_required: usize,
+    n_open_required: usize,
+    n_open_optional: usize,
+    n_done: usize,
+    n_ended_now: usize,
+    n_unread: usize,
+}
+
+/// Marks the groups done that end with what was written, from the innermost outwards, and returns their places.
+fn end_groups(marks: &[MarkAt], shown: &mut [Mark], written: &[usize]) -> Vec<usize> {
+    let is_ended = |mark: Mark| matches!(mark, Mark::Done | Mark::Cancelled);
+    let mut parts = marks.iter().map(|_| Parts::default()).collect::<Vec<_>>();
+    for parent in marks.iter().filter_map(|mark| mark.parent) {
+        parts[parent].n_unread += 1;
+    }
+    for place in written.iter().filter(|place| is_ended(shown[**place])) {
+        parts[*place].n_ended_now += 1;
+    }
+    let mut ended = Vec::new();
+    let mut next = (0..marks.len()).filter(|place| parts[*place].n_unread == 0).collect::<Vec<_>>();
+    while let Some(place) = next.pop() {
+        let own = std::mem::take(&mut parts[place]);
+        let parts_ended = if own.n_required > 0 { own.n_open_required == 0 } else { own.n_open_optional == 0 };
+        let is_group = marks[place].of.is_none();
+        if is_group && parts_ended && own.n_done > 0 && own.n_ended_now > 0 && shown[place] != Mark::Done {
+            shown[place] = Mark::Done;
+            ended.push(place);
+        }
+        let Some(parent) = marks[place].parent else { continue };
+        let is_open = usize::from(!(parts_ended && is_ended(shown[place])));
+        let group = &mut parts[parent];
+        if marks[place].optional {
+            group.n_open_optional += is_open;
+        } else {
+            group.n_required += 1;
+            group.n_open_required += is_open;
+        }
+        group.n_done += own.n_done + usize::from(shown[place] == Mark::Done);
+        group.n_ended_now += own.n_ended_now;
+        group.n_unread -= 1;
+        if group.n_unread == 0 {
+            next.push(parent);
+        }
+    }
+    ended
+}
+
+/// Sets the times that beads keeps with a state, in the record around a byte.
+fn times(text: &str, at: usize, mark: Mark, now: &str) -> Vec<(Span, String)> {
+    let names: &[&str] = match mark {
+        Mark::Done => &["updated_at", "closed_at"],
+        Mark::Open | Mark::InProgress => &["updated_at"],
+        Mark::Cancelled | Mark::Deferred => &[],
+    };
+    let start = text.get(..at).and_then(|before| before.rfind('\n')).map_or(0, |end| end + 1);
+    let line = text.get(start..).and_then(|rest| rest.lines().next()).unwrap_or_default();
+    let record = line.trim_start_matches('\u{feff}').trim();
+    let Ok(fields) = serde_json::from_str::<HashMap<String, &RawValue>>(record) else { return Vec::new() };
+    let now = serde_json::Value::from(now).to_string();
+    let (mut edits, mut missing) = (Vec::new(), String::new());
+    for name in names {
+        match fields.get(*name) {
+            Some(value) if value.get() == now => {}
+            Some(value) => edits.push((place_of(text, value.get()), now.clone())),
+            None => missing.push_str(&format!(",\"{name}\":{now}")),
+        }
+    }
+    if !missing.is_empty() {
+        let brace = place_of(text, record).end - 1;
+        edits.push((Span { start: brace, end: brace }, missing));
+    }
+    edits
+}
+
+/// The span of a part of a text.
+fn place_of(text: &str, part: &str) -> Span {
+    let start = part.as_ptr() as usize - text.as_ptr() as usize;
+    Span { start, end: start + part.len() }
+}

@@ -1,10 +1,147 @@
-//! A plan file between reading and ordering: its groups and steps as a tree, with names and dependencies as written.
+//! A plan file as it was read, and before that its groups and steps as a tree, with names and dependencies as written.
 
+use serde::{Deserialize, Serialize};
+
+use super::commands::Verdict;
 use super::error::Diagnostic;
-use crate::plan::{Span, TaskPlan};
+use crate::plan::{Mark, Span, TaskId, TaskPlan};
 
 /// Warnings kept for one file.
 pub const WARNINGS_MAX: usize = 1_000;
+
+/// Maximum length of a plan file, in bytes.
+pub const TEXT_BYTES_MAX: usize = 16 * 1024 * 1024;
+
+/// Maximum number of tasks in a plan.
+pub const TASKS_MAX: usize = 100_000;
+
+/// The tool whose rules a file is read by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Format {
+    /// Plain Markdown.
+    #[default]
+    Markdown,
+    /// `tasks.md` of spec-kit.
+    SpecKit,
+    /// `tasks.md` of OpenSpec.
+    OpenSpec,
+    /// `tasks.md` of Kiro and cc-sdd.
+    Kiro,
+    /// `tasks.json` of Task Master.
+    TaskMaster,
+    /// `issues.jsonl` of beads.
+    Beads,
+}
+
+impl Format {
+    /// All formats.
+    pub const ALL: [Self; 6] =
+        [Self::Markdown, Self::SpecKit, Self::OpenSpec, Self::Kiro, Self::TaskMaster, Self::Beads];
+
+    /// The name for the command line and for people.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Markdown => "markdown",
+            Self::SpecKit => "speckit",
+            Self::OpenSpec => "openspec",
+            Self::Kiro => "kiro",
+            Self::TaskMaster => "taskmaster",
+            Self::Beads => "beads",
+        }
+    }
+
+    /// The format of the tool that keeps its files at such a path.
+    #[must_use]
+    pub fn of_path(path: &str) -> Self {
+        let parts = path.split(['/', '\\']).collect::<Vec<_>>();
+        let holds = |names: &[&str]| parts.windows(names.len()).any(|window| window == names);
+        let n_above = parts.len().saturating_sub(1);
+        let in_specs = n_above >= 2 && parts[n_above - 2] == "specs";
+        match parts.last() {
+            _ if holds(&[".kiro", "specs"]) => Self::Kiro,
+            _ if holds(&["openspec", "changes"]) => Self::OpenSpec,
+            Some(&"tasks.md") if in_specs => Self::SpecKit,
+            Some(name) if parts[..n_above].contains(&".taskmaster") && name.ends_with(".json") => Self::TaskMaster,
+            Some(name) if parts[..n_above].contains(&".beads") && name.ends_with(".jsonl") => Self::Beads,
+            _other => Self::Markdown,
+        }
+    }
+}
+
+/// How to read a file.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ReadOptions<'a> {
+    /// The rules to read it by.
+    pub format: Format,
+    /// Drops the order in which the steps are written; only written dependencies remain.
+    pub parallel: bool,
+    /// The tag of a Task Master file to read; `master`, else the first, when unset.
+    pub tag: Option<&'a str>,
+}
+
+/// A plan file as it was read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ParsedPlan {
+    /// The rules it was read by.
+    pub format: Format,
+    /// The first heading of level 1.
+    pub title: Option<String>,
+    /// The tasks in the order of the file, numbered from 1.
+    pub tasks: Vec<TaskPlan>,
+    /// Text that explains the plan and is no task.
+    pub context: Vec<String>,
+    /// Problems that do not prevent reading, in the order of the file.
+    pub warnings: Vec<Diagnostic>,
+    /// Parts of the file that belong to no task, in order.
+    pub parts: Vec<(Span, Part)>,
+    /// The code in tasks and their notes, in the order of the file.
+    pub codes: Vec<CodeUse>,
+    /// Numbered items and shell fences that are no steps because the file has boxes.
+    pub lost: Vec<Span>,
+    /// Every place in the file that shows the state of a task or a group, in the order of the file.
+    pub marks: Vec<MarkAt>,
+}
+
+/// A place in the file that shows a state.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MarkAt {
+    /// The character in a box, or a JSON string with its quotes.
+    pub span: Span,
+    /// The state shown.
+    pub mark: Mark,
+    /// The task; unset for a group.
+    pub of: Option<TaskId>,
+    /// The nearest group around it that shows a state, as an index of this list.
+    pub parent: Option<usize>,
+    /// Marked as optional: its group does not wait for it.
+    pub optional: bool,
+}
+
+/// What a part of a file is that belongs to no task.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Part {
+    /// A heading, a rule or a comment.
+    Heading,
+    /// Text that the plan keeps as context.
+    Context,
+    /// Text that is left out, with a warning.
+    LeftOut,
+}
+
+/// A piece of code in a task, and whether it runs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CodeUse {
+    /// Its first byte.
+    pub at: usize,
+    /// The task.
+    pub task: Option<TaskId>,
+    /// The form of command by which it runs, 1 to 4.
+    pub form: Option<u8>,
+    /// Why it does not run, if it has one of the forms.
+    pub withheld: Option<String>,
+}
 
 /// The groups and steps of a file, in its order; a parent comes before its parts.
 #[derive(Debug, Default)]
@@ -13,8 +150,12 @@ pub(super) struct Tree {
     pub title: Option<String>,
     /// Text that explains the plan and is no step.
     pub context: Vec<String>,
-    /// Bytes that belong to no step: headings, context, sections left out. In order, not overlapping.
+    /// Bytes of headings, rules and comments.
     pub ignored: Vec<Span>,
+    /// Bytes of text in no step.
+    pub parts: Vec<(Span, Part)>,
+    pub codes: Vec<(Option<usize>, CodeUse)>,
+    pub lost: Vec<Span>,
     pub warnings: Vec<Warning>,
     /// False for the files of tools that know only written dependencies.
     pub is_ordered: bool,
@@ -33,6 +174,8 @@ pub(super) struct Node {
     pub alias: Option<String>,
     pub parent: Option<usize>,
     pub is_group: bool,
+    /// A group made of a heading, whose number yields to that of a step.
+    pub is_heading: bool,
     /// The byte at which it begins.
     pub at: usize,
     /// The bytes that show its state: the character in a box, or a JSON string with its quotes.
@@ -77,6 +220,17 @@ pub(super) struct Warning {
     pub help: String,
 }
 
+impl CodeUse {
+    pub(super) fn of(at: usize, verdict: &Verdict) -> Self {
+        let (form, withheld) = match verdict {
+            Verdict::Runs { form, .. } => (Some(*form), None),
+            Verdict::Withheld { reason, .. } => (None, Some(reason.clone())),
+            Verdict::Mentioned | Verdict::Text => (None, None),
+        };
+        Self { at, task: None, form, withheld }
+    }
+}
+
 impl Node {
     pub fn new(task: TaskPlan, at: usize) -> Self {
         Self {
@@ -85,6 +239,7 @@ impl Node {
             alias: None,
             parent: None,
             is_group: false,
+            is_heading: false,
             at,
             state: None,
             waits_for: Vec::new(),

@@ -1,0 +1,163 @@
+//! Recognizes paths of files among the words of a text.
+
+/// Endings of pictures.
+const IMAGES: &str = "png jpg jpeg gif svg webp bmp ico tif tiff avif heic";
+
+/// Endings that make a bare word a file.
+const ENDINGS: &str = "rs toml lock md mdx txt rst adoc py pyi ipynb js jsx mjs cjs ts tsx mts cts json jsonl json5 jsonc ndjson yaml \
+     yml xml html htm css scss sass less vue svelte astro go mod sum java kt kts gradle scala rb erb php c h cc cpp \
+     cxx hpp hh cs csproj sln fs swift m mm dart lua pl pm r jl ex exs erl hs ml mli clj cljs zig nim sh bash zsh \
+     fish ps1 bat cmd sql db sqlite csv tsv parquet xls xlsx doc docx ppt pptx odt pdf tex bib log ini cfg conf \
+     config env properties proto graphql gql prisma tf tfvars hcl nix dockerfile mk cmake bzl bazel zip tar gz tgz \
+     bz2 xz 7z wav mp3 mp4 mov avi mkv webm ogg flac m4a wasm so dll exe bin jar war pem crt key cer patch diff \
+     snap plist j2 tmpl tpl hbs ejs psd fig sketch drawio puml eml ics vcf bak tmp out v sv vhd asm s feature http \
+     rego cue sol onnx pt pkl npy h5 srt po pot template example service";
+
+/// Files whose whole name is such an ending.
+const HIDDEN: &str = "env gitignore dockerignore gitattributes gitmodules npmrc nvmrc yarnrc npmignore editorconfig eslintrc \
+     eslintignore prettierrc prettierignore babelrc browserslistrc stylelintrc pylintrc flake8 coveragerc bashrc \
+     zshrc bash_profile profile vimrc gitconfig htaccess clang-format clang-tidy tool-versions node-version python- \
+     version ruby-version envrc rspec rubocop pypirc netrc";
+
+/// Names of libraries that end like files.
+const LIBRARIES: &str = "node.js next.js vue.js react.js nuxt.js express.js three.js d3.js angular.js ember.js backbone.js nest.js \
+     chart.js moment.js alpine.js p5.js discord.js electron.js deno.js solid.js knockout.js handlebars.js socket.js \
+     polymer.js plotly.js tensorflow.js mermaid.js passport.js asp.net ai.js bun.js";
+
+/// First parts that make a path without an ending one.
+const FOLDERS: &str = "src lib libs test tests docs doc crates packages apps app scripts bin config public assets components pages \
+     examples benches migrations internal cmd pkg include vendor node_modules target dist build .github .vscode \
+     .cargo server client frontend backend web api tools data db specs spec";
+
+/// First parts of paths from the root; every other word with a slash in front is a route.
+const ROOTS: &str =
+    "etc var usr home tmp opt bin sbin dev mnt root proc sys srv Users Library Applications media boot lib";
+
+/// Whether a list of words has one, in letters of any size.
+fn has(list: &str, word: &str) -> bool {
+    list.split_ascii_whitespace().any(|known| known.eq_ignore_ascii_case(word))
+}
+
+/// Chinese, Japanese and Korean, which put no spaces between words.
+fn is_cjk(c: char) -> bool {
+    matches!(c, '\u{2e80}'..='\u{9fff}' | '\u{ac00}'..='\u{d7af}' | '\u{f900}'..='\u{faff}' | '\u{ff00}'..='\u{ffef}')
+}
+
+/// The length of the word that could be a path; it never reaches past white space, quotes or brackets.
+pub(crate) fn word_length(text: &str) -> usize {
+    let mut braces = 0_usize;
+    let mut previous = ' ';
+    for (at, c) in text.char_indices() {
+        match c {
+            '{' => braces += 1,
+            '}' if braces > 0 => braces -= 1,
+            ',' if braces > 0 => {}
+            '[' | ']' if matches!(previous, '/' | '.') || previous.is_alphanumeric() => {}
+            '\\' | '/' | '.' | '_' | '-' | '~' | '@' | '$' | '*' | '+' | '#' | '%' | ':' | '?' | '=' | '&' | '!' => {}
+            c if c.is_alphanumeric() && !is_cjk(c) => {}
+            _ => return at,
+        }
+        previous = c;
+    }
+    text.len()
+}
+
+/// True when the ending is that of a picture.
+pub(crate) fn is_image(path: &str) -> bool {
+    ending(path).is_some_and(|ending| has(IMAGES, ending))
+}
+
+/// True when the ending is one that files have.
+pub(crate) fn has_file_ending(path: &str) -> bool {
+    ending(path).is_some_and(|ending| has(ENDINGS, ending) || has(IMAGES, ending))
+}
+
+/// What follows the last full stop of the last part.
+fn ending(path: &str) -> Option<&str> {
+    let last = path.bytes().rposition(|b| matches!(b, b'.' | b'/' | b'\\'))?;
+    let ending = path.get(last + 1..).filter(|_| path.as_bytes()[last] == b'.')?;
+    (!ending.is_empty() && ending.len() <= 10).then_some(ending)
+}
+
+/// The path when a word is one, without the line number after it.
+pub(crate) fn file_ref(word: &str) -> Option<&str> {
+    if word.len() < 2 || word.len() > 1_000 {
+        return None;
+    }
+    if !word.contains(['.', '/', '\\']) || word.contains(char::is_whitespace) || word.contains("://") {
+        return None;
+    }
+    let path = without_line(word);
+    let is_alien = path.contains(['=', '&', '|', '<', '>', '`', '"']);
+    if is_alien || path.starts_with('-') || (path.contains('@') && !path.contains('/')) {
+        return None;
+    }
+    let windows = matches!(path.as_bytes(), [letter, b':', b'\\' | b'/', ..] if letter.is_ascii_alphabetic());
+    if windows || path.starts_with("\\\\") {
+        return several(path).then_some(path);
+    }
+    let known = has_file_ending(path) || path.strip_prefix('.').is_some_and(|name| has(HIDDEN, name));
+    if !path.contains(['/', '\\']) {
+        return (known && bare_file(path)).then_some(path);
+    }
+    if path.starts_with('/') {
+        let first = first_part(path);
+        let fits = has(ROOTS, first) || (known && !path.contains(['{', ':']));
+        return (fits && several(path)).then_some(path);
+    }
+    if known {
+        return Some(path);
+    }
+    let (first, several) = (first_part(path), several(path));
+    let dotted = ["./", "../", "~/", ".\\", "..\\", "$HOME/"].iter().any(|start| path.starts_with(start));
+    let bare = path.trim_end_matches(['/', '\\']);
+    let folder = has(FOLDERS, first) && (several || bare.len() < path.len());
+    let glob = path.contains('*') && several;
+    // "w/" stands for "with".
+    let directory = bare.len() < path.len() && bare.len() > 1 && bare.contains(char::is_alphabetic);
+    let host = first.contains('.') && !first.starts_with('.') && several;
+    ((dotted && several) || ((folder || glob || directory) && !host)).then_some(path)
+}
+
+/// The parts of a path between slashes that are not empty.
+fn parts_of(path: &str) -> impl Iterator<Item = &str> {
+    path.split(['/', '\\']).filter(|part| !part.is_empty())
+}
+
+fn first_part(path: &str) -> &str {
+    parts_of(path).next().unwrap_or("")
+}
+
+/// True for a path of more than one part.
+fn several(path: &str) -> bool {
+    parts_of(path).nth(1).is_some()
+}
+
+/// A name with a known ending and something before it that can name a file.
+fn bare_file(path: &str) -> bool {
+    let Some((stem, ending)) = path.rsplit_once('.') else { return false };
+    let hidden = stem.is_empty() && has(HIDDEN, ending);
+    let short = ending.len() == 1 && stem.len() == 1;
+    let named = stem.chars().any(|c| c.is_alphabetic() || c == '*') || stem.len() > 3;
+    let joined = ending.chars().next().is_some_and(char::is_uppercase)
+        && stem.chars().next_back().is_some_and(char::is_lowercase)
+        && ending.len() < 3;
+    hidden || (!stem.is_empty() && named && !short && !joined && !has(LIBRARIES, path))
+}
+
+/// Takes off `:12` and `:12-20`.
+fn without_line(word: &str) -> &str {
+    match word.rsplit_once(':') {
+        Some((path, line)) if path.len() > 1 && line.bytes().all(|b| b.is_ascii_digit() || b == b'-') => {
+            without_line_once(path)
+        }
+        Some(_) | None => word,
+    }
+}
+
+fn without_line_once(path: &str) -> &str {
+    match path.rsplit_once(':') {
+        Some((short, line)) if short.len() > 1 && !line.is_empty() && line.bytes().all(|b| b.is_ascii_digit()) => short,
+        Some(_) | None => path,
+    }
+}

@@ -1,0 +1,409 @@
+//! Markdown as a list of blocks: headings, items, paragraphs, fences, tables, with their text and their bytes.
+
+use std::ops::Range;
+
+use pulldown_cmark::{CodeBlockKind, Event, HeadingLevel, Options, Parser, Tag, TagEnd};
+
+use super::repair::{Repaired, repair};
+use crate::plan::Span;
+
+/// A block of a Markdown file.
+#[derive(Debug)]
+pub(super) struct Block {
+    pub kind: Kind,
+    /// Its bytes in the file; of an item only its marker and its first paragraph.
+    pub span: Span,
+    /// The item around it, as an index of the list of blocks.
+    pub item: Option<usize>,
+    pub inline: Inline,
+}
+
+#[derive(Debug, PartialEq)]
+pub(super) enum Kind {
+    /// Its level, 1 to 6.
+    Heading(u8),
+    /// Its number as Markdown counts it, unless it has a bullet.
+    Item(Option<u64>),
+    Paragraph,
+    /// Its language and its text.
+    Fence {
+        language: String,
+        code: String,
+    },
+    /// Quotes, HTML, front matter, indented code.
+    Other,
+    /// Rules and comments.
+    Rule,
+    /// Rows of cells, the head first.
+    Table(Vec<Vec<Inline>>),
+}
+
+/// Text without Markdown's signs, but for the backticks of code.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct Inline {
+    pub text: String,
+    pub codes: Vec<Code>,
+    pub links: Vec<Link>,
+    /// Everything is bold.
+    pub is_bold: bool,
+    /// Offsets of the text, each with its byte in the file.
+    places: Vec<(usize, usize)>,
+}
+
+/// Code between backticks.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Code {
+    /// With the backticks, in the text.
+    pub range: Range<usize>,
+    pub code: String,
+}
+
+/// A link or an image.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Link {
+    pub range: Range<usize>,
+    pub url: String,
+    pub is_image: bool,
+}
+
+impl Inline {
+    /// The byte of the file at an offset of the text.
+    pub fn at(&self, offset: usize) -> usize {
+        let after = self.places.partition_point(|(known, _)| *known <= offset);
+        match after.checked_sub(1).map(|before| self.places[before]) {
+            Some((known, at)) => at + (offset - known),
+            None => self.places.first().map_or(0, |(_, at)| *at),
+        }
+    }
+
+    /// A text of its own at a byte of the file.
+    pub fn plain(text: &str, at: usize) -> Self {
+        Self { text: text.to_owned(), places: vec![(0, at)], ..Self::default() }
+    }
+
+    /// Its bytes in the file.
+    pub fn span(&self) -> Span {
+        let visible = self.text.trim_end().len();
+        Span { start: self.at(0), end: self.at(visible.saturating_sub(1)) + 1 }
+    }
+
+    /// The text with code blanked out, so that its words are not found. Offsets stay.
+    pub fn masked(&self) -> String {
+        let mut masked = self.text.clone();
+        for code in &self.codes {
+            masked.replace_range(code.range.clone(), &"\0".repeat(code.range.len()));
+        }
+        masked
+    }
+
+    /// A part of the text, without white space around it.
+    pub fn slice(&self, range: Range<usize>) -> Self {
+        let part = &self.text[range.clone()];
+        let start = range.start + (part.len() - part.trim_start().len());
+        let end = start + part.trim().len();
+        let within = |other: &Range<usize>| start <= other.start && other.end <= end;
+        let moved = |other: &Range<usize>| other.start - start..other.end - start;
+        let places = self.places.iter().filter(|(offset, _)| start < *offset && *offset < end);
+        Self {
+            text: self.text[start..end].to_owned(),
+            codes: self
+                .codes
+                .iter()
+                .filter(|code| within(&code.range))
+                .map(|code| Code { range: moved(&code.range), code: code.code.clone() })
+                .collect(),
+            links: self
+                .links
+                .iter()
+                .filter(|link| within(&link.range))
+                .map(|link| Link { range: moved(&link.range), ..link.clone() })
+                .collect(),
+            is_bold: self.is_bold,
+            places: std::iter::once((0, self.at(start)))
+                .chain(places.map(|(offset, at)| (offset - start, *at)))
+                .collect(),
+        }
+    }
+
+    /// Two parts as one text, with a space between them.
+    pub fn joined(mut self, other: &Self) -> Self {
+        if self.text.is_empty() {
+            return other.clone();
+        }
+        if other.text.is_empty() {
+            return self;
+        }
+        let glue = !other.text.starts_with(['.', ',', ';', ':', '!', '?']);
+        if glue {
+            self.push(" ", other.at(0));
+        }
+        let moved = self.text.len();
+        let range = |range: &Range<usize>| range.start + moved..range.end + moved;
+        self.text.push_str(&other.text);
+        self.codes.extend(other.codes.iter().map(|code| Code { range: range(&code.range), code: code.code.clone() }));
+        self.links.extend(other.links.iter().map(|link| Link { range: range(&link.range), ..link.clone() }));
+        self.places.extend(other.places.iter().map(|(offset, at)| (offset + moved, *at)));
+        self
+    }
+
+    fn push(&mut self, text: &str, at: usize) {
+        self.places.push((self.text.len(), at));
+        self.text.push_str(text);
+    }
+}
+
+/// Reads a file.
+pub(super) fn blocks(text: &str) -> Vec<Block> {
+    let (front, body) = front_matter(text);
+    let repaired = repair(body, text.len() - body.len());
+    let mut builder = Builder { repaired: &repaired, blocks: Vec::new(), items: Vec::new(), state: State::default() };
+    if !front.trim().is_empty() {
+        builder.add(Kind::Other, Span { start: 0, end: front.trim_end().len() });
+    }
+    for (event, range) in Parser::new_ext(&repaired.text, Options::ENABLE_TABLES).into_offset_iter() {
+        builder.take(event, range);
+    }
+    builder.blocks
+}
+
+/// A byte order mark and the front matter, and what follows.
+fn front_matter(text: &str) -> (&str, &str) {
+    let body = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let mark = text.len() - body.len();
+    if let Some(rest) = body.strip_prefix("---").filter(|rest| rest.starts_with(['\n', '\r'])) {
+        let mut at = mark + 3;
+        for line in rest.split_inclusive('\n') {
+            at += line.len();
+            if line.trim_end() == "---" {
+                return text.split_at(at);
+            }
+        }
+    }
+    text.split_at(mark)
+}
+
+struct Builder<'a> {
+    repaired: &'a Repaired,
+    blocks: Vec<Block>,
+    /// The open items, each with the number of its list's next item.
+    items: Vec<usize>,
+    state: State,
+}
+
+#[derive(Default)]
+struct State {
+    lists: Vec<Option<u64>>,
+    /// The block that takes text.
+    open: Option<usize>,
+    /// What is open of a quote or of HTML, whose inside is passed over.
+    skipped: usize,
+    code: Option<String>,
+    link: Option<(usize, String, bool)>,
+    bold: usize,
+    bold_bytes: usize,
+    cell: Option<Inline>,
+}
+
+impl Builder<'_> {
+    fn span(&self, range: &Range<usize>) -> Span {
+        let visible = self.repaired.text[range.clone()].trim_end().len();
+        let end = range.start + visible;
+        Span {
+            start: self.repaired.in_file(range.start),
+            end: if visible == 0 { self.repaired.in_file(end) } else { self.repaired.in_file(end - 1) + 1 },
+        }
+    }
+
+    fn add(&mut self, kind: Kind, span: Span) -> usize {
+        self.blocks.push(Block { kind, span, item: self.items.last().copied(), inline: Inline::default() });
+        self.blocks.len() - 1
+    }
+
+    fn take(&mut self, event: Event<'_>, range: Range<usize>) {
+        if self.state.skipped > 0 {
+            match event {
+                Event::Start(_) => self.state.skipped += 1,
+                Event::End(_) => self.state.skipped -= 1,
+                _inside => {}
+            }
+            return;
+        }
+        match event {
+            Event::Start(tag) => self.start(tag, &range),
+            Event::End(tag) => self.end(tag, &range),
+            Event::Text(text) => match &mut self.state.code {
+                Some(code) => code.push_str(&text),
+                None => self.text(&text, range.start),
+            },
+            Event::Code(code) => self.code(&code, &range),
+            Event::SoftBreak | Event::HardBreak => self.text(" ", range.start),
+            Event::InlineHtml(html) if html.starts_with("<!--") => {}
+            Event::InlineHtml(html) | Event::InlineMath(html) | Event::DisplayMath(html) => {
+                self.text(&html, range.start)
+            }
+            Event::Rule => _ = self.add(Kind::Rule, self.span(&range)),
+            Event::Html(_) | Event::FootnoteReference(_) | Event::TaskListMarker(_) => {}
+        }
+    }
+
+    fn start(&mut self, tag: Tag<'_>, range: &Range<usize>) {
+        match tag {
+            Tag::Paragraph => {
+                let fresh = self
+                    .items
+                    .last()
+                    .copied()
+                    .filter(|item| self.state.open == Some(*item) && self.blocks[*item].inline.text.is_empty());
+                self.state.open = Some(match fresh {
+                    Some(item) => item,
+                    None => self.add(Kind::Paragraph, self.span(range)),
+                });
+                self.state.bold_bytes = 0;
+            }
+            Tag::Heading { level, .. } => {
+                let span = self.span(range);
+                self.state.open = Some(self.add(Kind::Heading(depth_of(level)), span));
+                self.state.bold_bytes = 0;
+            }
+            Tag::List(first) => {
+                self.close();
+                self.state.lists.push(first);
+            }
+            Tag::Item => {
+                let number = self.state.lists.last_mut().and_then(Option::as_mut);
+                let number = number.map(|next| std::mem::replace(next, next.saturating_add(1)));
+                let start = self.repaired.in_file(range.start);
+                let item = self.add(Kind::Item(number), Span { start, end: start + 1 });
+                self.items.push(item);
+                self.state.open = Some(item);
+                self.state.bold_bytes = 0;
+            }
+            Tag::CodeBlock(CodeBlockKind::Fenced(language)) => {
+                self.close();
+                let kind = Kind::Fence { language: language.to_string(), code: String::new() };
+                let span = self.span(range);
+                self.add(kind, span);
+                self.state.code = Some(String::new());
+            }
+            Tag::CodeBlock(CodeBlockKind::Indented) | Tag::BlockQuote(_) | Tag::HtmlBlock | Tag::MetadataBlock(_) => {
+                self.close();
+                let span = self.span(range);
+                let is_comment = self.repaired.text[range.clone()].trim_start().starts_with("<!--");
+                self.add(if is_comment { Kind::Rule } else { Kind::Other }, span);
+                self.state.skipped = 1;
+            }
+            Tag::Table(_) => {
+                self.close();
+                let span = self.span(range);
+                self.add(Kind::Table(Vec::new()), span);
+            }
+            Tag::TableHead | Tag::TableRow => {
+                if let Some(Block { kind: Kind::Table(rows), .. }) = self.blocks.last_mut() {
+                    rows.push(Vec::new());
+                }
+            }
+            Tag::TableCell => self.state.cell = Some(Inline::default()),
+            Tag::Link { dest_url, .. } => self.state.link = Some((self.length(), dest_url.to_string(), false)),
+            Tag::Image { dest_url, .. } => self.state.link = Some((self.length(), dest_url.to_string(), true)),
+            Tag::Strong => self.state.bold += 1,
+            _emphasis => {}
+        }
+    }
+
+    fn end(&mut self, tag: TagEnd, range: &Range<usize>) {
+        match tag {
+            TagEnd::Paragraph | TagEnd::Heading(_) => {
+                let span = self.span(range);
+                if let Some(open) = self.state.open {
+                    let block = &mut self.blocks[open];
+                    block.span.end = block.span.end.max(span.end);
+                }
+                self.close();
+            }
+            TagEnd::List(_) => _ = self.state.lists.pop(),
+            TagEnd::Item => {
+                self.close();
+                self.items.pop();
+            }
+            TagEnd::CodeBlock => {
+                let text = self.state.code.take().unwrap_or_default();
+                if let Some(Block { kind: Kind::Fence { code, .. }, .. }) = self.blocks.last_mut() {
+                    *code = text;
+                }
+            }
+            TagEnd::TableCell => {
+                if let (Some(cell), Some(Block { kind: Kind::Table(rows), .. })) =
+                    (self.state.cell.take(), self.blocks.last_mut())
+                    && let Some(row) = rows.last_mut()
+                {
+                    row.push(cell);
+                }
+            }
+            TagEnd::Link | TagEnd::Image => {
+                if let Some((start, url, is_image)) = self.state.link.take() {
+                    let end = self.length();
+                    if let Some(inline) = self.inline() {
+                        inline.links.push(Link { range: start..end, url, is_image });
+                    }
+                }
+            }
+            TagEnd::Strong => self.state.bold = self.state.bold.saturating_sub(1),
+            _other => {}
+        }
+    }
+
+    /// Nothing more is added to the text of the open block.
+    fn close(&mut self) {
+        if let Some(open) = self.state.open.take() {
+            let bold_bytes = self.state.bold_bytes;
+            let inline = &mut self.blocks[open].inline;
+            inline.is_bold = bold_bytes > 0 && bold_bytes >= inline.text.trim().len();
+        }
+        self.state.bold = 0;
+    }
+
+    fn inline(&mut self) -> Option<&mut Inline> {
+        match (&mut self.state.cell, self.state.open) {
+            (Some(cell), _) => Some(cell),
+            (None, Some(open)) => Some(&mut self.blocks[open].inline),
+            (None, None) => None,
+        }
+    }
+
+    fn length(&mut self) -> usize {
+        self.inline().map_or(0, |inline| inline.text.len())
+    }
+
+    fn text(&mut self, text: &str, at: usize) {
+        self.state.bold_bytes += if self.state.bold > 0 { text.len() } else { 0 };
+        let start = self.repaired.in_file(at);
+        if let Some(inline) = self.inline() {
+            inline.push(text, start);
+        }
+        // The text of a tight item has no paragraph of its own.
+        if let (Some(open), None) = (self.state.open, &self.state.cell)
+            && let Kind::Item(_) = self.blocks[open].kind
+        {
+            let span = self.span(&(at..at + text.len().max(1)));
+            self.blocks[open].span.end = self.blocks[open].span.end.max(span.end);
+        }
+    }
+
+    fn code(&mut self, code: &str, range: &Range<usize>) {
+        let end = self.span(range).end;
+        let start = self.repaired.in_file(range.start);
+        self.state.bold_bytes += if self.state.bold > 0 { code.len() + 2 } else { 0 };
+        if let Some(inline) = self.inline() {
+            let from = inline.text.len();
+            inline.push(&format!("`{code}`"), start);
+            inline.codes.push(Code { range: from..inline.text.len(), code: code.trim().to_owned() });
+        }
+        if let Some(open) = self.state.open {
+            self.blocks[open].span.end = self.blocks[open].span.end.max(end);
+        }
+    }
+}
+
+fn depth_of(level: HeadingLevel) -> u8 {
+    level as u8
+}

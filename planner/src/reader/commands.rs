@@ -1,0 +1,380 @@
+//! Decides which code of a step is a command: the four forms, and what withholds a command.
+
+use std::ops::Range;
+
+use super::blocks::Inline;
+use super::words::{CODE, COLON, CONTENT, FOLLOWING, LIMITS, NEVER, NEXT, SHELLS, after, after_any, first_word, words};
+use crate::paths::file_ref;
+
+/// What became of a piece of code in a step.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// It is the step's command, by a form of the page.
+    Runs { command: String, form: u8 },
+    /// It has a form, and something withholds it.
+    Withheld { reason: String, help: &'static str },
+    /// It could be a command and has no form.
+    Mentioned,
+    /// It is text.
+    Text,
+}
+
+/// A fence below a step.
+pub(super) struct Fence<'a> {
+    pub language: &'a str,
+    pub code: &'a str,
+    /// The paragraph before it; the step's own line if there is none.
+    pub before: Option<&'a Inline>,
+    pub is_last: bool,
+}
+
+/// What holds for all commands of a step.
+#[derive(Default)]
+pub(super) struct Around<'a> {
+    /// Why nothing of this step runs, whatever its form.
+    pub barred: Option<&'static str>,
+    /// The step has a box or a number.
+    pub is_strong: bool,
+    /// The step has a box, so that any line may stand above its list.
+    pub has_box: bool,
+    /// The lines that introduce the lists it is in.
+    pub leads: &'a [&'a Inline],
+    /// Its notes and the headings above it.
+    pub others: &'a [&'a Inline],
+}
+
+/// The verdicts on the code in a step's text, in its order, and on the fences below it.
+pub(super) fn judge(inline: &Inline, fences: &[Fence<'_>], around: &Around<'_>) -> (Vec<Verdict>, Vec<Verdict>) {
+    let mut of_text = of_inline(inline, around);
+    let mut of_fences = fences.iter().map(|fence| of_fence(inline, fence, around)).collect::<Vec<_>>();
+    let n_formed = of_text.iter().filter(|verdict| verdict.has_form()).count();
+    let n_shells = of_fences.iter().filter(|verdict| verdict.has_form()).count();
+    if n_formed + n_shells > 1 || (n_shells > 0 && fences.len() > 1) {
+        for verdict in
+            of_text.iter_mut().chain(&mut of_fences).filter(|verdict| matches!(verdict, Verdict::Runs { .. }))
+        {
+            *verdict = withheld("its step has more than one piece of code", "write a step for each command");
+        }
+    }
+    (of_text, of_fences)
+}
+
+impl Verdict {
+    fn has_form(&self) -> bool {
+        matches!(self, Self::Runs { .. } | Self::Withheld { .. })
+    }
+}
+
+fn withheld(reason: impl Into<String>, help: &'static str) -> Verdict {
+    Verdict::Withheld { reason: reason.into(), help }
+}
+
+/// Words that may follow a command in its line.
+const FOLLOWING_MAX: usize = 5;
+const SAY: &str = "to run it, write a step that says only: Run `...`";
+
+fn of_inline(inline: &Inline, around: &Around<'_>) -> Vec<Verdict> {
+    let masked = inline.masked();
+    let sentences = sentences(&masked);
+    let judged = inline.codes.iter().map(|code| {
+        let within = |sentence: &&Range<usize>| sentence.start <= code.range.start && code.range.end <= sentence.end;
+        let sentence = sentences.iter().find(within).cloned().unwrap_or(0..masked.len());
+        let (before, after) = (&masked[sentence.start..code.range.start], &masked[code.range.end..sentence.end]);
+        let Some((command, form)) = form_of(&code.code, before, after, around.is_strong) else {
+            let is_plausible = code.code.contains(' ') && is_program(code.code.trim_start_matches("$ "));
+            return if is_plausible { Verdict::Mentioned } else { Verdict::Text };
+        };
+        let is_linked =
+            inline.links.iter().any(|link| link.range.start <= code.range.start && code.range.end <= link.range.end);
+        if let Some(reason) = around.barred {
+            withheld(reason, SAY)
+        } else if is_linked {
+            withheld("it is the text of a link", SAY)
+        } else if sentences.len() > 1 {
+            withheld("its step has more than one sentence", SAY)
+        } else if let Some(reason) = denied(around) {
+            withheld(reason, SAY)
+        } else if let Some(word) = limited(&masked) {
+            withheld(format!("its line says \"{word}\""), SAY)
+        } else if !may_follow(after) {
+            withheld("more follows it than where it runs", SAY)
+        } else if inline.codes.iter().any(|other| other != code && !names_a_thing(&other.code)) {
+            withheld("its step has more than one piece of code", "write a step for each command")
+        } else {
+            match placeholder(&command) {
+                Some(part) => withheld(format!("it has a placeholder: {part}"), "write the value in its place"),
+                None => Verdict::Runs { command, form },
+            }
+        }
+    });
+    judged.collect()
+}
+
+/// The command and the form of a piece of code between two parts of its sentence.
+fn form_of(code: &str, before: &str, after_it: &str, is_strong: bool) -> Option<(String, u8)> {
+    let lead = lead_taken_off(before);
+    let ends = after_it.trim_matches(|c: char| matches!(c, '.' | '!' | ')' | ' ')).is_empty();
+    if let Some(command) = code.strip_prefix("$ ") {
+        let opens = lead.trim().is_empty() || before.trim_end().ends_with(['(', ':']) || orders(lead);
+        return (opens && ends && is_program(command)).then(|| (command.trim().to_owned(), 2));
+    }
+    let has_argument = code.split_ascii_whitespace().nth(1).is_some();
+    if !is_program(code) || code.starts_with('/') {
+        return None;
+    }
+    if orders(lead) {
+        return (has_argument || code.starts_with("./") || ends).then(|| (code.to_owned(), 3));
+    }
+    let begins = COLON.iter().any(|verb| after(lead, verb).is_some());
+    let is_final = before.trim_end().ends_with(':') && ends && !after_it.contains(')');
+    let is_plain = !words(before).any(|(_, word)| CODE.contains(&word.as_str()));
+    (is_strong && begins && is_final && has_argument && is_plain).then(|| (code.to_owned(), 4))
+}
+
+/// The sentence without the label and the word of order that may stand before its verb.
+fn lead_taken_off(before: &str) -> &str {
+    let mut rest = before.trim_start();
+    if let Some((label, after)) = rest.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+        let digits = label.trim_start_matches(|c: char| c.is_ascii_uppercase());
+        if !digits.is_empty() && digits.len() < label.len() && digits.bytes().all(|byte| byte.is_ascii_digit()) {
+            rest = after.trim_start();
+        }
+    }
+    let after = after_any(rest, &NEXT).or_else(|| after(rest, "first"));
+    after.map_or(rest, |after| after.trim_start_matches([',', ' ']))
+}
+
+/// Run or Execute, and nothing else.
+fn orders(lead: &str) -> bool {
+    let rest = after(lead, "run").or_else(|| after(lead, "execute"));
+    rest.is_some_and(|rest| matches!(rest.trim(), "" | ":"))
+}
+
+/// What around a step denies it.
+fn denied(around: &Around<'_>) -> Option<String> {
+    let says = |word: String| format!("the text around it says \"{word}\"");
+    let of_lead = |lead: &&Inline| {
+        let strange =
+            (!around.has_box && !introduces(lead)).then(|| "the line above its list introduces no steps".to_owned());
+        limited(&lead.masked()).map(says).or(strange)
+    };
+    let of_other =
+        |other: &&Inline| words(&other.masked()).map(|(_, word)| word).find(|word| NEVER.contains(&word.as_str()));
+    around.leads.iter().find_map(of_lead).or_else(|| around.others.iter().find_map(of_other).map(says))
+}
+
+/// A word of a line that withholds its command.
+fn limited(masked: &str) -> Option<String> {
+    words(masked).map(|(_, word)| word).find(|word| NEVER.contains(&word.as_str()) || LIMITS.contains(&word.as_str()))
+}
+
+/// A line introduces steps when it is short or begins as an order does.
+fn introduces(lead: &Inline) -> bool {
+    let text = lead.text.trim();
+    let last = sentences(text).last().map_or(text, |last| text[last.clone()].trim());
+    let first = first_word(last);
+    let is_order = super::words::kind_of(&first).is_some()
+        || matches!(first.as_str(), "to" | "then" | "next" | "first" | "finally" | "in" | "here");
+    text.ends_with(':') && (is_order || last.split_whitespace().count() <= 3)
+}
+
+/// What may follow a command in its line: nothing, or in a few words where and to what end it runs.
+fn may_follow(after_it: &str) -> bool {
+    let rest = after_it.trim_matches(|c: char| matches!(c, '.' | '!' | ' '));
+    let is_short = rest.split_whitespace().count() <= FOLLOWING_MAX
+        && !rest.contains([',', ';', ':', '(', '\u{2014}', '\u{2013}']);
+    rest.is_empty() || rest == ")" || is_short && FOLLOWING.iter().any(|word| after(rest, word).is_some())
+}
+
+/// A file, a folder, an option or another single word that is no program beside a command.
+fn names_a_thing(code: &str) -> bool {
+    !code.contains(' ') && code.contains(['.', '/', '_', '-', '=', '*'])
+        || code.chars().next().is_some_and(|c| !c.is_ascii_lowercase())
+}
+
+/// True when code can begin with the name of a program: small letters, or a path.
+fn is_program(code: &str) -> bool {
+    let mut words = code.split_ascii_whitespace();
+    let is_assignment = |word: &&str| {
+        word.split_once('=')
+            .is_some_and(|(name, _)| name.bytes().all(|b| b.is_ascii_uppercase() || b.is_ascii_digit() || b == b'_'))
+    };
+    let Some(first) = words.find(|word| !is_assignment(word)) else { return false };
+    let named = |name: &str| {
+        let mut bytes = name.bytes();
+        bytes.next().is_some_and(|b| b.is_ascii_lowercase() || b == b'_')
+            && bytes.all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'+' | b'.'))
+    };
+    match first.strip_prefix('.').filter(|rest| rest.starts_with('/')).unwrap_or(first) {
+        path if path.contains('/') => {
+            path.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.' | b'/' | b'@'))
+        }
+        name => {
+            let version =
+                name.split_once('.').is_none_or(|(_, tail)| tail.bytes().all(|b| b.is_ascii_digit() || b == b'.'));
+            named(name) && version
+        }
+    }
+}
+
+fn of_fence(inline: &Inline, fence: &Fence<'_>, around: &Around<'_>) -> Verdict {
+    let language = fence.language.trim().to_lowercase();
+    let name = language.split([' ', ',', '{']).next().unwrap_or_default();
+    let is_shell = SHELLS.contains(&name);
+    if !is_shell && !language.is_empty() {
+        return Verdict::Text;
+    }
+    let prompted = prompted(fence.code);
+    if !is_shell && prompted.is_none() {
+        return Verdict::Mentioned;
+    }
+    let mark = "mark a fence of commands as sh, as the last thing below its step";
+    let command = match &prompted {
+        Some((_, false)) => return withheld("it shows output too", "leave only the commands in it"),
+        Some((lines, true)) => lines.clone(),
+        None if name == "console" => {
+            return withheld("no line of it begins with `$ `", "write `$ ` before each command");
+        }
+        None => fence.code.trim_end().to_owned(),
+    };
+    let line = fence.before.unwrap_or(inline);
+    let (masked, before) = (inline.masked(), line.masked());
+    let comments = command.lines().filter(|line| line.trim_start().starts_with('#')).collect::<Vec<_>>().join("\n");
+    let is_code = |line: &&str| !line.trim().is_empty() && !line.trim_start().starts_with('#');
+    if let Some(reason) = around.barred {
+        withheld(reason, SAY)
+    } else if name != language {
+        withheld("its first line says more than the language", mark)
+    } else if !fence.is_last {
+        withheld("it is not the last thing below its step", mark)
+    } else if let Some(reason) = denied(around) {
+        withheld(reason, SAY)
+    } else if let Some(word) = limited(&masked).or_else(|| limited(&before)) {
+        withheld(format!("the line above it says \"{word}\""), SAY)
+    } else if let Some(word) = words(&comments).map(|(_, word)| word).find(|word| NEVER.contains(&word.as_str())) {
+        withheld(format!("a comment in it says \"{word}\""), SAY)
+    } else if command.starts_with("#!")
+        || comments.split_whitespace().any(|word| file_ref(word).is_some())
+        || speaks_of_code(line)
+    {
+        withheld("it looks like the content of a file", "write above it: Run:")
+    } else if let Some(part) = placeholder(&command) {
+        withheld(format!("it has a placeholder: {part}"), "write the value in its place")
+    } else if command.lines().find(is_code).is_none_or(|line| !begins_a_script(line)) {
+        withheld("it does not begin with a command", mark)
+    } else {
+        Verdict::Runs { command, form: 1 }
+    }
+}
+
+/// True when the line above a fence is about the code in it: about a file, or about what to do with the code but run it.
+fn speaks_of_code(line: &Inline) -> bool {
+    let text = lead_taken_off(&line.text);
+    if after(text, "run").or_else(|| after(text, "execute")).is_some() {
+        return false;
+    }
+    let names_it = || words(&line.masked()).any(|(_, word)| CODE.contains(&word.as_str()));
+    let names_a_file =
+        || line.text.split_whitespace().any(|word| file_ref(word.trim_matches(['`', ':', ',', '.'])).is_some());
+    !line.codes.is_empty() || after_any(text, &CONTENT).is_some() || names_it() || names_a_file()
+}
+
+/// The lines after `$ ` with what continues them, and whether there are no others.
+fn prompted(code: &str) -> Option<(String, bool)> {
+    let (mut lines, mut all, mut continues) = (Vec::new(), true, false);
+    for line in code.lines() {
+        let command = line.trim_start().strip_prefix("$ ");
+        match command.or_else(|| Some(line).filter(|_| continues)) {
+            Some(command) => {
+                continues = command.trim_end().ends_with('\\');
+                lines.push(command);
+            }
+            None => all &= line.trim().is_empty(),
+        }
+    }
+    (!lines.is_empty()).then(|| (lines.join("\n"), all))
+}
+
+/// True of a program, an assignment, a keyword or a sign that a line of a script can begin with.
+fn begins_a_script(line: &str) -> bool {
+    let line = line.trim_start();
+    let name = line.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).next().unwrap_or_default();
+    line.starts_with(['(', '{', '[', '!', '"', '\'', '$', '~', ':', '/', '\\'])
+        || line[name.len()..].starts_with('=')
+        || is_program(line.split([';', '|', '&', '(', ')']).next().unwrap_or_default())
+}
+
+/// A part of a command that stands for something else.
+fn placeholder(command: &str) -> Option<String> {
+    let found = |part: &str| Some(part.to_owned());
+    for (at, c) in command.char_indices().filter(|(_, c)| matches!(c, '<' | '{' | '[')) {
+        let (rest, before) = (&command[at + 1..], command[..at].chars().next_back());
+        let close = match c {
+            '<' => '>',
+            '{' => '}',
+            _square => ']',
+        };
+        let Some((inside, _)) = rest.split_once(close).filter(|(inside, _)| !inside.contains('\n')) else { continue };
+        let first = inside.chars().next().unwrap_or(' ');
+        let is_name = inside.chars().all(|c| c.is_alphanumeric() || matches!(c, '-' | '_' | ' ' | '.'));
+        let stands = match c {
+            '<' => first.is_alphabetic(),
+            '{' => {
+                before != Some('$')
+                    && (first == '{'
+                        || (first.is_alphabetic() && is_name && !inside.contains("..") && !inside.contains(' ')))
+            }
+            _square => {
+                before.is_none_or(char::is_whitespace)
+                    && (inside.starts_with("--") || (first.is_alphabetic() && is_name && !inside.contains(' ')))
+            }
+        };
+        if stands {
+            return found(&command[at..at + inside.len() + 2]);
+        }
+    }
+    if command.contains('\u{2026}') {
+        return found("\u{2026}");
+    }
+    let is_part = |c: char| c.is_alphanumeric() || matches!(c, '.' | '_');
+    let mut parts =
+        command.split(|c: char| !is_part(c)).filter(|part| *part != "...").chain(command.split_whitespace());
+    let stands = |part: &&str| {
+        let small = part.trim_start_matches('v').to_lowercase();
+        matches!(*part, "..." | "YYYY" | "XXX")
+            || small.starts_with("x.y")
+            || small.ends_with(".x.x")
+            || small.starts_with("your_")
+            || small == "your"
+            || small.contains("path/to/")
+    };
+    parts.find(stands).map(str::to_owned)
+}
+
+/// The sentences of a text in which code is blanked out.
+pub(super) fn sentences(masked: &str) -> Vec<Range<usize>> {
+    let (mut found, mut start) = (Vec::new(), 0);
+    let bytes = masked.as_bytes();
+    for (at, c) in masked.char_indices() {
+        let end = at + c.len_utf8();
+        let stops = match c {
+            '.' => {
+                let word = masked[start..at].rsplit(|c: char| c.is_whitespace() || c == '(').next().unwrap_or_default();
+                let is_short = word.chars().count() == 1
+                    || matches!(word.to_lowercase().as_str(), "e.g" | "i.e" | "etc" | "vs" | "no" | "cf");
+                (end == masked.len() || bytes[end].is_ascii_whitespace()) && !is_short
+            }
+            '!' | '?' => end == masked.len() || bytes[end].is_ascii_whitespace(),
+            '\u{3002}' | '\u{ff01}' | '\u{ff1f}' => true,
+            _other => false,
+        };
+        if stops {
+            found.push(start..end);
+            start = end;
+        }
+    }
+    if !masked[start..].trim().is_empty() {
+        found.push(start..masked.len());
+    }
+    found
+}

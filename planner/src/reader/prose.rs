@@ -1,0 +1,161 @@
+//! Files without lists: sentences that begin with a verb, and tables of tasks.
+
+use super::blocks::Inline;
+use super::commands::sentences;
+use super::contents::{is_question, verb_of};
+use super::line;
+use super::steps::{Finder, says_parallel};
+use super::tree::Part;
+use super::words::{NEXT, NOTES, after_any, first_word, kind_of};
+use crate::plan::Mark;
+
+/// The steps of a paragraph.
+pub(super) fn paragraph(finder: &mut Finder<'_>, place: usize) {
+    let block = &finder.blocks[place];
+    let inline = block.inline.clone();
+    let masked = inline.masked();
+    let mut found = Vec::new();
+    for sentence in sentences(&masked) {
+        let mut start = sentence.start;
+        for cut in cuts(&masked[sentence.clone()]) {
+            found.push(inline.slice(start..sentence.start + cut));
+            start = sentence.start + cut;
+        }
+        found.push(inline.slice(start..sentence.end));
+    }
+    let parent = finder.group();
+    let section = finder.place_of_section();
+    let mut first = true;
+    for part in found.into_iter().filter(|part| !part.text.trim().is_empty()) {
+        let begins = verb_of(&part.text);
+        let is_note = after_any(begins, &NOTES).is_some() || after_any(&part.text, &NOTES).is_some();
+        let meanwhile = after_any(part.text.trim_start(), &["meanwhile"])
+            .map(|rest| part.text.len() - rest.trim_start_matches([',', ' ']).len());
+        let bare = meanwhile.map_or_else(|| part.clone(), |from| part.slice(from..part.text.len()));
+        let conditional = after_any(&bare.text, &["if", "otherwise"]).is_some();
+        let is_step = !is_note
+            && (is_question(&bare.text)
+                || conditional
+                || says_parallel(&bare.text)
+                || kind_of(&first_word(verb_of(&bare.text))).is_some());
+        if is_step {
+            let node = finder.step(without_stop(&bare), None, parent);
+            let asks = is_question(&bare.text);
+            finder.tree.nodes[node].beside |= meanwhile.is_some();
+            // A question right after a step is asked before it.
+            finder.tree.nodes[node].asked_before = asks && !first && finder.tree.nodes.len() > 1;
+            if !asks {
+                finder.set_current(node);
+            }
+            finder.drafts[node].span = Some(bare.span());
+            first = asks && first;
+        } else if let Some(step) = finder.current().filter(|_| is_note) {
+            finder.tree.nodes[step].task.notes.push(part.text.trim().trim_end_matches('.').to_owned());
+            finder.tree.parts.push((part.span(), Part::Context));
+        } else {
+            finder.doubtful.insert(section);
+            finder.tree.context.push(part.text.trim().to_owned());
+            finder.tree.parts.push((part.span(), Part::Context));
+        }
+    }
+}
+
+/// A sentence without its full stop.
+fn without_stop(inline: &Inline) -> Inline {
+    let text = inline.text.trim_end().trim_end_matches(['.', '!', ',', ';', '\u{3002}']);
+    inline.slice(0..text.len())
+}
+
+/// Where "then" and its like, or a semicolon, cut a sentence in two.
+fn cuts(sentence: &str) -> Vec<usize> {
+    let mut found = Vec::new();
+    for (at, c) in sentence.char_indices().filter(|(_, c)| matches!(c, ',' | ';')) {
+        let rest = sentence[at + 1..].trim_start();
+        let offset = sentence.len() - rest.len();
+        let after = after_any(rest, &NEXT);
+        let verb = first_word(verb_of(rest));
+        if (after.is_some() || c == ';') && kind_of(&verb).is_some() {
+            found.push(offset);
+        }
+    }
+    for word in [" and then ", " then "] {
+        for (at, _) in sentence.match_indices(word) {
+            let is_known = found.iter().any(|known| known.abs_diff(at + 1) <= 1 || (*known <= at && at - known < 6));
+            let verb = first_word(verb_of(&sentence[at + word.len()..]));
+            if !is_known && kind_of(&verb).is_some() && !(word == " then " && sentence[..at].ends_with(" and")) {
+                found.push(at + 1);
+            }
+        }
+    }
+    found.sort_unstable();
+    found.dedup();
+    found
+}
+
+/// What a row of a table says.
+pub(super) struct Row {
+    task: Inline,
+    waits_for: Option<Inline>,
+    assignee: Option<String>,
+    status: Option<String>,
+    priority: Option<String>,
+    command: Option<Inline>,
+    name: Option<String>,
+}
+
+/// True of a table with a column of tasks.
+pub(super) fn is_plan(rows: &[Vec<Inline>]) -> bool {
+    column(rows, "task").is_some()
+}
+
+fn column(rows: &[Vec<Inline>], name: &str) -> Option<usize> {
+    rows.first()?.iter().position(|cell| cell.text.trim().eq_ignore_ascii_case(name))
+}
+
+/// A step for each row.
+pub(super) fn table(finder: &mut Finder<'_>, rows: &[Vec<Inline>]) {
+    let columns = ["task", "depends on", "owner", "status", "priority", "command", "id"].map(|name| column(rows, name));
+    let number = ["#", "no", "no."].iter().find_map(|name| column(rows, name));
+    let parent = finder.group();
+    for cells in rows.iter().skip(1) {
+        let cell = |place: Option<usize>| {
+            place.and_then(|place| cells.get(place)).filter(|cell| !matches!(cell.text.trim(), "" | "-"))
+        };
+        let text = |place| cell(place).map(|cell| cell.text.trim().to_owned());
+        let Some(task) = cell(columns[0]) else { continue };
+        let row = Row {
+            task: task.clone(),
+            waits_for: cell(columns[1]).cloned(),
+            assignee: text(columns[2]),
+            status: text(columns[3]),
+            priority: text(columns[4]),
+            command: cell(columns[5]).cloned(),
+            name: text(columns[6]).or_else(|| text(number)),
+        };
+        set(finder, row, parent);
+    }
+}
+
+fn set(finder: &mut Finder<'_>, row: Row, parent: Option<usize>) {
+    let inline = match &row.command {
+        Some(command) => row.task.clone().joined(&Inline::plain("Run", command.at(0))).joined(command),
+        None => row.task.clone(),
+    };
+    let node = finder.step(row.task.clone(), None, parent);
+    if row.command.is_some() {
+        finder.drafts[node].command = Some(inline);
+    }
+    let headings = &finder.headings;
+    let waits_for = row.waits_for.and_then(|cell| line::names(&cell.text, cell.at(0), headings));
+    let made = &mut finder.tree.nodes[node];
+    made.waits_for.extend(waits_for.into_iter().flatten());
+    made.name = row.name.filter(|name| line::is_number(name) || !name.contains(' ')).or(made.name.take());
+    made.task.assignee = row.assignee.map(|name| name.trim_start_matches('@').to_owned()).or(made.task.assignee.take());
+    made.task.priority = row.priority.or(made.task.priority.take());
+    made.task.mark = match row.status.map(|status| status.to_lowercase()).as_deref() {
+        Some("done" | "completed" | "complete" | "x") => Mark::Done,
+        Some("in progress" | "doing" | "started") => Mark::InProgress,
+        Some("cancelled" | "canceled" | "dropped") => Mark::Cancelled,
+        Some(_) | None => made.task.mark,
+    };
+}

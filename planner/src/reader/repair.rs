@@ -1,0 +1,218 @@
+//! Rewrites the indentation and the signs of lists that people write but CommonMark reads differently.
+//!
+//! - Parts of `1. step` are often indented by two or four columns, which CommonMark takes for a new list or for code:
+//!   each item and what belongs to it is moved to the column of its parent's text.
+//! - `•`, `–`, `(1)`, `a)` and `Step 1:` begin items too: each is replaced by a sign that CommonMark knows.
+//!
+//! Lines are neither added nor removed, and only the beginning of a line changes, so every byte keeps its place.
+
+/// Levels of lists; deeper items belong to the last of them.
+const DEPTH_MAX: usize = 32;
+
+/// A text with repaired lists, and where its bytes were.
+pub(super) struct Repaired {
+    pub text: String,
+    lines: Vec<Line>,
+}
+
+/// A line: where it begins now, where its unchanged rest begins now and in the file, and its first visible byte there.
+struct Line {
+    start: usize,
+    rest: usize,
+    rest_in_file: usize,
+    visible_in_file: usize,
+}
+
+impl Repaired {
+    /// The byte of the file that a byte of the repaired text was.
+    pub fn in_file(&self, at: usize) -> usize {
+        let after = self.lines.partition_point(|line| line.start <= at);
+        let Some(line) = self.lines.get(after.saturating_sub(1)) else { return at };
+        if at >= line.rest { line.rest_in_file + (at - line.rest) } else { line.visible_in_file }
+    }
+}
+
+/// An item that is open: its column in the file, the columns of its text in the file and now.
+struct Open {
+    column: usize,
+    text_column: usize,
+    new_text_column: usize,
+}
+
+struct Repairer<'a> {
+    repaired: Repaired,
+    open: Vec<Open>,
+    /// The sign and the length of an open fence, and by how many columns it moved.
+    fence: Option<(u8, usize, isize)>,
+    in_comment: bool,
+    after_blank: bool,
+    after_step: bool,
+    line: &'a str,
+}
+
+/// Repairs a text that begins at a byte of the file.
+pub(super) fn repair(text: &str, offset: usize) -> Repaired {
+    let repaired = Repaired { text: String::with_capacity(text.len() + text.len() / 8), lines: Vec::new() };
+    let mut repairer = Repairer {
+        repaired,
+        open: Vec::new(),
+        fence: None,
+        in_comment: false,
+        after_blank: true,
+        after_step: false,
+        line: "",
+    };
+    let mut at = offset;
+    for line in text.split_inclusive('\n') {
+        repairer.line = line;
+        repairer.take(at);
+        at += line.len();
+    }
+    repairer.repaired
+}
+
+impl Repairer<'_> {
+    fn take(&mut self, at: usize) {
+        let (column, visible) = indentation(self.line);
+        let body = &self.line[visible..];
+        let is_blank = body.trim_end().is_empty();
+        if let Some((sign, length, shift)) = self.fence {
+            let closes =
+                fence(body).is_some_and(|(other, n, rest)| other == sign && n >= length && rest.trim().is_empty());
+            let leaves = !is_blank && self.open.last().is_some_and(|item| column < item.column + 2);
+            if closes || leaves {
+                self.fence = None;
+            }
+            if !leaves {
+                return self.put(at, visible, column.saturating_add_signed(shift), "", is_blank);
+            }
+        }
+        if self.in_comment || is_blank {
+            self.in_comment &= !body.contains("-->");
+            self.after_blank |= is_blank;
+            return self.keep(at, visible);
+        }
+        let (after_blank, after_step) = (std::mem::take(&mut self.after_blank), std::mem::take(&mut self.after_step));
+        let starts_paragraph = after_blank || after_step;
+        if let Some(sign) = sign(body, starts_paragraph).filter(|_| column < 4 || !self.open.is_empty()) {
+            self.after_step = sign.is_step;
+            return self.item(at, column, visible, &sign);
+        }
+        self.in_comment = body.starts_with("<!--") && !body.contains("-->");
+        let opened = fence(body).filter(|(sign, _, rest)| *sign == b'~' || !rest.contains('`'));
+        let interrupts = after_blank || opened.is_some() || body.starts_with('#');
+        let depth = self.open.iter().take_while(|item| column >= item.column + 2).count();
+        if interrupts {
+            self.open.truncate(depth);
+        }
+        let column_now = match self.open[..depth].last() {
+            Some(item) => item.new_text_column + column.saturating_sub(item.text_column),
+            None => column,
+        };
+        if let Some((sign, length, _)) = opened {
+            self.fence = Some((sign, length, column_now as isize - column as isize));
+        }
+        self.put(at, visible, column_now, "", false);
+    }
+
+    fn item(&mut self, at: usize, column: usize, visible: usize, sign: &Sign) {
+        let depth = self.open.iter().take_while(|item| column >= item.column + 2).count().min(DEPTH_MAX);
+        self.open.truncate(depth);
+        let new_column = self.open.last().map_or(0, |item| item.new_text_column);
+        let body = &self.line[visible + sign.length..];
+        let spaces = body.len() - body.trim_start_matches(' ').len();
+        let text_column = column + sign.length + spaces;
+        let new_text_column = new_column + sign.now.len() + 1;
+        self.open.push(Open { column, text_column, new_text_column });
+        let rest = visible + sign.length + spaces;
+        let marker = format!("{} ", sign.now);
+        self.put(at, rest, new_column, &marker, false);
+        if let Some(line) = self.repaired.lines.last_mut() {
+            line.visible_in_file = at + visible;
+        }
+    }
+
+    /// Puts the rest of the line, from a byte of it, behind new indentation and a marker.
+    fn put(&mut self, at: usize, from: usize, column: usize, marker: &str, is_blank: bool) {
+        let start = self.repaired.text.len();
+        if !is_blank {
+            self.repaired.text.extend(std::iter::repeat_n(' ', column));
+        }
+        self.repaired.text.push_str(marker);
+        let rest = self.repaired.text.len();
+        self.repaired.text.push_str(&self.line[from..]);
+        self.repaired.lines.push(Line { start, rest, rest_in_file: at + from, visible_in_file: at + from });
+    }
+
+    fn keep(&mut self, at: usize, visible: usize) {
+        let start = self.repaired.text.len();
+        self.repaired.text.push_str(self.line);
+        self.repaired.lines.push(Line { start, rest: start, rest_in_file: at, visible_in_file: at + visible });
+    }
+}
+
+/// The column of the first visible character, with tabs to every fourth column, and its byte.
+fn indentation(line: &str) -> (usize, usize) {
+    let mut column = 0;
+    for (at, byte) in line.bytes().enumerate() {
+        match byte {
+            b' ' => column += 1,
+            b'\t' => column = column / 4 * 4 + 4,
+            _visible => return (column, at),
+        }
+    }
+    (column, line.len())
+}
+
+/// The sign and length of a fence, and what follows it.
+fn fence(body: &str) -> Option<(u8, usize, &str)> {
+    let sign = *body.as_bytes().first().filter(|sign| matches!(sign, b'`' | b'~'))?;
+    let length = body.bytes().take_while(|byte| *byte == sign).count();
+    (length >= 3).then(|| (sign, length, &body[length..]))
+}
+
+/// The sign of an item: its length, and what stands for it in CommonMark.
+struct Sign {
+    length: usize,
+    now: String,
+    is_step: bool,
+}
+
+fn sign(body: &str, starts_paragraph: bool) -> Option<Sign> {
+    let followed = |length: usize| body[length..].starts_with([' ', '\t', '\n', '\r']) || body.len() == length;
+    let plain = |length: usize, now: &str| Some(Sign { length, now: now.to_owned(), is_step: false });
+    let first = body.chars().next()?;
+    match first {
+        '-' | '*' | '+' if followed(1) => {
+            let is_rule =
+                body.trim_end().chars().all(|c| c == first || c == ' ') && body.matches(first).nth(2).is_some();
+            if is_rule { None } else { plain(1, &body[..1]) }
+        }
+        '\u{2022}' | '\u{2013}' if followed(3) => plain(3, "-"),
+        '(' => {
+            let (inside, _) = body[1..].split_once(')')?;
+            let is_number = (1..=4).contains(&inside.len()) && inside.bytes().all(|byte| byte.is_ascii_digit());
+            (is_number && followed(inside.len() + 2)).then(|| plain(inside.len() + 2, &format!("{inside})")))?
+        }
+        'a'..='z' if body.as_bytes().get(1) == Some(&b')') && followed(2) => {
+            plain(2, &format!("{})", first as u32 - 'a' as u32 + 1))
+        }
+        '0'..='9' => {
+            let digits = body.bytes().take_while(u8::is_ascii_digit).count();
+            let is_marker = digits <= 9 && matches!(body.as_bytes().get(digits), Some(b'.' | b')'));
+            (is_marker && followed(digits + 1)).then(|| plain(digits + 1, &body[..=digits]))?
+        }
+        'S' | 's' if starts_paragraph => {
+            let rest = body.get(5..).filter(|_| body[..5].eq_ignore_ascii_case("step "))?;
+            let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
+            let is_marker = (1..=9).contains(&digits) && rest.as_bytes().get(digits) == Some(&b':');
+            let length = 6 + digits;
+            (is_marker && followed(length)).then(|| Sign {
+                length,
+                now: format!("{}.", &rest[..digits]),
+                is_step: true,
+            })
+        }
+        _text => None,
+    }
+}

@@ -1,0 +1,130 @@
+//! The closed lists of English words that the page of rules names.
+
+use crate::plan::NodeKind;
+
+/// Words that withhold a command wherever they are: in its line, its notes, the lines and headings above it.
+pub(super) const NEVER: [&str; 10] =
+    ["not", "never", "no", "avoid", "without", "instead", "rather", "unless", "example", "e.g"];
+/// Words that withhold a command in its line, and in the line that introduces its list.
+pub(super) const LIMITS: [&str; 18] = [
+    "how", "why", "that", "what", "when", "if", "whether", "before", "after", "until", "once", "should", "would",
+    "was", "has", "says", "failed", "only",
+];
+/// Words with which a line may go on after its command: where, with what and to what end it runs.
+pub(super) const FOLLOWING: [&str; 10] = ["on", "in", "at", "from", "to", "and", "with", "for", "against", "again"];
+/// Words by which the line above a fence speaks of the code itself.
+pub(super) const CODE: [&str; 5] = ["this", "these", "following", "snippet", "script"];
+/// First words of a line whose fence is the content of a file, or a text to look at.
+pub(super) const CONTENT: [&str; 10] =
+    ["create", "write", "add", "edit", "replace", "insert", "append", "paste", "explain", "review"];
+/// Languages of fences that hold commands.
+pub(super) const SHELLS: [&str; 5] = ["sh", "bash", "shell", "zsh", "console"];
+/// First words of a step whose final colon is followed by a command.
+pub(super) const COLON: [&str; 11] =
+    ["run", "execute", "build", "check", "format", "generate", "install", "lint", "migrate", "test", "verify"];
+/// How the headings of sections without steps begin. A heading that has one of them anywhere has no commands.
+pub(super) const SECTIONS: [&str; 26] = [
+    "out of scope",
+    "non-goals",
+    "notes",
+    "background",
+    "overview",
+    "how",
+    "what",
+    "why",
+    "example",
+    "parallel example",
+    "usage",
+    "rollback",
+    "troubleshooting",
+    "cancelled",
+    "deferred",
+    "faq",
+    "reference",
+    "completed",
+    "done",
+    "forbidden",
+    "anti-patterns",
+    "recovery",
+    "emergency",
+    "undo",
+    "back-out",
+    "history",
+];
+/// How a sentence begins that is a note of the step before it.
+pub(super) const NOTES: [&str; 8] = ["do not", "don't", "never", "use", "keep", "ensure", "make sure", "see"];
+/// Words before the verb of a sentence, passed over.
+pub(super) const POLITE: [&str; 8] =
+    ["please", "first", "now", "i'd like to", "i want to", "we need to", "we want to", "let's"];
+/// What cuts a sentence in two, and what a sentence may begin with.
+pub(super) const NEXT: [&str; 7] = ["and then", "after that", "then", "next", "finally", "lastly", "and finally"];
+
+/// Verbs that make a sentence a step, with the kind that they give it.
+pub const VERBS: [(NodeKind, &str); 6] = [
+    (
+        NodeKind::CodeImplementation,
+        "add build change code connect convert create develop disable enable expose extend fix hook implement integrate \
+         introduce make migrate modify patch port remove scaffold set setup support switch upgrade wire",
+    ),
+    (
+        NodeKind::Processing,
+        "adjust agree announce apply archive assign clean close compute configure copy cut decide define delete design \
+         discuss document draft drop edit enter format generate import initialise initialize insert label log merge \
+         move open organise organize plan post prepare process rebase record regenerate register reply request reserve \
+         resolve revert save schedule send sort split stop store submit summarise summarize sync train transform \
+         translate update wait write",
+    ),
+    (
+        NodeKind::Refactor,
+        "clean-up dedupe deduplicate extract inline refactor rename reorganise reorganize restructure rewrite simplify",
+    ),
+    (NodeKind::Retrieval, "collect download fetch find get list load look obtain pull query read retrieve search"),
+    (
+        NodeKind::Analysis,
+        "analyse analyze assess audit benchmark calculate check compare confirm count debug determine estimate evaluate \
+         examine explain identify inspect investigate judge measure monitor profile research review study validate verify",
+    ),
+    (
+        NodeKind::ToolCall,
+        "backup bump call clone commit compile deploy email execute install invoke launch lint notify provision \
+         publish push reboot release reset restart roll run ship start tag trigger uninstall upload",
+    ),
+];
+
+/// The kind that a verb gives, in small letters.
+pub(super) fn kind_of(verb: &str) -> Option<NodeKind> {
+    if verb == "test" {
+        return Some(NodeKind::UnitTest);
+    }
+    let known = VERBS.iter().find(|(_, verbs)| verbs.split_ascii_whitespace().any(|known| known == verb));
+    known.map(|(kind, _)| *kind)
+}
+
+/// The words of a text in small letters, each with its offset. `n't` is given as `not` too.
+pub(super) fn words(text: &str) -> impl Iterator<Item = (usize, String)> {
+    let is_part = |c: char| c.is_alphanumeric() || matches!(c, '\'' | '\u{2019}' | '-' | '_' | '.' | '/');
+    text.split(move |c: char| !is_part(c)).filter(|word| !word.is_empty()).map(move |word| {
+        let at = word.as_ptr() as usize - text.as_ptr() as usize;
+        let small = word.trim_matches(|c: char| !c.is_alphanumeric()).to_lowercase().replace('\u{2019}', "'");
+        let is_denied = small.ends_with("n't") || matches!(small.as_str(), "dont" | "cannot");
+        (at, if is_denied { "not".to_owned() } else { small })
+    })
+}
+
+/// The text after some first words, if it begins with them and they end there; letters of any size.
+pub(super) fn after<'a>(text: &'a str, first: &str) -> Option<&'a str> {
+    let head = text.get(..first.len())?;
+    let rest = &text[first.len()..];
+    let ends = rest.chars().next().is_none_or(|c| !c.is_alphanumeric() && c != '-' && c != '_');
+    (head.eq_ignore_ascii_case(first) && ends).then_some(rest)
+}
+
+/// The same for any of several beginnings, the longest that fits.
+pub(super) fn after_any<'a>(text: &'a str, firsts: &[&str]) -> Option<&'a str> {
+    firsts.iter().filter_map(|first| after(text, first)).min_by_key(|rest| rest.len())
+}
+
+/// The first word of a text, in small letters.
+pub(super) fn first_word(text: &str) -> String {
+    words(text).next().map_or_else(String::new, |(_, word)| word)
+}
