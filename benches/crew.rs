@@ -93,7 +93,7 @@ async fn begin(store: &EventStore, n: usize, n_tasks: usize) -> Result<(), Failu
     let steps = (3..=n_tasks).map(|task| format!("{task}. Look at part {task} (depends: 2)\n"));
     let user_input = format!("1. Look at it\n2. Go on (depends: 1)\n{}", steps.collect::<String>());
     let config = PlannerConfig { parallelism: 8, ..PlannerConfig::default() };
-    let command = Command::Initialize { user_input, attachments: Vec::new(), config, relax_order: false };
+    let command = Command::Initialize { user_input, attachments: Vec::new(), config, parallel: false };
     let plan = format!("plan-{n}");
     let mut planner = planner_of(store, &plan, vec![plan_tag(&plan)]).await?;
     let cause = Cause::request().keeping(command.retained());

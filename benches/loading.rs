@@ -34,7 +34,7 @@ fn events(n_events: usize, task: &str) -> Vec<Event> {
         user_input: text.collect(),
         attachments: Vec::new(),
         config: PlannerConfig::default(),
-        relax_order: true,
+        parallel: true,
     };
     let mut planner = Planner::new();
     let mut events = planner.process(initialize).expect("it is a plan");

@@ -5,7 +5,7 @@ use std::hint::black_box;
 
 use crewlog_mq::Handler;
 use crewlog_planner::event::{Command, Event, ExecutorEvent, PlannerConfig};
-use crewlog_planner::parse::{ParseOptions, parse};
+use crewlog_planner::parse::{ReadOptions, read};
 use crewlog_planner::planner::Planner;
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 
@@ -75,7 +75,7 @@ fn parsing(criterion: &mut Criterion) {
     for (name, text) in texts {
         group.throughput(Throughput::BytesDecimal(text.len() as u64));
         group.bench_function(name, |bencher| {
-            bencher.iter(|| parse(black_box(&text), ParseOptions::default()).expect("it is a plan"));
+            bencher.iter(|| parse(black_box(&text), ReadOptions::default()).expect("it is a plan"));
         });
     }
     group.finish();
@@ -86,7 +86,7 @@ fn initialize(n_tasks: usize) -> Command {
         user_input: list(n_tasks),
         attachments: Vec::new(),
         config: PlannerConfig::default(),
-        relax_order: true,
+        parallel: true,
     }
 }
 

@@ -6,7 +6,7 @@ use std::hint::black_box;
 use crewlog_executors::agents::{Agents, SharedContext};
 use crewlog_planner::agents::plan_words;
 use crewlog_planner::agents::registry::ToolRegistry;
-use crewlog_planner::parse::{ParseOptions, parse};
+use crewlog_planner::parse::{ReadOptions, read};
 use crewlog_planner::protocol::AgentType;
 use criterion::{Criterion, criterion_group, criterion_main};
 
@@ -22,7 +22,7 @@ fn planning(criterion: &mut Criterion) {
     let (words, registry) = (words(), ToolRegistry::coding());
     let mut group = criterion.benchmark_group("planning");
     group.bench_function("parser alone", |bench| {
-        bench.iter(|| parse(black_box(&words), ParseOptions::default()).map(|parsed| parsed.tasks.len()));
+        bench.iter(|| parse(black_box(&words), ReadOptions::default()).map(|parsed| parsed.tasks.len()));
     });
     for agent in AgentType::ALL {
         group.bench_function(agent.as_str(), |bench| {

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use crewlog_mq::{EventStore, ExecuteError, Handler, Range};
 use crewlog_planner::event::{Amendment, Budget, Command, Edit, Event, PlannerConfig, Setting};
-use crewlog_planner::parse::{self, ParseOptions, ParsedPlan};
+use crewlog_planner::parse::{self, Format, ParsedPlan, ReadOptions};
 use crewlog_planner::plan::{TaskId, TaskPlan};
 use crewlog_planner::planner::{CHECKPOINT_CHARS_MAX, Planner, is_checkpoint_name};
 use crewlog_planner::state::{Measure, Phase, PlannerState, Task};
@@ -174,7 +174,7 @@ pub async fn add_task(session: &Session, add: AddTask) -> Result<Code, Failure> 
         let folder = Some(session.folder.to_string_lossy().into_owned());
         let config = PlannerConfig { standing: true, folder, ..PlannerConfig::default() };
         let (user_input, attachments) = (add.text.clone(), Vec::new());
-        let initialize = Command::Initialize { user_input, attachments, config, relax_order: false };
+        let initialize = Command::Initialize { user_input, attachments, config, parallel: false };
         let mut target = Target::of(store.clone(), plan.clone(), session.tags_of_new(&plan)).await?;
         match order(&mut target.planner, initialize).await {
             Ok(executed) => return tell(session, &target, &executed.events),
@@ -230,11 +230,11 @@ async fn standing_plan(session: &Session, store: &EventStore, name: &str) -> Res
 
 /// Prose must not become shell unasked.
 fn consent_to(session: &Session, text: &str, state: &PlannerState) -> Result<(), Failure> {
-    let options = ParseOptions { relax_order: false };
+    let options = ReadOptions::default();
     let parsed = match state.tasks() {
         // It becomes a plan of its own.
-        [] => parse::parse(text, options)?,
-        _added_to => parse::parse_beside(text, options, &|name| state.id_named(name))?.0,
+        [] => parse::read(text, options)?,
+        _added_to => parse::read_beside(text, options, &|name| state.id_named(name))?.0,
     };
     if !session.terminal.is_quiet {
         look::print_warnings(&parsed.warnings, Path::new("-"));
@@ -262,7 +262,7 @@ pub fn consent_to_edits(session: &Session, planner: &Planner, command: Command) 
             || (&task.command, &task.assignee, &task.sub_plan) != (&known.command, &known.assignee, &known.sub_plan)
     };
     let tasks = amended.flatten().filter(is_told_otherwise).collect();
-    let shown = ParsedPlan { title: None, tasks, context: Vec::new(), warnings: Vec::new(), ignored: Vec::new() };
+    let shown = ParsedPlan { tasks, ..ParsedPlan::empty(Format::Markdown) };
     consent(session, &shown, &roster)
 }
 

@@ -113,7 +113,7 @@ impl From<KeyError> for Failure {
 impl From<ParseError> for Failure {
     fn from(error: ParseError) -> Self {
         Self::new(Code::Parse, format!("{error} [{}]", error.name()))
-            .hint("`crewlog plan parse FILE` shows what a text means, `crewlog plan parse -` what is typed")
+            .hint("`crewlog plan check FILE` shows how a file is read, `crewlog plan check -` how standard input is")
     }
 }
 

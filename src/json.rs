@@ -9,7 +9,7 @@ use crewlog_mq::{Finding, LogIdentity, Position, Recorded};
 use crewlog_planner::crew::conflicts::Holder;
 use crewlog_planner::crew::statistics::Figures;
 use crewlog_planner::event::{Budget, Deadline, Usage};
-use crewlog_planner::parse::{Diagnostic, ParsedPlan};
+use crewlog_planner::parse::ParsedPlan;
 use crewlog_planner::plan::{AttachmentKind, Condition, Mark, TaskId, TaskPlan};
 use crewlog_planner::state::{PlannerState, Wait};
 use crewlog_planner::view::PlanView;
@@ -18,14 +18,13 @@ use serde_json::value::RawValue;
 
 use crate::text::rfc3339;
 
-/// `plan parse`.
+/// The tasks of a plan file.
 #[derive(Serialize)]
 pub struct ParsedJson<'a> {
     tasks: Vec<ParsedTaskJson<'a>>,
-    warnings: &'a [Diagnostic],
 }
 
-/// A task of `plan parse`.
+/// A task of a plan file.
 #[derive(Serialize)]
 pub struct ParsedTaskJson<'a> {
     id: String,
@@ -55,12 +54,7 @@ impl<'a> ParsedJson<'a> {
     pub fn of(parsed: &'a ParsedPlan) -> Self {
         let name_by_id = parsed.tasks.iter().map(|task| (task.id, task.name())).collect::<HashMap<_, _>>();
         let tasks = parsed.tasks.iter().map(|task| ParsedTaskJson::of(task, &name_by_id)).collect();
-        Self { tasks, warnings: &parsed.warnings }
-    }
-
-    /// The tasks.
-    pub fn tasks(&self) -> &[ParsedTaskJson<'a>] {
-        &self.tasks
+        Self { tasks }
     }
 
     /// The tasks alone.

@@ -1,6 +1,6 @@
-//! Looking: `plan parse`, `ls`, `show`. Nothing here executes anything, or appends but for what a model is asked.
+//! Looking: `ls`, `show`. Nothing here executes anything, or appends but for what a model is asked.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufWriter, Write};
 use std::path::Path;
 use std::time::Duration;
@@ -9,53 +9,25 @@ use crewlog_executors::history::History;
 use crewlog_mq::{Error, EventStore, Position, Query, Range, Recorded};
 use crewlog_planner::claim;
 use crewlog_planner::event::{self, Deadline, TaskStatus};
-use crewlog_planner::parse::{self, Diagnostic, ParseOptions, ParsedPlan};
-use crewlog_planner::plan::{DefaultAnswer, NodeKind, sub_plan_id};
+use crewlog_planner::parse::Diagnostic;
+use crewlog_planner::plan::{NodeKind, sub_plan_id};
 use crewlog_planner::state::{HeldByBudget, Measure, Phase, PlannerState, Question, Shortage, Task};
 use crewlog_planner::view::PlanView;
 use futures::{Stream, TryStreamExt};
 
-use crate::by_model;
-use crate::cli::{Ls, Output, Parse, Show};
+use crate::cli::{Ls, Output, Show};
 use crate::failure::{Code, Failure};
-use crate::json::{
-    ForkJson, ListedJson, ParsedJson, PlansJson, ShownJson, condition_text, print_line, print_pretty, status_of,
-};
+use crate::json::{ForkJson, ListedJson, PlansJson, ShownJson, print_line, print_pretty};
 use crate::points::{forks_of, position_of};
-use crate::session::{Session, read_text};
+use crate::session::Session;
 use crate::terminal::say;
-use crate::text::{by_default, in_one_line, length, one_line, rfc3339, shell_word, visible};
+use crate::text::{by_default, in_one_line, one_line, rfc3339, shell_word, visible};
 use crate::workforce;
 
-/// Warnings that are told of one text; `plan lint` tells all.
+/// Warnings that are told of one text; `plan check` tells all.
 const WARNINGS_MAX: usize = 20;
 /// Plans that a hint names.
 const HINTED_MAX: usize = 5;
-
-/// `plan parse`.
-pub async fn parse(session: &Session, parse: &Parse) -> Result<Code, Failure> {
-    let text = read_text(&parse.file)?;
-    let parsed = parse::parse(&text, ParseOptions { relax_order: parse.relax_order });
-    let parsed = match by_model::wanted(session, Some(parse.model))? {
-        None => parsed?,
-        Some(model) => by_model::plan_text(session, &model, &text, parsed).await?,
-    };
-    let mut stdout = BufWriter::new(std::io::stdout().lock());
-    match session.output {
-        Output::Json => print_pretty(&mut stdout, &ParsedJson::of(&parsed))?,
-        Output::Jsonl => {
-            for task in ParsedJson::of(&parsed).tasks() {
-                print_line(&mut stdout, task)?;
-            }
-        }
-        Output::Text => print_parsed(&mut stdout, &parsed)?,
-    }
-    stdout.flush()?;
-    if let Output::Text | Output::Jsonl = session.output {
-        print_warnings(&parsed.warnings, &parse.file);
-    }
-    Ok(Code::Done)
-}
 
 /// What is odd about a text, on standard error; of much only the first.
 pub fn print_warnings(warnings: &[Diagnostic], file: &Path) {
@@ -68,46 +40,8 @@ pub fn print_warnings(warnings: &[Diagnostic], file: &Path) {
     }
     let n_more = warnings.len().saturating_sub(WARNINGS_MAX);
     if n_more > 0 {
-        say(&visible(&format!("and {n_more} more: `crewlog plan lint {}`", shell_word(&file.to_string_lossy()))));
+        say(&visible(&format!("and {n_more} more: `crewlog plan check {}`", shell_word(&file.to_string_lossy()))));
     }
-}
-
-fn print_parsed(mut to: impl Write, parsed: &ParsedPlan) -> std::io::Result<()> {
-    let name_by_id = parsed.tasks.iter().map(|task| (task.id, task.name())).collect::<HashMap<_, _>>();
-    let width = name_by_id.values().map(|name| name.chars().count()).max().unwrap_or(1);
-    for task in &parsed.tasks {
-        let kind = task.kind.as_str();
-        writeln!(to, "{:>width$}  {kind:<18}  {}", task.name(), one_line(&task.description, 100))?;
-        let indent = width + 22;
-        let mut detail = |label: &str, text: &str| writeln!(to, "{:indent$}{label}{}", "", one_line(text, 120));
-        if !task.mark.is_open() {
-            detail("status ", status_of(task.mark))?;
-        }
-        if let Some(command) = &task.command {
-            detail("$ ", &in_one_line(command))?;
-        }
-        if let Some(undo) = &task.compensate {
-            detail("undone by ", &in_one_line(undo))?;
-        }
-        if !task.depends_on.is_empty() {
-            let names = task.depends_on.iter().filter_map(|dependency| name_by_id.get(&dependency.task));
-            let names = names.map(String::as_str).collect::<Vec<_>>();
-            detail("after ", &names.join(", "))?;
-        }
-        if let Some(condition) = &task.condition {
-            detail("if ", &condition_text(condition))?;
-        }
-        if let Some(assignee) = &task.assignee {
-            detail("for ", assignee)?;
-        }
-        if let Some(DefaultAnswer { answer, after_ms }) = &task.default_answer {
-            detail("by default ", &format!("{answer}, after {}", length(*after_ms)))?;
-        }
-        for note in &task.notes {
-            detail("note: ", note)?;
-        }
-    }
-    Ok(())
 }
 
 /// `ls`.

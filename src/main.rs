@@ -1,15 +1,15 @@
 //! The `crewlog` program: commands in, folds of the log out. It decides nothing itself.
 
 mod act;
+mod advice;
 mod amend;
-mod analyse;
 mod archive;
 mod asking;
 mod by_model;
+mod check;
 mod cli;
 mod compare;
 mod config;
-mod corpus;
 mod crew;
 mod database;
 mod diff;
@@ -21,7 +21,6 @@ mod failure;
 mod groups;
 mod json;
 mod keys;
-mod lint;
 mod look;
 mod mock_llm;
 mod place;
@@ -107,14 +106,11 @@ async fn run(cli: Cli) -> Result<Code, Failure> {
             None => start::resume(&session, resume).await,
         },
         Command::Work(work) => work::work(&session, work).await,
-        Command::Plan(Plan::Parse(parse)) => look::parse(&session, &parse).await,
-        Command::Plan(Plan::Analyse(args)) => analyse::analyse(&session, args).await,
+        Command::Plan(Plan::Check(args)) => check::check(&session, args).await,
         Command::Plan(Plan::Simulate(graphs)) => simulate::simulate(&session, &graphs),
-        Command::Plan(Plan::Lint(lint)) => lint::lint(&session, &lint),
         Command::Plan(Plan::Propose(args)) => propose::propose(&session, args).await,
         Command::Plan(Plan::Draft(args)) => propose::draft(&session, &args).await,
         Command::Plan(Plan::Schema(args)) => propose::schema_of(&session, &args),
-        Command::Plan(Plan::Corpus(corpus)) => corpus::corpus(&session, &corpus),
         Command::Ls(ls) => look::ls(&session, &ls).await,
         Command::Show(show) => look::show(&session, &show).await,
         Command::Events(events) => events::events(&session, *events).await,

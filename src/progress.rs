@@ -214,7 +214,7 @@ impl Progress {
             }
             Event::PlanPaused { reason, .. } => self.note_of_plan(&format!("paused: {reason}")),
             Event::PlanResumed {} => self.note_of_plan("resumed"),
-            Event::TasksAmended { tasks, reason } => {
+            Event::TasksAmended { tasks, reason, .. } => {
                 let names = tasks.iter().map(TaskPlan::name).collect::<Vec<_>>().join(", ");
                 self.note_of_plan(&format!("amended: {}: {reason}", one_line(&names, TEXT_CHARS_MAX)));
             }

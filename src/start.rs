@@ -9,8 +9,8 @@ use crewlog_executors::roster::Roster;
 use crewlog_executors::worker::CutOff;
 use crewlog_mq::{Cause, EventStore, ExecuteError, Executed, Runner, new_event_id};
 use crewlog_planner::event::{self, Budget, PlannerConfig};
-use crewlog_planner::parse::{self, ParseOptions, ParsedPlan};
-use crewlog_planner::plan::{Mark, Proposal, SubPlan, TaskPlan};
+use crewlog_planner::parse::{self, ParsedPlan};
+use crewlog_planner::plan::{Mark, Proposal, Span, SubPlan, TaskPlan};
 use crewlog_planner::planner::{Planner, PlannerError};
 use crewlog_planner::state::Phase;
 
@@ -53,11 +53,12 @@ pub async fn init(session: &Session) -> Result<Code, Failure> {
 /// `run`.
 pub async fn run(session: &Session, run: Run) -> Result<Code, Failure> {
     let roster = workforce::roster(session, run.carry.task_timeout, &[])?;
-    let text = read_text(&run.file)?;
-    let parsed = parse::parse(&text, ParseOptions { relax_order: run.relax_order });
+    let (path, file) = (run.file.as_path(), run.reading.plan_file(&run.file));
+    let text = read_text(path)?;
+    let parsed = parse::read(&text, file.options(run.reading.parallel));
     let model = by_model::wanted(session, run.carry.by_model.typed())?;
     let is_sealed = session.place.keys.operator.is_some();
-    let id = format!("{}-{}", plan_name(parsed.as_ref().ok(), &run.file, is_sealed), short_id());
+    let id = format!("{}-{}", plan_name(parsed.as_ref().ok(), path, is_sealed), short_id());
     let (planned, asked_in) = match &model {
         None => (Planned::by_parser(parsed?), None),
         Some(model) => {
@@ -68,8 +69,9 @@ pub async fn run(session: &Session, run: Run) -> Result<Code, Failure> {
         }
     };
     if !session.terminal.is_quiet {
-        look::print_warnings(&planned.parsed.warnings, &run.file);
+        look::print_warnings(&planned.parsed.warnings, path);
     }
+    refuse_losses(session, &planned.parsed, &text, run.reading.format.is_some())?;
     consent(session, &planned.parsed, &roster)?;
     let (store, since) = match asked_in {
         Some(asked_in) => asked_in,
@@ -97,9 +99,10 @@ pub async fn run(session: &Session, run: Run) -> Result<Code, Failure> {
         },
         compensate: run.limits.compensate,
         folder: Some(session.folder.to_string_lossy().into_owned()),
+        file,
         ..default
     };
-    let begin = begin(text, planned, config, run.relax_order);
+    let begin = begin(text, planned, config, run.reading.parallel);
     let signals = Signals::new()?;
     let plan = make_plan(session, &store, id, begin).await?;
     if let Output::Text = session.output {
@@ -119,10 +122,10 @@ pub async fn run(session: &Session, run: Run) -> Result<Code, Failure> {
 }
 
 /// The command that begins a plan: the text for the parser, or what somebody else made of it.
-fn begin(text: String, planned: Planned, config: PlannerConfig, relax_order: bool) -> event::Command {
+fn begin(text: String, planned: Planned, config: PlannerConfig, parallel: bool) -> event::Command {
     let Planned { parsed, origin } = planned;
     if origin.is_text() {
-        return event::Command::Initialize { user_input: text, attachments: Vec::new(), config, relax_order };
+        return event::Command::Initialize { user_input: text, attachments: Vec::new(), config, parallel };
     }
     let ParsedPlan { title, tasks, context, .. } = parsed;
     let proposal = Box::new(Proposal { tasks, title, source: text, context, origin });
@@ -152,6 +155,24 @@ pub async fn resume(session: &Session, resume: Resume) -> Result<Code, Failure> 
     // What a crash kept from being dispatched is dispatched now.
     order(&mut planner, event::Command::Continue).await?;
     Drive::new(session, store, plan, since, &resume.carry, roster, CutOff::RunAgain).await?.run(signals).await
+}
+
+/// Plain Markdown that loses numbered items or shell fences to boxes is read so only when a person agrees, or names the
+/// format.
+fn refuse_losses(session: &Session, parsed: &ParsedPlan, text: &str, is_named: bool) -> Result<(), Failure> {
+    const SHOWN_MAX: usize = 10;
+    let (Some(_), false) = (parsed.lost.first(), is_named) else { return Ok(()) };
+    let line_of = |span: &Span| text.as_bytes()[..span.start].iter().filter(|byte| **byte == b'\n').count() + 1;
+    let lines = parsed.lost.iter().take(SHOWN_MAX).map(|span| line_of(span).to_string()).collect::<Vec<_>>().join(", ");
+    let more = parsed.lost.len().saturating_sub(SHOWN_MAX);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    let n_lost = count(parsed.lost.len(), "numbered item or shell fence");
+    let said = format!("the file has boxes, so only boxes are steps: {n_lost} (line {lines}{more}) will not run");
+    if session.terminal.is_interactive {
+        say(&said);
+        return Ok(());
+    }
+    Err(Failure::user(said).hint("write boxes for them too, or confirm with --format markdown"))
 }
 
 /// Prose must not become shell unasked: shows what would run, the commands and the agents, and asks once.

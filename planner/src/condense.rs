@@ -6,7 +6,7 @@ use std::collections::HashMap;
 
 use crate::brevity::{fits, n_chars, shorten, start_of};
 use crate::event::Profile;
-use crate::parse::paths::file_ref;
+use crate::paths::file_ref;
 
 /// So many characters of a text are looked at, half of them from its end.
 const LOOKED_AT_CHARS_MAX: usize = 128 << 10;

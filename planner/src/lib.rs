@@ -27,7 +27,6 @@ pub mod planner;
 pub mod priority;
 pub mod prompt;
 pub mod protocol;
-pub mod reader;
 pub mod retained;
 pub mod sealed;
 pub mod simulation;

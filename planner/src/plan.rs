@@ -111,7 +111,7 @@ impl Mark {
 pub enum Strength {
     /// Written out, or given by data, a question or a barrier: it always holds.
     Hard,
-    /// Only the order of the text; `--relax-order` drops it.
+    /// Only the order of the text; `--parallel` drops it.
     Soft,
 }
 

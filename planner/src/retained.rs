@@ -40,7 +40,7 @@ pub enum RestoreError {
 enum Kept {
     Initialize {
         attachments: Vec<Attachment>,
-        relax_order: bool,
+        parallel: bool,
     },
     Propose {
         attachments: Vec<Attachment>,
@@ -101,8 +101,7 @@ enum Kept {
         question: QuestionId,
     },
     Amend {
-        amendments: Option<Vec<Amendment>>,
-        skipped: Vec<TaskId>,
+        amended: KeptAmendments,
         reason: Option<String>,
     },
     Configure {
@@ -124,17 +123,43 @@ enum Kept {
 struct KeptAmendments {
     amendments: Option<Vec<Amendment>>,
     skipped: Vec<TaskId>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    done: Vec<TaskId>,
 }
 
 impl KeptAmendments {
     fn of(amendments: &[Amendment]) -> Self {
-        let skipped = amendments.iter().filter_map(|amendment| match amendment {
-            Amendment::Skip { task, .. } => Some(*task),
-            Amendment::Add { .. } | Amendment::Edit { .. } | Amendment::Reorder { .. } | Amendment::Define { .. } => {
-                None
+        let (mut skipped, mut done) = (Vec::new(), Vec::new());
+        for amendment in amendments {
+            match amendment {
+                Amendment::Skip { task, .. } => skipped.push(*task),
+                Amendment::Done { task } => done.push(*task),
+                Amendment::Add { .. }
+                | Amendment::Edit { .. }
+                | Amendment::Reorder { .. }
+                | Amendment::Source { .. }
+                | Amendment::Define { .. } => {}
             }
-        });
-        Self { amendments: keep_amendments(amendments), skipped: skipped.collect() }
+        }
+        Self { amendments: keep_amendments(amendments), skipped, done }
+    }
+
+    /// Long amendments come back as what they made of the tasks; it decides the same.
+    fn restored(self, amended: Option<&Event>) -> Vec<Amendment> {
+        let Self { amendments, skipped, done } = self;
+        amendments.unwrap_or_else(|| {
+            let (defined, source) = match amended {
+                Some(Event::TasksAmended { tasks, source, .. }) => {
+                    (Some(Amendment::Define { tasks: tasks.clone() }), source.clone())
+                }
+                Some(_) | None => (None, None),
+            };
+            // What was handed on by them is in the definitions.
+            let skipped = skipped.into_iter().map(|task| Amendment::Skip { task, keeps_order: false });
+            let done = done.into_iter().map(|task| Amendment::Done { task });
+            let source = source.map(|text| Amendment::Source { text });
+            defined.into_iter().chain(done).chain(skipped).chain(source).collect()
+        })
     }
 }
 
@@ -205,8 +230,8 @@ impl Command {
     #[must_use]
     pub fn retained(&self) -> Value {
         encode(&match self {
-            Self::Initialize { attachments, relax_order, .. } => {
-                Kept::Initialize { attachments: attachments.clone(), relax_order: *relax_order }
+            Self::Initialize { attachments, parallel, .. } => {
+                Kept::Initialize { attachments: attachments.clone(), parallel: *parallel }
             }
             Self::Propose { attachments, .. } => Kept::Propose { attachments: attachments.clone() },
             Self::Fork { amendments, .. } => {
@@ -236,8 +261,7 @@ impl Command {
             Self::Ask { task, .. } => Kept::Ask { task: *task },
             Self::AnswerAndAsk { question, .. } => Kept::AnswerAndAsk { question: *question },
             Self::Amend { amendments, reason } => {
-                let KeptAmendments { amendments, skipped } = KeptAmendments::of(amendments);
-                Kept::Amend { amendments, skipped, reason: keep_reason(reason) }
+                Kept::Amend { amended: KeptAmendments::of(amendments), reason: keep_reason(reason) }
             }
             Self::Configure { changes, reason } => {
                 Kept::Configure { changes: changes.clone(), reason: keep_reason(reason) }
@@ -258,9 +282,9 @@ impl Command {
         let lacking = |command| RestoreError::NotInEvents { command };
         let why = |kept: Option<String>, command| kept.or_else(|| reason_of(first)).ok_or_else(|| lacking(command));
         Ok(match Kept::deserialize(kept)? {
-            Kept::Initialize { attachments, relax_order } => {
+            Kept::Initialize { attachments, parallel } => {
                 let Some(Event::TasksPlanned { source, config, .. }) = first else { return Err(lacking("Initialize")) };
-                Self::Initialize { user_input: source.clone(), attachments, config: *config.clone(), relax_order }
+                Self::Initialize { user_input: source.clone(), attachments, config: *config.clone(), parallel }
             }
             Kept::Propose { attachments } => {
                 Self::propose_again(first, attachments).ok_or_else(|| lacking("Propose"))?
@@ -316,8 +340,8 @@ impl Command {
                 };
                 Self::AnswerAndAsk { question, answer: answer.clone(), further: further.clone() }
             }
-            Kept::Amend { amendments, skipped, reason } => {
-                let amendments = amendments.unwrap_or_else(|| amend_again(first, skipped));
+            Kept::Amend { amended, reason } => {
+                let amendments = amended.restored(first);
                 Self::Amend { amendments, reason: why(reason, "Amend")? }
             }
             Kept::Configure { changes, reason } => Self::Configure { changes, reason: why(reason, "Configure")? },
@@ -333,10 +357,8 @@ impl Command {
             Some(Event::SettingsChanged { config, .. }) => Some(config.clone()),
             Some(_) | None => None,
         };
-        let amendments = amended.map_or_else(Vec::new, |KeptAmendments { amendments, skipped }| {
-            let first = events.iter().find(|event| matches!(event, Event::TasksAmended { .. }));
-            amendments.unwrap_or_else(|| amend_again(first, skipped))
-        });
+        let first = events.iter().find(|event| matches!(event, Event::TasksAmended { .. }));
+        let amendments = amended.map_or_else(Vec::new, |kept| kept.restored(first));
         Some(Self::Fork { parent: parent.clone(), at: *at, reason: reason.clone(), config, amendments })
     }
 
@@ -471,18 +493,6 @@ fn keep_reason(reason: &str) -> Option<String> {
 fn keep_amendments(amendments: &[Amendment]) -> Option<Vec<Amendment>> {
     let n_bytes = encode(&amendments).to_string().len();
     (n_bytes <= KEPT_AMENDMENTS_BYTES_MAX).then(|| amendments.to_vec())
-}
-
-/// Long amendments come back as what they made of the tasks; it decides the same.
-fn amend_again(first: Option<&Event>, skipped: Vec<TaskId>) -> Vec<Amendment> {
-    let defined = match first {
-        Some(Event::TasksAmended { tasks, .. }) => Some(Amendment::Define { tasks: tasks.clone() }),
-        Some(_another_event) => None,
-        None => None,
-    };
-    // What was handed on by them is in the definitions.
-    let skipped = skipped.into_iter().map(|task| Amendment::Skip { task, keeps_order: false });
-    defined.into_iter().chain(skipped).collect()
 }
 
 /// The reason that an event gives for what somebody ordered.

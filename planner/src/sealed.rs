@@ -75,6 +75,9 @@ const RULES: &[(&str, Sight)] = &[
     ("on_failure", Clear),
     ("files", Clear),
     ("folder", Clear),
+    ("file/path", Clear),
+    ("file/format", Clear),
+    ("file/tag", Clear),
     ("profile", Clear),
     ("order", Clear),
     ("summaries", Clear),
@@ -167,7 +170,9 @@ pub fn rule(path: &str) -> Option<Sight> {
 /// stands, so that whatever looks so in the log is.
 #[must_use]
 pub fn must_seal(path: &str, written: &str) -> bool {
-    !written.is_empty() && (rule(path) != Some(Clear) || written.starts_with(PREFIX))
+    // A task that is called by its group and place is called by a part of the text.
+    let tells_text = written.contains('/') && path.ends_with("/label");
+    !written.is_empty() && (rule(path) != Some(Clear) || tells_text || written.starts_with(PREFIX))
 }
 
 /// The plan that an event is of, when its texts are to be sealed with the plan's.

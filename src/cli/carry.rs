@@ -9,6 +9,7 @@ use crewlog_planner::event::Profile;
 use crewlog_planner::plan::FailurePolicy;
 
 use super::amend::TypedOrder;
+use super::look::Reading;
 use super::model::ByModel;
 use super::typed::{duration, micros};
 
@@ -32,8 +33,11 @@ pub struct Carry {
 /// `run`.
 #[derive(Debug, Args)]
 pub struct Run {
-    /// The text of the plan; - for standard input
+    /// The plan file; - for standard input
     pub file: PathBuf,
+    /// How to read it
+    #[command(flatten)]
+    pub reading: Reading,
     /// How to carry it out
     #[command(flatten)]
     pub carry: Carry,
@@ -55,9 +59,6 @@ pub struct Run {
     /// What the plan may use up
     #[command(flatten)]
     pub limits: Limits,
-    /// Let the mere order of the text bind nothing
-    #[arg(long)]
-    pub relax_order: bool,
     /// Only make the plan, and leave it to `crewlog work`
     #[arg(long, conflicts_with_all = ["timeout", "task_timeout"])]
     pub detach: bool,

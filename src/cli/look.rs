@@ -1,48 +1,105 @@
 //! What can be typed to look at plans and at the log.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
 use crewlog_mq::{Query, Timestamp};
+use crewlog_planner::event::PlanFile;
+use crewlog_planner::parse::Format;
 use uuid::Uuid;
 
 use super::agents::{Draft, Propose, Schema};
-use super::model::Analyse;
 use super::travel::{At, at};
 use super::typed::{moment, plan_at, query};
 
 /// `plan`.
 #[derive(Debug, Subcommand)]
 pub enum Plan {
-    /// Show what a text means as a plan
-    Parse(Parse),
-    /// Show what of a plan can be done at once, its longest chain, and what many tasks wait for
-    Analyse(Analyse),
+    /// Show how a plan file is read, line by line; nothing runs
+    Check(Check),
     /// Simulate graphs of tasks with known durations, and compare with what is known of them
     Simulate(Simulate),
-    /// Say what was understood of a text, place by place, and what is odd about it
-    Lint(Lint),
     /// Take up the plan of an agent, if it keeps the rules of its form and names only the agent's tools
     Propose(Propose),
     /// Print the plan that an agent makes of words, for `propose`
     Draft(Draft),
     /// Print the form of an agent's plans as a JSON schema, with the tools that it has
     Schema(Schema),
-    /// Measure how well texts of known meaning are read
-    Corpus(Corpus),
 }
 
-/// `plan parse`.
+/// `plan check`.
 #[derive(Debug, Args)]
-pub struct Parse {
-    /// The text of the plan; - for standard input
-    pub file: PathBuf,
-    /// Let the mere order of the text bind nothing
-    #[arg(long)]
-    pub relax_order: bool,
+pub struct Check {
+    /// The plan file; - for standard input
+    #[arg(required_unless_present = "verbs")]
+    pub file: Option<PathBuf>,
+    /// How to read it
+    #[command(flatten)]
+    pub reading: Reading,
     /// Let the configured model plan; `run` then gets the same plan from the log
     #[arg(long)]
     pub model: bool,
+    /// Ask the configured model which dependencies, kinds and questions it would add
+    #[arg(long)]
+    pub advice: bool,
+    /// Print the verbs that begin a step in a file without lists, with the kind that each gives
+    #[arg(long)]
+    pub verbs: bool,
+}
+
+/// How to read a plan file.
+#[derive(Debug, Clone, Args)]
+pub struct Reading {
+    /// The format [default: by the path]
+    #[arg(long, value_enum)]
+    pub format: Option<TypedFormat>,
+    /// The tag of a Task Master file [default: master, else the first]
+    #[arg(long)]
+    pub tag: Option<String>,
+    /// Ignore the order of the file: run steps in parallel unless a dependency is written out
+    #[arg(long)]
+    pub parallel: bool,
+}
+
+/// A format as typed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum TypedFormat {
+    /// Plain Markdown
+    Markdown,
+    /// spec-kit's tasks.md
+    Speckit,
+    /// OpenSpec's tasks.md
+    Openspec,
+    /// Kiro's and cc-sdd's tasks.md
+    Kiro,
+    /// Task Master's tasks.json
+    Taskmaster,
+    /// beads' issues.jsonl
+    Beads,
+}
+
+impl From<TypedFormat> for Format {
+    fn from(typed: TypedFormat) -> Self {
+        match typed {
+            TypedFormat::Markdown => Self::Markdown,
+            TypedFormat::Speckit => Self::SpecKit,
+            TypedFormat::Openspec => Self::OpenSpec,
+            TypedFormat::Kiro => Self::Kiro,
+            TypedFormat::Taskmaster => Self::TaskMaster,
+            TypedFormat::Beads => Self::Beads,
+        }
+    }
+}
+
+impl Reading {
+    /// A file, with the format of its path where none is given.
+    pub fn plan_file(&self, file: &Path) -> PlanFile {
+        let named = Some(file).filter(|file| file.as_os_str() != "-");
+        let path = named.map(|path| std::path::absolute(path).unwrap_or_else(|_| path.to_owned()));
+        let path = path.map(|path| path.to_string_lossy().into_owned());
+        let by_path = || path.as_deref().map_or(Format::Markdown, Format::of_path);
+        PlanFile { format: self.format.map_or_else(by_path, Into::into), tag: self.tag.clone(), path }
+    }
 }
 
 /// `plan simulate`.
@@ -53,20 +110,6 @@ pub struct Simulate {
     /// With how many executors
     #[arg(long, value_name = "N", value_delimiter = ',', default_value = "1,2,3,4,8", value_parser = clap::value_parser!(u16).range(1..=1000))]
     pub executors: Vec<u16>,
-}
-
-/// `plan lint`.
-#[derive(Debug, Args)]
-pub struct Lint {
-    /// The text of the plan; - for standard input
-    pub file: PathBuf,
-}
-
-/// `plan corpus`.
-#[derive(Debug, Args)]
-pub struct Corpus {
-    /// A JSON array of worked cases, or JSON Lines with an "input" in each line
-    pub file: PathBuf,
 }
 
 /// `ls`.

@@ -20,10 +20,8 @@ pub use agents::{Draft, Propose, Schema};
 pub use amend::{AddTask, Amend, BACKLOG, Changes, Facts, Limit, Set, Task};
 pub use carry::{Carry, OnFailure, Resume, Run, Work};
 pub use keys::{DestroyKey, KeyFile, Keys, RotateKeys};
-pub use look::{
-    Conflicts, Corpus, Diff, EventFilter, Events, Lint, Ls, Parse, Plan, PlanAt, Replay, Show, Simulate, Stats,
-};
-pub use model::{Analyse, MockLlm};
+pub use look::{Check, Conflicts, Diff, EventFilter, Events, Ls, Plan, PlanAt, Replay, Show, Simulate, Stats};
+pub use model::MockLlm;
 pub use travel::{At, Checkpoint, Checkpoints, Compare, Fork};
 pub use typed::duration;
 pub use upkeep::{Backup, Db, Export, Groups, Import, ParkedOf};

@@ -19,20 +19,6 @@ pub struct MockLlm {
     pub requests_to: Option<PathBuf>,
 }
 
-/// `plan analyse`.
-#[derive(Debug, Args)]
-pub struct Analyse {
-    /// The text of a plan (- for standard input), or the id of a plan or the beginning of it
-    #[arg(value_name = "FILE|PLAN")]
-    pub subject: String,
-    /// Let the mere order of the text bind nothing
-    #[arg(long)]
-    pub relax_order: bool,
-    /// Ask the configured model too: which tasks depend on which, their kinds, what is unclear
-    #[arg(long)]
-    pub model: bool,
-}
-
 /// Whether a model plans.
 #[derive(Debug, Clone, Copy, Args)]
 pub struct ByModel {

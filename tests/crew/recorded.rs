@@ -66,7 +66,7 @@ impl World {
         let folder = Some(format!("/trees/{project}"));
         let config = PlannerConfig { folder, on_failure, retries_max: 1, ..PlannerConfig::default() };
         let (user_input, attachments) = (text.to_owned(), Vec::new());
-        self.order(plan, Command::Initialize { user_input, attachments, config, relax_order: true }).await;
+        self.order(plan, Command::Initialize { user_input, attachments, config, parallel: true }).await;
     }
 
     async fn order(&self, plan: &str, command: Command) {

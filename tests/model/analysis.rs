@@ -1,7 +1,7 @@
 //! What the graph of a plan says, against a computation of the plainest sort.
 
 use crewlog_planner::analysis::Analysis;
-use crewlog_planner::parse::{self, ParseError, ParseOptions};
+use crewlog_planner::parse::{self, ParseError, ReadOptions};
 use crewlog_planner::plan::{Dependency, NodeKind, Strength, TaskId, TaskPlan};
 use proptest::prelude::*;
 
@@ -23,7 +23,7 @@ fn tasks(waits: &[Vec<(u64, Strength)>]) -> Vec<TaskPlan> {
 #[test]
 fn groups_the_longest_chain_bottlenecks_and_the_saving_of_a_plan() {
     let text = "1. Fetch the key\n2. Open the door\n3. Sweep the hall (depends on 2)\n4. Paint the wall (depends on 2)\n5. Call Ana\n";
-    let plan = parse::parse(text, ParseOptions::default()).unwrap();
+    let plan = parse::read(text, ReadOptions::default()).unwrap();
     let analysis = Analysis::of(&plan.tasks).unwrap();
     assert_eq!(analysis.groups, [ids(&[1]), ids(&[2]), ids(&[3, 4]), ids(&[5])]);
     assert_eq!(analysis.critical_path, ids(&[1, 2, 4, 5]));

@@ -4,7 +4,7 @@ use crewlog_planner::model::{
     Purpose, Request, dependencies_request, kinds_request, plan_request, questions_request, read_dependencies,
     read_kinds, read_plan, read_questions, repair, with_questions,
 };
-use crewlog_planner::parse::{self, ParseOptions};
+use crewlog_planner::parse::{self, ReadOptions};
 use crewlog_planner::plan::{AttachmentKind, DefaultAnswer, FailurePolicy, NodeKind, TaskId, TaskPlan};
 use serde_json::{Value, json};
 
@@ -25,7 +25,7 @@ fn waits_for(tasks: &[TaskPlan]) -> Vec<Vec<u64>> {
 }
 
 fn parsed(text: &str) -> Vec<TaskPlan> {
-    parse::parse(text, ParseOptions::default()).expect("it is a plan").tasks
+    parse::read(text, ReadOptions::default()).expect("it is a plan").tasks
 }
 
 #[test]

@@ -316,7 +316,7 @@ fn an_analysis_names_groups_the_longest_chain_bottlenecks_and_what_would_be_save
     {
         assert!(text.contains(says), "{text}");
     }
-    assert!(text.contains("--relax-order saves 1 step"), "{text}");
+    assert!(text.contains("--parallel saves 1 step"), "{text}");
     let plan = scene.run(&["run", "plan.md", "--detach"]).expect(0).stdout.trim().to_owned();
     assert_eq!(scene.run(&["plan", "analyse", &plan, "-o", "json"]).expect(0).json(), expected);
     scene.run(&["plan", "analyse", "nothing"]).expect(4);

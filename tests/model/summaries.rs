@@ -25,7 +25,7 @@ fn begin() -> Command {
     let config =
         PlannerConfig { token_budget: 400, parallelism: 20, summaries: Summaries::Model, ..PlannerConfig::default() };
     let user_input = format!("- Q: Which colour?\n{steps}");
-    Command::Initialize { user_input, attachments: Vec::new(), config, relax_order: true }
+    Command::Initialize { user_input, attachments: Vec::new(), config, parallel: true }
 }
 
 fn answered() -> Command {

@@ -2,7 +2,7 @@
 
 use crewlog_mq::Handler;
 use crewlog_planner::event::{Amendment, Command, Edit, Event, PlannerConfig, TaskStatus};
-use crewlog_planner::parse::{ParseOptions, parse};
+use crewlog_planner::parse::{ReadOptions, read};
 use crewlog_planner::plan::{Dependency, NodeKind, Origin, Proposal, Strength, SubPlan, TaskId, TaskPlan};
 use crewlog_planner::planner::{AMENDMENTS_MAX, Planner, PlannerError};
 use crewlog_planner::state::Wait;
@@ -46,7 +46,7 @@ fn added(text: &str) -> Result<Vec<Vec<u64>>, String> {
     let source = "1. `a`\n2. `b`\n\n- B-1: Check the rest (depends on 1)\n";
     let mut planner = Planner::new();
     let (user_input, attachments, config) = (source.to_owned(), Vec::new(), PlannerConfig::default());
-    planner.process(Command::Initialize { user_input, attachments, config, relax_order: false }).expect("it is a plan");
+    planner.process(Command::Initialize { user_input, attachments, config, parallel: false }).expect("it is a plan");
     let add = Amendment::Add { text: text.to_owned(), after: Vec::new(), before: Vec::new() };
     let amend = Command::Amend { amendments: vec![add], reason: String::new() };
     let events = planner.process(amend).map_err(|refusal| refusal.to_string())?;
@@ -521,7 +521,7 @@ fn a_log_that_amends_what_nobody_decided_is_read_all_the_same() {
 fn planner_of(text: &str, config: PlannerConfig) -> Planner {
     let mut planner = Planner::new();
     let (user_input, attachments) = (text.to_owned(), Vec::new());
-    planner.process(Command::Initialize { user_input, attachments, config, relax_order: false }).unwrap();
+    planner.process(Command::Initialize { user_input, attachments, config, parallel: false }).unwrap();
     planner
 }
 
@@ -553,7 +553,7 @@ fn no_task_is_called_by_the_number_of_another_or_by_what_nobody_can_type() {
 #[test]
 fn what_is_left_to_a_plan_within_the_plan_follows_the_words_of_its_task_and_a_command_takes_its_place() {
     let text = "- Build\n- Ship\n- Sweep\n- Review\n";
-    let mut tasks = parse(text, ParseOptions { relax_order: true }).unwrap().tasks;
+    let mut tasks = parse(text, ReadOptions { parallel: true }).unwrap().tasks;
     for task in &mut tasks {
         task.sub_plan = Some(SubPlan { text: task.description.clone(), agent: Some("tactical".into()) });
     }

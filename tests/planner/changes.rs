@@ -121,7 +121,7 @@ fn changes_are_told_in_words() {
     let user_input = "# Ship\n1. Run `make`\n2. Which  colour is it?\n".to_owned();
     let (attachments, config) = (Vec::new(), PlannerConfig::default());
     let mut order = |log: &mut Log, command| log.plan(&planner.process(command).unwrap());
-    order(&mut log, Command::Initialize { user_input, attachments, config, relax_order: false });
+    order(&mut log, Command::Initialize { user_input, attachments, config, parallel: false });
     let (node_id, attempt, class) = (TaskId(1), 1, FailureClass::NotStarted);
     let error = "no\nsh".to_owned();
     order(&mut log, Command::HandleExecutorEvent(ExecutorEvent::TaskFailed { node_id, attempt, error, class }));

@@ -34,12 +34,7 @@ struct Run {
 impl Run {
     fn begin(config: PlannerConfig, text: &str) -> Self {
         let mut run = Self { planner: Planner::new(), history: Vec::new() };
-        run.order(Command::Initialize {
-            user_input: text.to_owned(),
-            attachments: Vec::new(),
-            config,
-            relax_order: true,
-        });
+        run.order(Command::Initialize { user_input: text.to_owned(), attachments: Vec::new(), config, parallel: true });
         run
     }
 
@@ -367,7 +362,7 @@ fn a_budget_that_is_too_small_or_too_large_is_refused() {
             user_input: "- a\n- b\n".into(),
             attachments: Vec::new(),
             config: budget(token_budget),
-            relax_order: false,
+            parallel: false,
         };
         let refusal = planner.process(initialize).unwrap_err().to_string();
         assert_eq!(refusal, format!("token_budget is {token_budget}, and must be from 200 to 1000000"));

@@ -22,7 +22,7 @@ use super::random::{acts, drafts};
 
 fn initialize(text: &str) -> Command {
     let config = PlannerConfig { on_failure: FailurePolicy::SkipDependants, ..PlannerConfig::default() };
-    Command::Initialize { user_input: text.into(), attachments: Vec::new(), config, relax_order: false }
+    Command::Initialize { user_input: text.into(), attachments: Vec::new(), config, parallel: false }
 }
 
 fn fork(parent: &str, at: i64) -> Command {
@@ -79,7 +79,7 @@ fn what_had_ended_stays_ended_and_what_had_not_is_begun_anew() {
 fn a_fork_undoes_nothing_that_the_other_plan_did() {
     let config = PlannerConfig { compensate: true, ..PlannerConfig::default() };
     let user_input = "1. `a` (undo: `x`)\n2. `b` (undo: `y`)\n3. `c`\n".to_owned();
-    let begin = Command::Initialize { user_input, attachments: Vec::new(), config, relax_order: false };
+    let begin = Command::Initialize { user_input, attachments: Vec::new(), config, parallel: false };
     let parent = planner(vec![begin, completed(1, 1, "done")]);
     let (mut fork, _) = forked(&parent);
     fork.process(completed(2, 1, "done")).unwrap();
@@ -94,8 +94,7 @@ fn a_fork_undoes_nothing_that_the_other_plan_did() {
 fn questions_that_were_open_are_asked_anew_and_answers_stay() {
     let text = "1. Ask: which colour?\n2. If it rains, run `b`\n3. Run `c`\n";
     let config = PlannerConfig::default();
-    let initialize =
-        Command::Initialize { user_input: text.into(), attachments: Vec::new(), config, relax_order: true };
+    let initialize = Command::Initialize { user_input: text.into(), attachments: Vec::new(), config, parallel: true };
     let parent = planner(vec![initialize]);
     let asked = |planner: &Planner| planner.state().open_questions().cloned().collect::<Vec<_>>();
     assert_eq!(asked(&parent).len(), 2, "{:?}", parent.state());

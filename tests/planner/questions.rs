@@ -369,7 +369,7 @@ fn a_task_whose_executor_asks_without_end_fails() {
     let mut planner = Planner::default();
     let config = PlannerConfig { on_failure: FailurePolicy::Stop, ..PlannerConfig::default() };
     let (user_input, attachments) = ("- Paint\n".to_owned(), Vec::new());
-    planner.process(Command::Initialize { user_input, attachments, config, relax_order: false }).unwrap();
+    planner.process(Command::Initialize { user_input, attachments, config, parallel: false }).unwrap();
     let node_id = TaskId(1);
     for nth in 1..=QUESTIONS_OF_TASK_MAX + 1 {
         let attempt = planner.state().task(node_id).unwrap().attempts;

@@ -44,7 +44,7 @@ impl Draft {
             ignored: Vec::new(),
         };
         let (user_input, config) = (render(&plan), self.config.clone());
-        Command::Initialize { user_input, attachments: Vec::new(), config, relax_order: false }
+        Command::Initialize { user_input, attachments: Vec::new(), config, parallel: false }
     }
 }
 

@@ -196,7 +196,7 @@ async fn every_command_is_decided_again_from_what_is_kept_and_from_its_events() 
     let attachments = [named, unnamed].map(|kind| Attachment { kind, label: Some("l".into()) }).to_vec();
     let config = PlannerConfig { on_failure: FailurePolicy::Continue, parallelism: 2, ..PlannerConfig::default() };
     let user_input = "# T\n1. Run `echo a`\n2. Change page.md (retry 5)\n3. Run `echo c`\n4. Paint it\n".to_owned();
-    log.order(Command::Initialize { user_input, attachments, config, relax_order: true }).await;
+    log.order(Command::Initialize { user_input, attachments, config, parallel: true }).await;
     tell_all(&mut log).await;
     amend_all(&mut log).await;
     order_all(&mut log).await;
@@ -270,8 +270,8 @@ fn what_is_kept_has_its_documented_form_and_no_text_that_stands_in_the_events() 
     let check = |kept: serde_json::Value, expected: serde_json::Value| assert_eq!(kept, expected);
     let (attempt, now, ending) = (1, Timestamp(5), || done("long"));
     let (user_input, config, attachments) = ("1. a".to_owned(), PlannerConfig::default(), Vec::new());
-    let initialize = Command::Initialize { user_input, attachments, config, relax_order: false };
-    check(initialize.retained(), json!({"Initialize": {"attachments": [], "relax_order": false}}));
+    let initialize = Command::Initialize { user_input, attachments, config, parallel: false };
+    check(initialize.retained(), json!({"Initialize": {"attachments": [], "parallel": false}}));
     let cancel = |task, reason: String| Command::Cancel { task, reason }.retained();
     check(cancel(Some(TaskId(3)), "no".into()), json!({"Cancel": {"task": 3, "reason": "no"}}));
     let most = "x".repeat(KEPT_REASON_BYTES_MAX);
@@ -314,7 +314,7 @@ fn what_is_no_kept_command_is_refused_with_the_reason() {
     check(json!(null), "form that is not known");
     check(json!("Dance"), "unknown variant `Dance`");
     check(json!({"Cancel": {"task": 1, "reason": "no", "force": true}}), "unknown field `force`");
-    check(json!({"Initialize": {"attachments": [], "relax_order": false}}), "do not say the rest");
+    check(json!({"Initialize": {"attachments": [], "parallel": false}}), "do not say the rest");
     check(json!({"Pause": {"reason": null}}), "kept command Pause");
     check(json!({"HandleExecutorEvent": {"TaskCompleted": {"node_id": 1, "attempt": 1}}}), "do not say the rest");
     let lacking = |kept| TaskCommand::restore(&kept, &[TaskEvent::TaskStarted { epoch: 1 }]).unwrap_err().to_string();

@@ -130,7 +130,7 @@ fn what_has_no_task_is_refused_and_leaves_no_plan() {
             user_input: text.into(),
             attachments: Vec::new(),
             config: PlannerConfig::default(),
-            relax_order: false,
+            parallel: false,
         };
         assert_eq!(planner.process(initialize), Err(PlannerError::Parse(ParseError::EmptyPlan)), "{text:?}");
         assert_eq!(planner, Planner::default());
@@ -251,7 +251,7 @@ fn attachments_go_to_the_tasks_that_name_them_and_the_rest_to_the_plan() {
         user_input: "- Read https://a.example/x today\n- Sleep well\n".into(),
         attachments: vec![link("https://a.example/x"), link("https://b.example/y")],
         config: PlannerConfig::default(),
-        relax_order: false,
+        parallel: false,
     };
     planner.process(initialize).unwrap();
     let of_task = |index: usize| planner.state().tasks()[index].plan.attachments.clone();
@@ -267,7 +267,7 @@ fn run(text: &str, done: &[&str]) -> Planner {
         user_input: text.into(),
         attachments: Vec::new(),
         config: PlannerConfig::default(),
-        relax_order: false,
+        parallel: false,
     };
     let mut history: Vec<Event> = planner.process(initialize).unwrap();
     for report in done {

@@ -22,7 +22,7 @@ impl Run {
     fn begin(text: &str, config: PlannerConfig) -> Self {
         let mut run = Self { planner: Planner::new(), history: Vec::new() };
         let (user_input, attachments) = (text.to_owned(), Vec::new());
-        run.order(Command::Initialize { user_input, attachments, config, relax_order: true });
+        run.order(Command::Initialize { user_input, attachments, config, parallel: true });
         run
     }
 

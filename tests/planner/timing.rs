@@ -216,7 +216,7 @@ fn a_host_is_told_when_something_is_due_and_when_it_is_not_known_yet() {
     let (user_input, config) = ("1. `a`\n".to_owned(), within(1_000));
     let mut planner = Planner::new();
     assert_eq!((planner.state().next_due(), planner.state().wants_tick()), (None, false));
-    planner.process(Command::Initialize { user_input, attachments: Vec::new(), config, relax_order: false }).unwrap();
+    planner.process(Command::Initialize { user_input, attachments: Vec::new(), config, parallel: false }).unwrap();
     assert_eq!((planner.state().next_due(), planner.state().wants_tick()), (None, true));
     planner.process(Command::Tick { now: Timestamp(5) }).unwrap();
     assert_eq!((planner.state().next_due(), planner.state().wants_tick()), (Some(Timestamp(1_000_005)), false));

@@ -16,7 +16,7 @@ fn begin(text: &str) -> Planner {
     let config = PlannerConfig { token_budget: BUDGET, parallelism: 1_000, ..PlannerConfig::default() };
     let mut planner = Planner::new();
     let (user_input, attachments) = (text.to_owned(), Vec::new());
-    planner.process(Command::Initialize { user_input, attachments, config, relax_order: true }).unwrap();
+    planner.process(Command::Initialize { user_input, attachments, config, parallel: true }).unwrap();
     planner
 }
 

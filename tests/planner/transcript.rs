@@ -10,7 +10,7 @@ use crewlog_planner::event::{
     Amendment, Answered, Budget, Command, Edit, Event, ExecutorEvent, FailureClass, PlannerCmd, PlannerConfig, Purpose,
     QuestionId, Setting, TaskStatus, Usage,
 };
-use crewlog_planner::parse::{ParseOptions, parse};
+use crewlog_planner::parse::{ReadOptions, read};
 use crewlog_planner::plan::{DefaultAnswer, NodeKind, Origin, Proposal, TaskId, TaskPlan};
 use crewlog_planner::planner::Planner;
 
@@ -21,14 +21,13 @@ pub fn check(text: &str, transcript: &str) {
 
 /// [`check`] with other settings.
 pub fn check_with(config: PlannerConfig, text: &str, transcript: &str) {
-    let start =
-        Command::Initialize { user_input: text.to_owned(), attachments: Vec::new(), config, relax_order: false };
+    let start = Command::Initialize { user_input: text.to_owned(), attachments: Vec::new(), config, parallel: false };
     carry_out(start, transcript);
 }
 
 /// [`check_with`] of tasks that are not as the text has them alone.
 pub fn check_changed(config: PlannerConfig, text: &str, change: impl Fn(&mut [TaskPlan]), transcript: &str) {
-    let mut tasks = parse(text, ParseOptions { relax_order: false }).unwrap().tasks;
+    let mut tasks = parse(text, ReadOptions::default()).unwrap().tasks;
     change(&mut tasks);
     let (title, context, origin) = (None, Vec::new(), Origin::default());
     let proposal = Box::new(Proposal { tasks, title, source: text.to_owned(), context, origin });

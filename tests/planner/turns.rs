@@ -162,7 +162,7 @@ fn of_more_than_may_run_those_that_are_held_come_first_and_then_the_most_urgent(
     let user_input =
         "- [P3] Run `make a`\n- Run `make b`\n- [P1] Run `make c`\n- Run `make d`\n- Paint the door\n".to_owned();
     let (attachments, config) = (Vec::new(), PlannerConfig::default());
-    planner.process(Command::Initialize { user_input, attachments, config, relax_order: false }).unwrap();
+    planner.process(Command::Initialize { user_input, attachments, config, parallel: false }).unwrap();
     let begin = |planner: &Planner, held: &[u64]| {
         let may = |task: &u64| planner.state().may_begin(TaskId(*task), |task| held.contains(&task.0));
         (1..=5).filter(may).collect::<Vec<_>>()

@@ -96,7 +96,7 @@ async fn agents_see_the_newest_plans_of_their_project_and_no_others() {
             let mut planner = crewlog_executors::planning::planner_of(&store, plan, tags).await.unwrap();
             let (attachments, config) = (Vec::new(), PlannerConfig::default());
             let user_input = format!("# {plan}\n\n- [x] done before\n- Think about {plan}\n");
-            let command = Command::Initialize { user_input, attachments, config, relax_order: false };
+            let command = Command::Initialize { user_input, attachments, config, parallel: false };
             planner.execute(command, &Cause::request()).await.unwrap();
         };
         make("other", "b").await;

@@ -159,7 +159,7 @@ async fn a_plan_that_somebody_else_made_is_not_taken_for_that_of_a_task() {
     let rig = plan_of(vec![left_to(1, "Run `echo mine`", None)]).await;
     let mut squatter = planner_of(&rig.store, "p.1-1", vec![plan_tag("p.1-1")]).await.unwrap();
     let (user_input, attachments, config) = ("Think about it".into(), Vec::new(), PlannerConfig::default());
-    let begin = Command::Initialize { user_input, attachments, config, relax_order: false };
+    let begin = Command::Initialize { user_input, attachments, config, parallel: false };
     squatter.execute(begin, &Cause::request()).await.unwrap();
     let crew = Crew::of(&rig, None);
     let end = rig.end().await;
@@ -177,7 +177,7 @@ async fn a_plan_that_somebody_else_made_is_not_taken_for_that_of_a_task() {
 async fn initialize(store: &EventStore, plan: &str, user_input: String) {
     let mut planner = planner_of(store, plan, vec![plan_tag(plan)]).await.unwrap();
     let (attachments, config) = (Vec::new(), PlannerConfig::default());
-    let begin = Command::Initialize { user_input, attachments, config, relax_order: false };
+    let begin = Command::Initialize { user_input, attachments, config, parallel: false };
     planner.execute(begin, &Cause::request()).await.unwrap();
 }
 
@@ -203,7 +203,7 @@ async fn what_agents_are_told_of_long_plans_has_an_end_and_the_newest_is_told_wh
         let mut planner = planner_of(&store, &format!("p{n}"), vec![tag.clone()]).await.unwrap();
         let user_input = format!("- Think about {}\n", "much ".repeat(100)).repeat(if n == 3 { 2 } else { 200 });
         let (attachments, config) = (Vec::new(), PlannerConfig::default());
-        let begin = Command::Initialize { user_input, attachments, config, relax_order: false };
+        let begin = Command::Initialize { user_input, attachments, config, parallel: false };
         planner.execute(begin, &Cause::request()).await.unwrap();
     }
     let context = SharedContext::read(&store, &tag).await.unwrap();

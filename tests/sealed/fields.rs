@@ -98,7 +98,7 @@ fn every_string_of_a_kept_command_is_named_as_clear_or_sealed() {
     let ending = Ending::Completed { result: TEXT.into(), run: None };
     let (attempt, now, dead_epoch) = (1, Timestamp(1), None);
     let kept = [
-        Command::Initialize { user_input, attachments, config, relax_order: false }.retained(),
+        Command::Initialize { user_input, attachments, config, parallel: false }.retained(),
         Command::HandleExecutorEvent(failed).retained(),
         Command::Cancel { task: None, reason: TEXT.into() }.retained(),
         Command::Pause { reason: TEXT.into() }.retained(),

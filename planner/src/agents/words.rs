@@ -9,7 +9,7 @@ use crate::agents::{
     OrchestrationPlan, PerceptionPlan, PlanError, ResolutionStrategy, ResourceMap, StateUpdate, StrategicPlan,
     TacticalPlan, TacticalStep, Theme,
 };
-use crate::parse::{self, ParseOptions, ParsedPlan};
+use crate::parse::{self, ParsedPlan, ReadOptions};
 use crate::plan::{Mark, NodeKind, TaskId, TaskPlan};
 use crate::protocol::{Ability, AgentType, CrossAgentStep};
 
@@ -18,7 +18,7 @@ use crate::protocol::{Ability, AgentType, CrossAgentStep};
 /// # Errors
 /// [`PlanError`] when the words are no plan, or when the agent has no tool for a step of it.
 pub fn plan_words(agent: AgentType, words: &str, registry: &ToolRegistry) -> Result<AgentPlan, PlanError> {
-    let parsed = parse::parse(words, ParseOptions::default()).map_err(|error| PlanError::Words { error })?;
+    let parsed = parse::read(words, ReadOptions::default()).map_err(|error| PlanError::Words { error })?;
     let wording = Wording::of(agent, parsed, registry);
     let plan = match agent {
         AgentType::Strategic => AgentPlan::Strategic(wording.strategic(words)?),

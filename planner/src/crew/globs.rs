@@ -11,7 +11,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::brevity::shorten;
-use crate::parse::paths::has_file_ending;
+use crate::paths::has_file_ending;
 
 /// The greatest length of a pattern, in bytes.
 pub const GLOB_BYTES_MAX: usize = 512;

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::parse::paths::file_ref;
+use crate::paths::file_ref;
 
 const CHARS_MIN: usize = 3;
 /// The longest word that is looked at, in bytes, with the marks around it.

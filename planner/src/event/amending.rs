@@ -43,6 +43,16 @@ pub enum Amendment {
         /// What it waits for.
         after: Vec<TaskId>,
     },
+    /// A person has done a task that has not begun.
+    Done {
+        /// The task.
+        task: TaskId,
+    },
+    /// The plan's file has another text, from which the other amendments follow.
+    Source {
+        /// The text.
+        text: String,
+    },
     /// Whole definitions, as another program proposes them; a number above all others is a new task.
     Define {
         /// The definitions.

@@ -18,7 +18,7 @@ pub enum Command {
         /// The settings.
         config: PlannerConfig,
         /// Whether the mere order of the text binds.
-        relax_order: bool,
+        parallel: bool,
     },
     /// Take up a plan that no parser made: that of a model, of an agent, of another program.
     Propose {

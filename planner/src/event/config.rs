@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::parse::{Format, ReadOptions};
 use crate::plan::{FailurePolicy, NodeKind};
 use crate::tokens::Told;
 
@@ -30,6 +31,9 @@ pub struct PlannerConfig {
     pub backoff_ms_max: u64,
     /// Where the plan's commands run.
     pub folder: Option<String>,
+    /// The file that the plan was read from.
+    #[serde(default, skip_serializing_if = "PlanFile::is_plain")]
+    pub file: PlanFile,
     /// The most that the plan may use up; before more would be, it pauses.
     #[serde(default, skip_serializing_if = "Budget::is_unlimited")]
     pub budget: Budget,
@@ -83,6 +87,34 @@ impl PlannerConfig {
         say(self.compensate, "undoes what it did".to_owned());
         say(!self.summaries.is_by_rule(), "summaries by a model".to_owned());
         words
+    }
+}
+
+/// The file that a plan was read from, and how.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct PlanFile {
+    /// Its path; unset for standard input.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
+    /// The rules it was read by.
+    #[serde(default)]
+    pub format: Format,
+    /// The tag of a Task Master file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tag: Option<String>,
+}
+
+impl PlanFile {
+    /// True of plain Markdown without a path.
+    #[must_use]
+    pub fn is_plain(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// How to read it.
+    #[must_use]
+    pub fn options(&self, parallel: bool) -> ReadOptions<'_> {
+        ReadOptions { format: self.format, parallel, tag: self.tag.as_deref() }
     }
 }
 
@@ -234,6 +266,7 @@ impl Default for PlannerConfig {
             backoff_ms: 500,
             backoff_ms_max: 60_000,
             folder: None,
+            file: PlanFile::default(),
             budget: Budget::default(),
             deadline_ms: None,
             compensate: false,

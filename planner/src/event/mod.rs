@@ -13,7 +13,7 @@ use crate::plan::{Attachment, DefaultAnswer, Origin, TaskId, TaskPlan};
 pub use amending::{Amendment, Edit, Setting};
 pub use apart::{APART_BYTES_MIN, TOLD_STREAM, ToldEvent, Unpaired, told_tag, unpaired};
 pub use command::Command;
-pub use config::{Budget, Order, PlannerConfig, Profile, Summaries, Usage, money};
+pub use config::{Budget, Order, PlanFile, PlannerConfig, Profile, Summaries, Usage, money};
 pub use told::{
     Answered, Covered, ExecutorEvent, FailureClass, PLANS_UNDONE_MAX, Parameters, PlannerCmd, TaskResult, Undone,
 };
@@ -172,6 +172,9 @@ pub enum Event {
         tasks: Vec<TaskPlan>,
         /// Why.
         reason: String,
+        /// The text of the plan's file, when it changed.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        source: Option<String>,
     },
     /// The plan has other settings.
     SettingsChanged {

@@ -10,7 +10,7 @@ use super::answer::{self, AnswerError};
 use super::request::{Purpose, Request, Terms, TooLong, quoted};
 use crate::agents::registry::ToolRegistry;
 use crate::agents::{AgentPlan, plan_answer, plan_words, schema};
-use crate::parse::{self, ParseOptions};
+use crate::parse::{self, ReadOptions};
 use crate::plan::TaskPlan;
 use crate::protocol::{AgentType, Asking};
 
@@ -111,7 +111,7 @@ struct Code {
 
 impl Code {
     fn of(agent: AgentType, words: &str, registry: &ToolRegistry) -> Self {
-        let tasks = parse::parse(words, ParseOptions::default()).map(|parsed| parsed.tasks).unwrap_or_default();
+        let tasks = parse::read(words, ReadOptions::default()).map(|parsed| parsed.tasks).unwrap_or_default();
         let own_undoes = tasks.iter().filter_map(|task| Some((does(task), task.compensate.clone()?)));
         let own_undoes = own_undoes.collect::<BTreeSet<_>>();
         let own = tasks.into_iter().filter_map(|task| task.command).collect::<BTreeSet<_>>();

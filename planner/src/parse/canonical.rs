@@ -1,11 +1,10 @@
-//! The canonical text form of a plan: a Markdown list that says everything.
+//! The exported form of a plan: a Markdown list of boxes with every field of each task below it.
 //!
-//! It begins with a comment that marks it, so that it is read field by field and not as prose; a text with that comment
-//! that is not in this form is read as any other text.
+//! A comment in its first line marks it. A text with that comment in any other form is read as plain Markdown.
 
+use super::edges::validate;
 use super::error::ParseError;
-use super::graph::validate;
-use super::parsed::{ParseOptions, ParsedPlan};
+use super::tree::{MarkAt, ParsedPlan, Part, ReadOptions};
 use crate::plan::{
     Attachment, AttachmentKind, Condition, DefaultAnswer, Dependency, FailurePolicy, Mark, NodeKind, Span, Strength,
     TaskId, TaskPlan,
@@ -42,7 +41,8 @@ fn item(out: &mut String, task: &TaskPlan) {
         Mark::Open => ' ',
         Mark::InProgress => '~',
         Mark::Done => 'x',
-        Mark::Cancelled | Mark::Deferred => '-',
+        Mark::Cancelled => '-',
+        Mark::Deferred => '>',
     };
     out.push_str(&format!("- [{mark}] {}. {}\n", task.id, value(&task.description)));
     let mut field = |name: &str, text: &str| out.push_str(&format!("  - {name}: {}\n", value(text)));
@@ -62,6 +62,9 @@ fn item(out: &mut String, task: &TaskPlan) {
     }
     if let Some(condition) = &task.condition {
         field(if condition.negated { "unless" } else { "if" }, &condition.text);
+        if let Some(task) = condition.outcome_of {
+            field("decided by", &task.to_string());
+        }
     }
     let texts = [("group", &task.group), ("priority", &task.priority), ("assignee", &task.assignee)];
     for (name, text) in texts {
@@ -97,6 +100,9 @@ fn item(out: &mut String, task: &TaskPlan) {
     for path in &task.files {
         field("works on", path);
     }
+    if task.optional {
+        field("optional", "yes");
+    }
     if task.rerun_safe {
         field("rerun", "safe");
     }
@@ -127,7 +133,7 @@ fn value(text: &str) -> String {
     let plain = !text.is_empty()
         && text.trim() == text
         && !text.starts_with('"')
-        && !text.contains(|c: char| c.is_control() || super::text::is_invisible(c));
+        && !text.contains(|c: char| c.is_control() || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2064}' | '\u{feff}' | '\u{ad}'));
     if plain { text.to_owned() } else { serde_json::Value::from(text).to_string() }
 }
 
@@ -135,34 +141,22 @@ fn read_value(text: &str) -> Option<String> {
     if text.starts_with('"') { serde_json::from_str(text).ok() } else { Some(text.to_owned()) }
 }
 
-/// True when a text begins as the form does.
-pub(super) fn is_form(text: &str) -> bool {
-    text.trim_start_matches(super::text::is_blank).starts_with(SIGN)
-}
-
 /// Reads the form; `None` when the text is not in it.
-pub(super) fn read(text: &str, options: ParseOptions) -> Option<Result<ParsedPlan, ParseError>> {
-    let head = text.trim_start_matches(super::text::is_blank);
-    if !head.starts_with(SIGN) {
+pub(super) fn read(text: &str, options: ReadOptions<'_>) -> Option<Result<ParsedPlan, ParseError>> {
+    let body = text.strip_prefix('\u{feff}').unwrap_or(text);
+    if !body.starts_with(SIGN) {
         return None;
     }
-    let mut reader = Reader {
-        plan: ParsedPlan {
-            title: None,
-            tasks: Vec::new(),
-            context: Vec::new(),
-            warnings: Vec::new(),
-            ignored: Vec::new(),
-        },
-    };
-    let mut at = text.len() - head.len();
-    for line in text.get(at..)?.split_inclusive('\n') {
+    let plan = ParsedPlan::empty(options.format);
+    let mut reader = Reader { plan };
+    let mut at = text.len() - body.len();
+    for line in body.split_inclusive('\n') {
         let body = line.trim_end_matches(['\n', '\r']);
         reader.line(body, Span { start: at, end: at + body.len() })?;
         at += line.len();
     }
     let mut plan = reader.plan;
-    if options.relax_order {
+    if options.parallel {
         for task in &mut plan.tasks {
             task.depends_on.retain(|one| one.strength == Strength::Hard);
         }
@@ -188,7 +182,7 @@ impl Reader {
             return self.task(rest, span);
         }
         if !line.trim().is_empty() {
-            self.plan.ignored.push(span);
+            self.plan.parts.push((span, Part::Context));
         }
         if let Some(title) = line.strip_prefix("# ") {
             self.plan.title = Some(read_value(title)?);
@@ -209,8 +203,11 @@ impl Reader {
             "~" => Mark::InProgress,
             "x" => Mark::Done,
             "-" => Mark::Cancelled,
+            ">" => Mark::Deferred,
             _ => return None,
         };
+        let place = Span { start: span.start + 3, end: span.start + 3 + mark.len() };
+        self.plan.marks.push(MarkAt { span: place, mark: task.mark, of: Some(task.id), parent: None, optional: false });
         task.spans.push(span);
         self.plan.tasks.push(task);
         Some(())
@@ -228,6 +225,7 @@ fn field(task: &mut TaskPlan, name: &str, text: String) -> Option<()> {
         "command" => task.command = Some(text),
         "if" => task.condition = Some(Condition { text, negated: false, outcome_of: None }),
         "unless" => task.condition = Some(Condition { text, negated: true, outcome_of: None }),
+        "decided by" => task.condition.as_mut()?.outcome_of = Some(TaskId(text.parse().ok()?)),
         "group" => task.group = Some(text),
         "priority" => task.priority = Some(text),
         "assignee" => task.assignee = Some(text),
@@ -244,6 +242,7 @@ fn field(task: &mut TaskPlan, name: &str, text: String) -> Option<()> {
         "default" => task.default_answer.as_mut()?.answer = text,
         "on failure" => task.on_failure = Some(policy(&text)?),
         "works on" => task.files.push(text),
+        "optional" => task.optional = (text == "yes").then_some(true)?,
         "rerun" => task.rerun_safe = (text == "safe").then_some(true)?,
         "link" => task.attachments.push(attachment(AttachmentKind::Link(text))),
         "image" => task.attachments.push(attachment(AttachmentKind::ImageRef(text))),

@@ -1,381 +1,380 @@
-//! Which command a clause asks to run. In doubt it asks for none.
+//! Decides which code of a step is a command: the four forms, and what withholds a command.
 
-use std::borrow::Cow;
+use std::ops::Range;
 
-use super::inline::{Atom, AtomKind, Definitions, Inline};
-use super::phrases::{Words, begins, list, lower};
-use super::shell::{self, Shape};
-use super::text::{first_word, holds, rfind};
-use super::{crew, unasked, vocabulary};
+use super::blocks::Inline;
+use super::words::{CODE, COLON, CONTENT, FOLLOWING, LIMITS, NEVER, NEXT, SHELLS, after, after_any, first_word, words};
+use crate::paths::file_ref;
 
-/// What may follow a command that is judged, placed or timed.
-static AFTER: Words = Words::new(|| {
-    list(
-        ",|and |then |&&|must |should |passes|succeeds|works|in |on |from |to |until |again|with |for |once|locally|before\
-     |after|(|inside |at |twice|.|;|:|)|if |unless |when |while |every |as |over |against |within |through |via |by \
-     |into |per |but |so |since |because |first|now|here|without |instead |rather |aus|uit\
-     |\u{3092}\u{5b9f}\u{884c}|\u{2014}|\u{2013}|- |@|!|[|#",
-    )
-});
-/// What asks for the code after it to be run.
-static ASKS: Words = Words::new(|| {
-    list(
-        "run|execute|invoke|rerun|re-run|then run|first run|run the command|execute the command|run command|run this\
-     |run the script|run script|\u{8fd0}\u{884c}|\u{6267}\u{884c}",
-    )
-});
-/// Those of them that ask for it alone.
-static RUN: Words = Words::new(|| list("run|execute|invoke|rerun|re-run"));
-/// The same, but what follows can also be the name of a thing.
-static STARTS: Words = Words::new(|| list("start|launch|call|do|try|issue|type|enter|use"));
-/// Verbs of running, with the code somewhere after them.
-static RUNS: Words = Words::new(|| list("run|execute|invoke|rerun|re-run|install|deploy|launch|start|call|do|try|use"));
-/// Verbs that make the code after them a thing to write about.
-static WRITES: Words = Words::new(|| {
-    list("implement|add|create|write|document|fix|replace|refactor|rename|support|extend|remove|describe")
-});
-/// Verbs that make a thing of their object, but not of what follows "with".
-static CONCERNS: Words = Words::new(|| {
-    list(
-        "update|explain|mention|make|change|edit|delete|review|debug|investigate|improve|optimise|optimize|discuss\
-     |read|look|study|understand|rewrite|port|migrate|handle|teach|list|define|design|decide|find|ask|clarify|consider\
-     |compare|quote|introduce|expose|deprecate|drop|disable|enable|allow|let|extract|simplify|move|adjust|modify|set",
-    )
-});
-/// Verbs with nothing behind them but what does it.
-static DOES: Words = Words::new(|| list("build|lint|test|format|check|type-check|typecheck|compile|bundle"));
-/// Verbs whose object is a file, also when it is a script.
-static FILES: Words = Words::new(|| {
-    list("lint|format|copy|open|chmod|parse|show|print|save|upload|download|commit|load|import|export|test|sign")
-});
-/// Words before code that make a thing of it.
-static LEADS: Words = Words::new(|| {
-    list(
-        "the|a|an|this|these|why|how|whether|of|about|like|as|for|between|and|or|what|which|when|our|before|until|while",
-    )
-});
-/// Words with which a statement begins, and not an instruction.
-static SUBJECTS: Words =
-    Words::new(|| list("it|he|she|they|i|we|you|there|this|that|nobody|somebody|someone|everybody|everyone|anybody"));
-/// Words of running at the end of what stands before the code.
-const RUNNING: &[&str] = &["run", "rerun", "re-run", "execute", "running", "executing"];
-/// Words before "run" that leave it an instruction: where, with what and how to run.
-static ROOMS: Words = Words::new(|| {
-    list(
-        "in|from|inside|at|on|for|with|using|within|under|use|always|just|simply|manually|locally|first|also|again\
-     |immediately|finally|quickly|then|periodically|automatically|carefully",
-    )
-});
-/// Words before "running" that leave it an instruction.
-const BY_RUNNING: &[&str] = &["by", "start", "begin", "keep", "continue", "try"];
-/// Verbs that only speak of something.
-static TELLS: Words = Words::new(|| {
-    list(
-        "document|describe|explain|mention|discuss|ask|clarify|consider|compare|understand|teach|tell|warn|investigate\
-     |stop|prevent|refuse|avoid|forbid|debug|review|quote",
-    )
-});
-/// Words that only lead to an instruction.
-static FIRSTS: Words = Words::new(|| list("first|firstly|please|then|next|finally|lastly|now|also|and|afterwards"));
-/// Words with which a wait begins, up to the comma.
-static WAITS: Words = Words::new(|| list("after|before|once|when|while|until|if|unless|as soon as"));
-
-/// So many pieces of code in a clause are looked at.
-const CODES_MAX: usize = 20;
-
-/// What the code of a clause comes to.
-#[derive(Debug, Default)]
-pub(super) struct Found {
-    pub(super) command: Option<String>,
-    /// Code that looks like a command and is none, and where it stands.
-    pub(super) missed: Option<(usize, String)>,
+/// What became of a piece of code in a step.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// It is the step's command, by a form of the page.
+    Runs { command: String, form: u8 },
+    /// It has a form, and something withholds it.
+    Withheld { reason: String, help: &'static str },
+    /// It could be a command and has no form.
+    Mentioned,
+    /// It is text.
+    Text,
 }
 
-/// What the words before a piece of code make of it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Asked {
-    /// Something that must not be run.
-    Never,
-    /// Something to write about.
-    Thing,
-    /// The object of another verb.
-    Object,
-    /// The object of a verb of running, with words between.
-    Running,
-    /// The means to something else: "with", "via".
-    Means,
-    /// What does it: "Build `make`"; a file there is what it is done to.
-    Doer,
-    /// "start", "call": a line to run or the name of a thing.
-    Started,
-    /// What stands for itself.
-    Itself,
-    /// "run": whatever it is.
-    Run,
+/// A fence below a step.
+pub(super) struct Fence<'a> {
+    pub language: &'a str,
+    pub code: &'a str,
+    /// The paragraph before it; the step's own line if there is none.
+    pub before: Option<&'a Inline>,
+    pub is_last: bool,
 }
 
-impl Asked {
-    fn takes(self, shape: Shape) -> bool {
-        match shape {
-            Shape::Name => false,
-            Shape::Command => !matches!(self, Self::Never | Self::Thing),
-            Shape::Script => !matches!(self, Self::Never | Self::Thing | Self::Object | Self::Doer),
-            Shape::Alone => !matches!(self, Self::Never | Self::Thing | Self::Object),
-            Shape::Program | Shape::Line => matches!(self, Self::Started | Self::Itself | Self::Run),
-            Shape::Word => self == Self::Run,
+/// What holds for all commands of a step.
+#[derive(Default)]
+pub(super) struct Around<'a> {
+    /// Why nothing of this step runs, whatever its form.
+    pub barred: Option<&'static str>,
+    /// The step has a box or a number.
+    pub is_strong: bool,
+    /// The step has a box, so that any line may stand above its list.
+    pub has_box: bool,
+    /// The lines that introduce the lists it is in.
+    pub leads: &'a [&'a Inline],
+    /// Its notes and the headings above it.
+    pub others: &'a [&'a Inline],
+}
+
+/// The verdicts on the code in a step's text, in its order, and on the fences below it.
+pub(super) fn judge(inline: &Inline, fences: &[Fence<'_>], around: &Around<'_>) -> (Vec<Verdict>, Vec<Verdict>) {
+    let mut of_text = of_inline(inline, around);
+    let mut of_fences = fences.iter().map(|fence| of_fence(inline, fence, around)).collect::<Vec<_>>();
+    let n_formed = of_text.iter().filter(|verdict| verdict.has_form()).count();
+    let n_shells = of_fences.iter().filter(|verdict| verdict.has_form()).count();
+    if n_formed + n_shells > 1 || (n_shells > 0 && fences.len() > 1) {
+        for verdict in
+            of_text.iter_mut().chain(&mut of_fences).filter(|verdict| matches!(verdict, Verdict::Runs { .. }))
+        {
+            *verdict = withheld("its step has more than one piece of code", "write a step for each command");
         }
     }
+    (of_text, of_fences)
 }
 
-/// The command that a clause asks to run, from the code in it; several in a row are joined.
-///
-/// Code in the `hidden` brackets belongs to a setting.
-pub(super) fn command_in(text: &str, inline: &Inline, from: usize, to: usize, hidden: Option<(usize, usize)>) -> Found {
-    let shown = |atom: &&Atom| hidden.is_none_or(|(start, end)| atom.start < start || atom.start >= end);
-    let mut all = inline.within(from, to).iter().filter(|atom| atom.kind == AtomKind::Code).filter(shown);
-    let Some(first) = all.next() else { return Found::default() };
-    let mut codes = [first; CODES_MAX];
-    let mut n_codes = 1;
-    for (slot, atom) in codes[1..].iter_mut().zip(all) {
-        *slot = atom;
-        n_codes += 1;
+impl Verdict {
+    fn has_form(&self) -> bool {
+        matches!(self, Self::Runs { .. } | Self::Withheld { .. })
     }
-    let codes = &codes[..n_codes];
-    let sentence = crew::sentence_before(text, first.start);
-    let mut found = Found::default();
-    let mut end = from;
-    for (n, atom) in codes.iter().enumerate() {
-        let code = text.get(atom.inner.0..atom.inner.1).unwrap_or("").trim();
-        let shape = shell::shape(code);
-        let gap = text.get(end..atom.start).unwrap_or("");
-        let after = text.get(atom.end..to).unwrap_or("").trim_start();
-        end = atom.end;
-        let before = text.get(from..atom.start).unwrap_or("");
-        // What stands before other code belongs to that, unless a new verb comes.
-        let asked = match n {
-            _ if unasked::settles(after) => Some(Asked::Never),
-            _ if !crew::is_ordered(sentence, before, after) => Some(Asked::Thing),
-            0 => asked(before, after),
-            _ => again(before, gap, after),
+}
+
+fn withheld(reason: impl Into<String>, help: &'static str) -> Verdict {
+    Verdict::Withheld { reason: reason.into(), help }
+}
+
+/// Words that may follow a command in its line.
+const FOLLOWING_MAX: usize = 5;
+const SAY: &str = "to run it, write a step that says only: Run `...`";
+
+fn of_inline(inline: &Inline, around: &Around<'_>) -> Vec<Verdict> {
+    let masked = inline.masked();
+    let sentences = sentences(&masked);
+    let judged = inline.codes.iter().map(|code| {
+        let within = |sentence: &&Range<usize>| sentence.start <= code.range.start && code.range.end <= sentence.end;
+        let sentence = sentences.iter().find(within).cloned().unwrap_or(0..masked.len());
+        let (before, after) = (&masked[sentence.start..code.range.start], &masked[code.range.end..sentence.end]);
+        let Some((command, form)) = form_of(&code.code, before, after, around.is_strong) else {
+            let is_plausible = code.code.contains(' ') && is_program(code.code.trim_start_matches("$ "));
+            return if is_plausible { Verdict::Mentioned } else { Verdict::Text };
         };
-        // "`app/main.py`: drop the templates" only says where.
-        let place = || looks_at(before) || after.starts_with(':');
-        // `src/auth.py` alone can be something to work on.
-        let alone = || asked == Some(Asked::Itself) && !shell::is_shell_script(code);
-        let asked = asked.filter(|_| shape != Shape::Script || !(place() || alone()));
-        if asked.is_some_and(|asked| asked.takes(shape)) {
-            let (command, n_joined) = joined(text, &codes[n..]);
-            found.command = Some(command);
-            found.missed = codes.get(n + n_joined).and_then(|next| other(text, codes[n + n_joined - 1].end, next));
-            break;
-        }
-        let told = match shape {
-            Shape::Command => true,
-            Shape::Script => speaks_of_running(before),
-            Shape::Alone | Shape::Program => speaks_of_running(before) || only_verb(before) && after.is_empty(),
-            Shape::Line | Shape::Word | Shape::Name => false,
-        };
-        if told && found.missed.is_none() && asked.is_some_and(|asked| asked != Asked::Never) {
-            found.missed = Some((atom.start, code.to_owned()));
-        }
-    }
-    found
-}
-
-/// "Test:", "Verify": the file behind it is looked at and not run.
-fn looks_at(before: &str) -> bool {
-    let word = before.trim().trim_end_matches(':').trim_matches('*');
-    matches!(&*lower(word), "test" | "tests" | "verify" | "check" | "inspect" | "review" | "modify" | "create" | "see")
-}
-
-/// The first of some commands, and those that directly follow it.
-fn joined(text: &str, codes: &[&Atom]) -> (String, usize) {
-    let mut command = String::with_capacity(codes.first().map_or(0, |atom| atom.end - atom.start));
-    let mut end = 0;
-    let mut n_joined = 0;
-    for atom in codes {
-        let code = text.get(atom.inner.0..atom.inner.1).unwrap_or("").trim();
-        if !command.is_empty() {
-            let gap = lower(text.get(end..atom.start).unwrap_or("").trim().trim_matches(',').trim());
-            let joins = ["", "and", "then", "and then", "&&", "and run", "then run", "and then run"];
-            if !joins.contains(&&*gap) || !shell::is_command(code, true) {
-                break;
+        let is_linked =
+            inline.links.iter().any(|link| link.range.start <= code.range.start && code.range.end <= link.range.end);
+        if let Some(reason) = around.barred {
+            withheld(reason, SAY)
+        } else if is_linked {
+            withheld("it is the text of a link", SAY)
+        } else if sentences.len() > 1 {
+            withheld("its step has more than one sentence", SAY)
+        } else if let Some(reason) = denied(around) {
+            withheld(reason, SAY)
+        } else if let Some(word) = limited(&masked) {
+            withheld(format!("its line says \"{word}\""), SAY)
+        } else if !may_follow(after) {
+            withheld("more follows it than where it runs", SAY)
+        } else if inline.codes.iter().any(|other| other != code && !names_a_thing(&other.code)) {
+            withheld("its step has more than one piece of code", "write a step for each command")
+        } else {
+            match placeholder(&command) {
+                Some(part) => withheld(format!("it has a placeholder: {part}"), "write the value in its place"),
+                None => Verdict::Runs { command, form },
             }
-            command.push_str(" && ");
         }
-        command.push_str(code);
-        end = atom.end;
-        n_joined += 1;
+    });
+    judged.collect()
+}
+
+/// The command and the form of a piece of code between two parts of its sentence.
+fn form_of(code: &str, before: &str, after_it: &str, is_strong: bool) -> Option<(String, u8)> {
+    let lead = lead_taken_off(before);
+    let ends = after_it.trim_matches(|c: char| matches!(c, '.' | '!' | ')' | ' ')).is_empty();
+    if let Some(command) = code.strip_prefix("$ ") {
+        let opens = lead.trim().is_empty() || before.trim_end().ends_with(['(', ':']) || orders(lead);
+        return (opens && ends && is_program(command)).then(|| (command.trim().to_owned(), 2));
     }
-    (command, n_joined)
-}
-
-/// A command that stands beside one that is taken, as what it is piped to or instead of it.
-fn other(text: &str, end: usize, next: &Atom) -> Option<(usize, String)> {
-    let gap = lower(text.get(end..next.start)?.trim());
-    let code = text.get(next.inner.0..next.inner.1)?.trim();
-    (matches!(&*gap, "|" | "or" | "||") && shell::is_command(code, true)).then(|| (next.start, code.to_owned()))
-}
-
-/// What a second verb in the clause makes of the code after it.
-fn again(before: &str, gap: &str, after: &str) -> Option<Asked> {
-    let (before, low) = (lower(before), lower(gap));
-    let last = low.rsplit([',', ';']).next().unwrap_or("").rsplit(" and ").next().unwrap_or("");
-    let verb = last.trim().trim_start_matches("and ").trim_start_matches("then ");
-    let parted = last.len() < low.len() || holds(gap, " then ");
-    let runs = parted && ASKS.contains(verb) && !unasked::forbids_code(&before);
-    runs.then(|| match () {
-        () if mentions(&before) => Asked::Thing,
-        () if follows(after) => Asked::Run,
-        () => Asked::Running,
-    })
-}
-
-/// The words after the last sign or word that begins a new instruction.
-fn last_instruction<'t>(said: &'t str, parts: &[&str]) -> &'t str {
-    let ends = parts.iter().filter_map(|part| rfind(said, part).map(|at| at + part.len()));
-    &said[ends.max().unwrap_or(0)..]
-}
-
-/// True when what stands before the code speaks of it, also over an "and".
-fn mentions(said: &str) -> bool {
-    unasked::mentions(last_instruction(said, &[", ", "; ", " then ", ": "]))
-}
-
-/// True when a word of running stands right before the code.
-fn speaks_of_running(before: &str) -> bool {
-    let before = lower(before);
-    let last = before.split_whitespace().next_back().unwrap_or("");
-    RUNNING.contains(&last) || matches!(last, "ran" | "runs" | "executes" | "executed")
-}
-
-/// True for one word that can be an instruction with a program behind it: "Build".
-fn only_verb(before: &str) -> bool {
-    let verb = lower(before.trim());
-    let speaks = [&WRITES, &CONCERNS, &FILES, &TELLS, &LEADS].iter().any(|list| list.contains(&verb));
-    !verb.is_empty() && verb.chars().all(char::is_alphabetic) && !speaks
-}
-
-/// The code of a cell in a column of commands.
-pub(super) fn in_column(cell: &str) -> Option<String> {
-    let code = cell.trim().strip_prefix('`')?.strip_suffix('`')?.trim();
-    (!code.contains('`') && shell::is_command(code, true)).then(|| code.to_owned())
-}
-
-/// True when the last of some words is a verb of running, but others say that only something is said of it.
-fn only_mentions(said: &str) -> bool {
-    if mentions(said) || rfind(said, ": ").is_some_and(|at| unasked::quotes(&said[..at])) {
-        return true;
-    }
-    let tail = last_instruction(said, &[", ", "; ", " then ", ": ", " and ", " but ", " & ", " - ", "\u{2014} "]);
-    let tail = tail.rsplit('(').next().unwrap_or(tail);
-    let tail = vocabulary::instruction(tail).trim();
-    let Some((lead, last)) = tail.rsplit_once(' ').filter(|(_, last)| RUNNING.contains(last)) else { return false };
-    let first = first_word(lead);
-    let before = lead.rsplit(' ').next().unwrap_or("");
-    if last.ends_with("ing") {
-        let caused = lead.strip_suffix(" by").is_some_and(|lead| lead.ends_with("ed") || lead.ends_with("broken"));
-        return !BY_RUNNING.contains(&before) || TELLS.contains(first) || caused;
-    }
-    let sure = begins(lead, &["make sure", "be sure", "ensure", "go"]);
-    let leads = sure || purpose(lead);
-    !leads && (SUBJECTS.contains(before) || !ROOMS.contains(first))
-}
-
-/// "Executed", "Built it with": what was done, and no instruction.
-fn is_past(said: &str) -> bool {
-    let verb = first_word(said);
-    let ends = verb.len() > 4 && verb.ends_with("ed") && !verb.ends_with("eed") && !vocabulary::is_verb(verb);
-    ends && !said.contains(':')
-}
-
-/// True for code among the words of a quotation beside which something stands.
-fn is_quoted(before: &str, after: &str) -> bool {
-    const QUOTES: [char; 3] = ['"', '\u{201c}', '\u{201d}'];
-    let Some((outside, inside)) = before.rsplit_once(QUOTES) else { return false };
-    let open = outside.matches(QUOTES).count() % 2 == 0;
-    let said = |part: &str| part.contains(char::is_alphanumeric);
-    let rest = after.split_once(QUOTES).map(|(_, rest)| rest);
-    open && said(inside) && rest.is_some_and(|rest| said(outside) || said(rest))
-}
-
-/// "to check it": what a command is for.
-fn purpose(lead: &str) -> bool {
-    lead.split_once(' ').is_some_and(|(first, rest)| first == "to" && !rest.ends_with(" to"))
-}
-
-/// The text after an id or a name with a colon: "T1 fix", "Web: fix".
-fn unlabelled(text: &str) -> &str {
-    let Some((first, rest)) = text.split_once(' ') else { return text };
-    let id = first.starts_with(|c: char| c.is_ascii_uppercase()) && first.ends_with(|c: char| c.is_ascii_digit());
-    if (first.ends_with(':') || id) && !rest.trim().is_empty() { vocabulary::instruction(rest) } else { text }
-}
-
-/// True when an item names a command of its own.
-pub(super) fn is_command_line(line: &str) -> bool {
-    line.len() <= 4_000 && line.contains('`') && !vocabulary::is_question_mark(line) && {
-        let inline = Inline::scan(line, &Definitions::new());
-        command_in(line, &inline, 0, line.len(), None).command.is_some()
-    }
-}
-
-/// True when no noun follows, of which the code would be the name.
-fn follows(after: &str) -> bool {
-    after.is_empty() || AFTER.begin(after)
-}
-
-fn asked(before: &str, after: &str) -> Option<Asked> {
-    let before = before.trim_end_matches(['*', ' ', '"', '(']);
-    if RUN.contains_ci(before) {
-        return Some(if follows(after) { Asked::Run } else { Asked::Running });
-    }
-    let all = lower(before);
-    let waits = WAITS.after(&all).is_some() && !holds(&all, ", ");
-    if unasked::forbids_code(all.trim_start()) || before.trim_start().starts_with(unasked::TICKS) {
-        return Some(Asked::Never);
-    }
-    if waits {
+    let has_argument = code.split_ascii_whitespace().nth(1).is_some();
+    if !is_program(code) || code.starts_with('/') {
         return None;
     }
-    let empty = !before.contains(|c: char| c.is_alphanumeric());
-    let plain = if empty { "" } else { vocabulary::instruction(before) };
-    let plain = unlabelled(plain);
-    // It is the end of what is in lower case already, unless that has another length.
-    let plain = if before.is_ascii() { Cow::Borrowed(&all[all.len() - plain.len()..]) } else { lower(plain) };
-    let said = plain.trim().trim_end_matches(':').trim();
-    let said = if FIRSTS.contains(said.trim_end_matches(',')) { "" } else { said };
-    let verb = first_word(said);
-    let last = said.rsplit(' ').next().unwrap_or("");
-    let writes = WRITES.contains(verb);
-    let judged = follows(after);
-    let runs = ASKS.contains(said)
-        || [" run", " running", " execute", "\u{8fd0}\u{884c}", "\u{6267}\u{884c}"]
-            .iter()
-            .any(|end| said.ends_with(end));
-    let sure = verb == "make" && said.split_whitespace().nth(1) == Some("sure");
-    let subject = verb.split(['\'', '\u{2019}']).next().unwrap_or(verb);
-    let stated = SUBJECTS.contains(subject) && said.contains(' ');
-    Some(match () {
-        () if mentions(&all) || only_mentions(said) || stated && !runs || is_past(said) || is_quoted(before, after) => {
-            Asked::Thing
+    if orders(lead) {
+        return (has_argument || code.starts_with("./") || ends).then(|| (code.to_owned(), 3));
+    }
+    let begins = COLON.iter().any(|verb| after(lead, verb).is_some());
+    let is_final = before.trim_end().ends_with(':') && ends && !after_it.contains(')');
+    let is_plain = !words(before).any(|(_, word)| CODE.contains(&word.as_str()));
+    (is_strong && begins && is_final && has_argument && is_plain).then(|| (code.to_owned(), 4))
+}
+
+/// The sentence without the label and the word of order that may stand before its verb.
+fn lead_taken_off(before: &str) -> &str {
+    let mut rest = before.trim_start();
+    if let Some((label, after)) = rest.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+        let digits = label.trim_start_matches(|c: char| c.is_ascii_uppercase());
+        if !digits.is_empty() && digits.len() < label.len() && digits.bytes().all(|byte| byte.is_ascii_digit()) {
+            rest = after.trim_start();
         }
-        () if runs && judged => Asked::Run,
-        () if runs => Asked::Running,
-        () if writes => Asked::Thing,
-        () if before.ends_with(':') || said.is_empty() && judged => Asked::Itself,
-        () if matches!(last, "with" | "via" | "using" | "by") => Asked::Means,
-        () if STARTS.contains(said) => {
-            if judged {
-                Asked::Started
-            } else {
-                Asked::Running
+    }
+    let after = after_any(rest, &NEXT).or_else(|| after(rest, "first"));
+    after.map_or(rest, |after| after.trim_start_matches([',', ' ']))
+}
+
+/// Run or Execute, and nothing else.
+fn orders(lead: &str) -> bool {
+    let rest = after(lead, "run").or_else(|| after(lead, "execute"));
+    rest.is_some_and(|rest| matches!(rest.trim(), "" | ":"))
+}
+
+/// What around a step denies it.
+fn denied(around: &Around<'_>) -> Option<String> {
+    let says = |word: String| format!("the text around it says \"{word}\"");
+    let of_lead = |lead: &&Inline| {
+        let strange =
+            (!around.has_box && !introduces(lead)).then(|| "the line above its list introduces no steps".to_owned());
+        limited(&lead.masked()).map(says).or(strange)
+    };
+    let of_other =
+        |other: &&Inline| words(&other.masked()).map(|(_, word)| word).find(|word| NEVER.contains(&word.as_str()));
+    around.leads.iter().find_map(of_lead).or_else(|| around.others.iter().find_map(of_other).map(says))
+}
+
+/// A word of a line that withholds its command.
+fn limited(masked: &str) -> Option<String> {
+    words(masked).map(|(_, word)| word).find(|word| NEVER.contains(&word.as_str()) || LIMITS.contains(&word.as_str()))
+}
+
+/// A line introduces steps when it is short or begins as an order does.
+fn introduces(lead: &Inline) -> bool {
+    let text = lead.text.trim();
+    let last = sentences(text).last().map_or(text, |last| text[last.clone()].trim());
+    let first = first_word(last);
+    let is_order = super::words::kind_of(&first).is_some()
+        || matches!(first.as_str(), "to" | "then" | "next" | "first" | "finally" | "in" | "here");
+    text.ends_with(':') && (is_order || last.split_whitespace().count() <= 3)
+}
+
+/// What may follow a command in its line: nothing, or in a few words where and to what end it runs.
+fn may_follow(after_it: &str) -> bool {
+    let rest = after_it.trim_matches(|c: char| matches!(c, '.' | '!' | ' '));
+    let is_short = rest.split_whitespace().count() <= FOLLOWING_MAX
+        && !rest.contains([',', ';', ':', '(', '\u{2014}', '\u{2013}']);
+    rest.is_empty() || rest == ")" || is_short && FOLLOWING.iter().any(|word| after(rest, word).is_some())
+}
+
+/// A file, a folder, an option or another single word that is no program beside a command.
+fn names_a_thing(code: &str) -> bool {
+    !code.contains(' ') && code.contains(['.', '/', '_', '-', '=', '*'])
+        || code.chars().next().is_some_and(|c| !c.is_ascii_lowercase())
+}
+
+/// True when code can begin with the name of a program: small letters, or a path.
+fn is_program(code: &str) -> bool {
+    let mut words = code.split_ascii_whitespace();
+    let is_assignment = |word: &&str| {
+        word.split_once('=')
+            .is_some_and(|(name, _)| name.bytes().all(|b| b.is_ascii_uppercase() || b.is_ascii_digit() || b == b'_'))
+    };
+    let Some(first) = words.find(|word| !is_assignment(word)) else { return false };
+    let named = |name: &str| {
+        let mut bytes = name.bytes();
+        bytes.next().is_some_and(|b| b.is_ascii_lowercase() || b == b'_')
+            && bytes.all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'+' | b'.'))
+    };
+    match first.strip_prefix('.').filter(|rest| rest.starts_with('/')).unwrap_or(first) {
+        path if path.contains('/') => {
+            path.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.' | b'/' | b'@'))
+        }
+        name => {
+            let version =
+                name.split_once('.').is_none_or(|(_, tail)| tail.bytes().all(|b| b.is_ascii_digit() || b == b'.'));
+            named(name) && version
+        }
+    }
+}
+
+fn of_fence(inline: &Inline, fence: &Fence<'_>, around: &Around<'_>) -> Verdict {
+    let language = fence.language.trim().to_lowercase();
+    let name = language.split([' ', ',', '{']).next().unwrap_or_default();
+    let is_shell = SHELLS.contains(&name);
+    if !is_shell && !language.is_empty() {
+        return Verdict::Text;
+    }
+    let prompted = prompted(fence.code);
+    if !is_shell && prompted.is_none() {
+        return Verdict::Mentioned;
+    }
+    let mark = "mark a fence of commands as sh, as the last thing below its step";
+    let command = match &prompted {
+        Some((_, false)) => return withheld("it shows output too", "leave only the commands in it"),
+        Some((lines, true)) => lines.clone(),
+        None if name == "console" => {
+            return withheld("no line of it begins with `$ `", "write `$ ` before each command");
+        }
+        None => fence.code.trim_end().to_owned(),
+    };
+    let line = fence.before.unwrap_or(inline);
+    let (masked, before) = (inline.masked(), line.masked());
+    let comments = command.lines().filter(|line| line.trim_start().starts_with('#')).collect::<Vec<_>>().join("\n");
+    let is_code = |line: &&str| !line.trim().is_empty() && !line.trim_start().starts_with('#');
+    if let Some(reason) = around.barred {
+        withheld(reason, SAY)
+    } else if name != language {
+        withheld("its first line says more than the language", mark)
+    } else if !fence.is_last {
+        withheld("it is not the last thing below its step", mark)
+    } else if let Some(reason) = denied(around) {
+        withheld(reason, SAY)
+    } else if let Some(word) = limited(&masked).or_else(|| limited(&before)) {
+        withheld(format!("the line above it says \"{word}\""), SAY)
+    } else if let Some(word) = words(&comments).map(|(_, word)| word).find(|word| NEVER.contains(&word.as_str())) {
+        withheld(format!("a comment in it says \"{word}\""), SAY)
+    } else if command.starts_with("#!")
+        || comments.split_whitespace().any(|word| file_ref(word).is_some())
+        || speaks_of_code(line)
+    {
+        withheld("it looks like the content of a file", "write above it: Run:")
+    } else if let Some(part) = placeholder(&command) {
+        withheld(format!("it has a placeholder: {part}"), "write the value in its place")
+    } else if command.lines().find(is_code).is_none_or(|line| !begins_a_script(line)) {
+        withheld("it does not begin with a command", mark)
+    } else {
+        Verdict::Runs { command, form: 1 }
+    }
+}
+
+/// True when the line above a fence is about the code in it: about a file, or about what to do with the code but run it.
+fn speaks_of_code(line: &Inline) -> bool {
+    let text = lead_taken_off(&line.text);
+    if after(text, "run").or_else(|| after(text, "execute")).is_some() {
+        return false;
+    }
+    let names_it = || words(&line.masked()).any(|(_, word)| CODE.contains(&word.as_str()));
+    let names_a_file =
+        || line.text.split_whitespace().any(|word| file_ref(word.trim_matches(['`', ':', ',', '.'])).is_some());
+    !line.codes.is_empty() || after_any(text, &CONTENT).is_some() || names_it() || names_a_file()
+}
+
+/// The lines after `$ ` with what continues them, and whether there are no others.
+fn prompted(code: &str) -> Option<(String, bool)> {
+    let (mut lines, mut all, mut continues) = (Vec::new(), true, false);
+    for line in code.lines() {
+        let command = line.trim_start().strip_prefix("$ ");
+        match command.or_else(|| Some(line).filter(|_| continues)) {
+            Some(command) => {
+                continues = command.trim_end().ends_with('\\');
+                lines.push(command);
             }
+            None => all &= line.trim().is_empty(),
         }
-        // "Build `make`" says what builds, "Install `pytest`" what is installed.
-        () if DOES.contains(said) && after.is_empty() => Asked::Doer,
-        () if verb == "install" => Asked::Object,
-        () if RUNS.contains(verb) => Asked::Running,
-        () if CONCERNS.contains(verb) && !sure || LEADS.contains(last) || !judged => Asked::Thing,
-        () => Asked::Object,
-    })
+    }
+    (!lines.is_empty()).then(|| (lines.join("\n"), all))
+}
+
+/// True of a program, an assignment, a keyword or a sign that a line of a script can begin with.
+fn begins_a_script(line: &str) -> bool {
+    let line = line.trim_start();
+    let name = line.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).next().unwrap_or_default();
+    line.starts_with(['(', '{', '[', '!', '"', '\'', '$', '~', ':', '/', '\\'])
+        || line[name.len()..].starts_with('=')
+        || is_program(line.split([';', '|', '&', '(', ')']).next().unwrap_or_default())
+}
+
+/// A part of a command that stands for something else.
+fn placeholder(command: &str) -> Option<String> {
+    let found = |part: &str| Some(part.to_owned());
+    for (at, c) in command.char_indices().filter(|(_, c)| matches!(c, '<' | '{' | '[')) {
+        let (rest, before) = (&command[at + 1..], command[..at].chars().next_back());
+        let close = match c {
+            '<' => '>',
+            '{' => '}',
+            _square => ']',
+        };
+        let Some((inside, _)) = rest.split_once(close).filter(|(inside, _)| !inside.contains('\n')) else { continue };
+        let first = inside.chars().next().unwrap_or(' ');
+        let is_name = inside.chars().all(|c| c.is_alphanumeric() || matches!(c, '-' | '_' | ' ' | '.'));
+        let stands = match c {
+            '<' => first.is_alphabetic(),
+            '{' => {
+                before != Some('$')
+                    && (first == '{'
+                        || (first.is_alphabetic() && is_name && !inside.contains("..") && !inside.contains(' ')))
+            }
+            _square => {
+                before.is_none_or(char::is_whitespace)
+                    && (inside.starts_with("--") || (first.is_alphabetic() && is_name && !inside.contains(' ')))
+            }
+        };
+        if stands {
+            return found(&command[at..at + inside.len() + 2]);
+        }
+    }
+    if command.contains('\u{2026}') {
+        return found("\u{2026}");
+    }
+    let is_part = |c: char| c.is_alphanumeric() || matches!(c, '.' | '_');
+    let mut parts =
+        command.split(|c: char| !is_part(c)).filter(|part| *part != "...").chain(command.split_whitespace());
+    let stands = |part: &&str| {
+        let small = part.trim_start_matches('v').to_lowercase();
+        matches!(*part, "..." | "YYYY" | "XXX")
+            || small.starts_with("x.y")
+            || small.ends_with(".x.x")
+            || small.starts_with("your_")
+            || small == "your"
+            || small.contains("path/to/")
+    };
+    parts.find(stands).map(str::to_owned)
+}
+
+/// The sentences of a text in which code is blanked out.
+pub(super) fn sentences(masked: &str) -> Vec<Range<usize>> {
+    let (mut found, mut start) = (Vec::new(), 0);
+    let bytes = masked.as_bytes();
+    for (at, c) in masked.char_indices() {
+        let end = at + c.len_utf8();
+        let stops = match c {
+            '.' => {
+                let word = masked[start..at].rsplit(|c: char| c.is_whitespace() || c == '(').next().unwrap_or_default();
+                let is_short = word.chars().count() == 1
+                    || matches!(word.to_lowercase().as_str(), "e.g" | "i.e" | "etc" | "vs" | "no" | "cf");
+                (end == masked.len() || bytes[end].is_ascii_whitespace()) && !is_short
+            }
+            '!' | '?' => end == masked.len() || bytes[end].is_ascii_whitespace(),
+            '\u{3002}' | '\u{ff01}' | '\u{ff1f}' => true,
+            _other => false,
+        };
+        if stops {
+            found.push(start..end);
+            start = end;
+        }
+    }
+    if !masked[start..].trim().is_empty() {
+        found.push(start..masked.len());
+    }
+    found
 }

@@ -1,161 +1,758 @@
-//! Drafts to tasks: numbers them, and joins them by what is written and by the order of the text.
+//! Gives the steps of a tree their names and dependencies, and checks that the result is a plan.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashMap, HashSet};
 
-use super::built::{self, Built, Odd};
-use super::draft;
 use super::error::ParseError;
-use super::graph::{EDGES_MAX, check_cycle, edge, is_circular, loosen};
-use super::names::{Elsewhere, Explicit, Names};
-use super::parsed::WARNINGS_MAX;
-use super::text::Lines;
-use crate::plan::{Dependency, Strength, TaskId, TaskPlan};
+use super::tree::{Lines, MarkAt, Node, ParsedPlan, Part, ReadOptions, Reference, TASKS_MAX, Tree, When};
+use crate::plan::{Condition, Dependency, Strength, TaskId, TaskPlan};
 
-/// How many bytes of tasks are searched for words that fit nothing, in one text. Behind that, words may be said twice rather than
-/// be lost.
-const SEARCHED_BYTES_MAX: usize = 16 << 20;
+/// Maximum number of dependencies in a plan.
+pub const EDGES_MAX: usize = 2_000_000;
 
-/// Numbers the drafts and joins them: names first, then the order of the text. What they wait for of the plan that the
-/// text is added to is put into `outer`, by their numbers.
+/// Finds a task of the plan that a text is added to, by its name.
+pub type Named<'a> = &'a dyn Fn(&str) -> Option<TaskId>;
+
+/// Dependencies of the tasks of a text on tasks of the plan that it is added to.
+type Outer = Vec<(TaskId, TaskId)>;
+
+/// Names and orders the steps of a tree.
 pub(super) fn connect(
-    built: &mut Built,
-    lines: &Lines<'_>,
-    relax: bool,
-    elsewhere: Option<Elsewhere<'_>>,
-    outer: &mut Vec<(TaskId, TaskId)>,
-) -> Result<Vec<TaskPlan>, ParseError> {
-    for (n, draft) in built.drafts.iter_mut().enumerate() {
-        draft.plan.id = TaskId(n as u64 + 1);
+    mut tree: Tree,
+    text: &str,
+    options: ReadOptions<'_>,
+    named: Option<Named<'_>>,
+) -> Result<(ParsedPlan, Outer), ParseError> {
+    let lines = Lines::new(text);
+    close_groups(&mut tree);
+    let n_tasks = tree.nodes.iter().filter(|node| !node.is_group).count();
+    if n_tasks == 0 {
+        return Err(ParseError::EmptyPlan);
     }
-    let (mut explicit, waits) = {
-        let names = Names::new(built, lines, elsewhere)?;
-        let explicit = names.resolve()?;
-        let waits = draft::order(&built.steps, &built.drafts, EDGES_MAX);
-        let beside = names.beside()?;
-        let waits = waits.and_then(|waits| draft::side_by_side(waits, &beside, EDGES_MAX));
-        let passed = ParseError::LimitPassed { limit: "dependencies", value: EDGES_MAX + 1, max: EDGES_MAX };
-        (explicit, waits.ok_or(passed)?)
+    if n_tasks > TASKS_MAX {
+        return Err(ParseError::LimitPassed { limit: "tasks", value: n_tasks, max: TASKS_MAX });
+    }
+    let mut builder = Builder::new(&tree, &lines, named);
+    builder.name(&mut tree);
+    builder.resolve(&tree)?;
+    builder.order(&tree);
+    if builder.n_edges > EDGES_MAX {
+        return Err(ParseError::LimitPassed { limit: "dependencies", value: builder.n_edges, max: EDGES_MAX });
+    }
+    let Builder { mut edges, ids, outer, mut conditions, .. } = builder;
+    if options.parallel {
+        edges.iter_mut().for_each(|own| own.retain(|one| one.strength == Strength::Hard));
+    }
+    for own in &mut edges {
+        own.sort_unstable();
+        own.dedup_by_key(|one| one.task);
+    }
+    hand_on(&mut edges);
+    let marks = marks(&tree, &ids);
+    let mut tasks = Vec::with_capacity(n_tasks);
+    let names = tree.nodes.iter().map(|node| node.task.description.clone()).collect::<Vec<_>>();
+    for (place, node) in tree.nodes.into_iter().enumerate() {
+        let Some(id) = ids[place] else { continue };
+        let mut task = node.task;
+        task.id = id;
+        task.depends_on = std::mem::take(&mut edges[id.0 as usize - 1]);
+        task.condition = conditions[place].take();
+        task.group = node.parent.map(|parent| names[parent].clone());
+        tasks.push(task);
+    }
+    let places =
+        tasks.iter().map(|task: &TaskPlan| task.spans.first().map_or(0, |span| span.start)).collect::<Vec<_>>();
+    check_cycle(&tasks, |task| lines.place(places[task]))?;
+    let mut parts = tree.parts;
+    parts.extend(tree.ignored.into_iter().map(|span| (span, Part::Heading)));
+    parts.sort_unstable_by_key(|(span, _)| *span);
+    let mut codes = tree.codes;
+    codes.sort_by_key(|(_, code)| code.at);
+    let codes = codes.into_iter().map(|(node, mut code)| {
+        code.task = node.and_then(|node| ids[node]);
+        code
+    });
+    let plan = ParsedPlan {
+        format: options.format,
+        title: tree.title,
+        tasks,
+        context: tree.context,
+        warnings: Tree::diagnostics(tree.warnings, &lines),
+        parts,
+        codes: codes.collect(),
+        lost: tree.lost,
+        marks,
     };
-    let guesses = explicit.iter().any(|own| !own.guessed.is_empty());
-    let guessed: Vec<Vec<usize>> =
-        explicit.iter_mut().filter(|_| guesses).map(|own| std::mem::take(&mut own.guessed)).collect();
-    let mut given_up = Vec::new();
-    let mut edges: Vec<Vec<Dependency>> = Vec::with_capacity(built.drafts.len());
-    // What names no other task says nothing.
-    let mut silent = Explicit::default();
-    for (n, draft) in built.drafts.iter().enumerate() {
-        let own = explicit.get_mut(n).unwrap_or(&mut silent);
-        outer.extend(own.elsewhere.drain(..).map(|id| (draft.plan.id, id)));
-        let n_waits = if own.replaces { 0 } else { waits[n].0.len() };
-        let mut all: Vec<Dependency> =
-            Vec::with_capacity(own.needs.len() + own.added.len() + draft.questions.len() + n_waits);
-        all.extend(own.needs.drain(..).chain(own.added.drain(..)).map(|task| edge(task, Strength::Hard)));
-        all.extend(draft.questions.iter().map(|task| edge(*task, Strength::Hard)));
-        if !own.replaces {
-            let (tasks, strength) = &waits[n];
-            let kept = |task: &&usize| own.moved_before.is_none_or(|limit| **task < limit);
-            all.extend(tasks.iter().filter(kept).map(|task| edge(*task, *strength)));
-            if *strength == Strength::Soft {
-                given_up.extend(tasks.iter().filter(|task| !kept(task)).map(|task| (n, *task)));
-            }
-        }
-        if all.len() > 1 {
-            all.sort_by_key(|one| (one.task, one.strength));
-            all.dedup_by_key(|one| one.task);
-        }
-        all.retain(|one| one.task.0 != n as u64 + 1);
-        edges.push(all);
-    }
-    given_up.extend(loosen(&mut edges));
-    given_up.extend(guess(&mut edges, guessed, &mut explicit));
-    warn(built, explicit, &given_up);
-    for (draft, mut edges) in built.drafts.iter_mut().zip(edges) {
-        if relax {
-            edges.retain(|one| one.strength == Strength::Hard);
-        }
-        draft.plan.depends_on = edges;
-    }
-    let places: Vec<usize> = built.drafts.iter().map(|draft| draft.at).collect();
-    let tasks: Vec<TaskPlan> = std::mem::take(&mut built.drafts).into_iter().map(|draft| draft.plan).collect();
-    check_cycle(&tasks, |n| places.get(n).map_or((0, 0), |at| lines.place(*at)))?;
-    Ok(tasks)
+    Ok((plan, outer))
 }
 
-/// Adds what the words of tasks say of later ones, unless tasks would wait for each other in a circle.
-///
-/// Gives the edges of mere order that went.
-fn guess(edges: &mut Vec<Vec<Dependency>>, guessed: Vec<Vec<usize>>, explicit: &mut [Explicit]) -> Vec<(usize, usize)> {
-    if guessed.iter().all(Vec::is_empty) {
-        return Vec::new();
+/// A group without a step in it is a step.
+fn close_groups(tree: &mut Tree) {
+    let mut has_parts = vec![false; tree.nodes.len()];
+    for node in &tree.nodes {
+        if let Some(parent) = node.parent {
+            has_parts[parent] = true;
+        }
     }
-    let before = edges.clone();
-    let mut dropped = Vec::new();
-    for (n, tasks) in guessed.into_iter().enumerate().filter(|(_, tasks)| !tasks.is_empty()) {
-        let Some(own) = edges.get_mut(n) else { continue };
-        // What is written replaces the order of the text.
-        let (mut hard, order): (Vec<_>, Vec<_>) = own.drain(..).partition(|one| one.strength == Strength::Hard);
-        hard.extend(tasks.iter().map(|task| edge(*task, Strength::Hard)));
-        *own = hard;
-        // What comes later takes its place in the order.
-        for task in tasks {
-            let follows = |one: &Dependency| one.strength == Strength::Soft && one.task.0 == n as u64 + 1;
-            if let Some(later) = edges.get_mut(task).filter(|later| later.iter().any(follows)) {
-                later.retain(|one| !follows(one));
-                later.extend(order.iter().cloned());
-                dropped.push((task, n));
+    for (node, has_parts) in tree.nodes.iter_mut().zip(has_parts) {
+        node.is_group &= has_parts;
+    }
+}
+
+struct Builder<'a> {
+    lines: &'a Lines<'a>,
+    named: Option<Named<'a>>,
+    /// By node: its number, unless it is a group.
+    ids: Vec<Option<TaskId>>,
+    /// By node, and for the top at the end: the nodes below it.
+    parts: Vec<Vec<usize>>,
+    /// By name in small letters: the nodes that have it.
+    names: HashMap<String, Vec<usize>>,
+    /// By node: the nodes that it waits for, as it is written.
+    written: Vec<Vec<usize>>,
+    /// By node: the nodes of the wave before its own.
+    waves: HashMap<usize, Vec<usize>>,
+    /// By number less one.
+    edges: Vec<Vec<Dependency>>,
+    n_edges: usize,
+    /// By node.
+    conditions: Vec<Option<Condition>>,
+    /// The condition of the group around the steps that are being placed.
+    inherited: Option<Condition>,
+    /// The last step that always runs.
+    last: Option<usize>,
+    /// The condition of the step before, and what decides it.
+    last_condition: Option<(Condition, Front)>,
+    outer: Outer,
+}
+
+impl<'a> Builder<'a> {
+    fn new(tree: &Tree, lines: &'a Lines<'a>, named: Option<Named<'a>>) -> Self {
+        let n_nodes = tree.nodes.len();
+        let mut n_tasks = 0;
+        let ids = tree.nodes.iter().map(|node| {
+            n_tasks += u64::from(!node.is_group);
+            (!node.is_group).then_some(TaskId(n_tasks))
+        });
+        let ids = ids.collect::<Vec<_>>();
+        let mut parts = vec![Vec::new(); n_nodes + 1];
+        for (place, node) in tree.nodes.iter().enumerate() {
+            parts[node.parent.unwrap_or(n_nodes)].push(place);
+        }
+        Self {
+            lines,
+            named,
+            ids,
+            parts,
+            names: HashMap::new(),
+            written: vec![Vec::new(); n_nodes],
+            waves: HashMap::new(),
+            edges: vec![Vec::new(); n_tasks as usize],
+            n_edges: 0,
+            conditions: vec![None; n_nodes],
+            inherited: None,
+            last: None,
+            last_condition: None,
+            outer: Vec::new(),
+        }
+    }
+
+    /// Gives each task its label: the name that is written, if it is written once; else its group and place.
+    fn name(&mut self, tree: &mut Tree) {
+        for (place, node) in tree.nodes.iter().enumerate() {
+            for name in [&node.name, &node.alias].into_iter().flatten() {
+                self.names.entry(name.to_lowercase()).or_default().push(place);
             }
         }
-        let own = &mut edges[n];
-        own.sort_by_key(|one| (one.task, one.strength));
-        own.dedup_by_key(|one| one.task);
-        if let Some(own) = explicit.get_mut(n) {
-            own.replaces = true;
+        for nodes in self.names.values_mut() {
+            // The number of a heading yields to that of a step.
+            if nodes.len() > 1 && nodes.iter().any(|place| !tree.nodes[*place].is_heading) {
+                nodes.retain(|place| !tree.nodes[*place].is_heading);
+            }
+        }
+        let mut doubles =
+            self.names.iter().filter(|(_, nodes)| nodes.len() > 1).map(|(_, nodes)| nodes.clone()).collect::<Vec<_>>();
+        doubles.sort_unstable();
+        self.warn_of_doubles(tree, &doubles);
+        let doubles = doubles.into_iter().flatten().collect::<HashSet<_>>();
+        let mut counts: HashMap<String, usize> = HashMap::new();
+        let mut taken = HashSet::new();
+        let title = tree.title.clone().unwrap_or_else(|| "plan".to_owned());
+        for place in 0..tree.nodes.len() {
+            let Some(id) = self.ids[place] else { continue };
+            let node = &tree.nodes[place];
+            let parent = node.parent.map(|parent| &tree.nodes[parent]);
+            let group = parent.map_or_else(
+                || title.clone(),
+                |parent| match (&parent.name, parent.is_heading) {
+                    (Some(name), false) => name.clone(),
+                    _heading => parent.task.description.clone(),
+                },
+            );
+            let count = counts.entry(group.clone()).or_default();
+            *count += 1;
+            let address = format!("{group}/{count}");
+            let is_named = |label: &String| !doubles.contains(&place) && !taken.contains(&label.to_lowercase());
+            let label = match &node.name {
+                Some(name) if is_named(name) => Some(name.clone()),
+                Some(_) => Some(address),
+                // Its number in the plan would be the name of another.
+                None if node.asked_before && place > 0 => {
+                    tree.nodes[place - 1].task.label.as_ref().map(|label| format!("{label}/question"))
+                }
+                None => self.names.contains_key(&id.to_string()).then_some(address),
+            };
+            if let Some(label) = &label {
+                taken.insert(label.to_lowercase());
+                let known = self.names.entry(label.to_lowercase()).or_default();
+                if !known.contains(&place) {
+                    known.push(place);
+                }
+            }
+            tree.nodes[place].task.label = label;
         }
     }
-    dropped.extend(loosen(edges));
-    if is_circular(edges) {
-        *edges = before;
-        return Vec::new();
+
+    /// One warning for all names that are written twice.
+    fn warn_of_doubles(&self, tree: &mut Tree, doubles: &[Vec<usize>]) {
+        const SHOWN_MAX: usize = 8;
+        let Some(first) = doubles.first() else { return };
+        let line_of = |place: &usize| self.lines.place(tree.nodes[*place].at).0.to_string();
+        let shown = doubles.iter().take(SHOWN_MAX).map(|nodes| {
+            let name = tree.nodes[nodes[0]].name.as_deref().unwrap_or_default();
+            let lines = nodes.iter().take(SHOWN_MAX).map(line_of).collect::<Vec<_>>();
+            format!("{name} on lines {}", lines.join(" and "))
+        });
+        let shown = shown.collect::<Vec<_>>().join("; ");
+        let more = doubles.len().saturating_sub(SHOWN_MAX);
+        let more = if more > 0 { format!("; and {more} more names") } else { String::new() };
+        let at = tree.nodes[first[1]].at;
+        let help = "these steps are called by their group and place, such as Deploy/2; write each name once to use it";
+        tree.warn(at, format!("a name is written more than once: {shown}{more}"), help);
     }
+
+    /// Finds the tasks that written dependencies name.
+    fn resolve(&mut self, tree: &Tree) -> Result<(), ParseError> {
+        for (place, node) in tree.nodes.iter().enumerate() {
+            for reference in &node.waits_for {
+                let found = self.find(tree, place, reference)?;
+                self.written[place].extend(found);
+            }
+        }
+        for waves in tree.waves.windows(2) {
+            let [before, wave] = waves else { continue };
+            let known = |names: &[Reference]| {
+                let found = names.iter().filter_map(|one| self.names.get(&one.name.to_lowercase()));
+                found.filter(|nodes| nodes.len() == 1).map(|nodes| nodes[0]).collect::<Vec<_>>()
+            };
+            let (before, wave) = (known(before), known(wave));
+            self.waves.extend(wave.into_iter().map(|place| (place, before.clone())));
+        }
+        if let Some(first) = tree.waves.first() {
+            for place in first.iter().filter_map(|one| self.names.get(&one.name.to_lowercase())).flatten() {
+                self.waves.entry(*place).or_default();
+            }
+        }
+        Ok(())
+    }
+
+    fn find(&mut self, tree: &Tree, place: usize, reference: &Reference) -> Result<Option<usize>, ParseError> {
+        let (line, column) = self.lines.place(reference.at);
+        let name = reference.name.to_lowercase();
+        let of_heading =
+            || tree.nodes.iter().position(|node| node.is_heading && node.task.description.to_lowercase() == name);
+        let known = self.names.get(&name).cloned().unwrap_or_default();
+        match known[..] {
+            [one] if one == place => Err(ParseError::SelfDependency { id: reference.name.clone(), line, column }),
+            [one] => Ok(Some(one)),
+            [] => {
+                if let Some(heading) = of_heading() {
+                    return Ok(Some(heading));
+                }
+                if let Some(of_plan) = self.named.and_then(|named| named(&reference.name)) {
+                    self.outer.extend(self.ids[place].map(|id| (id, of_plan)));
+                    return Ok(None);
+                }
+                let id = reference.name.clone();
+                // A task without a name is called by its number.
+                let unnamed = |id: &TaskId| self.ids.iter().position(|known| known.as_ref() == Some(id));
+                match name.parse().ok().and_then(|number| unnamed(&TaskId(number))) {
+                    Some(found) if self.named.is_none() && tree.nodes[found].task.label.is_none() && found != place => {
+                        Ok(Some(found))
+                    }
+                    Some(_) | None if self.named.is_some() => Err(ParseError::UnknownAnywhere { id, line, column }),
+                    Some(_) | None => Err(ParseError::UnknownId { id, line, column }),
+                }
+            }
+            [..] => {
+                let candidates = known.iter().filter_map(|node| tree.nodes[*node].task.label.clone()).collect();
+                Err(ParseError::AmbiguousId { id: reference.name.clone(), candidates, line, column })
+            }
+        }
+    }
+
+    /// Orders the steps as they are written, but for what is marked as parallel.
+    fn order(&mut self, tree: &Tree) {
+        let top = std::mem::take(&mut self.parts[tree.nodes.len()]);
+        if tree.is_ordered {
+            self.sequence(tree, &top, false, &mut Front::new());
+        } else {
+            for place in 0..tree.nodes.len() {
+                self.bind(tree, place);
+            }
+        }
+        for (place, node) in tree.nodes.iter().enumerate() {
+            if !node.is_group && self.written[place].iter().any(|one| tree.nodes[*one].is_group) {
+                self.reduce(place);
+            }
+        }
+    }
+
+    /// The steps of a group, without the optional ones unless it has no others.
+    fn leaves(&self, tree: &Tree, place: usize) -> Vec<usize> {
+        let (mut found, mut optional, mut to_do) = (Vec::new(), Vec::new(), vec![place]);
+        while let Some(place) = to_do.pop() {
+            let node = &tree.nodes[place];
+            match (node.is_group, node.task.optional) {
+                (true, _) => to_do.extend(self.parts[place].iter().rev()),
+                (false, true) => optional.push(place),
+                (false, false) => found.push(place),
+            }
+        }
+        if found.is_empty() { optional } else { found }
+    }
+
+    /// What a node waits for as it is written, step by step; unset without anything written.
+    fn written(&self, tree: &Tree, place: usize) -> Option<Vec<usize>> {
+        if let Some(before) = self.waves.get(&place) {
+            return Some(before.iter().flat_map(|one| self.leaves(tree, *one)).collect());
+        }
+        let written = &self.written[place];
+        let found = written.iter().flat_map(|one| self.leaves(tree, *one)).filter(|one| *one != place);
+        (!written.is_empty()).then(|| found.collect())
+    }
+
+    fn wait(&mut self, place: usize, before: usize, strength: Strength) {
+        if let (Some(id), Some(task)) = (self.ids[place], self.ids[before])
+            && id != task
+            && self.n_edges <= EDGES_MAX
+        {
+            let own = &mut self.edges[id.0 as usize - 1];
+            own.push(Dependency { task, strength });
+            self.n_edges += 1;
+        }
+    }
+
+    /// Written dependencies alone, those of the groups around a step included.
+    fn bind(&mut self, tree: &Tree, place: usize) {
+        let node = &tree.nodes[place];
+        if node.is_group {
+            return;
+        }
+        let mut around = Some(place);
+        while let Some(known) = around {
+            for before in self.written(tree, known).unwrap_or_default() {
+                self.wait(place, before, Strength::Hard);
+            }
+            around = tree.nodes[known].parent;
+        }
+        if let When::Failed(reference) = &node.when
+            && let Some([before]) = self.names.get(&reference.name.to_lowercase()).map(Vec::as_slice)
+        {
+            let before = *before;
+            self.wait(place, before, Strength::Hard);
+            self.conditions[place] = Some(self.outcome(tree, before, false));
+        }
+    }
+
+    /// Of the steps of a group only those are waited for that no other of them waits for.
+    fn reduce(&mut self, place: usize) {
+        let Some(id) = self.ids[place] else { return };
+        let own = std::mem::take(&mut self.edges[id.0 as usize - 1]);
+        let known = own.iter().map(|one| one.task).collect::<HashSet<_>>();
+        let covered =
+            known.iter().flat_map(|one| &self.edges[one.0 as usize - 1]).map(|one| one.task).collect::<HashSet<_>>();
+        let left = own.iter().filter(|one| !covered.contains(&one.task)).copied().collect::<Vec<_>>();
+        self.edges[id.0 as usize - 1] = if left.is_empty() { own } else { left };
+    }
+
+    fn sequence(&mut self, tree: &Tree, parts: &[usize], parts_beside: bool, front: &mut Front) {
+        let is_plain = |place: &usize| !tree.nodes[*place].asked_before;
+        let has_priority = |place: &usize| !tree.nodes[*place].is_group && tree.nodes[*place].task.priority.is_some();
+        let mut steps = parts.iter().filter(|place| is_plain(place));
+        let is_backlog = steps.clone().nth(1).is_some() && steps.all(has_priority);
+        let beside = |place: &usize| parts_beside || is_backlog || tree.nodes[*place].beside;
+        let mut rest = parts.iter().copied().filter(is_plain).peekable();
+        while let Some(first) = rest.next() {
+            let mut run = vec![first];
+            while beside(&first) && rest.peek().is_some_and(beside) {
+                run.extend(rest.next());
+            }
+            if let [single] = run[..] {
+                self.place(tree, single, front);
+                continue;
+            }
+            let (entry, mut left, mut exits) = (front.clone(), front.clone(), Front::new());
+            for place in run {
+                if let (false, Some(written)) = (tree.nodes[place].is_group, self.written(tree, place)) {
+                    written.iter().for_each(|before| left.remove(before));
+                    self.place(tree, place, &mut exits);
+                    continue;
+                }
+                let mut own = entry.clone();
+                self.place(tree, place, &mut own);
+                left.0.retain(|place, _| own.0.contains_key(place));
+                exits.0.extend(own.0.into_iter().filter(|(place, _)| !entry.0.contains_key(place)));
+            }
+            left.0.extend(exits.0);
+            *front = left;
+        }
+    }
+
+    fn place(&mut self, tree: &Tree, place: usize, front: &mut Front) {
+        if self.n_edges > EDGES_MAX {
+            return;
+        }
+        let node = &tree.nodes[place];
+        let written = self.written(tree, place);
+        let (condition, decided_by) = self.condition(tree, node, front);
+        let mut own = match (&decided_by, &written) {
+            (Some(front), _) => front.clone(),
+            (None, Some(written)) => Front(written.iter().map(|before| (*before, Strength::Hard)).collect()),
+            (None, None) => front.clone(),
+        };
+        if node.is_group {
+            let around = self.inherited.clone();
+            self.inherited = condition.or(self.inherited.take());
+            let is_conditional = node.when != When::Always;
+            let before = own.clone();
+            self.sequence(tree, &self.parts[place].clone(), node.parts_beside, &mut own);
+            self.inherited = around;
+            if node.task.optional {
+                return;
+            }
+            if written.is_some() || is_conditional {
+                let keeps = |known: &usize| is_conditional || !before.0.contains_key(known);
+                front.0.retain(|known, _| keeps(known));
+                front.0.extend(own.0);
+            } else {
+                *front = own;
+            }
+            return;
+        }
+        let asked = Some(place + 1).filter(|next| tree.nodes.get(*next).is_some_and(|node| node.asked_before));
+        for (before, strength) in &own.0 {
+            if let Some(asked) = asked {
+                self.wait(asked, *before, *strength);
+            }
+            if asked.is_none() || *strength == Strength::Hard {
+                self.wait(place, *before, *strength);
+            }
+        }
+        if let Some(asked) = asked {
+            self.wait(place, asked, Strength::Hard);
+        }
+        let is_conditional = condition.is_some();
+        self.conditions[place] = condition.or_else(|| self.inherited.clone());
+        if !is_conditional {
+            self.last = Some(place);
+            self.last_condition = None;
+        }
+        if node.task.optional {
+            return;
+        }
+        if !is_conditional {
+            own.0.keys().for_each(|before| front.remove(before));
+        }
+        front.0.insert(place, Strength::Soft);
+    }
+
+    /// The condition of a step, and what alone it waits for, where the condition says that.
+    fn condition(&mut self, tree: &Tree, node: &Node, front: &Front) -> (Option<Condition>, Option<Front>) {
+        let found = match &node.when {
+            When::Always | When::Failed(_) => return (None, None),
+            When::Asked { text, negated } => {
+                let condition = Condition { text: text.clone(), negated: *negated, outcome_of: None };
+                (condition, None)
+            }
+            When::Outcome { succeeded } => self.of_last(tree, *succeeded),
+            When::Otherwise => match self.last_condition.clone() {
+                Some((condition, decided_by)) => {
+                    let condition = Condition { negated: !condition.negated, ..condition };
+                    return (Some(condition), Some(decided_by));
+                }
+                None => self.of_last(tree, false),
+            },
+        };
+        let (condition, decided_by) = found;
+        self.last_condition = Some((condition.clone(), decided_by.clone().unwrap_or_else(|| front.clone())));
+        (Some(condition), decided_by)
+    }
+
+    /// Whether the last step that always runs succeeds, or a person's word without such a step.
+    fn of_last(&self, tree: &Tree, succeeded: bool) -> (Condition, Option<Front>) {
+        match self.last {
+            Some(last) => {
+                let decided_by = Front([(last, Strength::Hard)].into_iter().collect());
+                (self.outcome(tree, last, succeeded), Some(decided_by))
+            }
+            None => (Condition { text: "it succeeds".to_owned(), negated: !succeeded, outcome_of: None }, None),
+        }
+    }
+
+    fn outcome(&self, tree: &Tree, place: usize, succeeded: bool) -> Condition {
+        let id = self.ids[place];
+        let name = tree.nodes[place].task.label.clone().or_else(|| id.map(|id| id.to_string())).unwrap_or_default();
+        Condition { text: format!("step {name} succeeds"), negated: !succeeded, outcome_of: id }
+    }
+}
+
+/// The steps that the next one waits for.
+#[derive(Debug, Clone, Default)]
+struct Front(BTreeMap<usize, Strength>);
+
+impl Front {
+    fn new() -> Self {
+        Self::default()
+    }
+
+    fn remove(&mut self, place: &usize) {
+        self.0.remove(place);
+    }
+}
+
+/// The places that show states, each with the nearest group around it that does.
+fn marks(tree: &Tree, ids: &[Option<TaskId>]) -> Vec<MarkAt> {
+    let mut place_of: HashMap<usize, usize> = HashMap::new();
+    let mut marks: Vec<MarkAt> = Vec::new();
+    for (place, node) in tree.nodes.iter().enumerate() {
+        let Some(span) = node.state else { continue };
+        let mut around = node.parent;
+        while let Some(parent) = around.filter(|parent| !place_of.contains_key(parent)) {
+            around = tree.nodes[parent].parent;
+        }
+        let parent = around.and_then(|parent| place_of.get(&parent).copied());
+        place_of.insert(place, marks.len());
+        marks.push(MarkAt { span, mark: node.task.mark, of: ids[place], parent, optional: node.task.optional });
+    }
+    marks
+}
+
+/// The check that every plan passes, whoever proposed it.
+///
+/// Ids rise, labels are unique, dependencies name tasks of the plan, no task waits for itself, and no tasks wait for
+/// each other in a circle. Lines and columns in errors are 0.
+///
+/// # Errors
+///
+/// The first of these rules that does not hold.
+pub fn validate(tasks: &[TaskPlan]) -> Result<(), ParseError> {
+    if tasks.is_empty() {
+        return Err(ParseError::EmptyPlan);
+    }
+    if tasks.len() > TASKS_MAX {
+        return Err(ParseError::LimitPassed { limit: "tasks", value: tasks.len(), max: TASKS_MAX });
+    }
+    let mut previous = 0;
+    let mut labels = std::collections::HashSet::new();
+    let ids: std::collections::HashSet<TaskId> = tasks.iter().map(|task| task.id).collect();
+    for task in tasks {
+        if task.id.0 <= previous {
+            return Err(ParseError::IdOrder { id: task.id.0, previous });
+        }
+        previous = task.id.0;
+        if let Some(label) = &task.label
+            && !labels.insert(label.to_lowercase())
+        {
+            return Err(ParseError::DuplicateId { id: label.clone(), line: 0, column: 0, first_line: 0 });
+        }
+        for one in &task.depends_on {
+            if one.task == task.id {
+                return Err(ParseError::SelfDependency { id: task.name(), line: 0, column: 0 });
+            }
+            if !ids.contains(&one.task) {
+                return Err(ParseError::UnknownId { id: one.task.to_string(), line: 0, column: 0 });
+            }
+        }
+    }
+    check_cycle(tasks, |_| (0, 0))
+}
+
+/// Drops the edges of mere order that would close a circle. What waits for a step that lost one takes it over, so that
+/// nothing comes before what was written before it.
+fn hand_on(edges: &mut [Vec<Dependency>]) {
+    let circle = components(edges).into_iter().flatten().collect::<HashSet<_>>();
+    let mut lost: HashMap<usize, Vec<usize>> = HashMap::new();
+    for (waiting, before) in loosen(edges) {
+        lost.entry(waiting).or_default().push(before);
+    }
+    if lost.is_empty() {
+        return;
+    }
+    for (place, own) in edges.iter_mut().enumerate().filter(|(place, _)| !circle.contains(place)) {
+        let taken = own.iter().filter(|one| one.strength == Strength::Soft);
+        let taken = taken.flat_map(|one| lost.get(&(one.task.0 as usize - 1)).into_iter().flatten());
+        let taken =
+            taken.filter(|before| **before != place).map(|before| TaskId(*before as u64 + 1)).collect::<Vec<_>>();
+        own.extend(taken.into_iter().map(|task| Dependency { task, strength: Strength::Soft }));
+        own.sort_unstable();
+        own.dedup_by_key(|one| one.task);
+    }
+}
+
+/// Drops the edges of mere order that contradict written ones.
+///
+/// A task that an earlier one waits for loses its own edges of order first; only when that does not help do all
+/// edges of order in the circle go. Gives the edges that went, as task and what it waited for.
+fn loosen(edges: &mut [Vec<Dependency>]) -> Vec<(usize, usize)> {
+    let loops = components(edges);
+    let mut dropped = Vec::new();
+    if loops.is_empty() {
+        return dropped;
+    }
+    let mut circle = vec![usize::MAX; edges.len()];
+    for (n, members) in loops.iter().enumerate() {
+        members.iter().for_each(|task| circle[*task] = n);
+    }
+    let mut moved = vec![false; edges.len()];
+    for (n, own) in edges.iter().enumerate() {
+        for one in own.iter().filter(|one| one.strength == Strength::Hard) {
+            let to = one.task.0 as usize - 1;
+            moved[to] |= to > n && circle[to] == circle[n] && circle[n] != usize::MAX;
+        }
+    }
+    let mut drop_soft = |edges: &mut [Vec<Dependency>], circle: &[usize], only: &dyn Fn(usize) -> bool| {
+        for (n, own) in edges.iter_mut().enumerate().filter(|(n, _)| circle[*n] != usize::MAX && only(*n)) {
+            own.retain(|one| {
+                let to = one.task.0 as usize - 1;
+                let kept = one.strength == Strength::Hard || circle[to] != circle[n];
+                dropped.extend((!kept).then_some((n, to)));
+                kept
+            });
+        }
+    };
+    drop_soft(edges, &circle, &|n| moved[n]);
+    let left = components(edges);
+    let mut circle = vec![usize::MAX; edges.len()];
+    for (n, members) in left.iter().enumerate() {
+        members.iter().for_each(|task| circle[*task] = n);
+    }
+    drop_soft(edges, &circle, &|_| true);
     dropped
 }
 
-/// Says what no task fits, what cannot be read, and where the order of a list gave way; what was said in words that
-/// fit nothing stays with its task.
-fn warn(built: &mut Built, explicit: Vec<Explicit>, given_up: &[(usize, usize)]) {
-    let mut odd = std::mem::take(&mut built.odd);
-    let mut room = SEARCHED_BYTES_MAX;
-    let silent = std::iter::repeat_with(Explicit::default);
-    for (draft, own) in built.drafts.iter_mut().zip(explicit.into_iter().chain(silent)) {
-        odd.extend(draft.unread.drain(..).map(built::unread));
-        if own.unmatched.is_empty() {
-            continue;
+/// The strongly connected components of two tasks or more, without recursion.
+fn components(edges: &[Vec<Dependency>]) -> Vec<Vec<usize>> {
+    let n_tasks = edges.len();
+    // Where everything waits for earlier tasks only, there is no circle.
+    if edges.iter().enumerate().all(|(n, own)| own.iter().all(|one| one.task.0 as usize <= n)) {
+        return Vec::new();
+    }
+    let mut order = vec![usize::MAX; n_tasks];
+    let mut low = vec![0; n_tasks];
+    let mut held = vec![false; n_tasks];
+    let mut stack = Vec::new();
+    let mut found = Vec::new();
+    let mut count = 0;
+    let mut calls: Vec<(usize, usize)> = Vec::new();
+    for root in 0..n_tasks {
+        if order[root] == usize::MAX {
+            calls.push((root, 0));
         }
-        let noted_bytes = draft.plan.notes.iter().map(String::len).sum::<usize>();
-        let (mut n_bytes, mut noted) = (draft.plan.description.len() + noted_bytes, HashSet::new());
-        for (at, words) in own.unmatched {
-            let message = format!("no task fits \"{words}\", so nothing waits for it");
-            odd.push(Odd { at, message, help: "name the task by its id or number, for example (after 2)".into() });
-            let plan = &mut draft.plan;
-            let is_kept = if n_bytes <= room {
-                room -= n_bytes;
-                plan.description.contains(&words) || plan.notes.iter().any(|note| note.contains(&words))
-            } else {
-                noted.contains(&words)
-            };
-            if is_kept {
-                continue;
+        while let Some((task, next)) = calls.pop() {
+            if next == 0 {
+                order[task] = count;
+                low[task] = count;
+                count += 1;
+                stack.push(task);
+                held[task] = true;
             }
-            n_bytes += words.len();
-            noted.insert(words.clone());
-            plan.notes.push(words);
+            let to = edges[task].get(next).map(|one| one.task.0 as usize - 1).filter(|to| *to < n_tasks);
+            match to {
+                Some(to) if order[to] == usize::MAX => {
+                    calls.push((task, next + 1));
+                    calls.push((to, 0));
+                    continue;
+                }
+                Some(to) => {
+                    if held[to] {
+                        low[task] = low[task].min(order[to]);
+                    }
+                    calls.push((task, next + 1));
+                    continue;
+                }
+                None => {}
+            }
+            if low[task] == order[task] {
+                let from = stack.iter().rposition(|member| *member == task).unwrap_or(0);
+                let members = stack.split_off(from);
+                members.iter().for_each(|member| held[*member] = false);
+                if members.len() > 1 || edges[task].iter().any(|one| one.task.0 as usize == task + 1) {
+                    found.push(members);
+                }
+            }
+            if let Some((parent, _)) = calls.last() {
+                low[*parent] = low[*parent].min(low[task]);
+            }
         }
     }
-    for (n, before) in given_up.iter().take(WARNINGS_MAX) {
-        let (Some(draft), Some(other)) = (built.drafts.get(*n), built.drafts.get(*before)) else { continue };
-        let (name, other) = (draft.plan.name(), other.plan.name());
-        let message = format!("task {name} stands after task {other} in its list, but what is written says otherwise");
-        odd.push(Odd { at: draft.at, message, help: "put the items in the order in which they are to be done".into() });
+    found
+}
+
+/// Finds a circle among tasks whose ids rise, and names it.
+pub(super) fn check_cycle(tasks: &[TaskPlan], place: impl Fn(usize) -> (usize, usize)) -> Result<(), ParseError> {
+    let position = |id: TaskId| {
+        let near = usize::try_from(id.0).ok()?.checked_sub(1)?;
+        let numbered = tasks.get(near).is_some_and(|task| task.id == id);
+        if numbered { Some(near) } else { tasks.binary_search_by_key(&id, |task| task.id).ok() }
+    };
+    // Where everything waits for earlier tasks only, there is no circle.
+    if tasks.iter().all(|task| task.depends_on.iter().all(|one| one.task < task.id)) {
+        return Ok(());
     }
-    built.odd = odd;
+    let edges: Vec<Vec<Dependency>> = tasks
+        .iter()
+        .map(|task| task.depends_on.iter().filter_map(|one| Some(edge(position(one.task)?, one.strength))).collect())
+        .collect();
+    let Some(members) = components(&edges).into_iter().min_by_key(|members| members.iter().min().copied()) else {
+        return Ok(());
+    };
+    let start = members.iter().min().copied().unwrap_or(0);
+    let path = circle(&edges, start, &members);
+    let name = |n: &usize| tasks.get(*n).map_or_else(String::new, TaskPlan::name);
+    let (line, column) = place(start);
+    Err(ParseError::DependencyCycle { cycle: path.iter().map(name).collect(), line, column })
+}
+
+/// A shortest way from a task back to itself along its dependencies.
+fn circle(edges: &[Vec<Dependency>], start: usize, members: &[usize]) -> Vec<usize> {
+    let inside: std::collections::HashSet<usize> = members.iter().copied().collect();
+    let mut from: HashMap<usize, usize> = HashMap::new();
+    let mut queue = std::collections::VecDeque::from([start]);
+    while let Some(task) = queue.pop_front() {
+        for to in edges[task].iter().map(|one| one.task.0 as usize - 1).filter(|to| inside.contains(to)) {
+            if to == start {
+                let mut path = vec![start, task];
+                let mut at = task;
+                while let Some(before) = from.get(&at).filter(|_| at != start) {
+                    path.push(*before);
+                    at = *before;
+                }
+                path.dedup();
+                path.reverse();
+                if path.first() != Some(&start) {
+                    path.insert(0, start);
+                }
+                return path;
+            }
+            if let std::collections::hash_map::Entry::Vacant(slot) = from.entry(to) {
+                slot.insert(task);
+                queue.push_back(to);
+            }
+        }
+    }
+    vec![start, start]
+}
+
+pub(super) fn edge(task: usize, strength: Strength) -> Dependency {
+    Dependency { task: TaskId(task as u64 + 1), strength }
 }

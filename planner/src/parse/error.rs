@@ -1,17 +1,17 @@
-//! What can be wrong with a plan, and what is only odd about it.
+//! Errors of a plan file, and warnings about it.
 
 use serde::Serialize;
 
-/// Something odd in a text that still gives a plan.
+/// A warning about a place in a plan file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Diagnostic {
-    /// What is odd.
+    /// The problem.
     pub message: String,
     /// The line, from 1.
     pub line: usize,
     /// The column in characters, from 1.
     pub column: usize,
-    /// What could be written instead.
+    /// The remedy.
     pub help: Option<String>,
 }
 
@@ -58,15 +58,13 @@ pub enum ParseError {
         /// Its column.
         column: usize,
     },
-    /// A number is that of a task of the plan, and the place of one in the text that is added to it.
-    #[error(
-        "{id} is a task of the plan, and the text has a task {id} too that it does not number{}; write the number before \
-         the task of the text, or name the task of the plan by its label or with --after",
-        place(*line, *column)
-    )]
+    /// A dependency names a task by a name that is written twice.
+    #[error("{id}{} is the name of several tasks; write one of {} instead", place(*line, *column), candidates.join(", "))]
     AmbiguousId {
-        /// The number.
+        /// The name as written.
         id: String,
+        /// The names that each have one task.
+        candidates: Vec<String>,
         /// The line of the reference.
         line: usize,
         /// Its column.
@@ -104,10 +102,12 @@ pub enum ParseError {
         /// The number before it, 0 for the first task.
         previous: u64,
     },
-    /// It begins as JSON, but is broken or no list of tasks.
-    #[error("this JSON is no list of tasks: {problem}{}; mend it, or write the tasks as text", place(*line, *column))]
+    /// A file of another tool that is not in its format.
+    #[error("this file is not valid {format}: {problem}{}; correct it, or choose another format with --format", place(*line, *column))]
     BadJson {
-        /// What is wrong with it.
+        /// The format.
+        format: &'static str,
+        /// The problem.
         problem: String,
         /// The line of it.
         line: usize,

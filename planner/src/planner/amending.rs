@@ -7,9 +7,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::error::PlannerError;
 use crate::event::{Amendment, Edit, Event, TaskStatus};
-use crate::parse::{self, EDGES_MAX, ParseError, ParseOptions, TASKS_MAX, TEXT_BYTES_MAX};
+use crate::parse::{self, EDGES_MAX, ParseError, ReadOptions, TASKS_MAX, TEXT_BYTES_MAX};
 use crate::plan::{Dependency, Strength, TaskId, TaskPlan};
-use crate::planner::initialize::end_by_mark;
+use crate::planner::initialize::{end_by_mark, pause_by_mark};
 use crate::planner::schedule::is_left_out;
 use crate::planner::settings::check_count;
 use crate::planner::{AMENDMENTS_MAX, Planner, end};
@@ -17,6 +17,8 @@ use crate::state::{Phase, PlannerState, n_edges_back};
 
 /// The longest name that an edit gives a task, in characters.
 const LABEL_CHARS_MAX: usize = 64;
+/// The result of a task that a person has done before it began.
+const DONE_BY_PERSON: &str = "done by a person";
 
 impl Planner {
     pub(super) fn amend(&self, amendments: Vec<Amendment>, reason: String) -> Result<Vec<Event>, PlannerError> {
@@ -27,17 +29,22 @@ impl Planner {
             return Err(PlannerError::BeingUndone);
         }
         check_count("amendments", amendments.len(), AMENDMENTS_MAX)?;
-        let mut draft = Draft { state: &self.state, tasks: BTreeMap::new(), skipped: BTreeMap::new() };
+        let mut draft = Draft::new(&self.state);
         for amendment in amendments {
             draft.take(amendment)?;
         }
-        let Draft { tasks, skipped, .. } = draft.checked()?;
+        let Draft { tasks, skipped, done, source, .. } = draft.checked()?;
         let tasks = tasks.into_values().collect::<Vec<_>>();
         let is_new = |task: &&TaskPlan| self.state.task(task.id).is_none();
-        let marked = tasks.iter().filter(is_new).filter_map(end_by_mark).collect::<Vec<_>>();
+        let marked = tasks
+            .iter()
+            .filter(is_new)
+            .filter_map(|task| end_by_mark(task).or_else(|| pause_by_mark(task)))
+            .collect::<Vec<_>>();
+        let done = done.into_iter().map(|id| end(id, TaskStatus::Completed, Some(DONE_BY_PERSON.into()), None, true));
         let skipped = skipped.into_keys().map(|id| end(id, TaskStatus::Skipped, None, Some(reason.clone()), true));
-        let ends = marked.into_iter().chain(skipped).collect::<Vec<_>>();
-        let amended = (!tasks.is_empty()).then_some(Event::TasksAmended { tasks, reason });
+        let ends = marked.into_iter().chain(done).chain(skipped).collect::<Vec<_>>();
+        let amended = (!tasks.is_empty() || source.is_some()).then_some(Event::TasksAmended { tasks, reason, source });
         Ok(amended.into_iter().chain(ends).collect())
     }
 }
@@ -49,9 +56,17 @@ struct Draft<'a> {
     tasks: BTreeMap<TaskId, TaskPlan>,
     /// Those that are left out, and whether what depends on them waits on for what they waited for.
     skipped: BTreeMap<TaskId, bool>,
+    /// Those that a person has done.
+    done: BTreeSet<TaskId>,
+    /// The text of the plan's file, when it changed.
+    source: Option<String>,
 }
 
-impl Draft<'_> {
+impl<'a> Draft<'a> {
+    fn new(state: &'a PlannerState) -> Self {
+        Self { state, tasks: BTreeMap::new(), skipped: BTreeMap::new(), done: BTreeSet::new(), source: None }
+    }
+
     fn take(&mut self, amendment: Amendment) -> Result<(), PlannerError> {
         match amendment {
             Amendment::Add { text, after, before } => self.add(&text, &after, &before),
@@ -71,6 +86,23 @@ impl Draft<'_> {
                     return Err(PlannerError::TaskEnded { task, status });
                 }
                 *self.skipped.entry(task).or_default() |= keeps_order;
+                Ok(())
+            }
+            Amendment::Done { task } => {
+                let status = self.state.task(task).ok_or(PlannerError::UnknownTask { task })?.status;
+                match status {
+                    TaskStatus::Planned | TaskStatus::NeedsClarification => _ = self.done.insert(task),
+                    TaskStatus::Running => return Err(PlannerError::TaskUnderWay { task, status }),
+                    TaskStatus::Completed
+                    | TaskStatus::Failed
+                    | TaskStatus::TimedOut
+                    | TaskStatus::Cancelled
+                    | TaskStatus::Skipped => return Err(PlannerError::TaskEnded { task, status }),
+                }
+                Ok(())
+            }
+            Amendment::Source { text } => {
+                self.source = Some(text);
                 Ok(())
             }
             Amendment::Reorder { task, after } => {
@@ -118,7 +150,7 @@ impl Draft<'_> {
 
     fn add(&mut self, text: &str, after: &[TaskId], before: &[TaskId]) -> Result<(), PlannerError> {
         let named = |name: &str| self.state.id_named(name);
-        let (parsed, outer) = parse::parse_beside(text, ParseOptions { relax_order: false }, &named)?;
+        let (parsed, outer) = parse::read_beside(text, ReadOptions::default(), &named)?;
         let tasks = parsed.tasks;
         let mut outer = outer.into_iter().peekable();
         let n_before = self.next_id() - 1;
@@ -143,6 +175,8 @@ impl Draft<'_> {
             }
             // They are bytes of another text than the plan's.
             task.spans = Vec::new();
+            // A number in an added text is none of the plan's.
+            task.label = task.label.filter(|label| !is_number(label));
             self.tasks.insert(task.id, task);
         }
         for id in before {
@@ -213,6 +247,7 @@ impl Draft<'_> {
         for task in self.tasks.values() {
             self.check_task(task)?;
         }
+        self.name_new();
         self.check_labels()?;
         self.check_graph()?;
         Ok(self)
@@ -250,6 +285,15 @@ impl Draft<'_> {
         Ok(())
     }
 
+    /// A new task whose number is the name of another is called by a name of its own.
+    fn name_new(&mut self) {
+        for (id, task) in &mut self.tasks {
+            if task.label.is_none() && self.state.labels.contains_key(&id.to_string()) {
+                task.label = Some(format!("added/{id}"));
+            }
+        }
+    }
+
     fn check_labels(&self) -> Result<(), PlannerError> {
         let mut given = BTreeMap::new();
         for (label, task) in self.tasks.values().filter_map(|task| Some((task.label.as_ref()?, task.id))) {
@@ -257,7 +301,8 @@ impl Draft<'_> {
             // What is called by another's number would be taken for it.
             let number = label.parse().ok().map(TaskId).filter(|number| *number != task);
             let is_edited = self.state.task(task).is_some_and(|known| known.plan.label.as_ref() != Some(label));
-            if let Some(task) = number.filter(|number| is_edited && self.state.task(*number).is_some()) {
+            let is_name = |number: &TaskId| self.state.task(*number).is_some_and(|other| other.plan.label.is_none());
+            if let Some(task) = number.filter(|number| is_edited && is_name(number)) {
                 return Err(PlannerError::LabelTaken { label: label.clone(), task });
             }
             let kept = self.state.labels.get(&small).filter(|other| !self.tasks.contains_key(*other));
@@ -302,6 +347,11 @@ impl Draft<'_> {
         let looked_at = looked_at.into_values().collect::<Vec<_>>();
         if looked_at.is_empty() { Ok(()) } else { Ok(parse::validate(&looked_at)?) }
     }
+}
+
+/// `3`, `2.1`.
+fn is_number(label: &str) -> bool {
+    label.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.')
 }
 
 fn check_label(label: &str) -> Result<(), PlannerError> {

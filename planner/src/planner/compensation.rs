@@ -38,7 +38,8 @@ impl Planner {
             }
         });
         let word = if outcome == Outcome::Cancelled { "was cancelled" } else { "failed" };
-        let amended = Event::TasksAmended { tasks: tasks.collect(), reason: format!("the plan {word}, and is undone") };
+        let reason = format!("the plan {word}, and is undone");
+        let amended = Event::TasksAmended { tasks: tasks.collect(), reason, source: None };
         // What a person paused is to be undone at once when it is cancelled.
         let resumed = (self.state.phase == Phase::Paused).then_some(Event::PlanResumed {});
         resumed.into_iter().chain([amended]).collect()

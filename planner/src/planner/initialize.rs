@@ -3,7 +3,7 @@
 use crate::agents::AgentProposal;
 use crate::error::PlannerError;
 use crate::event::{Event, PlannerConfig, TaskStatus};
-use crate::parse::{self, ParseOptions, ParsedPlan};
+use crate::parse::{self, ParsedPlan};
 use crate::plan::{Attachment, AttachmentKind, Mark, Origin, Proposal, SUB_PLAN_DEPTH_MAX, TaskPlan};
 use crate::planner::settings::check_config;
 use crate::planner::{Planner, end};
@@ -15,10 +15,10 @@ impl Planner {
         source: String,
         attachments: Vec<Attachment>,
         config: PlannerConfig,
-        relax_order: bool,
+        parallel: bool,
     ) -> Result<Vec<Event>, PlannerError> {
         self.check_beginning(&config)?;
-        let ParsedPlan { tasks, title, context, .. } = parse::parse(&source, ParseOptions { relax_order })?;
+        let ParsedPlan { tasks, title, context, .. } = parse::read(&source, config.file.options(parallel))?;
         let origin = Origin::default();
         Ok(planned(Proposal { tasks, title, source, context, origin }, attachments, config))
     }
@@ -76,7 +76,7 @@ fn take_up(
 fn planned(proposal: Proposal, attachments: Vec<Attachment>, config: PlannerConfig) -> Vec<Event> {
     let Proposal { mut tasks, title, source, context, origin } = proposal;
     let attachments = attach(&mut tasks, attachments);
-    let marked = tasks.iter().filter_map(end_by_mark).collect::<Vec<_>>();
+    let marked = tasks.iter().filter_map(|task| end_by_mark(task).or_else(|| pause_by_mark(task))).collect::<Vec<_>>();
     let config = Box::new(config);
     let planned = Event::TasksPlanned { tasks, title, source, config, context, attachments, origin };
     [vec![planned], marked].concat()
@@ -92,6 +92,16 @@ pub(super) fn end_by_mark(task: &TaskPlan) -> Option<Event> {
             Some(end(task.id, TaskStatus::Cancelled, None, Some(reason), true))
         }
     }
+}
+
+/// What somebody works on, or has put off, does not start before a person says so.
+pub(super) fn pause_by_mark(task: &TaskPlan) -> Option<Event> {
+    let reason = match task.mark {
+        Mark::InProgress => "in progress when the plan was read",
+        Mark::Deferred => "put off when the plan was read",
+        Mark::Open | Mark::Done | Mark::Cancelled => return None,
+    };
+    Some(Event::TaskPaused { task_id: task.id, reason: reason.to_owned() })
 }
 
 /// Gives each attachment to the tasks whose text names it; what none names stays with the plan.

@@ -62,8 +62,8 @@ impl Planner {
     }
 
     fn decide(&self, command: Command) -> Result<Vec<Event>, PlannerError> {
-        if let Command::Initialize { user_input, attachments, config, relax_order } = command {
-            return self.initialize(user_input, attachments, config, relax_order);
+        if let Command::Initialize { user_input, attachments, config, parallel } = command {
+            return self.initialize(user_input, attachments, config, parallel);
         }
         if let Command::Propose { proposal, attachments, config } = command {
             return self.propose(*proposal, attachments, config);

@@ -100,8 +100,8 @@ impl Planner {
 
     pub(super) fn condition_holds<'a>(&self, task: &'a TaskPlan) -> Holds<'a> {
         let Some(condition) = &task.condition else { return Holds::Yes };
-        match self.state.conditions.get(&condition.text) {
-            Some(Some(holds)) if *holds != condition.negated => Holds::Yes,
+        match self.state.judged(condition) {
+            Some(Some(true)) => Holds::Yes,
             Some(Some(_)) => {
                 let not = if condition.negated { "" } else { "not " };
                 Holds::No { reason: format!("it is {not}so: {}", condition.text) }

@@ -239,7 +239,7 @@ impl PlannerState {
         }
         let mut purse = self.purse();
         let may_start = |task: &&Task| {
-            let is_so = |condition: &Condition| matches!(self.conditions.get(&condition.text), Some(Some(holds)) if *holds != condition.negated);
+            let is_so = |condition: &Condition| self.judged(condition) == Some(Some(true));
             !task.is_paused && task.plan.condition.as_ref().is_none_or(is_so)
         };
         let ready = self.graph.ready.iter().filter(|(pool, _)| pool.lane != Lane::Questions);

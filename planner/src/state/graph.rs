@@ -261,6 +261,23 @@ impl PlannerState {
         }
     }
 
+    /// Whether a condition lets its task run: by the outcome of the task that decides it, if that has a command, else by
+    /// what a person said. Unset inside while a person is asked; unset while nothing is known. A task that did not run
+    /// decides against both branches.
+    pub(crate) fn judged(&self, condition: &Condition) -> Option<Option<bool>> {
+        let decides = condition.outcome_of.and_then(|id| self.task(id)).filter(|task| task.plan.command.is_some());
+        let Some(task) = decides else {
+            let said = self.conditions.get(&condition.text).copied()?;
+            return Some(said.map(|holds| holds != condition.negated));
+        };
+        match task.status {
+            TaskStatus::Completed => Some(Some(!condition.negated)),
+            TaskStatus::Failed | TaskStatus::TimedOut => Some(Some(condition.negated)),
+            TaskStatus::Cancelled | TaskStatus::Skipped => Some(Some(false)),
+            TaskStatus::Planned | TaskStatus::Running | TaskStatus::NeedsClarification => None,
+        }
+    }
+
     /// From now on it is known whether a condition holds, it is being asked, or nothing is known of it.
     pub(super) fn judge(&mut self, condition: &str, holds: Option<Option<bool>>) {
         match holds {
@@ -447,11 +464,16 @@ enum Hold {
     ForGood,
 }
 
-/// What runs only if something holds is let go by any end, since the end may be what it asks about.
+/// The step whose outcome decides lets go by any end; without such a step a person is asked after any end.
+fn lets_go(condition: &Condition, blocker: &Task) -> bool {
+    condition.outcome_of.is_none_or(|decides| decides == blocker.plan.id)
+}
+
 fn hold(dependant: &TaskPlan, blocker: &Task) -> Hold {
     match blocker.status.is_end() {
         false => Hold::ForNow,
-        true if blocker.unblocks || dependant.condition.is_some() => Hold::None,
+        true if blocker.unblocks => Hold::None,
+        true if dependant.condition.as_ref().is_some_and(|one| lets_go(one, blocker)) => Hold::None,
         true => Hold::ForGood,
     }
 }

@@ -107,14 +107,15 @@ impl PlannerState {
     #[must_use]
     pub fn task_named(&self, name: &str) -> Option<&Task> {
         let labelled = self.tasks.iter().find(|task| task.plan.label.as_deref() == Some(name));
-        labelled.or_else(|| self.task(TaskId(name.parse().ok()?)))
+        labelled.or_else(|| self.task(TaskId(name.parse().ok()?)).filter(|task| task.plan.label.is_none()))
     }
 
     /// The task that a text added to the plan means by a name: its label in any letters, or its number.
     #[must_use]
     pub fn id_named(&self, name: &str) -> Option<TaskId> {
         let labelled = self.labels.get(&name.to_lowercase()).copied();
-        labelled.or_else(|| Some(self.task(TaskId(name.parse().ok()?))?.plan.id))
+        let numbered = || self.task(TaskId(name.parse().ok()?)).filter(|task| task.plan.label.is_none());
+        labelled.or_else(|| Some(numbered()?.plan.id))
     }
 
     /// All questions, in the order they were asked.
@@ -323,7 +324,12 @@ impl PlannerState {
                 self.past.compact(summary, removed.into_iter());
             }
             Event::PlanForked { parent, at, reason } => self.fork(parent, *at, reason),
-            Event::TasksAmended { tasks, .. } => self.amend(tasks),
+            Event::TasksAmended { tasks, source, .. } => {
+                self.amend(tasks);
+                if let Some(source) = source {
+                    self.source.clone_from(source);
+                }
+            }
             Event::SettingsChanged { config, .. } => self.configure(config),
             Event::TaskPaused { task_id, .. } => self.change(*task_id, |task| task.is_paused = true),
             Event::TaskResumed { task_id } => self.change(*task_id, |task| task.is_paused = false),

@@ -1,12 +1,16 @@
-//! `plan lint`: what was understood of a text, place by place, and what is odd about it. It appends and runs nothing.
+//! `plan check`: how a plan file is read, line by line, which of its code runs, and what order follows. Nothing runs.
 
 use std::io::{BufWriter, Write};
+use std::path::Path;
 
-use crewlog_planner::parse::{self, Diagnostic, ParseError, ParseOptions, ParsedPlan};
-use crewlog_planner::plan::{Span, Strength, TaskPlan};
+use crewlog_planner::analysis::Analysis;
+use crewlog_planner::parse::{self, Diagnostic, ParseError, ParsedPlan, VERBS};
+use crewlog_planner::plan::{Dependency, Span, Strength, TaskId, TaskPlan};
 use serde::Serialize;
 
-use crate::cli::{Lint, Output};
+use crate::advice::{self, AdviceJson, GraphJson, Names};
+use crate::by_model;
+use crate::cli::{Check, Output};
 use crate::failure::{Code, Failure};
 use crate::json::{ParsedJson, ParsedTaskJson, condition_text, print_line, print_pretty, status_of};
 use crate::session::{Session, read_text};
@@ -16,17 +20,33 @@ use crate::text::{in_one_line, one_line, visible};
 /// So much of a line is shown around the place that is meant.
 const EXCERPT_CHARS: usize = 100;
 
-/// `plan lint`.
-#[derive(Serialize)]
-struct LintJson<'a> {
-    tasks: Vec<LintedTaskJson<'a>>,
+/// `plan check`.
+#[derive(Default, Serialize)]
+struct CheckJson<'a> {
+    format: Option<&'static str>,
+    title: Option<&'a str>,
+    tasks: Vec<CheckedTaskJson<'a>>,
+    code: Vec<CodeJson<'a>>,
     warnings: Vec<WarningJson<'a>>,
+    graph: Option<GraphJson>,
+    advice: Option<AdviceJson>,
     error: Option<ErrorJson>,
+}
+
+/// A piece of code in a task or its notes.
+#[derive(Serialize)]
+struct CodeJson<'a> {
+    line: usize,
+    column: usize,
+    task: Option<String>,
+    /// The form by which it runs.
+    form: Option<u8>,
+    withheld: Option<&'a str>,
 }
 
 /// A task, and where it stands.
 #[derive(Serialize)]
-struct LintedTaskJson<'a> {
+struct CheckedTaskJson<'a> {
     line: usize,
     column: usize,
     spans: &'a [Span],
@@ -60,35 +80,54 @@ struct ErrorJson {
     column: Option<usize>,
 }
 
-/// `plan lint`.
-pub fn lint(session: &Session, lint: &Lint) -> Result<Code, Failure> {
-    let text = read_text(&lint.file)?;
-    let parsed = match parse::parse(&text, ParseOptions::default()) {
-        Ok(parsed) => parsed,
-        Err(error) => return refuse(session, &text, error),
+/// `plan check`.
+pub async fn check(session: &Session, check: Check) -> Result<Code, Failure> {
+    if check.verbs {
+        for (kind, verbs) in VERBS {
+            writeln!(std::io::stdout(), "{}: {verbs}", kind.as_str())?;
+        }
+        return Ok(Code::Done);
+    }
+    let path = check.file.as_deref().unwrap_or(Path::new("-"));
+    let text = read_text(path)?;
+    let file = check.reading.plan_file(path);
+    let parsed = parse::read(&text, file.options(check.reading.parallel));
+    let model = if check.model { by_model::wanted(session, Some(true))? } else { None };
+    let parsed = match (model, parsed) {
+        (Some(model), parsed) => by_model::plan_text(session, &model, &text, parsed).await?,
+        (None, Ok(parsed)) => parsed,
+        (None, Err(error)) => return refuse(session, &text, error),
     };
-    let warnings = parse::lint(&text, &parsed);
+    let graph = Analysis::of(&parsed.tasks)?;
+    let advice = match check.advice {
+        true => Some(advice::advice(session, &text, &parsed.tasks, &graph).await?),
+        false => None,
+    };
     let places = Places::new(&text);
     let mut stdout = BufWriter::new(std::io::stdout().lock());
+    let mut shown = CheckJson::of(&parsed, &places);
+    (shown.graph, shown.advice) = (Some(Names::of(&parsed.tasks).graph(&graph)), advice);
     match session.output {
-        Output::Json | Output::Jsonl => {
-            let shown = LintJson::of(&parsed, &warnings, &places);
-            match session.output {
-                Output::Jsonl => print_line(&mut stdout, &shown)?,
-                Output::Json | Output::Text => print_pretty(&mut stdout, &shown)?,
-            }
-        }
-        Output::Text => {
-            for task in &parsed.tasks {
-                print_task(&mut stdout, task, &parsed.tasks, &places)?;
-            }
-            for warning in &warnings {
-                print_warning(&mut stdout, warning, &places)?;
-            }
-        }
+        Output::Jsonl => print_line(&mut stdout, &shown)?,
+        Output::Json => print_pretty(&mut stdout, &shown)?,
+        Output::Text => print(&mut stdout, &parsed, &shown, &places)?,
     }
     stdout.flush()?;
     Ok(Code::Done)
+}
+
+fn print(mut to: impl Write, parsed: &ParsedPlan, shown: &CheckJson<'_>, places: &Places<'_>) -> std::io::Result<()> {
+    writeln!(to, "read as {}", parsed.format.as_str())?;
+    for task in &parsed.tasks {
+        print_task(&mut to, task, parsed, places)?;
+    }
+    for warning in &parsed.warnings {
+        print_warning(&mut to, warning, places)?;
+    }
+    if let Some(graph) = &shown.graph {
+        advice::print_graph(&mut to, graph)?;
+    }
+    shown.advice.as_ref().map_or(Ok(()), |advice| advice::print(&mut to, advice))
 }
 
 /// Says why a text is no plan, with the line in which it stands.
@@ -101,7 +140,7 @@ fn refuse(session: &Session, text: &str, error: ParseError) -> Result<Code, Fail
             line: place.map(|(line, _)| line),
             column: place.map(|(_, column)| column),
         };
-        let shown = LintJson { tasks: Vec::new(), warnings: Vec::new(), error: Some(shown) };
+        let shown = CheckJson { error: Some(shown), ..CheckJson::default() };
         let stdout = std::io::stdout().lock();
         match session.output {
             Output::Jsonl => print_line(stdout, &shown)?,
@@ -149,12 +188,12 @@ impl<'a> Places<'a> {
     }
 }
 
-impl<'a> LintJson<'a> {
-    fn of(parsed: &'a ParsedPlan, warnings: &'a [Diagnostic], places: &Places<'a>) -> Self {
+impl<'a> CheckJson<'a> {
+    fn of(parsed: &'a ParsedPlan, places: &Places<'a>) -> Self {
         let shown = ParsedJson::of(parsed).into_tasks();
         let tasks = parsed.tasks.iter().zip(shown).map(|(task, shown)| {
             let (line, column) = place_of(task, places);
-            LintedTaskJson {
+            CheckedTaskJson {
                 line,
                 column,
                 spans: &task.spans,
@@ -168,15 +207,32 @@ impl<'a> LintJson<'a> {
                 task: shown,
             }
         });
-        let warnings = warnings.iter().map(|one| WarningJson {
+        let warnings = parsed.warnings.iter().map(|one| WarningJson {
             line: one.line,
             column: one.column,
             message: &one.message,
             help: one.help.as_deref(),
             excerpt: places.line(one.line),
         });
-        Self { tasks: tasks.collect(), warnings: warnings.collect(), error: None }
+        let code = parsed.codes.iter().map(|one| {
+            let (line, column) = places.of(one.at);
+            let task = one.task.and_then(|id| name_of(&parsed.tasks, id));
+            CodeJson { line, column, task, form: one.form, withheld: one.withheld.as_deref() }
+        });
+        Self {
+            format: Some(parsed.format.as_str()),
+            title: parsed.title.as_deref(),
+            tasks: tasks.collect(),
+            code: code.collect(),
+            warnings: warnings.collect(),
+            ..Self::default()
+        }
     }
+}
+
+/// What a task is called; tasks are numbered from 1.
+fn name_of(tasks: &[TaskPlan], id: TaskId) -> Option<String> {
+    tasks.get(usize::try_from(id.0).ok()?.checked_sub(1)?).map(TaskPlan::name)
 }
 
 fn place_of(task: &TaskPlan, places: &Places<'_>) -> (usize, usize) {
@@ -185,7 +241,7 @@ fn place_of(task: &TaskPlan, places: &Places<'_>) -> (usize, usize) {
     places.of(span.start + (part.len() - part.trim_start().len()))
 }
 
-fn print_task(mut to: impl Write, task: &TaskPlan, tasks: &[TaskPlan], places: &Places<'_>) -> std::io::Result<()> {
+fn print_task(mut to: impl Write, task: &TaskPlan, parsed: &ParsedPlan, places: &Places<'_>) -> std::io::Result<()> {
     let (line, column) = place_of(task, places);
     writeln!(
         to,
@@ -197,7 +253,7 @@ fn print_task(mut to: impl Write, task: &TaskPlan, tasks: &[TaskPlan], places: &
     let mut detail = |label: &str, text: &str| writeln!(to, "        {label}: {}", one_line(text, 120));
     let named = |strength| {
         let own = task.depends_on.iter().filter(|one| one.strength == strength);
-        let names = own.filter_map(|one| tasks.iter().find(|other| other.id == one.task).map(TaskPlan::name));
+        let names = own.filter_map(|one: &Dependency| name_of(&parsed.tasks, one.task));
         names.collect::<Vec<_>>().join(", ")
     };
     let seconds = |ms: Option<u64>| ms.map(|ms| format!("{} s", ms as f64 / 1_000.0));
@@ -206,6 +262,7 @@ fn print_task(mut to: impl Write, task: &TaskPlan, tasks: &[TaskPlan], places: &
     let said = [
         ("waits for", Some(named(Strength::Hard)).filter(|names| !names.is_empty())),
         ("follows", Some(named(Strength::Soft)).filter(|names| !names.is_empty())),
+        ("optional", task.optional.then(|| "nothing waits for it".to_owned())),
         ("status", (!task.mark.is_open()).then(|| status_of(task.mark).to_owned())),
         ("command", task.command.as_deref().map(in_one_line)),
         ("if", task.condition.as_ref().map(condition_text)),
@@ -232,6 +289,14 @@ fn print_task(mut to: impl Write, task: &TaskPlan, tasks: &[TaskPlan], places: &
     }
     for note in &task.notes {
         detail("note", note)?;
+    }
+    for code in parsed.codes.iter().filter(|code| code.task == Some(task.id)) {
+        let (line, column) = places.of(code.at);
+        match (code.form, &code.withheld) {
+            (Some(form), _) => writeln!(to, "        code at {line}:{column}: runs, by form {form}")?,
+            (None, Some(reason)) => writeln!(to, "        code at {line}:{column}: does not run: {}", visible(reason))?,
+            (None, None) => writeln!(to, "        code at {line}:{column}: text")?,
+        }
     }
     Ok(())
 }

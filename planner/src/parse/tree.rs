@@ -104,6 +104,24 @@ pub struct ParsedPlan {
     pub marks: Vec<MarkAt>,
 }
 
+impl ParsedPlan {
+    /// A plan without tasks.
+    #[must_use]
+    pub const fn empty(format: Format) -> Self {
+        Self {
+            format,
+            title: None,
+            tasks: Vec::new(),
+            context: Vec::new(),
+            warnings: Vec::new(),
+            parts: Vec::new(),
+            codes: Vec::new(),
+            lost: Vec::new(),
+            marks: Vec::new(),
+        }
+    }
+}
+
 /// A place in the file that shows a state.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MarkAt {
