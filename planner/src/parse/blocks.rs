@@ -5,6 +5,7 @@ use std::ops::Range;
 use pulldown_cmark::{CodeBlockKind, Event, HeadingLevel, Options, Parser, Tag, TagEnd};
 
 use super::repair::{Repaired, repair};
+use super::words::{DEPENDS, after_any};
 use crate::plan::Span;
 
 /// A block of a Markdown file.
@@ -89,10 +90,13 @@ impl Inline {
 
     /// The text with code blanked out, so that its words are not found. Offsets stay.
     pub fn masked(&self) -> String {
-        let mut masked = self.text.clone();
+        let (mut masked, mut at) = (String::with_capacity(self.text.len()), 0);
         for code in &self.codes {
-            masked.replace_range(code.range.clone(), &"\0".repeat(code.range.len()));
+            masked.push_str(&self.text[at..code.range.start]);
+            masked.extend(std::iter::repeat_n('\0', code.range.len()));
+            at = code.range.end;
         }
+        masked.push_str(&self.text[at..]);
         masked
     }
 
@@ -206,12 +210,9 @@ struct State {
 
 impl Builder<'_> {
     fn span(&self, range: &Range<usize>) -> Span {
-        let visible = self.repaired.text[range.clone()].trim_end().len();
-        let end = range.start + visible;
-        Span {
-            start: self.repaired.in_file(range.start),
-            end: if visible == 0 { self.repaired.in_file(end) } else { self.repaired.in_file(end - 1) + 1 },
-        }
+        let end = range.start + self.repaired.text[range.clone()].trim_end().len();
+        let start = self.repaired.in_file(range.start);
+        Span { start, end: self.repaired.end_in_file(end).max(start) }
     }
 
     fn add(&mut self, kind: Kind, span: Span) -> usize {
@@ -236,7 +237,7 @@ impl Builder<'_> {
                 None => self.text(&text, range.start),
             },
             Event::Code(code) => self.code(&code, &range),
-            Event::SoftBreak | Event::HardBreak => self.text(" ", range.start),
+            Event::SoftBreak | Event::HardBreak => self.text("\n", range.start),
             Event::InlineHtml(html) if html.starts_with("<!--") => {}
             Event::InlineHtml(html) | Event::InlineMath(html) | Event::DisplayMath(html) => {
                 self.text(&html, range.start)
@@ -273,7 +274,8 @@ impl Builder<'_> {
                 let number = self.state.lists.last_mut().and_then(Option::as_mut);
                 let number = number.map(|next| std::mem::replace(next, next.saturating_add(1)));
                 let start = self.repaired.in_file(range.start);
-                let item = self.add(Kind::Item(number), Span { start, end: start + 1 });
+                let end = self.repaired.end_in_file(range.start + 1);
+                let item = self.add(Kind::Item(number), Span { start, end: end.max(start) });
                 self.items.push(item);
                 self.state.open = Some(item);
                 self.state.bold_bytes = 0;
@@ -356,8 +358,22 @@ impl Builder<'_> {
     fn close(&mut self) {
         if let Some(open) = self.state.open.take() {
             let bold_bytes = self.state.bold_bytes;
-            let inline = &mut self.blocks[open].inline;
+            let block = &mut self.blocks[open];
+            let inline = &mut block.inline;
             inline.is_bold = bold_bytes > 0 && bold_bytes >= inline.text.trim().len();
+            // Dependencies in a line right below an item are a note of it.
+            let lines = inline.text.match_indices('\n').map(|(at, _)| at);
+            let below = lines.filter(|at| after_any(&inline.text[at + 1..], &DEPENDS).is_some()).next();
+            let below =
+                below.filter(|_| matches!(block.kind, Kind::Item(_))).map(|at| inline.slice(at..inline.text.len()));
+            if let Some(below) = &below {
+                *inline = inline.slice(0..inline.text.len() - below.text.len());
+            }
+            inline.text = inline.text.replace('\n', " ");
+            if let Some(below) = below {
+                let span = below.span();
+                self.blocks.push(Block { kind: Kind::Paragraph, span, item: Some(open), inline: below });
+            }
         }
         self.state.bold = 0;
     }
@@ -370,26 +386,35 @@ impl Builder<'_> {
         }
     }
 
+    /// Text of a tight item behind something else in it is a paragraph of its own.
+    fn open_for_text(&mut self, range: &Range<usize>) {
+        if self.state.open.is_none() && self.state.cell.is_none() && !self.items.is_empty() {
+            let span = self.span(range);
+            self.state.open = Some(self.add(Kind::Paragraph, span));
+            self.state.bold_bytes = 0;
+        }
+    }
+
     fn length(&mut self) -> usize {
         self.inline().map_or(0, |inline| inline.text.len())
     }
 
     fn text(&mut self, text: &str, at: usize) {
+        self.open_for_text(&(at..at + text.len()));
         self.state.bold_bytes += if self.state.bold > 0 { text.len() } else { 0 };
         let start = self.repaired.in_file(at);
         if let Some(inline) = self.inline() {
             inline.push(text, start);
         }
-        // The text of a tight item has no paragraph of its own.
-        if let (Some(open), None) = (self.state.open, &self.state.cell)
-            && let Kind::Item(_) = self.blocks[open].kind
-        {
+        // The text of a tight item has no paragraph that ends.
+        if let (Some(open), None) = (self.state.open, &self.state.cell) {
             let span = self.span(&(at..at + text.len().max(1)));
             self.blocks[open].span.end = self.blocks[open].span.end.max(span.end);
         }
     }
 
     fn code(&mut self, code: &str, range: &Range<usize>) {
+        self.open_for_text(range);
         let end = self.span(range).end;
         let start = self.repaired.in_file(range.start);
         self.state.bold_bytes += if self.state.bold > 0 { code.len() + 2 } else { 0 };

@@ -3,7 +3,9 @@
 use std::ops::Range;
 
 use super::blocks::Inline;
-use super::words::{CODE, COLON, CONTENT, FOLLOWING, LIMITS, NEVER, NEXT, SHELLS, after, after_any, first_word, words};
+use super::words::{
+    CODE, COLON, CONTENT, EXPECTED, FOLLOWING, LIMITS, NEVER, NEXT, SHELLS, after, after_any, first_word, words,
+};
 use crate::paths::file_ref;
 
 /// What became of a piece of code in a step.
@@ -69,11 +71,16 @@ fn withheld(reason: impl Into<String>, help: &'static str) -> Verdict {
     Verdict::Withheld { reason: reason.into(), help }
 }
 
+/// Pieces of code in a line; in one with more none is a command.
+const CODES_MAX: usize = 50;
 /// Words that may follow a command in its line.
 const FOLLOWING_MAX: usize = 5;
 const SAY: &str = "to run it, write a step that says only: Run `...`";
 
 fn of_inline(inline: &Inline, around: &Around<'_>) -> Vec<Verdict> {
+    if inline.codes.len() > CODES_MAX {
+        return vec![Verdict::Text; inline.codes.len()];
+    }
     let masked = inline.masked();
     let sentences = sentences(&masked);
     let judged = inline.codes.iter().map(|code| {
@@ -81,7 +88,9 @@ fn of_inline(inline: &Inline, around: &Around<'_>) -> Vec<Verdict> {
         let sentence = sentences.iter().find(within).cloned().unwrap_or(0..masked.len());
         let (before, after) = (&masked[sentence.start..code.range.start], &masked[code.range.end..sentence.end]);
         let Some((command, form)) = form_of(&code.code, before, after, around.is_strong) else {
-            let is_plausible = code.code.contains(' ') && is_program(code.code.trim_start_matches("$ "));
+            let lead = lead_taken_off(before);
+            let is_near = orders(lead) || COLON.iter().any(|verb| super::words::after(lead, verb).is_some());
+            let is_plausible = (code.code.contains(' ') || is_near) && is_program(code.code.trim_start_matches("$ "));
             return if is_plausible { Verdict::Mentioned } else { Verdict::Text };
         };
         let is_linked =
@@ -90,11 +99,11 @@ fn of_inline(inline: &Inline, around: &Around<'_>) -> Vec<Verdict> {
             withheld(reason, SAY)
         } else if is_linked {
             withheld("it is the text of a link", SAY)
-        } else if sentences.len() > 1 {
-            withheld("its step has more than one sentence", SAY)
+        } else if let Some(reason) = more_is_said(&masked, &sentences, &sentence) {
+            withheld(reason, SAY)
         } else if let Some(reason) = denied(around) {
             withheld(reason, SAY)
-        } else if let Some(word) = limited(&masked) {
+        } else if let Some(word) = limited(&masked[sentence.clone()]) {
             withheld(format!("its line says \"{word}\""), SAY)
         } else if !may_follow(after) {
             withheld("more follows it than where it runs", SAY)
@@ -115,7 +124,7 @@ fn form_of(code: &str, before: &str, after_it: &str, is_strong: bool) -> Option<
     let lead = lead_taken_off(before);
     let ends = after_it.trim_matches(|c: char| matches!(c, '.' | '!' | ')' | ' ')).is_empty();
     if let Some(command) = code.strip_prefix("$ ") {
-        let opens = lead.trim().is_empty() || before.trim_end().ends_with(['(', ':']) || orders(lead);
+        let opens = lead.trim().is_empty() || before.trim_end().ends_with('(') || orders(lead);
         return (opens && ends && is_program(command)).then(|| (command.trim().to_owned(), 2));
     }
     let has_argument = code.split_ascii_whitespace().nth(1).is_some();
@@ -150,6 +159,18 @@ fn orders(lead: &str) -> bool {
     rest.is_some_and(|rest| matches!(rest.trim(), "" | ":"))
 }
 
+/// Why a step with more sentences than that of its command runs nothing: only what is expected may follow.
+fn more_is_said(masked: &str, sentences: &[Range<usize>], sentence: &Range<usize>) -> Option<String> {
+    let (before, after) = (sentences.first() != Some(sentence), sentences.get(1..).unwrap_or_default());
+    let expects = |other: &Range<usize>| {
+        let text = masked[other.clone()].trim_start();
+        let denies = words(text).any(|(_, word)| NEVER.contains(&word.as_str()));
+        EXPECTED.contains(&first_word(text).as_str()) && !denies
+    };
+    (before && sentences.len() > 1 || !after.iter().all(expects))
+        .then(|| "its step says more than to run it".to_owned())
+}
+
 /// What around a step denies it.
 fn denied(around: &Around<'_>) -> Option<String> {
     let says = |word: String| format!("the text around it says \"{word}\"");
@@ -175,7 +196,7 @@ fn introduces(lead: &Inline) -> bool {
     let first = first_word(last);
     let is_order = super::words::kind_of(&first).is_some()
         || matches!(first.as_str(), "to" | "then" | "next" | "first" | "finally" | "in" | "here");
-    text.ends_with(':') && (is_order || last.split_whitespace().count() <= 3)
+    text.ends_with(':') && (is_order || last.split_whitespace().count() <= 2)
 }
 
 /// What may follow a command in its line: nothing, or in a few words where and to what end it runs.
@@ -347,8 +368,11 @@ fn placeholder(command: &str) -> Option<String> {
             || small.starts_with("your_")
             || small == "your"
             || small.contains("path/to/")
+            || part.contains("___")
     };
-    parts.find(stands).map(str::to_owned)
+    let named =
+        |word: &&str| word.len() > 3 && word.contains('_') && word.bytes().all(|b| b.is_ascii_uppercase() || b == b'_');
+    parts.find(stands).or_else(|| command.split_whitespace().find(named)).map(str::to_owned)
 }
 
 /// The sentences of a text in which code is blanked out.

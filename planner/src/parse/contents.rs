@@ -7,9 +7,12 @@ use super::commands::{Around, Fence, Verdict, judge, sentences};
 use super::line;
 use super::steps::{Finder, Marker};
 use super::tree::{CodeUse, Format, Part, Reference, Tree};
-use super::words::{NEXT, POLITE, SHELLS, after_any, kind_of, words};
+use super::words::{DEPENDS, NEXT, POLITE, SHELLS, after_any, kind_of, words};
 use crate::paths::{file_ref, is_image, word_length};
 use crate::plan::{Attachment, AttachmentKind, Mark, NodeKind};
+
+/// Attachments of one line; further ones stay text.
+const ATTACHMENTS_MAX: usize = 100;
 
 /// Gives every step its contents.
 pub(super) fn finish(finder: Finder<'_>) -> Tree {
@@ -78,7 +81,16 @@ impl Sorter<'_> {
         } else {
             made.task.description = line.text.trim().to_owned();
         }
+        if is_group && made.task.mark == Mark::Done {
+            let (at, help) = (made.at, "clear the box of the group, or tick its parts");
+            let parts = self.finder.tree.nodes.iter().filter(|part| part.parent == Some(node));
+            if parts.clone().any(|part| !part.is_group && matches!(part.task.mark, Mark::Open | Mark::InProgress)) {
+                self.warn(section, "done", at, "this group is done, and parts of it are open".to_owned(), help);
+            }
+        }
+        let made = &mut self.finder.tree.nodes[node];
         if is_group {
+            self.finder.tree.parts.extend(made.task.spans.iter().map(|span| (*span, Part::Context)));
             let context = std::mem::take(&mut made.task.notes);
             self.finder.tree.context.extend(context);
         }
@@ -285,7 +297,7 @@ fn says_over(note: &str) -> bool {
 /// `Depends on: 2.1` as a line of its own.
 fn dependency_line(inline: &Inline, headings: &std::collections::HashSet<String>) -> Option<Vec<Reference>> {
     let text = inline.text.trim();
-    let rest = after_any(text, &["depends on", "depends", "dependencies", "blocked by"])?;
+    let rest = after_any(text, &DEPENDS)?;
     let list = rest.trim_start().strip_prefix(':')?;
     line::names(list, inline.at(inline.text.len() - list.len()), headings)
 }
@@ -345,7 +357,7 @@ pub(super) fn verb_of(text: &str) -> &str {
 pub(super) fn attachments(inline: &Inline) -> Vec<Attachment> {
     let mut found: Vec<(usize, Attachment)> = Vec::new();
     let mut add = |at: usize, kind: AttachmentKind, label: Option<String>| {
-        if !found.iter().any(|(_, known)| known.kind == kind) {
+        if found.len() < ATTACHMENTS_MAX && !found.iter().any(|(_, known)| known.kind == kind) {
             found.push((at, Attachment { kind, label }));
         }
     };
@@ -362,17 +374,20 @@ pub(super) fn attachments(inline: &Inline) -> Vec<Attachment> {
     }
     let text = &inline.text;
     let mut from = 0;
+    let is_linked = |at: usize| {
+        let after = inline.links.partition_point(|link| link.range.end <= at);
+        inline.links.get(after).is_some_and(|link| link.range.contains(&at))
+    };
     while let Some(start) =
         text[from..].find(|c: char| !(c.is_whitespace() || matches!(c, '`' | '(' | '"' | '\'' | '[' | ',')))
     {
         let at = from + start;
         let rest = &text[at..];
-        let is_linked = || inline.links.iter().any(|link| link.range.contains(&at));
         if rest.starts_with("http://") || rest.starts_with("https://") {
             let end =
                 rest.find(|c: char| c.is_whitespace() || matches!(c, '<' | '>' | '"' | '`')).unwrap_or(rest.len());
             let url = rest[..end].trim_end_matches(['.', ',', ';', ':', '!', '?', ')', '\'', '*']);
-            if !is_linked() {
+            if !is_linked(at) {
                 add(at, AttachmentKind::Link(url.to_owned()), None);
             }
             from = at + end;
@@ -384,7 +399,7 @@ pub(super) fn attachments(inline: &Inline) -> Vec<Attachment> {
             continue;
         }
         let word = rest[..length].trim_end_matches(['.', ':', '?', '!']);
-        if let Some(path) = file_ref(word).filter(|_| !is_linked()) {
+        if let Some(path) = file_ref(word).filter(|_| !is_linked(at)) {
             let kind = if is_image(path) {
                 AttachmentKind::ImageRef(path.to_owned())
             } else {

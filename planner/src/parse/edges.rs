@@ -107,6 +107,10 @@ struct Builder<'a> {
     parts: Vec<Vec<usize>>,
     /// By name in small letters: the nodes that have it.
     names: HashMap<String, Vec<usize>>,
+    /// By the text of a heading in small letters: its group.
+    headings: HashMap<String, usize>,
+    /// By number less one: the node.
+    nodes: Vec<usize>,
     /// By node: the nodes that it waits for, as it is written.
     written: Vec<Vec<usize>>,
     /// By node: the nodes of the wave before its own.
@@ -144,6 +148,8 @@ impl<'a> Builder<'a> {
             ids,
             parts,
             names: HashMap::new(),
+            headings: HashMap::new(),
+            nodes: Vec::new(),
             written: vec![Vec::new(); n_nodes],
             waves: HashMap::new(),
             edges: vec![Vec::new(); n_tasks as usize],
@@ -159,6 +165,10 @@ impl<'a> Builder<'a> {
     /// Gives each task its label: the name that is written, if it is written once; else its group and place.
     fn name(&mut self, tree: &mut Tree) {
         for (place, node) in tree.nodes.iter().enumerate() {
+            if node.is_heading {
+                self.headings.entry(node.task.description.to_lowercase()).or_insert(place);
+            }
+            self.nodes.extend(self.ids[place].map(|_| place));
             for name in [&node.name, &node.alias].into_iter().flatten() {
                 self.names.entry(name.to_lowercase()).or_default().push(place);
             }
@@ -183,9 +193,9 @@ impl<'a> Builder<'a> {
             let parent = node.parent.map(|parent| &tree.nodes[parent]);
             let group = parent.map_or_else(
                 || title.clone(),
-                |parent| match (&parent.name, parent.is_heading) {
-                    (Some(name), false) => name.clone(),
-                    _heading => parent.task.description.clone(),
+                |parent| {
+                    let name = parent.alias.as_ref().or(parent.name.as_ref().filter(|_| !parent.is_heading));
+                    name.unwrap_or(&parent.task.description).clone()
                 },
             );
             let count = counts.entry(group.clone()).or_default();
@@ -258,15 +268,13 @@ impl<'a> Builder<'a> {
     fn find(&mut self, tree: &Tree, place: usize, reference: &Reference) -> Result<Option<usize>, ParseError> {
         let (line, column) = self.lines.place(reference.at);
         let name = reference.name.to_lowercase();
-        let of_heading =
-            || tree.nodes.iter().position(|node| node.is_heading && node.task.description.to_lowercase() == name);
         let known = self.names.get(&name).cloned().unwrap_or_default();
         match known[..] {
             [one] if one == place => Err(ParseError::SelfDependency { id: reference.name.clone(), line, column }),
             [one] => Ok(Some(one)),
             [] => {
-                if let Some(heading) = of_heading() {
-                    return Ok(Some(heading));
+                if let Some(heading) = self.headings.get(&name) {
+                    return Ok(Some(*heading));
                 }
                 if let Some(of_plan) = self.named.and_then(|named| named(&reference.name)) {
                     self.outer.extend(self.ids[place].map(|id| (id, of_plan)));
@@ -274,8 +282,9 @@ impl<'a> Builder<'a> {
                 }
                 let id = reference.name.clone();
                 // A task without a name is called by its number.
-                let unnamed = |id: &TaskId| self.ids.iter().position(|known| known.as_ref() == Some(id));
-                match name.parse().ok().and_then(|number| unnamed(&TaskId(number))) {
+                let numbered =
+                    name.parse::<usize>().ok().and_then(|number| self.nodes.get(number.checked_sub(1)?).copied());
+                match numbered {
                     Some(found) if self.named.is_none() && tree.nodes[found].task.label.is_none() && found != place => {
                         Ok(Some(found))
                     }

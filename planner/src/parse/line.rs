@@ -8,6 +8,9 @@ use super::tree::{Format, Reference, When};
 use super::words::{NEXT, after, after_any};
 use crate::plan::{DefaultAnswer, FailurePolicy, Mark, TaskPlan};
 
+/// Brackets of one line; further ones are text.
+const BRACKETS_MAX: usize = 50;
+
 /// A step's first line, taken apart.
 #[derive(Debug, Default)]
 pub(super) struct Line {
@@ -129,7 +132,8 @@ impl Line {
 
     fn take_brackets(&mut self, headings: &HashSet<String>) {
         let mut from = 0;
-        while let Some((open, close)) = bracket(&self.inline, from) {
+        for _ in 0..BRACKETS_MAX {
+            let Some((open, close)) = bracket(&self.inline, from) else { break };
             let inside = self.inline.text[open + 1..close].trim().to_owned();
             let at = self.inline.at(open + 1);
             if self.take_bracket(&inside, at, headings) {

@@ -15,6 +15,8 @@ mod line;
 mod prose;
 mod repair;
 mod steps;
+#[cfg(test)]
+mod tests;
 mod ticks;
 mod tree;
 mod words;

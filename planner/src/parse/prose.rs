@@ -2,12 +2,15 @@
 
 use super::blocks::Inline;
 use super::commands::sentences;
-use super::contents::{is_question, verb_of};
+use super::contents::{attachments, is_question, verb_of};
 use super::line;
 use super::steps::{Finder, says_parallel};
 use super::tree::Part;
-use super::words::{NEXT, NOTES, after_any, first_word, kind_of};
+use super::words::{NEXT, NOTES, POLITE, after_any, first_word, kind_of};
 use crate::plan::Mark;
+
+/// A longer sentence is not cut.
+const SENTENCE_BYTES_MAX: usize = 10_000;
 
 /// The steps of a paragraph.
 pub(super) fn paragraph(finder: &mut Finder<'_>, place: usize) {
@@ -25,6 +28,7 @@ pub(super) fn paragraph(finder: &mut Finder<'_>, place: usize) {
     }
     let parent = finder.group();
     let section = finder.place_of_section();
+    finder.tree.parts.push((block.span, Part::Context));
     let mut first = true;
     for part in found.into_iter().filter(|part| !part.text.trim().is_empty()) {
         let begins = verb_of(&part.text);
@@ -39,7 +43,7 @@ pub(super) fn paragraph(finder: &mut Finder<'_>, place: usize) {
                 || says_parallel(&bare.text)
                 || kind_of(&first_word(verb_of(&bare.text))).is_some());
         if is_step {
-            let node = finder.step(without_stop(&bare), None, parent);
+            let node = finder.step(without_stop(&from_verb(&bare)), None, parent);
             let asks = is_question(&bare.text);
             finder.tree.nodes[node].beside |= meanwhile.is_some();
             // A question right after a step is asked before it.
@@ -50,14 +54,26 @@ pub(super) fn paragraph(finder: &mut Finder<'_>, place: usize) {
             finder.drafts[node].span = Some(bare.span());
             first = asks && first;
         } else if let Some(step) = finder.current().filter(|_| is_note) {
-            finder.tree.nodes[step].task.notes.push(part.text.trim().trim_end_matches('.').to_owned());
-            finder.tree.parts.push((part.span(), Part::Context));
+            let task = &mut finder.tree.nodes[step].task;
+            task.notes.push(part.text.trim().trim_end_matches('.').to_owned());
+            let known =
+                attachments(&part).into_iter().filter(|one| !task.attachments.contains(one)).collect::<Vec<_>>();
+            task.attachments.extend(known);
         } else {
             finder.doubtful.insert(section);
             finder.tree.context.push(part.text.trim().to_owned());
-            finder.tree.parts.push((part.span(), Part::Context));
         }
     }
+}
+
+/// A sentence without the words of order and courtesy before its verb.
+fn from_verb(inline: &Inline) -> Inline {
+    let mut start = inline.text.len() - inline.text.trim_start().len();
+    while let Some(rest) = after_any(&inline.text[start..], &NEXT).or_else(|| after_any(&inline.text[start..], &POLITE))
+    {
+        start = inline.text.len() - rest.trim_start_matches([',', ' ']).len();
+    }
+    inline.slice(start..inline.text.len())
 }
 
 /// A sentence without its full stop.
@@ -69,6 +85,9 @@ fn without_stop(inline: &Inline) -> Inline {
 /// Where "then" and its like, or a semicolon, cut a sentence in two.
 fn cuts(sentence: &str) -> Vec<usize> {
     let mut found = Vec::new();
+    if sentence.len() > SENTENCE_BYTES_MAX {
+        return found;
+    }
     for (at, c) in sentence.char_indices().filter(|(_, c)| matches!(c, ',' | ';')) {
         let rest = sentence[at + 1..].trim_start();
         let offset = sentence.len() - rest.len();
@@ -105,7 +124,7 @@ pub(super) struct Row {
 
 /// True of a table with a column of tasks.
 pub(super) fn is_plan(rows: &[Vec<Inline>]) -> bool {
-    column(rows, "task").is_some()
+    column(rows, "task").is_some() || (column(rows, "title").is_some() && column(rows, "status").is_some())
 }
 
 fn column(rows: &[Vec<Inline>], name: &str) -> Option<usize> {
@@ -114,7 +133,9 @@ fn column(rows: &[Vec<Inline>], name: &str) -> Option<usize> {
 
 /// A step for each row.
 pub(super) fn table(finder: &mut Finder<'_>, rows: &[Vec<Inline>]) {
-    let columns = ["task", "depends on", "owner", "status", "priority", "command", "id"].map(|name| column(rows, name));
+    let mut columns =
+        ["task", "depends on", "owner", "status", "priority", "command", "id"].map(|name| column(rows, name));
+    columns[0] = columns[0].or_else(|| column(rows, "title"));
     let number = ["#", "no", "no."].iter().find_map(|name| column(rows, name));
     let parent = finder.group();
     for cells in rows.iter().skip(1) {
@@ -137,13 +158,9 @@ pub(super) fn table(finder: &mut Finder<'_>, rows: &[Vec<Inline>]) {
 }
 
 fn set(finder: &mut Finder<'_>, row: Row, parent: Option<usize>) {
-    let inline = match &row.command {
-        Some(command) => row.task.clone().joined(&Inline::plain("Run", command.at(0))).joined(command),
-        None => row.task.clone(),
-    };
     let node = finder.step(row.task.clone(), None, parent);
-    if row.command.is_some() {
-        finder.drafts[node].command = Some(inline);
+    if let Some(command) = &row.command {
+        finder.drafts[node].command = Some(Inline::plain("Run", command.at(0)).joined(command));
     }
     let headings = &finder.headings;
     let waits_for = row.waits_for.and_then(|cell| line::names(&cell.text, cell.at(0), headings));

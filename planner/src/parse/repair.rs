@@ -32,6 +32,15 @@ impl Repaired {
     }
 }
 
+impl Repaired {
+    /// One past the byte of the file that was the byte before one of the repaired text.
+    pub fn end_in_file(&self, at: usize) -> usize {
+        let after = self.lines.partition_point(|line| line.start < at);
+        let Some(line) = self.lines.get(after.saturating_sub(1)) else { return at };
+        line.rest_in_file + at.saturating_sub(line.rest)
+    }
+}
+
 /// An item that is open: its column in the file, the columns of its text in the file and now.
 struct Open {
     column: usize,

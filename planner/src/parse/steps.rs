@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use super::blocks::{Block, Inline, Kind, blocks};
 use super::line::{self, Line, box_of, name_at};
 use super::tree::{Format, Node, Tree};
-use super::words::{SECTIONS, after_any, words};
+use super::words::{OVER, SECTIONS, after_any, words};
 use super::{contents, prose};
 use crate::plan::{NodeKind, Span, TaskId, TaskPlan};
 
@@ -155,17 +155,22 @@ impl<'a> Finder<'a> {
     fn strongest(&mut self) -> Marker {
         let mut strongest = Marker::Sentence;
         let mut outs: Vec<(u8, bool)> = Vec::new();
+        let mut accepts = false;
         for (place, block) in self.blocks.iter().enumerate() {
             self.note_acceptance(place);
             let found = match block.kind {
                 Kind::Heading(level) => {
                     outs.retain(|(other, _)| *other < level);
-                    let is_out = outs.last().is_some_and(|(_, is_out)| *is_out) || is_out(&block.inline.text);
+                    let is_out =
+                        outs.last().is_some_and(|(_, is_out)| *is_out) || self.is_out_by(level, &block.inline.text);
                     outs.push((level, is_out));
                     let is_step = !is_out && heading_name(&block.inline.text).0.is_some();
                     if is_step { Marker::Number } else { Marker::Sentence }
                 }
-                Kind::Item(_) if self.notes.contains(&place) => Marker::Sentence,
+                Kind::Item(_) if self.notes.contains(&place) => {
+                    accepts |= box_of(&block.inline.text).is_some();
+                    Marker::Sentence
+                }
                 Kind::Item(_) if box_of(&block.inline.text).is_some() => Marker::Box,
                 Kind::Item(_) if outs.last().is_some_and(|(_, is_out)| *is_out) => Marker::Sentence,
                 Kind::Item(Some(_)) => Marker::Number,
@@ -176,7 +181,17 @@ impl<'a> Finder<'a> {
             strongest = strongest.min(found);
         }
         self.acceptance = None;
+        // Without other boxes or numbers, what is to be accepted is what is to be done.
+        if accepts && strongest > Marker::Number {
+            self.notes.clear();
+            strongest = Marker::Box;
+        }
         strongest
+    }
+
+    /// True when a heading says that its section has no steps. The only title speaks of the whole file.
+    fn is_out_by(&self, level: u8, heading: &str) -> bool {
+        is_out(heading) && !(level == 1 && self.has_title)
     }
 
     /// Remembers which items are notes because of a line that says acceptance above them.
@@ -240,9 +255,9 @@ impl<'a> Finder<'a> {
         self.current = None;
         let around = self.open.last().copied();
         let in_option = around.is_some_and(|section| self.sections[section].is_option);
-        let is_out = around.is_some_and(|section| self.sections[section].is_out) || is_out(text);
-        let has_no_commands =
-            around.is_some_and(|section| self.sections[section].has_no_commands) || has_no_commands(text);
+        let is_out = around.is_some_and(|section| self.sections[section].is_out) || self.is_out_by(level, text);
+        let has_no_commands = around.is_some_and(|section| self.sections[section].has_no_commands)
+            || (has_no_commands(text) && !(level == 1 && self.has_title));
         let is_option =
             self.marker != Marker::Box && after_any(text, &["option", "alternative"]).is_some() || in_option;
         if level == 1 && self.tree.title.is_none() {
@@ -283,14 +298,15 @@ impl<'a> Finder<'a> {
         let text = self.blocks[place].inline.text.trim().to_owned();
         let before = self.sections.iter().rev().find(|section| section.level <= level);
         let is_next = before.is_some_and(|section| section.level == level && section.is_option);
-        match self.tree.nodes.last_mut().filter(|node| is_next && node.task.kind == NodeKind::Clarification) {
-            Some(node) => node.task.description.insert_str(node.task.description.len() - 1, &format!("; {text}")),
+        let last = self.drafts.last_mut().filter(|draft| is_next && draft.line.text.starts_with("Which of these: "));
+        match last {
+            Some(draft) => draft.line.text.insert_str(draft.line.text.len() - 1, &format!("; {text}")),
             None => {
                 let parent = self.group();
                 let node = self.step(self.blocks[place].inline.clone(), Some(place), parent);
-                let task = &mut self.tree.nodes[node].task;
-                task.kind = NodeKind::Clarification;
-                task.description = format!("Which of these: {text}?");
+                self.tree.nodes[node].task.kind = NodeKind::Clarification;
+                let at = self.blocks[place].span.start;
+                self.drafts[node].line = Inline::plain(&format!("Which of these: {text}?"), at);
             }
         }
     }
@@ -516,7 +532,7 @@ fn is_out(text: &str) -> bool {
 
 /// True when a heading has a word anywhere that withholds the commands of its section.
 fn has_no_commands(text: &str) -> bool {
-    words(text).any(|(_, word)| SECTIONS.contains(&word.as_str()))
+    words(text).any(|(_, word)| SECTIONS.contains(&word.as_str()) || OVER.contains(&word.as_str()))
 }
 
 /// A bold paragraph that begins as a step does is a heading.

@@ -286,6 +286,9 @@ impl Tree {
     }
 }
 
+/// Past so many bytes columns are counted in bytes.
+const LINE_BYTES_MAX: usize = 10_000;
+
 /// Finds the line and column of a byte.
 pub(super) struct Lines<'a> {
     text: &'a str,
@@ -298,11 +301,12 @@ impl<'a> Lines<'a> {
         Self { text, starts: std::iter::once(0).chain(ends).collect() }
     }
 
-    /// Line and column of a byte, both from 1, the column in characters.
+    /// Line and column of a byte, both from 1, the column in characters; in bytes far inside a very long line.
     pub fn place(&self, at: usize) -> (usize, usize) {
         let line = self.starts.partition_point(|start| *start <= at).max(1);
         let start = self.starts[line - 1];
         let before = self.text.get(start..at.min(self.text.len())).unwrap_or("");
-        (line, before.chars().count() + 1)
+        let column = if before.len() > LINE_BYTES_MAX { before.len() } else { before.chars().count() };
+        (line, column + 1)
     }
 }

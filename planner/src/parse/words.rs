@@ -11,7 +11,9 @@ pub(super) const LIMITS: [&str; 18] = [
     "was", "has", "says", "failed", "only",
 ];
 /// Words with which a line may go on after its command: where, with what and to what end it runs.
-pub(super) const FOLLOWING: [&str; 10] = ["on", "in", "at", "from", "to", "and", "with", "for", "against", "again"];
+pub(super) const FOLLOWING: [&str; 9] = ["on", "in", "at", "from", "to", "with", "for", "against", "again"];
+/// First words of a sentence after a command that says what is expected of it.
+pub(super) const EXPECTED: [&str; 5] = ["expected", "expect", "all", "every", "both"];
 /// Words by which the line above a fence speaks of the code itself.
 pub(super) const CODE: [&str; 5] = ["this", "these", "following", "snippet", "script"];
 /// First words of a line whose fence is the content of a file, or a text to look at.
@@ -22,8 +24,10 @@ pub(super) const SHELLS: [&str; 5] = ["sh", "bash", "shell", "zsh", "console"];
 /// First words of a step whose final colon is followed by a command.
 pub(super) const COLON: [&str; 11] =
     ["run", "execute", "build", "check", "format", "generate", "install", "lint", "migrate", "test", "verify"];
-/// How the headings of sections without steps begin. A heading that has one of them anywhere has no commands.
-pub(super) const SECTIONS: [&str; 26] = [
+/// First words of a line with dependencies.
+pub(super) const DEPENDS: [&str; 4] = ["depends on", "depends", "dependencies", "blocked by"];
+/// How the headings of sections without steps begin.
+pub(super) const SECTIONS: [&str; 17] = [
     "out of scope",
     "non-goals",
     "notes",
@@ -41,16 +45,10 @@ pub(super) const SECTIONS: [&str; 26] = [
     "deferred",
     "faq",
     "reference",
-    "completed",
-    "done",
-    "forbidden",
-    "anti-patterns",
-    "recovery",
-    "emergency",
-    "undo",
-    "back-out",
-    "history",
 ];
+/// Words that withhold the commands of a section, as those above do, wherever its heading has them.
+pub(super) const OVER: [&str; 9] =
+    ["completed", "done", "forbidden", "anti-patterns", "recovery", "emergency", "undo", "back-out", "history"];
 /// How a sentence begins that is a note of the step before it.
 pub(super) const NOTES: [&str; 8] = ["do not", "don't", "never", "use", "keep", "ensure", "make sure", "see"];
 /// Words before the verb of a sentence, passed over.
