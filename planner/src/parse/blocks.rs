@@ -129,6 +129,28 @@ impl Inline {
         }
     }
 
+    /// Takes off the beginning, up to an offset, and white space around the rest.
+    pub fn cut_front(&mut self, offset: usize) {
+        let start = self.text.len() - self.text[offset..].trim_start().len();
+        let at = self.at(start);
+        self.text.truncate(self.text.trim_end().len().max(start));
+        self.text.drain(..start);
+        let end = self.text.len();
+        let stays = |range: &mut Range<usize>| {
+            let stays = range.start >= start && range.end <= start + end;
+            *range = range.start.saturating_sub(start)..range.end.saturating_sub(start);
+            stays
+        };
+        self.codes.retain_mut(|code| stays(&mut code.range));
+        self.links.retain_mut(|link| stays(&mut link.range));
+        self.places.retain_mut(|(known, _)| {
+            let stays = *known > start;
+            *known = known.saturating_sub(start);
+            stays
+        });
+        self.places.insert(0, (0, at));
+    }
+
     /// Two parts as one text, with a space between them.
     pub fn joined(mut self, other: &Self) -> Self {
         if self.text.is_empty() {

@@ -7,7 +7,7 @@ use super::commands::{Around, Fence, Verdict, judge, sentences};
 use super::line;
 use super::steps::{Finder, Marker};
 use super::tree::{CodeUse, Format, Part, Reference, Tree};
-use super::words::{DEPENDS, NEXT, POLITE, SHELLS, after_any, kind_of, words};
+use super::words::{DEPENDS, NEXT, POLITE, SHELLS, after_any, first_word, kind_of};
 use crate::paths::{file_ref, is_image, word_length};
 use crate::plan::{Attachment, AttachmentKind, Mark, NodeKind};
 
@@ -99,6 +99,10 @@ impl Sorter<'_> {
     /// The command of a step, and its fence if it is one; warnings for code that does not run.
     fn judge(&mut self, node: usize, line: &Inline, below: &[usize]) -> Option<(String, Option<usize>)> {
         let Finder { blocks, drafts, tree, sections, .. } = &self.finder;
+        let is_fence = |place: &usize| matches!(blocks[*place].kind, Kind::Fence { .. });
+        if line.codes.is_empty() && !below.iter().any(is_fence) {
+            return None;
+        }
         let made = &tree.nodes[node];
         let draft = &drafts[node];
         let is_out = draft
@@ -198,6 +202,9 @@ impl Sorter<'_> {
             .collect::<Vec<_>>();
         made.task.attachments.extend(known);
         let is_over = made.task.mark == Mark::Done;
+        if block.inline.codes.is_empty() {
+            return;
+        }
         let (verdicts, _) = judge(&block.inline, &[], &Around { barred: Some("it is in a note"), ..Around::default() });
         for (code, verdict) in block.inline.codes.iter().zip(verdicts) {
             let at = block.inline.at(code.range.start);
@@ -330,9 +337,10 @@ fn kind_by_words(line: &Inline, has_command: bool) -> NodeKind {
     if has_command {
         return NodeKind::ToolCall;
     }
-    let verb = words(verb_of(&line.text)).next().map_or_else(String::new, |(_, word)| word);
+    let verb = first_word(verb_of(&line.text));
     let kind = kind_of(&verb).unwrap_or(NodeKind::Processing);
-    let is_about_tests = words(&line.text).skip(1).any(|(_, word)| matches!(word.as_str(), "test" | "tests"));
+    let mut words = line.text.split(|c: char| !c.is_alphanumeric()).skip(1);
+    let is_about_tests = words.any(|word| word.eq_ignore_ascii_case("test") || word.eq_ignore_ascii_case("tests"));
     let writes = matches!(kind, NodeKind::CodeImplementation)
         || matches!(verb.as_str(), "write" | "define" | "extend" | "update");
     if is_about_tests && writes { NodeKind::UnitTest } else { kind }

@@ -191,25 +191,27 @@ impl<'a> Builder<'a> {
             let Some(id) = self.ids[place] else { continue };
             let node = &tree.nodes[place];
             let parent = node.parent.map(|parent| &tree.nodes[parent]);
-            let group = parent.map_or_else(
-                || title.clone(),
-                |parent| {
-                    let name = parent.alias.as_ref().or(parent.name.as_ref().filter(|_| !parent.is_heading));
-                    name.unwrap_or(&parent.task.description).clone()
-                },
-            );
-            let count = counts.entry(group.clone()).or_default();
-            *count += 1;
-            let address = format!("{group}/{count}");
+            let group = parent.map_or(title.as_str(), |parent| {
+                let name = parent.alias.as_ref().or(parent.name.as_ref().filter(|_| !parent.is_heading));
+                name.unwrap_or(&parent.task.description)
+            });
+            let count = match counts.get_mut(group) {
+                Some(count) => {
+                    *count += 1;
+                    *count
+                }
+                None => *counts.entry(group.to_owned()).or_insert(1),
+            };
+            let address = || format!("{group}/{count}");
             let is_named = |label: &String| !doubles.contains(&place) && !taken.contains(&label.to_lowercase());
             let label = match &node.name {
                 Some(name) if is_named(name) => Some(name.clone()),
-                Some(_) => Some(address),
+                Some(_) => Some(address()),
                 // Its number in the plan would be the name of another.
                 None if node.asked_before && place > 0 => {
                     tree.nodes[place - 1].task.label.as_ref().map(|label| format!("{label}/question"))
                 }
-                None => self.names.contains_key(&id.to_string()).then_some(address),
+                None => self.names.contains_key(&id.to_string()).then(address),
             };
             if let Some(label) = &label {
                 taken.insert(label.to_lowercase());

@@ -56,8 +56,8 @@ impl Settings {
 }
 
 /// Takes a step's line apart. `headings` are the names of groups, in small letters.
-pub(super) fn read(inline: &Inline, format: Format, headings: &HashSet<String>, has_names: bool) -> Line {
-    let mut line = Line { inline: inline.clone(), ..Line::default() };
+pub(super) fn read(inline: Inline, format: Format, headings: &HashSet<String>, has_names: bool) -> Line {
+    let mut line = Line { inline, ..Line::default() };
     line.take_box(format);
     if has_names {
         line.take_names();
@@ -70,7 +70,7 @@ pub(super) fn read(inline: &Inline, format: Format, headings: &HashSet<String>, 
 
 impl Line {
     fn cut(&mut self, start: usize) {
-        self.inline = self.inline.slice(start..self.inline.text.len());
+        self.inline.cut_front(start);
     }
 
     fn take_box(&mut self, format: Format) {

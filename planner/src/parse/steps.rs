@@ -394,7 +394,7 @@ impl<'a> Finder<'a> {
     /// A step with what its line says, below a parent that becomes a group.
     pub(super) fn step(&mut self, inline: Inline, block: Option<usize>, parent: Option<usize>) -> usize {
         let Line { state, strange_box, is_optional, name, beside, waits_for, when, settings, inline } =
-            line::read(&inline, self.format, &self.headings, self.marker != Marker::Sentence || block.is_some());
+            line::read(inline, self.format, &self.headings, self.marker != Marker::Sentence || block.is_some());
         let at = block.map_or_else(|| inline.at(0), |block| self.blocks[block].span.start);
         let mut task = TaskPlan::new(TaskId(0), NodeKind::Processing, inline.text.trim());
         settings.give(&mut task);

@@ -1,5 +1,8 @@
 //! The closed lists of English words that the page of rules names.
 
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
 use crate::plan::NodeKind;
 
 /// Words that withhold a command wherever they are: in its line, its notes, the lines and headings above it.
@@ -91,11 +94,11 @@ pub const VERBS: [(NodeKind, &str); 6] = [
 
 /// The kind that a verb gives, in small letters.
 pub(super) fn kind_of(verb: &str) -> Option<NodeKind> {
-    if verb == "test" {
-        return Some(NodeKind::UnitTest);
-    }
-    let known = VERBS.iter().find(|(_, verbs)| verbs.split_ascii_whitespace().any(|known| known == verb));
-    known.map(|(kind, _)| *kind)
+    static KINDS: LazyLock<HashMap<&str, NodeKind>> = LazyLock::new(|| {
+        let known = VERBS.iter().flat_map(|(kind, verbs)| verbs.split_ascii_whitespace().map(|verb| (verb, *kind)));
+        known.chain([("test", NodeKind::UnitTest)]).collect()
+    });
+    KINDS.get(verb).copied()
 }
 
 /// The words of a text in small letters, each with its offset. `n't` is given as `not` too.
@@ -103,8 +106,9 @@ pub(super) fn words(text: &str) -> impl Iterator<Item = (usize, String)> {
     let is_part = |c: char| c.is_alphanumeric() || matches!(c, '\'' | '\u{2019}' | '-' | '_' | '.' | '/');
     text.split(move |c: char| !is_part(c)).filter(|word| !word.is_empty()).map(move |word| {
         let at = word.as_ptr() as usize - text.as_ptr() as usize;
-        let small = word.trim_matches(|c: char| !c.is_alphanumeric()).to_lowercase().replace('\u{2019}', "'");
-        let is_denied = small.ends_with("n't") || matches!(small.as_str(), "dont" | "cannot");
+        let small = word.trim_matches(|c: char| !c.is_alphanumeric()).to_lowercase();
+        let is_denied =
+            small.ends_with("n't") || small.ends_with("n\u{2019}t") || matches!(small.as_str(), "dont" | "cannot");
         (at, if is_denied { "not".to_owned() } else { small })
     })
 }
@@ -119,7 +123,9 @@ pub(super) fn after<'a>(text: &'a str, first: &str) -> Option<&'a str> {
 
 /// The same for any of several beginnings, the longest that fits.
 pub(super) fn after_any<'a>(text: &'a str, firsts: &[&str]) -> Option<&'a str> {
-    firsts.iter().filter_map(|first| after(text, first)).min_by_key(|rest| rest.len())
+    let initial = text.bytes().next()?.to_ascii_lowercase();
+    let fitting = firsts.iter().filter(|first| first.as_bytes()[0].eq_ignore_ascii_case(&initial));
+    fitting.filter_map(|first| after(text, first)).min_by_key(|rest| rest.len())
 }
 
 /// The first word of a text, in small letters.
