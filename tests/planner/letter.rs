@@ -10,7 +10,7 @@ const LETTER: &str = "Add login with session cookies. Use basic auth. Read API s
 
 #[test]
 fn a_letter_of_four_sentences_is_three_tasks_one_of_them_with_a_constraint() {
-    let tasks = parse(LETTER, ReadOptions::default()).unwrap().tasks;
+    let tasks = read(LETTER, ReadOptions::default()).unwrap().tasks;
     let links = |place: usize| tasks[place].attachments.iter().map(|one| one.kind.clone()).collect::<Vec<_>>();
     let described = tasks.iter().map(|task| (task.kind, task.description.as_str())).collect::<Vec<_>>();
     let expected = [

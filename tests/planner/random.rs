@@ -7,7 +7,7 @@ use crewlog_planner::event::{
     Amendment, Command, Edit, ExecutorEvent, FailureClass, Order, PlannerConfig, Purpose, QuestionId, Setting,
     Summaries, TaskStatus, Usage,
 };
-use crewlog_planner::parse::{ParsedPlan, render};
+use crewlog_planner::parse::{Format, ParsedPlan, render};
 use crewlog_planner::plan::{
     Condition, DefaultAnswer, Dependency, FailurePolicy, Mark, NodeKind, Origin, Proposal, Strength, SubPlan, TaskId,
     TaskPlan,
@@ -36,13 +36,8 @@ impl Draft {
             let (proposal, config) = (Box::new(proposal), self.config.clone());
             return Command::Propose { proposal, attachments: Vec::new(), config };
         }
-        let plan = ParsedPlan {
-            title: Some("Random".into()),
-            tasks: self.tasks.clone(),
-            context: Vec::new(),
-            warnings: Vec::new(),
-            ignored: Vec::new(),
-        };
+        let plan =
+            ParsedPlan { title: Some("Random".into()), tasks: self.tasks.clone(), ..ParsedPlan::empty(Format::Markdown) };
         let (user_input, config) = (render(&plan), self.config.clone());
         Command::Initialize { user_input, attachments: Vec::new(), config, parallel: false }
     }
@@ -78,6 +73,7 @@ pub fn drafts() -> impl Strategy<Value = Draft> {
                         condition: condition.map(|(text, negated)| Condition {
                             text: ["it rains", "it is late"][usize::from(text)].into(),
                             negated,
+                            outcome_of: None,
                         }),
                         retry,
                         rerun_safe: other % 3 == 0,
@@ -238,8 +234,8 @@ pub enum Change {
 /// What is added to plans. Together with the most tasks of a draft these are few enough to be picked often.
 const ADDED: [&str; 6] = [
     "Look again",
-    "1. `echo a`\n2. `echo b`\n",
-    "- [x] `echo done`\n- A: weed (depends on B) !high @ann\n- B: hoe\n",
+    "1. Run `echo a`\n2. Run `echo b`\n",
+    "- [x] Run `echo done`\n- A: weed (depends on B) !high @ann\n- B: hoe\n",
     "If it rains, wait. Otherwise, sow.",
     "Which colour?",
     "",
