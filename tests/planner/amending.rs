@@ -19,7 +19,7 @@ fn a_text_that_is_added_goes_on_from_the_last_number() {
         dispatched 1#1
         > amend add after=2 1. Run `c` / 2. Run `d`
         amended 3 4: better
-        > amend add Look around
+        > amend add - Look around
         amended 5: better
         dispatched 5#1
         > 1 done
@@ -43,7 +43,7 @@ fn a_text_that_is_added_goes_on_from_the_last_number() {
 /// What the tasks wait for that a text adds to a plan of three, of which the third is called B-1; or why it is refused.
 #[track_caller]
 fn added(text: &str) -> Result<Vec<Vec<u64>>, String> {
-    let source = "1. Run `a`\n2. Run `b`\n\n- B-1: Check the rest (depends on 1)\n";
+    let source = "1. Run `a`\n2. Run `b`\n3. B-1: Check the rest (depends on 1)\n";
     let mut planner = Planner::new();
     let (user_input, attachments, config) = (source.to_owned(), Vec::new(), PlannerConfig::default());
     planner.process(Command::Initialize { user_input, attachments, config, parallel: false }).expect("it is a plan");
@@ -61,14 +61,13 @@ fn what_is_added_names_its_own_tasks_first_and_then_those_of_the_plan() {
         let expected = expected.iter().map(|ids| ids.to_vec()).collect::<Vec<_>>();
         assert_eq!(added(text), Ok(expected), "{text}");
     };
-    waits("Tell them (depends on 1)", &[&[1]]);
-    waits("Tell them (depends on b-1)", &[&[3]]);
-    waits("Tell them (after 1, 2)", &[&[1, 2]]);
-    waits("Tell them (after 1-3)", &[&[1, 2, 3]]);
-    waits("1. Tell them\n2. Ask them (after 1)\n", &[&[], &[4]]);
-    waits("1. Tell them (after 2)\n5. Ask them (after 1, 3)\n", &[&[2], &[3, 4]]);
-    waits("- C-1: Tell them\n- Ask them (after C-1)\n", &[&[], &[4]]);
-    waits("Tell them (depends on 1)\n", &[&[1]]);
+    waits("- Call them (depends on 1)", &[&[1]]);
+    waits("- Call them (depends on B-1)", &[&[3]]);
+    waits("- Call them (after 1, 2)", &[&[1, 2]]);
+    waits("1. Call them\n2. Ask them (after 1)\n", &[&[], &[4]]);
+    waits("- A: Call them (after 2)\n- C: Ask them (after A, B-1)\n", &[&[2], &[3, 4]]);
+    waits("- C-1: Call them\n- Ask them (after C-1)\n", &[&[], &[4]]);
+    waits("- Call them\n- Ask them (depends on 1)\n", &[&[], &[1]]);
 }
 
 #[test]
@@ -77,9 +76,9 @@ fn what_is_added_and_names_nobody_or_two_is_refused_with_both() {
         let refusal = added(text).expect_err(text);
         assert!(refusal.starts_with(expected), "{text}: {refusal}");
     };
-    refused("Tell them (depends on 9)", "neither the text nor the plan has a task called 9 (line 1, column");
-    let both = "1 is a task of the plan, and the text has a task 1 too that it does not number (line 2, column";
-    refused("- Tell them\n- Ask them (depends on 1)\n", both);
+    refused("- Call them (depends on 9)", "neither the text nor the plan has a task called 9 (line 1, column");
+    let twice = "- C: Call them\n- C: Ask them\n- Sweep (depends on C)\n";
+    refused(twice, "C (line 3, column 21) is the name of several tasks; write one of plan/1, plan/2 instead");
 }
 
 #[test]
@@ -115,9 +114,9 @@ fn an_amendment_holds_as_a_whole_or_not_at_all() {
         dispatched 1#1
         > amend skip 3 ; reorder 2 after=9
         ! no task is called 9; name an existing task or remove the dependency
-        > amend add Weed ; reorder 2 after=1,3
+        > amend add - Weed ; reorder 2 after=1,3
         ! tasks wait for each other in a circle: B -> C -> B; remove one of these dependencies
-        > amend add after=3 before=2 Weed
+        > amend add after=3 before=2 - Weed
         ! tasks wait for each other in a circle: B -> 4 -> C -> B; remove one of these dependencies
         > amend reorder 2 after=2
         ! task B waits for itself; remove that dependency
@@ -137,7 +136,7 @@ fn an_amendment_holds_as_a_whole_or_not_at_all() {
         amended 2 3: better
         > amend edit 2 label=C ; edit 3 label=B
         (nothing)
-        > amend add before=1 Weed
+        > amend add before=1 - Weed
         ! task 1 is Running: to change it, cancel it, or let it end and retry it
         ",
     );
@@ -220,7 +219,7 @@ fn what_depends_on_a_skipped_task_may_run_and_one_that_runs_is_stopped() {
         > 2 done
         2 Completed:
         ended Completed, 3 tasks: 1 completed, 2 skipped
-        > amend add Weed
+        > amend add - Weed
         ! the plan has ended: retry a task to open it again
         > set parallelism=2
         ! the plan has ended: retry a task to open it again
@@ -240,7 +239,7 @@ fn what_depends_on_a_skipped_task_waits_for_what_that_waited_for() {
         > amend skip 2
         amended 3: better
         2 Skipped (lets go): better
-        > amend add after=3 Weed ; skip 3 ; skip 4
+        > amend add after=3 - Weed ; skip 3 ; skip 4
         amended 5 6: better
         3 Skipped (lets go): better
         4 Skipped (lets go): better
@@ -285,17 +284,6 @@ fn a_fork_and_an_amendment_hand_on_alike_what_a_skipped_task_waits_for() {
 }
 
 #[test]
-fn a_skip_of_a_log_from_before_decides_as_it_did() {
-    let mut planner = planner_of("1. Run `a`\n2. Run `b`\n3. Run `c`\n", PlannerConfig::default());
-    let kept = serde_json::json!({
-        "Amend": { "amendments": [{ "Skip": { "task": 2 } }], "skipped": [2], "reason": "better" }
-    });
-    let events = planner.process(Command::restore(&kept, &[]).unwrap()).unwrap();
-    let types = events.iter().map(crewlog_mq::Event::event_type).collect::<Vec<_>>();
-    assert_eq!(types, ["TaskStatusUpdated", "TaskDispatched"]);
-}
-
-#[test]
 fn what_follows_a_ticked_box_waits_for_what_the_text_is_put_after() {
     check(
         "1. Run `a`\n",
@@ -303,7 +291,7 @@ fn what_follows_a_ticked_box_waits_for_what_the_text_is_put_after() {
         > start
         planned 1
         dispatched 1#1
-        > amend add after=1 1. [x] Run `b` / 2. Run `c` / 3. Run `d`
+        > amend add after=1 - [x] Run `b` / - [ ] Run `c` / - [ ] Run `d`
         amended 2 3 4: better
         2 Completed: done before the plan began
         > 1 done

@@ -126,7 +126,7 @@ fn when_the_first_has_ended_and_told_of_no_use_the_others_are_started_at_once() 
 fn the_first_task_is_expected_to_use_what_it_is_told_and_commands_use_no_tokens() {
     check_changed(
         of_tokens(50),
-        "In parallel:\n- A: Paint the whole house\n- B: Run `sweep all`\n",
+        "- A: Paint the whole house\n- B: Run `sweep all`\n",
         unordered,
         "
         > start

@@ -396,7 +396,7 @@ The goal is a small house.
 
 1. Which colour is it?
 2. Run `make plan`
-3. Draw the walls (depends on 1, 2; files: walls/**)
+3. Draw the walls (depends on 1, 2) (files: walls/**)
    - Do not draw the roof
 4. Draw the roof (depends on 3)
 5. Which garden is wanted?
@@ -428,14 +428,14 @@ Draw the walls
 - Which colour is it?
   -> blue
 
-## Result of task 2: Run make plan
+## Result of task 2: Run `make plan`
 
 the plan is in plan.pdf
 
 ## The plan so far
 
 A house
-The goal is a small house
+The goal is a small house.
 
 Still to be done, and not by you:
 - 4 Planned: Draw the roof
@@ -537,7 +537,7 @@ fn open_tasks_are_told_in_their_new_words_and_as_they_stand() {
     for n in 1..=9 {
         amend(Amendment::Edit { task: TaskId(4), edits: vec![Edit::Description(format!("Sow row {n}"))] });
     }
-    amend(Amendment::Add { text: "Prune".to_owned(), after: Vec::new(), before: Vec::new() });
+    amend(Amendment::Add { text: "- Prune".to_owned(), after: Vec::new(), before: Vec::new() });
     run.done(1, "all of it");
     assert_eq!(
         run.told(3).context,

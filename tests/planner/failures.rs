@@ -9,7 +9,8 @@ use proptest::prelude::*;
 use super::transcript::{check, check_with};
 
 /// B waits for A, C for B; D waits for nothing.
-const CHAIN: &str = "In parallel:\n- A: Run `a`\n- B: Run `b` (depends on A)\n- C: Run `c` (depends on B)\n- D: Run `d`\n";
+const CHAIN: &str =
+    "In parallel:\n- A: Run `a`\n- B: Run `b` (depends on A)\n- C: Run `c` (depends on B)\n- D: Run `d`\n";
 
 fn with(on_failure: FailurePolicy) -> PlannerConfig {
     PlannerConfig { on_failure, retries_max: 0, ..PlannerConfig::default() }

@@ -75,7 +75,7 @@ fn a_cancelled_plan_ends_at_once_and_stays_so() {
 fn a_paused_plan_starts_nothing_and_loses_nothing() {
     check_with(
         one_at_a_time(),
-        "In parallel:\n- A: Run `a`\n- B: Run `b`\n- C: What colour?\n- D: Paint (depends on C)\n",
+        "In parallel:\n- A: Run `a`\n- B: Run `b`\n- C: What colour?\n- D: Run `paint` (depends on C)\n",
         "
         > start
         planned 1 2 3 4
@@ -205,7 +205,7 @@ fn a_retry_opens_the_task_with_what_was_skipped_because_of_it() {
 #[test]
 fn a_retry_leaves_alone_what_was_given_up_or_left_out() {
     check(
-        "1. [-] Run `old`\n2. If it rains, run `umbrella`\n3. Run `walk`\n",
+        "- [-] Run `old`\n- [ ] If it rains, run `umbrella`\n- [ ] Run `walk`\n",
         "
         > start
         planned 1 2 3
@@ -324,15 +324,15 @@ fn compaction_tells_what_has_ended_and_says_nothing_twice() {
         1 Completed: a  long
         dispatched 2#1
         > compact 100
-        compacted 1: 1 Completed: a -> a long
+        compacted 1: 1 Completed: Run `a` -> a long
         > compact 100
         (nothing)
         > 2 fails boom
         2 Failed: boom
         3 Skipped: task 2 did not complete
         ended Failed, 3 tasks: 1 completed, 1 failed, 1 skipped
-        > compact 12
-        compacted 2 3: 1 Completed: a -> a long / 2 Failed: b -> boom
+        > compact 16
+        compacted 2 3: 1 Completed: Run `a` -> a long / 2 Failed: Run `b` -> boom
         > compact 0
         compacted :
         > compact 0

@@ -90,7 +90,7 @@ fn a_task_starts_when_the_last_of_what_it_waits_for_has_ended() {
 #[test]
 fn boxes_that_are_ticked_are_done_before_the_plan_begins() {
     check(
-        "1. [x] Run `a`\n2. [-] Run `b`\n3. [ ] Run `c`\n",
+        "- [x] Run `a`\n- [-] Run `b`\n- [ ] Run `c`\n",
         "
         > start
         planned 1 2 3

@@ -160,7 +160,8 @@ fn other_limits_count_from_the_next_start_on() {
 fn of_more_than_may_run_those_that_are_held_come_first_and_then_the_most_urgent() {
     let mut planner = Planner::new();
     let user_input =
-        "In parallel:\n- (P3) Run `make a`\n- Run `make b`\n- (P1) Run `make c`\n- Run `make d`\n- Paint the door\n".to_owned();
+        "In parallel:\n- (P3) Run `make a`\n- Run `make b`\n- (P1) Run `make c`\n- Run `make d`\n- Paint the door\n"
+            .to_owned();
     let (attachments, config) = (Vec::new(), PlannerConfig::default());
     planner.process(Command::Initialize { user_input, attachments, config, parallel: false }).unwrap();
     let begin = |planner: &Planner, held: &[u64]| {
