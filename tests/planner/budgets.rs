@@ -134,7 +134,7 @@ fn the_first_task_is_expected_to_use_what_it_is_told_and_commands_use_no_tokens(
         dispatched 2#1
         > 2 done
         2 Completed:
-        paused: the budget of 50 tokens does not suffice: 0 tokens spent, 123 tokens more would be needed; raise it with \
+        paused: the budget of 50 tokens does not suffice: 0 tokens spent, 124 tokens more would be needed; raise it with \
          `crewlog set PLAN --budget-tokens ...`, then `crewlog resume PLAN`
         ",
     );
