@@ -12,14 +12,14 @@ use super::transcript::{check, check_with};
 #[test]
 fn a_text_that_is_added_goes_on_from_the_last_number() {
     check(
-        "1. `a`\n2. `b`\n",
+        "1. Run `a`\n2. Run `b`\n",
         "
         > start
         planned 1 2
         dispatched 1#1
-        > amend add after=2 1. `c` / 2. `d`
+        > amend add after=2 1. Run `c` / 2. Run `d`
         amended 3 4: better
-        > amend add Look around
+        > amend add - Look around
         amended 5: better
         dispatched 5#1
         > 1 done
@@ -43,7 +43,7 @@ fn a_text_that_is_added_goes_on_from_the_last_number() {
 /// What the tasks wait for that a text adds to a plan of three, of which the third is called B-1; or why it is refused.
 #[track_caller]
 fn added(text: &str) -> Result<Vec<Vec<u64>>, String> {
-    let source = "1. `a`\n2. `b`\n\n- B-1: Check the rest (depends on 1)\n";
+    let source = "1. Run `a`\n2. Run `b`\n3. B-1: Check the rest (depends on 1)\n";
     let mut planner = Planner::new();
     let (user_input, attachments, config) = (source.to_owned(), Vec::new(), PlannerConfig::default());
     planner.process(Command::Initialize { user_input, attachments, config, parallel: false }).expect("it is a plan");
@@ -61,14 +61,13 @@ fn what_is_added_names_its_own_tasks_first_and_then_those_of_the_plan() {
         let expected = expected.iter().map(|ids| ids.to_vec()).collect::<Vec<_>>();
         assert_eq!(added(text), Ok(expected), "{text}");
     };
-    waits("Tell them (depends on 1)", &[&[1]]);
-    waits("Tell them (depends on b-1)", &[&[3]]);
-    waits("Tell them (after 1, 2)", &[&[1, 2]]);
-    waits("Tell them (after 1-3)", &[&[1, 2, 3]]);
-    waits("1. Tell them\n2. Ask them (after 1)\n", &[&[], &[4]]);
-    waits("1. Tell them (after 2)\n5. Ask them (after 1, 3)\n", &[&[2], &[3, 4]]);
-    waits("- C-1: Tell them\n- Ask them (after C-1)\n", &[&[], &[4]]);
-    waits("Tell them (depends on 1)\n", &[&[1]]);
+    waits("- Call them (depends on 1)", &[&[1]]);
+    waits("- Call them (depends on B-1)", &[&[3]]);
+    waits("- Call them (after 1, 2)", &[&[1, 2]]);
+    waits("1. Call them\n2. Ask them (after 1)\n", &[&[], &[4]]);
+    waits("- A: Call them (after 2)\n- C: Ask them (after A, B-1)\n", &[&[2], &[3, 4]]);
+    waits("- C-1: Call them\n- Ask them (after C-1)\n", &[&[], &[4]]);
+    waits("- Call them\n- Ask them (depends on 1)\n", &[&[], &[1]]);
 }
 
 #[test]
@@ -77,20 +76,20 @@ fn what_is_added_and_names_nobody_or_two_is_refused_with_both() {
         let refusal = added(text).expect_err(text);
         assert!(refusal.starts_with(expected), "{text}: {refusal}");
     };
-    refused("Tell them (depends on 9)", "neither the text nor the plan has a task called 9 (line 1, column");
-    let both = "1 is a task of the plan, and the text has a task 1 too that it does not number (line 2, column";
-    refused("- Tell them\n- Ask them (depends on 1)\n", both);
+    refused("- Call them (depends on 9)", "neither the text nor the plan has a task called 9 (line 1, column");
+    let twice = "- C: Call them\n- C: Ask them\n- Sweep (depends on C)\n";
+    refused(twice, "C (line 3, column 21) is the name of several tasks; write one of plan/1, plan/2 instead");
 }
 
 #[test]
 fn what_is_added_before_a_task_is_waited_for() {
     check(
-        "1. `a`\n2. `b`\n",
+        "1. Run `a`\n2. Run `b`\n",
         "
         > start
         planned 1 2
         dispatched 1#1
-        > amend add before=2 1. `c` / 2. `d`
+        > amend add before=2 1. Run `c` / 2. Run `d`
         amended 2 3 4: better
         dispatched 3#1
         > 1 done
@@ -108,16 +107,16 @@ fn what_is_added_before_a_task_is_waited_for() {
 #[test]
 fn an_amendment_holds_as_a_whole_or_not_at_all() {
     check(
-        "- A: `a`\n- B: `b` (depends on A)\n- C: `c` (depends on B)\n",
+        "- A: Run `a`\n- B: Run `b` (depends on A)\n- C: Run `c` (depends on B)\n",
         "
         > start
         planned 1 2 3
         dispatched 1#1
         > amend skip 3 ; reorder 2 after=9
         ! no task is called 9; name an existing task or remove the dependency
-        > amend add Weed ; reorder 2 after=1,3
+        > amend add - Weed ; reorder 2 after=1,3
         ! tasks wait for each other in a circle: B -> C -> B; remove one of these dependencies
-        > amend add after=3 before=2 Weed
+        > amend add after=3 before=2 - Weed
         ! tasks wait for each other in a circle: B -> 4 -> C -> B; remove one of these dependencies
         > amend reorder 2 after=2
         ! task B waits for itself; remove that dependency
@@ -125,7 +124,7 @@ fn an_amendment_holds_as_a_whole_or_not_at_all() {
         ! the plan has no task 9
         > amend skip 9
         ! the plan has no task 9
-        > amend add - C: `d`
+        > amend add - C: Run `d`
         ! task 3 is called C already: give one of the two another id
         > amend edit 2 label=D ; edit 3 label=d
         ! task 2 is called d already: give one of the two another id
@@ -137,7 +136,7 @@ fn an_amendment_holds_as_a_whole_or_not_at_all() {
         amended 2 3: better
         > amend edit 2 label=C ; edit 3 label=B
         (nothing)
-        > amend add before=1 Weed
+        > amend add before=1 - Weed
         ! task 1 is Running: to change it, cancel it, or let it end and retry it
         ",
     );
@@ -145,7 +144,7 @@ fn an_amendment_holds_as_a_whole_or_not_at_all() {
 
 #[test]
 fn a_task_that_is_edited_is_dispatched_as_it_now_is() {
-    let mut planner = planner_of("1. `a`\n2. `b` (retry 1)\n", PlannerConfig::default());
+    let mut planner = planner_of("1. Run `a`\n2. Run `b` (retry 1)\n", PlannerConfig::default());
     let edits = vec![
         Edit::Description("another step".into()),
         Edit::Command(Some("c".into())),
@@ -169,7 +168,7 @@ fn a_task_that_is_edited_is_dispatched_as_it_now_is() {
 #[test]
 fn a_task_at_work_is_not_edited_and_one_that_has_ended_only_waits_for_others() {
     check(
-        "- A: `a`\n- B: `b` (depends on A)\n- C: `c`\n",
+        "In parallel:\n- A: Run `a`\n- B: Run `b` (depends on A)\n- C: Run `c`\n",
         "
         > start
         planned 1 2 3
@@ -188,7 +187,7 @@ fn a_task_at_work_is_not_edited_and_one_that_has_ended_only_waits_for_others() {
         ! task 2 is Skipped: it can only be retried, or be given other tasks to wait for
         > amend skip 1
         ! task 1 is Failed: it can only be retried, or be given other tasks to wait for
-        > amend add before=2 `e`
+        > amend add before=2 Run `e`
         amended 2 4: better
         dispatched 4#1
         > amend reorder 2 after=4
@@ -205,7 +204,7 @@ fn a_task_at_work_is_not_edited_and_one_that_has_ended_only_waits_for_others() {
 #[test]
 fn what_depends_on_a_skipped_task_may_run_and_one_that_runs_is_stopped() {
     check(
-        "1. `a`\n2. `b`\n3. `c`\n",
+        "1. Run `a`\n2. Run `b`\n3. Run `c`\n",
         "
         > start
         planned 1 2 3
@@ -220,7 +219,7 @@ fn what_depends_on_a_skipped_task_may_run_and_one_that_runs_is_stopped() {
         > 2 done
         2 Completed:
         ended Completed, 3 tasks: 1 completed, 2 skipped
-        > amend add Weed
+        > amend add - Weed
         ! the plan has ended: retry a task to open it again
         > set parallelism=2
         ! the plan has ended: retry a task to open it again
@@ -230,7 +229,7 @@ fn what_depends_on_a_skipped_task_may_run_and_one_that_runs_is_stopped() {
 
 #[test]
 fn what_depends_on_a_skipped_task_waits_for_what_that_waited_for() {
-    let text = "1. `a`\n2. `b`\n3. `c`\n4. `d`\n5. `e`\n";
+    let text = "1. Run `a`\n2. Run `b`\n3. Run `c`\n4. Run `d`\n5. Run `e`\n";
     check(
         text,
         "
@@ -240,7 +239,7 @@ fn what_depends_on_a_skipped_task_waits_for_what_that_waited_for() {
         > amend skip 2
         amended 3: better
         2 Skipped (lets go): better
-        > amend add after=3 Weed ; skip 3 ; skip 4
+        > amend add after=3 - Weed ; skip 3 ; skip 4
         amended 5 6: better
         3 Skipped (lets go): better
         4 Skipped (lets go): better
@@ -271,7 +270,7 @@ fn what_depends_on_a_skipped_task_waits_for_what_that_waited_for() {
 
 #[test]
 fn a_fork_and_an_amendment_hand_on_alike_what_a_skipped_task_waits_for() {
-    let mut planner = planner_of("1. `a`\n2. `b`\n3. `c`\n", PlannerConfig::default());
+    let mut planner = planner_of("1. Run `a`\n2. Run `b`\n3. Run `c`\n", PlannerConfig::default());
     planner.process(Command::Pause { reason: String::new() }).unwrap();
     let amendments = vec![Amendment::Skip { task: TaskId(2), keeps_order: true }];
     let (parent, at, reason) = ("p".to_owned(), crewlog_mq::Position(9), String::new());
@@ -285,25 +284,14 @@ fn a_fork_and_an_amendment_hand_on_alike_what_a_skipped_task_waits_for() {
 }
 
 #[test]
-fn a_skip_of_a_log_from_before_decides_as_it_did() {
-    let mut planner = planner_of("1. `a`\n2. `b`\n3. `c`\n", PlannerConfig::default());
-    let kept = serde_json::json!({
-        "Amend": { "amendments": [{ "Skip": { "task": 2 } }], "skipped": [2], "reason": "better" }
-    });
-    let events = planner.process(Command::restore(&kept, &[]).unwrap()).unwrap();
-    let types = events.iter().map(crewlog_mq::Event::event_type).collect::<Vec<_>>();
-    assert_eq!(types, ["TaskStatusUpdated", "TaskDispatched"]);
-}
-
-#[test]
 fn what_follows_a_ticked_box_waits_for_what_the_text_is_put_after() {
     check(
-        "1. `a`\n",
+        "1. Run `a`\n",
         "
         > start
         planned 1
         dispatched 1#1
-        > amend add after=1 1. [x] `b` / 2. `c` / 3. `d`
+        > amend add after=1 - [x] Run `b` / - [ ] Run `c` / - [ ] Run `d`
         amended 2 3 4: better
         2 Completed: done before the plan began
         > 1 done
@@ -316,12 +304,12 @@ fn what_follows_a_ticked_box_waits_for_what_the_text_is_put_after() {
 #[test]
 fn boxes_of_added_tasks_count() {
     check(
-        "1. `a`\n",
+        "1. Run `a`\n",
         "
         > start
         planned 1
         dispatched 1#1
-        > amend add - [x] `b` / - [-] `c`
+        > amend add - [x] Run `b` / - [-] Run `c`
         amended 2 3: better
         2 Completed: done before the plan began
         3 Cancelled (lets go): given up before the plan began
@@ -332,7 +320,7 @@ fn boxes_of_added_tasks_count() {
 #[test]
 fn answers_reach_what_is_put_behind_them_later() {
     check(
-        "- A: Which colour?\n- B: `b` (depends on A)\n- C: `c` (depends on B)\n- D: `d`\n- E: `e` (depends on D)\n",
+        "In parallel:\n- A: Which colour?\n- B: Run `b` (depends on A)\n- C: Run `c` (depends on B)\n- D: Run `d`\n- E: Run `e` (depends on D)\n",
         "
         > start
         planned 1 2 3 4 5
@@ -343,7 +331,7 @@ fn answers_reach_what_is_put_behind_them_later() {
         q1 = blue
         1 Completed: blue
         dispatched 2#1 with blue
-        > amend add after=2 `f` ; reorder 3 after=4 ; reorder 5 after=2
+        > amend add after=2 Run `f` ; reorder 3 after=4 ; reorder 5 after=2
         amended 3 5 6: better
         > 4 done
         4 Completed:
@@ -360,7 +348,7 @@ fn answers_reach_what_is_put_behind_them_later() {
 fn a_paused_task_is_not_started_and_one_that_runs_is_not_tried_again() {
     check_with(
         PlannerConfig { parallelism: 1, ..PlannerConfig::default() },
-        "- `a`\n- `b` (retry 1)\n- `c`\n",
+        "In parallel:\n- Run `a`\n- Run `b` (retry 1)\n- Run `c`\n",
         "
         > start
         planned 1 2 3
@@ -404,7 +392,7 @@ fn a_paused_task_is_not_started_and_one_that_runs_is_not_tried_again() {
 #[test]
 fn what_a_paused_task_waits_for_ends_it_all_the_same() {
     check(
-        "1. `a`\n2. `b`\n",
+        "1. Run `a`\n2. Run `b`\n",
         "
         > start
         planned 1 2
@@ -464,7 +452,7 @@ fn a_standing_plan_waits_for_work_and_goes_on_even_when_it_was_cancelled() {
 
 #[test]
 fn a_plan_names_all_that_it_waits_for() {
-    let text = "- A: `a`\n- B: Which?\n- C: `c` (depends on A)\n";
+    let text = "In parallel:\n- A: Run `a`\n- B: Which?\n- C: Run `c` (depends on A)\n";
     let mut planner = planner_of(text, PlannerConfig::default());
     planner.process(Command::PauseTask { task: TaskId(3), reason: String::new() }).unwrap();
     planner.process(Command::Pause { reason: String::new() }).unwrap();
@@ -477,7 +465,7 @@ fn a_plan_names_all_that_it_waits_for() {
 
 #[test]
 fn amendments_have_limits() {
-    let mut planner = planner_of("1. `a`\n2. `b`\n", PlannerConfig::default());
+    let mut planner = planner_of("1. Run `a`\n2. Run `b`\n", PlannerConfig::default());
     let amend = |amendments| Command::Amend { amendments, reason: String::new() };
     let too_many = vec![Amendment::Skip { task: TaskId(1), keeps_order: true }; AMENDMENTS_MAX + 1];
     let (value, max) = (AMENDMENTS_MAX + 1, AMENDMENTS_MAX);
@@ -490,7 +478,7 @@ fn amendments_have_limits() {
 
 #[test]
 fn definitions_of_another_program_keep_the_same_rules() {
-    let mut planner = planner_of("1. `a`\n2. `b`\n", PlannerConfig::default());
+    let mut planner = planner_of("1. Run `a`\n2. Run `b`\n", PlannerConfig::default());
     let define = |tasks| Command::Amend { amendments: vec![Amendment::Define { tasks }], reason: String::new() };
     let task = |id, waits_for: &[u64]| {
         let hard = |id: &u64| Dependency { task: TaskId(*id), strength: Strength::Hard };
@@ -501,7 +489,7 @@ fn definitions_of_another_program_keep_the_same_rules() {
         assert!(planner.process(define(tasks.clone())).is_err(), "{tasks:?}");
     }
     let events = planner.process(define(vec![task(5, &[2])])).unwrap();
-    assert_eq!(events, [Event::TasksAmended { tasks: vec![task(5, &[2])], reason: String::new() }]);
+    assert_eq!(events, [Event::TasksAmended { tasks: vec![task(5, &[2])], reason: String::new(), source: None }]);
     let gap = planner.process(define(vec![task(4, &[])]));
     assert_eq!(gap, Err(PlannerError::UnknownTask { task: TaskId(4) }), "no number below the last is given again");
     assert_eq!(planner.state().next_id(), 6);
@@ -511,7 +499,7 @@ fn definitions_of_another_program_keep_the_same_rules() {
 fn a_log_that_amends_what_nobody_decided_is_read_all_the_same() {
     let task = |id| TaskPlan::new(TaskId(id), NodeKind::Analysis, "look");
     let planned = |tasks| Event::planned(tasks, PlannerConfig::default());
-    let amended = |tasks| Event::TasksAmended { tasks, reason: String::new() };
+    let amended = |tasks| Event::TasksAmended { tasks, reason: String::new(), source: None };
     let planner = Planner::fold(&[planned(vec![task(2), task(4)]), amended(vec![task(3), task(6), task(1)])]);
     let ids = planner.state().tasks().iter().map(|task| task.plan.id.0).collect::<Vec<_>>();
     assert_eq!(ids, [2, 4, 6], "a number that is not above the last is passed over");
@@ -552,8 +540,8 @@ fn no_task_is_called_by_the_number_of_another_or_by_what_nobody_can_type() {
 
 #[test]
 fn what_is_left_to_a_plan_within_the_plan_follows_the_words_of_its_task_and_a_command_takes_its_place() {
-    let text = "- Build\n- Ship\n- Sweep\n- Review\n";
-    let mut tasks = parse(text, ReadOptions { parallel: true }).unwrap().tasks;
+    let text = "In parallel:\n- Build\n- Ship\n- Sweep\n- Review\n";
+    let mut tasks = read(text, ReadOptions { parallel: true, ..ReadOptions::default() }).unwrap().tasks;
     for task in &mut tasks {
         task.sub_plan = Some(SubPlan { text: task.description.clone(), agent: Some("tactical".into()) });
     }

@@ -15,7 +15,7 @@ fn of_tokens(tokens: u64) -> PlannerConfig {
 fn a_plan_pauses_before_it_passes_its_budget_and_says_what_would_be_needed() {
     check_with(
         of_tokens(1_000),
-        "- Paint\n- Dry\n- Sweep\n",
+        "In parallel:\n- Paint\n- Dry\n- Sweep\n",
         "
         > start
         planned 1 2 3
@@ -54,7 +54,7 @@ fn what_runs_is_counted_as_it_is_expected_and_the_plan_pauses_when_nothing_runs_
     let config = PlannerConfig { parallelism: 3, ..of_tokens(1_000) };
     check_with(
         config,
-        "- A: Look\n- B: Paint (depends on A)\n- C: Dry (depends on A)\n- D: Sweep (depends on A)\n",
+        "In parallel:\n- A: Look\n- B: Paint (depends on A)\n- C: Dry (depends on A)\n- D: Sweep (depends on A)\n",
         "
         > start
         planned 1 2 3 4
@@ -81,7 +81,7 @@ fn while_it_is_unknown_what_tasks_use_one_goes_ahead_of_the_others() {
     let config = PlannerConfig { parallelism: 4, ..of_tokens(1_500) };
     check_with(
         config,
-        "- Paint\n- Dry\n- Sweep\n- Run `sweep all`\n",
+        "In parallel:\n- Paint\n- Dry\n- Sweep\n- Run `sweep all`\n",
         "
         > start
         planned 1 2 3 4
@@ -104,7 +104,7 @@ fn when_the_first_has_ended_and_told_of_no_use_the_others_are_started_at_once() 
     let config = PlannerConfig { parallelism: 4, ..of_tokens(1_500) };
     check_with(
         config,
-        "- Paint\n- Dry\n- Sweep\n",
+        "In parallel:\n- Paint\n- Dry\n- Sweep\n",
         "
         > start
         planned 1 2 3
@@ -134,7 +134,7 @@ fn the_first_task_is_expected_to_use_what_it_is_told_and_commands_use_no_tokens(
         dispatched 2#1
         > 2 done
         2 Completed:
-        paused: the budget of 50 tokens does not suffice: 0 tokens spent, 123 tokens more would be needed; raise it with \
+        paused: the budget of 50 tokens does not suffice: 0 tokens spent, 124 tokens more would be needed; raise it with \
          `crewlog set PLAN --budget-tokens ...`, then `crewlog resume PLAN`
         ",
     );
@@ -198,7 +198,7 @@ fn a_budget_of_time_counts_on_the_estimate_of_a_task() {
     let long = |tasks: &mut [TaskPlan]| tasks[0].estimate_ms = Some(60_001);
     check_changed(
         config,
-        "1. `make`\n",
+        "1. Run `make`\n",
         long,
         "
         > start
@@ -227,7 +227,7 @@ fn what_is_left_is_given_to_one_plan_within_the_plan_at_a_time_and_others_wait_f
     };
     check_changed(
         PlannerConfig { parallelism: 9, ..of_tokens(1_000) },
-        "- Look\n- Build\n- Ship\n- Sweep\n- `free`\n",
+        "In parallel:\n- Look\n- Build\n- Ship\n- Sweep\n- Run `free`\n",
         delegate,
         "
         > start

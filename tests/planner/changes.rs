@@ -137,7 +137,7 @@ fn changes_are_told_in_words() {
     );
     let told = log.told();
     let expected: [&[&str]; 12] = [
-        &["plan: title: Ship", "plan: Waiting", "task 1: planned: Run make", "task 2: planned: Which colour is it?"],
+        &["plan: title: Ship", "plan: Waiting", "task 1: planned: Run `make`", "task 2: planned: Which colour is it?"],
         &["plan: Waiting -> Running", "task 1: Planned -> Running", "task 1: attempts: 1"],
         &["plan: Running -> Waiting", "task 1: Running -> Planned", "task 1: error: no sh"],
         &["plan: Waiting -> Running", "task 1: Planned -> Running", "task 1: attempts: 1 -> 2"],
@@ -150,7 +150,7 @@ fn changes_are_told_in_words() {
         &["task 2: Planned -> Running", "task 2: attempts: 1"],
         &["task 2: Running -> NeedsClarification", "q1: asked: Which colour is it?"],
         &["plan: Waiting -> Paused"],
-        &["plan: context summary: 1 Completed: Run make -> built and packed"],
+        &["plan: context summary: 1 Completed: Run `make` -> built and packed"],
         &["q1: answered: blue"],
         &["task 2: NeedsClarification -> Completed", "task 2: result: blue"],
         &["plan: Paused -> Completed"],

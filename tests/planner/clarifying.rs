@@ -9,7 +9,7 @@ use super::transcript::{check, check_changed, unordered};
 #[test]
 fn a_withdrawn_question_is_skipped_and_lets_what_depends_on_it_go() {
     check(
-        "- What colour?\n- `paint` (depends on 1)\n",
+        "- What colour?\n- Run `paint` (depends on 1)\n",
         "
         > start
         planned 1 2
@@ -35,7 +35,7 @@ fn a_withdrawn_question_is_skipped_and_lets_what_depends_on_it_go() {
 #[test]
 fn an_executor_whose_question_is_withdrawn_is_asked_again_without_an_answer() {
     check(
-        "1. `a`\n",
+        "1. Run `a`\n",
         "
         > start
         planned 1
@@ -54,7 +54,7 @@ fn an_executor_whose_question_is_withdrawn_is_asked_again_without_an_answer() {
 fn a_question_without_whose_answer_nothing_can_go_on_is_not_withdrawn() {
     check_changed(
         PlannerConfig { on_failure: FailurePolicy::Ask, ..PlannerConfig::default() },
-        "1. If it rains, run `a`\n2. `b`\n",
+        "1. If it rains, run `a`\n2. Run `b`\n",
         unordered,
         "
         > start
@@ -81,7 +81,7 @@ fn a_question_without_whose_answer_nothing_can_go_on_is_not_withdrawn() {
 #[test]
 fn what_is_asked_of_a_task_holds_it_up_and_nothing_else() {
     check(
-        "1. `a`\n2. `b`\n3. `c`\n",
+        "1. Run `a`\n2. Run `b`\n3. Run `c`\n",
         "
         > start
         planned 1 2 3
@@ -112,7 +112,7 @@ fn what_is_asked_of_a_task_holds_it_up_and_nothing_else() {
 #[test]
 fn an_answer_may_open_another_question_and_the_task_waits_for_both() {
     check(
-        "- What colour?\n- `paint` (depends on 1)\n",
+        "- What colour?\n- Run `paint` (depends on 1)\n",
         "
         > start
         planned 1 2
@@ -130,7 +130,7 @@ fn an_answer_may_open_another_question_and_the_task_waits_for_both() {
         ",
     );
     check(
-        "- What colour?\n- `paint` (depends on 1)\n",
+        "- What colour?\n- Run `paint` (depends on 1)\n",
         "
         > start
         planned 1 2
@@ -150,7 +150,7 @@ fn an_answer_may_open_another_question_and_the_task_waits_for_both() {
 #[test]
 fn a_question_of_an_executor_goes_on_when_all_that_was_asked_beside_it_is_answered() {
     check(
-        "1. `a`\n",
+        "1. Run `a`\n",
         "
         > start
         planned 1
@@ -171,7 +171,7 @@ fn a_question_of_an_executor_goes_on_when_all_that_was_asked_beside_it_is_answer
 #[test]
 fn a_task_that_waits_before_its_next_try_is_tried_now() {
     check(
-        "1. `a` (retry 3)\n",
+        "1. Run `a` (retry 3)\n",
         "
         > start
         planned 1

@@ -15,7 +15,7 @@ fn undo(tasks: &mut [TaskPlan]) {
     }
 }
 
-const TEXT: &str = "1. `a`\n2. `b`\n3. `c`\n";
+const TEXT: &str = "1. Run `a`\n2. Run `b`\n3. Run `c`\n";
 
 #[test]
 fn a_plan_that_fails_undoes_what_was_done_the_last_first_and_has_failed() {
@@ -147,7 +147,7 @@ fn a_plan_is_undone_that_is_cancelled_so_and_a_second_cancellation_ends_the_undo
 fn a_plan_that_failed_can_be_undone_afterwards_and_one_that_completed_cannot() {
     check_changed(
         PlannerConfig::default(),
-        "1. `a`\n2. `b`\n",
+        "1. Run `a`\n2. Run `b`\n",
         undo,
         "
         > start
@@ -185,7 +185,7 @@ fn a_plan_that_failed_can_be_undone_afterwards_and_one_that_completed_cannot() {
 fn what_was_done_before_the_plan_began_and_what_does_not_say_how_is_not_undone() {
     check_changed(
         undoing(),
-        "- [x] `a`\n- [ ] `b`\n",
+        "- [x] Run `a`\n- [ ] Run `b`\n",
         |tasks| tasks[0].compensate = Some("undo".into()),
         "
         > start

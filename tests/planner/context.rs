@@ -7,7 +7,7 @@ use crewlog_planner::event::{
     Amendment, Command, Covered, Edit, Event, ExecutorEvent, Parameters, PlannerCmd, PlannerConfig, Purpose,
     QuestionId, TaskStatus,
 };
-use crewlog_planner::parse::{ParsedPlan, render};
+use crewlog_planner::parse::{Format, ParsedPlan, render};
 use crewlog_planner::plan::{
     Attachment, AttachmentKind, Dependency, FailurePolicy, NodeKind, Origin, Proposal, Strength, TaskId, TaskPlan,
 };
@@ -177,7 +177,8 @@ proptest! {
             let depends_on = before.map(|task| Dependency { task, strength: Strength::Hard }).collect();
             TaskPlan { notes: notes.clone(), depends_on, ..TaskPlan::new(TaskId(n as u64 + 1), kind, words.as_str()) }
         });
-        let plan = ParsedPlan { title: Some("A plan".into()), tasks: planned.collect(), context: vec![goal], warnings: Vec::new(), ignored: Vec::new() };
+        let (title, tasks_of, context) = (Some("A plan".into()), planned.collect(), vec![goal]);
+        let plan = ParsedPlan { title, tasks: tasks_of, context, ..ParsedPlan::empty(Format::Markdown) };
         let config = PlannerConfig { system_prompt: system_prompt.clone(), ..budget(token_budget) };
         let mut run = Run::begin(config, &render(&plan));
         for _ in 0..3 * tasks.len() {
@@ -395,7 +396,7 @@ The goal is a small house.
 
 1. Which colour is it?
 2. Run `make plan`
-3. Draw the walls (depends on 1, 2; files: walls/**)
+3. Draw the walls (depends on 1, 2) (files: walls/**)
    - Do not draw the roof
 4. Draw the roof (depends on 3)
 5. Which garden is wanted?
@@ -427,14 +428,14 @@ Draw the walls
 - Which colour is it?
   -> blue
 
-## Result of task 2: Run make plan
+## Result of task 2: Run `make plan`
 
 the plan is in plan.pdf
 
 ## The plan so far
 
 A house
-The goal is a small house
+The goal is a small house.
 
 Still to be done, and not by you:
 - 4 Planned: Draw the roof
@@ -536,7 +537,7 @@ fn open_tasks_are_told_in_their_new_words_and_as_they_stand() {
     for n in 1..=9 {
         amend(Amendment::Edit { task: TaskId(4), edits: vec![Edit::Description(format!("Sow row {n}"))] });
     }
-    amend(Amendment::Add { text: "Prune".to_owned(), after: Vec::new(), before: Vec::new() });
+    amend(Amendment::Add { text: "- Prune".to_owned(), after: Vec::new(), before: Vec::new() });
     run.done(1, "all of it");
     assert_eq!(
         run.told(3).context,

@@ -9,7 +9,8 @@ use proptest::prelude::*;
 use super::transcript::{check, check_with};
 
 /// B waits for A, C for B; D waits for nothing.
-const CHAIN: &str = "- A: `a`\n- B: `b` (depends on A)\n- C: `c` (depends on B)\n- D: `d`\n";
+const CHAIN: &str =
+    "In parallel:\n- A: Run `a`\n- B: Run `b` (depends on A)\n- C: Run `c` (depends on B)\n- D: Run `d`\n";
 
 fn with(on_failure: FailurePolicy) -> PlannerConfig {
     PlannerConfig { on_failure, retries_max: 0, ..PlannerConfig::default() }
@@ -65,7 +66,7 @@ fn with_continue_what_depends_on_a_failed_task_runs_all_the_same() {
 fn with_stop_nothing_more_starts_and_what_runs_goes_on() {
     check_with(
         PlannerConfig { parallelism: 2, ..with(FailurePolicy::Stop) },
-        "- `a`\n- `b`\n- `c`\n- What colour?\n",
+        "In parallel:\n- Run `a`\n- Run `b`\n- Run `c`\n- What colour?\n",
         "
         > start
         planned 1 2 3 4
@@ -90,7 +91,7 @@ fn with_stop_nothing_more_starts_and_what_runs_goes_on() {
 fn with_stop_what_still_runs_is_not_tried_again() {
     check_with(
         PlannerConfig { parallelism: 3, retries_max: 3, on_failure: FailurePolicy::Stop, ..PlannerConfig::default() },
-        "- `a`\n- `b` (retry 2)\n- `c`\n- `d`\n",
+        "In parallel:\n- Run `a`\n- Run `b` (retry 2)\n- Run `c`\n- Run `d`\n",
         "
         > start
         planned 1 2 3 4
@@ -116,7 +117,7 @@ fn with_stop_what_still_runs_is_not_tried_again() {
 fn a_retry_of_what_stopped_the_plan_reopens_the_rest() {
     check_with(
         with(FailurePolicy::SkipDependants),
-        "- A: `a` (on failure: stop)\n- B: `b` (depends on A)\n- C: `c`\n- D: `d` (depends on C, retry 1)\n",
+        "In parallel:\n- A: Run `a` (on failure: stop)\n- B: Run `b` (depends on A)\n- C: Run `c`\n- D: Run `d` (depends on C) (retry 1)\n",
         "
         > start
         planned 1 2 3 4
@@ -152,7 +153,7 @@ fn a_retry_of_what_stopped_the_plan_reopens_the_rest() {
 fn a_retry_of_what_stopped_the_plan_does_not_let_go_what_another_failure_holds() {
     check_with(
         with(FailurePolicy::SkipDependants),
-        "- A: `a` (on failure: stop)\n- B: `b`\n- C: `c` (depends on B)\n- D: `d` (depends on A)\n",
+        "In parallel:\n- A: Run `a` (on failure: stop)\n- B: Run `b`\n- C: Run `c` (depends on B)\n- D: Run `d` (depends on A)\n",
         "
         > start
         planned 1 2 3 4
@@ -254,7 +255,7 @@ fn with_ask_a_person_decides() {
 fn a_task_s_own_policy_is_before_the_plan_s() {
     check_with(
         with(FailurePolicy::Ask),
-        "- A: `a` (on failure: stop)\n- B: `b` (depends on A)\n- C: `c` (on failure: continue)\n- D: `d` (depends on C)\n",
+        "In parallel:\n- A: Run `a` (on failure: stop)\n- B: Run `b` (depends on A)\n- C: Run `c` (on failure: continue)\n- D: Run `d` (depends on C)\n",
         "
         > start
         planned 1 2 3 4
@@ -276,7 +277,7 @@ fn a_task_s_own_policy_is_before_the_plan_s() {
 #[test]
 fn a_failure_of_the_task_itself_is_tried_again_only_where_the_text_says_so() {
     check(
-        "- `a`\n- `b` (retry 2)\n",
+        "In parallel:\n- Run `a`\n- Run `b` (retry 2)\n",
         "
         > start
         planned 1 2
@@ -301,7 +302,7 @@ fn a_failure_of_the_task_itself_is_tried_again_only_where_the_text_says_so() {
 fn failures_to_start_time_outs_and_rate_limits_are_tried_again() {
     check_with(
         PlannerConfig { retries_max: 1, ..PlannerConfig::default() },
-        "- `a`\n- `b`\n- `c`\n- `d` (retry 0)\n",
+        "In parallel:\n- Run `a`\n- Run `b`\n- Run `c`\n- Run `d` (retry 0)\n",
         "
         > start
         planned 1 2 3 4
@@ -380,7 +381,7 @@ fn an_error_is_kept_up_to_a_number_of_characters_whatever_their_bytes() {
         let transcript = format!(
             "> start\nplanned 1\ndispatched 1#1\n> 1 fails {error}\n1 Failed: {kept}\nended Failed, 1 task: 1 failed"
         );
-        check_with(config, "- `a`\n", &transcript);
+        check_with(config, "- Run `a`\n", &transcript);
     };
     check(10, "ééééééééééé", "éé ... ééé");
     check(10, "éééééééééé", "éééééééééé");

@@ -78,7 +78,7 @@ fn what_had_ended_stays_ended_and_what_had_not_is_begun_anew() {
 #[test]
 fn a_fork_undoes_nothing_that_the_other_plan_did() {
     let config = PlannerConfig { compensate: true, ..PlannerConfig::default() };
-    let user_input = "1. `a` (undo: `x`)\n2. `b` (undo: `y`)\n3. `c`\n".to_owned();
+    let user_input = "1. Run `a` (undo: `x`)\n2. Run `b` (undo: `y`)\n3. Run `c`\n".to_owned();
     let begin = Command::Initialize { user_input, attachments: Vec::new(), config, parallel: false };
     let parent = planner(vec![begin, completed(1, 1, "done")]);
     let (mut fork, _) = forked(&parent);

@@ -1,22 +1,21 @@
-//! A letter of four sentences, of which one is a rule for another: what the planner makes of it, and what it starts.
+//! A letter of a few sentences: what the planner makes of it, and what it starts.
 
 use crewlog_planner::parse::{ReadOptions, read};
 use crewlog_planner::plan::{AttachmentKind, NodeKind};
 
 use super::transcript::check;
 
-const LETTER: &str = "Add login with session cookies. Use basic auth. Read API spec at https://example.com/spec.pdf. \
-                      Then write unit tests.";
-
 #[test]
 fn a_letter_of_four_sentences_is_three_tasks_one_of_them_with_a_constraint() {
-    let tasks = parse(LETTER, ReadOptions::default()).unwrap().tasks;
+    let letter = "Add login with session cookies. Use basic auth. Read API spec at https://example.com/spec.pdf. \
+                  Then write unit tests.";
+    let tasks = read(letter, ReadOptions::default()).unwrap().tasks;
     let links = |place: usize| tasks[place].attachments.iter().map(|one| one.kind.clone()).collect::<Vec<_>>();
     let described = tasks.iter().map(|task| (task.kind, task.description.as_str())).collect::<Vec<_>>();
     let expected = [
         (NodeKind::CodeImplementation, "Add login with session cookies"),
         (NodeKind::Retrieval, "Read API spec at https://example.com/spec.pdf"),
-        (NodeKind::UnitTest, "write unit tests"),
+        (NodeKind::UnitTest, "Then write unit tests"),
     ];
     assert_eq!(described, expected);
     assert_eq!((tasks[0].notes.as_slice(), links(0).len()), (&["Use basic auth".to_owned()][..], 0));
@@ -26,7 +25,7 @@ fn a_letter_of_four_sentences_is_three_tasks_one_of_them_with_a_constraint() {
 #[test]
 fn what_comes_then_waits_for_all_that_is_open_before_it() {
     check(
-        LETTER,
+        "Add login with session cookies. Meanwhile, read the API spec. Then write unit tests.",
         "
         > start
         planned 1 2 3

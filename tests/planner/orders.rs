@@ -11,7 +11,7 @@ fn one_at_a_time() -> PlannerConfig {
 #[test]
 fn a_cancelled_task_skips_what_depends_on_it_and_its_late_result_counts_for_nothing() {
     check(
-        "- A: `a`\n- B: `b` (depends on A)\n- C: `c`\n",
+        "In parallel:\n- A: Run `a`\n- B: Run `b` (depends on A)\n- C: Run `c`\n",
         "
         > start
         planned 1 2 3
@@ -37,7 +37,7 @@ fn a_cancelled_task_skips_what_depends_on_it_and_its_late_result_counts_for_noth
 fn a_cancelled_plan_ends_at_once_and_stays_so() {
     check_with(
         one_at_a_time(),
-        "- A: `a`\n- B: `b`\n- C: What colour?\n- D: `d` (depends on C)\n",
+        "In parallel:\n- A: Run `a`\n- B: Run `b`\n- C: What colour?\n- D: Run `d` (depends on C)\n",
         "
         > start
         planned 1 2 3 4
@@ -75,7 +75,7 @@ fn a_cancelled_plan_ends_at_once_and_stays_so() {
 fn a_paused_plan_starts_nothing_and_loses_nothing() {
     check_with(
         one_at_a_time(),
-        "- A: `a`\n- B: `b`\n- C: What colour?\n- D: Paint (depends on C)\n",
+        "In parallel:\n- A: Run `a`\n- B: Run `b`\n- C: What colour?\n- D: Run `paint` (depends on C)\n",
         "
         > start
         planned 1 2 3 4
@@ -113,7 +113,7 @@ fn a_paused_plan_starts_nothing_and_loses_nothing() {
 #[test]
 fn a_failure_during_a_pause_is_tried_again_after_it() {
     check(
-        "- `a` (retry 1)\n",
+        "- Run `a` (retry 1)\n",
         "
         > start
         planned 1
@@ -135,7 +135,7 @@ fn a_failure_during_a_pause_is_tried_again_after_it() {
 #[test]
 fn a_retry_does_not_end_a_pause() {
     check(
-        "- `a`\n- `b`\n",
+        "In parallel:\n- Run `a`\n- Run `b`\n",
         "
         > start
         planned 1 2
@@ -157,7 +157,7 @@ fn a_retry_does_not_end_a_pause() {
 #[test]
 fn a_retry_opens_the_task_with_what_was_skipped_because_of_it() {
     check(
-        "- A: `a`\n- B: `b` (depends on A)\n- C: `c` (depends on B)\n- D: `d`\n- E: `e` (depends on D)\n",
+        "In parallel:\n- A: Run `a`\n- B: Run `b` (depends on A)\n- C: Run `c` (depends on B)\n- D: Run `d`\n- E: Run `e` (depends on D)\n",
         "
         > start
         planned 1 2 3 4 5
@@ -205,7 +205,7 @@ fn a_retry_opens_the_task_with_what_was_skipped_because_of_it() {
 #[test]
 fn a_retry_leaves_alone_what_was_given_up_or_left_out() {
     check(
-        "1. [-] `old`\n2. If it rains, run `umbrella`\n3. `walk`\n",
+        "- [-] Run `old`\n- [ ] If it rains, run `umbrella`\n- [ ] Run `walk`\n",
         "
         > start
         planned 1 2 3
@@ -233,7 +233,7 @@ fn a_retry_leaves_alone_what_was_given_up_or_left_out() {
 #[test]
 fn a_retried_task_has_its_retries_again() {
     check(
-        "- `a` (retry 1)\n",
+        "- Run `a` (retry 1)\n",
         "
         > start
         planned 1
@@ -260,7 +260,7 @@ fn a_retried_task_has_its_retries_again() {
 #[test]
 fn a_task_that_asked_meanwhile_is_skipped_when_what_it_waits_for_was_reopened_and_cancelled() {
     check(
-        "- A: `a` (on failure: continue)\n- B: `b` (depends on A)\n",
+        "- A: Run `a` (on failure: continue)\n- B: Run `b` (depends on A)\n",
         "
         > start
         planned 1 2
@@ -287,7 +287,7 @@ fn a_task_that_asked_meanwhile_is_skipped_when_what_it_waits_for_was_reopened_an
 #[test]
 fn a_task_waits_again_for_what_was_reopened_meanwhile() {
     check(
-        "- A: `a` (on failure: continue)\n- B: `b` (depends on A) (retry 1)\n",
+        "- A: Run `a` (on failure: continue)\n- B: Run `b` (depends on A) (retry 1)\n",
         "
         > start
         planned 1 2
@@ -313,7 +313,7 @@ fn a_task_waits_again_for_what_was_reopened_meanwhile() {
 #[test]
 fn compaction_tells_what_has_ended_and_says_nothing_twice() {
     check(
-        "1. `a`\n2. `b`\n3. `c`\n",
+        "1. Run `a`\n2. Run `b`\n3. Run `c`\n",
         "
         > start
         planned 1 2 3
@@ -324,15 +324,15 @@ fn compaction_tells_what_has_ended_and_says_nothing_twice() {
         1 Completed: a  long
         dispatched 2#1
         > compact 100
-        compacted 1: 1 Completed: a -> a long
+        compacted 1: 1 Completed: Run `a` -> a long
         > compact 100
         (nothing)
         > 2 fails boom
         2 Failed: boom
         3 Skipped: task 2 did not complete
         ended Failed, 3 tasks: 1 completed, 1 failed, 1 skipped
-        > compact 12
-        compacted 2 3: 1 Completed: a -> a long / 2 Failed: b -> boom
+        > compact 16
+        compacted 2 3: 1 Completed: Run `a` -> a long / 2 Failed: Run `b` -> boom
         > compact 0
         compacted :
         > compact 0

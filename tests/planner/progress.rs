@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crewlog_mq::Handler;
 use crewlog_planner::event::{Command, Event, ExecutorEvent, PlannerConfig, Purpose, QuestionId, TaskStatus};
-use crewlog_planner::plan::{NodeKind, TaskId, TaskPlan};
+use crewlog_planner::plan::{Condition, NodeKind, TaskId, TaskPlan};
 use crewlog_planner::planner::Planner;
 use crewlog_planner::state::{Phase, Wait};
 use proptest::prelude::*;
@@ -157,15 +157,30 @@ impl Observed {
     fn may_start(&self, task: TaskId) -> bool {
         let Standing { plan, status, is_paused, .. } = &self.tasks[&task];
         let mut waits_for = plan.depends_on.iter().map(|dependency| &self.tasks[&dependency.task]);
-        let holds = plan.condition.as_ref().is_none_or(|condition| {
-            self.conditions.get(&condition.text).is_some_and(|holds| *holds != condition.negated)
-        });
-        // What runs only if something holds is let go by any end.
-        let lets_go = |before: &Standing| before.lets_go || plan.condition.is_some();
+        let holds = plan.condition.as_ref().is_none_or(|condition| self.holds(condition));
+        // A task whose run depends on an outcome is let go by any end of the task that decides, else by any end.
+        let is_decided_by = |condition: &Condition, before: &Standing| {
+            condition.outcome_of.is_none_or(|decides| decides == before.plan.id)
+        };
+        let lets_go = |before: &Standing| {
+            before.lets_go || plan.condition.as_ref().is_some_and(|condition| is_decided_by(condition, before))
+        };
         *status == TaskStatus::Planned
             && !is_paused
             && holds
             && waits_for.all(|before| before.status.is_end() && lets_go(before))
+    }
+
+    /// The outcome of a task with a command decides once it has ended; else a person does.
+    fn holds(&self, condition: &Condition) -> bool {
+        let decides = condition.outcome_of.map(|task| &self.tasks[&task]);
+        let decides = decides.filter(|task| task.plan.command.is_some() && task.status.is_end());
+        let by_person = || self.conditions.get(&condition.text).is_some_and(|holds| *holds != condition.negated);
+        decides.map_or_else(by_person, |task| match task.status {
+            TaskStatus::Completed => !condition.negated,
+            TaskStatus::Failed | TaskStatus::TimedOut => condition.negated,
+            _not_run => false,
+        })
     }
 
     fn n_running(&self, which: impl Fn(&TaskPlan) -> bool) -> usize {
@@ -358,7 +373,7 @@ fn only_these_changes_of_status_happen() {
         "Completed -> Planned",
         "Failed -> Planned",
         "NeedsClarification -> Cancelled, Completed, Failed, Planned, Skipped, TimedOut",
-        "Planned -> Cancelled, Completed, NeedsClarification, Running, Skipped",
+        "Planned -> Cancelled, Completed, NeedsClarification, Running, Skipped, TimedOut",
         "Running -> Cancelled, Completed, Failed, NeedsClarification, Planned, Skipped, TimedOut",
         "Skipped -> Planned",
         "TimedOut -> Planned",

@@ -12,7 +12,7 @@ use super::transcript::{check, check_with};
 #[test]
 fn a_question_holds_up_only_what_depends_on_it_and_its_answer_is_passed_on() {
     check(
-        "- A: What colour?\n- B: `paint` (depends on A)\n- C: `sweep`\n- D: `dry` (depends on B)\n",
+        "In parallel:\n- A: What colour?\n- B: Run `paint` (depends on A)\n- C: Run `sweep`\n- D: Run `dry` (depends on B)\n",
         "
         > start
         planned 1 2 3 4
@@ -38,7 +38,7 @@ fn a_question_holds_up_only_what_depends_on_it_and_its_answer_is_passed_on() {
 #[test]
 fn an_executor_s_question_stops_its_task_until_it_is_answered() {
     check(
-        "1. `a`\n2. `b`\n",
+        "1. Run `a`\n2. Run `b`\n",
         "
         > start
         planned 1 2
@@ -71,7 +71,7 @@ fn all_that_follow_an_answered_question_are_told_of_it_once() {
     let mut transcript = format!("> start\nplanned {}\n", (1..=n_tasks).map(|n| format!("{n} ")).collect::<String>());
     transcript += "dispatched 1#1 as a question\nq1 of 1, Task\n> q1 blue\nq1 = blue\n1 Completed: blue\n";
     for n in 2..=n_tasks {
-        writeln!(text, "{n}. `paint {n}`").unwrap();
+        writeln!(text, "{n}. Run `paint {n}`").unwrap();
         writeln!(transcript, "dispatched {n}#1 with blue\n> {n} done\n{n} Completed:").unwrap();
     }
     writeln!(transcript, "ended Completed, {n_tasks} tasks: {n_tasks} completed").unwrap();
@@ -82,7 +82,7 @@ fn all_that_follow_an_answered_question_are_told_of_it_once() {
 fn what_a_task_is_told_does_not_grow_with_its_failures() {
     check_with(
         PlannerConfig { on_failure: FailurePolicy::Ask, retries_max: 1, ..PlannerConfig::default() },
-        "1. What colour?\n2. `paint`\n3. `dry`\n",
+        "1. What colour?\n2. Run `paint`\n3. Run `dry`\n",
         "
         > start
         planned 1 2 3
@@ -129,7 +129,7 @@ fn what_a_task_is_told_does_not_grow_with_its_failures() {
 #[test]
 fn two_questions_are_open_at_once_and_each_takes_its_own_answer() {
     check(
-        "- `a`\n- `b`\n",
+        "In parallel:\n- Run `a`\n- Run `b`\n",
         "
         > start
         planned 1 2
@@ -154,7 +154,7 @@ fn two_questions_are_open_at_once_and_each_takes_its_own_answer() {
 #[test]
 fn the_first_answer_counts() {
     check(
-        "- A: What colour?\n- B: `b`\n",
+        "In parallel:\n- A: What colour?\n- B: Run `b`\n",
         "
         > start
         planned 1 2
@@ -179,7 +179,7 @@ fn the_first_answer_counts() {
 #[test]
 fn an_answer_for_another_task_is_refused() {
     check(
-        "- A: What colour?\n- B: `b`\n",
+        "In parallel:\n- A: What colour?\n- B: Run `b`\n",
         "
         > start
         planned 1 2
@@ -200,7 +200,7 @@ fn an_answer_for_another_task_is_refused() {
 #[test]
 fn a_question_whose_task_has_ended_takes_no_answer() {
     check(
-        "- A: What colour?\n- B: `b`\n",
+        "In parallel:\n- A: What colour?\n- B: Run `b`\n",
         "
         > start
         planned 1 2
@@ -217,7 +217,7 @@ fn a_question_whose_task_has_ended_takes_no_answer() {
 
 #[test]
 fn both_branches_of_a_condition_ask_once_and_one_is_left_out() {
-    let text = "1. If it rains, run `umbrella`, otherwise run `hat`\n2. `walk`\n";
+    let text = "1. If it rains, run `umbrella`\n2. Otherwise, run `hat`\n3. Run `walk`\n";
     check(
         text,
         "
@@ -263,7 +263,7 @@ fn both_branches_of_a_condition_ask_once_and_one_is_left_out() {
 #[test]
 fn a_question_that_is_withdrawn_is_asked_again_for_the_other_branch() {
     check(
-        "1. If it rains, run `umbrella`, otherwise run `hat`\n",
+        "1. If it rains, run `umbrella`\n2. Otherwise, run `hat`\n",
         "
         > start
         planned 1 2
@@ -283,7 +283,7 @@ fn a_question_that_is_withdrawn_is_asked_again_for_the_other_branch() {
 #[test]
 fn a_task_left_out_by_an_answer_asks_anew_when_it_is_retried() {
     check(
-        "1. If it rains, run `umbrella`\n2. `walk`\n",
+        "1. If it rains, run `umbrella`\n2. Run `walk`\n",
         "
         > start
         planned 1 2
@@ -311,7 +311,7 @@ fn a_task_left_out_by_an_answer_asks_anew_when_it_is_retried() {
 #[test]
 fn a_task_waits_for_its_condition_when_that_is_asked_anew() {
     check(
-        "1. If it rains, run `umbrella`, otherwise run `hat`\n",
+        "1. If it rains, run `umbrella`\n2. Otherwise, run `hat`\n",
         "
         > start
         planned 1 2

@@ -7,10 +7,10 @@ use crewlog_planner::event::{
     Amendment, Command, Edit, ExecutorEvent, FailureClass, Order, PlannerConfig, Purpose, QuestionId, Setting,
     Summaries, TaskStatus, Usage,
 };
-use crewlog_planner::parse::{ParsedPlan, render};
+use crewlog_planner::parse::{Format, ParsedPlan, ReadOptions, read, render};
 use crewlog_planner::plan::{
-    Condition, DefaultAnswer, Dependency, FailurePolicy, Mark, NodeKind, Origin, Proposal, Strength, SubPlan, TaskId,
-    TaskPlan,
+    Attachment, AttachmentKind, Condition, DefaultAnswer, Dependency, FailurePolicy, Mark, NodeKind, Origin, Proposal,
+    Strength, SubPlan, TaskId, TaskPlan,
 };
 use crewlog_planner::state::PlannerState;
 use crewlog_planner::tokens::Told;
@@ -39,16 +39,14 @@ impl Draft {
         let plan = ParsedPlan {
             title: Some("Random".into()),
             tasks: self.tasks.clone(),
-            context: Vec::new(),
-            warnings: Vec::new(),
-            ignored: Vec::new(),
+            ..ParsedPlan::empty(Format::Markdown)
         };
         let (user_input, config) = (render(&plan), self.config.clone());
         Command::Initialize { user_input, attachments: Vec::new(), config, parallel: false }
     }
 }
 
-/// Plans of every shape: what waits for what, conditions, boxes, policies and retries.
+/// Plans of every shape: what waits for what, conditions, names, boxes, policies and retries.
 pub fn drafts() -> impl Strategy<Value = Draft> {
     let policies =
         [FailurePolicy::SkipDependants, FailurePolicy::Continue, FailurePolicy::Stop, FailurePolicy::Ask].to_vec();
@@ -56,10 +54,10 @@ pub fn drafts() -> impl Strategy<Value = Draft> {
         0..4_u8,
         any::<u8>(),
         any::<u8>(),
-        prop_oneof![3 => Just(None), 1 => (0..2_u8, any::<bool>()).prop_map(Some)],
+        prop_oneof![3 => Just(None), 2 => (0..4_u8, any::<bool>()).prop_map(Some)],
         prop_oneof![2 => Just(None), 1 => (0..3_u32).prop_map(Some)],
         prop_oneof![2 => Just(None), 1 => select(policies.clone()).prop_map(Some)],
-        prop_oneof![12 => Just(Mark::Open), 1 => Just(Mark::InProgress), 1 => Just(Mark::Done), 1 => Just(Mark::Cancelled)],
+        marks(),
         limits(),
     );
     let tasks = prop::collection::vec(task, 1..=usize::try_from(TASKS_MAX).unwrap());
@@ -72,13 +70,13 @@ pub fn drafts() -> impl Strategy<Value = Draft> {
                     let before = if is_reversed { index + 1..n_tasks } else { 0..index };
                     let waits_for = before.filter(|before| some & other & (1 << before) != 0);
                     let depends_on = waits_for.map(|before| Dependency { task: id(before), strength: Strength::Hard });
+                    let depends_on = depends_on.collect::<Vec<_>>();
                     TaskPlan {
-                        depends_on: depends_on.collect(),
+                        label: label(index, n_tasks, some),
+                        condition: condition.map(|(what, negated)| condition_of(what, negated, &depends_on)),
+                        depends_on,
                         command: (kind < 2).then(|| "true".to_owned()),
-                        condition: condition.map(|(text, negated)| Condition {
-                            text: ["it rains", "it is late"][usize::from(text)].into(),
-                            negated,
-                        }),
+                        optional: other % 5 == 0,
                         retry,
                         rerun_safe: other % 3 == 0,
                         on_failure: policy,
@@ -96,6 +94,36 @@ pub fn drafts() -> impl Strategy<Value = Draft> {
             Draft { tasks, config }
         },
     )
+}
+
+fn marks() -> impl Strategy<Value = Mark> {
+    prop_oneof![
+        12 => Just(Mark::Open),
+        1 => Just(Mark::InProgress),
+        1 => Just(Mark::Done),
+        1 => Just(Mark::Cancelled),
+        1 => Just(Mark::Deferred),
+    ]
+}
+
+/// No name, an id, an address, or the number of a task that may be added later.
+fn label(index: usize, n_tasks: usize, pick: u8) -> Option<String> {
+    match pick % 4 {
+        0 => Some(format!("T{index:03}")),
+        1 => Some(format!("Deploy/{}", index + 1)),
+        2 => Some((n_tasks + index + 1).to_string()),
+        _ => None,
+    }
+}
+
+/// A condition that a person decides, or the outcome of a task that it waits for.
+fn condition_of(what: u8, negated: bool, depends_on: &[Dependency]) -> Condition {
+    let decides = depends_on.get(usize::from(what / 2)).filter(|_| what % 2 == 0).map(|one| one.task);
+    let text = decides.map_or_else(
+        || ["it rains", "it is late"][usize::from(what / 2)].to_owned(),
+        |decides| format!("step {decides} succeeds"),
+    );
+    Condition { text, negated, outcome_of: decides }
 }
 
 /// What the text cannot say of every task.
@@ -236,10 +264,11 @@ pub enum Change {
 }
 
 /// What is added to plans. Together with the most tasks of a draft these are few enough to be picked often.
-const ADDED: [&str; 6] = [
-    "Look again",
-    "1. `echo a`\n2. `echo b`\n",
-    "- [x] `echo done`\n- A: weed (depends on B) !high @ann\n- B: hoe\n",
+const ADDED: [&str; 7] = [
+    "- Look again",
+    "1. Run `echo a`\n2. Run `echo b`\n",
+    "- [x] Run `echo done`\n- [ ] A: weed (depends on B) (priority: high) @ann\n- [ ] B: hoe\n- [~] mow\n",
+    "1. Run `echo a`\n2. If it fails, run `echo b`\n3. Otherwise, run `echo c`\n",
     "If it rains, wait. Otherwise, sow.",
     "Which colour?",
     "",
@@ -509,5 +538,94 @@ pub fn words(purpose: Purpose) -> &'static [&'static str] {
         Purpose::Task | Purpose::Executor => &["blue"],
         Purpose::Condition => &["yes", "no"],
         Purpose::Failure => &["skip", "continue", "stop", "done", "retry"],
+    }
+}
+
+/// A text of a task: plain, or with what the exported form must quote.
+fn texts() -> impl Strategy<Value = String> {
+    let quoted = ["", " ", "\"a\"", "- [x] 2. b", "> c", "# d", "two\nlines", "\u{2028}", "\\", "note: e", "Deploy/2"];
+    prop_oneof!["[a-z ]{1,12}", select(quoted.to_vec()).prop_map(str::to_owned), any::<String>()]
+}
+
+fn attachments() -> impl Strategy<Value = Vec<Attachment>> {
+    let kinds = [
+        AttachmentKind::Link,
+        AttachmentKind::ImageRef,
+        AttachmentKind::FileRef,
+        AttachmentKind::EmbeddingRef,
+        AttachmentKind::ScreenshotRef,
+    ];
+    let attachment = (select(kinds.to_vec()), texts(), prop::option::of(texts()))
+        .prop_map(|(kind, reference, label)| Attachment { kind: kind(reference), label });
+    prop::collection::vec(attachment, 0..3)
+}
+
+/// A draft whose tasks have every field of the exported form, with any texts in them.
+fn full_drafts() -> impl Strategy<Value = Vec<TaskPlan>> {
+    let lists = (prop::collection::vec(texts(), 0..3), prop::collection::vec(texts(), 0..3), attachments());
+    let words = prop::collection::vec(prop::option::of(texts()), 5);
+    let numbers = (any::<u64>(), prop::option::of((texts(), 1..u64::MAX)), any::<[bool; 8]>());
+    let fields = (texts(), words, lists, numbers);
+    (drafts(), prop::collection::vec(fields, usize::try_from(TASKS_MAX).unwrap())).prop_map(|(draft, fields)| {
+        let filled = draft.tasks.into_iter().zip(fields).map(|(task, (description, words, lists, numbers))| {
+            let (n, default, is_set) = numbers;
+            let some = |place: usize| is_set[place].then_some(n);
+            let word = |place: usize| words[place].clone();
+            let mut task = TaskPlan {
+                description,
+                label: task
+                    .label
+                    .map(|label| if is_set[0] { format!("{}/{label}", word(0).unwrap_or_default()) } else { label }),
+                command: word(1).or(task.command),
+                group: word(2),
+                priority: word(3),
+                assignee: word(4),
+                notes: lists.0,
+                files: lists.1,
+                attachments: lists.2,
+                timeout_ms: some(1),
+                deadline_ms: some(2),
+                estimate_ms: some(3),
+                compensates: some(4).map(TaskId),
+                default_answer: default.map(|(answer, after_ms)| DefaultAnswer { answer, after_ms }),
+                sub_plan: None,
+                ..task
+            };
+            for one in task.depends_on.iter_mut().filter(|one| is_set[5 + usize::from(one.task.0 > 2)]) {
+                one.strength = Strength::Soft;
+            }
+            if let Some(condition) = task.condition.as_mut().filter(|_| is_set[7]) {
+                condition.text = words[0].clone().unwrap_or_default();
+            }
+            task
+        });
+        filled.collect()
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(600) })]
+
+    #[test]
+    fn a_rendered_plan_reads_back_with_every_field(
+        tasks in full_drafts(),
+        title in prop::option::of(texts()),
+        context in prop::collection::vec(texts(), 0..3),
+    ) {
+        let plan = ParsedPlan { title, tasks, context, ..ParsedPlan::empty(Format::Markdown) };
+        let text = render(&plan);
+        let back = |parallel| read(&text, ReadOptions { parallel, ..ReadOptions::default() }).unwrap();
+        let without_spans = |plan: ParsedPlan| {
+            let tasks = plan.tasks.into_iter().map(|task| TaskPlan { spans: Vec::new(), ..task });
+            (plan.title, plan.context, tasks.collect::<Vec<_>>())
+        };
+        let mut expected = (plan.title.clone(), plan.context.clone(), plan.tasks.clone());
+        prop_assert_eq!(without_spans(back(false)), expected.clone(), "{}", text);
+        let shown = back(false).marks.iter().map(|mark| (mark.of, mark.mark)).collect::<Vec<_>>();
+        prop_assert_eq!(shown, plan.tasks.iter().map(|task| (Some(task.id), task.mark)).collect::<Vec<_>>());
+        for task in &mut expected.2 {
+            task.depends_on.retain(|one| one.strength == Strength::Hard);
+        }
+        prop_assert_eq!(without_spans(back(true)), expected, "in parallel: {}", text);
     }
 }

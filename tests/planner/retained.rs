@@ -147,7 +147,7 @@ async fn amend_all(log: &mut Recording) {
     let amend = |amendments, reason: &str| Command::Amend { amendments, reason: reason.to_owned() };
     let (task, later) = (TaskId(5), TaskId(6));
     let add = |text: &str| Amendment::Add { text: text.to_owned(), after: vec![TaskId(3)], before: Vec::new() };
-    log.order(amend(vec![add("1. Run `echo e`\n2. [x] Run `echo f`\n3. Run `echo g`\n")], "more")).await;
+    log.order(amend(vec![add("- [ ] Run `echo e`\n- [x] Run `echo f`\n- [ ] Run `echo g`\n")], "more")).await;
     let edits = vec![Edit::Priority(None), Edit::Priority(Some("high".into())), Edit::Label(Some("E".into()))];
     let reorder = Amendment::Reorder { task: TaskId(7), after: vec![TaskId(3), task] };
     log.order(amend(vec![Amendment::Edit { task, edits }, reorder], &"x".repeat(METADATA_BYTES_MAX))).await;
@@ -156,7 +156,7 @@ async fn amend_all(log: &mut Recording) {
     let refused = vec![edit.clone(), Amendment::Skip { task: later, keeps_order: true }];
     assert_eq!(log.order(amend(refused, "it is done")).await, []);
     let skip = Amendment::Skip { task: TaskId(7), keeps_order: true };
-    assert_eq!(log.order(amend(vec![edit, add("[x] Run `echo h`"), skip], "long")).await.len(), 3);
+    assert_eq!(log.order(amend(vec![edit, add("- [x] Run `echo h`"), skip], "long")).await.len(), 3);
     let changes = vec![Setting::ParallelismOfExecutor("ann".into(), Some(1)), Setting::Order(Order::CriticalPath)];
     log.order(Command::Configure { changes, reason: "x".repeat(METADATA_BYTES_MAX) }).await;
     log.order(Command::PauseTask { task, reason: "x".repeat(METADATA_BYTES_MAX) }).await;
@@ -284,7 +284,7 @@ fn what_is_kept_has_its_documented_form_and_no_text_that_stands_in_the_events() 
     let skip = json!({"Skip": {"task": 3, "keeps_order": true}});
     let kept = json!([{"Edit": {"task": 2, "edits": [{"Command": null}, {"Retry": 2}]}}, skip]);
     let amend = Command::Amend { amendments, reason: "so".into() }.retained();
-    check(amend, json!({"Amend": {"amendments": kept, "skipped": [3], "reason": "so"}}));
+    check(amend, json!({"Amend": {"amended": {"amendments": kept, "skipped": [3]}, "reason": "so"}}));
     let changes = vec![Setting::Parallelism(2), Setting::ParallelismOfKind(NodeKind::Analysis, None)];
     let configure = Command::Configure { changes, reason: "so".into() }.retained();
     let kept = json!([{"Parallelism": 2}, {"ParallelismOfKind": ["Analysis", null]}]);

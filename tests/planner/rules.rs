@@ -14,7 +14,7 @@ use super::transcript::{check, check_with, tell};
 #[test]
 fn one_decision_plans_and_dispatches_what_can_start() {
     check(
-        "1. `make`\n2. `make test`\n",
+        "1. Run `make`\n2. Run `make test`\n",
         "
         > start
         planned 1 2
@@ -33,7 +33,7 @@ fn one_decision_plans_and_dispatches_what_can_start() {
 fn what_waits_for_nothing_starts_together_up_to_the_parallelism() {
     check_with(
         PlannerConfig { parallelism: 2, ..PlannerConfig::default() },
-        "- `a`\n- `b`\n- `c`\n- `d`\n",
+        "In parallel:\n- Run `a`\n- Run `b`\n- Run `c`\n- Run `d`\n",
         "
         > start
         planned 1 2 3 4
@@ -69,7 +69,7 @@ fn tasks_for_people_take_no_place_from_commands() {
 #[test]
 fn a_task_starts_when_the_last_of_what_it_waits_for_has_ended() {
     check(
-        "- A: `a`\n- B: `b`\n- C: `c` (depends on A, B)\n",
+        "In parallel:\n- A: Run `a`\n- B: Run `b`\n- C: Run `c` (depends on A, B)\n",
         "
         > start
         planned 1 2 3
@@ -90,7 +90,7 @@ fn a_task_starts_when_the_last_of_what_it_waits_for_has_ended() {
 #[test]
 fn boxes_that_are_ticked_are_done_before_the_plan_begins() {
     check(
-        "1. [x] `a`\n2. [-] `b`\n3. [ ] `c`\n",
+        "- [x] Run `a`\n- [-] Run `b`\n- [ ] Run `c`\n",
         "
         > start
         planned 1 2 3
@@ -107,7 +107,7 @@ fn boxes_that_are_ticked_are_done_before_the_plan_begins() {
 #[test]
 fn a_plan_that_is_done_already_ends_at_once() {
     check(
-        "- [x] `a`\n- [x] `b`\n",
+        "- [x] Run `a`\n- [x] Run `b`\n",
         "
         > start
         planned 1 2
@@ -166,7 +166,7 @@ fn a_proposal_is_checked_as_a_text_is() {
 #[test]
 fn a_plan_is_made_once_and_before_anything_else() {
     check(
-        "- `a`\n",
+        "- Run `a`\n",
         "
         > continue
         ! there is no such plan
@@ -185,14 +185,14 @@ fn a_plan_is_made_once_and_before_anything_else() {
 fn settings_out_of_their_limits_are_refused() {
     let none = PlannerConfig { parallelism: 0, ..PlannerConfig::default() };
     let many = PlannerConfig { retries_max: 101, ..PlannerConfig::default() };
-    check_with(none, "- `a`\n", "> start\n! parallelism is 0, and must be from 1 to 1000");
-    check_with(many, "- `a`\n", "> start\n! retries_max is 101, and must be from 0 to 100");
+    check_with(none, "- Run `a`\n", "> start\n! parallelism is 0, and must be from 1 to 1000");
+    check_with(many, "- Run `a`\n", "> start\n! retries_max is 101, and must be from 0 to 100");
 }
 
 #[test]
 fn reports_that_are_late_repeated_or_of_nothing_known_change_nothing() {
     check(
-        "1. `a` (retry 1)\n2. `b`\n",
+        "1. Run `a` (retry 1)\n2. Run `b`\n",
         "
         > start
         planned 1 2
@@ -234,10 +234,10 @@ fn reports_that_are_late_repeated_or_of_nothing_known_change_nothing() {
 
 #[test]
 fn the_plan_tells_all_that_became_of_its_tasks() {
-    let planner = run("# Ship\n1. `a`\n2. `b`\n", &["1 built"]);
+    let planner = run("# Ship\n1. Run `a`\n2. Run `b`\n", &["1 built"]);
     let state = planner.state();
     assert_eq!(state.title(), Some("Ship"));
-    assert_eq!(state.source(), "# Ship\n1. `a`\n2. `b`\n");
+    assert_eq!(state.source(), "# Ship\n1. Run `a`\n2. Run `b`\n");
     assert_eq!(statuses(state), [TaskStatus::Completed, TaskStatus::Running]);
     assert_eq!(state.tasks()[0].result.as_deref(), Some("built"));
     assert_eq!(state.next_id(), 3);

@@ -19,7 +19,7 @@ fn default(answer: &str, after_ms: u64) -> Option<DefaultAnswer> {
 fn a_plan_past_its_deadline_ends_every_open_task_and_has_failed() {
     check_with(
         within(60_000),
-        "1. `a`\n2. `b`\n3. `c`\n",
+        "1. Run `a`\n2. Run `b`\n3. Run `c`\n",
         "
         > start
         planned 1 2 3
@@ -55,7 +55,7 @@ fn a_task_past_its_deadline_has_timed_out_for_good_and_its_tries_count() {
     let late = |tasks: &mut [TaskPlan]| (tasks[0].deadline_ms, tasks[0].retry) = (Some(5_000), Some(9));
     check_changed(
         PlannerConfig::default(),
-        "1. `a`\n2. `b`\n3. `c`\n",
+        "1. Run `a`\n2. Run `b`\n3. Run `c`\n",
         late,
         "
         > start
@@ -85,7 +85,7 @@ fn what_a_late_task_means_for_the_rest_is_for_its_failure_policy() {
     let policy = |on_failure| PlannerConfig { on_failure, ..PlannerConfig::default() };
     check_changed(
         policy(FailurePolicy::Continue),
-        "1. `a`\n2. `b`\n",
+        "1. Run `a`\n2. Run `b`\n",
         late,
         "
         > start
@@ -100,7 +100,7 @@ fn what_a_late_task_means_for_the_rest_is_for_its_failure_policy() {
     );
     check_changed(
         policy(FailurePolicy::Ask),
-        "1. `a`\n2. `b`\n",
+        "1. Run `a`\n2. Run `b`\n",
         late,
         "
         > start
@@ -134,7 +134,7 @@ fn a_question_that_nobody_answers_in_time_is_answered_by_its_default() {
     };
     check_changed(
         PlannerConfig::default(),
-        "- What colour?\n- What wood?\n- C: `paint` (depends on 1)\n",
+        "In parallel:\n- What colour?\n- What wood?\n- C: Run `paint` (depends on 1)\n",
         asks,
         "
         > start
@@ -172,7 +172,7 @@ fn of_two_that_are_due_at_once_the_first_may_spare_the_second() {
     };
     check_changed(
         PlannerConfig::default(),
-        "- `a`\n- What colour?\n",
+        "In parallel:\n- Run `a`\n- What colour?\n",
         late,
         "
         > start
@@ -195,7 +195,7 @@ fn of_two_that_are_due_at_once_the_first_may_spare_the_second() {
 fn a_paused_plan_has_no_more_time_than_another() {
     check_with(
         within(1_000),
-        "1. `a`\n",
+        "1. Run `a`\n",
         "
         > start
         planned 1
@@ -213,7 +213,7 @@ fn a_paused_plan_has_no_more_time_than_another() {
 
 #[test]
 fn a_host_is_told_when_something_is_due_and_when_it_is_not_known_yet() {
-    let (user_input, config) = ("1. `a`\n".to_owned(), within(1_000));
+    let (user_input, config) = ("1. Run `a`\n".to_owned(), within(1_000));
     let mut planner = Planner::new();
     assert_eq!((planner.state().next_due(), planner.state().wants_tick()), (None, false));
     planner.process(Command::Initialize { user_input, attachments: Vec::new(), config, parallel: false }).unwrap();
@@ -228,7 +228,7 @@ fn a_host_is_told_when_something_is_due_and_when_it_is_not_known_yet() {
 fn a_standing_plan_that_is_given_work_after_its_deadline_has_all_its_time_again() {
     check_with(
         PlannerConfig { standing: true, ..within(60_000) },
-        "1. `a`\n",
+        "1. Run `a`\n",
         "
         > start
         planned 1

@@ -27,7 +27,7 @@ pub fn check_with(config: PlannerConfig, text: &str, transcript: &str) {
 
 /// [`check_with`] of tasks that are not as the text has them alone.
 pub fn check_changed(config: PlannerConfig, text: &str, change: impl Fn(&mut [TaskPlan]), transcript: &str) {
-    let mut tasks = parse(text, ReadOptions::default()).unwrap().tasks;
+    let mut tasks = read(text, ReadOptions::default()).unwrap().tasks;
     change(&mut tasks);
     let (title, context, origin) = (None, Vec::new(), Origin::default());
     let proposal = Box::new(Proposal { tasks, title, source: text.to_owned(), context, origin });
@@ -282,8 +282,9 @@ pub fn tell(event: &Event) -> String {
         Event::PlanCancelled { reason } => format!("cancelled: {reason}"),
         Event::TasksReopened { task_ids } => format!("reopened {}", numbers(task_ids.iter().copied())),
         Event::PlanForked { parent, at, reason } => format!("forked from {parent} at {at}: {reason}"),
-        Event::TasksAmended { tasks, reason } => {
-            format!("amended {}: {reason}", numbers(tasks.iter().map(|task| task.id)))
+        Event::TasksAmended { tasks, reason, source } => {
+            let source = source.as_ref().map_or(String::new(), |source| format!(", the text is now {source}"));
+            format!("amended {}: {reason}{source}", numbers(tasks.iter().map(|task| task.id)))
         }
         Event::SettingsChanged { reason, .. } => format!("settings changed: {reason}"),
         Event::TaskPaused { task_id, reason } => format!("{task_id} paused: {reason}"),

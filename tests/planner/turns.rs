@@ -16,7 +16,7 @@ fn one_at_a_time() -> PlannerConfig {
 fn the_most_urgent_starts_first_and_the_first_in_the_plan_of_equals() {
     check_with(
         one_at_a_time(),
-        "- `a` !low\n- `b`\n- `c` !high\n- `d` (priority: P0)\n- `e` !high\n",
+        "In parallel:\n- Run `a` (priority: low)\n- Run `b`\n- Run `c` (priority: high)\n- Run `d` (priority: P0)\n- Run `e` (priority: high)\n",
         "
         > start
         planned 1 2 3 4 5
@@ -65,7 +65,7 @@ fn priorities_rank_as_people_write_them() {
 fn with_the_longest_way_first_what_holds_up_most_starts_first() {
     check_with(
         PlannerConfig { order: Order::CriticalPath, ..one_at_a_time() },
-        "- A: `a`\n- B: `b`\n- C: `c` (depends on B)\n- D: `d` (depends on C)\n",
+        "In parallel:\n- A: Run `a`\n- B: Run `b`\n- C: Run `c` (depends on B)\n- D: Run `d` (depends on C)\n",
         "
         > start
         planned 1 2 3 4
@@ -73,7 +73,7 @@ fn with_the_longest_way_first_what_holds_up_most_starts_first() {
         > 2 done
         2 Completed:
         dispatched 3#1
-        > amend add after=1 1. `e` / 2. `f`
+        > amend add after=1 1. Run `e` / 2. Run `f`
         amended 5 6: better
         > 3 done
         3 Completed:
@@ -98,7 +98,7 @@ fn a_kind_or_an_assignee_that_is_full_holds_up_nobody_else() {
     };
     check_with(
         config,
-        "- Analyze the logs\n- Analyze the metrics\n- Refactor the parser @ann\n- Refactor the lexer @ann\n\
+        "In parallel:\n- Analyze the logs\n- Analyze the metrics\n- Refactor the parser @ann\n- Refactor the lexer @ann\n\
          - Refactor the printer\n- Refactor the reader\n",
         "
         > start
@@ -125,7 +125,7 @@ fn a_kind_or_an_assignee_that_is_full_holds_up_nobody_else() {
 fn other_limits_count_from_the_next_start_on() {
     check_with(
         one_at_a_time(),
-        "- `a`\n- `b` (retry 2)\n- `c`\n- `d`\n",
+        "In parallel:\n- Run `a`\n- Run `b` (retry 2)\n- Run `c`\n- Run `d`\n",
         "
         > start
         planned 1 2 3 4
@@ -160,7 +160,8 @@ fn other_limits_count_from_the_next_start_on() {
 fn of_more_than_may_run_those_that_are_held_come_first_and_then_the_most_urgent() {
     let mut planner = Planner::new();
     let user_input =
-        "- [P3] Run `make a`\n- Run `make b`\n- [P1] Run `make c`\n- Run `make d`\n- Paint the door\n".to_owned();
+        "In parallel:\n- (P3) Run `make a`\n- Run `make b`\n- (P1) Run `make c`\n- Run `make d`\n- Paint the door\n"
+            .to_owned();
     let (attachments, config) = (Vec::new(), PlannerConfig::default());
     planner.process(Command::Initialize { user_input, attachments, config, parallel: false }).unwrap();
     let begin = |planner: &Planner, held: &[u64]| {

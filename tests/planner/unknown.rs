@@ -9,7 +9,7 @@ fn with(on_failure: FailurePolicy) -> PlannerConfig {
     PlannerConfig { on_failure, ..PlannerConfig::default() }
 }
 
-const PAIR: &str = "- A: `a`\n- B: `b` (depends on A)\n";
+const PAIR: &str = "- A: Run `a`\n- B: Run `b` (depends on A)\n";
 
 #[test]
 fn a_person_is_asked_whether_a_task_that_was_cut_off_did_its_work() {
@@ -41,7 +41,7 @@ fn a_person_is_asked_whether_a_task_that_was_cut_off_did_its_work() {
 #[test]
 fn a_retry_that_the_text_allows_for_failures_runs_nothing_again_whose_outcome_is_unknown() {
     check(
-        "- `a` (retry 3, on failure: continue)\n",
+        "- Run `a` (retry 3) (on failure: continue)\n",
         "
         > start
         planned 1
@@ -68,7 +68,7 @@ fn a_retry_that_the_text_allows_for_failures_runs_nothing_again_whose_outcome_is
 fn a_task_that_may_be_run_again_is_until_it_has_been_cut_off_too_often_and_then_it_is_asked_about() {
     check_with(
         PlannerConfig { retries_max: 1, ..PlannerConfig::default() },
-        "- A: `a` (rerun: safe)\n- B: `b` (depends on A)\n",
+        "- A: Run `a` (rerun: safe)\n- B: Run `b` (depends on A)\n",
         "
         > start
         planned 1 2
@@ -82,7 +82,7 @@ fn a_task_that_may_be_run_again_is_until_it_has_been_cut_off_too_often_and_then_
         ",
     );
     check(
-        "- `a` (rerun: safe, retry 0, on failure: continue)\n",
+        "- Run `a` (rerun: safe) (retry 0) (on failure: continue)\n",
         "
         > start
         planned 1
@@ -117,7 +117,7 @@ fn a_failure_that_a_person_sees_to_is_done() {
 #[test]
 fn a_pause_keeps_nobody_from_asking_or_answering_and_starts_nothing() {
     check(
-        "- A: `a`\n- B: `b` (rerun: safe)\n",
+        "In parallel:\n- A: Run `a`\n- B: Run `b` (rerun: safe)\n",
         "
         > start
         planned 1 2
@@ -145,7 +145,7 @@ fn a_pause_keeps_nobody_from_asking_or_answering_and_starts_nothing() {
 fn a_plan_that_stopped_still_asks_and_ends_with_the_answer() {
     check_with(
         with(FailurePolicy::Stop),
-        "- A: `a`\n- B: `b`\n- C: `c` (rerun: safe)\n",
+        "In parallel:\n- A: Run `a`\n- B: Run `b`\n- C: Run `c` (rerun: safe)\n",
         "
         > start
         planned 1 2 3
@@ -175,7 +175,7 @@ fn a_plan_that_stopped_still_asks_and_ends_with_the_answer() {
 fn what_stops_the_plan_does_not_say_of_a_task_that_did_run_that_it_never_started() {
     check_with(
         with(FailurePolicy::Stop),
-        "- A: `a`\n- B: `b`\n- C: What colour?\n",
+        "In parallel:\n- A: Run `a`\n- B: Run `b`\n- C: What colour?\n",
         "
         > start
         planned 1 2 3

@@ -127,6 +127,8 @@ struct Builder<'a> {
     /// The condition of the step before, and what decides it.
     last_condition: Option<(Condition, Front)>,
     outer: Outer,
+    /// The nodes that wait for a task of the plan that the text is added to.
+    has_outer: HashSet<usize>,
 }
 
 impl<'a> Builder<'a> {
@@ -159,6 +161,7 @@ impl<'a> Builder<'a> {
             last: None,
             last_condition: None,
             outer: Vec::new(),
+            has_outer: HashSet::new(),
         }
     }
 
@@ -280,6 +283,7 @@ impl<'a> Builder<'a> {
                 }
                 if let Some(of_plan) = self.named.and_then(|named| named(&reference.name)) {
                     self.outer.extend(self.ids[place].map(|id| (id, of_plan)));
+                    self.has_outer.insert(place);
                     return Ok(None);
                 }
                 let id = reference.name.clone();
@@ -339,7 +343,7 @@ impl<'a> Builder<'a> {
         }
         let written = &self.written[place];
         let found = written.iter().flat_map(|one| self.leaves(tree, *one)).filter(|one| *one != place);
-        (!written.is_empty()).then(|| found.collect())
+        (!written.is_empty() || self.has_outer.contains(&place)).then(|| found.collect())
     }
 
     fn wait(&mut self, place: usize, before: usize, strength: Strength) {

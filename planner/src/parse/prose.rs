@@ -45,7 +45,12 @@ pub(super) fn paragraph(finder: &mut Finder<'_>, place: usize) {
         if is_step {
             let node = finder.step(without_stop(&from_verb(&bare)), None, parent);
             let asks = is_question(&bare.text);
-            finder.tree.nodes[node].beside |= meanwhile.is_some();
+            if meanwhile.is_some() {
+                // The step before is the one that it runs beside.
+                for beside in finder.current().into_iter().chain([node]) {
+                    finder.tree.nodes[beside].beside = true;
+                }
+            }
             // A question right after a step is asked before it.
             finder.tree.nodes[node].asked_before = asks && !first && finder.tree.nodes.len() > 1;
             if !asks {

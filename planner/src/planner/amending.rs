@@ -173,6 +173,14 @@ impl<'a> Draft<'a> {
             while let Some((_, of_plan)) = outer.next_if(|(waiting, _)| renumbered(*waiting) == task.id) {
                 task.depends_on.push(hard(of_plan));
             }
+            if let Some(condition) = &mut task.condition
+                && let Some(decides) = condition.outcome_of.map(renumbered)
+            {
+                condition.outcome_of = Some(decides);
+                if condition.text.split(' ').nth(1).is_some_and(is_number) {
+                    condition.text = format!("step {decides} succeeds");
+                }
+            }
             // They are bytes of another text than the plan's.
             task.spans = Vec::new();
             // A number in an added text is none of the plan's.

@@ -25,6 +25,8 @@ impl Planner {
         let tasks = (first..).zip(done).map(|(id, (_, task))| {
             let before = (id > first).then(|| Dependency { task: TaskId(id - 1), strength: Strength::Hard });
             TaskPlan {
+                // Its number may be the name of another.
+                label: self.state.labels.contains_key(&id.to_string()).then(|| format!("undo/{id}")),
                 command: task.plan.compensate.clone(),
                 compensates: Some(task.plan.id),
                 depends_on: before.into_iter().collect(),

@@ -5,6 +5,7 @@ use crewlog_mq::{Handler, Position};
 
 use crate::error::PlannerError;
 use crate::event::{Amendment, Event, PlannerConfig, Purpose};
+use crate::plan::TaskId;
 use crate::planner::Planner;
 use crate::planner::settings::check_config;
 use crate::state::Phase;
@@ -40,7 +41,10 @@ impl Planner {
         let why = || reason.clone();
         let settings = changed.map(|config| Event::SettingsChanged { config, reason: why() });
         // What a task asks, or a person of it, its next run need not ask again. Other questions come with their tasks.
+        // What the other plan was undoing is its own matter.
+        let is_undoing = |id: TaskId| self.state.task(id).is_some_and(|task| task.plan.compensates.is_some());
         let asked = self.state.open_questions().filter(|question| question.purpose == Purpose::Executor);
+        let asked = asked.filter(|question| !is_undoing(question.task));
         let asked = asked.zip(0..).map(|(question, nth)| {
             self.ask(question.task, question.question.clone(), Purpose::Executor, question.default.clone(), nth)
         });

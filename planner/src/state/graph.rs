@@ -266,7 +266,8 @@ impl PlannerState {
     /// decides against both branches.
     pub(crate) fn judged(&self, condition: &Condition) -> Option<Option<bool>> {
         let decides = condition.outcome_of.and_then(|id| self.task(id)).filter(|task| task.plan.command.is_some());
-        let Some(task) = decides else {
+        // A person may have changed the plan such that the task runs before the one that decides has ended.
+        let Some(task) = decides.filter(|task| task.status.is_end()) else {
             let said = self.conditions.get(&condition.text).copied()?;
             return Some(said.map(|holds| holds != condition.negated));
         };
