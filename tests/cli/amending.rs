@@ -3,7 +3,8 @@
 use super::scene::{Scene, named_pipe};
 
 /// A plan whose first task waits for a person, so that the rest of it can be changed.
-const TEXT: &str = "- A: Paint the door\n- B: Run `echo b > b.txt` (depends on A)\n- C: Run `echo c > c.txt` (depends on B)\n";
+const TEXT: &str =
+    "- A: Paint the door\n- B: Run `echo b > b.txt` (depends on A)\n- C: Run `echo c > c.txt` (depends on B)\n";
 
 fn waiting(scene: &Scene) -> String {
     scene.write("plan.md", TEXT);

@@ -79,7 +79,8 @@ fn a_conflict_is_told_with_its_holders_and_how_it_ended() {
 #[test]
 fn the_figures_of_a_project_are_told_as_of_any_position() {
     let scene = Scene::new();
-    let (_, ran) = scene.plan("- [x] Begin\n- [ ] Run `true`\n- [ ] Run `true`\n- [ ] Run `true`\n- [ ] Run `exit 3`\n");
+    let (_, ran) =
+        scene.plan("- [x] Begin\n- [ ] Run `true`\n- [ ] Run `true`\n- [ ] Run `true`\n- [ ] Run `exit 3`\n");
     ran.expect(100);
     let now = scene.run(&["stats", "-o", "json"]).expect(0).json();
     assert_eq!(keys(&now), keys(&form("`stats`")), "{now:#}");
