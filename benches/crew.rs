@@ -90,8 +90,8 @@ async fn run(url: &str, n_plans: usize, n_tasks: usize, n_executors: usize) -> R
 
 /// Makes a plan, under a host that is there already.
 async fn begin(store: &EventStore, n: usize, n_tasks: usize) -> Result<(), Failure> {
-    let steps = (3..=n_tasks).map(|task| format!("{task}. Look at part {task} (depends: 2)\n"));
-    let user_input = format!("1. Look at it\n2. Go on (depends: 1)\n{}", steps.collect::<String>());
+    let steps = (3..=n_tasks).map(|task| format!("{task}. Look at part {task} (depends on 2)\n"));
+    let user_input = format!("1. Look at it\n2. Go on (depends on 1)\n{}", steps.collect::<String>());
     let config = PlannerConfig { parallelism: 8, ..PlannerConfig::default() };
     let command = Command::Initialize { user_input, attachments: Vec::new(), config, parallel: false };
     let plan = format!("plan-{n}");

@@ -22,7 +22,7 @@ fn planning(criterion: &mut Criterion) {
     let (words, registry) = (words(), ToolRegistry::coding());
     let mut group = criterion.benchmark_group("planning");
     group.bench_function("parser alone", |bench| {
-        bench.iter(|| parse(black_box(&words), ReadOptions::default()).map(|parsed| parsed.tasks.len()));
+        bench.iter(|| read(black_box(&words), ReadOptions::default()).map(|parsed| parsed.tasks.len()));
     });
     for agent in AgentType::ALL {
         group.bench_function(agent.as_str(), |bench| {

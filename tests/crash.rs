@@ -90,7 +90,8 @@ fn what_watches_goes_on_in_another_process_when_its_own_is_killed() {
         named_pipe(&scene, &format!("go-{name}"));
         Gate::new(&scene, name)
     });
-    let wait = |name: &str| format!("- Run `{}; read line < go-{name}; echo {name} >> notes.txt`\n", Gate::pass(name));
+    let wait =
+        |name: &str| format!("- [P] Run `{}; read line < go-{name}; echo {name} >> notes.txt`\n", Gate::pass(name));
     let mut first = scene.start(&["work"]);
     first.stderr.until("open now");
     scene.write("plan.md", wait("one") + &wait("two"));
@@ -240,13 +241,13 @@ mod sweep {
 
     const TEXT: &str = "\
 # Sweep
-1. Build with `echo \"1 $CREWLOG_ATTEMPT\" >> side; echo built`
+1. Run `echo \"1 $CREWLOG_ATTEMPT\" >> side; echo built`
 2. In parallel:
-   - Lint with `echo \"2 $CREWLOG_ATTEMPT\" >> side; echo linted`
-   - Test with `echo \"3 $CREWLOG_ATTEMPT\" >> side; echo tested`
+   - Run `echo \"2 $CREWLOG_ATTEMPT\" >> side; echo linted`
+   - Run `echo \"3 $CREWLOG_ATTEMPT\" >> side; echo tested`
 3. Which colour is it?
-4. Paint with `echo \"5 $CREWLOG_ATTEMPT\" >> side; echo \"$CREWLOG_ANSWER\"; exit 3` (retry 1)
-5. Dry with `echo \"6 $CREWLOG_ATTEMPT\" >> side`
+4. Run `echo \"5 $CREWLOG_ATTEMPT\" >> side; echo \"$CREWLOG_ANSWER\"; exit 3` (retry 1)
+5. Run `echo \"6 $CREWLOG_ATTEMPT\" >> side`
 ";
     #[test]
     fn a_plan_killed_at_any_event_ends_as_one_that_was_not() {

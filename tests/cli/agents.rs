@@ -15,7 +15,7 @@ fn agent(scene: &Scene, name: &str, lines: &str) {
 fn an_agent_carries_out_what_has_no_command_and_a_person_sees_before_what_it_will_be_given() {
     let scene = Scene::new();
     agent(&scene, "painter", "echo \"$told\" > told; echo painted > door; echo 'It is red now.'");
-    scene.write("plan.md", "1. Fetch `echo brush`\n2. Paint the door\n");
+    scene.write("plan.md", "1. Run `echo brush`\n2. Paint the door\n");
     let ran = scene.run(&["run", "plan.md"]).expect(1);
     ran.says(&[
         "2 tasks, 1 with a command, 1 for agents",
@@ -36,7 +36,7 @@ fn an_agent_asks_a_person_and_goes_on_with_the_answer() {
     let scene = Scene::new();
     let asks = "case $told in *\"-> red\"*) echo \"painted red\" ;; *) echo hm; echo 'QUESTION: Which colour?' ;; esac";
     agent(&scene, "painter", asks);
-    let (plan, ran) = scene.plan("1. Paint the door\n2. Say `echo end`\n");
+    let (plan, ran) = scene.plan("1. Paint the door\n2. Run `echo end`\n");
     ran.expect(5).says(&["Which colour?", &format!("crewlog answer {plan} q1")]);
     scene.run(&["answer", &plan, "q1", "red"]).expect(0);
     scene.run(&["resume", &plan]).expect(0);
@@ -49,7 +49,7 @@ fn an_agent_asks_a_person_and_goes_on_with_the_answer() {
 fn an_agent_that_fails_says_why_and_what_depends_on_it_is_skipped() {
     let scene = Scene::new();
     agent(&scene, "painter", "echo much; echo 'no brush' >&2; exit 4");
-    let (plan, ran) = scene.plan("1. Paint the door\n2. Say `echo end`\n");
+    let (plan, ran) = scene.plan("1. Paint the door\n2. Run `echo end`\n");
     ran.expect(100).says(&["FAIL", "exit code 4"]);
     let shown = scene.show(&plan);
     let error = shown["tasks"][0]["error"].as_str().expect("an error").to_owned();
@@ -74,8 +74,9 @@ fn a_worker_may_be_only_some_of_the_executors() {
     let scene = Scene::new();
     agent(&scene, "first", "echo first");
     agent(&scene, "second", "echo second");
-    scene.write("plan.md", "- Look at the wall @second\n- Say `echo shell`\n- Look at the door @first\n");
-    let plan = scene.run(&["run", "plan.md", "--yes", "--detach"]).expect(0).stdout.trim().to_owned();
+    scene.write("plan.md", "- Look at the wall @second\n- Run `echo shell`\n- Look at the door @first\n");
+    let run = ["run", "plan.md", "--parallel", "--yes", "--detach"];
+    let plan = scene.run(&run).expect(0).stdout.trim().to_owned();
     let results = |expected: [&str; 3]| {
         let shown = scene.show(&plan);
         let results = [0, 1, 2].map(|task| shown["tasks"][task]["result"].as_str().unwrap_or("").to_owned());
@@ -101,7 +102,7 @@ fn what_a_killed_worker_had_begun_is_asked_about_and_not_done_again_unasked() {
         "painter",
         &format!("echo begun >> side; {}; read line < go; echo ended >> side", Gate::pass("gate")),
     );
-    scene.write("plan.md", "1. Paint the door\n2. Say `echo end`\n");
+    scene.write("plan.md", "1. Paint the door\n2. Run `echo end`\n");
     let plan = scene.run(&["run", "plan.md", "--yes", "--detach"]).expect(0).stdout.trim().to_owned();
     let worker = scene.start(&["work"]);
     gate.wait();
@@ -123,7 +124,7 @@ fn a_task_that_the_plan_takes_from_a_dead_holder_is_held_no_more() {
     let mut gate = Gate::new(&scene, "gate");
     agent(&scene, "painter", &format!("{}; read line < nothing", Gate::pass("gate")));
     named_pipe(&scene, "nothing");
-    scene.write("plan.md", "- Paint the door\n- Which colour is it?\n");
+    scene.write("plan.md", "- [P] Paint the door\n- [P] Which colour is it?\n");
     let plan = scene.run(&["run", "plan.md", "--yes", "--detach"]).expect(0).stdout.trim().to_owned();
     let worker = scene.start(&["work"]);
     gate.wait();
@@ -140,7 +141,7 @@ fn a_person_takes_over_from_a_dead_worker_in_one_append() {
     let mut gate = Gate::new(&scene, "gate");
     agent(&scene, "painter", &format!("{}; read line < nothing", Gate::pass("gate")));
     named_pipe(&scene, "nothing");
-    scene.write("plan.md", "Paint the door\n");
+    scene.write("plan.md", "- Paint the door\n");
     let plan = scene.run(&["run", "plan.md", "--yes", "--detach"]).expect(0).stdout.trim().to_owned();
     let worker = scene.start(&["work"]);
     gate.wait();
@@ -165,12 +166,12 @@ fn what_is_for_somebody_is_told_with_the_name() {
     named_pipe(&scene, "nothing");
     scene.write(
         "plan.md",
-        "- Paint the door @ann\n- Paint the wall @painter\n- Which colour? (default: red after 2h)\n",
+        "- [P] Paint the door @ann\n- [P] Paint the wall @painter\n- [P] Which colour? (default: red after 2h)\n",
     );
-    let parsed = scene.run(&["plan", "parse", "plan.md"]).expect(0).stdout;
-    let told = parsed.lines().map(str::trim).collect::<Vec<_>>();
-    for line in ["for ann", "for painter", "by default red, after 2h"] {
-        assert!(told.contains(&line), "{parsed}");
+    let read = scene.run(&["plan", "check", "plan.md"]).expect(0).stdout;
+    let told = read.lines().map(str::trim).collect::<Vec<_>>();
+    for line in ["assignee: ann", "assignee: painter", "default answer: red after 7200 s"] {
+        assert!(told.contains(&line), "{read}");
     }
     let plan = scene.run(&["run", "plan.md", "--yes", "--detach"]).expect(0).stdout.trim().to_owned();
     let worker = scene.start(&["work"]);

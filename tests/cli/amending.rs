@@ -3,7 +3,8 @@
 use super::scene::{Scene, named_pipe};
 
 /// A plan whose first task waits for a person, so that the rest of it can be changed.
-const TEXT: &str = "- A: Paint the door\n- B: `echo b > b.txt` (depends on A)\n- C: `echo c > c.txt` (depends on B)\n";
+const TEXT: &str =
+    "- A: Paint the door\n- B: Run `echo b > b.txt` (depends on A)\n- C: Run `echo c > c.txt` (depends on B)\n";
 
 fn waiting(scene: &Scene) -> String {
     scene.write("plan.md", TEXT);
@@ -36,7 +37,7 @@ fn a_plan_is_amended_and_runs_as_it_then_is() {
     assert_eq!(scene.read("d.txt"), "d\n");
     let replayed = scene.run(&["replay", &plan]).expect(0).stdout;
     assert!(replayed.contains("* task B: priority: high"), "{replayed}");
-    assert!(replayed.contains("* task 4: planned: Run echo d > d.txt"), "{replayed}");
+    assert!(replayed.contains("* task 4: planned: Run `echo d > d.txt`"), "{replayed}");
 }
 
 #[test]
@@ -136,7 +137,7 @@ fn a_standing_plan_hides_no_failure_and_says_when_it_is_opened_again() {
 #[test]
 fn a_name_that_was_mistyped_makes_no_standing_plan() {
     let scene = Scene::new();
-    let add = |words: &[&str]| scene.run(&[&["task", "add", "Paint the door"], words].concat());
+    let add = |words: &[&str]| scene.run(&[&["task", "add", "- Paint the door"], words].concat());
     add(&["--plan", "chores"]).expect(4).says(&["no plan has the id \"chores\"", "--plan chores --new"]);
     assert_eq!(add(&["--plan", "chores", "--new"]).expect(0).stdout, "chores: task 1\n");
     assert_eq!(add(&["--plan", "chores"]).expect(0).stdout, "chores: task 2\n");
@@ -158,7 +159,7 @@ fn who_carries_a_plan_out_follows_what_is_added_to_it_and_what_is_skipped() {
     let scene = Scene::new();
     named_pipe(&scene, "go");
     named_pipe(&scene, "never");
-    scene.write("plan.md", "- A: `read line < go`\n- B: `read line < never`\n");
+    scene.write("plan.md", "- [P] A: Run `read line < go`\n- [P] B: Run `read line < never`\n");
     let mut running = scene.start(&["run", "plan.md", "--yes", "--jobs", "2"]);
     running.stdout.until("\n");
     let listed = scene.run(&["ls", "-o", "json"]).expect(0).json();
@@ -179,7 +180,8 @@ fn fewer_tasks_at_once_holds_back_what_has_not_begun_and_nobody_waits_for_it_in_
     let scene = Scene::new();
     scene.write("crewlog.toml", "[executors.reviewer]\ncommand = ['sh', '-c', 'echo seen']\nkinds = [\"Analysis\"]\n");
     scene.write("plan.md", "- Paint the door\n- Review the design\n- Run `echo a`\n- Run `echo b`\n");
-    let plan = scene.run(&["run", "plan.md", "--yes", "--detach"]).expect(0).stdout.trim().to_owned();
+    let run = ["run", "plan.md", "--parallel", "--yes", "--detach"];
+    let plan = scene.run(&run).expect(0).stdout.trim().to_owned();
     scene.run(&["set", &plan, "--parallelism", "1"]).expect(0);
     let idle = scene.run(&["work", "--until-idle"]).expect(5);
     idle.says(&["task 1 waits for you"]);

@@ -53,13 +53,14 @@ fn an_answer_that_is_empty_or_too_long_is_refused_and_the_question_stays_open() 
 fn answers_of_the_surroundings_do_not_reach_a_task() {
     let scene = Scene::new().with_env("CREWLOG_ANSWER", "outer").with_env("CREWLOG_ANSWER_7", "outer");
     let say = "Run `echo \"[$CREWLOG_ANSWER] [$CREWLOG_ANSWER_1] [$CREWLOG_ANSWER_7]\"`";
-    let (plan, ran) = scene.plan(&format!("1. Which colour is it?\n2. {say}\n3. {say}\n   - depends on: none\n"));
+    let text = format!("1. [P] Which colour is it?\n2. [P] Run `true`\n3. {say} (after 1)\n4. {say} (after 2)\n");
+    let (plan, ran) = scene.plan(&text);
     ran.expect(5);
     scene.run(&["answer", &plan, "q1", "blue"]).expect(0);
     scene.run(&["resume", &plan]).expect(0);
     let shown = scene.show(&plan);
-    assert_eq!(shown["tasks"][1]["result"], "[blue] [blue] []");
-    assert_eq!(shown["tasks"][2]["result"], "[] [] []");
+    assert_eq!(shown["tasks"][2]["result"], "[blue] [blue] []");
+    assert_eq!(shown["tasks"][3]["result"], "[] [] []");
 }
 
 #[test]

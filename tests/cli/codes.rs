@@ -5,7 +5,7 @@ use super::scene::{Gate, Scene, named_pipe};
 #[test]
 fn a_plan_that_completes_is_0_and_prints_its_id_alone() {
     let scene = Scene::new();
-    scene.write("plan.md", "# Ship it\n1. Build with `echo built`\n2. Pack with `echo packed`\n");
+    scene.write("plan.md", "# Ship it\n1. Run `echo built`\n2. Run `echo packed`\n");
     let ran = scene.run(&["run", "plan.md", "--yes"]).expect(0);
     let plan = ran.stdout.trim();
     assert!(plan.starts_with("ship-it-") && ran.stdout == format!("{plan}\n"), "{}", ran.stdout);
@@ -81,7 +81,7 @@ fn a_text_that_is_no_plan_is_3_and_leaves_no_log() {
         ("unknown.md", "no task is called 77 (line 2"),
         ("binary.md", "byte 17, in line 2, is not UTF-8"),
     ] {
-        for words in [&["plan", "parse", file] as &[&str], &["run", file, "--yes"]] {
+        for words in [&["plan", "check", file] as &[&str], &["run", file, "--yes"]] {
             let ran = scene.run(words).expect(3);
             ran.says(&[says]);
             assert!(ran.stdout.is_empty(), "{words:?}: {ran:?}");
@@ -235,9 +235,9 @@ fn a_variable_that_is_empty_says_nothing() {
 fn a_text_is_shown_with_what_has_ended_and_how_it_is_undone() {
     let scene = Scene::new();
     scene.write("plan.md", "- [x] Build the door\n- [-] Buy the door\n- [ ] Run `mkdir door` (undo: `rmdir door`)\n");
-    let said = scene.run(&["plan", "parse", "plan.md"]).expect(0).stdout;
+    let said = scene.run(&["plan", "check", "plan.md"]).expect(0).stdout;
     assert!(
-        ["status Completed", "status Cancelled", "undone by rmdir door"].iter().all(|part| said.contains(part)),
+        ["status: Completed", "status: Cancelled", "undone by: rmdir door"].iter().all(|part| said.contains(part)),
         "{said}"
     );
 }

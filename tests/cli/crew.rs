@@ -32,7 +32,7 @@ pub fn form(heading: &str) -> Value {
 /// Two commands on one file, which meet for certain: each waits for the other to begin.
 fn two_that_meet(scene: &Scene) -> String {
     super::scene::named_pipe(scene, "one");
-    let text = "- Run `echo a > one; touch shared.txt`\n- Run `read a < one; touch shared.txt`\n";
+    let text = "- [P] Run `echo a > one; touch shared.txt`\n- [P] Run `read a < one; touch shared.txt`\n";
     let (plan, ran) = scene.plan(text);
     ran.expect(0);
     plan
@@ -79,7 +79,8 @@ fn a_conflict_is_told_with_its_holders_and_how_it_ended() {
 #[test]
 fn the_figures_of_a_project_are_told_as_of_any_position() {
     let scene = Scene::new();
-    let (_, ran) = scene.plan("- [x] Begin\n- Run `true`\n- Run `true`\n- Run `true`\n- Run `exit 3`\n");
+    let (_, ran) =
+        scene.plan("- [x] Begin\n- [ ] Run `true`\n- [ ] Run `true`\n- [ ] Run `true`\n- [ ] Run `exit 3`\n");
     ran.expect(100);
     let now = scene.run(&["stats", "-o", "json"]).expect(0).json();
     assert_eq!(keys(&now), keys(&form("`stats`")), "{now:#}");

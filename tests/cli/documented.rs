@@ -76,12 +76,12 @@ fn compare(name: &str, printed: &Value) {
 fn every_documented_example_is_what_the_program_prints() {
     let scene = Scene::new();
     scene.write("plan.md", blocks()["plan"]);
-    compare("parse", &scene.run(&["plan", "parse", "plan.md", "-o", "json"]).expect(0).json());
+    compare("check", &scene.run(&["plan", "check", "plan.md", "-o", "json"]).expect(0).json());
     scene.write("chain.md", blocks()["chain"]);
-    compare("analyse", &scene.run(&["plan", "analyse", "chain.md", "-o", "json"]).expect(0).json());
+    compare("graph", &scene.run(&["plan", "check", "chain.md", "-o", "json"]).expect(0).json()["graph"]);
     compare("init", &scene.run(&["init", "-o", "json"]).expect(0).json());
     let plan = scene.run(&["run", "plan.md", "--yes"]).expect(5).stdout.trim().to_owned();
-    compare("said", &scene.run(&["done", &plan, "2", "it is fine", "-o", "json"]).expect(0).json());
+    compare("said", &scene.run(&["done", &plan, "1/2", "it is fine", "-o", "json"]).expect(0).json());
     scene.run(&["answer", &plan, "q1", "1.2"]).expect(0);
     scene.run(&["resume", &plan]).expect(5);
     scene.run(&["answer", &plan, "q2", "yes"]).expect(0);
@@ -118,12 +118,12 @@ fn the_forms_agree_with_each_other() {
         event
     });
     assert_eq!(exported.collect::<Vec<_>>(), lines(&events));
-    let parsed = scene.run(&["plan", "parse", "plan.md", "-o", "json"]).expect(0).json()["tasks"].clone();
-    let parsed_lines = scene.run(&["plan", "parse", "plan.md", "-o", "jsonl"]).expect(0).stdout;
-    assert_eq!(parsed, Value::Array(lines(&parsed_lines)));
+    let checked = scene.run(&["plan", "check", "plan.md", "-o", "json"]).expect(0).json();
+    let on_a_line = scene.run(&["plan", "check", "plan.md", "-o", "jsonl"]).expect(0).stdout;
+    assert_eq!([checked], lines(&on_a_line)[..]);
     let plans = scene.run(&["ls", "-o", "json"]).expect(0).json()["plans"].clone();
     assert_eq!(plans, Value::Array(lines(&scene.run(&["ls", "-o", "jsonl"]).expect(0).stdout)));
-    let resumed = scene.run(&["done", &plan, "2", "-q"]).expect(0);
+    let resumed = scene.run(&["done", &plan, "1/2", "-q"]).expect(0);
     assert_eq!(resumed.stderr, "");
     let after = scene.run(&["resume", &plan, "-o", "jsonl", "--no-input"]).expect(5).stdout;
     assert_eq!(after, "", "a resume prints what happens from then on");
@@ -169,7 +169,7 @@ fn every_event_is_documented_key_by_key() {
     scene.run(&["retry", &plan]).expect(0);
     scene.run(&["resume", &plan]).expect(5);
     scene.run(&["cancel", &plan]).expect(0);
-    let (other, _) = scene.plan("Run `sleep 1000` (timeout 1ms, retry 0)\n");
+    let (other, _) = scene.plan("Run `sleep 1000` (timeout 1ms) (retry 0)\n");
     assert!(!other.is_empty());
     let mut seen = std::collections::BTreeSet::new();
     for event in scene.events() {

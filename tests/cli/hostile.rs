@@ -54,7 +54,7 @@ fn reading_may_stop_at_any_time() {
         &["export"],
         &["show", &plan],
         &["show", &plan, "-o", "json"],
-        &["plan", "parse", "plan.md", "-o", "jsonl"],
+        &["plan", "check", "plan.md", "-o", "jsonl"],
         &["ls"],
         &["--help"],
     ] {
@@ -96,7 +96,7 @@ fn only_code_is_run_and_what_is_shown_cannot_play_tricks() {
     let plan = ran.stdout.trim().to_owned();
     assert!(plan.chars().all(|c| c.is_ascii_alphanumeric() || c == '-'), "{plan}");
     let said = ran.stderr.clone() + &scene.run(&["show", &plan]).expect(0).stdout + &scene.run(&["ls"]).stdout;
-    let said = said + &scene.run(&["plan", "parse", "plan.md"]).stdout + &scene.run(&["events"]).stdout;
+    let said = said + &scene.run(&["plan", "check", "plan.md"]).stdout + &scene.run(&["events"]).stdout;
     assert!(!said.contains(['\u{1b}', '\u{7}', '\u{202e}', '\u{2066}']), "{said:?}");
     assert!(!scene.path("pwned1").exists() && !scene.path("pwned2").exists(), "prose is not shell");
     scene.run(&["done", &plan, "1", "\u{1b}[31m'\"$(touch pwned3)`touch pwned4`\n../x"]).expect(0);
@@ -113,10 +113,7 @@ fn only_code_is_run_and_what_is_shown_cannot_play_tricks() {
 #[test]
 fn bytes_that_are_no_text_come_back_as_json_that_is() {
     let scene = Scene::new();
-    scene.write(
-        "plan.md",
-        "1. Remember a \u{0} zero \u{1}\u{7f}\n2. Run `printf 'a\\000b\\377c'`\n   - depends on: none\n",
-    );
+    scene.write("plan.md", "1. [P] Remember a \u{0} zero \u{1}\u{7f}\n2. [P] Run `printf 'a\\000b\\377c'`\n");
     let plan = scene.run(&["run", "plan.md", "--yes"]).expect(5).stdout.trim().to_owned();
     let shown = scene.show(&plan);
     let command = shown["tasks"].as_array().expect("tasks").iter().find(|task| task["kind"] == "ToolCall");
@@ -160,7 +157,7 @@ fn standard_input_can_be_the_plan_and_nothing_else() {
         running.close_input();
         running.finish()
     };
-    with_input(&["plan", "parse", "-"], "Run `echo ok`").expect(0);
+    with_input(&["plan", "check", "-"], "Run `echo ok`").expect(0);
     with_input(&["run", "-", "--yes"], "Run `echo ok`").expect(0);
     with_input(&["run", "-", "--yes"], "").expect(3);
     with_input(&["run", "-"], "Run `touch ran`").expect(1).says(&["say --yes"]);
@@ -182,10 +179,10 @@ fn a_plan_of_two_thousand_items_is_shown_and_begun() {
 #[test]
 fn a_line_of_ten_million_bytes_is_a_task_and_one_that_is_too_long_an_error() {
     let scene = Scene::new();
-    let mut line = b"Remember ".to_vec();
+    let mut line = b"- Remember ".to_vec();
     line.resize(10_000_000, b'a');
     scene.write("long.md", &line);
-    let parsed = scene.run(&["plan", "parse", "long.md", "-o", "json"]).expect(0).json();
+    let parsed = scene.run(&["plan", "check", "long.md", "-o", "json"]).expect(0).json();
     assert_eq!(parsed["tasks"].as_array().map(Vec::len), Some(1));
     line.resize((16 << 20) + 1, b'a');
     scene.write("longer.md", &line);

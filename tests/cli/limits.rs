@@ -124,7 +124,7 @@ fn what_a_plan_keeps_to_is_said_when_it_is_made() {
 fn a_question_that_is_asked_at_once_is_shown_with_what_counts_when_nobody_answers() {
     let scene = Scene::new();
     let (_, ran) =
-        scene.plan("1. Which colour? (default: red after 1s)\n2. How big? (default: \"very big\" after 1s)\n");
+        scene.plan("1. [P] Which colour? (default: red after 1s)\n2. [P] How big? (default: very big after 1s)\n");
     let ran = ran.expect(0);
     let asked = ran.stderr.lines().filter(|line| line.contains(" ASK ")).collect::<Vec<_>>();
     assert_eq!(asked.len(), 2, "{}", ran.stderr);
@@ -143,7 +143,8 @@ fn a_plan_whose_budget_does_not_suffice_says_so_also_while_a_person_has_somethin
         let ran = scene.run(&[&["run", "plan.md", "--yes"], words].concat());
         (ran.stdout.trim().to_owned(), ran)
     };
-    let (plan, ran) = begin("- Review the design\n- Write poem one\n- Write poem two\n", &["--budget-tokens", "1500"]);
+    let (plan, ran) =
+        begin("- Review the design\n- Write poem one\n- Write poem two\n", &["--parallel", "--budget-tokens", "1500"]);
     ran.expect(5)
         .says(&["task 1 waits for you", "nothing more is started: there is a budget, and what such tasks use"]);
     assert!(scene.run(&["ls"]).expect(0).stdout.contains("(held back by its budget)"));
@@ -151,7 +152,7 @@ fn a_plan_whose_budget_does_not_suffice_says_so_also_while_a_person_has_somethin
     scene.run(&["cancel", &plan]).expect(0);
     // What was dispatched before the budget was set is known to use too much.
     let text = "- A: Review the design\n- B: Write poem one\n- C: Write poem two (depends on B)\n";
-    let (plan, _) = begin(text, &["--detach"]);
+    let (plan, _) = begin(text, &["--parallel", "--detach"]);
     scene.run(&["set", &plan, "--budget-tokens", "1500"]).expect(0);
     scene.run(&["work", "--until-idle"]);
     let shown = scene.run(&["show", &plan]).expect(0).stdout;

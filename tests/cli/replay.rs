@@ -13,7 +13,7 @@ const PAGE: &str = include_str!("../../docs/json.md");
 
 /// A plan to which all happens: it fails, is answered, done, paused, retried and cancelled. Another stands between.
 fn rich(scene: &Scene) -> String {
-    let text = "# Ship\n1. Run `echo built >> side; test -e fixed`\n2. Paint it\n   - depends on: none\n3. Which colour is it?\n   - depends on: none\n4. Run `echo never`\n   - depends on: 1\n";
+    let text = "# Ship\n1. [P] Run `echo built >> side; test -e fixed`\n2. [P] Paint it\n3. [P] Which colour is it?\n4. Run `echo never` (after 1)\n";
     let (plan, ran) = scene.plan(text);
     ran.expect(5);
     scene.run(&["run", "plan.md", "--yes", "-q"]).expect(5);
@@ -416,7 +416,7 @@ fn on_a_terminal_orders_are_asked_for_and_elsewhere_all_is_printed() {
 fn what_a_plan_says_plays_no_tricks_on_a_terminal() {
     let scene = Scene::new();
     let trick = "\u{1b}[2Jgone\u{202e}\u{7}";
-    let text = format!("# T{trick}\n1. Which colour {trick} is it?\n2. Paint {trick} it\n   - depends on: none\n");
+    let text = format!("# T{trick}\n1. [P] Which colour {trick} is it?\n2. [P] Paint {trick} it\n");
     let (plan, ran) = scene.plan(&text);
     ran.expect(5);
     scene.run(&["answer", &plan, "q1", trick]).expect(0);

@@ -11,9 +11,9 @@ const MARK: &str = "xyzzy";
 const TEXT: &str = "\
 # Find xyzzy
 
-1. Say xyzzy: `echo xyzzy`
+1. Run `echo xyzzy`
 2. Which xyzzy is it?
-3. After 1 and 2, fail about xyzzy: `echo xyzzy >&2; exit 3`
+3. Run `echo xyzzy >&2; exit 3` (after 1, 2)
 ";
 
 /// A scene with the operator's keys `a.key` and `b.key`.

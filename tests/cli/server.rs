@@ -117,7 +117,7 @@ fn an_export_has_the_same_bytes_from_a_server_and_from_a_file() {
 fn workers_share_the_tasks_of_a_log_on_a_server() {
     let database = Database::new();
     let scene = on_server(&database);
-    let steps = (0..12).map(|n| format!("- Run `echo {n} >> ran`\n")).collect::<String>();
+    let steps = (0..12).map(|n| format!("- [P] Run `echo {n} >> ran`\n")).collect::<String>();
     scene.write("plan.md", steps);
     scene.run(&["run", "plan.md", "--yes", "--detach"]).expect(0);
     let workers: Vec<_> = (0..3).map(|_| scene.start(&["work", "--until-idle"])).collect();

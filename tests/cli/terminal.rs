@@ -77,7 +77,7 @@ fn an_empty_answer_leaves_the_question_open_and_stops_nothing_else() {
     let mut gate = Gate::new(&scene, "gate");
     let go = super::scene::named_pipe(&scene, "go");
     let wait = format!("{}; read line < go; echo waited", Gate::pass("gate"));
-    scene.write("plan.md", format!("- Which colour is it?\n- Run `{wait}`\n"));
+    scene.write("plan.md", format!("- [P] Which colour is it?\n- [P] Run `{wait}`\n"));
     let mut running = Running::start_on_terminal(&mut scene.crewlog(&["run", "plan.md", "--yes"]));
     running.stderr.until("q1 Which colour is it");
     running.stderr.until("> ");

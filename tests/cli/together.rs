@@ -143,9 +143,8 @@ fn a_second_resume_joins_and_each_task_runs_once() {
 
 #[test]
 fn what_another_process_answers_goes_into_the_run() {
-    let waiting = Waiting::at(
-        "2. [ ] Which colour is it?\n   - depends on: none\n3. Run `echo \"got $CREWLOG_ANSWER\"`\n   - depends on: 1, 2\n",
-    );
+    let rest = "2. Which colour is it?\n3. Run `echo \"got $CREWLOG_ANSWER\"` (after 1, 2)\n";
+    let waiting = Waiting::at_with(rest, &["--parallel"]);
     let questions = waiting.scene.show(&waiting.plan)["questions"].clone();
     assert_eq!(questions[0]["id"], "q1", "it is asked beside the command: {questions}");
     waiting.scene.run(&["answer", &waiting.plan, "q1", "blue"]).expect(0);
@@ -167,7 +166,7 @@ fn what_a_worker_holds_is_nobody_elses_to_report() {
 
 #[test]
 fn a_task_that_is_cancelled_is_stopped_and_the_rest_goes_on() {
-    let Waiting { scene, plan, running, gate } = Waiting::at("- Run `echo beside`\n");
+    let Waiting { scene, plan, running, gate } = Waiting::at_with("2. Run `echo beside`\n", &["--parallel"]);
     scene.run(&["cancel", &plan, "1", "--reason", "not needed"]).expect(0);
     running.finish().expect(100).says(&["CANCEL", "not needed"]);
     gate.wait_until_free();
@@ -176,6 +175,7 @@ fn a_task_that_is_cancelled_is_stopped_and_the_rest_goes_on() {
         (&shown["tasks"][0]["status"], &shown["tasks"][0]["error"]),
         (&"Cancelled".into(), &"not needed".into())
     );
+    assert_eq!(shown["tasks"][1]["result"], "beside");
     assert_eq!(scene.events_of_type("TaskStopped").len(), 1);
 }
 
@@ -232,7 +232,8 @@ fn all_of_thirty_who_add_to_one_plan_at_once_come_to_their_turn() {
     let scene = Scene::new();
     let (plan, ran) = scene.plan("1. Which colour is it?\n");
     ran.expect(5);
-    let adding = (0..30).map(|n| scene.start(&["amend", &plan, "--add", &format!("Weed bed {n}")])).collect::<Vec<_>>();
+    let adding =
+        (0..30).map(|n| scene.start(&["amend", &plan, "--add", &format!("- Weed bed {n}")])).collect::<Vec<_>>();
     for one in adding {
         one.finish().expect(0);
     }

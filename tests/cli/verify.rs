@@ -104,19 +104,6 @@ fn a_plan_of_an_agent_whose_command_was_taken_away_is_not_vouched_for() {
 }
 
 #[test]
-fn a_log_whose_dispatches_say_all_themselves_reads_verifies_and_exports_as_it_did() {
-    let scene = Scene::new();
-    let older = include_str!("../executors/older/agents.jsonl");
-    scene.write("older.jsonl", older);
-    scene.run(&["import", "older.jsonl"]).expect(0);
-    let all = verified(&scene.run(&["replay", "--verify", "-o", "json"]).expect(0));
-    assert_eq!((&all["plans"], &all["given"], &all["difference"]), (&1.into(), &0.into(), &Value::Null), "{all}");
-    assert_eq!(scene.run(&["export"]).expect(0).stdout, older);
-    let plans = scene.run(&["ls", "-o", "json"]).expect(0).json();
-    assert!(plans.to_string().contains("Completed"), "{plans}");
-}
-
-#[test]
 fn what_stands_apart_from_no_dispatch_is_named_by_verify_and_check() {
     let scene = Scene::new();
     scene.write("plan.md", "- Look into the sales\n");

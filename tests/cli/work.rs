@@ -36,7 +36,7 @@ fn workers_of(claims: &[Value]) -> BTreeSet<&str> {
 #[test]
 fn a_plan_that_is_left_to_workers_runs_nothing_until_one_comes() {
     let scene = Scene::new();
-    let plan = leave(&scene, "1. Say `echo one >> side`\n2. Say `echo two >> side`\n");
+    let plan = leave(&scene, "1. Run `echo one >> side`\n2. Run `echo two >> side`\n");
     assert_eq!(scene.read("side"), "");
     assert_eq!(scene.show(&plan)["tasks"][0]["status"], "Running", "it is dispatched, and nobody holds it");
     let ran = scene.run(&["work", "--until-idle"]).expect(0);
@@ -49,7 +49,7 @@ fn a_plan_that_is_left_to_workers_runs_nothing_until_one_comes() {
 fn several_workers_share_the_tasks_of_one_log_and_each_task_runs_once() {
     let scene = Scene::new();
     let mut gates: [Gate; 3] = gates(&scene);
-    let items = (1..=3).map(|task| format!("- Wait `{}`\n", waits(task))).collect::<String>();
+    let items = (1..=3).map(|task| format!("- [P] Run `{}`\n", waits(task))).collect::<String>();
     let plan = leave(&scene, &items);
     let workers = [(); 3].map(|()| scene.start(&["work", "--jobs", "1", "--until-idle"]));
     // Each carries out one task at a time, so all three are at work when all three gates are passed.
@@ -74,7 +74,7 @@ fn a_worker_that_came_first_takes_what_is_planned_later_by_others() {
     let mut worker = scene.start(&["work"]);
     worker.stderr.until("open now: 0 plans");
     let plans = ["one", "two"].map(|word| {
-        let plan = leave(&scene, &format!("Say `echo {word} >> side`\n"));
+        let plan = leave(&scene, &format!("Run `echo {word} >> side`\n"));
         worker.stderr.until(&format!("{plan}: 1 task: 1 completed"));
         plan
     });
@@ -89,7 +89,7 @@ fn followers_of_one_log_see_the_same_events_and_one_that_comes_late_sees_the_res
     let mut gates: [Gate; 2] = gates(&scene);
     let mut early = [(); 2].map(|()| scene.start(&["work", "-o", "jsonl", "--jobs", "1"]));
     early.iter_mut().for_each(|worker| worker.stderr.until("open now"));
-    let plan = leave(&scene, &format!("1. Wait `{}`\n2. Wait `{}`\n3. End `echo end`\n", waits(1), waits(2)));
+    let plan = leave(&scene, &format!("1. Run `{}`\n2. Run `{}`\n3. Run `echo end`\n", waits(1), waits(2)));
     gates[0].wait();
     let of_plans = |event: &&Value| event["stream_id"] == "planner" || event["stream_id"] == "task";
     let seen_by_then = scene.events().iter().filter(of_plans).count();
@@ -119,7 +119,7 @@ fn followers_of_one_log_see_the_same_events_and_one_that_comes_late_sees_the_res
 fn a_worker_that_is_told_to_end_gives_its_task_back_and_another_finishes_it() {
     let scene = Scene::new();
     let [mut gate]: [Gate; 1] = gates(&scene);
-    let plan = leave(&scene, &format!("1. Wait `{}`\n2. End `echo end`\n", waits(1)));
+    let plan = leave(&scene, &format!("1. Run `{}`\n2. Run `echo end`\n", waits(1)));
     let worker = scene.start(&["work"]);
     gate.wait();
     worker.signal(Signal::INT);
@@ -138,8 +138,8 @@ fn a_worker_that_is_told_to_end_gives_its_task_back_and_another_finishes_it() {
 #[test]
 fn a_worker_that_has_nothing_to_do_says_for_whom_the_plans_wait() {
     let scene = Scene::new();
-    let asks = leave(&scene, "1. Which colour is it?\n2. Say `echo $CREWLOG_ANSWER`\n");
-    let yours = leave(&scene, "Paint the door\n");
+    let asks = leave(&scene, "1. Which colour is it?\n2. Run `echo $CREWLOG_ANSWER`\n");
+    let yours = leave(&scene, "- Paint the door\n");
     let ran = scene.run(&["work", "--until-idle"]).expect(5);
     ran.says(&[&format!("crewlog answer {asks} q1"), &format!("crewlog done {yours} 1")]);
     scene.run(&["answer", &asks, "q1", "red"]).expect(0);
@@ -156,7 +156,7 @@ fn a_worker_that_has_nothing_to_do_says_for_whom_the_plans_wait() {
 #[test]
 fn a_worker_takes_in_what_nobody_has_before_it_says_that_it_is_idle() {
     let (scene, there) = (Scene::new(), Scene::new());
-    let plan = leave(&scene, "1. Which colour is it?\n2. Say `echo $CREWLOG_ANSWER`\n");
+    let plan = leave(&scene, "1. Which colour is it?\n2. Run `echo $CREWLOG_ANSWER`\n");
     scene.run(&["answer", &plan, "q1", "red"]).expect(0);
     let export = scene.run(&["export"]).expect(0).stdout;
     let n_told = export.lines().position(|line| line.contains("\"ClarificationProvided\"")).expect("it is there");
@@ -172,7 +172,7 @@ fn a_worker_takes_in_what_nobody_has_before_it_says_that_it_is_idle() {
 fn a_plan_that_cannot_be_read_is_named_and_holds_up_no_other() {
     let (scene, there) = (Scene::new(), Scene::new());
     let foreign = leave(&scene, "1. Which colour is it?\n");
-    let sound = leave(&scene, "Say `echo fine`\n");
+    let sound = leave(&scene, "Run `echo fine`\n");
     let export = scene.run(&["export"]).expect(0).stdout;
     there.write("log.jsonl", export.replacen("\"ClarificationRequested\"", "\"SomethingOfALaterVersion\"", 1));
     there.run(&["import", "log.jsonl"]).expect(0);
@@ -193,7 +193,7 @@ fn a_command_of_several_lines_ends_with_the_first_that_fails_and_one_line_goes_a
     ran.expect(100);
     assert_eq!(scene.read("a.txt"), "begun\n");
     assert!(!scene.path("b.txt").exists(), "{}", scene.show(&plan));
-    let (_, ran) = scene.plan("1. Run `false; echo on > c.txt`\n");
+    let (_, ran) = scene.plan("1. Run `test -e nothing; echo on > c.txt`\n");
     ran.expect(0);
     assert_eq!(scene.read("c.txt"), "on\n");
 }

@@ -13,7 +13,7 @@ use crate::cli::scene::Running;
 
 /// Its agent does nothing but say whether it was told what all agents are.
 const AGENT: &str = "case $(cat) in *'Be brief.'*) echo told ;; *) exit 9 ;; esac\n";
-const TEXT: &str = "1. Paint the door (rerun: safe)\n2. Paint the wall (rerun: safe) (depends: 1)\n";
+const TEXT: &str = "1. Paint the door (rerun: safe)\n2. Paint the wall (rerun: safe) (depends on 1)\n";
 /// Beside the plan there are processes that watch it: by how many events a run may be shorter than another.
 const SHORTER_MAX: i64 = 3;
 

@@ -142,7 +142,7 @@ impl World {
 /// Several plans in two projects: overlapping files, failures, a cancel, questions, a lease that runs out, a retry.
 pub async fn rich_log() -> Vec<Recorded> {
     let mut world = World::new().await;
-    let text = "# One\n\n- [x] Prepare the ground\n- Implement it in `src/a.rs`\n- Refactor src/*.rs\n- Run `touch src/b.rs`\n- Describe it in docs/a.md\n";
+    let text = "# One\n\n- [x] Prepare the ground\n- [ ] Implement it in `src/a.rs`\n- [ ] Refactor src/*.rs\n- [ ] Run `touch src/b.rs`\n- [ ] Describe it in docs/a.md\n";
     world.plan("one", "tree", FailurePolicy::SkipDependants, text).await;
     world.claim("one", 2, "ana").await;
     world.claim("one", 3, "ben").await;

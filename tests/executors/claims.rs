@@ -258,7 +258,7 @@ async fn the_tasks_of_a_killed_program_are_finished_by_another_at_once() {
     std::fs::write(
         rig.path("plan.md"),
         format!(
-            "- `if test -e {second}; then echo finished; else touch {second}; echo up > {pipe}; sleep 1000; fi`\n",
+            "- Run `if test -e {second}; then echo finished; else touch {second}; echo up > {pipe}; sleep 1000; fi`\n",
             second = marker.display(),
             pipe = pipe.display()
         ),
