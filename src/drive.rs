@@ -26,6 +26,7 @@ use crate::json::{EventJson, ShownJson, print_line, print_pretty};
 use crate::look;
 use crate::progress::Progress;
 use crate::session::Session;
+use crate::sync::{Kept, Takes};
 use crate::terminal::{self, say, unless_closed};
 use crate::text::{by_default, count, visible};
 use crate::workforce::{self, Signals, Terms, Workforce};
@@ -46,6 +47,8 @@ pub struct Drive<'a> {
     roster: Roster,
     workforce: Workforce,
     asking: Asking,
+    /// The plan's file, when both are kept in step.
+    kept: Option<Kept<'a>>,
     /// Why nobody can read any more what is to be done.
     sealed_for_good: Option<Failure>,
     /// Why standard output takes no more; the work goes on without it.
@@ -106,6 +109,7 @@ impl<'a> Drive<'a> {
             below: BTreeMap::new(),
             tags,
             asking: Asking::default(),
+            kept: None,
             sealed_for_good: None,
             output_fault: None,
         };
@@ -115,6 +119,14 @@ impl<'a> Drive<'a> {
         let (below, up_to) = (Query::tag(under_tag(&drive.plan)), Range::up_to(drive.at));
         look::for_each(&store, &below, up_to, |recorded| drive.take(recorded)).await?;
         Ok(drive)
+    }
+
+    /// The same, with the plan's file kept in step.
+    pub async fn in_step_with_file(mut self) -> Result<Self, Failure> {
+        let (store, plan, tags) = (self.store.clone(), self.plan.clone(), self.tags.clone());
+        let roster = self.roster.clone();
+        self.kept = Some(Kept::new(self.session, store, plan, tags, roster, self.view.state()).await?);
+        Ok(self)
     }
 
     /// Goes on until the plan ends or nothing here can bring it further.
@@ -147,7 +159,12 @@ impl<'a> Drive<'a> {
                 return Ok(End::Unreadable(failure));
             }
             match self.end()? {
-                Some(end @ (End::Waiting | End::Paused)) if self.has_read_all().await? => return Ok(end),
+                Some(end @ (End::Waiting | End::Paused)) if self.has_read_all().await? => {
+                    // Perhaps the file has what is waited for.
+                    if !self.keep_file(Takes::Unasked).await {
+                        return Ok(end);
+                    }
+                }
                 Some(End::Waiting | End::Paused) | None => {}
                 Some(end) => return Ok(end),
             }
@@ -164,11 +181,20 @@ impl<'a> Drive<'a> {
                 },
                 line = typed(&mut self.asking.line) => self.answer(line).await?,
                 Ok(()) = taken_in.changed() => {}
+                () = due(self.kept.as_ref()) => drop(self.keep_file(Takes::Unasked).await),
                 () = &mut deadline => return Ok(End::TimedOut),
                 () = signals.next() => return Ok(End::Interrupted),
                 fault = self.workforce.fault() => return Err(fault),
             }
         }
+    }
+
+    /// Brings the plan and its file into step. Gives whether the plan was changed.
+    async fn keep_file(&mut self, takes: Takes) -> bool {
+        let Some(kept) = &mut self.kept else { return false };
+        let is_changed = kept.keep(&self.view, takes).await;
+        kept.notes.drain(..).for_each(|note| self.progress.note(&note));
+        is_changed
     }
 
     fn take(&mut self, recorded: &Recorded) -> Result<(), Failure> {
@@ -186,6 +212,7 @@ impl<'a> Drive<'a> {
             return Ok(self.below.entry(plan.to_owned()).or_default().apply(recorded)?);
         }
         self.view.apply(recorded)?;
+        self.kept.iter_mut().for_each(Kept::plan_has_changed);
         self.print_event(recorded)?;
         self.progress.report(recorded, &self.view);
         Ok(())
@@ -291,6 +318,7 @@ impl<'a> Drive<'a> {
         let (store, query) = (self.store.clone(), family("", &self.plan));
         let rest = Range::between(self.at, head);
         look::for_each(&store, &query, rest, |recorded| self.take(recorded)).await?;
+        self.keep_file(Takes::Nothing).await;
         if let Output::Json = self.session.output {
             let shown = ShownJson::of(&self.plan, head, &self.view);
             self.output_fault = print_pretty(std::io::stdout().lock(), &shown).err();
@@ -368,6 +396,14 @@ pub async fn already_ended(session: &Session, store: &EventStore, plan: &str, re
             say(&format!("the plan has ended; to open what failed again: {retry}"));
             Ok(Code::TaskFailed)
         }
+    }
+}
+
+/// Returns when the file is to be looked at.
+async fn due(kept: Option<&Kept<'_>>) {
+    match kept {
+        Some(kept) => tokio::time::sleep_until(kept.due()).await,
+        None => std::future::pending().await,
     }
 }
 

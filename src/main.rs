@@ -22,6 +22,7 @@ mod groups;
 mod json;
 mod keys;
 mod look;
+mod matching;
 mod mock_llm;
 mod place;
 mod points;
@@ -32,6 +33,7 @@ mod session;
 mod simulate;
 mod start;
 mod step;
+mod sync;
 mod terminal;
 mod text;
 mod travel;
@@ -107,6 +109,8 @@ async fn run(cli: Cli) -> Result<Code, Failure> {
         },
         Command::Work(work) => work::work(&session, work).await,
         Command::Plan(Plan::Check(args)) => check::check(&session, args).await,
+        Command::Plan(Plan::Sync(args)) => sync::sync(&session, &args).await,
+        Command::Plan(Plan::Export(args)) => sync::export(&session, &args).await,
         Command::Plan(Plan::Simulate(graphs)) => simulate::simulate(&session, &graphs),
         Command::Plan(Plan::Propose(args)) => propose::propose(&session, args).await,
         Command::Plan(Plan::Draft(args)) => propose::draft(&session, &args).await,

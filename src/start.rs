@@ -57,6 +57,10 @@ pub async fn run(session: &Session, run: Run) -> Result<Code, Failure> {
     let text = read_text(path)?;
     let parsed = parse::read(&text, file.options(run.reading.parallel));
     let model = by_model::wanted(session, run.carry.by_model.typed())?;
+    if run.sync && (path == Path::new("-") || model.is_some()) {
+        let message = "--sync keeps a plan and its file in step, and this plan has no file that it is read from";
+        return Err(Failure::user(message).hint("give the path of a file, and let no model plan"));
+    }
     let is_sealed = session.place.keys.operator.is_some();
     let id = format!("{}-{}", plan_name(parsed.as_ref().ok(), path, is_sealed), short_id());
     let (planned, asked_in) = match &model {
@@ -118,7 +122,9 @@ pub async fn run(session: &Session, run: Run) -> Result<Code, Failure> {
         return Ok(Code::Done);
     }
     // Nobody who typed `run` has said that what another worker lost may be run again.
-    Drive::new(session, store, plan, since, &run.carry, roster, CutOff::Report).await?.run(signals).await
+    let drive = Drive::new(session, store, plan, since, &run.carry, roster, CutOff::Report).await?;
+    let drive = if run.sync { drive.in_step_with_file().await? } else { drive };
+    drive.run(signals).await
 }
 
 /// The command that begins a plan: the text for the parser, or what somebody else made of it.
@@ -154,7 +160,9 @@ pub async fn resume(session: &Session, resume: Resume) -> Result<Code, Failure> 
     }
     // What a crash kept from being dispatched is dispatched now.
     order(&mut planner, event::Command::Continue).await?;
-    Drive::new(session, store, plan, since, &resume.carry, roster, CutOff::RunAgain).await?.run(signals).await
+    let drive = Drive::new(session, store, plan, since, &resume.carry, roster, CutOff::RunAgain).await?;
+    let drive = if resume.sync { drive.in_step_with_file().await? } else { drive };
+    drive.run(signals).await
 }
 
 /// Plain Markdown that loses numbered items or shell fences to boxes is read so only when a person agrees, or names the

@@ -59,8 +59,11 @@ pub struct Run {
     /// What the plan may use up
     #[command(flatten)]
     pub limits: Limits,
+    /// Write the states of tasks into the file, and take over what is changed there meanwhile
+    #[arg(long)]
+    pub sync: bool,
     /// Only make the plan, and leave it to `crewlog work`
-    #[arg(long, conflicts_with_all = ["timeout", "task_timeout"])]
+    #[arg(long, conflicts_with_all = ["timeout", "task_timeout", "sync"])]
     pub detach: bool,
 }
 
@@ -155,8 +158,11 @@ pub struct Resume {
     /// The plan's id, or the beginning of it
     pub plan: String,
     /// A paused task, by number or label: only let it be started again, and carry nothing out
-    #[arg(conflicts_with_all = ["jobs", "timeout", "task_timeout"])]
+    #[arg(conflicts_with_all = ["jobs", "timeout", "task_timeout", "sync"])]
     pub task: Option<String>,
+    /// Write the states of tasks into the plan's file, and take over what is changed there
+    #[arg(long)]
+    pub sync: bool,
     /// How to carry it out
     #[command(flatten)]
     pub carry: Carry,

@@ -17,6 +17,10 @@ use super::typed::{moment, plan_at, query};
 pub enum Plan {
     /// Show how a plan file is read, line by line; nothing runs
     Check(Check),
+    /// Take over what was changed in the file of a plan, and write the states of its tasks into the file
+    Sync(SyncPlan),
+    /// Print a plan as a Markdown file, with every fact of each task
+    Export(ExportPlan),
     /// Simulate graphs of tasks with known durations, and compare with what is known of them
     Simulate(Simulate),
     /// Take up the plan of an agent, if it keeps the rules of its form and names only the agent's tools
@@ -100,6 +104,23 @@ impl Reading {
         let by_path = || path.as_deref().map_or(Format::Markdown, Format::of_path);
         PlanFile { format: self.format.map_or_else(by_path, Into::into), tag: self.tag.clone(), path }
     }
+}
+
+/// `plan sync`.
+#[derive(Debug, Args)]
+pub struct SyncPlan {
+    /// The plan's id, or the beginning of it
+    pub plan: String,
+}
+
+/// `plan export`.
+#[derive(Debug, Args)]
+pub struct ExportPlan {
+    /// The plan's id, or the beginning of it
+    pub plan: String,
+    /// As it was at this position of the log, or at a checkpoint
+    #[arg(long, value_name = "POSITION|CHECKPOINT", value_parser = at)]
+    pub at: Option<At>,
 }
 
 /// `plan simulate`.

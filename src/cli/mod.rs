@@ -20,7 +20,9 @@ pub use agents::{Draft, Propose, Schema};
 pub use amend::{AddTask, Amend, BACKLOG, Changes, Facts, Limit, Set, Task};
 pub use carry::{Carry, OnFailure, Resume, Run, Work};
 pub use keys::{DestroyKey, KeyFile, Keys, RotateKeys};
-pub use look::{Check, Conflicts, Diff, EventFilter, Events, Ls, Plan, PlanAt, Replay, Show, Simulate, Stats};
+pub use look::{
+    Check, Conflicts, Diff, EventFilter, Events, ExportPlan, Ls, Plan, PlanAt, Replay, Show, Simulate, Stats, SyncPlan,
+};
 pub use model::MockLlm;
 pub use travel::{At, Checkpoint, Checkpoints, Compare, Fork};
 pub use typed::duration;
