@@ -2,8 +2,8 @@
 //!
 //! A comment in its first line marks it. A text with that comment in any other form is read as plain Markdown.
 
-use super::edges::validate;
-use super::error::ParseError;
+use super::graph::validate;
+use super::tree::ParseError;
 use super::tree::{MarkAt, ParsedPlan, Part, ReadOptions};
 use crate::plan::{
     Attachment, AttachmentKind, Condition, DefaultAnswer, Dependency, FailurePolicy, Mark, NodeKind, Span, Strength,
@@ -97,6 +97,11 @@ fn item(out: &mut String, task: &TaskPlan) {
         field("default after", &format!("{after_ms}ms"));
         field("default", answer);
     }
+    rest(out, task);
+}
+
+fn rest(out: &mut String, task: &TaskPlan) {
+    let mut field = |name: &str, text: &str| out.push_str(&format!("  - {name}: {}\n", value(text)));
     for path in &task.files {
         field("works on", path);
     }

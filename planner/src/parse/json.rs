@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 
 use super::Format::{self, Beads, TaskMaster};
 use super::TASKS_MAX;
-use super::error::ParseError;
+use super::tree::ParseError;
 use super::tree::{Lines, Node, Reference, Tree, When};
 use crate::plan::{Mark, NodeKind, Span, TaskId, TaskPlan};
 

@@ -9,7 +9,7 @@ mod canonical;
 mod commands;
 mod contents;
 mod edges;
-mod error;
+mod graph;
 mod json;
 mod line;
 mod prose;
@@ -22,10 +22,12 @@ mod tree;
 mod words;
 
 pub use canonical::render;
-pub use edges::{EDGES_MAX, Named, validate};
-pub use error::{Diagnostic, ParseError};
+pub use edges::{EDGES_MAX, Named};
+pub use graph::validate;
 pub use ticks::{Written, expressible, write_states};
-pub use tree::{CodeUse, Format, MarkAt, ParsedPlan, Part, ReadOptions, TASKS_MAX, TEXT_BYTES_MAX, WARNINGS_MAX};
+pub use tree::{
+    CodeUse, Format, MarkAt, ParseError, ParsedPlan, Part, ReadOptions, TASKS_MAX, TEXT_BYTES_MAX, WARNINGS_MAX,
+};
 pub use words::VERBS;
 
 use crate::plan::{Attachment, TaskId};

@@ -9,7 +9,10 @@ use crate::to_do::ToDo;
 impl PlannerState {
     /// Tasks that are known are defined anew and keep what happened to them. A number that is above all others is a new
     /// task; another that is not known is passed over. A standing plan that has ended goes on.
-    pub(super) fn amend(&mut self, tasks: &[TaskPlan]) {
+    pub(super) fn amend(&mut self, tasks: &[TaskPlan], source: Option<&str>) {
+        if let Some(source) = source {
+            source.clone_into(&mut self.source);
+        }
         if self.goes_on_with(tasks) {
             self.phase = Phase::Active;
             self.cancelled = false;

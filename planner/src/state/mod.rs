@@ -324,12 +324,7 @@ impl PlannerState {
                 self.past.compact(summary, removed.into_iter());
             }
             Event::PlanForked { parent, at, reason } => self.fork(parent, *at, reason),
-            Event::TasksAmended { tasks, source, .. } => {
-                self.amend(tasks);
-                if let Some(source) = source {
-                    self.source.clone_from(source);
-                }
-            }
+            Event::TasksAmended { tasks, source, .. } => self.amend(tasks, source.as_deref()),
             Event::SettingsChanged { config, .. } => self.configure(config),
             Event::TaskPaused { task_id, .. } => self.change(*task_id, |task| task.is_paused = true),
             Event::TaskResumed { task_id } => self.change(*task_id, |task| task.is_paused = false),

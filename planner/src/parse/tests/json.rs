@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
-use crate::parse::error::ParseError;
 use crate::parse::json::{beads, task_master};
+use crate::parse::tree::ParseError;
 use crate::parse::tree::{Lines, Tree, When};
 use crate::parse::{Format, TASKS_MAX};
 use crate::plan::{Mark, NodeKind};
