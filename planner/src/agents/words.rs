@@ -9,7 +9,7 @@ use crate::agents::{
     OrchestrationPlan, PerceptionPlan, PlanError, ResolutionStrategy, ResourceMap, StateUpdate, StrategicPlan,
     TacticalPlan, TacticalStep, Theme,
 };
-use crate::parse::{self, ParsedPlan, ReadOptions};
+use crate::parse::{self, ParseError, ParsedPlan, ReadOptions};
 use crate::plan::{Mark, NodeKind, TaskId, TaskPlan};
 use crate::protocol::{Ability, AgentType, CrossAgentStep};
 
@@ -18,7 +18,7 @@ use crate::protocol::{Ability, AgentType, CrossAgentStep};
 /// # Errors
 /// [`PlanError`] when the words are no plan, or when the agent has no tool for a step of it.
 pub fn plan_words(agent: AgentType, words: &str, registry: &ToolRegistry) -> Result<AgentPlan, PlanError> {
-    let parsed = parse::read(words, ReadOptions::default()).map_err(|error| PlanError::Words { error })?;
+    let parsed = read_words(words).map_err(|error| PlanError::Words { error })?;
     let wording = Wording::of(agent, parsed, registry);
     let plan = match agent {
         AgentType::Strategic => AgentPlan::Strategic(wording.strategic(words)?),
@@ -28,6 +28,19 @@ pub fn plan_words(agent: AgentType, words: &str, registry: &ToolRegistry) -> Res
     };
     plan.validate(registry)?;
     Ok(plan)
+}
+
+/// Reads what somebody left to an agent. Words without a step by the rules of plan files are one step.
+///
+/// # Errors
+/// As [`parse::read`].
+pub fn read_words(words: &str) -> Result<ParsedPlan, ParseError> {
+    match parse::read(words, ReadOptions::default()) {
+        Err(ParseError::EmptyPlan) => {
+            parse::read(&format!("- {}", words.trim().replace('\n', "\n  ")), ReadOptions::default())
+        }
+        read => read,
+    }
 }
 
 /// What the parser made of the words, on its way to a form.
