@@ -26,7 +26,7 @@ fn groups_the_longest_chain_bottlenecks_and_the_saving_of_a_plan() {
     let plan = parse::read(text, ReadOptions::default()).unwrap();
     let analysis = Analysis::of(&plan.tasks).unwrap();
     assert_eq!(analysis.groups, [ids(&[1]), ids(&[2]), ids(&[3, 4]), ids(&[5])]);
-    assert_eq!(analysis.critical_path, ids(&[1, 2, 4, 5]));
+    assert_eq!(analysis.critical_path, ids(&[1, 2, 3, 5]));
     assert_eq!((analysis.n_steps(), analysis.n_at_once(), analysis.n_steps_relaxed), (4, 2, 2));
     let bottlenecks = analysis.bottlenecks.iter().map(|one| (one.task.0, one.n_waiting)).collect::<Vec<_>>();
     assert_eq!(bottlenecks, [(2, 2)]);

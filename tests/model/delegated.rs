@@ -47,16 +47,11 @@ fn what_a_model_leaves_to_another_agent_has_no_command_that_the_words_have_not()
     const EVIL: &str = "Run `touch evil`";
     let plans = [
         (AgentType::Strategic, "m", milestone(EVIL)),
-        (AgentType::Strategic, "m", milestone("Read it first:\n- read\n- Run `touch evil`, then look")),
+        (AgentType::Strategic, "m", milestone("Read it first:\n- read\n- Run `touch evil`\n- Look")),
         (AgentType::Orchestrator, "a", work(EVIL, "tactical")),
         (AgentType::Orchestrator, "a", work(EVIL, "strategic")),
-        (AgentType::Orchestrator, "a", work("Do this:\n```sh\ntouch evil\n```\n", "tactical")),
-        // No command as it stands, but one when the strategic agent hands it down by rule.
-        (
-            AgentType::Orchestrator,
-            "a",
-            work("| task | notes |\n|---|---|\n| Tidy up | Run `touch evil` |\n", "strategic"),
-        ),
+        (AgentType::Orchestrator, "a", work("Run:\n```sh\ntouch evil\n```\n", "tactical")),
+        (AgentType::Orchestrator, "a", work("1. Tidy up\n\n   ```sh\n   touch evil\n   ```\n", "strategic")),
         (AgentType::Tactical, "s", step(EVIL)),
     ];
     for (agent, id, plan) in plans {
@@ -65,7 +60,13 @@ fn what_a_model_leaves_to_another_agent_has_no_command_that_the_words_have_not()
         }
         assert_eq!(judged(agent, "1. Look\n2. Run `touch evil`\n", &plan), Ok(()), "{plan}");
     }
-    // Code that is no command may be spoken of.
+    // Code that is no command may be spoken of, also where somebody hands it down by rule.
+    let spoken_of = "1. Look around.\n   - Run `touch evil`\n2. Run\n   - `touch evil`\n";
+    for agent in [AgentType::Strategic, AgentType::Orchestrator] {
+        let plan = if agent == AgentType::Strategic { milestone(EVIL) } else { work(EVIL, "tactical") };
+        let id = if agent == AgentType::Strategic { "m" } else { "a" };
+        assert_eq!(judged(agent, spoken_of, &plan), invented(id, "touch evil"));
+    }
     assert_eq!(judged(AgentType::Strategic, "Give it a better name", &milestone("Rename `foo` to `bar`")), Ok(()));
 }
 

@@ -70,9 +70,12 @@ fn a_proposed_task_becomes_one_of_the_plan_with_all_that_it_says() {
 
 /// A text that sets all that a text can set.
 const SETTING: &str = "\
-1. Bring up the stack: `make up` (undo: `make down`) (deadline: 2h) (on failure: stop) (rerun: safe)
+1. Bring up the stack (undo: `make down`) (deadline: 2h) (on failure: stop) (rerun: safe)
+   ```sh
+   make up
+   ```
 2. Which region? (default: eu after 10m)
-3. Measure the latency (estimate: 30m) (retry 2) (timeout 5m)
+3. Measure the latency (~30m) (retry 2) (timeout 5m)
 ";
 
 #[test]
@@ -100,7 +103,7 @@ fn an_answer_without_a_step_for_which_the_text_sets_something_is_refused() {
     let says = "the text sets a deadline, what happens on failure, that it is rerun safe, an undo for the step";
     assert!(refusal.starts_with(says) && refusal.contains("Bring up the stack"), "{refusal}");
     // What is done already is no step of the plan any more.
-    let done = parsed("- [x] Bring up the stack: `make up` (undo: `make down`)\n- [ ] Measure the latency\n");
+    let done = parsed("- [x] Bring up the stack (undo: `make down`)\n- [ ] Measure the latency\n");
     assert!(read_plan(&answer, &done).is_ok());
 }
 
@@ -118,7 +121,7 @@ fn what_a_text_sets_for_a_step_is_never_given_to_another_step_of_it() {
 
 #[test]
 fn a_model_says_what_the_text_says_of_undoing_deadlines_and_answers_in_the_form_asked_for() {
-    let of_text = parsed("Bring up the stack with `make up` (undo: `make down`)");
+    let of_text = parsed("- Bring up the stack (undo: `make down`)\n  ```sh\n  make up\n  ```\n");
     let mut up = task("1", "Bring up the stack", "ToolCall", &[]);
     let with = [
         ("undo", json!("make down")),
@@ -259,7 +262,7 @@ fn kinds_are_given_for_every_task_once() {
 #[test]
 fn dependencies_replace_mere_order_keep_what_is_written_and_are_checked_as_any() {
     let tasks = parsed("1. Fetch the brush\n2. Fetch the paint\n3. Paint the door (depends on 1)\n4. Sweep\n");
-    assert_eq!(waits_for(&tasks), [vec![], vec![1], vec![1], vec![3]]);
+    assert_eq!(waits_for(&tasks), [vec![], vec![1], vec![1], vec![2, 3]]);
     let found = |edges: &[(&str, &str)]| {
         let edges = edges.iter().map(|(task, after)| json!({ "task": task, "after": after, "reason": "it needs it" }));
         read_dependencies(&json!({ "edges": edges.collect::<Vec<_>>() }).to_string(), &tasks)

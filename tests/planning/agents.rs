@@ -18,8 +18,8 @@ use futures::future::BoxFuture;
 use super::plans::first_version;
 use crate::log::backends::logs;
 
-const WORDS: &str = "# Log in\n\n1. Look for where users are kept\n2. Implement the form in `src/form.rs` after step 1\n\
-                     3. Run `cargo test` after step 2\n";
+const WORDS: &str = "# Log in\n\n1. Look for where users are kept\n2. Implement the form in `src/form.rs`\n\
+                     3. Run `cargo test`\n";
 
 fn tools(plan: &AgentPlan) -> Vec<String> {
     let tasks = plan.lower(&ToolRegistry::coding()).unwrap().tasks;
@@ -95,7 +95,7 @@ async fn agents_see_the_newest_plans_of_their_project_and_no_others() {
             let tags = vec![plan_tag(plan), format!("project:{project}")];
             let mut planner = crewlog_executors::planning::planner_of(&store, plan, tags).await.unwrap();
             let (attachments, config) = (Vec::new(), PlannerConfig::default());
-            let user_input = format!("# {plan}\n\n- [x] done before\n- Think about {plan}\n");
+            let user_input = format!("# {plan}\n\n- [x] done before\n- [ ] Think about {plan}\n");
             let command = Command::Initialize { user_input, attachments, config, parallel: false };
             planner.execute(command, &Cause::request()).await.unwrap();
         };

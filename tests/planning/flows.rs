@@ -157,7 +157,7 @@ async fn a_plan_within_a_plan_within_a_plan_reports_its_results_up() {
         crew.stop().await;
         let (status, result) = ended(&end, 1);
         assert_eq!(status, TaskStatus::Completed);
-        assert_eq!(result, "p.1-1: 2 tasks: 2 completed\n\nstep-2 (Run echo last):\nlast");
+        assert_eq!(result, "p.1-1: 2 tasks: 2 completed\n\n2 (Run `echo last`):\nlast");
         assert!(ended(&end, 2).1.contains("by nobody"), "{:?}", ended(&end, 2));
         assert_eq!(rig.text("side"), "deep\n");
         let child: Vec<Event> = events(&rig.store, crewlog_planner::event::STREAM, "p.1-1").await;

@@ -102,7 +102,7 @@ async fn configure(rig: &Rig, plan: &str, budget: Budget) {
 
 /// Two plans within a plan, of which each has a step that somebody else has to do.
 async fn two_within(store: EventStore) -> (Rig, Crew) {
-    let ask = "- Prepare it (assigned to: @ann)\n";
+    let ask = "- Prepare it (assignee: ann)\n";
     let rig = Rig::on(store, vec![left_to(1, ask, None), left_to(2, ask, None)], PlannerConfig::default()).await;
     let crew = Crew::of(&rig, Some(USES_400));
     for plan in ["p.1-1", "p.2-1"] {
@@ -158,7 +158,7 @@ async fn a_plan_within_that_cannot_be_read_is_told_and_the_others_are_paused() {
 async fn a_plan_that_somebody_else_made_is_not_taken_for_that_of_a_task() {
     let rig = plan_of(vec![left_to(1, "Run `echo mine`", None)]).await;
     let mut squatter = planner_of(&rig.store, "p.1-1", vec![plan_tag("p.1-1")]).await.unwrap();
-    let (user_input, attachments, config) = ("Think about it".into(), Vec::new(), PlannerConfig::default());
+    let (user_input, attachments, config) = ("- Think about it".into(), Vec::new(), PlannerConfig::default());
     let begin = Command::Initialize { user_input, attachments, config, parallel: false };
     squatter.execute(begin, &Cause::request()).await.unwrap();
     let crew = Crew::of(&rig, None);
@@ -184,7 +184,7 @@ async fn initialize(store: &EventStore, plan: &str, user_input: String) {
 #[tokio::test]
 async fn what_agents_are_told_of_a_fork_begins_with_the_history_that_it_goes_on_from() {
     let store = EventStore::in_memory().await.unwrap();
-    initialize(&store, "p", "# Ship\n\n- [x] Look around\n- Think about it\n".into()).await;
+    initialize(&store, "p", "# Ship\n\n- [x] Look around\n- [ ] Think about it\n".into()).await;
     let head = store.head().await.unwrap();
     let point = History::of(&store, "p").await.unwrap().fork_point(&store, head).await.unwrap().unwrap();
     let mut fork = planner_of_fork(&store, &point, "f", vec![plan_tag("f")]);

@@ -141,7 +141,7 @@ fn a_strategic_plan_means_milestones_with_their_goals_and_constraints() {
     );
     assert_eq!(told(1), "goal: people can log in (reached when a session is kept); constraint: no new dependency");
     let sub_plan = proposal.tasks[1].sub_plan.as_ref().unwrap();
-    let text = "## Context\n\n- goal: people can log in (reached when a session is kept)\n\
+    let text = "## Background\n\n- goal: people can log in (reached when a session is kept)\n\
                 - constraint: no new dependency\n\n## Tasks\n\n- the form is there\n";
     assert_eq!(sub_plan.text, text);
     assert_eq!(proposal.title.as_deref(), Some("people can log in"));

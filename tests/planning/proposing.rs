@@ -94,7 +94,7 @@ fn with_a_plan_end_the_plans_within_it_in_the_same_command() {
     let open = |plan: &str| scene.show(plan)["status"].clone();
     let (first, second, third) = (format!("{id}.1-1"), format!("{id}.2-1"), format!("{id}.2-1.1-1"));
     assert_eq!([&first, &second, &third].map(|plan| open(plan)), ["Waiting", "Waiting", "Waiting"]);
-    scene.run(&["cancel", &id, "1"]).expect(0);
+    scene.run(&["cancel", &id, "ask"]).expect(0);
     assert_eq!([&first, &second, &third].map(|plan| open(plan)), ["Cancelled", "Waiting", "Waiting"]);
     scene.run(&["cancel", &id]).expect(0);
     assert_eq!([&second, &third].map(|plan| open(plan)), ["Cancelled", "Cancelled"], "nobody works");

@@ -14,11 +14,10 @@ use crewlog_planner::agents::failures::{self, PlanningEvent};
 use crewlog_planner::agents::registry::ToolRegistry;
 use crewlog_planner::agents::{
     AgentPlan, AgentProposal, OrchestrationPlan, PerceptionPlan, PlanError, StrategicPlan, TacticalPlan, plan_answer,
-    plan_words,
+    plan_words, read_words,
 };
 use crewlog_planner::event::{Command, PlannerConfig};
 use crewlog_planner::model::{Terms, TooLong, agent_plan_request, read_agent_plan};
-use crewlog_planner::parse::{self, ReadOptions};
 use crewlog_planner::plan::{Origin, Proposal, SubPlan};
 use crewlog_planner::protocol::{AgentType, CrossAgentStep};
 use crewlog_planner::sealed::is_withheld;
@@ -257,7 +256,7 @@ impl Agents {
             let proposal = Box::new(AgentProposal { agent, plan, registry, origin });
             return Ok(Command::ProposeAgentPlan { proposal, attachments, config });
         }
-        let parsed = parse::read(&words.text, ReadOptions::default()).map_err(|error| PlanError::Words { error })?;
+        let parsed = read_words(&words.text).map_err(|error| PlanError::Words { error })?;
         let mut tasks = parsed.tasks;
         for task in tasks.iter_mut().filter(|task| task.command.is_none() && task.assignee.is_none()) {
             task.assignee = name.map(str::to_owned);

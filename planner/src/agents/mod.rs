@@ -38,7 +38,7 @@ use shape::Field;
 pub use shape::Misfit;
 pub use strategic::{DramaticBeat, NarrativeGoal, StrategicPlan, Theme};
 pub use tactical::{DependencyGraph, ResourceMap, TacticalPlan, TacticalStep};
-pub use words::{plan_answer, plan_words};
+pub use words::{plan_answer, plan_words, read_words};
 
 /// The most bytes of an agent's plan, as JSON.
 pub const PLAN_BYTES_MAX: usize = 1 << 20;

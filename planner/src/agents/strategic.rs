@@ -108,13 +108,13 @@ impl StrategicPlan {
     }
 }
 
-/// A milestone as a text for the agent that plans it: the rest is set off from what is to be done.
+/// A milestone as a text for the agent that plans it. The rest is in a section that has no steps.
 fn words(milestone: &str, notes: &[String]) -> String {
     if notes.is_empty() {
         return milestone.trim().to_owned();
     }
     let notes = notes.iter().map(|note| format!("- {}", note.replace('\n', " "))).collect::<Vec<_>>();
-    format!("## Context\n\n{}\n\n## Tasks\n\n{}\n", notes.join("\n"), listed(milestone.trim()))
+    format!("## Background\n\n{}\n\n## Tasks\n\n{}\n", notes.join("\n"), listed(milestone.trim()))
 }
 
 /// A milestone as an item of a list, unless it has a list of its own: beside listed notes, plain prose would be the

@@ -9,7 +9,7 @@ use crate::agents::{
     OrchestrationPlan, PerceptionPlan, PlanError, ResolutionStrategy, ResourceMap, StateUpdate, StrategicPlan,
     TacticalPlan, TacticalStep, Theme,
 };
-use crate::parse::{self, ParsedPlan, ReadOptions};
+use crate::parse::{self, ParseError, ParsedPlan, ReadOptions};
 use crate::plan::{Mark, NodeKind, TaskId, TaskPlan};
 use crate::protocol::{Ability, AgentType, CrossAgentStep};
 
@@ -18,7 +18,7 @@ use crate::protocol::{Ability, AgentType, CrossAgentStep};
 /// # Errors
 /// [`PlanError`] when the words are no plan, or when the agent has no tool for a step of it.
 pub fn plan_words(agent: AgentType, words: &str, registry: &ToolRegistry) -> Result<AgentPlan, PlanError> {
-    let parsed = parse::read(words, ReadOptions::default()).map_err(|error| PlanError::Words { error })?;
+    let parsed = read_words(words).map_err(|error| PlanError::Words { error })?;
     let wording = Wording::of(agent, parsed, registry);
     let plan = match agent {
         AgentType::Strategic => AgentPlan::Strategic(wording.strategic(words)?),
@@ -28,6 +28,19 @@ pub fn plan_words(agent: AgentType, words: &str, registry: &ToolRegistry) -> Res
     };
     plan.validate(registry)?;
     Ok(plan)
+}
+
+/// Reads what somebody left to an agent. Words without a step by the rules of plan files are one step.
+///
+/// # Errors
+/// As [`parse::read`].
+pub fn read_words(words: &str) -> Result<ParsedPlan, ParseError> {
+    match parse::read(words, ReadOptions::default()) {
+        Err(ParseError::EmptyPlan) => {
+            parse::read(&format!("- {}", words.trim().replace('\n', "\n  ")), ReadOptions::default())
+        }
+        read => read,
+    }
 }
 
 /// What the parser made of the words, on its way to a form.
@@ -64,7 +77,7 @@ impl<'a> Wording<'a> {
             let tool = if asks { Some(self.tool_for(task, &id)?) } else { None };
             let (agent, goals) = ((!asks).then_some(AgentType::Tactical), vec!["goal".to_owned()]);
             let care = self.care(task);
-            Ok(DramaticBeat { id, milestone: said(task), goals, after, agent, tool, request: None, care })
+            Ok(DramaticBeat { id, milestone: left(task), goals, after, agent, tool, request: None, care })
         });
         Ok(StrategicPlan {
             version: 1,
@@ -131,7 +144,7 @@ impl<'a> Wording<'a> {
                 | NodeKind::CodeImplementation => Some(AgentType::Tactical),
             };
             let tool = if agent.is_none() { Some(self.tool_for(task, &id)?) } else { None };
-            let (work, timeout_ms, care) = (said(task), task.timeout_ms, self.care(task));
+            let (work, timeout_ms, care) = (left(task), task.timeout_ms, self.care(task));
             Ok(Assignment { id, work, agent, tool, request: None, after, timeout_ms, care })
         });
         Ok(OrchestrationPlan { version: 1, assignments: assignments.collect::<Result<_, PlanError>>()? })
@@ -263,6 +276,16 @@ fn free_id(wanted: &str, taken: &BTreeMap<TaskId, String>) -> String {
     let is_free = |id: &String| !taken.values().any(|taken| taken.eq_ignore_ascii_case(id));
     let numbered = (2_u32..).map(|n| format!("{wanted}-{n}"));
     std::iter::once(wanted.to_owned()).chain(numbered).find(is_free).unwrap_or_default()
+}
+
+/// The words of a task for another agent, which reads them again: what limits the task is below it, so that none of it
+/// becomes a step.
+fn left(task: &TaskPlan) -> String {
+    let said = said(task);
+    match said.split_once('\n') {
+        Some((step, limits)) => format!("1. {step}\n   - {}", limits.replace('\n', "\n   - ")),
+        None => said,
+    }
 }
 
 /// The words of a task, with what limits it.

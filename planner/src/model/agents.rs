@@ -9,8 +9,7 @@ use serde_json::Value;
 use super::answer::{self, AnswerError};
 use super::request::{Purpose, Request, Terms, TooLong, quoted};
 use crate::agents::registry::ToolRegistry;
-use crate::agents::{AgentPlan, plan_answer, plan_words, schema};
-use crate::parse::{self, ReadOptions};
+use crate::agents::{AgentPlan, plan_answer, plan_words, read_words, schema};
 use crate::plan::TaskPlan;
 use crate::protocol::{AgentType, Asking};
 
@@ -111,7 +110,7 @@ struct Code {
 
 impl Code {
     fn of(agent: AgentType, words: &str, registry: &ToolRegistry) -> Self {
-        let tasks = parse::read(words, ReadOptions::default()).map(|parsed| parsed.tasks).unwrap_or_default();
+        let tasks = read_words(words).map(|parsed| parsed.tasks).unwrap_or_default();
         let own_undoes = tasks.iter().filter_map(|task| Some((does(task), task.compensate.clone()?)));
         let own_undoes = own_undoes.collect::<BTreeSet<_>>();
         let own = tasks.into_iter().filter_map(|task| task.command).collect::<BTreeSet<_>>();
