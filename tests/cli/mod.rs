@@ -14,6 +14,7 @@ mod forks;
 mod groups;
 mod hostile;
 mod limits;
+mod names;
 mod places;
 mod replay;
 pub(crate) mod scene;
