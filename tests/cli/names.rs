@@ -1,0 +1,146 @@
+//! The names that an author writes (`T001`, `2.1`), and the addresses in the place of doubles, in every command.
+
+use serde_json::Value;
+
+use super::scene::Scene;
+
+/// Two tasks with names of their own, a question with a number, and two tasks with one name.
+const TEXT: &str = "\
+# Shop
+## Build
+- [ ] T001 Paint the door
+- [ ] 2.1 Run `test -e fixed`
+## Deploy
+- [ ] 7. Which colour is it?
+- [ ] T003 Upload it
+- [ ] T003 Announce it
+";
+
+fn waiting(scene: &Scene) -> String {
+    let (plan, ran) = scene.plan(TEXT);
+    ran.expect(5).says(&["a name is written more than once", "task T001 waits for you"]);
+    plan
+}
+
+/// The tasks as `name status`.
+fn tasks(scene: &Scene, plan: &str) -> Vec<String> {
+    let shown = scene.show(plan);
+    let text = |task: &Value, key: &str| task[key].as_str().expect("text").to_owned();
+    shown["tasks"]
+        .as_array()
+        .expect("tasks")
+        .iter()
+        .map(|task| text(task, "id") + " " + &text(task, "status"))
+        .collect()
+}
+
+#[test]
+fn a_plan_is_carried_out_under_the_names_of_its_author() {
+    let scene = Scene::new();
+    let plan = waiting(&scene);
+    let said = scene.run(&["done", &plan, "T001", "it is red"]).expect(0).stdout;
+    assert_eq!(said, "task T001 is done\n");
+    scene.run(&["resume", &plan]).expect(100).says(&["FAIL", " 2.1  "]);
+    scene.write("fixed", "");
+    scene.run(&["retry", &plan, "2.1"]).expect(0);
+    scene.run(&["resume", &plan]).expect(5);
+    scene.run(&["answer", &plan, "7", "blue"]).expect(0);
+    scene.run(&["resume", &plan]).expect(5).says(&["task Deploy/2 waits for you", &format!("done {plan} Deploy/2")]);
+    scene.run(&["done", &plan, "Deploy/2"]).expect(0);
+    scene.run(&["resume", &plan]).expect(5);
+    scene.run(&["fail", &plan, "Deploy/3", "nobody listens"]).expect(0);
+    let expected = ["T001 Completed", "2.1 Completed", "7 Completed", "Deploy/2 Completed", "Deploy/3 Failed"];
+    assert_eq!(tasks(&scene, &plan), expected);
+    let shown = scene.run(&["show", &plan]).expect(0).stdout;
+    let replayed = scene.run(&["replay", &plan]).expect(0).stdout;
+    for name in ["T001", "2.1", "7", "Deploy/2", "Deploy/3"] {
+        assert!(shown.contains(&format!("{name}  ")) && replayed.contains(&format!("* task {name}: ")), "{name}");
+    }
+}
+
+#[test]
+fn a_plan_is_changed_under_the_names_of_its_author() {
+    let scene = Scene::new();
+    let plan = waiting(&scene);
+    let amend = |words: &[&str]| scene.run(&[&["amend", &plan, "--yes"], words].concat()).expect(0);
+    scene.run(&["pause", &plan, "2.1"]).expect(0);
+    assert_eq!(scene.show(&plan)["tasks"][1]["is_paused"], true);
+    scene.run(&["resume", &plan, "2.1"]).expect(0);
+    assert_eq!(scene.show(&plan)["tasks"][1]["is_paused"], false);
+    amend(&["--edit", "2.1", "--priority", "high"]);
+    amend(&["--reorder", "Deploy/3", "--after", "T001,2.1"]);
+    amend(&["--skip", "Deploy/2"]);
+    amend(&["--add", "- [ ] T004 Sweep (after Deploy/3)"]);
+    amend(&["--add", "- [ ] T005 Lock the door", "--after", "T004"]);
+    let shown = scene.show(&plan);
+    let edges = |place: usize| shown["tasks"][place]["depends_on"].clone();
+    assert_eq!(shown["tasks"][1]["priority"], "high");
+    let expected = [["T001", "2.1"].as_slice(), &["Deploy/3"], &["T004"]];
+    assert_eq!([edges(4), edges(5), edges(6)], expected.map(|names| serde_json::json!(names)));
+    scene.run(&["ask", &plan, "T005", "Which lock?"]).expect(0);
+    scene.run(&["cancel", &plan, "T005", "--reason", "no lock"]).expect(0);
+    assert_eq!(tasks(&scene, &plan)[3..], ["Deploy/2 Skipped", "Deploy/3 Planned", "T004 Planned", "T005 Cancelled"]);
+    let fork = scene.run(&["fork", &plan, "--before", "T001"]).expect(0).stdout.trim().to_owned();
+    assert_eq!(tasks(&scene, &fork)[0], "T001 Running");
+}
+
+#[test]
+fn a_question_right_after_a_step_is_named_after_it() {
+    let scene = Scene::new();
+    let (plan, ran) = scene.plan("1. Paint the door. Which colour?\n2. Look at it\n");
+    ran.expect(5).says(&["q1 asks: Which colour?"]);
+    assert_eq!(tasks(&scene, &plan), ["1 Planned", "1/question NeedsClarification", "2 Planned"]);
+    scene.run(&["answer", &plan, "1/question", "red"]).expect(0);
+    scene.run(&["resume", &plan]).expect(5).says(&["task 1 waits for you"]);
+    scene.run(&["done", &plan, "1"]).expect(0);
+    scene.run(&["done", &plan, "2"]).expect(0);
+}
+
+#[test]
+fn a_task_without_a_name_has_its_number_unless_that_is_taken() {
+    let scene = Scene::new();
+    let (plan, _) = scene.plan("- Paint the door\n- Paint the wall\n");
+    assert_eq!(tasks(&scene, &plan), ["1 Running", "2 Planned"]);
+    let (plan, _) = scene.plan("# Shop\n- [ ] 2. Paint the door\n- [ ] Paint the wall\n- [ ] Paint the roof\n");
+    assert_eq!(tasks(&scene, &plan), ["2 Running", "Shop/2 Planned", "3 Planned"]);
+    scene.run(&["done", &plan, "2"]).expect(0);
+    scene.run(&["done", &plan, "Shop/2"]).expect(0);
+    scene.run(&["done", &plan, "3"]).expect(0);
+}
+
+#[test]
+fn an_address_with_spaces_is_quoted_where_it_is_to_be_typed() {
+    let scene = Scene::new();
+    let (plan, ran) = scene.plan("## Set it up\n- [ ] 1. Paint it\n## Go on\n- [ ] 1. Look at it\n");
+    ran.expect(5).says(&[&format!("crewlog done {plan} 'Set it up/1' ")]);
+    scene.run(&["done", &plan, "Set it up/1"]).expect(0);
+    scene.run(&["done", &plan, "Go on/1"]).expect(0);
+}
+
+#[test]
+fn a_name_that_no_task_has_changes_nothing() {
+    let scene = Scene::new();
+    let plan = waiting(&scene);
+    let n_events = scene.events().len();
+    // The number of a named task, a name written twice, an address of nobody, a part of a name.
+    for name in ["1", "T003", "Deploy/9", "T00", "2"] {
+        let says = [format!("has no task {name:?}"), format!("crewlog show {plan}")];
+        for words in [
+            &["done", &plan, name] as &[&str],
+            &["fail", &plan, name, "no"],
+            &["retry", &plan, name],
+            &["cancel", &plan, name],
+            &["pause", &plan, name],
+            &["ask", &plan, name, "Why?"],
+            &["amend", &plan, "--skip", name],
+            &["amend", &plan, "--add", "- [ ] Sweep", "--after", name],
+            &["fork", &plan, "--before", name],
+        ] {
+            scene.run(words).expect(4).says(&[&says[0], &says[1]]);
+        }
+        scene.run(&["answer", &plan, name, "blue"]).expect(4).says(&[&format!("has no question {name:?}")]);
+    }
+    let added = scene.run(&["amend", &plan, "--add", "- [ ] Sweep (after T003)"]).expect(3);
+    added.says(&["neither the text nor the plan has a task called T003", "[UnknownId]"]);
+    assert_eq!(scene.events().len(), n_events);
+}
