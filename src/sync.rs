@@ -109,8 +109,8 @@ pub struct Kept<'a> {
     source: Option<Arc<Source>>,
     /// As the cell has it, if it is there.
     shown: Option<Shown>,
-    /// Up to where a view must have read the log.
-    not_before: Position,
+    /// Where the log ended before the last change from here; a view that has not read on does not have that.
+    seen: Position,
     done: DoneJson,
     said: HashSet<String>,
     /// What is to be said.
@@ -164,7 +164,7 @@ impl<'a> Kept<'a> {
             path,
             source: None,
             shown,
-            not_before: Position(0),
+            seen: Position(0),
             done,
             said: HashSet::new(),
             notes: Vec::new(),
@@ -176,7 +176,7 @@ impl<'a> Kept<'a> {
 
     /// Takes in the file or, where that changes nothing, writes the boxes.
     pub async fn round(&mut self, view: &PlanView, takes: Takes) -> Result<Round, Failure> {
-        if view.at() < self.not_before {
+        if view.at() <= self.seen {
             return Ok(Round::Stale);
         }
         self.stamp = stamp_of(&self.path);
@@ -285,12 +285,13 @@ impl<'a> Kept<'a> {
         let amendments = amendments.into_iter().chain(gone.iter().chain(&given_up).map(skip));
         let amendments = amendments.chain(done.iter().map(|task| Amendment::Done { task: *task })).chain(source);
         let amendments = amendments.collect::<Vec<_>>();
+        let head = self.store.head().await?;
         if !amendments.is_empty() {
             let mut planner = planning::planner_of(&self.store, &self.plan, self.tags.clone()).await?;
             let command = Command::Amend { amendments, reason: REASON.to_owned() };
             match order(&mut planner, command).await {
                 Ok(executed) if executed.events.is_empty() => {}
-                Ok(executed) => self.not_before = executed.position,
+                Ok(_) => self.seen = head,
                 // A task began meanwhile.
                 Err(ExecuteError::Refused(PlannerError::TaskUnderWay { .. } | PlannerError::TaskEnded { .. })) => {
                     return Ok(Round::Changed);
@@ -299,7 +300,9 @@ impl<'a> Kept<'a> {
             }
         }
         for id in reported {
-            self.report(state, id).await?;
+            if self.report(state, id).await? {
+                self.seen = head;
+            }
         }
         planning::catch_up(&self.store, &self.plan, self.tags.clone()).await?;
         act::bring_into_step(&self.store, &self.plan).await?;
@@ -310,19 +313,17 @@ impl<'a> Kept<'a> {
         Ok(Round::Changed)
     }
 
-    /// Says for a person that a running task is done.
-    async fn report(&mut self, state: &PlannerState, id: TaskId) -> Result<(), Failure> {
-        let Some(task) = state.task(id) else { return Ok(()) };
+    /// Says for a person that a running task is done, unless somebody was faster, which the next round sees.
+    async fn report(&mut self, state: &PlannerState, id: TaskId) -> Result<bool, Failure> {
+        let Some(task) = state.task(id) else { return Ok(false) };
         let life = self.session.place.sign_of_life()?;
         let mut claim = human::claim_of(&self.store, &self.plan, id, self.tags.clone());
         let ending = Ending::Completed { result: "done by a person".to_owned(), run: None };
         match human::report(&mut claim, task.attempts, &life, self.store.now(), ending).await {
-            Ok(()) => self.not_before = self.not_before.max(claim.position()),
-            // Somebody was faster, which the next round sees.
-            Err(ExecuteError::Refused(TaskError::Held { .. } | TaskError::AttemptEnded { .. })) => {}
-            Err(error) => return Err(error.into()),
+            Ok(()) => Ok(true),
+            Err(ExecuteError::Refused(TaskError::Held { .. } | TaskError::AttemptEnded { .. })) => Ok(false),
+            Err(error) => Err(error.into()),
         }
-        Ok(())
     }
 
     /// Writes the boxes, if the file is still as it was read.

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::graph::{check_cycle, hand_on};
 use super::tree::{Lines, MarkAt, Node, ParseError, ParsedPlan, Part, ReadOptions, Reference, TASKS_MAX, Tree, When};
-use crate::plan::{Condition, Dependency, Strength, TaskId, TaskPlan};
+use crate::plan::{Condition, Dependency, Mark, Strength, TaskId, TaskPlan};
 
 /// Maximum number of dependencies in a plan.
 pub const EDGES_MAX: usize = 2_000_000;
@@ -476,7 +476,10 @@ impl<'a> Builder<'a> {
             return;
         }
         if !is_conditional {
-            own.0.keys().for_each(|before| front.remove(before));
+            // A step that has ended holds nothing up: what comes after it waits for what stands before it, too.
+            let has_ended = |place: usize| matches!(tree.nodes[place].task.mark, Mark::Done | Mark::Cancelled);
+            let passed = own.0.keys().filter(|before| !has_ended(place) || has_ended(**before));
+            passed.for_each(|before| front.remove(before));
         }
         front.0.insert(place, Strength::Soft);
     }

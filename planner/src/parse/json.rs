@@ -300,7 +300,8 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// Puts parts after their groups. An open issue whose parts have all ended is a step, so that somebody closes it.
+    /// Puts parts after their groups. An issue whose parts have all ended is a step, so that somebody closes it; it stays one
+    /// when it is closed.
     fn group_issues(&mut self) {
         let mut nodes = std::mem::take(&mut self.tree.nodes).into_iter().map(Some).collect::<Vec<_>>();
         let mut parts = vec![Vec::new(); nodes.len()];
@@ -322,7 +323,7 @@ impl<'a> Source<'a> {
         let mut parts_ended = vec![true; nodes.len()];
         for node in (0..nodes.len()).rev() {
             let is_ended = matches!(nodes[node].task.mark, Mark::Done | Mark::Cancelled);
-            nodes[node].is_group &= is_ended || !parts_ended[node];
+            nodes[node].is_group &= !parts_ended[node];
             if let Some(parent) = nodes[node].parent {
                 nodes[parent].is_group = true;
                 parts_ended[parent] &= is_ended && parts_ended[node];

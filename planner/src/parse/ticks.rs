@@ -21,8 +21,9 @@ pub struct Written {
 /// Writes the states of tasks into the text that a plan was read from.
 ///
 /// A state without a mark in the format leaves the file as it is. A group around a task that ended is marked done when
-/// all its parts have ended, the optional ones aside, and at least one is done. `now` is the time, as RFC 3339, for
-/// formats that record it.
+/// all its parts have ended, the optional ones aside, and at least one is done. A caller that changes `plan.marks` to what
+/// a place showed earlier has that place counted as ended now, although its bytes stay. `now` is the time, as RFC 3339,
+/// for formats that record it.
 #[must_use]
 pub fn write_states(text: &str, plan: &ParsedPlan, states: &[(TaskId, Mark)], now: &str) -> Written {
     let old = |place: usize| plan.marks.get(place).and_then(|mark| text.get(mark.span.start..mark.span.end));
@@ -31,18 +32,19 @@ pub fn write_states(text: &str, plan: &ParsedPlan, states: &[(TaskId, Mark)], no
     let places = plan.marks.iter().enumerate().filter_map(|(place, mark)| Some((mark.of?, place)));
     let places = places.collect::<HashMap<_, _>>();
     let mut shown = plan.marks.iter().map(|mark| mark.mark).collect::<Vec<_>>();
-    let (mut written, mut unwritten) = (Vec::new(), Vec::new());
+    let (mut written, mut kept, mut unwritten) = (Vec::new(), Vec::new(), Vec::new());
     for (task, mark) in states.iter().copied().collect::<BTreeMap<_, _>>() {
         let Some(place) = places.get(&task).copied().filter(|place| old(*place).is_some()) else {
             unwritten.extend(Some(task).filter(|_| !mark.is_open()));
             continue;
         };
-        if shown[place] != mark && new(mark).is_some() && new(mark) != old(place) {
+        if let (true, Some(new), Some(old)) = (shown[place] != mark, new(mark), old(place)) {
             shown[place] = mark;
-            written.push(place);
+            // The caller may say of a place that it showed another state before the text was read.
+            if new.eq_ignore_ascii_case(old) { kept.push(place) } else { written.push(place) }
         }
     }
-    let ended = end_groups(&plan.marks, &mut shown, &written);
+    let ended = end_groups(&plan.marks, &mut shown, written.iter().chain(&kept));
     written.extend(ended);
 
     let mut edits = Vec::new();
@@ -111,13 +113,13 @@ struct Parts {
 }
 
 /// Marks the groups done that end with what was written, from the innermost outwards, and returns their places.
-fn end_groups(marks: &[MarkAt], shown: &mut [Mark], written: &[usize]) -> Vec<usize> {
+fn end_groups<'a>(marks: &[MarkAt], shown: &mut [Mark], written: impl Iterator<Item = &'a usize>) -> Vec<usize> {
     let is_ended = |mark: Mark| matches!(mark, Mark::Done | Mark::Cancelled);
     let mut parts = marks.iter().map(|_| Parts::default()).collect::<Vec<_>>();
     for parent in marks.iter().filter_map(|mark| mark.parent) {
         parts[parent].n_unread += 1;
     }
-    for place in written.iter().filter(|place| is_ended(shown[**place])) {
+    for place in written.filter(|place| is_ended(shown[**place])) {
         parts[*place].n_ended_now += 1;
     }
     let mut ended = Vec::new();

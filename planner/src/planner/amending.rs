@@ -193,9 +193,11 @@ impl<'a> Draft<'a> {
         Ok(())
     }
 
-    /// What depends on a skipped task takes over what that waited for, so that nothing begins out of its order.
+    /// What depends on a task that is skipped, or done before its turn, takes over what that waited for, so that nothing
+    /// begins out of its order.
     fn hand_on(&mut self) -> Result<(), PlannerError> {
-        let handing = || self.skipped.iter().filter(|(_, keeps_order)| **keeps_order).map(|(id, _)| *id);
+        let keeps_order = |(id, keeps_order): (&TaskId, &bool)| keeps_order.then_some(*id);
+        let handing = || self.skipped.iter().filter_map(keeps_order).chain(self.done.iter().copied());
         let waited_for =
             handing().map(|id| (id, self.outstanding(id))).filter(|(_, waited_for)| !waited_for.is_empty());
         let waited_for = waited_for.collect::<BTreeMap<_, _>>();
@@ -206,7 +208,8 @@ impl<'a> Draft<'a> {
         let dependants = dependants.filter(|task| task.status == TaskStatus::Planned).map(|task| task.plan.id);
         let waiting = dependants.chain(self.tasks.keys().copied()).collect::<BTreeSet<_>>();
         let mut n_handed = 0;
-        for id in waiting.into_iter().filter(|id| !self.skipped.contains_key(id)).collect::<Vec<_>>() {
+        let waits = |id: &TaskId| !self.skipped.contains_key(id) && !self.done.contains(id);
+        for id in waiting.into_iter().filter(waits).collect::<Vec<_>>() {
             let plan = self.begun(id)?;
             let known = plan.depends_on.iter().map(|one| one.task).collect::<BTreeSet<_>>();
             let handed = known.iter().filter_map(|one| waited_for.get(one)).flatten();
@@ -218,7 +221,7 @@ impl<'a> Draft<'a> {
         Ok(())
     }
 
-    /// What a task waits for that has not ended, also by way of tasks that are left out.
+    /// What a task waits for that has not ended, also by way of tasks that are left out or done before their turn.
     fn outstanding(&self, id: TaskId) -> BTreeSet<TaskId> {
         let (mut looked_at, mut outstanding) = (BTreeSet::from([id]), BTreeSet::new());
         let mut to_look_at = vec![id];
@@ -227,7 +230,8 @@ impl<'a> Draft<'a> {
             let Some(plan) = amended.or_else(|| self.state.task(id).map(|task| &task.plan)) else { continue };
             for before in plan.depends_on.iter().map(|one| one.task).filter(|before| looked_at.insert(*before)) {
                 let known = self.state.task(before);
-                if self.skipped.contains_key(&before) || known.is_some_and(is_left_out) {
+                let is_passed = self.skipped.contains_key(&before) || self.done.contains(&before);
+                if is_passed || known.is_some_and(is_left_out) {
                     to_look_at.push(before);
                 } else if known.is_none_or(|task| !task.status.is_end()) {
                     outstanding.insert(before);
