@@ -240,7 +240,7 @@ pub fn what_is_waited_for(session: &Session, plan: &str, view: &PlanView) -> Vec
             None => format!("there is no executor for {}", task.plan.kind.as_str()),
         };
         format!(
-            "task {name} waits for you: {text}\n  {why}: do it and say so, or give the task a command in backticks in the \
+            "task {name} waits for you: {text}\n  {why}: do it and say so, or give the task a command, Run `...`, in the \
              text\n  {done}\n  {fail}"
         )
     });

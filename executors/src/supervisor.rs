@@ -75,13 +75,11 @@ impl Spec {
         words.chain(name).chain(args).collect()
     }
 
-    /// The words that have a task's command run by `sh`. One of several lines ends with the first that fails: nobody
-    /// wants what follows a build that failed.
+    /// The words that run a task's command by `sh`. It stops at the first line that fails or uses an unset variable:
+    /// nobody wants what follows a build that failed.
     pub fn shell_script(command: &str) -> Vec<String> {
         let mut words = Self::shell_line(command, []);
-        if command.trim().contains('\n') {
-            words.insert(1, "-e".to_owned());
-        }
+        words.insert(1, "-eu".to_owned());
         words
     }
 }

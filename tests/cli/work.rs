@@ -186,7 +186,7 @@ fn a_plan_that_cannot_be_read_is_named_and_holds_up_no_other() {
 }
 
 #[test]
-fn a_command_of_several_lines_ends_with_the_first_that_fails_and_one_line_goes_as_sh_has_it() {
+fn a_command_ends_with_the_first_that_fails_or_uses_an_unset_variable() {
     let scene = Scene::new();
     let (plan, ran) =
         scene.plan("1. Build it:\n   ```sh\n   echo begun > a.txt\n   false\n   echo on > b.txt\n   ```\n");
@@ -194,6 +194,8 @@ fn a_command_of_several_lines_ends_with_the_first_that_fails_and_one_line_goes_a
     assert_eq!(scene.read("a.txt"), "begun\n");
     assert!(!scene.path("b.txt").exists(), "{}", scene.show(&plan));
     let (_, ran) = scene.plan("1. Run `test -e nothing; echo on > c.txt`\n");
-    ran.expect(0);
-    assert_eq!(scene.read("c.txt"), "on\n");
+    ran.expect(100);
+    let (_, ran) = scene.plan("1. Run `echo $NOT_SET_ANYWHERE; echo on > c.txt`\n");
+    ran.expect(100);
+    assert!(!scene.path("c.txt").exists());
 }
