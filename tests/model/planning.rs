@@ -5,8 +5,7 @@ use serde_json::{Value, json};
 use super::rig::{Mock, WAYS};
 use crate::cli::scene::{Ran, Scene};
 
-const TEXT: &str =
-    "# The door\n\n1. Fetch the brush with `echo brush`\n2. Sweep with `echo swept`\n3. Paint with `echo red`\n";
+const TEXT: &str = "# The door\n\n1. Run `echo brush`\n2. Run `echo swept`\n3. Run `echo red`\n";
 
 fn task(id: &str, description: &str, command: Option<&str>, depends_on: &[&str]) -> Value {
     json!({
@@ -139,22 +138,22 @@ fn what_was_answered_before_a_crash_or_a_look_is_planned_without_a_network() {
     let ran = scene.run(&["run", "plan.md", "--yes"]).expect(0);
     ran.says(&["mock-1 gave plan (answered from the log)"]);
     assert_eq!(tasks(&scene, ran.stdout.trim()), door_tasks());
-    let parsed = scene.run(&["plan", "parse", "plan.md", "--model", "-o", "json"]).expect(0).json();
+    let parsed = scene.run(&["plan", "check", "plan.md", "--model", "-o", "json"]).expect(0).json();
     assert_eq!(parsed["tasks"][2]["depends_on"], json!(["1", "2"]));
-    scene.write("plan.md", "Another text: sweep the hall.\n");
-    let ran = scene.run(&["plan", "parse", "plan.md", "--model"]).expect(0);
+    scene.write("plan.md", "Clean the hall.\n");
+    let ran = scene.run(&["plan", "check", "plan.md", "--model"]).expect(0);
     ran.says(&["cannot be reached", "the text is parsed instead"]);
     assert_eq!(scene.events_of_type("ModelAsked").len(), 2);
 }
 
 #[test]
-fn what_plan_parse_shows_by_a_model_is_what_run_does() {
+fn what_plan_check_shows_by_a_model_is_what_run_does() {
     let mock = Mock::new(&json!([{ "json": door() }]));
     mock.configure("openai", "plan = false");
     mock.scene.write("plan.md", TEXT);
-    let parsed = mock.scene.run(&["plan", "parse", "plan.md"]).expect(0);
-    assert!(parsed.stdout.contains("Paint with echo red"), "no model is asked unless it is said: {}", parsed.stdout);
-    let parsed = mock.scene.run(&["plan", "parse", "plan.md", "--model"]).expect(0);
+    let parsed = mock.scene.run(&["plan", "check", "plan.md"]).expect(0);
+    assert!(parsed.stdout.contains("Run `echo red`"), "no model is asked unless it is said: {}", parsed.stdout);
+    let parsed = mock.scene.run(&["plan", "check", "plan.md", "--model"]).expect(0);
     assert!(parsed.stdout.contains("Sweep the floor"), "{}", parsed.stdout);
     let ran = run(&mock, &["--yes", "--model"]).expect(0);
     assert_eq!(tasks(&mock.scene, ran.stdout.trim()), door_tasks());
@@ -181,7 +180,7 @@ fn a_text_that_the_parser_refuses_can_be_planned_by_a_model_and_fails_as_ever_wh
     let mock = Mock::new(&json!([{ "json": { "title": "Door", "tasks": tasks, "questions": [] } }]));
     mock.configure("openai", "retries = 0");
     mock.scene.write("round.md", text);
-    let parsed = mock.scene.run(&["plan", "parse", "round.md", "--model", "-o", "json"]).expect(0).json();
+    let parsed = mock.scene.run(&["plan", "check", "round.md", "--model", "-o", "json"]).expect(0).json();
     assert_eq!(parsed["tasks"][1]["depends_on"], json!(["1"]));
     mock.scene.write("round.md", format!("{text}3. Sweep\n"));
     let ran = mock.scene.run(&["run", "round.md", "--yes"]).expect(3);
@@ -194,7 +193,7 @@ fn a_text_longer_than_a_model_is_asked_at_once_is_parsed() {
     let mock = Mock::new(&json!([]));
     mock.configure("openai", "");
     mock.scene.write("long.md", format!("<!-- {} -->\n1. Sweep\n", "x".repeat(400_000)));
-    let ran = mock.scene.run(&["plan", "parse", "long.md", "--model"]).expect(0);
+    let ran = mock.scene.run(&["plan", "check", "long.md", "--model"]).expect(0);
     ran.says(&["are more than 400000, the most that a model is asked at once", "the text is parsed instead"]);
     assert!(ran.stdout.contains("Sweep") && mock.requests().is_empty(), "{}", ran.stdout);
 }
@@ -243,8 +242,8 @@ fn the_key_is_sent_and_stands_neither_in_the_log_nor_in_what_is_printed() {
         );
         mock.configure(provider, &format!("stream = {stream}\napi_key_env = \"THE_KEY\""));
         let planned = run(&mock, &["--yes"]).expect(0);
-        mock.scene.write("other.md", "Sweep the hall.\n");
-        let refused = mock.scene.run(&["plan", "parse", "other.md", "--model"]).expect(0);
+        mock.scene.write("other.md", "Clean the hall.\n");
+        let refused = mock.scene.run(&["plan", "check", "other.md", "--model"]).expect(0);
         refused.says(&["incorrect key: [key]"]);
         assert!(mock.requests().iter().all(|request| request["has_key"] == true));
         let exported = mock.scene.run(&["export"]).expect(0).stdout;
@@ -263,7 +262,7 @@ fn what_a_model_is_told_and_says_is_sealed_with_the_plan_and_of_no_use_without_t
     let sealed = ["--yes", "--key-file", "operator.key"];
     run(&mock, &sealed).expect(0);
     mock.scene.write("other.md", format!("{TEXT}4. Lock up\n"));
-    mock.scene.run(&["plan", "parse", "other.md", "--model", "--key-file", "operator.key"]).expect(0);
+    mock.scene.run(&["plan", "check", "other.md", "--model", "--key-file", "operator.key"]).expect(0);
     let scene = mock.stop();
     for file in ["log.db", "log.db-wal"] {
         let bytes = std::fs::read(scene.path(".crewlog").join(file)).unwrap_or_default();
@@ -274,7 +273,7 @@ fn what_a_model_is_told_and_says_is_sealed_with_the_plan_and_of_no_use_without_t
     }
     let again = scene.run(&[&["run", "plan.md"][..], &sealed].concat()).expect(0);
     again.says(&["answered from the log"]);
-    let parsed = scene.run(&["plan", "parse", "other.md", "--model", "--key-file", "operator.key"]).expect(0);
+    let parsed = scene.run(&["plan", "check", "other.md", "--model", "--key-file", "operator.key"]).expect(0);
     parsed.says(&["answered from the log"]);
     let without = scene.run(&["run", "plan.md", "--yes"]).expect(0);
     without.says(&["cannot be reached", "the text is parsed instead"]);
@@ -286,7 +285,7 @@ fn who_destroys_the_key_of_a_plan_is_told_of_the_text_that_was_asked_about_befor
     mock.configure("openai", "retries = 0");
     mock.scene.run(&["keys", "new", "operator.key"]).expect(0);
     mock.scene.write("plan.md", TEXT);
-    mock.scene.run(&["plan", "parse", "plan.md", "--model", "--key-file", "operator.key"]).expect(0);
+    mock.scene.run(&["plan", "check", "plan.md", "--model", "--key-file", "operator.key"]).expect(0);
     let plan = run(&mock, &["--yes", "--key-file", "operator.key"]).expect(0).stdout.trim().to_owned();
     let destroyed = mock.scene.run(&["keys", "destroy", &plan, "--yes"]).expect(0);
     let text = destroyed.stderr.split("crewlog keys destroy ").nth(1).expect("it is named").trim().to_owned();
@@ -304,24 +303,21 @@ fn who_destroys_the_key_of_a_plan_is_told_of_the_text_that_was_asked_about_befor
 fn an_analysis_names_groups_the_longest_chain_bottlenecks_and_what_would_be_saved() {
     let scene = Scene::new();
     scene.write("plan.md", "1. Fetch the key\n2. Open the door\n3. Sweep (depends on 2)\n4. Paint (depends on 2)\n");
-    let analysed = scene.run(&["plan", "analyse", "plan.md", "-o", "json"]).expect(0).json();
+    let checked = scene.run(&["plan", "check", "plan.md", "-o", "json"]).expect(0).json();
     let expected = json!({
         "tasks": 4, "steps": 3, "at_once": 2, "groups": [["1"], ["2"], ["3", "4"]], "critical_path": ["1", "2", "3"],
-        "bottlenecks": [{ "task": "2", "waiting": 2 }], "saving_relaxed": 1, "proposed": null
+        "bottlenecks": [{ "task": "2", "waiting": 2 }], "saving_relaxed": 1
     });
-    assert_eq!(analysed, expected);
-    let text = scene.run(&["plan", "analyse", "plan.md"]).expect(0).stdout;
+    assert_eq!((&checked["graph"], &checked["advice"]), (&expected, &Value::Null));
+    let text = scene.run(&["plan", "check", "plan.md"]).expect(0).stdout;
     for says in
         ["4 tasks in 3 steps, at most 2 at once", "step 3: 3, 4", "longest chain: 1 -> 2 -> 3", "2, for which 2 wait"]
     {
         assert!(text.contains(says), "{text}");
     }
     assert!(text.contains("--parallel saves 1 step"), "{text}");
-    let plan = scene.run(&["run", "plan.md", "--detach"]).expect(0).stdout.trim().to_owned();
-    assert_eq!(scene.run(&["plan", "analyse", &plan, "-o", "json"]).expect(0).json(), expected);
-    scene.run(&["plan", "analyse", "nothing"]).expect(4);
     scene.write("empty.md", "");
-    scene.run(&["plan", "analyse", "empty.md"]).expect(3);
+    scene.run(&["plan", "check", "empty.md"]).expect(3);
 }
 
 #[test]
@@ -336,9 +332,9 @@ fn a_model_finds_dependencies_kinds_and_questions_which_are_checked_and_shown() 
     ]));
     mock.configure("openai", "plan = false");
     mock.scene.write("plan.md", TEXT);
-    let analysed = mock.scene.run(&["plan", "analyse", "plan.md", "--model", "-o", "json"]).expect(0).json();
-    assert_eq!(analysed["steps"], 3);
-    let proposed = &analysed["proposed"];
+    let checked = mock.scene.run(&["plan", "check", "plan.md", "--advice", "-o", "json"]).expect(0).json();
+    assert_eq!(checked["graph"]["steps"], 3);
+    let proposed = &checked["advice"];
     assert_eq!(
         proposed["dependencies"]["edges"],
         json!([{ "task": "3", "after": "1" }, { "task": "3", "after": "2" }])
@@ -346,15 +342,15 @@ fn a_model_finds_dependencies_kinds_and_questions_which_are_checked_and_shown() 
     assert_eq!((&proposed["dependencies"]["saving"], &proposed["dependencies"]["steps"]), (&json!(1), &json!(2)));
     assert_eq!(proposed["kinds"], json!([{ "task": "3", "kind": "UnitTest", "was": "ToolCall" }]));
     assert_eq!(proposed["questions"], json!([{ "question": "Which?", "blocks": ["3"] }]));
-    let text = mock.scene.run(&["plan", "analyse", "plan.md", "--model"]).expect(0);
+    let text = mock.scene.run(&["plan", "check", "plan.md", "--advice"]).expect(0);
     text.says(&["answered from the log"]);
     for says in ["steps saved: 1", "3 after 2", "the model calls 3 UnitTest, not ToolCall", "ask, before 3: Which?"] {
         assert!(text.stdout.contains(says), "{}", text.stdout);
     }
-    mock.scene.write("plan.md", "Sweep the hall.\n");
-    let ran = mock.scene.run(&["plan", "analyse", "plan.md", "--model", "-o", "json"]).expect(0);
+    mock.scene.write("plan.md", "Clean the hall.\n");
+    let ran = mock.scene.run(&["plan", "check", "plan.md", "--advice", "-o", "json"]).expect(0);
     ran.says(&["gave no dependencies", "gave no kinds", "gave no questions", "it is left out"]);
-    assert_eq!(ran.json()["proposed"], json!({ "dependencies": null, "kinds": null, "questions": null }));
+    assert_eq!(ran.json()["advice"], json!({ "dependencies": null, "kinds": null, "questions": null }));
 }
 
 /// A strategic plan with one part that a tactical agent plans.
@@ -391,7 +387,7 @@ fn what_a_model_was_asked_of_a_text_that_became_no_plan_is_decided_again_too() {
     let mock = Mock::new(&json!([{ "json": door() }]));
     mock.configure("openai", "retries = 0");
     mock.scene.write("plan.md", TEXT);
-    mock.scene.run(&["plan", "parse", "plan.md", "--model"]).expect(0);
+    mock.scene.run(&["plan", "check", "plan.md", "--model"]).expect(0);
     let verified = mock.scene.run(&["replay", "--verify", "-o", "json"]).expect(0).json();
     assert_eq!((&verified["plans"], &verified["commands"], &verified["given"]), (&0.into(), &2.into(), &0.into()));
 }

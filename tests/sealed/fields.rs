@@ -16,7 +16,7 @@ use crewlog_planner::sealed::{SEALED, Sight, must_seal, replaced, rule};
 use super::tracer::{TEXT, trace};
 
 /// Texts that whoever has the log may read. Whoever adds one must know why: it is an id, a name or a path.
-const CLEAR: [&str; 19] = [
+const CLEAR: [&str; 21] = [
     "agent",
     "assignee",
     "correlation",
@@ -29,11 +29,13 @@ const CLEAR: [&str; 19] = [
     "name",
     "needs",
     "parent",
+    "path",
     "plan",
     "planned_by",
     "priority",
     "ref",
     "request",
+    "tag",
     "tool",
     "tools",
 ];
@@ -81,10 +83,27 @@ fn every_string_of_an_event_is_named_as_clear_or_sealed() {
     let mut clear = texts.iter().filter(is_clear).map(|path| last_name(path)).collect::<BTreeSet<_>>();
     assert!(clear.remove("worker"), "the tracer sees the executor of a claim");
     assert_eq!(clear.into_iter().collect::<Vec<_>>(), CLEAR);
-    for text in ["description", "command", "result", "error", "answer", "question", "reason", "notes", "system_prompt"]
-    {
+    for text in [
+        "description",
+        "command",
+        "result",
+        "error",
+        "answer",
+        "question",
+        "reason",
+        "notes",
+        "source",
+        "system_prompt",
+    ] {
         assert!(texts.iter().any(|path| last_name(path) == text && !is_clear(&path)), "{text} is sealed");
     }
+}
+
+#[test]
+fn an_address_that_tells_the_text_of_a_group_is_sealed() {
+    let label = "data/tasks/0/label";
+    assert!(must_seal(label, "Deploy/2") && must_seal(label, "2/question"));
+    assert!(!must_seal(label, "T001") && !must_seal(label, "2.1"));
 }
 
 #[test]
@@ -152,6 +171,8 @@ fn amendments() -> Vec<Amendment> {
         Amendment::Edit { task: TaskId(1), edits },
         Amendment::Skip { task: TaskId(1), keeps_order: true },
         Amendment::Reorder { task: TaskId(1), after: Vec::new() },
+        Amendment::Done { task: TaskId(1) },
+        Amendment::Source { text: TEXT.into() },
     ]
 }
 

@@ -59,7 +59,7 @@ async fn what_an_agent_is_told_apart_is_sealed_with_its_plan_and_its_forks() {
         let sealed = ring.veil(&store, Some("a"));
         let mut planner = planner_of(&sealed, "p", vec![plan_tag("p")]).await.unwrap();
         let config = PlannerConfig { system_prompt: marked("system").repeat(100), ..PlannerConfig::default() };
-        let (user_input, attachments) = (marked("Think about it"), Vec::new());
+        let (user_input, attachments) = (format!("- {}", marked("Think about it")), Vec::new());
         let begin = Command::Initialize { user_input, attachments, config, parallel: false };
         planner.execute(begin, &Cause::request()).await.unwrap();
         let head = sealed.head().await.unwrap();
