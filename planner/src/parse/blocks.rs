@@ -262,7 +262,7 @@ impl Builder<'_> {
             Event::SoftBreak | Event::HardBreak => self.text("\n", range.start),
             Event::InlineHtml(html) if html.starts_with("<!--") => {}
             Event::InlineHtml(html) | Event::InlineMath(html) | Event::DisplayMath(html) => {
-                self.text(&html, range.start)
+                self.text(&html, range.start);
             }
             Event::Rule => _ = self.add(Kind::Rule, self.span(&range)),
             Event::Html(_) | Event::FootnoteReference(_) | Event::TaskListMarker(_) => {}
@@ -384,8 +384,8 @@ impl Builder<'_> {
             let inline = &mut block.inline;
             inline.is_bold = bold_bytes > 0 && bold_bytes >= inline.text.trim().len();
             // Dependencies in a line right below an item are a note of it.
-            let lines = inline.text.match_indices('\n').map(|(at, _)| at);
-            let below = lines.filter(|at| after_any(&inline.text[at + 1..], &DEPENDS).is_some()).next();
+            let mut lines = inline.text.match_indices('\n').map(|(at, _)| at);
+            let below = lines.find(|at| after_any(&inline.text[at + 1..], &DEPENDS).is_some());
             let below =
                 below.filter(|_| matches!(block.kind, Kind::Item(_))).map(|at| inline.slice(at..inline.text.len()));
             if let Some(below) = &below {

@@ -165,7 +165,7 @@ impl Sorter<'_> {
                 Verdict::Runs { command: found, .. } => command = Some((found, place)),
                 Verdict::Withheld { .. } if is_over => {}
                 Verdict::Withheld { reason, help } => {
-                    self.warn(section, "withheld", at, format!("this code does not run: {reason}"), help)
+                    self.warn(section, "withheld", at, format!("this code does not run: {reason}"), help);
                 }
                 Verdict::Mentioned if !runs && !is_over => {
                     let help = "if it is a command, write: Run `...`, or put it into a fence marked sh";

@@ -149,7 +149,7 @@ impl Line {
         let settings = &mut self.settings;
         let lower = inside.to_lowercase();
         let value = |name: &str| {
-            let rest = after(&inside, name)?;
+            let rest = after(inside, name)?;
             let rest = rest.trim_start().strip_prefix(':').unwrap_or(rest).trim();
             (!rest.is_empty()).then_some(rest)
         };
