@@ -103,10 +103,7 @@ impl Target {
 
     /// A task by its label or number.
     pub fn task(&self, session: &Session, name: &str) -> Result<&Task, Failure> {
-        self.state().task_named(name).ok_or_else(|| {
-            Failure::new(Code::Nothing, format!("{} has no task {name:?}", self.plan))
-                .hint(session.command_on("show", &self.plan))
-        })
+        self.state().task_named(name).ok_or_else(|| no_task(session, &self.plan, self.state(), name))
     }
 
     /// Lets the planner take in what was just reported.
@@ -149,6 +146,23 @@ pub fn check_key(session: &Session, plan: &str, tags: &[String]) -> Result<(), F
         Some(key) => Ok(session.place.keys()?.check(key, plan)?),
         None => Ok(()),
     }
+}
+
+/// A name that no task of a plan has, with the names that are like it, or else the first.
+pub fn no_task(session: &Session, plan: &str, state: &PlannerState, name: &str) -> Failure {
+    const SHOWN_MAX: usize = 8;
+    let typed = name.to_lowercase();
+    let known = state.tasks().iter().map(|task| task.plan.name()).collect::<Vec<_>>();
+    let is_like = |known: &&String| known.to_lowercase().contains(&typed) || typed.contains(&known.to_lowercase());
+    let mut candidates = known.iter().filter(is_like).collect::<Vec<_>>();
+    if candidates.is_empty() {
+        candidates.extend(&known);
+    }
+    let n_more = candidates.len().saturating_sub(SHOWN_MAX);
+    let shown = candidates.iter().take(SHOWN_MAX).map(|name| name.as_str()).collect::<Vec<_>>().join(", ");
+    let more = if n_more > 0 { format!(" and {n_more} more") } else { String::new() };
+    Failure::new(Code::Nothing, format!("{plan} has no task {name:?}; it has {shown}{more}"))
+        .hint(session.command_on("show", plan))
 }
 
 /// Why an order was refused: of a task that has a name of its own this is said too.

@@ -65,10 +65,7 @@ impl Changed {
     /// The amendments, by the names that tasks have in a plan. What is added is asked about.
     pub fn amendments(self, session: &Session, plan: &str, state: &PlannerState) -> Result<Vec<Amendment>, Failure> {
         let id = |name: &String| {
-            state.task_named(name).map(|task| task.plan.id).ok_or_else(|| {
-                Failure::new(Code::Nothing, format!("{plan} has no task {name:?}"))
-                    .hint(session.command_on("show", plan))
-            })
+            state.task_named(name).map(|task| task.plan.id).ok_or_else(|| act::no_task(session, plan, state, name))
         };
         let ids = |names: &[String]| names.iter().map(id).collect::<Result<Vec<_>, _>>();
         let Self { changes: Changes { add, after, edit, facts, skip, reorder }, before, timeout, on_failure } = self;

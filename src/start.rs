@@ -174,7 +174,7 @@ fn refuse_losses(session: &Session, parsed: &ParsedPlan, text: &str, is_named: b
     let lines = parsed.lost.iter().take(SHOWN_MAX).map(|span| line_of(span).to_string()).collect::<Vec<_>>().join(", ");
     let more = parsed.lost.len().saturating_sub(SHOWN_MAX);
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-    let n_lost = count(parsed.lost.len(), "numbered item or shell fence");
+    let n_lost = count(parsed.lost.len(), "numbered item or fence");
     let said = format!("the file has boxes, so only boxes are steps: {n_lost} (line {lines}{more}) will not run");
     if session.terminal.is_interactive {
         say(&said);

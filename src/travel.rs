@@ -198,9 +198,8 @@ fn is_failure(event: &Event, of: Option<TaskId>) -> bool {
 
 async fn task_of(session: &Session, store: &EventStore, plan: &str, name: &str) -> Result<TaskId, Failure> {
     let view = look::load_view(store, plan, Range::default()).await?;
-    view.state().task_named(name).map(|task| task.plan.id).ok_or_else(|| {
-        Failure::new(Code::Nothing, format!("{plan} has no task {name:?}")).hint(session.command_on("show", plan))
-    })
+    let state = view.state();
+    state.task_named(name).map(|task| task.plan.id).ok_or_else(|| crate::act::no_task(session, plan, state, name))
 }
 
 /// The first event of a history that is as wanted: where its append begins, and where it stands.

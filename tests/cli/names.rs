@@ -118,6 +118,32 @@ fn an_address_with_spaces_is_quoted_where_it_is_to_be_typed() {
 }
 
 #[test]
+fn a_name_that_no_task_has_is_told_with_candidates() {
+    let scene = Scene::new();
+    let plan = waiting(&scene);
+    for (name, candidates) in [
+        ("Deploy/9", "T001, 2.1, 7, Deploy/2, Deploy/3"),
+        ("T00", "T001"),
+        ("deploy", "Deploy/2, Deploy/3"),
+        ("T003", "T001, 2.1, 7, Deploy/2, Deploy/3"),
+    ] {
+        let said = format!("{plan} has no task {name:?}; it has {candidates}\n");
+        for words in
+            [&["done", &plan, name] as &[&str], &["amend", &plan, "--skip", name], &["fork", &plan, "--before", name]]
+        {
+            scene.run(words).expect(4).says(&[&said]);
+        }
+    }
+}
+
+#[test]
+fn a_name_is_known_in_letters_of_any_case() {
+    let scene = Scene::new();
+    let plan = waiting(&scene);
+    scene.run(&["done", &plan, "t001"]).expect(0);
+}
+
+#[test]
 fn a_name_that_no_task_has_changes_nothing() {
     let scene = Scene::new();
     let plan = waiting(&scene);

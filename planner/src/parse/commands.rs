@@ -90,6 +90,9 @@ fn of_inline(inline: &Inline, around: &Around<'_>) -> Vec<Verdict> {
         let Some((command, form)) = form_of(&code.code, before, after, around.is_strong) else {
             let lead = lead_taken_off(before);
             let is_near = orders(lead) || COLON.iter().any(|verb| super::words::after(lead, verb).is_some());
+            if orders(lead) && !code.code.starts_with('/') && !is_program(&code.code) {
+                return withheld("it does not begin with the name of a program", "put it into a fence marked sh");
+            }
             let is_plausible = (code.code.contains(' ') || is_near) && is_program(code.code.trim_start_matches("$ "));
             return if is_plausible { Verdict::Mentioned } else { Verdict::Text };
         };

@@ -124,7 +124,10 @@ impl Sorter<'_> {
                 .then_some("a note says that it is over"))
             .or(self.finder.doubtful.contains(&draft.section).then_some("not every sentence around it is a step"));
         let mut leads = draft.lead.map(|lead| &blocks[lead].inline).into_iter().collect::<Vec<_>>();
-        let mut others = below.iter().map(|place| &blocks[*place].inline).collect::<Vec<_>>();
+        let raw = below.iter().map(|place| &blocks[*place]).filter(|block| block.kind == Kind::Other);
+        let raw = raw.map(|block| Inline::plain(&self.finder.text[block.span.start..block.span.end], block.span.start));
+        let raw = raw.collect::<Vec<_>>();
+        let mut others = below.iter().map(|place| &blocks[*place].inline).chain(&raw).collect::<Vec<_>>();
         let mut parent = made.parent;
         while let Some(above) = parent {
             let line = &drafts[above].line;
@@ -302,7 +305,7 @@ fn says_over(note: &str) -> bool {
 }
 
 /// `Depends on: 2.1` as a line of its own.
-fn dependency_line(inline: &Inline, headings: &std::collections::HashSet<String>) -> Option<Vec<Reference>> {
+pub(super) fn dependency_line(inline: &Inline, headings: &std::collections::HashSet<String>) -> Option<Vec<Reference>> {
     let text = inline.text.trim();
     let rest = after_any(text, &DEPENDS)?;
     let list = rest.trim_start().strip_prefix(':')?;

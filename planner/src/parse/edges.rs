@@ -205,7 +205,8 @@ impl<'a> Builder<'a> {
                 }
                 None => *counts.entry(group.to_owned()).or_insert(1),
             };
-            let address = || format!("{group}/{count}");
+            // A list of names is written with commas.
+            let address = || format!("{}/{count}", group.replace(',', ""));
             let is_named = |label: &String| !doubles.contains(&place) && !taken.contains(&label.to_lowercase());
             let label = match &node.name {
                 Some(name) if is_named(name) => Some(name.clone()),

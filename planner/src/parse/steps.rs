@@ -318,6 +318,7 @@ impl<'a> Finder<'a> {
         let above = self.step_around(place);
         let is_step = !self.notes.contains(&place)
             && !is_struck(text)
+            && contents::dependency_line(&block.inline, &self.headings).is_none()
             && match self.marker {
                 Marker::Box => has_box,
                 Marker::Number => {

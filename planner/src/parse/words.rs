@@ -61,7 +61,8 @@ pub(super) const POLITE: [&str; 8] =
 pub(super) const NEXT: [&str; 7] = ["and then", "after that", "then", "next", "finally", "lastly", "and finally"];
 
 /// Verbs that make a sentence a step, with the kind that they give it.
-pub const VERBS: [(NodeKind, &str); 6] = [
+pub const VERBS: [(NodeKind, &str); 7] = [
+    (NodeKind::UnitTest, "test"),
     (
         NodeKind::CodeImplementation,
         "add build change code connect convert create develop disable enable expose extend fix hook implement integrate \
@@ -96,7 +97,7 @@ pub const VERBS: [(NodeKind, &str); 6] = [
 pub(super) fn kind_of(verb: &str) -> Option<NodeKind> {
     static KINDS: LazyLock<HashMap<&str, NodeKind>> = LazyLock::new(|| {
         let known = VERBS.iter().flat_map(|(kind, verbs)| verbs.split_ascii_whitespace().map(|verb| (verb, *kind)));
-        known.chain([("test", NodeKind::UnitTest)]).collect()
+        known.collect()
     });
     KINDS.get(verb).copied()
 }

@@ -103,11 +103,10 @@ impl PlannerState {
         self.index(id).map(|index| &self.tasks[index])
     }
 
-    /// A task by its label or number.
+    /// A task by its label, in letters of any case, or by its number.
     #[must_use]
     pub fn task_named(&self, name: &str) -> Option<&Task> {
-        let labelled = self.tasks.iter().find(|task| task.plan.label.as_deref() == Some(name));
-        labelled.or_else(|| self.task(TaskId(name.parse().ok()?)).filter(|task| task.plan.label.is_none()))
+        self.task(self.id_named(name)?)
     }
 
     /// The task that a text added to the plan means by a name: its label in any letters, or its number.
