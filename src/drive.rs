@@ -402,7 +402,7 @@ pub async fn already_ended(session: &Session, store: &EventStore, plan: &str, re
 /// Returns when the file is to be looked at.
 async fn due(kept: Option<&Kept<'_>>) {
     match kept {
-        Some(kept) => tokio::time::sleep_until(kept.due()).await,
+        Some(kept) => tokio::time::sleep_until(kept.due).await,
         None => std::future::pending().await,
     }
 }

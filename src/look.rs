@@ -9,15 +9,17 @@ use crewlog_executors::history::History;
 use crewlog_mq::{Error, EventStore, Position, Query, Range, Recorded};
 use crewlog_planner::claim;
 use crewlog_planner::event::{self, Deadline, TaskStatus};
-use crewlog_planner::parse::Diagnostic;
-use crewlog_planner::plan::{NodeKind, sub_plan_id};
+use crewlog_planner::parse::{self, Diagnostic, Format, ParsedPlan};
+use crewlog_planner::plan::{Mark, NodeKind, TaskPlan, sub_plan_id};
 use crewlog_planner::state::{HeldByBudget, Measure, Phase, PlannerState, Question, Shortage, Task};
 use crewlog_planner::view::PlanView;
 use futures::{Stream, TryStreamExt};
 
-use crate::cli::{Ls, Output, Show};
+use crate::act;
+use crate::cli::{ExportPlan, Ls, Output, Show};
 use crate::failure::{Code, Failure};
 use crate::json::{ForkJson, ListedJson, PlansJson, ShownJson, print_line, print_pretty};
+use crate::matching::mark_of;
 use crate::points::{forks_of, position_of};
 use crate::session::Session;
 use crate::terminal::say;
@@ -121,6 +123,39 @@ pub async fn show(session: &Session, show: &Show) -> Result<Code, Failure> {
         }
     }
     stdout.flush()?;
+    Ok(Code::Done)
+}
+
+/// `plan export`.
+pub async fn export(session: &Session, typed: &ExportPlan) -> Result<Code, Failure> {
+    let store = session.place.open().await?;
+    let plan = find_plan(&store, &typed.plan).await?;
+    act::check_key(session, &plan, &tags_of(&store, &plan).await?)?;
+    let head = store.head().await?;
+    let asked = match &typed.at {
+        Some(at) => position_of(session, &store, &plan, at).await?,
+        None => head,
+    };
+    let at = store.whole(asked.min(head)).await?;
+    let view = load_view(&store, &plan, Range::up_to(at)).await?;
+    if view.created_at().is_none() {
+        return Err(Failure::new(Code::Nothing, format!("{plan} did not exist yet at position {asked}")));
+    }
+    let state = view.state();
+    let tasks = state.tasks().iter().map(|task| {
+        let read = if task.is_paused { task.plan.mark } else { Mark::Open };
+        TaskPlan { mark: mark_of(&view, task).unwrap_or(read), ..task.plan.clone() }
+    });
+    let exported = ParsedPlan {
+        title: state.title().map(str::to_owned),
+        context: state.context().to_vec(),
+        tasks: tasks.collect(),
+        ..ParsedPlan::empty(Format::Markdown)
+    };
+    if exported.tasks.iter().any(|task| task.is_delegated() || task.tool.is_some()) {
+        say("warning: what other plans and tools do for tasks has no form in Markdown and is left out");
+    }
+    std::io::stdout().lock().write_all(parse::render(&exported).as_bytes())?;
     Ok(Code::Done)
 }
 

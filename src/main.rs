@@ -110,7 +110,7 @@ async fn run(cli: Cli) -> Result<Code, Failure> {
         Command::Work(work) => work::work(&session, work).await,
         Command::Plan(Plan::Check(args)) => check::check(&session, args).await,
         Command::Plan(Plan::Sync(args)) => sync::sync(&session, &args).await,
-        Command::Plan(Plan::Export(args)) => sync::export(&session, &args).await,
+        Command::Plan(Plan::Export(args)) => look::export(&session, &args).await,
         Command::Plan(Plan::Simulate(graphs)) => simulate::simulate(&session, &graphs),
         Command::Plan(Plan::Propose(args)) => propose::propose(&session, args).await,
         Command::Plan(Plan::Draft(args)) => propose::draft(&session, &args).await,
