@@ -318,6 +318,138 @@ fn boxes_of_added_tasks_count() {
 }
 
 #[test]
+fn a_person_has_done_a_task_that_has_not_begun() {
+    check(
+        "1. Run `a`\n2. Run `b`\n",
+        "
+        > start
+        planned 1 2
+        dispatched 1#1
+        > amend done 2
+        2 Completed: done by a person
+        > amend done 1
+        ! task 1 is Running: to change it, cancel it, or let it end and retry it
+        > amend done 9
+        ! the plan has no task 9
+        > 1 asks Which one?
+        q1 of 1, Executor: Which one?
+        > amend done 1
+        1 Completed: done by a person
+        ended Completed, 2 tasks: 2 completed
+        > q1 the left one
+        ! q1 is closed: its task has ended
+        > amend done 1
+        ! the plan has ended: retry a task to open it again
+        ",
+    );
+}
+
+#[test]
+fn a_task_is_either_done_or_left_out_in_one_amendment() {
+    check(
+        "1. Run `a`\n2. Run `b`\n",
+        "
+        > start
+        planned 1 2
+        dispatched 1#1
+        > amend done 2 ; skip 2
+        ! task 2 is Completed: it can only be retried, or be given other tasks to wait for
+        > amend skip 2 ; done 2
+        ! task 2 is Skipped: it can only be retried, or be given other tasks to wait for
+        > amend done 2 ; done 2
+        2 Completed: done by a person
+        ",
+    );
+}
+
+#[test]
+fn a_task_that_has_ended_is_not_done_by_a_person() {
+    check(
+        "1. Run `a` (on failure: continue)\n2. Run `b`\n",
+        "
+        > start
+        planned 1 2
+        dispatched 1#1
+        > 1 fails boom
+        1 Failed (lets go): boom
+        dispatched 2#1
+        > amend done 1
+        ! task 1 is Failed: it can only be retried, or be given other tasks to wait for
+        ",
+    );
+}
+
+#[test]
+fn a_changed_file_is_the_source_of_the_plan() {
+    check(
+        "1. Run `a`\n2. Run `b`\n",
+        "
+        > start
+        planned 1 2
+        dispatched 1#1
+        > amend source - Run `c`
+        amended : better, the text is now - Run `c`
+        > amend edit 2 command=c ; source 1. Run `a`
+        amended 2: better, the text is now 1. Run `a`
+        > amend skip 9 ; source 1. Run `d`
+        ! the plan has no task 9
+        > amend done 2 ; source 1. Run `e`
+        amended : better, the text is now 1. Run `e`
+        2 Completed: done by a person
+        ",
+    );
+    let mut planner = planner_of("1. Run `a`\n", PlannerConfig::default());
+    let source = |text: &str| vec![Amendment::Source { text: text.to_owned() }];
+    for text in ["1. Run `b`\n", ""] {
+        planner.process(Command::Amend { amendments: source(text), reason: String::new() }).unwrap();
+        assert_eq!(planner.state().source(), text);
+    }
+}
+
+#[test]
+fn an_added_condition_is_decided_by_the_outcome_of_an_added_step() {
+    check(
+        "1. Run `a`\n2. Run `b`\n",
+        "
+        > start
+        planned 1 2
+        dispatched 1#1
+        > amend add 1. Run `c` / 2. If it fails, run `d` / 3. Otherwise, run `e`
+        amended 3 4 5: better
+        dispatched 3#1
+        > 1 done
+        1 Completed:
+        dispatched 2#1
+        > 3 fails boom
+        3 Failed: boom
+        dispatched 4#1
+        5 Skipped (lets go): it is not so: step 3 succeeds
+        ",
+    );
+}
+
+#[test]
+fn an_added_task_whose_number_is_a_name_is_called_added() {
+    let mut planner = planner_of("3. Run `a`\n4. Run `b`\n", PlannerConfig::default());
+    let mut add = |text: &str| {
+        let text = text.to_owned();
+        let amendments = vec![Amendment::Add { text, after: Vec::new(), before: Vec::new() }];
+        planner.process(Command::Amend { amendments, reason: String::new() })
+    };
+    add("- Run `c`\n- Run `d`\n- Run `e`\n").unwrap();
+    add("- Run `f` (after added/3, 4, 5)").unwrap();
+    let names = planner.state().tasks().iter().map(|task| task.plan.name()).collect::<Vec<_>>();
+    assert_eq!(names, ["3", "4", "added/3", "added/4", "5", "6"]);
+    let named = |name: &str| planner.state().task_named(name).map(|task| task.plan.id.0);
+    assert_eq!(
+        ["3", "4", "added/3", "added/4", "5", "1"].map(named),
+        [Some(1), Some(2), Some(3), Some(4), Some(5), None]
+    );
+    let waits_for = planner.state().tasks()[5].plan.depends_on.iter().map(|one| one.task.0).collect::<Vec<_>>();
+    assert_eq!(waits_for, [2, 3, 5]);
+}
+
+#[test]
 fn answers_reach_what_is_put_behind_them_later() {
     check(
         "In parallel:\n- A: Which colour?\n- B: Run `b` (depends on A)\n- C: Run `c` (depends on B)\n- D: Run `d`\n- E: Run `e` (depends on D)\n",

@@ -1,7 +1,9 @@
 //! Undoing what was done, the last first.
 
-use crewlog_planner::event::PlannerConfig;
-use crewlog_planner::plan::TaskPlan;
+use crewlog_mq::Handler;
+use crewlog_planner::event::{Command, ExecutorEvent, PlannerConfig};
+use crewlog_planner::plan::{TaskId, TaskPlan};
+use crewlog_planner::planner::Planner;
 
 use super::transcript::check_changed;
 
@@ -227,4 +229,16 @@ fn what_is_cancelled_while_it_is_undone_holds_up_nothing_that_is_undone_after_it
         ended Failed, 3 tasks: 2 completed, 1 failed; 1 undone; 1 could not be undone
         ",
     );
+}
+
+#[test]
+fn an_undoing_task_whose_number_is_a_name_is_called_undo() {
+    let mut planner = Planner::new();
+    let (user_input, attachments) = ("3. Run `a` (undo: `x`)\n4. Run `b`\n".to_owned(), Vec::new());
+    planner.process(Command::Initialize { user_input, attachments, config: undoing(), parallel: false }).unwrap();
+    let (node_id, attempt, result) = (TaskId(1), 1, String::new());
+    planner.process(Command::HandleExecutorEvent(ExecutorEvent::TaskCompleted { node_id, attempt, result })).unwrap();
+    planner.process(Command::Cancel { task: None, reason: String::new() }).unwrap();
+    let names = planner.state().tasks().iter().map(|task| task.plan.name()).collect::<Vec<_>>();
+    assert_eq!(names, ["3", "4", "undo/3"]);
 }

@@ -91,6 +91,22 @@ fn a_fork_undoes_nothing_that_the_other_plan_did() {
 }
 
 #[test]
+fn a_fork_asks_nothing_for_what_the_other_plan_was_undoing() {
+    let config = PlannerConfig { compensate: true, ..PlannerConfig::default() };
+    let user_input = "1. Run `a` (undo: `x`)\n2. Run `b`\n".to_owned();
+    let begin = Command::Initialize { user_input, attachments: Vec::new(), config, parallel: false };
+    let failed =
+        ExecutorEvent::TaskFailed { node_id: TaskId(2), attempt: 1, error: "no".into(), class: FailureClass::Task };
+    let (node_id, question) = (TaskId(3), "Really?".to_owned());
+    let asks = ExecutorEvent::NeedsClarification { node_id, attempt: 1, question, default: None };
+    let reports = [failed, asks].map(Command::HandleExecutorEvent);
+    let parent = planner([begin, completed(1, 1, "done")].into_iter().chain(reports).collect());
+    assert_eq!(statuses(parent.state())[2], TaskStatus::NeedsClarification);
+    let (fork, _) = forked(&parent);
+    assert_eq!((statuses(fork.state())[2], fork.state().open_questions().count()), (TaskStatus::Skipped, 0));
+}
+
+#[test]
 fn questions_that_were_open_are_asked_anew_and_answers_stay() {
     let text = "1. Ask: which colour?\n2. If it rains, run `b`\n3. Run `c`\n";
     let config = PlannerConfig::default();

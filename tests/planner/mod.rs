@@ -15,6 +15,7 @@ mod forks;
 mod laws;
 mod letter;
 mod orders;
+mod outcomes;
 mod progress;
 mod questions;
 mod random;

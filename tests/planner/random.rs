@@ -142,7 +142,7 @@ fn limits() -> impl Strategy<Value = Limits> {
             Limits { deadline_ms, default_answer: has_default.then(default), compensate }
         },
     );
-    prop_oneof![4 => Just(Limits::default()), 1 => some]
+    prop_oneof![3 => Just(Limits::default()), 1 => some]
 }
 
 fn has_limits(task: &TaskPlan) -> bool {
@@ -259,6 +259,8 @@ pub enum Change {
     Add { text: u8, after: Vec<u8>, before: Vec<u8> },
     Edit { pick: u8, field: u8, n: u8 },
     Skip { pick: u8 },
+    Done { pick: u8 },
+    Source { n: u8 },
     Reorder { pick: u8, after: Vec<u8> },
     Define { pick: u8, n: u8, after: Vec<u8> },
 }
@@ -280,6 +282,8 @@ fn changes() -> impl Strategy<Value = Change> {
         4 => (any::<u8>(), tasks(), tasks()).prop_map(|(text, after, before)| Change::Add { text, after, before }),
         3 => (any::<u8>(), any::<u8>(), any::<u8>()).prop_map(|(pick, field, n)| Change::Edit { pick, field, n }),
         2 => any::<u8>().prop_map(|pick| Change::Skip { pick }),
+        2 => any::<u8>().prop_map(|pick| Change::Done { pick }),
+        1 => any::<u8>().prop_map(|n| Change::Source { n }),
         3 => (any::<u8>(), tasks()).prop_map(|(pick, after)| Change::Reorder { pick, after }),
         3 => (any::<u8>(), any::<u8>(), tasks()).prop_map(|(pick, n, after)| Change::Define { pick, n, after }),
     ]
@@ -296,6 +300,8 @@ impl Change {
             }
             Self::Edit { pick, field, n } => Amendment::Edit { task: task(*pick), edits: vec![edit(*field, *n)] },
             Self::Skip { pick } => Amendment::Skip { task: task(*pick), keeps_order: true },
+            Self::Done { pick } => Amendment::Done { task: task(*pick) },
+            Self::Source { n } => Amendment::Source { text: format!("- Sow row {n}\n") },
             Self::Reorder { pick, after } => Amendment::Reorder { task: task(*pick), after: tasks(after) },
             Self::Define { pick, n, after } => {
                 let id = TaskId(u64::from(*pick) % state.next_id().max(1) + 1);
@@ -357,7 +363,7 @@ pub fn acts() -> impl Strategy<Value = Act> {
         2 => any::<u8>().prop_map(|pick| Act::PauseTask { pick }),
         2 => any::<u8>().prop_map(|pick| Act::ResumeTask { pick }),
         1 => Just(Act::Continue),
-        3 => (0..2_000_u16).prop_map(|at| Act::Tick { at }),
+        5 => (0..2_000_u16).prop_map(|at| Act::Tick { at }),
         3 => of_time_and_questions(),
         1 => (0..60_usize).prop_map(|max_tokens| Act::Compact { max_tokens }),
         1 => any::<u8>().prop_map(|n| Act::Summarise { n }),

@@ -6,8 +6,8 @@ use crewlog_executors::human::{self, claim_of};
 use crewlog_executors::liveness::SignOfLife;
 use crewlog_executors::planning::planner_of;
 use crewlog_mq::{
-    Append, Cause, EventStore, ExecuteError, Expected, METADATA_BYTES_MAX, NewEvent, Query, Range, Recorded, Runner,
-    Timestamp,
+    Append, Cause, EventStore, ExecuteError, Expected, Handler, METADATA_BYTES_MAX, NewEvent, Query, Range, Recorded,
+    Runner, Timestamp,
 };
 use crewlog_planner::claim::{self, Ending, Executor, RunDetails, TaskClaim, TaskCommand, TaskEvent};
 use crewlog_planner::event::{
@@ -23,6 +23,7 @@ use serde_json::json;
 
 use super::laws::{at, claim_acts};
 use super::random::{acts, drafts};
+use crate::log::backends::logs;
 
 const PLAN: &str = "p";
 
@@ -265,6 +266,68 @@ async fn what_a_person_takes_over_from_a_dead_worker_is_decided_again() {
     assert_eq!(counted, [("Answer", 1), ("Claim", 1), ("Report", 1)]);
 }
 
+/// Amendments as a changed file gives them: what a person has done, what is otherwise, and the text.
+fn of_file(task: u64, notes: &str, text: &str) -> Vec<Amendment> {
+    let edits = vec![Edit::Notes(vec![notes.to_owned()])];
+    let add = Amendment::Add { text: "- [x] Run `x`\n- [~] Run `y`\n".into(), after: Vec::new(), before: Vec::new() };
+    vec![
+        Amendment::Done { task: TaskId(task) },
+        Amendment::Edit { task: TaskId(4), edits },
+        add,
+        Amendment::Source { text: text.to_owned() },
+    ]
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_changed_file_amends_is_decided_again_on_every_backend() {
+    let long = "with care ".repeat(KEPT_AMENDMENTS_BYTES_MAX / 8);
+    for (store, _on) in logs().await {
+        let mut log = Recording::of(&store, PLAN).await;
+        let (attachments, config) = (Vec::new(), PlannerConfig { parallelism: 1, ..PlannerConfig::default() });
+        let user_input = "1. Run `a`\n2. Run `b`\n3. Run `c`\n4. Run `d`\n".to_owned();
+        log.order(Command::Initialize { user_input, attachments, config, parallel: false }).await;
+        let reason = |n: usize| "ticked ".repeat(n);
+        let orders = [
+            (of_file(2, "a note", "the new text"), reason(1)),
+            (of_file(3, &long, "another text"), reason(KEPT_REASON_BYTES_MAX)),
+            (of_file(5, "another note", &long), reason(1)),
+            (vec![Amendment::Source { text: long.clone() + "." }], reason(KEPT_REASON_BYTES_MAX)),
+        ];
+        for (nth, (amendments, reason)) in orders.into_iter().enumerate() {
+            let ends = log.order(Command::Amend { amendments, reason }).await;
+            assert_eq!(ends.is_empty(), nth == 2, "task 5 has ended by its box: {ends:?}");
+        }
+        let state = log.planner.handler().state();
+        assert_eq!((state.source(), state.tasks().len()), (&*(long.clone() + "."), 8));
+        let counted = decide_again(&store).await;
+        let counted = counted.iter().map(|(name, n)| (name.as_str(), *n)).collect::<Vec<_>>();
+        assert_eq!(counted, [("Amend", 3), ("Initialize", 1)]);
+    }
+}
+
+#[test]
+fn amendments_come_back_from_what_is_kept_and_decide_the_same() {
+    let long = "with care ".repeat(KEPT_AMENDMENTS_BYTES_MAX / 8);
+    let mut planner = Planner::new();
+    let (attachments, config) = (Vec::new(), PlannerConfig { parallelism: 1, ..PlannerConfig::default() });
+    let user_input = "1. Run `a`\n2. Run `b`\n3. Run `c`\n4. Run `d`\n".to_owned();
+    planner.process(Command::Initialize { user_input, attachments, config, parallel: false }).unwrap();
+    let check = |command: &Command, is_whole: bool| {
+        let events = planner.clone().process(command.clone()).unwrap();
+        let restored = Command::restore(&command.retained(), &events).unwrap();
+        assert_eq!(restored == *command, is_whole, "{restored:?}");
+        assert_eq!(planner.clone().process(restored).unwrap(), events);
+    };
+    for (notes, text, is_whole) in [("short", "short", true), (&*long, "short", false), ("short", &*long, false)] {
+        let (amendments, reason) = (of_file(3, notes, text), "ticked".to_owned());
+        check(&Command::Amend { amendments: amendments.clone(), reason: reason.clone() }, is_whole);
+        let (parent, at, config) = ("q".to_owned(), crewlog_mq::Position(9), None);
+        check(&Command::Fork { parent, at, reason, config, amendments }, is_whole);
+    }
+    let alone = vec![Amendment::Done { task: TaskId(2) }];
+    check(&Command::Amend { amendments: alone, reason: "ticked".into() }, true);
+}
+
 #[test]
 fn what_is_kept_has_its_documented_form_and_no_text_that_stands_in_the_events() {
     let check = |kept: serde_json::Value, expected: serde_json::Value| assert_eq!(kept, expected);
@@ -285,6 +348,14 @@ fn what_is_kept_has_its_documented_form_and_no_text_that_stands_in_the_events() 
     let kept = json!([{"Edit": {"task": 2, "edits": [{"Command": null}, {"Retry": 2}]}}, skip]);
     let amend = Command::Amend { amendments, reason: "so".into() }.retained();
     check(amend, json!({"Amend": {"amended": {"amendments": kept, "skipped": [3]}, "reason": "so"}}));
+    let amendments = vec![Amendment::Done { task: TaskId(2) }, Amendment::Source { text: "new".into() }];
+    let amend = Command::Amend { amendments, reason: "so".into() }.retained();
+    let kept = json!([{"Done": {"task": 2}}, {"Source": {"text": "new"}}]);
+    check(amend, json!({"Amend": {"amended": {"amendments": kept, "skipped": [], "done": [2]}, "reason": "so"}}));
+    let text = "x".repeat(KEPT_AMENDMENTS_BYTES_MAX);
+    let amendments = vec![Amendment::Done { task: TaskId(2) }, Amendment::Source { text }];
+    let amend = Command::Amend { amendments, reason: "so".into() }.retained();
+    check(amend, json!({"Amend": {"amended": {"amendments": null, "skipped": [], "done": [2]}, "reason": "so"}}));
     let changes = vec![Setting::Parallelism(2), Setting::ParallelismOfKind(NodeKind::Analysis, None)];
     let configure = Command::Configure { changes, reason: "so".into() }.retained();
     let kept = json!([{"Parallelism": 2}, {"ParallelismOfKind": ["Analysis", null]}]);

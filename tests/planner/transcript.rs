@@ -184,7 +184,8 @@ fn question_of(typed: &str) -> QuestionId {
     QuestionId(typed[1..].parse().expect("a question is a number"))
 }
 
-/// `add after=1,2 before=3 TEXT` with `/` at the end of a line, `edit 2 priority=high`, `skip 2`, `reorder 2 after=1,3`.
+/// `add after=1,2 before=3 TEXT` with `/` at the end of a line, `edit 2 priority=high`, `skip 2`, `reorder 2 after=1,3`,
+/// `done 2`, `source TEXT`.
 fn amendment(said: &str) -> Amendment {
     let (word, rest) = said.split_once(' ').expect("an amendment has an object");
     let task = |said: &str| TaskId(said.parse().expect("a task is a number"));
@@ -203,6 +204,8 @@ fn amendment(said: &str) -> Amendment {
             }
             Amendment::Add { text: text.replace(" / ", "\n"), after, before }
         }
+        "done" => Amendment::Done { task: task(object) },
+        "source" => Amendment::Source { text: rest.to_owned() },
         "skip" => Amendment::Skip { task: task(object), keeps_order: true },
         "reorder" => {
             let after = tasks(fact.strip_prefix("after=").expect("it says after what"));

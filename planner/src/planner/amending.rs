@@ -85,12 +85,18 @@ impl<'a> Draft<'a> {
                 if status.is_end() {
                     return Err(PlannerError::TaskEnded { task, status });
                 }
+                if self.done.contains(&task) {
+                    return Err(PlannerError::TaskEnded { task, status: TaskStatus::Completed });
+                }
                 *self.skipped.entry(task).or_default() |= keeps_order;
                 Ok(())
             }
             Amendment::Done { task } => {
                 let status = self.state.task(task).ok_or(PlannerError::UnknownTask { task })?.status;
                 match status {
+                    TaskStatus::Planned | TaskStatus::NeedsClarification if self.skipped.contains_key(&task) => {
+                        return Err(PlannerError::TaskEnded { task, status: TaskStatus::Skipped });
+                    }
                     TaskStatus::Planned | TaskStatus::NeedsClarification => _ = self.done.insert(task),
                     TaskStatus::Running => return Err(PlannerError::TaskUnderWay { task, status }),
                     TaskStatus::Completed

@@ -1,0 +1,360 @@
+//! Steps that run by the outcome of a step before them, and steps that wait because of their box.
+
+use crewlog_mq::Handler;
+use crewlog_planner::event::{Command, PlannerConfig};
+use crewlog_planner::plan::{Mark, TaskId};
+use crewlog_planner::planner::Planner;
+use crewlog_planner::state::Wait;
+
+use super::transcript::{check, check_changed, check_with};
+
+const BRANCHES: &str =
+    "1. Run `make test`\n2. If it passes, run `make ship`\n3. If it fails, run `make fix`\n4. Run `make clean`\n";
+
+fn without_retries() -> PlannerConfig {
+    PlannerConfig { retries_max: 0, ..PlannerConfig::default() }
+}
+
+#[test]
+fn a_step_that_completes_runs_the_branch_for_success() {
+    check(
+        BRANCHES,
+        "
+        > start
+        planned 1 2 3 4
+        dispatched 1#1
+        > 1 done
+        1 Completed:
+        dispatched 2#1
+        3 Skipped (lets go): it is so: step 1 succeeds
+        > 2 done
+        2 Completed:
+        dispatched 4#1
+        > 4 done
+        4 Completed:
+        ended Completed, 4 tasks: 3 completed, 1 skipped
+        ",
+    );
+}
+
+#[test]
+fn a_step_that_fails_runs_the_branch_for_failure_and_holds_up_the_step_after() {
+    check(
+        BRANCHES,
+        "
+        > start
+        planned 1 2 3 4
+        dispatched 1#1
+        > 1 fails boom
+        1 Failed: boom
+        4 Skipped: task 1 did not complete
+        2 Skipped (lets go): it is not so: step 1 succeeds
+        dispatched 3#1
+        > 3 done
+        3 Completed:
+        ended Failed, 4 tasks: 1 completed, 1 failed, 2 skipped
+        ",
+    );
+}
+
+#[test]
+fn the_step_after_a_failure_that_may_happen_waits_for_the_branch_too() {
+    check(
+        "1. Run `make test` (on failure: continue)\n2. If it fails, run `make fix`\n3. Run `make clean`\n",
+        "
+        > start
+        planned 1 2 3
+        dispatched 1#1
+        > 1 fails boom
+        1 Failed (lets go): boom
+        dispatched 2#1
+        > 2 done
+        2 Completed:
+        dispatched 3#1
+        ",
+    );
+}
+
+#[test]
+fn a_step_that_times_out_has_failed() {
+    check_with(
+        without_retries(),
+        BRANCHES,
+        "
+        > start
+        planned 1 2 3 4
+        dispatched 1#1
+        > 1 timed-out after 5 s
+        1 TimedOut: after 5 s
+        4 Skipped: task 1 did not complete
+        2 Skipped (lets go): it is not so: step 1 succeeds
+        dispatched 3#1
+        ",
+    );
+}
+
+#[test]
+fn a_step_that_will_be_tried_again_decides_nothing_yet() {
+    check(
+        "1. Run `make test` (retry 1)\n2. If it passes, run `make ship`\n3. Otherwise, run `make fix`\n",
+        "
+        > start
+        planned 1 2 3
+        dispatched 1#1
+        > 1 fails boom
+        1 Planned: boom
+        dispatched 1#2 later
+        > 1 done
+        1 Completed:
+        dispatched 2#1
+        3 Skipped (lets go): it is so: step 1 succeeds
+        ",
+    );
+}
+
+#[test]
+fn a_step_that_did_not_run_runs_neither_branch() {
+    check(
+        "1. Run `make`\n2. Run `make test`\n3. If it passes, run `make ship`\n4. If it fails, run `make fix`\n",
+        "
+        > start
+        planned 1 2 3 4
+        dispatched 1#1
+        > 1 fails boom
+        1 Failed: boom
+        2 Skipped: task 1 did not complete
+        3 Skipped (lets go): it is not so: step 2 succeeds
+        4 Skipped (lets go): it is so: step 2 succeeds
+        ended Failed, 4 tasks: 1 failed, 3 skipped
+        ",
+    );
+    check(
+        "1. Run `make test`\n2. If it passes, run `make ship`\n3. Run `make clean`\n",
+        "
+        > start
+        planned 1 2 3
+        dispatched 1#1
+        > amend skip 1
+        1 Skipped (lets go): better
+        2 Skipped (lets go): it is not so: step 1 succeeds
+        dispatched 3#1
+        ",
+    );
+    check(
+        "1. Run `make test`\n2. If it passes, run `make ship`\n",
+        "
+        > start
+        planned 1 2
+        dispatched 1#1
+        > cancel 1
+        1 Cancelled: not wanted
+        2 Skipped (lets go): it is not so: step 1 succeeds
+        ended Failed, 2 tasks: 1 cancelled, 1 skipped
+        ",
+    );
+}
+
+#[test]
+fn a_person_says_how_a_step_without_a_command_went() {
+    let text =
+        "1. Look at the logs\n2. If it passes, run `make ship`\n3. Otherwise, run `make fix`\n4. Run `make clean`\n";
+    check(
+        text,
+        "
+        > start
+        planned 1 2 3 4
+        dispatched 1#1
+        > 1 done
+        1 Completed:
+        q1 of 2, Condition: Is it so, after 1: step 1 succeeds? (yes or no)
+        > q1 no
+        q1 = no
+        2 Skipped (lets go): it is not so: step 1 succeeds
+        dispatched 3#1
+        > 3 done
+        3 Completed:
+        dispatched 4#1
+        ",
+    );
+    check(
+        text,
+        "
+        > start
+        planned 1 2 3 4
+        dispatched 1#1
+        > 1 fails nobody can read them
+        1 Failed: nobody can read them
+        4 Skipped: task 1 did not complete
+        q1 of 2, Condition: Is it so, after 1: step 1 succeeds? (yes or no)
+        > q1 yes
+        q1 = yes
+        dispatched 2#1
+        3 Skipped (lets go): it is so: step 1 succeeds
+        ",
+    );
+}
+
+#[test]
+fn a_person_is_asked_where_no_step_is_before_the_condition() {
+    check(
+        "1. If it passes, run `make ship`\n2. Otherwise, run `make fix`\n",
+        "
+        > start
+        planned 1 2
+        q1 of 1, Condition: Is it so: it succeeds? (yes or no)
+        > q1 no
+        q1 = no
+        1 Skipped (lets go): it is not so: it succeeds
+        dispatched 2#1
+        ",
+    );
+}
+
+#[test]
+fn other_conditions_ask_a_person_after_any_end_of_what_is_before() {
+    check(
+        "1. Run `make`\n2. If it rains, run `make tent`\n3. Run `make tea` (unless it is late)\n",
+        "
+        > start
+        planned 1 2 3
+        dispatched 1#1
+        > 1 fails boom
+        1 Failed: boom
+        q1 of 2, Condition: Is it so, after 1: it rains? (yes or no)
+        > q1 no
+        q1 = no
+        2 Skipped (lets go): it is not so: it rains
+        q2 of 3, Condition: Is it so, after 1, 2: it is late? (yes or no)
+        > q2 no
+        q2 = no
+        dispatched 3#1
+        ",
+    );
+}
+
+#[test]
+fn every_step_of_a_group_has_the_condition_of_the_group() {
+    check(
+        "1. Run `make test`\n2. If it fails, mend it:\n   1. Run `make fix`\n   2. Run `make test`\n3. Run `make clean`\n",
+        "
+        > start
+        planned 1 2 3 4
+        dispatched 1#1
+        > 1 done
+        1 Completed:
+        2 Skipped (lets go): it is so: step 1 succeeds
+        3 Skipped (lets go): it is so: step 1 succeeds
+        dispatched 4#1
+        ",
+    );
+}
+
+#[test]
+fn a_task_moved_before_the_step_that_decides_asks_a_person_once() {
+    check(
+        "1. Run `make test`\n2. If it passes, run `make ship`\n",
+        "
+        > start
+        planned 1 2
+        dispatched 1#1
+        > amend reorder 2 after=
+        amended 2: better
+        q1 of 2, Condition: Is it so: step 1 succeeds? (yes or no)
+        > q1 yes
+        q1 = yes
+        dispatched 2#1
+        ",
+    );
+}
+
+#[test]
+fn a_step_in_progress_is_paused_until_a_person_resumes_it() {
+    check(
+        "- [~] Run `a`\n- [ ] Run `b`\n",
+        "
+        > start
+        planned 1 2
+        1 paused: in progress when the plan was read
+        > continue
+        (nothing)
+        > resume 1
+        1 resumed
+        dispatched 1#1
+        > 1 done
+        1 Completed:
+        dispatched 2#1
+        ",
+    );
+}
+
+#[test]
+fn a_step_in_progress_is_ended_by_a_person() {
+    check(
+        "- [~] Run `a`\n- [ ] Run `b`\n",
+        "
+        > start
+        planned 1 2
+        1 paused: in progress when the plan was read
+        > amend done 1
+        1 Completed: done by a person
+        dispatched 2#1
+        ",
+    );
+    check(
+        "- [~] Run `a`\n- [ ] Run `b`\n",
+        "
+        > start
+        planned 1 2
+        1 paused: in progress when the plan was read
+        > cancel 1
+        1 Cancelled: not wanted
+        2 Skipped: task 1 did not complete
+        ended Failed, 2 tasks: 1 cancelled, 1 skipped
+        ",
+    );
+}
+
+#[test]
+fn a_question_in_progress_is_not_asked_before_a_person_resumes_it() {
+    check(
+        "- [~] Which colour?\n",
+        "
+        > start
+        planned 1
+        1 paused: in progress when the plan was read
+        > resume 1
+        1 resumed
+        dispatched 1#1 as a question
+        q1 of 1, Task
+        ",
+    );
+}
+
+#[test]
+fn a_deferred_step_is_paused_and_an_added_one_in_progress_too() {
+    check_changed(
+        PlannerConfig::default(),
+        "- Run `a`\n",
+        |tasks| tasks[0].mark = Mark::Deferred,
+        "
+        > start
+        planned 1
+        1 paused: put off when the plan was read
+        > amend add - [~] Run `b` / - [ ] Run `c`
+        amended 2 3: better
+        2 paused: in progress when the plan was read
+        > resume 1
+        1 resumed
+        dispatched 1#1
+        ",
+    );
+}
+
+#[test]
+fn a_plan_says_that_it_waits_for_a_step_in_progress() {
+    let mut planner = Planner::new();
+    let (user_input, attachments) = ("- [~] Run `a`\n".to_owned(), Vec::new());
+    let config = PlannerConfig::default();
+    planner.process(Command::Initialize { user_input, attachments, config, parallel: false }).unwrap();
+    assert_eq!(planner.state().waits_for(), [Wait::PausedTask(TaskId(1))]);
+}
