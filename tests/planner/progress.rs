@@ -221,7 +221,9 @@ struct Run {
 impl Drop for Run {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            for line in &self.log { eprintln!("{line}"); }
+            for line in &self.log {
+                eprintln!("{line}");
+            }
         }
     }
 }
@@ -236,7 +238,7 @@ impl Run {
     fn order(&mut self, command: Command) {
         self.log.push(format!("> {command:?}"));
         let Ok(events) = self.planner.process(command) else { return };
-        self.log.extend(events.iter().map(|event| super::transcript::tell(event)));
+        self.log.extend(events.iter().map(super::transcript::tell));
         for event in &events {
             if let Event::ClarificationRequested { .. } = event {
                 self.drop_withdrawn_questions();

@@ -118,7 +118,7 @@ fn label(index: usize, n_tasks: usize, pick: u8) -> Option<String> {
 
 /// A condition that a person decides, or the outcome of a task that it waits for.
 fn condition_of(what: u8, negated: bool, depends_on: &[Dependency]) -> Condition {
-    let decides = depends_on.get(usize::from(what / 2)).filter(|_| what % 2 == 0).map(|one| one.task);
+    let decides = depends_on.get(usize::from(what / 2)).filter(|_| what.is_multiple_of(2)).map(|one| one.task);
     let text = decides.map_or_else(
         || ["it rains", "it is late"][usize::from(what / 2)].to_owned(),
         |decides| format!("step {decides} succeeds"),
