@@ -250,19 +250,25 @@ fn every_step_of_a_group_has_the_condition_of_the_group() {
 }
 
 #[test]
-fn a_task_moved_before_the_step_that_decides_asks_a_person_once() {
+fn a_task_always_waits_for_the_step_that_decides_it() {
     check(
-        "1. Run `make test`\n2. If it passes, run `make ship`\n",
+        "1. Run `make test`\n2. If it passes, run `make ship`\n3. Run `make tea`\n",
         "
         > start
-        planned 1 2
+        planned 1 2 3
         dispatched 1#1
         > amend reorder 2 after=
-        amended 2: better
-        q1 of 2, Condition: Is it so: step 1 succeeds? (yes or no)
-        > q1 yes
-        q1 = yes
+        (nothing)
+        > amend reorder 3 after= ; reorder 2 after=3
+        amended 2 3: better
+        dispatched 3#1
+        > 3 done
+        3 Completed:
+        > 1 done
+        1 Completed:
         dispatched 2#1
+        > amend add before=2 - Run `make bread`
+        ! task 2 is Running: to change it, cancel it, or let it end and retry it
         ",
     );
 }

@@ -215,30 +215,17 @@ fn is_limited(task: &TaskPlan) -> bool {
 struct Run {
     planner: Planner,
     observed: Observed,
-    log: Vec<String>,
-}
-
-impl Drop for Run {
-    fn drop(&mut self) {
-        if std::thread::panicking() {
-            for line in &self.log {
-                eprintln!("{line}");
-            }
-        }
-    }
 }
 
 impl Run {
     fn begin(draft: &Draft) -> Self {
-        let mut run = Self { planner: Planner::new(), observed: Observed::default(), log: Vec::new() };
+        let mut run = Self { planner: Planner::new(), observed: Observed::default() };
         run.order(draft.initialize());
         run
     }
 
     fn order(&mut self, command: Command) {
-        self.log.push(format!("> {command:?}"));
         let Ok(events) = self.planner.process(command) else { return };
-        self.log.extend(events.iter().map(super::transcript::tell));
         for event in &events {
             if let Event::ClarificationRequested { .. } = event {
                 self.drop_withdrawn_questions();
@@ -374,7 +361,7 @@ fn only_these_changes_of_status_happen() {
             .new_tree(&mut runner)
             .unwrap()
             .current();
-        changes.extend(disturbed(&draft, &acts).observed.changes.iter().copied());
+        changes.extend(disturbed(&draft, &acts).observed.changes);
     }
     let mut table = BTreeMap::<_, Vec<_>>::new();
     for (before, after) in changes {

@@ -251,6 +251,9 @@ impl<'a> Draft<'a> {
     fn checked(mut self) -> Result<Self, PlannerError> {
         self.hand_on()?;
         for task in self.tasks.values_mut() {
+            // It waits for the task that decides whether it runs, whatever else it waits for.
+            let decides = task.condition.as_ref().and_then(|condition| condition.outcome_of);
+            task.depends_on.extend(decides.map(hard));
             // Of two dependencies on one task the firmer stays.
             task.depends_on.sort_unstable();
             task.depends_on.dedup_by_key(|dependency| dependency.task);
