@@ -20,6 +20,7 @@ pub(crate) mod scene;
 mod sealed;
 mod server;
 mod simulate;
+mod sync;
 mod terminal;
 mod together;
 mod verify;
