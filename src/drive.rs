@@ -123,9 +123,7 @@ impl<'a> Drive<'a> {
 
     /// The same, with the plan's file kept in step.
     pub async fn in_step_with_file(mut self) -> Result<Self, Failure> {
-        let (store, plan, tags) = (self.store.clone(), self.plan.clone(), self.tags.clone());
-        let roster = self.roster.clone();
-        self.kept = Some(Kept::new(self.session, store, plan, tags, roster, self.view.state()).await?);
+        self.kept = Some(Kept::new(self.session, &self.store, &self.plan, self.roster.clone()).await?);
         Ok(self)
     }
 

@@ -2,6 +2,7 @@
 //! people have set. It reads no file and appends nothing.
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::ops::Range;
 
 use crewlog_planner::event::TaskStatus;
 use crewlog_planner::parse::{self, ParsedPlan, ReadOptions, expressible, write_states};
@@ -60,18 +61,22 @@ pub struct Boxes {
 }
 
 /// A text of a plan's file, and how it is read.
-#[derive(Clone, Copy)]
 pub struct Reading<'a> {
-    /// The text.
-    pub text: &'a str,
-    /// The steps in it.
-    pub plan: &'a ParsedPlan,
+    text: &'a str,
+    plan: &'a ParsedPlan,
+    /// Where its lines end.
+    ends: Vec<usize>,
 }
 
-impl Reading<'_> {
+impl<'a> Reading<'a> {
+    /// A text and the steps in it.
+    pub fn new(text: &'a str, plan: &'a ParsedPlan) -> Self {
+        Self { text, plan, ends: text.match_indices('\n').map(|(end, _)| end).collect() }
+    }
+
     fn line(&self, step: &TaskPlan) -> usize {
         let at = step.spans.first().map_or(0, |span| span.start);
-        self.text.as_bytes().iter().take(at).filter(|byte| **byte == b'\n').count() + 1
+        self.ends.partition_point(|end| *end < at) + 1
     }
 }
 
@@ -93,14 +98,14 @@ impl<'a> Comparison<'a> {
     pub fn new(view: &'a PlanView, before: Reading<'a>, now: Reading<'a>) -> Self {
         let (steps_before, steps) = (&before.plan.tasks, &now.plan.tasks);
         let tasks_before = find(view.state(), steps_before);
-        let was = pair(&steps_before.iter().collect::<Vec<_>>(), &steps.iter().collect::<Vec<_>>());
+        let was = pair(&steps_before.iter().collect::<Vec<_>>(), &steps.iter().collect::<Vec<_>>(), STRICT);
         let mut tasks = was.iter().map(|was| tasks_before[(*was)?]).collect::<Vec<_>>();
         // A step that is new in the file may have been added to the plan by other means.
         let known = tasks_before.iter().flatten().collect::<HashSet<_>>();
         let is_open = |task: &&Task| !task.status.is_end() && !known.contains(&task.plan.id);
         let open = view.state().tasks().iter().filter(is_open).map(|task| &task.plan).collect::<Vec<_>>();
         let new = (0..was.len()).filter(|place| was[*place].is_none()).collect::<Vec<_>>();
-        let found = pair(&open, &new.iter().map(|place| &steps[*place]).collect::<Vec<_>>());
+        let found = pair(&open, &new.iter().map(|place| &steps[*place]).collect::<Vec<_>>(), STRICT);
         for (place, task) in new.into_iter().zip(found) {
             let task = task.map(|task| open[task]).filter(|task| task.description == steps[place].description);
             tasks[place] = task.map(|task| task.id);
@@ -355,16 +360,21 @@ pub fn mark_of(view: &PlanView, task: &Task) -> Option<Mark> {
     }
 }
 
+/// The passes that pair the steps of two texts.
+const STRICT: Range<u8> = 0..5;
+/// The passes that pair steps with the tasks that they became, whose groups may have had other names then.
+const LOOSE: Range<u8> = 0..6;
+
 /// For each task of `after`, the place of the same task in `before`.
 ///
 /// A written id decides, then equal text in the same group, then the number; several equal ones pair in order. Numbers
 /// come last because they move when a step is inserted.
-fn pair(before: &[&TaskPlan], after: &[&TaskPlan]) -> Vec<Option<usize>> {
+fn pair(before: &[&TaskPlan], after: &[&TaskPlan], passes: Range<u8>) -> Vec<Option<usize>> {
     let groups = |tasks: &[&TaskPlan]| tasks.iter().map(|task| task.group.clone()).collect::<HashSet<_>>();
     let (groups_before, groups_after) = (groups(before), groups(after));
     let mut found = vec![None; after.len()];
     let mut taken = vec![false; before.len()];
-    for pass in 0..5 {
+    for pass in passes {
         let key = |task| key(task, pass, |group| groups_before.contains(group) != groups_after.contains(group));
         let mut places: HashMap<_, VecDeque<usize>> = HashMap::new();
         for (place, task) in before.iter().enumerate().filter(|(place, _)| !taken[*place]) {
@@ -387,7 +397,8 @@ fn key(task: &TaskPlan, pass: u8, is_renamed: impl Fn(&Option<String>) -> bool) 
         2 => Some([None, text, group]),
         // The name of one heading is gone, and the other is new.
         3 => is_renamed(&task.group).then_some([None, text, None]),
-        _last => Some([Some(label?), None, None]),
+        4 => Some([Some(label?), None, None]),
+        _last => Some([None, text, None]),
     }
 }
 
@@ -408,21 +419,11 @@ fn find(state: &PlannerState, steps: &[TaskPlan]) -> Vec<Option<TaskId>> {
         let known = state.tasks().iter().filter(is_meant).map(|task| &task.plan);
         let known = known.filter(|task| !taken.contains(&task.id)).collect::<Vec<_>>();
         let places = (0..steps.len()).filter(|place| found[*place].is_none()).collect::<Vec<_>>();
-        let tasks = pair(&known, &places.iter().map(|place| &steps[*place]).collect::<Vec<_>>());
+        let tasks = pair(&known, &places.iter().map(|place| &steps[*place]).collect::<Vec<_>>(), LOOSE);
         for (place, task) in places.into_iter().zip(tasks) {
             found[place] = task.map(|task| known[task].id);
             taken.extend(found[place]);
         }
-    }
-    // The group of a task that has begun may have another name in the file.
-    let open = |task: &&Task| !taken.contains(&task.plan.id) && task.plan.compensates.is_none();
-    let mut by_text: HashMap<_, VecDeque<_>> = HashMap::new();
-    for task in state.tasks().iter().filter(open) {
-        by_text.entry(&task.plan.description).or_default().push_back(task.plan.id);
-    }
-    for (found, step) in found.iter_mut().zip(steps).filter(|(found, _)| found.is_none()) {
-        *found = by_text.get_mut(&step.description).and_then(VecDeque::pop_front);
-        taken.extend(*found);
     }
     // A task that was given another text still has the bytes that it was read from.
     let edited = state.tasks().iter().filter(|task| !taken.contains(&task.plan.id) && !task.plan.spans.is_empty());

@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fs::{self, File};
 use std::io::{self, Write};
+use std::os::unix::fs::{MetadataExt, fchown};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -15,7 +16,7 @@ use crewlog_executors::{human, planning};
 use crewlog_mq::{Append, CellChange, EventStore, ExecuteError, Position, Range};
 use crewlog_planner::claim::{Ending, TaskError};
 use crewlog_planner::event::{Amendment, Command};
-use crewlog_planner::parse::{self, Format, ParseError, ParsedPlan, write_states};
+use crewlog_planner::parse::{self, Diagnostic, Format, ParseError, ParsedPlan, write_states};
 use crewlog_planner::plan::{Mark, Strength, TaskId, TaskPlan};
 use crewlog_planner::planner::PlannerError;
 use crewlog_planner::state::{Phase, PlannerState};
@@ -40,10 +41,12 @@ const TRIES_MAX: usize = 8;
 const SPACE: &str = "plan-files";
 /// How long changes of a plan are collected before they are written.
 const COLLECTED: Duration = Duration::from_millis(50);
+/// How long a file must have been left alone before it is read.
+const SETTLED: Duration = Duration::from_millis(50);
 /// How often a file is looked at.
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
-/// Warnings that are told at once.
-const SHOWN_MAX: usize = 20;
+/// Warnings that are told.
+const NOTES_MAX: usize = 200;
 
 /// What a file may change in its plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -91,9 +94,9 @@ pub struct Kept<'a> {
     /// Where the log ended before the last change from here; a view that has not read on does not have that change.
     seen: Position,
     /// The names of tasks, by what was done with them.
-    did: BTreeMap<&'static str, BTreeSet<String>>,
+    did: BTreeMap<&'static str, Vec<String>>,
     n_written: usize,
-    refused: BTreeSet<String>,
+    refused: Vec<String>,
     said: HashSet<String>,
     /// What is to be said.
     pub notes: Vec<String>,
@@ -107,46 +110,39 @@ pub struct Kept<'a> {
 pub async fn sync(session: &Session, typed: &SyncPlan) -> Result<Code, Failure> {
     let store = session.place.open().await?;
     let plan = look::find_plan(&store, &typed.plan).await?;
-    let tags = look::tags_of(&store, &plan).await?;
-    act::check_key(session, &plan, &tags)?;
-    planning::catch_up(&store, &plan, tags.clone()).await?;
-    let roster = workforce::roster(session, Duration::MAX, &[])?;
-    let mut view = look::load_view(&store, &plan, Range::default()).await?;
-    let mut kept = Kept::new(session, store.clone(), plan.clone(), tags, roster, view.state()).await?;
+    let mut kept = Kept::new(session, &store, &plan, workforce::roster(session, Duration::MAX, &[])?).await?;
+    planning::catch_up(&store, &plan, kept.tags.clone()).await?;
     for _ in 0..TRIES_MAX {
+        let view = look::load_view(&store, &plan, Range::default()).await?;
         let round = kept.round(&view, Takes::Asking).await;
         kept.notes.drain(..).filter(|_| !session.terminal.is_quiet).for_each(|note| say(&visible(&note)));
         if round? == Round::InStep {
             return kept.finish();
         }
-        view = look::load_view(&store, &plan, Range::default()).await?;
     }
     Err(Failure::new(Code::Conflict, format!("{} is written by others all the time: try again", kept.path.display())))
 }
 
 impl<'a> Kept<'a> {
     /// The file that a plan was made from.
-    pub async fn new(
-        session: &'a Session,
-        store: EventStore,
-        plan: String,
-        tags: Vec<String>,
-        roster: Roster,
-        state: &PlannerState,
-    ) -> Result<Self, Failure> {
+    pub async fn new(session: &'a Session, store: &EventStore, plan: &str, roster: Roster) -> Result<Self, Failure> {
+        let tags = look::tags_of(store, plan).await?;
+        act::check_key(session, plan, &tags)?;
+        let view = look::load_view(store, plan, Range::default()).await?;
+        let state = view.state();
         // A fork goes on from a plan that has the file already.
         let is_its_own = state.origin().is_text() && state.parent().is_none();
         let Some(path) = state.config().file.path.as_ref().filter(|_| is_its_own).map(PathBuf::from) else {
             let why = "only a plan that is made from a file by reading it can be kept in step with one";
             return Err(Failure::user(format!("{plan} has no file of its own: {why}"))
-                .hint(format!("to write it into one: {} > FILE", session.command_on("plan export", &plan))));
+                .hint(format!("to write it into one: {} > FILE", session.command_on("plan export", plan))));
         };
         remove_left_over(&path);
-        let cell = store.cell(SPACE, &plan).await?;
+        let cell = store.cell(SPACE, plan).await?;
         Ok(Self {
             session,
-            store,
-            plan,
+            store: store.clone(),
+            plan: plan.to_owned(),
             tags,
             roster,
             path,
@@ -154,9 +150,9 @@ impl<'a> Kept<'a> {
             // Without what it holds, boxes are compared with what the plan has read.
             shown: cell.and_then(|cell| serde_json::from_str(&cell.value).ok()),
             seen: Position(0),
-            did: ["added", "edited", "left_out", "done"].map(|did| (did, BTreeSet::new())).into(),
+            did: ["added", "edited", "left_out", "done"].map(|did| (did, Vec::new())).into(),
             n_written: 0,
-            refused: BTreeSet::new(),
+            refused: Vec::new(),
             said: HashSet::new(),
             notes: Vec::new(),
             stamp: None,
@@ -200,6 +196,10 @@ impl<'a> Kept<'a> {
         }
         let state = view.state();
         self.stamp = stamp_of(&self.path);
+        // Somebody may be writing it just now, part by part.
+        if let Some(age) = self.stamp.and_then(|(written, _)| written.elapsed().ok()) {
+            tokio::time::sleep(SETTLED.saturating_sub(age)).await;
+        }
         let text = read_text(&self.path)?;
         let source = self.source(state)?;
         let options = state.config().file.options(source.parallel);
@@ -207,14 +207,14 @@ impl<'a> Kept<'a> {
         let unreadable = |error: ParseError| self.failure(Code::Parse, line_of(&error), &error);
         let read = |text: &str| parse::read(text, options).map_err(unreadable);
         let now = read(&text)?;
-        let before = Reading { text: &source.text, plan: &source.plan };
-        let comparison = Comparison::new(view, before, Reading { text: &text, plan: &now });
+        let before = || Reading::new(&source.text, &source.plan);
+        let comparison = Comparison::new(view, before(), Reading::new(&text, &now));
         let settled = comparison.with_boxes_before();
         let mut changes = if settled == source.text {
             Changes::default()
         } else {
             let plan = read(&settled)?;
-            Comparison::new(view, before, Reading { text: &settled, plan: &plan }).edits()
+            Comparison::new(view, before(), Reading::new(&settled, &plan)).edits()
         };
         let shown = self.shown.clone().unwrap_or_default();
         comparison.boxes_by_hand(&shown, &mut changes);
@@ -223,9 +223,8 @@ impl<'a> Kept<'a> {
         }
         if !changes.is_empty() && self.is_taken(state, &changes, takes)? {
             let known = source.plan.warnings.iter().map(|warning| &warning.message).collect::<HashSet<_>>();
-            for warning in now.warnings.iter().filter(|warning| !known.contains(&warning.message)).take(SHOWN_MAX) {
-                self.warn(warning.line, &warning.message);
-            }
+            let is_new = |warning: &&Diagnostic| !changes.is_only_boxes() && !known.contains(&warning.message);
+            now.warnings.iter().filter(is_new).for_each(|warning| self.warn(warning.line, &warning.message));
             self.remember(comparison.shown_before(&shown)).await?;
             return self.amend(state, changes, comparison.taken_in(options)).await;
         }
@@ -267,15 +266,12 @@ impl<'a> Kept<'a> {
     async fn amend(&mut self, state: &PlannerState, changes: Changes, text: String) -> Result<Round, Failure> {
         let source = (!changes.is_only_boxes()).then_some(Amendment::Source { text });
         let left_out = [&changes.gone[..], &changes.given_up].concat();
-        let (edited, added): (Vec<_>, Vec<_>) = changes.defined.iter().partition(|task| state.task(task.id).is_some());
-        let ended = changes.done.iter().chain(&changes.reported);
-        let name = |id: &TaskId| state.task(*id).map_or_else(|| id.to_string(), |task| task.plan.name());
-        let did = [
-            ("added", added.into_iter().map(TaskPlan::name).collect::<Vec<_>>()),
-            ("edited", edited.into_iter().map(TaskPlan::name).collect()),
-            ("left_out", left_out.iter().map(name).collect()),
-            ("done", ended.map(name).collect()),
-        ];
+        let named = changes.defined.iter().filter(|task| changes.lines.contains_key(&task.id));
+        let (edited, added): (Vec<_>, Vec<_>) = named.partition(|task| state.task(task.id).is_some());
+        let tasks = |ids: &[TaskId]| ids.iter().filter_map(|id| Some(&state.task(*id)?.plan)).collect::<Vec<_>>();
+        let ended = tasks(&[&changes.done[..], &changes.reported].concat());
+        let did = [("added", added), ("edited", edited), ("left_out", tasks(&left_out)), ("done", ended)];
+        let did = did.map(|(did, tasks)| (did, tasks.into_iter().map(TaskPlan::name).collect::<Vec<_>>()));
         let define = (!changes.defined.is_empty()).then(|| Amendment::Define { tasks: changes.defined.clone() });
         let skipped = left_out.iter().map(|task| Amendment::Skip { task: *task, keeps_order: true });
         let done = changes.done.iter().map(|task| Amendment::Done { task: *task });
@@ -369,14 +365,12 @@ impl<'a> Kept<'a> {
     }
 
     fn refusal(&self, state: &PlannerState, error: ExecuteError<PlannerError>, changes: &Changes) -> Failure {
-        let is_named = |task: &&TaskPlan| match &error {
-            ExecuteError::Refused(PlannerError::Parse(ParseError::DependencyCycle { cycle, .. })) => {
-                cycle.contains(&task.name())
-            }
-            ExecuteError::Refused(refusal) => refusal.task() == Some(task.id),
-            ExecuteError::Contended { .. } | ExecuteError::Store(_) => false,
+        let circle = match &error {
+            ExecuteError::Refused(PlannerError::Parse(ParseError::DependencyCycle { cycle, .. })) => &cycle[..],
+            ExecuteError::Refused(_) | ExecuteError::Contended { .. } | ExecuteError::Store(_) => &[],
         };
-        let named = changes.defined.iter().find(is_named).and_then(|task| changes.lines.get(&task.id));
+        let named = changes.defined.iter().find(|task| circle.contains(&task.name()));
+        let named = named.and_then(|task| changes.lines.get(&task.id));
         let line = named.or(changes.lines.values().min()).copied().unwrap_or(1);
         let mut failure = self.failure(Code::User, line, &error);
         failure.code = act::refused(state, error).code;
@@ -389,12 +383,12 @@ impl<'a> Kept<'a> {
 
     fn refuse(&mut self, (line, text): Note) {
         self.warn(line, &text);
-        self.refused.insert(format!("{}:{line}", self.path.display()));
+        self.refused.push(format!("{}:{line}", self.path.display()));
     }
 
     /// Says something once.
     fn note(&mut self, text: String) {
-        if self.said.insert(text.clone()) {
+        if self.said.len() < NOTES_MAX && self.said.insert(text.clone()) {
             self.notes.push(text);
         }
     }
@@ -402,9 +396,7 @@ impl<'a> Kept<'a> {
     /// Says what was done.
     fn finish(self) -> Result<Code, Failure> {
         let named = self.did.iter().filter(|(_, names)| !names.is_empty());
-        let lines = named.map(|(did, names)| {
-            format!("{}: {}", did.replace('_', " "), names.iter().map(String::as_str).collect::<Vec<_>>().join(", "))
-        });
+        let lines = named.map(|(did, names)| format!("{}: {}", did.replace('_', " "), names.join(", ")));
         let wrote = format!("{} written to {}", count(self.n_written, "state"), self.path.display());
         let lines = lines.chain((self.n_written > 0).then_some(wrote)).collect::<Vec<_>>();
         let said = match self.session.output {
@@ -420,11 +412,8 @@ impl<'a> Kept<'a> {
         if self.refused.is_empty() {
             return Ok(Code::Done);
         }
-        let places = self.refused.into_iter().take(SHOWN_MAX).collect::<Vec<_>>().join(", ");
-        Err(Failure::new(
-            Code::Conflict,
-            format!("not all of the plan and its file could be brought into step: {places}"),
-        ))
+        let places = self.refused[..self.refused.len().min(NOTES_MAX)].join(", ");
+        Err(Failure::new(Code::Conflict, format!("the plan and its file are not in step: {places}")))
     }
 }
 
@@ -452,7 +441,10 @@ fn replace(path: &Path, known: &str, text: &str) -> io::Result<bool> {
 fn write_beside(path: &Path, beside: &Path, text: &str) -> io::Result<File> {
     let mut file = File::options().write(true).create_new(true).open(beside)?;
     file.lock()?;
-    file.set_permissions(fs::metadata(path)?.permissions())?;
+    let known = fs::metadata(path)?;
+    // Only an administrator may give it to somebody else.
+    let _ = fchown(&file, Some(known.uid()), Some(known.gid()));
+    file.set_permissions(known.permissions())?;
     file.write_all(text.as_bytes())?;
     file.sync_all()?;
     Ok(file)
