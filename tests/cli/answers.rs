@@ -52,7 +52,7 @@ fn an_answer_that_is_empty_or_too_long_is_refused_and_the_question_stays_open() 
 #[test]
 fn answers_of_the_surroundings_do_not_reach_a_task() {
     let scene = Scene::new().with_env("CREWLOG_ANSWER", "outer").with_env("CREWLOG_ANSWER_7", "outer");
-    let say = "Run `echo \"[$CREWLOG_ANSWER] [$CREWLOG_ANSWER_1] [$CREWLOG_ANSWER_7]\"`";
+    let say = "Run `echo \"[${CREWLOG_ANSWER-}] [${CREWLOG_ANSWER_1-}] [${CREWLOG_ANSWER_7-}]\"`";
     let text = format!("1. [P] Which colour is it?\n2. [P] Run `true`\n3. {say} (after 1)\n4. {say} (after 2)\n");
     let (plan, ran) = scene.plan(&text);
     ran.expect(5);

@@ -116,8 +116,8 @@ fn code_that_does_not_run_has_its_reason() {
     for (text, reason) in [
         ("1. Run `make all` when it fails\n", "its line says \"when\""),
         ("1. Run `make all` but slowly\n", "more follows it than where it runs"),
-        ("1. Run `make all`. It takes long.\n", "its step has more than one sentence"),
-        ("1. Run `make a` and `make b`\n", "its step has more than one piece of code"),
+        ("1. Run `make all`. It takes long.\n", "its step says more than to run it"),
+        ("1. Run `make a` with `make b`\n", "its step has more than one piece of code"),
         ("1. Run `make all`?\n", "its step is a question"),
         ("1. Run `make <target>`\n", "it has a placeholder: <target>"),
         ("1. [Run `make all`](a.md)\n", "it is the text of a link"),
