@@ -10,6 +10,8 @@ use crewlog_planner::plan::{Dependency, Mark, TaskId, TaskPlan};
 use crewlog_planner::state::{PlannerState, Task};
 use crewlog_planner::view::PlanView;
 
+use crate::text::one_line;
+
 /// What the boxes of a file showed when it was last in step, by task. Without it they showed what the plan read.
 pub type Shown = BTreeMap<TaskId, Mark>;
 
@@ -135,9 +137,8 @@ impl<'a> Comparison<'a> {
         for (now, was) in kept.iter().rev() {
             text.replace_range(now.start..now.end, &self.before.text[was.start..was.end]);
         }
-        let n_steps = self.now.plan.tasks.len();
-        let is_readable = kept.is_empty() || parse::read(&text, options).is_ok_and(|read| read.tasks.len() == n_steps);
-        if is_readable { text } else { self.now.text.to_owned() }
+        let is_like_now = |read: ParsedPlan| read.tasks.len() == self.now.plan.tasks.len();
+        if parse::read(&text, options).is_ok_and(is_like_now) { text } else { self.now.text.to_owned() }
     }
 
     fn steps(&self) -> impl Iterator<Item = (usize, &'a TaskPlan)> {
@@ -184,16 +185,18 @@ impl<'a> Comparison<'a> {
         // One warning for all of them.
         let told = kept.iter().filter(|(_, task)| !is_left_out(task)).collect::<Vec<_>>();
         if let Some((first, _)) = told.first() {
-            let names = told.iter().take(8).map(|(_, task)| task.plan.name()).collect::<Vec<_>>().join(", ");
-            let text = format!("begun, so that the plan keeps it although its line is gone: {names}");
-            changes.notes.push((self.before.line(first), if told.len() > 8 { text + ", ..." } else { text }));
+            let names = told.iter().map(|(_, task)| task.plan.name()).collect::<Vec<_>>().join(", ");
+            let text = format!("begun, so that the plan keeps it although its line is gone: {}", one_line(&names, 80));
+            changes.notes.push((self.before.line(first), text));
         }
         let kept = kept.iter().map(|(_, task)| task.plan.id).collect::<HashSet<_>>();
-        let new = (0..self.tasks.len()).filter(|place| self.was[*place].is_none() && self.tasks[*place].is_none());
-        let new = new.zip(state.next_id()..).map(|(place, number)| (place, TaskId(number))).collect::<HashMap<_, _>>();
-        let ids = (0..self.tasks.len()).map(|place| self.tasks[place].or_else(|| new.get(&place).copied()));
+        let mut new = (state.next_id()..).map(TaskId);
+        let id = |(place, was): (usize, &Option<usize>)| {
+            self.tasks[place].or_else(|| if was.is_none() { new.next() } else { None })
+        };
+        let ids = self.was.iter().enumerate().map(id).collect::<Vec<_>>();
         let before = in_plan(state, self.before.plan, &self.tasks_before);
-        let now = in_plan(state, self.now.plan, &ids.collect::<Vec<_>>());
+        let now = in_plan(state, self.now.plan, &ids);
         for ((place, step), now) in self.steps().zip(now) {
             let Some(now) = now else { continue };
             let line = || self.now.line(step);
@@ -264,22 +267,21 @@ impl<'a> Comparison<'a> {
             if step.mark == before || Some(step.mark) == says {
                 continue;
             }
-            let (id, name, has_begun) = (task.plan.id, task.plan.name(), has_begun(task));
+            let (name, has_begun) = (task.plan.name(), has_begun(task));
+            let is_edited = has_begun && !self.is_as_read(place);
+            let taken = match (step.mark, task.status) {
+                (Mark::Done, TaskStatus::Planned | TaskStatus::NeedsClarification) => Some(&mut changes.done),
+                (Mark::Done, TaskStatus::Running) if says.is_none() => Some(&mut changes.reported),
+                (Mark::Cancelled, TaskStatus::Planned) if !has_begun => Some(&mut changes.given_up),
+                (Mark::Open | Mark::InProgress | Mark::Done | Mark::Cancelled | Mark::Deferred, _) => None,
+            };
+            if let Some(taken) = taken.filter(|_| !is_edited) {
+                taken.push(task.plan.id);
+                continue;
+            }
             let text = match (step.mark, task.status) {
-                (Mark::Done, _) if has_begun && !self.is_as_read(place) => {
+                (Mark::Done, _) if is_edited => {
                     format!("this line is not the one that became task {name}, so that its box ends nothing")
-                }
-                (Mark::Done, TaskStatus::Planned | TaskStatus::NeedsClarification) => {
-                    changes.done.push(id);
-                    continue;
-                }
-                (Mark::Done, TaskStatus::Running) if says.is_none() => {
-                    changes.reported.push(id);
-                    continue;
-                }
-                (Mark::Cancelled, TaskStatus::Planned) if !has_begun => {
-                    changes.given_up.push(id);
-                    continue;
                 }
                 (Mark::Done, TaskStatus::Running) => {
                     format!("task {name} is held by an executor, so that its box ends nothing")
@@ -477,7 +479,7 @@ fn in_plan(state: &PlannerState, plan: &ParsedPlan, ids: &[Option<TaskId>]) -> V
 
 /// A task of the plan with each fact that the file changed. The plan keeps some tasks although their lines are gone.
 fn merged(plan: &TaskPlan, before: &TaskPlan, now: &TaskPlan, kept: &HashSet<TaskId>) -> TaskPlan {
-    let facts = |task: &TaskPlan| match serde_json::to_value(task) {
+    let facts = |task| match serde_json::to_value::<&TaskPlan>(task) {
         Ok(serde_json::Value::Object(facts)) => facts,
         Ok(_) | Err(_) => unreachable!("a task is an object"),
     };

@@ -133,9 +133,9 @@ impl<'a> Kept<'a> {
         // A fork goes on from a plan that has the file already.
         let is_its_own = state.origin().is_text() && state.parent().is_none();
         let Some(path) = state.config().file.path.as_ref().filter(|_| is_its_own).map(PathBuf::from) else {
-            let why = "only a plan that is made from a file by reading it can be kept in step with one";
-            return Err(Failure::user(format!("{plan} has no file of its own: {why}"))
-                .hint(format!("to write it into one: {} > FILE", session.command_on("plan export", plan))));
+            let export = session.command_on("plan export", plan);
+            let message = format!("{plan} has no file of its own: no file was read to make it, or it is a fork");
+            return Err(Failure::user(message).hint(format!("to write it into a file: {export}")));
         };
         remove_left_over(&path);
         let cell = store.cell(SPACE, plan).await?;
@@ -269,7 +269,7 @@ impl<'a> Kept<'a> {
         let named = changes.defined.iter().filter(|task| changes.lines.contains_key(&task.id));
         let (edited, added): (Vec<_>, Vec<_>) = named.partition(|task| state.task(task.id).is_some());
         let tasks = |ids: &[TaskId]| ids.iter().filter_map(|id| Some(&state.task(*id)?.plan)).collect::<Vec<_>>();
-        let ended = tasks(&[&changes.done[..], &changes.reported].concat());
+        let ended = tasks(&[&changes.reported[..], &changes.done].concat());
         let did = [("added", added), ("edited", edited), ("left_out", tasks(&left_out)), ("done", ended)];
         let did = did.map(|(did, tasks)| (did, tasks.into_iter().map(TaskPlan::name).collect::<Vec<_>>()));
         let define = (!changes.defined.is_empty()).then(|| Amendment::Define { tasks: changes.defined.clone() });
@@ -471,8 +471,8 @@ fn remove_left_over(path: &Path) {
 /// The time now, in the style of the times in a file of beads.
 fn moment_like(text: &str) -> String {
     let known = text.split("\"updated_at\":").nth(1).and_then(|rest| rest.split('"').nth(1)).unwrap_or_default();
-    let fraction = known.split_once('.').map_or("", |(_, rest)| rest);
-    let digits = fraction.bytes().take_while(u8::is_ascii_digit).count().min(9);
+    let digits = |fraction: &str| fraction.bytes().take_while(u8::is_ascii_digit).count().min(9);
+    let digits = known.split_once('.').map_or(0, |(_, fraction)| digits(fraction));
     let offset = jiff::fmt::temporal::Pieces::parse(known).ok().and_then(|known| known.to_numeric_offset());
     let now = jiff::Timestamp::now();
     match offset.filter(|_| !known.ends_with('Z')) {

@@ -330,7 +330,7 @@ fn numbers_follow_the_file_and_nothing_runs_twice() {
     scene.write("plan.md", "1. Paint\n2. Prime\n3. Dry\n4. Wait\n5. Sell\n6. Rest\n");
     let said = sync(&scene, &plan).expect(0);
     said.says(&["plan.md:2: warning: 2 is the name of a task that has begun: this one is called added/5"]);
-    assert_eq!(said.stdout, "added: 4, added/5\nedited: 5, 6\n");
+    assert_eq!(said.stdout, "added: added/5, 4\nedited: 5, 6\n");
     // What has begun is 2, and what comes after it waits for what was put before it, too.
     assert_eq!(order_of(&scene, &plan), "1< 2<1 5<4 6<5 added/5<1 4<2,added/5");
     assert_eq!(sync(&scene, &plan).expect(0).stdout, "nothing to change\n");
