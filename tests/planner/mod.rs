@@ -6,6 +6,7 @@
 mod amending;
 mod budgets;
 mod changes;
+mod changing;
 mod clarifying;
 mod compensation;
 mod condensing;
@@ -19,6 +20,7 @@ mod outcomes;
 mod progress;
 mod questions;
 mod random;
+mod rendered;
 mod retained;
 mod rules;
 mod thread;

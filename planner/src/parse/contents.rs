@@ -96,25 +96,20 @@ impl Sorter<'_> {
         }
     }
 
-    /// The command of a step, and its fence if it is one; warnings for code that does not run.
-    fn judge(&mut self, node: usize, line: &Inline, below: &[usize]) -> Option<(String, Option<usize>)> {
+    /// Why no code of a step runs.
+    fn barred(&self, node: usize, below: &[usize]) -> Option<&'static str> {
         let Finder { blocks, drafts, tree, sections, .. } = &self.finder;
-        let is_fence = |place: &usize| matches!(blocks[*place].kind, Kind::Fence { .. });
-        if line.codes.is_empty() && !below.iter().any(is_fence) {
-            return None;
-        }
-        let made = &tree.nodes[node];
-        let draft = &drafts[node];
+        let (made, draft) = (&tree.nodes[node], &drafts[node]);
         let is_out = draft
             .section
             .checked_sub(1)
             .is_some_and(|section| sections[section].is_out || sections[section].has_no_commands);
-        let barred = match made.task.mark {
+        let ended = match made.task.mark {
             Mark::Done => Some("its step is done"),
             Mark::Cancelled => Some("its step was given up"),
             Mark::Open | Mark::InProgress | Mark::Deferred => None,
         };
-        let barred = barred
+        ended
             .or(made.is_group.then_some("its step has parts"))
             .or((made.task.kind == NodeKind::Clarification).then_some("its step is a question"))
             .or(is_out.then_some("its section has no commands"))
@@ -122,7 +117,19 @@ impl Sorter<'_> {
                 .iter()
                 .any(|place| says_over(&blocks[*place].inline.text))
                 .then_some("a note says that it is over"))
-            .or(self.finder.doubtful.contains(&draft.section).then_some("not every sentence around it is a step"));
+            .or(self.finder.doubtful.contains(&draft.section).then_some("not every sentence around it is a step"))
+    }
+
+    /// The command of a step, and its fence if it is one; warnings for code that does not run.
+    fn judge(&mut self, node: usize, line: &Inline, below: &[usize]) -> Option<(String, Option<usize>)> {
+        let Finder { blocks, drafts, tree, .. } = &self.finder;
+        let is_fence = |place: &usize| matches!(blocks[*place].kind, Kind::Fence { .. });
+        if line.codes.is_empty() && !below.iter().any(is_fence) {
+            return None;
+        }
+        let made = &tree.nodes[node];
+        let draft = &drafts[node];
+        let barred = self.barred(node, below);
         let mut leads = draft.lead.map(|lead| &blocks[lead].inline).into_iter().collect::<Vec<_>>();
         let raw = below.iter().map(|place| &blocks[*place]).filter(|block| block.kind == Kind::Other);
         let raw = raw.map(|block| Inline::plain(&self.finder.text[block.span.start..block.span.end], block.span.start));

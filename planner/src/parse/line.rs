@@ -348,7 +348,7 @@ pub(super) fn names(list: &str, at: usize, headings: &HashSet<String>) -> Option
         let is_name = is_number(bare)
             || is_id(bare)
             || matches!(bare.as_bytes(), [b'A'..=b'Z'])
-            || bare.contains('/')
+            || is_address(bare)
             || bare.strip_prefix('#').is_some_and(is_number)
             || headings.contains(&name.to_lowercase());
         if !is_name {
@@ -359,6 +359,12 @@ pub(super) fn names(list: &str, at: usize, headings: &HashSet<String>) -> Option
         found.push(Reference { name: name.to_owned(), at: at + offset + 1 });
     }
     (!found.is_empty()).then_some(found)
+}
+
+/// `Deploy/2`, `2/question`.
+fn is_address(name: &str) -> bool {
+    let place = name.rsplit_once('/').map(|(_, place)| place);
+    place.is_some_and(|place| place == "question" || is_number(place))
 }
 
 /// `90s`, `10m`, `2h`, `1d`, `500ms`, in milliseconds.

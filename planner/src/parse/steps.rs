@@ -340,8 +340,7 @@ impl<'a> Finder<'a> {
         let node = self.step(inline, Some(place), parent);
         let draft = &mut self.drafts[node];
         draft.lead = self.lead;
-        let counted =
-            number.map(|counted| written_number(self.text, block.span.start).unwrap_or_else(|| counted.to_string()));
+        let counted = number.map(|counted| written_number(self.text, block.span.start, counted));
         // A number in an indented list continues that of its parent.
         let prefix = above.and_then(|above| self.tree.nodes[above].name.clone()).filter(|name| line::is_number(name));
         let counted = match (counted, prefix) {
@@ -556,9 +555,13 @@ pub(super) fn says_parallel(text: &str) -> bool {
     text.trim().to_lowercase().ends_with("in parallel:")
 }
 
-/// The number or letter of an item as it is written, where Markdown would count otherwise.
-fn written_number(text: &str, at: usize) -> Option<String> {
+/// The number or letter of an item as it is written; where numbers do not rise, as Markdown counts it.
+fn written_number(text: &str, at: usize, counted: u64) -> String {
     let written = text[at..].trim_start_matches(['(', ' ', '\t']);
-    let letter = written.strip_prefix(|c: char| c.is_ascii_lowercase())?;
-    letter.starts_with(')').then(|| written[..1].to_owned())
+    let first = written.chars().next().filter(char::is_ascii_lowercase);
+    if let Some(letter) = first.filter(|_| written[1..].starts_with(')')) {
+        return letter.to_string();
+    }
+    let n_digits = written.bytes().take_while(u8::is_ascii_digit).count();
+    written[..n_digits].parse().map_or(counted, |written: u64| written.max(counted)).to_string()
 }

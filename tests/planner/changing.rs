@@ -1,0 +1,173 @@
+//! Pauses, standing plans, limits and other programs: what changes a plan beside its texts.
+
+use crewlog_mq::Handler;
+use crewlog_planner::event::{Amendment, Command, Edit, Event, PlannerConfig, TaskStatus};
+use crewlog_planner::parse::{ReadOptions, read};
+use crewlog_planner::plan::{Dependency, NodeKind, Origin, Proposal, Strength, SubPlan, TaskId, TaskPlan};
+use crewlog_planner::planner::{AMENDMENTS_MAX, Planner, PlannerError};
+use crewlog_planner::state::Wait;
+
+use super::amending::{done, planner_of};
+use super::transcript::{check, check_with};
+
+#[test]
+fn a_paused_task_is_not_started_and_one_that_runs_is_not_tried_again() {
+    check_with(
+        PlannerConfig { parallelism: 1, ..PlannerConfig::default() },
+        "In parallel:\n- Run `a`\n- Run `b` (retry 1)\n- Run `c`\n",
+        "
+        > start
+        planned 1 2 3
+        dispatched 1#1
+        > pause 2
+        2 paused: not yet
+        > pause 2
+        (nothing)
+        > 1 done
+        1 Completed:
+        dispatched 3#1
+        > pause 1
+        ! task 1 is Completed: it can only be retried, or be given other tasks to wait for
+        > pause 9
+        ! the plan has no task 9
+        > 3 done
+        3 Completed:
+        > continue
+        (nothing)
+        > resume 2
+        2 resumed
+        dispatched 2#1
+        > resume 2
+        (nothing)
+        > pause 2
+        2 paused: not yet
+        > 2 fails boom
+        2 Planned: boom
+        > resume 2
+        2 resumed
+        dispatched 2#2
+        > pause 2
+        2 paused: not yet
+        > 2 done
+        2 Completed:
+        ended Completed, 3 tasks: 3 completed
+        ",
+    );
+}
+
+#[test]
+fn what_a_paused_task_waits_for_ends_it_all_the_same() {
+    check(
+        "1. Run `a`\n2. Run `b`\n",
+        "
+        > start
+        planned 1 2
+        dispatched 1#1
+        > pause 2
+        2 paused: not yet
+        > 1 fails boom
+        1 Failed: boom
+        2 Skipped: task 1 did not complete
+        ended Failed, 2 tasks: 1 failed, 1 skipped
+        > retry
+        reopened 1 2
+        dispatched 1#2
+        > 1 done
+        1 Completed:
+        dispatched 2#1
+        ",
+    );
+}
+
+#[test]
+fn a_standing_plan_waits_for_work_and_goes_on_even_when_it_was_cancelled() {
+    let standing = PlannerConfig { standing: true, ..PlannerConfig::default() };
+    check_with(
+        standing.clone(),
+        "Run `a`",
+        "
+        > start
+        planned 1
+        dispatched 1#1
+        > 1 done
+        1 Completed:
+        > continue
+        (nothing)
+        > amend add Run `b`
+        amended 2: better
+        dispatched 2#1
+        > cancel
+        cancelled: not wanted
+        2 Cancelled: not wanted
+        ended Cancelled, 2 tasks: 1 completed, 1 cancelled
+        > amend add Run `c`
+        amended 3: better
+        dispatched 3#1
+        > 3 done
+        3 Completed:
+        > set standing=false
+        settings changed: more
+        ended Failed, 3 tasks: 2 completed, 1 cancelled
+        ",
+    );
+    let mut planner = planner_of("Run `a`", standing);
+    assert_eq!(planner.state().waits_for(), [Wait::Task(TaskId(1))]);
+    planner.process(done(1)).unwrap();
+    assert_eq!(planner.state().waits_for(), [Wait::Work]);
+}
+
+#[test]
+fn a_plan_names_all_that_it_waits_for() {
+    let text = "In parallel:\n- A: Run `a`\n- B: Which?\n- C: Run `c` (depends on A)\n";
+    let mut planner = planner_of(text, PlannerConfig::default());
+    planner.process(Command::PauseTask { task: TaskId(3), reason: String::new() }).unwrap();
+    planner.process(Command::Pause { reason: String::new() }).unwrap();
+    let question = planner.state().questions()[0].id;
+    let waits = [Wait::PausedPlan, Wait::Task(TaskId(1)), Wait::PausedTask(TaskId(3)), Wait::Question(question)];
+    assert_eq!(planner.state().waits_for(), waits);
+    planner.process(Command::Cancel { task: None, reason: String::new() }).unwrap();
+    assert_eq!(planner.state().waits_for(), []);
+}
+
+#[test]
+fn amendments_have_limits() {
+    let mut planner = planner_of("1. Run `a`\n2. Run `b`\n", PlannerConfig::default());
+    let amend = |amendments| Command::Amend { amendments, reason: String::new() };
+    let too_many = vec![Amendment::Skip { task: TaskId(1), keeps_order: true }; AMENDMENTS_MAX + 1];
+    let (value, max) = (AMENDMENTS_MAX + 1, AMENDMENTS_MAX);
+    assert_eq!(planner.process(amend(too_many)), Err(PlannerError::TooMany { what: "amendments", value, max }));
+    let notes = vec!["x".repeat(1 << 20); 17];
+    let long = vec![Amendment::Edit { task: TaskId(2), edits: vec![Edit::Notes(notes)] }];
+    assert!(matches!(planner.process(amend(long)), Err(PlannerError::TaskTooLong { task: TaskId(2), .. })));
+    assert_eq!(planner.process(amend(Vec::new())), Ok(Vec::new()));
+}
+
+#[test]
+fn definitions_of_another_program_keep_the_same_rules() {
+    let mut planner = planner_of("1. Run `a`\n2. Run `b`\n", PlannerConfig::default());
+    let define = |tasks| Command::Amend { amendments: vec![Amendment::Define { tasks }], reason: String::new() };
+    let task = |id, waits_for: &[u64]| {
+        let hard = |id: &u64| Dependency { task: TaskId(*id), strength: Strength::Hard };
+        let depends_on = waits_for.iter().map(hard).collect();
+        TaskPlan { depends_on, ..TaskPlan::new(TaskId(id), NodeKind::Analysis, "look") }
+    };
+    for tasks in [vec![task(1, &[])], vec![task(2, &[3])], vec![task(3, &[4])], vec![task(3, &[4]), task(4, &[3])]] {
+        assert!(planner.process(define(tasks.clone())).is_err(), "{tasks:?}");
+    }
+    let events = planner.process(define(vec![task(5, &[2])])).unwrap();
+    assert_eq!(events, [Event::TasksAmended { tasks: vec![task(5, &[2])], reason: String::new(), source: None }]);
+    let gap = planner.process(define(vec![task(4, &[])]));
+    assert_eq!(gap, Err(PlannerError::UnknownTask { task: TaskId(4) }), "no number below the last is given again");
+    assert_eq!(planner.state().next_id(), 6);
+}
+
+#[test]
+fn a_log_that_amends_what_nobody_decided_is_read_all_the_same() {
+    let task = |id| TaskPlan::new(TaskId(id), NodeKind::Analysis, "look");
+    let planned = |tasks| Event::planned(tasks, PlannerConfig::default());
+    let amended = |tasks| Event::TasksAmended { tasks, reason: String::new(), source: None };
+    let planner = Planner::fold(&[planned(vec![task(2), task(4)]), amended(vec![task(3), task(6), task(1)])]);
+    let ids = planner.state().tasks().iter().map(|task| task.plan.id.0).collect::<Vec<_>>();
+    assert_eq!(ids, [2, 4, 6], "a number that is not above the last is passed over");
+    assert!(planner.state().tasks().iter().all(|task| task.status == TaskStatus::Planned));
+}
