@@ -1,11 +1,10 @@
 //! How a plan under way is made otherwise: tasks that are added, edited, skipped, put in another order or paused.
 
 use crewlog_mq::Handler;
-use crewlog_planner::event::{Amendment, Command, Edit, Event, PlannerConfig, TaskStatus};
+use crewlog_planner::event::{Amendment, Command, Edit, Event, PlannerConfig};
 use crewlog_planner::parse::{ReadOptions, read};
-use crewlog_planner::plan::{Dependency, NodeKind, Origin, Proposal, Strength, SubPlan, TaskId, TaskPlan};
-use crewlog_planner::planner::{AMENDMENTS_MAX, Planner, PlannerError};
-use crewlog_planner::state::Wait;
+use crewlog_planner::plan::{Origin, Proposal, SubPlan, TaskId, TaskPlan};
+use crewlog_planner::planner::Planner;
 
 use super::transcript::{check, check_with};
 

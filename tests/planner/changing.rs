@@ -2,8 +2,7 @@
 
 use crewlog_mq::Handler;
 use crewlog_planner::event::{Amendment, Command, Edit, Event, PlannerConfig, TaskStatus};
-use crewlog_planner::parse::{ReadOptions, read};
-use crewlog_planner::plan::{Dependency, NodeKind, Origin, Proposal, Strength, SubPlan, TaskId, TaskPlan};
+use crewlog_planner::plan::{Dependency, NodeKind, Strength, TaskId, TaskPlan};
 use crewlog_planner::planner::{AMENDMENTS_MAX, Planner, PlannerError};
 use crewlog_planner::state::Wait;
 

@@ -7,10 +7,10 @@ use crewlog_planner::event::{
     Amendment, Command, Edit, ExecutorEvent, FailureClass, Order, PlannerConfig, Purpose, QuestionId, Setting,
     Summaries, TaskStatus, Usage,
 };
-use crewlog_planner::parse::{Format, ParsedPlan, ReadOptions, read, render};
+use crewlog_planner::parse::{Format, ParsedPlan, render};
 use crewlog_planner::plan::{
-    Attachment, AttachmentKind, Condition, DefaultAnswer, Dependency, FailurePolicy, Mark, NodeKind, Origin, Proposal,
-    Strength, SubPlan, TaskId, TaskPlan,
+    Condition, DefaultAnswer, Dependency, FailurePolicy, Mark, NodeKind, Origin, Proposal, Strength, SubPlan, TaskId,
+    TaskPlan,
 };
 use crewlog_planner::state::PlannerState;
 use crewlog_planner::tokens::Told;
