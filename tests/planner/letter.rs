@@ -15,7 +15,7 @@ fn a_letter_of_four_sentences_is_three_tasks_one_of_them_with_a_constraint() {
     let expected = [
         (NodeKind::CodeImplementation, "Add login with session cookies"),
         (NodeKind::Retrieval, "Read API spec at https://example.com/spec.pdf"),
-        (NodeKind::UnitTest, "Then write unit tests"),
+        (NodeKind::UnitTest, "write unit tests"),
     ];
     assert_eq!(described, expected);
     assert_eq!((tasks[0].notes.as_slice(), links(0).len()), (&["Use basic auth".to_owned()][..], 0));
