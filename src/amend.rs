@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use crewlog_mq::{EventStore, ExecuteError, Handler, Range};
 use crewlog_planner::event::{Amendment, Budget, Command, Edit, Event, PlannerConfig, Setting};
-use crewlog_planner::parse::{self, Format, ParsedPlan, ReadOptions};
+use crewlog_planner::parse::{self, ParsedPlan, ReadOptions};
 use crewlog_planner::plan::{TaskId, TaskPlan};
 use crewlog_planner::planner::{CHECKPOINT_CHARS_MAX, Planner, is_checkpoint_name};
 use crewlog_planner::state::{Measure, Phase, PlannerState, Task};
@@ -259,7 +259,7 @@ pub fn consent_to_edits(session: &Session, planner: &Planner, command: Command) 
             || (&task.command, &task.assignee, &task.sub_plan) != (&known.command, &known.assignee, &known.sub_plan)
     };
     let tasks = amended.flatten().filter(is_told_otherwise).collect();
-    let shown = ParsedPlan { tasks, ..ParsedPlan::empty(Format::Markdown) };
+    let shown = ParsedPlan { tasks, ..ParsedPlan::default() };
     consent(session, &shown, &roster)
 }
 

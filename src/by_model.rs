@@ -7,7 +7,7 @@ use crewlog_executors::model::{AskError, Asker, Client, Model, ModelError, NoAns
 use crewlog_mq::EventStore;
 use crewlog_planner::event::Summaries;
 use crewlog_planner::model::{AnswerError, Proposed, Request, TooLong, plan_request, read_plan, request_tag};
-use crewlog_planner::parse::{Format, ParseError, ParsedPlan};
+use crewlog_planner::parse::{ParseError, ParsedPlan};
 use crewlog_planner::plan::{NodeKind, Origin};
 
 use crate::config::ModelConfig;
@@ -132,7 +132,7 @@ impl<'a> Advisor<'a> {
         }
         let (parsed_title, context) = parsed.map_or_else(|_| (None, Vec::new()), |plan| (plan.title, plan.context));
         let title = parsed_title.or(title);
-        let parsed = ParsedPlan { title, tasks, context, ..ParsedPlan::empty(Format::Markdown) };
+        let parsed = ParsedPlan { title, tasks, context, ..ParsedPlan::default() };
         Ok(Planned { parsed, origin: Origin { planned_by: Some(request_tag(&answered.request)), ..Origin::default() } })
     }
 }

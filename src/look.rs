@@ -150,7 +150,7 @@ pub async fn export(session: &Session, typed: &ExportPlan) -> Result<Code, Failu
         title: state.title().map(str::to_owned),
         context: state.context().to_vec(),
         tasks: tasks.collect(),
-        ..ParsedPlan::empty(Format::Markdown)
+        ..ParsedPlan::default()
     };
     if exported.tasks.iter().any(|task| task.is_delegated() || task.tool.is_some()) {
         say("warning: what other plans and tools do for tasks has no form in Markdown and is left out");

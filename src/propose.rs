@@ -10,7 +10,7 @@ use crewlog_executors::worker::CutOff;
 use crewlog_mq::Cause;
 use crewlog_planner::agents::{AgentProposal, schema};
 use crewlog_planner::event::{Command, PlannerConfig};
-use crewlog_planner::parse::{Format, ParsedPlan};
+use crewlog_planner::parse::ParsedPlan;
 use crewlog_planner::plan::Origin;
 use crewlog_planner::planner::PlannerError;
 
@@ -42,7 +42,7 @@ pub async fn propose(session: &Session, propose: Propose) -> Result<Code, Failur
         }
     };
     let (title, tasks, context) = (lowered.title, lowered.tasks, lowered.context);
-    let shown = ParsedPlan { title, tasks, context, ..ParsedPlan::empty(Format::Markdown) };
+    let shown = ParsedPlan { title, tasks, context, ..ParsedPlan::default() };
     // Also where it is only taken up: `work` would run it without another word.
     consent(session, &shown, &roster)?;
     let default = PlannerConfig::default();

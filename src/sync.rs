@@ -257,7 +257,7 @@ impl<'a> Kept<'a> {
             return Ok(false);
         }
         if takes == Takes::Asking {
-            consent(self.session, &ParsedPlan { tasks, ..ParsedPlan::empty(Format::Markdown) }, &self.roster)?;
+            consent(self.session, &ParsedPlan { tasks, ..ParsedPlan::default() }, &self.roster)?;
         }
         Ok(true)
     }
@@ -366,7 +366,7 @@ impl<'a> Kept<'a> {
 
     fn refusal(&self, state: &PlannerState, error: ExecuteError<PlannerError>, changes: &Changes) -> Failure {
         let circle = match &error {
-            ExecuteError::Refused(PlannerError::Parse(ParseError::DependencyCycle { cycle, .. })) => &cycle[..],
+            ExecuteError::Refused(PlannerError::Parse(ParseError::DependencyCycle(cycle, _))) => &cycle[..],
             ExecuteError::Refused(_) | ExecuteError::Contended { .. } | ExecuteError::Store(_) => &[],
         };
         let named = changes.defined.iter().find(|task| circle.contains(&task.name()));

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::protocol::{AgentType, Asking};
 
 /// The number of a task in its plan: 1, 2, 3 ... in the order of planning, never reused.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct TaskId(pub u64);
 
@@ -18,13 +18,14 @@ impl std::fmt::Display for TaskId {
 }
 
 /// What sort of work a task is; executors subscribe by it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 pub enum NodeKind {
     /// A question to a person, and its answer.
     Clarification,
     /// An external command or tool.
     ToolCall,
     /// Anything that no other kind fits.
+    #[default]
     Processing,
     /// Writing or running tests.
     UnitTest,
@@ -277,7 +278,7 @@ pub struct Proposal {
 }
 
 /// One task as planned.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct TaskPlan {
     /// Its number.
     pub id: TaskId,
@@ -367,36 +368,7 @@ impl TaskPlan {
     #[must_use]
     #[inline]
     pub fn new(id: TaskId, kind: NodeKind, description: impl Into<String>) -> Self {
-        Self {
-            id,
-            label: None,
-            description: description.into(),
-            kind,
-            mark: Mark::Open,
-            depends_on: Vec::new(),
-            attachments: Vec::new(),
-            command: None,
-            condition: None,
-            group: None,
-            priority: None,
-            assignee: None,
-            notes: Vec::new(),
-            retry: None,
-            timeout_ms: None,
-            optional: false,
-            on_failure: None,
-            files: Vec::new(),
-            rerun_safe: false,
-            deadline_ms: None,
-            estimate_ms: None,
-            compensate: None,
-            compensates: None,
-            default_answer: None,
-            tool: None,
-            sub_plan: None,
-            request: None,
-            spans: Vec::new(),
-        }
+        Self { id, kind, description: description.into(), ..Self::default() }
     }
 
     /// True when a plan of its own carries it out, or answers it.

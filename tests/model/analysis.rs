@@ -37,7 +37,7 @@ fn what_is_no_plan_is_not_analysed() {
     assert_eq!(Analysis::of(&[]), Err(ParseError::EmptyPlan));
     let hard = Strength::Hard;
     let round = tasks(&[vec![(2, hard)], vec![(1, hard)]]);
-    assert!(matches!(Analysis::of(&round), Err(ParseError::DependencyCycle { .. })));
+    assert!(matches!(Analysis::of(&round), Err(ParseError::DependencyCycle(..))));
 }
 
 /// Any graph without a circle, in which a task may wait for one with a higher number.

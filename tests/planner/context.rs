@@ -7,7 +7,7 @@ use crewlog_planner::event::{
     Amendment, Command, Covered, Edit, Event, ExecutorEvent, Parameters, PlannerCmd, PlannerConfig, Purpose,
     QuestionId, TaskStatus,
 };
-use crewlog_planner::parse::{Format, ParsedPlan, render};
+use crewlog_planner::parse::{ParsedPlan, render};
 use crewlog_planner::plan::{
     Attachment, AttachmentKind, Dependency, FailurePolicy, NodeKind, Origin, Proposal, Strength, TaskId, TaskPlan,
 };
@@ -178,7 +178,7 @@ proptest! {
             TaskPlan { notes: notes.clone(), depends_on, ..TaskPlan::new(TaskId(n as u64 + 1), kind, words.as_str()) }
         });
         let (title, tasks_of, context) = (Some("A plan".into()), planned.collect(), vec![goal]);
-        let plan = ParsedPlan { title, tasks: tasks_of, context, ..ParsedPlan::empty(Format::Markdown) };
+        let plan = ParsedPlan { title, tasks: tasks_of, context, ..ParsedPlan::default() };
         let config = PlannerConfig { system_prompt: system_prompt.clone(), ..budget(token_budget) };
         let mut run = Run::begin(config, &render(&plan));
         for _ in 0..3 * tasks.len() {

@@ -7,7 +7,7 @@ use crewlog_planner::event::{
     Amendment, Command, Edit, ExecutorEvent, FailureClass, Order, PlannerConfig, Purpose, QuestionId, Setting,
     Summaries, TaskStatus, Usage,
 };
-use crewlog_planner::parse::{Format, ParsedPlan, render};
+use crewlog_planner::parse::{ParsedPlan, render};
 use crewlog_planner::plan::{
     Condition, DefaultAnswer, Dependency, FailurePolicy, Mark, NodeKind, Origin, Proposal, Strength, SubPlan, TaskId,
     TaskPlan,
@@ -39,7 +39,7 @@ impl Draft {
         let plan = ParsedPlan {
             title: Some("Random".into()),
             tasks: self.tasks.clone(),
-            ..ParsedPlan::empty(Format::Markdown)
+            ..ParsedPlan::default()
         };
         let (user_input, config) = (render(&plan), self.config.clone());
         Command::Initialize { user_input, attachments: Vec::new(), config, parallel: false }

@@ -1,6 +1,6 @@
 //! Plans with any texts in every field, written out and read back.
 
-use crewlog_planner::parse::{Format, ParsedPlan, ReadOptions, read, render};
+use crewlog_planner::parse::{ParsedPlan, ReadOptions, read, render};
 use crewlog_planner::plan::{Attachment, AttachmentKind, DefaultAnswer, Strength, TaskId, TaskPlan};
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -78,7 +78,7 @@ proptest! {
         title in prop::option::of(texts()),
         context in prop::collection::vec(texts(), 0..3),
     ) {
-        let plan = ParsedPlan { title, tasks, context, ..ParsedPlan::empty(Format::Markdown) };
+        let plan = ParsedPlan { title, tasks, context, ..ParsedPlan::default() };
         let text = render(&plan);
         let back = |parallel| read(&text, ReadOptions { parallel, ..ReadOptions::default() }).unwrap();
         let without_spans = |plan: ParsedPlan| {

@@ -2,7 +2,7 @@
 
 use crewlog_mq::{Event as _, Handler};
 use crewlog_planner::event::{Command, Event, ExecutorEvent, PlannerConfig, TaskStatus};
-use crewlog_planner::parse::ParseError;
+use crewlog_planner::parse::{At, ParseError};
 use crewlog_planner::plan::{
     Attachment, AttachmentKind, Dependency, NodeKind, Origin, Proposal, Strength, TaskId, TaskPlan,
 };
@@ -150,9 +150,9 @@ fn a_proposal_is_checked_as_a_text_is() {
         Command::Propose { proposal: Box::new(proposal), attachments: Vec::new(), config }
     };
     let mut planner = Planner::new();
-    let unknown = ParseError::UnknownId { id: "2".into(), line: 0, column: 0 };
+    let unknown = ParseError::UnknownId("2".into(), At::default());
     assert_eq!(planner.process(propose(&[2])), Err(PlannerError::Parse(unknown)));
-    let itself = ParseError::SelfDependency { id: "1".into(), line: 0, column: 0 };
+    let itself = ParseError::SelfDependency("1".into(), At::default());
     assert_eq!(planner.process(propose(&[1])), Err(PlannerError::Parse(itself)));
     assert_eq!(planner, Planner::default());
     let planned = planner.process(propose(&[])).unwrap();

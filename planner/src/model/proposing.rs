@@ -8,7 +8,7 @@ use super::kinds::KINDS;
 use super::questions::{self, WrittenQuestion};
 use super::request::{Purpose, Request, Terms, TooLong, quoted};
 use super::settings;
-use crate::parse::{self, ParseError, TASKS_MAX};
+use crate::parse::{self, At, ParseError, TASKS_MAX};
 use crate::plan::{Condition, DefaultAnswer, Dependency, FailurePolicy, NodeKind, Strength, TaskId, TaskPlan};
 
 /// The most characters of a step that a model proposes.
@@ -221,14 +221,14 @@ impl Ids {
         for (n, task) in proposed.iter().enumerate() {
             let id = answer::checked(&task.id, "id", || format!("task {}", n + 1), TEXT_CHARS_MAX)?;
             if ids.insert(id.to_lowercase(), TaskId(n as u64 + 1)).is_some() {
-                return Err(ParseError::DuplicateId { id, line: 0, column: 0, first_line: 0 }.into());
+                return Err(ParseError::DuplicateId(id, At::default(), At::default()).into());
             }
         }
         Ok(Self(ids))
     }
 
     fn find(&self, id: &str) -> Result<TaskId, AnswerError> {
-        let unknown = || ParseError::UnknownId { id: id.trim().to_owned(), line: 0, column: 0 };
+        let unknown = || ParseError::UnknownId(id.trim().to_owned(), At::default());
         Ok(self.0.get(&id.trim().to_lowercase()).copied().ok_or_else(unknown)?)
     }
 }

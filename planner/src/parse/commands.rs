@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::blocks::Inline;
 use super::words::{
-    CODE, COLON, CONTENT, EXPECTED, FOLLOWING, LIMITS, NEVER, NEXT, SHELLS, after, after_any, first_word, words,
+    ALONE, CODE, COLON, CONTENT, EXPECTED, FOLLOWING, LIMITS, NEVER, NEXT, OBJECT, SHELLS, after, after_any, first_word, words,
 };
 use crate::paths::file_ref;
 
@@ -137,7 +137,7 @@ fn form_of(code: &str, before: &str, after_it: &str, is_strong: bool) -> Option<
     if orders(lead) {
         return (has_argument || code.starts_with("./") || ends).then(|| (code.to_owned(), 3));
     }
-    let begins = COLON.iter().any(|verb| after(lead, verb).is_some());
+    let begins = COLON.iter().any(|verb| after(lead, verb).is_some_and(|object| says_what(verb, object)));
     let is_final = before.trim_end().ends_with(':') && ends && !after_it.contains(')');
     let is_plain = !words(before).any(|(_, word)| CODE.contains(&word.as_str()));
     (is_strong && begins && is_final && has_argument && is_plain).then(|| (code.to_owned(), 4))
@@ -154,6 +154,12 @@ fn lead_taken_off(before: &str) -> &str {
     }
     let after = after_any(rest, &NEXT).or_else(|| after(rest, "first"));
     after.map_or(rest, |after| after.trim_start_matches([',', ' ']))
+}
+
+/// A verb alone, or with an object that is no other noun: `Build scripts:` is no order.
+fn says_what(verb: &str, object: &str) -> bool {
+    let object = object.trim();
+    object == ":" || !ALONE.contains(&verb) && after_any(object, &OBJECT).is_some()
 }
 
 /// Run or Execute, and nothing else.
@@ -192,14 +198,14 @@ fn limited(masked: &str) -> Option<String> {
     words(masked).map(|(_, word)| word).find(|word| NEVER.contains(&word.as_str()) || LIMITS.contains(&word.as_str()))
 }
 
-/// A line introduces steps when it is short or begins as an order does.
+/// A line introduces steps when it is one word or begins as an order does.
 fn introduces(lead: &Inline) -> bool {
     let text = lead.text.trim();
     let last = sentences(text).last().map_or(text, |last| text[last.clone()].trim());
     let first = first_word(last);
     let is_order = super::words::kind_of(&first).is_some()
         || matches!(first.as_str(), "to" | "then" | "next" | "first" | "finally" | "in" | "here");
-    text.ends_with(':') && (is_order || last.split_whitespace().count() <= 2)
+    text.ends_with(':') && (is_order || last.split_whitespace().count() == 1)
 }
 
 /// What may follow a command in its line: nothing, or in a few words where and to what end it runs.

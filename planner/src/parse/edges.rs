@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use super::graph::{check_cycle, hand_on};
+use super::graph::loosen;
 use super::tree::{Lines, MarkAt, Node, ParseError, ParsedPlan, Part, ReadOptions, Reference, TASKS_MAX, Tree, When};
-use crate::plan::{Condition, Dependency, Mark, Strength, TaskId, TaskPlan};
+use crate::plan::{Condition, Dependency, Mark, Strength, TaskId};
 
 /// Maximum number of dependencies in a plan.
 pub const EDGES_MAX: usize = 2_000_000;
@@ -38,7 +38,7 @@ pub(super) fn connect(
     if builder.n_edges > EDGES_MAX {
         return Err(ParseError::LimitPassed { limit: "dependencies", value: builder.n_edges, max: EDGES_MAX });
     }
-    let Builder { mut edges, ids, outer, mut conditions, .. } = builder;
+    let Builder { mut edges, ids, outer, mut conditions, nodes, .. } = builder;
     if options.parallel {
         edges.iter_mut().for_each(|own| own.retain(|one| one.strength == Strength::Hard));
     }
@@ -46,7 +46,13 @@ pub(super) fn connect(
         own.sort_unstable();
         own.dedup_by_key(|one| one.task);
     }
-    hand_on(&mut edges);
+    loosen(&mut edges).map_err(|circle| {
+        let nodes = circle.iter().map(|number| &tree.nodes[nodes[*number]]).collect::<Vec<_>>();
+        let name = |(number, node): (&usize, &&Node)| {
+            node.task.label.clone().unwrap_or_else(|| (number + 1).to_string())
+        };
+        ParseError::DependencyCycle(circle.iter().zip(&nodes).map(name).collect(), lines.place(nodes[0].at))
+    })?;
     let marks = marks(&tree, &ids);
     let mut tasks = Vec::with_capacity(n_tasks);
     let names = tree.nodes.iter().map(|node| node.task.description.clone()).collect::<Vec<_>>();
@@ -59,9 +65,6 @@ pub(super) fn connect(
         task.group = node.parent.map(|parent| names[parent].clone());
         tasks.push(task);
     }
-    let places =
-        tasks.iter().map(|task: &TaskPlan| task.spans.first().map_or(0, |span| span.start)).collect::<Vec<_>>();
-    check_cycle(&tasks, |task| lines.place(places[task]))?;
     let mut parts = tree.parts;
     parts.extend(tree.ignored.into_iter().map(|span| (span, Part::Heading)));
     parts.sort_unstable_by_key(|(span, _)| *span);
@@ -232,7 +235,7 @@ impl<'a> Builder<'a> {
     fn warn_of_doubles(&self, tree: &mut Tree, doubles: &[Vec<usize>]) {
         const SHOWN_MAX: usize = 8;
         let Some(first) = doubles.first() else { return };
-        let line_of = |place: &usize| self.lines.place(tree.nodes[*place].at).0.to_string();
+        let line_of = |place: &usize| self.lines.place(tree.nodes[*place].at).0.map_or(0, |(line, _)| line).to_string();
         let shown = doubles.iter().take(SHOWN_MAX).map(|nodes| {
             let name = tree.nodes[nodes[0]].name.as_deref().unwrap_or_default();
             let lines = nodes.iter().take(SHOWN_MAX).map(line_of).collect::<Vec<_>>();
@@ -272,11 +275,11 @@ impl<'a> Builder<'a> {
     }
 
     fn find(&mut self, tree: &Tree, place: usize, reference: &Reference) -> Result<Option<usize>, ParseError> {
-        let (line, column) = self.lines.place(reference.at);
+        let at = self.lines.place(reference.at);
         let name = reference.name.to_lowercase();
         let known = self.names.get(&name).cloned().unwrap_or_default();
         match known[..] {
-            [one] if one == place => Err(ParseError::SelfDependency { id: reference.name.clone(), line, column }),
+            [one] if one == place => Err(ParseError::SelfDependency(reference.name.clone(), at)),
             [one] => Ok(Some(one)),
             [] => {
                 if let Some(heading) = self.headings.get(&name) {
@@ -295,13 +298,13 @@ impl<'a> Builder<'a> {
                     Some(found) if self.named.is_none() && tree.nodes[found].task.label.is_none() && found != place => {
                         Ok(Some(found))
                     }
-                    Some(_) | None if self.named.is_some() => Err(ParseError::UnknownAnywhere { id, line, column }),
-                    Some(_) | None => Err(ParseError::UnknownId { id, line, column }),
+                    Some(_) | None if self.named.is_some() => Err(ParseError::UnknownAnywhere(id, at)),
+                    Some(_) | None => Err(ParseError::UnknownId(id, at)),
                 }
             }
             [..] => {
                 let candidates = known.iter().filter_map(|node| tree.nodes[*node].task.label.clone()).collect();
-                Err(ParseError::AmbiguousId { id: reference.name.clone(), candidates, line, column })
+                Err(ParseError::AmbiguousId(reference.name.clone(), candidates, at))
             }
         }
     }

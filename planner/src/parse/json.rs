@@ -57,8 +57,8 @@ pub(super) fn beads(text: &str) -> Result<Tree, ParseError> {
             left_out.insert(id);
         } else if let Some(first) = source.places.get(&id) {
             let lines = Lines::new(text);
-            let ((line, column), (first_line, _)) = (lines.place(at), lines.place(source.tree.nodes[*first].at));
-            return Err(ParseError::DuplicateId { id, line, column, first_line });
+            let first = lines.place(source.tree.nodes[*first].at);
+            return Err(ParseError::DuplicateId(id, lines.place(at), first));
         } else {
             links.push((source.add(&issue, id, None)?, source.list(&issue, "dependencies")?));
         }
@@ -146,9 +146,8 @@ impl<'a> Source<'a> {
     }
 
     fn bad(&self, at: usize, problem: impl Into<String>) -> ParseError {
-        let (line, column) = Lines::new(self.text).place(at);
         let format = if self.format == Beads { "beads" } else { "Task Master" };
-        ParseError::BadJson { format, problem: problem.into(), line, column }
+        ParseError::BadJson(format, problem.into(), Lines::new(self.text).place(at))
     }
 
     /// Reads a part of the text.

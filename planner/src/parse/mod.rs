@@ -26,7 +26,7 @@ pub use edges::{EDGES_MAX, Named};
 pub use graph::validate;
 pub use ticks::{Written, expressible, write_states};
 pub use tree::{
-    CodeUse, Diagnostic, Format, MarkAt, ParseError, ParsedPlan, Part, ReadOptions, TASKS_MAX, TEXT_BYTES_MAX,
+    At, CodeUse, Diagnostic, Format, MarkAt, ParseError, ParsedPlan, Part, ReadOptions, TASKS_MAX, TEXT_BYTES_MAX,
     WARNINGS_MAX,
 };
 pub use words::VERBS;

@@ -257,6 +257,7 @@ impl<'a> Finder<'a> {
         let in_option = around.is_some_and(|section| self.sections[section].is_option);
         let is_out = around.is_some_and(|section| self.sections[section].is_out) || self.is_out_by(level, text);
         let has_no_commands = around.is_some_and(|section| self.sections[section].has_no_commands)
+            || text.ends_with('?')
             || (has_no_commands(text) && !(level == 1 && self.has_title));
         let is_option =
             self.marker != Marker::Box && after_any(text, &["option", "alternative"]).is_some() || in_option;

@@ -81,7 +81,7 @@ pub struct ReadOptions<'a> {
 }
 
 /// A plan file as it was read.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ParsedPlan {
     /// The rules it was read by.
     pub format: Format,
@@ -101,24 +101,6 @@ pub struct ParsedPlan {
     pub lost: Vec<Span>,
     /// Every place in the file that shows the state of a task or a group, in the order of the file.
     pub marks: Vec<MarkAt>,
-}
-
-impl ParsedPlan {
-    /// A plan without tasks.
-    #[must_use]
-    pub const fn empty(format: Format) -> Self {
-        Self {
-            format,
-            title: None,
-            tasks: Vec::new(),
-            context: Vec::new(),
-            warnings: Vec::new(),
-            parts: Vec::new(),
-            codes: Vec::new(),
-            lost: Vec::new(),
-            marks: Vec::new(),
-        }
-    }
 }
 
 /// A place in the file that shows a state.
@@ -181,7 +163,7 @@ pub(super) struct Tree {
 }
 
 /// A step, or a group of steps.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Node {
     /// What is known of the step. `id`, `label`, `depends_on`, `group` and `condition` are set later.
     pub task: TaskPlan,
@@ -250,21 +232,7 @@ impl CodeUse {
 
 impl Node {
     pub fn new(task: TaskPlan, at: usize) -> Self {
-        Self {
-            task,
-            name: None,
-            alias: None,
-            parent: None,
-            is_group: false,
-            is_heading: false,
-            at,
-            state: None,
-            waits_for: Vec::new(),
-            beside: false,
-            parts_beside: false,
-            when: When::Always,
-            asked_before: false,
-        }
+        Self { task, at, ..Self::default() }
     }
 }
 
@@ -278,7 +246,7 @@ impl Tree {
         let mut warnings = warnings;
         warnings.sort_by_key(|warning| warning.at);
         let told = warnings.into_iter().take(WARNINGS_MAX).map(|Warning { at, message, help }| {
-            let (line, column) = lines.place(at);
+            let (line, column) = lines.place(at).0.unwrap_or_default();
             Diagnostic { message, line, column, help: Some(help) }
         });
         told.collect()
@@ -301,12 +269,12 @@ impl<'a> Lines<'a> {
     }
 
     /// Line and column of a byte, both from 1, the column in characters; in bytes far inside a very long line.
-    pub fn place(&self, at: usize) -> (usize, usize) {
+    pub fn place(&self, at: usize) -> At {
         let line = self.starts.partition_point(|start| *start <= at).max(1);
         let start = self.starts[line - 1];
         let before = self.text.get(start..at.min(self.text.len())).unwrap_or("");
         let column = if before.len() > LINE_BYTES_MAX { before.len() } else { before.chars().count() };
-        (line, column + 1)
+        At(Some((line, column + 1)))
     }
 }
 
@@ -324,104 +292,37 @@ pub struct Diagnostic {
 }
 
 /// Why a text or a list of tasks is not a plan.
-///
-/// Lines and columns count from 1, columns in characters; both are 0 when there is no text.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ParseError {
     /// Nothing in it is a task.
-    #[error(
-        "the plan is empty: nothing in it is a task; write at least one sentence or list item that says what to do"
-    )]
+    #[error("the plan is empty: nothing in it is a task; write a list, or sentences that begin with a verb")]
     EmptyPlan,
-    /// Tasks wait for each other in a circle.
-    #[error("tasks wait for each other in a circle: {}{}; remove one of these dependencies", cycle.join(" -> "), place(*line, *column))]
-    DependencyCycle {
-        /// The names in order of waiting, the first repeated at the end.
-        cycle: Vec<String>,
-        /// The line of the first task.
-        line: usize,
-        /// Its column.
-        column: usize,
-    },
+    /// Tasks wait for each other in a circle: their names in order of waiting, the first repeated at the end.
+    #[error("tasks wait for each other in a circle: {names}{at}; remove one of these dependencies", names = .0.join(" -> "), at = .1)]
+    DependencyCycle(Vec<String>, At),
     /// A dependency names no task.
-    #[error("no task is called {id}{}; name an existing task or remove the dependency", place(*line, *column))]
-    UnknownId {
-        /// The name as written.
-        id: String,
-        /// The line of the reference.
-        line: usize,
-        /// Its column.
-        column: usize,
-    },
+    #[error("no task is called {0}{1}; name an existing task or remove the dependency")]
+    UnknownId(String, At),
     /// A dependency of a text that is added to a plan names a task of neither.
     #[error(
-        "neither the text nor the plan has a task called {id}{}; name an existing task or remove the dependency",
-        place(*line, *column)
+        "neither the text nor the plan has a task called {0}{1}; name an existing task or remove the dependency"
     )]
-    UnknownAnywhere {
-        /// The name as written.
-        id: String,
-        /// The line of the reference.
-        line: usize,
-        /// Its column.
-        column: usize,
-    },
-    /// A dependency names a task by a name that is written twice.
-    #[error("{id}{} is the name of several tasks; write one of {} instead", place(*line, *column), candidates.join(", "))]
-    AmbiguousId {
-        /// The name as written.
-        id: String,
-        /// The names that each have one task.
-        candidates: Vec<String>,
-        /// The line of the reference.
-        line: usize,
-        /// Its column.
-        column: usize,
-    },
-    /// Two tasks have the same name.
-    #[error(
-        "the id {id} is used twice, on line {first_line} and again (line {line}, column {column}); rename one of the two"
-    )]
-    DuplicateId {
-        /// The name.
-        id: String,
-        /// The line of the second use.
-        line: usize,
-        /// Its column.
-        column: usize,
-        /// The line of the first use.
-        first_line: usize,
-    },
+    UnknownAnywhere(String, At),
+    /// A dependency uses a name that is written twice; the names that each have one task.
+    #[error("{name}{at} is the name of several tasks; write one of {names} instead", name = .0, names = .1.join(", "), at = .2)]
+    AmbiguousId(String, Vec<String>, At),
+    /// Two tasks have the same name; where the second and the first are.
+    #[error("the id {name} is used twice{at}{first}; rename one of the two", name = .0, at = .1, first = first(*.2))]
+    DuplicateId(String, At, At),
     /// A task waits for itself.
-    #[error("task {id} waits for itself{}; remove that dependency", place(*line, *column))]
-    SelfDependency {
-        /// The name.
-        id: String,
-        /// The line of the task.
-        line: usize,
-        /// Its column.
-        column: usize,
-    },
-    /// The number of a task is not above that of the task before it.
-    #[error("task {id} comes after task {previous}; number the tasks in rising order from 1")]
-    IdOrder {
-        /// The number.
-        id: u64,
-        /// The number before it, 0 for the first task.
-        previous: u64,
-    },
-    /// A file of another tool that is not in its format.
-    #[error("this file is not valid {format}: {problem}{}; correct it, or choose another format with --format", place(*line, *column))]
-    BadJson {
-        /// The format.
-        format: &'static str,
-        /// The problem.
-        problem: String,
-        /// The line of it.
-        line: usize,
-        /// Its column.
-        column: usize,
-    },
+    #[error("task {0} waits for itself{1}; remove that dependency")]
+    SelfDependency(String, At),
+    /// The number of a task is not above that of the task before it, 0 for the first task.
+    #[error("task {0} comes after task {1}; number the tasks in rising order from 1")]
+    IdOrder(u64, u64),
+    /// A file of another tool that is not in its format: the format and the problem.
+    #[error("this file is not valid {0}: {1}{2}; correct it, or choose another format with --format")]
+    BadJson(&'static str, String, At),
     /// More of something than a plan may have.
     #[error("{value} {limit} are more than {max}; split the plan into several")]
     LimitPassed {
@@ -434,9 +335,18 @@ pub enum ParseError {
     },
 }
 
-/// Where in the text, if there is one.
-fn place(line: usize, column: usize) -> String {
-    if line == 0 { String::new() } else { format!(" (line {line}, column {column})") }
+/// A line and a column, both from 1, the column in characters; nothing for what has no text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct At(pub Option<(usize, usize)>);
+
+impl std::fmt::Display for At {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.map_or(Ok(()), |(line, column)| write!(f, " (line {line}, column {column})"))
+    }
+}
+
+fn first(at: At) -> String {
+    at.0.map_or_else(String::new, |(line, _)| format!(", first on line {line}"))
 }
 
 impl ParseError {
@@ -445,13 +355,13 @@ impl ParseError {
     pub const fn name(&self) -> &'static str {
         match self {
             Self::EmptyPlan => "EmptyPlan",
-            Self::DependencyCycle { .. } => "DependencyCycle",
-            Self::UnknownId { .. } | Self::UnknownAnywhere { .. } => "UnknownId",
-            Self::AmbiguousId { .. } => "AmbiguousId",
-            Self::DuplicateId { .. } => "DuplicateId",
-            Self::SelfDependency { .. } => "SelfDependency",
-            Self::IdOrder { .. } => "IdOrder",
-            Self::BadJson { .. } => "BadJson",
+            Self::DependencyCycle(..) => "DependencyCycle",
+            Self::UnknownId(..) | Self::UnknownAnywhere(..) => "UnknownId",
+            Self::AmbiguousId(..) => "AmbiguousId",
+            Self::DuplicateId(..) => "DuplicateId",
+            Self::SelfDependency(..) => "SelfDependency",
+            Self::IdOrder(..) => "IdOrder",
+            Self::BadJson(..) => "BadJson",
             Self::LimitPassed { .. } => "LimitPassed",
         }
     }
@@ -460,27 +370,14 @@ impl ParseError {
     #[must_use]
     pub const fn place(&self) -> Option<(usize, usize)> {
         match self {
-            Self::DependencyCycle { line, column, .. }
-            | Self::UnknownId { line, column, .. }
-            | Self::UnknownAnywhere { line, column, .. }
-            | Self::AmbiguousId { line, column, .. }
-            | Self::DuplicateId { line, column, .. }
-            | Self::SelfDependency { line, column, .. }
-            | Self::BadJson { line, column, .. }
-                if *line > 0 =>
-            {
-                Some((*line, *column))
-            }
-            Self::EmptyPlan
-            | Self::DependencyCycle { .. }
-            | Self::UnknownId { .. }
-            | Self::UnknownAnywhere { .. }
-            | Self::AmbiguousId { .. }
-            | Self::DuplicateId { .. }
-            | Self::SelfDependency { .. }
-            | Self::IdOrder { .. }
-            | Self::BadJson { .. }
-            | Self::LimitPassed { .. } => None,
+            Self::DependencyCycle(_, at)
+            | Self::UnknownId(_, at)
+            | Self::UnknownAnywhere(_, at)
+            | Self::AmbiguousId(_, _, at)
+            | Self::DuplicateId(_, at, _)
+            | Self::SelfDependency(_, at)
+            | Self::BadJson(_, _, at) => at.0,
+            Self::EmptyPlan | Self::IdOrder(..) | Self::LimitPassed { .. } => None,
         }
     }
 }

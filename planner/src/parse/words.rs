@@ -27,6 +27,10 @@ pub(super) const SHELLS: [&str; 5] = ["sh", "bash", "shell", "zsh", "console"];
 /// First words of a step whose final colon is followed by a command.
 pub(super) const COLON: [&str; 11] =
     ["run", "execute", "build", "check", "format", "generate", "install", "lint", "migrate", "test", "verify"];
+/// Those of them that say nothing else before the colon.
+pub(super) const ALONE: [&str; 2] = ["check", "verify"];
+/// How an object after one of the others begins.
+pub(super) const OBJECT: [&str; 4] = ["the", "all", "in", "with"];
 /// First words of a line with dependencies.
 pub(super) const DEPENDS: [&str; 4] = ["depends on", "depends", "dependencies", "blocked by"];
 /// How the headings of sections without steps begin.

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use crate::parse::json::{beads, task_master};
-use crate::parse::tree::ParseError;
+use crate::parse::tree::{At, ParseError};
 use crate::parse::tree::{Lines, Tree, When};
 use crate::parse::{Format, TASKS_MAX};
 use crate::plan::{Mark, NodeKind};
@@ -287,7 +287,7 @@ fn errors_name_the_place() {
     let twice = "{\"id\":\"a\",\"title\":\"A\"}\n {\"id\":\"a\",\"title\":\"A\"}";
     assert_eq!(
         beads(twice).unwrap_err(),
-        ParseError::DuplicateId { id: "a".into(), line: 2, column: 2, first_line: 1 }
+        ParseError::DuplicateId("a".into(), At(Some((2, 2))), At(Some((1, 1))))
     );
 }
 
