@@ -113,6 +113,7 @@ impl Sorter<'_> {
             .or(made.is_group.then_some("its step has parts"))
             .or((made.task.kind == NodeKind::Clarification).then_some("its step is a question"))
             .or(is_out.then_some("its section has no commands"))
+            .or(draft.is_followed.then_some("a paragraph follows its list"))
             .or(below
                 .iter()
                 .any(|place| says_over(&blocks[*place].inline.text))

@@ -80,8 +80,10 @@ pub(super) struct Draft {
     pub command: Option<Inline>,
     /// The blocks below it.
     pub below: Vec<usize>,
-    /// What introduces its list.
+    /// The paragraph above its list.
     pub lead: Option<usize>,
+    /// A paragraph follows its list.
+    pub is_followed: bool,
     /// Its section, or 0 without one; counted from 1.
     pub section: usize,
 }
@@ -103,8 +105,8 @@ pub(super) struct Finder<'a> {
     notes: HashSet<usize>,
     /// The last paragraph or heading that introduces a list of notes, with its item.
     acceptance: Option<Option<usize>>,
-    /// The paragraph that introduces the list that comes next.
-    lead: Option<usize>,
+    /// By the item around them: the last paragraph, and the steps listed since.
+    lists: HashMap<Option<usize>, (Option<usize>, Vec<usize>)>,
     /// The last node of each name.
     named: HashMap<String, usize>,
     /// The last step below the last heading.
@@ -141,7 +143,7 @@ impl<'a> Finder<'a> {
             node_of: HashMap::new(),
             notes: HashSet::new(),
             acceptance: None,
-            lead: None,
+            lists: HashMap::new(),
             named: HashMap::new(),
             current: None,
             has_title: n_titles == 1,
@@ -215,13 +217,9 @@ impl<'a> Finder<'a> {
 
     fn take(&mut self, place: usize) {
         let block = &self.blocks[place];
-        let lead = self.lead.take();
         match &block.kind {
             Kind::Heading(level) => self.heading(place, *level),
-            Kind::Item(number) => {
-                self.lead = lead.filter(|lead| self.blocks[*lead].item == block.item);
-                self.item(place, *number);
-            }
+            Kind::Item(number) => self.item(place, *number),
             Kind::Rule => self.tree.ignored.push(block.span),
             Kind::Table(rows) if self.marker == Marker::Sentence && prose::is_plan(rows) && !self.is_out() => {
                 self.tree.ignored.push(block.span);
@@ -235,11 +233,23 @@ impl<'a> Finder<'a> {
                 if self.marker == Marker::Sentence && matches!(block.kind, Kind::Other) {
                     self.doubtful.insert(self.place_of_section());
                 }
-                let introduces =
-                    matches!(block.kind, Kind::Paragraph) && block.inline.text.trim_end().ends_with([':', '?']);
-                self.lead = introduces.then_some(place);
+                if block.kind == Kind::Paragraph {
+                    self.note_list(place);
+                }
                 self.below(place);
             }
+        }
+    }
+
+    /// Remembers a paragraph for the list below it and for the one above it. A list of boxes is a plan whatever is said
+    /// around it, but for a line that introduces it.
+    fn note_list(&mut self, place: usize) {
+        let block = &self.blocks[place];
+        let text = block.inline.text.trim_end();
+        let is_lead = self.marker != Marker::Box || text.ends_with([':', '?']);
+        let (_, listed) = self.lists.insert(block.item, (is_lead.then_some(place), Vec::new())).unwrap_or_default();
+        if self.marker != Marker::Box && !text.ends_with(':') {
+            listed.into_iter().for_each(|node| self.drafts[node].is_followed = true);
         }
     }
 
@@ -251,6 +261,7 @@ impl<'a> Finder<'a> {
         let block = &self.blocks[place];
         let text = block.inline.text.trim();
         self.tree.ignored.push(block.span);
+        self.lists.clear();
         self.open.retain(|section| self.sections[*section].level < level);
         self.current = None;
         let around = self.open.last().copied();
@@ -339,8 +350,10 @@ impl<'a> Finder<'a> {
         let parent = above.or_else(|| self.group());
         let inline = block.inline.clone();
         let node = self.step(inline, Some(place), parent);
-        let draft = &mut self.drafts[node];
-        draft.lead = self.lead;
+        let (lead, listed) = self.lists.entry(block.item).or_default();
+        listed.push(node);
+        let lead = *lead;
+        self.drafts[node].lead = lead;
         let counted = number.map(|counted| written_number(self.text, block.span.start, counted));
         // A number in an indented list continues that of its parent.
         let prefix = above.and_then(|above| self.tree.nodes[above].name.clone()).filter(|name| line::is_number(name));
@@ -350,7 +363,7 @@ impl<'a> Finder<'a> {
         };
         let made = &mut self.tree.nodes[node];
         made.name = made.name.take().or(counted);
-        let introduced = self.lead.is_some_and(|lead| says_parallel(&self.blocks[lead].inline.text));
+        let introduced = lead.is_some_and(|lead| says_parallel(&self.blocks[lead].inline.text));
         made.beside |= introduced;
         self.node_of.insert(place, node);
         self.adopt(node, above);
@@ -439,7 +452,7 @@ impl<'a> Finder<'a> {
     }
 
     fn push(&mut self, node: Node, line: Inline, block: Option<usize>, section: usize) -> usize {
-        self.drafts.push(Draft { block, line, span: None, command: None, below: Vec::new(), lead: None, section });
+        self.drafts.push(Draft { block, line, span: None, command: None, below: Vec::new(), lead: None, is_followed: false, section });
         self.tree.nodes.push(node);
         self.tree.nodes.len() - 1
     }
