@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use pulldown_cmark::{CodeBlockKind, Event, HeadingLevel, Options, Parser, Tag, TagEnd};
+use pulldown_cmark::{CodeBlockKind, Event, Options, Parser, Tag, TagEnd};
 
 use super::repair::{Repaired, repair};
 use super::words::{DEPENDS, after_any};
@@ -100,28 +100,26 @@ impl Inline {
         masked
     }
 
+    /// True at an offset in code.
+    pub fn is_code(&self, offset: usize) -> bool {
+        let after = self.codes.partition_point(|code| code.range.end <= offset);
+        self.codes.get(after).is_some_and(|code| code.range.start <= offset)
+    }
+
     /// A part of the text, without white space around it.
     pub fn slice(&self, range: Range<usize>) -> Self {
         let part = &self.text[range.clone()];
         let start = range.start + (part.len() - part.trim_start().len());
         let end = start + part.trim().len();
-        let within = |other: &Range<usize>| start <= other.start && other.end <= end;
-        let moved = |other: &Range<usize>| other.start - start..other.end - start;
-        let places = self.places.iter().filter(|(offset, _)| start < *offset && *offset < end);
+        let moved = |range: &Range<usize>| range.start - start..range.end - start;
+        let codes = within(&self.codes, start..end, |code| &code.range);
+        let links = within(&self.links, start..end, |link| &link.range);
+        let first = self.places.partition_point(|(offset, _)| *offset <= start);
+        let places = self.places[first..].iter().take_while(|(offset, _)| *offset < end);
         Self {
             text: self.text[start..end].to_owned(),
-            codes: self
-                .codes
-                .iter()
-                .filter(|code| within(&code.range))
-                .map(|code| Code { range: moved(&code.range), code: code.code.clone() })
-                .collect(),
-            links: self
-                .links
-                .iter()
-                .filter(|link| within(&link.range))
-                .map(|link| Link { range: moved(&link.range), ..link.clone() })
-                .collect(),
+            codes: codes.iter().map(|code| Code { range: moved(&code.range), code: code.code.clone() }).collect(),
+            links: links.iter().map(|link| Link { range: moved(&link.range), ..link.clone() }).collect(),
             is_bold: self.is_bold,
             places: std::iter::once((0, self.at(start)))
                 .chain(places.map(|(offset, at)| (offset - start, *at)))
@@ -129,53 +127,58 @@ impl Inline {
         }
     }
 
-    /// Takes off the beginning, up to an offset, and white space around the rest.
-    pub fn cut_front(&mut self, offset: usize) {
-        let start = self.text.len() - self.text[offset..].trim_start().len();
-        let at = self.at(start);
-        self.text.truncate(self.text.trim_end().len().max(start));
-        self.text.drain(..start);
-        let end = self.text.len();
+    /// Takes out a part with the white space around it; between two words one space stays.
+    pub fn cut(&mut self, part: Range<usize>) {
+        let start = self.text[..part.start].trim_end().len();
+        let end = self.text.len() - self.text[part.end..].trim_start().len();
+        let rest = &self.text[end..];
+        let is_glued = start == 0 || rest.is_empty() || rest.starts_with(['.', ',', ';', ':', '!', '?']);
+        let glue = if is_glued { "" } else { " " };
+        let (kept, at) = (start + glue.len(), self.at(end));
+        self.text.replace_range(start..end, glue);
+        let moved = |offset: usize| offset - end + kept;
         let stays = |range: &mut Range<usize>| {
-            let stays = range.start >= start && range.end <= start + end;
-            *range = range.start.saturating_sub(start)..range.end.saturating_sub(start);
-            stays
+            let is_behind = range.start >= end;
+            if is_behind {
+                *range = moved(range.start)..moved(range.end);
+            }
+            is_behind || range.end <= start
         };
         self.codes.retain_mut(|code| stays(&mut code.range));
         self.links.retain_mut(|link| stays(&mut link.range));
-        self.places.retain_mut(|(known, _)| {
-            let stays = *known > start;
-            *known = known.saturating_sub(start);
-            stays
-        });
-        self.places.insert(0, (0, at));
+        let first = self.places.partition_point(|(offset, _)| *offset < start);
+        let behind = self.places.partition_point(|(offset, _)| *offset <= end);
+        self.places[behind..].iter_mut().for_each(|(offset, _)| *offset = moved(*offset));
+        self.places.splice(first..behind, [(kept, at)]);
     }
 
-    /// Two parts as one text, with a space between them.
-    pub fn joined(mut self, other: &Self) -> Self {
-        if self.text.is_empty() {
-            return other.clone();
+    /// The text behind a word that is not in the file.
+    pub fn behind(mut self, word: &str) -> Self {
+        let (length, at) = (word.len(), self.at(0));
+        self.text.insert_str(0, word);
+        let ranges = self.codes.iter_mut().map(|code| &mut code.range);
+        for range in ranges.chain(self.links.iter_mut().map(|link| &mut link.range)) {
+            *range = range.start + length..range.end + length;
         }
-        if other.text.is_empty() {
-            return self;
-        }
-        let glue = !other.text.starts_with(['.', ',', ';', ':', '!', '?']);
-        if glue {
-            self.push(" ", other.at(0));
-        }
-        let moved = self.text.len();
-        let range = |range: &Range<usize>| range.start + moved..range.end + moved;
-        self.text.push_str(&other.text);
-        self.codes.extend(other.codes.iter().map(|code| Code { range: range(&code.range), code: code.code.clone() }));
-        self.links.extend(other.links.iter().map(|link| Link { range: range(&link.range), ..link.clone() }));
-        self.places.extend(other.places.iter().map(|(offset, at)| (offset + moved, *at)));
+        self.places.iter_mut().for_each(|(offset, _)| *offset += length);
+        self.places.insert(0, (0, at));
         self
     }
 
     fn push(&mut self, text: &str, at: usize) {
-        self.places.push((self.text.len(), at));
+        let follows = self.places.last().is_some_and(|(offset, last)| last + (self.text.len() - offset) == at);
+        if !follows {
+            self.places.push((self.text.len(), at));
+        }
         self.text.push_str(text);
     }
+}
+
+/// The parts of a text that lie in a range of it.
+fn within<T>(parts: &[T], within: Range<usize>, range: impl Fn(&T) -> &Range<usize>) -> &[T] {
+    let first = parts.partition_point(|part| range(part).start < within.start);
+    let end = parts.partition_point(|part| range(part).end <= within.end);
+    &parts[first..end.max(first)]
 }
 
 /// Reads a file.
@@ -196,7 +199,8 @@ pub(super) fn blocks(text: &str) -> Vec<Block> {
 fn front_matter(text: &str) -> (&str, &str) {
     let body = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mark = text.len() - body.len();
-    if let Some(rest) = body.strip_prefix("---").filter(|rest| rest.starts_with(['\n', '\r'])) {
+    let is_field = |rest: &&str| rest.lines().nth(1).is_some_and(|line| line.contains(':') || line.trim_end() == "---");
+    if let Some(rest) = body.strip_prefix("---").filter(|rest| rest.starts_with(['\n', '\r'])).filter(is_field) {
         let mut at = mark + 3;
         for line in rest.split_inclusive('\n') {
             at += line.len();
@@ -227,6 +231,8 @@ struct State {
     link: Option<(usize, String, bool)>,
     bold: usize,
     bold_bytes: usize,
+    /// Where the text of the open block ends.
+    end: usize,
     cell: Option<Inline>,
 }
 
@@ -256,14 +262,12 @@ impl Builder<'_> {
             Event::End(tag) => self.end(tag, &range),
             Event::Text(text) => match &mut self.state.code {
                 Some(code) => code.push_str(&text),
-                None => self.text(&text, range.start),
+                None => _ = self.push(&text, &range),
             },
             Event::Code(code) => self.code(&code, &range),
-            Event::SoftBreak | Event::HardBreak => self.text("\n", range.start),
+            Event::SoftBreak | Event::HardBreak => _ = self.push("\n", &range),
             Event::InlineHtml(html) if html.starts_with("<!--") => {}
-            Event::InlineHtml(html) | Event::InlineMath(html) | Event::DisplayMath(html) => {
-                self.text(&html, range.start);
-            }
+            Event::InlineHtml(html) | Event::InlineMath(html) | Event::DisplayMath(html) => _ = self.push(&html, &range),
             Event::Rule => _ = self.add(Kind::Rule, self.span(&range)),
             Event::Html(_) | Event::FootnoteReference(_) | Event::TaskListMarker(_) => {}
         }
@@ -272,20 +276,17 @@ impl Builder<'_> {
     fn start(&mut self, tag: Tag<'_>, range: &Range<usize>) {
         match tag {
             Tag::Paragraph => {
-                let fresh = self
-                    .items
-                    .last()
-                    .copied()
-                    .filter(|item| self.state.open == Some(*item) && self.blocks[*item].inline.text.is_empty());
-                self.state.open = Some(match fresh {
-                    Some(item) => item,
-                    None => self.add(Kind::Paragraph, self.span(range)),
-                });
+                let is_open = |item: &usize| self.state.open == Some(*item);
+                let fresh = self.items.last().copied().filter(is_open);
+                if fresh.is_none_or(|item| !self.blocks[item].inline.text.is_empty()) {
+                    self.close();
+                    self.state.open = Some(self.add(Kind::Paragraph, self.span(range)));
+                }
                 self.state.bold_bytes = 0;
             }
             Tag::Heading { level, .. } => {
-                let span = self.span(range);
-                self.state.open = Some(self.add(Kind::Heading(depth_of(level)), span));
+                self.close();
+                self.state.open = Some(self.add(Kind::Heading(level as u8), self.span(range)));
                 self.state.bold_bytes = 0;
             }
             Tag::List(first) => {
@@ -327,8 +328,8 @@ impl Builder<'_> {
                 }
             }
             Tag::TableCell => self.state.cell = Some(Inline::default()),
-            Tag::Link { dest_url, .. } => self.state.link = Some((self.length(), dest_url.to_string(), false)),
-            Tag::Image { dest_url, .. } => self.state.link = Some((self.length(), dest_url.to_string(), true)),
+            Tag::Link { dest_url, .. } => self.link(&dest_url, false),
+            Tag::Image { dest_url, .. } => self.link(&dest_url, true),
             Tag::Strong => self.state.bold += 1,
             _emphasis => {}
         }
@@ -337,11 +338,7 @@ impl Builder<'_> {
     fn end(&mut self, tag: TagEnd, range: &Range<usize>) {
         match tag {
             TagEnd::Paragraph | TagEnd::Heading(_) => {
-                let span = self.span(range);
-                if let Some(open) = self.state.open {
-                    let block = &mut self.blocks[open];
-                    block.span.end = block.span.end.max(span.end);
-                }
+                self.state.end = range.start + self.repaired.text[range.clone()].trim_end().len();
                 self.close();
             }
             TagEnd::List(_) => _ = self.state.lists.pop(),
@@ -364,11 +361,8 @@ impl Builder<'_> {
                 }
             }
             TagEnd::Link | TagEnd::Image => {
-                if let Some((start, url, is_image)) = self.state.link.take() {
-                    let end = self.length();
-                    if let Some(inline) = self.inline() {
-                        inline.links.push(Link { range: start..end, url, is_image });
-                    }
+                if let (Some((start, url, is_image)), Some(inline)) = (self.state.link.take(), self.inline()) {
+                    inline.links.push(Link { range: start..inline.text.len(), url, is_image });
                 }
             }
             TagEnd::Strong => self.state.bold = self.state.bold.saturating_sub(1),
@@ -378,26 +372,33 @@ impl Builder<'_> {
 
     /// Nothing more is added to the text of the open block.
     fn close(&mut self) {
-        if let Some(open) = self.state.open.take() {
-            let bold_bytes = self.state.bold_bytes;
-            let block = &mut self.blocks[open];
-            let inline = &mut block.inline;
-            inline.is_bold = bold_bytes > 0 && bold_bytes >= inline.text.trim().len();
-            // Dependencies in a line right below an item are a note of it.
-            let mut lines = inline.text.match_indices('\n').map(|(at, _)| at);
-            let below = lines.find(|at| after_any(&inline.text[at + 1..], &DEPENDS).is_some());
-            let below =
-                below.filter(|_| matches!(block.kind, Kind::Item(_))).map(|at| inline.slice(at..inline.text.len()));
-            if let Some(below) = &below {
-                *inline = inline.slice(0..inline.text.len() - below.text.len());
-            }
-            inline.text = inline.text.replace('\n', " ");
-            if let Some(below) = below {
-                let span = below.span();
-                self.blocks.push(Block { kind: Kind::Paragraph, span, item: Some(open), inline: below });
-            }
-        }
+        let (bold_bytes, end) = (self.state.bold_bytes, std::mem::take(&mut self.state.end));
         self.state.bold = 0;
+        let Some(open) = self.state.open.take() else { return };
+        let block = &mut self.blocks[open];
+        block.span.end = block.span.end.max(self.repaired.end_in_file(end));
+        let inline = &mut block.inline;
+        inline.is_bold = bold_bytes > 0 && bold_bytes >= inline.text.trim().len();
+        if !inline.text.contains('\n') {
+            return;
+        }
+        // Dependencies in a line right below an item are a note of it.
+        let mut lines = inline.text.match_indices('\n').map(|(at, _)| at);
+        let below = lines.find(|at| after_any(&inline.text[at + 1..], &DEPENDS).is_some());
+        let below = below.filter(|_| matches!(block.kind, Kind::Item(_))).map(|at| {
+            let below = inline.slice(at..inline.text.len());
+            inline.cut(at..inline.text.len());
+            below
+        });
+        inline.text = inline.text.replace('\n', " ");
+        if let Some(below) = below {
+            self.blocks.push(Block { kind: Kind::Paragraph, span: below.span(), item: Some(open), inline: below });
+        }
+    }
+
+    fn link(&mut self, url: &str, is_image: bool) {
+        let start = self.inline().map_or(0, |inline| inline.text.len());
+        self.state.link = Some((start, url.to_owned(), is_image));
     }
 
     fn inline(&mut self) -> Option<&mut Inline> {
@@ -409,48 +410,26 @@ impl Builder<'_> {
     }
 
     /// Text of a tight item behind something else in it is a paragraph of its own.
-    fn open_for_text(&mut self, range: &Range<usize>) {
+    fn push(&mut self, text: &str, range: &Range<usize>) -> usize {
         if self.state.open.is_none() && self.state.cell.is_none() && !self.items.is_empty() {
             let span = self.span(range);
             self.state.open = Some(self.add(Kind::Paragraph, span));
             self.state.bold_bytes = 0;
         }
-    }
-
-    fn length(&mut self) -> usize {
-        self.inline().map_or(0, |inline| inline.text.len())
-    }
-
-    fn text(&mut self, text: &str, at: usize) {
-        self.open_for_text(&(at..at + text.len()));
         self.state.bold_bytes += if self.state.bold > 0 { text.len() } else { 0 };
-        let start = self.repaired.in_file(at);
-        if let Some(inline) = self.inline() {
-            inline.push(text, start);
-        }
-        // The text of a tight item has no paragraph that ends.
-        if let (Some(open), None) = (self.state.open, &self.state.cell) {
-            let span = self.span(&(at..at + text.len().max(1)));
-            self.blocks[open].span.end = self.blocks[open].span.end.max(span.end);
-        }
+        self.state.end = range.end.max(range.start + text.len()).min(self.repaired.text.len());
+        let at = self.repaired.in_file(range.start);
+        let Some(inline) = self.inline() else { return 0 };
+        inline.push(text, at);
+        inline.text.len() - text.len()
     }
 
     fn code(&mut self, code: &str, range: &Range<usize>) {
-        self.open_for_text(range);
-        let end = self.span(range).end;
-        let start = self.repaired.in_file(range.start);
-        self.state.bold_bytes += if self.state.bold > 0 { code.len() + 2 } else { 0 };
+        let text = format!("`{code}`");
+        let from = self.push(&text, range);
         if let Some(inline) = self.inline() {
-            let from = inline.text.len();
-            inline.push(&format!("`{code}`"), start);
-            inline.codes.push(Code { range: from..inline.text.len(), code: code.trim().to_owned() });
-        }
-        if let Some(open) = self.state.open {
-            self.blocks[open].span.end = self.blocks[open].span.end.max(end);
+            inline.codes.push(Code { range: from..from + text.len(), code: code.trim().to_owned() });
         }
     }
 }
 
-fn depth_of(level: HeadingLevel) -> u8 {
-    level as u8
-}

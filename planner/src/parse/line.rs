@@ -1,196 +1,125 @@
 //! One step: its box, its name, its brackets, its condition and what is left as its text.
 
 use std::collections::HashSet;
-use std::ops::Range;
 
 use super::blocks::Inline;
-use super::tree::{Format, Reference, When};
+use super::tree::{Format, Node, Reference, Warning, When};
 use super::words::{NEXT, after, after_any};
-use crate::plan::{DefaultAnswer, FailurePolicy, Mark, TaskPlan};
+use crate::plan::{DefaultAnswer, FailurePolicy, Mark, Span, TaskPlan};
 
 /// Brackets of one line; further ones are text.
 const BRACKETS_MAX: usize = 50;
+/// How brackets begin that can only be settings.
+const SETTINGS: [&str; 9] =
+    ["retry", "timeout", "deadline", "on failure", "undo:", "default:", "rerun:", "depends on", "blocked by"];
 
 /// A step's first line, taken apart.
-#[derive(Debug, Default)]
 pub(super) struct Line {
-    /// The byte of the character in its box, with what the box says.
-    pub state: Option<(usize, Mark)>,
-    /// A box with a sign that the format does not have.
-    pub strange_box: Option<usize>,
-    pub is_optional: bool,
-    pub name: Option<String>,
-    pub beside: bool,
-    pub waits_for: Vec<Reference>,
-    pub when: When,
-    pub settings: Settings,
+    pub node: Node,
     /// The rest.
     pub inline: Inline,
-}
-
-/// What brackets set.
-#[derive(Debug, Default)]
-pub(super) struct Settings {
-    pub retry: Option<u32>,
-    pub timeout_ms: Option<u64>,
-    pub deadline_ms: Option<u64>,
-    pub estimate_ms: Option<u64>,
-    pub on_failure: Option<FailurePolicy>,
-    pub compensate: Option<String>,
-    pub default_answer: Option<DefaultAnswer>,
-    pub files: Vec<String>,
-    pub rerun_safe: bool,
-    pub priority: Option<String>,
-    pub assignee: Option<String>,
-}
-
-impl Settings {
-    pub fn give(self, task: &mut TaskPlan) {
-        let Self { retry, timeout_ms, deadline_ms, estimate_ms, on_failure, compensate, .. } = self;
-        task.retry = retry;
-        (task.timeout_ms, task.deadline_ms, task.estimate_ms) = (timeout_ms, deadline_ms, estimate_ms);
-        (task.on_failure, task.compensate, task.default_answer) = (on_failure, compensate, self.default_answer);
-        (task.files, task.rerun_safe) = (self.files, self.rerun_safe);
-        (task.priority, task.assignee) = (self.priority, self.assignee);
-    }
+    /// What is not understood.
+    pub odd: Vec<Warning>,
 }
 
 /// Takes a step's line apart. `headings` are the names of groups, in small letters.
 pub(super) fn read(inline: Inline, format: Format, headings: &HashSet<String>, has_names: bool) -> Line {
-    let mut line = Line { inline, ..Line::default() };
+    let node = Node::new(TaskPlan::default(), inline.at(0));
+    let mut line = Line { node, inline, odd: Vec::new() };
     line.take_box(format);
-    if has_names {
-        line.take_names();
-    }
+    line.take_parallel();
     line.take_brackets(headings);
+    if has_names {
+        line.take_name();
+    }
     line.take_assignee();
     line.take_condition();
     line
 }
 
 impl Line {
-    fn cut(&mut self, start: usize) {
-        self.inline.cut_front(start);
+    fn cut_front(&mut self, length: usize) {
+        if length > 0 {
+            self.inline.cut(0..length);
+        }
+    }
+
+    fn warn(&mut self, at: usize, message: &str, help: &str) {
+        self.odd.push(Warning { at, message: message.to_owned(), help: help.to_owned() });
     }
 
     fn take_box(&mut self, format: Format) {
+        let Some((sign, length)) = box_of(&self.inline.text) else { return };
+        let at = self.inline.at(1);
+        let mark = match (sign, format) {
+            (' ', _) => Some(Mark::Open),
+            ('x' | 'X', _) => Some(Mark::Done),
+            ('~', Format::Kiro) => Some(Mark::Open),
+            ('-', Format::Kiro) | ('~', Format::Markdown) => Some(Mark::InProgress),
+            ('-', Format::Markdown) => Some(Mark::Cancelled),
+            _unknown => None,
+        };
+        match mark {
+            Some(mark) => {
+                self.node.state = Some(Span { start: at, end: at + sign.len_utf8() });
+                self.node.task.mark = mark;
+            }
+            None => self.warn(
+                at,
+                "crewlog does not know this sign in a box and leaves the step open",
+                "write [ ], [x], [~] or [-]",
+            ),
+        }
+        self.node.task.optional = self.inline.text[length..].starts_with('*');
+        self.cut_front(length + usize::from(self.node.task.optional));
+    }
+
+    /// `[P]` as a word of its own.
+    fn take_parallel(&mut self) {
         let text = &self.inline.text;
-        if let Some((sign, length)) = box_of(text) {
-            let at = self.inline.at(1);
-            let mark = match (sign, format) {
-                (' ', _) => Some(Mark::Open),
-                ('x' | 'X', _) => Some(Mark::Done),
-                ('~', Format::Kiro) => Some(Mark::Open),
-                ('-', Format::Kiro) | ('~', Format::Markdown) => Some(Mark::InProgress),
-                ('-', Format::Markdown) => Some(Mark::Cancelled),
-                _unknown => None,
-            };
-            match mark {
-                Some(mark) => self.state = Some((at, mark)),
-                None => self.strange_box = Some(at),
-            }
-            self.is_optional = text[length..].starts_with('*');
-            self.cut(length + usize::from(self.is_optional));
+        let is_word = |at: &usize| {
+            let (before, after) = (&text[..*at], &text[at + 3..]);
+            (before.is_empty() || before.ends_with([' ', ']'])) && (after.is_empty() || after.starts_with([' ', '[']))
+        };
+        let found = text.match_indices("[P]").map(|(at, _)| at).find(is_word);
+        if let Some(at) = found.filter(|at| !self.inline.is_code(*at)) {
+            self.node.beside = true;
+            self.inline.cut(at..at + 3);
         }
     }
 
-    /// Ids, numbers and the marks of parallel steps, in any order.
-    fn take_names(&mut self) {
-        for _ in 0..4 {
-            let text = &self.inline.text;
-            if let Some(rest) = after_any(text, &["[P]", "(P)", "(parallel)"]) {
-                self.beside = true;
-                self.cut(text.len() - rest.len());
-            } else if let Some((name, length)) = name_at(text).filter(|_| self.name.is_none()) {
-                self.name = Some(name);
-                self.is_optional |= text[length..].starts_with('*');
-                self.cut(length + usize::from(text[length..].starts_with("* ")));
-            } else {
-                break;
-            }
+    fn take_name(&mut self) {
+        if let Some((name, length)) = name_at(&self.inline.text) {
+            self.node.name = Some(name);
+            let rest = &self.inline.text[length..];
+            self.node.task.optional |= rest.starts_with('*');
+            self.cut_front(length + usize::from(rest.starts_with("* ")));
         }
-        // `[US1]` and other labels in brackets may stand before the mark.
-        let text = self.inline.text.clone();
-        if let Some(end) = text.strip_prefix('[').and_then(|rest| rest.find(']')).map(|end| end + 2)
-            && let Some(rest) = after_any(text[end..].trim_start(), &["[P]", "(P)"])
-        {
-            self.beside = true;
-            self.inline = self.without(text.len() - rest.len() - 3..text.len() - rest.len());
-        }
-        if let Some(bare) = self.inline.text.strip_suffix("[P]") {
-            let end = bare.len();
-            self.beside = true;
-            self.inline = self.inline.slice(0..end);
-        }
-    }
-
-    /// The text without a part of it.
-    fn without(&self, part: Range<usize>) -> Inline {
-        let (before, after) = (self.inline.slice(0..part.start), self.inline.slice(part.end..self.inline.text.len()));
-        before.joined(&after)
     }
 
     fn take_brackets(&mut self, headings: &HashSet<String>) {
         let mut from = 0;
         for _ in 0..BRACKETS_MAX {
             let Some((open, close)) = bracket(&self.inline, from) else { break };
-            let inside = self.inline.text[open + 1..close].trim().to_owned();
+            let inside = self.inline.text[open + 1..close].trim();
             let at = self.inline.at(open + 1);
-            if self.take_bracket(&inside, at, headings) {
-                self.inline = self.without(open..close + 1);
+            let mut is_set = set(&mut self.node, inside, at, headings);
+            if !is_set && inside.contains(',') {
+                let mut node = self.node.clone();
+                is_set = inside.split(',').all(|part| set(&mut node, part.trim(), at, headings));
+                self.node = if is_set { node } else { std::mem::take(&mut self.node) };
+            }
+            if is_set {
+                self.inline.cut(open..close + 1);
                 from = open.min(self.inline.text.len());
             } else {
+                if after_any(inside, &SETTINGS).is_some() {
+                    let help = "write it as the page of the format does, such as (retry 2) or (depends on T001)";
+                    self.warn(at, "crewlog does not understand these brackets and leaves them as text", help);
+                }
                 from = open + 1;
             }
         }
-    }
-
-    fn take_bracket(&mut self, inside: &str, at: usize, headings: &HashSet<String>) -> bool {
-        let settings = &mut self.settings;
-        let lower = inside.to_lowercase();
-        let value = |name: &str| {
-            let rest = after(inside, name)?;
-            let rest = rest.trim_start().strip_prefix(':').unwrap_or(rest).trim();
-            (!rest.is_empty()).then_some(rest)
-        };
-        if let Some(references) = references(inside, at, headings) {
-            self.waits_for.extend(references);
-        } else if lower == "p" || lower == "parallel" {
-            self.beside = true;
-        } else if lower == "reads only" {
-            // A step that changes no file needs no reservation; nothing else depends on it.
-        } else if lower == "rerun: safe" {
-            settings.rerun_safe = true;
-        } else if is_priority(inside) {
-            settings.priority = Some(inside.to_owned());
-        } else if let Some(times) = value("retry").and_then(|times| times.parse().ok()) {
-            settings.retry = Some(times);
-        } else if let Some(length) = value("timeout").and_then(length_ms) {
-            settings.timeout_ms = Some(length);
-        } else if let Some(length) = value("deadline").and_then(length_ms) {
-            settings.deadline_ms = Some(length);
-        } else if let Some(length) = inside.strip_prefix('~').and_then(length_ms) {
-            settings.estimate_ms = Some(length);
-        } else if let Some(policy) = value("on failure").and_then(policy) {
-            settings.on_failure = Some(policy);
-        } else if let Some(command) = inside.strip_prefix("undo:") {
-            settings.compensate = Some(command.trim().trim_matches('`').to_owned());
-        } else if let Some(default) = inside.strip_prefix("default:").and_then(default_answer) {
-            settings.default_answer = Some(default);
-        } else if let Some(files) = inside.strip_prefix("files:") {
-            let files = files.split(',').map(|file| file.trim().trim_matches('`').to_owned());
-            settings.files.extend(files.filter(|file| !file.is_empty()));
-        } else if let Some(priority) = inside.strip_prefix("priority:") {
-            settings.priority = Some(priority.trim().to_owned());
-        } else if let Some(assignee) = inside.strip_prefix("assignee:") {
-            settings.assignee = Some(assignee.trim().trim_start_matches('@').to_owned());
-        } else if let Some(text) = after(inside, "if").or_else(|| after(inside, "unless")) {
-            let negated = after(inside, "unless").is_some();
-            self.when = When::Asked { text: text.trim().to_owned(), negated };
-        } else {
-            return false;
-        }
-        true
     }
 
     fn take_assignee(&mut self) {
@@ -198,15 +127,15 @@ impl Line {
         let Some((before, name)) = text.rsplit_once(" @") else { return };
         let is_name = !name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || matches!(c, '-' | '_' | '.'));
         if is_name {
-            self.settings.assignee = Some(name.to_owned());
-            let end = before.len();
-            self.inline = self.inline.slice(0..end);
+            self.node.task.assignee = Some(name.to_owned());
+            let part = before.len()..text.len();
+            self.inline.cut(part);
         }
     }
 
     fn take_condition(&mut self) {
-        let text = self.inline.text.clone();
-        let lead = after_any(&text, &NEXT).map_or(text.as_str(), |rest| rest.trim_start_matches([',', ' ']));
+        let text = &self.inline.text;
+        let lead = after_any(text, &NEXT).map_or(text.as_str(), |rest| rest.trim_start_matches([',', ' ']));
         let (when, rest) = if let Some(rest) = after(lead, "otherwise") {
             (When::Otherwise, rest)
         } else if let Some(rest) = after(lead, "if") {
@@ -217,12 +146,58 @@ impl Line {
             return;
         };
         let rest = rest.trim_start_matches([',', ':', ' ']);
-        if rest.is_empty() {
-            return;
+        if !rest.is_empty() {
+            let length = text.len() - rest.len();
+            self.node.when = when;
+            self.cut_front(length);
         }
-        self.when = when;
-        self.cut(text.len() - rest.len());
     }
+}
+
+/// Sets what brackets say; false when they say something else.
+fn set(node: &mut Node, inside: &str, at: usize, headings: &HashSet<String>) -> bool {
+    let task = &mut node.task;
+    let value = |name: &str| {
+        let rest = after(inside, name)?.trim_start();
+        Some(rest.strip_prefix(':').unwrap_or(rest).trim()).filter(|rest| !rest.is_empty())
+    };
+    let field = |name: &str| inside.strip_prefix(name).map(|rest| rest.trim().trim_matches('`').to_owned());
+    if let Some(references) = references(inside, at, headings) {
+        node.waits_for.extend(references);
+    } else if inside.eq_ignore_ascii_case("p") || inside.eq_ignore_ascii_case("parallel") {
+        node.beside = true;
+    } else if inside.eq_ignore_ascii_case("rerun: safe") {
+        task.rerun_safe = true;
+    } else if matches!(inside.as_bytes(), [b'P' | b'p', b'0'..=b'9']) {
+        task.priority = Some(inside.to_owned());
+    } else if let Some(times) = value("retry").and_then(|times| times.parse().ok()) {
+        task.retry = Some(times);
+    } else if let Some(length) = value("timeout").and_then(length_ms) {
+        task.timeout_ms = Some(length);
+    } else if let Some(length) = value("deadline").and_then(length_ms) {
+        task.deadline_ms = Some(length);
+    } else if let Some(length) = inside.strip_prefix('~').and_then(length_ms) {
+        task.estimate_ms = Some(length);
+    } else if let Some(policy) = value("on failure").and_then(policy) {
+        task.on_failure = Some(policy);
+    } else if let Some(command) = field("undo:") {
+        task.compensate = Some(command);
+    } else if let Some(default) = inside.strip_prefix("default:").and_then(default_answer) {
+        task.default_answer = Some(default);
+    } else if let Some(files) = inside.strip_prefix("files:") {
+        let files = files.split(',').map(|file| file.trim().trim_matches('`').to_owned());
+        task.files.extend(files.filter(|file| !file.is_empty()));
+    } else if let Some(priority) = field("priority:") {
+        task.priority = Some(priority);
+    } else if let Some(assignee) = field("assignee:") {
+        task.assignee = Some(assignee.trim_start_matches('@').to_owned());
+    } else if let Some(text) = after(inside, "if").or_else(|| after(inside, "unless")) {
+        let negated = after(inside, "unless").is_some();
+        node.when = When::Asked { text: text.trim().to_owned(), negated };
+    } else {
+        return false;
+    }
+    true
 }
 
 /// "it passes" and "it fails" are decided by the step before; a person is asked anything else.
@@ -306,23 +281,15 @@ fn is_plain_id(word: &str) -> bool {
     letters <= 3 && !word.contains('-') && word[letters..].bytes().take_while(u8::is_ascii_digit).count() >= 2
 }
 
-/// `P0`, `high`.
-fn is_priority(text: &str) -> bool {
-    matches!(text.as_bytes(), [b'P' | b'p', b'0'..=b'9'])
-}
-
 /// The next pair of round brackets outside code, from an offset.
 fn bracket(inline: &Inline, from: usize) -> Option<(usize, usize)> {
-    let is_in_code = |at: usize| {
-        let after = inline.codes.partition_point(|code| code.range.end <= at);
-        inline.codes.get(after).is_some_and(|code| code.range.contains(&at))
-    };
     let mut open = None;
-    for (at, c) in inline.text.get(from..)?.char_indices().map(|(at, c)| (at + from, c)) {
-        match (c, open) {
-            ('(', _) if !is_in_code(at) => open = Some(at),
-            (')', Some(open)) if !is_in_code(at) => return Some((open, at)),
-            _other => {}
+    for (at, _) in inline.text.get(from..)?.match_indices(['(', ')']).map(|(at, sign)| (at + from, sign)) {
+        match (inline.text.as_bytes()[at], open) {
+            _sign if inline.is_code(at) => {}
+            (b'(', _) => open = Some(at),
+            (_, Some(open)) => return Some((open, at)),
+            (_, None) => {}
         }
     }
     None
@@ -391,5 +358,5 @@ fn policy(text: &str) -> Option<FailurePolicy> {
 /// `yes after 1h`.
 fn default_answer(text: &str) -> Option<DefaultAnswer> {
     let (answer, after) = text.rsplit_once(" after ")?;
-    Some(DefaultAnswer { answer: answer.trim().to_owned(), after_ms: length_ms(after)? })
+    Some(DefaultAnswer { answer: answer.trim().trim_matches('"').to_owned(), after_ms: length_ms(after)? })
 }

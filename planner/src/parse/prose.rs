@@ -7,7 +7,7 @@ use super::line;
 use super::steps::{Finder, says_parallel};
 use super::tree::Part;
 use super::words::{NEXT, NOTES, POLITE, after_any, first_word, kind_of};
-use crate::plan::Mark;
+use crate::plan::{Mark, Span};
 
 /// A longer sentence is not cut.
 const SENTENCE_BYTES_MAX: usize = 10_000;
@@ -116,17 +116,6 @@ fn cuts(sentence: &str) -> Vec<usize> {
     found
 }
 
-/// What a row of a table says.
-pub(super) struct Row {
-    task: Inline,
-    waits_for: Option<Inline>,
-    assignee: Option<String>,
-    status: Option<String>,
-    priority: Option<String>,
-    command: Option<Inline>,
-    name: Option<String>,
-}
-
 /// True of a table with a column of tasks.
 pub(super) fn is_plan(rows: &[Vec<Inline>]) -> bool {
     column(rows, "task").is_some() || (column(rows, "title").is_some() && column(rows, "status").is_some())
@@ -138,46 +127,39 @@ fn column(rows: &[Vec<Inline>], name: &str) -> Option<usize> {
 
 /// A step for each row.
 pub(super) fn table(finder: &mut Finder<'_>, rows: &[Vec<Inline>]) {
-    let mut columns =
-        ["task", "depends on", "owner", "status", "priority", "command", "id"].map(|name| column(rows, name));
-    columns[0] = columns[0].or_else(|| column(rows, "title"));
-    let number = ["#", "no", "no."].iter().find_map(|name| column(rows, name));
+    let columns = ["task", "depends on", "owner", "status", "priority", "command", "id", "title", "#", "no", "no."]
+        .map(|name| column(rows, name));
     let parent = finder.group();
     for cells in rows.iter().skip(1) {
-        let cell = |place: Option<usize>| {
-            place.and_then(|place| cells.get(place)).filter(|cell| !matches!(cell.text.trim(), "" | "-"))
+        let cell = |n: usize| {
+            columns[n].and_then(|place| cells.get(place)).filter(|cell| !matches!(cell.text.trim(), "" | "-"))
         };
-        let text = |place| cell(place).map(|cell| cell.text.trim().to_owned());
-        let Some(task) = cell(columns[0]) else { continue };
-        let row = Row {
-            task: task.clone(),
-            waits_for: cell(columns[1]).cloned(),
-            assignee: text(columns[2]),
-            status: text(columns[3]),
-            priority: text(columns[4]),
-            command: cell(columns[5]).cloned(),
-            name: text(columns[6]).or_else(|| text(number)),
+        let text = |n: usize| cell(n).map(|cell| cell.text.trim().to_owned());
+        let Some(task) = cell(0).or_else(|| cell(7)) else { continue };
+        let node = finder.step(task.clone(), None, parent);
+        let ends = cells.iter().filter(|cell| !cell.text.is_empty()).map(Inline::span);
+        finder.drafts[node].span = ends.reduce(|all, cell| Span { end: cell.end, ..all });
+        finder.drafts[node].command = cell(5).map(|command| command.clone().behind("Run "));
+        let waits_for = cell(1).and_then(|cell| line::names(&cell.text, cell.at(0), &finder.headings));
+        let mark = match text(3).map(|status| status.to_lowercase()).as_deref() {
+            Some("done" | "completed" | "complete" | "x") => Some(Mark::Done),
+            Some("in progress" | "doing" | "started") => Some(Mark::InProgress),
+            Some("cancelled" | "canceled" | "dropped") => Some(Mark::Cancelled),
+            None | Some("open" | "todo" | "to do" | "pending") => None,
+            Some(_) => {
+                let at = cell(3).map_or(0, |cell| cell.at(0));
+                let help = "write done, in progress, cancelled or open";
+                finder.tree.warn(at, "crewlog does not know this status and leaves the step open", help);
+                None
+            }
         };
-        set(finder, row, parent);
+        let made = &mut finder.tree.nodes[node];
+        made.waits_for.extend(waits_for.into_iter().flatten());
+        let name = [6, 8, 9, 10].into_iter().find_map(text);
+        made.name = name.filter(|name| line::is_number(name) || !name.contains(' ')).or(made.name.take());
+        let task = &mut made.task;
+        task.assignee = text(2).map(|name| name.trim_start_matches('@').to_owned()).or(task.assignee.take());
+        task.priority = text(4).or(task.priority.take());
+        task.mark = mark.unwrap_or(task.mark);
     }
-}
-
-fn set(finder: &mut Finder<'_>, row: Row, parent: Option<usize>) {
-    let node = finder.step(row.task.clone(), None, parent);
-    if let Some(command) = &row.command {
-        finder.drafts[node].command = Some(Inline::plain("Run", command.at(0)).joined(command));
-    }
-    let headings = &finder.headings;
-    let waits_for = row.waits_for.and_then(|cell| line::names(&cell.text, cell.at(0), headings));
-    let made = &mut finder.tree.nodes[node];
-    made.waits_for.extend(waits_for.into_iter().flatten());
-    made.name = row.name.filter(|name| line::is_number(name) || !name.contains(' ')).or(made.name.take());
-    made.task.assignee = row.assignee.map(|name| name.trim_start_matches('@').to_owned()).or(made.task.assignee.take());
-    made.task.priority = row.priority.or(made.task.priority.take());
-    made.task.mark = match row.status.map(|status| status.to_lowercase()).as_deref() {
-        Some("done" | "completed" | "complete" | "x") => Mark::Done,
-        Some("in progress" | "doing" | "started") => Mark::InProgress,
-        Some("cancelled" | "canceled" | "dropped") => Mark::Cancelled,
-        Some(_) | None => made.task.mark,
-    };
 }

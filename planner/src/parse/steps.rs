@@ -7,7 +7,7 @@ use super::line::{self, Line, box_of, name_at};
 use super::tree::{Format, Node, Tree};
 use super::words::{OVER, SECTIONS, after_any, words};
 use super::{contents, prose};
-use crate::plan::{NodeKind, Span, TaskId, TaskPlan};
+use crate::plan::{NodeKind, Span, TaskPlan};
 
 /// What marks a step, from the strongest to the weakest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -407,22 +407,12 @@ impl<'a> Finder<'a> {
 
     /// A step with what its line says, below a parent that becomes a group.
     pub(super) fn step(&mut self, inline: Inline, block: Option<usize>, parent: Option<usize>) -> usize {
-        let Line { state, strange_box, is_optional, name, beside, waits_for, when, settings, inline } =
-            line::read(inline, self.format, &self.headings, self.marker != Marker::Sentence || block.is_some());
-        let at = block.map_or_else(|| inline.at(0), |block| self.blocks[block].span.start);
-        let mut task = TaskPlan::new(TaskId(0), NodeKind::Processing, inline.text.trim());
-        settings.give(&mut task);
-        task.optional = is_optional;
-        task.attachments = contents::attachments(&inline);
-        if let Some(at) = strange_box {
-            let help = "write [ ], [x], [~] or [-]";
-            self.tree.warn(at, "crewlog does not know this sign in a box and leaves the step open", help);
-        }
-        let mut node = Node { name, beside, waits_for, when, parent, ..Node::new(task, at) };
-        if let Some((at, mark)) = state {
-            node.state = Some(Span { start: at, end: at + self.text[at..].chars().next().map_or(1, char::len_utf8) });
-            node.task.mark = mark;
-        }
+        let has_names = self.marker != Marker::Sentence || block.is_some();
+        let Line { mut node, inline, odd } = line::read(inline, self.format, &self.headings, has_names);
+        self.tree.warnings.extend(odd);
+        node.at = block.map_or(node.at, |block| self.blocks[block].span.start);
+        node.parent = parent;
+        node.task.attachments = contents::attachments(&inline);
         node.parts_beside = says_parallel(&inline.text);
         if let Some(parent) = parent {
             self.tree.nodes[parent].is_group = true;
@@ -442,8 +432,8 @@ impl<'a> Finder<'a> {
         }
         let step = self.push(node, line, block, section);
         if let Some(question) = question {
-            let mut task = TaskPlan::new(TaskId(0), NodeKind::Clarification, "");
-            task.default_answer = self.tree.nodes[step].task.default_answer.take();
+            let default_answer = self.tree.nodes[step].task.default_answer.take();
+            let task = TaskPlan { kind: NodeKind::Clarification, default_answer, ..TaskPlan::default() };
             let node = Node { parent, asked_before: true, ..Node::new(task, question.at(0)) };
             let asked = self.push(node, question, None, section);
             self.drafts[asked].span = Some(self.drafts[asked].line.span());
@@ -460,7 +450,8 @@ impl<'a> Finder<'a> {
     /// The group of the innermost open section.
     pub(super) fn group(&mut self) -> Option<usize> {
         let mut parent = None;
-        for section in self.open.clone() {
+        for place in 0..self.open.len() {
+            let section = self.open[place];
             let Section { level, block, node, .. } = self.sections[section];
             if level == 1 && self.has_title {
                 continue;

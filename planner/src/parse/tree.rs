@@ -163,7 +163,7 @@ pub(super) struct Tree {
 }
 
 /// A step, or a group of steps.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Node {
     /// What is known of the step. `id`, `label`, `depends_on`, `group` and `condition` are set later.
     pub task: TaskPlan,
