@@ -36,11 +36,7 @@ impl Draft {
             let (proposal, config) = (Box::new(proposal), self.config.clone());
             return Command::Propose { proposal, attachments: Vec::new(), config };
         }
-        let plan = ParsedPlan {
-            title: Some("Random".into()),
-            tasks: self.tasks.clone(),
-            ..ParsedPlan::default()
-        };
+        let plan = ParsedPlan { title: Some("Random".into()), tasks: self.tasks.clone(), ..ParsedPlan::default() };
         let (user_input, config) = (render(&plan), self.config.clone());
         Command::Initialize { user_input, attachments: Vec::new(), config, parallel: false }
     }

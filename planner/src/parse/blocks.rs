@@ -267,7 +267,9 @@ impl Builder<'_> {
             Event::Code(code) => self.code(&code, &range),
             Event::SoftBreak | Event::HardBreak => _ = self.push("\n", &range),
             Event::InlineHtml(html) if html.starts_with("<!--") => {}
-            Event::InlineHtml(html) | Event::InlineMath(html) | Event::DisplayMath(html) => _ = self.push(&html, &range),
+            Event::InlineHtml(html) | Event::InlineMath(html) | Event::DisplayMath(html) => {
+                _ = self.push(&html, &range)
+            }
             Event::Rule => _ = self.add(Kind::Rule, self.span(&range)),
             Event::Html(_) | Event::FootnoteReference(_) | Event::TaskListMarker(_) => {}
         }
@@ -432,4 +434,3 @@ impl Builder<'_> {
         }
     }
 }
-

@@ -2,9 +2,10 @@
 
 use std::ops::Range;
 
-use super::blocks::Inline;
+use super::blocks::{Code, Inline};
 use super::words::{
-    ALONE, CODE, COLON, CONTENT, EXPECTED, FOLLOWING, LIMITS, NEVER, NEXT, OBJECT, SHELLS, after, after_any, first_word, words,
+    ALONE, CODE, COLON, CONTENT, EXPECTED, FOLLOWING, INTRODUCING, LIMITS, NEVER, NEXT, OBJECT, RUN, SHELLS, after,
+    after_any, find_word, first_word, is_one_of, kind_of, words,
 };
 use crate::paths::file_ref;
 
@@ -76,56 +77,58 @@ const CODES_MAX: usize = 50;
 /// Words that may follow a command in its line.
 const FOLLOWING_MAX: usize = 5;
 const SAY: &str = "to run it, write a step that says only: Run `...`";
+const SPLIT: &str = "write a step for each command";
+const MARK: &str = "mark a fence of commands as sh, as the last thing below its step";
+const FILL: &str = "write the value in its place";
 
 fn of_inline(inline: &Inline, around: &Around<'_>) -> Vec<Verdict> {
-    if inline.codes.len() > CODES_MAX {
+    if inline.codes.is_empty() || inline.codes.len() > CODES_MAX {
         return vec![Verdict::Text; inline.codes.len()];
     }
     let masked = inline.masked();
     let sentences = sentences(&masked);
-    let judged = inline.codes.iter().map(|code| {
-        let within = |sentence: &&Range<usize>| sentence.start <= code.range.start && code.range.end <= sentence.end;
-        let sentence = sentences.iter().find(within).cloned().unwrap_or(0..masked.len());
-        let (before, after) = (&masked[sentence.start..code.range.start], &masked[code.range.end..sentence.end]);
-        let Some((command, form)) = form_of(&code.code, before, after, around.is_strong) else {
-            let lead = lead_taken_off(before);
-            let is_near = orders(lead) || COLON.iter().any(|verb| super::words::after(lead, verb).is_some());
-            if orders(lead) && !code.code.starts_with('/') && !is_program(&code.code) {
-                return withheld("it does not begin with the name of a program", "put it into a fence marked sh");
-            }
-            let is_plausible = (code.code.contains(' ') || is_near) && is_program(code.code.trim_start_matches("$ "));
-            return if is_plausible { Verdict::Mentioned } else { Verdict::Text };
-        };
-        let is_linked =
-            inline.links.iter().any(|link| link.range.start <= code.range.start && code.range.end <= link.range.end);
-        if let Some(reason) = around.barred {
-            withheld(reason, SAY)
-        } else if is_linked {
-            withheld("it is the text of a link", SAY)
-        } else if let Some(reason) = more_is_said(&masked, &sentences, &sentence) {
-            withheld(reason, SAY)
-        } else if let Some(reason) = denied(around) {
-            withheld(reason, SAY)
-        } else if let Some(word) = limited(&masked[sentence.clone()]) {
-            withheld(format!("its line says \"{word}\""), SAY)
-        } else if !may_follow(after) {
-            withheld("more follows it than where it runs", SAY)
-        } else if inline.codes.iter().any(|other| other != code && !names_a_thing(&other.code)) {
-            withheld("its step has more than one piece of code", "write a step for each command")
-        } else {
-            match placeholder(&command) {
-                Some(part) => withheld(format!("it has a placeholder: {part}"), "write the value in its place"),
-                None => Verdict::Runs { command, form },
-            }
-        }
-    });
-    judged.collect()
+    inline.codes.iter().map(|code| of_code(inline, code, &masked, &sentences, around)).collect()
 }
 
-/// The command and the form of a piece of code between two parts of its sentence.
-fn form_of(code: &str, before: &str, after_it: &str, is_strong: bool) -> Option<(String, u8)> {
+fn of_code(inline: &Inline, code: &Code, masked: &str, sentences: &[Range<usize>], around: &Around<'_>) -> Verdict {
+    let Range { start, end } = code.range;
+    let sentence = sentences.iter().find(|sentence| sentence.start <= start && end <= sentence.end);
+    let sentence = sentence.cloned().unwrap_or(0..masked.len());
+    let (before, after_it) = (&masked[sentence.start..start], &masked[end..sentence.end]);
     let lead = lead_taken_off(before);
-    let ends = after_it.trim_matches(|c: char| matches!(c, '.' | '!' | ')' | ' ')).is_empty();
+    let Some((command, form)) = form_of(&code.code, before, lead, after_it, around.is_strong) else {
+        let is_near = orders(lead) || after_any(lead, &COLON).is_some();
+        if orders(lead) && !code.code.starts_with('/') && !is_program(&code.code) {
+            return withheld("it does not begin with the name of a program", "put it into a fence marked sh");
+        }
+        let is_plausible = (code.code.contains(' ') || is_near) && is_program(code.code.trim_start_matches("$ "));
+        return if is_plausible { Verdict::Mentioned } else { Verdict::Text };
+    };
+    let is_other = |other: &Code| other != code && !names_a_thing(&other.code);
+    if let Some(reason) = around.barred {
+        withheld(reason, SAY)
+    } else if inline.links.iter().any(|link| link.range.start <= start && end <= link.range.end) {
+        withheld("it is the text of a link", SAY)
+    } else if says_more(masked, sentences, &sentence) {
+        withheld("its step says more than to run it", SAY)
+    } else if let Some(reason) = denied(around) {
+        withheld(reason, SAY)
+    } else if let Some(word) = limited(&masked[sentence]) {
+        withheld(format!("its line says {word:?}"), SAY)
+    } else if !may_follow(after_it) {
+        withheld("more follows it than where it runs", SAY)
+    } else if inline.codes.iter().any(is_other) {
+        withheld("its step has more than one piece of code", SPLIT)
+    } else if let Some(part) = placeholder(&command) {
+        withheld(format!("it has a placeholder: {part}"), FILL)
+    } else {
+        Verdict::Runs { command, form }
+    }
+}
+
+/// The command and the form of a piece of code between two parts of its sentence; `lead` is the first without its label.
+fn form_of(code: &str, before: &str, lead: &str, after_it: &str, is_strong: bool) -> Option<(String, u8)> {
+    let ends = after_it.trim_matches(['.', '!', ')', ' ']).is_empty();
     if let Some(command) = code.strip_prefix("$ ") {
         let opens = lead.trim().is_empty() || before.trim_end().ends_with('(') || orders(lead);
         return (opens && ends && is_program(command)).then(|| (command.trim().to_owned(), 2));
@@ -139,7 +142,7 @@ fn form_of(code: &str, before: &str, after_it: &str, is_strong: bool) -> Option<
     }
     let begins = COLON.iter().any(|verb| after(lead, verb).is_some_and(|object| says_what(verb, object)));
     let is_final = before.trim_end().ends_with(':') && ends && !after_it.contains(')');
-    let is_plain = !words(before).any(|(_, word)| CODE.contains(&word.as_str()));
+    let is_plain = find_word(before, &CODE).is_none();
     (is_strong && begins && is_final && has_argument && is_plain).then(|| (code.to_owned(), 4))
 }
 
@@ -164,38 +167,39 @@ fn says_what(verb: &str, object: &str) -> bool {
 
 /// Run or Execute, and nothing else.
 fn orders(lead: &str) -> bool {
-    let rest = after(lead, "run").or_else(|| after(lead, "execute"));
-    rest.is_some_and(|rest| matches!(rest.trim(), "" | ":"))
+    after_any(lead, &RUN).is_some_and(|rest| matches!(rest.trim(), "" | ":"))
 }
 
-/// Why a step with more sentences than that of its command runs nothing: only what is expected may follow.
-fn more_is_said(masked: &str, sentences: &[Range<usize>], sentence: &Range<usize>) -> Option<String> {
-    let (before, after) = (sentences.first() != Some(sentence), sentences.get(1..).unwrap_or_default());
+/// True of a step with more sentences than that of its command: only what is expected may follow.
+fn says_more(masked: &str, sentences: &[Range<usize>], sentence: &Range<usize>) -> bool {
     let expects = |other: &Range<usize>| {
-        let text = masked[other.clone()].trim_start();
-        let denies = words(text).any(|(_, word)| NEVER.contains(&word.as_str()));
-        EXPECTED.contains(&first_word(text).as_str()) && !denies
+        let text = &masked[other.clone()];
+        is_one_of(&first_word(text), &EXPECTED) && find_word(text, &NEVER).is_none()
     };
-    (before && sentences.len() > 1 || !after.iter().all(expects))
-        .then(|| "its step says more than to run it".to_owned())
+    match sentences {
+        [_alone] => false,
+        [first, others @ ..] => first != sentence || !others.iter().all(expects),
+        [] => false,
+    }
 }
 
 /// What around a step denies it.
 fn denied(around: &Around<'_>) -> Option<String> {
-    let says = |word: String| format!("the text around it says \"{word}\"");
-    let of_lead = |lead: &&Inline| {
-        let strange =
-            (!around.has_box && !introduces(lead)).then(|| "the line above its list introduces no steps".to_owned());
-        limited(&lead.masked()).map(says).or(strange)
-    };
-    let of_other =
-        |other: &&Inline| words(&other.masked()).map(|(_, word)| word).find(|word| NEVER.contains(&word.as_str()));
-    around.leads.iter().find_map(of_lead).or_else(|| around.others.iter().find_map(of_other).map(says))
+    let says = |word: &str| format!("the text around it says {word:?}");
+    for lead in around.leads {
+        if let Some(word) = limited(&lead.masked()) {
+            return Some(says(word));
+        }
+        if !around.has_box && !introduces(lead) {
+            return Some("the line above its list introduces no steps".to_owned());
+        }
+    }
+    around.others.iter().find_map(|other| find_word(&other.masked(), &NEVER).map(says))
 }
 
 /// A word of a line that withholds its command.
-fn limited(masked: &str) -> Option<String> {
-    words(masked).map(|(_, word)| word).find(|word| NEVER.contains(&word.as_str()) || LIMITS.contains(&word.as_str()))
+fn limited(masked: &str) -> Option<&str> {
+    words(masked).find(|word| is_one_of(word, &NEVER) || is_one_of(word, &LIMITS))
 }
 
 /// A line introduces steps when it is one word or begins as an order does.
@@ -203,95 +207,85 @@ fn introduces(lead: &Inline) -> bool {
     let text = lead.text.trim();
     let last = sentences(text).last().map_or(text, |last| text[last.clone()].trim());
     let first = first_word(last);
-    let is_order = super::words::kind_of(&first).is_some()
-        || matches!(first.as_str(), "to" | "then" | "next" | "first" | "finally" | "in" | "here");
+    let is_order = kind_of(&first).is_some() || INTRODUCING.contains(&first.as_str());
     text.ends_with(':') && (is_order || last.split_whitespace().count() == 1)
 }
 
 /// What may follow a command in its line: nothing, or in a few words where and to what end it runs.
 fn may_follow(after_it: &str) -> bool {
-    let rest = after_it.trim_matches(|c: char| matches!(c, '.' | '!' | ' '));
+    let rest = after_it.trim_matches(['.', '!', ' ']);
     let is_short = rest.split_whitespace().count() <= FOLLOWING_MAX
         && !rest.contains([',', ';', ':', '(', '\u{2014}', '\u{2013}']);
-    rest.is_empty() || rest == ")" || is_short && FOLLOWING.iter().any(|word| after(rest, word).is_some())
+    rest.is_empty() || rest == ")" || is_short && after_any(rest, &FOLLOWING).is_some()
 }
 
 /// A file, a folder, an option or another single word that is no program beside a command.
 fn names_a_thing(code: &str) -> bool {
     !code.contains(' ') && code.contains(['.', '/', '_', '-', '=', '*'])
-        || code.chars().next().is_some_and(|c| !c.is_ascii_lowercase())
+        || !code.starts_with(|c: char| c.is_ascii_lowercase())
 }
 
 /// True when code can begin with the name of a program: small letters, or a path.
 fn is_program(code: &str) -> bool {
-    let mut words = code.split_ascii_whitespace();
     let is_assignment = |word: &&str| {
         word.split_once('=')
             .is_some_and(|(name, _)| name.bytes().all(|b| b.is_ascii_uppercase() || b.is_ascii_digit() || b == b'_'))
     };
-    let Some(first) = words.find(|word| !is_assignment(word)) else { return false };
-    let named = |name: &str| {
-        let mut bytes = name.bytes();
-        bytes.next().is_some_and(|b| b.is_ascii_lowercase() || b == b'_')
-            && bytes.all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'+' | b'.'))
-    };
-    match first.strip_prefix('.').filter(|rest| rest.starts_with('/')).unwrap_or(first) {
-        path if path.contains('/') => {
-            path.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.' | b'/' | b'@'))
-        }
-        name => {
-            let version =
-                name.split_once('.').is_none_or(|(_, tail)| tail.bytes().all(|b| b.is_ascii_digit() || b == b'.'));
-            named(name) && version
-        }
+    let Some(first) = code.split_ascii_whitespace().find(|word| !is_assignment(word)) else { return false };
+    let path = first.strip_prefix('.').filter(|rest| rest.starts_with('/')).unwrap_or(first);
+    if path.contains('/') {
+        return path.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.' | b'/' | b'@'));
     }
+    // `python3.12` is a program, `app.py` is none.
+    let is_version = |tail: &str| tail.bytes().all(|b| b.is_ascii_digit() || b == b'.');
+    path.starts_with(|c: char| c.is_ascii_lowercase() || c == '_')
+        && path.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'+' | b'.'))
+        && path.split_once('.').is_none_or(|(_, tail)| is_version(tail))
 }
 
 fn of_fence(inline: &Inline, fence: &Fence<'_>, around: &Around<'_>) -> Verdict {
     let language = fence.language.trim().to_lowercase();
     let name = language.split([' ', ',', '{']).next().unwrap_or_default();
     let is_shell = SHELLS.contains(&name);
+    let prompted = prompted(fence.code);
     if !is_shell && !language.is_empty() {
         return Verdict::Text;
     }
-    let prompted = prompted(fence.code);
-    if !is_shell && prompted.is_none() {
-        return Verdict::Mentioned;
-    }
-    let mark = "mark a fence of commands as sh, as the last thing below its step";
-    let command = match &prompted {
-        Some((_, false)) => return withheld("it shows output too", "leave only the commands in it"),
-        Some((lines, true)) => lines.clone(),
+    let command = match prompted {
+        None if !is_shell => return Verdict::Mentioned,
         None if name == "console" => {
             return withheld("no line of it begins with `$ `", "write `$ ` before each command");
         }
         None => fence.code.trim_end().to_owned(),
+        Some((_, false)) => return withheld("it shows output too", "leave only the commands in it"),
+        Some((lines, true)) => lines,
     };
     let line = fence.before.unwrap_or(inline);
     let (masked, before) = (inline.masked(), line.masked());
-    let comments = command.lines().filter(|line| line.trim_start().starts_with('#')).collect::<Vec<_>>().join("\n");
-    let is_code = |line: &&str| !line.trim().is_empty() && !line.trim_start().starts_with('#');
+    let (comments, lines) = command.lines().partition::<Vec<_>, _>(|line| line.trim_start().starts_with('#'));
+    let comments = comments.join("\n");
+    let first = lines.iter().find(|line| !line.trim().is_empty());
     if let Some(reason) = around.barred {
         withheld(reason, SAY)
     } else if name != language {
-        withheld("its first line says more than the language", mark)
+        withheld("its first line says more than the language", MARK)
     } else if !fence.is_last {
-        withheld("it is not the last thing below its step", mark)
+        withheld("it is not the last thing below its step", MARK)
     } else if let Some(reason) = denied(around) {
         withheld(reason, SAY)
     } else if let Some(word) = limited(&masked).or_else(|| limited(&before)) {
-        withheld(format!("the line above it says \"{word}\""), SAY)
-    } else if let Some(word) = words(&comments).map(|(_, word)| word).find(|word| NEVER.contains(&word.as_str())) {
-        withheld(format!("a comment in it says \"{word}\""), SAY)
+        withheld(format!("the line above it says {word:?}"), SAY)
+    } else if let Some(word) = find_word(&comments, &NEVER) {
+        withheld(format!("a comment in it says {word:?}"), SAY)
     } else if command.starts_with("#!")
         || comments.split_whitespace().any(|word| file_ref(word).is_some())
         || speaks_of_code(line)
     {
         withheld("it looks like the content of a file", "write above it: Run:")
     } else if let Some(part) = placeholder(&command) {
-        withheld(format!("it has a placeholder: {part}"), "write the value in its place")
-    } else if command.lines().find(is_code).is_none_or(|line| !begins_a_script(line)) {
-        withheld("it does not begin with a command", mark)
+        withheld(format!("it has a placeholder: {part}"), FILL)
+    } else if first.is_none_or(|line| !begins_a_script(line)) {
+        withheld("it does not begin with a command", MARK)
     } else {
         Verdict::Runs { command, form: 1 }
     }
@@ -300,13 +294,13 @@ fn of_fence(inline: &Inline, fence: &Fence<'_>, around: &Around<'_>) -> Verdict 
 /// True when the line above a fence is about the code in it: about a file, or about what to do with the code but run it.
 fn speaks_of_code(line: &Inline) -> bool {
     let text = lead_taken_off(&line.text);
-    if after(text, "run").or_else(|| after(text, "execute")).is_some() {
-        return false;
-    }
-    let names_it = || words(&line.masked()).any(|(_, word)| CODE.contains(&word.as_str()));
     let names_a_file =
         || line.text.split_whitespace().any(|word| file_ref(word.trim_matches(['`', ':', ',', '.'])).is_some());
-    !line.codes.is_empty() || after_any(text, &CONTENT).is_some() || names_it() || names_a_file()
+    after_any(text, &RUN).is_none()
+        && (!line.codes.is_empty()
+            || after_any(text, &CONTENT).is_some()
+            || find_word(&line.text, &CODE).is_some()
+            || names_a_file())
 }
 
 /// The lines after `$ ` with what continues them, and whether there are no others.
@@ -335,53 +329,46 @@ fn begins_a_script(line: &str) -> bool {
 }
 
 /// A part of a command that stands for something else.
-fn placeholder(command: &str) -> Option<String> {
-    let found = |part: &str| Some(part.to_owned());
-    for (at, c) in command.char_indices().filter(|(_, c)| matches!(c, '<' | '{' | '[')) {
-        let (rest, before) = (&command[at + 1..], command[..at].chars().next_back());
-        let close = match c {
-            '<' => '>',
-            '{' => '}',
-            _square => ']',
-        };
-        let Some((inside, _)) = rest.split_once(close).filter(|(inside, _)| !inside.contains('\n')) else { continue };
-        let first = inside.chars().next().unwrap_or(' ');
-        let is_name = inside.chars().all(|c| c.is_alphanumeric() || matches!(c, '-' | '_' | ' ' | '.'));
-        let stands = match c {
-            '<' => first.is_alphabetic(),
-            '{' => {
-                before != Some('$')
-                    && (first == '{'
-                        || (first.is_alphabetic() && is_name && !inside.contains("..") && !inside.contains(' ')))
-            }
+fn placeholder(command: &str) -> Option<&str> {
+    let bracketed = command.match_indices(['<', '{', '[']).find_map(|(at, open)| {
+        let rest = &command[at + 1..];
+        let (close, before) = (rest.find(closing(open))?, command[..at].chars().next_back());
+        let inside = &rest[..close];
+        let first = inside.chars().next().filter(|_| !inside.contains('\n'))?;
+        let is_name =
+            inside.chars().all(|c| c.is_alphanumeric() || matches!(c, '-' | '_' | '.')) && !inside.contains("..");
+        let stands = match open {
+            "<" => first.is_alphabetic(),
+            "{" => before != Some('$') && (first == '{' || first.is_alphabetic() && is_name),
             _square => {
-                before.is_none_or(char::is_whitespace)
-                    && (inside.starts_with("--") || (first.is_alphabetic() && is_name && !inside.contains(' ')))
+                before.is_none_or(char::is_whitespace) && (inside.starts_with("--") || first.is_alphabetic() && is_name)
             }
         };
-        if stands {
-            return found(&command[at..at + inside.len() + 2]);
-        }
-    }
-    if command.contains('\u{2026}') {
-        return found("\u{2026}");
-    }
-    let is_part = |c: char| c.is_alphanumeric() || matches!(c, '.' | '_');
-    let mut parts =
-        command.split(|c: char| !is_part(c)).filter(|part| *part != "...").chain(command.split_whitespace());
+        stands.then(|| &command[at..at + inside.len() + 2])
+    });
     let stands = |part: &&str| {
-        let small = part.trim_start_matches('v').to_lowercase();
-        matches!(*part, "..." | "YYYY" | "XXX")
-            || small.starts_with("x.y")
-            || small.ends_with(".x.x")
-            || small.starts_with("your_")
-            || small == "your"
-            || small.contains("path/to/")
+        let small = || part.trim_start_matches('v').to_lowercase();
+        matches!(*part, "YYYY" | "XXX")
             || part.contains("___")
+            || part.contains('.') && (small().starts_with("x.y") || small().ends_with(".x.x"))
+            || part.starts_with(['y', 'Y']) && (small() == "your" || small().starts_with("your_"))
     };
-    let named =
+    let is_variable =
         |word: &&str| word.len() > 3 && word.contains('_') && word.bytes().all(|b| b.is_ascii_uppercase() || b == b'_');
-    parts.find(stands).or_else(|| command.split_whitespace().find(named)).map(str::to_owned)
+    let mut parts = command.split(|c: char| !(c.is_alphanumeric() || matches!(c, '.' | '_')));
+    let mut words = command.split_ascii_whitespace();
+    bracketed
+        .or_else(|| command.find('\u{2026}').map(|at| &command[at..at + '\u{2026}'.len_utf8()]))
+        .or_else(|| parts.find(stands))
+        .or_else(|| words.find(|word| *word == "..." || word.contains("path/to/") || is_variable(word)))
+}
+
+fn closing(open: &str) -> char {
+    match open {
+        "<" => '>',
+        "{" => '}',
+        _square => ']',
+    }
 }
 
 /// The sentences of a text in which code is blanked out.

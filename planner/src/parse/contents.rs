@@ -1,12 +1,12 @@
 //! What belongs to each step: its notes, its command, its kind; and what belongs to none.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use super::blocks::{Block, Inline, Kind};
 use super::commands::{Around, Fence, Verdict, judge, sentences};
 use super::line;
-use super::steps::{Finder, Marker};
-use super::tree::{CodeUse, Format, Part, Reference, Tree};
+use super::steps::{Finder, Marker, Section};
+use super::tree::{CodeUse, Format, Node, Part, Reference, Tree};
 use super::words::{DEPENDS, NEXT, POLITE, SHELLS, after_any, first_word, kind_of};
 use crate::paths::{file_ref, is_image, word_length};
 use crate::plan::{Attachment, AttachmentKind, Mark, NodeKind};
@@ -16,7 +16,9 @@ const ATTACHMENTS_MAX: usize = 100;
 
 /// Gives every step its contents.
 pub(super) fn finish(finder: Finder<'_>) -> Tree {
-    let mut sorter = Sorter { finder, told: HashMap::new() };
+    let is_open = |part: &&Node| !part.is_group && matches!(part.task.mark, Mark::Open | Mark::InProgress);
+    let has_open_parts = finder.tree.nodes.iter().filter(is_open).filter_map(|part| part.parent).collect();
+    let mut sorter = Sorter { finder, has_open_parts, told: HashMap::new() };
     for node in 0..sorter.finder.drafts.len() {
         sorter.take(node);
     }
@@ -33,6 +35,8 @@ pub(super) fn finish(finder: Finder<'_>) -> Tree {
 
 struct Sorter<'a> {
     finder: Finder<'a>,
+    /// The groups that have open parts of their own.
+    has_open_parts: HashSet<usize>,
     /// By section and sort of warning: its place, and how many others it stands for.
     told: HashMap<(usize, &'static str), (usize, usize)>,
 }
@@ -53,46 +57,45 @@ impl Sorter<'_> {
     fn take(&mut self, node: usize) {
         let blocks = self.finder.blocks;
         let draft = &mut self.finder.drafts[node];
-        let (below, line, section) = (std::mem::take(&mut draft.below), draft.line.clone(), draft.section);
-        let is_group = self.finder.tree.nodes[node].is_group;
+        let (below, section) = (std::mem::take(&mut draft.below), draft.section);
+        let (line, command_line) = (std::mem::take(&mut draft.line), draft.command.take());
         let of_line = draft.span.or(draft.block.map(|block| blocks[block].span));
-        let command_line = draft.command.take();
-        let mut spans = of_line.into_iter().collect::<Vec<_>>();
-        if self.finder.tree.nodes[node].is_heading {
-            spans.clear();
-        }
+        let made = &self.finder.tree.nodes[node];
+        let mut spans = of_line.filter(|_| !made.is_heading).into_iter().collect::<Vec<_>>();
         spans.extend(below.iter().map(|place| blocks[*place].span));
         spans.sort_unstable();
         let command = self.judge(node, command_line.as_ref().unwrap_or(&line), &below);
-        for place in &below {
-            self.note(
-                node,
-                &blocks[*place],
-                command.as_ref().is_some_and(|(_, block)| *block == Some(*place)),
-                section,
-            );
+        let fence = command.as_ref().and_then(|(_, fence)| *fence);
+        for place in below.iter().filter(|place| fence != Some(**place)) {
+            self.note(node, &blocks[*place], section);
         }
         let made = &mut self.finder.tree.nodes[node];
-        made.task.description = line.text.trim().trim_end_matches([':', ' ']).to_owned();
         made.task.spans = spans;
-        made.task.command = command.map(|(command, _)| command).filter(|_| !is_group);
-        if made.task.kind != NodeKind::Clarification {
-            made.task.kind = kind_by_words(&line, made.task.command.is_some());
+        made.task.command = command.map(|(command, _)| command);
+        let text = line.text.trim();
+        if made.task.kind == NodeKind::Clarification {
+            made.task.description = text.to_owned();
         } else {
-            made.task.description = line.text.trim().to_owned();
+            made.task.description = text.trim_end_matches([':', ' ']).to_owned();
+            made.task.kind = kind_by_words(&line, made.task.command.is_some());
         }
-        if is_group && made.task.mark == Mark::Done {
-            let (at, help) = (made.at, "clear the box of the group, or tick its parts");
-            let parts = self.finder.tree.nodes.iter().filter(|part| part.parent == Some(node));
-            if parts.clone().any(|part| !part.is_group && matches!(part.task.mark, Mark::Open | Mark::InProgress)) {
-                self.warn(section, "done", at, "this group is done, and parts of it are open".to_owned(), help);
-            }
+        self.finder.drafts[node].line = line;
+        if made.is_group {
+            self.group(node, section);
         }
-        let made = &mut self.finder.tree.nodes[node];
-        if is_group {
-            self.finder.tree.parts.extend(made.task.spans.iter().map(|span| (*span, Part::Context)));
-            let context = std::mem::take(&mut made.task.notes);
-            self.finder.tree.context.extend(context);
+    }
+
+    /// A group has no notes: what is below it is context.
+    fn group(&mut self, node: usize, section: usize) {
+        let Tree { nodes, parts, context, .. } = &mut self.finder.tree;
+        let made = &mut nodes[node];
+        parts.extend(made.task.spans.iter().map(|span| (*span, Part::Context)));
+        let notes = std::mem::take(&mut made.task.notes);
+        context.extend(notes.into_iter().map(|note| format!("{}: {note}", made.task.description)));
+        let (at, is_done) = (made.at, made.task.mark == Mark::Done);
+        if is_done && self.has_open_parts.contains(&node) {
+            let help = "clear the box of the group, or tick its parts";
+            self.warn(section, "done", at, "this group is done, and parts of it are open".to_owned(), help);
         }
     }
 
@@ -100,37 +103,33 @@ impl Sorter<'_> {
     fn barred(&self, node: usize, below: &[usize]) -> Option<&'static str> {
         let Finder { blocks, drafts, tree, sections, .. } = &self.finder;
         let (made, draft) = (&tree.nodes[node], &drafts[node]);
-        let is_out = draft
-            .section
-            .checked_sub(1)
-            .is_some_and(|section| sections[section].is_out || sections[section].has_no_commands);
-        let ended = match made.task.mark {
-            Mark::Done => Some("its step is done"),
-            Mark::Cancelled => Some("its step was given up"),
-            Mark::Open | Mark::InProgress | Mark::Deferred => None,
-        };
-        ended
-            .or(made.is_group.then_some("its step has parts"))
-            .or((made.task.kind == NodeKind::Clarification).then_some("its step is a question"))
-            .or(is_out.then_some("its section has no commands"))
-            .or(draft.is_followed.then_some("a paragraph follows its list"))
-            .or(below
-                .iter()
-                .any(|place| says_over(&blocks[*place].inline.text))
-                .then_some("a note says that it is over"))
-            .or(self.finder.doubtful.contains(&draft.section).then_some("not every sentence around it is a step"))
+        let section = draft.section.checked_sub(1).map(|section| &sections[section]);
+        let is_over = |place: &usize| says_over(&blocks[*place].inline.text);
+        match made.task.mark {
+            Mark::Done => return Some("its step is done"),
+            Mark::Cancelled => return Some("its step was given up"),
+            Mark::Open | Mark::InProgress | Mark::Deferred => {}
+        }
+        let reasons = [
+            (made.is_group, "its step has parts"),
+            (made.task.kind == NodeKind::Clarification, "its step is a question"),
+            (section.is_some_and(|section| section.is_out || section.has_no_commands), "its section has no commands"),
+            (draft.is_followed, "a paragraph follows its list"),
+            (below.iter().any(is_over), "a note says that it is over"),
+            (self.finder.doubtful.contains(&draft.section), "not every sentence around it is a step"),
+        ];
+        reasons.into_iter().find_map(|(holds, reason)| holds.then_some(reason))
     }
 
     /// The command of a step, and its fence if it is one; warnings for code that does not run.
     fn judge(&mut self, node: usize, line: &Inline, below: &[usize]) -> Option<(String, Option<usize>)> {
         let Finder { blocks, drafts, tree, .. } = &self.finder;
-        let is_fence = |place: &usize| matches!(blocks[*place].kind, Kind::Fence { .. });
-        if line.codes.is_empty() && !below.iter().any(is_fence) {
+        let is_fence = |place: &&usize| matches!(blocks[**place].kind, Kind::Fence { .. });
+        let places = below.iter().filter(is_fence).copied().collect::<Vec<_>>();
+        if line.codes.is_empty() && places.is_empty() {
             return None;
         }
-        let made = &tree.nodes[node];
-        let draft = &drafts[node];
-        let barred = self.barred(node, below);
+        let (made, draft) = (&tree.nodes[node], &drafts[node]);
         let mut leads = draft.lead.map(|lead| &blocks[lead].inline).into_iter().collect::<Vec<_>>();
         let raw = below.iter().map(|place| &blocks[*place]).filter(|block| block.kind == Kind::Other);
         let raw = raw.map(|block| Inline::plain(&self.finder.text[block.span.start..block.span.end], block.span.start));
@@ -139,83 +138,69 @@ impl Sorter<'_> {
         let mut parent = made.parent;
         while let Some(above) = parent {
             let line = &drafts[above].line;
-            let list = if line.text.trim_end().ends_with(':') && !tree.nodes[above].is_heading {
-                &mut leads
-            } else {
-                &mut others
-            };
-            list.push(line);
+            let is_lead = line.text.trim_end().ends_with(':') && !tree.nodes[above].is_heading;
+            if is_lead { &mut leads } else { &mut others }.push(line);
             parent = tree.nodes[above].parent;
         }
-        let places =
-            below.iter().copied().filter(|place| matches!(blocks[*place].kind, Kind::Fence { .. })).collect::<Vec<_>>();
         let last = below.iter().rev().find(|place| blocks[**place].kind != Kind::Rule);
         let fences = places.iter().filter_map(|place| {
             let Kind::Fence { language, code } = &blocks[*place].kind else { return None };
-            let before = below.iter().rev().find(|other| **other < *place).map(|other| &blocks[*other]);
+            let before = below.iter().rev().find(|other| *other < place).map(|other| &blocks[*other]);
             let before = before.filter(|block| matches!(block.kind, Kind::Paragraph | Kind::Item(_)));
             Some(Fence { language, code, before: before.map(|block| &block.inline), is_last: last == Some(place) })
         });
-        let fences = fences.collect::<Vec<_>>();
-        let (has_box, has_number) = (made.state.is_some(), self.finder.marker == Marker::Number);
-        let is_strong = has_box || has_number;
-        let (of_text, of_fences) =
-            judge(line, &fences, &Around { barred, is_strong, has_box, leads: &leads, others: &others });
+        let has_box = made.state.is_some();
+        let is_strong = has_box || self.finder.marker == Marker::Number;
+        let barred = self.barred(node, below);
+        let around = Around { barred, is_strong, has_box, leads: &leads, others: &others };
+        let (of_text, of_fences) = judge(line, &fences.collect::<Vec<_>>(), &around);
         let of_text = line.codes.iter().zip(of_text).map(|(code, verdict)| (line.at(code.range.start), None, verdict));
         let of_fences =
             places.iter().zip(of_fences).map(|(place, verdict)| (blocks[*place].span.start, Some(*place), verdict));
-        let verdicts = of_text.chain(of_fences).collect::<Vec<_>>();
-        let section = draft.section;
-        let mut command = None;
-        let runs = verdicts.iter().any(|(_, _, verdict)| matches!(verdict, Verdict::Runs { .. }));
         let is_over =
             matches!(made.task.mark, Mark::Done | Mark::Cancelled) || made.task.kind == NodeKind::Clarification;
+        let section = draft.section;
+        let verdicts = of_text.chain(of_fences).collect::<Vec<_>>();
+        let runs = verdicts.iter().any(|(_, _, verdict)| matches!(verdict, Verdict::Runs { .. }));
+        let mut command = None;
         for (at, place, verdict) in verdicts {
             self.finder.tree.codes.push((Some(node), CodeUse::of(at, &verdict)));
             match verdict {
                 Verdict::Runs { command: found, .. } => command = Some((found, place)),
-                Verdict::Withheld { .. } if is_over => {}
-                Verdict::Withheld { reason, help } => {
+                Verdict::Withheld { reason, help } if !is_over => {
                     self.warn(section, "withheld", at, format!("this code does not run: {reason}"), help);
                 }
                 Verdict::Mentioned if !runs && !is_over => {
                     let help = "if it is a command, write: Run `...`, or put it into a fence marked sh";
                     self.warn(section, "mentioned", at, "this code is text and does not run".to_owned(), help);
                 }
-                Verdict::Mentioned | Verdict::Text => {}
+                Verdict::Withheld { .. } | Verdict::Mentioned | Verdict::Text => {}
             }
         }
         command
     }
 
     /// A block below a step.
-    fn note(&mut self, node: usize, block: &Block, is_command: bool, section: usize) {
+    fn note(&mut self, node: usize, block: &Block, section: usize) {
         let made = &mut self.finder.tree.nodes[node];
-        if is_command || block.kind == Kind::Rule {
+        if block.kind == Kind::Rule {
             return;
         }
-        let text = match &block.kind {
-            Kind::Paragraph | Kind::Item(_) => block.inline.text.trim().to_owned(),
-            Kind::Heading(_) | Kind::Fence { .. } | Kind::Other | Kind::Rule | Kind::Table(_) => {
-                self.finder.text[block.span.start..block.span.end].trim().to_owned()
-            }
-        };
         if let Some(waits_for) = dependency_line(&block.inline, &self.finder.headings) {
             made.waits_for.extend(waits_for);
             return;
         }
+        let text = text_of(block, self.finder.text);
         if !text.is_empty() {
-            made.task.notes.push(text);
+            made.task.notes.push(text.to_owned());
         }
-        let known = attachments(&block.inline)
-            .into_iter()
-            .filter(|one| !made.task.attachments.contains(one))
-            .collect::<Vec<_>>();
-        made.task.attachments.extend(known);
+        for one in attachments(&block.inline) {
+            if !made.task.attachments.contains(&one) {
+                made.task.attachments.push(one);
+            }
+        }
         let is_over = made.task.mark == Mark::Done;
-        if block.inline.codes.is_empty() {
-            return;
-        }
+        self.hidden_boxes(block, section);
         let (verdicts, _) = judge(&block.inline, &[], &Around { barred: Some("it is in a note"), ..Around::default() });
         for (code, verdict) in block.inline.codes.iter().zip(verdicts) {
             let at = block.inline.at(code.range.start);
@@ -227,25 +212,31 @@ impl Sorter<'_> {
         }
     }
 
+    /// Boxes in a fence are no steps, and are told.
+    fn hidden_boxes(&mut self, block: &Block, section: usize) {
+        let is_item =
+            |line: &str| line.trim_start().strip_prefix("- ").is_some_and(|rest| line::box_of(rest).is_some());
+        if let Kind::Fence { code, .. } = &block.kind
+            && code.lines().any(is_item)
+        {
+            let message = "the boxes in this fence are no steps".to_owned();
+            self.warn(section, "boxes", block.span.start, message, "put the steps outside of the fence");
+        }
+    }
+
     /// Text in no step is context; lists and fences in none are told.
     fn loose(&mut self) {
         let (blocks, marker) = (self.finder.blocks, self.finder.marker);
         for (place, section) in std::mem::take(&mut self.finder.loose) {
             let block = &blocks[place];
-            let has_steps = section.is_none_or(|section| self.finder.sections[section].has_steps);
-            if !has_steps {
+            if section.is_some_and(|section| !self.finder.sections[section].has_steps) {
                 self.finder.tree.parts.push((block.span, Part::LeftOut));
                 continue;
             }
             self.finder.tree.parts.push((block.span, Part::Context));
+            self.finder.tree.context.push(text_of(block, self.finder.text).to_owned());
             let number = section.map_or(0, |section| section + 1);
-            let text = self.finder.text[block.span.start..block.span.end].trim();
-            match &block.kind {
-                Kind::Paragraph | Kind::Item(_) => self.finder.tree.context.push(block.inline.text.trim().to_owned()),
-                Kind::Heading(_) | Kind::Fence { .. } | Kind::Other | Kind::Rule | Kind::Table(_) => {
-                    self.finder.tree.context.push(text.to_owned());
-                }
-            }
+            self.hidden_boxes(block, number);
             match &block.kind {
                 Kind::Item(_) => {
                     let message = format!("this item is no step, since the file has {}", marker.plural());
@@ -263,20 +254,15 @@ impl Sorter<'_> {
 
     /// Sections without steps, told once with all that is in them.
     fn sections(&mut self) {
-        let sections = &self.finder.sections;
-        let mut told = Vec::new();
-        for section in sections.iter().filter(|section| !section.has_steps) {
-            let around = section.parent.map(|parent| &sections[parent]);
-            if around.is_none_or(|around| around.has_steps) {
-                told.push((self.finder.blocks[section.block].span.start, section.is_out));
-            }
-        }
-        for (at, is_out) in told {
-            let help = match is_out {
+        let Finder { sections, tree, blocks, .. } = &mut self.finder;
+        let is_told =
+            |section: &&Section| !section.has_steps && section.parent.is_none_or(|around| sections[around].has_steps);
+        for section in sections.iter().filter(is_told) {
+            let help = match section.is_out {
                 true => "rename the heading if the section has steps",
                 false => "write its steps as the other steps are marked",
             };
-            self.finder.tree.warn(at, "this section has no steps and is left out", help);
+            tree.warn(blocks[section.block].span.start, "this section has no steps and is left out", help);
         }
     }
 
@@ -306,6 +292,16 @@ impl Sorter<'_> {
     }
 }
 
+/// The text of a block; of what is not read as text, its source.
+fn text_of<'a>(block: &'a Block, file: &'a str) -> &'a str {
+    match block.kind {
+        Kind::Paragraph | Kind::Item(_) => block.inline.text.trim(),
+        Kind::Heading(_) | Kind::Fence { .. } | Kind::Other | Kind::Rule | Kind::Table(_) => {
+            file[block.span.start..block.span.end].trim()
+        }
+    }
+}
+
 /// A note that begins with the state of an ended step.
 fn says_over(note: &str) -> bool {
     let note = after_any(note.trim(), &["status:", "status"]).unwrap_or(note).trim_start_matches([':', ' ']);
@@ -313,7 +309,7 @@ fn says_over(note: &str) -> bool {
 }
 
 /// `Depends on: 2.1` as a line of its own.
-pub(super) fn dependency_line(inline: &Inline, headings: &std::collections::HashSet<String>) -> Option<Vec<Reference>> {
+pub(super) fn dependency_line(inline: &Inline, headings: &HashSet<String>) -> Option<Vec<Reference>> {
     let text = inline.text.trim();
     let rest = after_any(text, &DEPENDS)?;
     let list = rest.trim_start().strip_prefix(':')?;
@@ -391,42 +387,28 @@ pub(super) fn attachments(inline: &Inline) -> Vec<Attachment> {
         };
         add(link.range.start, kind, label);
     }
-    let text = &inline.text;
-    let mut from = 0;
     let is_linked = |at: usize| {
         let after = inline.links.partition_point(|link| link.range.end <= at);
         inline.links.get(after).is_some_and(|link| link.range.contains(&at))
     };
-    while let Some(start) =
-        text[from..].find(|c: char| !(c.is_whitespace() || matches!(c, '`' | '(' | '"' | '\'' | '[' | ',')))
-    {
-        let at = from + start;
+    let (text, mut at) = (&inline.text, 0);
+    while let Some(c) = text[at..].chars().next() {
         let rest = &text[at..];
-        if rest.starts_with("http://") || rest.starts_with("https://") {
-            let end =
-                rest.find(|c: char| c.is_whitespace() || matches!(c, '<' | '>' | '"' | '`')).unwrap_or(rest.len());
-            let url = rest[..end].trim_end_matches(['.', ',', ';', ':', '!', '?', ')', '\'', '*']);
-            if !is_linked(at) {
-                add(at, AttachmentKind::Link(url.to_owned()), None);
-            }
-            from = at + end;
-            continue;
+        let is_url = rest.starts_with("http://") || rest.starts_with("https://");
+        let length = match is_url {
+            true => rest.find(|c: char| c.is_whitespace() || "<>\"`".contains(c)).unwrap_or(rest.len()),
+            false => word_length(rest),
+        };
+        let word = &rest[..length];
+        let path = if is_url { None } else { file_ref(word.trim_end_matches(['.', ':', '?', '!'])) };
+        if is_url && !is_linked(at) {
+            let url = word.trim_end_matches(['.', ',', ';', ':', '!', '?', ')', '\'', '*']);
+            add(at, AttachmentKind::Link(url.to_owned()), None);
+        } else if let Some(path) = path.filter(|_| !is_linked(at)) {
+            let kind = if is_image(path) { AttachmentKind::ImageRef } else { AttachmentKind::FileRef };
+            add(at, kind(path.to_owned()), None);
         }
-        let length = word_length(rest);
-        if length == 0 {
-            from = at + rest.chars().next().map_or(1, char::len_utf8);
-            continue;
-        }
-        let word = rest[..length].trim_end_matches(['.', ':', '?', '!']);
-        if let Some(path) = file_ref(word).filter(|_| !is_linked(at)) {
-            let kind = if is_image(path) {
-                AttachmentKind::ImageRef(path.to_owned())
-            } else {
-                AttachmentKind::FileRef(path.to_owned())
-            };
-            add(at, kind, None);
-        }
-        from = at + length;
+        at += length.max(c.len_utf8());
     }
     found.sort_by_key(|(at, _)| *at);
     found.into_iter().map(|(_, attachment)| attachment).collect()

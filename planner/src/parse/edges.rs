@@ -48,9 +48,8 @@ pub(super) fn connect(
     }
     loosen(&mut edges).map_err(|circle| {
         let nodes = circle.iter().map(|number| &tree.nodes[nodes[*number]]).collect::<Vec<_>>();
-        let name = |(number, node): (&usize, &&Node)| {
-            node.task.label.clone().unwrap_or_else(|| (number + 1).to_string())
-        };
+        let name =
+            |(number, node): (&usize, &&Node)| node.task.label.clone().unwrap_or_else(|| (number + 1).to_string());
         ParseError::DependencyCycle(circle.iter().zip(&nodes).map(name).collect(), lines.place(nodes[0].at))
     })?;
     let marks = marks(&tree, &ids);

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use super::blocks::{Block, Inline, Kind, blocks};
 use super::line::{self, Line, box_of, name_at};
 use super::tree::{Format, Node, Tree};
-use super::words::{OVER, SECTIONS, after_any, words};
+use super::words::{OVER, SECTIONS, after_any, find_word};
 use super::{contents, prose};
 use crate::plan::{NodeKind, Span, TaskPlan};
 
@@ -442,7 +442,16 @@ impl<'a> Finder<'a> {
     }
 
     fn push(&mut self, node: Node, line: Inline, block: Option<usize>, section: usize) -> usize {
-        self.drafts.push(Draft { block, line, span: None, command: None, below: Vec::new(), lead: None, is_followed: false, section });
+        self.drafts.push(Draft {
+            block,
+            line,
+            span: None,
+            command: None,
+            below: Vec::new(),
+            lead: None,
+            is_followed: false,
+            section,
+        });
         self.tree.nodes.push(node);
         self.tree.nodes.len() - 1
     }
@@ -537,7 +546,7 @@ fn is_out(text: &str) -> bool {
 
 /// True when a heading has a word anywhere that withholds the commands of its section.
 fn has_no_commands(text: &str) -> bool {
-    words(text).any(|(_, word)| SECTIONS.contains(&word.as_str()) || OVER.contains(&word.as_str()))
+    find_word(text, &SECTIONS).or_else(|| find_word(text, &OVER)).is_some()
 }
 
 /// A bold paragraph that begins as a step does is a heading.

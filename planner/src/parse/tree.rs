@@ -304,9 +304,7 @@ pub enum ParseError {
     #[error("no task is called {0}{1}; name an existing task or remove the dependency")]
     UnknownId(String, At),
     /// A dependency of a text that is added to a plan names a task of neither.
-    #[error(
-        "neither the text nor the plan has a task called {0}{1}; name an existing task or remove the dependency"
-    )]
+    #[error("neither the text nor the plan has a task called {0}{1}; name an existing task or remove the dependency")]
     UnknownAnywhere(String, At),
     /// A dependency uses a name that is written twice; the names that each have one task.
     #[error("{name}{at} is the name of several tasks; write one of {names} instead", name = .0, names = .1.join(", "), at = .2)]

@@ -13,6 +13,10 @@ pub(super) const LIMITS: [&str; 18] = [
     "how", "why", "that", "what", "when", "if", "whether", "before", "after", "until", "once", "should", "would",
     "was", "has", "says", "failed", "only",
 ];
+/// Verbs that are followed by a command.
+pub(super) const RUN: [&str; 2] = ["run", "execute"];
+/// First words of a line that introduces steps, beside verbs.
+pub(super) const INTRODUCING: [&str; 7] = ["to", "then", "next", "first", "finally", "in", "here"];
 /// Words with which a line may go on after its command: where, with what and to what end it runs.
 pub(super) const FOLLOWING: [&str; 9] = ["on", "in", "at", "from", "to", "with", "for", "against", "again"];
 /// First words of a sentence after a command that says what is expected of it.
@@ -106,16 +110,24 @@ pub(super) fn kind_of(verb: &str) -> Option<NodeKind> {
     KINDS.get(verb).copied()
 }
 
-/// The words of a text in small letters, each with its offset. `n't` is given as `not` too.
-pub(super) fn words(text: &str) -> impl Iterator<Item = (usize, String)> {
+/// The words of a text; a denial such as `don't` is given as `not`.
+pub(super) fn words(text: &str) -> impl Iterator<Item = &str> {
     let is_part = |c: char| c.is_alphanumeric() || matches!(c, '\'' | '\u{2019}' | '-' | '_' | '.' | '/');
-    text.split(move |c: char| !is_part(c)).filter(|word| !word.is_empty()).map(move |word| {
-        let at = word.as_ptr() as usize - text.as_ptr() as usize;
-        let small = word.trim_matches(|c: char| !c.is_alphanumeric()).to_lowercase();
-        let is_denied =
-            small.ends_with("n't") || small.ends_with("n\u{2019}t") || matches!(small.as_str(), "dont" | "cannot");
-        (at, if is_denied { "not".to_owned() } else { small })
+    text.split(move |c: char| !is_part(c)).filter(|word| !word.is_empty()).map(|word| {
+        let word = word.trim_matches(|c: char| !c.is_alphanumeric());
+        let is_denied = ["n't", "N'T", "n\u{2019}t"].iter().any(|end| word.ends_with(end));
+        if is_denied || is_one_of(word, &["dont", "cannot"]) { "not" } else { word }
     })
+}
+
+/// True when a list has a word; letters of any size.
+pub(super) fn is_one_of(word: &str, list: &[&str]) -> bool {
+    list.iter().any(|known| known.eq_ignore_ascii_case(word))
+}
+
+/// The first word of a text that a list has.
+pub(super) fn find_word<'a>(text: &'a str, list: &[&str]) -> Option<&'a str> {
+    words(text).find(|word| is_one_of(word, list))
 }
 
 /// The text after some first words, if it begins with them and they end there; letters of any size.
@@ -135,5 +147,5 @@ pub(super) fn after_any<'a>(text: &'a str, firsts: &[&str]) -> Option<&'a str> {
 
 /// The first word of a text, in small letters.
 pub(super) fn first_word(text: &str) -> String {
-    words(text).next().map_or_else(String::new, |(_, word)| word)
+    words(text).next().map_or_else(String::new, str::to_lowercase)
 }

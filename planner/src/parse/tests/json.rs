@@ -285,10 +285,7 @@ fn errors_name_the_place() {
         assert_eq!(read(format, text), format!("this file is not valid {name}: {problem}; {end}"));
     }
     let twice = "{\"id\":\"a\",\"title\":\"A\"}\n {\"id\":\"a\",\"title\":\"A\"}";
-    assert_eq!(
-        beads(twice).unwrap_err(),
-        ParseError::DuplicateId("a".into(), At(Some((2, 2))), At(Some((1, 1))))
-    );
+    assert_eq!(beads(twice).unwrap_err(), ParseError::DuplicateId("a".into(), At(Some((2, 2))), At(Some((1, 1)))));
 }
 
 #[test]
