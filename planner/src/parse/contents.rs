@@ -254,15 +254,23 @@ impl Sorter<'_> {
 
     /// Sections without steps, told once with all that is in them.
     fn sections(&mut self) {
-        let Finder { sections, tree, blocks, .. } = &mut self.finder;
+        let Finder { sections, tree, blocks, marker, .. } = &mut self.finder;
         let is_told =
             |section: &&Section| !section.has_steps && section.parent.is_none_or(|around| sections[around].has_steps);
         for section in sections.iter().filter(is_told) {
-            let help = match section.is_out {
-                true => "rename the heading if the section has steps",
-                false => "write its steps as the other steps are marked",
+            let none = "this section has no steps and is left out".to_owned();
+            let (message, help) = match (section.is_out, section.is_option, *marker) {
+                (true, ..) => (none, "rename the heading if the section has steps"),
+                (false, true, _) => {
+                    let message = "this section is left out: an option is only asked about".to_owned();
+                    (message, "write its steps into a section of their own, each with (if ...)")
+                }
+                (false, false, Marker::Sentence) => (none, marker.remedy()),
+                (false, false, _) => {
+                    (format!("this section is left out, since the file has {}", marker.plural()), marker.remedy())
+                }
             };
-            tree.warn(blocks[section.block].span.start, "this section has no steps and is left out", help);
+            tree.warn(blocks[section.block].span.start, message, help);
         }
     }
 
@@ -274,7 +282,7 @@ impl Sorter<'_> {
         }
         #[derive(serde::Deserialize)]
         struct Wave {
-            tasks: Vec<String>,
+            tasks: Vec<serde_json::Value>,
         }
         if self.finder.format != Format::Kiro {
             return;
@@ -285,7 +293,10 @@ impl Sorter<'_> {
                 && let Ok(Graph { waves }) = serde_json::from_str(code)
             {
                 let at = block.span.start;
-                let named = |wave: Wave| wave.tasks.into_iter().map(|name| Reference { name, at }).collect();
+                // A name is a string or, without a part, a number.
+                let name = |name: serde_json::Value| name.as_str().map_or_else(|| name.to_string(), str::to_owned);
+                let named =
+                    |wave: Wave| wave.tasks.into_iter().map(|one| Reference { name: name(one), at }).collect();
                 self.finder.tree.waves = waves.into_iter().map(named).collect();
             }
         }

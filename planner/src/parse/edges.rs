@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::graph::loosen;
-use super::tree::{Lines, MarkAt, Node, ParseError, ParsedPlan, Part, ReadOptions, Reference, TASKS_MAX, Tree, When};
+use super::tree::{CodeUse, Lines, MarkAt, Node, ParseError, ParsedPlan, Part, ReadOptions, Reference, TASKS_MAX, Tree, When};
 use crate::plan::{Condition, Dependency, Mark, Strength, TaskId};
 
 /// Maximum number of dependencies in a plan.
@@ -23,15 +23,7 @@ pub(super) fn connect(
     named: Option<Named<'_>>,
 ) -> Result<(ParsedPlan, Outer), ParseError> {
     let lines = Lines::new(text);
-    close_groups(&mut tree);
-    let n_tasks = tree.nodes.iter().filter(|node| !node.is_group).count();
-    if n_tasks == 0 {
-        return Err(ParseError::EmptyPlan);
-    }
-    if n_tasks > TASKS_MAX {
-        return Err(ParseError::LimitPassed { limit: "tasks", value: n_tasks, max: TASKS_MAX });
-    }
-    let mut builder = Builder::new(&tree, &lines, named);
+    let mut builder = Builder::new(&mut tree, &lines, named)?;
     builder.name(&mut tree);
     builder.resolve(&tree)?;
     builder.order(&tree);
@@ -39,65 +31,51 @@ pub(super) fn connect(
         return Err(ParseError::LimitPassed { limit: "dependencies", value: builder.n_edges, max: EDGES_MAX });
     }
     let Builder { mut edges, ids, outer, mut conditions, nodes, .. } = builder;
-    if options.parallel {
-        edges.iter_mut().for_each(|own| own.retain(|one| one.strength == Strength::Hard));
-    }
     for own in &mut edges {
+        own.retain(|one| one.strength == Strength::Hard || !options.parallel);
         own.sort_unstable();
         own.dedup_by_key(|one| one.task);
     }
     loosen(&mut edges).map_err(|circle| {
-        let nodes = circle.iter().map(|number| &tree.nodes[nodes[*number]]).collect::<Vec<_>>();
-        let name =
-            |(number, node): (&usize, &&Node)| node.task.label.clone().unwrap_or_else(|| (number + 1).to_string());
-        ParseError::DependencyCycle(circle.iter().zip(&nodes).map(name).collect(), lines.place(nodes[0].at))
+        let name = |number: &usize| {
+            tree.nodes[nodes[*number]].task.label.clone().unwrap_or_else(|| (number + 1).to_string())
+        };
+        ParseError::DependencyCycle(circle.iter().map(name).collect(), lines.place(tree.nodes[nodes[circle[0]]].at))
     })?;
     let marks = marks(&tree, &ids);
-    let mut tasks = Vec::with_capacity(n_tasks);
-    let names = tree.nodes.iter().map(|node| node.task.description.clone()).collect::<Vec<_>>();
+    let groups = groups(&tree);
+    let mut tasks = Vec::with_capacity(nodes.len());
     for (place, node) in tree.nodes.into_iter().enumerate() {
         let Some(id) = ids[place] else { continue };
         let mut task = node.task;
         task.id = id;
         task.depends_on = std::mem::take(&mut edges[id.0 as usize - 1]);
         task.condition = conditions[place].take();
-        task.group = node.parent.map(|parent| names[parent].clone());
+        task.group = node.parent.and_then(|parent| groups[parent].clone());
         tasks.push(task);
     }
     let mut parts = tree.parts;
     parts.extend(tree.ignored.into_iter().map(|span| (span, Part::Heading)));
     parts.sort_unstable_by_key(|(span, _)| *span);
-    let mut codes = tree.codes;
-    codes.sort_by_key(|(_, code)| code.at);
-    let codes = codes.into_iter().map(|(node, mut code)| {
-        code.task = node.and_then(|node| ids[node]);
-        code
-    });
-    let plan = ParsedPlan {
-        format: options.format,
-        title: tree.title,
-        tasks,
-        context: tree.context,
-        warnings: Tree::diagnostics(tree.warnings, &lines),
-        parts,
-        codes: codes.collect(),
-        lost: tree.lost,
-        marks,
-    };
-    Ok((plan, outer))
+    let with_task = |(node, code): (Option<usize>, CodeUse)| CodeUse { task: node.and_then(|node| ids[node]), ..code };
+    let mut codes = tree.codes.into_iter().map(with_task).collect::<Vec<_>>();
+    codes.sort_by_key(|code| code.at);
+    let Tree { title, context, lost, .. } = tree;
+    let warnings = Tree::diagnostics(tree.warnings, &lines);
+    Ok((ParsedPlan { format: options.format, title, tasks, context, warnings, parts, codes, lost, marks }, outer))
 }
 
-/// A group without a step in it is a step.
-fn close_groups(tree: &mut Tree) {
-    let mut has_parts = vec![false; tree.nodes.len()];
+/// By node: the texts of a group and of the groups around it, from the outermost.
+fn groups(tree: &Tree) -> Vec<Option<String>> {
+    let mut groups: Vec<Option<String>> = Vec::with_capacity(tree.nodes.len());
     for node in &tree.nodes {
-        if let Some(parent) = node.parent {
-            has_parts[parent] = true;
-        }
+        let around = node.parent.and_then(|parent| groups.get(parent)?.as_ref());
+        groups.push(node.is_group.then(|| match around {
+            Some(around) => format!("{around} / {}", node.task.description),
+            None => node.task.description.clone(),
+        }));
     }
-    for (node, has_parts) in tree.nodes.iter_mut().zip(has_parts) {
-        node.is_group &= has_parts;
-    }
+    groups
 }
 
 struct Builder<'a> {
@@ -105,18 +83,16 @@ struct Builder<'a> {
     named: Option<Named<'a>>,
     /// By node: its number, unless it is a group.
     ids: Vec<Option<TaskId>>,
+    /// By number less one: the node.
+    nodes: Vec<usize>,
     /// By node, and for the top at the end: the nodes below it.
     parts: Vec<Vec<usize>>,
     /// By name in small letters: the nodes that have it.
     names: HashMap<String, Vec<usize>>,
     /// By the text of a heading in small letters: its group.
     headings: HashMap<String, usize>,
-    /// By number less one: the node.
-    nodes: Vec<usize>,
-    /// By node: the nodes that it waits for, as it is written.
-    written: Vec<Vec<usize>>,
-    /// By node: the nodes of the wave before its own.
-    waves: HashMap<usize, Vec<usize>>,
+    /// By node: the nodes that it waits for, if any are written.
+    written: Vec<Option<Vec<usize>>>,
     /// By number less one.
     edges: Vec<Vec<Dependency>>,
     n_edges: usize,
@@ -129,42 +105,47 @@ struct Builder<'a> {
     /// The condition of the step before, and what decides it.
     last_condition: Option<(Condition, Front)>,
     outer: Outer,
-    /// The nodes that wait for a task of the plan that the text is added to.
-    has_outer: HashSet<usize>,
 }
 
+/// The steps that the next one waits for.
+type Front = BTreeMap<usize, Strength>;
+
 impl<'a> Builder<'a> {
-    fn new(tree: &Tree, lines: &'a Lines<'a>, named: Option<Named<'a>>) -> Self {
+    /// Numbers the steps; a group without a step in it is a step.
+    fn new(tree: &mut Tree, lines: &'a Lines<'a>, named: Option<Named<'a>>) -> Result<Self, ParseError> {
         let n_nodes = tree.nodes.len();
-        let mut n_tasks = 0;
-        let ids = tree.nodes.iter().map(|node| {
-            n_tasks += u64::from(!node.is_group);
-            (!node.is_group).then_some(TaskId(n_tasks))
-        });
-        let ids = ids.collect::<Vec<_>>();
         let mut parts = vec![Vec::new(); n_nodes + 1];
         for (place, node) in tree.nodes.iter().enumerate() {
             parts[node.parent.unwrap_or(n_nodes)].push(place);
         }
-        Self {
+        let (mut ids, mut nodes) = (Vec::with_capacity(n_nodes), Vec::with_capacity(n_nodes));
+        for (place, node) in tree.nodes.iter_mut().enumerate() {
+            node.is_group &= !parts[place].is_empty();
+            nodes.extend((!node.is_group).then_some(place));
+            ids.push((!node.is_group).then_some(TaskId(nodes.len() as u64)));
+        }
+        match nodes.len() {
+            0 => return Err(ParseError::EmptyPlan),
+            1..=TASKS_MAX => {}
+            value => return Err(ParseError::LimitPassed { limit: "tasks", value, max: TASKS_MAX }),
+        }
+        Ok(Self {
             lines,
             named,
             ids,
             parts,
             names: HashMap::new(),
             headings: HashMap::new(),
-            nodes: Vec::new(),
-            written: vec![Vec::new(); n_nodes],
-            waves: HashMap::new(),
-            edges: vec![Vec::new(); n_tasks as usize],
+            written: vec![None; n_nodes],
+            edges: vec![Vec::new(); nodes.len()],
+            nodes,
             n_edges: 0,
             conditions: vec![None; n_nodes],
             inherited: None,
             last: None,
             last_condition: None,
             outer: Vec::new(),
-            has_outer: HashSet::new(),
-        }
+        })
     }
 
     /// Gives each task its label: the name that is written, if it is written once; else its group and place.
@@ -173,60 +154,50 @@ impl<'a> Builder<'a> {
             if node.is_heading {
                 self.headings.entry(node.task.description.to_lowercase()).or_insert(place);
             }
-            self.nodes.extend(self.ids[place].map(|_| place));
             for name in [&node.name, &node.alias].into_iter().flatten() {
                 self.names.entry(name.to_lowercase()).or_default().push(place);
             }
         }
-        for nodes in self.names.values_mut() {
+        let mut doubles = Vec::new();
+        for nodes in self.names.values_mut().filter(|nodes| nodes.len() > 1) {
             // The number of a heading yields to that of a step.
-            if nodes.len() > 1 && nodes.iter().any(|place| !tree.nodes[*place].is_heading) {
+            if nodes.iter().any(|place| !tree.nodes[*place].is_heading) {
                 nodes.retain(|place| !tree.nodes[*place].is_heading);
             }
+            doubles.extend((nodes.len() > 1).then(|| nodes.clone()));
         }
-        let mut doubles =
-            self.names.iter().filter(|(_, nodes)| nodes.len() > 1).map(|(_, nodes)| nodes.clone()).collect::<Vec<_>>();
         doubles.sort_unstable();
         self.warn_of_doubles(tree, &doubles);
         let doubles = doubles.into_iter().flatten().collect::<HashSet<_>>();
-        let mut counts: HashMap<String, usize> = HashMap::new();
-        let mut taken = HashSet::new();
         let title = tree.title.clone().unwrap_or_else(|| "plan".to_owned());
-        for place in 0..tree.nodes.len() {
-            let Some(id) = self.ids[place] else { continue };
-            let node = &tree.nodes[place];
-            let parent = node.parent.map(|parent| &tree.nodes[parent]);
-            let group = parent.map_or(title.as_str(), |parent| {
-                let name = parent.alias.as_ref().or(parent.name.as_ref().filter(|_| !parent.is_heading));
-                name.unwrap_or(&parent.task.description)
-            });
-            let count = match counts.get_mut(group) {
-                Some(count) => {
-                    *count += 1;
-                    *count
-                }
-                None => *counts.entry(group.to_owned()).or_insert(1),
-            };
+        let mut counts: HashMap<String, usize> = HashMap::new();
+        for place in 0..self.parts.len() {
             // A list of names is written with commas.
-            let address = || format!("{}/{count}", group.replace(',', ""));
-            let is_named = |label: &String| !doubles.contains(&place) && !taken.contains(&label.to_lowercase());
-            let label = match &node.name {
-                Some(name) if is_named(name) => Some(name.clone()),
-                Some(_) => Some(address()),
-                // Its number in the plan would be the name of another.
-                None if node.asked_before && place > 0 => {
-                    tree.nodes[place - 1].task.label.as_ref().map(|label| format!("{label}/question"))
+            let group = tree.nodes.get(place).map_or(title.as_str(), |group| {
+                let name = group.alias.as_ref().or(group.name.as_ref().filter(|_| !group.is_heading));
+                name.unwrap_or(&group.task.description)
+            });
+            let group = group.replace(',', "");
+            let count = counts.entry(group.to_lowercase()).or_default();
+            for part in self.parts[place].clone() {
+                let Some(id) = self.ids[part] else { continue };
+                *count += 1;
+                let node = &tree.nodes[part];
+                let address = || format!("{group}/{count}");
+                let label = match &node.name {
+                    Some(name) if !doubles.contains(&part) => Some(name.clone()),
+                    Some(_) => Some(address()),
+                    None if node.asked_before && part > 0 => {
+                        tree.nodes[part - 1].task.label.as_ref().map(|label| format!("{label}/question"))
+                    }
+                    // Its number in the plan would be the name of another.
+                    None => self.names.contains_key(&id.to_string()).then(address),
+                };
+                if let Some(label) = label.as_ref().filter(|label| node.name.as_ref() != Some(label)) {
+                    self.names.entry(label.to_lowercase()).or_default().push(part);
                 }
-                None => self.names.contains_key(&id.to_string()).then(address),
-            };
-            if let Some(label) = &label {
-                taken.insert(label.to_lowercase());
-                let known = self.names.entry(label.to_lowercase()).or_default();
-                if !known.contains(&place) {
-                    known.push(place);
-                }
+                tree.nodes[part].task.label = label;
             }
-            tree.nodes[place].task.label = label;
         }
     }
 
@@ -236,7 +207,8 @@ impl<'a> Builder<'a> {
         let Some(first) = doubles.first() else { return };
         let line_of = |place: &usize| self.lines.place(tree.nodes[*place].at).0.map_or(0, |(line, _)| line).to_string();
         let shown = doubles.iter().take(SHOWN_MAX).map(|nodes| {
-            let name = tree.nodes[nodes[0]].name.as_deref().unwrap_or_default();
+            let first = &tree.nodes[nodes[0]];
+            let name = first.name.as_ref().or(first.alias.as_ref()).map_or("", String::as_str);
             let lines = nodes.iter().take(SHOWN_MAX).map(line_of).collect::<Vec<_>>();
             format!("{name} on lines {}", lines.join(" and "))
         });
@@ -253,57 +225,44 @@ impl<'a> Builder<'a> {
         for (place, node) in tree.nodes.iter().enumerate() {
             for reference in &node.waits_for {
                 let found = self.find(tree, place, reference)?;
-                self.written[place].extend(found);
+                self.written[place].get_or_insert_default().extend(found);
             }
         }
-        for waves in tree.waves.windows(2) {
-            let [before, wave] = waves else { continue };
-            let known = |names: &[Reference]| {
-                let found = names.iter().filter_map(|one| self.names.get(&one.name.to_lowercase()));
-                found.filter(|nodes| nodes.len() == 1).map(|nodes| nodes[0]).collect::<Vec<_>>()
-            };
-            let (before, wave) = (known(before), known(wave));
-            self.waves.extend(wave.into_iter().map(|place| (place, before.clone())));
-        }
-        if let Some(first) = tree.waves.first() {
-            for place in first.iter().filter_map(|one| self.names.get(&one.name.to_lowercase())).flatten() {
-                self.waves.entry(*place).or_default();
+        let mut before = Vec::new();
+        for wave in &tree.waves {
+            let known = wave.iter().filter_map(|one| self.names.get(&one.name.to_lowercase()));
+            let wave = known.filter(|nodes| nodes.len() == 1).map(|nodes| nodes[0]).collect::<Vec<_>>();
+            for place in &wave {
+                self.written[*place] = Some(before.clone());
             }
+            before = wave;
         }
         Ok(())
     }
 
+    /// The node that a name means, unless that is a task of the plan that the text is added to.
     fn find(&mut self, tree: &Tree, place: usize, reference: &Reference) -> Result<Option<usize>, ParseError> {
-        let at = self.lines.place(reference.at);
-        let name = reference.name.to_lowercase();
-        let known = self.names.get(&name).cloned().unwrap_or_default();
-        match known[..] {
-            [one] if one == place => Err(ParseError::SelfDependency(reference.name.clone(), at)),
-            [one] => Ok(Some(one)),
-            [] => {
-                if let Some(heading) = self.headings.get(&name) {
-                    return Ok(Some(*heading));
-                }
-                if let Some(of_plan) = self.named.and_then(|named| named(&reference.name)) {
+        let (at, id) = (self.lines.place(reference.at), reference.name.clone());
+        let name = id.to_lowercase();
+        match self.names.get(&name).map(Vec::as_slice) {
+            Some([one]) if *one == place => Err(ParseError::SelfDependency(id, at)),
+            Some([one]) => Ok(Some(*one)),
+            Some(several) => {
+                let candidates = several.iter().filter_map(|node| tree.nodes[*node].task.label.clone()).collect();
+                Err(ParseError::AmbiguousId(id, candidates, at))
+            }
+            None if self.headings.contains_key(&name) => Ok(self.headings.get(&name).copied()),
+            None => {
+                if let Some(named) = self.named {
+                    let of_plan = named(&id).ok_or(ParseError::UnknownAnywhere(id, at))?;
                     self.outer.extend(self.ids[place].map(|id| (id, of_plan)));
-                    self.has_outer.insert(place);
                     return Ok(None);
                 }
-                let id = reference.name.clone();
                 // A task without a name is called by its number.
-                let numbered =
-                    name.parse::<usize>().ok().and_then(|number| self.nodes.get(number.checked_sub(1)?).copied());
-                match numbered {
-                    Some(found) if self.named.is_none() && tree.nodes[found].task.label.is_none() && found != place => {
-                        Ok(Some(found))
-                    }
-                    Some(_) | None if self.named.is_some() => Err(ParseError::UnknownAnywhere(id, at)),
-                    Some(_) | None => Err(ParseError::UnknownId(id, at)),
-                }
-            }
-            [..] => {
-                let candidates = known.iter().filter_map(|node| tree.nodes[*node].task.label.clone()).collect();
-                Err(ParseError::AmbiguousId(reference.name.clone(), candidates, at))
+                let number = name.parse::<usize>().ok().and_then(|number| number.checked_sub(1));
+                let numbered = number.and_then(|number| self.nodes.get(number).copied());
+                let numbered = numbered.filter(|node| *node != place && tree.nodes[*node].task.label.is_none());
+                numbered.map(Some).ok_or(ParseError::UnknownId(id, at))
             }
         }
     }
@@ -319,7 +278,7 @@ impl<'a> Builder<'a> {
             }
         }
         for (place, node) in tree.nodes.iter().enumerate() {
-            if !node.is_group && self.written[place].iter().any(|one| tree.nodes[*one].is_group) {
+            if !node.is_group && self.written[place].iter().flatten().any(|one| tree.nodes[*one].is_group) {
                 self.reduce(place);
             }
         }
@@ -341,12 +300,8 @@ impl<'a> Builder<'a> {
 
     /// What a node waits for as it is written, step by step; unset without anything written.
     fn written(&self, tree: &Tree, place: usize) -> Option<Vec<usize>> {
-        if let Some(before) = self.waves.get(&place) {
-            return Some(before.iter().flat_map(|one| self.leaves(tree, *one)).collect());
-        }
-        let written = &self.written[place];
-        let found = written.iter().flat_map(|one| self.leaves(tree, *one)).filter(|one| *one != place);
-        (!written.is_empty() || self.has_outer.contains(&place)).then(|| found.collect())
+        let written = self.written[place].as_ref()?;
+        Some(written.iter().flat_map(|one| self.leaves(tree, *one)).filter(|one| *one != place).collect())
     }
 
     fn wait(&mut self, place: usize, before: usize, strength: Strength) {
@@ -412,16 +367,16 @@ impl<'a> Builder<'a> {
             let (entry, mut left, mut exits) = (front.clone(), front.clone(), Front::new());
             for place in run {
                 if let (false, Some(written)) = (tree.nodes[place].is_group, self.written(tree, place)) {
-                    written.iter().for_each(|before| left.remove(before));
+                    written.iter().for_each(|before| _ = left.remove(before));
                     self.place(tree, place, &mut exits);
                     continue;
                 }
                 let mut own = entry.clone();
                 self.place(tree, place, &mut own);
-                left.0.retain(|place, _| own.0.contains_key(place));
-                exits.0.extend(own.0.into_iter().filter(|(place, _)| !entry.0.contains_key(place)));
+                left.retain(|place, _| own.contains_key(place));
+                exits.extend(own.into_iter().filter(|(place, _)| !entry.contains_key(place)));
             }
-            left.0.extend(exits.0);
+            left.extend(exits);
             *front = left;
         }
     }
@@ -435,7 +390,7 @@ impl<'a> Builder<'a> {
         let (condition, decided_by) = self.condition(tree, node, front);
         let mut own = match (&decided_by, &written) {
             (Some(front), _) => front.clone(),
-            (None, Some(written)) => Front(written.iter().map(|before| (*before, Strength::Hard)).collect()),
+            (None, Some(written)) => written.iter().map(|before| (*before, Strength::Hard)).collect(),
             (None, None) => front.clone(),
         };
         if node.is_group {
@@ -449,16 +404,16 @@ impl<'a> Builder<'a> {
                 return;
             }
             if written.is_some() || is_conditional {
-                let keeps = |known: &usize| is_conditional || !before.0.contains_key(known);
-                front.0.retain(|known, _| keeps(known));
-                front.0.extend(own.0);
+                let keeps = |known: &usize| is_conditional || !before.contains_key(known);
+                front.retain(|known, _| keeps(known));
+                front.extend(own);
             } else {
                 *front = own;
             }
             return;
         }
         let asked = Some(place + 1).filter(|next| tree.nodes.get(*next).is_some_and(|node| node.asked_before));
-        for (before, strength) in &own.0 {
+        for (before, strength) in &own {
             if let Some(asked) = asked {
                 self.wait(asked, *before, *strength);
             }
@@ -481,10 +436,10 @@ impl<'a> Builder<'a> {
         if !is_conditional {
             // A step that has ended holds nothing up: what comes after it waits for what stands before it, too.
             let has_ended = |place: usize| matches!(tree.nodes[place].task.mark, Mark::Done | Mark::Cancelled);
-            let passed = own.0.keys().filter(|before| !has_ended(place) || has_ended(**before));
-            passed.for_each(|before| front.remove(before));
+            let passed = own.keys().filter(|before| !has_ended(place) || has_ended(**before));
+            passed.for_each(|before| _ = front.remove(before));
         }
-        front.0.insert(place, Strength::Soft);
+        front.insert(place, Strength::Soft);
     }
 
     /// The condition of a step, and what alone it waits for, where the condition says that.
@@ -513,7 +468,7 @@ impl<'a> Builder<'a> {
     fn of_last(&self, tree: &Tree, succeeded: bool) -> (Condition, Option<Front>) {
         match self.last {
             Some(last) => {
-                let decided_by = Front([(last, Strength::Hard)].into_iter().collect());
+                let decided_by = Front::from([(last, Strength::Hard)]);
                 (self.outcome(tree, last, succeeded), Some(decided_by))
             }
             None => (Condition { text: "it succeeds".to_owned(), negated: !succeeded, outcome_of: None }, None),
@@ -524,20 +479,6 @@ impl<'a> Builder<'a> {
         let id = self.ids[place];
         let name = tree.nodes[place].task.label.clone().or_else(|| id.map(|id| id.to_string())).unwrap_or_default();
         Condition { text: format!("step {name} succeeds"), negated: !succeeded, outcome_of: id }
-    }
-}
-
-/// The steps that the next one waits for.
-#[derive(Debug, Clone, Default)]
-struct Front(BTreeMap<usize, Strength>);
-
-impl Front {
-    fn new() -> Self {
-        Self::default()
-    }
-
-    fn remove(&mut self, place: &usize) {
-        self.0.remove(place);
     }
 }
 

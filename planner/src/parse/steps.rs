@@ -64,7 +64,7 @@ pub(super) struct Section {
     /// It, or one around it, has no commands.
     pub has_no_commands: bool,
     /// It is an option of a question.
-    is_option: bool,
+    pub is_option: bool,
     /// It, or a section in it, has a step.
     pub has_steps: bool,
 }
@@ -100,9 +100,9 @@ pub(super) struct Finder<'a> {
     /// The open sections, by their places in the list of all.
     open: Vec<usize>,
     /// By block: the node of an item that is a step.
-    node_of: HashMap<usize, usize>,
-    /// Items that are notes, because acceptance is what they say.
-    notes: HashSet<usize>,
+    node_of: Vec<Option<usize>>,
+    /// By block: an item that is a note, because acceptance is what it says.
+    notes: Vec<bool>,
     /// The last paragraph or heading that introduces a list of notes, with its item.
     acceptance: Option<Option<usize>>,
     /// By the item around them: the last paragraph, and the steps listed since.
@@ -140,8 +140,8 @@ impl<'a> Finder<'a> {
             headings: names.map(|name| name.to_lowercase()).collect(),
             marker: Marker::Sentence,
             open: Vec::new(),
-            node_of: HashMap::new(),
-            notes: HashSet::new(),
+            node_of: vec![None; blocks.len()],
+            notes: vec![false; blocks.len()],
             acceptance: None,
             lists: HashMap::new(),
             named: HashMap::new(),
@@ -169,7 +169,7 @@ impl<'a> Finder<'a> {
                     let is_step = !is_out && heading_name(&block.inline.text).0.is_some();
                     if is_step { Marker::Number } else { Marker::Sentence }
                 }
-                Kind::Item(_) if self.notes.contains(&place) => {
+                Kind::Item(_) if self.notes[place] => {
                     accepts |= box_of(&block.inline.text).is_some();
                     Marker::Sentence
                 }
@@ -185,7 +185,7 @@ impl<'a> Finder<'a> {
         self.acceptance = None;
         // Without other boxes or numbers, what is to be accepted is what is to be done.
         if accepts && strongest > Marker::Number {
-            self.notes.clear();
+            self.notes.fill(false);
             strongest = Marker::Box;
         }
         strongest
@@ -203,11 +203,11 @@ impl<'a> Finder<'a> {
         match block.kind {
             Kind::Item(_) => {
                 let inherits = block.item.is_some_and(|item| {
-                    self.notes.contains(&item)
+                    self.notes[item]
                         || after_any(self.blocks[item].inline.text.trim(), &["acceptance", "done when"]).is_some()
                 });
                 if inherits || self.acceptance == Some(block.item) {
-                    self.notes.insert(place);
+                    self.notes[place] = true;
                 }
             }
             Kind::Heading(_) | Kind::Paragraph => self.acceptance = says.then_some(block.item),
@@ -328,7 +328,7 @@ impl<'a> Finder<'a> {
         let text = &block.inline.text;
         let has_box = box_of(text).is_some();
         let above = self.step_around(place);
-        let is_step = !self.notes.contains(&place)
+        let is_step = !self.notes[place]
             && !is_struck(text)
             && contents::dependency_line(&block.inline, &self.headings).is_none()
             && match self.marker {
@@ -365,13 +365,13 @@ impl<'a> Finder<'a> {
         made.name = made.name.take().or(counted);
         let introduced = lead.is_some_and(|lead| says_parallel(&self.blocks[lead].inline.text));
         made.beside |= introduced;
-        self.node_of.insert(place, node);
+        self.node_of[place] = Some(node);
         self.adopt(node, above);
         self.current = Some(node);
     }
 
     fn is_bullet_step(&self, item: Option<usize>) -> bool {
-        item.is_some_and(|item| self.node_of.contains_key(&item) && self.blocks[item].kind == Kind::Item(None))
+        item.is_some_and(|item| self.node_of[item].is_some() && self.blocks[item].kind == Kind::Item(None))
     }
 
     fn ends_with_colon(&self, node: usize) -> bool {
@@ -397,8 +397,8 @@ impl<'a> Finder<'a> {
     fn step_around(&self, place: usize) -> Option<usize> {
         let mut item = self.blocks[place].item;
         while let Some(known) = item {
-            if let Some(node) = self.node_of.get(&known) {
-                return Some(*node);
+            if let Some(node) = self.node_of[known] {
+                return Some(node);
             }
             item = self.blocks[known].item;
         }
