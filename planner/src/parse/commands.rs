@@ -172,15 +172,13 @@ fn orders(lead: &str) -> bool {
 
 /// True of a step with more sentences than that of its command: only what is expected may follow.
 fn says_more(masked: &str, sentences: &[Range<usize>], sentence: &Range<usize>) -> bool {
-    let expects = |other: &Range<usize>| {
-        let text = &masked[other.clone()];
-        is_one_of(&first_word(text), &EXPECTED) && find_word(text, &NEVER).is_none()
-    };
-    match sentences {
-        [_alone] => false,
-        [first, others @ ..] => first != sentence || !others.iter().all(expects),
-        [] => false,
-    }
+    let is_alone = |other: &Range<usize>| other == sentence || is_expected(&masked[other.clone()]);
+    sentences.first() != Some(sentence) && sentences.len() > 1 || !sentences.iter().all(is_alone)
+}
+
+/// True of a sentence that says what a command is expected to do.
+fn is_expected(sentence: &str) -> bool {
+    is_one_of(&first_word(sentence), &EXPECTED) && find_word(sentence, &NEVER).is_none()
 }
 
 /// What around a step denies it.
@@ -269,6 +267,8 @@ fn of_fence(inline: &Inline, fence: &Fence<'_>, around: &Around<'_>) -> Verdict 
         withheld(reason, SAY)
     } else if name != language {
         withheld("its first line says more than the language", MARK)
+    } else if sentences(&masked).get(1..).unwrap_or_default().iter().any(|other| !is_expected(&masked[other.clone()])) {
+        withheld("its step says more than to run it", SAY)
     } else if !fence.is_last {
         withheld("it is not the last thing below its step", MARK)
     } else if let Some(reason) = denied(around) {
@@ -353,14 +353,17 @@ fn placeholder(command: &str) -> Option<&str> {
             || part.contains('.') && (small().starts_with("x.y") || small().ends_with(".x.x"))
             || part.starts_with(['y', 'Y']) && (small() == "your" || small().starts_with("your_"))
     };
-    let is_variable =
-        |word: &&str| word.len() > 3 && word.contains('_') && word.bytes().all(|b| b.is_ascii_uppercase() || b == b'_');
+    let is_variable = |word: &&str| {
+        word.len() > 3 && word.bytes().all(|b| b.is_ascii_uppercase() || b == b'_') && !matches!(*word, "HEAD" | "POST")
+    };
     let mut parts = command.split(|c: char| !(c.is_alphanumeric() || matches!(c, '.' | '_')));
-    let mut words = command.split_ascii_whitespace();
+    // Words in quotes are another language's.
+    let mut words = command.split(['"', '\'']).step_by(2).flat_map(str::split_ascii_whitespace);
     bracketed
         .or_else(|| command.find('\u{2026}').map(|at| &command[at..at + '\u{2026}'.len_utf8()]))
         .or_else(|| parts.find(stands))
-        .or_else(|| words.find(|word| *word == "..." || word.contains("path/to/") || is_variable(word)))
+        .or_else(|| command.split_ascii_whitespace().find(|word| *word == "..." || word.contains("path/to/")))
+        .or_else(|| words.find(is_variable))
 }
 
 fn closing(open: &str) -> char {

@@ -295,8 +295,7 @@ impl Sorter<'_> {
                 let at = block.span.start;
                 // A name is a string or, without a part, a number.
                 let name = |name: serde_json::Value| name.as_str().map_or_else(|| name.to_string(), str::to_owned);
-                let named =
-                    |wave: Wave| wave.tasks.into_iter().map(|one| Reference { name: name(one), at }).collect();
+                let named = |wave: Wave| wave.tasks.into_iter().map(|one| Reference { name: name(one), at }).collect();
                 self.finder.tree.waves = waves.into_iter().map(named).collect();
             }
         }

@@ -3,7 +3,9 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::graph::loosen;
-use super::tree::{CodeUse, Lines, MarkAt, Node, ParseError, ParsedPlan, Part, ReadOptions, Reference, TASKS_MAX, Tree, When};
+use super::tree::{
+    CodeUse, Lines, MarkAt, Node, ParseError, ParsedPlan, Part, ReadOptions, Reference, TASKS_MAX, Tree, When,
+};
 use crate::plan::{Condition, Dependency, Mark, Strength, TaskId};
 
 /// Maximum number of dependencies in a plan.
@@ -37,9 +39,8 @@ pub(super) fn connect(
         own.dedup_by_key(|one| one.task);
     }
     loosen(&mut edges).map_err(|circle| {
-        let name = |number: &usize| {
-            tree.nodes[nodes[*number]].task.label.clone().unwrap_or_else(|| (number + 1).to_string())
-        };
+        let name =
+            |number: &usize| tree.nodes[nodes[*number]].task.label.clone().unwrap_or_else(|| (number + 1).to_string());
         ParseError::DependencyCycle(circle.iter().map(name).collect(), lines.place(tree.nodes[nodes[circle[0]]].at))
     })?;
     let marks = marks(&tree, &ids);

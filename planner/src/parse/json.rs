@@ -350,6 +350,10 @@ impl<'a> Source<'a> {
                 self.tree.nodes[node].task.mark = whole;
             }
         }
+        for node in self.tree.nodes.iter_mut().filter(|node| node.is_group) {
+            let (notes, text) = (std::mem::take(&mut node.task.notes), &node.task.description);
+            self.tree.context.extend(notes.iter().map(|note| format!("{text}: {note}")));
+        }
         for (group, n_open) in open {
             let message = format!("{} is done, but {n_open} of its parts are not; they stay open", self.name(group));
             self.tree.warn(self.tree.nodes[group].at, message, "set the state of the parts if they are done");

@@ -140,8 +140,15 @@ impl Line {
             (When::Otherwise, rest)
         } else if let Some(rest) = after(lead, "if") {
             let offset = text.len() - rest.len();
-            let Some(comma) = self.inline.masked()[offset..].find(',') else { return };
-            (condition(rest[..comma].trim()), &rest[comma..])
+            match self.inline.masked()[offset..].find(',') {
+                Some(comma) => (condition(rest[..comma].trim()), &rest[comma..]),
+                // `If it is a release:` above its steps.
+                None if rest.ends_with(':') => {
+                    self.node.when = condition(rest.trim_end_matches(':').trim());
+                    return;
+                }
+                None => return,
+            }
         } else {
             return;
         };
@@ -228,6 +235,9 @@ pub(super) fn box_of(text: &str) -> Option<(char, usize)> {
     is_box.then_some((sign, length))
 }
 
+/// What separates an id or a number from the rest.
+const MARKS: [&str; 6] = [": ", ". ", ") ", " \u{2014} ", " \u{2013} ", " \u{b7} "];
+
 /// The id or number at the beginning of a text, and its length with what separates it from the rest.
 pub(super) fn name_at(text: &str) -> Option<(String, usize)> {
     let (lead, bare) = match after(text, "step").or_else(|| after(text, "task")) {
@@ -237,22 +247,18 @@ pub(super) fn name_at(text: &str) -> Option<(String, usize)> {
     let end = bare.find(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '#'))).unwrap_or(bare.len());
     let word = bare[..end].trim_end_matches('.');
     let rest = &bare[word.len()..];
-    let sign = rest.chars().next();
-    let is_marked = matches!(sign, Some(':' | '.' | ')'));
-    let is_name = match () {
-        () if lead > 0 => is_number(word) && matches!(sign, Some(':' | '.' | ')')),
-        () if is_number(word) => {
-            is_marked && rest[1..].starts_with(' ') || word.contains('.') && matches!(sign, Some(' ' | '*'))
+    let mark = MARKS.iter().find(|mark| rest.starts_with(**mark) || rest == mark.trim_end());
+    let (is_id, is_alone) = (is_id(word), rest.is_empty() || rest.starts_with(' '));
+    let is_name = match word.as_bytes() {
+        _step if lead > 0 => is_number(word) && mark.is_some(),
+        [letter] if rest.starts_with(": ") => letter.is_ascii_alphanumeric() && !letter.is_ascii_lowercase(),
+        [b'#', number @ ..] => is_number(&word[1..]) && !number.contains(&b'.') && (is_alone || mark.is_some()),
+        _number if is_number(word) => {
+            mark.is_some_and(|mark| !mark.starts_with(' ')) || word.contains('.') && rest.starts_with([' ', '*'])
         }
-        () => match (word.as_bytes(), sign) {
-            ([letter], Some(':')) => letter.is_ascii_uppercase() && rest[1..].starts_with(' '),
-            ([b'#', ..], Some(' ' | ':')) => is_number(&word[1..]) && !word.contains('.'),
-            (_, Some(':' | '.')) => is_id(word) && rest[1..].starts_with(' '),
-            (_, Some(' ') | None) => is_id(word) && is_plain_id(word),
-            (_, Some(_)) => false,
-        },
+        _word => is_id && (mark.is_some_and(|mark| *mark != ") ") || is_alone && is_plain_id(word)),
     };
-    let length = lead + word.len() + usize::from(is_marked);
+    let length = lead + word.len() + mark.map_or(0, |mark| mark.trim_end().len());
     is_name.then(|| (word.to_owned(), length))
 }
 

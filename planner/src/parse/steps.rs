@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use super::blocks::{Block, Inline, Kind, blocks};
 use super::line::{self, Line, box_of, name_at};
 use super::tree::{Format, Node, Tree};
-use super::words::{OVER, SECTIONS, after_any, find_word};
+use super::words::{OVER, SECTIONS, after, after_any, find_word};
 use super::{contents, prose};
 use crate::plan::{NodeKind, Span, TaskPlan};
 
@@ -541,7 +541,7 @@ fn alias_of(text: &str) -> Option<String> {
 /// True when a heading says that its section has no steps.
 fn is_out(text: &str) -> bool {
     let (_, rest) = heading_name(text);
-    after_any(rest, &SECTIONS).is_some() || rest.contains("~~")
+    after_any(rest, &SECTIONS).is_some() && after(rest, "how to").is_none() || rest.contains("~~")
 }
 
 /// True when a heading has a word anywhere that withholds the commands of its section.
