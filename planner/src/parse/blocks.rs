@@ -170,6 +170,9 @@ impl Inline {
         if !follows {
             self.places.push((self.text.len(), at));
         }
+        if self.text.is_empty() {
+            self.text.reserve(TEXT_BYTES);
+        }
         self.text.push_str(text);
     }
 }
@@ -180,6 +183,9 @@ fn within<T>(parts: &[T], within: Range<usize>, range: impl Fn(&T) -> &Range<usi
     let end = parts.partition_point(|part| range(part).end <= within.end);
     &parts[first..end.max(first)]
 }
+
+/// Room for the text of a line before it has to grow.
+const TEXT_BYTES: usize = 96;
 
 /// Reads a file.
 pub(super) fn blocks(text: &str) -> Vec<Block> {
@@ -427,10 +433,11 @@ impl Builder<'_> {
     }
 
     fn code(&mut self, code: &str, range: &Range<usize>) {
-        let text = format!("`{code}`");
-        let from = self.push(&text, range);
+        let from = self.push("`", range);
         if let Some(inline) = self.inline() {
-            inline.codes.push(Code { range: from..from + text.len(), code: code.trim().to_owned() });
+            inline.text.push_str(code);
+            inline.text.push('`');
+            inline.codes.push(Code { range: from..inline.text.len(), code: code.trim().to_owned() });
         }
     }
 }

@@ -7,7 +7,7 @@ use super::commands::{Around, Fence, Verdict, judge, sentences};
 use super::line;
 use super::steps::{Finder, Marker, Section};
 use super::tree::{CodeUse, Format, Node, Part, Reference, Tree};
-use super::words::{DEPENDS, NEXT, POLITE, SHELLS, after_any, first_word, kind_of};
+use super::words::{DEPENDS, NEXT, POLITE, SHELLS, after_any, first_word, is_one_of, kind_of};
 use crate::paths::{file_ref, is_image, word_length};
 use crate::plan::{Attachment, AttachmentKind, Mark, NodeKind};
 
@@ -356,11 +356,10 @@ fn kind_by_words(line: &Inline, has_command: bool) -> NodeKind {
     }
     let verb = first_word(verb_of(&line.text));
     let kind = kind_of(&verb).unwrap_or(NodeKind::Processing);
-    let mut words = line.text.split(|c: char| !c.is_alphanumeric()).skip(1);
-    let is_about_tests = words.any(|word| word.eq_ignore_ascii_case("test") || word.eq_ignore_ascii_case("tests"));
     let writes = matches!(kind, NodeKind::CodeImplementation)
         || matches!(verb.as_str(), "write" | "define" | "extend" | "update");
-    if is_about_tests && writes { NodeKind::UnitTest } else { kind }
+    let mut words = line.text.split(|c: char| !c.is_alphanumeric()).skip(1);
+    if writes && words.any(|word| is_one_of(word, &["test", "tests"])) { NodeKind::UnitTest } else { kind }
 }
 
 /// A text from its verb on.
@@ -401,24 +400,31 @@ pub(super) fn attachments(inline: &Inline) -> Vec<Attachment> {
         let after = inline.links.partition_point(|link| link.range.end <= at);
         inline.links.get(after).is_some_and(|link| link.range.contains(&at))
     };
-    let (text, mut at) = (&inline.text, 0);
-    while let Some(c) = text[at..].chars().next() {
-        let rest = &text[at..];
-        let is_url = rest.starts_with("http://") || rest.starts_with("https://");
-        let length = match is_url {
-            true => rest.find(|c: char| c.is_whitespace() || "<>\"`".contains(c)).unwrap_or(rest.len()),
-            false => word_length(rest),
-        };
-        let word = &rest[..length];
-        let path = if is_url { None } else { file_ref(word.trim_end_matches(['.', ':', '?', '!'])) };
-        if is_url && !is_linked(at) {
-            let url = word.trim_end_matches(['.', ',', ';', ':', '!', '?', ')', '\'', '*']);
-            add(at, AttachmentKind::Link(url.to_owned()), None);
-        } else if let Some(path) = path.filter(|_| !is_linked(at)) {
-            let kind = if is_image(path) { AttachmentKind::ImageRef } else { AttachmentKind::FileRef };
-            add(at, kind(path.to_owned()), None);
+    // Only a word with one of these signs can be a path or an address.
+    let chunks = inline.text.split_ascii_whitespace().filter(|chunk| chunk.contains(['.', '/', '\\']));
+    for chunk in chunks {
+        let start = chunk.as_ptr() as usize - inline.text.as_ptr() as usize;
+        let mut offset = 0;
+        while let Some(c) = chunk[offset..].chars().next() {
+            let (at, rest) = (start + offset, &chunk[offset..]);
+            let is_url = rest.starts_with("http://") || rest.starts_with("https://");
+            let length = match is_url {
+                true => rest.find(|c: char| c.is_whitespace() || "<>\"`".contains(c)).unwrap_or(rest.len()),
+                false => word_length(rest),
+            };
+            offset += length.max(c.len_utf8());
+            let word = &rest[..length];
+            if is_linked(at) {
+                continue;
+            }
+            if is_url {
+                let url = word.trim_end_matches(['.', ',', ';', ':', '!', '?', ')', '\'', '*']);
+                add(at, AttachmentKind::Link(url.to_owned()), None);
+            } else if let Some(path) = file_ref(word.trim_end_matches(['.', ':', '?', '!'])) {
+                let kind = if is_image(path) { AttachmentKind::ImageRef } else { AttachmentKind::FileRef };
+                add(at, kind(path.to_owned()), None);
+            }
         }
-        at += length.max(c.len_utf8());
     }
     found.sort_by_key(|(at, _)| *at);
     found.into_iter().map(|(_, attachment)| attachment).collect()

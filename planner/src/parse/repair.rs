@@ -6,6 +6,8 @@
 //!
 //! Lines are neither added nor removed, and only the beginning of a line changes, so every byte keeps its place.
 
+use std::cell::Cell;
+
 /// Levels of lists; deeper items belong to the last of them.
 const DEPTH_MAX: usize = 32;
 
@@ -13,6 +15,8 @@ const DEPTH_MAX: usize = 32;
 pub(super) struct Repaired {
     pub text: String,
     lines: Vec<Line>,
+    /// The line that was looked for last: the next one is mostly near.
+    last: Cell<usize>,
 }
 
 /// A line: where it begins now, where its unchanged rest begins now and in the file, and its first visible byte there.
@@ -26,18 +30,26 @@ struct Line {
 impl Repaired {
     /// The byte of the file that a byte of the repaired text was.
     pub fn in_file(&self, at: usize) -> usize {
-        let after = self.lines.partition_point(|line| line.start <= at);
-        let Some(line) = self.lines.get(after.saturating_sub(1)) else { return at };
+        let Some(line) = self.line(at) else { return at };
         if at >= line.rest { line.rest_in_file + (at - line.rest) } else { line.visible_in_file }
     }
-}
 
-impl Repaired {
     /// One past the byte of the file that was the byte before one of the repaired text.
     pub fn end_in_file(&self, at: usize) -> usize {
-        let after = self.lines.partition_point(|line| line.start < at);
-        let Some(line) = self.lines.get(after.saturating_sub(1)) else { return at };
+        let Some(line) = self.line(at.saturating_sub(1)) else { return at };
         line.rest_in_file + at.saturating_sub(line.rest)
+    }
+
+    fn line(&self, at: usize) -> Option<&Line> {
+        let is_at = |place: &usize| {
+            let next = self.lines.get(place + 1);
+            self.lines.get(*place).is_some_and(|line| line.start <= at) && next.is_none_or(|next| at < next.start)
+        };
+        let last = self.last.get();
+        let near = (last..last + 3).find(is_at);
+        let place = near.unwrap_or_else(|| self.lines.partition_point(|line| line.start <= at).saturating_sub(1));
+        self.last.set(place);
+        self.lines.get(place)
     }
 }
 
@@ -61,7 +73,8 @@ struct Repairer<'a> {
 
 /// Repairs a text that begins at a byte of the file.
 pub(super) fn repair(text: &str, offset: usize) -> Repaired {
-    let repaired = Repaired { text: String::with_capacity(text.len() + text.len() / 8), lines: Vec::new() };
+    let repaired =
+        Repaired { text: String::with_capacity(text.len() + text.len() / 8), lines: Vec::new(), last: Cell::new(0) };
     let mut repairer = Repairer {
         repaired,
         open: Vec::new(),
