@@ -349,7 +349,6 @@ fn placeholder(command: &str) -> Option<&str> {
     let stands = |part: &&str| {
         let small = || part.trim_start_matches('v').to_lowercase();
         matches!(*part, "YYYY" | "XXX")
-            || part.contains("___")
             || part.contains('.') && (small().starts_with("x.y") || small().ends_with(".x.x"))
             || part.starts_with(['y', 'Y']) && (small() == "your" || small().starts_with("your_"))
     };
@@ -359,10 +358,11 @@ fn placeholder(command: &str) -> Option<&str> {
     let mut parts = command.split(|c: char| !(c.is_alphanumeric() || matches!(c, '.' | '_')));
     // Words in quotes are another language's.
     let mut words = command.split(['"', '\'']).step_by(2).flat_map(str::split_ascii_whitespace);
+    let mut fills = ["\u{2026}", "___", "path/to/", " ... "].iter();
     bracketed
-        .or_else(|| command.find('\u{2026}').map(|at| &command[at..at + '\u{2026}'.len_utf8()]))
+        .or_else(|| fills.find_map(|part| command.find(part).map(|at| &command[at..at + part.len()])))
+        .or_else(|| command.strip_suffix(" ...").map(|_| "..."))
         .or_else(|| parts.find(stands))
-        .or_else(|| command.split_ascii_whitespace().find(|word| *word == "..." || word.contains("path/to/")))
         .or_else(|| words.find(is_variable))
 }
 

@@ -173,6 +173,9 @@ impl<'a> Builder<'a> {
         let title = tree.title.clone().unwrap_or_else(|| "plan".to_owned());
         let mut counts: HashMap<String, usize> = HashMap::new();
         for place in 0..self.parts.len() {
+            if self.parts[place].is_empty() {
+                continue;
+            }
             // A list of names is written with commas.
             let group = tree.nodes.get(place).map_or(title.as_str(), |group| {
                 let name = group.alias.as_ref().or(group.name.as_ref().filter(|_| !group.is_heading));
