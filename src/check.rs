@@ -1,10 +1,11 @@
 //! `plan check`: how a plan file is read, line by line, which of its code runs, and what order follows. Nothing runs.
 
+use std::collections::BTreeMap;
 use std::io::{BufWriter, Write};
 use std::path::Path;
 
 use crewlog_planner::analysis::Analysis;
-use crewlog_planner::parse::{self, Diagnostic, ParseError, ParsedPlan, VERBS};
+use crewlog_planner::parse::{self, Diagnostic, ParseError, ParsedPlan, Part, VERBS};
 use crewlog_planner::plan::{Dependency, Span, Strength, TaskId, TaskPlan};
 use serde::Serialize;
 
@@ -26,6 +27,7 @@ struct CheckJson<'a> {
     format: Option<&'static str>,
     title: Option<&'a str>,
     tasks: Vec<CheckedTaskJson<'a>>,
+    parts: Vec<PartJson<'a>>,
     code: Vec<CodeJson<'a>>,
     warnings: Vec<WarningJson<'a>>,
     graph: Option<GraphJson>,
@@ -44,12 +46,26 @@ struct CodeJson<'a> {
     withheld: Option<&'a str>,
 }
 
+/// A part of the file that is in no task.
+#[derive(Serialize)]
+struct PartJson<'a> {
+    line: usize,
+    column: usize,
+    part: &'static str,
+    text: &'a str,
+}
+
 /// A task, and where it stands.
 #[derive(Serialize)]
 struct CheckedTaskJson<'a> {
     line: usize,
     column: usize,
     spans: &'a [Span],
+    /// Of those it depends on, the ones by mere order.
+    follows: Vec<String>,
+    /// The task whose outcome decides its condition.
+    decided_by: Option<String>,
+    optional: bool,
     retry: Option<u32>,
     timeout_ms: Option<u64>,
     deadline_ms: Option<u64>,
@@ -83,10 +99,7 @@ struct ErrorJson {
 /// `plan check`.
 pub async fn check(session: &Session, check: Check) -> Result<Code, Failure> {
     if check.verbs {
-        for (kind, verbs) in VERBS {
-            writeln!(std::io::stdout(), "{}: {verbs}", kind.as_str())?;
-        }
-        return Ok(Code::Done);
+        return verbs(session);
     }
     let path = check.file.as_deref().unwrap_or(Path::new("-"));
     let text = read_text(path)?;
@@ -116,13 +129,38 @@ pub async fn check(session: &Session, check: Check) -> Result<Code, Failure> {
     Ok(Code::Done)
 }
 
+/// The verbs that make a sentence a step, by the kind that they give it.
+fn verbs(session: &Session) -> Result<Code, Failure> {
+    let by_kind = VERBS.map(|(kind, verbs)| (kind.as_str(), verbs.split_ascii_whitespace().collect::<Vec<_>>()));
+    let mut stdout = std::io::stdout().lock();
+    match session.output {
+        Output::Jsonl => print_line(stdout, &BTreeMap::from(by_kind))?,
+        Output::Json => print_pretty(stdout, &BTreeMap::from(by_kind))?,
+        Output::Text => {
+            for (kind, verbs) in by_kind {
+                writeln!(stdout, "{kind}: {}", verbs.join(" "))?;
+            }
+        }
+    }
+    Ok(Code::Done)
+}
+
 fn print(mut to: impl Write, parsed: &ParsedPlan, shown: &CheckJson<'_>, places: &Places<'_>) -> std::io::Result<()> {
     writeln!(to, "read as {}", parsed.format.as_str())?;
-    for task in &parsed.tasks {
+    let mut parts = shown.parts.iter().peekable();
+    for (task, json) in parsed.tasks.iter().zip(&shown.tasks) {
+        while let Some(part) = parts.next_if(|part| (part.line, part.column) < (json.line, json.column)) {
+            print_part(&mut to, part)?;
+        }
         print_task(&mut to, task, parsed, places)?;
     }
+    parts.try_for_each(|part| print_part(&mut to, part))?;
     for warning in &parsed.warnings {
         print_warning(&mut to, warning, places)?;
+    }
+    if let Some(first) = parsed.lost.first() {
+        let (n, (line, _)) = (parsed.lost.len(), places.of(first.start));
+        writeln!(to, "{n} numbered items or shell fences belong to no box, the first on line {line}: `run` asks about them")?;
     }
     if let Some(graph) = &shown.graph {
         advice::print_graph(&mut to, graph)?;
@@ -193,10 +231,14 @@ impl<'a> CheckJson<'a> {
         let shown = ParsedJson::of(parsed).into_tasks();
         let tasks = parsed.tasks.iter().zip(shown).map(|(task, shown)| {
             let (line, column) = place_of(task, places);
+            let decided_by = task.condition.as_ref().and_then(|condition| condition.outcome_of);
             CheckedTaskJson {
                 line,
                 column,
                 spans: &task.spans,
+                follows: names_of(task, &parsed.tasks, Strength::Soft),
+                decided_by: decided_by.and_then(|id| name_of(&parsed.tasks, id)),
+                optional: task.optional,
                 retry: task.retry,
                 timeout_ms: task.timeout_ms,
                 deadline_ms: task.deadline_ms,
@@ -214,6 +256,15 @@ impl<'a> CheckJson<'a> {
             help: one.help.as_deref(),
             excerpt: places.line(one.line),
         });
+        let parts = parsed.parts.iter().map(|(span, part)| {
+            let (line, column) = places.of(span.start);
+            let part = match part {
+                Part::Heading => "heading",
+                Part::Context => "context",
+                Part::LeftOut => "left out",
+            };
+            PartJson { line, column, part, text: places.text.get(span.start..span.end).unwrap_or("").trim() }
+        });
         let code = parsed.codes.iter().map(|one| {
             let (line, column) = places.of(one.at);
             let task = one.task.and_then(|id| name_of(&parsed.tasks, id));
@@ -223,6 +274,7 @@ impl<'a> CheckJson<'a> {
             format: Some(parsed.format.as_str()),
             title: parsed.title.as_deref(),
             tasks: tasks.collect(),
+            parts: parts.collect(),
             code: code.collect(),
             warnings: warnings.collect(),
             ..Self::default()
@@ -235,10 +287,20 @@ fn name_of(tasks: &[TaskPlan], id: TaskId) -> Option<String> {
     tasks.get(usize::try_from(id.0).ok()?.checked_sub(1)?).map(TaskPlan::name)
 }
 
+/// The names of what a task waits for with a strength.
+fn names_of(task: &TaskPlan, tasks: &[TaskPlan], strength: Strength) -> Vec<String> {
+    let own = task.depends_on.iter().filter(|one| one.strength == strength);
+    own.filter_map(|one: &Dependency| name_of(tasks, one.task)).collect()
+}
+
 fn place_of(task: &TaskPlan, places: &Places<'_>) -> (usize, usize) {
     let Some(span) = task.spans.first() else { return (1, 1) };
     let part = places.text.get(span.start..span.end).unwrap_or("");
     places.of(span.start + (part.len() - part.trim_start().len()))
+}
+
+fn print_part(mut to: impl Write, part: &PartJson<'_>) -> std::io::Result<()> {
+    writeln!(to, "{}:{}  {}: {}", part.line, part.column, part.part, one_line(part.text, 100))
 }
 
 fn print_task(mut to: impl Write, task: &TaskPlan, parsed: &ParsedPlan, places: &Places<'_>) -> std::io::Result<()> {
@@ -251,11 +313,7 @@ fn print_task(mut to: impl Write, task: &TaskPlan, parsed: &ParsedPlan, places: 
         one_line(&task.description, 100)
     )?;
     let mut detail = |label: &str, text: &str| writeln!(to, "        {label}: {}", one_line(text, 120));
-    let named = |strength| {
-        let own = task.depends_on.iter().filter(|one| one.strength == strength);
-        let names = own.filter_map(|one: &Dependency| name_of(&parsed.tasks, one.task));
-        names.collect::<Vec<_>>().join(", ")
-    };
+    let named = |strength| names_of(task, &parsed.tasks, strength).join(", ");
     let seconds = |ms: Option<u64>| ms.map(|ms| format!("{} s", ms as f64 / 1_000.0));
     let default =
         task.default_answer.as_ref().map(|one| format!("{} after {} s", one.answer, one.after_ms as f64 / 1_000.0));

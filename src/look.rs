@@ -9,7 +9,7 @@ use crewlog_executors::history::History;
 use crewlog_mq::{Error, EventStore, Position, Query, Range, Recorded};
 use crewlog_planner::claim;
 use crewlog_planner::event::{self, Deadline, TaskStatus};
-use crewlog_planner::parse::{self, Diagnostic, Format, ParsedPlan};
+use crewlog_planner::parse::{self, Diagnostic, ParsedPlan};
 use crewlog_planner::plan::{Mark, NodeKind, TaskPlan, sub_plan_id};
 use crewlog_planner::state::{HeldByBudget, Measure, Phase, PlannerState, Question, Shortage, Task};
 use crewlog_planner::view::PlanView;
