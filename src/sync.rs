@@ -1,7 +1,7 @@
-//! `plan sync` and `run --sync`: a plan and its file, each kept in step with the other.
+//! `plan sync` and `run --sync`: keep a plan and its file in step.
 //!
-//! The file is only ever replaced as a whole, and only while it has the bytes that were read. What its boxes then show is
-//! kept in a cell of the log, so that a box set by a person is told from one that was written here.
+//! The file is only ever replaced as a whole, and only while it has the bytes that were read. A cell of the log keeps what
+//! its boxes then show, so that a box set by a person is told from one that crewlog wrote.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fs::{self, File};
@@ -15,8 +15,8 @@ use crewlog_executors::roster::Roster;
 use crewlog_executors::{human, planning};
 use crewlog_mq::{Append, CellChange, EventStore, ExecuteError, Position, Range};
 use crewlog_planner::claim::{Ending, TaskError};
-use crewlog_planner::event::{Amendment, Command};
-use crewlog_planner::parse::{self, Diagnostic, Format, ParseError, ParsedPlan, write_states};
+use crewlog_planner::event::{Amendment, Command, TaskStatus};
+use crewlog_planner::parse::{Format, ParseError, ParsedPlan, write_states};
 use crewlog_planner::plan::{Mark, Strength, TaskId, TaskPlan};
 use crewlog_planner::planner::PlannerError;
 use crewlog_planner::state::{Phase, PlannerState};
@@ -28,7 +28,7 @@ use crate::act;
 use crate::cli::{Output, SyncPlan};
 use crate::failure::{Code, Failure};
 use crate::look;
-use crate::matching::{Boxes, Changes, Comparison, Note, Reading, Shown, told_of};
+use crate::matching::{Changes, Comparison, Note, Reading, Shown, told_of};
 use crate::session::{Session, read_text};
 use crate::start::{consent, order, short_id};
 use crate::terminal::say;
@@ -59,24 +59,6 @@ pub enum Takes {
     Nothing,
 }
 
-/// What came of a round.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Round {
-    /// The plan was changed; the next round writes the file.
-    Changed,
-    /// Plan or file are not as they were read.
-    Overtaken,
-    /// Plan and file are in step.
-    InStep,
-}
-
-/// The text that a plan has taken in, as it is read.
-struct Source {
-    text: String,
-    parallel: bool,
-    plan: ParsedPlan,
-}
-
 /// When a file was written last, and its length.
 type Stamp = (SystemTime, u64);
 
@@ -88,17 +70,18 @@ pub struct Kept<'a> {
     tags: Vec<String>,
     roster: Roster,
     path: PathBuf,
-    source: Option<Arc<Source>>,
-    /// As the cell has it, if it is there.
-    shown: Option<Shown>,
-    /// Where the log ended before the last change from here; a view that has not read on does not have that change.
+    /// The source of the plan, and whether it is read without its order.
+    source: Option<(Arc<Reading>, bool)>,
+    shown: Shown,
+    /// The end of the log before the last change that was made here: a view up to there does not have that change.
     seen: Position,
-    /// The names of tasks, by what was done with them.
+    /// The names of tasks by what was done with them.
     did: BTreeMap<&'static str, Vec<String>>,
     n_written: usize,
+    /// Lines whose states were not written.
     refused: Vec<String>,
     said: HashSet<String>,
-    /// What is to be said.
+    /// Warnings that are not printed yet.
     pub notes: Vec<String>,
     stamp: Option<Stamp>,
     is_behind: bool,
@@ -114,9 +97,9 @@ pub async fn sync(session: &Session, typed: &SyncPlan) -> Result<Code, Failure> 
     planning::catch_up(&store, &plan, kept.tags.clone()).await?;
     for _ in 0..TRIES_MAX {
         let view = look::load_view(&store, &plan, Range::default()).await?;
-        let round = kept.round(&view, Takes::Asking).await;
+        let is_in_step = kept.round(&view, Takes::Asking).await;
         kept.notes.drain(..).filter(|_| !session.terminal.is_quiet).for_each(|note| say(&visible(&note)));
-        if round? == Round::InStep {
+        if is_in_step? {
             return kept.finish();
         }
     }
@@ -147,8 +130,7 @@ impl<'a> Kept<'a> {
             roster,
             path,
             source: None,
-            // Without what it holds, boxes are compared with what the plan has read.
-            shown: cell.and_then(|cell| serde_json::from_str(&cell.value).ok()),
+            shown: cell.and_then(|cell| serde_json::from_str(&cell.value).ok()).unwrap_or_default(),
             seen: Position(0),
             did: ["added", "edited", "left_out", "done"].map(|did| (did, Vec::new())).into(),
             n_written: 0,
@@ -161,8 +143,8 @@ impl<'a> Kept<'a> {
         })
     }
 
-    /// A round if the plan or the file has changed. The file must not end the work, so a failure is a note. Gives whether
-    /// the plan was changed.
+    /// Does a round if the plan or the file has changed. A failure is a warning, as the file must not end the work. Gives
+    /// whether a further round is due.
     pub async fn keep(&mut self, view: &PlanView, takes: Takes) -> bool {
         let begun = Instant::now();
         self.due = begun + LOOK_INTERVAL;
@@ -170,15 +152,15 @@ impl<'a> Kept<'a> {
             return false;
         }
         let round = self.round(view, takes).await;
-        self.is_behind = matches!(round, Ok(Round::Changed | Round::Overtaken));
+        self.is_behind = matches!(round, Ok(false));
         if self.is_behind {
             // A large file takes a while, which is not spent again at once.
             self.due = Instant::now() + COLLECTED.max(4 * begun.elapsed());
         }
-        if let Err(failure) = &round {
+        if let Err(failure) = round {
             self.note(failure.to_string().replacen("error: ", "warning: ", 1));
         }
-        matches!(round, Ok(Round::Changed))
+        self.is_behind
     }
 
     /// Says that the plan has changed.
@@ -189,10 +171,10 @@ impl<'a> Kept<'a> {
         }
     }
 
-    /// Takes in the file or, where that changes nothing, writes the boxes.
-    async fn round(&mut self, view: &PlanView, takes: Takes) -> Result<Round, Failure> {
+    /// Takes in the file or, where that changes nothing, writes the boxes. Gives whether both are in step then.
+    async fn round(&mut self, view: &PlanView, takes: Takes) -> Result<bool, Failure> {
         if view.at() <= self.seen {
-            return Ok(Round::Overtaken);
+            return Ok(false);
         }
         let state = view.state();
         self.stamp = stamp_of(&self.path);
@@ -201,43 +183,34 @@ impl<'a> Kept<'a> {
             tokio::time::sleep(SETTLED.saturating_sub(age)).await;
         }
         let text = read_text(&self.path)?;
-        let source = self.source(state)?;
-        let options = state.config().file.options(source.parallel);
-        let line_of = |error: &ParseError| error.place().map_or(1, |(line, _)| line);
-        let unreadable = |error: ParseError| self.failure(Code::Parse, line_of(&error), &error);
-        let read = |text: &str| parse::read(text, options).map_err(unreadable);
-        let now = read(&text)?;
-        let before = || Reading::new(&source.text, &source.plan);
-        let comparison = Comparison::new(view, before(), Reading::new(&text, &now));
+        let (before, parallel) = self.source(state)?;
+        let options = state.config().file.options(parallel);
+        let unreadable = |error: ParseError| self.failure(error.place().map_or(1, |(line, _)| line), &error);
+        let now = Reading::new(text, options).map_err(unreadable)?;
+        let comparison = Comparison::new(view, &before, &now);
         let settled = comparison.with_boxes_before();
-        let mut changes = if settled == source.text {
+        let mut changes = if settled == before.text {
             Changes::default()
         } else {
-            let plan = read(&settled)?;
-            Comparison::new(view, before(), Reading::new(&settled, &plan)).edits()
+            let settled = Reading::new(settled, options).map_err(unreadable)?;
+            Comparison::new(view, &before, &settled).edits(options)
         };
-        let shown = self.shown.clone().unwrap_or_default();
-        comparison.boxes_by_hand(&shown, &mut changes);
+        comparison.boxes(&self.shown, &mut changes);
         for (line, text) in std::mem::take(&mut changes.notes) {
             self.warn(line, &text);
         }
-        if !changes.is_empty() && self.is_taken(state, &changes, takes)? {
-            let known = source.plan.warnings.iter().map(|warning| &warning.message).collect::<HashSet<_>>();
-            let is_new = |warning: &&Diagnostic| !changes.is_only_boxes() && !known.contains(&warning.message);
-            now.warnings.iter().filter(is_new).for_each(|warning| self.warn(warning.line, &warning.message));
-            self.remember(comparison.shown_before(&shown)).await?;
-            return self.amend(state, changes, comparison.taken_in(options)).await;
+        let known = before.plan.warnings.iter().map(|warning| &warning.message).collect::<HashSet<_>>();
+        let new = now.plan.warnings.iter().filter(|warning| !known.contains(&warning.message));
+        new.for_each(|warning| self.warn(warning.line, &warning.message));
+        if !changes.keep_plan() && self.is_taken(state, &changes, takes)? {
+            return self.amend(state, changes).await;
         }
-        let boxes = comparison.boxes(&shown);
-        if boxes.shown == comparison.shown_before(&shown) && boxes.states.is_empty() && boxes.refused.is_empty() {
-            return Ok(Round::InStep);
-        }
-        self.write(&text, now, boxes).await
+        self.write(now, changes).await
     }
 
     /// Whether the plan is changed as its file asks.
     fn is_taken(&mut self, state: &PlannerState, changes: &Changes, takes: Takes) -> Result<bool, Failure> {
-        let line = changes.lines.values().min().copied().unwrap_or(1);
+        let line = changes.line.unwrap_or(1);
         if let (Phase::Ended(_), false) = (state.phase(), state.config().standing) {
             self.refuse((line, "the file was changed, but the plan has ended: run the file again".to_owned()));
             return Ok(false);
@@ -262,19 +235,20 @@ impl<'a> Kept<'a> {
         Ok(true)
     }
 
-    /// Changes the plan, all at once, and reports what a person has ticked while it ran.
-    async fn amend(&mut self, state: &PlannerState, changes: Changes, text: String) -> Result<Round, Failure> {
-        let source = (!changes.is_only_boxes()).then_some(Amendment::Source { text });
-        let left_out = [&changes.gone[..], &changes.given_up].concat();
-        let named = changes.defined.iter().filter(|task| changes.lines.contains_key(&task.id));
-        let (edited, added): (Vec<_>, Vec<_>) = named.partition(|task| state.task(task.id).is_some());
+    /// Changes the plan in one amendment, and reports the tasks that a person has ticked while they ran.
+    async fn amend(&mut self, state: &PlannerState, changes: Changes) -> Result<bool, Failure> {
+        let Changes { defined, left_out, done, source, line, .. } = changes;
+        let (edited, added): (Vec<_>, Vec<_>) =
+            defined.iter().filter(|task| !task.spans.is_empty()).partition(|task| state.task(task.id).is_some());
         let tasks = |ids: &[TaskId]| ids.iter().filter_map(|id| Some(&state.task(*id)?.plan)).collect::<Vec<_>>();
-        let ended = tasks(&[&changes.reported[..], &changes.done].concat());
-        let did = [("added", added), ("edited", edited), ("left_out", tasks(&left_out)), ("done", ended)];
+        let did = [("added", added), ("edited", edited), ("left_out", tasks(&left_out)), ("done", tasks(&done))];
         let did = did.map(|(did, tasks)| (did, tasks.into_iter().map(TaskPlan::name).collect::<Vec<_>>()));
-        let define = (!changes.defined.is_empty()).then(|| Amendment::Define { tasks: changes.defined.clone() });
-        let skipped = left_out.iter().map(|task| Amendment::Skip { task: *task, keeps_order: true });
-        let done = changes.done.iter().map(|task| Amendment::Done { task: *task });
+        let is_running = |id: &TaskId| state.task(*id).is_some_and(|task| task.status == TaskStatus::Running);
+        let (running, done): (Vec<_>, Vec<_>) = done.into_iter().partition(is_running);
+        let define = (!defined.is_empty()).then_some(Amendment::Define { tasks: defined });
+        let skipped = left_out.into_iter().map(|task| Amendment::Skip { task, keeps_order: true });
+        let done = done.into_iter().map(|task| Amendment::Done { task });
+        let source = source.map(|text| Amendment::Source { text });
         let amendments = define.into_iter().chain(skipped).chain(done).chain(source).collect::<Vec<_>>();
         let head = self.store.head().await?;
         if !amendments.is_empty() {
@@ -284,15 +258,18 @@ impl<'a> Kept<'a> {
                 Ok(_) => self.seen = head,
                 // A task has begun meanwhile.
                 Err(ExecuteError::Refused(PlannerError::TaskUnderWay { .. } | PlannerError::TaskEnded { .. })) => {
-                    return Ok(Round::Overtaken);
+                    return Ok(false);
                 }
-                Err(error) => return Err(self.refusal(planner.handler().state(), error, &changes)),
+                Err(error) => {
+                    let mut failure = self.failure(line.unwrap_or(1), &error);
+                    failure.code = act::refused(planner.handler().state(), error).code;
+                    return Err(failure);
+                }
             }
         }
-        for id in changes.reported {
-            let Some(task) = state.task(id) else { continue };
+        for task in running.into_iter().filter_map(|id| state.task(id)) {
             let life = self.session.place.sign_of_life()?;
-            let mut claim = human::claim_of(&self.store, &self.plan, id, self.tags.clone());
+            let mut claim = human::claim_of(&self.store, &self.plan, task.plan.id, self.tags.clone());
             let ending = Ending::Completed { result: "done by a person".to_owned(), run: None };
             match human::report(&mut claim, task.attempts, &life, self.store.now(), ending).await {
                 Ok(()) => self.seen = head,
@@ -306,75 +283,56 @@ impl<'a> Kept<'a> {
         for (did, names) in did {
             self.did.entry(did).or_default().extend(names);
         }
-        Ok(Round::Changed)
+        Ok(false)
     }
 
     /// Writes the boxes, if the file is still as it was read.
-    async fn write(&mut self, text: &str, mut now: ParsedPlan, boxes: Boxes) -> Result<Round, Failure> {
-        if now.marks.is_empty() {
+    async fn write(&mut self, mut now: Reading, changes: Changes) -> Result<bool, Failure> {
+        if now.plan.marks.is_empty() {
             self.warn(1, "the file has no boxes, so it shows no states");
         }
-        boxes.refused.into_iter().for_each(|note| self.refuse(note));
-        // What a person has ticked ends the groups around it, too.
-        for mark in now.marks.iter_mut().filter(|mark| mark.of.is_some_and(|task| boxes.ticked.contains(&task))) {
-            mark.mark = Mark::Open;
-        }
-        let written = write_states(text, &now, &boxes.states, &moment_like(text));
-        if written.text != text {
-            let cannot = |error| Failure::user(format!("{} cannot be written: {error}", self.path.display()));
-            if !replace(&self.path, text, &written.text).map_err(cannot)? {
-                return Ok(Round::Overtaken);
+        changes.refused.into_iter().for_each(|note| self.refuse(note));
+        // A box that a person has ticked ends the groups around it, too.
+        for mark in &mut now.plan.marks {
+            if mark.of.and_then(|task| changes.states.get(&task)) == Some(&mark.mark) {
+                mark.mark = Mark::Open;
             }
-            let places = now.marks.iter().map(|mark| mark.span).collect::<BTreeSet<_>>();
+        }
+        let states = changes.states.into_iter().collect::<Vec<_>>();
+        let written = write_states(&now.text, &now.plan, &states, &moment_like(&now.text));
+        if written.text != now.text {
+            let cannot = |error| Failure::user(format!("{} cannot be written: {error}", self.path.display()));
+            if !replace(&self.path, &now.text, &written.text).map_err(cannot)? {
+                return Ok(false);
+            }
+            let places = now.plan.marks.iter().map(|mark| mark.span).collect::<BTreeSet<_>>();
             self.n_written += written.changed.iter().filter(|span| places.contains(span)).count();
         }
-        self.remember(boxes.shown).await?;
-        Ok(Round::InStep)
-    }
-
-    /// Keeps what the boxes show.
-    async fn remember(&mut self, shown: Shown) -> Result<(), Failure> {
-        if self.shown.as_ref() != Some(&shown) {
-            let value = serde_json::to_string(&shown)?;
+        if self.shown != changes.shown {
+            let value = serde_json::to_string(&changes.shown)?;
             self.store.append(Append::default().cell(CellChange::set(SPACE, &self.plan, value))).await?;
-            self.shown = Some(shown);
+            self.shown = changes.shown;
         }
-        Ok(())
+        Ok(true)
     }
 
-    /// The text that the plan has taken in. Whether its order binds is seen from the plan that was made of it.
-    fn source(&mut self, state: &PlannerState) -> Result<Arc<Source>, Failure> {
-        if let Some(source) = self.source.as_ref().filter(|source| source.text == state.source()) {
-            return Ok(Arc::clone(source));
+    /// The text that the plan has taken in, and whether it is read without its order, as the plan that was made of it tells.
+    fn source(&mut self, state: &PlannerState) -> Result<(Arc<Reading>, bool), Failure> {
+        if let Some(source) = self.source.as_ref().filter(|(known, _)| known.text == state.source()) {
+            return Ok(source.clone());
         }
-        let text = state.source().to_owned();
-        let read = |parallel| parse::read(&text, state.config().file.options(parallel));
+        let read = |parallel| Reading::new(state.source().to_owned(), state.config().file.options(parallel));
         let is_soft = |task: &TaskPlan| task.depends_on.iter().any(|before| before.strength == Strength::Soft);
-        let plan = read(false)?;
-        let parallel = plan.tasks.iter().any(is_soft) && !state.tasks().iter().any(|task| is_soft(&task.plan));
-        let plan = if parallel { read(true)? } else { plan };
-        let source = Arc::new(Source { text, parallel, plan });
-        self.source = Some(Arc::clone(&source));
+        let source = read(false)?;
+        let parallel = source.plan.tasks.iter().any(is_soft) && !state.tasks().iter().any(|task| is_soft(&task.plan));
+        let source = (Arc::new(if parallel { read(true)? } else { source }), parallel);
+        self.source = Some(source.clone());
         Ok(source)
     }
 
-    /// Why neither the plan nor its file is changed.
-    fn failure(&self, code: Code, line: usize, error: &dyn std::error::Error) -> Failure {
+    fn failure(&self, line: usize, error: &dyn std::error::Error) -> Failure {
         let message = format!("{}:{line}: {error}", self.path.display());
-        Failure::new(code, message).hint("the plan and its file are as they were")
-    }
-
-    fn refusal(&self, state: &PlannerState, error: ExecuteError<PlannerError>, changes: &Changes) -> Failure {
-        let circle = match &error {
-            ExecuteError::Refused(PlannerError::Parse(ParseError::DependencyCycle { cycle, .. })) => &cycle[..],
-            ExecuteError::Refused(_) | ExecuteError::Contended { .. } | ExecuteError::Store(_) => &[],
-        };
-        let named = changes.defined.iter().find(|task| circle.contains(&task.name()));
-        let named = named.and_then(|task| changes.lines.get(&task.id));
-        let line = named.or(changes.lines.values().min()).copied().unwrap_or(1);
-        let mut failure = self.failure(Code::User, line, &error);
-        failure.code = act::refused(state, error).code;
-        failure
+        Failure::new(Code::Parse, message).hint("the plan and its file are as they were")
     }
 
     fn warn(&mut self, line: usize, text: &str) {
@@ -421,33 +379,28 @@ fn stamp_of(path: &Path) -> Option<Stamp> {
     fs::metadata(path).and_then(|known| Ok((known.modified()?, known.len()))).ok()
 }
 
-/// Puts another text in the place of a file, unless it has changed. A link goes on to lead to it, and it keeps its mode.
+/// Replaces a file atomically unless it has changed. A symbolic link stays and leads to the new file, which has the mode of
+/// the old one. While the new file is locked, nobody removes it as left over.
 fn replace(path: &Path, known: &str, text: &str) -> io::Result<bool> {
     let path = fs::canonicalize(path)?;
     let beside = path.with_file_name(name_beside(&path) + &short_id());
-    let replaced = write_beside(&path, &beside, text).and_then(|_locked| {
+    let mut file = File::options().write(true).create_new(true).open(&beside)?;
+    let replaced = file.lock().and_then(|()| {
+        let owner = fs::metadata(&path)?;
+        // Only an administrator may give it to somebody else.
+        let _ = fchown(&file, Some(owner.uid()), Some(owner.gid()));
+        file.set_permissions(owner.permissions())?;
+        file.write_all(text.as_bytes())?;
+        file.sync_all()?;
         let is_known = fs::read(&path)? == known.as_bytes();
         if is_known { fs::rename(&beside, &path) } else { fs::remove_file(&beside) }.map(|()| is_known)
     });
     match (&replaced, path.parent()) {
         (Ok(_), Some(folder)) => File::open(folder)?.sync_all()?,
-        // What cannot be removed now, the next who looks removes.
+        // The next process that looks at the file removes what cannot be removed now.
         _failed => drop(fs::remove_file(&beside)),
     }
     replaced
-}
-
-/// Writes a file with the mode of another. While it is open, nobody takes it for one that was left over.
-fn write_beside(path: &Path, beside: &Path, text: &str) -> io::Result<File> {
-    let mut file = File::options().write(true).create_new(true).open(beside)?;
-    file.lock()?;
-    let known = fs::metadata(path)?;
-    // Only an administrator may give it to somebody else.
-    let _ = fchown(&file, Some(known.uid()), Some(known.gid()));
-    file.set_permissions(known.permissions())?;
-    file.write_all(text.as_bytes())?;
-    file.sync_all()?;
-    Ok(file)
 }
 
 /// How the names of the files begin that are written beside a file.
