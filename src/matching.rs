@@ -9,6 +9,7 @@ use crewlog_planner::parse::{self, ParseError, ParsedPlan, ReadOptions, expressi
 use crewlog_planner::plan::{Dependency, Mark, TaskId, TaskPlan};
 use crewlog_planner::state::{PlannerState, Task};
 use crewlog_planner::view::PlanView;
+use serde_json::Value;
 
 use crate::text::one_line;
 
@@ -40,13 +41,6 @@ pub struct Changes {
     pub notes: Vec<Note>,
     /// States that are not written because their line is not the one that the plan read.
     pub refused: Vec<Note>,
-}
-
-impl Changes {
-    /// True when the file changes nothing in the plan.
-    pub fn keep_plan(&self) -> bool {
-        self.source.is_none() && self.left_out.is_empty() && self.done.is_empty()
-    }
 }
 
 /// A text of a plan's file with its steps.
@@ -88,52 +82,44 @@ impl<'a> Comparison<'a> {
         let (steps_before, steps) = (&before.plan.tasks, &now.plan.tasks);
         let tasks_before = find(view.state(), steps_before);
         let mut was = vec![None; steps.len()];
-        pair(&mut was, steps, &steps_before.iter().enumerate().collect::<Vec<_>>(), false);
+        pair(&mut was, steps, &steps_before.iter().enumerate().collect::<Vec<_>>(), &[0, 1, 2, 3, 5]);
         let mut tasks = was.iter().map(|was| tasks_before[(*was)?]).collect::<Vec<_>>();
         // A step that is new in the file may have been added to the plan by `crewlog amend`.
         let known = tasks_before.iter().flatten().collect::<HashSet<_>>();
         let is_open = |task: &&Task| !task.status.is_end() && !known.contains(&task.plan.id);
         let open = view.state().tasks().iter().filter(is_open).map(|task| (task.plan.id, &task.plan));
-        pair(&mut tasks, steps, &open.collect::<Vec<_>>(), false);
-        for ((id, was), step) in tasks.iter_mut().zip(&was).zip(steps) {
-            let is_same = |task: &Task| was.is_some() || task.plan.description == step.description;
-            *id = id.filter(|id| view.state().task(*id).is_some_and(is_same));
-        }
+        pair(&mut tasks, steps, &open.collect::<Vec<_>>(), &[1, 2, 3, 4]);
         Self { view, before, now, tasks_before, was, tasks }
     }
 
     /// The text now with the boxes of the text before, so that only edits differ.
     pub fn with_boxes_before(&self) -> String {
-        let marks = self.steps().filter_map(|(place, step)| {
-            let before = self.before.plan.tasks[self.was[place]?].mark;
-            (before != step.mark).then_some((step.id, before))
-        });
+        let marks = self.steps().filter_map(|(place, step)| Some((step.id, self.step_before(place)?.mark)));
         write_states(&self.now.text, &self.now.plan, &marks.collect::<Vec<_>>(), "").text
     }
 
     /// The text now, with the lines of tasks that have begun as they were: what the plan takes in.
     fn taken_in(&self, options: ReadOptions<'_>) -> String {
-        let kept = self.steps().filter_map(|(place, step)| {
-            let was = &self.before.plan.tasks[self.was[place]?];
-            let is_kept = !is_same_line(was, step) && has_begun(self.task(place)?);
-            is_kept.then_some((*step.spans.first()?, *was.spans.first()?))
-        });
-        let mut kept = kept.collect::<Vec<_>>();
-        kept.sort_unstable();
-        let (mut text, mut start) = (self.now.text.clone(), self.now.text.len());
-        for (now, was) in kept.iter().rev() {
-            // Parts of a task can stand within its bytes.
-            if now.end <= start {
-                text.replace_range(now.start..now.end, &self.before.text[was.start..was.end]);
-                start = now.start;
+        let (mut text, mut end) = (self.now.text.clone(), usize::MAX);
+        for (place, step) in self.steps().rev() {
+            let (Some(task), Some(was)) = (self.task(place), self.step_before(place)) else { continue };
+            let (Some(to), Some(from)) = (step.spans.first(), was.spans.first()) else { continue };
+            // The bytes of a task can contain those of its parts.
+            if has_begun(task) && !is_same_line(was, step) && to.end <= end {
+                text.replace_range(to.start..to.end, &self.before.text[from.start..from.end]);
+                end = to.start;
             }
         }
         let is_like_now = |read: ParsedPlan| read.tasks.len() == self.now.plan.tasks.len();
         if parse::read(&text, options).is_ok_and(is_like_now) { text } else { self.now.text.clone() }
     }
 
-    fn steps(&self) -> impl Iterator<Item = (usize, &'a TaskPlan)> {
+    fn steps(&self) -> impl DoubleEndedIterator<Item = (usize, &'a TaskPlan)> {
         self.now.plan.tasks.iter().enumerate()
+    }
+
+    fn step_before(&self, place: usize) -> Option<&'a TaskPlan> {
+        self.was[place].map(|was| &self.before.plan.tasks[was])
     }
 
     fn task(&self, place: usize) -> Option<&'a Task> {
@@ -152,20 +138,20 @@ impl<'a> Comparison<'a> {
     pub fn edits(&self, options: ReadOptions<'_>) -> Changes {
         let state = self.view.state();
         let mut changes = Changes::default();
-        let (kept, gone): (Vec<_>, Vec<_>) = self.gone().partition(|(_, task)| has_begun(task));
+        let (begun, gone): (Vec<_>, Vec<_>) = self.gone().partition(|(_, task)| has_begun(task));
         changes.left_out = gone.into_iter().map(|(_, task)| task.plan.id).collect();
-        let told = kept.iter().filter(|(_, task)| !is_left_out(task)).collect::<Vec<_>>();
-        if let Some((first, _)) = told.first() {
-            let names = told.iter().map(|(_, task)| task.plan.name()).collect::<Vec<_>>().join(", ");
+        let kept = begun.iter().map(|(_, task)| task.plan.id).collect::<HashSet<_>>();
+        let missed = begun.iter().filter(|(_, task)| !is_left_out(task));
+        let names = missed.clone().map(|(_, task)| task.plan.name()).collect::<Vec<_>>().join(", ");
+        if let Some((first, _)) = missed.clone().next() {
             let text = format!("begun, so that the plan keeps it although its line is gone: {}", one_line(&names, 80));
             changes.notes.push((self.before.line(first), text));
         }
-        let kept = kept.iter().map(|(_, task)| task.plan.id).collect::<HashSet<_>>();
         let mut new = (state.next_id()..).map(TaskId);
         let ids = self.was.iter().zip(&self.tasks);
         let ids = ids.map(|(was, task)| task.or_else(|| if was.is_none() { new.next() } else { None }));
-        let before = in_plan(state, &self.before.plan, &self.tasks_before);
-        let now = in_plan(state, &self.now.plan, &ids.collect::<Vec<_>>());
+        let before = in_plan(state, &self.before.plan.tasks, &self.tasks_before);
+        let now = in_plan(state, &self.now.plan.tasks, &ids.collect::<Vec<_>>());
         for ((place, step), now) in self.steps().zip(now) {
             let Some(now) = now else { continue };
             let Some(task) = self.task(place) else {
@@ -194,7 +180,7 @@ impl<'a> Comparison<'a> {
     /// Gives every task the name that the file gives it, unless a task that the file does not rename has that name.
     fn name(&self, changes: &mut Changes) {
         let state = self.view.state();
-        let lower = |label: &Option<String>| label.as_ref().map(|label| label.to_lowercase());
+        let lower = |task: &TaskPlan| task.label.as_ref().map(|label| label.to_lowercase());
         let moving = changes.defined.iter().map(|task| task.id).chain(changes.left_out.iter().copied());
         let moving = moving.collect::<HashSet<_>>();
         let keep = state.tasks().iter().filter(|task| !moving.contains(&task.plan.id));
@@ -205,7 +191,7 @@ impl<'a> Comparison<'a> {
             for task in &mut changes.defined {
                 let known = state.task(task.id).map(|known| known.plan.label.clone());
                 let own = known.unwrap_or_else(|| Some(format!("added/{}", task.id)));
-                if task.label != own && lower(&task.label).is_some_and(|label| kept.contains(&label)) {
+                if task.label != own && lower(task).is_some_and(|label| kept.contains(&label)) {
                     let label = std::mem::replace(&mut task.label, own).unwrap_or_default();
                     let name = task.name();
                     kept.insert(name.to_lowercase());
@@ -214,92 +200,66 @@ impl<'a> Comparison<'a> {
                 }
             }
         }
-        let taken = changes.defined.iter().filter_map(|task| lower(&task.label)).collect::<HashSet<_>>();
-        let left_out = changes.left_out.iter().filter_map(|id| Some(&state.task(*id)?.plan));
-        let yielding = left_out.filter(|task| lower(&task.label).is_some_and(|label| taken.contains(&label)));
-        let yielding = yielding.map(|task| {
-            let label = Some(format!("left-out/{}", task.id));
-            TaskPlan { label, spans: Vec::new(), ..task.clone() }
-        });
-        changes.defined.extend(yielding.collect::<Vec<_>>());
+        let taken = changes.defined.iter().filter_map(lower).collect::<HashSet<_>>();
+        for task in changes.left_out.iter().filter_map(|id| Some(&state.task(*id)?.plan)) {
+            if lower(task).is_some_and(|label| taken.contains(&label)) {
+                let label = Some(format!("left-out/{}", task.id));
+                changes.defined.push(TaskPlan { label, spans: Vec::new(), ..task.clone() });
+            }
+        }
     }
 
     /// Compares each box with the plan and with what it showed when the file was last in step.
     pub fn boxes(&self, shown: &Shown, changes: &mut Changes) {
+        let is_end = |mark| matches!(mark, Mark::Done | Mark::Cancelled);
         changes.shown = shown.clone();
-        for place in self.now.plan.marks.iter().filter_map(|mark| usize::try_from(mark.of?.0 - 1).ok()) {
+        for place in self.now.plan.marks.iter().filter_map(|mark| mark.of.map(place_of)) {
             let (Some(task), step) = (self.task(place), &self.now.plan.tasks[place]) else { continue };
-            let was = self.was[place].map(|was| &self.before.plan.tasks[was]);
+            let was = self.step_before(place);
             let before = shown.get(&task.plan.id).copied().unwrap_or_else(|| was.map_or(Mark::Open, |was| was.mark));
-            let says = mark_of(self.view, task);
             let is_as_read = is_same_line(was.unwrap_or(&task.plan), step);
-            let is_by_hand = step.mark != before && Some(step.mark) != says;
-            if is_by_hand && self.take_by_hand(step, task, before, is_as_read, changes) {
+            let is_put_off = matches!(step.mark, Mark::InProgress | Mark::Deferred) && step.mark == task.plan.mark;
+            let says = mark_of(self.view, task);
+            let mark = says.unwrap_or(if is_put_off { step.mark } else { Mark::Open });
+            if step.mark != before && step.mark != mark {
+                let (has_begun, is_free) = (has_begun(task), says.is_none() && !task.status.is_end());
+                match step.mark {
+                    Mark::Done if is_free && (is_as_read || !has_begun) => changes.done.push(task.plan.id),
+                    Mark::Cancelled if !has_begun => changes.left_out.push(task.plan.id),
+                    Mark::Open | Mark::InProgress if !is_end(before) => {}
+                    Mark::Open | Mark::InProgress | Mark::Done | Mark::Cancelled | Mark::Deferred => {
+                        let is_held = says == Some(Mark::InProgress);
+                        let state = if is_held { "held by an executor" } else { task.status.as_str() };
+                        let (name, verb) = (task.plan.name(), if is_held { "is" } else { "stays" });
+                        let change = if step.mark == Mark::Open { "cleared" } else { "set" };
+                        let text = format!("task {name} {verb} {state}, although its box was {change}");
+                        changes.notes.push((self.now.line(step), text));
+                    }
+                }
+                // What a person has set stays, until the task is done.
+                if is_end(before) || mark != Mark::Done {
+                    continue;
+                }
+            }
+            if expressible(self.now.plan.format, mark) != mark {
                 continue;
             }
-            let is_put_off = matches!(step.mark, Mark::InProgress | Mark::Deferred) && step.mark == task.plan.mark;
-            let idle = if is_by_hand || is_put_off { step.mark } else { Mark::Open };
-            let mark = says.unwrap_or(idle);
-            let mark = if expressible(self.now.plan.format, mark) == mark { mark } else { step.mark };
             if mark != step.mark && !is_as_read {
                 changes.refused.push((self.now.line(step), refusal(task)));
                 continue;
             }
-            if mark != step.mark || mark == Mark::Done && before != Mark::Done {
+            if mark != step.mark || mark == Mark::Done && mark != before {
                 changes.states.insert(step.id, mark);
             }
-            if mark != step.mark || says == Some(mark) {
+            if mark != before {
                 changes.shown.insert(task.plan.id, mark);
             }
         }
-        // Tasks that are done, whose lines are gone without having shown it.
-        let is_unsaid = |(step, task): &(&TaskPlan, &Task)| {
-            let was = shown.get(&task.plan.id).copied().unwrap_or(step.mark);
-            mark_of(self.view, task) == Some(Mark::Done) && was != Mark::Done
-        };
-        let unsaid = self.gone().filter(is_unsaid).map(|(step, task)| (self.before.line(step), refusal(task)));
-        changes.refused.extend(unsaid);
-    }
-
-    /// Takes over a box that a person has set, or warns. Gives whether the box stays as it is.
-    fn take_by_hand(
-        &self,
-        step: &TaskPlan,
-        task: &Task,
-        before: Mark,
-        is_as_read: bool,
-        changes: &mut Changes,
-    ) -> bool {
-        let (name, status, says) = (task.plan.name(), task.status, mark_of(self.view, task));
-        let text = match (step.mark, status) {
-            (Mark::Done, _) if has_begun(task) && !is_as_read => {
-                format!("this line is not the one that became task {name}, so that its box ends nothing")
+        for (step, task) in self.gone().filter(|(_, task)| mark_of(self.view, task) == Some(Mark::Done)) {
+            if *shown.get(&task.plan.id).unwrap_or(&step.mark) != Mark::Done {
+                changes.refused.push((self.before.line(step), refusal(task)));
             }
-            (Mark::Done, TaskStatus::Running) if says.is_some() => {
-                format!("task {name} is held by an executor, so that its box ends nothing")
-            }
-            (Mark::Done, TaskStatus::Planned | TaskStatus::NeedsClarification | TaskStatus::Running) => {
-                changes.done.push(task.plan.id);
-                return true;
-            }
-            (Mark::Cancelled, _) if !has_begun(task) => {
-                changes.left_out.push(task.plan.id);
-                return true;
-            }
-            (Mark::Open, status) if status.is_end() && before != Mark::InProgress => {
-                format!("task {name} stays {}, although its box was cleared", status.as_str())
-            }
-            (Mark::Open | Mark::InProgress, _) => String::new(),
-            (Mark::Done | Mark::Cancelled | Mark::Deferred, status) => {
-                let help = "`crewlog cancel`, `pause` and `retry` change it";
-                format!("task {name} stays {}, although its box was set: {help}", status.as_str())
-            }
-        };
-        if !text.is_empty() {
-            changes.notes.push((self.now.line(step), text));
         }
-        let is_end = |mark| matches!(mark, Mark::Done | Mark::Cancelled);
-        is_end(before) || is_end(step.mark) && says != Some(Mark::Done)
     }
 }
 
@@ -318,35 +278,36 @@ pub fn mark_of(view: &PlanView, task: &Task) -> Option<Mark> {
     }
 }
 
-/// Finds the steps among known ones: by the written id, then by equal text in the same group, then by the number.
-///
-/// Several equal ones pair in order. Numbers come last because they move when a step is inserted. A group whose heading was
-/// renamed is the same group; `anywhere` takes equal texts of any group then, as tasks keep the group that they began with.
-fn pair<T: Copy + Eq + Hash>(found: &mut [Option<T>], steps: &[TaskPlan], known: &[(T, &TaskPlan)], anywhere: bool) {
+/// Finds the steps that are not found yet among known ones that are not taken, pass by pass. Several equal ones pair in order.
+fn pair<T: Copy + Eq + Hash>(found: &mut [Option<T>], steps: &[TaskPlan], known: &[(T, &TaskPlan)], passes: &[u8]) {
     let groups = steps.iter().map(|step| &step.group).collect::<HashSet<_>>();
     let groups_known = known.iter().map(|(_, task)| &task.group).collect::<HashSet<_>>();
+    let is_renamed = |task: &TaskPlan| groups.contains(&task.group) != groups_known.contains(&task.group);
     let mut taken = found.iter().flatten().copied().collect::<HashSet<_>>();
-    let is_free = |task: &TaskPlan| anywhere || groups.contains(&task.group) != groups_known.contains(&task.group);
-    for pass in 0..5 {
+    for pass in passes {
         let mut places: HashMap<_, VecDeque<T>> = HashMap::new();
         for (one, task) in known.iter().filter(|(one, _)| !taken.contains(one)) {
-            key(task, pass, is_free(task)).into_iter().for_each(|key| places.entry(key).or_default().push_back(*one));
+            key(task, *pass, is_renamed(task))
+                .into_iter()
+                .for_each(|key| places.entry(key).or_default().push_back(*one));
         }
         for (found, step) in found.iter_mut().zip(steps).filter(|(found, _)| found.is_none()) {
-            *found = key(step, pass, is_free(step)).and_then(|key| places.get_mut(&key)?.pop_front());
+            *found = key(step, *pass, is_renamed(step)).and_then(|key| places.get_mut(&key)?.pop_front());
             taken.extend(*found);
         }
     }
 }
 
-/// What pairs two tasks in a pass: a name, a text, a group.
-fn key(task: &TaskPlan, pass: u8, is_free: bool) -> Option<[Option<&str>; 3]> {
+/// The name, text and group that pair two tasks in a pass: the written id decides, then equal text in the same group, whose
+/// heading may be renamed. Numbers come last because they move when a step is inserted.
+fn key(task: &TaskPlan, pass: u8, is_renamed: bool) -> Option<[Option<&str>; 3]> {
     let (label, text, group) = (task.label.as_deref(), Some(task.description.as_str()), task.group.as_deref());
     match pass {
         0 => Some([Some(written_id(task)?), None, None]),
         1 => Some([label, text, group]),
         2 => Some([None, text, group]),
-        3 => is_free.then_some([None, text, None]),
+        3 => is_renamed.then_some([None, text, None]),
+        4 => Some([None, text, None]),
         _last => Some([Some(label?), None, None]),
     }
 }
@@ -365,7 +326,7 @@ fn find(state: &PlannerState, steps: &[TaskPlan]) -> Vec<Option<TaskId>> {
     for left_out in [false, true] {
         let is_meant = |task: &&Task| is_left_out(task) == left_out && task.plan.compensates.is_none();
         let known = state.tasks().iter().filter(is_meant).map(|task| (task.plan.id, &task.plan));
-        pair(&mut found, steps, &known.collect::<Vec<_>>(), true);
+        pair(&mut found, steps, &known.collect::<Vec<_>>(), &[0, 1, 2, 3, 5, 4]);
     }
     // A task that was given another text still has the bytes that it was read from.
     let taken = found.iter().flatten().copied().collect::<HashSet<_>>();
@@ -377,43 +338,43 @@ fn find(state: &PlannerState, steps: &[TaskPlan]) -> Vec<Option<TaskId>> {
     found
 }
 
-/// The steps of a text with the numbers of the plan, and without boxes and bytes. A step that waits for one that has begun
-/// waits also for what was put before that one.
-fn in_plan(state: &PlannerState, plan: &ParsedPlan, ids: &[Option<TaskId>]) -> Vec<Option<TaskPlan>> {
-    let places = plan.tasks.iter().enumerate().map(|(place, task)| (task.id, place)).collect::<HashMap<_, _>>();
-    let is_begun = |id: TaskId| state.task(id).is_some_and(has_begun);
-    let is_ended = |id: TaskId| state.task(id).is_some_and(|task| task.status.is_end());
-    // By place of a step that has begun, or is unknown to the plan: what is open before it.
-    let mut ahead: Vec<Vec<Dependency>> = vec![Vec::new(); plan.tasks.len()];
-    let mut tasks = Vec::with_capacity(plan.tasks.len());
-    for (place, step) in plan.tasks.iter().enumerate() {
+/// The place of a step: its number in the file, from 0.
+fn place_of(step: TaskId) -> usize {
+    usize::try_from(step.0).map_or(usize::MAX, |number| number - 1)
+}
+
+/// The steps of a text with the numbers of the plan, without boxes and bytes. A step that waits for one that has begun
+/// also waits for what was put before that one.
+fn in_plan(state: &PlannerState, steps: &[TaskPlan], ids: &[Option<TaskId>]) -> Vec<Option<TaskPlan>> {
+    let is = |id: TaskId, what: fn(&Task) -> bool| state.task(id).is_some_and(what);
+    // By step that has begun or has no task: what is open before it.
+    let mut ahead: Vec<Vec<Dependency>> = vec![Vec::new(); steps.len()];
+    let mut tasks = Vec::with_capacity(steps.len());
+    for (place, step) in steps.iter().enumerate() {
         let mut depends_on = Vec::new();
         for one in &step.depends_on {
-            let Some(before) = places.get(&one.task).copied() else { continue };
-            depends_on.extend(ids[before].map(|task| Dependency { task, strength: one.strength }));
-            depends_on.extend(ahead[before].iter().copied());
+            depends_on.extend(ids[place_of(one.task)].map(|task| Dependency { task, strength: one.strength }));
+            depends_on.extend(&ahead[place_of(one.task)]);
         }
         depends_on.sort_unstable();
         depends_on.dedup_by_key(|one| one.task);
-        if ids[place].is_none_or(is_begun) {
-            ahead[place] =
-                depends_on.iter().filter(|one| ids[place].is_none() || !is_ended(one.task)).copied().collect();
+        if ids[place].is_none_or(|id| is(id, has_begun)) {
+            let open = depends_on.iter().filter(|one| !is(one.task, |task| task.status.is_end()));
+            ahead[place] = open.copied().collect();
         }
-        let Some(id) = ids[place] else {
-            tasks.push(None);
-            continue;
-        };
-        let mut task = TaskPlan { id, mark: Mark::Open, spans: Vec::new(), depends_on, ..step.clone() };
-        if let Some(condition) = &mut task.condition
-            && let Some(decides) = condition.outcome_of
-        {
-            condition.outcome_of = places.get(&decides).and_then(|place| ids[*place]);
-            let name = |id| state.task(id).map_or_else(|| id.to_string(), |task: &Task| task.plan.name());
-            if let Some(known) = condition.outcome_of.filter(|_| condition.text == format!("step {decides} succeeds")) {
-                condition.text = format!("step {} succeeds", name(known));
+        tasks.push(ids[place].map(|id| {
+            let mut task = TaskPlan { id, mark: Mark::Open, spans: Vec::new(), depends_on, ..step.clone() };
+            if let Some(condition) = &mut task.condition
+                && let Some(decides) = condition.outcome_of
+            {
+                condition.outcome_of = ids[place_of(decides)];
+                if let (Some(id), true) = (condition.outcome_of, condition.text == format!("step {decides} succeeds")) {
+                    let name = state.task(id).map_or_else(|| id.to_string(), |task| task.plan.name());
+                    condition.text = format!("step {name} succeeds");
+                }
             }
-        }
-        tasks.push(Some(task));
+            task
+        }));
     }
     tasks
 }
@@ -421,21 +382,22 @@ fn in_plan(state: &PlannerState, plan: &ParsedPlan, ids: &[Option<TaskId>]) -> V
 /// A task of the plan with each field that the file changed, but for the group, by which tasks are found again. The plan
 /// keeps some tasks although their lines are gone.
 fn merged(plan: &TaskPlan, before: &TaskPlan, now: &TaskPlan, kept: &HashSet<TaskId>) -> TaskPlan {
-    let facts = |task| match serde_json::to_value::<&TaskPlan>(task) {
-        Ok(serde_json::Value::Object(facts)) => facts,
-        Ok(_) | Err(_) => unreachable!("a task is an object"),
+    let fields = |task: &TaskPlan| {
+        let fields = serde_json::to_value(task).and_then(serde_json::from_value::<BTreeMap<String, Value>>);
+        fields.expect("a task is an object")
     };
-    let (facts_before, facts_now, mut merged) = (facts(before), facts(now), facts(plan));
-    let names =
-        facts_before.keys().chain(facts_now.keys()).filter(|name| !["depends_on", "group"].contains(&name.as_str()));
-    for name in names.filter(|name| facts_before.get(*name) != facts_now.get(*name)) {
-        merged.remove(name);
-        merged.extend(facts_now.get(name).map(|value| (name.clone(), value.clone())));
-    }
-    let mut merged = serde_json::from_value::<TaskPlan>(merged.into()).expect("the facts of a task make a task");
+    let (fields_before, fields_now, mut merged) = (fields(before), fields(now), fields(plan));
+    let is_kept = |name: &str| name == "group" || fields_before.get(name) == fields_now.get(name);
+    merged.retain(|name, _| is_kept(name));
+    merged.extend(
+        fields_now.iter().filter(|(name, _)| !is_kept(name)).map(|(name, value)| (name.clone(), value.clone())),
+    );
+    let merged = serde_json::to_value(merged).and_then(serde_json::from_value::<TaskPlan>);
+    let mut merged = merged.expect("the fields of a task make a task");
     let (was, is) = (&before.depends_on, &now.depends_on);
-    merged.depends_on.retain(|one| !was.contains(one) || is.contains(one) || kept.contains(&one.task));
-    merged.depends_on.extend(is.iter().filter(|one| !was.contains(one)));
+    let stays = |one: &&Dependency| !was.contains(one) || is.contains(one) || kept.contains(&one.task);
+    let added = is.iter().filter(|one| !was.contains(one));
+    merged.depends_on = plan.depends_on.iter().filter(stays).chain(added).copied().collect();
     merged.depends_on.sort_unstable();
     merged.depends_on.dedup_by_key(|one| one.task);
     merged

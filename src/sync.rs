@@ -8,7 +8,6 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::os::unix::fs::{MetadataExt, fchown};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use crewlog_executors::roster::Roster;
@@ -30,7 +29,7 @@ use crate::failure::{Code, Failure};
 use crate::look;
 use crate::matching::{Changes, Comparison, Note, Reading, Shown, told_of};
 use crate::session::{Session, read_text};
-use crate::start::{consent, order, short_id};
+use crate::start::{consent, order};
 use crate::terminal::say;
 use crate::text::{count, visible};
 use crate::workforce;
@@ -39,9 +38,7 @@ use crate::workforce;
 const TRIES_MAX: usize = 8;
 /// The cells that hold what the boxes of files show, by plan.
 const SPACE: &str = "plan-files";
-/// How long changes of a plan are collected before they are written.
-const COLLECTED: Duration = Duration::from_millis(50);
-/// How long a file must have been left alone before it is read.
+/// How long a file must have been left alone before it is read, and how long changes of its plan are collected.
 const SETTLED: Duration = Duration::from_millis(50);
 /// How often a file is looked at.
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
@@ -59,9 +56,6 @@ pub enum Takes {
     Nothing,
 }
 
-/// When a file was written last, and its length.
-type Stamp = (SystemTime, u64);
-
 /// The file of a plan.
 pub struct Kept<'a> {
     session: &'a Session,
@@ -70,8 +64,6 @@ pub struct Kept<'a> {
     tags: Vec<String>,
     roster: Roster,
     path: PathBuf,
-    /// The source of the plan, and whether it is read without its order.
-    source: Option<(Arc<Reading>, bool)>,
     shown: Shown,
     /// The end of the log before the last change that was made here: a view up to there does not have that change.
     seen: Position,
@@ -83,8 +75,8 @@ pub struct Kept<'a> {
     said: HashSet<String>,
     /// Warnings that are not printed yet.
     pub notes: Vec<String>,
-    stamp: Option<Stamp>,
-    is_behind: bool,
+    /// The time and length of the file when both were in step, if nothing has happened since.
+    stamp: Option<(SystemTime, u64)>,
     /// When the next look is due.
     pub due: Instant,
 }
@@ -120,7 +112,6 @@ impl<'a> Kept<'a> {
             let message = format!("{plan} has no file of its own: no file was read to make it, or it is a fork");
             return Err(Failure::user(message).hint(format!("to write it into a file: {export}")));
         };
-        remove_left_over(&path);
         let cell = store.cell(SPACE, plan).await?;
         Ok(Self {
             session,
@@ -129,7 +120,6 @@ impl<'a> Kept<'a> {
             tags,
             roster,
             path,
-            source: None,
             shown: cell.and_then(|cell| serde_json::from_str(&cell.value).ok()).unwrap_or_default(),
             seen: Position(0),
             did: ["added", "edited", "left_out", "done"].map(|did| (did, Vec::new())).into(),
@@ -138,7 +128,6 @@ impl<'a> Kept<'a> {
             said: HashSet::new(),
             notes: Vec::new(),
             stamp: None,
-            is_behind: true,
             due: Instant::now(),
         })
     }
@@ -148,26 +137,26 @@ impl<'a> Kept<'a> {
     pub async fn keep(&mut self, view: &PlanView, takes: Takes) -> bool {
         let begun = Instant::now();
         self.due = begun + LOOK_INTERVAL;
-        if !self.is_behind && self.stamp.is_some() && self.stamp == stamp_of(&self.path) {
+        if self.stamp.is_some() && self.stamp == stamp_of(&self.path) {
             return false;
         }
         let round = self.round(view, takes).await;
-        self.is_behind = matches!(round, Ok(false));
-        if self.is_behind {
-            // A large file takes a while, which is not spent again at once.
-            self.due = Instant::now() + COLLECTED.max(4 * begun.elapsed());
-        }
-        if let Err(failure) = round {
+        let is_in_step = round.unwrap_or_else(|failure| {
             self.note(failure.to_string().replacen("error: ", "warning: ", 1));
+            true
+        });
+        if !is_in_step {
+            self.stamp = None;
+            // A large file takes a while, which is not spent again at once.
+            self.due = Instant::now() + SETTLED.max(4 * begun.elapsed());
         }
-        self.is_behind
+        !is_in_step
     }
 
     /// Says that the plan has changed.
     pub fn plan_has_changed(&mut self) {
-        if !self.is_behind {
-            self.is_behind = true;
-            self.due = self.due.min(Instant::now() + COLLECTED);
+        if self.stamp.take().is_some() {
+            self.due = self.due.min(Instant::now() + SETTLED);
         }
     }
 
@@ -183,7 +172,7 @@ impl<'a> Kept<'a> {
             tokio::time::sleep(SETTLED.saturating_sub(age)).await;
         }
         let text = read_text(&self.path)?;
-        let (before, parallel) = self.source(state)?;
+        let (before, parallel) = Self::source(state)?;
         let options = state.config().file.options(parallel);
         let unreadable = |error: ParseError| self.failure(error.place().map_or(1, |(line, _)| line), &error);
         let now = Reading::new(text, options).map_err(unreadable)?;
@@ -202,7 +191,8 @@ impl<'a> Kept<'a> {
         let known = before.plan.warnings.iter().map(|warning| &warning.message).collect::<HashSet<_>>();
         let new = now.plan.warnings.iter().filter(|warning| !known.contains(&warning.message));
         new.for_each(|warning| self.warn(warning.line, &warning.message));
-        if !changes.keep_plan() && self.is_taken(state, &changes, takes)? {
+        let is_changed = changes.source.is_some() || !changes.left_out.is_empty() || !changes.done.is_empty();
+        if is_changed && self.is_taken(state, &changes, takes)? {
             return self.amend(state, changes).await;
         }
         self.write(now, changes).await
@@ -260,11 +250,8 @@ impl<'a> Kept<'a> {
                 Err(ExecuteError::Refused(PlannerError::TaskUnderWay { .. } | PlannerError::TaskEnded { .. })) => {
                     return Ok(false);
                 }
-                Err(error) => {
-                    let mut failure = self.failure(line.unwrap_or(1), &error);
-                    failure.code = act::refused(planner.handler().state(), error).code;
-                    return Err(failure);
-                }
+                Err(error @ ExecuteError::Refused(_)) => return Err(self.failure(line.unwrap_or(1), &error)),
+                Err(error) => return Err(error.into()),
             }
         }
         for task in running.into_iter().filter_map(|id| state.task(id)) {
@@ -316,18 +303,13 @@ impl<'a> Kept<'a> {
         Ok(true)
     }
 
-    /// The text that the plan has taken in, and whether it is read without its order, as the plan that was made of it tells.
-    fn source(&mut self, state: &PlannerState) -> Result<(Arc<Reading>, bool), Failure> {
-        if let Some(source) = self.source.as_ref().filter(|(known, _)| known.text == state.source()) {
-            return Ok(source.clone());
-        }
+    /// The source of the plan, and whether it is read without its order, as the tasks that were made of it tell.
+    fn source(state: &PlannerState) -> Result<(Reading, bool), ParseError> {
         let read = |parallel| Reading::new(state.source().to_owned(), state.config().file.options(parallel));
         let is_soft = |task: &TaskPlan| task.depends_on.iter().any(|before| before.strength == Strength::Soft);
         let source = read(false)?;
         let parallel = source.plan.tasks.iter().any(is_soft) && !state.tasks().iter().any(|task| is_soft(&task.plan));
-        let source = (Arc::new(if parallel { read(true)? } else { source }), parallel);
-        self.source = Some(source.clone());
-        Ok(source)
+        Ok((if parallel { read(true)? } else { source }, parallel))
     }
 
     fn failure(&self, line: usize, error: &dyn std::error::Error) -> Failure {
@@ -351,81 +333,61 @@ impl<'a> Kept<'a> {
         }
     }
 
-    /// Says what was done.
+    /// Prints what was done.
     fn finish(self) -> Result<Code, Failure> {
         let named = self.did.iter().filter(|(_, names)| !names.is_empty());
         let lines = named.map(|(did, names)| format!("{}: {}", did.replace('_', " "), names.join(", ")));
         let wrote = format!("{} written to {}", count(self.n_written, "state"), self.path.display());
-        let lines = lines.chain((self.n_written > 0).then_some(wrote)).collect::<Vec<_>>();
+        let wrote = (self.n_written > 0).then_some(wrote);
         let said = match self.session.output {
-            Output::Text if lines.is_empty() => "nothing to change".to_owned(),
-            Output::Text => lines.join("\n"),
+            Output::Text => lines.chain(wrote).collect::<Vec<_>>().join("\n"),
             Output::Json | Output::Jsonl => json!({
                 "plan": self.plan, "file": self.path, "tasks": self.did, "states_written": self.n_written,
                 "refused": self.refused,
             })
             .to_string(),
         };
-        writeln!(io::stdout(), "{}", visible(&said))?;
+        writeln!(io::stdout(), "{}", visible(if said.is_empty() { "nothing to change" } else { &said }))?;
         if self.refused.is_empty() {
             return Ok(Code::Done);
         }
-        let places = self.refused[..self.refused.len().min(NOTES_MAX)].join(", ");
-        Err(Failure::new(Code::Conflict, format!("the plan and its file are not in step: {places}")))
+        Err(Failure::new(Code::Conflict, format!("the plan and its file are not in step: {}", self.refused.join(", "))))
     }
 }
 
-fn stamp_of(path: &Path) -> Option<Stamp> {
+fn stamp_of(path: &Path) -> Option<(SystemTime, u64)> {
     fs::metadata(path).and_then(|known| Ok((known.modified()?, known.len()))).ok()
 }
 
 /// Replaces a file atomically unless it has changed. A symbolic link stays and leads to the new file, which has the mode of
-/// the old one. While the new file is locked, nobody removes it as left over.
+/// the old one. The lock on the old file keeps other processes from the file beside it; one that a killed process left over
+/// is written again.
 fn replace(path: &Path, known: &str, text: &str) -> io::Result<bool> {
     let path = fs::canonicalize(path)?;
-    let beside = path.with_file_name(name_beside(&path) + &short_id());
-    let mut file = File::options().write(true).create_new(true).open(&beside)?;
-    let replaced = file.lock().and_then(|()| {
-        let owner = fs::metadata(&path)?;
-        // Only an administrator may give it to somebody else.
-        let _ = fchown(&file, Some(owner.uid()), Some(owner.gid()));
-        file.set_permissions(owner.permissions())?;
-        file.write_all(text.as_bytes())?;
-        file.sync_all()?;
-        let is_known = fs::read(&path)? == known.as_bytes();
-        if is_known { fs::rename(&beside, &path) } else { fs::remove_file(&beside) }.map(|()| is_known)
-    });
-    match (&replaced, path.parent()) {
-        (Ok(_), Some(folder)) => File::open(folder)?.sync_all()?,
-        // The next process that looks at the file removes what cannot be removed now.
-        _failed => drop(fs::remove_file(&beside)),
+    let (old, folder) = (File::open(&path)?, path.parent().unwrap_or(&path));
+    old.lock()?;
+    let owner = old.metadata()?;
+    if owner.ino() != fs::metadata(&path)?.ino() {
+        return Ok(false);
     }
-    replaced
-}
-
-/// How the names of the files begin that are written beside a file.
-fn name_beside(path: &Path) -> String {
-    format!(".{}.crewlog-", path.file_name().unwrap_or_default().to_string_lossy())
-}
-
-/// Removes what a process left over that was killed while it wrote.
-fn remove_left_over(path: &Path) {
-    let Ok(path) = fs::canonicalize(path) else { return };
-    let name = name_beside(&path);
-    let entries = path.parent().and_then(|folder| fs::read_dir(folder).ok()).into_iter().flatten().flatten();
-    for entry in entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(&name)) {
-        if File::open(entry.path()).is_ok_and(|file| file.try_lock().is_ok()) {
-            // One that stays is in nobody's way.
-            let _ = fs::remove_file(entry.path());
-        }
-    }
+    let beside = folder.join(format!(".{}.crewlog", path.file_name().unwrap_or_default().to_string_lossy()));
+    let _ = fs::remove_file(&beside);
+    let mut new = File::create_new(&beside)?;
+    // Only an administrator may give it to somebody else.
+    let _ = fchown(&new, Some(owner.uid()), Some(owner.gid()));
+    let written = new.set_permissions(owner.permissions()).and_then(|()| new.write_all(text.as_bytes()));
+    let written = written.and_then(|()| new.sync_all()).and_then(|()| fs::read(&path));
+    let is_known = written.as_ref().is_ok_and(|now| now == known.as_bytes());
+    if is_known { fs::rename(&beside, &path) } else { fs::remove_file(&beside) }?;
+    File::open(folder)?.sync_all()?;
+    written.map(|_| is_known)
 }
 
 /// The time now, in the style of the times in a file of beads.
 fn moment_like(text: &str) -> String {
     let known = text.split("\"updated_at\":").nth(1).and_then(|rest| rest.split('"').nth(1)).unwrap_or_default();
-    let digits = |fraction: &str| fraction.bytes().take_while(u8::is_ascii_digit).count().min(9);
-    let digits = known.split_once('.').map_or(0, |(_, fraction)| digits(fraction));
+    let fraction = known.split_once('.').map_or("", |(_, fraction)| fraction);
+    let digits = fraction.bytes().take_while(u8::is_ascii_digit).count().min(9);
     let offset = jiff::fmt::temporal::Pieces::parse(known).ok().and_then(|known| known.to_numeric_offset());
     let now = jiff::Timestamp::now();
     match offset.filter(|_| !known.ends_with('Z')) {
