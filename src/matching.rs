@@ -13,13 +13,6 @@ use serde_json::Value;
 
 use crate::text::one_line;
 
-/// The boxes that crewlog has written or seen to agree with the plan, by task. All others were last seen as in the plan's
-/// source.
-pub type Shown = BTreeMap<TaskId, Mark>;
-
-/// A line number of the file and a warning.
-pub type Note = (usize, String);
-
 /// The differences between a plan and its file.
 #[derive(Debug, Default)]
 pub struct Changes {
@@ -35,12 +28,12 @@ pub struct Changes {
     pub line: Option<usize>,
     /// States to write, by the number of the task in the file. A state that its box shows already counts for its groups.
     pub states: BTreeMap<TaskId, Mark>,
-    /// The boxes after that.
-    pub shown: Shown,
-    /// Changes that the plan does not take over.
-    pub notes: Vec<Note>,
+    /// The boxes after that, see `Kept::shown`.
+    pub shown: BTreeMap<TaskId, Mark>,
+    /// Changes that the plan does not take over, with their lines.
+    pub notes: Vec<(usize, String)>,
     /// States that are not written because their line is not the one that the plan read.
-    pub refused: Vec<Note>,
+    pub refused: Vec<(usize, String)>,
 }
 
 /// A text of a plan's file with its steps.
@@ -210,7 +203,7 @@ impl<'a> Comparison<'a> {
     }
 
     /// Compares each box with the plan and with what it showed when the file was last in step.
-    pub fn boxes(&self, shown: &Shown, changes: &mut Changes) {
+    pub fn boxes(&self, shown: &BTreeMap<TaskId, Mark>, changes: &mut Changes) {
         let is_end = |mark| matches!(mark, Mark::Done | Mark::Cancelled);
         changes.shown = shown.clone();
         for place in self.now.plan.marks.iter().filter_map(|mark| mark.of.map(place_of)) {

@@ -27,7 +27,7 @@ use crate::act;
 use crate::cli::{Output, SyncPlan};
 use crate::failure::{Code, Failure};
 use crate::look;
-use crate::matching::{Changes, Comparison, Note, Reading, Shown, told_of};
+use crate::matching::{Changes, Comparison, Reading, told_of};
 use crate::session::{Session, read_text};
 use crate::start::{consent, order};
 use crate::terminal::say;
@@ -35,7 +35,7 @@ use crate::text::{count, visible};
 use crate::workforce;
 
 /// How often a plan or a file is read again because somebody else writes it.
-const TRIES_MAX: usize = 8;
+pub const TRIES_MAX: usize = 8;
 /// The cells that hold what the boxes of files show, by plan.
 const SPACE: &str = "plan-files";
 /// How long a file must have been left alone before it is read, and how long changes of its plan are collected.
@@ -45,17 +45,6 @@ const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 /// Warnings that are told.
 const NOTES_MAX: usize = 200;
 
-/// What a file may change in its plan.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Takes {
-    /// All of it; a person is asked before anything new can run.
-    Asking,
-    /// All of it, unless a person would have to be asked.
-    Unasked,
-    /// Nothing: only the boxes are written.
-    Nothing,
-}
-
 /// The file of a plan.
 pub struct Kept<'a> {
     session: &'a Session,
@@ -64,7 +53,9 @@ pub struct Kept<'a> {
     tags: Vec<String>,
     roster: Roster,
     path: PathBuf,
-    shown: Shown,
+    /// The boxes that crewlog has written or seen to agree with the plan, by task, as far as they differ from the source of
+    /// the plan.
+    shown: BTreeMap<TaskId, Mark>,
     /// The end of the log before the last change that was made here: a view up to there does not have that change.
     seen: Position,
     /// The names of tasks by what was done with them.
@@ -89,7 +80,7 @@ pub async fn sync(session: &Session, typed: &SyncPlan) -> Result<Code, Failure> 
     planning::catch_up(&store, &plan, kept.tags.clone()).await?;
     for _ in 0..TRIES_MAX {
         let view = look::load_view(&store, &plan, Range::default()).await?;
-        let is_in_step = kept.round(&view, Takes::Asking).await;
+        let is_in_step = kept.round(&view, true).await;
         kept.notes.drain(..).filter(|_| !session.terminal.is_quiet).for_each(|note| say(&visible(&note)));
         if is_in_step? {
             return kept.finish();
@@ -134,13 +125,13 @@ impl<'a> Kept<'a> {
 
     /// Does a round if the plan or the file has changed. A failure is a warning, as the file must not end the work. Gives
     /// whether a further round is due.
-    pub async fn keep(&mut self, view: &PlanView, takes: Takes) -> bool {
+    pub async fn keep(&mut self, view: &PlanView) -> bool {
         let begun = Instant::now();
         self.due = begun + LOOK_INTERVAL;
         if self.stamp.is_some() && self.stamp == stamp_of(&self.path) {
             return false;
         }
-        let round = self.round(view, takes).await;
+        let round = self.round(view, false).await;
         let is_in_step = round.unwrap_or_else(|failure| {
             self.note(failure.to_string().replacen("error: ", "warning: ", 1));
             true
@@ -161,7 +152,7 @@ impl<'a> Kept<'a> {
     }
 
     /// Takes in the file or, where that changes nothing, writes the boxes. Gives whether both are in step then.
-    async fn round(&mut self, view: &PlanView, takes: Takes) -> Result<bool, Failure> {
+    async fn round(&mut self, view: &PlanView, asks: bool) -> Result<bool, Failure> {
         if view.at() <= self.seen {
             return Ok(false);
         }
@@ -192,35 +183,32 @@ impl<'a> Kept<'a> {
         let new = now.plan.warnings.iter().filter(|warning| !known.contains(&warning.message));
         new.for_each(|warning| self.warn(warning.line, &warning.message));
         let is_changed = changes.source.is_some() || !changes.left_out.is_empty() || !changes.done.is_empty();
-        if is_changed && self.is_taken(state, &changes, takes)? {
+        if is_changed && self.is_taken(state, &changes, asks)? {
             return self.amend(state, changes).await;
         }
         self.write(now, changes).await
     }
 
-    /// Whether the plan is changed as its file asks.
-    fn is_taken(&mut self, state: &PlannerState, changes: &Changes, takes: Takes) -> Result<bool, Failure> {
+    /// Whether the plan is changed as its file asks. A person is asked before anything new can run, or has to sync.
+    fn is_taken(&mut self, state: &PlannerState, changes: &Changes, asks: bool) -> Result<bool, Failure> {
         let line = changes.line.unwrap_or(1);
         if let (Phase::Ended(_), false) = (state.phase(), state.config().standing) {
-            self.refuse((line, "the file was changed, but the plan has ended: run the file again".to_owned()));
+            self.refuse(line, "the file was changed, but the plan has ended: run the file again");
             return Ok(false);
         }
         // Names, order and groups run nothing else.
-        let is_new = |task: &&TaskPlan| state.task(task.id).is_none_or(|known| told_of(&known.plan) != told_of(task));
-        let tasks = changes.defined.iter().filter(is_new).cloned().collect::<Vec<_>>();
-        let runs = |task: &TaskPlan| {
+        let is_new = |task: &TaskPlan| state.task(task.id).is_none_or(|known| told_of(&known.plan) != told_of(task));
+        let runs = |task: &&TaskPlan| {
             let is_run = task.command.is_some() || task.compensate.is_some() || self.roster.agent_for(task).is_some();
-            is_run && task.mark != Mark::Done
+            is_run && task.mark != Mark::Done && is_new(task)
         };
-        let is_held_up = takes == Takes::Unasked && !self.session.yes && tasks.iter().any(runs);
-        if takes == Takes::Nothing || is_held_up {
-            let sync = self.session.command_on("plan sync", &self.plan);
-            let why = if is_held_up { "the file has new commands" } else { "the file was changed" };
-            self.warn(line, &format!("{why}; to take that over: {sync}"));
-            return Ok(false);
-        }
-        if takes == Takes::Asking {
+        let tasks = changes.defined.iter().filter(runs).cloned().collect::<Vec<_>>();
+        if asks {
             consent(self.session, &ParsedPlan { tasks, ..ParsedPlan::empty(Format::Markdown) }, &self.roster)?;
+        } else if !tasks.is_empty() && !self.session.yes {
+            let sync = self.session.command_on("plan sync", &self.plan);
+            self.warn(line, &format!("the file has new commands; to take that over: {sync}"));
+            return Ok(false);
         }
         Ok(true)
     }
@@ -250,7 +238,9 @@ impl<'a> Kept<'a> {
                 Err(ExecuteError::Refused(PlannerError::TaskUnderWay { .. } | PlannerError::TaskEnded { .. })) => {
                     return Ok(false);
                 }
-                Err(error @ ExecuteError::Refused(_)) => return Err(self.failure(line.unwrap_or(1), &error)),
+                Err(error @ ExecuteError::Refused(PlannerError::Parse(_))) => {
+                    return Err(self.failure(line.unwrap_or(1), &error));
+                }
                 Err(error) => return Err(error.into()),
             }
         }
@@ -278,7 +268,7 @@ impl<'a> Kept<'a> {
         if now.plan.marks.is_empty() {
             self.warn(1, "the file has no boxes, so it shows no states");
         }
-        changes.refused.into_iter().for_each(|note| self.refuse(note));
+        changes.refused.iter().for_each(|(line, text)| self.refuse(*line, text));
         // A box that a person has ticked ends the groups around it, too.
         for mark in &mut now.plan.marks {
             if mark.of.and_then(|task| changes.states.get(&task)) == Some(&mark.mark) {
@@ -321,8 +311,8 @@ impl<'a> Kept<'a> {
         self.note(format!("{}:{line}: warning: {text}", self.path.display()));
     }
 
-    fn refuse(&mut self, (line, text): Note) {
-        self.warn(line, &text);
+    fn refuse(&mut self, line: usize, text: &str) {
+        self.warn(line, text);
         self.refused.push(format!("{}:{line}", self.path.display()));
     }
 
@@ -338,9 +328,8 @@ impl<'a> Kept<'a> {
         let named = self.did.iter().filter(|(_, names)| !names.is_empty());
         let lines = named.map(|(did, names)| format!("{}: {}", did.replace('_', " "), names.join(", ")));
         let wrote = format!("{} written to {}", count(self.n_written, "state"), self.path.display());
-        let wrote = (self.n_written > 0).then_some(wrote);
         let said = match self.session.output {
-            Output::Text => lines.chain(wrote).collect::<Vec<_>>().join("\n"),
+            Output::Text => lines.chain((self.n_written > 0).then_some(wrote)).collect::<Vec<_>>().join("\n"),
             Output::Json | Output::Jsonl => json!({
                 "plan": self.plan, "file": self.path, "tasks": self.did, "states_written": self.n_written,
                 "refused": self.refused,

@@ -16,6 +16,7 @@ mod hostile;
 mod limits;
 mod names;
 mod places;
+mod plan_export;
 mod replay;
 pub(crate) mod scene;
 mod sealed;

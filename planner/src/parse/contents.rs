@@ -84,7 +84,9 @@ impl Sorter<'_> {
         if is_group && made.task.mark == Mark::Done {
             let (at, help) = (made.at, "clear the box of the group, or tick its parts");
             let parts = self.finder.tree.nodes.iter().filter(|part| part.parent == Some(node));
-            if parts.clone().any(|part| !part.is_group && matches!(part.task.mark, Mark::Open | Mark::InProgress)) {
+            if parts.clone().any(|part| {
+                !part.is_group && !part.task.optional && matches!(part.task.mark, Mark::Open | Mark::InProgress)
+            }) {
                 self.warn(section, "done", at, "this group is done, and parts of it are open".to_owned(), help);
             }
         }
