@@ -28,7 +28,7 @@ pub struct Changes {
     pub line: Option<usize>,
     /// States to write, by the number of the task in the file. A state that its box shows already counts for its groups.
     pub states: BTreeMap<TaskId, Mark>,
-    /// The boxes after that, see `Kept::shown`.
+    /// The boxes after that.
     pub shown: BTreeMap<TaskId, Mark>,
     /// Changes that the plan does not take over, with their lines.
     pub notes: Vec<(usize, String)>,
@@ -123,8 +123,8 @@ impl<'a> Comparison<'a> {
     fn gone(&self) -> impl Iterator<Item = (&'a TaskPlan, &'a Task)> {
         let places = self.was.iter().flatten().copied().collect::<HashSet<_>>();
         let steps = self.before.plan.tasks.iter().zip(&self.tasks_before).enumerate();
-        let steps = steps.filter(move |(place, _)| !places.contains(place));
-        steps.filter_map(|(_, (step, task))| Some((step, self.view.state().task((*task)?)?)))
+        let gone = steps.filter(move |(place, _)| !places.contains(place)).map(|(_, step)| step);
+        gone.filter_map(|(step, task)| Some((step, self.view.state().task((*task)?)?)))
     }
 
     /// Finds the steps that were added, edited and removed. Both texts have the same boxes.
@@ -134,15 +134,15 @@ impl<'a> Comparison<'a> {
         let (begun, gone): (Vec<_>, Vec<_>) = self.gone().partition(|(_, task)| has_begun(task));
         changes.left_out = gone.into_iter().map(|(_, task)| task.plan.id).collect();
         let kept = begun.iter().map(|(_, task)| task.plan.id).collect::<HashSet<_>>();
-        let missed = begun.iter().filter(|(_, task)| !is_left_out(task));
-        let names = missed.clone().map(|(_, task)| task.plan.name()).collect::<Vec<_>>().join(", ");
-        if let Some((first, _)) = missed.clone().next() {
+        let missed = begun.iter().filter(|(_, task)| !is_left_out(task)).collect::<Vec<_>>();
+        if let Some((first, _)) = missed.first() {
+            let names = missed.iter().map(|(_, task)| task.plan.name()).collect::<Vec<_>>().join(", ");
             let text = format!("begun, so that the plan keeps it although its line is gone: {}", one_line(&names, 80));
             changes.notes.push((self.before.line(first), text));
         }
         let mut new = (state.next_id()..).map(TaskId);
-        let ids = self.was.iter().zip(&self.tasks);
-        let ids = ids.map(|(was, task)| task.or_else(|| if was.is_none() { new.next() } else { None }));
+        let mut new_id = |was: &Option<usize>| if was.is_none() { new.next() } else { None };
+        let ids = self.was.iter().zip(&self.tasks).map(|(was, task)| task.or_else(|| new_id(was)));
         let before = in_plan(state, &self.before.plan.tasks, &self.tasks_before);
         let now = in_plan(state, &self.now.plan.tasks, &ids.collect::<Vec<_>>());
         for ((place, step), now) in self.steps().zip(now) {
@@ -174,8 +174,7 @@ impl<'a> Comparison<'a> {
     fn name(&self, changes: &mut Changes) {
         let state = self.view.state();
         let lower = |task: &TaskPlan| task.label.as_ref().map(|label| label.to_lowercase());
-        let moving = changes.defined.iter().map(|task| task.id).chain(changes.left_out.iter().copied());
-        let moving = moving.collect::<HashSet<_>>();
+        let moving = changes.defined.iter().map(|task| &task.id).chain(&changes.left_out).collect::<HashSet<_>>();
         let keep = state.tasks().iter().filter(|task| !moving.contains(&task.plan.id));
         let mut kept = keep.map(|task| task.plan.name().to_lowercase()).collect::<HashSet<_>>();
         let mut n_kept = 0;
@@ -229,12 +228,10 @@ impl<'a> Comparison<'a> {
                         changes.notes.push((self.now.line(step), text));
                     }
                 }
-                // What a person has set stays, until the task is done.
-                if is_end(before) || mark != Mark::Done {
-                    continue;
-                }
             }
-            if expressible(self.now.plan.format, mark) != mark {
+            // What a person has set stays until the task is done.
+            let stays = step.mark != before && step.mark != mark && (is_end(before) || mark != Mark::Done);
+            if stays || expressible(self.now.plan.format, mark) != mark {
                 continue;
             }
             if mark != step.mark && !is_as_read {
@@ -271,7 +268,7 @@ pub fn mark_of(view: &PlanView, task: &Task) -> Option<Mark> {
     }
 }
 
-/// Finds the steps that are not found yet among known ones that are not taken, pass by pass. Several equal ones pair in order.
+/// Finds steps that are not found yet among known ones that are not taken; several equal ones pair in order.
 fn pair<T: Copy + Eq + Hash>(found: &mut [Option<T>], steps: &[TaskPlan], known: &[(T, &TaskPlan)], passes: &[u8]) {
     let groups = steps.iter().map(|step| &step.group).collect::<HashSet<_>>();
     let groups_known = known.iter().map(|(_, task)| &task.group).collect::<HashSet<_>>();
@@ -372,13 +369,10 @@ fn in_plan(state: &PlannerState, steps: &[TaskPlan], ids: &[Option<TaskId>]) -> 
     tasks
 }
 
-/// A task of the plan with each field that the file changed, but for the group, by which tasks are found again. The plan
-/// keeps some tasks although their lines are gone.
+/// A task of the plan with each field that the file changed, except its group, by which it is found again.
 fn merged(plan: &TaskPlan, before: &TaskPlan, now: &TaskPlan, kept: &HashSet<TaskId>) -> TaskPlan {
-    let fields = |task: &TaskPlan| {
-        let fields = serde_json::to_value(task).and_then(serde_json::from_value::<BTreeMap<String, Value>>);
-        fields.expect("a task is an object")
-    };
+    let value = |task: &TaskPlan| serde_json::to_value(task).expect("a task is JSON");
+    let fields = |task| serde_json::from_value::<BTreeMap<String, Value>>(value(task)).expect("a task is an object");
     let (fields_before, fields_now, mut merged) = (fields(before), fields(now), fields(plan));
     let is_kept = |name: &str| name == "group" || fields_before.get(name) == fields_now.get(name);
     merged.retain(|name, _| is_kept(name));

@@ -42,7 +42,7 @@ const SPACE: &str = "plan-files";
 const SETTLED: Duration = Duration::from_millis(50);
 /// How often a file is looked at.
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
-/// Warnings that are told.
+/// How many warnings are printed.
 const NOTES_MAX: usize = 200;
 
 /// The file of a plan.
@@ -53,8 +53,7 @@ pub struct Kept<'a> {
     tags: Vec<String>,
     roster: Roster,
     path: PathBuf,
-    /// The boxes that crewlog has written or seen to agree with the plan, by task, as far as they differ from the source of
-    /// the plan.
+    /// By task: boxes as crewlog has written them or seen them agree, where they differ from the source of the plan.
     shown: BTreeMap<TaskId, Mark>,
     /// The end of the log before the last change that was made here: a view up to there does not have that change.
     seen: Position,
@@ -123,8 +122,7 @@ impl<'a> Kept<'a> {
         })
     }
 
-    /// Does a round if the plan or the file has changed. A failure is a warning, as the file must not end the work. Gives
-    /// whether a further round is due.
+    /// Does a round if the plan or the file has changed; a failure is a warning. Gives whether another round is due.
     pub async fn keep(&mut self, view: &PlanView) -> bool {
         let begun = Instant::now();
         self.due = begun + LOOK_INTERVAL;
@@ -144,7 +142,7 @@ impl<'a> Kept<'a> {
         !is_in_step
     }
 
-    /// Says that the plan has changed.
+    /// Makes a look due, as the plan has changed.
     pub fn plan_has_changed(&mut self) {
         if self.stamp.take().is_some() {
             self.due = self.due.min(Instant::now() + SETTLED);
@@ -197,10 +195,10 @@ impl<'a> Kept<'a> {
             return Ok(false);
         }
         // Names, order and groups run nothing else.
-        let is_new = |task: &TaskPlan| state.task(task.id).is_none_or(|known| told_of(&known.plan) != told_of(task));
         let runs = |task: &&TaskPlan| {
             let is_run = task.command.is_some() || task.compensate.is_some() || self.roster.agent_for(task).is_some();
-            is_run && task.mark != Mark::Done && is_new(task)
+            let known = state.task(task.id).is_some_and(|known| told_of(&known.plan) == told_of(task));
+            is_run && task.mark != Mark::Done && !known
         };
         let tasks = changes.defined.iter().filter(runs).cloned().collect::<Vec<_>>();
         if asks {
@@ -232,13 +230,12 @@ impl<'a> Kept<'a> {
         if !amendments.is_empty() {
             let mut planner = planning::planner_of(&self.store, &self.plan, self.tags.clone()).await?;
             match order(&mut planner, Command::Amend { amendments, reason: "its file was changed".to_owned() }).await {
-                Ok(executed) if executed.events.is_empty() => {}
-                Ok(_) => self.seen = head,
+                Ok(executed) => self.seen = if executed.events.is_empty() { self.seen } else { head },
                 // A task has begun meanwhile.
                 Err(ExecuteError::Refused(PlannerError::TaskUnderWay { .. } | PlannerError::TaskEnded { .. })) => {
                     return Ok(false);
                 }
-                Err(error @ ExecuteError::Refused(PlannerError::Parse(_))) => {
+                Err(ExecuteError::Refused(PlannerError::Parse(error))) => {
                     return Err(self.failure(line.unwrap_or(1), &error));
                 }
                 Err(error) => return Err(error.into()),
@@ -270,11 +267,9 @@ impl<'a> Kept<'a> {
         }
         changes.refused.iter().for_each(|(line, text)| self.refuse(*line, text));
         // A box that a person has ticked ends the groups around it, too.
-        for mark in &mut now.plan.marks {
-            if mark.of.and_then(|task| changes.states.get(&task)) == Some(&mark.mark) {
-                mark.mark = Mark::Open;
-            }
-        }
+        let marks = now.plan.marks.iter_mut();
+        let ticked = marks.filter(|mark| mark.of.and_then(|task| changes.states.get(&task)) == Some(&mark.mark));
+        ticked.for_each(|mark| mark.mark = Mark::Open);
         let states = changes.states.into_iter().collect::<Vec<_>>();
         let written = write_states(&now.text, &now.plan, &states, &moment_like(&now.text));
         if written.text != now.text {
@@ -327,9 +322,9 @@ impl<'a> Kept<'a> {
     fn finish(self) -> Result<Code, Failure> {
         let named = self.did.iter().filter(|(_, names)| !names.is_empty());
         let lines = named.map(|(did, names)| format!("{}: {}", did.replace('_', " "), names.join(", ")));
-        let wrote = format!("{} written to {}", count(self.n_written, "state"), self.path.display());
+        let wrote = || format!("{} written to {}", count(self.n_written, "state"), self.path.display());
         let said = match self.session.output {
-            Output::Text => lines.chain((self.n_written > 0).then_some(wrote)).collect::<Vec<_>>().join("\n"),
+            Output::Text => lines.chain((self.n_written > 0).then(wrote)).collect::<Vec<_>>().join("\n"),
             Output::Json | Output::Jsonl => json!({
                 "plan": self.plan, "file": self.path, "tasks": self.did, "states_written": self.n_written,
                 "refused": self.refused,
@@ -348,9 +343,8 @@ fn stamp_of(path: &Path) -> Option<(SystemTime, u64)> {
     fs::metadata(path).and_then(|known| Ok((known.modified()?, known.len()))).ok()
 }
 
-/// Replaces a file atomically unless it has changed. A symbolic link stays and leads to the new file, which has the mode of
-/// the old one. The lock on the old file keeps other processes from the file beside it; one that a killed process left over
-/// is written again.
+/// Replaces a file atomically unless it has changed; its mode and a symbolic link to it stay. The lock on the old file
+/// orders its writers; a file that a killed one left over is written again.
 fn replace(path: &Path, known: &str, text: &str) -> io::Result<bool> {
     let path = fs::canonicalize(path)?;
     let (old, folder) = (File::open(&path)?, path.parent().unwrap_or(&path));

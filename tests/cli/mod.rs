@@ -23,6 +23,7 @@ mod sealed;
 mod server;
 mod simulate;
 mod sync;
+mod sync_generated;
 mod terminal;
 mod together;
 mod verify;
