@@ -1,7 +1,6 @@
 //! `plan sync` and `run --sync`: keep a plan and its file in step.
 //!
-//! The file is only ever replaced as a whole, and only while it has the bytes that were read. A cell of the log keeps what
-//! its boxes then show, so that a box set by a person is told from one that crewlog wrote.
+//! A cell of the log keeps what the boxes showed last, to tell a box that a person set from one that crewlog wrote.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fs::{self, File};
@@ -179,6 +178,7 @@ impl<'a> Kept<'a> {
         }
         let known = before.plan.warnings.iter().map(|warning| &warning.message).collect::<HashSet<_>>();
         let new = now.plan.warnings.iter().filter(|warning| !known.contains(&warning.message));
+        let new = new.filter(|warning| changes.source.is_some() || warning.message.contains(" is done, "));
         new.for_each(|warning| self.warn(warning.line, &warning.message));
         let is_changed = changes.source.is_some() || !changes.left_out.is_empty() || !changes.done.is_empty();
         if is_changed && self.is_taken(state, &changes, asks)? {
