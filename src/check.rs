@@ -160,7 +160,10 @@ fn print(mut to: impl Write, parsed: &ParsedPlan, shown: &CheckJson<'_>, places:
     }
     if let Some(first) = parsed.lost.first() {
         let (n, (line, _)) = (parsed.lost.len(), places.of(first.start));
-        writeln!(to, "{n} numbered items or shell fences belong to no box, the first on line {line}: `run` asks about them")?;
+        writeln!(
+            to,
+            "{n} numbered items or shell fences belong to no box, the first on line {line}: `run` asks about them"
+        )?;
     }
     if let Some(graph) = &shown.graph {
         advice::print_graph(&mut to, graph)?;

@@ -26,7 +26,7 @@ use crate::json::{EventJson, ShownJson, print_line, print_pretty};
 use crate::look;
 use crate::progress::Progress;
 use crate::session::Session;
-use crate::sync::{Kept, Takes};
+use crate::sync::{Kept, TRIES_MAX};
 use crate::terminal::{self, say, unless_closed};
 use crate::text::{by_default, count, visible};
 use crate::workforce::{self, Signals, Terms, Workforce};
@@ -159,7 +159,7 @@ impl<'a> Drive<'a> {
             match self.end()? {
                 Some(end @ (End::Waiting | End::Paused)) if self.has_read_all().await? => {
                     // Perhaps the file has what is waited for.
-                    if !self.keep_file(Takes::Unasked).await {
+                    if !self.keep_file().await {
                         return Ok(end);
                     }
                 }
@@ -179,7 +179,7 @@ impl<'a> Drive<'a> {
                 },
                 line = typed(&mut self.asking.line) => self.answer(line).await?,
                 Ok(()) = taken_in.changed() => {}
-                () = due(self.kept.as_ref()) => drop(self.keep_file(Takes::Unasked).await),
+                () = due(self.kept.as_ref()) => drop(self.keep_file().await),
                 () = &mut deadline => return Ok(End::TimedOut),
                 () = signals.next() => return Ok(End::Interrupted),
                 fault = self.workforce.fault() => return Err(fault),
@@ -187,12 +187,12 @@ impl<'a> Drive<'a> {
         }
     }
 
-    /// Brings the plan and its file into step. Gives whether the plan was changed.
-    async fn keep_file(&mut self, takes: Takes) -> bool {
+    /// Brings the plan and its file into step. Gives whether it has to look again.
+    async fn keep_file(&mut self) -> bool {
         let Some(kept) = &mut self.kept else { return false };
-        let is_changed = kept.keep(&self.view, takes).await;
+        let is_behind = kept.keep(&self.view).await;
         kept.notes.drain(..).for_each(|note| self.progress.note(&note));
-        is_changed
+        is_behind
     }
 
     fn take(&mut self, recorded: &Recorded) -> Result<(), Failure> {
@@ -312,11 +312,16 @@ impl<'a> Drive<'a> {
         if let End::Plan(_) = end {
             act::bring_into_step(&self.store, &self.plan).await?;
         }
-        let head = self.store.head().await?;
+        let mut head = self.store.head().await?;
         let (store, query) = (self.store.clone(), family("", &self.plan));
-        let rest = Range::between(self.at, head);
-        look::for_each(&store, &query, rest, |recorded| self.take(recorded)).await?;
-        self.keep_file(Takes::Nothing).await;
+        for _ in 0..TRIES_MAX {
+            let rest = Range::between(self.at, head);
+            look::for_each(&store, &query, rest, |recorded| self.take(recorded)).await?;
+            if !self.keep_file().await {
+                break;
+            }
+            head = self.store.head().await?;
+        }
         if let Output::Json = self.session.output {
             let shown = ShownJson::of(&self.plan, head, &self.view);
             self.output_fault = print_pretty(std::io::stdout().lock(), &shown).err();

@@ -1,148 +1,118 @@
-//! What a changed plan file means for its plan: which task each step is, what is new, edited or gone, and which boxes
-//! people have set. It reads no file and appends nothing.
+//! Compares a plan with its file: which task each step is, what is new, edited or gone, and which boxes people have set.
+//! It reads no file and appends nothing.
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
-use std::ops::Range;
+use std::hash::Hash;
 
 use crewlog_planner::event::TaskStatus;
-use crewlog_planner::parse::{self, ParsedPlan, ReadOptions, expressible, write_states};
+use crewlog_planner::parse::{self, ParseError, ParsedPlan, ReadOptions, expressible, write_states};
 use crewlog_planner::plan::{Dependency, Mark, TaskId, TaskPlan};
 use crewlog_planner::state::{PlannerState, Task};
 use crewlog_planner::view::PlanView;
+use serde_json::Value;
 
 use crate::text::one_line;
 
-/// What the boxes of a file showed when it was last in step, by task. Without it they showed what the plan read.
-pub type Shown = BTreeMap<TaskId, Mark>;
-
-/// What is to be said of a line of the file, by its number.
-pub type Note = (usize, String);
-
-/// What a changed file asks of its plan.
+/// The differences between a plan and its file.
 #[derive(Debug, Default)]
 pub struct Changes {
-    /// New tasks, and known ones as the file has them now.
+    /// New and edited tasks as the file has them; their spans are empty when only the name changes.
     pub defined: Vec<TaskPlan>,
-    /// Tasks whose steps are gone from the file.
-    pub gone: Vec<TaskId>,
-    /// Tasks that a person has given up in the file.
-    pub given_up: Vec<TaskId>,
-    /// Tasks that a person has ticked and that do not run.
+    /// Tasks that are gone from the file or that a person has given up there.
+    pub left_out: Vec<TaskId>,
+    /// Tasks that a person has ticked.
     pub done: Vec<TaskId>,
-    /// Tasks that a person has ticked and that run, held by nobody.
-    pub reported: Vec<TaskId>,
-    /// The line of each task that is defined.
-    pub lines: HashMap<TaskId, usize>,
-    /// What of the file the plan does not take over, and why.
-    pub notes: Vec<Note>,
+    /// The new source of the plan, when steps were added, edited or removed.
+    pub source: Option<String>,
+    /// The line of the first step that was added or edited.
+    pub line: Option<usize>,
+    /// States to write, by the number of the task in the file. A state that its box shows already counts for its groups.
+    pub states: BTreeMap<TaskId, Mark>,
+    /// The boxes after that.
+    pub shown: BTreeMap<TaskId, Mark>,
+    /// Changes that the plan does not take over, with their lines.
+    pub notes: Vec<(usize, String)>,
+    /// States that are not written because their line is not the one that the plan read.
+    pub refused: Vec<(usize, String)>,
 }
 
-impl Changes {
-    /// True when no step was added, edited or removed.
-    pub fn is_only_boxes(&self) -> bool {
-        self.defined.is_empty() && self.gone.is_empty()
-    }
-
-    /// True when nothing is asked.
-    pub fn is_empty(&self) -> bool {
-        self.is_only_boxes() && self.given_up.is_empty() && self.done.is_empty() && self.reported.is_empty()
-    }
+/// A text of a plan's file with its steps.
+pub struct Reading {
+    pub text: String,
+    pub plan: ParsedPlan,
+    line_ends: Vec<usize>,
 }
 
-/// What is to be written into the file.
-#[derive(Debug, Default)]
-pub struct Boxes {
-    /// The states, by the numbers that the tasks have in the file.
-    pub states: Vec<(TaskId, Mark)>,
-    /// Those of them that a person has ticked since the file was last in step.
-    pub ticked: HashSet<TaskId>,
-    /// What the file then shows.
-    pub shown: Shown,
-    /// Lines that are not what the plan has read, so that nothing is written there.
-    pub refused: Vec<Note>,
-}
-
-/// A text of a plan's file, and how it is read.
-pub struct Reading<'a> {
-    text: &'a str,
-    plan: &'a ParsedPlan,
-    /// Where its lines end.
-    ends: Vec<usize>,
-}
-
-impl<'a> Reading<'a> {
-    /// A text and the steps in it.
-    pub fn new(text: &'a str, plan: &'a ParsedPlan) -> Self {
-        Self { text, plan, ends: text.match_indices('\n').map(|(end, _)| end).collect() }
+impl Reading {
+    /// Reads a text.
+    pub fn new(text: String, options: ReadOptions<'_>) -> Result<Self, ParseError> {
+        let plan = parse::read(&text, options)?;
+        Ok(Self { plan, line_ends: text.match_indices('\n').map(|(end, _)| end).collect(), text })
     }
 
     fn line(&self, step: &TaskPlan) -> usize {
         let at = step.spans.first().map_or(0, |span| span.start);
-        self.ends.partition_point(|end| *end < at) + 1
+        self.line_ends.partition_point(|end| *end < at) + 1
     }
 }
 
-/// A plan beside its file: the text that it has taken in, and the text now.
+/// A plan, the text that it has taken in, and the text of its file now.
 pub struct Comparison<'a> {
     view: &'a PlanView,
-    before: Reading<'a>,
-    now: Reading<'a>,
-    /// By place in the text before: the task of the plan.
+    before: &'a Reading,
+    now: &'a Reading,
+    /// By step of the text before: the task.
     tasks_before: Vec<Option<TaskId>>,
-    /// By place in the text now: the place in the text before.
+    /// By step of the text now: the step of the text before.
     was: Vec<Option<usize>>,
-    /// By place in the text now: the task of the plan.
+    /// By step of the text now: the task.
     tasks: Vec<Option<TaskId>>,
 }
 
 impl<'a> Comparison<'a> {
     /// Finds the steps of both texts in the plan.
-    pub fn new(view: &'a PlanView, before: Reading<'a>, now: Reading<'a>) -> Self {
+    pub fn new(view: &'a PlanView, before: &'a Reading, now: &'a Reading) -> Self {
         let (steps_before, steps) = (&before.plan.tasks, &now.plan.tasks);
         let tasks_before = find(view.state(), steps_before);
-        let was = pair(&steps_before.iter().collect::<Vec<_>>(), &steps.iter().collect::<Vec<_>>(), STRICT);
+        let mut was = vec![None; steps.len()];
+        pair(&mut was, steps, &steps_before.iter().enumerate().collect::<Vec<_>>(), &[0, 1, 2, 3, 5]);
         let mut tasks = was.iter().map(|was| tasks_before[(*was)?]).collect::<Vec<_>>();
-        // A step that is new in the file may have been added to the plan by other means.
+        // A step that is new in the file may have been added to the plan by `crewlog amend`.
         let known = tasks_before.iter().flatten().collect::<HashSet<_>>();
         let is_open = |task: &&Task| !task.status.is_end() && !known.contains(&task.plan.id);
-        let open = view.state().tasks().iter().filter(is_open).map(|task| &task.plan).collect::<Vec<_>>();
-        let new = (0..was.len()).filter(|place| was[*place].is_none()).collect::<Vec<_>>();
-        let found = pair(&open, &new.iter().map(|place| &steps[*place]).collect::<Vec<_>>(), STRICT);
-        for (place, task) in new.into_iter().zip(found) {
-            let task = task.map(|task| open[task]).filter(|task| task.description == steps[place].description);
-            tasks[place] = task.map(|task| task.id);
-        }
+        let open = view.state().tasks().iter().filter(is_open).map(|task| (task.plan.id, &task.plan));
+        pair(&mut tasks, steps, &open.collect::<Vec<_>>(), &[1, 2, 3, 4]);
         Self { view, before, now, tasks_before, was, tasks }
     }
 
-    /// The text now with the boxes of the text before, so that only what is edited differs.
+    /// The text now with the boxes of the text before, so that only edits differ.
     pub fn with_boxes_before(&self) -> String {
-        let marks = self.steps().filter_map(|(place, step)| {
-            let before = self.before.plan.tasks[self.was[place]?].mark;
-            (before != step.mark).then_some((step.id, before))
-        });
-        write_states(self.now.text, self.now.plan, &marks.collect::<Vec<_>>(), "").text
+        let marks = self.steps().filter_map(|(place, step)| Some((step.id, self.step_before(place)?.mark)));
+        write_states(&self.now.text, &self.now.plan, &marks.collect::<Vec<_>>(), "").text
     }
 
-    /// The text that the plan takes in: that of now, with each line of a task that has begun as it was.
-    pub fn taken_in(&self, options: ReadOptions<'_>) -> String {
-        let kept = self.steps().filter_map(|(place, step)| {
-            let was = &self.before.plan.tasks[self.was[place]?];
-            let is_kept = !is_same_line(was, step) && has_begun(self.task(place)?);
-            is_kept.then_some((*step.spans.first()?, *was.spans.first()?))
-        });
-        let mut kept = kept.collect::<Vec<_>>();
-        kept.sort_unstable();
-        let mut text = self.now.text.to_owned();
-        for (now, was) in kept.iter().rev() {
-            text.replace_range(now.start..now.end, &self.before.text[was.start..was.end]);
+    /// The text now, with the lines of tasks that have begun as they were: what the plan takes in.
+    fn taken_in(&self, options: ReadOptions<'_>) -> String {
+        let (mut text, mut end) = (self.now.text.clone(), usize::MAX);
+        for (place, step) in self.steps().rev() {
+            let (Some(task), Some(was)) = (self.task(place), self.step_before(place)) else { continue };
+            let (Some(to), Some(from)) = (step.spans.first(), was.spans.first()) else { continue };
+            // The bytes of a task can contain those of its parts.
+            if has_begun(task) && !is_same_line(was, step) && to.end <= end {
+                text.replace_range(to.start..to.end, &self.before.text[from.start..from.end]);
+                end = to.start;
+            }
         }
         let is_like_now = |read: ParsedPlan| read.tasks.len() == self.now.plan.tasks.len();
-        if parse::read(&text, options).is_ok_and(is_like_now) { text } else { self.now.text.to_owned() }
+        if parse::read(&text, options).is_ok_and(is_like_now) { text } else { self.now.text.clone() }
     }
 
-    fn steps(&self) -> impl Iterator<Item = (usize, &'a TaskPlan)> {
+    fn steps(&self) -> impl DoubleEndedIterator<Item = (usize, &'a TaskPlan)> {
         self.now.plan.tasks.iter().enumerate()
+    }
+
+    fn step_before(&self, place: usize) -> Option<&'a TaskPlan> {
+        self.was[place].map(|was| &self.before.plan.tasks[was])
     }
 
     fn task(&self, place: usize) -> Option<&'a Task> {
@@ -153,55 +123,31 @@ impl<'a> Comparison<'a> {
     fn gone(&self) -> impl Iterator<Item = (&'a TaskPlan, &'a Task)> {
         let places = self.was.iter().flatten().copied().collect::<HashSet<_>>();
         let steps = self.before.plan.tasks.iter().zip(&self.tasks_before).enumerate();
-        let steps = steps.filter(move |(place, _)| !places.contains(place));
-        steps.filter_map(|(_, (step, task))| Some((step, self.view.state().task((*task)?)?)))
+        let gone = steps.filter(move |(place, _)| !places.contains(place)).map(|(_, step)| step);
+        gone.filter_map(|(step, task)| Some((step, self.view.state().task((*task)?)?)))
     }
 
-    /// True of a step whose line is as the plan has read it.
-    fn is_as_read(&self, place: usize) -> bool {
-        let known = self.task(place).map(|task| &task.plan);
-        let read = self.was[place].map(|was| &self.before.plan.tasks[was]).or(known);
-        read.is_some_and(|read| is_same_line(read, &self.now.plan.tasks[place]))
-    }
-
-    /// What the box of a step showed when the file was last in step.
-    fn shown(&self, place: usize, shown: &Shown) -> Mark {
-        let read = || self.was[place].map_or(Mark::Open, |was| self.before.plan.tasks[was].mark);
-        self.tasks[place].and_then(|id| shown.get(&id).copied()).unwrap_or_else(read)
-    }
-
-    /// The same of all tasks.
-    pub fn shown_before(&self, shown: &Shown) -> Shown {
-        let known = self.steps().filter_map(|(place, _)| Some((self.tasks[place]?, self.shown(place, shown))));
-        shown.clone().into_iter().chain(known).collect()
-    }
-
-    /// Finds what was added, edited and removed. The boxes of both texts are the same.
-    pub fn edits(&self) -> Changes {
+    /// Finds the steps that were added, edited and removed. Both texts have the same boxes.
+    pub fn edits(&self, options: ReadOptions<'_>) -> Changes {
         let state = self.view.state();
         let mut changes = Changes::default();
-        let (kept, gone): (Vec<_>, Vec<_>) = self.gone().partition(|(_, task)| has_begun(task));
-        changes.gone = gone.into_iter().map(|(_, task)| task.plan.id).collect();
-        // One warning for all of them.
-        let told = kept.iter().filter(|(_, task)| !is_left_out(task)).collect::<Vec<_>>();
-        if let Some((first, _)) = told.first() {
-            let names = told.iter().map(|(_, task)| task.plan.name()).collect::<Vec<_>>().join(", ");
+        let (begun, gone): (Vec<_>, Vec<_>) = self.gone().partition(|(_, task)| has_begun(task));
+        changes.left_out = gone.into_iter().map(|(_, task)| task.plan.id).collect();
+        let kept = begun.iter().map(|(_, task)| task.plan.id).collect::<HashSet<_>>();
+        let missed = begun.iter().filter(|(_, task)| !is_left_out(task)).collect::<Vec<_>>();
+        if let Some((first, _)) = missed.first() {
+            let names = missed.iter().map(|(_, task)| task.plan.name()).collect::<Vec<_>>().join(", ");
             let text = format!("begun, so that the plan keeps it although its line is gone: {}", one_line(&names, 80));
             changes.notes.push((self.before.line(first), text));
         }
-        let kept = kept.iter().map(|(_, task)| task.plan.id).collect::<HashSet<_>>();
         let mut new = (state.next_id()..).map(TaskId);
-        let id = |(place, was): (usize, &Option<usize>)| {
-            self.tasks[place].or_else(|| if was.is_none() { new.next() } else { None })
-        };
-        let ids = self.was.iter().enumerate().map(id).collect::<Vec<_>>();
-        let before = in_plan(state, self.before.plan, &self.tasks_before);
-        let now = in_plan(state, self.now.plan, &ids);
+        let mut new_id = |was: &Option<usize>| if was.is_none() { new.next() } else { None };
+        let ids = self.was.iter().zip(&self.tasks).map(|(was, task)| task.or_else(|| new_id(was)));
+        let before = in_plan(state, &self.before.plan.tasks, &self.tasks_before);
+        let now = in_plan(state, &self.now.plan.tasks, &ids.collect::<Vec<_>>());
         for ((place, step), now) in self.steps().zip(now) {
             let Some(now) = now else { continue };
-            let line = || self.now.line(step);
             let Some(task) = self.task(place) else {
-                changes.lines.insert(now.id, line());
                 changes.defined.push(TaskPlan { mark: step.mark, spans: step.spans.clone(), ..now });
                 continue;
             };
@@ -209,141 +155,101 @@ impl<'a> Comparison<'a> {
             let Some(before) = before.filter(|before| **before != now) else { continue };
             let merged = merged(&task.plan, before, &now, &kept);
             if !has_begun(task) && merged != task.plan {
-                changes.lines.insert(merged.id, line());
                 changes.defined.push(TaskPlan { spans: step.spans.clone(), ..merged });
             } else if has_begun(task) && told_of(before) != told_of(&now) {
-                let text =
-                    format!("task {} has begun, so that what was changed here is not taken over", task.plan.name());
-                changes.notes.push((line(), text));
+                let name = task.plan.name();
+                let text = format!("task {name} has begun, so that what was changed here is not taken over");
+                changes.notes.push((self.now.line(step), text));
             }
         }
-        self.name(&mut changes);
+        if !changes.defined.is_empty() || !changes.left_out.is_empty() {
+            changes.line = changes.defined.iter().map(|task| self.now.line(task)).min();
+            changes.source = Some(self.taken_in(options));
+            self.name(&mut changes);
+        }
         changes
     }
 
-    /// Lets every task have the name that the file gives it, unless a task that has begun has that name.
+    /// Gives every task the name that the file gives it, unless a task that the file does not rename has that name.
     fn name(&self, changes: &mut Changes) {
         let state = self.view.state();
-        let gone = changes.gone.iter().copied().collect::<HashSet<_>>();
-        let labels = changes.defined.iter().map(|task| (task.id, task.label.clone()));
-        let mut labels = labels.collect::<HashMap<TaskId, Option<String>>>();
-        let mut yielding = Vec::new();
-        let mut is_settled = false;
-        while !std::mem::replace(&mut is_settled, true) {
+        let lower = |task: &TaskPlan| task.label.as_ref().map(|label| label.to_lowercase());
+        let moving = changes.defined.iter().map(|task| &task.id).chain(&changes.left_out).collect::<HashSet<_>>();
+        let keep = state.tasks().iter().filter(|task| !moving.contains(&task.plan.id));
+        let mut kept = keep.map(|task| task.plan.name().to_lowercase()).collect::<HashSet<_>>();
+        let mut n_kept = 0;
+        // A task that keeps its name may take it from another one.
+        while std::mem::replace(&mut n_kept, kept.len()) != kept.len() {
             for task in &mut changes.defined {
-                let Some(label) = task.label.clone() else { continue };
-                let holder = state.id_named(&label).filter(|holder| *holder != task.id);
-                let keeps = |holder: &TaskId| {
-                    let label_now = labels.get(holder).map(|other| other.as_ref());
-                    label_now.is_none_or(|other| other.is_some_and(|other| other.eq_ignore_ascii_case(&label)))
-                };
-                let Some(holder) = holder.filter(keeps) else { continue };
-                if let Some(holder) = state.task(holder).filter(|_| gone.contains(&holder)) {
-                    let label = Some(format!("left-out/{}", holder.plan.id));
-                    labels.insert(holder.plan.id, label.clone());
-                    yielding.push(TaskPlan { label, ..holder.plan.clone() });
-                    continue;
-                }
                 let known = state.task(task.id).map(|known| known.plan.label.clone());
                 let own = known.unwrap_or_else(|| Some(format!("added/{}", task.id)));
-                if task.label == own {
-                    continue;
+                if task.label != own && lower(task).is_some_and(|label| kept.contains(&label)) {
+                    let label = std::mem::replace(&mut task.label, own).unwrap_or_default();
+                    let name = task.name();
+                    kept.insert(name.to_lowercase());
+                    let text = format!("{label} is the name of a task that has begun: this one is called {name}");
+                    changes.notes.push((self.now.line(task), text));
                 }
-                is_settled = false;
-                task.label.clone_from(&own);
-                labels.insert(task.id, own);
-                let text = format!("{label} is the name of a task that has begun: this one is called {}", task.name());
-                changes.notes.push((changes.lines.get(&task.id).copied().unwrap_or(1), text));
             }
         }
-        changes.defined.extend(yielding);
-    }
-
-    /// Finds the boxes that people have set.
-    pub fn boxes_by_hand(&self, shown: &Shown, changes: &mut Changes) {
-        for (place, step) in self.steps() {
-            let Some(task) = self.task(place) else { continue };
-            let (before, says) = (self.shown(place, shown), mark_of(self.view, task));
-            if step.mark == before || Some(step.mark) == says {
-                continue;
+        let taken = changes.defined.iter().filter_map(lower).collect::<HashSet<_>>();
+        for task in changes.left_out.iter().filter_map(|id| Some(&state.task(*id)?.plan)) {
+            if lower(task).is_some_and(|label| taken.contains(&label)) {
+                let label = Some(format!("left-out/{}", task.id));
+                changes.defined.push(TaskPlan { label, spans: Vec::new(), ..task.clone() });
             }
-            let (name, has_begun) = (task.plan.name(), has_begun(task));
-            let is_edited = has_begun && !self.is_as_read(place);
-            let taken = match (step.mark, task.status) {
-                (Mark::Done, TaskStatus::Planned | TaskStatus::NeedsClarification) => Some(&mut changes.done),
-                (Mark::Done, TaskStatus::Running) if says.is_none() => Some(&mut changes.reported),
-                (Mark::Cancelled, TaskStatus::Planned) if !has_begun => Some(&mut changes.given_up),
-                (Mark::Open | Mark::InProgress | Mark::Done | Mark::Cancelled | Mark::Deferred, _) => None,
-            };
-            if let Some(taken) = taken.filter(|_| !is_edited) {
-                taken.push(task.plan.id);
-                continue;
-            }
-            let text = match (step.mark, task.status) {
-                (Mark::Done, _) if is_edited => {
-                    format!("this line is not the one that became task {name}, so that its box ends nothing")
-                }
-                (Mark::Done, TaskStatus::Running) => {
-                    format!("task {name} is held by an executor, so that its box ends nothing")
-                }
-                (Mark::Done, status) => format!("task {name} stays {}, although its box is ticked", status.as_str()),
-                (Mark::Open, status) if status.is_end() && before != Mark::InProgress => {
-                    format!("task {name} stays {}, although its box was cleared", status.as_str())
-                }
-                (Mark::Cancelled, status) if !status.is_end() => {
-                    format!("task {name} has begun and is not given up: `crewlog cancel` ends it")
-                }
-                (Mark::Deferred, status) if !status.is_end() => {
-                    format!("task {name} is not put off: `crewlog pause` keeps it from starting")
-                }
-                (Mark::Open | Mark::InProgress | Mark::Cancelled | Mark::Deferred, _) => continue,
-            };
-            changes.notes.push((self.now.line(step), text));
         }
     }
 
-    /// Finds what is to be written into the boxes.
-    pub fn boxes(&self, shown: &Shown) -> Boxes {
-        let mut boxes = Boxes { shown: self.shown_before(shown), ..Boxes::default() };
-        for (place, step) in self.steps() {
-            let Some(task) = self.task(place) else { continue };
-            let (before, says) = (self.shown(place, shown), mark_of(self.view, task));
-            let is_kept = step.mark == Mark::Done
-                || step.mark == Mark::Open && matches!(before, Mark::Done | Mark::Cancelled)
-                || step.mark == Mark::Cancelled && says != Some(Mark::Done);
-            // A person has set it, and the plan has not followed.
-            if is_kept && step.mark != before && Some(step.mark) != says {
+    /// Compares each box with the plan and with what it showed when the file was last in step.
+    pub fn boxes(&self, shown: &BTreeMap<TaskId, Mark>, changes: &mut Changes) {
+        let is_end = |mark| matches!(mark, Mark::Done | Mark::Cancelled);
+        changes.shown = shown.clone();
+        for place in self.now.plan.marks.iter().filter_map(|mark| mark.of.map(place_of)) {
+            let (Some(task), step) = (self.task(place), &self.now.plan.tasks[place]) else { continue };
+            let was = self.step_before(place);
+            let before = shown.get(&task.plan.id).copied().unwrap_or_else(|| was.map_or(Mark::Open, |was| was.mark));
+            let is_as_read = is_same_line(was.unwrap_or(&task.plan), step);
+            let is_put_off = matches!(step.mark, Mark::InProgress | Mark::Deferred) && step.mark == task.plan.mark;
+            let says = mark_of(self.view, task);
+            let mark = says.unwrap_or(if is_put_off { step.mark } else { Mark::Open });
+            if step.mark != before && step.mark != mark {
+                let (has_begun, is_free) = (has_begun(task), says.is_none() && !task.status.is_end());
+                match step.mark {
+                    Mark::Done if is_free && (is_as_read || !has_begun) => changes.done.push(task.plan.id),
+                    Mark::Cancelled if !has_begun => changes.left_out.push(task.plan.id),
+                    Mark::Open | Mark::InProgress if !is_end(before) => {}
+                    Mark::Open | Mark::InProgress | Mark::Done | Mark::Cancelled | Mark::Deferred => {
+                        let is_held = says == Some(Mark::InProgress);
+                        let state = if is_held { "held by an executor" } else { task.status.as_str() };
+                        let (name, verb) = (task.plan.name(), if is_held { "is" } else { "stays" });
+                        let change = if step.mark == Mark::Open { "cleared" } else { "set" };
+                        let text = format!("task {name} {verb} {state}, although its box was {change}");
+                        changes.notes.push((self.now.line(step), text));
+                    }
+                }
+            }
+            // What a person has set stays until the task is done.
+            let stays = step.mark != before && step.mark != mark && (is_end(before) || mark != Mark::Done);
+            if stays || expressible(self.now.plan.format, mark) != mark {
                 continue;
             }
-            // Opened again, or at work no more.
-            let is_open = match step.mark {
-                Mark::Done | Mark::Cancelled => !task.status.is_end(),
-                Mark::InProgress => before == step.mark && task.plan.mark != step.mark,
-                Mark::Open | Mark::Deferred => false,
-            };
-            let mark = says.or(is_open.then_some(Mark::Open)).unwrap_or(step.mark);
-            let mark = if expressible(self.now.plan.format, mark) == mark { mark } else { step.mark };
-            if mark != step.mark && !self.is_as_read(place) {
-                boxes.refused.push((self.now.line(step), refusal(task)));
+            if mark != step.mark && !is_as_read {
+                changes.refused.push((self.now.line(step), refusal(task)));
                 continue;
             }
-            if mark != step.mark {
-                boxes.states.push((step.id, mark));
-            } else if mark == Mark::Done && before != Mark::Done {
-                boxes.states.push((step.id, mark));
-                boxes.ticked.insert(step.id);
+            if mark != step.mark || mark == Mark::Done && mark != before {
+                changes.states.insert(step.id, mark);
             }
-            if mark != step.mark || says == Some(mark) {
-                boxes.shown.insert(task.plan.id, mark);
+            if mark != before {
+                changes.shown.insert(task.plan.id, mark);
             }
         }
-        // Tasks that are done, whose lines are gone without having shown it.
-        let is_unsaid = |(step, task): &(&TaskPlan, &Task)| {
-            let was = shown.get(&task.plan.id).copied().unwrap_or(step.mark);
-            mark_of(self.view, task) == Some(Mark::Done) && was != Mark::Done
-        };
-        boxes.refused.extend(self.gone().filter(is_unsaid).map(|(step, task)| (self.before.line(step), refusal(task))));
-        boxes
+        for (step, task) in self.gone().filter(|(_, task)| mark_of(self.view, task) == Some(Mark::Done)) {
+            if *shown.get(&task.plan.id).unwrap_or(&step.mark) != Mark::Done {
+                changes.refused.push((self.before.line(step), refusal(task)));
+            }
+        }
     }
 }
 
@@ -362,45 +268,37 @@ pub fn mark_of(view: &PlanView, task: &Task) -> Option<Mark> {
     }
 }
 
-/// The passes that pair the steps of two texts.
-const STRICT: Range<u8> = 0..5;
-/// The passes that pair steps with the tasks that they became, whose groups may have had other names then.
-const LOOSE: Range<u8> = 0..6;
-
-/// For each task of `after`, the place of the same task in `before`.
-///
-/// A written id decides, then equal text in the same group, then the number; several equal ones pair in order. Numbers
-/// come last because they move when a step is inserted.
-fn pair(before: &[&TaskPlan], after: &[&TaskPlan], passes: Range<u8>) -> Vec<Option<usize>> {
-    let groups = |tasks: &[&TaskPlan]| tasks.iter().map(|task| task.group.clone()).collect::<HashSet<_>>();
-    let (groups_before, groups_after) = (groups(before), groups(after));
-    let mut found = vec![None; after.len()];
-    let mut taken = vec![false; before.len()];
+/// Finds steps that are not found yet among known ones that are not taken; several equal ones pair in order.
+fn pair<T: Copy + Eq + Hash>(found: &mut [Option<T>], steps: &[TaskPlan], known: &[(T, &TaskPlan)], passes: &[u8]) {
+    let groups = steps.iter().map(|step| &step.group).collect::<HashSet<_>>();
+    let groups_known = known.iter().map(|(_, task)| &task.group).collect::<HashSet<_>>();
+    let is_renamed = |task: &TaskPlan| groups.contains(&task.group) != groups_known.contains(&task.group);
+    let mut taken = found.iter().flatten().copied().collect::<HashSet<_>>();
     for pass in passes {
-        let key = |task| key(task, pass, |group| groups_before.contains(group) != groups_after.contains(group));
-        let mut places: HashMap<_, VecDeque<usize>> = HashMap::new();
-        for (place, task) in before.iter().enumerate().filter(|(place, _)| !taken[*place]) {
-            key(task).into_iter().for_each(|key| places.entry(key).or_default().push_back(place));
+        let mut places: HashMap<_, VecDeque<T>> = HashMap::new();
+        for (one, task) in known.iter().filter(|(one, _)| !taken.contains(one)) {
+            key(task, *pass, is_renamed(task))
+                .into_iter()
+                .for_each(|key| places.entry(key).or_default().push_back(*one));
         }
-        for (found, task) in found.iter_mut().zip(after).filter(|(found, _)| found.is_none()) {
-            *found = key(task).and_then(|key| places.get_mut(&key)?.pop_front());
-            found.iter().for_each(|place| taken[*place] = true);
+        for (found, step) in found.iter_mut().zip(steps).filter(|(found, _)| found.is_none()) {
+            *found = key(step, *pass, is_renamed(step)).and_then(|key| places.get_mut(&key)?.pop_front());
+            taken.extend(*found);
         }
     }
-    found
 }
 
-/// What pairs two tasks in a pass: a name, a text, a group.
-fn key(task: &TaskPlan, pass: u8, is_renamed: impl Fn(&Option<String>) -> bool) -> Option<[Option<&str>; 3]> {
+/// The name, text and group that pair two tasks in a pass: the written id decides, then equal text in the same group, whose
+/// heading may be renamed. Numbers come last because they move when a step is inserted.
+fn key(task: &TaskPlan, pass: u8, is_renamed: bool) -> Option<[Option<&str>; 3]> {
     let (label, text, group) = (task.label.as_deref(), Some(task.description.as_str()), task.group.as_deref());
     match pass {
         0 => Some([Some(written_id(task)?), None, None]),
         1 => Some([label, text, group]),
         2 => Some([None, text, group]),
-        // The name of one heading is gone, and the other is new.
-        3 => is_renamed(&task.group).then_some([None, text, None]),
-        4 => Some([Some(label?), None, None]),
-        _last => Some([None, text, None]),
+        3 => is_renamed.then_some([None, text, None]),
+        4 => Some([None, text, None]),
+        _last => Some([Some(label?), None, None]),
     }
 }
 
@@ -411,23 +309,17 @@ fn written_id(task: &TaskPlan) -> Option<&str> {
     task.label.as_deref().filter(|label| !is_place(label))
 }
 
-/// The tasks of a plan that the steps of a text became.
+/// The tasks of a plan that the steps of its source became.
 fn find(state: &PlannerState, steps: &[TaskPlan]) -> Vec<Option<TaskId>> {
-    let mut found: Vec<Option<TaskId>> = vec![None; steps.len()];
-    let mut taken = HashSet::new();
+    let mut found = vec![None; steps.len()];
     // A step that was left out and written again is another task, which comes first.
     for left_out in [false, true] {
         let is_meant = |task: &&Task| is_left_out(task) == left_out && task.plan.compensates.is_none();
-        let known = state.tasks().iter().filter(is_meant).map(|task| &task.plan);
-        let known = known.filter(|task| !taken.contains(&task.id)).collect::<Vec<_>>();
-        let places = (0..steps.len()).filter(|place| found[*place].is_none()).collect::<Vec<_>>();
-        let tasks = pair(&known, &places.iter().map(|place| &steps[*place]).collect::<Vec<_>>(), LOOSE);
-        for (place, task) in places.into_iter().zip(tasks) {
-            found[place] = task.map(|task| known[task].id);
-            taken.extend(found[place]);
-        }
+        let known = state.tasks().iter().filter(is_meant).map(|task| (task.plan.id, &task.plan));
+        pair(&mut found, steps, &known.collect::<Vec<_>>(), &[0, 1, 2, 3, 5, 4]);
     }
     // A task that was given another text still has the bytes that it was read from.
+    let taken = found.iter().flatten().copied().collect::<HashSet<_>>();
     let edited = state.tasks().iter().filter(|task| !taken.contains(&task.plan.id) && !task.plan.spans.is_empty());
     let by_spans = edited.map(|task| (&task.plan.spans, task.plan.id)).collect::<BTreeMap<_, _>>();
     for (found, step) in found.iter_mut().zip(steps).filter(|(found, _)| found.is_none()) {
@@ -436,69 +328,65 @@ fn find(state: &PlannerState, steps: &[TaskPlan]) -> Vec<Option<TaskId>> {
     found
 }
 
-/// The steps of a text with the numbers of the plan, and without boxes and bytes. A step that waits for one that has begun
-/// waits also for what was put before that one.
-fn in_plan(state: &PlannerState, plan: &ParsedPlan, ids: &[Option<TaskId>]) -> Vec<Option<TaskPlan>> {
-    let places = plan.tasks.iter().enumerate().map(|(place, task)| (task.id, place)).collect::<HashMap<_, _>>();
-    let is_begun = |id: TaskId| state.task(id).is_some_and(has_begun);
-    let is_ended = |id: TaskId| state.task(id).is_some_and(|task| task.status.is_end());
-    // By place of a step that has begun, or is unknown to the plan: what is open before it.
-    let mut ahead: Vec<Vec<Dependency>> = vec![Vec::new(); plan.tasks.len()];
-    let mut tasks = Vec::with_capacity(plan.tasks.len());
-    for (place, step) in plan.tasks.iter().enumerate() {
+/// The place of a step: its number in the file, from 0.
+fn place_of(step: TaskId) -> usize {
+    usize::try_from(step.0).map_or(usize::MAX, |number| number - 1)
+}
+
+/// The steps of a text with the numbers of the plan, without boxes and bytes. A step that waits for one that has begun
+/// also waits for what was put before that one.
+fn in_plan(state: &PlannerState, steps: &[TaskPlan], ids: &[Option<TaskId>]) -> Vec<Option<TaskPlan>> {
+    let is = |id: TaskId, what: fn(&Task) -> bool| state.task(id).is_some_and(what);
+    // By step that has begun or has no task: what is open before it.
+    let mut ahead: Vec<Vec<Dependency>> = vec![Vec::new(); steps.len()];
+    let mut tasks = Vec::with_capacity(steps.len());
+    for (place, step) in steps.iter().enumerate() {
         let mut depends_on = Vec::new();
         for one in &step.depends_on {
-            let Some(before) = places.get(&one.task).copied() else { continue };
-            depends_on.extend(ids[before].map(|task| Dependency { task, strength: one.strength }));
-            depends_on.extend(ahead[before].iter().copied());
+            depends_on.extend(ids[place_of(one.task)].map(|task| Dependency { task, strength: one.strength }));
+            depends_on.extend(&ahead[place_of(one.task)]);
         }
         depends_on.sort_unstable();
         depends_on.dedup_by_key(|one| one.task);
-        if ids[place].is_none_or(is_begun) {
-            ahead[place] =
-                depends_on.iter().filter(|one| ids[place].is_none() || !is_ended(one.task)).copied().collect();
+        if ids[place].is_none_or(|id| is(id, has_begun)) {
+            let open = depends_on.iter().filter(|one| !is(one.task, |task| task.status.is_end()));
+            ahead[place] = open.copied().collect();
         }
-        let Some(id) = ids[place] else {
-            tasks.push(None);
-            continue;
-        };
-        let mut task = TaskPlan { id, mark: Mark::Open, spans: Vec::new(), depends_on, ..step.clone() };
-        if let Some(condition) = &mut task.condition
-            && let Some(decides) = condition.outcome_of
-        {
-            condition.outcome_of = places.get(&decides).and_then(|place| ids[*place]);
-            let name = |id| state.task(id).map_or_else(|| id.to_string(), |task: &Task| task.plan.name());
-            if let Some(known) = condition.outcome_of.filter(|_| condition.text == format!("step {decides} succeeds")) {
-                condition.text = format!("step {} succeeds", name(known));
+        tasks.push(ids[place].map(|id| {
+            let mut task = TaskPlan { id, mark: Mark::Open, spans: Vec::new(), depends_on, ..step.clone() };
+            if let Some(condition) = &mut task.condition
+                && let Some(decides) = condition.outcome_of
+            {
+                condition.outcome_of = ids[place_of(decides)];
+                if let (Some(id), true) = (condition.outcome_of, condition.text == format!("step {decides} succeeds")) {
+                    let name = state.task(id).map_or_else(|| id.to_string(), |task| task.plan.name());
+                    condition.text = format!("step {name} succeeds");
+                }
             }
-        }
-        tasks.push(Some(task));
+            task
+        }));
     }
     tasks
 }
 
-/// A task of the plan with each fact that the file changed. The plan keeps some tasks although their lines are gone.
+/// A task of the plan with each field that the file changed, except its group, by which it is found again.
 fn merged(plan: &TaskPlan, before: &TaskPlan, now: &TaskPlan, kept: &HashSet<TaskId>) -> TaskPlan {
-    let facts = |task| match serde_json::to_value::<&TaskPlan>(task) {
-        Ok(serde_json::Value::Object(facts)) => facts,
-        Ok(_) | Err(_) => unreachable!("a task is an object"),
-    };
-    let (facts_before, facts_now, mut merged) = (facts(before), facts(now), facts(plan));
-    let names = facts_before.keys().chain(facts_now.keys()).filter(|name| *name != "depends_on");
-    for name in names.filter(|name| facts_before.get(*name) != facts_now.get(*name)) {
-        merged.remove(name);
-        merged.extend(facts_now.get(name).map(|value| (name.clone(), value.clone())));
-    }
-    let mut merged = serde_json::from_value::<TaskPlan>(merged.into()).expect("the facts of a task make a task");
+    let value = |task: &TaskPlan| serde_json::to_value(task).expect("a task is JSON");
+    let fields = |task| serde_json::from_value::<BTreeMap<String, Value>>(value(task)).expect("a task is an object");
+    let (fields_before, fields_now, mut merged) = (fields(before), fields(now), fields(plan));
+    let is_kept = |name: &str| name == "group" || fields_before.get(name) == fields_now.get(name);
+    merged.retain(|name, _| is_kept(name));
+    merged.extend(
+        fields_now.iter().filter(|(name, _)| !is_kept(name)).map(|(name, value)| (name.clone(), value.clone())),
+    );
+    let merged = serde_json::to_value(merged).and_then(serde_json::from_value::<TaskPlan>);
+    let mut merged = merged.expect("the fields of a task make a task");
     let (was, is) = (&before.depends_on, &now.depends_on);
-    merged.depends_on.retain(|one| !was.contains(one) || is.contains(one) || kept.contains(&one.task));
-    merged.depends_on.extend(is.iter().filter(|one| !was.contains(one)));
+    let stays = |one: &&Dependency| !was.contains(one) || is.contains(one) || kept.contains(&one.task);
+    let added = is.iter().filter(|one| !was.contains(one));
+    merged.depends_on = plan.depends_on.iter().filter(stays).chain(added).copied().collect();
     merged.depends_on.sort_unstable();
     merged.depends_on.dedup_by_key(|one| one.task);
-    if merged.label.is_none() {
-        // It is found by its group again, which stays as it was for what has begun.
-        merged.group.clone_from(&plan.group);
-    }
     merged
 }
 

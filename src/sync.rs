@@ -1,22 +1,20 @@
-//! `plan sync` and `run --sync`: a plan and its file, each kept in step with the other.
+//! `plan sync` and `run --sync`: keep a plan and its file in step.
 //!
-//! The file is only ever replaced as a whole, and only while it has the bytes that were read. What its boxes then show is
-//! kept in a cell of the log, so that a box set by a person is told from one that was written here.
+//! A cell of the log keeps what the boxes showed last, to tell a box that a person set from one that crewlog wrote.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::os::unix::fs::{MetadataExt, fchown};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use crewlog_executors::roster::Roster;
 use crewlog_executors::{human, planning};
 use crewlog_mq::{Append, CellChange, EventStore, ExecuteError, Position, Range};
 use crewlog_planner::claim::{Ending, TaskError};
-use crewlog_planner::event::{Amendment, Command};
-use crewlog_planner::parse::{self, Diagnostic, Format, ParseError, ParsedPlan, write_states};
+use crewlog_planner::event::{Amendment, Command, TaskStatus};
+use crewlog_planner::parse::{ParseError, ParsedPlan, write_states};
 use crewlog_planner::plan::{Mark, Strength, TaskId, TaskPlan};
 use crewlog_planner::planner::PlannerError;
 use crewlog_planner::state::{Phase, PlannerState};
@@ -28,57 +26,23 @@ use crate::act;
 use crate::cli::{Output, SyncPlan};
 use crate::failure::{Code, Failure};
 use crate::look;
-use crate::matching::{Boxes, Changes, Comparison, Note, Reading, Shown, told_of};
+use crate::matching::{Changes, Comparison, Reading, told_of};
 use crate::session::{Session, read_text};
-use crate::start::{consent, order, short_id};
+use crate::start::{consent, order};
 use crate::terminal::say;
 use crate::text::{count, visible};
 use crate::workforce;
 
 /// How often a plan or a file is read again because somebody else writes it.
-const TRIES_MAX: usize = 8;
+pub const TRIES_MAX: usize = 8;
 /// The cells that hold what the boxes of files show, by plan.
 const SPACE: &str = "plan-files";
-/// How long changes of a plan are collected before they are written.
-const COLLECTED: Duration = Duration::from_millis(50);
-/// How long a file must have been left alone before it is read.
+/// How long a file must have been left alone before it is read, and how long changes of its plan are collected.
 const SETTLED: Duration = Duration::from_millis(50);
 /// How often a file is looked at.
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
-/// Warnings that are told.
+/// How many warnings are printed.
 const NOTES_MAX: usize = 200;
-
-/// What a file may change in its plan.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Takes {
-    /// All of it; a person is asked before anything new can run.
-    Asking,
-    /// All of it, unless a person would have to be asked.
-    Unasked,
-    /// Nothing: only the boxes are written.
-    Nothing,
-}
-
-/// What came of a round.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Round {
-    /// The plan was changed; the next round writes the file.
-    Changed,
-    /// Plan or file are not as they were read.
-    Overtaken,
-    /// Plan and file are in step.
-    InStep,
-}
-
-/// The text that a plan has taken in, as it is read.
-struct Source {
-    text: String,
-    parallel: bool,
-    plan: ParsedPlan,
-}
-
-/// When a file was written last, and its length.
-type Stamp = (SystemTime, u64);
 
 /// The file of a plan.
 pub struct Kept<'a> {
@@ -88,20 +52,20 @@ pub struct Kept<'a> {
     tags: Vec<String>,
     roster: Roster,
     path: PathBuf,
-    source: Option<Arc<Source>>,
-    /// As the cell has it, if it is there.
-    shown: Option<Shown>,
-    /// Where the log ended before the last change from here; a view that has not read on does not have that change.
+    /// By task: boxes as crewlog has written them or seen them agree, where they differ from the source of the plan.
+    shown: BTreeMap<TaskId, Mark>,
+    /// The end of the log before the last change that was made here: a view up to there does not have that change.
     seen: Position,
-    /// The names of tasks, by what was done with them.
+    /// The names of tasks by what was done with them.
     did: BTreeMap<&'static str, Vec<String>>,
     n_written: usize,
+    /// Lines whose states were not written.
     refused: Vec<String>,
     said: HashSet<String>,
-    /// What is to be said.
+    /// Warnings that are not printed yet.
     pub notes: Vec<String>,
-    stamp: Option<Stamp>,
-    is_behind: bool,
+    /// The time and length of the file when both were in step, if nothing has happened since.
+    stamp: Option<(SystemTime, u64)>,
     /// When the next look is due.
     pub due: Instant,
 }
@@ -114,9 +78,9 @@ pub async fn sync(session: &Session, typed: &SyncPlan) -> Result<Code, Failure> 
     planning::catch_up(&store, &plan, kept.tags.clone()).await?;
     for _ in 0..TRIES_MAX {
         let view = look::load_view(&store, &plan, Range::default()).await?;
-        let round = kept.round(&view, Takes::Asking).await;
+        let is_in_step = kept.round(&view, true).await;
         kept.notes.drain(..).filter(|_| !session.terminal.is_quiet).for_each(|note| say(&visible(&note)));
-        if round? == Round::InStep {
+        if is_in_step? {
             return kept.finish();
         }
     }
@@ -137,7 +101,6 @@ impl<'a> Kept<'a> {
             let message = format!("{plan} has no file of its own: no file was read to make it, or it is a fork");
             return Err(Failure::user(message).hint(format!("to write it into a file: {export}")));
         };
-        remove_left_over(&path);
         let cell = store.cell(SPACE, plan).await?;
         Ok(Self {
             session,
@@ -146,9 +109,7 @@ impl<'a> Kept<'a> {
             tags,
             roster,
             path,
-            source: None,
-            // Without what it holds, boxes are compared with what the plan has read.
-            shown: cell.and_then(|cell| serde_json::from_str(&cell.value).ok()),
+            shown: cell.and_then(|cell| serde_json::from_str(&cell.value).ok()).unwrap_or_default(),
             seen: Position(0),
             did: ["added", "edited", "left_out", "done"].map(|did| (did, Vec::new())).into(),
             n_written: 0,
@@ -156,43 +117,41 @@ impl<'a> Kept<'a> {
             said: HashSet::new(),
             notes: Vec::new(),
             stamp: None,
-            is_behind: true,
             due: Instant::now(),
         })
     }
 
-    /// A round if the plan or the file has changed. The file must not end the work, so a failure is a note. Gives whether
-    /// the plan was changed.
-    pub async fn keep(&mut self, view: &PlanView, takes: Takes) -> bool {
+    /// Does a round if the plan or the file has changed; a failure is a warning. Gives whether another round is due.
+    pub async fn keep(&mut self, view: &PlanView) -> bool {
         let begun = Instant::now();
         self.due = begun + LOOK_INTERVAL;
-        if !self.is_behind && self.stamp.is_some() && self.stamp == stamp_of(&self.path) {
+        if self.stamp.is_some() && self.stamp == stamp_of(&self.path) {
             return false;
         }
-        let round = self.round(view, takes).await;
-        self.is_behind = matches!(round, Ok(Round::Changed | Round::Overtaken));
-        if self.is_behind {
-            // A large file takes a while, which is not spent again at once.
-            self.due = Instant::now() + COLLECTED.max(4 * begun.elapsed());
-        }
-        if let Err(failure) = &round {
+        let round = self.round(view, false).await;
+        let is_in_step = round.unwrap_or_else(|failure| {
             self.note(failure.to_string().replacen("error: ", "warning: ", 1));
+            true
+        });
+        if !is_in_step {
+            self.stamp = None;
+            // A large file takes a while, which is not spent again at once.
+            self.due = Instant::now() + SETTLED.max(4 * begun.elapsed());
         }
-        matches!(round, Ok(Round::Changed))
+        !is_in_step
     }
 
-    /// Says that the plan has changed.
+    /// Makes a look due, as the plan has changed.
     pub fn plan_has_changed(&mut self) {
-        if !self.is_behind {
-            self.is_behind = true;
-            self.due = self.due.min(Instant::now() + COLLECTED);
+        if self.stamp.take().is_some() {
+            self.due = self.due.min(Instant::now() + SETTLED);
         }
     }
 
-    /// Takes in the file or, where that changes nothing, writes the boxes.
-    async fn round(&mut self, view: &PlanView, takes: Takes) -> Result<Round, Failure> {
+    /// Takes in the file or, where that changes nothing, writes the boxes. Gives whether both are in step then.
+    async fn round(&mut self, view: &PlanView, asks: bool) -> Result<bool, Failure> {
         if view.at() <= self.seen {
-            return Ok(Round::Overtaken);
+            return Ok(false);
         }
         let state = view.state();
         self.stamp = stamp_of(&self.path);
@@ -201,98 +160,90 @@ impl<'a> Kept<'a> {
             tokio::time::sleep(SETTLED.saturating_sub(age)).await;
         }
         let text = read_text(&self.path)?;
-        let source = self.source(state)?;
-        let options = state.config().file.options(source.parallel);
-        let line_of = |error: &ParseError| error.place().map_or(1, |(line, _)| line);
-        let unreadable = |error: ParseError| self.failure(Code::Parse, line_of(&error), &error);
-        let read = |text: &str| parse::read(text, options).map_err(unreadable);
-        let now = read(&text)?;
-        let before = || Reading::new(&source.text, &source.plan);
-        let comparison = Comparison::new(view, before(), Reading::new(&text, &now));
+        let (before, parallel) = Self::source(state)?;
+        let options = state.config().file.options(parallel);
+        let unreadable = |error: ParseError| self.failure(error.place().map_or(1, |(line, _)| line), &error);
+        let now = Reading::new(text, options).map_err(unreadable)?;
+        let comparison = Comparison::new(view, &before, &now);
         let settled = comparison.with_boxes_before();
-        let mut changes = if settled == source.text {
+        let mut changes = if settled == before.text {
             Changes::default()
         } else {
-            let plan = read(&settled)?;
-            Comparison::new(view, before(), Reading::new(&settled, &plan)).edits()
+            let settled = Reading::new(settled, options).map_err(unreadable)?;
+            Comparison::new(view, &before, &settled).edits(options)
         };
-        let shown = self.shown.clone().unwrap_or_default();
-        comparison.boxes_by_hand(&shown, &mut changes);
+        comparison.boxes(&self.shown, &mut changes);
         for (line, text) in std::mem::take(&mut changes.notes) {
             self.warn(line, &text);
         }
-        if !changes.is_empty() && self.is_taken(state, &changes, takes)? {
-            let known = source.plan.warnings.iter().map(|warning| &warning.message).collect::<HashSet<_>>();
-            let is_new = |warning: &&Diagnostic| !changes.is_only_boxes() && !known.contains(&warning.message);
-            now.warnings.iter().filter(is_new).for_each(|warning| self.warn(warning.line, &warning.message));
-            self.remember(comparison.shown_before(&shown)).await?;
-            return self.amend(state, changes, comparison.taken_in(options)).await;
+        let known = before.plan.warnings.iter().map(|warning| &warning.message).collect::<HashSet<_>>();
+        let new = now.plan.warnings.iter().filter(|warning| !known.contains(&warning.message));
+        let new = new.filter(|warning| changes.source.is_some() || warning.message.contains(" is done, "));
+        new.for_each(|warning| self.warn(warning.line, &warning.message));
+        let is_changed = changes.source.is_some() || !changes.left_out.is_empty() || !changes.done.is_empty();
+        if is_changed && self.is_taken(state, &changes, asks)? {
+            return self.amend(state, changes).await;
         }
-        let boxes = comparison.boxes(&shown);
-        if boxes.shown == comparison.shown_before(&shown) && boxes.states.is_empty() && boxes.refused.is_empty() {
-            return Ok(Round::InStep);
-        }
-        self.write(&text, now, boxes).await
+        self.write(now, changes).await
     }
 
-    /// Whether the plan is changed as its file asks.
-    fn is_taken(&mut self, state: &PlannerState, changes: &Changes, takes: Takes) -> Result<bool, Failure> {
-        let line = changes.lines.values().min().copied().unwrap_or(1);
+    /// Whether the plan is changed as its file asks. A person is asked before anything new can run, or has to sync.
+    fn is_taken(&mut self, state: &PlannerState, changes: &Changes, asks: bool) -> Result<bool, Failure> {
+        let line = changes.line.unwrap_or(1);
         if let (Phase::Ended(_), false) = (state.phase(), state.config().standing) {
-            self.refuse((line, "the file was changed, but the plan has ended: run the file again".to_owned()));
+            self.refuse(line, "the file was changed, but the plan has ended: run the file again");
             return Ok(false);
         }
         // Names, order and groups run nothing else.
-        let is_new = |task: &&TaskPlan| state.task(task.id).is_none_or(|known| told_of(&known.plan) != told_of(task));
-        let tasks = changes.defined.iter().filter(is_new).cloned().collect::<Vec<_>>();
-        let runs = |task: &TaskPlan| {
+        let runs = |task: &&TaskPlan| {
             let is_run = task.command.is_some() || task.compensate.is_some() || self.roster.agent_for(task).is_some();
-            is_run && task.mark != Mark::Done
+            let known = state.task(task.id).is_some_and(|known| told_of(&known.plan) == told_of(task));
+            is_run && task.mark != Mark::Done && !known
         };
-        let is_held_up = takes == Takes::Unasked && !self.session.yes && tasks.iter().any(runs);
-        if takes == Takes::Nothing || is_held_up {
-            let sync = self.session.command_on("plan sync", &self.plan);
-            let why = if is_held_up { "the file has new commands" } else { "the file was changed" };
-            self.warn(line, &format!("{why}; to take that over: {sync}"));
-            return Ok(false);
-        }
-        if takes == Takes::Asking {
+        let tasks = changes.defined.iter().filter(runs).cloned().collect::<Vec<_>>();
+        if asks {
             consent(self.session, &ParsedPlan { tasks, ..ParsedPlan::default() }, &self.roster)?;
+        } else if !tasks.is_empty() && !self.session.yes {
+            let sync = self.session.command_on("plan sync", &self.plan);
+            self.warn(line, &format!("the file has new commands; to take that over: {sync}"));
+            return Ok(false);
         }
         Ok(true)
     }
 
-    /// Changes the plan, all at once, and reports what a person has ticked while it ran.
-    async fn amend(&mut self, state: &PlannerState, changes: Changes, text: String) -> Result<Round, Failure> {
-        let source = (!changes.is_only_boxes()).then_some(Amendment::Source { text });
-        let left_out = [&changes.gone[..], &changes.given_up].concat();
-        let named = changes.defined.iter().filter(|task| changes.lines.contains_key(&task.id));
-        let (edited, added): (Vec<_>, Vec<_>) = named.partition(|task| state.task(task.id).is_some());
+    /// Changes the plan in one amendment, and reports the tasks that a person has ticked while they ran.
+    async fn amend(&mut self, state: &PlannerState, changes: Changes) -> Result<bool, Failure> {
+        let Changes { defined, left_out, done, source, line, .. } = changes;
+        let (edited, added): (Vec<_>, Vec<_>) =
+            defined.iter().filter(|task| !task.spans.is_empty()).partition(|task| state.task(task.id).is_some());
         let tasks = |ids: &[TaskId]| ids.iter().filter_map(|id| Some(&state.task(*id)?.plan)).collect::<Vec<_>>();
-        let ended = tasks(&[&changes.reported[..], &changes.done].concat());
-        let did = [("added", added), ("edited", edited), ("left_out", tasks(&left_out)), ("done", ended)];
+        let did = [("added", added), ("edited", edited), ("left_out", tasks(&left_out)), ("done", tasks(&done))];
         let did = did.map(|(did, tasks)| (did, tasks.into_iter().map(TaskPlan::name).collect::<Vec<_>>()));
-        let define = (!changes.defined.is_empty()).then(|| Amendment::Define { tasks: changes.defined.clone() });
-        let skipped = left_out.iter().map(|task| Amendment::Skip { task: *task, keeps_order: true });
-        let done = changes.done.iter().map(|task| Amendment::Done { task: *task });
+        let is_running = |id: &TaskId| state.task(*id).is_some_and(|task| task.status == TaskStatus::Running);
+        let (running, done): (Vec<_>, Vec<_>) = done.into_iter().partition(is_running);
+        let define = (!defined.is_empty()).then_some(Amendment::Define { tasks: defined });
+        let skipped = left_out.into_iter().map(|task| Amendment::Skip { task, keeps_order: true });
+        let done = done.into_iter().map(|task| Amendment::Done { task });
+        let source = source.map(|text| Amendment::Source { text });
         let amendments = define.into_iter().chain(skipped).chain(done).chain(source).collect::<Vec<_>>();
         let head = self.store.head().await?;
         if !amendments.is_empty() {
             let mut planner = planning::planner_of(&self.store, &self.plan, self.tags.clone()).await?;
             match order(&mut planner, Command::Amend { amendments, reason: "its file was changed".to_owned() }).await {
-                Ok(executed) if executed.events.is_empty() => {}
-                Ok(_) => self.seen = head,
+                Ok(executed) => self.seen = if executed.events.is_empty() { self.seen } else { head },
                 // A task has begun meanwhile.
                 Err(ExecuteError::Refused(PlannerError::TaskUnderWay { .. } | PlannerError::TaskEnded { .. })) => {
-                    return Ok(Round::Overtaken);
+                    return Ok(false);
                 }
-                Err(error) => return Err(self.refusal(planner.handler().state(), error, &changes)),
+                Err(ExecuteError::Refused(PlannerError::Parse(error))) => {
+                    return Err(self.failure(line.unwrap_or(1), &error));
+                }
+                Err(error) => return Err(error.into()),
             }
         }
-        for id in changes.reported {
-            let Some(task) = state.task(id) else { continue };
+        for task in running.into_iter().filter_map(|id| state.task(id)) {
             let life = self.session.place.sign_of_life()?;
-            let mut claim = human::claim_of(&self.store, &self.plan, id, self.tags.clone());
+            let mut claim = human::claim_of(&self.store, &self.plan, task.plan.id, self.tags.clone());
             let ending = Ending::Completed { result: "done by a person".to_owned(), run: None };
             match human::report(&mut claim, task.attempts, &life, self.store.now(), ending).await {
                 Ok(()) => self.seen = head,
@@ -306,83 +257,57 @@ impl<'a> Kept<'a> {
         for (did, names) in did {
             self.did.entry(did).or_default().extend(names);
         }
-        Ok(Round::Changed)
+        Ok(false)
     }
 
     /// Writes the boxes, if the file is still as it was read.
-    async fn write(&mut self, text: &str, mut now: ParsedPlan, boxes: Boxes) -> Result<Round, Failure> {
-        if now.marks.is_empty() {
+    async fn write(&mut self, mut now: Reading, changes: Changes) -> Result<bool, Failure> {
+        if now.plan.marks.is_empty() {
             self.warn(1, "the file has no boxes, so it shows no states");
         }
-        boxes.refused.into_iter().for_each(|note| self.refuse(note));
-        // What a person has ticked ends the groups around it, too.
-        for mark in now.marks.iter_mut().filter(|mark| mark.of.is_some_and(|task| boxes.ticked.contains(&task))) {
-            mark.mark = Mark::Open;
-        }
-        let written = write_states(text, &now, &boxes.states, &moment_like(text));
-        if written.text != text {
+        changes.refused.iter().for_each(|(line, text)| self.refuse(*line, text));
+        // A box that a person has ticked ends the groups around it, too.
+        let marks = now.plan.marks.iter_mut();
+        let ticked = marks.filter(|mark| mark.of.and_then(|task| changes.states.get(&task)) == Some(&mark.mark));
+        ticked.for_each(|mark| mark.mark = Mark::Open);
+        let states = changes.states.into_iter().collect::<Vec<_>>();
+        let written = write_states(&now.text, &now.plan, &states, &moment_like(&now.text));
+        if written.text != now.text {
             let cannot = |error| Failure::user(format!("{} cannot be written: {error}", self.path.display()));
-            if !replace(&self.path, text, &written.text).map_err(cannot)? {
-                return Ok(Round::Overtaken);
+            if !replace(&self.path, &now.text, &written.text).map_err(cannot)? {
+                return Ok(false);
             }
-            let places = now.marks.iter().map(|mark| mark.span).collect::<BTreeSet<_>>();
+            let places = now.plan.marks.iter().map(|mark| mark.span).collect::<BTreeSet<_>>();
             self.n_written += written.changed.iter().filter(|span| places.contains(span)).count();
         }
-        self.remember(boxes.shown).await?;
-        Ok(Round::InStep)
-    }
-
-    /// Keeps what the boxes show.
-    async fn remember(&mut self, shown: Shown) -> Result<(), Failure> {
-        if self.shown.as_ref() != Some(&shown) {
-            let value = serde_json::to_string(&shown)?;
+        if self.shown != changes.shown {
+            let value = serde_json::to_string(&changes.shown)?;
             self.store.append(Append::default().cell(CellChange::set(SPACE, &self.plan, value))).await?;
-            self.shown = Some(shown);
+            self.shown = changes.shown;
         }
-        Ok(())
+        Ok(true)
     }
 
-    /// The text that the plan has taken in. Whether its order binds is seen from the plan that was made of it.
-    fn source(&mut self, state: &PlannerState) -> Result<Arc<Source>, Failure> {
-        if let Some(source) = self.source.as_ref().filter(|source| source.text == state.source()) {
-            return Ok(Arc::clone(source));
-        }
-        let text = state.source().to_owned();
-        let read = |parallel| parse::read(&text, state.config().file.options(parallel));
+    /// The source of the plan, and whether it is read without its order, as the tasks that were made of it tell.
+    fn source(state: &PlannerState) -> Result<(Reading, bool), ParseError> {
+        let read = |parallel| Reading::new(state.source().to_owned(), state.config().file.options(parallel));
         let is_soft = |task: &TaskPlan| task.depends_on.iter().any(|before| before.strength == Strength::Soft);
-        let plan = read(false)?;
-        let parallel = plan.tasks.iter().any(is_soft) && !state.tasks().iter().any(|task| is_soft(&task.plan));
-        let plan = if parallel { read(true)? } else { plan };
-        let source = Arc::new(Source { text, parallel, plan });
-        self.source = Some(Arc::clone(&source));
-        Ok(source)
+        let source = read(false)?;
+        let parallel = source.plan.tasks.iter().any(is_soft) && !state.tasks().iter().any(|task| is_soft(&task.plan));
+        Ok((if parallel { read(true)? } else { source }, parallel))
     }
 
-    /// Why neither the plan nor its file is changed.
-    fn failure(&self, code: Code, line: usize, error: &dyn std::error::Error) -> Failure {
+    fn failure(&self, line: usize, error: &dyn std::error::Error) -> Failure {
         let message = format!("{}:{line}: {error}", self.path.display());
-        Failure::new(code, message).hint("the plan and its file are as they were")
-    }
-
-    fn refusal(&self, state: &PlannerState, error: ExecuteError<PlannerError>, changes: &Changes) -> Failure {
-        let circle = match &error {
-            ExecuteError::Refused(PlannerError::Parse(ParseError::DependencyCycle(cycle, _))) => &cycle[..],
-            ExecuteError::Refused(_) | ExecuteError::Contended { .. } | ExecuteError::Store(_) => &[],
-        };
-        let named = changes.defined.iter().find(|task| circle.contains(&task.name()));
-        let named = named.and_then(|task| changes.lines.get(&task.id));
-        let line = named.or(changes.lines.values().min()).copied().unwrap_or(1);
-        let mut failure = self.failure(Code::User, line, &error);
-        failure.code = act::refused(state, error).code;
-        failure
+        Failure::new(Code::Parse, message).hint("the plan and its file are as they were")
     }
 
     fn warn(&mut self, line: usize, text: &str) {
         self.note(format!("{}:{line}: warning: {text}", self.path.display()));
     }
 
-    fn refuse(&mut self, (line, text): Note) {
-        self.warn(line, &text);
+    fn refuse(&mut self, line: usize, text: &str) {
+        self.warn(line, text);
         self.refused.push(format!("{}:{line}", self.path.display()));
     }
 
@@ -393,86 +318,59 @@ impl<'a> Kept<'a> {
         }
     }
 
-    /// Says what was done.
+    /// Prints what was done.
     fn finish(self) -> Result<Code, Failure> {
         let named = self.did.iter().filter(|(_, names)| !names.is_empty());
         let lines = named.map(|(did, names)| format!("{}: {}", did.replace('_', " "), names.join(", ")));
-        let wrote = format!("{} written to {}", count(self.n_written, "state"), self.path.display());
-        let lines = lines.chain((self.n_written > 0).then_some(wrote)).collect::<Vec<_>>();
+        let wrote = || format!("{} written to {}", count(self.n_written, "state"), self.path.display());
         let said = match self.session.output {
-            Output::Text if lines.is_empty() => "nothing to change".to_owned(),
-            Output::Text => lines.join("\n"),
+            Output::Text => lines.chain((self.n_written > 0).then(wrote)).collect::<Vec<_>>().join("\n"),
             Output::Json | Output::Jsonl => json!({
                 "plan": self.plan, "file": self.path, "tasks": self.did, "states_written": self.n_written,
                 "refused": self.refused,
             })
             .to_string(),
         };
-        writeln!(io::stdout(), "{}", visible(&said))?;
+        writeln!(io::stdout(), "{}", visible(if said.is_empty() { "nothing to change" } else { &said }))?;
         if self.refused.is_empty() {
             return Ok(Code::Done);
         }
-        let places = self.refused[..self.refused.len().min(NOTES_MAX)].join(", ");
-        Err(Failure::new(Code::Conflict, format!("the plan and its file are not in step: {places}")))
+        Err(Failure::new(Code::Conflict, format!("the plan and its file are not in step: {}", self.refused.join(", "))))
     }
 }
 
-fn stamp_of(path: &Path) -> Option<Stamp> {
+fn stamp_of(path: &Path) -> Option<(SystemTime, u64)> {
     fs::metadata(path).and_then(|known| Ok((known.modified()?, known.len()))).ok()
 }
 
-/// Puts another text in the place of a file, unless it has changed. A link goes on to lead to it, and it keeps its mode.
+/// Replaces a file atomically unless it has changed; its mode and a symbolic link to it stay. The lock on the old file
+/// orders its writers; a file that a killed one left over is written again.
 fn replace(path: &Path, known: &str, text: &str) -> io::Result<bool> {
     let path = fs::canonicalize(path)?;
-    let beside = path.with_file_name(name_beside(&path) + &short_id());
-    let replaced = write_beside(&path, &beside, text).and_then(|_locked| {
-        let is_known = fs::read(&path)? == known.as_bytes();
-        if is_known { fs::rename(&beside, &path) } else { fs::remove_file(&beside) }.map(|()| is_known)
-    });
-    match (&replaced, path.parent()) {
-        (Ok(_), Some(folder)) => File::open(folder)?.sync_all()?,
-        // What cannot be removed now, the next who looks removes.
-        _failed => drop(fs::remove_file(&beside)),
+    let (old, folder) = (File::open(&path)?, path.parent().unwrap_or(&path));
+    old.lock()?;
+    let owner = old.metadata()?;
+    if owner.ino() != fs::metadata(&path)?.ino() {
+        return Ok(false);
     }
-    replaced
-}
-
-/// Writes a file with the mode of another. While it is open, nobody takes it for one that was left over.
-fn write_beside(path: &Path, beside: &Path, text: &str) -> io::Result<File> {
-    let mut file = File::options().write(true).create_new(true).open(beside)?;
-    file.lock()?;
-    let known = fs::metadata(path)?;
+    let beside = folder.join(format!(".{}.crewlog", path.file_name().unwrap_or_default().to_string_lossy()));
+    let _ = fs::remove_file(&beside);
+    let mut new = File::create_new(&beside)?;
     // Only an administrator may give it to somebody else.
-    let _ = fchown(&file, Some(known.uid()), Some(known.gid()));
-    file.set_permissions(known.permissions())?;
-    file.write_all(text.as_bytes())?;
-    file.sync_all()?;
-    Ok(file)
-}
-
-/// How the names of the files begin that are written beside a file.
-fn name_beside(path: &Path) -> String {
-    format!(".{}.crewlog-", path.file_name().unwrap_or_default().to_string_lossy())
-}
-
-/// Removes what a process left over that was killed while it wrote.
-fn remove_left_over(path: &Path) {
-    let Ok(path) = fs::canonicalize(path) else { return };
-    let name = name_beside(&path);
-    let entries = path.parent().and_then(|folder| fs::read_dir(folder).ok()).into_iter().flatten().flatten();
-    for entry in entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(&name)) {
-        if File::open(entry.path()).is_ok_and(|file| file.try_lock().is_ok()) {
-            // One that stays is in nobody's way.
-            let _ = fs::remove_file(entry.path());
-        }
-    }
+    let _ = fchown(&new, Some(owner.uid()), Some(owner.gid()));
+    let written = new.set_permissions(owner.permissions()).and_then(|()| new.write_all(text.as_bytes()));
+    let written = written.and_then(|()| new.sync_all()).and_then(|()| fs::read(&path));
+    let is_known = written.as_ref().is_ok_and(|now| now == known.as_bytes());
+    if is_known { fs::rename(&beside, &path) } else { fs::remove_file(&beside) }?;
+    File::open(folder)?.sync_all()?;
+    written.map(|_| is_known)
 }
 
 /// The time now, in the style of the times in a file of beads.
 fn moment_like(text: &str) -> String {
     let known = text.split("\"updated_at\":").nth(1).and_then(|rest| rest.split('"').nth(1)).unwrap_or_default();
-    let digits = |fraction: &str| fraction.bytes().take_while(u8::is_ascii_digit).count().min(9);
-    let digits = known.split_once('.').map_or(0, |(_, fraction)| digits(fraction));
+    let fraction = known.split_once('.').map_or("", |(_, fraction)| fraction);
+    let digits = fraction.bytes().take_while(u8::is_ascii_digit).count().min(9);
     let offset = jiff::fmt::temporal::Pieces::parse(known).ok().and_then(|known| known.to_numeric_offset());
     let now = jiff::Timestamp::now();
     match offset.filter(|_| !known.ends_with('Z')) {

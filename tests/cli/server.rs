@@ -8,7 +8,7 @@ use super::scene::Scene;
 use crate::log::cluster::Database;
 
 /// A scene whose log is on the server.
-fn on_server(database: &Database) -> Scene {
+pub fn on_server(database: &Database) -> Scene {
     let scene = Scene::new().with_env("CREWLOG_STORE", database.url());
     let state = scene.path("state").to_string_lossy().into_owned();
     scene.with_env("XDG_STATE_HOME", state)

@@ -2,63 +2,126 @@
 
 use std::collections::BTreeSet;
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use super::scene::{Gate, Ran, Running, Scene, named_pipe};
+use super::server::on_server;
+use crate::log::cluster::Database;
 
-/// Writes a file, makes a plan of it that nobody carries out, and gives the plan's id.
-fn made(scene: &Scene, path: &str, text: &str) -> String {
-    let folder = scene.path(path);
-    std::fs::create_dir_all(folder.parent().expect("it is in a folder")).expect("a folder can be made");
+/// A plan that nobody carries out, and its file.
+pub struct Kept {
+    pub scene: Scene,
+    path: &'static str,
+    pub plan: String,
+}
+
+impl Kept {
+    pub fn new(text: &str) -> Self {
+        Self::within(Scene::new(), "plan.md", text)
+    }
+
+    fn within(scene: Scene, path: &'static str, text: &str) -> Self {
+        write(&scene, path, text);
+        let plan = scene.run(&["run", path, "--yes", "--detach"]).expect(0).stdout.trim().to_owned();
+        Self { scene, path, plan }
+    }
+
+    fn sync(&self) -> Ran {
+        self.run(&["plan", "sync", &self.plan, "--yes"])
+    }
+
+    #[track_caller]
+    fn syncs(&self, said: &str) {
+        assert_eq!(self.sync().expect(0).stdout, said);
+    }
+
+    #[track_caller]
+    fn takes(&self, text: &str, said: &str) {
+        self.write(text);
+        self.syncs(said);
+    }
+
+    #[track_caller]
+    fn writes(&self, text: &str) {
+        self.sync().expect(0);
+        self.is(text);
+    }
+
+    #[track_caller]
+    fn is(&self, text: &str) {
+        assert_eq!(self.read(), text);
+    }
+
+    fn done(&self, tasks: &[&str]) {
+        tasks.iter().for_each(|task| _ = self.run(&["done", &self.plan, task]).expect(0));
+    }
+
+    pub fn run(&self, words: &[&str]) -> Ran {
+        self.scene.run(words)
+    }
+
+    fn write(&self, text: impl AsRef<[u8]>) {
+        self.scene.write(self.path, text);
+    }
+
+    fn read(&self) -> String {
+        self.scene.read(self.path)
+    }
+
+    pub fn exported(&self) -> String {
+        self.run(&["plan", "export", &self.plan]).expect(0).stdout
+    }
+
+    fn n_events(&self) -> usize {
+        self.scene.events().len()
+    }
+
+    /// Tasks with their states: `A Completed`.
+    fn status(&self) -> Vec<String> {
+        let shown = self.scene.show(&self.plan);
+        let tasks = shown["tasks"].as_array().expect("a list").iter();
+        tasks.map(|task| format!("{} {}", task["id"], task["status"]).replace('"', "")).collect()
+    }
+
+    pub fn order(&self) -> String {
+        order_of(&self.scene, &self.plan)
+    }
+}
+
+pub fn write(scene: &Scene, path: &str, text: &str) {
+    std::fs::create_dir_all(scene.path(path).parent().expect("it is in a folder")).expect("a folder can be made");
     scene.write(path, text);
-    scene.run(&["run", path, "--yes", "--detach"]).expect(0).stdout.trim().to_owned()
-}
-
-fn sync(scene: &Scene, plan: &str) -> Ran {
-    scene.run(&["plan", "sync", plan, "--yes"])
-}
-
-fn status_of(scene: &Scene, plan: &str) -> Vec<(String, String)> {
-    let word = |value: &Value| value.as_str().expect("a word").to_owned();
-    let shown = scene.show(plan);
-    let tasks = shown["tasks"].as_array().expect("a list").clone();
-    tasks.iter().map(|task| (word(&task["id"]), word(&task["status"]))).collect()
 }
 
 /// Tasks with what they wait for: `B<A`.
-fn order_of(scene: &Scene, plan: &str) -> String {
+pub fn order_of(scene: &Scene, plan: &str) -> String {
     let shown = scene.show(plan);
     let tasks = shown["tasks"].as_array().expect("a list").iter().map(|task| {
         let before = task["depends_on"].as_array().expect("a list").iter().map(|id| id.as_str().expect("a name"));
-        let before = before.collect::<Vec<_>>().join(",");
-        format!("{}<{before}", task["id"].as_str().expect("a name"))
+        format!("{}<{}", task["id"].as_str().expect("a name"), before.collect::<Vec<_>>().join(","))
     });
     tasks.collect::<Vec<_>>().join(" ")
 }
 
 /// A plan whose tasks people end one by one, and its file then.
 #[track_caller]
-fn check_ticks(path: &str, text: &str, done: &[&str], expected: &str) {
-    let scene = Scene::new();
-    let plan = made(&scene, path, text);
-    assert_eq!(sync(&scene, &plan).expect(0).stdout, "nothing to change\n");
-    assert_eq!(scene.read(path), text);
-    for task in done {
-        scene.run(&["done", &plan, task]).expect(0);
-    }
-    sync(&scene, &plan).expect(0);
-    let written = scene.read(path);
+fn check_ticks(path: &'static str, text: &str, done: &[&str], expected: &str) {
+    let kept = Kept::within(Scene::new(), path, text);
+    kept.syncs("nothing to change\n");
+    kept.is(text);
+    kept.done(done);
+    kept.sync().expect(0);
+    let written = kept.read();
     // The year says that it is the time of writing.
     let times = written.split('"').filter(|part| part.starts_with("20") && part.contains('T')).collect::<BTreeSet<_>>();
     let time = times.last().filter(|_| expected.contains("NOW")).copied().unwrap_or("NOW");
     assert_eq!(written.replace(time, "NOW"), expected);
-    let n_events = scene.events().len();
-    assert_eq!(sync(&scene, &plan).expect(0).stdout, "nothing to change\n");
-    assert_eq!((scene.read(path), scene.events().len()), (written, n_events));
+    let n_events = kept.n_events();
+    kept.syncs("nothing to change\n");
+    assert_eq!((kept.read(), kept.n_events()), (written, n_events));
 }
 
 #[test]
@@ -79,13 +142,11 @@ fn each_format_gets_the_marks_of_what_is_done() {
     let ended = text.replacen("\"pending\", \"subtasks\"", "\"done\", \"subtasks\"", 1);
     let ended = ended.replace("\"a\", \"status\": \"pending\"", "\"a\", \"status\": \"done\"");
     let ended = ended.replace("\"status\" : \"in-progress\"", "\"status\" : \"done\"");
-    let scene = Scene::new();
-    let plan = made(&scene, ".taskmaster/tasks/tasks.json", text);
-    scene.run(&["done", &plan, "1.1"]).expect(0);
-    scene.run(&["resume", &plan, "1.2"]).expect(0);
-    scene.run(&["done", &plan, "1.2"]).expect(0);
-    sync(&scene, &plan).expect(0);
-    assert_eq!(scene.read(".taskmaster/tasks/tasks.json"), ended);
+    let kept = Kept::within(Scene::new(), ".taskmaster/tasks/tasks.json", text);
+    kept.done(&["1.1"]);
+    kept.run(&["resume", &kept.plan, "1.2"]).expect(0);
+    kept.done(&["1.2"]);
+    kept.writes(&ended);
     let text = "{\"id\":\"a-1\",\"title\":\"A\",\"status\":\"open\",\"updated_at\":\"2026-01-09T10:45:29.92+03:00\"}\n\
         {\"id\":\"a-2\",\"title\":\"B\",\"status\":\"open\"}";
     let ended = "{\"id\":\"a-1\",\"title\":\"A\",\"status\":\"closed\",\"updated_at\":\"NOW\",\"closed_at\":\"NOW\"}\n\
@@ -96,12 +157,11 @@ fn each_format_gets_the_marks_of_what_is_done() {
 #[test]
 fn times_are_written_as_the_file_has_them() {
     for (style, ending) in [("2026-01-09T10:45:29.927+03:00", "+03:00"), ("2026-01-09T10:45:29Z", "Z")] {
-        let scene = Scene::new();
         let text = format!("{{\"id\":\"a\",\"title\":\"A\",\"status\":\"open\",\"updated_at\":\"{style}\"}}\n");
-        let plan = made(&scene, ".beads/issues.jsonl", &text);
-        scene.run(&["done", &plan, "a"]).expect(0);
-        sync(&scene, &plan).expect(0);
-        let issue: Value = serde_json::from_str(&scene.read(".beads/issues.jsonl")).expect("it is JSON");
+        let kept = Kept::within(Scene::new(), ".beads/issues.jsonl", &text);
+        kept.done(&["a"]);
+        kept.sync().expect(0);
+        let issue: Value = serde_json::from_str(&kept.read()).expect("it is JSON");
         let time = issue["closed_at"].as_str().expect("a time");
         assert!(time.len() == style.len() && time.ends_with(ending), "{time}");
         assert_eq!(issue["updated_at"], issue["closed_at"]);
@@ -115,13 +175,13 @@ fn bytes_mode_and_link_are_kept() {
     scene.write("real.md", "");
     std::os::unix::fs::symlink("real.md", scene.path("plan.md")).expect("a link can be made");
     std::fs::set_permissions(scene.path("real.md"), PermissionsExt::from_mode(0o640)).expect("the mode can be set");
-    let plan = made(&scene, "plan.md", text);
-    scene.run(&["done", &plan, "1"]).expect(0);
-    sync(&scene, &plan).expect(0);
+    let kept = Kept::within(scene, "plan.md", text);
+    kept.done(&["1"]);
+    kept.sync().expect(0);
     let ticked = text.replace("[ ] Write", "[x] Write").replace("[ ] deep", "[x] deep");
-    assert_eq!(std::fs::read(scene.path("real.md")).expect("it is there"), ticked.as_bytes());
-    assert!(scene.path("plan.md").is_symlink());
-    let mode = std::fs::metadata(scene.path("real.md")).expect("it is there").permissions().mode();
+    assert_eq!(std::fs::read(kept.scene.path("real.md")).expect("it is there"), ticked.as_bytes());
+    assert!(kept.scene.path("plan.md").is_symlink());
+    let mode = std::fs::metadata(kept.scene.path("real.md")).expect("it is there").permissions().mode();
     assert_eq!(mode & 0o7777, 0o640);
 }
 
@@ -138,7 +198,7 @@ fn a_run_writes_what_begins_and_what_ends() {
     // What was given up is open again, and what is done stays so.
     let plan = ran.stdout.trim();
     scene.run(&["retry", plan]).expect(0);
-    sync(&scene, plan).expect(0);
+    scene.run(&["plan", "sync", plan]).expect(0);
     assert_eq!(scene.read("plan.md"), ended.replace("[-] Run", "[ ] Run").replace("[ ] If", "[-] If"));
 }
 
@@ -157,11 +217,9 @@ fn a_file_that_changes_during_the_run_amends_the_plan() {
     assert_eq!(scene.read("out"), "2\nfour\n");
     let after = "- [x] A: Run `sh edit.sh`\n- [x] B: Run `echo 2 >> out`\n- [x] D: Run `echo four >> out`\n";
     assert_eq!(scene.read("plan.md"), after);
-    let plan = ran.stdout.trim();
-    let status = status_of(&scene, plan);
-    let status = status.iter().map(|(id, status)| (id.as_str(), status.as_str())).collect::<Vec<_>>();
-    assert_eq!(status, [("A", "Completed"), ("B", "Completed"), ("C", "Skipped"), ("D", "Completed")]);
     assert_eq!(scene.events_of_type("TasksAmended").len(), 1, "all of it is one change");
+    let kept = Kept { scene, path: "plan.md", plan: ran.stdout.trim().to_owned() };
+    assert_eq!(kept.status(), ["A Completed", "B Completed", "C Skipped", "D Completed"]);
 }
 
 #[test]
@@ -184,107 +242,105 @@ fn a_run_without_consent_takes_over_no_new_command() {
 
 #[test]
 fn edits_of_the_file_become_one_amendment() {
-    let scene = Scene::new();
-    let text = "- [ ] A: Paint\n- [ ] B: Dry\n- [ ] C: Sand (P1)\n- [ ] D: Sell\n";
-    let plan = made(&scene, "plan.md", text);
+    let kept = Kept::new("- [ ] A: Paint\n- [ ] B: Dry\n- [ ] C: Sand (P1)\n- [ ] D: Sell\n");
     let edited = "- [ ] A: Paint\n- [ ] N: Wait a day\n- [ ] C: Sand twice (retry 2)\n- [ ] D: Sell (after A)\n";
-    scene.write("plan.md", edited);
-    let n_events = scene.events().len();
-    let said = sync(&scene, &plan).expect(0).stdout;
-    assert_eq!(said, "added: N\nedited: C, D\nleft out: B\n");
-    assert_eq!(scene.events().len(), n_events + 2, "one amendment, and the end of what was left out");
-    assert_eq!(order_of(&scene, &plan), "A< B<A C<N D<A N<A");
-    assert_eq!(scene.read("plan.md"), edited);
-    let exported = scene.run(&["plan", "export", &plan]).expect(0).stdout;
+    kept.write(edited);
+    let n_events = kept.n_events();
+    kept.syncs("added: N\nedited: C, D\nleft out: B\n");
+    assert_eq!(kept.n_events(), n_events + 2, "one amendment, and the end of what was left out");
+    assert_eq!(kept.order(), "A< B<A C<N D<A N<A");
+    kept.is(edited);
+    let exported = kept.exported();
     assert!(exported.contains("Sand twice") && exported.contains("  - retry: 2\n"), "{exported}");
-    assert_eq!(sync(&scene, &plan).expect(0).stdout, "nothing to change\n");
-    let json = scene.run(&["plan", "sync", &plan, "-o", "json"]).expect(0).json();
+    kept.syncs("nothing to change\n");
+    let json = kept.run(&["plan", "sync", &kept.plan, "-o", "json"]).expect(0).json();
     assert_eq!((&json["states_written"], &json["tasks"]["added"]), (&json!(0), &json!([])));
 }
 
 #[test]
 fn changes_by_amend_stay_when_the_file_changes() {
-    let scene = Scene::new();
-    let plan = made(&scene, "plan.md", "- [ ] Paint\n- [ ] Dry\n- [ ] Sell\n");
-    scene.run(&["amend", &plan, "--edit", "2", "--description", "Dry well", "--priority", "high"]).expect(0);
-    scene.run(&["amend", &plan, "--add", "- Sweep", "--after", "3"]).expect(0);
-    scene.write("plan.md", "- [ ] Paint\n- [ ] Dry (retry 3)\n- [ ] Sell\n- [ ] Rest\n");
-    assert_eq!(sync(&scene, &plan).expect(0).stdout, "added: 5\nedited: 2\n");
-    let exported = scene.run(&["plan", "export", &plan]).expect(0).stdout;
+    let kept = Kept::new("- [ ] Paint\n- [ ] Dry\n- [ ] Sell\n");
+    kept.run(&["amend", &kept.plan, "--edit", "2", "--description", "Dry well", "--priority", "high"]).expect(0);
+    kept.run(&["amend", &kept.plan, "--add", "- Sweep", "--after", "3"]).expect(0);
+    kept.takes("- [ ] Paint\n- [ ] Dry (retry 3)\n- [ ] Sell\n- [ ] Rest\n", "added: 5\nedited: 2\n");
+    let exported = kept.exported();
     let task = "- [ ] 2. Dry well\n  - kind: Processing\n  - follows: 1\n  - priority: high\n  - retry: 3\n";
     assert!(exported.contains(task), "{exported}");
-    assert_eq!(order_of(&scene, &plan), "1< 2<1 3<2 4<3 5<3");
-    for task in ["1", "2", "3"] {
-        scene.run(&["done", &plan, task]).expect(0);
-    }
-    sync(&scene, &plan).expect(0);
-    assert_eq!(scene.read("plan.md"), "- [x] Paint\n- [x] Dry (retry 3)\n- [x] Sell\n- [ ] Rest\n");
+    assert_eq!(kept.order(), "1< 2<1 3<2 4<3 5<3");
+    kept.done(&["1", "2", "3"]);
+    kept.writes("- [x] Paint\n- [x] Dry (retry 3)\n- [x] Sell\n- [ ] Rest\n");
 }
 
 #[test]
 fn a_task_that_has_begun_is_neither_edited_nor_removed() {
-    let scene = Scene::new();
     let text = "- [ ] A: Paint\n- [ ] B: Dry (after A)\n- [ ] C: Sweep (P) (after A)\n";
-    let plan = made(&scene, "plan.md", text);
-    scene.write("plan.md", text.replace("Paint", "Paint it red"));
-    sync(&scene, &plan).expect(0).says(&["plan.md:1: warning: task A has begun", "not taken over"]);
-    scene.run(&["done", &plan, "A"]).expect(0);
-    let refused = sync(&scene, &plan).expect(9);
+    let kept = Kept::new(text);
+    kept.write(text.replace("Paint", "Paint it red"));
+    kept.sync().expect(0).says(&["plan.md:1: warning: task A has begun", "not taken over"]);
+    kept.done(&["A"]);
+    let refused = kept.sync().expect(9);
     refused.says(&["plan.md:1: warning: the line of task A was changed", "Completed", "not in step: ", "plan.md:1"]);
     // Another change of the file does not make the plan forget what it has read.
     let edited = text.replace("Paint", "Paint it red") + "- [ ] D: Sell\n";
-    scene.write("plan.md", &edited);
-    sync(&scene, &plan).expect(9).says(&["plan.md:1: warning: the line of task A"]);
-    assert_eq!(scene.read("plan.md"), edited);
-    scene.write("plan.md", edited.replace("Paint it red", "Paint"));
-    sync(&scene, &plan).expect(0);
+    kept.write(&edited);
+    kept.sync().expect(9).says(&["plan.md:1: warning: the line of task A"]);
+    kept.is(&edited);
+    kept.write(edited.replace("Paint it red", "Paint"));
+    kept.sync().expect(0);
     let ticked = edited.replace("[ ] A: Paint it red", "[x] A: Paint");
-    assert_eq!(scene.read("plan.md"), ticked);
+    kept.is(&ticked);
     let gone = ticked.replace("- [ ] B: Dry (after A)\n", "");
-    scene.write("plan.md", &gone);
-    sync(&scene, &plan).expect(0).says(&["plan.md:2: warning: begun, so that the plan keeps it", "is gone: B"]);
-    assert_eq!(scene.read("plan.md"), gone);
-    scene.run(&["done", &plan, "B"]).expect(0);
-    sync(&scene, &plan).expect(9).says(&["the line of task B was changed"]);
+    kept.write(&gone);
+    kept.sync().expect(0).says(&["plan.md:2: warning: begun, so that the plan keeps it", "is gone: B"]);
+    kept.is(&gone);
+    kept.done(&["B"]);
+    kept.sync().expect(9).says(&["the line of task B was changed"]);
 }
 
 #[test]
 fn a_box_ticked_by_hand_ends_a_task_that_nobody_holds() {
-    let scene = Scene::new();
     let text = "- [ ] Group\n  - [ ] A: Paint\n  - [ ] B: Dry\n- [ ] C: Sell\n- [ ] D: Sweep\n- [ ] E: Rest\n";
-    let plan = made(&scene, "plan.md", text);
+    let kept = Kept::new(text);
     // One that runs, one that has not begun, and one that is given up.
     let ticked = text.replace("[ ] A", "[x] A").replace("[ ] B", "[X] B").replace("[ ] D", "[-] D");
-    scene.write("plan.md", &ticked);
+    kept.write(&ticked);
     assert_eq!(
-        sync(&scene, &plan).expect(0).stdout,
-        format!("done: A, B\nleft out: D\n1 state written to {}\n", scene.path("plan.md").display())
+        kept.sync().expect(0).stdout,
+        format!("done: A, B\nleft out: D\n1 state written to {}\n", kept.scene.path("plan.md").display())
     );
-    assert_eq!(scene.read("plan.md"), ticked.replace("[ ] Group", "[x] Group"));
-    let ends = scene.events_of_type("TaskStatusUpdated");
+    kept.is(&ticked.replace("[ ] Group", "[x] Group"));
+    let ends = kept.scene.events_of_type("TaskStatusUpdated");
     let by_person = ends.iter().filter(|end| end["result"] == "done by a person").count();
     assert_eq!(by_person, 2, "{ends:?}");
-    let status = status_of(&scene, &plan).into_iter().map(|(_, status)| status).collect::<Vec<_>>();
-    assert_eq!(status, ["Completed", "Completed", "Running", "Skipped", "Planned"]);
+    assert_eq!(kept.status(), ["A Completed", "B Completed", "C Running", "D Skipped", "E Planned"]);
     // A box that is cleared opens nothing, and stays as the person left it.
-    let cleared = scene.read("plan.md").replace("[x] A", "[ ] A");
-    scene.write("plan.md", &cleared);
+    let cleared = kept.read().replace("[x] A", "[ ] A");
+    kept.write(&cleared);
     for _ in 0..2 {
-        sync(&scene, &plan)
-            .expect(0)
-            .says(&["plan.md:2: warning: task A stays Completed, although its box was cleared"]);
+        kept.sync().expect(0).says(&["plan.md:2: warning: task A stays Completed, although its box was cleared"]);
     }
-    assert_eq!(scene.read("plan.md"), cleared);
+    kept.is(&cleared);
+}
+
+#[test]
+fn a_group_ticked_by_hand_ends_none_of_its_parts() {
+    let text = "- [ ] Group\n  - [ ] A: Paint\n  - [ ] B: Dry\n";
+    let kept = Kept::new(text);
+    let ticked = text.replace("[ ] Group", "[x] Group");
+    kept.write(&ticked);
+    let said = kept.sync().expect(0);
+    assert_eq!(said.stderr.matches("warning").count(), 1, "{said:?}");
+    said.says(&["plan.md:1: warning: this group is done, and parts of it are open"]);
+    kept.is(&ticked);
+    assert_eq!(kept.status(), ["A Running", "B Planned"]);
 }
 
 #[test]
 fn a_step_ticked_before_its_turn_keeps_the_rest_in_order() {
-    let scene = Scene::new();
-    let plan = made(&scene, "plan.md", "- [ ] A: Test\n- [ ] B: Note\n- [ ] C: Publish\n");
-    scene.write("plan.md", "- [ ] A: Test\n- [x] B: Note\n- [ ] C: Publish\n");
-    assert_eq!(sync(&scene, &plan).expect(0).stdout, "done: B\n");
-    assert_eq!(order_of(&scene, &plan), "A< B<A C<A,B");
-    assert_eq!(status_of(&scene, &plan)[2].1, "Planned");
+    let kept = Kept::new("- [ ] A: Test\n- [ ] B: Note\n- [ ] C: Publish\n");
+    kept.takes("- [ ] A: Test\n- [x] B: Note\n- [ ] C: Publish\n", "done: B\n");
+    assert_eq!(kept.order(), "A< B<A C<A,B");
+    assert_eq!(kept.status()[2], "C Planned");
 }
 
 #[test]
@@ -295,117 +351,115 @@ fn a_box_ticked_by_hand_ends_nothing_that_is_held() {
     scene.write("plan.md", format!("- [ ] A: Run `{}; read line < go`\n", Gate::pass("gate")));
     let running = scene.start(&["run", "plan.md", "--yes"]);
     gate.wait();
-    let ticked = scene.read("plan.md").replace("[ ]", "[x]");
-    scene.write("plan.md", &ticked);
     let plan =
         scene.run(&["ls", "-o", "json"]).expect(0).json()["plans"][0]["plan"].as_str().expect("an id").to_owned();
-    sync(&scene, &plan).expect(0).says(&["plan.md:1: warning: task A is held by an executor"]);
-    assert_eq!(scene.read("plan.md"), ticked);
-    assert_eq!(status_of(&scene, &plan)[0].1, "Running");
-    std::fs::write(scene.path("go"), "go\n").expect("the command reads it");
+    let kept = Kept { scene, path: "plan.md", plan };
+    let ticked = kept.read().replace("[ ]", "[x]");
+    kept.write(&ticked);
+    kept.sync().expect(0).says(&["plan.md:1: warning: task A is held by an executor"]);
+    kept.is(&ticked);
+    assert_eq!(kept.status(), ["A Running"]);
+    std::fs::write(kept.scene.path("go"), "go\n").expect("the command reads it");
     running.finish().expect(0);
-    assert_eq!(sync(&scene, &plan).expect(0).stdout, "nothing to change\n");
+    kept.syncs("nothing to change\n");
 }
 
 #[test]
 fn what_was_written_here_is_taken_for_nobodys_hand() {
-    let scene = Scene::new();
-    let plan = made(&scene, "plan.md", "- [ ] A: Paint\n- [ ] B: Dry\n- [ ] C: Sell\n");
-    scene.run(&["done", &plan, "A"]).expect(0);
-    scene.run(&["cancel", &plan, "C"]).expect(0);
-    sync(&scene, &plan).expect(0);
-    assert_eq!(scene.read("plan.md"), "- [x] A: Paint\n- [ ] B: Dry\n- [-] C: Sell\n");
-    scene.run(&["retry", &plan, "C"]).expect(0);
-    let said = sync(&scene, &plan).expect(0);
+    let kept = Kept::new("- [ ] A: Paint\n- [ ] B: Dry\n- [ ] C: Sell\n");
+    kept.done(&["A"]);
+    kept.run(&["cancel", &kept.plan, "C"]).expect(0);
+    kept.writes("- [x] A: Paint\n- [ ] B: Dry\n- [-] C: Sell\n");
+    kept.run(&["retry", &kept.plan, "C"]).expect(0);
+    let said = kept.sync().expect(0);
     assert!(!said.stderr.contains("warning") && !said.stdout.contains("left out"), "{said:?}");
-    assert_eq!(scene.read("plan.md"), "- [x] A: Paint\n- [ ] B: Dry\n- [ ] C: Sell\n");
+    kept.is("- [x] A: Paint\n- [ ] B: Dry\n- [ ] C: Sell\n");
+}
+
+#[test]
+fn a_box_cleared_after_a_retry_is_ticked_when_the_task_is_done() {
+    let kept = Kept::new("- [ ] A: Paint\n- [ ] B: Dry\n");
+    kept.run(&["cancel", &kept.plan, "B"]).expect(0);
+    kept.writes("- [ ] A: Paint\n- [-] B: Dry\n");
+    kept.run(&["retry", &kept.plan, "B"]).expect(0);
+    kept.takes("- [ ] A: Paint\n- [ ] B: Dry\n", "nothing to change\n");
+    kept.done(&["A", "B"]);
+    kept.writes("- [x] A: Paint\n- [x] B: Dry\n");
 }
 
 #[test]
 fn numbers_follow_the_file_and_nothing_runs_twice() {
-    let scene = Scene::new();
-    let plan = made(&scene, "plan.md", "1. Paint\n2. Dry\n3. Sell\n4. Rest\n");
-    scene.run(&["done", &plan, "1"]).expect(0);
+    let kept = Kept::new("1. Paint\n2. Dry\n3. Sell\n4. Rest\n");
+    kept.done(&["1"]);
     // One before what runs, and one after it.
-    scene.write("plan.md", "1. Paint\n2. Prime\n3. Dry\n4. Wait\n5. Sell\n6. Rest\n");
-    let said = sync(&scene, &plan).expect(0);
+    kept.write("1. Paint\n2. Prime\n3. Dry\n4. Wait\n5. Sell\n6. Rest\n");
+    let said = kept.sync().expect(0);
     said.says(&["plan.md:2: warning: 2 is the name of a task that has begun: this one is called added/5"]);
     assert_eq!(said.stdout, "added: added/5, 4\nedited: 5, 6\n");
     // What has begun is 2, and what comes after it waits for what was put before it, too.
-    assert_eq!(order_of(&scene, &plan), "1< 2<1 5<4 6<5 added/5<1 4<2,added/5");
-    assert_eq!(sync(&scene, &plan).expect(0).stdout, "nothing to change\n");
-    scene.write("plan.md", "1. Paint\n2. Prime\n3. Dry\n4. Sell\n5. Rest\n");
-    assert_eq!(sync(&scene, &plan).expect(0).stdout, "edited: 4, 5\nleft out: 4\n");
-    assert_eq!(order_of(&scene, &plan), "1< 2<1 4<2,added/5 5<4 added/5<1 left-out/6<2,added/5");
+    assert_eq!(kept.order(), "1< 2<1 5<4 6<5 added/5<1 4<2,added/5");
+    kept.syncs("nothing to change\n");
+    kept.takes("1. Paint\n2. Prime\n3. Dry\n4. Sell\n5. Rest\n", "edited: 4, 5\nleft out: 4\n");
+    assert_eq!(kept.order(), "1< 2<1 4<2,added/5 5<4 added/5<1 left-out/6<2,added/5");
 }
 
 #[test]
 fn a_renamed_heading_and_equal_texts_are_told_apart() {
-    let scene = Scene::new();
-    let text = "## One\n- [ ] Test\n- [ ] Test\n\n## Two\n- [ ] Test\n";
-    let plan = made(&scene, "plan.md", text);
-    scene.run(&["done", &plan, "1"]).expect(0);
-    scene.write("plan.md", "## First\n- [ ] Test\n- [ ] Test\n- [ ] Check\n\n## Two\n- [ ] Test\n");
-    assert_eq!(sync(&scene, &plan).expect(0).stdout.lines().next(), Some("added: 4"));
-    assert_eq!(scene.read("plan.md"), "## First\n- [x] Test\n- [ ] Test\n- [ ] Check\n\n## Two\n- [ ] Test\n");
+    let kept = Kept::new("## One\n- [ ] Test\n- [ ] Test\n\n## Two\n- [ ] Test\n");
+    kept.done(&["1"]);
+    kept.write("## First\n- [ ] Test\n- [ ] Test\n- [ ] Check\n\n## Two\n- [ ] Test\n");
+    assert_eq!(kept.sync().expect(0).stdout.lines().next(), Some("added: 4"));
+    kept.is("## First\n- [x] Test\n- [ ] Test\n- [ ] Check\n\n## Two\n- [ ] Test\n");
     // The same text in another group that is there already is another task.
-    scene.write("plan.md", "## First\n- [x] Test\n- [ ] Test\n\n## Two\n- [ ] Test\n- [ ] Check\n");
-    assert_eq!(sync(&scene, &plan).expect(0).stdout, "added: 5\nedited: 3\nleft out: 4\n");
+    kept.takes(
+        "## First\n- [x] Test\n- [ ] Test\n\n## Two\n- [ ] Test\n- [ ] Check\n",
+        "added: 5\nedited: 3\nleft out: 4\n",
+    );
 }
 
 #[test]
 fn a_step_that_was_left_out_can_come_back() {
-    let scene = Scene::new();
     let text = "- [ ] A: Paint\n- [ ] B: Dry\n- [ ] C: Sell\n";
-    let plan = made(&scene, "plan.md", text);
-    scene.write("plan.md", "- [ ] A: Paint\n- [ ] C: Sell\n");
-    assert_eq!(sync(&scene, &plan).expect(0).stdout, "edited: C\nleft out: B\n");
-    scene.write("plan.md", text);
-    sync(&scene, &plan).expect(0).says(&["plan.md:2: warning: B is the name of a task that has begun"]);
-    assert_eq!(order_of(&scene, &plan), "A< B<A C<added/4 added/4<A");
-    for task in ["A", "added/4"] {
-        scene.run(&["done", &plan, task]).expect(0);
-    }
-    sync(&scene, &plan).expect(0);
-    assert_eq!(scene.read("plan.md"), "- [x] A: Paint\n- [x] B: Dry\n- [ ] C: Sell\n");
+    let kept = Kept::new(text);
+    kept.takes("- [ ] A: Paint\n- [ ] C: Sell\n", "edited: C\nleft out: B\n");
+    kept.write(text);
+    kept.sync().expect(0).says(&["plan.md:2: warning: B is the name of a task that has begun"]);
+    assert_eq!(kept.order(), "A< B<A C<added/4 added/4<A");
+    kept.done(&["A", "added/4"]);
+    kept.writes("- [x] A: Paint\n- [x] B: Dry\n- [ ] C: Sell\n");
 }
 
 #[test]
 fn a_file_that_is_no_plan_changes_nothing() {
-    let text = "- [ ] A: Paint\n- [ ] B: Dry\n- [ ] C: Sell\n";
-    let check = |edited: &str, code: i32, says: &[&str]| {
-        let scene = Scene::new();
-        let plan = made(&scene, "plan.md", text);
-        scene.write("plan.md", edited);
-        let n_events = scene.events().len();
-        sync(&scene, &plan).expect(code).says(says);
-        assert_eq!((scene.read("plan.md").as_str(), scene.events().len()), (edited, n_events));
+    let check = |kept: &Kept, edited: &str, says: &[&str]| {
+        kept.write(edited);
+        let n_events = kept.n_events();
+        kept.sync().expect(3).says(says);
+        kept.is(edited);
+        assert_eq!(kept.n_events(), n_events);
     };
-    check("- [ ] A: Paint\n- [ ] B: Dry (after Z9)\n", 3, &["plan.md:2: no task is called Z9"]);
-    check("- [ ] A: Paint\n- [ ] B: Dry (after C)\n- [ ] C: Sell (after B)\n", 3, &["plan.md:2: tasks wait", "circle"]);
-    check("nothing here.\n", 3, &["plan.md:1: the plan is empty"]);
+    let kept = Kept::new("- [ ] A: Paint\n- [ ] B: Dry\n- [ ] C: Sell\n");
+    check(&kept, "- [ ] A: Paint\n- [ ] B: Dry (after Z9)\n", &["plan.md:2: no task is called Z9"]);
+    let edited = "- [ ] A: Paint\n- [ ] B: Dry (after C)\n- [ ] C: Sell (after B)\n";
+    check(&kept, edited, &["plan.md:2: tasks wait", "circle"]);
+    check(&kept, "nothing here.\n", &["plan.md:1: the plan is empty"]);
     // The plan has an order that the file does not know.
-    let scene = Scene::new();
-    let plan = made(&scene, "plan.md", "- [ ] A: Paint\n- [ ] B: Dry (after A)\n- [ ] C: Sell (after A)\n");
-    scene.run(&["amend", &plan, "--reorder", "B", "--after", "A,C"]).expect(0);
+    let kept = Kept::new("- [ ] A: Paint\n- [ ] B: Dry (after A)\n- [ ] C: Sell (after A)\n");
+    kept.run(&["amend", &kept.plan, "--reorder", "B", "--after", "A,C"]).expect(0);
     let edited = "- [ ] A: Paint\n- [ ] B: Dry (after A)\n- [ ] C: Sell (after B)\n";
-    scene.write("plan.md", edited);
-    let n_events = scene.events().len();
-    sync(&scene, &plan).expect(3).says(&["plan.md:3: tasks wait for each other in a circle", "as they were"]);
-    assert_eq!((scene.read("plan.md").as_str(), scene.events().len()), (edited, n_events));
+    check(&kept, edited, &["plan.md:3: tasks wait for each other in a circle", "as they were"]);
 }
 
 #[test]
 fn new_commands_are_asked_about_first() {
-    let scene = Scene::new();
-    let plan = made(&scene, "plan.md", "- [ ] A: Paint\n- [ ] B: Run `true`\n");
-    scene.write("plan.md", "- [ ] A: Paint\n- [ ] B: Run `touch bad`\n");
-    let n_events = scene.events().len();
-    scene.run(&["plan", "sync", &plan]).expect(1).says(&["touch bad", "nothing was done"]);
-    assert_eq!(scene.events().len(), n_events);
+    let kept = Kept::new("- [ ] A: Paint\n- [ ] B: Run `true`\n");
+    kept.write("- [ ] A: Paint\n- [ ] B: Run `touch bad`\n");
+    let n_events = kept.n_events();
+    kept.run(&["plan", "sync", &kept.plan]).expect(1).says(&["touch bad", "nothing was done"]);
+    assert_eq!(kept.n_events(), n_events);
     // Another order runs nothing new.
-    scene.write("plan.md", "- [ ] A: Paint\n- [ ] C: Dry\n- [ ] B: Run `true`\n");
-    scene.run(&["plan", "sync", &plan]).expect(0);
+    kept.write("- [ ] A: Paint\n- [ ] C: Dry\n- [ ] B: Run `true`\n");
+    kept.run(&["plan", "sync", &kept.plan]).expect(0);
 }
 
 #[test]
@@ -416,23 +470,23 @@ fn a_plan_without_a_file_of_its_own_says_so() {
     running.types("- [ ] Paint");
     running.close_input();
     let plan = running.finish().expect(0).stdout.trim().to_owned();
+    let sync = |scene: &Scene, plan: &str| scene.run(&["plan", "sync", plan]);
     sync(&scene, &plan).expect(1).says(&["has no file of its own", &format!("crewlog plan export {plan}")]);
     scene.run(&["run", "-", "--sync"]).expect(1).says(&["no file"]);
-    let plan = made(&scene, "plan.md", "- [ ] Paint\n");
-    let fork = scene.run(&["fork", &plan]).expect(0).stdout.trim().to_owned();
-    sync(&scene, &fork).expect(1).says(&["has no file of its own"]);
-    std::fs::remove_file(scene.path("plan.md")).expect("it is there");
-    sync(&scene, &plan).expect(1).says(&["plan.md cannot be read"]);
+    let kept = Kept::within(scene, "plan.md", "- [ ] Paint\n");
+    let fork = kept.run(&["fork", &kept.plan]).expect(0).stdout.trim().to_owned();
+    sync(&kept.scene, &fork).expect(1).says(&["has no file of its own"]);
+    std::fs::remove_file(kept.scene.path("plan.md")).expect("it is there");
+    kept.sync().expect(1).says(&["plan.md cannot be read"]);
 }
 
 #[test]
 fn a_plan_that_has_ended_takes_nothing_over() {
-    let scene = Scene::new();
-    let plan = made(&scene, "plan.md", "- [ ] A: Paint\n");
-    scene.run(&["done", &plan, "A"]).expect(0);
-    scene.write("plan.md", "- [ ] A: Paint\n- [ ] B: Dry\n");
-    sync(&scene, &plan).expect(9).says(&["plan.md:2: warning: the file was changed, but the plan has ended"]);
-    assert_eq!(scene.read("plan.md"), "- [x] A: Paint\n- [ ] B: Dry\n");
+    let kept = Kept::new("- [ ] A: Paint\n");
+    kept.done(&["A"]);
+    kept.write("- [ ] A: Paint\n- [ ] B: Dry\n");
+    kept.sync().expect(9).says(&["plan.md:2: warning: the file was changed, but the plan has ended"]);
+    kept.is("- [x] A: Paint\n- [ ] B: Dry\n");
 }
 
 #[test]
@@ -450,151 +504,44 @@ fn parallel_plans_stay_parallel() {
     let scene = Scene::new();
     scene.write("plan.md", "- [ ] A: Paint\n- [ ] B: Dry\n");
     let plan = scene.run(&["run", "plan.md", "--parallel", "--detach"]).expect(0).stdout.trim().to_owned();
-    scene.write("plan.md", "- [ ] A: Paint\n- [ ] B: Dry\n- [ ] C: Sell\n- [ ] D: Rest (after C)\n");
-    sync(&scene, &plan).expect(0);
-    assert_eq!(order_of(&scene, &plan), "A< B< C< D<C");
+    let kept = Kept { scene, path: "plan.md", plan };
+    kept.write("- [ ] A: Paint\n- [ ] B: Dry\n- [ ] C: Sell\n- [ ] D: Rest (after C)\n");
+    kept.sync().expect(0);
+    assert_eq!(kept.order(), "A< B< C< D<C");
 }
 
 #[test]
-fn an_exported_plan_is_the_same_plan() {
-    let scene = Scene::new();
-    let text = "# Release\n\nSome words.\n\n- [x] 1. Plan it\n- [ ] 2. Build: `make all` (retry 2) (timeout 10m) @ann\n  \
-        Note with `code`.\n- [ ] 3. Run `make test` (on failure: continue)\n- [ ] If it fails, run `make clean`\n- [~] 5. Look\n\
-        - [-] 6. Drop\n- [ ]* 7. Extra (P)\n- [ ] Is it good? (default: yes after 1h)\n- [ ] Publish (after 3)\n";
-    let plan = made(&scene, "plan.md", text);
-    let facts = |file: &str| {
-        let mut checked = scene.run(&["plan", "check", file, "-o", "json"]).expect(0).json();
-        for task in checked["tasks"].as_array_mut().expect("a list") {
-            ["line", "column", "spans"].iter().for_each(|name| _ = task.as_object_mut().expect("a task").remove(*name));
-        }
-        (checked["title"].clone(), checked["tasks"].clone())
-    };
-    scene.write("exported.md", scene.run(&["plan", "export", &plan]).expect(0).stdout);
-    assert_eq!(facts("exported.md"), facts("plan.md"));
-    // The same of a plan that has gone on.
-    let last = scene.events().last().expect("there are some")["position"].to_string();
-    scene.run(&["amend", &plan, "--add", "- N1: Sweep", "--after", "2"]).expect(0);
-    scene.run(&["cancel", &plan, "3"]).expect(0);
-    let exported = scene.run(&["plan", "export", &plan]).expect(0).stdout;
-    scene.write("exported.md", &exported);
-    let other = scene.run(&["run", "exported.md", "--yes", "--detach"]).expect(0).stdout.trim().to_owned();
-    assert_eq!(order_of(&scene, &other), order_of(&scene, &plan));
-    assert_eq!(scene.run(&["plan", "export", &other]).expect(0).stdout, exported);
-    let first = scene.run(&["plan", "export", &plan, "--at", &last]).expect(0).stdout;
-    assert!(first.contains("- [ ] 3. Run `make test`") && !first.contains("Sweep"), "{first}");
+fn a_plan_on_a_server_is_kept_in_step_too() {
+    let database = Database::new();
+    let kept = Kept::within(on_server(&database), "plan.md", "- [ ] A: Paint\n- [ ] B: Dry\n");
+    kept.done(&["A"]);
+    kept.write("- [ ] A: Paint\n- [x] B: Dry\n- [ ] C: Sell\n");
+    assert!(kept.sync().expect(0).stdout.starts_with("added: C\ndone: B\n1 state written to "));
+    kept.is("- [x] A: Paint\n- [x] B: Dry\n- [ ] C: Sell\n");
+    kept.syncs("nothing to change\n");
 }
 
 #[test]
 fn a_killed_sync_leaves_the_old_file_or_the_new_one() {
-    let scene = Scene::new();
     let text = "- [ ] Paint\n".repeat(2000);
-    let plan = made(&scene, "plan.md", &text);
-    scene.run(&["done", &plan, "1"]).expect(0);
+    let kept = Kept::new(&text);
+    kept.done(&["1"]);
     let ticked = text.replacen("[ ]", "[x]", 1);
     for n in 0..12 {
-        scene.write("plan.md", &text);
-        let running = scene.start(&["plan", "sync", &plan]);
+        kept.write(&text);
+        let running = kept.scene.start(&["plan", "sync", &kept.plan]);
         let begun = Instant::now();
-        while begun.elapsed() < Duration::from_millis(40 * n) {
+        while begun.elapsed() < Duration::from_millis(20 * n) {
             std::hint::spin_loop();
         }
         running.signal(Signal::KILL);
         running.finish();
-        let left = scene.read("plan.md");
+        let left = kept.read();
         assert!(left == text || left == ticked, "{left}");
     }
-    scene.write(".plan.md.crewlog-0000", "half");
-    sync(&scene, &plan).expect(0);
-    let names = std::fs::read_dir(scene.folder()).expect("a folder").flatten().map(|entry| entry.file_name());
-    let left = names.filter(|name| name.to_string_lossy().starts_with(".plan.md")).collect::<Vec<_>>();
-    assert!(left.is_empty(), "{left:?}");
-}
-
-/// A group of a generated file, or a step.
-struct Item {
-    parts: Vec<Item>,
-    is_optional: bool,
-    was_done: bool,
-    succeeds: bool,
-}
-
-/// Numbers that are the same in each run.
-struct Numbers(u64);
-
-impl Numbers {
-    fn below(&mut self, limit: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % limit
-    }
-
-    fn items(&mut self, depth: u64) -> Vec<Item> {
-        let n_items = 1 + self.below(3);
-        let item = |_| {
-            let parts = if depth < 2 && self.below(3) == 0 { self.items(depth + 1) } else { Vec::new() };
-            let is_step = parts.is_empty();
-            Item {
-                parts,
-                is_optional: self.below(5) == 0,
-                was_done: is_step && self.below(5) == 0,
-                succeeds: self.below(2) == 0,
-            }
-        };
-        (0..n_items).map(item).collect()
-    }
-}
-
-impl Item {
-    /// Its lines, before and after the run.
-    fn lines(&self, indent: &str, before: &mut String, after: &mut String) {
-        let star = if self.is_optional { "*" } else { "" };
-        let (mut own, mut parts_before, mut parts_after) = (String::from("Group"), String::new(), String::new());
-        for part in &self.parts {
-            part.lines(&format!("{indent}  "), &mut parts_before, &mut parts_after);
-        }
-        if self.parts.is_empty() {
-            own = format!("Run `{}`", self.succeeds);
-        }
-        let mark = |is_done| if is_done { "x" } else { " " };
-        let is_done = if self.parts.is_empty() { self.ended() } else { self.ended() && self.n_ended_now() > 0 };
-        before.push_str(&format!("{indent}- [{}]{star} {own}\n{parts_before}", mark(self.was_done)));
-        after.push_str(&format!("{indent}- [{}]{star} {own}\n{parts_after}", mark(is_done)));
-    }
-
-    /// True of a step that is done, and of a group whose steps are, the optional ones aside.
-    fn ended(&self) -> bool {
-        let required = self.parts.iter().filter(|part| !part.is_optional).collect::<Vec<_>>();
-        let counted = if required.is_empty() { self.parts.iter().collect() } else { required };
-        if self.parts.is_empty() {
-            return self.was_done || self.succeeds;
-        }
-        // A group that was complete before the run is not marked, and holds the group around it open.
-        counted.iter().all(|part| part.ended() && (part.parts.is_empty() || part.n_ended_now() > 0))
-    }
-
-    fn n_ended_now(&self) -> usize {
-        let own = usize::from(self.parts.is_empty() && self.succeeds && !self.was_done);
-        own + self.parts.iter().map(Item::n_ended_now).sum::<usize>()
-    }
-}
-
-#[test]
-fn exactly_the_boxes_of_what_ends_are_written() {
-    let paths = ["plan.md", "specs/1/tasks.md", "openspec/changes/a/tasks.md", ".kiro/specs/a/tasks.md"];
-    for seed in 1..=16 {
-        let mut numbers = Numbers(0x9e37_79b9_7f4a_7c15_u64.wrapping_mul(seed));
-        let items = numbers.items(0);
-        let (mut before, mut after) = (String::from("# Tasks\r\n\n"), String::from("# Tasks\r\n\n"));
-        items.iter().for_each(|item| item.lines("", &mut before, &mut after));
-        let scene = Scene::new();
-        let path = paths[usize::try_from(seed).expect("it is small") % paths.len()];
-        let folder = scene.path(path);
-        std::fs::create_dir_all(folder.parent().expect("it is in a folder")).expect("a folder can be made");
-        scene.write(path, &before);
-        let ran = scene.run(&["run", path, "--yes", "--sync", "--parallel", "--on-failure", "continue"]);
-        assert!(matches!(ran.status.code(), Some(0 | 100)), "{ran:?}");
-        assert_eq!(scene.read(path), after, "seed {seed}, before:\n{before}");
-        assert!(Path::new(&folder).exists());
-    }
+    // What a killed one left over is gone after the next one has written.
+    kept.write(&text);
+    kept.scene.write(".plan.md.crewlog", "half");
+    kept.writes(&ticked);
+    assert!(!kept.scene.path(".plan.md.crewlog").exists());
 }

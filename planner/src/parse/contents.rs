@@ -16,7 +16,8 @@ const ATTACHMENTS_MAX: usize = 100;
 
 /// Gives every step its contents.
 pub(super) fn finish(finder: Finder<'_>) -> Tree {
-    let is_open = |part: &&Node| !part.is_group && matches!(part.task.mark, Mark::Open | Mark::InProgress);
+    let is_open =
+        |part: &&Node| !part.is_group && !part.task.optional && matches!(part.task.mark, Mark::Open | Mark::InProgress);
     let has_open_parts = finder.tree.nodes.iter().filter(is_open).filter_map(|part| part.parent).collect();
     let mut sorter = Sorter { finder, has_open_parts, told: HashMap::new() };
     for node in 0..sorter.finder.drafts.len() {
