@@ -90,14 +90,9 @@ impl Inline {
 
     /// The text with code blanked out, so that its words are not found. Offsets stay.
     pub fn masked(&self) -> String {
-        let (mut masked, mut at) = (String::with_capacity(self.text.len()), 0);
-        for code in &self.codes {
-            masked.push_str(&self.text[at..code.range.start]);
-            masked.extend(std::iter::repeat_n('\0', code.range.len()));
-            at = code.range.end;
-        }
-        masked.push_str(&self.text[at..]);
-        masked
+        let mut bytes = self.text.clone().into_bytes();
+        self.codes.iter().for_each(|code| bytes[code.range.clone()].fill(0));
+        String::from_utf8(bytes).unwrap_or_default()
     }
 
     /// True at an offset in code.

@@ -330,6 +330,10 @@ fn begins_a_script(line: &str) -> bool {
 
 /// A part of a command that stands for something else.
 fn placeholder(command: &str) -> Option<&str> {
+    let is_word = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || matches!(b, b' ' | b'-');
+    if command.bytes().all(is_word) && !command.contains("your") {
+        return None;
+    }
     let bracketed = command.match_indices(['<', '{', '[']).find_map(|(at, open)| {
         let rest = &command[at + 1..];
         let (close, before) = (rest.find(closing(open))?, command[..at].chars().next_back());

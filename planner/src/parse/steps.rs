@@ -129,13 +129,14 @@ impl<'a> Finder<'a> {
             [Some(rest.to_owned()), Some(block.inline.text.clone()), alias].into_iter().flatten()
         });
         let n_titles = headings.filter(|block| block.kind == Kind::Heading(1)).count();
-        let tree = Tree { is_ordered: true, ..Tree::default() };
+        let n_items = blocks.iter().filter(|block| matches!(block.kind, Kind::Item(_))).count();
+        let tree = Tree { is_ordered: true, nodes: Vec::with_capacity(n_items), ..Tree::default() };
         Self {
             text,
             format,
             blocks,
             tree,
-            drafts: Vec::new(),
+            drafts: Vec::with_capacity(n_items),
             sections: Vec::new(),
             headings: names.map(|name| name.to_lowercase()).collect(),
             marker: Marker::Sentence,

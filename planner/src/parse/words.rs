@@ -114,7 +114,8 @@ pub(super) fn kind_of(verb: &str) -> Option<NodeKind> {
 pub(super) fn words(text: &str) -> impl Iterator<Item = &str> {
     let is_part = |c: char| c.is_alphanumeric() || matches!(c, '\'' | '\u{2019}' | '-' | '_' | '.' | '/');
     text.split(move |c: char| !is_part(c)).filter(|word| !word.is_empty()).map(|word| {
-        let word = word.trim_matches(|c: char| !c.is_alphanumeric());
+        let is_bare = word.starts_with(char::is_alphanumeric) && word.ends_with(char::is_alphanumeric);
+        let word = if is_bare { word } else { word.trim_matches(|c: char| !c.is_alphanumeric()) };
         let is_denied = ["n't", "N'T", "n\u{2019}t"].iter().any(|end| word.ends_with(end));
         if is_denied || is_one_of(word, &["dont", "cannot"]) { "not" } else { word }
     })
