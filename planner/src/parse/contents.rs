@@ -72,6 +72,9 @@ impl Sorter<'_> {
         }
         let made = &mut self.finder.tree.nodes[node];
         made.task.spans = spans;
+        if let Some((command, Some(_))) = &command {
+            attach(made, &Inline::plain(command, 0));
+        }
         made.task.command = command.map(|(command, _)| command);
         let text = line.text.trim();
         if made.task.kind == NodeKind::Clarification {
@@ -195,11 +198,7 @@ impl Sorter<'_> {
         if !text.is_empty() {
             made.task.notes.push(text.to_owned());
         }
-        for one in attachments(&block.inline) {
-            if !made.task.attachments.contains(&one) {
-                made.task.attachments.push(one);
-            }
-        }
+        attach(made, &block.inline);
         let is_over = made.task.mark == Mark::Done;
         self.hidden_boxes(block, section);
         let (verdicts, _) = judge(&block.inline, &[], &Around { barred: Some("it is in a note"), ..Around::default() });
@@ -375,6 +374,15 @@ pub(super) fn verb_of(text: &str) -> &str {
     match rest.split_once(": ") {
         Some((name, after)) if name.split_whitespace().count() <= 2 && kind_of(&name.to_lowercase()).is_none() => after,
         Some(_) | None => rest,
+    }
+}
+
+/// Gives a step what a text refers to, unless it has it.
+pub(super) fn attach(node: &mut Node, inline: &Inline) {
+    for one in attachments(inline) {
+        if !node.task.attachments.contains(&one) {
+            node.task.attachments.push(one);
+        }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::blocks::Inline;
 use super::commands::sentences;
-use super::contents::{attachments, is_question, verb_of};
+use super::contents::{attach, is_question, verb_of};
 use super::line;
 use super::steps::{Finder, says_parallel};
 use super::tree::Part;
@@ -59,11 +59,9 @@ pub(super) fn paragraph(finder: &mut Finder<'_>, place: usize) {
             finder.drafts[node].span = Some(bare.span());
             first = asks && first;
         } else if let Some(step) = finder.current().filter(|_| is_note) {
-            let task = &mut finder.tree.nodes[step].task;
-            task.notes.push(part.text.trim().trim_end_matches('.').to_owned());
-            let known =
-                attachments(&part).into_iter().filter(|one| !task.attachments.contains(one)).collect::<Vec<_>>();
-            task.attachments.extend(known);
+            let node = &mut finder.tree.nodes[step];
+            node.task.notes.push(part.text.trim().trim_end_matches('.').to_owned());
+            attach(node, &part);
         } else {
             finder.doubtful.insert(section);
             finder.tree.context.push(part.text.trim().to_owned());
