@@ -66,11 +66,13 @@ impl Job<'_> {
         env.extend(outer.filter(|name| name.starts_with("CREWLOG_ANSWER")).map(|name| (name, String::new())));
         let mut set = |name: &str, value: String| env.push((name.to_owned(), value.replace('\0', "")));
         set("CREWLOG_PLAN", self.plan.to_owned());
-        set("CREWLOG_TASK", self.task.to_string());
+        let name = |task: TaskId, label: &Option<String>| label.clone().unwrap_or_else(|| task.to_string());
+        set("CREWLOG_TASK", name(self.task, &self.parameters.label));
         set("CREWLOG_ATTEMPT", self.attempt.to_string());
         set("CREWLOG_EPOCH", self.epoch.to_string());
         for answered in &self.parameters.answers {
-            set(&format!("CREWLOG_ANSWER_{}", answered.task), answered.answer.clone());
+            let variable = name(answered.task, &answered.label).replace(|c: char| !c.is_ascii_alphanumeric(), "_");
+            set(&format!("CREWLOG_ANSWER_{variable}"), answered.answer.clone());
             set("CREWLOG_ANSWER", answered.answer.clone());
         }
         Spec { argv, input, cwd: self.parameters.folder.as_ref().map(PathBuf::from), env, lock: Some(self.lock) }

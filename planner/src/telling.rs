@@ -37,6 +37,7 @@ impl PlannerState {
     pub fn parameters(&self, task: &Task) -> Parameters {
         let answers = self.index(task.plan.id).map(|index| self.answers_for(index)).unwrap_or_default().to_vec();
         let mut parameters = Parameters {
+            label: task.plan.label.clone(),
             description: task.plan.description.clone(),
             command: task.plan.command.clone(),
             notes: task.plan.notes.clone(),
@@ -125,7 +126,8 @@ impl PlannerState {
     fn answered(&self, place: usize) -> Option<Answered> {
         let question = &self.questions[place];
         let answer = question.answer.clone()?;
-        Some(Answered { task: question.task, question: question.question.clone(), answer })
+        let label = self.task(question.task).and_then(|asker| asker.plan.label.clone());
+        Some(Answered { task: question.task, label, question: question.question.clone(), answer })
     }
 
     /// What came of the tasks that this one depends on; of very many the last. What is told as an answer is not told

@@ -155,6 +155,7 @@ fn execute(node_id: TaskId, rest: &str, folder: Option<String>) -> PlannerCmd {
         None => (rest, "a task"),
     };
     let parameters = Parameters {
+        label: None,
         system_prompt: String::new(),
         told_apart: false,
         description: description.to_owned(),

@@ -44,6 +44,7 @@ fn script(name: &str, args: &[&str]) -> Agent {
 
 fn task(description: &str) -> Parameters {
     Parameters {
+        label: None,
         system_prompt: String::new(),
         told_apart: false,
         description: description.into(),
@@ -70,7 +71,7 @@ fn task(description: &str) -> Parameters {
 }
 
 fn answered(question: &str, answer: &str) -> Answered {
-    Answered { task: TaskId(1), question: question.into(), answer: answer.into() }
+    Answered { task: TaskId(1), label: None, question: question.into(), answer: answer.into() }
 }
 
 fn roster(agents: Vec<Agent>) -> Roster {

@@ -31,7 +31,7 @@ fn all_told(text: &str, folder: &TempDir) -> Vec<Parameters> {
 
 fn answer(parameters: &mut Parameters, answer: &str) -> String {
     let question = check(parameters).unwrap_err();
-    let answered = Answered { task: TaskId(1), question: question.clone(), answer: answer.into() };
+    let answered = Answered { task: TaskId(1), label: None, question: question.clone(), answer: answer.into() };
     parameters.answers.push(answered);
     question
 }
@@ -148,7 +148,7 @@ async fn a_link_that_does_not_answer_is_asked_for_where_links_are_looked_at() {
     // Another link that is given in its place is looked at as well.
     let mut given = parameters(&format!("{address}/gone"));
     let question = looked(given.clone()).await.unwrap_err();
-    given.answers.push(Answered { task: TaskId(1), question, answer: format!("{address}/there") });
+    given.answers.push(Answered { task: TaskId(1), label: None, question, answer: format!("{address}/there") });
     assert!(looked(given).await.unwrap().notes[0].ends_with("/there."));
     assert!(lines.try_iter().all(|line| line.starts_with("HEAD ")));
     // Nobody is asked where it is not wanted.

@@ -120,8 +120,11 @@ async fn a_command_learns_its_plan_task_attempt_and_answers() {
     use crewlog_planner::plan::NodeKind;
 
     let question = TaskPlan::new(TaskId(1), NodeKind::Clarification, "What colour?");
-    let say = "echo $CREWLOG_PLAN $CREWLOG_TASK $CREWLOG_ATTEMPT $CREWLOG_ANSWER_1 $CREWLOG_ANSWER $EXTRA; pwd";
-    let rig = Rig::with_plan(vec![question, step(2, say, &[1])], once()).await;
+    let question = TaskPlan { label: Some("2.1/question".into()), ..question };
+    let say =
+        "echo $CREWLOG_PLAN $CREWLOG_TASK $CREWLOG_ATTEMPT $CREWLOG_ANSWER_2_1_question $CREWLOG_ANSWER $EXTRA; pwd";
+    let asked = TaskPlan { label: Some("2.1".into()), ..step(2, say, &[1]) };
+    let rig = Rig::with_plan(vec![question, asked], once()).await;
     let (host, worker) = (rig.host(), rig.worker_with(1, vec![("EXTRA".into(), "more".into())]));
     let mut claim = human::claim_of(&rig.store, super::rig::PLAN, TaskId(1), super::rig::tags());
     human::answer(&mut claim, QuestionId(1), "sky blue".into()).await.unwrap();
@@ -130,5 +133,5 @@ async fn a_command_learns_its_plan_task_attempt_and_answers() {
     host.abort();
     let TaskEvent::TaskCompleted { result, .. } = rig.task_events(2).await.pop().unwrap() else { panic!("it fails") };
     let folder = rig.folder.path().canonicalize().unwrap();
-    assert_eq!(result, format!("p 2 1 sky blue sky blue more\n{}", folder.display()));
+    assert_eq!(result, format!("p 2.1 1 sky blue sky blue more\n{}", folder.display()));
 }

@@ -304,6 +304,7 @@ fn events_with(text: &str, n: u64, unblocks: bool) -> Vec<Event> {
 fn parameters_with(text: &str, n: u64, unblocks: bool, attachments: Vec<Attachment>) -> Parameters {
     let (task_id, text) = (TaskId(n), || text.to_owned());
     Parameters {
+        label: None,
         earlier: vec![text()],
         results: vec![TaskResult { task: TaskId(2), description: text(), result: text() }],
         context: text(),
@@ -316,7 +317,7 @@ fn parameters_with(text: &str, n: u64, unblocks: bool, attachments: Vec<Attachme
         command: unblocks.then(text),
         notes: vec![text()],
         attachments,
-        answers: vec![Answered { task: task_id, question: text(), answer: text() }],
+        answers: vec![Answered { task: task_id, label: None, question: text(), answer: text() }],
         timeout_ms: Some(n),
         needs: vec![text()],
         is_timed: unblocks,

@@ -81,6 +81,7 @@ async fn of_a_sealed_fold_there_is_no_snapshot_and_of_an_open_one_there_is() {
 async fn conflict(store: &EventStore) {
     for plan in ["p", "q"] {
         let parameters = Parameters {
+            label: None,
             description: marked("change src/secret.rs"),
             command: None,
             notes: vec![marked("note")],

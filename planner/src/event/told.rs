@@ -21,6 +21,9 @@ pub struct Covered {
 pub struct Answered {
     /// The task that asked.
     pub task: TaskId,
+    /// What people call that task, unless by its number.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub label: Option<String>,
     /// The question.
     pub question: String,
     /// The answer.
@@ -41,6 +44,9 @@ pub struct TaskResult {
 /// What an executor is told of a task.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Parameters {
+    /// What people call the task, unless by its number.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub label: Option<String>,
     /// The plain text of the step.
     pub description: String,
     /// The shell command, when it is one.
