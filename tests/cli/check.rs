@@ -25,6 +25,7 @@ const TEXT: &str = "# Release
 ";
 
 const READ: &str = r#"read as markdown
+1:1  heading: # Release
 3:1  1  ToolCall  Run `make all`
         command: make all
         assignee: ann
@@ -53,6 +54,8 @@ const READ: &str = r#"read as markdown
         note: run `cargo test -q` again
         code at 12:14: text
         code at 13:10: does not run: it is in a note
+15:1  heading: ## Out of scope
+16:1  left out: - A mobile app
 11:8: warning: this code does not run: its line says "when"
    11 | 6. Run `make tag` when it is green
       |        ^

@@ -264,7 +264,7 @@ fn changes_by_amend_stay_when_the_file_changes() {
     kept.run(&["amend", &kept.plan, "--add", "- Sweep", "--after", "3"]).expect(0);
     kept.takes("- [ ] Paint\n- [ ] Dry (retry 3)\n- [ ] Sell\n- [ ] Rest\n", "added: 5\nedited: 2\n");
     let exported = kept.exported();
-    let task = "- [ ] 2. Dry well\n  - kind: Processing\n  - follows: 1\n  - priority: high\n  - retry: 3\n";
+    let task = "- [ ] 2. Dry well\n  - follows: 1\n  - kind: Processing\n  - priority: high\n  - retry: 3\n";
     assert!(exported.contains(task), "{exported}");
     assert_eq!(kept.order(), "1< 2<1 3<2 4<3 5<3");
     kept.done(&["1", "2", "3"]);

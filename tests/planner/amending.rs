@@ -130,7 +130,7 @@ fn an_amendment_holds_as_a_whole_or_not_at_all() {
         > amend edit 2 description=
         ! task 2 would have no description: say in a few words what is to be done
         > amend add after=1 .
-        ! the plan is empty: nothing in it is a task; write at least one sentence or list item that says what to do
+        ! the plan is empty: nothing in it is a task; write a list, or sentences that begin with a verb
         > amend edit 2 label=C ; edit 3 label=B
         amended 2 3: better
         > amend edit 2 label=C ; edit 3 label=B

@@ -189,7 +189,7 @@ fn denied(around: &Around<'_>) -> Option<String> {
             return Some(says(word));
         }
         if !around.has_box && !introduces(lead) {
-            return Some("the line above its list introduces no steps".to_owned());
+            return Some("the paragraph above its list introduces no steps".to_owned());
         }
     }
     around.others.iter().find_map(|other| find_word(&other.masked(), &NEVER).map(says))
