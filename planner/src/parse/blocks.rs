@@ -269,7 +269,7 @@ impl Builder<'_> {
             Event::SoftBreak | Event::HardBreak => _ = self.push("\n", &range),
             Event::InlineHtml(html) if html.starts_with("<!--") => {}
             Event::InlineHtml(html) | Event::InlineMath(html) | Event::DisplayMath(html) => {
-                _ = self.push(&html, &range)
+                _ = self.push(&html, &range);
             }
             Event::Rule => _ = self.add(Kind::Rule, self.span(&range)),
             Event::Html(_) | Event::FootnoteReference(_) | Event::TaskListMarker(_) => {}
