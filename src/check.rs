@@ -1,11 +1,11 @@
 //! `plan check`: how a plan file is read, line by line, which of its code runs, and what order follows. Nothing runs.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufWriter, Write};
 use std::path::Path;
 
 use crewlog_planner::analysis::Analysis;
-use crewlog_planner::parse::{self, Diagnostic, ParseError, ParsedPlan, Part, VERBS};
+use crewlog_planner::parse::{self, CodeUse, Diagnostic, ParseError, ParsedPlan, Part, VERBS};
 use crewlog_planner::plan::{Dependency, Span, Strength, TaskId, TaskPlan};
 use serde::Serialize;
 
@@ -20,6 +20,9 @@ use crate::text::{in_one_line, one_line, visible};
 
 /// So much of a line is shown around the place that is meant.
 const EXCERPT_CHARS: usize = 100;
+
+/// Past so many bytes columns are counted in bytes.
+const LINE_BYTES_MAX: usize = 10_000;
 
 /// `plan check`.
 #[derive(Default, Serialize)]
@@ -147,12 +150,16 @@ fn verbs(session: &Session) -> Result<Code, Failure> {
 
 fn print(mut to: impl Write, parsed: &ParsedPlan, shown: &CheckJson<'_>, places: &Places<'_>) -> std::io::Result<()> {
     writeln!(to, "read as {}", parsed.format.as_str())?;
+    let mut codes: BTreeMap<TaskId, Vec<&CodeUse>> = BTreeMap::new();
+    for code in &parsed.codes {
+        codes.entry(code.task.unwrap_or(TaskId(0))).or_default().push(code);
+    }
     let mut parts = shown.parts.iter().peekable();
     for (task, json) in parsed.tasks.iter().zip(&shown.tasks) {
         while let Some(part) = parts.next_if(|part| (part.line, part.column) < (json.line, json.column)) {
             print_part(&mut to, part)?;
         }
-        print_task(&mut to, task, parsed, places)?;
+        print_task(&mut to, task, parsed, codes.get(&task.id).map_or(&[], Vec::as_slice), places)?;
     }
     parts.try_for_each(|part| print_part(&mut to, part))?;
     for warning in &parsed.warnings {
@@ -213,7 +220,10 @@ impl<'a> Places<'a> {
     fn of(&self, at: usize) -> (usize, usize) {
         let line = self.starts.partition_point(|start| *start <= at).max(1);
         let start = self.starts.get(line - 1).copied().unwrap_or(0);
-        (line, self.text.get(start..at).unwrap_or("").chars().count() + 1)
+        let before = self.text.get(start..at).unwrap_or("");
+        // Far inside a very long line bytes are counted.
+        let column = if before.len() > LINE_BYTES_MAX { before.len() } else { before.chars().count() };
+        (line, column + 1)
     }
 
     fn line(&self, line: usize) -> &'a str {
@@ -259,7 +269,11 @@ impl<'a> CheckJson<'a> {
             help: one.help.as_deref(),
             excerpt: places.line(one.line),
         });
-        let parts = parsed.parts.iter().map(|(span, part)| {
+        // A paragraph of steps is context only where a sentence of it is none.
+        let starts = parsed.tasks.iter().filter_map(|task| task.spans.first()).map(|span| span.start);
+        let starts = starts.collect::<BTreeSet<_>>();
+        let parts = parsed.parts.iter().filter(|(span, _)| starts.range(span.start..span.end).next().is_none());
+        let parts = parts.map(|(span, part)| {
             let (line, column) = places.of(span.start);
             let part = match part {
                 Part::Heading => "heading",
@@ -306,7 +320,13 @@ fn print_part(mut to: impl Write, part: &PartJson<'_>) -> std::io::Result<()> {
     writeln!(to, "{}:{}  {}: {}", part.line, part.column, part.part, one_line(part.text, 100))
 }
 
-fn print_task(mut to: impl Write, task: &TaskPlan, parsed: &ParsedPlan, places: &Places<'_>) -> std::io::Result<()> {
+fn print_task(
+    mut to: impl Write,
+    task: &TaskPlan,
+    parsed: &ParsedPlan,
+    codes: &[&CodeUse],
+    places: &Places<'_>,
+) -> std::io::Result<()> {
     let (line, column) = place_of(task, places);
     writeln!(
         to,
@@ -351,7 +371,7 @@ fn print_task(mut to: impl Write, task: &TaskPlan, parsed: &ParsedPlan, places: 
     for note in &task.notes {
         detail("note", note)?;
     }
-    for code in parsed.codes.iter().filter(|code| code.task == Some(task.id)) {
+    for code in codes {
         let (line, column) = places.of(code.at);
         match (code.form, &code.withheld) {
             (Some(form), _) => writeln!(to, "        code at {line}:{column}: runs, by form {form}")?,

@@ -127,7 +127,7 @@ fn code_that_does_not_run_has_its_reason() {
         ("1. Run `make all`\n   - never on a Friday\n", "the text around it says \"never\""),
         ("1. Build it\n   - run `make all`\n", "it is in a note"),
         ("- [x] Run `make all`\n", "its step is done"),
-        ("- [-] Run `make all`\n", "its step was given up"),
+        ("- [-] Run `make all`\n", "its step was cancelled"),
         ("- [ ] Run `make all`\n  - [ ] Look at it\n", "its step has parts"),
         ("## How to undo it\n- [ ] Run `make all`\n", "its section has no commands"),
         ("Run `make all`. We like cats.\n", "not every sentence around it is a step"),

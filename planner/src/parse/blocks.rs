@@ -30,6 +30,8 @@ pub(super) enum Kind {
     Fence {
         language: String,
         code: String,
+        /// Its last line is there.
+        is_closed: bool,
     },
     /// Quotes, HTML, front matter, indented code.
     Other,
@@ -187,7 +189,7 @@ pub(super) fn blocks(text: &str) -> Vec<Block> {
     let (front, body) = front_matter(text);
     let repaired = repair(body, text.len() - body.len());
     let mut builder = Builder { repaired: &repaired, blocks: Vec::new(), items: Vec::new(), state: State::default() };
-    if !front.trim().is_empty() {
+    if front.starts_with("---") || front.len() > '\u{feff}'.len_utf8() {
         builder.add(Kind::Other, Span { start: 0, end: front.trim_end().len() });
     }
     for (event, range) in Parser::new_ext(&repaired.text, Options::ENABLE_TABLES).into_offset_iter() {
@@ -229,7 +231,8 @@ struct State {
     /// What is open of a quote or of HTML, whose inside is passed over.
     skipped: usize,
     code: Option<String>,
-    link: Option<(usize, String, bool)>,
+    /// The open links and images.
+    links: Vec<(usize, String, bool)>,
     bold: usize,
     bold_bytes: usize,
     /// Where the text of the open block ends.
@@ -308,7 +311,10 @@ impl Builder<'_> {
             }
             Tag::CodeBlock(CodeBlockKind::Fenced(language)) => {
                 self.close();
-                let kind = Kind::Fence { language: language.to_string(), code: String::new() };
+                let source = self.repaired.text[range.clone()].trim_end();
+                let end = source.rsplit_once('\n').map_or("", |(_, end)| end.trim_start_matches([' ', '\t', '>']));
+                let is_closed = end.starts_with("```") || end.starts_with("~~~");
+                let kind = Kind::Fence { language: language.to_string(), code: String::new(), is_closed };
                 let span = self.span(range);
                 self.add(kind, span);
                 self.state.code = Some(String::new());
@@ -364,7 +370,9 @@ impl Builder<'_> {
                 }
             }
             TagEnd::Link | TagEnd::Image => {
-                if let (Some((start, url, is_image)), Some(inline)) = (self.state.link.take(), self.inline()) {
+                // An image in a link is the link's text.
+                let last = self.state.links.pop().filter(|_| self.state.links.is_empty());
+                if let (Some((start, url, is_image)), Some(inline)) = (last, self.inline()) {
                     inline.links.push(Link { range: start..inline.text.len(), url, is_image });
                 }
             }
@@ -401,7 +409,7 @@ impl Builder<'_> {
 
     fn link(&mut self, url: &str, is_image: bool) {
         let start = self.inline().map_or(0, |inline| inline.text.len());
-        self.state.link = Some((start, url.to_owned(), is_image));
+        self.state.links.push((start, url.to_owned(), is_image));
     }
 
     fn inline(&mut self) -> Option<&mut Inline> {
@@ -429,9 +437,10 @@ impl Builder<'_> {
 
     fn code(&mut self, code: &str, range: &Range<usize>) {
         let from = self.push("`", range);
+        let end = self.repaired.end_in_file(range.end).saturating_sub(1);
         if let Some(inline) = self.inline() {
             inline.text.push_str(code);
-            inline.text.push('`');
+            inline.push("`", end);
             inline.codes.push(Code { range: from..inline.text.len(), code: code.trim().to_owned() });
         }
     }

@@ -77,10 +77,15 @@ fn unquoted(text: &str) -> Option<String> {
     if text.starts_with('"') { serde_json::from_str(text).ok() } else { Some(text.to_owned()) }
 }
 
+/// True of a text with the comment of the form.
+pub(super) fn is_marked(text: &str) -> bool {
+    text.strip_prefix('\u{feff}').unwrap_or(text).starts_with(SIGN)
+}
+
 /// Reads the form; `None` when the text is not in it.
 pub(super) fn read(text: &str, options: ReadOptions<'_>) -> Option<Result<ParsedPlan, ParseError>> {
     let body = text.strip_prefix('\u{feff}').unwrap_or(text);
-    if !body.starts_with(SIGN) {
+    if !is_marked(text) {
         return None;
     }
     let mut reader = Reader::default();

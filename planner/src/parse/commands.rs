@@ -29,6 +29,8 @@ pub(super) struct Fence<'a> {
     /// The paragraph before it; the step's own line if there is none.
     pub before: Option<&'a Inline>,
     pub is_last: bool,
+    /// Its last line is there.
+    pub is_closed: bool,
 }
 
 /// What holds for all commands of a step.
@@ -74,6 +76,8 @@ fn withheld(reason: impl Into<String>, help: &'static str) -> Verdict {
 
 /// Pieces of code in a line; in one with more none is a command.
 const CODES_MAX: usize = 50;
+/// A command below a longer text is withheld, since each step would search all of it.
+const AROUND_BYTES_MAX: usize = 20_000;
 /// Words that may follow a command in its line.
 const FOLLOWING_MAX: usize = 5;
 const SAY: &str = "to run it, write a step that says only: Run `...`";
@@ -184,6 +188,10 @@ fn is_expected(sentence: &str) -> bool {
 /// What around a step denies it.
 fn denied(around: &Around<'_>) -> Option<String> {
     let says = |word: &str| format!("the text around it says {word:?}");
+    let is_long = |text: &Inline| text.text.len() > AROUND_BYTES_MAX;
+    if around.leads.iter().chain(around.others).any(|text| is_long(text)) {
+        return Some("the text around it is too long".to_owned());
+    }
     for lead in around.leads {
         if let Some(word) = limited(&lead.masked()) {
             return Some(says(word));
@@ -221,6 +229,11 @@ fn may_follow(after_it: &str) -> bool {
 fn names_a_thing(code: &str) -> bool {
     !code.contains(' ') && code.contains(['.', '/', '_', '-', '=', '*'])
         || !code.starts_with(|c: char| c.is_ascii_lowercase())
+}
+
+/// True of a text that is a command as it is.
+pub(super) fn may_run(command: &str) -> bool {
+    is_program(command) && placeholder(command).is_none()
 }
 
 /// True when code can begin with the name of a program: small letters, or a path.
@@ -269,6 +282,8 @@ fn of_fence(inline: &Inline, fence: &Fence<'_>, around: &Around<'_>) -> Verdict 
         withheld("its first line says more than the language", MARK)
     } else if sentences(&masked).get(1..).unwrap_or_default().iter().any(|other| !is_expected(&masked[other.clone()])) {
         withheld("its step says more than to run it", SAY)
+    } else if !fence.is_closed {
+        withheld("it has no end", "close the fence")
     } else if !fence.is_last {
         withheld("it is not the last thing below its step", MARK)
     } else if let Some(reason) = denied(around) {
@@ -385,11 +400,11 @@ pub(super) fn sentences(masked: &str) -> Vec<Range<usize>> {
     for (at, c) in masked.char_indices() {
         let end = at + c.len_utf8();
         let stops = match c {
-            '.' => {
+            '.' if end == masked.len() || bytes[end].is_ascii_whitespace() => {
                 let word = masked[start..at].rsplit(|c: char| c.is_whitespace() || c == '(').next().unwrap_or_default();
                 let is_short = word.chars().count() == 1
                     || matches!(word.to_lowercase().as_str(), "e.g" | "i.e" | "etc" | "vs" | "no" | "cf");
-                (end == masked.len() || bytes[end].is_ascii_whitespace()) && !is_short
+                !is_short
             }
             '!' | '?' => end == masked.len() || bytes[end].is_ascii_whitespace(),
             '\u{3002}' | '\u{ff01}' | '\u{ff1f}' => true,

@@ -6,10 +6,10 @@ use super::blocks::{Block, Inline, Kind};
 use super::commands::{Around, Fence, Verdict, judge, sentences};
 use super::line;
 use super::steps::{Finder, Marker, Section};
-use super::tree::{CodeUse, Format, Node, Part, Reference, Tree};
-use super::words::{DEPENDS, NEXT, POLITE, SHELLS, after_any, first_word, is_one_of, kind_of};
+use super::tree::{CodeUse, Format, Node, Part, Reference, Tree, When};
+use super::words::{DEPENDS, NEVER, NEXT, POLITE, SHELLS, after_any, find_word, first_word, is_one_of, kind_of};
 use crate::paths::{file_ref, is_image, word_length};
-use crate::plan::{Attachment, AttachmentKind, Mark, NodeKind};
+use crate::plan::{Attachment, AttachmentKind, Mark, NodeKind, Span};
 
 /// Attachments of one line; further ones stay text.
 const ATTACHMENTS_MAX: usize = 100;
@@ -65,7 +65,14 @@ impl Sorter<'_> {
         let mut spans = of_line.filter(|_| !made.is_heading).into_iter().collect::<Vec<_>>();
         spans.extend(below.iter().map(|place| blocks[*place].span));
         spans.sort_unstable();
+        if command_line.is_some() {
+            // The row's text may deny its command.
+            self.finder.tree.nodes[node].task.notes.push(line.text.clone());
+        }
         let command = self.judge(node, command_line.as_ref().unwrap_or(&line), &below);
+        if command_line.is_some() {
+            self.finder.tree.nodes[node].task.notes.pop();
+        }
         let fence = command.as_ref().and_then(|(_, fence)| *fence);
         for place in below.iter().filter(|place| fence != Some(**place)) {
             self.note(node, &blocks[*place], section);
@@ -104,14 +111,14 @@ impl Sorter<'_> {
     }
 
     /// Why no code of a step runs.
-    fn barred(&self, node: usize, below: &[usize]) -> Option<&'static str> {
+    fn barred(&self, node: usize, line: &Inline, below: &[usize]) -> Option<&'static str> {
         let Finder { blocks, drafts, tree, sections, .. } = &self.finder;
         let (made, draft) = (&tree.nodes[node], &drafts[node]);
         let section = draft.section.checked_sub(1).map(|section| &sections[section]);
         let is_over = |place: &usize| says_over(&blocks[*place].inline.text);
         match made.task.mark {
             Mark::Done => return Some("its step is done"),
-            Mark::Cancelled => return Some("its step was given up"),
+            Mark::Cancelled => return Some("its step was cancelled"),
             Mark::Open | Mark::InProgress | Mark::Deferred => {}
         }
         let reasons = [
@@ -119,6 +126,8 @@ impl Sorter<'_> {
             (made.task.kind == NodeKind::Clarification, "its step is a question"),
             (section.is_some_and(|section| section.is_out || section.has_no_commands), "its section has no commands"),
             (draft.is_followed, "a paragraph follows its list"),
+            (line.text.contains("~~"), "its step is struck out in part"),
+            (tree.title.as_ref().is_some_and(|title| find_word(title, &NEVER).is_some()), "the title denies it"),
             (below.iter().any(is_over), "a note says that it is over"),
             (self.finder.doubtful.contains(&draft.section), "not every sentence around it is a step"),
         ];
@@ -135,27 +144,34 @@ impl Sorter<'_> {
         }
         let (made, draft) = (&tree.nodes[node], &drafts[node]);
         let mut leads = draft.lead.map(|lead| &blocks[lead].inline).into_iter().collect::<Vec<_>>();
-        let raw = below.iter().map(|place| &blocks[*place]).filter(|block| block.kind == Kind::Other);
-        let raw = raw.map(|block| Inline::plain(&self.finder.text[block.span.start..block.span.end], block.span.start));
-        let raw = raw.collect::<Vec<_>>();
+        // What is not read as text, such as a comment, may deny a command too.
+        let source = |span: &Span| Inline::plain(&self.finder.text[span.start..span.end], span.start);
+        let own = draft.block.map(|block| blocks[block].span).filter(|span| source(span).text.contains("<!--"));
+        let is_read = |block: &&Block| matches!(block.kind, Kind::Paragraph | Kind::Item(_) | Kind::Fence { .. });
+        let unread = below.iter().map(|place| &blocks[*place]).filter(|block| !is_read(block)).map(|block| block.span);
+        let notes = made.task.notes.iter().map(|note| Inline::plain(note, 0));
+        let raw = own.into_iter().chain(unread).map(|span| source(&span)).chain(notes).collect::<Vec<_>>();
         let mut others = below.iter().map(|place| &blocks[*place].inline).chain(&raw).collect::<Vec<_>>();
         let mut parent = made.parent;
         while let Some(above) = parent {
             let line = &drafts[above].line;
-            let is_lead = line.text.trim_end().ends_with(':') && !tree.nodes[above].is_heading;
+            let node = &tree.nodes[above];
+            let is_lead = line.text.trim_end().ends_with(':') && !node.is_heading && node.when == When::Always;
             if is_lead { &mut leads } else { &mut others }.push(line);
             parent = tree.nodes[above].parent;
         }
         let last = below.iter().rev().find(|place| blocks[**place].kind != Kind::Rule);
         let fences = places.iter().filter_map(|place| {
-            let Kind::Fence { language, code } = &blocks[*place].kind else { return None };
+            let Kind::Fence { language, code, is_closed } = &blocks[*place].kind else { return None };
             let before = below.iter().rev().find(|other| *other < place).map(|other| &blocks[*other]);
             let before = before.filter(|block| matches!(block.kind, Kind::Paragraph | Kind::Item(_)));
-            Some(Fence { language, code, before: before.map(|block| &block.inline), is_last: last == Some(place) })
+            let (before, is_last) = (before.map(|block| &block.inline), last == Some(place));
+            Some(Fence { language, code, before, is_last, is_closed: *is_closed })
         });
         let has_box = made.state.is_some();
-        let is_strong = has_box || self.finder.marker == Marker::Number;
-        let barred = self.barred(node, below);
+        let is_bullet = draft.block.is_some_and(|block| blocks[block].kind == Kind::Item(None));
+        let is_strong = has_box || self.finder.marker == Marker::Number && !is_bullet;
+        let barred = self.barred(node, line, below);
         let around = Around { barred, is_strong, has_box, leads: &leads, others: &others };
         let (of_text, of_fences) = judge(line, &fences.collect::<Vec<_>>(), &around);
         let of_text = line.codes.iter().zip(of_text).map(|(code, verdict)| (line.at(code.range.start), None, verdict));
@@ -194,6 +210,12 @@ impl Sorter<'_> {
             made.waits_for.extend(waits_for);
             return;
         }
+        let list = after_any(block.inline.text.trim(), &DEPENDS).and_then(|rest| rest.trim_start().strip_prefix(':'));
+        if list.is_some_and(|list| !list.trim().is_empty() && !is_one_of(list.trim(), &["none", "nothing", "-"])) {
+            let message = "crewlog does not understand these dependencies and leaves them as a note".to_owned();
+            self.warn(section, "depends", block.span.start, message, "write the names with commas between them");
+        }
+        let made = &mut self.finder.tree.nodes[node];
         let text = text_of(block, self.finder.text);
         if !text.is_empty() {
             made.task.notes.push(text.to_owned());

@@ -66,14 +66,22 @@ pub(super) fn connect(
     Ok((ParsedPlan { format: options.format, title, tasks, context, warnings, parts, codes, lost, marks }, outer))
 }
 
+/// Bytes of a group's text that are kept in the name of a group or a task.
+const GROUP_BYTES_MAX: usize = 200;
+
+fn short(text: &str) -> &str {
+    &text[..text.floor_char_boundary(GROUP_BYTES_MAX)]
+}
+
 /// By node: the texts of a group and of the groups around it, from the outermost.
 fn groups(tree: &Tree) -> Vec<Option<String>> {
     let mut groups: Vec<Option<String>> = Vec::with_capacity(tree.nodes.len());
     for node in &tree.nodes {
         let around = node.parent.and_then(|parent| groups.get(parent)?.as_ref());
+        let around = around.filter(|around| around.len() < 2 * GROUP_BYTES_MAX);
         groups.push(node.is_group.then(|| match around {
-            Some(around) => format!("{around} / {}", node.task.description),
-            None => node.task.description.clone(),
+            Some(around) => format!("{around} / {}", short(&node.task.description)),
+            None => short(&node.task.description).to_owned(),
         }));
     }
     groups
@@ -181,7 +189,7 @@ impl<'a> Builder<'a> {
                 let name = group.alias.as_ref().or(group.name.as_ref().filter(|_| !group.is_heading));
                 name.unwrap_or(&group.task.description)
             });
-            let group = group.replace(',', "");
+            let group = short(group).replace(',', "");
             let count = counts.entry(group.to_lowercase()).or_default();
             for part in self.parts[place].clone() {
                 let Some(id) = self.ids[part] else { continue };
@@ -236,8 +244,12 @@ impl<'a> Builder<'a> {
         for wave in &tree.waves {
             let known = wave.iter().filter_map(|one| self.names.get(&one.name.to_lowercase()));
             let wave = known.filter(|nodes| nodes.len() == 1).map(|nodes| nodes[0]).collect::<Vec<_>>();
+            let value = before.len().saturating_mul(wave.len());
+            if value > EDGES_MAX {
+                return Err(ParseError::LimitPassed { limit: "dependencies", value, max: EDGES_MAX });
+            }
             for place in &wave {
-                self.written[*place] = Some(before.clone());
+                self.written[*place].get_or_insert_default().extend(&before);
             }
             before = wave;
         }
@@ -279,11 +291,6 @@ impl<'a> Builder<'a> {
         } else {
             for place in 0..tree.nodes.len() {
                 self.bind(tree, place);
-            }
-        }
-        for (place, node) in tree.nodes.iter().enumerate() {
-            if !node.is_group && self.written[place].iter().flatten().any(|one| tree.nodes[*one].is_group) {
-                self.reduce(place);
             }
         }
     }
@@ -341,17 +348,6 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Of the steps of a group only those are waited for that no other of them waits for.
-    fn reduce(&mut self, place: usize) {
-        let Some(id) = self.ids[place] else { return };
-        let own = std::mem::take(&mut self.edges[id.0 as usize - 1]);
-        let known = own.iter().map(|one| one.task).collect::<HashSet<_>>();
-        let covered =
-            known.iter().flat_map(|one| &self.edges[one.0 as usize - 1]).map(|one| one.task).collect::<HashSet<_>>();
-        let left = own.iter().filter(|one| !covered.contains(&one.task)).copied().collect::<Vec<_>>();
-        self.edges[id.0 as usize - 1] = if left.is_empty() { own } else { left };
-    }
-
     fn sequence(&mut self, tree: &Tree, parts: &[usize], parts_beside: bool, front: &mut Front) {
         let is_plain = |place: &usize| !tree.nodes[*place].asked_before;
         let has_priority = |place: &usize| !tree.nodes[*place].is_group && tree.nodes[*place].task.priority.is_some();
@@ -370,8 +366,13 @@ impl<'a> Builder<'a> {
             }
             let (entry, mut left, mut exits) = (front.clone(), front.clone(), Front::new());
             for place in run {
+                if self.n_edges > EDGES_MAX {
+                    return;
+                }
                 if let (false, Some(written)) = (tree.nodes[place].is_group, self.written(tree, place)) {
-                    written.iter().for_each(|before| _ = left.remove(before));
+                    if !tree.nodes[place].task.optional && tree.nodes[place].when == When::Always {
+                        written.iter().for_each(|before| _ = left.remove(before));
+                    }
                     self.place(tree, place, &mut exits);
                     continue;
                 }
@@ -390,46 +391,49 @@ impl<'a> Builder<'a> {
             return;
         }
         let node = &tree.nodes[place];
+        let questions = tree.nodes[place + 1..].iter().take_while(|next| next.asked_before && !node.asked_before);
+        let questions = place + 1..place + 1 + questions.count();
+        if node.is_group {
+            questions.clone().for_each(|question| self.place(tree, question, front));
+        }
         let written = self.written(tree, place);
         let (condition, decided_by) = self.condition(tree, node, front);
-        let mut own = match (&decided_by, &written) {
-            (Some(front), _) => front.clone(),
-            (None, Some(written)) => written.iter().map(|before| (*before, Strength::Hard)).collect(),
+        let is_conditional = condition.is_some();
+        let condition = both(self.inherited.as_ref(), condition);
+        let mut own = match (&written, &decided_by) {
+            (Some(written), _) => written.iter().map(|before| (*before, Strength::Hard)).collect(),
             (None, None) => front.clone(),
+            (None, Some(_)) => Front::new(),
         };
+        own.extend(decided_by.into_iter().flatten());
         if node.is_group {
-            let around = self.inherited.clone();
-            self.inherited = condition.or(self.inherited.take());
-            let is_conditional = node.when != When::Always;
+            let around = std::mem::replace(&mut self.inherited, condition);
+            let decides = (self.last, self.last_condition.clone());
             let before = own.clone();
             self.sequence(tree, &self.parts[place].clone(), node.parts_beside, &mut own);
             self.inherited = around;
+            if is_conditional {
+                (self.last, self.last_condition) = decides;
+            }
             if node.task.optional {
                 return;
             }
             if written.is_some() || is_conditional {
-                let keeps = |known: &usize| is_conditional || !before.contains_key(known);
-                front.retain(|known, _| keeps(known));
+                front.retain(|known, _| is_conditional || !before.contains_key(known));
                 front.extend(own);
             } else {
                 *front = own;
             }
             return;
         }
-        let asked = Some(place + 1).filter(|next| tree.nodes.get(*next).is_some_and(|node| node.asked_before));
         for (before, strength) in &own {
-            if let Some(asked) = asked {
-                self.wait(asked, *before, *strength);
-            }
-            if asked.is_none() || *strength == Strength::Hard {
+            questions.clone().for_each(|question| self.wait(question, *before, *strength));
+            if questions.is_empty() || *strength == Strength::Hard {
                 self.wait(place, *before, *strength);
             }
         }
-        if let Some(asked) = asked {
-            self.wait(place, asked, Strength::Hard);
-        }
-        let is_conditional = condition.is_some();
-        self.conditions[place] = condition.or_else(|| self.inherited.clone());
+        questions.for_each(|question| self.wait(place, question, Strength::Hard));
+        self.conditions[place] = condition;
         if !is_conditional {
             self.last = Some(place);
             self.last_condition = None;
@@ -438,7 +442,7 @@ impl<'a> Builder<'a> {
             return;
         }
         if !is_conditional {
-            // A step that has ended holds nothing up: what comes after it waits for what stands before it, too.
+            // A step that has ended does not hold up the next one, which waits for the open steps before it, too.
             let has_ended = |place: usize| matches!(tree.nodes[place].task.mark, Mark::Done | Mark::Cancelled);
             let passed = own.keys().filter(|before| !has_ended(place) || has_ended(**before));
             passed.for_each(|before| _ = front.remove(before));
@@ -446,43 +450,49 @@ impl<'a> Builder<'a> {
         front.insert(place, Strength::Soft);
     }
 
-    /// The condition of a step, and what alone it waits for, where the condition says that.
+    /// The condition of a step, and the steps before it that the condition needs, if it looks at one.
     fn condition(&mut self, tree: &Tree, node: &Node, front: &Front) -> (Option<Condition>, Option<Front>) {
-        let found = match &node.when {
-            When::Always | When::Failed(_) => return (None, None),
-            When::Asked { text, negated } => {
-                let condition = Condition { text: text.clone(), negated: *negated, outcome_of: None };
-                (condition, None)
+        let (condition, decided_by) = match (&node.when, self.last_condition.clone()) {
+            (When::Always | When::Failed(_), _) => return (None, None),
+            (When::Otherwise, Some((condition, decided_by))) => {
+                let condition = Condition { negated: !condition.negated, ..condition };
+                return (Some(condition), Some(decided_by));
             }
-            When::Outcome { succeeded } => self.of_last(tree, *succeeded),
-            When::Otherwise => match self.last_condition.clone() {
-                Some((condition, decided_by)) => {
-                    let condition = Condition { negated: !condition.negated, ..condition };
-                    return (Some(condition), Some(decided_by));
+            (When::Asked { text, negated }, _) => {
+                (Condition { text: text.clone(), negated: *negated, outcome_of: None }, None)
+            }
+            (When::Outcome { .. } | When::Otherwise, _) => {
+                let succeeded = node.when == When::Outcome { succeeded: true };
+                match self.last {
+                    Some(last) => {
+                        let always = front.iter().filter(|(before, _)| self.conditions[**before].is_none());
+                        let mut decided_by = always.map(|(before, strength)| (*before, *strength)).collect::<Front>();
+                        decided_by.insert(last, Strength::Hard);
+                        (self.outcome(tree, last, succeeded), Some(decided_by))
+                    }
+                    None => (Condition { text: "it succeeds".to_owned(), negated: !succeeded, outcome_of: None }, None),
                 }
-                None => self.of_last(tree, false),
-            },
+            }
         };
-        let (condition, decided_by) = found;
         self.last_condition = Some((condition.clone(), decided_by.clone().unwrap_or_else(|| front.clone())));
         (Some(condition), decided_by)
-    }
-
-    /// Whether the last step that always runs succeeds, or a person's word without such a step.
-    fn of_last(&self, tree: &Tree, succeeded: bool) -> (Condition, Option<Front>) {
-        match self.last {
-            Some(last) => {
-                let decided_by = Front::from([(last, Strength::Hard)]);
-                (self.outcome(tree, last, succeeded), Some(decided_by))
-            }
-            None => (Condition { text: "it succeeds".to_owned(), negated: !succeeded, outcome_of: None }, None),
-        }
     }
 
     fn outcome(&self, tree: &Tree, place: usize, succeeded: bool) -> Condition {
         let id = self.ids[place];
         let name = tree.nodes[place].task.label.clone().or_else(|| id.map(|id| id.to_string())).unwrap_or_default();
         Condition { text: format!("step {name} succeeds"), negated: !succeeded, outcome_of: id }
+    }
+}
+
+/// The condition of a group around a step and its own; a person is asked where there are two.
+fn both(around: Option<&Condition>, own: Option<Condition>) -> Option<Condition> {
+    let said = |one: &Condition| if one.negated { format!("not: {}", one.text) } else { one.text.clone() };
+    match (around, own) {
+        (Some(around), Some(own)) => {
+            Some(Condition { text: format!("{} and {}", said(around), said(&own)), negated: false, outcome_of: None })
+        }
+        (around, own) => own.or_else(|| around.cloned()),
     }
 }
 

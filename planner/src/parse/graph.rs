@@ -64,14 +64,27 @@ pub(super) fn loosen(edges: &mut [Vec<Dependency>]) -> Result<(), Vec<usize>> {
         return Ok(());
     }
     let places = order(edges, |one| one.strength == Strength::Hard)?;
+    let all = edges.to_vec();
     let mut lost = BTreeMap::new();
     for (place, own) in edges.iter_mut().enumerate() {
         let is_kept = |one: &Dependency| places[before(one)] < places[place];
         let dropped = own.iter().filter(|one| !is_kept(one)).copied().collect::<Vec<_>>();
-        if !dropped.is_empty() {
-            own.retain(is_kept);
-            lost.insert(place, dropped);
+        if dropped.is_empty() {
+            continue;
         }
+        own.retain(is_kept);
+        // It takes over what the other waits for, as far as that comes before it.
+        let (mut seen, mut left) = (HashSet::new(), dropped.clone());
+        while let Some(one) = left.pop().filter(|_| own.len() < TAKEN_MAX) {
+            for next in all[before(&one)].iter().filter(|next| seen.insert(next.task)) {
+                if is_kept(next) {
+                    own.push(Dependency { strength: Strength::Soft, ..*next });
+                } else {
+                    left.push(*next);
+                }
+            }
+        }
+        lost.insert(place, dropped);
     }
     for (place, own) in edges.iter_mut().enumerate() {
         let of_order = own.iter().filter(|one| one.strength == Strength::Soft);
@@ -83,6 +96,9 @@ pub(super) fn loosen(edges: &mut [Vec<Dependency>]) -> Result<(), Vec<usize>> {
     }
     Ok(())
 }
+
+/// Edges of order that a task takes over from one that it no longer follows.
+const TAKEN_MAX: usize = 1_000;
 
 /// The place of a task that another waits for.
 fn before(one: &Dependency) -> usize {

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 
 use super::blocks::Inline;
+use super::commands::may_run;
 use super::tree::{Format, Node, Reference, Warning, When};
 use super::words::{NEXT, after, after_any};
 use crate::plan::{DefaultAnswer, FailurePolicy, Mark, Span, TaskPlan};
@@ -55,8 +56,8 @@ impl Line {
             (' ', _) => Some(Mark::Open),
             ('x' | 'X', _) => Some(Mark::Done),
             ('~', Format::Kiro) => Some(Mark::Open),
-            ('-', Format::Kiro) | ('~', Format::Markdown) => Some(Mark::InProgress),
-            ('-', Format::Markdown) => Some(Mark::Cancelled),
+            ('-', Format::Kiro) | ('~', _) => Some(Mark::InProgress),
+            ('-', _) => Some(Mark::Cancelled),
             _unknown => None,
         };
         match mark {
@@ -64,11 +65,11 @@ impl Line {
                 self.node.state = Some(Span { start: at, end: at + sign.len_utf8() });
                 self.node.task.mark = mark;
             }
-            None => self.warn(
-                at,
-                "crewlog does not know this sign in a box and leaves the step open",
-                "write [ ], [x], [~] or [-]",
-            ),
+            None => {
+                self.node.task.mark = Mark::Deferred;
+                let help = "write [ ], [x], [~] or [-]; else a person has to resume the step";
+                self.warn(at, "crewlog does not know this sign in a box", help);
+            }
         }
         self.node.task.optional = self.inline.text[length..].starts_with('*');
         self.cut_front(length + usize::from(self.node.task.optional));
@@ -103,15 +104,17 @@ impl Line {
             let Some((open, close)) = bracket(&self.inline, from) else { break };
             let inside = self.inline.text[open + 1..close].trim();
             let at = self.inline.at(open + 1);
-            let mut is_set = set(&mut self.node, inside, at, headings);
-            if !is_set && inside.contains(',') {
-                let mut node = self.node.clone();
-                is_set = inside.split(',').all(|part| set(&mut node, part.trim(), at, headings));
-                self.node = if is_set { node } else { std::mem::take(&mut self.node) };
+            let mut node = self.node.clone();
+            let mut is_set =
+                inside.contains(',') && inside.split(',').all(|part| set(&mut node, part.trim(), at, headings));
+            if is_set {
+                self.node = node;
+            } else {
+                is_set = set(&mut self.node, inside, at, headings);
             }
             if is_set {
+                from = self.inline.text[..open].trim_end().len();
                 self.inline.cut(open..close + 1);
-                from = open.min(self.inline.text.len());
             } else {
                 if after_any(inside, &SETTINGS).is_some() {
                     let help = "write it as the page of the format does, such as (retry 2) or (depends on T001)";
@@ -133,7 +136,11 @@ impl Line {
         }
     }
 
+    /// A second condition stays text, which withholds a command.
     fn take_condition(&mut self) {
+        if self.node.when != When::Always {
+            return;
+        }
         let text = &self.inline.text;
         let lead = after_any(text, &NEXT).map_or(text.as_str(), |rest| rest.trim_start_matches([',', ' ']));
         let (when, rest) = if let Some(rest) = after(lead, "otherwise") {
@@ -187,7 +194,7 @@ fn set(node: &mut Node, inside: &str, at: usize, headings: &HashSet<String>) -> 
         task.estimate_ms = Some(length);
     } else if let Some(policy) = value("on failure").and_then(policy) {
         task.on_failure = Some(policy);
-    } else if let Some(command) = field("undo:") {
+    } else if let Some(command) = field("undo:").filter(|command| may_run(command)) {
         task.compensate = Some(command);
     } else if let Some(default) = inside.strip_prefix("default:").and_then(default_answer) {
         task.default_answer = Some(default);
@@ -198,7 +205,7 @@ fn set(node: &mut Node, inside: &str, at: usize, headings: &HashSet<String>) -> 
         task.priority = Some(priority);
     } else if let Some(assignee) = field("assignee:") {
         task.assignee = Some(assignee.trim_start_matches('@').to_owned());
-    } else if let Some(text) = after(inside, "if").or_else(|| after(inside, "unless")) {
+    } else if let Some(text) = after_any(inside, &["if", "unless"]).filter(|_| node.when == When::Always) {
         let negated = after(inside, "unless").is_some();
         node.when = When::Asked { text: text.trim().to_owned(), negated };
     } else {
@@ -230,8 +237,9 @@ pub(super) fn box_of(text: &str) -> Option<(char, usize)> {
     let length = 2 + sign.len_utf8();
     let after = text.get(length - 1..)?.strip_prefix(']')?;
     let after = after.strip_prefix('*').unwrap_or(after);
-    // `[P]` is a mark of spec-kit.
-    let is_box = (after.is_empty() || after.starts_with([' ', '\u{a0}'])) && !matches!(sign, 'P' | ']' | '[');
+    // `[P]` is a mark of spec-kit, `[1]` a reference.
+    let is_sign = matches!(sign, 'x' | 'X') || !sign.is_alphanumeric() && !matches!(sign, ']' | '[');
+    let is_box = (after.is_empty() || after.starts_with([' ', '\u{a0}'])) && is_sign;
     is_box.then_some((sign, length))
 }
 

@@ -76,7 +76,14 @@ fn tree_of(text: &str, options: ReadOptions<'_>) -> Result<Tree, ParseError> {
     match options.format {
         Format::TaskMaster => json::task_master(text, options.tag),
         Format::Beads => json::beads(text),
-        Format::Markdown | Format::SpecKit | Format::OpenSpec | Format::Kiro => Ok(steps::read(text, options.format)),
+        Format::Markdown | Format::SpecKit | Format::OpenSpec | Format::Kiro => {
+            let mut tree = steps::read(text, options.format);
+            if canonical::is_marked(text) {
+                let help = "correct the fields, or remove the comment in its first line";
+                tree.warn(0, "this is not the form of an exported plan any more; it is read as plain Markdown", help);
+            }
+            Ok(tree)
+        }
     }
 }
 

@@ -26,7 +26,6 @@ pub(super) fn paragraph(finder: &mut Finder<'_>, place: usize) {
         }
         found.push(inline.slice(start..sentence.end));
     }
-    let parent = finder.group();
     let section = finder.place_of_section();
     finder.tree.parts.push((block.span, Part::Context));
     let mut first = true;
@@ -43,6 +42,7 @@ pub(super) fn paragraph(finder: &mut Finder<'_>, place: usize) {
                 || says_parallel(&bare.text)
                 || kind_of(&first_word(verb_of(&bare.text))).is_some());
         if is_step {
+            let parent = finder.group();
             let node = finder.step(without_stop(&from_verb(&bare)), None, parent);
             let asks = is_question(&bare.text);
             if meanwhile.is_some() {
@@ -127,13 +127,13 @@ fn column(rows: &[Vec<Inline>], name: &str) -> Option<usize> {
 pub(super) fn table(finder: &mut Finder<'_>, rows: &[Vec<Inline>]) {
     let columns = ["task", "depends on", "owner", "status", "priority", "command", "id", "title", "#", "no", "no."]
         .map(|name| column(rows, name));
-    let parent = finder.group();
     for cells in rows.iter().skip(1) {
         let cell = |n: usize| {
             columns[n].and_then(|place| cells.get(place)).filter(|cell| !matches!(cell.text.trim(), "" | "-"))
         };
         let text = |n: usize| cell(n).map(|cell| cell.text.trim().to_owned());
         let Some(task) = cell(0).or_else(|| cell(7)) else { continue };
+        let parent = finder.group();
         let node = finder.step(task.clone(), None, parent);
         let ends = cells.iter().filter(|cell| !cell.text.is_empty()).map(Inline::span);
         finder.drafts[node].span = ends.reduce(|all, cell| Span { end: cell.end, ..all });
@@ -146,9 +146,9 @@ pub(super) fn table(finder: &mut Finder<'_>, rows: &[Vec<Inline>]) {
             None | Some("open" | "todo" | "to do" | "pending") => None,
             Some(_) => {
                 let at = cell(3).map_or(0, |cell| cell.at(0));
-                let help = "write done, in progress, cancelled or open";
-                finder.tree.warn(at, "crewlog does not know this status and leaves the step open", help);
-                None
+                let help = "write done, in progress, cancelled or open; else a person has to resume the step";
+                finder.tree.warn(at, "crewlog does not know this status", help);
+                Some(Mark::Deferred)
             }
         };
         let made = &mut finder.tree.nodes[node];

@@ -138,7 +138,7 @@ impl Repairer<'_> {
     }
 
     fn item(&mut self, at: usize, column: usize, visible: usize, sign: &Sign) {
-        let depth = self.open.iter().take_while(|item| column >= item.column + 2).count().min(DEPTH_MAX);
+        let depth = self.open.iter().take_while(|item| column >= item.column + 2).count().min(DEPTH_MAX - 1);
         self.open.truncate(depth);
         let new_column = self.open.last().map_or(0, |item| item.new_text_column);
         let body = &self.line[visible + sign.length..];

@@ -202,7 +202,7 @@ impl<'a> Finder<'a> {
         let block = &self.blocks[place];
         let says = after_any(block.inline.text.trim(), &["acceptance", "done when"]).is_some();
         match block.kind {
-            Kind::Item(_) => {
+            Kind::Item(number) if number.is_none() || box_of(&block.inline.text).is_some() => {
                 let inherits = block.item.is_some_and(|item| {
                     self.notes[item]
                         || after_any(self.blocks[item].inline.text.trim(), &["acceptance", "done when"]).is_some()
@@ -212,7 +212,7 @@ impl<'a> Finder<'a> {
                 }
             }
             Kind::Heading(_) | Kind::Paragraph => self.acceptance = says.then_some(block.item),
-            Kind::Fence { .. } | Kind::Other | Kind::Rule | Kind::Table(_) => {}
+            Kind::Item(_) | Kind::Fence { .. } | Kind::Other | Kind::Rule | Kind::Table(_) => {}
         }
     }
 
@@ -255,7 +255,11 @@ impl<'a> Finder<'a> {
     }
 
     fn is_out(&self) -> bool {
-        self.open.last().is_some_and(|section| self.sections[*section].is_out || self.sections[*section].is_option)
+        self.is_option() || self.open.last().is_some_and(|section| self.sections[*section].is_out)
+    }
+
+    fn is_option(&self) -> bool {
+        self.open.last().is_some_and(|section| self.sections[*section].is_option)
     }
 
     fn heading(&mut self, place: usize, level: u8) {
@@ -271,8 +275,7 @@ impl<'a> Finder<'a> {
         let has_no_commands = around.is_some_and(|section| self.sections[section].has_no_commands)
             || text.ends_with('?')
             || (has_no_commands(text) && !(level == 1 && self.has_title));
-        let is_option =
-            self.marker != Marker::Box && after_any(text, &["option", "alternative"]).is_some() || in_option;
+        let is_option = after_any(text, &["option", "alternative"]).is_some() || in_option;
         if level == 1 && self.tree.title.is_none() {
             self.tree.title = Some(text.to_owned());
         }
@@ -333,7 +336,7 @@ impl<'a> Finder<'a> {
             && !is_struck(text)
             && contents::dependency_line(&block.inline, &self.headings).is_none()
             && match self.marker {
-                Marker::Box => has_box,
+                Marker::Box => has_box && !self.is_option(),
                 Marker::Number => {
                     !self.is_out()
                         && (number.is_some()
@@ -547,7 +550,9 @@ fn is_out(text: &str) -> bool {
 
 /// True when a heading has a word anywhere that withholds the commands of its section.
 fn has_no_commands(text: &str) -> bool {
+    let small = text.to_lowercase();
     find_word(text, &SECTIONS).or_else(|| find_word(text, &OVER)).is_some()
+        || SECTIONS.iter().any(|words| words.contains(' ') && small.contains(words))
 }
 
 /// A bold paragraph that begins as a step does is a heading.

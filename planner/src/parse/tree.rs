@@ -298,7 +298,7 @@ pub enum ParseError {
     #[error("the plan is empty: nothing in it is a task; write a list, or sentences that begin with a verb")]
     EmptyPlan,
     /// Tasks wait for each other in a circle: their names in order of waiting, the first repeated at the end.
-    #[error("tasks wait for each other in a circle: {names}{at}; remove one of these dependencies", names = .0.join(" -> "), at = .1)]
+    #[error("tasks wait for each other in a circle: {names}{at}; remove one of these dependencies", names = listed(.0, " -> "), at = .1)]
     DependencyCycle(Vec<String>, At),
     /// A dependency names no task.
     #[error("no task is called {0}{1}; name an existing task or remove the dependency")]
@@ -307,7 +307,7 @@ pub enum ParseError {
     #[error("neither the text nor the plan has a task called {0}{1}; name an existing task or remove the dependency")]
     UnknownAnywhere(String, At),
     /// A dependency uses a name that is written twice; the names that each have one task.
-    #[error("{name}{at} is the name of several tasks; write one of {names} instead", name = .0, names = .1.join(", "), at = .2)]
+    #[error("{name}{at} is the name of several tasks; write one of {names} instead", name = .0, names = listed(.1, ", "), at = .2)]
     AmbiguousId(String, Vec<String>, At),
     /// Two tasks have the same name; where the second and the first are.
     #[error("the id {name} is used twice{at}{first}; rename one of the two", name = .0, at = .1, first = first(*.2))]
@@ -341,6 +341,14 @@ impl std::fmt::Display for At {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         self.0.map_or(Ok(()), |(line, column)| write!(f, " (line {line}, column {column})"))
     }
+}
+
+/// Names in an error.
+const NAMES_MAX: usize = 20;
+
+fn listed(names: &[String], between: &str) -> String {
+    let more = if names.len() > NAMES_MAX { between.to_owned() + "..." } else { String::new() };
+    names[..names.len().min(NAMES_MAX)].join(between) + &more
 }
 
 fn first(at: At) -> String {

@@ -53,7 +53,7 @@ fn shown(text: &str, format: Format) -> String {
             Mark::Open => None,
             Mark::InProgress => Some("in progress"),
             Mark::Done => Some("done"),
-            Mark::Cancelled => Some("given up"),
+            Mark::Cancelled => Some("cancelled"),
             Mark::Deferred => Some("deferred"),
         };
         let condition = task.condition.as_ref().map(|one| {
