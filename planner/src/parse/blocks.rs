@@ -270,7 +270,7 @@ impl Builder<'_> {
             },
             Event::Code(code) => self.code(&code, &range),
             Event::SoftBreak | Event::HardBreak => _ = self.push("\n", &range),
-            Event::InlineHtml(html) if html.starts_with("<!--") => {}
+            Event::InlineHtml(html) if html.starts_with("<!--") => self.state.end = range.end,
             Event::InlineHtml(html) | Event::InlineMath(html) | Event::DisplayMath(html) => {
                 _ = self.push(&html, &range);
             }

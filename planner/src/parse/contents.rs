@@ -310,7 +310,7 @@ impl Sorter<'_> {
             return;
         }
         for block in self.finder.blocks {
-            let Kind::Fence { language, code } = &block.kind else { continue };
+            let Kind::Fence { language, code, .. } = &block.kind else { continue };
             if language == "json"
                 && let Ok(Graph { waves }) = serde_json::from_str(code)
             {

@@ -180,6 +180,8 @@ fn set(node: &mut Node, inside: &str, at: usize, headings: &HashSet<String>) -> 
         node.waits_for.extend(references);
     } else if inside.eq_ignore_ascii_case("p") || inside.eq_ignore_ascii_case("parallel") {
         node.beside = true;
+    } else if inside.eq_ignore_ascii_case("reads only") {
+        // Without files it reserves nothing.
     } else if inside.eq_ignore_ascii_case("rerun: safe") {
         task.rerun_safe = true;
     } else if matches!(inside.as_bytes(), [b'P' | b'p', b'0'..=b'9']) {
