@@ -65,6 +65,7 @@ pub(super) fn loosen(edges: &mut [Vec<Dependency>]) -> Result<(), Vec<usize>> {
     }
     let places = order(edges, |one| one.strength == Strength::Hard)?;
     let all = edges.to_vec();
+    let mut turned = Vec::new();
     let mut lost = BTreeMap::new();
     for (place, own) in edges.iter_mut().enumerate() {
         let is_kept = |one: &Dependency| places[before(one)] < places[place];
@@ -84,7 +85,12 @@ pub(super) fn loosen(edges: &mut [Vec<Dependency>]) -> Result<(), Vec<usize>> {
                 }
             }
         }
+        turned.extend(dropped.iter().map(|one| (before(one), TaskId(place as u64 + 1))));
         lost.insert(place, dropped);
+    }
+    // What it no longer follows follows it.
+    for (place, task) in turned {
+        edges[place].push(Dependency { task, strength: Strength::Soft });
     }
     for (place, own) in edges.iter_mut().enumerate() {
         let of_order = own.iter().filter(|one| one.strength == Strength::Soft);

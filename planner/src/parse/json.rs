@@ -203,11 +203,10 @@ impl<'a> Source<'a> {
     fn mark(&mut self, record: &Record<'a>, name: &str) -> Mark {
         let status = record.text("status").unwrap_or_default();
         let mark = match (self.format, status.to_ascii_lowercase().as_str()) {
-            // A blocked issue of beads is open: its blockers hold it back.
-            (_, "") | (TaskMaster, "pending") | (Beads, "open" | "blocked") => Mark::Open,
+            (_, "") | (TaskMaster, "pending") | (Beads, "open") => Mark::Open,
             (TaskMaster, "in-progress" | "review") | (Beads, "in_progress" | "hooked") => Mark::InProgress,
             (TaskMaster, "done" | "completed") | (Beads, "closed") => Mark::Done,
-            (TaskMaster, "deferred" | "blocked") | (Beads, "deferred" | "pinned") => Mark::Deferred,
+            (_, "deferred" | "blocked") | (Beads, "pinned") => Mark::Deferred,
             (TaskMaster, "cancelled") => Mark::Cancelled,
             (_, _) => {
                 let message = format!("the status {status:?} of {name} is unknown; it is read as open");

@@ -85,7 +85,7 @@ fn task_master_states_are_marks() {
 fn beads_states_are_marks() {
     let states = [
         (r#""open""#, Mark::Open),
-        (r#""blocked""#, Mark::Open),
+        (r#""blocked""#, Mark::Deferred),
         (r#""in_progress""#, Mark::InProgress),
         (r#""hooked""#, Mark::InProgress),
         (r#""closed""#, Mark::Done),
@@ -184,7 +184,7 @@ fn issues_follow_their_parents() {
 {"id":"e.2","title":"Two","status":"closed","dependencies":[{"depends_on_id":"e","type":"parent-child"},{"depends_on_id":"z","type":"parent-child"}]}
 {"id":"e","title":"Epic","status":"open","issue_type":"epic","dependencies":null}
 {"id":"f","title":"Repair","status":"open","dependencies":[{"depends_on_id":"z","type":"conditional-blocks"}]}"#,
-                r#"z Open "blocked" <e <e.1
+                r#"z Deferred "blocked" <e <e.1
 e Open group "open"
   e.1 Open "open"
   e.2 Done "closed"
