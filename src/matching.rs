@@ -218,6 +218,11 @@ impl<'a> Comparison<'a> {
                 match step.mark {
                     Mark::Done if is_free && (is_as_read || !has_begun) => changes.done.push(task.plan.id),
                     Mark::Cancelled if !has_begun => changes.left_out.push(task.plan.id),
+                    Mark::InProgress if !is_end(before) && !has_begun => {
+                        let name = task.plan.name();
+                        let text = format!("task {name} starts although its box was set: to hold it, pause the task");
+                        changes.notes.push((self.now.line(step), text));
+                    }
                     Mark::Open | Mark::InProgress if !is_end(before) => {}
                     Mark::Open | Mark::InProgress | Mark::Done | Mark::Cancelled | Mark::Deferred => {
                         let is_held = says == Some(Mark::InProgress);

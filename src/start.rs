@@ -23,6 +23,7 @@ use crate::failure::{Code, Failure};
 use crate::look;
 use crate::place::slug;
 use crate::session::{Session, read_text};
+use crate::sync;
 use crate::terminal::{self, say, unless_closed};
 use crate::text::{count, one_line, visible};
 use crate::workforce::{self, Signals};
@@ -147,6 +148,10 @@ pub async fn resume(session: &Session, resume: Resume) -> Result<Code, Failure> 
     act::check_key(session, &plan, &tags)?;
     let signals = Signals::new()?;
     let since = store.head().await?;
+    if resume.sync {
+        // What the file says by now counts before anything runs.
+        sync::keep_once(session, &store, &plan).await?;
+    }
     let mut planner = planning::catch_up(&store, &plan, tags).await?;
     // What was due while nobody looked.
     planning::keep_time(&mut planner, &store).await?;

@@ -74,14 +74,19 @@ pub struct Kept<'a> {
 pub async fn sync(session: &Session, typed: &SyncPlan) -> Result<Code, Failure> {
     let store = session.place.open().await?;
     let plan = look::find_plan(&store, &typed.plan).await?;
-    let mut kept = Kept::new(session, &store, &plan, workforce::roster(session, Duration::MAX, &[])?).await?;
-    planning::catch_up(&store, &plan, kept.tags.clone()).await?;
+    keep_once(session, &store, &plan).await?.finish()
+}
+
+/// Brings a plan and its file into step before anything of it runs. A person is asked before anything new can run.
+pub async fn keep_once<'a>(session: &'a Session, store: &EventStore, plan: &str) -> Result<Kept<'a>, Failure> {
+    let mut kept = Kept::new(session, store, plan, workforce::roster(session, Duration::MAX, &[])?).await?;
+    planning::catch_up(store, plan, kept.tags.clone()).await?;
     for _ in 0..TRIES_MAX {
-        let view = look::load_view(&store, &plan, Range::default()).await?;
+        let view = look::load_view(store, plan, Range::default()).await?;
         let is_in_step = kept.round(&view, true).await;
         kept.notes.drain(..).filter(|_| !session.terminal.is_quiet).for_each(|note| say(&visible(&note)));
         if is_in_step? {
-            return kept.finish();
+            return Ok(kept);
         }
     }
     Err(Failure::new(Code::Conflict, format!("{} is written by others all the time: try again", kept.path.display())))

@@ -490,6 +490,16 @@ fn a_plan_that_has_ended_takes_nothing_over() {
 }
 
 #[test]
+fn a_resumed_plan_takes_in_its_file_before_anything_runs() {
+    let kept = Kept::new("- [ ] Look\n- [ ] Run `touch ran`\n- [ ] Run `touch too`\n");
+    kept.done(&["1"]);
+    kept.write("- [x] Look\n- [x] Run `touch ran`\n- [-] Run `touch too`\n");
+    kept.run(&["resume", &kept.plan, "--sync", "--yes"]).expect(0);
+    assert_eq!(["ran", "too"].map(|name| kept.scene.path(name).exists()), [false, false]);
+    assert_eq!(kept.status(), ["1 Completed", "2 Completed", "3 Skipped"]);
+}
+
+#[test]
 fn a_resumed_run_takes_over_what_was_ticked_meanwhile() {
     let scene = Scene::new();
     scene.write("plan.md", "- [ ] Paint\n- [ ] Run `echo dry > dry`\n");
