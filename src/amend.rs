@@ -84,7 +84,7 @@ impl Changed {
                 return Err(Failure::user(format!("there is no file {added:?}"))
                     .hint(format!("to add a task of these words: echo {} | {add}", shell_word(added))));
             }
-            let text = if is_file { read_text(Path::new(added))? } else { added.clone() };
+            let text = if is_file { read_text(Path::new(added))? } else { parse::as_step(added).into_owned() };
             consent_to(session, &text, state)?;
             amendments.push(Amendment::Add { text, after: ids(&after)?, before: ids(&before)? });
         }
@@ -166,6 +166,7 @@ pub async fn add_task(session: &Session, add: AddTask) -> Result<Code, Failure> 
     let plan = plan_to_add_to(session, &store, &add).await?;
     let tags = look::tags_of(&store, &plan).await?;
     let known = look::load_view(&store, &plan, Range::default()).await?;
+    let add = AddTask { text: parse::as_step(&add.text).into_owned(), ..add };
     consent_to(session, &add.text, known.state())?;
     if tags.is_empty() && add.after.is_empty() {
         let folder = Some(session.folder.to_string_lossy().into_owned());

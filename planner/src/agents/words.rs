@@ -35,12 +35,7 @@ pub fn plan_words(agent: AgentType, words: &str, registry: &ToolRegistry) -> Res
 /// # Errors
 /// As [`parse::read`].
 pub fn read_words(words: &str) -> Result<ParsedPlan, ParseError> {
-    match parse::read(words, ReadOptions::default()) {
-        Err(ParseError::EmptyPlan) => {
-            parse::read(&format!("- {}", words.trim().replace('\n', "\n  ")), ReadOptions::default())
-        }
-        read => read,
-    }
+    parse::read(&parse::as_step(words), ReadOptions::default())
 }
 
 /// What the parser made of the words, on its way to a form.

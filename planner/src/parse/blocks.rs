@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use pulldown_cmark::{CodeBlockKind, Event, Options, Parser, Tag, TagEnd};
 
-use super::repair::{Repaired, repair};
+use super::repair::{DEPTH_MAX, Repaired, repair};
 use super::words::{DEPENDS, after_any};
 use crate::plan::Span;
 
@@ -248,7 +248,8 @@ impl Builder<'_> {
     }
 
     fn add(&mut self, kind: Kind, span: Span) -> usize {
-        self.blocks.push(Block { kind, span, item: self.items.last().copied(), inline: Inline::default() });
+        let item = self.items.get(self.items.len().min(DEPTH_MAX).wrapping_sub(1)).copied();
+        self.blocks.push(Block { kind, span, item, inline: Inline::default() });
         self.blocks.len() - 1
     }
 
@@ -437,6 +438,7 @@ impl Builder<'_> {
 
     fn code(&mut self, code: &str, range: &Range<usize>) {
         let from = self.push("`", range);
+        self.state.bold_bytes += if self.state.bold > 0 { code.len() + 1 } else { 0 };
         let end = self.repaired.end_in_file(range.end).saturating_sub(1);
         if let Some(inline) = self.inline() {
             inline.text.push_str(code);

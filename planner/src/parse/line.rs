@@ -232,6 +232,21 @@ fn condition(text: &str) -> When {
     }
 }
 
+/// The condition of a heading or of a line above a list.
+pub(super) fn condition_above(text: &str) -> Option<When> {
+    let text = text.trim().trim_end_matches(':');
+    match after(text, "otherwise") {
+        Some(rest) => rest.trim().is_empty().then_some(When::Otherwise),
+        None => after(text, "if").map(|rest| condition(rest.trim())),
+    }
+}
+
+/// True of a text that begins as a box does, and has none.
+pub(super) fn is_near_box(text: &str) -> bool {
+    let inside = text.strip_prefix('[').and_then(|rest| rest.split_once(']')).map(|(inside, _)| inside.trim());
+    inside.is_some_and(|inside| matches!(inside, "" | "x" | "X")) && box_of(text).is_none()
+}
+
 /// The sign in a box at the beginning of a text, and the length of the box.
 pub(super) fn box_of(text: &str) -> Option<(char, usize)> {
     let rest = text.strip_prefix('[')?;
@@ -241,12 +256,12 @@ pub(super) fn box_of(text: &str) -> Option<(char, usize)> {
     let after = after.strip_prefix('*').unwrap_or(after);
     // `[P]` is a mark of spec-kit, `[1]` a reference.
     let is_sign = matches!(sign, 'x' | 'X') || !sign.is_alphanumeric() && !matches!(sign, ']' | '[');
-    let is_box = (after.is_empty() || after.starts_with([' ', '\u{a0}'])) && is_sign;
+    let is_box = (after.is_empty() || after.starts_with([' ', '\t', '\u{a0}'])) && is_sign;
     is_box.then_some((sign, length))
 }
 
 /// What separates an id or a number from the rest.
-const MARKS: [&str; 6] = [": ", ". ", ") ", " \u{2014} ", " \u{2013} ", " \u{b7} "];
+const MARKS: [&str; 7] = [": ", ". ", ") ", " \u{2014} ", " \u{2013} ", " - ", " \u{b7} "];
 
 /// The id or number at the beginning of a text, and its length with what separates it from the rest.
 pub(super) fn name_at(text: &str) -> Option<(String, usize)> {

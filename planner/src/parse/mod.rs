@@ -31,6 +31,8 @@ pub use tree::{
 };
 pub use words::VERBS;
 
+use std::borrow::Cow;
+
 use crate::plan::{Attachment, TaskId};
 use tree::Tree;
 
@@ -63,6 +65,16 @@ pub fn read_beside(
     }
     let tree = tree_of(text, options)?;
     edges::connect(tree, text, options, Some(named))
+}
+
+/// A text as it is or, where nothing in it is a step, as one step.
+#[must_use]
+pub fn as_step(text: &str) -> Cow<'_, str> {
+    let is_empty = matches!(read(text, ReadOptions::default()), Err(ParseError::EmptyPlan));
+    if is_empty && text.contains(char::is_alphanumeric) {
+        return format!("- {}", text.trim().replace('\n', "\n  ")).into();
+    }
+    text.into()
 }
 
 fn exported(text: &str, options: ReadOptions<'_>) -> Option<Result<ParsedPlan, ParseError>> {

@@ -137,7 +137,12 @@ pub(super) fn table(finder: &mut Finder<'_>, rows: &[Vec<Inline>]) {
         let node = finder.step(task.clone(), None, parent);
         let ends = cells.iter().filter(|cell| !cell.text.is_empty()).map(Inline::span);
         finder.drafts[node].span = ends.reduce(|all, cell| Span { end: cell.end, ..all });
-        finder.drafts[node].command = cell(5).map(|command| command.clone().behind("Run "));
+        if let Some(command) = cell(5) {
+            if command.codes.is_empty() {
+                finder.tree.warn(command.at(0), "this cell has no code and does not run", "write the command as code");
+            }
+            finder.drafts[node].command = Some(command.clone().behind("Run "));
+        }
         let waits_for = cell(1).and_then(|cell| line::names(&cell.text, cell.at(0), &finder.headings));
         let mark = match text(3).map(|status| status.to_lowercase()).as_deref() {
             Some("done" | "completed" | "complete" | "x") => Some(Mark::Done),

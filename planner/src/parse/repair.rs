@@ -9,7 +9,7 @@
 use std::cell::Cell;
 
 /// Levels of lists; deeper items belong to the last of them.
-const DEPTH_MAX: usize = 32;
+pub(super) const DEPTH_MAX: usize = 32;
 
 /// A text with repaired lists, and where its bytes were.
 pub(super) struct Repaired {

@@ -3,8 +3,8 @@
 use std::collections::{HashMap, HashSet};
 
 use super::blocks::{Block, Inline, Kind, blocks};
-use super::line::{self, Line, box_of, name_at};
-use super::tree::{Format, Node, Tree};
+use super::line::{self, Line, box_of, is_near_box, name_at};
+use super::tree::{Format, Node, Part, Tree, When};
 use super::words::{OVER, SECTIONS, after, after_any, find_word};
 use super::{contents, prose};
 use crate::plan::{NodeKind, Span, TaskPlan};
@@ -346,6 +346,18 @@ impl<'a> Finder<'a> {
                 Marker::Bullet => !self.is_out(),
                 Marker::Sentence => false,
             };
+        if is_step && text[box_of(text).map_or(0, |(_, length)| length)..].trim().is_empty() {
+            self.tree.parts.push((block.span, Part::LeftOut));
+            self.tree.warn(block.span.start, "this step says nothing and is left out", "write what is to be done");
+            return;
+        }
+        if is_near_box(text) {
+            self.tree.warn(
+                block.span.start,
+                "this is no box",
+                "write a box with one sign and a space behind it: [ ] or [x]",
+            );
+        }
         if !is_step {
             let is_lost = self.marker == Marker::Box && number.is_some() && above.is_none();
             self.lost.extend(is_lost.then_some(place));
@@ -367,8 +379,12 @@ impl<'a> Finder<'a> {
         };
         let made = &mut self.tree.nodes[node];
         made.name = made.name.take().or(counted);
-        let introduced = lead.is_some_and(|lead| says_parallel(&self.blocks[lead].inline.text));
-        made.beside |= introduced;
+        if let Some(lead) = lead.map(|lead| self.blocks[lead].inline.text.trim()) {
+            made.beside |= says_parallel(lead);
+            if made.when == When::Always && lead.ends_with(':') {
+                made.when = line::condition_above(lead).unwrap_or_default();
+            }
+        }
         self.node_of[place] = Some(node);
         self.adopt(node, above);
         self.current = Some(node);
@@ -483,6 +499,9 @@ impl<'a> Finder<'a> {
         let made = &mut self.tree.nodes[node];
         made.is_group = true;
         made.is_heading = true;
+        if made.when == When::Always {
+            made.when = line::condition_above(&self.blocks[block].inline.text).unwrap_or_default();
+        }
         made.alias = alias_of(&self.blocks[block].inline.text);
         self.sections[section].node = Some(node);
         node
