@@ -241,7 +241,7 @@ impl Sorter<'_> {
         if let Kind::Fence { code, .. } = &block.kind
             && code.lines().any(is_item)
         {
-            let message = "the boxes in this fence are no steps".to_owned();
+            let message = "boxes in a fence are not steps".to_owned();
             self.warn(section, "boxes", block.span.start, message, "put the steps outside of the fence");
         }
     }
@@ -261,8 +261,9 @@ impl Sorter<'_> {
             self.hidden_boxes(block, number);
             match &block.kind {
                 Kind::Item(_) => {
-                    let message = format!("this item is no step, since the file has {}", marker.plural());
-                    self.warn(number, "item", block.span.start, message, marker.remedy());
+                    let (boxes, help) = marker.told();
+                    let message = format!("this item is not a step: the file has {boxes}");
+                    self.warn(number, "item", block.span.start, message, help);
                 }
                 Kind::Fence { language, .. } if is_shell(language) || language.is_empty() => {
                     let message = "this fence is below no step and does not run".to_owned();
@@ -281,16 +282,15 @@ impl Sorter<'_> {
             |section: &&Section| !section.has_steps && section.parent.is_none_or(|around| sections[around].has_steps);
         for section in sections.iter().filter(is_told) {
             let none = "this section has no steps and is left out".to_owned();
+            let (boxes, remedy) = marker.told();
             let (message, help) = match (section.is_out, section.is_option, *marker) {
                 (true, ..) => (none, "rename the heading if the section has steps"),
                 (false, true, _) => {
                     let message = "this section is left out: an option is only asked about".to_owned();
                     (message, "write its steps into a section of their own, each with (if ...)")
                 }
-                (false, false, Marker::Sentence) => (none, marker.remedy()),
-                (false, false, _) => {
-                    (format!("this section is left out, since the file has {}", marker.plural()), marker.remedy())
-                }
+                (false, false, Marker::Sentence) => (none, remedy),
+                (false, false, _) => (format!("this section is left out, since the file has {boxes}"), remedy),
             };
             tree.warn(blocks[section.block].span.start, message, help);
         }

@@ -6,7 +6,6 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::Format::{self, Beads, TaskMaster};
-use super::TASKS_MAX;
 use super::tree::ParseError;
 use super::tree::{Lines, Node, Reference, Tree, When};
 use crate::plan::{Mark, NodeKind, Span, TaskId, TaskPlan};
@@ -46,14 +45,14 @@ pub(super) fn task_master(text: &str, tag: Option<&str>) -> Result<Tree, ParseEr
 /// Reads `issues.jsonl`: an issue a line, in any order.
 pub(super) fn beads(text: &str) -> Result<Tree, ParseError> {
     let mut source = Source { text, format: Beads, tree: Tree::default(), places: HashMap::new() };
-    let (mut links, mut left_out, mut records) = (Vec::new(), HashSet::new(), BTreeMap::new());
+    let (mut links, mut left_out, mut first_record) = (Vec::new(), HashSet::new(), None);
     for line in source.body().lines().map(str::trim).filter(|line| !line.is_empty()) {
         let issue = source.record(line)?;
         let (id, kind, at) = (source.id(&issue)?, issue.text("issue_type").unwrap_or_default(), source.at(line));
         if issue.text("status").as_deref() == Some("tombstone") {
             left_out.insert(id);
         } else if RECORDS.contains(&kind.as_str()) {
-            records.entry(kind).or_insert((at, 0)).1 += 1;
+            first_record.get_or_insert(at);
             left_out.insert(id);
         } else if let Some(first) = source.places.get(&id) {
             let lines = Lines::new(text);
@@ -63,9 +62,8 @@ pub(super) fn beads(text: &str) -> Result<Tree, ParseError> {
             links.push((source.add(&issue, id, None)?, source.list(&issue, "dependencies")?));
         }
     }
-    if let Some(at) = records.values().map(|(at, _)| *at).min() {
-        let counts = records.iter().map(|(kind, (_, n))| format!("{n} {kind}")).collect::<Vec<_>>().join(", ");
-        let message = format!("records that are not work are left out: {counts}");
+    if let Some(at) = first_record {
+        let message = "records that are not work are left out, from this one on";
         source.tree.warn(at, message, "change the issue_type of a record that is work");
     }
     for (node, list) in links {
@@ -335,10 +333,6 @@ impl<'a> Source<'a> {
 
     /// Settles what groups and their parts mean for each other.
     fn finish(mut self) -> Result<Tree, ParseError> {
-        let value = self.tree.nodes.iter().filter(|node| !node.is_group).count();
-        if value > TASKS_MAX {
-            return Err(ParseError::LimitPassed { limit: "tasks", value, max: TASKS_MAX });
-        }
         let mut open = BTreeMap::<usize, usize>::new();
         for node in 0..self.tree.nodes.len() {
             let Some(group) = self.tree.nodes[node].parent else { continue };

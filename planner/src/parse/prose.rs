@@ -47,18 +47,18 @@ pub(super) fn paragraph(finder: &mut Finder<'_>, place: usize) {
             let asks = is_question(&bare.text);
             if meanwhile.is_some() {
                 // The step before is the one that it runs beside.
-                for beside in finder.current().into_iter().chain([node]) {
+                for beside in finder.current.into_iter().chain([node]) {
                     finder.tree.nodes[beside].beside = true;
                 }
             }
             // A question right after a step is asked before it.
             finder.tree.nodes[node].asked_before = asks && !first && finder.tree.nodes.len() > 1;
             if !asks {
-                finder.set_current(node);
+                finder.current = Some(node);
             }
             finder.drafts[node].span = Some(bare.span());
             first = asks && first;
-        } else if let Some(step) = finder.current().filter(|_| is_note) {
+        } else if let Some(step) = finder.current.filter(|_| is_note) {
             let node = &mut finder.tree.nodes[step];
             node.task.notes.push(part.text.trim().trim_end_matches('.').to_owned());
             attach(node, &part);

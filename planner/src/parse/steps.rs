@@ -19,23 +19,13 @@ pub(super) enum Marker {
 }
 
 impl Marker {
-    /// For people.
-    pub fn plural(self) -> &'static str {
+    /// What is so marked, for people, and how to make something a step.
+    pub fn told(self) -> (&'static str, &'static str) {
         match self {
-            Self::Box => "boxes",
-            Self::Number => "numbers",
-            Self::Bullet => "bullets",
-            Self::Sentence => "sentences",
-        }
-    }
-
-    /// How to make something a step.
-    pub fn remedy(self) -> &'static str {
-        match self {
-            Self::Box => "to make it a step, write a box: - [ ] ...",
-            Self::Number => "to make it a step, give it a number",
-            Self::Bullet => "to make it a step, write a bullet: - ...",
-            Self::Sentence => "to make it a step, begin the sentence with a verb",
+            Self::Box => ("boxes", "to make it a step, write a box: - [ ] ..."),
+            Self::Number => ("numbers", "to make it a step, give it a number"),
+            Self::Bullet => ("bullets", "to make it a step, write a bullet: - ..."),
+            Self::Sentence => ("sentences", "to make it a step, begin the sentence with a verb"),
         }
     }
 }
@@ -70,6 +60,7 @@ pub(super) struct Section {
 }
 
 /// A step in the making.
+#[derive(Default)]
 pub(super) struct Draft {
     /// The block of its line.
     pub block: Option<usize>,
@@ -110,7 +101,7 @@ pub(super) struct Finder<'a> {
     /// The last node of each name.
     named: HashMap<String, usize>,
     /// The last step below the last heading.
-    current: Option<usize>,
+    pub current: Option<usize>,
     has_title: bool,
     /// Sections in which not every sentence is a step, counted from 1.
     pub doubtful: HashSet<usize>,
@@ -462,16 +453,7 @@ impl<'a> Finder<'a> {
     }
 
     fn push(&mut self, node: Node, line: Inline, block: Option<usize>, section: usize) -> usize {
-        self.drafts.push(Draft {
-            block,
-            line,
-            span: None,
-            command: None,
-            below: Vec::new(),
-            lead: None,
-            is_followed: false,
-            section,
-        });
+        self.drafts.push(Draft { block, line, section, ..Draft::default() });
         self.tree.nodes.push(node);
         self.tree.nodes.len() - 1
     }
@@ -518,7 +500,7 @@ impl<'a> Finder<'a> {
             None => {
                 let is_shell = matches!(&block.kind, Kind::Fence { language, .. } if contents::is_shell(language));
                 self.lost.extend((self.marker == Marker::Box && is_shell).then_some(place));
-                self.loose(place);
+                self.loose.push((place, self.open.last().copied()));
             }
         }
     }
@@ -528,21 +510,9 @@ impl<'a> Finder<'a> {
         !self.tree.nodes[node].is_group && block.is_some_and(|block| !matches!(self.blocks[block].kind, Kind::Item(_)))
     }
 
-    fn loose(&mut self, place: usize) {
-        self.loose.push((place, self.open.last().copied()));
-    }
-
     /// The innermost open section, counted from 1, or 0 without one.
     pub(super) fn place_of_section(&self) -> usize {
         self.open.last().map_or(0, |section| section + 1)
-    }
-
-    pub(super) fn set_current(&mut self, node: usize) {
-        self.current = Some(node);
-    }
-
-    pub(super) fn current(&self) -> Option<usize> {
-        self.current
     }
 }
 

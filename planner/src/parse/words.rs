@@ -38,24 +38,10 @@ pub(super) const OBJECT: [&str; 4] = ["the", "all", "in", "with"];
 /// First words of a line with dependencies.
 pub(super) const DEPENDS: [&str; 4] = ["depends on", "depends", "dependencies", "blocked by"];
 /// How the headings of sections without steps begin.
+#[rustfmt::skip]
 pub(super) const SECTIONS: [&str; 17] = [
-    "out of scope",
-    "non-goals",
-    "notes",
-    "background",
-    "overview",
-    "how",
-    "what",
-    "why",
-    "example",
-    "parallel example",
-    "usage",
-    "rollback",
-    "troubleshooting",
-    "cancelled",
-    "deferred",
-    "faq",
-    "reference",
+    "out of scope", "non-goals", "notes", "background", "overview", "how", "what", "why", "example", "parallel example",
+    "usage", "rollback", "troubleshooting", "cancelled", "deferred", "faq", "reference",
 ];
 /// Words that withhold the commands of a section, as those above do, wherever its heading has them.
 pub(super) const OVER: [&str; 9] =

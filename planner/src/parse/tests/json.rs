@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use crate::parse::json::{beads, task_master};
 use crate::parse::tree::{At, ParseError};
 use crate::parse::tree::{Lines, Tree, When};
-use crate::parse::{Format, TASKS_MAX};
+use crate::parse::{Format, ReadOptions, TASKS_MAX};
 use crate::plan::{Mark, NodeKind};
 
 /// The tree of a file: a node a line, indented below its group, then the warnings; or the error.
@@ -242,7 +242,7 @@ fn records_that_are_not_work_are_left_out() {
 {"id":"t","title":"T","status":"tombstone","issue_type":"task"}"#,
             r#"a Open "open"
 ! 1:148 a depends on q, which the file does not have
-! 2:1 records that are not work are left out: 2 event, 1 message"#,
+! 2:1 records that are not work are left out, from this one on"#,
         )],
     );
 }
@@ -292,7 +292,8 @@ fn errors_name_the_place() {
 fn too_many_tasks_are_refused() {
     let text = (0..=TASKS_MAX).map(|n| format!("{{\"id\":{n},\"title\":\"A\"}}\n")).collect::<String>();
     let limit = ParseError::LimitPassed { limit: "tasks", value: TASKS_MAX + 1, max: TASKS_MAX };
-    assert_eq!(beads(&text).unwrap_err(), limit);
+    let options = ReadOptions { format: Format::Beads, ..ReadOptions::default() };
+    assert_eq!(crate::parse::read(&text, options), Err(limit));
 }
 
 #[test]
