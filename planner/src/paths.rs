@@ -1,4 +1,19 @@
-//! Recognizes paths of files among the words of a text.
+//! Recognizes paths of files among the words of a text, and what else a text refers to.
+
+use std::ops::Range;
+
+use crate::plan::{Attachment, AttachmentKind};
+
+/// Attachments of one line; further ones stay text.
+const ATTACHMENTS_MAX: usize = 100;
+
+/// A link or an image in a text.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Link {
+    pub range: Range<usize>,
+    pub url: String,
+    pub is_image: bool,
+}
 
 /// Endings of pictures.
 const IMAGES: &str = "png jpg jpeg gif svg webp bmp ico tif tiff avif heic";
@@ -44,7 +59,7 @@ fn is_cjk(c: char) -> bool {
 }
 
 /// The length of the word that could be a path; it never reaches past white space, quotes or brackets.
-pub(crate) fn word_length(text: &str) -> usize {
+fn word_length(text: &str) -> usize {
     let mut braces = 0_usize;
     let mut previous = ' ';
     for (at, c) in text.char_indices() {
@@ -62,8 +77,61 @@ pub(crate) fn word_length(text: &str) -> usize {
     text.len()
 }
 
+/// What a text refers to: links, images, paths; in its order, each once.
+pub(crate) fn attachments(text: &str, links: &[Link]) -> Vec<Attachment> {
+    let mut found: Vec<(usize, Attachment)> = Vec::new();
+    let mut add = |at: usize, kind: AttachmentKind, label: Option<String>| {
+        if found.len() < ATTACHMENTS_MAX && !found.iter().any(|(_, known)| known.kind == kind) {
+            found.push((at, Attachment { kind, label }));
+        }
+    };
+    for link in links {
+        let label =
+            Some(text[link.range.clone()].trim().to_owned()).filter(|label| !label.is_empty() && *label != link.url);
+        let kind = match (link.is_image, link.url.contains("://") || link.url.starts_with("mailto:")) {
+            (true, _) => AttachmentKind::ImageRef(link.url.clone()),
+            (false, true) => AttachmentKind::Link(link.url.clone()),
+            (false, false) if link.url.starts_with('#') => continue,
+            (false, false) => AttachmentKind::FileRef(link.url.clone()),
+        };
+        add(link.range.start, kind, label);
+    }
+    let is_linked = |at: usize| {
+        let after = links.partition_point(|link| link.range.end <= at);
+        links.get(after).is_some_and(|link| link.range.contains(&at))
+    };
+    // Only a word with one of these signs can be a path or an address.
+    let chunks = text.split_ascii_whitespace().filter(|chunk| chunk.contains(['.', '/', '\\']));
+    for chunk in chunks {
+        let start = chunk.as_ptr() as usize - text.as_ptr() as usize;
+        let mut offset = 0;
+        while let Some(c) = chunk[offset..].chars().next() {
+            let (at, rest) = (start + offset, &chunk[offset..]);
+            let is_url = rest.starts_with("http://") || rest.starts_with("https://");
+            let length = match is_url {
+                true => rest.find(|c: char| c.is_whitespace() || "<>\"`".contains(c)).unwrap_or(rest.len()),
+                false => word_length(rest),
+            };
+            offset += length.max(c.len_utf8());
+            let word = &rest[..length];
+            if is_linked(at) {
+                continue;
+            }
+            if is_url {
+                let url = word.trim_end_matches(['.', ',', ';', ':', '!', '?', ')', '\'', '*']);
+                add(at, AttachmentKind::Link(url.to_owned()), None);
+            } else if let Some(path) = file_ref(word.trim_end_matches(['.', ':', '?', '!'])) {
+                let kind = if is_image(path) { AttachmentKind::ImageRef } else { AttachmentKind::FileRef };
+                add(at, kind(path.to_owned()), None);
+            }
+        }
+    }
+    found.sort_by_key(|(at, _)| *at);
+    found.into_iter().map(|(_, attachment)| attachment).collect()
+}
+
 /// True when the ending is that of a picture.
-pub(crate) fn is_image(path: &str) -> bool {
+fn is_image(path: &str) -> bool {
     ending(path).is_some_and(|ending| has(IMAGES, ending))
 }
 

@@ -6,6 +6,7 @@ use pulldown_cmark::{CodeBlockKind, Event, Options, Parser, Tag, TagEnd};
 
 use super::repair::{DEPTH_MAX, Repaired, repair};
 use super::words::{DEPENDS, after_any};
+use crate::paths::Link;
 use crate::plan::Span;
 
 /// A block of a Markdown file.
@@ -59,14 +60,6 @@ pub(super) struct Code {
     /// With the backticks, in the text.
     pub range: Range<usize>,
     pub code: String,
-}
-
-/// A link or an image.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) struct Link {
-    pub range: Range<usize>,
-    pub url: String,
-    pub is_image: bool,
 }
 
 impl Inline {
@@ -135,11 +128,11 @@ impl Inline {
         self.text.replace_range(start..end, glue);
         let moved = |offset: usize| offset - end + kept;
         let stays = |range: &mut Range<usize>| {
-            let is_behind = range.start >= end;
-            if is_behind {
+            let is_after = range.start >= end;
+            if is_after {
                 *range = moved(range.start)..moved(range.end);
             }
-            is_behind || range.end <= start
+            is_after || range.end <= start
         };
         self.codes.retain_mut(|code| stays(&mut code.range));
         self.links.retain_mut(|link| stays(&mut link.range));
@@ -149,8 +142,8 @@ impl Inline {
         self.places.splice(first..behind, [(kept, at)]);
     }
 
-    /// The text behind a word that is not in the file.
-    pub fn behind(mut self, word: &str) -> Self {
+    /// The text after a word that is not in the file.
+    pub fn after_word(mut self, word: &str) -> Self {
         let (length, at) = (word.len(), self.at(0));
         self.text.insert_str(0, word);
         let ranges = self.codes.iter_mut().map(|code| &mut code.range);
@@ -228,7 +221,7 @@ struct State {
     lists: Vec<Option<u64>>,
     /// The block that takes text.
     open: Option<usize>,
-    /// What is open of a quote or of HTML, whose inside is passed over.
+    /// How many elements of a quote or of HTML are open; what is in them is skipped.
     skipped: usize,
     code: Option<String>,
     /// The open links and images.

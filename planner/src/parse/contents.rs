@@ -8,11 +8,8 @@ use super::line;
 use super::steps::{Finder, Marker, Section};
 use super::tree::{CodeUse, Format, Node, Part, Reference, Tree, When};
 use super::words::{DEPENDS, NEVER, NEXT, POLITE, SHELLS, after_any, find_word, first_word, is_one_of, kind_of};
-use crate::paths::{file_ref, is_image, word_length};
-use crate::plan::{Attachment, AttachmentKind, Mark, NodeKind, Span};
-
-/// Attachments of one line; further ones stay text.
-const ATTACHMENTS_MAX: usize = 100;
+use crate::paths::attachments;
+use crate::plan::{Mark, NodeKind, Span};
 
 /// Gives every step its contents.
 pub(super) fn finish(finder: Finder<'_>) -> Tree {
@@ -234,7 +231,7 @@ impl Sorter<'_> {
         }
     }
 
-    /// Boxes in a fence are no steps, and are told.
+    /// Boxes in a fence are not steps, and get a warning.
     fn hidden_boxes(&mut self, block: &Block, section: usize) {
         let is_item =
             |line: &str| line.trim_start().strip_prefix("- ").is_some_and(|rest| line::box_of(rest).is_some());
@@ -246,7 +243,7 @@ impl Sorter<'_> {
         }
     }
 
-    /// Text in no step is context; lists and fences in none are told.
+    /// Text outside of steps is context; lists and fences there get a warning.
     fn loose(&mut self) {
         let (blocks, marker) = (self.finder.blocks, self.finder.marker);
         for (place, section) in std::mem::take(&mut self.finder.loose) {
@@ -275,7 +272,7 @@ impl Sorter<'_> {
         }
     }
 
-    /// Sections without steps, told once with all that is in them.
+    /// One warning for each section without steps.
     fn sections(&mut self) {
         let Finder { sections, tree, blocks, marker, .. } = &mut self.finder;
         let is_told =
@@ -401,74 +398,9 @@ pub(super) fn verb_of(text: &str) -> &str {
 
 /// Gives a step what a text refers to, unless it has it.
 pub(super) fn attach(node: &mut Node, inline: &Inline) {
-    for one in attachments(inline) {
+    for one in attachments(&inline.text, &inline.links) {
         if !node.task.attachments.contains(&one) {
             node.task.attachments.push(one);
         }
     }
-}
-
-/// What a text refers to: links, images, paths; in its order, each once.
-pub(super) fn attachments(inline: &Inline) -> Vec<Attachment> {
-    let mut found: Vec<(usize, Attachment)> = Vec::new();
-    let mut add = |at: usize, kind: AttachmentKind, label: Option<String>| {
-        if found.len() < ATTACHMENTS_MAX && !found.iter().any(|(_, known)| known.kind == kind) {
-            found.push((at, Attachment { kind, label }));
-        }
-    };
-    for link in &inline.links {
-        let label = Some(inline.text[link.range.clone()].trim().to_owned())
-            .filter(|label| !label.is_empty() && *label != link.url);
-        let kind = match (link.is_image, link.url.contains("://") || link.url.starts_with("mailto:")) {
-            (true, _) => AttachmentKind::ImageRef(link.url.clone()),
-            (false, true) => AttachmentKind::Link(link.url.clone()),
-            (false, false) if link.url.starts_with('#') => continue,
-            (false, false) => AttachmentKind::FileRef(link.url.clone()),
-        };
-        add(link.range.start, kind, label);
-    }
-    let is_linked = |at: usize| {
-        let after = inline.links.partition_point(|link| link.range.end <= at);
-        inline.links.get(after).is_some_and(|link| link.range.contains(&at))
-    };
-    // Only a word with one of these signs can be a path or an address.
-    let chunks = inline.text.split_ascii_whitespace().filter(|chunk| chunk.contains(['.', '/', '\\']));
-    for chunk in chunks {
-        let start = chunk.as_ptr() as usize - inline.text.as_ptr() as usize;
-        let mut offset = 0;
-        while let Some(c) = chunk[offset..].chars().next() {
-            let (at, rest) = (start + offset, &chunk[offset..]);
-            let is_url = rest.starts_with("http://") || rest.starts_with("https://");
-            let length = match is_url {
-                true => rest.find(|c: char| c.is_whitespace() || "<>\"`".contains(c)).unwrap_or(rest.len()),
-                false => word_length(rest),
-            };
-            offset += length.max(c.len_utf8());
-            let word = &rest[..length];
-            if is_linked(at) {
-                continue;
-            }
-            if is_url {
-                let url = word.trim_end_matches(['.', ',', ';', ':', '!', '?', ')', '\'', '*']);
-                add(at, AttachmentKind::Link(url.to_owned()), None);
-            } else if let Some(path) = file_ref(word.trim_end_matches(['.', ':', '?', '!'])) {
-                let kind = if is_image(path) { AttachmentKind::ImageRef } else { AttachmentKind::FileRef };
-                add(at, kind(path.to_owned()), None);
-            }
-        }
-    }
-    found.sort_by_key(|(at, _)| *at);
-    found.into_iter().map(|(_, attachment)| attachment).collect()
-}
-
-/// The attachments of a plain text.
-pub(crate) fn attachments_of(text: &str) -> Vec<Attachment> {
-    let blocks = super::blocks::blocks(text);
-    let mut found: Vec<Attachment> = Vec::new();
-    for attachment in blocks.iter().flat_map(|block| attachments(&block.inline)) {
-        if !found.contains(&attachment) {
-            found.push(attachment);
-        }
-    }
-    found
 }

@@ -450,7 +450,7 @@ impl<'a> Builder<'a> {
         front.insert(place, Strength::Soft);
     }
 
-    /// The condition of a step, and the steps before it that the condition needs, if it looks at one.
+    /// The condition of a step, and the steps that have to end before it can be decided, if it looks at one.
     fn condition(&mut self, tree: &Tree, node: &Node, front: &Front) -> (Option<Condition>, Option<Front>) {
         let (condition, decided_by) = match (&node.when, self.last_condition.clone()) {
             (When::Always | When::Failed(_), _) => return (None, None),

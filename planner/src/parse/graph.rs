@@ -88,7 +88,7 @@ pub(super) fn loosen(edges: &mut [Vec<Dependency>]) -> Result<(), Vec<usize>> {
         turned.extend(dropped.iter().map(|one| (before(one), TaskId(place as u64 + 1))));
         lost.insert(place, dropped);
     }
-    // What it no longer follows follows it.
+    // The order of the two is reversed.
     for (place, task) in turned {
         edges[place].push(Dependency { task, strength: Strength::Soft });
     }

@@ -10,7 +10,7 @@ use crate::plan::{DefaultAnswer, FailurePolicy, Mark, Span, TaskPlan};
 
 /// Brackets of one line; further ones are text.
 const BRACKETS_MAX: usize = 50;
-/// How brackets begin that can only be settings.
+/// First words in brackets that can only be a setting.
 const SETTINGS: [&str; 9] =
     ["retry", "timeout", "deadline", "on failure", "undo:", "default:", "rerun:", "depends on", "blocked by"];
 
@@ -75,12 +75,14 @@ impl Line {
         self.cut_front(length + usize::from(self.node.task.optional));
     }
 
-    /// `[P]` as a word of its own.
+    /// `[P]` before the text, behind its id and labels, or at its end.
     fn take_parallel(&mut self) {
         let text = &self.inline.text;
         let is_word = |at: &usize| {
             let (before, after) = (&text[..*at], &text[at + 3..]);
-            (before.is_empty() || before.ends_with([' ', ']'])) && (after.is_empty() || after.starts_with([' ', '[']))
+            let is_label = |word: &str| word.starts_with('[') || word.contains(|c: char| c.is_ascii_digit());
+            let is_last = after.is_empty() && before.ends_with(' ');
+            is_last || before.split_whitespace().all(is_label) && after.starts_with([' ', '['])
         };
         let found = text.match_indices("[P]").map(|(at, _)| at).find(is_word);
         if let Some(at) = found.filter(|at| !self.inline.is_code(*at)) {
@@ -168,7 +170,7 @@ impl Line {
     }
 }
 
-/// Sets what brackets say; false when they say something else.
+/// Applies a setting in brackets; false when it is none.
 fn set(node: &mut Node, inside: &str, at: usize, headings: &HashSet<String>) -> bool {
     let task = &mut node.task;
     let value = |name: &str| {

@@ -34,7 +34,7 @@ pub use words::VERBS;
 use std::borrow::Cow;
 
 use crate::plan::{Attachment, TaskId};
-use tree::Tree;
+use tree::{Node, Tree};
 
 /// Reads a plan file.
 ///
@@ -102,5 +102,7 @@ fn tree_of(text: &str, options: ReadOptions<'_>) -> Result<Tree, ParseError> {
 /// What a text refers to: links, images, paths; in its order, each once.
 #[must_use]
 pub fn attachments(text: &str) -> Vec<Attachment> {
-    contents::attachments_of(text)
+    let mut all = Node::default();
+    blocks::blocks(text).iter().for_each(|block| contents::attach(&mut all, &block.inline));
+    all.task.attachments
 }

@@ -141,7 +141,7 @@ pub(super) fn table(finder: &mut Finder<'_>, rows: &[Vec<Inline>]) {
             if command.codes.is_empty() {
                 finder.tree.warn(command.at(0), "this cell has no code and does not run", "write the command as code");
             }
-            finder.drafts[node].command = Some(command.clone().behind("Run "));
+            finder.drafts[node].command = Some(command.clone().after_word("Run "));
         }
         let waits_for = cell(1).and_then(|cell| line::names(&cell.text, cell.at(0), &finder.headings));
         let mark = match text(3).map(|status| status.to_lowercase()).as_deref() {

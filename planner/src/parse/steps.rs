@@ -103,6 +103,8 @@ pub(super) struct Finder<'a> {
     /// The last step below the last heading.
     pub current: Option<usize>,
     has_title: bool,
+    /// One of the boxes that are none was told.
+    has_near_box: bool,
     /// Sections in which not every sentence is a step, counted from 1.
     pub doubtful: HashSet<usize>,
     /// Blocks in no step, with their sections.
@@ -139,6 +141,7 @@ impl<'a> Finder<'a> {
             named: HashMap::new(),
             current: None,
             has_title: n_titles == 1,
+            has_near_box: false,
             doubtful: HashSet::new(),
             loose: Vec::new(),
             lost: Vec::new(),
@@ -342,7 +345,7 @@ impl<'a> Finder<'a> {
             self.tree.warn(block.span.start, "this step says nothing and is left out", "write what is to be done");
             return;
         }
-        if is_near_box(text) {
+        if is_near_box(text) && !std::mem::replace(&mut self.has_near_box, true) {
             self.tree.warn(
                 block.span.start,
                 "this is no box",
@@ -423,7 +426,7 @@ impl<'a> Finder<'a> {
         self.tree.warnings.extend(odd);
         node.at = block.map_or(node.at, |block| self.blocks[block].span.start);
         node.parent = parent;
-        node.task.attachments = contents::attachments(&inline);
+        contents::attach(&mut node, &inline);
         node.parts_beside = says_parallel(&inline.text);
         if let Some(parent) = parent {
             self.tree.nodes[parent].is_group = true;

@@ -185,7 +185,7 @@ pub(super) struct Node {
     /// The parts of this group run side by side.
     pub parts_beside: bool,
     pub when: When,
-    /// A question that is asked before the step in front of it.
+    /// A question about the step before it, which waits for the answer.
     pub asked_before: bool,
 }
 
