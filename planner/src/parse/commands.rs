@@ -372,7 +372,8 @@ fn placeholder(command: &str) -> Option<&str> {
             || part.starts_with(['y', 'Y']) && (small() == "your" || small().starts_with("your_"))
     };
     let is_variable = |word: &&str| {
-        *word == "VERSION" || word.contains('_') && word.bytes().all(|b| b.is_ascii_uppercase() || b == b'_')
+        *word == "VERSION"
+            || word.len() > 3 && word.contains('_') && word.bytes().all(|b| b.is_ascii_uppercase() || b == b'_')
     };
     let mut parts = command.split(|c: char| !(c.is_alphanumeric() || matches!(c, '.' | '_')));
     // Words in quotes are another language's.
