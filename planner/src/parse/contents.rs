@@ -62,14 +62,9 @@ impl Sorter<'_> {
         let mut spans = of_line.filter(|_| !made.is_heading).into_iter().collect::<Vec<_>>();
         spans.extend(below.iter().map(|place| blocks[*place].span));
         spans.sort_unstable();
-        if command_line.is_some() {
-            // The row's text may deny its command.
-            self.finder.tree.nodes[node].task.notes.push(line.text.clone());
-        }
-        let command = self.judge(node, command_line.as_ref().unwrap_or(&line), &below);
-        if command_line.is_some() {
-            self.finder.tree.nodes[node].task.notes.pop();
-        }
+        // The text of a row may deny the command in another cell of it.
+        let row = command_line.is_some().then_some(&line);
+        let command = self.judge(node, command_line.as_ref().unwrap_or(&line), row, &below);
         let fence = command.as_ref().and_then(|(_, fence)| *fence);
         for place in below.iter().filter(|place| fence != Some(**place)) {
             self.note(node, &blocks[*place], section);
@@ -132,7 +127,13 @@ impl Sorter<'_> {
     }
 
     /// The command of a step, and its fence if it is one; warnings for code that does not run.
-    fn judge(&mut self, node: usize, line: &Inline, below: &[usize]) -> Option<(String, Option<usize>)> {
+    fn judge(
+        &mut self,
+        node: usize,
+        line: &Inline,
+        row: Option<&Inline>,
+        below: &[usize],
+    ) -> Option<(String, Option<usize>)> {
         let Finder { blocks, drafts, tree, .. } = &self.finder;
         let is_fence = |place: &&usize| matches!(blocks[**place].kind, Kind::Fence { .. });
         let places = below.iter().filter(is_fence).copied().collect::<Vec<_>>();
@@ -142,12 +143,13 @@ impl Sorter<'_> {
         let (made, draft) = (&tree.nodes[node], &drafts[node]);
         let mut leads = draft.lead.map(|lead| &blocks[lead].inline).into_iter().collect::<Vec<_>>();
         // What is not read as text, such as a comment, may deny a command too.
-        let source = |span: &Span| Inline::plain(&self.finder.text[span.start..span.end], span.start);
-        let own = draft.block.map(|block| blocks[block].span).filter(|span| source(span).text.contains("<!--"));
+        let source = |span: &Span| &self.finder.text[span.start..span.end];
+        let own = draft.block.map(|block| blocks[block].span).filter(|span| source(span).contains("<!--"));
         let is_read = |block: &&Block| matches!(block.kind, Kind::Paragraph | Kind::Item(_) | Kind::Fence { .. });
         let unread = below.iter().map(|place| &blocks[*place]).filter(|block| !is_read(block)).map(|block| block.span);
-        let notes = made.task.notes.iter().map(|note| Inline::plain(note, 0));
-        let raw = own.into_iter().chain(unread).map(|span| source(&span)).chain(notes).collect::<Vec<_>>();
+        let sources = own.into_iter().chain(unread).map(|span| source(&span));
+        let notes = made.task.notes.iter().chain(row.map(|row| &row.text)).map(String::as_str);
+        let raw = sources.chain(notes).map(|text| Inline::plain(text, 0)).collect::<Vec<_>>();
         let mut others = below.iter().map(|place| &blocks[*place].inline).chain(&raw).collect::<Vec<_>>();
         let mut parent = made.parent;
         while let Some(above) = parent {

@@ -75,7 +75,7 @@ impl Line {
         self.cut_front(length + usize::from(self.node.task.optional));
     }
 
-    /// `[P]` before the text, behind its id and labels, or at its end.
+    /// `[P]` at the end of the text or before it, where only an id and labels may precede it.
     fn take_parallel(&mut self) {
         let text = &self.inline.text;
         let is_word = |at: &usize| {
@@ -106,15 +106,7 @@ impl Line {
             let Some((open, close)) = bracket(&self.inline, from) else { break };
             let inside = self.inline.text[open + 1..close].trim();
             let at = self.inline.at(open + 1);
-            let mut node = self.node.clone();
-            let mut is_set =
-                inside.contains(',') && inside.split(',').all(|part| set(&mut node, part.trim(), at, headings));
-            if is_set {
-                self.node = node;
-            } else {
-                is_set = set(&mut self.node, inside, at, headings);
-            }
-            if is_set {
+            if set_all(&mut self.node, inside, at, headings) || set(&mut self.node, inside, at, headings) {
                 from = self.inline.text[..open].trim_end().len();
                 self.inline.cut(open..close + 1);
             } else {
@@ -168,6 +160,19 @@ impl Line {
             self.cut_front(length);
         }
     }
+}
+
+/// Applies several settings in one pair of brackets, or none of them.
+fn set_all(node: &mut Node, inside: &str, at: usize, headings: &HashSet<String>) -> bool {
+    if !inside.contains(',') {
+        return false;
+    }
+    let mut changed = node.clone();
+    let are_set = inside.split(',').all(|part| set(&mut changed, part.trim(), at, headings));
+    if are_set {
+        *node = changed;
+    }
+    are_set
 }
 
 /// Applies a setting in brackets; false when it is none.
