@@ -167,6 +167,6 @@ fn a_name_that_no_task_has_changes_nothing() {
         scene.run(&["answer", &plan, name, "blue"]).expect(4).says(&[&format!("has no question {name:?}")]);
     }
     let added = scene.run(&["amend", &plan, "--add", "- [ ] Sweep (after T003)"]).expect(3);
-    added.says(&["neither the text nor the plan has a task called T003", "[UnknownId]"]);
+    added.says(&["no task is called T003", "[UnknownId]"]);
     assert_eq!(scene.events().len(), n_events);
 }

@@ -75,7 +75,7 @@ fn what_is_added_and_names_nobody_or_two_is_refused_with_both() {
         let refusal = added(text).expect_err(text);
         assert!(refusal.starts_with(expected), "{text}: {refusal}");
     };
-    refused("- Call them (depends on 9)", "neither the text nor the plan has a task called 9 (line 1, column");
+    refused("- Call them (depends on 9)", "no task is called 9 (line 1, column");
     let twice = "- C: Call them\n- C: Ask them\n- Sweep (depends on C)\n";
     refused(twice, "C (line 3, column 21) is the name of several tasks; write one of plan/1, plan/2 instead");
 }

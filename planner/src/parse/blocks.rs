@@ -1,11 +1,13 @@
 //! Markdown as a list of blocks: headings, items, paragraphs, fences, tables, with their text and their bytes.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use pulldown_cmark::{CodeBlockKind, Event, Options, Parser, Tag, TagEnd};
 
+use super::line::name_at;
 use super::repair::{DEPTH_MAX, Repaired, repair};
-use super::words::{DEPENDS, after_any};
+use super::words::{DEPENDS, after, after_any};
 use crate::paths::Link;
 use crate::plan::Span;
 
@@ -20,9 +22,12 @@ pub(super) struct Block {
     pub inline: Inline,
 }
 
+/// The level of a bold paragraph that is a heading.
+const BOLD: u8 = 7;
+
 #[derive(Debug, PartialEq)]
 pub(super) enum Kind {
-    /// Its level, 1 to 6.
+    /// Its level, 1 to 6, or [`BOLD`].
     Heading(u8),
     /// Its number as Markdown counts it, unless it has a bullet.
     Item(Option<u64>),
@@ -46,20 +51,11 @@ pub(super) enum Kind {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Inline {
     pub text: String,
-    pub codes: Vec<Code>,
+    /// The code in the text, with its backticks.
+    pub codes: Vec<Range<usize>>,
     pub links: Vec<Link>,
-    /// Everything is bold.
-    pub is_bold: bool,
     /// Offsets of the text, each with its byte in the file.
     places: Vec<(usize, usize)>,
-}
-
-/// Code between backticks.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) struct Code {
-    /// With the backticks, in the text.
-    pub range: Range<usize>,
-    pub code: String,
 }
 
 impl Inline {
@@ -83,17 +79,25 @@ impl Inline {
         Span { start: self.at(0), end: self.at(visible.saturating_sub(1)) + 1 }
     }
 
+    /// The code at a range, without its backticks.
+    pub fn code(&self, range: &Range<usize>) -> &str {
+        self.text[range.start + 1..range.end - 1].trim()
+    }
+
     /// The text with code blanked out, so that its words are not found. Offsets stay.
-    pub fn masked(&self) -> String {
+    pub fn masked(&self) -> Cow<'_, str> {
+        if self.codes.is_empty() {
+            return Cow::Borrowed(&self.text);
+        }
         let mut bytes = self.text.clone().into_bytes();
-        self.codes.iter().for_each(|code| bytes[code.range.clone()].fill(0));
-        String::from_utf8(bytes).unwrap_or_default()
+        self.codes.iter().for_each(|code| bytes[code.clone()].fill(0));
+        Cow::Owned(String::from_utf8(bytes).unwrap_or_default())
     }
 
     /// True at an offset in code.
     pub fn is_code(&self, offset: usize) -> bool {
-        let after = self.codes.partition_point(|code| code.range.end <= offset);
-        self.codes.get(after).is_some_and(|code| code.range.start <= offset)
+        let after = self.codes.partition_point(|code| code.end <= offset);
+        self.codes.get(after).is_some_and(|code| code.start <= offset)
     }
 
     /// A part of the text, without white space around it.
@@ -102,15 +106,14 @@ impl Inline {
         let start = range.start + (part.len() - part.trim_start().len());
         let end = start + part.trim().len();
         let moved = |range: &Range<usize>| range.start - start..range.end - start;
-        let codes = within(&self.codes, start..end, |code| &code.range);
+        let codes = within(&self.codes, start..end, |code| code);
         let links = within(&self.links, start..end, |link| &link.range);
         let first = self.places.partition_point(|(offset, _)| *offset <= start);
         let places = self.places[first..].iter().take_while(|(offset, _)| *offset < end);
         Self {
             text: self.text[start..end].to_owned(),
-            codes: codes.iter().map(|code| Code { range: moved(&code.range), code: code.code.clone() }).collect(),
+            codes: codes.iter().map(moved).collect(),
             links: links.iter().map(|link| Link { range: moved(&link.range), ..link.clone() }).collect(),
-            is_bold: self.is_bold,
             places: std::iter::once((0, self.at(start)))
                 .chain(places.map(|(offset, at)| (offset - start, *at)))
                 .collect(),
@@ -134,25 +137,12 @@ impl Inline {
             }
             is_after || range.end <= start
         };
-        self.codes.retain_mut(|code| stays(&mut code.range));
+        self.codes.retain_mut(stays);
         self.links.retain_mut(|link| stays(&mut link.range));
         let first = self.places.partition_point(|(offset, _)| *offset < start);
         let behind = self.places.partition_point(|(offset, _)| *offset <= end);
         self.places[behind..].iter_mut().for_each(|(offset, _)| *offset = moved(*offset));
         self.places.splice(first..behind, [(kept, at)]);
-    }
-
-    /// The text after a word that is not in the file.
-    pub fn after_word(mut self, word: &str) -> Self {
-        let (length, at) = (word.len(), self.at(0));
-        self.text.insert_str(0, word);
-        let ranges = self.codes.iter_mut().map(|code| &mut code.range);
-        for range in ranges.chain(self.links.iter_mut().map(|link| &mut link.range)) {
-            *range = range.start + length..range.end + length;
-        }
-        self.places.iter_mut().for_each(|(offset, _)| *offset += length);
-        self.places.insert(0, (0, at));
-        self
     }
 
     fn push(&mut self, text: &str, at: usize) {
@@ -179,11 +169,11 @@ const TEXT_BYTES: usize = 96;
 
 /// Reads a file.
 pub(super) fn blocks(text: &str) -> Vec<Block> {
-    let (front, body) = front_matter(text);
-    let repaired = repair(body, text.len() - body.len());
+    let start = front_matter(text);
+    let repaired = repair(&text[start..], start);
     let mut builder = Builder { repaired: &repaired, blocks: Vec::new(), items: Vec::new(), state: State::default() };
-    if front.starts_with("---") || front.len() > '\u{feff}'.len_utf8() {
-        builder.add(Kind::Other, Span { start: 0, end: front.trim_end().len() });
+    if start > BYTE_ORDER_MARK.len_utf8() {
+        builder.add(Kind::Other, Span { start: 0, end: text[..start].trim_end().len() });
     }
     for (event, range) in Parser::new_ext(&repaired.text, Options::ENABLE_TABLES).into_offset_iter() {
         builder.take(event, range);
@@ -191,21 +181,24 @@ pub(super) fn blocks(text: &str) -> Vec<Block> {
     builder.blocks
 }
 
-/// A byte order mark and the front matter, and what follows.
-fn front_matter(text: &str) -> (&str, &str) {
-    let body = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let mark = text.len() - body.len();
-    let is_field = |rest: &&str| rest.lines().nth(1).is_some_and(|line| line.contains(':') || line.trim_end() == "---");
-    if let Some(rest) = body.strip_prefix("---").filter(|rest| rest.starts_with(['\n', '\r'])).filter(is_field) {
-        let mut at = mark + 3;
-        for line in rest.split_inclusive('\n') {
-            at += line.len();
-            if line.trim_end() == "---" {
-                return text.split_at(at);
-            }
-        }
-    }
-    text.split_at(mark)
+const BYTE_ORDER_MARK: char = '\u{feff}';
+
+/// The length of a byte order mark and the front matter.
+fn front_matter(text: &str) -> usize {
+    let body = text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(text);
+    let start = text.len() - body.len();
+    let is_rule = |line: &str| line.trim_end() == "---";
+    let mut lines = body.split_inclusive('\n');
+    let first = lines.next().filter(|line| is_rule(line));
+    let has_fields = lines.clone().next().is_some_and(|line| line.contains(':') || is_rule(line));
+    let end = lines.position(is_rule).filter(|_| first.is_some() && has_fields);
+    end.map_or(start, |n| start + body.split_inclusive('\n').take(n + 2).map(str::len).sum::<usize>())
+}
+
+/// A bold paragraph that begins as a step does is a heading.
+fn is_bold_step(source: &str) -> bool {
+    let bold = source.trim().strip_prefix("**").and_then(|rest| rest.strip_suffix("**"));
+    bold.is_some_and(|bold| !bold.contains("**") && after(bold, "step").is_some() && name_at(bold).is_some())
 }
 
 struct Builder<'a> {
@@ -226,8 +219,6 @@ struct State {
     code: Option<String>,
     /// The open links and images.
     links: Vec<(usize, String, bool)>,
-    bold: usize,
-    bold_bytes: usize,
     /// Where the text of the open block ends.
     end: usize,
     cell: Option<Inline>,
@@ -280,14 +271,14 @@ impl Builder<'_> {
                 let fresh = self.items.last().copied().filter(is_open);
                 if fresh.is_none_or(|item| !self.blocks[item].inline.text.is_empty()) {
                     self.close();
-                    self.state.open = Some(self.add(Kind::Paragraph, self.span(range)));
+                    let is_step = self.items.is_empty() && is_bold_step(&self.repaired.text[range.clone()]);
+                    let kind = if is_step { Kind::Heading(BOLD) } else { Kind::Paragraph };
+                    self.state.open = Some(self.add(kind, self.span(range)));
                 }
-                self.state.bold_bytes = 0;
             }
             Tag::Heading { level, .. } => {
                 self.close();
                 self.state.open = Some(self.add(Kind::Heading(level as u8), self.span(range)));
-                self.state.bold_bytes = 0;
             }
             Tag::List(first) => {
                 self.close();
@@ -301,7 +292,6 @@ impl Builder<'_> {
                 let item = self.add(Kind::Item(number), Span { start, end: end.max(start) });
                 self.items.push(item);
                 self.state.open = Some(item);
-                self.state.bold_bytes = 0;
             }
             Tag::CodeBlock(CodeBlockKind::Fenced(language)) => {
                 self.close();
@@ -333,7 +323,6 @@ impl Builder<'_> {
             Tag::TableCell => self.state.cell = Some(Inline::default()),
             Tag::Link { dest_url, .. } => self.link(&dest_url, false),
             Tag::Image { dest_url, .. } => self.link(&dest_url, true),
-            Tag::Strong => self.state.bold += 1,
             _emphasis => {}
         }
     }
@@ -370,20 +359,17 @@ impl Builder<'_> {
                     inline.links.push(Link { range: start..inline.text.len(), url, is_image });
                 }
             }
-            TagEnd::Strong => self.state.bold = self.state.bold.saturating_sub(1),
             _other => {}
         }
     }
 
     /// Nothing more is added to the text of the open block.
     fn close(&mut self) {
-        let (bold_bytes, end) = (self.state.bold_bytes, std::mem::take(&mut self.state.end));
-        self.state.bold = 0;
+        let end = std::mem::take(&mut self.state.end);
         let Some(open) = self.state.open.take() else { return };
         let block = &mut self.blocks[open];
         block.span.end = block.span.end.max(self.repaired.end_in_file(end));
         let inline = &mut block.inline;
-        inline.is_bold = bold_bytes > 0 && bold_bytes >= inline.text.trim().len();
         if !inline.text.contains('\n') {
             return;
         }
@@ -419,9 +405,7 @@ impl Builder<'_> {
         if self.state.open.is_none() && self.state.cell.is_none() && !self.items.is_empty() {
             let span = self.span(range);
             self.state.open = Some(self.add(Kind::Paragraph, span));
-            self.state.bold_bytes = 0;
         }
-        self.state.bold_bytes += if self.state.bold > 0 { text.len() } else { 0 };
         self.state.end = range.end.max(range.start + text.len()).min(self.repaired.text.len());
         let at = self.repaired.in_file(range.start);
         let Some(inline) = self.inline() else { return 0 };
@@ -431,12 +415,11 @@ impl Builder<'_> {
 
     fn code(&mut self, code: &str, range: &Range<usize>) {
         let from = self.push("`", range);
-        self.state.bold_bytes += if self.state.bold > 0 { code.len() + 1 } else { 0 };
         let end = self.repaired.end_in_file(range.end).saturating_sub(1);
         if let Some(inline) = self.inline() {
             inline.text.push_str(code);
             inline.push("`", end);
-            inline.codes.push(Code { range: from..inline.text.len(), code: code.trim().to_owned() });
+            inline.codes.push(from..inline.text.len());
         }
     }
 }

@@ -1,8 +1,11 @@
 //! Decides which code of a step is a command: the four forms, and what withholds a command.
 
 use std::ops::Range;
+use std::sync::LazyLock;
 
-use super::blocks::{Code, Inline};
+use regex::Regex;
+
+use super::blocks::Inline;
 use super::words::{
     ALONE, CODE, COLON, CONTENT, EXPECTED, FOLLOWING, INTRODUCING, LIMITS, NEVER, NEXT, OBJECT, RUN, SHELLS, after,
     after_any, find_word, first_word, is_one_of, kind_of, words,
@@ -42,32 +45,33 @@ pub(super) struct Around<'a> {
     pub is_strong: bool,
     /// The step has a box, so that any line may stand above its list.
     pub has_box: bool,
+    /// It is the cell of a column that says what runs.
+    pub is_column: bool,
     /// The lines that introduce the lists it is in.
     pub leads: &'a [&'a Inline],
     /// Its notes and the headings above it.
     pub others: &'a [&'a Inline],
 }
 
-/// The verdicts on the code in a step's text, in its order, and on the fences below it.
-pub(super) fn judge(inline: &Inline, fences: &[Fence<'_>], around: &Around<'_>) -> (Vec<Verdict>, Vec<Verdict>) {
-    let mut of_text = of_inline(inline, around);
-    let mut of_fences = fences.iter().map(|fence| of_fence(inline, fence, around)).collect::<Vec<_>>();
-    let n_formed = of_text.iter().filter(|verdict| verdict.has_form()).count();
-    let n_shells = of_fences.iter().filter(|verdict| verdict.has_form()).count();
-    if n_formed + n_shells > 1 || (n_shells > 0 && fences.len() > 1) {
-        for verdict in
-            of_text.iter_mut().chain(&mut of_fences).filter(|verdict| matches!(verdict, Verdict::Runs { .. }))
-        {
-            *verdict = withheld("its step has more than one piece of code", "write a step for each command");
+/// The verdicts on the code in a step's text, in its order, and then on the fences below it.
+pub(super) fn judge(inline: &Inline, fences: &[Fence<'_>], around: &Around<'_>) -> Vec<Verdict> {
+    let masked = inline.masked();
+    let sentences = if inline.codes.is_empty() { Vec::new() } else { sentences(&masked) };
+    let has_many = inline.codes.len() > CODES_MAX;
+    let of_text = inline.codes.iter().map(|code| match has_many {
+        true => Verdict::Text,
+        false => of_code(inline, code, &masked, &sentences, around),
+    });
+    let of_fences = fences.iter().map(|fence| of_fence(inline, fence, around));
+    let mut verdicts = of_text.chain(of_fences).collect::<Vec<_>>();
+    let has_form = |verdict: &&Verdict| matches!(verdict, Verdict::Runs { .. } | Verdict::Withheld { .. });
+    let n_shells = verdicts[inline.codes.len()..].iter().filter(has_form).count();
+    if verdicts.iter().filter(has_form).count() > 1 || (n_shells > 0 && fences.len() > 1) {
+        for verdict in verdicts.iter_mut().filter(|verdict| matches!(verdict, Verdict::Runs { .. })) {
+            *verdict = withheld("its step has more than one piece of code", SPLIT);
         }
     }
-    (of_text, of_fences)
-}
-
-impl Verdict {
-    fn has_form(&self) -> bool {
-        matches!(self, Self::Runs { .. } | Self::Withheld { .. })
-    }
+    verdicts
 }
 
 fn withheld(reason: impl Into<String>, help: &'static str) -> Verdict {
@@ -85,30 +89,27 @@ const SPLIT: &str = "write a step for each command";
 const MARK: &str = "mark a fence of commands as sh, as the last thing below its step";
 const FILL: &str = "write the value in its place";
 
-fn of_inline(inline: &Inline, around: &Around<'_>) -> Vec<Verdict> {
-    if inline.codes.is_empty() || inline.codes.len() > CODES_MAX {
-        return vec![Verdict::Text; inline.codes.len()];
-    }
-    let masked = inline.masked();
-    let sentences = sentences(&masked);
-    inline.codes.iter().map(|code| of_code(inline, code, &masked, &sentences, around)).collect()
-}
-
-fn of_code(inline: &Inline, code: &Code, masked: &str, sentences: &[Range<usize>], around: &Around<'_>) -> Verdict {
-    let Range { start, end } = code.range;
+fn of_code(
+    inline: &Inline,
+    range: &Range<usize>,
+    masked: &str,
+    sentences: &[Range<usize>],
+    around: &Around<'_>,
+) -> Verdict {
+    let (&Range { start, end }, code) = (range, inline.code(range));
     let sentence = sentences.iter().find(|sentence| sentence.start <= start && end <= sentence.end);
     let sentence = sentence.cloned().unwrap_or(0..masked.len());
     let (before, after_it) = (&masked[sentence.start..start], &masked[end..sentence.end]);
-    let lead = lead_taken_off(before);
-    let Some((command, form)) = form_of(&code.code, before, lead, after_it, around.is_strong) else {
+    let lead = if around.is_column && before.trim().is_empty() { RUN[0] } else { lead_taken_off(before) };
+    let Some((command, form)) = form_of(code, before, lead, after_it, around.is_strong) else {
         let is_near = orders(lead) || after_any(lead, &COLON).is_some();
-        if orders(lead) && !code.code.starts_with('/') && !is_program(&code.code) {
+        if orders(lead) && !code.starts_with('/') && !is_program(code) {
             return withheld("it does not begin with the name of a program", "put it into a fence marked sh");
         }
-        let is_plausible = (code.code.contains(' ') || is_near) && is_program(code.code.trim_start_matches("$ "));
+        let is_plausible = (code.contains(' ') || is_near) && is_program(code.trim_start_matches("$ "));
         return if is_plausible { Verdict::Mentioned } else { Verdict::Text };
     };
-    let is_other = |other: &Code| other != code && !names_a_thing(&other.code);
+    let is_other = |other: &Range<usize>| other != range && !names_a_thing(inline.code(other));
     if let Some(reason) = around.barred {
         withheld(reason, SAY)
     } else if inline.links.iter().any(|link| link.range.start <= start && end <= link.range.end) {
@@ -123,31 +124,31 @@ fn of_code(inline: &Inline, code: &Code, masked: &str, sentences: &[Range<usize>
         withheld("more follows it than where it runs", SAY)
     } else if inline.codes.iter().any(is_other) {
         withheld("its step has more than one piece of code", SPLIT)
-    } else if let Some(part) = placeholder(&command) {
+    } else if let Some(part) = placeholder(command) {
         withheld(format!("it has a placeholder: {part}"), FILL)
     } else {
-        Verdict::Runs { command, form }
+        Verdict::Runs { command: command.to_owned(), form }
     }
 }
 
 /// The command and the form of a piece of code between two parts of its sentence; `lead` is the first without its label.
-fn form_of(code: &str, before: &str, lead: &str, after_it: &str, is_strong: bool) -> Option<(String, u8)> {
+fn form_of<'a>(code: &'a str, before: &str, lead: &str, after_it: &str, is_strong: bool) -> Option<(&'a str, u8)> {
     let ends = after_it.trim_matches(['.', '!', ')', ' ']).is_empty();
     if let Some(command) = code.strip_prefix("$ ") {
         let opens = lead.trim().is_empty() || before.trim_end().ends_with('(') || orders(lead);
-        return (opens && ends && is_program(command)).then(|| (command.trim().to_owned(), 2));
+        return (opens && ends && is_program(command)).then(|| (command.trim(), 2));
     }
     let has_argument = code.split_ascii_whitespace().nth(1).is_some();
     if !is_program(code) || code.starts_with('/') {
         return None;
     }
     if orders(lead) {
-        return (has_argument || code.starts_with("./") || ends).then(|| (code.to_owned(), 3));
+        return (has_argument || code.starts_with("./") || ends).then_some((code, 3));
     }
     let begins = COLON.iter().any(|verb| after(lead, verb).is_some_and(|object| says_what(verb, object)));
     let is_final = before.trim_end().ends_with(':') && ends && !after_it.contains(')');
     let is_plain = find_word(before, &CODE).is_none();
-    (is_strong && begins && is_final && has_argument && is_plain).then(|| (code.to_owned(), 4))
+    (is_strong && begins && is_final && has_argument && is_plain).then_some((code, 4))
 }
 
 /// The sentence without the label and the word of order that may stand before its verb.
@@ -236,22 +237,15 @@ pub(super) fn may_run(command: &str) -> bool {
     is_program(command) && placeholder(command).is_none()
 }
 
-/// True when code can begin with the name of a program: small letters, or a path.
+/// True when code can begin with the name of a program, in small letters and after assignments, or with a path.
+/// `python3.12` is a program, `app.py` is none.
 fn is_program(code: &str) -> bool {
-    let is_assignment = |word: &&str| {
-        word.split_once('=')
-            .is_some_and(|(name, _)| name.bytes().all(|b| b.is_ascii_uppercase() || b.is_ascii_digit() || b == b'_'))
-    };
-    let Some(first) = code.split_ascii_whitespace().find(|word| !is_assignment(word)) else { return false };
-    let path = first.strip_prefix('.').filter(|rest| rest.starts_with('/')).unwrap_or(first);
-    if path.contains('/') {
-        return path.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.' | b'/' | b'@'));
-    }
-    // `python3.12` is a program, `app.py` is none.
-    let is_version = |tail: &str| tail.bytes().all(|b| b.is_ascii_digit() || b == b'.');
-    path.starts_with(|c: char| c.is_ascii_lowercase() || c == '_')
-        && path.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'+' | b'.'))
-        && path.split_once('.').is_none_or(|(_, tail)| is_version(tail))
+    static PROGRAM: LazyLock<Regex> = LazyLock::new(|| {
+        let path = "[A-Za-z0-9_.@-]*/[A-Za-z0-9_.@/-]*";
+        let name = r"[a-z_][A-Za-z0-9_+-]*(?:\.[0-9.]*)?";
+        Regex::new(&format!(r"^\s*(?:[A-Z0-9_]*=\S*\s+)*(?:{path}|{name})(?:\s|$)")).expect("it is a constant")
+    });
+    PROGRAM.is_match(code)
 }
 
 fn of_fence(inline: &Inline, fence: &Fence<'_>, around: &Around<'_>) -> Verdict {
@@ -345,53 +339,25 @@ fn begins_a_script(line: &str) -> bool {
 
 /// A part of a command that stands for something else.
 fn placeholder(command: &str) -> Option<&str> {
-    let is_word = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || matches!(b, b' ' | b'-');
-    if command.bytes().all(is_word) && !command.contains("your") {
-        return None;
-    }
-    let bracketed = command.match_indices(['<', '{', '[']).find_map(|(at, open)| {
-        let rest = &command[at + 1..];
-        let (close, before) = (rest.find(closing(open))?, command[..at].chars().next_back());
-        let inside = &rest[..close];
-        let first = inside.chars().next().filter(|_| !inside.contains('\n'))?;
-        let is_name =
-            inside.chars().all(|c| c.is_alphanumeric() || matches!(c, '-' | '_' | '.')) && !inside.contains("..");
-        let stands = match open {
-            "<" => first.is_alphabetic(),
-            "{" => before != Some('$') && (first == '{' || first.is_alphabetic() && is_name),
-            _square => {
-                before.is_none_or(char::is_whitespace) && (inside.starts_with("--") || first.is_alphabetic() && is_name)
-            }
-        };
-        stands.then(|| &command[at..at + inside.len() + 2])
+    static PLACEHOLDER: LazyLock<Regex> = LazyLock::new(|| {
+        let parts = [
+            r"\$\{[^}]*\}", // No placeholder: a variable.
+            r"<\p{L}[^>\n]*>",
+            r"\{(?:\{[^}\n]*|\p{L}[\w-]*(?:\.[\w-]+)*)\}",
+            r"(?:^|\s)\[(?:--[^\]\n]*|\p{L}[\w-]*(?:\.[\w-]+)*)\]",
+            r"\u{2026}|___|path/to/|(?:^|\s)\.\.\.(?:\s|$)",
+            r"\b(?:YYYY|XXX|[vV]?[xX]\.[yY][\w.]*|[\w.]*\.[xX]\.[xX]|(?i:your)(?:_\w*)?)\b",
+        ];
+        Regex::new(&parts.join("|")).expect("it is a constant")
     });
-    let stands = |part: &&str| {
-        let small = || part.trim_start_matches('v').to_lowercase();
-        matches!(*part, "YYYY" | "XXX")
-            || part.contains('.') && (small().starts_with("x.y") || small().ends_with(".x.x"))
-            || part.starts_with(['y', 'Y']) && (small() == "your" || small().starts_with("your_"))
-    };
     let is_variable = |word: &&str| {
         *word == "VERSION"
             || word.len() > 3 && word.contains('_') && word.bytes().all(|b| b.is_ascii_uppercase() || b == b'_')
     };
-    let mut parts = command.split(|c: char| !(c.is_alphanumeric() || matches!(c, '.' | '_')));
+    let mut parts = PLACEHOLDER.find_iter(command).map(|part| part.as_str().trim());
     // Words in quotes are another language's.
     let mut words = command.split(['"', '\'']).step_by(2).flat_map(str::split_ascii_whitespace);
-    let mut fills = ["\u{2026}", "___", "path/to/", " ... "].iter();
-    bracketed
-        .or_else(|| fills.find_map(|part| command.find(part).map(|at| &command[at..at + part.len()])))
-        .or_else(|| command.strip_suffix(" ...").map(|_| "..."))
-        .or_else(|| parts.find(stands))
-        .or_else(|| words.find(is_variable))
-}
-
-fn closing(open: &str) -> char {
-    match open {
-        "<" => '>',
-        "{" => '}',
-        _square => ']',
-    }
+    parts.find(|part| !part.starts_with('$')).or_else(|| words.find(is_variable))
 }
 
 /// The sentences of a text in which code is blanked out.

@@ -1,10 +1,11 @@
 //! Gives the steps of a tree their names and dependencies, and checks that the result is a plan.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use super::graph::loosen;
 use super::tree::{
-    CodeUse, Lines, MarkAt, Node, ParseError, ParsedPlan, Part, ReadOptions, Reference, TASKS_MAX, Tree, When,
+    CodeUse, Lines, MarkAt, Node, ParseError, ParsedPlan, ReadOptions, Reference, TASKS_MAX, Tree, When, diagnostics,
+    listed,
 };
 use crate::plan::{Condition, Dependency, Mark, Strength, TaskId};
 
@@ -26,6 +27,7 @@ pub(super) fn connect(
 ) -> Result<(ParsedPlan, Outer), ParseError> {
     let lines = Lines::new(text);
     let mut builder = Builder::new(&mut tree, &lines, named)?;
+    settle(&mut tree);
     builder.name(&mut tree);
     builder.resolve(&tree)?;
     builder.order(&tree);
@@ -55,14 +57,12 @@ pub(super) fn connect(
         task.group = node.parent.and_then(|parent| groups[parent].clone());
         tasks.push(task);
     }
-    let mut parts = tree.parts;
-    parts.extend(tree.ignored.into_iter().map(|span| (span, Part::Heading)));
-    parts.sort_unstable_by_key(|(span, _)| *span);
-    let with_task = |(node, code): (Option<usize>, CodeUse)| CodeUse { task: node.and_then(|node| ids[node]), ..code };
-    let mut codes = tree.codes.into_iter().map(with_task).collect::<Vec<_>>();
+    let codes = tree.codes.into_iter().map(|(node, code)| CodeUse { task: ids[node], ..code });
+    let mut codes = codes.collect::<Vec<_>>();
     codes.sort_by_key(|code| code.at);
-    let Tree { title, context, lost, .. } = tree;
-    let warnings = Tree::diagnostics(tree.warnings, &lines);
+    let warnings = diagnostics(tree.warnings, &lines);
+    let Tree { title, context, lost, mut parts, .. } = tree;
+    parts.sort_unstable_by_key(|(span, _)| *span);
     Ok((ParsedPlan { format: options.format, title, tasks, context, warnings, parts, codes, lost, marks }, outer))
 }
 
@@ -87,6 +87,32 @@ fn groups(tree: &Tree) -> Vec<Option<String>> {
     groups
 }
 
+/// What groups and their parts mean for each other. What is below a group is context.
+pub(super) fn settle(tree: &mut Tree) {
+    let mut contradicted = BTreeSet::new();
+    for place in 0..tree.nodes.len() {
+        let (parent, part) = (tree.nodes[place].parent, &tree.nodes[place].task);
+        match parent.map(|group| (group, tree.nodes[group].task.mark)) {
+            Some((_, whole @ (Mark::Deferred | Mark::Cancelled))) if part.mark == Mark::Open => {
+                tree.nodes[place].task.mark = whole;
+            }
+            Some((group, Mark::Done)) if matches!(part.mark, Mark::Open | Mark::InProgress) && !part.optional => {
+                contradicted.extend((!tree.nodes[place].is_group).then_some(tree.nodes[group].at));
+            }
+            Some(_) | None => {}
+        }
+        if tree.nodes[place].is_group {
+            let task = &mut tree.nodes[place].task;
+            let notes = std::mem::take(&mut task.notes);
+            tree.context.extend(notes.iter().map(|note| format!("{}: {note}", task.description)));
+        }
+    }
+    for at in contradicted {
+        let help = "clear the box of the group, or tick its parts";
+        tree.warn(at, "this group is done, and parts of it are open", help);
+    }
+}
+
 struct Builder<'a> {
     lines: &'a Lines<'a>,
     named: Option<Named<'a>>,
@@ -98,8 +124,6 @@ struct Builder<'a> {
     parts: Vec<Vec<usize>>,
     /// By name in small letters: the nodes that have it.
     names: HashMap<String, Vec<usize>>,
-    /// By the text of a heading in small letters: its group.
-    headings: HashMap<String, usize>,
     /// By node: the nodes that it waits for, if any are written.
     written: Vec<Option<Vec<usize>>>,
     /// By number less one.
@@ -144,7 +168,6 @@ impl<'a> Builder<'a> {
             ids,
             parts,
             names: HashMap::new(),
-            headings: HashMap::new(),
             written: vec![None; n_nodes],
             edges: vec![Vec::new(); nodes.len()],
             nodes,
@@ -160,9 +183,6 @@ impl<'a> Builder<'a> {
     /// Gives each task its label: the name that is written, if it is written once; else its group and place.
     fn name(&mut self, tree: &mut Tree) {
         for (place, node) in tree.nodes.iter().enumerate() {
-            if node.is_heading {
-                self.headings.entry(node.task.description.to_lowercase()).or_insert(place);
-            }
             for name in [&node.name, &node.alias].into_iter().flatten() {
                 self.names.entry(name.to_lowercase()).or_default().push(place);
             }
@@ -174,6 +194,9 @@ impl<'a> Builder<'a> {
                 nodes.retain(|place| !tree.nodes[*place].is_heading);
             }
             doubles.extend((nodes.len() > 1).then(|| nodes.clone()));
+        }
+        for (place, node) in tree.nodes.iter().enumerate().filter(|(_, node)| node.is_heading) {
+            self.names.entry(node.task.description.to_lowercase()).or_insert_with(|| vec![place]);
         }
         doubles.sort_unstable();
         self.warn_of_doubles(tree, &doubles);
@@ -215,21 +238,18 @@ impl<'a> Builder<'a> {
 
     /// One warning for all names that are written twice.
     fn warn_of_doubles(&self, tree: &mut Tree, doubles: &[Vec<usize>]) {
-        const SHOWN_MAX: usize = 8;
+        const LINES_MAX: usize = 8;
         let Some(first) = doubles.first() else { return };
         let line_of = |place: &usize| self.lines.place(tree.nodes[*place].at).0.map_or(0, |(line, _)| line).to_string();
-        let shown = doubles.iter().take(SHOWN_MAX).map(|nodes| {
-            let first = &tree.nodes[nodes[0]];
-            let name = first.name.as_ref().or(first.alias.as_ref()).map_or("", String::as_str);
-            let lines = nodes.iter().take(SHOWN_MAX).map(line_of).collect::<Vec<_>>();
+        let shown = doubles.iter().map(|nodes| {
+            let Node { name, alias, .. } = &tree.nodes[nodes[0]];
+            let name = name.as_ref().or(alias.as_ref()).map_or("", String::as_str);
+            let lines = nodes.iter().take(LINES_MAX).map(line_of).collect::<Vec<_>>();
             format!("{name} on lines {}", lines.join(" and "))
         });
-        let shown = shown.collect::<Vec<_>>().join("; ");
-        let more = doubles.len().saturating_sub(SHOWN_MAX);
-        let more = if more > 0 { format!("; and {more} more names") } else { String::new() };
-        let at = tree.nodes[first[1]].at;
+        let (shown, at) = (listed(&shown.collect::<Vec<_>>(), "; "), tree.nodes[first[1]].at);
         let help = "these steps are called by their group and place, such as Deploy/2; write each name once to use it";
-        tree.warn(at, format!("a name is written more than once: {shown}{more}"), help);
+        tree.warn(at, format!("a name is written more than once: {shown}"), help);
     }
 
     /// Finds the tasks that written dependencies name.
@@ -267,10 +287,9 @@ impl<'a> Builder<'a> {
                 let candidates = several.iter().filter_map(|node| tree.nodes[*node].task.label.clone()).collect();
                 Err(ParseError::AmbiguousId(id, candidates, at))
             }
-            None if self.headings.contains_key(&name) => Ok(self.headings.get(&name).copied()),
             None => {
                 if let Some(named) = self.named {
-                    let of_plan = named(&id).ok_or(ParseError::UnknownAnywhere(id, at))?;
+                    let of_plan = named(&id).ok_or(ParseError::UnknownId(id, at))?;
                     self.outer.extend(self.ids[place].map(|id| (id, of_plan)));
                     return Ok(None);
                 }
@@ -498,17 +517,14 @@ fn both(around: Option<&Condition>, own: Option<Condition>) -> Option<Condition>
 
 /// The places that show states, each with the nearest group around it that does.
 fn marks(tree: &Tree, ids: &[Option<TaskId>]) -> Vec<MarkAt> {
-    let mut place_of: HashMap<usize, usize> = HashMap::new();
     let mut marks: Vec<MarkAt> = Vec::new();
-    for (place, node) in tree.nodes.iter().enumerate() {
-        let Some(span) = node.state else { continue };
-        let mut around = node.parent;
-        while let Some(parent) = around.filter(|parent| !place_of.contains_key(parent)) {
-            around = tree.nodes[parent].parent;
-        }
-        let parent = around.and_then(|parent| place_of.get(&parent).copied());
-        place_of.insert(place, marks.len());
-        marks.push(MarkAt { span, mark: node.task.mark, of: ids[place], parent, optional: node.task.optional });
+    // By node: the last mark at it or around it.
+    let mut nearest: Vec<Option<usize>> = Vec::with_capacity(tree.nodes.len());
+    for (node, of) in tree.nodes.iter().zip(ids) {
+        let parent = node.parent.and_then(|parent| nearest[parent]);
+        nearest.push(node.state.map_or(parent, |_| Some(marks.len())));
+        let (mark, optional) = (node.task.mark, node.task.optional);
+        marks.extend(node.state.map(|span| MarkAt { span, mark, of: *of, parent, optional }));
     }
     marks
 }

@@ -53,8 +53,8 @@ pub fn validate(tasks: &[TaskPlan]) -> Result<(), ParseError> {
 }
 
 /// Drops the edges of mere order that the others contradict: a task that an earlier one waits for comes before that one.
-/// What follows a task that lost such an edge takes it over, so that nothing comes before what was written before it.
-/// Edges are by number less one.
+/// The tasks between the two follow each other, so that nothing comes before what was written before it. Edges are by
+/// number less one.
 ///
 /// # Errors
 ///
@@ -63,48 +63,41 @@ pub(super) fn loosen(edges: &mut [Vec<Dependency>]) -> Result<(), Vec<usize>> {
     if edges.iter().enumerate().all(|(place, own)| own.iter().all(|one| before(one) < place)) {
         return Ok(());
     }
-    let places = order(edges, |one| one.strength == Strength::Hard)?;
-    let all = edges.to_vec();
-    let mut turned = Vec::new();
-    let mut lost = BTreeMap::new();
-    for (place, own) in edges.iter_mut().enumerate() {
-        let is_kept = |one: &Dependency| places[before(one)] < places[place];
-        let dropped = own.iter().filter(|one| !is_kept(one)).copied().collect::<Vec<_>>();
-        if dropped.is_empty() {
-            continue;
+    let ranks = order(edges, |one| one.strength == Strength::Hard)?;
+    let mut tasks = (0..edges.len()).collect::<Vec<_>>();
+    tasks.sort_unstable_by_key(|place| ranks[*place]);
+    // By rank: the first and the last rank of the chain around it. A chain reaches from a task to what it cannot follow.
+    let mut chains: Vec<(usize, usize)> = Vec::with_capacity(tasks.len());
+    let (mut first, mut last) = (0, 0);
+    for (rank, place) in tasks.iter().enumerate() {
+        if rank > last {
+            chains[first..].fill((first, last));
+            first = rank;
         }
-        own.retain(is_kept);
-        // It takes over what the other waits for, as far as that comes before it.
-        let (mut seen, mut left) = (HashSet::new(), dropped.clone());
-        while let Some(one) = left.pop().filter(|_| own.len() < TAKEN_MAX) {
-            for next in all[before(&one)].iter().filter(|next| seen.insert(next.task)) {
-                if is_kept(next) {
-                    own.push(Dependency { strength: Strength::Soft, ..*next });
-                } else {
-                    left.push(*next);
-                }
+        last = edges[*place].iter().map(|one| ranks[before(one)]).fold(last.max(rank), usize::max);
+        chains.push((first, last));
+    }
+    chains[first..].fill((first, last));
+    let soft = |rank: usize| Dependency { task: TaskId(tasks[rank] as u64 + 1), strength: Strength::Soft };
+    let old = edges.iter_mut().map(std::mem::take).collect::<Vec<_>>();
+    for (place, own) in old.into_iter().enumerate() {
+        let (first, last) = chains[ranks[place]];
+        for one in own {
+            let rank = ranks[before(&one)];
+            if one.strength == Strength::Hard {
+                edges[place].push(one);
+            } else if rank < first {
+                edges[if first < last { tasks[first] } else { place }].push(soft(chains[rank].1));
             }
         }
-        turned.extend(dropped.iter().map(|one| (before(one), TaskId(place as u64 + 1))));
-        lost.insert(place, dropped);
+        edges[place].extend((ranks[place] > first).then(|| soft(ranks[place] - 1)));
     }
-    // The order of the two is reversed.
-    for (place, task) in turned {
-        edges[place].push(Dependency { task, strength: Strength::Soft });
-    }
-    for (place, own) in edges.iter_mut().enumerate() {
-        let of_order = own.iter().filter(|one| one.strength == Strength::Soft);
-        let taken = of_order.flat_map(|one| lost.get(&before(one)).into_iter().flatten());
-        let taken = taken.filter(|one| places[before(one)] < places[place]).copied().collect::<Vec<_>>();
-        own.extend(taken);
+    for own in edges {
         own.sort_unstable();
         own.dedup_by_key(|one| one.task);
     }
     Ok(())
 }
-
-/// Edges of order that a task takes over from one that it no longer follows.
-const TAKEN_MAX: usize = 1_000;
 
 /// The place of a task that another waits for.
 fn before(one: &Dependency) -> usize {

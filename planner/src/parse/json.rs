@@ -39,7 +39,7 @@ pub(super) fn task_master(text: &str, tag: Option<&str>) -> Result<Tree, ParseEr
             }
         }
     }
-    source.finish()
+    Ok(source.tree)
 }
 
 /// Reads `issues.jsonl`: an issue a line, in any order.
@@ -72,26 +72,18 @@ pub(super) fn beads(text: &str) -> Result<Tree, ParseError> {
             source.link(node, &link, &left_out);
         }
     }
-    source.break_circles();
-    source.group_issues();
-    source.finish()
+    source.group_issues()?;
+    Ok(source.tree)
 }
 
 /// Types under which beads keeps records that are not work.
 const RECORDS: [&str; 8] = ["event", "message", "agent", "role", "gate", "molecule", "convoy", "wisp"];
 
-/// Fields that become notes, and the name of each note.
-const NOTES: [(&str, &str); 10] = [
-    ("description", "Description"),
-    ("details", "Details"),
-    ("testStrategy", "Test strategy"),
-    ("design", "Design"),
-    ("acceptance_criteria", "Acceptance criteria"),
-    ("notes", "Notes"),
-    ("labels", "Labels"),
-    ("defer_until", "Deferred until"),
-    ("due_at", "Due"),
-    ("external_ref", "External reference"),
+/// Fields that become notes.
+#[rustfmt::skip]
+const NOTES: [&str; 10] = [
+    "description", "details", "testStrategy", "design", "acceptance_criteria", "notes", "labels", "defer_until", "due_at",
+    "external_ref",
 ];
 
 /// A JSON object, and its fields as they are in the text.
@@ -183,8 +175,7 @@ impl<'a> Source<'a> {
         let priority = record.text("priority");
         task.priority = priority.map(|text| if text.parse::<u64>().is_ok() { format!("P{text}") } else { text });
         task.assignee = record.text("assignee").map(|name| name.trim_start_matches('@').to_owned());
-        let notes = NOTES.iter().filter_map(|(field, title)| Some(format!("{title}: {}", record.text(field)?)));
-        task.notes = notes.collect();
+        task.notes = NOTES.iter().filter_map(|field| Some(format!("{field}: {}", record.text(field)?))).collect();
         let minutes = record.text("estimated_minutes").and_then(|text| text.parse::<u64>().ok()).filter(|n| *n > 0);
         task.estimate_ms = minutes.map(|minutes| minutes.saturating_mul(60_000));
         task.spans = vec![self.span(record.json)];
@@ -277,28 +268,9 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// Ignores each parent that would make an issue a part of itself.
-    fn break_circles(&mut self) {
-        let mut seen = vec![usize::MAX; self.tree.nodes.len()];
-        for start in 0..seen.len() {
-            let mut node = start;
-            while seen[node] == usize::MAX {
-                seen[node] = start;
-                let Some(parent) = self.tree.nodes[node].parent else { break };
-                if seen[parent] == start {
-                    let message = format!("the parent of {} is a part of it; this parent is ignored", self.name(node));
-                    self.tree.warn(self.tree.nodes[node].at, message, "remove a dependency of the type parent-child");
-                    self.tree.nodes[node].parent = None;
-                    break;
-                }
-                node = parent;
-            }
-        }
-    }
-
     /// Puts parts after their groups. An issue whose parts have all ended is a step, so that somebody closes it; it stays one
     /// when it is closed.
-    fn group_issues(&mut self) {
+    fn group_issues(&mut self) -> Result<(), ParseError> {
         let mut nodes = std::mem::take(&mut self.tree.nodes).into_iter().map(Some).collect::<Vec<_>>();
         let mut parts = vec![Vec::new(); nodes.len()];
         let mut left = Vec::new();
@@ -315,6 +287,11 @@ impl<'a> Source<'a> {
                 self.tree.nodes.push(node);
             }
         }
+        if let Some(node) = nodes.iter().flatten().next() {
+            return Err(
+                self.bad(node.at, "this issue is a part of itself; remove a dependency of the type parent-child")
+            );
+        }
         let nodes = &mut self.tree.nodes;
         let mut parts_ended = vec![true; nodes.len()];
         for node in (0..nodes.len()).rev() {
@@ -329,28 +306,6 @@ impl<'a> Source<'a> {
             let up = nodes[node].parent;
             nodes[node].parent = up.and_then(|up| if nodes[up].is_group { Some(up) } else { nodes[up].parent });
         }
-    }
-
-    /// Settles what groups and their parts mean for each other.
-    fn finish(mut self) -> Result<Tree, ParseError> {
-        let mut open = BTreeMap::<usize, usize>::new();
-        for node in 0..self.tree.nodes.len() {
-            let Some(group) = self.tree.nodes[node].parent else { continue };
-            let (whole, part) = (self.tree.nodes[group].task.mark, self.tree.nodes[node].task.mark);
-            if whole == Mark::Done && [Mark::Open, Mark::InProgress].contains(&part) {
-                *open.entry(group).or_default() += 1;
-            } else if part == Mark::Open && [Mark::Deferred, Mark::Cancelled].contains(&whole) {
-                self.tree.nodes[node].task.mark = whole;
-            }
-        }
-        for node in self.tree.nodes.iter_mut().filter(|node| node.is_group) {
-            let (notes, text) = (std::mem::take(&mut node.task.notes), &node.task.description);
-            self.tree.context.extend(notes.iter().map(|note| format!("{text}: {note}")));
-        }
-        for (group, n_open) in open {
-            let message = format!("{} is done, but {n_open} of its parts are not; they stay open", self.name(group));
-            self.tree.warn(self.tree.nodes[group].at, message, "set the state of the parts if they are done");
-        }
-        Ok(self.tree)
+        Ok(())
     }
 }

@@ -1,10 +1,13 @@
 //! One step: its box, its name, its brackets, its condition and what is left as its text.
 
 use std::collections::HashSet;
+use std::sync::LazyLock;
+
+use regex::Regex;
 
 use super::blocks::Inline;
 use super::commands::may_run;
-use super::tree::{Format, Node, Reference, Warning, When};
+use super::tree::{Format, Node, Reference, Tree, When};
 use super::words::{NEXT, after, after_any};
 use crate::plan::{DefaultAnswer, FailurePolicy, Mark, Span, TaskPlan};
 
@@ -14,19 +17,23 @@ const BRACKETS_MAX: usize = 50;
 const SETTINGS: [&str; 9] =
     ["retry", "timeout", "deadline", "on failure", "undo:", "default:", "rerun:", "depends on", "blocked by"];
 
-/// A step's first line, taken apart.
-pub(super) struct Line {
-    pub node: Node,
-    /// The rest.
-    pub inline: Inline,
-    /// What is not understood.
-    pub odd: Vec<Warning>,
+struct Line<'a> {
+    node: Node,
+    /// The rest of the text.
+    inline: Inline,
+    tree: &'a mut Tree,
 }
 
-/// Takes a step's line apart. `headings` are the names of groups, in small letters.
-pub(super) fn read(inline: Inline, format: Format, headings: &HashSet<String>, has_names: bool) -> Line {
+/// Takes a step's first line apart, and returns the rest of it. `headings` are the names of groups, in small letters.
+pub(super) fn read(
+    inline: Inline,
+    format: Format,
+    headings: &HashSet<String>,
+    has_names: bool,
+    tree: &mut Tree,
+) -> (Node, Inline) {
     let node = Node::new(TaskPlan::default(), inline.at(0));
-    let mut line = Line { node, inline, odd: Vec::new() };
+    let mut line = Line { node, inline, tree };
     line.take_box(format);
     line.take_parallel();
     line.take_brackets(headings);
@@ -35,42 +42,32 @@ pub(super) fn read(inline: Inline, format: Format, headings: &HashSet<String>, h
     }
     line.take_assignee();
     line.take_condition();
-    line
+    (line.node, line.inline)
 }
 
-impl Line {
+impl Line<'_> {
     fn cut_front(&mut self, length: usize) {
         if length > 0 {
             self.inline.cut(0..length);
         }
     }
 
-    fn warn(&mut self, at: usize, message: &str, help: &str) {
-        self.odd.push(Warning { at, message: message.to_owned(), help: help.to_owned() });
-    }
-
     fn take_box(&mut self, format: Format) {
         let Some((sign, length)) = box_of(&self.inline.text) else { return };
         let at = self.inline.at(1);
-        let mark = match (sign, format) {
-            (' ', _) => Some(Mark::Open),
-            ('x' | 'X', _) => Some(Mark::Done),
-            ('~', Format::Kiro) => Some(Mark::Open),
-            ('-', Format::Kiro) | ('~', _) => Some(Mark::InProgress),
-            ('-', _) => Some(Mark::Cancelled),
-            _unknown => None,
-        };
-        match mark {
-            Some(mark) => {
-                self.node.state = Some(Span { start: at, end: at + sign.len_utf8() });
-                self.node.task.mark = mark;
-            }
-            None => {
-                self.node.task.mark = Mark::Deferred;
+        self.node.state = Some(Span { start: at, end: at + sign.len_utf8() });
+        self.node.task.mark = match (sign, format) {
+            (' ', _) | ('~', Format::Kiro) => Mark::Open,
+            ('x' | 'X', _) => Mark::Done,
+            ('-', Format::Kiro) | ('~', _) => Mark::InProgress,
+            ('-', _) => Mark::Cancelled,
+            _unknown => {
+                self.node.state = None;
                 let help = "write [ ], [x], [~] or [-]; else a person has to resume the step";
-                self.warn(at, "crewlog does not know this sign in a box", help);
+                self.tree.warn(at, "crewlog does not know this sign in a box", help);
+                Mark::Deferred
             }
-        }
+        };
         self.node.task.optional = self.inline.text[length..].starts_with('*');
         self.cut_front(length + usize::from(self.node.task.optional));
     }
@@ -112,7 +109,8 @@ impl Line {
             } else {
                 if after_any(inside, &SETTINGS).is_some() {
                     let help = "write it as the page of the format does, such as (retry 2) or (depends on T001)";
-                    self.warn(at, "crewlog does not understand these brackets and leaves them as text", help);
+                    let message = "crewlog does not understand these brackets and leaves them as text";
+                    self.tree.warn(at, message, help);
                 }
                 from = open + 1;
             }
@@ -140,8 +138,7 @@ impl Line {
         let (when, rest) = if let Some(rest) = after(lead, "otherwise") {
             (When::Otherwise, rest)
         } else if let Some(rest) = after(lead, "if") {
-            let offset = text.len() - rest.len();
-            match self.inline.masked()[offset..].find(',') {
+            match self.inline.masked()[text.len() - rest.len()..].find(',') {
                 Some(comma) => (condition(rest[..comma].trim()), &rest[comma..]),
                 // `If it is a release:` above its steps.
                 None if rest.ends_with(':') => {
@@ -164,15 +161,10 @@ impl Line {
 
 /// Applies several settings in one pair of brackets, or none of them.
 fn set_all(node: &mut Node, inside: &str, at: usize, headings: &HashSet<String>) -> bool {
-    if !inside.contains(',') {
-        return false;
-    }
-    let mut changed = node.clone();
+    let mut changed = if inside.contains(',') { node.clone() } else { return false };
     let are_set = inside.split(',').all(|part| set(&mut changed, part.trim(), at, headings));
-    if are_set {
-        *node = changed;
-    }
-    are_set
+    *node = if are_set { changed } else { return false };
+    true
 }
 
 /// Applies a setting in brackets; false when it is none.
@@ -226,15 +218,12 @@ fn set(node: &mut Node, inside: &str, at: usize, headings: &HashSet<String>) -> 
 /// "it passes" and "it fails" are decided by the step before; a person is asked anything else.
 fn condition(text: &str) -> When {
     let words = text.to_lowercase();
-    let mut words = words.split_ascii_whitespace();
-    let subject = words.next().unwrap_or_default();
-    let verb = words.next().unwrap_or_default();
-    let is_outcome = matches!(subject, "it" | "this" | "that" | "they" | "these" | "both") && words.next().is_none();
-    match verb {
-        "passes" | "pass" | "succeeds" | "succeed" | "passed" | "succeeded" if is_outcome => {
-            When::Outcome { succeeded: true }
-        }
-        "fails" | "fail" | "failed" if is_outcome => When::Outcome { succeeded: false },
+    match words.split_ascii_whitespace().collect::<Vec<_>>().as_slice() {
+        ["it" | "this" | "that" | "they" | "these" | "both", verb] => match *verb {
+            "passes" | "pass" | "succeeds" | "succeed" | "passed" | "succeeded" => When::Outcome { succeeded: true },
+            "fails" | "fail" | "failed" => When::Outcome { succeeded: false },
+            _verb => When::Asked { text: text.to_owned(), negated: false },
+        },
         _words => When::Asked { text: text.to_owned(), negated: false },
     }
 }
@@ -303,20 +292,15 @@ pub(super) fn is_number(word: &str) -> bool {
 
 /// Capitals and digits, with a hyphen between them or a small letter behind: `T001`, `ABC-7`, `T100f`.
 fn is_id(word: &str) -> bool {
-    let letters = word.bytes().take_while(u8::is_ascii_uppercase).count();
-    let rest = word[letters..].strip_prefix('-').unwrap_or(&word[letters..]);
-    let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
-    let tail = &rest[digits..];
-    (1..=6).contains(&letters)
-        && (1..=9).contains(&digits)
-        && tail.len() <= 1
-        && tail.bytes().all(|b| b.is_ascii_lowercase())
+    static ID: LazyLock<Regex> =
+        LazyLock::new(|| Regex::new("^[A-Z]{1,6}-?[0-9]{1,9}[a-z]?$").expect("it is a constant"));
+    ID.is_match(word)
 }
 
 /// An id that needs no colon: one to three capitals and two digits or more.
 fn is_plain_id(word: &str) -> bool {
-    let letters = word.bytes().take_while(u8::is_ascii_uppercase).count();
-    letters <= 3 && !word.contains('-') && word[letters..].bytes().take_while(u8::is_ascii_digit).count() >= 2
+    let digits = word.trim_start_matches(|c: char| c.is_ascii_uppercase());
+    word.len() - digits.len() <= 3 && digits.bytes().take_while(u8::is_ascii_digit).count() >= 2
 }
 
 /// The next pair of round brackets outside code, from an offset.
@@ -346,22 +330,17 @@ pub(super) fn names(list: &str, at: usize, headings: &HashSet<String>) -> Option
     for part in list.split([',', ';', '&']).flat_map(|part| part.split(" and ")) {
         let name = part.trim().trim_end_matches('.').trim_matches('`');
         let name = name.strip_prefix("and ").unwrap_or(name).trim();
-        let bare = ["task ", "step ", "tasks ", "steps "].iter().find_map(|word| {
-            name.get(..word.len()).filter(|head| head.eq_ignore_ascii_case(word)).map(|_| &name[word.len()..])
-        });
-        let bare = bare.unwrap_or(name);
-        let is_name = is_number(bare)
+        let bare = after_any(name, &["task", "step", "tasks", "steps"]).map_or(name, str::trim_start);
+        let is_name = is_number(bare.strip_prefix('#').unwrap_or(bare))
             || is_id(bare)
             || matches!(bare.as_bytes(), [b'A'..=b'Z'])
-            || is_address(bare)
-            || bare.strip_prefix('#').is_some_and(is_number)
-            || headings.contains(&name.to_lowercase());
-        if !is_name {
+            || is_address(bare);
+        let is_heading = headings.contains(&name.to_lowercase());
+        if !is_name && !is_heading {
             return None;
         }
         let offset = part.as_ptr() as usize - list.as_ptr() as usize;
-        let name = if headings.contains(&name.to_lowercase()) { name } else { bare };
-        found.push(Reference { name: name.to_owned(), at: at + offset + 1 });
+        found.push(Reference { name: if is_heading { name } else { bare }.to_owned(), at: at + offset + 1 });
     }
     (!found.is_empty()).then_some(found)
 }

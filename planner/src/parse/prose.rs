@@ -1,5 +1,7 @@
 //! Files without lists: sentences that begin with a verb, and tables of tasks.
 
+use std::ops::Range;
+
 use super::blocks::Inline;
 use super::commands::sentences;
 use super::contents::{attach, is_question, verb_of};
@@ -15,36 +17,30 @@ const SENTENCE_BYTES_MAX: usize = 10_000;
 /// The steps of a paragraph.
 pub(super) fn paragraph(finder: &mut Finder<'_>, place: usize) {
     let block = &finder.blocks[place];
-    let inline = block.inline.clone();
-    let masked = inline.masked();
-    let mut found = Vec::new();
-    for sentence in sentences(&masked) {
-        let mut start = sentence.start;
-        for cut in cuts(&masked[sentence.clone()]) {
-            found.push(inline.slice(start..sentence.start + cut));
-            start = sentence.start + cut;
-        }
-        found.push(inline.slice(start..sentence.end));
-    }
-    let section = finder.place_of_section();
     finder.tree.parts.push((block.span, Part::Context));
+    let masked = block.inline.masked();
+    let mut found = Vec::new();
+    for Range { mut start, end } in sentences(&masked) {
+        for cut in cuts(&masked[start..end]).iter().map(|cut| cut + start).collect::<Vec<_>>() {
+            found.push(block.inline.slice(std::mem::replace(&mut start, cut)..cut));
+        }
+        found.push(block.inline.slice(start..end));
+    }
     let mut first = true;
-    for part in found.into_iter().filter(|part| !part.text.trim().is_empty()) {
+    for part in found.into_iter().filter(|part| !part.text.is_empty()) {
         let begins = verb_of(&part.text);
         let is_note = after_any(begins, &NOTES).is_some() || after_any(&part.text, &NOTES).is_some();
-        let meanwhile = after_any(part.text.trim_start(), &["meanwhile"])
-            .map(|rest| part.text.len() - rest.trim_start_matches([',', ' ']).len());
-        let bare = meanwhile.map_or_else(|| part.clone(), |from| part.slice(from..part.text.len()));
-        let conditional = after_any(&bare.text, &["if", "otherwise"]).is_some();
+        let meanwhile = after_any(&part.text, &["meanwhile"]).map(|rest| rest.trim_start_matches([',', ' ']));
+        let bare = part.slice(part.text.len() - meanwhile.unwrap_or(&part.text).len()..part.text.len());
+        let asks = is_question(&bare.text);
         let is_step = !is_note
-            && (is_question(&bare.text)
-                || conditional
+            && (asks
                 || says_parallel(&bare.text)
+                || after_any(&bare.text, &["if", "otherwise"]).is_some()
                 || kind_of(&first_word(verb_of(&bare.text))).is_some());
         if is_step {
-            let parent = finder.group();
+            let parent = finder.group(finder.section);
             let node = finder.step(without_stop(&from_verb(&bare)), None, parent);
-            let asks = is_question(&bare.text);
             if meanwhile.is_some() {
                 // The step before is the one that it runs beside.
                 for beside in finder.current.into_iter().chain([node]) {
@@ -60,18 +56,18 @@ pub(super) fn paragraph(finder: &mut Finder<'_>, place: usize) {
             first = asks && first;
         } else if let Some(step) = finder.current.filter(|_| is_note) {
             let node = &mut finder.tree.nodes[step];
-            node.task.notes.push(part.text.trim().trim_end_matches('.').to_owned());
+            node.task.notes.push(part.text.trim_end_matches('.').to_owned());
             attach(node, &part);
         } else {
-            finder.doubtful.insert(section);
-            finder.tree.context.push(part.text.trim().to_owned());
+            finder.doubtful.insert(finder.section);
+            finder.tree.context.push(part.text);
         }
     }
 }
 
 /// A sentence without the words of order and courtesy before its verb.
 fn from_verb(inline: &Inline) -> Inline {
-    let mut start = inline.text.len() - inline.text.trim_start().len();
+    let mut start = 0;
     while let Some(rest) = after_any(&inline.text[start..], &NEXT).or_else(|| after_any(&inline.text[start..], &POLITE))
     {
         start = inline.text.len() - rest.trim_start_matches([',', ' ']).len();
@@ -87,30 +83,19 @@ fn without_stop(inline: &Inline) -> Inline {
 
 /// Where "then" and its like, or a semicolon, cut a sentence in two.
 fn cuts(sentence: &str) -> Vec<usize> {
-    let mut found = Vec::new();
+    let (mut found, mut passed) = (Vec::new(), 1);
     if sentence.len() > SENTENCE_BYTES_MAX {
         return found;
     }
-    for (at, c) in sentence.char_indices().filter(|(_, c)| matches!(c, ',' | ';')) {
-        let rest = sentence[at + 1..].trim_start();
-        let offset = sentence.len() - rest.len();
-        let after = after_any(rest, &NEXT);
-        let verb = first_word(verb_of(rest));
-        if (after.is_some() || c == ';') && kind_of(&verb).is_some() {
-            found.push(offset);
+    for (at, c) in sentence.char_indices().filter(|(_, c)| matches!(c, ',' | ';' | ' ')) {
+        let rest = sentence[at..].trim_start_matches([',', ';', ' ']);
+        let then = after_any(rest, if c == ' ' { &["then", "and then"] } else { &NEXT });
+        let is_cut = at >= passed && (then.is_some() || c == ';');
+        if is_cut && kind_of(&first_word(verb_of(rest))).is_some() {
+            found.push(sentence.len() - rest.len());
+            passed = sentence.len() - then.unwrap_or(rest).len();
         }
     }
-    for word in [" and then ", " then "] {
-        for (at, _) in sentence.match_indices(word) {
-            let is_known = found.iter().any(|known| known.abs_diff(at + 1) <= 1 || (*known <= at && at - known < 6));
-            let verb = first_word(verb_of(&sentence[at + word.len()..]));
-            if !is_known && kind_of(&verb).is_some() && !(word == " then " && sentence[..at].ends_with(" and")) {
-                found.push(at + 1);
-            }
-        }
-    }
-    found.sort_unstable();
-    found.dedup();
     found
 }
 
@@ -125,44 +110,46 @@ fn column(rows: &[Vec<Inline>], name: &str) -> Option<usize> {
 
 /// A step for each row.
 pub(super) fn table(finder: &mut Finder<'_>, rows: &[Vec<Inline>]) {
-    let columns = ["task", "depends on", "owner", "status", "priority", "command", "id", "title", "#", "no", "no."]
-        .map(|name| column(rows, name));
     for cells in rows.iter().skip(1) {
-        let cell = |n: usize| {
-            columns[n].and_then(|place| cells.get(place)).filter(|cell| !matches!(cell.text.trim(), "" | "-"))
+        let cell = |name: &str| {
+            let cell = column(rows, name).and_then(|place| cells.get(place));
+            cell.filter(|cell| !matches!(cell.text.trim(), "" | "-"))
         };
-        let text = |n: usize| cell(n).map(|cell| cell.text.trim().to_owned());
-        let Some(task) = cell(0).or_else(|| cell(7)) else { continue };
-        let parent = finder.group();
+        let text = |name: &str| cell(name).map(|cell| cell.text.trim().to_owned());
+        let Some(task) = cell("task").or_else(|| cell("title")) else { continue };
+        let parent = finder.group(finder.section);
         let node = finder.step(task.clone(), None, parent);
         let ends = cells.iter().filter(|cell| !cell.text.is_empty()).map(Inline::span);
         finder.drafts[node].span = ends.reduce(|all, cell| Span { end: cell.end, ..all });
-        if let Some(command) = cell(5) {
+        if let Some(command) = cell("command") {
             if command.codes.is_empty() {
                 finder.tree.warn(command.at(0), "this cell has no code and does not run", "write the command as code");
             }
-            finder.drafts[node].command = Some(command.clone().after_word("Run "));
+            finder.drafts[node].command = Some(command.clone());
         }
-        let waits_for = cell(1).and_then(|cell| line::names(&cell.text, cell.at(0), &finder.headings));
-        let mark = match text(3).map(|status| status.to_lowercase()).as_deref() {
+        let waits_for = cell("depends on").and_then(|cell| line::names(&cell.text, cell.at(0), &finder.headings));
+        let mark = match text("status").map(|status| status.to_lowercase()).as_deref() {
             Some("done" | "completed" | "complete" | "x") => Some(Mark::Done),
             Some("in progress" | "doing" | "started") => Some(Mark::InProgress),
             Some("cancelled" | "canceled" | "dropped") => Some(Mark::Cancelled),
             None | Some("open" | "todo" | "to do" | "pending") => None,
             Some(_) => {
-                let at = cell(3).map_or(0, |cell| cell.at(0));
                 let help = "write done, in progress, cancelled or open; else a person has to resume the step";
-                finder.tree.warn(at, "crewlog does not know this status", help);
+                finder.tree.warn(
+                    cell("status").map_or(0, |cell| cell.at(0)),
+                    "crewlog does not know this status",
+                    help,
+                );
                 Some(Mark::Deferred)
             }
         };
         let made = &mut finder.tree.nodes[node];
         made.waits_for.extend(waits_for.into_iter().flatten());
-        let name = [6, 8, 9, 10].into_iter().find_map(text);
-        made.name = name.filter(|name| line::is_number(name) || !name.contains(' ')).or(made.name.take());
+        let name = text("id").filter(|name| line::is_number(name) || !name.contains(' '));
+        made.name = name.or(made.name.take());
         let task = &mut made.task;
-        task.assignee = text(2).map(|name| name.trim_start_matches('@').to_owned()).or(task.assignee.take());
-        task.priority = text(4).or(task.priority.take());
+        task.assignee = text("owner").map(|name| name.trim_start_matches('@').to_owned()).or(task.assignee.take());
+        task.priority = text("priority").or(task.priority.take());
         task.mark = mark.unwrap_or(task.mark);
     }
 }

@@ -12,6 +12,7 @@ use std::cell::Cell;
 pub(super) const DEPTH_MAX: usize = 32;
 
 /// A text with repaired lists, and where its bytes were.
+#[derive(Default)]
 pub(super) struct Repaired {
     pub text: String,
     lines: Vec<Line>,
@@ -60,6 +61,7 @@ struct Open {
     new_text_column: usize,
 }
 
+#[derive(Default)]
 struct Repairer<'a> {
     repaired: Repaired,
     open: Vec<Open>,
@@ -73,17 +75,8 @@ struct Repairer<'a> {
 
 /// Repairs a text that begins at a byte of the file.
 pub(super) fn repair(text: &str, offset: usize) -> Repaired {
-    let repaired =
-        Repaired { text: String::with_capacity(text.len() + text.len() / 8), lines: Vec::new(), last: Cell::new(0) };
-    let mut repairer = Repairer {
-        repaired,
-        open: Vec::new(),
-        fence: None,
-        in_comment: false,
-        after_blank: true,
-        after_step: false,
-        line: "",
-    };
+    let mut repairer = Repairer { after_blank: true, ..Repairer::default() };
+    repairer.repaired.text.reserve(text.len() + text.len() / 8);
     let mut at = offset;
     for line in text.split_inclusive('\n') {
         repairer.line = line;

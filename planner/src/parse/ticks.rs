@@ -102,30 +102,26 @@ fn uses_capitals<'a>(mut boxes: impl Iterator<Item = &'a str> + Clone) -> bool {
 }
 
 /// What is known of the parts of a group; an optional part counts only where every part is optional.
-#[derive(Default)]
+#[derive(Clone, Copy, Default)]
 struct Parts {
     n_required: usize,
     n_open_required: usize,
     n_open_optional: usize,
     n_done: usize,
     n_ended_now: usize,
-    n_unread: usize,
 }
 
 /// Marks the groups done that end with what was written, from the innermost outwards, and returns their places.
 fn end_groups<'a>(marks: &[MarkAt], shown: &mut [Mark], written: impl Iterator<Item = &'a usize>) -> Vec<usize> {
     let is_ended = |mark: Mark| matches!(mark, Mark::Done | Mark::Cancelled);
-    let mut parts = marks.iter().map(|_| Parts::default()).collect::<Vec<_>>();
-    for parent in marks.iter().filter_map(|mark| mark.parent) {
-        parts[parent].n_unread += 1;
-    }
+    let mut parts = vec![Parts::default(); marks.len()];
     for place in written.filter(|place| is_ended(shown[**place])) {
         parts[*place].n_ended_now += 1;
     }
     let mut ended = Vec::new();
-    let mut next = (0..marks.len()).filter(|place| parts[*place].n_unread == 0).collect::<Vec<_>>();
-    while let Some(place) = next.pop() {
-        let own = std::mem::take(&mut parts[place]);
+    // A group comes before its parts.
+    for place in (0..marks.len()).rev() {
+        let own = parts[place];
         let parts_ended = if own.n_required > 0 { own.n_open_required == 0 } else { own.n_open_optional == 0 };
         let is_group = marks[place].of.is_none();
         if is_group && parts_ended && own.n_done > 0 && own.n_ended_now > 0 && shown[place] != Mark::Done {
@@ -143,10 +139,6 @@ fn end_groups<'a>(marks: &[MarkAt], shown: &mut [Mark], written: impl Iterator<I
         }
         group.n_done += own.n_done + usize::from(shown[place] == Mark::Done);
         group.n_ended_now += own.n_ended_now;
-        group.n_unread -= 1;
-        if group.n_unread == 0 {
-            next.push(parent);
-        }
     }
     ended
 }

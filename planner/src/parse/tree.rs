@@ -149,11 +149,9 @@ pub(super) struct Tree {
     pub title: Option<String>,
     /// Text that explains the plan and is no step.
     pub context: Vec<String>,
-    /// Bytes of headings, rules and comments.
-    pub ignored: Vec<Span>,
-    /// Bytes of text in no step.
     pub parts: Vec<(Span, Part)>,
-    pub codes: Vec<(Option<usize>, CodeUse)>,
+    /// Each with the node that has it.
+    pub codes: Vec<(usize, CodeUse)>,
     pub lost: Vec<Span>,
     pub warnings: Vec<Warning>,
     /// False for the files of tools that know only written dependencies.
@@ -211,13 +209,8 @@ pub(super) struct Reference {
     pub at: usize,
 }
 
-/// Something odd at a byte.
-#[derive(Debug)]
-pub(super) struct Warning {
-    pub at: usize,
-    pub message: String,
-    pub help: String,
-}
+/// Something odd: its byte, the problem and the remedy.
+pub(super) type Warning = (usize, String, String);
 
 impl CodeUse {
     pub(super) fn of(at: usize, verdict: &Verdict) -> Self {
@@ -238,19 +231,18 @@ impl Node {
 
 impl Tree {
     pub fn warn(&mut self, at: usize, message: impl Into<String>, help: impl Into<String>) {
-        self.warnings.push(Warning { at, message: message.into(), help: help.into() });
+        self.warnings.push((at, message.into(), help.into()));
     }
+}
 
-    /// The warnings with their lines and columns, in the order of the text.
-    pub fn diagnostics(warnings: Vec<Warning>, lines: &Lines<'_>) -> Vec<Diagnostic> {
-        let mut warnings = warnings;
-        warnings.sort_by_key(|warning| warning.at);
-        let told = warnings.into_iter().take(WARNINGS_MAX).map(|Warning { at, message, help }| {
-            let (line, column) = lines.place(at).0.unwrap_or_default();
-            Diagnostic { message, line, column, help: Some(help) }
-        });
-        told.collect()
-    }
+/// Warnings with their lines and columns, in the order of the text.
+pub(super) fn diagnostics(mut warnings: Vec<Warning>, lines: &Lines<'_>) -> Vec<Diagnostic> {
+    warnings.sort_by_key(|(at, ..)| *at);
+    let told = warnings.into_iter().take(WARNINGS_MAX).map(|(at, message, help)| {
+        let (line, column) = lines.place(at).0.unwrap_or_default();
+        Diagnostic { message, line, column, help: Some(help) }
+    });
+    told.collect()
 }
 
 /// Past so many bytes columns are counted in bytes.
@@ -303,9 +295,6 @@ pub enum ParseError {
     /// A dependency names no task.
     #[error("no task is called {0}{1}; name an existing task or remove the dependency")]
     UnknownId(String, At),
-    /// A dependency of a text that is added to a plan names a task of neither.
-    #[error("neither the text nor the plan has a task called {0}{1}; name an existing task or remove the dependency")]
-    UnknownAnywhere(String, At),
     /// A dependency uses a name that is written twice; the names that each have one task.
     #[error("{name}{at} is the name of several tasks; write one of {names} instead", name = .0, names = listed(.1, ", "), at = .2)]
     AmbiguousId(String, Vec<String>, At),
@@ -346,7 +335,7 @@ impl std::fmt::Display for At {
 /// Names in an error.
 const NAMES_MAX: usize = 20;
 
-fn listed(names: &[String], between: &str) -> String {
+pub(super) fn listed(names: &[String], between: &str) -> String {
     let more = if names.len() > NAMES_MAX { between.to_owned() + "..." } else { String::new() };
     names[..names.len().min(NAMES_MAX)].join(between) + &more
 }
@@ -362,7 +351,7 @@ impl ParseError {
         match self {
             Self::EmptyPlan => "EmptyPlan",
             Self::DependencyCycle(..) => "DependencyCycle",
-            Self::UnknownId(..) | Self::UnknownAnywhere(..) => "UnknownId",
+            Self::UnknownId(..) => "UnknownId",
             Self::AmbiguousId(..) => "AmbiguousId",
             Self::DuplicateId(..) => "DuplicateId",
             Self::SelfDependency(..) => "SelfDependency",
@@ -378,7 +367,6 @@ impl ParseError {
         match self {
             Self::DependencyCycle(_, at)
             | Self::UnknownId(_, at)
-            | Self::UnknownAnywhere(_, at)
             | Self::AmbiguousId(_, _, at)
             | Self::DuplicateId(_, at, _)
             | Self::SelfDependency(_, at)
