@@ -254,10 +254,14 @@ impl Builder<'_> {
                 None => _ = self.push(&text, &range),
             },
             Event::Code(code) => self.code(&code, &range),
-            Event::SoftBreak | Event::HardBreak => _ = self.push("\n", &range),
+            // Dependencies in a line of their own below an item are a note of it.
+            Event::SoftBreak | Event::HardBreak if !self.items.is_empty() && self.begins_dependencies(range.end) => {
+                self.close();
+            }
+            Event::SoftBreak | Event::HardBreak => _ = self.push(" ", &range),
             Event::InlineHtml(html) if html.starts_with("<!--") => self.state.end = range.end,
             Event::InlineHtml(html) | Event::InlineMath(html) | Event::DisplayMath(html) => {
-                _ = self.push(&html, &range);
+                _ = self.push(&html.replace('\n', " "), &range);
             }
             Event::Rule => _ = self.add(Kind::Rule, self.span(&range)),
             Event::Html(_) | Event::FootnoteReference(_) | Event::TaskListMarker(_) => {}
@@ -369,22 +373,10 @@ impl Builder<'_> {
         let Some(open) = self.state.open.take() else { return };
         let block = &mut self.blocks[open];
         block.span.end = block.span.end.max(self.repaired.end_in_file(end));
-        let inline = &mut block.inline;
-        if !inline.text.contains('\n') {
-            return;
-        }
-        // Dependencies in a line right below an item are a note of it.
-        let mut lines = inline.text.match_indices('\n').map(|(at, _)| at);
-        let below = lines.find(|at| after_any(&inline.text[at + 1..], &DEPENDS).is_some());
-        let below = below.filter(|_| matches!(block.kind, Kind::Item(_))).map(|at| {
-            let below = inline.slice(at..inline.text.len());
-            inline.cut(at..inline.text.len());
-            below
-        });
-        inline.text = inline.text.replace('\n', " ");
-        if let Some(below) = below {
-            self.blocks.push(Block { kind: Kind::Paragraph, span: below.span(), item: Some(open), inline: below });
-        }
+    }
+
+    fn begins_dependencies(&self, at: usize) -> bool {
+        after_any(self.repaired.text[at..].trim_start_matches([' ', '_', '*']), &DEPENDS).is_some()
     }
 
     fn link(&mut self, url: &str, is_image: bool) {

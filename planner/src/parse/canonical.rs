@@ -5,7 +5,7 @@
 use serde_json::{Map, Value};
 
 use super::graph::validate;
-use super::tree::{MarkAt, ParseError, ParsedPlan, Part, ReadOptions};
+use super::tree::{Format, MarkAt, ParseError, ParsedPlan, Part, ReadOptions};
 use crate::plan::{Dependency, Mark, Span, Strength, TaskId, TaskPlan};
 
 /// The first line of the form.
@@ -85,7 +85,7 @@ pub(super) fn is_marked(text: &str) -> bool {
 /// Reads the form; `None` when the text is not in it.
 pub(super) fn read(text: &str, options: ReadOptions<'_>) -> Option<Result<ParsedPlan, ParseError>> {
     let body = text.strip_prefix('\u{feff}').unwrap_or(text);
-    if !is_marked(text) {
+    if !is_marked(text) || options.format != Format::Markdown {
         return None;
     }
     let mut reader = Reader::default();

@@ -69,20 +69,18 @@ pub(super) fn connect(
 /// Bytes of a group's text that are kept in the name of a group or a task.
 const GROUP_BYTES_MAX: usize = 200;
 
-fn short(text: &str) -> &str {
-    &text[..text.floor_char_boundary(GROUP_BYTES_MAX)]
+fn short(text: &str, max: usize) -> &str {
+    &text[..text.floor_char_boundary(max)]
 }
 
 /// By node: the texts of a group and of the groups around it, from the outermost.
 fn groups(tree: &Tree) -> Vec<Option<String>> {
     let mut groups: Vec<Option<String>> = Vec::with_capacity(tree.nodes.len());
     for node in &tree.nodes {
-        let around = node.parent.and_then(|parent| groups.get(parent)?.as_ref());
-        let around = around.filter(|around| around.len() < 2 * GROUP_BYTES_MAX);
-        groups.push(node.is_group.then(|| match around {
-            Some(around) => format!("{around} / {}", short(&node.task.description)),
-            None => short(&node.task.description).to_owned(),
-        }));
+        let around = node.parent.and_then(|parent| groups[parent].as_ref());
+        let own = short(&node.task.description, GROUP_BYTES_MAX);
+        let path = || around.map_or_else(|| own.to_owned(), |around| format!("{around} / {own}"));
+        groups.push(node.is_group.then(|| short(&path(), 2 * GROUP_BYTES_MAX).to_owned()));
     }
     groups
 }
@@ -212,7 +210,7 @@ impl<'a> Builder<'a> {
                 let name = group.alias.as_ref().or(group.name.as_ref().filter(|_| !group.is_heading));
                 name.unwrap_or(&group.task.description)
             });
-            let group = short(group).replace(',', "");
+            let group = short(group, GROUP_BYTES_MAX).replace(',', "");
             let count = counts.entry(group.to_lowercase()).or_default();
             for part in self.parts[place].clone() {
                 let Some(id) = self.ids[part] else { continue };

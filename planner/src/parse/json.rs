@@ -206,33 +206,30 @@ impl<'a> Source<'a> {
         if mark.is_open() && record.text("defer_until").is_some() { Mark::Deferred } else { mark }
     }
 
-    /// The tasks of the tag that is asked for, else of `master`, else of the first tag.
+    /// The tasks of the tag that is asked for, else of `master`, else of the only tag.
     fn tasks_of(&mut self, asked: Option<&str>) -> Result<Vec<&'a RawValue>, ParseError> {
         let root = self.record(self.body())?;
         let mut tags = BTreeMap::new();
         if root.fields.get("tasks").is_some_and(|tasks| tasks.get().starts_with('[')) {
             // The older form, which Task Master reads as the tag `master`.
-            tags.insert(0, ("master".to_owned(), self.list(&root, "tasks")?));
+            tags.insert("master", self.list(&root, "tasks")?);
         } else {
             for (name, tag) in root.fields.iter().filter(|(_, tag)| tag.get().starts_with('{')) {
-                let tag = self.record(tag.get())?;
-                if tag.fields.contains_key("tasks") {
-                    tags.insert(self.at(tag.json), (name.clone(), self.list(&tag, "tasks")?));
-                }
+                let tasks = self.list(&self.record(tag.get())?, "tasks")?;
+                tags.extend((!tasks.is_empty() || asked == Some(name)).then_some((name.as_str(), tasks)));
             }
         }
-        let wanted = asked.unwrap_or("master");
-        tags.retain(|_, (name, tasks)| name == wanted || !tasks.is_empty());
-        let names = tags.values().map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(", ");
-        let named = tags.iter().find(|(_, (name, _))| name == wanted);
-        let chosen = named.or_else(|| tags.iter().next().filter(|_| asked.is_none())).map(|(at, _)| *at);
-        let Some((tag, tasks)) = chosen.and_then(|at| tags.remove(&at)) else {
-            let why = if tags.is_empty() { "no tasks".into() } else { format!("no tag {wanted}, only {names}") };
-            return Err(self.bad(self.at(root.json), format!("it has {why}")));
+        let names = tags.keys().copied().collect::<Vec<_>>().join(", ");
+        let only = tags.keys().next().filter(|_| tags.len() == 1).copied();
+        let wanted = asked.or(only).unwrap_or("master");
+        let at = self.at(root.json);
+        let Some(tasks) = tags.remove(wanted) else {
+            let why = if names.is_empty() { "no tasks".into() } else { format!("no tag {wanted}, only {names}") };
+            return Err(self.bad(at, format!("it has {why}")));
         };
-        if let Some(at) = tags.keys().next().filter(|_| asked.is_none()) {
-            let message = format!("of the tags {names}, only {tag} is read");
-            self.tree.warn(*at, message, "choose another tag with --tag");
+        if asked.is_none() && !tags.is_empty() {
+            let message = format!("of the tags {names}, only {wanted} is read");
+            self.tree.warn(at, message, "choose another tag with --tag");
         }
         Ok(tasks)
     }

@@ -34,7 +34,7 @@ pub use words::VERBS;
 use std::borrow::Cow;
 
 use crate::plan::{Attachment, TaskId};
-use tree::{Node, Tree};
+use tree::Node;
 
 /// Reads a plan file.
 ///
@@ -42,11 +42,7 @@ use tree::{Node, Tree};
 ///
 /// A file without steps or too long, a dependency on no task or on several, a circle of dependencies, broken JSON.
 pub fn read(text: &str, options: ReadOptions<'_>) -> Result<ParsedPlan, ParseError> {
-    if let Some(exported) = exported(text, options) {
-        return exported;
-    }
-    let tree = tree_of(text, options)?;
-    Ok(edges::connect(tree, text, options, None)?.0)
+    Ok(read_with(text, options, None)?.0)
 }
 
 /// Reads a text that is added to a plan, whose tasks it may name: `named` finds them. Gives also which task of the text
@@ -60,11 +56,30 @@ pub fn read_beside(
     options: ReadOptions<'_>,
     named: Named<'_>,
 ) -> Result<(ParsedPlan, Vec<(TaskId, TaskId)>), ParseError> {
-    if let Some(exported) = exported(text, options) {
+    read_with(text, options, Some(named))
+}
+
+fn read_with(
+    text: &str,
+    options: ReadOptions<'_>,
+    named: Option<Named<'_>>,
+) -> Result<(ParsedPlan, Vec<(TaskId, TaskId)>), ParseError> {
+    if text.len() > TEXT_BYTES_MAX {
+        return Err(ParseError::LimitPassed { limit: "bytes", value: text.len(), max: TEXT_BYTES_MAX });
+    }
+    if let Some(exported) = canonical::read(text, options) {
         return Ok((exported?, Vec::new()));
     }
-    let tree = tree_of(text, options)?;
-    edges::connect(tree, text, options, Some(named))
+    let mut tree = match options.format {
+        Format::TaskMaster => json::task_master(text, options.tag)?,
+        Format::Beads => json::beads(text)?,
+        Format::Markdown | Format::SpecKit | Format::OpenSpec | Format::Kiro => steps::read(text, options.format),
+    };
+    if canonical::is_marked(text) {
+        let help = "correct the fields, or remove the comment in its first line";
+        tree.warn(0, "this is not the form of an exported plan any more; it is read as plain Markdown", help);
+    }
+    edges::connect(tree, text, options, named)
 }
 
 /// A text as it is or, where nothing in it is a step, as one step.
@@ -75,28 +90,6 @@ pub fn as_step(text: &str) -> Cow<'_, str> {
         return format!("- {}", text.trim().replace('\n', "\n  ")).into();
     }
     text.into()
-}
-
-fn exported(text: &str, options: ReadOptions<'_>) -> Option<Result<ParsedPlan, ParseError>> {
-    (options.format == Format::Markdown && text.len() <= TEXT_BYTES_MAX).then(|| canonical::read(text, options))?
-}
-
-fn tree_of(text: &str, options: ReadOptions<'_>) -> Result<Tree, ParseError> {
-    if text.len() > TEXT_BYTES_MAX {
-        return Err(ParseError::LimitPassed { limit: "bytes", value: text.len(), max: TEXT_BYTES_MAX });
-    }
-    match options.format {
-        Format::TaskMaster => json::task_master(text, options.tag),
-        Format::Beads => json::beads(text),
-        Format::Markdown | Format::SpecKit | Format::OpenSpec | Format::Kiro => {
-            let mut tree = steps::read(text, options.format);
-            if canonical::is_marked(text) {
-                let help = "correct the fields, or remove the comment in its first line";
-                tree.warn(0, "this is not the form of an exported plan any more; it is read as plain Markdown", help);
-            }
-            Ok(tree)
-        }
-    }
 }
 
 /// What a text refers to: links, images, paths; in its order, each once.

@@ -40,7 +40,7 @@ pub(super) fn paragraph(finder: &mut Finder<'_>, place: usize) {
                 || kind_of(&first_word(verb_of(&bare.text))).is_some());
         if is_step {
             let parent = finder.group(finder.section);
-            let node = finder.step(without_stop(&from_verb(&bare)), None, parent);
+            let node = finder.step(from_verb(&bare), None, parent);
             if meanwhile.is_some() {
                 // The step before is the one that it runs beside.
                 for beside in finder.current.into_iter().chain([node]) {
@@ -65,20 +65,14 @@ pub(super) fn paragraph(finder: &mut Finder<'_>, place: usize) {
     }
 }
 
-/// A sentence without the words of order and courtesy before its verb.
+/// A sentence without the words of order and courtesy before its verb, and without its full stop.
 fn from_verb(inline: &Inline) -> Inline {
-    let mut start = 0;
-    while let Some(rest) = after_any(&inline.text[start..], &NEXT).or_else(|| after_any(&inline.text[start..], &POLITE))
-    {
-        start = inline.text.len() - rest.trim_start_matches([',', ' ']).len();
+    let mut rest = inline.text.as_str();
+    while let Some(after) = after_any(rest, &NEXT).or_else(|| after_any(rest, &POLITE)) {
+        rest = after.trim_start_matches([',', ' ']);
     }
-    inline.slice(start..inline.text.len())
-}
-
-/// A sentence without its full stop.
-fn without_stop(inline: &Inline) -> Inline {
-    let text = inline.text.trim_end().trim_end_matches(['.', '!', ',', ';', '\u{3002}']);
-    inline.slice(0..text.len())
+    let start = inline.text.len() - rest.len();
+    inline.slice(start..start + rest.trim_end_matches(['.', '!', ',', ';', '\u{3002}', ' ']).len())
 }
 
 /// Where "then" and its like, or a semicolon, cut a sentence in two.
@@ -145,7 +139,7 @@ pub(super) fn table(finder: &mut Finder<'_>, rows: &[Vec<Inline>]) {
         };
         let made = &mut finder.tree.nodes[node];
         made.waits_for.extend(waits_for.into_iter().flatten());
-        let name = text("id").filter(|name| line::is_number(name) || !name.contains(' '));
+        let name = text("id").or_else(|| text("#")).filter(|name| line::is_number(name) || !name.contains(' '));
         made.name = name.or(made.name.take());
         let task = &mut made.task;
         task.assignee = text("owner").map(|name| name.trim_start_matches('@').to_owned()).or(task.assignee.take());

@@ -6,8 +6,6 @@
 //!
 //! Lines are neither added nor removed, and only the beginning of a line changes, so every byte keeps its place.
 
-use std::cell::Cell;
-
 /// Levels of lists; deeper items belong to the last of them.
 pub(super) const DEPTH_MAX: usize = 32;
 
@@ -16,8 +14,6 @@ pub(super) const DEPTH_MAX: usize = 32;
 pub(super) struct Repaired {
     pub text: String,
     lines: Vec<Line>,
-    /// The line that was looked for last: the next one is mostly near.
-    last: Cell<usize>,
 }
 
 /// A line: where it begins now, where its unchanged rest begins now and in the file, and its first visible byte there.
@@ -42,15 +38,7 @@ impl Repaired {
     }
 
     fn line(&self, at: usize) -> Option<&Line> {
-        let is_at = |place: &usize| {
-            let next = self.lines.get(place + 1);
-            self.lines.get(*place).is_some_and(|line| line.start <= at) && next.is_none_or(|next| at < next.start)
-        };
-        let last = self.last.get();
-        let near = (last..last + 3).find(is_at);
-        let place = near.unwrap_or_else(|| self.lines.partition_point(|line| line.start <= at).saturating_sub(1));
-        self.last.set(place);
-        self.lines.get(place)
+        self.lines[..self.lines.partition_point(|line| line.start <= at)].last()
     }
 }
 

@@ -156,7 +156,7 @@ fn a_tag_is_chosen() {
     let text =
         r#"{"a":{"tasks":[{"id":1,"title":"A"}]},"master":{"tasks":[{"id":2,"title":"B"}]},"empty":{"tasks":[]}}"#;
     let named = |tag: Option<&str>| shown(text, task_master(text, tag));
-    assert_eq!(named(None), "2 Open -\n! 1:6 of the tags a, master, only master is read\n");
+    assert_eq!(named(None), "2 Open -\n! 1:1 of the tags a, master, only master is read\n");
     assert_eq!(named(Some("a")), "1 Open -\n");
     assert_eq!(named(Some("empty")), "");
     assert!(named(Some("c")).contains("it has no tag c, only a, master"));
@@ -165,7 +165,7 @@ fn a_tag_is_chosen() {
         &[
             (
                 r#"{"b":{"tasks":[{"id":1,"title":"A"}]},"a":{"tasks":[{"id":2,"title":"B"}]},"version":3}"#,
-                "1 Open -\n! 1:43 of the tags b, a, only b is read",
+                "this file is not valid Task Master: it has no tag master, only a, b (line 1, column 1); correct it, or choose another format with --format",
             ),
             (r#"{"b":{"tasks":[{"id":1,"title":"A"}]},"a":{"tasks":null}}"#, "1 Open -"),
         ],
