@@ -1,6 +1,8 @@
 //! Recognizes paths of files among the words of a text, and what else a text refers to.
 
+use std::collections::HashSet;
 use std::ops::Range;
+use std::sync::LazyLock;
 
 use crate::plan::{Attachment, AttachmentKind};
 
@@ -80,6 +82,11 @@ fn word_length(text: &str) -> usize {
 /// What a text refers to: links, images, paths; in its order, each once.
 pub(crate) fn attachments(text: &str, links: &[Link]) -> Vec<Attachment> {
     let mut found: Vec<(usize, Attachment)> = Vec::new();
+    // Only a word with one of these signs can be a path or an address.
+    let is_path = |text: &str| text.bytes().any(|byte| matches!(byte, b'.' | b'/' | b'\\'));
+    if links.is_empty() && !is_path(text) {
+        return Vec::new();
+    }
     let mut add = |at: usize, kind: AttachmentKind, label: Option<String>| {
         if found.len() < ATTACHMENTS_MAX && !found.iter().any(|(_, known)| known.kind == kind) {
             found.push((at, Attachment { kind, label }));
@@ -100,8 +107,7 @@ pub(crate) fn attachments(text: &str, links: &[Link]) -> Vec<Attachment> {
         let after = links.partition_point(|link| link.range.end <= at);
         links.get(after).is_some_and(|link| link.range.contains(&at))
     };
-    // Only a word with one of these signs can be a path or an address.
-    let chunks = text.split_ascii_whitespace().filter(|chunk| chunk.contains(['.', '/', '\\']));
+    let chunks = text.split_ascii_whitespace().filter(|chunk| is_path(chunk));
     for chunk in chunks {
         let start = chunk.as_ptr() as usize - text.as_ptr() as usize;
         let mut offset = 0;
@@ -137,7 +143,9 @@ fn is_image(path: &str) -> bool {
 
 /// True when the ending is one that files have.
 pub(crate) fn has_file_ending(path: &str) -> bool {
-    ending(path).is_some_and(|ending| has(ENDINGS, ending) || has(IMAGES, ending))
+    static KNOWN: LazyLock<HashSet<&str>> =
+        LazyLock::new(|| [ENDINGS, IMAGES].into_iter().flat_map(str::split_ascii_whitespace).collect());
+    ending(path).is_some_and(|ending| KNOWN.contains(ending.to_ascii_lowercase().as_str()))
 }
 
 /// What follows the last full stop of the last part.
@@ -152,7 +160,10 @@ pub(crate) fn file_ref(word: &str) -> Option<&str> {
     if word.len() < 2 || word.len() > 1_000 {
         return None;
     }
-    if !word.contains(['.', '/', '\\']) || word.contains(char::is_whitespace) || word.contains("://") {
+    if !word.bytes().any(|byte| matches!(byte, b'.' | b'/' | b'\\'))
+        || word.contains(char::is_whitespace)
+        || word.contains("://")
+    {
         return None;
     }
     let path = without_line(word);

@@ -166,12 +166,19 @@ fn within<T>(parts: &[T], within: Range<usize>, range: impl Fn(&T) -> &Range<usi
 
 /// Room for the text of a line before it has to grow.
 const TEXT_BYTES: usize = 96;
+/// About how long a block is.
+const BLOCK_BYTES: usize = 64;
 
 /// Reads a file.
 pub(super) fn blocks(text: &str) -> Vec<Block> {
     let start = front_matter(text);
     let repaired = repair(&text[start..], start);
-    let mut builder = Builder { repaired: &repaired, blocks: Vec::new(), items: Vec::new(), state: State::default() };
+    let mut builder = Builder {
+        repaired: &repaired,
+        blocks: Vec::with_capacity(text.len() / BLOCK_BYTES),
+        items: Vec::new(),
+        state: State::default(),
+    };
     if start > BYTE_ORDER_MARK.len_utf8() {
         builder.add(Kind::Other, Span { start: 0, end: text[..start].trim_end().len() });
     }

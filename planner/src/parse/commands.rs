@@ -340,13 +340,16 @@ fn begins_a_script(line: &str) -> bool {
 /// A part of a command that stands for something else.
 fn placeholder(command: &str) -> Option<&str> {
     static PLACEHOLDER: LazyLock<Regex> = LazyLock::new(|| {
+        // Everything beyond ASCII counts as a letter.
+        let letter = r"[A-Za-z\x{80}-\x{10ffff}]";
+        let name = &format!(r"{letter}(?:{letter}|[0-9_-])*(?:\.(?:{letter}|[0-9_-])+)*");
         let parts = [
             r"\$\{[^}]*\}", // No placeholder: a variable.
-            r"<\p{L}[^>\n]*>",
-            r"\{(?:\{[^}\n]*|\p{L}[\w-]*(?:\.[\w-]+)*)\}",
-            r"(?:^|\s)\[(?:--[^\]\n]*|\p{L}[\w-]*(?:\.[\w-]+)*)\]",
+            &format!(r"<{letter}[^>\n]*>"),
+            &format!(r"\{{(?:\{{[^}}\n]*|{name})\}}"),
+            &format!(r"(?:^|\s)\[(?:--[^\]\n]*|{name})\]"),
             r"\u{2026}|___|path/to/|(?:^|\s)\.\.\.(?:\s|$)",
-            r"\b(?:YYYY|XXX|[vV]?[xX]\.[yY][\w.]*|[\w.]*\.[xX]\.[xX]|(?i:your)(?:_\w*)?)\b",
+            r"(?-u:\b)(?:YYYY|XXX|[vV]?[xX]\.[yY][0-9A-Za-z_.]*|[0-9A-Za-z_.]*\.[xX]\.[xX]|[yY][oO][uU][rR](?:_[A-Za-z0-9_]*)?)(?-u:\b)",
         ];
         Regex::new(&parts.join("|")).expect("it is a constant")
     });

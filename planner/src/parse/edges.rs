@@ -276,18 +276,18 @@ impl<'a> Builder<'a> {
 
     /// The node that a name means, unless that is a task of the plan that the text is added to.
     fn find(&mut self, tree: &Tree, place: usize, reference: &Reference) -> Result<Option<usize>, ParseError> {
-        let (at, id) = (self.lines.place(reference.at), reference.name.clone());
-        let name = id.to_lowercase();
+        let name = reference.name.to_lowercase();
+        let (at, id) = (|| self.lines.place(reference.at), || reference.name.clone());
         match self.names.get(&name).map(Vec::as_slice) {
-            Some([one]) if *one == place => Err(ParseError::SelfDependency(id, at)),
+            Some([one]) if *one == place => Err(ParseError::SelfDependency(id(), at())),
             Some([one]) => Ok(Some(*one)),
             Some(several) => {
                 let candidates = several.iter().filter_map(|node| tree.nodes[*node].task.label.clone()).collect();
-                Err(ParseError::AmbiguousId(id, candidates, at))
+                Err(ParseError::AmbiguousId(id(), candidates, at()))
             }
             None => {
                 if let Some(named) = self.named {
-                    let of_plan = named(&id).ok_or(ParseError::UnknownId(id, at))?;
+                    let of_plan = named(&reference.name).ok_or_else(|| ParseError::UnknownId(id(), at()))?;
                     self.outer.extend(self.ids[place].map(|id| (id, of_plan)));
                     return Ok(None);
                 }
@@ -295,7 +295,7 @@ impl<'a> Builder<'a> {
                 let number = name.parse::<usize>().ok().and_then(|number| number.checked_sub(1));
                 let numbered = number.and_then(|number| self.nodes.get(number).copied());
                 let numbered = numbered.filter(|node| *node != place && tree.nodes[*node].task.label.is_none());
-                numbered.map(Some).ok_or(ParseError::UnknownId(id, at))
+                numbered.map(Some).ok_or_else(|| ParseError::UnknownId(id(), at()))
             }
         }
     }
@@ -314,6 +314,9 @@ impl<'a> Builder<'a> {
 
     /// The steps of a group, without the optional ones unless it has no others.
     fn leaves(&self, tree: &Tree, place: usize) -> Vec<usize> {
+        if !tree.nodes[place].is_group {
+            return vec![place];
+        }
         let (mut found, mut optional, mut to_do) = (Vec::new(), Vec::new(), vec![place]);
         while let Some(place) = to_do.pop() {
             let node = &tree.nodes[place];

@@ -335,7 +335,7 @@ pub(super) fn names(list: &str, at: usize, headings: &HashSet<String>) -> Option
             || is_id(bare)
             || matches!(bare.as_bytes(), [b'A'..=b'Z'])
             || is_address(bare);
-        let is_heading = headings.contains(&name.to_lowercase());
+        let is_heading = !(is_name && bare == name) && headings.contains(&name.to_lowercase());
         if !is_name && !is_heading {
             return None;
         }

@@ -35,7 +35,8 @@ impl Marker {
 pub(super) fn read(text: &str, format: Format) -> Tree {
     let blocks = blocks(text);
     let n_blocks = blocks.len();
-    let tree = Tree { is_ordered: true, ..Tree::default() };
+    let n_items = blocks.iter().filter(|block| matches!(block.kind, Kind::Item(_))).count();
+    let tree = Tree { is_ordered: true, nodes: Vec::with_capacity(n_items), ..Tree::default() };
     let (node_of, notes) = (vec![None; n_blocks], vec![false; n_blocks]);
     let mut finder = Finder { text, format, blocks, tree, node_of, notes, ..Finder::default() };
     finder.survey();
@@ -483,7 +484,9 @@ fn is_struck(text: &str) -> bool {
 
 /// True of a line whose items run side by side.
 pub(super) fn says_parallel(text: &str) -> bool {
-    text.trim().to_lowercase().ends_with("in parallel:")
+    const END: &str = "in parallel:";
+    let text = text.trim();
+    text.len().checked_sub(END.len()).and_then(|at| text.get(at..)).is_some_and(|end| end.eq_ignore_ascii_case(END))
 }
 
 /// The number or letter of an item as it is written; where numbers do not rise, as Markdown counts it.
