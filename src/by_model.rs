@@ -7,8 +7,9 @@ use crewlog_executors::model::{AskError, Asker, Client, Model, ModelError, NoAns
 use crewlog_mq::EventStore;
 use crewlog_planner::event::Summaries;
 use crewlog_planner::model::{AnswerError, Proposed, Request, TooLong, plan_request, read_plan, request_tag};
-use crewlog_planner::parse::{ParseError, ParsedPlan};
+use crewlog_planner::parse::ParsedPlan;
 use crewlog_planner::plan::{NodeKind, Origin};
+use crewlog_planner::validity::InvalidPlan;
 
 use crate::config::ModelConfig;
 use crate::failure::Failure;
@@ -118,7 +119,7 @@ impl<'a> Advisor<'a> {
     ///
     /// # Errors
     /// When neither gives one: what the parser says. Or a fault of the log.
-    pub async fn plan(&self, text: &str, parsed: Result<ParsedPlan, ParseError>) -> Result<Planned, Failure> {
+    pub async fn plan(&self, text: &str, parsed: Result<ParsedPlan, InvalidPlan>) -> Result<Planned, Failure> {
         let by_rule = parsed.as_ref().map(|parsed| parsed.tasks.as_slice()).unwrap_or_default();
         let request = plan_request(&self.model.terms, text);
         let answer =
@@ -142,7 +143,7 @@ pub async fn plan_text(
     session: &Session,
     model: &ModelConfig,
     text: &str,
-    parsed: Result<ParsedPlan, ParseError>,
+    parsed: Result<ParsedPlan, InvalidPlan>,
 ) -> Result<ParsedPlan, Failure> {
     let (store, _) = session.place.open_or_make().await?;
     let advisor = Advisor::new(session, model, &store, &text_aggregate(text), session.tags_of_project());

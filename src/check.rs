@@ -5,8 +5,9 @@ use std::io::{BufWriter, Write};
 use std::path::Path;
 
 use crewlog_planner::analysis::Analysis;
-use crewlog_planner::parse::{self, CodeUse, Diagnostic, ParseError, ParsedPlan, Part, VERBS};
+use crewlog_planner::parse::{self, CodeUse, Diagnostic, ParsedPlan, Part, VERBS};
 use crewlog_planner::plan::{Dependency, Span, Strength, TaskId, TaskPlan};
+use crewlog_planner::validity::InvalidPlan;
 use serde::Serialize;
 
 use crate::advice::{self, AdviceJson, GraphJson, Names};
@@ -179,7 +180,7 @@ fn print(mut to: impl Write, parsed: &ParsedPlan, shown: &CheckJson<'_>, places:
 }
 
 /// Says why a text is no plan, with the line in which it stands.
-fn refuse(session: &Session, text: &str, error: ParseError) -> Result<Code, Failure> {
+fn refuse(session: &Session, text: &str, error: InvalidPlan) -> Result<Code, Failure> {
     let place = error.place();
     if let Output::Json | Output::Jsonl = session.output {
         let shown = ErrorJson {

@@ -6,8 +6,8 @@ use std::process::ExitCode;
 use crewlog_executors::keys::KeyError;
 use crewlog_mq::{Error, ExecuteError};
 use crewlog_planner::claim::TaskError;
-use crewlog_planner::parse::ParseError;
 use crewlog_planner::planner::PlannerError;
+use crewlog_planner::validity::InvalidPlan;
 
 /// An exit code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -110,8 +110,8 @@ impl From<KeyError> for Failure {
     }
 }
 
-impl From<ParseError> for Failure {
-    fn from(error: ParseError) -> Self {
+impl From<InvalidPlan> for Failure {
+    fn from(error: InvalidPlan) -> Self {
         Self::new(Code::Parse, format!("{error} [{}]", error.name()))
             .hint("`crewlog plan check FILE` shows how a file is read, `crewlog plan check -` how standard input is")
     }

@@ -5,9 +5,10 @@ use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::hash::Hash;
 
 use crewlog_planner::event::TaskStatus;
-use crewlog_planner::parse::{self, ParseError, ParsedPlan, ReadOptions, expressible, write_states};
+use crewlog_planner::parse::{self, ParsedPlan, ReadOptions, expressible, write_states};
 use crewlog_planner::plan::{Dependency, Mark, TaskId, TaskPlan};
 use crewlog_planner::state::{PlannerState, Task};
+use crewlog_planner::validity::InvalidPlan;
 use crewlog_planner::view::PlanView;
 use serde_json::Value;
 
@@ -45,7 +46,7 @@ pub struct Reading {
 
 impl Reading {
     /// Reads a text.
-    pub fn new(text: String, options: ReadOptions<'_>) -> Result<Self, ParseError> {
+    pub fn new(text: String, options: ReadOptions<'_>) -> Result<Self, InvalidPlan> {
         let plan = parse::read(&text, options)?;
         Ok(Self { plan, line_ends: text.match_indices('\n').map(|(end, _)| end).collect(), text })
     }

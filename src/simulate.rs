@@ -5,10 +5,10 @@ use std::io::Write;
 use std::path::Path;
 
 use crewlog_planner::event::Order;
-use crewlog_planner::parse;
 use crewlog_planner::plan::{Dependency, NodeKind, Strength, TaskId, TaskPlan};
 use crewlog_planner::planner::PARALLELISM_MAX;
 use crewlog_planner::simulation::simulate as carry_out;
+use crewlog_planner::validity;
 use serde::{Deserialize, Serialize};
 
 use crate::cli::{Output, Simulate};
@@ -173,7 +173,7 @@ fn graph(given: &Given) -> Result<Graph, String> {
         TaskPlan { depends_on: depends_on.collect(), estimate_ms: Some(takes / 1_000), ..task }
     });
     let tasks = tasks.collect::<Vec<_>>();
-    parse::validate(&tasks).map_err(|error| error.to_string())?;
+    validity::validate(&tasks).map_err(|error| error.to_string())?;
     Ok(Graph { tasks, critical_path: time(given.critical_path_seconds)?, durations })
 }
 

@@ -14,10 +14,11 @@ use crewlog_executors::{human, planning};
 use crewlog_mq::{Append, CellChange, EventStore, ExecuteError, Position, Range};
 use crewlog_planner::claim::{Ending, TaskError};
 use crewlog_planner::event::{Amendment, Command, TaskStatus};
-use crewlog_planner::parse::{ParseError, ParsedPlan, write_states};
+use crewlog_planner::parse::{ParsedPlan, write_states};
 use crewlog_planner::plan::{Mark, Strength, TaskId, TaskPlan};
 use crewlog_planner::planner::PlannerError;
 use crewlog_planner::state::{Phase, PlannerState};
+use crewlog_planner::validity::InvalidPlan;
 use crewlog_planner::view::PlanView;
 use serde_json::json;
 use tokio::time::Instant;
@@ -167,7 +168,7 @@ impl<'a> Kept<'a> {
         let text = read_text(&self.path)?;
         let (before, parallel) = Self::source(state)?;
         let options = state.config().file.options(parallel);
-        let unreadable = |error: ParseError| self.failure(error.place().map_or(1, |(line, _)| line), &error);
+        let unreadable = |error: InvalidPlan| self.failure(error.place().map_or(1, |(line, _)| line), &error);
         let now = Reading::new(text, options).map_err(unreadable)?;
         let comparison = Comparison::new(view, &before, &now);
         let settled = comparison.with_boxes_before();
@@ -294,7 +295,7 @@ impl<'a> Kept<'a> {
     }
 
     /// The source of the plan, and whether it is read without its order, as the tasks that were made of it tell.
-    fn source(state: &PlannerState) -> Result<(Reading, bool), ParseError> {
+    fn source(state: &PlannerState) -> Result<(Reading, bool), InvalidPlan> {
         let read = |parallel| Reading::new(state.source().to_owned(), state.config().file.options(parallel));
         let is_soft = |task: &TaskPlan| task.depends_on.iter().any(|before| before.strength == Strength::Soft);
         let source = read(false)?;

@@ -5,8 +5,8 @@
 
 use std::collections::HashMap;
 
-use crate::parse::{self, ParseError};
 use crate::plan::{Strength, TaskId, TaskPlan};
+use crate::validity::{InvalidPlan, validate};
 
 /// At most so many bottlenecks are named.
 pub const BOTTLENECKS_MAX: usize = 20;
@@ -38,8 +38,8 @@ impl Analysis {
     ///
     /// # Errors
     /// When they are not a plan: the check that every plan passes.
-    pub fn of(tasks: &[TaskPlan]) -> Result<Self, ParseError> {
-        parse::validate(tasks)?;
+    pub fn of(tasks: &[TaskPlan]) -> Result<Self, InvalidPlan> {
+        validate(tasks)?;
         let graph = Graph::of(tasks, |_| true);
         let (steps, n_steps) = graph.steps();
         let mut groups = vec![Vec::new(); n_steps];

@@ -2,15 +2,15 @@
 
 use crate::agents::PlanError;
 use crate::event::{QuestionId, TaskStatus};
-use crate::parse::ParseError;
 use crate::plan::TaskId;
+use crate::validity::InvalidPlan;
 
 /// Why the planner refuses a command; the plan is as it was.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PlannerError {
     /// The text is no plan.
     #[error(transparent)]
-    Parse(#[from] ParseError),
+    Parse(#[from] InvalidPlan),
     /// The plan of an agent breaks a rule.
     #[error(transparent)]
     AgentPlan(#[from] PlanError),

@@ -36,5 +36,6 @@ mod telling;
 pub mod thread;
 mod to_do;
 pub mod tokens;
+pub mod validity;
 pub mod verify;
 pub mod view;

@@ -1,8 +1,9 @@
 //! What the graph of a plan says, against a computation of the plainest sort.
 
 use crewlog_planner::analysis::Analysis;
-use crewlog_planner::parse::{self, ParseError, ReadOptions};
+use crewlog_planner::parse::{self, ReadOptions};
 use crewlog_planner::plan::{Dependency, NodeKind, Strength, TaskId, TaskPlan};
+use crewlog_planner::validity::InvalidPlan;
 use proptest::prelude::*;
 
 fn ids(ids: &[u64]) -> Vec<TaskId> {
@@ -34,10 +35,10 @@ fn groups_the_longest_chain_bottlenecks_and_the_saving_of_a_plan() {
 
 #[test]
 fn what_is_no_plan_is_not_analysed() {
-    assert_eq!(Analysis::of(&[]), Err(ParseError::EmptyPlan));
+    assert_eq!(Analysis::of(&[]), Err(InvalidPlan::EmptyPlan));
     let hard = Strength::Hard;
     let round = tasks(&[vec![(2, hard)], vec![(1, hard)]]);
-    assert!(matches!(Analysis::of(&round), Err(ParseError::DependencyCycle(..))));
+    assert!(matches!(Analysis::of(&round), Err(InvalidPlan::DependencyCycle(..))));
 }
 
 /// Any graph without a circle, in which a task may wait for one with a higher number.

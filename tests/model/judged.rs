@@ -37,7 +37,7 @@ fn a_plan_of_four_tasks_is_accepted_by_the_validator_of_the_parser() {
         task("4", "Write and run the tests", "UnitTest", &["2", "3"]),
     ]);
     let proposed = read_plan(&answer, NO_COMMANDS).unwrap();
-    assert_eq!(parse::validate(&proposed.tasks), Ok(()));
+    assert_eq!(crewlog_planner::validity::validate(&proposed.tasks), Ok(()));
     assert_eq!(waits_for(&proposed.tasks), [vec![], vec![1], vec![1], vec![2, 3]]);
     let kinds = proposed.tasks.iter().map(|task| task.kind).collect::<Vec<_>>();
     let code = NodeKind::CodeImplementation;

@@ -2,12 +2,12 @@
 
 use crewlog_mq::{Event as _, Handler};
 use crewlog_planner::event::{Command, Event, ExecutorEvent, PlannerConfig, TaskStatus};
-use crewlog_planner::parse::{At, ParseError};
 use crewlog_planner::plan::{
     Attachment, AttachmentKind, Dependency, NodeKind, Origin, Proposal, Strength, TaskId, TaskPlan,
 };
 use crewlog_planner::planner::{Planner, PlannerError};
 use crewlog_planner::state::PlannerState;
+use crewlog_planner::validity::{At, InvalidPlan};
 
 use super::transcript::{check, check_with, tell};
 
@@ -132,7 +132,7 @@ fn what_has_no_task_is_refused_and_leaves_no_plan() {
             config: PlannerConfig::default(),
             parallel: false,
         };
-        assert_eq!(planner.process(initialize), Err(PlannerError::Parse(ParseError::EmptyPlan)), "{text:?}");
+        assert_eq!(planner.process(initialize), Err(PlannerError::Parse(InvalidPlan::EmptyPlan)), "{text:?}");
         assert_eq!(planner, Planner::default());
     }
 }
@@ -150,9 +150,9 @@ fn a_proposal_is_checked_as_a_text_is() {
         Command::Propose { proposal: Box::new(proposal), attachments: Vec::new(), config }
     };
     let mut planner = Planner::new();
-    let unknown = ParseError::UnknownId("2".into(), At::default());
+    let unknown = InvalidPlan::UnknownId("2".into(), At::default());
     assert_eq!(planner.process(propose(&[2])), Err(PlannerError::Parse(unknown)));
-    let itself = ParseError::SelfDependency("1".into(), At::default());
+    let itself = InvalidPlan::SelfDependency("1".into(), At::default());
     assert_eq!(planner.process(propose(&[1])), Err(PlannerError::Parse(itself)));
     assert_eq!(planner, Planner::default());
     let planned = planner.process(propose(&[])).unwrap();

@@ -1,8 +1,8 @@
 //! Why the plan of an agent is refused. It only names what was wrong.
 
 use crate::agents::Misfit;
-use crate::parse::ParseError;
 use crate::protocol::{AgentType, RequestError};
+use crate::validity::InvalidPlan;
 
 /// Why the plan of an agent is refused. Places in it are JSON pointers, `/execution_steps/0/tool`.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -181,7 +181,7 @@ pub enum PlanError {
     #[error("{error}")]
     Words {
         /// Why.
-        error: ParseError,
+        error: InvalidPlan,
     },
     /// The agent has no tool for a step.
     #[error("step {step}: a {agent} agent has no tool for {kind}; give it one under [agents.{agent}] in crewlog.toml")]

@@ -9,9 +9,10 @@ use crate::agents::{
     OrchestrationPlan, PerceptionPlan, PlanError, ResolutionStrategy, ResourceMap, StateUpdate, StrategicPlan,
     TacticalPlan, TacticalStep, Theme,
 };
-use crate::parse::{self, ParseError, ParsedPlan, ReadOptions};
+use crate::parse::{self, ParsedPlan, ReadOptions};
 use crate::plan::{Mark, NodeKind, TaskId, TaskPlan};
 use crate::protocol::{Ability, AgentType, CrossAgentStep};
+use crate::validity::InvalidPlan;
 
 /// The plan that an agent of this type makes of words, with its own tools alone; it is validated.
 ///
@@ -34,7 +35,7 @@ pub fn plan_words(agent: AgentType, words: &str, registry: &ToolRegistry) -> Res
 ///
 /// # Errors
 /// As [`parse::read`].
-pub fn read_words(words: &str) -> Result<ParsedPlan, ParseError> {
+pub fn read_words(words: &str) -> Result<ParsedPlan, InvalidPlan> {
     parse::read(&parse::as_step(words), ReadOptions::default())
 }
 

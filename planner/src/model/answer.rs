@@ -5,8 +5,8 @@ use serde::de::DeserializeOwned;
 use super::questions::QUESTIONS_MAX;
 use crate::agents::PlanError;
 use crate::json;
-use crate::parse::ParseError;
 use crate::plan::{TaskId, TaskPlan};
+use crate::validity::InvalidPlan;
 
 /// Why an answer is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -19,7 +19,7 @@ pub enum AnswerError {
     },
     /// Its tasks are no plan.
     #[error("{}", without_place(.0))]
-    Plan(#[from] ParseError),
+    Plan(#[from] InvalidPlan),
     /// It is no plan of its agent.
     #[error(transparent)]
     AgentPlan(#[from] PlanError),
@@ -88,7 +88,7 @@ pub enum AnswerError {
 }
 
 /// An answer has no lines of a source, and a plan that a model proposes none either.
-fn without_place(error: &ParseError) -> String {
+fn without_place(error: &InvalidPlan) -> String {
     let said = error.to_string().replace(" (line 0, column 0)", "").replace(", on line 0 and again", "");
     format!("{said} [{}]", error.name())
 }

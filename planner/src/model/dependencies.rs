@@ -4,8 +4,8 @@ use serde::Deserialize;
 
 use super::answer::{self, AnswerError};
 use super::request::{Purpose, Request, Terms, TooLong, quoted};
-use crate::parse;
 use crate::plan::{Dependency, Strength, TaskPlan};
+use crate::validity::validate;
 
 const SYSTEM: &str = "\
 You find which tasks of a plan have to wait for which, so that as much as possible can be done at the same time and nothing \
@@ -81,6 +81,6 @@ pub fn read_dependencies(text: &str, tasks: &[TaskPlan]) -> Result<Vec<TaskPlan>
     for task in &mut planned {
         task.depends_on.sort_unstable();
     }
-    parse::validate(&planned)?;
+    validate(&planned)?;
     Ok(planned)
 }

@@ -8,8 +8,9 @@ use super::kinds::KINDS;
 use super::questions::{self, WrittenQuestion};
 use super::request::{Purpose, Request, Terms, TooLong, quoted};
 use super::settings;
-use crate::parse::{self, At, ParseError, TASKS_MAX};
+use crate::parse;
 use crate::plan::{Condition, DefaultAnswer, Dependency, FailurePolicy, NodeKind, Strength, TaskId, TaskPlan};
+use crate::validity::{At, InvalidPlan, TASKS_MAX, validate};
 
 /// The most characters of a step that a model proposes.
 const DESCRIPTION_CHARS_MAX: usize = 4_000;
@@ -196,7 +197,7 @@ pub fn plan_request(terms: &Terms, text: &str) -> Result<Request, TooLong> {
 pub fn read_plan(answer: &str, parsed: &[TaskPlan]) -> Result<Proposed, AnswerError> {
     let Answered { title, tasks: proposed, questions } = answer::read(answer)?;
     if proposed.len() > TASKS_MAX {
-        return Err(ParseError::LimitPassed { limit: "tasks", value: proposed.len(), max: TASKS_MAX }.into());
+        return Err(InvalidPlan::LimitPassed { limit: "tasks", value: proposed.len(), max: TASKS_MAX }.into());
     }
     let ids = Ids::of(&proposed)?;
     let mut tasks = Vec::with_capacity(proposed.len());
@@ -204,7 +205,7 @@ pub fn read_plan(answer: &str, parsed: &[TaskPlan]) -> Result<Proposed, AnswerEr
         tasks.push(task.plan(TaskId(n as u64 + 1), &ids, parsed)?);
     }
     // Before the questions, so that an empty plan is one also when it only asks.
-    parse::validate(&tasks)?;
+    validate(&tasks)?;
     let questions = questions::checked(questions, |id| ids.find(id))?;
     let mut tasks = questions::with_questions(tasks, questions)?;
     settings::take_over(&mut tasks, parsed)?;
@@ -221,14 +222,14 @@ impl Ids {
         for (n, task) in proposed.iter().enumerate() {
             let id = answer::checked(&task.id, "id", || format!("task {}", n + 1), TEXT_CHARS_MAX)?;
             if ids.insert(id.to_lowercase(), TaskId(n as u64 + 1)).is_some() {
-                return Err(ParseError::DuplicateId(id, At::default(), At::default()).into());
+                return Err(InvalidPlan::DuplicateId(id, At::default(), At::default()).into());
             }
         }
         Ok(Self(ids))
     }
 
     fn find(&self, id: &str) -> Result<TaskId, AnswerError> {
-        let unknown = || ParseError::UnknownId(id.trim().to_owned(), At::default());
+        let unknown = || InvalidPlan::UnknownId(id.trim().to_owned(), At::default());
         Ok(self.0.get(&id.trim().to_lowercase()).copied().ok_or_else(unknown)?)
     }
 }
@@ -243,7 +244,7 @@ impl ProposedTask {
         };
         let list = |list: Vec<String>, what| {
             if list.len() > LIST_MAX {
-                return Err(ParseError::LimitPassed { limit: what, value: list.len(), max: LIST_MAX }.into());
+                return Err(InvalidPlan::LimitPassed { limit: what, value: list.len(), max: LIST_MAX }.into());
             }
             list.iter().map(|text| answer::checked(text, what, of, TEXT_CHARS_MAX)).collect::<Result<Vec<_>, _>>()
         };

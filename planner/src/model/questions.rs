@@ -4,8 +4,8 @@ use serde::Deserialize;
 
 use super::answer::{self, AnswerError};
 use super::request::{Purpose, Request, Terms, TooLong, quoted};
-use crate::parse;
 use crate::plan::{Dependency, NodeKind, Strength, TaskId, TaskPlan};
+use crate::validity::validate;
 
 /// The most questions that are asked of a plan.
 pub const QUESTIONS_MAX: usize = 5;
@@ -125,6 +125,6 @@ pub fn with_questions(mut tasks: Vec<TaskPlan>, questions: Vec<AskedQuestion>) -
         }
         tasks.push(TaskPlan::new(TaskId(next), NodeKind::Clarification, question));
     }
-    parse::validate(&tasks)?;
+    validate(&tasks)?;
     Ok(tasks)
 }

@@ -4,9 +4,9 @@
 
 use serde_json::{Map, Value};
 
-use super::graph::validate;
-use super::tree::{Format, MarkAt, ParseError, ParsedPlan, Part, ReadOptions};
+use super::tree::{Format, MarkAt, ParsedPlan, Part, ReadOptions};
 use crate::plan::{Dependency, Mark, Span, Strength, TaskId, TaskPlan};
+use crate::validity::{InvalidPlan, validate};
 
 /// The first line of the form.
 const SIGN: &str = "<!-- crewlog plan 1 -->";
@@ -83,7 +83,7 @@ pub(super) fn is_marked(text: &str) -> bool {
 }
 
 /// Reads the form; `None` when the text is not in it.
-pub(super) fn read(text: &str, options: ReadOptions<'_>) -> Option<Result<ParsedPlan, ParseError>> {
+pub(super) fn read(text: &str, options: ReadOptions<'_>) -> Option<Result<ParsedPlan, InvalidPlan>> {
     let body = text.strip_prefix('\u{feff}').unwrap_or(text);
     if !is_marked(text) || options.format != Format::Markdown {
         return None;

@@ -2,12 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
-use super::graph::loosen;
-use super::tree::{
-    CodeUse, Lines, MarkAt, Node, ParseError, ParsedPlan, ReadOptions, Reference, TASKS_MAX, Tree, When, diagnostics,
-    listed,
-};
+use super::tree::{CodeUse, Lines, MarkAt, Node, ParsedPlan, ReadOptions, Reference, Tree, When, diagnostics};
 use crate::plan::{Condition, Dependency, Mark, Strength, TaskId};
+use crate::validity::{InvalidPlan, TASKS_MAX, before, listed, order};
 
 /// Maximum number of dependencies in a plan.
 pub const EDGES_MAX: usize = 2_000_000;
@@ -24,7 +21,7 @@ pub(super) fn connect(
     text: &str,
     options: ReadOptions<'_>,
     named: Option<Named<'_>>,
-) -> Result<(ParsedPlan, Outer), ParseError> {
+) -> Result<(ParsedPlan, Outer), InvalidPlan> {
     let lines = Lines::new(text);
     let mut builder = Builder::new(&mut tree, &lines, named)?;
     settle(&mut tree);
@@ -32,7 +29,7 @@ pub(super) fn connect(
     builder.resolve(&tree)?;
     builder.order(&tree);
     if builder.n_edges > EDGES_MAX {
-        return Err(ParseError::LimitPassed { limit: "dependencies", value: builder.n_edges, max: EDGES_MAX });
+        return Err(InvalidPlan::LimitPassed { limit: "dependencies", value: builder.n_edges, max: EDGES_MAX });
     }
     let Builder { mut edges, ids, outer, mut conditions, nodes, .. } = builder;
     for own in &mut edges {
@@ -43,7 +40,7 @@ pub(super) fn connect(
     loosen(&mut edges).map_err(|circle| {
         let name =
             |number: &usize| tree.nodes[nodes[*number]].task.label.clone().unwrap_or_else(|| (number + 1).to_string());
-        ParseError::DependencyCycle(circle.iter().map(name).collect(), lines.place(tree.nodes[nodes[circle[0]]].at))
+        InvalidPlan::DependencyCycle(circle.iter().map(name).collect(), lines.place(tree.nodes[nodes[circle[0]]].at))
     })?;
     let marks = marks(&tree, &ids);
     let groups = groups(&tree);
@@ -143,7 +140,7 @@ type Front = BTreeMap<usize, Strength>;
 
 impl<'a> Builder<'a> {
     /// Numbers the steps; a group without a step in it is a step.
-    fn new(tree: &mut Tree, lines: &'a Lines<'a>, named: Option<Named<'a>>) -> Result<Self, ParseError> {
+    fn new(tree: &mut Tree, lines: &'a Lines<'a>, named: Option<Named<'a>>) -> Result<Self, InvalidPlan> {
         let n_nodes = tree.nodes.len();
         let mut parts = vec![Vec::new(); n_nodes + 1];
         for (place, node) in tree.nodes.iter().enumerate() {
@@ -156,9 +153,9 @@ impl<'a> Builder<'a> {
             ids.push((!node.is_group).then_some(TaskId(nodes.len() as u64)));
         }
         match nodes.len() {
-            0 => return Err(ParseError::EmptyPlan),
+            0 => return Err(InvalidPlan::EmptyPlan),
             1..=TASKS_MAX => {}
-            value => return Err(ParseError::LimitPassed { limit: "tasks", value, max: TASKS_MAX }),
+            value => return Err(InvalidPlan::LimitPassed { limit: "tasks", value, max: TASKS_MAX }),
         }
         Ok(Self {
             lines,
@@ -251,7 +248,7 @@ impl<'a> Builder<'a> {
     }
 
     /// Finds the tasks that written dependencies name.
-    fn resolve(&mut self, tree: &Tree) -> Result<(), ParseError> {
+    fn resolve(&mut self, tree: &Tree) -> Result<(), InvalidPlan> {
         for (place, node) in tree.nodes.iter().enumerate() {
             for reference in &node.waits_for {
                 let found = self.find(tree, place, reference)?;
@@ -264,7 +261,7 @@ impl<'a> Builder<'a> {
             let wave = known.filter(|nodes| nodes.len() == 1).map(|nodes| nodes[0]).collect::<Vec<_>>();
             let value = before.len().saturating_mul(wave.len());
             if value > EDGES_MAX {
-                return Err(ParseError::LimitPassed { limit: "dependencies", value, max: EDGES_MAX });
+                return Err(InvalidPlan::LimitPassed { limit: "dependencies", value, max: EDGES_MAX });
             }
             for place in &wave {
                 self.written[*place].get_or_insert_default().extend(&before);
@@ -275,19 +272,19 @@ impl<'a> Builder<'a> {
     }
 
     /// The node that a name means, unless that is a task of the plan that the text is added to.
-    fn find(&mut self, tree: &Tree, place: usize, reference: &Reference) -> Result<Option<usize>, ParseError> {
+    fn find(&mut self, tree: &Tree, place: usize, reference: &Reference) -> Result<Option<usize>, InvalidPlan> {
         let name = reference.name.to_lowercase();
         let (at, id) = (|| self.lines.place(reference.at), || reference.name.clone());
         match self.names.get(&name).map(Vec::as_slice) {
-            Some([one]) if *one == place => Err(ParseError::SelfDependency(id(), at())),
+            Some([one]) if *one == place => Err(InvalidPlan::SelfDependency(id(), at())),
             Some([one]) => Ok(Some(*one)),
             Some(several) => {
                 let candidates = several.iter().filter_map(|node| tree.nodes[*node].task.label.clone()).collect();
-                Err(ParseError::AmbiguousId(id(), candidates, at()))
+                Err(InvalidPlan::AmbiguousId(id(), candidates, at()))
             }
             None => {
                 if let Some(named) = self.named {
-                    let of_plan = named(&reference.name).ok_or_else(|| ParseError::UnknownId(id(), at()))?;
+                    let of_plan = named(&reference.name).ok_or_else(|| InvalidPlan::UnknownId(id(), at()))?;
                     self.outer.extend(self.ids[place].map(|id| (id, of_plan)));
                     return Ok(None);
                 }
@@ -295,7 +292,7 @@ impl<'a> Builder<'a> {
                 let number = name.parse::<usize>().ok().and_then(|number| number.checked_sub(1));
                 let numbered = number.and_then(|number| self.nodes.get(number).copied());
                 let numbered = numbered.filter(|node| *node != place && tree.nodes[*node].task.label.is_none());
-                numbered.map(Some).ok_or_else(|| ParseError::UnknownId(id(), at()))
+                numbered.map(Some).ok_or_else(|| InvalidPlan::UnknownId(id(), at()))
             }
         }
     }
@@ -514,6 +511,53 @@ fn both(around: Option<&Condition>, own: Option<Condition>) -> Option<Condition>
         }
         (around, own) => own.or_else(|| around.cloned()),
     }
+}
+
+/// Drops the edges of mere order that the others contradict: a task that an earlier one waits for comes before that one.
+/// The tasks between the two follow each other, so that nothing comes before what was written before it. Edges are by
+/// number less one.
+///
+/// # Errors
+///
+/// A circle of the other edges, its first task repeated at the end.
+pub(super) fn loosen(edges: &mut [Vec<Dependency>]) -> Result<(), Vec<usize>> {
+    if edges.iter().enumerate().all(|(place, own)| own.iter().all(|one| before(one) < place)) {
+        return Ok(());
+    }
+    let ranks = order(edges, |one| one.strength == Strength::Hard)?;
+    let mut tasks = (0..edges.len()).collect::<Vec<_>>();
+    tasks.sort_unstable_by_key(|place| ranks[*place]);
+    // By rank: the first and the last rank of the chain around it. A chain reaches from a task to what it cannot follow.
+    let mut chains: Vec<(usize, usize)> = Vec::with_capacity(tasks.len());
+    let (mut first, mut last) = (0, 0);
+    for (rank, place) in tasks.iter().enumerate() {
+        if rank > last {
+            chains[first..].fill((first, last));
+            first = rank;
+        }
+        last = edges[*place].iter().map(|one| ranks[before(one)]).fold(last.max(rank), usize::max);
+        chains.push((first, last));
+    }
+    chains[first..].fill((first, last));
+    let soft = |rank: usize| Dependency { task: TaskId(tasks[rank] as u64 + 1), strength: Strength::Soft };
+    let old = edges.iter_mut().map(std::mem::take).collect::<Vec<_>>();
+    for (place, own) in old.into_iter().enumerate() {
+        let (first, last) = chains[ranks[place]];
+        for one in own {
+            let rank = ranks[before(&one)];
+            if one.strength == Strength::Hard {
+                edges[place].push(one);
+            } else if rank < first {
+                edges[if first < last { tasks[first] } else { place }].push(soft(chains[rank].1));
+            }
+        }
+        edges[place].extend((ranks[place] > first).then(|| soft(ranks[place] - 1)));
+    }
+    for own in edges {
+        own.sort_unstable();
+        own.dedup_by_key(|one| one.task);
+    }
+    Ok(())
 }
 
 /// The places that show states, each with the nearest group around it that does.

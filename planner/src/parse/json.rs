@@ -6,12 +6,12 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::Format::{self, Beads, TaskMaster};
-use super::tree::ParseError;
 use super::tree::{Lines, Node, Reference, Tree, When};
 use crate::plan::{Mark, NodeKind, Span, TaskId, TaskPlan};
+use crate::validity::InvalidPlan;
 
 /// Reads `tasks.json`: the tasks of one tag, each with its subtasks.
-pub(super) fn task_master(text: &str, tag: Option<&str>) -> Result<Tree, ParseError> {
+pub(super) fn task_master(text: &str, tag: Option<&str>) -> Result<Tree, InvalidPlan> {
     let mut source = Source { text, format: TaskMaster, tree: Tree::default(), places: HashMap::new() };
     let mut links = Vec::new();
     for task in source.tasks_of(tag)? {
@@ -43,7 +43,7 @@ pub(super) fn task_master(text: &str, tag: Option<&str>) -> Result<Tree, ParseEr
 }
 
 /// Reads `issues.jsonl`: an issue a line, in any order.
-pub(super) fn beads(text: &str) -> Result<Tree, ParseError> {
+pub(super) fn beads(text: &str) -> Result<Tree, InvalidPlan> {
     let mut source = Source { text, format: Beads, tree: Tree::default(), places: HashMap::new() };
     let (mut links, mut left_out, mut first_record) = (Vec::new(), HashSet::new(), None);
     for line in source.body().lines().map(str::trim).filter(|line| !line.is_empty()) {
@@ -57,7 +57,7 @@ pub(super) fn beads(text: &str) -> Result<Tree, ParseError> {
         } else if let Some(first) = source.places.get(&id) {
             let lines = Lines::new(text);
             let first = lines.place(source.tree.nodes[*first].at);
-            return Err(ParseError::DuplicateId(id, lines.place(at), first));
+            return Err(InvalidPlan::DuplicateId(id, lines.place(at), first));
         } else {
             links.push((source.add(&issue, id, None)?, source.list(&issue, "dependencies")?));
         }
@@ -135,13 +135,13 @@ impl<'a> Source<'a> {
         self.tree.nodes[node].name.as_deref().unwrap_or_default()
     }
 
-    fn bad(&self, at: usize, problem: impl Into<String>) -> ParseError {
+    fn bad(&self, at: usize, problem: impl Into<String>) -> InvalidPlan {
         let format = if self.format == Beads { "beads" } else { "Task Master" };
-        ParseError::BadJson(format, problem.into(), Lines::new(self.text).place(at))
+        InvalidPlan::BadJson(format, problem.into(), Lines::new(self.text).place(at))
     }
 
     /// Reads a part of the text.
-    fn read<T: Deserialize<'a>>(&self, json: &'a str) -> Result<T, ParseError> {
+    fn read<T: Deserialize<'a>>(&self, json: &'a str) -> Result<T, InvalidPlan> {
         serde_json::from_str(json).map_err(|error| {
             let lines = json.split_inclusive('\n').take(error.line().saturating_sub(1));
             let at = lines.map(str::len).sum::<usize>() + error.column().saturating_sub(1);
@@ -151,21 +151,21 @@ impl<'a> Source<'a> {
         })
     }
 
-    fn record(&self, json: &'a str) -> Result<Record<'a>, ParseError> {
+    fn record(&self, json: &'a str) -> Result<Record<'a>, InvalidPlan> {
         Ok(Record { json, fields: self.read(json)? })
     }
 
-    fn list(&self, record: &Record<'a>, field: &str) -> Result<Vec<&'a RawValue>, ParseError> {
+    fn list(&self, record: &Record<'a>, field: &str) -> Result<Vec<&'a RawValue>, InvalidPlan> {
         let list = record.fields.get(field).map(|list| self.read::<Option<Vec<_>>>(list.get())).transpose()?;
         Ok(list.flatten().unwrap_or_default())
     }
 
-    fn id(&self, record: &Record<'a>) -> Result<String, ParseError> {
+    fn id(&self, record: &Record<'a>) -> Result<String, InvalidPlan> {
         record.text("id").ok_or_else(|| self.bad(self.at(record.json), "an id is missing here"))
     }
 
     /// Adds the node of a task or issue.
-    fn add(&mut self, record: &Record<'a>, name: String, parent: Option<usize>) -> Result<usize, ParseError> {
+    fn add(&mut self, record: &Record<'a>, name: String, parent: Option<usize>) -> Result<usize, InvalidPlan> {
         let at = self.at(record.json);
         let title = record.text("title").ok_or_else(|| self.bad(at, format!("{name} has no title")))?;
         let is_code = record.text("issue_type").is_some_and(|kind| ["bug", "feature"].contains(&kind.as_str()));
@@ -207,7 +207,7 @@ impl<'a> Source<'a> {
     }
 
     /// The tasks of the tag that is asked for, else of `master`, else of the only tag.
-    fn tasks_of(&mut self, asked: Option<&str>) -> Result<Vec<&'a RawValue>, ParseError> {
+    fn tasks_of(&mut self, asked: Option<&str>) -> Result<Vec<&'a RawValue>, InvalidPlan> {
         let root = self.record(self.body())?;
         let mut tags = BTreeMap::new();
         if root.fields.get("tasks").is_some_and(|tasks| tasks.get().starts_with('[')) {
@@ -267,7 +267,7 @@ impl<'a> Source<'a> {
 
     /// Puts parts after their groups. An issue whose parts have all ended is a step, so that somebody closes it; it stays one
     /// when it is closed.
-    fn group_issues(&mut self) -> Result<(), ParseError> {
+    fn group_issues(&mut self) -> Result<(), InvalidPlan> {
         let mut nodes = std::mem::take(&mut self.tree.nodes).into_iter().map(Some).collect::<Vec<_>>();
         let mut parts = vec![Vec::new(); nodes.len()];
         let mut left = Vec::new();

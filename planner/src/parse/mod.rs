@@ -9,7 +9,6 @@ mod canonical;
 mod commands;
 mod contents;
 mod edges;
-mod graph;
 mod json;
 mod line;
 mod prose;
@@ -23,17 +22,14 @@ mod words;
 
 pub use canonical::render;
 pub use edges::{EDGES_MAX, Named};
-pub use graph::validate;
 pub use ticks::{Written, expressible, write_states};
-pub use tree::{
-    At, CodeUse, Diagnostic, Format, MarkAt, ParseError, ParsedPlan, Part, ReadOptions, TASKS_MAX, TEXT_BYTES_MAX,
-    WARNINGS_MAX,
-};
+pub use tree::{CodeUse, Diagnostic, Format, MarkAt, ParsedPlan, Part, ReadOptions, TEXT_BYTES_MAX, WARNINGS_MAX};
 pub use words::VERBS;
 
 use std::borrow::Cow;
 
 use crate::plan::{Attachment, TaskId};
+use crate::validity::InvalidPlan;
 use tree::Node;
 
 /// Reads a plan file.
@@ -41,7 +37,7 @@ use tree::Node;
 /// # Errors
 ///
 /// A file without steps or too long, a dependency on no task or on several, a circle of dependencies, broken JSON.
-pub fn read(text: &str, options: ReadOptions<'_>) -> Result<ParsedPlan, ParseError> {
+pub fn read(text: &str, options: ReadOptions<'_>) -> Result<ParsedPlan, InvalidPlan> {
     Ok(read_with(text, options, None)?.0)
 }
 
@@ -55,7 +51,7 @@ pub fn read_beside(
     text: &str,
     options: ReadOptions<'_>,
     named: Named<'_>,
-) -> Result<(ParsedPlan, Vec<(TaskId, TaskId)>), ParseError> {
+) -> Result<(ParsedPlan, Vec<(TaskId, TaskId)>), InvalidPlan> {
     read_with(text, options, Some(named))
 }
 
@@ -63,9 +59,9 @@ fn read_with(
     text: &str,
     options: ReadOptions<'_>,
     named: Option<Named<'_>>,
-) -> Result<(ParsedPlan, Vec<(TaskId, TaskId)>), ParseError> {
+) -> Result<(ParsedPlan, Vec<(TaskId, TaskId)>), InvalidPlan> {
     if text.len() > TEXT_BYTES_MAX {
-        return Err(ParseError::LimitPassed { limit: "bytes", value: text.len(), max: TEXT_BYTES_MAX });
+        return Err(InvalidPlan::LimitPassed { limit: "bytes", value: text.len(), max: TEXT_BYTES_MAX });
     }
     if let Some(exported) = canonical::read(text, options) {
         return Ok((exported?, Vec::new()));
@@ -85,7 +81,7 @@ fn read_with(
 /// A text as it is or, where nothing in it is a step, as one step.
 #[must_use]
 pub fn as_step(text: &str) -> Cow<'_, str> {
-    let is_empty = matches!(read(text, ReadOptions::default()), Err(ParseError::EmptyPlan));
+    let is_empty = matches!(read(text, ReadOptions::default()), Err(InvalidPlan::EmptyPlan));
     if is_empty && text.contains(char::is_alphanumeric) {
         return format!("- {}", text.trim().replace('\n', "\n  ")).into();
     }

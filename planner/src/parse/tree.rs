@@ -4,15 +4,13 @@ use serde::{Deserialize, Serialize};
 
 use super::commands::Verdict;
 use crate::plan::{Mark, Span, TaskId, TaskPlan};
+use crate::validity::At;
 
 /// Warnings kept for one file.
 pub const WARNINGS_MAX: usize = 1_000;
 
 /// Maximum length of a plan file, in bytes.
 pub const TEXT_BYTES_MAX: usize = 16 * 1024 * 1024;
-
-/// Maximum number of tasks in a plan.
-pub const TASKS_MAX: usize = 100_000;
 
 /// The tool whose rules a file is read by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -281,97 +279,4 @@ pub struct Diagnostic {
     pub column: usize,
     /// The remedy.
     pub help: Option<String>,
-}
-
-/// Why a text or a list of tasks is not a plan.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum ParseError {
-    /// Nothing in it is a task.
-    #[error("the plan is empty: nothing in it is a task; write a list, or sentences that begin with a verb")]
-    EmptyPlan,
-    /// Tasks wait for each other in a circle: their names in order of waiting, the first repeated at the end.
-    #[error("tasks wait for each other in a circle: {names}{at}; remove one of these dependencies", names = listed(.0, " -> "), at = .1)]
-    DependencyCycle(Vec<String>, At),
-    /// A dependency names no task.
-    #[error("no task is called {0}{1}; name an existing task or remove the dependency")]
-    UnknownId(String, At),
-    /// A dependency uses a name that is written twice; the names that each have one task.
-    #[error("{name}{at} is the name of several tasks; write one of {names} instead", name = .0, names = listed(.1, ", "), at = .2)]
-    AmbiguousId(String, Vec<String>, At),
-    /// Two tasks have the same name; where the second and the first are.
-    #[error("the id {name} is used twice{at}{first}; rename one of the two", name = .0, at = .1, first = first(*.2))]
-    DuplicateId(String, At, At),
-    /// A task waits for itself.
-    #[error("task {0} waits for itself{1}; remove that dependency")]
-    SelfDependency(String, At),
-    /// The number of a task is not above that of the task before it, 0 for the first task.
-    #[error("task {0} comes after task {1}; number the tasks in rising order from 1")]
-    IdOrder(u64, u64),
-    /// A file of another tool that is not in its format: the format and the problem.
-    #[error("this file is not valid {0}: {1}{2}; correct it, or choose another format with --format")]
-    BadJson(&'static str, String, At),
-    /// More of something than a plan may have.
-    #[error("{value} {limit} are more than {max}; split the plan into several")]
-    LimitPassed {
-        /// What there is too much of.
-        limit: &'static str,
-        /// How much there is.
-        value: usize,
-        /// How much there may be.
-        max: usize,
-    },
-}
-
-/// A line and a column, both from 1, the column in characters; nothing for what has no text.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct At(pub Option<(usize, usize)>);
-
-impl std::fmt::Display for At {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        self.0.map_or(Ok(()), |(line, column)| write!(f, " (line {line}, column {column})"))
-    }
-}
-
-/// Names in an error.
-const NAMES_MAX: usize = 20;
-
-pub(super) fn listed(names: &[String], between: &str) -> String {
-    let more = if names.len() > NAMES_MAX { between.to_owned() + "..." } else { String::new() };
-    names[..names.len().min(NAMES_MAX)].join(between) + &more
-}
-
-fn first(at: At) -> String {
-    at.0.map_or_else(String::new, |(line, _)| format!(", first on line {line}"))
-}
-
-impl ParseError {
-    /// The name of the variant, by which programs tell errors apart.
-    #[must_use]
-    pub const fn name(&self) -> &'static str {
-        match self {
-            Self::EmptyPlan => "EmptyPlan",
-            Self::DependencyCycle(..) => "DependencyCycle",
-            Self::UnknownId(..) => "UnknownId",
-            Self::AmbiguousId(..) => "AmbiguousId",
-            Self::DuplicateId(..) => "DuplicateId",
-            Self::SelfDependency(..) => "SelfDependency",
-            Self::IdOrder(..) => "IdOrder",
-            Self::BadJson(..) => "BadJson",
-            Self::LimitPassed { .. } => "LimitPassed",
-        }
-    }
-
-    /// Line and column of what is wrong, both from 1; nothing for what is wrong with the whole or has no text.
-    #[must_use]
-    pub const fn place(&self) -> Option<(usize, usize)> {
-        match self {
-            Self::DependencyCycle(_, at)
-            | Self::UnknownId(_, at)
-            | Self::AmbiguousId(_, _, at)
-            | Self::DuplicateId(_, at, _)
-            | Self::SelfDependency(_, at)
-            | Self::BadJson(_, _, at) => at.0,
-            Self::EmptyPlan | Self::IdOrder(..) | Self::LimitPassed { .. } => None,
-        }
-    }
 }

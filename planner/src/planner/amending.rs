@@ -7,13 +7,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::error::PlannerError;
 use crate::event::{Amendment, Edit, Event, TaskStatus};
-use crate::parse::{self, EDGES_MAX, ParseError, ReadOptions, TASKS_MAX, TEXT_BYTES_MAX};
+use crate::parse::{self, EDGES_MAX, ReadOptions, TEXT_BYTES_MAX};
 use crate::plan::{Dependency, Strength, TaskId, TaskPlan};
 use crate::planner::initialize::{end_by_mark, pause_by_mark};
 use crate::planner::schedule::is_left_out;
 use crate::planner::settings::check_count;
 use crate::planner::{AMENDMENTS_MAX, Planner, end};
 use crate::state::{Phase, PlannerState, n_edges_back};
+use crate::validity::{InvalidPlan, TASKS_MAX, validate};
 
 /// The longest name that an edit gives a task, in characters.
 const LABEL_CHARS_MAX: usize = 64;
@@ -366,7 +367,7 @@ impl<'a> Draft<'a> {
                 .insert(id, TaskPlan { label: task.label.clone(), depends_on, ..TaskPlan::new(id, task.kind, "") });
         }
         let looked_at = looked_at.into_values().collect::<Vec<_>>();
-        if looked_at.is_empty() { Ok(()) } else { Ok(parse::validate(&looked_at)?) }
+        if looked_at.is_empty() { Ok(()) } else { Ok(validate(&looked_at)?) }
     }
 }
 
@@ -382,7 +383,7 @@ fn check_label(label: &str) -> Result<(), PlannerError> {
 }
 
 fn check_limit(limit: &'static str, value: usize, max: usize) -> Result<(), PlannerError> {
-    if value > max { Err(ParseError::LimitPassed { limit, value, max }.into()) } else { Ok(()) }
+    if value > max { Err(InvalidPlan::LimitPassed { limit, value, max }.into()) } else { Ok(()) }
 }
 
 fn hard(task: TaskId) -> Dependency {

@@ -8,6 +8,7 @@ use crate::plan::{Attachment, AttachmentKind, Mark, Origin, Proposal, SUB_PLAN_D
 use crate::planner::settings::check_config;
 use crate::planner::{Planner, end};
 use crate::state::Phase;
+use crate::validity::validate;
 
 impl Planner {
     pub(super) fn initialize(
@@ -69,7 +70,7 @@ fn take_up(
     if depth > SUB_PLAN_DEPTH_MAX {
         return Err(PlannerError::TooDeep { depth, max: SUB_PLAN_DEPTH_MAX });
     }
-    parse::validate(&proposal.tasks)?;
+    validate(&proposal.tasks)?;
     Ok(planned(proposal, attachments, config))
 }
 

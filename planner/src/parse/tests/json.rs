@@ -4,17 +4,17 @@ use std::fmt::Write as _;
 
 use crate::parse::edges::settle;
 use crate::parse::json::{beads, task_master};
-use crate::parse::tree::{At, ParseError};
 use crate::parse::tree::{Lines, Tree, When, diagnostics};
-use crate::parse::{Format, ReadOptions, TASKS_MAX};
+use crate::parse::{Format, ReadOptions};
 use crate::plan::{Mark, NodeKind};
+use crate::validity::{At, InvalidPlan, TASKS_MAX};
 
 /// The tree of a file: a node a line, indented below its group, then the warnings; or the error.
 fn read(format: Format, text: &str) -> String {
     shown(text, if format == Format::Beads { beads(text) } else { task_master(text, None) })
 }
 
-fn shown(text: &str, tree: Result<Tree, ParseError>) -> String {
+fn shown(text: &str, tree: Result<Tree, InvalidPlan>) -> String {
     let tree = match tree {
         Ok(tree) => tree,
         Err(error) => return error.to_string(),
@@ -283,13 +283,13 @@ fn errors_name_the_place() {
         assert_eq!(read(format, text), format!("this file is not valid {name}: {problem}; {end}"));
     }
     let twice = "{\"id\":\"a\",\"title\":\"A\"}\n {\"id\":\"a\",\"title\":\"A\"}";
-    assert_eq!(beads(twice).unwrap_err(), ParseError::DuplicateId("a".into(), At(Some((2, 2))), At(Some((1, 1)))));
+    assert_eq!(beads(twice).unwrap_err(), InvalidPlan::DuplicateId("a".into(), At(Some((2, 2))), At(Some((1, 1)))));
 }
 
 #[test]
 fn too_many_tasks_are_refused() {
     let text = (0..=TASKS_MAX).map(|n| format!("{{\"id\":{n},\"title\":\"A\"}}\n")).collect::<String>();
-    let limit = ParseError::LimitPassed { limit: "tasks", value: TASKS_MAX + 1, max: TASKS_MAX };
+    let limit = InvalidPlan::LimitPassed { limit: "tasks", value: TASKS_MAX + 1, max: TASKS_MAX };
     let options = ReadOptions { format: Format::Beads, ..ReadOptions::default() };
     assert_eq!(crate::parse::read(&text, options), Err(limit));
 }

@@ -2,7 +2,8 @@
 
 use proptest::prelude::*;
 
-use super::super::{Format, ParseError, Part, ReadOptions, TEXT_BYTES_MAX, read};
+use super::super::{Format, Part, ReadOptions, TEXT_BYTES_MAX, read};
+use crate::validity::InvalidPlan;
 
 /// Pieces that texts are made of, each of which some rule looks at.
 const PIECES: [&str; 42] = [
@@ -87,10 +88,10 @@ proptest! {
 fn a_text_past_a_limit_is_refused_with_the_limit_and_the_value() {
     let long = " ".repeat(TEXT_BYTES_MAX + 1);
     let error = read(&long, ReadOptions::default()).expect_err("it is too long");
-    assert_eq!(error, ParseError::LimitPassed { limit: "bytes", value: TEXT_BYTES_MAX + 1, max: TEXT_BYTES_MAX });
+    assert_eq!(error, InvalidPlan::LimitPassed { limit: "bytes", value: TEXT_BYTES_MAX + 1, max: TEXT_BYTES_MAX });
     let many = "- x\n".repeat(100_001);
     let error = read(&many, ReadOptions::default()).expect_err("it has too many tasks");
-    assert_eq!(error, ParseError::LimitPassed { limit: "tasks", value: 100_001, max: 100_000 });
+    assert_eq!(error, InvalidPlan::LimitPassed { limit: "tasks", value: 100_001, max: 100_000 });
     let wide = "- [ ] [P] x\n".repeat(3_000);
     let error = read(&format!("{wide}- [ ] y\n{wide}").repeat(2), ReadOptions::default());
     assert!(error.is_ok(), "three thousand beside each other are few");
@@ -115,6 +116,6 @@ fn deep_nesting_and_endless_lines_are_read_in_bounded_time_and_memory() {
 #[test]
 fn an_empty_text_is_no_plan() {
     for text in ["", " \n\t\n", "\u{feff}", "# Title\n\nOnly prose that orders nothing.\n", "\u{200b}"] {
-        assert_eq!(read(text, ReadOptions::default()), Err(ParseError::EmptyPlan), "{text:?}");
+        assert_eq!(read(text, ReadOptions::default()), Err(InvalidPlan::EmptyPlan), "{text:?}");
     }
 }

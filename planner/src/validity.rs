@@ -1,0 +1,189 @@
+//! What makes a list of tasks a plan: the check that every plan passes, and what is wrong with one that does not.
+
+use std::collections::{BTreeMap, HashSet};
+
+use crate::plan::{Dependency, TaskId, TaskPlan};
+
+/// Maximum number of tasks in a plan.
+pub const TASKS_MAX: usize = 100_000;
+
+/// The check that every plan passes, whoever proposed it.
+///
+/// Ids rise, labels are unique, dependencies name tasks of the plan, no task waits for itself, and no tasks wait for
+/// each other in a circle.
+///
+/// # Errors
+///
+/// The first of these rules that does not hold, without a place.
+pub fn validate(tasks: &[TaskPlan]) -> Result<(), InvalidPlan> {
+    let nowhere = At::default();
+    if tasks.is_empty() {
+        return Err(InvalidPlan::EmptyPlan);
+    }
+    if tasks.len() > TASKS_MAX {
+        return Err(InvalidPlan::LimitPassed { limit: "tasks", value: tasks.len(), max: TASKS_MAX });
+    }
+    let mut previous = 0;
+    let mut labels = HashSet::new();
+    let places = tasks.iter().enumerate().map(|(place, task)| (task.id, place)).collect::<BTreeMap<_, _>>();
+    let mut edges = Vec::with_capacity(tasks.len());
+    for task in tasks {
+        if task.id.0 <= previous {
+            return Err(InvalidPlan::IdOrder(task.id.0, previous));
+        }
+        previous = task.id.0;
+        if let Some(label) = &task.label
+            && !labels.insert(label.to_lowercase())
+        {
+            return Err(InvalidPlan::DuplicateId(label.clone(), nowhere, nowhere));
+        }
+        let mut own = Vec::with_capacity(task.depends_on.len());
+        for one in &task.depends_on {
+            if one.task == task.id {
+                return Err(InvalidPlan::SelfDependency(task.name(), nowhere));
+            }
+            let place = places.get(&one.task).copied();
+            let place = place.ok_or_else(|| InvalidPlan::UnknownId(one.task.to_string(), nowhere))?;
+            own.push(Dependency { task: TaskId(place as u64 + 1), ..*one });
+        }
+        edges.push(own);
+    }
+    let circle = order(&edges, |_| true).map(|_| ());
+    circle.map_err(|circle| {
+        InvalidPlan::DependencyCycle(circle.iter().map(|place| tasks[*place].name()).collect(), nowhere)
+    })
+}
+
+/// The place of a task that another waits for.
+pub(crate) fn before(one: &Dependency) -> usize {
+    one.task.0 as usize - 1
+}
+
+/// The rank of each task in an order in which all that it waits for comes before it, as near to the given one as that
+/// goes; or a circle, its first task repeated at the end.
+pub(crate) fn order(edges: &[Vec<Dependency>], counts: impl Fn(&Dependency) -> bool) -> Result<Vec<usize>, Vec<usize>> {
+    const OPEN: usize = usize::MAX;
+    let mut ranks = vec![None; edges.len()];
+    let mut n_ranked = 0;
+    let mut path: Vec<(usize, usize)> = Vec::new();
+    for root in 0..edges.len() {
+        path.extend(ranks[root].is_none().then_some((root, 0)));
+        while let Some((task, next)) = path.last_mut() {
+            ranks[*task].get_or_insert(OPEN);
+            let Some(one) = edges[*task].get(*next) else {
+                ranks[*task] = Some(n_ranked);
+                n_ranked += 1;
+                path.pop();
+                continue;
+            };
+            *next += 1;
+            let to = before(one);
+            match ranks[to].filter(|_| counts(one)) {
+                Some(OPEN) => {
+                    let mut circle =
+                        path.iter().map(|(task, _)| *task).skip_while(|task| *task != to).collect::<Vec<_>>();
+                    let first = circle.iter().enumerate().min_by_key(|(_, task)| **task).map_or(0, |(at, _)| at);
+                    circle.rotate_left(first);
+                    circle.push(circle[0]);
+                    return Err(circle);
+                }
+                None if counts(one) => path.push((to, 0)),
+                Some(_) | None => {}
+            }
+        }
+    }
+    Ok(ranks.into_iter().flatten().collect())
+}
+
+/// Why a text or a list of tasks is not a plan.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum InvalidPlan {
+    /// Nothing in it is a task.
+    #[error("the plan is empty: nothing in it is a task; write a list, or sentences that begin with a verb")]
+    EmptyPlan,
+    /// Tasks wait for each other in a circle: their names in order of waiting, the first repeated at the end.
+    #[error("tasks wait for each other in a circle: {names}{at}; remove one of these dependencies", names = listed(.0, " -> "), at = .1)]
+    DependencyCycle(Vec<String>, At),
+    /// A dependency names no task.
+    #[error("no task is called {0}{1}; name an existing task or remove the dependency")]
+    UnknownId(String, At),
+    /// A dependency uses a name that is written twice; the names that each have one task.
+    #[error("{name}{at} is the name of several tasks; write one of {names} instead", name = .0, names = listed(.1, ", "), at = .2)]
+    AmbiguousId(String, Vec<String>, At),
+    /// Two tasks have the same name; where the second and the first are.
+    #[error("the id {name} is used twice{at}{first}; rename one of the two", name = .0, at = .1, first = first(*.2))]
+    DuplicateId(String, At, At),
+    /// A task waits for itself.
+    #[error("task {0} waits for itself{1}; remove that dependency")]
+    SelfDependency(String, At),
+    /// The number of a task is not above that of the task before it, 0 for the first task.
+    #[error("task {0} comes after task {1}; number the tasks in rising order from 1")]
+    IdOrder(u64, u64),
+    /// A file of another tool that is not in its format: the format and the problem.
+    #[error("this file is not valid {0}: {1}{2}; correct it, or choose another format with --format")]
+    BadJson(&'static str, String, At),
+    /// More of something than a plan may have.
+    #[error("{value} {limit} are more than {max}; split the plan into several")]
+    LimitPassed {
+        /// What there is too much of.
+        limit: &'static str,
+        /// How much there is.
+        value: usize,
+        /// How much there may be.
+        max: usize,
+    },
+}
+
+/// A line and a column, both from 1, the column in characters; nothing for what has no text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct At(pub Option<(usize, usize)>);
+
+impl std::fmt::Display for At {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.map_or(Ok(()), |(line, column)| write!(f, " (line {line}, column {column})"))
+    }
+}
+
+/// Names in an error.
+const NAMES_MAX: usize = 20;
+
+pub(crate) fn listed(names: &[String], between: &str) -> String {
+    let more = if names.len() > NAMES_MAX { between.to_owned() + "..." } else { String::new() };
+    names[..names.len().min(NAMES_MAX)].join(between) + &more
+}
+
+fn first(at: At) -> String {
+    at.0.map_or_else(String::new, |(line, _)| format!(", first on line {line}"))
+}
+
+impl InvalidPlan {
+    /// The name of the variant, by which programs tell errors apart.
+    #[must_use]
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::EmptyPlan => "EmptyPlan",
+            Self::DependencyCycle(..) => "DependencyCycle",
+            Self::UnknownId(..) => "UnknownId",
+            Self::AmbiguousId(..) => "AmbiguousId",
+            Self::DuplicateId(..) => "DuplicateId",
+            Self::SelfDependency(..) => "SelfDependency",
+            Self::IdOrder(..) => "IdOrder",
+            Self::BadJson(..) => "BadJson",
+            Self::LimitPassed { .. } => "LimitPassed",
+        }
+    }
+
+    /// Line and column of what is wrong, both from 1; nothing for what is wrong with the whole or has no text.
+    #[must_use]
+    pub const fn place(&self) -> Option<(usize, usize)> {
+        match self {
+            Self::DependencyCycle(_, at)
+            | Self::UnknownId(_, at)
+            | Self::AmbiguousId(_, _, at)
+            | Self::DuplicateId(_, at, _)
+            | Self::SelfDependency(_, at)
+            | Self::BadJson(_, _, at) => at.0,
+            Self::EmptyPlan | Self::IdOrder(..) | Self::LimitPassed { .. } => None,
+        }
+    }
+}
