@@ -223,12 +223,12 @@ struct State {
     open: Option<usize>,
     /// How many elements of a quote or of HTML are open; what is in them is skipped.
     skipped: usize,
-    code: Option<String>,
+    in_fence: bool,
+    in_cell: bool,
     /// The open links and images.
     links: Vec<(usize, String, bool)>,
     /// Where the text of the open block ends.
     end: usize,
-    cell: Option<Inline>,
 }
 
 impl Builder<'_> {
@@ -256,9 +256,9 @@ impl Builder<'_> {
         match event {
             Event::Start(tag) => self.start(tag, &range),
             Event::End(tag) => self.end(tag, &range),
-            Event::Text(text) => match &mut self.state.code {
-                Some(code) => code.push_str(&text),
-                None => _ = self.push(&text, &range),
+            Event::Text(text) => match self.blocks.last_mut() {
+                Some(Block { kind: Kind::Fence { code, .. }, .. }) if self.state.in_fence => code.push_str(&text),
+                _ => _ = self.push(&text, &range),
             },
             Event::Code(code) => self.code(&code, &range),
             // Dependencies in a line of their own below an item are a note of it.
@@ -312,7 +312,7 @@ impl Builder<'_> {
                 let kind = Kind::Fence { language: language.to_string(), code: String::new(), is_closed };
                 let span = self.span(range);
                 self.add(kind, span);
-                self.state.code = Some(String::new());
+                self.state.in_fence = true;
             }
             Tag::CodeBlock(CodeBlockKind::Indented) | Tag::BlockQuote(_) | Tag::HtmlBlock | Tag::MetadataBlock(_) => {
                 self.close();
@@ -326,12 +326,12 @@ impl Builder<'_> {
                 let span = self.span(range);
                 self.add(Kind::Table(Vec::new()), span);
             }
-            Tag::TableHead | Tag::TableRow => {
-                if let Some(Block { kind: Kind::Table(rows), .. }) = self.blocks.last_mut() {
-                    rows.push(Vec::new());
-                }
+            Tag::TableHead | Tag::TableRow => self.rows().into_iter().for_each(|rows| rows.push(Vec::new())),
+            Tag::TableCell => {
+                let row = self.rows().and_then(|rows| rows.last_mut());
+                row.into_iter().for_each(|row| row.push(Inline::default()));
+                self.state.in_cell = true;
             }
-            Tag::TableCell => self.state.cell = Some(Inline::default()),
             Tag::Link { dest_url, .. } => self.link(&dest_url, false),
             Tag::Image { dest_url, .. } => self.link(&dest_url, true),
             _emphasis => {}
@@ -349,20 +349,8 @@ impl Builder<'_> {
                 self.close();
                 self.items.pop();
             }
-            TagEnd::CodeBlock => {
-                let text = self.state.code.take().unwrap_or_default();
-                if let Some(Block { kind: Kind::Fence { code, .. }, .. }) = self.blocks.last_mut() {
-                    *code = text;
-                }
-            }
-            TagEnd::TableCell => {
-                if let (Some(cell), Some(Block { kind: Kind::Table(rows), .. })) =
-                    (self.state.cell.take(), self.blocks.last_mut())
-                    && let Some(row) = rows.last_mut()
-                {
-                    row.push(cell);
-                }
-            }
+            TagEnd::CodeBlock => self.state.in_fence = false,
+            TagEnd::TableCell => self.state.in_cell = false,
             TagEnd::Link | TagEnd::Image => {
                 // An image in a link is the link's text.
                 let last = self.state.links.pop().filter(|_| self.state.links.is_empty());
@@ -392,16 +380,21 @@ impl Builder<'_> {
     }
 
     fn inline(&mut self) -> Option<&mut Inline> {
-        match (&mut self.state.cell, self.state.open) {
-            (Some(cell), _) => Some(cell),
-            (None, Some(open)) => Some(&mut self.blocks[open].inline),
-            (None, None) => None,
+        match self.state.open {
+            _ if self.state.in_cell => self.rows()?.last_mut()?.last_mut(),
+            Some(open) => Some(&mut self.blocks[open].inline),
+            None => None,
         }
+    }
+
+    /// The rows of the last table.
+    fn rows(&mut self) -> Option<&mut Vec<Vec<Inline>>> {
+        if let Kind::Table(rows) = &mut self.blocks.last_mut()?.kind { Some(rows) } else { None }
     }
 
     /// Text of a tight item behind something else in it is a paragraph of its own.
     fn push(&mut self, text: &str, range: &Range<usize>) -> usize {
-        if self.state.open.is_none() && self.state.cell.is_none() && !self.items.is_empty() {
+        if self.state.open.is_none() && !self.state.in_cell && !self.items.is_empty() {
             let span = self.span(range);
             self.state.open = Some(self.add(Kind::Paragraph, span));
         }

@@ -10,7 +10,7 @@ use super::words::{
     ALONE, CODE, COLON, CONTENT, EXPECTED, FOLLOWING, INTRODUCING, LIMITS, NEVER, NEXT, OBJECT, RUN, SHELLS, after,
     after_any, find_word, first_word, is_one_of, kind_of, words,
 };
-use crate::paths::file_ref;
+use crate::paths::{Link, file_ref};
 
 /// What became of a piece of code in a step.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -78,6 +78,14 @@ fn withheld(reason: impl Into<String>, help: &'static str) -> Verdict {
     Verdict::Withheld { reason: reason.into(), help }
 }
 
+fn when(holds: bool, reason: &str, help: &'static str) -> Option<Verdict> {
+    holds.then(|| withheld(reason, help))
+}
+
+fn because(reason: Option<impl Into<String>>, help: &'static str) -> Option<Verdict> {
+    reason.map(|reason| withheld(reason, help))
+}
+
 /// Pieces of code in a line; in one with more none is a command.
 const CODES_MAX: usize = 50;
 /// A command below a longer text is withheld, since each step would search all of it.
@@ -110,25 +118,17 @@ fn of_code(
         return if is_plausible { Verdict::Mentioned } else { Verdict::Text };
     };
     let is_other = |other: &Range<usize>| other != range && !names_a_thing(inline.code(other));
-    if let Some(reason) = around.barred {
-        withheld(reason, SAY)
-    } else if inline.links.iter().any(|link| link.range.start <= start && end <= link.range.end) {
-        withheld("it is the text of a link", SAY)
-    } else if says_more(masked, sentences, &sentence) {
-        withheld("its step says more than to run it", SAY)
-    } else if let Some(reason) = denied(around) {
-        withheld(reason, SAY)
-    } else if let Some(word) = limited(&masked[sentence]) {
-        withheld(format!("its line says {word:?}"), SAY)
-    } else if !may_follow(after_it) {
-        withheld("more follows it than where it runs", SAY)
-    } else if inline.codes.iter().any(is_other) {
-        withheld("its step has more than one piece of code", SPLIT)
-    } else if let Some(part) = placeholder(command) {
-        withheld(format!("it has a placeholder: {part}"), FILL)
-    } else {
-        Verdict::Runs { command: command.to_owned(), form }
-    }
+    let is_link = |link: &Link| link.range.start <= start && end <= link.range.end;
+    let says = |word: &str| format!("its line says {word:?}");
+    because(around.barred, SAY)
+        .or_else(|| when(inline.links.iter().any(is_link), "it is the text of a link", SAY))
+        .or_else(|| when(says_more(masked, sentences, &sentence), "its step says more than to run it", SAY))
+        .or_else(|| because(denied(around), SAY))
+        .or_else(|| because(limited(&masked[sentence.clone()]).map(says), SAY))
+        .or_else(|| when(!may_follow(after_it), "more follows it than where it runs", SAY))
+        .or_else(|| when(inline.codes.iter().any(is_other), "its step has more than one piece of code", SPLIT))
+        .or_else(|| because(placeholder(command), FILL))
+        .unwrap_or_else(|| Verdict::Runs { command: command.to_owned(), form })
 }
 
 /// The command and the form of a piece of code between two parts of its sentence; `lead` is the first without its label.
@@ -145,7 +145,11 @@ fn form_of<'a>(code: &'a str, before: &str, lead: &str, after_it: &str, is_stron
     if orders(lead) {
         return (has_argument || code.starts_with("./") || ends).then_some((code, 3));
     }
-    let begins = COLON.iter().any(|verb| after(lead, verb).is_some_and(|object| says_what(verb, object)));
+    // A verb alone, or with an object that is no other noun: `Build scripts:` is no order.
+    let begins = COLON.iter().any(|verb| {
+        let object = after(lead, verb).map(str::trim);
+        object.is_some_and(|it| it == ":" || !ALONE.contains(verb) && after_any(it, &OBJECT).is_some())
+    });
     let is_final = before.trim_end().ends_with(':') && ends && !after_it.contains(')');
     let is_plain = find_word(before, &CODE).is_none();
     (is_strong && begins && is_final && has_argument && is_plain).then_some((code, 4))
@@ -155,19 +159,12 @@ fn form_of<'a>(code: &'a str, before: &str, lead: &str, after_it: &str, is_stron
 fn lead_taken_off(before: &str) -> &str {
     let mut rest = before.trim_start();
     if let Some((label, after)) = rest.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
-        let digits = label.trim_start_matches(|c: char| c.is_ascii_uppercase());
-        if !digits.is_empty() && digits.len() < label.len() && digits.bytes().all(|byte| byte.is_ascii_digit()) {
-            rest = after.trim_start();
-        }
+        let number = label.trim_start_matches(|c: char| c.is_ascii_uppercase());
+        let is_label = number.len() < label.len() && number.parse::<u32>().is_ok();
+        rest = if is_label { after.trim_start() } else { rest };
     }
     let after = after_any(rest, &NEXT).or_else(|| after(rest, "first"));
     after.map_or(rest, |after| after.trim_start_matches([',', ' ']))
-}
-
-/// A verb alone, or with an object that is no other noun: `Build scripts:` is no order.
-fn says_what(verb: &str, object: &str) -> bool {
-    let object = object.trim();
-    object == ":" || !ALONE.contains(&verb) && after_any(object, &OBJECT).is_some()
 }
 
 /// Run or Execute, and nothing else.
@@ -270,34 +267,23 @@ fn of_fence(inline: &Inline, fence: &Fence<'_>, around: &Around<'_>) -> Verdict 
     let (comments, lines) = command.lines().partition::<Vec<_>, _>(|line| line.trim_start().starts_with('#'));
     let comments = comments.join("\n");
     let first = lines.iter().find(|line| !line.trim().is_empty());
-    if let Some(reason) = around.barred {
-        withheld(reason, SAY)
-    } else if name != language {
-        withheld("its first line says more than the language", MARK)
-    } else if sentences(&masked).get(1..).unwrap_or_default().iter().any(|other| !is_expected(&masked[other.clone()])) {
-        withheld("its step says more than to run it", SAY)
-    } else if !fence.is_closed {
-        withheld("it has no end", "close the fence")
-    } else if !fence.is_last {
-        withheld("it is not the last thing below its step", MARK)
-    } else if let Some(reason) = denied(around) {
-        withheld(reason, SAY)
-    } else if let Some(word) = limited(&masked).or_else(|| limited(&before)) {
-        withheld(format!("the line above it says {word:?}"), SAY)
-    } else if let Some(word) = find_word(&comments, &NEVER) {
-        withheld(format!("a comment in it says {word:?}"), SAY)
-    } else if command.starts_with("#!")
+    let says_more = |other: &Range<usize>| !is_expected(&masked[other.clone()]);
+    let is_content = command.starts_with("#!")
         || comments.split_whitespace().any(|word| file_ref(word).is_some())
-        || speaks_of_code(line)
-    {
-        withheld("it looks like the content of a file", "write above it: Run:")
-    } else if let Some(part) = placeholder(&command) {
-        withheld(format!("it has a placeholder: {part}"), FILL)
-    } else if first.is_none_or(|line| !begins_a_script(line)) {
-        withheld("it does not begin with a command", MARK)
-    } else {
-        Verdict::Runs { command, form: 1 }
-    }
+        || speaks_of_code(line);
+    let says = |word: &str| format!("the line above it says {word:?}");
+    because(around.barred, SAY)
+        .or_else(|| when(name != language, "its first line says more than the language", MARK))
+        .or_else(|| when(sentences(&masked).iter().skip(1).any(says_more), "its step says more than to run it", SAY))
+        .or_else(|| when(!fence.is_closed, "it has no end", "close the fence"))
+        .or_else(|| when(!fence.is_last, "it is not the last thing below its step", MARK))
+        .or_else(|| because(denied(around), SAY))
+        .or_else(|| because(limited(&masked).or_else(|| limited(&before)).map(says), SAY))
+        .or_else(|| because(find_word(&comments, &NEVER).map(|word| format!("a comment in it says {word:?}")), SAY))
+        .or_else(|| when(is_content, "it looks like the content of a file", "write above it: Run:"))
+        .or_else(|| because(placeholder(&command), FILL))
+        .or_else(|| when(first.is_none_or(|line| !begins_a_script(line)), "it does not begin with a command", MARK))
+        .unwrap_or(Verdict::Runs { command, form: 1 })
 }
 
 /// True when the line above a fence is about the code in it: about a file, or about what to do with the code but run it.
@@ -337,8 +323,8 @@ fn begins_a_script(line: &str) -> bool {
         || is_program(line.split([';', '|', '&', '(', ')']).next().unwrap_or_default())
 }
 
-/// A part of a command that stands for something else.
-fn placeholder(command: &str) -> Option<&str> {
+/// Says which part of a command stands for something else.
+fn placeholder(command: &str) -> Option<String> {
     static PLACEHOLDER: LazyLock<Regex> = LazyLock::new(|| {
         // Everything beyond ASCII counts as a letter.
         let letter = r"[A-Za-z\x{80}-\x{10ffff}]";
@@ -360,7 +346,8 @@ fn placeholder(command: &str) -> Option<&str> {
     let mut parts = PLACEHOLDER.find_iter(command).map(|part| part.as_str().trim());
     // Words in quotes are another language's.
     let mut words = command.split(['"', '\'']).step_by(2).flat_map(str::split_ascii_whitespace);
-    parts.find(|part| !part.starts_with('$')).or_else(|| words.find(is_variable))
+    let found = parts.find(|part| !part.starts_with('$')).or_else(|| words.find(is_variable));
+    found.map(|part| format!("it has a placeholder: {part}"))
 }
 
 /// The sentences of a text in which code is blanked out.

@@ -235,16 +235,14 @@ impl Finder<'_> {
             |section: &&Section| !section.has_steps && section.parent.is_none_or(|around| sections[around].has_steps);
         for section in sections.iter().filter(is_told) {
             let (boxes, remedy) = marker.told();
+            let none = "this section has no steps and is left out".to_owned();
             let (message, help) = match (section.is_out, section.is_option, *marker) {
-                (true, ..) => (
-                    "this section has no steps and is left out".to_owned(),
-                    "rename the heading if the section has steps",
-                ),
-                (false, true, _) => (
-                    "this section is left out: an option is only asked about".to_owned(),
-                    "write its steps into a section of their own, each with (if ...)",
-                ),
-                (false, false, Marker::Sentence) => ("this section has no steps and is left out".to_owned(), remedy),
+                (true, ..) => (none, "rename the heading if the section has steps"),
+                (false, true, _) => {
+                    let message = "this section is left out: an option is only asked about".to_owned();
+                    (message, "write its steps into a section of their own, each with (if ...)")
+                }
+                (false, false, Marker::Sentence) => (none, remedy),
                 (false, false, _) => (format!("this section is left out, since the file has {boxes}"), remedy),
             };
             tree.warn(blocks[section.block].span.start, message, help);

@@ -22,8 +22,7 @@ pub(super) fn connect(
     options: ReadOptions<'_>,
     named: Option<Named<'_>>,
 ) -> Result<(ParsedPlan, Outer), InvalidPlan> {
-    let lines = Lines::new(text);
-    let mut builder = Builder::new(&mut tree, &lines, named)?;
+    let mut builder = Builder::new(&mut tree, text, named)?;
     settle(&mut tree);
     builder.name(&mut tree);
     builder.resolve(&tree)?;
@@ -37,6 +36,7 @@ pub(super) fn connect(
         own.sort_unstable();
         own.dedup_by_key(|one| one.task);
     }
+    let lines = Lines::new(text);
     loosen(&mut edges).map_err(|circle| {
         let name =
             |number: &usize| tree.nodes[nodes[*number]].task.label.clone().unwrap_or_else(|| (number + 1).to_string());
@@ -108,8 +108,9 @@ pub(super) fn settle(tree: &mut Tree) {
     }
 }
 
+#[derive(Default)]
 struct Builder<'a> {
-    lines: &'a Lines<'a>,
+    text: &'a str,
     named: Option<Named<'a>>,
     /// By node: its number, unless it is a group.
     ids: Vec<Option<TaskId>>,
@@ -140,7 +141,7 @@ type Front = BTreeMap<usize, Strength>;
 
 impl<'a> Builder<'a> {
     /// Numbers the steps; a group without a step in it is a step.
-    fn new(tree: &mut Tree, lines: &'a Lines<'a>, named: Option<Named<'a>>) -> Result<Self, InvalidPlan> {
+    fn new(tree: &mut Tree, text: &'a str, named: Option<Named<'a>>) -> Result<Self, InvalidPlan> {
         let n_nodes = tree.nodes.len();
         let mut parts = vec![Vec::new(); n_nodes + 1];
         for (place, node) in tree.nodes.iter().enumerate() {
@@ -157,22 +158,9 @@ impl<'a> Builder<'a> {
             1..=TASKS_MAX => {}
             value => return Err(InvalidPlan::LimitPassed { limit: "tasks", value, max: TASKS_MAX }),
         }
-        Ok(Self {
-            lines,
-            named,
-            ids,
-            parts,
-            names: HashMap::new(),
-            written: vec![None; n_nodes],
-            edges: vec![Vec::new(); nodes.len()],
-            nodes,
-            n_edges: 0,
-            conditions: vec![None; n_nodes],
-            inherited: None,
-            last: None,
-            last_condition: None,
-            outer: Vec::new(),
-        })
+        let (written, conditions) = (vec![None; n_nodes], vec![None; n_nodes]);
+        let edges = vec![Vec::new(); nodes.len()];
+        Ok(Self { text, named, ids, parts, written, edges, nodes, conditions, ..Self::default() })
     }
 
     /// Gives each task its label: the name that is written, if it is written once; else its group and place.
@@ -235,7 +223,8 @@ impl<'a> Builder<'a> {
     fn warn_of_doubles(&self, tree: &mut Tree, doubles: &[Vec<usize>]) {
         const LINES_MAX: usize = 8;
         let Some(first) = doubles.first() else { return };
-        let line_of = |place: &usize| self.lines.place(tree.nodes[*place].at).0.map_or(0, |(line, _)| line).to_string();
+        let text = Lines::new(self.text);
+        let line_of = |place: &usize| text.place(tree.nodes[*place].at).0.map_or(0, |(line, _)| line).to_string();
         let shown = doubles.iter().map(|nodes| {
             let Node { name, alias, .. } = &tree.nodes[nodes[0]];
             let name = name.as_ref().or(alias.as_ref()).map_or("", String::as_str);
@@ -274,7 +263,7 @@ impl<'a> Builder<'a> {
     /// The node that a name means, unless that is a task of the plan that the text is added to.
     fn find(&mut self, tree: &Tree, place: usize, reference: &Reference) -> Result<Option<usize>, InvalidPlan> {
         let name = reference.name.to_lowercase();
-        let (at, id) = (|| self.lines.place(reference.at), || reference.name.clone());
+        let (at, id) = (|| Lines::new(self.text).place(reference.at), || reference.name.clone());
         match self.names.get(&name).map(Vec::as_slice) {
             Some([one]) if *one == place => Err(InvalidPlan::SelfDependency(id(), at())),
             Some([one]) => Ok(Some(*one)),
