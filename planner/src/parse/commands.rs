@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use super::blocks::Inline;
+use super::blocks::{Block, Inline, Kind};
 use super::words::{
     ALONE, CODE, COLON, CONTENT, EXPECTED, FOLLOWING, INTRODUCING, LIMITS, NEVER, NEXT, OBJECT, RUN, SHELLS, after,
     after_any, find_word, first_word, is_one_of, kind_of, words,
@@ -27,13 +27,10 @@ pub(super) enum Verdict {
 
 /// A fence below a step.
 pub(super) struct Fence<'a> {
-    pub language: &'a str,
-    pub code: &'a str,
+    pub block: &'a Block,
     /// The paragraph before it; the step's own line if there is none.
     pub before: Option<&'a Inline>,
     pub is_last: bool,
-    /// Its last line is there.
-    pub is_closed: bool,
 }
 
 /// What holds for all commands of a step.
@@ -245,20 +242,25 @@ fn is_program(code: &str) -> bool {
     PROGRAM.is_match(code)
 }
 
+/// The language of a fence, and whether it is that of a shell.
+pub(super) fn language_of(first_line: &str) -> (String, bool) {
+    let name = first_line.trim().split([' ', ',', '{']).next().unwrap_or_default().to_lowercase();
+    let is_shell = SHELLS.contains(&name.as_str());
+    (name, is_shell)
+}
+
 fn of_fence(inline: &Inline, fence: &Fence<'_>, around: &Around<'_>) -> Verdict {
-    let language = fence.language.trim().to_lowercase();
-    let name = language.split([' ', ',', '{']).next().unwrap_or_default();
-    let is_shell = SHELLS.contains(&name);
-    let prompted = prompted(fence.code);
-    if !is_shell && !language.is_empty() {
+    let Kind::Fence { language, code, is_closed } = &fence.block.kind else { return Verdict::Text };
+    let (name, is_shell) = language_of(language);
+    if !is_shell && !language.trim().is_empty() {
         return Verdict::Text;
     }
-    let command = match prompted {
+    let command = match prompted(code) {
         None if !is_shell => return Verdict::Mentioned,
         None if name == "console" => {
             return withheld("no line of it begins with `$ `", "write `$ ` before each command");
         }
-        None => fence.code.trim_end().to_owned(),
+        None => code.trim_end().to_owned(),
         Some((_, false)) => return withheld("it shows output too", "leave only the commands in it"),
         Some((lines, true)) => lines,
     };
@@ -273,9 +275,9 @@ fn of_fence(inline: &Inline, fence: &Fence<'_>, around: &Around<'_>) -> Verdict 
         || speaks_of_code(line);
     let says = |word: &str| format!("the line above it says {word:?}");
     because(around.barred, SAY)
-        .or_else(|| when(name != language, "its first line says more than the language", MARK))
+        .or_else(|| when(name.len() < language.trim().len(), "its first line says more than the language", MARK))
         .or_else(|| when(sentences(&masked).iter().skip(1).any(says_more), "its step says more than to run it", SAY))
-        .or_else(|| when(!fence.is_closed, "it has no end", "close the fence"))
+        .or_else(|| when(!is_closed, "it has no end", "close the fence"))
         .or_else(|| when(!fence.is_last, "it is not the last thing below its step", MARK))
         .or_else(|| because(denied(around), SAY))
         .or_else(|| because(limited(&masked).or_else(|| limited(&before)).map(says), SAY))

@@ -3,11 +3,11 @@
 use serde_json::Value;
 
 use super::blocks::{Block, Inline, Kind};
-use super::commands::{Around, Fence, Verdict, judge, sentences};
+use super::commands::{Around, Fence, Verdict, judge, language_of, sentences};
 use super::line;
-use super::steps::{Finder, Marker, Section};
+use super::steps::{Draft, Finder, Marker, Section};
 use super::tree::{CodeUse, Format, Node, Part, Reference, Tree, When};
-use super::words::{DEPENDS, NEVER, NEXT, POLITE, SHELLS, after_any, find_word, first_word, is_one_of, kind_of};
+use super::words::{DEPENDS, NEVER, NEXT, POLITE, after_any, find_word, first_word, is_one_of, kind_of};
 use crate::paths::attachments;
 use crate::plan::{Mark, NodeKind};
 
@@ -41,21 +41,17 @@ impl Finder<'_> {
     }
 
     fn fill(&mut self, blocks: &[Block], node: usize) {
-        let draft = &mut self.drafts[node];
-        let (below, line) = (std::mem::take(&mut draft.below), std::mem::take(&mut draft.line));
-        let (section, command_line) = (draft.section, draft.command.take());
+        let draft = std::mem::take(&mut self.drafts[node]);
         let of_line = draft.span.or(draft.block.map(|block| blocks[block].span));
-        // The text of a row may deny the command in another cell of it.
-        let row = command_line.is_some().then_some(&line);
-        let command = self.command(blocks, node, command_line.as_ref().unwrap_or(&line), row, &below);
+        let command = self.command(blocks, node, &draft);
         let fence = command.as_ref().and_then(|(_, fence)| *fence);
-        for place in below.iter().filter(|place| fence != Some(**place)) {
-            self.note(node, &blocks[*place], section);
+        for place in draft.below.iter().filter(|place| fence != Some(**place)) {
+            self.note(node, &blocks[*place], draft.section);
         }
         let made = &mut self.tree.nodes[node];
         let task = &mut made.task;
         task.spans.extend(of_line.filter(|_| !made.is_heading));
-        task.spans.extend(below.iter().map(|place| blocks[*place].span));
+        task.spans.extend(draft.below.iter().map(|place| blocks[*place].span));
         task.spans.sort_unstable();
         if made.is_group {
             self.tree.parts.extend(task.spans.iter().map(|span| (*span, Part::Context)));
@@ -65,19 +61,19 @@ impl Finder<'_> {
             let command = Inline::plain(command, 0);
             attach(made, &command);
         }
-        let (task, text) = (&mut made.task, line.text.trim());
+        let (task, text) = (&mut made.task, draft.line.text.trim());
         if task.kind == NodeKind::Clarification {
             task.description = text.to_owned();
         } else {
             task.description = text.trim_end_matches([':', ' ']).to_owned();
-            task.kind = kind_by_words(&line, task.command.is_some());
+            task.kind = kind_by_words(&draft.line, task.command.is_some());
         }
-        self.drafts[node].line = line;
+        self.drafts[node] = draft;
     }
 
     /// Why no code of a step runs.
-    fn barred(&self, blocks: &[Block], node: usize, line: &Inline, below: &[usize]) -> Option<&'static str> {
-        let (made, draft) = (&self.tree.nodes[node], &self.drafts[node]);
+    fn barred(&self, blocks: &[Block], node: usize, draft: &Draft) -> Option<&'static str> {
+        let made = &self.tree.nodes[node];
         let section = draft.section.map(|section| &self.sections[section]);
         let reasons = [
             (made.task.mark == Mark::Done, "its step is done"),
@@ -86,35 +82,32 @@ impl Finder<'_> {
             (made.task.kind == NodeKind::Clarification, "its step is a question"),
             (section.is_some_and(|section| section.is_out || section.has_no_commands), "its section has no commands"),
             (draft.is_followed, "a paragraph follows its list"),
-            (line.text.contains("~~"), "its step is struck out in part"),
+            (draft.line.text.contains("~~"), "its step is struck out in part"),
             (self.tree.title.as_ref().is_some_and(|title| find_word(title, &NEVER).is_some()), "the title denies it"),
-            (below.iter().any(|place| says_over(&blocks[*place].inline.text)), "a note says that it is over"),
+            (draft.below.iter().any(|place| says_over(&blocks[*place].inline.text)), "a note says that it is over"),
             (self.doubtful.contains(&draft.section), "not every sentence around it is a step"),
         ];
         reasons.into_iter().find_map(|(holds, reason)| holds.then_some(reason))
     }
 
     /// The command of a step, and its fence if it is one; warnings for code that does not run.
-    fn command(
-        &mut self,
-        blocks: &[Block],
-        node: usize,
-        line: &Inline,
-        row: Option<&Inline>,
-        below: &[usize],
-    ) -> Option<(String, Option<usize>)> {
-        let is_fence = |place: &usize| matches!(blocks[*place].kind, Kind::Fence { .. });
-        if line.codes.is_empty() && !below.iter().any(is_fence) {
+    fn command(&mut self, blocks: &[Block], node: usize, draft: &Draft) -> Option<(String, Option<usize>)> {
+        let Draft { below, section, .. } = draft;
+        let line = draft.command.as_ref().unwrap_or(&draft.line);
+        // The text of a row may deny the command in another cell of it.
+        let row = draft.command.as_ref().map(|_| draft.line.text.as_str());
+        let is_fence = |place: &&usize| matches!(blocks[**place].kind, Kind::Fence { .. });
+        if line.codes.is_empty() && !below.iter().any(|place| is_fence(&place)) {
             return None;
         }
-        let (made, draft) = (&self.tree.nodes[node], &self.drafts[node]);
+        let made = &self.tree.nodes[node];
         let mut leads = draft.lead.map(|lead| &blocks[lead].inline).into_iter().collect::<Vec<_>>();
         // What is not read as text, such as a comment, may deny a command too.
         let source = |block: &Block| &self.text[block.span.start..block.span.end];
         let own = draft.block.map(|block| source(&blocks[block])).filter(|own| own.contains("<!--"));
         let is_read = |block: &&Block| matches!(block.kind, Kind::Paragraph | Kind::Item(_) | Kind::Fence { .. });
         let unread = below.iter().map(|place| &blocks[*place]).filter(|block| !is_read(block)).map(source);
-        let notes = made.task.notes.iter().chain(row.map(|row| &row.text)).map(String::as_str);
+        let notes = made.task.notes.iter().map(String::as_str).chain(row);
         let raw = own.into_iter().chain(unread).chain(notes).map(|text| Inline::plain(text, 0)).collect::<Vec<_>>();
         let mut others = below.iter().map(|place| &blocks[*place].inline).chain(&raw).collect::<Vec<_>>();
         for above in std::iter::successors(made.parent, |above| self.tree.nodes[*above].parent) {
@@ -123,25 +116,21 @@ impl Finder<'_> {
             if is_lead { &mut leads } else { &mut others }.push(line);
         }
         let last = below.iter().rev().find(|place| blocks[**place].kind != Kind::Rule);
-        let fences = below.iter().enumerate().filter_map(|(n, place)| {
-            let Kind::Fence { language, code, is_closed } = &blocks[*place].kind else { return None };
+        let fences = below.iter().enumerate().filter(|(_, place)| is_fence(place)).map(|(n, place)| {
             let before = n.checked_sub(1).map(|n| &blocks[below[n]]);
             let before = before.filter(|block| matches!(block.kind, Kind::Paragraph | Kind::Item(_)));
-            let (before, is_last) = (before.map(|block| &block.inline), last == Some(place));
-            Some(Fence { language, code, before, is_last, is_closed: *is_closed })
+            Fence { block: &blocks[*place], before: before.map(|block| &block.inline), is_last: last == Some(place) }
         });
         let has_box = made.state.is_some();
         let is_bullet = draft.block.is_some_and(|block| blocks[block].kind == Kind::Item(None));
         let is_strong = has_box || self.marker == Marker::Number && !is_bullet;
-        let barred = self.barred(blocks, node, line, below);
+        let barred = self.barred(blocks, node, draft);
         let is_column = row.is_some();
         let around = Around { barred, is_strong, has_box, is_column, leads: &leads, others: &others };
         let verdicts = judge(line, &fences.collect::<Vec<_>>(), &around);
         let is_over =
             matches!(made.task.mark, Mark::Done | Mark::Cancelled) || made.task.kind == NodeKind::Clarification;
-        let section = draft.section;
-        let fences =
-            below.iter().filter(|place| is_fence(place)).map(|place| (blocks[*place].span.start, Some(*place)));
+        let fences = below.iter().filter(is_fence).map(|place| (blocks[*place].span.start, Some(*place)));
         let codes = line.codes.iter().map(|code| (line.at(code.start), None)).chain(fences);
         let runs = verdicts.iter().any(|verdict| matches!(verdict, Verdict::Runs { .. }));
         let mut command = None;
@@ -150,11 +139,11 @@ impl Finder<'_> {
             match verdict {
                 Verdict::Runs { command: found, .. } => command = Some((found, place)),
                 Verdict::Withheld { reason, help } if !is_over => {
-                    self.warn(section, "withheld", at, &format!("this code does not run: {reason}"), help);
+                    self.warn(*section, "withheld", at, &format!("this code does not run: {reason}"), help);
                 }
                 Verdict::Mentioned if !runs && !is_over => {
                     let help = "if it is a command, write: Run `...`, or put it into a fence marked sh";
-                    self.warn(section, "mentioned", at, "this code is text and does not run", help);
+                    self.warn(*section, "mentioned", at, "this code is text and does not run", help);
                 }
                 Verdict::Withheld { .. } | Verdict::Mentioned | Verdict::Text => {}
             }
@@ -219,7 +208,7 @@ impl Finder<'_> {
                     let message = format!("this item is not a step: the file has {boxes}");
                     self.warn(section, "item", block.span.start, &message, help);
                 }
-                Kind::Fence { language, .. } if is_shell(language) || language.is_empty() => {
+                Kind::Fence { language, .. } if language_of(language).1 || language.is_empty() => {
                     let message = "this fence is below no step and does not run";
                     self.warn(section, "fence", block.span.start, message, "indent it below its step");
                 }
@@ -279,11 +268,6 @@ pub(super) fn dependency_line(inline: &Inline, headings: &std::collections::Hash
     let rest = after_any(inline.text.trim(), &DEPENDS)?;
     let list = rest.trim_start().strip_prefix(':')?;
     line::names(list, inline.at(inline.text.len() - list.len()), headings)
-}
-
-/// True of the languages of shells.
-pub(super) fn is_shell(language: &str) -> bool {
-    SHELLS.contains(&language.split([' ', ',', '{']).next().unwrap_or_default().to_lowercase().as_str())
 }
 
 /// The place at which a question begins that follows what it asks about in the same line.

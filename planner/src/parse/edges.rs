@@ -12,8 +12,8 @@ pub const EDGES_MAX: usize = 2_000_000;
 /// Finds a task of the plan that a text is added to, by its name.
 pub type Named<'a> = &'a dyn Fn(&str) -> Option<TaskId>;
 
-/// Dependencies of the tasks of a text on tasks of the plan that it is added to.
-type Outer = Vec<(TaskId, TaskId)>;
+/// A plan, and which of its tasks wait for which tasks of the plan that it is added to.
+pub type Added = (ParsedPlan, Vec<(TaskId, TaskId)>);
 
 /// Names and orders the steps of a tree.
 pub(super) fn connect(
@@ -21,7 +21,7 @@ pub(super) fn connect(
     text: &str,
     options: ReadOptions<'_>,
     named: Option<Named<'_>>,
-) -> Result<(ParsedPlan, Outer), InvalidPlan> {
+) -> Result<Added, InvalidPlan> {
     let mut builder = Builder::new(&mut tree, text, named)?;
     settle(&mut tree);
     builder.name(&mut tree);
@@ -133,7 +133,7 @@ struct Builder<'a> {
     last: Option<usize>,
     /// The condition of the step before, and what decides it.
     last_condition: Option<(Condition, Front)>,
-    outer: Outer,
+    outer: Vec<(TaskId, TaskId)>,
 }
 
 /// The steps that the next one waits for.

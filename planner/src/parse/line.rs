@@ -74,14 +74,11 @@ impl Line<'_> {
 
     /// `[P]` at the end of the text or before it, where only an id and labels may precede it.
     fn take_parallel(&mut self) {
-        let text = &self.inline.text;
-        let is_word = |at: &usize| {
-            let (before, after) = (&text[..*at], &text[at + 3..]);
-            let is_label = |word: &str| word.starts_with('[') || word.contains(|c: char| c.is_ascii_digit());
-            let is_last = after.is_empty() && before.ends_with(' ');
-            is_last || before.split_whitespace().all(is_label) && after.starts_with([' ', '['])
-        };
-        let found = text.match_indices("[P]").map(|(at, _)| at).find(is_word);
+        // Before it in the front are an id and labels alone.
+        static MARK: LazyLock<Regex> = LazyLock::new(|| {
+            Regex::new(r"^(?:(?:\[\S*|\S*[0-9]\S*)\s+)*\[P\][ \[]| \[P\]$").expect("it is a constant")
+        });
+        let found = MARK.find(&self.inline.text).and_then(|found| Some(found.start() + found.as_str().rfind("[P]")?));
         if let Some(at) = found.filter(|at| !self.inline.is_code(*at)) {
             self.node.beside = true;
             self.inline.cut(at..at + 3);

@@ -21,14 +21,14 @@ mod tree;
 mod words;
 
 pub use canonical::render;
-pub use edges::{EDGES_MAX, Named};
+pub use edges::{Added, EDGES_MAX, Named};
 pub use ticks::{Written, expressible, write_states};
 pub use tree::{CodeUse, Diagnostic, Format, MarkAt, ParsedPlan, Part, ReadOptions, TEXT_BYTES_MAX, WARNINGS_MAX};
 pub use words::VERBS;
 
 use std::borrow::Cow;
 
-use crate::plan::{Attachment, TaskId};
+use crate::plan::Attachment;
 use crate::validity::InvalidPlan;
 use tree::Node;
 
@@ -47,19 +47,11 @@ pub fn read(text: &str, options: ReadOptions<'_>) -> Result<ParsedPlan, InvalidP
 /// # Errors
 ///
 /// As [`read`].
-pub fn read_beside(
-    text: &str,
-    options: ReadOptions<'_>,
-    named: Named<'_>,
-) -> Result<(ParsedPlan, Vec<(TaskId, TaskId)>), InvalidPlan> {
+pub fn read_beside(text: &str, options: ReadOptions<'_>, named: Named<'_>) -> Result<Added, InvalidPlan> {
     read_with(text, options, Some(named))
 }
 
-fn read_with(
-    text: &str,
-    options: ReadOptions<'_>,
-    named: Option<Named<'_>>,
-) -> Result<(ParsedPlan, Vec<(TaskId, TaskId)>), InvalidPlan> {
+fn read_with(text: &str, options: ReadOptions<'_>, named: Option<Named<'_>>) -> Result<Added, InvalidPlan> {
     if text.len() > TEXT_BYTES_MAX {
         return Err(InvalidPlan::LimitPassed { limit: "bytes", value: text.len(), max: TEXT_BYTES_MAX });
     }

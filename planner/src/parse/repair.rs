@@ -59,24 +59,29 @@ struct Repairer<'a> {
     after_blank: bool,
     after_step: bool,
     line: &'a str,
+    /// The first byte of the line in the file.
+    at: usize,
+    /// Its first visible byte, counted from there.
+    visible: usize,
 }
 
 /// Repairs a text that begins at a byte of the file.
 pub(super) fn repair(text: &str, offset: usize) -> Repaired {
     let mut repairer = Repairer { after_blank: true, ..Repairer::default() };
     repairer.repaired.text.reserve(text.len() + text.len() / 8);
-    let mut at = offset;
+    repairer.at = offset;
     for line in text.split_inclusive('\n') {
         repairer.line = line;
-        repairer.take(at);
-        at += line.len();
+        repairer.take();
+        repairer.at += line.len();
     }
     repairer.repaired
 }
 
 impl Repairer<'_> {
-    fn take(&mut self, at: usize) {
+    fn take(&mut self) {
         let (column, visible) = indentation(self.line);
+        self.visible = visible;
         let body = &self.line[visible..];
         let is_blank = body.trim_end().is_empty();
         if let Some((sign, length, shift)) = self.fence {
@@ -87,19 +92,20 @@ impl Repairer<'_> {
                 self.fence = None;
             }
             if !leaves {
-                return self.put(at, visible, column.saturating_add_signed(shift), "", is_blank);
+                let column = if is_blank { 0 } else { column.saturating_add_signed(shift) };
+                return self.put(visible, column, "");
             }
         }
         if self.in_comment || is_blank {
             self.in_comment &= !body.contains("-->");
             self.after_blank |= is_blank;
-            return self.keep(at, visible);
+            return self.put(0, 0, "");
         }
         let (after_blank, after_step) = (std::mem::take(&mut self.after_blank), std::mem::take(&mut self.after_step));
         let starts_paragraph = after_blank || after_step;
         if let Some(sign) = sign(body, starts_paragraph).filter(|_| column < 4 || !self.open.is_empty()) {
             self.after_step = sign.is_step;
-            return self.item(at, column, visible, &sign);
+            return self.item(column, &sign);
         }
         self.in_comment = body.starts_with("<!--") && !body.contains("-->");
         let opened = fence(body).filter(|(sign, _, rest)| *sign == b'~' || !rest.contains('`'));
@@ -115,42 +121,30 @@ impl Repairer<'_> {
         if let Some((sign, length, _)) = opened {
             self.fence = Some((sign, length, column_now as isize - column as isize));
         }
-        self.put(at, visible, column_now, "", false);
+        self.put(visible, column_now, "");
     }
 
-    fn item(&mut self, at: usize, column: usize, visible: usize, sign: &Sign) {
+    fn item(&mut self, column: usize, sign: &Sign) {
         let depth = self.open.iter().take_while(|item| column >= item.column + 2).count().min(DEPTH_MAX - 1);
         self.open.truncate(depth);
         let new_column = self.open.last().map_or(0, |item| item.new_text_column);
-        let body = &self.line[visible + sign.length..];
+        let body = &self.line[self.visible + sign.length..];
         let spaces = body.len() - body.trim_start_matches(' ').len();
         let text_column = column + sign.length + spaces;
         let new_text_column = new_column + sign.now.len() + 1;
         self.open.push(Open { column, text_column, new_text_column });
-        let rest = visible + sign.length + spaces;
-        let marker = format!("{} ", sign.now);
-        self.put(at, rest, new_column, &marker, false);
-        if let Some(line) = self.repaired.lines.last_mut() {
-            line.visible_in_file = at + visible;
-        }
+        self.put(self.visible + sign.length + spaces, new_column, &format!("{} ", sign.now));
     }
 
     /// Puts the rest of the line, from a byte of it, behind new indentation and a marker.
-    fn put(&mut self, at: usize, from: usize, column: usize, marker: &str, is_blank: bool) {
+    fn put(&mut self, from: usize, column: usize, marker: &str) {
         let start = self.repaired.text.len();
-        if !is_blank {
-            self.repaired.text.extend(std::iter::repeat_n(' ', column));
-        }
+        self.repaired.text.extend(std::iter::repeat_n(' ', column));
         self.repaired.text.push_str(marker);
         let rest = self.repaired.text.len();
         self.repaired.text.push_str(&self.line[from..]);
-        self.repaired.lines.push(Line { start, rest, rest_in_file: at + from, visible_in_file: at + from });
-    }
-
-    fn keep(&mut self, at: usize, visible: usize) {
-        let start = self.repaired.text.len();
-        self.repaired.text.push_str(self.line);
-        self.repaired.lines.push(Line { start, rest: start, rest_in_file: at, visible_in_file: at + visible });
+        let (rest_in_file, visible_in_file) = (self.at + from, self.at + self.visible);
+        self.repaired.lines.push(Line { start, rest, rest_in_file, visible_in_file });
     }
 }
 

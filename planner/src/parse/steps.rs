@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use super::blocks::{Block, Inline, Kind, blocks};
+use super::commands::language_of;
 use super::line::{self, box_of, is_near_box, name_at};
 use super::tree::{Format, Node, Part, Tree, When};
 use super::words::{OVER, SECTIONS, after, after_any, find_word};
@@ -440,7 +441,7 @@ impl Finder<'_> {
             return self.drafts[node].below.push(place);
         }
         let block = &self.blocks[place];
-        let is_shell = matches!(&block.kind, Kind::Fence { language, .. } if contents::is_shell(language));
+        let is_shell = matches!(&block.kind, Kind::Fence { language, .. } if language_of(language).1);
         self.tree.lost.extend((self.marker == Marker::Box && is_shell).then_some(block.span));
         self.loose.push((place, self.section));
     }

@@ -27,7 +27,8 @@ pub struct Written {
 #[must_use]
 pub fn write_states(text: &str, plan: &ParsedPlan, states: &[(TaskId, Mark)], now: &str) -> Written {
     let old = |place: usize| plan.marks.get(place).and_then(|mark| text.get(mark.span.start..mark.span.end));
-    let capital = plan.format == Format::SpecKit && uses_capitals((0..plan.marks.len()).filter_map(old));
+    let shows = |word: &str| (0..plan.marks.len()).any(|place| old(place) == Some(word));
+    let capital = plan.format == Format::SpecKit && shows("X") && !shows("x");
     let new = |mark: Mark| if capital && mark == Mark::Done { Some("X") } else { word(plan.format, mark) };
     let places = plan.marks.iter().enumerate().filter_map(|(place, mark)| Some((mark.of?, place)));
     let places = places.collect::<HashMap<_, _>>();
@@ -94,11 +95,6 @@ const fn word(format: Format, mark: Mark) -> Option<&'static str> {
         | (Format::Kiro | Format::Beads, Mark::Cancelled)
         | (_, Mark::Deferred) => None,
     }
-}
-
-/// True when a file ticks its boxes with `X` alone.
-fn uses_capitals<'a>(mut boxes: impl Iterator<Item = &'a str> + Clone) -> bool {
-    !boxes.clone().any(|mark| mark == "x") && boxes.any(|mark| mark == "X")
 }
 
 /// What is known of the parts of a group; an optional part counts only where every part is optional.
