@@ -173,12 +173,8 @@ const BLOCK_BYTES: usize = 64;
 pub(super) fn blocks(text: &str) -> Vec<Block> {
     let start = front_matter(text);
     let repaired = repair(&text[start..], start);
-    let mut builder = Builder {
-        repaired: &repaired,
-        blocks: Vec::with_capacity(text.len() / BLOCK_BYTES),
-        items: Vec::new(),
-        state: State::default(),
-    };
+    let blocks = Vec::with_capacity(text.len() / BLOCK_BYTES);
+    let mut builder = Builder { repaired: &repaired, blocks, items: Vec::new(), state: State::default() };
     if start > BYTE_ORDER_MARK.len_utf8() {
         builder.add(Kind::Other, Span { start: 0, end: text[..start].trim_end().len() });
     }
@@ -244,6 +240,11 @@ impl Builder<'_> {
         self.blocks.len() - 1
     }
 
+    fn begin(&mut self, kind: Kind, range: &Range<usize>) -> usize {
+        self.close();
+        self.add(kind, self.span(range))
+    }
+
     fn take(&mut self, event: Event<'_>, range: Range<usize>) {
         if self.state.skipped > 0 {
             match event {
@@ -270,7 +271,7 @@ impl Builder<'_> {
             Event::InlineHtml(html) | Event::InlineMath(html) | Event::DisplayMath(html) => {
                 _ = self.push(&html.replace('\n', " "), &range);
             }
-            Event::Rule => _ = self.add(Kind::Rule, self.span(&range)),
+            Event::Rule => _ = self.begin(Kind::Rule, &range),
             Event::Html(_) | Event::FootnoteReference(_) | Event::TaskListMarker(_) => {}
         }
     }
@@ -281,16 +282,12 @@ impl Builder<'_> {
                 let is_open = |item: &usize| self.state.open == Some(*item);
                 let fresh = self.items.last().copied().filter(is_open);
                 if fresh.is_none_or(|item| !self.blocks[item].inline.text.is_empty()) {
-                    self.close();
                     let is_step = self.items.is_empty() && is_bold_step(&self.repaired.text[range.clone()]);
                     let kind = if is_step { Kind::Heading(BOLD) } else { Kind::Paragraph };
-                    self.state.open = Some(self.add(kind, self.span(range)));
+                    self.state.open = Some(self.begin(kind, range));
                 }
             }
-            Tag::Heading { level, .. } => {
-                self.close();
-                self.state.open = Some(self.add(Kind::Heading(level as u8), self.span(range)));
-            }
+            Tag::Heading { level, .. } => self.state.open = Some(self.begin(Kind::Heading(level as u8), range)),
             Tag::List(first) => {
                 self.close();
                 self.state.lists.push(first);
@@ -305,27 +302,18 @@ impl Builder<'_> {
                 self.state.open = Some(item);
             }
             Tag::CodeBlock(CodeBlockKind::Fenced(language)) => {
-                self.close();
                 let source = self.repaired.text[range.clone()].trim_end();
                 let end = source.rsplit_once('\n').map_or("", |(_, end)| end.trim_start_matches([' ', '\t', '>']));
                 let is_closed = end.starts_with("```") || end.starts_with("~~~");
-                let kind = Kind::Fence { language: language.to_string(), code: String::new(), is_closed };
-                let span = self.span(range);
-                self.add(kind, span);
+                self.begin(Kind::Fence { language: language.to_string(), code: String::new(), is_closed }, range);
                 self.state.in_fence = true;
             }
             Tag::CodeBlock(CodeBlockKind::Indented) | Tag::BlockQuote(_) | Tag::HtmlBlock | Tag::MetadataBlock(_) => {
-                self.close();
-                let span = self.span(range);
                 let is_comment = self.repaired.text[range.clone()].trim_start().starts_with("<!--");
-                self.add(if is_comment { Kind::Rule } else { Kind::Other }, span);
+                self.begin(if is_comment { Kind::Rule } else { Kind::Other }, range);
                 self.state.skipped = 1;
             }
-            Tag::Table(_) => {
-                self.close();
-                let span = self.span(range);
-                self.add(Kind::Table(Vec::new()), span);
-            }
+            Tag::Table(_) => _ = self.begin(Kind::Table(Vec::new()), range),
             Tag::TableHead | Tag::TableRow => self.rows().into_iter().for_each(|rows| rows.push(Vec::new())),
             Tag::TableCell => {
                 let row = self.rows().and_then(|rows| rows.last_mut());
@@ -395,8 +383,7 @@ impl Builder<'_> {
     /// Text of a tight item behind something else in it is a paragraph of its own.
     fn push(&mut self, text: &str, range: &Range<usize>) -> usize {
         if self.state.open.is_none() && !self.state.in_cell && !self.items.is_empty() {
-            let span = self.span(range);
-            self.state.open = Some(self.add(Kind::Paragraph, span));
+            self.state.open = Some(self.begin(Kind::Paragraph, range));
         }
         self.state.end = range.end.max(range.start + text.len()).min(self.repaired.text.len());
         let at = self.repaired.in_file(range.start);

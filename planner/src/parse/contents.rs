@@ -170,7 +170,6 @@ impl Finder<'_> {
             let message = "crewlog does not understand these dependencies and leaves them as a note";
             self.warn(section, "depends", block.span.start, message, "write the names with commas between them");
         }
-        self.hidden_boxes(block, section);
         let verdicts = judge(&block.inline, &[], &Around { barred: Some("it is in a note"), ..Around::default() });
         for (code, verdict) in block.inline.codes.iter().zip(verdicts) {
             let at = block.inline.at(code.start);
@@ -179,15 +178,6 @@ impl Finder<'_> {
                 let help = "to run it, make it a step of its own";
                 self.warn(section, "note", at, "this code does not run: it is in a note", help);
             }
-        }
-    }
-
-    /// Boxes in a fence are not steps, and get a warning.
-    fn hidden_boxes(&mut self, block: &Block, section: Option<usize>) {
-        let is_box = |line: &str| line.trim_start().strip_prefix("- ").is_some_and(|item| line::box_of(item).is_some());
-        if matches!(&block.kind, Kind::Fence { code, .. } if code.lines().any(is_box)) {
-            let help = "put the steps outside of the fence";
-            self.warn(section, "boxes", block.span.start, "boxes in a fence are not steps", help);
         }
     }
 
@@ -201,7 +191,6 @@ impl Finder<'_> {
             }
             self.tree.parts.push((block.span, Part::Context));
             self.tree.context.push(text_of(block, self.text).to_owned());
-            self.hidden_boxes(block, section);
             match &block.kind {
                 Kind::Item(_) => {
                     let (boxes, help) = self.marker.told();
@@ -225,14 +214,10 @@ impl Finder<'_> {
         for section in sections.iter().filter(is_told) {
             let (boxes, remedy) = marker.told();
             let none = "this section has no steps and is left out".to_owned();
-            let (message, help) = match (section.is_out, section.is_option, *marker) {
-                (true, ..) => (none, "rename the heading if the section has steps"),
-                (false, true, _) => {
-                    let message = "this section is left out: an option is only asked about".to_owned();
-                    (message, "write its steps into a section of their own, each with (if ...)")
-                }
-                (false, false, Marker::Sentence) => (none, remedy),
-                (false, false, _) => (format!("this section is left out, since the file has {boxes}"), remedy),
+            let (message, help) = match *marker {
+                _ if section.is_out || section.is_option => (none, "rename the heading if the section has steps"),
+                Marker::Sentence => (none, remedy),
+                _strong => (format!("this section is left out, since the file has {boxes}"), remedy),
             };
             tree.warn(blocks[section.block].span.start, message, help);
         }

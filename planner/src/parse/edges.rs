@@ -338,12 +338,10 @@ impl<'a> Builder<'a> {
         if node.is_group {
             return;
         }
-        let mut around = Some(place);
-        while let Some(known) = around {
-            for before in self.written(tree, known).unwrap_or_default() {
+        for around in std::iter::successors(Some(place), |known| tree.nodes[*known].parent) {
+            for before in self.written(tree, around).unwrap_or_default() {
                 self.wait(place, before, Strength::Hard);
             }
-            around = tree.nodes[known].parent;
         }
         if let When::Failed(reference) = &node.when
             && let Some([before]) = self.names.get(&reference.name.to_lowercase()).map(Vec::as_slice)
@@ -531,13 +529,13 @@ pub(super) fn loosen(edges: &mut [Vec<Dependency>]) -> Result<(), Vec<usize>> {
     let soft = |rank: usize| Dependency { task: TaskId(tasks[rank] as u64 + 1), strength: Strength::Soft };
     let old = edges.iter_mut().map(std::mem::take).collect::<Vec<_>>();
     for (place, own) in old.into_iter().enumerate() {
-        let (first, last) = chains[ranks[place]];
+        let (first, _) = chains[ranks[place]];
         for one in own {
             let rank = ranks[before(&one)];
             if one.strength == Strength::Hard {
                 edges[place].push(one);
             } else if rank < first {
-                edges[if first < last { tasks[first] } else { place }].push(soft(chains[rank].1));
+                edges[tasks[first]].push(soft(chains[rank].1));
             }
         }
         edges[place].extend((ranks[place] > first).then(|| soft(ranks[place] - 1)));

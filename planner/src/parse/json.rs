@@ -34,9 +34,7 @@ pub(super) fn task_master(text: &str, tag: Option<&str>) -> Result<Tree, Invalid
             let (at, name) = (source.at(id.get()), words(id));
             let sibling = group.as_ref().map(|group| format!("{group}.{name}"));
             let name = sibling.filter(|sibling| source.places.contains_key(sibling)).unwrap_or(name);
-            if source.find(&name, node, at).is_some() {
-                source.tree.nodes[node].waits_for.push(Reference { name, at });
-            }
+            source.link(node, "blocks", name, at);
         }
     }
     Ok(source.tree)
@@ -69,7 +67,11 @@ pub(super) fn beads(text: &str) -> Result<Tree, InvalidPlan> {
     for (node, list) in links {
         for link in list {
             let link = source.record(link.get())?;
-            source.link(node, &link, &left_out);
+            let [name, kind] = ["depends_on_id", "type"].map(|field| link.text(field).unwrap_or_default());
+            let at = link.fields.get("depends_on_id").map_or(link.json, |id| id.get());
+            if BINDING.contains(&kind.as_str()) && !left_out.contains(&name) {
+                source.link(node, &kind, name, source.at(at));
+            }
         }
     }
     source.group_issues()?;
@@ -78,6 +80,9 @@ pub(super) fn beads(text: &str) -> Result<Tree, InvalidPlan> {
 
 /// Types under which beads keeps records that are not work.
 const RECORDS: [&str; 8] = ["event", "message", "agent", "role", "gate", "molecule", "convoy", "wisp"];
+
+/// Types of dependencies that hold an issue back.
+const BINDING: [&str; 4] = ["blocks", "waits-for", "parent-child", "conditional-blocks"];
 
 /// Fields that become notes.
 #[rustfmt::skip]
@@ -234,24 +239,13 @@ impl<'a> Source<'a> {
         Ok(tasks)
     }
 
-    /// The node that a dependency names, or a warning.
-    fn find(&mut self, name: &str, waiting: usize, at: usize) -> Option<usize> {
-        if !self.places.contains_key(name) {
-            let message = format!("{} depends on {name}, which the file does not have", self.name(waiting));
-            self.tree.warn(at, message, "this dependency is ignored; correct or remove it, or export both");
-        }
-        self.places.get(name).copied()
-    }
-
     /// Applies a dependency of an issue.
-    fn link(&mut self, node: usize, link: &Record<'a>, left_out: &HashSet<String>) {
-        let [name, kind] = ["depends_on_id", "type"].map(|field| link.text(field).unwrap_or_default());
-        let binds = ["blocks", "waits-for", "parent-child", "conditional-blocks"].contains(&kind.as_str());
-        if !binds || left_out.contains(&name) {
-            return;
-        }
-        let at = link.fields.get("depends_on_id").map_or(self.at(link.json), |id| self.at(id.get()));
-        let Some(other) = self.find(&name, node, at) else { return };
+    fn link(&mut self, node: usize, kind: &str, name: String, at: usize) {
+        let Some(other) = self.places.get(&name).copied() else {
+            let message = format!("{} depends on {name}, which the file does not have", self.name(node));
+            let help = "this dependency is ignored; correct or remove it, or export both";
+            return self.tree.warn(at, message, help);
+        };
         let issue = &mut self.tree.nodes[node];
         if kind == "parent-child" {
             issue.parent.get_or_insert(other);

@@ -114,8 +114,6 @@ pub(super) struct Finder<'a> {
     pub current: Option<usize>,
     /// There is one heading of level 1, which speaks of the whole file.
     has_title: bool,
-    /// One of the boxes that are none was told.
-    has_near_box: bool,
     /// Sections in which not every sentence is a step.
     pub doubtful: HashSet<Option<usize>>,
     /// Blocks in no step.
@@ -130,6 +128,16 @@ impl Finder<'_> {
         let mut titles = self.blocks.iter().filter(|block| block.kind == Kind::Heading(1));
         self.tree.title = titles.next().map(|block| block.inline.text.trim().to_owned());
         self.has_title = self.tree.title.is_some() && titles.next().is_none();
+        let is_box = |line: &str| line.trim_start().strip_prefix("- ").is_some_and(|item| box_of(item).is_some());
+        let is_near = |block: &&Block| match &block.kind {
+            Kind::Item(_) => is_near_box(&block.inline.text),
+            Kind::Fence { code, .. } => code.lines().any(is_box),
+            _other => false,
+        };
+        if let Some(block) = self.blocks.iter().find(is_near) {
+            let help = "write a box with one sign and a space behind it, outside of a fence: - [ ] or - [x]";
+            self.tree.warn(block.span.start, "there is no box here that crewlog reads", help);
+        }
         let (mut section, mut accepts) = (None, false);
         for place in 0..self.blocks.len() {
             if let Kind::Heading(level) = self.blocks[place].kind {
@@ -292,7 +300,11 @@ impl Finder<'_> {
         let (text, span, item) = (&inline.text, *span, *item);
         let sign = box_of(text);
         let above = self.step_around(place);
-        let has_parts = |above: usize| self.ends_with_colon(above) || self.is_bullet_step(item);
+        let has_parts = |above: usize| {
+            let ends_with_colon = self.drafts[above].line.text.trim_end().ends_with(':');
+            let is_bullet = |item: usize| self.node_of[item].is_some() && self.blocks[item].kind == Kind::Item(None);
+            ends_with_colon || self.tree.nodes[above].parts_beside || item.is_some_and(is_bullet)
+        };
         let is_step = !self.notes[place]
             && !is_struck(text)
             && match self.marker {
@@ -306,10 +318,6 @@ impl Finder<'_> {
             self.tree.parts.push((span, Part::LeftOut));
             self.tree.warn(span.start, "this step says nothing and is left out", "write what is to be done");
             return;
-        }
-        if is_near_box(text) && !std::mem::replace(&mut self.has_near_box, true) {
-            let help = "write a box with one sign and a space behind it: [ ] or [x]";
-            self.tree.warn(span.start, "this is no box", help);
         }
         if !is_step {
             let is_lost = self.marker == Marker::Box && number.is_some() && above.is_none();
@@ -338,14 +346,6 @@ impl Finder<'_> {
         self.node_of[place] = Some(node);
         self.adopt(node, above);
         self.current = Some(node);
-    }
-
-    fn is_bullet_step(&self, item: Option<usize>) -> bool {
-        item.is_some_and(|item| self.node_of[item].is_some() && self.blocks[item].kind == Kind::Item(None))
-    }
-
-    fn ends_with_colon(&self, node: usize) -> bool {
-        self.drafts[node].line.text.trim_end().ends_with(':') || self.tree.nodes[node].parts_beside
     }
 
     /// `1.1` belongs to `1`, also when it is not indented.
@@ -435,8 +435,12 @@ impl Finder<'_> {
 
     /// A block that is no step: a note of the step that it belongs to, or of none.
     pub(super) fn below(&mut self, place: usize) {
-        let takes_all = matches!(self.marker, Marker::Box | Marker::Sentence);
-        let current = self.current.filter(|current| takes_all || self.is_heading_step(*current));
+        let takes_below = |node: &usize| {
+            let block = self.drafts[*node].block.map(|block| &self.blocks[block].kind);
+            let is_heading = !self.tree.nodes[*node].is_group && !matches!(block, None | Some(Kind::Item(_)));
+            is_heading || matches!(self.marker, Marker::Box | Marker::Sentence)
+        };
+        let current = self.current.filter(takes_below);
         if let Some(node) = self.step_around(place).or(current) {
             return self.drafts[node].below.push(place);
         }
@@ -444,11 +448,6 @@ impl Finder<'_> {
         let is_shell = matches!(&block.kind, Kind::Fence { language, .. } if language_of(language).1);
         self.tree.lost.extend((self.marker == Marker::Box && is_shell).then_some(block.span));
         self.loose.push((place, self.section));
-    }
-
-    fn is_heading_step(&self, node: usize) -> bool {
-        let block = self.drafts[node].block;
-        !self.tree.nodes[node].is_group && block.is_some_and(|block| !matches!(self.blocks[block].kind, Kind::Item(_)))
     }
 }
 
