@@ -94,12 +94,6 @@ impl Inline {
         Cow::Owned(String::from_utf8(bytes).unwrap_or_default())
     }
 
-    /// True at an offset in code.
-    pub fn is_code(&self, offset: usize) -> bool {
-        let after = self.codes.partition_point(|code| code.end <= offset);
-        self.codes.get(after).is_some_and(|code| code.start <= offset)
-    }
-
     /// A part of the text, without white space around it.
     pub fn slice(&self, range: Range<usize>) -> Self {
         let part = &self.text[range.clone()];
@@ -110,13 +104,12 @@ impl Inline {
         let links = within(&self.links, start..end, |link| &link.range);
         let first = self.places.partition_point(|(offset, _)| *offset <= start);
         let places = self.places[first..].iter().take_while(|(offset, _)| *offset < end);
+        let places = places.map(|(offset, at)| (offset - start, *at));
         Self {
             text: self.text[start..end].to_owned(),
             codes: codes.iter().map(moved).collect(),
             links: links.iter().map(|link| Link { range: moved(&link.range), ..link.clone() }).collect(),
-            places: std::iter::once((0, self.at(start)))
-                .chain(places.map(|(offset, at)| (offset - start, *at)))
-                .collect(),
+            places: std::iter::once((0, self.at(start))).chain(places).collect(),
         }
     }
 

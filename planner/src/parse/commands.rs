@@ -115,11 +115,14 @@ fn of_code(
         return if is_plausible { Verdict::Mentioned } else { Verdict::Text };
     };
     let is_other = |other: &Range<usize>| other != range && !names_a_thing(inline.code(other));
+    // Only what is expected may follow the sentence of a command.
+    let is_alone = |other: &Range<usize>| *other == sentence || is_expected(&masked[other.clone()]);
+    let says_more = sentences.first().is_some_and(|first| *first != sentence) || !sentences.iter().all(is_alone);
     let is_link = |link: &Link| link.range.start <= start && end <= link.range.end;
     let says = |word: &str| format!("its line says {word:?}");
     because(around.barred, SAY)
         .or_else(|| when(inline.links.iter().any(is_link), "it is the text of a link", SAY))
-        .or_else(|| when(says_more(masked, sentences, &sentence), "its step says more than to run it", SAY))
+        .or_else(|| when(says_more, "its step says more than to run it", SAY))
         .or_else(|| because(denied(around), SAY))
         .or_else(|| because(limited(&masked[sentence.clone()]).map(says), SAY))
         .or_else(|| when(!may_follow(after_it), "more follows it than where it runs", SAY))
@@ -167,12 +170,6 @@ fn lead_taken_off(before: &str) -> &str {
 /// Run or Execute, and nothing else.
 fn orders(lead: &str) -> bool {
     after_any(lead, &RUN).is_some_and(|rest| matches!(rest.trim(), "" | ":"))
-}
-
-/// True of a step with more sentences than that of its command: only what is expected may follow.
-fn says_more(masked: &str, sentences: &[Range<usize>], sentence: &Range<usize>) -> bool {
-    let is_alone = |other: &Range<usize>| other == sentence || is_expected(&masked[other.clone()]);
-    sentences.first() != Some(sentence) && sentences.len() > 1 || !sentences.iter().all(is_alone)
 }
 
 /// True of a sentence that says what a command is expected to do.

@@ -6,8 +6,8 @@ use super::blocks::{Block, Inline, Kind};
 use super::commands::{Around, Fence, Verdict, judge, language_of, sentences};
 use super::line;
 use super::steps::{Draft, Finder, Marker, Section};
-use super::tree::{CodeUse, Format, Node, Part, Reference, Tree, When};
-use super::words::{DEPENDS, NEVER, NEXT, POLITE, after_any, find_word, first_word, is_one_of, kind_of};
+use super::tree::{Format, Node, Part, Reference, Tree, When};
+use super::words::{DEPENDS, NEVER, after_any, after_order, find_word, first_word, is_one_of, kind_of};
 use crate::paths::attachments;
 use crate::plan::{Mark, NodeKind};
 
@@ -135,7 +135,7 @@ impl Finder<'_> {
         let runs = verdicts.iter().any(|verdict| matches!(verdict, Verdict::Runs { .. }));
         let mut command = None;
         for ((at, place), verdict) in codes.zip(verdicts) {
-            self.tree.codes.push((node, CodeUse::of(at, &verdict)));
+            self.tree.codes.push((node, at, verdict.clone()));
             match verdict {
                 Verdict::Runs { command: found, .. } => command = Some((found, place)),
                 Verdict::Withheld { reason, help } if !is_over => {
@@ -173,7 +173,7 @@ impl Finder<'_> {
         let verdicts = judge(&block.inline, &[], &Around { barred: Some("it is in a note"), ..Around::default() });
         for (code, verdict) in block.inline.codes.iter().zip(verdicts) {
             let at = block.inline.at(code.start);
-            self.tree.codes.push((node, CodeUse::of(at, &verdict)));
+            self.tree.codes.push((node, at, verdict.clone()));
             if matches!(verdict, Verdict::Withheld { .. }) && !is_done {
                 let help = "to run it, make it a step of its own";
                 self.warn(section, "note", at, "this code does not run: it is in a note", help);
@@ -287,12 +287,11 @@ fn kind_by_words(line: &Inline, has_command: bool) -> NodeKind {
 
 /// A text from its verb on.
 pub(super) fn verb_of(text: &str) -> &str {
-    let mut rest = text.trim_start();
-    for _ in 0..4 {
-        let label = rest.strip_prefix('[').and_then(|inside| inside.split_once(']')).map(|(_, after)| after);
-        let Some(after) = label.or_else(|| after_any(rest, &NEXT)).or_else(|| after_any(rest, &POLITE)) else { break };
-        rest = after.trim_start_matches([',', ':', ' ']);
+    let mut text = text.trim_start();
+    while let Some((_, after)) = text.strip_prefix('[').and_then(|inside| inside.split_once(']')) {
+        text = after.trim_start();
     }
+    let rest = after_order(text);
     // `Name: verb ...` says whose step it is.
     match rest.split_once(": ") {
         Some((name, after)) if name.split_whitespace().count() <= 2 && kind_of(&name.to_lowercase()).is_none() => after,

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
+use super::commands::Verdict;
 use super::tree::{CodeUse, Lines, MarkAt, Node, ParsedPlan, ReadOptions, Reference, Tree, When, diagnostics};
 use crate::plan::{Condition, Dependency, Mark, Strength, TaskId};
 use crate::validity::{InvalidPlan, TASKS_MAX, before, listed, order};
@@ -33,8 +34,6 @@ pub(super) fn connect(
     let Builder { mut edges, ids, outer, mut conditions, nodes, .. } = builder;
     for own in &mut edges {
         own.retain(|one| one.strength == Strength::Hard || !options.parallel);
-        own.sort_unstable();
-        own.dedup_by_key(|one| one.task);
     }
     let lines = Lines::new(text);
     loosen(&mut edges).map_err(|circle| {
@@ -42,6 +41,10 @@ pub(super) fn connect(
             |number: &usize| tree.nodes[nodes[*number]].task.label.clone().unwrap_or_else(|| (number + 1).to_string());
         InvalidPlan::DependencyCycle(circle.iter().map(name).collect(), lines.place(tree.nodes[nodes[circle[0]]].at))
     })?;
+    for own in &mut edges {
+        own.sort_unstable();
+        own.dedup_by_key(|one| one.task);
+    }
     let marks = marks(&tree, &ids);
     let groups = groups(&tree);
     let mut tasks = Vec::with_capacity(nodes.len());
@@ -54,7 +57,11 @@ pub(super) fn connect(
         task.group = node.parent.and_then(|parent| groups[parent].clone());
         tasks.push(task);
     }
-    let codes = tree.codes.into_iter().map(|(node, code)| CodeUse { task: ids[node], ..code });
+    let codes = tree.codes.into_iter().map(|(node, at, verdict)| match verdict {
+        Verdict::Runs { form, .. } => CodeUse { at, task: ids[node], form: Some(form), withheld: None },
+        Verdict::Withheld { reason, .. } => CodeUse { at, task: ids[node], form: None, withheld: Some(reason) },
+        Verdict::Mentioned | Verdict::Text => CodeUse { at, task: ids[node], form: None, withheld: None },
+    });
     let mut codes = codes.collect::<Vec<_>>();
     codes.sort_by_key(|code| code.at);
     let warnings = diagnostics(tree.warnings, &lines);
@@ -514,35 +521,28 @@ pub(super) fn loosen(edges: &mut [Vec<Dependency>]) -> Result<(), Vec<usize>> {
     let ranks = order(edges, |one| one.strength == Strength::Hard)?;
     let mut tasks = (0..edges.len()).collect::<Vec<_>>();
     tasks.sort_unstable_by_key(|place| ranks[*place]);
-    // By rank: the first and the last rank of the chain around it. A chain reaches from a task to what it cannot follow.
-    let mut chains: Vec<(usize, usize)> = Vec::with_capacity(tasks.len());
+    // By rank: the first of its chain, which reaches from a task to what it cannot follow; and the last of that by the first.
+    let (mut firsts, mut lasts) = (Vec::with_capacity(tasks.len()), vec![0; tasks.len()]);
     let (mut first, mut last) = (0, 0);
     for (rank, place) in tasks.iter().enumerate() {
-        if rank > last {
-            chains[first..].fill((first, last));
-            first = rank;
-        }
+        first = if rank > last { rank } else { first };
         last = edges[*place].iter().map(|one| ranks[before(one)]).fold(last.max(rank), usize::max);
-        chains.push((first, last));
+        firsts.push(first);
+        lasts[first] = last;
     }
-    chains[first..].fill((first, last));
     let soft = |rank: usize| Dependency { task: TaskId(tasks[rank] as u64 + 1), strength: Strength::Soft };
     let old = edges.iter_mut().map(std::mem::take).collect::<Vec<_>>();
     for (place, own) in old.into_iter().enumerate() {
-        let (first, _) = chains[ranks[place]];
+        let first = firsts[ranks[place]];
         for one in own {
             let rank = ranks[before(&one)];
             if one.strength == Strength::Hard {
                 edges[place].push(one);
             } else if rank < first {
-                edges[tasks[first]].push(soft(chains[rank].1));
+                edges[tasks[first]].push(soft(lasts[firsts[rank]]));
             }
         }
         edges[place].extend((ranks[place] > first).then(|| soft(ranks[place] - 1)));
-    }
-    for own in edges {
-        own.sort_unstable();
-        own.dedup_by_key(|one| one.task);
     }
     Ok(())
 }

@@ -85,11 +85,8 @@ const RECORDS: [&str; 8] = ["event", "message", "agent", "role", "gate", "molecu
 const BINDING: [&str; 4] = ["blocks", "waits-for", "parent-child", "conditional-blocks"];
 
 /// Fields that become notes.
-#[rustfmt::skip]
-const NOTES: [&str; 10] = [
-    "description", "details", "testStrategy", "design", "acceptance_criteria", "notes", "labels", "defer_until", "due_at",
-    "external_ref",
-];
+const NOTES: &str =
+    "description details testStrategy design acceptance_criteria notes labels defer_until due_at external_ref";
 
 /// A JSON object, and its fields as they are in the text.
 struct Record<'a> {
@@ -180,12 +177,11 @@ impl<'a> Source<'a> {
         let priority = record.text("priority");
         task.priority = priority.map(|text| if text.parse::<u64>().is_ok() { format!("P{text}") } else { text });
         task.assignee = record.text("assignee").map(|name| name.trim_start_matches('@').to_owned());
-        task.notes = NOTES.iter().filter_map(|field| Some(format!("{field}: {}", record.text(field)?))).collect();
+        task.notes = NOTES.split(' ').filter_map(|field| Some(format!("{field}: {}", record.text(field)?))).collect();
         let minutes = record.text("estimated_minutes").and_then(|text| text.parse::<u64>().ok()).filter(|n| *n > 0);
         task.estimate_ms = minutes.map(|minutes| minutes.saturating_mul(60_000));
         task.spans = vec![self.span(record.json)];
-        let mut node = Node::new(task, at);
-        node.parent = parent;
+        let mut node = Node { task, at, parent, ..Node::default() };
         let status = record.fields.get("status").filter(|status| status.get().starts_with('"'));
         node.state = status.map(|status| self.span(status.get()));
         self.places.entry(name.clone()).or_insert(self.tree.nodes.len());

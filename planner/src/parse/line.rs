@@ -9,7 +9,7 @@ use super::blocks::Inline;
 use super::commands::may_run;
 use super::tree::{Format, Node, Reference, Tree, When};
 use super::words::{NEXT, after, after_any};
-use crate::plan::{DefaultAnswer, FailurePolicy, Mark, Span, TaskPlan};
+use crate::plan::{DefaultAnswer, FailurePolicy, Mark, Span};
 
 /// Brackets of one line; further ones are text.
 const BRACKETS_MAX: usize = 50;
@@ -32,7 +32,7 @@ pub(super) fn read(
     has_names: bool,
     tree: &mut Tree,
 ) -> (Node, Inline) {
-    let node = Node::new(TaskPlan::default(), inline.at(0));
+    let node = Node { at: inline.at(0), ..Node::default() };
     let mut line = Line { node, inline, tree };
     line.take_box(format);
     line.take_parallel();
@@ -74,12 +74,12 @@ impl Line<'_> {
 
     /// `[P]` at the end of the text or before it, where only an id and labels may precede it.
     fn take_parallel(&mut self) {
-        // Before it in the front are an id and labels alone.
         static MARK: LazyLock<Regex> = LazyLock::new(|| {
             Regex::new(r"^(?:(?:\[\S*|\S*[0-9]\S*)\s+)*\[P\][ \[]| \[P\]$").expect("it is a constant")
         });
-        let found = MARK.find(&self.inline.text).and_then(|found| Some(found.start() + found.as_str().rfind("[P]")?));
-        if let Some(at) = found.filter(|at| !self.inline.is_code(*at)) {
+        let found =
+            MARK.find(&self.inline.masked()).and_then(|found| Some(found.start() + found.as_str().rfind("[P]")?));
+        if let Some(at) = found {
             self.node.beside = true;
             self.inline.cut(at..at + 3);
         }
@@ -132,21 +132,16 @@ impl Line<'_> {
         }
         let text = &self.inline.text;
         let lead = after_any(text, &NEXT).map_or(text.as_str(), |rest| rest.trim_start_matches([',', ' ']));
-        let (when, rest) = if let Some(rest) = after(lead, "otherwise") {
-            (When::Otherwise, rest)
-        } else if let Some(rest) = after(lead, "if") {
-            match self.inline.masked()[text.len() - rest.len()..].find(',') {
-                Some(comma) => (condition(rest[..comma].trim()), &rest[comma..]),
-                // `If it is a release:` above its steps.
-                None if rest.ends_with(':') => {
-                    self.node.when = condition(rest.trim_end_matches(':').trim());
-                    return;
-                }
-                None => return,
-            }
-        } else {
+        let asked = after(lead, "if");
+        let Some(rest) = asked.or_else(|| after(lead, "otherwise")) else { return };
+        let comma = asked.map_or(Some(0), |_| self.inline.masked()[text.len() - rest.len()..].find(','));
+        let Some(comma) = comma else {
+            // `If it is a release:` above its steps.
+            self.node.when = condition_above(lead).filter(|_| rest.ends_with(':')).unwrap_or_default();
             return;
         };
+        let when = asked.map_or(When::Otherwise, |rest| condition(rest[..comma].trim()));
+        let rest = &rest[comma..];
         let rest = rest.trim_start_matches([',', ':', ' ']);
         if !rest.is_empty() {
             let length = text.len() - rest.len();
@@ -302,16 +297,10 @@ fn is_plain_id(word: &str) -> bool {
 
 /// The next pair of round brackets outside code, from an offset.
 fn bracket(inline: &Inline, from: usize) -> Option<(usize, usize)> {
-    let mut open = None;
-    for (at, _) in inline.text.get(from..)?.match_indices(['(', ')']).map(|(at, sign)| (at + from, sign)) {
-        match (inline.text.as_bytes()[at], open) {
-            _sign if inline.is_code(at) => {}
-            (b'(', _) => open = Some(at),
-            (_, Some(open)) => return Some((open, at)),
-            (_, None) => {}
-        }
-    }
-    None
+    let masked = inline.masked();
+    let first = from + masked.get(from..)?.find('(')?;
+    let close = first + masked[first..].find(')')?;
+    Some((first + masked[first..close].rfind('(')?, close))
 }
 
 /// The names in a written dependency, unless the text is something else.

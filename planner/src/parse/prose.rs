@@ -8,7 +8,7 @@ use super::contents::{attach, is_question, verb_of};
 use super::line;
 use super::steps::{Finder, says_parallel};
 use super::tree::Part;
-use super::words::{NEXT, NOTES, POLITE, after_any, first_word, kind_of};
+use super::words::{NEXT, NOTES, after_any, after_order, first_word, kind_of};
 use crate::plan::{Mark, Span};
 
 /// A longer sentence is not cut.
@@ -67,10 +67,7 @@ pub(super) fn paragraph(finder: &mut Finder<'_>, place: usize) {
 
 /// A sentence without the words of order and courtesy before its verb, and without its full stop.
 fn from_verb(inline: &Inline) -> Inline {
-    let mut rest = inline.text.as_str();
-    while let Some(after) = after_any(rest, &NEXT).or_else(|| after_any(rest, &POLITE)) {
-        rest = after.trim_start_matches([',', ' ']);
-    }
+    let rest = after_order(&inline.text);
     let start = inline.text.len() - rest.len();
     inline.slice(start..start + rest.trim_end_matches(['.', '!', ',', ';', '\u{3002}', ' ']).len())
 }

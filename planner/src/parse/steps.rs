@@ -108,7 +108,7 @@ pub(super) struct Finder<'a> {
     acceptance: Option<Option<usize>>,
     /// By the item around them: the last paragraph, and the steps listed since.
     lists: HashMap<Option<usize>, (Option<usize>, Vec<usize>)>,
-    /// The last node of each name.
+    /// The last node of each number.
     named: HashMap<String, usize>,
     /// The last step below the last heading.
     pub current: Option<usize>,
@@ -350,13 +350,11 @@ impl Finder<'_> {
 
     /// `1.1` belongs to `1`, also when it is not indented.
     fn adopt(&mut self, node: usize, above: Option<usize>) {
-        let Some(name) = self.tree.nodes[node].name.clone() else { return };
+        let Some(name) = self.tree.nodes[node].name.clone().filter(|name| line::is_number(name)) else { return };
         let section = self.drafts[node].section;
-        if let Some((prefix, _)) = name.rsplit_once('.').filter(|_| line::is_number(&name))
-            && let Some(group) = self.named.get(prefix).copied().filter(|group| self.drafts[*group].section == section)
-            && above != Some(group)
-            && !self.tree.nodes[group].is_heading
-        {
+        let is_group = |group: &usize| self.drafts[*group].section == section && !self.tree.nodes[*group].is_heading;
+        let group = name.rsplit_once('.').and_then(|(prefix, _)| self.named.get(prefix).copied()).filter(is_group);
+        if let Some(group) = group.filter(|group| above != Some(*group)) {
             self.tree.nodes[node].parent = Some(group);
             self.tree.nodes[group].is_group = true;
         }
@@ -400,7 +398,7 @@ impl Finder<'_> {
         if let Some(line) = question {
             let default_answer = self.tree.nodes[step].task.default_answer.take();
             let task = TaskPlan { kind: NodeKind::Clarification, default_answer, ..TaskPlan::default() };
-            self.tree.nodes.push(Node { parent, asked_before: true, ..Node::new(task, line.at(0)) });
+            self.tree.nodes.push(Node { parent, asked_before: true, at: line.at(0), task, ..Node::default() });
             let span = Some(line.span());
             self.drafts.push(Draft { line, span, section: self.section, ..Draft::default() });
         }

@@ -148,8 +148,8 @@ pub(super) struct Tree {
     /// Text that explains the plan and is no step.
     pub context: Vec<String>,
     pub parts: Vec<(Span, Part)>,
-    /// Each with the node that has it.
-    pub codes: Vec<(usize, CodeUse)>,
+    /// Each with the node that has it and its byte.
+    pub codes: Vec<(usize, usize, Verdict)>,
     pub lost: Vec<Span>,
     pub warnings: Vec<Warning>,
     /// False for the files of tools that know only written dependencies.
@@ -209,23 +209,6 @@ pub(super) struct Reference {
 
 /// Something odd: its byte, the problem and the remedy.
 pub(super) type Warning = (usize, String, String);
-
-impl CodeUse {
-    pub(super) fn of(at: usize, verdict: &Verdict) -> Self {
-        let (form, withheld) = match verdict {
-            Verdict::Runs { form, .. } => (Some(*form), None),
-            Verdict::Withheld { reason, .. } => (None, Some(reason.clone())),
-            Verdict::Mentioned | Verdict::Text => (None, None),
-        };
-        Self { at, task: None, form, withheld }
-    }
-}
-
-impl Node {
-    pub fn new(task: TaskPlan, at: usize) -> Self {
-        Self { task, at, ..Self::default() }
-    }
-}
 
 impl Tree {
     pub fn warn(&mut self, at: usize, message: impl Into<String>, help: impl Into<String>) {

@@ -136,3 +136,12 @@ pub(super) fn after_any<'a>(text: &'a str, firsts: &[&str]) -> Option<&'a str> {
 pub(super) fn first_word(text: &str) -> String {
     words(text).next().map_or_else(String::new, str::to_lowercase)
 }
+
+/// The text after the words of order and courtesy before its verb.
+pub(super) fn after_order(text: &str) -> &str {
+    let mut rest = text.trim_start();
+    while let Some(after) = after_any(rest, &NEXT).or_else(|| after_any(rest, &POLITE)) {
+        rest = after.trim_start_matches([',', ':', ' ']);
+    }
+    rest
+}
