@@ -13,6 +13,8 @@ const SIGN: &str = "<!-- crewlog plan 1 -->";
 /// The signs in the boxes.
 const MARKS: [(Mark, &str); 5] =
     [(Mark::Open, " "), (Mark::InProgress, "~"), (Mark::Done, "x"), (Mark::Cancelled, "-"), (Mark::Deferred, ">")];
+/// The names of dependencies.
+const EDGES: [(Strength, &str); 2] = [(Strength::Hard, "depends on"), (Strength::Soft, "follows")];
 /// Fields with an item below the task for each of their values.
 const LISTS: [&str; 3] = ["attachments", "files", "notes"];
 /// Fields that the box says, or that belong to one run of the plan.
@@ -36,7 +38,7 @@ pub fn render(plan: &ParsedPlan) -> String {
         let sign = MARKS.iter().find(|(mark, _)| *mark == task.mark).map_or(" ", |(_, sign)| sign);
         out.push_str(&format!("- [{sign}] {}. {}\n", task.id, quoted(&task.description)));
         for one in &task.depends_on {
-            let name = if one.strength == Strength::Hard { "depends on" } else { "follows" };
+            let (_, name) = EDGES[usize::from(one.strength != Strength::Hard)];
             out.push_str(&format!("  - {name}: {}\n", one.task));
         }
         for (field, value) in fields(task) {
@@ -97,10 +99,8 @@ pub(super) fn read(text: &str, options: ReadOptions<'_>) -> Option<Result<Parsed
     }
     reader.end_task()?;
     let mut plan = reader.plan;
-    if options.parallel {
-        for task in &mut plan.tasks {
-            task.depends_on.retain(|one| one.strength == Strength::Hard);
-        }
+    for task in plan.tasks.iter_mut().filter(|_| options.parallel) {
+        task.depends_on.retain(|one| one.strength == Strength::Hard);
     }
     Some(validate(&plan.tasks).map(|()| plan))
 }
@@ -123,14 +123,13 @@ impl Reader {
             self.end_task()?;
             return self.task(rest, span);
         }
-        if !line.trim().is_empty() {
-            self.plan.parts.push((span, Part::Context));
-        }
+        let is_blank = line.trim().is_empty();
+        self.plan.parts.extend((!is_blank).then_some((span, Part::Context)));
         if let Some(title) = line.strip_prefix("# ") {
             self.plan.title = Some(unquoted(title)?);
         } else if let Some(context) = line.strip_prefix("> ") {
             self.plan.context.push(unquoted(context)?);
-        } else if !(line.trim().is_empty() || line == SIGN) {
+        } else if !(is_blank || line == SIGN) {
             return None;
         }
         Some(())
@@ -149,12 +148,7 @@ impl Reader {
     }
 
     fn field(&mut self, name: &str, text: &str) -> Option<()> {
-        let strength = match name {
-            "depends on" => Some(Strength::Hard),
-            "follows" => Some(Strength::Soft),
-            _field => None,
-        };
-        if let Some(strength) = strength {
+        if let Some((strength, _)) = EDGES.into_iter().find(|(_, known)| *known == name) {
             let task = TaskId(text.parse().ok()?);
             self.plan.tasks.last_mut()?.depends_on.push(Dependency { task, strength });
             return Some(());

@@ -55,10 +55,8 @@ pub(super) fn judge(inline: &Inline, fences: &[Fence<'_>], around: &Around<'_>) 
     let masked = inline.masked();
     let sentences = if inline.codes.is_empty() { Vec::new() } else { sentences(&masked) };
     let has_many = inline.codes.len() > CODES_MAX;
-    let of_text = inline.codes.iter().map(|code| match has_many {
-        true => Verdict::Text,
-        false => of_code(inline, code, &masked, &sentences, around),
-    });
+    let of_code = |code| if has_many { Verdict::Text } else { of_code(inline, code, &masked, &sentences, around) };
+    let of_text = inline.codes.iter().map(of_code);
     let of_fences = fences.iter().map(|fence| of_fence(inline, fence, around));
     let mut verdicts = of_text.chain(of_fences).collect::<Vec<_>>();
     let has_form = |verdict: &&Verdict| matches!(verdict, Verdict::Runs { .. } | Verdict::Withheld { .. });
@@ -358,9 +356,7 @@ pub(super) fn sentences(masked: &str) -> Vec<Range<usize>> {
         let stops = match c {
             '.' if end == masked.len() || bytes[end].is_ascii_whitespace() => {
                 let word = masked[start..at].rsplit(|c: char| c.is_whitespace() || c == '(').next().unwrap_or_default();
-                let is_short = word.chars().count() == 1
-                    || matches!(word.to_lowercase().as_str(), "e.g" | "i.e" | "etc" | "vs" | "no" | "cf");
-                !is_short
+                word.chars().count() != 1 && !is_one_of(word, &["e.g", "i.e", "etc", "vs", "no", "cf"])
             }
             '!' | '?' => end == masked.len() || bytes[end].is_ascii_whitespace(),
             '\u{3002}' | '\u{ff01}' | '\u{ff1f}' => true,

@@ -1,5 +1,7 @@
 //! What belongs to each step: its notes, its command, its kind; and what belongs to none.
 
+use std::collections::HashSet;
+
 use serde_json::Value;
 
 use super::blocks::{Block, Inline, Kind};
@@ -249,7 +251,7 @@ fn says_over(note: &str) -> bool {
 }
 
 /// `Depends on: 2.1` as a line of its own.
-pub(super) fn dependency_line(inline: &Inline, headings: &std::collections::HashSet<String>) -> Option<Vec<Reference>> {
+pub(super) fn dependency_line(inline: &Inline, headings: &HashSet<String>) -> Option<Vec<Reference>> {
     let rest = after_any(inline.text.trim(), &DEPENDS)?;
     let list = rest.trim_start().strip_prefix(':')?;
     line::names(list, inline.at(inline.text.len() - list.len()), headings)
@@ -293,10 +295,8 @@ pub(super) fn verb_of(text: &str) -> &str {
     }
     let rest = after_order(text);
     // `Name: verb ...` says whose step it is.
-    match rest.split_once(": ") {
-        Some((name, after)) if name.split_whitespace().count() <= 2 && kind_of(&name.to_lowercase()).is_none() => after,
-        Some(_) | None => rest,
-    }
+    let is_name = |name: &str| name.split_whitespace().count() <= 2 && kind_of(&name.to_lowercase()).is_none();
+    rest.split_once(": ").filter(|(name, _)| is_name(name)).map_or(rest, |(_, after)| after)
 }
 
 /// Gives a step what a text refers to, unless it has it.

@@ -299,9 +299,7 @@ impl<'a> Builder<'a> {
         if tree.is_ordered {
             self.sequence(tree, &top, false, &mut Front::new());
         } else {
-            for place in 0..tree.nodes.len() {
-                self.bind(tree, place);
-            }
+            (0..tree.nodes.len()).for_each(|place| self.bind(tree, place));
         }
     }
 

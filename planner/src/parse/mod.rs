@@ -74,10 +74,8 @@ fn read_with(text: &str, options: ReadOptions<'_>, named: Option<Named<'_>>) -> 
 #[must_use]
 pub fn as_step(text: &str) -> Cow<'_, str> {
     let is_empty = matches!(read(text, ReadOptions::default()), Err(InvalidPlan::EmptyPlan));
-    if is_empty && text.contains(char::is_alphanumeric) {
-        return format!("- {}", text.trim().replace('\n', "\n  ")).into();
-    }
-    text.into()
+    let is_step = is_empty && text.contains(char::is_alphanumeric);
+    if is_step { format!("- {}", text.trim().replace('\n', "\n  ")).into() } else { text.into() }
 }
 
 /// What a text refers to: links, images, paths; in its order, each once.

@@ -120,10 +120,10 @@ pub(super) fn table(finder: &mut Finder<'_>, rows: &[Vec<Inline>]) {
         }
         let waits_for = cell("depends on").and_then(|cell| line::names(&cell.text, cell.at(0), &finder.headings));
         let mark = match text("status").map(|status| status.to_lowercase()).as_deref() {
-            Some("done" | "completed" | "complete" | "x") => Some(Mark::Done),
+            Some("done" | "completed") => Some(Mark::Done),
             Some("in progress" | "doing" | "started") => Some(Mark::InProgress),
-            Some("cancelled" | "canceled" | "dropped") => Some(Mark::Cancelled),
-            None | Some("open" | "todo" | "to do" | "pending") => None,
+            Some("cancelled") => Some(Mark::Cancelled),
+            None | Some("open" | "todo" | "pending") => None,
             Some(_) => {
                 let help = "write done, in progress, cancelled or open; else a person has to resume the step";
                 finder.tree.warn(

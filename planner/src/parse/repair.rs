@@ -57,7 +57,6 @@ struct Repairer<'a> {
     fence: Option<(u8, usize, isize)>,
     in_comment: bool,
     after_blank: bool,
-    after_step: bool,
     line: &'a str,
     /// The first byte of the line in the file.
     at: usize,
@@ -101,10 +100,8 @@ impl Repairer<'_> {
             self.after_blank |= is_blank;
             return self.put(0, 0, "");
         }
-        let (after_blank, after_step) = (std::mem::take(&mut self.after_blank), std::mem::take(&mut self.after_step));
-        let starts_paragraph = after_blank || after_step;
-        if let Some(sign) = sign(body, starts_paragraph).filter(|_| column < 4 || !self.open.is_empty()) {
-            self.after_step = sign.is_step;
+        let after_blank = std::mem::take(&mut self.after_blank);
+        if let Some(sign) = sign(body).filter(|_| column < 4 || !self.open.is_empty()) {
             return self.item(column, &sign);
         }
         self.in_comment = body.starts_with("<!--") && !body.contains("-->");
@@ -172,12 +169,11 @@ fn fence(body: &str) -> Option<(u8, usize, &str)> {
 struct Sign {
     length: usize,
     now: String,
-    is_step: bool,
 }
 
-fn sign(body: &str, starts_paragraph: bool) -> Option<Sign> {
+fn sign(body: &str) -> Option<Sign> {
     let followed = |length: usize| body[length..].starts_with([' ', '\t', '\n', '\r']) || body.len() == length;
-    let plain = |length: usize, now: &str| Some(Sign { length, now: now.to_owned(), is_step: false });
+    let plain = |length: usize, now: &str| Some(Sign { length, now: now.to_owned() });
     let first = body.chars().next()?;
     match first {
         '-' | '*' | '+' if followed(1) => {
@@ -199,16 +195,11 @@ fn sign(body: &str, starts_paragraph: bool) -> Option<Sign> {
             let is_marker = digits <= 9 && matches!(body.as_bytes().get(digits), Some(b'.' | b')'));
             (is_marker && followed(digits + 1)).then(|| plain(digits + 1, &body[..=digits]))?
         }
-        'S' | 's' if starts_paragraph => {
+        'S' | 's' => {
             let rest = body.get(5..).filter(|_| body[..5].eq_ignore_ascii_case("step "))?;
             let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
-            let is_marker = (1..=9).contains(&digits) && rest.as_bytes().get(digits) == Some(&b':');
-            let length = 6 + digits;
-            (is_marker && followed(length)).then(|| Sign {
-                length,
-                now: format!("{}.", &rest[..digits]),
-                is_step: true,
-            })
+            let is_marker = (1..=9).contains(&digits) && rest[digits..].starts_with(':') && followed(6 + digits);
+            is_marker.then(|| plain(6 + digits, &format!("{}.", &rest[..digits])))?
         }
         _text => None,
     }

@@ -468,9 +468,8 @@ fn is_out(bare: &str) -> bool {
 
 /// True when a heading has a word anywhere that withholds the commands of its section.
 fn has_no_commands(text: &str) -> bool {
-    let small = text.to_lowercase();
-    find_word(text, &SECTIONS).or_else(|| find_word(text, &OVER)).is_some()
-        || SECTIONS.iter().any(|words| words.contains(' ') && small.contains(words))
+    let has = |words: &&str| words.contains(' ') && text.to_lowercase().contains(words);
+    find_word(text, &SECTIONS).or_else(|| find_word(text, &OVER)).is_some() || SECTIONS.iter().any(has)
 }
 
 /// True of an item that is struck out as a whole.
