@@ -179,9 +179,7 @@ impl<'a> Kept<'a> {
             Comparison::new(view, &before, &settled).edits(options)
         };
         comparison.boxes(&self.shown, &mut changes);
-        for (line, text) in std::mem::take(&mut changes.notes) {
-            self.warn(line, &text);
-        }
+        std::mem::take(&mut changes.notes).iter().for_each(|(line, text)| self.warn(*line, text));
         let known = before.plan.warnings.iter().map(|warning| &warning.message).collect::<HashSet<_>>();
         let new = now.plan.warnings.iter().filter(|warning| !known.contains(&warning.message));
         let new = new.filter(|warning| changes.source.is_some() || warning.message.contains(" is done, "));

@@ -11,6 +11,11 @@ use source::{File, code_only, first_test_line, functions, lines_with, names_afte
 
 const FILE_LINES_MAX: usize = 600;
 const FN_LINES_MAX: usize = 80;
+/// Lines of production code that parts of the repository may have, comments and blank lines counted.
+const CEILINGS: [(&str, &[&str], usize); 2] = [
+    ("the reader of plan files", &["planner/src/parse/"], 4_000),
+    ("keeping plan files in step", &["src/sync.rs", "src/matching.rs"], 800),
+];
 const FOLDERS: [&str; 10] =
     [".ci", "benches", "docs", "examples", "executors", "mq", "planner", "src", "tests", "assets"];
 const NAMES_REFUSED: [&str; 10] =
@@ -40,6 +45,7 @@ struct Finding {
 
 fn findings(files: &[File]) -> Vec<Finding> {
     let mut found = frozen_migrations(files);
+    found.extend(ceilings(files));
     for file in files {
         found.extend(text_rules(file));
         if file.path.ends_with("Cargo.toml") {
@@ -52,6 +58,21 @@ fn findings(files: &[File]) -> Vec<Finding> {
             found.extend(unfinished_work(file, &code));
             found.extend(shared_locks(file, &code));
             found.extend(purity(file, &code));
+        }
+    }
+    found
+}
+
+fn ceilings(files: &[File]) -> Vec<Finding> {
+    let mut found = Vec::new();
+    for (part, places, max) in CEILINGS {
+        let is_of_it = |file: &&File| places.iter().any(|place| file.path.starts_with(place));
+        let lines = files.iter().filter(is_of_it).map(|file| first_test_line(&file.path, &file.text) - 1);
+        let total = lines.sum::<usize>();
+        if total > max {
+            let place = places[0].to_owned();
+            let says = format!("{part} has {total} lines, over {max}: simplify it");
+            found.push(Finding { rule: "ceiling", place, line: 1, measure: total, says });
         }
     }
     found

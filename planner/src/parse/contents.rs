@@ -23,7 +23,7 @@ pub(super) fn finish(mut finder: Finder<'_>) -> Tree {
     finder.leave_out(&blocks);
     let Finder { mut tree, told, format, .. } = finder;
     if format == Format::Kiro {
-        tree.waves = blocks.iter().filter_map(waves).last().unwrap_or_default();
+        tree.waves = blocks.iter().rev().find_map(waves).unwrap_or_default();
     }
     for (warning, n_more) in told.into_values().filter(|(_, n_more)| *n_more > 0) {
         tree.warnings[warning].1.push_str(&format!(" (and {n_more} more below this heading)"));
@@ -68,7 +68,7 @@ impl Finder<'_> {
             task.description = text.to_owned();
         } else {
             task.description = text.trim_end_matches([':', ' ']).to_owned();
-            task.kind = kind_by_words(&draft.line, task.command.is_some());
+            task.kind = task.command.as_ref().map_or_else(|| kind_by_words(&draft.line), |_| NodeKind::ToolCall);
         }
         self.drafts[node] = draft;
     }
@@ -76,10 +76,11 @@ impl Finder<'_> {
     /// Why no code of a step runs.
     fn barred(&self, blocks: &[Block], node: usize, draft: &Draft) -> Option<&'static str> {
         let made = &self.tree.nodes[node];
+        let mut around = std::iter::successors(Some(made), |node| Some(&self.tree.nodes[node.parent?]));
         let section = draft.section.map(|section| &self.sections[section]);
         let reasons = [
             (made.task.mark == Mark::Done, "its step is done"),
-            (made.task.mark == Mark::Cancelled, "its step was cancelled"),
+            (around.any(|node| node.task.mark == Mark::Cancelled), "its step was cancelled"),
             (made.is_group, "its step has parts"),
             (made.task.kind == NodeKind::Clarification, "its step is a question"),
             (section.is_some_and(|section| section.is_out || section.has_no_commands), "its section has no commands"),
@@ -276,10 +277,7 @@ pub(super) fn is_question(text: &str) -> bool {
 }
 
 /// A step's kind by the verb that it begins with.
-fn kind_by_words(line: &Inline, has_command: bool) -> NodeKind {
-    if has_command {
-        return NodeKind::ToolCall;
-    }
+fn kind_by_words(line: &Inline) -> NodeKind {
     let verb = first_word(verb_of(&line.text));
     let kind = kind_of(&verb).unwrap_or(NodeKind::Processing);
     let writes = kind == NodeKind::CodeImplementation || is_one_of(&verb, &["write", "define", "extend", "update"]);
