@@ -77,8 +77,8 @@ impl Line<'_> {
         static MARK: LazyLock<Regex> = LazyLock::new(|| {
             Regex::new(r"^(?:(?:\[\S*|\S*[0-9]\S*)\s+)*\[P\][ \[]| \[P\]$").expect("it is a constant")
         });
-        let found =
-            MARK.find(&self.inline.masked()).and_then(|found| Some(found.start() + found.as_str().rfind("[P]")?));
+        let masked = if self.inline.text.contains("[P]") { self.inline.masked() } else { return };
+        let found = MARK.find(&masked).and_then(|found| Some(found.start() + found.as_str().rfind("[P]")?));
         if let Some(at) = found {
             self.node.beside = true;
             self.inline.cut(at..at + 3);
@@ -282,10 +282,10 @@ pub(super) fn is_number(word: &str) -> bool {
         && word.split('.').all(|part| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit()))
 }
 
-/// Capitals and digits, with a hyphen between them or a small letter behind: `T001`, `ABC-7`, `T100f`.
+/// Capitals and digits, with a hyphen between them, a small letter or a part behind: `T001`, `ABC-7`, `T100f`, `T9.1`.
 fn is_id(word: &str) -> bool {
     static ID: LazyLock<Regex> =
-        LazyLock::new(|| Regex::new("^[A-Z]{1,6}-?[0-9]{1,9}[a-z]?$").expect("it is a constant"));
+        LazyLock::new(|| Regex::new("^[A-Z]{1,6}-?[0-9]{1,9}[a-z]?(?:[.][0-9]{1,3})?$").expect("it is a constant"));
     ID.is_match(word)
 }
 
@@ -297,8 +297,9 @@ fn is_plain_id(word: &str) -> bool {
 
 /// The next pair of round brackets outside code, from an offset.
 fn bracket(inline: &Inline, from: usize) -> Option<(usize, usize)> {
+    let first = from + inline.text.get(from..)?.find('(')?;
     let masked = inline.masked();
-    let first = from + masked.get(from..)?.find('(')?;
+    let first = first + masked[first..].find('(')?;
     let close = first + masked[first..].find(')')?;
     Some((first + masked[first..close].rfind('(')?, close))
 }
