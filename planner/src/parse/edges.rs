@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use super::commands::Verdict;
-use super::tree::{CodeUse, Lines, MarkAt, Node, ParsedPlan, ReadOptions, Reference, Tree, When, diagnostics};
+use super::tree::{CodeUse, Format, Lines, MarkAt, Node, ParsedPlan, ReadOptions, Reference, Tree, When, diagnostics};
 use crate::plan::{Condition, Dependency, Mark, Strength, TaskId};
 use crate::validity::{InvalidPlan, TASKS_MAX, before, listed, order};
 
@@ -65,7 +65,8 @@ pub(super) fn connect(
     let mut codes = codes.collect::<Vec<_>>();
     codes.sort_by_key(|code| code.at);
     let warnings = diagnostics(tree.warnings, &lines);
-    let Tree { title, context, lost, mut parts, .. } = tree;
+    let Tree { title, context, mut lost, mut parts, .. } = tree;
+    lost.retain(|_| options.format == Format::Markdown);
     parts.sort_unstable_by_key(|(span, _)| *span);
     Ok((ParsedPlan { format: options.format, title, tasks, context, warnings, parts, codes, lost, marks }, outer))
 }
