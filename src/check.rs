@@ -5,6 +5,7 @@ use std::io::{BufWriter, Write};
 use std::path::Path;
 
 use crewlog_planner::analysis::Analysis;
+use crewlog_planner::lines::Lines;
 use crewlog_planner::parse::{self, CodeUse, Diagnostic, ParsedPlan, Part, VERBS};
 use crewlog_planner::plan::{Dependency, Span, Strength, TaskId, TaskPlan};
 use crewlog_planner::validity::InvalidPlan;
@@ -21,9 +22,6 @@ use crate::text::{in_one_line, one_line, visible};
 
 /// So much of a line is shown around the place that is meant.
 const EXCERPT_CHARS: usize = 100;
-
-/// Past so many bytes columns are counted in bytes.
-const LINE_BYTES_MAX: usize = 10_000;
 
 /// `plan check`.
 #[derive(Default, Serialize)]
@@ -120,14 +118,14 @@ pub async fn check(session: &Session, check: Check) -> Result<Code, Failure> {
         true => Some(advice::advice(session, &text, &parsed.tasks, &graph).await?),
         false => None,
     };
-    let places = Places::new(&text);
+    let lines = Lines::new(&text);
     let mut stdout = BufWriter::new(std::io::stdout().lock());
-    let mut shown = CheckJson::of(&parsed, &places);
+    let mut shown = CheckJson::of(&parsed, &lines);
     (shown.graph, shown.advice) = (Some(Names::of(&parsed.tasks).graph(&graph)), advice);
     match session.output {
         Output::Jsonl => print_line(&mut stdout, &shown)?,
         Output::Json => print_pretty(&mut stdout, &shown)?,
-        Output::Text => print(&mut stdout, &parsed, &shown, &places)?,
+        Output::Text => print(&mut stdout, &parsed, &shown, &lines)?,
     }
     stdout.flush()?;
     Ok(Code::Done)
@@ -149,7 +147,7 @@ fn verbs(session: &Session) -> Result<Code, Failure> {
     Ok(Code::Done)
 }
 
-fn print(mut to: impl Write, parsed: &ParsedPlan, shown: &CheckJson<'_>, places: &Places<'_>) -> std::io::Result<()> {
+fn print(mut to: impl Write, parsed: &ParsedPlan, shown: &CheckJson<'_>, lines: &Lines<'_>) -> std::io::Result<()> {
     writeln!(to, "read as {}", parsed.format.as_str())?;
     let mut codes: BTreeMap<TaskId, Vec<&CodeUse>> = BTreeMap::new();
     for code in &parsed.codes {
@@ -160,14 +158,14 @@ fn print(mut to: impl Write, parsed: &ParsedPlan, shown: &CheckJson<'_>, places:
         while let Some(part) = parts.next_if(|part| (part.line, part.column) < (json.line, json.column)) {
             print_part(&mut to, part)?;
         }
-        print_task(&mut to, task, parsed, codes.get(&task.id).map_or(&[], Vec::as_slice), places)?;
+        print_task(&mut to, task, parsed, codes.get(&task.id).map_or(&[], Vec::as_slice), lines)?;
     }
     parts.try_for_each(|part| print_part(&mut to, part))?;
     for warning in &parsed.warnings {
-        print_warning(&mut to, warning, places)?;
+        print_warning(&mut to, warning, lines)?;
     }
     if let Some(first) = parsed.lost.first() {
-        let (n, (line, _)) = (parsed.lost.len(), places.of(first.start));
+        let (n, (line, _)) = (parsed.lost.len(), lines.place(first.start));
         writeln!(
             to,
             "{n} numbered items or shell fences belong to no box, the first on line {line}: `run` asks about them"
@@ -197,54 +195,25 @@ fn refuse(session: &Session, text: &str, error: InvalidPlan) -> Result<Code, Fai
         }
     }
     if let Some((line, column)) = place {
-        let (shown, caret) = Places::new(text).excerpt(line, column);
+        let (shown, caret) = excerpt(Lines::new(text).line(line), column);
         say(&visible(&format!("{line:>5} | {shown}\n      | {:>caret$}", "^")));
     }
     Err(error.into())
 }
 
-/// The lines of a text.
-struct Places<'a> {
-    text: &'a str,
-    lines: Vec<&'a str>,
-    starts: Vec<usize>,
-}
-
-impl<'a> Places<'a> {
-    fn new(text: &'a str) -> Self {
-        let mut starts = vec![0];
-        starts.extend(text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n').map(|(at, _)| at + 1));
-        Self { text, lines: text.split('\n').map(|line| line.trim_end_matches('\r')).collect(), starts }
-    }
-
-    /// Line and column of a byte, both from 1.
-    fn of(&self, at: usize) -> (usize, usize) {
-        let line = self.starts.partition_point(|start| *start <= at).max(1);
-        let start = self.starts.get(line - 1).copied().unwrap_or(0);
-        let before = self.text.get(start..at).unwrap_or("");
-        // Far inside a very long line bytes are counted.
-        let column = if before.len() > LINE_BYTES_MAX { before.len() } else { before.chars().count() };
-        (line, column + 1)
-    }
-
-    fn line(&self, line: usize) -> &'a str {
-        self.lines.get(line.saturating_sub(1)).copied().unwrap_or("")
-    }
-
-    /// The part of a line around a column, and the column in it.
-    fn excerpt(&self, line: usize, column: usize) -> (String, usize) {
-        let skip = column.saturating_sub(EXCERPT_CHARS / 2).min(column.saturating_sub(1));
-        let skip = if self.line(line).chars().count() <= EXCERPT_CHARS { 0 } else { skip };
-        let part: String = self.line(line).chars().skip(skip).take(EXCERPT_CHARS).collect();
-        (part.replace('\t', " "), column.saturating_sub(skip).max(1))
-    }
+/// The part of a line around a column, and the column in it.
+fn excerpt(line: &str, column: usize) -> (String, usize) {
+    let skip = column.saturating_sub(EXCERPT_CHARS / 2).min(column.saturating_sub(1));
+    let skip = if line.chars().count() <= EXCERPT_CHARS { 0 } else { skip };
+    let part: String = line.chars().skip(skip).take(EXCERPT_CHARS).collect();
+    (part.replace('\t', " "), column.saturating_sub(skip).max(1))
 }
 
 impl<'a> CheckJson<'a> {
-    fn of(parsed: &'a ParsedPlan, places: &Places<'a>) -> Self {
+    fn of(parsed: &'a ParsedPlan, lines: &Lines<'a>) -> Self {
         let shown = ParsedJson::of(parsed).into_tasks();
         let tasks = parsed.tasks.iter().zip(shown).map(|(task, shown)| {
-            let (line, column) = place_of(task, places);
+            let (line, column) = place_of(task, lines);
             let decided_by = task.condition.as_ref().and_then(|condition| condition.outcome_of);
             CheckedTaskJson {
                 line,
@@ -268,23 +237,23 @@ impl<'a> CheckJson<'a> {
             column: one.column,
             message: &one.message,
             help: one.help.as_deref(),
-            excerpt: places.line(one.line),
+            excerpt: lines.line(one.line),
         });
         // A paragraph of steps is context only where a sentence of it is none.
         let starts = parsed.tasks.iter().filter_map(|task| task.spans.first()).map(|span| span.start);
         let starts = starts.collect::<BTreeSet<_>>();
         let parts = parsed.parts.iter().filter(|(span, _)| starts.range(span.start..span.end).next().is_none());
         let parts = parts.map(|(span, part)| {
-            let (line, column) = places.of(span.start);
+            let (line, column) = lines.place(span.start);
             let part = match part {
                 Part::Heading => "heading",
                 Part::Context => "context",
                 Part::LeftOut => "left out",
             };
-            PartJson { line, column, part, text: places.text.get(span.start..span.end).unwrap_or("").trim() }
+            PartJson { line, column, part, text: lines.text.get(span.start..span.end).unwrap_or("").trim() }
         });
         let code = parsed.codes.iter().map(|one| {
-            let (line, column) = places.of(one.at);
+            let (line, column) = lines.place(one.at);
             let task = one.task.and_then(|id| name_of(&parsed.tasks, id));
             CodeJson { line, column, task, form: one.form, withheld: one.withheld.as_deref() }
         });
@@ -311,10 +280,10 @@ fn names_of(task: &TaskPlan, tasks: &[TaskPlan], strength: Strength) -> Vec<Stri
     own.filter_map(|one: &Dependency| name_of(tasks, one.task)).collect()
 }
 
-fn place_of(task: &TaskPlan, places: &Places<'_>) -> (usize, usize) {
+fn place_of(task: &TaskPlan, lines: &Lines<'_>) -> (usize, usize) {
     let Some(span) = task.spans.first() else { return (1, 1) };
-    let part = places.text.get(span.start..span.end).unwrap_or("");
-    places.of(span.start + (part.len() - part.trim_start().len()))
+    let part = lines.text.get(span.start..span.end).unwrap_or("");
+    lines.place(span.start + (part.len() - part.trim_start().len()))
 }
 
 fn print_part(mut to: impl Write, part: &PartJson<'_>) -> std::io::Result<()> {
@@ -326,9 +295,9 @@ fn print_task(
     task: &TaskPlan,
     parsed: &ParsedPlan,
     codes: &[&CodeUse],
-    places: &Places<'_>,
+    lines: &Lines<'_>,
 ) -> std::io::Result<()> {
-    let (line, column) = place_of(task, places);
+    let (line, column) = place_of(task, lines);
     writeln!(
         to,
         "{line}:{column}  {}  {}  {}",
@@ -373,7 +342,7 @@ fn print_task(
         detail("note", note)?;
     }
     for code in codes {
-        let (line, column) = places.of(code.at);
+        let (line, column) = lines.place(code.at);
         match (code.form, &code.withheld) {
             (Some(form), _) => writeln!(to, "        code at {line}:{column}: runs, by form {form}")?,
             (None, Some(reason)) => writeln!(to, "        code at {line}:{column}: does not run: {}", visible(reason))?,
@@ -383,9 +352,9 @@ fn print_task(
     Ok(())
 }
 
-fn print_warning(mut to: impl Write, warning: &Diagnostic, places: &Places<'_>) -> std::io::Result<()> {
+fn print_warning(mut to: impl Write, warning: &Diagnostic, lines: &Lines<'_>) -> std::io::Result<()> {
     let Diagnostic { message, line, column, help } = warning;
-    let (shown, caret) = places.excerpt(*line, *column);
+    let (shown, caret) = excerpt(lines.line(*line), *column);
     writeln!(to, "{line}:{column}: warning: {}", visible(message))?;
     writeln!(to, "{line:>5} | {}\n      | {:>caret$}", visible(&shown), "^")?;
     if let Some(help) = help {

@@ -15,6 +15,7 @@ pub mod crew;
 mod error;
 pub mod event;
 mod json;
+pub mod lines;
 pub mod model;
 mod open;
 pub mod parse;

@@ -6,8 +6,8 @@ use std::sync::LazyLock;
 
 use crate::plan::{Attachment, AttachmentKind};
 
-/// Attachments of one line; further ones stay text.
-const ATTACHMENTS_MAX: usize = 100;
+/// Attachments of one step; further ones stay text.
+pub(crate) const ATTACHMENTS_MAX: usize = 100;
 
 /// A link or an image in a text.
 #[derive(Debug, Clone, PartialEq)]

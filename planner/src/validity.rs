@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 
+use crate::lines::At;
 use crate::plan::{Dependency, TaskId, TaskPlan};
 
 /// Maximum number of tasks in a plan.
@@ -132,16 +133,6 @@ pub enum InvalidPlan {
         /// How much there may be.
         max: usize,
     },
-}
-
-/// A line and a column, both from 1, the column in characters; nothing for what has no text.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct At(pub Option<(usize, usize)>);
-
-impl std::fmt::Display for At {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        self.0.map_or(Ok(()), |(line, column)| write!(f, " (line {line}, column {column})"))
-    }
 }
 
 /// Names in an error.

@@ -2,12 +2,13 @@
 
 use crewlog_mq::{Event as _, Handler};
 use crewlog_planner::event::{Command, Event, ExecutorEvent, PlannerConfig, TaskStatus};
+use crewlog_planner::lines::At;
 use crewlog_planner::plan::{
     Attachment, AttachmentKind, Dependency, NodeKind, Origin, Proposal, Strength, TaskId, TaskPlan,
 };
 use crewlog_planner::planner::{Planner, PlannerError};
 use crewlog_planner::state::PlannerState;
-use crewlog_planner::validity::{At, InvalidPlan};
+use crewlog_planner::validity::InvalidPlan;
 
 use super::transcript::{check, check_with, tell};
 

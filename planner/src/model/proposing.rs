@@ -8,9 +8,10 @@ use super::kinds::KINDS;
 use super::questions::{self, WrittenQuestion};
 use super::request::{Purpose, Request, Terms, TooLong, quoted};
 use super::settings;
+use crate::lines::At;
 use crate::parse;
 use crate::plan::{Condition, DefaultAnswer, Dependency, FailurePolicy, NodeKind, Strength, TaskId, TaskPlan};
-use crate::validity::{At, InvalidPlan, TASKS_MAX, validate};
+use crate::validity::{InvalidPlan, TASKS_MAX, validate};
 
 /// The most characters of a step that a model proposes.
 const DESCRIPTION_CHARS_MAX: usize = 4_000;

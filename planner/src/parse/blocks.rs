@@ -124,11 +124,11 @@ impl Inline {
         self.text.replace_range(start..end, glue);
         let moved = |offset: usize| offset - end + kept;
         let stays = |range: &mut Range<usize>| {
-            let is_after = range.start >= end;
-            if is_after {
-                *range = moved(range.start)..moved(range.end);
-            }
-            is_after || range.end <= start
+            let (is_before, is_after) = (range.end <= start, range.start >= end);
+            let is_around = range.start < start && range.end >= end;
+            range.start = if is_after { moved(range.start) } else { range.start };
+            range.end = if range.end >= end { moved(range.end) } else { range.end };
+            is_before || is_after || is_around
         };
         self.codes.retain_mut(stays);
         self.links.retain_mut(|link| stays(&mut link.range));
@@ -143,9 +143,6 @@ impl Inline {
         if !follows {
             self.places.push((self.text.len(), at));
         }
-        if self.text.is_empty() {
-            self.text.reserve(TEXT_BYTES);
-        }
         self.text.push_str(text);
     }
 }
@@ -157,17 +154,11 @@ fn within<T>(parts: &[T], within: Range<usize>, range: impl Fn(&T) -> &Range<usi
     &parts[first..end.max(first)]
 }
 
-/// Room for the text of a line before it has to grow.
-const TEXT_BYTES: usize = 96;
-/// About how long a block is.
-const BLOCK_BYTES: usize = 64;
-
 /// Reads a file.
 pub(super) fn blocks(text: &str) -> Vec<Block> {
     let start = front_matter(text);
     let repaired = repair(&text[start..], start);
-    let blocks = Vec::with_capacity(text.len() / BLOCK_BYTES);
-    let mut builder = Builder { repaired: &repaired, blocks, items: Vec::new(), state: State::default() };
+    let mut builder = Builder { repaired: &repaired, blocks: Vec::new(), items: Vec::new(), state: State::default() };
     if start > BYTE_ORDER_MARK.len_utf8() {
         builder.add(Kind::Other, Span { start: 0, end: text[..start].trim_end().len() });
     }
@@ -186,27 +177,29 @@ fn front_matter(text: &str) -> usize {
     let is_rule = |line: &str| line.trim_end() == "---";
     let mut lines = body.split_inclusive('\n');
     let first = lines.next().filter(|line| is_rule(line));
-    let has_fields = lines.clone().next().is_some_and(|line| line.contains(':') || is_rule(line));
+    let filled = lines.clone().find(|line| !line.trim().is_empty());
+    let has_fields = filled.is_some_and(|line| line.contains(':') || is_rule(line));
     let end = lines.position(is_rule).filter(|_| first.is_some() && has_fields);
     end.map_or(start, |n| start + body.split_inclusive('\n').take(n + 2).map(str::len).sum::<usize>())
 }
 
 /// A bold paragraph that begins as a step does is a heading.
 fn is_bold_step(source: &str) -> bool {
-    let bold = source.trim().strip_prefix("**").and_then(|rest| rest.strip_suffix("**"));
-    bold.is_some_and(|bold| !bold.contains("**") && after(bold, "step").is_some() && name_at(bold).is_some())
+    let bold = ["**", "__"].iter().find_map(|sign| source.trim().strip_prefix(sign)?.strip_suffix(sign));
+    bold.is_some_and(|bold| !bold.contains(['*', '_']) && after(bold, "step").is_some() && name_at(bold).is_some())
 }
 
 struct Builder<'a> {
     repaired: &'a Repaired,
     blocks: Vec<Block>,
-    /// The open items, each with the number of its list's next item.
+    /// The open items.
     items: Vec<usize>,
     state: State,
 }
 
 #[derive(Default)]
 struct State {
+    /// The open lists, each with the number of its next item.
     lists: Vec<Option<u64>>,
     /// The block that takes text.
     open: Option<usize>,
@@ -256,7 +249,7 @@ impl Builder<'_> {
             },
             Event::Code(code) => self.code(&code, &range),
             // Dependencies in a line of their own below an item are a note of it.
-            Event::SoftBreak | Event::HardBreak if !self.items.is_empty() && self.begins_dependencies(range.end) => {
+            Event::SoftBreak | Event::HardBreak if self.begins_dependencies(range.end) => {
                 self.close();
             }
             Event::SoftBreak | Event::HardBreak => _ = self.push(" ", &range),
@@ -313,6 +306,8 @@ impl Builder<'_> {
                 row.into_iter().for_each(|row| row.push(Inline::default()));
                 self.state.in_cell = true;
             }
+            Tag::Emphasis if self.is_in_name(range) => _ = self.push("_", &(range.start..range.start + 1)),
+            Tag::Strong if self.is_in_name(range) => _ = self.push("__", &(range.start..range.start + 2)),
             Tag::Link { dest_url, .. } => self.link(&dest_url, false),
             Tag::Image { dest_url, .. } => self.link(&dest_url, true),
             _emphasis => {}
@@ -325,6 +320,8 @@ impl Builder<'_> {
                 self.state.end = range.start + self.repaired.text[range.clone()].trim_end().len();
                 self.close();
             }
+            TagEnd::Emphasis if self.is_in_name(range) => _ = self.push("_", &(range.end - 1..range.end)),
+            TagEnd::Strong if self.is_in_name(range) => _ = self.push("__", &(range.end - 2..range.end)),
             TagEnd::List(_) => _ = self.state.lists.pop(),
             TagEnd::Item => {
                 self.close();
@@ -351,8 +348,17 @@ impl Builder<'_> {
         block.span.end = block.span.end.max(self.repaired.end_in_file(end));
     }
 
+    /// Underscores in a name, such as `src/__tests__/` or `__init__.py`, are no emphasis.
+    fn is_in_name(&self, range: &Range<usize>) -> bool {
+        let (before, after) = (&self.repaired.text[..range.start], &self.repaired.text[range.end..]);
+        let after = after.strip_prefix('.').unwrap_or(after);
+        let goes_on = after.starts_with(|c: char| c == '/' || c.is_alphanumeric());
+        self.repaired.text[range.start..].starts_with('_') && (goes_on || before.ends_with(['/', '.', '-']))
+    }
+
     fn begins_dependencies(&self, at: usize) -> bool {
-        after_any(self.repaired.text[at..].trim_start_matches([' ', '_', '*']), &DEPENDS).is_some()
+        let text = self.repaired.text[at..].trim_start_matches([' ', '_', '*']);
+        !self.items.is_empty() && self.state.links.is_empty() && after_any(text, &DEPENDS).is_some()
     }
 
     fn link(&mut self, url: &str, is_image: bool) {

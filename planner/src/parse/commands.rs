@@ -28,7 +28,7 @@ pub(super) enum Verdict {
 /// A fence below a step.
 pub(super) struct Fence<'a> {
     pub block: &'a Block,
-    /// The paragraph before it; the step's own line if there is none.
+    /// The paragraph before it.
     pub before: Option<&'a Inline>,
     pub is_last: bool,
 }
@@ -86,7 +86,7 @@ const CODES_MAX: usize = 50;
 /// A command below a longer text is withheld, since each step would search all of it.
 const AROUND_BYTES_MAX: usize = 20_000;
 /// Words that may follow a command in its line.
-const FOLLOWING_MAX: usize = 5;
+const FOLLOWING_MAX: usize = 8;
 const SAY: &str = "to run it, write a step that says only: Run `...`";
 const SPLIT: &str = "write a step for each command";
 const MARK: &str = "mark a fence of commands as sh, as the last thing below its step";
@@ -109,7 +109,8 @@ fn of_code(
         if orders(lead) && !code.starts_with('/') && !is_program(code) {
             return withheld("it does not begin with the name of a program", "put it into a fence marked sh");
         }
-        let is_plausible = (code.contains(' ') || is_near) && is_program(code.trim_start_matches("$ "));
+        let is_plausible =
+            (code.contains(' ') || is_near) && is_program(code.trim_start_matches("$ ")) && file_ref(code).is_none();
         return if is_plausible { Verdict::Mentioned } else { Verdict::Text };
     };
     let is_other = |other: &Range<usize>| other != range && !names_a_thing(inline.code(other));
@@ -232,7 +233,8 @@ fn is_program(code: &str) -> bool {
     static PROGRAM: LazyLock<Regex> = LazyLock::new(|| {
         let path = "[A-Za-z0-9_.@-]*/[A-Za-z0-9_.@/-]*";
         let name = r"[a-z_][A-Za-z0-9_+-]*(?:\.[0-9.]*)?";
-        Regex::new(&format!(r"^\s*(?:[A-Z0-9_]*=\S*\s+)*(?:{path}|{name})(?:\s|$)")).expect("it is a constant")
+        Regex::new(&format!("^[ \t\r\n]*(?:[A-Z0-9_]*=[^ \t\r\n]*[ \t\r\n]+)*(?:{path}|{name})(?:[ \t\r\n]|$)"))
+            .expect("it is a constant")
     });
     PROGRAM.is_match(code)
 }
@@ -327,10 +329,10 @@ fn placeholder(command: &str) -> Option<String> {
         let letter = r"[A-Za-z\x{80}-\x{10ffff}]";
         let name = &format!(r"{letter}(?:{letter}|[0-9_-])*(?:\.(?:{letter}|[0-9_-])+)*");
         let parts = [
-            r"\$\{[^}]*\}", // No placeholder: a variable.
-            &format!(r"<{letter}[^>\n]*>"),
-            &format!(r"\{{(?:\{{[^}}\n]*|{name})\}}"),
-            &format!(r"(?:^|\s)\[(?:--[^\]\n]*|{name})\]"),
+            r"\$\{[A-Za-z0-9_]*\}", // No placeholder: a variable.
+            &format!(r"<{letter}[^<>$\n]*>"),
+            &format!(r"\{{(?:\{{[^{{}}\n]*|{name})\}}"),
+            &format!(r"(?:^|\s)\[(?:--[^\[\]\n]*|{name})\]"),
             r"\u{2026}|___|path/to/|(?:^|\s)\.\.\.(?:\s|$)",
             r"(?-u:\b)(?:YYYY|XXX|[vV]?[xX]\.[yY][0-9A-Za-z_.]*|[0-9A-Za-z_.]*\.[xX]\.[xX]|[yY][oO][uU][rR](?:_[A-Za-z0-9_]*)?)(?-u:\b)",
         ];

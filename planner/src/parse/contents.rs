@@ -9,8 +9,8 @@ use super::commands::{Around, Fence, Verdict, judge, language_of, sentences};
 use super::line;
 use super::steps::{Draft, Finder, Marker, Section};
 use super::tree::{Format, Node, Part, Reference, Tree, When};
-use super::words::{DEPENDS, NEVER, after_any, after_order, find_word, first_word, is_one_of, kind_of};
-use crate::paths::attachments;
+use super::words::{DEPENDS, after_any, after_order, first_word, is_one_of, kind_of};
+use crate::paths::{ATTACHMENTS_MAX, attachments};
 use crate::plan::{Mark, NodeKind};
 
 /// Gives every step its contents.
@@ -19,12 +19,14 @@ pub(super) fn finish(mut finder: Finder<'_>) -> Tree {
     for node in 0..finder.drafts.len() {
         finder.fill(&blocks, node);
     }
+    let graph = blocks.iter().enumerate().rev().find_map(|(place, block)| Some((place, waves(block)?)));
+    if let Some((place, waves)) = graph.filter(|_| finder.format == Format::Kiro) {
+        finder.tree.waves = waves;
+        finder.section_of[place].into_iter().for_each(|section| finder.sections[section].has_steps = true);
+    }
     finder.leave_loose(&blocks);
     finder.leave_out(&blocks);
-    let Finder { mut tree, told, format, .. } = finder;
-    if format == Format::Kiro {
-        tree.waves = blocks.iter().rev().find_map(waves).unwrap_or_default();
-    }
+    let Finder { mut tree, told, .. } = finder;
     for (warning, n_more) in told.into_values().filter(|(_, n_more)| *n_more > 0) {
         tree.warnings[warning].1.push_str(&format!(" (and {n_more} more below this heading)"));
     }
@@ -33,7 +35,7 @@ pub(super) fn finish(mut finder: Finder<'_>) -> Tree {
 
 impl Finder<'_> {
     /// Warns once for a section.
-    fn warn(&mut self, section: Option<usize>, sort: &'static str, at: usize, message: &str, help: &str) {
+    pub(super) fn warn(&mut self, section: Option<usize>, sort: &'static str, at: usize, message: &str, help: &str) {
         if let Some((_, n_more)) = self.told.get_mut(&(section, sort)) {
             *n_more += 1;
         } else {
@@ -53,7 +55,8 @@ impl Finder<'_> {
         let made = &mut self.tree.nodes[node];
         let task = &mut made.task;
         task.spans.extend(of_line.filter(|_| !made.is_heading));
-        task.spans.extend(draft.below.iter().map(|place| blocks[*place].span));
+        let is_note = |block: &&Block| block.kind != Kind::Rule;
+        task.spans.extend(draft.below.iter().map(|place| &blocks[*place]).filter(is_note).map(|block| block.span));
         task.spans.sort_unstable();
         if made.is_group {
             self.tree.parts.extend(task.spans.iter().map(|span| (*span, Part::Context)));
@@ -86,8 +89,11 @@ impl Finder<'_> {
             (section.is_some_and(|section| section.is_out || section.has_no_commands), "its section has no commands"),
             (draft.is_followed, "a paragraph follows its list"),
             (draft.line.text.contains("~~"), "its step is struck out in part"),
-            (self.tree.title.as_ref().is_some_and(|title| find_word(title, &NEVER).is_some()), "the title denies it"),
-            (draft.below.iter().any(|place| says_over(&blocks[*place].inline.text)), "a note says that it is over"),
+            (self.is_denied, "the title denies it"),
+            (
+                draft.below.iter().any(|place| says_over(text_of(&blocks[*place], self.text))),
+                "a note says that it is over",
+            ),
             (self.doubtful.contains(&draft.section), "not every sentence around it is a step"),
         ];
         reasons.into_iter().find_map(|(holds, reason)| holds.then_some(reason))
@@ -109,7 +115,9 @@ impl Finder<'_> {
         let source = |block: &Block| &self.text[block.span.start..block.span.end];
         let own = draft.block.map(|block| source(&blocks[block])).filter(|own| own.contains("<!--"));
         let is_read = |block: &&Block| matches!(block.kind, Kind::Paragraph | Kind::Item(_) | Kind::Fence { .. });
-        let unread = below.iter().map(|place| &blocks[*place]).filter(|block| !is_read(block)).map(source);
+        let unread =
+            below.iter().map(|place| &blocks[*place]).filter(|block| !is_read(block) || source(block).contains("<!--"));
+        let unread = unread.map(source);
         let notes = made.task.notes.iter().map(String::as_str).chain(row);
         let raw = own.into_iter().chain(unread).chain(notes).map(|text| Inline::plain(text, 0)).collect::<Vec<_>>();
         let mut others = below.iter().map(|place| &blocks[*place].inline).chain(&raw).collect::<Vec<_>>();
@@ -247,7 +255,8 @@ fn text_of<'a>(block: &'a Block, file: &'a str) -> &'a str {
 
 /// A note that begins with the state of an ended step.
 fn says_over(note: &str) -> bool {
-    let note = after_any(note.trim(), &["status:", "status"]).unwrap_or(note).trim_start_matches([':', ' ']);
+    let note = note.trim_start_matches(['>', ' ']);
+    let note = after_any(note, &["status:", "status"]).unwrap_or(note).trim_start_matches([':', ' ']);
     after_any(note, &["done", "completed", "skipped", "cancelled"]).is_some()
 }
 
@@ -300,7 +309,7 @@ pub(super) fn verb_of(text: &str) -> &str {
 /// Gives a step what a text refers to, unless it has it.
 pub(super) fn attach(node: &mut Node, inline: &Inline) {
     for one in attachments(&inline.text, &inline.links) {
-        if !node.task.attachments.contains(&one) {
+        if node.task.attachments.len() < ATTACHMENTS_MAX && !node.task.attachments.contains(&one) {
             node.task.attachments.push(one);
         }
     }

@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use super::commands::Verdict;
-use super::tree::{CodeUse, Format, Lines, MarkAt, Node, ParsedPlan, ReadOptions, Reference, Tree, When, diagnostics};
+use super::tree::{CodeUse, Format, MarkAt, Node, ParsedPlan, ReadOptions, Reference, Tree, When, diagnostics};
+use crate::lines::Lines;
 use crate::plan::{Condition, Dependency, Mark, Strength, TaskId};
 use crate::validity::{InvalidPlan, TASKS_MAX, before, listed, order};
 
@@ -39,7 +40,7 @@ pub(super) fn connect(
     loosen(&mut edges).map_err(|circle| {
         let name =
             |number: &usize| tree.nodes[nodes[*number]].task.label.clone().unwrap_or_else(|| (number + 1).to_string());
-        InvalidPlan::DependencyCycle(circle.iter().map(name).collect(), lines.place(tree.nodes[nodes[circle[0]]].at))
+        InvalidPlan::DependencyCycle(circle.iter().map(name).collect(), lines.at(tree.nodes[nodes[circle[0]]].at))
     })?;
     for own in &mut edges {
         own.sort_unstable();
@@ -84,8 +85,8 @@ fn groups(tree: &Tree) -> Vec<Option<String>> {
     for node in &tree.nodes {
         let around = node.parent.and_then(|parent| groups[parent].as_ref());
         let own = short(&node.task.description, GROUP_BYTES_MAX);
-        let path = || around.map_or_else(|| own.to_owned(), |around| format!("{around} / {own}"));
-        groups.push(node.is_group.then(|| short(&path(), 2 * GROUP_BYTES_MAX).to_owned()));
+        let outer = around.map_or_else(String::new, |around| format!("{} / ", short(around, GROUP_BYTES_MAX)));
+        groups.push(node.is_group.then(|| outer + own));
     }
     groups
 }
@@ -100,7 +101,7 @@ pub(super) fn settle(tree: &mut Tree) {
                 tree.nodes[place].task.mark = whole;
             }
             Some((group, Mark::Done)) if matches!(part.mark, Mark::Open | Mark::InProgress) && !part.optional => {
-                contradicted.extend((!tree.nodes[place].is_group).then_some(tree.nodes[group].at));
+                contradicted.insert(tree.nodes[group].at);
             }
             Some(_) | None => {}
         }
@@ -232,7 +233,7 @@ impl<'a> Builder<'a> {
         const LINES_MAX: usize = 8;
         let Some(first) = doubles.first() else { return };
         let text = Lines::new(self.text);
-        let line_of = |place: &usize| text.place(tree.nodes[*place].at).0.map_or(0, |(line, _)| line).to_string();
+        let line_of = |place: &usize| text.place(tree.nodes[*place].at).0.to_string();
         let shown = doubles.iter().map(|nodes| {
             let Node { name, alias, .. } = &tree.nodes[nodes[0]];
             let name = name.as_ref().or(alias.as_ref()).map_or("", String::as_str);
@@ -271,7 +272,7 @@ impl<'a> Builder<'a> {
     /// The node that a name means, unless that is a task of the plan that the text is added to.
     fn find(&mut self, tree: &Tree, place: usize, reference: &Reference) -> Result<Option<usize>, InvalidPlan> {
         let name = reference.name.to_lowercase();
-        let (at, id) = (|| Lines::new(self.text).place(reference.at), || reference.name.clone());
+        let (at, id) = (|| Lines::new(self.text).at(reference.at), || reference.name.clone());
         match self.names.get(&name).map(Vec::as_slice) {
             Some([one]) if *one == place => Err(InvalidPlan::SelfDependency(id(), at())),
             Some([one]) => Ok(Some(*one)),
@@ -341,7 +342,7 @@ impl<'a> Builder<'a> {
     /// Written dependencies alone, those of the groups around a step included.
     fn bind(&mut self, tree: &Tree, place: usize) {
         let node = &tree.nodes[place];
-        if node.is_group {
+        if node.is_group || self.n_edges > EDGES_MAX {
             return;
         }
         for around in std::iter::successors(Some(place), |known| tree.nodes[*known].parent) {
@@ -506,9 +507,9 @@ fn both(around: Option<&Condition>, own: Option<Condition>) -> Option<Condition>
     }
 }
 
-/// Drops the edges of mere order that the others contradict: a task that an earlier one waits for comes before that one.
-/// The tasks between the two follow each other, so that nothing comes before what was written before it. Edges are by
-/// number less one.
+/// Turns round the edges of mere order that the others contradict: a task that an earlier one waits for comes before that
+/// one. What follows a task also follows what that should and cannot follow, so that nothing else changes its place.
+/// Edges are by number less one.
 ///
 /// # Errors
 ///
@@ -518,33 +519,37 @@ pub(super) fn loosen(edges: &mut [Vec<Dependency>]) -> Result<(), Vec<usize>> {
         return Ok(());
     }
     let ranks = order(edges, |one| one.strength == Strength::Hard)?;
-    let mut tasks = (0..edges.len()).collect::<Vec<_>>();
-    tasks.sort_unstable_by_key(|place| ranks[*place]);
-    // By rank: the first of its chain, which reaches from a task to what it cannot follow; and the last of that by the first.
-    let (mut firsts, mut lasts) = (Vec::with_capacity(tasks.len()), vec![0; tasks.len()]);
-    let (mut first, mut last) = (0, 0);
-    for (rank, place) in tasks.iter().enumerate() {
-        first = if rank > last { rank } else { first };
-        last = edges[*place].iter().map(|one| ranks[before(one)]).fold(last.max(rank), usize::max);
-        firsts.push(first);
-        lasts[first] = last;
-    }
-    let soft = |rank: usize| Dependency { task: TaskId(tasks[rank] as u64 + 1), strength: Strength::Soft };
+    let soft = |place: usize| Dependency { task: TaskId(place as u64 + 1), strength: Strength::Soft };
     let old = edges.iter_mut().map(std::mem::take).collect::<Vec<_>>();
-    for (place, own) in old.into_iter().enumerate() {
-        let first = firsts[ranks[place]];
-        for one in own {
-            let rank = ranks[before(&one)];
-            if one.strength == Strength::Hard {
-                edges[place].push(one);
-            } else if rank < first {
-                edges[tasks[first]].push(soft(lasts[firsts[rank]]));
+    // By task: what it should follow and cannot.
+    let mut missed: Vec<Vec<usize>> = vec![Vec::new(); old.len()];
+    for place in 0..old.len() {
+        let (mut seen, mut left) = (HashSet::from([place]), old[place].clone());
+        left.sort_unstable_by(|a, b| b.cmp(a));
+        while let Some(one) = left.pop().filter(|_| seen.len() < TAKEN_MAX) {
+            let task = before(&one);
+            if !seen.insert(task) {
+                continue;
             }
+            if ranks[task] > ranks[place] {
+                // It follows what that one follows, and that one follows it.
+                missed[place].push(task);
+                edges[task].push(soft(place));
+                left.extend(old[task].iter().map(|one| soft(before(one))));
+                continue;
+            }
+            edges[place].push(one);
+            let handed = if one.strength == Strength::Soft { missed[task].clone() } else { Vec::new() };
+            let (after, passed): (Vec<_>, Vec<_>) = handed.into_iter().partition(|task| ranks[*task] < ranks[place]);
+            edges[place].extend(after.into_iter().map(soft));
+            missed[place].extend(passed);
         }
-        edges[place].extend((ranks[place] > first).then(|| soft(ranks[place] - 1)));
     }
     Ok(())
 }
+
+/// Tasks that one takes over from those that it cannot follow.
+const TAKEN_MAX: usize = 1_000;
 
 /// The places that show states, each with the nearest group around it that does.
 fn marks(tree: &Tree, ids: &[Option<TaskId>]) -> Vec<MarkAt> {

@@ -6,7 +6,8 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::Format::{self, Beads, TaskMaster};
-use super::tree::{Lines, Node, Reference, Tree, When};
+use super::tree::{Node, Reference, Tree, When};
+use crate::lines::Lines;
 use crate::plan::{Mark, NodeKind, Span, TaskId, TaskPlan};
 use crate::validity::InvalidPlan;
 
@@ -54,8 +55,8 @@ pub(super) fn beads(text: &str) -> Result<Tree, InvalidPlan> {
             left_out.insert(id);
         } else if let Some(first) = source.places.get(&id) {
             let lines = Lines::new(text);
-            let first = lines.place(source.tree.nodes[*first].at);
-            return Err(InvalidPlan::DuplicateId(id, lines.place(at), first));
+            let first = lines.at(source.tree.nodes[*first].at);
+            return Err(InvalidPlan::DuplicateId(id, lines.at(at), first));
         } else {
             links.push((source.add(&issue, id, None)?, source.list(&issue, "dependencies")?));
         }
@@ -139,7 +140,7 @@ impl<'a> Source<'a> {
 
     fn bad(&self, at: usize, problem: impl Into<String>) -> InvalidPlan {
         let format = if self.format == Beads { "beads" } else { "Task Master" };
-        InvalidPlan::BadJson(format, problem.into(), Lines::new(self.text).place(at))
+        InvalidPlan::BadJson(format, problem.into(), Lines::new(self.text).at(at))
     }
 
     /// Reads a part of the text.
@@ -225,7 +226,11 @@ impl<'a> Source<'a> {
         let wanted = asked.or(only).unwrap_or("master");
         let at = self.at(root.json);
         let Some(tasks) = tags.remove(wanted) else {
-            let why = if names.is_empty() { "no tasks".into() } else { format!("no tag {wanted}, only {names}") };
+            let why = if names.is_empty() {
+                "no tasks".into()
+            } else {
+                format!("no tasks with the tag {wanted}, only with {names}: choose one with --tag")
+            };
             return Err(self.bad(at, format!("it has {why}")));
         };
         if asked.is_none() && !tags.is_empty() {
@@ -274,7 +279,11 @@ impl<'a> Source<'a> {
                 self.tree.nodes.push(node);
             }
         }
-        if let Some(node) = nodes.iter().flatten().next() {
+        if let Some(first) = nodes.iter().position(Option::is_some) {
+            // So far above the first there is the circle.
+            let parent = |place: usize| nodes[place].as_ref().and_then(|node| node.parent).unwrap_or(place);
+            let place = nodes.iter().fold(first, |place, _| parent(place));
+            let Some(node) = &nodes[place] else { return Ok(()) };
             return Err(
                 self.bad(node.at, "this issue is a part of itself; remove a dependency of the type parent-child")
             );

@@ -75,7 +75,7 @@ impl Line<'_> {
     /// `[P]` at the end of the text or before it, where only an id and labels may precede it.
     fn take_parallel(&mut self) {
         static MARK: LazyLock<Regex> = LazyLock::new(|| {
-            Regex::new(r"^(?:(?:\[\S*|\S*[0-9]\S*)\s+)*\[P\][ \[]| \[P\]$").expect("it is a constant")
+            Regex::new(r"^(?:(?:\[[^\]\s]*\]|\S*[0-9]\S*)\s*)*\[P\][ \[]| \[P\]$").expect("it is a constant")
         });
         let masked = if self.inline.text.contains("[P]") { self.inline.masked() } else { return };
         let found = MARK.find(&masked).and_then(|found| Some(found.start() + found.as_str().rfind("[P]")?));
@@ -317,7 +317,8 @@ pub(super) fn names(list: &str, at: usize, headings: &HashSet<String>) -> Option
     for part in list.split([',', ';', '&']).flat_map(|part| part.split(" and ")) {
         let name = part.trim().trim_end_matches('.').trim_matches('`');
         let name = name.strip_prefix("and ").unwrap_or(name).trim();
-        let bare = after_any(name, &["task", "step", "tasks", "steps"]).map_or(name, str::trim_start);
+        let bare = after_any(name, &["task", "step", "tasks", "steps"]).filter(|rest| rest.starts_with(' '));
+        let bare = bare.map_or(name, str::trim_start);
         let is_name = is_number(bare.strip_prefix('#').unwrap_or(bare))
             || is_id(bare)
             || matches!(bare.as_bytes(), [b'A'..=b'Z'])

@@ -57,6 +57,8 @@ struct Repairer<'a> {
     fence: Option<(u8, usize, isize)>,
     in_comment: bool,
     after_blank: bool,
+    /// The line before begins as `Step 1:` does.
+    after_step: bool,
     line: &'a str,
     /// The first byte of the line in the file.
     at: usize,
@@ -100,8 +102,11 @@ impl Repairer<'_> {
             self.after_blank |= is_blank;
             return self.put(0, 0, "");
         }
-        let after_blank = std::mem::take(&mut self.after_blank);
-        if let Some(sign) = sign(body).filter(|_| column < 4 || !self.open.is_empty()) {
+        let (after_blank, after_step) = (std::mem::take(&mut self.after_blank), std::mem::take(&mut self.after_step));
+        let is_step = body.starts_with(['S', 's']) && !body[1..].starts_with(')');
+        let may_begin = (column < 4 || !self.open.is_empty()) && (!is_step || after_blank || after_step);
+        if let Some(sign) = sign(body).filter(|_| may_begin) {
+            self.after_step = is_step;
             return self.item(column, &sign);
         }
         self.in_comment = body.starts_with("<!--") && !body.contains("-->");

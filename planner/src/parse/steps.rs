@@ -6,7 +6,7 @@ use super::blocks::{Block, Inline, Kind, blocks};
 use super::commands::language_of;
 use super::line::{self, box_of, is_near_box, name_at};
 use super::tree::{Format, Node, Part, Tree, When};
-use super::words::{OVER, SECTIONS, after, after_any, find_word};
+use super::words::{NEVER, OVER, SECTIONS, after, after_any, find_word};
 use super::{contents, prose};
 use crate::plan::{NodeKind, Span, TaskPlan};
 
@@ -94,7 +94,7 @@ pub(super) struct Finder<'a> {
     pub drafts: Vec<Draft>,
     pub sections: Vec<Section>,
     /// By block: its innermost section.
-    section_of: Vec<Option<usize>>,
+    pub section_of: Vec<Option<usize>>,
     /// The texts and names of the headings, in small letters.
     pub headings: HashSet<String>,
     pub marker: Marker,
@@ -114,6 +114,8 @@ pub(super) struct Finder<'a> {
     pub current: Option<usize>,
     /// There is one heading of level 1, which speaks of the whole file.
     has_title: bool,
+    /// The title denies what the file says.
+    pub is_denied: bool,
     /// Sections in which not every sentence is a step.
     pub doubtful: HashSet<Option<usize>>,
     /// Blocks in no step.
@@ -128,16 +130,13 @@ impl Finder<'_> {
         let mut titles = self.blocks.iter().filter(|block| block.kind == Kind::Heading(1));
         self.tree.title = titles.next().map(|block| block.inline.text.trim().to_owned());
         self.has_title = self.tree.title.is_some() && titles.next().is_none();
+        self.is_denied = self.tree.title.as_ref().is_some_and(|title| find_word(title, &NEVER).is_some());
         let is_box = |line: &str| line.trim_start().strip_prefix("- ").is_some_and(|item| box_of(item).is_some());
-        let is_near = |block: &&Block| match &block.kind {
+        let is_near = |block: &Block| match &block.kind {
             Kind::Item(_) => is_near_box(&block.inline.text),
             Kind::Fence { code, .. } => code.lines().any(is_box),
             _other => false,
         };
-        if let Some(block) = self.blocks.iter().find(is_near) {
-            let help = "write a box with one sign and a space behind it, outside of a fence: - [ ] or - [x]";
-            self.tree.warn(block.span.start, "there is no box here that crewlog reads", help);
-        }
         let (mut section, mut accepts) = (None, false);
         for place in 0..self.blocks.len() {
             if let Kind::Heading(level) = self.blocks[place].kind {
@@ -145,11 +144,20 @@ impl Finder<'_> {
             }
             self.section_of.push(section);
             self.note_acceptance(place);
+            if is_near(&self.blocks[place]) {
+                let help = "write a box with one sign and a space behind it, outside of a fence: - [ ] or - [x]";
+                let message = "there is no box here that crewlog reads";
+                self.warn(section, "box", self.blocks[place].span.start, message, help);
+            }
             let is_out = section.is_some_and(|section| self.sections[section].is_out);
             let block = &self.blocks[place];
             let has_box = box_of(&block.inline.text).is_some();
             let found = match &block.kind {
-                Kind::Heading(_) if !is_out && name_at(block.inline.text.trim()).is_some() => Marker::Number,
+                Kind::Heading(level)
+                    if !(is_out || self.is_title(*level)) && name_at(block.inline.text.trim()).is_some() =>
+                {
+                    Marker::Number
+                }
                 Kind::Item(_) if self.notes[place] => {
                     accepts |= has_box;
                     Marker::Sentence
@@ -179,7 +187,7 @@ impl Finder<'_> {
         let alias = alias_of(text);
         let names = [bare, text].into_iter().chain(alias.as_deref());
         self.headings.extend(names.map(str::to_lowercase));
-        let is_title = level == 1 && self.has_title;
+        let is_title = self.is_title(level);
         let around = |holds: fn(&Section) -> bool| parent.is_some_and(|section| holds(&self.sections[section]));
         self.sections.push(Section {
             level,
@@ -217,13 +225,21 @@ impl Finder<'_> {
         match &block.kind {
             Kind::Heading(_) => self.heading(place),
             Kind::Item(number) => self.item(place, *number),
-            Kind::Rule => self.tree.parts.push((block.span, Part::Heading)),
+            Kind::Rule => {
+                self.tree.parts.push((block.span, Part::Heading));
+                self.owner(place).into_iter().for_each(|node| self.drafts[node].below.push(place));
+            }
             Kind::Table(rows) if reads_prose && prose::is_plan(rows) => {
                 self.tree.parts.push((block.span, Part::Heading));
                 let rows = rows.clone();
                 prose::table(self, &rows);
             }
-            Kind::Paragraph if reads_prose => prose::paragraph(self, place),
+            Kind::Paragraph if reads_prose => {
+                if self.text[block.span.start..block.span.end].contains("<!--") {
+                    self.doubtful.insert(self.section);
+                }
+                prose::paragraph(self, place);
+            }
             Kind::Paragraph | Kind::Fence { .. } | Kind::Other | Kind::Table(_) => {
                 if self.marker == Marker::Sentence && block.kind == Kind::Other {
                     self.doubtful.insert(self.section);
@@ -248,6 +264,11 @@ impl Finder<'_> {
         }
     }
 
+    /// True of the level of the only title, which speaks of the whole file and is no step.
+    fn is_title(&self, level: u8) -> bool {
+        level == 1 && self.has_title
+    }
+
     fn is_out(&self) -> bool {
         self.section.is_some_and(|section| self.sections[section].is_out) || self.is_option()
     }
@@ -258,12 +279,12 @@ impl Finder<'_> {
 
     fn heading(&mut self, place: usize) {
         let Some(section) = self.section else { return };
-        let Section { parent, is_out, is_option, .. } = self.sections[section];
+        let Section { level, parent, is_out, is_option, .. } = self.sections[section];
         let block = &self.blocks[place];
         self.tree.parts.push((block.span, Part::Heading));
         self.lists.clear();
         self.current = None;
-        let name = name_at(block.inline.text.trim()).map(|(name, _)| name);
+        let name = name_at(block.inline.text.trim()).map(|(name, _)| name).filter(|_| !self.is_title(level));
         if is_option && !is_out && parent.is_none_or(|around| !self.sections[around].is_option) {
             self.option(place, section);
         } else if !self.is_out() && name.is_some_and(|name| self.marker == Marker::Number || !line::is_number(&name)) {
@@ -409,7 +430,7 @@ impl Finder<'_> {
     pub(super) fn group(&mut self, section: Option<usize>) -> Option<usize> {
         let place = section?;
         let Section { level, block, parent, node, .. } = self.sections[place];
-        if level == 1 && self.has_title {
+        if self.is_title(level) {
             return None;
         }
         let parent = self.group(parent);
@@ -431,15 +452,19 @@ impl Finder<'_> {
         Some(node)
     }
 
-    /// A block that is no step: a note of the step that it belongs to, or of none.
-    pub(super) fn below(&mut self, place: usize) {
+    /// The step that a block belongs to, if it is none.
+    fn owner(&self, place: usize) -> Option<usize> {
         let takes_below = |node: &usize| {
             let block = self.drafts[*node].block.map(|block| &self.blocks[block].kind);
             let is_heading = !self.tree.nodes[*node].is_group && !matches!(block, None | Some(Kind::Item(_)));
             is_heading || matches!(self.marker, Marker::Box | Marker::Sentence)
         };
-        let current = self.current.filter(takes_below);
-        if let Some(node) = self.step_around(place).or(current) {
+        self.step_around(place).or_else(|| self.current.filter(takes_below))
+    }
+
+    /// A block that is no step: a note of the step that it belongs to, or of none.
+    pub(super) fn below(&mut self, place: usize) {
+        if let Some(node) = self.owner(place) {
             return self.drafts[node].below.push(place);
         }
         let block = &self.blocks[place];

@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::commands::Verdict;
+use crate::lines::Lines;
 use crate::plan::{Mark, Span, TaskId, TaskPlan};
-use crate::validity::At;
 
 /// Warnings kept for one file.
 pub const WARNINGS_MAX: usize = 1_000;
@@ -74,7 +74,7 @@ pub struct ReadOptions<'a> {
     pub format: Format,
     /// Drops the order in which the steps are written; only written dependencies remain.
     pub parallel: bool,
-    /// The tag of a Task Master file to read; `master`, else the first, when unset.
+    /// The tag of a Task Master file to read; the only tag, else `master`, when unset.
     pub tag: Option<&'a str>,
 }
 
@@ -220,35 +220,10 @@ impl Tree {
 pub(super) fn diagnostics(mut warnings: Vec<Warning>, lines: &Lines<'_>) -> Vec<Diagnostic> {
     warnings.sort_by_key(|(at, ..)| *at);
     let told = warnings.into_iter().take(WARNINGS_MAX).map(|(at, message, help)| {
-        let (line, column) = lines.place(at).0.unwrap_or_default();
+        let (line, column) = lines.place(at);
         Diagnostic { message, line, column, help: Some(help) }
     });
     told.collect()
-}
-
-/// Past so many bytes columns are counted in bytes.
-const LINE_BYTES_MAX: usize = 10_000;
-
-/// Finds the line and column of a byte.
-pub(super) struct Lines<'a> {
-    text: &'a str,
-    starts: Vec<usize>,
-}
-
-impl<'a> Lines<'a> {
-    pub fn new(text: &'a str) -> Self {
-        let ends = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n').map(|(at, _)| at + 1);
-        Self { text, starts: std::iter::once(0).chain(ends).collect() }
-    }
-
-    /// Line and column of a byte, both from 1, the column in characters; in bytes far inside a very long line.
-    pub fn place(&self, at: usize) -> At {
-        let line = self.starts.partition_point(|start| *start <= at).max(1);
-        let start = self.starts[line - 1];
-        let before = self.text.get(start..at.min(self.text.len())).unwrap_or("");
-        let column = if before.len() > LINE_BYTES_MAX { before.len() } else { before.chars().count() };
-        At(Some((line, column + 1)))
-    }
 }
 
 /// A warning about a place in a plan file.

@@ -17,8 +17,8 @@ pub(super) const LIMITS: [&str; 18] = [
 pub(super) const RUN: [&str; 2] = ["run", "execute"];
 /// First words of a line that introduces steps, beside verbs.
 pub(super) const INTRODUCING: [&str; 7] = ["to", "then", "next", "first", "finally", "in", "here"];
-/// Words with which a line may go on after its command: where, with what and to what end it runs.
-pub(super) const FOLLOWING: [&str; 9] = ["on", "in", "at", "from", "to", "with", "for", "against", "again"];
+/// Words with which a line may go on after its command: on what, with what and to what end it runs, but not in which folder.
+pub(super) const FOLLOWING: [&str; 6] = ["on", "to", "with", "for", "against", "again"];
 /// First words of a sentence after a command that says what is expected of it.
 pub(super) const EXPECTED: [&str; 5] = ["expected", "expect", "all", "every", "both"];
 /// Words by which the line above a fence speaks of the code itself.
@@ -140,8 +140,9 @@ pub(super) fn first_word(text: &str) -> String {
 /// The text after the words of order and courtesy before its verb.
 pub(super) fn after_order(text: &str) -> &str {
     let mut rest = text.trim_start();
-    while let Some(after) = after_any(rest, &NEXT).or_else(|| after_any(rest, &POLITE)) {
-        rest = after.trim_start_matches([',', ':', ' ']);
+    for _ in 0..4 {
+        let after = after_any(rest, &NEXT).or_else(|| after_any(rest, &POLITE));
+        rest = after.map_or(rest, |after| after.trim_start_matches([',', ':', ' ']));
     }
     rest
 }

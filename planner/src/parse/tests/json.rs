@@ -2,12 +2,13 @@
 
 use std::fmt::Write as _;
 
+use crate::lines::{At, Lines};
 use crate::parse::edges::settle;
 use crate::parse::json::{beads, task_master};
-use crate::parse::tree::{Lines, Tree, When, diagnostics};
+use crate::parse::tree::{Tree, When, diagnostics};
 use crate::parse::{Format, ReadOptions};
 use crate::plan::{Mark, NodeKind};
-use crate::validity::{At, InvalidPlan, TASKS_MAX};
+use crate::validity::{InvalidPlan, TASKS_MAX};
 
 /// The tree of a file: a node a line, indented below its group, then the warnings; or the error.
 fn read(format: Format, text: &str) -> String {
@@ -159,20 +160,20 @@ fn a_tag_is_chosen() {
     assert_eq!(named(None), "2 Open -\n! 1:1 of the tags a, master, only master is read\n");
     assert_eq!(named(Some("a")), "1 Open -\n");
     assert_eq!(named(Some("empty")), "");
-    assert!(named(Some("c")).contains("it has no tag c, only a, master"));
+    assert!(named(Some("c")).contains("it has no tasks with the tag c, only with a, master: choose one with --tag"));
     check(
         Format::TaskMaster,
         &[
             (
                 r#"{"b":{"tasks":[{"id":1,"title":"A"}]},"a":{"tasks":[{"id":2,"title":"B"}]},"version":3}"#,
-                "this file is not valid Task Master: it has no tag master, only a, b (line 1, column 1); correct it, or choose another format with --format",
+                "this file is not valid Task Master: it has no tasks with the tag master, only with a, b: choose one with --tag (line 1, column 1); correct it, or choose another format with --format",
             ),
             (r#"{"b":{"tasks":[{"id":1,"title":"A"}]},"a":{"tasks":null}}"#, "1 Open -"),
         ],
     );
     let text = r#"{"tasks":[{"id":1,"title":"A"}],"metadata":{}}"#;
     assert_eq!(shown(text, task_master(text, Some("master"))), "1 Open -\n");
-    assert!(shown(text, task_master(text, Some("b"))).contains("it has no tag b, only master"));
+    assert!(shown(text, task_master(text, Some("b"))).contains("it has no tasks with the tag b, only with master"));
 }
 
 #[test]
@@ -222,7 +223,7 @@ f Open "open" if z fails"#,
 {"id":"a","title":"A","status":"open","dependencies":[{"depends_on_id":"b","type":"parent-child"}]}
 {"id":"b","title":"B","status":"open","dependencies":[{"depends_on_id":"a","type":"parent-child"}]}
 {"id":"c","title":"C","status":"open","dependencies":[{"depends_on_id":"c","type":"parent-child"}]}"#,
-                r#"this file is not valid beads: this issue is a part of itself; remove a dependency of the type parent-child (line 1, column 1); correct it, or choose another format with --format"#,
+                r#"this file is not valid beads: this issue is a part of itself; remove a dependency of the type parent-child (line 3, column 1); correct it, or choose another format with --format"#,
             ),
         ],
     );

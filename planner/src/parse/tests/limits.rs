@@ -6,7 +6,8 @@ use super::super::{Format, Part, ReadOptions, TEXT_BYTES_MAX, read};
 use crate::validity::InvalidPlan;
 
 /// Pieces that texts are made of, each of which some rule looks at.
-const PIECES: [&str; 42] = [
+const PIECES: [&str; 43] = [
+    "[a link\n  depends on 1](http://x) ",
     "- [ ] ",
     "- [x] ",
     "- [-] ",
