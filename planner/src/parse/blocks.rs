@@ -330,6 +330,7 @@ impl Builder<'_> {
             TagEnd::CodeBlock => self.state.in_fence = false,
             TagEnd::TableCell => self.state.in_cell = false,
             TagEnd::Link | TagEnd::Image => {
+                self.state.end = range.end;
                 // An image in a link is the link's text.
                 let last = self.state.links.pop().filter(|_| self.state.links.is_empty());
                 if let (Some((start, url, is_image)), Some(inline)) = (last, self.inline()) {
