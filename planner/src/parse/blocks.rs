@@ -394,10 +394,9 @@ impl Builder<'_> {
 
     fn code(&mut self, code: &str, range: &Range<usize>) {
         let from = self.push("`", range);
-        let end = self.repaired.end_in_file(range.end).saturating_sub(1);
+        self.push(code, &(range.start + 1..range.end));
+        self.push("`", &(range.end - 1..range.end));
         if let Some(inline) = self.inline() {
-            inline.text.push_str(code);
-            inline.push("`", end);
             inline.codes.push(from..inline.text.len());
         }
     }

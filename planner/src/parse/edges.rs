@@ -195,10 +195,8 @@ impl<'a> Builder<'a> {
         let doubles = doubles.into_iter().flatten().collect::<HashSet<_>>();
         let title = tree.title.clone().unwrap_or_else(|| "plan".to_owned());
         let mut counts: HashMap<String, usize> = HashMap::new();
-        for place in 0..self.parts.len() {
-            if self.parts[place].is_empty() {
-                continue;
-            }
+        let has_parts = |place: &usize| !self.parts[*place].is_empty();
+        for place in (0..self.parts.len()).filter(has_parts).collect::<Vec<_>>() {
             // A list of names is written with commas.
             let group = tree.nodes.get(place).map_or(title.as_str(), |group| {
                 let name = group.alias.as_ref().or(group.name.as_ref().filter(|_| !group.is_heading));
@@ -515,6 +513,7 @@ fn both(around: Option<&Condition>, own: Option<Condition>) -> Option<Condition>
 ///
 /// A circle of the other edges, its first task repeated at the end.
 pub(super) fn loosen(edges: &mut [Vec<Dependency>]) -> Result<(), Vec<usize>> {
+    const TAKEN_MAX: usize = 1_000;
     if edges.iter().enumerate().all(|(place, own)| own.iter().all(|one| before(one) < place)) {
         return Ok(());
     }
@@ -547,9 +546,6 @@ pub(super) fn loosen(edges: &mut [Vec<Dependency>]) -> Result<(), Vec<usize>> {
     }
     Ok(())
 }
-
-/// Tasks that one takes over from those that it cannot follow.
-const TAKEN_MAX: usize = 1_000;
 
 /// The places that show states, each with the nearest group around it that does.
 fn marks(tree: &Tree, ids: &[Option<TaskId>]) -> Vec<MarkAt> {

@@ -279,14 +279,11 @@ impl<'a> Source<'a> {
                 self.tree.nodes.push(node);
             }
         }
-        if let Some(first) = nodes.iter().position(Option::is_some) {
-            // So far above the first there is the circle.
-            let parent = |place: usize| nodes[place].as_ref().and_then(|node| node.parent).unwrap_or(place);
-            let place = nodes.iter().fold(first, |place, _| parent(place));
-            let Some(node) = &nodes[place] else { return Ok(()) };
-            return Err(
-                self.bad(node.at, "this issue is a part of itself; remove a dependency of the type parent-child")
-            );
+        if let Some(node) = nodes.iter().flatten().next() {
+            return Err(self.bad(
+                node.at,
+                "the parents of this issue go round in a circle; remove a dependency of the type parent-child",
+            ));
         }
         let nodes = &mut self.tree.nodes;
         let mut parts_ended = vec![true; nodes.len()];

@@ -14,8 +14,7 @@ use crate::plan::{DefaultAnswer, FailurePolicy, Mark, Span};
 /// Brackets of one line; further ones are text.
 const BRACKETS_MAX: usize = 50;
 /// First words in brackets that can only be a setting.
-const SETTINGS: [&str; 9] =
-    ["retry", "timeout", "deadline", "on failure", "undo:", "default:", "rerun:", "depends on", "blocked by"];
+const SETTINGS: &[&str] = &["retry", "timeout", "deadline", "on failure", "undo:", "default:", "rerun:", "depends on"];
 
 struct Line<'a> {
     node: Node,
@@ -46,12 +45,6 @@ pub(super) fn read(
 }
 
 impl Line<'_> {
-    fn cut_front(&mut self, length: usize) {
-        if length > 0 {
-            self.inline.cut(0..length);
-        }
-    }
-
     fn take_box(&mut self, format: Format) {
         let Some((sign, length)) = box_of(&self.inline.text) else { return };
         let at = self.inline.at(1);
@@ -69,7 +62,7 @@ impl Line<'_> {
             }
         };
         self.node.task.optional = self.inline.text[length..].starts_with('*');
-        self.cut_front(length + usize::from(self.node.task.optional));
+        self.inline.cut(0..length + usize::from(self.node.task.optional));
     }
 
     /// `[P]` at the end of the text or before it, where only an id and labels may precede it.
@@ -90,7 +83,8 @@ impl Line<'_> {
             self.node.name = Some(name);
             let rest = &self.inline.text[length..];
             self.node.task.optional |= rest.starts_with('*');
-            self.cut_front(length + usize::from(rest.starts_with("* ")));
+            let length = length + usize::from(rest.starts_with("* "));
+            self.inline.cut(0..length);
         }
     }
 
@@ -104,7 +98,7 @@ impl Line<'_> {
                 from = self.inline.text[..open].trim_end().len();
                 self.inline.cut(open..close + 1);
             } else {
-                if after_any(inside, &SETTINGS).is_some() {
+                if after_any(inside, SETTINGS).is_some() {
                     let help = "write it as the page of the format does, such as (retry 2) or (depends on T001)";
                     let message = "crewlog does not understand these brackets and leaves them as text";
                     self.tree.warn(at, message, help);
@@ -146,7 +140,7 @@ impl Line<'_> {
         if !rest.is_empty() {
             let length = text.len() - rest.len();
             self.node.when = when;
-            self.cut_front(length);
+            self.inline.cut(0..length);
         }
     }
 }

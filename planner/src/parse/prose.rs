@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::blocks::Inline;
+use super::blocks::{Inline, Kind};
 use super::commands::sentences;
 use super::contents::{attach, is_question, verb_of};
 use super::line;
@@ -18,6 +18,8 @@ const SENTENCE_BYTES_MAX: usize = 10_000;
 pub(super) fn paragraph(finder: &mut Finder<'_>, place: usize) {
     let block = &finder.blocks[place];
     finder.tree.parts.push((block.span, Part::Context));
+    let has_comment = finder.text[block.span.start..block.span.end].contains("<!--");
+    finder.doubtful.extend(has_comment.then_some(finder.section));
     let masked = block.inline.masked();
     let mut found = Vec::new();
     for Range { mut start, end } in sentences(&masked) {
@@ -100,10 +102,12 @@ fn column(rows: &[Vec<Inline>], name: &str) -> Option<usize> {
 }
 
 /// A step for each row.
-pub(super) fn table(finder: &mut Finder<'_>, rows: &[Vec<Inline>]) {
+pub(super) fn table(finder: &mut Finder<'_>, place: usize) {
+    let Kind::Table(rows) = std::mem::replace(&mut finder.blocks[place].kind, Kind::Other) else { return };
+    finder.tree.parts.push((finder.blocks[place].span, Part::Heading));
     for cells in rows.iter().skip(1) {
         let cell = |name: &str| {
-            let cell = column(rows, name).and_then(|place| cells.get(place));
+            let cell = column(&rows, name).and_then(|place| cells.get(place));
             cell.filter(|cell| !matches!(cell.text.trim(), "" | "-"))
         };
         let text = |name: &str| cell(name).map(|cell| cell.text.trim().to_owned());

@@ -36,8 +36,7 @@ impl Marker {
 pub(super) fn read(text: &str, format: Format) -> Tree {
     let blocks = blocks(text);
     let n_blocks = blocks.len();
-    let n_items = blocks.iter().filter(|block| matches!(block.kind, Kind::Item(_))).count();
-    let tree = Tree { is_ordered: true, nodes: Vec::with_capacity(n_items), ..Tree::default() };
+    let tree = Tree { is_ordered: true, ..Tree::default() };
     let (node_of, notes) = (vec![None; n_blocks], vec![false; n_blocks]);
     let mut finder = Finder { text, format, blocks, tree, node_of, notes, ..Finder::default() };
     finder.survey();
@@ -131,12 +130,6 @@ impl Finder<'_> {
         self.tree.title = titles.next().map(|block| block.inline.text.trim().to_owned());
         self.has_title = self.tree.title.is_some() && titles.next().is_none();
         self.is_denied = self.tree.title.as_ref().is_some_and(|title| find_word(title, &NEVER).is_some());
-        let is_box = |line: &str| line.trim_start().strip_prefix("- ").is_some_and(|item| box_of(item).is_some());
-        let is_near = |block: &Block| match &block.kind {
-            Kind::Item(_) => is_near_box(&block.inline.text),
-            Kind::Fence { code, .. } => code.lines().any(is_box),
-            _other => false,
-        };
         let (mut section, mut accepts) = (None, false);
         for place in 0..self.blocks.len() {
             if let Kind::Heading(level) = self.blocks[place].kind {
@@ -144,9 +137,9 @@ impl Finder<'_> {
             }
             self.section_of.push(section);
             self.note_acceptance(place);
-            if is_near(&self.blocks[place]) {
-                let help = "write a box with one sign and a space behind it, outside of a fence: - [ ] or - [x]";
-                let message = "there is no box here that crewlog reads";
+            if matches!(self.blocks[place].kind, Kind::Item(_)) && is_near_box(&self.blocks[place].inline.text) {
+                let help = "write a box with one sign and a space behind it: [ ] or [x]";
+                let message = "this is no box";
                 self.warn(section, "box", self.blocks[place].span.start, message, help);
             }
             let is_out = section.is_some_and(|section| self.sections[section].is_out);
@@ -229,17 +222,8 @@ impl Finder<'_> {
                 self.tree.parts.push((block.span, Part::Heading));
                 self.owner(place).into_iter().for_each(|node| self.drafts[node].below.push(place));
             }
-            Kind::Table(rows) if reads_prose && prose::is_plan(rows) => {
-                self.tree.parts.push((block.span, Part::Heading));
-                let rows = rows.clone();
-                prose::table(self, &rows);
-            }
-            Kind::Paragraph if reads_prose => {
-                if self.text[block.span.start..block.span.end].contains("<!--") {
-                    self.doubtful.insert(self.section);
-                }
-                prose::paragraph(self, place);
-            }
+            Kind::Table(rows) if reads_prose && prose::is_plan(rows) => prose::table(self, place),
+            Kind::Paragraph if reads_prose => prose::paragraph(self, place),
             Kind::Paragraph | Kind::Fence { .. } | Kind::Other | Kind::Table(_) => {
                 if self.marker == Marker::Sentence && block.kind == Kind::Other {
                     self.doubtful.insert(self.section);
@@ -506,17 +490,15 @@ fn is_struck(text: &str) -> bool {
 
 /// True of a line whose items run side by side.
 pub(super) fn says_parallel(text: &str) -> bool {
-    const END: &str = "in parallel:";
     let text = text.trim();
-    text.len().checked_sub(END.len()).and_then(|at| text.get(at..)).is_some_and(|end| end.eq_ignore_ascii_case(END))
+    text.get(text.len().saturating_sub(12)..).is_some_and(|end| end.eq_ignore_ascii_case("in parallel:"))
 }
 
 /// The number or letter of an item as it is written; where numbers do not rise, as Markdown counts it.
 fn written_number(text: &str, at: usize, counted: u64) -> String {
     let written = text[at..].trim_start_matches(['(', ' ', '\t']);
-    let first = written.chars().next().filter(char::is_ascii_lowercase);
-    if let Some(letter) = first.filter(|_| written[1..].starts_with(')')) {
-        return letter.to_string();
+    if let [letter @ b'a'..=b'z', b')', ..] = written.as_bytes() {
+        return char::from(*letter).to_string();
     }
     let n_digits = written.bytes().take_while(u8::is_ascii_digit).count();
     written[..n_digits].parse().map_or(counted, |written: u64| written.max(counted)).to_string()

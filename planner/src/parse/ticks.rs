@@ -30,8 +30,7 @@ pub fn write_states(text: &str, plan: &ParsedPlan, states: &[(TaskId, Mark)], no
     let shows = |word: &str| (0..plan.marks.len()).any(|place| old(place) == Some(word));
     let capital = plan.format == Format::SpecKit && shows("X") && !shows("x");
     let new = |mark: Mark| if capital && mark == Mark::Done { Some("X") } else { word(plan.format, mark) };
-    let places = plan.marks.iter().enumerate().filter_map(|(place, mark)| Some((mark.of?, place)));
-    let places = places.collect::<HashMap<_, _>>();
+    let places: HashMap<_, _> = plan.marks.iter().enumerate().filter_map(|(at, mark)| Some((mark.of?, at))).collect();
     let mut shown = plan.marks.iter().map(|mark| mark.mark).collect::<Vec<_>>();
     let (mut written, mut kept, mut unwritten) = (Vec::new(), Vec::new(), Vec::new());
     for (task, mark) in states.iter().copied().collect::<BTreeMap<_, _>>() {

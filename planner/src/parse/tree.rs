@@ -54,14 +54,12 @@ impl Format {
     pub fn of_path(path: &str) -> Self {
         let parts = path.split(['/', '\\']).collect::<Vec<_>>();
         let holds = |names: &[&str]| parts.windows(names.len()).any(|window| window == names);
-        let n_above = parts.len().saturating_sub(1);
-        let in_specs = n_above >= 2 && parts[n_above - 2] == "specs";
-        match parts.last() {
+        match parts.as_slice() {
             _ if holds(&[".kiro", "specs"]) => Self::Kiro,
             _ if holds(&["openspec", "changes"]) => Self::OpenSpec,
-            Some(&"tasks.md") if in_specs => Self::SpecKit,
-            Some(name) if parts[..n_above].contains(&".taskmaster") && name.ends_with(".json") => Self::TaskMaster,
-            Some(name) if parts[..n_above].contains(&".beads") && name.ends_with(".jsonl") => Self::Beads,
+            [.., "specs", _, "tasks.md"] => Self::SpecKit,
+            [above @ .., name] if above.contains(&".taskmaster") && name.ends_with(".json") => Self::TaskMaster,
+            [above @ .., name] if above.contains(&".beads") && name.ends_with(".jsonl") => Self::Beads,
             _other => Self::Markdown,
         }
     }

@@ -223,7 +223,7 @@ f Open "open" if z fails"#,
 {"id":"a","title":"A","status":"open","dependencies":[{"depends_on_id":"b","type":"parent-child"}]}
 {"id":"b","title":"B","status":"open","dependencies":[{"depends_on_id":"a","type":"parent-child"}]}
 {"id":"c","title":"C","status":"open","dependencies":[{"depends_on_id":"c","type":"parent-child"}]}"#,
-                r#"this file is not valid beads: this issue is a part of itself; remove a dependency of the type parent-child (line 3, column 1); correct it, or choose another format with --format"#,
+                r#"this file is not valid beads: the parents of this issue go round in a circle; remove a dependency of the type parent-child (line 1, column 1); correct it, or choose another format with --format"#,
             ),
         ],
     );
