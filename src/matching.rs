@@ -76,13 +76,13 @@ impl<'a> Comparison<'a> {
         let (steps_before, steps) = (&before.plan.tasks, &now.plan.tasks);
         let tasks_before = find(view.state(), steps_before);
         let mut was = vec![None; steps.len()];
-        pair(&mut was, steps, &steps_before.iter().enumerate().collect::<Vec<_>>(), &[0, 1, 2, 3, 5]);
+        pair(&mut was, steps, &steps_before.iter().enumerate().collect::<Vec<_>>(), &[0, 1, 2, 3, 5], |_| true);
         let mut tasks = was.iter().map(|was| tasks_before[(*was)?]).collect::<Vec<_>>();
         // A step that is new in the file may have been added to the plan by `crewlog amend`.
         let known = tasks_before.iter().flatten().collect::<HashSet<_>>();
         let is_open = |task: &&Task| !task.status.is_end() && !known.contains(&task.plan.id);
         let open = view.state().tasks().iter().filter(is_open).map(|task| (task.plan.id, &task.plan));
-        pair(&mut tasks, steps, &open.collect::<Vec<_>>(), &[1, 2, 3, 4]);
+        pair(&mut tasks, steps, &open.collect::<Vec<_>>(), &[1, 2, 3, 4], |_| true);
         Self { view, before, now, tasks_before, was, tasks }
     }
 
@@ -275,7 +275,13 @@ pub fn mark_of(view: &PlanView, task: &Task) -> Option<Mark> {
 }
 
 /// Finds steps that are not found yet among known ones that are not taken; several equal ones pair in order.
-fn pair<T: Copy + Eq + Hash>(found: &mut [Option<T>], steps: &[TaskPlan], known: &[(T, &TaskPlan)], passes: &[u8]) {
+fn pair<T: Copy + Eq + Hash>(
+    found: &mut [Option<T>],
+    steps: &[TaskPlan],
+    known: &[(T, &TaskPlan)],
+    passes: &[u8],
+    is_meant: impl Fn(&TaskPlan) -> bool,
+) {
     let groups = steps.iter().map(|step| &step.group).collect::<HashSet<_>>();
     let groups_known = known.iter().map(|(_, task)| &task.group).collect::<HashSet<_>>();
     let is_renamed = |task: &TaskPlan| groups.contains(&task.group) != groups_known.contains(&task.group);
@@ -287,7 +293,7 @@ fn pair<T: Copy + Eq + Hash>(found: &mut [Option<T>], steps: &[TaskPlan], known:
                 .into_iter()
                 .for_each(|key| places.entry(key).or_default().push_back(*one));
         }
-        for (found, step) in found.iter_mut().zip(steps).filter(|(found, _)| found.is_none()) {
+        for (found, step) in found.iter_mut().zip(steps).filter(|(found, step)| found.is_none() && is_meant(step)) {
             *found = key(step, *pass, is_renamed(step)).and_then(|key| places.get_mut(&key)?.pop_front());
             taken.extend(*found);
         }
@@ -319,10 +325,11 @@ fn written_id(task: &TaskPlan) -> Option<&str> {
 fn find(state: &PlannerState, steps: &[TaskPlan]) -> Vec<Option<TaskId>> {
     let mut found = vec![None; steps.len()];
     // A step that was left out and written again is another task, which comes first.
-    for left_out in [false, true] {
+    for (left_out, any) in [(false, false), (true, false), (false, true), (true, true)] {
         let is_meant = |task: &&Task| is_left_out(task) == left_out && task.plan.compensates.is_none();
         let known = state.tasks().iter().filter(is_meant).map(|task| (task.plan.id, &task.plan));
-        pair(&mut found, steps, &known.collect::<Vec<_>>(), &[0, 1, 2, 3, 5, 4]);
+        let is_like = |step: &TaskPlan| any || (step.mark == Mark::Cancelled) == left_out;
+        pair(&mut found, steps, &known.collect::<Vec<_>>(), &[0, 1, 2, 3, 5, 4], is_like);
     }
     // A task that was given another text still has the bytes that it was read from.
     let taken = found.iter().flatten().copied().collect::<HashSet<_>>();

@@ -7,7 +7,7 @@ use pulldown_cmark::{CodeBlockKind, Event, Options, Parser, Tag, TagEnd};
 
 use super::line::name_at;
 use super::repair::{DEPTH_MAX, Repaired, repair};
-use super::words::{DEPENDS, after, after_any};
+use super::words::{ACCEPTANCE, DEPENDS, after, after_any};
 use crate::paths::Link;
 use crate::plan::Span;
 
@@ -248,8 +248,8 @@ impl Builder<'_> {
                 _ => _ = self.push(&text, &range),
             },
             Event::Code(code) => self.code(&code, &range),
-            // Dependencies in a line of their own below an item are a note of it.
-            Event::SoftBreak | Event::HardBreak if self.begins_dependencies(range.end) => {
+            // Dependencies and acceptance in a line of their own below an item are a note of it.
+            Event::SoftBreak | Event::HardBreak if self.begins_note(range.end) => {
                 self.close();
             }
             Event::SoftBreak | Event::HardBreak => _ = self.push(" ", &range),
@@ -357,9 +357,11 @@ impl Builder<'_> {
         self.repaired.text[range.start..].starts_with('_') && (goes_on || before.ends_with(['/', '.', '-']))
     }
 
-    fn begins_dependencies(&self, at: usize) -> bool {
+    fn begins_note(&self, at: usize) -> bool {
         let text = self.repaired.text[at..].trim_start_matches([' ', '_', '*']);
-        !self.items.is_empty() && self.state.links.is_empty() && after_any(text, &DEPENDS).is_some()
+        !self.items.is_empty()
+            && self.state.links.is_empty()
+            && after_any(text, &DEPENDS).or_else(|| after_any(text, &ACCEPTANCE)).is_some()
     }
 
     fn link(&mut self, url: &str, is_image: bool) {

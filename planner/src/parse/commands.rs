@@ -263,9 +263,11 @@ fn of_fence(inline: &Inline, fence: &Fence<'_>, around: &Around<'_>) -> Verdict 
     };
     let line = fence.before.unwrap_or(inline);
     let (masked, before) = (inline.masked(), line.masked());
-    let (comments, lines) = command.lines().partition::<Vec<_>, _>(|line| line.trim_start().starts_with('#'));
-    let comments = comments.join("\n");
-    let first = lines.iter().find(|line| !line.trim().is_empty());
+    let comment = |line: &str| Some(if line.starts_with('#') { 0 } else { line.find(" #")? });
+    let comments = command.lines().map(str::trim_start).filter_map(|line| Some(&line[comment(line)?..]));
+    let comments = comments.collect::<Vec<_>>().join("\n");
+    let is_code = |line: &&str| !matches!(line.trim_start().chars().next(), None | Some('#'));
+    let first = command.lines().find(is_code);
     let says_more = |other: &Range<usize>| !is_expected(&masked[other.clone()]);
     let is_content = command.starts_with("#!")
         || comments.split_whitespace().any(|word| file_ref(word).is_some())
@@ -330,7 +332,7 @@ fn placeholder(command: &str) -> Option<String> {
         let name = &format!(r"{letter}(?:{letter}|[0-9_-])*(?:\.(?:{letter}|[0-9_-])+)*");
         let parts = [
             r"\$\{[A-Za-z0-9_]*\}", // No placeholder: a variable.
-            &format!(r"<{letter}[^<>$\n]*>"),
+            &format!(r"<{letter}(?:[^<>$\n]*[^<>$\s])?>"),
             &format!(r"\{{(?:\{{[^{{}}\n]*|{name})\}}"),
             &format!(r"(?:^|\s)\[(?:--[^\[\]\n]*|{name})\]"),
             r"\u{2026}|___|path/to/|(?:^|\s)\.\.\.(?:\s|$)",

@@ -110,11 +110,15 @@ impl Finder<'_> {
             return None;
         }
         let made = &self.tree.nodes[node];
+        let has_box = made.state.is_some();
         let mut leads = draft.lead.map(|lead| &blocks[lead].inline).into_iter().collect::<Vec<_>>();
         // What is not read as text, such as a comment, may deny a command too.
         let source = |block: &Block| &self.text[block.span.start..block.span.end];
         let own = draft.block.map(|block| source(&blocks[block])).filter(|own| own.contains("<!--"));
-        let is_read = |block: &&Block| matches!(block.kind, Kind::Paragraph | Kind::Item(_) | Kind::Fence { .. });
+        let is_read = |block: &&Block| match &block.kind {
+            Kind::Fence { language, .. } => language.is_empty() || language_of(language).1,
+            other => matches!(other, Kind::Paragraph | Kind::Item(_)),
+        };
         let unread =
             below.iter().map(|place| &blocks[*place]).filter(|block| !is_read(block) || source(block).contains("<!--"));
         let unread = unread.map(source);
@@ -123,7 +127,8 @@ impl Finder<'_> {
         let mut others = below.iter().map(|place| &blocks[*place].inline).chain(&raw).collect::<Vec<_>>();
         for above in std::iter::successors(made.parent, |above| self.tree.nodes[*above].parent) {
             let (line, node) = (&self.drafts[above].line, &self.tree.nodes[above]);
-            let is_lead = line.text.trim_end().ends_with(':') && !node.is_heading && node.when == When::Always;
+            let introduces = has_box || line.text.trim_end().ends_with(':');
+            let is_lead = introduces && !node.is_heading && node.when == When::Always;
             if is_lead { &mut leads } else { &mut others }.push(line);
         }
         let last = below.iter().rev().find(|place| blocks[**place].kind != Kind::Rule);
@@ -132,7 +137,6 @@ impl Finder<'_> {
             let before = before.filter(|block| matches!(block.kind, Kind::Paragraph | Kind::Item(_)));
             Fence { block: &blocks[*place], before: before.map(|block| &block.inline), is_last: last == Some(place) }
         });
-        let has_box = made.state.is_some();
         let is_bullet = draft.block.is_some_and(|block| blocks[block].kind == Kind::Item(None));
         let is_strong = has_box || self.marker == Marker::Number && !is_bullet;
         let barred = self.barred(blocks, node, draft);

@@ -270,9 +270,10 @@ impl<'a> Builder<'a> {
     /// The node that a name means, unless that is a task of the plan that the text is added to.
     fn find(&mut self, tree: &Tree, place: usize, reference: &Reference) -> Result<Option<usize>, InvalidPlan> {
         let name = reference.name.to_lowercase();
+        let mut around = std::iter::successors(Some(place), |node| tree.nodes[*node].parent);
         let (at, id) = (|| Lines::new(self.text).at(reference.at), || reference.name.clone());
         match self.names.get(&name).map(Vec::as_slice) {
-            Some([one]) if *one == place => Err(InvalidPlan::SelfDependency(id(), at())),
+            Some([one]) if around.any(|node| node == *one) => Err(InvalidPlan::SelfDependency(id(), at())),
             Some([one]) => Ok(Some(*one)),
             Some(several) => {
                 let candidates = several.iter().filter_map(|node| tree.nodes[*node].task.label.clone()).collect();
@@ -420,6 +421,8 @@ impl<'a> Builder<'a> {
             let decides = (self.last, self.last_condition.clone());
             let before = own.clone();
             self.sequence(tree, &self.parts[place].clone(), node.parts_beside, &mut own);
+            // What the group waits for is mere order for what follows it.
+            own.values_mut().for_each(|strength| *strength = Strength::Soft);
             self.inherited = around;
             if is_conditional {
                 (self.last, self.last_condition) = decides;
@@ -538,8 +541,8 @@ pub(super) fn loosen(edges: &mut [Vec<Dependency>]) -> Result<(), Vec<usize>> {
                 continue;
             }
             edges[place].push(one);
-            let handed = if one.strength == Strength::Soft { missed[task].clone() } else { Vec::new() };
-            let (after, passed): (Vec<_>, Vec<_>) = handed.into_iter().partition(|task| ranks[*task] < ranks[place]);
+            let follows = |task: &usize| one.strength == Strength::Soft && ranks[*task] < ranks[place];
+            let (after, passed): (Vec<_>, Vec<_>) = missed[task].clone().into_iter().partition(follows);
             edges[place].extend(after.into_iter().map(soft));
             missed[place].extend(passed);
         }

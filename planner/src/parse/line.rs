@@ -14,7 +14,8 @@ use crate::plan::{DefaultAnswer, FailurePolicy, Mark, Span};
 /// Brackets of one line; further ones are text.
 const BRACKETS_MAX: usize = 50;
 /// First words in brackets that can only be a setting.
-const SETTINGS: &[&str] = &["retry", "timeout", "deadline", "on failure", "undo:", "default:", "rerun:", "depends on"];
+const SETTINGS: &[&str] =
+    &["retry", "timeout", "deadline", "on failure", "undo:", "default:", "rerun:", "depends on", "blocked by"];
 
 struct Line<'a> {
     node: Node,
@@ -98,7 +99,9 @@ impl Line<'_> {
                 from = self.inline.text[..open].trim_end().len();
                 self.inline.cut(open..close + 1);
             } else {
-                if after_any(inside, SETTINGS).is_some() {
+                let is_needed =
+                    after_any(inside, &["after", "needs"]).is_some_and(|it| it.contains(|c: char| c.is_ascii_digit()));
+                if is_needed || after_any(inside, SETTINGS).is_some() {
                     let help = "write it as the page of the format does, such as (retry 2) or (depends on T001)";
                     let message = "crewlog does not understand these brackets and leaves them as text";
                     self.tree.warn(at, message, help);
@@ -314,7 +317,7 @@ pub(super) fn names(list: &str, at: usize, headings: &HashSet<String>) -> Option
         let bare = after_any(name, &["task", "step", "tasks", "steps"]).filter(|rest| rest.starts_with(' '));
         let bare = bare.map_or(name, str::trim_start);
         let is_name = is_number(bare.strip_prefix('#').unwrap_or(bare))
-            || is_id(bare)
+            || is_id(&bare.to_ascii_uppercase())
             || matches!(bare.as_bytes(), [b'A'..=b'Z'])
             || is_address(bare);
         let is_heading = !(is_name && bare == name) && headings.contains(&name.to_lowercase());

@@ -97,6 +97,11 @@ pub(super) fn is_plan(rows: &[Vec<Inline>]) -> bool {
     column(rows, "task").is_some() || (column(rows, "title").is_some() && column(rows, "status").is_some())
 }
 
+fn is_known(head: &Inline) -> bool {
+    const KNOWN: [&str; 9] = ["task", "title", "id", "#", "depends on", "owner", "status", "priority", "command"];
+    KNOWN.iter().any(|name| head.text.trim().eq_ignore_ascii_case(name))
+}
+
 fn column(rows: &[Vec<Inline>], name: &str) -> Option<usize> {
     rows.first()?.iter().position(|cell| cell.text.trim().eq_ignore_ascii_case(name))
 }
@@ -110,6 +115,8 @@ pub(super) fn table(finder: &mut Finder<'_>, place: usize) {
             let cell = column(&rows, name).and_then(|place| cells.get(place));
             cell.filter(|cell| !matches!(cell.text.trim(), "" | "-"))
         };
+        let notes = rows[0].iter().zip(cells).filter(|(head, cell)| !is_known(head) && !cell.text.trim().is_empty());
+        let notes = notes.map(|(head, cell)| format!("{}: {}", head.text.trim(), cell.text.trim()));
         let text = |name: &str| cell(name).map(|cell| cell.text.trim().to_owned());
         let Some(task) = cell("task").or_else(|| cell("title")) else { continue };
         let parent = finder.group(finder.section);
@@ -143,6 +150,7 @@ pub(super) fn table(finder: &mut Finder<'_>, place: usize) {
         let name = text("id").or_else(|| text("#")).filter(|name| line::is_number(name) || !name.contains(' '));
         made.name = name.or(made.name.take());
         let task = &mut made.task;
+        task.notes.extend(notes);
         task.assignee = text("owner").map(|name| name.trim_start_matches('@').to_owned()).or(task.assignee.take());
         task.priority = text("priority").or(task.priority.take());
         task.mark = mark.unwrap_or(task.mark);

@@ -6,7 +6,7 @@ use super::blocks::{Block, Inline, Kind, blocks};
 use super::commands::language_of;
 use super::line::{self, box_of, is_near_box, name_at};
 use super::tree::{Format, Node, Part, Tree, When};
-use super::words::{NEVER, OVER, SECTIONS, after, after_any, find_word};
+use super::words::{ACCEPTANCE, NEVER, OVER, SECTIONS, after, after_any, find_word};
 use super::{contents, prose};
 use crate::plan::{NodeKind, Span, TaskPlan};
 
@@ -200,7 +200,7 @@ impl Finder<'_> {
     /// Remembers which items are notes because of a line that says acceptance above them.
     fn note_acceptance(&mut self, place: usize) {
         let block = &self.blocks[place];
-        let says = |block: &Block| after_any(block.inline.text.trim(), &["acceptance", "done when"]).is_some();
+        let says = |block: &Block| after_any(block.inline.text.trim(), &ACCEPTANCE).is_some();
         match &block.kind {
             Kind::Item(number) if number.is_none() || box_of(&block.inline.text).is_some() => {
                 let inherits = block.item.is_some_and(|item| self.notes[item] || says(&self.blocks[item]));
@@ -319,7 +319,7 @@ impl Finder<'_> {
                 Marker::Sentence => false,
             }
             && contents::dependency_line(inline, &self.headings).is_none();
-        if is_step && text[sign.map_or(0, |(_, length)| length)..].trim().is_empty() {
+        if is_step && without_name(text[sign.map_or(0, |(_, length)| length)..].trim()).is_empty() {
             self.tree.parts.push((span, Part::LeftOut));
             self.tree.warn(span.start, "this step says nothing and is left out", "write what is to be done");
             return;
@@ -477,7 +477,8 @@ fn is_out(bare: &str) -> bool {
 
 /// True when a heading has a word anywhere that withholds the commands of its section.
 fn has_no_commands(text: &str) -> bool {
-    let has = |words: &&str| words.contains(' ') && text.to_lowercase().contains(words);
+    let text = &text.to_lowercase().replace('/', " ");
+    let has = |words: &&str| words.contains(' ') && text.contains(words);
     find_word(text, &SECTIONS).or_else(|| find_word(text, &OVER)).is_some() || SECTIONS.iter().any(has)
 }
 

@@ -37,6 +37,8 @@ pub(super) const ALONE: [&str; 2] = ["check", "verify"];
 pub(super) const OBJECT: [&str; 4] = ["the", "all", "in", "with"];
 /// First words of a line with dependencies.
 pub(super) const DEPENDS: [&str; 4] = ["depends on", "depends", "dependencies", "blocked by"];
+/// First words of a line whose list says what is to be accepted.
+pub(super) const ACCEPTANCE: [&str; 2] = ["acceptance", "done when"];
 /// How the headings of sections without steps begin.
 #[rustfmt::skip]
 pub(super) const SECTIONS: [&str; 17] = [
