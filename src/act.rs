@@ -247,10 +247,11 @@ pub async fn fail(session: &Session, fail: Fail) -> Result<Code, Failure> {
 async fn report(session: &Session, plan: &str, name: &str, ending: Ending, said: &str) -> Result<Code, Failure> {
     let target = Target::find_to_tell(session, plan).await?;
     let task = target.task(session, name)?;
-    let (id, attempt, status) = (task.plan.id, task.attempts, task.status);
+    let (id, attempt, status, is_paused) = (task.plan.id, task.attempts, task.status, task.is_paused);
     if status != TaskStatus::Running {
         let failure = Failure::new(Code::Conflict, format!("task {name} is {}, not running", status.as_str()));
         return Err(failure.hint(match status {
+            TaskStatus::Planned if is_paused => "it is paused: `crewlog resume` with its name lets it begin",
             TaskStatus::Planned => "it is not its turn yet: what it waits for has to end first",
             TaskStatus::NeedsClarification => "it waits for an answer: `crewlog answer`",
             TaskStatus::Completed => "it is done already",

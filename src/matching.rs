@@ -41,19 +41,17 @@ pub struct Changes {
 pub struct Reading {
     pub text: String,
     pub plan: ParsedPlan,
-    line_ends: Vec<usize>,
 }
 
 impl Reading {
     /// Reads a text.
     pub fn new(text: String, options: ReadOptions<'_>) -> Result<Self, InvalidPlan> {
-        let plan = parse::read(&text, options)?;
-        Ok(Self { plan, line_ends: text.match_indices('\n').map(|(end, _)| end).collect(), text })
+        Ok(Self { plan: parse::read(&text, options)?, text })
     }
 
     fn line(&self, step: &TaskPlan) -> usize {
         let at = step.spans.first().map_or(0, |span| span.start);
-        self.line_ends.partition_point(|end| *end < at) + 1
+        self.text[..at].matches('\n').count() + 1
     }
 }
 
@@ -76,13 +74,13 @@ impl<'a> Comparison<'a> {
         let (steps_before, steps) = (&before.plan.tasks, &now.plan.tasks);
         let tasks_before = find(view.state(), steps_before);
         let mut was = vec![None; steps.len()];
-        pair(&mut was, steps, &steps_before.iter().enumerate().collect::<Vec<_>>(), &[0, 1, 2, 3, 5], |_| true);
+        pair(&mut was, steps, &steps_before.iter().enumerate().collect::<Vec<_>>(), &[0, 1, 2, 3, 5]);
         let mut tasks = was.iter().map(|was| tasks_before[(*was)?]).collect::<Vec<_>>();
         // A step that is new in the file may have been added to the plan by `crewlog amend`.
         let known = tasks_before.iter().flatten().collect::<HashSet<_>>();
         let is_open = |task: &&Task| !task.status.is_end() && !known.contains(&task.plan.id);
         let open = view.state().tasks().iter().filter(is_open).map(|task| (task.plan.id, &task.plan));
-        pair(&mut tasks, steps, &open.collect::<Vec<_>>(), &[1, 2, 3, 4], |_| true);
+        pair(&mut tasks, steps, &open.collect::<Vec<_>>(), &[1, 2, 3, 4]);
         Self { view, before, now, tasks_before, was, tasks }
     }
 
@@ -275,13 +273,7 @@ pub fn mark_of(view: &PlanView, task: &Task) -> Option<Mark> {
 }
 
 /// Finds steps that are not found yet among known ones that are not taken; several equal ones pair in order.
-fn pair<T: Copy + Eq + Hash>(
-    found: &mut [Option<T>],
-    steps: &[TaskPlan],
-    known: &[(T, &TaskPlan)],
-    passes: &[u8],
-    is_meant: impl Fn(&TaskPlan) -> bool,
-) {
+fn pair<T: Copy + Eq + Hash>(found: &mut [Option<T>], steps: &[TaskPlan], known: &[(T, &TaskPlan)], passes: &[u8]) {
     let groups = steps.iter().map(|step| &step.group).collect::<HashSet<_>>();
     let groups_known = known.iter().map(|(_, task)| &task.group).collect::<HashSet<_>>();
     let is_renamed = |task: &TaskPlan| groups.contains(&task.group) != groups_known.contains(&task.group);
@@ -289,11 +281,10 @@ fn pair<T: Copy + Eq + Hash>(
     for pass in passes {
         let mut places: HashMap<_, VecDeque<T>> = HashMap::new();
         for (one, task) in known.iter().filter(|(one, _)| !taken.contains(one)) {
-            key(task, *pass, is_renamed(task))
-                .into_iter()
-                .for_each(|key| places.entry(key).or_default().push_back(*one));
+            let key = key(task, *pass, is_renamed(task));
+            key.into_iter().for_each(|key| places.entry(key).or_default().push_back(*one));
         }
-        for (found, step) in found.iter_mut().zip(steps).filter(|(found, step)| found.is_none() && is_meant(step)) {
+        for (found, step) in found.iter_mut().zip(steps).filter(|(found, _)| found.is_none()) {
             *found = key(step, *pass, is_renamed(step)).and_then(|key| places.get_mut(&key)?.pop_front());
             taken.extend(*found);
         }
@@ -310,6 +301,7 @@ fn key(task: &TaskPlan, pass: u8, is_renamed: bool) -> Option<[Option<&str>; 3]>
         2 => Some([None, text, group]),
         3 => is_renamed.then_some([None, text, None]),
         4 => Some([None, text, None]),
+        6 => (task.mark == Mark::Cancelled).then_some([label, text, group]),
         _last => Some([Some(label?), None, None]),
     }
 }
@@ -324,13 +316,14 @@ fn written_id(task: &TaskPlan) -> Option<&str> {
 /// The tasks of a plan that the steps of its source became.
 fn find(state: &PlannerState, steps: &[TaskPlan]) -> Vec<Option<TaskId>> {
     let mut found = vec![None; steps.len()];
-    // A step that was left out and written again is another task, which comes first.
-    for (left_out, any) in [(false, false), (true, false), (false, true), (true, true)] {
+    let known = |left_out: bool| {
         let is_meant = |task: &&Task| is_left_out(task) == left_out && task.plan.compensates.is_none();
-        let known = state.tasks().iter().filter(is_meant).map(|task| (task.plan.id, &task.plan));
-        let is_like = |step: &TaskPlan| any || (step.mark == Mark::Cancelled) == left_out;
-        pair(&mut found, steps, &known.collect::<Vec<_>>(), &[0, 1, 2, 3, 5, 4], is_like);
-    }
+        state.tasks().iter().filter(is_meant).map(|task| (task.plan.id, &task.plan)).collect::<Vec<_>>()
+    };
+    // A step that was left out and written again is another task, which comes first, unless it is left out still.
+    pair(&mut found, steps, &known(true), &[6]);
+    pair(&mut found, steps, &known(false), &[0, 1, 2, 3, 5, 4]);
+    pair(&mut found, steps, &known(true), &[0, 1, 2, 3, 5, 4]);
     // A task that was given another text still has the bytes that it was read from.
     let taken = found.iter().flatten().copied().collect::<HashSet<_>>();
     let edited = state.tasks().iter().filter(|task| !taken.contains(&task.plan.id) && !task.plan.spans.is_empty());
