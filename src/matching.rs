@@ -202,7 +202,6 @@ impl<'a> Comparison<'a> {
 
     /// Compares each box with the plan and with what it showed when the file was last in step.
     pub fn boxes(&self, shown: &BTreeMap<TaskId, Mark>, changes: &mut Changes) {
-        let is_end = |mark| matches!(mark, Mark::Done | Mark::Cancelled);
         changes.shown = shown.clone();
         for place in self.now.plan.marks.iter().filter_map(|mark| mark.of.map(place_of)) {
             let (Some(task), step) = (self.task(place), &self.now.plan.tasks[place]) else { continue };
@@ -217,12 +216,12 @@ impl<'a> Comparison<'a> {
                 match step.mark {
                     Mark::Done if is_free && (is_as_read || !has_begun) => changes.done.push(task.plan.id),
                     Mark::Cancelled if !has_begun => changes.left_out.push(task.plan.id),
-                    Mark::InProgress if !is_end(before) && !has_begun => {
+                    Mark::InProgress if !before.is_end() && !has_begun => {
                         let name = task.plan.name();
                         let text = format!("task {name} starts although its box was set: to hold it, pause the task");
                         changes.notes.push((self.now.line(step), text));
                     }
-                    Mark::Open | Mark::InProgress if !is_end(before) => {}
+                    Mark::Open | Mark::InProgress if !before.is_end() => {}
                     Mark::Open | Mark::InProgress | Mark::Done | Mark::Cancelled | Mark::Deferred => {
                         let is_held = says == Some(Mark::InProgress);
                         let state = if is_held { "held by an executor" } else { task.status.as_str() };
@@ -234,7 +233,7 @@ impl<'a> Comparison<'a> {
                 }
             }
             // What a person has set stays until the task is done.
-            let stays = step.mark != before && step.mark != mark && (is_end(before) || mark != Mark::Done);
+            let stays = step.mark != before && step.mark != mark && (before.is_end() || mark != Mark::Done);
             if stays || expressible(self.now.plan.format, mark) != mark {
                 continue;
             }

@@ -105,6 +105,12 @@ impl Mark {
     pub fn is_open(&self) -> bool {
         matches!(self, Self::Open)
     }
+
+    /// True for the marks of a task that has ended.
+    #[must_use]
+    pub fn is_end(&self) -> bool {
+        matches!(self, Self::Done | Self::Cancelled)
+    }
 }
 
 /// Why one task waits for another.

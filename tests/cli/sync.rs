@@ -415,6 +415,9 @@ fn a_renamed_heading_and_equal_texts_are_told_apart() {
         "## First\n- [x] Test\n- [ ] Test\n\n## Two\n- [ ] Test\n- [ ] Check\n",
         "added: 5\nedited: 3\nleft out: 4\n",
     );
+    let kept = Kept::new("- [-] Test\n- [ ] Test\n");
+    kept.done(&["2"]);
+    kept.writes("- [-] Test\n- [x] Test\n");
 }
 
 #[test]

@@ -22,12 +22,9 @@ pub(super) struct Block {
     pub inline: Inline,
 }
 
-/// The level of a bold paragraph that is a heading.
-const BOLD: u8 = 7;
-
 #[derive(Debug, PartialEq)]
 pub(super) enum Kind {
-    /// Its level, 1 to 6, or [`BOLD`].
+    /// Its level, 1 to 6; 7 for a bold paragraph.
     Heading(u8),
     /// Its number as Markdown counts it, unless it has a bullet.
     Item(Option<u64>),
@@ -269,7 +266,7 @@ impl Builder<'_> {
                 let fresh = self.items.last().copied().filter(is_open);
                 if fresh.is_none_or(|item| !self.blocks[item].inline.text.is_empty()) {
                     let is_step = self.items.is_empty() && is_bold_step(&self.repaired.text[range.clone()]);
-                    let kind = if is_step { Kind::Heading(BOLD) } else { Kind::Paragraph };
+                    let kind = if is_step { Kind::Heading(7) } else { Kind::Paragraph };
                     self.state.open = Some(self.begin(kind, range));
                 }
             }

@@ -143,8 +143,7 @@ impl Finder<'_> {
         let is_column = row.is_some();
         let around = Around { barred, is_strong, has_box, is_column, leads: &leads, others: &others };
         let verdicts = judge(line, &fences.collect::<Vec<_>>(), &around);
-        let is_over =
-            matches!(made.task.mark, Mark::Done | Mark::Cancelled) || made.task.kind == NodeKind::Clarification;
+        let is_over = made.task.mark.is_end() || made.task.kind == NodeKind::Clarification;
         let fences = below.iter().filter(is_fence).map(|place| (blocks[*place].span.start, Some(*place)));
         let codes = line.codes.iter().map(|code| (line.at(code.start), None)).chain(fences);
         let runs = verdicts.iter().any(|verdict| matches!(verdict, Verdict::Runs { .. }));
@@ -306,8 +305,9 @@ pub(super) fn verb_of(text: &str) -> &str {
     }
     let rest = after_order(text);
     // `Name: verb ...` says whose step it is.
+    let head = &rest[..rest.floor_char_boundary(100)];
     let is_name = |name: &str| name.split_whitespace().count() <= 2 && kind_of(&name.to_lowercase()).is_none();
-    rest.split_once(": ").filter(|(name, _)| is_name(name)).map_or(rest, |(_, after)| after)
+    head.split_once(": ").filter(|(name, _)| is_name(name)).map_or(rest, |(name, _)| &rest[name.len() + 2..])
 }
 
 /// Gives a step what a text refers to, unless it has it.

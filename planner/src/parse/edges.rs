@@ -328,12 +328,9 @@ impl<'a> Builder<'a> {
     }
 
     fn wait(&mut self, place: usize, before: usize, strength: Strength) {
-        if let (Some(id), Some(task)) = (self.ids[place], self.ids[before])
-            && id != task
-            && self.n_edges <= EDGES_MAX
-        {
-            let own = &mut self.edges[id.0 as usize - 1];
-            own.push(Dependency { task, strength });
+        let (Some(id), Some(task)) = (self.ids[place], self.ids[before]) else { return };
+        if id != task && self.n_edges <= EDGES_MAX {
+            self.edges[id.0 as usize - 1].push(Dependency { task, strength });
             self.n_edges += 1;
         }
     }
@@ -455,7 +452,7 @@ impl<'a> Builder<'a> {
         }
         if !is_conditional {
             // A step that has ended does not hold up the next one, which waits for the open steps before it, too.
-            let has_ended = |place: usize| matches!(tree.nodes[place].task.mark, Mark::Done | Mark::Cancelled);
+            let has_ended = |place: usize| tree.nodes[place].task.mark.is_end();
             let passed = own.keys().filter(|before| !has_ended(place) || has_ended(**before));
             passed.for_each(|before| _ = front.remove(before));
         }

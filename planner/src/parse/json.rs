@@ -288,11 +288,10 @@ impl<'a> Source<'a> {
         let nodes = &mut self.tree.nodes;
         let mut parts_ended = vec![true; nodes.len()];
         for node in (0..nodes.len()).rev() {
-            let is_ended = matches!(nodes[node].task.mark, Mark::Done | Mark::Cancelled);
             nodes[node].is_group &= !parts_ended[node];
             if let Some(parent) = nodes[node].parent {
                 nodes[parent].is_group = true;
-                parts_ended[parent] &= is_ended && parts_ended[node];
+                parts_ended[parent] &= nodes[node].task.mark.is_end() && parts_ended[node];
             }
         }
         for node in 0..nodes.len() {

@@ -259,6 +259,9 @@ pub(super) fn name_at(text: &str) -> Option<(String, usize)> {
     let rest = &bare[word.len()..];
     let mark = MARKS.iter().find(|mark| rest.starts_with(**mark) || rest == mark.trim_end());
     let (is_id, is_alone) = (is_id(word), rest.is_empty() || rest.starts_with(' '));
+    // An id that needs no colon has one to three capitals and two digits or more.
+    let digits = word.trim_start_matches(|c: char| c.is_ascii_uppercase());
+    let is_plain = word.len() - digits.len() <= 3 && matches!(digits.as_bytes(), [b'0'..=b'9', b'0'..=b'9', ..]);
     let is_name = match word.as_bytes() {
         _step if lead > 0 => is_number(word) && mark.is_some(),
         [letter] if rest.starts_with(": ") => letter.is_ascii_alphanumeric() && !letter.is_ascii_lowercase(),
@@ -266,7 +269,7 @@ pub(super) fn name_at(text: &str) -> Option<(String, usize)> {
         _number if is_number(word) => {
             mark.is_some_and(|mark| !mark.starts_with(' ')) || word.contains('.') && rest.starts_with([' ', '*'])
         }
-        _word => is_id && (mark.is_some_and(|mark| *mark != ") ") || is_alone && is_plain_id(word)),
+        _word => is_id && (mark.is_some_and(|mark| *mark != ") ") || is_alone && is_plain),
     };
     let length = lead + word.len() + mark.map_or(0, |mark| mark.trim_end().len());
     is_name.then(|| (word.to_owned(), length))
@@ -284,12 +287,6 @@ fn is_id(word: &str) -> bool {
     static ID: LazyLock<Regex> =
         LazyLock::new(|| Regex::new("^[A-Z]{1,6}-?[0-9]{1,9}[a-z]?(?:[.][0-9]{1,3})?$").expect("it is a constant"));
     ID.is_match(word)
-}
-
-/// An id that needs no colon: one to three capitals and two digits or more.
-fn is_plain_id(word: &str) -> bool {
-    let digits = word.trim_start_matches(|c: char| c.is_ascii_uppercase());
-    word.len() - digits.len() <= 3 && digits.bytes().take_while(u8::is_ascii_digit).count() >= 2
 }
 
 /// The next pair of round brackets outside code, from an offset.
@@ -316,10 +313,12 @@ pub(super) fn names(list: &str, at: usize, headings: &HashSet<String>) -> Option
         let name = name.strip_prefix("and ").unwrap_or(name).trim();
         let bare = after_any(name, &["task", "step", "tasks", "steps"]).filter(|rest| rest.starts_with(' '));
         let bare = bare.map_or(name, str::trim_start);
+        // `Deploy/2`, `2/question`.
+        let place = bare.rsplit_once('/').map(|(_, place)| place);
         let is_name = is_number(bare.strip_prefix('#').unwrap_or(bare))
             || is_id(&bare.to_ascii_uppercase())
             || matches!(bare.as_bytes(), [b'A'..=b'Z'])
-            || is_address(bare);
+            || place.is_some_and(|place| place == "question" || is_number(place));
         let is_heading = !(is_name && bare == name) && headings.contains(&name.to_lowercase());
         if !is_name && !is_heading {
             return None;
@@ -328,12 +327,6 @@ pub(super) fn names(list: &str, at: usize, headings: &HashSet<String>) -> Option
         found.push(Reference { name: if is_heading { name } else { bare }.to_owned(), at: at + offset + 1 });
     }
     (!found.is_empty()).then_some(found)
-}
-
-/// `Deploy/2`, `2/question`.
-fn is_address(name: &str) -> bool {
-    let place = name.rsplit_once('/').map(|(_, place)| place);
-    place.is_some_and(|place| place == "question" || is_number(place))
 }
 
 /// `90s`, `10m`, `2h`, `1d`, `500ms`, in milliseconds.

@@ -11,9 +11,6 @@ use super::tree::Part;
 use super::words::{NEXT, NOTES, after_any, after_order, first_word, kind_of};
 use crate::plan::{Mark, Span};
 
-/// A longer sentence is not cut.
-const SENTENCE_BYTES_MAX: usize = 10_000;
-
 /// The steps of a paragraph.
 pub(super) fn paragraph(finder: &mut Finder<'_>, place: usize) {
     let block = &finder.blocks[place];
@@ -77,9 +74,6 @@ fn from_verb(inline: &Inline) -> Inline {
 /// Where "then" and its like, or a semicolon, cut a sentence in two.
 fn cuts(sentence: &str) -> Vec<usize> {
     let (mut found, mut passed) = (Vec::new(), 1);
-    if sentence.len() > SENTENCE_BYTES_MAX {
-        return found;
-    }
     for (at, c) in sentence.char_indices().filter(|(_, c)| matches!(c, ',' | ';' | ' ')) {
         let rest = sentence[at..].trim_start_matches([',', ';', ' ']);
         let then = after_any(rest, if c == ' ' { &["then", "and then"] } else { &NEXT });
@@ -97,11 +91,6 @@ pub(super) fn is_plan(rows: &[Vec<Inline>]) -> bool {
     column(rows, "task").is_some() || (column(rows, "title").is_some() && column(rows, "status").is_some())
 }
 
-fn is_known(head: &Inline) -> bool {
-    const KNOWN: [&str; 9] = ["task", "title", "id", "#", "depends on", "owner", "status", "priority", "command"];
-    KNOWN.iter().any(|name| head.text.trim().eq_ignore_ascii_case(name))
-}
-
 fn column(rows: &[Vec<Inline>], name: &str) -> Option<usize> {
     rows.first()?.iter().position(|cell| cell.text.trim().eq_ignore_ascii_case(name))
 }
@@ -110,11 +99,13 @@ fn column(rows: &[Vec<Inline>], name: &str) -> Option<usize> {
 pub(super) fn table(finder: &mut Finder<'_>, place: usize) {
     let Kind::Table(rows) = std::mem::replace(&mut finder.blocks[place].kind, Kind::Other) else { return };
     finder.tree.parts.push((finder.blocks[place].span, Part::Heading));
+    const KNOWN: [&str; 9] = ["task", "title", "id", "#", "depends on", "owner", "status", "priority", "command"];
     for cells in rows.iter().skip(1) {
         let cell = |name: &str| {
             let cell = column(&rows, name).and_then(|place| cells.get(place));
             cell.filter(|cell| !matches!(cell.text.trim(), "" | "-"))
         };
+        let is_known = |head: &Inline| KNOWN.iter().any(|name| head.text.trim().eq_ignore_ascii_case(name));
         let notes = rows[0].iter().zip(cells).filter(|(head, cell)| !is_known(head) && !cell.text.trim().is_empty());
         let notes = notes.map(|(head, cell)| format!("{}: {}", head.text.trim(), cell.text.trim()));
         let text = |name: &str| cell(name).map(|cell| cell.text.trim().to_owned());

@@ -105,9 +105,9 @@ impl Repairer<'_> {
         let (after_blank, after_step) = (std::mem::take(&mut self.after_blank), std::mem::take(&mut self.after_step));
         let is_step = body.starts_with(['S', 's']) && !body[1..].starts_with(')');
         let may_begin = (column < 4 || !self.open.is_empty()) && (!is_step || after_blank || after_step);
-        if let Some(sign) = sign(body).filter(|_| may_begin) {
+        if let Some((length, sign)) = sign(body).filter(|_| may_begin) {
             self.after_step = is_step;
-            return self.item(column, &sign);
+            return self.item(column, length, &sign);
         }
         self.in_comment = body.starts_with("<!--") && !body.contains("-->");
         let opened = fence(body).filter(|(sign, _, rest)| *sign == b'~' || !rest.contains('`'));
@@ -126,16 +126,16 @@ impl Repairer<'_> {
         self.put(visible, column_now, "");
     }
 
-    fn item(&mut self, column: usize, sign: &Sign) {
+    fn item(&mut self, column: usize, length: usize, sign: &str) {
         let depth = self.open.iter().take_while(|item| column >= item.column + 2).count().min(DEPTH_MAX - 1);
         self.open.truncate(depth);
         let new_column = self.open.last().map_or(0, |item| item.new_text_column);
-        let body = &self.line[self.visible + sign.length..];
+        let body = &self.line[self.visible + length..];
         let spaces = body.len() - body.trim_start_matches(' ').len();
-        let text_column = column + sign.length + spaces;
-        let new_text_column = new_column + sign.now.len() + 1;
+        let text_column = column + length + spaces;
+        let new_text_column = new_column + sign.len() + 1;
         self.open.push(Open { column, text_column, new_text_column });
-        self.put(self.visible + sign.length + spaces, new_column, &format!("{} ", sign.now));
+        self.put(self.visible + length + spaces, new_column, &format!("{sign} "));
     }
 
     /// Puts the rest of the line, from a byte of it, behind new indentation and a marker.
@@ -171,14 +171,9 @@ fn fence(body: &str) -> Option<(u8, usize, &str)> {
 }
 
 /// The sign of an item: its length, and what stands for it in CommonMark.
-struct Sign {
-    length: usize,
-    now: String,
-}
-
-fn sign(body: &str) -> Option<Sign> {
+fn sign(body: &str) -> Option<(usize, String)> {
     let followed = |length: usize| body[length..].starts_with([' ', '\t', '\n', '\r']) || body.len() == length;
-    let plain = |length: usize, now: &str| Some(Sign { length, now: now.to_owned() });
+    let plain = |length: usize, now: &str| Some((length, now.to_owned()));
     let first = body.chars().next()?;
     match first {
         '-' | '*' | '+' if followed(1) => {

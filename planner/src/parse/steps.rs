@@ -139,18 +139,14 @@ impl Finder<'_> {
             self.note_acceptance(place);
             if matches!(self.blocks[place].kind, Kind::Item(_)) && is_near_box(&self.blocks[place].inline.text) {
                 let help = "write a box with one sign and a space behind it: [ ] or [x]";
-                let message = "this is no box";
-                self.warn(section, "box", self.blocks[place].span.start, message, help);
+                self.warn(section, "box", self.blocks[place].span.start, "this is no box", help);
             }
             let is_out = section.is_some_and(|section| self.sections[section].is_out);
             let block = &self.blocks[place];
+            let text = block.inline.text.trim();
             let has_box = box_of(&block.inline.text).is_some();
             let found = match &block.kind {
-                Kind::Heading(level)
-                    if !(is_out || self.is_title(*level)) && name_at(block.inline.text.trim()).is_some() =>
-                {
-                    Marker::Number
-                }
+                Kind::Heading(level) if !(is_out || self.is_title(*level)) && name_at(text).is_some() => Marker::Number,
                 Kind::Item(_) if self.notes[place] => {
                     accepts |= has_box;
                     Marker::Sentence
@@ -224,13 +220,13 @@ impl Finder<'_> {
             }
             Kind::Table(rows) if reads_prose && prose::is_plan(rows) => prose::table(self, place),
             Kind::Paragraph if reads_prose => prose::paragraph(self, place),
-            Kind::Paragraph | Kind::Fence { .. } | Kind::Other | Kind::Table(_) => {
-                if self.marker == Marker::Sentence && block.kind == Kind::Other {
-                    self.doubtful.insert(self.section);
-                }
-                if block.kind == Kind::Paragraph {
-                    self.note_list(place);
-                }
+            Kind::Paragraph => {
+                self.note_list(place);
+                self.below(place);
+            }
+            Kind::Fence { .. } | Kind::Other | Kind::Table(_) => {
+                let is_doubtful = self.marker == Marker::Sentence && block.kind == Kind::Other;
+                self.doubtful.extend(is_doubtful.then_some(self.section));
                 self.below(place);
             }
         }

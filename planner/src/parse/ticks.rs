@@ -108,9 +108,8 @@ struct Parts {
 
 /// Marks the groups done that end with what was written, from the innermost outwards, and returns their places.
 fn end_groups<'a>(marks: &[MarkAt], shown: &mut [Mark], written: impl Iterator<Item = &'a usize>) -> Vec<usize> {
-    let is_ended = |mark: Mark| matches!(mark, Mark::Done | Mark::Cancelled);
     let mut parts = vec![Parts::default(); marks.len()];
-    for place in written.filter(|place| is_ended(shown[**place])) {
+    for place in written.filter(|place| shown[**place].is_end()) {
         parts[*place].n_ended_now += 1;
     }
     let mut ended = Vec::new();
@@ -124,7 +123,7 @@ fn end_groups<'a>(marks: &[MarkAt], shown: &mut [Mark], written: impl Iterator<I
             ended.push(place);
         }
         let Some(parent) = marks[place].parent else { continue };
-        let is_open = usize::from(!(parts_ended && is_ended(shown[place])));
+        let is_open = usize::from(!(parts_ended && shown[place].is_end()));
         let group = &mut parts[parent];
         if marks[place].optional {
             group.n_open_optional += is_open;
