@@ -393,6 +393,8 @@ fn each_rule_finds_what_breaks_it_and_nothing_else() {
     ] {
         assert_eq!(rules_broken(path, text).first().copied(), expected, "{path}: {text}");
     }
+    let long = File { path: "src/sync.rs".to_owned(), text: format!("//! Docs.\n{}", "x\n".repeat(800)) };
+    assert_eq!(findings(&[long])[0].rule, "ceiling");
     let undocumented = File { path: "src/a.rs".to_owned(), text: "fn f() {}".to_owned() };
     assert_eq!(findings(&[undocumented])[0].rule, "module-docs");
 }
