@@ -331,7 +331,7 @@ fn placeholder(command: &str) -> Option<String> {
         let letter = r"[A-Za-z\x{80}-\x{10ffff}]";
         let name = &format!(r"{letter}(?:{letter}|[0-9_-])*(?:\.(?:{letter}|[0-9_-])+)*");
         let parts = [
-            r"\$\{[A-Za-z0-9_]*\}", // No placeholder: a variable.
+            r"\$\{[A-Za-z0-9_]*", // No placeholder: a variable.
             &format!(r"<{letter}(?:[^<>$\n]*[^<>$\s])?>"),
             &format!(r"\{{(?:\{{[^{{}}\n]*|{name})\}}"),
             &format!(r"(?:^|\s)\[(?:--[^\[\]\n]*|{name})\]"),

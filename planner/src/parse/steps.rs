@@ -186,7 +186,7 @@ impl Finder<'_> {
             is_out: around(|section| section.is_out) || !is_title && is_out(bare),
             has_no_commands: around(|section| section.has_no_commands)
                 || text.ends_with('?')
-                || !is_title && has_no_commands(text),
+                || if is_title { is_out(bare) } else { has_no_commands(text) },
             is_option: around(|section| section.is_option) || after_any(text, &["option", "alternative"]).is_some(),
             has_steps: false,
         });
