@@ -140,6 +140,8 @@ impl Inline {
         if !follows {
             self.places.push((self.text.len(), at));
         }
+        // Most lines need not grow then.
+        self.text.reserve(if self.text.is_empty() { 96 } else { 0 });
         self.text.push_str(text);
     }
 }
@@ -174,8 +176,7 @@ fn front_matter(text: &str) -> usize {
     let is_rule = |line: &str| line.trim_end() == "---";
     let mut lines = body.split_inclusive('\n');
     let first = lines.next().filter(|line| is_rule(line));
-    let filled = lines.clone().find(|line| !line.trim().is_empty());
-    let has_fields = filled.is_some_and(|line| line.contains(':') || is_rule(line));
+    let has_fields = lines.clone().next().is_some_and(|line| line.contains(':') || is_rule(line));
     let end = lines.position(is_rule).filter(|_| first.is_some() && has_fields);
     end.map_or(start, |n| start + body.split_inclusive('\n').take(n + 2).map(str::len).sum::<usize>())
 }

@@ -513,7 +513,6 @@ fn both(around: Option<&Condition>, own: Option<Condition>) -> Option<Condition>
 ///
 /// A circle of the other edges, its first task repeated at the end.
 pub(super) fn loosen(edges: &mut [Vec<Dependency>]) -> Result<(), Vec<usize>> {
-    const TAKEN_MAX: usize = 1_000;
     if edges.iter().enumerate().all(|(place, own)| own.iter().all(|one| before(one) < place)) {
         return Ok(());
     }
@@ -525,7 +524,7 @@ pub(super) fn loosen(edges: &mut [Vec<Dependency>]) -> Result<(), Vec<usize>> {
     for place in 0..old.len() {
         let (mut seen, mut left) = (HashSet::from([place]), old[place].clone());
         left.sort_unstable_by(|a, b| b.cmp(a));
-        while let Some(one) = left.pop().filter(|_| seen.len() < TAKEN_MAX) {
+        while let Some(one) = left.pop().filter(|_| seen.len() < 1_000) {
             let task = before(&one);
             if !seen.insert(task) {
                 continue;

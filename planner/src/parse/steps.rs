@@ -36,7 +36,7 @@ impl Marker {
 pub(super) fn read(text: &str, format: Format) -> Tree {
     let blocks = blocks(text);
     let n_blocks = blocks.len();
-    let tree = Tree { is_ordered: true, ..Tree::default() };
+    let tree = Tree { is_ordered: true, nodes: Vec::with_capacity(n_blocks.min(100_000)), ..Tree::default() };
     let (node_of, notes) = (vec![None; n_blocks], vec![false; n_blocks]);
     let mut finder = Finder { text, format, blocks, tree, node_of, notes, ..Finder::default() };
     finder.survey();
@@ -315,7 +315,7 @@ impl Finder<'_> {
                 Marker::Sentence => false,
             }
             && contents::dependency_line(inline, &self.headings).is_none();
-        if is_step && without_name(text[sign.map_or(0, |(_, length)| length)..].trim()).is_empty() {
+        if is_step && text.len() < 40 && without_name(text[sign.map_or(0, |(_, length)| length)..].trim()).is_empty() {
             self.tree.parts.push((span, Part::LeftOut));
             self.tree.warn(span.start, "this step says nothing and is left out", "write what is to be done");
             return;
