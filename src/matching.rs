@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::hash::Hash;
 
 use crewlog_planner::event::TaskStatus;
+use crewlog_planner::lines::Lines;
 use crewlog_planner::parse::{self, ParsedPlan, ReadOptions, expressible, write_states};
 use crewlog_planner::plan::{Dependency, Mark, TaskId, TaskPlan};
 use crewlog_planner::state::{PlannerState, Task};
@@ -51,7 +52,7 @@ impl Reading {
 
     fn line(&self, step: &TaskPlan) -> usize {
         let at = step.spans.first().map_or(0, |span| span.start);
-        self.text[..at].matches('\n').count() + 1
+        Lines::new(&self.text).place(at).0
     }
 }
 

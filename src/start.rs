@@ -9,6 +9,7 @@ use crewlog_executors::roster::Roster;
 use crewlog_executors::worker::CutOff;
 use crewlog_mq::{Cause, EventStore, ExecuteError, Executed, Runner, new_event_id};
 use crewlog_planner::event::{self, Budget, PlannerConfig};
+use crewlog_planner::lines::Lines;
 use crewlog_planner::parse::{self, ParsedPlan};
 use crewlog_planner::plan::{Mark, Proposal, Span, SubPlan, TaskPlan};
 use crewlog_planner::planner::{Planner, PlannerError};
@@ -175,8 +176,9 @@ pub async fn resume(session: &Session, resume: Resume) -> Result<Code, Failure> 
 fn refuse_losses(session: &Session, parsed: &ParsedPlan, text: &str, is_named: bool) -> Result<(), Failure> {
     const SHOWN_MAX: usize = 10;
     let (Some(_), false) = (parsed.lost.first(), is_named) else { return Ok(()) };
-    let line_of = |span: &Span| text.as_bytes()[..span.start].iter().filter(|byte| **byte == b'\n').count() + 1;
-    let lines = parsed.lost.iter().take(SHOWN_MAX).map(|span| line_of(span).to_string()).collect::<Vec<_>>().join(", ");
+    let places = Lines::new(text);
+    let line_of = |span: &Span| places.place(span.start).0.to_string();
+    let lines = parsed.lost.iter().take(SHOWN_MAX).map(line_of).collect::<Vec<_>>().join(", ");
     let more = parsed.lost.len().saturating_sub(SHOWN_MAX);
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
     let n_lost = count(parsed.lost.len(), "numbered item or fence");

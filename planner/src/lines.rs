@@ -1,6 +1,6 @@
 //! Lines and columns of a text.
 
-/// A line and a column, both from 1, the column in characters; nothing for what has no text.
+/// A line and a column, counted from 1 in characters; `None` if there is no text to point to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct At(pub Option<(usize, usize)>);
 
@@ -10,7 +10,7 @@ impl std::fmt::Display for At {
     }
 }
 
-/// Past so many bytes columns are counted in bytes.
+/// Farther into a line than this, columns count bytes, so that one lookup never reads a huge line again and again.
 const LINE_BYTES_MAX: usize = 10_000;
 
 /// Finds the line and column of a byte.
@@ -29,7 +29,7 @@ impl<'a> Lines<'a> {
         Self { text, starts: std::iter::once(0).chain(ends).collect() }
     }
 
-    /// Line and column of a byte, both from 1, the column in characters; in bytes far inside a very long line.
+    /// The line and column of a byte, counted from 1. Columns are characters, or bytes far into a very long line.
     #[must_use]
     pub fn place(&self, at: usize) -> (usize, usize) {
         let line = self.starts.partition_point(|start| *start <= at).max(1);

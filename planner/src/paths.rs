@@ -79,12 +79,15 @@ fn word_length(text: &str) -> usize {
     text.len()
 }
 
+/// Only a word with one of these signs can be a path or an address.
+fn may_be_path(text: &str) -> bool {
+    text.bytes().any(|byte| matches!(byte, b'.' | b'/' | b'\\'))
+}
+
 /// What a text refers to: links, images, paths; in its order, each once.
 pub(crate) fn attachments(text: &str, links: &[Link]) -> Vec<Attachment> {
     let mut found: Vec<(usize, Attachment)> = Vec::new();
-    // Only a word with one of these signs can be a path or an address.
-    let is_path = |text: &str| text.bytes().any(|byte| matches!(byte, b'.' | b'/' | b'\\'));
-    if links.is_empty() && !is_path(text) {
+    if links.is_empty() && !may_be_path(text) {
         return Vec::new();
     }
     let mut add = |at: usize, kind: AttachmentKind, label: Option<String>| {
@@ -107,7 +110,7 @@ pub(crate) fn attachments(text: &str, links: &[Link]) -> Vec<Attachment> {
         let after = links.partition_point(|link| link.range.end <= at);
         links.get(after).is_some_and(|link| link.range.contains(&at))
     };
-    let chunks = text.split_ascii_whitespace().filter(|chunk| is_path(chunk));
+    let chunks = text.split_ascii_whitespace().filter(|chunk| may_be_path(chunk));
     for chunk in chunks {
         let start = chunk.as_ptr() as usize - text.as_ptr() as usize;
         let mut offset = 0;
@@ -160,10 +163,7 @@ pub(crate) fn file_ref(word: &str) -> Option<&str> {
     if word.len() < 2 || word.len() > 1_000 {
         return None;
     }
-    if !word.bytes().any(|byte| matches!(byte, b'.' | b'/' | b'\\'))
-        || word.contains(char::is_whitespace)
-        || word.contains("://")
-    {
+    if !may_be_path(word) || word.contains(char::is_whitespace) || word.contains("://") {
         return None;
     }
     let path = without_line(word);

@@ -140,7 +140,7 @@ impl Inline {
         if !follows {
             self.places.push((self.text.len(), at));
         }
-        // Most lines need not grow then.
+        // Enough for most lines.
         self.text.reserve(if self.text.is_empty() { 96 } else { 0 });
         self.text.push_str(text);
     }
@@ -201,7 +201,7 @@ struct State {
     lists: Vec<Option<u64>>,
     /// The block that takes text.
     open: Option<usize>,
-    /// How many elements of a quote or of HTML are open; what is in them is skipped.
+    /// How deep the parser is inside a quote or HTML, which are skipped.
     skipped: usize,
     in_fence: bool,
     in_cell: bool,

@@ -114,7 +114,7 @@ fn of_code(
         return if is_plausible { Verdict::Mentioned } else { Verdict::Text };
     };
     let is_other = |other: &Range<usize>| other != range && !names_a_thing(inline.code(other));
-    // Only what is expected may follow the sentence of a command.
+    // After the command's sentence, a step may only say what it expects.
     let is_alone = |other: &Range<usize>| *other == sentence || is_expected(&masked[other.clone()]);
     let says_more = sentences.first().is_some_and(|first| *first != sentence) || !sentences.iter().all(is_alone);
     let is_link = |link: &Link| link.range.start <= start && end <= link.range.end;
@@ -324,7 +324,7 @@ fn begins_a_script(line: &str) -> bool {
         || is_program(line.split([';', '|', '&', '(', ')']).next().unwrap_or_default())
 }
 
-/// Says which part of a command stands for something else.
+/// Names the placeholder in a command, if it has one.
 fn placeholder(command: &str) -> Option<String> {
     static PLACEHOLDER: LazyLock<Regex> = LazyLock::new(|| {
         // Everything beyond ASCII counts as a letter.

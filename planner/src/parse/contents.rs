@@ -19,8 +19,8 @@ pub(super) fn finish(mut finder: Finder<'_>) -> Tree {
     for node in 0..finder.drafts.len() {
         finder.fill(&blocks, node);
     }
-    let graph = blocks.iter().enumerate().rev().find_map(|(place, block)| Some((place, waves(block)?)));
-    if let Some((place, waves)) = graph.filter(|_| finder.format == Format::Kiro) {
+    let places = if finder.format == Format::Kiro { 0..blocks.len() } else { 0..0 };
+    if let Some((place, waves)) = places.rev().find_map(|place| Some((place, waves(&blocks[place])?))) {
         finder.tree.waves = waves;
         finder.section_of[place].into_iter().for_each(|section| finder.sections[section].has_steps = true);
     }
@@ -119,9 +119,8 @@ impl Finder<'_> {
             Kind::Fence { language, .. } => language.is_empty() || language_of(language).1,
             other => matches!(other, Kind::Paragraph | Kind::Item(_)),
         };
-        let unread =
-            below.iter().map(|place| &blocks[*place]).filter(|block| !is_read(block) || source(block).contains("<!--"));
-        let unread = unread.map(source);
+        let denies = |block: &&Block| !is_read(block) || source(block).contains("<!--");
+        let unread = below.iter().map(|place| &blocks[*place]).filter(denies).map(source);
         let notes = made.task.notes.iter().map(String::as_str).chain(row);
         let raw = own.into_iter().chain(unread).chain(notes).map(|text| Inline::plain(text, 0)).collect::<Vec<_>>();
         let mut others = below.iter().map(|place| &blocks[*place].inline).chain(&raw).collect::<Vec<_>>();
@@ -207,7 +206,7 @@ impl Finder<'_> {
             self.tree.context.push(text_of(block, self.text).to_owned());
             match &block.kind {
                 Kind::Item(_) => {
-                    let (boxes, help) = self.marker.told();
+                    let (boxes, help) = self.marker.hint();
                     let message = format!("this item is not a step: the file has {boxes}");
                     self.warn(section, "item", block.span.start, &message, help);
                 }
@@ -226,7 +225,7 @@ impl Finder<'_> {
         let is_told =
             |section: &&Section| !section.has_steps && section.parent.is_none_or(|around| sections[around].has_steps);
         for section in sections.iter().filter(is_told) {
-            let (boxes, remedy) = marker.told();
+            let (boxes, remedy) = marker.hint();
             let none = "this section has no steps and is left out".to_owned();
             let (message, help) = match *marker {
                 _ if section.is_out || section.is_option => (none, "rename the heading if the section has steps"),
@@ -241,7 +240,7 @@ impl Finder<'_> {
 /// Kiro's waves, in a fence of JSON: names as strings or, without a part, as numbers.
 fn waves(block: &Block) -> Option<Vec<Vec<Reference>>> {
     let Kind::Fence { language, code, .. } = &block.kind else { return None };
-    let graph = serde_json::from_str::<Value>(code).ok().filter(|_| language == "json")?;
+    let graph = serde_json::from_str::<Value>(Some(code).filter(|_| language == "json")?).ok()?;
     let text = |name: &Value| name.as_str().map_or_else(|| name.to_string(), str::to_owned);
     let named = |name: &Value| Reference { name: text(name), at: block.span.start };
     let wave = |wave: &Value| Some(wave["tasks"].as_array()?.iter().map(named).collect());

@@ -91,7 +91,7 @@ fn groups(tree: &Tree) -> Vec<Option<String>> {
     groups
 }
 
-/// What groups and their parts mean for each other. What is below a group is context.
+/// Passes the state of each group on to its parts, and turns the notes of groups into context.
 pub(super) fn settle(tree: &mut Tree) {
     let mut contradicted = BTreeSet::new();
     for place in 0..tree.nodes.len() {
@@ -418,7 +418,7 @@ impl<'a> Builder<'a> {
             let decides = (self.last, self.last_condition.clone());
             let before = own.clone();
             self.sequence(tree, &self.parts[place].clone(), node.parts_beside, &mut own);
-            // What the group waits for is mere order for what follows it.
+            // Tasks after the group do not depend on what the group depends on; they only follow it.
             own.values_mut().for_each(|strength| *strength = Strength::Soft);
             self.inherited = around;
             if is_conditional {
@@ -505,32 +505,33 @@ fn both(around: Option<&Condition>, own: Option<Condition>) -> Option<Condition>
     }
 }
 
-/// Turns round the edges of mere order that the others contradict: a task that an earlier one waits for comes before that
-/// one. What follows a task also follows what that should and cannot follow, so that nothing else changes its place.
+/// Reverses the soft edges that the hard ones contradict: a task that an earlier one depends on runs before it. Whatever
+/// follows the reversed task still follows everything that came before it in the file.
 /// Edges are by number less one.
 ///
 /// # Errors
 ///
 /// A circle of the other edges, its first task repeated at the end.
 pub(super) fn loosen(edges: &mut [Vec<Dependency>]) -> Result<(), Vec<usize>> {
+    const TAKEN_MAX: usize = 1_000;
     if edges.iter().enumerate().all(|(place, own)| own.iter().all(|one| before(one) < place)) {
         return Ok(());
     }
     let ranks = order(edges, |one| one.strength == Strength::Hard)?;
     let soft = |place: usize| Dependency { task: TaskId(place as u64 + 1), strength: Strength::Soft };
     let old = edges.iter_mut().map(std::mem::take).collect::<Vec<_>>();
-    // By task: what it should follow and cannot.
+    // By task: the tasks that it should run after but cannot.
     let mut missed: Vec<Vec<usize>> = vec![Vec::new(); old.len()];
     for place in 0..old.len() {
         let (mut seen, mut left) = (HashSet::from([place]), old[place].clone());
         left.sort_unstable_by(|a, b| b.cmp(a));
-        while let Some(one) = left.pop().filter(|_| seen.len() < 1_000) {
+        while let Some(one) = left.pop().filter(|_| seen.len() < TAKEN_MAX) {
             let task = before(&one);
             if !seen.insert(task) {
                 continue;
             }
             if ranks[task] > ranks[place] {
-                // It follows what that one follows, and that one follows it.
+                // The two swap places: this one runs after what the other runs after.
                 missed[place].push(task);
                 edges[task].push(soft(place));
                 left.extend(old[task].iter().map(|one| soft(before(one))));

@@ -21,8 +21,8 @@ pub(super) enum Marker {
 }
 
 impl Marker {
-    /// What is so marked, for people, and how to make something a step.
-    pub fn told(self) -> (&'static str, &'static str) {
+    /// The marker's name for people, and how to make something a step.
+    pub fn hint(self) -> (&'static str, &'static str) {
         match self {
             Self::Box => ("boxes", "to make it a step, write a box: - [ ] ..."),
             Self::Number => ("numbers", "to make it a step, give it a number"),
@@ -124,7 +124,7 @@ pub(super) struct Finder<'a> {
 }
 
 impl Finder<'_> {
-    /// Finds the sections, the lists of acceptance and the strongest marker that makes a step.
+    /// Finds the sections, the acceptance lists and the strongest marker.
     fn survey(&mut self) {
         let mut titles = self.blocks.iter().filter(|block| block.kind == Kind::Heading(1));
         self.tree.title = titles.next().map(|block| block.inline.text.trim().to_owned());
@@ -158,7 +158,7 @@ impl Finder<'_> {
             self.marker = self.marker.min(found);
         }
         self.acceptance = None;
-        // Without other boxes or numbers, what is to be accepted is what is to be done.
+        // In a file without other boxes and numbers, the acceptance list is the plan.
         if accepts && self.marker > Marker::Number {
             self.notes.fill(false);
             self.marker = Marker::Box;
@@ -244,7 +244,7 @@ impl Finder<'_> {
         }
     }
 
-    /// True of the level of the only title, which speaks of the whole file and is no step.
+    /// True for the only heading of level 1, which is the title and never a step.
     fn is_title(&self, level: u8) -> bool {
         level == 1 && self.has_title
     }
@@ -432,7 +432,7 @@ impl Finder<'_> {
         Some(node)
     }
 
-    /// The step that a block belongs to, if it is none.
+    /// The step that a block is a note of.
     fn owner(&self, place: usize) -> Option<usize> {
         let takes_below = |node: &usize| {
             let block = self.drafts[*node].block.map(|block| &self.blocks[block].kind);
