@@ -83,7 +83,7 @@ pub async fn advice(
         return Ok(AdviceJson { dependencies: None, kinds: None, questions: None });
     };
     let (store, _) = session.place.open_or_make().await?;
-    let advisor = Advisor::new(session, &model, &store, &text_aggregate(source), session.tags_of_project());
+    let advisor = Advisor::new(session, &model, &store, &text_aggregate(source), session.tags_of_project()?);
     let otherwise = "it is left out";
     let request = dependencies_request(&model.terms, tasks);
     let found = advisor.ask("dependencies", otherwise, request, |answer| read_dependencies(answer, tasks)).await?;

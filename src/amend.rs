@@ -173,7 +173,7 @@ pub async fn add_task(session: &Session, add: AddTask) -> Result<Code, Failure> 
         let config = PlannerConfig { standing: true, folder, ..PlannerConfig::default() };
         let (user_input, attachments) = (add.text.clone(), Vec::new());
         let initialize = Command::Initialize { user_input, attachments, config, parallel: false };
-        let mut target = Target::of(store.clone(), plan.clone(), session.tags_of_new(&plan)).await?;
+        let mut target = Target::of(store.clone(), plan.clone(), session.tags_of_new(&plan)?).await?;
         match order(&mut target.planner, initialize).await {
             Ok(executed) => return tell(session, &target, &executed.events),
             // Another has just made it.
@@ -221,9 +221,9 @@ fn check_name(name: &str) -> Result<(), Failure> {
 /// The id of the standing plan of this project: as named, unless another project of the log has that one.
 async fn standing_plan(session: &Session, store: &EventStore, name: &str) -> Result<String, Failure> {
     let tags = look::tags_of(store, name).await?;
-    let own = session.tags_of_new(name);
+    let own = session.tags_of_new(name)?;
     let is_free = tags.is_empty() || own.iter().all(|tag| tags.contains(tag));
-    Ok(if is_free { name.to_owned() } else { format!("{name}-{}", session.place.project) })
+    Ok(if is_free { name.to_owned() } else { format!("{name}-{}", session.project()?) })
 }
 
 /// Prose must not become shell unasked.

@@ -146,7 +146,7 @@ pub async fn plan_text(
     parsed: Result<ParsedPlan, InvalidPlan>,
 ) -> Result<ParsedPlan, Failure> {
     let (store, _) = session.place.open_or_make().await?;
-    let advisor = Advisor::new(session, model, &store, &text_aggregate(text), session.tags_of_project());
+    let advisor = Advisor::new(session, model, &store, &text_aggregate(text), session.tags_of_project()?);
     Ok(advisor.plan(text, parsed).await?.parsed)
 }
 

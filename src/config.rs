@@ -23,6 +23,7 @@ use toml::Spanned;
 use crate::cli;
 use crate::failure::Failure;
 use crate::place::Repository;
+use crate::project::{PROJECT_BYTES_MAX, is_project_name};
 pub use model::ModelConfig;
 
 /// The name of the file where none is named.
@@ -52,6 +53,8 @@ const KINDS: [NodeKind; 7] = [
 pub struct Config {
     /// The file that says so.
     pub file: Option<PathBuf>,
+    /// The project, where its clones on several machines share one.
+    pub project: Option<String>,
     /// In the order of the file.
     pub agents: Vec<Agent>,
     /// The model, if there is one.
@@ -156,6 +159,7 @@ impl Fault {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct FileToml {
+    project: Option<Spanned<String>>,
     #[serde(default)]
     executors: BTreeMap<Spanned<String>, AgentToml>,
     model: Option<model::ModelToml>,
@@ -240,7 +244,16 @@ fn parse(text: &str) -> Result<Config, Fault> {
     }
     let model = file.model.map(model::model).transpose()?;
     let registry = tools::registry(&file.tools, file.agents)?;
-    Ok(Config { file: None, agents, model, registry, check_links: file.attachments.check_links })
+    let project = file.project.map(checked_project).transpose()?;
+    Ok(Config { file: None, project, agents, model, registry, check_links: file.attachments.check_links })
+}
+
+fn checked_project(name: Spanned<String>) -> Result<String, Fault> {
+    if is_project_name(name.get_ref()) {
+        return Ok(name.into_inner());
+    }
+    let help = format!("letters, digits and -_./, at most {PROJECT_BYTES_MAX} of them");
+    Err(Fault::of(&name, format!("{:?} is no name of a project", name.get_ref())).help(help))
 }
 
 fn check_name(name: &Spanned<String>, before: &[Agent]) -> Result<(), Fault> {

@@ -27,6 +27,7 @@ mod mock_llm;
 mod place;
 mod points;
 mod progress;
+mod project;
 mod propose;
 mod replay;
 mod session;

@@ -16,7 +16,8 @@ use uuid::Uuid;
 
 use crate::failure::Failure;
 
-const FOLDER: &str = ".crewlog";
+/// The folder of a log, and of the project's id where there is no repository.
+pub const FOLDER: &str = ".crewlog";
 const FILE: &str = "log.db";
 
 /// The place of a log.
@@ -25,10 +26,9 @@ pub struct Place {
     url: String,
     /// Whether the user named it, so that hints must name it too.
     pub is_named: bool,
-    repository: Option<Repository>,
+    /// The repository of the working directory.
+    pub repository: Option<Repository>,
     folder: Option<PathBuf>,
-    /// The project that events bear as a tag.
-    pub project: String,
     /// Where the keys of sealed plans are.
     pub keys: KeyPlace,
 }
@@ -49,18 +49,16 @@ pub struct Repository {
     pub worktree: PathBuf,
     /// The root of the worktree that all others belong to.
     pub main_worktree: PathBuf,
-    common_dir: PathBuf,
+    /// What all worktrees share: refs, objects, configuration.
+    pub common_dir: PathBuf,
 }
 
 impl Place {
     /// Finds the place for a working directory; nothing is made.
     pub fn find(named: Option<&str>, folder: &Path, keys: KeyPlace) -> Self {
         let repository = Repository::around(folder);
-        let root = repository.as_ref().map_or(folder, |repository| &repository.main_worktree);
-        let project = slug(&root.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned()));
-        let project = if project.is_empty() { "project".to_owned() } else { project };
         if let Some(url) = named {
-            return Self { url: url.to_owned(), is_named: true, repository, folder: None, project, keys };
+            return Self { url: url.to_owned(), is_named: true, repository, folder: None, keys };
         }
         let existing = folder.ancestors().map(|above| above.join(FOLDER)).find(|found| found.join(FILE).is_file());
         let log_folder = match (&repository, existing) {
@@ -69,7 +67,7 @@ impl Place {
             (None, None) => folder.join(FOLDER),
         };
         let url = log_folder.join(FILE).to_string_lossy().into_owned();
-        Self { url, is_named: false, repository, folder: Some(log_folder), project, keys }
+        Self { url, is_named: false, repository, folder: Some(log_folder), keys }
     }
 
     /// The log's path or URL as it may be shown: without its password.

@@ -35,7 +35,7 @@ pub async fn propose(session: &Session, propose: Propose) -> Result<Code, Failur
             // It is a decision too, and is counted.
             let (store, _) = session.place.open_or_make().await?;
             // It may quote the text, so it is sealed as one that was asked about.
-            let tags = session.tags_of_new(&text_aggregate(&proposal.plan));
+            let tags = session.tags_of_new(&text_aggregate(&proposal.plan))?;
             record_failure(&store, agent, &error, tags, &Cause::request()).await?;
             let failure = Failure::from(PlannerError::AgentPlan(error));
             return Err(failure.hint(session.command(&format!("plan schema --agent {agent}"))));
@@ -79,9 +79,9 @@ pub async fn draft(session: &Session, draft: &Draft) -> Result<Code, Failure> {
     let mut context = SharedContext::default();
     if let Some(model) = by_model::wanted(session, Some(draft.model))? {
         let (store, _) = session.place.open_or_make().await?;
-        context = SharedContext::read(&store, &session.tags_of_project().concat()).await?;
+        context = SharedContext::read(&store, &session.tags_of_project()?.concat()).await?;
         let client = Client::new(model.settings).map_err(|error| Failure::user(error.to_string()))?;
-        let tags = session.tags_of_project();
+        let tags = session.tags_of_project()?;
         let asker = Asker::new(Arc::new(client), model.patience, store, text_aggregate(&words), tags);
         agents = agents.with_model(PlansByModel { terms: model.terms, asker });
     }

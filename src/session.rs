@@ -10,6 +10,7 @@ use crate::cli::{Global, Output};
 use crate::config::Config;
 use crate::failure::{Code, Failure};
 use crate::place::{KeyPlace, Place};
+use crate::project::project_id;
 use crate::terminal::Terminal;
 use crate::text::{shell_word, visible};
 
@@ -71,13 +72,21 @@ impl Session {
     }
 
     /// The tags of the events of a plan that is made here.
-    pub fn tags_of_new(&self, plan: &str) -> Vec<String> {
-        [vec![plan_tag(plan)], self.tags_of_project()].concat()
+    pub fn tags_of_new(&self, plan: &str) -> Result<Vec<String>, Failure> {
+        Ok([vec![plan_tag(plan)], self.tags_of_project()?].concat())
     }
 
     /// The tags of events that are made here, and are of no plan.
-    pub fn tags_of_project(&self) -> Vec<String> {
-        vec![format!("project:{}", self.place.project)]
+    pub fn tags_of_project(&self) -> Result<Vec<String>, Failure> {
+        Ok(vec![format!("project:{}", self.project()?)])
+    }
+
+    /// The project of the working directory; its id is made at first use.
+    pub fn project(&self) -> Result<String, Failure> {
+        match self.config()?.project {
+            Some(project) => Ok(project),
+            None => project_id(self.place.repository.as_ref(), &self.folder),
+        }
     }
 }
 

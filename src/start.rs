@@ -70,7 +70,7 @@ pub async fn run(session: &Session, run: Run) -> Result<Code, Failure> {
         Some(model) => {
             let (store, _) = session.place.open_or_make().await?;
             let since = store.head().await?;
-            let advisor = Advisor::new(session, model, &store, &id, session.tags_of_new(&id));
+            let advisor = Advisor::new(session, model, &store, &id, session.tags_of_new(&id)?);
             (advisor.plan(&text, parsed).await?, Some((store, since)))
         }
     };
@@ -265,7 +265,7 @@ pub async fn make_plan(
     begin: event::Command,
 ) -> Result<String, Failure> {
     for _ in 0..ID_ATTEMPTS_MAX {
-        let mut planner = planning::planner_of(store, &plan, session.tags_of_new(&plan)).await?;
+        let mut planner = planning::planner_of(store, &plan, session.tags_of_new(&plan)?).await?;
         match order(&mut planner, begin.clone()).await {
             Ok(_) => return Ok(plan),
             Err(ExecuteError::Refused(PlannerError::AlreadyPlanned)) => {}

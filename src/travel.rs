@@ -81,7 +81,7 @@ async fn make_fork(
     let mut known = None;
     for _ in 0..ID_ATTEMPTS_MAX {
         let plan = format!("{}-{}", fork_name(&point.parent), short_id());
-        let mut planner = planning::planner_of_fork(store, point, &plan, session.tags_of_new(&plan));
+        let mut planner = planning::planner_of_fork(store, point, &plan, session.tags_of_new(&plan)?);
         planner.catch_up().await?;
         if planner.sequence() > 0 {
             continue;

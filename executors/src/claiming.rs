@@ -79,15 +79,6 @@ impl Claiming {
                 places = self.places_unless_held_back(actor, dispatch) => places?,
                 _ = wanted(stop) => return None,
             };
-            // Time may have leapt, or a worker have been stopped: a lease that ran out says less than a lock that is held.
-            if let Some(living) = self.living_holder(claim).await {
-                drop(places);
-                n_held += 1;
-                tokio::select! {
-                    () = self.wait_for(&living, n_held) => continue,
-                    _ = wanted(stop) => return None,
-                }
-            }
             let command = TaskCommand::Claim {
                 attempt: dispatch.attempt,
                 executor: self.life.executor(actor.name()),
@@ -130,13 +121,6 @@ impl Claiming {
                 _ = wanted(stop) => return None,
             }
         }
-    }
-
-    /// Who holds the task and is proven to live. What cannot be read now is asked for again by the claim.
-    async fn living_holder(&self, claim: &mut Runner<TaskClaim>) -> Option<Executor> {
-        claim.catch_up().await.ok()?;
-        let holder = claim.handler().holder()?;
-        self.life.is_alive(&holder.executor).then(|| holder.executor.clone())
     }
 
     /// A place among those of the actor, and one among all. The scarcer comes first, so that nobody who waits for it

@@ -54,18 +54,6 @@ impl SignOfLife {
         Executor { name: name.to_owned(), host: self.host.clone(), worker: self.worker.clone() }
     }
 
-    /// True when `executor` is proven to live: it is on this host, and its sign of life is held. It may be stopped, or
-    /// have slept; what it has started goes on.
-    #[must_use]
-    pub fn is_alive(&self, executor: &Executor) -> bool {
-        let path = lock_path(&self.folder, &executor.worker);
-        let is_held = || {
-            let file = File::options().write(true).open(&path);
-            matches!(file.map(|file| file.try_lock()), Ok(Err(TryLockError::WouldBlock)))
-        };
-        self.knows(executor) && is_held()
-    }
-
     /// True when `executor` is proven to be gone, with all that it started. Of another host nothing is known, nor of a
     /// worker whose sign of life is in another folder.
     #[must_use]

@@ -94,8 +94,9 @@ fn the_events_of_a_plan_bear_its_tags_wherever_it_is_spoken_to_from() {
         tags.dedup();
         tags
     };
-    assert_eq!(tags(&of_plan), [serde_json::json!([format!("plan:{plan}"), "project:tree"])]);
-    assert_eq!(tags(&told), [serde_json::json!(["project:tree", format!("told:{plan}")])], "it is read with no plan");
+    let project = format!("project:{}", scene.git(&["config", "crewlog.project"]).trim());
+    assert_eq!(tags(&of_plan), [serde_json::json!([format!("plan:{plan}"), project])]);
+    assert_eq!(tags(&told), [serde_json::json!([project, format!("told:{plan}")])], "it is read with no plan");
 }
 
 #[test]

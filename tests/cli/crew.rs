@@ -84,10 +84,10 @@ fn the_figures_of_a_project_are_told_as_of_any_position() {
     ran.expect(100);
     let now = scene.run(&["stats", "-o", "json"]).expect(0).json();
     assert_eq!(keys(&now), keys(&form("`stats`")), "{now:#}");
-    let figures = &now["projects"][0];
+    let (figures, project) = (&now["projects"][0], scene.read(".crewlog/project"));
     assert_eq!(
         (&figures["project"], &figures["completed"], &figures["failed"]),
-        (&"tree".into(), &3.into(), &1.into())
+        (&project.as_str().into(), &3.into(), &1.into())
     );
     assert_eq!((&figures["success_rate"], &figures["active"]), (&75.0.into(), &0.into()));
     assert_eq!((&figures["mean_iterations"], &figures["most_active_kind"]), (&1.0.into(), &"ToolCall".into()));
@@ -103,7 +103,7 @@ fn the_figures_of_a_project_are_told_as_of_any_position() {
     let lines = scene.run(&["stats", "-o", "jsonl"]).expect(0).stdout;
     assert_eq!(serde_json::from_str::<Value>(lines.trim()).expect("a line is JSON"), *figures);
     let text = scene.run(&["stats"]).expect(0).stdout;
-    assert!(text.starts_with(&format!("tree  as of position {n_events}\n")), "{text}");
+    assert!(text.starts_with(&format!("{project}  as of position {n_events}\n")), "{text}");
     assert!(text.contains("\n  Completed:        3\n") && text.contains("\n  Success rate:     75 %\n"), "{text}");
     assert_eq!(scene.events().len(), n_events, "nothing was appended");
 }

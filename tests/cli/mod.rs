@@ -17,6 +17,7 @@ mod limits;
 mod names;
 mod places;
 mod plan_export;
+mod projects;
 mod replay;
 pub(crate) mod scene;
 mod sealed;

@@ -7,12 +7,12 @@ use std::time::Duration;
 
 use crewlog_executors::human::{self, claim_of};
 use crewlog_executors::liveness::SignOfLife;
-use crewlog_mq::{Cause, EventStore, ExecuteError};
+use crewlog_mq::{Cause, EventStore, ExecuteError, Query};
 use crewlog_planner::claim::{Ending, LEASE, TaskCommand, TaskError, TaskEvent};
-use crewlog_planner::event::{FailureClass, PlannerConfig, Usage};
+use crewlog_planner::event::{Event, FailureClass, PlannerConfig, Usage};
 use crewlog_planner::plan::TaskId;
 
-use super::rig::{PLAN, Rig, Scripted, blocking, executor, program, soon, step, tags, task_query};
+use super::rig::{PLAN, Rig, Scripted, blocking, executor, first_line, program, rest, soon, step, tags, task_query};
 
 const TASK: TaskId = TaskId(1);
 
@@ -295,25 +295,53 @@ async fn the_tasks_of_a_killed_program_are_finished_by_another_at_once() {
     assert_eq!(told.collect::<Vec<_>>(), expected);
 }
 
-/// The holder is stopped, or has slept, or the clock has leapt: what it has started goes on.
+/// The log's time is moved past the lease, as the holder would find it after a long stop.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_worker_that_lives_on_this_host_keeps_its_task_though_its_lease_ran_out() {
-    let tasks = vec![step(1, "echo ran >> side", &[]), step(2, "true", &[])];
-    let rig = Rig::with_plan(tasks, PlannerConfig::default()).await;
-    let holder = rig.life();
-    let mut task = claim_of(&rig.store, PLAN, TASK, tags());
-    // Long ago, by this log's clock.
-    let now = crewlog_mq::Timestamp(rig.store.now().0 - 3_600_000_000);
-    let command = TaskCommand::Claim { attempt: 1, executor: holder.executor("shell"), now, dead_epoch: None };
-    order(&mut task, command).await.unwrap();
-    order(&mut task, TaskCommand::Start { epoch: 1 }).await.unwrap();
-    let (host, worker) = (rig.host(), rig.worker(1));
-    // It has had its turn when the other task is done, which came later.
-    rig.until(2, |event| matches!(event, TaskEvent::TaskCompleted { .. })).await;
-    assert_eq!(cut_off(&rig.store).await, [false], "nobody has claimed it but its holder");
-    drop(holder);
-    rig.until(1, |event| matches!(event, TaskEvent::TaskCompleted { .. })).await;
-    assert_eq!((cut_off(&rig.store).await, rig.text("side").as_str()), (vec![false, true], "ran\n"));
+async fn a_worker_stopped_past_its_lease_loses_its_task_and_its_command() {
+    let folder = tempfile::tempdir().unwrap();
+    let (log, pipe, second) = (folder.path().join("log"), folder.path().join("pipe"), folder.path().join("second"));
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let (second, written) = (second.display(), pipe.display());
+    let command = format!(
+        "if test -e {second}; then echo finished; else touch {second}; exec 3> {written}; echo up >&3; sleep 1000; fi"
+    );
+    std::fs::write(folder.path().join("plan.md"), format!("- Run `{command}`\n")).unwrap();
+    let mut stopped = tokio::process::Command::new(program());
+    stopped.arg("--store").arg(&log).args(["--yes", "--quiet", "run"]).arg(folder.path().join("plan.md"));
+    let mut stopped = stopped.stdout(Stdio::null()).stderr(Stdio::null()).kill_on_drop(true).spawn().unwrap();
+    let (up, output) = first_line(pipe).await;
+    assert_eq!(up, "up\n");
+    let pid = stopped.id().unwrap().to_string();
+    let signal = |name: &str| assert!(Command::new("kill").args([name, pid.as_str()]).status().unwrap().success());
+    signal("-STOP");
+
+    let now = EventStore::open(log.to_str().unwrap()).await.unwrap().now();
+    let clock = Scripted::default();
+    clock.pass(LEASE + Duration::from_micros(now.0.unsigned_abs()));
+    let store = EventStore::open_with(log.to_str().unwrap(), clock.options()).await.unwrap();
+    let rig = Rig { store, folder };
+    let (host, worker) = (rig.host_all(), rig.worker_of_all());
+    let ended = Query::stream(crewlog_planner::event::STREAM);
+    rig.follow(&ended, |event| matches!(event, Event::PlanningCompleted { .. })).await;
+    signal("-CONT");
+    assert_eq!(rest(output).await, "", "the command is ended");
+    assert!(soon(stopped.wait()).await.unwrap().success(), "the plan is completed");
     worker.stop().await;
     host.abort();
+
+    let query = Query::stream(crewlog_planner::claim::STREAM);
+    let events: Vec<TaskEvent> = rig.store.load_events(&query, None).await.unwrap();
+    let events = events.iter().map(|event| match event {
+        TaskEvent::TaskClaimed { epoch, cut_off, .. } => format!("claimed {epoch}, cut off: {cut_off}"),
+        TaskEvent::TaskCompleted { epoch, result, .. } => format!("completed {epoch}: {result}"),
+        other => crewlog_mq::Event::event_type(other).to_owned(),
+    });
+    let expected = [
+        "claimed 1, cut off: false",
+        "TaskStarted",
+        "claimed 2, cut off: true",
+        "TaskStarted",
+        "completed 2: finished",
+    ];
+    assert_eq!(events.collect::<Vec<_>>(), expected);
 }

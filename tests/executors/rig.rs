@@ -167,11 +167,21 @@ impl Rig {
     }
 
     pub fn worker_with(&self, jobs: usize, env: Vec<(String, String)>) -> RunningWorker {
+        self.worker_of(Scope::Plan(PLAN.to_owned()), self.life(), jobs, env)
+    }
+
+    /// A worker of all plans, which sees whether those of the real program on this log live.
+    pub fn worker_of_all(&self) -> RunningWorker {
+        let life = SignOfLife::begin(&self.path("log-workers")).unwrap();
+        self.worker_of(Scope::All, life, 1, Vec::new())
+    }
+
+    fn worker_of(&self, scope: Scope, life: SignOfLife, jobs: usize, env: Vec<(String, String)>) -> RunningWorker {
         let shell = Shell { supervisor: supervisor(), env, timeout: PATIENCE };
         let roster = Roster { shell, takes_commands: true, agents: Vec::new(), registry: None };
-        let worker = Worker::new(self.store.clone(), roster, self.life(), jobs, CutOff::RunAgain);
+        let worker = Worker::new(self.store.clone(), roster, life, jobs, CutOff::RunAgain);
         let (stop, is_stopped) = watch::channel(false);
-        RunningWorker { task: tokio::spawn(worker.run(Scope::Plan(PLAN.to_owned()), is_stopped)), stop }
+        RunningWorker { task: tokio::spawn(worker.run(scope, is_stopped)), stop }
     }
 
     /// Waits until the plan has ended, and gives its events.
@@ -190,7 +200,8 @@ impl Rig {
         self.follow(&task_query(task), is_it).await
     }
 
-    async fn follow<E: crewlog_mq::Event>(&self, query: &Query, is_last: impl Fn(&E) -> bool) -> Vec<E> {
+    /// Waits for an event that matches a query, and gives those up to it.
+    pub async fn follow<E: crewlog_mq::Event>(&self, query: &Query, is_last: impl Fn(&E) -> bool) -> Vec<E> {
         let mut events = self.store.subscribe::<E>(query).unwrap();
         let mut seen = Vec::new();
         soon(async {

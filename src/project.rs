@@ -1,0 +1,138 @@
+//! The project of a working directory, by which plans and their statistics belong together.
+//!
+//! `project` in `crewlog.toml` names it for clones on several machines. Otherwise it is a UUID, made at first use: in the
+//! configuration of the repository's common directory, so that all worktrees share it, or in `.crewlog` without a repository.
+
+use std::fs::{self, DirBuilder, File};
+use std::io::{self, ErrorKind, Write};
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use crewlog_mq::new_event_id;
+
+use crate::failure::Failure;
+use crate::place::{FOLDER, Repository};
+
+/// The most bytes of a project's name.
+pub const PROJECT_BYTES_MAX: usize = 64;
+
+const SECTION: &str = "crewlog";
+const KEY: &str = "project";
+/// How long, and how often, another process that writes git's configuration is waited for.
+const LOCK_WAIT: Duration = Duration::from_millis(20);
+const LOCK_TRIES_MAX: u32 = 250;
+
+/// True of a text that can name a project in a tag.
+pub fn is_project_name(text: &str) -> bool {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./".contains(c);
+    !text.is_empty() && text.len() <= PROJECT_BYTES_MAX && text.chars().all(is_plain)
+}
+
+/// The project's UUID, made if there is none. Processes that make one at the same time get the same.
+pub fn project_id(repository: Option<&Repository>, folder: &Path) -> Result<String, Failure> {
+    let (path, found) = match repository {
+        Some(repository) => {
+            let config = repository.common_dir.join("config");
+            (config.clone(), in_git_config(&config))
+        }
+        None => {
+            let path = file_above(folder);
+            (path.clone(), in_file(&path))
+        }
+    };
+    let hint = "name the project in crewlog.toml: project = \"NAME\"";
+    let id = found.map_err(|error| {
+        Failure::user(format!("the project's id in {} cannot be read or made: {error}", path.display())).hint(hint)
+    })?;
+    if is_project_name(&id) {
+        return Ok(id);
+    }
+    Err(Failure::user(format!("{id:?} in {} is no project's id", path.display())).hint(hint))
+}
+
+/// The file of a folder that is in no repository: the nearest one above it, else a new one in its own `.crewlog`.
+fn file_above(folder: &Path) -> PathBuf {
+    let file = |folder: &Path| folder.join(FOLDER).join(KEY);
+    folder.ancestors().map(file).find(|file| file.exists()).unwrap_or_else(|| file(folder))
+}
+
+fn in_file(path: &Path) -> io::Result<String> {
+    let read = || fs::read_to_string(path).map(|text| text.trim().to_owned());
+    match read() {
+        Err(error) if error.kind() == ErrorKind::NotFound => {}
+        found => return found,
+    }
+    let folder = path.parent().unwrap_or(Path::new("."));
+    DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+    // Written aside and then linked: the first one wins, and nobody reads half a file.
+    let id = new_event_id().to_string();
+    let new = folder.join(format!("{id}.new"));
+    fs::write(&new, &id)?;
+    let linked = fs::hard_link(&new, path);
+    fs::remove_file(&new)?;
+    match linked {
+        Err(error) if error.kind() != ErrorKind::AlreadyExists => Err(error),
+        Ok(()) | Err(_) => read(),
+    }
+}
+
+/// The id in git's configuration. It is written as git does: into a lock file, which then takes the place of the old one.
+fn in_git_config(config: &Path) -> io::Result<String> {
+    let config = fs::canonicalize(config)?;
+    let mut lock = config.clone().into_os_string();
+    lock.push(".lock");
+    for _ in 0..LOCK_TRIES_MAX {
+        if let Some(id) = id_in(&fs::read_to_string(&config)?) {
+            return Ok(id);
+        }
+        match File::options().write(true).create_new(true).open(&lock) {
+            Ok(file) => {
+                let made = make_id(&config, file);
+                if !matches!(made, Ok((_, true))) {
+                    fs::remove_file(&lock)?;
+                } else {
+                    fs::rename(&lock, &config)?;
+                }
+                return made.map(|(id, _)| id);
+            }
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => std::thread::sleep(LOCK_WAIT),
+            Err(error) => return Err(error),
+        }
+    }
+    let reason = format!("{} is there: another program writes the file, or has crashed", Path::new(&lock).display());
+    Err(io::Error::new(ErrorKind::WouldBlock, reason))
+}
+
+/// Writes the configuration with a new id, under its lock. False when another process was first.
+fn make_id(config: &Path, mut lock: File) -> io::Result<(String, bool)> {
+    let text = fs::read_to_string(config)?;
+    if let Some(id) = id_in(&text) {
+        return Ok((id, false));
+    }
+    let id = new_event_id().to_string();
+    let line_end = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
+    lock.set_permissions(fs::metadata(config)?.permissions())?;
+    write!(lock, "{text}{line_end}[{SECTION}]\n\t{KEY} = {id}\n")?;
+    lock.sync_all()?;
+    Ok((id, true))
+}
+
+/// The last value of `crewlog.project`, as git reads it.
+fn id_in(config: &str) -> Option<String> {
+    let (mut is_section, mut id) = (false, None);
+    for line in config.lines().map(str::trim) {
+        let mut rest = line;
+        if let Some((section, after)) = line.strip_prefix('[').and_then(|line| line.split_once(']')) {
+            is_section = section.trim().eq_ignore_ascii_case(SECTION);
+            rest = after;
+        }
+        if let Some((key, value)) = rest.split_once('=').filter(|_| is_section)
+            && key.trim().eq_ignore_ascii_case(KEY)
+        {
+            let value = value.split([';', '#']).next().unwrap_or_default();
+            id = Some(value.trim().trim_matches('"').to_owned());
+        }
+    }
+    id
+}
