@@ -40,6 +40,7 @@ pub struct ParsedTaskJson<'a> {
     assignee: Option<&'a str>,
     notes: &'a [String],
     files: &'a [String],
+    reads_only: bool,
     rerun_safe: bool,
 }
 
@@ -90,6 +91,7 @@ impl<'a> ParsedTaskJson<'a> {
             assignee: task.assignee.as_deref(),
             notes: &task.notes,
             files: &task.files,
+            reads_only: task.reads_only,
             rerun_safe: task.rerun_safe,
         }
     }

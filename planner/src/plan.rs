@@ -337,6 +337,9 @@ pub struct TaskPlan {
     /// The paths and globs that it says it works on, as written, when the text says so.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<String>,
+    /// Whether it changes none of its files, so that it is in no conflict with others that only read them.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub reads_only: bool,
     /// Whether a run that was cut off may simply be run again.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub rerun_safe: bool,

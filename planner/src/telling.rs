@@ -50,6 +50,7 @@ impl PlannerState {
             told_apart: false,
             assignee: task.plan.assignee.clone(),
             files: task.plan.files.clone(),
+            reads_only: task.plan.reads_only,
             rerun_safe: task.plan.rerun_safe,
             timeout_ms: task.plan.timeout_ms,
             needs: self.needs(task),

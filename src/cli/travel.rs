@@ -39,7 +39,7 @@ pub struct Fork {
     #[arg(long, value_name = "TASK", group = "point")]
     pub before: Option<String>,
     /// Go on from right before the first failure, or the first of this task, so that it runs again
-    #[arg(long, value_name = "TASK", num_args = 0..=1, group = "point")]
+    #[arg(long, value_name = "TASK", num_args = 0..=1, require_equals = true, group = "point")]
     pub before_failure: Option<Option<String>>,
     /// Why
     #[arg(long, default_value = "forked by a person")]

@@ -30,7 +30,7 @@ fn a_fork_before_a_failure_runs_what_failed_again_and_its_parent_stays_as_it_is(
     ran.expect(100);
     let before = scene.run(&["events", &plan, "-o", "jsonl"]).expect(0).stdout;
     scene.write("fixed", "");
-    let ran = scene.run(&["fork", &plan, "--before-failure", "--reason", "it is there now", "--run"]).expect(0);
+    let ran = scene.run(&["fork", "--before-failure", &plan, "--reason", "it is there now", "--run"]).expect(0);
     let fork = ran.stdout.trim().to_owned();
     assert!(fork.starts_with("ship-fork-"), "{fork}");
     assert_eq!(statuses(&scene, &fork), ["Completed", "Completed", "Completed"]);
@@ -63,7 +63,7 @@ fn a_fork_before_a_task_has_what_made_it_ready_and_not_the_task() {
     assert_eq!(statuses(&scene, &second), ["Completed", "Running", "Planned"]);
     scene.run(&["fork", &plan, "--before", "3"]).expect(4).says(&["has not begun yet"]);
     scene.run(&["fork", &plan, "--before", "9"]).expect(4).says(&["has no task"]);
-    scene.run(&["fork", &plan, "--before-failure", "1"]).expect(4).says(&["task 1 of", "has not failed"]);
+    scene.run(&["fork", "--before-failure=1", &plan]).expect(4).says(&["task 1 of", "has not failed"]);
     scene.run(&["fork", &plan, "--before", "1", "--at", "3"]).expect(2);
     scene.run(&["fork", "nothing"]).expect(4);
 }

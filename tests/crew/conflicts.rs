@@ -126,6 +126,39 @@ p/3 claimed c
 }
 
 #[test]
+fn a_command_writes_unless_it_is_marked_and_readers_are_in_no_conflict() {
+    check::<Conflicts>(
+        "
+p/1 dispatched Retrieval $ < a.rs; p/2 dispatched ToolCall $ < a.rs; p/3 dispatched Analysis a.rs
+p/1 claimed a
+p/2 claimed b
+p/3 claimed c
+p/4 dispatched Retrieval $ a.rs
+p/4 claimed d
+    x: 1 of 4 about a.rs: p/4 d (a.rs), p/1 a (a.rs), p/2 b (a.rs), p/3 c (a.rs)
+",
+        told,
+    );
+}
+
+#[test]
+fn what_one_executor_does_one_after_another_is_no_conflict() {
+    check::<Conflicts>(
+        "
+p/1 dispatched Refactor $ a.rs; p/2 dispatched Refactor $ a.rs; q/1 dispatched Refactor $ a.rs
+p/1 claimed ana
+p/1 completed
+p/2 claimed ana
+p/1 is Completed
+p/2 asks; q/1 claimed ana
+q/1 failed
+p/2 claimed ana
+",
+        told,
+    );
+}
+
+#[test]
 fn what_begins_and_ends_in_one_append_was_never_there() {
     check::<Conflicts>(
         "

@@ -7,6 +7,8 @@
 //! p ended Completed         p/1 is Cancelled                 after 1500 ms
 //! ```
 //!
+//! Among the patterns `$` says that the task has a command, and `<` that it reads only.
+//!
 //! A plan `p@y` is of project `y`, one without `@` of project `x`, and `p@` of none.
 
 use crewlog_mq::{Event as MqEvent, Position, Recorded, Timestamp, new_event_id};
@@ -154,12 +156,13 @@ fn execute(node_id: TaskId, rest: &str, folder: Option<String>) -> PlannerCmd {
         Some((files, description)) => (files, description.trim()),
         None => (rest, "a task"),
     };
+    let words = || files.split_whitespace();
     let parameters = Parameters {
         label: None,
         system_prompt: String::new(),
         told_apart: false,
         description: description.to_owned(),
-        command: None,
+        command: words().any(|word| word == "$").then(|| "true".to_owned()),
         notes: Vec::new(),
         attachments: Vec::new(),
         answers: Vec::new(),
@@ -167,7 +170,8 @@ fn execute(node_id: TaskId, rest: &str, folder: Option<String>) -> PlannerCmd {
         results: Vec::new(),
         context: String::new(),
         assignee: None,
-        files: files.split_whitespace().map(str::to_owned).collect(),
+        files: words().filter(|word| !["$", "<"].contains(word)).map(str::to_owned).collect(),
+        reads_only: words().any(|word| word == "<"),
         rerun_safe: false,
         timeout_ms: None,
         needs: Vec::new(),

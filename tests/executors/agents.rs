@@ -57,6 +57,7 @@ fn task(description: &str) -> Parameters {
         context: String::new(),
         assignee: None,
         files: Vec::new(),
+        reads_only: false,
         rerun_safe: false,
         timeout_ms: None,
         needs: Vec::new(),

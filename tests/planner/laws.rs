@@ -312,6 +312,7 @@ fn parameters_with(text: &str, n: u64, unblocks: bool, attachments: Vec<Attachme
         told_apart: unblocks,
         assignee: Some(text()),
         files: vec![text()],
+        reads_only: false,
         rerun_safe: true,
         description: text(),
         command: unblocks.then(text),

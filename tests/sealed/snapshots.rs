@@ -94,6 +94,7 @@ async fn conflict(store: &EventStore) {
             told_apart: false,
             assignee: None,
             files: vec!["src/a.rs".into()],
+            reads_only: false,
             rerun_safe: false,
             timeout_ms: None,
             needs: Vec::new(),

@@ -198,7 +198,7 @@ struct Open {
 
 impl Snapshot for Conflicts {
     const FOLD: &'static str = "conflicts";
-    const VERSION: u32 = 1;
+    const VERSION: u32 = 2;
 }
 
 impl Reactor for Conflicts {
@@ -246,7 +246,7 @@ impl Conflicts {
             Event::TaskDispatched { task_id, command, .. } => {
                 self.withdraw(&of(task_id));
                 if let PlannerCmd::ExecuteTask { kind, parameters, .. } = command {
-                    let (writes, patterns) = (writes(kind), patterns_of(&parameters));
+                    let (writes, patterns) = (writes(kind, &parameters), patterns_of(&parameters));
                     let project = project_of(recorded).to_owned();
                     self.running.insert(of(task_id), Running { project, writes, patterns, hold: None });
                 }
@@ -406,10 +406,11 @@ fn both(a: &str, b: &str) -> String {
     }
 }
 
-/// False of the kinds that only look.
-fn writes(kind: NodeKind) -> bool {
+/// False of a task that is marked `(reads only)`, and of one without a command of a kind that only looks.
+fn writes(kind: NodeKind, parameters: &Parameters) -> bool {
     match kind {
-        NodeKind::Retrieval | NodeKind::Analysis => false,
+        _ if parameters.reads_only => false,
+        NodeKind::Retrieval | NodeKind::Analysis => parameters.command.is_some(),
         NodeKind::Clarification
         | NodeKind::ToolCall
         | NodeKind::Processing

@@ -83,6 +83,9 @@ pub struct Parameters {
     /// The paths and globs that it says it works on.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<String>,
+    /// Whether it changes none of its files.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub reads_only: bool,
     /// Whether a run that was cut off may simply be run again.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub rerun_safe: bool,

@@ -169,7 +169,7 @@ fn set(node: &mut Node, inside: &str, at: usize, headings: &HashSet<String>) -> 
     } else if inside.eq_ignore_ascii_case("p") || inside.eq_ignore_ascii_case("parallel") {
         node.beside = true;
     } else if inside.eq_ignore_ascii_case("reads only") {
-        // Without files it reserves nothing.
+        task.reads_only = true;
     } else if inside.eq_ignore_ascii_case("rerun: safe") {
         task.rerun_safe = true;
     } else if matches!(inside.as_bytes(), [b'P' | b'p', b'0'..=b'9']) {

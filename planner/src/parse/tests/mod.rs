@@ -76,6 +76,7 @@ fn shown(text: &str, format: Format) -> String {
             task.compensate.as_ref().map(|command| format!("undo {command}")),
             task.default_answer.as_ref().map(|one| format!("default {} after {}", one.answer, one.after_ms)),
             (!task.files.is_empty()).then(|| format!("files {}", task.files.join(" "))),
+            task.reads_only.then(|| "reads only".to_owned()),
             task.rerun_safe.then(|| "rerun safe".to_owned()),
         ];
         for setting in settings.into_iter().flatten() {
