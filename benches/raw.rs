@@ -5,7 +5,6 @@
 use std::collections::HashMap;
 use std::path::Path;
 
-use rusqlite::functions::{Context, FunctionFlags};
 use rusqlite::{Connection, params};
 use tokio::sync::{mpsc, oneshot};
 use uuid::Uuid;
@@ -14,8 +13,7 @@ use crewlog_mq::Metadata;
 
 use crate::workload::{self, N_AGGREGATES, Sample, TAG, aggregate_id};
 
-const SCHEMA: [&str; 2] =
-    [include_str!("../mq/migrations/sqlite/0001_log.sql"), include_str!("../mq/migrations/sqlite/0002_query.sql")];
+const SCHEMA: &str = include_str!("../mq/migrations/sqlite/0001_log.sql");
 
 pub struct Raw {
     pub connection: Connection,
@@ -31,14 +29,7 @@ impl Raw {
         let connection = Connection::open(path).expect("it opens");
         connection.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(())).expect("it is a file");
         connection.execute_batch("PRAGMA synchronous = FULL").expect("it is a setting");
-        // The migration reads the ids of older events by them, and here are none.
-        for name in ["correlation_of", "causation_of"] {
-            let none = |_: &Context<'_>| Ok(None::<Vec<u8>>);
-            connection.create_scalar_function(name, 1, FunctionFlags::SQLITE_UTF8, none).expect("it is new");
-        }
-        for part in SCHEMA {
-            connection.execute_batch(part).expect("it is a schema");
-        }
+        connection.execute_batch(SCHEMA).expect("it is a schema");
         let sql = "INSERT INTO kinds (kind, stream_id, event_type) VALUES (1, 'bench', 'Measured')";
         connection.execute(sql, []).expect("it is new");
         for n in 0..N_AGGREGATES {

@@ -118,7 +118,8 @@ fn judge(findings: &[Finding], exceptions: &str) -> Vec<String> {
 fn tree(root: &Path) -> Vec<File> {
     let mut files = Vec::new();
     let entries = std::fs::read_dir(root).expect("the root is a folder").flatten().map(|entry| entry.path());
-    for path in entries.filter(|path| path.is_file()) {
+    // In a worktree `.git` is a file.
+    for path in entries.filter(|path| path.is_file() && !path.ends_with(".git")) {
         files.extend(read(root, &path));
     }
     for folder in FOLDERS {

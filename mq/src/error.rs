@@ -213,6 +213,19 @@ pub enum Error {
         /// The newest format known here.
         supported: i64,
     },
+    /// The log, or an export of one, was written by an older version.
+    #[error(
+        "{place} has log format {found}, and this version reads {supported} only: begin a new log, or use the version that \
+         wrote this one"
+    )]
+    OlderFormat {
+        /// The file, the schema or the export.
+        place: String,
+        /// The log's format.
+        found: i64,
+        /// The format known here.
+        supported: i64,
+    },
     /// Another program holds the database.
     #[error("{} was locked by another program for {} s: end that program and try again", path.display(), waited.as_secs())]
     Locked {

@@ -35,6 +35,7 @@ impl Import {
         if import.format < 1 {
             return Err(invalid(None, format!("there is no log format {}", import.format)));
         }
+        law::check_format("the export", import.format)?;
         let adopts = match (log.id == import.id, log.created_at == import.created_at) {
             (true, true) => false,
             (_, _) if head == Position(0) => true,

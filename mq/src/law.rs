@@ -9,8 +9,16 @@ use crate::error::{Error, Result};
 use crate::position::Position;
 use crate::record::{Metadata, Recorded, check_name, check_sizes};
 
-/// The version of a log's form that this code writes.
-pub(crate) const FORMAT: i64 = 1;
+/// The format of a log that this code reads and writes; there is no way from one format to another.
+pub(crate) const FORMAT: i64 = 2;
+
+/// Refuses a log of an older format.
+pub(crate) fn check_format(place: &str, found: i64) -> Result<()> {
+    if found < FORMAT {
+        return Err(Error::OlderFormat { place: place.to_owned(), found, supported: FORMAT });
+    }
+    Ok(())
+}
 
 /// What the next event must fit.
 #[derive(Debug, Clone, Copy)]

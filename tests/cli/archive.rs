@@ -170,7 +170,7 @@ const HOSTILE: &[Edit] = &[
     ),
     ("no JSON", |lines| lines[0] = "Dear all,".into(), &["line 1: ", "expected value"]),
     ("a newer form", |lines| edit(lines, 0, "\"export\":1", "\"export\":2"), &["version 2, and this program reads 1"]),
-    ("a newer log", |lines| edit(lines, 0, "\"format\":1", "\"format\":9"), &["log format 9", "install a newer one"]),
+    ("a newer log", |lines| edit(lines, 0, "\"format\":2", "\"format\":9"), &["log format 9", "install a newer one"]),
     ("an odd id", |lines| edit(lines, 0, "\"log\":\"", "\"log\":\"{"), &["line 1: ", "not a UUID"]),
     ("an odd time", |lines| edit(lines, 0, "Z\"", "+00:00\""), &["line 1: ", "not RFC 3339 in UTC"]),
     (

@@ -35,8 +35,6 @@ fn fills_its_disk() {
         say("appends");
         opening(&disk).await;
         say("opening");
-        migration(&disk).await;
-        say("migration");
         import(&disk).await;
         say("import");
         checkpoint(&disk).await;
@@ -44,7 +42,7 @@ fn fills_its_disk() {
     });
 }
 
-const ALL: [&str; 5] = ["appends", "opening", "migration", "import", "checkpoint"];
+const ALL: [&str; 4] = ["appends", "opening", "import", "checkpoint"];
 
 /// What can be full.
 enum Disk {
@@ -182,17 +180,6 @@ async fn opening(disk: &Disk) {
     disk.make_room();
     let store = log_of(disk, "new.db", 1).await;
     check_whole(&store, 1).await;
-}
-
-async fn migration(disk: &Disk) {
-    let older = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/log/older/plan.db");
-    std::fs::copy(older, disk.path("older.db")).expect("there is room");
-    disk.fill("older.db");
-    check_full(EventStore::open(&disk.url("older.db")).await, &disk.path("older.db"));
-    disk.make_room();
-    let store = open(disk, "older.db").await;
-    assert_eq!(everything(&store).await.len(), 18);
-    check_sound(&store).await;
 }
 
 async fn import(disk: &Disk) {

@@ -108,7 +108,8 @@ async fn white_space_around_data_that_an_export_leaves_out_is_no_difference() {
 type Edit = (&'static str, fn(&mut LogIdentity, &mut Vec<Recorded>), &'static str);
 
 const HOSTILE: &[Edit] = &[
-    ("a newer form", |log, _| log.format = 2, "log format 2, and this version reads up to 1: install a newer one"),
+    ("a newer form", |log, _| log.format = 3, "log format 3, and this version reads up to 2: install a newer one"),
+    ("an older form", |log, _| log.format = 1, "the export has log format 1, and this version reads 2 only"),
     ("no form", |log, _| log.format = 0, "there is no log format 0"),
     (
         "a part of a log",

@@ -318,6 +318,18 @@ async fn a_schema_of_another_program_and_of_a_newer_version_are_refused_and_left
 }
 
 #[tokio::test]
+async fn a_schema_of_another_format_is_refused() {
+    let database = Database::new();
+    database.open().await;
+    execute(&mut database.connect().await, "UPDATE log SET format = 1").await;
+    let error = refusal(&database.url()).await;
+    assert!(matches!(error, Error::OlderFormat { found: 1, .. }), "{error:?}");
+    execute(&mut database.connect().await, "UPDATE log SET format = 99").await;
+    let error = refusal(&database.url()).await;
+    assert!(matches!(error, Error::NewerSchema { found: 99, .. }), "{error:?}");
+}
+
+#[tokio::test]
 async fn a_user_who_may_only_read_is_told_so_at_once() {
     let database = Database::new();
     database.open().await;

@@ -112,6 +112,36 @@ async fn a_log_of_a_newer_version_is_refused() {
 }
 
 #[tokio::test]
+async fn a_log_of_another_format_is_refused_and_left_as_it_is() {
+    let of_format = |format: i64| {
+        move |path: &Path| {
+            make_log(path);
+            execute(&format!("UPDATE log SET format = {format}; PRAGMA wal_checkpoint(TRUNCATE)"))(path);
+        }
+    };
+    for older in [0, 1] {
+        let is_right = |error: &Error| matches!(error, Error::OlderFormat { found, .. } if *found == older);
+        check("an older format", of_format(older), is_right, "begin a new log").await;
+    }
+    let is_right = |error: &Error| matches!(error, Error::NewerFormat { found: 999, .. });
+    check("a newer format", of_format(999), is_right, "install a newer one").await;
+}
+
+/// Logs from before the tables were made by one migration say so by their format, whatever migrations they count.
+#[tokio::test]
+async fn the_format_is_judged_before_the_migrations() {
+    let older = |path: &Path| {
+        make_log(path);
+        let sql = "UPDATE log SET format = 1;
+                   INSERT INTO _sqlx_migrations (version, description, success, checksum, execution_time)
+                   VALUES (2, 'query', TRUE, x'00', 0); PRAGMA wal_checkpoint(TRUNCATE)";
+        execute(sql)(path);
+    };
+    let is_right = |error: &Error| matches!(error, Error::OlderFormat { found: 1, .. });
+    check("two migrations", older, is_right, "has log format 1").await;
+}
+
+#[tokio::test]
 async fn a_place_where_no_file_can_be_is_refused() {
     let is_right = |error: &Error| matches!(error, Error::CannotOpen { .. });
     check("a folder", |path| std::fs::create_dir(path).expect("it can be made"), is_right, "cannot be opened").await;

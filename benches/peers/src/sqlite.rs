@@ -7,7 +7,6 @@ use std::sync::Mutex;
 
 use futures::future::BoxFuture;
 use futures::stream::BoxStream;
-use rusqlite::functions::{Context, FunctionFlags};
 use rusqlite::{Connection, params};
 use tokio::sync::{mpsc, oneshot};
 use uuid::Uuid;
@@ -16,10 +15,7 @@ use crate::data::Data;
 use crate::subject::{Batch, Failure, Result, Store};
 use crate::workload::{N_AGGREGATES, TAG, aggregate_id, metadata};
 
-const SCHEMAS: [&str; 2] = [
-    include_str!("../../../mq/migrations/sqlite/0001_log.sql"),
-    include_str!("../../../mq/migrations/sqlite/0002_query.sql"),
-];
+const SCHEMA: &str = include_str!("../../../mq/migrations/sqlite/0001_log.sql");
 const INSERT: &str = "INSERT INTO events (position, event_id, aggregate, sequence, event_type, event_version, data, \
                       metadata, tags, created_at, append_start, kind, correlation_id, causation_id) \
                       VALUES (?1, ?2, ?3, ?4, 'Measured', '1.0', ?5, ?6, ?7, ?8, ?9, 1, ?10, ?11)";
@@ -37,14 +33,7 @@ impl Raw {
         let connection = Connection::open(folder.join("log.db"))?;
         connection.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(()))?;
         connection.execute_batch("PRAGMA synchronous = FULL")?;
-        // The migration reads the ids of older events by them, and here are none.
-        for name in ["correlation_of", "causation_of"] {
-            let none = |_: &Context<'_>| Ok(None::<Vec<u8>>);
-            connection.create_scalar_function(name, 1, FunctionFlags::SQLITE_UTF8, none)?;
-        }
-        for schema in SCHEMAS {
-            connection.execute_batch(schema)?;
-        }
+        connection.execute_batch(SCHEMA)?;
         connection.execute_batch("INSERT INTO kinds (kind, stream_id, event_type) VALUES (1, 'bench', 'Measured')")?;
         for n in 0..N_AGGREGATES {
             let sql = "INSERT INTO aggregates (aggregate, stream_id, aggregate_id) VALUES (?1, 'bench', ?2)";

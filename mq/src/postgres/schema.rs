@@ -8,7 +8,7 @@ use uuid::Uuid;
 use super::server::{Server, answered, code_of};
 use crate::clock::Clock;
 use crate::error::{Error, Result};
-use crate::law::FORMAT;
+use crate::law::{FORMAT, check_format};
 
 /// The steps of the schema, the first being 1.
 const MIGRATIONS: [&str; 1] = [include_str!("../../migrations/postgres/0001_log.sql")];
@@ -34,9 +34,15 @@ pub(super) async fn open(server: &Server, migrate: &Server, create: bool, clock:
         // Dropped unfinished, it takes all of it back.
         bring_up_to_date(&migrate, &mut connection, &schema, create, clock).await?;
     }
-    let identity = is_identified(&mut connection, &schema).await.map_err(|error| server.fault(DOING, error))?;
-    if !identity {
-        return Err(Error::ForeignSchema { place: server.place(), found: "log without an identity".to_owned() });
+    match format(&mut connection, &schema).await.map_err(|error| server.fault(DOING, error))? {
+        None => {
+            let found = "log without an identity".to_owned();
+            return Err(Error::ForeignSchema { place: server.place(), found });
+        }
+        Some(found) if found > FORMAT => {
+            return Err(Error::NewerSchema { place: server.place(), found, supported: FORMAT });
+        }
+        Some(found) => check_format(&server.place(), found)?,
     }
     may_append(&server, &mut connection, &schema).await?;
     Ok(schema)
@@ -134,11 +140,8 @@ async fn bring_up_to_date(
     run(connection, sql + "COMMIT").await.map_err(fault)
 }
 
-async fn is_identified(connection: &mut PgConnection, schema: &str) -> sqlx::Result<bool> {
-    one(connection, &format!("SELECT count(*) AS n FROM \"{schema}\".log"))
-        .await?
-        .try_get::<i64, _>("n")
-        .map(|n| n == 1)
+async fn format(connection: &mut PgConnection, schema: &str) -> sqlx::Result<Option<i64>> {
+    one(connection, &format!("SELECT max(format) AS format FROM \"{schema}\".log")).await?.try_get("format")
 }
 
 /// A user who may only read, and a server that only repeats another, are found out at once and not by the first append.

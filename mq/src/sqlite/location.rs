@@ -9,6 +9,7 @@ use rusqlite::{Connection, OpenFlags, ffi};
 
 use super::lock::{AppendLock, Held};
 use crate::error::{Error, Result};
+use crate::law::{FORMAT, check_format};
 
 /// "crlg", as the first migration sets it.
 const APPLICATION_ID: i64 = 1_668_443_239;
@@ -230,6 +231,13 @@ impl Location {
         Error::CannotOpen { path: self.path().to_owned(), source: Arc::new(source) }
     }
 
+    pub(super) fn check_format(&self, found: i64) -> Result<()> {
+        if found > FORMAT {
+            return Err(self.newer_format(found, FORMAT));
+        }
+        check_format(&self.path().display().to_string(), found)
+    }
+
     pub(super) fn newer_format(&self, found: i64, supported: i64) -> Error {
         Error::NewerFormat { path: self.path().to_owned(), found, supported }
     }
@@ -241,8 +249,13 @@ impl Location {
     /// What a failed statement means.
     pub(super) fn fault(&self, doing: &'static str, error: rusqlite::Error) -> Error {
         let path = self.path().to_owned();
-        let is_no_row_of_a_log =
-            matches!(error, rusqlite::Error::FromSqlConversionFailure(..) | rusqlite::Error::InvalidColumnType(..));
+        // A row that others name is gone, or has another form.
+        let is_no_row_of_a_log = matches!(
+            error,
+            rusqlite::Error::FromSqlConversionFailure(..)
+                | rusqlite::Error::InvalidColumnType(..)
+                | rusqlite::Error::QueryReturnedNoRows
+        );
         if is_no_row_of_a_log {
             return Error::NotADatabase { path, source: Arc::new(error) };
         }

@@ -31,8 +31,7 @@ pub enum Amendment {
     Skip {
         /// The task.
         task: TaskId,
-        /// Whether what depends on it waits for what it waited for, as far as that has not ended. Logs from before this
-        /// could be said have it unset.
+        /// Whether what depends on it waits for what it waited for, as far as that has not ended.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         keeps_order: bool,
     },

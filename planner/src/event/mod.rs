@@ -6,7 +6,7 @@ mod command;
 mod config;
 mod told;
 
-use crewlog_mq::{Error, Event as MqEvent, Part, Position, Timestamp, Upcaster};
+use crewlog_mq::{Error, Event as MqEvent, Part, Position, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use crate::plan::{Attachment, DefaultAnswer, Origin, TaskId, TaskPlan};
@@ -340,13 +340,7 @@ impl Event {
 }
 
 impl MqEvent for Event {
-    /// Since 1.1 what an agent is told may stand apart from its dispatch; all that is of 1.0 reads as it is.
-    const EVENT_VERSION: &'static str = "1.1";
-
-    fn upcasters() -> &'static [Upcaster] {
-        const STEPS: &[Upcaster] = &[Upcaster::step("1.0", "1.1")];
-        STEPS
-    }
+    const EVENT_VERSION: &'static str = "1.0";
 
     fn parted(&self, plan: &str, tags: &[String]) -> Result<Option<(Self, Part)>, Error> {
         let Self::TaskDispatched { task_id, attempt, command: PlannerCmd::ExecuteTask { parameters, .. }, .. } = self
