@@ -23,7 +23,6 @@ mod json;
 mod keys;
 mod look;
 mod matching;
-mod mock_llm;
 mod place;
 mod points;
 mod progress;
@@ -31,7 +30,6 @@ mod project;
 mod propose;
 mod replay;
 mod session;
-mod simulate;
 mod start;
 mod step;
 mod sync;
@@ -112,7 +110,6 @@ async fn run(cli: Cli) -> Result<Code, Failure> {
         Command::Plan(Plan::Check(args)) => check::check(&session, args).await,
         Command::Plan(Plan::Sync(args)) => sync::sync(&session, &args).await,
         Command::Plan(Plan::Export(args)) => look::export(&session, &args).await,
-        Command::Plan(Plan::Simulate(graphs)) => simulate::simulate(&session, &graphs),
         Command::Plan(Plan::Propose(args)) => propose::propose(&session, args).await,
         Command::Plan(Plan::Draft(args)) => propose::draft(&session, &args).await,
         Command::Plan(Plan::Schema(args)) => propose::schema_of(&session, &args),
@@ -147,7 +144,6 @@ async fn run(cli: Cli) -> Result<Code, Failure> {
         Command::Set(set) => amend::set(&session, set).await,
         Command::Task(Task::Add(add)) => amend::add_task(&session, add).await,
         Command::Retry(retry) => act::retry(&session, retry).await,
-        Command::MockLlm(mock) => mock_llm::serve(&session, mock).await,
         Command::Supervise => unreachable!("it was taken before the runtime began"),
     }
 }

@@ -30,7 +30,6 @@ pub mod prompt;
 pub mod protocol;
 pub mod retained;
 pub mod sealed;
-pub mod simulation;
 pub mod state;
 pub mod task;
 mod telling;

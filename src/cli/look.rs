@@ -21,8 +21,6 @@ pub enum Plan {
     Sync(SyncPlan),
     /// Print a plan as a Markdown file, with every fact of each task
     Export(ExportPlan),
-    /// Simulate graphs of tasks with known durations, and compare with what is known of them
-    Simulate(Simulate),
     /// Take up the plan of an agent, if it keeps the rules of its form and names only the agent's tools
     Propose(Propose),
     /// Print the plan that an agent makes of words, for `propose`
@@ -121,16 +119,6 @@ pub struct ExportPlan {
     /// As it was at this position of the log, or at a checkpoint
     #[arg(long, value_name = "POSITION|CHECKPOINT", value_parser = at)]
     pub at: Option<At>,
-}
-
-/// `plan simulate`.
-#[derive(Debug, Args)]
-pub struct Simulate {
-    /// JSON lines: objects with depends_on (lists of numbers from 1), seconds and critical_path_seconds
-    pub file: PathBuf,
-    /// With how many executors
-    #[arg(long, value_name = "N", value_delimiter = ',', default_value = "1,2,3,4,8", value_parser = clap::value_parser!(u16).range(1..=1000))]
-    pub executors: Vec<u16>,
 }
 
 /// `ls`.

@@ -21,9 +21,8 @@ pub use amend::{AddTask, Amend, BACKLOG, Changes, Facts, Limit, Set, Task};
 pub use carry::{Carry, OnFailure, Resume, Run, Work};
 pub use keys::{DestroyKey, KeyFile, Keys, RotateKeys};
 pub use look::{
-    Check, Conflicts, Diff, EventFilter, Events, ExportPlan, Ls, Plan, PlanAt, Replay, Show, Simulate, Stats, SyncPlan,
+    Check, Conflicts, Diff, EventFilter, Events, ExportPlan, Ls, Plan, PlanAt, Replay, Show, Stats, SyncPlan,
 };
-pub use model::MockLlm;
 pub use travel::{At, Checkpoint, Checkpoints, Compare, Fork};
 pub use typed::duration;
 pub use upkeep::{Backup, Db, Export, Groups, Import, ParkedOf};
@@ -188,9 +187,6 @@ pub enum Command {
     /// Look after the keys by which the texts of plans are sealed
     #[command(subcommand)]
     Keys(Keys),
-    /// Serve the protocols of models from a script, for tests and demonstrations
-    #[command(name = "mock-llm")]
-    MockLlm(MockLlm),
     /// Internal: stand between a worker and a command
     #[command(name = "supervise", hide = true)]
     Supervise,

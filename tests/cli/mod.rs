@@ -22,7 +22,6 @@ mod replay;
 pub(crate) mod scene;
 mod sealed;
 mod server;
-mod simulate;
 mod sync;
 mod sync_generated;
 mod terminal;

@@ -1,14 +1,13 @@
-//! The mock model's own manners: its file, what it records, and what it says when nothing is scripted.
+//! The mock model itself: its script, the requests it records, and its answer when nothing is scripted.
 
 use serde_json::json;
 
 use super::rig::{Mock, question};
-use crate::cli::scene::Scene;
 use crewlog_executors::model::Model;
+use crewlog_mock_llm::Script;
 
 #[test]
 fn a_file_of_fixtures_that_is_wrong_is_refused_with_line_and_reason() {
-    let scene = Scene::new();
     for (text, says) in [
         ("", "fixtures.json:1:0: EOF while parsing a value"),
         ("{\"replies\": [\n{\"text\": \"a\",}\n]}", "fixtures.json:2:14: key must be a string"),
@@ -27,15 +26,9 @@ fn a_file_of_fixtures_that_is_wrong_is_refused_with_line_and_reason() {
         ("{\"replies\": [{\"text\": \"a\", \"message\": \"b\"}]}", "\"message\" belongs to a fault of HTTP"),
         ("{\"replies\": [{\"fault\": \"time_out\", \"message\": \"b\"}]}", "\"message\" belongs to a fault of HTTP"),
     ] {
-        scene.write("fixtures.json", text);
-        scene.run(&["mock-llm", "--fixtures", "fixtures.json"]).expect(1).says(&[says, "the form is"]);
+        let refused = Script::parse("fixtures.json", text).expect_err(text);
+        assert!(refused.contains(says) && refused.contains("the form is"), "{refused}");
     }
-    scene.run(&["mock-llm", "--fixtures", "nothing.json"]).expect(1).says(&["nothing.json cannot be read"]);
-    scene.write("fixtures.json", "{\"replies\": []}");
-    let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("a port is free");
-    let address = taken.local_addr().expect("it listens").to_string();
-    let words = ["mock-llm", "--fixtures", "fixtures.json", "--listen", &address];
-    scene.run(&words).expect(1).says(&["cannot be listened on", "port 0"]);
 }
 
 #[tokio::test]
@@ -59,15 +52,4 @@ async fn replies_come_in_order_by_a_part_of_the_prompt_or_by_model_and_as_often_
     assert_eq!((&recorded[0]["is_scripted"], &recorded[7]["is_scripted"]), (&json!(true), &json!(false)));
     assert_eq!(recorded[0]["has_key"], false, "the word none is no key");
     assert_eq!(recorded[1]["body"]["messages"][1]["content"], "how many?");
-}
-
-#[test]
-fn its_address_is_printed_as_json_too_and_it_ends_when_it_is_told_to() {
-    let scene = Scene::new();
-    scene.write("fixtures.json", "{\"replies\": []}");
-    let mut server = scene.start(&["mock-llm", "--fixtures", "fixtures.json", "-o", "json"]);
-    let line: serde_json::Value = serde_json::from_str(&server.stdout.line()).expect("it is JSON");
-    assert!(line["address"].as_str().is_some_and(|address| address.starts_with("http://127.0.0.1:")), "{line}");
-    server.signal(rustix::process::Signal::INT);
-    server.finish().expect(0);
 }

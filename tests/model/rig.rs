@@ -1,15 +1,16 @@
-//! A mock model as a process, clients of it, and a model of plain data.
+//! A mock model in this process, clients of it, and a model of plain data.
 
 use std::collections::VecDeque;
 use std::sync::Mutex;
 use std::time::Duration;
 
 use crewlog_executors::model::{Client, Key, Model, ModelError, Prices, Reply, Settings};
+use crewlog_mock_llm::{MockLlm, Script};
 use crewlog_planner::model::{CountedTokens, Message, Purpose, Request, Role, Terms};
 use futures::future::BoxFuture;
 use serde_json::{Value, json};
 
-use crate::cli::scene::{Running, Scene};
+use crate::cli::scene::Scene;
 
 /// Both protocols, whole and as a stream.
 pub const WAYS: [(&str, bool); 4] = [("openai", false), ("openai", true), ("anthropic", false), ("anthropic", true)];
@@ -17,8 +18,7 @@ pub const WAYS: [(&str, bool); 4] = [("openai", false), ("openai", true), ("anth
 /// A mock model that says what a list of replies says.
 pub struct Mock {
     pub scene: Scene,
-    server: Running,
-    address: String,
+    server: MockLlm,
 }
 
 impl Mock {
@@ -27,19 +27,13 @@ impl Mock {
     }
 
     pub fn within(scene: Scene, replies: &Value) -> Self {
-        let around = scene.around().to_owned();
-        let (fixtures, requests) = (around.join("fixtures.json"), around.join("requests.jsonl"));
-        std::fs::write(&fixtures, json!({ "replies": replies }).to_string()).expect("a file can be written");
-        let words = ["mock-llm", "--fixtures", fixtures.to_str().expect("text"), "--requests-to"];
-        let mut server = scene.start(&[&words[..], &[requests.to_str().expect("text")]].concat());
-        let address = server.stdout.line();
-        assert!(address.starts_with("http://127.0.0.1:"), "{address}");
-        Self { scene, server, address }
+        let script = Script::parse("fixtures", &json!({ "replies": replies }).to_string()).expect("it is a script");
+        Self { scene, server: MockLlm::start(script).expect("a port is free") }
     }
 
     /// A section [model] for this server, with more lines.
     pub fn configure(&self, provider: &str, more: &str) {
-        let endpoint = format!("{}/v1", self.address);
+        let endpoint = format!("{}/v1", self.server.address());
         let section = format!(
             "[model]\nname = \"mock-1\"\nprovider = \"{provider}\"\nendpoint = \"{endpoint}\"\nbackoff = \"1ms\"\n{more}\n"
         );
@@ -47,7 +41,7 @@ impl Mock {
     }
 
     pub fn endpoint(&self) -> String {
-        format!("{}/v1/", self.address)
+        format!("{}/v1/", self.server.address())
     }
 
     pub fn client(&self, provider: &str, stream: bool) -> Client {
@@ -56,14 +50,12 @@ impl Mock {
 
     /// What it was asked so far.
     pub fn requests(&self) -> Vec<Value> {
-        let text = std::fs::read_to_string(self.scene.around().join("requests.jsonl")).unwrap_or_default();
-        text.lines().map(|line| serde_json::from_str(line).expect("each line is JSON")).collect()
+        self.server.requests()
     }
 
     /// Ends the server, so that nobody is there.
     pub fn stop(self) -> Scene {
-        self.server.signal(rustix::process::Signal::TERM);
-        self.server.finish().expect(0);
+        drop(self.server);
         self.scene
     }
 }

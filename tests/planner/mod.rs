@@ -23,6 +23,7 @@ mod random;
 mod rendered;
 mod retained;
 mod rules;
+mod simulation;
 mod thread;
 mod timing;
 mod tokens;

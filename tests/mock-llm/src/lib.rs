@@ -1,13 +1,12 @@
-//! `mock-llm`: a local server that speaks the protocols of providers of models and says what a script says, faults
-//! included. It is no model: it understands nothing, and keeps no key.
+//! A local server that speaks the protocols of model providers and answers from a script, faults included.
 
-mod fixtures;
+mod script;
 mod wire;
 
-use std::fs::File;
-use std::io::Write;
+use std::net::TcpListener;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 use axum::Router;
@@ -18,21 +17,91 @@ use axum::response::Response;
 use axum::routing::post;
 use futures::{StreamExt, stream};
 use serde_json::{Value, json};
-use tokio::net::TcpListener;
+use tokio::sync::oneshot;
 
-use crate::cli::{MockLlm, Output};
-use crate::failure::{Code, Failure};
-use crate::session::Session;
-use crate::workforce::Signals;
-use fixtures::{Fault, Reply, Script};
+pub use script::Script;
+use script::{Fault, Reply};
 use wire::Protocol;
 
 /// The most bytes of a request.
 const REQUEST_BYTES_MAX: usize = 16 << 20;
 
-/// What is asked, whatever the protocol.
+/// A running server; dropping it closes its connections.
 #[derive(Debug)]
-pub struct Asked {
+pub struct MockLlm {
+    address: String,
+    mock: Arc<Mock>,
+    stop: Option<oneshot::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl MockLlm {
+    /// Serves a script on a free port of this machine.
+    ///
+    /// # Errors
+    /// When no port can be listened on.
+    pub fn start(script: Script) -> std::io::Result<Self> {
+        Self::start_at("127.0.0.1:0", script)
+    }
+
+    /// Serves a script on an address such as `127.0.0.1:8080`.
+    ///
+    /// # Errors
+    /// When the address cannot be listened on.
+    pub fn start_at(address: &str, script: Script) -> std::io::Result<Self> {
+        let listener = TcpListener::bind(address)?;
+        listener.set_nonblocking(true)?;
+        let address = format!("http://{}", listener.local_addr()?);
+        let mock = Arc::new(Mock { script, n_asked: AtomicUsize::new(0), requests: Mutex::default() });
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let (stop, stopped) = oneshot::channel();
+        let served = Arc::clone(&mock);
+        let thread = std::thread::spawn(move || {
+            // Dropping the runtime also ends requests that wait for an answer that never comes.
+            runtime.block_on(async {
+                tokio::select! {
+                    () = serve(listener, served) => {}
+                    _ = stopped => {}
+                }
+            });
+        });
+        Ok(Self { address, mock, stop: Some(stop), thread: Some(thread) })
+    }
+
+    /// `http://HOST:PORT`.
+    #[must_use]
+    pub fn address(&self) -> &str {
+        &self.address
+    }
+
+    /// The requests so far, each with `n`, `protocol`, `path`, `model`, `stream`, `has_key`, `is_scripted` and `body`.
+    #[must_use]
+    pub fn requests(&self) -> Vec<Value> {
+        self.mock.requests.lock().map(|requests| requests.clone()).unwrap_or_default()
+    }
+}
+
+impl Drop for MockLlm {
+    fn drop(&mut self) {
+        drop(self.stop.take());
+        let _ = self.thread.take().map(JoinHandle::join);
+    }
+}
+
+async fn serve(listener: TcpListener, mock: Arc<Mock>) {
+    let router = Router::new()
+        .route("/v1/chat/completions", post(openai))
+        .route("/chat/completions", post(openai))
+        .route("/v1/messages", post(anthropic))
+        .layer(DefaultBodyLimit::max(REQUEST_BYTES_MAX))
+        .with_state(mock);
+    let Ok(listener) = tokio::net::TcpListener::from_std(listener) else { return };
+    let _ = axum::serve(listener, router).await;
+}
+
+/// A request, whatever the protocol.
+#[derive(Debug)]
+pub(crate) struct Asked {
     protocol: Protocol,
     model: String,
     is_stream: bool,
@@ -41,45 +110,11 @@ pub struct Asked {
     body: Value,
 }
 
+#[derive(Debug)]
 struct Mock {
     script: Script,
     n_asked: AtomicUsize,
-    requests_to: Option<Mutex<File>>,
-}
-
-/// `mock-llm`: serves until it is told to end.
-pub async fn serve(session: &Session, args: MockLlm) -> Result<Code, Failure> {
-    let script = Script::read(&args.fixtures)?;
-    let requests_to = args.requests_to.as_ref().map(|path| {
-        let opened = File::options().create(true).append(true).open(path);
-        opened.map(Mutex::new).map_err(|error| Failure::user(format!("{} cannot be written: {error}", path.display())))
-    });
-    let mock = Arc::new(Mock { script, n_asked: AtomicUsize::new(0), requests_to: requests_to.transpose()? });
-    let mut signals = Signals::new()?;
-    let cannot = |error: std::io::Error| {
-        Failure::user(format!("{} cannot be listened on: {error}", args.listen))
-            .hint("name another with --listen, or port 0")
-    };
-    let listener = TcpListener::bind(args.listen).await.map_err(cannot)?;
-    let address = format!("http://{}", listener.local_addr().map_err(cannot)?);
-    let mut stdout = std::io::stdout();
-    match session.output {
-        Output::Text => writeln!(stdout, "{address}")?,
-        Output::Json | Output::Jsonl => writeln!(stdout, "{}", json!({ "address": address }))?,
-    }
-    stdout.flush()?;
-    let router = Router::new()
-        .route("/v1/chat/completions", post(openai))
-        .route("/chat/completions", post(openai))
-        .route("/v1/messages", post(anthropic))
-        .layer(DefaultBodyLimit::max(REQUEST_BYTES_MAX))
-        .with_state(mock);
-    // What waits for an answer that never comes must not hold it.
-    tokio::select! {
-        ended = std::future::IntoFuture::into_future(axum::serve(listener, router)) => ended?,
-        () = signals.next() => {}
-    }
-    Ok(Code::Done)
+    requests: Mutex<Vec<Value>>,
 }
 
 async fn openai(State(mock): State<Arc<Mock>>, uri: Uri, headers: HeaderMap, body: Bytes) -> Response {
@@ -102,16 +137,14 @@ impl Mock {
         };
         let asked = protocol.asked(body);
         let reply = self.script.next(&asked);
-        if let Err(error) = self.record(n, &asked, uri, headers, reply.is_some()) {
-            let message = format!("the request could not be recorded: {error}");
-            return refusal(protocol, StatusCode::INTERNAL_SERVER_ERROR, "server_error", &message, None);
-        }
+        self.record(n, &asked, uri, headers, reply.is_some());
         let Some(reply) = reply else {
             let message = format!("the fixtures have no reply left for this request to {:?}", asked.model);
             return refusal(protocol, StatusCode::BAD_REQUEST, "invalid_request_error", &message, None);
         };
         if reply.delay_ms > 0 {
-            tokio::time::sleep(Duration::from_millis(reply.delay_ms)).await;
+            let delay = Duration::from_millis(reply.delay_ms);
+            let _ = tokio::time::timeout(delay, std::future::pending::<()>()).await;
         }
         let failed = |status: u16, kind: &str, message: &str| {
             let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
@@ -134,26 +167,19 @@ impl Mock {
         }
     }
 
-    /// One line for each request. Of a key it is kept only whether there was one.
-    fn record(
-        &self,
-        n: usize,
-        asked: &Asked,
-        uri: &Uri,
-        headers: &HeaderMap,
-        is_scripted: bool,
-    ) -> std::io::Result<()> {
-        let Some(file) = &self.requests_to else { return Ok(()) };
+    /// Keeps of a key only whether there was one.
+    fn record(&self, n: usize, asked: &Asked, uri: &Uri, headers: &HeaderMap, is_scripted: bool) {
         // Who has no key says "none", since the protocols want the header.
         let is_key = |value: &header::HeaderValue| !matches!(value.as_bytes(), b"none" | b"Bearer none");
         let has_key =
             headers.get(header::AUTHORIZATION).is_some_and(is_key) || headers.get("x-api-key").is_some_and(is_key);
-        let line = json!({
+        let request = json!({
             "n": n, "protocol": asked.protocol.as_str(), "path": uri.path(), "model": asked.model,
             "stream": asked.is_stream, "has_key": has_key, "is_scripted": is_scripted, "body": asked.body,
         });
-        let mut file = file.lock().map_err(|_| std::io::Error::other("another request could not be recorded"))?;
-        file.write_all(format!("{line}\n").as_bytes())
+        if let Ok(mut requests) = self.requests.lock() {
+            requests.push(request);
+        }
     }
 }
 

@@ -1,24 +1,19 @@
-//! The script of a mock model: which reply or fault comes for which request. It is read from a file, and knows no protocol.
+//! The script of a mock model: which reply or fault answers which request, whatever the protocol.
 
-use std::io::Read;
-use std::path::Path;
 use std::sync::Mutex;
 
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::Asked;
-use crate::failure::Failure;
+use crate::Asked;
 
-/// The most bytes of a file of fixtures.
-pub const FIXTURES_BYTES_MAX: u64 = 16 << 20;
 /// The longest delay of a reply, in milliseconds.
 const DELAY_MS_MAX: u64 = 3_600_000;
 
 /// One scripted reply.
 #[derive(Debug, Clone)]
-pub struct Reply {
+pub(crate) struct Reply {
     /// Which requests it is for.
     pub when: When,
     /// How many requests it is for; any number when unset.
@@ -42,7 +37,7 @@ pub struct Reply {
 /// Which requests a reply is for; what is unset does not matter.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct When {
+pub(crate) struct When {
     /// A part of what is asked, system prompt and messages.
     prompt: Option<String>,
     /// The model that is asked.
@@ -52,7 +47,7 @@ pub struct When {
 /// The tokens that a reply says were used.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Usage {
+pub(crate) struct Usage {
     /// Of what was asked.
     pub input: u32,
     /// Of the reply.
@@ -62,7 +57,7 @@ pub struct Usage {
 /// Why a text ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Finish {
+pub(crate) enum Finish {
     /// It is complete.
     #[default]
     Stop,
@@ -75,7 +70,7 @@ pub enum Finish {
 /// What goes wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Fault {
+pub(crate) enum Fault {
     /// HTTP 429.
     RateLimited,
     /// HTTP 529.
@@ -208,29 +203,22 @@ pub struct Script {
 }
 
 impl Script {
-    /// Reads a file of fixtures.
-    pub fn read(path: &Path) -> Result<Self, Failure> {
-        let name = path.display();
-        let cannot = |error: std::io::Error| {
-            Failure::user(format!("{name} cannot be read: {error}")).hint("name a file of fixtures: see docs/models.md")
-        };
-        let mut text = String::new();
-        let opened = std::fs::File::open(path).map_err(cannot)?;
-        opened.take(FIXTURES_BYTES_MAX + 1).read_to_string(&mut text).map_err(cannot)?;
-        if text.len() as u64 > FIXTURES_BYTES_MAX {
-            return Err(Failure::user(format!(
-                "{name} is longer than {FIXTURES_BYTES_MAX} bytes, the most for fixtures"
-            )));
-        }
-        let replies = parse(&text).map_err(|Wrong { line, column, message }| {
-            Failure::user(format!("{name}:{line}:{column}: {message}"))
-                .hint("the form is {\"replies\": [{\"when\": {\"prompt\": ...}, \"text\": ...}, ...]}")
+    /// Reads fixtures; the name is that of their file.
+    ///
+    /// # Errors
+    /// What is wrong with the text, with line and column.
+    pub fn parse(name: &str, text: &str) -> Result<Self, String> {
+        let replies = parse(text).map_err(|Wrong { line, column, message }| {
+            format!(
+                "{name}:{line}:{column}: {message}; \
+                 the form is {{\"replies\": [{{\"when\": {{\"prompt\": ...}}, \"text\": ...}}, ...]}}"
+            )
         })?;
         Ok(Self { left: Mutex::new(replies) })
     }
 
     /// The first reply that is left for such a request, which is used up a little.
-    pub fn next(&self, asked: &Asked) -> Option<Reply> {
+    pub(crate) fn next(&self, asked: &Asked) -> Option<Reply> {
         // Nothing that holds it can panic.
         let mut left = self.left.lock().ok()?;
         let place = left.iter().position(|reply| reply.when.matches(asked))?;

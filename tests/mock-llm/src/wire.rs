@@ -3,8 +3,8 @@
 
 use serde_json::{Value, json};
 
-use super::Asked;
-use super::fixtures::{Finish, Reply, Usage};
+use crate::Asked;
+use crate::script::{Finish, Reply, Usage};
 
 /// How many characters a piece of a stream has.
 const PIECE_CHARS: usize = 12;
