@@ -96,7 +96,7 @@ async fn begin(store: &EventStore, n: usize, n_tasks: usize) -> Result<(), Failu
     let command = Command::Initialize { user_input, attachments: Vec::new(), config, parallel: false };
     let plan = format!("plan-{n}");
     let mut planner = planner_of(store, &plan, vec![plan_tag(&plan)]).await?;
-    let cause = Cause::request().keeping(command.retained());
+    let cause = Cause::request().keeping(command.recorded());
     planner.execute(command, &cause).await?;
     Ok(())
 }
@@ -115,7 +115,7 @@ async fn act(store: EventStore, name: String, n_refused: Arc<AtomicUsize>) -> Re
             let executor = Executor { name: name.clone(), host: "here".into(), worker: name.clone() };
             let ending = Ending::Completed { result: "seen".into(), run: None };
             let report = TaskCommand::Report { attempt, executor, now: store.now(), dead_epoch: None, ending };
-            let cause = Cause::event(&recorded).keeping(report.retained());
+            let cause = Cause::event(&recorded).keeping(report.recorded());
             if claim.execute(report, &cause).await.is_err() {
                 n_refused.fetch_add(1, Ordering::Relaxed);
             }

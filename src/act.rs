@@ -333,7 +333,7 @@ pub async fn retry(session: &Session, retry: Retry) -> Result<Code, Failure> {
 
 /// Puts a command to the planner.
 pub async fn decide(session: &Session, mut target: Target, command: Command, said: &str) -> Result<Code, Failure> {
-    let cause = Cause::request().keeping(command.retained());
+    let cause = Cause::request().keeping(command.recorded());
     let executed = target.planner.execute(command, &cause).await.map_err(|error| target.refused(error))?;
     target.settle_below().await?;
     let said = if executed.events.is_empty() { "nothing to change" } else { said };

@@ -282,7 +282,7 @@ pub async fn order(
     planner: &mut Runner<Planner>,
     command: event::Command,
 ) -> Result<Executed<event::Event>, ExecuteError<PlannerError>> {
-    let cause = Cause::request().keeping(command.retained());
+    let cause = Cause::request().keeping(command.recorded());
     let begun = Instant::now();
     loop {
         match planner.execute(command.clone(), &cause).await {

@@ -211,11 +211,11 @@ fn why(step: &StepJson, recorded: &Recorded, index: &Index) -> String {
     }
 }
 
-/// A kept command, with its name first.
+/// A recorded command, with its name first.
 fn command_words(command: &Value) -> String {
     let named = command.as_object().filter(|command| command.len() == 1).and_then(|command| command.iter().next());
     match named {
-        Some((name, fields)) if fields.as_object().is_some_and(serde_json::Map::is_empty) => one_line(name, 40),
+        Some((name, fields)) if fields.as_object().is_none_or(serde_json::Map::is_empty) => one_line(name, 40),
         Some((name, fields)) => format!("{} {}", one_line(name, 40), one_line(&fields.to_string(), COMMAND_CHARS_MAX)),
         None => one_line(&command.to_string(), COMMAND_CHARS_MAX),
     }

@@ -85,7 +85,7 @@ impl Claiming {
                 now: self.store.now(),
                 dead_epoch,
             };
-            let cause = dispatch.cause.clone().keeping(command.retained());
+            let cause = dispatch.cause.clone().keeping(command.recorded());
             let pause = match claim.execute(command, &cause).await {
                 Ok(_) => return Some((places, claim.handler().epoch())),
                 Err(ExecuteError::Refused(TaskError::Held { executor, epoch, .. })) => {

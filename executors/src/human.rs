@@ -33,7 +33,7 @@ pub async fn report(
     loop {
         let (executor, ending) = (life.executor(NAME), ending.clone());
         let command = TaskCommand::Report { attempt, executor, now, dead_epoch, ending };
-        let cause = Cause::request().keeping(command.retained());
+        let cause = Cause::request().keeping(command.recorded());
         match claim.execute(command, &cause).await {
             Err(ExecuteError::Refused(TaskError::Held { executor, epoch, .. }))
                 if dead_epoch != Some(epoch) && life.is_dead(&executor) =>
@@ -55,6 +55,6 @@ pub async fn answer(
     answer: String,
 ) -> Result<(), ExecuteError<TaskError>> {
     let command = TaskCommand::Answer { question_id, answer };
-    let cause = Cause::request().keeping(command.retained());
+    let cause = Cause::request().keeping(command.recorded());
     claim.execute(command, &cause).await.map(drop)
 }

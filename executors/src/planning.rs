@@ -355,7 +355,7 @@ async fn tick(store: &EventStore, planner: &mut Runner<Planner>) -> bool {
 
 async fn order_tick(store: &EventStore, planner: &mut Runner<Planner>) -> Result<(), Error> {
     let command = Command::Tick { now: store.now() };
-    let cause = Cause::request().keeping(command.retained());
+    let cause = Cause::request().keeping(command.recorded());
     match planner.execute(command, &cause).await {
         Ok(_) => Ok(()),
         Err(ExecuteError::Refused(refusal)) => {

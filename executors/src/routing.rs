@@ -126,7 +126,7 @@ fn failed(error: String, class: FailureClass) -> Ending {
 
 /// Gives a request a command, however long the log takes.
 async fn put(request: &mut Runner<Request>, command: RequestCommand, cause: &Cause) -> Result<(), RequestRefused> {
-    let cause = cause.clone().keeping(command.retained());
+    let cause = cause.clone().keeping(command.recorded());
     let mut backoff = Backoff::new();
     loop {
         match request.execute(command.clone(), &cause).await {

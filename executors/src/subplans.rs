@@ -203,7 +203,7 @@ impl Outer<'_> {
                 return Err(refused(format!("no plan could be made for it: {error}")));
             }
         };
-        let cause = self.cause.clone().keeping(command.retained());
+        let cause = self.cause.clone().keeping(command.recorded());
         let mut backoff = Backoff::new();
         loop {
             match planner.execute(command.clone(), &cause).await {
@@ -536,7 +536,7 @@ pub(crate) fn end_of(undoes: bool, reason: &str) -> Command {
 
 /// Gives a plan a command, however long the log takes. What it refuses changes nothing of it.
 pub(crate) async fn put(planner: &mut Runner<Planner>, command: Command, cause: &Cause) -> Result<(), Error> {
-    let cause = cause.clone().keeping(command.retained());
+    let cause = cause.clone().keeping(command.recorded());
     let mut backoff = Backoff::new();
     loop {
         match planner.execute(command.clone(), &cause).await {

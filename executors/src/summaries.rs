@@ -94,7 +94,7 @@ async fn answer(store: &EventStore, by: &Summarizer, request: &Envelope<Event>) 
 }
 
 async fn hand_in(planner: &mut Runner<Planner>, command: Command, request: &Envelope<Event>) -> Result<(), Error> {
-    let cause = Cause::reaction(PROCESS, &request.recorded).keeping(command.retained());
+    let cause = Cause::reaction(PROCESS, &request.recorded).keeping(command.recorded());
     loop {
         match planner.execute(command.clone(), &cause).await {
             Ok(_) => return Ok(()),

@@ -268,7 +268,7 @@ impl Worker {
             loop {
                 renewals.tick().await;
                 let renewal = TaskCommand::Renew { epoch, now: self.store.now() };
-                let cause = dispatch.cause.clone().keeping(renewal.retained());
+                let cause = dispatch.cause.clone().keeping(renewal.recorded());
                 match claim.execute(renewal, &cause).await {
                     Ok(_) => {}
                     Err(ExecuteError::Refused(refusal)) => {
@@ -297,7 +297,7 @@ fn renewals(start: Instant) -> Interval {
 
 /// Appends what the holder says, however long the log takes; false when the holder has lost the task.
 async fn append(claim: &mut Runner<TaskClaim>, command: TaskCommand, cause: &Cause) -> bool {
-    let cause = cause.clone().keeping(command.retained());
+    let cause = cause.clone().keeping(command.recorded());
     let mut backoff = Backoff::new();
     loop {
         match claim.execute(command.clone(), &cause).await {

@@ -249,8 +249,17 @@ pub enum Ending {
     },
 }
 
+impl Default for Ending {
+    fn default() -> Self {
+        Self::Released { reason: String::new() }
+    }
+}
+
 /// What a task is asked.
-#[derive(Debug, Clone, PartialEq, Eq)]
+///
+/// Its JSON lacks what its events repeat: [`TaskCommand::restore`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub enum TaskCommand {
     /// Hold it, to carry out a dispatch.
     Claim {
@@ -280,8 +289,10 @@ pub enum TaskCommand {
         /// The holder's.
         epoch: u64,
         /// What it used up, as far as it is known.
+        #[serde(skip)]
         usage: Usage,
         /// How.
+        #[serde(skip)]
         ending: Ending,
     },
     /// A person claims it and says how it ended, in one.
@@ -295,6 +306,7 @@ pub enum TaskCommand {
         /// The epoch of a holder that is proven dead.
         dead_epoch: Option<u64>,
         /// How.
+        #[serde(skip)]
         ending: Ending,
     },
     /// Somebody answers a question of the task.
@@ -302,6 +314,7 @@ pub enum TaskCommand {
         /// The question.
         question_id: QuestionId,
         /// The answer.
+        #[serde(skip)]
         answer: String,
     },
 }

@@ -28,7 +28,7 @@ pub mod planner;
 pub mod priority;
 pub mod prompt;
 pub mod protocol;
-pub mod retained;
+pub mod recorded;
 pub mod sealed;
 pub mod state;
 pub mod task;

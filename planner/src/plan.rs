@@ -267,7 +267,7 @@ impl Origin {
 }
 
 /// A plan that was not made of a text by the parser. It is checked like one that was.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Proposal {
     /// The tasks, numbered 1, 2, 3 ...
     pub tasks: Vec<TaskPlan>,

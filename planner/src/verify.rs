@@ -1,4 +1,4 @@
-//! Deciding a history again: every kept command, and every reaction, is put to today's code on the state before it, and what
+//! Deciding a history again: every recorded command, and every reaction, is put to today's code on the state before it, and what
 //! that decides is held against what the log has. It is fed events; it reads no log and appends nothing.
 
 use std::collections::{BTreeMap, HashMap};
@@ -14,13 +14,13 @@ use crate::event::{self, Command, Event, PlannerCmd, ToldEvent, Unpaired};
 use crate::model::{self, CallCommand, ModelCalls};
 use crate::plan::TaskId;
 use crate::planner::Planner;
-use crate::retained::RestoreError;
+use crate::recorded::RestoreError;
 use crate::sealed::{self, SEALED, SHREDDED};
 
 /// What led to the events of one aggregate in one append.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Decided {
-    /// A kept command, by its name; it decides the same today.
+    /// A recorded command, by its name; it decides the same today.
     Command(String),
     /// A report of a task, derived from the event; the planner decides the same of it today.
     Reaction,
@@ -64,7 +64,7 @@ pub struct Difference {
 /// How today's code differs from a log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum How {
-    /// The kept command cannot be restored: why.
+    /// The recorded command cannot be restored: why.
     Unreadable(String),
     /// The command is refused: why.
     Refused(String),

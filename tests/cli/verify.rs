@@ -76,7 +76,7 @@ fn the_first_decision_that_would_be_another_is_named_and_exits_with_10() {
     // A command that nobody knows.
     let ran = falsified(&scene, "c.db", r#"{"Start":{"epoch":1}}"#, r#"{"Begin":{"epoch":1}}"#);
     let difference = &verified(&ran.expect(10))["difference"];
-    assert!(difference["what"].as_str().expect("text").contains("has a form that is not known"), "{difference}");
+    assert!(difference["what"].as_str().expect("text").contains("has an unknown form"), "{difference}");
     let said = scene.run(&["replay", "--verify", "--store", "c.db"]).expect(10).stdout.clone();
     assert!(said.starts_with(&format!("at position {}, task ship-", difference["position"])), "{said}");
 }

@@ -47,7 +47,7 @@ async fn reviewer(store: EventStore) {
             dead_epoch: None,
             ending: Ending::Completed { result: "four stars".into(), run: None },
         };
-        let cause = Cause::request().keeping(report.retained());
+        let cause = Cause::request().keeping(report.recorded());
         claim.execute(report, &cause).await.unwrap();
         return;
     }

@@ -43,7 +43,7 @@ proptest! {
                     history.extend(events.iter().cloned());
                     prop_assert_eq!(&calls, &ModelCalls::fold(&history));
                     if !events.is_empty() {
-                        let restored = CallCommand::restore(&command.retained(), &events).expect("it was kept");
+                        let restored = CallCommand::restore(&command.recorded(), &events).expect("it was kept");
                         prop_assert_eq!(restored, command);
                     }
                 }
@@ -72,8 +72,8 @@ fn the_first_answer_counts_and_a_late_failure_changes_nothing() {
 fn a_command_is_not_restored_from_the_events_of_another() {
     let mut calls = ModelCalls::default();
     let asked = calls.process(ask("a")).unwrap();
-    for kept in [answer("a", "x").retained(), fail("a", Fault::Server).retained(), serde_json::json!({ "Guess": {} })] {
+    for kept in [answer("a", "x").recorded(), fail("a", Fault::Server).recorded(), serde_json::json!({ "Guess": {} })] {
         assert!(CallCommand::restore(&kept, &asked).is_err(), "{kept}");
     }
-    assert!(CallCommand::restore(&ask("a").retained(), &[]).is_err());
+    assert!(CallCommand::restore(&ask("a").recorded(), &[]).is_err());
 }

@@ -220,7 +220,7 @@ fn a_fork_that_is_to_have_tasks_otherwise_begins_none_as_it_was() {
     );
     assert_eq!(fork.state().task(TaskId(2)).unwrap().plan.command.as_deref(), Some("other"));
     assert_eq!(parent.state().task(TaskId(2)).unwrap().plan.command.as_deref(), Some("b"), "the parent is as it was");
-    assert_eq!(Command::restore(&command.retained(), &events).unwrap(), command);
+    assert_eq!(Command::restore(&command.recorded(), &events).unwrap(), command);
     // What had ended at the point stays as it is, and then nothing is forked.
     let ended = Amendment::Edit { task: TaskId(1), edits: vec![Edit::Command(Some("other".into()))] };
     let refused = parent.clone().process(fork_with("parent", 7, vec![other, ended]));
@@ -364,13 +364,13 @@ fn tags(plan: &str) -> Vec<String> {
 /// A plan on a log, whose first tasks are claimed and reported as it is told.
 async fn order(store: &EventStore, plan: &str, command: Command) -> Result<usize, ExecuteError<PlannerError>> {
     let mut planner = planner_of(store, plan, tags(plan)).await.unwrap();
-    let cause = Cause::request().keeping(command.retained());
+    let cause = Cause::request().keeping(command.recorded());
     planner.execute(command, &cause).await.map(|executed| executed.events.len())
 }
 
 async fn tell(store: &EventStore, plan: &str, task: u64, command: TaskCommand) {
     let mut claim = claim_of(store, plan, TaskId(task), tags(plan));
-    let cause = Cause::request().keeping(command.retained());
+    let cause = Cause::request().keeping(command.recorded());
     claim.execute(command, &cause).await.unwrap();
     catch_up(store, plan, tags(plan)).await.unwrap();
 }
@@ -398,7 +398,7 @@ async fn fork_on_log(store: &EventStore, parent: &str, at: Position, plan: &str)
     let point = history.fork_point(store, at).await.unwrap().unwrap();
     let mut planner = planner_of_fork(store, &point, plan, tags(plan));
     let command = fork(&point.parent, point.at.0);
-    let cause = Cause::request().keeping(command.retained());
+    let cause = Cause::request().keeping(command.recorded());
     planner.execute(command, &cause).await.unwrap().events.len()
 }
 

@@ -1,5 +1,5 @@
 //! The pure planner, seen from outside: commands in, events out. Nothing here knows a process, and only
-//! `retained` a log, since what it shows is that the log can be decided again.
+//! `recorded` a log, since what it shows is that the log can be decided again.
 
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails, also outside of its own function")]
 
@@ -20,8 +20,8 @@ mod outcomes;
 mod progress;
 mod questions;
 mod random;
+mod recorded;
 mod rendered;
-mod retained;
 mod rules;
 mod simulation;
 mod thread;

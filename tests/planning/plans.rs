@@ -385,7 +385,7 @@ fn an_agents_plan_is_decided_again_from_what_is_kept() {
         proposal.origin = Origin { planned_by: Some("a model".into()), parent, depth: 1, agent: None };
         let command = Command::ProposeAgentPlan { proposal, attachments, config };
         let events = Planner::new().process(command.clone()).unwrap();
-        let restored = Command::restore(&command.retained(), &events).unwrap();
+        let restored = Command::restore(&command.recorded(), &events).unwrap();
         assert_eq!(restored, command);
         assert_eq!(Planner::new().process(restored).unwrap(), events);
     }

@@ -203,7 +203,7 @@ proptest! {
         let (mut request, mut history) = (Request::default(), Vec::new());
         for command in commands {
             let before = request.clone();
-            let kept = serde_json::from_value::<RequestCommand>(command.retained()).unwrap();
+            let kept = serde_json::from_value::<RequestCommand>(command.recorded()).unwrap();
             match request.process(command) {
                 Ok(events) => {
                     prop_assert_eq!(before.clone().process(kept).unwrap(), events.clone());

@@ -117,15 +117,15 @@ fn every_string_of_a_kept_command_is_named_as_clear_or_sealed() {
     let ending = Ending::Completed { result: TEXT.into(), run: None };
     let (attempt, now, dead_epoch) = (1, Timestamp(1), None);
     let kept = [
-        Command::Initialize { user_input, attachments, config, parallel: false }.retained(),
-        Command::HandleExecutorEvent(failed).retained(),
-        Command::Cancel { task: None, reason: TEXT.into() }.retained(),
-        Command::Pause { reason: TEXT.into() }.retained(),
-        Command::PauseFromAbove { reason: TEXT.into() }.retained(),
-        Command::Undo { reason: TEXT.into() }.retained(),
-        TaskCommand::Report { attempt, executor, now, dead_epoch, ending }.retained(),
-        Command::Amend { amendments: amendments(), reason: TEXT.into() }.retained(),
-        Command::Configure { changes: settings(), reason: TEXT.into() }.retained(),
+        Command::Initialize { user_input, attachments, config, parallel: false }.recorded(),
+        Command::HandleExecutorEvent(failed).recorded(),
+        Command::Cancel { task: None, reason: TEXT.into() }.recorded(),
+        Command::Pause { reason: TEXT.into() }.recorded(),
+        Command::PauseFromAbove { reason: TEXT.into() }.recorded(),
+        Command::Undo { reason: TEXT.into() }.recorded(),
+        TaskCommand::Report { attempt, executor, now, dead_epoch, ending }.recorded(),
+        Command::Amend { amendments: amendments(), reason: TEXT.into() }.recorded(),
+        Command::Configure { changes: settings(), reason: TEXT.into() }.recorded(),
     ];
     let mut sealed = BTreeSet::new();
     for command in kept {

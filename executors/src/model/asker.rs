@@ -274,7 +274,7 @@ async fn execute(
     command: CallCommand,
     cause: Cause,
 ) -> Result<Executed<CallEvent>, AskError> {
-    let cause = cause.keeping(command.retained());
+    let cause = cause.keeping(command.recorded());
     loop {
         match calls.execute(command.clone(), &cause).await {
             Ok(executed) => return Ok(executed),

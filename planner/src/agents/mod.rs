@@ -68,11 +68,13 @@ pub enum AgentPlan {
 pub struct AgentProposal {
     /// The type of agent whose plan it is.
     pub agent: AgentType,
-    /// The plan as JSON, as it was given.
+    /// The plan as JSON, as it was given; the event repeats it.
+    #[serde(skip)]
     pub plan: String,
     /// The tools by which it is judged, of all types: only so can a foreign one be named with its owner.
     pub registry: ToolRegistry,
     /// Where it came from, but for what the planner adds of the agent.
+    #[serde(skip)]
     pub origin: Origin,
 }
 

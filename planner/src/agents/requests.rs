@@ -113,7 +113,7 @@ pub enum RequestCommand {
 impl RequestCommand {
     /// What has to be kept of it, for [`crewlog_mq::Cause::keeping`]: all of it.
     #[must_use]
-    pub fn retained(&self) -> Value {
+    pub fn recorded(&self) -> Value {
         serde_json::to_value(self).expect("names, numbers and texts can always be written as JSON")
     }
 }

@@ -1,21 +1,27 @@
 //! What the planner is asked.
 
 use crewlog_mq::{Position, Timestamp};
+use serde::{Deserialize, Serialize};
 
 use crate::agents::AgentProposal;
 use crate::event::{Amendment, ExecutorEvent, PlannerConfig, QuestionId, Setting};
 use crate::plan::{Attachment, DefaultAnswer, Proposal, TaskId};
 
 /// What the planner is asked.
-#[derive(Debug, Clone, PartialEq, Eq)]
+///
+/// Its JSON lacks what its events repeat: [`Command::restore`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub enum Command {
     /// Plan a text.
     Initialize {
         /// The text.
+        #[serde(skip)]
         user_input: String,
         /// What comes with it.
         attachments: Vec<Attachment>,
         /// The settings.
+        #[serde(skip)]
         config: PlannerConfig,
         /// Whether the mere order of the text binds.
         parallel: bool,
@@ -23,23 +29,30 @@ pub enum Command {
     /// Take up a plan that no parser made: that of a model, of an agent, of another program.
     Propose {
         /// The plan.
+        #[serde(skip)]
         proposal: Box<Proposal>,
         /// What comes with it.
         attachments: Vec<Attachment>,
         /// The settings.
+        #[serde(skip)]
         config: PlannerConfig,
     },
     /// Go on, as a plan of its own, from a point of another plan's history, which has been folded before.
     Fork {
         /// The other plan.
+        #[serde(skip)]
         parent: String,
         /// The last position of the history that they share.
+        #[serde(skip)]
         at: Position,
         /// Why.
+        #[serde(skip)]
         reason: String,
         /// All of its settings; those of the other plan when unset.
+        #[serde(skip)]
         config: Option<Box<PlannerConfig>>,
         /// What of its tasks is otherwise before any of them begins.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
         amendments: Vec<Amendment>,
     },
     /// Give this point of the plan's history a name.
@@ -54,6 +67,7 @@ pub enum Command {
         /// What comes with it.
         attachments: Vec<Attachment>,
         /// The settings.
+        #[serde(skip)]
         config: PlannerConfig,
     },
     /// Take in what an executor or a person reported.
@@ -73,6 +87,7 @@ pub enum Command {
     /// Take up a summary that was wanted by `CompactionRequested`; one that is no longer wanted changes nothing.
     Summarise {
         /// What is to stand for what has happened.
+        #[serde(skip)]
         summary: String,
         /// The tasks for which it was made.
         task_ids: Vec<TaskId>,
@@ -120,8 +135,10 @@ pub enum Command {
         /// The task.
         task: TaskId,
         /// What.
+        #[serde(skip)]
         question: String,
         /// What counts when nobody answers in time.
+        #[serde(skip)]
         default: Option<DefaultAnswer>,
     },
     /// Answer a question, and ask another one of the same task.
@@ -129,8 +146,10 @@ pub enum Command {
         /// The question.
         question: QuestionId,
         /// The answer.
+        #[serde(skip)]
         answer: String,
         /// The other question.
+        #[serde(skip)]
         further: String,
     },
     /// Dispatch a task at once that waits out a delay before its next try.

@@ -176,7 +176,8 @@ pub enum FailureClass {
 }
 
 /// What executors and people report. `attempt` is that of the dispatch which they answer.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub enum ExecutorEvent {
     /// The task is done.
     TaskCompleted {
@@ -185,6 +186,7 @@ pub enum ExecutorEvent {
         /// The dispatch.
         attempt: u32,
         /// What came of it.
+        #[serde(skip)]
         result: String,
     },
     /// The task could not be done.
@@ -194,6 +196,7 @@ pub enum ExecutorEvent {
         /// The dispatch.
         attempt: u32,
         /// Why.
+        #[serde(skip)]
         error: String,
         /// What sort of failure.
         class: FailureClass,
@@ -214,8 +217,10 @@ pub enum ExecutorEvent {
         /// The dispatch.
         attempt: u32,
         /// What it asks.
+        #[serde(skip)]
         question: String,
         /// What counts when nobody answers in time.
+        #[serde(skip)]
         default: Option<DefaultAnswer>,
     },
     /// A question was answered.
@@ -225,6 +230,7 @@ pub enum ExecutorEvent {
         /// The question.
         question_id: QuestionId,
         /// The answer.
+        #[serde(skip)]
         answer: String,
     },
 }

@@ -7,11 +7,11 @@ use std::collections::BTreeMap;
 
 use crewlog_mq::{Event as MqEvent, Handler};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::request::{Message, Purpose, Request, Terms};
 use crate::event;
-use crate::retained::RestoreError;
+use crate::recorded::RestoreError;
 use crate::sealed::is_withheld;
 use crate::tokens::{Gauges, Told, guess};
 
@@ -395,52 +395,36 @@ impl Handler for ModelCalls {
     }
 }
 
-/// A command, without what its event says: all of it.
-#[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-enum Kept {
-    Ask {},
-    Answer {},
-    Fail {},
-}
-
 impl CallCommand {
-    /// What has to be kept of it, for [`crewlog_mq::Cause::keeping`].
+    /// Its recorded form, for [`crewlog_mq::Cause::keeping`]: the name, since its event repeats all else.
     #[must_use]
-    pub fn retained(&self) -> Value {
-        let kept = match self {
-            Self::Ask { .. } => Kept::Ask {},
-            Self::Answer { .. } => Kept::Answer {},
-            Self::Fail { .. } => Kept::Fail {},
+    pub fn recorded(&self) -> Value {
+        let name = match self {
+            Self::Ask { .. } => "Ask",
+            Self::Answer { .. } => "Answer",
+            Self::Fail { .. } => "Fail",
         };
-        serde_json::to_value(kept).expect("a name can always be written as JSON")
+        json!({ name: {} })
     }
 
-    /// The command of which this was kept, and which led to these events, all of one append.
+    /// The command from its recorded form and the events of its append.
     ///
     /// # Errors
-    /// [`RestoreError`] when either is not what [`CallCommand::retained`] and [`ModelCalls`] give.
-    pub fn restore(kept: &Value, events: &[CallEvent]) -> Result<Self, RestoreError> {
-        let kept = Kept::deserialize(kept)?;
-        Ok(match (kept, events.first().cloned()) {
-            (
-                Kept::Ask {},
-                Some(CallEvent::ModelAsked { request, purpose, model, parameters, system, prompt: messages }),
-            ) => {
+    /// [`RestoreError`] when either does not come from [`CallCommand::recorded`] and [`ModelCalls`].
+    pub fn restore(recorded: &Value, events: &[CallEvent]) -> Result<Self, RestoreError> {
+        let command = events.first().cloned().map(|event| match event {
+            CallEvent::ModelAsked { request, purpose, model, parameters, system, prompt: messages } => {
                 let Parameters { max_tokens, temperature, schema } = parameters;
                 let terms = Terms { model, max_tokens, temperature };
                 let schema = schema.map(std::borrow::Cow::Owned);
                 Self::Ask { hash: request, request: Box::new(Request { purpose, terms, system, messages, schema }) }
             }
-            (Kept::Answer {}, Some(CallEvent::ModelAnswered { request, text, usage, cost_micros, duration_ms })) => {
+            CallEvent::ModelAnswered { request, text, usage, cost_micros, duration_ms } => {
                 Self::Answer { hash: request, answer: Answer { text, usage, cost_micros, duration_ms } }
             }
-            (Kept::Fail {}, Some(CallEvent::ModelFailed { request, class, error })) => {
-                Self::Fail { hash: request, class, error }
-            }
-            (Kept::Ask {}, _another_event) => return Err(RestoreError::NotInEvents { command: "Ask" }),
-            (Kept::Answer {}, _another_event) => return Err(RestoreError::NotInEvents { command: "Answer" }),
-            (Kept::Fail {}, _another_event) => return Err(RestoreError::NotInEvents { command: "Fail" }),
-        })
+            CallEvent::ModelFailed { request, class, error } => Self::Fail { hash: request, class, error },
+        });
+        let is_of_event = |command: &Self| command.recorded() == *recorded;
+        command.filter(is_of_event).ok_or_else(|| RestoreError::NotInEvents { command: recorded.to_string() })
     }
 }

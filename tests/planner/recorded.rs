@@ -1,4 +1,4 @@
-//! Kept commands: with them every append of a log can be decided again, and gives the same events.
+//! Recorded commands: every append of a log can be decided again with them, and gives the same events.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -16,7 +16,7 @@ use crewlog_planner::event::{
 };
 use crewlog_planner::plan::{Attachment, AttachmentKind, FailurePolicy, NodeKind, Origin, Proposal, TaskId, TaskPlan};
 use crewlog_planner::planner::Planner;
-use crewlog_planner::retained::{KEPT_AMENDMENTS_BYTES_MAX, KEPT_REASON_BYTES_MAX};
+use crewlog_planner::recorded::RECORDED_AMENDMENTS_BYTES_MAX;
 use crewlog_planner::verify::Verifier;
 use proptest::prelude::*;
 use serde_json::json;
@@ -42,7 +42,7 @@ impl Recording {
 
     /// Puts a command to the planner, as a request.
     async fn order(&mut self, command: Command) -> Vec<Event> {
-        let cause = Cause::request().keeping(command.retained());
+        let cause = Cause::request().keeping(command.recorded());
         match self.planner.execute(command, &cause).await {
             Ok(executed) => executed.events,
             Err(ExecuteError::Refused(_)) => Vec::new(),
@@ -53,7 +53,7 @@ impl Recording {
     /// Puts a command to a task, as a request, and lets the planner react to what comes of it.
     async fn tell(&mut self, task: u64, command: TaskCommand) -> Vec<TaskEvent> {
         let mut claim = claim_of(&self.store, self.plan, TaskId(task), vec![plan_tag(self.plan)]);
-        let cause = Cause::request().keeping(command.retained());
+        let cause = Cause::request().keeping(command.recorded());
         let executed = match claim.execute(command, &cause).await {
             Ok(executed) => executed,
             Err(ExecuteError::Refused(_)) => return Vec::new(),
@@ -151,16 +151,16 @@ async fn amend_all(log: &mut Recording) {
     log.order(amend(vec![add("- [ ] Run `echo e`\n- [x] Run `echo f`\n- [ ] Run `echo g`\n")], "more")).await;
     let edits = vec![Edit::Priority(None), Edit::Priority(Some("high".into())), Edit::Label(Some("E".into()))];
     let reorder = Amendment::Reorder { task: TaskId(7), after: vec![TaskId(3), task] };
-    log.order(amend(vec![Amendment::Edit { task, edits }, reorder], &"x".repeat(METADATA_BYTES_MAX))).await;
-    let long = "with care ".repeat(KEPT_AMENDMENTS_BYTES_MAX / 8);
+    log.order(amend(vec![Amendment::Edit { task, edits }, reorder], &"x".repeat(METADATA_BYTES_MAX / 2))).await;
+    let long = "with care ".repeat(RECORDED_AMENDMENTS_BYTES_MAX / 8);
     let edit = Amendment::Edit { task, edits: vec![Edit::Notes(vec![long])] };
     let refused = vec![edit.clone(), Amendment::Skip { task: later, keeps_order: true }];
     assert_eq!(log.order(amend(refused, "it is done")).await, []);
     let skip = Amendment::Skip { task: TaskId(7), keeps_order: true };
     assert_eq!(log.order(amend(vec![edit, add("- [x] Run `echo h`"), skip], "long")).await.len(), 3);
     let changes = vec![Setting::ParallelismOfExecutor("ann".into(), Some(1)), Setting::Order(Order::CriticalPath)];
-    log.order(Command::Configure { changes, reason: "x".repeat(METADATA_BYTES_MAX) }).await;
-    log.order(Command::PauseTask { task, reason: "x".repeat(METADATA_BYTES_MAX) }).await;
+    log.order(Command::Configure { changes, reason: "x".repeat(METADATA_BYTES_MAX / 2) }).await;
+    log.order(Command::PauseTask { task, reason: "x".repeat(METADATA_BYTES_MAX / 2) }).await;
     log.order(Command::ResumeTask { task }).await;
 }
 
@@ -170,9 +170,9 @@ async fn order_all(log: &mut Recording) {
     let handle = |event| Command::HandleExecutorEvent(event);
     log.order(Command::Pause { reason: reason(1) }).await;
     log.order(Command::Resume).await;
-    log.order(Command::Pause { reason: reason(METADATA_BYTES_MAX / 2) }).await;
+    log.order(Command::Pause { reason: reason(METADATA_BYTES_MAX / 16) }).await;
     log.order(Command::Resume).await;
-    log.order(Command::Cancel { task: Some(TaskId(2)), reason: reason(KEPT_REASON_BYTES_MAX) }).await;
+    log.order(Command::Cancel { task: Some(TaskId(2)), reason: reason(4_000) }).await;
     log.order(Command::CompactContext { max_tokens: 40 }).await;
     log.order(Command::Retry { task: Some(TaskId(2)) }).await;
     let (node_id, attempt) = (TaskId(2), 4);
@@ -183,13 +183,13 @@ async fn order_all(log: &mut Recording) {
     let (question_id, answer) = (QuestionId(2), "so".to_owned());
     log.order(handle(ExecutorEvent::ClarificationProvided { node_id, question_id, answer })).await;
     log.order(handle(ExecutorEvent::TaskCompleted { node_id, attempt: 6, result: "ok".into() })).await;
-    log.order(Command::Cancel { task: None, reason: reason(METADATA_BYTES_MAX / 2) }).await;
+    log.order(Command::Cancel { task: None, reason: reason(METADATA_BYTES_MAX / 16) }).await;
     log.order(Command::Retry { task: None }).await;
     log.order(Command::Cancel { task: None, reason: String::new() }).await;
 }
 
 #[tokio::test]
-async fn every_command_is_decided_again_from_what_is_kept_and_from_its_events() {
+async fn every_command_is_decided_again_from_its_record_and_its_events() {
     let store = EventStore::in_memory().await.unwrap();
     let mut log = Recording::of(&store, PLAN).await;
     let named = AttachmentKind::FileRef("page.md".into());
@@ -280,7 +280,7 @@ fn of_file(task: u64, notes: &str, text: &str) -> Vec<Amendment> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_a_changed_file_amends_is_decided_again_on_every_backend() {
-    let long = "with care ".repeat(KEPT_AMENDMENTS_BYTES_MAX / 8);
+    let long = "with care ".repeat(RECORDED_AMENDMENTS_BYTES_MAX / 8);
     for (store, _on) in logs().await {
         let mut log = Recording::of(&store, PLAN).await;
         let (attachments, config) = (Vec::new(), PlannerConfig { parallelism: 1, ..PlannerConfig::default() });
@@ -289,9 +289,9 @@ async fn what_a_changed_file_amends_is_decided_again_on_every_backend() {
         let reason = |n: usize| "ticked ".repeat(n);
         let orders = [
             (of_file(2, "a note", "the new text"), reason(1)),
-            (of_file(3, &long, "another text"), reason(KEPT_REASON_BYTES_MAX)),
+            (of_file(3, &long, "another text"), reason(4_000)),
             (of_file(5, "another note", &long), reason(1)),
-            (vec![Amendment::Source { text: long.clone() + "." }], reason(KEPT_REASON_BYTES_MAX)),
+            (vec![Amendment::Source { text: long.clone() + "." }], reason(4_000)),
         ];
         for (nth, (amendments, reason)) in orders.into_iter().enumerate() {
             let ends = log.order(Command::Amend { amendments, reason }).await;
@@ -306,15 +306,15 @@ async fn what_a_changed_file_amends_is_decided_again_on_every_backend() {
 }
 
 #[test]
-fn amendments_come_back_from_what_is_kept_and_decide_the_same() {
-    let long = "with care ".repeat(KEPT_AMENDMENTS_BYTES_MAX / 8);
+fn amendments_are_restored_and_decide_the_same() {
+    let long = "with care ".repeat(RECORDED_AMENDMENTS_BYTES_MAX / 8);
     let mut planner = Planner::new();
     let (attachments, config) = (Vec::new(), PlannerConfig { parallelism: 1, ..PlannerConfig::default() });
     let user_input = "1. Run `a`\n2. Run `b`\n3. Run `c`\n4. Run `d`\n".to_owned();
     planner.process(Command::Initialize { user_input, attachments, config, parallel: false }).unwrap();
     let check = |command: &Command, is_whole: bool| {
         let events = planner.clone().process(command.clone()).unwrap();
-        let restored = Command::restore(&command.retained(), &events).unwrap();
+        let restored = Command::restore(&command.recorded(), &events).unwrap();
         assert_eq!(restored == *command, is_whole, "{restored:?}");
         assert_eq!(planner.clone().process(restored).unwrap(), events);
     };
@@ -329,68 +329,67 @@ fn amendments_come_back_from_what_is_kept_and_decide_the_same() {
 }
 
 #[test]
-fn what_is_kept_has_its_documented_form_and_no_text_that_stands_in_the_events() {
+fn a_recorded_command_has_its_documented_form_without_what_events_repeat() {
     let check = |kept: serde_json::Value, expected: serde_json::Value| assert_eq!(kept, expected);
     let (attempt, now, ending) = (1, Timestamp(5), || done("long"));
     let (user_input, config, attachments) = ("1. a".to_owned(), PlannerConfig::default(), Vec::new());
     let initialize = Command::Initialize { user_input, attachments, config, parallel: false };
-    check(initialize.retained(), json!({"Initialize": {"attachments": [], "parallel": false}}));
-    let cancel = |task, reason: String| Command::Cancel { task, reason }.retained();
+    check(initialize.recorded(), json!({"Initialize": {"attachments": [], "parallel": false}}));
+    let cancel = |task, reason: String| Command::Cancel { task, reason }.recorded();
     check(cancel(Some(TaskId(3)), "no".into()), json!({"Cancel": {"task": 3, "reason": "no"}}));
-    let most = "x".repeat(KEPT_REASON_BYTES_MAX);
-    check(cancel(None, most.clone()), json!({"Cancel": {"task": null, "reason": most}}));
-    check(cancel(None, most + "x"), json!({"Cancel": {"task": null, "reason": null}}));
-    check(Command::Continue.retained(), json!({"Continue": {}}));
+    check(cancel(None, "no".into()), json!({"Cancel": {"task": null, "reason": "no"}}));
+    check(Command::Continue.recorded(), json!({"Continue": null}));
     let edits = vec![Edit::Command(None), Edit::Retry(Some(2))];
     let amendments =
         vec![Amendment::Edit { task: TaskId(2), edits }, Amendment::Skip { task: TaskId(3), keeps_order: true }];
     let skip = json!({"Skip": {"task": 3, "keeps_order": true}});
     let kept = json!([{"Edit": {"task": 2, "edits": [{"Command": null}, {"Retry": 2}]}}, skip]);
-    let amend = Command::Amend { amendments, reason: "so".into() }.retained();
-    check(amend, json!({"Amend": {"amended": {"amendments": kept, "skipped": [3]}, "reason": "so"}}));
+    let amend = Command::Amend { amendments, reason: "so".into() }.recorded();
+    check(amend, json!({"Amend": {"amendments": kept, "reason": "so"}}));
     let amendments = vec![Amendment::Done { task: TaskId(2) }, Amendment::Source { text: "new".into() }];
-    let amend = Command::Amend { amendments, reason: "so".into() }.retained();
+    let amend = Command::Amend { amendments, reason: "so".into() }.recorded();
     let kept = json!([{"Done": {"task": 2}}, {"Source": {"text": "new"}}]);
-    check(amend, json!({"Amend": {"amended": {"amendments": kept, "skipped": [], "done": [2]}, "reason": "so"}}));
-    let text = "x".repeat(KEPT_AMENDMENTS_BYTES_MAX);
+    check(amend, json!({"Amend": {"amendments": kept, "reason": "so"}}));
+    let text = "x".repeat(RECORDED_AMENDMENTS_BYTES_MAX);
     let amendments = vec![Amendment::Done { task: TaskId(2) }, Amendment::Source { text }];
-    let amend = Command::Amend { amendments, reason: "so".into() }.retained();
-    check(amend, json!({"Amend": {"amended": {"amendments": null, "skipped": [], "done": [2]}, "reason": "so"}}));
+    let amend = Command::Amend { amendments, reason: "so".into() }.recorded();
+    let abridged = json!([{"Define": {"tasks": []}}, {"Done": {"task": 2}}, {"Source": {"text": ""}}]);
+    check(amend, json!({"Amend": {"amendments": abridged, "reason": "so"}}));
     let changes = vec![Setting::Parallelism(2), Setting::ParallelismOfKind(NodeKind::Analysis, None)];
-    let configure = Command::Configure { changes, reason: "so".into() }.retained();
+    let configure = Command::Configure { changes, reason: "so".into() }.recorded();
     let kept = json!([{"Parallelism": 2}, {"ParallelismOfKind": ["Analysis", null]}]);
     check(configure, json!({"Configure": {"changes": kept, "reason": "so"}}));
-    check(Command::ResumeTask { task: TaskId(1) }.retained(), json!({"ResumeTask": {"task": 1}}));
-    check(Command::Retry { task: None }.retained(), json!({"Retry": {"task": null}}));
+    check(Command::ResumeTask { task: TaskId(1) }.recorded(), json!({"ResumeTask": {"task": 1}}));
+    check(Command::Retry { task: None }.recorded(), json!({"Retry": {"task": null}}));
     let worker = json!({"name": "shell", "host": "h", "worker": "w"});
     let report = TaskCommand::Report { attempt, executor: executor("w"), now, dead_epoch: None, ending: ending() };
-    check(report.retained(), json!({"Report": {"attempt": 1, "executor": worker, "now": 5, "dead_epoch": null}}));
+    check(report.recorded(), json!({"Report": {"attempt": 1, "executor": worker, "now": 5, "dead_epoch": null}}));
     let claim = TaskCommand::Claim { attempt, executor: executor("w"), now, dead_epoch: Some(2) };
-    check(claim.retained(), json!({"Claim": {"attempt": 1, "executor": worker, "now": 5, "dead_epoch": 2}}));
+    check(claim.recorded(), json!({"Claim": {"attempt": 1, "executor": worker, "now": 5, "dead_epoch": 2}}));
     check(
-        TaskCommand::End { epoch: 2, usage: Usage::default(), ending: ending() }.retained(),
+        TaskCommand::End { epoch: 2, usage: Usage::default(), ending: ending() }.recorded(),
         json!({"End": {"epoch": 2}}),
     );
     let answer = TaskCommand::Answer { question_id: QuestionId(1), answer: "a".into() };
-    check(answer.retained(), json!({"Answer": {"question_id": 1}}));
+    check(answer.recorded(), json!({"Answer": {"question_id": 1}}));
 }
 
 #[test]
-fn what_is_no_kept_command_is_refused_with_the_reason() {
+fn what_is_no_recorded_command_is_refused_with_the_reason() {
     let check = |kept: serde_json::Value, says: &str| {
         let error = Command::restore(&kept, &[Event::PlanResumed {}]).unwrap_err().to_string();
         assert!(error.contains(says), "{error}");
         assert!(TaskCommand::restore(&kept, &[TaskEvent::TaskStarted { epoch: 1 }]).is_err());
     };
-    check(json!(null), "form that is not known");
+    check(json!(null), "unknown form");
     check(json!("Dance"), "unknown variant `Dance`");
     check(json!({"Cancel": {"task": 1, "reason": "no", "force": true}}), "unknown field `force`");
-    check(json!({"Initialize": {"attachments": [], "parallel": false}}), "do not say the rest");
-    check(json!({"Pause": {"reason": null}}), "kept command Pause");
-    check(json!({"HandleExecutorEvent": {"TaskCompleted": {"node_id": 1, "attempt": 1}}}), "do not say the rest");
+    check(json!({"Initialize": {"attachments": [], "parallel": false}}), "do not repeat the rest");
+    check(json!({"Pause": {"reason": null}}), "invalid type: null");
+    check(json!({"HandleExecutorEvent": {"TaskCompleted": {"node_id": 1, "attempt": 1}}}), "do not repeat the rest");
     let lacking = |kept| TaskCommand::restore(&kept, &[TaskEvent::TaskStarted { epoch: 1 }]).unwrap_err().to_string();
-    assert!(lacking(json!({"End": {"epoch": 1}})).contains("kept command End"));
-    assert!(lacking(json!({"Answer": {"question_id": 1}})).contains("kept command Answer"));
+    assert!(lacking(json!({"End": {"epoch": 1}})).contains("recorded command End"));
+    assert!(lacking(json!({"Answer": {"question_id": 1}})).contains("recorded command Answer"));
 }
 
 /// A task's part of a report, as a person makes it.

@@ -1,0 +1,253 @@
+//! Recorded commands: a command is kept as JSON in `extra.command` of the first event of its append, so that a log can be
+//! decided again. Long texts that the events repeat are skipped, so restoring a command takes both.
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use crate::claim::{Ending, TaskCommand, TaskEvent};
+use crate::event::{Amendment, Command, Event, ExecutorEvent};
+use crate::plan::{Origin, Proposal};
+
+/// The most bytes of amendments that are recorded as they were given; longer ones are restored from what they made of the
+/// tasks.
+pub const RECORDED_AMENDMENTS_BYTES_MAX: usize = 64 << 10;
+
+/// Why a recorded command cannot be restored.
+#[derive(Debug, thiserror::Error)]
+pub enum RestoreError {
+    /// It is no command of this version.
+    #[error("the recorded command has an unknown form: {0}")]
+    Form(#[from] serde_json::Error),
+    /// The command did not lead to these events.
+    #[error("the events of the recorded command {command} do not repeat the rest of it")]
+    NotInEvents {
+        /// Its name.
+        command: String,
+    },
+}
+
+/// The JSON of a command, with the name as its one key also where it has no fields.
+pub(crate) fn record(command: &impl Serialize) -> Value {
+    match serde_json::to_value(command).expect("names, numbers and texts can always be written as JSON") {
+        Value::String(name) => json!({ name: null }),
+        whole => whole,
+    }
+}
+
+/// Reads a command and lets `fill` add what the events of its append repeat.
+pub(crate) fn restore<C: DeserializeOwned>(
+    recorded: &Value,
+    fill: impl FnOnce(&mut C) -> Option<()>,
+) -> Result<C, RestoreError> {
+    let mut command = C::deserialize(recorded)?;
+    let name = || recorded.as_object().and_then(|command| command.keys().next()).cloned().unwrap_or_default();
+    fill(&mut command).ok_or_else(|| RestoreError::NotInEvents { command: name() })?;
+    Ok(command)
+}
+
+impl Command {
+    /// Its recorded form, for [`crewlog_mq::Cause::keeping`].
+    #[must_use]
+    pub fn recorded(&self) -> Value {
+        if let Self::Amend { amendments, .. } | Self::Fork { amendments, .. } = self
+            && record(amendments).to_string().len() > RECORDED_AMENDMENTS_BYTES_MAX
+        {
+            let mut command = self.clone();
+            if let Self::Amend { amendments, .. } | Self::Fork { amendments, .. } = &mut command {
+                *amendments = abridged(amendments);
+            }
+            return record(&command);
+        }
+        record(self)
+    }
+
+    /// The command from its recorded form and the events of its append. It decides the same, though a long error comes back
+    /// as the plan has it, shortened.
+    ///
+    /// # Errors
+    /// [`RestoreError`] when either does not come from [`Command::recorded`] and the planner.
+    pub fn restore(recorded: &Value, events: &[Event]) -> Result<Self, RestoreError> {
+        restore(recorded, |command: &mut Self| command.fill(events))
+    }
+
+    fn fill(&mut self, events: &[Event]) -> Option<()> {
+        let first = events.first();
+        match self {
+            Self::Initialize { user_input, config: settings, .. } => {
+                let Event::TasksPlanned { source, config, .. } = first? else { return None };
+                (user_input.clone_from(source), settings.clone_from(config));
+            }
+            Self::Propose { proposal, config: settings, .. } => {
+                let Event::TasksPlanned { tasks, title, source, config, context, origin, .. } = first? else {
+                    return None;
+                };
+                // Tasks already have the attachments that they were given.
+                let (tasks, title, source) = (tasks.clone(), title.clone(), source.clone());
+                **proposal = Proposal { tasks, title, source, context: context.clone(), origin: origin.clone() };
+                settings.clone_from(config);
+            }
+            Self::ProposeAgentPlan { proposal, config: settings, .. } => {
+                let Event::TasksPlanned { source, config, origin, .. } = first? else { return None };
+                proposal.plan.clone_from(source);
+                proposal.origin = Origin { agent: None, ..origin.clone() };
+                settings.clone_from(config);
+            }
+            Self::Fork { parent, at, reason, config, amendments } => {
+                let Event::PlanForked { parent: of, at: position, reason: why } = first? else { return None };
+                (*parent, *at, *reason) = (of.clone(), *position, why.clone());
+                // Settings that changed nothing are restored as none.
+                if let Some(Event::SettingsChanged { config: settings, .. }) = events.get(1) {
+                    *config = Some(settings.clone());
+                }
+                let is_amended = |event: &&Event| matches!(event, Event::TasksAmended { .. });
+                complete(amendments, events.iter().find(is_amended));
+            }
+            Self::Amend { amendments, .. } => complete(amendments, first),
+            Self::Summarise { summary, .. } => {
+                let Event::ContextCompacted { summary: text, .. } = first? else { return None };
+                summary.clone_from(text);
+            }
+            Self::Ask { question, default, .. } => {
+                let Event::ClarificationRequested { question: text, default: answer, .. } = first? else { return None };
+                (question.clone_from(text), default.clone_from(answer));
+            }
+            Self::AnswerAndAsk { answer, further, .. } => {
+                let [
+                    Event::ClarificationRequested { question, .. },
+                    Event::ClarificationReceived { answer: text, .. },
+                    ..,
+                ] = events
+                else {
+                    return None;
+                };
+                (answer.clone_from(text), further.clone_from(question));
+            }
+            Self::HandleExecutorEvent(report) => report.fill(first?)?,
+            Self::NameCheckpoint { .. }
+            | Self::Continue
+            | Self::Tick { .. }
+            | Self::CompactContext { .. }
+            | Self::Cancel { .. }
+            | Self::Pause { .. }
+            | Self::Resume
+            | Self::PauseFromAbove { .. }
+            | Self::ResumeFromAbove
+            | Self::Undo { .. }
+            | Self::CancelAndUndo { .. }
+            | Self::Withdraw { .. }
+            | Self::RetryNow { .. }
+            | Self::Retry { .. }
+            | Self::Configure { .. }
+            | Self::PauseTask { .. }
+            | Self::ResumeTask { .. } => {}
+        }
+        Some(())
+    }
+}
+
+impl ExecutorEvent {
+    fn fill(&mut self, first: &Event) -> Option<()> {
+        match (self, first) {
+            (Self::TaskCompleted { result, .. }, Event::TaskStatusUpdated { result: Some(text), .. })
+            | (Self::TaskFailed { error: result, .. }, Event::TaskStatusUpdated { error: Some(text), .. })
+            | (Self::ClarificationProvided { answer: result, .. }, Event::ClarificationReceived { answer: text, .. }) => {
+                result.clone_from(text)
+            }
+            (
+                Self::NeedsClarification { question, default, .. },
+                Event::ClarificationRequested { question: text, default: answer, .. },
+            ) => (question.clone_from(text), default.clone_from(answer)).0,
+            (Self::UsageReported { .. }, _event) => {}
+            (
+                Self::TaskCompleted { .. }
+                | Self::TaskFailed { .. }
+                | Self::NeedsClarification { .. }
+                | Self::ClarificationProvided { .. },
+                _event,
+            ) => return None,
+        }
+        Some(())
+    }
+}
+
+/// Amendments without their long texts: definitions of no tasks and a source without text are filled from the event.
+fn abridged(amendments: &[Amendment]) -> Vec<Amendment> {
+    let short = amendments.iter().filter_map(|amendment| match amendment {
+        // The definitions already say what was handed on by a skip.
+        Amendment::Skip { task, .. } => Some(Amendment::Skip { task: *task, keeps_order: false }),
+        Amendment::Done { .. } => Some(amendment.clone()),
+        Amendment::Source { .. } => Some(Amendment::Source { text: String::new() }),
+        Amendment::Add { .. } | Amendment::Edit { .. } | Amendment::Reorder { .. } | Amendment::Define { .. } => None,
+    });
+    let mut short = short.collect::<Vec<_>>();
+    short.sort_by_key(|amendment| !matches!(amendment, Amendment::Done { .. }));
+    short.insert(0, Amendment::Define { tasks: Vec::new() });
+    short
+}
+
+fn complete(amendments: &mut Vec<Amendment>, amended: Option<&Event>) {
+    let (defined, new_source) = match amended {
+        Some(Event::TasksAmended { tasks, source, .. }) => (Some(tasks), source.as_ref()),
+        Some(_) | None => (None, None),
+    };
+    amendments.retain_mut(|amendment| match amendment {
+        Amendment::Define { tasks } if tasks.is_empty() => defined.map(|defined| tasks.clone_from(defined)).is_some(),
+        Amendment::Source { text } if text.is_empty() => new_source.map(|source| text.clone_from(source)).is_some(),
+        Amendment::Add { .. }
+        | Amendment::Edit { .. }
+        | Amendment::Skip { .. }
+        | Amendment::Reorder { .. }
+        | Amendment::Done { .. }
+        | Amendment::Source { .. }
+        | Amendment::Define { .. } => true,
+    });
+}
+
+impl TaskCommand {
+    /// Its recorded form, for [`crewlog_mq::Cause::keeping`].
+    #[must_use]
+    pub fn recorded(&self) -> Value {
+        record(self)
+    }
+
+    /// The command from its recorded form and the events of its append.
+    ///
+    /// # Errors
+    /// [`RestoreError`] when either does not come from [`TaskCommand::recorded`] and the task.
+    pub fn restore(recorded: &Value, events: &[TaskEvent]) -> Result<Self, RestoreError> {
+        restore(recorded, |command: &mut Self| {
+            match command {
+                Self::End { usage, ending, .. } => {
+                    *ending = events.last().and_then(ending_of)?;
+                    if let Some(TaskEvent::UsageReported { usage: used, .. }) = events.first() {
+                        *usage = *used;
+                    }
+                }
+                Self::Report { ending, .. } => *ending = events.last().and_then(ending_of)?,
+                Self::Answer { answer, .. } => {
+                    let TaskEvent::ClarificationProvided { answer: text, .. } = events.last()? else { return None };
+                    answer.clone_from(text);
+                }
+                Self::Claim { .. } | Self::Start { .. } | Self::Renew { .. } => {}
+            }
+            Some(())
+        })
+    }
+}
+
+/// The ending that an event records.
+fn ending_of(event: &TaskEvent) -> Option<Ending> {
+    match event.clone() {
+        TaskEvent::TaskCompleted { result, run, .. } => Some(Ending::Completed { result, run }),
+        TaskEvent::TaskFailed { error, class, run, .. } => Some(Ending::Failed { error, class, run }),
+        TaskEvent::NeedsClarification { question, default, .. } => Some(Ending::Asked { question, default }),
+        TaskEvent::TaskStopped { reason, .. } => Some(Ending::Stopped { reason }),
+        TaskEvent::TaskReleased { reason, .. } => Some(Ending::Released { reason }),
+        TaskEvent::TaskClaimed { .. }
+        | TaskEvent::TaskStarted { .. }
+        | TaskEvent::LeaseRenewed { .. }
+        | TaskEvent::UsageReported { .. }
+        | TaskEvent::ClarificationProvided { .. } => None,
+    }
+}
