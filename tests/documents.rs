@@ -211,3 +211,71 @@ fn a_name_without_a_test_is_told_from_one_with() {
         assert_eq!(find_test(name), Err(why.to_owned()));
     }
 }
+
+/// The lists come from the sources, so that a new variant without a row is found: every enum that is an event of the log,
+/// and every enum of commands that are recorded.
+#[test]
+fn the_page_of_json_names_every_event_type_and_recorded_command() {
+    let page = read("docs/json.md");
+    let (events, commands) = (logged("Event for ", ""), logged("", "pub fn recorded(&self)"));
+    assert!(events.len() >= 40 && commands.len() >= 30, "too few are found: {events:?}, {commands:?}");
+    let difference = commands
+        .symmetric_difference(&names_in_tables(&page, "| command | keys | what its events repeat |", 0))
+        .cloned()
+        .collect::<Vec<_>>();
+    assert!(difference.is_empty(), "recorded commands without a row, or rows without a command: {difference:?}");
+    let mut documented = names_in_tables(&page, "| stream | type | keys of `data` |", 1);
+    // It has no enum: the log itself appends it.
+    assert!(documented.remove("ClockStepped"));
+    let difference = events.symmetric_difference(&documented).collect::<Vec<_>>();
+    assert!(difference.is_empty(), "event types without a row, or rows without an event: {difference:?}");
+}
+
+/// The variants of every enum with an `impl` whose first line, or whose body, says this.
+fn logged(head: &str, body: &str) -> BTreeSet<String> {
+    let mut variants = BTreeSet::new();
+    for folder in ["mq/src", "planner/src", "executors/src", "src"] {
+        let sources = sources(folder);
+        for source in &sources {
+            for implementation in source.split("\nimpl ").skip(1) {
+                let (line, rest) = implementation.split_once(" {\n").unwrap_or_default();
+                let block = rest.split("\n}\n").next().unwrap_or_default();
+                let name = line.rsplit(' ').next().unwrap_or_default();
+                if line.contains(head) && block.contains(body) && (head.is_empty() || line.starts_with(['M', 'E'])) {
+                    variants.extend(sources.iter().flat_map(|source| variants_of(source, name)));
+                }
+            }
+        }
+    }
+    variants
+}
+
+fn sources(folder: &str) -> Vec<String> {
+    let mut texts = Vec::new();
+    for entry in std::fs::read_dir(root().join(folder)).expect("it is a folder").flatten() {
+        let path = format!("{folder}/{}", entry.file_name().to_string_lossy());
+        if entry.path().is_dir() {
+            texts.extend(sources(&path));
+        } else if path.ends_with(".rs") {
+            texts.push(read(&path));
+        }
+    }
+    texts
+}
+
+/// As rustfmt writes them: a line each, indented once.
+fn variants_of(source: &str, name: &str) -> Vec<String> {
+    let Some((_, rest)) = source.split_once(&format!("\npub enum {name} {{\n")) else { return Vec::new() };
+    let block = rest.split("\n}\n").next().unwrap_or_default();
+    let lines = block.lines().filter_map(|line| line.strip_prefix("    "));
+    let names = lines.filter(|line| line.starts_with(|first: char| first.is_ascii_uppercase()));
+    names.map(|line| line.chars().take_while(|char| char.is_alphanumeric()).collect()).collect()
+}
+
+/// The names in one cell of each row of the tables with this head.
+fn names_in_tables(page: &str, head: &str, cell: usize) -> BTreeSet<String> {
+    let tables = page.split(head).skip(1).map(|rest| rest.split("\n\n").next().unwrap_or_default());
+    let cells = tables.flat_map(str::lines).filter_map(|row| row.split(" | ").nth(cell));
+    let names = cells.flat_map(|cell| cell.split('`').skip(1).step_by(2));
+    names.map(str::to_owned).collect()
+}

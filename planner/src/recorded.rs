@@ -76,7 +76,8 @@ impl Command {
         match self {
             Self::Initialize { user_input, config: settings, .. } => {
                 let Event::TasksPlanned { source, config, .. } = first? else { return None };
-                (user_input.clone_from(source), settings.clone_from(config));
+                user_input.clone_from(source);
+                settings.clone_from(config);
             }
             Self::Propose { proposal, config: settings, .. } => {
                 let Event::TasksPlanned { tasks, title, source, config, context, origin, .. } = first? else {
@@ -110,7 +111,8 @@ impl Command {
             }
             Self::Ask { question, default, .. } => {
                 let Event::ClarificationRequested { question: text, default: answer, .. } = first? else { return None };
-                (question.clone_from(text), default.clone_from(answer));
+                question.clone_from(text);
+                default.clone_from(answer);
             }
             Self::AnswerAndAsk { answer, further, .. } => {
                 let [
@@ -121,7 +123,8 @@ impl Command {
                 else {
                     return None;
                 };
-                (answer.clone_from(text), further.clone_from(question));
+                answer.clone_from(text);
+                further.clone_from(question);
             }
             Self::HandleExecutorEvent(report) => report.fill(first?)?,
             Self::NameCheckpoint { .. }
@@ -151,13 +154,17 @@ impl ExecutorEvent {
         match (self, first) {
             (Self::TaskCompleted { result, .. }, Event::TaskStatusUpdated { result: Some(text), .. })
             | (Self::TaskFailed { error: result, .. }, Event::TaskStatusUpdated { error: Some(text), .. })
-            | (Self::ClarificationProvided { answer: result, .. }, Event::ClarificationReceived { answer: text, .. }) => {
-                result.clone_from(text)
+            | (Self::ClarificationProvided { answer: result, .. }, Event::ClarificationReceived { answer: text, .. }) =>
+            {
+                result.clone_from(text);
             }
             (
                 Self::NeedsClarification { question, default, .. },
                 Event::ClarificationRequested { question: text, default: answer, .. },
-            ) => (question.clone_from(text), default.clone_from(answer)).0,
+            ) => {
+                question.clone_from(text);
+                default.clone_from(answer);
+            }
             (Self::UsageReported { .. }, _event) => {}
             (
                 Self::TaskCompleted { .. }
