@@ -1,20 +1,19 @@
-//! Looking at the crew: `stats`, `conflicts`. They fold the log themselves, so they are right where nothing hosts the
-//! processes that append the same. Nothing here appends or executes anything.
+//! Looking at the crew: `stats`, `conflicts`. They fold the log from their last snapshot on, so they are right where nothing
+//! hosts the processes that append the same. Nothing here executes anything.
 
 use std::collections::BTreeMap;
 use std::io::{BufWriter, Write};
 
+use crewlog_executors::projecting::Projected;
 use crewlog_executors::reacting::fold;
 use crewlog_mq::{EventStore, Position};
-use crewlog_planner::crew::conflicts::{ConflictEvent, Conflicts};
+use crewlog_planner::crew::conflicts::{ConflictEvent, Conflicts, Moment};
 use crewlog_planner::crew::statistics::{Figures, Statistics};
 use crewlog_planner::event::plan_tag;
 
 use crate::cli::{self, Output};
 use crate::failure::{Code, Failure};
-use crate::json::{
-    ConflictJson, ConflictsJson, HolderJson, ProjectJson, ResolvedJson, StatsJson, print_line, print_pretty,
-};
+use crate::json::{ConflictJson, ConflictsJson, ProjectJson, ResolvedJson, StatsJson, print_line, print_pretty};
 use crate::look::find_plan;
 use crate::session::Session;
 use crate::text::{count, one_line, rfc3339, visible};
@@ -22,10 +21,16 @@ use crate::text::{count, one_line, rfc3339, visible};
 /// `stats`.
 pub async fn stats(session: &Session, stats: &cli::Stats) -> Result<Code, Failure> {
     let store = session.place.open().await?;
-    let at = position(&store, stats.at).await?;
-    let statistics = fold::<Statistics>(&store, at, |_, _| {}).await?;
-    let projects = statistics.figures().map(|(name, figures)| ProjectJson { project: name.to_owned(), figures });
-    let projects = projects.collect::<Vec<_>>();
+    let mut statistics = Projected::<Statistics>::read(&store, stats.at.map(Position)).await?;
+    statistics.keep().await;
+    let (at, statistics) = (statistics.at, statistics.state);
+    let projects = match &stats.project {
+        Some(project) => vec![ProjectJson { project: project.clone(), figures: statistics.of(project) }],
+        None => {
+            let all = statistics.figures().map(|(name, figures)| ProjectJson { project: name.to_owned(), figures });
+            all.collect()
+        }
+    };
     let mut stdout = BufWriter::new(std::io::stdout().lock());
     match session.output {
         Output::Json => print_pretty(&mut stdout, &StatsJson { at, projects })?,
@@ -44,15 +49,6 @@ pub async fn stats(session: &Session, stats: &cli::Stats) -> Result<Code, Failur
     Ok(Code::Done)
 }
 
-/// The position that a view is as of.
-async fn position(store: &EventStore, asked: Option<i64>) -> Result<Position, Failure> {
-    let head = store.head().await?;
-    Ok(match asked {
-        Some(asked) => store.whole(Position(asked).min(head)).await?,
-        None => head,
-    })
-}
-
 fn print_figures(mut to: impl Write, at: Position, project: &ProjectJson) -> std::io::Result<()> {
     let ProjectJson { project, figures } = project;
     let Figures { completed, failed, active, .. } = figures;
@@ -65,7 +61,7 @@ fn print_figures(mut to: impl Write, at: Position, project: &ProjectJson) -> std
     line("Mean duration", &format!("{} ms", figures.mean_duration_ms))?;
     line("Mean steps", &figures.mean_steps.to_string())?;
     line("Mean iterations", &figures.mean_iterations.to_string())?;
-    line("Most active kind", &figures.most_active_kind)
+    line("Most active", &figures.most_active_executor)
 }
 
 /// `conflicts`.
@@ -75,8 +71,16 @@ pub async fn conflicts(session: &Session, conflicts: &cli::Conflicts) -> Result<
         Some(plan) => Some(find_plan(&store, plan).await?),
         None => None,
     };
-    let at = position(&store, conflicts.at).await?;
-    let found = load(&store, at, plan.as_deref(), conflicts.all).await?;
+    let mut open = Projected::<Conflicts>::read(&store, conflicts.at.map(Position)).await?;
+    open.keep().await;
+    let (at, tag) = (open.at, plan.as_deref().map(plan_tag));
+    let found = match conflicts.all {
+        true => load_all(&store, at, tag.as_ref()).await?,
+        false => {
+            let open = open.state.open().filter(|open| tag.as_ref().is_none_or(|tag| open.tags.contains(tag)));
+            sorted(open.filter_map(|open| ConflictJson::of(open.project, open.detected, open.since)))
+        }
+    };
     let mut stdout = BufWriter::new(std::io::stdout().lock());
     match session.output {
         Output::Json => print_pretty(&mut stdout, &ConflictsJson { at, conflicts: found })?,
@@ -95,36 +99,37 @@ pub async fn conflicts(session: &Session, conflicts: &cli::Conflicts) -> Result<
     Ok(Code::Done)
 }
 
-/// The conflicts as of a position, of one plan or of all, the oldest first.
-async fn load(store: &EventStore, at: Position, plan: Option<&str>, all: bool) -> Result<Vec<ConflictJson>, Failure> {
-    let tag = plan.map(plan_tag);
+/// All conflicts up to a position, of one plan or of all; the resolved ones are in the whole history alone.
+async fn load_all(store: &EventStore, at: Position, tag: Option<&String>) -> Result<Vec<ConflictJson>, Failure> {
     let mut known: BTreeMap<(String, u64), ConflictJson> = BTreeMap::new();
-    let mut resolved = Vec::new();
     fold::<Conflicts>(store, at, |cause, said| {
-        if tag.as_ref().is_some_and(|tag| !said.tags.contains(tag)) {
+        if tag.is_some_and(|tag| !said.tags.contains(tag)) {
             return;
         }
-        let (position, since, project) = (cause.position, rfc3339(cause.created_at), said.project);
-        match said.event {
-            ConflictEvent::ConflictDetected { conflict, pattern, holders, n_holders } => {
-                let holders = holders.into_iter().map(HolderJson::of).collect();
-                let key = (project.clone(), conflict);
-                let found =
-                    ConflictJson { project, conflict, position, since, pattern, holders, n_holders, resolved: None };
-                known.insert(key, found);
+        let since = Moment { position: cause.position, at: cause.created_at };
+        match &said.event {
+            ConflictEvent::ConflictDetected { conflict, .. } => {
+                let found = ConflictJson::of(&said.project, &said.event, since);
+                known.extend(found.map(|found| ((said.project.clone(), *conflict), found)));
             }
             ConflictEvent::ConflictResolved { conflict, by, resolution } => {
-                let found = known.remove(&(project, conflict)).filter(|_| all);
-                let (plan, task, resolution) = (by.plan, by.task.to_string(), resolution.as_str());
-                let how = ResolvedJson { position, since, plan, task, resolution };
-                resolved.extend(found.map(|found| ConflictJson { resolved: Some(how), ..found }));
+                if let Some(found) = known.get_mut(&(said.project.clone(), *conflict)) {
+                    let (plan, task, resolution) = (by.plan.clone(), by.task.to_string(), resolution.as_str());
+                    let (position, since) = (since.position, rfc3339(since.at));
+                    found.resolved = Some(ResolvedJson { position, since, plan, task, resolution });
+                }
             }
         }
     })
     .await?;
-    let mut found = resolved.into_iter().chain(known.into_values()).collect::<Vec<_>>();
+    Ok(sorted(known.into_values()))
+}
+
+/// The oldest first.
+fn sorted(conflicts: impl Iterator<Item = ConflictJson>) -> Vec<ConflictJson> {
+    let mut found = conflicts.collect::<Vec<_>>();
     found.sort_by(|a, b| (a.position, &a.project, a.conflict).cmp(&(b.position, &b.project, b.conflict)));
-    Ok(found)
+    found
 }
 
 fn print_conflict(mut to: impl Write, conflict: &ConflictJson) -> std::io::Result<()> {

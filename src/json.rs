@@ -6,12 +6,12 @@ use std::io::{self, Write};
 
 use crewlog_executors::agent::{Agent, PromptBy};
 use crewlog_mq::{Finding, LogIdentity, Position, Recorded};
-use crewlog_planner::crew::conflicts::Holder;
+use crewlog_planner::crew::conflicts::{ConflictEvent, Holder, Moment};
 use crewlog_planner::crew::statistics::Figures;
 use crewlog_planner::event::{Budget, Deadline, Usage};
+use crewlog_planner::listing::{Parent, PlanSummary};
 use crewlog_planner::parse::ParsedPlan;
 use crewlog_planner::plan::{AttachmentKind, Condition, Mark, TaskId, TaskPlan};
-use crewlog_planner::state::{PlannerState, Wait};
 use crewlog_planner::view::PlanView;
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -144,22 +144,11 @@ pub struct ListedJson {
     /// When it was made.
     pub created_at: String,
     /// Of a fork: what it goes on from.
-    pub parent: Option<ParentJson>,
+    pub parent: Option<Parent>,
     /// Whether nothing more is started because of its budget.
     pub is_held_by_budget: bool,
     /// Whether it stands open, and nothing of it is left to do.
     pub waits_for_work: bool,
-}
-
-/// What a fork goes on from.
-#[derive(Serialize)]
-pub struct ParentJson {
-    /// The other plan.
-    pub plan: String,
-    /// The last position that they share.
-    pub at: Position,
-    /// Why it was made.
-    pub reason: String,
 }
 
 /// A fork of a plan.
@@ -173,32 +162,13 @@ pub struct ForkJson {
     pub reason: String,
 }
 
-impl ParentJson {
-    fn of(state: &PlannerState) -> Option<Self> {
-        let ((plan, at), reason) = (state.parent()?, state.fork_reason()?);
-        Some(Self { plan: plan.to_owned(), at, reason: reason.to_owned() })
-    }
-}
-
 impl ListedJson {
     /// Of a plan.
-    pub fn of(plan: &str, view: &PlanView) -> Self {
-        Self {
-            plan: plan.to_owned(),
-            title: title_of(view.state()),
-            status: view.status().as_str(),
-            created_at: view.created_at().map_or_else(String::new, rfc3339),
-            parent: ParentJson::of(view.state()),
-            is_held_by_budget: view.state().held_by_budget().is_some(),
-            waits_for_work: view.state().waits_for() == [Wait::Work],
-        }
+    pub fn of(plan: &str, summary: PlanSummary) -> Self {
+        let PlanSummary { title, status, created_at, parent, is_held_by_budget, waits_for_work } = summary;
+        let (plan, status, created_at) = (plan.to_owned(), status.as_str(), rfc3339(created_at));
+        Self { plan, title, status, created_at, parent, is_held_by_budget, waits_for_work }
     }
-}
-
-/// What a plan is called in lists.
-pub fn title_of(state: &PlannerState) -> String {
-    let first_task = || state.tasks().first().map(|task| task.plan.description.clone());
-    state.title().map(str::to_owned).or_else(first_task).unwrap_or_default()
 }
 
 /// `executors`.
@@ -251,7 +221,7 @@ pub struct ShownJson<'a> {
     plan: &'a str,
     status: &'static str,
     at: Position,
-    parent: Option<ParentJson>,
+    parent: Option<Parent>,
     /// In `show` only, and only where there are some.
     #[serde(skip_serializing_if = "<[ForkJson]>::is_empty")]
     forks: &'a [ForkJson],
@@ -349,7 +319,7 @@ impl<'a> ShownJson<'a> {
             plan,
             status: view.status().as_str(),
             at,
-            parent: ParentJson::of(state),
+            parent: Parent::of(state),
             forks: &[],
             tasks: tasks_shown,
             questions: questions.collect(),
@@ -544,6 +514,17 @@ pub struct ResolvedJson {
     pub task: String,
     /// How that ended.
     pub resolution: &'static str,
+}
+
+impl ConflictJson {
+    /// Of a conflict that was detected; none of another event.
+    pub fn of(project: &str, detected: &ConflictEvent, Moment { position, at }: Moment) -> Option<Self> {
+        let ConflictEvent::ConflictDetected { conflict, pattern, holders, n_holders } = detected else { return None };
+        let (project, pattern, since) = (project.to_owned(), pattern.clone(), rfc3339(at));
+        let holders = holders.iter().cloned().map(HolderJson::of).collect();
+        let (conflict, n_holders) = (*conflict, *n_holders);
+        Some(Self { project, conflict, position, since, pattern, holders, n_holders, resolved: None })
+    }
 }
 
 impl HolderJson {

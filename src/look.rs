@@ -1,14 +1,14 @@
 //! Looking: `ls`, `show`. Nothing here executes anything, or appends but for what a model is asked.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufWriter, Write};
 use std::path::Path;
 use std::time::Duration;
 
 use crewlog_executors::history::History;
+use crewlog_executors::projecting::{Projected, list_plans};
 use crewlog_mq::{Error, EventStore, Position, Query, Range, Recorded};
-use crewlog_planner::claim;
 use crewlog_planner::event::{self, Deadline, TaskStatus};
+use crewlog_planner::listing::{PlanList, PlanSummary};
 use crewlog_planner::parse::{self, Diagnostic, ParsedPlan};
 use crewlog_planner::plan::{Mark, NodeKind, TaskPlan, sub_plan_id};
 use crewlog_planner::state::{HeldByBudget, Measure, Phase, PlannerState, Question, Shortage, Task};
@@ -49,12 +49,7 @@ pub fn print_warnings(warnings: &[Diagnostic], file: &Path) {
 /// `ls`.
 pub async fn ls(session: &Session, ls: &Ls) -> Result<Code, Failure> {
     let store = session.place.open().await?;
-    let range = match ls.at {
-        Some(at) => Range::up_to(store.whole(Position(at)).await?),
-        None => Range::default(),
-    };
-    let plans = load_plans(&store, range).await?;
-    let listed = plans.iter().map(|(plan, view)| ListedJson::of(plan, view)).collect::<Vec<_>>();
+    let listed = list(&store, ls.at.map(Position)).await?;
     let mut stdout = std::io::stdout().lock();
     match session.output {
         Output::Json => print_pretty(&mut stdout, &PlansJson { plans: listed })?,
@@ -370,60 +365,52 @@ pub async fn for_all_of(
 
 /// A plan as of the end of a range.
 pub async fn load_view(store: &EventStore, plan: &str, range: Range) -> Result<PlanView, Error> {
+    load_counted(store, plan, range).await.map(|(view, _)| view)
+}
+
+async fn load_counted(store: &EventStore, plan: &str, range: Range) -> Result<(PlanView, usize), Error> {
     let history = History::of(store, plan).await?;
-    let mut view = PlanView::default();
+    let (mut view, mut n_events) = (PlanView::default(), 0);
     let mut records = std::pin::pin!(history.records(store, &Query::all(), range));
     while let Some(recorded) = records.try_next().await? {
         view.apply(&recorded)?;
+        n_events += 1;
     }
-    Ok(view)
+    Ok((view, n_events))
 }
 
-/// All plans as of the end of a range, the oldest first. One that cannot be read is named and left out.
-pub async fn load_plans(store: &EventStore, range: Range) -> Result<Vec<(String, PlanView)>, Failure> {
-    let mut views: BTreeMap<String, PlanView> = BTreeMap::new();
-    let mut order = Vec::new();
-    let mut unreadable = BTreeSet::new();
-    let mut forks = BTreeSet::new();
-    for_each(store, &Query::stream(event::STREAM), range, |recorded| {
-        let plan = &recorded.aggregate_id;
-        // The plan that it goes on from has gone on too, so a fork is read by itself.
-        if recorded.event_type == "PlanForked" && !views.contains_key(plan) && forks.insert(plan.clone()) {
-            order.push(plan.clone());
-        }
-        if unreadable.contains(plan) || forks.contains(plan) {
-            return Ok(());
-        }
-        let view = views.entry(plan.clone()).or_insert_with(|| {
-            order.push(plan.clone());
-            PlanView::default()
-        });
-        if let Err(error) = view.apply(recorded) {
-            say(&unreadable_plan(plan, &error));
-            views.remove(plan);
-            unreadable.insert(plan.clone());
-        }
-        Ok(())
-    })
-    .await?;
-    // Who holds a task is told by the task alone.
-    for_each(store, &Query::stream(claim::STREAM), range, |recorded| {
-        let Some((plan, _)) = claim::split_aggregate_id(&recorded.aggregate_id) else { return Ok(()) };
-        if let Some(Err(error)) = views.get_mut(plan).map(|view| view.apply(recorded)) {
-            say(&unreadable_plan(plan, &error));
-            views.remove(plan);
-        }
-        Ok(())
-    })
-    .await?;
-    for fork in forks {
-        match load_view(store, &fork, range).await {
-            Ok(view) => drop(views.insert(fork, view)),
-            Err(error @ Error::Decode { .. }) => say(&unreadable_plan(&fork, &error)),
-            Err(error) => return Err(error.into()),
-        }
+/// What `ls` shows of all plans, the oldest first. Only what has changed since the last snapshot of the list is folded; a
+/// plan that cannot be read is named and left out.
+async fn list(store: &EventStore, at: Option<Position>) -> Result<Vec<ListedJson>, Failure> {
+    let mut list = Projected::<PlanList>::read(store, at).await?;
+    let mut listed = Vec::new();
+    for plan in list.state.plans().to_vec() {
+        let summary = match plan.summary.filter(|_| !plan.has_changed) {
+            Some(summary) => summary,
+            None => {
+                let Some((view, n_events)) = load_readable(store, &plan.id, list.at).await? else { continue };
+                let Some(summary) = PlanSummary::of(&view) else { continue };
+                list.fold(n_events);
+                list.state.summarize(&plan.id, summary.clone());
+                summary
+            }
+        };
+        listed.push(ListedJson::of(&plan.id, summary));
     }
-    Ok(order.into_iter().filter_map(|plan| views.remove_entry(&plan)).collect())
+    list.keep().await;
+    Ok(listed)
+}
+
+/// A plan as of a position, and how many events it has. One that cannot be read is named.
+pub async fn load_readable(store: &EventStore, plan: &str, at: Position) -> Result<Option<(PlanView, usize)>, Failure> {
+    match load_counted(store, plan, Range::up_to(at)).await {
+        Ok(loaded) => Ok(Some(loaded)),
+        Err(error @ Error::Decode { .. }) => {
+            say(&unreadable_plan(plan, &error));
+            Ok(None)
+        }
+        Err(error) => Err(error.into()),
+    }
 }
 
 /// What is said of a plan that a newer program has written, or nobody.
@@ -443,14 +430,9 @@ pub async fn find_plan(store: &EventStore, typed: &str) -> Result<String, Failur
     if !exact.events.is_empty() {
         return Ok(typed.to_owned());
     }
-    let mut known = Vec::new();
-    let query = Query::stream(event::STREAM).of_types(["TasksPlanned", "PlanForked"]);
-    for_each(store, &query, Range::default(), |recorded| {
-        known.push(recorded.aggregate_id.clone());
-        Ok(())
-    })
-    .await?;
-    let mut matching = known.iter().filter(|plan| !typed.is_empty() && plan.starts_with(typed));
+    let list = list_plans(store, None).await?;
+    let known = list.plans().iter().map(|plan| &plan.id);
+    let mut matching = known.clone().filter(|plan| !typed.is_empty() && plan.starts_with(typed));
     match (matching.next(), matching.next()) {
         (Some(plan), None) => Ok(plan.clone()),
         (Some(first), Some(second)) => {
@@ -459,7 +441,7 @@ pub async fn find_plan(store: &EventStore, typed: &str) -> Result<String, Failur
         }
         (None, _) => {
             let failure = Failure::new(Code::Nothing, format!("no plan has the id {typed:?}"));
-            let newest = known.iter().rev().take(HINTED_MAX).cloned().collect::<Vec<_>>();
+            let newest = known.rev().take(HINTED_MAX).cloned().collect::<Vec<_>>();
             Err(if newest.is_empty() {
                 failure.hint("there is no plan in this log yet: `crewlog run FILE` makes one")
             } else {

@@ -4,11 +4,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crewlog_executors::projecting::list_plans;
 use crewlog_executors::roster::Roster;
 use crewlog_executors::worker::{CutOff, Scope};
 use crewlog_mq::{Error, EventStore, Position, Query, Range, Recorded, Start};
 use crewlog_planner::claim;
 use crewlog_planner::crew::conflicts;
+use crewlog_planner::listing::PlanSummary;
 use crewlog_planner::sealed::{self, KeyEvent};
 use crewlog_planner::state::{Phase, Wait};
 use crewlog_planner::view::{PlanStatus, PlanView};
@@ -58,8 +60,12 @@ pub async fn work(session: &Session, work: Work) -> Result<Code, Failure> {
     let (store, _) = session.place.open_or_make().await?;
     let mut signals = Signals::new()?;
     let head = store.head().await?;
-    let mut views = look::load_plans(&store, Range::up_to(head)).await?.into_iter().collect::<BTreeMap<_, _>>();
-    views.retain(|_, view| !has_ended(view));
+    let list = list_plans(&store, Some(head)).await?;
+    let mut views = BTreeMap::new();
+    for plan in list.open() {
+        let loaded = look::load_readable(&store, &plan.id, head).await?;
+        views.extend(loaded.filter(|(view, _)| !has_ended(view)).map(|(view, _)| (plan.id.clone(), view)));
+    }
     let progress = Progress::of_all(session.terminal).with(roster.clone());
     if !session.terminal.is_quiet {
         say(&format!(
@@ -203,7 +209,8 @@ impl Crew<'_> {
             for plan in self.ended.keys() {
                 self.views.insert(plan.clone(), look::load_view(&store, plan, Range::up_to(head)).await?);
             }
-            let plans = self.views.iter().map(|(plan, view)| ListedJson::of(plan, view)).collect();
+            let summaries = self.views.iter().filter_map(|(plan, view)| Some((plan, PlanSummary::of(view)?)));
+            let plans = summaries.map(|(plan, summary)| ListedJson::of(plan, summary)).collect();
             self.output_fault = print_pretty(std::io::stdout().lock(), &PlansJson { plans }).err();
         }
         for (plan, view) in &self.views {

@@ -22,6 +22,7 @@ pub mod model;
 pub mod output;
 mod pauses;
 pub mod planning;
+pub mod projecting;
 pub mod reacting;
 pub mod roster;
 pub mod routing;

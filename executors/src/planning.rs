@@ -10,7 +10,8 @@ use crewlog_mq::{
     Cause, Error, EventStore, ExecuteError, Followed, Position, Query, Range, Recorded, Runner, Start, Timestamp,
 };
 use crewlog_planner::claim::{self, TaskEvent};
-use crewlog_planner::event::{self, Command, Event, ExecutorEvent, plan_tag, under_tag};
+use crewlog_planner::event::{self, Command, ExecutorEvent, plan_tag, under_tag};
+use crewlog_planner::listing::ListedPlan;
 use crewlog_planner::planner::{Planner, PlannerError};
 use crewlog_planner::state::Phase;
 use futures::{StreamExt, TryStreamExt};
@@ -19,6 +20,7 @@ use tokio::sync::watch;
 use crate::backoff::Backoff;
 use crate::history::{ForkPoint, History};
 use crate::in_step::{LeftAsItIs, follow_above, keep_in_step};
+use crate::projecting::list_plans;
 
 /// The name under which the planner reacts.
 const PROCESS: &str = "planner";
@@ -33,8 +35,6 @@ const TICKS_MAX: usize = 100;
 const STEPS: [&str; 4] = [PAUSED, "PlanResumed", "SettingsChanged", "PlanningCompleted"];
 /// What a plan that is paused with the one above it looks up at once more.
 const PAUSED: &str = "PlanPaused";
-/// How many events are read at a time.
-const PAGE: usize = 1000;
 
 /// The planner of a plan on a log. That of a fork goes on from the history that it shares.
 ///
@@ -377,52 +377,14 @@ pub async fn keep_time(planner: &mut Runner<Planner>, store: &EventStore) -> Res
     if due_at(planner).is_some_and(|at| at <= store.now()) { order_tick(store, planner).await } else { Ok(()) }
 }
 
-/// The plans that have not ended, with their tags.
+/// The plans that have not ended, with their tags. Of the query its tags count.
 async fn open_plans(store: &EventStore, plans: &Query, head: Position) -> Result<BTreeMap<String, Vec<String>>, Error> {
-    let mut open = BTreeMap::new();
-    let mut range = Range::up_to(head);
-    loop {
-        let page = store.read(plans, range, PAGE).await?;
-        for recorded in page.events {
-            match recorded.decode::<Event>() {
-                // A standing plan that had ended goes on with what is added.
-                Ok(
-                    Event::TasksPlanned { .. }
-                    | Event::PlanForked { .. }
-                    | Event::TasksReopened { .. }
-                    | Event::TasksAmended { .. },
-                ) => {
-                    open.insert(recorded.aggregate_id, recorded.tags);
-                }
-                Ok(Event::PlanningCompleted { .. }) => {
-                    open.remove(&recorded.aggregate_id);
-                }
-                Ok(
-                    Event::TaskDispatched { .. }
-                    | Event::TaskStatusUpdated { .. }
-                    | Event::ClarificationRequested { .. }
-                    | Event::ClarificationReceived { .. }
-                    | Event::ContextCompacted { .. }
-                    | Event::SettingsChanged { .. }
-                    | Event::TaskPaused { .. }
-                    | Event::TaskResumed { .. }
-                    | Event::DeadlineSet { .. }
-                    | Event::UsageRecorded { .. }
-                    | Event::ClarificationWithdrawn { .. }
-                    | Event::CheckpointNamed { .. }
-                    | Event::CompactionRequested { .. }
-                    | Event::PlanPaused { .. }
-                    | Event::PlanResumed {}
-                    | Event::PlanCancelled { .. },
-                )
-                | Err(_) => {}
-            }
-        }
-        if !page.more {
-            return Ok(open);
-        }
-        range.after = page.next;
-    }
+    let list = list_plans(store, Some(head)).await?;
+    let matches = |plan: &&ListedPlan| {
+        let mut queries = plans.or.iter().chain([plans]);
+        queries.any(|query| query.tags.iter().all(|tag| plan.tags.contains(tag)))
+    };
+    Ok(list.open().filter(matches).map(|plan| (plan.id.clone(), plan.tags.clone())).collect())
 }
 
 /// A report is never dropped because the log could not be written just now. What can never be done is passed over, so that

@@ -176,7 +176,7 @@ pub async fn host(store: EventStore, scope: Scope) -> Result<(), Error> {
 }
 
 async fn hand_in(store: &EventStore, envelope: &Envelope<Event>) -> Result<(), Error> {
-    let Event::PlanningCompleted { summary, outcome } = &envelope.event else { return Ok(()) };
+    let Event::PlanningCompleted { summary, outcome, .. } = &envelope.event else { return Ok(()) };
     let (plan, tags) = (&envelope.recorded.aggregate_id, envelope.recorded.tags.clone());
     let mut planner = planner_of(store, plan, tags).await?;
     planner.catch_up().await?;

@@ -468,7 +468,7 @@ async fn follow(store: &EventStore, plan: &str, timeout: Option<Duration>) -> Re
                 Some(Ok(envelope)) => {
                     until = until.or_else(|| timeout.map(|timeout| envelope.recorded.created_at.plus(timeout)));
                     planner.apply(&envelope.event);
-                    if let Event::PlanningCompleted { summary, outcome } = &envelope.event {
+                    if let Event::PlanningCompleted { summary, outcome, .. } = &envelope.event {
                         return Ok(Some(ending(plan, planner.state(), summary, *outcome)));
                     }
                 }

@@ -97,6 +97,13 @@ impl<S> Snapshots<S> {
         Self { store, query, form, space, key, log: None, n_events: 0, n_bytes: 0 }
     }
 
+    /// The same in cells of their own, under another name: of readers who must not go ahead of a process with this fold.
+    #[must_use]
+    pub fn under(mut self, name: &str) -> Self {
+        self.space = format!("{name}:{}", self.space);
+        self
+    }
+
     /// The newest snapshot and the last event in it; the fold goes on behind that. One that is ahead of the log, of another
     /// log or cannot be read is none. Of events under a [`crate::Veil`] there may be none at all.
     ///

@@ -16,6 +16,7 @@ mod error;
 pub mod event;
 mod json;
 pub mod lines;
+pub mod listing;
 pub mod model;
 mod open;
 pub mod parse;

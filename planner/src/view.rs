@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use crewlog_mq::{Error, Handler, Position, Recorded, Timestamp};
+use serde::{Deserialize, Serialize};
 
 use crate::claim::{self, TaskEvent};
 use crate::event::{self, Event, Outcome, TaskStatus};
@@ -11,7 +12,7 @@ use crate::planner::Planner;
 use crate::state::{Phase, PlannerState};
 
 /// What a person would say of a plan.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum PlanStatus {
     /// Something runs, or can.
     Running,
@@ -41,13 +42,21 @@ impl PlanStatus {
         }
     }
 
+    /// The status of an ended plan.
+    #[must_use]
+    pub const fn of_outcome(outcome: Outcome) -> Self {
+        match outcome {
+            Outcome::Completed => Self::Completed,
+            Outcome::Failed => Self::Failed,
+            Outcome::Cancelled => Self::Cancelled,
+        }
+    }
+
     /// The status of a plan, where tasks with a command are the ones that run by themselves.
     #[must_use]
     pub fn of(state: &PlannerState) -> Self {
         match state.phase() {
-            Phase::Ended(Outcome::Completed) => Self::Completed,
-            Phase::Ended(Outcome::Failed) => Self::Failed,
-            Phase::Ended(Outcome::Cancelled) => Self::Cancelled,
+            Phase::Ended(outcome) => Self::of_outcome(outcome),
             Phase::Paused => Self::Paused,
             Phase::Empty | Phase::Active => {
                 if state.runs_commands() {

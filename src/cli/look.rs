@@ -132,6 +132,8 @@ pub struct Ls {
 /// `stats`.
 #[derive(Debug, Args)]
 pub struct Stats {
+    /// Only this project; zeros when it has no plans
+    pub project: Option<String>,
     /// As they were at this position of the log
     #[arg(long, value_name = "POSITION", value_parser = clap::value_parser!(i64).range(1..))]
     pub at: Option<i64>,

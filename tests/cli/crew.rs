@@ -83,14 +83,14 @@ fn the_figures_of_a_project_are_told_as_of_any_position() {
         scene.plan("- [x] Begin\n- [ ] Run `true`\n- [ ] Run `true`\n- [ ] Run `true`\n- [ ] Run `exit 3`\n");
     ran.expect(100);
     let now = scene.run(&["stats", "-o", "json"]).expect(0).json();
-    assert_eq!(keys(&now), keys(&form("`stats`")), "{now:#}");
+    assert_eq!(keys(&now), keys(&form("`stats [PROJECT]`")), "{now:#}");
     let (figures, project) = (&now["projects"][0], scene.read(".crewlog/project"));
     assert_eq!(
         (&figures["project"], &figures["completed"], &figures["failed"]),
         (&project.as_str().into(), &3.into(), &1.into())
     );
     assert_eq!((&figures["success_rate"], &figures["active"]), (&75.0.into(), &0.into()));
-    assert_eq!((&figures["mean_iterations"], &figures["most_active_kind"]), (&1.0.into(), &"ToolCall".into()));
+    assert_eq!((&figures["mean_iterations"], &figures["most_active_executor"]), (&1.0.into(), &"shell".into()));
     let n_events = scene.events().len();
     assert_eq!(now["at"], n_events);
     let completed = (1..=n_events).map(|at| {
@@ -105,6 +105,11 @@ fn the_figures_of_a_project_are_told_as_of_any_position() {
     let text = scene.run(&["stats"]).expect(0).stdout;
     assert!(text.starts_with(&format!("{project}  as of position {n_events}\n")), "{text}");
     assert!(text.contains("\n  Completed:        3\n") && text.contains("\n  Success rate:     75 %\n"), "{text}");
+    let unknown = scene.run(&["stats", "nowhere", "-o", "json"]).expect(0).json();
+    assert_eq!(
+        (&unknown["projects"][0]["completed"], &unknown["projects"][0]["project"]),
+        (&0.into(), &"nowhere".into())
+    );
     assert_eq!(scene.events().len(), n_events, "nothing was appended");
 }
 

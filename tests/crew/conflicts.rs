@@ -1,8 +1,8 @@
 //! Conflicts, as a transcript of a log and of what is said of it.
 
 use crewlog_mq::TAGS_MAX;
-use crewlog_planner::crew::Reactor;
 use crewlog_planner::crew::conflicts::{ConflictEvent, Conflicts, HOLDERS_MAX, NAMES_MAX, PATTERNS_MAX};
+use crewlog_planner::crew::{Projection, Reactor};
 
 use super::transcript::{Log, check};
 

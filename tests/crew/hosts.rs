@@ -82,7 +82,7 @@ pub(super) async fn in_peace(log: &[Recorded]) -> Both {
 async fn the_log_of_these_tests_is_rich() {
     let log = rich_log().await;
     let [conflicts, figures] = in_peace(&log).await;
-    assert!(log.len() > 70 && figures.len() > 30, "{} and {}", log.len(), figures.len());
+    assert!(log.len() > 70 && conflicts.len() > 15 && figures.len() > 3, "{} and {}", log.len(), figures.len());
     assert!(appends(&log).iter().any(|append| append.len() > 3));
     let resolutions = ["Completed", "Failed", "Asked", "Released", "Withdrawn", "Reclaimed"];
     for resolution in resolutions {
@@ -327,7 +327,7 @@ async fn a_host_that_dies_before_its_append_is_acknowledged_is_followed_without_
         }
         n_cut += 1;
     }
-    assert!(n_cut > 40, "only {n_cut} appends were cut");
+    assert!(n_cut > 15, "only {n_cut} appends were cut");
 }
 
 #[tokio::test]
@@ -384,13 +384,13 @@ async fn what_an_older_program_has_said_is_not_said_again_in_other_words() {
     let log = rich_log().await;
     let [_, mut expected] = in_peace(&log).await;
     let (store, _clock) = log_of(&appends(&log)).await;
-    let cause = expected[10].metadata.clone();
+    let cause = expected[1].metadata.clone();
     let older = NewEvent::from_json("StatisticsProjected", "0.9", "{}".into(), &cause).unwrap();
     store.append(Append::to(statistics::STREAM, "tree", crewlog_mq::Expected::Any, vec![older])).await.unwrap();
     catch_up(&store, None).await.unwrap();
     let [_, mut figures] = said(&store).await;
     figures.remove(0);
-    expected.drain(..11);
+    expected.drain(..2);
     assert_eq!(figures, expected, "only what follows from later events");
 }
 
@@ -518,10 +518,10 @@ async fn stopped_while_it_folds(log: &[Recorded], ahead: i64) -> (usize, Both) {
     let slow = Hard { n_reads_stuck: 1, ahead, ..Hard::on(&store) };
     let (n_reads, is_stuck) = (slow.n_reads.clone(), slow.is_stuck.clone());
     let (stop, is_stopped) = watch::channel(false);
-    let figures = tokio::spawn(host::<Statistics>(EventStore::on(slow), place.path().to_owned(), is_stopped));
+    let conflicts = tokio::spawn(host::<Conflicts>(EventStore::on(slow), place.path().to_owned(), is_stopped));
     in_time(is_stuck.notified()).await;
     stop.send_replace(true);
-    in_time(figures).await.unwrap().unwrap();
+    in_time(conflicts).await.unwrap().unwrap();
     (n_reads.load(Ordering::Relaxed), said(&store).await)
 }
 
@@ -529,9 +529,9 @@ async fn stopped_while_it_folds(log: &[Recorded], ahead: i64) -> (usize, Both) {
 async fn a_host_that_is_to_end_folds_on_only_where_that_can_lead_to_an_append() {
     let log = rich_log().await;
     let (before, expected) = (in_peace(&appends(&log)[..20].concat()).await, in_peace(&log).await);
-    assert!(before[1].len() < expected[1].len());
+    assert!(before[0].len() < expected[0].len());
     let (n_reads, near) = stopped_while_it_folds(&log, 0).await;
-    assert_eq!((n_reads > 1, &near[1]), (true, &expected[1]), "what is left to fold is little");
+    assert_eq!((n_reads > 1, &near[0]), (true, &expected[0]), "what is left to fold is little");
     let (n_reads, far) = stopped_while_it_folds(&log, 1_000_000).await;
-    assert_eq!((n_reads, &far[1]), (1, &before[1]), "it ends at once");
+    assert_eq!((n_reads, &far[0]), (1, &before[0]), "it ends at once");
 }

@@ -5,6 +5,7 @@
 mod conflicts;
 mod globs;
 mod hosts;
+mod lists;
 mod mentions;
 mod recorded;
 mod snapshots;

@@ -8,7 +8,7 @@ use crewlog_mq::{
 use crewlog_planner::crew::conflicts::Conflicts;
 use crewlog_planner::crew::globs::Pattern;
 use crewlog_planner::crew::statistics::Statistics;
-use crewlog_planner::crew::{Reactor, Said};
+use crewlog_planner::crew::{Projection, Reactor, Said};
 use serde::{Deserialize, Serialize};
 
 use super::hosts::{catch_up, in_peace, log_of, said};
@@ -25,14 +25,16 @@ impl<R: Reactor> Snapshot for Often<R> {
     const EVERY: u64 = 1;
 }
 
+impl<R: Reactor> Projection for Often<R> {
+    fn take(&mut self, recorded: &Recorded) -> Result<(), Error> {
+        self.0.take(recorded)
+    }
+}
+
 impl<R: Reactor> Reactor for Often<R> {
     type Event = R::Event;
     const NAME: &'static str = R::NAME;
     const STREAM: &'static str = R::STREAM;
-
-    fn take(&mut self, recorded: &Recorded) -> Result<(), Error> {
-        self.0.take(recorded)
-    }
 
     fn due(&mut self) -> Vec<Said<R::Event>> {
         self.0.due()

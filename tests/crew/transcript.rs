@@ -4,7 +4,7 @@
 //! ```text
 //! p planned 2               p/1 dispatched KIND PATTERNS     p/1 claimed ana
 //! p reopened 1 2            p/1 asked                        p/1 completed, failed, asks, stopped, released
-//! p ended Completed         p/1 is Cancelled                 after 1500 ms
+//! p ended Completed 2       p/1 is Cancelled                 after 1500 ms
 //! ```
 //!
 //! Among the patterns `$` says that the task has a command, and `<` that it reads only.
@@ -136,13 +136,15 @@ fn of_plan(verb: &str, rest: &str) -> Event {
             let task = |n| TaskPlan::new(TaskId(n), NodeKind::Processing, "a task");
             Event::planned((1..=rest.parse().unwrap()).map(task).collect(), PlannerConfig::default())
         }
+        "cancelled" => Event::PlanCancelled { reason: String::new() },
         "reopened" => {
             let task_ids = rest.split(' ').map(|task| TaskId(task.parse().unwrap())).collect();
             Event::TasksReopened { task_ids }
         }
         "ended" => {
-            let outcome = serde_json::from_value::<Outcome>(rest.into()).unwrap();
-            Event::PlanningCompleted { summary: String::new(), outcome }
+            let (outcome, n_tasks) = rest.split_once(' ').unwrap();
+            let outcome = serde_json::from_value::<Outcome>(outcome.into()).unwrap();
+            Event::PlanningCompleted { summary: String::new(), outcome, n_tasks: n_tasks.parse().unwrap() }
         }
         other => panic!("a plan cannot {other}"),
     }

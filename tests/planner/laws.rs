@@ -295,7 +295,7 @@ fn events_with(text: &str, n: u64, unblocks: bool) -> Vec<Event> {
             covers: Some(Covered { from: 1, to: n }),
         },
         Event::TasksReopened { task_ids: vec![task_id] },
-        Event::PlanningCompleted { summary: text(), outcome: Outcome::Cancelled },
+        Event::PlanningCompleted { summary: text(), outcome: Outcome::Cancelled, n_tasks: 3 },
     ];
     events.extend(amending_events(n, text, amended, settings));
     events

@@ -301,7 +301,7 @@ pub fn tell(event: &Event) -> String {
         Event::CompactionRequested { task_ids, max_tokens } => {
             format!("a summary of {} in {max_tokens} tokens is wanted", numbers(task_ids.iter().copied()))
         }
-        Event::PlanningCompleted { summary, outcome } => format!("ended {outcome:?}, {summary}"),
+        Event::PlanningCompleted { summary, outcome, .. } => format!("ended {outcome:?}, {summary}"),
     };
     told.replace('\n', " / ").trim_end().to_owned()
 }

@@ -5,12 +5,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crewlog_mq::{Error, Event as MqEvent, Recorded, Snapshot, TAGS_MAX};
+use crewlog_mq::{Error, Event as MqEvent, Position, Recorded, Snapshot, TAGS_MAX, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use super::globs::Pattern;
 use super::mentions::mentioned_files;
-use super::{Reactor, Said, project_of, project_tag};
+use super::{Projection, Reactor, Said, project_of, project_tag};
 use crate::claim::{self, Executor, TaskEvent};
 use crate::event::{self, Event, Parameters, PlannerCmd, TaskStatus, plan_tag};
 use crate::plan::{AttachmentKind, NodeKind, TaskId, is_within};
@@ -155,6 +155,8 @@ pub struct Conflicts {
     begun: Vec<(u64, String)>,
     /// Claims that have ended since then, and had been seen.
     ended: Vec<Ended>,
+    /// The last event that was taken in.
+    last: Moment,
 }
 
 /// A task that was dispatched and has not ended.
@@ -194,19 +196,40 @@ struct Open {
     newcomer: u64,
     others: BTreeSet<u64>,
     tags: Vec<String>,
+    detected: ConflictEvent,
+    since: Moment,
+}
+
+/// An event's place in the log and in time.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Moment {
+    /// Its position.
+    pub position: Position,
+    /// When it was appended.
+    pub at: Timestamp,
+}
+
+/// A conflict that is not resolved, as readers see it.
+#[derive(Debug, Clone, Copy)]
+pub struct OpenConflict<'a> {
+    /// The project.
+    pub project: &'a str,
+    /// How it was detected.
+    pub detected: &'a ConflictEvent,
+    /// The last event of the append with which it began.
+    pub since: Moment,
+    /// The tags of its events.
+    pub tags: &'a [String],
 }
 
 impl Snapshot for Conflicts {
     const FOLD: &'static str = "conflicts";
-    const VERSION: u32 = 2;
+    const VERSION: u32 = 3;
 }
 
-impl Reactor for Conflicts {
-    type Event = ConflictEvent;
-    const NAME: &'static str = "conflicts";
-    const STREAM: &'static str = STREAM;
-
+impl Projection for Conflicts {
     fn take(&mut self, recorded: &Recorded) -> Result<(), Error> {
+        self.last = Moment { position: recorded.position, at: recorded.created_at };
         if recorded.stream_id == event::STREAM {
             self.take_of_plan(recorded)?;
         } else if recorded.stream_id == claim::STREAM
@@ -224,6 +247,16 @@ impl Reactor for Conflicts {
         Ok(())
     }
 
+    fn end_append(&mut self) {
+        drop(self.due());
+    }
+}
+
+impl Reactor for Conflicts {
+    type Event = ConflictEvent;
+    const NAME: &'static str = "conflicts";
+    const STREAM: &'static str = STREAM;
+
     fn due(&mut self) -> Vec<Said<ConflictEvent>> {
         let mut said = Vec::new();
         for ended in std::mem::take(&mut self.ended) {
@@ -240,6 +273,16 @@ impl Reactor for Conflicts {
 }
 
 impl Conflicts {
+    /// The conflicts that are not resolved, by project and number.
+    pub fn open(&self) -> impl Iterator<Item = OpenConflict<'_>> {
+        self.projects.iter().flat_map(|(project, of_project)| {
+            of_project.open.values().map(move |open| {
+                let Open { detected, since, tags, .. } = open;
+                OpenConflict { project, detected, since: *since, tags }
+            })
+        })
+    }
+
     fn take_of_plan(&mut self, recorded: &Recorded) -> Result<(), Error> {
         let of = |task: TaskId| TaskRef { plan: recorded.aggregate_id.clone(), task };
         match recorded.decode::<Event>()? {
@@ -353,8 +396,9 @@ impl Conflicts {
         let project = self.projects.get_mut(name)?;
         project.n_conflicts += 1;
         let conflict = project.n_conflicts;
-        project.open.insert(conflict, Open { newcomer: claim, others, tags: tags.clone() });
         let event = ConflictEvent::ConflictDetected { conflict, pattern, holders, n_holders };
+        let (detected, since) = (event.clone(), self.last);
+        project.open.insert(conflict, Open { newcomer: claim, others, tags: tags.clone(), detected, since });
         Some(Said { project: name.to_owned(), event, tags })
     }
 }

@@ -8,12 +8,30 @@ pub mod globs;
 pub mod mentions;
 pub mod statistics;
 
-use crewlog_mq::{Error, Recorded, Snapshot};
+use crewlog_mq::{Error, Query, Recorded, Snapshot};
 
 /// The aggregate of what is said of work that bears no project.
 pub const NO_PROJECT: &str = "-";
 
 const PROJECT_TAG: &str = "project:";
+
+/// A fold of the whole log, kept in snapshots for its readers.
+pub trait Projection: Default + Send + Snapshot {
+    /// Takes in one event; events that do not concern it are passed over.
+    ///
+    /// # Errors
+    /// [`Error::Decode`] for an event that cannot be read; nothing has changed, and it can be passed over.
+    fn take(&mut self, recorded: &Recorded) -> Result<(), Error>;
+
+    /// The events that matter to a reader who has no snapshot: where most do not, an index finds these.
+    #[must_use]
+    fn from_scratch() -> Query {
+        Query::all()
+    }
+
+    /// Called after the last event of each append by readers, who append nothing.
+    fn end_append(&mut self) {}
+}
 
 /// A process that folds the events of others and says what follows from them.
 ///
@@ -22,19 +40,13 @@ const PROJECT_TAG: &str = "project:";
 ///
 /// Its state is kept in snapshots, so it is what the next host goes on with: it holds all on which its answers depend, and
 /// no more.
-pub trait Reactor: Default + Send + Snapshot {
+pub trait Reactor: Projection {
     /// What it says.
     type Event: crewlog_mq::Event;
     /// Its name, from which the ids of its events derive.
     const NAME: &'static str;
     /// The stream that it appends to. An aggregate of it is a project.
     const STREAM: &'static str;
-
-    /// Takes in one event; events that do not concern it, and its own, are passed over.
-    ///
-    /// # Errors
-    /// [`Error::Decode`] for an event that cannot be read; nothing has changed, and it can be passed over.
-    fn take(&mut self, recorded: &Recorded) -> Result<(), Error>;
 
     /// What follows from all that was taken in since the last call, by project.
     fn due(&mut self) -> Vec<Said<Self::Event>>;

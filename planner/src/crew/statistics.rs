@@ -1,7 +1,7 @@
-//! The figures of each project: what has been done, by what, and how long it took. They count and judge nobody.
+//! Statistics of each project: how many tasks ended and how, by which executor, and how long they took.
 //!
-//! A task counts when it was dispatched and is no question. What a later retry can open again is kept, a number or two
-//! for each such task; of what was completed only the sums are.
+//! A task counts at each end that the plan takes in, when it was dispatched and is no question. What happened stays
+//! counted: a failed task that is retried and completes has failed once and completed once.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -9,21 +9,22 @@ use std::collections::{BTreeMap, BTreeSet};
 use crewlog_mq::{Error, Event as MqEvent, Recorded, Snapshot, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use super::{Reactor, Said, project_of, project_tag};
+use super::{Projection, Reactor, Said, project_of, project_tag};
 use crate::claim::{self, TaskEvent};
 use crate::event::{self, Event, Outcome, PlannerCmd, TaskStatus};
-use crate::plan::{NodeKind, TaskId};
 
 /// The stream of figures.
 pub const STREAM: &str = "statistics";
 
-/// What the kind is called that has done most when nothing has been done.
+/// The most active executor of a project in which nothing has ended.
 const UNKNOWN: &str = "unknown";
+/// Between the ends of plans, statistics are appended once for this many ended tasks.
+pub const TASKS_PER_PROJECTION: u64 = 50;
 
-/// What is said of a project's figures.
+/// Statistics in the log.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum StatisticsEvent {
-    /// They have changed; all of them, as they are now.
+    /// The statistics of a project as of the cause.
     StatisticsProjected(Figures),
 }
 
@@ -37,12 +38,12 @@ impl MqEvent for StatisticsEvent {
     }
 }
 
-/// The figures of a project. Means have two decimals.
+/// The statistics of a project. Means have two decimals.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Figures {
-    /// Tasks that are completed.
+    /// Tasks that completed.
     pub completed: u64,
-    /// Tasks that failed or timed out, and were not opened again.
+    /// Tasks that failed or timed out.
     pub failed: u64,
     /// Tasks that executors hold now.
     pub active: u64,
@@ -52,10 +53,10 @@ pub struct Figures {
     pub mean_duration_ms: u64,
     /// Of completed plans: how many tasks they have.
     pub mean_steps: f64,
-    /// Of completed tasks: how often they were dispatched.
+    /// Of completed tasks: how many dispatches executors took.
     pub mean_iterations: f64,
-    /// The kind with most completed and failed tasks, the first by name of several; `unknown` when there is none.
-    pub most_active_kind: String,
+    /// The executor with most completed and failed tasks, the first by name of several; `unknown` when there is none.
+    pub most_active_executor: String,
 }
 
 impl Default for Figures {
@@ -68,18 +69,21 @@ impl Default for Figures {
 #[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Statistics {
     projects: BTreeMap<String, Project>,
-    plans: BTreeMap<String, Plan>,
-    /// Projects that something happened in since the figures were last asked for.
+    /// Projects in which something happened since the last call of [`Reactor::due`].
     touched: BTreeSet<String>,
 }
 
 #[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
 struct Project {
     sums: Sums,
-    said: Figures,
+    /// By the task's aggregate: tasks that were dispatched and have not ended.
+    tasks: BTreeMap<String, Task>,
+    projected: Figures,
+    n_ended_since: u64,
+    has_ended_plan: bool,
 }
 
-/// What figures are made of.
+/// The exact numbers behind the statistics.
 #[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
 struct Sums {
     completed: u64,
@@ -88,38 +92,43 @@ struct Sums {
     /// Completed tasks that were claimed, and how long they took together.
     n_timed: u64,
     duration_us: u128,
-    /// Dispatches of completed tasks.
+    /// Dispatches of completed tasks that executors took.
     iterations: u64,
     /// Completed plans, and their tasks.
     plans: u64,
     steps: u64,
-    by_kind: BTreeMap<NodeKind, u64>,
+    by_executor: BTreeMap<String, u64>,
 }
 
-#[derive(Debug, PartialEq, Serialize, Deserialize)]
-struct Plan {
-    project: String,
-    n_tasks: u64,
-    /// The number of its last task.
-    last: u64,
-    is_completed: bool,
-    /// Those that were dispatched and are not completed.
-    tasks: BTreeMap<TaskId, Task>,
-}
-
-#[derive(Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
 struct Task {
-    kind: NodeKind,
-    attempts: u32,
     first_claim: Option<Timestamp>,
+    executor: Option<String>,
+    /// The last dispatch that an executor took, and how many did.
+    attempt: u32,
+    iterations: u64,
     is_running: bool,
     is_held: bool,
-    has_failed: bool,
 }
 
 impl Snapshot for Statistics {
     const FOLD: &'static str = "statistics";
-    const VERSION: u32 = 2;
+    const VERSION: u32 = 3;
+}
+
+impl Projection for Statistics {
+    fn take(&mut self, recorded: &Recorded) -> Result<(), Error> {
+        match recorded.stream_id.as_str() {
+            event::STREAM => self.project(recorded).take_of_plan(&recorded.decode()?, recorded),
+            claim::STREAM => self.project(recorded).take_of_task(&recorded.decode()?, recorded),
+            _another_stream => {}
+        }
+        Ok(())
+    }
+
+    fn end_append(&mut self) {
+        drop(self.due());
+    }
 }
 
 impl Reactor for Statistics {
@@ -127,39 +136,15 @@ impl Reactor for Statistics {
     const NAME: &'static str = "statistics";
     const STREAM: &'static str = STREAM;
 
-    fn take(&mut self, recorded: &Recorded) -> Result<(), Error> {
-        if recorded.stream_id == event::STREAM {
-            let event = recorded.decode::<Event>()?;
-            if let Event::TasksPlanned { tasks, .. } = &event {
-                self.plan(recorded, (tasks.len() as u64, tasks.last().map_or(0, |task| task.id.0)));
-            }
-            // What was done before it was a plan of its own is counted with the other.
-            if let Event::PlanForked { parent, .. } = &event {
-                self.plan(recorded, self.plans.get(parent).map_or((0, 0), |parent| (parent.n_tasks, parent.last)));
-            }
-            if let Some((plan, sums)) = self.at(&recorded.aggregate_id) {
-                plan.take(&event, recorded.created_at, sums);
-            }
-        } else if recorded.stream_id == claim::STREAM
-            && let Some((plan, task)) = claim::split_aggregate_id(&recorded.aggregate_id)
-        {
-            let event = recorded.decode::<TaskEvent>()?;
-            if let Some((plan, sums)) = self.at(plan)
-                && let Some(task) = plan.tasks.get_mut(&task)
-            {
-                task.take(&event, recorded.created_at, sums);
-            }
-        }
-        Ok(())
-    }
-
     fn due(&mut self) -> Vec<Said<StatisticsEvent>> {
         let mut said = Vec::new();
         for name in std::mem::take(&mut self.touched) {
             let Some(project) = self.projects.get_mut(&name) else { continue };
+            let is_due = std::mem::take(&mut project.has_ended_plan) || project.n_ended_since >= TASKS_PER_PROJECTION;
             let figures = project.sums.figures();
-            if figures != project.said {
-                project.said = figures.clone();
+            if is_due && figures != project.projected {
+                project.projected = figures.clone();
+                project.n_ended_since = 0;
                 let tags = project_tag(&name).into_iter().collect();
                 said.push(Said { project: name, event: StatisticsEvent::StatisticsProjected(figures), tags });
             }
@@ -169,183 +154,116 @@ impl Reactor for Statistics {
 }
 
 impl Statistics {
-    /// The figures of every project that has plans, by name.
+    /// The statistics of every project that has plans, by name.
     pub fn figures(&self) -> impl Iterator<Item = (&str, Figures)> {
         self.projects.iter().map(|(name, project)| (name.as_str(), project.sums.figures()))
     }
 
-    fn plan(&mut self, recorded: &Recorded, (n_tasks, last): (u64, u64)) {
-        let project = project_of(recorded).to_owned();
-        self.projects.entry(project.clone()).or_default();
-        let plan = Plan { project, n_tasks, last, is_completed: false, tasks: BTreeMap::new() };
-        self.plans.entry(recorded.aggregate_id.clone()).or_insert(plan);
+    /// The statistics of a project; zeros for one without plans.
+    #[must_use]
+    pub fn of(&self, project: &str) -> Figures {
+        self.projects.get(project).map(|project| project.sums.figures()).unwrap_or_default()
     }
 
-    /// A plan with the sums of its project.
-    fn at(&mut self, plan: &str) -> Option<(&mut Plan, &mut Sums)> {
-        let plan = self.plans.get_mut(plan)?;
-        if !self.touched.contains(&plan.project) {
-            self.touched.insert(plan.project.clone());
+    fn project(&mut self, recorded: &Recorded) -> &mut Project {
+        let name = project_of(recorded);
+        if !self.touched.contains(name) {
+            self.touched.insert(name.to_owned());
         }
-        let project = self.projects.get_mut(&plan.project)?;
-        Some((plan, &mut project.sums))
+        self.projects.entry(name.to_owned()).or_default()
     }
 }
 
-impl Plan {
-    fn take(&mut self, event: &Event, now: Timestamp, sums: &mut Sums) {
+impl Project {
+    fn take_of_plan(&mut self, event: &Event, recorded: &Recorded) {
+        let plan = &recorded.aggregate_id;
+        if let Event::TaskDispatched { task_id, command: PlannerCmd::ExecuteTask { .. }, .. } = event {
+            let task = self.tasks.entry(claim::aggregate_id(plan, *task_id)).or_default();
+            task.is_running = true;
+        } else if let Event::TaskStatusUpdated { task_id, status, .. } = event {
+            self.update(&claim::aggregate_id(plan, *task_id), *status, recorded.created_at);
+        } else if let Event::PlanningCompleted { outcome, n_tasks, .. } = event {
+            self.has_ended_plan = true;
+            if *outcome == Outcome::Completed {
+                self.sums.plans += 1;
+                self.sums.steps += n_tasks;
+            }
+        }
+    }
+
+    /// What was never dispatched has done nothing, whatever its box says.
+    fn update(&mut self, aggregate_id: &str, status: TaskStatus, now: Timestamp) {
+        let Some(task) = self.tasks.get_mut(aggregate_id) else { return };
+        if status == TaskStatus::Running {
+            return;
+        }
+        task.is_running = false;
+        task.let_go(&mut self.sums);
+        if status.is_end()
+            && let Some(task) = self.tasks.remove(aggregate_id)
+        {
+            self.n_ended_since += 1;
+            self.sums.end(&task, status, now);
+        }
+    }
+
+    fn take_of_task(&mut self, event: &TaskEvent, recorded: &Recorded) {
+        let Some(task) = self.tasks.get_mut(&recorded.aggregate_id) else { return };
         match event {
-            Event::TaskDispatched { task_id, attempt, command, .. } => {
-                let kind = match command {
-                    PlannerCmd::ExecuteTask { kind, .. } => *kind,
-                    PlannerCmd::RequestClarification { .. } => NodeKind::Clarification,
-                };
-                let task = self.tasks.entry(*task_id).or_insert_with(|| Task::new(kind));
-                task.reopen(sums);
-                task.attempts = *attempt;
-                task.is_running = true;
-            }
-            Event::TaskStatusUpdated { task_id, status, .. } => self.update(*task_id, *status, now, sums),
-            Event::TasksReopened { task_ids } => {
-                for task in task_ids {
-                    if let Some(task) = self.tasks.get_mut(task) {
-                        task.reopen(sums);
-                    }
+            TaskEvent::TaskClaimed { attempt, executor, .. } => {
+                if !task.is_running {
+                    return;
                 }
-                self.go_on(sums);
-            }
-            Event::TasksAmended { tasks, .. } => {
-                // A standing plan that had ended goes on.
-                self.go_on(sums);
-                for task in tasks {
-                    if task.id.0 > self.last {
-                        self.n_tasks += 1;
-                        self.last = task.id.0;
-                    }
-                }
-            }
-            Event::PlanningCompleted { outcome, .. } => {
-                if *outcome == Outcome::Completed && !std::mem::replace(&mut self.is_completed, true) {
-                    sums.plans += 1;
-                    sums.steps += self.n_tasks;
-                }
-            }
-            Event::TasksPlanned { .. }
-            | Event::ClarificationRequested { .. }
-            | Event::ClarificationReceived { .. }
-            | Event::ContextCompacted { .. }
-            | Event::PlanForked { .. }
-            | Event::SettingsChanged { .. }
-            | Event::TaskPaused { .. }
-            | Event::TaskResumed { .. }
-            | Event::DeadlineSet { .. }
-            | Event::UsageRecorded { .. }
-            | Event::ClarificationWithdrawn { .. }
-            | Event::CheckpointNamed { .. }
-            | Event::CompactionRequested { .. }
-            | Event::PlanPaused { .. }
-            | Event::PlanResumed {}
-            | Event::PlanCancelled { .. } => {}
-        }
-    }
-
-    fn go_on(&mut self, sums: &mut Sums) {
-        if std::mem::take(&mut self.is_completed) {
-            sums.plans -= 1;
-            sums.steps -= self.n_tasks;
-        }
-    }
-
-    fn update(&mut self, id: TaskId, status: TaskStatus, now: Timestamp, sums: &mut Sums) {
-        // What was never dispatched has done nothing, whatever its box says.
-        let Some(task) = self.tasks.get_mut(&id) else { return };
-        task.reopen(sums);
-        if status != TaskStatus::Running {
-            task.is_running = false;
-            task.let_go(sums);
-        }
-        match status {
-            TaskStatus::Completed => {
-                task.complete(now, sums);
-                self.tasks.remove(&id);
-            }
-            TaskStatus::Failed | TaskStatus::TimedOut => task.fail(sums),
-            TaskStatus::Planned
-            | TaskStatus::Running
-            | TaskStatus::NeedsClarification
-            | TaskStatus::Cancelled
-            | TaskStatus::Skipped => {}
-        }
-    }
-}
-
-impl Task {
-    fn new(kind: NodeKind) -> Self {
-        Self { kind, attempts: 0, first_claim: None, is_running: false, is_held: false, has_failed: false }
-    }
-
-    fn take(&mut self, event: &TaskEvent, now: Timestamp, sums: &mut Sums) {
-        match event {
-            TaskEvent::TaskClaimed { .. } => {
-                self.first_claim.get_or_insert(now);
-                if self.is_running && !std::mem::replace(&mut self.is_held, true) {
-                    sums.active += 1;
-                }
+                task.first_claim.get_or_insert(recorded.created_at);
+                task.executor = Some(executor.name.clone());
+                task.iterations += u64::from(task.attempt != *attempt);
+                task.attempt = *attempt;
+                self.sums.active += u64::from(!std::mem::replace(&mut task.is_held, true));
             }
             TaskEvent::TaskReleased { .. }
             | TaskEvent::TaskStopped { .. }
             | TaskEvent::TaskCompleted { .. }
             | TaskEvent::TaskFailed { .. }
-            | TaskEvent::NeedsClarification { .. } => self.let_go(sums),
+            | TaskEvent::NeedsClarification { .. } => task.let_go(&mut self.sums),
             TaskEvent::TaskStarted { .. }
             | TaskEvent::LeaseRenewed { .. }
             | TaskEvent::UsageReported { .. }
             | TaskEvent::ClarificationProvided { .. } => {}
         }
     }
+}
 
+impl Task {
     fn let_go(&mut self, sums: &mut Sums) {
-        if std::mem::take(&mut self.is_held) {
-            sums.active -= 1;
-        }
-    }
-
-    fn complete(&self, now: Timestamp, sums: &mut Sums) {
-        if self.kind == NodeKind::Clarification {
-            return;
-        }
-        sums.completed += 1;
-        sums.iterations += u64::from(self.attempts);
-        *sums.by_kind.entry(self.kind).or_default() += 1;
-        if let Some(claimed) = self.first_claim {
-            sums.n_timed += 1;
-            sums.duration_us += now.since(claimed).as_micros();
-        }
-    }
-
-    fn fail(&mut self, sums: &mut Sums) {
-        if self.kind != NodeKind::Clarification {
-            self.has_failed = true;
-            sums.failed += 1;
-            *sums.by_kind.entry(self.kind).or_default() += 1;
-        }
-    }
-
-    /// Takes its failure back, if it has failed.
-    fn reopen(&mut self, sums: &mut Sums) {
-        if std::mem::take(&mut self.has_failed) {
-            sums.failed -= 1;
-            if let Some(n) = sums.by_kind.get_mut(&self.kind) {
-                *n -= 1;
-            }
-        }
+        sums.active -= u64::from(std::mem::take(&mut self.is_held));
     }
 }
 
 impl Sums {
+    fn end(&mut self, task: &Task, status: TaskStatus, now: Timestamp) {
+        match status {
+            TaskStatus::Completed => {
+                self.completed += 1;
+                self.iterations += task.iterations;
+                if let Some(claimed) = task.first_claim {
+                    self.n_timed += 1;
+                    self.duration_us += now.since(claimed).as_micros();
+                }
+            }
+            TaskStatus::Failed | TaskStatus::TimedOut => self.failed += 1,
+            TaskStatus::Planned
+            | TaskStatus::Running
+            | TaskStatus::NeedsClarification
+            | TaskStatus::Cancelled
+            | TaskStatus::Skipped => return,
+        }
+        if let Some(executor) = &task.executor {
+            *self.by_executor.entry(executor.clone()).or_default() += 1;
+        }
+    }
+
     fn figures(&self) -> Figures {
-        let by_kind = self.by_kind.iter().filter(|(_, n)| **n > 0);
-        let most = by_kind.max_by_key(|(kind, n)| (**n, Reverse(kind.as_str())));
+        let most = self.by_executor.iter().max_by_key(|(name, n)| (**n, Reverse(name.as_str())));
         Figures {
             completed: self.completed,
             failed: self.failed,
@@ -354,7 +272,7 @@ impl Sums {
             mean_duration_ms: mean_ms(self.duration_us, self.n_timed),
             mean_steps: ratio(self.steps, self.plans),
             mean_iterations: ratio(self.iterations, self.completed),
-            most_active_kind: most.map_or(UNKNOWN, |(kind, _)| kind.as_str()).to_owned(),
+            most_active_executor: most.map_or(UNKNOWN, |(name, _)| name).to_owned(),
         }
     }
 }

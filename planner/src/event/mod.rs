@@ -320,6 +320,8 @@ pub enum Event {
         summary: String,
         /// How.
         outcome: Outcome,
+        /// How many tasks it has, those that undo others apart.
+        n_tasks: u64,
     },
 }
 

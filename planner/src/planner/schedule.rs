@@ -154,7 +154,8 @@ impl Planner {
         let undone = undone.fold(String::new(), |told, (n, word)| format!("{told}; {n} {word}"));
         let n_tasks = tasks().count();
         let noun = if n_tasks == 1 { "task" } else { "tasks" };
-        Event::PlanningCompleted { summary: format!("{n_tasks} {noun}: {}{undone}", parts.join(", ")), outcome }
+        let summary = format!("{n_tasks} {noun}: {}{undone}", parts.join(", "));
+        Event::PlanningCompleted { summary, outcome, n_tasks: n_tasks as u64 }
     }
 }
 

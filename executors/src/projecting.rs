@@ -1,0 +1,85 @@
+//! Reads projections of the log: the newest snapshot, then what came after it. Whoever reads much keeps another snapshot.
+
+use crewlog_mq::{Error, EventStore, Last, Position, Query, Range, Snapshots};
+use crewlog_planner::crew::Projection;
+use crewlog_planner::listing::PlanList;
+
+/// How many events are read at a time.
+const PAGE: usize = 1000;
+/// Snapshots of readers are apart from those of hosts, which may not have appended all that follows.
+const READERS: &str = "view";
+
+/// A projection as of a position.
+pub struct Projected<P> {
+    /// Its state.
+    pub state: P,
+    /// The position.
+    pub at: Position,
+    snapshots: Snapshots<P>,
+    /// The last event in the state, when the state may be kept.
+    last: Option<Last>,
+}
+
+impl<P: Projection> Projected<P> {
+    /// Reads a projection as of a position, or of the head of the log. Texts stay sealed in it.
+    ///
+    /// # Errors
+    /// A fault of the log. An event that cannot be read is passed over with a warning.
+    pub async fn read(store: &EventStore, at: Option<Position>) -> Result<Self, Error> {
+        let store = store.clone().as_stored();
+        let mut snapshots = Snapshots::<P>::of(&store, &Query::all()).under(READERS);
+        let newest = snapshots.newest().await?;
+        // A newer snapshot than this state is kept.
+        let mut may_keep = newest.as_ref().is_none_or(|(_, last)| at.is_none_or(|at| last.position <= at));
+        let (mut state, mut read_to, mut last, query) = match newest.filter(|_| may_keep) {
+            Some((state, last)) => (state, last.position, Some(last), Query::all()),
+            None => (P::default(), Position(0), None, P::from_scratch()),
+        };
+        // An append is atomic, so what is read ends with a whole one.
+        let head = store.head().await?;
+        let up_to = store.whole(at.unwrap_or(head).min(head)).await?;
+        while read_to < up_to {
+            let page = store.read(&query, Range::between(read_to, up_to), PAGE).await?;
+            let is_whole = store.whole(page.next).await? == page.next;
+            let mut events = page.events.iter().peekable();
+            while let Some(recorded) = events.next() {
+                if let Err(error) = state.take(recorded) {
+                    tracing::warn!(fold = P::FOLD, %error, "an event is passed over");
+                    may_keep = false;
+                }
+                if events.peek().map_or(is_whole, |next| next.append_start != recorded.append_start) {
+                    state.end_append();
+                }
+            }
+            snapshots.fold(page.events.len());
+            read_to = if page.more { page.next } else { up_to };
+        }
+        if may_keep && last.is_none_or(|last| last.position < up_to) {
+            let newest = store.read(&Query::all(), Range::between(Position(up_to.0 - 1), up_to), 1).await?;
+            last = newest.events.first().map(Last::from);
+        }
+        Ok(Self { state, at: up_to, snapshots, last: last.filter(|_| may_keep) })
+    }
+
+    /// Counts events that were folded beside, for something that is in the state now.
+    pub fn fold(&mut self, n_events: usize) {
+        self.snapshots.fold(n_events);
+    }
+
+    /// Keeps the state for the next reader, if much was read.
+    pub async fn keep(&mut self) {
+        if let Some(last) = self.last {
+            self.snapshots.keep(&self.state, last).await;
+        }
+    }
+}
+
+/// The list of all plans as of a position, or of the head of the log, without summaries of what has changed.
+///
+/// # Errors
+/// A fault of the log.
+pub async fn list_plans(store: &EventStore, at: Option<Position>) -> Result<PlanList, Error> {
+    let mut list = Projected::<PlanList>::read(store, at).await?;
+    list.keep().await;
+    Ok(list.state)
+}

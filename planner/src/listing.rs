@@ -1,0 +1,240 @@
+//! The list of all plans as a projection: which there are, which are open, and what a list shows of each.
+
+use std::collections::BTreeMap;
+
+use crewlog_mq::{Error, Position, Query, Recorded, Snapshot, Timestamp};
+use serde::{Deserialize, Serialize};
+
+use crate::claim;
+use crate::crew::Projection;
+use crate::event::{self, Event};
+use crate::plan::TaskPlan;
+use crate::sealed;
+use crate::state::{PlannerState, Wait};
+use crate::view::{PlanStatus, PlanView};
+
+/// The plans of a log, the oldest first.
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(from = "Vec<ListedPlan>", into = "Vec<ListedPlan>")]
+pub struct PlanList {
+    plans: Vec<ListedPlan>,
+    /// By id: its place in `plans`.
+    places: BTreeMap<String, usize>,
+}
+
+/// A plan of the list.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ListedPlan {
+    /// Its id.
+    pub id: String,
+    /// What lists show of it; none of a plan that cannot be read.
+    pub summary: Option<PlanSummary>,
+    /// Whether a reader must fold the plan for its summary: something happened to it since.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub has_changed: bool,
+    /// Whether it has not ended.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_open: bool,
+    /// Whether its texts are sealed, so that the list never holds them.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_sealed: bool,
+    /// The tags of its events, while it is open.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tags: Vec<String>,
+}
+
+/// What lists show of a plan.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PlanSummary {
+    /// The text's first heading, or its first task.
+    pub title: String,
+    /// Its status.
+    pub status: PlanStatus,
+    /// When it was made.
+    pub created_at: Timestamp,
+    /// What a fork goes on from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<Parent>,
+    /// Whether nothing more is started because of its budget.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_held_by_budget: bool,
+    /// Whether it stays open though all its tasks have ended.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub waits_for_work: bool,
+}
+
+/// The plan from which a fork was made.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Parent {
+    /// Its id.
+    pub plan: String,
+    /// The last position that both share.
+    pub at: Position,
+    /// Why the fork was made.
+    pub reason: String,
+}
+
+impl Parent {
+    /// The parent of a fork.
+    #[must_use]
+    pub fn of(state: &PlannerState) -> Option<Self> {
+        let ((plan, at), reason) = (state.parent()?, state.fork_reason()?);
+        Some(Self { plan: plan.to_owned(), at, reason: reason.to_owned() })
+    }
+}
+
+impl PlanSummary {
+    /// The summary of a plan; none before its first event.
+    #[must_use]
+    pub fn of(view: &PlanView) -> Option<Self> {
+        let state = view.state();
+        let first_task = || state.tasks().first().map(|task| task.plan.description.clone());
+        Some(Self {
+            title: state.title().map(str::to_owned).or_else(first_task).unwrap_or_default(),
+            status: view.status(),
+            created_at: view.created_at()?,
+            parent: Parent::of(state),
+            is_held_by_budget: state.held_by_budget().is_some(),
+            waits_for_work: state.waits_for() == [Wait::Work],
+        })
+    }
+}
+
+impl From<Vec<ListedPlan>> for PlanList {
+    fn from(plans: Vec<ListedPlan>) -> Self {
+        let places = plans.iter().enumerate().map(|(place, plan)| (plan.id.clone(), place)).collect();
+        Self { plans, places }
+    }
+}
+
+impl From<PlanList> for Vec<ListedPlan> {
+    fn from(list: PlanList) -> Self {
+        list.plans
+    }
+}
+
+impl Clone for PlanList {
+    fn clone(&self) -> Self {
+        Self::from(self.plans.clone())
+    }
+}
+
+impl Snapshot for PlanList {
+    const FOLD: &'static str = "plans";
+    const VERSION: u32 = 1;
+}
+
+/// The events that open and end plans: of an ended plan they say all that lists show.
+const ENDS: [&str; 5] = ["TasksPlanned", "PlanForked", "TasksReopened", "TasksAmended", "PlanningCompleted"];
+
+impl Projection for PlanList {
+    fn from_scratch() -> Query {
+        Query::stream(event::STREAM).of_types(ENDS)
+    }
+
+    fn take(&mut self, recorded: &Recorded) -> Result<(), Error> {
+        if recorded.stream_id == event::STREAM {
+            self.take_of_plan(recorded);
+        } else if recorded.stream_id == claim::STREAM
+            && let Some((plan, _)) = claim::split_aggregate_id(&recorded.aggregate_id)
+            && let Some(place) = self.places.get(plan)
+        {
+            // It may have another holder.
+            self.plans[*place].has_changed |= self.plans[*place].is_open;
+        }
+        Ok(())
+    }
+}
+
+impl PlanList {
+    /// All plans, the oldest first.
+    #[must_use]
+    pub fn plans(&self) -> &[ListedPlan] {
+        &self.plans
+    }
+
+    /// The plans that have not ended.
+    pub fn open(&self) -> impl Iterator<Item = &ListedPlan> {
+        self.plans.iter().filter(|plan| plan.is_open)
+    }
+
+    /// Keeps the summary of a plan that a reader has folded, unless its texts are sealed.
+    pub fn summarize(&mut self, plan: &str, summary: PlanSummary) {
+        if let Some(place) = self.places.get(plan) {
+            let listed = &mut self.plans[*place];
+            if !listed.is_sealed {
+                (listed.summary, listed.has_changed) = (Some(summary), false);
+            }
+        }
+    }
+
+    /// A plan that cannot be read is in the list too: a reader that folds it learns why.
+    fn take_of_plan(&mut self, recorded: &Recorded) {
+        let id = &recorded.aggregate_id;
+        let place = match self.places.get(id) {
+            Some(place) => *place,
+            None => {
+                self.places.insert(id.clone(), self.plans.len());
+                self.plans.push(ListedPlan::new(id));
+                self.plans.len() - 1
+            }
+        };
+        let event = ENDS.contains(&recorded.event_type.as_str()).then(|| recorded.decode::<Event>().ok()).flatten();
+        let title = match &event {
+            Some(Event::PlanForked { parent, .. }) => {
+                let parent = self.places.get(parent).and_then(|place| self.plans[*place].summary.as_ref());
+                parent.map(|parent| parent.title.clone())
+            }
+            Some(Event::TasksPlanned { title, tasks, .. }) => title.clone().or_else(|| first_of(tasks)),
+            Some(Event::TasksAmended { tasks, .. }) => first_of(tasks),
+            _other => None,
+        };
+        self.plans[place].take(event.as_ref(), title.unwrap_or_default(), recorded);
+    }
+}
+
+fn first_of(tasks: &[TaskPlan]) -> Option<String> {
+    tasks.first().map(|task| task.description.clone())
+}
+
+impl ListedPlan {
+    fn new(id: &str) -> Self {
+        let (id, tags) = (id.to_owned(), Vec::new());
+        Self { id, summary: None, has_changed: true, is_open: false, is_sealed: false, tags }
+    }
+
+    fn take(&mut self, event: Option<&Event>, title: String, recorded: &Recorded) {
+        self.is_sealed |= sealed::key_of(&recorded.tags).is_some();
+        let outcome = if let Some(Event::PlanningCompleted { outcome, .. }) = event { Some(*outcome) } else { None };
+        if let Some(outcome) = outcome {
+            (self.is_open, self.tags) = (false, Vec::new());
+            self.has_changed = self.is_sealed || self.summary.is_none();
+            if let Some(summary) = &mut self.summary {
+                summary.status = PlanStatus::of_outcome(outcome);
+                (summary.is_held_by_budget, summary.waits_for_work) = (false, false);
+            }
+            return;
+        }
+        if ENDS.contains(&recorded.event_type.as_str()) {
+            self.is_open = true;
+            self.tags.clone_from(&recorded.tags);
+        }
+        self.has_changed |= self.is_open;
+        let parent = if let Some(Event::PlanForked { parent, at, reason }) = event {
+            Some(Parent { plan: parent.clone(), at: *at, reason: reason.clone() })
+        } else {
+            None
+        };
+        match &mut self.summary {
+            Some(summary) if summary.title.is_empty() => summary.title = title,
+            Some(_) => {}
+            None if event.is_some() => {
+                let (status, created_at) = (PlanStatus::Running, recorded.created_at);
+                let (is_held_by_budget, waits_for_work) = (false, false);
+                self.summary =
+                    Some(PlanSummary { title, status, created_at, parent, is_held_by_budget, waits_for_work });
+            }
+            None => {}
+        }
+    }
+}

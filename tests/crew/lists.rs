@@ -1,0 +1,106 @@
+//! What readers of the whole log read: what came after their last snapshot, and the same as without one.
+
+use crewlog_executors::projecting::Projected;
+use crewlog_mq::{Append, Cause, CellChange, EventStore, Expected, NewEvent, Position, Query};
+use crewlog_planner::claim::{self, TaskEvent};
+use crewlog_planner::crew::Projection;
+use crewlog_planner::crew::conflicts::Conflicts;
+use crewlog_planner::crew::statistics::Statistics;
+use crewlog_planner::event::plan_tag;
+use crewlog_planner::listing::{PlanList, PlanSummary};
+use crewlog_planner::state::Phase;
+use crewlog_planner::view::PlanView;
+
+use super::hosts::log_of;
+use super::recorded::{appends, everything, rich_log};
+use crate::log::counting::counted;
+
+/// A log with so many events that none of these readers looks at: a plan that ended, and one that is open.
+async fn long_log(n_events: usize) -> EventStore {
+    let log = rich_log().await;
+    let (store, clock) = log_of(&appends(&log)).await;
+    clock.pass(1);
+    let renewed = TaskEvent::LeaseRenewed { epoch: 1, lease_until: store.now() };
+    let renewed = || NewEvent::of(&renewed, Cause::request().metadata()).unwrap();
+    let events = (0..n_events).map(|_| renewed().with_tags([plan_tag("one")])).collect::<Vec<_>>();
+    let append = Append::to(claim::STREAM, "one/2", Expected::Any, events);
+    store.append(append).await.unwrap();
+    store
+}
+
+/// The state of a reader without a snapshot.
+async fn afresh<P: Projection>(store: &EventStore, at: Option<Position>) -> serde_json::Value {
+    let cells = ["view:snapshot:plans:1", "view:snapshot:statistics:3", "view:snapshot:conflicts:3"];
+    let drop_all = cells.iter().fold(Append::default(), |append, space| append.cell(CellChange::delete(space, "{}")));
+    store.append(drop_all).await.unwrap();
+    state_of(&Projected::<P>::read(store, at).await.unwrap())
+}
+
+fn state_of<P: Projection>(projected: &Projected<P>) -> serde_json::Value {
+    serde_json::to_value(&projected.state).unwrap()
+}
+
+async fn reads_what_is_new<P: Projection>(n_kept: usize) {
+    let (store, counts) = counted(&long_log(2_000).await);
+    let mut first = Projected::<P>::read(&store, None).await.unwrap();
+    first.fold(n_kept);
+    first.keep().await;
+    let head = first.at;
+    counts.take_events();
+    let again = Projected::<P>::read(&store, None).await.unwrap();
+    assert!(counts.take_events() < 5, "{} reads the log again", P::FOLD);
+    assert_eq!((again.at, state_of(&again)), (head, state_of(&first)), "{}", P::FOLD);
+    // A position before the snapshot is folded from the log, and leaves the snapshot.
+    let mut before = Projected::<P>::read(&store, Some(Position(40))).await.unwrap();
+    before.fold(n_kept);
+    before.keep().await;
+    counts.take_events();
+    let again = Projected::<P>::read(&store, None).await.unwrap();
+    assert!(counts.take_events() < 5, "the newer snapshot of {} is there", P::FOLD);
+    let (before, again) = (state_of(&before), state_of(&again));
+    assert_eq!(afresh::<P>(&store, None).await, again, "a snapshot changes no answer");
+    assert_eq!(afresh::<P>(&store, Some(Position(40))).await, before);
+}
+
+#[tokio::test]
+async fn a_reader_reads_what_came_after_its_snapshot() {
+    reads_what_is_new::<Statistics>(0).await;
+    reads_what_is_new::<Conflicts>(0).await;
+    reads_what_is_new::<PlanList>(2_000).await;
+}
+
+/// What the plan's own fold says as of a position: whether it is open, and its summary.
+async fn folded(store: &EventStore, plan: &str, at: Position) -> (bool, Option<PlanSummary>) {
+    let mut view = PlanView::default();
+    for recorded in everything(store, &Query::tag(plan_tag(plan))).await {
+        if recorded.position <= at {
+            view.apply(&recorded).unwrap();
+        }
+    }
+    (!matches!(view.state().phase(), Phase::Ended(_)), PlanSummary::of(&view))
+}
+
+#[tokio::test]
+async fn the_list_of_plans_says_what_the_fold_of_each_says() {
+    let log = rich_log().await;
+    let (store, _clock) = log_of(&appends(&log)).await;
+    let (mut followed, mut n_ended) = (PlanList::default(), 0);
+    for append in appends(&log) {
+        append.iter().for_each(|recorded| followed.take(recorded).unwrap());
+        let at = append[append.len() - 1].position;
+        let listed = Projected::<PlanList>::read(&store, Some(at)).await.unwrap().state;
+        assert_eq!(listed.plans().len(), followed.plans().len(), "at {at}");
+        for plan in listed.plans().iter().chain(&followed.plans().to_vec()) {
+            let (is_open, summary) = folded(&store, &plan.id, at).await;
+            assert_eq!(plan.is_open, is_open, "{} at {at}", plan.id);
+            assert_eq!(plan.tags.is_empty(), !is_open);
+            if plan.has_changed {
+                followed.summarize(&plan.id, summary.unwrap());
+            } else {
+                n_ended += usize::from(!is_open);
+                assert_eq!(plan.summary, summary, "{} at {at}", plan.id);
+            }
+        }
+    }
+    assert!(n_ended > 10);
+}
