@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use crewlog_executors::keys::Keys;
 use crewlog_executors::liveness::SignOfLife;
-use crewlog_mq::{Error, EventStore, Options, is_postgres_url, shown_url, sqlite_path};
+use crewlog_mq::{Error, EventStore, Options, SharedFields, is_postgres_url, shown_url, sqlite_path};
 use uuid::Uuid;
 
 use crate::failure::Failure;
@@ -19,6 +19,8 @@ use crate::failure::Failure;
 /// The folder of a log, and of the project's id where there is no repository.
 pub const FOLDER: &str = ".crewlog";
 const FILE: &str = "log.db";
+/// What a plan has from the reports of its tasks.
+const REPORTED_TEXTS: SharedFields = &[("TaskStatusUpdated", "result"), ("TaskStatusUpdated", "error")];
 
 /// The place of a log.
 #[derive(Debug, Clone)]
@@ -121,9 +123,9 @@ impl Place {
         Ok(Keys::open(folder, self.keys.operator.as_deref())?)
     }
 
-    /// The log under the veil of its keys.
+    /// The log under the veil of its keys, which stores what tasks report once.
     fn veiled(&self, store: EventStore) -> Result<EventStore, Failure> {
-        Ok(store.veiled(Arc::new(self.keys()?)))
+        Ok(store.veiled(Arc::new(self.keys()?)).sharing(REPORTED_TEXTS))
     }
 
     /// Lets this process be a worker.

@@ -96,8 +96,8 @@ pub trait Backend: Send + Sync + 'static {
     ///
     /// # Errors
     /// As for [`crate::Veil::open`].
-    fn opened(&self, event: Arc<Recorded>) -> Result<Arc<Recorded>> {
-        Ok(event)
+    fn opened(&self, event: Arc<Recorded>) -> BoxFuture<'_, Result<Arc<Recorded>>> {
+        std::future::ready(Ok(event)).boxed()
     }
 
     /// Whether the state of a fold over these events may be kept beside the log: not where a [`crate::Veil`] forbids it.

@@ -213,6 +213,7 @@ mod query;
 mod queue;
 mod record;
 mod runner;
+mod sharing;
 mod snapshot;
 #[cfg(feature = "sqlite")]
 mod sqlite;
@@ -251,6 +252,7 @@ pub use record::{
 pub use runner::{ExecuteError, Executed, Prefix, Runner};
 #[cfg(feature = "sqlite")]
 pub use rusqlite;
+pub use sharing::SharedFields;
 pub use snapshot::{Last, Snapshot, Snapshots};
 #[cfg(feature = "sqlite")]
 pub use sqlite::{JoinedError, Sqlite};

@@ -17,6 +17,7 @@ use crate::position::{Expected, Position};
 use crate::query::{Query, Range};
 use crate::record::Metadata;
 use crate::record::{Append, Appended, Checked, Imported, NewEvent, Page, Recorded, Stats};
+use crate::sharing::{SharedFields, Sharing};
 use crate::stream::{EventStream, Followed, Start};
 use crate::veil::{Veil, Veiled};
 
@@ -33,7 +34,7 @@ const LOAD_PAGE: usize = 1000;
 #[derive(Clone)]
 pub struct EventStore {
     backend: Arc<dyn Backend>,
-    /// What lies below the veil, when there is one.
+    /// What is below the layers, when there are some.
     below: Option<Arc<dyn Backend>>,
 }
 
@@ -95,7 +96,14 @@ impl EventStore {
         Self { backend: Arc::new(Veiled::new(Arc::clone(&below), veil)), below: Some(below) }
     }
 
-    /// The same log without its veil: events as they stand in the database.
+    /// The same log, where these fields of events refer to the texts of their causes in place of a copy.
+    #[must_use]
+    pub fn sharing(self, fields: SharedFields) -> Self {
+        let backend: Arc<dyn Backend> = Arc::new(Sharing::new(Arc::clone(&self.backend), fields));
+        Self { backend, below: Some(self.as_stored().backend) }
+    }
+
+    /// The same log without its layers: events as they stand in the database.
     #[must_use]
     pub fn as_stored(self) -> Self {
         Self { backend: self.below.unwrap_or(self.backend), below: None }

@@ -131,7 +131,7 @@ pub(crate) fn marked(backend: Arc<dyn Backend>, query: Query, start: Start) -> i
                 for event in events {
                     let position = event.position;
                     if query.matches(&event) && start.since().is_none_or(|since| event.created_at >= since) {
-                        match backend.opened(event) {
+                        match backend.opened(event).await {
                             Ok(event) => yield Ok(Followed::Event(Arc::unwrap_or_clone(event))),
                             // It is not passed over: what keeps it closed may be mended.
                             Err(error) => {

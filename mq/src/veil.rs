@@ -69,11 +69,14 @@ impl Backend for Veiled {
         .boxed()
     }
 
-    fn opened(&self, event: Arc<Recorded>) -> Result<Arc<Recorded>> {
-        let mut event = [Arc::unwrap_or_clone(self.below.opened(event)?)];
-        self.veil.open(&mut event)?;
-        let [event] = event;
-        Ok(Arc::new(event))
+    fn opened(&self, event: Arc<Recorded>) -> BoxFuture<'_, Result<Arc<Recorded>>> {
+        async move {
+            let mut event = [Arc::unwrap_or_clone(self.below.opened(event).await?)];
+            self.veil.open(&mut event)?;
+            let [event] = event;
+            Ok(Arc::new(event))
+        }
+        .boxed()
     }
 
     fn keeps_snapshots<'a>(&'a self, query: &'a Query) -> BoxFuture<'a, Result<bool>> {

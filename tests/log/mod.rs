@@ -28,6 +28,7 @@ mod refused;
 mod rivals;
 mod runner;
 mod scenarios;
+mod sharing;
 mod snapshots;
 mod time;
 mod versions;

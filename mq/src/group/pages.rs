@@ -55,7 +55,7 @@ impl Pages {
             return Ok(Arc::clone(found));
         }
         let batch = Arc::new(match read.follower.after(position, PAGE) {
-            Some(live) => self.of_memory(position, up_to, live)?,
+            Some(live) => self.of_memory(position, up_to, live).await?,
             None => {
                 let range = Range { after: position, up_to, ..Range::default() };
                 let page = self.store.read(&self.query, range, PAGE).await?;
@@ -72,13 +72,13 @@ impl Pages {
         Ok(batch)
     }
 
-    fn of_memory(&self, after: Position, up_to: Option<Position>, live: Vec<Arc<Recorded>>) -> Result<Batch> {
+    async fn of_memory(&self, after: Position, up_to: Option<Position>, live: Vec<Arc<Recorded>>) -> Result<Batch> {
         let is_within = |event: &Arc<Recorded>| up_to.is_none_or(|up_to| event.position <= up_to);
         let mut batch = Batch { after, next: after, events: Vec::new() };
         for event in live.into_iter().take_while(is_within) {
             batch.next = event.position;
             if self.query.matches(&event) && is_given(&event) {
-                batch.events.push(self.store.backend().opened(event)?);
+                batch.events.push(self.store.backend().opened(event).await?);
             }
         }
         Ok(batch)

@@ -1,0 +1,99 @@
+//! `ls`, `stats` and `conflicts` on a long log: the first time, when there is no snapshot, and again.
+//!
+//! `cargo bench --bench lists -- [EVENTS] [FOLDER]`. The log has plans of 400 events; the last three have not ended.
+
+use std::path::Path;
+use std::process::{Command as Process, Stdio};
+use std::time::{Duration, Instant};
+
+use crewlog_mq::{Append, Event as MqEvent, EventStore, Expected, Handler, Metadata, NewEvent};
+use crewlog_planner::claim::{self, Executor, RunDetails, TaskEvent};
+use crewlog_planner::event::{self, Command, Event, ExecutorEvent, PlannerConfig, plan_tag};
+use crewlog_planner::plan::TaskId;
+use crewlog_planner::planner::Planner;
+
+type Failure = Box<dyn std::error::Error + Send + Sync>;
+
+/// Two events of a plan for each task, and three of the task.
+const N_TASKS: usize = 80;
+const N_EVENTS_OF_PLAN: usize = N_TASKS * 5 + 2;
+const N_OPEN: usize = 3;
+
+fn main() -> Result<(), Failure> {
+    let words: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with("--")).collect();
+    let n_events = words.first().map_or(Ok(1_000_000), |word| word.parse::<usize>())?;
+    let folder = tempfile::tempdir_in(words.get(1).map_or_else(std::env::temp_dir, Into::into))?;
+    let log = folder.path().join("log.db");
+    let n_plans = n_events.div_ceil(N_EVENTS_OF_PLAN);
+    let n_events = tokio::runtime::Runtime::new()?.block_on(fill(&log, n_plans))?;
+    println!("{n_plans} plans, {n_events} events");
+    println!("{:<12} {:>12} {:>12} {:>12}", "command", "first", "second", "third");
+    for command in ["ls", "stats", "conflicts"] {
+        let mut took = Vec::new();
+        for _ in 0..3 {
+            took.push(format!("{:.1?}", run(&log, command)?));
+        }
+        println!("{command:<12} {:>12} {:>12} {:>12}", took[0], took[1], took[2]);
+    }
+    Ok(())
+}
+
+fn run(log: &Path, command: &str) -> Result<Duration, Failure> {
+    let mut process = Process::new(env!("CARGO_BIN_EXE_crewlog"));
+    let began = Instant::now();
+    let status = process.arg("--store").arg(log).arg(command).stdout(Stdio::null()).status()?;
+    if status.success() { Ok(began.elapsed()) } else { Err(format!("{command}: {status}").into()) }
+}
+
+/// Fills a log with plans, each in a few appends.
+async fn fill(log: &Path, n_plans: usize) -> Result<i64, Failure> {
+    let store = EventStore::open(log.to_str().ok_or("the path is not UTF-8")?).await?;
+    let text = (1..=N_TASKS).map(|n| format!("{n}. Run `cargo test -p shop-{n}`\n")).collect::<String>();
+    let config = PlannerConfig::default();
+    let initialize = Command::Initialize { user_input: text, attachments: Vec::new(), config, parallel: true };
+    let mut planner = Planner::new();
+    let mut of_plan = vec![planner.process(initialize)?];
+    for n in 1..=N_TASKS as u64 {
+        let result = "all sums are as they were".to_owned();
+        let report = ExecutorEvent::TaskCompleted { node_id: TaskId(n), attempt: 1, result };
+        of_plan.push(planner.process(Command::HandleExecutorEvent(report))?);
+    }
+    for plan in 0..n_plans {
+        let (id, is_open) = (format!("shop-{plan}"), plan + N_OPEN >= n_plans);
+        let tags = [plan_tag(&id), "project:shop".to_owned()];
+        let n_reports = if is_open { N_TASKS / 2 } else { N_TASKS };
+        for reports in of_plan[..=n_reports].chunks(40) {
+            let events = reports.iter().flatten().map(|event| new_event(event, &tags)).collect::<Result<_, _>>()?;
+            let mut append = Append::to(event::STREAM, &id, Expected::Any, events);
+            for task in reports.iter().flatten().filter_map(ended_task) {
+                let events =
+                    task_events(&store).iter().map(|event| new_event(event, &tags)).collect::<Result<_, _>>()?;
+                append = append.and(claim::STREAM, &claim::aggregate_id(&id, task), Expected::NoStream, events);
+            }
+            store.append(append).await?;
+        }
+    }
+    Ok(store.head().await?.0)
+}
+
+fn new_event<E: MqEvent>(event: &E, tags: &[String]) -> Result<NewEvent, crewlog_mq::Error> {
+    Ok(NewEvent::of(event, &Metadata::default())?.with_tags(tags.to_vec()))
+}
+
+fn ended_task(event: &Event) -> Option<TaskId> {
+    match event {
+        Event::TaskStatusUpdated { task_id, status, .. } if status.is_end() => Some(*task_id),
+        _other => None,
+    }
+}
+
+fn task_events(store: &EventStore) -> [TaskEvent; 3] {
+    let executor = Executor { name: "shell".into(), host: "laptop".into(), worker: "w".into() };
+    let (lease_until, result) = (store.now().plus(claim::LEASE), "all sums are as they were".to_owned());
+    let run = RunDetails { exit_code: Some(0), signal: None, duration_ms: 12, output_bytes: 25, output_is_cut: false };
+    [
+        TaskEvent::TaskClaimed { attempt: 1, executor, lease_until, epoch: 1, cut_off: false },
+        TaskEvent::TaskStarted { epoch: 1 },
+        TaskEvent::TaskCompleted { attempt: 1, epoch: 1, result, run: Some(run) },
+    ]
+}
