@@ -219,6 +219,7 @@ impl<'a> ExecutorJson<'a> {
 #[derive(Serialize)]
 pub struct ShownJson<'a> {
     plan: &'a str,
+    title: Option<&'a str>,
     status: &'static str,
     at: Position,
     parent: Option<Parent>,
@@ -239,6 +240,11 @@ struct ShownTaskJson<'a> {
     id: String,
     description: &'a str,
     kind: &'static str,
+    command: Option<&'a str>,
+    condition: Option<String>,
+    assignee: Option<&'a str>,
+    notes: &'a [String],
+    files: &'a [String],
     status: &'static str,
     is_paused: bool,
     priority: Option<&'a str>,
@@ -279,15 +285,25 @@ struct QuestionJson<'a> {
 impl<'a> ShownJson<'a> {
     /// A plan as of a position.
     pub fn of(plan: &'a str, at: Position, view: &'a PlanView) -> Self {
+        Self::of_tasks(plan, at, view, |_| true)
+    }
+
+    /// The same with some of its tasks and their questions only.
+    pub fn of_tasks(plan: &'a str, at: Position, view: &'a PlanView, is_shown: impl Fn(TaskId) -> bool) -> Self {
         let state = view.state();
         let name_of = |id: TaskId| state.task(id).map(|task| task.plan.name());
         let deadline = |of: Deadline| state.deadlines().get(&of).copied().map(rfc3339);
-        let tasks = state.tasks().iter().map(|task| {
+        let tasks = state.tasks().iter().filter(|task| is_shown(task.plan.id)).map(|task| {
             let times = view.times(task.plan.id);
             ShownTaskJson {
                 id: task.plan.name(),
                 description: &task.plan.description,
                 kind: task.plan.kind.as_str(),
+                command: task.plan.command.as_deref(),
+                condition: task.plan.condition.as_ref().map(condition_text),
+                assignee: task.plan.assignee.as_deref(),
+                notes: &task.plan.notes,
+                files: &task.plan.files,
                 status: task.status.as_str(),
                 is_paused: task.is_paused,
                 priority: task.plan.priority.as_deref(),
@@ -304,7 +320,8 @@ impl<'a> ShownJson<'a> {
             }
         });
         let tasks_shown = tasks.collect();
-        let questions = state.questions().iter().map(|question| QuestionJson {
+        let questions = state.questions().iter().filter(|question| is_shown(question.task));
+        let questions = questions.map(|question| QuestionJson {
             id: question.id.to_string(),
             task: name_of(question.task).unwrap_or_default(),
             question: &question.question,
@@ -317,6 +334,7 @@ impl<'a> ShownJson<'a> {
         let Budget { tokens, cost_micros, duration_ms } = state.config().budget;
         Self {
             plan,
+            title: state.title(),
             status: view.status().as_str(),
             at,
             parent: Parent::of(state),

@@ -6,6 +6,7 @@ mod amend;
 mod archive;
 mod asking;
 mod by_model;
+mod changes;
 mod check;
 mod cli;
 mod compare;

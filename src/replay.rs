@@ -4,9 +4,9 @@
 use std::io::{self, BufRead, BufWriter, Read, Write};
 
 use crewlog_mq::{EventStore, Position, Query, Range, Recorded};
-use crewlog_planner::change;
 use crewlog_planner::view::PlanView;
 
+use crate::changes;
 use crate::cli::{Output, Replay};
 use crate::failure::{Code, Failure};
 use crate::json::{ShownJson, print_line};
@@ -81,7 +81,7 @@ async fn print_all(
     }
     for_each_of(store, plan, &Query::all(), Range::up_to(bounds.to), |recorded| {
         index.push(recorded)?;
-        let changes = change::step(&mut view, recorded)?;
+        let changes = changes::step(&mut view, recorded)?;
         let is_asked_for = !is_failures_only || index.is_failure(index.len() - 1);
         if recorded.position < bounds.from || !is_asked_for {
             return Ok(());
@@ -230,7 +230,7 @@ impl Replayed<'_> {
         let (view, mut step) = (&mut self.view, None);
         for_each_of(&self.store, &self.plan, &Query::all(), range, |recorded: &Recorded| {
             if recorded.position == target {
-                let changes = change::step(view, recorded)?;
+                let changes = changes::step(view, recorded)?;
                 step = Some(Step { recorded: recorded.clone(), changes });
             } else {
                 view.apply(recorded)?;

@@ -4,12 +4,14 @@ use std::collections::HashMap;
 use std::io::{self, Write};
 
 use crewlog_mq::{Error, Position, Recorded};
-use crewlog_planner::change::{self, Change, Content, Subject};
+use crewlog_planner::claim;
+use crewlog_planner::event::{self, Event, TaskStatus};
 use serde::Serialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 use uuid::Uuid;
 
+use crate::changes::{Change, in_short};
 use crate::failure::Failure;
 use crate::text::{one_line, rfc3339, visible};
 
@@ -38,7 +40,7 @@ struct Indexed {
 impl Index {
     /// Takes in the next event.
     pub fn push(&mut self, recorded: &Recorded) -> Result<(), Error> {
-        let is_failure = change::is_failure(recorded)?;
+        let is_failure = is_failure(recorded)?;
         let known = self.types.iter().position(|event_type| *event_type == recorded.event_type);
         let event_type = known.unwrap_or_else(|| {
             self.types.push(recorded.event_type.clone());
@@ -104,28 +106,18 @@ pub struct StepJson<'a> {
     data: &'a RawValue,
     cause: Option<CauseJson<'a>>,
     command: Option<Value>,
-    changes: Vec<ChangeJson<'a>>,
+    changes: &'a [Change],
 }
 
-/// A change.
-#[derive(Serialize)]
-pub struct ChangeJson<'a> {
-    of: &'static str,
-    name: Option<String>,
-    field: &'static str,
-    from: Option<&'a Content>,
-    to: Option<&'a Content>,
-}
-
-impl<'a> ChangeJson<'a> {
-    /// Of a change.
-    pub fn of(change: &'a Change) -> Self {
-        let (of, name) = match &change.subject {
-            Subject::Plan => ("plan", None),
-            Subject::Task(name) => ("task", Some(name.clone())),
-            Subject::Question(id) => ("question", Some(id.to_string())),
-        };
-        Self { of, name, field: change.field.as_str(), from: change.from.as_ref(), to: change.to.as_ref() }
+/// Whether a task fails, times out or is cancelled with this event, or an executor reports a failure.
+fn is_failure(recorded: &Recorded) -> Result<bool, Error> {
+    match (recorded.stream_id.as_str(), recorded.event_type.as_str()) {
+        (claim::STREAM, "TaskFailed") => Ok(true),
+        (event::STREAM, "TaskStatusUpdated") => Ok(matches!(
+            recorded.decode()?,
+            Event::TaskStatusUpdated { status: TaskStatus::Failed | TaskStatus::TimedOut | TaskStatus::Cancelled, .. }
+        )),
+        _another_type => Ok(false),
     }
 }
 
@@ -152,7 +144,7 @@ impl Step {
             data: serde_json::from_str(&recorded.data)?,
             cause: metadata.causation_id.map(|cause| index.cause(cause)),
             command: extra.get_mut("command").map(Value::take).filter(|command| !command.is_null()),
-            changes: self.changes.iter().map(ChangeJson::of).collect(),
+            changes: &self.changes,
         })
     }
 
@@ -179,7 +171,7 @@ impl Step {
 /// Tells changes in lines, at most so many of them, and how many more there are. How many it told.
 fn tell(changes: &[Change], max: usize, mut line: impl FnMut(&str) -> io::Result<()>) -> io::Result<usize> {
     let mut n_told = 0;
-    for change in change::telling(changes) {
+    for change in in_short(changes) {
         if n_told < max {
             line(&change.to_string())?;
         }

@@ -7,7 +7,6 @@
 pub mod agents;
 pub mod analysis;
 pub mod brevity;
-pub mod change;
 pub mod claim;
 pub mod condense;
 pub mod context;

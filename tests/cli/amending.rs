@@ -36,8 +36,8 @@ fn a_plan_is_amended_and_runs_as_it_then_is() {
     assert_eq!(scene.read("b.txt"), "other\n");
     assert_eq!(scene.read("d.txt"), "d\n");
     let replayed = scene.run(&["replay", &plan]).expect(0).stdout;
-    assert!(replayed.contains("* task B: priority: high"), "{replayed}");
-    assert!(replayed.contains("* task 4: planned: Run `echo d > d.txt`"), "{replayed}");
+    assert!(replayed.contains("* task B priority: high"), "{replayed}");
+    assert!(replayed.contains("* task 4 is new: Run `echo d > d.txt`"), "{replayed}");
 }
 
 #[test]
@@ -79,7 +79,7 @@ fn a_paused_task_waits_until_it_is_resumed() {
     assert_eq!(status(&scene.show(&plan), 1), "Running", "it is dispatched, and nothing here carried it out");
     scene.run(&["resume", &plan]).expect(0);
     let replayed = scene.run(&["replay", &plan]).expect(0).stdout;
-    assert!(replayed.contains("* task B: paused: until it is resumed"), "{replayed}");
+    assert!(replayed.contains("* task B is paused: yes"), "{replayed}");
 }
 
 #[test]
@@ -95,7 +95,7 @@ fn settings_are_changed_and_told() {
     assert_eq!(scene.show(&plan)["settings"][0], "parallelism 2");
     scene.run(&["set", &plan, "--limit", "@ann=", "--parallelism", "4"]).expect(0);
     let diff = scene.run(&["diff", &format!("{plan}@1"), &plan]).expect(0).stdout;
-    assert!(diff.contains("plan: settings: parallelism of Analysis 1, on failure stop"), "{diff}");
+    assert!(diff.contains("plan settings: parallelism of Analysis 1, on failure stop"), "{diff}");
     assert!(scene.run(&["set", &plan, "--parallelism", "0"]).expect(1).stderr.contains("must be from 1 to 1000"));
     // Money is told as it is given.
     let said = scene.run(&["set", &plan, "--budget-cost", "2.5"]).expect(0).stdout;

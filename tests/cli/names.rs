@@ -54,7 +54,10 @@ fn a_plan_is_carried_out_under_the_names_of_its_author() {
     let shown = scene.run(&["show", &plan]).expect(0).stdout;
     let replayed = scene.run(&["replay", &plan]).expect(0).stdout;
     for name in ["T001", "2.1", "7", "Deploy/2", "Deploy/3"] {
-        assert!(shown.contains(&format!("{name}  ")) && replayed.contains(&format!("* task {name}: ")), "{name}");
+        assert!(
+            shown.contains(&format!("{name}  ")) && replayed.contains(&format!("* task {name} is new: ")),
+            "{name}"
+        );
     }
 }
 

@@ -90,18 +90,18 @@ fn forward_and_back_an_event_gives_the_same_text() {
     let text = &scene.run(&["replay", &plan]).expect(0).stdout;
     for part in [
         "asked by a person: Initialize",
-        "* plan: title: Ship",
-        "* task 2: planned: Paint it",
+        "* plan title: Ship",
+        "* task 2 is new: Paint it",
         "because of 2 TaskDispatched",
-        "* task 1: held by shell@",
-        "* task 1: Running -> Failed",
-        "* task 4: Planned -> Skipped",
-        "* q1: asked: Which colour is it?",
-        "* q1: answered: blue",
+        "* task 1 executor: shell@",
+        "* task 1 status: Running -> Failed",
+        "* task 4 status: Planned -> Skipped",
+        "* question q1 is new: Which colour is it?",
+        "* question q1 answer: blue",
         "asked by a person: Pause {\"reason\":\"lunch\"}",
         "asked by a person: Retry",
         "asked by a person: Cancel {\"task\":4,\"reason\":\"not wanted\"}",
-        "* task 1: attempts: 1 -> 2",
+        "* task 1 attempts: 1 -> 2",
         "* nothing of the plan",
     ] {
         assert!(text.contains(part), "{part:?} is not in:\n{text}");
@@ -275,13 +275,13 @@ fn a_plan_is_compared_with_itself_and_with_another() {
     let same = text(&plan, &plan);
     assert_eq!(same, format!("{plan}@{head} -> {plan}@{head}\nno difference\n"));
     let new = text(&format!("{plan}@0"), &plan);
-    for part in ["status:\n  plan: title: Ship\n", "tasks:\n  task 1: planned: Run ", "questions:\n  q1: asked: "] {
+    for part in ["plan title: Ship\n", "\ntask 1 is new: Run ", "\nquestion q1 is new: "] {
         assert!(new.contains(part), "{part:?} is not in:\n{new}");
     }
-    assert!(text(&plan, &format!("{plan}@0")).contains("task 4: not there: "), "and the other way round");
+    assert!(text(&plan, &format!("{plan}@0")).contains("task 4 is gone: "), "and the other way round");
     let (other, _) = scene.plan("# Ship\n1. Run `echo other`\n2. Paint it\n");
     let between = text(&plan, &other);
-    for part in ["task 1: command: echo built >> side; test -e fixed -> echo other", "task 4: not there: "] {
+    for part in ["task 1 command: echo built >> side; test -e fixed -> echo other", "task 4 is gone: "] {
         assert!(between.contains(part), "{part:?} is not in:\n{between}");
     }
     assert!(!between.contains("Paint it"), "what is the same is not told:\n{between}");

@@ -5,7 +5,6 @@
 
 mod amending;
 mod budgets;
-mod changes;
 mod changing;
 mod clarifying;
 mod compensation;

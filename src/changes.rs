@@ -1,0 +1,185 @@
+//! What differs between two views of plans: a generic comparison of the JSON that `show` prints.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::{Display, Formatter};
+
+use crewlog_mq::{Position, Recorded};
+use crewlog_planner::claim;
+use crewlog_planner::event;
+use crewlog_planner::plan::TaskId;
+use crewlog_planner::view::PlanView;
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use crate::failure::Failure;
+use crate::json::ShownJson;
+use crate::text::one_line;
+
+/// The most characters of a value in the words for a change.
+const VALUE_CHARS_MAX: usize = 120;
+/// Keys that identify a plan, or that another run of the same plan never has the same.
+const NOT_COMPARED: [&str; 11] =
+    ["plan", "at", "parent", "forks", "tasks", "questions", "budget", "id", "started_at", "ended_at", "deadline"];
+
+/// Keys of a task or question that say nothing beside that it is new.
+const PLANNED: [&str; 10] =
+    ["kind", "command", "condition", "depends_on", "priority", "assignee", "notes", "files", "task", "compensates"];
+
+/// A value that is another afterwards; null where there is none.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Change {
+    /// `plan`, `task` or `question`.
+    pub of: &'static str,
+    /// The task's name or the question's id.
+    pub name: Option<String>,
+    /// The key in the JSON of `show`.
+    pub field: String,
+    /// Before.
+    pub from: Value,
+    /// After.
+    pub to: Value,
+}
+
+/// `plan`, or a task or question by its name and how many before it have the same.
+type Subject = (&'static str, Option<(String, usize)>);
+
+/// Compares two views. Tasks are matched by name, questions by id.
+pub fn changes(before: &PlanView, after: &PlanView) -> Result<Vec<Change>, Failure> {
+    Ok(compare(facts(before, None)?, facts(after, None)?))
+}
+
+/// Applies an event to a view and returns what it changed. It compares only the tasks that the event is about.
+pub fn step(view: &mut PlanView, recorded: &Recorded) -> Result<Vec<Change>, Failure> {
+    let tasks = tasks_of(recorded);
+    let before = facts(view, tasks.as_ref())?;
+    view.apply(recorded)?;
+    Ok(compare(before, facts(view, tasks.as_ref())?))
+}
+
+/// The tasks that an event can change; none stands for all.
+fn tasks_of(recorded: &Recorded) -> Option<BTreeSet<TaskId>> {
+    if recorded.stream_id != event::STREAM {
+        let task = claim::split_aggregate_id(&recorded.aggregate_id).filter(|_| recorded.stream_id == claim::STREAM);
+        return Some(task.map(|(_, task)| task).into_iter().collect());
+    }
+    match recorded.event_type.as_str() {
+        "TasksPlanned" | "TasksAmended" | "PlanForked" => None,
+        _of_named_tasks => {
+            let data: Value = serde_json::from_str(&recorded.data).unwrap_or_default();
+            let many = data["task_ids"].as_array().into_iter().flatten();
+            Some(many.chain([&data["task_id"]]).filter_map(Value::as_u64).map(TaskId).collect())
+        }
+    }
+}
+
+/// The facts of a plan, its tasks and its questions, in this order; a plan without events has none.
+fn facts(view: &PlanView, tasks: Option<&BTreeSet<TaskId>>) -> Result<Vec<(Subject, Map<String, Value>)>, Failure> {
+    if view.created_at().is_none() {
+        return Ok(Vec::new());
+    }
+    let is_shown = |task| tasks.is_none_or(|tasks| tasks.contains(&task));
+    let shown = serde_json::to_value(ShownJson::of_tasks("", Position(0), view, is_shown))?;
+    let mut facts = vec![(("plan", None), compared(&shown))];
+    for (of, key) in [("task", "tasks"), ("question", "questions")] {
+        let mut seen: BTreeMap<&str, usize> = BTreeMap::new();
+        for item in shown[key].as_array().into_iter().flatten() {
+            let name = item["id"].as_str().unwrap_or_default();
+            let n_before = seen.entry(name).or_default();
+            *n_before += 1;
+            facts.push(((of, Some((name.to_owned(), *n_before))), compared(item)));
+        }
+    }
+    Ok(facts)
+}
+
+/// The keys that are compared and say something.
+fn compared(shown: &Value) -> Map<String, Value> {
+    let keys = shown.as_object().into_iter().flatten();
+    let keys = keys.filter(|(key, value)| !NOT_COMPARED.contains(&key.as_str()) && !is_nothing(value));
+    keys.map(|(key, value)| (key.clone(), value.clone())).collect()
+}
+
+fn is_nothing(value: &Value) -> bool {
+    match value {
+        Value::Null | Value::Bool(false) => true,
+        Value::Bool(true) => false,
+        Value::Number(number) => number.as_u64() == Some(0),
+        Value::String(text) => text.is_empty(),
+        Value::Array(values) => values.is_empty(),
+        Value::Object(fields) => fields.values().all(is_nothing),
+    }
+}
+
+fn compare(before: Vec<(Subject, Map<String, Value>)>, after: Vec<(Subject, Map<String, Value>)>) -> Vec<Change> {
+    let mut subjects = after.iter().map(|(subject, _)| subject.clone()).collect::<Vec<_>>();
+    let (mut before, mut after) =
+        (before.into_iter().collect::<BTreeMap<_, _>>(), after.into_iter().collect::<BTreeMap<_, _>>());
+    subjects.extend(before.keys().filter(|subject| !after.contains_key(*subject)).cloned());
+    let mut changes = Vec::new();
+    for subject in subjects {
+        let (was, mut is) = (before.remove(&subject).unwrap_or_default(), after.remove(&subject).unwrap_or_default());
+        let mut push = |field: String, from: Value, to: Value| {
+            if from != to {
+                let name = subject.1.as_ref().map(|(name, _)| name.clone());
+                changes.push(Change { of: subject.0, name, field, from, to });
+            }
+        };
+        for (field, from) in was {
+            let to = is.remove(&field).unwrap_or_default();
+            push(field, from, to);
+        }
+        is.into_iter().for_each(|(field, to)| push(field, Value::Null, to));
+    }
+    changes
+}
+
+impl Change {
+    /// Whether it says that its task or question is new or gone.
+    fn is_of_whole(&self) -> bool {
+        let names_it = matches!((self.of, self.field.as_str()), ("task", "description") | ("question", "question"));
+        names_it && (self.from.is_null() || self.to.is_null())
+    }
+}
+
+impl Display for Change {
+    fn fmt(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
+        let Self { of, name, field, from, to } = self;
+        let subject = name.as_ref().map_or_else(|| (*of).to_owned(), |name| format!("{of} {name}"));
+        let field = field.replace('_', " ");
+        match (from.is_null(), to.is_null()) {
+            (true, _) if self.is_of_whole() => write!(f, "{subject} is new: {}", words(to)),
+            (_, true) if self.is_of_whole() => write!(f, "{subject} is gone: {}", words(from)),
+            (true, _) => write!(f, "{subject} {field}: {}", words(to)),
+            (false, _) => write!(f, "{subject} {field}: {} -> {}", words(from), words(to)),
+        }
+    }
+}
+
+/// A value in one short line.
+fn words(value: &Value) -> String {
+    let words = match value {
+        Value::Null => "none".to_owned(),
+        Value::Bool(is) => if *is { "yes" } else { "no" }.to_owned(),
+        Value::Number(number) => number.to_string(),
+        Value::String(text) => text.clone(),
+        Value::Array(values) => values.iter().map(words).collect::<Vec<_>>().join(", "),
+        Value::Object(fields) => {
+            let said = fields.iter().filter(|(_, value)| !is_nothing(value));
+            said.map(|(key, value)| format!("{} {}", key.replace('_', " "), words(value)))
+                .collect::<Vec<_>>()
+                .join(", ")
+        }
+    };
+    one_line(&words, VALUE_CHARS_MAX)
+}
+
+/// The changes for people: of what is gone only that, and of what is new where it stands already.
+pub fn in_short(changes: &[Change]) -> impl Iterator<Item = &Change> {
+    let whole = changes.iter().filter(|change| change.is_of_whole()).map(|change| (change.of, &change.name));
+    let whole = whole.collect::<BTreeSet<_>>();
+    changes.iter().filter(move |change| {
+        !whole.contains(&(change.of, &change.name))
+            || change.is_of_whole()
+            || (!change.to.is_null() && change.to != "Planned" && !PLANNED.contains(&change.field.as_str()))
+    })
+}
