@@ -5,10 +5,7 @@ use std::io::Write;
 
 use crewlog_executors::model::text_aggregate;
 use crewlog_planner::analysis::Analysis;
-use crewlog_planner::model::{
-    AskedQuestion, dependencies_request, kinds_request, questions_request, read_dependencies, read_kinds,
-    read_questions,
-};
+use crewlog_planner::model::{dependencies_request, kinds_request, read_dependencies, read_kinds};
 use crewlog_planner::plan::{NodeKind, TaskId, TaskPlan};
 use serde::Serialize;
 
@@ -41,7 +38,6 @@ struct BottleneckJson {
 pub struct AdviceJson {
     dependencies: Option<DependenciesJson>,
     kinds: Option<Vec<KindJson>>,
-    questions: Option<Vec<QuestionJson>>,
 }
 
 #[derive(Serialize)]
@@ -65,12 +61,6 @@ struct KindJson {
     was: &'static str,
 }
 
-#[derive(Serialize)]
-struct QuestionJson {
-    question: String,
-    blocks: Vec<String>,
-}
-
 /// What a model would change.
 pub async fn advice(
     session: &Session,
@@ -80,7 +70,7 @@ pub async fn advice(
 ) -> Result<AdviceJson, Failure> {
     let names = Names::of(tasks);
     let Some(model) = by_model::wanted(session, Some(true))? else {
-        return Ok(AdviceJson { dependencies: None, kinds: None, questions: None });
+        return Ok(AdviceJson { dependencies: None, kinds: None });
     };
     let (store, _) = session.place.open_or_make().await?;
     let advisor = Advisor::new(session, &model, &store, &text_aggregate(source), session.tags_of_project()?);
@@ -91,10 +81,7 @@ pub async fn advice(
     let request = kinds_request(&model.terms, tasks);
     let found = advisor.ask("kinds", otherwise, request, |answer| read_kinds(answer, tasks)).await?;
     let kinds = found.map(|found| names.kinds(tasks, &found.value));
-    let request = questions_request(&model.terms, source, tasks);
-    let found = advisor.ask("questions", otherwise, request, |answer| read_questions(answer, tasks)).await?;
-    let questions = found.map(|found| found.value.into_iter().map(|asked| names.question(asked)).collect());
-    Ok(AdviceJson { dependencies, kinds, questions })
+    Ok(AdviceJson { dependencies, kinds })
 }
 
 /// The names of the tasks.
@@ -148,10 +135,6 @@ impl Names {
             .map(|(task, (_, kind))| KindJson { task: task.name(), kind: kind.as_str(), was: task.kind.as_str() })
             .collect()
     }
-
-    fn question(&self, asked: AskedQuestion) -> QuestionJson {
-        QuestionJson { question: asked.question, blocks: self.list(&asked.blocks) }
-    }
 }
 
 /// For people.
@@ -166,9 +149,6 @@ pub fn print(mut to: impl Write, proposed: &AdviceJson) -> std::io::Result<()> {
     }
     for KindJson { task, kind, was } in proposed.kinds.iter().flatten() {
         writeln!(to, "the model calls {task} {kind}, not {was}")?;
-    }
-    for QuestionJson { question, blocks } in proposed.questions.iter().flatten() {
-        writeln!(to, "the model would ask, before {}: {}", blocks.join(", "), one_line(question, 200))?;
     }
     Ok(())
 }

@@ -43,6 +43,9 @@ pub struct Change {
 /// `plan`, or a task or question by its name and how many before it have the same.
 type Subject = (&'static str, Option<(String, usize)>);
 
+/// What a subject has, by the keys of the JSON.
+type Facts = Map<String, Value>;
+
 /// Compares two views. Tasks are matched by name, questions by id.
 pub fn changes(before: &PlanView, after: &PlanView) -> Result<Vec<Change>, Failure> {
     Ok(compare(facts(before, None)?, facts(after, None)?))
@@ -73,7 +76,7 @@ fn tasks_of(recorded: &Recorded) -> Option<BTreeSet<TaskId>> {
 }
 
 /// The facts of a plan, its tasks and its questions, in this order; a plan without events has none.
-fn facts(view: &PlanView, tasks: Option<&BTreeSet<TaskId>>) -> Result<Vec<(Subject, Map<String, Value>)>, Failure> {
+fn facts(view: &PlanView, tasks: Option<&BTreeSet<TaskId>>) -> Result<Vec<(Subject, Facts)>, Failure> {
     if view.created_at().is_none() {
         return Ok(Vec::new());
     }
@@ -93,7 +96,7 @@ fn facts(view: &PlanView, tasks: Option<&BTreeSet<TaskId>>) -> Result<Vec<(Subje
 }
 
 /// The keys that are compared and say something.
-fn compared(shown: &Value) -> Map<String, Value> {
+fn compared(shown: &Value) -> Facts {
     let keys = shown.as_object().into_iter().flatten();
     let keys = keys.filter(|(key, value)| !NOT_COMPARED.contains(&key.as_str()) && !is_nothing(value));
     keys.map(|(key, value)| (key.clone(), value.clone())).collect()
@@ -110,7 +113,7 @@ fn is_nothing(value: &Value) -> bool {
     }
 }
 
-fn compare(before: Vec<(Subject, Map<String, Value>)>, after: Vec<(Subject, Map<String, Value>)>) -> Vec<Change> {
+fn compare(before: Vec<(Subject, Facts)>, after: Vec<(Subject, Facts)>) -> Vec<Change> {
     let mut subjects = after.iter().map(|(subject, _)| subject.clone()).collect::<Vec<_>>();
     let (mut before, mut after) =
         (before.into_iter().collect::<BTreeMap<_, _>>(), after.into_iter().collect::<BTreeMap<_, _>>());

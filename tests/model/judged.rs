@@ -1,8 +1,8 @@
 //! What a model's answers mean, and which are refused.
 
 use crewlog_planner::model::{
-    Purpose, Request, dependencies_request, kinds_request, plan_request, questions_request, read_dependencies,
-    read_kinds, read_plan, read_questions, repair, with_questions,
+    Purpose, Request, dependencies_request, kinds_request, plan_request, read_dependencies, read_kinds, read_plan,
+    repair,
 };
 use crewlog_planner::parse::{self, ReadOptions};
 use crewlog_planner::plan::{AttachmentKind, DefaultAnswer, FailurePolicy, NodeKind, TaskId, TaskPlan};
@@ -223,20 +223,15 @@ fn a_question_becomes_a_task_and_what_it_blocks_waits_for_the_answer() {
 
 #[test]
 fn questions_are_at_most_five_and_name_tasks_that_are_there() {
-    let tasks = parsed("1. Paint the door\n2. Sweep\n");
     let asked = |n: usize, blocks: &str| {
+        let tasks = [task("1", "Paint the door", "Processing", &[]), task("2", "Sweep", "Processing", &[])];
         let questions = vec![json!({ "question": "Which colour?", "blocks": [blocks] }); n];
-        json!({ "questions": questions }).to_string()
+        let answer = json!({ "title": null, "tasks": tasks, "questions": questions }).to_string();
+        read_plan(&answer, NO_COMMANDS).map(|plan| waits_for(&plan.tasks)).map_err(|refusal| refusal.to_string())
     };
-    assert_eq!(read_questions("{\"questions\": []}", &tasks), Ok(vec![]));
-    let found = read_questions(&asked(2, "2"), &tasks).unwrap();
-    assert_eq!(found[1].blocks, [TaskId(2)]);
-    let joined = with_questions(tasks.clone(), found).unwrap();
-    assert_eq!(waits_for(&joined), [vec![], vec![1, 3, 4], vec![], vec![]]);
-    let refusal = read_questions(&asked(6, "2"), &tasks).expect_err("too many").to_string();
-    assert_eq!(refusal, "6 questions are more than 5; ask only the most important");
-    let refusal = read_questions(&asked(1, "7"), &tasks).expect_err("unknown").to_string();
-    assert_eq!(refusal, "no task is called \"7\"; name one of those that were given");
+    assert_eq!(asked(2, "2").unwrap(), [vec![], vec![3, 4], vec![], vec![]]);
+    assert_eq!(asked(6, "2").unwrap_err(), "6 questions are more than 5; ask only the most important");
+    assert!(asked(1, "7").unwrap_err().contains("\"7\""));
 }
 
 #[test]
@@ -281,18 +276,14 @@ fn dependencies_replace_mere_order_keep_what_is_written_and_are_checked_as_any()
 
 fn requests() -> Vec<Request> {
     let (terms, tasks) = (terms(), parsed("1. Fetch the brush\n2. Paint the door\n"));
-    let requests = [
-        plan_request(&terms, "Paint the door"),
-        kinds_request(&terms, &tasks),
-        dependencies_request(&terms, &tasks),
-        questions_request(&terms, "Paint the door", &tasks),
-    ];
+    let requests =
+        [plan_request(&terms, "Paint the door"), kinds_request(&terms, &tasks), dependencies_request(&terms, &tasks)];
     requests.into_iter().map(|request| request.expect("it is short")).collect()
 }
 
 #[test]
 fn each_question_has_its_schema_and_tells_what_it_is_about_apart_from_the_rules() {
-    let purposes = [Purpose::Plan, Purpose::Kinds, Purpose::Dependencies, Purpose::Questions];
+    let purposes = [Purpose::Plan, Purpose::Kinds, Purpose::Dependencies];
     for (request, purpose) in requests().into_iter().zip(purposes) {
         assert_eq!(request.purpose, purpose);
         let schema = request.schema.expect("a schema");

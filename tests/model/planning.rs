@@ -321,14 +321,13 @@ fn an_analysis_names_groups_the_longest_chain_bottlenecks_and_what_would_be_save
 }
 
 #[test]
-fn a_model_finds_dependencies_kinds_and_questions_which_are_checked_and_shown() {
+fn a_model_finds_dependencies_and_kinds_which_are_checked_and_shown() {
     let edge = |task: &str, after: &str| json!({ "task": task, "after": after, "reason": "it needs it" });
     let kinds = ["1", "2", "3"].map(|id| json!({ "id": id, "kind": if id == "3" { "UnitTest" } else { "ToolCall" } }));
     let mock = Mock::new(&json!([
         { "when": { "prompt": "wait for which" }, "json": { "edges": [edge("3", "1"), edge("1", "3")] } },
         { "when": { "prompt": "in a circle: 1 -> 3 -> 1" }, "json": { "edges": [edge("3", "1"), edge("3", "2")] } },
-        { "when": { "prompt": "of what kind each task" }, "json": { "kinds": kinds } },
-        { "when": { "prompt": "what a person has to say" }, "json": { "questions": [{ "question": "Which?", "blocks": ["3"] }] } }
+        { "when": { "prompt": "of what kind each task" }, "json": { "kinds": kinds } }
     ]));
     mock.configure("openai", "plan = false");
     mock.scene.write("plan.md", TEXT);
@@ -341,16 +340,15 @@ fn a_model_finds_dependencies_kinds_and_questions_which_are_checked_and_shown() 
     );
     assert_eq!((&proposed["dependencies"]["saving"], &proposed["dependencies"]["steps"]), (&json!(1), &json!(2)));
     assert_eq!(proposed["kinds"], json!([{ "task": "3", "kind": "UnitTest", "was": "ToolCall" }]));
-    assert_eq!(proposed["questions"], json!([{ "question": "Which?", "blocks": ["3"] }]));
     let text = mock.scene.run(&["plan", "check", "plan.md", "--advice"]).expect(0);
     text.says(&["answered from the log"]);
-    for says in ["steps saved: 1", "3 after 2", "the model calls 3 UnitTest, not ToolCall", "ask, before 3: Which?"] {
+    for says in ["steps saved: 1", "3 after 2", "the model calls 3 UnitTest, not ToolCall"] {
         assert!(text.stdout.contains(says), "{}", text.stdout);
     }
     mock.scene.write("plan.md", "Clean the hall.\n");
     let ran = mock.scene.run(&["plan", "check", "plan.md", "--advice", "-o", "json"]).expect(0);
-    ran.says(&["gave no dependencies", "gave no kinds", "gave no questions", "it is left out"]);
-    assert_eq!(ran.json()["advice"], json!({ "dependencies": null, "kinds": null, "questions": null }));
+    ran.says(&["gave no dependencies", "gave no kinds", "it is left out"]);
+    assert_eq!(ran.json()["advice"], json!({ "dependencies": null, "kinds": null }));
 }
 
 /// A strategic plan with one part that a tactical agent plans.

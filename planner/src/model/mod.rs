@@ -24,6 +24,6 @@ pub use calls::{
 pub use dependencies::{dependencies_request, read_dependencies};
 pub use kinds::{kinds_request, read_kinds};
 pub use proposing::{Proposed, ProposedDefault, ProposedTask, plan_request, read_plan};
-pub use questions::{AskedQuestion, QUESTIONS_MAX, questions_request, read_questions, with_questions};
+pub use questions::{AskedQuestion, QUESTIONS_MAX, with_questions};
 pub use request::{ANSWER_QUOTED_BYTES_MAX, Message, PROMPT_BYTES_MAX, Purpose, Request, Role, Terms, TooLong, repair};
 pub use summaries::{read_summary, summary_request};

@@ -18,8 +18,6 @@ pub enum Purpose {
     Kinds,
     /// What depends on what.
     Dependencies,
-    /// What a person has to say first.
-    Questions,
     /// What stands for a part of a plan's past.
     Summary,
     /// A plan of an agent.
@@ -34,7 +32,6 @@ impl Purpose {
             Self::Plan => "Plan",
             Self::Kinds => "Kinds",
             Self::Dependencies => "Dependencies",
-            Self::Questions => "Questions",
             Self::Summary => "Summary",
             Self::AgentPlan => "AgentPlan",
         }
