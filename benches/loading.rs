@@ -4,9 +4,7 @@
 use crewlog_executors::history::History;
 use crewlog_executors::human::claim_of;
 use crewlog_executors::planning;
-use crewlog_mq::{
-    Append, Cause, Event as _, EventStore, Expected, Handler, Metadata, NewEvent, Part, Query, Range, Recorded, Runner,
-};
+use crewlog_mq::{Append, Cause, EventStore, Expected, Handler, Metadata, NewEvent, Query, Range, Recorded, Runner};
 use crewlog_planner::claim::{Ending, Executor, TaskCommand};
 use crewlog_planner::event::{Command, Event, ExecutorEvent, PlannerConfig, STREAM, plan_tag};
 use crewlog_planner::plan::TaskId;
@@ -54,17 +52,9 @@ async fn filled(folder: &TempDir, plan: &str, events: &[Event]) -> EventStore {
     let store = EventStore::open(path.to_str().expect("it is UTF-8")).await.expect("the log opens");
     let tags = [plan_tag(plan)];
     for some in events.chunks(100) {
-        let mut append = Append::default();
-        let mut rest = Vec::new();
-        for event in some {
-            let parted = event.parted(plan, &tags).expect("it is JSON");
-            let event = parted.as_ref().map_or(event, |(rest, _)| rest);
-            rest.push(NewEvent::of(event, &Metadata::default()).expect("it is JSON").with_tags(tags.clone()));
-            if let Some((_, Part { stream_id, aggregate_id, event })) = parted {
-                append = append.and(&stream_id, &aggregate_id, Expected::Any, vec![event]);
-            }
-        }
-        store.append(append.and(STREAM, plan, Expected::Any, rest)).await.expect("the append is taken");
+        let new = |event| NewEvent::of(event, &Metadata::default()).expect("it is JSON").with_tags(tags.clone());
+        let append = Append::to(STREAM, plan, Expected::Any, some.iter().map(new).collect());
+        store.append(append).await.expect("the append is taken");
     }
     store
 }

@@ -19,7 +19,7 @@ use crate::cli::{Export, Import, Output};
 use crate::exported::{Exported, Keeping, Progress, nameless_file};
 use crate::failure::{Code, Failure};
 use crate::json::{CheckedJson, EventJson, ExportHeader, FindingJson, ImportedJson, print_line, print_pretty};
-use crate::look::{find_plan, for_all_of, for_each};
+use crate::look::{find_plan, for_each, for_each_of};
 use crate::session::Session;
 use crate::text::{count, visible};
 
@@ -43,7 +43,7 @@ pub async fn export(session: &Session, export: &Export) -> Result<Code, Failure>
         |recorded: &Recorded| Ok(print_line(&mut to, &EventJson::of(recorded)?.for_export(recorded.append_start))?);
     match &plan {
         // With the history that a fork goes on from, so that it can be read alone.
-        Some(plan) => for_all_of(&store, plan, &Query::all(), Range::up_to(head), &mut print).await?,
+        Some(plan) => for_each_of(&store, plan, &Query::all(), Range::up_to(head), &mut print).await?,
         None => for_each(&store, &Query::all(), Range::up_to(head), &mut print).await?,
     }
     to.flush()?;
@@ -186,11 +186,10 @@ async fn check_events(store: &EventStore, checked: &mut Checked) {
     let known: BTreeSet<_> = checked.findings.iter().filter_map(|finding| finding.position).collect();
     let mut found = Vec::new();
     let query = Query::all();
-    let (mut begun, mut orphans, mut append) = (BTreeSet::new(), Vec::new(), Vec::new());
+    let (mut begun, mut orphans) = (BTreeSet::new(), Vec::new());
     let read = for_each(store, &query, Range::default(), |recorded| {
         let decoded = match &*recorded.stream_id {
             event::STREAM => decode::<event::Event>(recorded),
-            event::TOLD_STREAM => decode::<event::ToldEvent>(recorded),
             claim::STREAM => decode::<TaskEvent>(recorded),
             model::STREAM => decode::<CallEvent>(recorded),
             conflicts::STREAM => decode::<ConflictEvent>(recorded),
@@ -198,12 +197,6 @@ async fn check_events(store: &EventStore, checked: &mut Checked) {
             sealed::STREAM => decode::<KeyEvent>(recorded),
             _others => Ok(()),
         };
-        if append.last().is_some_and(|last: &Recorded| last.append_start != recorded.append_start) {
-            check_paired(&mut append, &mut orphans);
-        }
-        if recorded.event_type == "TaskDispatched" || recorded.stream_id == event::TOLD_STREAM {
-            append.push(recorded.clone());
-        }
         if recorded.stream_id == event::STREAM {
             if recorded.event_type == "PlanForked"
                 && let Ok(event::Event::PlanForked { parent, .. }) = recorded.decode()
@@ -229,7 +222,6 @@ async fn check_events(store: &EventStore, checked: &mut Checked) {
     {
         found.push(Finding { position: None, what: failure.to_string() });
     }
-    check_paired(&mut append, &mut orphans);
     checked.findings.extend(found);
     checked.findings.extend(orphans);
     checked.findings.sort_by_key(|finding| finding.position);
@@ -238,14 +230,6 @@ async fn check_events(store: &EventStore, checked: &mut Checked) {
         let what = format!("there is more than these {FINDINGS_MAX}: mend them, or import an export, and check again");
         checked.findings.push(Finding { position: None, what });
     }
-}
-
-/// Adds what misses the other of a dispatch and what its agent is told, in one append, of which nothing stays.
-fn check_paired(append: &mut Vec<Recorded>, found: &mut Vec<Finding>) {
-    let n_more = (FINDINGS_MAX + 1).saturating_sub(found.len());
-    let unpaired = event::unpaired(append).into_iter().take(n_more);
-    found.extend(unpaired.map(|(position, what)| Finding { position: Some(position), what: what.to_string() }));
-    append.clear();
 }
 
 fn decode<T: Event>(recorded: &Recorded) -> Result<(), Error> {

@@ -191,7 +191,6 @@ struct AgentToml {
     jobs: Option<Spanned<i64>>,
     #[serde(default)]
     rate_limited: Vec<Spanned<String>>,
-    model: Option<Spanned<String>>,
 }
 
 /// A list is a program and its arguments, a text a line for `sh`.
@@ -276,7 +275,7 @@ fn check_name(name: &Spanned<String>, before: &[Agent]) -> Result<(), Fault> {
 }
 
 fn agent(name: String, written: AgentToml) -> Result<Agent, Fault> {
-    let AgentToml { command, kinds, prompt, env, timeout, jobs, rate_limited, model } = written;
+    let AgentToml { command, kinds, prompt, env, timeout, jobs, rate_limited } = written;
     let prompt = match prompt {
         PromptToml::Stdin => PromptBy::Stdin,
         PromptToml::Argument => PromptBy::Argument,
@@ -298,7 +297,6 @@ fn agent(name: String, written: AgentToml) -> Result<Agent, Fault> {
         timeout: timeout.transpose()?,
         jobs: jobs.transpose()?.unwrap_or(1),
         rate_limited: rate_limited.into_iter().map(checked_sign).collect::<Result<_, _>>()?,
-        model: model.as_ref().map(model::checked_name).transpose()?,
     })
 }
 

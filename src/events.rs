@@ -4,13 +4,13 @@ use std::io::{BufWriter, Write};
 
 use crewlog_executors::history::History;
 use crewlog_mq::{EventStore, Position, Query, Range, Recorded, Start};
-use crewlog_planner::event::{plan_tag, told_tag};
+use crewlog_planner::event::plan_tag;
 use futures::{StreamExt, TryStreamExt};
 
 use crate::cli::{EventFilter, Events, Output};
 use crate::failure::{Code, Failure};
 use crate::json::{EventJson, print_line};
-use crate::look::{find_plan, for_all_of, for_each};
+use crate::look::{find_plan, for_each, for_each_of};
 use crate::session::Session;
 use crate::terminal::say;
 use crate::text::{one_line, rfc3339, visible};
@@ -47,7 +47,7 @@ pub async fn events(session: &Session, events: Events) -> Result<Code, Failure> 
         backwards: events.reverse,
     };
     match &plan {
-        Some(plan) => for_all_of(&store, plan, &query, range, |recorded| printer.print(recorded)).await?,
+        Some(plan) => for_each_of(&store, plan, &query, range, |recorded| printer.print(recorded)).await?,
         None => for_each(&store, &query, range, |recorded| printer.print(recorded)).await?,
     }
     printer.end()
@@ -78,7 +78,7 @@ async fn follow(
             printer.print(&recorded)?;
         }
         printer.stdout.flush()?;
-        query = query.clone().and_tag(plan_tag(plan)).or(query.and_tag(told_tag(plan)));
+        query = query.and_tag(plan_tag(plan));
     }
     let mut records = std::pin::pin!(store.follow(&query, start));
     while let Some(item) = records.next().await {

@@ -192,7 +192,6 @@ pub struct ExecutorJson<'a> {
     timeout_ms: Option<u64>,
     jobs: usize,
     rate_limited: &'a [String],
-    model: Option<&'a str>,
 }
 
 impl<'a> ExecutorJson<'a> {
@@ -210,7 +209,6 @@ impl<'a> ExecutorJson<'a> {
             timeout_ms: agent.timeout.map(|timeout| u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX)),
             jobs: agent.jobs,
             rate_limited: &agent.rate_limited,
-            model: agent.model.as_deref(),
         }
     }
 }

@@ -21,6 +21,7 @@ use crate::failure::{Code, Failure};
 use crate::json::{ForkJson, ListedJson, PlansJson, ShownJson, print_line, print_pretty};
 use crate::matching::mark_of;
 use crate::points::{forks_of, position_of};
+use crate::prompt;
 use crate::session::Session;
 use crate::terminal::say;
 use crate::text::{by_default, in_one_line, one_line, rfc3339, shell_word, visible};
@@ -80,6 +81,9 @@ pub async fn ls(session: &Session, ls: &Ls) -> Result<Code, Failure> {
 
 /// `show`.
 pub async fn show(session: &Session, show: &Show) -> Result<Code, Failure> {
+    if let Some(task) = &show.task {
+        return prompt::show(session, show, task).await;
+    }
     let store = session.place.open().await?;
     let plan = find_plan(&store, &show.plan).await?;
     let head = store.head().await?;
@@ -350,17 +354,6 @@ pub async fn for_each_of(
     take: impl FnMut(&Recorded) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
     each(History::of(store, plan).await?.records(store, query, range), take).await
-}
-
-/// The same, with what its tasks were told apart from their dispatches.
-pub async fn for_all_of(
-    store: &EventStore,
-    plan: &str,
-    query: &Query,
-    range: Range,
-    take: impl FnMut(&Recorded) -> Result<(), Failure>,
-) -> Result<(), Failure> {
-    each(History::of(store, plan).await?.all_records(store, query, range), take).await
 }
 
 /// A plan as of the end of a range.

@@ -28,6 +28,7 @@ mod place;
 mod points;
 mod progress;
 mod project;
+mod prompt;
 mod propose;
 mod replay;
 mod session;

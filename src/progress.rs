@@ -137,7 +137,7 @@ impl Progress {
         let Some((_, id)) = claim::split_aggregate_id(&recorded.aggregate_id) else { return };
         let Some(task) = view.state().task(id) else { return };
         match recorded.decode() {
-            Ok(TaskEvent::TaskStarted { epoch: 1 }) => self.line("START", BLUE, None, task, &told(task)),
+            Ok(TaskEvent::TaskStarted { epoch: 1, .. }) => self.line("START", BLUE, None, task, &told(task)),
             Ok(TaskEvent::TaskStarted { .. }) => {
                 let attempt = format!("TRY {}", task.attempts);
                 let label = if task.attempts > 1 { attempt.as_str() } else { "AGAIN" };

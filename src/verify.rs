@@ -51,7 +51,7 @@ impl DifferenceJson {
         let Difference { position, stream_id, aggregate_id, command, how } = difference;
         let (log, decided) = match how {
             How::Other { log, decided } => (log, decided),
-            How::Unreadable(_) | How::Refused(_) | How::Unpaired(_) => (None, None),
+            How::Unreadable(_) | How::Refused(_) => (None, None),
         };
         Self { position, stream_id, aggregate_id, command, what, log, decided }
     }
@@ -127,7 +127,7 @@ impl VerifiedJson {
         self.plans += 1;
         let history = History::of(store, plan).await?;
         let trusted = history.parent().filter(|_| shared == Shared::Trusted).map_or(Position(0), |(_, at)| at);
-        self.appends(history.all_records(store, &Query::all(), Range::up_to(head)), trusted).await
+        self.appends(history.records(store, &Query::all(), Range::up_to(head)), trusted).await
     }
 
     /// The same of a part of the log, of which what stands up to a position is taken as it is.

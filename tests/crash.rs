@@ -3,8 +3,6 @@
 #[cfg(feature = "faults")]
 mod nested;
 #[cfg(feature = "faults")]
-mod told;
-
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::path::Path;

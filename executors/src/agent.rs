@@ -8,14 +8,14 @@ use std::time::Duration;
 use crewlog_planner::claim::Ending;
 use crewlog_planner::event::{FailureClass, Usage};
 use crewlog_planner::plan::NodeKind;
-use crewlog_planner::prompt::{FAILED, QUESTION, prompt, split_default};
+use crewlog_planner::prompt::{FAILED, Prompt, QUESTION, split_default};
 use tokio::sync::watch;
 
 use crate::output::Outputs;
 use crate::run::{Finished, Job, Stop, run};
 use crate::shell::Shell;
 use crate::supervisor::Spec;
-use crate::usage::{measured, split};
+use crate::usage::{split, with_estimate};
 
 /// The argument in whose place the prompt is given.
 pub const PLACEHOLDER: &str = "{prompt}";
@@ -45,8 +45,6 @@ pub struct Agent {
     pub jobs: usize,
     /// What a failed run prints, in letters of either case, when it asks for patience.
     pub rate_limited: Vec<String>,
-    /// The model that it is said to ask: where it says nothing of tokens, they are counted as that one's.
-    pub model: Option<String>,
 }
 
 /// What is started.
@@ -68,11 +66,16 @@ pub enum PromptBy {
 }
 
 impl Agent {
-    /// Carries out a task, or until `stop` says otherwise, under the same supervisor, in the same surroundings and with
+    /// Carries out a task by its prompt, or until `stop` says otherwise, under the same supervisor, in the same surroundings and with
     /// the same longest time as the commands of `shell`. How it ended, and what it says that it used up. No child of it is left when this returns.
-    pub async fn run(&self, shell: &Shell, job: Job<'_>, stop: &mut watch::Receiver<Option<Stop>>) -> (Ending, Usage) {
-        let prompt = prompt(job.parameters);
-        let counts_tokens = job.parameters.counts_tokens || self.model.is_some();
+    pub async fn run(
+        &self,
+        shell: &Shell,
+        job: Job<'_>,
+        Prompt { text: prompt }: Prompt,
+        stop: &mut watch::Receiver<Option<Stop>>,
+    ) -> (Ending, Usage) {
+        let counts_tokens = job.parameters.counts_tokens;
         let (argv, input) = match self.prompt {
             PromptBy::Stdin => (self.program.argv(None), Some(prompt.clone())),
             PromptBy::Argument if prompt.len() > ARGUMENT_BYTES_MAX => {
@@ -86,7 +89,7 @@ impl Agent {
         match run(&shell.supervisor, &spec, Outputs::Apart, timeout, stop).await {
             Ok(finished) => {
                 let (text, usage) = split(&finished.written.out.text());
-                let usage = measured(usage, self.model.as_deref(), counts_tokens, &prompt, &text);
+                let usage = with_estimate(usage, counts_tokens, &prompt, &text);
                 let ending = if finished.code == 0 { answered(finished, &text) } else { self.failed(finished, &text) };
                 (ending, usage)
             }

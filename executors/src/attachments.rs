@@ -1,81 +1,71 @@
-//! Whether what a task reads is there before it begins. What is not there is asked for; nothing is made here, and of a
-//! link to another machine no more is fetched than whether it answers, and that only where it is wanted.
+//! Checks before a task begins that the files and links that it reads exist. A missing one becomes a question; of a link
+//! to another machine only an answer is fetched, and that only when wanted.
 
-use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
-use crewlog_planner::event::Parameters;
-use crewlog_planner::plan::AttachmentKind;
+use crewlog_planner::event::TaskInput;
 
 use crate::links::Links;
 
 /// The answer with which a task goes on without what it was asked for.
 pub const GO_ON: &str = "go on";
 
-/// What a task is told as its executor gets it: looked through where nothing else waits for that. Links must answer
-/// where there is something to ask them with.
+/// Checks a task's attachments on a blocking thread. Links must answer when there is something to ask them with.
 ///
 /// # Errors
-/// The question to ask, when something is not there.
-pub(crate) async fn prepared(parameters: &Parameters, links: Option<Links>) -> Result<Cow<'_, Parameters>, String> {
-    if parameters.needs.is_empty() {
-        return Ok(Cow::Borrowed(parameters));
+/// The question to ask, when something is missing.
+pub(crate) async fn checked(input: &TaskInput, links: Option<Links>) -> Result<(), String> {
+    if input.needs.is_empty() {
+        return Ok(());
     }
-    let told = parameters.clone();
+    let input = input.clone();
     // A file may be on another machine, which takes its time.
-    let checked = move || match links {
-        Some(links) => check_with_links(&told, &links),
-        None => check(&told),
+    let checking = move || match links {
+        Some(links) => check_with_links(&input, &links),
+        None => check(&input),
     };
-    match tokio::task::spawn_blocking(checked).await {
-        Ok(checked) => Ok(Cow::Owned(checked?)),
-        Err(error) => {
-            tracing::warn!(%error, "what a task reads could not be looked at");
-            Ok(Cow::Borrowed(parameters))
-        }
-    }
+    tokio::task::spawn_blocking(checking).await.unwrap_or_else(|error| {
+        tracing::warn!(%error, "the attachments of a task could not be checked");
+        Ok(())
+    })
 }
 
-/// What a task is told, with what people gave in place of what was not there. Links are looked at by their form alone.
+/// Checks a task's attachments, or what people named in their place. Links are judged by their form alone.
 ///
 /// # Errors
-/// The question to ask, when something is not there.
-pub fn check(parameters: &Parameters) -> Result<Parameters, String> {
-    check_by(parameters, &|_link| Ok(()))
+/// The question to ask, when something is missing.
+pub fn check(input: &TaskInput) -> Result<(), String> {
+    check_by(input, &|_link| Ok(()))
 }
 
-/// The same, where links must answer too. It waits for them, so it is called where waiting blocks nobody.
+/// The same, where links must answer too. It blocks.
 ///
 /// # Errors
-/// The question to ask, when something is not there.
-pub fn check_with_links(parameters: &Parameters, links: &Links) -> Result<Parameters, String> {
+/// The question to ask, when something is missing.
+pub fn check_with_links(input: &TaskInput, links: &Links) -> Result<(), String> {
     let looking = links.begin();
-    check_by(parameters, &|link| looking.look(link))
+    check_by(input, &|link| looking.look(link))
 }
 
-fn check_by(parameters: &Parameters, reach: &dyn Fn(&str) -> Result<(), String>) -> Result<Parameters, String> {
-    let mut parameters = parameters.clone();
-    for needed in parameters.needs.clone() {
-        let mut given = needed.clone();
-        let mut seen = vec![needed.clone()];
-        // An answer that names nothing that is there was asked about again, by its own name.
-        while let Err(reason) = look(&given, parameters.folder.as_deref(), reach) {
-            let question = question(&given, &reason);
-            let answered = parameters.answers.iter().rev().find(|answered| answered.question == question);
+fn check_by(input: &TaskInput, reach: &dyn Fn(&str) -> Result<(), String>) -> Result<(), String> {
+    for needed in &input.needs {
+        let mut given = needed.as_str();
+        let mut seen = vec![given];
+        // An answer that names nothing that exists was asked about again, by its own name.
+        while let Err(reason) = look(given, input.folder.as_deref(), reach) {
+            let question = question(given, &reason);
+            let answered = input.answers.iter().rev().find(|answered| answered.question == question);
             match answered.map(|answered| answered.answer.trim()) {
                 Some(answer) if says_go_on(answer) => break,
-                Some(answer) if !seen.iter().any(|known| known == answer) => {
-                    given = answer.to_owned();
-                    seen.push(given.clone());
+                Some(answer) if !seen.contains(&answer) => {
+                    given = answer;
+                    seen.push(given);
                 }
                 Some(_) | None => return Err(question),
             }
         }
-        if given != needed {
-            replace(&mut parameters, &needed, &given);
-        }
     }
-    Ok(parameters)
+    Ok(())
 }
 
 /// True of an answer that begins with those words, whatever a person adds to them.
@@ -108,22 +98,4 @@ fn look(reference: &str, folder: Option<&str>, reach: &dyn Fn(&str) -> Result<()
         std::io::ErrorKind::NotFound => "is not there".to_owned(),
         _other => format!("cannot be read ({error})"),
     })
-}
-
-fn replace(parameters: &mut Parameters, needed: &str, given: &str) {
-    for attachment in &mut parameters.attachments {
-        let (AttachmentKind::Link(reference)
-        | AttachmentKind::ImageRef(reference)
-        | AttachmentKind::FileRef(reference)
-        | AttachmentKind::EmbeddingRef(reference)
-        | AttachmentKind::ScreenshotRef(reference)) = &mut attachment.kind;
-        if reference == needed {
-            given.clone_into(reference);
-        }
-    }
-    for file in parameters.files.iter_mut().filter(|file| *file == needed) {
-        given.clone_into(file);
-    }
-    let note = format!("In place of {needed} there is {given}.");
-    parameters.notes.push(note);
 }

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use crewlog_mq::{Cause, Envelope, Error, EventStore, Position, Query, Range};
-use crewlog_planner::event::{Event, Parameters, PlannerCmd, TaskStatus};
+use crewlog_planner::event::{Event, PlannerCmd, TaskInput, TaskStatus};
 use crewlog_planner::plan::{NodeKind, TaskId};
 
 /// How many events are read at a time.
@@ -23,7 +23,7 @@ pub(crate) struct Dispatch {
     pub(crate) attempt: u32,
     pub(crate) delay: Duration,
     pub(crate) kind: NodeKind,
-    pub(crate) parameters: Parameters,
+    pub(crate) parameters: TaskInput,
     pub(crate) cause: Cause,
 }
 

@@ -2,7 +2,7 @@
 //! events. Whoever reads a plan reads it here. It writes nothing.
 
 use crewlog_mq::{Error, EventStore, Position, Prefix, Query, Range, Recorded};
-use crewlog_planner::event::{self, Event, plan_tag, told_tag};
+use crewlog_planner::event::{self, Event, plan_tag};
 use crewlog_planner::planner::FORK_DEPTH_MAX;
 use futures::{Stream, StreamExt, stream};
 
@@ -109,17 +109,7 @@ impl History {
         query: &Query,
         range: Range,
     ) -> impl Stream<Item = Result<Recorded, Error>> + Send + use<> {
-        records_of(&self.stretches, store, query, range, &[plan_tag])
-    }
-
-    /// The same, with what tasks were told apart from their dispatches.
-    pub fn all_records(
-        &self,
-        store: &EventStore,
-        query: &Query,
-        range: Range,
-    ) -> impl Stream<Item = Result<Recorded, Error>> + Send + use<> {
-        records_of(&self.stretches, store, query, range, &[plan_tag, told_tag])
+        records_of(&self.stretches, store, query, range)
     }
 
     /// The same, but for the plan's own events: what no later event can change.
@@ -129,7 +119,7 @@ impl History {
         query: &Query,
         range: Range,
     ) -> impl Stream<Item = Result<Recorded, Error>> + Send + use<> {
-        records_of(&self.stretches[..self.stretches.len() - 1], store, query, range, &[plan_tag, told_tag])
+        records_of(&self.stretches[..self.stretches.len() - 1], store, query, range)
     }
 }
 
@@ -138,12 +128,10 @@ fn records_of(
     store: &EventStore,
     query: &Query,
     range: Range,
-    tags_of: &[fn(&str) -> String],
 ) -> impl Stream<Item = Result<Recorded, Error>> + Send + use<> {
     let parts = stretches.iter().map(|stretch| {
         let bounds = [range.up_to, stretch.up_to].into_iter().flatten();
-        let tagged = tags_of.iter().map(|tag_of| query.clone().and_tag(tag_of(&stretch.plan)));
-        (tagged.reduce(Query::or).unwrap_or_default(), Range { up_to: bounds.min(), ..range })
+        (query.clone().and_tag(plan_tag(&stretch.plan)), Range { up_to: bounds.min(), ..range })
     });
     let mut parts = parts.collect::<Vec<_>>();
     if range.backwards {

@@ -2,7 +2,7 @@
 //! is left to people and to other machines.
 
 use crewlog_planner::agents::registry::ToolRegistry;
-use crewlog_planner::event::Parameters;
+use crewlog_planner::event::TaskInput;
 use crewlog_planner::plan::{NodeKind, SubPlan, TaskPlan};
 use crewlog_planner::protocol::Asking;
 
@@ -45,8 +45,8 @@ impl Roster {
     /// command; the agent that it is assigned to, whatever its kinds, and nobody else; or the first whose kinds include
     /// `kind`. A question is for people.
     #[must_use]
-    pub fn actor<'a>(&'a self, kind: NodeKind, parameters: &'a Parameters) -> Option<Actor<'a>> {
-        let Parameters { command, assignee, sub_plan, request, undoes, .. } = parameters;
+    pub fn actor<'a>(&'a self, kind: NodeKind, parameters: &'a TaskInput) -> Option<Actor<'a>> {
+        let TaskInput { command, assignee, sub_plan, request, undoes, .. } = parameters;
         let way = Way { has_command: command.is_some(), undoes_plan: undoes.is_some(), assignee, sub_plan, request };
         self.choose(kind, way)
     }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use crewlog_planner::claim::{Ending, RunDetails};
-use crewlog_planner::event::{FailureClass, Parameters};
+use crewlog_planner::event::{FailureClass, TaskInput};
 use crewlog_planner::plan::TaskId;
 use tokio::sync::{oneshot, watch};
 
@@ -53,7 +53,7 @@ pub struct Job<'a> {
     /// The claim; above 1 the task may have been run before.
     pub epoch: u64,
     /// What to do.
-    pub parameters: &'a Parameters,
+    pub parameters: &'a TaskInput,
     /// The worker's sign of life.
     pub lock: PathBuf,
 }

@@ -9,7 +9,6 @@ use std::time::Duration;
 use crewlog_mq::{Cause, Error, EventStore, ExecuteError, Handler, Query, Runner, Start, Timestamp};
 use crewlog_planner::agents::registry::ToolRegistry;
 use crewlog_planner::agents::requests::request_id;
-use crewlog_planner::brevity::shorten;
 use crewlog_planner::claim::Ending;
 use crewlog_planner::event::{
     self, Command, Event, FailureClass, Outcome, TaskStatus, Undone, Usage, plan_tag, sub_plan_tags, under_tag,
@@ -18,6 +17,7 @@ use crewlog_planner::plan::{Origin, ParentTask, SUB_PLAN_DEPTH_MAX, SubPlan, Tas
 use crewlog_planner::planner::{Planner, PlannerError};
 use crewlog_planner::protocol::{AgentType, CrossAgentStep};
 use crewlog_planner::state::{Phase, PlannerState, Task};
+use crewlog_planner::text::truncate;
 use futures::StreamExt;
 use tokio::sync::watch;
 
@@ -494,7 +494,7 @@ pub(crate) fn ending(plan: &str, state: &PlannerState, summary: &str, outcome: O
                 Some(format!("{} ({}):\n{result}", task.plan.name(), task.plan.description.lines().next()?))
             });
             let result = std::iter::once(said).chain(results).collect::<Vec<_>>().join("\n\n");
-            Ending::Completed { result: shorten(&result, RESULT_CHARS_MAX), run: None }
+            Ending::Completed { result: truncate(&result, RESULT_CHARS_MAX), run: None }
         }
         Outcome::Failed | Outcome::Cancelled => {
             let is_bad = |status| matches!(status, TaskStatus::Failed | TaskStatus::TimedOut | TaskStatus::Cancelled);
@@ -503,7 +503,7 @@ pub(crate) fn ending(plan: &str, state: &PlannerState, summary: &str, outcome: O
             let how =
                 if outcome == Outcome::Cancelled { "it was cancelled".to_owned() } else { "it failed".to_owned() };
             let error = [format!("{said}; {how}")].into_iter().chain(errors.take(ERRORS_MAX)).collect::<Vec<_>>();
-            let error = shorten(&error.join("\n"), RESULT_CHARS_MAX);
+            let error = truncate(&error.join("\n"), RESULT_CHARS_MAX);
             Ending::Failed { error, class: FailureClass::Task, run: None }
         }
     }

@@ -9,6 +9,7 @@ use crewlog_mq::{Cause, Envelope, Error, EventStore, ExecuteError, Query, Runner
 use crewlog_planner::event::{self, Command, Event};
 use crewlog_planner::model::{Terms, read_summary, summary_request};
 use crewlog_planner::planner::Planner;
+use crewlog_planner::prompt::{summary_chars_max, to_summarize};
 use futures::StreamExt;
 
 use crate::model::{AskError, Asker, Model, NoAnswer, Patience};
@@ -20,8 +21,8 @@ use crate::worker::Scope;
 const PROCESS: &str = "summaries";
 /// How many summaries are asked for at once: a model that takes its time must not hold up all other plans.
 const AT_ONCE_MAX: usize = 8;
-/// What a model is told of a plan's past at most, in characters.
-const TOLD_CHARS_MAX: usize = 100_000;
+/// The most characters of the history that a model summarizes.
+const HISTORY_CHARS_MAX: usize = 100_000;
 
 /// A model, and how it is asked.
 #[derive(Clone)]
@@ -70,12 +71,12 @@ async fn answer(store: &EventStore, by: &Summarizer, request: &Envelope<Event>) 
     if !state.wants_summary() {
         return Ok(());
     }
-    let chars_max = state.summary_chars_max();
-    let past = state.to_summarise(task_ids, TOLD_CHARS_MAX);
+    let chars_max = summary_chars_max(state);
+    let history = to_summarize(state, task_ids, HISTORY_CHARS_MAX);
     let by_rule = Command::CompactContext { max_tokens: *max_tokens };
-    let command = match summary_request(&by.terms, state.config().profile, &past, chars_max) {
+    let command = match summary_request(&by.terms, state.config().profile, &history, chars_max) {
         Err(too_long) => {
-            tracing::warn!(%too_long, plan, "the past is summarised by rule");
+            tracing::warn!(%too_long, plan, "the history is summarized by rule");
             by_rule
         }
         Ok(asked) => {
@@ -84,7 +85,7 @@ async fn answer(store: &EventStore, by: &Summarizer, request: &Envelope<Event>) 
                 Ok(read) => Command::Summarise { summary: read.value, task_ids: task_ids.clone() },
                 Err(NoAnswer::Ask(AskError::Log(error))) => return Err(error),
                 Err(error) => {
-                    tracing::warn!(%error, plan, "the past is summarised by rule");
+                    tracing::warn!(%error, plan, "the history is summarized by rule");
                     by_rule
                 }
             }

@@ -1,12 +1,8 @@
-//! What a program says that it used up, at the end of what it prints, and what is counted where it says nothing. Nothing
-//! here knows what the rest of it means.
+//! The usage that a program reports at the end of its output, and the estimate when it reports none.
 
-use crewlog_planner::brevity::shorten;
 use crewlog_planner::event::Usage;
-use crewlog_planner::tokens::{Told, guess};
+use crewlog_planner::text::{estimate_tokens, truncate};
 use serde_json::Value;
-
-use crate::tokens::count;
 
 /// The beginning of the last line of a program that says what it used up, before `{"input_tokens": ..., "output_tokens":
 /// ..., "cost": ...}`.
@@ -51,25 +47,15 @@ pub fn split(text: &str) -> (String, Usage) {
     }
 }
 
-/// A usage with what the program was told. Of tokens that it says nothing of, and that are wanted, a tokenizer says how many
-/// they were where one is known for the model; else they are estimated, and said to be.
+/// The usage of a run: what the program reported; without tokens in it, and if they are wanted, an estimate by the
+/// characters of its prompt and output.
 #[must_use]
-pub fn measured(usage: Usage, model: Option<&str>, is_wanted: bool, prompt: &str, said: &str) -> Usage {
-    let is_reported = usage.input_tokens > 0 || usage.output_tokens > 0;
-    if !is_reported && !is_wanted {
+pub fn with_estimate(usage: Usage, is_wanted: bool, prompt: &str, output: &str) -> Usage {
+    if usage.input_tokens > 0 || usage.output_tokens > 0 || !is_wanted {
         return usage;
     }
-    let usage = Usage { told: Told::of(prompt), ..usage };
-    if is_reported {
-        return usage;
-    }
-    match model.and_then(|model| Some((count(model, prompt)?, count(model, said)?))) {
-        Some((input_tokens, output_tokens)) => Usage { input_tokens, output_tokens, ..usage },
-        None => {
-            let (input_tokens, output_tokens) = (guess(prompt), guess(said));
-            Usage { input_tokens, output_tokens, estimated_tokens: input_tokens + output_tokens, ..usage }
-        }
-    }
+    let (input_tokens, output_tokens) = (estimate_tokens(prompt), estimate_tokens(output));
+    Usage { input_tokens, output_tokens, estimated_tokens: input_tokens + output_tokens, ..usage }
 }
 
 /// What is no number of tokens and no price is not counted, and said to be none.
@@ -90,7 +76,7 @@ fn number(name: &str, read: Option<u64>, said: &Value, max: u64) -> u64 {
         Some(read) => read,
         None if said.is_null() => 0,
         None => {
-            let said = shorten(&said.to_string(), SAID_CHARS_MAX);
+            let said = truncate(&said.to_string(), SAID_CHARS_MAX);
             tracing::warn!("what a program says of its usage is not counted: its {name} cannot be {said}");
             0
         }
@@ -157,19 +143,14 @@ mod tests {
     }
 
     #[test]
-    fn what_a_program_reports_counts_before_a_tokenizer_and_a_tokenizer_before_an_estimate() {
+    fn a_report_counts_before_an_estimate_of_four_characters_per_token() {
         let (prompt, said) = ("Paint the door blue, please.", "I painted it.");
         let reported = Usage { input_tokens: 900, output_tokens: 5, ..Usage::default() };
-        let told = Told::of(prompt);
-        assert_eq!(measured(reported, Some("gpt-4o"), true, prompt, said), Usage { told, ..reported });
+        assert_eq!(with_estimate(reported, true, prompt, said), reported);
         let nothing = Usage { cost_micros: 3, ..Usage::default() };
-        assert_eq!(measured(nothing, None, false, prompt, said), nothing, "nobody wants to know");
-        let estimated = Usage { input_tokens: 8, output_tokens: 4, estimated_tokens: 12, told, ..nothing };
-        assert_eq!(measured(nothing, None, true, prompt, said), estimated);
-        assert_eq!(measured(nothing, Some("of-mine"), true, prompt, said), estimated);
-        let counted = Usage { input_tokens: 7, output_tokens: 4, told, ..nothing };
-        let by_tokenizer = if cfg!(feature = "tokenizers") { counted } else { estimated };
-        assert_eq!(measured(nothing, Some("gpt-4o"), true, prompt, said), by_tokenizer);
+        assert_eq!(with_estimate(nothing, false, prompt, said), nothing, "nobody wants to know");
+        let estimated = Usage { input_tokens: 7, output_tokens: 4, estimated_tokens: 11, ..nothing };
+        assert_eq!(with_estimate(nothing, true, prompt, said), estimated);
     }
 
     #[test]

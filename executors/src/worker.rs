@@ -12,7 +12,8 @@ use std::time::Duration;
 use crewlog_mq::{Cause, Envelope, Error, EventStore, ExecuteError, Query, Range, Runner, Start};
 use crewlog_planner::agents::registry::ToolRegistry;
 use crewlog_planner::claim::{Ending, TaskClaim, TaskCommand};
-use crewlog_planner::event::{self, Event, FailureClass, Parameters, Usage};
+use crewlog_planner::event::{self, Event, FailureClass, Usage};
+use crewlog_planner::prompt::Prompt;
 use crewlog_planner::sealed::is_task_withheld;
 use futures::StreamExt;
 use tokio::sync::watch;
@@ -27,10 +28,10 @@ use crate::dispatched::{Change, Dispatch, Key, change, still_open};
 use crate::human::claim_of;
 use crate::links::Links;
 use crate::liveness::SignOfLife;
+use crate::prompts;
 use crate::roster::{Actor, Roster};
 use crate::run::{Job, Stop, wanted};
 use crate::subplans::{Outer, family};
-use crate::told::{self, Told};
 
 /// How often a holder says that it is alive.
 const RENEW_INTERVAL: Duration = Duration::from_secs(60);
@@ -155,20 +156,7 @@ impl Worker {
         Ok(())
     }
 
-    async fn carry_out(self: Arc<Self>, mut dispatch: Dispatch, mut stop: watch::Receiver<Option<Stop>>) {
-        let Some(actor) = self.roster.actor(dispatch.kind, &dispatch.parameters) else { return };
-        let mut told = Told::Whole;
-        // Only agents are told of the plan.
-        if let Actor::Agent(..) = actor {
-            let Dispatch { plan, task, attempt, position, parameters, .. } = &mut dispatch;
-            tokio::select! {
-                now = told::join_until_read(&self.store, (plan, *task, *attempt), *position, parameters) => told = now,
-                _ = wanted(&mut stop) => return,
-            }
-        }
-        if told == Told::Unreadable {
-            return;
-        }
+    async fn carry_out(self: Arc<Self>, dispatch: Dispatch, mut stop: watch::Receiver<Option<Stop>>) {
         let Some(actor) = self.roster.actor(dispatch.kind, &dispatch.parameters) else { return };
         if is_task_withheld(&dispatch.parameters) {
             tracing::warn!(plan = dispatch.plan, task = %dispatch.task, "what is to be done is sealed; it is left to others");
@@ -187,18 +175,15 @@ impl Worker {
                 let (error, class) = ("its worker was lost while it ran".into(), FailureClass::OutcomeUnknown);
                 (Ending::Failed { error, class, run: None }, Usage::default())
             }
-            None if told == Told::Lost => {
-                let error = "what its agent is to be told of the plan is not in the log beside its dispatch".into();
-                (Ending::Failed { error, class: FailureClass::NotStarted, run: None }, Usage::default())
-            }
-            None => match attachments::prepared(&dispatch.parameters, self.links.clone()).await {
-                Err(question) => (Ending::Asked { question, default: None }, Usage::default()),
-                Ok(parameters) => {
-                    if !append(&mut claim, TaskCommand::Start { epoch }, &dispatch.cause).await {
+            None => match self.prepared(actor, &dispatch).await {
+                Err(ending) => (ending, Usage::default()),
+                Ok(prompt) => {
+                    let start = TaskCommand::Start { epoch, prompt: prompt.as_ref().map(prompts::digest) };
+                    if !append(&mut claim, start, &dispatch.cause).await {
                         return;
                     }
                     let began = Instant::now();
-                    let (ending, mut usage) = self.act(actor, &dispatch, &parameters, &mut claim, epoch, stop).await;
+                    let (ending, mut usage) = self.act(actor, &dispatch, prompt, &mut claim, epoch, stop).await;
                     // How long it ran is told where it counts, or where something else is told anyway; of a plan within the
                     // plan its own tasks tell it.
                     let is_told = dispatch.parameters.is_timed || !usage.is_nothing();
@@ -212,6 +197,22 @@ impl Worker {
         append(&mut claim, TaskCommand::End { epoch, usage, ending }, &dispatch.cause).await;
     }
 
+    /// What an agent is asked, once the attachments of the task exist; otherwise how the task ends.
+    async fn prepared(&self, actor: Actor<'_>, dispatch: &Dispatch) -> Result<Option<Prompt>, Ending> {
+        let checked = attachments::checked(&dispatch.parameters, self.links.clone()).await;
+        checked.map_err(|question| Ending::Asked { question, default: None })?;
+        match actor {
+            Actor::Agent(..) => {
+                let rendered = prompts::rendered(&self.store, &dispatch.plan, dispatch.task, dispatch.position).await;
+                rendered.map(Some).map_err(|error| {
+                    let class = FailureClass::NotStarted;
+                    Ending::Failed { error: format!("its prompt cannot be rendered: {error}"), class, run: None }
+                })
+            }
+            Actor::Shell(_) | Actor::SubPlans(..) | Actor::Router(..) | Actor::Undoer(_) => Ok(None),
+        }
+    }
+
     fn outer<'a>(&'a self, registry: &'a ToolRegistry, dispatch: &'a Dispatch, job: &'a Job<'a>) -> Outer<'a> {
         Outer { store: &self.store, registry, agents: &self.agents, job, tags: &dispatch.tags, cause: &dispatch.cause }
     }
@@ -221,7 +222,7 @@ impl Worker {
         &self,
         actor: Actor<'_>,
         dispatch: &Dispatch,
-        parameters: &Parameters,
+        prompt: Option<Prompt>,
         claim: &mut Runner<TaskClaim>,
         epoch: u64,
         mut plan_stop: watch::Receiver<Option<Stop>>,
@@ -232,7 +233,7 @@ impl Worker {
             task: dispatch.task,
             attempt: dispatch.attempt,
             epoch,
-            parameters,
+            parameters: &dispatch.parameters,
             lock: self.claiming.life().lock_path(),
         };
         let run = async {
@@ -247,7 +248,7 @@ impl Worker {
                     (self.outer(registry, dispatch, &job).undo(&mut run_stop).await, Usage::default())
                 }
                 Actor::Shell(shell) => shell.run(job, &mut run_stop).await,
-                Actor::Agent(agent, shell) => agent.run(shell, job, &mut run_stop).await,
+                Actor::Agent(agent, shell) => agent.run(shell, job, prompt.unwrap_or_default(), &mut run_stop).await,
             }
         };
         tokio::pin!(run);

@@ -6,7 +6,7 @@ use serde::de::DeserializeOwned;
 use crate::error::{Error, Result};
 use crate::ids::new_event_id;
 use crate::query::Causes;
-use crate::record::{Metadata, NewEvent, Part, Recorded};
+use crate::record::{Metadata, NewEvent, Recorded};
 use crate::upcast::{Upcaster, upcast};
 use crate::variant::{self, Variant};
 
@@ -53,17 +53,6 @@ pub trait Event: Serialize + DeserializeOwned + Send + Sync + 'static {
     /// How events of older versions are read: one step after another until they are of [`Event::EVENT_VERSION`].
     fn upcasters() -> &'static [Upcaster] {
         &[]
-    }
-
-    /// The same event with less in it, and what was taken out of it: what is long and needed by few of its readers. A
-    /// [`crate::Runner`] on `aggregate_id` appends the part as an event of its own beside it, in the same append, so that who
-    /// folds the aggregate does not read it. The whole event must be read too, and fold to the same. Nothing is taken out by
-    /// default.
-    ///
-    /// # Errors
-    /// [`Error::Encode`] when the part cannot be written as JSON.
-    fn parted(&self, _aggregate_id: &str, _tags: &[String]) -> Result<Option<(Self, Part)>> {
-        Ok(None)
     }
 
     /// The variant's fields as JSON.

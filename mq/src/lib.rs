@@ -247,7 +247,7 @@ pub use position::{Expected, Place, Position};
 pub use postgres::Postgres;
 pub use query::{NoneMatching, Query, Range};
 pub use record::{
-    Append, Appended, Checked, Finding, Imported, KindStats, Metadata, NewEvent, Page, Part, Recorded, Stats, Write,
+    Append, Appended, Checked, Finding, Imported, KindStats, Metadata, NewEvent, Page, Recorded, Stats, Write,
 };
 pub use runner::{ExecuteError, Executed, Prefix, Runner};
 #[cfg(feature = "sqlite")]

@@ -85,12 +85,6 @@ impl NewEvent {
         self
     }
 
-    /// The same event with this metadata.
-    pub(crate) fn caused_like(mut self, metadata: &Metadata) -> Result<Self> {
-        (self.metadata, self.causes) = (metadata.encode()?, Causes::of(metadata));
-        Ok(self)
-    }
-
     /// Its id.
     #[must_use]
     pub fn event_id(&self) -> Uuid {
@@ -161,18 +155,6 @@ pub(crate) fn check_name(what: &'static str, name: &str) -> Result<()> {
     Error::check_limit("name_bytes_max", name.len(), NAME_BYTES_MAX)
 }
 
-/// What was taken out of an event, to stand beside it in another aggregate. It gets the metadata of the events it is
-/// appended with.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Part {
-    /// The stream of the aggregate.
-    pub stream_id: String,
-    /// The aggregate in the stream; never the one that the event is of.
-    pub aggregate_id: String,
-    /// What it says, with its tags.
-    pub event: NewEvent,
-}
-
 /// Events for one aggregate.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Write {
@@ -225,17 +207,6 @@ impl Append {
     #[must_use]
     pub fn cell(mut self, change: CellChange) -> Self {
         self.cells.push(change);
-        self
-    }
-
-    /// The same append with one more event, in the write of its aggregate if there is one.
-    #[must_use]
-    pub(crate) fn part(mut self, Part { stream_id, aggregate_id, event }: Part) -> Self {
-        let is_of = |write: &&mut Write| write.stream_id == stream_id && write.aggregate_id == aggregate_id;
-        match self.writes.iter_mut().find(is_of) {
-            Some(write) => write.events.push(event),
-            None => return self.and(&stream_id, &aggregate_id, Expected::Any, vec![event]),
-        }
         self
     }
 

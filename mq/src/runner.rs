@@ -9,7 +9,7 @@ use crate::event::Event;
 use crate::handler::{Cause, Handler};
 use crate::position::{Expected, Position};
 use crate::query::{Query, Range};
-use crate::record::{Append, Appended, NewEvent, Part};
+use crate::record::{Append, Appended, NewEvent};
 use crate::snapshot::{Last, Snapshot, Snapshots};
 use crate::store::EventStore;
 
@@ -357,8 +357,8 @@ where
         cause: &Cause,
         snapshot: Option<CellChange>,
     ) -> Result<(Appended, Last), Error> {
-        let (events, parts) = self.written(events, cause)?;
-        let (n_events, event_id) = (events.len(), events.last().map_or(Uuid::nil(), NewEvent::event_id));
+        let events = self.written(events, cause)?;
+        let event_id = events.last().map_or(Uuid::nil(), NewEvent::event_id);
         let mut append = match &self.scope {
             Scope::Aggregate(_) => {
                 Append::to(&self.stream_id, &self.aggregate_id, Expected::Sequence(state.sequence()), events)
@@ -369,7 +369,6 @@ where
                 append.none_matching(self.query.clone(), state.read_to)
             }
         };
-        append = parts.into_iter().fold(append, Append::part);
         let has_snapshot = snapshot.is_some();
         if let Some(snapshot) = snapshot {
             append = append.cell(snapshot);
@@ -378,33 +377,24 @@ where
         if let Some(snapshots) = self.snapshots.as_mut().filter(|_| has_snapshot && !appended.repeated) {
             snapshots.kept();
         }
-        // Parts stand behind the events that they are of, and in no state.
-        let place = appended.places.get(n_events.wrapping_sub(1));
+        let place = appended.places.last();
         let (position, sequence) = place.map_or((Position(0), 0), |place| (place.position, place.sequence));
         let last = Last { position, sequence, event_id };
         Ok((appended, last))
     }
 
-    /// The events as they go into the log, and the parts that go beside them.
-    fn written(&self, events: &[H::Event], cause: &Cause) -> Result<(Vec<NewEvent>, Vec<Part>), Error> {
-        let (mut written, mut parts) = (Vec::with_capacity(events.len()), Vec::new());
+    /// The events as they go into the log.
+    fn written(&self, events: &[H::Event], cause: &Cause) -> Result<Vec<NewEvent>, Error> {
+        let mut written = Vec::with_capacity(events.len());
         for (index, event) in events.iter().enumerate() {
             let tags = match &self.scope {
                 Scope::Aggregate(tags) => tags.clone(),
                 Scope::Query(tags_of) => tags_of(event),
             };
-            let parted = event.parted(&self.aggregate_id, &tags)?;
-            let event = parted.as_ref().map_or(event, |(rest, _)| rest);
             let new = NewEvent::of(event, &cause.metadata_of(index))?.with_id(cause.event_id(index)).with_tags(tags);
             written.push(new);
-            if let Some((_, Part { stream_id, aggregate_id, event })) = parted {
-                // Behind the ids of all events, so that each has its own however often this is appended.
-                let id = cause.event_id(events.len() + parts.len());
-                let event = event.with_id(id).caused_like(cause.metadata())?;
-                parts.push(Part { stream_id, aggregate_id, event });
-            }
         }
-        Ok((written, parts))
+        Ok(written)
     }
 
     /// Refuses an event that others who decide on the same would not see.

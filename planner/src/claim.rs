@@ -64,6 +64,15 @@ pub struct RunDetails {
     pub output_is_cut: bool,
 }
 
+/// By which a prompt that is rendered again is compared with the one that an agent got.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PromptDigest {
+    /// The SHA-256 of its UTF-8 bytes, in hexadecimal.
+    pub sha256: String,
+    /// Its length in characters.
+    pub n_chars: u64,
+}
+
 /// What happened to a task.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum TaskEvent {
@@ -85,6 +94,9 @@ pub enum TaskEvent {
     TaskStarted {
         /// The holder's.
         epoch: u64,
+        /// Of an agent: the prompt that it gets.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        prompt: Option<PromptDigest>,
     },
     /// The holder is alive.
     LeaseRenewed {
@@ -276,6 +288,9 @@ pub enum TaskCommand {
     Start {
         /// The holder's.
         epoch: u64,
+        /// Of an agent: the prompt that it gets.
+        #[serde(skip)]
+        prompt: Option<PromptDigest>,
     },
     /// The holder is alive.
     Renew {
@@ -392,9 +407,9 @@ impl TaskClaim {
             TaskCommand::Claim { attempt, executor, now, dead_epoch } => {
                 Ok(vec![self.claim(attempt, executor, now, dead_epoch)?])
             }
-            TaskCommand::Start { epoch } => {
+            TaskCommand::Start { epoch, prompt } => {
                 self.check_holder(epoch)?;
-                Ok(vec![TaskEvent::TaskStarted { epoch }])
+                Ok(vec![TaskEvent::TaskStarted { epoch, prompt }])
             }
             TaskCommand::Renew { epoch, now } => {
                 self.check_holder(epoch)?;

@@ -236,7 +236,11 @@ impl TaskCommand {
                     let TaskEvent::ClarificationProvided { answer: text, .. } = events.last()? else { return None };
                     answer.clone_from(text);
                 }
-                Self::Claim { .. } | Self::Start { .. } | Self::Renew { .. } => {}
+                Self::Start { prompt, .. } => {
+                    let TaskEvent::TaskStarted { prompt: started, .. } = events.last()? else { return None };
+                    prompt.clone_from(started);
+                }
+                Self::Claim { .. } | Self::Renew { .. } => {}
             }
             Some(())
         })

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::agents::failures;
 use crate::crew::{conflicts, statistics};
-use crate::event::Parameters;
+use crate::event::TaskInput;
 use crate::state::PlannerState;
 use crate::{claim, event, model};
 
@@ -142,7 +142,6 @@ const RULES: &[(&str, Sight)] = &[
     ("question", Sealed),
     ("answer", Sealed),
     ("summary", Sealed),
-    ("earlier", Sealed),
     // What models are asked.
     ("request", Clear),
     ("model", Clear),
@@ -152,6 +151,7 @@ const RULES: &[(&str, Sight)] = &[
     // Who acts.
     ("executor/host", Clear),
     ("executor/worker", Clear),
+    ("prompt/sha256", Clear),
     // Of a fork and of a plan within another: the other plan.
     ("parent", Clear),
     ("parent/plan", Clear),
@@ -181,7 +181,7 @@ pub fn plan_of<'a>(stream_id: &str, aggregate_id: &'a str, tags: &'a [String]) -
     match stream_id {
         // A text that is asked about and is no plan is a session of its own.
         event::STREAM | model::STREAM => Some(aggregate_id),
-        claim::STREAM | event::TOLD_STREAM => claim::split_aggregate_id(aggregate_id).map(|(plan, _)| plan),
+        claim::STREAM => claim::split_aggregate_id(aggregate_id).map(|(plan, _)| plan),
         // They hold ids, counts and paths, and are folds of what stands in the log, whoever has a key.
         conflicts::STREAM | statistics::STREAM | STREAM => None,
         // What an agent could not plan is of the plan above, or of the text that was to be one; else of the agent.
@@ -209,7 +209,7 @@ pub fn is_withheld(text: &str) -> bool {
 
 /// True when something of what an executor is told cannot be opened. Nobody may act on that.
 #[must_use]
-pub fn is_task_withheld(parameters: &Parameters) -> bool {
+pub fn is_task_withheld(parameters: &TaskInput) -> bool {
     let json = serde_json::to_string(parameters).expect("names, numbers and texts can always be written as JSON");
     let mut found = false;
     replaced(&json, "", |_, written| {

@@ -2,7 +2,6 @@
 
 use crate::event::{Purpose, QuestionId, TaskStatus};
 use crate::plan::{DefaultAnswer, ParentTask, TaskId, TaskPlan, sub_plan_id};
-use crate::thread::Thread;
 
 /// A task as planned, and what happened to it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,8 +30,24 @@ pub struct Task {
     pub first_question: Option<QuestionId>,
     /// What the last dispatch waits first, in milliseconds.
     pub delay_ms: u64,
-    /// Its attempts that came to nothing, when it is no command.
-    pub thread: Option<Box<Thread>>,
+    /// The event by which it ended, counted in the plan's history; 0 before.
+    pub ended_by: u64,
+    /// Its last failed attempts, the oldest first, unless it is a command.
+    pub failed_attempts: Vec<FailedAttempt>,
+}
+
+/// The most failed attempts that a task keeps.
+pub const FAILED_ATTEMPTS_MAX: usize = 10;
+
+/// An attempt that failed, timed out or was cancelled.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FailedAttempt {
+    /// The dispatch.
+    pub attempt: u32,
+    /// How it ended.
+    pub status: TaskStatus,
+    /// Why.
+    pub error: String,
 }
 
 /// A question to a person.
@@ -81,15 +96,20 @@ impl Task {
             is_inherited: false,
             first_question: None,
             delay_ms: 0,
-            thread: None,
+            ended_by: 0,
+            failed_attempts: Vec::new(),
         }
     }
 
-    /// Keeps why the present attempt came to nothing for who tries next. A command is told nothing of that.
-    pub(crate) fn remember(&mut self, status: TaskStatus, error: &str) {
-        if self.plan.command.is_none() && self.attempts > 0 {
-            self.thread.get_or_insert_default().push(self.attempts, status, error);
+    /// Keeps why the current attempt failed, for the prompt of the next one. A command has no prompt.
+    pub(crate) fn record_failure(&mut self, status: TaskStatus, error: &str) {
+        if self.plan.command.is_some() || self.attempts == 0 {
+            return;
         }
+        if self.failed_attempts.len() == FAILED_ATTEMPTS_MAX {
+            self.failed_attempts.remove(0);
+        }
+        self.failed_attempts.push(FailedAttempt { attempt: self.attempts, status, error: error.to_owned() });
     }
 
     /// The plan that carries it out, or answers it, since it was last dispatched, when it is one for another plan. `plan` is

@@ -10,9 +10,8 @@ use serde_json::Value;
 
 use crate::agents::requests::{self, Request, RequestCommand};
 use crate::claim::{self, TaskClaim, TaskCommand, TaskEvent};
-use crate::event::{self, Command, Event, PlannerCmd, ToldEvent, Unpaired};
+use crate::event::{self, Command, Event};
 use crate::model::{self, CallCommand, ModelCalls};
-use crate::plan::TaskId;
 use crate::planner::Planner;
 use crate::recorded::RestoreError;
 use crate::sealed::{self, SEALED, SHREDDED};
@@ -68,8 +67,6 @@ pub enum How {
     Unreadable(String),
     /// The command is refused: why.
     Refused(String),
-    /// What an agent is told, and its dispatch, miss each other.
-    Unpaired(Unpaired),
     /// Another event is decided; each with its type, and unset where there is none.
     Other {
         /// What the log has.
@@ -85,7 +82,6 @@ impl Display for Difference {
         write!(f, "at position {position}, {stream_id} {aggregate_id}, of {command}: ")?;
         match how {
             How::Unreadable(why) => f.write_str(why),
-            How::Unpaired(what) => write!(f, "{what}"),
             How::Refused(why) => write!(f, "it led to events, and this version refuses it: {why}"),
             How::Other { log, decided } => {
                 let said = |event: &Option<String>| event.clone().unwrap_or_else(|| "nothing more".into());
@@ -154,16 +150,13 @@ impl Verifier {
         let is_of_one = |one: &Recorded, other: &Recorded| {
             (&one.stream_id, &one.aggregate_id) == (&other.stream_id, &other.aggregate_id)
         };
-        check_paired(append)?;
-        let told = told_of(append)?;
         let mut decided = Vec::new();
         for written in append.chunk_by(is_of_one) {
             match written[0].stream_id.as_str() {
                 event::STREAM => {
                     let cause = written[0].metadata()?.causation_id;
                     let reaction = cause.and_then(|cause| self.reports.remove(&cause.as_u128()));
-                    let how =
-                        again(&mut self.planner, written, |event| joined(event, &told), Command::restore, reaction)?;
+                    let how = again(&mut self.planner, written, Command::restore, reaction)?;
                     if how == Decided::Given {
                         check_given(&written[0])?;
                     }
@@ -171,18 +164,18 @@ impl Verifier {
                 }
                 claim::STREAM => {
                     let claim = self.claims.entry(written[0].aggregate_id.clone()).or_default();
-                    decided.push(again(claim, written, |event| event, TaskCommand::restore, None)?);
+                    decided.push(again(claim, written, TaskCommand::restore, None)?);
                     written.iter().try_for_each(|recorded| self.remember(recorded))?;
                 }
                 // Nobody is asked: what was answered is in the events.
                 model::STREAM => {
                     let calls = self.calls.entry(written[0].aggregate_id.clone()).or_default();
-                    decided.push(again(calls, written, |event| event, CallCommand::restore, None)?);
+                    decided.push(again(calls, written, CallCommand::restore, None)?);
                 }
                 requests::STREAM => {
                     let request = self.requests.entry(written[0].aggregate_id.clone()).or_default();
                     let restore = |kept: &Value, _: &[_]| Ok(RequestCommand::deserialize(kept)?);
-                    decided.push(again(request, written, |event| event, restore, None)?);
+                    decided.push(again(request, written, restore, None)?);
                 }
                 _another_stream => {}
             }
@@ -214,38 +207,10 @@ fn check_given(first: &Recorded) -> Result<(), VerifyError> {
     Err(VerifyError::Differs(Box::new(Difference { position, stream_id, aggregate_id, command, how })))
 }
 
-/// What an agent is told comes with its dispatch, or else it is another's word.
-fn check_paired(append: &[Recorded]) -> Result<(), VerifyError> {
-    let Some((position, what)) = event::unpaired(append).into_iter().next() else { return Ok(()) };
-    let at = append.iter().find(|recorded| recorded.position == position).unwrap_or(&append[0]);
-    let (stream_id, aggregate_id) = (at.stream_id.clone(), at.aggregate_id.clone());
-    let (command, how) = ("a dispatch".into(), How::Unpaired(what));
-    Err(VerifyError::Differs(Box::new(Difference { position, stream_id, aggregate_id, command, how })))
-}
-
-/// What tasks were told apart from their dispatches, in one append.
-fn told_of(append: &[Recorded]) -> Result<Vec<(TaskId, ToldEvent)>, Error> {
-    let told = append.iter().filter(|recorded| recorded.stream_id == event::TOLD_STREAM);
-    let told = told.filter_map(|recorded| Some((claim::split_aggregate_id(&recorded.aggregate_id)?.1, recorded)));
-    told.map(|(task, recorded)| Ok((task, recorded.decode()?))).collect()
-}
-
-/// An event as it was decided, with what stands apart of it.
-fn joined(mut event: Event, told: &[(TaskId, ToldEvent)]) -> Event {
-    if let Event::TaskDispatched { task_id, attempt, command: PlannerCmd::ExecuteTask { parameters, .. }, .. } =
-        &mut event
-    {
-        let of_task = told.iter().filter(|(task, _)| task == task_id);
-        of_task.for_each(|(_, told)| parameters.join(*attempt, told.clone()));
-    }
-    event
-}
-
 /// Decides what one append wrote to one aggregate again, and compares.
 fn again<H: Handler>(
     handler: &mut H,
     written: &[Recorded],
-    whole: impl Fn(H::Event) -> H::Event,
     restore: impl Fn(&Value, &[H::Event]) -> Result<H::Command, RestoreError>,
     reaction: Option<H::Command>,
 ) -> Result<Decided, VerifyError>
@@ -253,7 +218,7 @@ where
     H::Event: MqEvent + PartialEq,
     H::Error: Display,
 {
-    let events = written.iter().map(|recorded| recorded.decode().map(&whole)).collect::<Result<Vec<_>, _>>()?;
+    let events = written.iter().map(|recorded| recorded.decode()).collect::<Result<Vec<_>, _>>()?;
     if let Some(decided) = withheld(written) {
         events.iter().for_each(|event| handler.apply(event));
         return Ok(decided);

@@ -4,9 +4,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use crewlog_planner::context::{TOKEN_BUDGET_MAX, TOKEN_BUDGET_MIN};
 use crewlog_planner::event::Profile;
 use crewlog_planner::plan::FailurePolicy;
+use crewlog_planner::prompt::{TOKEN_BUDGET_MAX, TOKEN_BUDGET_MIN};
 
 use super::amend::TypedOrder;
 use super::look::Reading;

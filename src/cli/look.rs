@@ -157,9 +157,18 @@ pub struct Conflicts {
 pub struct Show {
     /// The plan's id, or the beginning of it
     pub plan: String,
+    /// The task, with --prompt
+    #[arg(requires = "prompt")]
+    pub task: Option<String>,
     /// As it was at this position of the log, or at a checkpoint
-    #[arg(long, value_name = "POSITION|CHECKPOINT", value_parser = at)]
+    #[arg(long, value_name = "POSITION|CHECKPOINT", value_parser = at, conflicts_with = "prompt")]
     pub at: Option<At>,
+    /// Print the prompt that the agent of TASK gets, and say when it got another
+    #[arg(long, requires = "task")]
+    pub prompt: bool,
+    /// Of this attempt [default: the last]
+    #[arg(long, requires = "prompt", value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub attempt: Option<u32>,
 }
 
 /// `events`. What is given must hold together.

@@ -40,7 +40,6 @@ fn what_is_written_is_configured_in_the_order_of_the_file() {
         timeout: None,
         jobs: 1,
         rate_limited: Vec::new(),
-        model: None,
     };
     let first = Agent {
         kinds: vec![NodeKind::CodeImplementation, NodeKind::Refactor],

@@ -18,6 +18,7 @@ mod names;
 mod places;
 mod plan_export;
 mod projects;
+mod prompts;
 mod replay;
 mod results;
 pub(crate) mod scene;

@@ -102,27 +102,3 @@ fn a_plan_of_an_agent_whose_command_was_taken_away_is_not_vouched_for() {
     let what = verified(&ran)["difference"]["what"].as_str().expect("text").to_owned();
     assert!(what.contains("nothing says by what it was judged"), "{what}");
 }
-
-#[test]
-fn what_stands_apart_from_no_dispatch_is_named_by_verify_and_check() {
-    let scene = Scene::new();
-    scene.write("plan.md", "- Look into the sales\n");
-    let prompt = "You count. ".repeat(200);
-    scene.run(&["run", "plan.md", "--detach", "--system-prompt", &prompt]).expect(0);
-    scene.run(&["replay", "--verify"]).expect(0);
-    scene.run(&["db", "check"]).expect(0);
-    // It is of another attempt.
-    let ran = falsified(
-        &scene,
-        "other.db",
-        r#""data":{"attempt":1,"system_prompt""#,
-        r#""data":{"attempt":2,"system_prompt""#,
-    );
-    let difference = &verified(&ran.expect(10))["difference"];
-    assert_eq!(difference["stream_id"], "planner", "{difference}");
-    assert!(difference["what"].as_str().expect("text").contains("not in its append"), "{difference}");
-    let found = scene.run(&["db", "check", "--store", "other.db"]).expect(1).stdout.clone();
-    let lines = found.lines().collect::<Vec<_>>();
-    assert_eq!(lines.len(), 2, "{found}");
-    assert!(lines[0].contains("not in its append") && lines[1].contains("no dispatch"), "{found}");
-}

@@ -15,7 +15,7 @@ use crewlog_mq::{Event as MqEvent, Position, Recorded, Timestamp, new_event_id};
 use crewlog_planner::claim::{self, Executor, TaskEvent};
 use crewlog_planner::crew::Reactor;
 use crewlog_planner::event::{
-    self, Budget, Event, FailureClass, Outcome, Parameters, PlannerCmd, PlannerConfig, TaskStatus, plan_tag,
+    self, Budget, Event, FailureClass, Outcome, PlannerCmd, PlannerConfig, TaskInput, TaskStatus, plan_tag,
 };
 use crewlog_planner::plan::{NodeKind, TaskId, TaskPlan};
 
@@ -159,18 +159,13 @@ fn execute(node_id: TaskId, rest: &str, folder: Option<String>) -> PlannerCmd {
         None => (rest, "a task"),
     };
     let words = || files.split_whitespace();
-    let parameters = Parameters {
+    let parameters = TaskInput {
         label: None,
-        system_prompt: String::new(),
-        told_apart: false,
         description: description.to_owned(),
         command: words().any(|word| word == "$").then(|| "true".to_owned()),
         notes: Vec::new(),
         attachments: Vec::new(),
         answers: Vec::new(),
-        earlier: Vec::new(),
-        results: Vec::new(),
-        context: String::new(),
         assignee: None,
         files: words().filter(|word| !["$", "<"].contains(word)).map(str::to_owned).collect(),
         reads_only: words().any(|word| word == "<"),
@@ -195,7 +190,7 @@ fn of_executor(attempt: u32, verb: &str, rest: &str) -> TaskEvent {
             let executor = Executor { name: rest.into(), host: "h".into(), worker: rest.into() };
             TaskEvent::TaskClaimed { attempt, executor, lease_until: Timestamp(0), epoch, cut_off: false }
         }
-        "started" => TaskEvent::TaskStarted { epoch },
+        "started" => TaskEvent::TaskStarted { epoch, prompt: None },
         "completed" => TaskEvent::TaskCompleted { attempt, epoch, result: String::new(), run },
         "failed" => TaskEvent::TaskFailed { attempt, epoch, error: String::new(), class: FailureClass::Task, run },
         "asks" => TaskEvent::NeedsClarification { attempt, epoch, question: String::new(), default: None },

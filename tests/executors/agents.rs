@@ -9,10 +9,9 @@ use crewlog_executors::roster::{Actor, Roster};
 use crewlog_executors::run::{Job, Stop};
 use crewlog_executors::shell::Shell;
 use crewlog_planner::claim::{Ending, RunDetails};
-use crewlog_planner::event::{Answered, Budget, FailureClass, Parameters, TaskResult, Usage};
-use crewlog_planner::plan::{Attachment, AttachmentKind, NodeKind, TaskId};
-use crewlog_planner::prompt::prompt;
-use crewlog_planner::tokens::{Told, guess};
+use crewlog_planner::event::{Answered, Budget, FailureClass, TaskInput, Usage};
+use crewlog_planner::plan::{NodeKind, TaskId};
+use crewlog_planner::prompt::Prompt;
 use tempfile::TempDir;
 use tokio::sync::watch;
 
@@ -32,7 +31,6 @@ fn agent(words: &[&str]) -> Agent {
         timeout: None,
         jobs: 1,
         rate_limited: Vec::new(),
-        model: None,
     }
 }
 
@@ -42,19 +40,14 @@ fn script(name: &str, args: &[&str]) -> Agent {
     agent(&[&[path.as_str()], args].concat())
 }
 
-fn task(description: &str) -> Parameters {
-    Parameters {
+fn task(description: &str) -> TaskInput {
+    TaskInput {
         label: None,
-        system_prompt: String::new(),
-        told_apart: false,
         description: description.into(),
         command: None,
         notes: Vec::new(),
         attachments: Vec::new(),
         answers: Vec::new(),
-        earlier: Vec::new(),
-        results: Vec::new(),
-        context: String::new(),
         assignee: None,
         files: Vec::new(),
         reads_only: false,
@@ -81,35 +74,40 @@ fn roster(agents: Vec<Agent>) -> Roster {
     Roster { shell, takes_commands: true, agents, registry: None }
 }
 
+/// A prompt that says only what is to be done.
+fn prompt(input: &TaskInput) -> Prompt {
+    Prompt { text: input.description.clone() }
+}
+
 /// How a run ends that whoever is in charge carries out, unless it is stopped.
 async fn run_until(
     agent: Agent,
-    parameters: &Parameters,
+    parameters: &TaskInput,
     folder: &TempDir,
     stop: &mut watch::Receiver<Option<Stop>>,
 ) -> (Ending, Usage) {
     let cwd = parameters.folder.clone().or_else(|| folder.path().to_str().map(str::to_owned));
-    let parameters = Parameters { folder: cwd, ..parameters.clone() };
+    let parameters = TaskInput { folder: cwd, ..parameters.clone() };
     let lock = folder.path().join("lock");
     let job = Job { plan: rig::PLAN, task: TaskId(2), attempt: 3, epoch: 4, parameters: &parameters, lock };
     let roster = roster(vec![agent]);
     let Some(Actor::Agent(agent, shell)) = roster.actor(KIND, &parameters) else { panic!("it is an agent's") };
-    soon(agent.run(shell, job, stop)).await
+    soon(agent.run(shell, job, prompt(&parameters), stop)).await
 }
 
-async fn run(agent: Agent, parameters: &Parameters) -> Ending {
+async fn run(agent: Agent, parameters: &TaskInput) -> Ending {
     let (_stop, mut never) = watch::channel(None);
     run_until(agent, parameters, &tempfile::tempdir().unwrap(), &mut never).await.0
 }
 
-async fn completed(agent: Agent, parameters: &Parameters) -> (String, RunDetails) {
+async fn completed(agent: Agent, parameters: &TaskInput) -> (String, RunDetails) {
     match run(agent, parameters).await {
         Ending::Completed { result, run } => (result, run.unwrap()),
         other => panic!("{other:?}"),
     }
 }
 
-async fn failed(agent: Agent, parameters: &Parameters) -> (String, FailureClass, Option<RunDetails>) {
+async fn failed(agent: Agent, parameters: &TaskInput) -> (String, FailureClass, Option<RunDetails>) {
     match run(agent, parameters).await {
         Ending::Failed { error, class, run } => (error, class, run),
         other => panic!("{other:?}"),
@@ -117,52 +115,29 @@ async fn failed(agent: Agent, parameters: &Parameters) -> (String, FailureClass,
 }
 
 #[tokio::test]
-async fn tokens_that_an_agent_says_nothing_of_are_counted_where_the_plan_or_its_configuration_wants_them() {
+async fn tokens_that_an_agent_does_not_report_are_estimated_where_the_plan_counts_them() {
     let (_stop, mut never) = watch::channel(None);
     let folder = tempfile::tempdir().unwrap();
     let plain = task("Paint the wall");
-    let counting = Parameters { counts_tokens: true, ..plain.clone() };
-    let (text, said) = (prompt(&plain), "It is blue now.");
-    let of = |model: Option<&str>| Agent { model: model.map(str::to_owned), ..agent(&["echo", said]) };
-    let mut used = Vec::new();
-    for (agent, parameters) in [(of(None), &plain), (of(None), &counting), (of(Some("o4-mini")), &plain)] {
-        used.push(run_until(agent, parameters, &folder, &mut never).await.1);
-    }
-    let told = Told::of(&text);
-    let (input_tokens, output_tokens) = (guess(&text), guess(said));
-    let estimated_tokens = input_tokens + output_tokens;
-    let estimated = Usage { input_tokens, output_tokens, estimated_tokens, told, ..Usage::default() };
-    assert_eq!(used[..2], [Usage::default(), estimated]);
-    let Usage { input_tokens, output_tokens, .. } = used[2];
-    assert_eq!(used[2], Usage { input_tokens, output_tokens, told, ..Usage::default() }, "nothing of it is estimated");
-    let near = told.n_guessed * 3 / 4..told.n_guessed * 4 / 3;
-    assert!(near.contains(&input_tokens) && output_tokens == 5, "{used:?}");
-
+    let counting = TaskInput { counts_tokens: true, ..plain.clone() };
+    let silent = || agent(&["echo", "It is blue now."]);
+    assert_eq!(run_until(silent(), &plain, &folder, &mut never).await.1, Usage::default());
+    // 14 characters, and 15.
+    let estimated = Usage { input_tokens: 4, output_tokens: 4, estimated_tokens: 8, ..Usage::default() };
+    assert_eq!(run_until(silent(), &counting, &folder, &mut never).await.1, estimated);
     let reports = agent(&["printf", "done\nUSAGE: {\"input_tokens\": 70, \"output_tokens\": 5}\n"]);
     let reported = run_until(reports, &counting, &folder, &mut never).await.1;
-    assert_eq!(reported, Usage { input_tokens: 70, output_tokens: 5, told, ..Usage::default() });
+    assert_eq!(reported, Usage { input_tokens: 70, output_tokens: 5, ..Usage::default() });
 }
 
 #[tokio::test]
-async fn an_agent_is_told_all_that_the_dispatch_says_and_no_more() {
-    let told = Parameters {
-        notes: vec!["keep $HOME and `date` as they are".into()],
-        attachments: vec![Attachment { kind: AttachmentKind::FileRef("src/lib.rs".into()), label: None }],
-        answers: vec![answered("Which \"colour\"?", "sky blue; rm -rf $(x)")],
-        results: vec![TaskResult { task: TaskId(1), description: "measure".into(), result: "4 by 3 m\nhigh".into() }],
-        context: "A house is painted.".into(),
-        files: vec!["src/**".into()],
-        ..task("Paint the wall\nof the house")
-    };
+async fn an_agent_gets_its_prompt_word_for_word_and_the_variables_of_a_command() {
+    let text = "Paint the wall\nof the house, keep $HOME and `date` as they are\n";
+    let input = TaskInput { answers: vec![answered("Which \"colour\"?", "sky blue; rm -rf $(x)")], ..task(text) };
     let own = Agent { env: vec![("OWN".into(), "a 'b'".into())], ..script("echo", &[]) };
-    let (result, run) = completed(own, &told).await;
+    let (result, run) = completed(own, &input).await;
     let environment = "plan=p task=2 attempt=3 answer=sky blue; rm -rf $(x)\nown=a 'b' shared=surroundings";
-    assert_eq!(result, format!("{}{environment}", prompt(&told)), "word for word");
-    for part in
-        ["Paint the wall\nof", "$HOME and `date`", "src/lib.rs", "sky blue", "4 by 3 m\nhigh", "src/**", "A house"]
-    {
-        assert!(result.contains(part), "{part}");
-    }
+    assert_eq!(result, format!("{text}{environment}"));
     assert_eq!((run.exit_code, run.output_is_cut), (Some(0), false));
 }
 
@@ -170,8 +145,8 @@ async fn an_agent_is_told_all_that_the_dispatch_says_and_no_more() {
 async fn an_agent_that_asks_is_answered_in_its_next_prompt() {
     let asked = run(script("asks", &[]), &task("Paint it")).await;
     assert_eq!(asked, Ending::Asked { question: "Which colour is it to be?".into(), default: None });
-    let told = Parameters { answers: vec![answered("Which colour is it to be?", "blue")], ..task("Paint it") };
-    assert_eq!(completed(script("asks", &[]), &told).await.0, "painted it blue");
+    let next = task("Paint it\n\n## Answers that people gave\n\n- Which colour is it to be?\n  -> blue\n");
+    assert_eq!(completed(script("asks", &[]), &next).await.0, "painted it blue");
 }
 
 #[tokio::test]
@@ -263,16 +238,19 @@ async fn an_agent_asks_for_patience_by_exit_code_75_or_by_its_own_words() {
 #[tokio::test]
 async fn an_agent_that_does_not_listen_is_not_hurt_by_a_long_prompt() {
     let told = task(&"Paint it. ".repeat(150_000));
-    assert!(prompt(&told).len() > 1 << 20);
     assert_eq!(completed(script("deaf", &[]), &told).await.0, "not listening\nstill here");
     let count = agent(&["wc", "-c"]);
-    assert_eq!(completed(count, &told).await.0.trim(), prompt(&told).len().to_string(), "and one that does has it all");
+    assert_eq!(
+        completed(count, &told).await.0.trim(),
+        told.description.len().to_string(),
+        "and one that does has it all"
+    );
 }
 
 #[tokio::test]
 async fn a_prompt_that_is_an_argument_arrives_as_it_is() {
     let told = task("say \"it's\" $(touch hacked) `touch hacked` ${HOME} \\ %s\n\n-- {prompt} *; touch hacked\0!");
-    let said = prompt(&told).replace('\0', "");
+    let said = told.description.replace('\0', "");
     let by_argument = |agent: Agent| Agent { prompt: PromptBy::Argument, ..agent };
     let line = |line: &str| Agent { program: Program::Shell(line.into()), ..agent(&[]) };
     for (agent, expected) in [
@@ -290,15 +268,14 @@ async fn a_prompt_that_is_an_argument_arrives_as_it_is() {
         assert!(!folder.path().join("hacked").exists());
     }
     let on_input = completed(line("echo \"$# $(wc -c)\" | tr -s ' '"), &told).await.0;
-    assert_eq!(on_input, format!("0 {}", prompt(&told).len()), "otherwise a line has it on its standard input");
+    assert_eq!(on_input, format!("0 {}", told.description.len()), "otherwise a line has it on its standard input");
 }
 
 #[tokio::test]
 async fn a_prompt_too_long_for_an_argument_is_a_failure_that_says_what_to_do() {
     let by_argument = || Agent { prompt: PromptBy::Argument, ..agent(&["true"]) };
-    let n_beside = prompt(&task("")).len();
-    completed(by_argument(), &task(&"x".repeat(ARGUMENT_BYTES_MAX - n_beside))).await;
-    let (error, class, _) = failed(by_argument(), &task(&"x".repeat(ARGUMENT_BYTES_MAX - n_beside + 1))).await;
+    completed(by_argument(), &task(&"x".repeat(ARGUMENT_BYTES_MAX))).await;
+    let (error, class, _) = failed(by_argument(), &task(&"x".repeat(ARGUMENT_BYTES_MAX + 1))).await;
     assert_eq!(class, FailureClass::Task, "it is not tried again");
     for part in ["131072 bytes", "131071", "prompt = \"stdin\"", "[executors.claude]"] {
         assert!(error.contains(part), "{part}: {error}");
@@ -309,7 +286,7 @@ async fn a_prompt_too_long_for_an_argument_is_a_failure_that_says_what_to_do() {
 async fn an_agent_works_in_the_folder_of_the_plan() {
     let (folder, plan) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let (_stop, mut never) = watch::channel(None);
-    let told = Parameters { folder: plan.path().to_str().map(str::to_owned), ..task("make it") };
+    let told = TaskInput { folder: plan.path().to_str().map(str::to_owned), ..task("make it") };
     let ending = run_until(script("writes", &[]), &told, &folder, &mut never).await.0;
     assert!(matches!(&ending, Ending::Completed { result, .. } if result == "made"), "{ending:?}");
     assert_eq!(std::fs::read_to_string(plan.path().join("made")).unwrap(), "made by an agent\n");
@@ -331,7 +308,7 @@ async fn a_task_s_own_time_out_is_before_the_agent_s() {
     let (error, class, run) = failed(slow(Duration::from_millis(300)), &task("do")).await;
     assert_eq!((error.as_str(), class), ("stopped after 0.3 s, its time-out\nbegun\nwhy", FailureClass::TimedOut));
     assert!(run.unwrap().duration_ms >= 300);
-    let told = Parameters { timeout_ms: Some(200), ..task("do") };
+    let told = TaskInput { timeout_ms: Some(200), ..task("do") };
     assert_eq!(failed(slow(Duration::from_secs(600)), &told).await.1, FailureClass::TimedOut);
 }
 
@@ -365,7 +342,7 @@ fn a_task_goes_to_the_shell_to_its_assignee_or_to_the_first_who_takes_its_kind()
         named("Any", &[]),
         named("late", &[NodeKind::Analysis]),
     ]);
-    let told = |command: Option<&str>, assignee: Option<&str>| Parameters {
+    let told = |command: Option<&str>, assignee: Option<&str>| TaskInput {
         command: command.map(str::to_owned),
         assignee: assignee.map(str::to_owned),
         ..task("do")

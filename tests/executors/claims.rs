@@ -89,7 +89,7 @@ async fn a_claim_says_when_a_lost_holder_may_have_had_effects() {
     claim(&store, "never began").await.unwrap();
     clock.pass(LEASE);
     claim(&store, "began").await.unwrap();
-    order(&mut task, TaskCommand::Start { epoch: 2 }).await.unwrap();
+    order(&mut task, TaskCommand::Start { epoch: 2, prompt: None }).await.unwrap();
     clock.pass(LEASE);
     claim(&store, "found it cut off and was lost too").await.unwrap();
     clock.pass(LEASE);
@@ -97,7 +97,7 @@ async fn a_claim_says_when_a_lost_holder_may_have_had_effects() {
     let released = Ending::Released { reason: "the worker was interrupted".into() };
     order(&mut task, TaskCommand::End { epoch: 4, usage: Usage::default(), ending: released }).await.unwrap();
     claim(&store, "ran it again and was lost").await.unwrap();
-    order(&mut task, TaskCommand::Start { epoch: 5 }).await.unwrap();
+    order(&mut task, TaskCommand::Start { epoch: 5, prompt: None }).await.unwrap();
     clock.pass(LEASE);
     claim(&store, "ended it").await.unwrap();
     let ended = Ending::Completed { result: String::new(), run: None };
@@ -112,7 +112,7 @@ async fn what_a_worker_stopped_and_gave_back_is_not_cut_off() {
     let store = EventStore::in_memory().await.unwrap();
     let mut task = claim_of(&store, PLAN, TASK, tags());
     claim(&store, "first").await.unwrap();
-    order(&mut task, TaskCommand::Start { epoch: 1 }).await.unwrap();
+    order(&mut task, TaskCommand::Start { epoch: 1, prompt: None }).await.unwrap();
     let released = Ending::Released { reason: "the worker was interrupted".into() };
     order(&mut task, TaskCommand::End { epoch: 1, usage: Usage::default(), ending: released }).await.unwrap();
     claim(&store, "second").await.unwrap();
@@ -137,7 +137,7 @@ async fn a_lease_that_has_run_out_is_claimed_anew_and_the_late_holder_is_refused
     };
     let stale = Err(TaskError::StaleEpoch { epoch: 1 });
     assert_eq!(order(&mut late, done(1)).await, stale);
-    assert_eq!(order(&mut late, TaskCommand::Start { epoch: 1 }).await, stale);
+    assert_eq!(order(&mut late, TaskCommand::Start { epoch: 1, prompt: None }).await, stale);
     assert_eq!(order(&mut late, TaskCommand::Renew { epoch: 1, now: store.now() }).await, stale);
     assert_eq!(order(&mut late, done(2)).await, Ok(()));
     assert_eq!(order(&mut late, done(2)).await, Err(TaskError::StaleEpoch { epoch: 2 }), "it has ended");

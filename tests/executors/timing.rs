@@ -6,7 +6,6 @@ use std::time::Duration;
 use crewlog_planner::claim::TaskEvent;
 use crewlog_planner::event::{Budget, Command, Deadline, Event, PlannerConfig, TaskStatus, Usage};
 use crewlog_planner::plan::{DefaultAnswer, NodeKind, TaskId, TaskPlan};
-use crewlog_planner::tokens::Told;
 
 use super::rig::{Rig, Scripted, step};
 
@@ -99,9 +98,7 @@ async fn what_a_command_says_that_it_used_up_is_told_before_its_end_and_counts()
     let (host, worker) = (rig.host(), rig.worker(1));
     let events = rig.end().await;
     let recorded = events.iter().find_map(|event| match event {
-        Event::UsageRecorded { usage, attempt: 1, .. } => {
-            Some(Usage { duration_ms: 0, told: Told::default(), ..*usage })
-        }
+        Event::UsageRecorded { usage, attempt: 1, .. } => Some(Usage { duration_ms: 0, ..*usage }),
         _another => None,
     });
     let used = Usage { input_tokens: 70, output_tokens: 5, cost_micros: 250_000, ..Usage::default() };

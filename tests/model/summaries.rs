@@ -12,6 +12,7 @@ use crewlog_planner::event::{self, Command, Event, ExecutorEvent, FailureClass, 
 use crewlog_planner::model::Request;
 use crewlog_planner::plan::TaskId;
 use crewlog_planner::planner::Planner;
+use crewlog_planner::prompt::history;
 use futures::StreamExt;
 use futures::future::BoxFuture;
 
@@ -83,7 +84,7 @@ fn a_summary_is_wanted_once_and_stands_for_what_it_was_made_of_beside_every_deci
     let (summary, removed) = compacted(&events).unwrap();
     assert_eq!(summary, "Decided in Q: Which colour? -> Red, as ever\nSome parts stand.");
     assert_eq!(removed, task_ids);
-    let past = planner.state().past();
+    let past = history(planner.state());
     assert!(past.contains(&format!("part {} stands", last + 1)), "{past}");
     assert!(!past.contains(&format!("part {last} stands")), "{past}");
     assert_eq!(planner.process(summarise), Ok(Vec::new()), "what comes again is not wanted any more");
@@ -99,13 +100,13 @@ fn what_a_summary_says_of_a_task_that_is_opened_again_is_taken_back() {
     planner.process(Command::HandleExecutorEvent(report)).unwrap();
     // While a summary is wanted of what was done: it is wanted anew, without what holds no more.
     planner.process(Command::CompactContext { max_tokens: 100 }).unwrap();
-    let before = planner.state().past();
+    let before = history(planner.state());
     assert!(before.contains(&format!("S{} Failed", failed - 1)), "{before}");
     planner.process(Command::Retry { task: Some(TaskId(failed)) }).unwrap();
-    let after = planner.state().past();
+    let after = history(planner.state());
     assert!(!after.contains(&format!("S{} Failed", failed - 1)), "{after}");
     assert!(
-        after.contains(&format!("no longer holds: S{})", failed - 1)),
+        after.contains(&format!("no longer holds for: S{})", failed - 1)),
         "a model may have said it otherwise: {after}"
     );
     assert!(after.contains("Red, as ever"), "all else stays: {after}");
@@ -158,7 +159,7 @@ fn what_nobody_summarises_in_time_is_compacted_by_rule_before_it_is_too_long() {
     let mut compactions = 0;
     for task in task_ids.last().unwrap().0 + 1..=10 {
         compactions += usize::from(compacted(&planner.process(done(task)).unwrap()).is_some());
-        assert!(planner.state().past_tokens() <= 360);
+        assert!(planner.state().history_chars() <= 4 * 360);
     }
     assert_eq!(compactions, 1);
 }

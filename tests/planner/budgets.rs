@@ -123,7 +123,7 @@ fn when_the_first_has_ended_and_told_of_no_use_the_others_are_started_at_once() 
 }
 
 #[test]
-fn the_first_task_is_expected_to_use_what_it_is_told_and_commands_use_no_tokens() {
+fn the_first_task_is_expected_to_use_the_tokens_of_its_text_and_commands_none() {
     check_changed(
         of_tokens(50),
         "- A: Paint the whole house\n- B: Run `sweep all`\n",
@@ -134,7 +134,7 @@ fn the_first_task_is_expected_to_use_what_it_is_told_and_commands_use_no_tokens(
         dispatched 2#1
         > 2 done
         2 Completed:
-        paused: the budget of 50 tokens does not suffice: 0 tokens spent, 124 tokens more would be needed; raise it with \
+        paused: the budget of 50 tokens does not suffice: 0 tokens spent, 131 tokens more would be needed; raise it with \
          `crewlog set PLAN --budget-tokens ...`, then `crewlog resume PLAN`
         ",
     );

@@ -5,15 +5,14 @@ use std::time::Duration;
 use crewlog_mq::{Event as MqEvent, Handler, Position, Timestamp};
 use crewlog_planner::claim::{Ending, Executor, RunDetails, TaskClaim, TaskCommand, TaskEvent};
 use crewlog_planner::event::{
-    Answered, Budget, Covered, Deadline, Event, FailureClass, Order, Outcome, Parameters, PlannerCmd, PlannerConfig,
-    Purpose, QuestionId, Summaries, TaskResult, TaskStatus, Usage,
+    Answered, Budget, Covered, Deadline, Event, FailureClass, Order, Outcome, PlannerCmd, PlannerConfig, Purpose,
+    QuestionId, Summaries, TaskInput, TaskStatus, Usage,
 };
 use crewlog_planner::plan::{
     AgentOrigin, Attachment, AttachmentKind, DefaultAnswer, NodeKind, Origin, ParentTask, SubPlan, TaskId, TaskPlan,
 };
 use crewlog_planner::planner::Planner;
 use crewlog_planner::protocol::{AgentRequest, AgentType, Asking, CrossAgentStep};
-use crewlog_planner::tokens::Told;
 use proptest::prelude::*;
 
 use super::random::{Act, Draft, acts_and_forks, drafts};
@@ -120,7 +119,7 @@ proptest! {
         let default = Some(DefaultAnswer { answer: text.clone(), after_ms: epoch });
         let events = [
             TaskEvent::TaskClaimed { attempt, executor, lease_until, epoch, cut_off: true },
-            TaskEvent::TaskStarted { epoch },
+            TaskEvent::TaskStarted { epoch, prompt: None },
             TaskEvent::LeaseRenewed { epoch, lease_until },
             TaskEvent::TaskReleased { epoch, reason: text.clone() },
             TaskEvent::TaskStopped { epoch, reason: text.clone() },
@@ -148,7 +147,7 @@ fn check_claim_event(
             assert_eq!(*epoch, epoch_before + 1, "each claim has the next epoch");
             assert!(*lease_until > now);
         }
-        TaskEvent::TaskStarted { epoch } | TaskEvent::LeaseRenewed { epoch, .. } => {
+        TaskEvent::TaskStarted { epoch, .. } | TaskEvent::LeaseRenewed { epoch, .. } => {
             assert!(holder.is_some() && *epoch == epoch_before, "only the holder says {event:?}");
         }
         TaskEvent::TaskReleased { epoch, .. }
@@ -172,7 +171,7 @@ pub(super) fn claim_acts() -> impl Strategy<Value = (TaskCommand, u64)> {
     let command = prop_oneof![
         4 => (1..4_u32, executor.clone(), prop::option::weighted(0.3, shift()))
             .prop_map(move |(attempt, executor, dead_epoch)| TaskCommand::Claim { attempt, executor, now, dead_epoch }),
-        2 => shift().prop_map(|epoch| TaskCommand::Start { epoch }),
+        2 => shift().prop_map(|epoch| TaskCommand::Start { epoch, prompt: None }),
         2 => shift().prop_map(move |epoch| TaskCommand::Renew { epoch, now }),
         3 => (shift(), endings()).prop_map(|(epoch, ending)| TaskCommand::End { epoch, usage: used(epoch), ending }),
         1 => (1..4_u32, executor, endings())
@@ -183,8 +182,7 @@ pub(super) fn claim_acts() -> impl Strategy<Value = (TaskCommand, u64)> {
 }
 
 fn used(n: u64) -> Usage {
-    let told = Told { n_chars: n, n_guessed: n / 3 };
-    Usage { input_tokens: n, output_tokens: n, cost_micros: n, duration_ms: n, estimated_tokens: n % 7, told }
+    Usage { input_tokens: n, output_tokens: n, cost_micros: n, duration_ms: n, estimated_tokens: n % 7 }
 }
 
 fn endings() -> impl Strategy<Value = Ending> {
@@ -204,7 +202,7 @@ pub(super) fn at(command: TaskCommand, claim: &TaskClaim, now: Timestamp) -> Tas
         TaskCommand::Claim { attempt, executor, dead_epoch, .. } => {
             TaskCommand::Claim { attempt, executor, now, dead_epoch: dead_epoch.map(of) }
         }
-        TaskCommand::Start { epoch } => TaskCommand::Start { epoch: of(epoch) },
+        TaskCommand::Start { epoch, prompt } => TaskCommand::Start { epoch: of(epoch), prompt },
         TaskCommand::Renew { epoch, .. } => TaskCommand::Renew { epoch: of(epoch), now },
         TaskCommand::End { epoch, usage, ending } => TaskCommand::End { epoch: of(epoch), usage, ending },
         TaskCommand::Report { attempt, executor, ending, .. } => {
@@ -301,15 +299,10 @@ fn events_with(text: &str, n: u64, unblocks: bool) -> Vec<Event> {
     events
 }
 
-fn parameters_with(text: &str, n: u64, unblocks: bool, attachments: Vec<Attachment>) -> Parameters {
+fn parameters_with(text: &str, n: u64, unblocks: bool, attachments: Vec<Attachment>) -> TaskInput {
     let (task_id, text) = (TaskId(n), || text.to_owned());
-    Parameters {
+    TaskInput {
         label: None,
-        earlier: vec![text()],
-        results: vec![TaskResult { task: TaskId(2), description: text(), result: text() }],
-        context: text(),
-        system_prompt: text(),
-        told_apart: unblocks,
         assignee: Some(text()),
         files: vec![text()],
         reads_only: false,

@@ -332,7 +332,7 @@ fn compaction_tells_what_has_ended_and_says_nothing_twice() {
         3 Skipped: task 2 did not complete
         ended Failed, 3 tasks: 1 completed, 1 failed, 1 skipped
         > compact 16
-        compacted 2 3: 1 Completed: Run `a` -> a long / 2 Failed: Run `b` -> boom
+        compacted 2 3: (2 earlier lines are left out) / 2 Failed: Run `b` -> boom
         > compact 0
         compacted :
         > compact 0

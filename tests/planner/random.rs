@@ -13,7 +13,6 @@ use crewlog_planner::plan::{
     TaskPlan,
 };
 use crewlog_planner::state::PlannerState;
-use crewlog_planner::tokens::Told;
 use proptest::prelude::*;
 use proptest::sample::select;
 
@@ -461,11 +460,8 @@ impl Act {
                 let begun = begun.map(|task| (task.plan.id, task.attempts)).collect::<Vec<_>>();
                 let (node_id, attempt) = pick_of(&begun, *pick).unwrap_or((TaskId(1), 1));
                 let n = u64::from(*tokens);
-                // Of some it is told how long the text was, and of some of those the tokens are only estimated.
-                let told =
-                    if n.is_multiple_of(3) { Told::default() } else { Told { n_chars: n * 3, n_guessed: n + n % 90 } };
                 let estimated_tokens = if n % 3 == 2 { n } else { 0 };
-                let usage = Usage { input_tokens: n, duration_ms: 7, estimated_tokens, told, ..Usage::default() };
+                let usage = Usage { input_tokens: n, duration_ms: 7, estimated_tokens, ..Usage::default() };
                 Command::HandleExecutorEvent(ExecutorEvent::UsageReported { node_id, attempt, usage })
             }
             Self::Withdraw { pick } => Command::Withdraw { question: open(*pick), reason: "nobody knows".into() },

@@ -130,7 +130,7 @@ async fn tell_all(log: &mut Recording) {
     };
     let end = |epoch, ending| TaskCommand::End { epoch, usage: Usage::default(), ending };
     log.tell(1, claim(1, "a", 1, None)).await;
-    log.tell(1, TaskCommand::Start { epoch: 1 }).await;
+    log.tell(1, TaskCommand::Start { epoch: 1, prompt: None }).await;
     log.tell(1, TaskCommand::Renew { epoch: 1, now: now(60) }).await;
     log.tell(1, end(1, Ending::Released { reason: "interrupted".into() })).await;
     log.tell(1, claim(1, "a", 70, None)).await;
@@ -379,7 +379,7 @@ fn what_is_no_recorded_command_is_refused_with_the_reason() {
     let check = |kept: serde_json::Value, says: &str| {
         let error = Command::restore(&kept, &[Event::PlanResumed {}]).unwrap_err().to_string();
         assert!(error.contains(says), "{error}");
-        assert!(TaskCommand::restore(&kept, &[TaskEvent::TaskStarted { epoch: 1 }]).is_err());
+        assert!(TaskCommand::restore(&kept, &[TaskEvent::TaskStarted { epoch: 1, prompt: None }]).is_err());
     };
     check(json!(null), "unknown form");
     check(json!("Dance"), "unknown variant `Dance`");
@@ -387,7 +387,9 @@ fn what_is_no_recorded_command_is_refused_with_the_reason() {
     check(json!({"Initialize": {"attachments": [], "parallel": false}}), "do not repeat the rest");
     check(json!({"Pause": {"reason": null}}), "invalid type: null");
     check(json!({"HandleExecutorEvent": {"TaskCompleted": {"node_id": 1, "attempt": 1}}}), "do not repeat the rest");
-    let lacking = |kept| TaskCommand::restore(&kept, &[TaskEvent::TaskStarted { epoch: 1 }]).unwrap_err().to_string();
+    let lacking = |kept| {
+        TaskCommand::restore(&kept, &[TaskEvent::TaskStarted { epoch: 1, prompt: None }]).unwrap_err().to_string()
+    };
     assert!(lacking(json!({"End": {"epoch": 1}})).contains("recorded command End"));
     assert!(lacking(json!({"Answer": {"question_id": 1}})).contains("recorded command Answer"));
 }

@@ -7,7 +7,7 @@ use crewlog_planner::agents::failures::PlanningEvent;
 use crewlog_planner::agents::requests::RequestEvent;
 use crewlog_planner::claim::{Ending, Executor, TaskCommand, TaskEvent};
 use crewlog_planner::event::{
-    Amendment, Command, Edit, Event, ExecutorEvent, FailureClass, Order, PlannerConfig, Setting, Summaries, ToldEvent,
+    Amendment, Command, Edit, Event, ExecutorEvent, FailureClass, Order, PlannerConfig, Setting, Summaries,
 };
 use crewlog_planner::model::CallEvent;
 use crewlog_planner::plan::{Attachment, AttachmentKind, DefaultAnswer, FailurePolicy, NodeKind, TaskId};
@@ -16,7 +16,7 @@ use crewlog_planner::sealed::{SEALED, Sight, must_seal, replaced, rule};
 use super::tracer::{TEXT, trace};
 
 /// Texts that whoever has the log may read. Whoever adds one must know why: it is an id, a name or a path.
-const CLEAR: [&str; 21] = [
+const CLEAR: [&str; 22] = [
     "agent",
     "assignee",
     "correlation",
@@ -35,6 +35,7 @@ const CLEAR: [&str; 21] = [
     "priority",
     "ref",
     "request",
+    "sha256",
     "tag",
     "tool",
     "tools",
@@ -75,7 +76,6 @@ fn check<T: MqEvent + PartialEq + std::fmt::Debug>() -> BTreeSet<String> {
 fn every_string_of_an_event_is_named_as_clear_or_sealed() {
     let mut texts = check::<Event>();
     texts.extend(check::<TaskEvent>());
-    texts.extend(check::<ToldEvent>());
     texts.extend(check::<CallEvent>());
     texts.extend(check::<PlanningEvent>());
     texts.extend(check::<RequestEvent>());

@@ -96,7 +96,7 @@ fn happened() -> Vec<Event> {
 fn reported() -> Vec<TaskEvent> {
     use crewlog_planner::event::FailureClass;
     vec![
-        TaskEvent::TaskStarted { epoch: 1 },
+        TaskEvent::TaskStarted { epoch: 1, prompt: None },
         TaskEvent::TaskFailed {
             attempt: 1,
             epoch: 1,

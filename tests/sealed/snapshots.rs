@@ -7,7 +7,7 @@ use crewlog_planner::claim::{Executor, TaskEvent};
 use crewlog_planner::crew::Reactor;
 use crewlog_planner::crew::conflicts::{ConflictEvent, Conflicts};
 use crewlog_planner::crew::statistics::Statistics;
-use crewlog_planner::event::{Budget, Event, Outcome, Parameters, PlannerCmd, plan_tag};
+use crewlog_planner::event::{Budget, Event, Outcome, PlannerCmd, TaskInput, plan_tag};
 use crewlog_planner::plan::{NodeKind, TaskId};
 use serde::{Deserialize, Serialize};
 
@@ -80,18 +80,13 @@ async fn of_a_sealed_fold_there_is_no_snapshot_and_of_an_open_one_there_is() {
 /// Two sealed plans whose tasks, both held, say that they change one file.
 async fn conflict(store: &EventStore) {
     for plan in ["p", "q"] {
-        let parameters = Parameters {
+        let parameters = TaskInput {
             label: None,
             description: marked("change src/secret.rs"),
             command: None,
             notes: vec![marked("note")],
             attachments: Vec::new(),
             answers: Vec::new(),
-            earlier: vec![marked("earlier")],
-            results: Vec::new(),
-            context: marked("context"),
-            system_prompt: String::new(),
-            told_apart: false,
             assignee: None,
             files: vec!["src/a.rs".into()],
             reads_only: false,

@@ -4,12 +4,13 @@ use std::collections::BTreeSet;
 
 use crewlog_executors::history::History;
 use crewlog_executors::planning::{planner_of, planner_of_fork};
+use crewlog_executors::prompts::prompt_of;
 use crewlog_mq::{
     Append, Cause, Error, EventStore, Expected, Followed, Metadata, NewEvent, Position, Query, Range, Recorded, Start,
     group_handler, new_event_id,
 };
 use crewlog_planner::claim::TaskEvent;
-use crewlog_planner::event::{Command, Event, PlannerConfig, TOLD_STREAM, ToldEvent, plan_tag};
+use crewlog_planner::event::{Command, Event, PlannerConfig, plan_tag};
 use crewlog_planner::plan::TaskId;
 use crewlog_planner::sealed::{BROKEN, PREFIX, SEALED, SHREDDED, key_of};
 use crewlog_planner::view::PlanView;
@@ -53,12 +54,12 @@ async fn sealed_texts_are_read_as_they_were_written_and_none_of_them_stands_in_t
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_an_agent_is_told_apart_is_sealed_with_its_plan_and_its_forks() {
+async fn a_prompt_is_rendered_from_a_sealed_plan_and_its_forks() {
     for (store, _on) in logs().await {
         let ring = Ring::new();
         let sealed = ring.veil(&store, Some("a"));
         let mut planner = planner_of(&sealed, "p", vec![plan_tag("p")]).await.unwrap();
-        let config = PlannerConfig { system_prompt: marked("system").repeat(100), ..PlannerConfig::default() };
+        let config = PlannerConfig { system_prompt: marked("system"), ..PlannerConfig::default() };
         let (user_input, attachments) = (format!("- {}", marked("Think about it")), Vec::new());
         let begin = Command::Initialize { user_input, attachments, config, parallel: false };
         planner.execute(begin, &Cause::request()).await.unwrap();
@@ -73,11 +74,10 @@ async fn what_an_agent_is_told_apart_is_sealed_with_its_plan_and_its_forks() {
         let keys = stored.iter().map(|stored| key_of(&stored.tags).unwrap()).collect::<BTreeSet<_>>();
         assert_eq!(keys.len(), 1, "one session has one key");
         assert!(stored.iter().all(|stored| !holds_mark(stored)));
+        let begin = format!("{}\n\n# Your task\n\nxyzzy \"Think about it\"", marked("system"));
         for plan in ["p", "f"] {
-            let told = Query::aggregate(TOLD_STREAM, &format!("{plan}/1"));
-            let told = sealed.load_events::<ToldEvent>(&told, None).await.unwrap();
-            let [ToldEvent::TaskTold { attempt: 1, system_prompt, .. }] = &told[..] else { panic!("{told:?}") };
-            assert_eq!(*system_prompt, marked("system").repeat(100));
+            let prompt = prompt_of(&sealed, plan, TaskId(1), sealed.head().await.unwrap()).await.unwrap();
+            assert!(prompt.text.starts_with(&begin), "{prompt:?}");
         }
     }
 }

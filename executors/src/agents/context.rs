@@ -2,10 +2,10 @@
 //! such unless the store has their keys.
 
 use crewlog_mq::{Error, EventStore, Position, Query, Range, Recorded};
-use crewlog_planner::brevity::shorten;
 use crewlog_planner::event::{self, TaskStatus};
 use crewlog_planner::sealed::is_withheld;
 use crewlog_planner::state::{PlannerState, Task};
+use crewlog_planner::text::truncate;
 use crewlog_planner::view::PlanStatus;
 
 use crate::planning::{is_for_ever, planner_of};
@@ -88,7 +88,7 @@ impl SharedContext {
     pub fn told(&self) -> String {
         let (mut sections, mut room) = (Vec::new(), TOLD_CHARS_MAX);
         for glance in self.plans.iter().rev() {
-            let section = shorten(&section(glance), room);
+            let section = truncate(&section(glance), room);
             if section.is_empty() {
                 break;
             }
@@ -108,12 +108,12 @@ fn section(PlanGlance { plan, title, status, open, results }: &PlanGlance) -> St
 }
 
 fn glance(plan: String, state: &PlannerState) -> PlanGlance {
-    let text = |task: &Task| shorten(&task.plan.description, RESULT_CHARS_MAX);
+    let text = |task: &Task| truncate(&task.plan.description, RESULT_CHARS_MAX);
     let open = state.tasks().iter().filter(|task| !task.status.is_end()).take(TASKS_TOLD_MAX);
     let done = state.tasks().iter().filter(|task| task.status == TaskStatus::Completed);
     let results = done.filter_map(|task| {
         let result = task.result.as_deref().filter(|result| !result.trim().is_empty())?;
-        Some((text(task), shorten(result, RESULT_CHARS_MAX)))
+        Some((text(task), truncate(result, RESULT_CHARS_MAX)))
     });
     let mut results = results.rev().take(TASKS_TOLD_MAX).collect::<Vec<_>>();
     results.reverse();

@@ -13,6 +13,7 @@ use crewlog_planner::model::{
 };
 use crewlog_planner::plan::{ParentTask, sub_plan_id};
 use crewlog_planner::sealed::is_withheld;
+use crewlog_planner::text::estimate_tokens;
 use tokio::time::Instant;
 
 /// How many answers to one request are looked at for one that can be read.
@@ -20,7 +21,6 @@ const ANSWERS_LOOKED_AT_MAX: usize = 100;
 
 use super::error::ModelError;
 use super::{Model, Patience, Reply};
-use crate::tokens::count;
 
 /// The hash of all that is asked, by which its answer is found.
 ///
@@ -170,7 +170,7 @@ impl Asker {
             let began = Instant::now();
             let error = match self.model.ask(request).await {
                 Ok(reply) => {
-                    let usage = counted(calls.handler(), request, &reply).await;
+                    let usage = counted(request, &reply);
                     let (text, cost_micros) = (reply.text, reply.cost_micros);
                     let answer = Answer { text, usage, cost_micros, duration_ms: millis(began.elapsed()) };
                     let command = CallCommand::Answer { hash: request_hash.clone(), answer: answer.clone() };
@@ -239,33 +239,17 @@ impl Asker {
     }
 }
 
-/// The tokens of a request and its reply: as the provider says; where it says nothing, as a tokenizer does; where none is
-/// known, as the requests before let expect.
-async fn counted(calls: &ModelCalls, request: &Request, reply: &Reply) -> CountedTokens {
+/// The tokens of a request and its reply: as the provider reports, or an estimate by their characters.
+fn counted(request: &Request, reply: &Reply) -> CountedTokens {
     let CountedTokens { input_tokens, output_tokens, .. } = reply.usage;
     if input_tokens.is_some() && output_tokens.is_some() {
         return reply.usage;
     }
-    let asked = request.messages.iter().fold(request.system.clone(), |all, message| all + "\n" + &message.text);
-    let (model, answer) = (request.terms.model.clone(), reply.text.clone());
-    let estimated = CountedTokens {
-        input_tokens: input_tokens.or_else(|| Some(calls.estimated(&model, &asked))),
-        output_tokens: output_tokens.or_else(|| Some(calls.estimated(&model, &answer))),
+    let asked = [&request.system].into_iter().chain(request.messages.iter().map(|message| &message.text));
+    CountedTokens {
+        input_tokens: input_tokens.or_else(|| Some(asked.map(|text| estimate_tokens(text)).sum())),
+        output_tokens: output_tokens.or_else(|| Some(estimate_tokens(&reply.text))),
         counted_by: CountedBy::Estimate,
-    };
-    // A vocabulary takes its time to be read.
-    let by_tokenizer = tokio::task::spawn_blocking(move || Some((count(&model, &asked)?, count(&model, &answer)?)));
-    match by_tokenizer.await {
-        Ok(Some((asked, answered))) => CountedTokens {
-            input_tokens: input_tokens.or(Some(asked)),
-            output_tokens: output_tokens.or(Some(answered)),
-            counted_by: CountedBy::Tokenizer,
-        },
-        Ok(None) => estimated,
-        Err(error) => {
-            tracing::warn!(%error, "tokens could not be counted");
-            estimated
-        }
     }
 }
 

@@ -12,7 +12,7 @@ use super::globs::Pattern;
 use super::mentions::mentioned_files;
 use super::{Projection, Reactor, Said, project_of, project_tag};
 use crate::claim::{self, Executor, TaskEvent};
-use crate::event::{self, Event, Parameters, PlannerCmd, TaskStatus, plan_tag};
+use crate::event::{self, Event, PlannerCmd, TaskInput, TaskStatus, plan_tag};
 use crate::plan::{AttachmentKind, NodeKind, TaskId, is_within};
 
 /// The stream of conflicts.
@@ -451,7 +451,7 @@ fn both(a: &str, b: &str) -> String {
 }
 
 /// False of a task that is marked `(reads only)`, and of one without a command of a kind that only looks.
-fn writes(kind: NodeKind, parameters: &Parameters) -> bool {
+fn writes(kind: NodeKind, parameters: &TaskInput) -> bool {
     match kind {
         _ if parameters.reads_only => false,
         NodeKind::Retrieval | NodeKind::Analysis => parameters.command.is_some(),
@@ -465,7 +465,7 @@ fn writes(kind: NodeKind, parameters: &Parameters) -> bool {
 }
 
 /// What a task says that it works on: what it declares, else what it mentions.
-fn patterns_of(parameters: &Parameters) -> Vec<Pattern> {
+fn patterns_of(parameters: &TaskInput) -> Vec<Pattern> {
     let mut declared = parameters.files.iter().map(|file| file.trim()).filter(|file| !file.is_empty()).peekable();
     let attached = parameters.attachments.iter().filter_map(|attachment| match &attachment.kind {
         AttachmentKind::FileRef(path) | AttachmentKind::ImageRef(path) | AttachmentKind::ScreenshotRef(path) => {

@@ -10,8 +10,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::brevity::shorten;
 use crate::paths::has_file_ending;
+use crate::text::truncate;
 
 /// The greatest length of a pattern, in bytes.
 pub const GLOB_BYTES_MAX: usize = 512;
@@ -84,7 +84,7 @@ impl Pattern {
                 ways.push(way);
             }
         }
-        Self { shown: shorten(&shown(folder.as_deref(), written), GLOB_BYTES_MAX), ways }
+        Self { shown: truncate(&shown(folder.as_deref(), written), GLOB_BYTES_MAX), ways }
     }
 
     /// As written, from the folder on.

@@ -6,7 +6,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::parse::{Format, ReadOptions};
 use crate::plan::{FailurePolicy, NodeKind};
-use crate::tokens::Told;
 
 /// The settings of a plan. They are part of its first event, so no replay depends on the defaults of the code.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -138,9 +137,6 @@ pub struct Usage {
     /// So many of the tokens were counted by nobody, and are estimated.
     #[serde(default, skip_serializing_if = "is_none")]
     pub estimated_tokens: u64,
-    /// Of one report: the text that the executor was told, when it says so.
-    #[serde(default, skip_serializing_if = "Told::is_nothing")]
-    pub told: Told,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes what it asks about by reference")]
@@ -152,16 +148,10 @@ impl Usage {
     /// True when nothing was used up.
     #[must_use]
     pub fn is_nothing(&self) -> bool {
-        Self { told: Told::default(), ..*self } == Self::default()
+        *self == Self::default()
     }
 
-    /// True of one text of which nobody counted the tokens, and which is estimated by its characters alone.
-    pub(crate) fn is_guessed(&self) -> bool {
-        let n_tokens = self.input_tokens.saturating_add(self.output_tokens);
-        self.estimated_tokens > 0 && self.estimated_tokens == n_tokens && !self.told.is_nothing()
-    }
-
-    /// Adds what else was used up. What was told is of one report and is not added.
+    /// Adds what else was used up.
     pub fn add(&mut self, more: &Self) {
         self.estimated_tokens = self.estimated_tokens.saturating_add(more.estimated_tokens);
         self.input_tokens = self.input_tokens.saturating_add(more.input_tokens);

@@ -1,22 +1,18 @@
 //! The planner's words: what it is asked, what it decides, and what executors are told and report.
 
 mod amending;
-mod apart;
 mod command;
 mod config;
-mod told;
+mod executor;
 
-use crewlog_mq::{Error, Event as MqEvent, Part, Position, Timestamp};
+use crewlog_mq::{Event as MqEvent, Position, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use crate::plan::{Attachment, DefaultAnswer, Origin, TaskId, TaskPlan};
 pub use amending::{Amendment, Edit, Setting};
-pub use apart::{APART_BYTES_MIN, TOLD_STREAM, ToldEvent, Unpaired, told_tag, unpaired};
 pub use command::Command;
 pub use config::{Budget, Order, PlanFile, PlannerConfig, Profile, Summaries, Usage, money};
-pub use told::{
-    Answered, Covered, ExecutorEvent, FailureClass, PLANS_UNDONE_MAX, Parameters, PlannerCmd, TaskResult, Undone,
-};
+pub use executor::{Answered, Covered, ExecutorEvent, FailureClass, PLANS_UNDONE_MAX, PlannerCmd, TaskInput, Undone};
 
 /// The stream of all plans; a plan's aggregate is its id.
 pub const STREAM: &str = "planner";
@@ -343,24 +339,6 @@ impl Event {
 
 impl MqEvent for Event {
     const EVENT_VERSION: &'static str = "1.0";
-
-    fn parted(&self, plan: &str, tags: &[String]) -> Result<Option<(Self, Part)>, Error> {
-        let Self::TaskDispatched { task_id, attempt, command: PlannerCmd::ExecuteTask { parameters, .. }, .. } = self
-        else {
-            return Ok(None);
-        };
-        // What has a command is told nothing of the plan.
-        if parameters.command.is_some() {
-            return Ok(None);
-        }
-        let (mut rest, dispatch) = (self.clone(), (plan, *task_id, *attempt));
-        match &mut rest {
-            Self::TaskDispatched { command: PlannerCmd::ExecuteTask { parameters, .. }, .. } => {
-                Ok(parameters.part(dispatch, tags)?.map(|part| (rest, part)))
-            }
-            _another => Ok(None),
-        }
-    }
 
     fn event_type(&self) -> &'static str {
         match self {

@@ -10,10 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::request::{Message, Purpose, Request, Terms};
-use crate::event;
 use crate::recorded::RestoreError;
-use crate::sealed::is_withheld;
-use crate::tokens::{Gauges, Told, guess};
 
 /// The stream of what models were asked; the aggregate is the plan's id.
 pub const STREAM: &str = "model";
@@ -44,8 +41,6 @@ pub enum CountedBy {
     /// The provider.
     #[default]
     Provider,
-    /// A tokenizer as the model has it.
-    Tokenizer,
     /// Nobody: they are estimated.
     Estimate,
 }
@@ -237,8 +232,6 @@ pub struct Call {
     pub outcome: Outcome,
     /// How often it failed.
     pub n_failures: u32,
-    /// All that was asked; nothing where it cannot be read.
-    pub told: Told,
 }
 
 /// What came of a request.
@@ -270,8 +263,6 @@ pub struct Spent {
 pub struct ModelCalls {
     calls: BTreeMap<String, Call>,
     spent: Spent,
-    /// By model: how texts and tokens go together.
-    gauges: Gauges,
 }
 
 impl ModelCalls {
@@ -288,12 +279,6 @@ impl ModelCalls {
             Outcome::Answered(answer) => Some(answer),
             Outcome::Open | Outcome::Failed(_) => None,
         }
-    }
-
-    /// The tokens of a text for a model, estimated by what its provider has said of requests before.
-    #[must_use]
-    pub fn estimated(&self, model: &str, text: &str) -> u64 {
-        self.gauges.estimated(Some(model), guess(text))
     }
 
     /// What all answers took.
@@ -331,15 +316,6 @@ impl ModelCalls {
     }
 }
 
-/// All that is asked at once, as a text that is told.
-fn told(system: &str, prompt: &[Message]) -> Told {
-    let texts = [system].into_iter().chain(prompt.iter().map(|message| message.text.as_str()));
-    if texts.clone().any(is_withheld) {
-        return Told::default();
-    }
-    texts.map(Told::of).fold(Told::default(), Told::and)
-}
-
 fn asked(hash: String, request: Request) -> CallEvent {
     let Request { purpose, terms, system, messages, schema } = request;
     let Terms { model, max_tokens, temperature } = terms;
@@ -360,11 +336,10 @@ impl Handler for ModelCalls {
 
     fn apply(&mut self, event: &CallEvent) {
         match event {
-            CallEvent::ModelAsked { request, purpose, model, system, prompt, .. } => {
+            CallEvent::ModelAsked { request, purpose, model, .. } => {
                 let known = self.calls.get(request);
                 let n_failures = known.map_or(0, |call| call.n_failures);
-                let told = told(system, prompt);
-                let call = Call { purpose: *purpose, model: model.clone(), outcome: Outcome::Open, n_failures, told };
+                let call = Call { purpose: *purpose, model: model.clone(), outcome: Outcome::Open, n_failures };
                 self.calls.insert(request.clone(), call);
             }
             CallEvent::ModelAnswered { request, text, usage, cost_micros, duration_ms } => {
@@ -374,10 +349,6 @@ impl Handler for ModelCalls {
                 self.spent.output_tokens = self.spent.output_tokens.saturating_add(usage.output_tokens.unwrap_or(0));
                 self.spent.cost_micros = self.spent.cost_micros.saturating_add(cost_micros.unwrap_or(0));
                 if let Some(call) = self.calls.get_mut(request) {
-                    if let (CountedBy::Provider, Some(input_tokens)) = (usage.counted_by, usage.input_tokens) {
-                        let seen = event::Usage { input_tokens, told: call.told, ..event::Usage::default() };
-                        self.gauges.take(Some(&call.model), &seen);
-                    }
                     let answer = Answer { text, usage, cost_micros, duration_ms: *duration_ms };
                     call.outcome = Outcome::Answered(answer);
                 }

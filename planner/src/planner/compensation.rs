@@ -16,13 +16,13 @@ impl Planner {
         if !self.state.config.compensate || outcome == Outcome::Completed {
             return Vec::new();
         }
-        let mut done = self.state.tasks.iter().enumerate().filter(|(_, task)| may_be_undone(task)).collect::<Vec<_>>();
+        let mut done = self.state.tasks.iter().filter(|task| may_be_undone(task)).collect::<Vec<_>>();
         if done.is_empty() {
             return Vec::new();
         }
-        done.sort_by_key(|(index, task)| std::cmp::Reverse((self.state.past.nth_end(*index), task.plan.id)));
+        done.sort_by_key(|task| std::cmp::Reverse((task.ended_by, task.plan.id)));
         let first = self.state.next_id();
-        let tasks = (first..).zip(done).map(|(id, (_, task))| {
+        let tasks = (first..).zip(done).map(|(id, task)| {
             let before = (id > first).then(|| Dependency { task: TaskId(id - 1), strength: Strength::Hard });
             TaskPlan {
                 // Its number may be the name of another.

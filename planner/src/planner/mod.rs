@@ -8,6 +8,7 @@ mod clarifying;
 mod compensation;
 mod forking;
 mod initialize;
+mod input;
 mod orders;
 mod reports;
 mod schedule;
@@ -16,10 +17,10 @@ mod timing;
 
 use crewlog_mq::Handler;
 
-use crate::context;
 pub use crate::error::PlannerError;
 use crate::event::{Command, Event, TaskStatus};
 use crate::plan::TaskId;
+use crate::prompt;
 use crate::state::{Phase, PlannerState};
 pub use forking::{CHECKPOINT_CHARS_MAX, CHECKPOINTS_MAX, FORK_DEPTH_MAX, is_checkpoint_name};
 
@@ -87,10 +88,10 @@ impl Planner {
             // What a moment brings is taken in bit by bit, each on the state after the one before.
             Command::Continue | Command::Tick { .. } => Ok(Vec::new()),
             Command::CompactContext { max_tokens } => {
-                Ok(context::compact(&self.state, max_tokens).into_iter().collect())
+                Ok(prompt::compact(&self.state, max_tokens).into_iter().collect())
             }
             Command::Summarise { summary, task_ids } => {
-                Ok(context::compact_by(&self.state, &summary, &task_ids).into_iter().collect())
+                Ok(prompt::compact_by(&self.state, &summary, &task_ids).into_iter().collect())
             }
             Command::Cancel { task: Some(task), reason } => self.cancel_task(task, &reason),
             Command::Cancel { task: None, reason } => Ok(self.cancel_plan(&reason)),
@@ -130,8 +131,8 @@ impl Handler for Planner {
                 self.state.apply(event);
             }
             n_applied = events.len();
-            // What is dispatched next is told the compacted past.
-            match context::due(&self.state) {
+            // The prompt of what is dispatched next has the compacted history.
+            match prompt::due(&self.state) {
                 Some(compacted) => events.push(compacted),
                 None => events.extend(self.schedule()),
             }
@@ -139,7 +140,7 @@ impl Handler for Planner {
                 events.extend(self.pass(now));
             }
             if events.len() == n_applied {
-                debug_assert!(context::is_within_budget(&self.state), "the past is compacted before it is too long");
+                debug_assert!(prompt::is_within_budget(&self.state), "the history is compacted before it is too long");
                 return Ok(events);
             }
         }

@@ -1,11 +1,11 @@
 //! What follows from what executors and people report.
 
-use crate::condense::{Sort, condense};
 use crate::error::PlannerError;
 use crate::event::{Budget, Event, ExecutorEvent, FailureClass, Purpose, QuestionId, TaskStatus, Usage};
 use crate::plan::{DefaultAnswer, FailurePolicy, TaskId};
 use crate::planner::schedule::Holds;
 use crate::planner::{ANSWER_BYTES_MAX, Planner, QUESTIONS_OF_TASK_MAX, RETRIES_MAX, end};
+use crate::prompt::{Content, excerpt};
 use crate::state::{Phase, Pool, Question, Task, is_yes};
 
 impl Planner {
@@ -15,7 +15,7 @@ impl Planner {
                 .running(node_id, attempt)?
                 .map_or_else(Vec::new, |_| vec![end(node_id, TaskStatus::Completed, Some(result), None, true)])),
             ExecutorEvent::TaskFailed { node_id, attempt, error, class } => {
-                let error = condense(&error, self.state.config.error_char_limit, Sort::Error).into_owned();
+                let error = excerpt(&error, self.state.config.error_char_limit, Content::Error).into_owned();
                 Ok(self.running(node_id, attempt)?.map_or_else(Vec::new, |task| self.fail(task, error, class)))
             }
             ExecutorEvent::NeedsClarification { node_id, attempt, question, default } => Ok(self
@@ -38,7 +38,6 @@ impl Planner {
     fn record_usage(&self, id: TaskId, attempt: u32, usage: Usage) -> Result<Vec<Event>, PlannerError> {
         let task = self.state.task(id).ok_or(PlannerError::UnknownTask { task: id })?;
         let is_known = (1..=task.attempts).contains(&attempt) && !usage.is_nothing();
-        let usage = self.state.gauges.corrected(task.plan.assignee.as_deref(), usage);
         Ok(if is_known { vec![Event::UsageRecorded { task_id: id, attempt, usage }] } else { Vec::new() })
     }
 
@@ -81,9 +80,6 @@ impl Planner {
             }
         };
         if task.failures < retries.min(RETRIES_MAX) && !self.has_stopped() {
-            // It is told of this failure too, which the state does not know yet.
-            let mut failed = task.clone();
-            failed.remember(TaskStatus::Failed, &error);
             let again = end(id, TaskStatus::Planned, None, Some(error), false);
             // Where it may not start now, it is dispatched when the plan is resumed, or what it waits for ends.
             let may_start = self.state.phase == Phase::Active
@@ -92,7 +88,7 @@ impl Planner {
                 && self.keeps_its_place(task)
                 && matches!(self.condition_holds(&task.plan), Holds::Yes)
                 && self.has_budget_for(task);
-            let dispatched = may_start.then(|| self.dispatch(&failed, self.backoff(task), self.budget_for(task)));
+            let dispatched = may_start.then(|| self.dispatch(task, self.backoff(task), self.budget_for(task)));
             return [again].into_iter().chain(dispatched).collect();
         }
         if is_unknown {

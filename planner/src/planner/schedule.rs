@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, btree_set};
 use std::iter::Peekable;
 
-use crate::event::{Budget, Event, Outcome, Parameters, PlannerCmd, PlannerConfig, Purpose, TaskStatus};
+use crate::event::{Budget, Event, Outcome, PlannerCmd, PlannerConfig, Purpose, TaskInput, TaskStatus};
 use crate::plan::{NodeKind, TaskPlan};
 use crate::planner::{Planner, end};
 use crate::state::{Phase, PlannerState, Pool, Running, Task, Turn};
@@ -118,7 +118,7 @@ impl Planner {
                 PlannerCmd::RequestClarification { node_id, question: task.plan.description.clone() }
             }
             kind => {
-                let parameters = Parameters { budget, ..self.state.parameters(task) };
+                let parameters = TaskInput { budget, ..self.input(task) };
                 PlannerCmd::ExecuteTask { node_id, kind, parameters: Box::new(parameters) }
             }
         };

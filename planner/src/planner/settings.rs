@@ -1,10 +1,10 @@
 //! The settings of a plan: what they must keep to, and what follows when they are changed under way.
 
-use crate::context::{TOKEN_BUDGET_MAX, TOKEN_BUDGET_MIN};
 use crate::error::PlannerError;
 use crate::event::{Event, PlannerConfig, Setting};
 use crate::plan::NodeKind;
 use crate::planner::{AMENDMENTS_MAX, LIMITED_MAX, PARALLELISM_MAX, Planner, RETRIES_MAX};
+use crate::prompt::{TOKEN_BUDGET_MAX, TOKEN_BUDGET_MIN};
 use crate::state::Phase;
 
 impl Planner {

@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use crewlog_mq::Timestamp;
 
-use crate::brevity::span;
 use crate::error::PlannerError;
 use crate::event::{Deadline, Event, QuestionId, TaskStatus};
 use crate::plan::{FailurePolicy, TaskId};
 use crate::planner::{Planner, end};
 use crate::state::Task;
+use crate::text::span;
 
 impl Planner {
     /// What a moment brings: deadlines that are not set yet, then the first thing that is due. Nothing when all is set and
@@ -36,7 +36,7 @@ impl Planner {
         let time = self.state.config.deadline_ms.unwrap_or_default();
         let late = format!("the plan passed its deadline, {} after its start", span(time));
         let open = self.state.graph.open.iter().map(|index| {
-            let task = &self.state.tasks[index];
+            let task = &self.state.tasks[*index];
             let (status, error) = match task.status {
                 TaskStatus::Planned if task.attempts == 0 => (TaskStatus::Skipped, format!("not started: {late}")),
                 // It did run, and what is known of that stays.

@@ -1,10 +1,8 @@
-//! Tasks that are defined anew, and new ones: what follows from it for what they are called, name and are told.
+//! Amended and added tasks: what follows for their names, references and answers.
 
 use crate::event::{Order, PlannerConfig};
 use crate::plan::{AttachmentKind, TaskPlan};
-use crate::state::graph::{Lane, lane};
 use crate::state::{Phase, PlannerState};
-use crate::to_do::ToDo;
 
 impl PlannerState {
     /// Tasks that are known are defined anew and keep what happened to them. A number that is above all others is a new
@@ -29,25 +27,21 @@ impl PlannerState {
                 self.add_to_graph(plan.clone());
             }
         }
-        let mut amended = Vec::new();
+        let (mut amended, mut drops_references) = (Vec::new(), false);
         for plan in tasks {
             let Some(index) = self.index(plan.id) else { continue };
             if let Some(label) = &self.tasks[index].plan.label {
                 self.labels.remove(&label.to_lowercase());
             }
-            self.forget_references(index);
+            drops_references |=
+                references(&self.tasks[index].plan).any(|known| !references(plan).any(|new| new == known));
             amended.push(index);
             self.redefine(index, plan);
         }
-        for index in amended.iter().copied() {
-            self.note_references(index);
-            if !self.to_do.is_empty() {
-                let task = &self.tasks[index];
-                self.to_do.define(index, &task.plan, task.status);
-            }
-        }
-        if self.to_do.is_empty() {
-            self.index_to_do();
+        if drops_references {
+            self.index_references();
+        } else {
+            amended.iter().for_each(|index| self.note_references(*index));
         }
         // After all of them have given up their labels, since two may change theirs for each other's.
         for plan in tasks {
@@ -55,9 +49,8 @@ impl PlannerState {
                 self.labels.insert(label.to_lowercase(), plan.id);
             }
         }
-        // Only what has been told already is told otherwise.
-        amended.retain(|index| self.tasks[*index].status.is_end() || self.told.contains_key(index));
-        self.tell_on(amended);
+        amended.retain(|index| self.tasks[*index].status.is_end() || self.inherited_answers.contains_key(index));
+        self.pass_answers_on(amended);
         if self.config.order == Order::CriticalPath {
             self.index_graph();
         }
@@ -78,30 +71,19 @@ impl PlannerState {
     pub(super) fn index_names(&mut self) {
         let labelled = self.tasks.iter().filter_map(|task| Some((task.plan.label.as_ref()?, task.plan.id)));
         self.labels = labelled.map(|(label, id)| (label.to_lowercase(), id)).collect();
-        self.named.clear();
+        self.index_references();
+    }
+
+    fn index_references(&mut self) {
+        self.first_named.clear();
         (0..self.tasks.len()).for_each(|index| self.note_references(index));
     }
 
-    /// Lines for all tasks, if one of them is told of others.
-    pub(super) fn index_to_do(&mut self) {
-        let tasks = self.tasks.iter().map(|task| (&task.plan, task.status));
-        let is_told = self.tasks.iter().any(|task| lane(&task.plan) == Lane::Others);
-        self.to_do = if is_told { ToDo::of(tasks) } else { ToDo::default() };
-    }
-
     fn note_references(&mut self, index: usize) {
-        for reference in references(&self.tasks[index].plan) {
-            self.named.entry(reference.clone()).or_default().insert(index);
-        }
-    }
-
-    fn forget_references(&mut self, index: usize) {
-        for reference in references(&self.tasks[index].plan) {
-            let Some(places) = self.named.get_mut(reference) else { continue };
-            places.remove(&index);
-            if places.is_empty() {
-                self.named.remove(reference);
-            }
+        let task = &self.tasks[index].plan;
+        for reference in references(task) {
+            let first = self.first_named.entry(reference.clone()).or_insert(task.id);
+            *first = task.id.min(*first);
         }
     }
 }

@@ -2,9 +2,12 @@
 
 use crate::event::{Budget, TaskStatus, Usage, money};
 use crate::plan::{Condition, TaskId};
-use crate::prompt;
 use crate::state::graph::{Lane, N_LANES, lane};
 use crate::state::{PlannerState, Task};
+use crate::text::estimate_tokens;
+
+/// The tokens of what every prompt says about how to answer.
+const INSTRUCTIONS_TOKENS: u64 = 125;
 
 /// What of a plan's budget can run out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -203,10 +206,6 @@ impl PlannerState {
         if let Some(index) = self.index(task) {
             let plan = &self.tasks[index].plan;
             self.spending.take(lane(plan), plan.is_delegated(), usage);
-            // What a whole plan was told tells nothing of one text.
-            if !plan.is_delegated() {
-                self.gauges.take(plan.assignee.as_deref(), usage);
-            }
         }
     }
 
@@ -361,7 +360,7 @@ impl PlannerState {
         is_limited && lane != Lane::Commands && !self.spending.has_ended[lane as usize]
     }
 
-    /// What a task is expected to use: the most that one of its lane did; of the first, what it will be told.
+    /// What a task is expected to use: the most that one of its lane did; of the first, its description and notes.
     fn expected(&self, task: &Task) -> Usage {
         if task.plan.is_delegated() {
             return Usage::default();
@@ -372,8 +371,8 @@ impl PlannerState {
             && lane != Lane::Commands
             && self.config.budget.tokens.is_some()
         {
-            let told = prompt::n_chars_of(&self.parameters(task));
-            expected.input_tokens = self.gauges.n_tokens(task.plan.assignee.as_deref(), told);
+            let texts = task.plan.notes.iter().chain([&task.plan.description, &self.config.system_prompt]);
+            expected.input_tokens = texts.map(|text| estimate_tokens(text)).sum::<u64>() + INSTRUCTIONS_TOKENS;
         }
         expected.duration_ms = task.plan.estimate_ms.unwrap_or(expected.duration_ms);
         expected

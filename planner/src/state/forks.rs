@@ -24,11 +24,11 @@ impl PlannerState {
         self.cancelled = false;
         let undone = self.tasks.iter().filter(|task| task.status == TaskStatus::Completed);
         let undone = undone.filter_map(|task| task.plan.compensates).collect::<BTreeSet<_>>();
+        let is_undone = |task: &Task| task.status == TaskStatus::Completed && undone.contains(&task.plan.id);
+        let reset = self.tasks.iter().enumerate().filter(|(_, task)| is_undone(task)).map(|(index, _)| index);
+        self.retract(&reset.collect());
         for task in &mut self.tasks {
             task.is_inherited = true;
-            if let Some(thread) = &mut task.thread {
-                thread.inherit();
-            }
             if task.plan.compensates.is_some() && !task.status.is_end() {
                 // What the other plan was undoing is its own matter.
                 (task.status, task.unblocks) = (TaskStatus::Skipped, true);
@@ -44,7 +44,7 @@ impl PlannerState {
             self.questions[place].is_withdrawn = true;
         }
         self.conditions.retain(|_, holds| holds.is_some());
-        self.past.requested = None;
+        self.summary.requested = None;
         self.index_graph();
     }
 }

@@ -4,7 +4,6 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::event::{Order, PlannerConfig, TaskStatus};
-use crate::open::Open;
 use crate::plan::{Condition, FailurePolicy, NodeKind, TaskId, TaskPlan};
 use crate::priority::rank;
 use crate::state::PlannerState;
@@ -24,7 +23,7 @@ pub(crate) struct Graph {
     /// Planned, and something they wait for has ended for good: which.
     pub(crate) doomed: BTreeMap<usize, TaskId>,
     /// The tasks that have not ended.
-    pub(crate) open: Open,
+    pub(crate) open: BTreeSet<usize>,
     pub(crate) running: Running,
     /// The places of those that run.
     pub(super) under_way: BTreeSet<usize>,
@@ -223,7 +222,6 @@ impl PlannerState {
         }
         change(task);
         let after = task.status;
-        self.to_do.change(index, after);
         let pool = || Pool::of(&task.plan, &self.config);
         match (before == TaskStatus::Running, after == TaskStatus::Running) {
             (true, false) => {
@@ -242,22 +240,23 @@ impl PlannerState {
         }
         match (before.is_end(), after.is_end()) {
             (false, true) => {
-                self.graph.open.remove(index);
+                self.graph.open.remove(&index);
                 self.graph.n_undoing -= usize::from(self.tasks[index].plan.compensates.is_some());
                 self.release_dependants(index);
-                if !self.told.is_empty() {
-                    self.tell_on(vec![index]);
+                if !self.inherited_answers.is_empty() {
+                    self.pass_answers_on(vec![index]);
                 }
             }
             (true, false) => {
                 self.graph.open.insert(index);
                 self.graph.n_undoing += usize::from(self.tasks[index].plan.compensates.is_some());
-                self.past.reopen(index);
+                self.forget_end(index);
             }
-            (false, false) | (true, true) => {}
+            (true, true) => self.forget_end(index),
+            (false, false) => {}
         }
         if after.is_end() {
-            self.past.end(index, &self.tasks[index], self.config.profile);
+            self.note_end(index);
         }
     }
 
@@ -415,9 +414,6 @@ impl PlannerState {
             }
         }
         self.graph = graph;
-        for (index, task) in self.tasks.iter().enumerate() {
-            self.to_do.change(index, task.status);
-        }
         self.count_stopping();
     }
 

@@ -6,6 +6,7 @@ mod deadlines;
 mod forks;
 mod graph;
 mod questions;
+mod summary;
 mod waits;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,17 +14,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use crewlog_mq::{Position, Timestamp};
 
 use crate::event::{Deadline, Event, Outcome, PlannerConfig, Purpose, QuestionId, TaskStatus};
-use crate::past::Past;
-use crate::places::Places;
 use crate::plan::{Attachment, Origin, TaskId};
 pub use crate::task::{Question, Task};
-use crate::to_do::ToDo;
-use crate::tokens::Gauges;
 use budget::Spending;
 pub use budget::{HeldByBudget, Measure, Shortage, words_for};
 use graph::{Conditions, Graph};
 pub(crate) use graph::{Lane, Pool, Running, Turn, n_edges_back};
 pub(crate) use questions::is_yes;
+use summary::Summary;
+pub(crate) use summary::{Entry, LINE_CHARS_MAX, NAME_CHARS_MAX, OUTCOME_CHARS_MAX, SUBJECT_CHARS_MAX};
 pub use waits::Wait;
 
 /// Where a plan stands.
@@ -47,9 +46,9 @@ pub struct PlannerState {
     pub(crate) questions: Vec<Question>,
     /// By task: the places of its questions, in the order they were asked.
     asked: BTreeMap<TaskId, Vec<usize>>,
-    /// By the place of a task that has ended, or was answered: the places of the answered questions that what comes after it
-    /// is told of, its own and those of all that it waited for.
-    told: BTreeMap<usize, Places>,
+    /// By the index of a task that ended or was answered: the answered questions that concern its dependents, its own and
+    /// those of its ancestors, by index.
+    inherited_answers: BTreeMap<usize, BTreeSet<usize>>,
     /// The places of the questions that wait for an answer.
     pub(crate) open: BTreeSet<usize>,
     pub(crate) phase: Phase,
@@ -58,7 +57,7 @@ pub struct PlannerState {
     pub(crate) config: PlannerConfig,
     pub(crate) context: Vec<String>,
     pub(crate) attachments: Vec<Attachment>,
-    pub(crate) past: Past,
+    pub(crate) summary: Summary,
     /// The events of its history so far, those of the plans that it goes on from included.
     pub(crate) n_events: u64,
     pub(crate) cancelled: bool,
@@ -77,17 +76,13 @@ pub struct PlannerState {
     /// What has a deadline that is not set yet.
     pub(crate) undated: BTreeSet<Deadline>,
     pub(crate) spending: Spending,
-    /// How texts and tokens go together.
-    pub(crate) gauges: Gauges,
     pub(crate) checkpoints: Vec<String>,
     pub(crate) conditions: Conditions,
     /// By label, in small letters: its task.
     pub(crate) labels: BTreeMap<String, TaskId>,
-    /// By file or picture: the places of the tasks that name it.
-    pub(crate) named: BTreeMap<String, BTreeSet<usize>>,
+    /// By file or picture: the first task that names it.
+    pub(crate) first_named: BTreeMap<String, TaskId>,
     pub(crate) graph: Graph,
-    /// Empty while no task is one that is told of others.
-    pub(crate) to_do: ToDo,
 }
 
 impl PlannerState {
@@ -215,7 +210,7 @@ impl PlannerState {
     /// What stands for results that are no longer told in full.
     #[must_use]
     pub fn context_summary(&self) -> &str {
-        self.past.summary()
+        &self.summary.text
     }
 
     /// What the next planned task would be numbered.
@@ -272,7 +267,6 @@ impl PlannerState {
                 self.tasks = tasks.iter().map(|plan| Task::planned(plan.clone())).collect();
                 self.title.clone_from(title);
                 self.source.clone_from(source);
-                self.gauges = Gauges::of(source);
                 self.config.clone_from(config);
                 self.context.clone_from(context);
                 self.attachments.clone_from(attachments);
@@ -280,7 +274,6 @@ impl PlannerState {
                 self.phase = Phase::Active;
                 self.index_names();
                 self.index_graph();
-                self.index_to_do();
             }
             Event::TaskDispatched { task_id, attempt, delay_ms, .. } => self.begin(*task_id, *attempt, *delay_ms),
             Event::TaskStatusUpdated { task_id, status, result, error, unblocks } => {
@@ -288,7 +281,7 @@ impl PlannerState {
                 self.change(*task_id, |task| {
                     if let (TaskStatus::Running, Some(error)) = (task.status, error) {
                         let ended = if status.is_end() { *status } else { TaskStatus::Failed };
-                        task.remember(ended, error);
+                        task.record_failure(ended, error);
                     }
                     task.failures += u32::from(matches!(task.status, TaskStatus::Running) && error.is_some());
                     task.status = *status;
@@ -318,9 +311,8 @@ impl PlannerState {
                 self.close_question(*question_id, answer, *is_default);
             }
             Event::ContextCompacted { summary, removed_task_ids, covers } => {
-                self.past.covered = covers.map_or(self.n_events - 1, |covered| covered.to);
-                let removed = removed_task_ids.iter().filter_map(|id| self.index(*id)).collect::<Vec<_>>();
-                self.past.compact(summary, removed.into_iter());
+                let covered = covers.map_or(self.n_events - 1, |covered| covered.to);
+                self.summarize(summary, removed_task_ids, covered);
             }
             Event::PlanForked { parent, at, reason } => self.fork(parent, *at, reason),
             Event::TasksAmended { tasks, source, .. } => self.amend(tasks, source.as_deref()),
@@ -332,7 +324,10 @@ impl PlannerState {
             Event::UsageRecorded { task_id, usage, .. } => self.spend(*task_id, usage),
             Event::ClarificationWithdrawn { question_id, .. } => self.withdraw(*question_id),
             Event::CheckpointNamed { name } => self.checkpoints.push(name.clone()),
-            Event::CompactionRequested { task_ids, .. } => self.past.request(task_ids, self.n_events - 1),
+            Event::CompactionRequested { task_ids, .. } => {
+                let requested = summary::Requested { task_ids: task_ids.clone(), at: self.n_events - 1 };
+                self.summary.requested = Some(requested);
+            }
             Event::PlanPaused { from_above, .. } => {
                 (self.phase, self.paused_from_above) = (Phase::Paused, *from_above);
             }
@@ -353,9 +348,8 @@ impl PlannerState {
     }
 
     fn reopen(&mut self, ids: &[TaskId]) {
-        let ended = ids.iter().filter_map(|id| self.index(*id)).map(|index| (index, &self.tasks[index]));
-        let ended = ended.filter(|(_, task)| task.status.is_end()).collect::<Vec<_>>();
-        self.past.reopen_all(ended.into_iter(), self.config.summaries);
+        let known = ids.iter().filter_map(|id| self.index(*id));
+        self.retract(&known.filter(|index| self.tasks[*index].status.is_end()).collect());
         for id in ids {
             let Some(index) = self.index(*id) else { continue };
             let task = &mut self.tasks[index];
@@ -365,8 +359,8 @@ impl PlannerState {
             {
                 self.conditions.remove(&condition.text);
             }
-            let thread = task.thread.take();
-            *task = Task { attempts: task.attempts, thread, ..Task::planned(task.plan.clone()) };
+            let failed_attempts = std::mem::take(&mut task.failed_attempts);
+            *task = Task { attempts: task.attempts, failed_attempts, ..Task::planned(task.plan.clone()) };
         }
         if let Phase::Ended(_) = self.phase {
             self.phase = Phase::Active;

@@ -1,7 +1,8 @@
-//! The questions of a plan: who is told of their answers, and what an end withdraws.
+//! The questions of a plan: whom their answers concern, and what an end withdraws.
 
-use crate::event::{Purpose, QuestionId, TaskStatus};
-use crate::places::Places;
+use std::collections::BTreeSet;
+
+use crate::event::{Answered, Purpose, QuestionId, TaskStatus};
 use crate::plan::TaskId;
 use crate::state::PlannerState;
 use crate::task::Question;
@@ -36,9 +37,9 @@ impl PlannerState {
         question.is_by_default = is_by_default;
         let (purpose, asker) = (question.purpose, question.task);
         self.open.remove(&index);
-        // A task that is a question tells its answer as what came of it.
-        if let (false, Some(asker)) = (purpose == Purpose::Task, self.index(asker)) {
-            self.past.answer(index, &self.questions[index], &self.tasks[asker]);
+        // The answer to a task that is a question is its result.
+        if purpose != Purpose::Task {
+            self.note_answer(index);
         }
         match purpose {
             Purpose::Condition => {
@@ -46,40 +47,49 @@ impl PlannerState {
                     self.judge(&text, Some(is_yes(answer)));
                 }
             }
-            Purpose::Task | Purpose::Executor => self.tell_on(self.index(asker).into_iter().collect()),
+            Purpose::Task | Purpose::Executor => self.pass_answers_on(self.index(asker).into_iter().collect()),
             Purpose::Failure => {}
         }
     }
 
-    /// The places of the answered questions that a task is told of, its own and those of all that it waited for.
-    pub(crate) fn answers_for(&self, index: usize) -> Places {
+    /// The answered questions that concern a task, its own and those of its ancestors, by index.
+    pub(crate) fn answers_for(&self, index: usize) -> BTreeSet<usize> {
         let task = &self.tasks[index].plan;
-        let is_told = |place: &&usize| {
+        let concerns = |place: &&usize| {
             let question = &self.questions[**place];
             question.answer.is_some() && matches!(question.purpose, Purpose::Task | Purpose::Executor)
         };
-        let before = task.depends_on.iter().filter_map(|before| self.told.get(&self.index(before.task)?));
-        let mut answers = Places::default();
-        before.for_each(|told| answers.extend(told));
-        let own = self.asked.get(&task.id).into_iter().flatten().filter(is_told);
-        own.for_each(|place| answers.insert(*place));
-        answers
+        let before = task.depends_on.iter().filter_map(|before| self.inherited_answers.get(&self.index(before.task)?));
+        let own = self.asked.get(&task.id).into_iter().flatten().filter(concerns);
+        before.flatten().chain(own).copied().collect()
     }
 
-    /// Finds out anew what comes after these tasks is told of. What has not ended finds it out when it does.
-    pub(super) fn tell_on(&mut self, mut to_tell: Vec<usize>) {
-        while let Some(index) = to_tell.pop() {
+    /// Questions with their answers, in the order in which they were asked.
+    pub(crate) fn answered(&self, places: &BTreeSet<usize>) -> Vec<Answered> {
+        let answered = places.iter().filter_map(|place| {
+            let question = &self.questions[*place];
+            let label = self.task(question.task).and_then(|asker| asker.plan.label.clone());
+            let (answer, text) = (question.answer.clone()?, question.question.clone());
+            Some(Answered { task: question.task, label, question: text, answer })
+        });
+        answered.collect()
+    }
+
+    /// Updates what the dependents of these tasks inherit. An open task does that when it ends.
+    pub(super) fn pass_answers_on(&mut self, mut changed: Vec<usize>) {
+        while let Some(index) = changed.pop() {
             let answers = self.answers_for(index);
-            if answers == self.told.get(&index).cloned().unwrap_or_default() {
+            let known = self.inherited_answers.get(&index);
+            if known.map_or(answers.is_empty(), |known| *known == answers) {
                 continue;
             }
             if answers.is_empty() {
-                self.told.remove(&index);
+                self.inherited_answers.remove(&index);
             } else {
-                self.told.insert(index, answers);
+                self.inherited_answers.insert(index, answers);
             }
             let dependants = self.graph.dependants[index].iter().copied();
-            to_tell.extend(dependants.filter(|dependant| self.tasks[*dependant].status.is_end()));
+            changed.extend(dependants.filter(|dependant| self.tasks[*dependant].status.is_end()));
         }
     }
 

@@ -34,7 +34,7 @@ impl PlannerState {
         if self.phase == Phase::Paused {
             waits.push(Wait::PausedPlan);
         }
-        for task in self.graph.open.iter().map(|index| &self.tasks[index]) {
+        for task in self.graph.open.iter().map(|index| &self.tasks[*index]) {
             match task.status {
                 TaskStatus::Running => waits.push(Wait::Task(task.plan.id)),
                 TaskStatus::Planned if task.is_paused => waits.push(Wait::PausedTask(task.plan.id)),

@@ -1,7 +1,7 @@
-//! Long texts made short: what is kept of errors and of results.
+//! Excerpts of long texts: the lines of errors and of results that are kept.
 
-use crewlog_planner::condense::{Sort, condense};
 use crewlog_planner::event::Profile;
+use crewlog_planner::prompt::{Content, excerpt};
 use proptest::prelude::*;
 
 const RUST: &str = "\
@@ -39,10 +39,10 @@ TypeError: Cannot read properties of undefined (reading 'id')
 ";
 
 #[track_caller]
-fn check(text: &str, chars_max: usize, sort: Sort, expected: &str) {
-    let condensed = condense(text, chars_max, sort);
-    assert_eq!(condensed, expected.trim_start(), "{condensed}");
-    assert!(condensed.chars().count() <= chars_max);
+fn check(text: &str, chars_max: usize, content: Content, expected: &str) {
+    let shown = excerpt(text, chars_max, content);
+    assert_eq!(shown, expected.trim_start(), "{shown}");
+    assert!(shown.chars().count() <= chars_max);
 }
 
 #[test]
@@ -50,7 +50,7 @@ fn an_error_keeps_its_type_its_path_and_its_line() {
     check(
         RUST,
         200,
-        Sort::Error,
+        Content::Error,
         "
 error[E0308]: mismatched types
 --> src/cart.rs:41:9
@@ -61,7 +61,7 @@ error: could not compile `shop` (lib) due to 1 previous error
     check(
         PYTHON,
         190,
-        Sort::Error,
+        Content::Error,
         "
 Traceback (most recent call last):
 File \"/srv/app/main.py\", line 12, in <module>
@@ -73,7 +73,7 @@ json.decoder.JSONDecodeError: Expecting value: line 1 column 1 (char 0)
     check(
         JAVASCRIPT,
         150,
-        Sort::Error,
+        Content::Error,
         "
 TypeError: Cannot read properties of undefined (reading 'id')
 at userOf (/srv/app/src/user.ts:31:18)
@@ -83,15 +83,15 @@ at userOf (/srv/app/src/user.ts:31:18)
 
 #[test]
 fn a_short_error_is_left_as_it_is() {
-    check(RUST, RUST.len(), Sort::Error, RUST);
+    check(RUST, RUST.len(), Content::Error, RUST);
 }
 
 #[test]
 fn what_is_said_again_is_told_once_with_its_number() {
     let text = (1..=400).map(|n| format!("retry {n}: connection refused\n")).collect::<String>() + "Error: gave up\n";
-    check(&text, 80, Sort::Error, "retry 1: connection refused (400 times)\nError: gave up");
+    check(&text, 80, Content::Error, "retry 1: connection refused (400 times)\nError: gave up");
     let two_places = "Error at a.rs:1: no\nError at a.rs:2: no\n".repeat(3);
-    check(&two_places, 80, Sort::Error, "Error at a.rs:1: no (3 times)\nError at a.rs:2: no (3 times)");
+    check(&two_places, 80, Content::Error, "Error at a.rs:1: no (3 times)\nError at a.rs:2: no (3 times)");
 }
 
 const WORK: &str = "\
@@ -114,7 +114,7 @@ fn the_profile_says_what_is_kept_of_a_result() {
     check(
         WORK,
         170,
-        Sort::Result(Profile::Coding),
+        Content::Result(Profile::Coding),
         "
 I changed src/cart.rs and added a test in tests/cart.rs.
 pub fn total(&self) -> u64 {
@@ -124,7 +124,7 @@ Sales fell by 12 % in May because the form was broken.
     check(
         WORK,
         170,
-        Sort::Result(Profile::Analysis),
+        Content::Result(Profile::Analysis),
         "
 Sales fell by 12 % in May because the form was broken.
 According to https://example.org/report the same happened elsewhere.
@@ -139,10 +139,10 @@ proptest! {
         chars_max in 0_usize..400,
     ) {
         let text = lines.join("\n");
-        for sort in [Sort::Error, Sort::Result(Profile::Coding), Sort::Result(Profile::Analysis)] {
-            let condensed = condense(&text, chars_max, sort);
-            prop_assert!(condensed.chars().count() <= chars_max, "{}", condensed);
-            prop_assert_eq!(&condensed, &condense(&text, chars_max, sort));
+        for content in [Content::Error, Content::Result(Profile::Coding), Content::Result(Profile::Analysis)] {
+            let shown = excerpt(&text, chars_max, content);
+            prop_assert!(shown.chars().count() <= chars_max, "{}", shown);
+            prop_assert_eq!(&shown, &excerpt(&text, chars_max, content));
         }
     }
 
@@ -154,8 +154,8 @@ proptest! {
     ) {
         let noise = |n: usize| "some words that nobody needs to read again\n".repeat(n.min(1)) + &"more of it, and more\n".repeat(n);
         let text = format!("{}ValueError: bad price\n  at sum (src/cart.ts:{line}:7)\n{}", noise(before), noise(after));
-        let condensed = condense(&text, 200, Sort::Error);
+        let shown = excerpt(&text, 200, Content::Error);
         let place = format!("src/cart.ts:{line}");
-        prop_assert!(condensed.contains("ValueError: bad price") && condensed.contains(&place), "{}", condensed);
+        prop_assert!(shown.contains("ValueError: bad price") && shown.contains(&place), "{}", shown);
     }
 }

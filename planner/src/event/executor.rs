@@ -1,4 +1,4 @@
-//! What executors are told of a task, and what they report.
+//! What executors get for a task, and what they report.
 
 use serde::{Deserialize, Serialize};
 
@@ -16,7 +16,7 @@ pub struct Covered {
     pub to: u64,
 }
 
-/// A question that was answered, as an executor is told of it.
+/// A question with its answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Answered {
     /// The task that asked.
@@ -30,20 +30,9 @@ pub struct Answered {
     pub answer: String,
 }
 
-/// What came of a task, as an executor of one that depends on it is told.
+/// What an executor without the plan's fold needs for a task. An agent's prompt is rendered from the fold.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct TaskResult {
-    /// The task.
-    pub task: TaskId,
-    /// The plain text of its step.
-    pub description: String,
-    /// What came of it; shortened where the token budget wants it.
-    pub result: String,
-}
-
-/// What an executor is told of a task.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Parameters {
+pub struct TaskInput {
     /// What people call the task, unless by its number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
@@ -61,22 +50,6 @@ pub struct Parameters {
     /// Answers to its own questions and to those of all that it waited for, near and far, in the order of the questions.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub answers: Vec<Answered>,
-    /// Why the attempts before this one came to nothing, the last of them if not all have room; only for tasks without a command.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub earlier: Vec<String>,
-    /// What came of the tasks that it depends on; only for tasks without a command.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub results: Vec<TaskResult>,
-    /// What the plan is about and what has been done so far; only for tasks without a command.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub context: String,
-    /// What models are told first; only for tasks without a command.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub system_prompt: String,
-    /// Whether the four before this stand in a [`TaskTold`](crate::event::ToldEvent::TaskTold) of their own. Only of a
-    /// dispatch as it is read from the log.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub told_apart: bool,
     /// Who is to do it, as written, without the `@`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub assignee: Option<String>,
@@ -148,7 +121,7 @@ pub enum PlannerCmd {
         /// By which executors choose.
         kind: NodeKind,
         /// What to do.
-        parameters: Box<Parameters>,
+        parameters: Box<TaskInput>,
     },
     /// Ask a person or an agent.
     RequestClarification {

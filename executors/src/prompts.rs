@@ -1,0 +1,74 @@
+//! The prompts of agents, rendered from a plan's history up to a dispatch: once to run the task, and again to show it.
+
+use crewlog_mq::{Error, EventStore, Handler, Position, Query, Range};
+use crewlog_planner::claim::PromptDigest;
+use crewlog_planner::event;
+use crewlog_planner::plan::TaskId;
+use crewlog_planner::planner::Planner;
+use crewlog_planner::prompt::{self, Prompt};
+use futures::TryStreamExt;
+use sha2::{Digest, Sha256};
+
+use crate::backoff::Backoff;
+use crate::history::History;
+use crate::planning::wait_out;
+
+/// Why there is no prompt.
+#[derive(Debug, thiserror::Error)]
+pub enum PromptError {
+    /// The log failed, or has an event that cannot be read.
+    #[error(transparent)]
+    Log(#[from] Error),
+    /// Commands and questions have no prompt, nor have tasks that are not there yet.
+    #[error("task {task} is no task for an agent")]
+    NotForAgents {
+        /// The task.
+        task: TaskId,
+    },
+}
+
+/// The prompt of a task that was dispatched at a position.
+///
+/// # Errors
+/// [`PromptError`].
+pub async fn prompt_of(
+    store: &EventStore,
+    plan: &str,
+    task: TaskId,
+    dispatched: Position,
+) -> Result<Prompt, PromptError> {
+    let history = History::of(store, plan).await?;
+    let records = history.records(store, &Query::stream(event::STREAM), Range::up_to(dispatched));
+    let mut records = std::pin::pin!(records);
+    let mut planner = Planner::new();
+    while let Some(recorded) = records.try_next().await? {
+        planner.apply(&recorded.decode()?);
+    }
+    let state = planner.state();
+    let rendered = state.task(task).and_then(|task| prompt::render(state, task));
+    rendered.ok_or(PromptError::NotForAgents { task })
+}
+
+/// The same, retried until the log can be read.
+pub(crate) async fn rendered(
+    store: &EventStore,
+    plan: &str,
+    task: TaskId,
+    dispatched: Position,
+) -> Result<Prompt, PromptError> {
+    let mut backoff = Backoff::new();
+    loop {
+        match prompt_of(store, plan, task, dispatched).await {
+            Err(PromptError::Log(error)) if wait_out(&error, &mut backoff).await => {}
+            rendered => return rendered,
+        }
+    }
+}
+
+/// The SHA-256 and the length of a prompt.
+#[must_use]
+pub fn digest(prompt: &Prompt) -> PromptDigest {
+    let hash = Sha256::digest(prompt.text.as_bytes());
+    let sha256 = hash.iter().map(|byte| format!("{byte:02x}")).collect();
+    PromptDigest { sha256, n_chars: prompt.n_chars() as u64 }
+}

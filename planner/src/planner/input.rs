@@ -1,0 +1,74 @@
+//! The input of a task's executor.
+
+use crate::event::{Budget, PLANS_UNDONE_MAX, TaskInput, Undone};
+use crate::plan::{AttachmentKind, NodeKind};
+use crate::planner::Planner;
+use crate::state::Task;
+
+impl Planner {
+    /// What the executor of a task gets with its dispatch, apart from its budget.
+    pub(super) fn input(&self, task: &Task) -> TaskInput {
+        let places = self.state.index(task.plan.id).map(|index| self.state.answers_for(index)).unwrap_or_default();
+        let (plan, config) = (&task.plan, &self.state.config);
+        TaskInput {
+            label: plan.label.clone(),
+            description: plan.description.clone(),
+            command: plan.command.clone(),
+            notes: plan.notes.clone(),
+            attachments: plan.attachments.clone(),
+            answers: self.state.answered(&places),
+            assignee: plan.assignee.clone(),
+            files: plan.files.clone(),
+            reads_only: plan.reads_only,
+            rerun_safe: plan.rerun_safe,
+            timeout_ms: plan.timeout_ms,
+            needs: self.needs(task),
+            is_timed: config.budget.duration_ms.is_some(),
+            budget: Budget::default(),
+            counts_tokens: config.budget.tokens.is_some() && plan.command.is_none(),
+            folder: config.folder.clone(),
+            sub_plan: plan.sub_plan.clone(),
+            request: plan.request.clone(),
+            undoes: self.undone_by(task),
+        }
+    }
+
+    /// The task that this one undoes, when that was carried out by plans of its own and no command undoes it.
+    fn undone_by(&self, task: &Task) -> Option<Undone> {
+        let undone = self.state.task(task.plan.compensates.filter(|_| task.plan.command.is_none())?)?;
+        let (task, attempt) = (undone.plan.id, undone.attempts);
+        let n_earlier = attempt.saturating_sub(1).min(PLANS_UNDONE_MAX - 1);
+        undone.plan.sub_plan.is_some().then_some(Undone { task, attempt, n_earlier })
+    }
+
+    /// The attachments that must exist before a task without a command begins: images, and the files and links of a task
+    /// that examines what is there, unless an earlier task names them too and may make them.
+    fn needs(&self, task: &Task) -> Vec<String> {
+        if task.plan.command.is_some() {
+            return Vec::new();
+        }
+        let examines = match task.plan.kind {
+            NodeKind::Analysis | NodeKind::Retrieval | NodeKind::Refactor => true,
+            NodeKind::Clarification
+            | NodeKind::ToolCall
+            | NodeKind::Processing
+            | NodeKind::UnitTest
+            | NodeKind::CodeImplementation => false,
+        };
+        let needs = task.plan.attachments.iter().filter_map(|attachment| match &attachment.kind {
+            AttachmentKind::ImageRef(reference) | AttachmentKind::ScreenshotRef(reference) => Some(reference),
+            AttachmentKind::FileRef(reference) | AttachmentKind::Link(reference) if examines => Some(reference),
+            AttachmentKind::FileRef(_) | AttachmentKind::Link(_) | AttachmentKind::EmbeddingRef(_) => None,
+        });
+        // A glob may match nothing, and a word with neither slash nor dot is a name in some store.
+        let is_path = |reference: &&String| reference.contains(['/', '.']) && !reference.contains(['*', '?', '[', '{']);
+        let needs = needs.filter(|reference| is_link(reference) || is_path(reference));
+        let is_made =
+            |reference: &&String| self.state.first_named.get(*reference).is_some_and(|first| *first < task.plan.id);
+        needs.filter(|reference| !is_made(reference)).cloned().collect()
+    }
+}
+
+fn is_link(reference: &str) -> bool {
+    ["http://", "https://", "file:"].iter().any(|scheme| reference.starts_with(scheme))
+}

@@ -1,0 +1,74 @@
+//! Measuring and shortening texts.
+
+/// Characters of a token, wherever tokens are estimated.
+pub const CHARS_PER_TOKEN: usize = 4;
+
+/// The estimated tokens of a text: a quarter of its characters, rounded up.
+#[must_use]
+pub fn estimate_tokens(text: &str) -> u64 {
+    n_chars(text).div_ceil(CHARS_PER_TOKEN) as u64
+}
+
+/// A text of at most `chars_max` characters: its beginning and its end, with ` ... ` between them.
+#[must_use]
+pub fn truncate(text: &str, chars_max: usize) -> String {
+    if fits(text, chars_max) {
+        return text.to_owned();
+    }
+    let mark = " ... ";
+    let Some(room) = chars_max.checked_sub(mark.len()) else { return prefix(text, chars_max).to_owned() };
+    let head = prefix(text, room / 2);
+    let tail = match room - room / 2 {
+        0 => "",
+        n_chars => text.char_indices().nth_back(n_chars - 1).map_or(text, |(at, _)| &text[at..]),
+    };
+    format!("{head}{mark}{tail}")
+}
+
+/// A text without line breaks, of at most `chars_max` characters.
+#[must_use]
+pub fn single_line(text: &str, chars_max: usize) -> String {
+    // A huge text costs no more than a long one.
+    let start = truncate(text, chars_max.saturating_mul(4));
+    truncate(&start.split_whitespace().collect::<Vec<_>>().join(" "), chars_max)
+}
+
+/// A duration in its largest whole unit: `90 s`, `10 min`, `2 h`.
+#[must_use]
+pub fn span(ms: u64) -> String {
+    let units = [(86_400_000, "d"), (3_600_000, "h"), (60_000, "min"), (1_000, "s")];
+    let whole = units.into_iter().find(|(unit, _)| ms >= *unit && ms.is_multiple_of(*unit));
+    whole.map_or_else(|| format!("{ms} ms"), |(unit, name)| format!("{} {name}", ms / unit))
+}
+
+/// The first characters of a text.
+pub(crate) fn prefix(text: &str, chars_max: usize) -> &str {
+    text.char_indices().nth(chars_max).map_or(text, |(at, _)| &text[..at])
+}
+
+/// True when a text has at most `chars_max` characters.
+pub(crate) fn fits(text: &str, chars_max: usize) -> bool {
+    text.len() <= chars_max || prefix(text, chars_max).len() == text.len()
+}
+
+/// The characters of a text.
+pub(crate) fn n_chars(text: &str) -> usize {
+    if text.is_ascii() { text.len() } else { text.chars().count() }
+}
+
+/// The length that each of several texts may have so that all fit into `room`: short ones stay whole, the long ones
+/// share the rest equally.
+pub(crate) fn equal_share(lengths: impl IntoIterator<Item = usize>, room: usize) -> usize {
+    let mut lengths = lengths.into_iter().collect::<Vec<_>>();
+    lengths.sort_unstable();
+    let (mut left, mut n_left) = (room, lengths.len());
+    for length in lengths {
+        let share = left / n_left;
+        if length > share {
+            return share;
+        }
+        left -= length;
+        n_left -= 1;
+    }
+    usize::MAX
+}

@@ -1,0 +1,101 @@
+//! `show PLAN TASK --prompt`: renders an agent's prompt again and compares it with the one that the agent got.
+
+use std::io::Write;
+
+use crewlog_executors::history::History;
+use crewlog_executors::prompts::{PromptError, digest, prompt_of};
+use crewlog_mq::{EventStore, Position, Query, Range};
+use crewlog_planner::claim::{self, PromptDigest, TaskEvent};
+use crewlog_planner::event::{self, Event};
+use crewlog_planner::plan::TaskId;
+use futures::TryStreamExt;
+use serde::Serialize;
+
+use crate::act::no_task;
+use crate::cli::{Output, Show};
+use crate::failure::{Code, Failure};
+use crate::json::{print_line, print_pretty};
+use crate::look::{find_plan, load_view};
+use crate::session::Session;
+use crate::terminal::say;
+
+/// What `show PLAN TASK --prompt` prints.
+#[derive(Debug, Serialize)]
+struct PromptJson {
+    plan: String,
+    task: TaskId,
+    attempt: u32,
+    /// Of the dispatch.
+    at: Position,
+    prompt: String,
+    digest: PromptDigest,
+    /// Of the prompt that the agent got; null until one started.
+    recorded: Option<PromptDigest>,
+}
+
+/// `show PLAN TASK --prompt`.
+pub async fn show(session: &Session, show: &Show, task: &str) -> Result<Code, Failure> {
+    let store = session.place.open().await?;
+    let plan = find_plan(&store, &show.plan).await?;
+    let view = load_view(&store, &plan, Range::default()).await?;
+    let found = view.state().task_named(task).ok_or_else(|| no_task(session, &plan, view.state(), task))?;
+    let (task, attempt) = (found.plan.id, show.attempt.unwrap_or(found.attempts));
+    let nothing = |message| Failure::new(Code::Nothing, message);
+    let Some((at, recorded)) = dispatch_of(&store, &plan, task, attempt).await? else {
+        return Err(nothing(format!("task {} has no attempt {attempt}", found.plan.name())));
+    };
+    let rendered = match prompt_of(&store, &plan, task, at).await {
+        Ok(rendered) => rendered,
+        Err(PromptError::Log(error)) => return Err(error.into()),
+        Err(error @ PromptError::NotForAgents { .. }) => return Err(nothing(error.to_string())),
+    };
+    let digest = digest(&rendered);
+    match &recorded {
+        None => say("note: no agent has started with this prompt yet"),
+        Some(recorded) if *recorded == digest => {}
+        Some(recorded) => say(&format!(
+            "warning: the agent got another prompt, of {} characters instead of {}: another version of crewlog rendered \
+             it, or its texts were decrypted with a key that is missing here",
+            recorded.n_chars, digest.n_chars
+        )),
+    }
+    let mut stdout = std::io::stdout().lock();
+    let json = PromptJson { plan, task, attempt, at, prompt: rendered.text, digest, recorded };
+    match session.output {
+        Output::Json => print_pretty(&mut stdout, &json)?,
+        Output::Jsonl => print_line(&mut stdout, &json)?,
+        Output::Text => stdout.write_all(json.prompt.as_bytes())?,
+    }
+    Ok(Code::Done)
+}
+
+/// The position of the dispatch of an attempt, and the digest of the prompt that its last run started with.
+async fn dispatch_of(
+    store: &EventStore,
+    plan: &str,
+    task: TaskId,
+    attempt: u32,
+) -> Result<Option<(Position, Option<PromptDigest>)>, Failure> {
+    let query = Query::stream(event::STREAM).of_type("TaskDispatched");
+    let query = query.or(Query::stream(claim::STREAM).of_types(["TaskClaimed", "TaskStarted"]));
+    let records = History::of(store, plan).await?.records(store, &query, Range::default());
+    let mut records = std::pin::pin!(records);
+    let (mut dispatch, mut claimed) = (None, 0);
+    while let Some(recorded) = records.try_next().await? {
+        if recorded.stream_id == event::STREAM {
+            let is_it = |event: &Event| matches!(event, Event::TaskDispatched { task_id, attempt: n, .. } if (*task_id, *n) == (task, attempt));
+            if is_it(&recorded.decode()?) {
+                dispatch = Some((recorded.position, None));
+            }
+        } else if claim::split_aggregate_id(&recorded.aggregate_id).is_some_and(|(_, of)| of == task) {
+            match recorded.decode()? {
+                TaskEvent::TaskClaimed { attempt, .. } => claimed = attempt,
+                TaskEvent::TaskStarted { prompt, .. } if claimed == attempt => {
+                    dispatch = dispatch.map(|(at, _)| (at, prompt));
+                }
+                _another => {}
+            }
+        }
+    }
+    Ok(dispatch)
+}

@@ -1,0 +1,54 @@
+//! `show PLAN TASK --prompt`: the prompt that an agent got, or that another version of the program gave it.
+
+use super::scene::Scene;
+
+const AGENT: &str = "[executors.parrot]\ncommand = [\"sh\", \"-c\", \"cat > prompt-$CREWLOG_TASK; echo painted\"]\n";
+
+/// A plan of two tasks that an agent has carried out, and its id.
+fn ran(scene: &Scene) -> String {
+    scene.write("crewlog.toml", AGENT);
+    scene.write("plan.md", "1. Paint the wall\n2. Paint the door (depends on 1)\n3. Run `true`\n");
+    scene.run(&["run", "plan.md", "--yes", "-q", "--system-prompt", "Be brief."]).expect(0).stdout.trim().to_owned()
+}
+
+#[test]
+fn a_prompt_is_shown_again_and_another_one_is_named() {
+    let scene = Scene::new();
+    let plan = ran(&scene);
+    let shown = scene.run(&["show", &plan, "2", "--prompt"]).expect(0);
+    let prompt = shown.stdout;
+    assert_eq!((prompt.as_str(), shown.stderr.as_str()), (scene.read("prompt-2").as_str(), ""));
+    assert!(
+        prompt.starts_with("Be brief.\n\n# Your task\n\nPaint the door\n") && prompt.contains("painted"),
+        "{prompt}"
+    );
+
+    let json = scene.run(&["show", &plan, "1", "--prompt", "--attempt", "1", "-o", "json"]).json();
+    assert_eq!(json["prompt"].as_str(), Some(scene.read("prompt-1").as_str()));
+    assert_eq!((json["attempt"].as_u64(), &json["digest"]), (Some(1), &json["recorded"]));
+    let n_chars = json["recorded"]["n_chars"].as_u64().expect("a number");
+
+    let export = scene.run(&["export"]).expect(0).stdout.clone();
+    let recorded = format!("\"n_chars\":{n_chars}");
+    assert!(export.contains(&recorded), "{export}");
+    scene.write("export.jsonl", export.replacen(&recorded, "\"n_chars\":7", 1));
+    scene.run(&["import", "export.jsonl", "--store", "other.db"]).expect(0);
+    let other = scene.run(&["show", &plan, "1", "--prompt", "--store", "other.db"]).expect(0);
+    assert_eq!(other.stdout, scene.read("prompt-1"));
+    assert!(other.stderr.contains("the agent got another prompt, of 7 characters"), "{}", other.stderr);
+}
+
+#[test]
+fn what_has_no_prompt_is_refused() {
+    let scene = Scene::new();
+    let plan = ran(&scene);
+    for (words, says) in [
+        (["show", &plan, "3", "--prompt"].as_slice(), "task 3 is no task for an agent"),
+        (&["show", &plan, "2", "--prompt", "--attempt", "9"], "no attempt 9"),
+        (&["show", &plan, "nine", "--prompt"], "no task"),
+    ] {
+        let refused = scene.run(words).expect(4);
+        assert!(refused.stderr.contains(says), "{}", refused.stderr);
+    }
+    scene.run(&["show", &plan, "2"]).expect(2);
+}

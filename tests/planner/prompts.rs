@@ -1,0 +1,380 @@
+//! The prompts of agents: their task whole, and all else within the token budget.
+
+use crewlog_mq::Handler;
+use crewlog_planner::event::{Amendment, Command, Edit, Event, PlannerCmd, PlannerConfig, Profile, TaskStatus};
+use crewlog_planner::parse::{ParsedPlan, render};
+use crewlog_planner::plan::{
+    Attachment, AttachmentKind, Dependency, NodeKind, Origin, Proposal, Strength, TaskId, TaskPlan,
+};
+use crewlog_planner::planner::Planner;
+use crewlog_planner::prompt::render as render_prompt;
+use crewlog_planner::text::CHARS_PER_TOKEN;
+use proptest::prelude::*;
+
+use super::run::*;
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(400) })]
+
+    #[test]
+    fn a_prompt_has_its_task_whole_and_all_else_within_the_budget(
+        tasks in prop::collection::vec((any::<String>(), prop::collection::vec(any::<bool>(), 12), 0..3_u8), 1..12),
+        results in prop::collection::vec((0..4_000_usize, "[a-zé]{1,3}"), 12),
+        (token_budget, notes) in (prop_oneof![Just(BUDGET_MIN), 200..3_000_usize], prop::collection::vec(any::<String>(), 0..3)),
+        (goal, system_prompt) in ("[a-z \n]{0,900}", "[a-z]{0,40}"),
+    ) {
+        let planned = tasks.iter().enumerate().map(|(n, (words, before, kind))| {
+            let kind = if *kind == 0 { NodeKind::Clarification } else { NodeKind::Processing };
+            let before = (0..n).filter(|place| before[*place]).map(|place| TaskId(place as u64 + 1));
+            let depends_on = before.map(|task| Dependency { task, strength: Strength::Hard }).collect();
+            TaskPlan { notes: notes.clone(), depends_on, ..TaskPlan::new(TaskId(n as u64 + 1), kind, words.as_str()) }
+        });
+        let (title, tasks_of, context) = (Some("A plan".into()), planned.collect(), vec![goal]);
+        let plan = ParsedPlan { title, tasks: tasks_of, context, ..ParsedPlan::default() };
+        let config = PlannerConfig { system_prompt: system_prompt.clone(), ..budget(token_budget) };
+        let mut run = Run::begin(config, &render(&plan));
+        for _ in 0..3 * tasks.len() {
+            let open = run.state().open_questions().next().map(|question| (question.task.0, question.id.0));
+            let running = run.state().tasks().iter().find(|task| task.status == TaskStatus::Running);
+            match (open, running.map(|task| task.plan.id.0)) {
+                (Some((task, question)), _) => run.answer(task, question, "in the third house on the left"),
+                (None, Some(task)) => {
+                    let (times, text) = &results[usize::try_from(task).unwrap() - 1];
+                    run.done(task, &text.repeat(*times));
+                }
+                (None, None) => break,
+            }
+        }
+        for (place, event) in run.history.iter().enumerate() {
+            let Event::TaskDispatched { command: PlannerCmd::ExecuteTask { node_id, parameters, .. }, .. } = event else {
+                continue;
+            };
+            let told = prompt_at(&run.history, place, node_id.0).unwrap();
+            prop_assert!(n_chars(&told) <= alone(&run.history, place, node_id.0).max(token_budget * CHARS_PER_TOKEN));
+            let plan = &run.state().task(*node_id).unwrap().plan;
+            prop_assert!(told.starts_with(&system_prompt) && told.contains(plan.description.trim_end()));
+            prop_assert!(plan.notes.iter().all(|note| told.contains(note)));
+            prop_assert!(parameters.answers.iter().all(|answered| told.contains(&answered.answer)));
+            let n_questions = plan.depends_on.iter().filter(|before| tasks[usize::try_from(before.task.0).unwrap() - 1].2 == 0);
+            prop_assert!(parameters.answers.len() >= n_questions.count(), "no answer is left out");
+        }
+        let folded = Planner::fold(&run.history);
+        prop_assert_eq!(&folded, &run.planner);
+        let last = run.state().tasks().last().unwrap();
+        prop_assert_eq!(render_prompt(run.state(), last), render_prompt(folded.state(), last), "the same state gives the same prompt");
+    }
+}
+
+/// The length of the same prompt with no room but for the task itself.
+fn alone(history: &[Event], place: usize, task: u64) -> usize {
+    let mut history = history[..=place].to_vec();
+    let Event::TasksPlanned { config, .. } = &mut history[0] else { panic!("a plan begins with its tasks") };
+    config.token_budget = 0;
+    prompt_at(&history, place, task).map_or(0, |text| n_chars(&text))
+}
+
+const HOUSE: &str = "# A house
+
+The goal is a small house.
+
+## Tasks
+
+1. Which colour is it?
+2. Run `make plan`
+3. Draw the walls (depends on 1, 2) (files: walls/**)
+   - Do not draw the roof
+4. Draw the roof (depends on 3)
+5. Which garden is wanted?
+6. Plant the garden (depends on 5)
+";
+
+#[test]
+fn a_prompt_has_the_task_the_results_before_it_the_plan_and_how_to_answer() {
+    let config = PlannerConfig { system_prompt: "You build houses.".into(), ..budget(8_000) };
+    let mut run = Run::begin(config, HOUSE);
+    run.answer(1, 1, "blue");
+    run.done(2, "the plan is in plan.pdf\n");
+    let expected = "You build houses.
+
+# Your task
+
+Draw the walls
+
+## Notes
+
+- Do not draw the roof
+
+## Files to work on
+
+- walls/**
+
+## Answers that people gave
+
+- Which colour is it?
+  -> blue
+
+## Result of task 2: Run `make plan`
+
+the plan is in plan.pdf
+
+## The plan so far
+
+A house
+The goal is a small house.
+
+Still to be done, and not by you:
+- 4 Planned: Draw the roof
+- 5 NeedsClarification: Which garden is wanted?
+- 6 Planned: Plant the garden
+
+Not answered yet:
+- q2 of 5: Which garden is wanted?
+
+## How to answer
+";
+    let told = run.prompt(3);
+    assert!(told.starts_with(expected), "{told}");
+    let (place, command) = run.dispatch(2);
+    assert!(command.command.is_some() && prompt_at(&run.history, place, 2).is_none(), "a command has no prompt");
+}
+
+#[test]
+fn a_prompt_lists_notes_files_and_attachments() {
+    let text =
+        "1. Draw the walls by docs/walls.md and https://example.org/walls (files: walls/**)\n   - Not the roof\n";
+    let run = Run::begin(budget(8_000), text);
+    let prompt = run.prompt(1);
+    assert_eq!(section(&prompt, "Notes"), "- Not the roof\n");
+    assert_eq!(section(&prompt, "Files to work on"), "- walls/**\n");
+    assert_eq!(section(&prompt, "Attachments"), "- file: docs/walls.md\n- link: https://example.org/walls\n");
+}
+
+#[test]
+fn results_share_their_room_and_small_ones_stay_whole() {
+    let text = "- A: Look\n- B: Look at it\n- C: Look again\n- D: Write it (depends on A, B, C)\n";
+    let mut run = Run::begin(budget(1_000), text);
+    run.done(1, "short");
+    run.done(2, &format!("{}the end of b", "b".repeat(5_000)));
+    run.done(3, &format!("{}the end of c", "c".repeat(90_000)));
+    let prompt = run.prompt(4);
+    assert_eq!(section(&prompt, "Result of task 1: Look"), "short\n");
+    let [b, c] = ["2: Look at it", "3: Look again"].map(|title| section(&prompt, &format!("Result of task {title}")));
+    assert!(n_chars(b) == n_chars(c) && (900..1_300).contains(&n_chars(b)), "{b}\n{c}");
+    assert!(b.starts_with("bbb") && b.ends_with("the end of b\n") && b.contains(" ... "), "{b}");
+    assert!(n_chars(&prompt) <= 4_000);
+    let whole = run.state().tasks()[2].result.as_ref().unwrap();
+    assert_eq!(whole.len(), 90_012, "nothing is lost");
+}
+
+#[test]
+fn the_profile_decides_what_a_prompt_keeps_of_a_result() {
+    let noise = "We talked about it for a while, as one does.\n".repeat(60);
+    let result = format!("We began.\n{noise}I changed src/cart.rs.\nSales fell by 12 % in May.\n{noise}The end.\n");
+    for (profile, kept, dropped) in [
+        (Profile::Coding, "I changed src/cart.rs.", "Sales fell"),
+        (Profile::Analysis, "Sales fell by 12 % in May.", "src/cart.rs"),
+    ] {
+        let config = PlannerConfig { profile, ..budget(BUDGET_MIN * 2) };
+        let mut run = Run::begin(config, "1. Look\n2. Write it (depends on 1)\n");
+        run.done(1, &result.replace(dropped, if dropped == "Sales fell" { "They fell" } else { "the cart" }));
+        let shown = run.prompt(2);
+        assert!(section(&shown, "Result of task 1: Look").contains(kept), "{shown}");
+    }
+}
+
+#[test]
+fn of_very_many_results_the_last_are_shown_within_the_budget() {
+    let names = (1..=300).map(|n| n.to_string()).collect::<Vec<_>>().join(", ");
+    let parts = (1..=300).fold(String::new(), |text, n| text + &format!("{n}. Write part {n}\n"));
+    let text = format!("{parts}301. Write the book (depends on {names})\n");
+    let mut run = Run::begin(budget(1_000), &text);
+    for task in 1..=300 {
+        run.done(task, &"word ".repeat(100));
+    }
+    let prompt = run.prompt(301);
+    let n_results = prompt.matches("\n## Result of task ").count();
+    let first = 301 - n_results;
+    assert!(
+        (5..=20).contains(&n_results) && prompt.contains(&format!("task {first}: Write part {first}\n")),
+        "{prompt}"
+    );
+    assert!(n_chars(&prompt) <= 4_000);
+}
+
+#[test]
+fn a_prompt_after_a_compaction_has_the_compacted_history() {
+    let text = list(30) + "- Write the end (depends on Write part 30)\n";
+    let mut run = Run::begin(PlannerConfig { parallelism: 1, ..budget(BUDGET_MIN * 2) }, &text);
+    for task in 1..=30 {
+        run.done(task, &"word ".repeat(20));
+    }
+    let is_compacted = |event: &Event| matches!(event, Event::ContextCompacted { .. });
+    let at = run.history.iter().rposition(is_compacted).unwrap();
+    let Event::TaskDispatched { task_id, .. } = &run.history[at + 1] else {
+        panic!("a compaction comes before what its decision dispatches: {:?}", run.history[at + 1]);
+    };
+    let Event::ContextCompacted { summary, .. } = &run.history[at] else { unreachable!() };
+    let prompt = prompt_at(&run.history, at + 1, task_id.0).unwrap();
+    let plan = section(&prompt, "The plan so far");
+    assert!(plan.contains(summary.lines().last().unwrap()) && plan.contains("earlier lines are left out)"), "{plan}");
+}
+
+#[test]
+fn of_very_many_open_tasks_the_next_are_listed_and_the_others_counted() {
+    let mut run = Run::begin(PlannerConfig { parallelism: 1, ..budget(100_000) }, &list(500));
+    run.done(1, "ok");
+    let prompt = run.prompt(2);
+    let plan = section(&prompt, "The plan so far");
+    assert!(plan.contains("- 3 Planned: Write part 3\n") && plan.contains("- 102 Planned: Write part 102\n"));
+    assert!(!plan.contains("Write part 103") && plan.ends_with("(and 398 more)\n"), "{plan}");
+}
+
+#[test]
+fn an_agent_that_tries_again_sees_why_the_attempts_before_failed() {
+    let mut run = Run::begin(PlannerConfig::default(), "- Paint the door (retry 5)\n");
+    assert_eq!(section(&run.prompt(1), "What was tried before"), "");
+    run.fails(1, "no colour\nlooked in src/colours.rs:12");
+    run.asks_and_hears(1, "Which colour?", "blue");
+    run.fails(1, "the door is locked");
+    let expected =
+        "- Attempt 1 failed: no colour\nlooked in src/colours.rs:12\n- Attempt 3 failed: the door is locked\n";
+    assert_eq!(section(&run.prompt(1), "What was tried before"), expected);
+    assert_eq!(section(&run.prompt(1), "Answers that people gave"), "- Which colour?\n  -> blue\n");
+}
+
+#[test]
+fn a_task_that_is_opened_again_shows_why_it_ended() {
+    let mut run = Run::begin(PlannerConfig::default(), "- Paint the door\n- Sweep\n");
+    run.fails(1, "no colour");
+    run.order(Command::Retry { task: Some(TaskId(1)) });
+    run.order(Command::Cancel { task: Some(TaskId(1)), reason: "not now".into() });
+    run.order(Command::Retry { task: Some(TaskId(1)) });
+    let expected = "- Attempt 1 failed: no colour\n- Attempt 2 was cancelled: not now\n";
+    assert_eq!(section(&run.prompt(1), "What was tried before"), expected);
+}
+
+#[test]
+fn the_oldest_attempts_are_left_out_first_and_errors_keep_their_place() {
+    let config = PlannerConfig { error_char_limit: 20_000, ..budget(1_000) };
+    let mut run = Run::begin(config, "- Paint the door (retry 100)\n");
+    for n in 1..=30 {
+        let noise = "some words that nobody needs to read again\n".repeat(80);
+        run.fails(1, &format!("{noise}ValueError: bad price {n}\n  at sum (src/cart.ts:41:{n})\n{noise}"));
+    }
+    let prompt = run.prompt(1);
+    let (first, shown) = section(&prompt, "What was tried before").split_once('\n').unwrap();
+    assert_eq!(first, "- (earlier attempts are left out)");
+    let n_shown = shown.matches("- Attempt ").count();
+    assert!((2..=6).contains(&n_shown), "{shown}");
+    for n in 31 - n_shown..=30 {
+        assert!(shown.contains(&format!("- Attempt {n} failed: ")), "{shown}");
+        assert!(
+            shown.contains(&format!("bad price {n}\n")) && shown.contains(&format!("src/cart.ts:41:{n})")),
+            "{shown}"
+        );
+    }
+    assert!(n_chars(&prompt) <= 4_000);
+}
+
+/// What one attempt comes to.
+#[derive(Debug, Clone)]
+enum Try {
+    Fails { n_lines: usize, line: String },
+    Asks { question: String, answer: String },
+}
+
+fn tries() -> impl Strategy<Value = Try> {
+    let text = || (0..100_usize, "[a-zA-Z0-9é中:/. ]{0,60}");
+    prop_oneof![
+        4 => text().prop_map(|(n_lines, line)| Try::Fails { n_lines, line }),
+        2 => ("[a-z]{1,20}", "[a-zé]{1,40}").prop_map(|(question, answer)| Try::Asks { question, answer }),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(48) })]
+
+    #[test]
+    fn failed_attempts_cost_no_answer_and_exceed_no_budget(
+        tries in prop::collection::vec(tries(), 0..30),
+        token_budget in prop_oneof![Just(BUDGET_MIN), 200..4_000_usize],
+    ) {
+        let config = PlannerConfig { error_char_limit: 20_000, ..budget(token_budget) };
+        let mut run = Run::begin(config, "- Paint the door (retry 100)\n- Which door?\n");
+        let mut answers = Vec::new();
+        for one in &tries {
+            match one {
+                Try::Fails { n_lines, line } => run.fails(1, &format!("{line}\n").repeat(*n_lines)),
+                Try::Asks { .. } if answers.len() >= 15 => continue,
+                Try::Asks { question, answer } => {
+                    run.asks_and_hears(1, question, answer);
+                    answers.push(answer.clone());
+                }
+            }
+            let (place, input) = run.dispatch(1);
+            let given = input.answers.iter().map(|answered| &answered.answer).collect::<Vec<_>>();
+            prop_assert_eq!(given, answers.iter().collect::<Vec<_>>(), "no answer is left out");
+            let (all, alone) = (n_chars(&run.prompt(1)), alone(&run.history, place, 1));
+            prop_assert!(all <= alone.max(token_budget * CHARS_PER_TOKEN), "{} of {}", all, token_budget * CHARS_PER_TOKEN);
+            prop_assert_eq!(run.state().open_questions().count(), 1, "what is open stays open");
+        }
+        prop_assert_eq!(&Planner::fold(&run.history), &run.planner);
+    }
+}
+
+#[test]
+fn open_tasks_are_listed_in_their_new_words_and_with_their_status() {
+    let config = PlannerConfig { parallelism: 2, ..PlannerConfig::default() };
+    let mut run = Run::begin(config, "1. Weed\n2. Rake\n3. Mow\n4. Sow\n");
+    let mut amend = |amendment| run.order(Command::Amend { amendments: vec![amendment], reason: String::new() });
+    for n in 1..=9 {
+        amend(Amendment::Edit { task: TaskId(4), edits: vec![Edit::Description(format!("Sow row {n}"))] });
+    }
+    amend(Amendment::Add { text: "- Prune".to_owned(), after: Vec::new(), before: Vec::new() });
+    run.done(1, "all of it");
+    assert_eq!(
+        section(&run.prompt(3), "The plan so far"),
+        "Done and decided so far:\n1 Completed: Weed -> all of it\n\n\
+         Still to be done, and not by you:\n- 4 Planned: Sow row 9\n- 5 Planned: Prune\n- 2 Running: Rake\n"
+    );
+}
+
+#[test]
+fn a_file_must_be_there_unless_an_earlier_task_names_it_by_now() {
+    let file = || vec![Attachment { kind: AttachmentKind::FileRef("src/a.rs".to_owned()), label: None }];
+    let after = |id| vec![Dependency { task: TaskId(id), strength: Strength::Hard }];
+    let tasks = vec![
+        TaskPlan::new(TaskId(1), NodeKind::Processing, "Begin"),
+        TaskPlan {
+            attachments: file(),
+            depends_on: after(1),
+            ..TaskPlan::new(TaskId(2), NodeKind::Processing, "Write it")
+        },
+        TaskPlan {
+            attachments: file(),
+            depends_on: after(2),
+            ..TaskPlan::new(TaskId(3), NodeKind::Analysis, "Read it")
+        },
+    ];
+    for (changes, needs) in [(vec![], vec![]), (vec![vec![]], vec!["src/a.rs"]), (vec![vec![], file()], vec![])] {
+        let mut run = Run { planner: Planner::new(), history: Vec::new() };
+        run.order(Command::Propose {
+            proposal: Box::new(Proposal {
+                tasks: tasks.clone(),
+                title: None,
+                source: String::new(),
+                context: Vec::new(),
+                origin: Origin::default(),
+            }),
+            attachments: Vec::new(),
+            config: PlannerConfig::default(),
+        });
+        for attachments in changes {
+            let amendments = vec![Amendment::Edit { task: TaskId(2), edits: vec![Edit::Attachments(attachments)] }];
+            run.order(Command::Amend { amendments, reason: String::new() });
+        }
+        run.done(1, "begun");
+        run.done(2, "written");
+        assert_eq!(run.dispatch(3).1.needs, needs);
+    }
+}

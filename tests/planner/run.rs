@@ -1,0 +1,126 @@
+//! A plan under way, its events, and the prompts of its tasks.
+
+use crewlog_mq::Handler;
+use crewlog_planner::event::{
+    Command, Event, ExecutorEvent, FailureClass, PlannerCmd, PlannerConfig, QuestionId, TaskInput,
+};
+use crewlog_planner::plan::TaskId;
+use crewlog_planner::planner::Planner;
+use crewlog_planner::prompt::render as render_prompt;
+use crewlog_planner::state::PlannerState;
+use crewlog_planner::text::CHARS_PER_TOKEN;
+
+pub(super) const BUDGET_MIN: usize = 200;
+
+pub(super) fn budget(token_budget: usize) -> PlannerConfig {
+    PlannerConfig { token_budget, parallelism: 1_000, ..PlannerConfig::default() }
+}
+
+/// A plan under way, and all its events.
+pub(super) struct Run {
+    pub(super) planner: Planner,
+    pub(super) history: Vec<Event>,
+}
+
+impl Run {
+    pub(super) fn begin(config: PlannerConfig, text: &str) -> Self {
+        let mut run = Self { planner: Planner::new(), history: Vec::new() };
+        run.order(Command::Initialize { user_input: text.to_owned(), attachments: Vec::new(), config, parallel: true });
+        run
+    }
+
+    pub(super) fn state(&self) -> &PlannerState {
+        self.planner.state()
+    }
+
+    pub(super) fn order(&mut self, command: Command) {
+        self.history.extend(self.planner.process(command).unwrap());
+    }
+
+    pub(super) fn hear(&mut self, event: ExecutorEvent) {
+        self.order(Command::HandleExecutorEvent(event));
+    }
+
+    pub(super) fn done(&mut self, task: u64, result: &str) {
+        let node_id = TaskId(task);
+        let attempt = self.state().task(node_id).unwrap().attempts;
+        self.hear(ExecutorEvent::TaskCompleted { node_id, attempt, result: result.to_owned() });
+    }
+
+    pub(super) fn answer(&mut self, task: u64, question: u64, answer: &str) {
+        self.hear(ExecutorEvent::ClarificationProvided {
+            node_id: TaskId(task),
+            question_id: QuestionId(question),
+            answer: answer.to_owned(),
+        });
+    }
+
+    pub(super) fn compactions(&self) -> Vec<(&str, &[TaskId])> {
+        let compactions = self.history.iter().filter_map(|event| match event {
+            Event::ContextCompacted { summary, removed_task_ids, .. } => Some((&**summary, &**removed_task_ids)),
+            _ => None,
+        });
+        compactions.collect()
+    }
+
+    /// The last dispatch of a task: its place in the history, and the input of its executor.
+    pub(super) fn dispatch(&self, task: u64) -> (usize, &TaskInput) {
+        let found = self.history.iter().enumerate().rev().find_map(|(place, event)| match event {
+            Event::TaskDispatched { command: PlannerCmd::ExecuteTask { node_id, parameters, .. }, .. }
+                if *node_id == TaskId(task) =>
+            {
+                Some((place, &**parameters))
+            }
+            _another => None,
+        });
+        found.expect("it was dispatched")
+    }
+
+    /// The prompt of the last dispatch of a task.
+    pub(super) fn prompt(&self, task: u64) -> String {
+        prompt_at(&self.history, self.dispatch(task).0, task).expect("it is a task for an agent")
+    }
+
+    pub(super) fn fails(&mut self, task: u64, error: &str) {
+        let (node_id, error, class) = (TaskId(task), error.to_owned(), FailureClass::Task);
+        let attempt = self.state().task(node_id).unwrap().attempts;
+        self.hear(ExecutorEvent::TaskFailed { node_id, attempt, error, class });
+    }
+
+    pub(super) fn asks_and_hears(&mut self, task: u64, question: &str, answer: &str) {
+        let (node_id, question, default) = (TaskId(task), question.to_owned(), None);
+        let attempt = self.state().task(node_id).unwrap().attempts;
+        self.hear(ExecutorEvent::NeedsClarification { node_id, attempt, question, default });
+        self.answer(task, self.state().questions().len() as u64, answer);
+    }
+}
+
+/// The prompt of a task that the event at a place dispatched.
+pub(super) fn prompt_at(history: &[Event], place: usize, task: u64) -> Option<String> {
+    let planner = Planner::fold(&history[..=place]);
+    let state = planner.state();
+    Some(render_prompt(state, state.task(TaskId(task))?)?.text)
+}
+
+/// A section of a prompt, without its heading.
+pub(super) fn section<'p>(prompt: &'p str, title: &str) -> &'p str {
+    let (_, rest) = prompt.split_once(&format!("\n## {title}\n\n")).unwrap_or_default();
+    rest.split_once("\n## ").map_or(rest, |(section, _)| section)
+}
+
+pub(super) fn chars_of(state: &PlannerState, percent: usize) -> usize {
+    state.config().token_budget * CHARS_PER_TOKEN * percent / 100
+}
+
+pub(super) fn n_chars(text: &str) -> usize {
+    text.chars().count()
+}
+
+pub(super) fn n_tokens(text: &str) -> usize {
+    n_chars(text).div_ceil(CHARS_PER_TOKEN)
+}
+
+/// Tasks for agents that wait for nothing.
+pub(super) fn list(n_tasks: usize) -> String {
+    (1..=n_tasks).fold("# A list\n\n".to_owned(), |text, n| text + &format!("- Write part {n}\n"))
+}
