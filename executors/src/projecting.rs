@@ -28,10 +28,13 @@ impl<P: Projection> Projected<P> {
     pub async fn read(store: &EventStore, at: Option<Position>) -> Result<Self, Error> {
         let store = store.clone().as_stored();
         let mut snapshots = Snapshots::<P>::of(&store, &Query::all()).under(READERS);
-        let newest = snapshots.newest().await?;
+        let is_before = |(_, last): &(P, Last)| at.is_none_or(|at| last.position <= at);
+        let own = snapshots.newest().await?;
         // A newer snapshot than this state is kept.
-        let mut may_keep = newest.as_ref().is_none_or(|(_, last)| at.is_none_or(|at| last.position <= at));
-        let (mut state, mut read_to, mut last, query) = match newest.filter(|_| may_keep) {
+        let mut may_keep = own.as_ref().is_none_or(is_before);
+        let of_host = Snapshots::<P>::of(&store, &Query::all()).newest().await?;
+        let usable = [own, of_host].into_iter().flatten().filter(is_before);
+        let (mut state, mut read_to, mut last, query) = match usable.max_by_key(|(_, last)| last.position) {
             Some((state, last)) => (state, last.position, Some(last), Query::all()),
             None => (P::default(), Position(0), None, P::from_scratch()),
         };

@@ -11,7 +11,7 @@ use crewlog_planner::listing::{PlanList, PlanSummary};
 use crewlog_planner::state::Phase;
 use crewlog_planner::view::PlanView;
 
-use super::hosts::log_of;
+use super::hosts::{catch_up, log_of};
 use super::recorded::{appends, everything, rich_log};
 use crate::log::counting::counted;
 
@@ -67,6 +67,18 @@ async fn a_reader_reads_what_came_after_its_snapshot() {
     reads_what_is_new::<Statistics>(0).await;
     reads_what_is_new::<Conflicts>(0).await;
     reads_what_is_new::<PlanList>(2_000).await;
+}
+
+#[tokio::test]
+async fn the_first_reader_starts_from_what_a_host_has_kept() {
+    let (store, counts) = counted(&long_log(2_000).await);
+    catch_up(&store, None).await.unwrap();
+    counts.take_events();
+    let statistics = Projected::<Statistics>::read(&store, None).await.unwrap();
+    let conflicts = Projected::<Conflicts>::read(&store, None).await.unwrap();
+    assert!(counts.take_events() < 200, "the log is read again");
+    assert_eq!(state_of(&statistics)["projects"].as_object().map(serde_json::Map::len), Some(2));
+    assert_eq!(state_of(&conflicts), afresh::<Conflicts>(&store, None).await);
 }
 
 /// What the plan's own fold says as of a position: whether it is open, and its summary.

@@ -118,10 +118,19 @@ impl Snapshot for Statistics {
 
 impl Projection for Statistics {
     fn take(&mut self, recorded: &Recorded) -> Result<(), Error> {
-        match recorded.stream_id.as_str() {
-            event::STREAM => self.project(recorded).take_of_plan(&recorded.decode()?, recorded),
-            claim::STREAM => self.project(recorded).take_of_task(&recorded.decode()?, recorded),
-            _another_stream => {}
+        let name = project_of(recorded);
+        if recorded.stream_id == event::STREAM {
+            let event = recorded.decode()?;
+            self.projects.entry(name.to_owned()).or_default().take_of_plan(&event, recorded);
+        } else if recorded.stream_id == claim::STREAM
+            && let Some(project) = self.projects.get_mut(name)
+        {
+            project.take_of_task(&recorded.decode()?, recorded);
+        } else {
+            return Ok(());
+        }
+        if !self.touched.contains(name) {
+            self.touched.insert(name.to_owned());
         }
         Ok(())
     }
@@ -163,14 +172,6 @@ impl Statistics {
     #[must_use]
     pub fn of(&self, project: &str) -> Figures {
         self.projects.get(project).map(|project| project.sums.figures()).unwrap_or_default()
-    }
-
-    fn project(&mut self, recorded: &Recorded) -> &mut Project {
-        let name = project_of(recorded);
-        if !self.touched.contains(name) {
-            self.touched.insert(name.to_owned());
-        }
-        self.projects.entry(name.to_owned()).or_default()
     }
 }
 
