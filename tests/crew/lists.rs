@@ -12,20 +12,18 @@ use crewlog_planner::state::Phase;
 use crewlog_planner::view::PlanView;
 
 use super::hosts::{catch_up, log_of};
-use super::recorded::{appends, everything, rich_log};
+use super::recorded::{Scripted, append_again, appends, everything, rich_log};
+use crate::log::backends::logs;
 use crate::log::counting::counted;
 
 /// A log with so many events that none of these readers looks at: a plan that ended, and one that is open.
-async fn long_log(n_events: usize) -> EventStore {
-    let log = rich_log().await;
-    let (store, clock) = log_of(&appends(&log)).await;
-    clock.pass(1);
+async fn lengthen(store: &EventStore, n_events: usize) {
+    append_again(store, &Scripted::default(), &appends(&rich_log().await)).await;
     let renewed = TaskEvent::LeaseRenewed { epoch: 1, lease_until: store.now() };
     let renewed = || NewEvent::of(&renewed, Cause::request().metadata()).unwrap();
     let events = (0..n_events).map(|_| renewed().with_tags([plan_tag("one")])).collect::<Vec<_>>();
     let append = Append::to(claim::STREAM, "one/2", Expected::Any, events);
     store.append(append).await.unwrap();
-    store
 }
 
 /// The state of a reader without a snapshot.
@@ -40,8 +38,8 @@ fn state_of<P: Projection>(projected: &Projected<P>) -> serde_json::Value {
     serde_json::to_value(&projected.state).unwrap()
 }
 
-async fn reads_what_is_new<P: Projection>(n_kept: usize) {
-    let (store, counts) = counted(&long_log(2_000).await);
+async fn reads_what_is_new<P: Projection>(store: &EventStore, n_kept: usize) {
+    let (store, counts) = counted(store);
     let mut first = Projected::<P>::read(&store, None).await.unwrap();
     first.fold(n_kept);
     first.keep().await;
@@ -62,16 +60,20 @@ async fn reads_what_is_new<P: Projection>(n_kept: usize) {
     assert_eq!(afresh::<P>(&store, Some(Position(40))).await, before);
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_reader_reads_what_came_after_its_snapshot() {
-    reads_what_is_new::<Statistics>(0).await;
-    reads_what_is_new::<Conflicts>(0).await;
-    reads_what_is_new::<PlanList>(2_000).await;
+    for (store, _on) in logs().await {
+        lengthen(&store, 2_000).await;
+        reads_what_is_new::<Statistics>(&store, 0).await;
+        reads_what_is_new::<Conflicts>(&store, 0).await;
+        reads_what_is_new::<PlanList>(&store, 2_000).await;
+    }
 }
 
 #[tokio::test]
 async fn the_first_reader_starts_from_what_a_host_has_kept() {
-    let (store, counts) = counted(&long_log(2_000).await);
+    let (store, counts) = counted(&EventStore::in_memory().await.unwrap());
+    lengthen(&store, 2_000).await;
     catch_up(&store, None).await.unwrap();
     counts.take_events();
     let statistics = Projected::<Statistics>::read(&store, None).await.unwrap();

@@ -7,6 +7,8 @@ use crewlog_mq::{
 };
 use futures::StreamExt;
 
+use super::logs;
+
 const FIELDS: SharedFields = &[("Copied", "text")];
 
 fn event(event_type: &str, text: &str, metadata: &Metadata) -> NewEvent {
@@ -31,9 +33,14 @@ async fn as_stored(store: &EventStore) -> Vec<String> {
     page.events.into_iter().map(|recorded| recorded.data).collect()
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_text_of_the_cause_is_stored_once_and_read_everywhere() {
-    let below = EventStore::in_memory().await.unwrap();
+    for (below, _on) in logs().await {
+        stored_once(&below).await;
+    }
+}
+
+async fn stored_once(below: &EventStore) {
     let store = below.clone().sharing(FIELDS);
     let text = format!("said \"so\"\n\u{1}\\ é {}", "x".repeat(100));
     let reported = append(&store, event("Reported", &text, &Metadata::default())).await;
