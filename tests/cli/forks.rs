@@ -147,16 +147,13 @@ fn a_fork_can_be_looked_at_from_its_first_event_on_and_exported_whole() {
 }
 
 #[test]
-fn the_events_of_a_plan_and_of_its_fork_are_followed_with_what_agents_are_told() {
+fn the_events_of_a_plan_and_of_its_fork_are_followed() {
     let scene = Scene::new();
     scene.write("plan.md", "1. Look into it\n2. Look further\n");
-    let prompt = "You count. ".repeat(200);
-    let run = ["run", "plan.md", "--detach", "--system-prompt", &prompt];
-    let plan = scene.run(&run).expect(0).stdout.trim().to_owned();
+    let plan = scene.run(&["run", "plan.md", "--detach"]).expect(0).stdout.trim().to_owned();
     let fork = fork(&scene, &[&plan]);
     let followings = [&plan, &fork].map(|followed| {
         let events = scene.run(&["events", followed, "-o", "jsonl"]).expect(0).stdout;
-        assert!(lines(&events).iter().any(|event| event["stream_id"] == "told"), "{events}");
         let mut following = scene.start(&["events", followed, "--follow", "-o", "jsonl"]);
         for event in events.lines() {
             assert_eq!(following.stdout.line().trim_end(), event);

@@ -142,7 +142,7 @@ fn pattern_of(line: &str) -> String {
 }
 
 fn of_error(line: &str) -> Relevance {
-    match (names_error(line), has_place(line), has_word(line, &CAUSES)) {
+    match (names_error(line), has_place(line), has_word(line, CAUSES)) {
         (true, _, _) => Relevance::Highest,
         (false, true, _) => Relevance::High,
         (false, false, true) => Relevance::Medium,
@@ -153,7 +153,9 @@ fn of_error(line: &str) -> Relevance {
 fn of_result(line: &str, profile: Profile) -> Relevance {
     let is_kept = match profile {
         Profile::Coding => has_path(line) || is_signature(line) || names_error(line),
-        Profile::Analysis => has_word(line, &FINDINGS) || has_figure(line) || has_source(line),
+        Profile::Analysis => {
+            has_word(line, FINDINGS) || has_figure(line) || (line.contains("://") || has_word(line, SOURCES))
+        }
     };
     match (is_kept, line.starts_with('#') || line.ends_with(':')) {
         (true, _) => Relevance::Highest,
@@ -163,70 +165,27 @@ fn of_result(line: &str, profile: Profile) -> Relevance {
 }
 
 /// Words of a line that name an error.
-const ERRORS: [&str; 10] =
-    ["error", "errors", "exception", "fatal", "panic", "panicked", "failed", "failure", "denied", "undefined"];
+const ERRORS: &str = "error errors exception fatal panic panicked failed failure denied undefined";
 /// How the names of error types end.
 const ERROR_TYPES: [&str; 5] = ["Error", "Exception", "Failure", "Warning", "Panic"];
 /// Words of a line that says what was expected, or why.
-const CAUSES: [&str; 13] = [
-    "expected", "actual", "found", "caused", "cause", "because", "reason", "cannot", "missing", "help", "left",
-    "right", "got",
-];
+const CAUSES: &str = "expected actual found caused cause because reason cannot missing help left right got";
 /// Words of a line that states a finding or gives advice.
-const FINDINGS: [&str; 20] = [
-    "found",
-    "finding",
-    "findings",
-    "therefore",
-    "because",
-    "conclusion",
-    "concluded",
-    "shows",
-    "showed",
-    "means",
-    "recommend",
-    "recommendation",
-    "risk",
-    "cause",
-    "causes",
-    "confirmed",
-    "refuted",
-    "likely",
-    "must",
-    "decided",
-];
-/// How a function, type or module begins in common languages.
-const SIGNATURES: [&str; 21] = [
-    "fn ",
-    "pub ",
-    "struct ",
-    "enum ",
-    "trait ",
-    "impl ",
-    "type ",
-    "def ",
-    "async def ",
-    "class ",
-    "interface ",
-    "function ",
-    "async function ",
-    "export ",
-    "func ",
-    "public ",
-    "private ",
-    "protected ",
-    "const ",
-    "CREATE TABLE",
-    "create table",
-];
+const FINDINGS: &str = "found finding findings therefore because conclusion concluded shows showed means recommend \
+                        recommendation risk cause causes confirmed refuted likely must decided";
+/// Words of a line that names its source.
+const SOURCES: &str = "source sources according see";
+/// How a function, type or module begins in common languages, with the blank after it.
+const SIGNATURES: &str = "fn,pub,struct,enum,trait,impl,type,def,async def,class,interface,function,async function,\
+                          export,func,public,private,protected,const,CREATE TABLE,create table";
 
 /// The words of a line: letters, digits and `_`.
 fn words(line: &str) -> impl Iterator<Item = &str> {
     line.split(|c: char| !c.is_alphanumeric() && c != '_').filter(|word| !word.is_empty())
 }
 
-fn has_word(line: &str, wanted: &[&str]) -> bool {
-    words(line).any(|word| wanted.contains(&word.to_ascii_lowercase().as_str()))
+fn has_word(line: &str, wanted: &str) -> bool {
+    words(line).any(|word| wanted.split(' ').any(|wanted| wanted.eq_ignore_ascii_case(word)))
 }
 
 /// `TypeError: ...`, `error[E0308]: ...`, `java.lang.NullPointerException`, `panicked at`, `FAILED`.
@@ -236,9 +195,9 @@ fn names_error(line: &str) -> bool {
         number.len() >= 3 && number.len() < word.len() && number.bytes().all(|byte| byte.is_ascii_digit())
     };
     let is_type = |word: &str| word.len() > 5 && ERROR_TYPES.iter().any(|end| word.ends_with(end));
-    has_word(line, &ERRORS)
+    has_word(line, ERRORS)
         || words(line).any(|word| is_type(word) || is_code(word))
-        || (has_word(line, &["exit", "exited"]) && line.contains("code"))
+        || (has_word(line, "exit exited") && line.contains("code"))
 }
 
 /// A path with a line (`src/a.rs:3`, `a.ts(3,5)`), or `line 3`.
@@ -262,17 +221,14 @@ fn has_path(line: &str) -> bool {
 
 fn is_signature(line: &str) -> bool {
     let line = line.trim_start_matches(['+', '-', '`', '*', ' ']);
-    SIGNATURES.iter().any(|begin| line.starts_with(begin))
+    let after = |begin: &str| line.strip_prefix(begin).is_some_and(|rest| rest.starts_with(' '));
+    SIGNATURES.split(',').any(after)
 }
 
 /// A digit that is not the number of a list item.
 fn has_figure(line: &str) -> bool {
     let text = line.trim_start_matches(|c: char| c.is_ascii_digit() || matches!(c, '.' | ')' | ' ' | '-' | '*'));
     text.bytes().any(|byte| byte.is_ascii_digit())
-}
-
-fn has_source(line: &str) -> bool {
-    line.contains("://") || has_word(line, &["source", "sources", "according", "see"])
 }
 
 /// A line of a stack: `at f (a.js:1:2)`, `File "a.py", line 3, in f`, `3: core::panicking::panic`, `a.go:12 +0x1d`.
