@@ -3,7 +3,7 @@
 
 use std::hint::black_box;
 
-use crewlog_executors::agents::{Agents, SharedContext};
+use crewlog_executors::agents::Agents;
 use crewlog_planner::agents::plan_words;
 use crewlog_planner::agents::registry::ToolRegistry;
 use crewlog_planner::parse::{ReadOptions, read};
@@ -28,7 +28,7 @@ fn planning(criterion: &mut Criterion) {
         group.bench_function(agent.as_str(), |bench| {
             bench.iter(|| {
                 let plan = plan_words(agent, black_box(&words), &registry);
-                plan.and_then(|plan| plan.lower(&registry)).map(|proposal| proposal.tasks.len())
+                plan.and_then(|plan| plan.compile(agent, &registry)).map(|proposal| proposal.tasks.len())
             });
         });
     }
@@ -44,7 +44,7 @@ fn planning(criterion: &mut Criterion) {
         bench.iter(|| {
             runtime.block_on(async {
                 for (agent, words) in told() {
-                    black_box(agents.plan(agent, &words, &SharedContext::default()).await.is_ok());
+                    black_box(agents.plan(agent, &words, "").await.is_ok());
                 }
             });
         });
@@ -52,7 +52,9 @@ fn planning(criterion: &mut Criterion) {
     group.bench_function("all four, side by side", |bench| {
         let agents = Agents::new(registry.clone());
         bench.iter(|| {
-            let plans = runtime.block_on(agents.plan_all(told(), &SharedContext::default()));
+            let told = told();
+            let plans = told.iter().map(|(agent, words)| agents.plan(*agent, words, ""));
+            let plans = runtime.block_on(futures::future::join_all(plans));
             black_box(plans.len())
         });
     });

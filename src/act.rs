@@ -4,7 +4,7 @@
 
 use std::io::Write;
 
-use crewlog_executors::in_step::{LeftAsItIs, keep_in_step};
+use crewlog_executors::propagation::{self, Unreadable};
 use crewlog_executors::{human, planning};
 use crewlog_mq::{Cause, EventStore, ExecuteError, Handler, Range, Runner};
 use crewlog_planner::claim::Ending;
@@ -32,9 +32,9 @@ pub struct Target {
     pub planner: Runner<Planner>,
 }
 
-/// Brings what stands below a plan into step with it. A plan that cannot be read is named, and holds up no other.
-pub async fn bring_into_step(store: &EventStore, plan: &str) -> Result<(), Failure> {
-    for LeftAsItIs { plan, error } in keep_in_step(store, plan).await? {
+/// Ends, pauses and resumes the sub-plans of a plan with it. One that cannot be read is named, and holds up no other.
+pub async fn propagate(store: &EventStore, plan: &str) -> Result<(), Failure> {
+    for Unreadable { plan, error } in propagation::propagate(store, plan).await? {
         say(&look::unreadable_plan(&plan, &error));
     }
     Ok(())
@@ -116,7 +116,7 @@ impl Target {
     /// With a task ends the plan that carries it out, and with a plan pauses and goes on what is below, also when nobody
     /// works here.
     pub async fn settle_below(&self) -> Result<(), Failure> {
-        bring_into_step(&self.store, &self.plan).await
+        propagate(&self.store, &self.plan).await
     }
 
     /// Says what was done, and how the plan stands.

@@ -12,7 +12,7 @@ use crewlog_planner::event::{Amendment, Budget, Command, Edit, Event, PlannerCon
 use crewlog_planner::parse::{self, ParsedPlan, ReadOptions};
 use crewlog_planner::plan::{TaskId, TaskPlan};
 use crewlog_planner::planner::{CHECKPOINT_CHARS_MAX, Planner, is_checkpoint_name};
-use crewlog_planner::state::{Measure, Phase, PlannerState, Task};
+use crewlog_planner::state::{Phase, PlannerState, Task};
 
 use crate::act::{self, Target};
 use crate::cli::{AddTask, Amend, BACKLOG, Changes, Facts, Limit, OnFailure, Output, Set};
@@ -109,7 +109,6 @@ pub async fn set(session: &Session, set: Set) -> Result<Code, Failure> {
         cost_micros: limits.budget_cost.or(known.cost_micros),
         duration_ms: limits.budget_time.and_then(ms).or(known.duration_ms),
     };
-    check_above(session, &target, &budget).await?;
     let limited = set.limit.into_iter().map(|limit| match limit {
         Limit::Kind(kind, n) => Setting::ParallelismOfKind(kind, n),
         Limit::Executor(name, n) => Setting::ParallelismOfExecutor(name, n),
@@ -127,34 +126,6 @@ pub async fn set(session: &Session, set: Set) -> Result<Code, Failure> {
     ];
     let changes = limited.chain(settings.into_iter().flatten()).collect();
     give(session, target, Command::Configure { changes, reason: set.reason }).await
-}
-
-/// That a plan within others is given no more than each of those above it has left.
-async fn check_above(session: &Session, target: &Target, budget: &Budget) -> Result<(), Failure> {
-    let (known, plan) = (target.budget(), target.plan());
-    let raised = |measure: &Measure| measure.limit(budget) > measure.limit(&known);
-    let wanted = Measure::ALL.into_iter().filter(raised).filter_map(|measure| Some((measure, measure.limit(budget)?)));
-    // With what the plans between have used up, which no plan above them counts yet.
-    let mut wanted = wanted.map(|(measure, limit)| (measure, limit, 0_u64)).collect::<Vec<_>>();
-    let mut next = look::above(plan, target.planner.handler().state()).map(str::to_owned);
-    while let Some(above) = next.filter(|_| !wanted.is_empty()) {
-        let view = look::load_view(&target.store, &above, Range::default()).await?;
-        let state = view.state();
-        for (measure, limit, between) in &mut wanted {
-            *between = between.saturating_add(measure.of(&state.spent()));
-            let left = measure.limit(&state.config().budget).map(|of_above| of_above.saturating_sub(*between));
-            if let Some(left) = left.filter(|left| *limit > *left) {
-                let (wanted, left) = (measure.words(*limit), measure.words(left));
-                let set = format!("{} {} ...", session.command_on("set", &above), measure.option());
-                return Err(Failure::user(format!(
-                    "{plan} cannot be given {wanted}: {above} above it has {left} left"
-                ))
-                .hint(format!("to raise that first: {set}")));
-            }
-        }
-        next = look::above(&above, state).map(str::to_owned);
-    }
-    Ok(())
 }
 
 /// `task add`.

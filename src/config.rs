@@ -9,7 +9,6 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use crewlog_executors::agent::{Agent, PLACEHOLDER, Program, PromptBy};
-use crewlog_executors::routing::ROUTER;
 use crewlog_executors::subplans::SUB_PLANS;
 use crewlog_executors::{human, shell};
 use crewlog_planner::agents::registry::{Tool, ToolRegistry};
@@ -264,7 +263,7 @@ fn check_name(name: &Spanned<String>, before: &[Agent]) -> Result<(), Fault> {
             Fault::of(name, message).help(format!("letters, digits, - and _, at most {NAME_CHARS_MAX} of them"))
         );
     }
-    if [shell::SHELL, human::NAME, SUB_PLANS, ROUTER].iter().any(|kept| typed.eq_ignore_ascii_case(kept)) {
+    if [shell::SHELL, human::NAME, SUB_PLANS].iter().any(|kept| typed.eq_ignore_ascii_case(kept)) {
         return Err(Fault::of(name, format!("{typed:?} is the name of another executor")).help("give it its own"));
     }
     match before.iter().find(|agent| agent.name.eq_ignore_ascii_case(typed)) {

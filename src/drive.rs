@@ -310,7 +310,7 @@ impl<'a> Drive<'a> {
 
     async fn finish(mut self, end: End) -> Result<Code, Failure> {
         if let End::Plan(_) = end {
-            act::bring_into_step(&self.store, &self.plan).await?;
+            act::propagate(&self.store, &self.plan).await?;
         }
         let mut head = self.store.head().await?;
         let (store, query) = (self.store.clone(), family("", &self.plan));
@@ -347,9 +347,7 @@ impl<'a> Drive<'a> {
             }
             End::Plan(Outcome::Cancelled) => (Code::TaskFailed, Vec::new()),
             End::Paused => match self.view.state().shortage() {
-                Some(shortage) => {
-                    (Code::Budget, look::how_to_go_on(self.session, &self.plan, self.view.state(), &shortage))
-                }
+                Some(shortage) => (Code::Budget, look::how_to_go_on(self.session, &self.plan, &shortage)),
                 None => (Code::Paused, vec![format!("the plan is paused; to go on: {resume}")]),
             },
             End::Unreadable(failure) => (failure.code, vec![failure.to_string()]),

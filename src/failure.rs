@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use crewlog_executors::keys::KeyError;
 use crewlog_mq::{Error, ExecuteError};
+use crewlog_planner::agents::PlanError;
 use crewlog_planner::claim::TaskError;
 use crewlog_planner::planner::PlannerError;
 use crewlog_planner::validity::InvalidPlan;
@@ -127,6 +128,12 @@ impl From<ExecuteError<PlannerError>> for Failure {
     }
 }
 
+impl From<PlanError> for Failure {
+    fn from(error: PlanError) -> Self {
+        Self::new(Code::Parse, error.to_string())
+    }
+}
+
 impl From<PlannerError> for Failure {
     fn from(refusal: PlannerError) -> Self {
         let code = match &refusal {
@@ -154,10 +161,7 @@ impl From<PlannerError> for Failure {
             | PlannerError::TaskTooLong { .. }
             | PlannerError::TooMany { .. }
             | PlannerError::QuestionsHaveNoLimit => Code::User,
-            PlannerError::AgentPlan(_)
-            | PlannerError::NotOfAgent { .. }
-            | PlannerError::OriginNotOfAgent
-            | PlannerError::TooDeep { .. } => Code::Parse,
+            PlannerError::NotOfAgent { .. } | PlannerError::TooDeep { .. } => Code::Parse,
             PlannerError::TooManyForks { .. }
             | PlannerError::CheckpointName { .. }
             | PlannerError::TooManyCheckpoints { .. }

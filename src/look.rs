@@ -9,8 +9,9 @@ use crewlog_executors::projecting::{Projected, list_plans};
 use crewlog_mq::{Error, EventStore, Position, Query, Range, Recorded};
 use crewlog_planner::event::{self, Deadline, TaskStatus};
 use crewlog_planner::listing::{PlanList, PlanSummary};
+use crewlog_planner::nesting;
 use crewlog_planner::parse::{self, Diagnostic, ParsedPlan};
-use crewlog_planner::plan::{Mark, NodeKind, TaskPlan, sub_plan_id};
+use crewlog_planner::plan::{Mark, NodeKind, TaskPlan};
 use crewlog_planner::state::{HeldByBudget, Measure, Phase, PlannerState, Question, Shortage, Task};
 use crewlog_planner::view::PlanView;
 use futures::{Stream, TryStreamExt};
@@ -285,40 +286,32 @@ pub fn what_is_waited_for(session: &Session, plan: &str, view: &PlanView) -> Vec
     let held = state.held_by_budget().map(|held| {
         let how = match held {
             HeldByBudget::Short(Shortage { measure, .. }) => {
-                let ways = how_to_raise(session, plan, state, measure);
-                ways.iter().map(|way| format!("\n  {way}")).collect()
+                format!("\n  {}", how_to_raise(session, plan, measure))
             }
             HeldByBudget::Unknown => String::new(),
         };
         format!("nothing more is started: {}{how}", held.words())
     });
     // One that is paused from above goes on with that, and of others it is said by whoever carries them out.
-    let is_paused = state.phase() == Phase::Paused && !state.is_paused_from_above() && above(plan, state).is_some();
+    let is_paused =
+        state.phase() == Phase::Paused && !state.is_paused_from_above() && nesting::parent_task(plan, state).is_some();
     let resume =
         is_paused.then(|| format!("plan {} is paused\n  {}", visible(plan), session.command_on("resume", plan)));
     questions.chain(taken).chain(tasks).chain(paused).chain(held).chain(resume).collect()
 }
 
-/// The plan for which another carries a task out. A fork of such a plan carries none out.
-pub fn above<'a>(plan: &str, state: &'a PlannerState) -> Option<&'a str> {
-    let parent = state.origin().parent.as_ref().filter(|parent| sub_plan_id(parent) == plan);
-    parent.map(|parent| parent.plan.as_str())
-}
-
-/// What raises the budget of a plan: nothing is given that the plan above it does not have.
-fn how_to_raise(session: &Session, plan: &str, state: &PlannerState, measure: Measure) -> Vec<String> {
-    let set = |plan: &str| format!("{} {} ...", session.command_on("set", plan), measure.option());
-    let first = above(plan, state).map(|above| format!("{} (first, where that has too little left)", set(above)));
-    first.into_iter().chain([set(plan)]).collect()
+/// The command that raises the budget of a plan.
+fn how_to_raise(session: &Session, plan: &str, measure: Measure) -> String {
+    format!("{} {} ...", session.command_on("set", plan), measure.option())
 }
 
 /// What brings a plan further whose budget does not suffice.
-pub fn how_to_go_on(session: &Session, plan: &str, state: &PlannerState, shortage: &Shortage) -> Vec<String> {
+pub fn how_to_go_on(session: &Session, plan: &str, shortage: &Shortage) -> Vec<String> {
     let measure = shortage.measure;
     let least = measure.words(shortage.spent.saturating_add(shortage.needed));
     vec![
         format!("the plan is paused: its budget is {}, and {least} would be needed", measure.words(shortage.limit)),
-        format!("to raise it: {}", how_to_raise(session, plan, state, measure).join("\n  ")),
+        format!("to raise it: {}", how_to_raise(session, plan, measure)),
         format!("then, to go on: {}", session.command_on("resume", plan)),
     ]
 }

@@ -4,15 +4,14 @@
 use std::io::Write;
 use std::sync::Arc;
 
-use crewlog_executors::agents::{Agents, PlanningError, PlansByModel, SharedContext, record_failure};
+use crewlog_executors::agents::{Agents, PlanningError, PlansByModel, record_failure};
 use crewlog_executors::model::{Asker, Client, text_aggregate};
 use crewlog_executors::worker::CutOff;
 use crewlog_mq::Cause;
-use crewlog_planner::agents::{AgentProposal, schema};
+use crewlog_planner::agents::{AgentPlan, schema};
 use crewlog_planner::event::{Command, PlannerConfig};
 use crewlog_planner::parse::ParsedPlan;
-use crewlog_planner::plan::Origin;
-use crewlog_planner::planner::PlannerError;
+use crewlog_planner::plan::Proposal;
 
 use crate::by_model;
 use crate::cli::{Draft, Output, Propose, Schema};
@@ -28,20 +27,21 @@ use crate::workforce::{self, Signals};
 pub async fn propose(session: &Session, propose: Propose) -> Result<Code, Failure> {
     let roster = workforce::roster(session, propose.carry.task_timeout, &[])?;
     let (agent, registry) = (propose.agent, session.config()?.registry);
-    let proposal = AgentProposal { agent, plan: read_text(&propose.file)?, registry, origin: Origin::default() };
-    let lowered = match proposal.lower() {
-        Ok(lowered) => lowered,
+    let text = read_text(&propose.file)?;
+    let compiled = AgentPlan::read(&text).and_then(|plan| plan.compile(agent, &registry));
+    let proposal = match compiled {
+        // The log keeps the plan as it was given.
+        Ok(proposal) => Proposal { source: text, ..proposal },
         Err(error) => {
-            // It is a decision too, and is counted.
+            // A refusal is a decision too, and is counted.
             let (store, _) = session.place.open_or_make().await?;
             // It may quote the text, so it is sealed as one that was asked about.
-            let tags = session.tags_of_new(&text_aggregate(&proposal.plan))?;
+            let tags = session.tags_of_new(&text_aggregate(&text))?;
             record_failure(&store, agent, &error, tags, &Cause::request()).await?;
-            let failure = Failure::from(PlannerError::AgentPlan(error));
-            return Err(failure.hint(session.command(&format!("plan schema --agent {agent}"))));
+            return Err(Failure::from(error).hint(session.command(&format!("plan schema --agent {agent}"))));
         }
     };
-    let (title, tasks, context) = (lowered.title, lowered.tasks, lowered.context);
+    let (title, tasks, context) = (proposal.title.clone(), proposal.tasks.clone(), proposal.context.clone());
     let shown = ParsedPlan { title, tasks, context, ..ParsedPlan::default() };
     // Also where it is only taken up: `work` would run it without another word.
     consent(session, &shown, &roster)?;
@@ -51,7 +51,7 @@ pub async fn propose(session: &Session, propose: Propose) -> Result<Code, Failur
         folder: Some(session.folder.to_string_lossy().into_owned()),
         ..default
     };
-    let command = Command::ProposeAgentPlan { proposal: Box::new(proposal), attachments: Vec::new(), config };
+    let command = Command::Propose { proposal: Box::new(proposal), attachments: Vec::new(), config };
     let signals = Signals::new()?;
     let (store, _) = session.place.open_or_make().await?;
     let since = store.head().await?;
@@ -76,17 +76,15 @@ pub async fn propose(session: &Session, propose: Propose) -> Result<Code, Failur
 pub async fn draft(session: &Session, draft: &Draft) -> Result<Code, Failure> {
     let words = read_text(&draft.file)?;
     let mut agents = Agents::new(session.config()?.registry);
-    let mut context = SharedContext::default();
     if let Some(model) = by_model::wanted(session, Some(draft.model))? {
         let (store, _) = session.place.open_or_make().await?;
-        context = SharedContext::read(&store, &session.tags_of_project()?.concat()).await?;
         let client = Client::new(model.settings).map_err(|error| Failure::user(error.to_string()))?;
         let tags = session.tags_of_project()?;
         let asker = Asker::new(Arc::new(client), model.patience, store, text_aggregate(&words), tags);
         agents = agents.with_model(PlansByModel { terms: model.terms, asker });
     }
-    let plan = agents.plan(draft.agent, &words, &context).await.map_err(|error| match error {
-        PlanningError::Plan(error) => PlannerError::AgentPlan(error).into(),
+    let plan = agents.plan(draft.agent, &words, "").await.map_err(|error| match error {
+        PlanningError::Plan(error) => error.into(),
         PlanningError::Sealed | PlanningError::Lost => Failure::user(error.to_string()),
     })?;
     let mut stdout = std::io::stdout();

@@ -158,7 +158,7 @@ pub async fn resume(session: &Session, resume: Resume) -> Result<Code, Failure> 
     planning::keep_time(&mut planner, &store).await?;
     if planner.handler().state().phase() == Phase::Paused {
         order(&mut planner, event::Command::Resume).await?;
-        act::bring_into_step(&store, &plan).await?;
+        act::propagate(&store, &plan).await?;
     }
     if let Phase::Ended(_) = planner.handler().state().phase() {
         let again = session.command_on("retry", &plan);
@@ -198,19 +198,17 @@ pub fn consent(session: &Session, parsed: &ParsedPlan, roster: &Roster) -> Resul
         let run = match (&task.command, roster.agent_for(task)) {
             (Some(command), _) => command.clone(),
             (None, Some(agent)) => format!("{} ({})", one_line(&task.description, 60), executors::command_line(agent)),
-            (None, None) => match (&task.sub_plan, &task.request) {
-                (Some(SubPlan { text, agent }), _) => {
-                    format!(
-                        "a plan of its own{} of:\n{text}",
-                        agent.as_ref().map(|agent| format!(" ({agent})")).unwrap_or_default()
-                    )
+            (None, None) => {
+                let SubPlan { text, agent, request } = task.sub_plan.as_ref()?;
+                let agent = agent.as_deref();
+                match request {
+                    Some(_) => format!("asks a {} agent: {}", agent.unwrap_or_default(), one_line(text, 100)),
+                    None => {
+                        let agent = agent.map(|agent| format!(" ({agent})")).unwrap_or_default();
+                        format!("a plan of its own{agent} of:\n{text}")
+                    }
                 }
-                (None, Some(asking)) => {
-                    let words = asking.step.request.words();
-                    format!("asks a {} agent: {}", asking.step.target_agent, one_line(&words, 100))
-                }
-                (None, None) => return None,
-            },
+            }
         };
         Some((task.name(), format!("{run}{given_up}")))
     });

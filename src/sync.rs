@@ -257,7 +257,7 @@ impl<'a> Kept<'a> {
             }
         }
         planning::catch_up(&self.store, &self.plan, self.tags.clone()).await?;
-        act::bring_into_step(&self.store, &self.plan).await?;
+        act::propagate(&self.store, &self.plan).await?;
         for (did, names) in did {
             self.did.entry(did).or_default().extend(names);
         }

@@ -12,7 +12,6 @@ use crewlog_executors::model::{Asker, Client, Model};
 use crewlog_executors::planning;
 use crewlog_executors::reacting;
 use crewlog_executors::roster::Roster;
-use crewlog_executors::routing;
 use crewlog_executors::shell::{SHELL, Shell};
 use crewlog_executors::summaries::{self, Summarizer};
 use crewlog_executors::supervisor::SupervisorProgram;
@@ -136,16 +135,9 @@ impl Workforce {
             false => worker,
         };
         let (taking_in, taken_in) = watch::channel(Position(0));
-        let answers = routing::host(store.clone(), terms.scope.clone());
         let host = match terms.scope.clone() {
-            Scope::Plan(plan) => {
-                let host = planning::host(store.clone(), plan, tags, taking_in);
-                tokio::spawn(async { tokio::try_join!(host, answers).map(drop) })
-            }
-            Scope::All => {
-                let host = planning::host_all(store.clone(), taking_in);
-                tokio::spawn(async { tokio::try_join!(host, answers).map(drop) })
-            }
+            Scope::Plan(plan) => tokio::spawn(planning::host(store.clone(), plan, tags, taking_in)),
+            Scope::All => tokio::spawn(planning::host_all(store.clone(), taking_in)),
         };
         let summaries = summarizer(session)?.map(|summarizer| {
             let (store, scope) = (store.clone(), terms.scope.clone());

@@ -19,8 +19,8 @@ use tokio::sync::watch;
 
 use crate::backoff::Backoff;
 use crate::history::{ForkPoint, History};
-use crate::in_step::{LeftAsItIs, follow_above, keep_in_step};
 use crate::projecting::list_plans;
+use crate::propagation::{Unreadable, follow_parent, propagate};
 
 /// The name under which the planner reacts.
 const PROCESS: &str = "planner";
@@ -32,7 +32,7 @@ const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 /// How often in a row a planner is told the time.
 const TICKS_MAX: usize = 100;
 /// The events of a plan that the plans below it follow.
-const STEPS: [&str; 4] = [PAUSED, "PlanResumed", "SettingsChanged", "PlanningCompleted"];
+const STEPS: [&str; 3] = [PAUSED, "PlanResumed", "PlanningCompleted"];
 /// What a plan that is paused with the one above it looks up at once more.
 const PAUSED: &str = "PlanPaused";
 
@@ -121,7 +121,7 @@ async fn host_one(
                         follow_until_done(&store, &plan, &mut planner).await;
                     }
                     if moves_below {
-                        bring_into_step(&store, &plan).await;
+                        propagate_until_done(&store, &plan).await;
                     }
                     if is_report {
                         taken_in.send_replace(position);
@@ -130,10 +130,6 @@ async fn host_one(
                 Some(Ok(Followed::CaughtUp(_))) => {
                     is_live = true;
                     look(&mut planner).await;
-                    // A limit may have been set while nobody was here to hand it down.
-                    if !planner.handler().state().config().budget.is_unlimited() {
-                        bring_into_step(&store, &plan).await;
-                    }
                 }
                 Some(Err(error @ Error::LimitPassed { .. })) => return Err(error),
                 Some(Err(error)) => tracing::warn!(%error, "an event of a plan is passed over"),
@@ -163,9 +159,6 @@ async fn host_matching(store: EventStore, query: Query, taken_in: watch::Sender<
     let plans = Query { stream_id: event::STREAM.into(), ..query.clone() };
     for (plan, tags) in open_plans(&hosted.store, &plans, head).await? {
         if let Some(mut planner) = catch_up_until_done(&hosted.store, &plan, tags.clone()).await {
-            if !planner.handler().state().config().budget.is_unlimited() {
-                bring_into_step(&hosted.store, &plan).await;
-            }
             let keeps_time = tick(&hosted.store, &mut planner).await;
             hosted.note_due(&plan, tags, due_at(&planner).filter(|_| keeps_time));
         }
@@ -241,7 +234,7 @@ impl Hosted {
         };
         let Some(plan) = plan.map(str::to_owned) else { return };
         if STEPS.contains(&recorded.event_type.as_str()) {
-            bring_into_step(&self.store, &plan).await;
+            propagate_until_done(&self.store, &plan).await;
         }
         // The events of a task bear the tags of its plan.
         let tags = recorded.tags.clone();
@@ -277,19 +270,19 @@ impl Hosted {
     }
 }
 
-/// Lets what stands below a plan end, pause or go on with it, however long the log takes.
-async fn bring_into_step(store: &EventStore, plan: &str) {
+/// Ends, pauses and resumes the sub-plans of a plan with it, however long the log takes.
+async fn propagate_until_done(store: &EventStore, plan: &str) {
     let mut backoff = Backoff::new();
     loop {
-        match keep_in_step(store, plan).await {
+        match propagate(store, plan).await {
             Ok(left) => {
-                for LeftAsItIs { plan, error } in left {
-                    tracing::warn!(plan, %error, "a plan below cannot be read, and stays as it is");
+                for Unreadable { plan, error } in left {
+                    tracing::warn!(plan, %error, "a sub-plan cannot be read, and stays as it is");
                 }
                 return;
             }
             Err(error) if !wait_out(&error, &mut backoff).await => {
-                tracing::warn!(plan, "plans below it may go on");
+                tracing::warn!(plan, "its sub-plans may go on");
                 return;
             }
             Err(_) => {}
@@ -297,10 +290,10 @@ async fn bring_into_step(store: &EventStore, plan: &str) {
     }
 }
 
-/// Lets a plan end, pause or go on with the one above it, however long the log takes.
+/// Ends, pauses or resumes a sub-plan with the plan above it, however long the log takes.
 async fn follow_until_done(store: &EventStore, plan: &str, planner: &mut Runner<Planner>) {
     let mut backoff = Backoff::new();
-    while let Err(error) = follow_above(store, plan, planner).await {
+    while let Err(error) = follow_parent(store, plan, planner).await {
         if !wait_out(&error, &mut backoff).await {
             tracing::warn!(plan, "it may go on without the plan above it");
             return;
@@ -426,7 +419,7 @@ async fn catch_up_until_done(store: &EventStore, plan: &str, tags: Vec<String>) 
     loop {
         let caught_up = async {
             let mut planner = catch_up(store, plan, tags.clone()).await?;
-            follow_above(store, plan, &mut planner).await.map(|()| planner)
+            follow_parent(store, plan, &mut planner).await.map(|()| planner)
         };
         match caught_up.await {
             Ok(planner) => return Some(planner),

@@ -4,10 +4,8 @@
 use crewlog_planner::agents::registry::ToolRegistry;
 use crewlog_planner::event::TaskInput;
 use crewlog_planner::plan::{NodeKind, SubPlan, TaskPlan};
-use crewlog_planner::protocol::Asking;
 
 use crate::agent::Agent;
-use crate::routing::ROUTER;
 use crate::shell::{SHELL, Shell};
 use crate::subplans::SUB_PLANS;
 
@@ -20,8 +18,7 @@ pub struct Roster {
     pub takes_commands: bool,
     /// For the others; of several that could take a task, the first does.
     pub agents: Vec<Agent>,
-    /// The tools by which agents plan; without them, nobody here takes what a plan of its own carries out, or what
-    /// another type of agent is asked.
+    /// The tools by which agents plan; without them, nobody here takes tasks with a sub-plan.
     pub registry: Option<ToolRegistry>,
 }
 
@@ -32,23 +29,17 @@ pub enum Actor<'a> {
     Shell(&'a Shell),
     /// It has none.
     Agent(&'a Agent, &'a Shell),
-    /// A plan of its own carries it out.
-    SubPlans(&'a ToolRegistry, &'a SubPlan),
-    /// Another type of agent is asked.
-    Router(&'a ToolRegistry, &'a Asking),
-    /// A plan that carried out a task is undone.
-    Undoer(&'a ToolRegistry),
+    /// A sub-plan carries it out.
+    SubPlan(&'a SubPlan),
 }
 
 impl Roster {
-    /// Who takes a dispatched task: a plan of its own, or the router, if it is for one of these; the shell if it has a
-    /// command; the agent that it is assigned to, whatever its kinds, and nobody else; or the first whose kinds include
-    /// `kind`. A question is for people.
+    /// Who takes a dispatched task: its sub-plan if it has one; the shell if it has a command; the agent that it is assigned
+    /// to, whatever its kinds, and nobody else; or the first whose kinds include `kind`. A question is for people.
     #[must_use]
     pub fn actor<'a>(&'a self, kind: NodeKind, parameters: &'a TaskInput) -> Option<Actor<'a>> {
-        let TaskInput { command, assignee, sub_plan, request, undoes, .. } = parameters;
-        let way = Way { has_command: command.is_some(), undoes_plan: undoes.is_some(), assignee, sub_plan, request };
-        self.choose(kind, way)
+        let TaskInput { command, assignee, sub_plan, .. } = parameters;
+        self.choose(kind, Way { has_command: command.is_some(), assignee, sub_plan })
     }
 
     /// True when one of these executors takes a task once it is dispatched.
@@ -62,23 +53,17 @@ impl Roster {
     pub fn agent_for<'a>(&'a self, task: &'a TaskPlan) -> Option<&'a Agent> {
         match self.choose(task.kind, Way::of(task))? {
             Actor::Agent(agent, _) => Some(agent),
-            Actor::Shell(_) | Actor::SubPlans(..) | Actor::Router(..) | Actor::Undoer(_) => None,
+            Actor::Shell(_) | Actor::SubPlan(_) => None,
         }
     }
 
     fn choose<'a>(&'a self, kind: NodeKind, way: Way<'a>) -> Option<Actor<'a>> {
-        let Way { has_command, undoes_plan, assignee, sub_plan, request } = way;
+        let Way { has_command, assignee, sub_plan } = way;
         if kind == NodeKind::Clarification {
             return None;
         }
         if let Some(sub_plan) = sub_plan {
-            return self.registry.as_ref().map(|registry| Actor::SubPlans(registry, sub_plan));
-        }
-        if let Some(asking) = request {
-            return self.registry.as_ref().map(|registry| Actor::Router(registry, asking));
-        }
-        if undoes_plan {
-            return self.registry.as_ref().map(Actor::Undoer);
+            return self.registry.is_some().then_some(Actor::SubPlan(sub_plan));
         }
         if has_command {
             return self.takes_commands.then_some(Actor::Shell(&self.shell));
@@ -95,18 +80,14 @@ impl Roster {
 #[derive(Clone, Copy)]
 struct Way<'a> {
     has_command: bool,
-    /// What undoes a task, and has no command for that, undoes the plan that carried it out.
-    undoes_plan: bool,
     assignee: &'a Option<String>,
     sub_plan: &'a Option<SubPlan>,
-    request: &'a Option<Asking>,
 }
 
 impl<'a> Way<'a> {
     fn of(task: &'a TaskPlan) -> Self {
-        let TaskPlan { command, assignee, sub_plan, request, compensates, .. } = task;
-        let undoes_plan = compensates.is_some() && command.is_none();
-        Self { has_command: command.is_some(), undoes_plan, assignee, sub_plan, request }
+        let TaskPlan { command, assignee, sub_plan, .. } = task;
+        Self { has_command: command.is_some(), assignee, sub_plan }
     }
 }
 
@@ -117,8 +98,7 @@ impl Actor<'_> {
         match self {
             Self::Shell(_) => SHELL,
             Self::Agent(agent, _) => &agent.name,
-            Self::SubPlans(..) | Self::Undoer(_) => SUB_PLANS,
-            Self::Router(..) => ROUTER,
+            Self::SubPlan(_) => SUB_PLANS,
         }
     }
 
@@ -126,17 +106,17 @@ impl Actor<'_> {
     #[must_use]
     pub fn jobs(&self) -> Option<usize> {
         match self {
-            Self::Shell(_) | Self::SubPlans(..) | Self::Router(..) | Self::Undoer(_) => None,
+            Self::Shell(_) | Self::SubPlan(_) => None,
             Self::Agent(agent, _) => Some(agent.jobs),
         }
     }
 
-    /// True of one that does nothing itself, but waits for a plan or an answer: it may be taken up by anybody at any time.
+    /// True of one that only waits for a sub-plan, so that anybody may take the task up at any time.
     #[must_use]
     pub const fn only_waits(&self) -> bool {
         match self {
             Self::Shell(_) | Self::Agent(..) => false,
-            Self::SubPlans(..) | Self::Router(..) | Self::Undoer(_) => true,
+            Self::SubPlan(_) => true,
         }
     }
 }

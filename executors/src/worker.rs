@@ -10,7 +10,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crewlog_mq::{Cause, Envelope, Error, EventStore, ExecuteError, Query, Range, Runner, Start};
-use crewlog_planner::agents::registry::ToolRegistry;
 use crewlog_planner::claim::{Ending, TaskClaim, TaskCommand};
 use crewlog_planner::event::{self, Event, FailureClass, Usage};
 use crewlog_planner::prompt::Prompt;
@@ -31,7 +30,7 @@ use crate::liveness::SignOfLife;
 use crate::prompts;
 use crate::roster::{Actor, Roster};
 use crate::run::{Job, Stop, wanted};
-use crate::subplans::{Outer, family};
+use crate::subplans::{SubPlanRun, family};
 
 /// How often a holder says that it is alive.
 const RENEW_INTERVAL: Duration = Duration::from_secs(60);
@@ -209,12 +208,8 @@ impl Worker {
                     Ending::Failed { error: format!("its prompt cannot be rendered: {error}"), class, run: None }
                 })
             }
-            Actor::Shell(_) | Actor::SubPlans(..) | Actor::Router(..) | Actor::Undoer(_) => Ok(None),
+            Actor::Shell(_) | Actor::SubPlan(_) => Ok(None),
         }
-    }
-
-    fn outer<'a>(&'a self, registry: &'a ToolRegistry, dispatch: &'a Dispatch, job: &'a Job<'a>) -> Outer<'a> {
-        Outer { store: &self.store, registry, agents: &self.agents, job, tags: &dispatch.tags, cause: &dispatch.cause }
     }
 
     /// Lets the actor act, and renews the lease meanwhile.
@@ -238,14 +233,9 @@ impl Worker {
         };
         let run = async {
             match actor {
-                Actor::SubPlans(registry, sub_plan) => {
-                    self.outer(registry, dispatch, &job).run(sub_plan, &mut run_stop).await
-                }
-                Actor::Router(registry, asking) => {
-                    self.outer(registry, dispatch, &job).ask(asking, &mut run_stop).await
-                }
-                Actor::Undoer(registry) => {
-                    (self.outer(registry, dispatch, &job).undo(&mut run_stop).await, Usage::default())
+                Actor::SubPlan(sub_plan) => {
+                    let (store, agents, tags, cause) = (&self.store, &self.agents, &*dispatch.tags, &dispatch.cause);
+                    SubPlanRun { store, agents, job: &job, sub_plan, tags, cause }.run(&mut run_stop).await
                 }
                 Actor::Shell(shell) => shell.run(job, &mut run_stop).await,
                 Actor::Agent(agent, shell) => agent.run(shell, job, prompt.unwrap_or_default(), &mut run_stop).await,

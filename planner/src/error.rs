@@ -1,6 +1,5 @@
 //! Why the planner refuses a command. It only names what was wrong; deciding is the planner's.
 
-use crate::agents::PlanError;
 use crate::event::{QuestionId, TaskStatus};
 use crate::plan::TaskId;
 use crate::validity::InvalidPlan;
@@ -11,20 +10,12 @@ pub enum PlannerError {
     /// The text is no plan.
     #[error(transparent)]
     Parse(#[from] InvalidPlan),
-    /// The plan of an agent breaks a rule.
-    #[error(transparent)]
-    AgentPlan(#[from] PlanError),
     /// A plan has what only an agent's may have, and is not proposed as one.
-    #[error(
-        "task {task} uses a tool or asks an agent, and no agent's registry was given: propose it as an agent's plan"
-    )]
+    #[error("task {task} uses a tool or asks an agent, and the plan was not checked as one of an agent with that tool")]
     NotOfAgent {
         /// The task.
         task: TaskId,
     },
-    /// A plan says of itself that it was judged by a registry.
-    #[error("a plan is an agent's by being proposed as one, not by its origin")]
-    OriginNotOfAgent,
     /// Too many plans stand above the plan.
     #[error("{depth} plans stand above this one, and sub_plan_depth_max is {max}: plan the work in fewer levels")]
     TooDeep {
@@ -255,8 +246,6 @@ impl PlannerError {
             | Self::NoDescription { task }
             | Self::TaskTooLong { task, .. } => Some(*task),
             Self::Parse(_)
-            | Self::AgentPlan(_)
-            | Self::OriginNotOfAgent
             | Self::TooDeep { .. }
             | Self::AlreadyPlanned
             | Self::NotPlanned

@@ -14,6 +14,7 @@ mod json;
 pub mod lines;
 pub mod listing;
 pub mod model;
+pub mod nesting;
 pub mod parse;
 mod paths;
 pub mod plan;

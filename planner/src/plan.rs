@@ -4,7 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::protocol::{AgentType, Asking};
+use crate::protocol::{AgentRequest, AgentType};
 
 /// The number of a task in its plan: 1, 2, 3 ... in the order of planning, never reused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
@@ -210,6 +210,9 @@ pub struct SubPlan {
     /// The agent whose plan it is; anybody's when unset.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
+    /// The request that it answers, when another agent asks one. A late answer is recorded and changes nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request: Option<AgentRequest>,
 }
 
 /// The task that a plan carries out for another plan.
@@ -250,6 +253,9 @@ pub struct AgentOrigin {
     /// The tools that it could plan with.
     pub tools: Vec<String>,
 }
+
+/// The most times a task may be retried.
+pub const RETRIES_MAX: u32 = 100;
 
 /// The most plans that may stand above a plan.
 pub const SUB_PLAN_DEPTH_MAX: u32 = 8;
@@ -364,9 +370,6 @@ pub struct TaskPlan {
     /// When another plan carries it out: what that one is to do.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sub_plan: Option<SubPlan>,
-    /// When another agent answers it: who asks, and what.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub request: Option<Asking>,
     /// The parts of the source it was made from, in order, not overlapping.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub spans: Vec<Span>,
@@ -380,10 +383,16 @@ impl TaskPlan {
         Self { id, kind, description: description.into(), ..Self::default() }
     }
 
-    /// True when a plan of its own carries it out, or answers it.
+    /// True when a sub-plan carries it out, or answers it.
     #[must_use]
     pub fn is_delegated(&self) -> bool {
-        self.sub_plan.is_some() || self.request.is_some()
+        self.sub_plan.is_some()
+    }
+
+    /// The request to another agent that a sub-plan answers for it.
+    #[must_use]
+    pub fn request(&self) -> Option<&AgentRequest> {
+        self.sub_plan.as_ref()?.request.as_ref()
     }
 
     /// What people call it: its label, else its number.

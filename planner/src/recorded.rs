@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::claim::{Ending, TaskCommand, TaskEvent};
 use crate::event::{Amendment, Command, Event, ExecutorEvent};
-use crate::plan::{Origin, Proposal};
+use crate::plan::Proposal;
 
 /// The most bytes of amendments that are recorded as they were given; longer ones are restored from what they made of the
 /// tasks.
@@ -88,12 +88,6 @@ impl Command {
                 **proposal = Proposal { tasks, title, source, context: context.clone(), origin: origin.clone() };
                 settings.clone_from(config);
             }
-            Self::ProposeAgentPlan { proposal, config: settings, .. } => {
-                let Event::TasksPlanned { source, config, origin, .. } = first? else { return None };
-                proposal.plan.clone_from(source);
-                proposal.origin = Origin { agent: None, ..origin.clone() };
-                settings.clone_from(config);
-            }
             Self::Fork { parent, at, reason, config, amendments } => {
                 let Event::PlanForked { parent: of, at: position, reason: why } = first? else { return None };
                 (*parent, *at, *reason) = (of.clone(), *position, why.clone());
@@ -136,7 +130,7 @@ impl Command {
             | Self::Resume
             | Self::PauseFromAbove { .. }
             | Self::ResumeFromAbove
-            | Self::Undo { .. }
+            | Self::CancelFromAbove { .. }
             | Self::CancelAndUndo { .. }
             | Self::Withdraw { .. }
             | Self::RetryNow { .. }

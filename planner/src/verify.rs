@@ -5,10 +5,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::fmt::{Debug, Display, Formatter};
 
 use crewlog_mq::{Error, Event as MqEvent, Handler, Position, Recorded};
-use serde::Deserialize;
 use serde_json::Value;
 
-use crate::agents::requests::{self, Request, RequestCommand};
 use crate::claim::{self, TaskClaim, TaskCommand, TaskEvent};
 use crate::event::{self, Command, Event};
 use crate::model::{self, CallCommand, ModelCalls};
@@ -112,7 +110,6 @@ pub struct Verifier {
     /// What models were asked, by aggregate.
     calls: BTreeMap<String, ModelCalls>,
     /// What agents asked each other, by aggregate.
-    requests: BTreeMap<String, Request>,
     /// By the id of the event: reports that the planner has not reacted to.
     reports: HashMap<u128, Command>,
 }
@@ -132,9 +129,6 @@ impl Verifier {
                 }
                 model::STREAM => {
                     self.calls.entry(recorded.aggregate_id.clone()).or_default().apply(&recorded.decode()?);
-                }
-                requests::STREAM => {
-                    self.requests.entry(recorded.aggregate_id.clone()).or_default().apply(&recorded.decode()?);
                 }
                 _another_stream => {}
             }
@@ -171,11 +165,6 @@ impl Verifier {
                 model::STREAM => {
                     let calls = self.calls.entry(written[0].aggregate_id.clone()).or_default();
                     decided.push(again(calls, written, CallCommand::restore, None)?);
-                }
-                requests::STREAM => {
-                    let request = self.requests.entry(written[0].aggregate_id.clone()).or_default();
-                    let restore = |kept: &Value, _: &[_]| Ok(RequestCommand::deserialize(kept)?);
-                    decided.push(again(request, written, restore, None)?);
                 }
                 _another_stream => {}
             }

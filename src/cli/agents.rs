@@ -31,7 +31,7 @@ pub struct Draft {
     /// Who plans: strategic, tactical, perception, orchestrator
     #[arg(long, value_name = "TYPE", value_parser = agent_type)]
     pub agent: AgentType,
-    /// Let the configured model plan, told of the project's plans; when it fails, the agent plans by rule
+    /// Let the configured model plan; when it fails, the agent plans by rule
     #[arg(long)]
     pub model: bool,
 }

@@ -355,7 +355,7 @@ fn a_damaged_key_closes_its_own_plan_alone_and_is_named() {
 #[test]
 fn what_an_agent_could_not_plan_is_sealed_and_its_key_can_be_destroyed() {
     let scene = scene();
-    let plan = r#"{"xyzzy": [], "execution_steps": []}"#;
+    let plan = r#"{"xyzzy": [], "steps": []}"#;
     scene.write("plan.json", plan);
     let refused = scene.run(&with("a.key", &["plan", "propose", "plan.json", "--agent", "tactical"])).expect(3);
     refused.says(&["xyzzy"]);

@@ -29,13 +29,13 @@ fn carried_out(scene: &Scene) -> String {
 
 /// The plan of a tactical agent: a command, and a question to another agent after it.
 const AGENTS_PLAN: &str = r#"{
-  "execution_steps": [
-    { "id": "run", "step": "Run it", "tool": "run_command", "command": "echo ran", "care": { "retry": 1 } },
-    { "id": "ask", "step": "Ask", "request": {
+  "steps": [
+    { "id": "run", "description": "Run it", "tool": "run_command", "command": "echo ran", "retry": 1 },
+    { "id": "ask", "description": "Ask", "request": {
       "target_agent": "perception", "request": { "locate": { "entity": "struct User" } }, "timeout_ms": 60000 } }
   ],
   "dependencies": { "ask": ["run"] },
-  "resource_requirements": { "agent_types": ["perception"] }
+  "resources": { "agent_types": ["perception"] }
 }"#;
 
 #[test]

@@ -84,7 +84,7 @@ fn the_first_decision_that_would_be_another_is_named_and_exits_with_10() {
 #[test]
 fn a_plan_of_an_agent_whose_command_was_taken_away_is_not_vouched_for() {
     let scene = Scene::new();
-    scene.write("plan.json", r#"{"execution_steps": [{"id": "a", "step": "Look at it", "tool": "look_up"}]}"#);
+    scene.write("plan.json", r#"{"steps": [{"id": "a", "description": "Look at it", "tool": "look_up"}]}"#);
     scene.run(&["plan", "propose", "plan.json", "--agent", "tactical", "--yes"]).expect(0);
     scene.run(&["replay", "--verify"]).expect(0);
     let export = scene.run(&["export"]).expect(0).stdout.clone();

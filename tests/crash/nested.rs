@@ -24,10 +24,10 @@ struct Case {
 fn a_plan_with_plans_within_it_killed_at_any_event_ends_as_one_that_was_not() {
     let prepare = |scene: &Scene| {
         let work = |name: &str| format!("1. Run `{MARK}; echo {name}`\n2. Run `{MARK}; echo {name} again`\n");
-        let orders = serde_json::json!({ "assignments": [
-            { "id": "first", "work": work("first"), "agent": "tactical" },
-            { "id": "then", "work": work("then"), "agent": "tactical", "after": ["first"] },
-        ]});
+        let orders = serde_json::json!({ "steps": [
+            { "id": "first", "description": work("first"), "agent": "tactical" },
+            { "id": "then", "description": work("then"), "agent": "tactical" },
+        ], "dependencies": { "then": ["first"] } });
         scene.write("orders.json", orders.to_string());
         words(&["plan", "propose", "orders.json", "--agent", "orchestrator", "--run", "--yes", "-q"])
     };

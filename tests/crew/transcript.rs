@@ -175,10 +175,8 @@ fn execute(node_id: TaskId, rest: &str, folder: Option<String>) -> PlannerCmd {
         is_timed: false,
         budget: Budget::default(),
         counts_tokens: false,
-        undoes: None,
         folder,
         sub_plan: None,
-        request: None,
     };
     PlannerCmd::ExecuteTask { node_id, kind, parameters: Box::new(parameters) }
 }

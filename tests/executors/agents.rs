@@ -57,10 +57,8 @@ fn task(description: &str) -> TaskInput {
         is_timed: false,
         budget: Budget::default(),
         counts_tokens: false,
-        undoes: None,
         folder: None,
         sub_plan: None,
-        request: None,
     }
 }
 

@@ -28,18 +28,18 @@ fn invented(id: &str, command: &str) -> Result<(), AnswerError> {
 
 fn milestone(text: &str) -> Value {
     json!({
-        "narrative_goals": [{ "id": "g", "goal": "It is done" }],
-        "dramatic_beats": [{ "id": "m", "milestone": text, "goals": ["g"], "agent": "tactical" }]
+        "goals": [{ "id": "g", "description": "It is done" }],
+        "steps": [{ "id": "m", "description": text, "goals": ["g"], "agent": "tactical" }]
     })
 }
 
 fn work(text: &str, agent: &str) -> Value {
-    json!({ "assignments": [{ "id": "a", "work": text, "agent": agent }] })
+    json!({ "steps": [{ "id": "a", "description": text, "agent": agent }] })
 }
 
 fn step(text: &str) -> Value {
-    let step = json!({ "id": "s", "step": text, "agent": "perception" });
-    json!({ "execution_steps": [step], "resource_requirements": { "agent_types": ["perception"] } })
+    let step = json!({ "id": "s", "description": text, "agent": "perception" });
+    json!({ "steps": [step], "resources": { "agent_types": ["perception"] } })
 }
 
 #[test]
@@ -72,8 +72,8 @@ fn what_a_model_leaves_to_another_agent_has_no_command_that_the_words_have_not()
 
 #[test]
 fn what_a_model_undoes_something_by_stands_in_the_words_as_that() {
-    let plan = json!({ "execution_steps": [
-        { "id": "s", "step": "Write the parser", "tool": "edit_code", "care": { "undo": "git checkout src" } },
+    let plan = json!({ "steps": [
+        { "id": "s", "description": "Write the parser", "tool": "edit_code", "undo": "git checkout src" },
     ] });
     assert_eq!(judged(AgentType::Tactical, "- Write the parser (undo: `git checkout src`)\n", &plan), Ok(()));
     for words in ["- Write the parser\n", "- Write the parser\n- Run `git checkout src`\n"] {
@@ -101,9 +101,9 @@ fn what_undoes_a_step_is_no_command_of_the_words_and_undoes_that_step_alone() {
     assert_eq!(judged(AgentType::Orchestrator, WORDS, &left), invented("a", "dropdb prod"));
     let planned = |step: &str, command: Option<&str>, undo: &str| {
         let tool = if command.is_some() { "run_command" } else { "edit_code" };
-        let mut step = json!({ "id": "s", "step": step, "tool": tool, "care": { "undo": undo } });
+        let mut step = json!({ "id": "s", "description": step, "tool": tool, "undo": undo });
         command.into_iter().for_each(|command| step["command"] = command.into());
-        judged(AgentType::Tactical, WORDS, &json!({ "execution_steps": [step] }))
+        judged(AgentType::Tactical, WORDS, &json!({ "steps": [step] }))
     };
     assert_eq!(planned("migrate the schema of the database.", None, "dropdb prod"), Ok(()));
     assert_eq!(planned("Test it", Some("make test"), "make clean"), Ok(()), "the command says which step it is");
@@ -116,19 +116,19 @@ fn what_undoes_a_step_is_no_command_of_the_words_and_undoes_that_step_alone() {
 fn an_argument_of_a_tool_stands_in_the_words_as_a_whole() {
     const WORDS: &str = "Find out where 'the old name' and parse_task stand in src/main.rs, with care-rf";
     let tactical = |args: &Value| {
-        let step = json!({ "id": "s", "step": "Look", "tool": "find_text", "args": args });
-        (AgentType::Tactical, json!({ "execution_steps": [step] }))
+        let step = json!({ "id": "s", "description": "Look", "tool": "find_text", "args": args });
+        (AgentType::Tactical, json!({ "steps": [step] }))
     };
     let perception = |args: &Value| {
-        let pattern = json!({ "id": "s", "look_for": "It", "tool": "find_text", "args": args });
-        (AgentType::Perception, json!({ "extraction_patterns": [pattern] }))
+        let pattern = json!({ "id": "s", "description": "It", "tool": "find_text", "args": args });
+        (AgentType::Perception, json!({ "steps": [pattern] }))
     };
     let locate = |entity: &str| {
         let request =
             json!({ "target_agent": "perception", "request": { "locate": { "entity": entity } }, "timeout_ms": 9 });
-        let step = json!({ "id": "s", "step": "Ask", "request": request });
+        let step = json!({ "id": "s", "description": "Ask", "request": request });
         let needs = json!({ "agent_types": ["perception"] });
-        (AgentType::Tactical, json!({ "execution_steps": [step], "resource_requirements": needs }))
+        (AgentType::Tactical, json!({ "steps": [step], "resources": needs }))
     };
     let own = json!(["the old name", "parse_task", "src/main.rs"]);
     for (agent, plan) in [tactical(&own), perception(&own), locate("parse_task")] {

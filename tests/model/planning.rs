@@ -352,15 +352,14 @@ fn a_model_finds_dependencies_and_kinds_which_are_checked_and_shown() {
 }
 
 /// A strategic plan with one part that a tactical agent plans.
-const STRATEGIC: &str = r#"{"dramatic_beats": [
-    {"id": "hello", "milestone": "Run `echo hello >> said`", "agent": "tactical"}
+const STRATEGIC: &str = r#"{"steps": [
+    {"id": "hello", "description": "Run `echo hello >> said`", "agent": "tactical"}
 ]}"#;
 
 #[test]
 fn agents_plan_by_the_model_while_a_plan_is_carried_out_and_by_rule_when_it_shall_not() {
-    let step =
-        json!({ "id": "greet", "step": "Greet everybody", "tool": "run_command", "command": "echo hello >> said" });
-    let mock = Mock::new(&json!([{ "when": { "prompt": "You are tactical" }, "json": { "execution_steps": [step] } }]));
+    let step = json!({ "id": "greet", "description": "Greet everybody", "tool": "run_command", "command": "echo hello >> said" });
+    let mock = Mock::new(&json!([{ "when": { "prompt": "You are tactical" }, "json": { "steps": [step] } }]));
     mock.configure("openai", "retries = 0");
     mock.scene.write("plan.json", STRATEGIC);
     let propose = ["plan", "propose", "plan.json", "--agent", "strategic", "--run", "--yes"];

@@ -512,7 +512,7 @@ fn what_is_left_to_a_plan_within_the_plan_follows_the_words_of_its_task_and_a_co
     let text = "In parallel:\n- Build\n- Ship\n- Sweep\n- Review\n";
     let mut tasks = read(text, ReadOptions { parallel: true, ..ReadOptions::default() }).unwrap().tasks;
     for task in &mut tasks {
-        task.sub_plan = Some(SubPlan { text: task.description.clone(), agent: Some("tactical".into()) });
+        task.sub_plan = Some(SubPlan { text: task.description.clone(), agent: Some("tactical".into()), request: None });
     }
     let source = text.to_owned();
     let proposal = Box::new(Proposal { tasks, title: None, source, context: Vec::new(), origin: Origin::default() });

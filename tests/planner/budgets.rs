@@ -222,7 +222,7 @@ fn what_is_left_is_given_to_one_plan_within_the_plan_at_a_time_and_others_wait_f
     let delegate = |tasks: &mut [TaskPlan]| {
         unordered(tasks);
         for task in &mut tasks[1..3] {
-            task.sub_plan = Some(SubPlan { text: task.description.clone(), agent: None });
+            task.sub_plan = Some(SubPlan { text: task.description.clone(), agent: None, request: None });
         }
     };
     check_changed(

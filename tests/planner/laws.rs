@@ -12,7 +12,7 @@ use crewlog_planner::plan::{
     AgentOrigin, Attachment, AttachmentKind, DefaultAnswer, NodeKind, Origin, ParentTask, SubPlan, TaskId, TaskPlan,
 };
 use crewlog_planner::planner::Planner;
-use crewlog_planner::protocol::{AgentRequest, AgentType, Asking, CrossAgentStep};
+use crewlog_planner::protocol::{AgentRequest, AgentType};
 use proptest::prelude::*;
 
 use super::random::{Act, Draft, acts_and_forks, drafts};
@@ -212,14 +212,6 @@ pub(super) fn at(command: TaskCommand, claim: &TaskClaim, now: Timestamp) -> Tas
     }
 }
 
-fn asking(entity: String) -> Asking {
-    let request = AgentRequest::Locate { entity };
-    Asking {
-        from: AgentType::Tactical,
-        step: CrossAgentStep { target_agent: AgentType::Perception, request, timeout_ms: 1 },
-    }
-}
-
 fn origin_with(text: &str) -> Origin {
     let text = || text.to_owned();
     Origin {
@@ -254,8 +246,11 @@ fn events_with(text: &str, n: u64, unblocks: bool) -> Vec<Event> {
         compensates: Some(task_id),
         default_answer: Some(DefaultAnswer { answer: text(), after_ms: n }),
         tool: Some(text()),
-        sub_plan: Some(SubPlan { text: text(), agent: Some(text()) }),
-        request: Some(asking(text())),
+        sub_plan: Some(SubPlan {
+            text: text(),
+            agent: Some(text()),
+            request: Some(AgentRequest::Locate { entity: text() }),
+        }),
         ..task.clone()
     };
     let settings = settings_with(n, &config);
@@ -317,10 +312,8 @@ fn parameters_with(text: &str, n: u64, unblocks: bool, attachments: Vec<Attachme
         is_timed: unblocks,
         budget: Budget::default(),
         counts_tokens: unblocks,
-        undoes: None,
         folder: Some(text()),
-        sub_plan: Some(SubPlan { text: text(), agent: None }),
-        request: Some(asking(text())),
+        sub_plan: Some(SubPlan { text: text(), agent: None, request: Some(AgentRequest::Locate { entity: text() }) }),
     }
 }
 

@@ -79,7 +79,11 @@ pub fn drafts() -> impl Strategy<Value = Draft> {
                         deadline_ms: limits.deadline_ms,
                         default_answer: limits.default_answer,
                         compensate: limits.compensate,
-                        sub_plan: (kind == 2 && other % 4 == 0).then(|| SubPlan { text: "Weed".into(), agent: None }),
+                        sub_plan: (kind == 2 && other % 4 == 0).then(|| SubPlan {
+                            text: "Weed".into(),
+                            agent: None,
+                            request: None,
+                        }),
                         ..TaskPlan::new(id(index), kind_of(kind), format!("Step {}", index + 1))
                     }
                 },
@@ -482,7 +486,7 @@ impl Act {
             Self::FromAbove { what } => match what % 5 {
                 0 | 1 => Command::PauseFromAbove { reason: "the plan above is paused".into() },
                 2 | 3 => Command::ResumeFromAbove,
-                _ => Command::Undo { reason: "the plan above is undone".into() },
+                _ => Command::CancelFromAbove { reason: "its task has ended".into() },
             },
             Self::Fork { at, change } => {
                 let amendments = change.iter().map(|change| change.amendment(state)).collect();

@@ -1,21 +1,20 @@
-//! Plans within plans and requests on their way, on a real log with real workers: results flow up, ends flow down, time
-//! runs out, and whoever takes up what another left repeats nothing.
+//! Sub-plans and requests between agents, on a real log with real workers: results flow up, ends flow down, time runs out,
+//! and a worker that takes over from another repeats nothing.
 
 use std::time::Duration;
 
 use crewlog_executors::agent::{Agent, Program, PromptBy};
 use crewlog_executors::agents::PlansByModel;
+use crewlog_executors::planning;
 use crewlog_executors::roster::Roster;
 use crewlog_executors::shell::Shell;
 use crewlog_executors::worker::{CutOff, Scope, Worker};
-use crewlog_executors::{planning, routing};
-use crewlog_mq::{Error, Event as _, EventStore, Position, Query, Range, Recorded};
+use crewlog_mq::{Error, Event as _, EventStore, Position, Query, Range};
+use crewlog_planner::agents::AgentPlan;
 use crewlog_planner::agents::registry::ToolRegistry;
-use crewlog_planner::agents::requests::{self, RequestEvent};
-use crewlog_planner::event::{Command, Event, Outcome, PlannerConfig, TaskStatus, plan_tag};
-use crewlog_planner::plan::{NodeKind, SubPlan, TaskId, TaskPlan};
-use crewlog_planner::protocol::{AgentRequest, AgentType, Asking, CrossAgentStep};
-use crewlog_planner::verify::Verifier;
+use crewlog_planner::event::{Command, Event, Outcome, PlannerConfig, STREAM, TaskStatus, plan_tag};
+use crewlog_planner::plan::{FailurePolicy, NodeKind, SubPlan, TaskId, TaskPlan};
+use crewlog_planner::protocol::AgentType;
 use futures::StreamExt;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -26,21 +25,24 @@ use crate::log::backends::logs;
 /// A task that a plan of its own carries out.
 pub(super) fn left_to(id: u64, text: &str, agent: Option<AgentType>) -> TaskPlan {
     let agent = agent.map(|agent| agent.as_str().to_owned());
-    let sub_plan = Some(SubPlan { text: text.to_owned(), agent });
+    let sub_plan = Some(SubPlan { text: text.to_owned(), agent, request: None });
     TaskPlan { sub_plan, ..TaskPlan::new(TaskId(id), NodeKind::Processing, format!("step {id}")) }
 }
 
-/// A task that asks where something is.
-fn asks(id: u64, timeout_ms: u64) -> TaskPlan {
-    let request = AgentRequest::Locate { entity: "struct User".into() };
-    let step = CrossAgentStep { target_agent: AgentType::Perception, request, timeout_ms };
-    let request = Some(Asking { from: AgentType::Tactical, step });
-    TaskPlan { request, retry: Some(0), ..TaskPlan::new(TaskId(id), NodeKind::Retrieval, format!("ask {id}")) }
+/// A tactical agent's task that asks the perception agent where something is.
+fn asks(timeout_ms: u64) -> TaskPlan {
+    let plan = format!(
+        r#"{{"steps": [{{"id": "ask", "description": "ask", "request": {{"target_agent": "perception",
+            "request": {{"locate": {{"entity": "struct User"}}}}, "timeout_ms": {timeout_ms}}}}}],
+            "resources": {{"agent_types": ["perception"]}}}}"#
+    );
+    let plan = AgentPlan::read(&plan).unwrap();
+    plan.compile(AgentType::Tactical, &ToolRegistry::coding()).unwrap().tasks.remove(0)
 }
 
 /// All that acts on a plan, until it is dropped.
 pub(super) struct Crew {
-    hosts: [JoinHandle<Result<(), Error>>; 2],
+    host: JoinHandle<Result<(), Error>>,
     worker: JoinHandle<Result<(), Error>>,
     stop: watch::Sender<bool>,
 }
@@ -79,16 +81,15 @@ impl Crew {
         let worker = equip(Worker::new(rig.store.clone(), roster, rig.life(), 1, CutOff::Report));
         let (stop, is_stopped) = watch::channel(false);
         let scope = Scope::Plan(plan.to_owned());
-        let answers = tokio::spawn(routing::host(rig.store.clone(), scope.clone()));
         let host =
             planning::host(rig.store.clone(), plan.to_owned(), vec![plan_tag(plan)], watch::channel(Position(0)).0);
-        Self { hosts: [tokio::spawn(host), answers], worker: tokio::spawn(worker.run(scope, is_stopped)), stop }
+        Self { host: tokio::spawn(host), worker: tokio::spawn(worker.run(scope, is_stopped)), stop }
     }
 
     pub(super) async fn stop(self) {
         self.stop.send_replace(true);
         soon(self.worker).await.unwrap().unwrap();
-        self.hosts.iter().for_each(JoinHandle::abort);
+        self.host.abort();
     }
 }
 
@@ -116,7 +117,7 @@ pub(super) async fn until<E: crewlog_mq::Event>(
 
 pub(super) async fn child_end(rig: &Rig, child: &str) -> Outcome {
     let is_end = |event: &Event| matches!(event, Event::PlanningCompleted { .. });
-    let events = until(&rig.store, crewlog_planner::event::STREAM, child, is_end).await;
+    let events = until(&rig.store, STREAM, child, is_end).await;
     let Some(Event::PlanningCompleted { outcome, .. }) = events.last() else { unreachable!("it is the last") };
     *outcome
 }
@@ -159,7 +160,7 @@ async fn a_plan_within_a_plan_within_a_plan_reports_its_results_up() {
         assert_eq!(result, "p.1-1: 2 tasks: 2 completed\n\n2 (Run `echo last`):\nlast");
         assert!(ended(&end, 2).1.contains("by nobody"), "{:?}", ended(&end, 2));
         assert_eq!(rig.text("side"), "deep\n");
-        let child: Vec<Event> = events(&rig.store, crewlog_planner::event::STREAM, "p.1-1").await;
+        let child: Vec<Event> = events(&rig.store, STREAM, "p.1-1").await;
         let Event::TasksPlanned { origin, tasks, .. } = &child[0] else { panic!("{child:?}") };
         assert_eq!(origin.agent.as_ref().unwrap().agent, AgentType::Tactical);
         assert_eq!((origin.depth, origin.parent.as_ref().unwrap().plan.as_str()), (1, PLAN));
@@ -200,10 +201,7 @@ async fn a_task_that_is_cancelled_while_nobody_works_ends_its_plan_when_somebody
     for (store, _on) in logs().await {
         let rig = plan_on(store, vec![left_to(1, "Think about it", None), step(2, "true", &[])]).await;
         let crew = Crew::of(&rig, None);
-        until(&rig.store, crewlog_planner::event::STREAM, "p.1-1", |event: &Event| {
-            matches!(event, Event::TaskDispatched { .. })
-        })
-        .await;
+        until(&rig.store, STREAM, "p.1-1", |event: &Event| matches!(event, Event::TaskDispatched { .. })).await;
         crew.stop().await;
         rig.order(Command::Cancel { task: Some(TaskId(1)), reason: "no longer wanted".into() }).await;
         let crew = Crew::of(&rig, None);
@@ -221,7 +219,7 @@ async fn a_plan_that_takes_longer_than_its_task_may_is_ended() {
         let end = rig.end().await;
         let (status, error) = ended(&end, 1);
         assert_eq!(status, TaskStatus::TimedOut);
-        assert!(error.contains("plan p.1-1 had not ended after 0.3 s"), "{error}");
+        assert!(error.contains("timed out: plan p.1-1 had not ended after 0.3 s"), "{error}");
         assert_eq!(child_end(&rig, "p.1-1").await, Outcome::Cancelled);
         crew.stop().await;
     }
@@ -243,25 +241,9 @@ async fn a_worker_that_takes_up_what_another_left_goes_on_and_repeats_nothing() 
         second.stop().await;
         assert_eq!(ended(&end, 1).0, TaskStatus::Completed);
         assert_eq!(rig.text("side"), "one\ntwo\n");
-        let child: Vec<Event> = events(&rig.store, crewlog_planner::event::STREAM, "p.1-1").await;
+        let child: Vec<Event> = events(&rig.store, STREAM, "p.1-1").await;
         let n_planned = child.iter().filter(|event| event.event_type() == "TasksPlanned").count();
         assert_eq!(n_planned, 1, "the plan is made once");
-    }
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_plan_that_would_contain_itself_is_not_made() {
-    for (store, _on) in logs().await {
-        // The rig's plan is made of no words at all.
-        let rig = plan_on(store, vec![left_to(1, "", None)]).await;
-        let crew = Crew::of(&rig, None);
-        let end = rig.end().await;
-        crew.stop().await;
-        let (status, error) = ended(&end, 1);
-        assert_eq!(
-            (status, error.as_str()),
-            (TaskStatus::Failed, "plan p.1-1 would contain itself: a plan above it is made of the same words")
-        );
     }
 }
 
@@ -275,85 +257,80 @@ async fn words_of_which_an_agent_can_make_no_plan_fail_the_task() {
         let (status, error) = ended(&end, 1);
         assert_eq!(status, TaskStatus::Failed);
         assert!(
-            error.contains("the tool edit_code is of tactical agents, and a perception plan may not name it"),
+            error.contains("the tool edit_code belongs to tactical agents, and a perception plan may not name it"),
             "{error}"
         );
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_request_is_answered_by_a_plan_of_the_other_agent() {
+async fn a_request_is_answered_by_a_sub_plan_of_the_other_agent() {
     for (store, _on) in logs().await {
-        let rig = plan_on(store, vec![asks(1, 60_000)]).await;
+        let rig = plan_on(store, vec![asks(60_000)]).await;
         let crew = Crew::of(&rig, Some("echo src/user.rs:3"));
         let end = rig.end().await;
         crew.stop().await;
         let (status, result) = ended(&end, 1);
         assert_eq!(status, TaskStatus::Completed);
         assert!(result.contains("src/user.rs:3"), "{result}");
-        let said: Vec<RequestEvent> = events(&rig.store, requests::STREAM, "p/1/1").await;
-        let said = said.iter().map(RequestEvent::event_type).collect::<Vec<_>>();
-        assert_eq!(said, ["AgentRequested", "AgentAnswered"]);
-        let answering: Vec<Event> = events(&rig.store, crewlog_planner::event::STREAM, "p.1-1").await;
-        let Event::TasksPlanned { origin, .. } = &answering[0] else { panic!("{answering:?}") };
+        let answering: Vec<Event> = events(&rig.store, STREAM, "p.1-1").await;
+        let Event::TasksPlanned { origin, tasks, .. } = &answering[0] else { panic!("{answering:?}") };
         assert_eq!(origin.planned_by.as_deref(), Some("request p/1/1"));
-        assert_eq!(origin.agent.as_ref().unwrap().agent, AgentType::Perception);
-
-        // The same is decided today; and what was answered otherwise is found.
-        let mut records = rig.store.read(&Query::stream(requests::STREAM), Range::default(), 10).await.unwrap().events;
-        let decided = |records: &[Recorded]| {
-            let mut verifier = Verifier::default();
-            records
-                .iter()
-                .try_fold(0, |n, one| verifier.verify(std::slice::from_ref(one)).map(|decided| n + decided.len()))
+        let agent = origin.agent.as_ref().unwrap();
+        assert_eq!(agent.agent, AgentType::Perception);
+        assert!(
+            tasks.iter().all(|task| agent.tools.contains(task.tool.as_ref().unwrap())),
+            "by its own tools: {tasks:?}"
+        );
+        // Request and answer have one correlation id.
+        let of_type = |aggregate: &str, event_type: &str| Query {
+            event_type: Some(event_type.to_owned()),
+            ..Query::aggregate(STREAM, aggregate)
         };
-        assert_eq!(decided(&records).unwrap(), 2);
-        records[1].data = records[1].data.replace("src/user.rs:3", "src/other.rs:4");
-        let difference = decided(&records).unwrap_err().to_string();
-        assert!(difference.contains("src/other.rs:4") && difference.contains("requests p/1/1"), "{difference}");
+        let mut ids = Vec::new();
+        for query in [of_type(PLAN, "TaskDispatched"), of_type("p.1-1", "TasksPlanned")] {
+            let found = rig.store.read(&query, Range::default(), 1).await.unwrap().events.remove(0);
+            ids.push(found.metadata().unwrap().correlation_id);
+        }
+        assert_eq!(ids[0], ids[1]);
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_request_that_nobody_answers_times_out_the_plan_goes_on_and_a_late_answer_changes_nothing() {
+async fn a_request_without_an_answer_times_out_and_a_late_answer_changes_nothing() {
     for (store, _on) in logs().await {
-        let rig = plan_on(store, vec![asks(1, 2_000), step(2, "echo on", &[])]).await;
+        // The last task is somebody else's, so the plan has not ended when the answer comes.
+        let asking = TaskPlan { on_failure: Some(FailurePolicy::Continue), ..asks(2_000) };
+        let for_ann =
+            TaskPlan { assignee: Some("ann".into()), ..TaskPlan::new(TaskId(3), NodeKind::Processing, "look at it") };
+        let rig = plan_on(store, vec![asking, step(2, "echo on", &[1]), for_ann]).await;
         rig.pipe("go");
         let crew = Crew::of(&rig, Some("read line < go; echo too late"));
-        // The only place is taken by the agent that waits.
-        let timed_out = until(&rig.store, requests::STREAM, "p/1/1", |event: &RequestEvent| {
-            matches!(event, RequestEvent::RequestTimedOut { .. })
-        });
-        assert_eq!(timed_out.await.len(), 2);
+        let is_timed_out = |event: &Event| {
+            matches!(event, Event::TaskStatusUpdated { task_id: TaskId(1), status: TaskStatus::TimedOut, .. })
+        };
+        until(&rig.store, STREAM, PLAN, is_timed_out).await;
         let go = rig.path("go");
         blocking(move || std::fs::write(&go, "go\n").unwrap()).await;
-        let late = until(&rig.store, requests::STREAM, "p/1/1", |event: &RequestEvent| {
-            matches!(event, RequestEvent::LateAnswer { .. })
-        });
-        late.await;
+        assert_eq!(child_end(&rig, "p.1-1").await, Outcome::Completed, "the late answer is recorded");
+        let has_gone_on = |event: &Event| {
+            matches!(event, Event::TaskStatusUpdated { task_id: TaskId(2), status: TaskStatus::Completed, .. })
+        };
+        until(&rig.store, STREAM, PLAN, has_gone_on).await;
+        rig.order(Command::Cancel { task: Some(TaskId(3)), reason: "enough".into() }).await;
         let end = rig.end().await;
         crew.stop().await;
-        let (status, error) = ended(&end, 1);
-        assert_eq!(
-            (status, error.as_str()),
-            (TaskStatus::TimedOut, "timed out: the perception agent had no answer within 2000 ms")
-        );
-        assert_eq!(ended(&end, 2), (TaskStatus::Completed, "on".into()));
+        let expected = "timed out: plan p.1-1 had not ended after 2 s, the task's time-out";
+        assert_eq!(ended(&end, 1), (TaskStatus::TimedOut, expected.into()));
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_request_that_breaks_a_rule_fails_its_task_and_nobody_is_told() {
-    for (store, _on) in logs().await {
-        let task = asks(1, 60_000);
-        let asking = Asking { from: AgentType::Perception, ..task.request.clone().unwrap() };
-        let rig = plan_on(store, vec![TaskPlan { request: Some(asking), ..task }]).await;
-        let crew = Crew::of(&rig, Some("echo never"));
-        let end = rig.end().await;
-        crew.stop().await;
-        let expected = "the request was refused: a perception agent may not ask a perception agent";
-        assert_eq!(ended(&end, 1), (TaskStatus::Failed, expected.into()));
-        let said: Vec<RequestEvent> = events(&rig.store, requests::STREAM, "p/1/1").await;
-        assert_eq!(said, []);
-    }
+async fn when_the_plan_that_asked_ends_nobody_looks_for_the_answer_any_more() {
+    let rig = plan_of(vec![asks(300)]).await;
+    let crew = Crew::of(&rig, None);
+    let end = rig.end().await;
+    assert_eq!(ended(&end, 1).0, TaskStatus::TimedOut);
+    assert_eq!(child_end(&rig, "p.1-1").await, Outcome::Cancelled);
+    crew.stop().await;
 }

@@ -4,9 +4,8 @@
 
 mod agents;
 mod flows;
-mod forms;
 mod nested;
+mod nesting;
 mod plans;
 mod proposing;
-mod requests;
 mod tools;

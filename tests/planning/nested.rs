@@ -1,19 +1,19 @@
-//! What a plan and the plans within it have in common: one budget, one time, one end; and that each is its own.
+//! What a plan and its sub-plans have in common: budget, time, pauses and end; and that each is its own.
 
 use std::sync::Arc;
 
-use crewlog_executors::agents::{PlansByModel, SharedContext, TOLD_CHARS_MAX};
+use crewlog_executors::agents::PlansByModel;
 use crewlog_executors::history::History;
-use crewlog_executors::in_step::keep_in_step;
 use crewlog_executors::model::{Asker, Model, ModelError, Patience, Reply};
 use crewlog_executors::planning::{planner_of, planner_of_fork};
+use crewlog_executors::propagation::propagate;
 use crewlog_mq::{Append, Cause, EventStore, Expected, Metadata, NewEvent};
 use crewlog_planner::claim::TaskEvent;
 use crewlog_planner::event::{
-    self, Budget, Command, Event, Outcome, PlannerConfig, Setting, TaskStatus, Usage, plan_tag, sub_plan_tags,
+    self, Budget, Command, Event, Outcome, PlannerConfig, TaskStatus, Usage, plan_tag, sub_plan_tags,
 };
 use crewlog_planner::model::{Request, Terms};
-use crewlog_planner::plan::{NodeKind, Origin, ParentTask, TaskId, TaskPlan};
+use crewlog_planner::plan::{TaskId, TaskPlan};
 use crewlog_planner::protocol::AgentType;
 use crewlog_planner::state::{Phase, PlannerState};
 
@@ -94,12 +94,6 @@ async fn a_plan_within_a_plan_may_use_what_the_one_above_has_left_and_no_more() 
     }
 }
 
-async fn configure(rig: &Rig, plan: &str, budget: Budget) {
-    let mut planner = planner_of(&rig.store, plan, vec![plan_tag(plan)]).await.unwrap();
-    let command = Command::Configure { changes: vec![Setting::Budget(budget)], reason: "it is too dear".into() };
-    planner.execute(command, &Cause::request()).await.unwrap();
-}
-
 /// Two plans within a plan, of which each has a step that somebody else has to do.
 async fn two_within(store: EventStore) -> (Rig, Crew) {
     let ask = "- Prepare it (assignee: ann)\n";
@@ -112,32 +106,6 @@ async fn two_within(store: EventStore) -> (Rig, Crew) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_budget_that_is_set_later_holds_the_plans_within_too_and_is_shared_among_them() {
-    for (store, _on) in logs().await {
-        let (rig, crew) = two_within(store).await;
-        let is_held = |event: &Event| matches!(event, Event::SettingsChanged { .. });
-        configure(&rig, PLAN, of_tokens(1_000).budget).await;
-        for plan in ["p.1-1", "p.2-1"] {
-            until(&rig.store, event::STREAM, plan, is_held).await;
-            assert_eq!(state_of(&rig, plan).await.config().budget.tokens, Some(500), "{plan}");
-        }
-        // What is lowered once more is so below, and a raise is nobody's below.
-        configure(&rig, PLAN, of_tokens(700).budget).await;
-        let is_350 =
-            |event: &Event| matches!(event, Event::SettingsChanged { config, .. } if config.budget.tokens == Some(350));
-        for plan in ["p.1-1", "p.2-1"] {
-            until(&rig.store, event::STREAM, plan, is_350).await;
-        }
-        configure(&rig, PLAN, of_tokens(9_000).budget).await;
-        assert!(keep_in_step(&rig.store, PLAN).await.unwrap().is_empty());
-        crew.stop().await;
-        for plan in ["p.1-1", "p.2-1"] {
-            assert_eq!(state_of(&rig, plan).await.config().budget.tokens, Some(350), "{plan}");
-        }
-    }
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_plan_within_that_cannot_be_read_is_told_and_the_others_are_paused() {
     for (store, _on) in logs().await {
         let (rig, crew) = two_within(store).await;
@@ -147,7 +115,7 @@ async fn a_plan_within_that_cannot_be_read_is_told_and_the_others_are_paused() {
         let append = Append::to(event::STREAM, "p.1-1", Expected::Any, vec![unreadable.with_tags(tags)]);
         rig.store.append(append).await.unwrap();
         rig.order(Command::Pause { reason: "wait".into() }).await;
-        let left = keep_in_step(&rig.store, PLAN).await.unwrap();
+        let left = propagate(&rig.store, PLAN).await.unwrap();
         let left = left.iter().map(|left| left.plan.as_str()).collect::<Vec<_>>();
         assert_eq!(left, ["p.1-1"]);
         assert_eq!(state_of(&rig, "p.2-1").await.phase(), Phase::Paused);
@@ -172,45 +140,6 @@ async fn a_plan_that_somebody_else_made_is_not_taken_for_that_of_a_task() {
         until(&rig.store, event::STREAM, "p.1-2", |event: &Event| matches!(event, Event::PlanningCompleted { .. }));
     last.await;
     crew.stop().await;
-}
-
-async fn initialize(store: &EventStore, plan: &str, user_input: String) {
-    let mut planner = planner_of(store, plan, vec![plan_tag(plan)]).await.unwrap();
-    let (attachments, config) = (Vec::new(), PlannerConfig::default());
-    let begin = Command::Initialize { user_input, attachments, config, parallel: false };
-    planner.execute(begin, &Cause::request()).await.unwrap();
-}
-
-#[tokio::test]
-async fn what_agents_are_told_of_a_fork_begins_with_the_history_that_it_goes_on_from() {
-    let store = EventStore::in_memory().await.unwrap();
-    initialize(&store, "p", "# Ship\n\n- [x] Look around\n- [ ] Think about it\n".into()).await;
-    let head = store.head().await.unwrap();
-    let point = History::of(&store, "p").await.unwrap().fork_point(&store, head).await.unwrap().unwrap();
-    let mut fork = planner_of_fork(&store, &point, "f", vec![plan_tag("f")]);
-    let (parent, at, reason) = (point.parent, point.at, "another way".to_owned());
-    let command = Command::Fork { parent, at, reason, config: None, amendments: Vec::new() };
-    fork.execute(command, &Cause::request()).await.unwrap();
-    let told = SharedContext::read(&store, &plan_tag("f")).await.unwrap().told();
-    assert_eq!(told, "f (Waiting): Ship\n- open: Think about it\n- done: Look around: done before the plan began");
-}
-
-#[tokio::test]
-async fn what_agents_are_told_of_long_plans_has_an_end_and_the_newest_is_told_whole() {
-    let store = EventStore::in_memory().await.unwrap();
-    let tag = "project:a".to_owned();
-    for n in 0..4 {
-        let mut planner = planner_of(&store, &format!("p{n}"), vec![tag.clone()]).await.unwrap();
-        let user_input = format!("- Think about {}\n", "much ".repeat(100)).repeat(if n == 3 { 2 } else { 200 });
-        let (attachments, config) = (Vec::new(), PlannerConfig::default());
-        let begin = Command::Initialize { user_input, attachments, config, parallel: false };
-        planner.execute(begin, &Cause::request()).await.unwrap();
-    }
-    let context = SharedContext::read(&store, &tag).await.unwrap();
-    let told = context.told();
-    assert!(told.chars().count() <= TOLD_CHARS_MAX, "{}", told.chars().count());
-    assert!(!told.contains("p0 (") && told.contains("p2 ("), "the oldest is what does not fit");
-    assert_eq!(told.split("p3 (").nth(1).unwrap().matches("- open: Think").count(), 2);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -240,83 +169,6 @@ async fn with_a_plan_pauses_and_goes_on_what_is_below_it_but_not_what_somebody_p
         crew.stop().await;
         assert_eq!(rig.text("side"), "on\n");
     }
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_plan_that_is_undone_has_undone_what_the_plans_within_it_did_the_last_first() {
-    for (store, _on) in logs().await {
-        let undone = |name: &str| format!("Run `echo {name} >> side` (undo: `echo undo {name} >> side`)\n");
-        let text = format!("1. {}2. {}", undone("one"), undone("two"));
-        let last =
-            TaskPlan { compensate: Some("echo undo three >> side".into()), ..step(2, "echo three >> side", &[1]) };
-        let tasks = vec![left_to(1, &text, None), last, step(3, "exit 1", &[2])];
-        let config = PlannerConfig { compensate: true, ..PlannerConfig::default() };
-        let rig = Rig::on(store, tasks, config).await;
-        let crew = Crew::of(&rig, None);
-        let end = rig.end().await;
-        crew.stop().await;
-        assert_eq!(rig.text("side"), "one\ntwo\nthree\nundo three\nundo two\nundo one\n");
-        let Some(Event::PlanningCompleted { summary, .. }) = end.last() else { panic!("{end:?}") };
-        assert_eq!(summary, "3 tasks: 2 completed, 1 failed; 2 undone");
-        assert_eq!(ended(&end, 5), (TaskStatus::Completed, "p.1-1: 2 undone".into()));
-        let below = state_of(&rig, "p.1-1").await;
-        assert_eq!(below.phase(), Phase::Ended(Outcome::Cancelled));
-    }
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_plan_within_a_plan_that_does_not_say_how_it_is_undone_is_said_not_to_be() {
-    let config = PlannerConfig { compensate: true, ..PlannerConfig::default() };
-    let rig = Rig::with_plan(vec![left_to(1, "Run `true`", None), step(2, "exit 1", &[1])], config).await;
-    let crew = Crew::of(&rig, None);
-    let end = rig.end().await;
-    crew.stop().await;
-    let Some(Event::PlanningCompleted { summary, .. }) = end.last() else { panic!("{end:?}") };
-    assert_eq!(summary, "2 tasks: 1 completed, 1 failed; 1 could not be undone");
-    let (status, error) = ended(&end, 3);
-    assert_eq!(status, TaskStatus::Failed);
-    assert!(error.starts_with("no task of plan p.1-1 says how it is undone"), "{error}");
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_plans_within_did_before_they_failed_is_undone_of_each_attempt() {
-    for (store, _on) in logs().await {
-        let text = "1. Run `echo $CREWLOG_PLAN >> side` (undo: `echo undo $CREWLOG_PLAN >> side`)\n2. Run `exit 1`\n";
-        let rig = Rig::on(store, vec![left_to(1, text, None)], PlannerConfig::default()).await;
-        let crew = Crew::of(&rig, None);
-        rig.end().await;
-        rig.order(Command::Retry { task: Some(TaskId(1)) }).await;
-        child_end(&rig, "p.1-2").await;
-        let is_failed = |event: &TaskEvent| matches!(event, TaskEvent::TaskFailed { attempt: 2, .. });
-        rig.until(1, is_failed).await;
-        until_ended(&rig, 2).await;
-        rig.order(Command::CancelAndUndo { reason: "enough".into() }).await;
-        let is_undone = |event: &Event| matches!(event, Event::TaskStatusUpdated { task_id: TaskId(2), status, .. } if status.is_end());
-        let end = rig.until_plan(is_undone).await;
-        crew.stop().await;
-        assert_eq!(ended(&end, 2), (TaskStatus::Completed, "p.1-2: 1 undone; p.1-1: 1 undone".into()));
-        assert_eq!(rig.text("side"), "p.1-1\np.1-2\nundo p.1-2\nundo p.1-1\n");
-    }
-}
-
-/// Waits until the plan has ended so many times.
-async fn until_ended(rig: &Rig, n: usize) {
-    let n_ended = std::cell::Cell::new(0);
-    rig.until_plan(|event| {
-        n_ended.set(n_ended.get() + usize::from(matches!(event, Event::PlanningCompleted { .. })));
-        n_ended.get() == n
-    })
-    .await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_plan_within_that_did_nothing_needs_no_undoing() {
-    let config = PlannerConfig { compensate: true, ..PlannerConfig::default() };
-    let rig = Rig::with_plan(vec![left_to(1, "Run `exit 1`", None)], config).await;
-    let crew = Crew::of(&rig, None);
-    let end = rig.end().await;
-    crew.stop().await;
-    assert_eq!(ended(&end, 2), (TaskStatus::Completed, "p.1-1: nothing was done".into()));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -379,36 +231,6 @@ async fn a_plan_within_a_plan_has_no_more_time_than_its_task() {
     crew.stop().await;
     let given = state_of(&rig, "p.1-1").await.config().deadline_ms;
     assert!(given.is_some_and(|ms| ms <= 600), "{given:?}");
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn plans_that_stand_above_one_another_in_a_circle_get_no_plan_below_them() {
-    let rig = plan_of(vec![TaskPlan::new(TaskId(1), NodeKind::Processing, "another plan")]).await;
-    for (plan, above) in [("q", "r"), ("r", "q")] {
-        let planned = Event::TasksPlanned {
-            tasks: vec![left_to(1, &format!("Think about {plan}"), None)],
-            title: None,
-            source: format!("the words of {plan}"),
-            config: Box::default(),
-            context: Vec::new(),
-            attachments: Vec::new(),
-            origin: Origin {
-                parent: Some(ParentTask { plan: above.into(), task: TaskId(2), attempt: 1 }),
-                depth: 1,
-                ..Origin::default()
-            },
-        };
-        let planned = NewEvent::of(&planned, Cause::request().metadata()).unwrap().with_tags([plan_tag(plan)]);
-        rig.store.append(Append::to(event::STREAM, plan, Expected::NoStream, vec![planned])).await.unwrap();
-    }
-    let mut planner = planner_of(&rig.store, "q", vec![plan_tag("q")]).await.unwrap();
-    planner.execute(Command::Continue, &Cause::request()).await.unwrap();
-    let crew = Crew::scoped(&rig, None, "q");
-    let is_end = |event: &TaskEvent| matches!(event, TaskEvent::TaskFailed { .. });
-    let said = until(&rig.store, crewlog_planner::claim::STREAM, "q/1", is_end).await;
-    crew.stop().await;
-    let Some(TaskEvent::TaskFailed { error, .. }) = said.last() else { unreachable!("it is the last") };
-    assert!(error.contains("or they go in a circle"), "{error}");
 }
 
 /// A model that never answers, and says when it is asked.

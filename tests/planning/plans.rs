@@ -1,64 +1,70 @@
-//! The four forms of plan: what they keep, what they mean as tasks, and what is refused.
+//! Agents' plans: one form for four roles; what each keeps, the tasks it becomes, and what is refused.
+
+use std::collections::BTreeSet;
 
 use crewlog_mq::Handler;
-use crewlog_planner::agents::registry::ToolRegistry;
+use crewlog_planner::agents::registry::{Parts, ToolRegistry};
 use crewlog_planner::agents::{
-    AgentPlan, AgentProposal, PLAN_BYTES_MAX, PlanError, STEP_TIMEOUT_MS_MAX, STEPS_MAX, plan_words, schema,
+    AgentPlan, PLAN_BYTES_MAX, PlanError, Role, STEP_TIMEOUT_MS_MAX, STEPS_MAX, plan_words, schema,
 };
 use crewlog_planner::event::{Command, Event, PlannerConfig};
-use crewlog_planner::plan::{NodeKind, Origin, ParentTask, Proposal, SUB_PLAN_DEPTH_MAX, TaskId};
-use crewlog_planner::planner::{Planner, PlannerError, RETRIES_MAX};
-use crewlog_planner::protocol::AgentType;
+use crewlog_planner::plan::{NodeKind, Origin, ParentTask, Proposal, RETRIES_MAX, SUB_PLAN_DEPTH_MAX, TaskId};
+use crewlog_planner::planner::{Planner, PlannerError};
+use crewlog_planner::protocol::{Ability, AgentRequest, AgentType, REQUEST_BYTES_MAX, REQUEST_TIMEOUT_MS_MAX};
 use serde_json::{Value, json};
 
-/// A plan of each type as the first version of its form has it. These never change: old plans stay readable.
-pub fn first_versions() -> [(AgentType, Value); 4] {
+/// A plan of each role.
+pub fn plans() -> [(AgentType, Value); 4] {
     let strategic = json!({
-        "narrative_goals": [
-            { "id": "login", "goal": "people can log in", "reached_when": "a session is kept" },
-            { "id": "safe", "goal": "nobody logs in for another" },
+        "goals": [
+            { "id": "login", "description": "people can log in", "done_when": "a session is kept" },
+            { "id": "safe", "description": "nobody logs in for another" },
         ],
-        "thematic_elements": [
-            { "constraint": "no new dependency" },
-            { "constraint": "every secret is hashed", "goals": ["safe"] },
+        "constraints": [
+            { "description": "no new dependency" },
+            { "description": "every secret is hashed", "goals": ["safe"] },
         ],
-        "dramatic_beats": [
-            { "id": "store", "milestone": "sessions are stored", "goals": ["login", "safe"], "agent": "tactical" },
-            { "id": "form", "milestone": "the form is there", "goals": ["login"], "after": ["store"], "agent": "tactical" },
-            { "id": "where", "milestone": "it is known where users are kept", "request": {
+        "steps": [
+            { "id": "store", "description": "sessions are stored", "goals": ["login", "safe"], "agent": "tactical" },
+            { "id": "form", "description": "the form is there", "goals": ["login"], "agent": "tactical" },
+            { "id": "where", "description": "it is known where users are kept", "request": {
                 "target_agent": "perception", "request": { "locate": { "entity": "struct User" } }, "timeout_ms": 5000 } },
-            { "id": "judge", "milestone": "it is good enough", "after": ["form", "where"], "tool": "review_outcome" },
+            { "id": "judge", "description": "it is good enough", "tool": "review_outcome" },
         ],
+        "dependencies": { "form": ["store"], "judge": ["form", "where"] },
     });
     let tactical = json!({
-        "execution_steps": [
-            { "id": "edit", "step": "Write the parser", "tool": "edit_code", "timeout_ms": 60000 },
-            { "id": "run", "step": "Run the tests", "tool": "run_command", "command": "cargo test" },
-            { "id": "ask", "step": "Which tests are slow?", "request": {
+        "steps": [
+            { "id": "edit", "description": "Write the parser", "tool": "edit_code", "timeout_ms": 60000 },
+            { "id": "run", "description": "Run the tests", "tool": "run_command", "command": "cargo test" },
+            { "id": "ask", "description": "Which tests are slow?", "request": {
                 "target_agent": "perception", "request": { "analyse": { "text": "the last run" } }, "timeout_ms": 1 } },
-            { "id": "look", "step": "Survey the benches", "agent": "perception" },
+            { "id": "look", "description": "Survey the benches", "agent": "perception" },
         ],
         "dependencies": { "run": ["edit"], "ask": ["run"] },
-        "resource_requirements": {
+        "resources": {
             "files": { "edit": ["src/**"] }, "agent_types": ["perception"], "capacities": { "cores": 2 } },
     });
     let perception = json!({
-        "extraction_patterns": [
-            { "id": "entry", "look_for": "entry points", "within": ["src/**"], "tool": "search_code" },
-            { "id": "tests", "look_for": "tests", "tool": "survey_files" },
+        "steps": [
+            { "id": "entry", "description": "entry points", "tool": "search_code" },
+            { "id": "tests", "description": "tests", "tool": "survey_files" },
         ],
-        "entity_resolution_strategy": { "by": ["symbol", "path"], "ambiguous": "first" },
-        "state_update_sequence": [
-            { "id": "map", "keep": "a map of the parts", "from": ["entry"], "tool": "record_finding" },
-            { "id": "gaps", "keep": "what has no test", "from": ["tests"], "tool": "record_finding" },
+        "updates": [
+            { "id": "map", "description": "a map of the parts", "tool": "record_finding" },
+            { "id": "gaps", "description": "what has no test", "tool": "record_finding" },
         ],
+        "dependencies": { "map": ["entry"], "gaps": ["tests"] },
+        "resources": { "files": { "entry": ["src/**"] } },
+        "resolution": { "by": ["symbol", "path"], "ambiguous": "first" },
     });
     let orchestration = json!({
-        "assignments": [
-            { "id": "aim", "work": "Say what is wanted", "agent": "strategic" },
-            { "id": "build", "work": "Build it", "agent": "tactical", "after": ["aim"], "timeout_ms": 3600000 },
-            { "id": "end", "work": "See where all stands", "tool": "review_progress", "after": ["build"] },
+        "steps": [
+            { "id": "aim", "description": "Say what is wanted", "agent": "strategic" },
+            { "id": "build", "description": "Build it", "agent": "tactical", "timeout_ms": 3600000 },
+            { "id": "end", "description": "See where all stands", "tool": "review_progress" },
         ],
+        "dependencies": { "build": ["aim"], "end": ["build"] },
     });
     [
         (AgentType::Strategic, strategic),
@@ -68,23 +74,22 @@ pub fn first_versions() -> [(AgentType, Value); 4] {
     ]
 }
 
-pub fn first_version(agent: AgentType) -> Value {
-    first_versions().into_iter().find(|(of, _)| *of == agent).unwrap().1
+pub fn plan_of(agent: AgentType) -> Value {
+    plans().into_iter().find(|(of, _)| *of == agent).unwrap().1
 }
 
-fn lowered(agent: AgentType, plan: &Value) -> Result<Proposal, PlanError> {
-    AgentPlan::read(agent, &plan.to_string())?.lower(&ToolRegistry::coding())
+pub fn compiled(agent: AgentType, plan: &Value) -> Result<Proposal, PlanError> {
+    AgentPlan::read(&plan.to_string())?.compile(agent, &ToolRegistry::coding())
 }
 
-pub fn proposed(agent: AgentType, plan: &Value) -> Command {
-    let (registry, origin) = (ToolRegistry::coding(), Origin::default());
-    let proposal = Box::new(AgentProposal { agent, plan: plan.to_string(), registry, origin });
-    Command::ProposeAgentPlan { proposal, attachments: Vec::new(), config: PlannerConfig::default() }
+fn propose(proposal: Proposal) -> Result<Vec<Event>, PlannerError> {
+    let (proposal, config) = (Box::new(proposal), PlannerConfig::default());
+    Planner::new().process(Command::Propose { proposal, attachments: Vec::new(), config })
 }
 
 /// A plan with one thing changed.
-fn with(agent: AgentType, at: &str, value: Value) -> Value {
-    let mut plan = first_version(agent);
+pub fn with(agent: AgentType, at: &str, value: Value) -> Value {
+    let mut plan = plan_of(agent);
     let (of, key) = at.rsplit_once('/').unwrap();
     match plan.pointer_mut(of).unwrap() {
         Value::Array(list) => list[key.parse::<usize>().unwrap()] = value,
@@ -93,63 +98,82 @@ fn with(agent: AgentType, at: &str, value: Value) -> Value {
     plan
 }
 
-/// Each task in a line: what it waits for, what it is, how it is done.
+/// Each task in a line: what it waits for, its kind, and who does it.
 fn lines(proposal: &Proposal) -> String {
     let lines = proposal.tasks.iter().map(|task| {
         let after = task.depends_on.iter().map(|on| on.task.to_string()).collect::<Vec<_>>().join(",");
         let tool = task.tool.as_deref().unwrap_or("-");
         let command = task.command.as_deref().map(|line| format!(" `{line}`")).unwrap_or_default();
-        let to = task.sub_plan.as_ref().and_then(|sub| sub.agent.clone()).map(|to| format!(" plan:{to}"));
-        let asks = task.request.as_ref().map(|asking| format!(" asks:{}", asking.step.target_agent));
+        let to = task.sub_plan.as_ref().map(|sub_plan| {
+            let verb = if sub_plan.request.is_some() { "asks" } else { "plan" };
+            format!(" {verb}:{}", sub_plan.agent.as_deref().unwrap_or_default())
+        });
         let (kind, name) = (task.kind.as_str(), task.name());
-        format!(
-            "{} {name} [{after}] {kind} {tool}{command}{}{}",
-            task.id,
-            to.unwrap_or_default(),
-            asks.unwrap_or_default()
-        )
+        format!("{} {name} [{after}] {kind} {tool}{command}{}", task.id, to.unwrap_or_default())
     });
     lines.collect::<Vec<_>>().join("\n")
 }
 
 #[test]
-fn each_form_keeps_all_that_it_was_given_in_its_order() {
-    for (agent, plan) in first_versions() {
-        let read = AgentPlan::read(agent, &plan.to_string()).unwrap();
-        assert_eq!(read.agent(), agent);
-        let mut written: Value = serde_json::from_str(&read.json()).unwrap();
-        assert_eq!(written["version"], 1);
-        written.as_object_mut().unwrap().remove("version");
-        assert_eq!(written, plan, "{agent}");
-        assert_eq!(AgentPlan::read(agent, &read.json()).unwrap(), read);
+fn a_plan_keeps_all_that_it_was_given_in_its_order() {
+    for (agent, plan) in plans() {
+        let read = AgentPlan::read(&plan.to_string()).unwrap();
+        assert_eq!(serde_json::from_str::<Value>(&read.json()).unwrap(), plan, "{agent}");
+        assert_eq!(AgentPlan::read(&format!("\u{feff}{plan}")).unwrap(), read);
     }
 }
 
 #[test]
-fn a_strategic_plan_means_milestones_with_their_goals_and_constraints() {
-    let proposal = lowered(AgentType::Strategic, &first_version(AgentType::Strategic)).unwrap();
+fn the_names_of_earlier_designs_are_aliases() {
+    let renamed = |agent: AgentType, names: &[(&str, &str)]| {
+        let mut text = plan_of(agent).to_string();
+        for (now, before) in names {
+            assert!(text.contains(&format!("\"{now}\":")), "{now}");
+            text = text.replace(&format!("\"{now}\":"), &format!("\"{before}\":"));
+        }
+        assert_eq!(AgentPlan::read(&text), AgentPlan::read(&plan_of(agent).to_string()), "{agent}");
+    };
+    let strategic = [("constraints", "thematic_elements"), ("locate", "FindSpatialContext"), ("entity", "entity_id")];
+    renamed(
+        AgentType::Strategic,
+        &[&strategic[..], &[("steps", "dramatic_beats"), ("timeout_ms", "timeout")]].concat(),
+    );
+    renamed(AgentType::Strategic, &[("steps", "milestones")]);
+    renamed(AgentType::Tactical, &[("steps", "execution_steps"), ("resources", "resource_requirements")]);
+    renamed(AgentType::Tactical, &[("analyse", "AnalyzeNarrative")]);
+    let perception = [("steps", "extraction_patterns"), ("updates", "state_update_sequence")];
+    renamed(AgentType::Perception, &[&perception[..], &[("resolution", "entity_resolution_strategy")]].concat());
+    let goals = r#"{"narrative_goals": [{"id": "g", "description": "x"}], "steps": []}"#;
+    assert_eq!(AgentPlan::read(goals).unwrap().goals[0].id, "g");
+    let extract: AgentRequest = serde_json::from_str(r#"{"ExtractEntities": {"context": "src"}}"#).unwrap();
+    assert_eq!(extract, AgentRequest::Extract { context: "src".into() });
+}
+
+#[test]
+fn a_strategic_plan_becomes_milestones_with_their_goals_and_constraints() {
+    let proposal = compiled(AgentType::Strategic, &plan_of(AgentType::Strategic)).unwrap();
     let expected = "1 store [] Processing - plan:tactical\n\
                     2 form [1] Processing - plan:tactical\n\
                     3 where [] Retrieval - asks:perception\n\
                     4 judge [2,3] Analysis review_outcome";
     assert_eq!(lines(&proposal), expected);
-    let told = |n: usize| proposal.tasks[n].notes.join("; ");
+    let notes = |n: usize| proposal.tasks[n].notes.join("; ");
     assert_eq!(
-        told(0),
-        "goal: people can log in (reached when a session is kept); goal: nobody logs in for another; \
+        notes(0),
+        "goal: people can log in (done when a session is kept); goal: nobody logs in for another; \
          constraint: no new dependency; constraint: every secret is hashed"
     );
-    assert_eq!(told(1), "goal: people can log in (reached when a session is kept); constraint: no new dependency");
+    assert_eq!(notes(1), "goal: people can log in (done when a session is kept); constraint: no new dependency");
     let sub_plan = proposal.tasks[1].sub_plan.as_ref().unwrap();
-    let text = "## Background\n\n- goal: people can log in (reached when a session is kept)\n\
+    let text = "## Background\n\n- goal: people can log in (done when a session is kept)\n\
                 - constraint: no new dependency\n\n## Tasks\n\n- the form is there\n";
     assert_eq!(sub_plan.text, text);
     assert_eq!(proposal.title.as_deref(), Some("people can log in"));
 }
 
 #[test]
-fn a_tactical_plan_means_steps_with_what_they_need() {
-    let proposal = lowered(AgentType::Tactical, &first_version(AgentType::Tactical)).unwrap();
+fn a_tactical_plan_becomes_steps_with_their_resources() {
+    let proposal = compiled(AgentType::Tactical, &plan_of(AgentType::Tactical)).unwrap();
     let expected = "1 edit [] CodeImplementation edit_code\n\
                     2 run [1] ToolCall run_command `cargo test`\n\
                     3 ask [2] Analysis - asks:perception\n\
@@ -157,25 +181,24 @@ fn a_tactical_plan_means_steps_with_what_they_need() {
     assert_eq!(lines(&proposal), expected);
     let edit = &proposal.tasks[0];
     assert_eq!((&*edit.files, edit.timeout_ms), (&["src/**".to_owned()][..], Some(60_000)));
-    assert_eq!(proposal.tasks[2].retry, Some(0), "what was asked for in time is not asked for again");
     assert_eq!(proposal.context, ["needs 2 of cores"]);
 }
 
 #[test]
-fn a_perception_plan_looks_side_by_side_and_keeps_one_after_another() {
-    let proposal = lowered(AgentType::Perception, &first_version(AgentType::Perception)).unwrap();
+fn a_perception_plan_looks_in_parallel_and_records_in_order() {
+    let proposal = compiled(AgentType::Perception, &plan_of(AgentType::Perception)).unwrap();
     let expected = "1 entry [] Retrieval search_code\n\
                     2 tests [] Retrieval survey_files\n\
                     3 map [1] Processing record_finding\n\
                     4 gaps [2,3] Processing record_finding";
     assert_eq!(lines(&proposal), expected);
-    let names = "a name is looked up by symbol, then path; one that fits several things means the first";
-    assert_eq!(proposal.tasks[0].notes, ["look in src/**", names]);
+    assert_eq!(proposal.tasks[0].files, ["src/**"]);
+    assert_eq!(proposal.tasks[0].notes, ["look names up by symbol, then path; use the first match"]);
 }
 
 #[test]
-fn an_orchestration_plan_says_who_does_what_and_when() {
-    let proposal = lowered(AgentType::Orchestrator, &first_version(AgentType::Orchestrator)).unwrap();
+fn an_orchestration_plan_becomes_work_of_other_agents() {
+    let proposal = compiled(AgentType::Orchestrator, &plan_of(AgentType::Orchestrator)).unwrap();
     let expected = "1 aim [] Processing - plan:strategic\n\
                     2 build [1] Processing - plan:tactical\n\
                     3 end [2] Analysis review_progress";
@@ -184,242 +207,279 @@ fn an_orchestration_plan_says_who_does_what_and_when() {
 }
 
 #[test]
-fn a_fault_is_told_with_its_place_and_kind() {
+fn a_request_becomes_a_sub_plan_with_a_time_limit_that_is_tried_once() {
+    let proposal = compiled(AgentType::Tactical, &plan_of(AgentType::Tactical)).unwrap();
+    let task = &proposal.tasks[2];
+    let sub_plan = task.sub_plan.as_ref().unwrap();
+    assert_eq!((task.timeout_ms, task.retry, sub_plan.agent.as_deref()), (Some(1), Some(0), Some("perception")));
+    assert_eq!(sub_plan.request, Some(AgentRequest::Analyse { text: "the last run".into() }));
+}
+
+#[test]
+fn a_faulty_plan_is_refused_with_the_place_and_the_rule() {
     use AgentType::{Orchestrator, Perception, Strategic, Tactical};
-    let request = |target: &str, what: Value, ms: u64| json!({ "id": "ask", "step": "x", "request": { "target_agent": target, "request": what, "timeout_ms": ms } });
-    let analyse = |text: &str| json!({ "analyse": { "text": text } });
     let cases = [
         (
-            with(Tactical, "/dependencies", json!({ "edit": ["look"], "look": ["run"], "run": ["edit"] })),
-            "/dependencies/edit: these wait for each other in a circle: edit -> look -> run -> edit",
+            Tactical,
+            ("/dependencies", json!({ "edit": ["look"], "look": ["run"], "run": ["edit"] })),
+            "tasks wait for each other in a circle: edit -> look -> run -> edit; remove one of these dependencies",
         ),
+        (Tactical, ("/dependencies", json!({ "run": ["run"] })), "task run waits for itself; remove that dependency"),
         (
-            with(Tactical, "/dependencies", json!({ "run": ["run"] })),
-            "/dependencies/run: these wait for each other in a circle: run -> run",
-        ),
-        (
-            with(Tactical, "/dependencies", json!({ "run": ["gone"] })),
+            Tactical,
+            ("/dependencies", json!({ "run": ["gone"] })),
             "/dependencies/run: nothing in the plan has the id \"gone\"",
         ),
         (
-            with(Tactical, "/dependencies", json!({ "gone": [] })),
+            Tactical,
+            ("/dependencies", json!({ "gone": [] })),
             "/dependencies/gone: nothing in the plan has the id \"gone\"",
         ),
+        (Tactical, ("/steps/3/id", json!("Edit")), "/steps/3/id: the id \"Edit\" is used twice"),
         (
-            with(Tactical, "/execution_steps/3/id", json!("Edit")),
-            "/execution_steps/3/id: the id \"Edit\" is used twice",
+            Tactical,
+            ("/steps/3/id", json!("a b")),
+            "/steps/3/id: \"a b\" is not an id: 1 to 64 letters, digits, - and _",
+        ),
+        (Tactical, ("/steps/0/description", json!(" ")), "/steps/0/description: this is empty"),
+        (Tactical, ("/steps", json!([])), "/dependencies/ask: nothing in the plan has the id \"ask\""),
+        (Tactical, ("/steps/1/command", Value::Null), "/steps/1: the tool needs a command"),
+        (Tactical, ("/steps/0/command", json!("ls")), "/steps/0: the tool takes no command"),
+        (Tactical, ("/steps/0/args", json!(["ls"])), "/steps/0: the tool takes no arguments"),
+        (Tactical, ("/steps/0/tool", Value::Null), "/steps/0: name exactly one of tool, agent and request"),
+        (Tactical, ("/steps/0/agent", json!("perception")), "/steps/0: name exactly one of tool, agent and request"),
+        (
+            Tactical,
+            ("/resources/agent_types", json!([])),
+            "/steps/2: the step needs a perception agent, which /resources/agent_types does not list",
+        ),
+        (Tactical, ("/goals", json!([{ "id": "g", "description": "x" }])), "/goals: a tactical plan has no such part"),
+        (Orchestrator, ("/resources", json!({})), "/resources: a orchestrator plan has no such part"),
+        (
+            Strategic,
+            ("/constraints/1/goals", json!(["gone"])),
+            "/constraints/1/goals/0: nothing in the plan has the id \"gone\"",
         ),
         (
-            with(Tactical, "/execution_steps/3/id", json!("a b")),
-            "/execution_steps/3/id: \"a b\" is no id: 1 to 64 letters, digits, - and _",
+            Strategic,
+            ("/steps/0/agent", json!("orchestrator")),
+            "/steps/0: a strategic agent may not delegate to a orchestrator agent",
         ),
-        (with(Tactical, "/execution_steps/0/step", json!(" ")), "/execution_steps/0: this is empty"),
+        (Perception, ("/resolution/by", json!([])), "/resolution/by: this is empty"),
         (
-            with(Tactical, "/execution_steps/1/command", Value::Null),
-            "/execution_steps/1: the tool run_command wants a command",
+            Orchestrator,
+            ("/dependencies/aim", json!(["end"])),
+            "tasks wait for each other in a circle: aim -> end -> build -> aim; remove one of these dependencies",
         ),
-        (
-            with(Tactical, "/execution_steps/0/tool", Value::Null),
-            "/execution_steps/0: say exactly one of tool, request and agent",
-        ),
-        (
-            with(Tactical, "/resource_requirements/agent_types", json!([])),
-            "/execution_steps/2: a step needs a perception agent, which the resource requirements do not list",
-        ),
-        (
-            with(Tactical, "/execution_steps/2", request("perception", analyse("x"), 0)),
-            "/execution_steps/2/request: timeout_ms is 0, and must be from 1 to 86400000",
-        ),
-        (
-            with(Tactical, "/execution_steps/2", request("perception", analyse(""), 1)),
-            "/execution_steps/2/request: the request to perception asks about nothing: say what it is to analyse",
-        ),
-        (
-            with(Strategic, "/thematic_elements/1/goals", json!(["gone"])),
-            "/thematic_elements/1/goals/0: nothing in the plan has the id \"gone\"",
-        ),
-        (
-            with(Strategic, "/dramatic_beats/0/agent", json!("orchestrator")),
-            "/dramatic_beats/0: a strategic agent may not leave work to a orchestrator agent, which does not plan in more detail",
-        ),
-        (
-            with(Perception, "/entity_resolution_strategy/by", json!([])),
-            "/entity_resolution_strategy/by: this is empty",
-        ),
-        (
-            with(Orchestrator, "/assignments/0/after", json!(["end"])),
-            "/assignments/0/after: these wait for each other in a circle: aim -> end -> build -> aim",
-        ),
+        (Tactical, ("/steps/0/timeout_ms", json!(0)), "/steps/0/timeout_ms: 0 is not allowed: 1 to 4294967295"),
+        (Tactical, ("/steps/0/retry", json!(101)), "/steps/0/retry: 101 is not allowed: 0 to 100"),
     ];
-    for (plan, expected) in cases {
-        let agent = first_versions()
-            .into_iter()
-            .find(|(_, of)| of.as_object().unwrap().keys().eq(plan.as_object().unwrap().keys()));
-        let refusal = Planner::new().process(proposed(agent.unwrap().0, &plan)).unwrap_err();
-        assert_eq!(refusal.to_string(), expected);
-        assert!(matches!(refusal, PlannerError::AgentPlan(_)), "{refusal:?}");
+    for (agent, (at, value), expected) in cases {
+        assert_eq!(compiled(agent, &with(agent, at, value)).unwrap_err().to_string(), expected);
     }
 }
 
 #[test]
-fn a_step_is_given_some_time_and_not_too_much() {
+fn a_request_that_breaks_a_rule_is_refused_when_its_plan_is_proposed() {
+    use AgentType::{Orchestrator, Perception, Strategic, Tactical};
+    let request = |target: &str, what: Value, ms: u64| json!({ "id": "ask", "description": "x", "request": { "target_agent": target, "request": what, "timeout_ms": ms } });
+    let analyse = |text: &str| json!({ "analyse": { "text": text } });
+    let extract = || json!({ "extract": { "context": "x" } });
+    let at = || "/steps/0/request".to_owned();
+    let range = |at: &str, value, max| PlanError::Range { at: format!("/steps/0/request/{at}"), value, min: 1, max };
     let cases = [
-        (AgentType::Tactical, "/execution_steps/0/timeout_ms", 0),
-        (AgentType::Tactical, "/execution_steps/0/timeout_ms", STEP_TIMEOUT_MS_MAX + 1),
-        (AgentType::Orchestrator, "/assignments/1/timeout_ms", 1_000_000_000_000_000_000),
+        (Tactical, request("perception", analyse(" "), 1), PlanError::Empty { at: format!("{}/request", at()) }),
+        (
+            Tactical,
+            request("perception", analyse(&"x".repeat(REQUEST_BYTES_MAX + 1)), 1),
+            range("request", REQUEST_BYTES_MAX as u64 + 1, REQUEST_BYTES_MAX as u64),
+        ),
+        (Tactical, request("perception", analyse("x"), 0), range("timeout_ms", 0, REQUEST_TIMEOUT_MS_MAX)),
+        (
+            Tactical,
+            request("perception", analyse("x"), REQUEST_TIMEOUT_MS_MAX + 1),
+            range("timeout_ms", REQUEST_TIMEOUT_MS_MAX + 1, REQUEST_TIMEOUT_MS_MAX),
+        ),
+        (
+            Perception,
+            request("tactical", extract(), 1),
+            PlanError::NotAllowed { agent: Perception, verb: "ask", to: Tactical, at: at() },
+        ),
+        (
+            Tactical,
+            request("orchestrator", extract(), 1),
+            PlanError::NotAllowed { agent: Tactical, verb: "ask", to: Orchestrator, at: at() },
+        ),
+        (
+            Strategic,
+            request("tactical", extract(), 1),
+            PlanError::NotAble {
+                to: Tactical,
+                ability: Ability::Extract,
+                answers: BTreeSet::from([Ability::Analyse]),
+                at: at(),
+            },
+        ),
     ];
-    for (agent, at, value) in cases {
-        let refusal = lowered(agent, &with(agent, at, json!(value))).unwrap_err();
-        assert_eq!(refusal.to_string(), format!("{at}: {value} ms are no time for a step: 1 to 4294967295"));
+    for (agent, step, expected) in cases {
+        assert_eq!(compiled(agent, &json!({ "steps": [step] })), Err(expected));
     }
-    lowered(AgentType::Tactical, &with(AgentType::Tactical, cases[0].1, json!(STEP_TIMEOUT_MS_MAX))).unwrap();
+    let without_time = json!({ "steps": [{ "id": "a", "description": "x", "request": {
+        "target_agent": "perception", "request": { "locate": { "entity": "x" } } } }] });
+    assert!(compiled(Tactical, &without_time).unwrap_err().to_string().contains("missing field `timeout_ms`"));
+    let retried = with(Tactical, "/steps/2/retry", json!(1));
+    assert_eq!(compiled(Tactical, &retried).unwrap_err().name(), "Step", "it is made once");
 }
 
-/// Where each form says what is done about the failures of a step.
-const CARES: [(AgentType, &str); 5] = [
-    (AgentType::Strategic, "/dramatic_beats/3"),
-    (AgentType::Tactical, "/execution_steps/0"),
-    (AgentType::Perception, "/extraction_patterns/0"),
-    (AgentType::Perception, "/state_update_sequence/1"),
-    (AgentType::Orchestrator, "/assignments/1"),
+#[test]
+fn who_may_ask_and_who_may_delegate_is_settled_for_every_pair() {
+    use AgentType::{Orchestrator, Perception, Strategic, Tactical};
+    let asks = AgentType::ALL.map(|agent| Role::of(agent).asks);
+    let expected: [&[AgentType]; 4] =
+        [&[Tactical, Perception], &[Strategic, Perception], &[], &[Strategic, Tactical, Perception]];
+    assert_eq!(asks, expected);
+    // Work goes only down, so it never comes back.
+    let level = |agent| [Perception, Tactical, Strategic, Orchestrator].iter().position(|one| *one == agent);
+    for agent in AgentType::ALL {
+        let role = Role::of(agent);
+        assert_eq!(role.agent, agent);
+        assert!(role.delegates_to.iter().all(|to| level(*to) < level(agent)), "{agent}");
+    }
+}
+
+/// Where each role says how failures of a step are handled.
+const STEPS: [(AgentType, &str); 5] = [
+    (AgentType::Strategic, "/steps/3"),
+    (AgentType::Tactical, "/steps/0"),
+    (AgentType::Perception, "/steps/0"),
+    (AgentType::Perception, "/updates/1"),
+    (AgentType::Orchestrator, "/steps/1"),
 ];
 
 #[test]
-fn each_form_says_how_often_a_step_is_tried_again_and_by_when_it_must_have_ended() {
-    for (agent, at) in CARES {
-        let said = with(agent, &format!("{at}/care"), json!({ "retry": 2, "deadline_ms": 60_000 }));
-        let proposal = lowered(agent, &said).unwrap();
-        let cared = proposal.tasks.iter().filter(|task| (task.retry, task.deadline_ms) == (Some(2), Some(60_000)));
-        assert_eq!(cared.count(), 1, "{at}");
-        let read = AgentPlan::read(agent, &said.to_string()).unwrap();
-        assert_eq!(AgentPlan::read(agent, &read.json()).unwrap(), read, "it is kept");
-        let often = with(agent, &format!("{at}/care"), json!({ "retry": RETRIES_MAX + 1 }));
-        let (value, max, place) = (RETRIES_MAX + 1, RETRIES_MAX, format!("{at}/care/retry"));
-        assert_eq!(lowered(agent, &often), Err(PlanError::Retry { at: place, value, max }));
-        let never = with(agent, &format!("{at}/care"), json!({ "deadline_ms": 0 }));
-        let (value, max, place) = (0, STEP_TIMEOUT_MS_MAX, format!("{at}/care/deadline_ms"));
-        assert_eq!(lowered(agent, &never), Err(PlanError::Timeout { at: place, value, max }));
+fn every_role_says_how_often_a_step_is_retried_and_its_deadline() {
+    for (agent, at) in STEPS {
+        let mut plan = with(agent, &format!("{at}/retry"), json!(2));
+        plan.pointer_mut(at).unwrap()["deadline_ms"] = json!(60_000);
+        let tasks = compiled(agent, &plan).unwrap().tasks;
+        let found = tasks.iter().filter(|task| (task.retry, task.deadline_ms) == (Some(2), Some(60_000)));
+        assert_eq!(found.count(), 1, "{at}");
+        let refusal = |field: &str, value: u64| {
+            let at = format!("{at}/{field}");
+            (compiled(agent, &with(agent, &at, json!(value))), at)
+        };
+        let (refused, place) = refusal("retry", u64::from(RETRIES_MAX) + 1);
+        let (value, max) = (u64::from(RETRIES_MAX) + 1, u64::from(RETRIES_MAX));
+        assert_eq!(refused, Err(PlanError::Range { at: place, value, min: 0, max }));
+        let (refused, place) = refusal("deadline_ms", 0);
+        assert_eq!(refused, Err(PlanError::Range { at: place, value: 0, min: 1, max: STEP_TIMEOUT_MS_MAX }));
     }
 }
 
 #[test]
 fn only_an_agent_that_may_run_commands_says_how_a_step_is_undone() {
-    for (agent, at) in CARES {
-        let undone = with(agent, &format!("{at}/care"), json!({ "undo": "git checkout src" }));
-        let proposal = lowered(agent, &undone);
+    for (agent, at) in STEPS {
+        let undone = compiled(agent, &with(agent, &format!("{at}/undo"), json!("git checkout src")));
         if agent == AgentType::Tactical {
-            assert_eq!(proposal.unwrap().tasks[0].compensate.as_deref(), Some("git checkout src"));
+            assert_eq!(undone.unwrap().tasks[0].compensate.as_deref(), Some("git checkout src"));
         } else {
-            let refused = proposal.unwrap_err();
-            assert!(
-                matches!(&refused, PlanError::Care { at: place, .. } if *place == format!("{at}/care")),
-                "{refused}"
-            );
+            let refused = undone.unwrap_err();
+            assert!(matches!(&refused, PlanError::Step { at: place, .. } if place == at), "{refused}");
         }
     }
-    let refused = |at: &str, care: Value| {
-        let refused = lowered(AgentType::Tactical, &with(AgentType::Tactical, at, care)).unwrap_err();
-        assert_eq!(refused.name(), "Care", "{refused}");
-    };
-    refused("/execution_steps/0/care", json!({ "undo": " " }));
-    refused("/execution_steps/0/care", json!({ "undo": "a\0b" }));
-    // What is asked changes nothing, and is asked once.
-    refused("/execution_steps/2/care", json!({ "undo": "git checkout src" }));
-    refused("/execution_steps/2/care", json!({ "retry": 1 }));
+    for (at, undo) in [("/steps/0/undo", " "), ("/steps/0/undo", "a\0b"), ("/steps/2/undo", "git checkout src")] {
+        compiled(AgentType::Tactical, &with(AgentType::Tactical, at, json!(undo))).unwrap_err();
+    }
 }
 
 #[test]
-fn what_words_say_of_failures_and_undoing_goes_into_the_plan_that_an_agent_makes_of_them() {
+fn words_say_how_failures_are_handled_and_how_a_step_is_undone() {
     let words = "- Write the parser (retry 3) (deadline 2h) (undo: `git checkout src`)\n";
-    let task = |agent| {
-        let plan = plan_words(agent, words, &ToolRegistry::coding()).unwrap();
-        plan.lower(&ToolRegistry::coding()).unwrap().tasks.remove(0)
-    };
+    let registry = ToolRegistry::coding();
+    let task = |agent| plan_words(agent, words, &registry).unwrap().compile(agent, &registry).unwrap().tasks.remove(0);
     let (tactical, orchestrator) = (task(AgentType::Tactical), task(AgentType::Orchestrator));
     assert_eq!((tactical.retry, tactical.deadline_ms), (Some(3), Some(7_200_000)));
     assert_eq!(tactical.compensate.as_deref(), Some("git checkout src"));
-    assert_eq!(
-        (orchestrator.retry, orchestrator.deadline_ms, orchestrator.compensate),
-        (Some(3), Some(7_200_000), None)
-    );
+    let delegated = (orchestrator.retry, orchestrator.deadline_ms, orchestrator.compensate);
+    assert_eq!(delegated, (Some(3), Some(7_200_000), None));
 }
 
 #[test]
-fn a_form_is_read_whole_or_not_at_all() {
-    let tactical = AgentType::Tactical;
-    let refusal = |json: &str| AgentPlan::read(tactical, json).unwrap_err();
-    assert_eq!(refusal("{\n  \"steps\": []}").name(), "Form");
-    assert_eq!(refusal("{").name(), "Form");
-    assert_eq!(refusal("[]").name(), "Form");
-    for version in ["0", "2", "\"1\"", "-1"] {
-        let expected = format!("a tactical plan of version {version} cannot be read: the versions are 1 to 1");
-        assert_eq!(refusal(&format!("{{\"version\": {version}, \"execution_steps\": []}}")).to_string(), expected);
+fn a_plan_is_read_whole_or_not_at_all() {
+    let refusal = |json: &str| AgentPlan::read(json).unwrap_err();
+    let cases = [
+        ("{", "line 1, column 2: it ends in the middle"),
+        ("[]", "a plan is a JSON object"),
+        (r#"{"tasks": []}"#, "unknown field `tasks`, expected one of"),
+        (r#"{"steps": [], "steps": []}"#, "steps"),
+        (r#"{"dependencies": {"a": [], "a": []}}"#, "\"a\""),
+        (r#"{"steps": [{"id": "a"}]}"#, "missing field `description`"),
+        (r#"{"steps": [{"id": "a", "description": "x", "timeout_ms": "5s"}]}"#, "invalid type: string \"5s\""),
+        (r#"{"steps": [{"id": "a", "description": "x", "agent": "poet"}]}"#, "unknown variant `poet`"),
+    ];
+    for (json, expected) in cases {
+        let refused = refusal(json);
+        assert_eq!(refused.name(), "Form", "{json}");
+        assert!(refused.to_string().contains(expected), "{refused}");
     }
-    let long = format!("{{\"execution_steps\": [], \"{}\": 1}}", "x".repeat(PLAN_BYTES_MAX));
+    let long = format!("{{\"steps\": [], \"{}\": 1}}", "x".repeat(PLAN_BYTES_MAX));
     assert_eq!(refusal(&long).name(), "TooLong");
-    let step = |n: usize| json!({ "id": format!("s{n}"), "step": "x", "tool": "do_step" });
-    let many = json!({ "execution_steps": (0..=STEPS_MAX).map(step).collect::<Vec<_>>() });
-    assert_eq!(lowered(tactical, &many).unwrap_err().name(), "TooMany");
-    let none = Planner::new().process(proposed(tactical, &json!({ "execution_steps": [] }))).unwrap_err();
-    assert!(none.to_string().starts_with("/execution_steps: there is nothing in it"), "{none}");
+    let step = |n: usize| json!({ "id": format!("s{n}"), "description": "x", "tool": "do_step" });
+    let many = json!({ "steps": (0..=STEPS_MAX).map(step).collect::<Vec<_>>() });
+    assert_eq!(compiled(AgentType::Tactical, &many).unwrap_err().name(), "Range");
+    assert_eq!(compiled(AgentType::Tactical, &json!({})).unwrap_err().name(), "EmptyPlan");
 }
 
 #[test]
-fn an_accepted_plan_says_in_its_event_whose_it_is_and_by_which_tools_it_was_judged() {
-    for (agent, plan) in first_versions() {
-        let events = Planner::new().process(proposed(agent, &plan)).unwrap();
-        let Event::TasksPlanned { source, origin, tasks, .. } = &events[0] else { panic!("{events:?}") };
-        assert_eq!(*source, plan.to_string(), "the plan as it was given");
-        let judged = origin.agent.as_ref().unwrap();
-        assert_eq!((judged.agent, judged.version), (agent, 1));
+fn an_accepted_plan_records_its_agent_and_the_tools_it_was_checked_by() {
+    for (agent, plan) in plans() {
+        let events = propose(compiled(agent, &plan).unwrap()).unwrap();
+        let Event::TasksPlanned { origin, tasks, source, .. } = &events[0] else { panic!("{events:?}") };
+        assert_eq!(serde_json::from_str::<Value>(source).unwrap(), plan);
+        let checked = origin.agent.as_ref().unwrap();
+        assert_eq!((checked.agent, checked.version), (agent, 1));
         let uses = tasks.iter().filter_map(|task| task.tool.as_ref());
-        assert!(uses.clone().count() > 0 && uses.clone().all(|tool| judged.tools.contains(tool)), "{agent}");
+        assert!(uses.clone().count() > 0 && uses.clone().all(|tool| checked.tools.contains(tool)), "{agent}");
     }
 }
 
 #[test]
-fn an_agents_plan_is_decided_again_from_what_is_kept() {
-    for (agent, plan) in first_versions() {
+fn an_agents_plan_is_decided_again_from_its_recorded_command() {
+    for (agent, plan) in plans() {
         let parent = Some(ParentTask { plan: "p".into(), task: TaskId(3), attempt: 2 });
-        let Command::ProposeAgentPlan { mut proposal, attachments, config } = proposed(agent, &plan) else { panic!() };
-        proposal.origin = Origin { planned_by: Some("a model".into()), parent, depth: 1, agent: None };
-        let command = Command::ProposeAgentPlan { proposal, attachments, config };
+        let mut proposal = Box::new(compiled(agent, &plan).unwrap());
+        proposal.origin = Origin { planned_by: Some("a model".into()), parent, depth: 1, ..proposal.origin };
+        let command = Command::Propose { proposal, attachments: Vec::new(), config: PlannerConfig::default() };
         let events = Planner::new().process(command.clone()).unwrap();
-        let restored = Command::restore(&command.recorded(), &events).unwrap();
-        assert_eq!(restored, command);
-        assert_eq!(Planner::new().process(restored).unwrap(), events);
+        assert_eq!(Command::restore(&command.recorded(), &events).unwrap(), command);
     }
 }
 
 #[test]
-fn nothing_of_an_agents_plan_gets_in_by_another_door() {
-    let by_the_other = |change: fn(&mut Proposal)| {
-        let mut proposal = lowered(AgentType::Tactical, &first_version(AgentType::Tactical)).unwrap();
+fn the_planner_refuses_tools_and_requests_of_plans_that_were_not_checked() {
+    let changed = |change: fn(&mut Proposal)| {
+        let mut proposal = compiled(AgentType::Tactical, &plan_of(AgentType::Tactical)).unwrap();
         change(&mut proposal);
-        let proposal = Box::new(proposal);
-        Planner::new().process(Command::Propose { proposal, attachments: Vec::new(), config: PlannerConfig::default() })
+        propose(proposal)
     };
-    let refusal = by_the_other(|_| {}).unwrap_err();
-    assert_eq!(refusal, PlannerError::OriginNotOfAgent);
-    let refusal = by_the_other(|proposal| proposal.origin = Origin::default()).unwrap_err();
+    assert!(changed(|_| {}).is_ok());
+    let refusal = changed(|proposal| proposal.origin = Origin::default()).unwrap_err();
     assert_eq!(refusal, PlannerError::NotOfAgent { task: TaskId(1) });
-    let refusal = by_the_other(|proposal| {
+    let refusal = changed(|proposal| {
         proposal.origin = Origin::default();
         proposal.tasks.iter_mut().for_each(|task| task.tool = None);
     });
     assert_eq!(refusal.unwrap_err(), PlannerError::NotOfAgent { task: TaskId(3) }, "it asks an agent");
+    let refusal = changed(|proposal| proposal.tasks[1].tool = Some("search_code".into()));
+    assert_eq!(refusal.unwrap_err(), PlannerError::NotOfAgent { task: TaskId(2) }, "a tool of others");
 }
 
 #[test]
-fn a_plan_below_too_many_others_is_refused() {
+fn a_sub_plan_below_too_many_others_is_refused() {
     let at_depth = |depth| {
-        let Command::ProposeAgentPlan { mut proposal, attachments, config } =
-            proposed(AgentType::Perception, &first_version(AgentType::Perception))
-        else {
-            panic!()
-        };
+        let mut proposal = compiled(AgentType::Perception, &plan_of(AgentType::Perception)).unwrap();
         proposal.origin.depth = depth;
-        Planner::new().process(Command::ProposeAgentPlan { proposal, attachments, config })
+        propose(proposal)
     };
     assert!(at_depth(SUB_PLAN_DEPTH_MAX).is_ok());
     let refusal = at_depth(SUB_PLAN_DEPTH_MAX + 1).unwrap_err();
@@ -427,26 +487,19 @@ fn a_plan_below_too_many_others_is_refused() {
 }
 
 #[test]
-fn work_goes_only_to_agents_that_plan_in_more_detail_so_it_never_comes_back() {
-    for agent in AgentType::ALL {
-        assert!(!agent.may_delegate_to(agent));
-        for other in AgentType::ALL {
-            assert!(!(agent.may_delegate_to(other) && other.may_delegate_to(agent)), "{agent} and {other}");
-        }
-    }
-}
-
-#[test]
-fn a_schema_names_all_fields_of_its_form_and_only_the_tools_of_its_agent() {
+fn a_schema_has_the_parts_of_its_role_and_only_its_own_tools() {
     let registry = ToolRegistry::coding();
-    for (agent, plan) in first_versions() {
+    for (agent, plan) in plans() {
         let schema = schema(agent, &registry);
+        let properties = schema["properties"].as_object().unwrap();
         for field in plan.as_object().unwrap().keys() {
-            assert!(schema["properties"].get(field).is_some(), "{agent}: {field}");
+            assert!(properties.contains_key(field), "{agent}: {field}");
         }
+        let step = &schema["properties"]["steps"]["items"]["properties"];
+        assert!(["retry", "deadline_ms"].iter().all(|field| step.get(field).is_some()), "{step}");
+        assert_eq!(step.get("undo").is_some(), agent == AgentType::Tactical, "{step}");
+        assert_eq!(step.get("request").is_some(), agent != AgentType::Perception, "{step}");
         let text = schema.to_string();
-        assert!(["retry", "deadline_ms"].iter().all(|field| text.contains(&format!("{field:?}:"))), "{text}");
-        assert_eq!(text.contains("\"undo\":"), agent == AgentType::Tactical, "{text}");
         for other in AgentType::ALL {
             for tool in registry.tools_of(other) {
                 let is_own = registry.tools_of(agent).any(|own| own.name == tool.name);
@@ -457,39 +510,49 @@ fn a_schema_names_all_fields_of_its_form_and_only_the_tools_of_its_agent() {
 }
 
 #[test]
+fn a_schema_names_exactly_the_fields_that_are_read() {
+    // The reader lists its fields where it meets an unknown one.
+    let known = |json: Value| {
+        let refused = AgentPlan::read(&json.to_string()).unwrap_err().to_string();
+        let list = refused.split("expected one of ").nth(1).unwrap().to_owned();
+        list.split('`').skip(1).step_by(2).map(str::to_owned).collect::<BTreeSet<_>>()
+    };
+    let fields = |of: &dyn Fn(&Value) -> Value| {
+        let mut parts = Parts::from(ToolRegistry::coding());
+        parts.tools.iter_mut().filter(|tool| tool.name == "look_up").for_each(|tool| tool.command = Some("rg".into()));
+        let registry = ToolRegistry::new(parts).unwrap();
+        let all = AgentType::ALL.map(|agent| of(&schema(agent, &registry)["properties"]));
+        all.iter().flat_map(|fields| fields.as_object().unwrap().keys().cloned()).collect::<BTreeSet<_>>()
+    };
+    const ALIASES: [&str; 9] = [
+        "narrative_goals",
+        "thematic_elements",
+        "milestones",
+        "dramatic_beats",
+        "execution_steps",
+        "extraction_patterns",
+        "state_update_sequence",
+        "resource_requirements",
+        "entity_resolution_strategy",
+    ];
+    let mut plan = known(json!({ "?": 1 }));
+    plan.retain(|field| !ALIASES.contains(&field.as_str()));
+    assert_eq!(fields(&|plan| plan.clone()), plan);
+    let step = known(json!({ "steps": [{ "?": 1 }] }));
+    assert_eq!(fields(&|plan| plan["steps"]["items"]["properties"].clone()), step);
+}
+
+#[test]
 fn a_command_of_a_tool_takes_arguments_as_single_words_whatever_they_hold() {
-    let mut parts = crewlog_planner::agents::registry::Parts::from(ToolRegistry::coding());
+    let mut parts = Parts::from(ToolRegistry::coding());
     let tool = parts.tools.iter_mut().find(|tool| tool.name == "look_up").unwrap();
     tool.command = Some("rg --json".into());
     tool.agent = Some("finder".into());
     let registry = ToolRegistry::new(parts).unwrap();
-    let plan = json!({ "execution_steps": [
-        { "id": "a", "step": "x", "tool": "look_up", "args": ["it's; rm -rf $HOME", "`b`"] } ] });
-    let plan = AgentPlan::read(AgentType::Tactical, &plan.to_string()).unwrap();
-    let task = &plan.lower(&registry).unwrap().tasks[0];
+    let plan = json!({ "steps": [
+        { "id": "a", "description": "x", "tool": "look_up", "args": ["it's; rm -rf $HOME", "`b`"] } ] });
+    let plan = AgentPlan::read(&plan.to_string()).unwrap();
+    let task = &plan.compile(AgentType::Tactical, &registry).unwrap().tasks[0];
     assert_eq!(task.command.as_deref(), Some(r"rg --json 'it'\''s; rm -rf $HOME' '`b`'"));
     assert_eq!((task.kind, task.assignee.as_deref()), (NodeKind::Retrieval, Some("finder")));
-}
-
-#[test]
-fn a_null_version_and_a_byte_order_mark_say_nothing_and_a_plan_of_no_steps_is_told_where() {
-    for (agent, plan) in first_versions() {
-        let mut nameless = plan.clone();
-        nameless["version"] = Value::Null;
-        assert_eq!(lowered(agent, &nameless).unwrap().tasks, lowered(agent, &plan).unwrap().tasks);
-        let marked = format!("\u{feff}{plan}");
-        assert_eq!(AgentPlan::read(agent, &marked), AgentPlan::read(agent, &plan.to_string()));
-    }
-    let empty = |agent, lists: &[&str]| {
-        let mut plan = first_version(agent);
-        lists.iter().for_each(|list| plan[*list] = json!([]));
-        lowered(agent, &plan).unwrap_err().to_string()
-    };
-    let said =
-        |at: &str| format!("{at}: there is nothing in it, so that nothing would be done; give it at least one entry");
-    assert_eq!(empty(AgentType::Tactical, &["execution_steps"]), said("/execution_steps"));
-    assert_eq!(empty(AgentType::Strategic, &["dramatic_beats"]), said("/dramatic_beats"));
-    assert_eq!(empty(AgentType::Orchestrator, &["assignments"]), said("/assignments"));
-    let of_perception = ["extraction_patterns", "state_update_sequence"];
-    assert_eq!(empty(AgentType::Perception, &of_perception), said("/extraction_patterns"));
 }

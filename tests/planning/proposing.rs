@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::plans::first_version;
+use super::plans::plan_of;
 use crate::cli::scene::Scene;
 use crewlog_planner::protocol::AgentType;
 
@@ -10,7 +10,7 @@ use crewlog_planner::protocol::AgentType;
 fn a_plan_of_an_agent_is_taken_up_and_says_whose_it_is() {
     let scene = Scene::new();
     for agent in AgentType::ALL {
-        scene.write("plan.json", first_version(agent).to_string());
+        scene.write("plan.json", plan_of(agent).to_string());
         let plan = scene.run(&["plan", "propose", "plan.json", "--agent", agent.as_str(), "--yes"]).expect(0).stdout;
         let planned = scene.events_of_type("TasksPlanned").pop().expect("an event");
         assert_eq!(planned["origin"]["agent"]["agent"], agent.as_str());
@@ -21,19 +21,19 @@ fn a_plan_of_an_agent_is_taken_up_and_says_whose_it_is() {
 #[test]
 fn a_plan_that_names_a_foreign_tool_is_refused_when_it_is_proposed() {
     let scene = Scene::new();
-    let mut plan = first_version(AgentType::Strategic);
-    plan["dramatic_beats"][0]["milestone"] = json!("edit_code is used");
+    let mut plan = plan_of(AgentType::Strategic);
+    plan["steps"][0]["description"] = json!("edit_code is used");
     scene.write("plan.json", plan.to_string());
     let refused = scene.run(&["plan", "propose", "plan.json", "--agent", "strategic"]).expect(3);
     refused.says(&[
-        "/dramatic_beats/0/milestone: the tool edit_code is of tactical agents, and a strategic plan may not name it",
+        "/steps/0/description: the tool edit_code belongs to tactical agents, and a strategic plan may not name it",
         "plan schema --agent strategic",
     ]);
     assert_eq!(scene.events().len(), 1, "there is no plan");
     let failed = scene.events_of_type("PlanningFailed").remove(0);
     assert_eq!((&failed["agent"], &failed["kind"]), (&json!("strategic"), &json!("ForeignTool")));
     let other = scene.run(&["plan", "propose", "plan.json", "--agent", "tactical"]).expect(3);
-    other.says(&["this is no tactical plan: nothing here is called \"narrative_goals\"", "execution_steps"]);
+    other.says(&["/goals: a tactical plan has no such part", "plan schema --agent tactical"]);
     scene
         .run(&["plan", "propose", "plan.json", "--agent", "poet"])
         .expect(2)
@@ -44,11 +44,12 @@ fn a_plan_that_names_a_foreign_tool_is_refused_when_it_is_proposed() {
 fn a_strategic_plan_runs_by_plans_of_tactical_agents_and_show_names_them() {
     let scene = Scene::new();
     let plan = json!({
-        "narrative_goals": [{ "id": "g", "goal": "Say hello" }],
-        "dramatic_beats": [
-            { "id": "hello", "milestone": "Run `echo hello >> said; echo hello`", "goals": ["g"], "agent": "tactical" },
-            { "id": "again", "milestone": "Run `echo again >> said; echo again`", "after": ["hello"], "agent": "tactical" },
+        "goals": [{ "id": "g", "description": "Say hello" }],
+        "steps": [
+            { "id": "hello", "description": "Run `echo hello >> said; echo hello`", "goals": ["g"], "agent": "tactical" },
+            { "id": "again", "description": "Run `echo again >> said; echo again`", "agent": "tactical" },
         ],
+        "dependencies": { "again": ["hello"] },
     });
     scene.write("plan.json", plan.to_string());
     let ran = scene.run(&["plan", "propose", "plan.json", "--agent", "strategic", "--run", "--yes"]).expect(0);
@@ -71,7 +72,7 @@ fn a_strategic_plan_runs_by_plans_of_tactical_agents_and_show_names_them() {
 #[test]
 fn a_plan_whose_plan_waits_for_a_person_waits_too_and_says_for_what() {
     let scene = Scene::new();
-    let plan = json!({ "assignments": [{ "id": "ask", "work": "Which colour shall it be?", "agent": "tactical" }] });
+    let plan = json!({ "steps": [{ "id": "ask", "description": "Which colour shall it be?", "agent": "tactical" }] });
     scene.write("plan.json", plan.to_string());
     let ran = scene.run(&["plan", "propose", "plan.json", "--agent", "orchestrator", "--run", "--yes"]).expect(5);
     let id = ran.stdout.trim().to_owned();
@@ -84,9 +85,9 @@ fn a_plan_whose_plan_waits_for_a_person_waits_too_and_says_for_what() {
 #[test]
 fn with_a_plan_end_the_plans_within_it_in_the_same_command() {
     let scene = Scene::new();
-    let plan = json!({ "assignments": [
-        { "id": "ask", "work": "Which colour shall it be?", "agent": "tactical" },
-        { "id": "aim", "work": "Say what is wanted", "agent": "strategic" },
+    let plan = json!({ "steps": [
+        { "id": "ask", "description": "Which colour shall it be?", "agent": "tactical" },
+        { "id": "aim", "description": "Say what is wanted", "agent": "strategic" },
     ] });
     scene.write("plan.json", plan.to_string());
     let propose = ["plan", "propose", "plan.json", "--agent", "orchestrator", "--run", "--yes", "--jobs", "4"];
@@ -103,7 +104,7 @@ fn with_a_plan_end_the_plans_within_it_in_the_same_command() {
 #[test]
 fn prose_in_an_agents_plan_does_not_become_shell_unasked() {
     let scene = Scene::new();
-    scene.write("plan.json", first_version(AgentType::Tactical).to_string());
+    scene.write("plan.json", plan_of(AgentType::Tactical).to_string());
     // Nor where it would only be taken up, since any worker would run it.
     for run in [&["--run"][..], &[]] {
         let propose = ["plan", "propose", "plan.json", "--agent", "tactical"];
@@ -119,15 +120,15 @@ fn the_configuration_gives_agents_their_tools() {
     let config = "[agents.tactical]\ntools = [\"say_it\"]\n\n[[tools]]\nname = \"say_it\"\ndescription = \"says it\"\n\
                   kind = \"ToolCall\"\ncommand = \"echo said\"\n";
     scene.write("crewlog.toml", config);
-    let plan = |tool: &str| json!({ "execution_steps": [{ "id": "a", "step": "x", "tool": tool, "args": ["a b"] }] });
+    let plan = |tool: &str| json!({ "steps": [{ "id": "a", "description": "x", "tool": tool, "args": ["a b"] }] });
     scene.write("plan.json", plan("say_it").to_string());
     let run = ["plan", "propose", "plan.json", "--agent", "tactical", "--run", "--yes"];
     let id = scene.run(&run).expect(0).stdout.trim().to_owned();
     assert_eq!(scene.show(&id)["tasks"][0]["result"], "said a b");
     scene.write("plan.json", plan("edit_code").to_string());
-    scene.run(&run).expect(3).says(&["the tool edit_code is nobody's, and a tactical plan may not name it"]);
+    scene.run(&run).expect(3).says(&["the tool edit_code belongs to nobody, and a tactical plan may not name it"]);
     let schema = scene.run(&["plan", "schema", "--agent", "tactical", "-o", "json"]).expect(0).json();
-    assert_eq!(schema["properties"]["execution_steps"]["items"]["properties"]["tool"]["enum"], json!(["say_it"]));
+    assert_eq!(schema["properties"]["steps"]["items"]["properties"]["tool"]["enum"], json!(["say_it"]));
     scene.write("crewlog.toml", "[agents.tactical]\ntools = [\"no_such\"]\n");
     scene.run(&run).expect(1).says(&["crewlog.toml:2:9: tactical agents are given the tool \"no_such\""]);
     scene.write("crewlog.toml", "[[tools]]\nname = \"edit\"\ndescription = \"x\"\nkind = \"ToolCall\"\n");
@@ -139,13 +140,13 @@ fn the_configuration_gives_agents_their_tools() {
 #[test]
 fn the_words_of_a_milestone_are_the_work_of_its_plan_and_goals_and_constraints_are_none() {
     let docs = include_str!("../../docs/planning.md");
-    let example = docs.split("```json\n").find(|part| part.contains("narrative_goals")).expect("there is an example");
+    let example = docs.split("```json\n").find(|part| part.contains("\"goals\"")).expect("there is an example");
     let mut plan: serde_json::Value =
         serde_json::from_str(example.split("```").next().expect("its end")).expect("it is JSON");
-    let beats = plan["dramatic_beats"].as_array_mut().expect("milestones");
-    beats.push(json!({ "id": "more", "milestone": "Write the form\nwith two fields", "goals": ["login"],
+    let beats = plan["steps"].as_array_mut().expect("milestones");
+    beats.push(json!({ "id": "more", "description": "Write the form\nwith two fields", "goals": ["login"],
         "agent": "tactical" }));
-    beats.push(json!({ "id": "list", "milestone": "1. Draw it\n2. Show it", "agent": "tactical" }));
+    beats.push(json!({ "id": "list", "description": "1. Draw it\n2. Show it", "agent": "tactical" }));
     let scene = Scene::new();
     scene.write("plan.json", plan.to_string());
     let propose = ["plan", "propose", "plan.json", "--agent", "strategic", "--run", "--yes", "--jobs", "8"];

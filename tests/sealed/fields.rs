@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 
 use crewlog_mq::{Event as MqEvent, Timestamp};
 use crewlog_planner::agents::failures::PlanningEvent;
-use crewlog_planner::agents::requests::RequestEvent;
 use crewlog_planner::claim::{Ending, Executor, TaskCommand, TaskEvent};
 use crewlog_planner::event::{
     Amendment, Command, Edit, Event, ExecutorEvent, FailureClass, Order, PlannerConfig, Setting, Summaries,
@@ -16,10 +15,9 @@ use crewlog_planner::sealed::{SEALED, Sight, must_seal, replaced, rule};
 use super::tracer::{TEXT, trace};
 
 /// Texts that whoever has the log may read. Whoever adds one must know why: it is an id, a name or a path.
-const CLEAR: [&str; 22] = [
+const CLEAR: [&str; 21] = [
     "agent",
     "assignee",
-    "correlation",
     "files",
     "folder",
     "host",
@@ -78,7 +76,6 @@ fn every_string_of_an_event_is_named_as_clear_or_sealed() {
     texts.extend(check::<TaskEvent>());
     texts.extend(check::<CallEvent>());
     texts.extend(check::<PlanningEvent>());
-    texts.extend(check::<RequestEvent>());
     let is_clear = |path: &&String| rule(path) == Some(Sight::Clear);
     let mut clear = texts.iter().filter(is_clear).map(|path| last_name(path)).collect::<BTreeSet<_>>();
     assert!(clear.remove("worker"), "the tracer sees the executor of a claim");
@@ -122,7 +119,7 @@ fn every_string_of_a_kept_command_is_named_as_clear_or_sealed() {
         Command::Cancel { task: None, reason: TEXT.into() }.recorded(),
         Command::Pause { reason: TEXT.into() }.recorded(),
         Command::PauseFromAbove { reason: TEXT.into() }.recorded(),
-        Command::Undo { reason: TEXT.into() }.recorded(),
+        Command::CancelFromAbove { reason: TEXT.into() }.recorded(),
         TaskCommand::Report { attempt, executor, now, dead_epoch, ending }.recorded(),
         Command::Amend { amendments: amendments(), reason: TEXT.into() }.recorded(),
         Command::Configure { changes: settings(), reason: TEXT.into() }.recorded(),

@@ -96,10 +96,8 @@ async fn conflict(store: &EventStore) {
             is_timed: false,
             budget: Budget::default(),
             counts_tokens: false,
-            undoes: None,
             folder: None,
             sub_plan: None,
-            request: None,
         };
         let command =
             PlannerCmd::ExecuteTask { node_id: TaskId(1), kind: NodeKind::Refactor, parameters: Box::new(parameters) };

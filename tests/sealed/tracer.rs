@@ -14,6 +14,8 @@ use serde::forward_to_deserialize_any;
 
 /// The text of every string.
 pub const TEXT: &str = "a text";
+/// The aliases of fields of events.
+const ALIASES: [&str; 1] = ["entity_id"];
 /// So often a type is read; each variant of each enum in it has its turn.
 const N_READ: usize = 3_000;
 
@@ -195,6 +197,10 @@ impl<'de> MapAccess<'de> for Fields<'_> {
     type Error = Unreadable;
 
     fn next_key_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<Option<S::Value>, Unreadable> {
+        // An alias is a second name of a field.
+        while self.names.get(self.at).is_some_and(|name| ALIASES.contains(name)) {
+            self.at += 1;
+        }
         let Some(name) = self.names.get(self.at) else { return Ok(None) };
         seed.deserialize(StrDeserializer::<Unreadable>::new(name)).map(Some)
     }

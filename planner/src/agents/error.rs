@@ -1,10 +1,11 @@
-//! Why the plan of an agent is refused. It only names what was wrong.
+//! Why an agent's plan is refused.
 
-use crate::agents::Misfit;
-use crate::protocol::{AgentType, RequestError};
+use std::collections::BTreeSet;
+
+use crate::protocol::{Ability, AgentType};
 use crate::validity::InvalidPlan;
 
-/// Why the plan of an agent is refused. Places in it are JSON pointers, `/execution_steps/0/tool`.
+/// Why an agent's plan is refused. Places are JSON pointers, `/steps/0/tool`.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PlanError {
     /// It is too long.
@@ -15,57 +16,45 @@ pub enum PlanError {
         /// The limit.
         max: usize,
     },
-    /// It is no JSON, or not of its agent's form.
-    #[error("this is no {agent} plan: {misfit}")]
+    /// It is not JSON, or not of the form.
+    #[error("this is not an agent's plan: {reason}")]
     Form {
-        /// Whose plan it was to be.
-        agent: AgentType,
-        /// What is wrong.
-        misfit: Box<Misfit>,
+        /// What is wrong, with line and column.
+        reason: String,
     },
-    /// It is of a version that is not known.
-    #[error("a {agent} plan of version {version} cannot be read: the versions are 1 to {newest}")]
-    Version {
-        /// Whose plan it is.
+    /// It has a part that its role does not use.
+    #[error("{at}: a {agent} plan has no such part")]
+    NotOfRole {
+        /// The part.
+        at: String,
+        /// The agent that plans.
         agent: AgentType,
-        /// As written.
-        version: String,
-        /// The newest that is known.
-        newest: u32,
     },
-    /// It names a tool that only others have.
-    #[error("{at}: the tool {tool} is {}, and a {agent} plan may not name it", of_whom(owners))]
+    /// It names a tool of other agents.
+    #[error("{at}: the tool {tool} belongs to {}, and a {agent} plan may not name it", owned_by(owners))]
     ForeignTool {
         /// The tool.
         tool: String,
-        /// Whose it is.
+        /// The agents that have it.
         owners: Vec<AgentType>,
-        /// Whose plan it is.
+        /// The agent that plans.
         agent: AgentType,
         /// Where it is named.
         at: String,
     },
-    /// It names a tool that nobody has.
-    #[error("{at}: no tool is called {tool:?}; a {agent} agent has {}", names(known))]
+    /// It names a tool that does not exist.
+    #[error("{at}: no tool is called {tool:?}; a {agent} agent has {}", list(known))]
     UnknownTool {
         /// As written.
         tool: String,
-        /// Whose plan it is.
+        /// The agent that plans.
         agent: AgentType,
         /// Where it is named.
         at: String,
-        /// The tools that the agent has.
+        /// The agent's tools.
         known: Vec<String>,
     },
-    /// Steps wait for each other in a circle.
-    #[error("{at}: these wait for each other in a circle: {}", cycle.join(" -> "))]
-    Cycle {
-        /// The ids in order of waiting, the first repeated at the end.
-        cycle: Vec<String>,
-        /// Where what waits is written.
-        at: String,
-    },
-    /// No step has this id.
+    /// No step or goal has this id.
     #[error("{at}: nothing in the plan has the id {id:?}")]
     UnknownId {
         /// As written.
@@ -73,7 +62,7 @@ pub enum PlanError {
         /// Where it is named.
         at: String,
     },
-    /// Two have the same id.
+    /// An id is used twice.
     #[error("{at}: the id {id:?} is used twice")]
     DuplicateId {
         /// The id.
@@ -81,8 +70,8 @@ pub enum PlanError {
         /// Where it is used again.
         at: String,
     },
-    /// An id is empty, too long, or has characters that names have not.
-    #[error("{at}: {id:?} is no id: 1 to {max} letters, digits, - and _")]
+    /// An id is empty, too long, or has other characters than names may have.
+    #[error("{at}: {id:?} is not an id: 1 to {max} letters, digits, - and _")]
     BadId {
         /// As written.
         id: String,
@@ -91,115 +80,76 @@ pub enum PlanError {
         /// The most characters.
         max: usize,
     },
-    /// Something that must say something says nothing.
+    /// A text or list is empty that must not be.
     #[error("{at}: this is empty")]
     Empty {
         /// Where.
         at: String,
     },
-    /// Nothing is to be done.
-    #[error("{at}: there is nothing in it, so that nothing would be done; give it at least one entry")]
-    NoSteps {
-        /// Where.
-        at: String,
-    },
-    /// A list is too long.
-    #[error("{at}: {value} of these are more than {max}; split the plan into several")]
-    TooMany {
-        /// Where.
-        at: String,
-        /// How many there are.
-        value: usize,
-        /// How many there may be.
-        max: usize,
-    },
-    /// A step is given no time, or too much.
-    #[error("{at}: {value} ms are no time for a step: 1 to {max}")]
-    Timeout {
+    /// A number, or the length of a list or text, is out of its range.
+    #[error("{at}: {value} is not allowed: {min} to {max}")]
+    Range {
         /// Where.
         at: String,
         /// As written.
         value: u64,
-        /// The most milliseconds.
+        /// The least that is allowed.
+        min: u64,
+        /// The most that is allowed.
         max: u64,
     },
-    /// A step is to be tried again too often.
-    #[error("{at}: {value} tries again are more than retries_max, which is {max}")]
-    Retry {
+    /// A step contradicts itself.
+    #[error("{at}: {rule}")]
+    Step {
         /// Where.
         at: String,
-        /// As written.
-        value: u32,
-        /// The limit.
-        max: u32,
+        /// The rule it breaks.
+        rule: &'static str,
     },
-    /// A step cannot be tried again, or undone, as its plan says.
-    #[error("{at}: {why}")]
-    Care {
-        /// Where.
-        at: String,
-        /// Why not.
-        why: &'static str,
-    },
-    /// It is not said who does it, or it is said twice.
-    #[error("{at}: say exactly one of {allowed}")]
-    OneOf {
-        /// Where.
-        at: String,
-        /// What may be said.
-        allowed: &'static str,
-    },
-    /// A tool is given what it does not take, or is not given what it needs.
-    #[error("{at}: the tool {tool} {wants}")]
-    Use {
-        /// Where.
-        at: String,
-        /// The tool.
-        tool: String,
-        /// What it wants.
-        wants: &'static str,
-    },
-    /// Work is left to an agent that it cannot be left to.
-    #[error("{at}: a {agent} agent may not leave work to a {to} agent, which does not plan in more detail")]
-    MayNotDelegate {
-        /// Whose plan it is.
+    /// The agent may not delegate to this one, or not ask it.
+    #[error("{at}: a {agent} agent may not {verb} a {to} agent")]
+    NotAllowed {
+        /// The agent that plans.
         agent: AgentType,
-        /// To whom it was to be left.
+        /// `delegate to` or `ask`.
+        verb: &'static str,
+        /// The other agent.
         to: AgentType,
         /// Where.
         at: String,
     },
-    /// The plan uses an agent that it does not list among what it needs.
-    #[error("{at}: a step needs a {agent} agent, which the resource requirements do not list")]
-    NotRequired {
-        /// Who is missing.
+    /// The other agent does not answer such requests.
+    #[error("{at}: a {to} agent does not {}: it answers {}", ability.as_str(), abilities(answers))]
+    NotAble {
+        /// The other agent.
+        to: AgentType,
+        /// What was asked of it.
+        ability: Ability,
+        /// What it answers.
+        answers: BTreeSet<Ability>,
+        /// Where.
+        at: String,
+    },
+    /// A step uses an agent that the resources do not list.
+    #[error("{at}: the step needs a {agent} agent, which /resources/agent_types does not list")]
+    NotListed {
+        /// The missing agent.
         agent: AgentType,
         /// The step.
         at: String,
     },
-    /// The words of which a plan was to be made are none.
-    #[error("{error}")]
-    Words {
-        /// Why.
-        error: InvalidPlan,
-    },
+    /// Its steps, or the words for it, do not make a plan: a cycle, nothing to do, too many tasks.
+    #[error(transparent)]
+    Invalid(#[from] InvalidPlan),
     /// The agent has no tool for a step.
     #[error("step {step}: a {agent} agent has no tool for {kind}; give it one under [agents.{agent}] in crewlog.toml")]
     NoTool {
-        /// Whose plan it was to be.
+        /// The agent that plans.
         agent: AgentType,
-        /// What sort of work the step is.
+        /// The kind of the step.
         kind: &'static str,
         /// The step.
         step: String,
-    },
-    /// A request to another agent breaks a rule.
-    #[error("{at}: {error}")]
-    Request {
-        /// Where.
-        at: String,
-        /// Which.
-        error: RequestError,
     },
 }
 
@@ -210,38 +160,34 @@ impl PlanError {
         match self {
             Self::TooLong { .. } => "TooLong",
             Self::Form { .. } => "Form",
-            Self::Version { .. } => "Version",
+            Self::NotOfRole { .. } => "NotOfRole",
             Self::ForeignTool { .. } => "ForeignTool",
             Self::UnknownTool { .. } => "UnknownTool",
-            Self::Cycle { .. } => "Cycle",
             Self::UnknownId { .. } => "UnknownId",
             Self::DuplicateId { .. } => "DuplicateId",
             Self::BadId { .. } => "BadId",
             Self::Empty { .. } => "Empty",
-            Self::NoSteps { .. } => "NoSteps",
-            Self::TooMany { .. } => "TooMany",
-            Self::Timeout { .. } => "Timeout",
-            Self::Retry { .. } => "Retry",
-            Self::Care { .. } => "Care",
-            Self::OneOf { .. } => "OneOf",
-            Self::Use { .. } => "Use",
-            Self::MayNotDelegate { .. } => "MayNotDelegate",
-            Self::NotRequired { .. } => "NotRequired",
-            Self::Words { .. } => "Words",
+            Self::Range { .. } => "Range",
+            Self::Step { .. } => "Step",
+            Self::NotAllowed { .. } => "NotAllowed",
+            Self::NotAble { .. } => "NotAble",
+            Self::NotListed { .. } => "NotListed",
+            Self::Invalid(error) => error.name(),
             Self::NoTool { .. } => "NoTool",
-            Self::Request { .. } => "Request",
         }
     }
 }
 
-fn of_whom(owners: &[AgentType]) -> String {
-    if owners.is_empty() {
-        return "nobody's".into();
-    }
+fn owned_by(owners: &[AgentType]) -> String {
     let owners = owners.iter().map(|agent| agent.as_str()).collect::<Vec<_>>();
-    format!("of {} agents", owners.join(" and "))
+    if owners.is_empty() { "nobody".into() } else { format!("{} agents", owners.join(" and ")) }
 }
 
-fn names(known: &[String]) -> String {
-    if known.is_empty() { "none".into() } else { known.join(", ") }
+fn list(names: &[impl AsRef<str>]) -> String {
+    let names = names.iter().map(AsRef::as_ref).collect::<Vec<_>>();
+    if names.is_empty() { "none".into() } else { names.join(", ") }
+}
+
+fn abilities(answers: &BTreeSet<Ability>) -> String {
+    list(&answers.iter().map(|ability| ability.as_str()).collect::<Vec<_>>())
 }

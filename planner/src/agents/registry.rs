@@ -1,15 +1,18 @@
-//! The registry of tools: which type of agent plans with which, what each means as a task, and which agents answer what.
+//! The registry of tools: which agent plans with which, what each becomes as a task, and which requests agents answer.
 //!
-//! It is data, and always in order: one that is not cannot be made. No tool is ever used here.
+//! It is data that was checked when it was made. No tool is ever run here.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::Value;
 
-use crate::agents::PlanError;
+use crate::agents::{PlanError, Role};
 use crate::plan::NodeKind;
-use crate::protocol::{Abilities, AgentType, usual_abilities};
+use crate::protocol::{Ability, AgentType};
+
+/// Which requests each type of agent answers.
+pub type Abilities = BTreeMap<AgentType, BTreeSet<Ability>>;
 
 /// The most tools of a registry.
 pub const TOOLS_MAX: usize = 200;
@@ -20,45 +23,43 @@ pub const TOOL_DESCRIPTION_BYTES_MAX: usize = 1 << 10;
 /// The most bytes of a tool's command.
 pub const TOOL_COMMAND_BYTES_MAX: usize = 4 << 10;
 
-/// A tool, and what a step that uses it means as a task.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// A tool, and the task that a step with it becomes.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Tool {
-    /// Small letters and digits in at least two parts, joined by `_`, `-` or `.`, so that it is no plain word: `edit_code`.
+    /// Lowercase letters and digits in at least two parts, joined by `_`, `-` or `.`, to tell it from plain words: `edit_code`.
     pub name: String,
-    /// What it is for; agents are told.
+    /// The purpose; models are shown it.
     pub description: String,
-    /// What sort of work its tasks are.
+    /// The kind of its tasks.
     pub kind: NodeKind,
-    /// The line for the shell; what a step gives it is added, quoted.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// The shell command; a step's arguments are appended, quoted.
+    #[serde(default)]
     pub command: Option<String>,
-    /// Whether each step brings a line for the shell of its own.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    /// Whether each step brings its own shell command.
+    #[serde(default)]
     pub takes_command: bool,
     /// The executor to which its tasks are assigned.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     pub agent: Option<String>,
 }
 
-/// Which type of agent plans with which tools, and answers what.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "Parts", into = "Parts")]
+/// The checked registry.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToolRegistry {
     tools: BTreeMap<String, Tool>,
     by_agent: BTreeMap<AgentType, BTreeSet<String>>,
     abilities: Abilities,
 }
 
-/// A registry as it is written.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+/// The parts of a registry, not checked yet.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Parts {
     /// The tools.
     pub tools: Vec<Tool>,
-    /// By type of agent: the names of those that it plans with.
+    /// By type of agent: the names of its tools.
     pub by_agent: BTreeMap<AgentType, BTreeSet<String>>,
-    /// What each answers.
+    /// The requests that each answers.
     pub abilities: Abilities,
 }
 
@@ -137,7 +138,7 @@ impl ToolRegistry {
         self.tools.get(name)
     }
 
-    /// The tools that a type of agent plans with, by name. Nothing else of the registry is to be told to it.
+    /// The tools that a type of agent plans with, by name. It must not be shown any other.
     pub fn tools_of(&self, agent: AgentType) -> impl Iterator<Item = &Tool> {
         let names = self.by_agent.get(&agent).into_iter().flatten();
         names.filter_map(|name| self.tools.get(name))
@@ -150,13 +151,19 @@ impl ToolRegistry {
         self.by_agent.iter().filter(has).map(|(agent, _)| *agent).collect()
     }
 
-    /// What each type of agent answers.
+    /// The requests that a type of agent answers.
     #[must_use]
-    pub fn abilities(&self) -> &Abilities {
-        &self.abilities
+    pub fn answers(&self, agent: AgentType) -> &BTreeSet<Ability> {
+        const NONE: &BTreeSet<Ability> = &BTreeSet::new();
+        self.abilities.get(&agent).unwrap_or(NONE)
     }
 
-    /// The tool of this name, if the agent has it.
+    /// Whether an agent may have shell commands of its own run.
+    pub(super) fn has_shell(&self, agent: AgentType) -> bool {
+        self.tools_of(agent).any(|tool| tool.takes_command)
+    }
+
+    /// The tool with this name, if the agent has it.
     pub(super) fn usable(&self, agent: AgentType, name: &str, at: &str) -> Result<&Tool, PlanError> {
         let is_own = self.by_agent.get(&agent).is_some_and(|names| names.contains(name));
         match self.tools.get(name) {
@@ -169,7 +176,7 @@ impl ToolRegistry {
         }
     }
 
-    /// Refuses a plan that names a tool which its agent has not, wherever in it, in whichever case.
+    /// Refuses a plan with the name of a foreign tool anywhere in it, in any case.
     pub(super) fn check_words(&self, agent: AgentType, plan: &Value) -> Result<(), PlanError> {
         let own = self.by_agent.get(&agent);
         let is_foreign = |name: &&String| own.is_none_or(|own| !own.contains(*name));
@@ -185,10 +192,10 @@ impl ToolRegistry {
         PlanError::ForeignTool { tool, owners, agent, at: at.to_owned() }
     }
 
-    /// The tools of crews that write code.
+    /// The tools of the roles' table: those of crews that write code.
     #[must_use]
     pub fn coding() -> Self {
-        let tool = |name: &str, kind, description: &str| Tool {
+        let tool = |(name, kind, description): (&str, NodeKind, &str)| Tool {
             name: name.into(),
             description: description.into(),
             kind,
@@ -196,39 +203,14 @@ impl ToolRegistry {
             takes_command: name == RUN_COMMAND,
             agent: None,
         };
-        let of = |agent, tools: &[Tool]| {
-            let names = tools.iter().map(|tool| tool.name.as_str()).chain([ASK_PERSON]);
-            (agent, names.map(str::to_owned).collect())
-        };
-        let strategic = [
-            tool("weigh_options", NodeKind::Analysis, "compare ways to a goal, and choose one"),
-            tool("review_outcome", NodeKind::Analysis, "judge whether a milestone is reached"),
-        ];
-        let tactical = [
-            tool("edit_code", NodeKind::CodeImplementation, "write or change code"),
-            tool("refactor_code", NodeKind::Refactor, "change the form of code and not what it does"),
-            tool("write_tests", NodeKind::UnitTest, "write or run tests"),
-            tool("review_code", NodeKind::Analysis, "look into code and judge it"),
-            tool("look_up", NodeKind::Retrieval, "find or fetch something that a step needs"),
-            tool("do_step", NodeKind::Processing, "what no other tool fits"),
-            tool(RUN_COMMAND, NodeKind::ToolCall, "run a line in the shell"),
-        ];
-        let perception = [
-            tool("survey_files", NodeKind::Retrieval, "list what is there"),
-            tool("search_code", NodeKind::Retrieval, "find where something is said"),
-            tool("read_code", NodeKind::Analysis, "read something and say what it is"),
-            tool("record_finding", NodeKind::Processing, "write down what was found"),
-        ];
-        let orchestrator = [tool("review_progress", NodeKind::Analysis, "judge where all work stands")];
-        let ask_person = tool(ASK_PERSON, NodeKind::Clarification, "ask a person, and wait for the answer");
-        let by_agent = BTreeMap::from([
-            of(AgentType::Strategic, &strategic),
-            of(AgentType::Tactical, &tactical),
-            of(AgentType::Perception, &perception),
-            of(AgentType::Orchestrator, &orchestrator),
-        ]);
-        let tools = strategic.into_iter().chain(tactical).chain(perception).chain(orchestrator).chain([ask_person]);
-        let parts = Parts { tools: tools.collect(), by_agent, abilities: usual_abilities() };
+        let mut parts = Parts::default();
+        parts.tools.push(tool((ASK_PERSON, NodeKind::Clarification, "ask a person, and wait for the answer")));
+        for role in AgentType::ALL.map(Role::of) {
+            let names = role.tools.iter().map(|(name, ..)| *name).chain([ASK_PERSON]);
+            parts.by_agent.insert(role.agent, names.map(str::to_owned).collect());
+            parts.abilities.insert(role.agent, role.answers.iter().copied().collect());
+            parts.tools.extend(role.tools.iter().copied().map(tool));
+        }
         Self::new(parts).expect("the tools that are built in are in order")
     }
 }
@@ -241,16 +223,8 @@ impl Default for ToolRegistry {
 
 /// The tool that asks a person, of every type of agent.
 pub const ASK_PERSON: &str = "ask_person";
-/// The tool whose steps bring a line for the shell.
+/// The tool whose steps bring a shell command.
 pub const RUN_COMMAND: &str = "run_command";
-
-impl TryFrom<Parts> for ToolRegistry {
-    type Error = RegistryError;
-
-    fn try_from(parts: Parts) -> Result<Self, RegistryError> {
-        Self::new(parts)
-    }
-}
 
 impl From<ToolRegistry> for Parts {
     fn from(registry: ToolRegistry) -> Self {
@@ -284,7 +258,7 @@ fn check_at_most(what: &'static str, value: usize, max: usize) -> Result<(), Reg
     if value <= max { Ok(()) } else { Err(RegistryError::TooMuch { what, value, max }) }
 }
 
-/// The first of these names in a plan, and the place of it.
+/// The first of these names in a plan, and its place.
 fn named_in<'a>(names: &BTreeSet<&'a str>, plan: &Value, at: &str) -> Option<(&'a str, String)> {
     match plan {
         Value::Null | Value::Bool(_) | Value::Number(_) => None,
@@ -300,7 +274,7 @@ fn named_in<'a>(names: &BTreeSet<&'a str>, plan: &Value, at: &str) -> Option<(&'
     }
 }
 
-/// A name is a word of its own: a path or a longer name that holds it is another word.
+/// A name counts as a whole word only: not as part of a path or of a longer name.
 fn named_in_text<'a>(names: &BTreeSet<&'a str>, text: &str) -> Option<&'a str> {
     let words = text.split(|char: char| !(char.is_alphanumeric() || matches!(char, '_' | '-' | '.' | '/')));
     let mut words = words.map(|word| word.trim_matches(['.', '-', '/']).to_ascii_lowercase());

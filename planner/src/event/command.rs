@@ -3,7 +3,6 @@
 use crewlog_mq::{Position, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use crate::agents::AgentProposal;
 use crate::event::{Amendment, ExecutorEvent, PlannerConfig, QuestionId, Setting};
 use crate::plan::{Attachment, DefaultAnswer, Proposal, TaskId};
 
@@ -60,16 +59,6 @@ pub enum Command {
         /// The name.
         name: String,
     },
-    /// Take up the plan of an agent, if it keeps the rules of its form and names no tool but the agent's.
-    ProposeAgentPlan {
-        /// The plan, and the tools by which it is judged.
-        proposal: Box<AgentProposal>,
-        /// What comes with it.
-        attachments: Vec<Attachment>,
-        /// The settings.
-        #[serde(skip)]
-        config: PlannerConfig,
-    },
     /// Take in what an executor or a person reported.
     HandleExecutorEvent(ExecutorEvent),
     /// Go on from the present state.
@@ -113,8 +102,8 @@ pub enum Command {
     },
     /// Go on if the last pause came from the plan above.
     ResumeFromAbove,
-    /// Undo what a plan did that has ended, as far as its tasks say how, because the plan above is undone.
-    Undo {
+    /// End the whole plan because the task that it carries out has ended; once.
+    CancelFromAbove {
         /// Why.
         reason: String,
     },

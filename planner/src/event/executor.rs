@@ -4,7 +4,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::event::{Budget, QuestionId, Usage};
 use crate::plan::{Attachment, DefaultAnswer, NodeKind, SubPlan, TaskId};
-use crate::protocol::Asking;
 
 /// Events of a plan's history, by their places in it: 1, 2, 3 ... Of a plan that is no fork these are the sequences of its
 /// events; the history of a fork begins with that of the plan that it goes on from.
@@ -83,32 +82,6 @@ pub struct TaskInput {
     /// When another plan carries it out: what that one is to do.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sub_plan: Option<SubPlan>,
-    /// When another agent answers it: who asks, and what.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub request: Option<Asking>,
-    /// When what a plan of its own did for a task is undone: of which task.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub undoes: Option<Undone>,
-}
-
-/// The most plans of one task that are undone: those of its last dispatches.
-pub const PLANS_UNDONE_MAX: u32 = 100;
-
-/// A task that a plan of its own carried out, or several, one for each dispatch.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Undone {
-    /// The task.
-    pub task: TaskId,
-    /// The last dispatch that was carried out.
-    pub attempt: u32,
-    /// How many dispatches right before it are undone too.
-    #[serde(default, skip_serializing_if = "is_none")]
-    pub n_earlier: u32,
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
-fn is_none(n: &u32) -> bool {
-    *n == 0
 }
 
 /// What the planner asks of executors. It occurs only inside [`TaskDispatched`](crate::event::Event::TaskDispatched).

@@ -12,7 +12,7 @@ use crate::plan::{Attachment, DefaultAnswer, Origin, TaskId, TaskPlan};
 pub use amending::{Amendment, Edit, Setting};
 pub use command::Command;
 pub use config::{Budget, Order, PlanFile, PlannerConfig, Profile, Summaries, Usage, money};
-pub use executor::{Answered, Covered, ExecutorEvent, FailureClass, PLANS_UNDONE_MAX, PlannerCmd, TaskInput, Undone};
+pub use executor::{Answered, Covered, ExecutorEvent, FailureClass, PlannerCmd, TaskInput};
 
 /// The stream of all plans; a plan's aggregate is its id.
 pub const STREAM: &str = "planner";

@@ -1,6 +1,5 @@
-//! Planning by an agent: a model is asked for a plan of one type, by that type's form and tools. What it proposes is held to
-//! the rules that hold for every agent's plan, and a command counts only when the words have it as code: a line for the shell, an
-//! argument of one, and what is left to another agent alike.
+//! Planning by an agent with a model: the model is shown the agent's role, tools and schema. Its plan is checked like any
+//! agent's plan, and a command counts only when the words have it as code.
 
 use std::collections::BTreeSet;
 
@@ -9,9 +8,9 @@ use serde_json::Value;
 use super::answer::{self, AnswerError};
 use super::request::{Purpose, Request, Terms, TooLong, quoted};
 use crate::agents::registry::ToolRegistry;
-use crate::agents::{AgentPlan, plan_answer, plan_words, read_words, schema};
+use crate::agents::{AgentPlan, Role, plan_answer, plan_words, read_words, schema};
 use crate::plan::TaskPlan;
-use crate::protocol::{AgentType, Asking};
+use crate::protocol::AgentType;
 
 const SYSTEM: &str = "\
 You plan as one agent of a crew that writes code. Answer with one JSON object by the schema and nothing else.
@@ -24,7 +23,7 @@ You plan as one agent of a crew that writes code. Answer with one JSON object by
 - What stands between <known> and </known> is what the crew has found out; use it, and do not plan it again.
 ";
 
-/// What a model is asked for a plan of an agent: its role, its tools, its form, the words, and what is known.
+/// The request for an agent's plan: its role, its tools, its schema, the words and the context.
 ///
 /// # Errors
 /// [`TooLong`] when all of it is more than a model may be asked at once.
@@ -32,23 +31,14 @@ pub fn agent_plan_request(
     terms: &Terms,
     agent: AgentType,
     words: &str,
-    known: &str,
+    context: &str,
     registry: &ToolRegistry,
 ) -> Result<Request, TooLong> {
-    let role = match agent {
-        AgentType::Strategic => {
-            "You are strategic: you say what is wanted, by goals, constraints and milestones, and nothing of how."
-        }
-        AgentType::Tactical => "You are tactical: you say how it is carried out, step by step.",
-        AgentType::Perception => {
-            "You look: you say what is to be found out about the repository, and what is kept of it."
-        }
-        AgentType::Orchestrator => "You orchestrate: you say which agent does what, and when.",
-    };
+    let role = Role::of(agent).instruction;
     let tools = registry.tools_of(agent).map(|tool| format!("- {}: {}", tool.name, tool.description));
     let tools = tools.collect::<Vec<_>>().join("\n");
     let system = format!("{SYSTEM}{role}\nYour tools:\n{tools}\nThe schema:\n{}\n", sorted(&schema(agent, registry)));
-    let message = match known.trim() {
+    let message = match context.trim() {
         "" => quoted("words", words),
         known => format!("{}\n\n{}", quoted("known", known), quoted("words", words)),
     };
@@ -66,8 +56,8 @@ pub fn read_agent_plan(
     registry: &ToolRegistry,
 ) -> Result<AgentPlan, AnswerError> {
     let plan = answer::read::<Value>(answer)?;
-    let plan = AgentPlan::read(agent, &plan.to_string())?;
-    let tasks = plan.lower(registry)?.tasks;
+    let plan = AgentPlan::read(&plan.to_string())?;
+    let tasks = plan.compile(agent, registry)?.tasks;
     let code = Code::of(agent, words, registry);
     for task in &tasks {
         let id = task.name();
@@ -80,18 +70,20 @@ pub fn read_agent_plan(
         if let Some(command) = task.compensate.clone().filter(|command| !code.is_undo_of(&does, command)) {
             return Err(AnswerError::InventedCommand { id, command });
         }
-        // What is left to another agent are its words, in which code would count as the text's own.
-        if let Some((to, text)) = left_to_another(task)
-            && let Some(command) = Code::of(to, text, registry).not_in(&code)
-        {
+        let Some((to, text)) = delegated(task) else { continue };
+        if let Some(request) = task.request() {
+            let answer = plan_answer(to, request, registry).and_then(|plan| plan.compile(to, registry));
+            // Some tools take what is asked as an argument of their command.
+            if answer.is_ok_and(|answer| answer.tasks.iter().any(|task| task.command.is_some())) {
+                check_argument(&id, request.text(), words)?;
+            }
+        // In words for another agent, code would count as that text's own.
+        } else if let Some(command) = Code::of(to, text, registry).not_in(&code) {
             return Err(AnswerError::InventedCommand { id, command });
         }
-        if let Some(asking) = task.request.as_ref().filter(|asking| is_answered_by_a_command(asking, registry)) {
-            check_argument(&id, asking.step.request.text(), words)?;
-        }
     }
-    for (id, args) in arguments(&plan) {
-        args.iter().try_for_each(|arg| check_argument(id, arg, words))?;
+    for step in plan.steps.iter().chain(&plan.updates) {
+        step.args.iter().try_for_each(|arg| check_argument(&step.id, arg, words))?;
     }
     Ok(plan)
 }
@@ -115,9 +107,9 @@ impl Code {
         let own_undoes = own_undoes.collect::<BTreeSet<_>>();
         let own = tasks.into_iter().filter_map(|task| task.command).collect::<BTreeSet<_>>();
         let (mut commands, mut undoes) = (own.clone(), own_undoes.clone());
-        let by_rule = plan_words(agent, words, registry).and_then(|plan| plan.lower(registry));
+        let by_rule = plan_words(agent, words, registry).and_then(|plan| plan.compile(agent, registry));
         // Each is left to an agent of a lower level, so this ends.
-        for (to, text) in by_rule.iter().flat_map(|plan| &plan.tasks).filter_map(left_to_another) {
+        for (to, text) in by_rule.iter().flat_map(|plan| &plan.tasks).filter_map(delegated) {
             let mut left = Self::of(to, text, registry);
             commands.append(&mut left.commands);
             undoes.append(&mut left.undoes);
@@ -151,25 +143,10 @@ fn words_of(task: &TaskPlan) -> String {
     task.description.trim().trim_end_matches('.').to_lowercase()
 }
 
-/// The agent that plans a task, and the words that it is given.
-fn left_to_another(task: &TaskPlan) -> Option<(AgentType, &str)> {
+/// The agent to which a task is delegated, and the words that it is given.
+fn delegated(task: &TaskPlan) -> Option<(AgentType, &str)> {
     let sub_plan = task.sub_plan.as_ref()?;
     Some((AgentType::named(sub_plan.agent.as_deref()?)?, &sub_plan.text))
-}
-
-/// Whether what is asked becomes an argument of a tool's command.
-fn is_answered_by_a_command(asking: &Asking, registry: &ToolRegistry) -> bool {
-    let answer = plan_answer(&asking.step, registry).and_then(|plan| plan.lower(registry));
-    answer.is_ok_and(|answer| answer.tasks.iter().any(|task| task.command.is_some()))
-}
-
-/// By step: the further words for the command of its tool.
-fn arguments(plan: &AgentPlan) -> Vec<(&str, &[String])> {
-    match plan {
-        AgentPlan::Tactical(plan) => plan.execution_steps.iter().map(|step| (&*step.id, &*step.args)).collect(),
-        AgentPlan::Perception(plan) => plan.extraction_patterns.iter().map(|one| (&*one.id, &*one.args)).collect(),
-        AgentPlan::Strategic(_) | AgentPlan::Orchestration(_) => Vec::new(),
-    }
 }
 
 /// An argument stands in the words, and is no piece of a longer word or option.

@@ -18,7 +18,7 @@ const EDGES: [(Strength, &str); 2] = [(Strength::Hard, "depends on"), (Strength:
 /// Fields with an item below the task for each of their values.
 const LISTS: [&str; 3] = ["attachments", "files", "notes"];
 /// Fields that the box says, or that belong to one run of the plan.
-const LEFT_OUT: [&str; 8] = ["id", "description", "mark", "spans", "depends_on", "tool", "sub_plan", "request"];
+const LEFT_OUT: [&str; 7] = ["id", "description", "mark", "spans", "depends_on", "tool", "sub_plan"];
 
 /// Renders a plan such that reading it gives the same title, context and tasks.
 ///

@@ -126,8 +126,8 @@ impl<'a> Draft<'a> {
                     }
                     let plain = TaskPlan::new(task.id, task.kind, "");
                     let before = known.unwrap_or(&plain);
-                    let is_kept = (&task.tool, &task.request, &task.sub_plan, task.compensates)
-                        == (&before.tool, &before.request, &before.sub_plan, before.compensates);
+                    let is_kept = (&task.tool, &task.sub_plan, task.compensates)
+                        == (&before.tool, &before.sub_plan, before.compensates);
                     if !is_kept {
                         return Err(PlannerError::NotOfAgent { task: task.id });
                     }
@@ -402,10 +402,10 @@ fn n_bytes(task: &TaskPlan) -> usize {
 /// nobody else any more.
 fn told_on(known: &TaskPlan, task: &mut TaskPlan) {
     if task.command.is_some() && task.command != known.command {
-        (task.sub_plan, task.request) = (None, None);
+        task.sub_plan = None;
     }
     if task.description != known.description
-        && let Some(sub_plan) = &mut task.sub_plan
+        && let Some(sub_plan) = task.sub_plan.as_mut().filter(|sub_plan| sub_plan.request.is_none())
     {
         sub_plan.text.clone_from(&task.description);
     }

@@ -64,26 +64,8 @@ impl Planner {
         }
     }
 
-    /// A plan that has ended, well or not, is undone with the one above it. Where nothing says how, nothing happens.
-    pub(super) fn undo(&self, reason: &str) -> Vec<Event> {
-        let has_something = self.state.tasks.iter().any(may_be_undone);
-        let well = self.state.phase == Phase::Ended(Outcome::Completed);
-        if self.is_being_undone() || self.state.phase == Phase::Empty || (well && !has_something) {
-            return Vec::new();
-        }
-        let undone = self.cancel_and_undo(reason);
-        if !well {
-            return undone;
-        }
-        let mut config = Box::new(self.state.config.clone());
-        config.compensate = true;
-        let set = Event::SettingsChanged { config, reason: reason.to_owned() };
-        vec![set, Event::PlanCancelled { reason: reason.to_owned() }]
-    }
-
-    /// How many tasks of those that were done have been undone, and of how many that was tried in vain.
-    #[must_use]
-    pub fn n_undone(&self) -> (usize, usize) {
+    /// How many tasks have been undone, and for how many that failed.
+    pub(super) fn n_undone(&self) -> (usize, usize) {
         let tasks = || self.state.tasks.iter();
         let undoing =
             tasks().filter_map(|task| Some((task.plan.compensates?, task.status))).collect::<BTreeMap<_, _>>();
@@ -94,13 +76,8 @@ impl Planner {
     }
 }
 
-/// True of what the plan itself did, says how it is undone, and has not been undone since. Of a task that a plan of its own
-/// carried out, that plan tells what it did, however the task ended.
+/// True of a completed task that says how it is undone, was done by this plan, and has not been undone since.
 fn may_be_undone(task: &Task) -> bool {
-    let (by_command, by_plan) = (task.plan.compensate.is_some(), task.plan.sub_plan.is_some());
-    let was_done = match by_command {
-        true => task.status == TaskStatus::Completed,
-        false => by_plan && task.status.is_end(),
-    };
-    was_done && task.attempts > 0 && !task.is_inherited && !task.is_compensated
+    let is_done = task.plan.compensate.is_some() && task.status == TaskStatus::Completed;
+    is_done && task.attempts > 0 && !task.is_inherited && !task.is_compensated
 }

@@ -1,6 +1,5 @@
 //! The first decision of a plan: a text becomes tasks, or a proposal does.
 
-use crate::agents::AgentProposal;
 use crate::error::PlannerError;
 use crate::event::{Event, PlannerConfig, TaskStatus};
 use crate::parse::{self, ParsedPlan};
@@ -32,25 +31,15 @@ impl Planner {
         config: PlannerConfig,
     ) -> Result<Vec<Event>, PlannerError> {
         self.check_beginning(&config)?;
-        if proposal.origin.agent.is_some() {
-            return Err(PlannerError::OriginNotOfAgent);
-        }
-        if let Some(task) = proposal.tasks.iter().find(|task| task.tool.is_some() || task.request.is_some()) {
+        // Only agents use tools and ask other agents, and only with the tools by which the plan was checked.
+        let agent = proposal.origin.agent.as_ref();
+        let may_use = |tool: &String| agent.is_some_and(|agent| agent.tools.contains(tool));
+        let is_allowed =
+            |task: &&TaskPlan| task.tool.as_ref().is_none_or(may_use) && (task.request().is_none() || agent.is_some());
+        if let Some(task) = proposal.tasks.iter().find(|task| !is_allowed(task)) {
             return Err(PlannerError::NotOfAgent { task: task.id });
         }
         take_up(proposal, attachments, config)
-    }
-
-    /// An agent's plan is judged here, by the registry that comes with it: whoever proposes one, nothing that its agent
-    /// could not carry out becomes a task.
-    pub(super) fn propose_agent_plan(
-        &self,
-        proposal: &AgentProposal,
-        attachments: Vec<Attachment>,
-        config: PlannerConfig,
-    ) -> Result<Vec<Event>, PlannerError> {
-        self.check_beginning(&config)?;
-        take_up(proposal.lower()?, attachments, config)
     }
 
     fn check_beginning(&self, config: &PlannerConfig) -> Result<(), PlannerError> {

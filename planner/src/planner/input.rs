@@ -1,6 +1,6 @@
 //! The input of a task's executor.
 
-use crate::event::{Budget, PLANS_UNDONE_MAX, TaskInput, Undone};
+use crate::event::{Budget, TaskInput};
 use crate::plan::{AttachmentKind, NodeKind};
 use crate::planner::Planner;
 use crate::state::Task;
@@ -28,17 +28,7 @@ impl Planner {
             counts_tokens: config.budget.tokens.is_some() && plan.command.is_none(),
             folder: config.folder.clone(),
             sub_plan: plan.sub_plan.clone(),
-            request: plan.request.clone(),
-            undoes: self.undone_by(task),
         }
-    }
-
-    /// The task that this one undoes, when that was carried out by plans of its own and no command undoes it.
-    fn undone_by(&self, task: &Task) -> Option<Undone> {
-        let undone = self.state.task(task.plan.compensates.filter(|_| task.plan.command.is_none())?)?;
-        let (task, attempt) = (undone.plan.id, undone.attempts);
-        let n_earlier = attempt.saturating_sub(1).min(PLANS_UNDONE_MAX - 1);
-        undone.plan.sub_plan.is_some().then_some(Undone { task, attempt, n_earlier })
     }
 
     /// The attachments that must exist before a task without a command begins: images, and the files and links of a task

@@ -19,6 +19,7 @@ use crewlog_mq::Handler;
 
 pub use crate::error::PlannerError;
 use crate::event::{Command, Event, TaskStatus};
+pub use crate::plan::RETRIES_MAX;
 use crate::plan::TaskId;
 use crate::prompt;
 use crate::state::{Phase, PlannerState};
@@ -26,8 +27,6 @@ pub use forking::{CHECKPOINT_CHARS_MAX, CHECKPOINTS_MAX, FORK_DEPTH_MAX, is_chec
 
 /// The most tasks that a plan may run at once.
 pub const PARALLELISM_MAX: usize = 1_000;
-/// The most times a task may be tried again.
-pub const RETRIES_MAX: u32 = 100;
 /// The most amendments, or changed settings, of one order.
 pub const AMENDMENTS_MAX: usize = 1_000;
 /// The most assignees whose tasks a plan may limit.
@@ -72,17 +71,13 @@ impl Planner {
         if let Command::Fork { parent, at, reason, config, amendments } = command {
             return self.fork(parent, at, reason, config, amendments);
         }
-        if let Command::ProposeAgentPlan { proposal, attachments, config } = command {
-            return self.propose_agent_plan(&proposal, attachments, config);
-        }
         if self.state.phase == Phase::Empty {
             return Err(PlannerError::NotPlanned);
         }
         match command {
-            Command::Initialize { .. }
-            | Command::Propose { .. }
-            | Command::ProposeAgentPlan { .. }
-            | Command::Fork { .. } => Err(PlannerError::AlreadyPlanned),
+            Command::Initialize { .. } | Command::Propose { .. } | Command::Fork { .. } => {
+                Err(PlannerError::AlreadyPlanned)
+            }
             Command::NameCheckpoint { name } => self.name_checkpoint(name),
             Command::HandleExecutorEvent(event) => self.handle(event),
             // What a moment brings is taken in bit by bit, each on the state after the one before.
@@ -102,7 +97,7 @@ impl Planner {
             }),
             Command::PauseFromAbove { reason } => Ok(self.pause_from_above(reason)),
             Command::ResumeFromAbove => Ok(self.resume_from_above()),
-            Command::Undo { reason } => Ok(self.undo(&reason)),
+            Command::CancelFromAbove { reason } => Ok(self.cancel_from_above(&reason)),
             Command::Retry { task } => self.retry(task),
             Command::RetryNow { task } => self.retry_now(task),
             Command::CancelAndUndo { reason } => Ok(self.cancel_and_undo(&reason)),

@@ -27,6 +27,11 @@ impl Planner {
         [Event::PlanCancelled { reason: reason.to_owned() }].into_iter().chain(cancelled).collect()
     }
 
+    /// A plan that is cancelled already is left to undo what it did.
+    pub(super) fn cancel_from_above(&self, reason: &str) -> Vec<Event> {
+        if self.state.is_cancelled() { Vec::new() } else { self.cancel_plan(reason) }
+    }
+
     pub(super) fn pause(&self, reason: String) -> Result<Vec<Event>, PlannerError> {
         match self.state.phase {
             // Whoever pauses it himself does not want it to go on with another.

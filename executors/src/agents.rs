@@ -1,0 +1,146 @@
+//! Planning inside agents: each type plans what it is given, with its own role and tools, by rule or by a model.
+//!
+//! There is no central planner. A plan is compiled and checked here before it is proposed. Nothing here runs a plan.
+
+use std::sync::Arc;
+
+use crewlog_mq::{Append, Cause, Error, EventStore, Expected, NewEvent};
+use crewlog_planner::agents::failures::{self, PlanningEvent};
+use crewlog_planner::agents::registry::ToolRegistry;
+use crewlog_planner::agents::{AgentPlan, PlanError, plan_answer, plan_words, read_words};
+use crewlog_planner::model::{Terms, TooLong, agent_plan_request, read_agent_plan};
+use crewlog_planner::plan::{Origin, Proposal, SubPlan};
+use crewlog_planner::protocol::AgentType;
+use crewlog_planner::sealed::is_withheld;
+
+use crate::model::{Asker, NoAnswer};
+
+/// Why an agent has no plan.
+#[derive(Debug, thiserror::Error)]
+pub enum PlanningError {
+    /// The plan breaks a rule.
+    #[error(transparent)]
+    Plan(#[from] PlanError),
+    /// The words or the context are sealed, and the key is not here.
+    #[error("what is to be planned is sealed: name the file of the operator's key with --key-file")]
+    Sealed,
+    /// The planning thread ended without a result; that is a fault of the program.
+    #[error("the planning ended without a word; this is a fault of the program")]
+    Lost,
+}
+
+/// A model that agents plan by.
+pub struct PlansByModel {
+    /// The model and its settings.
+    pub terms: Terms,
+    /// Asks it, and records requests and answers. What was asked before is answered from the log.
+    pub asker: Asker,
+}
+
+/// One agent of each type. They share only the log.
+#[derive(Clone)]
+pub struct Agents {
+    registry: Arc<ToolRegistry>,
+    model: Option<Arc<PlansByModel>>,
+}
+
+impl Agents {
+    /// Agents with these tools, who plan by rule.
+    #[must_use]
+    pub fn new(registry: ToolRegistry) -> Self {
+        Self { registry: Arc::new(registry), model: None }
+    }
+
+    /// The same, who plan by a model, and by rule when it has no valid plan.
+    #[must_use]
+    pub fn with_model(self, model: PlansByModel) -> Self {
+        Self { model: Some(Arc::new(model)), ..self }
+    }
+
+    /// The plan that an agent makes of words. `context` is what it is shown of the plan above.
+    ///
+    /// # Errors
+    /// [`PlanningError`]; it never panics.
+    pub async fn plan(&self, agent: AgentType, words: &str, context: &str) -> Result<AgentPlan, PlanningError> {
+        self.plan_asking(self.model.as_ref().map(|model| &model.asker), agent, words, context).await
+    }
+
+    async fn plan_asking(
+        &self,
+        asker: Option<&Asker>,
+        agent: AgentType,
+        words: &str,
+        context: &str,
+    ) -> Result<AgentPlan, PlanningError> {
+        if is_withheld(words) || is_withheld(context) {
+            return Err(PlanningError::Sealed);
+        }
+        if let Some(plan) = self.by_model(asker, agent, words, context).await {
+            return Ok(plan);
+        }
+        // On a thread of its own, so that agents plan in parallel.
+        let (registry, words) = (Arc::clone(&self.registry), words.to_owned());
+        let planned = tokio::task::spawn_blocking(move || plan_words(agent, &words, &registry)).await;
+        Ok(planned.map_err(|_| PlanningError::Lost)??)
+    }
+
+    async fn by_model(&self, asker: Option<&Asker>, agent: AgentType, words: &str, context: &str) -> Option<AgentPlan> {
+        let (model, asker) = (self.model.as_ref()?, asker?);
+        let request = agent_plan_request(&model.terms, agent, words, context, &self.registry);
+        let request = request.inspect_err(|error: &TooLong| tracing::warn!(%error, %agent, "an agent plans by rule"));
+        let read = |answer: &str| read_agent_plan(answer, agent, words, &self.registry);
+        let found = asker.read(request.ok()?, read).await;
+        let found = found.inspect_err(|error: &NoAnswer| tracing::warn!(%error, %agent, "an agent plans by rule"));
+        found.ok().map(|found| found.value)
+    }
+
+    /// The proposal of a sub-plan: an answer to its request, a plan by the agent type that it names, else by the parser
+    /// alone. Where it names an executor, that executor gets what has no command and no assignee.
+    ///
+    /// # Errors
+    /// [`PlanningError`] when no plan can be made.
+    pub async fn proposal(&self, sub_plan: &SubPlan, context: &str, origin: Origin) -> Result<Proposal, PlanningError> {
+        let name = sub_plan.agent.as_deref();
+        if let Some(agent) = name.and_then(AgentType::named) {
+            let plan = match &sub_plan.request {
+                Some(request) => plan_answer(agent, request, &self.registry)?,
+                None => {
+                    let asker = self.asker_for(&origin).await;
+                    self.plan_asking(asker.as_ref(), agent, &sub_plan.text, context).await?
+                }
+            };
+            let proposal = plan.compile(agent, &self.registry)?;
+            let origin = Origin { agent: proposal.origin.agent, ..origin };
+            return Ok(Proposal { origin, ..proposal });
+        }
+        let parsed = read_words(&sub_plan.text).map_err(PlanError::from)?;
+        let mut tasks = parsed.tasks;
+        for task in tasks.iter_mut().filter(|task| task.command.is_none() && task.assignee.is_none()) {
+            task.assignee = name.map(str::to_owned);
+        }
+        Ok(Proposal { tasks, title: parsed.title, source: sub_plan.text.clone(), context: parsed.context, origin })
+    }
+
+    /// Asks on behalf of the sub-plan of this origin: requests and answers belong to it, and are sealed with it.
+    async fn asker_for(&self, origin: &Origin) -> Option<Asker> {
+        let asker = &self.model.as_ref()?.asker;
+        let asker = asker.on_behalf_of_plan_for(origin.parent.as_ref()?).await;
+        asker.inspect_err(|error| tracing::warn!(%error, "an agent plans by rule")).ok()
+    }
+}
+
+/// Records that an agent could not plan.
+///
+/// # Errors
+/// A fault of the log.
+pub async fn record_failure(
+    store: &EventStore,
+    agent: AgentType,
+    error: &PlanError,
+    tags: Vec<String>,
+    cause: &Cause,
+) -> Result<(), Error> {
+    let event = NewEvent::of(&PlanningEvent::of(agent, error), cause.metadata())?.with_tags(tags);
+    let append = Append::to(failures::STREAM, agent.as_str(), Expected::Any, vec![event]);
+    store.append(append).await.map(drop)
+}

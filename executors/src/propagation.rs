@@ -1,0 +1,79 @@
+//! Propagates cancel, pause and resume from a plan to its sub-plans.
+
+use std::collections::BTreeSet;
+
+use crewlog_mq::{Cause, Error, EventStore, Query, Range, Recorded, Runner};
+use crewlog_planner::event::{self, under_tag};
+use crewlog_planner::nesting;
+use crewlog_planner::planner::Planner;
+
+use crate::planning::is_for_ever;
+use crate::subplans::{put, read_plan};
+
+/// The most commands given to one sub-plan while the plan above it keeps changing.
+const COMMANDS_MAX: usize = 100;
+/// How many events are read at a time.
+const PAGE: usize = 1000;
+
+/// A sub-plan that cannot be read and was left as it is.
+#[derive(Debug)]
+pub struct Unreadable {
+    /// The sub-plan.
+    pub plan: String,
+    /// Why.
+    pub error: Error,
+}
+
+/// Brings all sub-plans of a plan in line with the plans above them, from the top down. One that cannot be read holds up
+/// no other, and is returned.
+///
+/// # Errors
+/// A fault of the log, after which it may be tried again.
+pub async fn propagate(store: &EventStore, plan: &str) -> Result<Vec<Unreadable>, Error> {
+    let begun = Query {
+        stream_id: event::STREAM.into(),
+        event_type: Some("TasksPlanned".into()),
+        tags: vec![under_tag(plan)],
+        ..Query::default()
+    };
+    // A sub-plan is made after the plan above it. The events are not decoded here, so that a broken one fails alone.
+    let (mut unreadable, mut seen, mut range) = (Vec::new(), BTreeSet::new(), Range::default());
+    loop {
+        let page = store.read(&begun, range, PAGE).await?;
+        for Recorded { aggregate_id: plan, tags, .. } in page.events {
+            if !seen.insert(plan.clone()) {
+                continue;
+            }
+            let followed = async {
+                let mut planner = read_plan(store, &plan, tags).await?;
+                follow_parent(store, &plan, &mut planner).await
+            };
+            match followed.await {
+                Ok(()) => {}
+                Err(error) if is_for_ever(&error) => unreadable.push(Unreadable { plan, error }),
+                Err(error) => return Err(error),
+            }
+        }
+        range.after = page.next;
+        if !page.more {
+            return Ok(unreadable);
+        }
+    }
+}
+
+/// Brings a plan in line with the plan above it, if it is a sub-plan.
+///
+/// # Errors
+/// A fault of the log.
+pub(crate) async fn follow_parent(store: &EventStore, plan: &str, planner: &mut Runner<Planner>) -> Result<(), Error> {
+    // The plan above may change again before a command for this one is in the log.
+    for _ in 0..COMMANDS_MAX {
+        let state = planner.handler().state();
+        let Some(parent) = nesting::parent_task(plan, state) else { return Ok(()) };
+        let above = read_plan(store, &parent.plan, Vec::new()).await?;
+        let Some(command) = nesting::follow(plan, state, above.handler().state()) else { return Ok(()) };
+        put(planner, command, &Cause::request()).await?;
+    }
+    tracing::warn!(plan, "the plan above it changes faster than it can follow");
+    Ok(())
+}

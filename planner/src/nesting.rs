@@ -1,0 +1,131 @@
+//! Policy for sub-plans: how one follows the plan above it, and what its end means for the task that it carries out.
+//!
+//! Everything here is a function of the states of the two plans. Executors read the states and append the commands.
+
+use crewlog_mq::Timestamp;
+
+use crate::claim::Ending;
+use crate::event::{Budget, Command, FailureClass, Outcome, PlannerConfig, TaskStatus};
+use crate::plan::{Origin, ParentTask, SubPlan, TaskId, sub_plan_id};
+use crate::state::{Phase, PlannerState};
+use crate::text::truncate;
+
+/// The greatest length of the result or error that a sub-plan reports to its task, in characters.
+pub const RESULT_CHARS_MAX: usize = 60_000;
+/// The most failed tasks of a sub-plan whose errors are reported.
+pub const ERRORS_MAX: usize = 5;
+/// The most open tasks, and the most results, of the plan above that the agent of a sub-plan is shown.
+pub const CONTEXT_TASKS_MAX: usize = 100;
+/// The greatest length of each of them, in characters.
+const CONTEXT_LINE_CHARS_MAX: usize = 600;
+
+/// The task that a plan carries out. A fork of a sub-plan has its parent's origin, and carries out nothing.
+#[must_use]
+pub fn parent_task<'a>(plan: &str, state: &'a PlannerState) -> Option<&'a ParentTask> {
+    state.origin().parent.as_ref().filter(|parent| sub_plan_id(parent) == plan)
+}
+
+/// The origin of the sub-plan that carries out a task of this plan.
+#[must_use]
+pub fn origin(task: ParentTask, above: &PlannerState, sub_plan: &SubPlan) -> Origin {
+    let request = sub_plan.request.as_ref();
+    let planned_by = request.map(|_| format!("request {}/{}/{}", task.plan, task.task, task.attempt));
+    Origin { planned_by, parent: Some(task), depth: above.origin().depth.saturating_add(1), agent: None }
+}
+
+/// The settings of a sub-plan: those of the plan above it, with the budget of its task and the time that is left for it.
+#[must_use]
+pub fn config(above: &PlannerState, task: TaskId, budget: Budget, now: Timestamp) -> PlannerConfig {
+    let deadline_ms = above.time_left(task, now);
+    // The budget of the plan above may have been lowered since the dispatch.
+    let budget = budget.least(above.left_for_plans());
+    PlannerConfig { budget, deadline_ms, standing: false, ..above.config().clone() }
+}
+
+/// The command that brings a sub-plan in line with the plan above it; none when it is in line.
+///
+/// It ends when its task has ended or was dispatched again, and is paused and resumed with the plan above. A sub-plan that
+/// answers a request whose time has run out goes on while the plan that asked does: a late answer is recorded.
+#[must_use]
+pub fn follow(plan: &str, state: &PlannerState, above: &PlannerState) -> Option<Command> {
+    let parent = parent_task(plan, state).filter(|_| matches!(state.phase(), Phase::Active | Phase::Paused))?;
+    let task = above.task(parent.task)?;
+    let is_awaited_late = task.plan.request().is_some()
+        && task.status == TaskStatus::TimedOut
+        && !matches!(above.phase(), Phase::Ended(_));
+    let is_over = task.status.is_end() || task.attempts > parent.attempt;
+    match above.phase() {
+        _ if is_over && !is_awaited_late => (!state.is_cancelled()).then(|| Command::CancelFromAbove {
+            reason: format!("task {} of plan {} has ended", parent.task, parent.plan),
+        }),
+        Phase::Paused if state.phase() == Phase::Active => {
+            Some(Command::PauseFromAbove { reason: format!("plan {} is paused", parent.plan) })
+        }
+        Phase::Active if state.is_paused_from_above() => Some(Command::ResumeFromAbove),
+        Phase::Empty | Phase::Active | Phase::Paused | Phase::Ended(_) => None,
+    }
+}
+
+/// The end of a task when its sub-plan has ended: the results of the sub-plan's last tasks, or its errors.
+#[must_use]
+pub fn ending(plan: &str, state: &PlannerState, summary: &str, outcome: Outcome) -> Ending {
+    let summary = format!("{plan}: {summary}");
+    let how = match outcome {
+        Outcome::Completed => {
+            let is_waited_for =
+                |id| state.tasks().iter().any(|task| task.plan.depends_on.iter().any(|on| on.task == id));
+            let last = state.tasks().iter().filter(|task| !is_waited_for(task.plan.id));
+            let results = last.filter_map(|task| {
+                let result = task.result.as_deref().map(str::trim).filter(|result| !result.is_empty())?;
+                Some(format!("{} ({}):\n{result}", task.plan.name(), task.plan.description.lines().next()?))
+            });
+            let result = std::iter::once(summary).chain(results).collect::<Vec<_>>().join("\n\n");
+            return Ending::Completed { result: truncate(&result, RESULT_CHARS_MAX), run: None };
+        }
+        Outcome::Failed => "it failed",
+        Outcome::Cancelled => "it was cancelled",
+    };
+    let has_failed = |status| matches!(status, TaskStatus::Failed | TaskStatus::TimedOut | TaskStatus::Cancelled);
+    let failed = state.tasks().iter().filter(|task| has_failed(task.status));
+    let errors = failed.filter_map(|task| Some(format!("task {}: {}", task.plan.name(), task.error.as_deref()?)));
+    let error = std::iter::once(format!("{summary}; {how}")).chain(errors.take(ERRORS_MAX)).collect::<Vec<_>>();
+    let error = truncate(&error.join("\n"), RESULT_CHARS_MAX);
+    Ending::Failed { error, class: FailureClass::Task, run: None }
+}
+
+/// Why a sub-plan does not go on by itself, if it does not.
+#[must_use]
+pub fn waits_for(plan: &str, state: &PlannerState) -> Option<String> {
+    match (state.phase(), state.shortage()) {
+        (Phase::Paused, Some(shortage)) => Some(format!("its plan {plan} is paused: {shortage}")),
+        (Phase::Paused, None) => Some(format!("its plan {plan} is paused")),
+        (Phase::Active, _) if state.open_questions().next().is_some() => {
+            Some(format!("it waits for an answer in {plan}"))
+        }
+        (Phase::Active | Phase::Empty | Phase::Ended(_), _) => None,
+    }
+}
+
+/// The error of a task that has ended, or was dispatched again, since this attempt.
+#[must_use]
+pub fn ended_meanwhile(above: &PlannerState, task: TaskId, attempt: u32) -> Option<String> {
+    let task = above.task(task).filter(|task| task.status.is_end() || task.attempts > attempt)?;
+    Some(task.error.clone().unwrap_or_default())
+}
+
+/// The excerpt of the plan above that the agent of a sub-plan is shown: its title, its open tasks and its results.
+#[must_use]
+pub fn context(plan: &str, above: &PlannerState) -> String {
+    let line = |text: &str| truncate(text, CONTEXT_LINE_CHARS_MAX);
+    let open = above.tasks().iter().filter(|task| !task.status.is_end()).take(CONTEXT_TASKS_MAX);
+    let open = open.map(|task| format!("- open: {}", line(&task.plan.description)));
+    let done = above.tasks().iter().filter_map(|task| {
+        let result = task.result.as_deref().filter(|result| !result.trim().is_empty())?;
+        let is_done = task.status == TaskStatus::Completed;
+        is_done.then(|| format!("- done: {}: {}", line(&task.plan.description), line(result)))
+    });
+    let mut done = done.rev().take(CONTEXT_TASKS_MAX).collect::<Vec<_>>();
+    done.reverse();
+    let title = format!("{plan}: {}", above.title().unwrap_or("no title"));
+    std::iter::once(title).chain(open).chain(done).collect::<Vec<_>>().join("\n")
+}
