@@ -114,6 +114,30 @@ fn the_figures_of_a_project_are_told_as_of_any_position() {
 }
 
 #[test]
+fn a_fork_counts_with_the_tasks_that_its_parent_had_at_the_fork() {
+    let scene = Scene::new();
+    let (plan, ran) = scene.plan("1. Run `true`\n2. Which colour is it?\n");
+    ran.expect(5);
+    let at = scene.events().len().to_string();
+    for _ in 0..3 {
+        scene.run(&["amend", &plan, "--add", "Run `true`", "--yes"]).expect(0);
+    }
+    let finish = |plan: &str| {
+        scene.run(&["answer", plan, "q1", "blue"]).expect(0);
+        scene.run(&["resume", plan]).expect(0);
+    };
+    finish(&plan);
+    let fork = scene.run(&["fork", &plan, "--at", &at]).expect(0).stdout.trim().to_owned();
+    scene.run(&["resume", &fork]).expect(5);
+    let question =
+        scene.show(&fork)["questions"].as_array().and_then(|asked| asked.last()).expect("it asks")["id"].clone();
+    scene.run(&["answer", &fork, question.as_str().expect("an id is text"), "red"]).expect(0);
+    scene.run(&["resume", &fork]).expect(0);
+    let stats = scene.run(&["stats", "-o", "json"]).expect(0).json();
+    assert_eq!(stats["projects"][0]["mean_steps"], 3.5, "of five tasks and of two: {stats:#}");
+}
+
+#[test]
 fn a_task_that_runs_is_active() {
     let scene = Scene::new();
     let mut gate = Gate::new(&scene, "gate");
