@@ -11,7 +11,6 @@ use crewlog_planner::claim::Ending;
 use crewlog_planner::event::{Budget, Command, ExecutorEvent, FailureClass, QuestionId, TaskStatus};
 use crewlog_planner::plan::TaskId;
 use crewlog_planner::planner::{Planner, PlannerError};
-use crewlog_planner::sealed;
 use crewlog_planner::state::{Phase, PlannerState, Task};
 
 use crate::cli::{Answer, Cancel, Done, Fail, Output, Pause, Retry};
@@ -52,7 +51,7 @@ impl Target {
     /// The same to be told something, which nobody could ever read of a plan whose key is destroyed or is not here.
     pub async fn find_to_tell(session: &Session, typed: &str) -> Result<Self, Failure> {
         let target = Self::find(session, typed).await?;
-        check_key(session, &target.plan, &target.tags)?;
+        session.place.check_key(&target.plan, &target.tags)?;
         Ok(target)
     }
 
@@ -137,14 +136,6 @@ impl Target {
             }
         }
         Ok(Code::Done)
-    }
-}
-
-/// That what is told a plan with these tags can be read again, if it is sealed.
-pub fn check_key(session: &Session, plan: &str, tags: &[String]) -> Result<(), Failure> {
-    match sealed::key_of(tags) {
-        Some(key) => Ok(session.place.keys()?.check(key, plan)?),
-        None => Ok(()),
     }
 }
 

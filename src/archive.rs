@@ -7,7 +7,9 @@ use std::os::fd::AsFd;
 use std::path::Path;
 use std::sync::Arc;
 
-use crewlog_mq::{Checked, Error, Event, EventStore, FINDINGS_MAX, Finding, LogIdentity, Query, Range, Recorded};
+use crewlog_mq::{
+    Checked, Error, Event, EventStore, FINDINGS_MAX, Finding, LogIdentity, Memory, Options, Query, Range, Recorded,
+};
 use crewlog_planner::claim::{self, TaskEvent};
 use crewlog_planner::crew::conflicts::{self, ConflictEvent};
 use crewlog_planner::crew::statistics::{self, StatisticsEvent};
@@ -128,7 +130,7 @@ async fn begin(
 ) -> Result<(LogIdentity, impl Iterator<Item = Result<Recorded, Error>> + Send + 'static), Error> {
     let (identity, mut events) = Exported::begin(Box::new(BufReader::new(from)), progress)?;
     let first = events.next().transpose()?;
-    let rehearsal = EventStore::in_memory().await?;
+    let rehearsal = EventStore::on(Memory::new(Options::default()));
     rehearsal.import(identity.clone(), first.clone().into_iter().map(Ok)).await?;
     Ok((identity, first.into_iter().map(Ok).chain(events)))
 }

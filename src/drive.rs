@@ -199,7 +199,7 @@ impl<'a> Drive<'a> {
         self.at = self.at.max(recorded.position);
         let is_of_key = recorded.stream_id == sealed::STREAM;
         if is_of_key || recorded.event_type == "TaskDispatched" {
-            self.sealed_for_good = act::check_key(self.session, &self.plan, &self.tags).err();
+            self.sealed_for_good = self.session.place.check_key(&self.plan, &self.tags).err();
         }
         if is_of_key {
             return Ok(());

@@ -3,7 +3,6 @@
 use std::fmt::Display;
 use std::process::ExitCode;
 
-use crewlog_executors::keys::KeyError;
 use crewlog_mq::{Error, ExecuteError};
 use crewlog_planner::agents::PlanError;
 use crewlog_planner::claim::TaskError;
@@ -102,12 +101,6 @@ impl From<Error> for Failure {
         };
         let failure = Self::new(code, error.to_string());
         hint.into_iter().fold(failure, Failure::hint)
-    }
-}
-
-impl From<KeyError> for Failure {
-    fn from(error: KeyError) -> Self {
-        Self::user(error.to_string())
     }
 }
 

@@ -290,7 +290,7 @@ struct RotatedJson<'a> {
 
 async fn rotate(session: &Session, rotate: &RotateKeys) -> Result<Code, Failure> {
     session.place.open().await?;
-    if session.place.keys.operator.is_none() {
+    if !session.place.keys.is_given() {
         return Err(Failure::user("the operator key that is to be replaced is not given")
             .hint("name its file with --key-file or CREWLOG_KEY_FILE"));
     }

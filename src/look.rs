@@ -16,7 +16,6 @@ use crewlog_planner::state::{HeldByBudget, Measure, Phase, PlannerState, Questio
 use crewlog_planner::view::PlanView;
 use futures::{Stream, TryStreamExt};
 
-use crate::act;
 use crate::cli::{ExportPlan, Ls, Output, Show};
 use crate::failure::{Code, Failure};
 use crate::json::{ForkJson, ListedJson, PlansJson, ShownJson, print_line, print_pretty};
@@ -130,7 +129,7 @@ pub async fn show(session: &Session, show: &Show) -> Result<Code, Failure> {
 pub async fn export(session: &Session, typed: &ExportPlan) -> Result<Code, Failure> {
     let store = session.place.open().await?;
     let plan = find_plan(&store, &typed.plan).await?;
-    act::check_key(session, &plan, &tags_of(&store, &plan).await?)?;
+    session.place.check_key(&plan, &tags_of(&store, &plan).await?)?;
     let head = store.head().await?;
     let asked = match &typed.at {
         Some(at) => position_of(session, &store, &plan, at).await?,

@@ -21,6 +21,7 @@ mod exported;
 mod failure;
 mod groups;
 mod json;
+#[cfg(feature = "sealing")]
 mod keys;
 mod look;
 mod matching;
@@ -31,6 +32,7 @@ mod project;
 mod prompt;
 mod propose;
 mod replay;
+mod sealing;
 mod session;
 mod start;
 mod step;
@@ -132,6 +134,7 @@ async fn run(cli: Cli) -> Result<Code, Failure> {
         Command::Db(Db::Migrate) => database::migrate(&session).await,
         Command::Db(Db::Backup(backup)) => database::backup(&session, &backup).await,
         Command::Db(Db::Stats) => database::stats(&session).await,
+        #[cfg(feature = "sealing")]
         Command::Keys(keys) => keys::keys(&session, keys).await,
         Command::Stats(stats) => crew::stats(&session, &stats).await,
         Command::Conflicts(conflicts) => crew::conflicts(&session, &conflicts).await,

@@ -7,14 +7,13 @@ use std::fs;
 use std::io::{self, Write};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
-use crewlog_executors::keys::Keys;
 use crewlog_executors::liveness::SignOfLife;
-use crewlog_mq::{Error, EventStore, Options, SharedFields, is_postgres_url, shown_url, sqlite_path};
+use crewlog_mq::{Error, EventStore, Options, SharedFields, is_postgres_url, shown_url};
 use uuid::Uuid;
 
 use crate::failure::Failure;
+use crate::sealing::KeyPlace;
 
 /// The folder of a log, and of the project's id where there is no repository.
 pub const FOLDER: &str = ".crewlog";
@@ -33,15 +32,6 @@ pub struct Place {
     folder: Option<PathBuf>,
     /// Where the keys of sealed plans are.
     pub keys: KeyPlace,
-}
-
-/// Where keys are, as the user named it.
-#[derive(Debug, Clone, Default)]
-pub struct KeyPlace {
-    /// The file with the operator's key, if one was given.
-    pub operator: Option<PathBuf>,
-    /// The folder with the keys of plans, unless it is beside the log.
-    pub folder: Option<PathBuf>,
 }
 
 /// A repository, seen from a folder in it.
@@ -92,7 +82,11 @@ impl Place {
     /// The file, unless the log is on a server.
     fn path(&self) -> Option<&Path> {
         // What names no file is refused when it is opened.
-        (!self.is_on_server()).then(|| sqlite_path(&self.url).unwrap_or(Path::new(&self.url)))
+        #[cfg(feature = "sqlite")]
+        let path = crewlog_mq::sqlite_path(&self.url).unwrap_or(Path::new(&self.url));
+        #[cfg(not(feature = "sqlite"))]
+        let path = Path::new(&self.url);
+        (!self.is_on_server()).then_some(path)
     }
 
     /// Where workers say that they live and hosts take their seats. Of a log on a server it is the user's own: what others
@@ -103,7 +97,7 @@ impl Place {
 
     /// A folder beside the log's file, since who shares it must see it, and two names of one file lead to one folder. Of a
     /// log on a server it is among the user's own.
-    fn beside(&self, what: &str) -> PathBuf {
+    pub fn beside(&self, what: &str) -> PathBuf {
         let Some(path) = self.path() else {
             let state = std::env::var_os("XDG_STATE_HOME").filter(|folder| !folder.is_empty()).map(PathBuf::from);
             let home = || std::env::home_dir().map(|home| home.join(".local").join("state"));
@@ -117,15 +111,9 @@ impl Place {
         PathBuf::from(name)
     }
 
-    /// The keys of this log's sealed plans. The log must be there.
-    pub fn keys(&self) -> Result<Keys, Failure> {
-        let folder = self.keys.folder.clone().unwrap_or_else(|| self.beside("keys"));
-        Ok(Keys::open(folder, self.keys.operator.as_deref())?)
-    }
-
-    /// The log under the veil of its keys, which stores what tasks report once.
-    fn veiled(&self, store: EventStore) -> Result<EventStore, Failure> {
-        Ok(store.veiled(Arc::new(self.keys()?)).sharing(REPORTED_TEXTS))
+    /// The log with what lies over it: sealed texts, and texts of reports that are stored once.
+    fn layered(&self, store: EventStore) -> Result<EventStore, Failure> {
+        Ok(self.veiled(store)?.sharing(REPORTED_TEXTS))
     }
 
     /// Lets this process be a worker.
@@ -137,7 +125,7 @@ impl Place {
 
     /// Opens the log that is there.
     pub async fn open(&self) -> Result<EventStore, Failure> {
-        self.veiled(self.open_if_there().await?)
+        self.layered(self.open_if_there().await?)
     }
 
     async fn open_if_there(&self) -> Result<EventStore, Error> {
@@ -149,7 +137,7 @@ impl Place {
         let is_new = match self.path() {
             Some(path) => !path.exists(),
             None => match self.open_if_there().await {
-                Ok(store) => return Ok((self.veiled(store)?, false)),
+                Ok(store) => return Ok((self.layered(store)?, false)),
                 Err(Error::NoLogThere { .. }) => true,
                 Err(error) => return Err(error.into()),
             },
@@ -160,7 +148,7 @@ impl Place {
                     .hint("name a place for the log with --store PATH")
             })?;
         }
-        Ok((self.veiled(EventStore::open_with(&self.url, options(true)).await?)?, is_new))
+        Ok((self.layered(EventStore::open_with(&self.url, options(true)).await?)?, is_new))
     }
 
     /// Makes the folder, keeps it out of the repository's sight, and `git clean -fdx` off it: an ignore rule hides it,

@@ -55,8 +55,7 @@ pub async fn propose(session: &Session, propose: Propose) -> Result<Code, Failur
     let signals = Signals::new()?;
     let (store, _) = session.place.open_or_make().await?;
     let since = store.head().await?;
-    let id =
-        format!("{}-{}", plan_name(Some(&shown), &propose.file, session.place.keys.operator.is_some()), short_id());
+    let id = format!("{}-{}", plan_name(Some(&shown), &propose.file, session.place.keys.is_given()), short_id());
     let plan = make_plan(session, &store, id, command).await?;
     let mut stdout = std::io::stdout();
     match session.output {

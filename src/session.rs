@@ -9,7 +9,7 @@ use crewlog_planner::parse::TEXT_BYTES_MAX;
 use crate::cli::{Global, Output};
 use crate::config::Config;
 use crate::failure::{Code, Failure};
-use crate::place::{KeyPlace, Place};
+use crate::place::Place;
 use crate::project::project_id;
 use crate::terminal::Terminal;
 use crate::text::{shell_word, visible};
@@ -35,8 +35,7 @@ impl Session {
     pub fn new(global: &Global) -> Result<Self, Failure> {
         let folder = std::env::current_dir()
             .map_err(|error| Failure::user(format!("the working directory cannot be found: {error}")))?;
-        let keys = KeyPlace { operator: global.key_file.clone(), folder: global.keys.clone() };
-        let place = Place::find(global.store.as_deref(), &folder, keys);
+        let place = Place::find(global.store.as_deref(), &folder, global.keys.clone());
         let (terminal, config) = (Terminal::new(global), global.config.clone());
         // Also what needs no configuration is told that the one that was named is not there.
         config.as_deref().map_or(Ok(()), Config::check)?;
@@ -57,11 +56,8 @@ impl Session {
         if let Some(config) = &self.config {
             line.push_str(&format!(" --config {}", shell_word(&config.to_string_lossy())));
         }
-        let KeyPlace { operator, folder } = &self.place.keys;
-        for (option, path) in [("--key-file", operator), ("--keys", folder)] {
-            if let Some(path) = path {
-                line.push_str(&format!(" {option} {}", shell_word(&path.to_string_lossy())));
-            }
+        for (option, path) in self.place.keys.options() {
+            line.push_str(&format!(" {option} {}", shell_word(&path.to_string_lossy())));
         }
         format!("{line} {words}")
     }

@@ -63,7 +63,7 @@ pub async fn run(session: &Session, run: Run) -> Result<Code, Failure> {
         let message = "--sync keeps a plan and its file in step, and this plan has no file that it is read from";
         return Err(Failure::user(message).hint("give the path of a file, and let no model plan"));
     }
-    let is_sealed = session.place.keys.operator.is_some();
+    let is_sealed = session.place.keys.is_given();
     let id = format!("{}-{}", plan_name(parsed.as_ref().ok(), path, is_sealed), short_id());
     let (planned, asked_in) = match &model {
         None => (Planned::by_parser(parsed?), None),
@@ -146,7 +146,7 @@ pub async fn resume(session: &Session, resume: Resume) -> Result<Code, Failure> 
     let store = session.place.open().await?;
     let plan = look::find_plan(&store, &resume.plan).await?;
     let tags = look::tags_of(&store, &plan).await?;
-    act::check_key(session, &plan, &tags)?;
+    session.place.check_key(&plan, &tags)?;
     let signals = Signals::new()?;
     let since = store.head().await?;
     if resume.sync {

@@ -97,7 +97,7 @@ impl<'a> Kept<'a> {
     /// The file that a plan was made from.
     pub async fn new(session: &'a Session, store: &EventStore, plan: &str, roster: Roster) -> Result<Self, Failure> {
         let tags = look::tags_of(store, plan).await?;
-        act::check_key(session, plan, &tags)?;
+        session.place.check_key(plan, &tags)?;
         let view = look::load_view(store, plan, Range::default()).await?;
         let state = view.state();
         // A fork goes on from a plan that has the file already.

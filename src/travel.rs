@@ -12,7 +12,6 @@ use crewlog_planner::planner::{Planner, PlannerError};
 use futures::TryStreamExt;
 use serde::Serialize;
 
-use crate::act;
 use crate::amend::{Changed, consent_to_edits};
 use crate::cli::{Checkpoint, Checkpoints, Fork, Output};
 use crate::drive::Drive;
@@ -46,7 +45,7 @@ pub async fn fork(session: &Session, fork: Fork) -> Result<Code, Failure> {
     let signals = Signals::new()?;
     let since = store.head().await?;
     let point = point_of(session, &store, &fork).await?;
-    act::check_key(session, &point.parent, &look::tags_of(&store, &point.parent).await?)?;
+    session.place.check_key(&point.parent, &look::tags_of(&store, &point.parent).await?)?;
     let (plan, planner) = make_fork(session, &store, &point, &fork).await?;
     let ForkPoint { parent, at, .. } = &point;
     if let Output::Text = session.output {

@@ -14,7 +14,7 @@ use crate::cli::Output;
 use crate::failure::{Code, Failure};
 use crate::json::{print_line, print_pretty};
 use crate::look;
-use crate::place::KeyPlace;
+use crate::sealing::KeyPlace;
 use crate::session::Session;
 use crate::text::{count, one_line};
 
@@ -110,9 +110,9 @@ impl VerifiedJson {
             writeln!(to, "{} of which nothing says why: taken as they are", count(*given, "append"))?;
         }
         if *sealed > 0 {
-            let key = match keys.operator {
-                None => "their key is given with --key-file FILE",
-                Some(_) => "this --key-file, with the keys in --keys FOLDER, does not open them",
+            let key = match keys.is_given() {
+                false => "their key is given with --key-file FILE",
+                true => "this --key-file, with the keys in --keys FOLDER, does not open them",
             };
             writeln!(to, "{} sealed, and not decided again: {key}", count(*sealed, "append"))?;
         }

@@ -10,4 +10,5 @@ mod log;
 mod model;
 mod planner;
 mod planning;
+#[cfg(feature = "sealing")]
 mod sealed;

@@ -14,6 +14,7 @@ mod claiming;
 mod dispatched;
 pub mod history;
 pub mod human;
+#[cfg(feature = "sealing")]
 pub mod keys;
 pub mod links;
 pub mod liveness;

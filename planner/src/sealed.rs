@@ -1,17 +1,12 @@
-//! Which texts of a plan are sealed, and the form that a sealed text has in an event. It is pure: it knows no key and no
-//! cipher, and changes nothing but the strings that it is told to.
-//!
-//! A sealed string stays a string, so that events are decoded and folded whether or not anybody can open them. Whatever is
-//! not named here as clear is sealed: a field that is added later is secret until somebody says that it need not be.
+//! How sealed plans and texts are recognised, also without the feature `sealing`: nobody may act on a text that cannot be
+//! opened. A sealed string stays a string, so that events are decoded and folded whether or not anybody can open them.
 
 use crewlog_mq::Event as MqEvent;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
-use crate::agents::failures;
-use crate::crew::{conflicts, statistics};
 use crate::event::TaskInput;
 use crate::state::PlannerState;
-use crate::{claim, event, model};
 
 /// How a sealed string begins. The number is the version of the form.
 pub const PREFIX: &str = "sealed:1:";
@@ -49,160 +44,33 @@ impl MqEvent for KeyEvent {
     }
 }
 
-/// Whether a string may be seen by whoever has the log.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Sight {
-    /// An id, a kind, a state, a path, a name of an executor: what folds and readers without a key need.
-    Clear,
-    /// Text that people, agents or programs wrote.
-    Sealed,
-}
-
-use Sight::{Clear, Sealed};
-
-/// The end of a string's path in an event's data or metadata, without places in lists. The longest that fits counts.
-const RULES: &[(&str, Sight)] = &[
-    ("metadata/correlation_id", Clear),
-    ("metadata/causation_id", Clear),
-    // Plans and tasks.
-    ("tasks/label", Clear),
-    ("label", Sealed),
-    ("kind", Clear),
-    ("mark", Clear),
-    ("strength", Clear),
-    ("priority", Clear),
-    ("assignee", Clear),
-    ("on_failure", Clear),
-    ("files", Clear),
-    ("folder", Clear),
-    ("file/path", Clear),
-    ("file/format", Clear),
-    ("file/tag", Clear),
-    ("profile", Clear),
-    ("order", Clear),
-    ("summaries", Clear),
-    ("ref", Clear),
-    ("needs", Clear),
-    ("tool", Clear),
-    ("agent", Clear),
-    ("origin/agent/tools", Clear),
-    // Requests between agents.
-    ("entity", Sealed),
-    ("planned_by", Clear),
-    ("description", Sealed),
-    ("command", Sealed),
-    ("compensate", Sealed),
-    ("text", Sealed),
-    ("group", Sealed),
-    ("notes", Sealed),
-    ("title", Sealed),
-    ("source", Sealed),
-    ("system_prompt", Sealed),
-    ("context", Sealed),
-    // What of them is otherwise.
-    ("Label", Clear),
-    ("Kind", Clear),
-    ("Priority", Clear),
-    ("Assignee", Clear),
-    ("OnFailure", Clear),
-    ("Files", Clear),
-    ("Order", Clear),
-    ("Summaries", Clear),
-    ("ParallelismOfKind", Clear),
-    ("ParallelismOfExecutor", Clear),
-    ("Description", Sealed),
-    ("Command", Sealed),
-    ("Notes", Sealed),
-    ("Compensate", Sealed),
-    // What becomes of them.
-    ("status", Clear),
-    ("outcome", Clear),
-    ("purpose", Clear),
-    ("counted_by", Clear),
-    ("class", Clear),
-    ("of", Clear),
-    ("name", Clear),
-    ("result", Sealed),
-    ("error", Sealed),
-    ("reason", Sealed),
-    ("question", Sealed),
-    ("answer", Sealed),
-    ("summary", Sealed),
-    // What models are asked.
-    ("request", Clear),
-    ("model", Clear),
-    ("role", Clear),
-    ("system", Sealed),
-    ("schema", Sealed),
-    // Who acts.
-    ("executor/host", Clear),
-    ("executor/worker", Clear),
-    ("prompt/sha256", Clear),
-    // Of a fork and of a plan within another: the other plan.
-    ("parent", Clear),
-    ("parent/plan", Clear),
-];
-
-/// What is said of the string at a path, if anything is.
-#[must_use]
-pub fn rule(path: &str) -> Option<Sight> {
-    let names = path.split('/').filter(|name| !name.bytes().all(|byte| byte.is_ascii_digit()));
-    let path = names.collect::<Vec<_>>().join("/");
-    let fits = |end: &str| path.strip_suffix(end).is_some_and(|before| before.is_empty() || before.ends_with('/'));
-    RULES.iter().filter(|(end, _)| fits(end)).max_by_key(|(end, _)| end.len()).map(|(_, sight)| *sight)
-}
-
-/// Whether the string at a path, as it is written between its quotes, must be sealed. What looks sealed is sealed wherever it
-/// stands, so that whatever looks so in the log is.
-#[must_use]
-pub fn must_seal(path: &str, written: &str) -> bool {
-    // A task that is called by its group and place is called by a part of the text.
-    let tells_text = written.contains('/') && path.ends_with("/label");
-    !written.is_empty() && (rule(path) != Some(Clear) || tells_text || written.starts_with(PREFIX))
-}
-
-/// The plan that an event is of, when its texts are to be sealed with the plan's.
-#[must_use]
-pub fn plan_of<'a>(stream_id: &str, aggregate_id: &'a str, tags: &'a [String]) -> Option<&'a str> {
-    match stream_id {
-        // A text that is asked about and is no plan is a session of its own.
-        event::STREAM | model::STREAM => Some(aggregate_id),
-        claim::STREAM => claim::split_aggregate_id(aggregate_id).map(|(plan, _)| plan),
-        // They hold ids, counts and paths, and are folds of what stands in the log, whoever has a key.
-        conflicts::STREAM | statistics::STREAM | STREAM => None,
-        // What an agent could not plan is of the plan above, or of the text that was to be one; else of the agent.
-        failures::STREAM => Some(one_plan_of(tags).unwrap_or(aggregate_id)),
-        _another => one_plan_of(tags),
-    }
-}
-
-fn one_plan_of(tags: &[String]) -> Option<&str> {
-    let mut plans = tags.iter().filter_map(|tag| tag.strip_prefix("plan:"));
-    plans.next().filter(|_| plans.next().is_none())
-}
-
 /// The key whose tag is among these.
 #[must_use]
 pub fn key_of(tags: &[String]) -> Option<&str> {
     tags.iter().find_map(|tag| tag.strip_prefix(TAG))
 }
 
-/// True for what is read in place of a text that cannot be opened.
+/// True for what is read in place of a text that cannot be opened; without the feature `sealing` nothing opens any.
 #[must_use]
 pub fn is_withheld(text: &str) -> bool {
-    [SEALED, SHREDDED, BROKEN].contains(&text)
+    [SEALED, SHREDDED, BROKEN].contains(&text) || (cfg!(not(feature = "sealing")) && text.starts_with(PREFIX))
+}
+
+/// True when a text of this JSON cannot be opened.
+#[must_use]
+pub fn is_json_withheld(json: &Value) -> bool {
+    match json {
+        Value::String(text) => is_withheld(text),
+        Value::Array(values) => values.iter().any(is_json_withheld),
+        Value::Object(fields) => fields.values().any(is_json_withheld),
+        Value::Null | Value::Bool(_) | Value::Number(_) => false,
+    }
 }
 
 /// True when something of what an executor is told cannot be opened. Nobody may act on that.
 #[must_use]
 pub fn is_task_withheld(parameters: &TaskInput) -> bool {
-    let json = serde_json::to_string(parameters).expect("names, numbers and texts can always be written as JSON");
-    let mut found = false;
-    replaced(&json, "", |_, written| {
-        found |= is_withheld(written);
-        None
-    });
-    found
+    serde_json::to_value(parameters).is_ok_and(|json| is_json_withheld(&json))
 }
 
 /// True when the plan's tasks cannot be read.
@@ -210,170 +78,4 @@ pub fn is_task_withheld(parameters: &TaskInput) -> bool {
 pub fn is_plan_withheld(state: &PlannerState) -> bool {
     let mut tasks = state.tasks().iter();
     tasks.any(|task| is_withheld(&task.plan.description) || task.plan.command.as_deref().is_some_and(is_withheld))
-}
-
-/// JSON with some of its strings replaced; nothing when none is. `replace` is given the path of each string below `root`,
-/// with places in lists from 0, and what stands between its quotes, and gives what is to stand there. All else stays
-/// byte for byte as it is.
-pub fn replaced(json: &str, root: &str, mut replace: impl FnMut(&str, &str) -> Option<String>) -> Option<String> {
-    let mut walk = Walk { path: root.to_owned(), open: Vec::new() };
-    let (mut new, mut n_copied, mut at) = (String::new(), 0, 0);
-    while let Some(byte) = json.as_bytes().get(at) {
-        at += 1;
-        if *byte != b'"' {
-            walk.step(*byte);
-            continue;
-        }
-        let end = end_of_string(json, at);
-        let written = &json[at..end];
-        if walk.is_at_key() {
-            walk.name(written);
-        } else if let Some(other) = replace(&walk.path, written) {
-            new.push_str(&json[n_copied..at]);
-            new.push_str(&other);
-            n_copied = end;
-        }
-        at = end + 1;
-    }
-    (n_copied > 0).then(|| new + &json[n_copied..])
-}
-
-/// The place of the quote that ends a string; the end of the text when there is none.
-fn end_of_string(json: &str, start: usize) -> usize {
-    let mut bytes = json.bytes().enumerate().skip(start);
-    while let Some((at, byte)) = bytes.next() {
-        match byte {
-            b'"' => return at,
-            b'\\' => drop(bytes.next()),
-            _other => {}
-        }
-    }
-    json.len()
-}
-
-/// Where in a JSON value a reader is.
-struct Walk {
-    path: String,
-    open: Vec<Open>,
-}
-
-/// An object or a list that has not ended, with the length of its own path.
-enum Open {
-    Object { path: usize, is_at_key: bool },
-    List { path: usize, index: usize },
-}
-
-impl Walk {
-    fn step(&mut self, byte: u8) {
-        match byte {
-            b'{' => self.open.push(Open::Object { path: self.path.len(), is_at_key: true }),
-            b'[' => {
-                self.open.push(Open::List { path: self.path.len(), index: 0 });
-                self.path.push_str("/0");
-            }
-            b'}' | b']' => {
-                if let Some(Open::Object { path, .. } | Open::List { path, .. }) = self.open.pop() {
-                    self.path.truncate(path);
-                }
-            }
-            b',' => match self.open.last_mut() {
-                Some(Open::Object { path, is_at_key }) => {
-                    *is_at_key = true;
-                    self.path.truncate(*path);
-                }
-                Some(Open::List { path, index }) => {
-                    *index += 1;
-                    self.path.truncate(*path);
-                    self.path.push_str(&format!("/{index}"));
-                }
-                None => {}
-            },
-            _scalar => {}
-        }
-    }
-
-    fn is_at_key(&self) -> bool {
-        matches!(self.open.last(), Some(Open::Object { is_at_key: true, .. }))
-    }
-
-    fn name(&mut self, key: &str) {
-        if let Some(Open::Object { is_at_key, .. }) = self.open.last_mut() {
-            *is_at_key = false;
-            self.path.push('/');
-            self.path.push_str(key);
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// The paths and texts of all strings, and the same JSON with each text in capitals.
-    fn walked(json: &str) -> (Vec<(String, String)>, Option<String>) {
-        let mut seen = Vec::new();
-        let new = replaced(json, "data", |path, written| {
-            seen.push((path.to_owned(), written.to_owned()));
-            Some(written.to_uppercase())
-        });
-        (seen, new)
-    }
-
-    #[test]
-    fn each_string_is_found_with_its_path_and_all_else_stays_as_it_is() {
-        let check = |json: &str, strings: &[(&str, &str)], new: Option<&str>| {
-            let strings = strings.iter().map(|(path, text)| ((*path).into(), (*text).into())).collect();
-            assert_eq!(walked(json), (strings, new.map(str::to_owned)), "{json}");
-        };
-        check("null", &[], None);
-        check("\"a\"", &[("data", "a")], Some("\"A\""));
-        check(
-            r#"{ "a" : "x", "b":{"c":["y",{"d":"z"},[],["q"]],"e" : 1.50}, "f":"w"}"#,
-            &[("data/a", "x"), ("data/b/c/0", "y"), ("data/b/c/1/d", "z"), ("data/b/c/3/0", "q"), ("data/f", "w")],
-            Some(r#"{ "a" : "X", "b":{"c":["Y",{"d":"Z"},[],["Q"]],"e" : 1.50}, "f":"W"}"#),
-        );
-        check(
-            r#"{"a":"é\" , \\","b\"":"{[","c":""}"#,
-            &[("data/a", r#"é\" , \\"#), ("data/b\\\"", "{["), ("data/c", "")],
-            Some(r#"{"a":"É\" , \\","b\"":"{[","c":""}"#),
-        );
-    }
-
-    #[test]
-    fn what_is_no_json_panics_nowhere() {
-        for json in ["", "\"", "\"a\\", "]", "}", "{\"a\"", "[\"a\",", ",", "{]\"", "{\"a\":\"b"] {
-            walked(json);
-        }
-    }
-
-    #[test]
-    fn the_longest_rule_that_fits_counts_and_what_has_none_is_sealed() {
-        let check = |path: &str, expected: Option<Sight>| assert_eq!(rule(path), expected, "{path}");
-        check("data/tasks/0/label", Some(Clear));
-        check("data/tasks/0/attachments/1/label", Some(Sealed));
-        check("data/tasks/10/notes/3", Some(Sealed));
-        check("data/command/ExecuteTask/kind", Some(Clear));
-        check("data/mankind", None);
-        assert!(must_seal("data/mankind", "x"));
-        assert!(!must_seal("data/mankind", ""));
-        assert!(!must_seal("data/kind", "Analysis"));
-        assert!(must_seal("data/kind", "sealed:1:Analysis"), "what looks sealed must be");
-    }
-
-    #[test]
-    fn an_event_is_of_the_plan_that_its_stream_or_its_one_tag_names() {
-        let check = |stream: &str, aggregate: &str, tags: &[&str], expected: Option<&str>| {
-            let tags = tags.iter().map(|tag| (*tag).to_owned()).collect::<Vec<_>>();
-            assert_eq!(plan_of(stream, aggregate, &tags), expected);
-        };
-        check("planner", "p", &[], Some("p"));
-        check("task", "a/b/3", &[], Some("a/b"));
-        check("task", "nothing", &[], None);
-        check("models", "m", &["project:x", "plan:p"], Some("p"));
-        check("models", "m", &["plan:p", "plan:q"], None);
-        check("planning", "tactical", &["plan:p"], Some("p"));
-        check("planning", "tactical", &["project:x"], Some("tactical"));
-        check("conflicts", "x", &["plan:p"], None);
-        check("keys", "p", &["plan:p"], None);
-    }
 }

@@ -4,6 +4,7 @@ mod act;
 mod agents;
 mod amend;
 mod carry;
+#[cfg(feature = "sealing")]
 mod keys;
 mod look;
 mod model;
@@ -15,10 +16,13 @@ use std::path::PathBuf;
 
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 
+use crate::sealing::KeyPlace;
+
 pub use act::{Answer, Ask, Cancel, Done, Fail, Pause, Retry, Withdraw};
 pub use agents::{Draft, Propose, Schema};
 pub use amend::{AddTask, Amend, BACKLOG, Changes, Facts, Limit, Set, Task};
 pub use carry::{Carry, OnFailure, Resume, Run, Work};
+#[cfg(feature = "sealing")]
 pub use keys::{DestroyKey, KeyFile, Keys, RotateKeys};
 pub use look::{
     Check, Conflicts, Diff, EventFilter, Events, ExportPlan, Ls, Plan, PlanAt, Replay, Show, Stats, SyncPlan,
@@ -68,12 +72,8 @@ pub struct Global {
     /// The configuration [default: the nearest crewlog.toml, upward to the root of the worktree]
     #[arg(long, global = true, env = "CREWLOG_CONFIG", value_name = "PATH")]
     pub config: Option<PathBuf>,
-    /// The file with the operator's key, by which texts are sealed and opened
-    #[arg(long, global = true, env = "CREWLOG_KEY_FILE", value_name = "FILE")]
-    pub key_file: Option<PathBuf>,
-    /// The folder with the keys of sealed plans [default: LOG-keys beside the log]
-    #[arg(long, global = true, env = "CREWLOG_KEYS", value_name = "FOLDER")]
-    pub keys: Option<PathBuf>,
+    #[command(flatten)]
+    pub keys: KeyPlace,
     /// The form of what is printed on standard output
     #[arg(short, long, global = true, value_enum, default_value_t = Output::Text)]
     pub output: Output,
@@ -185,6 +185,7 @@ pub enum Command {
     #[command(subcommand)]
     Db(Db),
     /// Look after the keys by which the texts of plans are sealed
+    #[cfg(feature = "sealing")]
     #[command(subcommand)]
     Keys(Keys),
     /// Internal: stand between a worker and a command

@@ -22,6 +22,7 @@ mod prompts;
 mod replay;
 mod results;
 pub(crate) mod scene;
+#[cfg(feature = "sealing")]
 mod sealed;
 mod server;
 mod sync;

@@ -10,7 +10,8 @@ use crewlog_planner::event::{
 };
 use crewlog_planner::model::CallEvent;
 use crewlog_planner::plan::{Attachment, AttachmentKind, DefaultAnswer, FailurePolicy, NodeKind, TaskId};
-use crewlog_planner::sealed::{SEALED, Sight, must_seal, replaced, rule};
+use crewlog_planner::sealed::SEALED;
+use crewlog_planner::sealing::{Sight, must_seal, replaced, rule};
 
 use super::tracer::{TEXT, trace};
 
@@ -47,7 +48,7 @@ fn last_name(path: &str) -> &str {
 fn check<T: MqEvent + PartialEq + std::fmt::Debug>() -> BTreeSet<String> {
     let (found, events) = trace::<T>();
     for path in found.texts.iter().chain(&found.names) {
-        assert!(rule(path).is_some(), "{path}: say in planner/src/sealed.rs whether it is clear or sealed");
+        assert!(rule(path).is_some(), "{path}: say in planner/src/sealing.rs whether it is clear or sealed");
     }
     for path in &found.names {
         assert_eq!(rule(path), Some(Sight::Clear), "{path} names a variant, and an event without it cannot be read");
@@ -127,7 +128,7 @@ fn every_string_of_a_kept_command_is_named_as_clear_or_sealed() {
     let mut sealed = BTreeSet::new();
     for command in kept {
         replaced(&command.to_string(), "metadata/extra/command", |path, text| {
-            let sight = rule(path).unwrap_or_else(|| panic!("{path}: say in planner/src/sealed.rs what it is"));
+            let sight = rule(path).unwrap_or_else(|| panic!("{path}: say in planner/src/sealing.rs what it is"));
             assert_eq!(sight == Sight::Sealed, text == TEXT, "{path}: {text}");
             if sight == Sight::Sealed {
                 sealed.insert(last_name(path).to_owned());

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use crewlog_mq::{Append, Backend, Error, NewEvent, Query, Range, Recorded, Veil, Write};
 use crewlog_planner::sealed::{self, PREFIX, SEALED, SHREDDED, TAG};
+use crewlog_planner::sealing;
 use crewlog_planner::{event, model};
 use futures::FutureExt;
 use futures::future::BoxFuture;
@@ -31,7 +32,7 @@ impl Veil for Keys {
             let mut sessions: BTreeMap<String, Option<Session>> = BTreeMap::new();
             for Write { stream_id, aggregate_id, events, .. } in append.writes() {
                 for event in events {
-                    let Some(plan) = sealed::plan_of(stream_id, aggregate_id, event.tags()) else { continue };
+                    let Some(plan) = sealing::plan_of(stream_id, aggregate_id, event.tags()) else { continue };
                     if !sessions.contains_key(plan) {
                         let session = match self.key_for(below, plan, event).await? {
                             Some(name) => {
@@ -48,7 +49,7 @@ impl Veil for Keys {
                 return Ok(append);
             }
             append.map_events(|stream_id, aggregate_id, event| {
-                let plan = sealed::plan_of(stream_id, aggregate_id, event.tags());
+                let plan = sealing::plan_of(stream_id, aggregate_id, event.tags());
                 match plan.and_then(|plan| Some((plan, sessions.get(plan)?.as_ref()?))) {
                     Some((plan, session)) => self.sealed(event.clone(), (stream_id, aggregate_id), plan, session),
                     None => Ok(event),
@@ -77,7 +78,7 @@ impl Veil for Keys {
         async move {
             let is_in_use = self.operator.is_some() || self.files.folder().exists();
             let aggregate = query.aggregate_id.as_deref().filter(|id| *query == Query::aggregate(&query.stream_id, id));
-            let plan = aggregate.and_then(|aggregate| sealed::plan_of(&query.stream_id, aggregate, &[]));
+            let plan = aggregate.and_then(|aggregate| sealing::plan_of(&query.stream_id, aggregate, &[]));
             let Some(plan) = plan else { return Ok(!is_in_use) };
             Ok(match self.key_in_log(below, plan).await? {
                 Some(key) => key.is_none(),
@@ -142,8 +143,8 @@ impl Keys {
         let (mut is_kept_out, mut n_sealed) = (false, 0_usize);
         let mut seal = |json: &str, root: &str| {
             let (event_id, event_type) = (event.event_id(), event.event_type());
-            let new = sealed::replaced(json, root, |field, written| {
-                if !sealed::must_seal(field, written) {
+            let new = sealing::replaced(json, root, |field, written| {
+                if !sealing::must_seal(field, written) {
                     return None;
                 }
                 match access {
@@ -180,7 +181,7 @@ impl Keys {
         let mut broken = None;
         let Recorded { event_id, stream_id, aggregate_id, event_type, .. } = &*recorded;
         let mut open = |json: &str, root: &str| {
-            sealed::replaced(json, root, |field, written| {
+            sealing::replaced(json, root, |field, written| {
                 let text = written.strip_prefix(PREFIX)?;
                 Some(match access {
                     Some(Access::Open(key)) => {
@@ -211,7 +212,7 @@ impl Keys {
         }
         // Why a key is of no use was told by who looked at it.
         if is_closed && let (Some(access), Some(name)) = (access, sealed::key_of(&recorded.tags)) {
-            let plan = sealed::plan_of(&recorded.stream_id, &recorded.aggregate_id, &recorded.tags);
+            let plan = sealing::plan_of(&recorded.stream_id, &recorded.aggregate_id, &recorded.tags);
             let plan = plan.unwrap_or(&recorded.aggregate_id);
             // Whose the key is does not matter when there is none to open it.
             let told_of = if matches!(access, Access::NoOperatorKey) { "" } else { name };

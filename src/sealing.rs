@@ -1,0 +1,100 @@
+//! The program's one door to sealing: its options, the layer over the log, and the check before a sealed plan is changed.
+
+#[cfg(feature = "sealing")]
+use std::path::PathBuf;
+
+use clap::Args;
+use crewlog_mq::EventStore;
+use crewlog_planner::sealed;
+
+use crate::failure::Failure;
+use crate::place::Place;
+
+/// Where keys are, as the user named it.
+#[derive(Debug, Clone, Default, Args)]
+pub struct KeyPlace {
+    /// The file with the operator's key, by which texts are sealed and opened
+    #[cfg(feature = "sealing")]
+    #[arg(long, global = true, env = "CREWLOG_KEY_FILE", value_name = "FILE")]
+    key_file: Option<PathBuf>,
+    /// The folder with the keys of sealed plans [default: LOG-keys beside the log]
+    #[cfg(feature = "sealing")]
+    #[arg(long, global = true, env = "CREWLOG_KEYS", value_name = "FOLDER")]
+    keys: Option<PathBuf>,
+}
+
+#[cfg(feature = "sealing")]
+impl KeyPlace {
+    /// Whether an operator's key is given, so that new plans are sealed.
+    pub fn is_given(&self) -> bool {
+        self.key_file.is_some()
+    }
+
+    /// The options that were given, for command lines of this program.
+    pub fn options(&self) -> impl Iterator<Item = (&'static str, &PathBuf)> {
+        let options = [("--key-file", &self.key_file), ("--keys", &self.keys)];
+        options.into_iter().filter_map(|(option, path)| Some((option, path.as_ref()?)))
+    }
+}
+
+#[cfg(feature = "sealing")]
+impl Place {
+    /// The keys of this log's sealed plans. The log must be there.
+    pub fn keys(&self) -> Result<crewlog_executors::keys::Keys, Failure> {
+        let folder = self.keys.keys.clone().unwrap_or_else(|| self.beside("keys"));
+        Ok(crewlog_executors::keys::Keys::open(folder, self.keys.key_file.as_deref())?)
+    }
+
+    /// The log under the layer that seals and opens its texts.
+    pub fn veiled(&self, store: EventStore) -> Result<EventStore, Failure> {
+        Ok(store.veiled(std::sync::Arc::new(self.keys()?)))
+    }
+
+    /// Checks that the texts of a plan with these tags can be read, if it is sealed.
+    pub fn check_key(&self, plan: &str, tags: &[String]) -> Result<(), Failure> {
+        match sealed::key_of(tags) {
+            Some(key) => Ok(self.keys()?.check(key, plan)?),
+            None => Ok(()),
+        }
+    }
+}
+
+#[cfg(feature = "sealing")]
+impl From<crewlog_executors::keys::KeyError> for Failure {
+    fn from(error: crewlog_executors::keys::KeyError) -> Self {
+        Self::user(error.to_string())
+    }
+}
+
+#[cfg(not(feature = "sealing"))]
+impl KeyPlace {
+    /// Nothing is sealed by this program.
+    pub fn is_given(&self) -> bool {
+        false
+    }
+
+    /// There are none.
+    pub fn options(&self) -> impl Iterator<Item = (&'static str, &std::path::PathBuf)> {
+        std::iter::empty()
+    }
+}
+
+#[cfg(not(feature = "sealing"))]
+impl Place {
+    /// The log as it is.
+    #[expect(clippy::unnecessary_wraps, reason = "with sealing it can fail")]
+    pub fn veiled(&self, store: EventStore) -> Result<EventStore, Failure> {
+        Ok(store)
+    }
+
+    /// Refuses a sealed plan.
+    pub fn check_key(&self, plan: &str, tags: &[String]) -> Result<(), Failure> {
+        match sealed::key_of(tags) {
+            Some(_) => {
+                Err(Failure::user(format!("the texts of {plan} are sealed, and this crewlog is built without sealing"))
+                    .hint("use one that is built with the feature `sealing`"))
+            }
+            None => Ok(()),
+        }
+    }
+}
