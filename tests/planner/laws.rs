@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crewlog_mq::{Event as MqEvent, Handler, Position, Timestamp};
-use crewlog_planner::claim::{Ending, Executor, RunDetails, TaskClaim, TaskCommand, TaskEvent};
+use crewlog_planner::claim::{Ending, Executor, PromptDigest, RunDetails, TaskClaim, TaskCommand, TaskEvent};
 use crewlog_planner::event::{
     Answered, Budget, Covered, Deadline, Event, FailureClass, Order, Outcome, PlannerCmd, PlannerConfig, Purpose,
     QuestionId, Summaries, TaskInput, TaskStatus, Usage,
@@ -119,7 +119,7 @@ proptest! {
         let default = Some(DefaultAnswer { answer: text.clone(), after_ms: epoch });
         let events = [
             TaskEvent::TaskClaimed { attempt, executor, lease_until, epoch, cut_off: true },
-            TaskEvent::TaskStarted { epoch, prompt: None },
+            TaskEvent::TaskStarted { epoch, prompt: Some(PromptDigest { sha256: text.clone(), n_chars: epoch }) },
             TaskEvent::LeaseRenewed { epoch, lease_until },
             TaskEvent::TaskReleased { epoch, reason: text.clone() },
             TaskEvent::TaskStopped { epoch, reason: text.clone() },
