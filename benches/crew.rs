@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use crewlog_executors::human::claim_of;
+use crewlog_executors::claiming::claim_of;
 use crewlog_executors::planning::{host_all, planner_of};
 use crewlog_mq::{Cause, Envelope, EventStore, Position, Query, Range};
 use crewlog_planner::claim::{self, Ending, Executor, TaskCommand, TaskEvent};

@@ -1,8 +1,8 @@
 //! From the log to a plan: a plan of 1,500 events is read from an SQLite file, to be looked at and to be gone on with; one
 //! of 10,000 is forked.
 
+use crewlog_executors::claiming::claim_of;
 use crewlog_executors::history::History;
-use crewlog_executors::human::claim_of;
 use crewlog_executors::planning;
 use crewlog_mq::{Append, Cause, EventStore, Expected, Handler, Metadata, NewEvent, Query, Range, Recorded, Runner};
 use crewlog_planner::claim::{Ending, Executor, TaskCommand};

@@ -141,22 +141,19 @@ fn course((events, planner): &(Vec<Event>, Planner), is_kept: bool) -> (Vec<Comm
     while let Some(event) = to_see.pop_front() {
         let report = match &event {
             Event::TaskDispatched { task_id, attempt, command: PlannerCmd::ExecuteTask { .. }, .. } => {
-                Some(ExecutorEvent::TaskCompleted {
+                Some(Command::HandleExecutorEvent(ExecutorEvent::TaskCompleted {
                     node_id: *task_id,
                     attempt: *attempt,
                     result: "test result: ok".into(),
-                })
+                }))
             }
-            Event::ClarificationRequested { task_id, question_id, .. } => Some(ExecutorEvent::ClarificationProvided {
-                node_id: *task_id,
-                question_id: *question_id,
-                answer: "As it was before".into(),
-            }),
+            Event::ClarificationRequested { question_id, .. } => {
+                Some(Command::Answer { question: *question_id, answer: "As it was before".into() })
+            }
             _ => None,
         };
         seen.extend(is_kept.then_some(event));
-        if let Some(report) = report {
-            let command = Command::HandleExecutorEvent(report);
+        if let Some(command) = report {
             to_see.extend(planner.process(command.clone()).expect("it is due"));
             commands.push(command);
         }

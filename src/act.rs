@@ -4,11 +4,12 @@
 
 use std::io::Write;
 
+use crewlog_executors::claiming::claim_of;
 use crewlog_executors::propagation::{self, Unreadable};
 use crewlog_executors::{human, planning};
-use crewlog_mq::{Cause, EventStore, ExecuteError, Handler, Range, Runner};
+use crewlog_mq::{Cause, EventStore, ExecuteError, Range, Runner};
 use crewlog_planner::claim::Ending;
-use crewlog_planner::event::{Budget, Command, ExecutorEvent, FailureClass, QuestionId, TaskStatus};
+use crewlog_planner::event::{Budget, Command, FailureClass, QuestionId, TaskStatus};
 use crewlog_planner::plan::TaskId;
 use crewlog_planner::planner::{Planner, PlannerError};
 use crewlog_planner::state::{Phase, PlannerState, Task};
@@ -173,25 +174,16 @@ pub async fn answer(session: &Session, answer: Answer) -> Result<Code, Failure> 
         return Err(Failure::user("the answer is empty").hint("say something, since an answer is final"));
     }
     let target = Target::find_to_tell(session, &answer.plan).await?;
-    let (task, question) = find_question(&target, session, &answer.question)?;
-    if let Some(further) = answer.ask {
-        let command = Command::AnswerAndAsk { question, answer: answer.text, further };
-        return decide(session, target, command, &format!("{question} is answered, and another is asked")).await;
-    }
-    let provided =
-        ExecutorEvent::ClarificationProvided { node_id: task, question_id: question, answer: answer.text.clone() };
-    // Tried on a copy first, so that an answer which the planner would pass over is refused here.
-    target.planner.handler().clone().process(Command::HandleExecutorEvent(provided))?;
-    let mut claim = human::claim_of(&target.store, &target.plan, task, target.tags.clone());
-    human::answer(&mut claim, question, answer.text.clone()).await?;
-    let target = target.settle().await?;
-    let taken = target.state().questions().iter().find(|known| known.id == question);
-    match taken.and_then(|question| question.answer.as_ref()) {
-        Some(taken) if *taken == answer.text => target.say(session, &format!("{question} is answered")).await,
-        Some(other) => {
-            Err(Failure::new(Code::Conflict, format!("somebody was faster: {question} was answered {other:?}")))
+    let (_, question) = find_question(&target, session, &answer.question)?;
+    match answer.ask {
+        Some(further) => {
+            let command = Command::AnswerAndAsk { question, answer: answer.text, further };
+            decide(session, target, command, &format!("{question} is answered, and another is asked")).await
         }
-        None => Err(Failure::new(Code::Conflict, format!("somebody was faster: the task of {question} has ended"))),
+        None => {
+            let command = Command::Answer { question, answer: answer.text };
+            decide(session, target, command, &format!("{question} is answered")).await
+        }
     }
 }
 
@@ -254,7 +246,7 @@ async fn report(session: &Session, plan: &str, name: &str, ending: Ending, said:
         }));
     }
     let life = session.place.sign_of_life()?;
-    let mut claim = human::claim_of(&target.store, &target.plan, id, target.tags.clone());
+    let mut claim = claim_of(&target.store, &target.plan, id, target.tags.clone());
     let now = target.store.now();
     human::report(&mut claim, attempt, &life, now, ending).await?;
     let target = target.settle().await?;
@@ -311,7 +303,7 @@ pub async fn retry(session: &Session, retry: Retry) -> Result<Code, Failure> {
         None => None,
     };
     if let (Some(task), true) = (task, retry.now) {
-        let mut claim = human::claim_of(&target.store, &target.plan, task, target.tags.clone());
+        let mut claim = claim_of(&target.store, &target.plan, task, target.tags.clone());
         claim.catch_up().await?;
         if let Some(holder) = claim.handler().holder() {
             let (name, executor) = (retry.task.unwrap_or_default(), &holder.executor);

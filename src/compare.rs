@@ -105,7 +105,8 @@ impl Side {
                     TaskEvent::TaskStarted { .. }
                     | TaskEvent::LeaseRenewed { .. }
                     | TaskEvent::UsageReported { .. }
-                    | TaskEvent::ClarificationProvided { .. } => None,
+                    | TaskEvent::TaskWithdrawn { .. }
+                    | TaskEvent::TimerFired { .. } => None,
                 };
                 side.work_ms = side.work_ms.saturating_add(since.map_or(0, |since| ms(now, since)));
             }

@@ -4,13 +4,13 @@
 use std::collections::{BTreeMap, HashSet};
 use std::time::Duration;
 
-use crewlog_executors::human;
+use crewlog_executors::planning;
 use crewlog_executors::roster::Roster;
 use crewlog_executors::subplans::family;
 use crewlog_executors::worker::{CutOff, Scope};
-use crewlog_mq::{Error, EventStore, Handler, Position, Query, Range, Recorded, Start};
+use crewlog_mq::{Cause, Error, EventStore, ExecuteError, Position, Query, Range, Recorded, Start};
 use crewlog_planner::claim;
-use crewlog_planner::event::{Command, Deadline, ExecutorEvent, Outcome, QuestionId, TaskStatus, plan_tag, under_tag};
+use crewlog_planner::event::{Command, Outcome, QuestionId, TaskStatus, Timer, plan_tag, under_tag};
 use crewlog_planner::planner::PARALLELISM_MAX;
 use crewlog_planner::sealed;
 use crewlog_planner::state::{Phase, Question, Task, Wait};
@@ -261,7 +261,7 @@ impl<'a> Drive<'a> {
 
     fn ask(&mut self, question: &Question) -> Result<(), Failure> {
         self.progress.pause();
-        let deadline = self.view.state().deadlines().get(&Deadline::Question(question.id)).copied();
+        let deadline = self.view.state().timers().get(&Timer::Question(question.id)).copied();
         let by_default = by_default(question.default.as_ref(), deadline);
         terminal::prompt(&format!("{} {}{by_default}\n> ", question.id, visible(&question.question)));
         self.asking.question = Some(question.id);
@@ -296,15 +296,15 @@ impl<'a> Drive<'a> {
             self.asking.left.insert(question.id);
             return Ok(());
         }
-        let (node_id, question_id) = (question.task, question.id);
-        let report = ExecutorEvent::ClarificationProvided { node_id, question_id, answer: answer.clone() };
-        if let Err(refusal) = self.view.planner().clone().process(Command::HandleExecutorEvent(report)) {
-            self.progress.note(&refusal.to_string());
-            return Ok(());
+        let question = question.id;
+        let command = Command::Answer { question, answer };
+        let cause = Cause::request().keeping(command.recorded());
+        let mut planner = planning::planner_of(&self.store, &self.plan, self.tags.clone()).await?;
+        match planner.execute(command, &cause).await {
+            Ok(_) => _ = self.asking.answered.insert(question),
+            Err(ExecuteError::Refused(refusal)) => self.progress.note(&refusal.to_string()),
+            Err(error) => return Err(error.into()),
         }
-        let mut claim = human::claim_of(&self.store, &self.plan, node_id, self.tags.clone());
-        human::answer(&mut claim, question_id, answer).await?;
-        self.asking.answered.insert(question_id);
         Ok(())
     }
 

@@ -8,7 +8,7 @@ use crewlog_executors::agent::{Agent, PromptBy};
 use crewlog_mq::{Finding, LogIdentity, Position, Recorded};
 use crewlog_planner::crew::conflicts::{ConflictEvent, Holder, Moment};
 use crewlog_planner::crew::statistics::Figures;
-use crewlog_planner::event::{Budget, Deadline, Usage};
+use crewlog_planner::event::{Budget, Timer, Usage};
 use crewlog_planner::listing::{Parent, PlanSummary};
 use crewlog_planner::parse::ParsedPlan;
 use crewlog_planner::plan::{AttachmentKind, Condition, Mark, TaskId, TaskPlan};
@@ -290,7 +290,7 @@ impl<'a> ShownJson<'a> {
     pub fn of_tasks(plan: &'a str, at: Position, view: &'a PlanView, is_shown: impl Fn(TaskId) -> bool) -> Self {
         let state = view.state();
         let name_of = |id: TaskId| state.task(id).map(|task| task.plan.name());
-        let deadline = |of: Deadline| state.deadlines().get(&of).copied().map(rfc3339);
+        let deadline = |of: Timer| state.timers().get(&of).copied().map(rfc3339);
         let tasks = state.tasks().iter().filter(|task| is_shown(task.plan.id)).map(|task| {
             let times = view.times(task.plan.id);
             ShownTaskJson {
@@ -313,7 +313,7 @@ impl<'a> ShownJson<'a> {
                 started_at: times.started_at.map(rfc3339),
                 ended_at: times.ended_at.map(rfc3339),
                 plan: task.sub_plan_id(plan),
-                deadline: deadline(Deadline::Task(task.plan.id)),
+                deadline: deadline(Timer::Task(task.plan.id)),
                 compensates: task.plan.compensates.and_then(name_of),
             }
         });
@@ -327,7 +327,7 @@ impl<'a> ShownJson<'a> {
             default: question.default.as_ref().map(|default| default.answer.as_str()),
             is_by_default: question.is_by_default,
             is_withdrawn: question.is_withdrawn,
-            deadline: deadline(Deadline::Question(question.id)),
+            deadline: deadline(Timer::Question(question.id)),
         });
         let Budget { tokens, cost_micros, duration_ms } = state.config().budget;
         Self {
@@ -339,7 +339,7 @@ impl<'a> ShownJson<'a> {
             forks: &[],
             tasks: tasks_shown,
             questions: questions.collect(),
-            deadline: deadline(Deadline::Plan),
+            deadline: deadline(Timer::Plan),
             spent: state.spent(),
             budget: BudgetJson { tokens, cost_micros, duration_ms },
             context_summary: state.context_summary(),

@@ -7,7 +7,7 @@ use std::time::Duration;
 use crewlog_executors::history::History;
 use crewlog_executors::projecting::{Projected, list_plans};
 use crewlog_mq::{Error, EventStore, Position, Query, Range, Recorded};
-use crewlog_planner::event::{self, Deadline, TaskStatus};
+use crewlog_planner::event::{self, TaskStatus, Timer};
 use crewlog_planner::listing::{PlanList, PlanSummary};
 use crewlog_planner::nesting;
 use crewlog_planner::parse::{self, Diagnostic, ParsedPlan};
@@ -190,7 +190,9 @@ pub fn print_view(mut to: impl Write, plan: &str, at: Position, view: &PlanView)
         }
         let times = view.times(task.plan.id);
         match (&times.executor, &task.plan.assignee) {
-            (Some(executor), _) if times.is_held => writeln!(to, "{:indent$}held by {}", "", visible(executor))?,
+            (Some(executor), _) if times.holder.is_some() => {
+                writeln!(to, "{:indent$}held by {}", "", visible(executor))?;
+            }
             (_, Some(assignee)) if !task.status.is_end() => writeln!(to, "{:indent$}for {}", "", visible(assignee))?,
             (Some(_) | None, Some(_) | None) => {}
         }
@@ -207,7 +209,7 @@ pub fn print_view(mut to: impl Write, plan: &str, at: Position, view: &PlanView)
 
 /// By when the plan must have ended, what it has used up, and what it may.
 fn print_limits(mut to: impl Write, state: &PlannerState) -> std::io::Result<()> {
-    if let Some(at) = state.deadlines().get(&Deadline::Plan) {
+    if let Some(at) = state.timers().get(&Timer::Plan) {
         writeln!(to, "to end by {}", rfc3339(*at))?;
     }
     let budget = &state.config().budget;
@@ -238,7 +240,7 @@ pub fn what_is_waited_for(session: &Session, plan: &str, view: &PlanView) -> Vec
     let state = view.state();
     let questions = state.open_questions().map(|question| {
         let answer = format!("{} {} \"...\"", session.command_on("answer", plan), question.id);
-        let deadline = state.deadlines().get(&Deadline::Question(question.id)).copied();
+        let deadline = state.timers().get(&Timer::Question(question.id)).copied();
         let by_default = by_default(question.default.as_ref(), deadline);
         format!("{} asks: {}{by_default}\n  {answer}", question.id, one_line(&question.question, 200))
     });
@@ -248,10 +250,7 @@ pub fn what_is_waited_for(session: &Session, plan: &str, view: &PlanView) -> Vec
     let tasks = tasks.filter(|task| task.sub_plan_id(plan).is_none());
     // Of a holder that has given no sign of life for the time of a lease nothing more is expected.
     let now = crewlog_mq::Timestamp(jiff::Timestamp::now().as_microsecond());
-    let is_held = |task: &Task| {
-        let times = view.times(task.plan.id);
-        times.is_held && times.lease_until.is_none_or(|lease_until| lease_until > now)
-    };
+    let is_held = |task: &Task| view.times(task.plan.id).holder.is_some_and(|lease| lease.until > now);
     // Whoever goes on here has the executors that are configured here.
     let roster = workforce::roster(session, Duration::MAX, &[]).ok();
     let is_taken = |task: &Task| roster.as_ref().is_some_and(|roster| roster.takes(&task.plan));
@@ -307,9 +306,8 @@ fn how_to_raise(session: &Session, plan: &str, measure: Measure) -> String {
 /// What brings a plan further whose budget does not suffice.
 pub fn how_to_go_on(session: &Session, plan: &str, shortage: &Shortage) -> Vec<String> {
     let measure = shortage.measure;
-    let least = measure.words(shortage.spent.saturating_add(shortage.needed));
     vec![
-        format!("the plan is paused: its budget is {}, and {least} would be needed", measure.words(shortage.limit)),
+        format!("the plan is paused: {}", shortage.words()),
         format!("to raise it: {}", how_to_raise(session, plan, measure)),
         format!("then, to go on: {}", session.command_on("resume", plan)),
     ]

@@ -267,7 +267,7 @@ pub fn mark_of(view: &PlanView, task: &Task) -> Option<Mark> {
     match task.status {
         TaskStatus::Completed => Some(Mark::Done),
         TaskStatus::Cancelled | TaskStatus::Skipped => Some(Mark::Cancelled),
-        TaskStatus::Running => view.times(task.plan.id).is_held.then_some(Mark::InProgress),
+        TaskStatus::Running => view.times(task.plan.id).holder.map(|_| Mark::InProgress),
         TaskStatus::Planned | TaskStatus::NeedsClarification | TaskStatus::Failed | TaskStatus::TimedOut => None,
     }
 }
@@ -360,14 +360,13 @@ fn in_plan(state: &PlannerState, steps: &[TaskPlan], ids: &[Option<TaskId>]) -> 
         }
         tasks.push(ids[place].map(|id| {
             let mut task = TaskPlan { id, mark: Mark::Open, spans: Vec::new(), depends_on, ..step.clone() };
-            if let Some(condition) = &mut task.condition
-                && let Some(decides) = condition.outcome_of
-            {
-                condition.outcome_of = ids[place_of(decides)];
-                if let (Some(id), true) = (condition.outcome_of, condition.text == format!("step {decides} succeeds")) {
-                    let name = state.task(id).map_or_else(|| id.to_string(), |task| task.plan.name());
-                    condition.text = format!("step {name} succeeds");
-                }
+            let Some(condition) = &mut task.condition else { return task };
+            condition.first = condition.first.and_then(|first| ids[place_of(first)]);
+            let Some(decides) = condition.outcome_of else { return task };
+            condition.outcome_of = ids[place_of(decides)];
+            if let (Some(id), true) = (condition.outcome_of, condition.text == format!("step {decides} succeeds")) {
+                let name = state.task(id).map_or_else(|| id.to_string(), |task| task.plan.name());
+                condition.text = format!("step {name} succeeds");
             }
             task
         }));

@@ -7,7 +7,7 @@ use crewlog_executors::roster::Roster;
 use crewlog_mq::{Recorded, Timestamp};
 use crewlog_planner::claim::{self, TaskEvent};
 use crewlog_planner::crew::conflicts::{self, ConflictEvent};
-use crewlog_planner::event::{self, Deadline, Event, TaskStatus};
+use crewlog_planner::event::{self, Event, TaskStatus, Timer};
 use crewlog_planner::plan::{NodeKind, TaskId, TaskPlan};
 use crewlog_planner::state::{Question, Task};
 use crewlog_planner::view::PlanView;
@@ -87,7 +87,7 @@ impl Progress {
 
     fn ask(&self, question: &Question, view: &PlanView) {
         let Some(task) = view.state().task(question.task) else { return };
-        let deadline = view.state().deadlines().get(&Deadline::Question(question.id)).copied();
+        let deadline = view.state().timers().get(&Timer::Question(question.id)).copied();
         let by_default = by_default(question.default.as_ref(), deadline);
         // What may be answered stands at its end.
         let text = one_line(&question.question, QUESTION_CHARS_MAX);
@@ -153,7 +153,8 @@ impl Progress {
                 | TaskEvent::TaskCompleted { .. }
                 | TaskEvent::TaskFailed { .. }
                 | TaskEvent::NeedsClarification { .. }
-                | TaskEvent::ClarificationProvided { .. },
+                | TaskEvent::TaskWithdrawn { .. }
+                | TaskEvent::TimerFired { .. },
             )
             | Err(_) => {}
         }
@@ -179,7 +180,7 @@ impl Progress {
     fn report_plan(&self, event: &Event, now: Timestamp, view: &PlanView) {
         let task = |id: &TaskId| view.state().task(*id);
         match event {
-            Event::TaskDispatched { task_id, attempt, delay_ms, .. } => {
+            Event::TaskDispatched { task_id, .. } => {
                 let Some(task) = task(task_id) else { return };
                 let is_taken = self.roster.as_ref().is_some_and(|roster| roster.takes(&task.plan));
                 if !is_taken && task.plan.kind != NodeKind::Clarification {
@@ -189,11 +190,17 @@ impl Progress {
                     };
                     let text = format!("{} ({why}: it is yours to do)", told(task));
                     self.line("YOURS", YELLOW, None, task, &text);
-                } else if *delay_ms > 0 {
-                    let wait = Duration::from_millis(*delay_ms).as_secs_f64();
-                    let text = format!("attempt {attempt} in {wait:.1} s: {}", first_line(task.error.as_deref()));
-                    self.line("RETRY", YELLOW, None, task, &text);
                 }
+            }
+            Event::RetryScheduled { task_id, delay_ms } => {
+                let Some(task) = task(task_id) else { return };
+                let (wait, attempt) = (Duration::from_millis(*delay_ms).as_secs_f64(), task.attempts + 1);
+                let text = format!("attempt {attempt} in {wait:.1} s: {}", first_line(task.error.as_deref()));
+                self.line("RETRY", YELLOW, None, task, &text);
+            }
+            Event::PlanStopped { because } => {
+                let because = task(because).map_or_else(|| because.to_string(), |task| task.plan.name());
+                self.note_of_plan(&format!("stopped: task {because} failed"));
             }
             Event::TaskStatusUpdated { task_id, status, .. } => {
                 let Some(task) = task(task_id) else { return };
@@ -232,7 +239,9 @@ impl Progress {
             Event::PlanCancelled { reason } => self.note_of_plan(&format!("cancelled: {reason}")),
             Event::PlanningCompleted { summary, .. } if self.plan.is_some() => self.note_of_plan(summary),
             Event::PlanForked { .. }
-            | Event::DeadlineSet { .. }
+            | Event::TimerSet { .. }
+            | Event::TimerFired { .. }
+            | Event::RetryHastened { .. }
             | Event::UsageRecorded { .. }
             | Event::CheckpointNamed { .. }
             | Event::CompactionRequested { .. }

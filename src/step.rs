@@ -187,7 +187,9 @@ fn why(step: &StepJson, recorded: &Recorded, index: &Index) -> String {
     let command = step.command.as_ref().map(command_words);
     let first = recorded.append_start;
     match (&step.cause, command) {
-        (None, Some(command)) if command.starts_with("Tick ") => format!("because of the time: {command}"),
+        (None, Some(command)) if command.starts_with("SetTimers ") || command.starts_with("FireTimer ") => {
+            format!("because of the time: {command}")
+        }
         (None, Some(command)) => format!("asked by a person: {command}"),
         (None, None) if first < recorded.position => {
             format!("in one append with {first} {}", index.type_at(first).unwrap_or("of another plan"))

@@ -9,6 +9,7 @@ use std::os::unix::fs::{MetadataExt, fchown};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
+use crewlog_executors::claiming::claim_of;
 use crewlog_executors::roster::Roster;
 use crewlog_executors::{human, planning};
 use crewlog_mq::{Append, CellChange, EventStore, ExecuteError, Position, Range};
@@ -247,7 +248,7 @@ impl<'a> Kept<'a> {
         }
         for task in running.into_iter().filter_map(|id| state.task(id)) {
             let life = self.session.place.sign_of_life()?;
-            let mut claim = human::claim_of(&self.store, &self.plan, task.plan.id, self.tags.clone());
+            let mut claim = claim_of(&self.store, &self.plan, task.plan.id, self.tags.clone());
             let ending = Ending::Completed { result: "done by a person".to_owned(), run: None };
             match human::report(&mut claim, task.attempts, &life, self.store.now(), ending).await {
                 Ok(()) => self.seen = head,

@@ -1,7 +1,7 @@
 //! What acts in this process: executors in a worker, the host of the planner, the processes that watch over all plans,
 //! and the signals that end all of it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,7 +19,6 @@ use crewlog_executors::worker::{CutOff, Scope, Worker};
 use crewlog_mq::{Error, EventStore, Position};
 use crewlog_planner::crew::conflicts::Conflicts;
 use crewlog_planner::crew::statistics::Statistics;
-use crewlog_planner::event::TaskStatus;
 use crewlog_planner::sealed::is_plan_withheld;
 use crewlog_planner::state::{Phase, Task};
 use crewlog_planner::view::PlanView;
@@ -107,16 +106,18 @@ pub fn is_busy(roster: &Roster, plan: &str, view: &PlanView, all: &BTreeMap<Stri
             matches!(view.state().phase(), Phase::Empty | Phase::Ended(_)) || is_busy(roster, below, view, all)
         })
     };
+    let free = view.free().into_iter().collect::<BTreeSet<_>>();
     let takes = |task: &Task| {
-        let is_running = task.status == TaskStatus::Running && roster.takes(&task.plan);
-        // What was paused before anybody claimed it is not begun, and nothing beyond what may run by now.
-        let is_withheld = || state.phase() == Phase::Paused || task.is_paused || !view.may_begin(task.plan.id);
-        let goes_on = is_running && (view.times(task.plan.id).is_held || !is_withheld());
-        goes_on && (task.plan.sub_plan.is_none() || goes_on_below(task))
+        let goes_on = || view.times(task.plan.id).holder.is_some() || free.contains(&task.plan.id);
+        roster.takes(&task.plan) && goes_on() && (task.plan.sub_plan.is_none() || goes_on_below(task))
     };
+    let is_active = state.phase() == Phase::Active;
+    let is_retried = |task: &Task| task.retry_ms.is_some() && !task.is_paused && roster.takes(&task.plan);
+    let goes_on = state.dispatched().any(takes) || (is_active && state.tasks().iter().any(is_retried));
+    // What a plan that has stopped has dispatched is withdrawn, unless somebody has begun it.
+    let is_withdrawn = is_active && state.stopped_by().is_some() && state.dispatched().next().is_some();
     // A question that is answered by default in time needs nobody either.
-    let runs_commands = roster.takes_commands && view.is_held() && state.runs_commands();
-    runs_commands || state.awaits_default() || state.tasks().iter().any(takes)
+    goes_on || is_withdrawn || state.awaits_default()
 }
 
 impl Workforce {

@@ -1,20 +1,12 @@
-//! The `human` executor: a person says how a task ended, or answers a question, from any terminal.
+//! The `human` executor: a person says from any terminal how a task ended.
 
-use crewlog_mq::{Cause, EventStore, ExecuteError, Runner};
-use crewlog_planner::claim::{self, Ending, TaskClaim, TaskCommand, TaskError};
-use crewlog_planner::event::QuestionId;
-use crewlog_planner::plan::TaskId;
+use crewlog_mq::{Cause, ExecuteError, Runner};
+use crewlog_planner::claim::{Ending, TaskClaim, TaskCommand, TaskError};
 
 use crate::liveness::SignOfLife;
 
 /// The name under which people act.
 pub const NAME: &str = "human";
-
-/// A task's aggregate on a log.
-#[must_use]
-pub fn claim_of(store: &EventStore, plan: &str, task: TaskId, tags: Vec<String>) -> Runner<TaskClaim> {
-    Runner::new(store.clone(), claim::STREAM, &claim::aggregate_id(plan, task), tags)
-}
 
 /// Claims a task for a person and says how it ended, in one append. A holder that is proven dead does not stand in the
 /// way.
@@ -43,18 +35,4 @@ pub async fn report(
             other => return other.map(drop),
         }
     }
-}
-
-/// Answers a question of a task.
-///
-/// # Errors
-/// A fault of the log.
-pub async fn answer(
-    claim: &mut Runner<TaskClaim>,
-    question_id: QuestionId,
-    answer: String,
-) -> Result<(), ExecuteError<TaskError>> {
-    let command = TaskCommand::Answer { question_id, answer };
-    let cause = Cause::request().keeping(command.recorded());
-    claim.execute(command, &cause).await.map(drop)
 }

@@ -54,6 +54,12 @@ impl SignOfLife {
         Executor { name: name.to_owned(), host: self.host.clone(), worker: self.worker.clone() }
     }
 
+    /// True of this worker's own claims.
+    #[must_use]
+    pub fn is_own(&self, executor: &Executor) -> bool {
+        executor.worker == self.worker
+    }
+
     /// True when `executor` is proven to be gone, with all that it started. Of another host nothing is known, nor of a
     /// worker whose sign of life is in another folder.
     #[must_use]

@@ -9,8 +9,8 @@ use std::time::Duration;
 use crewlog_mq::{
     Cause, Error, EventStore, ExecuteError, Followed, Position, Query, Range, Recorded, Runner, Start, Timestamp,
 };
-use crewlog_planner::claim::{self, TaskEvent};
-use crewlog_planner::event::{self, Command, ExecutorEvent, plan_tag, under_tag};
+use crewlog_planner::claim::{self, TaskCommand, TaskEvent};
+use crewlog_planner::event::{self, Command, Event, ExecutorEvent, Timer, plan_tag, under_tag};
 use crewlog_planner::listing::ListedPlan;
 use crewlog_planner::planner::{Planner, PlannerError};
 use crewlog_planner::state::Phase;
@@ -18,6 +18,7 @@ use futures::{StreamExt, TryStreamExt};
 use tokio::sync::watch;
 
 use crate::backoff::Backoff;
+use crate::claiming::claim_of;
 use crate::history::{ForkPoint, History};
 use crate::projecting::list_plans;
 use crate::propagation::{Unreadable, follow_parent, propagate};
@@ -27,10 +28,12 @@ const PROCESS: &str = "planner";
 
 /// Planners that are kept warm by one host.
 const WARM_MAX: usize = 64;
-/// How often a host that waits for a moment looks at the log's time.
+/// The name under which the planner fires timers.
+const TIMERS: &str = "timers";
+/// How often a host that waits for a due time looks at the log's time, which may leap.
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
-/// How often in a row a planner is told the time.
-const TICKS_MAX: usize = 100;
+/// How many timers of a plan are set and fired in a row.
+const TIMERS_MAX: usize = 10_000;
 /// The events of a plan that the plans below it follow.
 const STEPS: [&str; 3] = [PAUSED, "PlanResumed", "PlanningCompleted"];
 /// What a plan that is paused with the one above it looks up at once more.
@@ -73,7 +76,42 @@ pub async fn catch_up(store: &EventStore, plan: &str, tags: Vec<String>) -> Resu
             take_in(&mut planner, recorded, report).await?;
         }
     }
+    for recorded in withdraw_unstarted(store, plan, &planner).await? {
+        if let Some(report) = report_of(&recorded)? {
+            take_in(&mut planner, &recorded, report).await?;
+        }
+    }
     Ok(planner)
+}
+
+/// Withdraws what a plan that has stopped had dispatched and nobody has begun. Gives what the tasks say now.
+async fn withdraw_unstarted(store: &EventStore, plan: &str, planner: &Runner<Planner>) -> Result<Vec<Recorded>, Error> {
+    let state = planner.handler().state();
+    if state.stopped_by().is_none() {
+        return Ok(Vec::new());
+    }
+    let head = store.head().await?;
+    for task in state.dispatched() {
+        let mut claim = claim_of(store, plan, task.plan.id, planner.tags().to_vec());
+        let command = TaskCommand::Withdraw { attempt: task.attempts, now: store.now() };
+        let cause = Cause::request().keeping(command.recorded());
+        match claim.execute(command, &cause).await {
+            // Who was faster has begun it, or ended it.
+            Ok(_) | Err(ExecuteError::Refused(_) | ExecuteError::Contended { .. }) => {}
+            Err(ExecuteError::Store(error)) => return Err(error),
+        }
+    }
+    store.records(&task_events(plan), Range::after(head)).try_collect().await
+}
+
+/// The same, however long the log takes. The subscription brings what the tasks say.
+async fn withdraw_until_done(store: &EventStore, plan: &str, planner: &Runner<Planner>) {
+    let mut backoff = Backoff::new();
+    while let Err(error) = withdraw_unstarted(store, plan, planner).await {
+        if !wait_out(&error, &mut backoff).await {
+            return;
+        }
+    }
 }
 
 /// Hosts the planner of a plan, and those of the plans below it: takes in what is reported, from the beginning on, for
@@ -117,6 +155,9 @@ async fn host_one(
                     if is_live && position > planner.position() {
                         look(&mut planner).await;
                     }
+                    if is_live {
+                        withdraw_until_done(&store, &plan, &planner).await;
+                    }
                     if pauses && planner.handler().state().is_paused_from_above() {
                         follow_until_done(&store, &plan, &mut planner).await;
                     }
@@ -130,6 +171,7 @@ async fn host_one(
                 Some(Ok(Followed::CaughtUp(_))) => {
                     is_live = true;
                     look(&mut planner).await;
+                    withdraw_until_done(&store, &plan, &planner).await;
                 }
                 Some(Err(error @ Error::LimitPassed { .. })) => return Err(error),
                 Some(Err(error)) => tracing::warn!(%error, "an event of a plan is passed over"),
@@ -138,7 +180,7 @@ async fn host_one(
             () = wait_until(&store, due_at(&planner)), if is_live && keeps_time => {}
         }
         if is_live {
-            keeps_time = tick(&store, &mut planner).await;
+            keeps_time = run_timers(&store, &mut planner).await;
         }
     }
 }
@@ -159,7 +201,7 @@ async fn host_matching(store: EventStore, query: Query, taken_in: watch::Sender<
     let plans = Query { stream_id: event::STREAM.into(), ..query.clone() };
     for (plan, tags) in open_plans(&hosted.store, &plans, head).await? {
         if let Some(mut planner) = catch_up_until_done(&hosted.store, &plan, tags.clone()).await {
-            let keeps_time = tick(&hosted.store, &mut planner).await;
+            let keeps_time = run_timers(&hosted.store, &mut planner).await;
             hosted.note_due(&plan, tags, due_at(&planner).filter(|_| keeps_time));
         }
     }
@@ -181,7 +223,7 @@ async fn host_matching(store: EventStore, query: Query, taken_in: watch::Sender<
                 Some(Err(error)) => tracing::warn!(%error, "an event of a task is passed over"),
                 None => return Ok(()),
             },
-            () = wait_until(&store, next) => hosted.tick_due().await,
+            () = wait_until(&store, next) => hosted.run_due().await,
         }
     }
 }
@@ -246,15 +288,16 @@ impl Hosted {
         } else if recorded.position > planner.position() {
             look(&mut planner).await;
         }
+        withdraw_until_done(&self.store, &plan, &planner).await;
         // The plan above may have been paused, or have ended, while this one was made; or gone on while it was paused.
         if begins || (pauses && planner.handler().state().is_paused_from_above()) {
             follow_until_done(&self.store, &plan, &mut planner).await;
         }
-        let keeps_time = tick(&self.store, &mut planner).await;
+        let keeps_time = run_timers(&self.store, &mut planner).await;
         self.keep(&plan, tags, planner, keeps_time);
     }
 
-    async fn tick_due(&mut self) {
+    async fn run_due(&mut self) {
         let now = self.store.now();
         let due =
             self.due.iter().filter(|(_, (at, _))| *at <= now).map(|(plan, (_, tags))| (plan.clone(), tags.clone()));
@@ -264,7 +307,7 @@ impl Hosted {
                 continue;
             };
             look(&mut planner).await;
-            let keeps_time = tick(&self.store, &mut planner).await;
+            let keeps_time = run_timers(&self.store, &mut planner).await;
             self.keep(&plan, tags, planner, keeps_time);
         }
     }
@@ -301,10 +344,10 @@ async fn follow_until_done(store: &EventStore, plan: &str, planner: &mut Runner<
     }
 }
 
-/// When a planner wants to be told the time.
+/// When a timer of a planner is due; at once when one has no due time yet.
 fn due_at(planner: &Runner<Planner>) -> Option<Timestamp> {
     let state = planner.handler().state();
-    if state.wants_tick() { Some(Timestamp(i64::MIN)) } else { state.next_due() }
+    if state.has_unset_timers() { Some(Timestamp(i64::MIN)) } else { state.next_timer().map(|(due, _)| due) }
 }
 
 /// Returns when log time has come to a moment; never when there is none. Log time may leap, so that it is looked at now
@@ -327,32 +370,40 @@ async fn look(planner: &mut Runner<Planner>) {
     }
 }
 
-/// Tells a planner the time, if it wants to know it. False when that helps nothing until something else happens: then the
-/// plan stands still, and its host must not ask it again and again.
-async fn tick(store: &EventStore, planner: &mut Runner<Planner>) -> bool {
+/// Sets and fires the timers of a planner that are due. False when that helps nothing until something else happens: then
+/// the plan stands still, and its host must not try again and again.
+async fn run_timers(store: &EventStore, planner: &mut Runner<Planner>) -> bool {
     let mut backoff = Backoff::new();
-    let mut tries_left = TICKS_MAX;
-    while due_at(planner).is_some_and(|at| at <= store.now()) {
-        if tries_left == 0 {
-            return false;
+    for _ in 0..TIMERS_MAX {
+        if due_at(planner).is_none_or(|due| due > store.now()) {
+            return true;
         }
-        tries_left -= 1;
-        if let Err(error) = order_tick(store, planner).await
+        if let Err(error) = run_timer(store, planner).await
             && !wait_out(&error, &mut backoff).await
         {
             return false;
         }
     }
-    true
+    false
 }
 
-async fn order_tick(store: &EventStore, planner: &mut Runner<Planner>) -> Result<(), Error> {
-    let command = Command::Tick { now: store.now() };
-    let cause = Cause::request().keeping(command.recorded());
+/// Gives the timers due times that have none, or fires the one that is due. What follows from a timer has derived ids: its
+/// cause is the event that set it.
+async fn run_timer(store: &EventStore, planner: &mut Runner<Planner>) -> Result<(), Error> {
+    let state = planner.handler().state();
+    let (command, cause) = match state.next_timer() {
+        Some((due, timer)) if !state.has_unset_timers() => {
+            let cause = set_by(store, planner.aggregate_id(), timer, due).await?;
+            let cause = cause.map_or_else(Cause::request, |recorded| Cause::reaction(TIMERS, &recorded));
+            (Command::FireTimer { timer, due }, cause)
+        }
+        Some(_) | None => (Command::SetTimers { now: store.now() }, Cause::request()),
+    };
+    let cause = cause.keeping(command.recorded());
     match planner.execute(command, &cause).await {
         Ok(_) => Ok(()),
         Err(ExecuteError::Refused(refusal)) => {
-            tracing::info!(%refusal, "the planner passes a moment over");
+            tracing::info!(%refusal, "the planner passes a timer over");
             Ok(())
         }
         // Another got ahead, so the plan as a whole goes on.
@@ -361,17 +412,33 @@ async fn order_tick(store: &EventStore, planner: &mut Runner<Planner>) -> Result
     }
 }
 
-/// Tells the planner of a plan the time, if it wants to know it. It is for those who act on a plan that nobody may host.
+/// The event that set a timer.
+async fn set_by(store: &EventStore, plan: &str, timer: Timer, due: Timestamp) -> Result<Option<Recorded>, Error> {
+    let set = Query::aggregate(event::STREAM, plan).of_type("TimerSet");
+    let mut events = std::pin::pin!(store.records(&set, Range::default().backwards()));
+    while let Some(recorded) = events.try_next().await? {
+        if recorded.decode::<Event>()? == (Event::TimerSet { timer, due }) {
+            return Ok(Some(recorded));
+        }
+    }
+    Ok(None)
+}
+
+/// Sets and fires the timers of a plan that are due. It is for those who act on a plan that nobody may host.
 ///
 /// # Errors
 /// A fault of the log.
 pub async fn keep_time(planner: &mut Runner<Planner>, store: &EventStore) -> Result<(), Error> {
     planner.catch_up().await?;
-    if due_at(planner).is_some_and(|at| at <= store.now()) { order_tick(store, planner).await } else { Ok(()) }
+    if due_at(planner).is_some_and(|due| due <= store.now()) { run_timer(store, planner).await } else { Ok(()) }
 }
 
 /// The plans that have not ended, with their tags. Of the query its tags count.
-async fn open_plans(store: &EventStore, plans: &Query, head: Position) -> Result<BTreeMap<String, Vec<String>>, Error> {
+pub(crate) async fn open_plans(
+    store: &EventStore,
+    plans: &Query,
+    head: Position,
+) -> Result<BTreeMap<String, Vec<String>>, Error> {
     let list = list_plans(store, Some(head)).await?;
     let matches = |plan: &&ListedPlan| {
         let mut queries = plans.or.iter().chain([plans]);

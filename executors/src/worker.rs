@@ -1,39 +1,41 @@
-//! A worker: it follows the dispatched tasks of a plan, or of all plans, claims those that it can carry out, and appends
-//! how they ended.
+//! A worker: it keeps a view of each plan that it works for, claims the first task that may start and that it can carry
+//! out, and appends how it ended.
 //!
-//! It learns of a task from its subscription alone. A task runs beside the subscription, so a long one delays no other;
-//! a task that the plan ends meanwhile is stopped. It never decides what comes next, not even whether a task that was
-//! cut off is run again, unless it was told to.
+//! Tasks run beside the subscription, so a long one delays no other; a task that the plan ends meanwhile is stopped. What
+//! may start, and in which order, is in the plan's state: the worker decides nothing.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use crewlog_mq::{Cause, Envelope, Error, EventStore, ExecuteError, Query, Range, Runner, Start};
-use crewlog_planner::claim::{Ending, TaskClaim, TaskCommand};
-use crewlog_planner::event::{self, Event, FailureClass, Usage};
+use crewlog_mq::{Cause, Error, EventStore, ExecuteError, Position, Query, Range, Recorded, Runner, Start};
+use crewlog_planner::claim::{self, Ending, TaskClaim, TaskCommand};
+use crewlog_planner::event::{self, FailureClass, Usage};
 use crewlog_planner::prompt::Prompt;
 use crewlog_planner::sealed::is_task_withheld;
-use futures::StreamExt;
+use crewlog_planner::view::Lease;
+use futures::{StreamExt, TryStreamExt};
 use tokio::sync::watch;
-use tokio::task::JoinSet;
+use tokio::task::{JoinError, JoinSet};
 use tokio::time::{Instant, Interval, MissedTickBehavior};
 
 use crate::agents::{Agents, PlansByModel};
 use crate::attachments;
 use crate::backoff::Backoff;
-use crate::claiming::Claiming;
-use crate::dispatched::{Change, Dispatch, Key, change, still_open};
-use crate::human::claim_of;
+use crate::claiming::{Claimed, claim_of, claim_task};
 use crate::links::Links;
 use crate::liveness::SignOfLife;
+use crate::planning::{open_plans, wait_out};
 use crate::prompts;
+use crate::queue::{Dispatch, Key, Lost, Plans};
 use crate::roster::{Actor, Roster};
 use crate::run::{Job, Stop, wanted};
 use crate::subplans::{SubPlanRun, family};
 
-/// How often a holder says that it is alive.
+/// How often a holder renews its lease.
 const RENEW_INTERVAL: Duration = Duration::from_secs(60);
+/// How often a worker checks whether the holders of tasks that it could carry out are dead, or their leases have run out.
+const LEASE_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Whose tasks a worker takes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -57,7 +59,9 @@ pub enum CutOff {
 pub struct Worker {
     store: EventStore,
     roster: Roster,
-    claiming: Claiming,
+    life: SignOfLife,
+    /// The most tasks at once.
+    jobs: usize,
     cut_off: CutOff,
     /// Who plans what another plan carries out.
     agents: Agents,
@@ -69,9 +73,8 @@ impl Worker {
     /// A worker that runs at most `jobs` tasks at once.
     #[must_use]
     pub fn new(store: EventStore, roster: Roster, life: SignOfLife, jobs: usize, cut_off: CutOff) -> Self {
-        let claiming = Claiming::new(store.clone(), life, jobs, &roster.agents);
         let agents = Agents::new(roster.registry.clone().unwrap_or_default());
-        Self { store, roster, claiming, cut_off, agents, links: None }
+        Self { store, roster, life, jobs, cut_off, agents, links: None }
     }
 
     /// The same, whose agents plan by a model what plans of their own carry out.
@@ -91,82 +94,73 @@ impl Worker {
     /// # Errors
     /// A fault of the log while the plans are first read.
     pub async fn run(self, scope: Scope, mut stop: watch::Receiver<bool>) -> Result<(), Error> {
-        let worker = Arc::new(self);
         let query = match &scope {
+            Scope::Plan(plan) => family("", plan),
+            Scope::All => Query::stream(event::STREAM).or(Query::stream(claim::STREAM)),
+        };
+        let at = self.store.head().await?;
+        let of_plans = match &scope {
             Scope::Plan(plan) => family(event::STREAM, plan),
             Scope::All => Query::stream(event::STREAM),
         };
-        let mut running: HashMap<Key, watch::Sender<Option<Stop>>> = HashMap::new();
-        let mut jobs = JoinSet::new();
-        let (history, mut position) = still_open(&worker.store, &query).await?;
-        let mut take = |envelope: Envelope<Event>, jobs: &mut JoinSet<()>| match change(&envelope) {
-            Some(Change::Dispatched(dispatch)) => {
-                let (sender, receiver) = watch::channel(None);
-                // A dispatch that still waits out its delay is not wanted beside a newer one.
-                if let Some(older) = running.insert((dispatch.plan.clone(), dispatch.task), sender) {
-                    older.send_replace(Some(Stop::Cancelled { reason: "dispatched anew".into() }));
-                }
-                jobs.spawn(Arc::clone(&worker).carry_out(*dispatch, receiver));
-            }
-            Some(Change::Ended { task, reason }) => {
-                if let Some(stop) = running.remove(&task) {
-                    stop.send_replace(Some(Stop::Cancelled { reason }));
-                }
-                // Another may take its place.
-                worker.claiming.look_again();
-            }
-            Some(Change::Resumed) => worker.claiming.look_again(),
-            None => {}
-        };
-        for envelope in history {
-            take(envelope, &mut jobs);
-        }
-        let mut events = worker.store.subscribe_from::<Event>(&query, Start::After(position))?;
+        let open = open_plans(&self.store, &of_plans, at).await?.into_keys();
+        let plans = Plans::load(&self.store, open, at).await?;
+        let store = self.store.clone();
+        let mut events = std::pin::pin!(store.follow(&query, Start::After(at)));
+        let mut crew = Crew::new(Arc::new(self), plans, at);
         loop {
+            crew.start();
             tokio::select! {
                 event = events.next() => match event {
-                    Some(Ok(envelope)) => {
-                        position = envelope.recorded.position;
-                        take(envelope, &mut jobs);
-                    }
-                    Some(Err(error)) => tracing::warn!(%error, "an event of the plan is passed over"),
+                    Some(Ok(recorded)) => crew.take(&recorded).await,
+                    Some(Err(error)) => tracing::warn!(%error, "an event of a plan is passed over"),
                     None => break,
                 },
-                Some(ended) = jobs.join_next() => {
-                    if let Err(error) = ended {
-                        tracing::error!(%error, "a job of the worker failed");
-                    }
-                },
-                _ = stop.wait_for(|stop| *stop) => break,
+                Some(ended) = crew.jobs.join_next() => crew.end(ended),
+                () = tokio::time::sleep(LEASE_INTERVAL), if crew.watches_leases() => crew.look_at_leases().await,
+                () = is_set(&mut stop) => break,
             }
         }
         // What the plan has ended meanwhile is stopped for that reason, and not given back.
-        for envelope in worker.store.load::<Event>(&query, Range::after(position)).await.unwrap_or_default() {
-            if let Some(Change::Ended { task, reason }) = change(&envelope)
-                && let Some(stop) = running.remove(&task)
-            {
-                stop.send_replace(Some(Stop::Cancelled { reason }));
-            }
+        let rest = crew.worker.store.records(&query, Range::after(crew.position)).try_collect::<Vec<_>>().await;
+        for recorded in rest.unwrap_or_default() {
+            crew.take(&recorded).await;
         }
-        for stop in running.values() {
-            stop.send_replace(Some(Stop::Interrupted));
+        for running in crew.running.values() {
+            running.stop_for(Stop::Interrupted);
         }
-        while jobs.join_next().await.is_some() {}
+        while crew.jobs.join_next().await.is_some() {}
         Ok(())
     }
 
-    async fn carry_out(self: Arc<Self>, dispatch: Dispatch, mut stop: watch::Receiver<Option<Stop>>) {
-        let Some(actor) = self.roster.actor(dispatch.kind, &dispatch.parameters) else { return };
-        if is_task_withheld(&dispatch.parameters) {
-            tracing::warn!(plan = dispatch.plan, task = %dispatch.task, "what is to be done is sealed; it is left to others");
-            return;
-        }
-        tokio::select! {
-            () = tokio::time::sleep(dispatch.delay) => {}
-            _ = wanted(&mut stop) => return,
-        }
+    /// Carries a task out from the claim to its end.
+    async fn carry_out(
+        self: Arc<Self>,
+        dispatch: Dispatch,
+        seen: Position,
+        mut stop: watch::Receiver<Option<Stop>>,
+    ) -> (Key, Position) {
+        let key = dispatch.key();
+        let Some(actor) = self.roster.actor(dispatch.kind, &dispatch.parameters) else { return (key, seen) };
         let mut claim = claim_of(&self.store, &dispatch.plan, dispatch.task, dispatch.tags.clone());
-        let Some((_places, epoch)) = self.claiming.win(actor, &mut claim, &dispatch, &mut stop).await else { return };
+        let claimed = tokio::select! {
+            claimed = claim_task(&self.store, &self.life, actor.name(), &mut claim, &dispatch, seen) => claimed,
+            _ = wanted(&mut stop) => Claimed::Gone,
+        };
+        if let Claimed::Won(epoch) = claimed {
+            self.carry_out_held(actor, &dispatch, &mut claim, epoch, stop).await;
+        }
+        (key, claim.position())
+    }
+
+    async fn carry_out_held(
+        &self,
+        actor: Actor<'_>,
+        dispatch: &Dispatch,
+        claim: &mut Runner<TaskClaim>,
+        epoch: u64,
+        stop: watch::Receiver<Option<Stop>>,
+    ) {
         let unwanted = stop.borrow().clone();
         let (ending, usage) = match unwanted {
             Some(stop) => (stop.ending(), Usage::default()),
@@ -174,15 +168,15 @@ impl Worker {
                 let (error, class) = ("its worker was lost while it ran".into(), FailureClass::OutcomeUnknown);
                 (Ending::Failed { error, class, run: None }, Usage::default())
             }
-            None => match self.prepared(actor, &dispatch).await {
+            None => match self.prepared(actor, dispatch).await {
                 Err(ending) => (ending, Usage::default()),
                 Ok(prompt) => {
                     let start = TaskCommand::Start { epoch, prompt: prompt.as_ref().map(prompts::digest) };
-                    if !append(&mut claim, start, &dispatch.cause).await {
+                    if !append(claim, start, &dispatch.cause).await {
                         return;
                     }
                     let began = Instant::now();
-                    let (ending, mut usage) = self.act(actor, &dispatch, prompt, &mut claim, epoch, stop).await;
+                    let (ending, mut usage) = self.act(actor, dispatch, prompt, claim, epoch, stop).await;
                     // How long it ran is told where it counts, or where something else is told anyway; of a plan within the
                     // plan its own tasks tell it.
                     let is_told = dispatch.parameters.is_timed || !usage.is_nothing();
@@ -193,7 +187,7 @@ impl Worker {
                 }
             },
         };
-        append(&mut claim, TaskCommand::End { epoch, usage, ending }, &dispatch.cause).await;
+        append(claim, TaskCommand::End { epoch, usage, ending }, &dispatch.cause).await;
     }
 
     /// What an agent is asked, once the attachments of the task exist; otherwise how the task ends.
@@ -229,7 +223,7 @@ impl Worker {
             attempt: dispatch.attempt,
             epoch,
             parameters: &dispatch.parameters,
-            lock: self.claiming.life().lock_path(),
+            lock: self.life.lock_path(),
         };
         let run = async {
             match actor {
@@ -274,6 +268,158 @@ impl Worker {
         tokio::select! {
             ending = acting => ending,
             ending = renewing => ending,
+        }
+    }
+}
+
+/// A task that is being carried out here.
+struct Running {
+    attempt: u32,
+    stop: watch::Sender<Option<Stop>>,
+    /// The agent whose place it takes.
+    agent: Option<String>,
+    /// Whether it takes one of the worker's places. What only waits, for a plan of its own, takes none: what it waits for
+    /// may need it.
+    takes_place: bool,
+}
+
+impl Running {
+    /// Stops it, unless it is being stopped already.
+    fn stop_for(&self, why: Stop) {
+        self.stop.send_if_modified(|stop| {
+            let is_first = stop.is_none();
+            stop.get_or_insert(why);
+            is_first
+        });
+    }
+}
+
+/// Returns when it is set, or nobody is left to set it.
+async fn is_set(stop: &mut watch::Receiver<bool>) {
+    let _ = stop.wait_for(|is_set| *is_set).await;
+}
+
+/// A worker at work.
+struct Crew {
+    worker: Arc<Worker>,
+    plans: Plans,
+    position: Position,
+    running: HashMap<Key, Running>,
+    /// Tasks whose claim was refused since the last event: the view will show why.
+    refused: HashSet<Key>,
+    lost: Lost,
+    /// By plan: up to where it has to be read before more of it starts, since a task has just ended there.
+    read_to: HashMap<String, Position>,
+    jobs: JoinSet<(Key, Position)>,
+}
+
+impl Crew {
+    fn new(worker: Arc<Worker>, plans: Plans, position: Position) -> Self {
+        let (running, refused) = (HashMap::new(), HashSet::new());
+        let (lost, read_to) = (Lost::default(), HashMap::new());
+        Self { worker, plans, position, running, refused, lost, read_to, jobs: JoinSet::new() }
+    }
+
+    /// Starts what may start, as far as there are places.
+    fn start(&mut self) {
+        while let Some((dispatch, seen)) = self.next() {
+            let key = dispatch.key();
+            let Some(actor) = self.worker.roster.actor(dispatch.kind, &dispatch.parameters) else { return };
+            let takes_place = !actor.only_waits();
+            let agent = actor.jobs().map(|_| actor.name().to_owned());
+            let (stop, receiver) = watch::channel(None);
+            self.running.insert(key, Running { attempt: dispatch.attempt, stop, agent, takes_place });
+            self.jobs.spawn(Arc::clone(&self.worker).carry_out(dispatch, seen, receiver));
+        }
+    }
+
+    fn next(&self) -> Option<(Dispatch, Position)> {
+        let Self { worker, running, refused, lost, .. } = self;
+        let n_places = running.values().filter(|running| running.takes_place).count();
+        let has_place = |actor: Actor<'_>| {
+            let n_of_actor = || running.values().filter(|one| one.agent.as_deref() == Some(actor.name())).count();
+            actor.only_waits() || (n_places < worker.jobs && actor.jobs().is_none_or(|max| n_of_actor() < max))
+        };
+        let is_wanted = |dispatch: &Dispatch| {
+            let actor = worker.roster.actor(dispatch.kind, &dispatch.parameters);
+            actor.is_some_and(has_place)
+                && !is_task_withheld(&dispatch.parameters)
+                && !refused.contains(&dispatch.key())
+        };
+        let is_busy = |plan: &str, task| running.contains_key(&(plan.to_owned(), task));
+        self.plans.next(is_wanted, is_busy, |plan, task, lease| lost.contains(plan, task, lease))
+    }
+
+    /// Takes in an event, and stops what its plan has ended.
+    async fn take(&mut self, recorded: &Recorded) {
+        self.position = recorded.position;
+        let mut backoff = Backoff::new();
+        let plan = loop {
+            match self.plans.apply(&self.worker.store, recorded).await {
+                Ok(plan) => break plan,
+                Err(error) if !wait_out(&error, &mut backoff).await => return,
+                Err(_) => {}
+            }
+        };
+        let Some(plan) = plan else { return };
+        self.refused.retain(|(refused, _)| *refused != plan);
+        if self.read_to.get(&plan).is_some_and(|read_to| *read_to <= recorded.position) {
+            self.read_to.remove(&plan);
+        }
+        for (key, running) in self.running.iter().filter(|((running, _), _)| *running == plan) {
+            if let Some(reason) = self.plans.ended(key, running.attempt) {
+                running.stop_for(Stop::Cancelled { reason });
+            }
+        }
+        self.plans.drop_if_ended(&plan);
+    }
+
+    fn end(&mut self, ended: Result<(Key, Position), JoinError>) {
+        match ended {
+            Ok((key, position)) => {
+                self.running.remove(&key);
+                if position > self.position {
+                    let read_to = self.read_to.entry(key.0.clone()).or_default();
+                    *read_to = position.max(*read_to);
+                }
+                // The view shows the end, or the other's claim, as soon as its event has come.
+                self.refused.insert(key);
+            }
+            Err(error) => tracing::error!(%error, "a job of the worker failed"),
+        }
+    }
+
+    /// True while others hold tasks that could be taken over, or a refused claim may be tried again.
+    fn watches_leases(&self) -> bool {
+        !self.refused.is_empty() || self.foreign_leases().next().is_some()
+    }
+
+    fn foreign_leases(&self) -> impl Iterator<Item = (&Dispatch, &Lease)> {
+        let is_foreign = |lease: &Lease| !self.worker.life.is_own(&lease.executor);
+        self.plans.leases().filter(move |(_, lease)| is_foreign(lease))
+    }
+
+    /// Notes which holders are proven dead, and fires the timers of leases that have run out.
+    async fn look_at_leases(&mut self) {
+        self.refused.clear();
+        let mut lost = Lost::default();
+        let mut expired = Vec::new();
+        let now = self.worker.store.now();
+        for (dispatch, lease) in self.foreign_leases() {
+            if self.worker.life.is_dead(&lease.executor) {
+                lost.insert(dispatch.key(), lease);
+            } else if lease.until <= now {
+                expired.push((dispatch.clone(), lease.epoch));
+            }
+        }
+        self.lost = lost;
+        for (dispatch, epoch) in expired {
+            let mut claim = claim_of(&self.worker.store, &dispatch.plan, dispatch.task, dispatch.tags.clone());
+            let command = TaskCommand::FireTimer { epoch, now };
+            let cause = dispatch.cause.clone().keeping(command.recorded());
+            if let Err(error) = claim.execute(command, &cause).await {
+                tracing::warn!(%error, task = %dispatch.task, "the end of a lease could not be appended");
+            }
         }
     }
 }

@@ -219,6 +219,21 @@ where
         self.state.sequence()
     }
 
+    /// The aggregate that it appends to.
+    #[must_use]
+    pub fn aggregate_id(&self) -> &str {
+        &self.aggregate_id
+    }
+
+    /// The tags of its events; none for a handler on a query.
+    #[must_use]
+    pub fn tags(&self) -> &[String] {
+        match &self.scope {
+            Scope::Aggregate(tags) => tags,
+            Scope::Query(_) => &[],
+        }
+    }
+
     /// How far the log has been read.
     #[must_use]
     pub fn position(&self) -> Position {

@@ -8,7 +8,7 @@ use crewlog_mq::{Event as MqEvent, Handler, Timestamp};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-use crate::event::{ExecutorEvent, FailureClass, QuestionId, Usage};
+use crate::event::{ExecutorEvent, FailureClass, Usage};
 use crate::plan::{DefaultAnswer, TaskId};
 
 /// The stream of all tasks; a task's aggregate is `<plan>/<number>`.
@@ -166,12 +166,17 @@ pub enum TaskEvent {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         default: Option<DefaultAnswer>,
     },
-    /// Somebody answered.
-    ClarificationProvided {
-        /// The question.
-        question_id: QuestionId,
-        /// The answer.
-        answer: String,
+    /// The plan stopped before anybody began this dispatch, and nobody will.
+    TaskWithdrawn {
+        /// The dispatch.
+        attempt: u32,
+    },
+    /// The lease of the holder has run out: it holds the task no more.
+    TimerFired {
+        /// The holder's.
+        epoch: u64,
+        /// When the lease ran out, in log time.
+        due: Timestamp,
     },
 }
 
@@ -192,12 +197,11 @@ impl TaskEvent {
             Self::NeedsClarification { attempt, question, default, .. } => {
                 Some(ExecutorEvent::NeedsClarification { node_id, attempt, question, default })
             }
-            Self::ClarificationProvided { question_id, answer } => {
-                Some(ExecutorEvent::ClarificationProvided { node_id, question_id, answer })
-            }
+            Self::TaskWithdrawn { attempt } => Some(ExecutorEvent::TaskWithdrawn { node_id, attempt }),
             Self::TaskClaimed { .. }
             | Self::TaskStarted { .. }
             | Self::LeaseRenewed { .. }
+            | Self::TimerFired { .. }
             | Self::TaskReleased { .. }
             | Self::TaskStopped { .. } => None,
         }
@@ -218,7 +222,8 @@ impl MqEvent for TaskEvent {
             Self::TaskFailed { .. } => "TaskFailed",
             Self::UsageReported { .. } => "UsageReported",
             Self::NeedsClarification { .. } => "NeedsClarification",
-            Self::ClarificationProvided { .. } => "ClarificationProvided",
+            Self::TaskWithdrawn { .. } => "TaskWithdrawn",
+            Self::TimerFired { .. } => "TimerFired",
         }
     }
 }
@@ -324,13 +329,19 @@ pub enum TaskCommand {
         #[serde(skip)]
         ending: Ending,
     },
-    /// Somebody answers a question of the task.
-    Answer {
-        /// The question.
-        question_id: QuestionId,
-        /// The answer.
-        #[serde(skip)]
-        answer: String,
+    /// The plan has stopped: withdraw a dispatch that nobody has begun.
+    Withdraw {
+        /// The dispatch.
+        attempt: u32,
+        /// Log time.
+        now: Timestamp,
+    },
+    /// The lease of the holder may have run out.
+    FireTimer {
+        /// The holder's.
+        epoch: u64,
+        /// Log time.
+        now: Timestamp,
     },
 }
 
@@ -380,7 +391,6 @@ pub struct TaskClaim {
     epoch: u64,
     holder: Option<Holder>,
     is_cut_off: bool,
-    answers: Vec<(QuestionId, String)>,
 }
 
 impl TaskClaim {
@@ -425,12 +435,28 @@ impl TaskClaim {
                 let claimed = self.claim(attempt, executor, now, dead_epoch)?;
                 Ok(vec![claimed, ended(attempt, self.epoch.saturating_add(1), ending)])
             }
-            TaskCommand::Answer { question_id, answer } => {
-                let is_known = self.answers.iter().any(|known| *known == (question_id, answer.clone()));
-                let provided = TaskEvent::ClarificationProvided { question_id, answer };
-                Ok(if is_known { Vec::new() } else { vec![provided] })
+            TaskCommand::Withdraw { attempt, now } => Ok(self.withdraw(attempt, now).into_iter().collect()),
+            TaskCommand::FireTimer { epoch, now } => {
+                let holder = self.holder.as_ref().filter(|holder| epoch == self.epoch && holder.lease_until <= now);
+                Ok(holder.map(|holder| TaskEvent::TimerFired { epoch, due: holder.lease_until }).into_iter().collect())
             }
         }
+    }
+
+    /// Nothing while somebody holds the task. What a lost holder has begun is reported as such.
+    fn withdraw(&self, attempt: u32, now: Timestamp) -> Option<TaskEvent> {
+        let has_ended = attempt < self.attempt || (attempt == self.attempt && self.attempt_is_ended);
+        if has_ended || self.holder.as_ref().is_some_and(|holder| now < holder.lease_until) {
+            return None;
+        }
+        let was_begun = self.is_cut_off || self.holder.as_ref().is_some_and(|holder| holder.has_started);
+        Some(match was_begun && attempt == self.attempt {
+            true => {
+                let (error, class) = ("its worker was lost while it ran".into(), FailureClass::OutcomeUnknown);
+                TaskEvent::TaskFailed { attempt, epoch: self.epoch, error, class, run: None }
+            }
+            false => TaskEvent::TaskWithdrawn { attempt },
+        })
     }
 
     fn claim(
@@ -511,6 +537,12 @@ impl Handler for TaskClaim {
             }
             TaskEvent::TaskReleased { .. } => self.holder = None,
             TaskEvent::UsageReported { .. } => {}
+            TaskEvent::TimerFired { .. } => {
+                self.is_cut_off |= self.holder.take().is_some_and(|holder| holder.has_started);
+            }
+            TaskEvent::TaskWithdrawn { attempt } => {
+                (self.attempt, self.holder, self.attempt_is_ended) = (*attempt, None, true);
+            }
             TaskEvent::TaskStopped { .. }
             | TaskEvent::TaskCompleted { .. }
             | TaskEvent::TaskFailed { .. }
@@ -518,9 +550,6 @@ impl Handler for TaskClaim {
                 self.holder = None;
                 self.is_cut_off = false;
                 self.attempt_is_ended = true;
-            }
-            TaskEvent::ClarificationProvided { question_id, answer } => {
-                self.answers.push((*question_id, answer.clone()));
             }
         }
     }

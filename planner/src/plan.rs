@@ -142,6 +142,31 @@ pub struct Condition {
     /// The task whose outcome decides it: it holds when that task completes. Without a command there, a person is asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outcome_of: Option<TaskId>,
+    /// The first task that the text gives this condition. Tasks that share it share one question; the same words elsewhere
+    /// are a condition of their own. Unset: the task's own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first: Option<TaskId>,
+}
+
+impl Condition {
+    /// A condition that a person decides.
+    #[must_use]
+    pub fn asked(text: String, negated: bool) -> Self {
+        Self { text, negated, outcome_of: None, first: None }
+    }
+}
+
+/// What tells conditions apart: the task that decides it, or else the first that has it, and its text.
+pub type ConditionKey = (TaskId, String);
+
+impl TaskPlan {
+    /// The key of its condition, if it has one.
+    #[must_use]
+    pub fn condition_key(&self) -> Option<ConditionKey> {
+        let condition = self.condition.as_ref()?;
+        let first = condition.outcome_of.or(condition.first);
+        Some((first.unwrap_or(self.id), condition.text.clone()))
+    }
 }
 
 /// What happens to the rest when a task has failed for good.

@@ -108,6 +108,10 @@ impl Command {
                 question.clone_from(text);
                 default.clone_from(answer);
             }
+            Self::Answer { answer, .. } => {
+                let Event::ClarificationReceived { answer: text, .. } = first? else { return None };
+                answer.clone_from(text);
+            }
             Self::AnswerAndAsk { answer, further, .. } => {
                 let [
                     Event::ClarificationRequested { question, .. },
@@ -123,7 +127,8 @@ impl Command {
             Self::HandleExecutorEvent(report) => report.fill(first?)?,
             Self::NameCheckpoint { .. }
             | Self::Continue
-            | Self::Tick { .. }
+            | Self::SetTimers { .. }
+            | Self::FireTimer { .. }
             | Self::CompactContext { .. }
             | Self::Cancel { .. }
             | Self::Pause { .. }
@@ -147,9 +152,7 @@ impl ExecutorEvent {
     fn fill(&mut self, first: &Event) -> Option<()> {
         match (self, first) {
             (Self::TaskCompleted { result, .. }, Event::TaskStatusUpdated { result: Some(text), .. })
-            | (Self::TaskFailed { error: result, .. }, Event::TaskStatusUpdated { error: Some(text), .. })
-            | (Self::ClarificationProvided { answer: result, .. }, Event::ClarificationReceived { answer: text, .. }) =>
-            {
+            | (Self::TaskFailed { error: result, .. }, Event::TaskStatusUpdated { error: Some(text), .. }) => {
                 result.clone_from(text);
             }
             (
@@ -159,14 +162,10 @@ impl ExecutorEvent {
                 question.clone_from(text);
                 default.clone_from(answer);
             }
-            (Self::UsageReported { .. }, _event) => {}
-            (
-                Self::TaskCompleted { .. }
-                | Self::TaskFailed { .. }
-                | Self::NeedsClarification { .. }
-                | Self::ClarificationProvided { .. },
-                _event,
-            ) => return None,
+            (Self::UsageReported { .. } | Self::TaskWithdrawn { .. }, _event) => {}
+            (Self::TaskCompleted { .. } | Self::TaskFailed { .. } | Self::NeedsClarification { .. }, _event) => {
+                return None;
+            }
         }
         Some(())
     }
@@ -226,15 +225,11 @@ impl TaskCommand {
                     }
                 }
                 Self::Report { ending, .. } => *ending = events.last().and_then(ending_of)?,
-                Self::Answer { answer, .. } => {
-                    let TaskEvent::ClarificationProvided { answer: text, .. } = events.last()? else { return None };
-                    answer.clone_from(text);
-                }
                 Self::Start { prompt, .. } => {
                     let TaskEvent::TaskStarted { prompt: started, .. } = events.last()? else { return None };
                     prompt.clone_from(started);
                 }
-                Self::Claim { .. } | Self::Renew { .. } => {}
+                Self::Claim { .. } | Self::Renew { .. } | Self::Withdraw { .. } | Self::FireTimer { .. } => {}
             }
             Some(())
         })
@@ -253,6 +248,7 @@ fn ending_of(event: &TaskEvent) -> Option<Ending> {
         | TaskEvent::TaskStarted { .. }
         | TaskEvent::LeaseRenewed { .. }
         | TaskEvent::UsageReported { .. }
-        | TaskEvent::ClarificationProvided { .. } => None,
+        | TaskEvent::TaskWithdrawn { .. }
+        | TaskEvent::TimerFired { .. } => None,
     }
 }

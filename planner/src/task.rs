@@ -1,7 +1,7 @@
 //! A task and a question of a plan, with what happened to them.
 
 use crate::event::{Purpose, QuestionId, TaskStatus};
-use crate::plan::{DefaultAnswer, ParentTask, TaskId, TaskPlan, sub_plan_id};
+use crate::plan::{ConditionKey, DefaultAnswer, ParentTask, TaskId, TaskPlan, sub_plan_id};
 
 /// A task as planned, and what happened to it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,8 +28,10 @@ pub struct Task {
     pub is_inherited: bool,
     /// The number that a question of its last dispatch would have; only later ones are about that.
     pub first_question: Option<QuestionId>,
-    /// What the last dispatch waits first, in milliseconds.
-    pub delay_ms: u64,
+    /// While it waits for its next try: the delay of the retry, in milliseconds.
+    pub retry_ms: Option<u64>,
+    /// The task whose failure stopped the plan, when that is why this one was skipped.
+    pub stopped_by: Option<TaskId>,
     /// The event by which it ended, counted in the plan's history; 0 before.
     pub ended_by: u64,
     /// Its last failed attempts, the oldest first, unless it is a command.
@@ -62,7 +64,7 @@ pub struct Question {
     /// What the answer is for.
     pub purpose: Purpose,
     /// The condition that it asks for.
-    pub condition: Option<String>,
+    pub condition: Option<ConditionKey>,
     /// What counts when nobody answers in time.
     pub default: Option<DefaultAnswer>,
     /// Set when it is closed.
@@ -95,7 +97,8 @@ impl Task {
             is_compensated: false,
             is_inherited: false,
             first_question: None,
-            delay_ms: 0,
+            retry_ms: None,
+            stopped_by: None,
             ended_by: 0,
             failed_attempts: Vec::new(),
         }

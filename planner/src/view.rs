@@ -1,15 +1,15 @@
 //! A plan as people and programs look at it: the fold of the plan's own events and of those of its tasks.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crewlog_mq::{Error, Handler, Position, Recorded, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use crate::claim::{self, TaskEvent};
-use crate::event::{self, Event, Outcome, TaskStatus};
+use crate::claim::{self, Executor, TaskEvent};
+use crate::event::{self, About, Event, Outcome, TaskStatus};
 use crate::plan::TaskId;
 use crate::planner::Planner;
-use crate::state::{Phase, PlannerState};
+use crate::state::{Phase, PlannerState, Task};
 
 /// What a person would say of a plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -59,7 +59,7 @@ impl PlanStatus {
             Phase::Ended(outcome) => Self::of_outcome(outcome),
             Phase::Paused => Self::Paused,
             Phase::Empty | Phase::Active => {
-                if state.runs_commands() {
+                if state.runs_commands() || state.awaits_retry() {
                     Self::Running
                 } else {
                     Self::Waiting
@@ -80,10 +80,19 @@ pub struct TaskTimes {
     pub claimed_at: Option<Timestamp>,
     /// When it ended, in log time.
     pub ended_at: Option<Timestamp>,
-    /// Whether an executor holds it.
-    pub is_held: bool,
-    /// Until when the last claim holds without a sign of life, in log time.
-    pub lease_until: Option<Timestamp>,
+    /// Who holds it.
+    pub holder: Option<Lease>,
+}
+
+/// The claim of an executor on a task.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Lease {
+    /// Who.
+    pub executor: Executor,
+    /// The epoch of the claim.
+    pub epoch: u64,
+    /// Until when it holds unless it is renewed, in log time.
+    pub until: Timestamp,
 }
 
 /// A plan as of some position.
@@ -92,6 +101,8 @@ pub struct PlanView {
     planner: Planner,
     times: BTreeMap<TaskId, TaskTimes>,
     n_held: usize,
+    /// The tasks whose failure the planner has not taken in yet: it may stop the plan.
+    failed: BTreeSet<TaskId>,
     at: Position,
     last_report: Position,
     created_at: Option<Timestamp>,
@@ -145,40 +156,22 @@ impl PlanView {
 
     fn apply_to_plan(&mut self, event: &Event, at: Timestamp) {
         self.created_at.get_or_insert(at);
-        match event {
-            Event::TaskStatusUpdated { task_id, status, .. } => {
-                self.times.entry(*task_id).or_default().ended_at = status.is_end().then_some(at);
-                if *status != TaskStatus::Running {
-                    self.take_from_holder(*task_id);
-                }
-            }
-            Event::TaskDispatched { task_id, .. } => self.take_from_holder(*task_id),
-            Event::TasksReopened { task_ids } => {
-                for task in task_ids {
-                    self.times.entry(*task).or_default().ended_at = None;
-                    self.take_from_holder(*task);
-                }
-            }
-            Event::PlanForked { .. } => self.fork(at),
-            Event::TasksPlanned { .. }
-            | Event::ClarificationRequested { .. }
-            | Event::ClarificationReceived { .. }
-            | Event::ContextCompacted { .. }
-            | Event::TasksAmended { .. }
-            | Event::SettingsChanged { .. }
-            | Event::TaskPaused { .. }
-            | Event::TaskResumed { .. }
-            | Event::DeadlineSet { .. }
-            | Event::UsageRecorded { .. }
-            | Event::ClarificationWithdrawn { .. }
-            | Event::CheckpointNamed { .. }
-            | Event::CompactionRequested { .. }
-            | Event::PlanPaused { .. }
-            | Event::PlanResumed {}
-            | Event::PlanCancelled { .. }
-            | Event::PlanningCompleted { .. } => {}
-        }
         self.planner.apply(event);
+        if let Event::PlanForked { .. } = event {
+            self.fork(at);
+        }
+        let About::Tasks(tasks) = event.about() else { return };
+        let is_dispatched = matches!(event, Event::TaskDispatched { .. });
+        for id in tasks {
+            let Some(status) = self.planner.state().task(*id).map(|task| task.status) else { continue };
+            self.failed.remove(id);
+            let times = self.times.entry(*id).or_default();
+            times.ended_at = if status.is_end() { times.ended_at.or(Some(at)) } else { None };
+            // The plan wins: who holds a task that it has taken, or dispatches again, holds it no more.
+            if is_dispatched || status != TaskStatus::Running {
+                self.n_held -= usize::from(times.holder.take().is_some());
+            }
+        }
     }
 
     /// A plan of its own from here on: nobody has held what is still to be done, and no report of it has come yet.
@@ -186,43 +179,45 @@ impl PlanView {
         self.created_at = Some(at);
         self.last_report = Position(0);
         self.n_held = 0;
+        self.failed.clear();
         let state = self.planner.state();
         self.times.retain(|task, times| {
-            times.is_held = false;
+            times.holder = None;
             state.task(*task).is_some_and(|task| task.status.is_end())
         });
     }
 
-    /// The plan wins: who holds a task that it has taken, or dispatches anew, holds it no more.
-    fn take_from_holder(&mut self, task: TaskId) {
-        if let Some(times) = self.times.get_mut(&task) {
-            self.n_held -= usize::from(times.is_held);
-            times.is_held = false;
-        }
-    }
-
     fn apply_to_task(&mut self, task: TaskId, event: &TaskEvent, at: Timestamp) {
+        let runs = |task: &Task, attempt: u32| task.status == TaskStatus::Running && task.attempts == attempt;
+        if let TaskEvent::TaskFailed { attempt, .. } = event
+            && self.planner.state().task(task).is_some_and(|task| runs(task, *attempt))
+        {
+            self.failed.insert(task);
+        }
         let times = self.times.entry(task).or_default();
-        self.n_held -= usize::from(times.is_held);
+        self.n_held -= usize::from(times.holder.is_some());
         match event {
-            TaskEvent::TaskClaimed { executor, lease_until, .. } => {
-                times.lease_until = Some(*lease_until);
+            TaskEvent::TaskClaimed { executor, lease_until, epoch, .. } => {
                 times.executor = Some(executor.to_string());
                 times.started_at.get_or_insert(at);
                 times.claimed_at = Some(at);
-                times.is_held = true;
+                times.holder = Some(Lease { executor: executor.clone(), epoch: *epoch, until: *lease_until });
             }
             TaskEvent::TaskReleased { .. }
             | TaskEvent::TaskStopped { .. }
             | TaskEvent::TaskCompleted { .. }
             | TaskEvent::TaskFailed { .. }
-            | TaskEvent::NeedsClarification { .. } => times.is_held = false,
-            TaskEvent::LeaseRenewed { lease_until, .. } => times.lease_until = Some(*lease_until),
-            TaskEvent::TaskStarted { .. }
-            | TaskEvent::UsageReported { .. }
-            | TaskEvent::ClarificationProvided { .. } => {}
+            | TaskEvent::TaskWithdrawn { .. }
+            | TaskEvent::TimerFired { .. }
+            | TaskEvent::NeedsClarification { .. } => times.holder = None,
+            TaskEvent::LeaseRenewed { lease_until, .. } => {
+                if let Some(lease) = &mut times.holder {
+                    lease.until = *lease_until;
+                }
+            }
+            TaskEvent::TaskStarted { .. } | TaskEvent::UsageReported { .. } => {}
         }
-        self.n_held += usize::from(times.is_held);
+        self.n_held += usize::from(times.holder.is_some());
     }
 
     /// The planner; a clone of it can try a command without consequences.
@@ -249,11 +244,26 @@ impl PlanView {
         self.n_held > 0
     }
 
-    /// True of a task that was dispatched, unless fewer may run by now than were, and others of them come first.
+    /// The dispatched tasks that may start now, in the order in which they should. `is_held` says which do not count, since
+    /// somebody holds them or is about to. Nothing may start between a failure and what the plan makes of it.
     #[must_use]
-    pub fn may_begin(&self, task: TaskId) -> bool {
-        let is_held = |task| self.times.get(&task).is_some_and(|times| times.is_held);
-        self.state().may_begin(task, is_held)
+    pub fn startable(&self, is_held: impl Fn(TaskId, Option<&Lease>) -> bool) -> Vec<TaskId> {
+        if !self.failed.is_empty() {
+            return Vec::new();
+        }
+        let lease = |task| self.times.get(&task).and_then(|times| times.holder.as_ref());
+        self.state().startable(|task| is_held(task, lease(task)))
+    }
+
+    /// The dispatched tasks that may start now and that nobody holds.
+    #[must_use]
+    pub fn free(&self) -> Vec<TaskId> {
+        self.startable(|_, lease| lease.is_some())
+    }
+
+    /// The leases on tasks of the plan.
+    pub fn leases(&self) -> impl Iterator<Item = (TaskId, &Lease)> {
+        self.times.iter().filter_map(|(task, times)| Some((*task, times.holder.as_ref()?)))
     }
 
     /// The position of the last event taken in.

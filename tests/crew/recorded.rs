@@ -117,6 +117,11 @@ impl World {
 
     async fn fail(&self, plan: &str, task: u64, class: FailureClass) {
         self.end(plan, task, Ending::Failed { error: "it broke".into(), class, run: None }).await;
+        let mut planner = planning::planner_of(&self.store, plan, self.tags(plan)).await.unwrap();
+        planner.catch_up().await.unwrap();
+        if planner.handler().state().awaits_retry() {
+            self.order(plan, Command::RetryNow { task: TaskId(task) }).await;
+        }
     }
 
     async fn report(&self, plan: &str, task: u64, name: &str) {
@@ -127,9 +132,8 @@ impl World {
         self.take_in(plan).await;
     }
 
-    async fn answer(&self, plan: &str, task: u64, question: u64, answer: &str) {
-        let (question_id, answer) = (QuestionId(question), answer.to_owned());
-        self.task(plan, task, TaskCommand::Answer { question_id, answer }).await;
+    async fn answer(&mut self, plan: &str, question: u64, answer: &str) {
+        self.order(plan, Command::Answer { question: QuestionId(question), answer: answer.to_owned() }).await;
         self.take_in(plan).await;
     }
 
@@ -151,7 +155,7 @@ pub async fn rich_log() -> Vec<Recorded> {
         .plan("two", "tree", FailurePolicy::Ask, "- Which one is it?\n- Implement src/a.rs anew\n- Test docs/*.md\n")
         .await;
     world.claim("two", 2, "eve").await;
-    world.answer("two", 1, 1, "the first").await;
+    world.answer("two", 1, "the first").await;
     world.fail("one", 4, FailureClass::TimedOut).await;
     world.claim("one", 4, "shell").await;
     world.end("one", 3, Ending::Asked { question: "All of them?".into(), default: None }).await;
@@ -159,7 +163,7 @@ pub async fn rich_log() -> Vec<Recorded> {
     world.plan("three", "other", FailurePolicy::Stop, "- Implement src/a.rs\n- Fix src/a.rs\n- Write src/c.rs\n").await;
     world.claim("three", 1, "ana").await;
     world.claim("three", 2, "ben").await;
-    world.answer("one", 3, 1, "yes").await;
+    world.answer("one", 1, "yes").await;
     world.claim("one", 3, "ben").await;
     world.fail("one", 4, FailureClass::TimedOut).await;
     world.cancel("one", Some(3)).await;
@@ -180,7 +184,7 @@ pub async fn rich_log() -> Vec<Recorded> {
     world.claim("one", 4, "shell").await;
     world.done("one", 4).await;
     world.done("one", 3).await;
-    world.answer("two", 2, 2, "retry").await;
+    world.answer("two", 2, "retry").await;
     world.claim("two", 2, "ana").await;
     world.cancel("three", None).await;
     world.done("two", 3).await;

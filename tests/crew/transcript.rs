@@ -113,7 +113,7 @@ impl Log {
                     execute(task_id, rest, self.folder.clone())
                 };
                 self.attempts.insert(of.to_owned(), attempt + 1);
-                Said::OfPlan(Event::TaskDispatched { task_id, attempt: attempt + 1, delay_ms: 0, command })
+                Said::OfPlan(Event::TaskDispatched { task_id, attempt: attempt + 1, command })
             }
             "is" => {
                 let status = serde_json::from_value::<TaskStatus>(rest.into()).unwrap();

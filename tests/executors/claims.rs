@@ -5,7 +5,8 @@ use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use crewlog_executors::human::{self, claim_of};
+use crewlog_executors::claiming::claim_of;
+use crewlog_executors::human;
 use crewlog_executors::liveness::SignOfLife;
 use crewlog_mq::{Cause, EventStore, ExecuteError, Query};
 use crewlog_planner::claim::{Ending, LEASE, TaskCommand, TaskError, TaskEvent};
@@ -339,6 +340,7 @@ async fn a_worker_stopped_past_its_lease_loses_its_task_and_its_command() {
     let expected = [
         "claimed 1, cut off: false",
         "TaskStarted",
+        "TimerFired",
         "claimed 2, cut off: true",
         "TaskStarted",
         "completed 2: finished",

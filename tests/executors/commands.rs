@@ -115,8 +115,7 @@ async fn a_command_that_cannot_start_is_tried_again_and_then_fails() {
 
 #[tokio::test]
 async fn a_command_learns_its_plan_task_attempt_and_answers() {
-    use crewlog_executors::human;
-    use crewlog_planner::event::QuestionId;
+    use crewlog_planner::event::{Command, QuestionId};
     use crewlog_planner::plan::NodeKind;
 
     let question = TaskPlan::new(TaskId(1), NodeKind::Clarification, "What colour?");
@@ -126,8 +125,7 @@ async fn a_command_learns_its_plan_task_attempt_and_answers() {
     let asked = TaskPlan { label: Some("2.1".into()), ..step(2, say, &[1]) };
     let rig = Rig::with_plan(vec![question, asked], once()).await;
     let (host, worker) = (rig.host(), rig.worker_with(1, vec![("EXTRA".into(), "more".into())]));
-    let mut claim = human::claim_of(&rig.store, super::rig::PLAN, TaskId(1), super::rig::tags());
-    human::answer(&mut claim, QuestionId(1), "sky blue".into()).await.unwrap();
+    rig.order(Command::Answer { question: QuestionId(1), answer: "sky blue".into() }).await;
     rig.end().await;
     soon(worker.stop()).await;
     host.abort();

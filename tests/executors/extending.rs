@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use crewlog_executors::human::claim_of;
+use crewlog_executors::claiming::claim_of;
 use crewlog_mq::{Append, Cause, EventStore, Expected, NewEvent, Position, Query, Range, Timestamp};
 use crewlog_planner::claim::{Ending, TaskCommand};
 use crewlog_planner::event::{self, Event, Outcome, PlannerCmd, PlannerConfig};

@@ -2,12 +2,13 @@
 
 use std::collections::HashSet;
 
-use crewlog_executors::human::{self, claim_of};
+use crewlog_executors::claiming::claim_of;
+use crewlog_executors::human;
 use crewlog_executors::planning;
 use crewlog_mq::{Query, Recorded};
 use crewlog_planner::claim::{self, Ending};
-use crewlog_planner::event::{self, PlannerConfig, QuestionId, TaskStatus};
-use crewlog_planner::plan::{NodeKind, TaskId, TaskPlan};
+use crewlog_planner::event::{self, PlannerConfig, TaskStatus};
+use crewlog_planner::plan::TaskId;
 
 use super::rig::{PLAN, Rig, step, tags};
 use crate::log::counting::counted;
@@ -78,21 +79,6 @@ async fn any_number_of_hosts_append_what_one_would() {
     assert_eq!(count("TaskStatusUpdated"), 12);
     assert_eq!(count("PlanningCompleted"), 1);
     assert_eq!(events.len(), 26);
-}
-
-#[tokio::test]
-async fn an_answer_is_taken_in_like_any_report_and_a_second_one_is_passed_over() {
-    let question = TaskPlan::new(TaskId(1), NodeKind::Clarification, "What colour?");
-    let rig = Rig::with_plan(vec![question, step(2, "a", &[1])], PlannerConfig::default()).await;
-    for answer in ["blue", "blue", "red"] {
-        let mut claim = claim_of(&rig.store, PLAN, TaskId(1), tags());
-        human::answer(&mut claim, QuestionId(1), answer.to_owned()).await.unwrap();
-    }
-    assert_eq!(rig.task_events(1).await.len(), 2, "the same answer again is no event");
-    let planner = planning::catch_up(&rig.store, PLAN, tags()).await.unwrap();
-    let question = &planner.handler().state().questions()[0];
-    assert_eq!(question.answer.as_deref(), Some("blue"));
-    assert_eq!(planner.handler().state().tasks()[1].status, TaskStatus::Running);
 }
 
 #[tokio::test]

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use crewlog_planner::claim::TaskEvent;
-use crewlog_planner::event::{Budget, Command, Deadline, Event, PlannerConfig, TaskStatus, Usage};
+use crewlog_planner::event::{Budget, Command, Event, PlannerConfig, TaskStatus, Timer, Usage};
 use crewlog_planner::plan::{DefaultAnswer, NodeKind, TaskId, TaskPlan};
 
 use super::rig::{Rig, Scripted, step};
@@ -15,7 +15,7 @@ fn question() -> TaskPlan {
 }
 
 fn is_deadline(event: &Event) -> bool {
-    matches!(event, Event::DeadlineSet { .. })
+    matches!(event, Event::TimerSet { .. })
 }
 
 fn answers(events: &[Event]) -> Vec<(&str, bool)> {
@@ -34,7 +34,7 @@ async fn a_task_past_its_deadline_is_stopped_when_the_time_of_the_log_has_come()
     let (host, worker) = (rig.host(), rig.worker(1));
     rig.until(1, |event| matches!(event, TaskEvent::TaskStarted { .. })).await;
     let set = rig.until_plan(is_deadline).await;
-    assert!(matches!(set.last(), Some(Event::DeadlineSet { of: Deadline::Task(TaskId(1)), .. })));
+    assert!(matches!(set.last(), Some(Event::TimerSet { timer: Timer::Task(TaskId(1)), .. })));
     clock.pass(Duration::from_secs(61));
     let events = rig.end().await;
     let ended = |event: &Event| matches!(event, Event::TaskStatusUpdated { status: TaskStatus::TimedOut, .. });
@@ -132,13 +132,37 @@ async fn a_task_that_waits_an_hour_for_its_next_try_is_tried_at_once_when_somebo
     let config = PlannerConfig { backoff_ms: 3_600_000, backoff_ms_max: 3_600_000, ..PlannerConfig::default() };
     let rig = Rig::with_plan(vec![TaskPlan { retry: Some(5), ..step(1, "test -e ok", &[]) }], config).await;
     let (host, worker) = (rig.host(), rig.worker(1));
-    rig.until_plan(|event| matches!(event, Event::TaskDispatched { attempt: 2, .. })).await;
+    rig.until_plan(|event| matches!(event, Event::TimerSet { timer: Timer::Retry(_), .. })).await;
     std::fs::write(rig.path("ok"), "").unwrap();
     rig.order(Command::RetryNow { task: TaskId(1) }).await;
     let events = rig.end().await;
-    assert!(events.iter().any(|event| matches!(event, Event::TaskDispatched { attempt: 3, delay_ms: 0, .. })));
+    assert!(events.iter().any(|event| matches!(event, Event::TaskDispatched { attempt: 2, .. })));
     let told = rig.task_events(1).await;
-    assert!(matches!(told.last(), Some(TaskEvent::TaskCompleted { attempt: 3, .. })), "{told:?}");
+    assert!(matches!(told.last(), Some(TaskEvent::TaskCompleted { attempt: 2, .. })), "{told:?}");
     worker.stop().await;
     host.abort();
+}
+
+#[tokio::test]
+async fn a_retry_keeps_its_due_time_when_its_host_and_worker_are_replaced() {
+    for hosts_all in [false, true] {
+        let clock = Scripted::default();
+        let config = PlannerConfig { backoff_ms: 60_000, backoff_ms_max: 60_000, ..PlannerConfig::default() };
+        let flaky = TaskPlan { retry: Some(5), ..step(1, "echo ran >> ran; exit 1", &[]) };
+        let rig = Rig::timed(&clock, vec![flaky], config).await;
+        let begin = || if hosts_all { rig.host_all() } else { rig.host() };
+        let (host, worker) = (begin(), rig.worker(1));
+        let is_set = |event: &Event| matches!(event, Event::TimerSet { timer: Timer::Retry(_), .. });
+        let events = rig.until_plan(is_set).await;
+        let Some(Event::TimerSet { due, .. }) = events.last() else { panic!("{events:?}") };
+        worker.stop().await;
+        host.abort();
+        clock.pass(Duration::from_secs(59));
+        let hosts = [begin(), begin()];
+        clock.pass(Duration::from_secs(3_600));
+        let events = rig.until_plan(|event| matches!(event, Event::TaskDispatched { attempt: 2, .. })).await;
+        let fired = events.iter().filter(|event| matches!(event, Event::TimerFired { .. })).collect::<Vec<_>>();
+        assert_eq!(fired, [&Event::TimerFired { timer: Timer::Retry(TaskId(1)), due: *due }], "{events:?}");
+        hosts.iter().for_each(tokio::task::JoinHandle::abort);
+    }
 }

@@ -1,10 +1,10 @@
 //! Workers on one plan: none runs a task twice, each stops what it should, and another goes on where one left.
 
-use crewlog_executors::human::claim_of;
+use crewlog_executors::claiming::claim_of;
 use crewlog_mq::{Append, Cause, Expected, NewEvent, Position, Query};
 use crewlog_planner::claim::{Ending, TaskCommand, TaskEvent};
 use crewlog_planner::event::{self, Command, Event, Outcome, PlannerConfig, Setting, TaskStatus, Usage};
-use crewlog_planner::plan::{NodeKind, TaskId, TaskPlan};
+use crewlog_planner::plan::{FailurePolicy, NodeKind, TaskId, TaskPlan};
 
 use super::rig::{PLAN, Rig, blocking, executor, first_line, rest, step, tags, task_query};
 
@@ -249,4 +249,48 @@ async fn an_event_that_this_version_cannot_read_holds_no_task_back() {
     rig.end().await;
     worker.stop().await;
     host.abort();
+}
+
+#[tokio::test]
+async fn a_worker_with_fewer_places_than_the_plan_starts_the_most_urgent_first() {
+    let echo = |id: u64, priority: Option<&str>| TaskPlan {
+        priority: priority.map(str::to_owned),
+        ..step(id, "echo $CREWLOG_TASK >> order", &[])
+    };
+    let tasks = vec![echo(1, Some("low")), echo(2, None), echo(3, None), echo(4, Some("urgent"))];
+    let rig = Rig::with_plan(tasks, side_by_side(4)).await;
+    let (host, worker) = (rig.host(), rig.worker(1));
+    rig.end().await;
+    worker.stop().await;
+    host.abort();
+    assert_eq!(rig.text("order"), "4\n2\n3\n1\n");
+}
+
+#[tokio::test]
+async fn a_plan_that_stops_withdraws_what_nobody_has_begun() {
+    let tasks = [1, 2, 3, 4].map(|id| step(id, "echo $CREWLOG_TASK >> ran; exit 1", &[]));
+    let config = PlannerConfig { on_failure: FailurePolicy::Stop, ..side_by_side(4) };
+    let rig = Rig::with_plan(tasks.to_vec(), config).await;
+    let (host, worker) = (rig.host_all(), rig.worker(1));
+    let events = rig.end().await;
+    worker.stop().await;
+    host.abort();
+    assert_eq!(rig.text("ran"), "1\n");
+    assert!(events.contains(&Event::PlanStopped { because: TaskId(1) }), "{events:?}");
+    for task in 2..=4 {
+        assert_eq!(types(&rig.task_events(task).await), ["TaskWithdrawn"]);
+    }
+}
+
+#[tokio::test]
+async fn a_task_that_was_paused_and_cancelled_runs_when_it_is_retried() {
+    let rig = Rig::with_plan(vec![step(1, "echo ran >> ran", &[])], side_by_side(1)).await;
+    rig.order(Command::PauseTask { task: TaskId(1), reason: "not yet".into() }).await;
+    rig.order(Command::Cancel { task: Some(TaskId(1)), reason: "not wanted".into() }).await;
+    rig.order(Command::Retry { task: Some(TaskId(1)) }).await;
+    let (host, worker) = (rig.host(), rig.worker(1));
+    rig.until(1, |event| matches!(event, TaskEvent::TaskCompleted { .. })).await;
+    worker.stop().await;
+    host.abort();
+    assert_eq!(rig.text("ran"), "ran\n");
 }

@@ -34,8 +34,7 @@ fn answered() -> Command {
 }
 
 fn answered_by(answer: &str) -> Command {
-    let (node_id, question_id, answer) = (TaskId(1), QuestionId(1), answer.to_owned());
-    Command::HandleExecutorEvent(ExecutorEvent::ClarificationProvided { node_id, question_id, answer })
+    Command::Answer { question: QuestionId(1), answer: answer.to_owned() }
 }
 
 fn done(task: u64) -> Command {

@@ -422,7 +422,7 @@ fn an_added_condition_is_decided_by_the_outcome_of_an_added_step() {
         > 3 fails boom
         3 Failed: boom
         dispatched 4#1
-        5 Skipped (lets go): it is not so: step 3 succeeds
+        5 Skipped (lets go): the condition \"step 3 succeeds\" does not hold
         ",
     );
 }

@@ -25,18 +25,16 @@ fn a_plan_pauses_before_it_passes_its_budget_and_says_what_would_be_needed() {
         > 1 done
         1 Completed:
         dispatched 2#1
-        > 2 used 300
-        2#1 used 300 and 0 tokens
+        > 2 used 600
+        2#1 used 600 and 0 tokens
         > 2 done
         2 Completed:
-        paused: the budget of 1000 tokens does not suffice: 700 tokens spent, 400 tokens more would be needed; raise it \
-         with `crewlog set PLAN --budget-tokens ...`, then `crewlog resume PLAN`
+        paused: the budget of 1000 tokens is used up: 1000 tokens spent
         > continue
         (nothing)
         > resume
         resumed
-        paused: the budget of 1000 tokens does not suffice: 700 tokens spent, 400 tokens more would be needed; raise it \
-         with `crewlog set PLAN --budget-tokens ...`, then `crewlog resume PLAN`
+        paused: the budget of 1000 tokens is used up: 1000 tokens spent
         > set tokens 1100
         settings changed
         > resume
@@ -65,13 +63,13 @@ fn what_runs_is_counted_as_it_is_expected_and_the_plan_pauses_when_nothing_runs_
         1 Completed:
         dispatched 2#1
         dispatched 3#1
+        dispatched 4#1
         > 2 used 300
         2#1 used 300 and 0 tokens
         > 2 done
         2 Completed:
         > 3 done
         3 Completed:
-        dispatched 4#1
         ",
     );
 }
@@ -93,8 +91,7 @@ fn while_it_is_unknown_what_tasks_use_one_goes_ahead_of_the_others() {
         1#1 used 1000 and 0 tokens
         > 1 done
         1 Completed:
-        paused: the budget of 1500 tokens does not suffice: 1000 tokens spent, 1000 tokens more would be needed; raise it \
-         with `crewlog set PLAN --budget-tokens ...`, then `crewlog resume PLAN`
+        dispatched 2#1
         ",
     );
 }
@@ -123,19 +120,26 @@ fn when_the_first_has_ended_and_told_of_no_use_the_others_are_started_at_once() 
 }
 
 #[test]
-fn the_first_task_is_expected_to_use_the_tokens_of_its_text_and_commands_none() {
+fn commands_start_when_the_tokens_are_used_up() {
     check_changed(
         of_tokens(50),
-        "- A: Paint the whole house\n- B: Run `sweep all`\n",
+        "- A: Paint the whole house\n- B: Run `sweep all`\n- C: Run `sweep again`\n- D: Dry\n",
         unordered,
         "
         > start
-        planned 1 2
+        planned 1 2 3 4
         dispatched 2#1
+        dispatched 1#1
+        > 1 used 60
+        1#1 used 60 and 0 tokens
+        > 1 done
+        1 Completed:
         > 2 done
         2 Completed:
-        paused: the budget of 50 tokens does not suffice: 0 tokens spent, 131 tokens more would be needed; raise it with \
-         `crewlog set PLAN --budget-tokens ...`, then `crewlog resume PLAN`
+        dispatched 3#1
+        > 3 done
+        3 Completed:
+        paused: the budget of 50 tokens is used up: 60 tokens spent
         ",
     );
 }
@@ -153,13 +157,18 @@ fn a_task_that_failed_is_tried_again_only_within_the_budget() {
         1#1 used 500 and 0 tokens
         > 1 fails no colour
         1 Planned: no colour
-        dispatched 1#2 later
-        > 1 used 200
-        1#2 used 200 and 0 tokens
+        1 again later
+        > now 1
+        1 again now
+        dispatched 1#2
+        > 1 used 500
+        1#2 used 500 and 0 tokens
         > 1 fails no colour
         1 Planned: no colour
-        paused: the budget of 1000 tokens does not suffice: 700 tokens spent, 500 tokens more would be needed; raise it \
-         with `crewlog set PLAN --budget-tokens ...`, then `crewlog resume PLAN`
+        1 again later
+        > now 1
+        1 again now
+        paused: the budget of 1000 tokens is used up: 1000 tokens spent
         ",
     );
 }
@@ -192,19 +201,24 @@ fn what_was_used_up_counts_also_when_it_is_told_late_and_is_known_of_every_attem
 }
 
 #[test]
-fn a_budget_of_time_counts_on_the_estimate_of_a_task() {
+fn a_budget_of_time_reserves_the_estimate_of_what_runs() {
     let budget = Budget { duration_ms: Some(60_000), ..Budget::default() };
     let config = PlannerConfig { budget, ..PlannerConfig::default() };
-    let long = |tasks: &mut [TaskPlan]| tasks[0].estimate_ms = Some(60_001);
+    let long = |tasks: &mut [TaskPlan]| tasks.iter_mut().for_each(|task| task.estimate_ms = Some(60_000));
     check_changed(
         config,
-        "1. Run `make`\n",
+        "In parallel:\n- Run `a`\n- Run `b`\n- Run `c`\n",
         long,
         "
         > start
-        planned 1
-        paused: the budget of 60.000 s does not suffice: 0.000 s spent, 60.001 s more would be needed; raise it with \
-         `crewlog set PLAN --budget-time ...`, then `crewlog resume PLAN`
+        planned 1 2 3
+        dispatched 1#1
+        > 1 done
+        1 Completed:
+        dispatched 2#1
+        > 2 done
+        2 Completed:
+        dispatched 3#1
         ",
     );
 }

@@ -1,8 +1,8 @@
 //! Pauses, standing plans, limits and other programs: what changes a plan beside its texts.
 
 use crewlog_mq::Handler;
-use crewlog_planner::event::{Amendment, Command, Edit, Event, PlannerConfig, TaskStatus};
-use crewlog_planner::plan::{Dependency, NodeKind, Strength, TaskId, TaskPlan};
+use crewlog_planner::event::{Amendment, Command, Edit, Event, ExecutorEvent, PlannerConfig, TaskStatus};
+use crewlog_planner::plan::{Dependency, NodeKind, Origin, Proposal, Strength, TaskId, TaskPlan};
 use crewlog_planner::planner::{AMENDMENTS_MAX, Planner, PlannerError};
 use crewlog_planner::state::Wait;
 
@@ -42,8 +42,11 @@ fn a_paused_task_is_not_started_and_one_that_runs_is_not_tried_again() {
         2 paused: not yet
         > 2 fails boom
         2 Planned: boom
+        2 again later
         > resume 2
         2 resumed
+        > now 2
+        2 again now
         dispatched 2#2
         > pause 2
         2 paused: not yet
@@ -169,4 +172,33 @@ fn a_log_that_amends_what_nobody_decided_is_read_all_the_same() {
     let ids = planner.state().tasks().iter().map(|task| task.plan.id.0).collect::<Vec<_>>();
     assert_eq!(ids, [2, 4, 6], "a number that is not above the last is passed over");
     assert!(planner.state().tasks().iter().all(|task| task.status == TaskStatus::Planned));
+}
+
+#[test]
+fn a_new_task_is_not_called_by_the_number_of_another() {
+    let mut planner = Planner::default();
+    let (user_input, attachments, config) =
+        ("1. Run `a`\n2. Run `b`\n".to_owned(), Vec::new(), PlannerConfig::default());
+    planner.process(Command::Initialize { user_input, attachments, config, parallel: false }).unwrap();
+    let new = TaskPlan { label: Some("1".into()), ..TaskPlan::new(TaskId(3), NodeKind::ToolCall, "Run it") };
+    let amendments = vec![Amendment::Define { tasks: vec![new] }];
+    let refused = planner.process(Command::Amend { amendments, reason: String::new() }).unwrap_err();
+    assert_eq!(refused, PlannerError::LabelTaken { label: "1".into(), task: TaskId(1) });
+}
+
+#[test]
+fn a_task_that_depends_twice_on_another_starts_when_that_has_ended() {
+    let twice = [Strength::Soft, Strength::Hard].map(|strength| Dependency { task: TaskId(1), strength });
+    let mut planner = Planner::default();
+    let tasks = vec![
+        TaskPlan { command: Some("a".into()), ..TaskPlan::new(TaskId(1), NodeKind::ToolCall, "a") },
+        TaskPlan { depends_on: twice.to_vec(), ..TaskPlan::new(TaskId(2), NodeKind::ToolCall, "b") },
+    ];
+    let (title, source, context, origin) = (None, String::new(), Vec::new(), Origin::default());
+    let proposal = Box::new(Proposal { tasks, title, source, context, origin });
+    let config = PlannerConfig::default();
+    planner.process(Command::Propose { proposal, attachments: Vec::new(), config }).unwrap();
+    let done = ExecutorEvent::TaskCompleted { node_id: TaskId(1), attempt: 1, result: String::new() };
+    let events = planner.process(Command::HandleExecutorEvent(done)).unwrap();
+    assert!(matches!(events.last(), Some(Event::TaskDispatched { task_id: TaskId(2), .. })), "{events:?}");
 }

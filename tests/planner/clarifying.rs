@@ -59,7 +59,7 @@ fn a_question_without_whose_answer_nothing_can_go_on_is_not_withdrawn() {
         "
         > start
         planned 1 2
-        q1 of 1, Condition: Is it so: it rains? (yes or no)
+        q1 of 1, Condition: Does \"it rains\" hold? Task 1 runs only if it does. (yes or no)
         dispatched 2#1
         > withdraw q1
         ! q1 cannot be withdrawn, since the plan cannot go on without its answer: answer one of yes, no
@@ -67,11 +67,10 @@ fn a_question_without_whose_answer_nothing_can_go_on_is_not_withdrawn() {
         2 NeedsClarification: no
         q2 of 2, Failure: Task 2 failed: no. Retry, done, skip, continue or stop?
         > withdraw q2
-        ! q2 cannot be withdrawn, since the plan cannot go on without its answer: answer one of retry, done, skip, \
-         continue, stop
+        ! q2 cannot be withdrawn, since the plan cannot go on without its answer: answer one of retry, done, skip, continue, stop
         > q1 no
         q1 = no
-        1 Skipped (lets go): it is not so: it rains
+        1 Skipped (lets go): the condition \"it rains\" does not hold
         > withdraw q1
         ! q1 is closed: it was answered \"no\"
         ",
@@ -99,6 +98,7 @@ fn what_is_asked_of_a_task_holds_it_up_and_nothing_else() {
         > q1 three
         q1 = three
         > tick 600
+        Question(QuestionId(2)) fired
         q2 = here (by default)
         2 Planned
         dispatched 2#1 with three with here
@@ -180,16 +180,17 @@ fn a_task_that_waits_before_its_next_try_is_tried_now() {
         ! task 1 is Running and waits for no moment: only a task that waits before its next try can be tried now
         > 1 fails no
         1 Planned: no
-        dispatched 1#2 later
+        1 again later
         > now 1
-        dispatched 1#3
+        1 again now
+        dispatched 1#2
         > now 1
         ! task 1 is Running and waits for no moment: only a task that waits before its next try can be tried now
-        > 1#2 done
+        > 1#1 done
         (nothing)
-        > 1#3 fails no
+        > 1 fails no
         1 Planned: no
-        dispatched 1#4 later
+        1 again later
         > pause
         paused: lunch
         > now 1

@@ -109,9 +109,9 @@ fn a_long_plan_is_compacted_now_and_then_and_keeps_what_happened_last() {
 fn decisions_and_failures_are_kept_before_what_was_done() {
     let text = "- Which colour is it?\n- Call them\n- Try it\n".to_owned() + &list(60)[10..];
     let mut run = Run::begin(budget(BUDGET_MIN), &text);
-    run.answer(1, 1, "blue");
+    run.answer(1, "blue");
     run.hear(report(TaskId(2), 1, 5));
-    run.answer(2, 2, "the one on the left");
+    run.answer(2, "the one on the left");
     run.hear(report(TaskId(3), 1, 1));
     run.done(2, "they said so");
     for task in 4..=60 {
@@ -137,7 +137,7 @@ fn many_long_decisions_are_each_shortened_and_then_the_last_are_kept() {
         let text = (1..=n).map(|n| format!("- Which colour is house {n}?\n")).collect::<String>();
         let mut run = Run::begin(budget(BUDGET_MIN), &text);
         for task in 1..=n as u64 {
-            run.answer(task, task, &format!("{} {task}", "blue ".repeat(30)));
+            run.answer(task, &format!("{} {task}", "blue ".repeat(30)));
         }
         run.order(Command::CompactContext { max_tokens: 70 });
         run.state().context_summary().to_owned()
@@ -257,10 +257,13 @@ fn an_answer_to_a_failure_or_a_condition_is_a_decision_too() {
     let mut run = Run::begin(config, "- If it rains, take an umbrella\n- Walk\n");
     let question = run.state().open_questions().next().unwrap();
     assert_eq!(question.purpose, Purpose::Condition);
-    run.answer(1, 1, "no");
+    run.answer(1, "no");
     run.hear(report(TaskId(2), 1, 1));
-    run.answer(2, 2, "continue");
+    run.answer(2, "continue");
     let past = history(run.state());
-    assert!(past.contains("Decided in 1: Is it so: it rains? (yes or no) -> no\n"), "{past}");
+    assert!(
+        past.contains("Decided in 1: Does \"it rains\" hold? Task 1 runs only if it does. (yes or no) -> no\n"),
+        "{past}"
+    );
     assert!(past.contains("Decided in 2: Task 2 failed: it broke. Retry, done, skip, continue or stop? -> continue\n"));
 }

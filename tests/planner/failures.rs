@@ -76,6 +76,7 @@ fn with_stop_nothing_more_starts_and_what_runs_goes_on() {
         q1 of 4, Task
         > 1 fails boom
         1 Failed: boom
+        stopped because of 1
         3 Skipped: not started: the plan stopped when task 1 failed
         4 Skipped: not started: the plan stopped when task 1 failed
         > q1 blue
@@ -100,12 +101,14 @@ fn with_stop_what_still_runs_is_not_tried_again() {
         dispatched 3#1
         > 2 fails one
         2 Planned: one
-        dispatched 2#2 later
+        2 again later
+        dispatched 4#1
         > 1 fails boom
         1 Failed: boom
+        stopped because of 1
+        2 Failed: one
+        > 4 withdrawn
         4 Skipped: not started: the plan stopped when task 1 failed
-        > 2 fails two
-        2 Failed: two
         > 3 timed-out after 5 s
         3 TimedOut: after 5 s
         ended Failed, 4 tasks: 2 failed, 1 timed out, 1 skipped
@@ -125,6 +128,7 @@ fn a_retry_of_what_stopped_the_plan_reopens_the_rest() {
         dispatched 3#1
         > 1 fails boom
         1 Failed: boom
+        stopped because of 1
         2 Skipped: not started: the plan stopped when task A failed
         4 Skipped: not started: the plan stopped when task A failed
         > 3 done
@@ -136,7 +140,10 @@ fn a_retry_of_what_stopped_the_plan_reopens_the_rest() {
         dispatched 4#1
         > 4 fails once
         4 Planned: once
-        dispatched 4#2 later
+        4 again later
+        > now 4
+        4 again now
+        dispatched 4#2
         > 4 done
         4 Completed:
         > 1 done
@@ -164,11 +171,11 @@ fn a_retry_of_what_stopped_the_plan_does_not_let_go_what_another_failure_holds()
         3 Skipped: task B did not complete
         > 1 fails boom
         1 Failed: boom
+        stopped because of 1
         4 Skipped: not started: the plan stopped when task A failed
         ended Failed, 4 tasks: 2 failed, 2 skipped
         > retry 1
-        reopened 1 3 4
-        3 Skipped: task B did not complete
+        reopened 1 4
         dispatched 1#2
         > 1 done
         1 Completed:
@@ -245,6 +252,7 @@ fn with_ask_a_person_decides() {
         > q1 stop
         q1 = stop
         1 Failed: boom
+        stopped because of 1
         2 Skipped: not started: the plan stopped when task A failed
         3 Skipped: not started: the plan stopped when task A failed
         ",
@@ -266,6 +274,7 @@ fn a_task_s_own_policy_is_before_the_plan_s() {
         dispatched 4#1
         > 1 fails boom
         1 Failed: boom
+        stopped because of 1
         2 Skipped: not started: the plan stopped when task A failed
         > 4 done
         4 Completed:
@@ -287,10 +296,16 @@ fn a_failure_of_the_task_itself_is_tried_again_only_where_the_text_says_so() {
         1 Failed: boom
         > 2 fails one
         2 Planned: one
-        dispatched 2#2 later
+        2 again later
+        > now 2
+        2 again now
+        dispatched 2#2
         > 2 fails two
         2 Planned: two
-        dispatched 2#3 later
+        2 again later
+        > now 2
+        2 again now
+        dispatched 2#3
         > 2 fails three
         2 Failed: three
         ended Failed, 2 tasks: 2 failed
@@ -312,17 +327,26 @@ fn failures_to_start_time_outs_and_rate_limits_are_tried_again() {
         dispatched 4#1
         > 1 not-started no shell
         1 Planned: no shell
-        dispatched 1#2 later
+        1 again later
+        > now 1
+        1 again now
+        dispatched 1#2
         > 1 not-started no shell
         1 Failed: no shell
         > 2 timed-out after 5 s
         2 Planned: after 5 s
-        dispatched 2#2 later
+        2 again later
+        > now 2
+        2 again now
+        dispatched 2#2
         > 2 timed-out after 5 s
         2 TimedOut: after 5 s
         > 3 rate-limited wait
         3 Planned: wait
-        dispatched 3#2 later
+        3 again later
+        > now 3
+        3 again now
+        dispatched 3#2
         > 3 done
         3 Completed:
         > 4 timed-out after 5 s
@@ -354,6 +378,88 @@ proptest! {
     }
 }
 
+#[test]
+fn an_answer_of_stop_stops_the_plan_like_the_policy() {
+    check_with(
+        PlannerConfig { parallelism: 3, ..with(FailurePolicy::Ask) },
+        "In parallel:\n- Run `a`\n- Run `b` (retry 5)\n- Run `c`\n- Run `d`\n",
+        "
+        > start
+        planned 1 2 3 4
+        dispatched 1#1
+        dispatched 2#1
+        dispatched 3#1
+        > 1 fails boom
+        1 NeedsClarification: boom
+        q1 of 1, Failure: Task 1 failed: boom. Retry, done, skip, continue or stop?
+        dispatched 4#1
+        > q1 stop
+        q1 = stop
+        1 Failed: boom
+        stopped because of 1
+        > 2 fails no second try
+        2 NeedsClarification: no second try
+        q2 of 2, Failure: Task 2 failed: no second try. Retry, done, skip, continue or stop?
+        > q2 skip
+        q2 = skip
+        2 Failed: no second try
+        > 3 withdrawn
+        3 Skipped: not started: the plan stopped when task 1 failed
+        > 4 done
+        4 Completed:
+        ended Failed, 4 tasks: 1 completed, 2 failed, 1 skipped
+        > retry 1
+        reopened 1 3
+        dispatched 1#2
+        dispatched 3#2
+        ",
+    );
+}
+
+#[test]
+fn a_failure_before_the_policy_became_stop_takes_no_retries_away() {
+    check_with(
+        PlannerConfig { parallelism: 1, ..with(FailurePolicy::SkipDependants) },
+        "In parallel:\n- Run `a`\n- Run `b` (retry 1)\n",
+        "
+        > start
+        planned 1 2
+        dispatched 1#1
+        > 1 fails boom
+        1 Failed: boom
+        dispatched 2#1
+        > set on-failure=stop
+        settings changed: more
+        > 2 fails once
+        2 Planned: once
+        2 again later
+        ",
+    );
+}
+
+#[test]
+fn a_task_that_was_paused_and_ended_starts_when_it_is_retried() {
+    check_with(
+        with(FailurePolicy::SkipDependants),
+        "- Run `a`\n",
+        "
+        > start
+        planned 1
+        dispatched 1#1
+        > pause 1
+        1 paused: not yet
+        > cancel 1
+        1 Cancelled: not wanted
+        ended Failed, 1 task: 1 cancelled
+        > retry 1
+        reopened 1
+        dispatched 1#2
+        > startable
+        1
+        ",
+    );
+}
+
 /// The delays of a task that can never be started.
 fn waits(config: PlannerConfig) -> Vec<u64> {
     let planned = Event::planned(vec![TaskPlan::new(TaskId(1), NodeKind::ToolCall, "a")], config);
@@ -364,12 +470,18 @@ fn waits(config: PlannerConfig) -> Vec<u64> {
         let (node_id, error, class) = (TaskId(1), "busy".to_owned(), FailureClass::NotStarted);
         let failed = ExecutorEvent::TaskFailed { node_id, attempt, error, class };
         let events = planner.process(Command::HandleExecutorEvent(failed)).unwrap();
+        if planner.state().awaits_retry() {
+            planner.process(Command::RetryNow { task: node_id }).unwrap();
+        }
         let wait = events.iter().find_map(|event| match event {
-            Event::TaskDispatched { delay_ms, .. } => Some(*delay_ms),
+            Event::RetryScheduled { delay_ms, .. } => Some(*delay_ms),
             _other => None,
         });
-        let Some(wait) = wait else { break };
-        waits.push(wait);
+        // Without a delay it is dispatched at once.
+        if planner.state().tasks()[0].status.is_end() {
+            break;
+        }
+        waits.push(wait.unwrap_or(0));
     }
     waits
 }

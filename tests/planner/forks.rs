@@ -1,7 +1,7 @@
 //! Forks: what of another plan's history a plan goes on with, and what it leaves behind.
 
+use crewlog_executors::claiming::claim_of;
 use crewlog_executors::history::History;
-use crewlog_executors::human::claim_of;
 use crewlog_executors::planning::{catch_up, planner_of, planner_of_fork};
 use crewlog_mq::{Cause, EventStore, ExecuteError, Handler, Position, Query, Range, Timestamp};
 use crewlog_planner::claim::{Ending, Executor, TaskCommand};
@@ -120,21 +120,15 @@ fn questions_that_were_open_are_asked_anew_and_answers_stay() {
     let words = |planner: &Planner| asked(planner).into_iter().map(|question| question.question).collect::<Vec<_>>();
     assert_eq!(words(&fork), words(&parent));
     // The answers to those of the parent are for the parent.
-    let late = ExecutorEvent::ClarificationProvided {
-        node_id: again[0].task,
-        question_id: QuestionId(1),
-        answer: "red".into(),
-    };
-    let refused = fork.clone().process(Command::HandleExecutorEvent(late)).unwrap_err();
+    let late = Command::Answer { question: QuestionId(1), answer: "red".into() };
+    let refused = fork.clone().process(late).unwrap_err();
     assert_eq!(refused, PlannerError::QuestionClosed { question: QuestionId(1), answer: None });
     // An answer that was given before the fork is known to it.
     let asker = asked(&parent).into_iter().find(|question| question.purpose == Purpose::Task).unwrap();
-    let (node_id, question_id, answer) = (asker.task, asker.id, "blue".to_owned());
     let mut parent = parent;
-    let answered = ExecutorEvent::ClarificationProvided { node_id, question_id, answer };
-    parent.process(Command::HandleExecutorEvent(answered)).unwrap();
+    parent.process(Command::Answer { question: asker.id, answer: "blue".to_owned() }).unwrap();
     let (fork, _) = forked(&parent);
-    assert_eq!(fork.state().task(node_id).unwrap().result.as_deref(), Some("blue"));
+    assert_eq!(fork.state().task(asker.task).unwrap().result.as_deref(), Some("blue"));
 }
 
 #[test]
@@ -152,9 +146,7 @@ fn what_an_executor_asked_is_asked_by_the_fork_and_its_task_waits_for_the_answer
         matches!(&events[..], [Event::PlanForked { .. }, Event::ClarificationRequested { question_id: QuestionId(2), question, .. }] if question == "Which branch?"),
         "{events:?}"
     );
-    let (node_id, question_id, answer) = (TaskId(1), QuestionId(2), "main".to_owned());
-    let answered = ExecutorEvent::ClarificationProvided { node_id, question_id, answer };
-    fork.process(Command::HandleExecutorEvent(answered)).unwrap();
+    fork.process(Command::Answer { question: QuestionId(2), answer: "main".to_owned() }).unwrap();
     assert_eq!(statuses(fork.state()), [TaskStatus::Running, TaskStatus::Planned]);
     assert_eq!(statuses(parent.state()), [TaskStatus::NeedsClarification, TaskStatus::Planned]);
 }
@@ -266,21 +258,23 @@ fn run_to_its_end(planner: &mut Planner) {
             return;
         }
         let question = planner.state().open_questions().next().cloned();
-        let report = if let Some(question) = question {
+        let waiting = planner.state().tasks().iter().find(|task| task.retry_ms.is_some()).map(|task| task.plan.id);
+        let command = if let Some(task) = waiting {
+            Command::RetryNow { task }
+        } else if let Some(question) = question {
             let answer = match question.purpose {
                 Purpose::Failure => "skip",
                 Purpose::Condition => "yes",
                 Purpose::Task | Purpose::Executor => "so",
             };
-            let (node_id, question_id) = (question.task, question.id);
-            ExecutorEvent::ClarificationProvided { node_id, question_id, answer: answer.into() }
+            Command::Answer { question: question.id, answer: answer.into() }
         } else {
             let running = planner.state().tasks().iter().find(|task| task.status == TaskStatus::Running);
             let running = running.unwrap_or_else(|| panic!("it stands still: {:?}", planner.state()));
             let (node_id, attempt) = (running.plan.id, running.attempts);
-            ExecutorEvent::TaskCompleted { node_id, attempt, result: "ok".into() }
+            Command::HandleExecutorEvent(ExecutorEvent::TaskCompleted { node_id, attempt, result: "ok".into() })
         };
-        planner.process(Command::HandleExecutorEvent(report)).unwrap();
+        planner.process(command).unwrap();
     }
     panic!("it does not end");
 }
@@ -297,7 +291,8 @@ fn pending(parent: &PlannerState) -> Vec<Task> {
         is_compensated: false,
         is_inherited: false,
         first_question: None,
-        delay_ms: 0,
+        retry_ms: None,
+        stopped_by: None,
         ended_by: 0,
         failed_attempts: Vec::new(),
         ..task.clone()

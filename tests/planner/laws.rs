@@ -5,8 +5,8 @@ use std::time::Duration;
 use crewlog_mq::{Event as MqEvent, Handler, Position, Timestamp};
 use crewlog_planner::claim::{Ending, Executor, PromptDigest, RunDetails, TaskClaim, TaskCommand, TaskEvent};
 use crewlog_planner::event::{
-    Answered, Budget, Covered, Deadline, Event, FailureClass, Order, Outcome, PlannerCmd, PlannerConfig, Purpose,
-    QuestionId, Summaries, TaskInput, TaskStatus, Usage,
+    Answered, Budget, Covered, Event, FailureClass, Order, Outcome, PlannerCmd, PlannerConfig, Purpose, QuestionId,
+    Summaries, TaskInput, TaskStatus, Timer, Usage,
 };
 use crewlog_planner::plan::{
     AgentOrigin, Attachment, AttachmentKind, DefaultAnswer, NodeKind, Origin, ParentTask, SubPlan, TaskId, TaskPlan,
@@ -127,7 +127,8 @@ proptest! {
             TaskEvent::TaskFailed { attempt, epoch, error: text.clone(), class, run: None },
             TaskEvent::UsageReported { attempt, epoch, usage },
             TaskEvent::NeedsClarification { attempt, epoch, question: text.clone(), default },
-            TaskEvent::ClarificationProvided { question_id: QuestionId(epoch), answer: text },
+            TaskEvent::TaskWithdrawn { attempt },
+            TaskEvent::TimerFired { epoch, due: lease_until },
         ];
         for event in events {
             assert_encodes(&event);
@@ -150,6 +151,8 @@ fn check_claim_event(
         TaskEvent::TaskStarted { epoch, .. } | TaskEvent::LeaseRenewed { epoch, .. } => {
             assert!(holder.is_some() && *epoch == epoch_before, "only the holder says {event:?}");
         }
+        // Nobody says what a lost holder did; the plan that has stopped asks.
+        TaskEvent::TaskFailed { class: FailureClass::OutcomeUnknown, epoch, .. } => assert_eq!(*epoch, epoch_before),
         TaskEvent::TaskReleased { epoch, .. }
         | TaskEvent::TaskStopped { epoch, .. }
         | TaskEvent::TaskCompleted { epoch, .. }
@@ -159,7 +162,12 @@ fn check_claim_event(
             let is_report = *epoch == epoch_before + 1;
             assert!(is_report || (holder.is_some() && *epoch == epoch_before), "only a holder ends a task");
         }
-        TaskEvent::ClarificationProvided { .. } => {}
+        TaskEvent::TaskWithdrawn { .. } => {
+            assert!(holder.is_none_or(|holder| holder.lease_until <= now), "nobody holds it");
+        }
+        TaskEvent::TimerFired { epoch, due } => {
+            assert!(holder.is_some() && *epoch == epoch_before && *due <= now, "only a lease that has run out");
+        }
     }
 }
 
@@ -176,7 +184,8 @@ pub(super) fn claim_acts() -> impl Strategy<Value = (TaskCommand, u64)> {
         3 => (shift(), endings()).prop_map(|(epoch, ending)| TaskCommand::End { epoch, usage: used(epoch), ending }),
         1 => (1..4_u32, executor, endings())
             .prop_map(move |(attempt, executor, ending)| TaskCommand::Report { attempt, executor, now, dead_epoch: None, ending }),
-        1 => (1..3_u64, "[ab]").prop_map(|(id, answer)| TaskCommand::Answer { question_id: QuestionId(id), answer }),
+        1 => (1..4_u32).prop_map(move |attempt| TaskCommand::Withdraw { attempt, now }),
+        1 => shift().prop_map(move |epoch| TaskCommand::FireTimer { epoch, now }),
     ];
     (command, prop_oneof![Just(0_u64), Just(60), Just(200)])
 }
@@ -208,7 +217,8 @@ pub(super) fn at(command: TaskCommand, claim: &TaskClaim, now: Timestamp) -> Tas
         TaskCommand::Report { attempt, executor, ending, .. } => {
             TaskCommand::Report { attempt, executor, now, dead_epoch: None, ending }
         }
-        answer @ TaskCommand::Answer { .. } => answer,
+        TaskCommand::Withdraw { attempt, .. } => TaskCommand::Withdraw { attempt, now },
+        TaskCommand::FireTimer { epoch, .. } => TaskCommand::FireTimer { epoch: of(epoch), now },
     }
 }
 
@@ -265,8 +275,8 @@ fn events_with(text: &str, n: u64, unblocks: bool) -> Vec<Event> {
             attachments,
             origin,
         },
-        Event::TaskDispatched { task_id, attempt: 1, delay_ms: n, command: asks },
-        Event::TaskDispatched { task_id, attempt: u32::MAX, delay_ms: 0, command: executes },
+        Event::TaskDispatched { task_id, attempt: 1, command: asks },
+        Event::TaskDispatched { task_id, attempt: u32::MAX, command: executes },
         Event::TaskStatusUpdated {
             task_id,
             status: TaskStatus::TimedOut,
@@ -344,7 +354,11 @@ fn amending_events(n: u64, text: impl Fn() -> String, amended: TaskPlan, setting
         Event::PlanCancelled { reason: text() },
         Event::TaskPaused { task_id, reason: text() },
         Event::TaskResumed { task_id },
-        Event::DeadlineSet { of: Deadline::Question(question_id), at: Timestamp(1) },
+        Event::TimerSet { timer: Timer::Question(question_id), due: Timestamp(1) },
+        Event::TimerFired { timer: Timer::Retry(task_id), due: Timestamp(1) },
+        Event::RetryScheduled { task_id, delay_ms: n },
+        Event::RetryHastened { task_id },
+        Event::PlanStopped { because: task_id },
         Event::UsageRecorded { task_id, attempt: 1, usage },
         Event::ClarificationWithdrawn { task_id, question_id, reason: text() },
         Event::CheckpointNamed { name: text() },

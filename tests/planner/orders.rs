@@ -122,8 +122,11 @@ fn a_failure_during_a_pause_is_tried_again_after_it() {
         paused: lunch
         > 1 fails boom
         1 Planned: boom
+        1 again later
         > resume
         resumed
+        > now 1
+        1 again now
         dispatched 1#2
         > 1 fails boom
         1 Failed: boom
@@ -210,10 +213,10 @@ fn a_retry_leaves_alone_what_was_given_up_or_left_out() {
         > start
         planned 1 2 3
         1 Cancelled (lets go): given up before the plan began
-        q1 of 2, Condition: Is it so, after 1: it rains? (yes or no)
+        q1 of 2, Condition: Does \"it rains\" hold? Task 2 runs only if it does, after 1. (yes or no)
         > q1 no
         q1 = no
-        2 Skipped (lets go): it is not so: it rains
+        2 Skipped (lets go): the condition \"it rains\" does not hold
         dispatched 3#1
         > 3 fails boom
         3 Failed: boom
@@ -240,7 +243,10 @@ fn a_retried_task_has_its_retries_again() {
         dispatched 1#1
         > 1 fails one
         1 Planned: one
-        dispatched 1#2 later
+        1 again later
+        > now 1
+        1 again now
+        dispatched 1#2
         > 1 fails two
         1 Failed: two
         ended Failed, 1 task: 1 failed
@@ -249,7 +255,10 @@ fn a_retried_task_has_its_retries_again() {
         dispatched 1#3
         > 1 fails three
         1 Planned: three
-        dispatched 1#4 later
+        1 again later
+        > now 1
+        1 again now
+        dispatched 1#4
         > 1 fails four
         1 Failed: four
         ended Failed, 1 task: 1 failed
@@ -300,6 +309,9 @@ fn a_task_waits_again_for_what_was_reopened_meanwhile() {
         dispatched 1#2
         > 2 fails boom
         2 Planned: boom
+        2 again later
+        > now 2
+        2 again now
         > 1 done
         1 Completed:
         dispatched 2#2

@@ -26,7 +26,7 @@ fn a_step_that_completes_runs_the_branch_for_success() {
         > 1 done
         1 Completed:
         dispatched 2#1
-        3 Skipped (lets go): it is so: step 1 succeeds
+        3 Skipped (lets go): the condition \"step 1 succeeds\" holds
         > 2 done
         2 Completed:
         dispatched 4#1
@@ -48,7 +48,7 @@ fn a_step_that_fails_runs_the_branch_for_failure_and_holds_up_the_step_after() {
         > 1 fails boom
         1 Failed: boom
         4 Skipped: task 1 did not complete
-        2 Skipped (lets go): it is not so: step 1 succeeds
+        2 Skipped (lets go): the condition \"step 1 succeeds\" does not hold
         dispatched 3#1
         > 3 done
         3 Completed:
@@ -87,7 +87,7 @@ fn a_step_that_times_out_has_failed() {
         > 1 timed-out after 5 s
         1 TimedOut: after 5 s
         4 Skipped: task 1 did not complete
-        2 Skipped (lets go): it is not so: step 1 succeeds
+        2 Skipped (lets go): the condition \"step 1 succeeds\" does not hold
         dispatched 3#1
         ",
     );
@@ -103,11 +103,14 @@ fn a_step_that_will_be_tried_again_decides_nothing_yet() {
         dispatched 1#1
         > 1 fails boom
         1 Planned: boom
-        dispatched 1#2 later
+        1 again later
+        > now 1
+        1 again now
+        dispatched 1#2
         > 1 done
         1 Completed:
         dispatched 2#1
-        3 Skipped (lets go): it is so: step 1 succeeds
+        3 Skipped (lets go): the condition \"step 1 succeeds\" holds
         ",
     );
 }
@@ -123,8 +126,8 @@ fn a_step_that_did_not_run_runs_neither_branch() {
         > 1 fails boom
         1 Failed: boom
         2 Skipped: task 1 did not complete
-        3 Skipped (lets go): it is not so: step 2 succeeds
-        4 Skipped (lets go): it is so: step 2 succeeds
+        3 Skipped (lets go): the condition \"step 2 succeeds\" does not hold
+        4 Skipped (lets go): the condition \"step 2 succeeds\" holds
         ended Failed, 4 tasks: 1 failed, 3 skipped
         ",
     );
@@ -136,7 +139,7 @@ fn a_step_that_did_not_run_runs_neither_branch() {
         dispatched 1#1
         > amend skip 1
         1 Skipped (lets go): better
-        2 Skipped (lets go): it is not so: step 1 succeeds
+        2 Skipped (lets go): the condition \"step 1 succeeds\" does not hold
         dispatched 3#1
         ",
     );
@@ -148,7 +151,7 @@ fn a_step_that_did_not_run_runs_neither_branch() {
         dispatched 1#1
         > cancel 1
         1 Cancelled: not wanted
-        2 Skipped (lets go): it is not so: step 1 succeeds
+        2 Skipped (lets go): the condition \"step 1 succeeds\" does not hold
         ended Failed, 2 tasks: 1 cancelled, 1 skipped
         ",
     );
@@ -166,10 +169,10 @@ fn a_person_says_how_a_step_without_a_command_went() {
         dispatched 1#1
         > 1 done
         1 Completed:
-        q1 of 2, Condition: Is it so, after 1: step 1 succeeds? (yes or no)
+        q1 of 2, Condition: Does \"step 1 succeeds\" hold? Task 2 runs only if it does, after 1. (yes or no)
         > q1 no
         q1 = no
-        2 Skipped (lets go): it is not so: step 1 succeeds
+        2 Skipped (lets go): the condition \"step 1 succeeds\" does not hold
         dispatched 3#1
         > 3 done
         3 Completed:
@@ -185,11 +188,11 @@ fn a_person_says_how_a_step_without_a_command_went() {
         > 1 fails nobody can read them
         1 Failed: nobody can read them
         4 Skipped: task 1 did not complete
-        q1 of 2, Condition: Is it so, after 1: step 1 succeeds? (yes or no)
+        q1 of 2, Condition: Does \"step 1 succeeds\" hold? Task 2 runs only if it does, after 1. (yes or no)
         > q1 yes
         q1 = yes
         dispatched 2#1
-        3 Skipped (lets go): it is so: step 1 succeeds
+        3 Skipped (lets go): the condition \"step 1 succeeds\" holds
         ",
     );
 }
@@ -201,10 +204,10 @@ fn a_person_is_asked_where_no_step_is_before_the_condition() {
         "
         > start
         planned 1 2
-        q1 of 1, Condition: Is it so: it succeeds? (yes or no)
+        q1 of 1, Condition: Does \"it succeeds\" hold? Task 1 runs only if it does. (yes or no)
         > q1 no
         q1 = no
-        1 Skipped (lets go): it is not so: it succeeds
+        1 Skipped (lets go): the condition \"it succeeds\" does not hold
         dispatched 2#1
         ",
     );
@@ -220,11 +223,11 @@ fn other_conditions_ask_a_person_after_any_end_of_what_is_before() {
         dispatched 1#1
         > 1 fails boom
         1 Failed: boom
-        q1 of 2, Condition: Is it so, after 1: it rains? (yes or no)
+        q1 of 2, Condition: Does \"it rains\" hold? Task 2 runs only if it does, after 1. (yes or no)
         > q1 no
         q1 = no
-        2 Skipped (lets go): it is not so: it rains
-        q2 of 3, Condition: Is it so, after 1, 2: it is late? (yes or no)
+        2 Skipped (lets go): the condition \"it rains\" does not hold
+        q2 of 3, Condition: Does \"it is late\" hold? Task 3 runs only if it does not, after 1, 2. (yes or no)
         > q2 no
         q2 = no
         dispatched 3#1
@@ -242,8 +245,8 @@ fn every_step_of_a_group_has_the_condition_of_the_group() {
         dispatched 1#1
         > 1 done
         1 Completed:
-        2 Skipped (lets go): it is so: step 1 succeeds
-        3 Skipped (lets go): it is so: step 1 succeeds
+        2 Skipped (lets go): the condition \"step 1 succeeds\" holds
+        3 Skipped (lets go): the condition \"step 1 succeeds\" holds
         dispatched 4#1
         ",
     );

@@ -4,8 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crewlog_mq::Handler;
-use crewlog_planner::event::{Command, Event, ExecutorEvent, PlannerConfig, Purpose, QuestionId, TaskStatus};
-use crewlog_planner::plan::{Condition, NodeKind, TaskId, TaskPlan};
+use crewlog_planner::event::{Command, Event, PlannerConfig, Purpose, QuestionId, TaskStatus, Timer};
+use crewlog_planner::plan::{Condition, ConditionKey, NodeKind, TaskId, TaskPlan};
 use crewlog_planner::planner::Planner;
 use crewlog_planner::state::{Phase, Wait};
 use proptest::prelude::*;
@@ -19,8 +19,8 @@ use super::random::{Act, Draft, N_REPORTS, acts_and_forks, drafts, report, words
 struct Observed {
     tasks: BTreeMap<TaskId, Standing>,
     /// By question: the text of the condition that it asks.
-    asked: BTreeMap<QuestionId, String>,
-    conditions: BTreeMap<String, bool>,
+    asked: BTreeMap<QuestionId, ConditionKey>,
+    conditions: BTreeMap<ConditionKey, bool>,
     config: PlannerConfig,
     is_paused: bool,
     is_ended: bool,
@@ -32,11 +32,12 @@ struct Standing {
     status: TaskStatus,
     lets_go: bool,
     is_paused: bool,
+    waits: bool,
 }
 
 impl Standing {
     fn of(plan: &TaskPlan) -> Self {
-        Self { plan: plan.clone(), status: TaskStatus::Planned, lets_go: false, is_paused: false }
+        Self { plan: plan.clone(), status: TaskStatus::Planned, lets_go: false, is_paused: false, waits: false }
     }
 }
 
@@ -46,10 +47,6 @@ impl Observed {
             Event::TasksPlanned { tasks, config, .. } => {
                 self.config = (**config).clone();
                 self.tasks = tasks.iter().map(|plan| (plan.id, Standing::of(plan))).collect();
-            }
-            // Tried now: it is the same place that it takes.
-            Event::TaskDispatched { task_id, .. } if self.tasks[task_id].status == TaskStatus::Running => {
-                assert!(!self.is_ended && !self.is_paused);
             }
             Event::TasksAmended { tasks, .. } => {
                 // What is to be undone is open again.
@@ -73,9 +70,9 @@ impl Observed {
                 assert!(!self.is_ended);
                 match purpose {
                     Purpose::Condition => {
-                        let condition = self.tasks[task_id].plan.condition.as_ref().expect("it asks for its condition");
-                        assert!(!self.asked.values().any(|text| *text == condition.text), "it is being asked already");
-                        self.asked.insert(*question_id, condition.text.clone());
+                        let condition = self.tasks[task_id].plan.condition_key().expect("it asks for its condition");
+                        assert!(!self.asked.values().any(|asked| *asked == condition), "it is being asked already");
+                        self.asked.insert(*question_id, condition);
                     }
                     Purpose::Task | Purpose::Executor | Purpose::Failure => {
                         self.set(*task_id, TaskStatus::NeedsClarification, false);
@@ -83,8 +80,8 @@ impl Observed {
                 }
             }
             Event::ClarificationReceived { question_id, answer, .. } => {
-                if let Some(text) = self.asked.remove(question_id) {
-                    self.conditions.insert(text, answer == "yes");
+                if let Some(condition) = self.asked.remove(question_id) {
+                    self.conditions.insert(condition, answer == "yes");
                 }
             }
             Event::PlanPaused { .. } => self.is_paused = true,
@@ -102,7 +99,13 @@ impl Observed {
                 (self.is_ended, self.is_paused) = (true, false);
             }
             Event::PlanForked { .. } => self.fork(),
-            Event::DeadlineSet { .. }
+            Event::TimerFired { timer: Timer::Retry(task_id), .. } | Event::RetryHastened { task_id } => {
+                self.set_waits(*task_id, false);
+            }
+            Event::RetryScheduled { task_id, .. } => self.set_waits(*task_id, true),
+            Event::TimerSet { .. }
+            | Event::TimerFired { .. }
+            | Event::PlanStopped { .. }
             | Event::UsageRecorded { .. }
             | Event::ClarificationWithdrawn { .. }
             | Event::CheckpointNamed { .. }
@@ -117,6 +120,7 @@ impl Observed {
     fn fork(&mut self) {
         (self.is_paused, self.is_ended) = (false, false);
         self.asked.clear();
+        self.tasks.values_mut().for_each(|task| task.waits = false);
         let done = self.tasks.values().filter(|task| task.status == TaskStatus::Completed);
         let undone = done.filter_map(|task| task.plan.compensates).collect::<BTreeSet<_>>();
         for (id, task) in &mut self.tasks {
@@ -134,7 +138,7 @@ impl Observed {
         if standing.status != status {
             self.changes.insert((standing.status.as_str(), status.as_str()));
         }
-        (standing.status, standing.lets_go) = (status, lets_go);
+        (standing.status, standing.lets_go, standing.waits) = (status, lets_go, false);
         standing.is_paused &= !status.is_end();
     }
 
@@ -144,20 +148,24 @@ impl Observed {
         standing.is_paused = is_paused;
     }
 
+    fn set_waits(&mut self, task: TaskId, waits: bool) {
+        self.tasks.get_mut(&task).expect("the event is of a task of the plan").waits = waits;
+    }
+
     fn forget_answer_that_left_out(&mut self, task: TaskId) {
         let standing = &self.tasks[&task];
         if let (TaskStatus::Skipped, true, Some(condition)) =
-            (standing.status, standing.lets_go, &standing.plan.condition)
+            (standing.status, standing.lets_go, standing.plan.condition_key())
         {
-            self.conditions.remove(&condition.text);
+            self.conditions.remove(&condition);
         }
     }
 
     /// Whether a task is planned and everything it waits for has let it go, its condition included.
     fn may_start(&self, task: TaskId) -> bool {
-        let Standing { plan, status, is_paused, .. } = &self.tasks[&task];
+        let Standing { plan, status, is_paused, waits, .. } = &self.tasks[&task];
         let mut waits_for = plan.depends_on.iter().map(|dependency| &self.tasks[&dependency.task]);
-        let holds = plan.condition.as_ref().is_none_or(|condition| self.holds(condition));
+        let holds = plan.condition.as_ref().is_none_or(|condition| self.holds(plan, condition));
         // A task whose run depends on an outcome is let go by any end of the task that decides, else by any end.
         let is_decided_by = |condition: &Condition, before: &Standing| {
             condition.outcome_of.is_none_or(|decides| decides == before.plan.id)
@@ -167,15 +175,19 @@ impl Observed {
         };
         *status == TaskStatus::Planned
             && !is_paused
+            && !waits
             && holds
             && waits_for.all(|before| before.status.is_end() && lets_go(before))
     }
 
     /// The outcome of a task with a command decides once it has ended; else a person does.
-    fn holds(&self, condition: &Condition) -> bool {
+    fn holds(&self, plan: &TaskPlan, condition: &Condition) -> bool {
         let decides = condition.outcome_of.map(|task| &self.tasks[&task]);
         let decides = decides.filter(|task| task.plan.command.is_some() && task.status.is_end());
-        let by_person = || self.conditions.get(&condition.text).is_some_and(|holds| *holds != condition.negated);
+        let by_person = || {
+            let said = plan.condition_key().and_then(|condition| self.conditions.get(&condition));
+            said.is_some_and(|holds| *holds != condition.negated)
+        };
         decides.map_or_else(by_person, |task| match task.status {
             TaskStatus::Completed => !condition.negated,
             TaskStatus::Failed | TaskStatus::TimedOut => condition.negated,
@@ -250,7 +262,7 @@ impl Run {
                 Wait::PausedTask(task) => observed.tasks[task].is_paused,
                 Wait::PausedPlan => observed.is_paused,
                 Wait::Question(id) => state.open_questions().any(|question| question.id == *id),
-                Wait::Moment(of, at) => state.deadlines().get(of) == Some(at),
+                Wait::Timer(timer, due) => state.timers().get(timer) == due.as_ref(),
                 Wait::Work => false,
             };
             assert!(is_so, "{wait:?}");
@@ -274,27 +286,28 @@ impl Run {
         let running = running.map(|task| (task.plan.id, task.attempts)).collect::<Vec<_>>();
         let open = state.open_questions().cloned().collect::<Vec<_>>();
         let n_ways = running.len() + open.len();
+        let waiting = state.tasks().iter().find(|task| task.retry_ms.is_some()).map(|task| task.plan.id);
+        if let Some(task) = waiting.filter(|_| n_ways == 0 && state.phase() != Phase::Paused) {
+            return self.order(Command::RetryNow { task });
+        }
         if n_ways == 0 {
             let paused = state.tasks().iter().filter(|task| task.is_paused && !task.status.is_end());
             let paused = paused.map(|task| task.plan.id).collect::<Vec<_>>();
             paused.into_iter().for_each(|task| self.order(Command::ResumeTask { task }));
             return self.order(Command::Resume);
         }
-        let event = match choice % n_ways {
+        let command = match choice % n_ways {
             at if at < running.len() => {
-                report(running[at].0, running[at].1, u8::try_from(how % usize::from(N_REPORTS)).unwrap())
+                let how = u8::try_from(how % usize::from(N_REPORTS)).unwrap();
+                Command::HandleExecutorEvent(report(running[at].0, running[at].1, how))
             }
             at => {
                 let question = &open[at - running.len()];
                 let words = words(question.purpose);
-                ExecutorEvent::ClarificationProvided {
-                    node_id: question.task,
-                    question_id: question.id,
-                    answer: words[how % words.len()].to_owned(),
-                }
+                Command::Answer { question: question.id, answer: words[how % words.len()].to_owned() }
             }
         };
-        self.order(Command::HandleExecutorEvent(event));
+        self.order(command);
     }
 
     /// Everybody does what brings the plan to its end; each step must end a task or answer a question.
@@ -373,7 +386,7 @@ fn only_these_changes_of_status_happen() {
         "Completed -> Planned",
         "Failed -> Planned",
         "NeedsClarification -> Cancelled, Completed, Failed, Planned, Skipped, TimedOut",
-        "Planned -> Cancelled, Completed, NeedsClarification, Running, Skipped, TimedOut",
+        "Planned -> Cancelled, Completed, Failed, NeedsClarification, Running, Skipped, TimedOut",
         "Running -> Cancelled, Completed, Failed, NeedsClarification, Planned, Skipped, TimedOut",
         "Skipped -> Planned",
         "TimedOut -> Planned",

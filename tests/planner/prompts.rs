@@ -34,10 +34,10 @@ proptest! {
         let config = PlannerConfig { system_prompt: system_prompt.clone(), ..budget(token_budget) };
         let mut run = Run::begin(config, &render(&plan));
         for _ in 0..3 * tasks.len() {
-            let open = run.state().open_questions().next().map(|question| (question.task.0, question.id.0));
+            let open = run.state().open_questions().next().map(|question| question.id.0);
             let running = run.state().tasks().iter().find(|task| task.status == TaskStatus::Running);
             match (open, running.map(|task| task.plan.id.0)) {
-                (Some((task, question)), _) => run.answer(task, question, "in the third house on the left"),
+                (Some(question), _) => run.answer(question, "in the third house on the left"),
                 (None, Some(task)) => {
                     let (times, text) = &results[usize::try_from(task).unwrap() - 1];
                     run.done(task, &text.repeat(*times));
@@ -92,7 +92,7 @@ The goal is a small house.
 fn a_prompt_has_the_task_the_results_before_it_the_plan_and_how_to_answer() {
     let config = PlannerConfig { system_prompt: "You build houses.".into(), ..budget(8_000) };
     let mut run = Run::begin(config, HOUSE);
-    run.answer(1, 1, "blue");
+    run.answer(1, "blue");
     run.done(2, "the plan is in plan.pdf\n");
     let expected = "You build houses.
 

@@ -122,7 +122,7 @@ fn condition_of(what: u8, negated: bool, depends_on: &[Dependency]) -> Condition
         || ["it rains", "it is late"][usize::from(what / 2)].to_owned(),
         |decides| format!("step {decides} succeeds"),
     );
-    Condition { text, negated, outcome_of: decides }
+    Condition { text, negated, outcome_of: decides, first: Some(TaskId(1)) }
 }
 
 /// What the text cannot say of every task.
@@ -393,14 +393,14 @@ impl Act {
             }
             Self::Answer { pick, is_wild, word } => {
                 let open = || {
-                    let open = state.open_questions().map(|question| (question.id, question.task));
+                    let open = state.open_questions().map(|question| question.id);
                     pick_of(&open.collect::<Vec<_>>(), *pick)
                 };
-                let wild = (QuestionId(u64::from(pick % 6)), task(pick % 10));
-                let (question_id, node_id) = if *is_wild { None } else { open() }.unwrap_or(wild);
+                let wild = QuestionId(u64::from(pick % 6));
+                let question = if *is_wild { None } else { open() }.unwrap_or(wild);
                 let words = ["yes", "no", "retry", "done", "skip", "continue", "stop", "blue", ""];
                 let answer = words[usize::from(*word)].to_owned();
-                Command::HandleExecutorEvent(ExecutorEvent::ClarificationProvided { node_id, question_id, answer })
+                Command::Answer { question, answer }
             }
             Self::Cancel { task: picked } => Command::Cancel { task: picked.map(task), reason: "not wanted".into() },
             Self::Retry { task: picked } => Command::Retry { task: picked.map(task) },
@@ -432,7 +432,10 @@ impl Act {
             | Self::FromAbove { .. }
             | Self::Fork { .. }
             | Self::Undo => self.of_time_and_questions(state),
-            Self::Tick { at } => Command::Tick { now: Timestamp(i64::from(*at) * 1_000) },
+            Self::Tick { at } => match state.next_timer() {
+                Some((due, timer)) if !state.has_unset_timers() => Command::FireTimer { timer, due },
+                Some(_) | None => Command::SetTimers { now: Timestamp(i64::from(*at) * 1_000) },
+            },
             Self::Compact { max_tokens } => Command::CompactContext { max_tokens: *max_tokens },
             Self::Initialize => draft.initialize(),
         }

@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use crewlog_executors::human::{self, claim_of};
+use crewlog_executors::claiming::claim_of;
+use crewlog_executors::human;
 use crewlog_executors::liveness::SignOfLife;
 use crewlog_executors::planning::planner_of;
 use crewlog_mq::{
@@ -137,10 +138,12 @@ async fn tell_all(log: &mut Recording) {
     log.tell(1, claim(1, "b", 71, Some(2))).await;
     log.tell(1, end(3, done("built"))).await;
     log.tell(2, report(1, failed(&"x".repeat(10_000), FailureClass::Task))).await;
+    log.order(Command::RetryNow { task: TaskId(2) }).await;
     log.tell(2, report(2, Ending::Asked { question: "Which?".into(), default: None })).await;
-    log.tell(2, TaskCommand::Answer { question_id: QuestionId(1), answer: "that".into() }).await;
+    log.order(Command::Answer { question: QuestionId(1), answer: "that".into() }).await;
     log.tell(2, claim(3, "a", 9_000, None)).await;
     log.tell(2, end(3, Ending::Stopped { reason: "not wanted".into() })).await;
+    log.tell(2, TaskCommand::Withdraw { attempt: 4, now: now(9_100) }).await;
 }
 
 /// Every command that makes a plan under way otherwise; of long amendments only what they made is kept.
@@ -178,10 +181,10 @@ async fn order_all(log: &mut Recording) {
     let (node_id, attempt) = (TaskId(2), 4);
     let error = "y".repeat(10_000);
     log.order(handle(ExecutorEvent::TaskFailed { node_id, attempt, error, class: FailureClass::TimedOut })).await;
+    log.order(Command::RetryNow { task: TaskId(2) }).await;
     let question = "Why?".to_owned();
     log.order(handle(ExecutorEvent::NeedsClarification { node_id, attempt: 5, question, default: None })).await;
-    let (question_id, answer) = (QuestionId(2), "so".to_owned());
-    log.order(handle(ExecutorEvent::ClarificationProvided { node_id, question_id, answer })).await;
+    log.order(Command::Answer { question: QuestionId(2), answer: "so".to_owned() }).await;
     log.order(handle(ExecutorEvent::TaskCompleted { node_id, attempt: 6, result: "ok".into() })).await;
     log.order(Command::Cancel { task: None, reason: reason(METADATA_BYTES_MAX / 16) }).await;
     log.order(Command::Retry { task: None }).await;
@@ -224,14 +227,14 @@ async fn every_command_is_decided_again_from_its_record_and_its_events() {
     let counted = decide_again(&store).await;
     let expected = [
         ("Amend", 3),
-        ("Answer", 1),
+        ("Answer", 2),
         ("Cancel", 3),
         ("Claim", 4),
         ("CompactContext", 1),
         ("Configure", 1),
         ("Continue", 1),
         ("End", 3),
-        ("HandleExecutorEvent", 4),
+        ("HandleExecutorEvent", 3),
         ("Initialize", 1),
         ("Pause", 2),
         ("PauseTask", 1),
@@ -241,9 +244,11 @@ async fn every_command_is_decided_again_from_its_record_and_its_events() {
         ("Resume", 2),
         ("ResumeTask", 1),
         ("Retry", 2),
+        ("RetryNow", 2),
         ("Start", 1),
+        ("Withdraw", 1),
         ("given", 1),
-        ("reaction", 4),
+        ("reaction", 3),
     ];
     assert_eq!(counted.iter().map(|(name, n)| (name.as_str(), *n)).collect::<Vec<_>>(), expected);
     assert_eq!(log.planner.handler().state().tasks()[0].status, TaskStatus::Completed);
@@ -260,10 +265,9 @@ async fn what_a_person_takes_over_from_a_dead_worker_is_decided_again() {
     drop(worker);
     let mut claim = claim_of(&store, PLAN, TaskId(1), Vec::new());
     human::report(&mut claim, attempt, &person, Timestamp(2), done("by hand")).await.unwrap();
-    human::answer(&mut claim, QuestionId(1), "so".into()).await.unwrap();
     let counted = decide_again(&store).await;
     let counted = counted.iter().map(|(name, n)| (name.as_str(), *n)).collect::<Vec<_>>();
-    assert_eq!(counted, [("Answer", 1), ("Claim", 1), ("Report", 1)]);
+    assert_eq!(counted, [("Claim", 1), ("Report", 1)]);
 }
 
 /// Amendments as a changed file gives them: what a person has done, what is otherwise, and the text.
@@ -370,8 +374,10 @@ fn a_recorded_command_has_its_documented_form_without_what_events_repeat() {
         TaskCommand::End { epoch: 2, usage: Usage::default(), ending: ending() }.recorded(),
         json!({"End": {"epoch": 2}}),
     );
-    let answer = TaskCommand::Answer { question_id: QuestionId(1), answer: "a".into() };
-    check(answer.recorded(), json!({"Answer": {"question_id": 1}}));
+    check(TaskCommand::Withdraw { attempt, now }.recorded(), json!({"Withdraw": {"attempt": 1, "now": 5}}));
+    check(TaskCommand::FireTimer { epoch: 2, now }.recorded(), json!({"FireTimer": {"epoch": 2, "now": 5}}));
+    let answer = Command::Answer { question: QuestionId(1), answer: "a".into() };
+    check(answer.recorded(), json!({"Answer": {"question": 1}}));
 }
 
 #[test]
@@ -391,7 +397,7 @@ fn what_is_no_recorded_command_is_refused_with_the_reason() {
         TaskCommand::restore(&kept, &[TaskEvent::TaskStarted { epoch: 1, prompt: None }]).unwrap_err().to_string()
     };
     assert!(lacking(json!({"End": {"epoch": 1}})).contains("recorded command End"));
-    assert!(lacking(json!({"Answer": {"question_id": 1}})).contains("recorded command Answer"));
+    check(json!({"Answer": {"question": 1}}), "recorded command Answer");
 }
 
 /// A task's part of a report, as a person makes it.
@@ -415,9 +421,7 @@ fn as_told(event: ExecutorEvent, now: Timestamp) -> (u64, TaskCommand) {
             },
         ),
         ExecutorEvent::UsageReported { .. } => panic!("only a holder says what it used up"),
-        ExecutorEvent::ClarificationProvided { node_id, question_id, answer } => {
-            (node_id.0, TaskCommand::Answer { question_id, answer })
-        }
+        ExecutorEvent::TaskWithdrawn { node_id, attempt } => (node_id.0, TaskCommand::Withdraw { attempt, now }),
     }
 }
 

@@ -204,7 +204,10 @@ fn reports_that_are_late_repeated_or_of_nothing_known_change_nothing() {
         (nothing)
         > 1 fails boom
         1 Planned: boom
-        dispatched 1#2 later
+        1 again later
+        > now 1
+        1 again now
+        dispatched 1#2
         > 1#1 done late
         (nothing)
         > 1#1 fails again

@@ -37,8 +37,13 @@ impl Run {
         self.history.extend(self.planner.process(command).unwrap());
     }
 
+    /// Takes in a report; what would be tried again later is tried again at once.
     pub(super) fn hear(&mut self, event: ExecutorEvent) {
         self.order(Command::HandleExecutorEvent(event));
+        let waiting = self.state().tasks().iter().find(|task| task.retry_ms.is_some()).map(|task| task.plan.id);
+        if let Some(task) = waiting {
+            self.order(Command::RetryNow { task });
+        }
     }
 
     pub(super) fn done(&mut self, task: u64, result: &str) {
@@ -47,12 +52,8 @@ impl Run {
         self.hear(ExecutorEvent::TaskCompleted { node_id, attempt, result: result.to_owned() });
     }
 
-    pub(super) fn answer(&mut self, task: u64, question: u64, answer: &str) {
-        self.hear(ExecutorEvent::ClarificationProvided {
-            node_id: TaskId(task),
-            question_id: QuestionId(question),
-            answer: answer.to_owned(),
-        });
+    pub(super) fn answer(&mut self, question: u64, answer: &str) {
+        self.order(Command::Answer { question: QuestionId(question), answer: answer.to_owned() });
     }
 
     pub(super) fn compactions(&self) -> Vec<(&str, &[TaskId])> {
@@ -91,7 +92,7 @@ impl Run {
         let (node_id, question, default) = (TaskId(task), question.to_owned(), None);
         let attempt = self.state().task(node_id).unwrap().attempts;
         self.hear(ExecutorEvent::NeedsClarification { node_id, attempt, question, default });
-        self.answer(task, self.state().questions().len() as u64, answer);
+        self.answer(self.state().questions().len() as u64, answer);
     }
 }
 

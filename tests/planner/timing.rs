@@ -1,7 +1,7 @@
 //! Deadlines: of plans, tasks and questions. Time passes where a `tick` says so, in milliseconds.
 
 use crewlog_mq::{Handler, Timestamp};
-use crewlog_planner::event::{Command, PlannerConfig};
+use crewlog_planner::event::{Command, PlannerConfig, Timer};
 use crewlog_planner::plan::{DefaultAnswer, FailurePolicy, TaskPlan};
 use crewlog_planner::planner::Planner;
 
@@ -34,6 +34,7 @@ fn a_plan_past_its_deadline_ends_every_open_task_and_has_failed() {
         > tick 60999
         (nothing)
         > tick 61000
+        Plan fired
         2 TimedOut: the plan passed its deadline, 1 min after its start
         3 Skipped: not started: the plan passed its deadline, 1 min after its start
         ended Failed, 3 tasks: 1 completed, 1 timed out, 1 skipped
@@ -65,10 +66,14 @@ fn a_task_past_its_deadline_has_timed_out_for_good_and_its_tries_count() {
         Task(TaskId(1)) until 5000
         > 1 fails once
         1 Planned: once
-        dispatched 1#2 later
+        1 again later
+        > now 1
+        1 again now
+        dispatched 1#2
         > tick 4999
         (nothing)
         > tick 5000
+        Task(TaskId(1)) fired
         1 TimedOut: passed its deadline, 5 s after its start
         2 Skipped: task 1 did not complete
         3 Skipped: task 2 did not complete
@@ -94,6 +99,7 @@ fn what_a_late_task_means_for_the_rest_is_for_its_failure_policy() {
         > tick 0
         Task(TaskId(1)) until 5000
         > tick 5000
+        Task(TaskId(1)) fired
         1 TimedOut (lets go): passed its deadline, 5 s after its start
         dispatched 2#1
         ",
@@ -111,6 +117,7 @@ fn what_a_late_task_means_for_the_rest_is_for_its_failure_policy() {
         > tick 0
         Task(TaskId(1)) until 5000
         > tick 5000
+        Task(TaskId(1)) fired
         q1 withdrawn: its task passed its deadline
         1 NeedsClarification: passed its deadline, 5 s after its start
         q2 of 1, Failure: Task 1 failed: passed its deadline, 5 s after its start. Retry, done, skip, continue or stop?
@@ -152,6 +159,7 @@ fn a_question_that_nobody_answers_in_time_is_answered_by_its_default() {
         > tick 699
         (nothing)
         > tick 700
+        Question(QuestionId(1)) fired
         q1 = blue (by default)
         1 Completed: blue
         dispatched 3#1 with blue
@@ -184,7 +192,9 @@ fn of_two_that_are_due_at_once_the_first_may_spare_the_second() {
         Task(TaskId(1)) until 5
         Question(QuestionId(1)) until 5
         > tick 5
+        Task(TaskId(1)) fired
         1 TimedOut: passed its deadline, 5 ms after its start
+        stopped because of 1
         2 Skipped: not started: the plan stopped when task 1 failed
         ended Failed, 2 tasks: 1 timed out, 1 skipped
         ",
@@ -205,6 +215,7 @@ fn a_paused_plan_has_no_more_time_than_another() {
         > pause
         paused: lunch
         > tick 1000
+        Plan fired
         1 TimedOut: the plan passed its deadline, 1 s after its start
         ended Failed, 1 task: 1 timed out
         ",
@@ -215,13 +226,16 @@ fn a_paused_plan_has_no_more_time_than_another() {
 fn a_host_is_told_when_something_is_due_and_when_it_is_not_known_yet() {
     let (user_input, config) = ("1. Run `a`\n".to_owned(), within(1_000));
     let mut planner = Planner::new();
-    assert_eq!((planner.state().next_due(), planner.state().wants_tick()), (None, false));
+    assert_eq!((planner.state().next_timer(), planner.state().has_unset_timers()), (None, false));
     planner.process(Command::Initialize { user_input, attachments: Vec::new(), config, parallel: false }).unwrap();
-    assert_eq!((planner.state().next_due(), planner.state().wants_tick()), (None, true));
-    planner.process(Command::Tick { now: Timestamp(5) }).unwrap();
-    assert_eq!((planner.state().next_due(), planner.state().wants_tick()), (Some(Timestamp(1_000_005)), false));
+    assert_eq!((planner.state().next_timer(), planner.state().has_unset_timers()), (None, true));
+    planner.process(Command::SetTimers { now: Timestamp(5) }).unwrap();
+    assert_eq!(
+        (planner.state().next_timer(), planner.state().has_unset_timers()),
+        (Some((Timestamp(1_000_005), Timer::Plan)), false)
+    );
     planner.process(Command::Cancel { task: None, reason: "no".into() }).unwrap();
-    assert_eq!((planner.state().next_due(), planner.state().wants_tick()), (None, false));
+    assert_eq!((planner.state().next_timer(), planner.state().has_unset_timers()), (None, false));
 }
 
 #[test]
@@ -236,6 +250,7 @@ fn a_standing_plan_that_is_given_work_after_its_deadline_has_all_its_time_again(
         > tick 1000
         Plan until 61000
         > tick 61000
+        Plan fired
         1 TimedOut: the plan passed its deadline, 1 min after its start
         ended Failed, 1 task: 1 timed out
         > tick 61000
@@ -246,6 +261,7 @@ fn a_standing_plan_that_is_given_work_after_its_deadline_has_all_its_time_again(
         > tick 70000
         Plan until 130000
         > tick 130000
+        Plan fired
         2 TimedOut: the plan passed its deadline, 1 min after its start
         ended Failed, 2 tasks: 2 timed out
         ",

@@ -8,10 +8,10 @@ use std::fmt::Write;
 use crewlog_mq::{Handler, Timestamp};
 use crewlog_planner::event::{
     Amendment, Answered, Budget, Command, Edit, Event, ExecutorEvent, FailureClass, PlannerCmd, PlannerConfig, Purpose,
-    QuestionId, Setting, TaskStatus, Usage,
+    QuestionId, Setting, TaskStatus, Timer, Usage,
 };
 use crewlog_planner::parse::{ReadOptions, read};
-use crewlog_planner::plan::{DefaultAnswer, NodeKind, Origin, Proposal, TaskId, TaskPlan};
+use crewlog_planner::plan::{DefaultAnswer, FailurePolicy, NodeKind, Origin, Proposal, TaskId, TaskPlan};
 use crewlog_planner::planner::Planner;
 
 /// Carries out the orders of `transcript` on a plan of `text`, and compares.
@@ -72,8 +72,30 @@ impl Plan {
             self.history.push(event);
             return "settings changed\n".to_owned();
         }
+        if order == "startable" {
+            return numbers(self.planner.state().startable(|_| false).into_iter()) + "\n";
+        }
+        if let Some(now) = order.strip_prefix("tick ") {
+            return self.tick(Timestamp(now.parse::<i64>().expect("a number of milliseconds") * 1_000));
+        }
+        self.process(order, self.command(order))
+    }
+
+    /// Sets the timers, and fires those that are due, one after another.
+    fn tick(&mut self, now: Timestamp) -> String {
+        let mut told = String::new();
+        if self.planner.state().has_unset_timers() {
+            told += &self.process("set timers", Command::SetTimers { now });
+        }
+        while let Some((due, timer)) = self.planner.state().next_timer().filter(|(due, _)| *due <= now) {
+            told += &self.process("fire a timer", Command::FireTimer { timer, due });
+        }
+        if told.is_empty() { "(nothing)\n".to_owned() } else { told }
+    }
+
+    fn process(&mut self, order: &str, command: Command) -> String {
         let before = self.planner.clone();
-        match self.planner.process(self.command(order)) {
+        match self.planner.process(command) {
             Ok(events) if events.is_empty() => "(nothing)\n".to_owned(),
             Ok(events) => {
                 self.history.extend(events.iter().cloned());
@@ -92,7 +114,6 @@ impl Plan {
         let task = || (!rest.is_empty()).then(|| TaskId(rest.parse().expect("a task is a number")));
         match first {
             "start" => self.start.clone(),
-            "tick" => Command::Tick { now: Timestamp(rest.parse::<i64>().expect("a number of milliseconds") * 1_000) },
             "undo" => Command::CancelAndUndo { reason: "not wanted".into() },
             "now" => Command::RetryNow { task: task().expect("a task is tried now") },
             "withdraw" => Command::Withdraw { question: question_of(rest), reason: "nobody knows".into() },
@@ -129,21 +150,11 @@ impl Plan {
             "cancel" => Command::Cancel { task: task(), reason: "not wanted".into() },
             "retry" => Command::Retry { task: task() },
             "compact" => Command::CompactContext { max_tokens: rest.parse().expect("a number of tokens") },
-            question if question.starts_with('q') => Command::HandleExecutorEvent(self.answer(question, rest)),
+            question if question.starts_with('q') => {
+                Command::Answer { question: question_of(question), answer: rest.to_owned() }
+            }
             task => Command::HandleExecutorEvent(self.report(task, rest)),
         }
-    }
-
-    /// `q1 yes`; `q1@3 yes` as if it were a question of task 3.
-    fn answer(&self, question: &str, answer: &str) -> ExecutorEvent {
-        let (question, of) = question.split_once('@').unwrap_or((question, ""));
-        let question_id = QuestionId(question[1..].parse().expect("a question is a number"));
-        let known = self.planner.state().questions().iter().find(|known| known.id == question_id);
-        let node_id = match of {
-            "" => known.map_or(TaskId(1), |known| known.task),
-            of => TaskId(of.parse().expect("a task is a number")),
-        };
-        ExecutorEvent::ClarificationProvided { node_id, question_id, answer: answer.to_owned() }
     }
 
     /// `1 done RESULT` of the attempt that runs; `1#2 done RESULT` of attempt 2.
@@ -157,6 +168,7 @@ impl Plan {
         let (how, text) = rest.split_once(' ').unwrap_or((rest, ""));
         let class = match how {
             "done" => return ExecutorEvent::TaskCompleted { node_id, attempt, result: text.to_owned() },
+            "withdrawn" => return ExecutorEvent::TaskWithdrawn { node_id, attempt },
             "used" => {
                 let usage = Usage { input_tokens: text.parse().expect("tokens"), ..Usage::default() };
                 return ExecutorEvent::UsageReported { node_id, attempt, usage };
@@ -236,6 +248,7 @@ fn setting(said: &str) -> Setting {
     match name {
         "parallelism" => Setting::Parallelism(n()),
         "standing" => Setting::Standing(value == "true"),
+        "on-failure" => Setting::OnFailure(FailurePolicy::Stop),
         "retries" => Setting::RetriesMax(value.parse().expect("a number")),
         "analyses" => Setting::ParallelismOfKind(NodeKind::Analysis, value.parse().ok()),
         "questions" => Setting::ParallelismOfKind(NodeKind::Clarification, value.parse().ok()),
@@ -247,8 +260,7 @@ fn setting(said: &str) -> Setting {
 pub fn tell(event: &Event) -> String {
     let told = match event {
         Event::TasksPlanned { tasks, .. } => format!("planned {}", numbers(tasks.iter().map(|task| task.id))),
-        Event::TaskDispatched { task_id, attempt, delay_ms, command } => {
-            let later = if *delay_ms > 0 { " later" } else { "" };
+        Event::TaskDispatched { task_id, attempt, command } => {
             let with = match command {
                 PlannerCmd::ExecuteTask { parameters, .. } => {
                     let with = |told: String, answered: &Answered| told + " with " + &answered.answer;
@@ -258,7 +270,7 @@ pub fn tell(event: &Event) -> String {
                 }
                 PlannerCmd::RequestClarification { .. } => " as a question".to_owned(),
             };
-            format!("dispatched {task_id}#{attempt}{later}{with}")
+            format!("dispatched {task_id}#{attempt}{with}")
         }
         Event::TaskStatusUpdated { task_id, status, result, error, unblocks } => {
             let text = |text: &Option<String>| text.as_ref().map_or(String::new(), |text| format!(": {text}"));
@@ -280,7 +292,8 @@ pub fn tell(event: &Event) -> String {
         Event::ContextCompacted { summary, removed_task_ids, .. } => {
             format!("compacted {}: {summary}", numbers(removed_task_ids.iter().copied()))
         }
-        Event::PlanPaused { reason, .. } => format!("paused: {reason}"),
+        // What a person can do about it is left out.
+        Event::PlanPaused { reason, .. } => format!("paused: {}", reason.split("; ").next().unwrap_or_default()),
         Event::PlanResumed {} => "resumed".to_owned(),
         Event::PlanCancelled { reason } => format!("cancelled: {reason}"),
         Event::TasksReopened { task_ids } => format!("reopened {}", numbers(task_ids.iter().copied())),
@@ -292,7 +305,12 @@ pub fn tell(event: &Event) -> String {
         Event::SettingsChanged { reason, .. } => format!("settings changed: {reason}"),
         Event::TaskPaused { task_id, reason } => format!("{task_id} paused: {reason}"),
         Event::TaskResumed { task_id } => format!("{task_id} resumed"),
-        Event::DeadlineSet { of, at } => format!("{of:?} until {}", at.0 / 1_000),
+        Event::TimerSet { timer: Timer::Retry(task), .. } => format!("Retry({task:?}) is set"),
+        Event::TimerSet { timer, due } => format!("{timer:?} until {}", due.0 / 1_000),
+        Event::TimerFired { timer, .. } => format!("{timer:?} fired"),
+        Event::RetryScheduled { task_id, .. } => format!("{task_id} again later"),
+        Event::RetryHastened { task_id } => format!("{task_id} again now"),
+        Event::PlanStopped { because } => format!("stopped because of {because}"),
         Event::UsageRecorded { task_id, attempt, usage } => {
             format!("{task_id}#{attempt} used {} and {} tokens", usage.input_tokens, usage.output_tokens)
         }

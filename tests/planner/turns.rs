@@ -122,6 +122,40 @@ fn a_kind_or_an_assignee_that_is_full_holds_up_nobody_else() {
 }
 
 #[test]
+fn a_limit_of_an_assignee_holds_for_its_name_in_letters_of_any_case() {
+    check_with(
+        PlannerConfig { parallelism_by_executor: [("Ann".to_owned(), 1)].into(), ..PlannerConfig::default() },
+        "In parallel:\n- Refactor the parser @ann\n- Refactor the lexer @ANN\n- Refactor the reader\n",
+        "
+        > start
+        planned 1 2 3
+        dispatched 1#1
+        dispatched 3#1
+        > set aNN=2
+        settings changed: more
+        dispatched 2#1
+        ",
+    );
+}
+
+#[test]
+fn what_nobody_has_claimed_of_a_standing_plan_takes_no_place() {
+    check_with(
+        PlannerConfig { standing: true, ..one_at_a_time() },
+        "In parallel:\n- Paint the door\n- (P1) Paint the wall\n- Paint the roof\n",
+        "
+        > start
+        planned 1 2 3
+        dispatched 2#1
+        dispatched 1#1
+        dispatched 3#1
+        > startable
+        2
+        ",
+    );
+}
+
+#[test]
 fn other_limits_count_from_the_next_start_on() {
     check_with(
         one_at_a_time(),
@@ -140,18 +174,21 @@ fn other_limits_count_from_the_next_start_on() {
         settings changed: more
         > 2 not-started boom
         2 Planned: boom
+        2 again later
         > 1 done
         1 Completed:
         > 3 done
         3 Completed:
-        dispatched 2#2
+        dispatched 4#1
         > set parallelism=2 bob=0
         ! parallelism of a kind or an assignee is 0, and must be from 1 to 1000
         > set questions=1
         ! questions take no place from tasks: limit the tasks of another kind
-        > 2 done
-        2 Completed:
-        dispatched 4#1
+        > now 2
+        2 again now
+        > 4 done
+        4 Completed:
+        dispatched 2#2
         ",
     );
 }
@@ -165,17 +202,19 @@ fn of_more_than_may_run_those_that_are_held_come_first_and_then_the_most_urgent(
     let (attachments, config) = (Vec::new(), PlannerConfig::default());
     planner.process(Command::Initialize { user_input, attachments, config, parallel: false }).unwrap();
     let begin = |planner: &Planner, held: &[u64]| {
-        let may = |task: &u64| planner.state().may_begin(TaskId(*task), |task| held.contains(&task.0));
-        (1..=5).filter(may).collect::<Vec<_>>()
+        let startable = planner.state().startable(|task| held.contains(&task.0));
+        startable.into_iter().map(|task| task.0).collect::<Vec<_>>()
     };
-    assert_eq!(begin(&planner, &[]), [1, 2, 3, 4, 5], "all may that were dispatched");
+    assert_eq!(begin(&planner, &[]), [3, 2, 4, 5, 1], "all that were dispatched, the most urgent first");
     let configure = |changes: Vec<Setting>| Command::Configure { changes, reason: String::new() };
     planner.process(configure(vec![Setting::Parallelism(2)])).unwrap();
-    assert_eq!(begin(&planner, &[]), [2, 3, 5], "each lane has its limit");
-    assert_eq!(begin(&planner, &[1]), [1, 3, 5]);
-    assert_eq!(begin(&planner, &[1, 2, 4]), [1, 2, 4, 5], "what has begun goes on");
+    assert_eq!(begin(&planner, &[]), [3, 2, 5], "each lane has its limit");
+    assert_eq!(begin(&planner, &[1]), [3, 5]);
+    assert_eq!(begin(&planner, &[1, 2, 4]), [5], "what has begun goes on");
     planner.process(Command::PauseTask { task: TaskId(3), reason: String::new() }).unwrap();
-    assert_eq!(begin(&planner, &[1]), [1, 2, 3, 5], "what is paused gives way, and is held back as such");
+    assert_eq!(begin(&planner, &[1]), [2, 5], "what is paused does not start");
     planner.process(configure(vec![Setting::ParallelismOfKind(NodeKind::ToolCall, Some(1))])).unwrap();
-    assert_eq!(begin(&planner, &[]), [2, 3, 5], "a kind has its limit too");
+    assert_eq!(begin(&planner, &[]), [2, 5], "a kind has its limit too");
+    planner.process(Command::Pause { reason: String::new() }).unwrap();
+    assert_eq!(begin(&planner, &[]), Vec::<u64>::new(), "nothing of a paused plan starts");
 }

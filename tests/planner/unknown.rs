@@ -75,7 +75,10 @@ fn a_task_that_may_be_run_again_is_until_it_has_been_cut_off_too_often_and_then_
         dispatched 1#1
         > 1 cut-off the worker died
         1 Planned: the worker died
-        dispatched 1#2 later
+        1 again later
+        > now 1
+        1 again now
+        dispatched 1#2
         > 1 cut-off it died again
         1 NeedsClarification: it died again
         q1 of 1, Failure: It is not known whether task A did its work: it died again. Retry, done, skip, continue or stop?
@@ -89,7 +92,10 @@ fn a_task_that_may_be_run_again_is_until_it_has_been_cut_off_too_often_and_then_
         dispatched 1#1
         > 1 cut-off power
         1 Planned: power
-        dispatched 1#2 later
+        1 again later
+        > now 1
+        1 again now
+        dispatched 1#2
         ",
     );
 }
@@ -130,12 +136,15 @@ fn a_pause_keeps_nobody_from_asking_or_answering_and_starts_nothing() {
         q1 of 1, Failure: It is not known whether task A did its work: power. Retry, done, skip, continue or stop?
         > 2 cut-off power
         2 Planned: power
+        2 again later
         > q1 retry
         q1 = retry
         1 Planned: power
         > resume
         resumed
         dispatched 1#2
+        > now 2
+        2 again now
         dispatched 2#2
         ",
     );
@@ -154,6 +163,7 @@ fn a_plan_that_stopped_still_asks_and_ends_with_the_answer() {
         dispatched 3#1
         > 1 fails boom
         1 Failed: boom
+        stopped because of 1
         > 3 cut-off power
         3 NeedsClarification: power
         q1 of 3, Failure: It is not known whether task C did its work: power. Retry, done, skip, continue or stop?
@@ -188,6 +198,7 @@ fn what_stops_the_plan_does_not_say_of_a_task_that_did_run_that_it_never_started
         q2 of 1, Failure: It is not known whether task A did its work: power. Retry, done, skip, continue or stop?
         > 2 fails boom
         2 Failed: boom
+        stopped because of 2
         1 Failed: power
         3 Skipped: not started: the plan stopped when task B failed
         ended Failed, 3 tasks: 2 failed, 1 skipped

@@ -101,7 +101,7 @@ async fn conflict(store: &EventStore) {
         };
         let command =
             PlannerCmd::ExecuteTask { node_id: TaskId(1), kind: NodeKind::Refactor, parameters: Box::new(parameters) };
-        let dispatched = Event::TaskDispatched { task_id: TaskId(1), attempt: 1, delay_ms: 0, command };
+        let dispatched = Event::TaskDispatched { task_id: TaskId(1), attempt: 1, command };
         let executor = Executor { name: plan.into(), host: "h".into(), worker: "w".into() };
         let lease_until = store.now();
         let claimed = TaskEvent::TaskClaimed { attempt: 1, executor, lease_until, epoch: 1, cut_off: false };

@@ -136,7 +136,8 @@ impl Resolution {
             | TaskEvent::TaskStarted { .. }
             | TaskEvent::LeaseRenewed { .. }
             | TaskEvent::UsageReported { .. }
-            | TaskEvent::ClarificationProvided { .. } => None,
+            | TaskEvent::TaskWithdrawn { .. }
+            | TaskEvent::TimerFired { .. } => None,
         }
     }
 }
@@ -308,7 +309,11 @@ impl Conflicts {
             | Event::SettingsChanged { .. }
             | Event::TaskPaused { .. }
             | Event::TaskResumed { .. }
-            | Event::DeadlineSet { .. }
+            | Event::TimerSet { .. }
+            | Event::TimerFired { .. }
+            | Event::RetryScheduled { .. }
+            | Event::RetryHastened { .. }
+            | Event::PlanStopped { .. }
             | Event::UsageRecorded { .. }
             | Event::ClarificationWithdrawn { .. }
             | Event::CheckpointNamed { .. }

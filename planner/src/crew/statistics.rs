@@ -229,7 +229,8 @@ impl Project {
             TaskEvent::TaskStarted { .. }
             | TaskEvent::LeaseRenewed { .. }
             | TaskEvent::UsageReported { .. }
-            | TaskEvent::ClarificationProvided { .. } => {}
+            | TaskEvent::TaskWithdrawn { .. }
+            | TaskEvent::TimerFired { .. } => {}
         }
     }
 }

@@ -3,7 +3,7 @@
 use crewlog_mq::{Position, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use crate::event::{Amendment, ExecutorEvent, PlannerConfig, QuestionId, Setting};
+use crate::event::{Amendment, ExecutorEvent, PlannerConfig, QuestionId, Setting, Timer};
 use crate::plan::{Attachment, DefaultAnswer, Proposal, TaskId};
 
 /// What the planner is asked.
@@ -63,10 +63,17 @@ pub enum Command {
     HandleExecutorEvent(ExecutorEvent),
     /// Go on from the present state.
     Continue,
-    /// Set the deadlines that are not set yet, and act on those that have passed.
-    Tick {
+    /// Set the timers that have no due time yet.
+    SetTimers {
         /// Log time.
         now: Timestamp,
+    },
+    /// Fire a timer whose due time has passed.
+    FireTimer {
+        /// The timer.
+        timer: Timer,
+        /// Its due time, in log time.
+        due: Timestamp,
     },
     /// Compact the context to at most so many tokens.
     CompactContext {
@@ -112,6 +119,14 @@ pub enum Command {
         /// Why.
         reason: String,
     },
+    /// Answer a question.
+    Answer {
+        /// The question.
+        question: QuestionId,
+        /// The answer.
+        #[serde(skip)]
+        answer: String,
+    },
     /// Ask a question no longer.
     Withdraw {
         /// The question.
@@ -141,7 +156,7 @@ pub enum Command {
         #[serde(skip)]
         further: String,
     },
-    /// Dispatch a task at once that waits out a delay before its next try.
+    /// Try a task again at once that waits for the delay of its retry.
     RetryNow {
         /// The task.
         task: TaskId,
@@ -177,12 +192,4 @@ pub enum Command {
         /// The task.
         task: TaskId,
     },
-}
-
-impl Command {
-    /// The moment that it tells of, if it tells of one.
-    #[must_use]
-    pub fn moment(&self) -> Option<Timestamp> {
-        if let Self::Tick { now } = self { Some(*now) } else { None }
-    }
 }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::event::{Budget, QuestionId, Usage};
+use crate::event::{Budget, Usage};
 use crate::plan::{Attachment, DefaultAnswer, NodeKind, SubPlan, TaskId};
 
 /// Events of a plan's history, by their places in it: 1, 2, 3 ... Of a plan that is no fork these are the sequences of its
@@ -169,14 +169,11 @@ pub enum ExecutorEvent {
         #[serde(skip)]
         default: Option<DefaultAnswer>,
     },
-    /// A question was answered.
-    ClarificationProvided {
-        /// The task whose question it is.
+    /// Nobody had begun the task when its plan stopped, and nobody will.
+    TaskWithdrawn {
+        /// The task.
         node_id: TaskId,
-        /// The question.
-        question_id: QuestionId,
-        /// The answer.
-        #[serde(skip)]
-        answer: String,
+        /// The dispatch.
+        attempt: u32,
     },
 }

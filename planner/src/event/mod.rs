@@ -119,15 +119,17 @@ pub enum Purpose {
     Failure,
 }
 
-/// What has to happen by a moment.
+/// A timer of a plan. Its due time is in the log, and so is that it fired.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub enum Deadline {
-    /// The plan ends.
+pub enum Timer {
+    /// The plan's deadline.
     Plan,
-    /// A task ends.
+    /// A task's deadline.
     Task(TaskId),
-    /// A question is answered.
+    /// When the default answer of a question counts.
     Question(QuestionId),
+    /// When a failed task is tried again.
+    Retry(TaskId),
 }
 
 /// What happened to a plan.
@@ -191,12 +193,31 @@ pub enum Event {
         /// The task.
         task_id: TaskId,
     },
-    /// Something must have happened by a moment.
-    DeadlineSet {
-        /// What.
-        of: Deadline,
-        /// The moment, in log time.
-        at: Timestamp,
+    /// A timer has its due time.
+    TimerSet {
+        /// The timer.
+        timer: Timer,
+        /// When it fires, in log time.
+        due: Timestamp,
+    },
+    /// The due time of a timer has passed.
+    TimerFired {
+        /// The timer.
+        timer: Timer,
+        /// When it was due, in log time.
+        due: Timestamp,
+    },
+    /// A failed task is tried again after a delay.
+    RetryScheduled {
+        /// The task.
+        task_id: TaskId,
+        /// The delay, in milliseconds.
+        delay_ms: u64,
+    },
+    /// A person does not wait for the delay of a retry.
+    RetryHastened {
+        /// The task.
+        task_id: TaskId,
     },
     /// An executor has used something up.
     UsageRecorded {
@@ -234,9 +255,6 @@ pub enum Event {
         task_id: TaskId,
         /// 1 for the first dispatch of the task, and so on.
         attempt: u32,
-        /// How long to wait first, in milliseconds.
-        #[serde(default)]
-        delay_ms: u64,
         /// What to do.
         command: PlannerCmd,
     },
@@ -300,6 +318,11 @@ pub enum Event {
     },
     /// Tasks are started again.
     PlanResumed {},
+    /// A failure stopped the plan: nothing more is started, and nothing is tried again.
+    PlanStopped {
+        /// The task that failed.
+        because: TaskId,
+    },
     /// A person ended the plan.
     PlanCancelled {
         /// Why.
@@ -321,7 +344,55 @@ pub enum Event {
     },
 }
 
+/// What an event changes, for readers that need no more detail.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum About<'a> {
+    /// The plan has begun, or is open again.
+    Beginning,
+    /// Definitions, settings, or whether the plan may go on.
+    Plan,
+    /// The plan has ended.
+    End,
+    /// The status of these tasks, or whether they are paused.
+    Tasks(&'a [TaskId]),
+    /// A question of a task.
+    Question(TaskId, QuestionId),
+    /// Timers, usage, checkpoints and compaction: no status changes.
+    Bookkeeping,
+}
+
 impl Event {
+    /// What it changes.
+    #[must_use]
+    pub fn about(&self) -> About<'_> {
+        match self {
+            // A standing plan that has ended goes on with what is added.
+            Self::TasksPlanned { .. } | Self::PlanForked { .. } | Self::TasksAmended { .. } => About::Beginning,
+            Self::SettingsChanged { .. }
+            | Self::PlanPaused { .. }
+            | Self::PlanResumed {}
+            | Self::PlanStopped { .. }
+            | Self::PlanCancelled { .. } => About::Plan,
+            Self::PlanningCompleted { .. } => About::End,
+            Self::TasksReopened { task_ids } => About::Tasks(task_ids),
+            Self::TaskDispatched { task_id, .. }
+            | Self::TaskStatusUpdated { task_id, .. }
+            | Self::TaskPaused { task_id, .. }
+            | Self::TaskResumed { task_id } => About::Tasks(std::slice::from_ref(task_id)),
+            Self::ClarificationRequested { task_id, question_id, .. }
+            | Self::ClarificationReceived { task_id, question_id, .. }
+            | Self::ClarificationWithdrawn { task_id, question_id, .. } => About::Question(*task_id, *question_id),
+            Self::TimerSet { .. }
+            | Self::TimerFired { .. }
+            | Self::RetryScheduled { .. }
+            | Self::RetryHastened { .. }
+            | Self::UsageRecorded { .. }
+            | Self::CheckpointNamed { .. }
+            | Self::CompactionRequested { .. }
+            | Self::ContextCompacted { .. } => About::Bookkeeping,
+        }
+    }
+
     /// A plan of these tasks of which nothing else is known: the first event of a history that is made by hand.
     #[must_use]
     pub fn planned(tasks: Vec<TaskPlan>, config: PlannerConfig) -> Self {
@@ -348,7 +419,10 @@ impl MqEvent for Event {
             Self::SettingsChanged { .. } => "SettingsChanged",
             Self::TaskPaused { .. } => "TaskPaused",
             Self::TaskResumed { .. } => "TaskResumed",
-            Self::DeadlineSet { .. } => "DeadlineSet",
+            Self::TimerSet { .. } => "TimerSet",
+            Self::TimerFired { .. } => "TimerFired",
+            Self::RetryScheduled { .. } => "RetryScheduled",
+            Self::RetryHastened { .. } => "RetryHastened",
             Self::UsageRecorded { .. } => "UsageRecorded",
             Self::ClarificationWithdrawn { .. } => "ClarificationWithdrawn",
             Self::CheckpointNamed { .. } => "CheckpointNamed",
@@ -360,6 +434,7 @@ impl MqEvent for Event {
             Self::ContextCompacted { .. } => "ContextCompacted",
             Self::PlanPaused { .. } => "PlanPaused",
             Self::PlanResumed {} => "PlanResumed",
+            Self::PlanStopped { .. } => "PlanStopped",
             Self::PlanCancelled { .. } => "PlanCancelled",
             Self::TasksReopened { .. } => "TasksReopened",
             Self::PlanningCompleted { .. } => "PlanningCompleted",

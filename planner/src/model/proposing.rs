@@ -273,8 +273,12 @@ impl ProposedTask {
         plan.estimate_ms = ms(self.estimate_s);
         plan.on_failure = self.on_failure;
         plan.rerun_safe = self.rerun_safe.unwrap_or_default();
-        plan.condition =
-            text(self.condition, "condition")?.map(|text| Condition { text, negated: false, outcome_of: None });
+        plan.condition = text(self.condition, "condition")?.map(|text| Condition {
+            text,
+            negated: false,
+            outcome_of: None,
+            first: None,
+        });
         plan.notes = list(self.notes, "notes")?;
         plan.files = list(self.files, "files")?;
         plan.assignee = text(self.assignee, "assignee")?.map(|name| name.trim_start_matches('@').to_owned());

@@ -404,7 +404,7 @@ impl<'a> Builder<'a> {
             questions.clone().for_each(|question| self.place(tree, question, front));
         }
         let written = self.written(tree, place);
-        let (condition, decided_by) = self.condition(tree, node, front);
+        let (condition, decided_by) = self.condition(tree, place, front);
         let is_conditional = condition.is_some();
         let condition = both(self.inherited.as_ref(), condition);
         let mut own = match (&written, &decided_by) {
@@ -460,18 +460,15 @@ impl<'a> Builder<'a> {
     }
 
     /// The condition of a step, and the steps that have to end before it can be decided, if it looks at one.
-    fn condition(&mut self, tree: &Tree, node: &Node, front: &Front) -> (Option<Condition>, Option<Front>) {
-        let (condition, decided_by) = match (&node.when, self.last_condition.clone()) {
+    fn condition(&mut self, tree: &Tree, place: usize, front: &Front) -> (Option<Condition>, Option<Front>) {
+        let (mut condition, decided_by) = match (&tree.nodes[place].when, self.last_condition.clone()) {
             (When::Always | When::Failed(_), _) => return (None, None),
             (When::Otherwise, Some((condition, decided_by))) => {
-                let condition = Condition { negated: !condition.negated, ..condition };
-                return (Some(condition), Some(decided_by));
+                return (Some(Condition { negated: !condition.negated, ..condition }), Some(decided_by));
             }
-            (When::Asked { text, negated }, _) => {
-                (Condition { text: text.clone(), negated: *negated, outcome_of: None }, None)
-            }
-            (When::Outcome { .. } | When::Otherwise, _) => {
-                let succeeded = node.when == When::Outcome { succeeded: true };
+            (When::Asked { text, negated }, _) => (Condition::asked(text.clone(), *negated), None),
+            (when @ (When::Outcome { .. } | When::Otherwise), _) => {
+                let succeeded = *when == When::Outcome { succeeded: true };
                 match self.last {
                     Some(last) => {
                         let always = front.iter().filter(|(before, _)| self.conditions[**before].is_none());
@@ -479,10 +476,12 @@ impl<'a> Builder<'a> {
                         decided_by.insert(last, Strength::Hard);
                         (self.outcome(tree, last, succeeded), Some(decided_by))
                     }
-                    None => (Condition { text: "it succeeds".to_owned(), negated: !succeeded, outcome_of: None }, None),
+                    None => (Condition::asked("it succeeds".to_owned(), !succeeded), None),
                 }
             }
         };
+        let same = self.last_condition.take().filter(|(last, _)| last.text == condition.text);
+        condition.first = same.and_then(|(last, _)| last.first).or_else(|| self.ids[place..].iter().find_map(|id| *id));
         self.last_condition = Some((condition.clone(), decided_by.clone().unwrap_or_else(|| front.clone())));
         (Some(condition), decided_by)
     }
@@ -490,7 +489,7 @@ impl<'a> Builder<'a> {
     fn outcome(&self, tree: &Tree, place: usize, succeeded: bool) -> Condition {
         let id = self.ids[place];
         let name = tree.nodes[place].task.label.clone().or_else(|| id.map(|id| id.to_string())).unwrap_or_default();
-        Condition { text: format!("step {name} succeeds"), negated: !succeeded, outcome_of: id }
+        Condition { outcome_of: id, ..Condition::asked(format!("step {name} succeeds"), !succeeded) }
     }
 }
 
@@ -498,9 +497,10 @@ impl<'a> Builder<'a> {
 fn both(around: Option<&Condition>, own: Option<Condition>) -> Option<Condition> {
     let said = |one: &Condition| if one.negated { format!("not: {}", one.text) } else { one.text.clone() };
     match (around, own) {
-        (Some(around), Some(own)) => {
-            Some(Condition { text: format!("{} and {}", said(around), said(&own)), negated: false, outcome_of: None })
-        }
+        (Some(around), Some(own)) => Some(Condition {
+            first: own.first,
+            ..Condition::asked(format!("{} and {}", said(around), said(&own)), false)
+        }),
         (around, own) => own.or_else(|| around.cloned()),
     }
 }

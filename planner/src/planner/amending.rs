@@ -180,6 +180,9 @@ impl<'a> Draft<'a> {
             while let Some((_, of_plan)) = outer.next_if(|(waiting, _)| renumbered(*waiting) == task.id) {
                 task.depends_on.push(hard(of_plan));
             }
+            if let Some(condition) = &mut task.condition {
+                condition.first = condition.first.map(renumbered);
+            }
             if let Some(condition) = &mut task.condition
                 && let Some(decides) = condition.outcome_of.map(renumbered)
             {
@@ -322,9 +325,10 @@ impl<'a> Draft<'a> {
             let small = label.to_lowercase();
             // What is called by another's number would be taken for it.
             let number = label.parse().ok().map(TaskId).filter(|number| *number != task);
-            let is_edited = self.state.task(task).is_some_and(|known| known.plan.label.as_ref() != Some(label));
-            let is_name = |number: &TaskId| self.state.task(*number).is_some_and(|other| other.plan.label.is_none());
-            if let Some(task) = number.filter(|number| is_edited && is_name(number)) {
+            let is_given = self.state.task(task).is_none_or(|known| known.plan.label.as_ref() != Some(label));
+            let plan_of = |id: &TaskId| self.tasks.get(id).or_else(|| self.state.task(*id).map(|task| &task.plan));
+            let is_name = |number: &TaskId| plan_of(number).is_some_and(|other| other.label.is_none());
+            if let Some(task) = number.filter(|number| is_given && is_name(number)) {
                 return Err(PlannerError::LabelTaken { label: label.clone(), task });
             }
             let kept = self.state.labels.get(&small).filter(|other| !self.tasks.contains_key(*other));

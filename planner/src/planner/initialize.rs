@@ -65,6 +65,11 @@ fn take_up(
 
 fn planned(proposal: Proposal, attachments: Vec<Attachment>, config: PlannerConfig) -> Vec<Event> {
     let Proposal { mut tasks, title, source, context, origin } = proposal;
+    for task in &mut tasks {
+        // Of two dependencies on one task the firmer stays.
+        task.depends_on.sort_unstable();
+        task.depends_on.dedup_by_key(|dependency| dependency.task);
+    }
     let attachments = attach(&mut tasks, attachments);
     let marked = tasks.iter().filter_map(|task| end_by_mark(task).or_else(|| pause_by_mark(task))).collect::<Vec<_>>();
     let config = Box::new(config);

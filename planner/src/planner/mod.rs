@@ -80,8 +80,9 @@ impl Planner {
             }
             Command::NameCheckpoint { name } => self.name_checkpoint(name),
             Command::HandleExecutorEvent(event) => self.handle(event),
-            // What a moment brings is taken in bit by bit, each on the state after the one before.
-            Command::Continue | Command::Tick { .. } => Ok(Vec::new()),
+            Command::Continue => Ok(Vec::new()),
+            Command::SetTimers { now } => Ok(self.set_timers(now)),
+            Command::FireTimer { timer, due } => Ok(self.fire_timer(timer, due)),
             Command::CompactContext { max_tokens } => {
                 Ok(prompt::compact(&self.state, max_tokens).into_iter().collect())
             }
@@ -101,6 +102,7 @@ impl Planner {
             Command::Retry { task } => self.retry(task),
             Command::RetryNow { task } => self.retry_now(task),
             Command::CancelAndUndo { reason } => Ok(self.cancel_and_undo(&reason)),
+            Command::Answer { question, answer } => self.answer(question, answer),
             Command::Withdraw { question, reason } => self.withdraw(question, &reason),
             Command::Ask { task, question, default } => self.ask_of(task, question, default),
             Command::AnswerAndAsk { question, answer, further } => self.answer_and_ask(question, answer, further),
@@ -118,7 +120,6 @@ impl Handler for Planner {
     type Error = PlannerError;
 
     fn process(&mut self, command: Command) -> Result<Vec<Event>, PlannerError> {
-        let now = command.moment();
         let mut events = self.decide(command)?;
         let mut n_applied = 0;
         loop {
@@ -130,9 +131,6 @@ impl Handler for Planner {
             match prompt::due(&self.state) {
                 Some(compacted) => events.push(compacted),
                 None => events.extend(self.schedule()),
-            }
-            if let (true, Some(now)) = (events.len() == n_applied, now) {
-                events.extend(self.pass(now));
             }
             if events.len() == n_applied {
                 debug_assert!(prompt::is_within_budget(&self.state), "the history is compacted before it is too long");

@@ -5,7 +5,7 @@ use crate::event::{Event, TaskStatus};
 use crate::plan::TaskId;
 use crate::planner::schedule::is_left_out;
 use crate::planner::{Planner, end};
-use crate::state::{Phase, Task};
+use crate::state::Phase;
 
 impl Planner {
     pub(super) fn cancel_task(&self, id: TaskId, reason: &str) -> Result<Vec<Event>, PlannerError> {
@@ -83,12 +83,8 @@ impl Planner {
                 if !is_retryable(status) {
                     return Err(PlannerError::NotRetryable { task: id, status });
                 }
-                reopened[index] = true;
-                if self.state.stops(&self.state.tasks[index]) {
-                    let skipped = |task: &Task| task.status == TaskStatus::Skipped && !task.unblocks;
-                    for (index, task) in self.state.tasks.iter().enumerate() {
-                        reopened[index] |= skipped(task);
-                    }
+                for (other, task) in self.state.tasks.iter().enumerate() {
+                    reopened[other] = other == index || task.stopped_by == Some(id);
                 }
             }
             None => {
@@ -127,15 +123,15 @@ impl Planner {
         }
     }
 
-    /// A task that waits out its delay is dispatched anew, without one.
+    /// Tries a task again at once that waits for the delay of its retry.
     pub(super) fn retry_now(&self, id: TaskId) -> Result<Vec<Event>, PlannerError> {
         let task = self.state.task(id).ok_or(PlannerError::UnknownTask { task: id })?;
         if self.state.phase == Phase::Paused {
             return Err(PlannerError::PlanPaused);
         }
-        if task.status != TaskStatus::Running || task.delay_ms == 0 {
+        if task.retry_ms.is_none() {
             return Err(PlannerError::NotDelayed { task: id, status: task.status });
         }
-        Ok(vec![self.dispatch(task, 0, self.budget_for(task))])
+        Ok(vec![Event::RetryHastened { task_id: id }])
     }
 }

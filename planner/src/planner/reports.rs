@@ -1,12 +1,11 @@
 //! What follows from what executors and people report.
 
 use crate::error::PlannerError;
-use crate::event::{Budget, Event, ExecutorEvent, FailureClass, Purpose, QuestionId, TaskStatus, Usage};
+use crate::event::{Event, ExecutorEvent, FailureClass, Purpose, QuestionId, TaskStatus, Usage};
 use crate::plan::{DefaultAnswer, FailurePolicy, TaskId};
-use crate::planner::schedule::Holds;
 use crate::planner::{ANSWER_BYTES_MAX, Planner, QUESTIONS_OF_TASK_MAX, RETRIES_MAX, end};
 use crate::prompt::{Content, excerpt};
-use crate::state::{Phase, Pool, Question, Task, is_yes};
+use crate::state::{Question, Task, is_yes};
 
 impl Planner {
     pub(super) fn handle(&self, event: ExecutorEvent) -> Result<Vec<Event>, PlannerError> {
@@ -22,8 +21,8 @@ impl Planner {
                 .running(node_id, attempt)?
                 .map_or_else(Vec::new, |task| self.ask_for_executor(task, question, default))),
             ExecutorEvent::UsageReported { node_id, attempt, usage } => self.record_usage(node_id, attempt, usage),
-            ExecutorEvent::ClarificationProvided { node_id, question_id, answer } => {
-                self.answer(node_id, question_id, answer)
+            ExecutorEvent::TaskWithdrawn { node_id, attempt } => {
+                Ok(self.running(node_id, attempt)?.map_or_else(Vec::new, |_| vec![self.withdrawn(node_id)]))
             }
         }
     }
@@ -55,16 +54,17 @@ impl Planner {
         self.fail(task, error, FailureClass::Task)
     }
 
-    /// Whether a task that has just failed may use as much again.
-    fn has_budget_for(&self, task: &Task) -> bool {
-        // It is still among those that run, so that what is kept back for it is what it needs.
-        let mut purse = self.state.purse_without(task);
-        self.state.reserve(&mut purse, task)
+    /// A dispatched task that nobody began and nobody will: skipped, unless the plan goes on meanwhile.
+    fn withdrawn(&self, id: TaskId) -> Event {
+        match self.state.stopped_by() {
+            Some(because) => end(id, TaskStatus::Skipped, None, Some(self.not_started(because)), false),
+            None => end(id, TaskStatus::Planned, None, None, false),
+        }
     }
 
-    /// What a plan that carries out a task which ran until now may use up.
-    pub(super) fn budget_for(&self, task: &Task) -> Budget {
-        self.state.left(&self.state.purse_without(task), task)
+    fn not_started(&self, because: TaskId) -> String {
+        let because = self.state.task(because).map_or_else(|| because.to_string(), |task| task.plan.name());
+        format!("not started: the plan stopped when task {because} failed")
     }
 
     pub(super) fn fail(&self, task: &Task, error: String, class: FailureClass) -> Vec<Event> {
@@ -79,17 +79,11 @@ impl Planner {
                 task.plan.retry.unwrap_or(self.state.config.retries_max)
             }
         };
-        if task.failures < retries.min(RETRIES_MAX) && !self.has_stopped() {
+        if task.failures < retries.min(RETRIES_MAX) && self.state.stopped_by().is_none() {
             let again = end(id, TaskStatus::Planned, None, Some(error), false);
-            // Where it may not start now, it is dispatched when the plan is resumed, or what it waits for ends.
-            let may_start = self.state.phase == Phase::Active
-                && !task.is_paused
-                && self.state.is_unblocked(id)
-                && self.keeps_its_place(task)
-                && matches!(self.condition_holds(&task.plan), Holds::Yes)
-                && self.has_budget_for(task);
-            let dispatched = may_start.then(|| self.dispatch(task, self.backoff(task), self.budget_for(task)));
-            return [again].into_iter().chain(dispatched).collect();
+            let delay_ms = self.backoff(task);
+            let scheduled = (delay_ms > 0).then_some(Event::RetryScheduled { task_id: id, delay_ms });
+            return [again].into_iter().chain(scheduled).collect();
         }
         if is_unknown {
             // Neither a pause nor a plan that has stopped keeps it from being asked: nothing starts by asking, and
@@ -107,31 +101,21 @@ impl Planner {
         vec![failed, self.ask(id, question, Purpose::Failure, None, 0)]
     }
 
-    /// True when a task that runs, and ends, may at once run again: the settings may be others than when it began.
-    fn keeps_its_place(&self, task: &Task) -> bool {
-        let pool = Pool::of(&task.plan, &self.state.config);
-        let mut running = self.state.graph.running.clone();
-        running.end(pool);
-        running.have_room(pool, &self.state.config)
-    }
-
-    /// True when a failure has stopped the plan.
-    pub(super) fn has_stopped(&self) -> bool {
-        self.state.graph.n_stopping > 0
-    }
-
     /// A failure for good, by any policy but `Ask`.
     pub(super) fn give_up(&self, task: &Task, status: TaskStatus, error: String, policy: FailurePolicy) -> Vec<Event> {
         let unblocks = policy == FailurePolicy::Continue;
         let mut events = vec![end(task.plan.id, status, None, Some(error), unblocks)];
         if policy == FailurePolicy::Stop {
-            let reason = format!("not started: the plan stopped when task {} failed", task.plan.name());
+            let reason = self.not_started(task.plan.id);
+            if self.state.stopped_by().is_none() {
+                events.push(Event::PlanStopped { because: task.plan.id });
+            }
             let rest = self.state.tasks.iter().filter(|other| other.plan.id != task.plan.id);
             let waiting =
                 rest.filter(|other| matches!(other.status, TaskStatus::Planned | TaskStatus::NeedsClarification));
             events.extend(waiting.map(|other| match &other.error {
                 // It did start, and what is known of that stays.
-                Some(error) if self.state.is_asked_what_to_do_about(other.plan.id) => {
+                Some(error) if other.retry_ms.is_some() || self.state.is_asked_what_to_do_about(other.plan.id) => {
                     end(other.plan.id, TaskStatus::Failed, None, Some(error.clone()), false)
                 }
                 Some(_) | None => end(other.plan.id, TaskStatus::Skipped, None, Some(reason.clone()), false),
@@ -164,9 +148,8 @@ impl Planner {
         Event::ClarificationRequested { task_id, question_id, question, purpose, default }
     }
 
-    pub(super) fn answer(&self, asker: TaskId, id: QuestionId, answer: String) -> Result<Vec<Event>, PlannerError> {
-        let question = self.state.question(id).filter(|question| question.task == asker);
-        let question = question.ok_or(PlannerError::UnknownQuestion { question: id })?;
+    pub(super) fn answer(&self, id: QuestionId, answer: String) -> Result<Vec<Event>, PlannerError> {
+        let question = self.state.question(id).ok_or(PlannerError::UnknownQuestion { question: id })?;
         if question.answer.as_ref() == Some(&answer) {
             return Ok(Vec::new());
         }

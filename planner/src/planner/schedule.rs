@@ -6,7 +6,7 @@ use std::iter::Peekable;
 use crate::event::{Budget, Event, Outcome, PlannerCmd, PlannerConfig, Purpose, TaskInput, TaskStatus};
 use crate::plan::{NodeKind, TaskPlan};
 use crate::planner::{Planner, end};
-use crate::state::{Phase, PlannerState, Pool, Running, Task, Turn};
+use crate::state::{ConcurrencyGroup, Phase, PlannerState, Priority, Running, Task};
 
 impl Planner {
     /// What has become possible, or has to happen, in the present state.
@@ -23,7 +23,7 @@ impl Planner {
             Phase::Empty | Phase::Active | Phase::Paused => false,
         };
         // A standing plan stays open for more.
-        let is_done = is_on && (!self.state.config.standing || self.state.cancelled);
+        let is_done = is_on && (!self.state.config.standing || self.state.cancelled || self.state.is_late);
         if (is_done || is_undone_late) && self.state.graph.open.is_empty() {
             let undoing = self.compensate();
             return match is_on && undoing.is_empty() {
@@ -61,34 +61,31 @@ impl Planner {
     pub(super) fn start(&self) -> Vec<Event> {
         let mut events = Vec::new();
         let mut n_asked = 0;
-        let mut purse = self.state.purse();
+        let mut ledger = self.state.ledger();
         let mut being_asked = BTreeSet::new();
-        let mut turns = Turns::of(&self.state);
-        while let Some((pool, index)) = turns.next() {
+        let mut ready = ReadyQueue::of(&self.state);
+        while let Some((group, index)) = ready.next() {
             let task = &self.state.tasks[index];
-            let left = self.state.left(&purse, task);
+            let left = self.state.left(&ledger, task);
             match self.condition_holds(&task.plan) {
-                // Another may use less.
-                Holds::Yes if !self.state.reserve(&mut purse, task) => {}
-                Holds::Yes => {
-                    events.push(self.dispatch(task, 0, left));
-                    turns.running.begin(pool);
+                // Another may not be limited.
+                ConditionStatus::Holds if !self.state.admit(&mut ledger, task) => {}
+                ConditionStatus::Holds => {
+                    events.push(self.dispatch(task, left));
+                    ready.running.begin(group);
                     if let NodeKind::Clarification = task.plan.kind {
                         let (question, default) = (task.plan.description.clone(), task.plan.default_answer.clone());
                         events.push(self.ask(task.plan.id, question, Purpose::Task, default, n_asked));
                         n_asked += 1;
                     }
                 }
-                Holds::No { reason } => {
+                ConditionStatus::Fails { reason } => {
                     events.push(end(task.plan.id, TaskStatus::Skipped, None, Some(reason), true));
                 }
-                Holds::Asked => {}
-                Holds::Unknown { text } => {
-                    if being_asked.insert(text) {
-                        let before = task.plan.depends_on.iter().filter_map(|before| self.state.task(before.task));
-                        let before = before.map(|before| before.plan.name()).collect::<Vec<_>>().join(", ");
-                        let after = if before.is_empty() { before } else { format!(", after {before}") };
-                        let question = format!("Is it so{after}: {text}? (yes or no)");
+                ConditionStatus::Asked => {}
+                ConditionStatus::Unknown => {
+                    if being_asked.insert(task.plan.condition_key()) {
+                        let question = self.condition_question(&task.plan);
                         events.push(self.ask(task.plan.id, question, Purpose::Condition, None, n_asked));
                         n_asked += 1;
                     }
@@ -98,20 +95,31 @@ impl Planner {
         events
     }
 
-    pub(super) fn condition_holds<'a>(&self, task: &'a TaskPlan) -> Holds<'a> {
-        let Some(condition) = &task.condition else { return Holds::Yes };
-        match self.state.judged(condition) {
-            Some(Some(true)) => Holds::Yes,
-            Some(Some(_)) => {
-                let not = if condition.negated { "" } else { "not " };
-                Holds::No { reason: format!("it is {not}so: {}", condition.text) }
+    fn condition_holds(&self, task: &TaskPlan) -> ConditionStatus {
+        let Some(condition) = &task.condition else { return ConditionStatus::Holds };
+        match self.state.judged(task) {
+            Some(Some(true)) => ConditionStatus::Holds,
+            Some(Some(false)) => {
+                let holds = if condition.negated { "holds" } else { "does not hold" };
+                ConditionStatus::Fails { reason: format!("the condition {:?} {holds}", condition.text) }
             }
-            Some(None) => Holds::Asked,
-            None => Holds::Unknown { text: &condition.text },
+            Some(None) => ConditionStatus::Asked,
+            None => ConditionStatus::Unknown,
         }
     }
 
-    pub(super) fn dispatch(&self, task: &Task, delay_ms: u64, budget: Budget) -> Event {
+    /// What a person is asked about the condition of a task.
+    fn condition_question(&self, task: &TaskPlan) -> String {
+        let before = task.depends_on.iter().filter_map(|before| self.state.task(before.task));
+        let before = before.map(|before| before.plan.name()).collect::<Vec<_>>().join(", ");
+        let after = if before.is_empty() { before } else { format!(", after {before}") };
+        let (text, negated) =
+            task.condition.as_ref().map_or(("", false), |condition| (condition.text.as_str(), condition.negated));
+        let does = if negated { "does not" } else { "does" };
+        format!("Does {text:?} hold? Task {} runs only if it {does}{after}. (yes or no)", task.name())
+    }
+
+    pub(super) fn dispatch(&self, task: &Task, budget: Budget) -> Event {
         let node_id = task.plan.id;
         let command = match task.plan.kind {
             NodeKind::Clarification => {
@@ -122,7 +130,7 @@ impl Planner {
                 PlannerCmd::ExecuteTask { node_id, kind, parameters: Box::new(parameters) }
             }
         };
-        Event::TaskDispatched { task_id: node_id, attempt: task.attempts.saturating_add(1), delay_ms, command }
+        Event::TaskDispatched { task_id: node_id, attempt: task.attempts.saturating_add(1), command }
     }
 
     /// How the plan would end now. What undoes something changes nothing of it.
@@ -159,37 +167,37 @@ impl Planner {
     }
 }
 
-/// The ready tasks as they come to their turn: lane by lane, in each the most urgent of those for which there is room.
-/// A pool that is full holds up no other.
-struct Turns<'a> {
-    queues: Vec<(Pool, Peekable<btree_set::Iter<'a, Turn>>)>,
+/// The ready tasks by priority, as far as the limits on parallelism let them be dispatched. A full concurrency group holds
+/// up no other.
+struct ReadyQueue<'a> {
+    queues: Vec<(ConcurrencyGroup, Peekable<btree_set::Iter<'a, Priority>>)>,
     config: &'a PlannerConfig,
-    /// With what was begun since.
+    /// With what was dispatched since.
     running: Running,
 }
 
-impl<'a> Turns<'a> {
+impl<'a> ReadyQueue<'a> {
     fn of(state: &'a PlannerState) -> Self {
-        let queues = state.graph.ready.iter().map(|(pool, queue)| (*pool, queue.iter().peekable()));
+        let queues = state.graph.ready.iter().map(|(group, queue)| (*group, queue.iter().peekable()));
         Self { queues: queues.collect(), config: &state.config, running: state.graph.running.clone() }
     }
 
-    fn next(&mut self) -> Option<(Pool, usize)> {
+    fn next(&mut self) -> Option<(ConcurrencyGroup, usize)> {
         let (config, running) = (self.config, &self.running);
-        let with_room = self.queues.iter_mut().filter(|(pool, _)| running.have_room(*pool, config));
-        let heads = with_room.filter_map(|(pool, queue)| Some(((pool.lane, **queue.peek()?), pool, queue)));
-        let (_, pool, queue) = heads.min_by_key(|(turn, _, _)| *turn)?;
+        let with_room = self.queues.iter_mut().filter(|(group, _)| running.may_dispatch(*group, config));
+        let heads = with_room.filter_map(|(group, queue)| Some(((group.lane, **queue.peek()?), group, queue)));
+        let (_, group, queue) = heads.min_by_key(|(priority, _, _)| *priority)?;
         let (_, _, index) = queue.next()?;
-        Some((*pool, *index))
+        Some((*group, *index))
     }
 }
 
-/// Whether a task may run as far as its condition goes.
-pub(super) enum Holds<'a> {
-    Yes,
-    No { reason: String },
+/// Whether the condition of a task lets it run.
+enum ConditionStatus {
+    Holds,
+    Fails { reason: String },
     Asked,
-    Unknown { text: &'a str },
+    Unknown,
 }
 
 /// True of a task that did not complete because the text, or an answer, wanted it so.

@@ -49,11 +49,10 @@ fn set(config: &mut PlannerConfig, change: Setting) {
         Setting::ParallelismOfKind(kind, None) => {
             config.parallelism_by_kind.remove(&kind);
         }
-        Setting::ParallelismOfExecutor(name, Some(n)) => {
-            config.parallelism_by_executor.insert(name, n);
-        }
-        Setting::ParallelismOfExecutor(name, None) => {
-            config.parallelism_by_executor.remove(&name);
+        Setting::ParallelismOfExecutor(name, n) => {
+            // Names are the same in letters of any case.
+            config.parallelism_by_executor.retain(|known, _| known.to_lowercase() != name.to_lowercase());
+            config.parallelism_by_executor.extend(n.map(|n| (name, n)));
         }
         Setting::OnFailure(policy) => config.on_failure = policy,
         Setting::RetriesMax(n) => config.retries_max = n,

@@ -1,34 +1,37 @@
-//! What follows from the time that passes. The time is told; nothing here knows a clock.
+//! Timers: they are set and fire by commands that bring the time, since nothing here reads a clock.
 
 use std::time::Duration;
 
 use crewlog_mq::Timestamp;
 
 use crate::error::PlannerError;
-use crate::event::{Deadline, Event, QuestionId, TaskStatus};
+use crate::event::{Event, QuestionId, TaskStatus, Timer};
 use crate::plan::{FailurePolicy, TaskId};
 use crate::planner::{Planner, end};
 use crate::state::Task;
 use crate::text::span;
 
 impl Planner {
-    /// What a moment brings: deadlines that are not set yet, then the first thing that is due. Nothing when all is set and
-    /// nothing is due, so the same moment told twice changes nothing.
-    pub(super) fn pass(&self, now: Timestamp) -> Vec<Event> {
-        let time = |of: &Deadline| Some((*of, self.state.time_for(*of)?));
-        let set = self.state.undated.iter().filter_map(time);
-        let set = set.map(|(of, time)| Event::DeadlineSet { of, at: now.plus(Duration::from_millis(time)) });
-        let set = set.collect::<Vec<_>>();
-        if !set.is_empty() {
-            return set;
+    /// Gives each timer that has none a due time.
+    pub(super) fn set_timers(&self, now: Timestamp) -> Vec<Event> {
+        let delay = |timer: &Timer| Some((*timer, self.state.delay_of(*timer)?));
+        let unset = self.state.unset.iter().filter_map(delay);
+        unset.map(|(timer, ms)| Event::TimerSet { timer, due: now.plus(Duration::from_millis(ms)) }).collect()
+    }
+
+    /// Fires a timer that is set to this due time; one that is not changes nothing.
+    pub(super) fn fire_timer(&self, timer: Timer, due: Timestamp) -> Vec<Event> {
+        if self.state.timers.get(&timer) != Some(&due) {
+            return Vec::new();
         }
-        let due = self.state.by_moment.iter().take_while(|(at, _)| *at <= now);
-        let mut ended = due.map(|(_, of)| match of {
-            Deadline::Plan => self.end_late_plan(),
-            Deadline::Task(id) => self.end_late_task(*id),
-            Deadline::Question(id) => self.answer_by_default(*id),
-        });
-        ended.find(|events| !events.is_empty()).unwrap_or_default()
+        let follows = match timer {
+            Timer::Plan => self.end_late_plan(),
+            Timer::Task(id) => self.end_late_task(id),
+            Timer::Question(id) => self.answer_by_default(id),
+            // The task is ready again.
+            Timer::Retry(_) => Vec::new(),
+        };
+        [vec![Event::TimerFired { timer, due }], follows].concat()
     }
 
     /// Ends every open task; a plan that stays open without tasks ends itself.

@@ -21,7 +21,7 @@ impl PlannerState {
             return;
         }
         self.phase = Phase::Active;
-        self.cancelled = false;
+        (self.cancelled, self.stopped) = (false, None);
         let undone = self.tasks.iter().filter(|task| task.status == TaskStatus::Completed);
         let undone = undone.filter_map(|task| task.plan.compensates).collect::<BTreeSet<_>>();
         let is_undone = |task: &Task| task.status == TaskStatus::Completed && undone.contains(&task.plan.id);

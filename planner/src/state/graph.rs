@@ -4,9 +4,9 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::event::{Order, PlannerConfig, TaskStatus};
-use crate::plan::{Condition, FailurePolicy, NodeKind, TaskId, TaskPlan};
+use crate::plan::{Condition, ConditionKey, NodeKind, TaskId, TaskPlan};
 use crate::priority::rank;
-use crate::state::PlannerState;
+use crate::state::{Phase, PlannerState};
 use crate::task::Task;
 
 /// What follows from tasks and statuses, kept so that a step costs what it changes.
@@ -17,9 +17,9 @@ pub(crate) struct Graph {
     /// By task: dependencies that have not let it go yet.
     pub(super) unmet: Vec<usize>,
     /// Planned, not paused, everything they wait for has let them go, and nobody is being asked whether they run at all.
-    pub(crate) ready: BTreeMap<Pool, BTreeSet<Turn>>,
-    /// By the text of a condition: the places of the tasks that run only if it holds and are ready but for that.
-    conditional: BTreeMap<String, BTreeSet<usize>>,
+    pub(crate) ready: BTreeMap<ConcurrencyGroup, BTreeSet<Priority>>,
+    /// By condition: the places of the tasks that have it and are ready but for that.
+    conditional: BTreeMap<ConditionKey, BTreeSet<usize>>,
     /// Planned, and something they wait for has ended for good: which.
     pub(crate) doomed: BTreeMap<usize, TaskId>,
     /// The tasks that have not ended.
@@ -27,8 +27,6 @@ pub(crate) struct Graph {
     pub(crate) running: Running,
     /// The places of those that run.
     pub(super) under_way: BTreeSet<usize>,
-    /// Tasks whose failure stopped the plan.
-    pub(crate) n_stopping: usize,
     /// Tasks that undo others and have not ended.
     pub(crate) n_undoing: usize,
     /// How many dependencies there are.
@@ -36,7 +34,7 @@ pub(crate) struct Graph {
     /// How many of them are on later tasks. Without one no task can wait for itself.
     pub(crate) n_edges_back: usize,
     /// By task: how long the longest way from its start to the end of the plan is; empty unless it orders them.
-    ways: Vec<u64>,
+    critical_paths: Vec<u64>,
 }
 
 /// Tasks run side by side in lanes, each with a limit of its own.
@@ -52,7 +50,7 @@ pub(crate) enum Lane {
 
 /// Tasks that have the same limits on how many of them run at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Pool {
+pub(crate) struct ConcurrencyGroup {
     pub(crate) lane: Lane,
     /// Set where the settings limit the kind.
     kind: Option<NodeKind>,
@@ -60,11 +58,11 @@ pub(crate) struct Pool {
     executor: Option<usize>,
 }
 
-/// By which the next task of a pool is chosen: how urgent it is, how long its way is, its place.
-pub(crate) type Turn = (u8, Reverse<u64>, usize);
+/// By which the next task of a group is chosen: how urgent it is, how long its way is, its place.
+pub(crate) type Priority = (u8, Reverse<u64>, usize);
 
-/// By the text of a condition: whether it holds; unset while it is being asked.
-pub(crate) type Conditions = BTreeMap<String, Option<bool>>;
+/// Whether each condition holds; `None` while a person is asked.
+pub(crate) type Conditions = BTreeMap<ConditionKey, Option<bool>>;
 
 /// What a task is taken to last when nothing says it, in milliseconds. With no estimates at all tasks are counted.
 const ESTIMATE_MS: u64 = 60_000;
@@ -81,7 +79,7 @@ pub(crate) fn lane(task: &TaskPlan) -> Lane {
     }
 }
 
-impl Pool {
+impl ConcurrencyGroup {
     pub(crate) fn of(task: &TaskPlan, config: &PlannerConfig) -> Self {
         let lane = lane(task);
         if lane == Lane::Questions {
@@ -89,132 +87,142 @@ impl Pool {
         }
         let kind = config.parallelism_by_kind.contains_key(&task.kind).then_some(task.kind);
         let assignee = task.assignee.as_ref().filter(|_| !config.parallelism_by_executor.is_empty());
-        let executor =
-            assignee.and_then(|assignee| config.parallelism_by_executor.keys().position(|name| name == assignee));
+        let limited = |assignee: &String| {
+            let assignee = assignee.to_lowercase();
+            config.parallelism_by_executor.keys().position(|name| name.to_lowercase() == assignee)
+        };
+        let executor = assignee.and_then(limited);
         Self { lane, kind, executor }
     }
 }
 
 impl Graph {
     fn queue(&mut self, index: usize, task: &TaskPlan, config: &PlannerConfig, conditions: &Conditions) {
-        if let Some(Condition { text, .. }) = &task.condition {
-            match self.conditional.get_mut(text) {
-                Some(places) => _ = places.insert(index),
-                None => _ = self.conditional.insert(text.clone(), BTreeSet::from([index])),
-            }
-            if let Some(None) = conditions.get(text) {
+        if let Some(condition) = task.condition_key() {
+            let is_asked = conditions.get(&condition) == Some(&None);
+            self.conditional.entry(condition).or_default().insert(index);
+            if is_asked {
                 return;
             }
         }
-        let turn = self.turn(index, task);
-        self.ready.entry(Pool::of(task, config)).or_default().insert(turn);
+        let priority = self.priority(index, task);
+        self.ready.entry(ConcurrencyGroup::of(task, config)).or_default().insert(priority);
     }
 
     fn leave_queue(&mut self, index: usize, task: &TaskPlan, config: &PlannerConfig) {
         self.leave_ready(index, task, config);
-        if let Some(Condition { text, .. }) = &task.condition
-            && let Some(places) = self.conditional.get_mut(text)
+        if let Some(condition) = task.condition_key()
+            && let Some(places) = self.conditional.get_mut(&condition)
         {
             places.remove(&index);
             if places.is_empty() {
-                self.conditional.remove(text);
+                self.conditional.remove(&condition);
             }
         }
         self.doomed.remove(&index);
     }
 
     fn leave_ready(&mut self, index: usize, task: &TaskPlan, config: &PlannerConfig) {
-        let (pool, turn) = (Pool::of(task, config), self.turn(index, task));
-        if let Some(queue) = self.ready.get_mut(&pool) {
-            queue.remove(&turn);
+        let (group, priority) = (ConcurrencyGroup::of(task, config), self.priority(index, task));
+        if let Some(queue) = self.ready.get_mut(&group) {
+            queue.remove(&priority);
             if queue.is_empty() {
-                self.ready.remove(&pool);
+                self.ready.remove(&group);
             }
         }
     }
 
-    fn turn(&self, index: usize, task: &TaskPlan) -> Turn {
-        (rank(task.priority.as_deref()), Reverse(self.ways.get(index).copied().unwrap_or(0)), index)
+    fn priority(&self, index: usize, task: &TaskPlan) -> Priority {
+        (rank(task.priority.as_deref()), Reverse(self.critical_paths.get(index).copied().unwrap_or(0)), index)
     }
 }
 
-/// How many tasks run, by pool, as far as some do.
+/// How many tasks run, by group, as far as some do.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) struct Running(BTreeMap<Pool, usize>);
+pub(crate) struct Running(BTreeMap<ConcurrencyGroup, usize>);
 
 impl Running {
-    pub(crate) fn begin(&mut self, pool: Pool) {
-        *self.0.entry(pool).or_default() += 1;
+    pub(crate) fn begin(&mut self, group: ConcurrencyGroup) {
+        *self.0.entry(group).or_default() += 1;
     }
 
-    pub(crate) fn end(&mut self, pool: Pool) {
-        if let Some(n) = self.0.get_mut(&pool) {
+    pub(crate) fn end(&mut self, group: ConcurrencyGroup) {
+        if let Some(n) = self.0.get_mut(&group) {
             *n -= 1;
             if *n == 0 {
-                self.0.remove(&pool);
+                self.0.remove(&group);
             }
         }
     }
 
-    pub(crate) fn count(&self, which: impl Fn(&Pool) -> bool) -> usize {
-        self.0.iter().filter(|(pool, _)| which(pool)).map(|(_, n)| n).sum()
+    pub(crate) fn count(&self, which: impl Fn(&ConcurrencyGroup) -> bool) -> usize {
+        self.0.iter().filter(|(group, _)| which(group)).map(|(_, n)| n).sum()
     }
 
-    /// True when one more task of a pool may run beside these.
-    pub(crate) fn have_room(&self, pool: Pool, config: &PlannerConfig) -> bool {
-        self.fit(pool, config, 1)
+    /// True when one more task of a group may be dispatched beside these. A standing plan dispatches all that is ready:
+    /// what nobody has claimed takes no place, and who starts is decided when somebody claims.
+    pub(crate) fn may_dispatch(&self, group: ConcurrencyGroup, config: &PlannerConfig) -> bool {
+        config.standing || self.have_room(group, config)
     }
 
-    /// True unless more run than may by now.
-    fn keep_to(&self, config: &PlannerConfig) -> bool {
-        self.0.keys().all(|pool| self.fit(*pool, config, 0))
-    }
-
-    fn fit(&self, pool: Pool, config: &PlannerConfig, n_more: usize) -> bool {
-        let Pool { lane, kind, executor } = pool;
+    /// True when one more task of a group may run beside these.
+    fn have_room(&self, group: ConcurrencyGroup, config: &PlannerConfig) -> bool {
+        let ConcurrencyGroup { lane, kind, executor } = group;
         if lane == Lane::Questions {
             return true;
         }
         let max_of_kind = kind.and_then(|kind| config.parallelism_by_kind.get(&kind));
         let max_of_executor = executor.and_then(|place| config.parallelism_by_executor.values().nth(place));
-        self.count(|other| other.lane == lane) + n_more <= config.parallelism
-            && max_of_kind.is_none_or(|max| self.count(|other| other.kind == kind) + n_more <= *max)
-            && max_of_executor.is_none_or(|max| self.count(|other| other.executor == executor) + n_more <= *max)
+        self.count(|other| other.lane == lane) < config.parallelism
+            && max_of_kind.is_none_or(|max| self.count(|other| other.kind == kind) < *max)
+            && max_of_executor.is_none_or(|max| self.count(|other| other.executor == executor) < *max)
     }
 }
 
 impl PlannerState {
-    /// True of a task that runs, unless more do than the settings allow by now, and it is not among the first of them:
-    /// those come first that somebody holds, then the most urgent. One that is paused and not held gives way.
+    /// The dispatched tasks that may start now, in the order in which they should. Those that somebody holds take their
+    /// places first. Nothing starts while the plan is paused or has stopped.
     #[must_use]
-    pub fn may_begin(&self, task: TaskId, is_held: impl Fn(TaskId) -> bool) -> bool {
-        let Some(index) = self.index(task) else { return true };
-        if self.graph.running.keep_to(&self.config) {
-            return true;
+    pub fn startable(&self, is_held: impl Fn(TaskId) -> bool) -> Vec<TaskId> {
+        if self.phase != Phase::Active || self.stopped.is_some() {
+            return Vec::new();
         }
-        let held = |index: &usize| is_held(self.tasks[*index].plan.id);
-        let mut turns = self.graph.under_way.iter().copied().collect::<Vec<_>>();
-        turns.retain(|index| held(index) || !self.tasks[*index].is_paused);
-        turns.sort_by_key(|index| (!held(index), self.graph.turn(*index, &self.tasks[*index].plan)));
         let mut running = Running::default();
-        for other in turns {
-            let pool = Pool::of(&self.tasks[other].plan, &self.config);
-            let begins = held(&other) || running.have_room(pool, &self.config);
-            if other == index {
-                return begins;
-            }
-            if begins {
-                running.begin(pool);
+        let mut waiting = Vec::new();
+        for index in self.graph.under_way.iter().copied() {
+            let task = &self.tasks[index];
+            let group = ConcurrencyGroup::of(&task.plan, &self.config);
+            if is_held(task.plan.id) {
+                running.begin(group);
+            } else if !task.is_paused {
+                waiting.push((self.graph.priority(index, &task.plan), group));
             }
         }
-        // It is paused, which is for others to say.
-        true
+        waiting.sort_unstable();
+        let mut startable = Vec::new();
+        for ((_, _, index), group) in waiting {
+            if running.have_room(group, &self.config) {
+                running.begin(group);
+                startable.push(self.tasks[index].plan.id);
+            }
+        }
+        startable
+    }
+
+    /// How urgent a task is: 0 for what comes first.
+    #[must_use]
+    pub fn urgency(&self, task: TaskId) -> u8 {
+        self.task(task).map_or(u8::MAX, |task| rank(task.plan.priority.as_deref()))
+    }
+
+    /// The dispatched tasks.
+    pub fn dispatched(&self) -> impl Iterator<Item = &Task> {
+        self.graph.under_way.iter().map(|index| &self.tasks[*index])
     }
 
     /// Changes a task and what follows from its status.
     pub(super) fn change(&mut self, id: TaskId, change: impl FnOnce(&mut Task)) {
         let Some(index) = self.index(id) else { return };
-        self.graph.n_stopping -= usize::from(self.stops(&self.tasks[index]));
         let task = &mut self.tasks[index];
         let before = task.status;
         if before == TaskStatus::Planned {
@@ -222,19 +230,18 @@ impl PlannerState {
         }
         change(task);
         let after = task.status;
-        let pool = || Pool::of(&task.plan, &self.config);
+        let group = || ConcurrencyGroup::of(&task.plan, &self.config);
         match (before == TaskStatus::Running, after == TaskStatus::Running) {
             (true, false) => {
-                self.graph.running.end(pool());
+                self.graph.running.end(group());
                 self.graph.under_way.remove(&index);
             }
             (false, true) => {
-                self.graph.running.begin(pool());
+                self.graph.running.begin(group());
                 self.graph.under_way.insert(index);
             }
             (true, true) | (false, false) => {}
         }
-        self.graph.n_stopping += usize::from(self.stops(&self.tasks[index]));
         if after == TaskStatus::Planned {
             self.await_turn(index);
         }
@@ -263,11 +270,12 @@ impl PlannerState {
     /// Whether a condition lets its task run: by the outcome of the task that decides it, if that has a command, else by
     /// what a person said. Unset inside while a person is asked; unset while nothing is known. A task that did not run
     /// decides against both branches.
-    pub(crate) fn judged(&self, condition: &Condition) -> Option<Option<bool>> {
+    pub(crate) fn judged(&self, plan: &TaskPlan) -> Option<Option<bool>> {
+        let (condition, key) = (plan.condition.as_ref()?, plan.condition_key());
         let decides = condition.outcome_of.and_then(|id| self.task(id)).filter(|task| task.plan.command.is_some());
         // A person may have changed the plan such that the task runs before the one that decides has ended.
         let Some(task) = decides.filter(|task| task.status.is_end()) else {
-            let said = self.conditions.get(&condition.text).copied()?;
+            let said = self.conditions.get(&key?).copied()?;
             return Some(said.map(|holds| holds != condition.negated));
         };
         match task.status {
@@ -279,9 +287,9 @@ impl PlannerState {
     }
 
     /// From now on it is known whether a condition holds, it is being asked, or nothing is known of it.
-    pub(super) fn judge(&mut self, condition: &str, holds: Option<Option<bool>>) {
+    pub(super) fn judge(&mut self, condition: &ConditionKey, holds: Option<Option<bool>>) {
         match holds {
-            Some(holds) => _ = self.conditions.insert(condition.to_owned(), holds),
+            Some(holds) => _ = self.conditions.insert(condition.clone(), holds),
             None => _ = self.conditions.remove(condition),
         }
         let Some(places) = self.graph.conditional.get(condition).cloned() else { return };
@@ -296,9 +304,10 @@ impl PlannerState {
 
     /// Places a task that is planned. What it waits for may have been reopened since it was first dispatched.
     fn await_turn(&mut self, index: usize) {
-        let Task { plan, is_paused, .. } = &self.tasks[index];
+        let task = &self.tasks[index];
+        let plan = &task.plan;
         if self.graph.unmet[index] == 0 {
-            if !is_paused {
+            if may_be_queued(task) {
                 self.graph.queue(index, plan, &self.config, &self.conditions);
             }
         } else if let Some(blocker) = plan
@@ -319,7 +328,7 @@ impl PlannerState {
             match hold(&task.plan, ended) {
                 Hold::None => {
                     self.graph.unmet[dependant] -= 1;
-                    if self.graph.unmet[dependant] == 0 && is_planned && !task.is_paused {
+                    if self.graph.unmet[dependant] == 0 && is_planned && may_be_queued(task) {
                         self.graph.queue(dependant, &task.plan, &self.config, &self.conditions);
                     }
                 }
@@ -345,18 +354,16 @@ impl PlannerState {
     /// Another definition of a task, and what follows from it.
     pub(super) fn redefine(&mut self, index: usize, plan: &TaskPlan) {
         let status = self.tasks[index].status;
-        self.graph.n_stopping -= usize::from(self.stops(&self.tasks[index]));
         let before = std::mem::replace(&mut self.tasks[index].plan, plan.clone());
         if !status.is_end() {
             self.graph.n_undoing -= usize::from(before.compensates.is_some());
             self.graph.n_undoing += usize::from(plan.compensates.is_some());
         }
-        self.graph.n_stopping += usize::from(self.stops(&self.tasks[index]));
         if status == TaskStatus::Planned {
             self.graph.leave_queue(index, &before, &self.config);
         } else if status == TaskStatus::Running {
-            self.graph.running.end(Pool::of(&before, &self.config));
-            self.graph.running.begin(Pool::of(plan, &self.config));
+            self.graph.running.end(ConcurrencyGroup::of(&before, &self.config));
+            self.graph.running.begin(ConcurrencyGroup::of(plan, &self.config));
         }
         if before.depends_on != plan.depends_on {
             for dependency in &before.depends_on {
@@ -389,7 +396,7 @@ impl PlannerState {
                 graph.n_undoing += usize::from(task.plan.compensates.is_some());
             }
             if task.status == TaskStatus::Running {
-                graph.running.begin(Pool::of(&task.plan, &self.config));
+                graph.running.begin(ConcurrencyGroup::of(&task.plan, &self.config));
                 graph.under_way.insert(index);
             }
             graph.n_edges += task.plan.depends_on.len();
@@ -406,51 +413,44 @@ impl PlannerState {
             }
         }
         if self.config.order == Order::CriticalPath {
-            graph.ways = self.ways(&graph.dependants);
+            graph.critical_paths = self.critical_paths(&graph.dependants);
         }
         for (index, task) in self.tasks.iter().enumerate() {
-            if task.status == TaskStatus::Planned && !task.is_paused && graph.unmet[index] == 0 {
+            if task.status == TaskStatus::Planned && may_be_queued(task) && graph.unmet[index] == 0 {
                 graph.queue(index, &task.plan, &self.config, &self.conditions);
             }
         }
         self.graph = graph;
-        self.count_stopping();
-    }
-
-    /// Counts anew what a change of the settings can have made of failures.
-    pub(super) fn count_stopping(&mut self) {
-        self.graph.n_stopping = self.tasks.iter().filter(|task| self.stops(task)).count();
-    }
-
-    /// True of a task whose failure stopped the plan.
-    pub(crate) fn stops(&self, task: &Task) -> bool {
-        let policy = task.plan.on_failure.unwrap_or(self.config.on_failure);
-        policy == FailurePolicy::Stop && matches!(task.status, TaskStatus::Failed | TaskStatus::TimedOut)
     }
 
     /// By task: how long it and the longest chain of what waits for it are estimated to last, in milliseconds.
-    fn ways(&self, dependants: &[BTreeSet<usize>]) -> Vec<u64> {
+    fn critical_paths(&self, dependants: &[BTreeSet<usize>]) -> Vec<u64> {
         let estimate = |index: usize| self.tasks[index].plan.estimate_ms.unwrap_or(ESTIMATE_MS);
-        let mut ways = (0..self.tasks.len()).map(estimate).collect::<Vec<_>>();
+        let mut paths = (0..self.tasks.len()).map(estimate).collect::<Vec<_>>();
         let mut n_left = dependants.iter().map(BTreeSet::len).collect::<Vec<_>>();
         let mut ends = (0..n_left.len()).filter(|index| n_left[*index] == 0).collect::<Vec<_>>();
         while let Some(index) = ends.pop() {
             let waits_for = &self.tasks[index].plan.depends_on;
             for before in waits_for.iter().filter_map(|dependency| self.index(dependency.task)) {
-                ways[before] = ways[before].max(ways[index].saturating_add(estimate(before)));
+                paths[before] = paths[before].max(paths[index].saturating_add(estimate(before)));
                 n_left[before] -= 1;
                 if n_left[before] == 0 {
                     ends.push(before);
                 }
             }
         }
-        ways
+        paths
     }
 }
 
 /// How many tasks that come after it a task waits for.
 pub(crate) fn n_edges_back(task: &TaskPlan) -> usize {
     task.depends_on.iter().filter(|dependency| dependency.task >= task.id).count()
+}
+
+/// True of a planned task that is neither paused nor waits for its retry.
+fn may_be_queued(task: &Task) -> bool {
+    !task.is_paused && task.retry_ms.is_none()
 }
 
 /// Whether a task holds one that waits for it.

@@ -2,24 +2,24 @@
 
 mod amended;
 pub(crate) mod budget;
-mod deadlines;
 mod forks;
 mod graph;
 mod questions;
 mod summary;
+mod timers;
 mod waits;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crewlog_mq::{Position, Timestamp};
 
-use crate::event::{Deadline, Event, Outcome, PlannerConfig, Purpose, QuestionId, TaskStatus};
+use crate::event::{Event, Outcome, PlannerConfig, Purpose, QuestionId, TaskStatus, Timer};
 use crate::plan::{Attachment, Origin, TaskId};
 pub use crate::task::{Question, Task};
 use budget::Spending;
 pub use budget::{HeldByBudget, Measure, Shortage, words_for};
+pub(crate) use graph::{ConcurrencyGroup, Lane, Priority, Running, n_edges_back};
 use graph::{Conditions, Graph};
-pub(crate) use graph::{Lane, Pool, Running, Turn, n_edges_back};
 pub(crate) use questions::is_yes;
 use summary::Summary;
 pub(crate) use summary::{Entry, LINE_CHARS_MAX, NAME_CHARS_MAX, OUTCOME_CHARS_MAX, SUBJECT_CHARS_MAX};
@@ -70,11 +70,16 @@ pub struct PlannerState {
     pub(crate) fork_reason: String,
     /// How many plans its history goes through before its own.
     pub(crate) n_ancestors: usize,
-    pub(crate) deadlines: BTreeMap<Deadline, Timestamp>,
-    /// The same by their moments, the first due first.
-    pub(crate) by_moment: BTreeSet<(Timestamp, Deadline)>,
-    /// What has a deadline that is not set yet.
-    pub(crate) undated: BTreeSet<Deadline>,
+    /// The task whose failure stopped the plan.
+    pub(crate) stopped: Option<TaskId>,
+    /// Whether the plan has passed its deadline.
+    pub(crate) is_late: bool,
+    /// The timers that are set, with their due times in log time.
+    pub(crate) timers: BTreeMap<Timer, Timestamp>,
+    /// The same by due time.
+    pub(crate) by_due: BTreeSet<(Timestamp, Timer)>,
+    /// The timers that have no due time yet.
+    pub(crate) unset: BTreeSet<Timer>,
     pub(crate) spending: Spending,
     pub(crate) checkpoints: Vec<String>,
     pub(crate) conditions: Conditions,
@@ -189,10 +194,16 @@ impl PlannerState {
         &self.checkpoints
     }
 
-    /// By when what has to happen, in log time.
+    /// The timers that are set, with their due times in log time.
     #[must_use]
-    pub fn deadlines(&self) -> &BTreeMap<Deadline, Timestamp> {
-        &self.deadlines
+    pub fn timers(&self) -> &BTreeMap<Timer, Timestamp> {
+        &self.timers
+    }
+
+    /// The task whose failure stopped the plan: nothing more is started, and nothing is tried again.
+    #[must_use]
+    pub fn stopped_by(&self) -> Option<TaskId> {
+        self.stopped
     }
 
     /// What of the text is no task.
@@ -228,11 +239,6 @@ impl PlannerState {
         }
     }
 
-    /// True when everything that a task waits for has let it go.
-    pub(crate) fn is_unblocked(&self, id: TaskId) -> bool {
-        self.index(id).is_some_and(|index| self.graph.unmet[index] == 0)
-    }
-
     /// True while a person is asked what to do about a failure of the task.
     pub(crate) fn is_asked_what_to_do_about(&self, id: TaskId) -> bool {
         let mut asked = self.asked.get(&id).into_iter().flatten().map(|place| &self.questions[*place]);
@@ -260,7 +266,7 @@ impl PlannerState {
 
     /// Takes one event in. It trusts the log: what the planner did not decide is passed over.
     pub(crate) fn apply(&mut self, event: &Event) {
-        self.keep_time(event);
+        self.apply_to_timers(event);
         self.n_events += 1;
         match event {
             Event::TasksPlanned { tasks, title, source, config, context, attachments, origin } => {
@@ -275,10 +281,13 @@ impl PlannerState {
                 self.index_names();
                 self.index_graph();
             }
-            Event::TaskDispatched { task_id, attempt, delay_ms, .. } => self.begin(*task_id, *attempt, *delay_ms),
+            Event::TaskDispatched { task_id, attempt, .. } => self.begin(*task_id, *attempt),
             Event::TaskStatusUpdated { task_id, status, result, error, unblocks } => {
                 self.end_spending(*task_id, *status);
+                let stopped = self.stopped.filter(|_| !unblocks);
                 self.change(*task_id, |task| {
+                    let is_stopped = *status == TaskStatus::Skipped || (status.is_end() && task.retry_ms.is_some());
+                    (task.stopped_by, task.retry_ms) = (stopped.filter(|_| is_stopped), None);
                     if let (TaskStatus::Running, Some(error)) = (task.status, error) {
                         let ended = if status.is_end() { *status } else { TaskStatus::Failed };
                         task.record_failure(ended, error);
@@ -319,8 +328,15 @@ impl PlannerState {
             Event::SettingsChanged { config, .. } => self.configure(config),
             Event::TaskPaused { task_id, .. } => self.change(*task_id, |task| task.is_paused = true),
             Event::TaskResumed { task_id } => self.change(*task_id, |task| task.is_paused = false),
-            // Only what keeps time is concerned.
-            Event::DeadlineSet { .. } => {}
+            Event::TimerFired { timer: Timer::Retry(task_id), .. } | Event::RetryHastened { task_id } => {
+                self.change(*task_id, |task| task.retry_ms = None);
+            }
+            Event::RetryScheduled { task_id, delay_ms } => {
+                self.change(*task_id, |task| task.retry_ms = Some(*delay_ms));
+            }
+            Event::TimerFired { timer: Timer::Plan, .. } => self.is_late = true,
+            // Only the timers change.
+            Event::TimerSet { .. } | Event::TimerFired { timer: Timer::Task(_) | Timer::Question(_), .. } => {}
             Event::UsageRecorded { task_id, usage, .. } => self.spend(*task_id, usage),
             Event::ClarificationWithdrawn { question_id, .. } => self.withdraw(*question_id),
             Event::CheckpointNamed { name } => self.checkpoints.push(name.clone()),
@@ -332,16 +348,19 @@ impl PlannerState {
                 (self.phase, self.paused_from_above) = (Phase::Paused, *from_above);
             }
             Event::PlanResumed {} => self.phase = Phase::Active,
+            Event::PlanStopped { because } => self.stopped = Some(*because),
             Event::PlanCancelled { .. } => self.cancelled = true,
             Event::TasksReopened { task_ids } => self.reopen(task_ids),
-            Event::PlanningCompleted { outcome, .. } => self.phase = Phase::Ended(*outcome),
+            Event::PlanningCompleted { outcome, .. } => {
+                (self.phase, self.is_late) = (Phase::Ended(*outcome), false);
+            }
         }
     }
 
-    fn begin(&mut self, id: TaskId, attempt: u32, delay_ms: u64) {
+    fn begin(&mut self, id: TaskId, attempt: u32) {
         let first_question = Some(QuestionId(self.questions.len() as u64 + 1));
         self.change(id, |task| {
-            (task.attempts, task.delay_ms, task.first_question) = (attempt, delay_ms, first_question);
+            (task.attempts, task.retry_ms, task.first_question) = (attempt, None, first_question);
             task.is_inherited = false;
             task.status = TaskStatus::Running;
         });
@@ -354,10 +373,11 @@ impl PlannerState {
             let Some(index) = self.index(*id) else { continue };
             let task = &mut self.tasks[index];
             // What was left out by an answer would only be left out again: it is asked anew, unless it is being asked.
-            if let (true, TaskStatus::Skipped, Some(condition)) = (task.unblocks, task.status, &task.plan.condition)
-                && let Some(Some(_)) = self.conditions.get(&condition.text)
+            if let (true, TaskStatus::Skipped, Some(condition)) =
+                (task.unblocks, task.status, task.plan.condition_key())
+                && let Some(Some(_)) = self.conditions.get(&condition)
             {
-                self.conditions.remove(&condition.text);
+                self.conditions.remove(&condition);
             }
             let failed_attempts = std::mem::take(&mut task.failed_attempts);
             *task = Task { attempts: task.attempts, failed_attempts, ..Task::planned(task.plan.clone()) };
@@ -367,7 +387,7 @@ impl PlannerState {
         }
         let goes_forward = |id: &TaskId| self.task(*id).is_some_and(|task| task.plan.compensates.is_none());
         if ids.iter().any(goes_forward) {
-            self.cancelled = false;
+            (self.cancelled, self.stopped) = (false, None);
         }
         self.index_graph();
     }

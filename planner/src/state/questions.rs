@@ -8,19 +8,15 @@ use crate::state::PlannerState;
 use crate::task::Question;
 
 impl PlannerState {
-    pub(super) fn condition_of(&self, id: TaskId) -> Option<String> {
-        Some(self.task(id)?.plan.condition.as_ref()?.text.clone())
-    }
-
     /// Opens a question, the next by number.
     pub(super) fn ask(&mut self, mut question: Question) {
         let (task, purpose) = (question.task, question.purpose);
         // The task may be given another condition before the answer comes.
         if purpose == Purpose::Condition {
-            question.condition = self.condition_of(task);
+            question.condition = self.task(task).and_then(|task| task.plan.condition_key());
         }
-        if let Some(text) = question.condition.clone() {
-            self.judge(&text, Some(None));
+        if let Some(condition) = question.condition.clone() {
+            self.judge(&condition, Some(None));
         }
         self.asked.entry(task).or_default().push(self.questions.len());
         self.open.insert(self.questions.len());
@@ -43,8 +39,8 @@ impl PlannerState {
         }
         match purpose {
             Purpose::Condition => {
-                if let Some(text) = self.questions[index].condition.clone() {
-                    self.judge(&text, Some(is_yes(answer)));
+                if let Some(condition) = self.questions[index].condition.clone() {
+                    self.judge(&condition, Some(is_yes(answer)));
                 }
             }
             Purpose::Task | Purpose::Executor => self.pass_answers_on(self.index(asker).into_iter().collect()),
@@ -107,8 +103,8 @@ impl PlannerState {
         }
         question.is_withdrawn = true;
         self.open.remove(&place);
-        if let Some(text) = question.condition.clone() {
-            self.judge(&text, None);
+        if let Some(condition) = question.condition.clone() {
+            self.judge(&condition, None);
         }
     }
 

@@ -2,7 +2,7 @@
 
 use crewlog_mq::Timestamp;
 
-use crate::event::{Deadline, QuestionId, TaskStatus};
+use crate::event::{QuestionId, TaskStatus, Timer};
 use crate::plan::TaskId;
 use crate::state::{Phase, PlannerState};
 
@@ -17,8 +17,8 @@ pub enum Wait {
     PausedPlan,
     /// That a task is resumed.
     PausedTask(TaskId),
-    /// A moment by which something must have happened, in log time.
-    Moment(Deadline, Timestamp),
+    /// A timer, with its due time in log time once it is set.
+    Timer(Timer, Option<Timestamp>),
     /// That a standing plan is given something to do.
     Work,
 }
@@ -48,13 +48,15 @@ impl PlannerState {
             }
         }
         waits.extend(self.open_questions().map(|question| Wait::Question(question.id)));
-        let is_ahead = |deadline: &Deadline| match deadline {
-            Deadline::Plan => !self.graph.open.is_empty(),
-            Deadline::Task(task) => self.task(*task).is_some_and(|task| !task.status.is_end()),
-            Deadline::Question(question) => self.question(*question).is_some_and(|question| question.is_open()),
+        let is_ahead = |timer: &Timer| match timer {
+            Timer::Plan => !self.graph.open.is_empty(),
+            Timer::Task(task) | Timer::Retry(task) => self.task(*task).is_some_and(|task| !task.status.is_end()),
+            Timer::Question(question) => self.question(*question).is_some_and(|question| question.is_open()),
         };
-        let ahead = self.deadlines.iter().filter(|(deadline, _)| is_ahead(deadline));
-        waits.extend(ahead.map(|(deadline, at)| Wait::Moment(*deadline, *at)));
+        let set = self.timers.iter().map(|(timer, due)| (*timer, Some(*due)));
+        let unset = self.unset.iter().filter(|timer| matches!(timer, Timer::Retry(_))).map(|timer| (*timer, None));
+        let ahead = set.chain(unset).filter(|(timer, _)| is_ahead(timer));
+        waits.extend(ahead.map(|(timer, due)| Wait::Timer(timer, due)));
         if self.graph.open.is_empty() {
             waits.push(Wait::Work);
         }

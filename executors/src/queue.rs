@@ -1,0 +1,230 @@
+//! The plans that a worker works for, each as one view that its events keep up to date, and the task that starts next.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::pin::pin;
+
+use crewlog_mq::{Cause, Error, EventStore, Position, Query, Range, Recorded};
+use crewlog_planner::claim;
+use crewlog_planner::event::{self, About, Event, PlannerCmd, TaskInput, TaskStatus};
+use crewlog_planner::plan::{NodeKind, TaskId};
+use crewlog_planner::state::Phase;
+use crewlog_planner::view::{Lease, PlanView};
+use futures::TryStreamExt;
+
+use crate::history::History;
+
+/// A task among all plans.
+pub(crate) type Key = (String, TaskId);
+
+/// A dispatched task.
+#[derive(Debug, Clone)]
+pub(crate) struct Dispatch {
+    pub(crate) plan: String,
+    pub(crate) tags: Vec<String>,
+    pub(crate) position: Position,
+    pub(crate) task: TaskId,
+    pub(crate) attempt: u32,
+    pub(crate) kind: NodeKind,
+    pub(crate) parameters: TaskInput,
+    pub(crate) cause: Cause,
+}
+
+impl Dispatch {
+    pub(crate) fn key(&self) -> Key {
+        (self.plan.clone(), self.task)
+    }
+
+    /// Nothing for an event that dispatches no task, or a question, which is for people.
+    fn of(recorded: &Recorded) -> Result<Option<Self>, Error> {
+        let Event::TaskDispatched { task_id, attempt, command } = recorded.decode()? else { return Ok(None) };
+        Ok(match command {
+            PlannerCmd::ExecuteTask { kind, parameters, .. } => Some(Self {
+                plan: recorded.aggregate_id.clone(),
+                tags: recorded.tags.clone(),
+                position: recorded.position,
+                task: task_id,
+                attempt,
+                kind,
+                parameters: *parameters,
+                cause: Cause::event(recorded),
+            }),
+            PlannerCmd::RequestClarification { .. } => None,
+        })
+    }
+}
+
+/// A plan that is worked for.
+#[derive(Debug, Default)]
+struct Worked {
+    view: PlanView,
+    /// The last dispatch of each task that has not ended.
+    dispatched: BTreeMap<TaskId, Dispatch>,
+}
+
+impl Worked {
+    /// A plan as of a position.
+    async fn load(store: &EventStore, plan: &str, up_to: Position) -> Result<Self, Error> {
+        let history = History::of(store, plan).await?;
+        let mut worked = Self::default();
+        let mut records = pin!(history.records(store, &Query::all(), Range::up_to(up_to)));
+        let mut dispatched: HashMap<TaskId, Recorded> = HashMap::new();
+        while let Some(recorded) = records.try_next().await? {
+            worked.view.apply(&recorded).unwrap_or_else(|error| passed_over(&error));
+            if recorded.stream_id == event::STREAM
+                && recorded.event_type == "TaskDispatched"
+                && let Ok(Event::TaskDispatched { task_id, .. }) = recorded.decode()
+            {
+                dispatched.insert(task_id, recorded);
+            }
+        }
+        for recorded in dispatched.into_values() {
+            // What the plan that it was forked from has dispatched is not this plan's.
+            if recorded.aggregate_id == plan
+                && let Some(dispatch) = Dispatch::of(&recorded)?
+            {
+                worked.dispatched.insert(dispatch.task, dispatch);
+            }
+        }
+        worked.drop_ended();
+        Ok(worked)
+    }
+
+    fn apply(&mut self, recorded: &Recorded) {
+        if recorded.position <= self.view.at() {
+            return;
+        }
+        self.view.apply(recorded).unwrap_or_else(|error| passed_over(&error));
+        if recorded.stream_id == event::STREAM {
+            match Dispatch::of(recorded) {
+                Ok(Some(dispatch)) => _ = self.dispatched.insert(dispatch.task, dispatch),
+                Ok(None) => self.drop_ended(),
+                Err(_) => {}
+            }
+        }
+    }
+
+    fn drop_ended(&mut self) {
+        let Self { view, dispatched } = self;
+        dispatched.retain(|task, dispatch| is_running(view, *task, dispatch.attempt));
+    }
+}
+
+fn is_running(view: &PlanView, task: TaskId, attempt: u32) -> bool {
+    let task = view.state().task(task);
+    task.is_some_and(|task| task.status == TaskStatus::Running && task.attempts == attempt)
+}
+
+fn passed_over(error: &Error) {
+    tracing::warn!(%error, "an event of a plan is passed over");
+}
+
+/// The plans that a worker works for.
+#[derive(Debug, Default)]
+pub(crate) struct Plans(BTreeMap<String, Worked>);
+
+impl Plans {
+    /// The plans that are open at a position.
+    ///
+    /// # Errors
+    /// A fault of the log.
+    pub(crate) async fn load(
+        store: &EventStore,
+        open: impl IntoIterator<Item = String>,
+        at: Position,
+    ) -> Result<Self, Error> {
+        let mut plans = BTreeMap::new();
+        for plan in open {
+            match Worked::load(store, &plan, at).await {
+                Ok(worked) => _ = plans.insert(plan, worked),
+                Err(error @ Error::Decode { .. }) => {
+                    tracing::warn!(plan, %error, "the plan cannot be read and is left to others");
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(Self(plans))
+    }
+
+    /// Takes in an event of a plan or of a task, and gives the plan that it is of. A plan that was not known is read.
+    pub(crate) async fn apply(&mut self, store: &EventStore, recorded: &Recorded) -> Result<Option<String>, Error> {
+        let plan = match recorded.stream_id.as_str() {
+            event::STREAM => recorded.aggregate_id.clone(),
+            claim::STREAM => match claim::split_aggregate_id(&recorded.aggregate_id) {
+                Some((plan, _)) if self.0.contains_key(plan) => plan.to_owned(),
+                Some(_) | None => return Ok(None),
+            },
+            _another_stream => return Ok(None),
+        };
+        match self.0.get_mut(&plan) {
+            Some(worked) => worked.apply(recorded),
+            None => {
+                let is_over = recorded.decode::<Event>().is_ok_and(|event| event.about() == About::End);
+                if is_over {
+                    return Ok(None);
+                }
+                let worked = Worked::load(store, &plan, recorded.position).await?;
+                self.0.insert(plan.clone(), worked);
+            }
+        }
+        Ok(Some(plan))
+    }
+
+    /// Drops a plan that has ended.
+    pub(crate) fn drop_if_ended(&mut self, plan: &str) {
+        let has_ended = |worked: &Worked| matches!(worked.view.state().phase(), Phase::Ended(_));
+        if self.0.get(plan).is_some_and(has_ended) {
+            self.0.remove(plan);
+        }
+    }
+
+    /// Why a task is no longer to be carried out, if it is not: what the plan says about its end, or nothing when it was
+    /// dispatched again.
+    pub(crate) fn ended(&self, (plan, task): &Key, attempt: u32) -> Option<String> {
+        let Some(worked) = self.0.get(plan) else { return Some("the plan has ended".to_owned()) };
+        let error = || worked.view.state().task(*task).and_then(|task| task.error.clone()).unwrap_or_default();
+        (!is_running(&worked.view, *task, attempt)).then(error)
+    }
+
+    /// The task to start next, and up to where its plan has been read: of all plans the most urgent, then the one that was
+    /// dispatched first; within a plan in the plan's order. `is_wanted` says which dispatches could start here; `is_busy`
+    /// which tasks are being started, and `is_lost` which leases no longer count.
+    pub(crate) fn next(
+        &self,
+        is_wanted: impl Fn(&Dispatch) -> bool,
+        is_busy: impl Fn(&str, TaskId) -> bool,
+        is_lost: impl Fn(&str, TaskId, &Lease) -> bool,
+    ) -> Option<(Dispatch, Position)> {
+        let heads = self.0.iter().filter(|(_, worked)| !worked.dispatched.is_empty()).filter_map(|(plan, worked)| {
+            let is_held = |task, lease: Option<&Lease>| {
+                is_busy(plan, task) || lease.is_some_and(|lease| !is_lost(plan, task, lease))
+            };
+            let startable = worked.view.startable(is_held);
+            let startable = startable.iter().filter_map(|task| worked.dispatched.get(task));
+            let dispatch = { startable }.find(|dispatch| is_wanted(dispatch))?;
+            let urgency = worked.view.state().urgency(dispatch.task);
+            Some(((urgency, dispatch.position), dispatch, worked.view.at()))
+        });
+        heads.min_by_key(|(key, _, _)| *key).map(|(_, dispatch, at)| (dispatch.clone(), at))
+    }
+
+    /// The leases that others hold on dispatched tasks.
+    pub(crate) fn leases(&self) -> impl Iterator<Item = (&Dispatch, &Lease)> {
+        self.0.values().flat_map(|worked| {
+            worked.view.leases().filter_map(|(task, lease)| Some((worked.dispatched.get(&task)?, lease)))
+        })
+    }
+}
+
+/// Leases whose holders are proven dead, by task and epoch.
+#[derive(Debug, Default)]
+pub(crate) struct Lost(HashSet<(Key, u64)>);
+
+impl Lost {
+    pub(crate) fn insert(&mut self, key: Key, lease: &Lease) {
+        self.0.insert((key, lease.epoch));
+    }
+
+    pub(crate) fn contains(&self, plan: &str, task: TaskId, lease: &Lease) -> bool {
+        !self.0.is_empty() && self.0.contains(&((plan.to_owned(), task), lease.epoch))
+    }
+}
