@@ -7,6 +7,7 @@ use crewlog_mq::{Cause, Error, EventStore, Position, Query, Range, Recorded};
 use crewlog_planner::claim;
 use crewlog_planner::event::{self, About, Event, PlannerCmd, TaskInput, TaskStatus};
 use crewlog_planner::plan::{NodeKind, TaskId};
+use crewlog_planner::sealed::is_task_withheld;
 use crewlog_planner::state::Phase;
 use crewlog_planner::view::{Lease, PlanView};
 use futures::TryStreamExt;
@@ -82,7 +83,7 @@ impl Worked {
             if recorded.aggregate_id == plan
                 && let Some(dispatch) = Dispatch::of(&recorded)?
             {
-                worked.dispatched.insert(dispatch.task, dispatch);
+                worked.insert(dispatch);
             }
         }
         worked.drop_ended();
@@ -96,11 +97,20 @@ impl Worked {
         self.view.apply(recorded).unwrap_or_else(|error| passed_over(&error));
         if recorded.stream_id == event::STREAM {
             match Dispatch::of(recorded) {
-                Ok(Some(dispatch)) => _ = self.dispatched.insert(dispatch.task, dispatch),
+                Ok(Some(dispatch)) => self.insert(dispatch),
                 Ok(None) => self.drop_ended(),
                 Err(_) => {}
             }
         }
+    }
+
+    fn insert(&mut self, dispatch: Dispatch) {
+        if is_task_withheld(&dispatch.parameters) {
+            let (plan, task) = (&dispatch.plan, dispatch.task);
+            tracing::warn!(plan, %task, "what is to be done is sealed; it is left to others");
+            return;
+        }
+        self.dispatched.insert(dispatch.task, dispatch);
     }
 
     fn drop_ended(&mut self) {

@@ -12,7 +12,6 @@ use crewlog_mq::{Cause, Error, EventStore, ExecuteError, Position, Query, Range,
 use crewlog_planner::claim::{self, Ending, TaskClaim, TaskCommand};
 use crewlog_planner::event::{self, FailureClass, Usage};
 use crewlog_planner::prompt::Prompt;
-use crewlog_planner::sealed::is_task_withheld;
 use crewlog_planner::view::Lease;
 use futures::{StreamExt, TryStreamExt};
 use tokio::sync::watch;
@@ -342,8 +341,8 @@ impl Crew {
         };
         let is_wanted = |dispatch: &Dispatch| {
             let actor = worker.roster.actor(dispatch.kind, &dispatch.parameters);
-            actor.is_some_and(has_place)
-                && !is_task_withheld(&dispatch.parameters)
+            !self.read_to.contains_key(&dispatch.plan)
+                && actor.is_some_and(has_place)
                 && !refused.contains(&dispatch.key())
         };
         let is_busy = |plan: &str, task| running.contains_key(&(plan.to_owned(), task));

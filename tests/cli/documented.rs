@@ -150,7 +150,13 @@ fn every_position_can_be_shown_and_looking_changes_nothing() {
     }
     assert_eq!(
         statuses,
-        [["Running", "Planned", "Planned"], ["Completed", "Running", "Planned"], ["Completed", "Failed", "Skipped"],]
+        [
+            ["Running", "Planned", "Planned"],
+            ["Completed", "Running", "Planned"],
+            ["Completed", "Planned", "Planned"],
+            ["Completed", "Running", "Planned"],
+            ["Completed", "Failed", "Skipped"],
+        ]
     );
     assert_eq!(shown(n_events), scene.show(&plan));
     assert_eq!(shown(n_events + 1_000), scene.show(&plan), "past the end is the end");

@@ -12,20 +12,20 @@ fn agent(scene: &Scene, tokens: u32) {
 #[test]
 fn a_plan_whose_budget_does_not_suffice_is_7_and_says_how_to_raise_it() {
     let scene = Scene::new();
-    agent(&scene, 900);
+    agent(&scene, 1_000);
     scene.write("plan.md", "1. Paint the door\n2. Paint the wall\n");
     let ran = scene.run(&["run", "plan.md", "--yes", "--budget-tokens", "1000", "--budget-cost", "2.50"]).expect(7);
     let plan = ran.stdout.trim();
     ran.says(&[
-        "its budget is 1000 tokens, and 1800 tokens would be needed",
+        "the budget of 1000 tokens is used up: 1000 tokens spent",
         &format!("crewlog set {plan} --budget-tokens"),
         &format!("crewlog resume {plan}"),
     ]);
     let shown = scene.show(plan);
-    assert_eq!((&shown["status"], &shown["spent"]["input_tokens"]), (&"Paused".into(), &900.into()));
+    assert_eq!((&shown["status"], &shown["spent"]["input_tokens"]), (&"Paused".into(), &1_000.into()));
     assert_eq!((&shown["budget"]["tokens"], &shown["budget"]["cost_micros"]), (&1_000.into(), &2_500_000.into()));
     let told = scene.run(&["show", plan]).expect(0).stdout;
-    assert!(told.contains("used up: 900 tokens of 1000 tokens, a cost of 0.500000 of a cost of 2.500000"), "{told}");
+    assert!(told.contains("used up: 1000 tokens of 1000 tokens, a cost of 0.500000 of a cost of 2.500000"), "{told}");
     scene.run(&["resume", plan, "--yes"]).expect(7);
 }
 
@@ -157,8 +157,8 @@ fn a_plan_whose_budget_does_not_suffice_says_so_also_while_a_person_has_somethin
     scene.run(&["set", &plan, "--budget-tokens", "1500"]).expect(0);
     scene.run(&["work", "--until-idle"]);
     let shown = scene.run(&["show", &plan]).expect(0).stdout;
-    let short = "the budget of 1500 tokens does not suffice: 1000 tokens spent, 1000 tokens kept back for what runs, \
-                 1000 tokens more would be needed\n  crewlog set";
+    let short =
+        "the budget of 1500 tokens is used up: 1000 tokens spent, 1000 tokens reserved for what runs\n  crewlog set";
     assert!(shown.contains(&format!("nothing more is started: {short} {plan} --budget-tokens ...")), "{shown}");
 }
 
@@ -206,8 +206,8 @@ fn what_a_plan_within_lacks_is_why_the_task_above_it_does_not_go_on() {
     scene.write("crewlog.toml", agent);
     scene.write("usage", r#"{"input_tokens": 900, "output_tokens": 100}"#);
     let plan = begin("1. Write poem one\n2. Then write poem two\n3. Then write poem three");
-    scene.run(&["set", &plan, "--budget-tokens", "2500"]).expect(0);
+    scene.run(&["set", &plan, "--budget-tokens", "2000"]).expect(0);
     scene.run(&["resume", &plan, "--yes"]).expect(7);
-    let short = format!("its plan {plan}.1-1 is paused: the budget of 2500 tokens does not suffice");
+    let short = format!("its plan {plan}.1-1 is paused: the budget of 2000 tokens is used up");
     assert!(reason().is_some_and(|reason| reason.contains(&short)), "{:?}", reason());
 }
