@@ -152,6 +152,22 @@ fn a_worker_that_has_nothing_to_do_says_for_whom_the_plans_wait() {
     assert_eq!(ran.json()["plans"][0]["status"], "Failed");
 }
 
+/// The log ends with a report whose author died before the planner could take it in.
+#[test]
+fn a_worker_takes_in_what_nobody_has_before_it_says_that_it_is_idle() {
+    let (scene, there) = (Scene::new(), Scene::new());
+    let plan = leave(&scene, "1. Paint the door\n2. Run `echo fine`\n");
+    scene.run(&["done", &plan, "1"]).expect(0);
+    let export = scene.run(&["export"]).expect(0).stdout;
+    let n_told = export.lines().position(|line| line.contains("\"TaskCompleted\"")).expect("it is there");
+    let head = |n: usize| format!("\"head\":{n}}}");
+    let cut_off = export.lines().take(n_told + 1).map(|line| format!("{line}\n")).collect::<String>();
+    there.write("log.jsonl", cut_off.replacen(&head(export.lines().count() - 1), &head(n_told), 1));
+    there.run(&["import", "log.jsonl"]).expect(0);
+    there.run(&["work", "--until-idle"]).expect(0);
+    assert_eq!(there.show(&plan)["tasks"][1]["result"], "fine");
+}
+
 #[test]
 fn a_plan_that_cannot_be_read_is_named_and_holds_up_no_other() {
     let (scene, there) = (Scene::new(), Scene::new());

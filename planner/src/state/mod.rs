@@ -282,27 +282,7 @@ impl PlannerState {
                 self.index_graph();
             }
             Event::TaskDispatched { task_id, attempt, .. } => self.begin(*task_id, *attempt),
-            Event::TaskStatusUpdated { task_id, status, result, error, unblocks } => {
-                self.end_spending(*task_id, *status);
-                let stopped = self.stopped.filter(|_| !unblocks);
-                self.change(*task_id, |task| {
-                    let is_stopped = *status == TaskStatus::Skipped || (status.is_end() && task.retry_ms.is_some());
-                    (task.stopped_by, task.retry_ms) = (stopped.filter(|_| is_stopped), None);
-                    if let (TaskStatus::Running, Some(error)) = (task.status, error) {
-                        let ended = if status.is_end() { *status } else { TaskStatus::Failed };
-                        task.record_failure(ended, error);
-                    }
-                    task.failures += u32::from(matches!(task.status, TaskStatus::Running) && error.is_some());
-                    task.status = *status;
-                    task.result.clone_from(result);
-                    task.error.clone_from(error);
-                    task.unblocks = *unblocks;
-                    task.is_paused &= !status.is_end();
-                });
-                if status.is_end() {
-                    self.withdraw_questions_of(*task_id);
-                }
-            }
+            Event::TaskStatusUpdated { task_id, .. } => self.update(*task_id, event),
             Event::ClarificationRequested { task_id, question_id, question, purpose, default } => {
                 self.ask(Question {
                     id: *question_id,
@@ -354,6 +334,29 @@ impl PlannerState {
             Event::PlanningCompleted { outcome, .. } => {
                 (self.phase, self.is_late) = (Phase::Ended(*outcome), false);
             }
+        }
+    }
+
+    fn update(&mut self, id: TaskId, event: &Event) {
+        let Event::TaskStatusUpdated { status, result, error, unblocks, .. } = event else { return };
+        self.end_spending(id, *status);
+        let stopped = self.stopped.filter(|_| !unblocks);
+        self.change(id, |task| {
+            let is_stopped = *status == TaskStatus::Skipped || (status.is_end() && task.retry_ms.is_some());
+            (task.stopped_by, task.retry_ms) = (stopped.filter(|_| is_stopped), None);
+            if let (TaskStatus::Running, Some(error)) = (task.status, error) {
+                let ended = if status.is_end() { *status } else { TaskStatus::Failed };
+                task.record_failure(ended, error);
+            }
+            task.failures += u32::from(matches!(task.status, TaskStatus::Running) && error.is_some());
+            task.status = *status;
+            task.result.clone_from(result);
+            task.error.clone_from(error);
+            task.unblocks = *unblocks;
+            task.is_paused &= !status.is_end();
+        });
+        if status.is_end() {
+            self.withdraw_questions_of(id);
         }
     }
 
