@@ -10,7 +10,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use crewlog_executors::claiming::claim_of;
-use crewlog_executors::planning::{host_all, planner_of};
+use crewlog_executors::planning::host_all;
+use crewlog_executors::plans::planner_of;
 use crewlog_mq::{Cause, Envelope, EventStore, Position, Query, Range};
 use crewlog_planner::claim::{self, Ending, Executor, TaskCommand, TaskEvent};
 use crewlog_planner::event::{self, Command, Event, Outcome, PlannerConfig, plan_tag};

@@ -4,6 +4,7 @@
 use crewlog_executors::claiming::claim_of;
 use crewlog_executors::history::History;
 use crewlog_executors::planning;
+use crewlog_executors::plans;
 use crewlog_mq::{Append, Cause, EventStore, Expected, Handler, Metadata, NewEvent, Query, Range, Recorded, Runner};
 use crewlog_planner::claim::{Ending, Executor, TaskCommand};
 use crewlog_planner::event::{Command, Event, ExecutorEvent, PlannerConfig, STREAM, plan_tag};
@@ -177,7 +178,7 @@ async fn fork(store: &EventStore, plan: &str, fork: &str) -> (Runner<Planner>, C
     let history = History::of(store, plan).await.expect("the log is read");
     let head = store.head().await.expect("the log is read");
     let point = history.fork_point(store, head).await.expect("the log is read").expect("the plan has begun");
-    let runner = planning::planner_of_fork(store, &point, fork, vec![plan_tag(fork)]);
+    let runner = plans::planner_of_fork(store, &point, fork, vec![plan_tag(fork)]);
     let command = Command::Fork {
         parent: point.parent,
         at: point.at,

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, HashSet};
 use std::time::Duration;
 
-use crewlog_executors::planning;
+use crewlog_executors::plans;
 use crewlog_executors::roster::Roster;
 use crewlog_executors::subplans::family;
 use crewlog_executors::worker::{CutOff, Scope};
@@ -299,7 +299,7 @@ impl<'a> Drive<'a> {
         let question = question.id;
         let command = Command::Answer { question, answer };
         let cause = Cause::request().keeping(command.recorded());
-        let mut planner = planning::planner_of(&self.store, &self.plan, self.tags.clone()).await?;
+        let mut planner = plans::planner_of(&self.store, &self.plan, self.tags.clone()).await?;
         match planner.execute(command, &cause).await {
             Ok(_) => _ = self.asking.answered.insert(question),
             Err(ExecuteError::Refused(refusal)) => self.progress.note(&refusal.to_string()),

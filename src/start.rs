@@ -5,6 +5,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use crewlog_executors::planning;
+use crewlog_executors::plans;
 use crewlog_executors::roster::Roster;
 use crewlog_executors::worker::CutOff;
 use crewlog_mq::{Cause, EventStore, ExecuteError, Executed, Runner, new_event_id};
@@ -263,7 +264,7 @@ pub async fn make_plan(
     begin: event::Command,
 ) -> Result<String, Failure> {
     for _ in 0..ID_ATTEMPTS_MAX {
-        let mut planner = planning::planner_of(store, &plan, session.tags_of_new(&plan)?).await?;
+        let mut planner = plans::planner_of(store, &plan, session.tags_of_new(&plan)?).await?;
         match order(&mut planner, begin.clone()).await {
             Ok(_) => return Ok(plan),
             Err(ExecuteError::Refused(PlannerError::AlreadyPlanned)) => {}

@@ -11,7 +11,7 @@ use std::time::{Duration, SystemTime};
 
 use crewlog_executors::claiming::claim_of;
 use crewlog_executors::roster::Roster;
-use crewlog_executors::{human, planning};
+use crewlog_executors::{human, planning, plans};
 use crewlog_mq::{Append, CellChange, EventStore, ExecuteError, Position, Range};
 use crewlog_planner::claim::{Ending, TaskError};
 use crewlog_planner::event::{Amendment, Command, TaskStatus};
@@ -233,7 +233,7 @@ impl<'a> Kept<'a> {
         let amendments = define.into_iter().chain(skipped).chain(done).chain(source).collect::<Vec<_>>();
         let head = self.store.head().await?;
         if !amendments.is_empty() {
-            let mut planner = planning::planner_of(&self.store, &self.plan, self.tags.clone()).await?;
+            let mut planner = plans::planner_of(&self.store, &self.plan, self.tags.clone()).await?;
             match order(&mut planner, Command::Amend { amendments, reason: "its file was changed".to_owned() }).await {
                 Ok(executed) => self.seen = if executed.events.is_empty() { self.seen } else { head },
                 // A task has begun meanwhile.

@@ -4,6 +4,7 @@ use std::io::Write;
 
 use crewlog_executors::history::{ForkPoint, History};
 use crewlog_executors::planning;
+use crewlog_executors::plans;
 use crewlog_executors::worker::CutOff;
 use crewlog_mq::{EventStore, ExecuteError, Position, Query, Range, Runner};
 use crewlog_planner::event::{self, Command, Event, PlannerConfig, TaskStatus};
@@ -80,7 +81,7 @@ async fn make_fork(
     let mut known = None;
     for _ in 0..ID_ATTEMPTS_MAX {
         let plan = format!("{}-{}", fork_name(&point.parent), short_id());
-        let mut planner = planning::planner_of_fork(store, point, &plan, session.tags_of_new(&plan)?);
+        let mut planner = plans::planner_of_fork(store, point, &plan, session.tags_of_new(&plan)?);
         planner.catch_up().await?;
         if planner.sequence() > 0 {
             continue;

@@ -4,7 +4,7 @@
 
 mod source;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
 
 use source::{File, code_only, first_test_line, functions, lines_with, names_after};
@@ -46,6 +46,7 @@ struct Finding {
 fn findings(files: &[File]) -> Vec<Finding> {
     let mut found = frozen_migrations(files);
     found.extend(ceilings(files));
+    found.extend(circles(files));
     for file in files {
         found.extend(text_rules(file));
         if file.path.ends_with("Cargo.toml") {
@@ -259,6 +260,45 @@ fn shared_locks(file: &File, code: &str) -> Vec<Finding> {
     found
         .map(|(line, _)| finding("shared-lock", file, line, "a shared lock in a signature: give it one owner"))
         .collect()
+}
+
+/// The modules at the top of a crate use each other in one direction: what leads back to itself is one circle.
+fn circles(files: &[File]) -> Vec<Finding> {
+    let mut found = Vec::new();
+    for root in ["planner/src/", "executors/src/", "src/"] {
+        let mut uses: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
+        for file in files.iter().filter(|file| file.path.starts_with(root) && file.path.ends_with(".rs")) {
+            let module = file.path[root.len()..].split(['/', '.']).next().unwrap_or_default();
+            let n_lines = first_test_line(&file.path, &file.text) - 1;
+            let code = code_only(&file.text).lines().take(n_lines).collect::<Vec<_>>().join("\n");
+            let used = uses.entry(module).or_default();
+            used.extend(code.split("crate::").skip(1).flat_map(modules_at).filter(|used| used != module));
+        }
+        let reached = |from: &str| {
+            let (mut reached, mut next) = (BTreeSet::new(), vec![from.to_owned()]);
+            while let Some(module) = next.pop() {
+                let used = uses.get(module.as_str()).into_iter().flatten();
+                next.extend(used.filter(|used| reached.insert((*used).clone())).cloned());
+            }
+            reached
+        };
+        let in_circle = uses.keys().filter(|module| reached(module).contains(**module)).copied().collect::<Vec<_>>();
+        if !in_circle.is_empty() {
+            let (place, measure) = (root.trim_end_matches('/').to_owned(), in_circle.len());
+            let says = format!("modules use each other in a circle: {}", in_circle.join(", "));
+            found.push(Finding { rule: "circle", place, line: 1, measure, says });
+        }
+    }
+    found
+}
+
+/// The modules that a path behind `crate::` begins with: one, or those of a group in braces.
+fn modules_at(path: &str) -> Vec<String> {
+    let name = |text: &str| text.chars().take_while(|char| char.is_alphanumeric() || *char == '_').collect::<String>();
+    match path.strip_prefix('{') {
+        Some(group) => group.split('}').next().unwrap_or_default().split(',').map(|one| name(one.trim())).collect(),
+        None => vec![name(path)],
+    }
 }
 
 fn crate_arrows(file: &File) -> Vec<Finding> {

@@ -7,7 +7,7 @@ use crewlog_planner::plan::TaskId;
 
 use crate::backoff::Backoff;
 use crate::liveness::SignOfLife;
-use crate::planning::wait_out;
+use crate::plans::wait_to_retry;
 use crate::queue::Dispatch;
 
 /// The events of a plan after which a task that might have started may not start any more.
@@ -71,7 +71,7 @@ pub(crate) async fn claim_task(
             }
             Err(error) => error,
         };
-        if !wait_out(&error, &mut backoff).await {
+        if !wait_to_retry(&error, &mut backoff).await {
             return Claimed::Gone;
         }
     }

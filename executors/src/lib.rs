@@ -20,6 +20,7 @@ pub mod liveness;
 pub mod model;
 pub mod output;
 pub mod planning;
+pub mod plans;
 pub mod projecting;
 pub mod prompts;
 pub mod propagation;

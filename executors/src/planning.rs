@@ -19,7 +19,7 @@ use tokio::sync::watch;
 
 use crate::backoff::Backoff;
 use crate::claiming::claim_of;
-use crate::history::{ForkPoint, History};
+use crate::plans::{planner_of, wait_to_retry};
 use crate::projecting::list_plans;
 use crate::propagation::{Unreadable, follow_parent, propagate};
 
@@ -38,22 +38,6 @@ const TIMERS_MAX: usize = 10_000;
 const STEPS: [&str; 3] = [PAUSED, "PlanResumed", "PlanningCompleted"];
 /// What a plan that is paused with the one above it looks up at once more.
 const PAUSED: &str = "PlanPaused";
-
-/// The planner of a plan on a log. That of a fork goes on from the history that it shares.
-///
-/// # Errors
-/// A fault of the log while the plan's line is looked for.
-pub async fn planner_of(store: &EventStore, plan: &str, tags: Vec<String>) -> Result<Runner<Planner>, Error> {
-    let history = History::of(store, plan).await?;
-    Ok(Runner::new(store.clone(), event::STREAM, plan, tags).behind(history.prefix()))
-}
-
-/// The planner of a fork that is not in the log yet: its first command is [`Command::Fork`] with the parent and position
-/// of the point.
-#[must_use]
-pub fn planner_of_fork(store: &EventStore, point: &ForkPoint, plan: &str, tags: Vec<String>) -> Runner<Planner> {
-    Runner::new(store.clone(), event::STREAM, plan, tags).behind(point.prefix.clone())
-}
 
 /// The events of a plan's tasks.
 fn task_events(plan: &str) -> Query {
@@ -108,7 +92,7 @@ async fn withdraw_unstarted(store: &EventStore, plan: &str, planner: &Runner<Pla
 async fn withdraw_until_done(store: &EventStore, plan: &str, planner: &Runner<Planner>) {
     let mut backoff = Backoff::new();
     while let Err(error) = withdraw_unstarted(store, plan, planner).await {
-        if !wait_out(&error, &mut backoff).await {
+        if !wait_to_retry(&error, &mut backoff).await {
             return;
         }
     }
@@ -324,7 +308,7 @@ async fn propagate_until_done(store: &EventStore, plan: &str) {
                 }
                 return;
             }
-            Err(error) if !wait_out(&error, &mut backoff).await => {
+            Err(error) if !wait_to_retry(&error, &mut backoff).await => {
                 tracing::warn!(plan, "its sub-plans may go on");
                 return;
             }
@@ -337,7 +321,7 @@ async fn propagate_until_done(store: &EventStore, plan: &str) {
 async fn follow_until_done(store: &EventStore, plan: &str, planner: &mut Runner<Planner>) {
     let mut backoff = Backoff::new();
     while let Err(error) = follow_parent(store, plan, planner).await {
-        if !wait_out(&error, &mut backoff).await {
+        if !wait_to_retry(&error, &mut backoff).await {
             tracing::warn!(plan, "it may go on without the plan above it");
             return;
         }
@@ -379,7 +363,7 @@ async fn run_timers(store: &EventStore, planner: &mut Runner<Planner>) -> bool {
             return true;
         }
         if let Err(error) = run_timer(store, planner).await
-            && !wait_out(&error, &mut backoff).await
+            && !wait_to_retry(&error, &mut backoff).await
         {
             return false;
         }
@@ -460,7 +444,7 @@ async fn take_in_until_done(planner: &mut Runner<Planner>, recorded: &Recorded) 
     };
     let mut backoff = Backoff::new();
     while let Err(error) = take_in(planner, recorded, report.clone()).await {
-        if !wait_out(&error, &mut backoff).await {
+        if !wait_to_retry(&error, &mut backoff).await {
             return;
         }
     }
@@ -473,7 +457,7 @@ async fn planner_until_found(store: &EventStore, plan: &str, tags: Vec<String>) 
         match planner_of(store, plan, tags.clone()).await {
             Ok(planner) => return Some(planner),
             Err(error) => {
-                if !wait_out(&error, &mut backoff).await {
+                if !wait_to_retry(&error, &mut backoff).await {
                     return None;
                 }
             }
@@ -490,33 +474,10 @@ async fn catch_up_until_done(store: &EventStore, plan: &str, tags: Vec<String>) 
         };
         match caught_up.await {
             Ok(planner) => return Some(planner),
-            Err(error) if !wait_out(&error, &mut backoff).await => return None,
+            Err(error) if !wait_to_retry(&error, &mut backoff).await => return None,
             Err(_) => {}
         }
     }
-}
-
-/// Waits before another try; false when another would fail alike.
-pub(crate) async fn wait_out(error: &Error, backoff: &mut Backoff) -> bool {
-    if is_for_ever(error) {
-        tracing::warn!(%error, "a plan cannot go on and stands still");
-        return false;
-    }
-    tracing::warn!(%error, "the planner could not append and tries again");
-    backoff.wait().await;
-    true
-}
-
-/// True of an error that another try would give again.
-pub(crate) fn is_for_ever(error: &Error) -> bool {
-    matches!(
-        error,
-        Error::Decode { .. }
-            | Error::Encode { .. }
-            | Error::LimitPassed { .. }
-            | Error::InvalidAppend { .. }
-            | Error::Veil(_)
-    )
 }
 
 async fn take_in(planner: &mut Runner<Planner>, recorded: &Recorded, report: ExecutorEvent) -> Result<(), Error> {

@@ -11,7 +11,7 @@ use sha2::{Digest, Sha256};
 
 use crate::backoff::Backoff;
 use crate::history::History;
-use crate::planning::wait_out;
+use crate::plans::wait_to_retry;
 
 /// Why there is no prompt.
 #[derive(Debug, thiserror::Error)]
@@ -59,7 +59,7 @@ pub(crate) async fn rendered(
     let mut backoff = Backoff::new();
     loop {
         match prompt_of(store, plan, task, dispatched).await {
-            Err(PromptError::Log(error)) if wait_out(&error, &mut backoff).await => {}
+            Err(PromptError::Log(error)) if wait_to_retry(&error, &mut backoff).await => {}
             rendered => return rendered,
         }
     }

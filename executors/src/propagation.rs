@@ -7,8 +7,7 @@ use crewlog_planner::event::{self, under_tag};
 use crewlog_planner::nesting;
 use crewlog_planner::planner::Planner;
 
-use crate::planning::is_for_ever;
-use crate::subplans::{put, read_plan};
+use crate::plans::{execute_retrying, is_permanent, read_plan};
 
 /// The most commands given to one sub-plan while the plan above it keeps changing.
 const COMMANDS_MAX: usize = 100;
@@ -50,7 +49,7 @@ pub async fn propagate(store: &EventStore, plan: &str) -> Result<Vec<Unreadable>
             };
             match followed.await {
                 Ok(()) => {}
-                Err(error) if is_for_ever(&error) => unreadable.push(Unreadable { plan, error }),
+                Err(error) if is_permanent(&error) => unreadable.push(Unreadable { plan, error }),
                 Err(error) => return Err(error),
             }
         }
@@ -72,7 +71,7 @@ pub(crate) async fn follow_parent(store: &EventStore, plan: &str, planner: &mut 
         let Some(parent) = nesting::parent_task(plan, state) else { return Ok(()) };
         let above = read_plan(store, &parent.plan, Vec::new()).await?;
         let Some(command) = nesting::follow(plan, state, above.handler().state()) else { return Ok(()) };
-        put(planner, command, &Cause::request()).await?;
+        execute_retrying(planner, command, &Cause::request()).await?;
     }
     tracing::warn!(plan, "the plan above it changes faster than it can follow");
     Ok(())

@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use crewlog_mq::{Cause, Error, EventStore, ExecuteError, Handler, Query, Runner, Start, Timestamp};
+use crewlog_mq::{Cause, Error, EventStore, Handler, Query, Runner, Start, Timestamp};
 use crewlog_planner::claim::Ending;
 use crewlog_planner::event::{self, Command, Event, FailureClass, Usage, plan_tag, sub_plan_tags, under_tag};
 use crewlog_planner::nesting;
@@ -18,8 +18,7 @@ use futures::StreamExt;
 use tokio::sync::watch;
 
 use crate::agents::{Agents, PlanningError, record_failure};
-use crate::backoff::Backoff;
-use crate::planning::{is_for_ever, planner_of, wait_out};
+use crate::plans::{execute_retrying, is_permanent, read_plan};
 use crate::run::{Job, Stop, wanted};
 
 /// The name under which such tasks are claimed.
@@ -164,7 +163,7 @@ impl SubPlanRun<'_> {
         };
         let config = nesting::config(above, self.job.task, self.job.parameters.budget, self.store.now());
         let command = Command::Propose { proposal, attachments: Vec::new(), config };
-        match put(&mut planner, command, self.cause).await {
+        match execute_retrying(&mut planner, command, self.cause).await {
             // Whoever was faster made the same plan.
             Ok(None | Some(PlannerError::AlreadyPlanned)) => self.made(planner.handler().state()),
             Ok(Some(refusal)) => Err(failed(format!("the plan that was made for it is refused: {refusal}"))),
@@ -197,28 +196,12 @@ impl SubPlanRun<'_> {
         let cancelled = async {
             let mut planner = self.planner().await?;
             if self.owns(planner.handler().state()) {
-                put(&mut planner, command, self.cause).await?;
+                execute_retrying(&mut planner, command, self.cause).await?;
             }
             Ok::<_, Error>(())
         };
         if let Err(error) = cancelled.await {
             tracing::warn!(%error, plan = self.plan(), "a plan could not be ended");
-        }
-    }
-}
-
-/// Reads a plan, however long the log takes.
-pub(crate) async fn read_plan(store: &EventStore, plan: &str, tags: Vec<String>) -> Result<Runner<Planner>, Error> {
-    let mut backoff = Backoff::new();
-    loop {
-        let read = async {
-            let mut planner = planner_of(store, plan, tags.clone()).await?;
-            planner.catch_up().await.map(|()| planner)
-        };
-        match read.await {
-            Ok(planner) => return Ok(planner),
-            Err(error) if !wait_out(&error, &mut backoff).await => return Err(error),
-            Err(_) => {}
         }
     }
 }
@@ -244,33 +227,11 @@ async fn until_ended(store: &EventStore, plan: &str, timeout: Option<Duration>) 
                         return Ok(Some(nesting::ending(plan, planner.state(), summary, *outcome)));
                     }
                 }
-                Some(Err(error)) if is_for_ever(&error) => return Err(error),
+                Some(Err(error)) if is_permanent(&error) => return Err(error),
                 Some(Err(error)) => tracing::warn!(%error, plan, "a plan could not be read and is read again"),
                 None => return Ok(None),
             },
             () = time_is_up => return Ok(None),
-        }
-    }
-}
-
-/// Gives a plan a command, however long the log takes, and returns its refusal if it refuses.
-pub(crate) async fn put(
-    planner: &mut Runner<Planner>,
-    command: Command,
-    cause: &Cause,
-) -> Result<Option<PlannerError>, Error> {
-    let cause = cause.clone().keeping(command.recorded());
-    let mut backoff = Backoff::new();
-    loop {
-        match planner.execute(command.clone(), &cause).await {
-            Ok(_) => return Ok(None),
-            Err(ExecuteError::Refused(refusal)) => return Ok(Some(refusal)),
-            Err(ExecuteError::Contended { .. }) => {}
-            Err(ExecuteError::Store(error)) => {
-                if !wait_out(&error, &mut backoff).await {
-                    return Err(error);
-                }
-            }
         }
     }
 }

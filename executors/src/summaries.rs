@@ -13,7 +13,7 @@ use crewlog_planner::prompt::{summary_chars_max, to_summarize};
 use futures::StreamExt;
 
 use crate::model::{AskError, Asker, Model, NoAnswer, Patience};
-use crate::planning::planner_of;
+use crate::plans::planner_of;
 use crate::subplans::family;
 use crate::worker::Scope;
 

@@ -24,7 +24,8 @@ use crate::backoff::Backoff;
 use crate::claiming::{Claimed, claim_of, claim_task};
 use crate::links::Links;
 use crate::liveness::SignOfLife;
-use crate::planning::{open_plans, wait_out};
+use crate::planning::open_plans;
+use crate::plans::wait_to_retry;
 use crate::prompts;
 use crate::queue::{Dispatch, Key, Lost, Plans};
 use crate::roster::{Actor, Roster};
@@ -356,7 +357,7 @@ impl Crew {
         let plan = loop {
             match self.plans.apply(&self.worker.store, recorded).await {
                 Ok(plan) => break plan,
-                Err(error) if !wait_out(&error, &mut backoff).await => return,
+                Err(error) if !wait_to_retry(&error, &mut backoff).await => return,
                 Err(_) => {}
             }
         };

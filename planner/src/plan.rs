@@ -1,6 +1,6 @@
 //! The plan as data: tasks, kinds, attachments and dependencies, as a text or a model proposes them.
 //!
-//! It never says what happened to a task: that is the fold in [`crate::planner`].
+//! It never says what happened to a task: that is in the planner's state.
 
 use serde::{Deserialize, Serialize};
 

@@ -77,7 +77,7 @@ const RULES: &[(&str, Sight)] = &[
     ("purpose", Clear),
     ("counted_by", Clear),
     ("class", Clear),
-    ("of", Clear),
+    ("timer", Clear),
     ("name", Clear),
     ("result", Sealed),
     ("error", Sealed),

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use crewlog_executors::planning;
+use crewlog_executors::plans;
 use crewlog_mq::{
     Append, Cause, Clock, EventStore, Expected, NewEvent, Options, PAGE_EVENTS_MAX, Query, Range, Recorded, Runner,
     Timestamp,
@@ -71,7 +72,7 @@ impl World {
 
     async fn order(&self, plan: &str, command: Command) {
         self.clock.pass(7);
-        let mut planner = planning::planner_of(&self.store, plan, self.tags(plan)).await.unwrap();
+        let mut planner = plans::planner_of(&self.store, plan, self.tags(plan)).await.unwrap();
         planner.execute(command, &Cause::request()).await.unwrap();
     }
 
@@ -91,7 +92,7 @@ impl World {
     }
 
     async fn attempt(&self, plan: &str, task: u64) -> u32 {
-        let mut planner = planning::planner_of(&self.store, plan, self.tags(plan)).await.unwrap();
+        let mut planner = plans::planner_of(&self.store, plan, self.tags(plan)).await.unwrap();
         planner.catch_up().await.unwrap();
         planner.handler().state().task(TaskId(task)).unwrap().attempts
     }
@@ -117,7 +118,7 @@ impl World {
 
     async fn fail(&self, plan: &str, task: u64, class: FailureClass) {
         self.end(plan, task, Ending::Failed { error: "it broke".into(), class, run: None }).await;
-        let mut planner = planning::planner_of(&self.store, plan, self.tags(plan)).await.unwrap();
+        let mut planner = plans::planner_of(&self.store, plan, self.tags(plan)).await.unwrap();
         planner.catch_up().await.unwrap();
         if planner.handler().state().awaits_retry() {
             self.order(plan, Command::RetryNow { task: TaskId(task) }).await;

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use crewlog_executors::liveness::SignOfLife;
 use crewlog_executors::planning;
+use crewlog_executors::plans;
 use crewlog_executors::roster::Roster;
 use crewlog_executors::shell::Shell;
 use crewlog_executors::supervisor::SupervisorProgram;
@@ -120,7 +121,7 @@ impl Rig {
         let stream = crewlog_planner::event::STREAM;
         self.store.append(Append::to(stream, PLAN, Expected::NoStream, vec![planned])).await.unwrap();
         let recorded = self.recorded(&Query::aggregate(stream, PLAN)).await.remove(0);
-        let mut planner = planning::planner_of(&self.store, PLAN, tags()).await.unwrap();
+        let mut planner = plans::planner_of(&self.store, PLAN, tags()).await.unwrap();
         planner.execute(Command::Continue, &Cause::event(&recorded)).await.unwrap();
     }
 
@@ -144,7 +145,7 @@ impl Rig {
     }
 
     pub async fn order(&self, command: Command) {
-        let mut planner = planning::planner_of(&self.store, PLAN, tags()).await.unwrap();
+        let mut planner = plans::planner_of(&self.store, PLAN, tags()).await.unwrap();
         planner.execute(command, &Cause::request()).await.unwrap();
     }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crewlog_executors::model::{Model, ModelError, Patience, Reply};
-use crewlog_executors::planning::planner_of;
+use crewlog_executors::plans::planner_of;
 use crewlog_executors::summaries::{self, Summarizer};
 use crewlog_executors::worker::Scope;
 use crewlog_mq::{Cause, EventStore, Handler, Query, Runner};

@@ -2,7 +2,8 @@
 
 use crewlog_executors::claiming::claim_of;
 use crewlog_executors::history::History;
-use crewlog_executors::planning::{catch_up, planner_of, planner_of_fork};
+use crewlog_executors::planning::catch_up;
+use crewlog_executors::plans::{planner_of, planner_of_fork};
 use crewlog_mq::{Cause, EventStore, ExecuteError, Handler, Position, Query, Range, Timestamp};
 use crewlog_planner::claim::{Ending, Executor, TaskCommand};
 use crewlog_planner::event::{

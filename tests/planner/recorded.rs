@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use crewlog_executors::claiming::claim_of;
 use crewlog_executors::human;
 use crewlog_executors::liveness::SignOfLife;
-use crewlog_executors::planning::planner_of;
+use crewlog_executors::plans::planner_of;
 use crewlog_mq::{
     Append, Cause, EventStore, ExecuteError, Expected, Handler, METADATA_BYTES_MAX, NewEvent, Query, Range, Recorded,
     Runner, Timestamp,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crewlog_executors::agents::PlansByModel;
 use crewlog_executors::history::History;
 use crewlog_executors::model::{Asker, Model, ModelError, Patience, Reply};
-use crewlog_executors::planning::{planner_of, planner_of_fork};
+use crewlog_executors::plans::{planner_of, planner_of_fork};
 use crewlog_executors::propagation::propagate;
 use crewlog_mq::{Append, Cause, EventStore, Expected, Metadata, NewEvent};
 use crewlog_planner::claim::TaskEvent;

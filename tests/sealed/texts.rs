@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crewlog_executors::history::History;
-use crewlog_executors::planning::{planner_of, planner_of_fork};
+use crewlog_executors::plans::{planner_of, planner_of_fork};
 use crewlog_executors::prompts::prompt_of;
 use crewlog_mq::{
     Append, Cause, Error, EventStore, Expected, Followed, Metadata, NewEvent, Position, Query, Range, Recorded, Start,

@@ -1,0 +1,84 @@
+//! Plans on the log: opening, reading and commanding one, and retrying what the log could not do just now.
+
+use crewlog_mq::{Cause, Error, EventStore, ExecuteError, Runner};
+use crewlog_planner::event::{self, Command};
+use crewlog_planner::planner::{Planner, PlannerError};
+
+use crate::backoff::Backoff;
+use crate::history::{ForkPoint, History};
+
+/// The planner of a plan on a log. That of a fork goes on from the history that it shares.
+///
+/// # Errors
+/// A fault of the log while the plan's line is looked for.
+pub async fn planner_of(store: &EventStore, plan: &str, tags: Vec<String>) -> Result<Runner<Planner>, Error> {
+    let history = History::of(store, plan).await?;
+    Ok(Runner::new(store.clone(), event::STREAM, plan, tags).behind(history.prefix()))
+}
+
+/// The planner of a fork that is not in the log yet: its first command is [`Command::Fork`] with the parent and position
+/// of the point.
+#[must_use]
+pub fn planner_of_fork(store: &EventStore, point: &ForkPoint, plan: &str, tags: Vec<String>) -> Runner<Planner> {
+    Runner::new(store.clone(), event::STREAM, plan, tags).behind(point.prefix.clone())
+}
+
+/// Reads a plan, however long the log takes.
+pub(crate) async fn read_plan(store: &EventStore, plan: &str, tags: Vec<String>) -> Result<Runner<Planner>, Error> {
+    let mut backoff = Backoff::new();
+    loop {
+        let read = async {
+            let mut planner = planner_of(store, plan, tags.clone()).await?;
+            planner.catch_up().await.map(|()| planner)
+        };
+        match read.await {
+            Ok(planner) => return Ok(planner),
+            Err(error) if !wait_to_retry(&error, &mut backoff).await => return Err(error),
+            Err(_) => {}
+        }
+    }
+}
+/// Gives a plan a command, however long the log takes, and returns its refusal if it refuses.
+pub(crate) async fn execute_retrying(
+    planner: &mut Runner<Planner>,
+    command: Command,
+    cause: &Cause,
+) -> Result<Option<PlannerError>, Error> {
+    let cause = cause.clone().keeping(command.recorded());
+    let mut backoff = Backoff::new();
+    loop {
+        match planner.execute(command.clone(), &cause).await {
+            Ok(_) => return Ok(None),
+            Err(ExecuteError::Refused(refusal)) => return Ok(Some(refusal)),
+            Err(ExecuteError::Contended { .. }) => {}
+            Err(ExecuteError::Store(error)) => {
+                if !wait_to_retry(&error, &mut backoff).await {
+                    return Err(error);
+                }
+            }
+        }
+    }
+}
+
+/// Waits before another try; false when another would fail alike.
+pub(crate) async fn wait_to_retry(error: &Error, backoff: &mut Backoff) -> bool {
+    if is_permanent(error) {
+        tracing::warn!(%error, "a plan cannot go on and stands still");
+        return false;
+    }
+    tracing::warn!(%error, "the planner could not append and tries again");
+    backoff.wait().await;
+    true
+}
+
+/// True of an error that another try would give again.
+pub(crate) fn is_permanent(error: &Error) -> bool {
+    matches!(
+        error,
+        Error::Decode { .. }
+            | Error::Encode { .. }
+            | Error::LimitPassed { .. }
+            | Error::InvalidAppend { .. }
+            | Error::Veil(_)
+    )
+}
