@@ -109,7 +109,7 @@ fn what_watches_goes_on_in_another_process_when_its_own_is_killed() {
         scene.run(&["answer", &plan, question, "done"]).expect(0);
     }
     other.stderr.until("2 completed");
-    // It takes the seat of the dead one in its own time.
+    // It takes the leader lock of the dead one in its own time.
     let is_level = || {
         said::<Conflicts>(&scene) == what_follows::<Conflicts>(&scene)
             && said::<Statistics>(&scene) == what_follows::<Statistics>(&scene)

@@ -99,18 +99,18 @@ impl Drop for SignOfLife {
 
 /// The one place of a process on this machine, whoever hosts it. The kernel frees it with the last who holds it.
 #[derive(Debug)]
-pub struct Seat {
+pub struct LeaderLock {
     _lock: File,
 }
 
-impl Seat {
-    /// Takes the seat of the process `name`, whose file is in `folder`; nothing when another has it.
+impl LeaderLock {
+    /// Takes the leader lock of the process `name`, whose file is in `folder`; nothing when another has it.
     ///
     /// # Errors
     /// When the folder or the file cannot be written.
     pub fn take(folder: &Path, name: &str) -> io::Result<Option<Self>> {
         std::fs::create_dir_all(folder)?;
-        let path = folder.join(format!("{name}.seat"));
+        let path = folder.join(format!("{name}.leader"));
         let lock = File::options().create(true).truncate(false).write(true).open(path)?;
         match lock.try_lock() {
             Ok(()) => Ok(Some(Self { _lock: lock })),
@@ -125,7 +125,7 @@ fn sweep(folder: &Path) {
     let Ok(entries) = std::fs::read_dir(folder) else { return };
     for path in entries.flatten().map(|entry| entry.path()) {
         let age = std::fs::metadata(&path).and_then(|found| found.modified()).map(|modified| modified.elapsed());
-        // The file of a seat stays: who opened it may be about to lock it.
+        // The file of a leader lock stays: who opened it may be about to lock it.
         let is_sign = path.extension().is_some_and(|extension| extension == "lock");
         let is_old = is_sign && matches!(age, Ok(Ok(age)) if age > SWEEP_AGE);
         if is_old && File::options().write(true).open(&path).is_ok_and(|file| file.try_lock().is_ok()) {

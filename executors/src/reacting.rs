@@ -23,13 +23,13 @@ use futures::StreamExt;
 use tokio::sync::watch;
 
 use crate::backoff::Backoff;
-use crate::liveness::Seat;
+use crate::liveness::LeaderLock;
 
 /// How many events are read at a time.
 const PAGE: usize = 500;
 /// How many are read at a time to find where a process was left off: the newest of its stream is almost always it.
 const LEFT_OFF_PAGE: usize = 16;
-/// How often a host that waits looks whether the seat is free.
+/// How often a host that waits looks whether the leader lock is free.
 const SEAT_POLL: Duration = Duration::from_millis(100);
 /// How long a host that is to end may take for what is in the log by then.
 const LAST_CATCH_UP_MAX: Duration = Duration::from_secs(5);
@@ -43,10 +43,10 @@ const LAST_FOLD_EVENTS_MAX: i64 = 250_000;
 /// only a host that lives longer brings the process up to date.
 ///
 /// # Errors
-/// When the file of the seat cannot be written. Faults of the log are waited out.
+/// When the file of the leader lock cannot be written. Faults of the log are waited out.
 pub async fn host<R: Reactor>(store: EventStore, folder: PathBuf, mut stop: watch::Receiver<bool>) -> io::Result<()> {
-    let seat = tokio::select! {
-        seat = wait_for_seat(&folder, R::NAME) => seat?,
+    let leader_lock = tokio::select! {
+        leader_lock = wait_for_leadership(&folder, R::NAME) => leader_lock?,
         () = is_set(&mut stop) => return Ok(()),
     };
     let mut reacting = Reacting::<R>::new(store);
@@ -60,14 +60,14 @@ pub async fn host<R: Reactor>(store: EventStore, folder: PathBuf, mut stop: watc
             "it ends before it has taken in all; the next host begins anew, and says the rest when it lives long enough"
         );
     }
-    drop(seat);
+    drop(leader_lock);
     Ok(())
 }
 
-async fn wait_for_seat(folder: &Path, name: &str) -> io::Result<Seat> {
+async fn wait_for_leadership(folder: &Path, name: &str) -> io::Result<LeaderLock> {
     loop {
-        if let Some(seat) = Seat::take(folder, name)? {
-            return Ok(seat);
+        if let Some(leader_lock) = LeaderLock::take(folder, name)? {
+            return Ok(leader_lock);
         }
         tokio::time::sleep(SEAT_POLL).await;
     }

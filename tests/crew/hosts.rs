@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use crewlog_executors::liveness::Seat;
+use crewlog_executors::liveness::LeaderLock;
 use crewlog_executors::reacting::{Reacting, fold, host};
 use crewlog_mq::{
     Append, Appended, Backend, Error, EventStore, LogIdentity, Metadata, NewEvent, Page, Position, Query, Range,
@@ -455,7 +455,7 @@ impl Hosting {
 }
 
 fn is_seat_taken(folder: &Path) -> bool {
-    [Conflicts::NAME, Statistics::NAME].iter().all(|name| Seat::take(folder, name).unwrap().is_none())
+    [Conflicts::NAME, Statistics::NAME].iter().all(|name| LeaderLock::take(folder, name).unwrap().is_none())
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
@@ -505,7 +505,8 @@ async fn a_host_that_reads_while_others_write_appends_what_one_does_afterwards()
 #[tokio::test]
 async fn a_host_that_waits_for_its_seat_ends_when_told_to() {
     let (place, (store, _clock)) = (tempfile::tempdir().unwrap(), log_of(&[]).await);
-    let _seats = [Conflicts::NAME, Statistics::NAME].map(|name| Seat::take(place.path(), name).unwrap().unwrap());
+    let _leader_locks =
+        [Conflicts::NAME, Statistics::NAME].map(|name| LeaderLock::take(place.path(), name).unwrap().unwrap());
     Hosting::start(&store, place.path()).stop().await;
 }
 
