@@ -245,7 +245,7 @@ async fn report(session: &Session, plan: &str, name: &str, ending: Ending, said:
             | TaskStatus::Running => "`crewlog retry` opens it again",
         }));
     }
-    let life = session.place.sign_of_life()?;
+    let life = session.place.liveness_lock()?;
     let mut claim = claim_of(&target.store, &target.plan, id, target.tags.clone());
     let now = target.store.now();
     human::report(&mut claim, attempt, &life, now, ending).await?;

@@ -248,7 +248,7 @@ pub fn what_is_waited_for(session: &Session, plan: &str, view: &PlanView) -> Vec
     let tasks = state.tasks().iter().filter(|task| is_for_nobody(task.status, task.plan.kind));
     // What another plan does is waited for there.
     let tasks = tasks.filter(|task| task.sub_plan_id(plan).is_none());
-    // Of a holder that has given no sign of life for the time of a lease nothing more is expected.
+    // Of a holder that has not renewed its lease in time nothing more is expected.
     let now = crewlog_mq::Timestamp(jiff::Timestamp::now().as_microsecond());
     let is_held = |task: &Task| view.times(task.plan.id).holder.is_some_and(|lease| lease.until > now);
     // Whoever goes on here has the executors that are configured here.

@@ -8,7 +8,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
-use crewlog_executors::liveness::SignOfLife;
+use crewlog_executors::liveness::LivenessLock;
 use crewlog_mq::{Error, EventStore, Options, SharedFields, is_postgres_url, shown_url};
 use uuid::Uuid;
 
@@ -117,9 +117,9 @@ impl Place {
     }
 
     /// Lets this process be a worker.
-    pub fn sign_of_life(&self) -> Result<SignOfLife, Failure> {
+    pub fn liveness_lock(&self) -> Result<LivenessLock, Failure> {
         let folder = self.workers_folder();
-        SignOfLife::begin(&folder)
+        LivenessLock::begin(&folder)
             .map_err(|error| Failure::user(format!("{} cannot be written: {error}", folder.display())))
     }
 

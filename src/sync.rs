@@ -247,7 +247,7 @@ impl<'a> Kept<'a> {
             }
         }
         for task in running.into_iter().filter_map(|id| state.task(id)) {
-            let life = self.session.place.sign_of_life()?;
+            let life = self.session.place.liveness_lock()?;
             let mut claim = claim_of(&self.store, &self.plan, task.plan.id, self.tags.clone());
             let ending = Ending::Completed { result: "done by a person".to_owned(), run: None };
             match human::report(&mut claim, task.attempts, &life, self.store.now(), ending).await {

@@ -123,7 +123,7 @@ pub fn is_busy(roster: &Roster, plan: &str, view: &PlanView, all: &BTreeMap<Stri
 impl Workforce {
     /// Starts to act. The tags are those of the events of a plan, when the scope is one.
     pub fn start(session: &Session, store: &EventStore, terms: Terms, tags: Vec<String>) -> Result<Self, Failure> {
-        let life = session.place.sign_of_life()?;
+        let life = session.place.liveness_lock()?;
         let worker = Worker::new(store.clone(), terms.roster, life, terms.jobs, terms.cut_off);
         let worker = match terms.model.and_then(|model| planning_model(model, store, &tags)) {
             Some(model) => worker.planning_by(model),

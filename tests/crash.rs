@@ -20,7 +20,7 @@ use uuid::Uuid;
 
 use crate::cli::scene::{Gate, Scene, named_pipe};
 
-/// How long a claim holds without a sign of life, in seconds; a resume on the same host must not wait for it.
+/// How long a claim holds without a renewal, in seconds; a resume on the same host must not wait for it.
 const LEASE_SECONDS: u64 = 180;
 
 /// How often it is looked whether what watches has caught up.
@@ -125,7 +125,7 @@ fn what_watches_goes_on_in_another_process_when_its_own_is_killed() {
     assert_eq!(scene.read("notes.txt"), "", "nothing ran twice, or to its end");
 }
 
-/// No process of the plan runs, and every worker's sign of life is gone or lockable.
+/// No process of the plan runs, and every worker's liveness lock is gone or lockable.
 fn nothing_is_left(scene: &Scene, plan: &str) {
     let mark = format!("CREWLOG_PLAN={plan}");
     for entry in std::fs::read_dir("/proc").into_iter().flatten().flatten() {

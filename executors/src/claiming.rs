@@ -6,7 +6,7 @@ use crewlog_planner::event;
 use crewlog_planner::plan::TaskId;
 
 use crate::backoff::Backoff;
-use crate::liveness::SignOfLife;
+use crate::liveness::LivenessLock;
 use crate::plans::wait_to_retry;
 use crate::queue::Dispatch;
 
@@ -36,7 +36,7 @@ pub(crate) enum Claimed {
 /// does not stand in the way. A fault of the log is waited out.
 pub(crate) async fn claim_task(
     store: &EventStore,
-    life: &SignOfLife,
+    life: &LivenessLock,
     name: &str,
     claim: &mut Runner<TaskClaim>,
     dispatch: &Dispatch,

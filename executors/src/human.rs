@@ -3,7 +3,7 @@
 use crewlog_mq::{Cause, ExecuteError, Runner};
 use crewlog_planner::claim::{Ending, TaskClaim, TaskCommand, TaskError};
 
-use crate::liveness::SignOfLife;
+use crate::liveness::LivenessLock;
 
 /// The name under which people act.
 pub const NAME: &str = "human";
@@ -17,7 +17,7 @@ pub const NAME: &str = "human";
 pub async fn report(
     claim: &mut Runner<TaskClaim>,
     attempt: u32,
-    life: &SignOfLife,
+    life: &LivenessLock,
     now: crewlog_mq::Timestamp,
     ending: Ending,
 ) -> Result<(), ExecuteError<TaskError>> {

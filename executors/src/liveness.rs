@@ -15,9 +15,9 @@ use crewlog_planner::claim::Executor;
 /// How old the file of a dead worker has to be before anybody who passes removes it.
 const SWEEP_AGE: Duration = Duration::from_secs(3600);
 
-/// This worker's own sign of life.
+/// This worker's own liveness lock.
 #[derive(Debug)]
-pub struct SignOfLife {
+pub struct LivenessLock {
     folder: PathBuf,
     folder_id: String,
     host: String,
@@ -26,7 +26,7 @@ pub struct SignOfLife {
     lock: File,
 }
 
-impl SignOfLife {
+impl LivenessLock {
     /// Gives this process a name among the workers of a log, and a locked file in `folder`, which is made if missing.
     ///
     /// # Errors
@@ -61,7 +61,7 @@ impl SignOfLife {
     }
 
     /// True when `executor` is proven to be gone, with all that it started. Of another host nothing is known, nor of a
-    /// worker whose sign of life is in another folder.
+    /// worker whose liveness lock is in another folder.
     #[must_use]
     pub fn is_dead(&self, executor: &Executor) -> bool {
         if !self.knows(executor) {
@@ -80,15 +80,15 @@ impl SignOfLife {
     }
 }
 
-impl SignOfLife {
-    /// Whether the sign of life of another worker would be in this folder.
+impl LivenessLock {
+    /// Whether the liveness lock of another worker would be in this folder.
     fn knows(&self, executor: &Executor) -> bool {
         let folder_id = executor.worker.split_once('.').map(|(folder_id, _)| folder_id);
         executor.host == self.host && executor.worker != self.worker && folder_id == Some(&*self.folder_id)
     }
 }
 
-impl Drop for SignOfLife {
+impl Drop for LivenessLock {
     fn drop(&mut self) {
         // Its absence says the same as an unlocked file, so it stays while a supervisor still ends a command.
         if self.lock.unlock().is_ok() && self.lock.try_lock().is_ok() {

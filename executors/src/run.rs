@@ -54,7 +54,7 @@ pub struct Job<'a> {
     pub epoch: u64,
     /// What to do.
     pub parameters: &'a TaskInput,
-    /// The worker's sign of life.
+    /// The worker's liveness lock.
     pub lock: PathBuf,
 }
 

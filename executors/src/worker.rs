@@ -23,7 +23,7 @@ use crate::attachments;
 use crate::backoff::Backoff;
 use crate::claiming::{Claimed, claim_of, claim_task};
 use crate::links::Links;
-use crate::liveness::SignOfLife;
+use crate::liveness::LivenessLock;
 use crate::planning::open_plans;
 use crate::plans::wait_to_retry;
 use crate::prompts;
@@ -59,7 +59,7 @@ pub enum CutOff {
 pub struct Worker {
     store: EventStore,
     roster: Roster,
-    life: SignOfLife,
+    life: LivenessLock,
     /// The most tasks at once.
     jobs: usize,
     cut_off: CutOff,
@@ -72,7 +72,7 @@ pub struct Worker {
 impl Worker {
     /// A worker that runs at most `jobs` tasks at once.
     #[must_use]
-    pub fn new(store: EventStore, roster: Roster, life: SignOfLife, jobs: usize, cut_off: CutOff) -> Self {
+    pub fn new(store: EventStore, roster: Roster, life: LivenessLock, jobs: usize, cut_off: CutOff) -> Self {
         let agents = Agents::new(roster.registry.clone().unwrap_or_default());
         Self { store, roster, life, jobs, cut_off, agents, links: None }
     }

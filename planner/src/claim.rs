@@ -14,7 +14,7 @@ use crate::plan::{DefaultAnswer, TaskId};
 /// The stream of all tasks; a task's aggregate is `<plan>/<number>`.
 pub const STREAM: &str = "task";
 
-/// How long a claim holds without a sign of life.
+/// How long a claim holds without a renewal.
 pub const LEASE: Duration = Duration::from_secs(180);
 
 /// The aggregate of a task.

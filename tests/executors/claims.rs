@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crewlog_executors::claiming::claim_of;
 use crewlog_executors::human;
-use crewlog_executors::liveness::SignOfLife;
+use crewlog_executors::liveness::LivenessLock;
 use crewlog_mq::{Cause, EventStore, ExecuteError, Query};
 use crewlog_planner::claim::{Ending, LEASE, TaskCommand, TaskError, TaskEvent};
 use crewlog_planner::event::{Event, FailureClass, PlannerConfig, Usage};
@@ -160,14 +160,14 @@ async fn a_lease_that_is_renewed_holds() {
 }
 
 /// The task claimed by the worker that `holder` stands for.
-async fn claimed_by(rig: &Rig, holder: &SignOfLife) {
+async fn claimed_by(rig: &Rig, holder: &LivenessLock) {
     let mut claim = claim_of(&rig.store, PLAN, TASK, tags());
     let command =
         TaskCommand::Claim { attempt: 1, executor: holder.executor("shell"), now: rig.store.now(), dead_epoch: None };
     order(&mut claim, command).await.unwrap();
 }
 
-async fn report_done(rig: &Rig, life: &SignOfLife) -> Result<(), ExecuteError<TaskError>> {
+async fn report_done(rig: &Rig, life: &LivenessLock) -> Result<(), ExecuteError<TaskError>> {
     let mut claim = claim_of(&rig.store, PLAN, TASK, tags());
     let failed = Ending::Failed { error: "no".into(), class: FailureClass::Task, run: None };
     human::report(&mut claim, 1, life, rig.store.now(), failed).await
@@ -212,7 +212,7 @@ async fn a_command_learns_whether_another_had_begun_it() {
 #[test]
 fn a_worker_is_dead_when_nothing_of_it_is_left_and_not_before() {
     let folder = tempfile::tempdir().unwrap();
-    let (one, other) = (SignOfLife::begin(folder.path()).unwrap(), SignOfLife::begin(folder.path()).unwrap());
+    let (one, other) = (LivenessLock::begin(folder.path()).unwrap(), LivenessLock::begin(folder.path()).unwrap());
     let gone = one.executor("shell");
     assert!(!other.is_dead(&gone), "it lives");
     assert!(!one.is_dead(&gone), "nobody is dead to itself");
@@ -230,9 +230,9 @@ fn a_worker_is_dead_when_nothing_of_it_is_left_and_not_before() {
 #[test]
 fn a_worker_that_is_killed_is_dead_at_once() {
     let folder = tempfile::tempdir().unwrap();
-    let (one, other) = (SignOfLife::begin(folder.path()).unwrap(), SignOfLife::begin(folder.path()).unwrap());
+    let (one, other) = (LivenessLock::begin(folder.path()).unwrap(), LivenessLock::begin(folder.path()).unwrap());
     let (gone, path) = (one.executor("shell"), one.lock_path());
-    // Another process keeps the sign of life, and so outlives the value here.
+    // Another process keeps the liveness lock, and so outlives the value here.
     let mut process = Command::new("flock")
         .args(["--shared", "--no-fork"])
         .arg(&path)

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
-use crewlog_executors::liveness::SignOfLife;
+use crewlog_executors::liveness::LivenessLock;
 use crewlog_executors::planning;
 use crewlog_executors::plans;
 use crewlog_executors::roster::Roster;
@@ -140,8 +140,8 @@ impl Rig {
         path
     }
 
-    pub fn life(&self) -> SignOfLife {
-        SignOfLife::begin(&self.path("workers")).unwrap()
+    pub fn life(&self) -> LivenessLock {
+        LivenessLock::begin(&self.path("workers")).unwrap()
     }
 
     pub async fn order(&self, command: Command) {
@@ -173,11 +173,11 @@ impl Rig {
 
     /// A worker of all plans, which sees whether those of the real program on this log live.
     pub fn worker_of_all(&self) -> RunningWorker {
-        let life = SignOfLife::begin(&self.path("log-workers")).unwrap();
+        let life = LivenessLock::begin(&self.path("log-workers")).unwrap();
         self.worker_of(Scope::All, life, 1, Vec::new())
     }
 
-    fn worker_of(&self, scope: Scope, life: SignOfLife, jobs: usize, env: Vec<(String, String)>) -> RunningWorker {
+    fn worker_of(&self, scope: Scope, life: LivenessLock, jobs: usize, env: Vec<(String, String)>) -> RunningWorker {
         let shell = Shell { supervisor: supervisor(), env, timeout: PATIENCE };
         let roster = Roster { shell, takes_commands: true, agents: Vec::new(), registry: None };
         let worker = Worker::new(self.store.clone(), roster, life, jobs, CutOff::RunAgain);

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use crewlog_executors::claiming::claim_of;
 use crewlog_executors::human;
-use crewlog_executors::liveness::SignOfLife;
+use crewlog_executors::liveness::LivenessLock;
 use crewlog_executors::plans::planner_of;
 use crewlog_mq::{
     Append, Cause, EventStore, ExecuteError, Expected, Handler, METADATA_BYTES_MAX, NewEvent, Query, Range, Recorded,
@@ -258,7 +258,7 @@ async fn every_command_is_decided_again_from_its_record_and_its_events() {
 async fn what_a_person_takes_over_from_a_dead_worker_is_decided_again() {
     let store = EventStore::in_memory().await.unwrap();
     let folder = tempfile::tempdir().unwrap();
-    let (worker, person) = (SignOfLife::begin(folder.path()).unwrap(), SignOfLife::begin(folder.path()).unwrap());
+    let (worker, person) = (LivenessLock::begin(folder.path()).unwrap(), LivenessLock::begin(folder.path()).unwrap());
     let (attempt, now, dead_epoch) = (1, Timestamp(1), None);
     let claimed = TaskCommand::Claim { attempt, executor: worker.executor("shell"), now, dead_epoch };
     Recording::of(&store, PLAN).await.tell(1, claimed).await;
