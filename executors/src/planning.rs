@@ -89,7 +89,7 @@ async fn withdraw_unstarted(store: &EventStore, plan: &str, planner: &Runner<Pla
 }
 
 /// The same, however long the log takes. The subscription brings what the tasks say.
-async fn withdraw_until_done(store: &EventStore, plan: &str, planner: &Runner<Planner>) {
+async fn withdraw_with_retry(store: &EventStore, plan: &str, planner: &Runner<Planner>) {
     let mut backoff = Backoff::new();
     while let Err(error) = withdraw_unstarted(store, plan, planner).await {
         if !wait_to_retry(&error, &mut backoff).await {
@@ -134,19 +134,19 @@ async fn host_one(
                     let pauses = is_live && recorded.event_type == PAUSED;
                     let is_report = recorded.stream_id == claim::STREAM;
                     if is_report {
-                        take_in_until_done(&mut planner, &recorded).await;
+                        take_in_with_retry(&mut planner, &recorded).await;
                     }
                     if is_live && position > planner.position() {
                         look(&mut planner).await;
                     }
                     if is_live {
-                        withdraw_until_done(&store, &plan, &planner).await;
+                        withdraw_with_retry(&store, &plan, &planner).await;
                     }
                     if pauses && planner.handler().state().is_paused_from_above() {
-                        follow_until_done(&store, &plan, &mut planner).await;
+                        follow_with_retry(&store, &plan, &mut planner).await;
                     }
                     if moves_below {
-                        propagate_until_done(&store, &plan).await;
+                        propagate_with_retry(&store, &plan).await;
                     }
                     if is_report {
                         taken_in.send_replace(position);
@@ -155,7 +155,7 @@ async fn host_one(
                 Some(Ok(Followed::CaughtUp(_))) => {
                     is_live = true;
                     look(&mut planner).await;
-                    withdraw_until_done(&store, &plan, &planner).await;
+                    withdraw_with_retry(&store, &plan, &planner).await;
                 }
                 Some(Err(error @ Error::LimitPassed { .. })) => return Err(error),
                 Some(Err(error)) => tracing::warn!(%error, "an event of a plan is passed over"),
@@ -184,7 +184,7 @@ async fn host_matching(store: EventStore, query: Query, taken_in: watch::Sender<
     // What was reported of a plan that is over could no longer change it.
     let plans = Query { stream_id: event::STREAM.into(), ..query.clone() };
     for (plan, tags) in open_plans(&hosted.store, &plans, head).await? {
-        if let Some(mut planner) = catch_up_until_done(&hosted.store, &plan, tags.clone()).await {
+        if let Some(mut planner) = catch_up_with_retry(&hosted.store, &plan, tags.clone()).await {
             let keeps_time = run_timers(&hosted.store, &mut planner).await;
             hosted.note_due(&plan, tags, due_at(&planner).filter(|_| keeps_time));
         }
@@ -236,7 +236,7 @@ impl Hosted {
     async fn planner(&mut self, plan: &str, tags: &[String]) -> Option<Runner<Planner>> {
         match self.warm.remove(plan) {
             Some(planner) => Some(planner),
-            None => planner_until_found(&self.store, plan, tags.to_vec()).await,
+            None => planner_with_retry(&self.store, plan, tags.to_vec()).await,
         }
     }
 
@@ -260,7 +260,7 @@ impl Hosted {
         };
         let Some(plan) = plan.map(str::to_owned) else { return };
         if STEPS.contains(&recorded.event_type.as_str()) {
-            propagate_until_done(&self.store, &plan).await;
+            propagate_with_retry(&self.store, &plan).await;
         }
         // The events of a task bear the tags of its plan.
         let tags = recorded.tags.clone();
@@ -268,14 +268,14 @@ impl Hosted {
         let pauses = recorded.event_type == PAUSED;
         let Some(mut planner) = self.planner(&plan, &tags).await else { return };
         if recorded.stream_id == claim::STREAM {
-            take_in_until_done(&mut planner, &recorded).await;
+            take_in_with_retry(&mut planner, &recorded).await;
         } else if recorded.position > planner.position() {
             look(&mut planner).await;
         }
-        withdraw_until_done(&self.store, &plan, &planner).await;
+        withdraw_with_retry(&self.store, &plan, &planner).await;
         // The plan above may have been paused, or have ended, while this one was made; or gone on while it was paused.
         if begins || (pauses && planner.handler().state().is_paused_from_above()) {
-            follow_until_done(&self.store, &plan, &mut planner).await;
+            follow_with_retry(&self.store, &plan, &mut planner).await;
         }
         let keeps_time = run_timers(&self.store, &mut planner).await;
         self.keep(&plan, tags, planner, keeps_time);
@@ -298,7 +298,7 @@ impl Hosted {
 }
 
 /// Ends, pauses and resumes the sub-plans of a plan with it, however long the log takes.
-async fn propagate_until_done(store: &EventStore, plan: &str) {
+async fn propagate_with_retry(store: &EventStore, plan: &str) {
     let mut backoff = Backoff::new();
     loop {
         match propagate(store, plan).await {
@@ -318,7 +318,7 @@ async fn propagate_until_done(store: &EventStore, plan: &str) {
 }
 
 /// Ends, pauses or resumes a sub-plan with the plan above it, however long the log takes.
-async fn follow_until_done(store: &EventStore, plan: &str, planner: &mut Runner<Planner>) {
+async fn follow_with_retry(store: &EventStore, plan: &str, planner: &mut Runner<Planner>) {
     let mut backoff = Backoff::new();
     while let Err(error) = follow_parent(store, plan, planner).await {
         if !wait_to_retry(&error, &mut backoff).await {
@@ -433,7 +433,7 @@ pub(crate) async fn open_plans(
 
 /// A report is never dropped because the log could not be written just now. What can never be done is passed over, so that
 /// one plan stands still and not all.
-async fn take_in_until_done(planner: &mut Runner<Planner>, recorded: &Recorded) {
+async fn take_in_with_retry(planner: &mut Runner<Planner>, recorded: &Recorded) {
     let report = match report_of(recorded) {
         Ok(Some(report)) => report,
         Ok(None) => return,
@@ -451,7 +451,7 @@ async fn take_in_until_done(planner: &mut Runner<Planner>, recorded: &Recorded) 
 }
 
 /// None when the plan can never be read.
-async fn planner_until_found(store: &EventStore, plan: &str, tags: Vec<String>) -> Option<Runner<Planner>> {
+async fn planner_with_retry(store: &EventStore, plan: &str, tags: Vec<String>) -> Option<Runner<Planner>> {
     let mut backoff = Backoff::new();
     loop {
         match planner_of(store, plan, tags.clone()).await {
@@ -465,7 +465,7 @@ async fn planner_until_found(store: &EventStore, plan: &str, tags: Vec<String>) 
     }
 }
 
-async fn catch_up_until_done(store: &EventStore, plan: &str, tags: Vec<String>) -> Option<Runner<Planner>> {
+async fn catch_up_with_retry(store: &EventStore, plan: &str, tags: Vec<String>) -> Option<Runner<Planner>> {
     let mut backoff = Backoff::new();
     loop {
         let caught_up = async {

@@ -201,7 +201,7 @@ impl<R: Reactor> Reacting<R> {
     /// Takes in the log for ever, and survives its faults.
     async fn follow(&mut self) {
         loop {
-            self.catch_up_until_done(None).await;
+            self.catch_up_with_retry(None).await;
             // It only says when to read on: pages tell more of appends than single events do.
             let mut news = pin!(self.store.follow(&Query::all(), Start::After(self.reading.read_to)));
             while let Some(Err(_)) = news.next().await {}
@@ -215,10 +215,10 @@ impl<R: Reactor> Reacting<R> {
             match self.head_in_reach().await {
                 Ok(Some(head)) => break head,
                 Ok(None) => return false,
-                Err(error) => wait_out::<R>(&error, &mut backoff).await,
+                Err(error) => back_off::<R>(&error, &mut backoff).await,
             }
         };
-        self.catch_up_until_done(Some(head)).await;
+        self.catch_up_with_retry(Some(head)).await;
         true
     }
 
@@ -229,10 +229,10 @@ impl<R: Reactor> Reacting<R> {
         if self.reading.said_up_to > reach { Ok(None) } else { self.store.head().await.map(Some) }
     }
 
-    async fn catch_up_until_done(&mut self, up_to: Option<Position>) {
+    async fn catch_up_with_retry(&mut self, up_to: Option<Position>) {
         let mut backoff = Backoff::new();
         while let Err(error) = self.catch_up(up_to).await {
-            wait_out::<R>(&error, &mut backoff).await;
+            back_off::<R>(&error, &mut backoff).await;
         }
     }
 
@@ -276,7 +276,7 @@ async fn said_up_to<R: Reactor>(store: &EventStore) -> Result<Position, Error> {
     Ok(Position(0))
 }
 
-async fn wait_out<R: Reactor>(error: &Error, backoff: &mut Backoff) {
+async fn back_off<R: Reactor>(error: &Error, backoff: &mut Backoff) {
     tracing::warn!(process = R::NAME, %error, "the log failed and is tried again");
     backoff.wait().await;
 }
