@@ -74,7 +74,7 @@ impl<'a> Advisor<'a> {
     ) -> Self {
         let asker = Client::new(model.settings.clone()).map(|client| {
             let client: Arc<dyn Model> = Arc::new(client);
-            Asker::new(client, model.patience, store.clone(), aggregate, tags)
+            Asker::new(client, model.retry_policy, store.clone(), aggregate, tags)
         });
         Self { session, model, asker }
     }

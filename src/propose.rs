@@ -79,7 +79,7 @@ pub async fn draft(session: &Session, draft: &Draft) -> Result<Code, Failure> {
         let (store, _) = session.place.open_or_make().await?;
         let client = Client::new(model.settings).map_err(|error| Failure::user(error.to_string()))?;
         let tags = session.tags_of_project()?;
-        let asker = Asker::new(Arc::new(client), model.patience, store, text_aggregate(&words), tags);
+        let asker = Asker::new(Arc::new(client), model.retry_policy, store, text_aggregate(&words), tags);
         agents = agents.with_model(PlansByModel { terms: model.terms, asker });
     }
     let plan = agents.plan(draft.agent, &words, "").await.map_err(|error| match error {

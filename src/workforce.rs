@@ -208,7 +208,7 @@ fn summarizer(session: &Session) -> Result<Option<Summarizer>, Failure> {
     match Client::new(config.settings) {
         Ok(client) => {
             let model: Arc<dyn Model> = Arc::new(client);
-            Ok(Some(Summarizer { model, patience: config.patience, terms: config.terms }))
+            Ok(Some(Summarizer { model, retry_policy: config.retry_policy, terms: config.terms }))
         }
         Err(error) => {
             say(&format!("warning: no model writes summaries: {error}; they are made by rule"));
@@ -222,7 +222,7 @@ fn planning_model(config: ModelConfig, store: &EventStore, tags: &[String]) -> O
     match Client::new(config.settings) {
         Ok(client) => {
             // It asks on behalf of the plans that are to be made.
-            let asker = Asker::new(Arc::new(client), config.patience, store.clone(), "", tags.to_vec());
+            let asker = Asker::new(Arc::new(client), config.retry_policy, store.clone(), "", tags.to_vec());
             Some(PlansByModel { terms: config.terms, asker })
         }
         Err(error) => {

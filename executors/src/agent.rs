@@ -23,7 +23,7 @@ pub const PLACEHOLDER: &str = "{prompt}";
 pub const ARGUMENT_BYTES_MAX: usize = (128 << 10) - 1;
 /// What an error says of the end of each output, in characters.
 pub const SAID_CHARS_MAX: usize = 4_000;
-/// The exit code by which a program asks for patience: `EX_TEMPFAIL` of `sysexits.h`.
+/// The exit code by which a program says that it is rate limited: `EX_TEMPFAIL` of `sysexits.h`.
 pub const TEMPORARY_FAILURE: i32 = 75;
 
 /// A configured program that carries out tasks.
@@ -43,7 +43,7 @@ pub struct Agent {
     pub timeout: Option<Duration>,
     /// How many tasks it carries out at once in one worker.
     pub jobs: usize,
-    /// What a failed run prints, in letters of either case, when it asks for patience.
+    /// What a failed run prints, in letters of either case, when it is rate limited.
     pub rate_limited: Vec<String>,
 }
 
@@ -113,11 +113,11 @@ impl Agent {
 
     fn failed(&self, finished: Finished, said: &str) -> Ending {
         let (out, err) = (said.to_owned(), finished.written.err.text());
-        let asks_for_patience = |text: &String| {
+        let says_rate_limited = |text: &String| {
             let text = text.to_lowercase();
             self.rate_limited.iter().any(|sign| text.contains(&sign.to_lowercase()))
         };
-        let is_rate_limited = finished.code == TEMPORARY_FAILURE || [&out, &err].into_iter().any(asks_for_patience);
+        let is_rate_limited = finished.code == TEMPORARY_FAILURE || [&out, &err].into_iter().any(says_rate_limited);
         let class = if is_rate_limited { FailureClass::RateLimited } else { FailureClass::Task };
         let said = [end_of(&out), end_of(&err)].into_iter().filter(|text| !text.is_empty());
         let how = format!("exit code {}", finished.code);

@@ -12,7 +12,7 @@ use crewlog_planner::planner::Planner;
 use crewlog_planner::prompt::{summary_chars_max, to_summarize};
 use futures::StreamExt;
 
-use crate::model::{AskError, Asker, Model, NoAnswer, Patience};
+use crate::model::{AskError, Asker, Model, NoAnswer, RetryPolicy};
 use crate::plans::planner_of;
 use crate::subplans::family;
 use crate::worker::Scope;
@@ -30,7 +30,7 @@ pub struct Summarizer {
     /// Who writes.
     pub model: Arc<dyn Model>,
     /// How often it is asked again.
-    pub patience: Patience,
+    pub retry_policy: RetryPolicy,
     /// Which model, and how.
     pub terms: Terms,
 }
@@ -80,7 +80,7 @@ async fn answer(store: &EventStore, by: &Summarizer, request: &Envelope<Event>) 
             by_rule
         }
         Ok(asked) => {
-            let asker = Asker::new(Arc::clone(&by.model), by.patience, store.clone(), plan, tags.clone());
+            let asker = Asker::new(Arc::clone(&by.model), by.retry_policy, store.clone(), plan, tags.clone());
             match asker.read(asked, |text| read_summary(text, chars_max)).await {
                 Ok(read) => Command::Summarise { summary: read.value, task_ids: task_ids.clone() },
                 Err(NoAnswer::Ask(AskError::Log(error))) => return Err(error),

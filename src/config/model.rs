@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crewlog_executors::model::{Key, Patience, Prices, Settings, is_provider};
+use crewlog_executors::model::{Key, Prices, RetryPolicy, Settings, is_provider};
 use crewlog_planner::model::Terms;
 use serde::Deserialize;
 use toml::Spanned;
@@ -29,7 +29,7 @@ pub struct ModelConfig {
     /// How its provider is spoken to.
     pub settings: Settings,
     /// How often it is asked again.
-    pub patience: Patience,
+    pub retry_policy: RetryPolicy,
     /// It plans, where a command does not say otherwise.
     pub plan: bool,
     /// It writes the summaries of what has happened.
@@ -94,7 +94,7 @@ pub(super) fn model(written: ModelToml) -> Result<ModelConfig, Fault> {
         temperature if (0.0..=2.0).contains(&temperature) => Ok(temperature),
         _outside => Err(Fault::of(&typed, "the temperature is 0 to 2")),
     });
-    let default = Patience::default();
+    let default = RetryPolicy::default();
     let retries_max = written.retries.map(|typed| match *typed.get_ref() {
         retries @ 0..=RETRIES_MAX => u32::try_from(retries).map_err(|_| Fault::of(&typed, "no number of retries")),
         _outside => Err(Fault::of(&typed, format!("retries is 0 to {RETRIES_MAX}"))),
@@ -105,7 +105,11 @@ pub(super) fn model(written: ModelToml) -> Result<ModelConfig, Fault> {
     Ok(ModelConfig {
         terms: Terms { model: name, max_tokens: max_tokens.transpose()?, temperature: temperature.transpose()? },
         settings: Settings { provider, endpoint, key, timeout, stream: written.stream, prices },
-        patience: Patience { retries_max: retries_max.transpose()?.unwrap_or(default.retries_max), first, ..default },
+        retry_policy: RetryPolicy {
+            retries_max: retries_max.transpose()?.unwrap_or(default.retries_max),
+            first,
+            ..default
+        },
         plan: written.plan,
         summaries: written.summaries,
     })

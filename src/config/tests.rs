@@ -151,7 +151,7 @@ fn model(lines: &str) -> Result<ModelConfig, Fault> {
 
 #[test]
 fn a_model_is_configured_with_all_that_it_has_and_with_little() {
-    use crewlog_executors::model::{Key, Patience, Prices};
+    use crewlog_executors::model::{Key, Prices, RetryPolicy};
 
     let everything = r#"
 name = "claude-x"
@@ -179,13 +179,13 @@ summaries = false
     assert_eq!(all.settings.key, Key::Variable("MY_KEY".into()));
     assert_eq!(all.settings.timeout, Duration::from_secs(90));
     assert_eq!(all.settings.prices, Some(Prices { input: 3_000_000, output: 15_500_000 }));
-    assert_eq!((all.patience.retries_max, all.patience.first), (0, Duration::from_secs(2)));
+    assert_eq!((all.retry_policy.retries_max, all.retry_policy.first), (0, Duration::from_secs(2)));
     assert!(!all.plan && !all.summaries);
     assert_eq!(model(everything).unwrap(), all, "a whole number is a number too");
     let little = model("name = 'gpt-x'").unwrap();
     assert_eq!((little.settings.provider.as_str(), &little.settings.endpoint), ("openai", &None));
     assert_eq!(little.settings.key, Key::Variable("OPENAI_API_KEY".into()));
-    assert_eq!((little.patience, little.settings.prices), (Patience::default(), None));
+    assert_eq!((little.retry_policy, little.settings.prices), (RetryPolicy::default(), None));
     assert!(little.plan && little.summaries && little.settings.stream);
     let local = model("name = 'x'\nendpoint = 'http://127.0.0.1:1/v1'").unwrap();
     assert_eq!(local.settings.key, Key::None, "what is elsewhere gets no key unasked");

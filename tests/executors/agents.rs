@@ -215,7 +215,7 @@ async fn a_failed_agent_says_its_exit_code_and_the_end_of_both_outputs() {
 }
 
 #[tokio::test]
-async fn an_agent_asks_for_patience_by_exit_code_75_or_by_its_own_words() {
+async fn an_agent_is_rate_limited_by_exit_code_75_or_by_its_own_words() {
     let limited = |words: &[&str]| Agent {
         rate_limited: vec!["Usage Limit reached".into(), "429".into()],
         ..script("ends", words)

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crewlog_executors::keys::{Keys, make_operator_key};
-use crewlog_executors::model::{Asker, ModelError, NoAnswer, Patience, Reply, hash};
+use crewlog_executors::model::{Asker, ModelError, NoAnswer, Reply, RetryPolicy, hash};
 use crewlog_mq::{EventStore, Query, Range};
 use crewlog_planner::agents::registry::ToolRegistry;
 use crewlog_planner::model::{
@@ -21,9 +21,9 @@ type Replies = Vec<Result<Reply, ModelError>>;
 
 fn asker(store: &EventStore, plan: &str, replies: Replies) -> (Asker, Arc<Scripted>) {
     let scripted = Arc::new(Scripted::new(replies));
-    let patience = Patience { retries_max: 2, first: Duration::from_secs(1), longest: Duration::from_secs(60) };
+    let retry_policy = RetryPolicy { retries_max: 2, first: Duration::from_secs(1), longest: Duration::from_secs(60) };
     let tags = vec![format!("plan:{plan}")];
-    (Asker::new(scripted.clone(), patience, store.clone(), plan, tags), scripted)
+    (Asker::new(scripted.clone(), retry_policy, store.clone(), plan, tags), scripted)
 }
 
 async fn recorded(store: &EventStore) -> Vec<CallEvent> {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crewlog_executors::model::{Client, Model, ModelError, Patience, Wait};
+use crewlog_executors::model::{Client, Model, ModelError, RetryPolicy, Wait};
 use crewlog_planner::model::Fault;
 use serde_json::json;
 
@@ -72,7 +72,7 @@ async fn a_provider_that_is_not_there_is_one_that_cannot_be_reached() {
 #[test]
 fn a_provider_is_waited_for_as_long_as_it_asks_and_not_for_ever() {
     let s = Duration::from_secs;
-    let patience = Patience { retries_max: 4, first: s(1), longest: s(5) };
+    let retry_policy = RetryPolicy { retries_max: 4, first: s(1), longest: s(5) };
     let limited = |retry_after| ModelError::RateLimited { retry_after, message: String::new() };
     let server = ModelError::Server { status: 500, message: String::new() };
     let refused = ModelError::Refused { message: String::new() };
@@ -89,6 +89,6 @@ fn a_provider_is_waited_for_as_long_as_it_asks_and_not_for_ever() {
         (&limited(Some(s(3))), 4, None),
         (&refused, 0, None),
     ] {
-        assert_eq!(patience.pause(error, n_retries), pause, "{error} after {n_retries}");
+        assert_eq!(retry_policy.pause(error, n_retries), pause, "{error} after {n_retries}");
     }
 }

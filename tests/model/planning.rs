@@ -92,7 +92,7 @@ fn whatever_is_wrong_with_a_model_the_text_is_parsed_instead_and_the_person_is_t
         (json!([{ "json": wrong }, { "json": wrong }]), "", "refused twice: the JSON is not of the form asked for"),
         (json!([{ "text": "Sure! I will paint it." }, { "text": "" }]), "", "refused twice: the answer is empty"),
         (json!([{ "fault": "unauthorized" }]), "", "refused: HTTP 401: this key is not known"),
-        (json!([{ "fault": "rate_limited", "retry_after": 3600 }]), "", "asks for patience for 3600 s"),
+        (json!([{ "fault": "rate_limited", "retry_after": 3600 }]), "", "is rate limited for 3600 s"),
         (json!([{ "fault": "overloaded", "times": 2 }]), "retries = 1", "too much to do"),
         (json!([{ "fault": "server_error", "times": 2 }]), "retries = 1", "provider failed (HTTP 500)"),
         (json!([{ "fault": "cut", "json": door() }]), "retries = 0", "cut off"),
@@ -113,7 +113,7 @@ fn whatever_is_wrong_with_a_model_the_text_is_parsed_instead_and_the_person_is_t
 }
 
 #[test]
-fn a_provider_that_asks_for_patience_is_asked_again() {
+fn a_provider_that_is_rate_limited_is_asked_again() {
     let mock = Mock::new(&json!([
         { "fault": "rate_limited", "retry_after": 0.01 },
         { "fault": "overloaded" },

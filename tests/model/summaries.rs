@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crewlog_executors::model::{Model, ModelError, Patience, Reply};
+use crewlog_executors::model::{Model, ModelError, Reply, RetryPolicy};
 use crewlog_executors::plans::planner_of;
 use crewlog_executors::summaries::{self, Summarizer};
 use crewlog_executors::worker::Scope;
@@ -188,8 +188,8 @@ async fn compacted_by(store: &EventStore, plan: &str, model: Arc<dyn Model>) -> 
     let mut compactions = store
         .subscribe::<Event>(&Query::aggregate(event::STREAM, plan).of_type("ContextCompacted"))
         .expect("it goes on");
-    let patience = Patience { retries_max: 0, first: Duration::ZERO, longest: Duration::ZERO };
-    let summarizer = Summarizer { model, patience, terms: terms() };
+    let retry_policy = RetryPolicy { retries_max: 0, first: Duration::ZERO, longest: Duration::ZERO };
+    let summarizer = Summarizer { model, retry_policy, terms: terms() };
     let host = tokio::spawn(summaries::host(store.clone(), Scope::Plan(PLAN.into()), summarizer));
     let compacted = tokio::time::timeout(Duration::from_secs(60), compactions.next()).await.expect("in time");
     host.abort();

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
 use crewlog_executors::agents::{Agents, PlanningError, PlansByModel, record_failure};
-use crewlog_executors::model::{Asker, Model, ModelError, Patience, Reply};
+use crewlog_executors::model::{Asker, Model, ModelError, Reply, RetryPolicy};
 use crewlog_mq::{Cause, EventStore, Query};
 use crewlog_planner::agents::failures::{self, PlanningEvent, PlanningFailures};
 use crewlog_planner::agents::registry::ToolRegistry;
@@ -99,7 +99,7 @@ impl Model for Says {
 
 fn by_model(store: &EventStore, answers: &[&str]) -> Agents {
     let model = Arc::new(Says(Mutex::new(answers.iter().map(|answer| (*answer).to_owned()).collect())));
-    let asker = Asker::new(model, Patience::default(), store.clone(), "text", Vec::new());
+    let asker = Asker::new(model, RetryPolicy::default(), store.clone(), "text", Vec::new());
     let terms = Terms { model: "m".into(), max_tokens: None, temperature: None };
     Agents::new(ToolRegistry::coding()).with_model(PlansByModel { terms, asker })
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crewlog_executors::agents::PlansByModel;
 use crewlog_executors::history::History;
-use crewlog_executors::model::{Asker, Model, ModelError, Patience, Reply};
+use crewlog_executors::model::{Asker, Model, ModelError, Reply, RetryPolicy};
 use crewlog_executors::plans::{planner_of, planner_of_fork};
 use crewlog_executors::propagation::propagate;
 use crewlog_mq::{Append, Cause, EventStore, Expected, Metadata, NewEvent};
@@ -247,8 +247,8 @@ impl Model for Silent {
 async fn a_task_is_cancelled_while_a_model_is_asked_for_its_plan() {
     let rig = plan_of(vec![left_to(1, "Implement the parser\n", Some(AgentType::Strategic))]).await;
     let asked = Arc::new(Notify::new());
-    let patience = Patience::default();
-    let asker = Asker::new(Arc::new(Silent(Arc::clone(&asked))), patience, rig.store.clone(), "text", Vec::new());
+    let retry_policy = RetryPolicy::default();
+    let asker = Asker::new(Arc::new(Silent(Arc::clone(&asked))), retry_policy, rig.store.clone(), "text", Vec::new());
     let terms = Terms { model: "m".into(), max_tokens: None, temperature: None };
     let crew = Crew::planning_by(&rig, PlansByModel { terms, asker });
     soon(asked.notified()).await;

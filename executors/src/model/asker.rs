@@ -20,7 +20,7 @@ use tokio::time::Instant;
 const ANSWERS_LOOKED_AT_MAX: usize = 100;
 
 use super::error::ModelError;
-use super::{Model, Patience, Reply};
+use super::{Model, Reply, RetryPolicy};
 
 /// The hash of all that is asked, by which its answer is found.
 ///
@@ -86,7 +86,7 @@ pub enum NoAnswer {
 /// Asks a model on behalf of a plan.
 pub struct Asker {
     model: Arc<dyn Model>,
-    patience: Patience,
+    retry_policy: RetryPolicy,
     store: EventStore,
     plan: String,
     tags: Vec<String>,
@@ -97,18 +97,18 @@ impl Asker {
     #[must_use]
     pub fn new(
         model: Arc<dyn Model>,
-        patience: Patience,
+        retry_policy: RetryPolicy,
         store: EventStore,
         plan: impl Into<String>,
         tags: Vec<String>,
     ) -> Self {
-        Self { model, patience, store, plan: plan.into(), tags }
+        Self { model, retry_policy, store, plan: plan.into(), tags }
     }
 
     /// The same on behalf of another plan.
     #[must_use]
     pub fn on_behalf_of(&self, plan: impl Into<String>, tags: Vec<String>) -> Self {
-        Self::new(Arc::clone(&self.model), self.patience, self.store.clone(), plan, tags)
+        Self::new(Arc::clone(&self.model), self.retry_policy, self.store.clone(), plan, tags)
     }
 
     /// The same on behalf of the plan that carries out a task, whether or not it is there yet.
@@ -149,7 +149,7 @@ impl Asker {
         }
     }
 
-    /// Asks, with patience; or gives the answer that is in the log.
+    /// Asks, with retries; or gives the answer that is in the log.
     ///
     /// # Errors
     /// [`AskError`]; each failure of the model is in the log.
@@ -185,7 +185,7 @@ impl Asker {
             let (hash, class) = (request_hash.clone(), error.fault());
             let failed = CallCommand::Fail { hash, class, error: error.to_string() };
             execute(&mut calls, failed, follows.clone()).await?;
-            let Some(pause) = self.patience.pause(&error, n_retries) else { return Err(error.into()) };
+            let Some(pause) = self.retry_policy.pause(&error, n_retries) else { return Err(error.into()) };
             tokio::time::sleep(pause).await;
             n_retries += 1;
         }

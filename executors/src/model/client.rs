@@ -339,7 +339,7 @@ fn usage_of(usage: &genai::chat::Usage) -> CountedTokens {
     }
 }
 
-/// For how long a provider asks for patience. A date is not understood.
+/// How long a provider says to wait. A date is not understood.
 fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let number = |name: &str| headers.get(name)?.to_str().ok()?.trim().parse::<f64>().ok();
     let seconds = number("retry-after-ms").map(|ms| ms / 1_000.0).or_else(|| number("retry-after"))?;

@@ -7,8 +7,8 @@ use crewlog_planner::model::Fault;
 /// Why a model gives no answer. No message holds a key.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ModelError {
-    /// It asked for patience.
-    #[error("the model asks for patience{}: {message}", waits(.retry_after))]
+    /// It was rate limited.
+    #[error("the model is rate limited{}: {message}", waits(.retry_after))]
     RateLimited {
         /// For how long, if it says so.
         retry_after: Option<Duration>,

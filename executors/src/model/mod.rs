@@ -1,13 +1,13 @@
 //! Asking a model: one narrow trait, the client behind it, and what is recorded of it.
 //!
 //! A [`Model`] takes a request and gives a text or a typed error. [`Client`] is the one that speaks to providers. An
-//! [`Asker`] asks with patience, records all that was asked and answered, and answers from the log what is there already.
+//! [`Asker`] asks with retries, records all that was asked and answered, and answers from the log what is there already.
 //! Nothing here knows what an answer means: that is judged in the planner's crate.
 
 mod asker;
 mod client;
 mod error;
-mod patience;
+mod retry_policy;
 
 use crewlog_planner::model::{CountedTokens, Request};
 use futures::future::BoxFuture;
@@ -15,7 +15,7 @@ use futures::future::BoxFuture;
 pub use asker::{Answered, AskError, Asker, NoAnswer, Read, hash, text_aggregate};
 pub use client::{Client, Key, Prices, Settings, is_provider};
 pub use error::{ModelError, Wait};
-pub use patience::Patience;
+pub use retry_policy::RetryPolicy;
 
 /// The most bytes of an answer.
 pub const ANSWER_BYTES_MAX: usize = 4 << 20;

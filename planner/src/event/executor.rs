@@ -114,7 +114,7 @@ pub enum FailureClass {
     NotStarted,
     /// It ran too long: tried again.
     TimedOut,
-    /// Somebody asked for patience: tried again.
+    /// Rate limited: tried again.
     RateLimited,
     /// It was cut off while it ran, and may have done all, some or nothing of its work: a person is asked, unless the
     /// text says that it may simply be run again.

@@ -56,7 +56,7 @@ impl CountedBy {
 /// What sort of failure of a model it was.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Fault {
-    /// It asked for patience.
+    /// It was rate limited.
     RateLimited,
     /// It has too much to do.
     Overloaded,

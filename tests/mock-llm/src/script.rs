@@ -26,7 +26,7 @@ pub(crate) struct Reply {
     pub finish: Finish,
     /// What goes wrong.
     pub fault: Option<Fault>,
-    /// Seconds for which patience is asked.
+    /// Seconds to wait before a retry.
     pub retry_after: Option<f64>,
     /// What is said of a fault, in place of the usual words.
     pub message: Option<String>,

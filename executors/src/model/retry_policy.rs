@@ -6,7 +6,7 @@ use super::error::{ModelError, Wait};
 
 /// How often a model is asked again, and how long to wait before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Patience {
+pub struct RetryPolicy {
     /// How often it is asked again.
     pub retries_max: u32,
     /// The wait before the first of these; it doubles from one to the next.
@@ -15,13 +15,13 @@ pub struct Patience {
     pub longest: Duration,
 }
 
-impl Default for Patience {
+impl Default for RetryPolicy {
     fn default() -> Self {
         Self { retries_max: 2, first: Duration::from_millis(500), longest: Duration::from_secs(60) }
     }
 }
 
-impl Patience {
+impl RetryPolicy {
     /// How long to wait before asking again after so many retries; nothing when it is not worth it.
     #[must_use]
     pub fn pause(&self, error: &ModelError, n_retries: u32) -> Option<Duration> {
