@@ -7,7 +7,7 @@ use std::time::Duration;
 use crewlog_executors::plans;
 use crewlog_executors::roster::Roster;
 use crewlog_executors::subplans::family;
-use crewlog_executors::worker::{CutOff, Scope};
+use crewlog_executors::worker::{InterruptedTask, Scope};
 use crewlog_mq::{Cause, Error, EventStore, ExecuteError, Position, Query, Range, Recorded, Start};
 use crewlog_planner::claim;
 use crewlog_planner::event::{Command, Outcome, QuestionId, TaskStatus, Timer, plan_tag, under_tag};
@@ -88,14 +88,14 @@ impl<'a> Drive<'a> {
         since: Position,
         carry: &Carry,
         roster: Roster,
-        cut_off: CutOff,
+        interrupted: InterruptedTask,
     ) -> Result<Self, Failure> {
         let view = look::load_view(&store, &plan, Range::default()).await?;
         // The plan may be given other limits while it is carried out, and starts no more than they allow.
         let jobs = carry.jobs.map_or(2 * PARALLELISM_MAX, usize::from);
         let tags = look::tags_of(&store, &plan).await?;
         let model = by_model::wanted(session, carry.by_model.typed())?;
-        let terms = Terms { roster: roster.clone(), scope: Scope::Plan(plan.clone()), cut_off, jobs, model };
+        let terms = Terms { roster: roster.clone(), scope: Scope::Plan(plan.clone()), interrupted, jobs, model };
         let mut drive = Self {
             workforce: Workforce::start(session, &store, terms, tags.clone())?,
             progress: Progress::new(session.terminal, &view).with(roster.clone()),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crewlog_executors::agents::{Agents, PlanningError, PlansByModel, record_failure};
 use crewlog_executors::model::{Asker, Client, text_aggregate};
-use crewlog_executors::worker::CutOff;
+use crewlog_executors::worker::InterruptedTask;
 use crewlog_mq::Cause;
 use crewlog_planner::agents::{AgentPlan, schema};
 use crewlog_planner::event::{Command, PlannerConfig};
@@ -68,7 +68,7 @@ pub async fn propose(session: &Session, propose: Propose) -> Result<Code, Failur
     if !propose.run {
         return Ok(Code::Done);
     }
-    Drive::new(session, store, plan, since, &propose.carry, roster, CutOff::Report).await?.run(signals).await
+    Drive::new(session, store, plan, since, &propose.carry, roster, InterruptedTask::Report).await?.run(signals).await
 }
 
 /// `plan draft`.

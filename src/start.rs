@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use crewlog_executors::planning;
 use crewlog_executors::plans;
 use crewlog_executors::roster::Roster;
-use crewlog_executors::worker::CutOff;
+use crewlog_executors::worker::InterruptedTask;
 use crewlog_mq::{Cause, EventStore, ExecuteError, Executed, Runner, new_event_id};
 use crewlog_planner::event::{self, Budget, PlannerConfig};
 use crewlog_planner::lines::Lines;
@@ -125,7 +125,7 @@ pub async fn run(session: &Session, run: Run) -> Result<Code, Failure> {
         return Ok(Code::Done);
     }
     // Nobody who typed `run` has said that what another worker lost may be run again.
-    let drive = Drive::new(session, store, plan, since, &run.carry, roster, CutOff::Report).await?;
+    let drive = Drive::new(session, store, plan, since, &run.carry, roster, InterruptedTask::Report).await?;
     let drive = if run.sync { drive.in_step_with_file().await? } else { drive };
     drive.run(signals).await
 }
@@ -167,7 +167,7 @@ pub async fn resume(session: &Session, resume: Resume) -> Result<Code, Failure> 
     }
     // What a crash kept from being dispatched is dispatched now.
     order(&mut planner, event::Command::Continue).await?;
-    let drive = Drive::new(session, store, plan, since, &resume.carry, roster, CutOff::RunAgain).await?;
+    let drive = Drive::new(session, store, plan, since, &resume.carry, roster, InterruptedTask::Rerun).await?;
     let drive = if resume.sync { drive.in_step_with_file().await? } else { drive };
     drive.run(signals).await
 }

@@ -5,7 +5,7 @@ use std::io::Write;
 use crewlog_executors::history::{ForkPoint, History};
 use crewlog_executors::planning;
 use crewlog_executors::plans;
-use crewlog_executors::worker::CutOff;
+use crewlog_executors::worker::InterruptedTask;
 use crewlog_mq::{EventStore, ExecuteError, Position, Query, Range, Runner};
 use crewlog_planner::event::{self, Command, Event, PlannerConfig, TaskStatus};
 use crewlog_planner::plan::TaskId;
@@ -69,7 +69,7 @@ pub async fn fork(session: &Session, fork: Fork) -> Result<Code, Failure> {
         }
         return Ok(Code::Done);
     }
-    Drive::new(session, store, plan, since, &fork.carry, roster, CutOff::Report).await?.run(signals).await
+    Drive::new(session, store, plan, since, &fork.carry, roster, InterruptedTask::Report).await?.run(signals).await
 }
 
 async fn make_fork(

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crewlog_executors::projecting::list_plans;
 use crewlog_executors::roster::Roster;
-use crewlog_executors::worker::{CutOff, Scope};
+use crewlog_executors::worker::{InterruptedTask, Scope};
 use crewlog_mq::{Error, EventStore, Position, Query, Range, Recorded, Start};
 use crewlog_planner::claim;
 use crewlog_planner::crew::conflicts;
@@ -76,7 +76,7 @@ pub async fn work(session: &Session, work: Work) -> Result<Code, Failure> {
     }
     let jobs = usize::from(work.jobs);
     let model = by_model::wanted(session, None)?;
-    let terms = Terms { roster: roster.clone(), scope: Scope::All, cut_off: CutOff::Report, jobs, model };
+    let terms = Terms { roster: roster.clone(), scope: Scope::All, interrupted: InterruptedTask::Report, jobs, model };
     let mut workforce = Workforce::start(session, &store, terms, Vec::new())?;
     let mut crew = Crew {
         session,

@@ -15,7 +15,7 @@ use crewlog_executors::roster::Roster;
 use crewlog_executors::shell::{SHELL, Shell};
 use crewlog_executors::summaries::{self, Summarizer};
 use crewlog_executors::supervisor::SupervisorProgram;
-use crewlog_executors::worker::{CutOff, Scope, Worker};
+use crewlog_executors::worker::{InterruptedTask, Scope, Worker};
 use crewlog_mq::{Error, EventStore, Position};
 use crewlog_planner::crew::conflicts::Conflicts;
 use crewlog_planner::crew::statistics::Statistics;
@@ -54,7 +54,7 @@ pub struct Terms {
     /// Whose tasks it takes, and whose planner it hosts.
     pub scope: Scope,
     /// What becomes of tasks whose holder was lost.
-    pub cut_off: CutOff,
+    pub interrupted: InterruptedTask,
     /// The most tasks at once.
     pub jobs: usize,
     /// By whom agents plan what plans of their own carry out, when not by rule.
@@ -124,7 +124,7 @@ impl Workforce {
     /// Starts to act. The tags are those of the events of a plan, when the scope is one.
     pub fn start(session: &Session, store: &EventStore, terms: Terms, tags: Vec<String>) -> Result<Self, Failure> {
         let life = session.place.liveness_lock()?;
-        let worker = Worker::new(store.clone(), terms.roster, life, terms.jobs, terms.cut_off);
+        let worker = Worker::new(store.clone(), terms.roster, life, terms.jobs, terms.interrupted);
         let worker = match terms.model.and_then(|model| planning_model(model, store, &tags)) {
             Some(model) => worker.planning_by(model),
             None => worker,

@@ -48,9 +48,9 @@ pub enum Scope {
 
 /// What becomes of a task whose holder was lost while it ran, so that it may have done all, some or nothing of its work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum CutOff {
+pub enum InterruptedTask {
     /// It is run again: somebody wants that.
-    RunAgain,
+    Rerun,
     /// It is reported to the planner as of unknown outcome.
     Report,
 }
@@ -62,7 +62,7 @@ pub struct Worker {
     life: LivenessLock,
     /// The most tasks at once.
     jobs: usize,
-    cut_off: CutOff,
+    interrupted: InterruptedTask,
     /// Who plans what another plan carries out.
     agents: Agents,
     /// What looks whether links answer, where that is wanted.
@@ -72,9 +72,15 @@ pub struct Worker {
 impl Worker {
     /// A worker that runs at most `jobs` tasks at once.
     #[must_use]
-    pub fn new(store: EventStore, roster: Roster, life: LivenessLock, jobs: usize, cut_off: CutOff) -> Self {
+    pub fn new(
+        store: EventStore,
+        roster: Roster,
+        life: LivenessLock,
+        jobs: usize,
+        interrupted: InterruptedTask,
+    ) -> Self {
         let agents = Agents::new(roster.registry.clone().unwrap_or_default());
-        Self { store, roster, life, jobs, cut_off, agents, links: None }
+        Self { store, roster, life, jobs, interrupted, agents, links: None }
     }
 
     /// The same, whose agents plan by a model what plans of their own carry out.
@@ -164,7 +170,10 @@ impl Worker {
         let unwanted = stop.borrow().clone();
         let (ending, usage) = match unwanted {
             Some(stop) => (stop.ending(), Usage::default()),
-            None if claim.handler().is_cut_off() && self.cut_off == CutOff::Report && !actor.only_waits() => {
+            None if claim.handler().is_cut_off()
+                && self.interrupted == InterruptedTask::Report
+                && !actor.only_waits() =>
+            {
                 let (error, class) = ("its worker was lost while it ran".into(), FailureClass::OutcomeUnknown);
                 (Ending::Failed { error, class, run: None }, Usage::default())
             }

@@ -95,7 +95,7 @@ async fn a_claim_says_when_a_lost_holder_may_have_had_effects() {
     claim(&store, "found it cut off and was lost too").await.unwrap();
     clock.pass(LEASE);
     claim(&store, "gave it back").await.unwrap();
-    let released = Ending::Released { reason: "the worker was interrupted".into() };
+    let released = Ending::Released { reason: "the worker was cut_off".into() };
     order(&mut task, TaskCommand::End { epoch: 4, usage: Usage::default(), ending: released }).await.unwrap();
     claim(&store, "ran it again and was lost").await.unwrap();
     order(&mut task, TaskCommand::Start { epoch: 5, prompt: None }).await.unwrap();
@@ -114,7 +114,7 @@ async fn what_a_worker_stopped_and_gave_back_is_not_cut_off() {
     let mut task = claim_of(&store, PLAN, TASK, tags());
     claim(&store, "first").await.unwrap();
     order(&mut task, TaskCommand::Start { epoch: 1, prompt: None }).await.unwrap();
-    let released = Ending::Released { reason: "the worker was interrupted".into() };
+    let released = Ending::Released { reason: "the worker was cut_off".into() };
     order(&mut task, TaskCommand::End { epoch: 1, usage: Usage::default(), ending: released }).await.unwrap();
     claim(&store, "second").await.unwrap();
     assert_eq!(cut_off(&store).await, [false, false]);

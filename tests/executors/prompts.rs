@@ -7,7 +7,7 @@ use crewlog_executors::history::History;
 use crewlog_executors::prompts::{PromptError, digest, prompt_of};
 use crewlog_executors::roster::Roster;
 use crewlog_executors::shell::Shell;
-use crewlog_executors::worker::{CutOff, Scope, Worker};
+use crewlog_executors::worker::{InterruptedTask, Scope, Worker};
 use crewlog_mq::{EventStore, Query, Range};
 use crewlog_planner::claim::{PromptDigest, TaskEvent};
 use crewlog_planner::event::{self, Event, PlannerConfig};
@@ -42,7 +42,7 @@ async fn ran(store: EventStore) -> Rig {
     let shell = Shell { supervisor: supervisor(), env: Vec::new(), timeout: Duration::from_secs(60) };
     let roster = Roster { shell, takes_commands: true, agents: vec![agent], registry: None };
     let (stop, is_stopped) = watch::channel(false);
-    let worker = Worker::new(rig.store.clone(), roster, rig.life(), 1, CutOff::Report);
+    let worker = Worker::new(rig.store.clone(), roster, rig.life(), 1, InterruptedTask::Report);
     let worker = tokio::spawn(worker.run(Scope::Plan(PLAN.to_owned()), is_stopped));
     let host = rig.host();
     rig.end().await;

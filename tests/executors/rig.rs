@@ -14,7 +14,7 @@ use crewlog_executors::plans;
 use crewlog_executors::roster::Roster;
 use crewlog_executors::shell::Shell;
 use crewlog_executors::supervisor::SupervisorProgram;
-use crewlog_executors::worker::{CutOff, Scope, Worker};
+use crewlog_executors::worker::{InterruptedTask, Scope, Worker};
 use crewlog_mq::{
     Append, Cause, Clock, Error, EventStore, Expected, NewEvent, Options, Query, Range, Recorded, Timestamp,
 };
@@ -180,7 +180,7 @@ impl Rig {
     fn worker_of(&self, scope: Scope, life: LivenessLock, jobs: usize, env: Vec<(String, String)>) -> RunningWorker {
         let shell = Shell { supervisor: supervisor(), env, timeout: PATIENCE };
         let roster = Roster { shell, takes_commands: true, agents: Vec::new(), registry: None };
-        let worker = Worker::new(self.store.clone(), roster, life, jobs, CutOff::RunAgain);
+        let worker = Worker::new(self.store.clone(), roster, life, jobs, InterruptedTask::Rerun);
         let (stop, is_stopped) = watch::channel(false);
         RunningWorker { task: tokio::spawn(worker.run(scope, is_stopped)), stop }
     }

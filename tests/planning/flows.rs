@@ -8,7 +8,7 @@ use crewlog_executors::agents::PlansByModel;
 use crewlog_executors::planning;
 use crewlog_executors::roster::Roster;
 use crewlog_executors::shell::Shell;
-use crewlog_executors::worker::{CutOff, Scope, Worker};
+use crewlog_executors::worker::{InterruptedTask, Scope, Worker};
 use crewlog_mq::{Error, Event as _, EventStore, Position, Query, Range};
 use crewlog_planner::agents::AgentPlan;
 use crewlog_planner::agents::registry::ToolRegistry;
@@ -78,7 +78,7 @@ impl Crew {
         let agents = agent.into_iter().collect();
         let roster = Roster { shell, takes_commands: true, agents, registry: Some(ToolRegistry::coding()) };
         // One place: what only waits must not take it.
-        let worker = equip(Worker::new(rig.store.clone(), roster, rig.life(), 1, CutOff::Report));
+        let worker = equip(Worker::new(rig.store.clone(), roster, rig.life(), 1, InterruptedTask::Report));
         let (stop, is_stopped) = watch::channel(false);
         let scope = Scope::Plan(plan.to_owned());
         let host =
