@@ -7,7 +7,7 @@ use std::io::Write;
 use crewlog_executors::claiming::claim_of;
 use crewlog_executors::propagation::{self, Unreadable};
 use crewlog_executors::{human, planning};
-use crewlog_mq::{Cause, EventStore, ExecuteError, Range, Runner};
+use crewlog_mq::{EventStore, ExecuteError, Range, Runner};
 use crewlog_planner::claim::Ending;
 use crewlog_planner::event::{Budget, Command, FailureClass, QuestionId, TaskStatus};
 use crewlog_planner::plan::TaskId;
@@ -16,7 +16,8 @@ use crewlog_planner::state::{Phase, PlannerState, Task};
 
 use crate::cli::{Answer, Cancel, Done, Fail, Output, Pause, Retry};
 use crate::failure::{Code, Failure};
-use crate::look::{self, find_plan};
+use crate::order::order;
+use crate::queries::{self, no_task};
 use crate::session::Session;
 use crate::terminal::say;
 use crate::text::visible;
@@ -35,7 +36,7 @@ pub struct Target {
 /// Ends, pauses and resumes the sub-plans of a plan with it. One that cannot be read is named, and holds up no other.
 pub async fn propagate(store: &EventStore, plan: &str) -> Result<(), Failure> {
     for Unreadable { plan, error } in propagation::propagate(store, plan).await? {
-        say(&look::unreadable_plan(&plan, &error));
+        say(&queries::unreadable_plan(&plan, &error));
     }
     Ok(())
 }
@@ -43,9 +44,8 @@ pub async fn propagate(store: &EventStore, plan: &str) -> Result<(), Failure> {
 impl Target {
     /// The plan with this id, or whose id begins so.
     pub async fn find(session: &Session, typed: &str) -> Result<Self, Failure> {
-        let store = session.place.open().await?;
-        let plan = find_plan(&store, typed).await?;
-        let tags = look::tags_of(&store, &plan).await?;
+        let (store, plan) = queries::open_plan(session, typed).await?;
+        let tags = queries::tags_of(&store, &plan).await?;
         Self::of(store, plan, tags).await
     }
 
@@ -131,30 +131,13 @@ impl Target {
                 }
             }
             Output::Json | Output::Jsonl => {
-                let view = look::load_view(&self.store, &self.plan, Range::default()).await?;
+                let view = queries::load_view(&self.store, &self.plan, Range::default()).await?;
                 let said = serde_json::json!({ "plan": self.plan, "status": view.status().as_str() });
                 writeln!(stdout, "{said}")?;
             }
         }
         Ok(Code::Done)
     }
-}
-
-/// A name that no task of a plan has, with the names that are like it, or else the first.
-pub fn no_task(session: &Session, plan: &str, state: &PlannerState, name: &str) -> Failure {
-    const SHOWN_MAX: usize = 8;
-    let typed = name.to_lowercase();
-    let known = state.tasks().iter().map(|task| task.plan.name()).collect::<Vec<_>>();
-    let is_like = |known: &&String| known.to_lowercase().contains(&typed) || typed.contains(&known.to_lowercase());
-    let mut candidates = known.iter().filter(is_like).collect::<Vec<_>>();
-    if candidates.is_empty() {
-        candidates.extend(&known);
-    }
-    let n_more = candidates.len().saturating_sub(SHOWN_MAX);
-    let shown = candidates.iter().take(SHOWN_MAX).map(|name| name.as_str()).collect::<Vec<_>>().join(", ");
-    let more = if n_more > 0 { format!(" and {n_more} more") } else { String::new() };
-    Failure::new(Code::Nothing, format!("{plan} has no task {name:?}; it has {shown}{more}"))
-        .hint(session.command_on("show", plan))
 }
 
 /// Why an order was refused: of a task that has a name of its own this is said too.
@@ -316,8 +299,7 @@ pub async fn retry(session: &Session, retry: Retry) -> Result<Code, Failure> {
 
 /// Puts a command to the planner.
 pub async fn decide(session: &Session, mut target: Target, command: Command, said: &str) -> Result<Code, Failure> {
-    let cause = Cause::request().keeping(command.recorded());
-    let executed = target.planner.execute(command, &cause).await.map_err(|error| target.refused(error))?;
+    let executed = order(&mut target.planner, command).await.map_err(|error| target.refused(error))?;
     target.settle_below().await?;
     let said = if executed.events.is_empty() { "nothing to change" } else { said };
     target.say(session, said).await

@@ -16,10 +16,12 @@ use crewlog_planner::state::{Phase, PlannerState, Task};
 
 use crate::act::{self, Target};
 use crate::cli::{AddTask, Amend, BACKLOG, Changes, Facts, Limit, OnFailure, Output, Set};
+use crate::consent::consent;
 use crate::failure::{Code, Failure};
 use crate::look;
+use crate::order::order;
+use crate::queries;
 use crate::session::{Session, read_text};
-use crate::start::{consent, order};
 use crate::terminal::say;
 use crate::text::{shell_word, visible};
 use crate::workforce;
@@ -65,7 +67,7 @@ impl Changed {
     /// The amendments, by the names that tasks have in a plan. What is added is asked about.
     pub fn amendments(self, session: &Session, plan: &str, state: &PlannerState) -> Result<Vec<Amendment>, Failure> {
         let id = |name: &String| {
-            state.task_named(name).map(|task| task.plan.id).ok_or_else(|| act::no_task(session, plan, state, name))
+            state.task_named(name).map(|task| task.plan.id).ok_or_else(|| queries::no_task(session, plan, state, name))
         };
         let ids = |names: &[String]| names.iter().map(id).collect::<Result<Vec<_>, _>>();
         let Self { changes: Changes { add, after, edit, facts, skip, reorder }, before, timeout, on_failure } = self;
@@ -135,8 +137,8 @@ pub async fn add_task(session: &Session, add: AddTask) -> Result<Code, Failure> 
     }
     let (store, _) = session.place.open_or_make().await?;
     let plan = plan_to_add_to(session, &store, &add).await?;
-    let tags = look::tags_of(&store, &plan).await?;
-    let known = look::load_view(&store, &plan, Range::default()).await?;
+    let tags = queries::tags_of(&store, &plan).await?;
+    let known = queries::load_view(&store, &plan, Range::default()).await?;
     let add = AddTask { text: parse::as_step(&add.text).into_owned(), ..add };
     consent_to(session, &add.text, known.state())?;
     if tags.is_empty() && add.after.is_empty() {
@@ -164,13 +166,13 @@ async fn plan_to_add_to(session: &Session, store: &EventStore, add: &AddTask) ->
     let name = &add.plan;
     if !add.new && name != BACKLOG {
         let new = || format!("task add \"...\" --plan {} --new", shell_word(name));
-        return look::find_plan(store, name).await.map_err(|failure| match check_name(name) {
+        return queries::find_plan(store, name).await.map_err(|failure| match check_name(name) {
             Ok(()) => failure.hint(format!("to make a standing plan of this name: {}", session.command(&new()))),
             Err(_) => failure,
         });
     }
     let plan = standing_plan(session, store, name).await?;
-    if add.new && !look::tags_of(store, &plan).await?.is_empty() {
+    if add.new && !queries::tags_of(store, &plan).await?.is_empty() {
         return Err(Failure::new(Code::Conflict, format!("there is a plan {plan} already"))
             .hint("to add to it, leave --new out"));
     }
@@ -191,7 +193,7 @@ fn check_name(name: &str) -> Result<(), Failure> {
 
 /// The id of the standing plan of this project: as named, unless another project of the log has that one.
 async fn standing_plan(session: &Session, store: &EventStore, name: &str) -> Result<String, Failure> {
-    let tags = look::tags_of(store, name).await?;
+    let tags = queries::tags_of(store, name).await?;
     let own = session.tags_of_new(name)?;
     let is_free = tags.is_empty() || own.iter().all(|tag| tags.contains(tag));
     Ok(if is_free { name.to_owned() } else { format!("{name}-{}", session.project()?) })

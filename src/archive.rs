@@ -21,7 +21,7 @@ use crate::cli::{Export, Import, Output};
 use crate::exported::{Exported, Keeping, Progress, nameless_file};
 use crate::failure::{Code, Failure};
 use crate::json::{CheckedJson, EventJson, ExportHeader, FindingJson, ImportedJson, print_line, print_pretty};
-use crate::look::{find_plan, for_each, for_each_of};
+use crate::queries::{find_plan, for_each, for_each_of};
 use crate::session::Session;
 use crate::text::{count, visible};
 

@@ -19,7 +19,7 @@ use crate::cli::{Compare, Output};
 use crate::diff::print_changes;
 use crate::failure::{Code, Failure};
 use crate::json::{print_line, print_pretty};
-use crate::look::find_plan;
+use crate::queries::find_plan;
 use crate::session::Session;
 use crate::text::{count, visible};
 

@@ -14,7 +14,7 @@ use crewlog_planner::event::plan_tag;
 use crate::cli::{self, Output};
 use crate::failure::{Code, Failure};
 use crate::json::{ConflictJson, ConflictsJson, ProjectJson, ResolvedJson, StatsJson, print_line, print_pretty};
-use crate::look::find_plan;
+use crate::queries::find_plan;
 use crate::session::Session;
 use crate::text::{count, one_line, rfc3339, visible};
 

@@ -10,8 +10,8 @@ use crate::changes::{Change, changes, in_short};
 use crate::cli::{Diff, Output, PlanAt};
 use crate::failure::{Code, Failure};
 use crate::json::{print_line, print_pretty};
-use crate::look;
 use crate::points::{check_reached, position_of};
+use crate::queries;
 use crate::session::Session;
 use crate::text::visible;
 
@@ -34,7 +34,7 @@ struct Side {
 
 impl Side {
     async fn load(session: &Session, store: &EventStore, head: Position, typed: &PlanAt) -> Result<Self, Failure> {
-        let plan = look::find_plan(store, &typed.plan).await?;
+        let plan = queries::find_plan(store, &typed.plan).await?;
         let at = match &typed.at {
             Some(at) => {
                 let at = position_of(session, store, &plan, at).await?;
@@ -43,7 +43,7 @@ impl Side {
             }
             None => head,
         };
-        let view = look::load_view(store, &plan, Range::up_to(at)).await?;
+        let view = queries::load_view(store, &plan, Range::up_to(at)).await?;
         Ok(Self { plan, at, view })
     }
 }

@@ -25,6 +25,7 @@ use crate::failure::{Code, Failure};
 use crate::json::{EventJson, ShownJson, print_line, print_pretty};
 use crate::look;
 use crate::progress::Progress;
+use crate::queries;
 use crate::session::Session;
 use crate::sync::{Kept, TRIES_MAX};
 use crate::terminal::{self, say, unless_closed};
@@ -90,10 +91,10 @@ impl<'a> Drive<'a> {
         roster: Roster,
         interrupted: InterruptedTask,
     ) -> Result<Self, Failure> {
-        let view = look::load_view(&store, &plan, Range::default()).await?;
+        let view = queries::load_view(&store, &plan, Range::default()).await?;
         // The plan may be given other limits while it is carried out, and starts no more than they allow.
         let jobs = carry.jobs.map_or(2 * PARALLELISM_MAX, usize::from);
-        let tags = look::tags_of(&store, &plan).await?;
+        let tags = queries::tags_of(&store, &plan).await?;
         let model = by_model::wanted(session, carry.by_model.typed())?;
         let terms = Terms { roster: roster.clone(), scope: Scope::Plan(plan.clone()), interrupted, jobs, model };
         let mut drive = Self {
@@ -115,9 +116,9 @@ impl<'a> Drive<'a> {
         };
         let known = Range::between(since, drive.view.at());
         let (store, query) = (drive.store.clone(), Query::tag(plan_tag(&drive.plan)));
-        look::for_each(&store, &query, known, |recorded| drive.print_event(recorded)).await?;
+        queries::for_each(&store, &query, known, |recorded| drive.print_event(recorded)).await?;
         let (below, up_to) = (Query::tag(under_tag(&drive.plan)), Range::up_to(drive.at));
-        look::for_each(&store, &below, up_to, |recorded| drive.take(recorded)).await?;
+        queries::for_each(&store, &below, up_to, |recorded| drive.take(recorded)).await?;
         Ok(drive)
     }
 
@@ -316,7 +317,7 @@ impl<'a> Drive<'a> {
         let (store, query) = (self.store.clone(), family("", &self.plan));
         for _ in 0..TRIES_MAX {
             let rest = Range::between(self.at, head);
-            look::for_each(&store, &query, rest, |recorded| self.take(recorded)).await?;
+            queries::for_each(&store, &query, rest, |recorded| self.take(recorded)).await?;
             if !self.keep_file().await {
                 break;
             }
@@ -384,7 +385,7 @@ impl<'a> Drive<'a> {
 /// `resume` of a plan that is over.
 pub async fn already_ended(session: &Session, store: &EventStore, plan: &str, retry: &str) -> Result<Code, Failure> {
     let head = store.head().await?;
-    let view = look::load_view(store, plan, Range::up_to(head)).await?;
+    let view = queries::load_view(store, plan, Range::up_to(head)).await?;
     if let Output::Json = session.output {
         unless_closed(print_pretty(std::io::stdout().lock(), &ShownJson::of(plan, head, &view)))?;
     }

@@ -10,7 +10,7 @@ use futures::{StreamExt, TryStreamExt};
 use crate::cli::{EventFilter, Events, Output};
 use crate::failure::{Code, Failure};
 use crate::json::{EventJson, print_line};
-use crate::look::{find_plan, for_each, for_each_of};
+use crate::queries::{find_plan, for_each, for_each_of};
 use crate::session::Session;
 use crate::terminal::say;
 use crate::text::{one_line, rfc3339, visible};

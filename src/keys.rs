@@ -15,7 +15,7 @@ use serde::Serialize;
 use crate::cli::{DestroyKey, KeyFile, Keys, Output, RotateKeys};
 use crate::failure::{Code, Failure};
 use crate::json::{print_line, print_pretty};
-use crate::look::{self, find_plan, for_each};
+use crate::queries::{self, find_plan, for_each};
 use crate::session::Session;
 use crate::terminal::{self, say};
 use crate::text::{count, shell_word, visible};
@@ -31,6 +31,10 @@ pub async fn keys(session: &Session, keys: Keys) -> Result<Code, Failure> {
         Keys::Destroy(destroy) => self::destroy(session, &destroy).await,
         Keys::Rotate(rotate) => self::rotate(session, &rotate).await,
     }
+}
+
+fn open(session: &Session) -> Result<keys::Keys, Failure> {
+    session.place.keys.open(session.place.keys_folder())
 }
 
 #[derive(Serialize)]
@@ -97,7 +101,7 @@ impl<'a> KeyJson<'a> {
 async fn list(session: &Session) -> Result<Code, Failure> {
     // Where they are is known by the log.
     session.place.open().await?;
-    let reports = session.place.keys()?.list()?;
+    let reports = open(session)?.list()?;
     let keys = reports.iter().map(KeyJson::of);
     let mut stdout = std::io::BufWriter::new(std::io::stdout().lock());
     match session.output {
@@ -129,7 +133,7 @@ struct DestroyedJson<'a> {
 
 async fn destroy(session: &Session, destroy: &DestroyKey) -> Result<Code, Failure> {
     let store = session.place.open().await?.as_stored();
-    let keys = session.place.keys()?;
+    let keys = open(session)?;
     let Doomed { plan, key, plans, tags } = doomed(&store, &keys, &destroy.plan).await?;
     consent(session, &plans)?;
     let is_new = keys.destroy(&key, &plan)?;
@@ -164,7 +168,7 @@ async fn destroy(session: &Session, destroy: &DestroyKey) -> Result<Code, Failur
 async fn open_of(store: &EventStore, plans: &[String]) -> Vec<String> {
     let mut open = Vec::new();
     for plan in plans {
-        match look::load_view(store, plan, Range::default()).await {
+        match queries::load_view(store, plan, Range::default()).await {
             Ok(view) if !matches!(view.state().phase(), Phase::Empty | Phase::Ended(_)) => open.push(plan.clone()),
             Ok(_) | Err(_) => {}
         }
@@ -201,7 +205,7 @@ struct Doomed {
 async fn doomed(store: &EventStore, keys: &keys::Keys, typed: &str) -> Result<Doomed, Failure> {
     let no_plan = match find_plan(store, typed).await {
         Ok(plan) => {
-            let tags = look::tags_of(store, &plan).await?;
+            let tags = queries::tags_of(store, &plan).await?;
             let Some(key) = sealed::key_of(&tags).map(str::to_owned) else {
                 let message = format!("{plan} is not sealed, so there is no key of it");
                 return Err(Failure::new(Code::Nothing, message).hint("plans are sealed that are made with a key file"));
@@ -294,7 +298,7 @@ async fn rotate(session: &Session, rotate: &RotateKeys) -> Result<Code, Failure>
         return Err(Failure::user("the operator key that is to be replaced is not given")
             .hint("name its file with --key-file or CREWLOG_KEY_FILE"));
     }
-    let Rotated { fingerprint, n_wrapped, n_left, not_wrapped } = session.place.keys()?.rotate(&rotate.to)?;
+    let Rotated { fingerprint, n_wrapped, n_left, not_wrapped } = open(session)?.rotate(&rotate.to)?;
     let mut stdout = std::io::stdout();
     match session.output {
         Output::Text => {

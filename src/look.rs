@@ -4,17 +4,15 @@ use std::io::{BufWriter, Write};
 use std::path::Path;
 use std::time::Duration;
 
-use crewlog_executors::history::History;
-use crewlog_executors::projecting::{Projected, list_plans};
-use crewlog_mq::{Error, EventStore, Position, Query, Range, Recorded};
-use crewlog_planner::event::{self, TaskStatus, Timer};
+use crewlog_executors::projecting::Projected;
+use crewlog_mq::{EventStore, Position, Range};
+use crewlog_planner::event::{TaskStatus, Timer};
 use crewlog_planner::listing::{PlanList, PlanSummary};
 use crewlog_planner::nesting;
 use crewlog_planner::parse::{self, Diagnostic, ParsedPlan};
 use crewlog_planner::plan::{Mark, NodeKind, TaskPlan};
 use crewlog_planner::state::{HeldByBudget, Measure, Phase, PlannerState, Question, Shortage, Task};
 use crewlog_planner::view::PlanView;
-use futures::{Stream, TryStreamExt};
 
 use crate::cli::{ExportPlan, Ls, Output, Show};
 use crate::failure::{Code, Failure};
@@ -22,6 +20,7 @@ use crate::json::{ForkJson, ListedJson, PlansJson, ShownJson, print_line, print_
 use crate::matching::mark_of;
 use crate::points::{forks_of, position_of};
 use crate::prompt;
+use crate::queries::{load_readable, load_view, open_plan, tags_of};
 use crate::session::Session;
 use crate::terminal::say;
 use crate::text::{by_default, in_one_line, one_line, rfc3339, shell_word, visible};
@@ -29,8 +28,6 @@ use crate::workforce;
 
 /// Warnings that are told of one text; `plan check` tells all.
 const WARNINGS_MAX: usize = 20;
-/// Plans that a hint names.
-const HINTED_MAX: usize = 5;
 
 /// What is odd about a text, on standard error; of much only the first.
 pub fn print_warnings(warnings: &[Diagnostic], file: &Path) {
@@ -84,8 +81,7 @@ pub async fn show(session: &Session, show: &Show) -> Result<Code, Failure> {
     if let Some(task) = &show.task {
         return prompt::show(session, show, task).await;
     }
-    let store = session.place.open().await?;
-    let plan = find_plan(&store, &show.plan).await?;
+    let (store, plan) = open_plan(session, &show.plan).await?;
     let head = store.head().await?;
     let asked = match &show.at {
         Some(at) => position_of(session, &store, &plan, at).await?,
@@ -127,8 +123,7 @@ pub async fn show(session: &Session, show: &Show) -> Result<Code, Failure> {
 
 /// `plan export`.
 pub async fn export(session: &Session, typed: &ExportPlan) -> Result<Code, Failure> {
-    let store = session.place.open().await?;
-    let plan = find_plan(&store, &typed.plan).await?;
+    let (store, plan) = open_plan(session, &typed.plan).await?;
     session.place.check_key(&plan, &tags_of(&store, &plan).await?)?;
     let head = store.head().await?;
     let asked = match &typed.at {
@@ -313,55 +308,6 @@ pub fn how_to_go_on(session: &Session, plan: &str, shortage: &Shortage) -> Vec<S
     ]
 }
 
-/// Reads in pages, so that memory stays bounded.
-pub async fn for_each(
-    store: &EventStore,
-    query: &Query,
-    range: Range,
-    take: impl FnMut(&Recorded) -> Result<(), Failure>,
-) -> Result<(), Failure> {
-    each(store.records(query, range), take).await
-}
-
-/// Gives each record of a stream to a function.
-async fn each(
-    records: impl Stream<Item = Result<Recorded, Error>>,
-    mut take: impl FnMut(&Recorded) -> Result<(), Failure>,
-) -> Result<(), Failure> {
-    let mut records = std::pin::pin!(records);
-    while let Some(recorded) = records.try_next().await? {
-        take(&recorded)?;
-    }
-    Ok(())
-}
-
-/// Reads the whole history of a plan in the same way, that of a fork from its first plan on.
-pub async fn for_each_of(
-    store: &EventStore,
-    plan: &str,
-    query: &Query,
-    range: Range,
-    take: impl FnMut(&Recorded) -> Result<(), Failure>,
-) -> Result<(), Failure> {
-    each(History::of(store, plan).await?.records(store, query, range), take).await
-}
-
-/// A plan as of the end of a range.
-pub async fn load_view(store: &EventStore, plan: &str, range: Range) -> Result<PlanView, Error> {
-    load_counted(store, plan, range).await.map(|(view, _)| view)
-}
-
-async fn load_counted(store: &EventStore, plan: &str, range: Range) -> Result<(PlanView, usize), Error> {
-    let history = History::of(store, plan).await?;
-    let (mut view, mut n_events) = (PlanView::default(), 0);
-    let mut records = std::pin::pin!(history.records(store, &Query::all(), range));
-    while let Some(recorded) = records.try_next().await? {
-        view.apply(&recorded)?;
-        n_events += 1;
-    }
-    Ok((view, n_events))
-}
-
 /// What `ls` shows of all plans, the oldest first. Only what has changed since the last snapshot of the list is folded; a
 /// plan that cannot be read is named and left out.
 async fn list(store: &EventStore, at: Option<Position>) -> Result<Vec<ListedJson>, Failure> {
@@ -382,54 +328,4 @@ async fn list(store: &EventStore, at: Option<Position>) -> Result<Vec<ListedJson
     }
     list.keep().await;
     Ok(listed)
-}
-
-/// A plan as of a position, and how many events it has. One that cannot be read is named.
-pub async fn load_readable(store: &EventStore, plan: &str, at: Position) -> Result<Option<(PlanView, usize)>, Failure> {
-    match load_counted(store, plan, Range::up_to(at)).await {
-        Ok(loaded) => Ok(Some(loaded)),
-        Err(error @ Error::Decode { .. }) => {
-            say(&unreadable_plan(plan, &error));
-            Ok(None)
-        }
-        Err(error) => Err(error.into()),
-    }
-}
-
-/// What is said of a plan that a newer program has written, or nobody.
-pub fn unreadable_plan(plan: &str, error: &Error) -> String {
-    visible(&format!("{plan} cannot be read and is left out: {error}"))
-}
-
-/// The tags that a plan's events bear, from its first event: they are the plan's, whoever speaks to it from wherever.
-pub async fn tags_of(store: &EventStore, plan: &str) -> Result<Vec<String>, Failure> {
-    let first = store.read(&Query::aggregate(event::STREAM, plan), Range::default(), 1).await?;
-    Ok(first.events.into_iter().next().map(|recorded| recorded.tags).unwrap_or_default())
-}
-
-/// The plan with this id, or the one whose id begins so.
-pub async fn find_plan(store: &EventStore, typed: &str) -> Result<String, Failure> {
-    let exact = store.read(&Query::aggregate(event::STREAM, typed), Range::default(), 1).await?;
-    if !exact.events.is_empty() {
-        return Ok(typed.to_owned());
-    }
-    let list = list_plans(store, None).await?;
-    let known = list.plans().iter().map(|plan| &plan.id);
-    let mut matching = known.clone().filter(|plan| !typed.is_empty() && plan.starts_with(typed));
-    match (matching.next(), matching.next()) {
-        (Some(plan), None) => Ok(plan.clone()),
-        (Some(first), Some(second)) => {
-            let message = format!("{typed:?} begins the ids of several plans, such as {first} and {second}");
-            Err(Failure::new(Code::Nothing, message).hint("write more of it"))
-        }
-        (None, _) => {
-            let failure = Failure::new(Code::Nothing, format!("no plan has the id {typed:?}"));
-            let newest = known.rev().take(HINTED_MAX).cloned().collect::<Vec<_>>();
-            Err(if newest.is_empty() {
-                failure.hint("there is no plan in this log yet: `crewlog run FILE` makes one")
-            } else {
-                failure.hint(format!("the newest are {}", newest.join(", ")))
-            })
-        }
-    }
 }

@@ -97,7 +97,7 @@ impl Place {
 
     /// A folder beside the log's file, since who shares it must see it, and two names of one file lead to one folder. Of a
     /// log on a server it is among the user's own.
-    pub fn beside(&self, what: &str) -> PathBuf {
+    fn beside(&self, what: &str) -> PathBuf {
         let Some(path) = self.path() else {
             let state = std::env::var_os("XDG_STATE_HOME").filter(|folder| !folder.is_empty()).map(PathBuf::from);
             let home = || std::env::home_dir().map(|home| home.join(".local").join("state"));
@@ -113,7 +113,17 @@ impl Place {
 
     /// The log with what lies over it: sealed texts, and texts of reports that are stored once.
     fn layered(&self, store: EventStore) -> Result<EventStore, Failure> {
-        Ok(self.veiled(store)?.sharing(REPORTED_TEXTS))
+        Ok(self.keys.veiled(self.keys_folder(), store)?.sharing(REPORTED_TEXTS))
+    }
+
+    /// Where the keys of sealed plans are, unless the user names another folder.
+    pub fn keys_folder(&self) -> PathBuf {
+        self.beside("keys")
+    }
+
+    /// Checks that the texts of a plan with these tags can be read, if it is sealed.
+    pub fn check_key(&self, plan: &str, tags: &[String]) -> Result<(), Failure> {
+        self.keys.check(self.keys_folder(), plan, tags)
     }
 
     /// Lets this process be a worker.

@@ -11,11 +11,11 @@ use crewlog_planner::plan::TaskId;
 use futures::TryStreamExt;
 use serde::Serialize;
 
-use crate::act::no_task;
 use crate::cli::{Output, Show};
 use crate::failure::{Code, Failure};
 use crate::json::{print_line, print_pretty};
-use crate::look::{find_plan, load_view};
+use crate::queries::no_task;
+use crate::queries::{self, load_view};
 use crate::session::Session;
 use crate::terminal::say;
 
@@ -35,8 +35,7 @@ struct PromptJson {
 
 /// `show PLAN TASK --prompt`.
 pub async fn show(session: &Session, show: &Show, task: &str) -> Result<Code, Failure> {
-    let store = session.place.open().await?;
-    let plan = find_plan(&store, &show.plan).await?;
+    let (store, plan) = queries::open_plan(session, &show.plan).await?;
     let view = load_view(&store, &plan, Range::default()).await?;
     let found = view.state().task_named(task).ok_or_else(|| no_task(session, &plan, view.state(), task))?;
     let (task, attempt) = (found.plan.id, show.attempt.unwrap_or(found.attempts));

@@ -15,11 +15,13 @@ use crewlog_planner::plan::Proposal;
 
 use crate::by_model;
 use crate::cli::{Draft, Output, Propose, Schema};
+use crate::consent::consent;
 use crate::drive::Drive;
 use crate::failure::{Code, Failure};
 use crate::json::print_pretty;
+use crate::order::{make_plan, short_id};
 use crate::session::{Session, read_text};
-use crate::start::{consent, make_plan, plan_name, short_id};
+use crate::start::plan_name;
 use crate::terminal::unless_closed;
 use crate::workforce::{self, Signals};
 

@@ -10,8 +10,9 @@ use crate::changes;
 use crate::cli::{Output, Replay};
 use crate::failure::{Code, Failure};
 use crate::json::{ShownJson, print_line};
-use crate::look::{self, for_each_of};
+use crate::look;
 use crate::points::position_of;
+use crate::queries::{self, for_each_of};
 use crate::session::Session;
 use crate::step::{Index, Step};
 use crate::terminal::{prompt, say};
@@ -38,8 +39,7 @@ pub async fn replay(session: &Session, replay: &Replay) -> Result<Code, Failure>
         Some(typed) if !replay.verify => typed,
         Some(_) | None => return verify(session, replay.plan.as_deref()).await,
     };
-    let store = session.place.open().await?;
-    let plan = look::find_plan(&store, typed).await?;
+    let (store, plan) = queries::open_plan(session, typed).await?;
     let head = store.head().await?;
     let from = match &replay.from {
         Some(from) => position_of(session, &store, &plan, from).await?,

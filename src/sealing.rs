@@ -1,6 +1,5 @@
 //! The program's one door to sealing: its options, the layer over the log, and the check before a sealed plan is changed.
 
-#[cfg(feature = "sealing")]
 use std::path::PathBuf;
 
 use clap::Args;
@@ -8,7 +7,6 @@ use crewlog_mq::EventStore;
 use crewlog_planner::sealed;
 
 use crate::failure::Failure;
-use crate::place::Place;
 
 /// Where keys are, as the user named it.
 #[derive(Debug, Clone, Default, Args)]
@@ -35,25 +33,22 @@ impl KeyPlace {
         let options = [("--key-file", &self.key_file), ("--keys", &self.keys)];
         options.into_iter().filter_map(|(option, path)| Some((option, path.as_ref()?)))
     }
-}
 
-#[cfg(feature = "sealing")]
-impl Place {
-    /// The keys of this log's sealed plans. The log must be there.
-    pub fn keys(&self) -> Result<crewlog_executors::keys::Keys, Failure> {
-        let folder = self.keys.keys.clone().unwrap_or_else(|| self.beside("keys"));
-        Ok(crewlog_executors::keys::Keys::open(folder, self.keys.key_file.as_deref())?)
+    /// The keys of a log's sealed plans, in `folder` where no folder was named.
+    pub fn open(&self, folder: PathBuf) -> Result<crewlog_executors::keys::Keys, Failure> {
+        let folder = self.keys.clone().unwrap_or(folder);
+        Ok(crewlog_executors::keys::Keys::open(folder, self.key_file.as_deref())?)
     }
 
     /// The log under the layer that seals and opens its texts.
-    pub fn veiled(&self, store: EventStore) -> Result<EventStore, Failure> {
-        Ok(store.veiled(std::sync::Arc::new(self.keys()?)))
+    pub fn veiled(&self, folder: PathBuf, store: EventStore) -> Result<EventStore, Failure> {
+        Ok(store.veiled(std::sync::Arc::new(self.open(folder)?)))
     }
 
     /// Checks that the texts of a plan with these tags can be read, if it is sealed.
-    pub fn check_key(&self, plan: &str, tags: &[String]) -> Result<(), Failure> {
+    pub fn check(&self, folder: PathBuf, plan: &str, tags: &[String]) -> Result<(), Failure> {
         match sealed::key_of(tags) {
-            Some(key) => Ok(self.keys()?.check(key, plan)?),
+            Some(key) => Ok(self.open(folder)?.check(key, plan)?),
             None => Ok(()),
         }
     }
@@ -74,27 +69,22 @@ impl KeyPlace {
     }
 
     /// There are none.
-    pub fn options(&self) -> impl Iterator<Item = (&'static str, &std::path::PathBuf)> {
+    pub fn options(&self) -> impl Iterator<Item = (&'static str, &PathBuf)> {
         std::iter::empty()
     }
-}
 
-#[cfg(not(feature = "sealing"))]
-impl Place {
     /// The log as it is.
     #[expect(clippy::unnecessary_wraps, reason = "with sealing it can fail")]
-    pub fn veiled(&self, store: EventStore) -> Result<EventStore, Failure> {
+    pub fn veiled(&self, _: PathBuf, store: EventStore) -> Result<EventStore, Failure> {
         Ok(store)
     }
 
     /// Refuses a sealed plan.
-    pub fn check_key(&self, plan: &str, tags: &[String]) -> Result<(), Failure> {
-        match sealed::key_of(tags) {
-            Some(_) => {
-                Err(Failure::user(format!("the texts of {plan} are sealed, and this crewlog is built without sealing"))
-                    .hint("use one that is built with the feature `sealing`"))
-            }
-            None => Ok(()),
+    pub fn check(&self, _: PathBuf, plan: &str, tags: &[String]) -> Result<(), Failure> {
+        if sealed::key_of(tags).is_none() {
+            return Ok(());
         }
+        let message = format!("the texts of {plan} are sealed, and this crewlog is built without sealing");
+        Err(Failure::user(message).hint("use one that is built with the feature `sealing`"))
     }
 }

@@ -2,41 +2,31 @@
 
 use std::io::Write;
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crewlog_executors::planning;
-use crewlog_executors::plans;
-use crewlog_executors::roster::Roster;
 use crewlog_executors::worker::InterruptedTask;
-use crewlog_mq::{Cause, EventStore, ExecuteError, Executed, Runner, new_event_id};
 use crewlog_planner::event::{self, Budget, PlannerConfig};
 use crewlog_planner::lines::Lines;
 use crewlog_planner::parse::{self, ParsedPlan};
-use crewlog_planner::plan::{Mark, Proposal, Span, SubPlan, TaskPlan};
-use crewlog_planner::planner::{Planner, PlannerError};
+use crewlog_planner::plan::{Proposal, Span};
 use crewlog_planner::state::Phase;
 
 use crate::act;
 use crate::by_model::{self, Advisor, Planned};
 use crate::cli::{Output, Resume, Run};
+use crate::consent::consent;
 use crate::drive::{self, Drive};
-use crate::executors;
 use crate::failure::{Code, Failure};
 use crate::look;
+use crate::order::{make_plan, order, short_id};
 use crate::place::slug;
+use crate::queries;
 use crate::session::{Session, read_text};
 use crate::sync;
-use crate::terminal::{self, say, unless_closed};
-use crate::text::{count, one_line, visible};
+use crate::terminal::{say, unless_closed};
+use crate::text::{count, one_line};
 use crate::workforce::{self, Signals};
-
-/// How often another plan id is tried when one is taken.
-pub const ID_ATTEMPTS_MAX: usize = 8;
-
-/// For how long an order is given again while others write the same plan.
-const CONTENDED_MAX: Duration = Duration::from_secs(10);
-/// The least time between two such tries. What chance adds keeps those apart who have failed together.
-const PAUSE_MIN: Duration = Duration::from_millis(5);
 
 /// `init`.
 pub async fn init(session: &Session) -> Result<Code, Failure> {
@@ -144,9 +134,8 @@ fn begin(text: String, planned: Planned, config: PlannerConfig, parallel: bool) 
 /// `resume`.
 pub async fn resume(session: &Session, resume: Resume) -> Result<Code, Failure> {
     let roster = workforce::roster(session, resume.carry.task_timeout, &[])?;
-    let store = session.place.open().await?;
-    let plan = look::find_plan(&store, &resume.plan).await?;
-    let tags = look::tags_of(&store, &plan).await?;
+    let (store, plan) = queries::open_plan(session, &resume.plan).await?;
+    let tags = queries::tags_of(&store, &plan).await?;
     session.place.check_key(&plan, &tags)?;
     let signals = Signals::new()?;
     let since = store.head().await?;
@@ -191,63 +180,6 @@ fn refuse_losses(session: &Session, parsed: &ParsedPlan, text: &str, is_named: b
     Err(Failure::user(said).hint("write boxes for them too, or confirm with --format markdown"))
 }
 
-/// Prose must not become shell unasked: shows what would run, the commands and the agents, and asks once.
-pub fn consent(session: &Session, parsed: &ParsedPlan, roster: &Roster) -> Result<(), Failure> {
-    // What was given up may be opened again by a retry, so it is shown too.
-    let runs = parsed.tasks.iter().filter(|task| task.mark != Mark::Done).filter_map(|task| {
-        let given_up = if task.mark == Mark::Cancelled { "  (given up)" } else { "" };
-        let run = match (&task.command, roster.agent_for(task)) {
-            (Some(command), _) => command.clone(),
-            (None, Some(agent)) => format!("{} ({})", one_line(&task.description, 60), executors::command_line(agent)),
-            (None, None) => {
-                let SubPlan { text, agent, request } = task.sub_plan.as_ref()?;
-                let agent = agent.as_deref();
-                match request {
-                    Some(_) => format!("asks a {} agent: {}", agent.unwrap_or_default(), one_line(text, 100)),
-                    None => {
-                        let agent = agent.map(|agent| format!(" ({agent})")).unwrap_or_default();
-                        format!("a plan of its own{agent} of:\n{text}")
-                    }
-                }
-            }
-        };
-        Some((task.name(), format!("{run}{given_up}")))
-    });
-    let mut runs = runs.collect::<Vec<_>>();
-    let n_runs = runs.len();
-    let undo = |task: &TaskPlan| Some((task.name(), format!("{}  (if it is to be undone)", task.compensate.as_ref()?)));
-    runs.extend(parsed.tasks.iter().filter_map(undo));
-    if runs.is_empty() {
-        return Ok(());
-    }
-    if !(session.terminal.is_quiet && session.yes) {
-        let n_commands = parsed.tasks.iter().filter(|task| task.mark != Mark::Done && task.command.is_some()).count();
-        let for_agents = match n_runs - n_commands {
-            0 => String::new(),
-            n => format!(", {n} for agents"),
-        };
-        let folder = visible(&session.folder.to_string_lossy());
-        let n_tasks = count(parsed.tasks.len(), "task");
-        say(&format!("{n_tasks}, {n_commands} with a command{for_agents}, in {folder}:"));
-        let width = runs.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
-        for (name, run) in &runs {
-            let run = visible(run).replace('\n', &format!("\n  {:width$}  ", ""));
-            say(&format!("  {name:>width$}  {run}"));
-        }
-    }
-    if session.yes {
-        return Ok(());
-    }
-    if !session.terminal.is_interactive {
-        return Err(Failure::user("nothing was done: there is no terminal on which to ask whether to run these")
-            .hint("read them, then say --yes"));
-    }
-    match terminal::ask("Run them? [y/N] ")?.as_deref() {
-        Some("y" | "Y" | "yes" | "Yes") => Ok(()),
-        Some(_) | None => Err(Failure::user("nothing was done")),
-    }
-}
-
 /// The readable part of a plan's id. Since ids stay clear, that of a sealed plan tells nothing of its text.
 pub fn plan_name(parsed: Option<&ParsedPlan>, file: &Path, is_sealed: bool) -> String {
     let stem = file.file_stem().map(|stem| stem.to_string_lossy().into_owned());
@@ -257,57 +189,7 @@ pub fn plan_name(parsed: Option<&ParsedPlan>, file: &Path, is_sealed: bool) -> S
     names.map(|name| slug(&name)).find(|name| !name.is_empty()).unwrap_or_else(|| "plan".into())
 }
 
-pub async fn make_plan(
-    session: &Session,
-    store: &EventStore,
-    mut plan: String,
-    begin: event::Command,
-) -> Result<String, Failure> {
-    for _ in 0..ID_ATTEMPTS_MAX {
-        let mut planner = plans::planner_of(store, &plan, session.tags_of_new(&plan)?).await?;
-        match order(&mut planner, begin.clone()).await {
-            Ok(_) => return Ok(plan),
-            Err(ExecuteError::Refused(PlannerError::AlreadyPlanned)) => {}
-            Err(error) => return Err(error.into()),
-        }
-        let name = plan.rsplit_once('-').map_or(plan.as_str(), |(name, _)| name);
-        plan = format!("{name}-{}", short_id());
-    }
-    Err(Failure::new(Code::Conflict, "no free id for the plan was found: try again"))
-}
-
-/// Puts a command to the planner, which is kept with what it leads to.
-pub async fn order(
-    planner: &mut Runner<Planner>,
-    command: event::Command,
-) -> Result<Executed<event::Event>, ExecuteError<PlannerError>> {
-    let cause = Cause::request().keeping(command.recorded());
-    let begun = Instant::now();
-    loop {
-        match planner.execute(command.clone(), &cause).await {
-            // Of many who write one plan at once each comes to its turn when they do not all go on at the same moment.
-            Err(ExecuteError::Contended { .. }) if begun.elapsed() < CONTENDED_MAX => {
-                tokio::time::sleep(PAUSE_MIN + Duration::from_millis(u64::from(random()[0]))).await;
-            }
-            done => return done,
-        }
-    }
-}
-
 /// A length of time as settings have it.
 fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
-}
-
-/// Four letters and digits that are hard to mistake for each other.
-pub fn short_id() -> String {
-    const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
-    random().iter().map(|byte| char::from(ALPHABET[usize::from(byte % 32)])).collect()
-}
-
-/// Of the part of a new id that is random.
-fn random() -> [u8; 4] {
-    let id = new_event_id();
-    let bytes = id.as_bytes();
-    [bytes[12], bytes[13], bytes[14], bytes[15]]
 }

@@ -26,11 +26,12 @@ use tokio::time::Instant;
 
 use crate::act;
 use crate::cli::{Output, SyncPlan};
+use crate::consent::consent;
 use crate::failure::{Code, Failure};
-use crate::look;
 use crate::matching::{Changes, Comparison, Reading, told_of};
+use crate::order::order;
+use crate::queries;
 use crate::session::{Session, read_text};
-use crate::start::{consent, order};
 use crate::terminal::say;
 use crate::text::{count, visible};
 use crate::workforce;
@@ -74,8 +75,7 @@ pub struct Kept<'a> {
 
 /// `plan sync`.
 pub async fn sync(session: &Session, typed: &SyncPlan) -> Result<Code, Failure> {
-    let store = session.place.open().await?;
-    let plan = look::find_plan(&store, &typed.plan).await?;
+    let (store, plan) = queries::open_plan(session, &typed.plan).await?;
     keep_once(session, &store, &plan).await?.finish()
 }
 
@@ -84,7 +84,7 @@ pub async fn keep_once<'a>(session: &'a Session, store: &EventStore, plan: &str)
     let mut kept = Kept::new(session, store, plan, workforce::roster(session, Duration::MAX, &[])?).await?;
     planning::catch_up(store, plan, kept.tags.clone()).await?;
     for _ in 0..TRIES_MAX {
-        let view = look::load_view(store, plan, Range::default()).await?;
+        let view = queries::load_view(store, plan, Range::default()).await?;
         let is_in_step = kept.round(&view, true).await;
         kept.notes.drain(..).filter(|_| !session.terminal.is_quiet).for_each(|note| say(&visible(&note)));
         if is_in_step? {
@@ -97,9 +97,9 @@ pub async fn keep_once<'a>(session: &'a Session, store: &EventStore, plan: &str)
 impl<'a> Kept<'a> {
     /// The file that a plan was made from.
     pub async fn new(session: &'a Session, store: &EventStore, plan: &str, roster: Roster) -> Result<Self, Failure> {
-        let tags = look::tags_of(store, plan).await?;
+        let tags = queries::tags_of(store, plan).await?;
         session.place.check_key(plan, &tags)?;
-        let view = look::load_view(store, plan, Range::default()).await?;
+        let view = queries::load_view(store, plan, Range::default()).await?;
         let state = view.state();
         // A fork goes on from a plan that has the file already.
         let is_its_own = state.origin().is_text() && state.parent().is_none();

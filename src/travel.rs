@@ -18,11 +18,11 @@ use crate::cli::{Checkpoint, Checkpoints, Fork, Output};
 use crate::drive::Drive;
 use crate::failure::{Code, Failure};
 use crate::json::{print_line, print_pretty};
-use crate::look::{self, find_plan};
+use crate::order::{ID_ATTEMPTS_MAX, order, short_id};
 use crate::place::slug;
 use crate::points::{CheckpointJson, check_reached, checkpoints_of, position_of};
+use crate::queries::{self, find_plan};
 use crate::session::Session;
-use crate::start::{ID_ATTEMPTS_MAX, order, short_id};
 use crate::terminal::{say, unless_closed};
 use crate::text::{count, visible};
 use crate::workforce::{self, Signals};
@@ -46,7 +46,7 @@ pub async fn fork(session: &Session, fork: Fork) -> Result<Code, Failure> {
     let signals = Signals::new()?;
     let since = store.head().await?;
     let point = point_of(session, &store, &fork).await?;
-    session.place.check_key(&point.parent, &look::tags_of(&store, &point.parent).await?)?;
+    session.place.check_key(&point.parent, &queries::tags_of(&store, &point.parent).await?)?;
     let (plan, planner) = make_fork(session, &store, &point, &fork).await?;
     let ForkPoint { parent, at, .. } = &point;
     if let Output::Text = session.output {
@@ -197,9 +197,9 @@ fn is_failure(event: &Event, of: Option<TaskId>) -> bool {
 }
 
 async fn task_of(session: &Session, store: &EventStore, plan: &str, name: &str) -> Result<TaskId, Failure> {
-    let view = look::load_view(store, plan, Range::default()).await?;
+    let view = queries::load_view(store, plan, Range::default()).await?;
     let state = view.state();
-    state.task_named(name).map(|task| task.plan.id).ok_or_else(|| crate::act::no_task(session, plan, state, name))
+    state.task_named(name).map(|task| task.plan.id).ok_or_else(|| crate::queries::no_task(session, plan, state, name))
 }
 
 /// The first event of a history that is as wanted: where its append begins, and where it stands.
@@ -235,9 +235,8 @@ async fn end_of_append(store: &EventStore, position: Position) -> Result<Positio
 
 /// `checkpoint`.
 pub async fn checkpoint(session: &Session, checkpoint: Checkpoint) -> Result<Code, Failure> {
-    let store = session.place.open().await?;
-    let plan = find_plan(&store, &checkpoint.plan).await?;
-    let mut planner = planning::catch_up(&store, &plan, look::tags_of(&store, &plan).await?).await?;
+    let (store, plan) = queries::open_plan(session, &checkpoint.plan).await?;
+    let mut planner = planning::catch_up(&store, &plan, queries::tags_of(&store, &plan).await?).await?;
     let name = checkpoint.name;
     let at = order(&mut planner, Command::NameCheckpoint { name: name.clone() }).await?.position;
     let mut stdout = std::io::stdout();
@@ -259,8 +258,7 @@ struct CheckpointsJson {
 
 /// `checkpoints`.
 pub async fn checkpoints(session: &Session, checkpoints: &Checkpoints) -> Result<Code, Failure> {
-    let store = session.place.open().await?;
-    let plan = find_plan(&store, &checkpoints.plan).await?;
+    let (store, plan) = queries::open_plan(session, &checkpoints.plan).await?;
     let checkpoints = checkpoints_of(&store, &plan).await?;
     let mut stdout = std::io::stdout().lock();
     match session.output {

@@ -13,7 +13,7 @@ use serde::Serialize;
 use crate::cli::Output;
 use crate::failure::{Code, Failure};
 use crate::json::{print_line, print_pretty};
-use crate::look;
+use crate::queries;
 use crate::sealing::KeyPlace;
 use crate::session::Session;
 use crate::text::{count, one_line};
@@ -63,7 +63,7 @@ pub async fn verify(session: &Session, plan: Option<&str>) -> Result<Code, Failu
     let head = store.head().await?;
     let mut verified = VerifiedJson::default();
     let plan = match plan {
-        Some(typed) => Some(look::find_plan(&store, typed).await?),
+        Some(typed) => Some(queries::find_plan(&store, typed).await?),
         None => None,
     };
     match plan {
@@ -182,7 +182,7 @@ impl VerifiedJson {
 async fn plans(store: &EventStore, head: Position) -> Result<Vec<String>, Failure> {
     let mut plans = BTreeMap::new();
     let query = Query::stream(event::STREAM).of_types(["TasksPlanned", "PlanForked"]);
-    look::for_each(store, &query, Range::up_to(head), |recorded| {
+    queries::for_each(store, &query, Range::up_to(head), |recorded| {
         plans.entry(recorded.aggregate_id.clone()).or_insert(recorded.position);
         Ok(())
     })

@@ -22,6 +22,7 @@ use crate::failure::{Code, Failure};
 use crate::json::{EventJson, ListedJson, PlansJson, print_line, print_pretty};
 use crate::look;
 use crate::progress::{Progress, plan_of};
+use crate::queries;
 use crate::session::Session;
 use crate::terminal::{say, unless_closed};
 use crate::text::count;
@@ -63,7 +64,7 @@ pub async fn work(session: &Session, work: Work) -> Result<Code, Failure> {
     let list = list_plans(&store, Some(head)).await?;
     let mut views = BTreeMap::new();
     for plan in list.open() {
-        let loaded = look::load_readable(&store, &plan.id, head).await?;
+        let loaded = queries::load_readable(&store, &plan.id, head).await?;
         views.extend(loaded.filter(|(view, _)| !has_ended(view)).map(|(view, _)| (plan.id.clone(), view)));
     }
     let progress = Progress::of_all(session.terminal).with(roster.clone());
@@ -159,7 +160,7 @@ impl Crew<'_> {
         match self.show(plan, recorded).await {
             // The other plans go on.
             Err(error @ Error::Decode { .. }) => {
-                self.progress.note(&look::unreadable_plan(plan, &error));
+                self.progress.note(&queries::unreadable_plan(plan, &error));
                 self.views.remove(plan);
                 self.unreadable.insert(plan.to_owned());
                 Ok(())
@@ -173,7 +174,7 @@ impl Crew<'_> {
         let KeyEvent::KeyDestroyed { plans, .. } = recorded.decode()?;
         for plan in plans {
             if let Some(view) = self.views.get_mut(&plan) {
-                *view = look::load_view(&self.store, &plan, Range::up_to(recorded.position)).await?;
+                *view = queries::load_view(&self.store, &plan, Range::up_to(recorded.position)).await?;
             }
         }
         Ok(())
@@ -183,7 +184,7 @@ impl Crew<'_> {
         if !self.views.contains_key(plan) {
             // One that had ended before this began, and is open again; or a new one.
             let before = Range::up_to(Position(recorded.position.0 - 1));
-            let view = look::load_view(&self.store, plan, before).await?;
+            let view = queries::load_view(&self.store, plan, before).await?;
             self.views.insert(plan.to_owned(), view);
         }
         let Some(view) = self.views.get_mut(plan) else { return Ok(()) };
@@ -207,7 +208,7 @@ impl Crew<'_> {
         }
         if let Output::Json = self.session.output {
             for plan in self.ended.keys() {
-                self.views.insert(plan.clone(), look::load_view(&store, plan, Range::up_to(head)).await?);
+                self.views.insert(plan.clone(), queries::load_view(&store, plan, Range::up_to(head)).await?);
             }
             let summaries = self.views.iter().filter_map(|(plan, view)| Some((plan, PlanSummary::of(view)?)));
             let plans = summaries.map(|(plan, summary)| ListedJson::of(plan, summary)).collect();

@@ -1,0 +1,68 @@
+//! Asks before anything runs: shows the commands and agents of a plan.
+
+use crewlog_executors::roster::Roster;
+use crewlog_planner::parse::ParsedPlan;
+use crewlog_planner::plan::{Mark, SubPlan, TaskPlan};
+
+use crate::executors;
+use crate::failure::Failure;
+use crate::session::Session;
+use crate::terminal::{self, say};
+use crate::text::{count, one_line, visible};
+
+/// Prose must not become shell unasked: shows what would run, the commands and the agents, and asks once.
+pub fn consent(session: &Session, parsed: &ParsedPlan, roster: &Roster) -> Result<(), Failure> {
+    // What was given up may be opened again by a retry, so it is shown too.
+    let runs = parsed.tasks.iter().filter(|task| task.mark != Mark::Done).filter_map(|task| {
+        let given_up = if task.mark == Mark::Cancelled { "  (given up)" } else { "" };
+        let run = match (&task.command, roster.agent_for(task)) {
+            (Some(command), _) => command.clone(),
+            (None, Some(agent)) => format!("{} ({})", one_line(&task.description, 60), executors::command_line(agent)),
+            (None, None) => {
+                let SubPlan { text, agent, request } = task.sub_plan.as_ref()?;
+                let agent = agent.as_deref();
+                match request {
+                    Some(_) => format!("asks a {} agent: {}", agent.unwrap_or_default(), one_line(text, 100)),
+                    None => {
+                        let agent = agent.map(|agent| format!(" ({agent})")).unwrap_or_default();
+                        format!("a plan of its own{agent} of:\n{text}")
+                    }
+                }
+            }
+        };
+        Some((task.name(), format!("{run}{given_up}")))
+    });
+    let mut runs = runs.collect::<Vec<_>>();
+    let n_runs = runs.len();
+    let undo = |task: &TaskPlan| Some((task.name(), format!("{}  (if it is to be undone)", task.compensate.as_ref()?)));
+    runs.extend(parsed.tasks.iter().filter_map(undo));
+    if runs.is_empty() {
+        return Ok(());
+    }
+    if !(session.terminal.is_quiet && session.yes) {
+        let n_commands = parsed.tasks.iter().filter(|task| task.mark != Mark::Done && task.command.is_some()).count();
+        let for_agents = match n_runs - n_commands {
+            0 => String::new(),
+            n => format!(", {n} for agents"),
+        };
+        let folder = visible(&session.folder.to_string_lossy());
+        let n_tasks = count(parsed.tasks.len(), "task");
+        say(&format!("{n_tasks}, {n_commands} with a command{for_agents}, in {folder}:"));
+        let width = runs.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
+        for (name, run) in &runs {
+            let run = visible(run).replace('\n', &format!("\n  {:width$}  ", ""));
+            say(&format!("  {name:>width$}  {run}"));
+        }
+    }
+    if session.yes {
+        return Ok(());
+    }
+    if !session.terminal.is_interactive {
+        return Err(Failure::user("nothing was done: there is no terminal on which to ask whether to run these")
+            .hint("read them, then say --yes"));
+    }
+    match terminal::ask("Run them? [y/N] ")?.as_deref() {
+        Some("y" | "Y" | "yes" | "Yes") => Ok(()),
+        Some(_) | None => Err(Failure::user("nothing was done")),
+    }
+}

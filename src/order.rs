@@ -1,0 +1,70 @@
+//! Puts commands of a person to a plan, and makes new plans.
+
+use std::time::{Duration, Instant};
+
+use crewlog_executors::plans;
+use crewlog_mq::{Cause, EventStore, ExecuteError, Executed, Runner, new_event_id};
+use crewlog_planner::event::{Command, Event};
+use crewlog_planner::planner::{Planner, PlannerError};
+
+use crate::failure::{Code, Failure};
+use crate::session::Session;
+
+/// How often another plan id is tried when one is taken.
+pub const ID_ATTEMPTS_MAX: usize = 8;
+
+/// For how long an order is given again while others write the same plan.
+const CONTENDED_MAX: Duration = Duration::from_secs(10);
+/// The least time between two such tries. What chance adds keeps those apart who have failed together.
+const PAUSE_MIN: Duration = Duration::from_millis(5);
+
+/// Makes a plan; another id is tried when one is taken.
+pub async fn make_plan(
+    session: &Session,
+    store: &EventStore,
+    mut plan: String,
+    begin: Command,
+) -> Result<String, Failure> {
+    for _ in 0..ID_ATTEMPTS_MAX {
+        let mut planner = plans::planner_of(store, &plan, session.tags_of_new(&plan)?).await?;
+        match order(&mut planner, begin.clone()).await {
+            Ok(_) => return Ok(plan),
+            Err(ExecuteError::Refused(PlannerError::AlreadyPlanned)) => {}
+            Err(error) => return Err(error.into()),
+        }
+        let name = plan.rsplit_once('-').map_or(plan.as_str(), |(name, _)| name);
+        plan = format!("{name}-{}", short_id());
+    }
+    Err(Failure::new(Code::Conflict, "no free id for the plan was found: try again"))
+}
+
+/// Puts a command to the planner, which is kept with what it leads to.
+pub async fn order(
+    planner: &mut Runner<Planner>,
+    command: Command,
+) -> Result<Executed<Event>, ExecuteError<PlannerError>> {
+    let cause = Cause::request().keeping(command.recorded());
+    let begun = Instant::now();
+    loop {
+        match planner.execute(command.clone(), &cause).await {
+            // Of many who write one plan at once each comes to its turn when they do not all go on at the same moment.
+            Err(ExecuteError::Contended { .. }) if begun.elapsed() < CONTENDED_MAX => {
+                tokio::time::sleep(PAUSE_MIN + Duration::from_millis(u64::from(random()[0]))).await;
+            }
+            done => return done,
+        }
+    }
+}
+
+/// Four letters and digits that are hard to mistake for each other.
+pub fn short_id() -> String {
+    const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
+    random().iter().map(|byte| char::from(ALPHABET[usize::from(byte % 32)])).collect()
+}
+
+/// Of the part of a new id that is random.
+fn random() -> [u8; 4] {
+    let id = new_event_id();
+    let bytes = id.as_bytes();
+    [bytes[12], bytes[13], bytes[14], bytes[15]]
+}

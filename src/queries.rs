@@ -1,0 +1,140 @@
+//! Finding and loading plans and their events; nothing here prints or appends.
+
+use crewlog_executors::history::History;
+use crewlog_executors::projecting::list_plans;
+use crewlog_mq::{Error, EventStore, Position, Query, Range, Recorded};
+use crewlog_planner::event;
+use crewlog_planner::state::PlannerState;
+use crewlog_planner::view::PlanView;
+use futures::{Stream, TryStreamExt};
+
+use crate::failure::{Code, Failure};
+use crate::session::Session;
+use crate::terminal::say;
+use crate::text::visible;
+
+/// Plans that a hint names.
+const HINTED_MAX: usize = 5;
+
+/// Opens the log and finds a plan in it.
+pub async fn open_plan(session: &Session, typed: &str) -> Result<(EventStore, String), Failure> {
+    let store = session.place.open().await?;
+    let plan = find_plan(&store, typed).await?;
+    Ok((store, plan))
+}
+
+/// Reads in pages, so that memory stays bounded.
+pub async fn for_each(
+    store: &EventStore,
+    query: &Query,
+    range: Range,
+    take: impl FnMut(&Recorded) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    each(store.records(query, range), take).await
+}
+
+/// Gives each record of a stream to a function.
+async fn each(
+    records: impl Stream<Item = Result<Recorded, Error>>,
+    mut take: impl FnMut(&Recorded) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    let mut records = std::pin::pin!(records);
+    while let Some(recorded) = records.try_next().await? {
+        take(&recorded)?;
+    }
+    Ok(())
+}
+
+/// Reads the whole history of a plan in the same way, that of a fork from its first plan on.
+pub async fn for_each_of(
+    store: &EventStore,
+    plan: &str,
+    query: &Query,
+    range: Range,
+    take: impl FnMut(&Recorded) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    each(History::of(store, plan).await?.records(store, query, range), take).await
+}
+
+/// A plan as of the end of a range.
+pub async fn load_view(store: &EventStore, plan: &str, range: Range) -> Result<PlanView, Error> {
+    load_counted(store, plan, range).await.map(|(view, _)| view)
+}
+
+async fn load_counted(store: &EventStore, plan: &str, range: Range) -> Result<(PlanView, usize), Error> {
+    let history = History::of(store, plan).await?;
+    let (mut view, mut n_events) = (PlanView::default(), 0);
+    let mut records = std::pin::pin!(history.records(store, &Query::all(), range));
+    while let Some(recorded) = records.try_next().await? {
+        view.apply(&recorded)?;
+        n_events += 1;
+    }
+    Ok((view, n_events))
+}
+
+/// A plan as of a position, and how many events it has. One that cannot be read is named.
+pub async fn load_readable(store: &EventStore, plan: &str, at: Position) -> Result<Option<(PlanView, usize)>, Failure> {
+    match load_counted(store, plan, Range::up_to(at)).await {
+        Ok(loaded) => Ok(Some(loaded)),
+        Err(error @ Error::Decode { .. }) => {
+            say(&unreadable_plan(plan, &error));
+            Ok(None)
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// What is said of a plan that a newer program has written, or nobody.
+pub fn unreadable_plan(plan: &str, error: &Error) -> String {
+    visible(&format!("{plan} cannot be read and is left out: {error}"))
+}
+
+/// The tags that a plan's events bear, from its first event: they are the plan's, whoever speaks to it from wherever.
+pub async fn tags_of(store: &EventStore, plan: &str) -> Result<Vec<String>, Failure> {
+    let first = store.read(&Query::aggregate(event::STREAM, plan), Range::default(), 1).await?;
+    Ok(first.events.into_iter().next().map(|recorded| recorded.tags).unwrap_or_default())
+}
+
+/// The plan with this id, or the one whose id begins so.
+pub async fn find_plan(store: &EventStore, typed: &str) -> Result<String, Failure> {
+    let exact = store.read(&Query::aggregate(event::STREAM, typed), Range::default(), 1).await?;
+    if !exact.events.is_empty() {
+        return Ok(typed.to_owned());
+    }
+    let list = list_plans(store, None).await?;
+    let known = list.plans().iter().map(|plan| &plan.id);
+    let mut matching = known.clone().filter(|plan| !typed.is_empty() && plan.starts_with(typed));
+    match (matching.next(), matching.next()) {
+        (Some(plan), None) => Ok(plan.clone()),
+        (Some(first), Some(second)) => {
+            let message = format!("{typed:?} begins the ids of several plans, such as {first} and {second}");
+            Err(Failure::new(Code::Nothing, message).hint("write more of it"))
+        }
+        (None, _) => {
+            let failure = Failure::new(Code::Nothing, format!("no plan has the id {typed:?}"));
+            let newest = known.rev().take(HINTED_MAX).cloned().collect::<Vec<_>>();
+            Err(if newest.is_empty() {
+                failure.hint("there is no plan in this log yet: `crewlog run FILE` makes one")
+            } else {
+                failure.hint(format!("the newest are {}", newest.join(", ")))
+            })
+        }
+    }
+}
+
+/// A name that no task of a plan has, with the names that are like it, or else the first.
+pub fn no_task(session: &Session, plan: &str, state: &PlannerState, name: &str) -> Failure {
+    const SHOWN_MAX: usize = 8;
+    let typed = name.to_lowercase();
+    let known = state.tasks().iter().map(|task| task.plan.name()).collect::<Vec<_>>();
+    let is_like = |known: &&String| known.to_lowercase().contains(&typed) || typed.contains(&known.to_lowercase());
+    let mut candidates = known.iter().filter(is_like).collect::<Vec<_>>();
+    if candidates.is_empty() {
+        candidates.extend(&known);
+    }
+    let n_more = candidates.len().saturating_sub(SHOWN_MAX);
+    let shown = candidates.iter().take(SHOWN_MAX).map(|name| name.as_str()).collect::<Vec<_>>().join(", ");
+    let more = if n_more > 0 { format!(" and {n_more} more") } else { String::new() };
+    Failure::new(Code::Nothing, format!("{plan} has no task {name:?}; it has {shown}{more}"))
+        .hint(session.command_on("show", plan))
+}
