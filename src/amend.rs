@@ -15,7 +15,7 @@ use crewlog_planner::planner::{CHECKPOINT_CHARS_MAX, Planner, is_checkpoint_name
 use crewlog_planner::state::{Phase, PlannerState, Task};
 
 use crate::act::{self, Target};
-use crate::cli::{AddTask, Amend, BACKLOG, Changes, Facts, Limit, OnFailure, Output, Set};
+use crate::cli::{AddTask, Amend, BACKLOG, Changes, Facts, Limit, OnFailure, Output, Set, Unset};
 use crate::consent::consent;
 use crate::failure::{Code, Failure};
 use crate::look;
@@ -106,11 +106,17 @@ fn is_like_a_path(words: &str) -> bool {
 pub async fn set(session: &Session, set: Set) -> Result<Code, Failure> {
     let target = Target::find(session, &set.plan).await?;
     let (limits, known) = (set.limits, target.budget());
+    let is_kept = |limit: &Unset| !set.unset.contains(limit);
     let budget = Budget {
-        tokens: limits.budget_tokens.or(known.tokens),
-        cost_micros: limits.budget_cost.or(known.cost_micros),
-        duration_ms: limits.budget_time.and_then(ms).or(known.duration_ms),
+        tokens: limits.budget_tokens.or(known.tokens).filter(|_| is_kept(&Unset::BudgetTokens)),
+        cost_micros: limits.budget_cost.or(known.cost_micros).filter(|_| is_kept(&Unset::BudgetCost)),
+        duration_ms: limits.budget_time.and_then(ms).or(known.duration_ms).filter(|_| is_kept(&Unset::BudgetTime)),
     };
+    let removed = set.unset.iter().filter_map(|limit| match limit {
+        Unset::Deadline => Some(Setting::DeadlineMs(None)),
+        Unset::Compensate => Some(Setting::Compensate(false)),
+        Unset::BudgetTokens | Unset::BudgetCost | Unset::BudgetTime => None,
+    });
     let limited = set.limit.into_iter().map(|limit| match limit {
         Limit::Kind(kind, n) => Setting::ParallelismOfKind(kind, n),
         Limit::Executor(name, n) => Setting::ParallelismOfExecutor(name, n),
@@ -126,7 +132,7 @@ pub async fn set(session: &Session, set: Set) -> Result<Code, Failure> {
         set.token_budget.map(Setting::TokenBudget),
         set.standing.map(Setting::Standing),
     ];
-    let changes = limited.chain(settings.into_iter().flatten()).collect();
+    let changes = limited.chain(settings.into_iter().flatten()).chain(removed).collect();
     give(session, target, Command::Configure { changes, reason: set.reason }).await
 }
 

@@ -98,7 +98,7 @@ pub struct Facts {
 #[derive(Debug, Args)]
 #[command(group(
     ArgGroup::new("settings").required(true).multiple(true)
-        .args(["parallelism", "limit", "on_failure", "retries", "order", "token_budget", "standing", "deadline", "budget_tokens", "budget_cost", "budget_time", "compensate"])
+        .args(["parallelism", "limit", "on_failure", "retries", "order", "token_budget", "standing", "deadline", "budget_tokens", "budget_cost", "budget_time", "compensate", "unset"])
 ))]
 pub struct Set {
     /// The plan's id, or the beginning of it
@@ -121,6 +121,9 @@ pub struct Set {
     /// What it may use up
     #[command(flatten)]
     pub limits: Limits,
+    /// Remove a limit
+    #[arg(long, value_enum, value_name = "LIMIT", value_delimiter = ',')]
+    pub unset: Vec<Unset>,
     /// About how many tokens an agent may be told
     #[arg(long, value_name = "N")]
     pub token_budget: Option<usize>,
@@ -130,6 +133,21 @@ pub struct Set {
     /// Why
     #[arg(long, default_value = "set by a person")]
     pub reason: String,
+}
+
+/// A limit that can be removed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Unset {
+    /// The tokens that it may use up
+    BudgetTokens,
+    /// What it may cost
+    BudgetCost,
+    /// How long its tasks may run
+    BudgetTime,
+    /// When it must have ended
+    Deadline,
+    /// Undoing what it did
+    Compensate,
 }
 
 /// A limit as typed.
@@ -146,15 +164,15 @@ pub enum Limit {
 pub enum TypedOrder {
     /// The first in the plan
     Place,
-    /// The one with the longest way to the end of the plan behind it
-    LongestWay,
+    /// The one on the critical path: what waits for it takes longest
+    CriticalPath,
 }
 
 impl From<TypedOrder> for Order {
     fn from(typed: TypedOrder) -> Self {
         match typed {
             TypedOrder::Place => Self::Place,
-            TypedOrder::LongestWay => Self::CriticalPath,
+            TypedOrder::CriticalPath => Self::CriticalPath,
         }
     }
 }

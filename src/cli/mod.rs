@@ -20,7 +20,7 @@ use crate::sealing::KeyPlace;
 
 pub use act::{Answer, Ask, Cancel, Done, Fail, Pause, Retry, Withdraw};
 pub use agents::{Draft, Propose, Schema};
-pub use amend::{AddTask, Amend, BACKLOG, Changes, Facts, Limit, Set, Task};
+pub use amend::{AddTask, Amend, BACKLOG, Changes, Facts, Limit, Set, Task, Unset};
 pub use carry::{Carry, OnFailure, Resume, Run, Work};
 #[cfg(feature = "sealing")]
 pub use keys::{DestroyKey, KeyFile, Keys, RotateKeys};

@@ -73,7 +73,7 @@ fn what_is_wrong_is_said_with_its_line_its_column_and_what_is_allowed() {
         (
             "[executor.a]\ncommand = 'x'".into(),
             (1, 2),
-            ["unknown field `executor`", "expected one of `executors`, `model`"],
+            ["unknown field `executor`", "expected one of `project`, `executors`, `model`"],
         ),
         (executor("command = 'x'\ncommand = 'y'"), (3, 1), ["duplicate key", ""]),
         (executor("command = ['x'"), (2, 15), ["array", "`]`"]),

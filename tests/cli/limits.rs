@@ -112,7 +112,7 @@ fn what_people_ask_is_waited_for_and_what_they_withdraw_is_not() {
 fn what_a_plan_keeps_to_is_said_when_it_is_made() {
     let scene = Scene::new();
     scene.write("plan.md", "- Look into the sales\n");
-    let words = ["run", "plan.md", "--detach", "--profile", "analysis", "--order", "longest-way"];
+    let words = ["run", "plan.md", "--detach", "--profile", "analysis", "--order", "critical-path"];
     scene.run(&[&words[..], &["--system-prompt", "You count."]].concat()).expect(0);
     let planned = scene.events_of_type("TasksPlanned");
     let config = &planned[0]["config"];
@@ -210,4 +210,20 @@ fn what_a_plan_within_lacks_is_why_the_task_above_it_does_not_go_on() {
     scene.run(&["resume", &plan, "--yes"]).expect(7);
     let short = format!("its plan {plan}.1-1 is paused: the budget of 2000 tokens is used up");
     assert!(reason().is_some_and(|reason| reason.contains(&short)), "{:?}", reason());
+}
+
+#[test]
+fn every_limit_can_be_removed_again() {
+    let scene = Scene::new();
+    agent(&scene, 1_000);
+    scene.write("plan.md", "1. Paint the door\n2. Paint the wall\n");
+    let limits =
+        ["--budget-tokens", "1000", "--budget-cost", "9", "--budget-time", "1h", "--deadline", "1h", "--compensate"];
+    let ran = scene.run(&[&["run", "plan.md", "--yes"], &limits[..]].concat()).expect(7);
+    let plan = ran.stdout.trim();
+    scene.run(&["set", plan, "--unset", "budget-tokens,budget-cost,budget-time,deadline,compensate"]).expect(0);
+    let shown = scene.show(plan);
+    assert_eq!((&shown["budget"]["tokens"], &shown["deadline"]), (&serde_json::Value::Null, &serde_json::Value::Null));
+    assert_eq!(shown["settings"], serde_json::json!([]));
+    scene.run(&["resume", plan, "--yes"]).expect(0);
 }

@@ -75,7 +75,7 @@ impl PlannerConfig {
         }
         say(self.on_failure != default.on_failure, format!("on failure {}", self.on_failure.as_str()));
         say(self.retries_max != default.retries_max, format!("retries {}", self.retries_max));
-        say(!self.order.is_by_place(), "order by the longest way".to_owned());
+        say(!self.order.is_by_place(), "order by the critical path".to_owned());
         say(self.standing, "standing".to_owned());
         say(self.token_budget != default.token_budget, format!("token budget {}", self.token_budget));
         let Budget { tokens, cost_micros, duration_ms } = self.budget;
