@@ -1,7 +1,7 @@
 //! How a worker comes to hold a dispatched task, against others who want it too.
 
 use crewlog_mq::{EventStore, ExecuteError, Position, Query, Range, Runner};
-use crewlog_planner::claim::{self, TaskClaim, TaskCommand, TaskError};
+use crewlog_planner::claim::{self, TaskCommand, TaskError, TaskLease};
 use crewlog_planner::event;
 use crewlog_planner::plan::TaskId;
 
@@ -15,7 +15,7 @@ const HOLDING: [&str; 4] = ["PlanPaused", "PlanStopped", "TaskPaused", "Settings
 
 /// A task's aggregate on a log.
 #[must_use]
-pub fn claim_of(store: &EventStore, plan: &str, task: TaskId, tags: Vec<String>) -> Runner<TaskClaim> {
+pub fn claim_of(store: &EventStore, plan: &str, task: TaskId, tags: Vec<String>) -> Runner<TaskLease> {
     Runner::new(store.clone(), claim::STREAM, &claim::aggregate_id(plan, task), tags)
 }
 
@@ -38,7 +38,7 @@ pub(crate) async fn claim_task(
     store: &EventStore,
     life: &LivenessLock,
     name: &str,
-    claim: &mut Runner<TaskClaim>,
+    claim: &mut Runner<TaskLease>,
     dispatch: &Dispatch,
     seen: Position,
 ) -> Claimed {

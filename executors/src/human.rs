@@ -1,7 +1,7 @@
 //! The `human` executor: a person says from any terminal how a task ended.
 
 use crewlog_mq::{Cause, ExecuteError, Runner};
-use crewlog_planner::claim::{Ending, TaskClaim, TaskCommand, TaskError};
+use crewlog_planner::claim::{Ending, TaskCommand, TaskError, TaskLease};
 
 use crate::liveness::LivenessLock;
 
@@ -15,7 +15,7 @@ pub const NAME: &str = "human";
 /// [`TaskError::Held`] while somebody else is at it, [`TaskError::AttemptEnded`] when it has ended, or a fault of the
 /// log.
 pub async fn report(
-    claim: &mut Runner<TaskClaim>,
+    claim: &mut Runner<TaskLease>,
     attempt: u32,
     life: &LivenessLock,
     now: crewlog_mq::Timestamp,

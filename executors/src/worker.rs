@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crewlog_mq::{Cause, Error, EventStore, ExecuteError, Position, Query, Range, Recorded, Runner, Start};
-use crewlog_planner::claim::{self, Ending, TaskClaim, TaskCommand};
+use crewlog_planner::claim::{self, Ending, TaskCommand, TaskLease};
 use crewlog_planner::event::{self, FailureClass, Usage};
 use crewlog_planner::prompt::Prompt;
 use crewlog_planner::view::Lease;
@@ -163,7 +163,7 @@ impl Worker {
         &self,
         actor: Actor<'_>,
         dispatch: &Dispatch,
-        claim: &mut Runner<TaskClaim>,
+        claim: &mut Runner<TaskLease>,
         epoch: u64,
         stop: watch::Receiver<Option<Stop>>,
     ) {
@@ -221,7 +221,7 @@ impl Worker {
         actor: Actor<'_>,
         dispatch: &Dispatch,
         prompt: Option<Prompt>,
-        claim: &mut Runner<TaskClaim>,
+        claim: &mut Runner<TaskLease>,
         epoch: u64,
         mut plan_stop: watch::Receiver<Option<Stop>>,
     ) -> (Ending, Usage) {
@@ -442,7 +442,7 @@ fn renewals(start: Instant) -> Interval {
 }
 
 /// Appends what the holder says, however long the log takes; false when the holder has lost the task.
-async fn append(claim: &mut Runner<TaskClaim>, command: TaskCommand, cause: &Cause) -> bool {
+async fn append(claim: &mut Runner<TaskLease>, command: TaskCommand, cause: &Cause) -> bool {
     let cause = cause.clone().keeping(command.recorded());
     let mut backoff = Backoff::new();
     loop {

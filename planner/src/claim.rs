@@ -385,7 +385,7 @@ pub struct Holder {
 
 /// The state of a task's aggregate.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct TaskClaim {
+pub struct TaskLease {
     attempt: u32,
     attempt_is_ended: bool,
     epoch: u64,
@@ -393,7 +393,7 @@ pub struct TaskClaim {
     is_cut_off: bool,
 }
 
-impl TaskClaim {
+impl TaskLease {
     /// Who holds the task, if anybody.
     #[must_use]
     pub fn holder(&self) -> Option<&Holder> {
@@ -501,7 +501,7 @@ fn ended(attempt: u32, epoch: u64, ending: Ending) -> TaskEvent {
     }
 }
 
-impl Handler for TaskClaim {
+impl Handler for TaskLease {
     type Command = TaskCommand;
     type Event = TaskEvent;
     type Error = TaskError;

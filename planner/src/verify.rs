@@ -7,7 +7,7 @@ use std::fmt::{Debug, Display, Formatter};
 use crewlog_mq::{Error, Event as MqEvent, Handler, Position, Recorded};
 use serde_json::Value;
 
-use crate::claim::{self, TaskClaim, TaskCommand, TaskEvent};
+use crate::claim::{self, TaskCommand, TaskEvent, TaskLease};
 use crate::event::{self, Command, Event};
 use crate::model::{self, CallCommand, ModelCalls};
 use crate::planner::Planner;
@@ -106,7 +106,7 @@ pub enum VerifyError {
 pub struct Verifier {
     planner: Planner,
     /// By aggregate.
-    claims: BTreeMap<String, TaskClaim>,
+    claims: BTreeMap<String, TaskLease>,
     /// What models were asked, by aggregate.
     calls: BTreeMap<String, ModelCalls>,
     /// What agents asked each other, by aggregate.

@@ -11,7 +11,7 @@ use crewlog_mq::{
     Append, Cause, Clock, EventStore, Expected, NewEvent, Options, PAGE_EVENTS_MAX, Query, Range, Recorded, Runner,
     Timestamp,
 };
-use crewlog_planner::claim::{self, Ending, Executor, TaskClaim, TaskCommand};
+use crewlog_planner::claim::{self, Ending, Executor, TaskCommand, TaskLease};
 use crewlog_planner::event::{Command, FailureClass, PlannerConfig, QuestionId, Usage, plan_tag};
 use crewlog_planner::plan::{FailurePolicy, TaskId};
 
@@ -87,7 +87,7 @@ impl World {
     async fn task(&self, plan: &str, task: u64, command: TaskCommand) {
         self.clock.pass(13);
         let aggregate = claim::aggregate_id(plan, TaskId(task));
-        let mut claim = Runner::<TaskClaim>::new(self.store.clone(), claim::STREAM, &aggregate, self.tags(plan));
+        let mut claim = Runner::<TaskLease>::new(self.store.clone(), claim::STREAM, &aggregate, self.tags(plan));
         claim.execute(command, &Cause::request()).await.unwrap();
     }
 
@@ -105,7 +105,7 @@ impl World {
 
     async fn end(&self, plan: &str, task: u64, ending: Ending) {
         let aggregate = claim::aggregate_id(plan, TaskId(task));
-        let mut claim = Runner::<TaskClaim>::new(self.store.clone(), claim::STREAM, &aggregate, Vec::new());
+        let mut claim = Runner::<TaskLease>::new(self.store.clone(), claim::STREAM, &aggregate, Vec::new());
         claim.catch_up().await.unwrap();
         let epoch = claim.handler().epoch();
         self.task(plan, task, TaskCommand::End { epoch, usage: Usage::default(), ending }).await;

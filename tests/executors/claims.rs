@@ -25,7 +25,7 @@ async fn claim(store: &EventStore, worker: &str) -> Result<u64, TaskError> {
 }
 
 async fn order(
-    claim: &mut crewlog_mq::Runner<crewlog_planner::claim::TaskClaim>,
+    claim: &mut crewlog_mq::Runner<crewlog_planner::claim::TaskLease>,
     command: TaskCommand,
 ) -> Result<(), TaskError> {
     match claim.execute(command, &Cause::request()).await {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crewlog_mq::{Event as MqEvent, Handler, Position, Timestamp};
-use crewlog_planner::claim::{Ending, Executor, PromptDigest, RunDetails, TaskClaim, TaskCommand, TaskEvent};
+use crewlog_planner::claim::{Ending, Executor, PromptDigest, RunDetails, TaskCommand, TaskEvent, TaskLease};
 use crewlog_planner::event::{
     Answered, Budget, Covered, Event, FailureClass, Order, Outcome, PlannerCmd, PlannerConfig, Purpose, QuestionId,
     Summaries, TaskInput, TaskStatus, Timer, Usage,
@@ -83,7 +83,7 @@ proptest! {
 
     #[test]
     fn a_claim_keeps_both_laws(acts in prop::collection::vec(claim_acts(), 0..40)) {
-        let (mut claim, mut history, mut now) = (TaskClaim::default(), Vec::new(), Timestamp(0));
+        let (mut claim, mut history, mut now) = (TaskLease::default(), Vec::new(), Timestamp(0));
         for act in acts {
             let (command, pause) = act;
             now = now.plus(Duration::from_secs(pause));
@@ -205,7 +205,7 @@ fn endings() -> impl Strategy<Value = Ending> {
     ]
 }
 
-pub(super) fn at(command: TaskCommand, claim: &TaskClaim, now: Timestamp) -> TaskCommand {
+pub(super) fn at(command: TaskCommand, claim: &TaskLease, now: Timestamp) -> TaskCommand {
     let of = |shift: u64| claim.epoch().wrapping_sub(shift);
     match command {
         TaskCommand::Claim { attempt, executor, dead_epoch, .. } => {

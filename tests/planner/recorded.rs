@@ -10,7 +10,7 @@ use crewlog_mq::{
     Append, Cause, EventStore, ExecuteError, Expected, Handler, METADATA_BYTES_MAX, NewEvent, Query, Range, Recorded,
     Runner, Timestamp,
 };
-use crewlog_planner::claim::{self, Ending, Executor, RunDetails, TaskClaim, TaskCommand, TaskEvent};
+use crewlog_planner::claim::{self, Ending, Executor, RunDetails, TaskCommand, TaskEvent, TaskLease};
 use crewlog_planner::event::{
     self, Amendment, Command, Edit, Event, ExecutorEvent, FailureClass, Order, PlannerConfig, QuestionId, Setting,
     TaskStatus, Usage, plan_tag,
@@ -72,7 +72,7 @@ impl Recording {
         }
     }
 
-    async fn claim(&self, task: u64) -> TaskClaim {
+    async fn claim(&self, task: u64) -> TaskLease {
         let mut claim = claim_of(&self.store, self.plan, TaskId(task), Vec::new());
         claim.catch_up().await.unwrap();
         claim.handler().clone()
