@@ -13,7 +13,7 @@ use crewlog_executors::reacting;
 use crewlog_mq::{EventStore, Query, Range, Recorded};
 use crewlog_planner::crew::conflicts::{ConflictEvent, Conflicts};
 use crewlog_planner::crew::statistics::Statistics;
-use crewlog_planner::crew::{Reactor, Said};
+use crewlog_planner::crew::{Emitted, Reactor};
 use rustix::process::Signal;
 use serde_json::Value;
 use uuid::Uuid;
@@ -178,7 +178,7 @@ fn said<R: Reactor>(scene: &Scene) -> Vec<(Uuid, R::Event)> {
 fn what_follows<R: Reactor>(scene: &Scene) -> Vec<(Uuid, R::Event)> {
     read(scene, async |store| {
         let (head, mut follows) = (store.head().await.expect("it is there"), Vec::new());
-        let tell = |cause: &Recorded, said: Said<R::Event>| follows.push((cause.event_id, said.event));
+        let tell = |cause: &Recorded, said: Emitted<R::Event>| follows.push((cause.event_id, said.event));
         reacting::fold::<R>(&store, head, tell).await.expect("it can be read");
         follows
     })

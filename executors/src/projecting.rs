@@ -46,7 +46,7 @@ impl<P: Projection> Projected<P> {
             let is_whole = store.whole(page.next).await? == page.next;
             let mut events = page.events.iter().peekable();
             while let Some(recorded) = events.next() {
-                if let Err(error) = state.take(recorded) {
+                if let Err(error) = state.handle(recorded) {
                     tracing::warn!(fold = P::FOLD, %error, "an event is passed over");
                     may_keep = false;
                 }

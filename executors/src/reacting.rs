@@ -18,7 +18,7 @@ use crewlog_mq::{
     Append, Cause, Error, EventStore, Expected, Last, NewEvent, Position, Query, Range, Recorded, Snapshots, Start,
     derived_event_id,
 };
-use crewlog_planner::crew::{Reactor, Said};
+use crewlog_planner::crew::{Emitted, Reactor};
 use futures::StreamExt;
 use tokio::sync::watch;
 
@@ -86,12 +86,12 @@ async fn is_set(stop: &mut watch::Receiver<bool>) {
 pub async fn fold<R: Reactor>(
     store: &EventStore,
     up_to: Position,
-    mut tell: impl FnMut(&Recorded, Said<R::Event>),
+    mut tell: impl FnMut(&Recorded, Emitted<R::Event>),
 ) -> Result<R, Error> {
     let (store, mut reading) = (store.clone().as_stored(), Reading::<R>::default());
     while reading.next_page(&store, Some(up_to)).await? > 0 {
-        for (cause, said) in std::mem::take(&mut reading.due) {
-            said.into_iter().for_each(|said| tell(&cause, said));
+        for (cause, emitted) in std::mem::take(&mut reading.due) {
+            emitted.into_iter().for_each(|emitted| tell(&cause, emitted));
         }
     }
     Ok(reading.reactor)
@@ -111,18 +111,18 @@ struct Reading<R: Reactor> {
     reactor: R,
     read_to: Position,
     /// The process has said all that follows from what stands up to here.
-    said_up_to: Position,
+    emitted_up_to: Position,
     /// The last event that was read, when its append ends with it: only then is the state one of the log's.
     end: Option<Last>,
     /// An event was passed over that a newer program may be able to read: the state lacks it, and must not outlive this one.
     lacks_some: bool,
-    due: VecDeque<(Recorded, Vec<Said<R::Event>>)>,
+    due: VecDeque<(Recorded, Vec<Emitted<R::Event>>)>,
 }
 
 impl<R: Reactor> Default for Reading<R> {
     fn default() -> Self {
-        let (reactor, read_to, said_up_to, due) = (R::default(), Position(0), Position(0), VecDeque::new());
-        Self { reactor, read_to, said_up_to, end: None, lacks_some: false, due }
+        let (reactor, read_to, emitted_up_to, due) = (R::default(), Position(0), Position(0), VecDeque::new());
+        Self { reactor, read_to, emitted_up_to, end: None, lacks_some: false, due }
     }
 }
 
@@ -136,7 +136,7 @@ impl<R: Reactor> Reading<R> {
         let last_is_end = store.whole(last.position).await? == last.position;
         let mut events = page.events.into_iter().peekable();
         while let Some(recorded) = events.next() {
-            if let Err(error) = self.reactor.take(&recorded) {
+            if let Err(error) = self.reactor.handle(&recorded) {
                 tracing::warn!(process = R::NAME, %error, "an event is passed over");
                 self.lacks_some = true;
             }
@@ -144,9 +144,9 @@ impl<R: Reactor> Reading<R> {
             let is_end = events.peek().map_or(last_is_end, |next| next.append_start != recorded.append_start);
             self.end = is_end.then(|| Last::from(&recorded));
             if is_end {
-                let said = self.reactor.due();
-                if !said.is_empty() && recorded.position > self.said_up_to {
-                    self.due.push_back((recorded, said));
+                let emitted = self.reactor.emit();
+                if !emitted.is_empty() && recorded.position > self.emitted_up_to {
+                    self.due.push_back((recorded, emitted));
                 }
             }
         }
@@ -187,13 +187,13 @@ impl<R: Reactor> Reacting<R> {
         if self.has_begun {
             return Ok(());
         }
-        let said_up_to = said_up_to::<R>(&self.store).await?;
+        let emitted_up_to = emitted_up_to::<R>(&self.store).await?;
         let newest =
             self.snapshots.newest().await?.filter(|(_, last)| up_to.is_none_or(|up_to| last.position <= up_to));
         if let Some((reactor, last)) = newest {
             self.reading = Reading { reactor, read_to: last.position, end: Some(last), ..Reading::default() };
         }
-        self.reading.said_up_to = said_up_to;
+        self.reading.emitted_up_to = emitted_up_to;
         self.has_begun = true;
         Ok(())
     }
@@ -226,7 +226,7 @@ impl<R: Reactor> Reacting<R> {
     async fn head_in_reach(&mut self) -> Result<Option<Position>, Error> {
         self.begin(None).await?;
         let reach = Position(self.reading.read_to.0 + LAST_FOLD_EVENTS_MAX);
-        if self.reading.said_up_to > reach { Ok(None) } else { self.store.head().await.map(Some) }
+        if self.reading.emitted_up_to > reach { Ok(None) } else { self.store.head().await.map(Some) }
     }
 
     async fn catch_up_with_retry(&mut self, up_to: Option<Position>) {
@@ -238,8 +238,8 @@ impl<R: Reactor> Reacting<R> {
 
     /// Appends what is due, all that follows from one cause in one append.
     async fn append_due(&mut self) -> Result<(), Error> {
-        while let Some((cause, said)) = self.reading.due.front() {
-            match self.store.append(reaction::<R>(cause, said)?).await {
+        while let Some((cause, emitted)) = self.reading.due.front() {
+            match self.store.append(reaction::<R>(cause, emitted)?).await {
                 Ok(_) => {}
                 // Every host would be refused alike.
                 Err(
@@ -259,7 +259,7 @@ impl<R: Reactor> Reacting<R> {
 }
 
 /// Up to where a process has said what follows, as the log knows it: the cause of the newest event that it has appended.
-async fn said_up_to<R: Reactor>(store: &EventStore) -> Result<Position, Error> {
+async fn emitted_up_to<R: Reactor>(store: &EventStore) -> Result<Position, Error> {
     let own = Query::stream(R::STREAM);
     let mut rest = Some(Range::default().backwards());
     while let Some(range) = rest {
@@ -282,10 +282,10 @@ async fn back_off<R: Reactor>(error: &Error, backoff: &mut Backoff) {
 }
 
 /// What follows from a cause as one append, with a write for each project.
-fn reaction<R: Reactor>(cause: &Recorded, said: &[Said<R::Event>]) -> Result<Append, Error> {
+fn reaction<R: Reactor>(cause: &Recorded, emitted: &[Emitted<R::Event>]) -> Result<Append, Error> {
     let follows = Cause::reaction(R::NAME, cause);
     let mut writes: Vec<(&str, Vec<NewEvent>)> = Vec::new();
-    for (index, Said { project, event, tags }) in said.iter().enumerate() {
+    for (index, Emitted { project, event, tags }) in emitted.iter().enumerate() {
         let id = derived_event_id(R::NAME, cause.created_at, cause.event_id, index);
         let event = NewEvent::of(event, follows.metadata())?.with_id(id).with_tags(tags.iter().cloned());
         match writes.iter_mut().find(|(known, _)| known == project) {

@@ -132,7 +132,7 @@ impl Projection for PlanList {
         Query::stream(event::STREAM).of_types(ENDS)
     }
 
-    fn take(&mut self, recorded: &Recorded) -> Result<(), Error> {
+    fn handle(&mut self, recorded: &Recorded) -> Result<(), Error> {
         if recorded.stream_id == event::STREAM {
             self.take_of_plan(recorded);
         } else if recorded.stream_id == claim::STREAM

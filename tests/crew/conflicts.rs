@@ -220,11 +220,11 @@ p/2 stopped
 }
 
 /// What is said of a line, with its tags.
-fn say(log: &mut Log, conflicts: &mut Conflicts, line: &str) -> Vec<crewlog_planner::crew::Said<ConflictEvent>> {
+fn say(log: &mut Log, conflicts: &mut Conflicts, line: &str) -> Vec<crewlog_planner::crew::Emitted<ConflictEvent>> {
     for recorded in log.append(line) {
-        conflicts.take(&recorded).unwrap();
+        conflicts.handle(&recorded).unwrap();
     }
-    conflicts.due()
+    conflicts.emit()
 }
 
 #[test]
@@ -325,9 +325,9 @@ fn an_append_costs_what_it_changes_however_many_projects_there_are() {
     let (mut log, mut conflicts) = (Log::default(), Conflicts::default());
     for project in 0..20_000 {
         let line = format!("p@y{project}/1 dispatched Refactor a.rs; p@y{project}/1 claimed a");
-        log.append(&line).iter().for_each(|recorded| conflicts.take(recorded).unwrap());
+        log.append(&line).iter().for_each(|recorded| conflicts.handle(recorded).unwrap());
     }
-    assert!((0..1_000_000).all(|_| conflicts.due().is_empty()));
+    assert!((0..1_000_000).all(|_| conflicts.emit().is_empty()));
     say(&mut log, &mut conflicts, "q@y7/1 dispatched Refactor a.rs");
     assert_eq!(say(&mut log, &mut conflicts, "q@y7/1 claimed b").len(), 1);
 }

@@ -402,7 +402,7 @@ async fn what_is_folded_on_demand_is_what_is_appended() {
     let head = store.head().await.unwrap();
     async fn told<R: Reactor>(store: &EventStore, head: Position) -> Vec<(Uuid, String, String)> {
         let mut told = Vec::new();
-        let tell = |cause: &Recorded, said: crewlog_planner::crew::Said<R::Event>| {
+        let tell = |cause: &Recorded, said: crewlog_planner::crew::Emitted<R::Event>| {
             told.push((cause.event_id, said.project, crewlog_mq::Event::encode(&said.event).unwrap()));
         };
         fold::<R>(store, head, tell).await.unwrap();

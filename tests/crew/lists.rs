@@ -100,7 +100,7 @@ async fn the_list_of_plans_says_what_the_fold_of_each_says() {
     let (store, _clock) = log_of(&appends(&log)).await;
     let (mut followed, mut n_ended) = (PlanList::default(), 0);
     for append in appends(&log) {
-        append.iter().for_each(|recorded| followed.take(recorded).unwrap());
+        append.iter().for_each(|recorded| followed.handle(recorded).unwrap());
         let at = append[append.len() - 1].position;
         let listed = Projected::<PlanList>::read(&store, Some(at)).await.unwrap().state;
         assert_eq!(listed.plans().len(), followed.plans().len(), "at {at}");

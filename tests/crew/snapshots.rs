@@ -8,7 +8,7 @@ use crewlog_mq::{
 use crewlog_planner::crew::conflicts::Conflicts;
 use crewlog_planner::crew::globs::Pattern;
 use crewlog_planner::crew::statistics::Statistics;
-use crewlog_planner::crew::{Projection, Reactor, Said};
+use crewlog_planner::crew::{Emitted, Projection, Reactor};
 use serde::{Deserialize, Serialize};
 
 use super::hosts::{catch_up, in_peace, log_of, said};
@@ -26,8 +26,8 @@ impl<R: Reactor> Snapshot for Often<R> {
 }
 
 impl<R: Reactor> Projection for Often<R> {
-    fn take(&mut self, recorded: &Recorded) -> Result<(), Error> {
-        self.0.take(recorded)
+    fn handle(&mut self, recorded: &Recorded) -> Result<(), Error> {
+        self.0.handle(recorded)
     }
 }
 
@@ -36,8 +36,8 @@ impl<R: Reactor> Reactor for Often<R> {
     const NAME: &'static str = R::NAME;
     const STREAM: &'static str = R::STREAM;
 
-    fn due(&mut self) -> Vec<Said<R::Event>> {
-        self.0.due()
+    fn emit(&mut self) -> Vec<Emitted<R::Event>> {
+        self.0.emit()
     }
 }
 
@@ -110,7 +110,7 @@ async fn a_host_that_starts_again_reads_its_tail_alone() {
     catch_up(&store, None).await.unwrap();
     let (plain, _clock) = log_of(&appends(&log)).await;
     catch_up(&plain, None).await.unwrap();
-    let data = |both: Vec<_>| both.into_iter().map(|said: super::hosts::Said| said.data).collect::<Vec<_>>();
+    let data = |both: Vec<_>| both.into_iter().map(|said: super::hosts::Emitted| said.data).collect::<Vec<_>>();
     let ([conflicts, figures], [plain_conflicts, plain_figures]) = (said(&store).await, said(&plain).await);
     assert_eq!(data(conflicts), data(plain_conflicts));
     assert_eq!(data(figures), data(plain_figures));

@@ -41,9 +41,9 @@ fn a_plan_of_400_tasks_has_at_most_ten() {
     let (mut log, mut statistics, mut n_projected) = (Log::default(), Statistics::default(), 0);
     let mut take = |line: &str| {
         for recorded in log.append(line) {
-            statistics.take(&recorded).unwrap();
+            statistics.handle(&recorded).unwrap();
         }
-        n_projected += statistics.due().len();
+        n_projected += statistics.emit().len();
     };
     take("p planned 400");
     for task in 1..=400 {
@@ -111,7 +111,7 @@ fn what_the_plan_takes_is_held_by_nobody() {
     let (mut log, mut statistics) = (Log::default(), Statistics::default());
     let mut active = |line: &str| {
         for recorded in log.append(line) {
-            statistics.take(&recorded).unwrap();
+            statistics.handle(&recorded).unwrap();
         }
         statistics.of("x").active
     };

@@ -26,12 +26,12 @@ pub fn check<R: Reactor>(transcript: &str, tell: fn(&str, &R::Event) -> String) 
     for line in transcript.lines().map(str::trim_end).filter(|line| !line.is_empty() && !line.starts_with("    ")) {
         told += &format!("{line}\n");
         for recorded in log.append(line) {
-            reactor.take(&recorded).unwrap();
+            reactor.handle(&recorded).unwrap();
         }
-        for said in reactor.due() {
+        for said in reactor.emit() {
             told += &format!("    {}\n", tell(&said.project, &said.event));
         }
-        assert!(reactor.due().is_empty(), "nothing is said twice, after {line}");
+        assert!(reactor.emit().is_empty(), "nothing is said twice, after {line}");
     }
     let expected = transcript.lines().map(str::trim_end).filter(|line| !line.is_empty());
     assert_eq!(told.lines().collect::<Vec<_>>(), expected.collect::<Vec<_>>(), "it says:\n{told}");

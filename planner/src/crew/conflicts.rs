@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::globs::Pattern;
 use super::mentions::mentioned_files;
-use super::{Projection, Reactor, Said, project_of, project_tag};
+use super::{Emitted, Projection, Reactor, project_of, project_tag};
 use crate::claim::{self, Executor, TaskEvent};
 use crate::event::{self, Event, PlannerCmd, TaskInput, TaskStatus, plan_tag};
 use crate::plan::{AttachmentKind, NodeKind, TaskId, is_within};
@@ -150,7 +150,7 @@ pub struct Conflicts {
     projects: BTreeMap<String, Project>,
     /// Claims so far; the last one's number.
     n_claims: u64,
-    /// Claims up to this one were seen by [`Reactor::due`].
+    /// Claims up to this one were seen by [`Reactor::emit`].
     n_seen: u64,
     /// Claims that have begun since then, with their projects, in that order.
     begun: Vec<(u64, String)>,
@@ -229,7 +229,7 @@ impl Snapshot for Conflicts {
 }
 
 impl Projection for Conflicts {
-    fn take(&mut self, recorded: &Recorded) -> Result<(), Error> {
+    fn handle(&mut self, recorded: &Recorded) -> Result<(), Error> {
         self.last = Moment { position: recorded.position, at: recorded.created_at };
         if recorded.stream_id == event::STREAM {
             self.take_of_plan(recorded)?;
@@ -249,7 +249,7 @@ impl Projection for Conflicts {
     }
 
     fn end_append(&mut self) {
-        drop(self.due());
+        drop(self.emit());
     }
 }
 
@@ -258,18 +258,18 @@ impl Reactor for Conflicts {
     const NAME: &'static str = "conflicts";
     const STREAM: &'static str = STREAM;
 
-    fn due(&mut self) -> Vec<Said<ConflictEvent>> {
-        let mut said = Vec::new();
+    fn emit(&mut self) -> Vec<Emitted<ConflictEvent>> {
+        let mut emitted = Vec::new();
         for ended in std::mem::take(&mut self.ended) {
-            said.extend(self.resolve(&ended));
+            emitted.extend(self.resolve(&ended));
         }
         self.n_seen = self.n_claims;
         for (claim, project) in std::mem::take(&mut self.begun) {
-            said.extend(self.detect(&project, claim));
+            emitted.extend(self.detect(&project, claim));
         }
         // What is said of a project stays in its order.
-        said.sort_by(|a, b| a.project.cmp(&b.project));
-        said
+        emitted.sort_by(|a, b| a.project.cmp(&b.project));
+        emitted
     }
 }
 
@@ -355,7 +355,7 @@ impl Conflicts {
     }
 
     /// Resolves what ends with a hold.
-    fn resolve(&mut self, ended: &Ended) -> Vec<Said<ConflictEvent>> {
+    fn resolve(&mut self, ended: &Ended) -> Vec<Emitted<ConflictEvent>> {
         let Some(project) = self.projects.get_mut(&ended.project) else { return Vec::new() };
         let resolved = project.open.iter_mut().filter_map(|(conflict, open)| {
             open.others.remove(&ended.claim);
@@ -363,16 +363,16 @@ impl Conflicts {
         });
         let resolved = resolved.collect::<Vec<_>>();
         let closed = resolved.into_iter().filter_map(|conflict| Some((conflict, project.open.remove(&conflict)?)));
-        let said = closed.map(|(conflict, open)| {
+        let emitted = closed.map(|(conflict, open)| {
             let (by, resolution) = (ended.task.clone(), ended.resolution);
             let event = ConflictEvent::ConflictResolved { conflict, by, resolution };
-            Said { project: ended.project.clone(), event, tags: open.tags }
+            Emitted { project: ended.project.clone(), event, tags: open.tags }
         });
-        said.collect()
+        emitted.collect()
     }
 
     /// The conflict of a new claim with those before it, if there is one and the claim has not ended.
-    fn detect(&mut self, name: &str, claim: u64) -> Option<Said<ConflictEvent>> {
+    fn detect(&mut self, name: &str, claim: u64) -> Option<Emitted<ConflictEvent>> {
         let project = self.projects.get(name)?;
         let newcomer = Held::of(&self.running, project.held.get(&claim)?)?;
         let before = project.held.range(..claim).filter_map(|(claim, task)| {
@@ -404,7 +404,7 @@ impl Conflicts {
         let event = ConflictEvent::ConflictDetected { conflict, pattern, holders, n_holders };
         let (detected, since) = (event.clone(), self.last);
         project.open.insert(conflict, Open { newcomer: claim, others, tags: tags.clone(), detected, since });
-        Some(Said { project: name.to_owned(), event, tags })
+        Some(Emitted { project: name.to_owned(), event, tags })
     }
 }
 

@@ -10,7 +10,7 @@ pub mod statistics;
 
 use crewlog_mq::{Error, Query, Recorded, Snapshot};
 
-/// The aggregate of what is said of work that bears no project.
+/// The aggregate of what is emitted about work without a project.
 pub const NO_PROJECT: &str = "-";
 
 const PROJECT_TAG: &str = "project:";
@@ -21,7 +21,7 @@ pub trait Projection: Default + Send + Snapshot {
     ///
     /// # Errors
     /// [`Error::Decode`] for an event that cannot be read; nothing has changed, and it can be passed over.
-    fn take(&mut self, recorded: &Recorded) -> Result<(), Error>;
+    fn handle(&mut self, recorded: &Recorded) -> Result<(), Error>;
 
     /// The events that matter to a reader who has no snapshot: where most do not, an index finds these.
     #[must_use]
@@ -35,8 +35,8 @@ pub trait Projection: Default + Send + Snapshot {
 
 /// A process that folds the events of others and says what follows from them.
 ///
-/// [`Reactor::due`] is asked for after the last event of each append and never between: an append is atomic, so half of
-/// it is no state of the log. What it then says has that last event as its cause.
+/// [`Reactor::emit`] is called after the last event of each append and never between: an append is atomic, so half of
+/// it is no state of the log. What it then emits has that last event as its cause.
 ///
 /// Its state is kept in snapshots, so it is what the next host goes on with: it holds all on which its answers depend, and
 /// no more.
@@ -49,17 +49,17 @@ pub trait Reactor: Projection {
     const STREAM: &'static str;
 
     /// What follows from all that was taken in since the last call, by project.
-    fn due(&mut self) -> Vec<Said<Self::Event>>;
+    fn emit(&mut self) -> Vec<Emitted<Self::Event>>;
 }
 
 /// One thing that a process says.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Said<E> {
+pub struct Emitted<E> {
     /// The project; [`NO_PROJECT`] when none is known.
     pub project: String,
     /// What.
     pub event: E,
-    /// The tags that it bears.
+    /// The tags of the event.
     pub tags: Vec<String>,
 }
 

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crewlog_mq::{Error, Event as MqEvent, Recorded, Snapshot, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use super::{Projection, Reactor, Said, project_of, project_tag};
+use super::{Emitted, Projection, Reactor, project_of, project_tag};
 use crate::claim::{self, TaskEvent};
 use crate::event::{self, Event, Outcome, PlannerCmd, TaskStatus};
 
@@ -69,7 +69,7 @@ impl Default for Figures {
 #[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Statistics {
     projects: BTreeMap<String, Project>,
-    /// Projects in which something happened since the last call of [`Reactor::due`].
+    /// Projects in which something happened since the last call of [`Reactor::emit`].
     touched: BTreeSet<String>,
 }
 
@@ -117,7 +117,7 @@ impl Snapshot for Statistics {
 }
 
 impl Projection for Statistics {
-    fn take(&mut self, recorded: &Recorded) -> Result<(), Error> {
+    fn handle(&mut self, recorded: &Recorded) -> Result<(), Error> {
         let name = project_of(recorded);
         if recorded.stream_id == event::STREAM {
             let event = recorded.decode()?;
@@ -136,7 +136,7 @@ impl Projection for Statistics {
     }
 
     fn end_append(&mut self) {
-        drop(self.due());
+        drop(self.emit());
     }
 }
 
@@ -145,8 +145,8 @@ impl Reactor for Statistics {
     const NAME: &'static str = "statistics";
     const STREAM: &'static str = STREAM;
 
-    fn due(&mut self) -> Vec<Said<StatisticsEvent>> {
-        let mut said = Vec::new();
+    fn emit(&mut self) -> Vec<Emitted<StatisticsEvent>> {
+        let mut emitted = Vec::new();
         for name in std::mem::take(&mut self.touched) {
             let Some(project) = self.projects.get_mut(&name) else { continue };
             let is_due = std::mem::take(&mut project.has_ended_plan) || project.n_ended_since >= TASKS_PER_PROJECTION;
@@ -155,10 +155,10 @@ impl Reactor for Statistics {
                 project.projected = figures.clone();
                 project.n_ended_since = 0;
                 let tags = project_tag(&name).into_iter().collect();
-                said.push(Said { project: name, event: StatisticsEvent::StatisticsProjected(figures), tags });
+                emitted.push(Emitted { project: name, event: StatisticsEvent::StatisticsProjected(figures), tags });
             }
         }
-        said
+        emitted
     }
 }
 
