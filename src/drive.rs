@@ -10,7 +10,7 @@ use crewlog_executors::subplans::family;
 use crewlog_executors::worker::{InterruptedTask, Scope};
 use crewlog_mq::{Cause, Error, EventStore, ExecuteError, Position, Query, Range, Recorded, Start};
 use crewlog_planner::claim;
-use crewlog_planner::event::{Command, Outcome, QuestionId, TaskStatus, Timer, plan_tag, under_tag};
+use crewlog_planner::event::{Command, Outcome, QuestionId, TaskStatus, Timer, ancestor_tag, plan_tag};
 use crewlog_planner::planner::PARALLELISM_MAX;
 use crewlog_planner::sealed;
 use crewlog_planner::state::{Phase, Question, Task, Wait};
@@ -117,7 +117,7 @@ impl<'a> Drive<'a> {
         let known = Range::between(since, drive.view.at());
         let (store, query) = (drive.store.clone(), Query::tag(plan_tag(&drive.plan)));
         queries::for_each(&store, &query, known, |recorded| drive.print_event(recorded)).await?;
-        let (below, up_to) = (Query::tag(under_tag(&drive.plan)), Range::up_to(drive.at));
+        let (below, up_to) = (Query::tag(ancestor_tag(&drive.plan)), Range::up_to(drive.at));
         queries::for_each(&store, &below, up_to, |recorded| drive.take(recorded)).await?;
         Ok(drive)
     }

@@ -285,9 +285,9 @@ pub fn what_is_waited_for(session: &Session, plan: &str, view: &PlanView) -> Vec
         };
         format!("nothing more is started: {}{how}", held.words())
     });
-    // One that is paused from above goes on with that, and of others it is said by whoever carries them out.
+    // One that is paused with its parent goes on with that, and of others it is said by whoever carries them out.
     let is_paused =
-        state.phase() == Phase::Paused && !state.is_paused_from_above() && nesting::parent_task(plan, state).is_some();
+        state.phase() == Phase::Paused && !state.is_paused_from_parent() && nesting::parent_task(plan, state).is_some();
     let resume =
         is_paused.then(|| format!("plan {} is paused\n  {}", visible(plan), session.command_on("resume", plan)));
     questions.chain(taken).chain(tasks).chain(paused).chain(held).chain(resume).collect()

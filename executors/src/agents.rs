@@ -57,7 +57,7 @@ impl Agents {
         Self { model: Some(Arc::new(model)), ..self }
     }
 
-    /// The plan that an agent makes of words. `context` is what it is shown of the plan above.
+    /// The plan that an agent makes of words. `context` is what it is shown of the parent plan.
     ///
     /// # Errors
     /// [`PlanningError`]; it never panics.

@@ -10,7 +10,7 @@ use crewlog_mq::{
     Cause, Error, EventStore, ExecuteError, Followed, Position, Query, Range, Recorded, Runner, Start, Timestamp,
 };
 use crewlog_planner::claim::{self, TaskCommand, TaskEvent};
-use crewlog_planner::event::{self, Command, Event, ExecutorEvent, Timer, plan_tag, under_tag};
+use crewlog_planner::event::{self, Command, Event, ExecutorEvent, Timer, ancestor_tag, plan_tag};
 use crewlog_planner::listing::ListedPlan;
 use crewlog_planner::planner::{Planner, PlannerError};
 use crewlog_planner::state::Phase;
@@ -34,9 +34,9 @@ const TIMERS: &str = "timers";
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 /// How many timers of a plan are set and fired in a row.
 const TIMERS_MAX: usize = 10_000;
-/// The events of a plan that the plans below it follow.
+/// The events of a plan that its sub-plans follow.
 const STEPS: [&str; 3] = [PAUSED, "PlanResumed", "PlanningCompleted"];
-/// What a plan that is paused with the one above it looks up at once more.
+/// What a plan that is paused with its parent looks up at once more.
 const PAUSED: &str = "PlanPaused";
 
 /// The events of a plan's tasks.
@@ -98,7 +98,7 @@ async fn withdraw_with_retry(store: &EventStore, plan: &str, planner: &Runner<Pl
     }
 }
 
-/// Hosts the planner of a plan, and those of the plans below it: takes in what is reported, from the beginning on, for
+/// Hosts the planner of a plan, and those of its sub-plans: takes in what is reported, from the beginning on, for
 /// ever. Drop it to end it. `taken_in` is told how far, of the plan itself.
 ///
 /// # Errors
@@ -109,7 +109,7 @@ pub async fn host(
     tags: Vec<String>,
     taken_in: watch::Sender<Position>,
 ) -> Result<(), Error> {
-    let below = Query::tag(under_tag(&plan));
+    let below = Query::tag(ancestor_tag(&plan));
     let below = host_matching(store.clone(), below, watch::channel(Position(0)).0);
     tokio::try_join!(host_one(store, plan, tags, taken_in), below).map(drop)
 }
@@ -130,7 +130,7 @@ async fn host_one(
             event = events.next() => match event {
                 Some(Ok(Followed::Event(recorded))) => {
                     let position = recorded.position;
-                    let moves_below = is_live && STEPS.contains(&recorded.event_type.as_str());
+                    let moves_sub_plans = is_live && STEPS.contains(&recorded.event_type.as_str());
                     let pauses = is_live && recorded.event_type == PAUSED;
                     let is_report = recorded.stream_id == claim::STREAM;
                     if is_report {
@@ -142,10 +142,10 @@ async fn host_one(
                     if is_live {
                         withdraw_with_retry(&store, &plan, &planner).await;
                     }
-                    if pauses && planner.handler().state().is_paused_from_above() {
+                    if pauses && planner.handler().state().is_paused_from_parent() {
                         follow_with_retry(&store, &plan, &mut planner).await;
                     }
-                    if moves_below {
+                    if moves_sub_plans {
                         propagate_with_retry(&store, &plan).await;
                     }
                     if is_report {
@@ -273,8 +273,8 @@ impl Hosted {
             look(&mut planner).await;
         }
         withdraw_with_retry(&self.store, &plan, &planner).await;
-        // The plan above may have been paused, or have ended, while this one was made; or gone on while it was paused.
-        if begins || (pauses && planner.handler().state().is_paused_from_above()) {
+        // The parent plan may have been paused, or have ended, while this one was made; or gone on while it was paused.
+        if begins || (pauses && planner.handler().state().is_paused_from_parent()) {
             follow_with_retry(&self.store, &plan, &mut planner).await;
         }
         let keeps_time = run_timers(&self.store, &mut planner).await;
@@ -317,12 +317,12 @@ async fn propagate_with_retry(store: &EventStore, plan: &str) {
     }
 }
 
-/// Ends, pauses or resumes a sub-plan with the plan above it, however long the log takes.
+/// Ends, pauses or resumes a sub-plan with its parent plan, however long the log takes.
 async fn follow_with_retry(store: &EventStore, plan: &str, planner: &mut Runner<Planner>) {
     let mut backoff = Backoff::new();
     while let Err(error) = follow_parent(store, plan, planner).await {
         if !wait_to_retry(&error, &mut backoff).await {
-            tracing::warn!(plan, "it may go on without the plan above it");
+            tracing::warn!(plan, "it may go on without its parent plan");
             return;
         }
     }

@@ -3,13 +3,13 @@
 use std::collections::BTreeSet;
 
 use crewlog_mq::{Cause, Error, EventStore, Query, Range, Recorded, Runner};
-use crewlog_planner::event::{self, under_tag};
+use crewlog_planner::event::{self, ancestor_tag};
 use crewlog_planner::nesting;
 use crewlog_planner::planner::Planner;
 
 use crate::plans::{execute_retrying, is_permanent, read_plan};
 
-/// The most commands given to one sub-plan while the plan above it keeps changing.
+/// The most commands given to one sub-plan while its parent plan keeps changing.
 const COMMANDS_MAX: usize = 100;
 /// How many events are read at a time.
 const PAGE: usize = 1000;
@@ -23,7 +23,7 @@ pub struct Unreadable {
     pub error: Error,
 }
 
-/// Brings all sub-plans of a plan in line with the plans above them, from the top down. One that cannot be read holds up
+/// Brings all sub-plans of a plan in line with their parent plans, from the top down. One that cannot be read holds up
 /// no other, and is returned.
 ///
 /// # Errors
@@ -32,10 +32,10 @@ pub async fn propagate(store: &EventStore, plan: &str) -> Result<Vec<Unreadable>
     let begun = Query {
         stream_id: event::STREAM.into(),
         event_type: Some("TasksPlanned".into()),
-        tags: vec![under_tag(plan)],
+        tags: vec![ancestor_tag(plan)],
         ..Query::default()
     };
-    // A sub-plan is made after the plan above it. The events are not decoded here, so that a broken one fails alone.
+    // A sub-plan is made after its parent plan. The events are not decoded here, so that a broken one fails alone.
     let (mut unreadable, mut seen, mut range) = (Vec::new(), BTreeSet::new(), Range::default());
     loop {
         let page = store.read(&begun, range, PAGE).await?;
@@ -60,12 +60,12 @@ pub async fn propagate(store: &EventStore, plan: &str) -> Result<Vec<Unreadable>
     }
 }
 
-/// Brings a plan in line with the plan above it, if it is a sub-plan.
+/// Brings a plan in line with its parent plan, if it is a sub-plan.
 ///
 /// # Errors
 /// A fault of the log.
 pub(crate) async fn follow_parent(store: &EventStore, plan: &str, planner: &mut Runner<Planner>) -> Result<(), Error> {
-    // The plan above may change again before a command for this one is in the log.
+    // The parent plan may change again before a command for this one is in the log.
     for _ in 0..COMMANDS_MAX {
         let state = planner.handler().state();
         let Some(parent) = nesting::parent_task(plan, state) else { return Ok(()) };
@@ -73,6 +73,6 @@ pub(crate) async fn follow_parent(store: &EventStore, plan: &str, planner: &mut 
         let Some(command) = nesting::follow(plan, state, above.handler().state()) else { return Ok(()) };
         execute_retrying(planner, command, &Cause::request()).await?;
     }
-    tracing::warn!(plan, "the plan above it changes faster than it can follow");
+    tracing::warn!(plan, "its parent plan changes faster than it can follow");
     Ok(())
 }

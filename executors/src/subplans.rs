@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crewlog_mq::{Cause, Error, EventStore, Handler, Query, Runner, Start, Timestamp};
 use crewlog_planner::claim::Ending;
-use crewlog_planner::event::{self, Command, Event, FailureClass, Usage, plan_tag, sub_plan_tags, under_tag};
+use crewlog_planner::event::{self, Command, Event, FailureClass, Usage, ancestor_tag, plan_tag, sub_plan_tags};
 use crewlog_planner::nesting;
 use crewlog_planner::plan::{ParentTask, SubPlan, sub_plan_id};
 use crewlog_planner::planner::{Planner, PlannerError};
@@ -28,7 +28,7 @@ pub const SUB_PLANS: &str = "subplans";
 #[must_use]
 pub fn family(stream: &str, plan: &str) -> Query {
     let of = |tag| Query { stream_id: stream.to_owned(), tags: vec![tag], ..Query::default() };
-    Query { or: vec![of(under_tag(plan))], ..of(plan_tag(plan)) }
+    Query { or: vec![of(ancestor_tag(plan))], ..of(plan_tag(plan)) }
 }
 
 /// A task whose sub-plan is made and followed.
@@ -182,7 +182,7 @@ impl SubPlanRun<'_> {
         )))
     }
 
-    /// Failures to plan are counted. A log that takes nothing must not stop the plan above.
+    /// Failures to plan are counted. A log that takes nothing must not stop the parent plan.
     async fn record(self, error: &PlanningError) {
         let agent = self.sub_plan.agent.as_deref().and_then(AgentType::named);
         let (Some(agent), PlanningError::Plan(error)) = (agent, error) else { return };
@@ -192,7 +192,7 @@ impl SubPlanRun<'_> {
     }
 
     async fn cancel(self, reason: &str) {
-        let command = Command::CancelFromAbove { reason: reason.to_owned() };
+        let command = Command::CancelFromParent { reason: reason.to_owned() };
         let cancelled = async {
             let mut planner = self.planner().await?;
             if self.owns(planner.handler().state()) {

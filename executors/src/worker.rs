@@ -40,7 +40,7 @@ const LEASE_INTERVAL: Duration = Duration::from_millis(100);
 /// Whose tasks a worker takes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Scope {
-    /// Those of one plan, and of the plans below it.
+    /// Those of one plan, and of its sub-plans.
     Plan(String),
     /// Those of every plan in the log.
     All,

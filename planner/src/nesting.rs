@@ -1,4 +1,4 @@
-//! Policy for sub-plans: how one follows the plan above it, and what its end means for the task that it carries out.
+//! Policy for sub-plans: how one follows its parent plan, and what its end means for the task that it carries out.
 //!
 //! Everything here is a function of the states of the two plans. Executors read the states and append the commands.
 
@@ -14,7 +14,7 @@ use crate::text::truncate;
 pub const RESULT_CHARS_MAX: usize = 60_000;
 /// The most failed tasks of a sub-plan whose errors are reported.
 pub const ERRORS_MAX: usize = 5;
-/// The most open tasks, and the most results, of the plan above that the agent of a sub-plan is shown.
+/// The most open tasks, and the most results, of the parent plan that the agent of a sub-plan is shown.
 pub const CONTEXT_TASKS_MAX: usize = 100;
 /// The greatest length of each of them, in characters.
 const CONTEXT_LINE_CHARS_MAX: usize = 600;
@@ -33,18 +33,18 @@ pub fn origin(task: ParentTask, above: &PlannerState, sub_plan: &SubPlan) -> Ori
     Origin { planned_by, parent: Some(task), depth: above.origin().depth.saturating_add(1), agent: None }
 }
 
-/// The settings of a sub-plan: those of the plan above it, with the budget of its task and the time that is left for it.
+/// The settings of a sub-plan: those of its parent plan, with the budget of its task and the time that is left for it.
 #[must_use]
 pub fn config(above: &PlannerState, task: TaskId, budget: Budget, now: Timestamp) -> PlannerConfig {
     let deadline_ms = above.time_left(task, now);
-    // The budget of the plan above may have been lowered since the dispatch.
+    // The budget of the parent plan may have been lowered since the dispatch.
     let budget = budget.least(above.left_for_plans());
     PlannerConfig { budget, deadline_ms, standing: false, ..above.config().clone() }
 }
 
-/// The command that brings a sub-plan in line with the plan above it; none when it is in line.
+/// The command that brings a sub-plan in line with its parent plan; none when it is in line.
 ///
-/// It ends when its task has ended or was dispatched again, and is paused and resumed with the plan above. A sub-plan that
+/// It ends when its task has ended or was dispatched again, and is paused and resumed with the parent plan. A sub-plan that
 /// answers a request whose time has run out goes on while the plan that asked does: a late answer is recorded.
 #[must_use]
 pub fn follow(plan: &str, state: &PlannerState, above: &PlannerState) -> Option<Command> {
@@ -55,13 +55,13 @@ pub fn follow(plan: &str, state: &PlannerState, above: &PlannerState) -> Option<
         && !matches!(above.phase(), Phase::Ended(_));
     let is_over = task.status.is_end() || task.attempts > parent.attempt;
     match above.phase() {
-        _ if is_over && !is_awaited_late => (!state.is_cancelled()).then(|| Command::CancelFromAbove {
+        _ if is_over && !is_awaited_late => (!state.is_cancelled()).then(|| Command::CancelFromParent {
             reason: format!("task {} of plan {} has ended", parent.task, parent.plan),
         }),
         Phase::Paused if state.phase() == Phase::Active => {
-            Some(Command::PauseFromAbove { reason: format!("plan {} is paused", parent.plan) })
+            Some(Command::PauseFromParent { reason: format!("plan {} is paused", parent.plan) })
         }
-        Phase::Active if state.is_paused_from_above() => Some(Command::ResumeFromAbove),
+        Phase::Active if state.is_paused_from_parent() => Some(Command::ResumeFromParent),
         Phase::Empty | Phase::Active | Phase::Paused | Phase::Ended(_) => None,
     }
 }
@@ -113,7 +113,7 @@ pub fn ended_meanwhile(above: &PlannerState, task: TaskId, attempt: u32) -> Opti
     Some(task.error.clone().unwrap_or_default())
 }
 
-/// The excerpt of the plan above that the agent of a sub-plan is shown: its title, its open tasks and its results.
+/// The excerpt of the parent plan that the agent of a sub-plan is shown: its title, its open tasks and its results.
 #[must_use]
 pub fn context(plan: &str, above: &PlannerState) -> String {
     let line = |text: &str| truncate(text, CONTEXT_LINE_CHARS_MAX);

@@ -260,7 +260,7 @@ pub struct Origin {
     /// The task that it carries out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<ParentTask>,
-    /// How many plans stand above it.
+    /// The number of its ancestors.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub depth: u32,
     /// The agent whose plan it is, and by what it was judged.
@@ -282,7 +282,7 @@ pub struct AgentOrigin {
 /// The most times a task may be retried.
 pub const RETRIES_MAX: u32 = 100;
 
-/// The most plans that may stand above a plan.
+/// The most ancestors of a plan.
 pub const SUB_PLAN_DEPTH_MAX: u32 = 8;
 
 fn is_zero(depth: &u32) -> bool {

@@ -133,9 +133,9 @@ impl Command {
             | Self::Cancel { .. }
             | Self::Pause { .. }
             | Self::Resume
-            | Self::PauseFromAbove { .. }
-            | Self::ResumeFromAbove
-            | Self::CancelFromAbove { .. }
+            | Self::PauseFromParent { .. }
+            | Self::ResumeFromParent
+            | Self::CancelFromParent { .. }
             | Self::CancelAndUndo { .. }
             | Self::Withdraw { .. }
             | Self::RetryNow { .. }

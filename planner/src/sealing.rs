@@ -127,7 +127,7 @@ pub fn plan_of<'a>(stream_id: &str, aggregate_id: &'a str, tags: &'a [String]) -
         claim::STREAM => claim::split_aggregate_id(aggregate_id).map(|(plan, _)| plan),
         // They hold ids, counts and paths, and are folds of what stands in the log, whoever has a key.
         conflicts::STREAM | statistics::STREAM | STREAM => None,
-        // What an agent could not plan is of the plan above, or of the text that was to be one; else of the agent.
+        // What an agent could not plan is of the parent plan, or of the text that was to be one; else of the agent.
         failures::STREAM => Some(one_plan_of(tags).unwrap_or(aggregate_id)),
         _another => one_plan_of(tags),
     }

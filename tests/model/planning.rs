@@ -370,7 +370,7 @@ fn agents_plan_by_the_model_while_a_plan_is_carried_out_and_by_rule_when_it_shal
     assert_eq!(asked.len(), 2, "{asked:?}");
     let tags = asked[0]["tags"].to_string();
     assert_eq!(asked[0]["aggregate_id"], below);
-    assert!(tags.contains(&format!("plan:{below}")) && tags.contains(&format!("under:{plan}")), "{tags}");
+    assert!(tags.contains(&format!("plan:{below}")) && tags.contains(&format!("ancestor:{plan}")), "{tags}");
     assert_eq!(mock.requests().len(), 1);
 
     let by_rule = mock.scene.run(&[&propose[..], &["--no-model"]].concat()).expect(0).stdout.trim().to_owned();

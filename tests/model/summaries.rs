@@ -223,7 +223,7 @@ async fn plans_below_are_summarised_too_and_a_slow_answer_about_one_plan_holds_u
     let store = EventStore::in_memory().await.expect("it goes on");
     plan_that_waits(&store, PLAN, vec![event::plan_tag(PLAN)], "Red, as ever").await;
     let below = "house-1.2-1";
-    plan_that_waits(&store, below, vec![event::plan_tag(below), event::under_tag(PLAN)], "Blue").await;
+    plan_that_waits(&store, below, vec![event::plan_tag(below), event::ancestor_tag(PLAN)], "Blue").await;
     let summary = compacted_by(&store, below, Arc::new(Slow)).await;
     assert_eq!(summary, "Decided in Q: Which colour? -> Blue\nParts stand in parts/.");
 }

@@ -349,7 +349,7 @@ fn amending_events(n: u64, text: impl Fn() -> String, amended: TaskPlan, setting
         Event::PlanForked { parent: text(), at: Position(7), reason: text() },
         Event::TasksAmended { tasks: vec![amended], reason: text(), source: Some(text()) },
         Event::SettingsChanged { config: Box::new(settings), reason: text() },
-        Event::PlanPaused { reason: text(), from_above: true },
+        Event::PlanPaused { reason: text(), from_parent: true },
         Event::PlanResumed {},
         Event::PlanCancelled { reason: text() },
         Event::TaskPaused { task_id, reason: text() },

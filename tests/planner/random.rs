@@ -240,8 +240,8 @@ pub enum Act {
     Summarise {
         n: u8,
     },
-    /// What comes from the plan above: a pause, that it goes on, that it is undone.
-    FromAbove {
+    /// What comes from the parent plan: a pause, that it goes on, that it is undone.
+    FromParent {
         what: u8,
     },
     /// To go on as another plan, with a change to its tasks.
@@ -366,7 +366,7 @@ pub fn acts() -> impl Strategy<Value = Act> {
         3 => of_time_and_questions(),
         1 => (0..60_usize).prop_map(|max_tokens| Act::Compact { max_tokens }),
         1 => any::<u8>().prop_map(|n| Act::Summarise { n }),
-        2 => any::<u8>().prop_map(|what| Act::FromAbove { what }),
+        2 => any::<u8>().prop_map(|what| Act::FromParent { what }),
         1 => Just(Act::Initialize),
     ]
 }
@@ -429,7 +429,7 @@ impl Act {
             | Self::AnswerAndAsk { .. }
             | Self::RetryNow { .. }
             | Self::Summarise { .. }
-            | Self::FromAbove { .. }
+            | Self::FromParent { .. }
             | Self::Fork { .. }
             | Self::Undo => self.of_time_and_questions(state),
             Self::Tick { at } => match state.next_timer() {
@@ -486,10 +486,10 @@ impl Act {
                 let task_ids = done.map(|task| task.plan.id).collect();
                 Command::Summarise { summary: "Much was done. ".repeat(usize::from(*n)), task_ids }
             }
-            Self::FromAbove { what } => match what % 5 {
-                0 | 1 => Command::PauseFromAbove { reason: "the plan above is paused".into() },
-                2 | 3 => Command::ResumeFromAbove,
-                _ => Command::CancelFromAbove { reason: "its task has ended".into() },
+            Self::FromParent { what } => match what % 5 {
+                0 | 1 => Command::PauseFromParent { reason: "the parent plan is paused".into() },
+                2 | 3 => Command::ResumeFromParent,
+                _ => Command::CancelFromParent { reason: "its task has ended".into() },
             },
             Self::Fork { at, change } => {
                 let amendments = change.iter().map(|change| change.amendment(state)).collect();

@@ -172,13 +172,13 @@ async fn with_a_plan_pauses_and_goes_on_what_is_below_it_but_not_what_somebody_p
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_plan_that_is_paused_from_above_too_late_goes_on_again() {
+async fn a_plan_that_is_paused_from_parent_too_late_goes_on_again() {
     let rig = plan_of(vec![left_to(1, "- Think about it\n", None)]).await;
     let crew = Crew::of(&rig, None);
     until(&rig.store, event::STREAM, "p.1-1", |event: &Event| matches!(event, Event::TaskDispatched { .. })).await;
-    // As of a host that read the plan above before it was resumed.
+    // As of a host that read the parent plan before it was resumed.
     let mut late = planner_of(&rig.store, "p.1-1", sub_plan_tags("p.1-1", PLAN, &[])).await.unwrap();
-    late.execute(Command::PauseFromAbove { reason: "plan p is paused".into() }, &Cause::request()).await.unwrap();
+    late.execute(Command::PauseFromParent { reason: "plan p is paused".into() }, &Cause::request()).await.unwrap();
     until(&rig.store, event::STREAM, "p.1-1", |event: &Event| matches!(event, Event::PlanResumed {})).await;
     crew.stop().await;
 }

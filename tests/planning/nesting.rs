@@ -66,8 +66,8 @@ fn pause() -> Command {
 
 #[test]
 fn a_sub_plan_is_cancelled_paused_and_resumed_with_the_plan_above() {
-    let from_above = Command::PauseFromAbove { reason: "plan p is paused".into() };
-    let over = Command::CancelFromAbove { reason: "task 1 of plan p has ended".into() };
+    let from_parent = Command::PauseFromParent { reason: "plan p is paused".into() };
+    let over = Command::CancelFromParent { reason: "task 1 of plan p has ended".into() };
     let cases = [
         ("nothing happened", None, vec![], vec![], None),
         ("another task ended", None, vec![cancel(Some(2))], vec![], None),
@@ -84,9 +84,9 @@ fn a_sub_plan_is_cancelled_paused_and_resumed_with_the_plan_above() {
             Some(over),
         ),
         ("it ended already", None, vec![cancel(None)], vec![cancel(None)], None),
-        ("the plan was paused", None, vec![pause()], vec![], Some(from_above.clone())),
-        ("both are paused", None, vec![pause()], vec![from_above.clone()], None),
-        ("the plan was resumed", None, vec![], vec![from_above], Some(Command::ResumeFromAbove)),
+        ("the plan was paused", None, vec![pause()], vec![], Some(from_parent.clone())),
+        ("both are paused", None, vec![pause()], vec![from_parent.clone()], None),
+        ("the plan was resumed", None, vec![], vec![from_parent], Some(Command::ResumeFromParent)),
         ("somebody paused it", None, vec![], vec![pause()], None),
     ];
     for (case, request, of_above, of_sub, expected) in cases {
@@ -105,7 +105,7 @@ fn a_sub_plan_that_undoes_what_it_did_is_cancelled_once() {
     let mut sub = planner(vec![done, task(2)], Origin::default(), config);
     let result = ExecutorEvent::TaskCompleted { node_id: TaskId(1), attempt: 1, result: String::new() };
     sub.process(Command::HandleExecutorEvent(result)).unwrap();
-    let cancel = || Command::CancelFromAbove { reason: "over".into() };
+    let cancel = || Command::CancelFromParent { reason: "over".into() };
     let events = sub.process(cancel()).unwrap();
     assert!(events.iter().any(|event| matches!(event, Event::TasksAmended { .. })), "{events:?}");
     assert_eq!(sub.process(cancel()).unwrap(), []);

@@ -87,7 +87,7 @@ fn happened() -> Vec<Event> {
         update(TaskStatus::Failed, None, Some(marked("error"))),
         update(TaskStatus::Completed, Some(marked("result")), None),
         Event::ClarificationReceived { task_id, question_id, answer: marked("answer"), is_default: false },
-        Event::PlanPaused { reason: marked("reason"), from_above: false },
+        Event::PlanPaused { reason: marked("reason"), from_parent: false },
         Event::PlanResumed {},
     ]
 }
@@ -134,7 +134,7 @@ fn whole_plan(plan: &str) -> Append {
 
 /// A reason given to a plan.
 fn pause(plan: &str, reason: &str) -> Append {
-    let event = new_event(&Event::PlanPaused { reason: reason.into(), from_above: false }, plan);
+    let event = new_event(&Event::PlanPaused { reason: reason.into(), from_parent: false }, plan);
     Append::to("planner", plan, Expected::Any, vec![event])
 }
 

@@ -97,7 +97,7 @@ async fn live_events_and_those_of_groups_are_opened_too() {
                 break heard;
             }
         };
-        assert_eq!(heard.decode::<Event>().unwrap(), Event::PlanPaused { reason: marked("live"), from_above: false });
+        assert_eq!(heard.decode::<Event>().unwrap(), Event::PlanPaused { reason: marked("live"), from_parent: false });
 
         let group = sealed.group("g").query(Query::stream("planner"));
         let handler = group_handler(|event: &Recorded, _| {
@@ -130,7 +130,7 @@ async fn an_append_that_is_repeated_gives_the_same_bytes_whoever_repeats_it() {
         }
         assert_eq!(everything(&store).await, bytes);
 
-        let other = new_event(&Event::PlanPaused { reason: "another".into(), from_above: false }, "p");
+        let other = new_event(&Event::PlanPaused { reason: "another".into(), from_parent: false }, "p");
         let other = other.with_id(append.writes()[0].events[0].event_id());
         let other = Append::to("planner", "p", Expected::Any, vec![other]);
         let refused = ring.veil(&store, Some("a")).append(other).await;

@@ -103,14 +103,14 @@ pub enum Command {
     /// Go on after a pause.
     Resume,
     /// Start nothing more while the plan is paused whose task this one carries out.
-    PauseFromAbove {
+    PauseFromParent {
         /// Why.
         reason: String,
     },
-    /// Go on if the last pause came from the plan above.
-    ResumeFromAbove,
+    /// Go on if the last pause came from the parent plan.
+    ResumeFromParent,
     /// End the whole plan because the task that it carries out has ended; once.
-    CancelFromAbove {
+    CancelFromParent {
         /// Why.
         reason: String,
     },

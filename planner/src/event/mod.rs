@@ -23,10 +23,10 @@ pub fn plan_tag(plan: &str) -> String {
     format!("plan:{plan}")
 }
 
-/// The tag that every event of a plan bears, and of its tasks, for each plan that stands above it.
+/// The tag that every event of a plan bears, and of its tasks, for each of its ancestors.
 #[must_use]
-pub fn under_tag(plan: &str) -> String {
-    format!("under:{plan}")
+pub fn ancestor_tag(plan: &str) -> String {
+    format!("ancestor:{plan}")
 }
 
 /// The tags of a plan that carries a task of another out: its own, and what the other's say of what it belongs to.
@@ -34,7 +34,7 @@ pub fn under_tag(plan: &str) -> String {
 pub fn sub_plan_tags(plan: &str, parent: &str, tags: &[String]) -> Vec<String> {
     let of_parent = plan_tag(parent);
     let kept = tags.iter().filter(|tag| **tag != of_parent).cloned();
-    [plan_tag(plan), under_tag(parent)].into_iter().chain(kept).collect()
+    [plan_tag(plan), ancestor_tag(parent)].into_iter().chain(kept).collect()
 }
 
 /// Where a task stands.
@@ -312,9 +312,9 @@ pub enum Event {
     PlanPaused {
         /// Why.
         reason: String,
-        /// True when it is because the plan above is paused; then it goes on when that one does.
+        /// True when it is because the parent plan is paused; then it goes on when that one does.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-        from_above: bool,
+        from_parent: bool,
     },
     /// Tasks are started again.
     PlanResumed {},

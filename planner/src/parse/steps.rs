@@ -232,7 +232,7 @@ impl Finder<'_> {
         }
     }
 
-    /// Remembers a paragraph for the list below it and for the one above it. A list of boxes is a plan whatever is said
+    /// Remembers a paragraph for the list below it and for its parent. A list of boxes is a plan whatever is said
     /// around it, but for a line that introduces it.
     fn note_list(&mut self, place: usize) {
         let block = &self.blocks[place];

@@ -28,28 +28,28 @@ impl Planner {
     }
 
     /// A plan that is cancelled already is left to undo what it did.
-    pub(super) fn cancel_from_above(&self, reason: &str) -> Vec<Event> {
+    pub(super) fn cancel_from_parent(&self, reason: &str) -> Vec<Event> {
         if self.state.is_cancelled() { Vec::new() } else { self.cancel_plan(reason) }
     }
 
     pub(super) fn pause(&self, reason: String) -> Result<Vec<Event>, PlannerError> {
         match self.state.phase {
             // Whoever pauses it himself does not want it to go on with another.
-            Phase::Paused if !self.state.paused_from_above => Ok(Vec::new()),
-            Phase::Active | Phase::Paused => Ok(vec![Event::PlanPaused { reason, from_above: false }]),
+            Phase::Paused if !self.state.paused_from_parent => Ok(Vec::new()),
+            Phase::Active | Phase::Paused => Ok(vec![Event::PlanPaused { reason, from_parent: false }]),
             Phase::Empty => Ok(Vec::new()),
             Phase::Ended(_) => Err(PlannerError::PlanEnded),
         }
     }
 
-    pub(super) fn pause_from_above(&self, reason: String) -> Vec<Event> {
+    pub(super) fn pause_from_parent(&self, reason: String) -> Vec<Event> {
         let is_on = self.state.phase == Phase::Active;
-        is_on.then_some(Event::PlanPaused { reason, from_above: true }).into_iter().collect()
+        is_on.then_some(Event::PlanPaused { reason, from_parent: true }).into_iter().collect()
     }
 
     /// What was paused by hand, or for want of budget, stays so.
-    pub(super) fn resume_from_above(&self) -> Vec<Event> {
-        let may_go_on = self.state.phase == Phase::Paused && self.state.paused_from_above;
+    pub(super) fn resume_from_parent(&self) -> Vec<Event> {
+        let may_go_on = self.state.phase == Phase::Paused && self.state.paused_from_parent;
         may_go_on.then_some(Event::PlanResumed {}).into_iter().collect()
     }
 

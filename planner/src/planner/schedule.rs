@@ -18,7 +18,7 @@ impl Planner {
         let is_on = matches!(self.state.phase, Phase::Active | Phase::Paused);
         let is_undone_late = match self.state.phase {
             Phase::Ended(Outcome::Failed | Outcome::Cancelled) => true,
-            // It had ended well, and is undone with the plan above.
+            // It had ended well, and is undone with the parent plan.
             Phase::Ended(Outcome::Completed) => self.state.cancelled,
             Phase::Empty | Phase::Active | Phase::Paused => false,
         };
@@ -42,7 +42,7 @@ impl Planner {
     fn pause_for_want_of_budget(&self) -> Vec<Event> {
         let shortage = self.state.shortage();
         shortage
-            .map(|shortage| Event::PlanPaused { reason: shortage.to_string(), from_above: false })
+            .map(|shortage| Event::PlanPaused { reason: shortage.to_string(), from_parent: false })
             .into_iter()
             .collect()
     }

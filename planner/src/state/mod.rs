@@ -61,8 +61,8 @@ pub struct PlannerState {
     /// The events of its history so far, those of the plans that it goes on from included.
     pub(crate) n_events: u64,
     pub(crate) cancelled: bool,
-    /// Whether the last pause came from the plan above.
-    pub(crate) paused_from_above: bool,
+    /// Whether the last pause came from the parent plan.
+    pub(crate) paused_from_parent: bool,
     pub(crate) origin: Origin,
     /// Of a fork: the other plan, and the last position of the history that they share.
     pub(crate) parent: Option<(String, Position)>,
@@ -146,10 +146,10 @@ impl PlannerState {
         self.cancelled
     }
 
-    /// True of a plan that is paused because the one above it is.
+    /// True of a plan that is paused because its parent is.
     #[must_use]
-    pub fn is_paused_from_above(&self) -> bool {
-        self.phase == Phase::Paused && self.paused_from_above
+    pub fn is_paused_from_parent(&self) -> bool {
+        self.phase == Phase::Paused && self.paused_from_parent
     }
 
     /// The text's first heading.
@@ -324,8 +324,8 @@ impl PlannerState {
                 let requested = summary::Requested { task_ids: task_ids.clone(), at: self.n_events - 1 };
                 self.summary.requested = Some(requested);
             }
-            Event::PlanPaused { from_above, .. } => {
-                (self.phase, self.paused_from_above) = (Phase::Paused, *from_above);
+            Event::PlanPaused { from_parent, .. } => {
+                (self.phase, self.paused_from_parent) = (Phase::Paused, *from_parent);
             }
             Event::PlanResumed {} => self.phase = Phase::Active,
             Event::PlanStopped { because } => self.stopped = Some(*because),
