@@ -39,7 +39,7 @@ pub struct Drive<'a> {
     plan: String,
     view: PlanView,
     /// The plans that carry out tasks of this one, or of each other.
-    below: BTreeMap<String, PlanView>,
+    sub_plans: BTreeMap<String, PlanView>,
     /// What is read of the log, of all of them.
     at: Position,
     tags: Vec<String>,
@@ -107,7 +107,7 @@ impl<'a> Drive<'a> {
             plan,
             at: view.at(),
             view,
-            below: BTreeMap::new(),
+            sub_plans: BTreeMap::new(),
             tags,
             asking: Asking::default(),
             kept: None,
@@ -117,8 +117,8 @@ impl<'a> Drive<'a> {
         let known = Range::between(since, drive.view.at());
         let (store, query) = (drive.store.clone(), Query::tag(plan_tag(&drive.plan)));
         queries::for_each(&store, &query, known, |recorded| drive.print_event(recorded)).await?;
-        let (below, up_to) = (Query::tag(ancestor_tag(&drive.plan)), Range::up_to(drive.at));
-        queries::for_each(&store, &below, up_to, |recorded| drive.take(recorded)).await?;
+        let (sub_plans, up_to) = (Query::tag(ancestor_tag(&drive.plan)), Range::up_to(drive.at));
+        queries::for_each(&store, &sub_plans, up_to, |recorded| drive.take(recorded)).await?;
         Ok(drive)
     }
 
@@ -208,7 +208,7 @@ impl<'a> Drive<'a> {
         if !recorded.tags.contains(&plan_tag(&self.plan)) {
             let plan = claim::split_aggregate_id(&recorded.aggregate_id).map(|(plan, _)| plan);
             let plan = plan.filter(|_| recorded.stream_id == claim::STREAM).unwrap_or(&recorded.aggregate_id);
-            return Ok(self.below.entry(plan.to_owned()).or_default().apply(recorded)?);
+            return Ok(self.sub_plans.entry(plan.to_owned()).or_default().apply(recorded)?);
         }
         self.view.apply(recorded)?;
         self.kept.iter_mut().for_each(Kept::plan_has_changed);
@@ -239,7 +239,7 @@ impl<'a> Drive<'a> {
     /// Whether the loop ends here; where only an answer is missing and somebody is there, asks.
     fn end(&mut self) -> Result<Option<End>, Failure> {
         let state = self.view.state();
-        let is_busy = workforce::is_busy(&self.roster, &self.plan, &self.view, &self.below);
+        let is_busy = workforce::is_busy(&self.roster, &self.plan, &self.view, &self.sub_plans);
         match state.phase() {
             Phase::Ended(outcome) => return Ok(Some(End::Plan(outcome))),
             Phase::Paused if !is_busy => return Ok(Some(End::Paused)),
@@ -369,14 +369,14 @@ impl<'a> Drive<'a> {
             End::Waiting => {
                 let mut next = look::what_is_waited_for(self.session, &self.plan, &self.view);
                 for (plan, view) in
-                    self.below.iter().filter(|(_, view)| !matches!(view.state().phase(), Phase::Ended(_)))
+                    self.sub_plans.iter().filter(|(_, view)| !matches!(view.state().phase(), Phase::Ended(_)))
                 {
                     next.extend(look::what_is_waited_for(self.session, plan, view));
                 }
                 next.push(format!("then, to go on: {resume}"));
                 let lacks =
                     |view: &PlanView| view.state().phase() == Phase::Paused && view.state().shortage().is_some();
-                (if self.below.values().any(lacks) { Code::Budget } else { Code::Waiting }, next)
+                (if self.sub_plans.values().any(lacks) { Code::Budget } else { Code::Waiting }, next)
             }
         }
     }

@@ -110,9 +110,9 @@ pub async fn show(session: &Session, show: &Show) -> Result<Code, Failure> {
                     writeln!(stdout, "{line}")?;
                 }
                 let running = view.state().tasks().iter().filter(|task| task.status == TaskStatus::Running);
-                for below in running.filter_map(|task| task.sub_plan_id(&plan)) {
-                    let view = load_view(&store, &below, Range::up_to(at)).await?;
-                    open.push((below, view));
+                for sub_plan in running.filter_map(|task| task.sub_plan_id(&plan)) {
+                    let view = load_view(&store, &sub_plan, Range::up_to(at)).await?;
+                    open.push((sub_plan, view));
                 }
             }
         }
@@ -177,8 +177,8 @@ pub fn print_view(mut to: impl Write, plan: &str, at: Position, view: &PlanView)
         writeln!(to, "{:>width$}  {status:<18}  {text}", task.plan.name())?;
         let indent = width + 22;
         let ended = task.result.as_deref().or(task.error.as_deref()).filter(|text| !text.is_empty());
-        if let Some(below) = task.sub_plan_id(plan) {
-            writeln!(to, "{:indent$}plan {}", "", visible(&below))?;
+        if let Some(sub_plan) = task.sub_plan_id(plan) {
+            writeln!(to, "{:indent$}plan {}", "", visible(&sub_plan))?;
         }
         if let Some(ended) = ended {
             writeln!(to, "{:indent$}{}", "", one_line(ended, 100))?;

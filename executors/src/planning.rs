@@ -109,9 +109,9 @@ pub async fn host(
     tags: Vec<String>,
     taken_in: watch::Sender<Position>,
 ) -> Result<(), Error> {
-    let below = Query::tag(ancestor_tag(&plan));
-    let below = host_matching(store.clone(), below, watch::channel(Position(0)).0);
-    tokio::try_join!(host_one(store, plan, tags, taken_in), below).map(drop)
+    let sub_plans = Query::tag(ancestor_tag(&plan));
+    let sub_plans = host_matching(store.clone(), sub_plans, watch::channel(Position(0)).0);
+    tokio::try_join!(host_one(store, plan, tags, taken_in), sub_plans).map(drop)
 }
 
 async fn host_one(

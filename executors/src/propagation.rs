@@ -69,8 +69,8 @@ pub(crate) async fn follow_parent(store: &EventStore, plan: &str, planner: &mut 
     for _ in 0..COMMANDS_MAX {
         let state = planner.handler().state();
         let Some(parent) = nesting::parent_task(plan, state) else { return Ok(()) };
-        let above = read_plan(store, &parent.plan, Vec::new()).await?;
-        let Some(command) = nesting::follow(plan, state, above.handler().state()) else { return Ok(()) };
+        let parent_plan = read_plan(store, &parent.plan, Vec::new()).await?;
+        let Some(command) = nesting::follow(plan, state, parent_plan.handler().state()) else { return Ok(()) };
         execute_retrying(planner, command, &Cause::request()).await?;
     }
     tracing::warn!(plan, "its parent plan changes faster than it can follow");

@@ -88,8 +88,8 @@ impl SubPlanRun<'_> {
     /// A sub-plan that ended because its task did has stopped the task, whichever end is seen first.
     async fn unless_stopped(self, ending: Ending) -> Ending {
         let Ending::Failed { .. } = ending else { return ending };
-        let Ok(above) = read_plan(self.store, self.job.plan, Vec::new()).await else { return ending };
-        match nesting::ended_meanwhile(above.handler().state(), self.job.task, self.job.attempt) {
+        let Ok(parent_plan) = read_plan(self.store, self.job.plan, Vec::new()).await else { return ending };
+        match nesting::ended_meanwhile(parent_plan.handler().state(), self.job.task, self.job.attempt) {
             Some(reason) => Ending::Stopped { reason },
             None => ending,
         }
@@ -145,15 +145,16 @@ impl SubPlanRun<'_> {
 
     /// Makes the sub-plan unless it is there, in one append.
     async fn make(self) -> Result<(), Ending> {
-        let (plan, above) = (self.plan(), self.job.plan);
+        let (plan, parent_plan) = (self.plan(), self.job.plan);
         let mut planner = self.planner().await.map_err(|error| unreadable(&plan, &error))?;
         if planner.handler().state().phase() != Phase::Empty {
             return self.made(planner.handler().state());
         }
-        let above = read_plan(self.store, above, Vec::new()).await.map_err(|error| unreadable(above, &error))?;
-        let above = above.handler().state();
-        let origin = nesting::origin(self.task(), above, self.sub_plan);
-        let context = nesting::context(self.job.plan, above);
+        let parent_plan =
+            read_plan(self.store, parent_plan, Vec::new()).await.map_err(|error| unreadable(parent_plan, &error))?;
+        let parent_plan = parent_plan.handler().state();
+        let origin = nesting::origin(self.task(), parent_plan, self.sub_plan);
+        let context = nesting::context(self.job.plan, parent_plan);
         let proposal = match self.agents.proposal(self.sub_plan, &context, origin).await {
             Ok(proposal) => Box::new(proposal),
             Err(error) => {
@@ -161,7 +162,7 @@ impl SubPlanRun<'_> {
                 return Err(failed(format!("no plan could be made for it: {error}")));
             }
         };
-        let config = nesting::config(above, self.job.task, self.job.parameters.budget, self.store.now());
+        let config = nesting::config(parent_plan, self.job.task, self.job.parameters.budget, self.store.now());
         let command = Command::Propose { proposal, attachments: Vec::new(), config };
         match execute_retrying(&mut planner, command, self.cause).await {
             // Whoever was faster made the same plan.

@@ -27,19 +27,19 @@ pub fn parent_task<'a>(plan: &str, state: &'a PlannerState) -> Option<&'a Parent
 
 /// The origin of the sub-plan that carries out a task of this plan.
 #[must_use]
-pub fn origin(task: ParentTask, above: &PlannerState, sub_plan: &SubPlan) -> Origin {
+pub fn origin(task: ParentTask, parent_plan: &PlannerState, sub_plan: &SubPlan) -> Origin {
     let request = sub_plan.request.as_ref();
     let planned_by = request.map(|_| format!("request {}/{}/{}", task.plan, task.task, task.attempt));
-    Origin { planned_by, parent: Some(task), depth: above.origin().depth.saturating_add(1), agent: None }
+    Origin { planned_by, parent: Some(task), depth: parent_plan.origin().depth.saturating_add(1), agent: None }
 }
 
 /// The settings of a sub-plan: those of its parent plan, with the budget of its task and the time that is left for it.
 #[must_use]
-pub fn config(above: &PlannerState, task: TaskId, budget: Budget, now: Timestamp) -> PlannerConfig {
-    let deadline_ms = above.time_left(task, now);
+pub fn config(parent_plan: &PlannerState, task: TaskId, budget: Budget, now: Timestamp) -> PlannerConfig {
+    let deadline_ms = parent_plan.time_left(task, now);
     // The budget of the parent plan may have been lowered since the dispatch.
-    let budget = budget.least(above.left_for_plans());
-    PlannerConfig { budget, deadline_ms, standing: false, ..above.config().clone() }
+    let budget = budget.least(parent_plan.left_for_plans());
+    PlannerConfig { budget, deadline_ms, standing: false, ..parent_plan.config().clone() }
 }
 
 /// The command that brings a sub-plan in line with its parent plan; none when it is in line.
@@ -47,14 +47,14 @@ pub fn config(above: &PlannerState, task: TaskId, budget: Budget, now: Timestamp
 /// It ends when its task has ended or was dispatched again, and is paused and resumed with the parent plan. A sub-plan that
 /// answers a request whose time has run out goes on while the plan that asked does: a late answer is recorded.
 #[must_use]
-pub fn follow(plan: &str, state: &PlannerState, above: &PlannerState) -> Option<Command> {
+pub fn follow(plan: &str, state: &PlannerState, parent_plan: &PlannerState) -> Option<Command> {
     let parent = parent_task(plan, state).filter(|_| matches!(state.phase(), Phase::Active | Phase::Paused))?;
-    let task = above.task(parent.task)?;
+    let task = parent_plan.task(parent.task)?;
     let is_awaited_late = task.plan.request().is_some()
         && task.status == TaskStatus::TimedOut
-        && !matches!(above.phase(), Phase::Ended(_));
+        && !matches!(parent_plan.phase(), Phase::Ended(_));
     let is_over = task.status.is_end() || task.attempts > parent.attempt;
-    match above.phase() {
+    match parent_plan.phase() {
         _ if is_over && !is_awaited_late => (!state.is_cancelled()).then(|| Command::CancelFromParent {
             reason: format!("task {} of plan {} has ended", parent.task, parent.plan),
         }),
@@ -108,24 +108,24 @@ pub fn waits_for(plan: &str, state: &PlannerState) -> Option<String> {
 
 /// The error of a task that has ended, or was dispatched again, since this attempt.
 #[must_use]
-pub fn ended_meanwhile(above: &PlannerState, task: TaskId, attempt: u32) -> Option<String> {
-    let task = above.task(task).filter(|task| task.status.is_end() || task.attempts > attempt)?;
+pub fn ended_meanwhile(parent_plan: &PlannerState, task: TaskId, attempt: u32) -> Option<String> {
+    let task = parent_plan.task(task).filter(|task| task.status.is_end() || task.attempts > attempt)?;
     Some(task.error.clone().unwrap_or_default())
 }
 
 /// The excerpt of the parent plan that the agent of a sub-plan is shown: its title, its open tasks and its results.
 #[must_use]
-pub fn context(plan: &str, above: &PlannerState) -> String {
+pub fn context(plan: &str, parent_plan: &PlannerState) -> String {
     let line = |text: &str| truncate(text, CONTEXT_LINE_CHARS_MAX);
-    let open = above.tasks().iter().filter(|task| !task.status.is_end()).take(CONTEXT_TASKS_MAX);
+    let open = parent_plan.tasks().iter().filter(|task| !task.status.is_end()).take(CONTEXT_TASKS_MAX);
     let open = open.map(|task| format!("- open: {}", line(&task.plan.description)));
-    let done = above.tasks().iter().filter_map(|task| {
+    let done = parent_plan.tasks().iter().filter_map(|task| {
         let result = task.result.as_deref().filter(|result| !result.trim().is_empty())?;
         let is_done = task.status == TaskStatus::Completed;
         is_done.then(|| format!("- done: {}: {}", line(&task.plan.description), line(result)))
     });
     let mut done = done.rev().take(CONTEXT_TASKS_MAX).collect::<Vec<_>>();
     done.reverse();
-    let title = format!("{plan}: {}", above.title().unwrap_or("no title"));
+    let title = format!("{plan}: {}", parent_plan.title().unwrap_or("no title"));
     std::iter::once(title).chain(open).chain(done).collect::<Vec<_>>().join("\n")
 }

@@ -222,8 +222,8 @@ pub fn sub_plan_id(parent: &ParentTask) -> String {
 
 /// True when a plan carries a task out, itself or for a plan that does.
 #[must_use]
-pub fn is_within(plan: &str, above: &str, task: TaskId) -> bool {
-    let rest = plan.strip_prefix(above).and_then(|rest| rest.strip_prefix(&format!(".{task}-")));
+pub fn is_within(plan: &str, parent_plan: &str, task: TaskId) -> bool {
+    let rest = plan.strip_prefix(parent_plan).and_then(|rest| rest.strip_prefix(&format!(".{task}-")));
     rest.is_some_and(|rest| rest.split('.').next().is_some_and(|attempt| attempt.parse::<u32>().is_ok()))
 }
 
