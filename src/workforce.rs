@@ -19,7 +19,7 @@ use crewlog_executors::worker::{InterruptedTask, Scope, Worker};
 use crewlog_mq::{Error, EventStore, Position};
 use crewlog_planner::crew::conflicts::Conflicts;
 use crewlog_planner::crew::statistics::Statistics;
-use crewlog_planner::sealed::is_plan_withheld;
+use crewlog_planner::sealed::is_plan_undecryptable;
 use crewlog_planner::state::{Phase, Task};
 use crewlog_planner::view::PlanView;
 use tokio::sync::watch;
@@ -95,7 +95,7 @@ pub async fn run_out(timeout: Option<Duration>) {
 /// True while a plan goes on by itself as far as these executors can bring it. `all` are the plans that may stand below it.
 pub fn is_busy(roster: &Roster, plan: &str, view: &PlanView, all: &BTreeMap<String, PlanView>) -> bool {
     let state = view.state();
-    if is_plan_withheld(state) {
+    if is_plan_undecryptable(state) {
         return false;
     }
     let goes_on_below = |task: &Task| {

@@ -11,7 +11,7 @@ use crewlog_planner::agents::{AgentPlan, PlanError, plan_answer, plan_words, rea
 use crewlog_planner::model::{Terms, TooLong, agent_plan_request, read_agent_plan};
 use crewlog_planner::plan::{Origin, Proposal, SubPlan};
 use crewlog_planner::protocol::AgentType;
-use crewlog_planner::sealed::is_withheld;
+use crewlog_planner::sealed::is_undecryptable;
 
 use crate::model::{Asker, NoAnswer};
 
@@ -72,7 +72,7 @@ impl Agents {
         words: &str,
         context: &str,
     ) -> Result<AgentPlan, PlanningError> {
-        if is_withheld(words) || is_withheld(context) {
+        if is_undecryptable(words) || is_undecryptable(context) {
             return Err(PlanningError::Sealed);
         }
         if let Some(plan) = self.by_model(asker, agent, words, context).await {

@@ -7,7 +7,7 @@ use crewlog_mq::{Cause, Error, EventStore, Position, Query, Range, Recorded};
 use crewlog_planner::claim;
 use crewlog_planner::event::{self, About, Event, PlannerCmd, TaskInput, TaskStatus};
 use crewlog_planner::plan::{NodeKind, TaskId};
-use crewlog_planner::sealed::is_task_withheld;
+use crewlog_planner::sealed::is_task_undecryptable;
 use crewlog_planner::state::Phase;
 use crewlog_planner::view::{Lease, PlanView};
 use futures::TryStreamExt;
@@ -105,7 +105,7 @@ impl Worked {
     }
 
     fn insert(&mut self, dispatch: Dispatch) {
-        if is_task_withheld(&dispatch.parameters) {
+        if is_task_undecryptable(&dispatch.parameters) {
             let (plan, task) = (&dispatch.plan, dispatch.task);
             tracing::warn!(plan, %task, "what is to be done is sealed; it is left to others");
             return;

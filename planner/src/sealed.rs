@@ -52,30 +52,32 @@ pub fn key_of(tags: &[String]) -> Option<&str> {
 
 /// True for what is read in place of a text that cannot be opened; without the feature `sealing` nothing opens any.
 #[must_use]
-pub fn is_withheld(text: &str) -> bool {
+pub fn is_undecryptable(text: &str) -> bool {
     [SEALED, SHREDDED, BROKEN].contains(&text) || (cfg!(not(feature = "sealing")) && text.starts_with(PREFIX))
 }
 
 /// True when a text of this JSON cannot be opened.
 #[must_use]
-pub fn is_json_withheld(json: &Value) -> bool {
+pub fn is_json_undecryptable(json: &Value) -> bool {
     match json {
-        Value::String(text) => is_withheld(text),
-        Value::Array(values) => values.iter().any(is_json_withheld),
-        Value::Object(fields) => fields.values().any(is_json_withheld),
+        Value::String(text) => is_undecryptable(text),
+        Value::Array(values) => values.iter().any(is_json_undecryptable),
+        Value::Object(fields) => fields.values().any(is_json_undecryptable),
         Value::Null | Value::Bool(_) | Value::Number(_) => false,
     }
 }
 
 /// True when something of what an executor is told cannot be opened. Nobody may act on that.
 #[must_use]
-pub fn is_task_withheld(parameters: &TaskInput) -> bool {
-    serde_json::to_value(parameters).is_ok_and(|json| is_json_withheld(&json))
+pub fn is_task_undecryptable(parameters: &TaskInput) -> bool {
+    serde_json::to_value(parameters).is_ok_and(|json| is_json_undecryptable(&json))
 }
 
 /// True when the plan's tasks cannot be read.
 #[must_use]
-pub fn is_plan_withheld(state: &PlannerState) -> bool {
+pub fn is_plan_undecryptable(state: &PlannerState) -> bool {
     let mut tasks = state.tasks().iter();
-    tasks.any(|task| is_withheld(&task.plan.description) || task.plan.command.as_deref().is_some_and(is_withheld))
+    tasks.any(|task| {
+        is_undecryptable(&task.plan.description) || task.plan.command.as_deref().is_some_and(is_undecryptable)
+    })
 }

@@ -208,7 +208,7 @@ where
     H::Error: Display,
 {
     let events = written.iter().map(|recorded| recorded.decode()).collect::<Result<Vec<_>, _>>()?;
-    if let Some(decided) = withheld(written) {
+    if let Some(decided) = undecryptable(written) {
         events.iter().for_each(|event| handler.apply(event));
         return Ok(decided);
     }
@@ -248,7 +248,7 @@ where
 
 /// Whether texts of what was written, or of what led to it, are kept from us, and how. A broken seal is not among them: it
 /// is a difference.
-fn withheld(written: &[Recorded]) -> Option<Decided> {
+fn undecryptable(written: &[Recorded]) -> Option<Decided> {
     let (mut is_sealed, mut is_shredded) = (false, false);
     // In a plan that nobody sealed these are words like others.
     for recorded in written.iter().filter(|recorded| sealed::key_of(&recorded.tags).is_some()) {

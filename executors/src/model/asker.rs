@@ -12,7 +12,7 @@ use crewlog_planner::model::{
     request_tag,
 };
 use crewlog_planner::plan::{ParentTask, sub_plan_id};
-use crewlog_planner::sealed::is_withheld;
+use crewlog_planner::sealed::is_undecryptable;
 use crewlog_planner::text::estimate_tokens;
 use tokio::time::Instant;
 
@@ -116,8 +116,8 @@ impl Asker {
     /// # Errors
     /// A fault of the log.
     pub async fn on_behalf_of_plan_for(&self, task: &ParentTask) -> Result<Self, crewlog_mq::Error> {
-        let above = Query::aggregate(event::STREAM, &task.plan);
-        let first = self.store.read(&above, Range::default(), 1).await?.events.pop();
+        let parent_plan = Query::aggregate(event::STREAM, &task.plan);
+        let first = self.store.read(&parent_plan, Range::default(), 1).await?.events.pop();
         let plan = sub_plan_id(task);
         let tags = sub_plan_tags(&plan, &task.plan, &first.map(|first| first.tags).unwrap_or_default());
         Ok(self.on_behalf_of(plan, tags))
@@ -176,7 +176,7 @@ impl Asker {
                     let command = CallCommand::Answer { hash: request_hash.clone(), answer: answer.clone() };
                     execute(&mut calls, command, follows).await?;
                     // Another process may have been faster, and its answer is the one that counts.
-                    let counts = calls.handler().answer(&request_hash).filter(|known| !is_withheld(&known.text));
+                    let counts = calls.handler().answer(&request_hash).filter(|known| !is_undecryptable(&known.text));
                     let answer = counts.cloned().unwrap_or(answer);
                     return Ok(Answered { request: request_hash, answer, from_log: false });
                 }
@@ -202,7 +202,7 @@ impl Asker {
         for recorded in self.store.read(&query, Range::default(), ANSWERS_LOOKED_AT_MAX).await?.events {
             match recorded.decode::<CallEvent>()? {
                 // What this process cannot read, of a plan that is sealed otherwise or was shredded, is no answer to it.
-                CallEvent::ModelAnswered { text, .. } if is_withheld(&text) => {}
+                CallEvent::ModelAnswered { text, .. } if is_undecryptable(&text) => {}
                 CallEvent::ModelAnswered { text, usage, cost_micros, duration_ms, .. } => {
                     return Ok(Some(Answer { text, usage, cost_micros, duration_ms }));
                 }
