@@ -21,10 +21,10 @@ use crate::failure::{Code, Failure};
 use crate::look;
 use crate::order::order;
 use crate::queries;
+use crate::runtime;
 use crate::session::{Session, read_text};
 use crate::terminal::say;
 use crate::text::{shell_word, visible};
-use crate::workforce;
 
 /// `amend`.
 pub async fn amend(session: &Session, amend: Amend) -> Result<Code, Failure> {
@@ -217,14 +217,14 @@ fn consent_to(session: &Session, text: &str, state: &PlannerState) -> Result<(),
         look::print_warnings(&parsed.warnings, Path::new("-"));
     }
     // Nothing is carried out here, so nothing is stopped for running long.
-    let roster = workforce::roster(session, Duration::MAX, &[])?;
+    let roster = runtime::roster(session, Duration::MAX, &[])?;
     consent(session, &parsed, &roster)
 }
 
 /// What an edit would have executed, in other words or by somebody else, is asked about as what is added is. It is decided
 /// on a copy first, so that nobody is asked about what is refused.
 pub fn consent_to_edits(session: &Session, planner: &Planner, command: Command) -> Result<(), Failure> {
-    let roster = workforce::roster(session, Duration::MAX, &[])?;
+    let roster = runtime::roster(session, Duration::MAX, &[])?;
     let events = planner.clone().process(command);
     let events = events.map_err(|refusal| act::refused(planner.state(), ExecuteError::Refused(refusal)))?;
     let amended = events.into_iter().filter_map(|event| match event {

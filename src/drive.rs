@@ -26,11 +26,11 @@ use crate::json::{EventJson, ShownJson, print_line, print_pretty};
 use crate::look;
 use crate::progress::Progress;
 use crate::queries;
+use crate::runtime::{self, Runtime, RuntimeOptions, Signals};
 use crate::session::Session;
 use crate::sync::{Kept, TRIES_MAX};
 use crate::terminal::{self, say, unless_closed};
 use crate::text::{by_default, count, visible};
-use crate::workforce::{self, Signals, Terms, Workforce};
 
 /// A plan on its way.
 pub struct Drive<'a> {
@@ -46,7 +46,7 @@ pub struct Drive<'a> {
     progress: Progress,
     timeout: Option<Duration>,
     roster: Roster,
-    workforce: Workforce,
+    runtime: Runtime,
     asking: Asking,
     /// The plan's file, when both are kept in step.
     kept: Option<Kept<'a>>,
@@ -96,9 +96,10 @@ impl<'a> Drive<'a> {
         let jobs = carry.jobs.map_or(2 * PARALLELISM_MAX, usize::from);
         let tags = queries::tags_of(&store, &plan).await?;
         let model = by_model::wanted(session, carry.by_model.typed())?;
-        let terms = Terms { roster: roster.clone(), scope: Scope::Plan(plan.clone()), interrupted, jobs, model };
+        let options =
+            RuntimeOptions { roster: roster.clone(), scope: Scope::Plan(plan.clone()), interrupted, jobs, model };
         let mut drive = Self {
-            workforce: Workforce::start(session, &store, terms, tags.clone())?,
+            runtime: Runtime::start(session, &store, options, tags.clone())?,
             progress: Progress::new(session.terminal, &view).with(roster.clone()),
             timeout: carry.timeout,
             roster,
@@ -137,7 +138,7 @@ impl<'a> Drive<'a> {
         if let Ok(End::Interrupted) = end {
             self.progress.note("interrupted: stopping what runs (once more to end at once)");
         }
-        self.workforce.stop(&mut signals, |text| self.progress.note(text)).await;
+        self.runtime.stop(&mut signals, |text| self.progress.note(text)).await;
         match end {
             Ok(end) => self.finish(end).await,
             Err(failure) => Err(failure.hint(self.session.command_on("resume", &self.plan))),
@@ -146,8 +147,8 @@ impl<'a> Drive<'a> {
 
     async fn follow(&mut self, signals: &mut Signals) -> Result<End, Failure> {
         let mut events = Box::pin(self.store.follow(&family("", &self.plan), Start::After(self.at)));
-        let mut taken_in = self.workforce.taken_in.clone();
-        let deadline = workforce::run_out(self.timeout);
+        let mut taken_in = self.runtime.taken_in.clone();
+        let deadline = runtime::run_out(self.timeout);
         tokio::pin!(deadline);
         loop {
             // What runs was told what to do before its key was gone, and ends as it would.
@@ -172,7 +173,7 @@ impl<'a> Drive<'a> {
                     Some(Ok(recorded)) => self.take(&recorded)?,
                     // Nothing that is done here would be in the log.
                     Some(Err(error @ Error::Replaced { .. })) => {
-                        self.workforce.abandon();
+                        self.runtime.abandon();
                         return Err(error.into());
                     }
                     Some(Err(error)) => self.progress.note(&format!("the log could not be read: {error}")),
@@ -183,7 +184,7 @@ impl<'a> Drive<'a> {
                 () = due(self.kept.as_ref()) => drop(self.keep_file().await),
                 () = &mut deadline => return Ok(End::TimedOut),
                 () = signals.next() => return Ok(End::Interrupted),
-                fault = self.workforce.fault() => return Err(fault),
+                fault = self.runtime.fault() => return Err(fault),
             }
         }
     }
@@ -229,7 +230,7 @@ impl<'a> Drive<'a> {
 
     /// False in the middle of an append, or when more has been appended or reported: then nothing is decided yet.
     async fn has_read_all(&self) -> Result<bool, Failure> {
-        if *self.workforce.taken_in.borrow() < self.view.last_report() {
+        if *self.runtime.taken_in.borrow() < self.view.last_report() {
             return Ok(false);
         }
         let rest = self.store.read(&family("", &self.plan), Range::after(self.at), 1).await?;
@@ -239,7 +240,7 @@ impl<'a> Drive<'a> {
     /// Whether the loop ends here; where only an answer is missing and somebody is there, asks.
     fn end(&mut self) -> Result<Option<End>, Failure> {
         let state = self.view.state();
-        let is_busy = workforce::is_busy(&self.roster, &self.plan, &self.view, &self.sub_plans);
+        let is_busy = runtime::is_busy(&self.roster, &self.plan, &self.view, &self.sub_plans);
         match state.phase() {
             Phase::Ended(outcome) => return Ok(Some(End::Plan(outcome))),
             Phase::Paused if !is_busy => return Ok(Some(End::Paused)),

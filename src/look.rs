@@ -21,10 +21,10 @@ use crate::matching::mark_of;
 use crate::points::{forks_of, position_of};
 use crate::prompt;
 use crate::queries::{load_readable, load_view, open_plan, tags_of};
+use crate::runtime;
 use crate::session::Session;
 use crate::terminal::say;
 use crate::text::{by_default, in_one_line, one_line, rfc3339, shell_word, visible};
-use crate::workforce;
 
 /// Warnings that are told of one text; `plan check` tells all.
 const WARNINGS_MAX: usize = 20;
@@ -247,7 +247,7 @@ pub fn what_is_waited_for(session: &Session, plan: &str, view: &PlanView) -> Vec
     let now = crewlog_mq::Timestamp(jiff::Timestamp::now().as_microsecond());
     let is_held = |task: &Task| view.times(task.plan.id).holder.is_some_and(|lease| lease.until > now);
     // Whoever goes on here has the executors that are configured here.
-    let roster = workforce::roster(session, Duration::MAX, &[]).ok();
+    let roster = runtime::roster(session, Duration::MAX, &[]).ok();
     let is_taken = |task: &Task| roster.as_ref().is_some_and(|roster| roster.takes(&task.plan));
     let (taken, for_person) = tasks
         .filter(|task| task.plan.command.is_none() && !is_held(task))

@@ -35,6 +35,7 @@ mod prompt;
 mod propose;
 mod queries;
 mod replay;
+mod runtime;
 mod sealing;
 mod session;
 mod start;
@@ -45,7 +46,6 @@ mod text;
 mod travel;
 mod verify;
 mod work;
-mod workforce;
 
 use std::process::ExitCode;
 

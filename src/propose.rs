@@ -20,14 +20,14 @@ use crate::drive::Drive;
 use crate::failure::{Code, Failure};
 use crate::json::print_pretty;
 use crate::order::{make_plan, short_id};
+use crate::runtime::{self, Signals};
 use crate::session::{Session, read_text};
 use crate::start::plan_name;
 use crate::terminal::unless_closed;
-use crate::workforce::{self, Signals};
 
 /// `plan propose`.
 pub async fn propose(session: &Session, propose: Propose) -> Result<Code, Failure> {
-    let roster = workforce::roster(session, propose.carry.task_timeout, &[])?;
+    let roster = runtime::roster(session, propose.carry.task_timeout, &[])?;
     let (agent, registry) = (propose.agent, session.config()?.registry);
     let text = read_text(&propose.file)?;
     let compiled = AgentPlan::read(&text).and_then(|plan| plan.compile(agent, &registry));

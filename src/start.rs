@@ -22,11 +22,11 @@ use crate::look;
 use crate::order::{make_plan, order, short_id};
 use crate::place::slug;
 use crate::queries;
+use crate::runtime::{self, Signals};
 use crate::session::{Session, read_text};
 use crate::sync;
 use crate::terminal::{say, unless_closed};
 use crate::text::{count, one_line};
-use crate::workforce::{self, Signals};
 
 /// `init`.
 pub async fn init(session: &Session) -> Result<Code, Failure> {
@@ -45,7 +45,7 @@ pub async fn init(session: &Session) -> Result<Code, Failure> {
 
 /// `run`.
 pub async fn run(session: &Session, run: Run) -> Result<Code, Failure> {
-    let roster = workforce::roster(session, run.carry.task_timeout, &[])?;
+    let roster = runtime::roster(session, run.carry.task_timeout, &[])?;
     let (path, file) = (run.file.as_path(), run.reading.plan_file(&run.file));
     let text = read_text(path)?;
     let parsed = parse::read(&text, file.options(run.reading.parallel));
@@ -133,7 +133,7 @@ fn begin(text: String, planned: Planned, config: PlannerConfig, parallel: bool) 
 
 /// `resume`.
 pub async fn resume(session: &Session, resume: Resume) -> Result<Code, Failure> {
-    let roster = workforce::roster(session, resume.carry.task_timeout, &[])?;
+    let roster = runtime::roster(session, resume.carry.task_timeout, &[])?;
     let (store, plan) = queries::open_plan(session, &resume.plan).await?;
     let tags = queries::tags_of(&store, &plan).await?;
     session.place.check_key(&plan, &tags)?;

@@ -31,10 +31,10 @@ use crate::failure::{Code, Failure};
 use crate::matching::{Changes, Comparison, Reading, told_of};
 use crate::order::order;
 use crate::queries;
+use crate::runtime;
 use crate::session::{Session, read_text};
 use crate::terminal::say;
 use crate::text::{count, visible};
-use crate::workforce;
 
 /// How often a plan or a file is read again because somebody else writes it.
 pub const TRIES_MAX: usize = 8;
@@ -81,7 +81,7 @@ pub async fn sync(session: &Session, typed: &SyncPlan) -> Result<Code, Failure> 
 
 /// Brings a plan and its file into step before anything of it runs. A person is asked before anything new can run.
 pub async fn keep_once<'a>(session: &'a Session, store: &EventStore, plan: &str) -> Result<Kept<'a>, Failure> {
-    let mut kept = Kept::new(session, store, plan, workforce::roster(session, Duration::MAX, &[])?).await?;
+    let mut kept = Kept::new(session, store, plan, runtime::roster(session, Duration::MAX, &[])?).await?;
     planning::catch_up(store, plan, kept.tags.clone()).await?;
     for _ in 0..TRIES_MAX {
         let view = queries::load_view(store, plan, Range::default()).await?;

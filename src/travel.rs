@@ -22,10 +22,10 @@ use crate::order::{ID_ATTEMPTS_MAX, order, short_id};
 use crate::place::slug;
 use crate::points::{CheckpointJson, check_reached, checkpoints_of, position_of};
 use crate::queries::{self, find_plan};
+use crate::runtime::{self, Signals};
 use crate::session::Session;
 use crate::terminal::{say, unless_closed};
 use crate::text::{count, visible};
-use crate::workforce::{self, Signals};
 
 /// What stands between the name of a plan and the rest of the id of its forks.
 const FORK: &str = "-fork";
@@ -41,7 +41,7 @@ struct ForkedJson<'a> {
 
 /// `fork`.
 pub async fn fork(session: &Session, fork: Fork) -> Result<Code, Failure> {
-    let roster = workforce::roster(session, fork.carry.task_timeout, &[])?;
+    let roster = runtime::roster(session, fork.carry.task_timeout, &[])?;
     let store = session.place.open().await?;
     let signals = Signals::new()?;
     let since = store.head().await?;

@@ -23,10 +23,10 @@ use crate::json::{EventJson, ListedJson, PlansJson, print_line, print_pretty};
 use crate::look;
 use crate::progress::{Progress, plan_of};
 use crate::queries;
+use crate::runtime::{self, Runtime, RuntimeOptions, Signals};
 use crate::session::Session;
 use crate::terminal::{say, unless_closed};
 use crate::text::count;
-use crate::workforce::{self, Signals, Terms, Workforce};
 
 /// Why the loop ended.
 enum End {
@@ -57,7 +57,7 @@ struct Crew<'a> {
 
 /// `work`.
 pub async fn work(session: &Session, work: Work) -> Result<Code, Failure> {
-    let roster = workforce::roster(session, work.task_timeout, &work.only)?;
+    let roster = runtime::roster(session, work.task_timeout, &work.only)?;
     let (store, _) = session.place.open_or_make().await?;
     let mut signals = Signals::new()?;
     let head = store.head().await?;
@@ -77,8 +77,9 @@ pub async fn work(session: &Session, work: Work) -> Result<Code, Failure> {
     }
     let jobs = usize::from(work.jobs);
     let model = by_model::wanted(session, None)?;
-    let terms = Terms { roster: roster.clone(), scope: Scope::All, interrupted: InterruptedTask::Report, jobs, model };
-    let mut workforce = Workforce::start(session, &store, terms, Vec::new())?;
+    let options =
+        RuntimeOptions { roster: roster.clone(), scope: Scope::All, interrupted: InterruptedTask::Report, jobs, model };
+    let mut runtime = Runtime::start(session, &store, options, Vec::new())?;
     let mut crew = Crew {
         session,
         store,
@@ -91,22 +92,22 @@ pub async fn work(session: &Session, work: Work) -> Result<Code, Failure> {
         progress,
         output_fault: None,
     };
-    let end = crew.follow(&work, &mut workforce, &mut signals).await;
+    let end = crew.follow(&work, &mut runtime, &mut signals).await;
     if let Ok(End::Interrupted) = end {
         crew.progress.note("interrupted: stopping what runs (once more to end at once)");
     }
-    workforce.stop(&mut signals, |text| crew.progress.note(text)).await;
+    runtime.stop(&mut signals, |text| crew.progress.note(text)).await;
     crew.finish(end?).await
 }
 
 impl Crew<'_> {
-    async fn follow(&mut self, work: &Work, workforce: &mut Workforce, signals: &mut Signals) -> Result<End, Failure> {
+    async fn follow(&mut self, work: &Work, runtime: &mut Runtime, signals: &mut Signals) -> Result<End, Failure> {
         let mut events = Box::pin(self.store.follow(&Query::all(), Start::After(self.at)));
-        let mut taken_in = workforce.taken_in.clone();
-        let deadline = workforce::run_out(work.timeout);
+        let mut taken_in = runtime.taken_in.clone();
+        let deadline = runtime::run_out(work.timeout);
         tokio::pin!(deadline);
         loop {
-            if work.until_idle && self.is_idle(workforce).await? {
+            if work.until_idle && self.is_idle(runtime).await? {
                 return Ok(End::Idle);
             }
             tokio::select! {
@@ -114,7 +115,7 @@ impl Crew<'_> {
                     Some(Ok(recorded)) => self.take(&recorded).await?,
                     // Nothing that is done here would be in the log.
                     Some(Err(error @ Error::Replaced { .. })) => {
-                        workforce.abandon();
+                        runtime.abandon();
                         return Err(error.into());
                     }
                     Some(Err(error)) => self.progress.note(&format!("the log could not be read: {error}")),
@@ -123,16 +124,16 @@ impl Crew<'_> {
                 Ok(()) = taken_in.changed() => {}
                 () = &mut deadline => return Ok(End::TimedOut),
                 () = signals.next() => return Ok(End::Interrupted),
-                fault = workforce.fault() => return Err(fault),
+                fault = runtime.fault() => return Err(fault),
             }
         }
     }
 
     /// True when all is read and taken in, and nothing goes on by itself. The order matters: what the planner appends
     /// when it takes a report in is in the log before it says so.
-    async fn is_idle(&self, workforce: &Workforce) -> Result<bool, Failure> {
-        let is_taken_in = *workforce.taken_in.borrow() >= self.last_report;
-        let is_busy = self.views.iter().any(|(plan, view)| workforce::is_busy(&self.roster, plan, view, &self.views));
+    async fn is_idle(&self, runtime: &Runtime) -> Result<bool, Failure> {
+        let is_taken_in = *runtime.taken_in.borrow() >= self.last_report;
+        let is_busy = self.views.iter().any(|(plan, view)| runtime::is_busy(&self.roster, plan, view, &self.views));
         Ok(is_taken_in && !is_busy && self.store.head().await? <= self.at)
     }
 

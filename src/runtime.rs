@@ -34,7 +34,7 @@ use crate::terminal::say;
 const STOP_WAIT: Duration = Duration::from_secs(15);
 
 /// What acts in this process.
-pub struct Workforce {
+pub struct Runtime {
     worker: JoinHandle<Result<(), Error>>,
     host: JoinHandle<Result<(), Error>>,
     /// Up to where the planner has taken in what is reported.
@@ -47,8 +47,8 @@ pub struct Workforce {
     stop_reacting: watch::Sender<bool>,
 }
 
-/// How a workforce works.
-pub struct Terms {
+/// Options of a runtime.
+pub struct RuntimeOptions {
     /// Who carries tasks out.
     pub roster: Roster,
     /// Whose tasks it takes, and whose planner it hosts.
@@ -120,12 +120,17 @@ pub fn is_busy(roster: &Roster, plan: &str, view: &PlanView, all: &BTreeMap<Stri
     goes_on || is_withdrawn || state.awaits_default()
 }
 
-impl Workforce {
+impl Runtime {
     /// Starts to act. The tags are those of the events of a plan, when the scope is one.
-    pub fn start(session: &Session, store: &EventStore, terms: Terms, tags: Vec<String>) -> Result<Self, Failure> {
+    pub fn start(
+        session: &Session,
+        store: &EventStore,
+        options: RuntimeOptions,
+        tags: Vec<String>,
+    ) -> Result<Self, Failure> {
         let life = session.place.liveness_lock()?;
-        let worker = Worker::new(store.clone(), terms.roster, life, terms.jobs, terms.interrupted);
-        let worker = match terms.model.and_then(|model| planning_model(model, store, &tags)) {
+        let worker = Worker::new(store.clone(), options.roster, life, options.jobs, options.interrupted);
+        let worker = match options.model.and_then(|model| planning_model(model, store, &tags)) {
             Some(model) => worker.planning_by(model),
             None => worker,
         };
@@ -136,12 +141,12 @@ impl Workforce {
             false => worker,
         };
         let (taking_in, taken_in) = watch::channel(Position(0));
-        let host = match terms.scope.clone() {
+        let host = match options.scope.clone() {
             Scope::Plan(plan) => tokio::spawn(planning::host(store.clone(), plan, tags, taking_in)),
             Scope::All => tokio::spawn(planning::host_all(store.clone(), taking_in)),
         };
         let summaries = summarizer(session)?.map(|summarizer| {
-            let (store, scope) = (store.clone(), terms.scope.clone());
+            let (store, scope) = (store.clone(), options.scope.clone());
             tokio::spawn(async move { summaries::host(store, scope, summarizer).await })
         });
         let (stop_reacting, is_stopped) = watch::channel(false);
@@ -151,7 +156,7 @@ impl Workforce {
             tokio::spawn(reacting::host::<Statistics>(store.clone(), folder, is_stopped)),
         ];
         let (stop, is_stopped) = watch::channel(false);
-        let worker = tokio::spawn(worker.run(terms.scope, is_stopped));
+        let worker = tokio::spawn(worker.run(options.scope, is_stopped));
         Ok(Self { worker, host, taken_in, reacting, summaries, stop, stop_reacting })
     }
 
