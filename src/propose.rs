@@ -16,10 +16,10 @@ use crewlog_planner::plan::Proposal;
 use crate::by_model;
 use crate::cli::{Draft, Output, Propose, Schema};
 use crate::consent::consent;
-use crate::drive::Drive;
 use crate::failure::{Code, Failure};
 use crate::json::print_pretty;
 use crate::order::{make_plan, short_id};
+use crate::run_session::RunSession;
 use crate::runtime::{self, Signals};
 use crate::session::{Session, read_text};
 use crate::start::plan_name;
@@ -70,7 +70,10 @@ pub async fn propose(session: &Session, propose: Propose) -> Result<Code, Failur
     if !propose.run {
         return Ok(Code::Done);
     }
-    Drive::new(session, store, plan, since, &propose.carry, roster, InterruptedTask::Report).await?.run(signals).await
+    RunSession::new(session, store, plan, since, &propose.carry, roster, InterruptedTask::Report)
+        .await?
+        .run(signals)
+        .await
 }
 
 /// `plan draft`.

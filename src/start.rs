@@ -16,12 +16,12 @@ use crate::act;
 use crate::by_model::{self, Advisor, Planned};
 use crate::cli::{Output, Resume, Run};
 use crate::consent::consent;
-use crate::drive::{self, Drive};
 use crate::failure::{Code, Failure};
 use crate::look;
 use crate::order::{make_plan, order, short_id};
 use crate::place::slug;
 use crate::queries;
+use crate::run_session::{self, RunSession};
 use crate::runtime::{self, Signals};
 use crate::session::{Session, read_text};
 use crate::sync;
@@ -115,9 +115,9 @@ pub async fn run(session: &Session, run: Run) -> Result<Code, Failure> {
         return Ok(Code::Done);
     }
     // Nobody who typed `run` has said that what another worker lost may be run again.
-    let drive = Drive::new(session, store, plan, since, &run.carry, roster, InterruptedTask::Report).await?;
-    let drive = if run.sync { drive.in_step_with_file().await? } else { drive };
-    drive.run(signals).await
+    let run_session = RunSession::new(session, store, plan, since, &run.carry, roster, InterruptedTask::Report).await?;
+    let run_session = if run.sync { run_session.in_step_with_file().await? } else { run_session };
+    run_session.run(signals).await
 }
 
 /// The command that begins a plan: the text for the parser, or what somebody else made of it.
@@ -152,13 +152,14 @@ pub async fn resume(session: &Session, resume: Resume) -> Result<Code, Failure> 
     }
     if let Phase::Ended(_) = planner.handler().state().phase() {
         let again = session.command_on("retry", &plan);
-        return drive::already_ended(session, &store, &plan, &again).await;
+        return run_session::already_ended(session, &store, &plan, &again).await;
     }
     // What a crash kept from being dispatched is dispatched now.
     order(&mut planner, event::Command::Continue).await?;
-    let drive = Drive::new(session, store, plan, since, &resume.carry, roster, InterruptedTask::Rerun).await?;
-    let drive = if resume.sync { drive.in_step_with_file().await? } else { drive };
-    drive.run(signals).await
+    let run_session =
+        RunSession::new(session, store, plan, since, &resume.carry, roster, InterruptedTask::Rerun).await?;
+    let run_session = if resume.sync { run_session.in_step_with_file().await? } else { run_session };
+    run_session.run(signals).await
 }
 
 /// Plain Markdown that loses numbered items or shell fences to boxes is read so only when a person agrees, or names the

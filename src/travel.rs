@@ -15,13 +15,13 @@ use serde::Serialize;
 
 use crate::amend::{Changed, consent_to_edits};
 use crate::cli::{Checkpoint, Checkpoints, Fork, Output};
-use crate::drive::Drive;
 use crate::failure::{Code, Failure};
 use crate::json::{print_line, print_pretty};
 use crate::order::{ID_ATTEMPTS_MAX, order, short_id};
 use crate::place::slug;
 use crate::points::{CheckpointJson, check_reached, checkpoints_of, position_of};
 use crate::queries::{self, find_plan};
+use crate::run_session::RunSession;
 use crate::runtime::{self, Signals};
 use crate::session::Session;
 use crate::terminal::{say, unless_closed};
@@ -69,7 +69,7 @@ pub async fn fork(session: &Session, fork: Fork) -> Result<Code, Failure> {
         }
         return Ok(Code::Done);
     }
-    Drive::new(session, store, plan, since, &fork.carry, roster, InterruptedTask::Report).await?.run(signals).await
+    RunSession::new(session, store, plan, since, &fork.carry, roster, InterruptedTask::Report).await?.run(signals).await
 }
 
 async fn make_fork(

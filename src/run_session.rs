@@ -33,7 +33,7 @@ use crate::terminal::{self, say, unless_closed};
 use crate::text::{by_default, count, visible};
 
 /// A plan on its way.
-pub struct Drive<'a> {
+pub struct RunSession<'a> {
     session: &'a Session,
     store: EventStore,
     plan: String,
@@ -80,7 +80,7 @@ enum End {
     Interrupted,
 }
 
-impl<'a> Drive<'a> {
+impl<'a> RunSession<'a> {
     /// Starts to host the planner and a worker of a plan. As JSON lines its events after `since` are printed.
     pub async fn new(
         session: &'a Session,
@@ -98,7 +98,7 @@ impl<'a> Drive<'a> {
         let model = by_model::wanted(session, carry.by_model.typed())?;
         let options =
             RuntimeOptions { roster: roster.clone(), scope: Scope::Plan(plan.clone()), interrupted, jobs, model };
-        let mut drive = Self {
+        let mut run_session = Self {
             runtime: Runtime::start(session, &store, options, tags.clone())?,
             progress: Progress::new(session.terminal, &view).with(roster.clone()),
             timeout: carry.timeout,
@@ -115,12 +115,12 @@ impl<'a> Drive<'a> {
             sealed_for_good: None,
             output_fault: None,
         };
-        let known = Range::between(since, drive.view.at());
-        let (store, query) = (drive.store.clone(), Query::tag(plan_tag(&drive.plan)));
-        queries::for_each(&store, &query, known, |recorded| drive.print_event(recorded)).await?;
-        let (sub_plans, up_to) = (Query::tag(ancestor_tag(&drive.plan)), Range::up_to(drive.at));
-        queries::for_each(&store, &sub_plans, up_to, |recorded| drive.take(recorded)).await?;
-        Ok(drive)
+        let known = Range::between(since, run_session.view.at());
+        let (store, query) = (run_session.store.clone(), Query::tag(plan_tag(&run_session.plan)));
+        queries::for_each(&store, &query, known, |recorded| run_session.print_event(recorded)).await?;
+        let (sub_plans, up_to) = (Query::tag(ancestor_tag(&run_session.plan)), Range::up_to(run_session.at));
+        queries::for_each(&store, &sub_plans, up_to, |recorded| run_session.take(recorded)).await?;
+        Ok(run_session)
     }
 
     /// The same, with the plan's file kept in step.
@@ -270,7 +270,7 @@ impl<'a> Drive<'a> {
         if self.asking.line.is_none() {
             let (sender, line) = oneshot::channel();
             let reader = move || {
-                // Whether the drive still waits for it is not this thread's concern.
+                // Whether the session still waits for it is not this thread's concern.
                 let _ = sender.send(terminal::read_line().ok().flatten());
             };
             let started = std::thread::Builder::new().name("crewlog-prompt".into()).spawn(reader);
