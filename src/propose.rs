@@ -27,7 +27,7 @@ use crate::terminal::unless_closed;
 
 /// `plan propose`.
 pub async fn propose(session: &Session, propose: Propose) -> Result<Code, Failure> {
-    let roster = runtime::roster(session, propose.carry.task_timeout, &[])?;
+    let roster = runtime::roster(session, propose.run_args.task_timeout, &[])?;
     let (agent, registry) = (propose.agent, session.config()?.registry);
     let text = read_text(&propose.file)?;
     let compiled = AgentPlan::read(&text).and_then(|plan| plan.compile(agent, &registry));
@@ -49,7 +49,7 @@ pub async fn propose(session: &Session, propose: Propose) -> Result<Code, Failur
     consent(session, &shown, &roster)?;
     let default = PlannerConfig::default();
     let config = PlannerConfig {
-        parallelism: propose.carry.jobs.map_or(default.parallelism, usize::from),
+        parallelism: propose.run_args.jobs.map_or(default.parallelism, usize::from),
         folder: Some(session.folder.to_string_lossy().into_owned()),
         ..default
     };
@@ -70,7 +70,7 @@ pub async fn propose(session: &Session, propose: Propose) -> Result<Code, Failur
     if !propose.run {
         return Ok(Code::Done);
     }
-    RunSession::new(session, store, plan, since, &propose.carry, roster, InterruptedTask::Report)
+    RunSession::new(session, store, plan, since, &propose.run_args, roster, InterruptedTask::Report)
         .await?
         .run(signals)
         .await

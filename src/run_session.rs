@@ -20,7 +20,7 @@ use tokio::sync::oneshot;
 
 use crate::act;
 use crate::by_model;
-use crate::cli::{Carry, Output};
+use crate::cli::{Output, RunArgs};
 use crate::failure::{Code, Failure};
 use crate::json::{EventJson, ShownJson, print_line, print_pretty};
 use crate::look;
@@ -87,21 +87,21 @@ impl<'a> RunSession<'a> {
         store: EventStore,
         plan: String,
         since: Position,
-        carry: &Carry,
+        run_args: &RunArgs,
         roster: Roster,
         interrupted: InterruptedTask,
     ) -> Result<Self, Failure> {
         let view = queries::load_view(&store, &plan, Range::default()).await?;
         // The plan may be given other limits while it is carried out, and starts no more than they allow.
-        let jobs = carry.jobs.map_or(2 * PARALLELISM_MAX, usize::from);
+        let jobs = run_args.jobs.map_or(2 * PARALLELISM_MAX, usize::from);
         let tags = queries::tags_of(&store, &plan).await?;
-        let model = by_model::wanted(session, carry.by_model.typed())?;
+        let model = by_model::wanted(session, run_args.by_model.typed())?;
         let options =
             RuntimeOptions { roster: roster.clone(), scope: Scope::Plan(plan.clone()), interrupted, jobs, model };
         let mut run_session = Self {
             runtime: Runtime::start(session, &store, options, tags.clone())?,
             progress: Progress::new(session.terminal, &view).with(roster.clone()),
-            timeout: carry.timeout,
+            timeout: run_args.timeout,
             roster,
             session,
             store,

@@ -45,11 +45,11 @@ pub async fn init(session: &Session) -> Result<Code, Failure> {
 
 /// `run`.
 pub async fn run(session: &Session, run: Run) -> Result<Code, Failure> {
-    let roster = runtime::roster(session, run.carry.task_timeout, &[])?;
+    let roster = runtime::roster(session, run.run_args.task_timeout, &[])?;
     let (path, file) = (run.file.as_path(), run.reading.plan_file(&run.file));
     let text = read_text(path)?;
     let parsed = parse::read(&text, file.options(run.reading.parallel));
-    let model = by_model::wanted(session, run.carry.by_model.typed())?;
+    let model = by_model::wanted(session, run.run_args.by_model.typed())?;
     if run.sync && (path == Path::new("-") || model.is_some()) {
         let message = "--sync keeps a plan and its file in step, and this plan has no file that it is read from";
         return Err(Failure::user(message).hint("give the path of a file, and let no model plan"));
@@ -78,7 +78,7 @@ pub async fn run(session: &Session, run: Run) -> Result<Code, Failure> {
             (store, since)
         }
     };
-    let jobs = run.carry.jobs.map(usize::from);
+    let jobs = run.run_args.jobs.map(usize::from);
     let default = PlannerConfig::default();
     let config = PlannerConfig {
         parallelism: jobs.unwrap_or(default.parallelism),
@@ -115,7 +115,8 @@ pub async fn run(session: &Session, run: Run) -> Result<Code, Failure> {
         return Ok(Code::Done);
     }
     // Nobody who typed `run` has said that what another worker lost may be run again.
-    let run_session = RunSession::new(session, store, plan, since, &run.carry, roster, InterruptedTask::Report).await?;
+    let run_session =
+        RunSession::new(session, store, plan, since, &run.run_args, roster, InterruptedTask::Report).await?;
     let run_session = if run.sync { run_session.in_step_with_file().await? } else { run_session };
     run_session.run(signals).await
 }
@@ -133,7 +134,7 @@ fn begin(text: String, planned: Planned, config: PlannerConfig, parallel: bool) 
 
 /// `resume`.
 pub async fn resume(session: &Session, resume: Resume) -> Result<Code, Failure> {
-    let roster = runtime::roster(session, resume.carry.task_timeout, &[])?;
+    let roster = runtime::roster(session, resume.run_args.task_timeout, &[])?;
     let (store, plan) = queries::open_plan(session, &resume.plan).await?;
     let tags = queries::tags_of(&store, &plan).await?;
     session.place.check_key(&plan, &tags)?;
@@ -157,7 +158,7 @@ pub async fn resume(session: &Session, resume: Resume) -> Result<Code, Failure> 
     // What a crash kept from being dispatched is dispatched now.
     order(&mut planner, event::Command::Continue).await?;
     let run_session =
-        RunSession::new(session, store, plan, since, &resume.carry, roster, InterruptedTask::Rerun).await?;
+        RunSession::new(session, store, plan, since, &resume.run_args, roster, InterruptedTask::Rerun).await?;
     let run_session = if resume.sync { run_session.in_step_with_file().await? } else { run_session };
     run_session.run(signals).await
 }

@@ -41,7 +41,7 @@ struct ForkedJson<'a> {
 
 /// `fork`.
 pub async fn fork(session: &Session, fork: Fork) -> Result<Code, Failure> {
-    let roster = runtime::roster(session, fork.carry.task_timeout, &[])?;
+    let roster = runtime::roster(session, fork.run_args.task_timeout, &[])?;
     let store = session.place.open().await?;
     let signals = Signals::new()?;
     let since = store.head().await?;
@@ -69,7 +69,10 @@ pub async fn fork(session: &Session, fork: Fork) -> Result<Code, Failure> {
         }
         return Ok(Code::Done);
     }
-    RunSession::new(session, store, plan, since, &fork.carry, roster, InterruptedTask::Report).await?.run(signals).await
+    RunSession::new(session, store, plan, since, &fork.run_args, roster, InterruptedTask::Report)
+        .await?
+        .run(signals)
+        .await
 }
 
 async fn make_fork(

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use crewlog_planner::protocol::AgentType;
 
-use super::Carry;
+use super::RunArgs;
 
 /// `plan propose`.
 #[derive(Debug, Args)]
@@ -15,12 +15,12 @@ pub struct Propose {
     /// Whose plan it is: strategic, tactical, perception, orchestrator
     #[arg(long, value_name = "TYPE", value_parser = agent_type)]
     pub agent: AgentType,
-    /// Carry it out at once, as `run` does; else it is left to `work` and `resume`
+    /// RunArgs it out at once, as `run` does; else it is left to `work` and `resume`
     #[arg(long)]
     pub run: bool,
     /// How to carry it out
     #[command(flatten)]
-    pub carry: Carry,
+    pub run_args: RunArgs,
 }
 
 /// `plan draft`.

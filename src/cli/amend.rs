@@ -7,7 +7,7 @@ use crewlog_planner::event::Order;
 use crewlog_planner::plan::NodeKind;
 use crewlog_planner::priority;
 
-use super::carry::{Limits, OnFailure};
+use super::run::{Limits, OnFailure};
 use super::typed::duration;
 
 /// `amend`.

@@ -3,11 +3,11 @@
 mod act;
 mod agents;
 mod amend;
-mod carry;
 #[cfg(feature = "sealing")]
 mod keys;
 mod look;
 mod model;
+mod run;
 mod travel;
 mod typed;
 mod upkeep;
@@ -21,12 +21,12 @@ use crate::sealing::KeyPlace;
 pub use act::{Answer, Ask, Cancel, Done, Fail, Pause, Retry, Withdraw};
 pub use agents::{Draft, Propose, Schema};
 pub use amend::{AddTask, Amend, BACKLOG, Changes, Facts, Limit, Set, Task, Unset};
-pub use carry::{Carry, OnFailure, Resume, Run, Work};
 #[cfg(feature = "sealing")]
 pub use keys::{DestroyKey, KeyFile, Keys, RotateKeys};
 pub use look::{
     Check, Conflicts, Diff, EventFilter, Events, ExportPlan, Ls, Plan, PlanAt, Replay, Show, Stats, SyncPlan,
 };
+pub use run::{OnFailure, Resume, Run, RunArgs, Work};
 pub use travel::{At, Checkpoint, Checkpoints, Compare, Fork};
 pub use typed::duration;
 pub use upkeep::{Backup, Db, Export, Groups, Import, ParkedOf};

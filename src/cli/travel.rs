@@ -6,7 +6,7 @@ use clap::Args;
 use crewlog_planner::planner::is_checkpoint_name;
 
 use super::amend::Changes;
-use super::carry::{Carry, OnFailure, TOKENS};
+use super::run::{OnFailure, RunArgs, TOKENS};
 use super::typed::duration;
 
 /// A point of a plan's history, as typed.
@@ -65,12 +65,12 @@ pub struct Fork {
     /// With --edit: what its failure means for the rest
     #[arg(long, value_enum, requires = "edit")]
     pub edit_on_failure: Option<OnFailure>,
-    /// Carry the fork out
+    /// RunArgs the fork out
     #[arg(long)]
     pub run: bool,
     /// How to carry it out
     #[command(flatten)]
-    pub carry: Carry,
+    pub run_args: RunArgs,
 }
 
 /// `checkpoint`.

@@ -15,7 +15,7 @@ use super::typed::{duration, micros};
 
 /// How work is carried out.
 #[derive(Debug, Clone, Args)]
-pub struct Carry {
+pub struct RunArgs {
     /// The most commands that this process runs at once [default: what the plan allows]
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1000))]
     pub jobs: Option<u16>,
@@ -40,7 +40,7 @@ pub struct Run {
     pub reading: Reading,
     /// How to carry it out
     #[command(flatten)]
-    pub carry: Carry,
+    pub run_args: RunArgs,
     /// What a failure means for the rest of the plan
     #[arg(long, value_enum, default_value_t = OnFailure::Skip)]
     pub on_failure: OnFailure,
@@ -165,5 +165,5 @@ pub struct Resume {
     pub sync: bool,
     /// How to carry it out
     #[command(flatten)]
-    pub carry: Carry,
+    pub run_args: RunArgs,
 }
