@@ -14,15 +14,15 @@ use crewlog_planner::plan::{TaskId, TaskPlan};
 use crewlog_planner::planner::{CHECKPOINT_CHARS_MAX, Planner, is_checkpoint_name};
 use crewlog_planner::state::{Phase, PlannerState, Task};
 
-use crate::act::{self, Target};
 use crate::cli::{AddTask, Amend, BACKLOG, Changes, Facts, Limit, OnFailure, Output, Set, Unset};
+use crate::commands::{self, Target};
 use crate::consent::consent;
 use crate::failure::{Code, Failure};
-use crate::look;
 use crate::order::order;
 use crate::queries;
 use crate::runtime;
 use crate::session::{Session, read_text};
+use crate::show;
 use crate::terminal::say;
 use crate::text::{shell_word, visible};
 
@@ -214,7 +214,7 @@ fn consent_to(session: &Session, text: &str, state: &PlannerState) -> Result<(),
         _added_to => parse::read_beside(text, options, &|name| state.id_named(name))?.0,
     };
     if !session.terminal.is_quiet {
-        look::print_warnings(&parsed.warnings, Path::new("-"));
+        show::print_warnings(&parsed.warnings, Path::new("-"));
     }
     // Nothing is carried out here, so nothing is stopped for running long.
     let roster = runtime::roster(session, Duration::MAX, &[])?;
@@ -226,7 +226,7 @@ fn consent_to(session: &Session, text: &str, state: &PlannerState) -> Result<(),
 pub fn consent_to_edits(session: &Session, planner: &Planner, command: Command) -> Result<(), Failure> {
     let roster = runtime::roster(session, Duration::MAX, &[])?;
     let events = planner.clone().process(command);
-    let events = events.map_err(|refusal| act::refused(planner.state(), ExecuteError::Refused(refusal)))?;
+    let events = events.map_err(|refusal| commands::refused(planner.state(), ExecuteError::Refused(refusal)))?;
     let amended = events.into_iter().filter_map(|event| match event {
         Event::TasksAmended { tasks, .. } => Some(tasks),
         _another_event => None,

@@ -7,10 +7,10 @@ use crewlog_planner::view::PlanView;
 use serde::Serialize;
 
 use crate::changes::{Change, changes, in_short};
+use crate::checkpoints::{check_reached, position_of};
 use crate::cli::{Diff, Output, PlanAt};
 use crate::failure::{Code, Failure};
 use crate::json::{print_line, print_pretty};
-use crate::points::{check_reached, position_of};
 use crate::queries;
 use crate::session::Session;
 use crate::text::visible;

@@ -1,14 +1,14 @@
 //! The `crewlog` program: commands in, folds of the log out. It decides nothing itself.
 
-mod act;
 mod advice;
 mod amend;
 mod archive;
-mod asking;
 mod by_model;
 mod changes;
 mod check;
+mod checkpoints;
 mod cli;
+mod commands;
 mod compare;
 mod config;
 mod consent;
@@ -19,15 +19,14 @@ mod events;
 mod executors;
 mod exported;
 mod failure;
+mod fork;
 mod groups;
 mod json;
 #[cfg(feature = "sealing")]
 mod keys;
-mod look;
 mod matching;
 mod order;
 mod place;
-mod points;
 mod progress;
 mod project;
 mod prompt;
@@ -38,12 +37,12 @@ mod run_session;
 mod runtime;
 mod sealing;
 mod session;
+mod show;
 mod start;
 mod step;
 mod sync;
 mod terminal;
 mod text;
-mod travel;
 mod verify;
 mod work;
 
@@ -110,25 +109,25 @@ async fn run(cli: Cli) -> Result<Code, Failure> {
         Command::Init => start::init(&session).await,
         Command::Run(run) => start::run(&session, run).await,
         Command::Resume(resume) => match &resume.task {
-            Some(task) => act::resume_task(&session, &resume.plan, task).await,
+            Some(task) => commands::resume_task(&session, &resume.plan, task).await,
             None => start::resume(&session, resume).await,
         },
         Command::Work(work) => work::work(&session, work).await,
         Command::Plan(Plan::Check(args)) => check::check(&session, args).await,
         Command::Plan(Plan::Sync(args)) => sync::sync(&session, &args).await,
-        Command::Plan(Plan::Export(args)) => look::export(&session, &args).await,
+        Command::Plan(Plan::Export(args)) => show::export(&session, &args).await,
         Command::Plan(Plan::Propose(args)) => propose::propose(&session, args).await,
         Command::Plan(Plan::Draft(args)) => propose::draft(&session, &args).await,
         Command::Plan(Plan::Schema(args)) => propose::schema_of(&session, &args),
-        Command::Ls(ls) => look::ls(&session, &ls).await,
-        Command::Show(show) => look::show(&session, &show).await,
+        Command::Ls(ls) => show::ls(&session, &ls).await,
+        Command::Show(show) => show::show(&session, &show).await,
         Command::Events(events) => events::events(&session, *events).await,
         Command::Replay(replay) => replay::replay(&session, &replay).await,
         Command::Diff(diff) => diff::diff(&session, &diff).await,
-        Command::Fork(fork) => travel::fork(&session, *fork).await,
+        Command::Fork(fork) => fork::fork(&session, *fork).await,
         Command::Compare(compare) => compare::compare(&session, &compare).await,
-        Command::Checkpoint(checkpoint) => travel::checkpoint(&session, checkpoint).await,
-        Command::Checkpoints(checkpoints) => travel::checkpoints(&session, &checkpoints).await,
+        Command::Checkpoint(checkpoint) => fork::checkpoint(&session, checkpoint).await,
+        Command::Checkpoints(checkpoints) => fork::checkpoints(&session, &checkpoints).await,
         Command::Executors => executors::list(&session),
         Command::Export(export) => archive::export(&session, &export).await,
         Command::Import(import) => archive::import(&session, &import).await,
@@ -141,17 +140,17 @@ async fn run(cli: Cli) -> Result<Code, Failure> {
         Command::Keys(keys) => keys::keys(&session, keys).await,
         Command::Stats(stats) => crew::stats(&session, &stats).await,
         Command::Conflicts(conflicts) => crew::conflicts(&session, &conflicts).await,
-        Command::Answer(answer) => act::answer(&session, answer).await,
-        Command::Ask(ask) => asking::ask(&session, ask).await,
-        Command::Withdraw(withdraw) => asking::withdraw(&session, withdraw).await,
-        Command::Done(done) => act::done(&session, done).await,
-        Command::Fail(fail) => act::fail(&session, fail).await,
-        Command::Cancel(cancel) => act::cancel(&session, cancel).await,
-        Command::Pause(pause) => act::pause(&session, pause).await,
+        Command::Answer(answer) => commands::answer(&session, answer).await,
+        Command::Ask(ask) => commands::ask(&session, ask).await,
+        Command::Withdraw(withdraw) => commands::withdraw(&session, withdraw).await,
+        Command::Done(done) => commands::done(&session, done).await,
+        Command::Fail(fail) => commands::fail(&session, fail).await,
+        Command::Cancel(cancel) => commands::cancel(&session, cancel).await,
+        Command::Pause(pause) => commands::pause(&session, pause).await,
         Command::Amend(amend) => amend::amend(&session, *amend).await,
         Command::Set(set) => amend::set(&session, set).await,
         Command::Task(Task::Add(add)) => amend::add_task(&session, add).await,
-        Command::Retry(retry) => act::retry(&session, retry).await,
+        Command::Retry(retry) => commands::retry(&session, retry).await,
         Command::Supervise => unreachable!("it was taken before the runtime began"),
     }
 }

@@ -7,13 +7,13 @@ use crewlog_mq::{EventStore, Position, Query, Range, Recorded};
 use crewlog_planner::view::PlanView;
 
 use crate::changes;
+use crate::checkpoints::position_of;
 use crate::cli::{Output, Replay};
 use crate::failure::{Code, Failure};
 use crate::json::{ShownJson, print_line};
-use crate::look;
-use crate::points::position_of;
 use crate::queries::{self, for_each_of};
 use crate::session::Session;
+use crate::show;
 use crate::step::{Index, Step};
 use crate::terminal::{prompt, say};
 use crate::text::{count, one_line};
@@ -254,7 +254,7 @@ impl Replayed<'_> {
         let mut stdout = BufWriter::new(io::stdout().lock());
         let at = self.index.position(self.place());
         match self.session.output {
-            Output::Text => look::print_view(&mut stdout, &self.plan, at, &self.view)?,
+            Output::Text => show::print_view(&mut stdout, &self.plan, at, &self.view)?,
             Output::Json | Output::Jsonl => print_line(&mut stdout, &ShownJson::of(&self.plan, at, &self.view))?,
         }
         stdout.flush()

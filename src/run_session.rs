@@ -18,16 +18,16 @@ use crewlog_planner::view::PlanView;
 use futures::StreamExt;
 use tokio::sync::oneshot;
 
-use crate::act;
 use crate::by_model;
 use crate::cli::{Output, RunArgs};
+use crate::commands;
 use crate::failure::{Code, Failure};
 use crate::json::{EventJson, ShownJson, print_line, print_pretty};
-use crate::look;
 use crate::progress::Progress;
 use crate::queries;
 use crate::runtime::{self, Runtime, RuntimeOptions, Signals};
 use crate::session::Session;
+use crate::show;
 use crate::sync::{Kept, TRIES_MAX};
 use crate::terminal::{self, say, unless_closed};
 use crate::text::{by_default, count, visible};
@@ -312,7 +312,7 @@ impl<'a> RunSession<'a> {
 
     async fn finish(mut self, end: End) -> Result<Code, Failure> {
         if let End::Plan(_) = end {
-            act::propagate(&self.store, &self.plan).await?;
+            commands::propagate(&self.store, &self.plan).await?;
         }
         let mut head = self.store.head().await?;
         let (store, query) = (self.store.clone(), family("", &self.plan));
@@ -349,7 +349,7 @@ impl<'a> RunSession<'a> {
             }
             End::Plan(Outcome::Cancelled) => (Code::TaskFailed, Vec::new()),
             End::Paused => match self.view.state().shortage() {
-                Some(shortage) => (Code::Budget, look::how_to_go_on(self.session, &self.plan, &shortage)),
+                Some(shortage) => (Code::Budget, show::how_to_go_on(self.session, &self.plan, &shortage)),
                 None => (Code::Paused, vec![format!("the plan is paused; to go on: {resume}")]),
             },
             End::Unreadable(failure) => (failure.code, vec![failure.to_string()]),
@@ -368,11 +368,11 @@ impl<'a> RunSession<'a> {
                 (Code::Done, vec![format!("all is done; for more: {add}")])
             }
             End::Waiting => {
-                let mut next = look::what_is_waited_for(self.session, &self.plan, &self.view);
+                let mut next = show::what_is_waited_for(self.session, &self.plan, &self.view);
                 for (plan, view) in
                     self.sub_plans.iter().filter(|(_, view)| !matches!(view.state().phase(), Phase::Ended(_)))
                 {
-                    next.extend(look::what_is_waited_for(self.session, plan, view));
+                    next.extend(show::what_is_waited_for(self.session, plan, view));
                 }
                 next.push(format!("then, to go on: {resume}"));
                 let lacks =

@@ -12,18 +12,18 @@ use crewlog_planner::parse::{self, ParsedPlan};
 use crewlog_planner::plan::{Proposal, Span};
 use crewlog_planner::state::Phase;
 
-use crate::act;
 use crate::by_model::{self, Advisor, Planned};
 use crate::cli::{Output, Resume, Run};
+use crate::commands;
 use crate::consent::consent;
 use crate::failure::{Code, Failure};
-use crate::look;
 use crate::order::{make_plan, order, short_id};
 use crate::place::slug;
 use crate::queries;
 use crate::run_session::{self, RunSession};
 use crate::runtime::{self, Signals};
 use crate::session::{Session, read_text};
+use crate::show;
 use crate::sync;
 use crate::terminal::{say, unless_closed};
 use crate::text::{count, one_line};
@@ -66,7 +66,7 @@ pub async fn run(session: &Session, run: Run) -> Result<Code, Failure> {
         }
     };
     if !session.terminal.is_quiet {
-        look::print_warnings(&planned.parsed.warnings, path);
+        show::print_warnings(&planned.parsed.warnings, path);
     }
     refuse_losses(session, &planned.parsed, &text, run.reading.format.is_some())?;
     consent(session, &planned.parsed, &roster)?;
@@ -149,7 +149,7 @@ pub async fn resume(session: &Session, resume: Resume) -> Result<Code, Failure> 
     planning::keep_time(&mut planner, &store).await?;
     if planner.handler().state().phase() == Phase::Paused {
         order(&mut planner, event::Command::Resume).await?;
-        act::propagate(&store, &plan).await?;
+        commands::propagate(&store, &plan).await?;
     }
     if let Phase::Ended(_) = planner.handler().state().phase() {
         let again = session.command_on("retry", &plan);

@@ -24,8 +24,8 @@ use crewlog_planner::view::PlanView;
 use serde_json::json;
 use tokio::time::Instant;
 
-use crate::act;
 use crate::cli::{Output, SyncPlan};
+use crate::commands;
 use crate::consent::consent;
 use crate::failure::{Code, Failure};
 use crate::matching::{Changes, Comparison, Reading, told_of};
@@ -258,7 +258,7 @@ impl<'a> Kept<'a> {
             }
         }
         planning::catch_up(&self.store, &self.plan, self.tags.clone()).await?;
-        act::propagate(&self.store, &self.plan).await?;
+        commands::propagate(&self.store, &self.plan).await?;
         for (did, names) in did {
             self.did.entry(did).or_default().extend(names);
         }

@@ -20,11 +20,11 @@ use crate::by_model;
 use crate::cli::{Output, Work};
 use crate::failure::{Code, Failure};
 use crate::json::{EventJson, ListedJson, PlansJson, print_line, print_pretty};
-use crate::look;
 use crate::progress::{Progress, plan_of};
 use crate::queries;
 use crate::runtime::{self, Runtime, RuntimeOptions, Signals};
 use crate::session::Session;
+use crate::show;
 use crate::terminal::{say, unless_closed};
 use crate::text::count;
 
@@ -216,7 +216,7 @@ impl Crew<'_> {
             self.output_fault = print_pretty(std::io::stdout().lock(), &PlansJson { plans }).err();
         }
         for (plan, view) in &self.views {
-            for line in look::what_is_waited_for(self.session, plan, view) {
+            for line in show::what_is_waited_for(self.session, plan, view) {
                 self.progress.note(&line);
             }
         }

@@ -1,14 +1,14 @@
 //! What can be typed: commands, arguments, options. Each file has the arguments of some commands and nothing else.
 
-mod act;
 mod agents;
 mod amend;
+mod commands;
+mod fork;
 #[cfg(feature = "sealing")]
 mod keys;
-mod look;
 mod model;
 mod run;
-mod travel;
+mod show;
 mod typed;
 mod upkeep;
 
@@ -18,16 +18,16 @@ use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 
 use crate::sealing::KeyPlace;
 
-pub use act::{Answer, Ask, Cancel, Done, Fail, Pause, Retry, Withdraw};
 pub use agents::{Draft, Propose, Schema};
 pub use amend::{AddTask, Amend, BACKLOG, Changes, Facts, Limit, Set, Task, Unset};
+pub use commands::{Answer, Ask, Cancel, Done, Fail, Pause, Retry, Withdraw};
+pub use fork::{At, Checkpoint, Checkpoints, Compare, Fork};
 #[cfg(feature = "sealing")]
 pub use keys::{DestroyKey, KeyFile, Keys, RotateKeys};
-pub use look::{
+pub use run::{OnFailure, Resume, Run, RunArgs, Work};
+pub use show::{
     Check, Conflicts, Diff, EventFilter, Events, ExportPlan, Ls, Plan, PlanAt, Replay, Show, Stats, SyncPlan,
 };
-pub use run::{OnFailure, Resume, Run, RunArgs, Work};
-pub use travel::{At, Checkpoint, Checkpoints, Compare, Fork};
 pub use typed::duration;
 pub use upkeep::{Backup, Db, Export, Groups, Import, ParkedOf};
 

@@ -9,8 +9,8 @@ use crewlog_planner::plan::FailurePolicy;
 use crewlog_planner::prompt::{TOKEN_BUDGET_MAX, TOKEN_BUDGET_MIN};
 
 use super::amend::TypedOrder;
-use super::look::Reading;
 use super::model::ByModel;
+use super::show::Reading;
 use super::typed::{duration, micros};
 
 /// How work is carried out.

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use crewlog_mq::{AggregateName, Query, Timestamp};
 
-use super::look::PlanAt;
-use super::travel::{At, at};
+use super::fork::{At, at};
+use super::show::PlanAt;
 
 /// No plan's id holds an @.
 pub(super) fn plan_at(typed: &str) -> Result<PlanAt, String> {

@@ -14,11 +14,11 @@ use crewlog_planner::plan::{Mark, NodeKind, TaskPlan};
 use crewlog_planner::state::{HeldByBudget, Measure, Phase, PlannerState, Question, Shortage, Task};
 use crewlog_planner::view::PlanView;
 
+use crate::checkpoints::{forks_of, position_of};
 use crate::cli::{ExportPlan, Ls, Output, Show};
 use crate::failure::{Code, Failure};
 use crate::json::{ForkJson, ListedJson, PlansJson, ShownJson, print_line, print_pretty};
 use crate::matching::mark_of;
-use crate::points::{forks_of, position_of};
 use crate::prompt;
 use crate::queries::{load_readable, load_view, open_plan, tags_of};
 use crate::runtime;

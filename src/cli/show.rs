@@ -9,7 +9,7 @@ use crewlog_planner::parse::Format;
 use uuid::Uuid;
 
 use super::agents::{Draft, Propose, Schema};
-use super::travel::{At, at};
+use super::fork::{At, at};
 use super::typed::{moment, plan_at, query};
 
 /// `plan`.

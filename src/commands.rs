@@ -14,7 +14,7 @@ use crewlog_planner::plan::TaskId;
 use crewlog_planner::planner::{Planner, PlannerError};
 use crewlog_planner::state::{Phase, PlannerState, Task};
 
-use crate::cli::{Answer, Cancel, Done, Fail, Output, Pause, Retry};
+use crate::cli::{Answer, Ask, Cancel, Done, Fail, Output, Pause, Retry, Withdraw};
 use crate::failure::{Code, Failure};
 use crate::order::order;
 use crate::queries::{self, no_task};
@@ -303,4 +303,28 @@ pub async fn decide(session: &Session, mut target: Target, command: Command, sai
     target.settle_below().await?;
     let said = if executed.events.is_empty() { "nothing to change" } else { said };
     target.say(session, said).await
+}
+
+/// `ask`.
+pub async fn ask(session: &Session, ask: Ask) -> Result<Code, Failure> {
+    if ask.question.trim().is_empty() {
+        return Err(Failure::user("the question is empty").hint("say what is to be known"));
+    }
+    let target = Target::find(session, &ask.plan).await?;
+    let task = target.task(session, &ask.task)?.plan.id;
+    let default = ask.default.zip(ask.after).map(|(answer, after)| DefaultAnswer {
+        answer,
+        after_ms: u64::try_from(after.as_millis()).unwrap_or(u64::MAX),
+    });
+    let question_id = target.planner.handler().state().questions().len() + 1;
+    let said = format!("q{question_id} is asked of task {}", ask.task);
+    decide(session, target, Command::Ask { task, question: ask.question, default }, &said).await
+}
+
+/// `withdraw`.
+pub async fn withdraw(session: &Session, withdraw: Withdraw) -> Result<Code, Failure> {
+    let target = Target::find(session, &withdraw.plan).await?;
+    let (_, question) = find_question(&target, session, &withdraw.question)?;
+    let command = Command::Withdraw { question, reason: withdraw.reason };
+    decide(session, target, command, &format!("{question} is withdrawn")).await
 }

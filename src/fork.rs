@@ -14,12 +14,12 @@ use futures::TryStreamExt;
 use serde::Serialize;
 
 use crate::amend::{Changed, consent_to_edits};
+use crate::checkpoints::{CheckpointJson, check_reached, checkpoints_of, position_of};
 use crate::cli::{Checkpoint, Checkpoints, Fork, Output};
 use crate::failure::{Code, Failure};
 use crate::json::{print_line, print_pretty};
 use crate::order::{ID_ATTEMPTS_MAX, order, short_id};
 use crate::place::slug;
-use crate::points::{CheckpointJson, check_reached, checkpoints_of, position_of};
 use crate::queries::{self, find_plan};
 use crate::run_session::RunSession;
 use crate::runtime::{self, Signals};
