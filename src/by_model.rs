@@ -88,7 +88,7 @@ impl<'a> Advisor<'a> {
         request: Result<Request, TooLong>,
         read: impl Fn(&str) -> Result<T, AnswerError>,
     ) -> Result<Option<Read<T>>, Failure> {
-        let name = visible(&self.model.options.model);
+        let name = visible(&self.model.terms.model);
         let failed = |error: &dyn std::fmt::Display| {
             say(&format!("warning: {name} gave no {what}: {}; {otherwise}", visible(&error.to_string())));
             Ok(None)

@@ -10,7 +10,7 @@ use crewlog_executors::{human, planning};
 use crewlog_mq::{EventStore, ExecuteError, Range, Runner};
 use crewlog_planner::claim::Ending;
 use crewlog_planner::event::{Budget, Command, FailureClass, QuestionId, TaskStatus};
-use crewlog_planner::plan::TaskId;
+use crewlog_planner::plan::{DefaultAnswer, TaskId};
 use crewlog_planner::planner::{Planner, PlannerError};
 use crewlog_planner::state::{Phase, PlannerState, Task};
 

@@ -110,7 +110,7 @@ async fn a_host_that_starts_again_reads_its_tail_alone() {
     catch_up(&store, None).await.unwrap();
     let (plain, _clock) = log_of(&appends(&log)).await;
     catch_up(&plain, None).await.unwrap();
-    let data = |both: Vec<_>| both.into_iter().map(|said: super::hosts::Emitted| said.data).collect::<Vec<_>>();
+    let data = |both: Vec<_>| both.into_iter().map(|said: super::hosts::Said| said.data).collect::<Vec<_>>();
     let ([conflicts, figures], [plain_conflicts, plain_figures]) = (said(&store).await, said(&plain).await);
     assert_eq!(data(conflicts), data(plain_conflicts));
     assert_eq!(data(figures), data(plain_figures));
