@@ -51,7 +51,7 @@ pub async fn amend(session: &Session, amend: Amend) -> Result<Code, Failure> {
     Ok(given)
 }
 
-/// What of the tasks of a plan is otherwise, with what is typed otherwise for a plan and for a fork.
+/// Changes to the tasks of a plan, as typed for a plan or for a fork.
 pub struct Changed {
     /// What is typed alike.
     pub changes: Changes,

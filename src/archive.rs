@@ -84,7 +84,7 @@ pub async fn import(session: &Session, import: &Import) -> Result<Code, Failure>
     Ok(Code::Done)
 }
 
-/// What is to be imported, in a file.
+/// The import, in a file.
 async fn open(path: &Path) -> Result<File, Failure> {
     let opened = if path == Path::new("-") {
         io::stdin().as_fd().try_clone_to_owned().map(File::from)

@@ -176,7 +176,7 @@ fn words(value: &Value) -> String {
     one_line(&words, VALUE_CHARS_MAX)
 }
 
-/// The changes for people: of what is gone only that, and of what is new where it stands already.
+/// The changes for people: of what is gone only that, and of what is new only where it is.
 pub fn in_short(changes: &[Change]) -> impl Iterator<Item = &Change> {
     let whole = changes.iter().filter(|change| change.is_of_whole()).map(|change| (change.of, &change.name));
     let whole = whole.collect::<BTreeSet<_>>();

@@ -1,4 +1,4 @@
-//! `compare`: two plans that share a history, where they part and what came of each after that. It appends and executes
+//! `compare`: two plans that share a history, where they part and the outcome of each. It appends and executes
 //! nothing.
 
 use std::collections::BTreeMap;
@@ -40,7 +40,7 @@ struct PartedJson {
     event_type: String,
 }
 
-/// What came of one of them.
+/// The outcome of one of them.
 #[derive(Serialize)]
 struct SideJson<'a> {
     plan: &'a str,

@@ -34,7 +34,7 @@ pub const AGENT_JOBS_MAX: usize = 1000;
 /// The most characters of an agent's name.
 pub const NAME_CHARS_MAX: usize = 64;
 
-/// How the variables begin in which a program is told of its task.
+/// Prefix of the environment variables that describe a task to a program.
 const OWN_VARIABLES: &str = "CREWLOG_";
 /// What an agent may take. A question is for people.
 const KINDS: [NodeKind; 7] = [
@@ -121,7 +121,7 @@ fn nearest(folder: &Path) -> Option<PathBuf> {
         |above: &&Path| repository.as_ref().is_none_or(|repository| above.starts_with(&repository.worktree));
     let main = repository.as_ref().map(|repository| repository.main_worktree.as_path());
     let folders = folder.ancestors().take_while(is_in_worktree).chain(main);
-    // Whatever bears the name is meant for it, also when it cannot be read.
+    // A file of this name is meant for it, even when it cannot be read.
     folders.map(|folder| folder.join(FILE)).find(|file| file.symlink_metadata().is_ok())
 }
 

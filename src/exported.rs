@@ -22,7 +22,7 @@ use crate::text::rfc3339;
 /// The most bytes of one value: data, metadata, the names (each byte escaped, at the worst, in six), and the rest.
 const VALUE_BYTES_MAX: usize = PAYLOAD_BYTES_MAX + METADATA_BYTES_MAX + 6 * NAME_BYTES_MAX * (TAGS_MAX + 4) + 4096;
 
-/// An export, from behind its header on.
+/// An export after its header.
 pub struct Exported {
     values: StreamDeserializer<'static, IoRead<Bounded>, Box<RawValue>>,
     progress: Arc<Progress>,
@@ -94,7 +94,7 @@ impl Exported {
         Ok((LogIdentity { id, format: header.format, created_at }, exported))
     }
 
-    /// The next value, as it stands there.
+    /// The next value, verbatim.
     fn value(&mut self) -> Option<Result<Box<RawValue>, Error>> {
         self.progress.n_left.store(VALUE_BYTES_MAX, Relaxed);
         let value = self.values.next()?;

@@ -27,7 +27,7 @@ use crate::session::Session;
 use crate::terminal::{say, unless_closed};
 use crate::text::{count, visible};
 
-/// What stands between the name of a plan and the rest of the id of its forks.
+/// Separator between the name of a plan and the rest of a fork's id.
 const FORK: &str = "-fork";
 
 /// `fork` as JSON.
@@ -102,7 +102,7 @@ async fn make_fork(
     Err(Failure::new(Code::Conflict, "no free id for the fork was found: try again"))
 }
 
-/// What makes the fork, with all that is to be otherwise: it is one append, so nothing begins that was to be otherwise.
+/// Makes the fork together with its changes in one append, so no unchanged task can start.
 fn command_of(session: &Session, point: &ForkPoint, planner: &Planner, typed: &Fork) -> Result<Command, Failure> {
     let ForkPoint { parent, at, .. } = point;
     let state = planner.state();

@@ -147,7 +147,7 @@ pub struct ListedJson {
     pub parent: Option<Parent>,
     /// Whether nothing more is started because of its budget.
     pub is_held_by_budget: bool,
-    /// Whether it stands open, and nothing of it is left to do.
+    /// True of a standing plan with nothing left to do.
     pub waits_for_work: bool,
 }
 

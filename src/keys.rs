@@ -190,7 +190,7 @@ async fn asked_before(store: &EventStore, plan: &str, key: &str) -> Result<BTree
     Ok(asked.events.into_iter().filter(elsewhere).map(|asked| asked.aggregate_id).collect())
 }
 
-/// A key that is to be destroyed.
+/// A key to destroy.
 struct Doomed {
     plan: String,
     key: String,
@@ -262,7 +262,7 @@ fn consent(session: &Session, plans: &[String]) -> Result<(), Failure> {
     }
 }
 
-/// Says in the log that a key was destroyed, unless that stands there already.
+/// Records that a key was destroyed, unless it is recorded already.
 async fn record(store: &EventStore, key: &str, plans: &[String], tags: Vec<String>) -> Result<(), Failure> {
     let Some(session) = plans.first() else { return Ok(()) };
     let known = store.load::<KeyEvent>(&Query::aggregate(sealed::STREAM, session), Range::default()).await?;

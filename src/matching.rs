@@ -395,7 +395,7 @@ fn merged(plan: &TaskPlan, before: &TaskPlan, now: &TaskPlan, kept: &HashSet<Tas
     merged
 }
 
-/// What an executor is told of a step: all but its name, its place and its box.
+/// The part of a step that an executor sees: all but its name, its place and its box.
 pub fn told_of(step: &TaskPlan) -> TaskPlan {
     TaskPlan { label: None, group: None, depends_on: Vec::new(), spans: Vec::new(), mark: Mark::Open, ..step.clone() }
 }

@@ -111,7 +111,7 @@ impl Place {
         PathBuf::from(name)
     }
 
-    /// The log with what lies over it: sealed texts, and texts of reports that are stored once.
+    /// The log with its layers: encryption, and texts of reports stored once.
     fn layered(&self, store: EventStore) -> Result<EventStore, Failure> {
         Ok(self.keys.veiled(self.keys_folder(), store)?.sharing(REPORTED_TEXTS))
     }

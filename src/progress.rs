@@ -39,7 +39,7 @@ pub struct Progress {
     name_width: usize,
     /// Who carries tasks out here.
     roster: Option<Roster>,
-    /// The plan that is told of, where there are several.
+    /// The plan of the last line, where there are several.
     plan: Option<String>,
 }
 
@@ -89,7 +89,7 @@ impl Progress {
         let Some(task) = view.state().task(question.task) else { return };
         let deadline = view.state().timers().get(&Timer::Question(question.id)).copied();
         let by_default = by_default(question.default.as_ref(), deadline);
-        // What may be answered stands at its end.
+        // The possible answers are at its end.
         let text = one_line(&question.question, QUESTION_CHARS_MAX);
         let said = format!("{}: {text}{by_default}", question.id);
         self.line_of("ASK", YELLOW, None, task, &said, 2 * QUESTION_CHARS_MAX);

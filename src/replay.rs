@@ -110,7 +110,7 @@ async fn print_all(
     Ok(if n_printed == 0 { Code::Nothing } else { Code::Done })
 }
 
-/// A replay that goes where it is told.
+/// A replay driven by commands.
 struct Replayed<'a> {
     session: &'a Session,
     store: EventStore,
@@ -261,7 +261,7 @@ impl Replayed<'_> {
     }
 }
 
-/// What a replay is told to do.
+/// A command to a replay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Order {
     Next(usize),

@@ -50,7 +50,7 @@ pub struct RunSession<'a> {
     asking: Asking,
     /// The plan's file, when both are kept in step.
     kept: Option<Kept<'a>>,
-    /// Why nobody can read any more what is to be done.
+    /// Why the plan's texts can no longer be read.
     sealed_for_good: Option<Failure>,
     /// Why standard output takes no more; the work goes on without it.
     output_fault: Option<std::io::Error>,
@@ -60,7 +60,7 @@ pub struct RunSession<'a> {
 /// reader would take the line that was meant for the first.
 #[derive(Default)]
 struct Asking {
-    /// The one that stands there.
+    /// The one shown now.
     question: Option<QuestionId>,
     line: Option<oneshot::Receiver<Option<String>>>,
     /// Answered here, which the plan may not show yet.
@@ -402,7 +402,7 @@ pub async fn already_ended(session: &Session, store: &EventStore, plan: &str, re
     }
 }
 
-/// Returns when the file is to be looked at.
+/// Returns when the file may have changed.
 async fn due(kept: Option<&Kept<'_>>) {
     match kept {
         Some(kept) => tokio::time::sleep_until(kept.due).await,

@@ -226,7 +226,7 @@ fn summarizer(session: &Session) -> Result<Option<Summarizer>, Failure> {
 fn planning_model(config: ModelConfig, store: &EventStore, tags: &[String]) -> Option<PlansByModel> {
     match Client::new(config.settings) {
         Ok(client) => {
-            // It asks on behalf of the plans that are to be made.
+            // It asks on behalf of new plans.
             let asker = Asker::new(Arc::new(client), config.retry_policy, store.clone(), "", tags.to_vec());
             Some(PlansByModel { terms: config.terms, asker })
         }

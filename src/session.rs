@@ -37,12 +37,12 @@ impl Session {
             .map_err(|error| Failure::user(format!("the working directory cannot be found: {error}")))?;
         let place = Place::find(global.store.as_deref(), &folder, global.keys.clone());
         let (terminal, config) = (Terminal::new(global), global.config.clone());
-        // Also what needs no configuration is told that the one that was named is not there.
+        // A missing named configuration is an error even for commands that need none.
         config.as_deref().map_or(Ok(()), Config::check)?;
         Ok(Self { place, terminal, output: global.output, yes: global.yes, folder, config })
     }
 
-    /// What is configured here; read anew each time.
+    /// The configuration; read again each time.
     pub fn config(&self) -> Result<Config, Failure> {
         Config::find(self.config.as_deref(), &self.folder)
     }

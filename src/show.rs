@@ -26,7 +26,7 @@ use crate::session::Session;
 use crate::terminal::say;
 use crate::text::{by_default, in_one_line, one_line, rfc3339, shell_word, visible};
 
-/// Warnings that are told of one text; `plan check` tells all.
+/// The most warnings printed for one text; `plan check` prints all.
 const WARNINGS_MAX: usize = 20;
 
 /// What is odd about a text, on standard error; of much only the first.

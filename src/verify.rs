@@ -130,7 +130,7 @@ impl VerifiedJson {
         self.appends(history.records(store, &Query::all(), Range::up_to(head)), trusted).await
     }
 
-    /// The same of a part of the log, of which what stands up to a position is taken as it is.
+    /// The same for a part of the log, trusting everything up to a position.
     async fn appends(
         &mut self,
         records: impl Stream<Item = Result<Recorded, Error>>,

@@ -1,6 +1,6 @@
 //! `work`: a process that takes the tasks of all plans in the log, beside any number of others, and shows what it sees.
 //!
-//! It ends when it is told to, or with `--until-idle` when nothing is left that an executor of it could do.
+//! It ends on a signal, or with `--until-idle` when nothing is left that an executor of it could do.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -20,6 +20,28 @@ const FOLDERS: [&str; 10] =
     [".ci", "benches", "docs", "examples", "executors", "mq", "planner", "src", "tests", "assets"];
 const NAMES_REFUSED: [&str; 10] =
     ["common", "utils", "util", "helper", "helpers", "misc", "info", "manager", "service", "services"];
+/// Wordings that plain English has a shorter one for, counted in comments and pages.
+const STILTED: [&str; 19] = [
+    "what of it",
+    "of what it",
+    "who reads",
+    "is told",
+    "are told",
+    "told of",
+    "is to be ",
+    "are to be ",
+    " anew",
+    " bears",
+    " stands in ",
+    " stands there",
+    " stands up",
+    " lies ",
+    "by what",
+    "what came of",
+    "is otherwise",
+    "is known of",
+    "behind it",
+];
 const NOTES_REFUSED: [&str; 4] = ["PLAN", "TODO", "SUMMARY", "NOTES"];
 const MIGRATIONS: &str = "mq/migrations/";
 
@@ -157,7 +179,17 @@ fn text_rules(file: &File) -> Vec<Finding> {
     if NOTES_REFUSED.contains(&stem) {
         found.push(finding("notes", file, 1, "plans and notes are not kept: docs/decisions/ is for designs"));
     }
+    let is_source = file.path.ends_with(".rs");
     for (index, line) in file.text.lines().enumerate() {
+        let prose = if is_source { line.split_once("//").map(|(_, comment)| comment) } else { Some(line) };
+        // A decision is a record of its day.
+        let is_judged = (is_source || file.path.ends_with(".md")) && !file.path.starts_with("docs/decisions/");
+        let prose = prose.filter(|_| is_judged).unwrap_or_default().to_lowercase();
+        for wording in STILTED {
+            for _ in prose.matches(wording) {
+                found.push(finding("english", file, index + 1, format!("`{}`: say it plainly", wording.trim())));
+            }
+        }
         for folder in ["home", "work", "Users", "root"] {
             let starts_a_path = |at: usize| {
                 !line[..at].ends_with(|before: char| before.is_alphanumeric() || "_-.~/}*)>$".contains(before))
@@ -429,6 +461,10 @@ fn each_rule_finds_what_breaks_it_and_nothing_else() {
         ("executors/Cargo.toml", "crewlog-mq.workspace = true\ncrewlog-planner.workspace = true", None),
         ("docs/PLAN.md", "", Some("notes")),
         ("docs/plan.md", "", None),
+        ("docs/a.md", "What Is Told of it stands here.", Some("english")),
+        ("src/a.rs", "fn f() {} /\u{2f} the tag that it bears", Some("english")),
+        ("src/a.rs", "const A: &str = \"it is told anew\"; // A standing plan.", None),
+        ("docs/decisions/0001-a.md", "it is told anew", None),
         ("README.md", "see `/home\u{2f}ana/log`", Some("machine-path")),
         ("README.md", "https://example.org/home/x and src/work/x", None),
     ] {

@@ -1,6 +1,6 @@
 //! The `command` executor: a coding agent, or any program that is configured, carries out a task without a command.
 //!
-//! It is told of the task in words and answers with an exit code and with what it prints. Nothing here looks into its
+//! It gets the task as a prompt and answers with an exit code and its output. Nothing here looks into its
 //! work, and nothing of a task ever becomes part of a shell's text.
 
 use std::time::Duration;
@@ -35,7 +35,7 @@ pub struct Agent {
     pub kinds: Vec<NodeKind>,
     /// What is started.
     pub program: Program,
-    /// How it is told of the task.
+    /// How it gets its prompt.
     pub prompt: PromptBy,
     /// What it finds in its environment, besides what tells of the task.
     pub env: Vec<(String, String)>,
@@ -56,7 +56,7 @@ pub enum Program {
     Shell(String),
 }
 
-/// How a program is told of its task.
+/// How a program gets its prompt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PromptBy {
     /// On its standard input.

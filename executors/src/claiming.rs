@@ -19,7 +19,7 @@ pub fn claim_of(store: &EventStore, plan: &str, task: TaskId, tags: Vec<String>)
     Runner::new(store.clone(), claim::STREAM, &claim::aggregate_id(plan, task), tags)
 }
 
-/// What came of a claim.
+/// The result of a claim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Claimed {
     /// The task is held, with this epoch.

@@ -99,7 +99,7 @@ async fn withdraw_with_retry(store: &EventStore, plan: &str, planner: &Runner<Pl
 }
 
 /// Hosts the planner of a plan, and those of its sub-plans: takes in what is reported, from the beginning on, for
-/// ever. Drop it to end it. `taken_in` is told how far, of the plan itself.
+/// ever. Drop it to end it. `taken_in` receives the position reached in the plan itself.
 ///
 /// # Errors
 /// Only when the log refuses to be followed.
@@ -169,7 +169,7 @@ async fn host_one(
     }
 }
 
-/// Hosts the planner of every plan in the log, for ever. Drop it to end it. `taken_in` is told how far.
+/// Hosts the planner of every plan in the log, until it is dropped. `taken_in` receives the position reached.
 ///
 /// # Errors
 /// A fault of the log while the open plans are first read.
@@ -484,7 +484,7 @@ async fn take_in(planner: &mut Runner<Planner>, recorded: &Recorded, report: Exe
     let cause = Cause::reaction(PROCESS, recorded);
     loop {
         let report = Command::HandleExecutorEvent(report.clone());
-        // Of what came before all that the planner has read most has been taken in: nothing is read anew for that.
+        // Of what came before all that the planner has read most has been taken in: nothing is read again for that.
         let taken_in = if recorded.position <= planner.position() {
             planner.execute_as_read(report, &cause).await
         } else {

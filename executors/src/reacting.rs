@@ -110,7 +110,7 @@ pub struct Reacting<R: Reactor> {
 struct Reading<R: Reactor> {
     reactor: R,
     read_to: Position,
-    /// The process has said all that follows from what stands up to here.
+    /// The process has emitted all that follows from the log up to here.
     emitted_up_to: Position,
     /// The last event that was read, when its append ends with it: only then is the state one of the log's.
     end: Option<Last>,
@@ -268,7 +268,7 @@ async fn emitted_up_to<R: Reactor>(store: &EventStore) -> Result<Position, Error
             // What names no cause is not of this process.
             let Some(cause) = recorded.metadata().ok().and_then(|metadata| metadata.causation_id) else { continue };
             let found = store.read(&Query::event(cause), Range::default(), 1).await?;
-            // A cause stands before what follows from it, so all up to there was seen even if it is not in the log.
+            // A cause comes before its consequences, so all up to there was seen even if it is not in the log.
             return Ok(found.events.first().map_or(recorded.position, |cause| cause.position.min(recorded.position)));
         }
         rest = range.rest(&page);

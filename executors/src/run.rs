@@ -88,7 +88,7 @@ pub(crate) struct Finished {
 }
 
 impl Finished {
-    /// Its end as a failure: how it ended, and what is to be said of it.
+    /// Its end as a failure: the class and the message.
     pub(crate) fn failed(self, how: &str, said: &str, class: FailureClass) -> Ending {
         Ending::Failed { error: format!("{how}\n{said}").trim_end().to_owned(), class, run: Some(self.details) }
     }

@@ -1,6 +1,6 @@
 //! Who has summaries written: it follows the requests for them, asks a model, and hands the planner what it wrote.
 //!
-//! Where the model gives nothing that will do, the planner is told to compact by rule. It decides nothing about plans:
+//! Where the model gives no usable summary, the planner compacts by rule. It decides nothing about plans:
 //! whether a summary is still wanted when it comes, the planner says.
 
 use std::sync::Arc;

@@ -186,7 +186,7 @@ impl Worker {
                     }
                     let began = Instant::now();
                     let (ending, mut usage) = self.act(actor, dispatch, prompt, claim, epoch, stop).await;
-                    // How long it ran is told where it counts, or where something else is told anyway; of a plan within the
+                    // Running time is reported where it counts, or together with other usage; of a plan within the
                     // plan its own tasks tell it.
                     let is_told = dispatch.parameters.is_timed || !usage.is_nothing();
                     if is_told && !actor.only_waits() {
@@ -256,7 +256,7 @@ impl Worker {
             }
         };
         // Beside the run, so that a slow log delays neither its time-out nor its stop. A renewal that is dropped on its
-        // way leaves a runner that reads anew, and one that is appended all the same comes before the end.
+        // way leaves a runner that reads again, and one that is appended all the same comes before the end.
         let renewing = async {
             let mut renewals = renewals(Instant::now());
             loop {

@@ -47,7 +47,7 @@ impl std::fmt::Display for Executor {
     }
 }
 
-/// What is known of a finished run of a command.
+/// Details of a finished run of a command.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunDetails {
     /// Unset when a signal ended it.
@@ -125,7 +125,7 @@ pub enum TaskEvent {
         attempt: u32,
         /// The holder's.
         epoch: u64,
-        /// What came of it.
+        /// Its outcome.
         result: String,
         /// Of a command.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -145,7 +145,7 @@ pub enum TaskEvent {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         run: Option<RunDetails>,
     },
-    /// What the holder used up; it stands right before how it ended.
+    /// The holder's usage; it comes right before the end.
     UsageReported {
         /// The dispatch.
         attempt: u32,
@@ -181,7 +181,7 @@ pub enum TaskEvent {
 }
 
 impl TaskEvent {
-    /// What the planner is told of it, if it concerns the planner.
+    /// The report to the planner, if it concerns the planner.
     #[must_use]
     pub fn report(self, node_id: TaskId) -> Option<ExecutorEvent> {
         match self {
@@ -233,7 +233,7 @@ impl MqEvent for TaskEvent {
 pub enum Ending {
     /// With a result.
     Completed {
-        /// What came of it.
+        /// Its outcome.
         result: String,
         /// Of a command.
         run: Option<RunDetails>,
@@ -406,7 +406,7 @@ impl TaskLease {
         self.epoch
     }
 
-    /// True while it is not known how far an earlier holder of this attempt came, and nobody has begun it anew.
+    /// True while an earlier run of this attempt was interrupted and no new one has started.
     #[must_use]
     pub fn is_cut_off(&self) -> bool {
         self.is_cut_off

@@ -198,7 +198,7 @@ pub enum PlannerError {
         /// What was given.
         label: String,
     },
-    /// A task must say what is to be done.
+    /// A task needs a description.
     #[error("task {task} would have no description: say in a few words what is to be done")]
     NoDescription {
         /// The task.

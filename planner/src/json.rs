@@ -1,4 +1,4 @@
-//! JSON as agents and models give it: one value, each of its fields once. What is none is told with its place and in words
+//! JSON as agents and models give it: one value, each of its fields once. Errors name the place, in words
 //! that say what to mend. It knows no form.
 
 use std::cell::Cell;
@@ -39,7 +39,7 @@ pub(crate) fn read(text: &str) -> Result<Value, NoJson> {
     })
 }
 
-/// Where the character stands that is wrong; at the end of the text, where one is missing.
+/// Place of the wrong character, or the end of the text when one is missing.
 fn offset(text: &str, error: &serde_json::Error) -> usize {
     let line = text.split_inclusive('\n').take(error.line().saturating_sub(1)).map(str::len).sum::<usize>();
     let at = if error.is_eof() { text.len() } else { (line + error.column()).saturating_sub(1) };
@@ -161,7 +161,7 @@ impl<'de> Visitor<'de> for Node<'_> {
     }
 }
 
-/// The most characters of what was given that are told again.
+/// The most characters of the input that an error quotes.
 const QUOTED_CHARS_MAX: usize = 40;
 
 /// A text that was given, between quotes, and not all of a long one.

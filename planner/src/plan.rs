@@ -263,12 +263,12 @@ pub struct Origin {
     /// The number of its ancestors.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub depth: u32,
-    /// The agent whose plan it is, and by what it was judged.
+    /// The agent whose plan it is, and the version of its form.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<AgentOrigin>,
 }
 
-/// Of an agent's plan: whose it is, and by what it was judged.
+/// Of an agent's plan: the agent and the version of its form.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AgentOrigin {
     /// The type of agent.
@@ -341,7 +341,7 @@ pub struct TaskPlan {
     /// When the task runs only if something holds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub condition: Option<Condition>,
-    /// The item or heading it stands under.
+    /// The item or heading above it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub group: Option<String>,
     /// As written: `P1`, `high`.

@@ -10,7 +10,7 @@ use crate::state::PlannerState;
 
 /// How a sealed string begins. The number is the version of the form.
 pub const PREFIX: &str = "sealed:1:";
-/// How the tag begins that each event of a sealed session bears; the name of its key follows.
+/// Prefix of the tag on each event of a sealed session; the name of its key follows.
 pub const TAG: &str = "sealed:";
 /// What is read in place of a text whose key is not at hand.
 pub const SEALED: &str = "[sealed]";
@@ -67,7 +67,7 @@ pub fn is_json_undecryptable(json: &Value) -> bool {
     }
 }
 
-/// True when something of what an executor is told cannot be opened. Nobody may act on that.
+/// True when a text of a task's input cannot be decrypted. No executor may act on it.
 #[must_use]
 pub fn is_task_undecryptable(parameters: &TaskInput) -> bool {
     serde_json::to_value(parameters).is_ok_and(|json| is_json_undecryptable(&json))

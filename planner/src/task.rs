@@ -1,4 +1,4 @@
-//! A task and a question of a plan, with what happened to them.
+//! A task and a question of a plan, with their history.
 
 use crate::event::{Purpose, QuestionId, TaskStatus};
 use crate::plan::{ConditionKey, DefaultAnswer, ParentTask, TaskId, TaskPlan, sub_plan_id};
@@ -14,7 +14,7 @@ pub struct Task {
     pub attempts: u32,
     /// How often it failed since it was planned or reopened.
     pub failures: u32,
-    /// What came of it.
+    /// Its outcome.
     pub result: Option<String>,
     /// Why it failed, or ended otherwise; of the last failure while it is tried again.
     pub error: Option<String>,

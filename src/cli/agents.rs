@@ -26,7 +26,7 @@ pub struct Propose {
 /// `plan draft`.
 #[derive(Debug, Args)]
 pub struct Draft {
-    /// What is to be planned, in words; - for standard input
+    /// The goal, in words; - for standard input
     pub file: PathBuf,
     /// Who plans: strategic, tactical, perception, orchestrator
     #[arg(long, value_name = "TYPE", value_parser = agent_type)]

@@ -16,7 +16,7 @@ use super::typed::duration;
 pub struct Amend {
     /// The plan's id, or the beginning of it
     pub plan: String,
-    /// What of its tasks is otherwise
+    /// Changes to its tasks
     #[command(flatten)]
     pub changes: Changes,
     /// With --add: the tasks that wait for it
@@ -33,7 +33,7 @@ pub struct Amend {
     pub reason: String,
 }
 
-/// What of the tasks of a plan, or of a fork, is otherwise.
+/// Changes to the tasks of a plan or of a fork.
 #[derive(Debug, Clone, Args)]
 #[command(group(ArgGroup::new("placed").multiple(true).args(["add", "reorder"])))]
 pub struct Changes {
@@ -47,7 +47,7 @@ pub struct Changes {
     /// Edit a task that has not begun
     #[arg(long, value_name = "TASK")]
     pub edit: Option<String>,
-    /// What of it is otherwise
+    /// Changes to it
     #[command(flatten)]
     pub facts: Facts,
     /// Leave tasks out; what depends on them may run
@@ -58,11 +58,11 @@ pub struct Changes {
     pub reorder: Option<String>,
 }
 
-/// What of a task is otherwise. A text that is empty takes the fact away.
+/// Changes to a task. An empty text removes the value.
 #[derive(Debug, Clone, Args)]
 #[group(requires = "edit", multiple = true)]
 pub struct Facts {
-    /// With --edit: what is to be done
+    /// With --edit: the new description
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     pub description: Option<String>,
     /// With --edit: its line for the shell
@@ -187,7 +187,7 @@ pub enum Task {
 /// `task add`.
 #[derive(Debug, Args)]
 pub struct AddTask {
-    /// What is to be done
+    /// Description of the task
     // A list begins with a dash.
     #[arg(allow_hyphen_values = true)]
     pub text: String,

@@ -58,7 +58,7 @@ pub struct Done {
     pub plan: String,
     /// The task, by number or label
     pub task: String,
-    /// What came of it
+    /// Its result
     #[arg(default_value = "done")]
     pub result: String,
 }

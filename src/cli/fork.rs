@@ -32,7 +32,7 @@ pub(super) fn at(typed: &str) -> Result<At, String> {
 pub struct Fork {
     /// The plan's id, or the beginning of it
     pub plan: String,
-    /// Go on from this point of its history [default: from how it stands now]
+    /// Continue from this point of its history [default: its present state]
     #[arg(long, value_name = "POSITION|CHECKPOINT", value_parser = at, group = "point")]
     pub at: Option<At>,
     /// Go on from where this task was first about to begin
@@ -53,7 +53,7 @@ pub struct Fork {
     /// About how many tokens an agent may be told [default: as in the plan]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(TOKENS))]
     pub token_budget: Option<u32>,
-    /// What of its tasks is otherwise, before any of them begins
+    /// Changes to the tasks, applied before the fork starts
     #[command(flatten)]
     pub changes: Changes,
     /// With --add: the tasks that wait for it

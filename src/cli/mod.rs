@@ -141,7 +141,7 @@ pub enum Command {
     Diff(Diff),
     /// Make a plan that goes on from a point of another plan's history
     Fork(Box<Fork>),
-    /// Show where two plans of one history part, and what came of each
+    /// Show where two plans with a common history part, and the outcome of each
     Compare(Compare),
     /// Give this point of a plan's history a name
     Checkpoint(Checkpoint),

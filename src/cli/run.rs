@@ -47,10 +47,10 @@ pub struct Run {
     /// About how many tokens an agent may be told, its task and what came before it together [default: 8000]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(TOKENS))]
     pub token_budget: Option<u32>,
-    /// What is kept of long results and of what has happened when it is told to agents
+    /// How prompts shorten long results and the history of the plan
     #[arg(long, value_enum, default_value_t = TypedProfile::Coding)]
     pub profile: TypedProfile,
-    /// What every agent and model of the plan is told first
+    /// Instruction at the start of every prompt of the plan
     #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
     pub system_prompt: String,
     /// Which of the tasks that could start does, after the priorities that the text gives
@@ -138,7 +138,7 @@ pub struct Work {
     /// The most tasks that this process carries out at once
     #[arg(short, long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..=1000))]
     pub jobs: u16,
-    /// Be only these executors: shell, or names of crewlog.toml [default: all]
+    /// Run only these executors: shell, or names from crewlog.toml [default: all]
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pub only: Vec<String>,
     /// End when there is nothing that an executor of this process could do

@@ -38,7 +38,7 @@ pub struct GroupName {
 pub struct ResetGroup {
     /// Its name
     pub name: String,
-    /// All up to here counts as handled, and nothing behind it
+    /// Count everything up to here as handled, and nothing after it
     #[arg(long, value_name = "POSITION", value_parser = clap::value_parser!(i64).range(0..))]
     pub to: i64,
     /// The version [default: the active one]
@@ -54,7 +54,7 @@ pub struct ParkedOf {
     /// Have it handled again
     #[arg(long, conflicts_with = "skip")]
     pub replay: bool,
-    /// Give up the first event that is parked; those behind it are handled
+    /// Skip the first parked event and handle those after it
     #[arg(long, requires = "aggregate")]
     pub skip: bool,
     /// Of this aggregate only

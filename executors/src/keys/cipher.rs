@@ -57,7 +57,7 @@ impl Drop for Secret {
 /// The key of an operator, under which those of sessions are wrapped.
 pub(super) struct OperatorKey {
     wrapping: Secret,
-    /// By which it is told from others; it tells nothing of the key.
+    /// Its id, which reveals nothing about the key.
     pub(super) fingerprint: String,
 }
 

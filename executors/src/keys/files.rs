@@ -208,7 +208,7 @@ fn is_unplaced(name: &str) -> bool {
     id.is_some_and(|(id, parsed)| parsed.to_string() == id)
 }
 
-/// Whether a key file lies here, or as much of one as was written before a crash. People put files of their own here too.
+/// Whether this is a key file, or the part of one that was written before a crash. People put files of their own here too.
 fn is_begun(path: &Path) -> io::Result<bool> {
     if !fs::symlink_metadata(path)?.is_file() {
         return Ok(false);

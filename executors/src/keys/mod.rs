@@ -1,7 +1,7 @@
 //! The keys by which the texts of plans are sealed, and the veil that seals and opens them. Which texts those are is the
 //! planner's to say; nothing here decides what is free text.
 //!
-//! Each session, which is a plan with its forks, has a key of its own. It lies in a file beside the log, wrapped under the
+//! Each session, which is a plan with its forks, has a key of its own, kept in a file beside the log, wrapped under the
 //! operator's key, and never in the log: destroying that file shreds the texts of the session, and nothing else.
 
 mod cipher;
@@ -73,7 +73,7 @@ pub enum KeyError {
         /// The plan.
         plan: String,
     },
-    /// What is to be said holds texts that were read without their key, and would stand in the log for good.
+    /// The events hold texts that were read without their key; they would be in the log for good.
     #[error(
         "texts of {plan} were read as [sealed] while its key was not at hand, and must not be written in their place: begin \
          again, now that it is"
@@ -173,7 +173,7 @@ struct Known {
     keys: HashMap<String, (Mark, Option<Arc<SessionKey>>)>,
     /// By plan: the name of its key, if it is sealed.
     plans: HashMap<String, Option<String>>,
-    /// Streams and aggregates that were read without their key, with the first event that was read so, until that is read anew.
+    /// Streams and aggregates that were read without their key, with the first event that was read so, until that is read again.
     read_closed: HashMap<(String, String), Position>,
     /// The names of keys of which was said that they open nothing; empty for that no operator's key was given.
     told: HashSet<String>,
@@ -214,7 +214,7 @@ pub enum KeyState {
     Damaged,
 }
 
-/// What came of wrapping keys anew.
+/// The result of rewrapping keys.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Rotated {
     /// The fingerprint of the new operator's key.
@@ -381,7 +381,7 @@ impl Keys {
         };
         let (key, access) = match (wrapped, before, &self.operator) {
             (None, _, _) => (None, Access::Destroyed),
-            // Wrapped anew: the key is the same.
+            // Rewrapped: the key is the same.
             (Some(_), Some((_, Some(key))), _) => (Some(Arc::clone(&key)), Access::Open(key)),
             (Some(_), _, None) => return Ok(Access::NoOperatorKey),
             (Some(wrapped), _, Some(Operator { file, key: operator })) => {

@@ -90,7 +90,7 @@ impl Veil for Keys {
 }
 
 impl Keys {
-    /// The name of the key of a plan to which an event is to be appended; none when the plan is not sealed.
+    /// The name of the key of the plan of a new event; none when the plan is not sealed.
     async fn key_for(&self, below: &dyn Backend, plan: &str, event: &NewEvent) -> Result<Option<String>, Error> {
         if let Some(name) = sealed::key_of(event.tags()) {
             return Ok(Some(name.to_owned()));
@@ -167,7 +167,7 @@ impl Keys {
         if is_kept_out {
             return Err(self.why_closed(access, name, plan).into());
         }
-        // A fold over events that were read so would decide with what stands in the place of their texts.
+        // A fold over events that were read so would decide on placeholders instead of texts.
         if n_sealed > 0 && self.is_read_closed(stream_id, aggregate_id) {
             return Err(KeyError::ReadWithoutKey { plan: plan.to_owned() }.into());
         }

@@ -20,7 +20,7 @@ use crate::web;
 
 /// So many characters of what a provider says of an error are kept.
 const MESSAGE_CHARS_MAX: usize = 500;
-/// What stands in place of a key.
+/// Shown in place of a key.
 const HIDDEN: &str = "[key]";
 
 /// True when a provider of this name is known.
@@ -315,7 +315,7 @@ impl Model for Client {
     }
 }
 
-/// What came of one request.
+/// The result of one request.
 struct Taken {
     text: String,
     usage: CountedTokens,

@@ -26,7 +26,7 @@ pub struct Role {
     pub agent: AgentType,
     /// The version of the role's form, recorded with each of its plans.
     pub version: u32,
-    /// What a model is told about the role.
+    /// The model's instruction for the role.
     pub instruction: &'static str,
     /// The parts of the form that its plans may have.
     pub parts: &'static [Part],

@@ -1,7 +1,7 @@
 //! Tasks that are held at the same time and touch the same files.
 //!
 //! It sees what tasks say that they work on, not what they do: the patterns that a task declares, else the files that it
-//! mentions. It warns and never stands in anybody's way.
+//! mentions. It warns and never blocks.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -408,7 +408,7 @@ impl Conflicts {
     }
 }
 
-/// A task that is held, with all that is known of it.
+/// A task that is held.
 struct Held<'a> {
     task: &'a TaskRef,
     running: &'a Running,

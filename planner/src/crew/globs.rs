@@ -109,7 +109,7 @@ impl Pattern {
         self.ways == other.ways
     }
 
-    /// True when some path is matched by both, or lies below a match of both.
+    /// True when some path is matched by both, or is below a match of both.
     #[must_use]
     pub fn overlaps(&self, other: &Self) -> bool {
         self.ways.iter().any(|way| other.ways.iter().any(|theirs| way.overlaps(theirs)))
@@ -277,7 +277,7 @@ fn split_root(text: &str) -> (Option<String>, &str) {
     (None, text)
 }
 
-/// As written, but from the folder on when it lies in it.
+/// As written, but relative to the folder when it is in it.
 fn shown(folder: Option<&str>, written: &str) -> String {
     let text = written.replace('\\', "/");
     let folder = folder.map(|folder| folder.trim_end_matches('/')).filter(|folder| !folder.is_empty());

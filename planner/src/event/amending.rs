@@ -24,7 +24,7 @@ pub enum Amendment {
     Edit {
         /// The task.
         task: TaskId,
-        /// What of it is otherwise.
+        /// The changes.
         edits: Vec<Edit>,
     },
     /// A task is left out, and holds up what depends on it no more. One that runs is stopped.
@@ -59,7 +59,7 @@ pub enum Amendment {
     },
 }
 
-/// One fact of a task that is to be otherwise; what is unset is taken away.
+/// One field of a task to change; an unset value removes it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Edit {
     /// The plain text of the step.
@@ -98,7 +98,7 @@ pub enum Edit {
     Attachments(Vec<Attachment>),
 }
 
-/// One setting of a plan that is to be otherwise.
+/// One setting of a plan to change.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Setting {
     /// Tasks that may run at once.

@@ -50,7 +50,7 @@ pub enum Command {
         /// All of its settings; those of the other plan when unset.
         #[serde(skip)]
         config: Option<Box<PlannerConfig>>,
-        /// What of its tasks is otherwise before any of them begins.
+        /// Changes to its tasks, applied before any of them starts.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         amendments: Vec<Amendment>,
     },

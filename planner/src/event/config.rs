@@ -10,7 +10,7 @@ use crate::plan::{FailurePolicy, NodeKind};
 /// The settings of a plan. They are part of its first event, so no replay depends on the defaults of the code.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlannerConfig {
-    /// What models and compactors are told first.
+    /// The instruction at the start of each prompt.
     pub system_prompt: String,
     /// What compaction keeps.
     pub profile: Profile,
@@ -60,7 +60,7 @@ pub struct PlannerConfig {
 }
 
 impl PlannerConfig {
-    /// The settings that are not what they are by default, in words; not what models are told, nor the folder.
+    /// The settings that differ from their defaults, in words; without the instruction and the folder.
     #[must_use]
     pub fn words(&self) -> Vec<String> {
         let default = Self::default();
@@ -201,7 +201,7 @@ pub enum Order {
     /// The first in the plan.
     #[default]
     Place,
-    /// The one with the longest way to the end of the plan behind it.
+    /// The one with the longest remaining critical path.
     CriticalPath,
 }
 

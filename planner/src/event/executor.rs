@@ -131,7 +131,7 @@ pub enum ExecutorEvent {
         node_id: TaskId,
         /// The dispatch.
         attempt: u32,
-        /// What came of it.
+        /// Its outcome.
         #[serde(skip)]
         result: String,
     },

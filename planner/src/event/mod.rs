@@ -1,4 +1,4 @@
-//! The planner's words: what it is asked, what it decides, and what executors are told and report.
+//! Commands and events of the planner, and the reports of executors.
 
 mod amending;
 mod command;
@@ -17,13 +17,13 @@ pub use executor::{Answered, Covered, ExecutorEvent, FailureClass, PlannerCmd, T
 /// The stream of all plans; a plan's aggregate is its id.
 pub const STREAM: &str = "planner";
 
-/// The tag that every event of a plan bears, those of its tasks included.
+/// The tag on every event of a plan and of its tasks.
 #[must_use]
 pub fn plan_tag(plan: &str) -> String {
     format!("plan:{plan}")
 }
 
-/// The tag that every event of a plan bears, and of its tasks, for each of its ancestors.
+/// The tag on every event of a plan and of its tasks, one for each ancestor.
 #[must_use]
 pub fn ancestor_tag(plan: &str) -> String {
     format!("ancestor:{plan}")
@@ -42,7 +42,7 @@ pub fn sub_plan_tags(plan: &str, parent: &str, tags: &[String]) -> Vec<String> {
 pub enum TaskStatus {
     /// Known, and not dispatched.
     Planned,
-    /// Dispatched; who holds it, if anybody, is told by its own aggregate.
+    /// Dispatched; the task's own aggregate says who holds it.
     Running,
     /// Waits for an answer.
     NeedsClarification,
@@ -164,7 +164,7 @@ pub enum Event {
         /// Why.
         reason: String,
     },
-    /// Tasks are defined anew, or are new.
+    /// Tasks are redefined, or are new.
     TasksAmended {
         /// Their whole definitions; a number that is not known yet is a new task.
         tasks: Vec<TaskPlan>,
@@ -264,7 +264,7 @@ pub enum Event {
         task_id: TaskId,
         /// The new status.
         status: TaskStatus,
-        /// What came of it.
+        /// Its outcome.
         result: Option<String>,
         /// Why it failed, or ended otherwise.
         error: Option<String>,
@@ -300,7 +300,7 @@ pub enum Event {
     },
     /// The context is shorter. Nothing was deleted.
     ContextCompacted {
-        /// What stands for it now.
+        /// The summary.
         summary: String,
         /// The tasks whose lines it replaces, beside those that the summary before it stood for.
         removed_task_ids: Vec<TaskId>,

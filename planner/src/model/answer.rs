@@ -130,7 +130,7 @@ pub(super) fn task_named(tasks: &[TaskPlan], id: &str) -> Result<TaskId, AnswerE
     found.map(|task| task.id).ok_or_else(|| AnswerError::UnknownTask { id: id.to_owned() })
 }
 
-/// The tasks as a model is told of them: one a line, by the name that it is to use.
+/// The tasks as a prompt lists them: one a line, by the name that the model must use.
 pub(super) fn told(tasks: &[TaskPlan]) -> String {
     let names = tasks.iter().map(|task| (task.id, task.name())).collect::<std::collections::BTreeMap<_, _>>();
     let line = |task: &TaskPlan| {

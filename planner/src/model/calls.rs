@@ -30,7 +30,7 @@ pub struct CountedTokens {
     pub input_tokens: Option<u64>,
     /// Of the answer.
     pub output_tokens: Option<u64>,
-    /// Who counted them; of both, who is to be trusted less.
+    /// Who counted them; of two sources, the less reliable one.
     #[serde(default, skip_serializing_if = "CountedBy::is_provider")]
     pub counted_by: CountedBy,
 }
@@ -166,7 +166,7 @@ impl MqEvent for CallEvent {
     }
 }
 
-/// What is to be recorded of a model.
+/// Facts about a model to record.
 #[derive(Debug, Clone, PartialEq)]
 pub enum CallCommand {
     /// It is about to be asked.
@@ -221,20 +221,20 @@ pub enum CallError {
     CallsMax,
 }
 
-/// A request of a plan, and what came of it.
+/// A request of a plan, with its outcome.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Call {
     /// What for.
     pub purpose: Purpose,
     /// Which model.
     pub model: String,
-    /// What came of it.
+    /// Its outcome.
     pub outcome: Outcome,
     /// How often it failed.
     pub n_failures: u32,
 }
 
-/// What came of a request.
+/// The outcome of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
     /// Nothing yet.

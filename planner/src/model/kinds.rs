@@ -6,7 +6,7 @@ use super::answer::{self, AnswerError};
 use super::request::{Purpose, Request, Terms, TooLong, quoted};
 use crate::plan::{NodeKind, TaskId, TaskPlan};
 
-/// What each kind means, as a model is told.
+/// The meaning of each kind, for the prompt.
 pub(super) const KINDS: &str = "\
 - Clarification: a question that a person has to answer
 - ToolCall: a command or tool to run that no other kind fits

@@ -18,7 +18,7 @@ pub enum Purpose {
     Kinds,
     /// What depends on what.
     Dependencies,
-    /// What stands for a part of a plan's past.
+    /// A summary of a part of a plan's history.
     Summary,
     /// A plan of an agent.
     AgentPlan,
@@ -77,7 +77,7 @@ pub struct Request {
     pub purpose: Purpose,
     /// Which model, and how.
     pub terms: Terms,
-    /// What it is told first.
+    /// The system prompt.
     pub system: String,
     /// In order; the last is of the user.
     pub messages: Vec<Message>,
@@ -131,7 +131,7 @@ pub fn repair(request: &Request, answer: &str, error: &str) -> Request {
     again
 }
 
-/// A text of others within a prompt: between marks, so that it is told from the question.
+/// A text of others within a prompt: between marks, so that the model tells it from the question.
 pub(super) fn quoted(name: &str, text: &str) -> String {
     format!("<{name}>\n{}\n</{name}>", text.trim_end())
 }

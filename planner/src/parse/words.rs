@@ -37,7 +37,7 @@ pub(super) const ALONE: [&str; 2] = ["check", "verify"];
 pub(super) const OBJECT: [&str; 4] = ["the", "all", "in", "with"];
 /// First words of a line with dependencies.
 pub(super) const DEPENDS: [&str; 4] = ["depends on", "depends", "dependencies", "blocked by"];
-/// First words of a line whose list says what is to be accepted.
+/// First words of a line whose list holds acceptance criteria.
 pub(super) const ACCEPTANCE: [&str; 2] = ["acceptance", "done when"];
 /// How the headings of sections without steps begin.
 #[rustfmt::skip]

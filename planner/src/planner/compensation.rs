@@ -9,8 +9,8 @@ use crate::planner::Planner;
 use crate::state::{Phase, Task};
 
 impl Planner {
-    /// When every task has ended and the plan is to be undone: the tasks that undo it, the last that was done first. What
-    /// has been given such a task already is given none again until it is done anew.
+    /// Once every task of a plan to undo has ended: its compensating tasks, newest first. What
+    /// has been given such a task already is given none again until it is done again.
     pub(super) fn compensate(&self) -> Vec<Event> {
         let outcome = self.outcome();
         if !self.state.config.compensate || outcome == Outcome::Completed {
@@ -42,7 +42,7 @@ impl Planner {
         let word = if outcome == Outcome::Cancelled { "was cancelled" } else { "failed" };
         let reason = format!("the plan {word}, and is undone");
         let amended = Event::TasksAmended { tasks: tasks.collect(), reason, source: None };
-        // What a person paused is to be undone at once when it is cancelled.
+        // A cancelled plan that a person paused is undone at once.
         let resumed = (self.state.phase == Phase::Paused).then_some(Event::PlanResumed {});
         resumed.into_iter().chain([amended]).collect()
     }

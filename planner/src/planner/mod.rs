@@ -55,7 +55,7 @@ impl Planner {
         Self::default()
     }
 
-    /// All that is known of the plan.
+    /// The state of the plan.
     #[must_use]
     pub fn state(&self) -> &PlannerState {
         &self.state

@@ -114,7 +114,7 @@ impl Planner {
             let waiting =
                 rest.filter(|other| matches!(other.status, TaskStatus::Planned | TaskStatus::NeedsClarification));
             events.extend(waiting.map(|other| match &other.error {
-                // It did start, and what is known of that stays.
+                // It did start; that stays recorded.
                 Some(error) if other.retry_ms.is_some() || self.state.is_asked_what_to_do_about(other.plan.id) => {
                     end(other.plan.id, TaskStatus::Failed, None, Some(error.clone()), false)
                 }

@@ -42,7 +42,7 @@ impl Planner {
             let task = &self.state.tasks[*index];
             let (status, error) = match task.status {
                 TaskStatus::Planned if task.attempts == 0 => (TaskStatus::Skipped, format!("not started: {late}")),
-                // It did run, and what is known of that stays.
+                // It did run; that stays recorded.
                 _ if self.state.is_asked_what_to_do_about(task.plan.id) => {
                     (TaskStatus::Failed, task.error.clone().unwrap_or_else(|| late.clone()))
                 }

@@ -5,7 +5,7 @@ use crate::plan::{AttachmentKind, TaskPlan};
 use crate::state::{Phase, PlannerState};
 
 impl PlannerState {
-    /// Tasks that are known are defined anew and keep what happened to them. A number that is above all others is a new
+    /// Known tasks are redefined and keep their history. A number that is above all others is a new
     /// task; another that is not known is passed over. A standing plan that has ended goes on.
     pub(super) fn amend(&mut self, tasks: &[TaskPlan], source: Option<&str>) {
         if let Some(source) = source {

@@ -50,7 +50,7 @@ impl Measure {
         }
     }
 
-    /// How much of it a usage is, in words: what of it nobody counted is said to be estimated.
+    /// How much of it a usage is, in words: marked as estimated where nobody counted.
     #[must_use]
     pub fn words_of(self, usage: &Usage) -> String {
         let words = self.words(self.of(usage));

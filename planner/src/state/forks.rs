@@ -11,7 +11,7 @@ use crate::task::Task;
 
 impl PlannerState {
     /// Another plan goes on from here. What has not ended is pending, as if it had never been begun; open questions are
-    /// asked anew when their tasks are.
+    /// asked again with their tasks.
     pub(super) fn fork(&mut self, parent: &str, at: Position, reason: &str) {
         self.parent = Some((parent.to_owned(), at));
         reason.clone_into(&mut self.fork_reason);

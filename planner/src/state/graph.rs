@@ -286,7 +286,7 @@ impl PlannerState {
         }
     }
 
-    /// From now on it is known whether a condition holds, it is being asked, or nothing is known of it.
+    /// Sets whether a condition holds, is being asked, or is unknown.
     pub(super) fn judge(&mut self, condition: &ConditionKey, holds: Option<Option<bool>>) {
         match holds {
             Some(holds) => _ = self.conditions.insert(condition.clone(), holds),

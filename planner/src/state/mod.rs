@@ -1,4 +1,4 @@
-//! The fold of a plan's events: tasks with what happened to them, open questions, and what may run.
+//! The fold of a plan's events: tasks with their history, open questions, and what may run.
 
 mod amended;
 pub(crate) mod budget;
@@ -39,7 +39,7 @@ pub enum Phase {
     Ended(Outcome),
 }
 
-/// All that is known of a plan.
+/// The state of a plan.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct PlannerState {
     pub(crate) tasks: Vec<Task>,
@@ -218,7 +218,7 @@ impl PlannerState {
         &self.attachments
     }
 
-    /// What stands for results that are no longer told in full.
+    /// The summary of results that prompts no longer show in full.
     #[must_use]
     pub fn context_summary(&self) -> &str {
         &self.summary.text
@@ -375,7 +375,7 @@ impl PlannerState {
         for id in ids {
             let Some(index) = self.index(*id) else { continue };
             let task = &mut self.tasks[index];
-            // What was left out by an answer would only be left out again: it is asked anew, unless it is being asked.
+            // An answer left it out and would do so again: ask once more, unless the question is open.
             if let (true, TaskStatus::Skipped, Some(condition)) =
                 (task.unblocks, task.status, task.plan.condition_key())
                 && let Some(Some(_)) = self.conditions.get(&condition)

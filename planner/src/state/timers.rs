@@ -94,7 +94,7 @@ impl PlannerState {
                 task_ids.iter().for_each(|id| self.forget_times_of(*id));
                 self.time(Timer::Plan, self.config.deadline_ms);
             }
-            // A fork has all its time from its own beginning on; what it begins anew is timed when it does.
+            // A fork has all its time from its own beginning on; what it starts again is timed then.
             Event::PlanForked { .. } => {
                 self.forget_all_times();
                 self.time(Timer::Plan, self.config.deadline_ms);
