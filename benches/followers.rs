@@ -1,4 +1,4 @@
-//! What it costs to follow, and how soon one is told: followers in this process, in another, and idle ones. The other
+//! What it costs to follow, and the latency of a wake-up: followers in this process, in another, and idle ones. The other
 //! processes are the bench itself, told by its environment what to do.
 
 use std::io::{BufRead, BufReader, Lines, Write};

@@ -16,7 +16,7 @@ use crewlog_planner::planner::Planner;
 
 /// So many tasks the plans have.
 const SIZES: [u64; 4] = [100, 1_000, 10_000, 100_000];
-/// What the tasks of larger plans are told, all at once, is more than memory has.
+/// The prompts of larger plans, all at once, need more than the memory.
 const AGENTS_FOLDED_MAX: u64 = 10_000;
 /// In so many runs; the largest plans in fewer.
 const N_RUNS: usize = 5;
@@ -32,7 +32,7 @@ fn main() {
         ("fan", |n| if n == 1 { vec![] } else { vec![1] }),
         ("diamonds", diamond),
     ];
-    // Tasks for agents are told what has happened and what is open; commands are told their own matter alone.
+    // Prompts for agents hold history and open tasks; commands get only their own input.
     let kinds =
         [("commands", NodeKind::ToolCall), ("agents", NodeKind::Processing), ("questions", NodeKind::Clarification)];
     let wanted = std::env::args().skip(1).find(|word| !word.starts_with('-')).unwrap_or_default();

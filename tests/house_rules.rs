@@ -23,7 +23,7 @@ const NAMES_REFUSED: [&str; 10] =
 /// Wordings that plain English has a shorter one for, counted in comments and pages.
 const STILTED: [&str; 19] = [
     "what of it",
-    "of what it",
+    "of what it ",
     "who reads",
     "is told",
     "are told",

@@ -433,7 +433,7 @@ impl Crew {
     }
 }
 
-/// When a lease is to be renewed that was given at `start`. After a log that stood still the next renewal is an interval away: those that were
+/// When to renew a lease that was given at `start`. After a log that stood still the next renewal is an interval away: those that were
 /// missed would say nothing new.
 fn renewals(start: Instant) -> Interval {
     let mut renewals = tokio::time::interval_at(start + RENEW_INTERVAL, RENEW_INTERVAL);

@@ -149,7 +149,7 @@ fn delegated(task: &TaskPlan) -> Option<(AgentType, &str)> {
     Some((AgentType::named(sub_plan.agent.as_deref()?)?, &sub_plan.text))
 }
 
-/// An argument stands in the words, and is no piece of a longer word or option.
+/// An argument is in the words, as a whole word or option.
 fn check_argument(id: &str, argument: &str, words: &str) -> Result<(), AnswerError> {
     let is_part = |char: char| char.is_alphanumeric() || matches!(char, '-' | '_');
     let is_whole = |(at, found): (usize, &str)| {

@@ -96,7 +96,7 @@ const fn word(format: Format, mark: Mark) -> Option<&'static str> {
     }
 }
 
-/// What is known of the parts of a group; an optional part counts only where every part is optional.
+/// The marks of the parts of a group; an optional part counts only where every part is optional.
 #[derive(Clone, Copy, Default)]
 struct Parts {
     n_required: usize,

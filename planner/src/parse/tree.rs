@@ -159,7 +159,7 @@ pub(super) struct Tree {
 /// A step, or a group of steps.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Node {
-    /// What is known of the step. `id`, `label`, `depends_on`, `group` and `condition` are set later.
+    /// The task of the step. `id`, `label`, `depends_on`, `group` and `condition` are set later.
     pub task: TaskPlan,
     /// The id or number written in the file.
     pub name: Option<String>,
