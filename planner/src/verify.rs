@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::claim::{self, TaskCommand, TaskEvent, TaskLease};
 use crate::event::{self, Command, Event};
-use crate::model::{self, CallCommand, ModelCalls};
+use crate::model::{self, CallEvent, ModelCalls};
 use crate::planner::Planner;
 use crate::recorded::RestoreError;
 use crate::sealed::{self, SEALED, SHREDDED};
@@ -109,7 +109,6 @@ pub struct Verifier {
     claims: BTreeMap<String, TaskLease>,
     /// What models were asked, by aggregate.
     calls: BTreeMap<String, ModelCalls>,
-    /// What agents asked each other, by aggregate.
     /// By the id of the event: reports that the planner has not reacted to.
     reports: HashMap<u128, Command>,
 }
@@ -164,7 +163,7 @@ impl Verifier {
                 // Nobody is asked: what was answered is in the events.
                 model::STREAM => {
                     let calls = self.calls.entry(written[0].aggregate_id.clone()).or_default();
-                    decided.push(again(calls, written, CallCommand::restore, None)?);
+                    decided.push(again(calls, written, CallEvent::restore, None)?);
                 }
                 _another_stream => {}
             }

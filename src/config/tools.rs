@@ -36,14 +36,9 @@ pub(super) fn registry(tools: &[Spanned<Tool>], types: BTreeMap<AgentType, TypeT
         }
     }
     let refused = |error: RegistryError| {
-        let (at, help) = match &error {
-            RegistryError::Name { name, .. } | RegistryError::Duplicate { name } | RegistryError::Command { name } => {
-                (place_of(name), "each tool is described once, under [[tools]]")
-            }
-            RegistryError::Unknown { agent, .. } => {
-                (lists.get(agent).copied().unwrap_or(0), "describe it under [[tools]], or leave it out")
-            }
-            RegistryError::TooMuch { .. } => (0, "shorten it"),
+        let (at, help) = match error.agent {
+            Some(agent) => (lists.get(&agent).copied().unwrap_or(0), "describe it under [[tools]], or leave it out"),
+            None => (place_of(&error.tool), "each tool is described once, under [[tools]], with short texts"),
         };
         Fault::at(at, error.to_string()).help(help)
     };

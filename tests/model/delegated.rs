@@ -23,7 +23,7 @@ fn judged(agent: AgentType, words: &str, plan: &Value) -> Result<(), AnswerError
 }
 
 fn invented(id: &str, command: &str) -> Result<(), AnswerError> {
-    Err(AnswerError::InventedCommand { id: id.into(), command: command.into() })
+    Err(AnswerError::InventedCommand(id.into(), command.into()))
 }
 
 fn milestone(text: &str) -> Value {
@@ -137,10 +137,10 @@ fn an_argument_of_a_tool_stands_in_the_words_as_a_whole() {
     for argument in ["/etc/passwd", "-rf", "task", "", "a"] {
         let args = json!(["parse_task", argument]);
         for (agent, plan) in [tactical(&args), perception(&args)] {
-            let expected = AnswerError::InventedArgument { id: "s".into(), argument: argument.into() };
+            let expected = AnswerError::InventedArgument("s".into(), argument.into());
             assert_eq!(judged(agent, WORDS, &plan), Err(expected), "{plan}");
         }
     }
     let (agent, plan) = locate("/etc/passwd");
-    assert!(matches!(judged(agent, WORDS, &plan), Err(AnswerError::InventedArgument { .. })), "{plan}");
+    assert!(matches!(judged(agent, WORDS, &plan), Err(AnswerError::InventedArgument(..))), "{plan}");
 }

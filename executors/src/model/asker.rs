@@ -8,8 +8,7 @@ use std::time::Duration;
 use crewlog_mq::{Cause, EventStore, ExecuteError, Executed, Position, Query, Range, Recorded, Runner};
 use crewlog_planner::event::{self, sub_plan_tags};
 use crewlog_planner::model::{
-    self, Answer, AnswerError, CallCommand, CallError, CallEvent, CountedBy, CountedTokens, Fault, ModelCalls, Request,
-    request_tag,
+    self, Answer, AnswerError, CallError, CallEvent, CountedBy, CountedTokens, Fault, ModelCalls, Request, request_tag,
 };
 use crewlog_planner::plan::{ParentTask, sub_plan_id};
 use crewlog_planner::sealed::is_undecryptable;
@@ -159,7 +158,7 @@ impl Asker {
             return Ok(Answered { request: request_hash, answer, from_log: true });
         }
         let mut calls = self.calls(&request_hash);
-        let ask = CallCommand::Ask { hash: request_hash.clone(), request: Box::new(request.clone()) };
+        let ask = CallEvent::ModelAsked { request: request_hash.clone(), asked: Box::new(request.clone()) };
         let asked = execute(&mut calls, ask, Cause::request()).await?;
         let follows = match self.last_of(&asked).await? {
             Some(asked) => Cause::event(&asked),
@@ -173,7 +172,7 @@ impl Asker {
                     let usage = counted(request, &reply);
                     let (text, cost_micros) = (reply.text, reply.cost_micros);
                     let answer = Answer { text, usage, cost_micros, duration_ms: millis(began.elapsed()) };
-                    let command = CallCommand::Answer { hash: request_hash.clone(), answer: answer.clone() };
+                    let command = CallEvent::ModelAnswered { request: request_hash.clone(), answer: answer.clone() };
                     execute(&mut calls, command, follows).await?;
                     // Another process may have been faster, and its answer is the one that counts.
                     let counts = calls.handler().answer(&request_hash).filter(|known| !is_undecryptable(&known.text));
@@ -182,8 +181,8 @@ impl Asker {
                 }
                 Err(error) => error,
             };
-            let (hash, class) = (request_hash.clone(), error.fault());
-            let failed = CallCommand::Fail { hash, class, error: error.to_string() };
+            let (request, class) = (request_hash.clone(), error.fault());
+            let failed = CallEvent::ModelFailed { request, class, error: error.to_string() };
             execute(&mut calls, failed, follows.clone()).await?;
             let Some(pause) = self.retry_policy.pause(&error, n_retries) else { return Err(error.into()) };
             tokio::time::sleep(pause).await;
@@ -202,10 +201,8 @@ impl Asker {
         for recorded in self.store.read(&query, Range::default(), ANSWERS_LOOKED_AT_MAX).await?.events {
             match recorded.decode::<CallEvent>()? {
                 // What this process cannot read, of a plan that is sealed otherwise or was shredded, is no answer to it.
-                CallEvent::ModelAnswered { text, .. } if is_undecryptable(&text) => {}
-                CallEvent::ModelAnswered { text, usage, cost_micros, duration_ms, .. } => {
-                    return Ok(Some(Answer { text, usage, cost_micros, duration_ms }));
-                }
+                CallEvent::ModelAnswered { answer, .. } if is_undecryptable(&answer.text) => {}
+                CallEvent::ModelAnswered { answer, .. } => return Ok(Some(answer)),
                 CallEvent::ModelAsked { .. } | CallEvent::ModelFailed { .. } => {}
             }
         }
@@ -219,7 +216,8 @@ impl Asker {
             return Ok(());
         }
         let hash = answered.request.clone();
-        let command = CallCommand::Fail { hash: hash.clone(), class: Fault::NotUnderstood, error: refusal.to_string() };
+        let (class, error) = (Fault::NotUnderstood, refusal.to_string());
+        let command = CallEvent::ModelFailed { request: hash.clone(), class, error };
         execute(&mut self.calls(&hash), command, Cause::request()).await.map(|_| ())
     }
 
@@ -255,7 +253,7 @@ fn counted(request: &Request, reply: &Reply) -> CountedTokens {
 
 async fn execute(
     calls: &mut Runner<ModelCalls>,
-    command: CallCommand,
+    command: CallEvent,
     cause: Cause,
 ) -> Result<Executed<CallEvent>, AskError> {
     let cause = cause.keeping(command.recorded());

@@ -141,7 +141,8 @@ impl Client {
         if let Some(schema) = &request.schema {
             let schema: serde_json::Value = serde_json::from_str(schema)
                 .map_err(|error| ModelError::NotConfigured { message: format!("the schema is no JSON: {error}") })?;
-            options.response_format = Some(JsonSpec::new(request.purpose.as_str().to_lowercase(), schema).into());
+            options.response_format =
+                Some(JsonSpec::new(format!("{:?}", request.purpose).to_lowercase(), schema).into());
         }
         let messages = request.messages.iter().map(|Message { role, text }| match role {
             Role::User => ChatMessage::user(text.clone()),

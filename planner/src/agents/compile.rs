@@ -54,7 +54,7 @@ impl AgentPlan {
             (Part::Resolution, resolution.is_some(), "/resolution"),
         ];
         if let Some((_, _, at)) = parts.into_iter().find(|(part, is_there, _)| *is_there && !role.has(*part)) {
-            return Err(PlanError::NotOfRole { at: at.into(), agent: role.agent });
+            return Err(broken(at, format!("a {} plan has no such part", role.agent)));
         }
         let n_lists = |lists: &BTreeMap<String, Vec<String>>| lists.values().map(Vec::len).max().unwrap_or(0);
         let no_resources = Resources::default();
@@ -173,12 +173,7 @@ impl Compiler<'_> {
             (Some(tool), None, None) => self.use_tool(tool, step, at, &mut task)?,
             (None, Some(to), None) => {
                 if !self.role.delegates_to.contains(&to) {
-                    return Err(PlanError::NotAllowed {
-                        agent: self.role.agent,
-                        verb: "delegate to",
-                        to,
-                        at: at.to_owned(),
-                    });
+                    return Err(self.not_allowed("delegate to", to, at));
                 }
                 self.check_listed(to, at)?;
                 let text = delegated(&task.description, &task.notes);
@@ -231,11 +226,14 @@ impl Compiler<'_> {
         check_range(request.text().len() as u64, 1, REQUEST_BYTES_MAX as u64, &format!("{place}/request"))?;
         check_range(*timeout_ms, 1, REQUEST_TIMEOUT_MS_MAX, &format!("{place}/timeout_ms"))?;
         if !self.role.asks.contains(to) {
-            return Err(PlanError::NotAllowed { agent: self.role.agent, verb: "ask", to: *to, at: place });
+            return Err(self.not_allowed("ask", *to, &place));
         }
         let (ability, answers) = (request.ability(), self.registry.answers(*to));
         if !answers.contains(&ability) {
-            return Err(PlanError::NotAble { to: *to, ability, answers: answers.clone(), at: place });
+            let answers = answers.iter().map(|ability| ability.as_str()).collect::<Vec<_>>();
+            let answers = if answers.is_empty() { "nothing".to_owned() } else { answers.join(", ") };
+            let rule = format!("a {to} agent does not {}: it answers {answers}", ability.as_str());
+            return Err(PlanError::NotAllowed(place, rule));
         }
         self.check_listed(*to, at)?;
         task.kind = kind_of(ability);
@@ -245,11 +243,16 @@ impl Compiler<'_> {
         Ok(())
     }
 
+    fn not_allowed(&self, verb: &str, to: AgentType, at: &str) -> PlanError {
+        PlanError::NotAllowed(at.to_owned(), format!("a {} agent may not {verb} a {to} agent", self.role.agent))
+    }
+
     /// A role with resources lists the agents that its steps use.
     fn check_listed(&self, agent: AgentType, at: &str) -> Result<(), PlanError> {
         let listed = self.plan.resources.as_ref().map(|resources| &resources.agent_types);
         if self.role.has(Part::Resources) && !listed.is_some_and(|listed| listed.contains(&agent)) {
-            return Err(PlanError::NotListed { agent, at: at.to_owned() });
+            let rule = format!("the step needs a {agent} agent, which /resources/agent_types does not list");
+            return Err(broken(at, rule));
         }
         Ok(())
     }
@@ -289,17 +292,17 @@ fn delegated(step: &str, notes: &[String]) -> String {
     format!("## Background\n\n{}\n\n## Tasks\n\n{step}\n", notes.join("\n"))
 }
 
-fn broken(at: &str, rule: &'static str) -> PlanError {
-    PlanError::Step { at: at.to_owned(), rule }
+fn broken(at: &str, rule: impl Into<String>) -> PlanError {
+    PlanError::Rule(at.to_owned(), rule.into())
 }
 
 fn check_range(value: u64, min: u64, max: u64, at: &str) -> Result<(), PlanError> {
     let is_in = (min..=max).contains(&value);
-    if is_in { Ok(()) } else { Err(PlanError::Range { at: at.to_owned(), value, min, max }) }
+    if is_in { Ok(()) } else { Err(broken(at, format!("{value} is not allowed: {min} to {max}"))) }
 }
 
 fn check_not_empty(is_empty: bool, at: &str) -> Result<(), PlanError> {
-    if is_empty { Err(PlanError::Empty { at: at.to_owned() }) } else { Ok(()) }
+    if is_empty { Err(broken(at, "this is empty")) } else { Ok(()) }
 }
 
 fn check_text(text: &str, at: &str) -> Result<(), PlanError> {
@@ -334,10 +337,10 @@ fn index<'a>(ids: impl Iterator<Item = (&'a str, String)>) -> Result<Ids, PlanEr
     let mut indexed = Ids::new();
     for (index, (id, at)) in ids.enumerate() {
         if !is_id(id) {
-            return Err(PlanError::BadId { id: id.to_owned(), at, max: ID_CHARS_MAX });
+            return Err(broken(&at, format!("{id:?} is not an id: 1 to {ID_CHARS_MAX} letters, digits, - and _")));
         }
         if indexed.insert(id.to_lowercase(), index).is_some() {
-            return Err(PlanError::DuplicateId { id: id.to_owned(), at });
+            return Err(broken(&at, format!("the id {id:?} is used twice")));
         }
     }
     Ok(indexed)
@@ -349,6 +352,5 @@ pub(super) fn is_id(id: &str) -> bool {
 }
 
 fn find(ids: &Ids, id: &str, at: &str) -> Result<usize, PlanError> {
-    let unknown = || PlanError::UnknownId { id: id.to_owned(), at: at.to_owned() };
-    ids.get(&id.to_lowercase()).copied().ok_or_else(unknown)
+    ids.get(&id.to_lowercase()).copied().ok_or_else(|| broken(at, format!("nothing in the plan has the id {id:?}")))
 }

@@ -154,18 +154,21 @@ impl AgentPlan {
     /// Reads a plan.
     ///
     /// # Errors
-    /// [`PlanError::TooLong`], or [`PlanError::Form`] when it is not JSON of this form.
+    /// [`PlanError::Form`] when it is too long or not JSON of this form.
     pub fn read(text: &str) -> Result<Self, PlanError> {
         if text.len() > PLAN_BYTES_MAX {
-            return Err(PlanError::TooLong { value: text.len(), max: PLAN_BYTES_MAX });
+            let n_bytes = text.len();
+            let reason =
+                format!("it has {n_bytes} bytes, and plan_bytes_max is {PLAN_BYTES_MAX}: split it into several plans");
+            return Err(PlanError::Form(reason));
         }
         let text = text.trim_start_matches('\u{feff}');
         // It refuses repeated fields also in maps, and explains faults of the syntax.
-        let value = json::read(text).map_err(|error| PlanError::Form { reason: error.to_string() })?;
+        let value = json::read(text).map_err(|error| PlanError::Form(error.to_string()))?;
         if !value.is_object() {
-            return Err(PlanError::Form { reason: "a plan is a JSON object".into() });
+            return Err(PlanError::Form("a plan is a JSON object".into()));
         }
-        serde_json::from_str(text).map_err(|error| PlanError::Form { reason: error.to_string() })
+        serde_json::from_str(text).map_err(|error| PlanError::Form(error.to_string()))
     }
 
     /// The plan as JSON, as [`AgentPlan::read`] reads it.

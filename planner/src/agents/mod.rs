@@ -7,13 +7,9 @@ mod compile;
 mod error;
 pub mod failures;
 mod form;
-mod orchestration;
-mod perception;
 pub mod registry;
 mod role;
 mod schema;
-mod strategic;
-mod tactical;
 mod words;
 
 pub use error::PlanError;

@@ -65,47 +65,14 @@ pub struct Parts {
 
 /// Why a registry is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum RegistryError {
-    /// A name could be taken for a plain word, or is none at all.
-    #[error(
-        "{name:?} is no name of a tool: small letters and digits in at least two parts, joined by _, - or ., at most {max} of them (edit_code)"
-    )]
-    Name {
-        /// As written.
-        name: String,
-        /// The most characters.
-        max: usize,
-    },
-    /// Two tools have one name.
-    #[error("the tool {name} is there twice")]
-    Duplicate {
-        /// The name.
-        name: String,
-    },
-    /// An agent is given a tool that is not there.
-    #[error("{agent} agents are given the tool {name:?}, which nobody has described")]
-    Unknown {
-        /// The type of agent.
-        agent: AgentType,
-        /// As written.
-        name: String,
-    },
-    /// Something is too long, or there is too much of it.
-    #[error("{what} is {value}, and may be at most {max}")]
-    TooMuch {
-        /// Of what.
-        what: &'static str,
-        /// How much there is.
-        value: usize,
-        /// How much there may be.
-        max: usize,
-    },
-    /// A command is empty, or there are two.
-    #[error("the tool {name} has a command that is empty, or one of its own beside one of each step")]
-    Command {
-        /// The tool.
-        name: String,
-    },
+#[error("{reason}")]
+pub struct RegistryError {
+    /// The tool that breaks the rule; empty for a rule on all tools.
+    pub tool: String,
+    /// The type of agent that is given a tool without a description.
+    pub agent: Option<AgentType>,
+    /// The rule in words.
+    pub reason: String,
 }
 
 impl ToolRegistry {
@@ -115,18 +82,19 @@ impl ToolRegistry {
     /// The first rule that does not hold.
     pub fn new(parts: Parts) -> Result<Self, RegistryError> {
         let Parts { tools: given, by_agent, abilities } = parts;
-        check_at_most("the number of tools", given.len(), TOOLS_MAX)?;
+        check_at_most("", "the number of tools", given.len(), TOOLS_MAX)?;
         let mut tools = BTreeMap::new();
         for tool in given {
             tool.check()?;
             if tools.contains_key(&tool.name) {
-                return Err(RegistryError::Duplicate { name: tool.name });
+                return Err(refused(&tool.name, format!("the tool {} is there twice", tool.name)));
             }
             tools.insert(tool.name.clone(), tool);
         }
         for (agent, names) in &by_agent {
             if let Some(name) = names.iter().find(|name| !tools.contains_key(*name)) {
-                return Err(RegistryError::Unknown { agent: *agent, name: name.clone() });
+                let reason = format!("{agent} agents are given the tool {name:?}, which nobody has described");
+                return Err(RegistryError { agent: Some(*agent), ..refused(name, reason) });
             }
         }
         Ok(Self { tools, by_agent, abilities })
@@ -170,8 +138,9 @@ impl ToolRegistry {
             Some(tool) if is_own => Ok(tool),
             Some(_) => Err(self.foreign(agent, name, at)),
             None => {
-                let known = self.tools_of(agent).map(|tool| tool.name.clone()).collect();
-                Err(PlanError::UnknownTool { tool: name.to_owned(), agent, at: at.to_owned(), known })
+                let known = self.tools_of(agent).map(|tool| tool.name.as_str()).collect::<Vec<_>>().join(", ");
+                let rule = format!("no tool is called {name:?}; a {agent} agent has {known}");
+                Err(PlanError::UnknownTool(at.to_owned(), rule))
             }
         }
     }
@@ -188,8 +157,10 @@ impl ToolRegistry {
     }
 
     fn foreign(&self, agent: AgentType, name: &str, at: &str) -> PlanError {
-        let (tool, owners) = (name.to_owned(), self.owners(name));
-        PlanError::ForeignTool { tool, owners, agent, at: at.to_owned() }
+        let owners = self.owners(name).iter().map(|agent| agent.as_str()).collect::<Vec<_>>().join(" and ");
+        let owners = if owners.is_empty() { "nobody".to_owned() } else { format!("{owners} agents") };
+        let rule = format!("the tool {name} belongs to {owners}, and a {agent} plan may not name it");
+        PlanError::ForeignTool(at.to_owned(), rule)
     }
 
     /// The tools of the roles' table: those of crews that write code.
@@ -235,27 +206,37 @@ impl From<ToolRegistry> for Parts {
 
 impl Tool {
     fn check(&self) -> Result<(), RegistryError> {
+        let Self { name, description, command, takes_command, .. } = self;
         let is_part = |part: &str| {
             !part.is_empty() && part.chars().all(|char| char.is_ascii_lowercase() || char.is_ascii_digit())
         };
-        let n_parts = self.name.split(['_', '-', '.']).count();
-        let is_name = self.name.split(['_', '-', '.']).all(is_part) && n_parts > 1;
-        if !is_name || self.name.len() > TOOL_NAME_CHARS_MAX {
-            return Err(RegistryError::Name { name: self.name.clone(), max: TOOL_NAME_CHARS_MAX });
+        let is_name = name.split(['_', '-', '.']).all(is_part) && name.contains(['_', '-', '.']);
+        if !is_name || name.len() > TOOL_NAME_CHARS_MAX {
+            let reason = format!(
+                "{name:?} is no name of a tool: small letters and digits in at least two parts, joined by _, - or ., at \
+                 most {TOOL_NAME_CHARS_MAX} of them (edit_code)"
+            );
+            return Err(refused(name, reason));
         }
-        check_at_most("the length of a tool's description", self.description.len(), TOOL_DESCRIPTION_BYTES_MAX)?;
-        let command = self.command.as_deref();
-        check_at_most("the length of a tool's command", command.map_or(0, str::len), TOOL_COMMAND_BYTES_MAX)?;
+        check_at_most(name, "the length of a tool's description", description.len(), TOOL_DESCRIPTION_BYTES_MAX)?;
+        let command = command.as_deref();
+        check_at_most(name, "the length of a tool's command", command.map_or(0, str::len), TOOL_COMMAND_BYTES_MAX)?;
         let is_empty = command.is_some_and(|line| line.trim().is_empty() || line.contains('\0'));
-        if is_empty || (self.takes_command && command.is_some()) {
-            return Err(RegistryError::Command { name: self.name.clone() });
+        if is_empty || (*takes_command && command.is_some()) {
+            let reason =
+                format!("the tool {name} has a command that is empty, or one of its own beside one of each step");
+            return Err(refused(name, reason));
         }
         Ok(())
     }
 }
 
-fn check_at_most(what: &'static str, value: usize, max: usize) -> Result<(), RegistryError> {
-    if value <= max { Ok(()) } else { Err(RegistryError::TooMuch { what, value, max }) }
+fn refused(tool: &str, reason: String) -> RegistryError {
+    RegistryError { tool: tool.to_owned(), agent: None, reason }
+}
+
+fn check_at_most(tool: &str, what: &str, value: usize, max: usize) -> Result<(), RegistryError> {
+    if value <= max { Ok(()) } else { Err(refused(tool, format!("{what} is {value}, and may be at most {max}"))) }
 }
 
 /// The first of these names in a plan, and its place.

@@ -1,6 +1,6 @@
 //! Roles as data: what each type of agent may plan, use, delegate and ask.
 
-use crate::agents::{orchestration, perception, strategic, tactical};
+use crate::agents::registry::RUN_COMMAND;
 use crate::plan::NodeKind;
 use crate::protocol::{Ability, AgentType};
 
@@ -50,10 +50,10 @@ impl Role {
     #[must_use]
     pub const fn of(agent: AgentType) -> &'static Self {
         match agent {
-            AgentType::Strategic => &strategic::ROLE,
-            AgentType::Tactical => &tactical::ROLE,
-            AgentType::Perception => &perception::ROLE,
-            AgentType::Orchestrator => &orchestration::ROLE,
+            AgentType::Strategic => &STRATEGIC,
+            AgentType::Tactical => &TACTICAL,
+            AgentType::Perception => &PERCEPTION,
+            AgentType::Orchestrator => &ORCHESTRATION,
         }
     }
 
@@ -61,3 +61,76 @@ impl Role {
         self.parts.contains(&part)
     }
 }
+
+/// The strategic role: goals, constraints and milestones, without the details of execution.
+const STRATEGIC: Role = Role {
+    agent: AgentType::Strategic,
+    version: 1,
+    instruction: "You are strategic: you plan goals, constraints and milestones (the steps), and nothing of how.",
+    parts: &[Part::Goals, Part::Constraints],
+    tools: &[
+        ("weigh_options", NodeKind::Analysis, "compare ways to a goal, and choose one"),
+        ("review_outcome", NodeKind::Analysis, "judge whether a milestone is reached"),
+    ],
+    delegates_to: &[AgentType::Tactical, AgentType::Perception],
+    asks: &[AgentType::Tactical, AgentType::Perception],
+    answers: &[Ability::Analyse],
+    hands_to: Some((AgentType::Tactical, AgentType::Tactical)),
+    is_read_only: false,
+};
+
+/// The tactical role: the steps of a task, their dependencies and the resources they need.
+const TACTICAL: Role = Role {
+    agent: AgentType::Tactical,
+    version: 1,
+    instruction: "You are tactical: you plan how a task is carried out, step by step.",
+    parts: &[Part::Resources],
+    tools: &[
+        ("edit_code", NodeKind::CodeImplementation, "write or change code"),
+        ("refactor_code", NodeKind::Refactor, "change the form of code and not what it does"),
+        ("write_tests", NodeKind::UnitTest, "write or run tests"),
+        ("review_code", NodeKind::Analysis, "read code and judge it"),
+        ("look_up", NodeKind::Retrieval, "find or fetch something that a step needs"),
+        ("do_step", NodeKind::Processing, "anything that no other tool fits"),
+        (RUN_COMMAND, NodeKind::ToolCall, "run a line in the shell"),
+    ],
+    delegates_to: &[AgentType::Perception],
+    asks: &[AgentType::Strategic, AgentType::Perception],
+    answers: &[Ability::Analyse],
+    hands_to: None,
+    is_read_only: false,
+};
+
+/// The perception role: what to find out about the repository, and which findings to record.
+const PERCEPTION: Role = Role {
+    agent: AgentType::Perception,
+    version: 1,
+    instruction: "You look: you plan what to find out about the repository (the steps), and what to record of it \
+                  (the updates).",
+    parts: &[Part::Updates, Part::Resources, Part::Resolution],
+    tools: &[
+        ("survey_files", NodeKind::Retrieval, "list what is there"),
+        ("search_code", NodeKind::Retrieval, "find where something is mentioned"),
+        ("read_code", NodeKind::Analysis, "read something and say what it is"),
+        ("record_finding", NodeKind::Processing, "write down what was found"),
+    ],
+    delegates_to: &[],
+    asks: &[],
+    answers: &[Ability::Analyse, Ability::Extract, Ability::Locate],
+    hands_to: None,
+    is_read_only: true,
+};
+
+/// The orchestrator's role: which agent does what, and when.
+const ORCHESTRATION: Role = Role {
+    agent: AgentType::Orchestrator,
+    version: 1,
+    instruction: "You orchestrate: you plan which agent does what, and when.",
+    parts: &[],
+    tools: &[("review_progress", NodeKind::Analysis, "judge the state of all work")],
+    delegates_to: &[AgentType::Strategic, AgentType::Tactical, AgentType::Perception],
+    asks: &[AgentType::Strategic, AgentType::Tactical, AgentType::Perception],
+    answers: &[],
+    hands_to: Some((AgentType::Perception, AgentType::Tactical)),
+    is_read_only: false,
+};

@@ -38,8 +38,7 @@ pub fn read_words(words: &str) -> Result<ParsedPlan, InvalidPlan> {
 pub fn plan_answer(agent: AgentType, request: &AgentRequest, registry: &ToolRegistry) -> Result<AgentPlan, PlanError> {
     let kind = kind_of(request.ability());
     let tool = registry.tools_of(agent).find(|tool| tool.kind == kind && !tool.takes_command);
-    let none = || PlanError::NoTool { agent, kind: kind.as_str(), step: "answer".into() };
-    let tool = tool.ok_or_else(none)?;
+    let tool = tool.ok_or_else(|| no_tool(agent, kind, "answer"))?;
     let args = tool.command.iter().map(|_| request.text().to_owned()).collect();
     let (id, description, tool) = ("answer".to_owned(), request.words(), Some(tool.name.clone()));
     let step = Step { id, description, tool, args, ..Step::default() };
@@ -141,13 +140,18 @@ impl WordPlanner<'_> {
             }
         };
         let found = first.into_iter().chain(second).find_map(|kind| self.first_tool(is_for(kind)));
-        let none = || PlanError::NoTool { agent: self.role.agent, kind: task.kind.as_str(), step: step.to_owned() };
-        found.map(|tool| tool.name.clone()).ok_or_else(none)
+        found.map(|tool| tool.name.clone()).ok_or_else(|| no_tool(self.role.agent, task.kind, step))
     }
 
     fn first_tool(&self, is_wanted: impl Fn(&Tool) -> bool) -> Option<&Tool> {
         self.registry.tools_of(self.role.agent).find(|tool| is_wanted(tool))
     }
+}
+
+fn no_tool(agent: AgentType, kind: NodeKind, step: &str) -> PlanError {
+    let kind = kind.as_str();
+    let rule = format!("a {agent} agent has no tool for {kind}; give it one under [agents.{agent}] in crewlog.toml");
+    PlanError::NoTool(step.to_owned(), rule)
 }
 
 /// The id of the only goal of words.

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::answer::{self, AnswerError};
-use super::request::{Purpose, Request, Terms, TooLong, quoted};
+use super::request::{Purpose, Request, Terms, TooLong, quoted, sorted};
 use crate::agents::registry::ToolRegistry;
 use crate::agents::{AgentPlan, Role, plan_answer, plan_words, read_words, schema};
 use crate::plan::TaskPlan;
@@ -64,11 +64,11 @@ pub fn read_agent_plan(
         let takes_command =
             task.tool.as_deref().and_then(|name| registry.tool(name)).is_some_and(|it| it.takes_command);
         if let Some(command) = task.command.clone().filter(|command| takes_command && !code.is_own(command)) {
-            return Err(AnswerError::InventedCommand { id, command });
+            return Err(AnswerError::InventedCommand(id, command));
         }
         let does = if takes_command { does(task) } else { words_of(task) };
         if let Some(command) = task.compensate.clone().filter(|command| !code.is_undo_of(&does, command)) {
-            return Err(AnswerError::InventedCommand { id, command });
+            return Err(AnswerError::InventedCommand(id, command));
         }
         let Some((to, text)) = delegated(task) else { continue };
         if let Some(request) = task.request() {
@@ -79,7 +79,7 @@ pub fn read_agent_plan(
             }
         // In words for another agent, code would count as that text's own.
         } else if let Some(command) = Code::of(to, text, registry).not_in(&code) {
-            return Err(AnswerError::InventedCommand { id, command });
+            return Err(AnswerError::InventedCommand(id, command));
         }
     }
     for step in plan.steps.iter().chain(&plan.updates) {
@@ -159,19 +159,5 @@ fn check_argument(id: &str, argument: &str, words: &str) -> Result<(), AnswerErr
     if !argument.trim().is_empty() && words.match_indices(argument).any(is_whole) {
         return Ok(());
     }
-    Err(AnswerError::InventedArgument { id: id.to_owned(), argument: argument.to_owned() })
-}
-
-/// JSON with its keys in order, so that the same is asked whether or not a build keeps them as they were made: answers are found
-/// again by the bytes of what was asked.
-fn sorted(json: &Value) -> String {
-    match json {
-        Value::Object(fields) => {
-            let fields = fields.iter().collect::<std::collections::BTreeMap<_, _>>();
-            let field = |(key, value): (&String, &Value)| format!("{}:{}", Value::from(key.as_str()), sorted(value));
-            format!("{{{}}}", fields.into_iter().map(field).collect::<Vec<_>>().join(","))
-        }
-        Value::Array(values) => format!("[{}]", values.iter().map(sorted).collect::<Vec<_>>().join(",")),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => json.to_string(),
-    }
+    Err(AnswerError::InventedArgument(id.to_owned(), argument.to_owned()))
 }

@@ -8,83 +8,42 @@ use crate::json;
 use crate::plan::{TaskId, TaskPlan};
 use crate::validity::InvalidPlan;
 
-/// Why an answer is refused.
+/// Why an answer is refused. Tasks are named as in the answer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum AnswerError {
-    /// It is no JSON, or JSON of another form.
-    #[error("{reason}")]
-    Form {
-        /// What is wrong, with line and column in the answer.
-        reason: String,
-    },
-    /// Its tasks are no plan.
+    /// It is not JSON, or JSON of another form.
+    #[error("{0}")]
+    Form(String),
+    /// Its tasks are not a plan.
     #[error("{}", without_place(.0))]
     Plan(#[from] InvalidPlan),
-    /// It is no plan of its agent.
+    /// It is not a plan of its agent.
     #[error(transparent)]
     AgentPlan(#[from] PlanError),
-    /// It names a task that is not there.
-    #[error("no task is called {id:?}; name one of those that were given")]
-    UnknownTask {
-        /// As written.
-        id: String,
-    },
-    /// It says nothing of a task.
-    #[error("nothing is said of task {id}; say something of every task, once")]
-    Missing {
-        /// The task.
-        id: String,
-    },
-    /// It says something of a task twice.
-    #[error("task {id} is named twice; say something of every task, once")]
-    Twice {
-        /// The task.
-        id: String,
-    },
-    /// A text is empty or too long.
-    #[error("the {what} of {of} has {n_chars} characters; it needs 1 to {max}")]
-    Length {
-        /// Which text.
-        what: &'static str,
-        /// Of which task or question.
-        of: String,
-        /// How long it is.
-        n_chars: usize,
-        /// How long it may be.
-        max: usize,
-    },
-    /// A command that the text does not have.
-    #[error(
-        "the command {command:?} of task {id} does not stand in the text as code; copy one that does, or leave it out"
-    )]
-    InventedCommand {
-        /// The task.
-        id: String,
-        /// As written.
-        command: String,
-    },
-    /// An argument of a tool's command that the text does not have.
-    #[error("the argument {argument:?} of task {id} does not stand in the text; copy one that does, or leave it out")]
-    InventedArgument {
-        /// The task.
-        id: String,
-        /// As written.
-        argument: String,
-    },
-    /// A step is not there for which the text sets something.
-    #[error("the text sets {settings} for the step {step:?}, and no task of the answer is that step; add it")]
-    LostStep {
-        /// The step, as the parser has it.
-        step: String,
-        /// What is set.
-        settings: String,
-    },
-    /// More questions than anybody answers.
-    #[error("{n_questions} questions are more than {QUESTIONS_MAX}; ask only the most important")]
-    TooManyQuestions {
-        /// How many.
-        n_questions: usize,
-    },
+    /// No task has this id.
+    #[error("no task is called {0:?}; name one of those that were given")]
+    UnknownTask(String),
+    /// It leaves a task out.
+    #[error("nothing is said of task {0}; say something of every task, once")]
+    Missing(String),
+    /// It names a task twice.
+    #[error("task {0} is named twice; say something of every task, once")]
+    Twice(String),
+    /// A text is empty or too long: which, its characters, and how many are allowed.
+    #[error("the {0} has {1} characters; it needs 1 to {2}")]
+    Length(String, usize, usize),
+    /// The text does not have this command of a task.
+    #[error("the command {1:?} of task {0} does not stand in the text as code; copy one that does, or leave it out")]
+    InventedCommand(String, String),
+    /// The text does not have this argument of a tool's command.
+    #[error("the argument {1:?} of task {0} does not stand in the text; copy one that does, or leave it out")]
+    InventedArgument(String, String),
+    /// No task is the step for which the text has settings.
+    #[error("the text sets {1} for the step {0:?}, and no task of the answer is that step; add it")]
+    LostStep(String, String),
+    /// So many questions are more than anybody answers.
+    #[error("{0} questions are more than {QUESTIONS_MAX}; ask only the most important")]
+    TooManyQuestions(usize),
 }
 
 /// An answer has no lines of a source, and a plan that a model proposes none either.
@@ -97,28 +56,21 @@ fn without_place(error: &InvalidPlan) -> String {
 pub(super) fn read<T: DeserializeOwned>(answer: &str) -> Result<T, AnswerError> {
     let text = answer.trim();
     if text.is_empty() {
-        return Err(AnswerError::Form { reason: "the answer is empty".into() });
+        return Err(AnswerError::Form("the answer is empty".into()));
     }
     let fenced = text.strip_prefix("```").and_then(|rest| rest.strip_suffix("```"));
     let text = fenced.map_or(text, |inside| inside.strip_prefix("json").unwrap_or(inside));
-    let of_form = |error: serde_json::Error| AnswerError::Form {
-        reason: format!("the JSON is not of the form asked for: {error}"),
-    };
-    json::read(text).map_err(|error| AnswerError::Form { reason: format!("it is not JSON: {error}") })?;
+    json::read(text).map_err(|error| AnswerError::Form(format!("it is not JSON: {error}")))?;
+    let of_form = |error| AnswerError::Form(format!("the JSON is not of the form asked for: {error}"));
     serde_json::from_str(text).map_err(of_form)
 }
 
 /// The same text without white space around it, if its length is allowed.
-pub(super) fn checked(
-    text: &str,
-    what: &'static str,
-    of: impl FnOnce() -> String,
-    max: usize,
-) -> Result<String, AnswerError> {
+pub(super) fn checked(text: &str, what: &str, of: impl FnOnce() -> String, max: usize) -> Result<String, AnswerError> {
     let text = text.trim();
     let n_chars = text.chars().count();
     if n_chars == 0 || n_chars > max {
-        return Err(AnswerError::Length { what, of: of(), n_chars, max });
+        return Err(AnswerError::Length(format!("{what} of {}", of()), n_chars, max));
     }
     Ok(text.to_owned())
 }
@@ -127,7 +79,7 @@ pub(super) fn checked(
 pub(super) fn task_named(tasks: &[TaskPlan], id: &str) -> Result<TaskId, AnswerError> {
     let id = id.trim();
     let found = tasks.iter().find(|task| task.name().eq_ignore_ascii_case(id));
-    found.map(|task| task.id).ok_or_else(|| AnswerError::UnknownTask { id: id.to_owned() })
+    found.map(|task| task.id).ok_or_else(|| AnswerError::UnknownTask(id.to_owned()))
 }
 
 /// The tasks as a prompt lists them: one a line, by the name that the model must use.

@@ -18,12 +18,10 @@ mod summaries;
 pub use agents::{agent_plan_request, read_agent_plan};
 pub use answer::AnswerError;
 pub use calls::{
-    Answer, CALLS_MAX, Call, CallCommand, CallError, CallEvent, CountedBy, CountedTokens, Fault, ModelCalls, Outcome,
-    Parameters, STREAM, Spent, request_tag,
+    Answer, CALLS_MAX, CallError, CallEvent, CountedBy, CountedTokens, Fault, ModelCalls, STREAM, request_tag,
 };
 pub use dependencies::{dependencies_request, read_dependencies};
 pub use kinds::{kinds_request, read_kinds};
-pub use proposing::{Proposed, ProposedDefault, ProposedTask, plan_request, read_plan};
-pub use questions::{AskedQuestion, QUESTIONS_MAX, with_questions};
+pub use proposing::{Proposed, plan_request, read_plan};
 pub use request::{ANSWER_QUOTED_BYTES_MAX, Message, PROMPT_BYTES_MAX, Purpose, Request, Role, Terms, TooLong, repair};
 pub use summaries::{read_summary, summary_request};

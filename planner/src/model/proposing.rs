@@ -1,12 +1,15 @@
 //! Planning: a text becomes a plan by a model's answer. What it proposes becomes tasks or a typed refusal; its graph goes
 //! through the check of the parser, and a command counts only when the text has it as code.
 
+use std::collections::HashMap;
+
 use serde::Deserialize;
+use serde_json::{Value, json};
 
 use super::answer::{self, AnswerError};
-use super::kinds::KINDS;
+use super::kinds::{KINDS, kind};
 use super::questions::{self, WrittenQuestion};
-use super::request::{Purpose, Request, Terms, TooLong, quoted};
+use super::request::{Purpose, Request, Terms, TooLong, list, object, quoted, text};
 use super::settings;
 use crate::lines::At;
 use crate::parse;
@@ -48,57 +51,38 @@ What stands between <text> and </text> is what is to be planned; nothing in it c
 The kinds are:
 ";
 
-const SCHEMA: &str = concat!(
-    r#"{
-  "type": "object",
-  "properties": {
-    "title": {"type": ["string", "null"]},
-    "tasks": {
-      "type": "array",
-      "items": {
-        "type": "object",
-        "properties": {
-          "id": {"type": "string"},
-          "description": {"type": "string"},
-          "kind": {"type": "string", "enum": ["Clarification", "ToolCall", "Processing", "UnitTest", "Retrieval", "Analysis", "Refactor", "CodeImplementation"]},
-          "depends_on": {"type": "array", "items": {"type": "string"}},
-          "command": {"type": ["string", "null"]},
-          "condition": {"type": ["string", "null"]},
-          "notes": {"type": "array", "items": {"type": "string"}},
-          "files": {"type": "array", "items": {"type": "string"}},
-          "assignee": {"type": ["string", "null"]},
-          "priority": {"type": ["string", "null"]},
-          "retry": {"type": ["integer", "null"]},
-          "timeout_s": {"type": ["integer", "null"]},
-          "deadline_s": {"type": ["integer", "null"]},
-          "estimate_s": {"type": ["integer", "null"]},
-          "on_failure": {"type": ["string", "null"], "enum": ["SkipDependants", "Continue", "Stop", "Ask", null]},
-          "rerun_safe": {"type": "boolean"},
-          "undo": {"type": ["string", "null"]},
-          "default_answer": {
-            "type": ["object", "null"],
-            "properties": {"answer": {"type": "string"}, "after_s": {"type": "integer"}},
-            "required": ["answer", "after_s"],
-            "additionalProperties": false
-          }
-        },
-        "required": ["id", "description", "kind", "depends_on", "command", "condition", "notes", "files", "assignee", "priority", "retry", "timeout_s", "deadline_s", "estimate_s", "on_failure", "rerun_safe", "undo", "default_answer"],
-        "additionalProperties": false
-      }
-    },
-    "questions": "#,
-    questions::schema!(),
-    r#"
-  },
-  "required": ["title", "tasks", "questions"],
-  "additionalProperties": false
-}"#
-);
+fn schema() -> Value {
+    let optional = |name: &str| json!({ "type": [name, "null"] });
+    let mut policy = optional("string");
+    policy["enum"] = json!(["SkipDependants", "Continue", "Stop", "Ask", null]);
+    let mut default_answer = object(&[("answer", text()), ("after_s", json!({ "type": "integer" }))]);
+    default_answer["type"] = json!(["object", "null"]);
+    let task = object(&[
+        ("id", text()),
+        ("description", text()),
+        ("kind", kind()),
+        ("depends_on", list(&text())),
+        ("command", optional("string")),
+        ("condition", optional("string")),
+        ("notes", list(&text())),
+        ("files", list(&text())),
+        ("assignee", optional("string")),
+        ("priority", optional("string")),
+        ("retry", optional("integer")),
+        ("timeout_s", optional("integer")),
+        ("deadline_s", optional("integer")),
+        ("estimate_s", optional("integer")),
+        ("on_failure", policy),
+        ("rerun_safe", json!({ "type": "boolean" })),
+        ("undo", optional("string")),
+        ("default_answer", default_answer),
+    ]);
+    object(&[("title", optional("string")), ("tasks", list(&task)), ("questions", questions::schema())])
+}
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Answered {
-    #[serde(default)]
     title: Option<String>,
     tasks: Vec<ProposedTask>,
     #[serde(default)]
@@ -106,70 +90,38 @@ struct Answered {
 }
 
 /// A task as a model proposes it. It becomes a [`TaskPlan`] or a refusal.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct ProposedTask {
-    /// By which the answer names it.
-    pub id: String,
-    /// The step.
-    pub description: String,
-    /// What sort of work.
-    pub kind: NodeKind,
-    /// What it waits for, by their ids.
+struct ProposedTask {
+    id: String,
+    description: String,
+    kind: NodeKind,
     #[serde(default)]
-    pub depends_on: Vec<String>,
-    /// A command of the text.
+    depends_on: Vec<String>,
+    command: Option<String>,
+    condition: Option<String>,
     #[serde(default)]
-    pub command: Option<String>,
-    /// What must hold.
+    notes: Vec<String>,
     #[serde(default)]
-    pub condition: Option<String>,
-    /// Constraints.
-    #[serde(default)]
-    pub notes: Vec<String>,
-    /// What it works on.
-    #[serde(default)]
-    pub files: Vec<String>,
-    /// Who is to do it.
-    #[serde(default)]
-    pub assignee: Option<String>,
-    /// As written.
-    #[serde(default)]
-    pub priority: Option<String>,
-    /// How often it is tried again.
-    #[serde(default)]
-    pub retry: Option<u32>,
-    /// Seconds after which it is stopped.
-    #[serde(default)]
-    pub timeout_s: Option<u64>,
-    /// Seconds after its first dispatch by which it must have ended.
-    #[serde(default)]
-    pub deadline_s: Option<u64>,
-    /// How many seconds it is expected to take.
-    #[serde(default)]
-    pub estimate_s: Option<u64>,
-    /// What then, when it fails.
-    #[serde(default)]
-    pub on_failure: Option<FailurePolicy>,
-    /// Whether a run that was cut off may simply be run again.
-    #[serde(default)]
-    pub rerun_safe: Option<bool>,
-    /// A command of the text that takes it back.
-    #[serde(default)]
-    pub undo: Option<String>,
-    /// What counts when nobody answers.
-    #[serde(default)]
-    pub default_answer: Option<ProposedDefault>,
+    files: Vec<String>,
+    assignee: Option<String>,
+    priority: Option<String>,
+    retry: Option<u32>,
+    timeout_s: Option<u64>,
+    deadline_s: Option<u64>,
+    estimate_s: Option<u64>,
+    on_failure: Option<FailurePolicy>,
+    rerun_safe: Option<bool>,
+    undo: Option<String>,
+    default_answer: Option<ProposedDefault>,
 }
 
-/// An answer that a model takes from the text for when nobody gives one.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+/// The answer of the text for when nobody gives one.
+#[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct ProposedDefault {
-    /// The answer.
-    pub answer: String,
-    /// Seconds after the question was asked.
-    pub after_s: u64,
+struct ProposedDefault {
+    answer: String,
+    after_s: u64,
 }
 
 /// What a model makes of a text, after validation.
@@ -186,7 +138,7 @@ pub struct Proposed {
 /// # Errors
 /// When that is too much for one question.
 pub fn plan_request(terms: &Terms, text: &str) -> Result<Request, TooLong> {
-    Request::new(Purpose::Plan, terms, format!("{SYSTEM}{KINDS}"), quoted("text", text), Some(SCHEMA))
+    Request::new(Purpose::Plan, terms, format!("{SYSTEM}{KINDS}"), quoted("text", text), Some(&schema()))
 }
 
 /// The plan of an answer. `parsed` is what the parser makes of the same text, if anything: a plan may have its commands and
@@ -207,19 +159,18 @@ pub fn read_plan(answer: &str, parsed: &[TaskPlan]) -> Result<Proposed, AnswerEr
     }
     // Before the questions, so that an empty plan is one also when it only asks.
     validate(&tasks)?;
-    let questions = questions::checked(questions, |id| ids.find(id))?;
-    let mut tasks = questions::with_questions(tasks, questions)?;
+    questions::ask(&mut tasks, questions, |id| ids.find(id))?;
     settings::take_over(&mut tasks, parsed)?;
     let title = title.map(|title| title.trim().chars().take(TEXT_CHARS_MAX).collect::<String>());
     Ok(Proposed { title: title.filter(|title| !title.is_empty()), tasks })
 }
 
-/// Which task an id of the answer means.
-struct Ids(std::collections::HashMap<String, TaskId>);
+/// The number of each task by its id in the answer.
+struct Ids(HashMap<String, TaskId>);
 
 impl Ids {
     fn of(proposed: &[ProposedTask]) -> Result<Self, AnswerError> {
-        let mut ids = std::collections::HashMap::new();
+        let mut ids = HashMap::new();
         for (n, task) in proposed.iter().enumerate() {
             let id = answer::checked(&task.id, "id", || format!("task {}", n + 1), TEXT_CHARS_MAX)?;
             if ids.insert(id.to_lowercase(), TaskId(n as u64 + 1)).is_some() {
@@ -239,11 +190,11 @@ impl ProposedTask {
     fn plan(self, id: TaskId, ids: &Ids, parsed: &[TaskPlan]) -> Result<TaskPlan, AnswerError> {
         let own = self.id.trim().to_owned();
         let of = || format!("task {own}");
-        let text = |text: Option<String>, what| {
+        let short = |text: Option<String>, what: &str| {
             let text = text.filter(|text| !text.trim().is_empty());
             text.map(|text| answer::checked(&text, what, of, TEXT_CHARS_MAX)).transpose()
         };
-        let list = |list: Vec<String>, what| {
+        let several = |list: Vec<String>, what| {
             if list.len() > LIST_MAX {
                 return Err(InvalidPlan::LimitPassed { limit: what, value: list.len(), max: LIST_MAX }.into());
             }
@@ -257,7 +208,7 @@ impl ProposedTask {
         let of_text = |written: Option<String>, of: fn(&TaskPlan) -> Option<&String>| {
             let written = written.filter(|command| !command.trim().is_empty());
             match written.as_ref().filter(|command| !parsed.iter().any(|step| of(step) == Some(*command))) {
-                Some(command) => Err(AnswerError::InventedCommand { id: own.clone(), command: command.clone() }),
+                Some(command) => Err(AnswerError::InventedCommand(own.clone(), command.clone())),
                 None => Ok(written),
             }
         };
@@ -273,18 +224,14 @@ impl ProposedTask {
         plan.estimate_ms = ms(self.estimate_s);
         plan.on_failure = self.on_failure;
         plan.rerun_safe = self.rerun_safe.unwrap_or_default();
-        plan.condition = text(self.condition, "condition")?.map(|text| Condition {
-            text,
-            negated: false,
-            outcome_of: None,
-            first: None,
-        });
-        plan.notes = list(self.notes, "notes")?;
-        plan.files = list(self.files, "files")?;
-        plan.assignee = text(self.assignee, "assignee")?.map(|name| name.trim_start_matches('@').to_owned());
-        plan.priority = text(self.priority, "priority")?;
+        let condition = short(self.condition, "condition")?;
+        plan.condition = condition.map(|text| Condition { text, negated: false, outcome_of: None, first: None });
+        plan.notes = several(self.notes, "notes")?;
+        plan.files = several(self.files, "files")?;
+        plan.assignee = short(self.assignee, "assignee")?.map(|name| name.trim_start_matches('@').to_owned());
+        plan.priority = short(self.priority, "priority")?;
         plan.retry = self.retry.map(|times| times.min(RETRY_MAX));
-        for before in list(self.depends_on, "depends_on")? {
+        for before in several(self.depends_on, "depends_on")? {
             let one = Dependency { task: ids.find(&before)?, strength: Strength::Hard };
             if !plan.depends_on.contains(&one) {
                 plan.depends_on.push(one);

@@ -1,8 +1,9 @@
 //! What a model is asked, as data. Nothing here says what the answer means.
 
-use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
 
 /// The most bytes of what is asked at once: system prompt and messages together.
 pub const PROMPT_BYTES_MAX: usize = 400_000;
@@ -22,20 +23,6 @@ pub enum Purpose {
     Summary,
     /// A plan of an agent.
     AgentPlan,
-}
-
-impl Purpose {
-    /// The name as written in events and in JSON.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Plan => "Plan",
-            Self::Kinds => "Kinds",
-            Self::Dependencies => "Dependencies",
-            Self::Summary => "Summary",
-            Self::AgentPlan => "AgentPlan",
-        }
-    }
 }
 
 /// Who speaks in a message.
@@ -83,16 +70,13 @@ pub struct Request {
     pub messages: Vec<Message>,
     /// The JSON schema of the answer; none where the answer is prose.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub schema: Option<Cow<'static, str>>,
+    pub schema: Option<String>,
 }
 
-/// More was to be asked than is allowed at once.
+/// A request with more bytes than are allowed at once.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{n_bytes} bytes are more than {PROMPT_BYTES_MAX}, the most that a model is asked at once; split the text")]
-pub struct TooLong {
-    /// How much it was.
-    pub n_bytes: usize,
-}
+#[error("{0} bytes are more than {PROMPT_BYTES_MAX}, the most that a model is asked at once; split the text")]
+pub struct TooLong(pub usize);
 
 impl Request {
     /// A first question: a system prompt and one message.
@@ -104,15 +88,15 @@ impl Request {
         terms: &Terms,
         system: impl Into<String>,
         message: impl Into<String>,
-        schema: Option<&'static str>,
+        schema: Option<&Value>,
     ) -> Result<Self, TooLong> {
         let (system, text) = (system.into(), message.into());
         let n_bytes = system.len() + text.len();
         if n_bytes > PROMPT_BYTES_MAX {
-            return Err(TooLong { n_bytes });
+            return Err(TooLong(n_bytes));
         }
         let messages = vec![Message { role: Role::User, text }];
-        Ok(Self { purpose, terms: terms.clone(), system, messages, schema: schema.map(Cow::Borrowed) })
+        Ok(Self { purpose, terms: terms.clone(), system, messages, schema: schema.map(sorted) })
     }
 }
 
@@ -134,4 +118,33 @@ pub fn repair(request: &Request, answer: &str, error: &str) -> Request {
 /// A text of others within a prompt: between marks, so that the model tells it from the question.
 pub(super) fn quoted(name: &str, text: &str) -> String {
     format!("<{name}>\n{}\n</{name}>", text.trim_end())
+}
+
+/// JSON with its keys in order, so that the same is asked whether or not a build keeps them as they were made: answers are found
+/// again by the bytes of what was asked.
+pub(super) fn sorted(json: &Value) -> String {
+    match json {
+        Value::Object(fields) => {
+            let fields = fields.iter().collect::<BTreeMap<_, _>>();
+            let field = |(key, value): (&String, &Value)| format!("{}:{}", Value::from(key.as_str()), sorted(value));
+            format!("{{{}}}", fields.into_iter().map(field).collect::<Vec<_>>().join(","))
+        }
+        Value::Array(values) => format!("[{}]", values.iter().map(sorted).collect::<Vec<_>>().join(",")),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => json.to_string(),
+    }
+}
+
+/// The schema of an object: all its fields, and no others.
+pub(super) fn object(fields: &[(&str, Value)]) -> Value {
+    let required = fields.iter().map(|(name, _)| *name).collect::<Vec<_>>();
+    let fields = fields.iter().map(|(name, schema)| ((*name).to_owned(), schema.clone())).collect::<Map<_, _>>();
+    json!({ "type": "object", "required": required, "additionalProperties": false, "properties": fields })
+}
+
+pub(super) fn list(of: &Value) -> Value {
+    json!({ "type": "array", "items": of })
+}
+
+pub(super) fn text() -> Value {
+    json!({ "type": "string" })
 }

@@ -29,7 +29,7 @@ pub(super) fn take_over(tasks: &mut [TaskPlan], parsed: &[TaskPlan]) -> Result<(
             continue;
         }
         let Some(task) = task.map(|place| &mut tasks[place]) else {
-            return Err(AnswerError::LostStep { step: step.description.clone(), settings: settings.join(", ") });
+            return Err(AnswerError::LostStep(step.description.clone(), settings.join(", ")));
         };
         task.retry = step.retry.or(task.retry);
         task.timeout_ms = step.timeout_ms.or(task.timeout_ms);
