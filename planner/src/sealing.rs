@@ -17,96 +17,28 @@ pub enum Sight {
 
 use Sight::{Clear, Sealed};
 
-/// The end of a string's path in an event's data or metadata, without places in lists. The longest that fits counts.
-const RULES: &[(&str, Sight)] = &[
-    ("metadata/correlation_id", Clear),
-    ("metadata/causation_id", Clear),
-    // Plans and tasks.
-    ("tasks/label", Clear),
-    ("label", Sealed),
-    ("kind", Clear),
-    ("mark", Clear),
-    ("strength", Clear),
-    ("priority", Clear),
-    ("assignee", Clear),
-    ("on_failure", Clear),
-    ("files", Clear),
-    ("folder", Clear),
-    ("file/path", Clear),
-    ("file/format", Clear),
-    ("file/tag", Clear),
-    ("profile", Clear),
-    ("order", Clear),
-    ("summaries", Clear),
-    ("ref", Clear),
-    ("needs", Clear),
-    ("tool", Clear),
-    ("agent", Clear),
-    ("origin/agent/tools", Clear),
-    // Requests between agents.
-    ("entity", Sealed),
-    ("planned_by", Clear),
-    ("description", Sealed),
-    ("command", Sealed),
-    ("compensate", Sealed),
-    ("text", Sealed),
-    ("group", Sealed),
-    ("notes", Sealed),
-    ("title", Sealed),
-    ("source", Sealed),
-    ("system_prompt", Sealed),
-    ("context", Sealed),
-    // Changes to them.
-    ("Label", Clear),
-    ("Kind", Clear),
-    ("Priority", Clear),
-    ("Assignee", Clear),
-    ("OnFailure", Clear),
-    ("Files", Clear),
-    ("Order", Clear),
-    ("Summaries", Clear),
-    ("ParallelismOfKind", Clear),
-    ("ParallelismOfExecutor", Clear),
-    ("Description", Sealed),
-    ("Command", Sealed),
-    ("Notes", Sealed),
-    ("Compensate", Sealed),
-    // What becomes of them.
-    ("status", Clear),
-    ("outcome", Clear),
-    ("purpose", Clear),
-    ("counted_by", Clear),
-    ("class", Clear),
-    ("timer", Clear),
-    ("name", Clear),
-    ("result", Sealed),
-    ("error", Sealed),
-    ("reason", Sealed),
-    ("question", Sealed),
-    ("answer", Sealed),
-    ("summary", Sealed),
-    // What models are asked.
-    ("request", Clear),
-    ("model", Clear),
-    ("role", Clear),
-    ("system", Sealed),
-    ("schema", Sealed),
-    // Who acts.
-    ("executor/host", Clear),
-    ("executor/worker", Clear),
-    ("prompt/sha256", Clear),
-    // Of a fork and of a plan within another: the other plan.
-    ("parent", Clear),
-    ("parent/plan", Clear),
-];
+/// The ends of the paths of clear strings in an event's data or metadata, without places in lists.
+const CLEAR: &str = "metadata/correlation_id metadata/causation_id \
+    tasks/label kind mark strength priority assignee on_failure files folder file/path file/format file/tag profile order \
+    summaries ref needs tool agent origin/agent/tools planned_by \
+    Label Kind Priority Assignee OnFailure Files Order Summaries ParallelismOfKind ParallelismOfExecutor \
+    status outcome purpose counted_by class name timer request model role executor/host executor/worker prompt/sha256 \
+    parent parent/plan";
 
-/// What is said of the string at a path, if anything is.
+/// The ends of the paths of sealed strings.
+const SEALED: &str = "label entity description command compensate text group notes title source system_prompt context \
+    Description Command Notes Compensate \
+    result error reason question answer summary system schema";
+
+/// Whether the string at a path is clear, by the longest end that fits; unset when none does.
 #[must_use]
 pub fn rule(path: &str) -> Option<Sight> {
     let names = path.split('/').filter(|name| !name.bytes().all(|byte| byte.is_ascii_digit()));
     let path = names.collect::<Vec<_>>().join("/");
-    let fits = |end: &str| path.strip_suffix(end).is_some_and(|before| before.is_empty() || before.ends_with('/'));
-    RULES.iter().filter(|(end, _)| fits(end)).max_by_key(|(end, _)| end.len()).map(|(_, sight)| *sight)
+    let fits = |end: &&str| path.strip_suffix(*end).is_some_and(|before| before.is_empty() || before.ends_with('/'));
+    let rules = |ends: &'static str, sight| ends.split_ascii_whitespace().map(move |end| (end, sight));
+    let fitting = rules(CLEAR, Clear).chain(rules(SEALED, Sealed)).filter(|(end, _)| fits(end));
+    fitting.max_by_key(|(end, _)| end.len()).map(|(_, sight)| sight)
 }
 
 /// Whether the string at a path, as it is written between its quotes, must be sealed. What looks sealed is sealed wherever it
@@ -118,14 +50,14 @@ pub fn must_seal(path: &str, written: &str) -> bool {
     !written.is_empty() && (rule(path) != Some(Clear) || tells_text || written.starts_with(PREFIX))
 }
 
-/// The plan whose key seals the texts of an event, if any.
+/// The plan that an event is of, when its texts are to be sealed with the plan's.
 #[must_use]
 pub fn plan_of<'a>(stream_id: &str, aggregate_id: &'a str, tags: &'a [String]) -> Option<&'a str> {
     match stream_id {
         // A text that is asked about and is no plan is a session of its own.
         event::STREAM | model::STREAM => Some(aggregate_id),
         claim::STREAM => claim::split_aggregate_id(aggregate_id).map(|(plan, _)| plan),
-        // They hold ids, counts and paths, and are folds of the log that need no key.
+        // They hold ids, counts and paths, and are folds of what stands in the log, whoever has a key.
         conflicts::STREAM | statistics::STREAM | STREAM => None,
         // What an agent could not plan is of the parent plan, or of the text that was to be one; else of the agent.
         failures::STREAM => Some(one_plan_of(tags).unwrap_or(aggregate_id)),

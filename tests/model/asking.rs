@@ -239,7 +239,7 @@ async fn what_was_asked_is_decided_again_from_the_log_alone() {
             decided.extend(verifier.verify(std::slice::from_ref(recorded)).unwrap());
         }
         let names = decided.iter().map(Decided::name).collect::<Vec<_>>();
-        assert_eq!(names, ["Ask", "Answer", "Fail", "Ask", "Answer"]);
+        assert_eq!(names, ["ModelAsked", "ModelAnswered", "ModelFailed", "ModelAsked", "ModelAnswered"]);
         // An answer to what nobody asked is refused, wherever it came from.
         let unasked = Verifier::default().verify(&page.events[1..2]).expect_err("nobody asked");
         assert!(unasked.to_string().contains("this version refuses it: the request"), "{unasked}");

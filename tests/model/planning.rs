@@ -63,7 +63,7 @@ fn a_configured_model_plans_in_both_protocols_and_the_plan_says_by_which_request
         assert_eq!(types, ["ModelAsked", "ModelAnswered"]);
         assert!(of_model.iter().all(|event| event["aggregate_id"] == plan));
         let request = of_model[1]["data"]["request"].as_str().expect("a hash");
-        assert_eq!(of_model[1]["data"]["cost_micros"], 4200);
+        assert_eq!(of_model[1]["data"]["answer"]["cost_micros"], 4200);
         let planned = &mock.scene.events_of_type("TasksPlanned")[0];
         assert_eq!(planned["origin"]["planned_by"], format!("request:{request}"));
         assert_eq!(planned["source"], TEXT, "what people wrote is kept");

@@ -127,12 +127,7 @@ impl CallEvent {
     /// The command's recorded form, for [`crewlog_mq::Cause::keeping`]: the name, since its event repeats all else.
     #[must_use]
     pub fn recorded(&self) -> Value {
-        let name = match self {
-            Self::ModelAsked { .. } => "Ask",
-            Self::ModelAnswered { .. } => "Answer",
-            Self::ModelFailed { .. } => "Fail",
-        };
-        json!({ name: {} })
+        json!({ self.event_type(): {} })
     }
 
     /// The command from its recorded form and the events of its append.
