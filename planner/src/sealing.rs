@@ -50,14 +50,14 @@ pub fn must_seal(path: &str, written: &str) -> bool {
     !written.is_empty() && (rule(path) != Some(Clear) || tells_text || written.starts_with(PREFIX))
 }
 
-/// The plan that an event is of, when its texts are to be sealed with the plan's.
+/// The plan whose key seals the texts of an event, if any.
 #[must_use]
 pub fn plan_of<'a>(stream_id: &str, aggregate_id: &'a str, tags: &'a [String]) -> Option<&'a str> {
     match stream_id {
         // A text that is asked about and is no plan is a session of its own.
         event::STREAM | model::STREAM => Some(aggregate_id),
         claim::STREAM => claim::split_aggregate_id(aggregate_id).map(|(plan, _)| plan),
-        // They hold ids, counts and paths, and are folds of what stands in the log, whoever has a key.
+        // They hold ids, counts and paths, and are folds of the log that need no key.
         conflicts::STREAM | statistics::STREAM | STREAM => None,
         // What an agent could not plan is of the parent plan, or of the text that was to be one; else of the agent.
         failures::STREAM => Some(one_plan_of(tags).unwrap_or(aggregate_id)),
