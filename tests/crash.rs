@@ -285,6 +285,9 @@ mod sweep {
         }
         assert!(!after.contains_key("6 1"), "{kill}: what depends on a failed task was run");
         assert_eq!(&shape(scene.show(&plan)), expected, "{kill}");
+        let set = scene.events_of_type("TimerSet");
+        assert_eq!(scene.events_of_type("TimerFired"), set, "{kill}: the retry was due once, when the log says");
+        assert_eq!(set.len(), 1, "{kill}: there is one retry");
         scene.run(&["work", "--until-idle", "-q"]).expect(0);
         let (said, follows) = (said::<Statistics>(&scene), what_follows::<Statistics>(&scene));
         assert_eq!(said, follows, "{kill}: each figure is in the log once, in the order of its causes");

@@ -88,7 +88,7 @@ fn a_plan_on_a_server_is_carried_out_as_one_in_a_file() {
     ] {
         scene.run(words).expect(0);
     }
-    assert!(!scene.path(".crewlog").exists(), "nothing of the log is in the folder");
+    assert!(!scene.path(".crewlog/log.db").exists(), "nothing of the log is in the folder");
 }
 
 #[test]
