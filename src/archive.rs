@@ -16,11 +16,12 @@ use crewlog_planner::crew::statistics::{self, StatisticsEvent};
 use crewlog_planner::event;
 use crewlog_planner::model::{self, CallEvent};
 use crewlog_planner::sealed::{self, KeyEvent};
+use serde_json::json;
 
-use crate::cli::{Export, Import, Output};
+use crate::cli::{Export, Import};
 use crate::exported::{Exported, Keeping, Progress, nameless_file};
 use crate::failure::{Code, Failure};
-use crate::json::{CheckedJson, EventJson, ExportHeader, FindingJson, ImportedJson, print_line, print_pretty};
+use crate::json::{EventJson, ExportHeader, print_line};
 use crate::queries::{find_plan, for_each, for_each_of};
 use crate::session::Session;
 use crate::text::{count, visible};
@@ -65,22 +66,13 @@ pub async fn import(session: &Session, import: &Import) -> Result<Code, Failure>
         let made = format!("the log at {} was made for it, and is empty", session.place.shown());
         if is_new { failure.hint(made) } else { failure }
     })?;
-    let mut stdout = std::io::stdout();
-    let (store, log) = (&*session.place.shown(), identity.id);
-    match session.output {
-        Output::Text => {
-            let (added, known) = (count(imported.n_added, "event"), imported.n_known);
-            writeln!(
-                stdout,
-                "{added} added, {known} known already; {store} (log {log}) ends at position {}",
-                imported.head
-            )?;
-        }
-        Output::Json | Output::Jsonl => {
-            let (added, known, head) = (imported.n_added, imported.n_known, imported.head);
-            print_line(&mut stdout, &ImportedJson { store, log, added, known, head })?;
-        }
-    }
+    let (store, log, head) = (session.place.shown(), identity.id, imported.head);
+    let (added, known) = (imported.n_added, imported.n_known);
+    let new = count(added, "event");
+    session.print_done(
+        &format!("{new} added, {known} known already; {store} (log {log}) ends at position {head}"),
+        &json!({ "store": store, "log": log, "added": added, "known": known, "head": head }),
+    )?;
     Ok(Code::Done)
 }
 
@@ -166,20 +158,17 @@ pub async fn check(session: &Session) -> Result<Code, Failure> {
     let mut checked = store.check().await?;
     check_events(&store, &mut checked).await;
     let Checked { n_events, findings, .. } = &checked;
-    let mut stdout = BufWriter::new(std::io::stdout().lock());
-    let found = || CheckedJson { log, events: *n_events, findings: findings.iter().map(FindingJson::of).collect() };
-    match session.output {
-        Output::Json => print_pretty(&mut stdout, &found())?,
-        Output::Jsonl => print_line(&mut stdout, &found())?,
-        Output::Text if findings.is_empty() => writeln!(stdout, "ok: {}, log {log}", count(*n_events, "event"))?,
-        Output::Text => {
-            for Finding { position, what } in findings {
-                let place = position.map_or("the log".to_owned(), |position| format!("position {position}"));
-                writeln!(stdout, "{place}: {}", visible(what))?;
-            }
+    let found = findings.iter().map(|Finding { position, what }| json!({ "position": position, "what": what }));
+    let found = json!({ "log": log, "events": n_events, "findings": found.collect::<Vec<_>>() });
+    session.print(&found, |to| {
+        if findings.is_empty() {
+            writeln!(to, "ok: {}, log {log}", count(*n_events, "event"))?;
         }
-    }
-    stdout.flush()?;
+        findings.iter().try_for_each(|Finding { position, what }| {
+            let place = position.map_or("the log".to_owned(), |position| format!("position {position}"));
+            writeln!(to, "{place}: {}", visible(what))
+        })
+    })?;
     Ok(if findings.is_empty() { Code::Done } else { Code::User })
 }
 

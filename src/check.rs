@@ -1,7 +1,7 @@
 //! `plan check`: how a plan file is read, line by line, which of its code runs, and what order follows. Nothing runs.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::{BufWriter, Write};
+use std::io::Write;
 use std::path::Path;
 
 use crewlog_planner::analysis::Analysis;
@@ -15,7 +15,7 @@ use crate::advice::{self, AdviceJson, GraphJson, Names};
 use crate::by_model;
 use crate::cli::{Check, Output};
 use crate::failure::{Code, Failure};
-use crate::json::{ParsedJson, ParsedTaskJson, condition_text, print_line, print_pretty, status_of};
+use crate::json::{ParsedJson, ParsedTaskJson, condition_text, status_of};
 use crate::session::{Session, read_text};
 use crate::terminal::say;
 use crate::text::{in_one_line, one_line, visible};
@@ -119,32 +119,17 @@ pub async fn check(session: &Session, check: Check) -> Result<Code, Failure> {
         false => None,
     };
     let lines = Lines::new(&text);
-    let mut stdout = BufWriter::new(std::io::stdout().lock());
     let mut shown = CheckJson::of(&parsed, &lines);
     (shown.graph, shown.advice) = (Some(Names::of(&parsed.tasks).graph(&graph)), advice);
-    match session.output {
-        Output::Jsonl => print_line(&mut stdout, &shown)?,
-        Output::Json => print_pretty(&mut stdout, &shown)?,
-        Output::Text => print(&mut stdout, &parsed, &shown, &lines)?,
-    }
-    stdout.flush()?;
-    Ok(Code::Done)
+    session.print(&shown, |to| print(to, &parsed, &shown, &lines))
 }
 
 /// The verbs that make a sentence a step, by the kind that they give it.
 fn verbs(session: &Session) -> Result<Code, Failure> {
     let by_kind = VERBS.map(|(kind, verbs)| (kind.as_str(), verbs.split_ascii_whitespace().collect::<Vec<_>>()));
-    let mut stdout = std::io::stdout().lock();
-    match session.output {
-        Output::Jsonl => print_line(stdout, &BTreeMap::from(by_kind))?,
-        Output::Json => print_pretty(stdout, &BTreeMap::from(by_kind))?,
-        Output::Text => {
-            for (kind, verbs) in by_kind {
-                writeln!(stdout, "{kind}: {}", verbs.join(" "))?;
-            }
-        }
-    }
-    Ok(Code::Done)
+    session.print(&BTreeMap::from(by_kind.clone()), |to| {
+        by_kind.iter().try_for_each(|(kind, verbs)| writeln!(to, "{kind}: {}", verbs.join(" ")))
+    })
 }
 
 fn print(mut to: impl Write, parsed: &ParsedPlan, shown: &CheckJson<'_>, lines: &Lines<'_>) -> std::io::Result<()> {
@@ -188,11 +173,7 @@ fn refuse(session: &Session, text: &str, error: InvalidPlan) -> Result<Code, Fai
             column: place.map(|(_, column)| column),
         };
         let shown = CheckJson { error: Some(shown), ..CheckJson::default() };
-        let stdout = std::io::stdout().lock();
-        match session.output {
-            Output::Jsonl => print_line(stdout, &shown)?,
-            Output::Json | Output::Text => print_pretty(stdout, &shown)?,
-        }
+        session.print(&shown, |_| Ok(()))?;
     }
     if let Some((line, column)) = place {
         let (shown, caret) = excerpt(Lines::new(text).line(line), column);

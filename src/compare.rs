@@ -2,7 +2,7 @@
 //! nothing.
 
 use std::collections::BTreeMap;
-use std::io::{BufWriter, Write};
+use std::io::Write;
 
 use crewlog_executors::history::History;
 use crewlog_mq::{EventStore, Position, Query, Range, Timestamp};
@@ -15,10 +15,9 @@ use futures::TryStreamExt;
 use serde::Serialize;
 
 use crate::changes::{Change, changes};
-use crate::cli::{Compare, Output};
+use crate::cli::Compare;
 use crate::diff::print_changes;
 use crate::failure::{Code, Failure};
-use crate::json::{print_line, print_pretty};
 use crate::queries::find_plan;
 use crate::session::Session;
 use crate::text::{count, visible};
@@ -188,14 +187,7 @@ pub async fn compare(session: &Session, compare: &Compare) -> Result<Code, Failu
     let changes = changes(&other.view, &one.view)?;
     let parted = PartedJson { plan: shared, at, event_type };
     let compared = ComparedJson { parted, one: one.json(), other: other.json(), changes: &changes };
-    let mut stdout = BufWriter::new(std::io::stdout().lock());
-    match session.output {
-        Output::Json => print_pretty(&mut stdout, &compared)?,
-        Output::Jsonl => print_line(&mut stdout, &compared)?,
-        Output::Text => print(&mut stdout, &compared)?,
-    }
-    stdout.flush()?;
-    Ok(Code::Done)
+    session.print(&compared, |to| print(to, &compared))
 }
 
 fn print(mut to: impl Write, compared: &ComparedJson<'_>) -> std::io::Result<()> {

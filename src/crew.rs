@@ -2,7 +2,7 @@
 //! hosts the processes that append the same. Nothing here executes anything.
 
 use std::collections::BTreeMap;
-use std::io::{BufWriter, Write};
+use std::io::Write;
 
 use crewlog_executors::projecting::Projected;
 use crewlog_executors::reacting::fold;
@@ -10,10 +10,11 @@ use crewlog_mq::{EventStore, Position};
 use crewlog_planner::crew::conflicts::{ConflictEvent, Conflicts, Moment};
 use crewlog_planner::crew::statistics::{Figures, Statistics};
 use crewlog_planner::event::plan_tag;
+use serde_json::json;
 
-use crate::cli::{self, Output};
+use crate::cli;
 use crate::failure::{Code, Failure};
-use crate::json::{ConflictJson, ConflictsJson, ProjectJson, ResolvedJson, StatsJson, print_line, print_pretty};
+use crate::json::{ConflictJson, ProjectJson, ResolvedJson};
 use crate::queries::find_plan;
 use crate::session::Session;
 use crate::text::{count, one_line, rfc3339, visible};
@@ -31,22 +32,11 @@ pub async fn stats(session: &Session, stats: &cli::Stats) -> Result<Code, Failur
             all.collect()
         }
     };
-    let mut stdout = BufWriter::new(std::io::stdout().lock());
-    match session.output {
-        Output::Json => print_pretty(&mut stdout, &StatsJson { at, projects })?,
-        Output::Jsonl => {
-            for project in projects {
-                print_line(&mut stdout, &project)?;
-            }
-        }
-        Output::Text => {
-            for project in projects {
-                print_figures(&mut stdout, at, &project)?;
-            }
-        }
-    }
-    stdout.flush()?;
-    Ok(Code::Done)
+    session.print_list(
+        || json!({ "at": at, "projects": projects }),
+        &projects,
+        |to, project| print_figures(to, at, project),
+    )
 }
 
 fn print_figures(mut to: impl Write, at: Position, project: &ProjectJson) -> std::io::Result<()> {
@@ -81,22 +71,7 @@ pub async fn conflicts(session: &Session, conflicts: &cli::Conflicts) -> Result<
             sorted(open.filter_map(|open| ConflictJson::of(open.project, open.detected, open.since)))
         }
     };
-    let mut stdout = BufWriter::new(std::io::stdout().lock());
-    match session.output {
-        Output::Json => print_pretty(&mut stdout, &ConflictsJson { at, conflicts: found })?,
-        Output::Jsonl => {
-            for conflict in found {
-                print_line(&mut stdout, &conflict)?;
-            }
-        }
-        Output::Text => {
-            for conflict in found {
-                print_conflict(&mut stdout, &conflict)?;
-            }
-        }
-    }
-    stdout.flush()?;
-    Ok(Code::Done)
+    session.print_list(|| json!({ "at": at, "conflicts": found }), &found, |to, conflict| print_conflict(to, conflict))
 }
 
 /// All conflicts up to a position, of one plan or of all; the resolved ones are in the whole history alone.

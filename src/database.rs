@@ -5,12 +5,11 @@ use std::path::Path;
 
 use crewlog_mq::{Error, EventStore, KindStats, Options, Query, Range, Stats};
 use futures::StreamExt;
-use serde::Serialize;
+use serde_json::json;
 use tokio::sync::mpsc;
 
-use crate::cli::{Backup, Output};
+use crate::cli::Backup;
 use crate::failure::{Code, Failure};
-use crate::json::{print_line, print_pretty};
 use crate::session::Session;
 use crate::text::{count, rfc3339, visible};
 
@@ -22,21 +21,9 @@ pub async fn migrate(session: &Session) -> Result<Code, Failure> {
     // Opening brings the schema up to date, or says why that cannot be.
     let log = session.place.open().await?.log().await?;
     let store = session.place.shown();
-    let mut stdout = std::io::stdout();
-    match session.output {
-        Output::Text => writeln!(stdout, "{store} is up to date (log {}, format {})", log.id, log.format)?,
-        Output::Json | Output::Jsonl => {
-            print_line(&mut stdout, &MigratedJson { store: &store, log: log.id, format: log.format })?;
-        }
-    }
+    let text = format!("{store} is up to date (log {}, format {})", log.id, log.format);
+    session.print_done(&text, &json!({ "store": store, "log": log.id, "format": log.format }))?;
     Ok(Code::Done)
-}
-
-#[derive(Serialize)]
-struct MigratedJson<'a> {
-    store: &'a str,
-    log: uuid::Uuid,
-    format: i64,
 }
 
 /// `db backup`.
@@ -52,14 +39,9 @@ pub async fn backup(session: &Session, backup: &Backup) -> Result<Code, Failure>
     })?;
     match copy(&from, path).await {
         Ok(stats) => {
-            let mut stdout = std::io::stdout();
-            let events = stats.head.0;
-            match session.output {
-                Output::Text => writeln!(stdout, "{} copied to {}", count(events as usize, "event"), file.display())?,
-                Output::Json | Output::Jsonl => {
-                    print_line(&mut stdout, &BackedUpJson { file: path, head: events, bytes: stats.n_bytes })?;
-                }
-            }
+            let head = stats.head.0;
+            let text = format!("{} copied to {}", count(head as usize, "event"), file.display());
+            session.print_done(&text, &json!({ "file": path, "head": head, "bytes": stats.n_bytes }))?;
             Ok(Code::Done)
         }
         Err(error) => {
@@ -71,13 +53,6 @@ pub async fn backup(session: &Session, backup: &Backup) -> Result<Code, Failure>
             Err(failure.hint(format!("there is no backup: {} was removed again", file.display())))
         }
     }
-}
-
-#[derive(Serialize)]
-struct BackedUpJson<'a> {
-    file: &'a str,
-    head: i64,
-    bytes: i64,
 }
 
 /// A log in a new file with every event that the other has now.
@@ -115,18 +90,19 @@ fn absolute(path: &str) -> String {
 pub async fn stats(session: &Session) -> Result<Code, Failure> {
     let store = session.place.open().await?;
     let (log, stats) = (store.log().await?, store.stats().await?);
-    let mut stdout = std::io::BufWriter::new(std::io::stdout().lock());
-    let json = || StatsJson::of(&log.id, &stats);
-    match session.output {
-        Output::Json => print_pretty(&mut stdout, &json())?,
-        Output::Jsonl => print_line(&mut stdout, &json())?,
-        Output::Text => print(&mut stdout, &log.id, &stats)?,
-    }
-    stdout.flush()?;
-    Ok(Code::Done)
+    let kinds = stats.kinds.iter().map(|KindStats { stream_id, event_type, n_events }| {
+        json!({ "stream_id": stream_id, "event_type": event_type, "events": n_events })
+    });
+    let (first, last) = stats.span.unzip();
+    let json = json!({
+        "log": log.id, "head": stats.head, "aggregates": stats.n_aggregates, "cells": stats.n_cells,
+        "bytes": stats.n_bytes, "first_at": first.map(rfc3339), "last_at": last.map(rfc3339),
+        "kinds": kinds.collect::<Vec<_>>(),
+    });
+    session.print(&json, |to| print(to, &log.id, &stats))
 }
 
-fn print(to: &mut impl Write, log: &uuid::Uuid, stats: &Stats) -> std::io::Result<()> {
+fn print(to: &mut dyn Write, log: &uuid::Uuid, stats: &Stats) -> std::io::Result<()> {
     writeln!(to, "log {log}")?;
     let events = count(stats.head.0 as usize, "event");
     let aggregates = count(stats.n_aggregates as usize, "aggregate");
@@ -138,43 +114,4 @@ fn print(to: &mut impl Write, log: &uuid::Uuid, stats: &Stats) -> std::io::Resul
         writeln!(to, "{n_events:>10}  {} {}", visible(stream_id), visible(event_type))?;
     }
     Ok(())
-}
-
-#[derive(Serialize)]
-struct StatsJson<'a> {
-    log: &'a uuid::Uuid,
-    head: i64,
-    aggregates: i64,
-    cells: i64,
-    bytes: i64,
-    first_at: Option<String>,
-    last_at: Option<String>,
-    kinds: Vec<KindJson<'a>>,
-}
-
-#[derive(Serialize)]
-struct KindJson<'a> {
-    stream_id: &'a str,
-    event_type: &'a str,
-    events: i64,
-}
-
-impl<'a> StatsJson<'a> {
-    fn of(log: &'a uuid::Uuid, stats: &'a Stats) -> Self {
-        let kinds = stats.kinds.iter().map(|kind| KindJson {
-            stream_id: &kind.stream_id,
-            event_type: &kind.event_type,
-            events: kind.n_events,
-        });
-        Self {
-            log,
-            head: stats.head.0,
-            aggregates: stats.n_aggregates,
-            cells: stats.n_cells,
-            bytes: stats.n_bytes,
-            first_at: stats.span.map(|(first, _)| rfc3339(first)),
-            last_at: stats.span.map(|(_, last)| rfc3339(last)),
-            kinds: kinds.collect(),
-        }
-    }
 }

@@ -1,16 +1,15 @@
 //! `diff`: how a plan differs from itself at another position, or from another plan. It appends and executes nothing.
 
-use std::io::{BufWriter, Write};
+use std::io::Write;
 
 use crewlog_mq::{EventStore, Position, Range};
 use crewlog_planner::view::PlanView;
 use serde::Serialize;
 
 use crate::changes::{Change, changes, in_short};
-use crate::checkpoints::{check_reached, position_of};
-use crate::cli::{Diff, Output, PlanAt};
+use crate::cli::{Diff, PlanAt};
 use crate::failure::{Code, Failure};
-use crate::json::{print_line, print_pretty};
+use crate::checkpoints::{check_reached, position_of};
 use crate::queries;
 use crate::session::Session;
 use crate::text::visible;
@@ -55,18 +54,10 @@ pub async fn diff(session: &Session, diff: &Diff) -> Result<Code, Failure> {
     let before = Side::load(session, &store, head, &diff.before).await?;
     let after = Side::load(session, &store, head, &diff.after).await?;
     let changes = changes(&before.view, &after.view)?;
-    let mut stdout = BufWriter::new(std::io::stdout().lock());
-    let json = || DiffJson { from: &before, to: &after, changes: &changes };
-    match session.output {
-        Output::Json => print_pretty(&mut stdout, &json())?,
-        Output::Jsonl => print_line(&mut stdout, &json())?,
-        Output::Text => {
-            writeln!(stdout, "{}@{} -> {}@{}", before.plan, before.at, after.plan, after.at)?;
-            print_changes(&mut stdout, &changes)?;
-        }
-    }
-    stdout.flush()?;
-    Ok(Code::Done)
+    session.print(&DiffJson { from: &before, to: &after, changes: &changes }, |to| {
+        writeln!(to, "{}@{} -> {}@{}", before.plan, before.at, after.plan, after.at)?;
+        print_changes(to, &changes)
+    })
 }
 
 /// A line for each change.

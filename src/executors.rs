@@ -1,12 +1,12 @@
 //! `executors`: which agents are configured, as they are understood. Nothing here starts one.
 
-use std::io::Write;
-
 use crewlog_executors::agent::{Agent, Program};
+
+use serde_json::json;
 
 use crate::cli::Output;
 use crate::failure::{Code, Failure};
-use crate::json::{ExecutorJson, ExecutorsJson, print_line, print_pretty};
+use crate::json::ExecutorJson;
 use crate::session::Session;
 use crate::terminal::say;
 use crate::text::{in_one_line, one_line, shell_word, visible};
@@ -14,25 +14,18 @@ use crate::text::{in_one_line, one_line, shell_word, visible};
 /// `executors`.
 pub fn list(session: &Session) -> Result<Code, Failure> {
     let config = session.config()?;
-    let mut stdout = std::io::stdout().lock();
-    match session.output {
-        Output::Json => {
-            let executors = config.agents.iter().map(ExecutorJson::of).collect();
-            let file = config.file.as_ref().map(|file| file.to_string_lossy().into_owned());
-            print_pretty(&mut stdout, &ExecutorsJson { config: file, executors })?;
-        }
-        Output::Jsonl => {
-            for agent in &config.agents {
-                print_line(&mut stdout, &ExecutorJson::of(agent))?;
-            }
-        }
-        Output::Text => {
-            let width = config.agents.iter().map(|agent| agent.name.len()).max().unwrap_or(0);
-            for agent in &config.agents {
+    let executors = config.agents.iter().map(ExecutorJson::of).collect::<Vec<_>>();
+    let file = config.file.as_ref().map(|file| file.to_string_lossy());
+    let width = config.agents.iter().map(|agent| agent.name.len()).max().unwrap_or(0);
+    if session.output == Output::Text {
+        session.print(&(), |to| {
+            config.agents.iter().try_for_each(|agent| {
                 let command = one_line(&command_line(agent), 100);
-                writeln!(stdout, "{:<width$}  {:<30}  {command}", agent.name, kinds(agent))?;
-            }
-        }
+                writeln!(to, "{:<width$}  {:<30}  {command}", agent.name, kinds(agent))
+            })
+        })?;
+    } else {
+        session.print_list(|| json!({ "config": file, "executors": executors }), &executors, |_, _| Ok(()))?;
     }
     if config.agents.is_empty() && !session.terminal.is_quiet {
         let file =

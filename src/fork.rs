@@ -11,13 +11,13 @@ use crewlog_planner::event::{self, Command, Event, PlannerConfig, TaskStatus};
 use crewlog_planner::plan::TaskId;
 use crewlog_planner::planner::{Planner, PlannerError};
 use futures::TryStreamExt;
-use serde::Serialize;
+use serde_json::json;
 
 use crate::amend::{Changed, consent_to_edits};
 use crate::checkpoints::{CheckpointJson, check_reached, checkpoints_of, position_of};
 use crate::cli::{Checkpoint, Checkpoints, Fork, Output};
 use crate::failure::{Code, Failure};
-use crate::json::{print_line, print_pretty};
+use crate::json::print_line;
 use crate::order::{ID_ATTEMPTS_MAX, order, short_id};
 use crate::place::slug;
 use crate::queries::{self, find_plan};
@@ -29,15 +29,6 @@ use crate::text::{count, visible};
 
 /// Separator between the name of a plan and the rest of a fork's id.
 const FORK: &str = "-fork";
-
-/// `fork` as JSON.
-#[derive(Serialize)]
-struct ForkedJson<'a> {
-    plan: &'a str,
-    parent: &'a str,
-    at: Position,
-    reason: &'a str,
-}
 
 /// `fork`.
 pub async fn fork(session: &Session, fork: Fork) -> Result<Code, Failure> {
@@ -52,7 +43,7 @@ pub async fn fork(session: &Session, fork: Fork) -> Result<Code, Failure> {
     if let Output::Text = session.output {
         unless_closed(writeln!(std::io::stdout(), "{}", visible(&plan)))?;
     } else if !fork.run {
-        let forked = ForkedJson { plan: &plan, parent, at: *at, reason: &fork.reason };
+        let forked = json!({ "plan": plan, "parent": parent, "at": at, "reason": fork.reason });
         unless_closed(print_line(std::io::stdout(), &forked))?;
     }
     let tasks = planner.handler().state().tasks();
@@ -242,36 +233,18 @@ pub async fn checkpoint(session: &Session, checkpoint: Checkpoint) -> Result<Cod
     let mut planner = planning::catch_up(&store, &plan, queries::tags_of(&store, &plan).await?).await?;
     let name = checkpoint.name;
     let at = order(&mut planner, Command::NameCheckpoint { name: name.clone() }).await?.position;
-    let mut stdout = std::io::stdout();
-    match session.output {
-        Output::Text => writeln!(stdout, "{}", visible(&format!("{name} is position {at} of {plan}")))?,
-        Output::Json | Output::Jsonl => {
-            print_line(&mut stdout, &serde_json::json!({ "plan": plan, "name": name, "at": at }))?;
-        }
-    }
+    session
+        .print_done(&format!("{name} is position {at} of {plan}"), &json!({ "plan": plan, "name": name, "at": at }))?;
     Ok(Code::Done)
-}
-
-/// `checkpoints` as JSON.
-#[derive(Serialize)]
-struct CheckpointsJson {
-    plan: String,
-    checkpoints: Vec<CheckpointJson>,
 }
 
 /// `checkpoints`.
 pub async fn checkpoints(session: &Session, checkpoints: &Checkpoints) -> Result<Code, Failure> {
     let (store, plan) = queries::open_plan(session, &checkpoints.plan).await?;
     let checkpoints = checkpoints_of(&store, &plan).await?;
-    let mut stdout = std::io::stdout().lock();
-    match session.output {
-        Output::Json => print_pretty(&mut stdout, &CheckpointsJson { plan, checkpoints })?,
-        Output::Jsonl => checkpoints.iter().try_for_each(|checkpoint| print_line(&mut stdout, checkpoint))?,
-        Output::Text => {
-            for CheckpointJson { name, at, created_at, .. } in checkpoints {
-                writeln!(stdout, "{at:>6}  {created_at}  {}", visible(&name))?;
-            }
-        }
-    }
-    Ok(Code::Done)
+    session.print_list(
+        || json!({ "plan": plan, "checkpoints": checkpoints }),
+        &checkpoints,
+        |to, CheckpointJson { name, at, created_at, .. }| writeln!(to, "{at:>6}  {created_at}  {}", visible(name)),
+    )
 }

@@ -1,16 +1,15 @@
 //! `groups`: durable subscriptions of programs on this log, as they stand, and what people may ask of them.
 
-use std::io::{BufWriter, Write};
+use std::io::Write;
 
 use crewlog_mq::{
-    ExecuteError, GroupCommand, GroupError, GroupReport, Lag, ParkedReport, PartitionReport, Position, Query,
-    VersionReport, VersionStatus,
+    ExecuteError, GroupCommand, GroupError, GroupReport, Lag, ParkedReport, PartitionReport, Position, VersionReport,
+    VersionStatus,
 };
-use serde::Serialize;
+use serde_json::{Value, json};
 
 use crate::cli::{Groups, Output, ParkedOf};
 use crate::failure::{Code, Failure};
-use crate::json::{print_line, print_pretty};
 use crate::session::Session;
 use crate::text::{count, one_line, rfc3339, visible};
 
@@ -42,12 +41,8 @@ pub async fn groups(session: &Session, groups: Groups) -> Result<Code, Failure> 
     };
     let store = session.place.open().await?;
     let happened = store.groups().execute(&name, command).await?;
-    let mut stdout = std::io::stdout().lock();
-    match session.output {
-        Output::Text if happened.is_empty() => writeln!(stdout, "nothing changes for {name}")?,
-        Output::Text => writeln!(stdout, "{name} {said}")?,
-        Output::Json | Output::Jsonl => print_line(&mut stdout, &SaidJson { group: name, n_events: happened.len() })?,
-    }
+    let text = if happened.is_empty() { format!("nothing changes for {name}") } else { format!("{name} {said}") };
+    session.print_done(&text, &json!({ "group": name, "n_events": happened.len() }))?;
     Ok(Code::Done)
 }
 
@@ -62,42 +57,31 @@ async fn version(session: &Session, name: &str, asked: Option<u32>) -> Result<u3
 async fn ls(session: &Session) -> Result<Code, Failure> {
     let store = session.place.open().await?;
     let listed = store.groups().list().await?;
-    let mut stdout = BufWriter::new(std::io::stdout().lock());
-    match session.output {
-        Output::Json => {
-            print_pretty(&mut stdout, &GroupsJson { groups: listed.iter().map(GroupJson::of).collect() })?;
-        }
-        Output::Jsonl => listed.iter().try_for_each(|group| print_line(&mut stdout, &GroupJson::of(group)))?,
-        Output::Text => {
-            let width = listed.iter().map(|group| group.name.len()).max().unwrap_or(0);
-            for GroupReport { name, is_paused, versions } in &listed {
-                for version in versions {
-                    let status = if *is_paused { "paused" } else { status(version.status) };
-                    let (number, parked) = (version.version, version.parked.len());
-                    let name = visible(name);
-                    writeln!(stdout, "{name:<width$}  v{number}  {status:<10}  {}  {parked} parked", lag(version.lag))?;
-                }
+    let groups = listed.iter().map(group_json).collect::<Vec<_>>();
+    let width = listed.iter().map(|group| group.name.len()).max().unwrap_or(0);
+    if session.output != Output::Text {
+        return session.print_list(|| json!({ "groups": groups }), &groups, |_, _| Ok(()));
+    }
+    session.print(&(), |to| {
+        for GroupReport { name, is_paused, versions } in &listed {
+            for version in versions {
+                let status = if *is_paused { "paused" } else { status(version.status) };
+                let (number, parked) = (version.version, version.parked.len());
+                let name = visible(name);
+                writeln!(to, "{name:<width$}  v{number}  {status:<10}  {}  {parked} parked", lag(version.lag))?;
             }
         }
-    }
-    stdout.flush()?;
-    Ok(Code::Done)
+        Ok(())
+    })
 }
 
 async fn show(session: &Session, name: &str) -> Result<Code, Failure> {
     let store = session.place.open().await?;
     let group = store.groups().show(name).await?;
-    let mut stdout = BufWriter::new(std::io::stdout().lock());
-    match session.output {
-        Output::Json => print_pretty(&mut stdout, &GroupJson::of(&group))?,
-        Output::Jsonl => print_line(&mut stdout, &GroupJson::of(&group))?,
-        Output::Text => {
-            writeln!(stdout, "{}{}", visible(name), if group.is_paused { "  paused" } else { "" })?;
-            group.versions.iter().try_for_each(|version| print_version(&mut stdout, version))?;
-        }
-    }
-    stdout.flush()?;
-    Ok(Code::Done)
+    session.print(&group_json(&group), |to| {
+        writeln!(to, "{}{}", visible(name), if group.is_paused { "  paused" } else { "" })?;
+        group.versions.iter().try_for_each(|version| print_version(&mut *to, version))
+    })
 }
 
 fn print_version(mut to: impl Write, version: &VersionReport) -> std::io::Result<()> {
@@ -148,14 +132,12 @@ async fn parked(
     let is_asked =
         |parked: &&ParkedReport| aggregate.as_ref().is_none_or(|aggregate| *aggregate == parked.aggregate.to_string());
     let parked = version.parked.iter().filter(is_asked);
-    let mut stdout = BufWriter::new(std::io::stdout().lock());
+    let parked = parked.collect::<Vec<_>>();
+    let items = parked.iter().map(|parked| parked_json(parked)).collect::<Vec<_>>();
     match session.output {
-        Output::Json => print_pretty(&mut stdout, &ParkedsJson { parked: parked.map(ParkedJson::of).collect() })?,
-        Output::Jsonl => parked.map(ParkedJson::of).try_for_each(|parked| print_line(&mut stdout, &parked))?,
-        Output::Text => parked.into_iter().try_for_each(|parked| print_parked(&mut stdout, parked))?,
+        Output::Json | Output::Jsonl => session.print_list(|| json!({ "parked": items }), &items, |_, _| Ok(())),
+        Output::Text => session.print(&(), |to| parked.iter().try_for_each(|parked| print_parked(&mut *to, parked))),
     }
-    stdout.flush()?;
-    Ok(Code::Done)
 }
 
 fn status(status: VersionStatus) -> &'static str {
@@ -174,126 +156,41 @@ fn lag(lag: Lag) -> String {
     format!("{}{more}, {} s behind", count(lag.n_events, "event"), lag.time.as_secs())
 }
 
-#[derive(Serialize)]
-struct SaidJson {
-    group: String,
-    n_events: usize,
+fn group_json(group: &GroupReport) -> Value {
+    let versions = group.versions.iter().map(version_json).collect::<Vec<_>>();
+    json!({ "group": group.name, "is_paused": group.is_paused, "versions": versions })
 }
 
-#[derive(Serialize)]
-struct GroupsJson<'a> {
-    groups: Vec<GroupJson<'a>>,
+fn version_json(version: &VersionReport) -> Value {
+    json!({
+        "version": version.version,
+        "status": status(version.status),
+        "query": version.query,
+        "floor": version.floor,
+        "lag": lag_json(version.lag),
+        "partitions": version.partitions.iter().map(partition_json).collect::<Vec<_>>(),
+        "parked": version.parked.iter().map(parked_json).collect::<Vec<_>>(),
+    })
 }
 
-#[derive(Serialize)]
-struct GroupJson<'a> {
-    group: &'a str,
-    is_paused: bool,
-    versions: Vec<VersionJson<'a>>,
+fn lag_json(Lag { n_events, more, time }: Lag) -> Value {
+    json!({ "n_events": n_events, "more": more, "seconds": time.as_secs_f64() })
 }
 
-#[derive(Serialize)]
-struct VersionJson<'a> {
-    version: u32,
-    status: &'static str,
-    query: &'a Query,
-    floor: Position,
-    lag: LagJson,
-    partitions: Vec<PartitionJson<'a>>,
-    parked: Vec<ParkedJson<'a>>,
+fn partition_json(report: &PartitionReport) -> Value {
+    let PartitionReport { partition, owner, held_until, epoch, checkpoint, n_behind, stopped, lag } = report;
+    json!({
+        "partition": partition, "owner": owner, "held_until": held_until.map(rfc3339), "epoch": epoch,
+        "checkpoint": checkpoint, "n_behind": n_behind, "stopped": stopped, "lag": lag_json(*lag),
+    })
 }
 
-#[derive(Serialize)]
-struct LagJson {
-    n_events: usize,
-    more: bool,
-    seconds: f64,
-}
-
-#[derive(Serialize)]
-struct PartitionJson<'a> {
-    partition: u16,
-    owner: Option<&'a str>,
-    held_until: Option<String>,
-    epoch: i64,
-    checkpoint: Position,
-    n_behind: usize,
-    stopped: Option<&'a str>,
-    lag: LagJson,
-}
-
-#[derive(Serialize)]
-struct ParkedsJson<'a> {
-    parked: Vec<ParkedJson<'a>>,
-}
-
-#[derive(Serialize)]
-struct ParkedJson<'a> {
-    stream_id: &'a str,
-    aggregate_id: &'a str,
-    from: Position,
-    n_events: usize,
-    more: bool,
-    n_attempts: u32,
-    error: &'a str,
-    is_replayed: bool,
-}
-
-impl<'a> GroupJson<'a> {
-    fn of(group: &'a GroupReport) -> Self {
-        let versions = group.versions.iter().map(VersionJson::of).collect();
-        Self { group: &group.name, is_paused: group.is_paused, versions }
-    }
-}
-
-impl<'a> VersionJson<'a> {
-    fn of(version: &'a VersionReport) -> Self {
-        Self {
-            version: version.version,
-            status: status(version.status),
-            query: &version.query,
-            floor: version.floor,
-            lag: LagJson::of(version.lag),
-            partitions: version.partitions.iter().map(PartitionJson::of).collect(),
-            parked: version.parked.iter().map(ParkedJson::of).collect(),
-        }
-    }
-}
-
-impl LagJson {
-    fn of(Lag { n_events, more, time }: Lag) -> Self {
-        Self { n_events, more, seconds: time.as_secs_f64() }
-    }
-}
-
-impl<'a> PartitionJson<'a> {
-    fn of(partition: &'a PartitionReport) -> Self {
-        Self {
-            partition: partition.partition,
-            owner: partition.owner.as_deref(),
-            held_until: partition.held_until.map(rfc3339),
-            epoch: partition.epoch,
-            checkpoint: partition.checkpoint,
-            n_behind: partition.n_behind,
-            stopped: partition.stopped.as_deref(),
-            lag: LagJson::of(partition.lag),
-        }
-    }
-}
-
-impl<'a> ParkedJson<'a> {
-    fn of(parked: &'a ParkedReport) -> Self {
-        Self {
-            stream_id: &parked.aggregate.stream_id,
-            aggregate_id: &parked.aggregate.aggregate_id,
-            from: parked.from,
-            n_events: parked.n_events,
-            more: parked.more,
-            n_attempts: parked.n_attempts,
-            error: &parked.error,
-            is_replayed: parked.is_replayed,
-        }
-    }
+fn parked_json(report: &ParkedReport) -> Value {
+    let ParkedReport { aggregate, from, n_events, more, n_attempts, error, is_replayed } = report;
+    json!({
+        "stream_id": aggregate.stream_id, "aggregate_id": aggregate.aggregate_id, "from": from, "n_events": n_events,
+        "more": more, "n_attempts": n_attempts, "error": error, "is_replayed": is_replayed,
+    })
 }
 
 impl From<ExecuteError<GroupError>> for Failure {

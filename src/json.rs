@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::io::{self, Write};
 
 use crewlog_executors::agent::{Agent, PromptBy};
-use crewlog_mq::{Finding, LogIdentity, Position, Recorded};
+use crewlog_mq::{LogIdentity, Position, Recorded};
 use crewlog_planner::crew::conflicts::{ConflictEvent, Holder, Moment};
 use crewlog_planner::crew::statistics::Figures;
 use crewlog_planner::event::{Budget, Timer, Usage};
@@ -125,13 +125,6 @@ pub fn condition_text(condition: &Condition) -> String {
     if condition.negated { format!("not: {}", condition.text) } else { condition.text.clone() }
 }
 
-/// `ls`.
-#[derive(Serialize)]
-pub struct PlansJson {
-    /// The oldest first.
-    pub plans: Vec<ListedJson>,
-}
-
 /// A plan of `ls`.
 #[derive(Serialize)]
 pub struct ListedJson {
@@ -169,15 +162,6 @@ impl ListedJson {
         let (plan, status, created_at) = (plan.to_owned(), status.as_str(), rfc3339(created_at));
         Self { plan, title, status, created_at, parent, is_held_by_budget, waits_for_work }
     }
-}
-
-/// `executors`.
-#[derive(Serialize)]
-pub struct ExecutorsJson<'a> {
-    /// The file that says so, if there is one.
-    pub config: Option<String>,
-    /// In the order of the file.
-    pub executors: Vec<ExecutorJson<'a>>,
 }
 
 /// An agent of `executors`.
@@ -419,55 +403,6 @@ impl ExportHeader {
     }
 }
 
-/// `import`.
-#[derive(Serialize)]
-pub struct ImportedJson<'a> {
-    /// Where the log is.
-    pub store: &'a str,
-    /// Its id.
-    pub log: uuid::Uuid,
-    /// Events that are new to it.
-    pub added: usize,
-    /// Events that it had.
-    pub known: usize,
-    /// Its last position.
-    pub head: Position,
-}
-
-/// `db check`.
-#[derive(Serialize)]
-pub struct CheckedJson<'a> {
-    /// The log's id.
-    pub log: uuid::Uuid,
-    /// How many events were looked at.
-    pub events: usize,
-    /// None when the log is sound.
-    pub findings: Vec<FindingJson<'a>>,
-}
-
-/// A finding of `db check`.
-#[derive(Serialize)]
-pub struct FindingJson<'a> {
-    position: Option<Position>,
-    what: &'a str,
-}
-
-impl<'a> FindingJson<'a> {
-    /// Of a finding.
-    pub fn of(finding: &'a Finding) -> Self {
-        Self { position: finding.position, what: &finding.what }
-    }
-}
-
-/// `stats`.
-#[derive(Serialize)]
-pub struct StatsJson {
-    /// The position shown.
-    pub at: Position,
-    /// By name.
-    pub projects: Vec<ProjectJson>,
-}
-
 /// A project of `stats`.
 #[derive(Serialize)]
 pub struct ProjectJson {
@@ -476,15 +411,6 @@ pub struct ProjectJson {
     /// Its figures, key by key.
     #[serde(flatten)]
     pub figures: Figures,
-}
-
-/// `conflicts`.
-#[derive(Serialize)]
-pub struct ConflictsJson {
-    /// The position shown.
-    pub at: Position,
-    /// The oldest first.
-    pub conflicts: Vec<ConflictJson>,
 }
 
 /// A conflict of `conflicts`.

@@ -1,8 +1,6 @@
 //! `keys`: the operator's keys, and the keys of plans. Only destroying one appends: that it was destroyed.
 
 use std::collections::BTreeSet;
-use std::io::Write;
-use std::path::Path;
 
 use crewlog_executors::keys::{self, KeyReport, KeyState, Rotated};
 use crewlog_mq::{Append, Cause, EventStore, Expected, NewEvent, Query, Range, Recorded, TAGS_MAX};
@@ -11,10 +9,10 @@ use crewlog_planner::model;
 use crewlog_planner::sealed::{self, KeyEvent, TAG};
 use crewlog_planner::state::Phase;
 use serde::Serialize;
+use serde_json::json;
 
 use crate::cli::{DestroyKey, KeyFile, Keys, Output, RotateKeys};
 use crate::failure::{Code, Failure};
-use crate::json::{print_line, print_pretty};
 use crate::queries::{self, find_plan, for_each};
 use crate::session::Session;
 use crate::terminal::{self, say};
@@ -37,28 +35,17 @@ fn open(session: &Session) -> Result<keys::Keys, Failure> {
     session.place.keys.open(session.place.keys_folder())
 }
 
-#[derive(Serialize)]
-struct MadeJson<'a> {
-    key_file: &'a str,
-    operator: &'a str,
-}
-
 fn make(session: &Session, new: &KeyFile) -> Result<Code, Failure> {
     let fingerprint = keys::make_operator_key(&new.file)
         .map_err(|error| Failure::from(error).hint("name a file that does not exist, in a folder that does"))?;
     let file = new.file.to_string_lossy();
-    let mut stdout = std::io::stdout();
-    match session.output {
-        Output::Text => {
-            writeln!(stdout, "made {} (operator key {fingerprint})", visible(&file))?;
-            if !session.terminal.is_quiet {
-                say("keep a copy elsewhere: without it nobody can read what is sealed; with it, new plans are sealed:");
-                say(&visible(&format!("  export CREWLOG_KEY_FILE={}", absolute(&new.file))));
-            }
-        }
-        Output::Json | Output::Jsonl => {
-            print_line(&mut stdout, &MadeJson { key_file: &file, operator: &fingerprint })?;
-        }
+    session.print_done(
+        &format!("made {file} (operator key {fingerprint})"),
+        &json!({ "key_file": file, "operator": fingerprint }),
+    )?;
+    if let (Output::Text, false) = (session.output, session.terminal.is_quiet) {
+        say("keep a copy elsewhere: without it nobody can read what is sealed; with it, new plans are sealed:");
+        say(&visible(&format!("  export CREWLOG_KEY_FILE={}", absolute(&new.file))));
     }
     Ok(Code::Done)
 }
@@ -67,11 +54,6 @@ fn make(session: &Session, new: &KeyFile) -> Result<Code, Failure> {
 fn absolute(path: &Path) -> String {
     let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     shell_word(&path.to_string_lossy())
-}
-
-#[derive(Serialize)]
-struct KeysJson<'a> {
-    keys: Vec<KeyJson<'a>>,
 }
 
 #[derive(Serialize)]
@@ -102,33 +84,16 @@ async fn list(session: &Session) -> Result<Code, Failure> {
     // Where they are is known by the log.
     session.place.open().await?;
     let reports = open(session)?.list()?;
-    let keys = reports.iter().map(KeyJson::of);
-    let mut stdout = std::io::BufWriter::new(std::io::stdout().lock());
-    match session.output {
-        Output::Json => print_pretty(&mut stdout, &KeysJson { keys: keys.collect() })?,
-        Output::Jsonl => {
-            for key in keys {
-                print_line(&mut stdout, &key)?;
-            }
-        }
-        Output::Text => {
-            let width = reports.iter().map(|report| report.session.len()).max().unwrap_or(0);
-            for KeyJson { key, plan, state, operator, .. } in keys {
-                let by = operator.map_or_else(String::new, |operator| format!(" under operator key {operator}"));
-                writeln!(stdout, "{:<width$}  {key}  {state}{}", visible(plan), visible(&by))?;
-            }
-        }
-    }
-    stdout.flush()?;
-    Ok(Code::Done)
-}
-
-#[derive(Serialize)]
-struct DestroyedJson<'a> {
-    plan: &'a str,
-    key: &'a str,
-    plans: &'a [String],
-    was_destroyed: bool,
+    let keys = reports.iter().map(KeyJson::of).collect::<Vec<_>>();
+    let width = reports.iter().map(|report| report.session.len()).max().unwrap_or(0);
+    session.print_list(
+        || json!({ "keys": keys }),
+        &keys,
+        |to, KeyJson { key, plan, state, operator, .. }| {
+            let by = operator.map_or_else(String::new, |operator| format!(" under operator key {operator}"));
+            writeln!(to, "{:<width$}  {key}  {state}{}", visible(plan), visible(&by))
+        },
+    )
 }
 
 async fn destroy(session: &Session, destroy: &DestroyKey) -> Result<Code, Failure> {
@@ -138,16 +103,11 @@ async fn destroy(session: &Session, destroy: &DestroyKey) -> Result<Code, Failur
     consent(session, &plans)?;
     let is_new = keys.destroy(&key, &plan)?;
     record(&store, &key, &plans, tags).await?;
-    let mut stdout = std::io::stdout();
-    match session.output {
-        Output::Text => {
-            let did = if is_new { "destroyed" } else { "had been destroyed before:" };
-            writeln!(stdout, "{did} the key of {}", visible(&plans.join(", ")))?;
-        }
-        Output::Json | Output::Jsonl => {
-            print_line(&mut stdout, &DestroyedJson { plan: &plan, key: &key, plans: &plans, was_destroyed: !is_new })?;
-        }
-    }
+    let did = if is_new { "destroyed" } else { "had been destroyed before:" };
+    session.print_done(
+        &format!("{did} the key of {}", plans.join(", ")),
+        &json!({ "plan": plan, "key": key, "plans": plans, "was_destroyed": !is_new }),
+    )?;
     if !session.terminal.is_quiet {
         for open in open_of(&store, &plans).await {
             let cancel = session.command_on("cancel", &open);
@@ -284,14 +244,6 @@ async fn record(store: &EventStore, key: &str, plans: &[String], tags: Vec<Strin
     Ok(())
 }
 
-#[derive(Serialize)]
-struct RotatedJson<'a> {
-    operator: &'a str,
-    wrapped: usize,
-    left: usize,
-    not_wrapped: &'a [String],
-}
-
 async fn rotate(session: &Session, rotate: &RotateKeys) -> Result<Code, Failure> {
     session.place.open().await?;
     if !session.place.keys.is_given() {
@@ -299,17 +251,11 @@ async fn rotate(session: &Session, rotate: &RotateKeys) -> Result<Code, Failure>
             .hint("name its file with --key-file or CREWLOG_KEY_FILE"));
     }
     let Rotated { fingerprint, n_wrapped, n_left, not_wrapped } = open(session)?.rotate(&rotate.to)?;
-    let mut stdout = std::io::stdout();
-    match session.output {
-        Output::Text => {
-            let wrapped = count(n_wrapped, "key");
-            writeln!(stdout, "{wrapped} wrapped under operator key {fingerprint}, {n_left} left as they were")?;
-        }
-        Output::Json | Output::Jsonl => {
-            let (operator, not_wrapped) = (&*fingerprint, &*not_wrapped);
-            print_line(&mut stdout, &RotatedJson { operator, wrapped: n_wrapped, left: n_left, not_wrapped })?;
-        }
-    }
+    let wrapped = count(n_wrapped, "key");
+    session.print_done(
+        &format!("{wrapped} wrapped under operator key {fingerprint}, {n_left} left as they were"),
+        &json!({ "operator": fingerprint, "wrapped": n_wrapped, "left": n_left, "not_wrapped": not_wrapped }),
+    )?;
     if not_wrapped.is_empty() {
         return Ok(Code::Done);
     }

@@ -1,7 +1,5 @@
 //! `show PLAN TASK --prompt`: renders an agent's prompt again and compares it with the one that the agent got.
 
-use std::io::Write;
-
 use crewlog_executors::history::History;
 use crewlog_executors::prompts::{PromptError, digest, prompt_of};
 use crewlog_mq::{EventStore, Position, Query, Range};
@@ -11,9 +9,8 @@ use crewlog_planner::plan::TaskId;
 use futures::TryStreamExt;
 use serde::Serialize;
 
-use crate::cli::{Output, Show};
+use crate::cli::Show;
 use crate::failure::{Code, Failure};
-use crate::json::{print_line, print_pretty};
 use crate::queries::no_task;
 use crate::queries::{self, load_view};
 use crate::session::Session;
@@ -58,14 +55,8 @@ pub async fn show(session: &Session, show: &Show, task: &str) -> Result<Code, Fa
             recorded.n_chars, digest.n_chars
         )),
     }
-    let mut stdout = std::io::stdout().lock();
     let json = PromptJson { plan, task, attempt, at, prompt: rendered.text, digest, recorded };
-    match session.output {
-        Output::Json => print_pretty(&mut stdout, &json)?,
-        Output::Jsonl => print_line(&mut stdout, &json)?,
-        Output::Text => stdout.write_all(json.prompt.as_bytes())?,
-    }
-    Ok(Code::Done)
+    session.print(&json, |to| to.write_all(json.prompt.as_bytes()))
 }
 
 /// The position of the dispatch of an attempt, and the digest of the prompt that its last run started with.

@@ -1,14 +1,16 @@
 //! What a command is given from outside: the log's place, the person, the options.
 
-use std::io::Read;
+use std::io::{self, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 
 use crewlog_planner::event::plan_tag;
 use crewlog_planner::parse::TEXT_BYTES_MAX;
+use serde::Serialize;
 
 use crate::cli::{Global, Output};
 use crate::config::Config;
 use crate::failure::{Code, Failure};
+use crate::json::{print_line, print_pretty};
 use crate::place::Place;
 use crate::project::project_id;
 use crate::terminal::Terminal;
@@ -45,6 +47,47 @@ impl Session {
     /// The configuration; read again each time.
     pub fn config(&self) -> Result<Config, Failure> {
         Config::find(self.config.as_deref(), &self.folder)
+    }
+
+    /// Prints a result on standard output: as JSON, or as `text` writes it.
+    pub fn print(
+        &self,
+        json: &impl Serialize,
+        text: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+    ) -> Result<Code, Failure> {
+        let mut stdout = BufWriter::new(io::stdout().lock());
+        match self.output {
+            Output::Json => print_pretty(&mut stdout, json)?,
+            Output::Jsonl => print_line(&mut stdout, json)?,
+            Output::Text => text(&mut stdout)?,
+        }
+        stdout.flush()?;
+        Ok(Code::Done)
+    }
+
+    /// Prints a list: `json` has all of it, and JSONL and text have a line or more for each item.
+    pub fn print_list<T: Serialize>(
+        &self,
+        json: impl FnOnce() -> serde_json::Value,
+        items: &[T],
+        mut text: impl FnMut(&mut dyn Write, &T) -> io::Result<()>,
+    ) -> Result<Code, Failure> {
+        let mut stdout = BufWriter::new(io::stdout().lock());
+        match self.output {
+            Output::Json => print_pretty(&mut stdout, &json())?,
+            Output::Jsonl => items.iter().try_for_each(|item| print_line(&mut stdout, item))?,
+            Output::Text => items.iter().try_for_each(|item| text(&mut stdout, item))?,
+        }
+        stdout.flush()?;
+        Ok(Code::Done)
+    }
+
+    /// Prints what was done: a line of text, or of JSON.
+    pub fn print_done(&self, text: &str, json: &serde_json::Value) -> io::Result<()> {
+        match self.output {
+            Output::Text => writeln!(io::stdout(), "{}", visible(text)),
+            Output::Json | Output::Jsonl => print_line(io::stdout(), json),
+        }
     }
 
     /// A command line of this program for hints, on the same log and with the same configuration.

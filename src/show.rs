@@ -13,11 +13,12 @@ use crewlog_planner::parse::{self, Diagnostic, ParsedPlan};
 use crewlog_planner::plan::{Mark, NodeKind, TaskPlan};
 use crewlog_planner::state::{HeldByBudget, Measure, Phase, PlannerState, Question, Shortage, Task};
 use crewlog_planner::view::PlanView;
+use serde_json::json;
 
 use crate::checkpoints::{forks_of, position_of};
 use crate::cli::{ExportPlan, Ls, Output, Show};
 use crate::failure::{Code, Failure};
-use crate::json::{ForkJson, ListedJson, PlansJson, ShownJson, print_line, print_pretty};
+use crate::json::{ForkJson, ListedJson, ShownJson, print_line, print_pretty};
 use crate::matching::mark_of;
 use crate::prompt;
 use crate::queries::{load_readable, load_view, open_plan, tags_of};
@@ -48,32 +49,24 @@ pub fn print_warnings(warnings: &[Diagnostic], file: &Path) {
 pub async fn ls(session: &Session, ls: &Ls) -> Result<Code, Failure> {
     let store = session.place.open().await?;
     let listed = list(&store, ls.at.map(Position)).await?;
-    let mut stdout = std::io::stdout().lock();
-    match session.output {
-        Output::Json => print_pretty(&mut stdout, &PlansJson { plans: listed })?,
-        Output::Jsonl => {
-            for plan in listed {
-                print_line(&mut stdout, &plan)?;
+    let width = listed.iter().map(|plan| plan.plan.len()).max().unwrap_or(0);
+    session.print_list(
+        || json!({ "plans": listed }),
+        &listed,
+        |to, plan| {
+            let mut title = one_line(&plan.title, 60);
+            if let Some(parent) = &plan.parent {
+                title.push_str(&visible(&format!("  (a fork of {} at {})", parent.plan, parent.at)));
             }
-        }
-        Output::Text => {
-            let width = listed.iter().map(|plan| plan.plan.len()).max().unwrap_or(0);
-            for plan in listed {
-                let mut title = one_line(&plan.title, 60);
-                if let Some(parent) = &plan.parent {
-                    title.push_str(&visible(&format!("  (a fork of {} at {})", parent.plan, parent.at)));
-                }
-                if plan.is_held_by_budget {
-                    title.push_str("  (held back by its budget)");
-                }
-                if plan.waits_for_work {
-                    title.push_str("  (nothing left to do: stands open for more)");
-                }
-                writeln!(stdout, "{:<width$}  {:<9}  {}  {title}", visible(&plan.plan), plan.status, plan.created_at)?;
+            if plan.is_held_by_budget {
+                title.push_str("  (held back by its budget)");
             }
-        }
-    }
-    Ok(Code::Done)
+            if plan.waits_for_work {
+                title.push_str("  (nothing left to do: stands open for more)");
+            }
+            writeln!(to, "{:<width$}  {:<9}  {}  {title}", visible(&plan.plan), plan.status, plan.created_at)
+        },
+    )
 }
 
 /// `show`.

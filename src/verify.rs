@@ -10,9 +10,7 @@ use crewlog_planner::{event, model};
 use futures::{Stream, TryStreamExt};
 use serde::Serialize;
 
-use crate::cli::Output;
 use crate::failure::{Code, Failure};
-use crate::json::{print_line, print_pretty};
 use crate::queries;
 use crate::sealing::KeyPlace;
 use crate::session::Session;
@@ -81,12 +79,7 @@ pub async fn verify(session: &Session, plan: Option<&str>) -> Result<Code, Failu
             verified.appends(asked, Position(0)).await?;
         }
     }
-    let mut stdout = std::io::stdout().lock();
-    match session.output {
-        Output::Json => print_pretty(&mut stdout, &verified)?,
-        Output::Jsonl => print_line(&mut stdout, &verified)?,
-        Output::Text => verified.print(&mut stdout, &session.place.keys)?,
-    }
+    session.print(&verified, |to| verified.print(to, &session.place.keys))?;
     Ok(if verified.difference.is_some() { Code::Differs } else { Code::Done })
 }
 

@@ -16,10 +16,12 @@ use crewlog_planner::state::{Phase, Wait};
 use crewlog_planner::view::{PlanStatus, PlanView};
 use futures::{StreamExt, TryStreamExt};
 
+use serde_json::json;
+
 use crate::by_model;
 use crate::cli::{Output, Work};
 use crate::failure::{Code, Failure};
-use crate::json::{EventJson, ListedJson, PlansJson, print_line, print_pretty};
+use crate::json::{EventJson, ListedJson, print_line, print_pretty};
 use crate::progress::{Progress, plan_of};
 use crate::queries;
 use crate::runtime::{self, Runtime, RuntimeOptions, Signals};
@@ -212,8 +214,8 @@ impl Crew<'_> {
                 self.views.insert(plan.clone(), queries::load_view(&store, plan, Range::up_to(head)).await?);
             }
             let summaries = self.views.iter().filter_map(|(plan, view)| Some((plan, PlanSummary::of(view)?)));
-            let plans = summaries.map(|(plan, summary)| ListedJson::of(plan, summary)).collect();
-            self.output_fault = print_pretty(std::io::stdout().lock(), &PlansJson { plans }).err();
+            let plans = summaries.map(|(plan, summary)| ListedJson::of(plan, summary)).collect::<Vec<_>>();
+            self.output_fault = print_pretty(std::io::stdout().lock(), &json!({ "plans": plans })).err();
         }
         for (plan, view) in &self.views {
             for line in show::what_is_waited_for(self.session, plan, view) {
