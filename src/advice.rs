@@ -15,7 +15,6 @@ use crate::failure::Failure;
 use crate::session::Session;
 use crate::text::{count, one_line};
 
-/// What a graph says.
 #[derive(Serialize)]
 pub struct GraphJson {
     tasks: usize,
@@ -88,7 +87,6 @@ pub async fn advice(
 pub struct Names(BTreeMap<TaskId, String>);
 
 impl Names {
-    /// Of a plan.
     pub fn of(tasks: &[TaskPlan]) -> Self {
         Self(tasks.iter().map(|task| (task.id, task.name())).collect())
     }
@@ -128,7 +126,6 @@ impl Names {
         Ok(DependenciesJson { edges: edges.collect(), saving, graph: self.graph(&graph) })
     }
 
-    /// The kinds that differ.
     fn kinds(&self, tasks: &[TaskPlan], kinds: &[(TaskId, NodeKind)]) -> Vec<KindJson> {
         let differing = tasks.iter().zip(kinds).filter(|(task, (_, kind))| task.kind != *kind);
         differing

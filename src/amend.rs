@@ -26,23 +26,21 @@ use crate::show;
 use crate::terminal::say;
 use crate::text::{shell_word, visible};
 
-/// `amend`.
 pub async fn amend(session: &Session, amend: Amend) -> Result<Code, Failure> {
     let target = Target::find_to_tell(session, &amend.plan).await?;
-    let Amend { changes, before, timeout, on_failure, reason, .. } = amend;
-    let changed = Changed { changes, before, timeout, on_failure };
-    let is_edit = changed.changes.edit.is_some();
-    let facts = &changed.changes.facts;
+    let Amend { changes, reason, .. } = amend;
+    let is_edit = changes.edit.is_some();
+    let facts = &changes.facts;
     let is_told_otherwise = facts.description.is_some() && facts.command.is_none();
-    let told = changed.changes.edit.clone().filter(|_| is_told_otherwise);
-    let state = target.planner.handler().state();
-    let command = Command::Amend { amendments: changed.amendments(session, target.plan(), state)?, reason };
+    let told = changes.edit.clone().filter(|_| is_told_otherwise);
+    let state = target.state();
+    let command = Command::Amend { amendments: changes.amendments(session, &target.plan, state)?, reason };
     let keeping = told.and_then(|name| state.task_named(&name));
     let kept = keeping.and_then(|task| Some((task.plan.name(), task.plan.command.clone()?)));
     if is_edit {
         consent_to_edits(session, target.planner.handler(), command.clone())?;
     }
-    let plan = target.plan().to_owned();
+    let plan = target.plan.clone();
     let given = give(session, target, command).await?;
     if let (Some((task, command)), Output::Text) = (kept, session.output) {
         let other = session.command(&format!("amend {} --edit {} --command ...", shell_word(&plan), shell_word(&task)));
@@ -51,29 +49,17 @@ pub async fn amend(session: &Session, amend: Amend) -> Result<Code, Failure> {
     Ok(given)
 }
 
-/// Changes to the tasks of a plan, as typed for a plan or for a fork.
-pub struct Changed {
-    /// What is typed alike.
-    pub changes: Changes,
-    /// What waits for what is added.
-    pub before: Vec<String>,
-    /// Of the edited task: after how long a run of it is stopped.
-    pub timeout: Option<Duration>,
-    /// Of the edited task: what its failure means for the rest.
-    pub on_failure: Option<OnFailure>,
-}
-
-impl Changed {
+impl Changes {
     /// The amendments, by the names that tasks have in a plan. What is added is asked about.
     pub fn amendments(self, session: &Session, plan: &str, state: &PlannerState) -> Result<Vec<Amendment>, Failure> {
         let id = |name: &String| {
             state.task_named(name).map(|task| task.plan.id).ok_or_else(|| queries::no_task(session, plan, state, name))
         };
         let ids = |names: &[String]| names.iter().map(id).collect::<Result<Vec<_>, _>>();
-        let Self { changes: Changes { add, after, edit, facts, skip, reorder }, before, timeout, on_failure } = self;
+        let Self { add, after, add_before, edit, facts, edit_timeout, edit_on_failure, skip, reorder } = self;
         let mut amendments = Vec::new();
         if let Some(name) = &edit {
-            amendments.push(Amendment::Edit { task: id(name)?, edits: edits(facts, timeout, on_failure)? });
+            amendments.push(Amendment::Edit { task: id(name)?, edits: edits(facts, edit_timeout, edit_on_failure)? });
         }
         if let Some(name) = &reorder {
             amendments.push(Amendment::Reorder { task: id(name)?, after: ids(&after)? });
@@ -88,7 +74,7 @@ impl Changed {
             }
             let text = if is_file { read_text(Path::new(added))? } else { parse::as_step(added).into_owned() };
             consent_to(session, &text, state)?;
-            amendments.push(Amendment::Add { text, after: ids(&after)?, before: ids(&before)? });
+            amendments.push(Amendment::Add { text, after: ids(&after)?, before: ids(&add_before)? });
         }
         Ok(amendments)
     }
@@ -102,10 +88,9 @@ fn is_like_a_path(words: &str) -> bool {
     is_one_word && !words.contains("://") && (words.contains('/') || ending.is_some_and(is_ending))
 }
 
-/// `set`.
 pub async fn set(session: &Session, set: Set) -> Result<Code, Failure> {
     let target = Target::find(session, &set.plan).await?;
-    let (limits, known) = (set.limits, target.budget());
+    let (limits, known) = (set.limits, target.state().config().budget);
     let is_kept = |limit: &Unset| !set.unset.contains(limit);
     let budget = Budget {
         tokens: limits.budget_tokens.or(known.tokens).filter(|_| is_kept(&Unset::BudgetTokens)),
@@ -127,7 +112,7 @@ pub async fn set(session: &Session, set: Set) -> Result<Code, Failure> {
         set.retries.map(Setting::RetriesMax),
         set.order.map(|order| Setting::Order(order.into())),
         limits.deadline.map(|deadline| Setting::DeadlineMs(ms(deadline))),
-        (budget != target.budget()).then_some(Setting::Budget(budget)),
+        (budget != target.state().config().budget).then_some(Setting::Budget(budget)),
         limits.compensate.then_some(Setting::Compensate(true)),
         set.token_budget.map(Setting::TokenBudget),
         set.standing.map(Setting::Standing),
@@ -136,7 +121,6 @@ pub async fn set(session: &Session, set: Set) -> Result<Code, Failure> {
     give(session, target, Command::Configure { changes, reason: set.reason }).await
 }
 
-/// `task add`.
 pub async fn add_task(session: &Session, add: AddTask) -> Result<Code, Failure> {
     if add.new {
         check_name(&add.plan)?;
@@ -273,13 +257,13 @@ fn edits(facts: Facts, timeout: Option<Duration>, on_failure: Option<OnFailure>)
 }
 
 async fn give(session: &Session, mut target: Target, command: Command) -> Result<Code, Failure> {
-    let before = target.planner.handler().state().phase();
+    let before = target.state().phase();
     let executed = order(&mut target.planner, command).await.map_err(|error| target.refused(error))?;
     target.settle_below().await?;
     if let (Phase::Ended(_), false) = (before, executed.events.is_empty()) {
-        let after = target.planner.handler().state().phase();
+        let after = target.state().phase();
         if !matches!(after, Phase::Ended(_)) {
-            say(&visible(&format!("{} had ended, and is open again with this", target.plan())));
+            say(&visible(&format!("{} had ended, and is open again with this", &target.plan)));
         }
     }
     tell(session, &target, &executed.events)
@@ -303,19 +287,19 @@ fn tell(session: &Session, target: &Target, events: &[Event]) -> Result<Code, Fa
     }
     let names = tasks.iter().map(|task| target.name(*task)).collect::<Vec<_>>();
     if !names.is_empty() {
-        said.insert(0, format!("{}: task {}", target.plan(), names.join(", ")));
+        said.insert(0, format!("{}: task {}", &target.plan, names.join(", ")));
     }
     let mut stdout = std::io::stdout();
     match session.output {
         Output::Text if events.is_empty() => writeln!(stdout, "nothing to change")?,
         Output::Text => said.iter().try_for_each(|line| writeln!(stdout, "{}", visible(line)))?,
         Output::Json | Output::Jsonl => {
-            let said = serde_json::json!({ "plan": target.plan(), "tasks": names, "settings": target.settings() });
+            let said = serde_json::json!({ "plan": &target.plan, "tasks": names, "settings": target.state().config().words() });
             writeln!(stdout, "{said}")?;
         }
     }
     if let (Output::Text, false) = (session.output, session.terminal.is_quiet) {
-        say(&format!("to go on, unless it runs already: {}", session.command_on("resume", target.plan())));
+        say(&format!("to go on, unless it runs already: {}", session.command_on("resume", &target.plan)));
     }
     Ok(Code::Done)
 }

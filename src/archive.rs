@@ -26,7 +26,6 @@ use crate::queries::{find_plan, for_each, for_each_of};
 use crate::session::Session;
 use crate::text::{count, visible};
 
-/// `export`.
 pub async fn export(session: &Session, export: &Export) -> Result<Code, Failure> {
     let store = session.place.open().await?.as_stored();
     let plan = match &export.plan {
@@ -53,7 +52,6 @@ pub async fn export(session: &Session, export: &Export) -> Result<Code, Failure>
     Ok(Code::Done)
 }
 
-/// `import`.
 pub async fn import(session: &Session, import: &Import) -> Result<Code, Failure> {
     let from = open(&import.file).await?;
     let progress = Arc::new(Progress::default());
@@ -151,7 +149,6 @@ fn refusal(file: &Path, progress: &Progress, error: Error) -> Failure {
     Failure::new(Failure::from(error.clone()).code, format!("{place}: {error}; nothing was imported")).hint(hint)
 }
 
-/// `db check`.
 pub async fn check(session: &Session) -> Result<Code, Failure> {
     let store = session.place.open().await?.as_stored();
     let log = store.log().await?.id;

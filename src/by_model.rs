@@ -26,7 +26,6 @@ pub struct Planned {
 }
 
 impl Planned {
-    /// By the parser.
     pub fn by_parser(parsed: ParsedPlan) -> Self {
         Self { parsed, origin: Origin::default() }
     }

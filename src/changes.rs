@@ -34,9 +34,7 @@ pub struct Change {
     pub name: Option<String>,
     /// The key in the JSON of `show`.
     pub field: String,
-    /// Before.
     pub from: Value,
-    /// After.
     pub to: Value,
 }
 

@@ -98,7 +98,6 @@ struct ErrorJson {
     column: Option<usize>,
 }
 
-/// `plan check`.
 pub async fn check(session: &Session, check: Check) -> Result<Code, Failure> {
     if check.verbs {
         return verbs(session);

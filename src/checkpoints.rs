@@ -4,12 +4,14 @@
 use crewlog_executors::history::History;
 use crewlog_mq::{EventStore, Position, Query, Range};
 use crewlog_planner::event::{self, Event};
+use crewlog_planner::view::PlanView;
 use futures::TryStreamExt;
 use serde::Serialize;
 
 use crate::cli::At;
 use crate::failure::{Code, Failure};
 use crate::json::ForkJson;
+use crate::queries::load_view;
 use crate::session::Session;
 use crate::text::rfc3339;
 
@@ -26,6 +28,27 @@ pub async fn position_of(session: &Session, store: &EventStore, plan: &str, at: 
     })
 }
 
+/// A plan as of a point of its history, or now: the position and the view.
+pub async fn view_at(
+    session: &Session,
+    store: &EventStore,
+    plan: &str,
+    at: Option<&At>,
+) -> Result<(Position, PlanView), Failure> {
+    let head = store.head().await?;
+    let asked = match at {
+        Some(at) => position_of(session, store, plan, at).await?,
+        None => head,
+    };
+    let at = store.whole(asked.min(head)).await?;
+    let view = load_view(store, plan, Range::up_to(at)).await?;
+    if view.created_at().is_none() {
+        let message = format!("{plan} did not exist yet at position {asked}");
+        return Err(Failure::new(Code::Nothing, message).hint(session.command_on("events", plan)));
+    }
+    Ok((at, view))
+}
+
 /// That the log reaches a position.
 pub fn check_reached(session: &Session, plan: &str, at: Position, head: Position) -> Result<(), Failure> {
     if at <= head {
@@ -38,7 +61,6 @@ pub fn check_reached(session: &Session, plan: &str, at: Position, head: Position
 /// A point of a plan's history with a name.
 #[derive(Serialize)]
 pub struct CheckpointJson {
-    /// The name.
     pub name: String,
     /// The position of the event that gave it.
     pub at: Position,

@@ -9,7 +9,7 @@ use crewlog_executors::propagation::{self, Unreadable};
 use crewlog_executors::{human, planning};
 use crewlog_mq::{EventStore, ExecuteError, Range, Runner};
 use crewlog_planner::claim::Ending;
-use crewlog_planner::event::{Budget, Command, FailureClass, QuestionId, TaskStatus};
+use crewlog_planner::event::{Command, FailureClass, QuestionId, TaskStatus};
 use crewlog_planner::plan::{DefaultAnswer, TaskId};
 use crewlog_planner::planner::{Planner, PlannerError};
 use crewlog_planner::state::{Phase, PlannerState, Task};
@@ -24,9 +24,7 @@ use crate::text::visible;
 
 /// A plan that is spoken to.
 pub struct Target {
-    /// The log.
     pub store: EventStore,
-    /// The plan.
     pub plan: String,
     tags: Vec<String>,
     /// Its planner, up to date.
@@ -62,11 +60,6 @@ impl Target {
         Ok(Self { store, plan, tags, planner })
     }
 
-    /// Its id.
-    pub fn plan(&self) -> &str {
-        &self.plan
-    }
-
     /// A task by its label or number.
     pub fn id(&self, session: &Session, name: &str) -> Result<TaskId, Failure> {
         Ok(self.task(session, name)?.plan.id)
@@ -82,22 +75,13 @@ impl Target {
         self.state().task(task).map_or_else(|| task.to_string(), |task| task.plan.name())
     }
 
-    /// What it may use up.
-    pub fn budget(&self) -> Budget {
-        self.state().config().budget
-    }
-
-    /// The settings that are not what they are by default.
-    pub fn settings(&self) -> Vec<String> {
-        self.state().config().words()
-    }
-
     /// Why an order was refused.
     pub fn refused(&self, error: ExecuteError<PlannerError>) -> Failure {
         refused(self.state(), error)
     }
 
-    fn state(&self) -> &PlannerState {
+    /// The plan as it is.
+    pub fn state(&self) -> &PlannerState {
         self.planner.handler().state()
     }
 
@@ -151,7 +135,6 @@ pub fn refused(state: &PlannerState, error: ExecuteError<PlannerError>) -> Failu
     called.into_iter().fold(error.into(), Failure::hint)
 }
 
-/// `answer`.
 pub async fn answer(session: &Session, answer: Answer) -> Result<Code, Failure> {
     if answer.text.trim().is_empty() {
         return Err(Failure::user("the answer is empty").hint("say something, since an answer is final"));
@@ -196,14 +179,12 @@ pub fn find_question(target: &Target, session: &Session, typed: &str) -> Result<
     }
 }
 
-/// `done`.
 pub async fn done(session: &Session, done: Done) -> Result<Code, Failure> {
     let said = format!("task {} is done", done.task);
     let ending = Ending::Completed { result: done.result, run: None };
     report(session, &done.plan, &done.task, ending, &said).await
 }
 
-/// `fail`.
 pub async fn fail(session: &Session, fail: Fail) -> Result<Code, Failure> {
     let said = format!("task {} has failed", fail.task);
     let ending = Ending::Failed { error: fail.error, class: FailureClass::Task, run: None };
@@ -242,7 +223,6 @@ async fn report(session: &Session, plan: &str, name: &str, ending: Ending, said:
     }
 }
 
-/// `cancel`.
 pub async fn cancel(session: &Session, cancel: Cancel) -> Result<Code, Failure> {
     let target = Target::find(session, &cancel.plan).await?;
     let task = match &cancel.task {
@@ -260,7 +240,6 @@ pub async fn cancel(session: &Session, cancel: Cancel) -> Result<Code, Failure> 
     decide(session, target, command, &said).await
 }
 
-/// `pause`.
 pub async fn pause(session: &Session, pause: Pause) -> Result<Code, Failure> {
     let target = Target::find(session, &pause.plan).await?;
     if let Some(name) = &pause.task {
@@ -278,7 +257,6 @@ pub async fn resume_task(session: &Session, plan: &str, name: &str) -> Result<Co
     decide(session, target, Command::ResumeTask { task }, &said).await
 }
 
-/// `retry`.
 pub async fn retry(session: &Session, retry: Retry) -> Result<Code, Failure> {
     let target = Target::find_to_tell(session, &retry.plan).await?;
     let task = match &retry.task {

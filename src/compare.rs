@@ -162,7 +162,6 @@ fn ms(later: Timestamp, earlier: Timestamp) -> u64 {
     u64::try_from(later.since(earlier).as_millis()).unwrap_or(u64::MAX)
 }
 
-/// `compare`.
 pub async fn compare(session: &Session, compare: &Compare) -> Result<Code, Failure> {
     let store = session.place.open().await?;
     let (one, other) = (find_plan(&store, &compare.one).await?, find_plan(&store, &compare.other).await?);

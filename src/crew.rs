@@ -19,7 +19,6 @@ use crate::queries::find_plan;
 use crate::session::Session;
 use crate::text::{count, one_line, rfc3339, visible};
 
-/// `stats`.
 pub async fn stats(session: &Session, stats: &cli::Stats) -> Result<Code, Failure> {
     let store = session.place.open().await?;
     let mut statistics = Projected::<Statistics>::read(&store, stats.at.map(Position)).await?;
@@ -54,7 +53,6 @@ fn print_figures(mut to: impl Write, at: Position, project: &ProjectJson) -> std
     line("Most active", &figures.most_active_executor)
 }
 
-/// `conflicts`.
 pub async fn conflicts(session: &Session, conflicts: &cli::Conflicts) -> Result<Code, Failure> {
     let store = session.place.open().await?;
     let plan = match &conflicts.plan {

@@ -16,7 +16,6 @@ use crate::text::{count, rfc3339, visible};
 /// Events that are read ahead of the copy.
 const EVENTS_AHEAD: usize = 2000;
 
-/// `db migrate`.
 pub async fn migrate(session: &Session) -> Result<Code, Failure> {
     // Opening brings the schema up to date, or says why that cannot be.
     let log = session.place.open().await?.log().await?;
@@ -26,7 +25,6 @@ pub async fn migrate(session: &Session) -> Result<Code, Failure> {
     Ok(Code::Done)
 }
 
-/// `db backup`.
 pub async fn backup(session: &Session, backup: &Backup) -> Result<Code, Failure> {
     let from = session.place.open().await?.as_stored();
     let file = &backup.file;
@@ -86,7 +84,6 @@ fn absolute(path: &str) -> String {
     std::path::absolute(Path::new(path)).map_or_else(|_| path.to_owned(), |path| path.to_string_lossy().into_owned())
 }
 
-/// `db stats`.
 pub async fn stats(session: &Session) -> Result<Code, Failure> {
     let store = session.place.open().await?;
     let (log, stats) = (store.log().await?, store.stats().await?);

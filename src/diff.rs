@@ -7,9 +7,9 @@ use crewlog_planner::view::PlanView;
 use serde::Serialize;
 
 use crate::changes::{Change, changes, in_short};
+use crate::checkpoints::{check_reached, position_of};
 use crate::cli::{Diff, PlanAt};
 use crate::failure::{Code, Failure};
-use crate::checkpoints::{check_reached, position_of};
 use crate::queries;
 use crate::session::Session;
 use crate::text::visible;
@@ -47,7 +47,6 @@ impl Side {
     }
 }
 
-/// `diff`.
 pub async fn diff(session: &Session, diff: &Diff) -> Result<Code, Failure> {
     let store = session.place.open().await?;
     let head = store.head().await?;

@@ -15,7 +15,6 @@ use crate::session::Session;
 use crate::terminal::say;
 use crate::text::{one_line, rfc3339, visible};
 
-/// `events`.
 pub async fn events(session: &Session, events: Events) -> Result<Code, Failure> {
     let store = session.place.open().await?;
     let query = query(&events.filter);

@@ -11,7 +11,6 @@ use crate::session::Session;
 use crate::terminal::say;
 use crate::text::{in_one_line, one_line, shell_word, visible};
 
-/// `executors`.
 pub fn list(session: &Session) -> Result<Code, Failure> {
     let config = session.config()?;
     let executors = config.agents.iter().map(ExecutorJson::of).collect::<Vec<_>>();

@@ -44,7 +44,6 @@ impl From<Code> for ExitCode {
     }
 }
 
-/// Why a command failed.
 #[derive(Debug)]
 pub struct Failure {
     /// How the process ends.

@@ -13,7 +13,7 @@ use crewlog_planner::planner::{Planner, PlannerError};
 use futures::TryStreamExt;
 use serde_json::json;
 
-use crate::amend::{Changed, consent_to_edits};
+use crate::amend::consent_to_edits;
 use crate::checkpoints::{CheckpointJson, check_reached, checkpoints_of, position_of};
 use crate::cli::{Checkpoint, Checkpoints, Fork, Output};
 use crate::failure::{Code, Failure};
@@ -30,7 +30,6 @@ use crate::text::{count, visible};
 /// Separator between the name of a plan and the rest of a fork's id.
 const FORK: &str = "-fork";
 
-/// `fork`.
 pub async fn fork(session: &Session, fork: Fork) -> Result<Code, Failure> {
     let roster = runtime::roster(session, fork.run_args.task_timeout, &[])?;
     let store = session.place.open().await?;
@@ -97,13 +96,7 @@ async fn make_fork(
 fn command_of(session: &Session, point: &ForkPoint, planner: &Planner, typed: &Fork) -> Result<Command, Failure> {
     let ForkPoint { parent, at, .. } = point;
     let state = planner.state();
-    let changed = Changed {
-        changes: typed.changes.clone(),
-        before: typed.add_before.clone(),
-        timeout: typed.edit_timeout,
-        on_failure: typed.edit_on_failure,
-    };
-    let amendments = changed.amendments(session, parent, state)?;
+    let amendments = typed.changes.clone().amendments(session, parent, state)?;
     let config = Some(Box::new(config_of(state.config(), typed)));
     let command = Command::Fork { parent: parent.clone(), at: *at, reason: typed.reason.clone(), config, amendments };
     if typed.changes.edit.is_some() {
@@ -227,7 +220,6 @@ async fn end_of_append(store: &EventStore, position: Position) -> Result<Positio
     Ok(end)
 }
 
-/// `checkpoint`.
 pub async fn checkpoint(session: &Session, checkpoint: Checkpoint) -> Result<Code, Failure> {
     let (store, plan) = queries::open_plan(session, &checkpoint.plan).await?;
     let mut planner = planning::catch_up(&store, &plan, queries::tags_of(&store, &plan).await?).await?;
@@ -238,7 +230,6 @@ pub async fn checkpoint(session: &Session, checkpoint: Checkpoint) -> Result<Cod
     Ok(Code::Done)
 }
 
-/// `checkpoints`.
 pub async fn checkpoints(session: &Session, checkpoints: &Checkpoints) -> Result<Code, Failure> {
     let (store, plan) = queries::open_plan(session, &checkpoints.plan).await?;
     let checkpoints = checkpoints_of(&store, &plan).await?;

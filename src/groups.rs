@@ -13,7 +13,6 @@ use crate::failure::{Code, Failure};
 use crate::session::Session;
 use crate::text::{count, one_line, rfc3339, visible};
 
-/// `groups`.
 pub async fn groups(session: &Session, groups: Groups) -> Result<Code, Failure> {
     let (name, command, said) = match groups {
         Groups::Ls => return ls(session).await,

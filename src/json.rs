@@ -51,7 +51,6 @@ struct AttachmentJson<'a> {
 }
 
 impl<'a> ParsedJson<'a> {
-    /// Of a parsed text.
     pub fn of(parsed: &'a ParsedPlan) -> Self {
         let name_by_id = parsed.tasks.iter().map(|task| (task.id, task.name())).collect::<HashMap<_, _>>();
         let tasks = parsed.tasks.iter().map(|task| ParsedTaskJson::of(task, &name_by_id)).collect();
@@ -120,7 +119,6 @@ fn names_of(task: &TaskPlan, name_of: impl Fn(TaskId) -> Option<String>) -> Vec<
     names.map(|name| name.unwrap_or_default()).collect()
 }
 
-/// A condition in words.
 pub fn condition_text(condition: &Condition) -> String {
     if condition.negated { format!("not: {}", condition.text) } else { condition.text.clone() }
 }
@@ -128,13 +126,10 @@ pub fn condition_text(condition: &Condition) -> String {
 /// A plan of `ls`.
 #[derive(Serialize)]
 pub struct ListedJson {
-    /// Its id.
     pub plan: String,
     /// The text's first heading, or its first task.
     pub title: String,
-    /// Where it stands.
     pub status: &'static str,
-    /// When it was made.
     pub created_at: String,
     /// Of a fork: what it goes on from.
     pub parent: Option<Parent>,
@@ -147,16 +142,13 @@ pub struct ListedJson {
 /// A fork of a plan.
 #[derive(Serialize)]
 pub struct ForkJson {
-    /// Its id.
     pub plan: String,
     /// The last position that they share.
     pub at: Position,
-    /// Why it was made.
     pub reason: String,
 }
 
 impl ListedJson {
-    /// Of a plan.
     pub fn of(plan: &str, summary: PlanSummary) -> Self {
         let PlanSummary { title, status, created_at, parent, is_held_by_budget, waits_for_work } = summary;
         let (plan, status, created_at) = (plan.to_owned(), status.as_str(), rfc3339(created_at));
@@ -179,7 +171,6 @@ pub struct ExecutorJson<'a> {
 }
 
 impl<'a> ExecutorJson<'a> {
-    /// Of a configured agent.
     pub fn of(agent: &'a Agent) -> Self {
         Self {
             name: &agent.name,
@@ -358,7 +349,6 @@ pub struct EventJson<'a> {
 }
 
 impl<'a> EventJson<'a> {
-    /// Of a record.
     pub fn of(recorded: &'a Recorded) -> Result<Self, serde_json::Error> {
         Ok(Self {
             position: recorded.position,
@@ -406,7 +396,6 @@ impl ExportHeader {
 /// A project of `stats`.
 #[derive(Serialize)]
 pub struct ProjectJson {
-    /// Its name.
     pub project: String,
     /// Its figures, key by key.
     #[serde(flatten)]
@@ -416,7 +405,6 @@ pub struct ProjectJson {
 /// A conflict of `conflicts`.
 #[derive(Serialize)]
 pub struct ConflictJson {
-    /// Its project.
     pub project: String,
     /// Its number in the project.
     pub conflict: u64,
@@ -443,7 +431,6 @@ pub struct HolderJson {
     patterns: Vec<String>,
 }
 
-/// How a conflict ended.
 #[derive(Serialize)]
 pub struct ResolvedJson {
     /// The position from which on it is gone.
@@ -452,9 +439,7 @@ pub struct ResolvedJson {
     pub since: String,
     /// The plan of the task whose end resolved it.
     pub plan: String,
-    /// That task.
     pub task: String,
-    /// How that ended.
     pub resolution: &'static str,
 }
 
@@ -470,13 +455,11 @@ impl ConflictJson {
 }
 
 impl HolderJson {
-    /// Of a holder.
     pub fn of(holder: Holder) -> Self {
         let Holder { plan, task, executor, patterns } = holder;
         Self { plan, task: task.to_string(), executor: executor.to_string(), patterns }
     }
 
-    /// In a line.
     pub fn line(&self) -> String {
         format!("{} task {} by {}: {}", self.plan, self.task, self.executor, self.patterns.join(", "))
     }

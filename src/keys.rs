@@ -1,6 +1,7 @@
 //! `keys`: the operator's keys, and the keys of plans. Only destroying one appends: that it was destroyed.
 
 use std::collections::BTreeSet;
+use std::path::Path;
 
 use crewlog_executors::keys::{self, KeyReport, KeyState, Rotated};
 use crewlog_mq::{Append, Cause, EventStore, Expected, NewEvent, Query, Range, Recorded, TAGS_MAX};
@@ -21,7 +22,6 @@ use crate::text::{count, shell_word, visible};
 /// The most forks that are named as destroyed with a plan.
 const PLANS_NAMED_MAX: usize = 100;
 
-/// `keys`.
 pub async fn keys(session: &Session, keys: Keys) -> Result<Code, Failure> {
     match keys {
         Keys::New(new) => make(session, &new),

@@ -25,7 +25,6 @@ use crate::session::{Session, read_text};
 use crate::start::plan_name;
 use crate::terminal::unless_closed;
 
-/// `plan propose`.
 pub async fn propose(session: &Session, propose: Propose) -> Result<Code, Failure> {
     let roster = runtime::roster(session, propose.run_args.task_timeout, &[])?;
     let (agent, registry) = (propose.agent, session.config()?.registry);
@@ -76,7 +75,6 @@ pub async fn propose(session: &Session, propose: Propose) -> Result<Code, Failur
         .await
 }
 
-/// `plan draft`.
 pub async fn draft(session: &Session, draft: &Draft) -> Result<Code, Failure> {
     let words = read_text(&draft.file)?;
     let mut agents = Agents::new(session.config()?.registry);
@@ -99,7 +97,6 @@ pub async fn draft(session: &Session, draft: &Draft) -> Result<Code, Failure> {
     Ok(Code::Done)
 }
 
-/// `plan schema`.
 pub fn schema_of(session: &Session, wanted: &Schema) -> Result<Code, Failure> {
     let schema = schema(wanted.agent, &session.config()?.registry);
     let text = match session.output {

@@ -33,7 +33,6 @@ first, last                  to either end
 h, help                      this
 q, quit                      the end, as the end of input is";
 
-/// `replay`.
 pub async fn replay(session: &Session, replay: &Replay) -> Result<Code, Failure> {
     let typed = match &replay.plan {
         Some(typed) if !replay.verify => typed,

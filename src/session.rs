@@ -18,7 +18,6 @@ use crate::text::{shell_word, visible};
 
 /// What a command is given from outside.
 pub struct Session {
-    /// Where the log is.
     pub place: Place,
     /// How to talk to the person.
     pub terminal: Terminal,
@@ -26,7 +25,6 @@ pub struct Session {
     pub output: Output,
     /// The plan's commands run without asking.
     pub yes: bool,
-    /// The working directory.
     pub folder: PathBuf,
     /// The configuration that the user named.
     config: Option<PathBuf>,

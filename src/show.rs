@@ -15,7 +15,7 @@ use crewlog_planner::state::{HeldByBudget, Measure, Phase, PlannerState, Questio
 use crewlog_planner::view::PlanView;
 use serde_json::json;
 
-use crate::checkpoints::{forks_of, position_of};
+use crate::checkpoints::{forks_of, view_at};
 use crate::cli::{ExportPlan, Ls, Output, Show};
 use crate::failure::{Code, Failure};
 use crate::json::{ForkJson, ListedJson, ShownJson, print_line, print_pretty};
@@ -45,7 +45,6 @@ pub fn print_warnings(warnings: &[Diagnostic], file: &Path) {
     }
 }
 
-/// `ls`.
 pub async fn ls(session: &Session, ls: &Ls) -> Result<Code, Failure> {
     let store = session.place.open().await?;
     let listed = list(&store, ls.at.map(Position)).await?;
@@ -69,23 +68,12 @@ pub async fn ls(session: &Session, ls: &Ls) -> Result<Code, Failure> {
     )
 }
 
-/// `show`.
 pub async fn show(session: &Session, show: &Show) -> Result<Code, Failure> {
     if let Some(task) = &show.task {
         return prompt::show(session, show, task).await;
     }
     let (store, plan) = open_plan(session, &show.plan).await?;
-    let head = store.head().await?;
-    let asked = match &show.at {
-        Some(at) => position_of(session, &store, &plan, at).await?,
-        None => head,
-    };
-    let at = store.whole(asked.min(head)).await?;
-    let view = load_view(&store, &plan, Range::up_to(at)).await?;
-    if view.created_at().is_none() {
-        let message = format!("{plan} did not exist yet at position {asked}");
-        return Err(Failure::new(Code::Nothing, message).hint(session.command_on("events", &plan)));
-    }
+    let (at, view) = view_at(session, &store, &plan, show.at.as_ref()).await?;
     let mut stdout = BufWriter::new(std::io::stdout().lock());
     let forks = forks_of(&store, &plan, at).await?;
     let shown = ShownJson::of(&plan, at, &view).with_forks(&forks);
@@ -114,20 +102,10 @@ pub async fn show(session: &Session, show: &Show) -> Result<Code, Failure> {
     Ok(Code::Done)
 }
 
-/// `plan export`.
 pub async fn export(session: &Session, typed: &ExportPlan) -> Result<Code, Failure> {
     let (store, plan) = open_plan(session, &typed.plan).await?;
     session.place.check_key(&plan, &tags_of(&store, &plan).await?)?;
-    let head = store.head().await?;
-    let asked = match &typed.at {
-        Some(at) => position_of(session, &store, &plan, at).await?,
-        None => head,
-    };
-    let at = store.whole(asked.min(head)).await?;
-    let view = load_view(&store, &plan, Range::up_to(at)).await?;
-    if view.created_at().is_none() {
-        return Err(Failure::new(Code::Nothing, format!("{plan} did not exist yet at position {asked}")));
-    }
+    let (_, view) = view_at(session, &store, &plan, typed.at.as_ref()).await?;
     let state = view.state();
     let tasks = state.tasks().iter().map(|task| {
         let read = if task.is_paused { task.plan.mark } else { Mark::Open };

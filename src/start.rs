@@ -28,7 +28,6 @@ use crate::sync;
 use crate::terminal::{say, unless_closed};
 use crate::text::{count, one_line};
 
-/// `init`.
 pub async fn init(session: &Session) -> Result<Code, Failure> {
     let (store, is_new) = session.place.open_or_make().await?;
     let log = store.log().await?;
@@ -43,7 +42,6 @@ pub async fn init(session: &Session) -> Result<Code, Failure> {
     Ok(Code::Done)
 }
 
-/// `run`.
 pub async fn run(session: &Session, run: Run) -> Result<Code, Failure> {
     let roster = runtime::roster(session, run.run_args.task_timeout, &[])?;
     let (path, file) = (run.file.as_path(), run.reading.plan_file(&run.file));
@@ -132,7 +130,6 @@ fn begin(text: String, planned: Planned, config: PlannerConfig, parallel: bool) 
     event::Command::Propose { proposal, attachments: Vec::new(), config }
 }
 
-/// `resume`.
 pub async fn resume(session: &Session, resume: Resume) -> Result<Code, Failure> {
     let roster = runtime::roster(session, resume.run_args.task_timeout, &[])?;
     let (store, plan) = queries::open_plan(session, &resume.plan).await?;

@@ -27,13 +27,11 @@ const COMMAND_CHARS_MAX: usize = 200;
 pub struct Index {
     events: Vec<Indexed>,
     by_id: HashMap<Uuid, usize>,
-    /// Each name once.
-    types: Vec<String>,
 }
 
 struct Indexed {
     position: Position,
-    event_type: usize,
+    event_type: String,
     is_failure: bool,
 }
 
@@ -41,11 +39,7 @@ impl Index {
     /// Takes in the next event.
     pub fn push(&mut self, recorded: &Recorded) -> Result<(), Error> {
         let is_failure = is_failure(recorded)?;
-        let known = self.types.iter().position(|event_type| *event_type == recorded.event_type);
-        let event_type = known.unwrap_or_else(|| {
-            self.types.push(recorded.event_type.clone());
-            self.types.len() - 1
-        });
+        let event_type = recorded.event_type.clone();
         self.by_id.insert(recorded.event_id, self.events.len());
         self.events.push(Indexed { position: recorded.position, event_type, is_failure });
         Ok(())
@@ -73,14 +67,14 @@ impl Index {
 
     fn type_at(&self, position: Position) -> Option<&str> {
         let place = self.events.binary_search_by_key(&position, |event| event.position).ok()?;
-        Some(&self.types[self.events[place].event_type])
+        Some(&self.events[place].event_type)
     }
 
     fn cause(&self, event_id: Uuid) -> CauseJson<'_> {
         let event = self.by_id.get(&event_id).map(|place| &self.events[*place]);
         CauseJson {
             position: event.map(|event| event.position),
-            event_type: event.map(|event| self.types[event.event_type].as_str()),
+            event_type: event.map(|event| event.event_type.as_str()),
             event_id,
         }
     }
@@ -123,7 +117,6 @@ fn is_failure(recorded: &Recorded) -> Result<bool, Error> {
 
 /// An event, and what it changed.
 pub struct Step {
-    /// The event.
     pub recorded: Recorded,
     /// What it changed of the plan.
     pub changes: Vec<Change>,

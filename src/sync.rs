@@ -73,7 +73,6 @@ pub struct Kept<'a> {
     pub due: Instant,
 }
 
-/// `plan sync`.
 pub async fn sync(session: &Session, typed: &SyncPlan) -> Result<Code, Failure> {
     let (store, plan) = queries::open_plan(session, &typed.plan).await?;
     keep_once(session, &store, &plan).await?.finish()

@@ -55,7 +55,6 @@ impl DifferenceJson {
     }
 }
 
-/// `replay --verify`.
 pub async fn verify(session: &Session, plan: Option<&str>) -> Result<Code, Failure> {
     let store = session.place.open().await?;
     let head = store.head().await?;

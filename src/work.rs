@@ -57,7 +57,6 @@ struct Crew<'a> {
     output_fault: Option<std::io::Error>,
 }
 
-/// `work`.
 pub async fn work(session: &Session, work: Work) -> Result<Code, Failure> {
     let roster = runtime::roster(session, work.task_timeout, &work.only)?;
     let (store, _) = session.place.open_or_make().await?;

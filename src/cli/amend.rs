@@ -19,15 +19,6 @@ pub struct Amend {
     /// Changes to its tasks
     #[command(flatten)]
     pub changes: Changes,
-    /// With --add: the tasks that wait for it
-    #[arg(long, value_name = "TASK", value_delimiter = ',', requires = "add")]
-    pub before: Vec<String>,
-    /// With --edit: stop a run of it after this long (30s, 10m, 2h)
-    #[arg(long, value_name = "DURATION", value_parser = duration, requires = "edit")]
-    pub timeout: Option<Duration>,
-    /// With --edit: what its failure means for the rest
-    #[arg(long, value_enum, requires = "edit")]
-    pub on_failure: Option<OnFailure>,
     /// Why
     #[arg(long, default_value = "amended by a person")]
     pub reason: String,
@@ -44,12 +35,21 @@ pub struct Changes {
     /// With --add or --reorder: the tasks to wait for, by number or label
     #[arg(long, value_name = "TASK", value_delimiter = ',', requires = "placed")]
     pub after: Vec<String>,
+    /// With --add: the tasks that wait for it
+    #[arg(long, value_name = "TASK", value_delimiter = ',', requires = "add")]
+    pub add_before: Vec<String>,
     /// Edit a task that has not begun
     #[arg(long, value_name = "TASK")]
     pub edit: Option<String>,
     /// Changes to it
     #[command(flatten)]
     pub facts: Facts,
+    /// With --edit: stop a run of it after this long (30s, 10m, 2h)
+    #[arg(long, value_name = "DURATION", value_parser = duration, requires = "edit")]
+    pub edit_timeout: Option<Duration>,
+    /// With --edit: what its failure means for the rest
+    #[arg(long, value_enum, requires = "edit")]
+    pub edit_on_failure: Option<OnFailure>,
     /// Leave tasks out; what depends on them may run
     #[arg(long, value_name = "TASK", value_delimiter = ',')]
     pub skip: Vec<String>,

@@ -1,13 +1,10 @@
 //! What can be typed to travel in the history of a plan.
 
-use std::time::Duration;
-
 use clap::Args;
 use crewlog_planner::planner::is_checkpoint_name;
 
 use super::amend::Changes;
 use super::run::{OnFailure, RunArgs, TOKENS};
-use super::typed::duration;
 
 /// A point of a plan's history, as typed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -56,16 +53,7 @@ pub struct Fork {
     /// Changes to the tasks, applied before the fork starts
     #[command(flatten)]
     pub changes: Changes,
-    /// With --add: the tasks that wait for it
-    #[arg(long, value_name = "TASK", value_delimiter = ',', requires = "add")]
-    pub add_before: Vec<String>,
-    /// With --edit: stop a run of it after this long (30s, 10m, 2h)
-    #[arg(long, value_name = "DURATION", value_parser = duration, requires = "edit")]
-    pub edit_timeout: Option<Duration>,
-    /// With --edit: what its failure means for the rest
-    #[arg(long, value_enum, requires = "edit")]
-    pub edit_on_failure: Option<OnFailure>,
-    /// RunArgs the fork out
+    /// Carry the fork out
     #[arg(long)]
     pub run: bool,
     /// How to carry it out
