@@ -269,7 +269,7 @@ async fn give(session: &Session, mut target: Target, command: Command) -> Result
     tell(session, &target, &executed.events)
 }
 
-/// Says what was done: which tasks are new or otherwise, and how the plan stands.
+/// Prints the new and changed tasks and the state of the plan.
 fn tell(session: &Session, target: &Target, events: &[Event]) -> Result<Code, Failure> {
     let mut tasks = Vec::<TaskId>::new();
     let mut said = Vec::new();

@@ -103,7 +103,7 @@ impl Target {
         propagate(&self.store, &self.plan).await
     }
 
-    /// Says what was done, and how the plan stands.
+    /// Prints the result and the state of the plan.
     async fn say(self, session: &Session, said: &str) -> Result<Code, Failure> {
         let mut stdout = std::io::stdout();
         match session.output {

@@ -237,7 +237,7 @@ impl Read for Keeping {
     }
 }
 
-/// An empty file that nobody else can open, and that is gone with whoever has it, however they end.
+/// An empty private file that is deleted when its process ends, even by a crash.
 pub fn nameless_file(folder: &Path) -> io::Result<File> {
     let path = folder.join(format!("crewlog-{}", crewlog_mq::new_event_id()));
     let file = File::options().read(true).write(true).create_new(true).mode(0o600).open(&path)?;

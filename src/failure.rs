@@ -189,7 +189,7 @@ impl From<serde_json::Error> for Failure {
 
 impl From<std::io::Error> for Failure {
     fn from(error: std::io::Error) -> Self {
-        // Whoever read the output has seen enough.
+        // The reader closed the pipe.
         let code = if error.kind() == std::io::ErrorKind::BrokenPipe { Code::Done } else { Code::User };
         Self::new(code, format!("the output could not be written: {error}"))
     }

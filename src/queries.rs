@@ -89,7 +89,7 @@ pub fn unreadable_plan(plan: &str, error: &Error) -> String {
     visible(&format!("{plan} cannot be read and is left out: {error}"))
 }
 
-/// The tags that a plan's events bear, from its first event: they are the plan's, whoever speaks to it from wherever.
+/// The tags of a plan's events, from its first event: they belong to the plan, whatever folder a command runs in.
 pub async fn tags_of(store: &EventStore, plan: &str) -> Result<Vec<String>, Failure> {
     let first = store.read(&Query::aggregate(event::STREAM, plan), Range::default(), 1).await?;
     Ok(first.events.into_iter().next().map(|recorded| recorded.tags).unwrap_or_default())

@@ -33,15 +33,15 @@ use crate::terminal::say;
 /// How long a worker may take to stop what runs and to say so.
 const STOP_WAIT: Duration = Duration::from_secs(15);
 
-/// What acts in this process.
+/// The worker, planner host and processes that run inside this program.
 pub struct Runtime {
     worker: JoinHandle<Result<(), Error>>,
     host: JoinHandle<Result<(), Error>>,
     /// Up to where the planner has taken in what is reported.
     pub taken_in: watch::Receiver<Position>,
-    /// The processes that watch over all plans, as far as this one has their seats.
+    /// The processes that watch over all plans, as far as this one has their leader locks.
     reacting: [JoinHandle<io::Result<()>>; 2],
-    /// Who has summaries written, when a model is configured for that.
+    /// Writes summaries, when a model is configured for that.
     summaries: Option<JoinHandle<Result<(), Error>>>,
     stop: watch::Sender<bool>,
     stop_reacting: watch::Sender<bool>,
@@ -49,11 +49,11 @@ pub struct Runtime {
 
 /// Options of a runtime.
 pub struct RuntimeOptions {
-    /// Who carries tasks out.
+    /// The executors.
     pub roster: Roster,
     /// Whose tasks it takes, and whose planner it hosts.
     pub scope: Scope,
-    /// What becomes of tasks whose holder was lost.
+    /// Whether interrupted tasks are run again.
     pub interrupted: InterruptedTask,
     /// The most tasks at once.
     pub jobs: usize,
@@ -79,7 +79,7 @@ pub fn roster(session: &Session, task_timeout: Duration, only: &[String]) -> Res
         timeout: task_timeout,
     };
     let agents = config.agents.into_iter().filter(|agent| is_wanted(&agent.name)).collect();
-    // Whoever names executors wants those and no others.
+    // Named executors exclude all others.
     let registry = only.is_empty().then_some(config.registry);
     Ok(Roster { shell, takes_commands: is_wanted(SHELL), agents, registry })
 }
@@ -249,7 +249,7 @@ fn ended_early(part: &str, ended: Result<Result<(), Error>, tokio::task::JoinErr
 pub struct Signals {
     interrupt: tokio::signal::unix::Signal,
     terminate: tokio::signal::unix::Signal,
-    /// Unset when whoever started the program had it ignored, as `nohup` does.
+    /// Unset when the signal was ignored at the start, as with `nohup`.
     hang_up: Option<tokio::signal::unix::Signal>,
 }
 

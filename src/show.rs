@@ -217,7 +217,7 @@ pub fn what_is_waited_for(session: &Session, plan: &str, view: &PlanView) -> Vec
     // Of a holder that has not renewed its lease in time nothing more is expected.
     let now = crewlog_mq::Timestamp(jiff::Timestamp::now().as_microsecond());
     let is_held = |task: &Task| view.times(task.plan.id).holder.is_some_and(|lease| lease.until > now);
-    // Whoever goes on here has the executors that are configured here.
+    // A resume from here uses the executors configured here.
     let roster = runtime::roster(session, Duration::MAX, &[]).ok();
     let is_taken = |task: &Task| roster.as_ref().is_some_and(|roster| roster.takes(&task.plan));
     let (taken, for_person) = tasks
@@ -256,7 +256,7 @@ pub fn what_is_waited_for(session: &Session, plan: &str, view: &PlanView) -> Vec
         };
         format!("nothing more is started: {}{how}", held.words())
     });
-    // One that is paused with its parent goes on with that, and of others it is said by whoever carries them out.
+    // A plan that is paused with its parent resumes with it; the others are shown by their own worker.
     let is_paused =
         state.phase() == Phase::Paused && !state.is_paused_from_parent() && nesting::parent_task(plan, state).is_some();
     let resume =

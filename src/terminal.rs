@@ -49,7 +49,7 @@ pub fn ask(prompt_text: &str) -> io::Result<Option<String>> {
 /// Puts a question on standard error.
 pub fn prompt(text: &str) {
     let mut stderr = io::stderr();
-    // Whoever cannot see it will not answer.
+    // Without a terminal nobody can answer.
     let _ = write!(stderr, "{text}").and_then(|()| stderr.flush());
 }
 

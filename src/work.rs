@@ -38,7 +38,7 @@ enum End {
 }
 
 /// The plans of a log on their way.
-struct Crew<'a> {
+struct WorkerLoop<'a> {
     session: &'a Session,
     store: EventStore,
     roster: Roster,
@@ -81,7 +81,7 @@ pub async fn work(session: &Session, work: Work) -> Result<Code, Failure> {
     let options =
         RuntimeOptions { roster: roster.clone(), scope: Scope::All, interrupted: InterruptedTask::Report, jobs, model };
     let mut runtime = Runtime::start(session, &store, options, Vec::new())?;
-    let mut crew = Crew {
+    let mut worker_loop = WorkerLoop {
         session,
         store,
         roster,
@@ -93,15 +93,15 @@ pub async fn work(session: &Session, work: Work) -> Result<Code, Failure> {
         progress,
         output_fault: None,
     };
-    let end = crew.follow(&work, &mut runtime, &mut signals).await;
+    let end = worker_loop.follow(&work, &mut runtime, &mut signals).await;
     if let Ok(End::Interrupted) = end {
-        crew.progress.note("interrupted: stopping what runs (once more to end at once)");
+        worker_loop.progress.note("interrupted: stopping what runs (once more to end at once)");
     }
-    runtime.stop(&mut signals, |text| crew.progress.note(text)).await;
-    crew.finish(end?).await
+    runtime.stop(&mut signals, |text| worker_loop.progress.note(text)).await;
+    worker_loop.finish(end?).await
 }
 
-impl Crew<'_> {
+impl WorkerLoop<'_> {
     async fn follow(&mut self, work: &Work, runtime: &mut Runtime, signals: &mut Signals) -> Result<End, Failure> {
         let mut events = Box::pin(self.store.follow(&Query::all(), Start::After(self.at)));
         let mut taken_in = runtime.taken_in.clone();

@@ -1,5 +1,5 @@
 //! The whole history of a plan: the beginnings of the plans that it was forked from, one after another, then its own
-//! events. Whoever reads a plan reads it here. It writes nothing.
+//! events. Every reader of a plan uses it. It writes nothing.
 
 use crewlog_mq::{Error, EventStore, Position, Prefix, Query, Range, Recorded};
 use crewlog_planner::event::{self, Event, plan_tag};

@@ -97,7 +97,7 @@ impl Drop for LivenessLock {
     }
 }
 
-/// The one place of a process on this machine, whoever hosts it. The kernel frees it with the last who holds it.
+/// Lock of the active host of a process on this machine. The kernel frees it when the last holder ends.
 #[derive(Debug)]
 pub struct LeaderLock {
     _lock: File,
@@ -135,7 +135,7 @@ fn sweep(folder: &Path) {
     }
 }
 
-/// The id of a folder, which gets one when it has none. Whoever is first gives it.
+/// The id of a folder; the first caller creates it.
 fn id_of(folder: &Path) -> io::Result<String> {
     let path = folder.join("id");
     if let Ok(id) = std::fs::read_to_string(&path) {

@@ -355,7 +355,7 @@ async fn look(planner: &mut Runner<Planner>) {
 }
 
 /// Sets and fires the timers of a planner that are due. False when that helps nothing until something else happens: then
-/// the plan stands still, and its host must not try again and again.
+/// the plan is blocked, and its host must not retry forever.
 async fn run_timers(store: &EventStore, planner: &mut Runner<Planner>) -> bool {
     let mut backoff = Backoff::new();
     for _ in 0..TIMERS_MAX {
@@ -432,7 +432,7 @@ pub(crate) async fn open_plans(
 }
 
 /// A report is never dropped because the log could not be written just now. What can never be done is passed over, so that
-/// one plan stands still and not all.
+/// one plan is blocked and not all.
 async fn take_in_with_retry(planner: &mut Runner<Planner>, recorded: &Recorded) {
     let report = match report_of(recorded) {
         Ok(Some(report)) => report,

@@ -1,4 +1,4 @@
-//! Reads projections of the log: the newest snapshot, then what came after it. Whoever reads much keeps another snapshot.
+//! Reads projections of the log: the newest snapshot, then the events after it. A long read keeps a new snapshot.
 
 use crewlog_mq::{Error, EventStore, Last, Position, Query, Range, Snapshots};
 use crewlog_planner::crew::Projection;

@@ -43,7 +43,7 @@ const LAST_FOLD_EVENTS_MAX: i64 = 250_000;
 /// only a host that lives longer brings the process up to date.
 ///
 /// # Errors
-/// When the file of the leader lock cannot be written. Faults of the log are waited out.
+/// When the file of the leader lock cannot be written. Transient errors of the log are retried.
 pub async fn host<R: Reactor>(store: EventStore, folder: PathBuf, mut stop: watch::Receiver<bool>) -> io::Result<()> {
     let leader_lock = tokio::select! {
         leader_lock = wait_for_leadership(&folder, R::NAME) => leader_lock?,

@@ -116,7 +116,7 @@ pub(crate) async fn run(
         stop = wanted(stop) => (supervised.stop(STOP_GRACE).await, Some(CutShort::Stopped(stop))),
     };
     let cut_short = match cut_short {
-        // Whoever ends a whole service signals the program and its worker in the same moment.
+        // Stopping a service signals the program and its worker at the same moment.
         None if was_signalled(&exit) => {
             let stop = tokio::time::timeout(SIGNAL_GRACE, wanted(stop)).await;
             stop.ok().map(CutShort::Stopped)

@@ -165,7 +165,7 @@ impl SubPlanRun<'_> {
         let config = nesting::config(parent_plan, self.job.task, self.job.parameters.budget, self.store.now());
         let command = Command::Propose { proposal, attachments: Vec::new(), config };
         match execute_retrying(&mut planner, command, self.cause).await {
-            // Whoever was faster made the same plan.
+            // A faster process made the same plan.
             Ok(None | Some(PlannerError::AlreadyPlanned)) => self.made(planner.handler().state()),
             Ok(Some(refusal)) => Err(failed(format!("the plan that was made for it is refused: {refusal}"))),
             Err(error) => Err(unreadable(&plan, &error)),

@@ -8,14 +8,14 @@ use crate::{claim, event, model};
 
 /// Whether a string may be seen by whoever has the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Sight {
+pub enum Visibility {
     /// An id, a kind, a state, a path, a name of an executor: what folds and readers without a key need.
     Clear,
     /// Text that people, agents or programs wrote.
     Sealed,
 }
 
-use Sight::{Clear, Sealed};
+use Visibility::{Clear, Sealed};
 
 /// The ends of the paths of clear strings in an event's data or metadata, without places in lists.
 const CLEAR: &str = "metadata/correlation_id metadata/causation_id \
@@ -32,7 +32,7 @@ const SEALED: &str = "label entity description command compensate text group not
 
 /// Whether the string at a path is clear, by the longest end that fits; unset when none does.
 #[must_use]
-pub fn rule(path: &str) -> Option<Sight> {
+pub fn rule(path: &str) -> Option<Visibility> {
     let names = path.split('/').filter(|name| !name.bytes().all(|byte| byte.is_ascii_digit()));
     let path = names.collect::<Vec<_>>().join("/");
     let fits = |end: &&str| path.strip_suffix(*end).is_some_and(|before| before.is_empty() || before.ends_with('/'));
@@ -206,7 +206,7 @@ mod tests {
 
     #[test]
     fn the_longest_rule_that_fits_counts_and_what_has_none_is_sealed() {
-        let check = |path: &str, expected: Option<Sight>| assert_eq!(rule(path), expected, "{path}");
+        let check = |path: &str, expected: Option<Visibility>| assert_eq!(rule(path), expected, "{path}");
         check("data/tasks/0/label", Some(Clear));
         check("data/tasks/0/attachments/1/label", Some(Sealed));
         check("data/tasks/10/notes/3", Some(Sealed));

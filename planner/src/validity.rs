@@ -8,7 +8,7 @@ use crate::plan::{Dependency, TaskId, TaskPlan};
 /// Maximum number of tasks in a plan.
 pub const TASKS_MAX: usize = 100_000;
 
-/// The check that every plan passes, whoever proposed it.
+/// The check that every plan passes, from any source.
 ///
 /// Ids rise, labels are unique, dependencies name tasks of the plan, no task waits for itself, and no tasks wait for
 /// each other in a circle.

@@ -62,7 +62,7 @@ fn priorities_rank_as_people_write_them() {
 }
 
 #[test]
-fn with_the_longest_way_first_what_holds_up_most_starts_first() {
+fn longest_critical_path_starts_first() {
     check_with(
         PlannerConfig { order: Order::CriticalPath, ..one_at_a_time() },
         "In parallel:\n- A: Run `a`\n- B: Run `b`\n- C: Run `c` (depends on B)\n- D: Run `d` (depends on C)\n",

@@ -11,7 +11,7 @@ use crewlog_planner::event::{
 use crewlog_planner::model::CallEvent;
 use crewlog_planner::plan::{Attachment, AttachmentKind, DefaultAnswer, FailurePolicy, NodeKind, TaskId};
 use crewlog_planner::sealed::SEALED;
-use crewlog_planner::sealing::{Sight, must_seal, replaced, rule};
+use crewlog_planner::sealing::{Visibility, must_seal, replaced, rule};
 
 use super::tracer::{TEXT, trace};
 
@@ -51,7 +51,11 @@ fn check<T: MqEvent + PartialEq + std::fmt::Debug>() -> BTreeSet<String> {
         assert!(rule(path).is_some(), "{path}: say in planner/src/sealing.rs whether it is clear or sealed");
     }
     for path in &found.names {
-        assert_eq!(rule(path), Some(Sight::Clear), "{path} names a variant, and an event without it cannot be read");
+        assert_eq!(
+            rule(path),
+            Some(Visibility::Clear),
+            "{path} names a variant, and an event without it cannot be read"
+        );
     }
     for path in &found.maps {
         let is_known = path.ends_with("parallelism_by_kind") || path.ends_with("parallelism_by_executor");
@@ -77,7 +81,7 @@ fn every_string_of_an_event_is_named_as_clear_or_sealed() {
     texts.extend(check::<TaskEvent>());
     texts.extend(check::<CallEvent>());
     texts.extend(check::<PlanningEvent>());
-    let is_clear = |path: &&String| rule(path) == Some(Sight::Clear);
+    let is_clear = |path: &&String| rule(path) == Some(Visibility::Clear);
     let mut clear = texts.iter().filter(is_clear).map(|path| last_name(path)).collect::<BTreeSet<_>>();
     assert!(clear.remove("worker"), "the tracer sees the executor of a claim");
     assert_eq!(clear.into_iter().collect::<Vec<_>>(), CLEAR);
@@ -129,8 +133,8 @@ fn every_string_of_a_kept_command_is_named_as_clear_or_sealed() {
     for command in kept {
         replaced(&command.to_string(), "metadata/extra/command", |path, text| {
             let sight = rule(path).unwrap_or_else(|| panic!("{path}: say in planner/src/sealing.rs what it is"));
-            assert_eq!(sight == Sight::Sealed, text == TEXT, "{path}: {text}");
-            if sight == Sight::Sealed {
+            assert_eq!(sight == Visibility::Sealed, text == TEXT, "{path}: {text}");
+            if sight == Visibility::Sealed {
                 sealed.insert(last_name(path).to_owned());
             }
             None

@@ -142,7 +142,7 @@ impl Compiler<'_> {
         })
     }
 
-    /// The goals and constraints of a step, for whoever does it.
+    /// The goals and constraints of a step, for its executor.
     fn notes(&self, step: &Step) -> Vec<String> {
         let is_its = |id: &String| step.goals.iter().any(|goal| goal.eq_ignore_ascii_case(id));
         let goals = self.plan.goals.iter().filter(|goal| is_its(&goal.id)).map(Goal::text);

@@ -100,7 +100,7 @@ impl ToolRegistry {
         Ok(Self { tools, by_agent, abilities })
     }
 
-    /// A tool by its name, whoever has it.
+    /// A tool by its name, of any agent.
     #[must_use]
     pub fn tool(&self, name: &str) -> Option<&Tool> {
         self.tools.get(name)

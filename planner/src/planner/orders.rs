@@ -34,7 +34,7 @@ impl Planner {
 
     pub(super) fn pause(&self, reason: String) -> Result<Vec<Event>, PlannerError> {
         match self.state.phase {
-            // Whoever pauses it himself does not want it to go on with another.
+            // A plan that a person paused must not resume with its parent.
             Phase::Paused if !self.state.paused_from_parent => Ok(Vec::new()),
             Phase::Active | Phase::Paused => Ok(vec![Event::PlanPaused { reason, from_parent: false }]),
             Phase::Empty => Ok(Vec::new()),

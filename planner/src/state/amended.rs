@@ -24,7 +24,7 @@ impl PlannerState {
                 }
             }
             if plan.id.0 >= self.next_id() {
-                // Whoever adds a task to a plan that has stopped wants it to go on.
+                // Adding a task to a stopped plan resumes it.
                 self.stopped = self.stopped.filter(|_| plan.compensates.is_some());
                 self.add_to_graph(plan.clone());
             }

@@ -58,16 +58,16 @@ pub(crate) struct ConcurrencyGroup {
     executor: Option<usize>,
 }
 
-/// By which the next task of a group is chosen: how urgent it is, how long its way is, its place.
+/// Order of the ready tasks in a group: urgency, remaining critical path, index.
 pub(crate) type Priority = (u8, Reverse<u64>, usize);
 
 /// Whether each condition holds; `None` while a person is asked.
 pub(crate) type Conditions = BTreeMap<ConditionKey, Option<bool>>;
 
-/// What a task is taken to last when nothing says it, in milliseconds. With no estimates at all tasks are counted.
+/// Default estimate of a task in milliseconds. Without any estimates, tasks are counted.
 const ESTIMATE_MS: u64 = 60_000;
 
-/// How many lanes there are.
+/// The number of lanes.
 pub(crate) const N_LANES: usize = 3;
 
 /// The lane of a task.

@@ -134,7 +134,7 @@ impl PlannerState {
         self.graph.running.count(|pool| pool.lane == Lane::Commands) > 0
     }
 
-    /// Where the plan stands.
+    /// The phase of the plan.
     #[must_use]
     pub fn phase(&self) -> Phase {
         self.phase
